@@ -1,0 +1,171 @@
+#include "sim/cost/costs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <numeric>
+
+#include "traces/base/error.h"
+#include "traces/base/text.h"
+
+namespace pipesim {
+
+std::int64_t Link::occupied_ns(std::int64_t bytes) const {
+  if (!bytes_per_second) return 0;
+  __extension__ using Wide = __int128;
+  const Wide scaled = static_cast<Wide>(bytes) * 1'000'000'000 + *bytes_per_second - 1;
+  // Saturates: check() refuses a time of this size.
+  constexpr Wide longest = std::numeric_limits<std::int64_t>::max();
+  return static_cast<std::int64_t>(std::min(scaled / *bytes_per_second, longest));
+}
+
+const Link& Costs::link(int from_rank, int to_rank) const {
+  const auto found = edges.find({from_rank, to_rank});
+  return found == edges.end() ? p2p : found->second;
+}
+
+std::vector<StageFootprint> Costs::footprints() const {
+  std::vector<StageFootprint> result;
+  result.reserve(stages.size());
+  for (const StageCosts& stage : stages) {
+    result.push_back({stage.activation_bytes, stage.weight_residue_bytes});
+  }
+  return result;
+}
+
+void Costs::check(const Placement& placement, int microbatches) const {
+  if (static_cast<int>(stages.size()) != placement.stages()) {
+    throw input_error(fmt::format(
+        "costs for {} but the schedule has {} ({} a rank); give one entry a virtual stage",
+        plural(static_cast<std::int64_t>(stages.size()), "stage"),
+        plural(placement.stages(), "virtual stage"), placement.chunks()));
+  }
+  const auto check_ranks = [&](const std::vector<std::int64_t>& values, std::string_view key) {
+    if (!values.empty() && static_cast<int>(values.size()) != placement.ranks()) {
+      throw input_error(
+          fmt::format("{} has {} but the schedule has {}", key,
+                      plural(static_cast<std::int64_t>(values.size()), "entry", "entries"),
+                      plural(placement.ranks(), "rank")));
+    }
+  };
+  check_ranks(optimizer_ns, "optimizer_ns");
+  check_ranks(reduce_gradients_ns, "reduce_gradients_ns");
+  for (const auto& [edge, link] : edges) {
+    if (edge.first >= placement.ranks() || edge.second >= placement.ranks()) {
+      throw input_error(
+          fmt::format("p2p edge {}->{} names a rank that the schedule, with {}, has not",
+                      edge.first, edge.second, plural(placement.ranks(), "rank")));
+    }
+  }
+  // No path is longer than everything done one after the other, and no rank
+  // holds more than all activations at once.
+  long double time = 0;
+  long double bytes = 0;
+  for (int s = 0; s < placement.stages(); ++s) {
+    const StageCosts& stage = stages[static_cast<std::size_t>(s)];
+    time += static_cast<long double>(stage.forward_ns) +
+            static_cast<long double>(stage.backward_ns()) +
+            static_cast<long double>(stage.overlap_ns.value_or(0));
+    bytes += static_cast<long double>(stage.activation_bytes) +
+             static_cast<long double>(stage.weight_residue_bytes) +
+             static_cast<long double>(stage.weight_bytes) +
+             static_cast<long double>(stage.gradient_bytes) +
+             static_cast<long double>(stage.optimizer_bytes);
+    if (s + 1 == placement.stages()) continue;
+    const int a = placement.rank_of(s);
+    const int b = placement.rank_of(s + 1);
+    for (const Link& one : {link(a, b), link(b, a)}) {
+      time += static_cast<long double>(one.latency_ns) +
+              static_cast<long double>(one.occupied_ns(stage.output_bytes));
+    }
+  }
+  time *= microbatches;
+  bytes *= microbatches;
+  for (const auto* values : {&optimizer_ns, &reduce_gradients_ns}) {
+    for (const std::int64_t value : *values) time += static_cast<long double>(value);
+  }
+  constexpr auto limit = static_cast<long double>(std::numeric_limits<std::int64_t>::max()) / 2;
+  if (time > limit || bytes > limit) {
+    throw input_error(fmt::format(
+        "the {} of all actions together exceed what 64 bits hold; use smaller costs or fewer "
+        "microbatches",
+        time > limit ? "times" : "bytes"));
+  }
+}
+
+std::vector<int> parse_layout(std::string_view text) {
+  std::vector<int> layout;
+  for (const std::string_view part : split(text, ',')) {
+    layout.push_back(parse_count(part, "--layout"));
+  }
+  return layout;
+}
+
+std::vector<int> even_layout(int layers, int stages) {
+  std::vector<int> layout(static_cast<std::size_t>(stages), layers / stages);
+  for (int i = 0; i < layers % stages; ++i) ++layout[static_cast<std::size_t>(i)];
+  return layout;
+}
+
+namespace {
+
+// Sums the layers of one stage; what it sends is its last layer's output.
+StageCosts sum_layers(const StageCosts* first, const StageCosts* last) {
+  StageCosts sum;
+  const auto add = [&](std::int64_t StageCosts::*field) {
+    for (const StageCosts* layer = first; layer != last; ++layer) {
+      if (__builtin_add_overflow(sum.*field, layer->*field, &(sum.*field))) {
+        throw input_error("the costs of a stage's layers together exceed what 64 bits hold");
+      }
+    }
+  };
+  for (const auto field :
+       {&StageCosts::forward_ns, &StageCosts::backward_input_ns, &StageCosts::backward_weight_ns,
+        &StageCosts::activation_bytes, &StageCosts::weight_residue_bytes, &StageCosts::weight_bytes,
+        &StageCosts::gradient_bytes, &StageCosts::optimizer_bytes}) {
+    add(field);
+  }
+  sum.output_bytes = (last - 1)->output_bytes;
+  return sum;
+}
+
+}  // namespace
+
+Costs CostsFile::resolve(const Placement& placement,
+                         const std::optional<std::vector<int>>& layout) const {
+  Costs result = costs;
+  const auto ranks = static_cast<std::size_t>(placement.ranks());
+  if (optimizer_ns) result.optimizer_ns.assign(ranks, *optimizer_ns);
+  if (reduce_gradients_ns) result.reduce_gradients_ns.assign(ranks, *reduce_gradients_ns);
+  if (layers.empty()) {
+    if (layout) {
+      throw input_error(fmt::format(
+          "--layout: {} gives costs by stage; only costs by layer can be laid out", name));
+    }
+    return result;
+  }
+  const int count = static_cast<int>(layers.size());
+  const int stages = placement.stages();
+  if (count < stages) {
+    throw input_error(fmt::format("{}: {} cannot fill {}; use fewer stages", name,
+                                  plural(count, "layer"), plural(stages, "virtual stage")));
+  }
+  const std::vector<int> sizes = layout.value_or(even_layout(count, stages));
+  const std::int64_t total = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
+  if (static_cast<int>(sizes.size()) != stages || total != count) {
+    throw input_error(fmt::format("--layout: {} on {}, but {} has {} and the schedule {}",
+                                  plural(total, "layer"),
+                                  plural(static_cast<std::int64_t>(sizes.size()), "virtual stage"),
+                                  name, plural(count, "layer"), plural(stages, "virtual stage")));
+  }
+  const StageCosts* next = layers.data();
+  for (const int size : sizes) {
+    result.stages.push_back(sum_layers(next, next + size));
+    next += size;
+  }
+  return result;
+}
+
+}  // namespace pipesim

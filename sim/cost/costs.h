@@ -1,0 +1,93 @@
+// What each chunk of work takes: a table (virtual stage x kind -> time,
+// bytes), the links between ranks, and per-rank closing work.
+//
+// Given on the command line or read from a costs.json (format: FORMAT.md);
+// nothing downstream knows which. Times are per chunk, never divided. Plain
+// values; reading is const and thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "sim/schedule/placement.h"
+#include "traces/metrics.h"
+
+namespace pipesim {
+
+// Of one virtual stage, one microbatch.
+struct StageCosts {
+  std::int64_t forward_ns = 0;
+  std::int64_t backward_input_ns = 0;
+  std::int64_t backward_weight_ns = 0;
+  // An OVERLAP_F_B whose forward this stage does; default F + the backward.
+  std::optional<std::int64_t> overlap_ns;
+  std::int64_t activation_bytes = 0;
+  std::int64_t weight_residue_bytes = 0;
+  std::int64_t weight_bytes = 0;
+  std::int64_t gradient_bytes = 0;
+  std::int64_t optimizer_bytes = 0;
+  std::int64_t output_bytes = 0;  // sent forward; the gradient of it comes back
+
+  std::int64_t backward_ns() const { return backward_input_ns + backward_weight_ns; }
+  // B = I + W, with I = B/2 rounded down.
+  void split_backward(std::int64_t backward_ns) {
+    backward_input_ns = backward_ns / 2;
+    backward_weight_ns = backward_ns - backward_input_ns;
+  }
+  bool operator==(const StageCosts&) const = default;
+};
+
+struct Link {
+  std::int64_t latency_ns = 0;
+  std::optional<std::int64_t> bytes_per_second;  // unlimited where absent
+
+  // The time that `bytes` occupy the link: ceil(bytes x 1e9 / rate).
+  std::int64_t occupied_ns(std::int64_t bytes) const;
+  bool operator==(const Link&) const = default;
+};
+
+struct Costs {
+  std::vector<StageCosts> stages;  // one a virtual stage
+  Link p2p;
+  std::map<std::pair<int, int>, Link> edges;      // (from rank, to rank): overrides p2p
+  std::vector<std::int64_t> optimizer_ns;         // one a rank, or empty: none
+  std::vector<std::int64_t> reduce_gradients_ns;  // one a rank, or empty: none
+
+  const Link& link(int from_rank, int to_rank) const;
+  std::vector<StageFootprint> footprints() const;
+
+  // Refuses costs that don't fit a placement (their number of stages or
+  // ranks), and those whose sums could leave int64 over `microbatches`.
+  void check(const Placement& placement, int microbatches) const;
+};
+
+// Layers a virtual stage: "3,2,2,2", or as even as can be with the larger
+// first.
+std::vector<int> parse_layout(std::string_view text);
+std::vector<int> even_layout(int layers, int stages);
+
+// A costs.json: `stages`, or `layers` summed by a layout.
+struct CostsFile {
+  Costs costs;                     // stages filled where the file gives them
+  std::vector<StageCosts> layers;  // or one entry a layer; overlap_ns is of stages
+  // Closing work that is the same on every rank.
+  std::optional<std::int64_t> optimizer_ns;
+  std::optional<std::int64_t> reduce_gradients_ns;
+  std::string name;
+
+  // The costs for a placement; `layout` only where the file gives layers.
+  Costs resolve(const Placement& placement, const std::optional<std::vector<int>>& layout) const;
+};
+
+CostsFile parse_costs(std::string_view text, const std::string& file);
+CostsFile read_costs(const std::string& path);
+
+// The costs as a costs.json of one line, readable again by parse_costs.
+std::string to_json(const Costs& costs);
+
+}  // namespace pipesim

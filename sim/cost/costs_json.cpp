@@ -1,0 +1,175 @@
+// costs.json, read and written.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "sim/cost/costs.h"
+#include "traces/base/error.h"
+#include "traces/base/files.h"
+#include "traces/base/json_reader.h"
+#include "traces/base/text.h"
+
+namespace pipesim {
+namespace {
+
+// One entry of `stages` or `layers`.
+StageCosts read_entry(const JsonCursor& cursor, bool is_stage) {
+  JsonMembers members(cursor);
+  StageCosts stage;
+  stage.forward_ns = members.required("forward_ns").integer(0, max_time_ns);
+  const bool whole = members.has("backward_ns");
+  const bool split = members.has("backward_input_ns") || members.has("backward_weight_ns");
+  if (whole && split) {
+    cursor.fail("give backward_ns, or backward_input_ns and backward_weight_ns, not both");
+  }
+  members.optional("backward_ns", [&](const JsonCursor& value) {
+    stage.split_backward(value.integer(0, max_time_ns));
+  });
+  if (!whole) {
+    if (!split) {
+      cursor.fail(
+          "a backward is missing: give backward_ns, or backward_input_ns and backward_weight_ns");
+    }
+    stage.backward_input_ns = members.required("backward_input_ns").integer(0, max_time_ns);
+    stage.backward_weight_ns = members.required("backward_weight_ns").integer(0, max_time_ns);
+  }
+  members.optional("backward_input_ns", [](const JsonCursor&) {});
+  members.optional("backward_weight_ns", [](const JsonCursor&) {});
+  if (is_stage) {
+    members.optional("overlap_ns", [&](const JsonCursor& value) {
+      stage.overlap_ns = value.integer(0, max_time_ns);
+    });
+  }
+  const auto bytes = [&](std::string_view key) { return members.integer_or(key, 0, 0, max_bytes); };
+  stage.activation_bytes = bytes("activation_bytes");
+  stage.weight_residue_bytes = bytes("weight_residue_bytes");
+  stage.weight_bytes = bytes("weight_bytes");
+  stage.gradient_bytes = bytes("gradient_bytes");
+  stage.optimizer_bytes = bytes("optimizer_bytes");
+  stage.output_bytes = bytes("output_bytes");
+  members.finish();
+  return stage;
+}
+
+// The keys that a link and an edge share; what is absent stays as it is.
+void read_link(JsonMembers& members, Link& link) {
+  link.latency_ns = members.integer_or("latency_ns", link.latency_ns, 0, max_time_ns);
+  members.optional("bandwidth_bytes_per_s", [&](const JsonCursor& value) {
+    link.bytes_per_second.reset();
+    if (!value.is_null()) link.bytes_per_second = value.rounded(1, max_bytes_per_second);
+  });
+}
+
+void read_p2p(const JsonCursor& cursor, Costs& costs) {
+  JsonMembers members(cursor);
+  read_link(members, costs.p2p);
+  members.optional("edges", [&](const JsonCursor& list) {
+    for (const JsonCursor& item : list.array()) {
+      JsonMembers edge(item);
+      const int from = static_cast<int>(edge.required("from").integer(0, max_count));
+      const int to = static_cast<int>(edge.required("to").integer(0, max_count));
+      Link link = costs.p2p;
+      read_link(edge, link);
+      edge.finish();
+      if (from == to) item.fail("an edge joins two different ranks");
+      if (!costs.edges.emplace(std::pair(from, to), link).second) {
+        item.fail(fmt::format("edge {}->{} is given twice", from, to));
+      }
+    }
+  });
+  members.finish();
+}
+
+// One number for every rank, or a list with one a rank.
+void read_closing_work(const JsonCursor& cursor, std::optional<std::int64_t>& every,
+                       std::vector<std::int64_t>& by_rank) {
+  if (!cursor.is_array()) {
+    every = cursor.integer(0, max_time_ns);
+    return;
+  }
+  for (const JsonCursor& item : cursor.array()) by_rank.push_back(item.integer(0, max_time_ns));
+  if (by_rank.empty()) cursor.fail("an empty list; give one time, or one a rank");
+}
+
+}  // namespace
+
+CostsFile parse_costs(std::string_view text, const std::string& file) {
+  const JsonValue document = parse_json(text, file);
+  const JsonCursor root(document, file);
+  JsonMembers members(root);
+  const JsonCursor format = members.required("format");
+  if (format.string() != "pipesim-costs") {
+    format.fail(fmt::format("{} is not 'pipesim-costs'", quote(format.string())));
+  }
+  members.required("version").integer(1, 1);
+
+  CostsFile result;
+  result.name = file;
+  if (members.has("stages") == members.has("layers")) {
+    root.fail("give either stages, one entry a virtual stage, or layers");
+  }
+  const auto read_list = [&](std::string_view key, std::vector<StageCosts>& out) {
+    members.optional(key, [&](const JsonCursor& list) {
+      for (const JsonCursor& item : list.array()) out.push_back(read_entry(item, key == "stages"));
+      if (out.empty()) list.fail("an empty list; give at least one entry");
+    });
+  };
+  read_list("stages", result.costs.stages);
+  read_list("layers", result.layers);
+  members.optional("p2p", [&](const JsonCursor& value) { read_p2p(value, result.costs); });
+  members.optional("optimizer_ns", [&](const JsonCursor& value) {
+    read_closing_work(value, result.optimizer_ns, result.costs.optimizer_ns);
+  });
+  members.optional("reduce_gradients_ns", [&](const JsonCursor& value) {
+    read_closing_work(value, result.reduce_gradients_ns, result.costs.reduce_gradients_ns);
+  });
+  members.finish();
+  return result;
+}
+
+CostsFile read_costs(const std::string& path) { return parse_costs(read_file(path), path); }
+
+std::string to_json(const Costs& costs) {
+  using Json = nlohmann::ordered_json;
+  const auto put_link = [](Json& json, const Link& link) {
+    json["latency_ns"] = link.latency_ns;
+    json["bandwidth_bytes_per_s"] = link.bytes_per_second ? Json(*link.bytes_per_second) : Json();
+  };
+  Json stages = Json::array();
+  for (const StageCosts& stage : costs.stages) {
+    Json entry;
+    entry["forward_ns"] = stage.forward_ns;
+    entry["backward_input_ns"] = stage.backward_input_ns;
+    entry["backward_weight_ns"] = stage.backward_weight_ns;
+    if (stage.overlap_ns) entry["overlap_ns"] = *stage.overlap_ns;
+    entry["activation_bytes"] = stage.activation_bytes;
+    entry["weight_residue_bytes"] = stage.weight_residue_bytes;
+    entry["weight_bytes"] = stage.weight_bytes;
+    entry["gradient_bytes"] = stage.gradient_bytes;
+    entry["optimizer_bytes"] = stage.optimizer_bytes;
+    entry["output_bytes"] = stage.output_bytes;
+    stages.push_back(std::move(entry));
+  }
+  Json json;
+  json["format"] = "pipesim-costs";
+  json["version"] = 1;
+  json["stages"] = std::move(stages);
+  put_link(json["p2p"], costs.p2p);
+  if (!costs.edges.empty()) {
+    Json edges = Json::array();
+    for (const auto& [edge, link] : costs.edges) {
+      Json entry;
+      entry["from"] = edge.first;
+      entry["to"] = edge.second;
+      put_link(entry, link);
+      edges.push_back(std::move(entry));
+    }
+    json["p2p"]["edges"] = std::move(edges);
+  }
+  if (!costs.optimizer_ns.empty()) json["optimizer_ns"] = costs.optimizer_ns;
+  if (!costs.reduce_gradients_ns.empty()) json["reduce_gradients_ns"] = costs.reduce_gradients_ns;
+  return json.dump();
+}
+
+}  // namespace pipesim

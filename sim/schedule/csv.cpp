@@ -1,0 +1,255 @@
+#include "sim/schedule/csv.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "traces/base/error.h"
+#include "traces/base/files.h"
+#include "traces/base/text.h"
+
+namespace pipesim {
+namespace {
+
+constexpr std::string_view grammar =
+    "a cell is STAGE TYPE MICROBATCH such as 2F0, with TYPE one of F, I, W, B, SEND_F, RECV_F, "
+    "SEND_B, RECV_B, UNSHARD, RESHARD, REDUCE_GRAD (the last three without a microbatch), or "
+    "(0F1;3B0)OVERLAP_F_B";
+
+struct Place {
+  std::size_t line = 1;
+  std::size_t column = 1;
+};
+
+class Parser {
+ public:
+  Parser(std::string_view text, const std::string& file) : text_(text), file_(file) {
+    if (text_.starts_with("\xef\xbb\xbf")) text_.remove_prefix(3);
+    while (!text_.empty() && (text_.back() == '\n' || text_.back() == '\r')) {
+      text_.remove_suffix(1);  // ends of lines after the last row
+    }
+  }
+
+  Schedule run() {
+    if (strip(text_).empty()) {
+      throw input_error(fmt::format("{}: holds no schedule; it needs one row a rank", file_));
+    }
+    schedule_.name = file_;
+    rows_ = split(text_, '\n');
+    schedule_.actions.reserve(static_cast<std::size_t>(std::ranges::count(text_, ',')) +
+                              rows_.size());
+    for (std::size_t line = 0; line < rows_.size(); ++line) read_row(line);
+    settle_dialect();
+    infer_shape();
+    if (const auto fault = find_fault(schedule_)) {
+      fail(place_of(fault->rank, fault->index),
+           fmt::format("rank {}: {}", fault->rank, fault->rule));
+    }
+    return std::move(schedule_);
+  }
+
+ private:
+  // Calls use(cell, offset) for each cell of a row, until it returns false.
+  template <typename Use>
+  static void for_each_cell(std::string_view row, Use use) {
+    if (row.ends_with('\r')) row.remove_suffix(1);
+    for (std::size_t at = 0;;) {
+      const std::size_t comma = std::min(row.find(',', at), row.size());
+      std::size_t first = at;
+      std::size_t last = comma;
+      while (first < last && (row[first] == ' ' || row[first] == '\t')) ++first;
+      while (last > first && (row[last - 1] == ' ' || row[last - 1] == '\t')) --last;
+      if (last - first >= 2 && row[first] == '"' && row[last - 1] == '"') {
+        ++first;  // a cell that a spreadsheet quoted
+        --last;
+      }
+      if (!use(row.substr(first, last - first), first) || comma == row.size()) return;
+      at = comma + 1;
+    }
+  }
+
+  [[noreturn]] void fail(Place place, std::string_view rule) const {
+    throw input_error(fmt::format("{}:{}:{}: {}", file_, place.line, place.column, rule));
+  }
+
+  void read_row(std::size_t line) {
+    schedule_.actions.add_rank();
+    bool works = false;
+    for_each_cell(rows_[line], [&](std::string_view cell, std::size_t offset) {
+      const Place place{line + 1, offset + 1};
+      if (cell.empty()) {
+        schedule_.actions.add({});
+      } else if (cell.front() == '(') {
+        read_joined(cell, place);
+        works = true;
+      } else {
+        schedule_.actions.add(read_action(cell, place));
+        works = true;
+      }
+      return true;
+    });
+    if (!works) {
+      fail({line + 1, 1}, fmt::format("rank {} does nothing; every row needs an action", line));
+    }
+  }
+
+  Action read_action(std::string_view text, Place place) {
+    bool is_bw = false;
+    const auto action = parse_action(text, &is_bw);
+    if (!action || action->kind == Kind::OPTIMIZER) {
+      fail(place, fmt::format("{} is not an action; {}", quote(text), grammar));
+    }
+    if (is_bw) {
+      const int rank = schedule_.ranks() - 1;
+      full_backwards_.emplace_back(rank, schedule_.actions[rank].size());
+      first_bw_ = std::min(first_bw_, std::pair(place.line, place.column));
+    }
+    if (action->kind == Kind::I) has_i_ = true;
+    if (action->kind == Kind::W) has_w_ = true;
+    if (takes_microbatch(action->kind)) {
+      highest_microbatch_ = std::max(highest_microbatch_, action->microbatch);
+    }
+    return *action;
+  }
+
+  void read_joined(std::string_view cell, Place place) {
+    const std::size_t close = cell.find(')');
+    const std::string_view type =
+        close == std::string_view::npos ? std::string_view{} : cell.substr(close + 1);
+    const bool overlap = type == "OVERLAP_F_B";
+    if (!overlap && type != "BATCH_P2P") {
+      fail(place, fmt::format("{} must end in )OVERLAP_F_B or )BATCH_P2P", quote(cell)));
+    }
+    const auto parts = split(cell.substr(1, close - 1), ';');
+    if (overlap && parts.size() != 2) {
+      fail(place,
+           fmt::format("{} joins {}; OVERLAP_F_B takes a forward and a backward", quote(cell),
+                       plural(static_cast<std::int64_t>(parts.size()), "action")));
+    }
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      Action action = read_action(strip(parts[i]), place);
+      if (!overlap && !is_transfer(action.kind)) {
+        fail(place, fmt::format("{} in a BATCH_P2P is no SEND or RECV", quote(parts[i])));
+      }
+      action.joined = i + 1 < parts.size();
+      schedule_.actions.add(action);
+    }
+  }
+
+  // 2024: B is the input gradient, BW the full backward.
+  void settle_dialect() {
+    const bool old = !full_backwards_.empty() || (has_w_ && !has_i_);
+    if (!old) return;
+    if (has_i_) {
+      fail({first_bw_.first, first_bw_.second},
+           "BW belongs to the dialect of 2024, where B is the input gradient, but this file also "
+           "has I; use I, W and B throughout");
+    }
+    for (int rank = 0; rank < schedule_.ranks(); ++rank) {
+      for (Action& action : schedule_.actions[rank]) {
+        if (action.kind == Kind::B) action.kind = Kind::I;
+      }
+    }
+    for (const auto& [rank, index] : full_backwards_) {
+      schedule_.actions[rank][index].kind = Kind::B;
+    }
+  }
+
+  void infer_shape() {
+    const std::int64_t count = schedule_.actions.size();
+    std::vector<int> rank_of_stage;
+    for (int rank = 0; rank < schedule_.ranks(); ++rank) {
+      const auto list = std::as_const(schedule_).actions[rank];
+      for (std::size_t i = 0; i < list.size(); ++i) {
+        if (list[i].kind == Kind::IDLE) continue;
+        const auto stage = static_cast<std::size_t>(list[i].stage);
+        if (list[i].stage >= count) {
+          fail(place_of(rank, i),
+               fmt::format("stage {} in a file of {}: stages are numbered from 0 without gaps",
+                           stage, plural(count, "action")));
+        }
+        if (stage >= rank_of_stage.size()) rank_of_stage.resize(stage + 1, -1);
+        int& owner = rank_of_stage[stage];
+        if (owner >= 0 && owner != rank) {
+          fail(place_of(rank, i),
+               fmt::format("stage {} stands on rank {} too; a stage lives on one rank", stage,
+                           owner));
+        }
+        owner = rank;
+      }
+    }
+    const auto gap = std::ranges::find(rank_of_stage, -1);
+    if (gap != rank_of_stage.end()) {
+      throw input_error(fmt::format("{}: no row holds stage {}; stages are numbered without gaps",
+                                    file_, gap - rank_of_stage.begin()));
+    }
+    if (highest_microbatch_ >= count) {
+      throw input_error(
+          fmt::format("{}: names microbatch {} but holds only {}; microbatches are numbered from 0",
+                      file_, highest_microbatch_, plural(count, "action")));
+    }
+    schedule_.microbatches = highest_microbatch_ + 1;
+    schedule_.placement = Placement(std::move(rank_of_stage));
+    if (schedule_.microbatches == 0) {
+      throw input_error(fmt::format("{}: holds no F; a schedule needs a microbatch", file_));
+    }
+  }
+
+  // The cell that holds action `index` of a rank, or the end of its row.
+  Place place_of(int rank, std::size_t index) const {
+    const auto line = static_cast<std::size_t>(rank);
+    std::size_t actions = 0;
+    Place place{line + 1, rows_[line].size() + 1};
+    for_each_cell(rows_[line], [&](std::string_view cell, std::size_t offset) {
+      actions +=
+          cell.starts_with('(') ? 1 + static_cast<std::size_t>(std::ranges::count(cell, ';')) : 1;
+      if (actions <= index) return true;
+      place.column = offset + 1;
+      return false;
+    });
+    return place;
+  }
+
+  std::string_view text_;
+  const std::string& file_;
+  std::vector<std::string_view> rows_;
+  Schedule schedule_;
+  std::vector<std::pair<int, std::size_t>> full_backwards_;  // (rank, index) of each BW
+  std::pair<std::size_t, std::size_t> first_bw_{~std::size_t{0}, 0};
+  bool has_i_ = false;
+  bool has_w_ = false;
+  std::int32_t highest_microbatch_ = -1;
+};
+
+}  // namespace
+
+Schedule parse_csv(std::string_view text, const std::string& file) {
+  return Parser(text, file).run();
+}
+
+Schedule read_csv(const std::string& path) { return parse_csv(read_file(path), path); }
+
+std::string csv_row(std::span<const Action> actions) {
+  std::string row;
+  row.reserve(actions.size() * 8);
+  const Action* const end = actions.data() + actions.size();
+  for (const Action* cell = actions.data(); cell != end;) {
+    if (cell != actions.data()) row += ',';
+    const std::size_t size = cell_size(cell, end);
+    append_cell(row, cell, size);
+    cell += size;
+  }
+  return row;
+}
+
+std::string to_csv(const Schedule& schedule) {
+  std::string text;
+  for (int rank = 0; rank < schedule.ranks(); ++rank) {
+    text += csv_row(schedule.actions[rank]);
+    text += "\r\n";
+  }
+  return text;
+}
+
+}  // namespace pipesim

@@ -1,0 +1,27 @@
+// Schedule files: PyTorch's CSV, one row a rank, read strictly.
+//
+// Read: the current dialect, the one of 2024 (B = input gradient only, BW =
+// full backward; told by any BW, or by W without I), and the proposed
+// BATCH_P2P cells; LF or CRLF. Written: the current dialect with CRLF. The
+// grammar stands in traces/FORMAT.md. Where a file is wrong the error names
+// file, line, column and the rule broken.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "sim/schedule/schedule.h"
+
+namespace pipesim {
+
+// Reads and checks (find_fault) a schedule; `file` is its name in errors and
+// the schedule's name. Stages, microbatches and placement follow from the rows.
+Schedule parse_csv(std::string_view text, const std::string& file);
+Schedule read_csv(const std::string& path);
+
+// One rank's row, without a line end.
+std::string csv_row(std::span<const Action> actions);
+std::string to_csv(const Schedule& schedule);
+
+}  // namespace pipesim

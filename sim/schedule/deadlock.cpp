@@ -1,0 +1,337 @@
+#include "sim/schedule/deadlock.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <map>
+#include <stdexcept>
+#include <utility>
+
+#include "traces/base/error.h"
+#include "traces/base/text.h"
+
+namespace pipesim {
+namespace {
+
+using Node = std::uint32_t;
+constexpr Node no_node = std::numeric_limits<Node>::max();
+
+// One entry of a stream: the end of a node that stands there.
+struct Item {
+  Node node;
+  const Action* action;  // in the schedule; of a compute cell, its first
+};
+
+// A queue that runs in order, cell by cell. The items of one cell run in any
+// order; the next cell waits for all of them.
+struct Stream {
+  std::string name;  // "rank 0", "the transfers of rank 0", ...
+  std::vector<Item> items;
+  std::size_t head = 0;        // first item of the cell at the head
+  std::size_t head_end = 0;    // one past its last
+  std::size_t unfinished = 0;  // items of that cell still to run
+};
+
+// The untimed execution of a schedule on a transport. A node is a compute
+// cell, or a transfer with both its ends (one end each under `buffered`).
+class Execution {
+ public:
+  Execution(const Schedule& schedule, Transport transport)
+      : schedule_(schedule),
+        transport_(transport),
+        program_(schedule.has_transfers()),
+        microbatches_(static_cast<std::size_t>(schedule.microbatches)) {
+    const std::size_t slots = static_cast<std::size_t>(schedule.stages()) * microbatches_;
+    for (auto& table : nodes_) table.assign(slots, no_node);
+    build_streams();
+    connect();
+  }
+
+  std::optional<std::string> run() {
+    std::vector<Node> ready;
+    const auto show_head = [&](std::uint32_t index) {
+      Stream& stream = streams_[index];
+      stream.head = stream.head_end;
+      if (stream.head == stream.items.size()) return;
+      do {
+        ++stream.head_end;
+      } while (stream.head_end < stream.items.size() &&
+               is_batched(*stream.items[stream.head_end - 1].action));
+      stream.unfinished = stream.head_end - stream.head;
+      for (std::size_t i = stream.head; i < stream.head_end; ++i) {
+        arrive(stream.items[i].node, ready);
+      }
+    };
+    for (std::uint32_t i = 0; i < streams_.size(); ++i) show_head(i);
+    while (!ready.empty()) {
+      const Node node = ready.back();
+      ready.pop_back();
+      for (const std::uint32_t index : streams_of_[node]) {
+        if (index != no_node && --streams_[index].unfinished == 0) show_head(index);
+      }
+      for (const Node successor : successors_[node]) {
+        if (successor != no_node) arrive(successor, ready);
+      }
+    }
+    const bool stuck = std::ranges::any_of(
+        streams_, [](const Stream& stream) { return stream.head < stream.items.size(); });
+    if (!stuck) return std::nullopt;
+    return describe_cycle();
+  }
+
+ private:
+  std::size_t slot(const Action& a) const {
+    return static_cast<std::size_t>(a.stage) * microbatches_ +
+           static_cast<std::size_t>(a.microbatch);
+  }
+  Node& node_of(const Action& a) { return nodes_[table_of(a.kind)][slot(a)]; }
+  // F; I and B share a table, as one (stage, microbatch) has only one of
+  // them; W feeds nobody and needs none; then the transfers.
+  static std::size_t table_of(Kind kind) {
+    switch (kind) {
+      case Kind::F: return 0;
+      case Kind::I:
+      case Kind::B: return 1;
+      default: return 2 + static_cast<std::size_t>(kind) - static_cast<std::size_t>(Kind::SEND_F);
+    }
+  }
+
+  Node new_node() {
+    waits_.push_back(0);
+    successors_.push_back({no_node, no_node});
+    streams_of_.push_back({no_node, no_node});
+    return static_cast<Node>(waits_.size() - 1);
+  }
+
+  // Transfers of one cell progress side by side. A stream an edge keeps its
+  // own order whatever the cells.
+  bool is_batched(const Action& action) const {
+    return action.joined && is_transfer(action.kind) && transport_ != Transport::edge_fifo;
+  }
+
+  // Adds an end of `node` to a stream: the node runs once each of its ends
+  // stands at the head of its stream.
+  void append(std::uint32_t stream, Node node, const Action& action) {
+    streams_[stream].items.push_back({node, &action});
+    ++waits_[node];
+    auto& own = streams_of_[node];
+    own[own[0] == no_node ? 0 : 1] = stream;
+  }
+
+  std::uint32_t stream_for(int rank, const Action& action) {
+    if (!is_transfer(action.kind) || transport_ == Transport::buffered ||
+        transport_ == Transport::rendezvous) {
+      return stream_at({rank, -1, -1});
+    }
+    if (transport_ == Transport::fifo) return stream_at({rank, rank, -1});
+    const int peer = schedule_.placement.rank_of(peer_of(action).stage);
+    return is_send(action.kind) ? stream_at({rank, rank, peer}) : stream_at({rank, peer, rank});
+  }
+
+  // Key: owner, then (-1,-1) for the rank itself, (rank,-1) for its
+  // transfers, (sender, receiver) for an edge.
+  std::uint32_t stream_at(const std::array<int, 3>& key) {
+    const auto [at, is_new] = index_.emplace(key, static_cast<std::uint32_t>(streams_.size()));
+    if (is_new) {
+      Stream& stream = streams_.emplace_back();
+      stream.name = fmt::format("rank {}", key[0]);
+      if (key[1] >= 0 && key[2] < 0) stream.name = fmt::format("rank {}'s transfers", key[0]);
+      if (key[2] >= 0) {
+        stream.name = fmt::format("rank {}'s end of edge {}->{}", key[0], key[1], key[2]);
+      }
+    }
+    return at->second;
+  }
+
+  void build_streams() {
+    for (int rank = 0; rank < schedule_.ranks(); ++rank) {
+      const auto list = schedule_.actions[rank];
+      const std::uint32_t own = stream_at({rank, -1, -1});
+      for (std::size_t i = 0; i < list.size(); ++i) {
+        const Action& action = list[i];
+        if (action.kind == Kind::IDLE) continue;
+        if (is_transfer(action.kind)) {
+          Node& node = node_of(action);
+          const Node other_end = node_of(peer_of(action));
+          const bool meets = transport_ != Transport::buffered && other_end != no_node;
+          node = meets ? other_end : new_node();
+          append(stream_for(rank, action), node, action);
+          continue;
+        }
+        // The second action of an overlapped cell belongs to the first's node.
+        const bool continues = i > 0 && list[i - 1].joined;
+        const Node node = continues ? streams_[own].items.back().node : new_node();
+        if (!continues) append(own, node, action);
+        if (action.kind == Kind::F || is_backward(action.kind)) node_of(action) = node;
+      }
+    }
+  }
+
+  // The action on another stream that must have run before `action`, if any.
+  // A rank's own order takes care of F -> I -> W; under `rendezvous` and
+  // `buffered` also of SEND and RECV around their compute.
+  std::optional<Action> producer_of(const Action& action) const {
+    const auto& [stage, mb, kind, joined] = action;
+    const bool streamed = transport_ == Transport::fifo || transport_ == Transport::edge_fifo;
+    const auto input = [&](int from, Kind result, Kind receive) -> std::optional<Action> {
+      if (from < 0 || from == schedule_.stages()) return std::nullopt;
+      const bool local = schedule_.placement.rank_of(from) == schedule_.placement.rank_of(stage);
+      if (local || !program_) return make_action(from, result, mb);
+      if (streamed) return make_action(stage, receive, mb);
+      return std::nullopt;
+    };
+    switch (kind) {
+      case Kind::F: return input(stage - 1, Kind::F, Kind::RECV_F);
+      case Kind::I:
+      case Kind::B: return input(stage + 1, Kind::B, Kind::RECV_B);
+      case Kind::SEND_F:
+        return streamed ? std::optional(make_action(stage, Kind::F, mb)) : std::nullopt;
+      case Kind::SEND_B:
+        return streamed ? std::optional(make_action(stage, Kind::B, mb)) : std::nullopt;
+      case Kind::RECV_F:
+      case Kind::RECV_B:
+        return transport_ == Transport::buffered ? std::optional(peer_of(action)) : std::nullopt;
+      default: return std::nullopt;
+    }
+  }
+
+  // A node has at most two successors: one for each action of its cell.
+  void connect() {
+    for (const Action& action : schedule_.actions.all()) {
+      const auto producer = producer_of(action);
+      if (!producer) continue;
+      const Node after = node_of(action);
+      ++waits_[after];
+      auto& successors = successors_[node_of(*producer)];
+      successors[successors[0] == no_node ? 0 : 1] = after;
+    }
+  }
+
+  void arrive(Node node, std::vector<Node>& ready) {
+    if (--waits_[node] == 0) ready.push_back(node);
+  }
+
+  // What the head of a stuck stream waits for: an action of another stream.
+  struct Wait {
+    std::uint32_t stream;
+    Action head;  // the waiting action
+    Action awaited;
+  };
+
+  // A node's waits are used up only once it has run.
+  bool is_done(Node node) const { return waits_[node] == 0; }
+
+  bool at_head(std::uint32_t stream, Node node) const {
+    const Stream& s = streams_[stream];
+    return std::any_of(s.items.begin() + static_cast<std::ptrdiff_t>(s.head),
+                       s.items.begin() + static_cast<std::ptrdiff_t>(s.head_end),
+                       [&](const Item& item) { return item.node == node; });
+  }
+
+  Wait wait_of(std::uint32_t stream) {
+    const Stream& own = streams_[stream];
+    for (std::size_t i = own.head; i < own.head_end; ++i) {
+      const auto [node, cell] = own.items[i];
+      if (is_done(node)) continue;
+      for (const std::uint32_t other : streams_of_[node]) {
+        if (other == no_node || other == stream || at_head(other, node)) continue;
+        return {other, *cell, peer_of(*cell)};  // the other end hasn't come to its head
+      }
+      const std::size_t parts = is_compute(cell->kind) && cell->joined ? 2 : 1;
+      for (std::size_t part = 0; part < parts; ++part) {
+        const auto producer = producer_of(cell[part]);
+        if (!producer || is_done(node_of(*producer))) continue;
+        const Node awaited = node_of(*producer);
+        return {streams_of_[awaited][0], cell[part], as_written(*producer)};
+      }
+    }
+    throw std::logic_error("a stuck stream that waits for nothing");
+  }
+
+  // producer_of() says B for any backward: the I or B that the schedule has.
+  Action as_written(const Action& action) {
+    if (action.kind != Kind::B) return action;
+    const Node node = node_of(action);
+    for (const Item& item : streams_[streams_of_[node][0]].items) {
+      if (item.node != node) continue;
+      return make_action(action.stage,
+                         item.action->joined ? item.action[1].kind : item.action->kind,
+                         action.microbatch);
+    }
+    return action;
+  }
+
+  std::string describe_cycle() {
+    std::uint32_t stream = 0;
+    while (streams_[stream].head == streams_[stream].items.size()) ++stream;
+    std::vector<std::uint32_t> path;
+    std::vector<Wait> waits;
+    std::vector<std::size_t> position(streams_.size(), std::numeric_limits<std::size_t>::max());
+    while (position[stream] == std::numeric_limits<std::size_t>::max()) {
+      position[stream] = path.size();
+      path.push_back(stream);
+      waits.push_back(wait_of(stream));
+      stream = waits.back().stream;
+    }
+    std::string text = "deadlock: ";
+    for (std::size_t i = position[stream]; i < path.size(); ++i) {
+      const Wait& wait = waits[i];
+      const Stream& other = streams_[wait.stream];
+      if (i > position[stream]) text += "; ";
+      text += fmt::format("{} on {} waits for {}", to_text(wait.head), streams_[path[i]].name,
+                          to_text(wait.awaited));
+      const std::string other_head = to_text(*other.items[other.head].action);
+      if (other_head != to_text(wait.awaited)) {
+        text += fmt::format(", which stands behind {}", other_head);
+      }
+      text += fmt::format(" on {}", other.name);
+    }
+    return text;
+  }
+
+  const Schedule& schedule_;
+  Transport transport_;
+  bool program_;
+  std::size_t microbatches_;
+  std::vector<Stream> streams_;
+  std::map<std::array<int, 3>, std::uint32_t> index_;
+  std::array<std::vector<Node>, 6> nodes_;
+  std::vector<std::uint32_t> waits_;  // ends not at their head + unfinished producers
+  std::vector<std::array<Node, 2>> successors_;
+  std::vector<std::array<std::uint32_t, 2>> streams_of_;
+};
+
+constexpr std::array<std::pair<Transport, std::string_view>, 4> transports{
+    {{Transport::buffered, "buffered"},
+     {Transport::rendezvous, "rendezvous"},
+     {Transport::fifo, "fifo"},
+     {Transport::edge_fifo, "edge-fifo"}}};
+
+}  // namespace
+
+std::string_view transport_name(Transport transport) {
+  return std::ranges::find(transports, transport, &decltype(transports)::value_type::first)->second;
+}
+
+std::vector<Transport> all_transports() {
+  std::vector<Transport> all;
+  for (const auto& [transport, name] : transports) all.push_back(transport);
+  return all;
+}
+
+Transport parse_transport(std::string_view name) {
+  std::vector<std::string> known;
+  for (const auto& [transport, known_name] : transports) {
+    if (known_name == name) return transport;
+    known.emplace_back(known_name);
+  }
+  throw input_error(unknown_name("transport", name, known));
+}
+
+std::optional<std::string> find_deadlock(const Schedule& schedule, Transport transport) {
+  return Execution(schedule, transport).run();
+}
+
+}  // namespace pipesim

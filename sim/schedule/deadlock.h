@@ -1,0 +1,34 @@
+// Does a schedule finish, whatever the times? If not, who waits for whom?
+//
+// Each transport turns a rank's list into streams that run in order; a
+// schedule deadlocks when their heads wait for each other in a cycle. No
+// timing enters: a deadlock found here happens always, and only then.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/schedule/schedule.h"
+
+namespace pipesim {
+
+enum class Transport {
+  buffered,    // a SEND completes by itself, a RECV holds its rank until then
+  rendezvous,  // SEND and RECV hold both ranks until they meet
+  fifo,        // rendezvous on one in-order communication stream a rank
+  edge_fifo,   // rendezvous on one stream for each directed pair of ranks
+};
+
+std::string_view transport_name(Transport transport);
+std::vector<Transport> all_transports();
+Transport parse_transport(std::string_view name);
+
+// The wait-for cycle in action names, or nothing where the schedule finishes.
+// A compute schedule is checked on its data dependencies alone, which is what
+// `buffered` means for it; the other transports need a program. Expects a
+// schedule in which find_fault() finds nothing.
+std::optional<std::string> find_deadlock(const Schedule& schedule, Transport transport);
+
+}  // namespace pipesim

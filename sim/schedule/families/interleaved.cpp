@@ -1,0 +1,143 @@
+// Interleaved 1F1B: v chunks a rank, in groups of g microbatches.
+//
+// Megatron-LM's order (Narayanan et al. 2021), PyTorch's, and PyTorch's
+// interleaved zero bubble. For each group of g microbatches the order visits
+// chunk 0..v-1 with all microbatches of the group; backwards use the same
+// table with chunk -> v-1-chunk.
+#include <fmt/format.h>
+
+#include "sim/schedule/families/families.h"
+
+namespace pipesim::families {
+namespace {
+
+// The k-th entry of a rank's table of (chunk, microbatch), k < m·v. The last
+// group may be smaller.
+class Table {
+ public:
+  Table(const Shape& shape, int rank) : shape_(shape), rank_(rank) {}
+
+  Turn forward(int k) const { return turn(k, false); }
+  Turn backward(int k) const { return turn(k, true); }
+
+ private:
+  Turn turn(int k, bool reversed) const {
+    const std::int64_t full = std::int64_t{shape_.group} * shape_.chunks;
+    const int first = static_cast<int>(k / full) * shape_.group;  // opens the group
+    const int size = std::min(shape_.group, shape_.microbatches - first);
+    const int within = static_cast<int>(k % full);
+    const int chunk = within / size;
+    return {shape_.stage(rank_, reversed ? shape_.chunks - 1 - chunk : chunk),
+            first + within % size};
+  }
+
+  const Shape& shape_;
+  int rank_;
+};
+
+void actions(const Shape& shape, int rank, ActionLists& out) {
+  const Table table(shape, rank);
+  const std::int64_t warmup =
+      2 * (shape.ranks - 1 - rank) + (shape.chunks - 1) * std::int64_t{shape.group};
+  warmup_pairs_drain(
+      out, shape.microbatches * shape.chunks, warmup, [&](int k) { return table.forward(k); },
+      [&](int k) { return table.backward(k); });
+}
+
+// PyTorch splits m into m // p rounds (at least one) of equal size.
+Shape in_rounds(Shape shape) {
+  shape.group = shape.microbatches / std::max(1, shape.microbatches / shape.ranks);
+  return shape;
+}
+
+void pytorch_actions(const Shape& shape, int rank, ActionLists& out) {
+  actions(in_rounds(shape), rank, out);
+}
+
+void zero_bubble_actions(const Shape& given, int rank, ActionLists& out) {
+  const Shape shape = in_rounds(given);
+  const Table table(shape, rank);
+  const std::int64_t warmup =
+      (shape.chunks - 1) * std::int64_t{shape.group} + shape.ranks - 1 - rank;
+  warmup_pairs_drain_split(
+      out, shape.microbatches * shape.chunks, warmup, rank, [&](int k) { return table.forward(k); },
+      [&](int k) { return table.backward(k); });
+}
+
+std::string uneven_rounds(const Shape& shape) {
+  const int rounds = std::max(1, shape.microbatches / shape.ranks);
+  if (shape.microbatches % rounds == 0) return {};
+  const int below = shape.microbatches - shape.microbatches % rounds;
+  return fmt::format(
+      "splits {} microbatches into {} rounds of equal size, which leaves {}; use {} or {} "
+      "microbatches, or interleaved",
+      shape.microbatches, rounds, shape.microbatches % rounds, below, below + rounds);
+}
+
+// For m < p a rank waits, chunk after chunk, for the p-m ranks without work.
+std::optional<ClosedForm> closed_form(const Shape& shape, const UniformTimes& t) {
+  const std::int64_t p = shape.ranks;
+  const std::int64_t v = shape.chunks;
+  const std::int64_t m = shape.microbatches;
+  const std::int64_t pair = t.forward_ns + t.backward_ns();
+  if (shape.group != p) return std::nullopt;
+  if (t.hop_ns == 0 && m < p) {
+    return ClosedForm{BubbleMetric::global, (p - 1) * pair + (p - m) * (v - 1) * pair,
+                      "(p-1)(F+B) + (p-m)(v-1)(F+B)"};
+  }
+  if (m % p != 0) return std::nullopt;
+  if (t.hop_ns == 0) return ClosedForm{BubbleMetric::global, (p - 1) * pair, "(p-1)(F+B)"};
+  if (p < 2 || t.hop_ns > std::min(t.forward_ns, t.backward_ns())) return std::nullopt;
+  return ClosedForm{BubbleMetric::global, (p - 1) * pair + 2 * (p * v - 1) * t.hop_ns,
+                    "(p-1)(F+B) + 2(pv-1)c"};
+}
+
+std::optional<ClosedForm> pytorch_closed_form(const Shape& shape, const UniformTimes& t) {
+  return closed_form(in_rounds(shape), t);
+}
+
+std::optional<ClosedForm> zero_bubble_closed_form(const Shape& shape, const UniformTimes& t) {
+  const bool alike = t.forward_ns == t.input_ns && t.input_ns == t.weight_ns;
+  if (!alike || t.hop_ns != 0) return std::nullopt;
+  if (shape.microbatches % shape.ranks != 0) return std::nullopt;
+  return ClosedForm{BubbleMetric::span,
+                    (shape.ranks - 1) * (t.forward_ns + t.input_ns - t.weight_ns), "(p-1)(F+I-W)"};
+}
+
+}  // namespace
+
+std::vector<Family> interleaved() {
+  Family family;
+  family.name = "interleaved";
+  family.title = "Interleaved 1F1B";
+  family.summary = "1F1B over v chunks a rank, Megatron's order, groups of g microbatches";
+  family.bubble = "(p-1)(F+B) per chunk, global";
+  family.peak = "min(mv, 2(p-1-r)+(v-1)g+1)";
+  family.default_chunks = 2;
+  family.many_chunks = true;
+  family.takes_group = true;
+  family.actions = actions;
+  family.closed_form = closed_form;
+
+  Family pytorch = family;
+  pytorch.name = "interleaved-pytorch";
+  pytorch.title = "Interleaved 1F1B (PyTorch)";
+  pytorch.summary = "the same in m // p equal rounds, as PyTorch orders it";
+  pytorch.takes_group = false;
+  pytorch.actions = pytorch_actions;
+  pytorch.closed_form = pytorch_closed_form;
+  pytorch.objection = uneven_rounds;
+
+  Family zero = pytorch;
+  zero.name = "interleaved-zb";
+  zero.title = "Interleaved zero bubble";
+  zero.summary = "PyTorch's interleaved order with backwards split and W delayed by r";
+  zero.bubble = "(p-1)(F+I-W) per chunk at F=I=W, span";
+  zero.peak = "(v-1)p+(p-r) + residue";
+  zero.splits_backward = true;
+  zero.actions = zero_bubble_actions;
+  zero.closed_form = zero_bubble_closed_form;
+  return {family, pytorch, zero};
+}
+
+}  // namespace pipesim::families

@@ -1,0 +1,84 @@
+#include "sim/schedule/family.h"
+
+#include <fmt/format.h>
+
+#include "sim/schedule/families/families.h"
+#include "traces/base/error.h"
+#include "traces/base/text.h"
+
+namespace pipesim {
+
+const std::vector<Family>& all_families() {
+  static const std::vector<Family> all = [] {
+    std::vector<Family> list;
+    for (const auto& part :
+         {families::naive(), families::gpipe(), families::one_f_one_b(), families::interleaved(),
+          families::breadth_first(), families::zero_bubble()}) {
+      list.insert(list.end(), part.begin(), part.end());
+    }
+    return list;
+  }();
+  return all;
+}
+
+const Family* find_family(std::string_view name) {
+  for (const Family& family : all_families()) {
+    if (family.name == name) return &family;
+  }
+  return nullptr;
+}
+
+const Family& family(std::string_view name) {
+  if (const Family* found = find_family(name)) return *found;
+  std::vector<std::string> known;
+  for (const Family& family : all_families()) known.emplace_back(family.name);
+  throw input_error(unknown_name("schedule", name, known) + "; a file's name ends in .csv");
+}
+
+Shape resolve_shape(const Family& family, const ScheduleRequest& request) {
+  Shape shape;
+  shape.ranks = request.ranks;
+  shape.microbatches = request.microbatches;
+  shape.chunks = request.chunks.value_or(family.default_chunks);
+  if (shape.chunks > 1 && !family.many_chunks) {
+    throw input_error(
+        fmt::format("--virtual-stages {}: {} has one chunk a rank; interleaved and bfs take more",
+                    shape.chunks, family.name));
+  }
+  if (request.group && !family.takes_group) {
+    throw input_error(
+        fmt::format("--group: only interleaved has groups, {} does not", family.name));
+  }
+  shape.group = request.group.value_or(shape.ranks);
+  shape.placement = request.placement
+                        ? Placement::parse(*request.placement, shape.ranks, shape.chunks)
+                        : Placement::loop(shape.ranks, shape.chunks);
+  if (!shape.placement.even() || shape.placement.chunks() != shape.chunks) {
+    throw input_error(
+        fmt::format("--placement: {} needs {} on every rank, as --virtual-stages says", family.name,
+                    plural(shape.chunks, "stage")));
+  }
+  if (family.objection != nullptr) {
+    if (const std::string objection = family.objection(shape); !objection.empty()) {
+      throw input_error(fmt::format("{} {}", family.name, objection));
+    }
+  }
+  return shape;
+}
+
+Schedule generate(const Family& family, const Shape& shape) {
+  Schedule schedule;
+  schedule.name = family.name;
+  schedule.microbatches = shape.microbatches;
+  schedule.placement = shape.placement;
+  const std::size_t slots = static_cast<std::size_t>(shape.placement.stages()) *
+                            static_cast<std::size_t>(shape.microbatches);
+  schedule.actions.reserve(slots * (family.splits_backward ? 3 : 2));
+  for (int rank = 0; rank < shape.ranks; ++rank) {
+    schedule.actions.add_rank();
+    family.actions(shape, rank, schedule.actions);
+  }
+  return schedule;
+}
+
+}  // namespace pipesim

@@ -1,0 +1,180 @@
+#include "sim/schedule/schedule.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace pipesim {
+namespace {
+
+using Seen = std::uint8_t;  // one bit a kind, F..RECV_B
+
+constexpr Seen bit(Kind kind) { return static_cast<Seen>(1U << static_cast<unsigned>(kind)); }
+constexpr unsigned backward_bits = bit(Kind::I) | bit(Kind::B);
+
+// One pass over the lists with a bit for each (stage, microbatch, kind) done.
+class Checker {
+ public:
+  explicit Checker(const Schedule& schedule)
+      : schedule_(schedule), transfers_(schedule.has_transfers()) {}
+
+  std::optional<ScheduleFault> run() {
+    if (auto fault = find_short_stage()) return fault;
+    seen_.resize(static_cast<std::size_t>(schedule_.stages()) *
+                 static_cast<std::size_t>(schedule_.microbatches));
+    for (int rank = 0; rank < schedule_.ranks(); ++rank) {
+      const auto list = schedule_.actions[rank];
+      for (std::size_t i = 0; i < list.size(); ++i) {
+        std::string rule = rule_broken_by(rank, list[i]);
+        if (rule.empty() && i > 0 && list[i - 1].joined)
+          rule = pair_broken_by(list[i - 1], list[i]);
+        if (!rule.empty()) return ScheduleFault{rank, i, std::move(rule)};
+        if (takes_microbatch(list[i].kind)) seen(list[i]) |= bit(list[i].kind);
+      }
+      if (!list.empty() && list.back().joined) {
+        return ScheduleFault{rank, list.size() - 1, "a cell is joined with nothing after it"};
+      }
+    }
+    return find_missing();
+  }
+
+ private:
+  Seen& seen(const Action& action) {
+    return seen_[static_cast<std::size_t>(action.stage) *
+                     static_cast<std::size_t>(schedule_.microbatches) +
+                 static_cast<std::size_t>(action.microbatch)];
+  }
+
+  // A stage with fewer forwards than microbatches. Comes first: it bounds
+  // stages x microbatches, the size of `seen_`, by the number of actions.
+  std::optional<ScheduleFault> find_short_stage() const {
+    std::vector<std::int64_t> forwards(static_cast<std::size_t>(schedule_.stages()));
+    for (const Action& action : schedule_.actions.all()) {
+      if (action.kind == Kind::F) ++forwards[static_cast<std::size_t>(action.stage)];
+    }
+    for (int stage = 0; stage < schedule_.stages(); ++stage) {
+      const std::int64_t count = forwards[static_cast<std::size_t>(stage)];
+      if (count >= schedule_.microbatches) continue;
+      const int rank = schedule_.placement.rank_of(stage);
+      return ScheduleFault{
+          rank, schedule_.actions[rank].size(),
+          fmt::format("stage {} has {} of {} forwards; every stage needs one a microbatch", stage,
+                      count, schedule_.microbatches)};
+    }
+    return std::nullopt;
+  }
+
+  std::string rule_broken_by(int rank, const Action& action) {
+    const Kind kind = action.kind;
+    if (kind == Kind::IDLE) return {};
+    const std::string text = to_text(action);
+    if (schedule_.placement.rank_of(action.stage) != rank) {
+      return fmt::format("{} stands on rank {}, but stage {} lives on rank {}", text, rank,
+                         action.stage, schedule_.placement.rank_of(action.stage));
+    }
+    if (!takes_microbatch(kind)) return {};
+    const Seen done = seen(action);
+    if ((done & bit(kind)) != 0) return fmt::format("{} is done twice", text);
+    const auto before = [&](Kind needed) {
+      return fmt::format("{} comes before {}", text,
+                         to_text(make_action(action.stage, needed, action.microbatch)));
+    };
+    switch (kind) {
+      case Kind::F:
+        if (transfers_ && crosses(action.stage, -1) && (done & bit(Kind::RECV_F)) == 0) {
+          return before(Kind::RECV_F);
+        }
+        return {};
+      case Kind::I:
+      case Kind::B:
+        if ((done & backward_bits) != 0) {
+          return fmt::format("{} repeats a backward: B already holds I and W", text);
+        }
+        if ((done & bit(Kind::F)) == 0) return before(Kind::F);
+        if (transfers_ && crosses(action.stage, 1) && (done & bit(Kind::RECV_B)) == 0) {
+          return before(Kind::RECV_B);
+        }
+        return {};
+      case Kind::W:
+        if ((done & bit(Kind::B)) != 0) {
+          return fmt::format("{} repeats a weight gradient: B already holds I and W", text);
+        }
+        return (done & bit(Kind::I)) == 0 ? before(Kind::I) : std::string();
+      case Kind::SEND_F:
+        if (!crosses(action.stage, 1)) return needless(text, action.stage, 1);
+        return (done & bit(Kind::F)) == 0 ? before(Kind::F) : std::string();
+      case Kind::SEND_B:
+        if (!crosses(action.stage, -1)) return needless(text, action.stage, -1);
+        return (done & backward_bits) == 0 ? before(Kind::B) : std::string();
+      case Kind::RECV_F:
+        return crosses(action.stage, -1) ? std::string() : needless(text, action.stage, -1);
+      default: return crosses(action.stage, 1) ? std::string() : needless(text, action.stage, 1);
+    }
+  }
+
+  std::string pair_broken_by(const Action& first, const Action& second) const {
+    if (is_transfer(first.kind) && is_transfer(second.kind)) return {};
+    if (first.kind != Kind::F || !is_backward(second.kind)) {
+      return fmt::format("{} and {} cannot share a cell: OVERLAP_F_B joins an F with an I or B",
+                         to_text(first), to_text(second));
+    }
+    if (first.stage == second.stage && first.microbatch == second.microbatch) {
+      return fmt::format("{} needs {} and so cannot overlap it", to_text(second), to_text(first));
+    }
+    return {};
+  }
+
+  // Whether the neighbour in that direction exists and lives on another rank.
+  bool crosses(int stage, int direction) const {
+    const int neighbour = stage + direction;
+    if (neighbour < 0 || neighbour >= schedule_.stages()) return false;
+    return schedule_.placement.rank_of(neighbour) != schedule_.placement.rank_of(stage);
+  }
+
+  std::string needless(const std::string& text, int stage, int direction) const {
+    const int neighbour = stage + direction;
+    if (neighbour < 0 || neighbour >= schedule_.stages()) {
+      return fmt::format("{} has no other end: there is no stage {}", text, neighbour);
+    }
+    return fmt::format("{} has its other end on its own rank: no transfer is needed", text);
+  }
+
+  std::optional<ScheduleFault> find_missing() {
+    for (int stage = 0; stage < schedule_.stages(); ++stage) {
+      unsigned needed = bit(Kind::F);
+      if (transfers_ && crosses(stage, 1)) needed |= bit(Kind::SEND_F) | bit(Kind::RECV_B);
+      if (transfers_ && crosses(stage, -1)) needed |= bit(Kind::RECV_F) | bit(Kind::SEND_B);
+      for (int microbatch = 0; microbatch < schedule_.microbatches; ++microbatch) {
+        const unsigned done = seen(make_action(stage, Kind::F, microbatch));
+        const unsigned backward =
+            (done & bit(Kind::I)) != 0 ? bit(Kind::I) | bit(Kind::W) : bit(Kind::B);
+        const unsigned missing = (needed | backward) & ~done;
+        if (missing == 0) continue;
+        int kind = 0;
+        while ((missing & bit(static_cast<Kind>(kind))) == 0) ++kind;
+        const int rank = schedule_.placement.rank_of(stage);
+        return ScheduleFault{
+            rank, schedule_.actions[rank].size(),
+            fmt::format("{} is missing",
+                        to_text(make_action(stage, static_cast<Kind>(kind), microbatch)))};
+      }
+    }
+    return std::nullopt;
+  }
+
+  const Schedule& schedule_;
+  bool transfers_;
+  std::vector<Seen> seen_;
+};
+
+}  // namespace
+
+bool Schedule::has_transfers() const {
+  return std::ranges::any_of(actions.all(), [](const Action& a) { return is_transfer(a.kind); });
+}
+
+std::optional<ScheduleFault> find_fault(const Schedule& schedule) {
+  return Checker(schedule).run();
+}
+
+}  // namespace pipesim

@@ -1,0 +1,82 @@
+// A schedule as data: for each rank, the actions it does, in order.
+//
+// Pure generators (families/) or a file (csv.h) make one; passes (lower.h)
+// turn a compute schedule into a program with explicit transfers. Neither the
+// simulator nor the executor ever asks which schedule it runs. Owns its
+// actions; reading is const and thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/schedule/placement.h"
+#include "traces/action.h"
+#include "traces/base/large_vector.h"
+
+namespace pipesim {
+
+// The lists of all ranks, one after the other in one array.
+class ActionLists {
+ public:
+  int ranks() const { return static_cast<int>(ends_.size()); }
+  std::int64_t size() const { return static_cast<std::int64_t>(all_.size()); }
+  std::span<const Action> all() const { return {all_.data(), all_.size()}; }
+  std::span<const Action> operator[](int rank) const {
+    return {all_.data() + begin_of(rank), all_.data() + ends_[static_cast<std::size_t>(rank)]};
+  }
+  std::span<Action> operator[](int rank) {
+    return {all_.data() + begin_of(rank), all_.data() + ends_[static_cast<std::size_t>(rank)]};
+  }
+
+  void reserve(std::size_t actions) { all_.reserve(actions); }
+  // Opens the list of the next rank, to which add() appends.
+  void add_rank() { ends_.push_back(all_.size()); }
+  void add(const Action& action) {
+    all_.push_back(action);
+    ends_.back() = all_.size();
+  }
+  void add_rank(std::span<const Action> actions) {
+    all_.insert(all_.end(), actions.begin(), actions.end());
+    ends_.push_back(all_.size());
+  }
+
+ private:
+  std::size_t begin_of(int rank) const {
+    return rank == 0 ? 0 : ends_[static_cast<std::size_t>(rank) - 1];
+  }
+
+  LargeVector<Action> all_;
+  std::vector<std::size_t> ends_;
+};
+
+struct Schedule {
+  std::string name;
+  int microbatches = 0;
+  Placement placement;
+  // actions[r]: what rank r does. Cells of several actions are joined;
+  // IDLE marks an empty cell of a file and takes no time.
+  ActionLists actions;
+
+  int ranks() const { return actions.ranks(); }
+  int stages() const { return placement.stages(); }
+  // Whether transfers stand in the lists, as a program has them.
+  bool has_transfers() const;
+};
+
+// A fault in a schedule: what rule is broken, and where.
+struct ScheduleFault {
+  int rank = 0;
+  std::size_t index = 0;  // of the action within actions[rank]
+  std::string rule;
+};
+
+// Checks that every stage has each microbatch's F once, and B once or I and W
+// once; that F precedes I precedes W on its rank; that transfers, where there
+// are any, are complete and in a possible place. Returns the first fault.
+// Says nothing of deadlock: see deadlock.h.
+std::optional<ScheduleFault> find_fault(const Schedule& schedule);
+
+}  // namespace pipesim

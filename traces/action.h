@@ -1,0 +1,94 @@
+// What one rank does once: a kind of work on a stage for a microbatch.
+//
+// The vocabulary that schedules, simulator, executor and viewer share. Kinds
+// are those of PyTorch's pipeline runtime plus the optimizer step. The text
+// form is `2F0`: stage, kind, microbatch; UNSHARD, RESHARD, REDUCE_GRAD and
+// OPTIMIZER take no microbatch (`1UNSHARD`). The pair (kind, stage,
+// microbatch), with the iteration, is the identity that joins a prediction
+// and a measurement. Plain values; any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace pipesim {
+
+enum class Kind : std::uint8_t {
+  F,            // forward
+  I,            // input gradient
+  W,            // weight gradient
+  B,            // full backward, I and W in one
+  SEND_F,       // activations to the next stage
+  RECV_F,       // activations from the previous stage
+  SEND_B,       // gradients to the previous stage
+  RECV_B,       // gradients from the next stage
+  UNSHARD,      // gather a stage's parameters
+  RESHARD,      // release them again
+  REDUCE_GRAD,  // reduce a stage's gradients over data-parallel replicas
+  OPTIMIZER,    // a rank's optimizer step
+  IDLE,         // an empty cell of a schedule file
+};
+inline constexpr int kind_count = 13;
+
+constexpr bool is_compute(Kind kind) { return kind <= Kind::B; }
+constexpr bool is_backward(Kind kind) { return kind == Kind::I || kind == Kind::B; }
+constexpr bool is_transfer(Kind kind) { return kind >= Kind::SEND_F && kind <= Kind::RECV_B; }
+constexpr bool is_send(Kind kind) { return kind == Kind::SEND_F || kind == Kind::SEND_B; }
+constexpr bool is_receive(Kind kind) { return kind == Kind::RECV_F || kind == Kind::RECV_B; }
+constexpr bool takes_microbatch(Kind kind) { return kind <= Kind::RECV_B; }
+
+std::string_view kind_name(Kind kind);
+
+inline constexpr std::int32_t no_microbatch = -1;
+
+// The largest virtual stage or microbatch index that the text form may name.
+inline constexpr std::int32_t max_index = 999'999'999;
+
+struct Action {
+  std::int32_t stage = 0;
+  std::int32_t microbatch = no_microbatch;
+  Kind kind = Kind::IDLE;
+  // One cell with the action after it: a forward joined with a backward is
+  // PyTorch's OVERLAP_F_B, joined transfers are its BATCH_P2P.
+  bool joined = false;
+
+  bool operator==(const Action&) const = default;
+};
+
+constexpr Action make_action(std::int32_t stage, Kind kind,
+                             std::int32_t microbatch = no_microbatch) {
+  return {stage, microbatch, kind, false};
+}
+
+// The other end of a transfer: 0SEND_F1 <-> 1RECV_F1, 1SEND_B1 <-> 0RECV_B1.
+constexpr Action peer_of(Action transfer) {
+  switch (transfer.kind) {
+    case Kind::SEND_F: return make_action(transfer.stage + 1, Kind::RECV_F, transfer.microbatch);
+    case Kind::RECV_F: return make_action(transfer.stage - 1, Kind::SEND_F, transfer.microbatch);
+    case Kind::SEND_B: return make_action(transfer.stage - 1, Kind::RECV_B, transfer.microbatch);
+    default: return make_action(transfer.stage + 1, Kind::SEND_B, transfer.microbatch);
+  }
+}
+
+// Appends the text form of one action; IDLE appends nothing.
+void append_text(std::string& text, const Action& action);
+std::string to_text(const Action& action);
+
+// Appends the text form of a cell of `size` actions, the first at `cell`:
+// `2F0`, or `(0F7;7B3)OVERLAP_F_B`, or `(0SEND_F0;2RECV_F0)BATCH_P2P`.
+void append_cell(std::string& text, const Action* cell, std::size_t size);
+
+// The number of actions in the cell that starts at `begin`, 1 for most.
+inline std::size_t cell_size(const Action* begin, const Action* end) {
+  const Action* last = begin;
+  while (last->joined && last + 1 != end) ++last;
+  return static_cast<std::size_t>(last - begin) + 1;
+}
+
+// Reads exactly one action; nothing where `text` is not one. Older files have
+// `BW` for a full backward: it is read as B, and `is_bw` says so.
+std::optional<Action> parse_action(std::string_view text, bool* is_bw = nullptr);
+
+}  // namespace pipesim

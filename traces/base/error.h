@@ -1,0 +1,33 @@
+// The one error type of the project.
+//
+// Libraries throw Error and nothing else of their own; only main() catches it,
+// prints `pipesim: <what()>` and turns the cause into the exit status. An
+// error is one sentence that says where, what, and how to mend it.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace pipesim {
+
+class Error : public std::runtime_error {
+ public:
+  enum class Cause {
+    work,   // the request was fine, carrying it out failed: exit status 1
+    input,  // a flag, a file or a value is wrong: exit status 2
+  };
+
+  Error(Cause cause, const std::string& message) : std::runtime_error(message), cause_(cause) {}
+
+  Cause cause() const { return cause_; }
+  int exit_status() const { return cause_ == Cause::work ? 1 : 2; }
+
+ private:
+  Cause cause_;
+};
+
+// The two ways to make one; `message` reads "where: what; how to mend it".
+inline Error input_error(const std::string& message) { return {Error::Cause::input, message}; }
+inline Error work_error(const std::string& message) { return {Error::Cause::work, message}; }
+
+}  // namespace pipesim

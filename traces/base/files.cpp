@@ -1,0 +1,146 @@
+#include "traces/base/files.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "traces/base/error.h"
+#include "traces/base/text.h"
+
+namespace pipesim {
+
+std::string read_file(const std::string& path) {
+  const auto fail = [&](int error) {
+    return input_error(fmt::format("cannot read {}: {}", quote(path), std::strerror(error)));
+  };
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) throw fail(errno);
+  struct Closer {
+    int fd;
+    ~Closer() { ::close(fd); }
+  } closer{fd};
+
+  struct stat info {};
+  if (::fstat(fd, &info) != 0) throw fail(errno);
+  std::string content;
+  if (S_ISREG(info.st_mode)) content.reserve(static_cast<std::size_t>(info.st_size) + 1);
+  constexpr std::size_t chunk = std::size_t{1} << 20;
+  for (;;) {
+    const std::size_t used = content.size();
+    content.resize(used + chunk);
+    const ssize_t got = ::read(fd, content.data() + used, chunk);
+    content.resize(used + static_cast<std::size_t>(got > 0 ? got : 0));
+    if (got == 0) return content;
+    if (got < 0 && errno != EINTR) throw fail(errno);
+  }
+}
+
+struct OutputFile::State {
+  std::string path;       // as the user wrote it
+  std::string target;     // links resolved
+  std::string temporary;  // empty when written directly
+  int fd = -1;
+  gzFile gzip = nullptr;
+  std::string buffer;
+
+  [[noreturn]] void fail(std::string_view what) const {
+    throw work_error(fmt::format("cannot {} {}: {}", what, quote(path), std::strerror(errno)));
+  }
+
+  void flush() {
+    std::string_view rest = buffer;
+    while (!rest.empty()) {
+      if (gzip != nullptr) {
+        const int wrote = gzwrite(gzip, rest.data(), static_cast<unsigned>(rest.size()));
+        if (wrote <= 0) fail("write");
+        rest.remove_prefix(static_cast<std::size_t>(wrote));
+      } else {
+        const ssize_t wrote = ::write(fd, rest.data(), rest.size());
+        if (wrote < 0 && errno == EINTR) continue;
+        if (wrote < 0) fail("write");
+        rest.remove_prefix(static_cast<std::size_t>(wrote));
+      }
+    }
+    buffer.clear();
+  }
+
+  ~State() {
+    if (gzip != nullptr) gzclose(gzip);
+    if (fd >= 0) ::close(fd);
+    if (!temporary.empty()) ::unlink(temporary.c_str());
+  }
+};
+
+OutputFile::OutputFile(std::string path) : state_(std::make_unique<State>()) {
+  State& state = *state_;
+  state.path = std::move(path);
+  if (state.path.empty()) throw input_error("the name of an output file is empty");
+
+  struct stat info {};
+  const bool exists = ::stat(state.path.c_str(), &info) == 0;
+  if (exists && S_ISDIR(info.st_mode)) {
+    throw work_error(fmt::format("cannot write {}: it is a folder", quote(state.path)));
+  }
+  if (exists && !S_ISREG(info.st_mode)) {
+    state.fd = ::open(state.path.c_str(), O_WRONLY | O_CLOEXEC);
+    if (state.fd < 0) state.fail("write");
+  } else {
+    if (exists && ::access(state.path.c_str(), W_OK) != 0) state.fail("write");
+    state.target = state.path;
+    if (char resolved[PATH_MAX]; exists && ::realpath(state.path.c_str(), resolved) != nullptr) {
+      state.target = resolved;  // replace what a link points at, not the link
+    }
+    const mode_t mode = exists ? (info.st_mode & 0777U) : 0666U;
+    for (int attempt = 0; state.fd < 0; ++attempt) {
+      state.temporary = fmt::format("{}.{}.{}.part", state.target, ::getpid(), attempt);
+      state.fd = ::open(state.temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+      if (state.fd < 0 && errno != EEXIST) {
+        state.temporary.clear();
+        state.fail("write");
+      }
+    }
+  }
+  if (state.path.ends_with(".gz")) {
+    state.gzip = gzdopen(::dup(state.fd), "wb6");
+    if (state.gzip == nullptr) state.fail("write");
+  }
+}
+
+OutputFile::OutputFile(OutputFile&&) noexcept = default;
+OutputFile::~OutputFile() = default;
+
+void OutputFile::write(std::string_view bytes) {
+  constexpr std::size_t buffered = std::size_t{1} << 18;
+  state_->buffer.append(bytes);
+  if (state_->buffer.size() >= buffered) state_->flush();
+}
+
+void OutputFile::commit() {
+  State& state = *state_;
+  state.flush();
+  if (state.gzip != nullptr && gzclose(std::exchange(state.gzip, nullptr)) != Z_OK) {
+    state.fail("write");
+  }
+  if (::close(std::exchange(state.fd, -1)) != 0) state.fail("write");
+  if (state.temporary.empty()) return;
+  if (::rename(state.temporary.c_str(), state.target.c_str()) != 0) state.fail("write");
+  state.temporary.clear();
+}
+
+const std::string& OutputFile::path() const { return state_->path; }
+
+void write_file(const std::string& path, std::string_view bytes) {
+  OutputFile file(path);
+  file.write(bytes);
+  file.commit();
+}
+
+}  // namespace pipesim

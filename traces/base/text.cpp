@@ -1,0 +1,234 @@
+#include "traces/base/text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <numeric>
+#include <span>
+
+#include "traces/base/error.h"
+
+namespace pipesim {
+namespace {
+
+struct Unit {
+  std::string_view name;
+  double factor;
+};
+
+constexpr std::array time_units{Unit{"ns", 1}, Unit{"us", 1e3}, Unit{"ms", 1e6}, Unit{"s", 1e9}};
+constexpr std::array byte_units{Unit{"B", 1},
+                                Unit{"kB", 1e3},
+                                Unit{"KB", 1e3},
+                                Unit{"MB", 1e6},
+                                Unit{"GB", 1e9},
+                                Unit{"TB", 1e12},
+                                Unit{"KiB", 1024},
+                                Unit{"MiB", 1048576},
+                                Unit{"GiB", 1073741824.0},
+                                Unit{"TiB", 1099511627776.0}};
+constexpr std::array rate_units{Unit{"B/s", 1},
+                                Unit{"kB/s", 1e3},
+                                Unit{"KB/s", 1e3},
+                                Unit{"MB/s", 1e6},
+                                Unit{"GB/s", 1e9},
+                                Unit{"TB/s", 1e12},
+                                Unit{"KiB/s", 1024},
+                                Unit{"MiB/s", 1048576},
+                                Unit{"GiB/s", 1073741824.0},
+                                Unit{"TiB/s", 1099511627776.0},
+                                Unit{"Mbit/s", 125e3},
+                                Unit{"Gbit/s", 125e6},
+                                Unit{"Tbit/s", 125e9}};
+
+std::string list_units(std::span<const Unit> units) {
+  std::string names;
+  for (const Unit& unit : units) {
+    if (!names.empty()) names += ", ";
+    names += unit.name;
+  }
+  return names;
+}
+
+std::int64_t parse_quantity(std::string_view text, std::string_view where,
+                            std::span<const Unit> units, std::int64_t limit,
+                            std::string_view example) {
+  text = strip(text);
+  if (text.empty()) {
+    throw input_error(fmt::format("{}: nothing given; write a value such as {}", where, example));
+  }
+  double value = 0;
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (status == std::errc::invalid_argument) {
+    throw input_error(
+        fmt::format("{}: {} is not a number with a unit, such as {}", where, quote(text), example));
+  }
+  if (std::isnan(value))
+    throw input_error(fmt::format("{}: {} is not a number", where, quote(text)));
+  if (text.front() == '-') {
+    throw input_error(fmt::format("{}: {} is negative; it must be 0 or more", where, quote(text)));
+  }
+  const std::string_view unit_name =
+      strip(text.substr(static_cast<std::size_t>(end - text.data())));
+  double factor = 1;
+  if (unit_name.empty()) {
+    if (value != 0) {
+      throw input_error(fmt::format("{}: {} has no unit; write one of {}, such as {}", where,
+                                    quote(text), list_units(units), example));
+    }
+  } else {
+    const auto unit = std::ranges::find(units, unit_name, &Unit::name);
+    if (unit == units.end()) {
+      throw input_error(fmt::format("{}: unknown unit {} in {}; known: {}", where, quote(unit_name),
+                                    quote(text), list_units(units)));
+    }
+    factor = unit->factor;
+  }
+  const double scaled = value * factor;
+  if (status == std::errc::result_out_of_range || !(scaled <= static_cast<double>(limit))) {
+    throw input_error(fmt::format("{}: {} is too large; the limit is {}{}", where, quote(text),
+                                  limit, units.front().name));
+  }
+  return std::llround(scaled);
+}
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t substitution = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substitution});
+    }
+  }
+  return row.back();
+}
+
+}  // namespace
+
+std::int64_t parse_time_ns(std::string_view text, std::string_view where) {
+  return parse_quantity(text, where, time_units, max_time_ns, "1.5ms");
+}
+
+std::int64_t parse_bytes(std::string_view text, std::string_view where) {
+  return parse_quantity(text, where, byte_units, max_bytes, "80GiB");
+}
+
+std::int64_t parse_bytes_per_second(std::string_view text, std::string_view where) {
+  const std::int64_t rate = parse_quantity(text, where, rate_units, max_bytes_per_second, "25GB/s");
+  if (rate == 0) {
+    throw input_error(fmt::format(
+        "{}: a bandwidth of 0 moves nothing; leave it out for an unlimited link", where));
+  }
+  return rate;
+}
+
+int parse_count(std::string_view text, std::string_view where) {
+  text = strip(text);
+  std::int64_t value = 0;
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = status == std::errc() && end == text.data() + text.size();
+  if (status == std::errc::result_out_of_range || (whole && value > max_count)) {
+    throw input_error(
+        fmt::format("{}: {} is too large; the limit is {}", where, quote(text), max_count));
+  }
+  if (!whole) throw input_error(fmt::format("{}: {} is not a whole number", where, quote(text)));
+  if (value < 1) throw input_error(fmt::format("{}: {} must be 1 or more", where, value));
+  return static_cast<int>(value);
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (;;) {
+    const std::size_t at = text.find(separator);
+    parts.push_back(text.substr(0, at));
+    if (at == std::string_view::npos) return parts;
+    text.remove_prefix(at + 1);
+  }
+}
+
+std::string_view strip(std::string_view text) {
+  constexpr std::string_view blanks = " \t\r\n";
+  const std::size_t first = text.find_first_not_of(blanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(blanks) - first + 1);
+}
+
+std::string format_time(std::int64_t ns) {
+  const double value = static_cast<double>(ns);
+  const double magnitude = std::abs(value);
+  if (ns == 0) return "0 ms";
+  if (magnitude < 1e3) return fmt::format("{} ns", ns);
+  if (magnitude < 1e6) return fmt::format("{:.4g} us", value / 1e3);
+  if (magnitude < 1e8) return fmt::format("{:.2f} ms", value / 1e6);
+  if (magnitude < 1e10) return fmt::format("{:.1f} ms", value / 1e6);
+  return fmt::format("{:.2f} s", value / 1e9);
+}
+
+std::string format_bytes(std::int64_t bytes) {
+  constexpr std::array<std::string_view, 5> units{"KiB", "MiB", "GiB", "TiB", "PiB"};
+  if (std::abs(bytes) < 1024) return fmt::format("{} B", bytes);
+  double value = static_cast<double>(bytes) / 1024;
+  std::size_t unit = 0;
+  while (std::abs(value) >= 1024 && unit + 1 < units.size()) {
+    value /= 1024;
+    ++unit;
+  }
+  return fmt::format("{:.1f} {}", value, units[unit]);
+}
+
+std::string format_percent(double fraction) { return fmt::format("{:.1f} %", fraction * 100); }
+
+std::string format_count(std::int64_t value) {
+  std::string digits = fmt::format("{}", value);
+  const std::ptrdiff_t first = value < 0 ? 1 : 0;
+  for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > first; at -= 3) {
+    digits.insert(static_cast<std::size_t>(at), ",");
+  }
+  return digits;
+}
+
+std::string plural(std::int64_t count, std::string_view singular, std::string_view many) {
+  if (count == 1) return fmt::format("1 {}", singular);
+  if (!many.empty()) return fmt::format("{} {}", format_count(count), many);
+  return fmt::format("{} {}{}", format_count(count), singular,
+                     singular.ends_with("ch") ? "es" : "s");
+}
+
+std::vector<std::string> nearest_first(std::string_view name, std::vector<std::string> known) {
+  std::stable_sort(known.begin(), known.end(), [&](const auto& a, const auto& b) {
+    return edit_distance(name, a) < edit_distance(name, b);
+  });
+  return known;
+}
+
+std::string unknown_name(std::string_view what, std::string_view name,
+                         const std::vector<std::string>& known) {
+  // A name of a megabyte is not worth a quadratic comparison.
+  const std::string_view compared = name.substr(0, 64);
+  return fmt::format("unknown {} {}; known, nearest first: {}", what, quote(name),
+                     fmt::join(nearest_first(compared, known), ", "));
+}
+
+std::string quote(std::string_view text) {
+  constexpr std::size_t longest = 60;
+  std::string result = "'";
+  for (const char c : text.substr(0, longest)) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7f) {
+      result += fmt::format("\\x{:02x}", byte);
+    } else {
+      result += c;
+    }
+  }
+  if (text.size() > longest) result += "...";
+  return result + "'";
+}
+
+}  // namespace pipesim

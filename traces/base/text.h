@@ -1,0 +1,58 @@
+// Quantities with units, names with suggestions, words for people.
+//
+// Pure functions; any thread may call them. Times are int64 nanoseconds,
+// sizes int64 bytes, rates int64 bytes per second.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pipesim {
+
+// No single time, size or rate may exceed this: sums of millions of them stay
+// within int64 when checked by `Costs`, and 11 days for one action is absurd.
+inline constexpr std::int64_t max_time_ns = 1'000'000'000'000'000;           // 11.6 days
+inline constexpr std::int64_t max_bytes = std::int64_t{1} << 50;             // 1 PiB
+inline constexpr std::int64_t max_bytes_per_second = 1'000'000'000'000'000;  // 1 PB/s
+inline constexpr std::int64_t max_count = 1'000'000'000;                     // stages, microbatches
+
+// "1.5ms", "601us", "2s", "40ns", "0": nanoseconds, rounded to the nearest.
+// `where` names the flag or key in the error.
+std::int64_t parse_time_ns(std::string_view text, std::string_view where);
+
+// "80GiB", "1.5MB", "4096B", "0": bytes.
+std::int64_t parse_bytes(std::string_view text, std::string_view where);
+
+// "25GB/s", "200Gbit/s": bytes per second, more than 0.
+std::int64_t parse_bytes_per_second(std::string_view text, std::string_view where);
+
+// A positive whole number, at most max_count.
+int parse_count(std::string_view text, std::string_view where);
+
+// Splits at `separator`; "a,,b" has an empty middle part, "" is one empty part.
+std::vector<std::string_view> split(std::string_view text, char separator);
+std::string_view strip(std::string_view text);
+
+// "33.00 ms", "601 us", "13.44 s": four significant digits, unit by size.
+std::string format_time(std::int64_t ns);
+// "80.0 GiB", "512 B".
+std::string format_bytes(std::int64_t bytes);
+// 0.2727 -> "27.3 %".
+std::string format_percent(double fraction);
+// 8192 -> "8,192".
+std::string format_count(std::int64_t value);
+// count 1 -> "1 microbatch", 8 -> "8 microbatches".
+std::string plural(std::int64_t count, std::string_view singular, std::string_view many = {});
+
+// The known names, nearest to `name` first (edit distance, then as listed).
+std::vector<std::string> nearest_first(std::string_view name, std::vector<std::string> known);
+// "unknown schedule 'x1f1b'; known, nearest first: 1f1b, ...".
+std::string unknown_name(std::string_view what, std::string_view name,
+                         const std::vector<std::string>& known);
+
+// User text inside a message: quoted, control characters escaped, cut at 60.
+std::string quote(std::string_view text);
+
+}  // namespace pipesim

@@ -1,0 +1,284 @@
+#include "traces/chrome_writer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <string>
+#include <vector>
+
+namespace pipesim {
+namespace {
+
+// What a line of the trace is; at equal times lines stand in this order, so
+// that memory is given back before it is taken and a flow finds its slice.
+enum class Line : std::uint8_t { release, slice, acquire, flow_start, flow_end };
+
+struct Entry {
+  std::int64_t ts_ns;
+  Line line;
+  std::uint32_t span;
+};
+
+enum class Track : std::uint8_t { compute, send, receive };
+
+Track track_of(Kind kind) {
+  if (is_send(kind)) return Track::send;
+  return is_receive(kind) ? Track::receive : Track::compute;
+}
+
+// Colours of chrome://tracing that come nearest to the project's.
+std::string_view colour_of(Kind kind) {
+  switch (kind) {
+    case Kind::F: return "rail_response";
+    case Kind::I:
+    case Kind::B: return "rail_idle";
+    case Kind::W: return "rail_load";
+    default: return "grey";
+  }
+}
+
+class Writer {
+ public:
+  Writer(const Timeline& timeline, OutputFile& file)
+      : timeline_(timeline),
+        file_(file),
+        memory_(static_cast<std::size_t>(timeline.ranks)),
+        has_bytes_(std::ranges::any_of(timeline.activation_bytes, [](auto b) { return b > 0; })) {}
+
+  void run(std::string_view metadata_json) {
+    out_ = "{\"displayTimeUnit\":\"ms\",\"metadata\":{\"pipesim\":";
+    out_ += metadata_json;
+    out_ += "},\"traceEvents\":[\n";
+    assign_lanes();
+    write_names();
+    for (const Entry& entry : sorted_entries()) {
+      const Span& span = timeline_.spans[entry.span];
+      switch (entry.line) {
+        case Line::slice: write_slice(entry.span); break;
+        case Line::acquire:
+        case Line::release: write_counters(span, entry.line == Line::acquire, entry.ts_ns); break;
+        default: write_flow(entry.span, entry.line == Line::flow_start, entry.ts_ns); break;
+      }
+      if (out_.size() > (std::size_t{1} << 16)) flush();
+    }
+    out_ += "\n]}\n";
+    flush();
+  }
+
+ private:
+  struct Memory {
+    std::int64_t chunks = 0;
+    std::int64_t bytes = 0;
+  };
+
+  void flush() {
+    file_.write(out_);
+    out_.clear();
+  }
+
+  // A lane is one row of slices that do not overlap: compute has one, a
+  // rank's sends and receives as many as are in flight at once.
+  void assign_lanes() {
+    std::vector<std::array<std::vector<std::int64_t>, 3>> ends(
+        static_cast<std::size_t>(timeline_.ranks));
+    lane_.resize(timeline_.spans.size());
+    lanes_.resize(ends.size());
+    for (std::size_t i = 0; i < timeline_.spans.size(); ++i) {
+      const Span& span = timeline_.spans[i];
+      const auto rank = static_cast<std::size_t>(span.rank);
+      const auto track = static_cast<std::size_t>(track_of(span.action.kind));
+      auto& own = ends[rank][track];
+      const bool continues = i > 0 && timeline_.spans[i - 1].action.joined;
+      std::size_t lane = 0;
+      if (!continues) {
+        while (lane < own.size() && own[lane] > span.start_ns) ++lane;
+        if (lane == own.size()) own.push_back(0);
+        own[lane] = span.end_ns;
+      }
+      lane_[i] = static_cast<std::uint16_t>(std::min<std::size_t>(lane, 0xffff));
+    }
+    for (std::size_t rank = 0; rank < ends.size(); ++rank) {
+      for (std::size_t track = 0; track < 3; ++track) {
+        lanes_[rank][track] = static_cast<int>(std::max<std::size_t>(1, ends[rank][track].size()));
+      }
+    }
+  }
+
+  // Thread ids count from 1: viewers take 0 for the process itself.
+  int thread_of(std::size_t index) const {
+    const Span& span = timeline_.spans[index];
+    const auto& lanes = lanes_[static_cast<std::size_t>(span.rank)];
+    int thread = 1 + lane_[index];
+    if (track_of(span.action.kind) != Track::compute) thread += lanes[0];
+    if (track_of(span.action.kind) == Track::receive) thread += lanes[1];
+    return thread;
+  }
+  static int process_of(std::int32_t rank) { return rank + 1; }
+
+  void begin_line() {
+    if (!first_) out_ += ",\n";
+    first_ = false;
+  }
+
+  void append_us(std::int64_t ns) {
+    fmt::format_to(std::back_inserter(out_), "{}.{:03}", ns / 1000, ns % 1000);
+  }
+
+  void write_names() {
+    constexpr std::array<std::string_view, 3> names{"compute", "send", "receive"};
+    for (int rank = 0; rank < timeline_.ranks; ++rank) {
+      const int pid = process_of(rank);
+      const auto meta = [&](std::string_view name, int tid, std::string_view args) {
+        begin_line();
+        fmt::format_to(std::back_inserter(out_),
+                       R"({{"ph":"M","pid":{},"tid":{},"name":"{}","args":{{{}}}}})", pid, tid,
+                       name, args);
+      };
+      meta("process_name", 1, fmt::format(R"("name":"rank {}")", rank));
+      meta("process_sort_index", 1, fmt::format(R"("sort_index":{})", rank));
+      int tid = 1;
+      for (std::size_t track = 0; track < 3; ++track) {
+        for (int lane = 0; lane < lanes_[static_cast<std::size_t>(rank)][track]; ++lane, ++tid) {
+          meta("thread_name", tid,
+               lane == 0 ? fmt::format(R"("name":"{}")", names[track])
+                         : fmt::format(R"("name":"{} {}")", names[track], lane + 1));
+          meta("thread_sort_index", tid, fmt::format(R"("sort_index":{})", tid));
+        }
+      }
+    }
+  }
+
+  std::vector<Entry> sorted_entries() const {
+    std::vector<Entry> entries;
+    entries.reserve(timeline_.spans.size() * 2);
+    for (std::uint32_t i = 0; i < timeline_.spans.size(); ++i) {
+      const Span& span = timeline_.spans[i];
+      const bool continues = i > 0 && timeline_.spans[i - 1].action.joined;
+      if (!continues) entries.push_back({span.start_ns, Line::slice, i});
+      switch (span.action.kind) {
+        case Kind::F: entries.push_back({span.start_ns, Line::acquire, i}); break;
+        case Kind::I:
+        case Kind::W:
+        case Kind::B: entries.push_back({span.end_ns, Line::release, i}); break;
+        case Kind::SEND_F:
+        case Kind::SEND_B: entries.push_back({span.start_ns, Line::flow_start, i}); break;
+        case Kind::RECV_F:
+        case Kind::RECV_B:
+          // The last instant inside the slice.
+          entries.push_back({std::max(span.start_ns, span.end_ns - 1), Line::flow_end, i});
+          break;
+        default: break;
+      }
+    }
+    std::ranges::stable_sort(entries, [](const Entry& a, const Entry& b) {
+      return a.ts_ns != b.ts_ns ? a.ts_ns < b.ts_ns : a.line < b.line;
+    });
+    return entries;
+  }
+
+  int chunk_of(std::int32_t stage) const {
+    return timeline_.chunk_of_stage[static_cast<std::size_t>(stage)];
+  }
+
+  void write_slice(std::uint32_t index) {
+    const Span& span = timeline_.spans[index];
+    const Action& action = span.action;
+    const std::size_t parts = action.joined ? 2 : 1;
+    begin_line();
+    out_ += R"({"ph":"X","name":")";
+    if (parts == 2) {
+      const std::array<Action, 2> cell{action, timeline_.spans[index + 1].action};
+      append_cell(out_, cell.data(), parts);
+    } else {
+      append_text(out_, action);
+    }
+    fmt::format_to(std::back_inserter(out_), R"(","cat":"{}","cname":"{}","pid":{},"tid":{},"ts":)",
+                   is_transfer(action.kind) ? "p2p" : "compute", colour_of(action.kind),
+                   process_of(span.rank), thread_of(index));
+    append_us(span.start_ns);
+    out_ += R"(,"dur":)";
+    append_us(span.end_ns - span.start_ns);
+    fmt::format_to(std::back_inserter(out_),
+                   R"(,"args":{{"kind":"{}","stage":{},"rank":{},"chunk":{},"iteration":{})",
+                   parts == 2 ? "OVERLAP_F_B" : kind_name(action.kind), action.stage, span.rank,
+                   chunk_of(action.stage), span.iteration);
+    if (takes_microbatch(action.kind)) {
+      fmt::format_to(std::back_inserter(out_), R"(,"microbatch":{})", action.microbatch);
+    }
+    if (parts == 2) {
+      const Action& back = timeline_.spans[index + 1].action;
+      fmt::format_to(std::back_inserter(out_),
+                     R"(,"backward_kind":"{}","backward_stage":{},"backward_chunk":{},)"
+                     R"("backward_microbatch":{})",
+                     kind_name(back.kind), back.stage, chunk_of(back.stage), back.microbatch);
+    }
+    if (is_transfer(action.kind)) {
+      fmt::format_to(std::back_inserter(out_), R"(,"bytes":{})", span.bytes);
+    }
+    out_ += "}}";
+  }
+
+  // One number a transfer, the same at both its ends.
+  void write_flow(std::uint32_t index, bool start, std::int64_t ts_ns) {
+    const Span& span = timeline_.spans[index];
+    const Action sent = is_send(span.action.kind) ? span.action : peer_of(span.action);
+    const std::int64_t slots =
+        static_cast<std::int64_t>(timeline_.chunk_of_stage.size()) * timeline_.microbatches;
+    const std::int64_t id = 1 + (sent.kind == Kind::SEND_B ? slots : 0) +
+                            std::int64_t{sent.stage} * timeline_.microbatches + sent.microbatch +
+                            2 * slots * span.iteration;
+    begin_line();
+    fmt::format_to(std::back_inserter(out_),
+                   R"({{"ph":"{}",{}"id":{},"name":"{}","cat":"p2p","pid":{},"tid":{},"ts":)",
+                   start ? "s" : "f", start ? "" : R"("bp":"e",)", id,
+                   sent.kind == Kind::SEND_F ? "activation" : "gradient", process_of(span.rank),
+                   thread_of(index));
+    append_us(ts_ns);
+    out_ += '}';
+  }
+
+  void write_counters(const Span& span, bool acquire, std::int64_t ts_ns) {
+    Memory& memory = memory_[static_cast<std::size_t>(span.rank)];
+    const auto stage = static_cast<std::size_t>(span.action.stage);
+    const std::int64_t activation = timeline_.activation_bytes[stage];
+    const std::int64_t residue = timeline_.weight_residue_bytes[stage];
+    if (acquire) {
+      memory.chunks += 1;
+      memory.bytes += activation;
+    } else if (span.action.kind == Kind::W) {
+      memory.bytes -= residue;
+    } else {
+      memory.chunks -= 1;
+      memory.bytes += (span.action.kind == Kind::I ? residue : 0) - activation;
+    }
+    const auto counter = [&](std::string_view name, std::string_view key, std::int64_t value) {
+      begin_line();
+      fmt::format_to(std::back_inserter(out_), R"({{"ph":"C","name":"{}","pid":{},"tid":1,"ts":)",
+                     name, process_of(span.rank));
+      append_us(ts_ns);
+      fmt::format_to(std::back_inserter(out_), R"(,"args":{{"{}":{}}}}})", key, value);
+    };
+    if (span.action.kind != Kind::W) counter("activations", "chunks", memory.chunks);
+    if (has_bytes_) counter("activation memory", "bytes", memory.bytes);
+  }
+
+  const Timeline& timeline_;
+  OutputFile& file_;
+  std::string out_;
+  bool first_ = true;
+  std::vector<std::uint16_t> lane_;        // of each span, within its track
+  std::vector<std::array<int, 3>> lanes_;  // of each rank, lanes a track
+  std::vector<Memory> memory_;
+  bool has_bytes_;
+};
+
+}  // namespace
+
+void write_chrome_trace(const Timeline& timeline, std::string_view metadata_json,
+                        OutputFile& file) {
+  Writer(timeline, file).run(metadata_json);
+}
+
+}  // namespace pipesim

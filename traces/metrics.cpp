@@ -1,0 +1,84 @@
+#include "traces/metrics.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace pipesim {
+
+MetricsAccumulator::MetricsAccumulator(int ranks, int microbatches,
+                                       std::vector<StageFootprint> footprints)
+    : microbatches_(static_cast<std::size_t>(microbatches)),
+      footprints_(std::move(footprints)),
+      ranks_(static_cast<std::size_t>(ranks)),
+      paths_(footprints_.size() * microbatches_) {}
+
+void MetricsAccumulator::add_joined(Rank& rank, Action action, Work work) {
+  joined_.emplace_back(action, work);
+  if (action.joined) return;
+  const auto waiting = std::ranges::max_element(
+      joined_, {}, [](const auto& part) { return part.second.input_arrival_ns; });
+  occupy(rank, waiting->first, waiting->second);
+  for (const auto& part : joined_) record(rank, part.first);
+  joined_.clear();
+}
+
+Metrics MetricsAccumulator::finish() const {
+  Metrics metrics;
+  const Rank* last = nullptr;
+  for (const Rank& rank : ranks_) {
+    if (last == nullptr || rank.result.last_end_ns > last->result.last_end_ns) last = &rank;
+  }
+  if (last == nullptr) return metrics;
+  metrics.makespan_ns = last->result.last_end_ns;
+  metrics.critical_path.compute_ns = last->path.compute_ns;
+  metrics.critical_path.p2p_ns = last->path.p2p_ns;
+  metrics.critical_path.other_ns = metrics.makespan_ns - last->path.compute_ns - last->path.p2p_ns;
+  metrics.ranks.reserve(ranks_.size());
+  for (const Rank& rank : ranks_) {
+    RankMetrics result = rank.result;
+    result.bubble.drain_ns += rank.pending_ns + metrics.makespan_ns - result.last_end_ns;
+    metrics.ranks.push_back(result);
+    const auto& widest = metrics.ranks[static_cast<std::size_t>(metrics.widest_rank)];
+    if (result.span_ns() > widest.span_ns()) {
+      metrics.widest_rank = static_cast<int>(metrics.ranks.size()) - 1;
+    }
+  }
+  return metrics;
+}
+
+double Metrics::utilisation(int rank) const {
+  if (makespan_ns == 0) return 0;
+  return static_cast<double>(ranks[static_cast<std::size_t>(rank)].busy_ns) /
+         static_cast<double>(makespan_ns);
+}
+
+double Metrics::global_bubble() const {
+  // Summed in long double: ranks x makespan may exceed 64 bits.
+  long double busy = 0;
+  for (const RankMetrics& rank : ranks) busy += static_cast<long double>(rank.busy_ns);
+  const long double available =
+      static_cast<long double>(makespan_ns) * static_cast<long double>(ranks.size());
+  return available == 0 ? 0 : static_cast<double>((available - busy) / available);
+}
+
+double Metrics::span_bubble() const {
+  if (ranks.empty()) return 0;
+  const RankMetrics& widest = ranks[static_cast<std::size_t>(widest_rank)];
+  if (widest.span_ns() == 0) return 0;
+  return static_cast<double>(widest.span_ns() - widest.busy_ns) /
+         static_cast<double>(widest.span_ns());
+}
+
+std::int64_t Metrics::peak_activation_chunks() const {
+  std::int64_t peak = 0;
+  for (const RankMetrics& rank : ranks) peak = std::max(peak, rank.peak_activation_chunks);
+  return peak;
+}
+
+std::int64_t Metrics::peak_activation_bytes() const {
+  std::int64_t peak = 0;
+  for (const RankMetrics& rank : ranks) peak = std::max(peak, rank.peak_activation_bytes);
+  return peak;
+}
+
+}  // namespace pipesim
