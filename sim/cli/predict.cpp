@@ -1,0 +1,89 @@
+// `pipesim --schedule ...`: predicts one iteration.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "sim/cli/commands.h"
+#include "sim/cli/report.h"
+#include "sim/cli/result_json.h"
+#include "sim/schedule/csv.h"
+#include "traces/base/error.h"
+#include "traces/base/files.h"
+#include "traces/base/text.h"
+#include "traces/chrome_writer.h"
+
+namespace pipesim::cli {
+namespace {
+
+struct Flags {
+  ScheduleFlags schedule;
+  CostFlags costs;
+  Flag memory_cap, trace, export_file;
+  bool json = false;
+  bool quiet = false;
+};
+
+// What recording a trace takes per action: spans of it and its transfers at
+// both ends, and the lines sorted for writing.
+constexpr std::int64_t trace_bytes_per_action = 3 * 2 * (sizeof(Span) + 32);
+
+void run(const Flags& flags) {
+  if (flags.json && flags.quiet) throw input_error("--json and --quiet exclude each other");
+  if (flags.trace && flags.export_file && *flags.trace == *flags.export_file) {
+    throw input_error("--trace and --export name the same file");
+  }
+  const CostSource source(flags.costs);
+  const auto cap = flags.memory_cap ? std::optional(parse_bytes(*flags.memory_cap, "--memory-cap"))
+                                    : std::nullopt;
+  const Setup setup = make_setup(flags.schedule, flags.trace ? trace_bytes_per_action : 0);
+  const Costs costs = source.resolve(setup.schedule.placement, setup.schedule.microbatches);
+  // Opened first: an output that can't be written fails before the work.
+  std::optional<OutputFile> trace;
+  std::optional<OutputFile> exported;
+  if (flags.trace) trace.emplace(*flags.trace);
+  if (flags.export_file) exported.emplace(*flags.export_file);
+
+  const Prediction prediction = predict(setup.schedule, costs, setup.family, setup.shape);
+  if (trace) {
+    const Timeline timeline = record_timeline(setup.schedule, costs);
+    write_chrome_trace(timeline, trace_metadata_json(setup.schedule, costs, prediction), *trace);
+  }
+  if (exported) exported->write(to_csv(setup.schedule));
+  if (trace) trace->commit();
+  if (exported) exported->commit();
+
+  if (flags.quiet) return;
+  const std::string text =
+      flags.json ? result_json(setup.schedule, prediction, cap)
+                 : report(setup, costs, prediction, flags.schedule, source, cap, standard_output());
+  fmt::print("{}", text);
+  if (flags.json) return;
+  if (trace) fmt::print("Trace: {} (open it in ui.perfetto.dev)\n", trace->path());
+  if (exported) fmt::print("Schedule: {}\n", exported->path());
+}
+
+}  // namespace
+
+void add_predict(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  add_schedule_flags(app, flags->schedule, true);
+  add_cost_flags(app, flags->costs);
+  const std::string group = "Output";
+  app.add_option("--memory-cap", flags->memory_cap, "says which ranks fit into so much memory")
+      ->type_name("BYTES")
+      ->group(group);
+  app.add_option("--trace", flags->trace, "writes the timeline as a Chrome trace")
+      ->type_name("FILE.json[.gz]")
+      ->group(group);
+  app.add_option("--export", flags->export_file, "writes the schedule as PyTorch's CSV")
+      ->type_name("FILE.csv")
+      ->group(group);
+  app.add_flag("--json", flags->json, "prints the result as one JSON object")->group(group);
+  app.add_flag("--quiet", flags->quiet, "prints nothing but errors")->group(group);
+  app.callback([&app, flags] {
+    if (app.get_subcommands().empty()) run(*flags);
+  });
+}
+
+}  // namespace pipesim::cli

@@ -1,0 +1,226 @@
+#include "sim/cli/report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "sim/cli/candidates.h"
+#include "sim/cli/picture.h"
+#include "traces/base/text.h"
+
+namespace pipesim::cli {
+namespace {
+
+std::string title_of(const Setup& setup) {
+  return setup.family != nullptr ? std::string(setup.family->title) : setup.schedule.name;
+}
+
+std::string verdict(const Setup& setup, const Prediction& prediction, bool colour) {
+  const Schedule& schedule = setup.schedule;
+  const int chunks = schedule.placement.chunks();
+  std::string what = fmt::format("{}, {}", title_of(setup), plural(schedule.ranks(), "stage"));
+  if (chunks > 1) what += fmt::format(" x {}", plural(chunks, "chunk"));
+  what += fmt::format(", {}: ", plural(schedule.microbatches, "microbatch"));
+  return bold(fmt::format("{}{}, of which {:.0f} % bubble", what,
+                          format_time(prediction.metrics.makespan_ns),
+                          prediction.metrics.global_bubble() * 100),
+              colour) +
+         "\n";
+}
+
+std::string picture(const Setup& setup, const Costs& costs, const Prediction& prediction,
+                    const Terminal& terminal) {
+  const std::vector<int> ranks = shown_ranks(setup.schedule.ranks());
+  std::vector<bool> wanted(static_cast<std::size_t>(setup.schedule.ranks()));
+  for (const int rank : ranks) wanted[static_cast<std::size_t>(rank)] = true;
+  Timeline timeline;
+  timeline.ranks = setup.schedule.ranks();
+  timeline.chunk_of_stage = setup.schedule.placement.chunk_of_stage();
+  SimulationOptions options;
+  options.sink = [&](const Span& span) {
+    if (is_compute(span.action.kind) && wanted[static_cast<std::size_t>(span.rank)]) {
+      timeline.spans.push_back(span);
+    }
+  };
+  simulate(setup.schedule, costs, options);
+  return draw_timeline(timeline, ranks, prediction.metrics.makespan_ns,
+                       setup.schedule.placement.chunks(), terminal);
+}
+
+std::string peak_text(const RankMetrics& rank) {
+  std::string text = plural(rank.peak_activation_chunks, "chunk");
+  if (rank.peak_activation_bytes > 0) {
+    text += fmt::format(", {}", format_bytes(rank.peak_activation_bytes));
+  }
+  return text;
+}
+
+std::string table(const Prediction& prediction) {
+  const Metrics& metrics = prediction.metrics;
+  const std::vector<int> shown = shown_ranks(static_cast<int>(metrics.ranks.size()));
+  std::string out = fmt::format("{:>4} {:>10} {:>5} {:>10} {:>10} {:>10} {:>10}   {}\n", "rank",
+                                "busy", "", "warm-up", "steady", "drain", "p2p", "peak kept");
+  for (const int r : shown) {
+    const RankMetrics& rank = metrics.ranks[static_cast<std::size_t>(r)];
+    const auto cell = [](std::int64_t ns) { return ns == 0 ? std::string("-") : format_time(ns); };
+    out += fmt::format("{:>4} {:>10} {:>3.0f} % {:>10} {:>10} {:>10} {:>10}   {}\n", r,
+                       format_time(rank.busy_ns), metrics.utilisation(r) * 100,
+                       cell(rank.bubble.warmup_ns), cell(rank.bubble.steady_ns),
+                       cell(rank.bubble.drain_ns), cell(rank.bubble.p2p_ns), peak_text(rank));
+  }
+  if (shown.size() < metrics.ranks.size()) {
+    out += fmt::format("     {} of {} ranks; --json lists them all\n", shown.size(),
+                       metrics.ranks.size());
+  }
+  return out;
+}
+
+std::string closed_form_text(const Setup& setup, const Prediction& prediction) {
+  if (prediction.closed_form) {
+    const auto& closed = *prediction.closed_form;
+    const bool global = closed.form.metric == BubbleMetric::global;
+    return fmt::format("{} = {}, {} {}: {}", closed.form.formula,
+                       format_time(closed.form.bubble_ns), format_percent(closed.fraction),
+                       global ? "global" : "span",
+                       closed.exact ? "exact here" : "differs from the simulation");
+  }
+  if (setup.family == nullptr) return "none for a schedule from a file";
+  return fmt::format(
+      "none holds here ({}, where stages and hops are alike and its conditions hold)",
+      setup.family->bubble);
+}
+
+std::string bubbles(const Setup& setup, const Prediction& prediction) {
+  const Metrics& metrics = prediction.metrics;
+  std::string out;
+  out += fmt::format("bubble  global {:>7}  of all ranks' time, until the last end\n",
+                     format_percent(metrics.global_bubble()));
+  out +=
+      fmt::format("        span   {:>7}  of the longest span, first start to last end, rank {}\n",
+                  format_percent(metrics.span_bubble()), metrics.widest_rank);
+  out += fmt::format("        closed form: {}\n", closed_form_text(setup, prediction));
+  if (metrics.critical_path.p2p_ns > 0) {
+    out += fmt::format("critical path  {} compute, {} transfers{}\n",
+                       format_time(metrics.critical_path.compute_ns),
+                       format_time(metrics.critical_path.p2p_ns),
+                       metrics.critical_path.other_ns > 0
+                           ? ", " + format_time(metrics.critical_path.other_ns) + " other"
+                           : "");
+  }
+  if (setup.schedule.placement.chunks() > 1) {
+    out += "Times and bytes are per chunk: a rank's share of the model is all its chunks.\n";
+  }
+  return out;
+}
+
+std::string memory_verdict(const Prediction& prediction, std::int64_t cap) {
+  std::vector<std::size_t> over;
+  for (std::size_t r = 0; r < prediction.memory.size(); ++r) {
+    if (prediction.memory[r].total() > cap) over.push_back(r);
+  }
+  if (over.empty()) {
+    return fmt::format("memory  fits: the fullest rank holds {} of {}\n",
+                       format_bytes(prediction.peak_memory_bytes()), format_bytes(cap));
+  }
+  const auto worst = std::ranges::max_element(
+      over, {}, [&](std::size_t r) { return prediction.memory[r].total(); });
+  const std::int64_t need = prediction.memory[*worst].total();
+  return fmt::format("memory  does not fit: {} of {} exceed {}; rank {} needs {}, {} too much\n",
+                     over.size(),
+                     plural(static_cast<std::int64_t>(prediction.memory.size()), "rank"),
+                     format_bytes(cap), *worst, format_bytes(need), format_bytes(need - cap));
+}
+
+std::string limited_by(const Prediction& prediction) {
+  Bubble sum;
+  for (const RankMetrics& rank : prediction.metrics.ranks) {
+    sum.warmup_ns += rank.bubble.warmup_ns;
+    sum.steady_ns += rank.bubble.steady_ns;
+    sum.drain_ns += rank.bubble.drain_ns;
+    sum.p2p_ns += rank.bubble.p2p_ns;
+  }
+  if (sum.total_ns() == 0) return "No rank ever waits.\n";
+  const auto share = [&](std::int64_t ns) {
+    return static_cast<double>(ns) / static_cast<double>(sum.total_ns()) * 100;
+  };
+  const double ends = share(sum.warmup_ns + sum.drain_ns);
+  if (ends >= 50) {
+    return fmt::format("Limited by filling and draining the pipeline: {:.0f} % of the bubble.\n",
+                       ends);
+  }
+  if (share(sum.p2p_ns) >= 50) {
+    return fmt::format("Limited by transfers: {:.0f} % of the bubble waits for one in flight.\n",
+                       share(sum.p2p_ns));
+  }
+  return fmt::format(
+      "Limited by stalls in the steady state: {:.0f} % of the bubble; stages or the "
+      "order don't match.\n",
+      share(sum.steady_ns));
+}
+
+// What would shrink the bubble: more microbatches, another schedule.
+std::string advice(const Setup& setup, const Prediction& prediction, const ScheduleFlags& flags,
+                   const CostSource& source) {
+  constexpr std::int64_t largest = 50'000;  // (stage, microbatch) pairs; keeps it instant
+  const double bubble = prediction.metrics.global_bubble();
+  const std::int64_t slots = std::int64_t{setup.schedule.stages()} * setup.schedule.microbatches;
+  if (setup.family == nullptr || slots > largest || bubble < 0.005 || setup.shape.ranks == 1)
+    return {};
+  ScheduleRequest request = parse_request(flags);
+  const int m = request.microbatches;
+  const auto all = try_all(request, {m, 2 * m}, source);
+  const Candidate* more = nullptr;
+  const Candidate* same_memory = nullptr;
+  const Candidate* fastest = nullptr;
+  const auto own = std::ranges::find_if(all, [&](const Candidate& c) {
+    return c.schedule == setup.family->name && c.microbatches == m;
+  });
+  if (own == all.end() || !own->left_out.empty()) return {};
+  const auto improves = [&](const Candidate& c, const Candidate* best) {
+    return c.time_ns < (best == nullptr ? own->time_ns : best->time_ns);
+  };
+  for (const Candidate& c : all) {
+    if (!c.left_out.empty()) continue;
+    if (c.microbatches != m) {
+      if (c.schedule == own->schedule) more = &c;
+      continue;
+    }
+    if (c.memory <= own->memory && improves(c, same_memory)) same_memory = &c;
+    if (improves(c, fastest)) fastest = &c;
+  }
+  const auto percent = [](const Candidate& c) {
+    return fmt::format("{:.0f} %", c.prediction.metrics.global_bubble() * 100);
+  };
+  std::string out;
+  const auto add = [&](const std::string& what) { out += (out.empty() ? "" : "; ") + what; };
+  if (more != nullptr && more->prediction.metrics.global_bubble() < bubble) {
+    add(fmt::format("{} would cut the bubble to {}", plural(2 * m, "microbatch"), percent(*more)));
+  }
+  if (same_memory != nullptr) {
+    add(fmt::format("{} to {} at no more memory", same_memory->schedule, percent(*same_memory)));
+  }
+  if (fastest != nullptr && fastest != same_memory) {
+    add(fmt::format("{} to {} at {:.1f} times the memory", fastest->schedule, percent(*fastest),
+                    fastest->memory / own->memory));
+  }
+  if (out.empty()) return {};
+  return out + ".\n`pipesim schedules --compare` shows all.\n";
+}
+
+}  // namespace
+
+std::string report(const Setup& setup, const Costs& costs, const Prediction& prediction,
+                   const ScheduleFlags& flags, const CostSource& source,
+                   std::optional<std::int64_t> memory_cap, const Terminal& terminal) {
+  std::string out = verdict(setup, prediction, terminal.colour) + "\n";
+  out += picture(setup, costs, prediction, terminal) + "\n";
+  out += table(prediction) + "\n";
+  out += bubbles(setup, prediction);
+  if (memory_cap) out += memory_verdict(prediction, *memory_cap);
+  out += "\n" + limited_by(prediction);
+  out += advice(setup, prediction, flags, source);
+  return out;
+}
+
+}  // namespace pipesim::cli

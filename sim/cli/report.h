@@ -1,0 +1,17 @@
+// What a person reads: verdict, picture, table, what to do.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "sim/cli/setup.h"
+#include "sim/cli/terminal.h"
+#include "sim/engine/prediction.h"
+
+namespace pipesim::cli {
+
+std::string report(const Setup& setup, const Costs& costs, const Prediction& prediction,
+                   const ScheduleFlags& flags, const CostSource& source,
+                   std::optional<std::int64_t> memory_cap, const Terminal& terminal);
+
+}  // namespace pipesim::cli

@@ -1,0 +1,91 @@
+#include "sim/cli/result_json.h"
+
+#include <nlohmann/json.hpp>
+
+#include "sim/schedule/csv.h"
+
+namespace pipesim::cli {
+
+using Json = nlohmann::ordered_json;
+
+std::string result_json(const Schedule& schedule, const Prediction& prediction,
+                        std::optional<std::int64_t> memory_cap) {
+  const Metrics& metrics = prediction.metrics;
+  Json json;
+  json["format"] = "pipesim-result";
+  json["version"] = 1;
+  json["schedule"] = schedule.name;
+  json["stages"] = schedule.ranks();
+  json["virtual_stages"] = schedule.placement.chunks();
+  json["microbatches"] = schedule.microbatches;
+  json["p2p"] = "async";
+  json["makespan_ns"] = metrics.makespan_ns;
+  Json& bubble = json["bubble_fraction"];
+  bubble["global"] = metrics.global_bubble();
+  bubble["span"] = metrics.span_bubble();
+  bubble["closed_form"] = nullptr;
+  if (prediction.closed_form) {
+    const auto& closed = *prediction.closed_form;
+    bubble["closed_form"] = {
+        {"metric", closed.form.metric == BubbleMetric::global ? "global" : "span"},
+        {"fraction", closed.fraction}};
+  }
+  json["peak_activation_chunks"] = metrics.peak_activation_chunks();
+  json["peak_activation_bytes"] = metrics.peak_activation_bytes();
+  json["peak_memory_bytes"] = prediction.peak_memory_bytes();
+  if (memory_cap) json["fits"] = prediction.peak_memory_bytes() <= *memory_cap;
+  json["critical_path"] = {{"compute_ns", metrics.critical_path.compute_ns},
+                           {"p2p_ns", metrics.critical_path.p2p_ns},
+                           {"other_ns", metrics.critical_path.other_ns}};
+  Json ranks = Json::array();
+  for (std::size_t r = 0; r < metrics.ranks.size(); ++r) {
+    const RankMetrics& rank = metrics.ranks[r];
+    const RankMemory& memory = prediction.memory[r];
+    Json entry;
+    entry["rank"] = r;
+    entry["busy_ns"] = rank.busy_ns;
+    entry["first_start_ns"] = rank.first_start_ns;
+    entry["last_end_ns"] = rank.last_end_ns;
+    entry["bubble_ns"] = {{"warmup", rank.bubble.warmup_ns},
+                          {"steady", rank.bubble.steady_ns},
+                          {"drain", rank.bubble.drain_ns},
+                          {"p2p", rank.bubble.p2p_ns}};
+    entry["peak_activation_chunks"] = rank.peak_activation_chunks;
+    entry["peak_activation_bytes"] = rank.peak_activation_bytes;
+    entry["peak_memory_bytes"] = memory.total();
+    if (memory_cap) entry["fits"] = memory.total() <= *memory_cap;
+    entry["memory_bytes"] = {{"weights", memory.weights},
+                             {"gradients", memory.gradients},
+                             {"optimizer", memory.optimizer},
+                             {"activations", memory.activations},
+                             {"buffers", memory.buffers}};
+    ranks.push_back(std::move(entry));
+  }
+  json["ranks"] = std::move(ranks);
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string trace_metadata_json(const Schedule& schedule, const Costs& costs,
+                                const Prediction& prediction) {
+  Json rows = Json::array();
+  for (int rank = 0; rank < schedule.ranks(); ++rank)
+    rows.push_back(csv_row(schedule.actions[rank]));
+  Json json;
+  json["format"] = "pipesim-trace";
+  json["version"] = 1;
+  json["source"] = "predicted";
+  json["schedule"] = schedule.name;
+  json["stages"] = schedule.ranks();
+  json["virtual_stages"] = schedule.placement.chunks();
+  json["microbatches"] = schedule.microbatches;
+  json["rank_of_stage"] = schedule.placement.rank_of_stage();
+  json["iterations"] = 1;
+  json["makespan_ns"] = prediction.metrics.makespan_ns;
+  json["p2p"] = "async";
+  json["machine"] = {{"kind", "simulated"}};
+  json["program"] = std::move(rows);
+  json["costs"] = Json::parse(to_json(costs));
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace pipesim::cli

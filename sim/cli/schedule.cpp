@@ -1,0 +1,156 @@
+// `pipesim schedule print|check|lower|convert`: schedules as files.
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "sim/cli/commands.h"
+#include "sim/cli/setup.h"
+#include "sim/schedule/csv.h"
+#include "sim/schedule/deadlock.h"
+#include "sim/schedule/lower.h"
+#include "traces/base/error.h"
+#include "traces/base/files.h"
+#include "traces/base/text.h"
+
+namespace pipesim::cli {
+namespace {
+
+struct Flags {
+  ScheduleFlags schedule;
+  Flag output, transport;
+  bool merge = false;
+  bool json = false;
+};
+
+void put(const Flag& output, const std::string& text) {
+  if (output) {
+    write_file(*output, text);
+  } else {
+    fmt::print("{}", text);
+  }
+}
+
+// One row a rank, cells in columns of their own.
+std::string grid(const Schedule& schedule) {
+  std::vector<std::vector<std::string>> rows;
+  std::vector<std::size_t> widths;
+  for (int rank = 0; rank < schedule.ranks(); ++rank) {
+    auto& row = rows.emplace_back();
+    const std::string cells = csv_row(schedule.actions[rank]);
+    for (const std::string_view cell : split(cells, ',')) {
+      if (row.size() == widths.size()) widths.push_back(0);
+      widths[row.size()] = std::max(widths[row.size()], cell.size());
+      row.emplace_back(cell);
+    }
+  }
+  std::string out;
+  for (std::size_t rank = 0; rank < rows.size(); ++rank) {
+    std::string line = fmt::format("{:>4} ", rank);
+    for (std::size_t i = 0; i < rows[rank].size(); ++i) {
+      line += fmt::format(" {:<{}}", rows[rank][i], widths[i]);
+    }
+    line.resize(line.find_last_not_of(' ') + 1);
+    out += line + "\n";
+  }
+  return out;
+}
+
+void check_schedule(const Flags& flags) {
+  const Setup setup = make_setup(flags.schedule);
+  const Schedule& schedule = setup.schedule;
+  std::vector<Transport> transports = all_transports();
+  if (flags.transport) transports = {parse_transport(*flags.transport)};
+
+  // A compute schedule that deadlocks has no lowering to check.
+  const auto own =
+      schedule.has_transfers() ? std::nullopt : find_deadlock(schedule, Transport::buffered);
+  const bool lower_it = !own && !schedule.has_transfers();
+  const Schedule lowered = lower_it ? lower(schedule) : Schedule{};
+  const Schedule& program = lower_it ? lowered : schedule;
+
+  nlohmann::ordered_json verdicts = nlohmann::ordered_json::object();
+  std::string text =
+      fmt::format("{}: {}, {}, {}, {}{}\n", schedule.name, plural(schedule.ranks(), "rank"),
+                  plural(schedule.stages(), "stage"), plural(schedule.microbatches, "microbatch"),
+                  plural(schedule.actions.size(), "action"),
+                  schedule.has_transfers() ? "" : "; transfers as `schedule lower` places them");
+  bool deadlocks = false;
+  for (const Transport transport : transports) {
+    const auto cycle = own ? own : find_deadlock(program, transport);
+    deadlocks = deadlocks || cycle.has_value();
+    text += fmt::format("{:<11} {}\n", transport_name(transport), cycle.value_or("runs"));
+    verdicts[std::string(transport_name(transport))] = {
+        {"runs", !cycle}, {"cycle", cycle ? nlohmann::ordered_json(*cycle) : nullptr}};
+  }
+  if (flags.json) {
+    nlohmann::ordered_json json{{"format", "pipesim-check"},
+                                {"version", 1},
+                                {"schedule", schedule.name},
+                                {"stages", schedule.ranks()},
+                                {"virtual_stages", schedule.placement.chunks()},
+                                {"microbatches", schedule.microbatches},
+                                {"actions", schedule.actions.size()},
+                                {"has_transfers", schedule.has_transfers()},
+                                {"transports", verdicts}};
+    text = json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  }
+  fmt::print("{}", text);
+  if (deadlocks) {
+    throw work_error(fmt::format("{} deadlocks on {}", schedule.name,
+                                 flags.transport ? *flags.transport : "a transport above"));
+  }
+}
+
+}  // namespace
+
+void add_schedule(CLI::App& app) {
+  CLI::App* command =
+      app.add_subcommand("schedule", "prints, checks, lowers or converts one schedule");
+  command->require_subcommand(1);
+  const auto add = [&](const std::string& name, const std::string& help, auto run) {
+    auto flags = std::make_shared<Flags>();
+    CLI::App* verb = command->add_subcommand(name, help);
+    verb->add_option("schedule", flags->schedule.schedule, "a schedule's name or a CSV file")
+        ->type_name("NAME|FILE.csv")
+        ->required();
+    add_schedule_flags(*verb, flags->schedule, false);
+    verb->callback([flags, run] { run(*flags); });
+    return std::pair(verb, flags);
+  };
+
+  add("print", "prints the actions of each rank in columns",
+      [](const Flags& flags) { fmt::print("{}", grid(make_setup(flags.schedule).schedule)); });
+
+  const auto [check, check_flags] =
+      add("check", "says on which transports it runs; exit status 1 where it deadlocks",
+          check_schedule);
+  check
+      ->add_option("--transport", check_flags->transport,
+                   "buffered, rendezvous, fifo (a rank) or edge-fifo; default all")
+      ->type_name("NAME");
+  check->add_flag("--json", check_flags->json, "prints one JSON object");
+
+  const auto [lowered, lower_flags] =
+      add("lower", "inserts SEND and RECV and writes the program as CSV", [](const Flags& flags) {
+        put(flags.output, to_csv(lower(make_setup(flags.schedule).schedule)));
+      });
+  const auto [converted, convert_flags] =
+      add("convert", "writes it as PyTorch's current CSV", [](const Flags& flags) {
+        const Schedule schedule = make_setup(flags.schedule).schedule;
+        put(flags.output, to_csv(flags.merge ? merge_backward(schedule) : schedule));
+      });
+  converted->add_flag("--merge-backward", convert_flags->merge,
+                      "replaces each I that its W follows by B, and drops empty cells");
+  lowered->add_option("-o,--output", lower_flags->output, "the file; default standard output")
+      ->type_name("FILE.csv");
+  converted->add_option("-o,--output", convert_flags->output, "the file; default standard output")
+      ->type_name("FILE.csv");
+  command->footer(
+      "Examples:\n"
+      "  pipesim schedule print zb-h1 --stages 4 --microbatches 8\n"
+      "  pipesim schedule check my_order.csv --transport rendezvous\n"
+      "  pipesim schedule lower interleaved --stages 4 --microbatches 8 -o program.csv");
+}
+
+}  // namespace pipesim::cli

@@ -1,0 +1,174 @@
+// `pipesim schedules`: the list of families; --compare tries them all.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "sim/cli/candidates.h"
+#include "sim/cli/commands.h"
+#include "traces/base/error.h"
+#include "traces/base/text.h"
+
+namespace pipesim::cli {
+namespace {
+
+struct Flags {
+  ScheduleFlags schedule;
+  CostFlags costs;
+  Flag memory_cap;
+  bool compare = false;
+  bool json = false;
+};
+
+using Json = nlohmann::ordered_json;
+
+void print_list(bool json) {
+  if (json) {
+    Json list = Json::array();
+    for (const Family& family : all_families()) {
+      list.push_back({{"name", family.name},
+                      {"title", family.title},
+                      {"summary", family.summary},
+                      {"bubble", family.bubble},
+                      {"peak_activation_chunks", family.peak},
+                      {"default_virtual_stages", family.default_chunks}});
+    }
+    fmt::print("{}\n",
+               Json{{"format", "pipesim-schedules"}, {"version", 1}, {"schedules", list}}.dump(2));
+    return;
+  }
+  for (const Family& family : all_families()) {
+    fmt::print("{:<20} {}\n", family.name, family.summary);
+    fmt::print("{:<20} bubble {}; keeps {}\n", "", family.bubble, family.peak);
+  }
+  fmt::print(
+      "\np ranks, v chunks a rank, m microbatches, rank r, groups of g; F, I, W: times of a "
+      "chunk's\n"
+      "forward, input gradient and weight gradient, B = I + W. `pipesim schedules --compare\n"
+      "--stages 4 --microbatches 8,16` tries them all.\n");
+}
+
+std::vector<int> parse_microbatches(const Flag& text) {
+  if (!text) throw input_error("--microbatches is missing: give one number, or several as 8,16,32");
+  std::vector<int> counts;
+  for (const std::string_view part : split(*text, ',')) {
+    const int count = parse_count(part, "--microbatches");
+    if (std::ranges::find(counts, count) == counts.end()) counts.push_back(count);
+  }
+  return counts;
+}
+
+void print_json(const std::vector<Candidate>& all, std::optional<std::int64_t> cap) {
+  Json rows = Json::array();
+  for (const Candidate& c : all) {
+    Json row{
+        {"schedule", c.schedule}, {"virtual_stages", c.chunks}, {"microbatches", c.microbatches}};
+    if (!c.left_out.empty()) {
+      row["error"] = c.left_out;
+    } else {
+      const Metrics& metrics = c.prediction.metrics;
+      row["makespan_ns"] = metrics.makespan_ns;
+      row["bubble_fraction"] = {{"global", metrics.global_bubble()},
+                                {"span", metrics.span_bubble()}};
+      row["peak_activation_chunks"] = metrics.peak_activation_chunks();
+      row["peak_activation_bytes"] = metrics.peak_activation_bytes();
+      row["peak_memory_bytes"] = c.prediction.peak_memory_bytes();
+      row["on_front"] = c.on_front;
+      if (cap.has_value()) row["fits"] = c.prediction.peak_memory_bytes() <= cap.value();
+    }
+    rows.push_back(std::move(row));
+  }
+  fmt::print("{}\n",
+             Json{{"format", "pipesim-schedules-comparison"}, {"version", 1}, {"rows", rows}}.dump(
+                 2, ' ', false, Json::error_handler_t::replace));
+}
+
+// The first sentence of a reason, cut to fit beside a name.
+std::string brief(const std::string& reason) {
+  const std::string first = reason.substr(0, reason.find(';'));
+  return first.size() <= 54 ? first : first.substr(0, 51) + "...";
+}
+
+void print_table(const std::vector<Candidate>& all, bool by_layer,
+                 std::optional<std::int64_t> cap) {
+  bool chunks_differ = false;
+  bool has_bytes = false;
+  for (const Candidate& c : all) {
+    chunks_differ = chunks_differ || (c.left_out.empty() && c.chunks > 1);
+    has_bytes = has_bytes || c.prediction.peak_memory_bytes() > 0;
+  }
+  int microbatches = 0;
+  for (const Candidate& c : all) {
+    if (c.microbatches != microbatches) {
+      fmt::print("{}{}\n", microbatches == 0 ? "" : "\n", plural(c.microbatches, "microbatch"));
+      fmt::print("  {:<20}{:>2} {:>11} {:>8} {:>8}  {}\n", "", "v", "makespan", "global", "span",
+                 "peak kept");
+      microbatches = c.microbatches;
+    }
+    if (!c.left_out.empty()) {
+      fmt::print("  {:<20}{:>2} left out: {}\n", c.schedule, c.chunks, brief(c.left_out));
+      continue;
+    }
+    const Metrics& metrics = c.prediction.metrics;
+    std::string peak = plural(metrics.peak_activation_chunks(), "chunk");
+    if (has_bytes) peak += ", " + format_bytes(c.prediction.peak_memory_bytes());
+    if (cap && c.prediction.peak_memory_bytes() > *cap) peak += ", too much";
+    fmt::print("{} {:<20}{:>2} {:>11} {:>8} {:>8}  {}\n", c.on_front ? '*' : ' ', c.schedule,
+               c.chunks, format_time(metrics.makespan_ns), format_percent(metrics.global_bubble()),
+               format_percent(metrics.span_bubble()), peak);
+  }
+  fmt::print("\n* on the time-memory front: nothing else is as fast and as small.\n");
+  if (chunks_differ && !by_layer) {
+    fmt::print(
+        "Times and bytes are per chunk, so v chunks are v times the work: the front compares\n"
+        "makespan / v and peak / v, as cuts of the same model.\n");
+  }
+}
+
+void run(const Flags& flags) {
+  if (!flags.compare) {
+    const ScheduleFlags& s = flags.schedule;
+    if (s.stages || s.microbatches || s.virtual_stages || s.group || s.placement) {
+      throw input_error("these flags belong to --compare; add it");
+    }
+    print_list(flags.json);
+    return;
+  }
+  const std::vector<int> microbatches = parse_microbatches(flags.schedule.microbatches);
+  ScheduleFlags first = flags.schedule;
+  first.microbatches = std::to_string(microbatches.front());
+  const ScheduleRequest request = parse_request(first);
+  const CostSource source(flags.costs);
+  const auto cap = flags.memory_cap ? std::optional(parse_bytes(*flags.memory_cap, "--memory-cap"))
+                                    : std::nullopt;
+  const auto all = try_all(request, microbatches, source);
+  if (std::ranges::none_of(all, [](const Candidate& c) { return c.left_out.empty(); })) {
+    throw input_error(all.front().left_out);
+  }
+  if (flags.json) {
+    print_json(all, cap);
+  } else {
+    print_table(all, source.by_layer(), cap);
+  }
+}
+
+}  // namespace
+
+void add_schedules(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = app.add_subcommand("schedules", "lists the schedules, or compares them");
+  command->add_flag("--compare", flags->compare,
+                    "tries every schedule; --microbatches may be a list");
+  command->add_option("--memory-cap", flags->memory_cap, "says what exceeds so much memory")
+      ->type_name("BYTES");
+  command->add_flag("--json", flags->json, "prints one JSON object");
+  add_schedule_flags(*command, flags->schedule, false);
+  add_cost_flags(*command, flags->costs);
+  command->footer(
+      "Example:\n"
+      "  pipesim schedules --compare --stages 8 --microbatches 16,64 --p2p-latency 100us");
+  command->callback([flags] { run(*flags); });
+}
+
+}  // namespace pipesim::cli

@@ -1,0 +1,271 @@
+#include "sim/cli/setup.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <limits>
+
+#include "sim/engine/simulate.h"
+#include "sim/schedule/csv.h"
+#include "traces/base/error.h"
+#include "traces/base/text.h"
+
+namespace pipesim::cli {
+namespace {
+
+// The memory that this process may use: what the system says is available,
+// or the limit of its control group where that is less.
+std::int64_t available_memory_bytes() {
+  std::int64_t available =
+      std::int64_t{::sysconf(_SC_PHYS_PAGES)} * std::int64_t{::sysconf(_SC_PAGESIZE)};
+  std::ifstream info("/proc/meminfo");
+  std::string key;
+  std::int64_t kib = 0;
+  std::string unit;
+  while (info >> key >> kib >> unit) {
+    if (key == "MemAvailable:") available = std::min(available, kib * 1024);
+  }
+  std::ifstream group("/sys/fs/cgroup/memory.max");
+  std::int64_t limit = 0;
+  if (group >> limit) available = std::min(available, limit);
+  return available;
+}
+
+void check_size(const Family& family, const Shape& shape, std::int64_t bytes_per_action) {
+  const double slots = static_cast<double>(shape.ranks) * shape.chunks * shape.microbatches;
+  const double actions = slots * (family.splits_backward ? 3 : 2);
+  const double bytes =
+      actions * (static_cast<double>(sizeof(Action)) + static_cast<double>(bytes_per_action)) +
+      slots * static_cast<double>(simulation_bytes_per_slot);
+  const auto available = available_memory_bytes();
+  const double per_rank = static_cast<double>(shape.chunks) * shape.microbatches;
+  if (bytes <= static_cast<double>(available) &&
+      per_rank <= std::numeric_limits<std::int32_t>::max() &&
+      static_cast<double>(shape.ranks) * shape.chunks <= max_index) {
+    return;
+  }
+  throw input_error(fmt::format(
+      "{} stages x {} chunks x {} microbatches are {:.3g} actions and need about {:.3g} GiB of "
+      "memory, of which {:.3g} GiB are available; use fewer",
+      shape.ranks, shape.chunks, shape.microbatches, actions, bytes / (1 << 30),
+      static_cast<double>(available) / (1 << 30)));
+}
+
+template <typename Parse>
+auto parse_if(const Flag& flag, std::string_view name, Parse parse)
+    -> std::optional<decltype(parse(*flag, name))> {
+  if (!flag) return std::nullopt;
+  return parse(*flag, name);
+}
+
+// One value for every stage, or one a stage.
+template <typename Parse, typename Store>
+void fill_stages(std::vector<StageCosts>& stages, const std::string& text, std::string_view name,
+                 Parse parse, Store store) {
+  const auto parts = split(text, ',');
+  if (parts.size() != 1 && parts.size() != stages.size()) {
+    throw input_error(
+        fmt::format("{}: {} for {}; give one value, or one a virtual stage", name,
+                    plural(static_cast<std::int64_t>(parts.size()), "value"),
+                    plural(static_cast<std::int64_t>(stages.size()), "virtual stage")));
+  }
+  std::int64_t value = 0;
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    if (s < parts.size()) value = parse(parts[s], name);
+    store(stages[s], value);
+  }
+}
+
+}  // namespace
+
+void add_schedule_flags(CLI::App& app, ScheduleFlags& flags, bool with_name) {
+  const std::string group = "Schedule";
+  if (with_name) {
+    app.add_option("--schedule", flags.schedule,
+                   "a schedule's name (see `pipesim schedules`) or a CSV file of PyTorch's form")
+        ->type_name("NAME|FILE.csv")
+        ->group(group);
+  }
+  app.add_option("--stages", flags.stages, "pipeline ranks")->type_name("P")->group(group);
+  app.add_option("--microbatches", flags.microbatches, "microbatches an iteration")
+      ->type_name("M")
+      ->group(group);
+  app.add_option("--virtual-stages", flags.virtual_stages,
+                 "model chunks a rank; default 1, for looped schedules 2")
+      ->type_name("V")
+      ->group(group);
+  app.add_option("--group", flags.group, "microbatches a group of interleaved; default P")
+      ->type_name("G")
+      ->group(group);
+  app.add_option("--placement", flags.placement,
+                 "where stages live: loop, v, or each stage's rank (0,1,1,0); default loop")
+      ->type_name("loop|v|LIST")
+      ->group(group);
+}
+
+void add_cost_flags(CLI::App& app, CostFlags& flags) {
+  const std::string group = "Costs, of a chunk and a microbatch; a list gives one a virtual stage";
+  app.add_option("--forward", flags.forward, "time of a forward; default 1ms")
+      ->type_name("T")
+      ->group(group);
+  app.add_option("--backward", flags.backward,
+                 "time of a full backward; half of it each for I and W; default 2ms")
+      ->type_name("T")
+      ->group(group);
+  app.add_option("--backward-input", flags.backward_input, "time of an input gradient; default 1ms")
+      ->type_name("T")
+      ->group(group);
+  app.add_option("--backward-weight", flags.backward_weight,
+                 "time of a weight gradient; default 1ms")
+      ->type_name("T")
+      ->group(group);
+  app.add_option("--activation-bytes", flags.activation_bytes,
+                 "kept from forward to backward; default 0")
+      ->type_name("BYTES")
+      ->group(group);
+  app.add_option("--p2p-latency", flags.p2p_latency, "of a hop between ranks; default 0")
+      ->type_name("T")
+      ->group(group);
+  app.add_option("--p2p-bytes", flags.p2p_bytes, "sent to the next stage, and back; default 0")
+      ->type_name("BYTES")
+      ->group(group);
+  app.add_option("--p2p-bandwidth", flags.p2p_bandwidth, "of a link; default unlimited")
+      ->type_name("RATE")
+      ->group(group);
+  app.add_option("--p2p", flags.p2p, "how results travel: async, holding no device; the default")
+      ->type_name("async")
+      ->group(group);
+  app.add_option("--costs", flags.costs, "all of these from a costs file (traces/FORMAT.md)")
+      ->type_name("FILE.json")
+      ->group(group);
+  app.add_option("--layout", flags.layout,
+                 "layers a virtual stage, for costs by layer; default as even as can be")
+      ->type_name("3,2,2,2")
+      ->group(group);
+}
+
+bool names_a_file(const std::string& schedule) {
+  return schedule.ends_with(".csv") || schedule.find('/') != std::string::npos;
+}
+
+CostSource::CostSource(const CostFlags& flags) : flags_(flags) {
+  if (flags.p2p && *flags.p2p != "async") {
+    throw input_error(unknown_name("p2p mode", *flags.p2p, {"async"}));
+  }
+  layout_ = flags.layout ? std::optional(parse_layout(*flags.layout)) : std::nullopt;
+  const std::pair<const Flag*, std::string_view> singles[] = {
+      {&flags.forward, "--forward"},
+      {&flags.backward, "--backward"},
+      {&flags.backward_input, "--backward-input"},
+      {&flags.backward_weight, "--backward-weight"},
+      {&flags.activation_bytes, "--activation-bytes"},
+      {&flags.p2p_latency, "--p2p-latency"},
+      {&flags.p2p_bytes, "--p2p-bytes"},
+      {&flags.p2p_bandwidth, "--p2p-bandwidth"}};
+  if (flags.costs) {
+    for (const auto& [flag, name] : singles) {
+      if (*flag) throw input_error(fmt::format("{} and --costs both give costs; keep one", name));
+    }
+    file_ = read_costs(*flags.costs);
+    return;
+  }
+  if (layout_)
+    throw input_error("--layout: needs costs by layer; give --costs with a file of them");
+  if (flags.backward && (flags.backward_input || flags.backward_weight)) {
+    throw input_error("--backward and --backward-input, --backward-weight exclude each other");
+  }
+}
+
+Costs CostSource::resolve(const Placement& placement, int microbatches) const {
+  Costs costs;
+  if (file_) {
+    costs = file_->resolve(placement, layout_);
+  } else {
+    StageCosts usual;
+    usual.forward_ns = 1'000'000;
+    usual.split_backward(2'000'000);
+    costs.stages.assign(static_cast<std::size_t>(placement.stages()), usual);
+    const auto fill = [&](const Flag& flag, std::string_view name, auto parse, auto store) {
+      if (flag) fill_stages(costs.stages, *flag, name, parse, store);
+    };
+    fill(flags_.forward, "--forward", parse_time_ns,
+         [](StageCosts& stage, std::int64_t ns) { stage.forward_ns = ns; });
+    fill(flags_.backward, "--backward", parse_time_ns,
+         [](StageCosts& stage, std::int64_t ns) { stage.split_backward(ns); });
+    fill(flags_.backward_input, "--backward-input", parse_time_ns,
+         [](StageCosts& stage, std::int64_t ns) { stage.backward_input_ns = ns; });
+    fill(flags_.backward_weight, "--backward-weight", parse_time_ns,
+         [](StageCosts& stage, std::int64_t ns) { stage.backward_weight_ns = ns; });
+    fill(flags_.activation_bytes, "--activation-bytes", parse_bytes,
+         [](StageCosts& stage, std::int64_t bytes) { stage.activation_bytes = bytes; });
+    fill(flags_.p2p_bytes, "--p2p-bytes", parse_bytes,
+         [](StageCosts& stage, std::int64_t bytes) { stage.output_bytes = bytes; });
+    if (flags_.p2p_latency) {
+      costs.p2p.latency_ns = parse_time_ns(*flags_.p2p_latency, "--p2p-latency");
+    }
+    costs.p2p.bytes_per_second =
+        parse_if(flags_.p2p_bandwidth, "--p2p-bandwidth", parse_bytes_per_second);
+  }
+  costs.check(placement, microbatches);
+  return costs;
+}
+
+ScheduleRequest parse_request(const ScheduleFlags& flags) {
+  const auto needed = [](const Flag& flag, std::string_view name, std::string_view meaning) {
+    if (!flag) throw input_error(fmt::format("{} is missing: give {}", name, meaning));
+    return parse_count(*flag, name);
+  };
+  ScheduleRequest request;
+  request.name = flags.schedule.value_or("");
+  request.ranks = needed(flags.stages, "--stages", "the number of pipeline ranks");
+  request.microbatches =
+      needed(flags.microbatches, "--microbatches", "the number of microbatches an iteration");
+  request.chunks = parse_if(flags.virtual_stages, "--virtual-stages", parse_count);
+  request.group = parse_if(flags.group, "--group", parse_count);
+  request.placement = flags.placement;
+  return request;
+}
+
+Setup make_setup(const Family& family, const Shape& shape, std::int64_t bytes_per_action) {
+  check_size(family, shape, bytes_per_action);
+  Setup setup;
+  setup.family = &family;
+  setup.shape = shape;
+  setup.schedule = generate(family, shape);
+  return setup;
+}
+
+Setup make_setup(const ScheduleFlags& flags, std::int64_t bytes_per_action) {
+  if (!flags.schedule) {
+    throw input_error("--schedule is missing: give a name (see `pipesim schedules`) or a CSV file");
+  }
+  if (!names_a_file(*flags.schedule)) {
+    const Family& chosen = family(*flags.schedule);
+    const ScheduleRequest request = parse_request(flags);
+    Shape shape;
+    shape.ranks = request.ranks;
+    shape.chunks = request.chunks.value_or(chosen.default_chunks);
+    shape.microbatches = request.microbatches;
+    check_size(chosen, shape, bytes_per_action);  // before a placement of that size is built
+    return make_setup(chosen, resolve_shape(chosen, request), bytes_per_action);
+  }
+  Setup setup;
+  setup.schedule = read_csv(*flags.schedule);
+  if (flags.group || flags.placement) {
+    throw input_error(fmt::format("{}: a file's order and placement are its own",
+                                  flags.group ? "--group" : "--placement"));
+  }
+  const auto agree = [&](const Flag& flag, std::string_view name, int actual) {
+    if (flag && parse_count(*flag, name) != actual) {
+      throw input_error(fmt::format("{} {}: {} has {}", name, *flag, setup.schedule.name, actual));
+    }
+  };
+  agree(flags.stages, "--stages", setup.schedule.ranks());
+  agree(flags.microbatches, "--microbatches", setup.schedule.microbatches);
+  agree(flags.virtual_stages, "--virtual-stages", setup.schedule.placement.chunks());
+  return setup;
+}
+
+}  // namespace pipesim::cli

@@ -1,0 +1,64 @@
+// From flags to what is to be simulated: a schedule and its costs.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/cost/costs.h"
+#include "sim/schedule/family.h"
+
+namespace pipesim::cli {
+
+// A flag's text, absent where the flag was not given.
+using Flag = std::optional<std::string>;
+
+struct ScheduleFlags {
+  Flag schedule, stages, microbatches, virtual_stages, group, placement;
+};
+
+struct CostFlags {
+  Flag forward, backward, backward_input, backward_weight, activation_bytes;
+  Flag p2p_latency, p2p_bytes, p2p_bandwidth, p2p;
+  Flag costs, layout;
+};
+
+// Registers the flags, in a help group of their own.
+void add_schedule_flags(CLI::App& app, ScheduleFlags& flags, bool with_name);
+void add_cost_flags(CLI::App& app, CostFlags& flags);
+
+// Whether a --schedule names a file: it ends in .csv or holds a slash.
+bool names_a_file(const std::string& schedule);
+
+// Costs before it is known how many stages there are.
+class CostSource {
+ public:
+  explicit CostSource(const CostFlags& flags);
+
+  // Checked for the placement and the number of microbatches.
+  Costs resolve(const Placement& placement, int microbatches) const;
+  // Whether layers are dealt out to stages, so that different numbers of
+  // chunks stand for the same model.
+  bool by_layer() const { return file_ && !file_->layers.empty(); }
+
+ private:
+  CostFlags flags_;
+  std::optional<CostsFile> file_;
+  std::optional<std::vector<int>> layout_;
+};
+
+struct Setup {
+  const Family* family = nullptr;  // null: the schedule is a file's
+  Shape shape;
+  Schedule schedule;
+};
+
+// Generates or reads the schedule. Refuses one that would not fit in memory,
+// `bytes_per_action` on top of the schedule and its simulation included.
+Setup make_setup(const ScheduleFlags& flags, std::int64_t bytes_per_action = 0);
+Setup make_setup(const Family& family, const Shape& shape, std::int64_t bytes_per_action = 0);
+
+ScheduleRequest parse_request(const ScheduleFlags& flags);
+
+}  // namespace pipesim::cli

@@ -1,0 +1,26 @@
+// What the terminal can show: its width and whether it takes colours.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "traces/action.h"
+
+namespace pipesim::cli {
+
+struct Terminal {
+  int width = 80;
+  bool colour = false;
+};
+
+// Standard output's: the width of the terminal, else $COLUMNS, else 80;
+// colours only on a terminal and where NO_COLOR is not set.
+Terminal standard_output();
+
+// A palette that colour-blind eyes tell apart (Okabe and Ito): forward blue,
+// backward and input gradient orange, weight gradient green, transfers grey.
+std::string paint(std::string_view text, Kind kind, bool colour);
+std::string bold(std::string_view text, bool colour);
+std::string faint(std::string_view text, bool colour);
+
+}  // namespace pipesim::cli

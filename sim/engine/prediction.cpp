@@ -1,0 +1,86 @@
+#include "sim/engine/prediction.h"
+
+#include <algorithm>
+
+namespace pipesim {
+namespace {
+
+// The times of a chunk and a hop where all chunks and all hops are alike and
+// no rank has closing work; nothing otherwise.
+std::optional<UniformTimes> uniform_times(const Costs& costs, const Placement& placement) {
+  if (!costs.optimizer_ns.empty() || !costs.reduce_gradients_ns.empty()) return std::nullopt;
+  const StageCosts& first = costs.stages.front();
+  UniformTimes times{first.forward_ns, first.backward_input_ns, first.backward_weight_ns, 0};
+  std::optional<std::int64_t> hop;
+  for (int s = 0; s < placement.stages(); ++s) {
+    const StageCosts& stage = costs.stages[static_cast<std::size_t>(s)];
+    if (stage.forward_ns != times.forward_ns || stage.backward_input_ns != times.input_ns ||
+        stage.backward_weight_ns != times.weight_ns) {
+      return std::nullopt;
+    }
+    if (s + 1 == placement.stages()) continue;
+    const int a = placement.rank_of(s);
+    const int b = placement.rank_of(s + 1);
+    if (a == b) continue;
+    for (const Link& link : {costs.link(a, b), costs.link(b, a)}) {
+      const std::int64_t ns = link.latency_ns + link.occupied_ns(stage.output_bytes);
+      if (hop && *hop != ns) return std::nullopt;
+      hop = ns;
+    }
+  }
+  times.hop_ns = hop.value_or(0);
+  return times;
+}
+
+std::optional<PredictedClosedForm> closed_form_of(const Family& family, const Shape& shape,
+                                                  const Costs& costs, const Metrics& metrics) {
+  if (family.closed_form == nullptr || !shape.placement.is_loop()) return std::nullopt;
+  const auto times = uniform_times(costs, shape.placement);
+  if (!times) return std::nullopt;
+  auto form = family.closed_form(shape, *times);
+  const std::int64_t work =
+      std::int64_t{shape.microbatches} * shape.chunks * (times->forward_ns + times->backward_ns());
+  if (!form || work + form->bubble_ns == 0) return std::nullopt;
+  PredictedClosedForm result;
+  result.fraction =
+      static_cast<double>(form->bubble_ns) / static_cast<double>(work + form->bubble_ns);
+  const RankMetrics& widest = metrics.ranks[static_cast<std::size_t>(metrics.widest_rank)];
+  const std::int64_t simulated = form->metric == BubbleMetric::global
+                                     ? metrics.makespan_ns - widest.busy_ns
+                                     : widest.span_ns() - widest.busy_ns;
+  result.exact = simulated == form->bubble_ns;
+  result.form = std::move(*form);
+  return result;
+}
+
+}  // namespace
+
+std::int64_t Prediction::peak_memory_bytes() const {
+  std::int64_t peak = 0;
+  for (const RankMemory& rank : memory) peak = std::max(peak, rank.total());
+  return peak;
+}
+
+Prediction predict(const Schedule& schedule, const Costs& costs, const Family* family,
+                   const Shape& shape, const SimulationOptions& options) {
+  Prediction prediction;
+  prediction.metrics = simulate(schedule, costs, options);
+  for (int rank = 0; rank < schedule.ranks(); ++rank) {
+    RankMemory memory;
+    for (const int stage : schedule.placement.stages_of(rank)) {
+      const StageCosts& stage_costs = costs.stages[static_cast<std::size_t>(stage)];
+      memory.weights += stage_costs.weight_bytes;
+      memory.gradients += stage_costs.gradient_bytes;
+      memory.optimizer += stage_costs.optimizer_bytes;
+    }
+    memory.activations =
+        prediction.metrics.ranks[static_cast<std::size_t>(rank)].peak_activation_bytes;
+    prediction.memory.push_back(memory);
+  }
+  if (family != nullptr) {
+    prediction.closed_form = closed_form_of(*family, shape, costs, prediction.metrics);
+  }
+  return prediction;
+}
+
+}  // namespace pipesim

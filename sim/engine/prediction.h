@@ -1,0 +1,46 @@
+// A prediction: metrics, memory by rank, and the closed form beside them.
+//
+// What `pipesim --json` prints and the viewer shows. Plain values; any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/engine/simulate.h"
+#include "sim/schedule/family.h"
+
+namespace pipesim {
+
+// The bytes of a rank where its activations peak.
+struct RankMemory {
+  std::int64_t weights = 0;
+  std::int64_t gradients = 0;
+  std::int64_t optimizer = 0;
+  std::int64_t activations = 0;
+  std::int64_t buffers = 0;  // 0: transfers are not given buffers of their own
+
+  std::int64_t total() const { return weights + gradients + optimizer + activations + buffers; }
+};
+
+struct PredictedClosedForm {
+  ClosedForm form;
+  double fraction = 0;  // of the makespan (global) or of the widest span (span)
+  bool exact = false;   // the simulated bubble is the same to the nanosecond
+};
+
+struct Prediction {
+  Metrics metrics;
+  std::vector<RankMemory> memory;  // one a rank
+  std::optional<PredictedClosedForm> closed_form;
+
+  std::int64_t peak_memory_bytes() const;
+};
+
+// `family` and `shape` are those that `schedule` was generated from; null
+// where it was read from a file, which has no closed form.
+Prediction predict(const Schedule& schedule, const Costs& costs, const Family* family,
+                   const Shape& shape, const SimulationOptions& options = {});
+
+}  // namespace pipesim
