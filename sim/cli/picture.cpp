@@ -125,14 +125,18 @@ Row draw_blocks(const std::vector<const Span*>& spans, const Timeline& timeline,
 Row draw_density(const std::vector<const Span*>& spans, const Scale& scale) {
   Row row(scale.columns());
   const auto columns = static_cast<std::size_t>(scale.columns());
-  std::vector<std::array<double, 4>> busy(columns);
-  for (const Span* span : spans) {
+  // By kind; the last place for forward and backward in one cell.
+  std::vector<std::array<double, 5>> busy(columns);
+  for (std::size_t i = 0; i < spans.size(); ++i) {
+    const Span* span = spans[i];
+    if (i > 0 && spans[i - 1]->action.joined) continue;  // counted with the one before
+    const std::size_t kind = span->action.joined ? 4 : static_cast<std::size_t>(span->action.kind);
     double at = scale.exact(span->start_ns);
     const double end = scale.exact(span->end_ns);
     while (at < end) {
       const auto column = std::min(columns - 1, static_cast<std::size_t>(at));
       const double next = std::min(end, static_cast<double>(column) + 1);
-      busy[column][static_cast<std::size_t>(span->action.kind)] += next - at;
+      busy[column][kind] += next - at;
       if (next <= at) break;
       at = next;
     }
@@ -142,8 +146,15 @@ Row draw_density(const std::vector<const Span*>& spans, const Scale& scale) {
     if (all < 0.02) continue;
     const auto most = static_cast<std::size_t>(std::max_element(busy[c].begin(), busy[c].end()) -
                                                busy[c].begin());
-    row.text[c] = all < 0.5 ? '.' : kind_name(static_cast<Kind>(most))[0];
-    if (all >= 0.5) row.kind[c] = static_cast<Kind>(most);
+    if (all < 0.5) {
+      row.text[c] = '.';
+    } else if (most == 4) {
+      row.text[c] = '&';
+      row.kind[c] = Kind::SEND_F;  // grey: neither forward nor backward alone
+    } else {
+      row.text[c] = kind_name(static_cast<Kind>(most))[0];
+      row.kind[c] = static_cast<Kind>(most);
+    }
   }
   return row;
 }
@@ -171,10 +182,12 @@ std::string draw_timeline(const Timeline& timeline, const std::vector<int>& rank
   std::vector<std::vector<const Span*>> spans(static_cast<std::size_t>(timeline.ranks));
   std::array<bool, 4> used{};
   double narrowest = scale.columns();
+  bool overlaps = false;
   for (const Span& span : timeline.spans) {
     if (!is_compute(span.action.kind)) continue;
     spans[static_cast<std::size_t>(span.rank)].push_back(&span);
     used[static_cast<std::size_t>(span.action.kind)] = true;
+    overlaps = overlaps || span.action.joined;
     if (span.end_ns > span.start_ns) {
       narrowest = std::min(narrowest, scale.exact(span.end_ns) - scale.exact(span.start_ns));
     }
@@ -199,6 +212,7 @@ std::string draw_timeline(const Timeline& timeline, const std::vector<int>& rank
                           paint(kind_name(kind), kind, terminal.colour), meaning[k]);
     first = false;
   }
+  if (overlaps) legend += ", & both in one";
   legend += blocks ? (chunks > 1 ? "; F3.1: microbatch 3, chunk 1" : "; blank: bubble")
                    : "; the kind that fills a column, dot: mostly idle";
   return out + legend + "\n";

@@ -34,8 +34,7 @@ void run(const Flags& flags) {
     throw input_error("--trace and --export name the same file");
   }
   const CostSource source(flags.costs);
-  const auto cap = flags.memory_cap ? std::optional(parse_bytes(*flags.memory_cap, "--memory-cap"))
-                                    : std::nullopt;
+  const auto cap = parse_memory_cap(flags.memory_cap);
   const Setup setup = make_setup(flags.schedule, flags.trace ? trace_bytes_per_action : 0);
   const Costs costs = source.resolve(setup.schedule.placement, setup.schedule.microbatches);
   // Opened first: an output that can't be written fails before the work.

@@ -75,7 +75,7 @@ void print_json(const std::vector<Candidate>& all, std::optional<std::int64_t> c
       row["peak_activation_bytes"] = metrics.peak_activation_bytes();
       row["peak_memory_bytes"] = c.prediction.peak_memory_bytes();
       row["on_front"] = c.on_front;
-      if (cap.has_value()) row["fits"] = c.prediction.peak_memory_bytes() <= cap.value();
+      if (cap) row["fits"] = c.prediction.peak_memory_bytes() <= *cap;
     }
     rows.push_back(std::move(row));
   }
@@ -140,8 +140,7 @@ void run(const Flags& flags) {
   first.microbatches = std::to_string(microbatches.front());
   const ScheduleRequest request = parse_request(first);
   const CostSource source(flags.costs);
-  const auto cap = flags.memory_cap ? std::optional(parse_bytes(*flags.memory_cap, "--memory-cap"))
-                                    : std::nullopt;
+  const auto cap = parse_memory_cap(flags.memory_cap);
   const auto all = try_all(request, microbatches, source);
   if (std::ranges::none_of(all, [](const Candidate& c) { return c.left_out.empty(); })) {
     throw input_error(all.front().left_out);

@@ -228,6 +228,10 @@ ScheduleRequest parse_request(const ScheduleFlags& flags) {
   return request;
 }
 
+std::optional<std::int64_t> parse_memory_cap(const Flag& flag) {
+  return parse_if(flag, "--memory-cap", parse_bytes);
+}
+
 Setup make_setup(const Family& family, const Shape& shape, std::int64_t bytes_per_action) {
   check_size(family, shape, bytes_per_action);
   Setup setup;

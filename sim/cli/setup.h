@@ -60,5 +60,6 @@ Setup make_setup(const ScheduleFlags& flags, std::int64_t bytes_per_action = 0);
 Setup make_setup(const Family& family, const Shape& shape, std::int64_t bytes_per_action = 0);
 
 ScheduleRequest parse_request(const ScheduleFlags& flags);
+std::optional<std::int64_t> parse_memory_cap(const Flag& flag);
 
 }  // namespace pipesim::cli

@@ -1,0 +1,37 @@
+// Where tests find the project's data, and a folder of their own.
+#pragma once
+
+#include <stdlib.h>
+
+#include <filesystem>
+#include <string>
+
+namespace pipesim::testing {
+
+inline std::string source_file(const std::string& relative) {
+  return std::string(PIPESIM_SOURCE_DIR) + "/" + relative;
+}
+inline std::string golden(const std::string& name) {
+  return source_file("tests/data/schedules/" + name);
+}
+
+// A fresh folder, removed with everything in it.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "pipesim.XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
+    path_ = name;
+  }
+  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace pipesim::testing

@@ -1,0 +1,107 @@
+#include "tests/random_schedule.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace pipesim::testing {
+
+Schedule random_schedule(std::mt19937_64& random) {
+  const int ranks = static_cast<int>(pick(random, 1, 5));
+  const int stages = static_cast<int>(pick(random, ranks, 8));
+  const int microbatches = static_cast<int>(pick(random, 1, 6));
+  std::vector<int> rank_of_stage;
+  for (int s = 0; s < stages; ++s) {
+    rank_of_stage.push_back(s < ranks ? s : static_cast<int>(pick(random, 0, ranks - 1)));
+  }
+  for (std::size_t i = rank_of_stage.size(); i > 1; --i) {
+    std::swap(
+        rank_of_stage[i - 1],
+        rank_of_stage[static_cast<std::size_t>(pick(random, 0, static_cast<std::int64_t>(i) - 1))]);
+  }
+  Schedule schedule;
+  schedule.name = "random";
+  schedule.microbatches = microbatches;
+  schedule.placement = Placement(rank_of_stage);
+
+  // done[s][mb]: 0 nothing, 1 F, 2 I (W is owed), 3 all.
+  std::vector<std::vector<int>> done(static_cast<std::size_t>(stages),
+                                     std::vector<int>(static_cast<std::size_t>(microbatches)));
+  const auto state = [&](int s, int mb) -> int& {
+    return done[static_cast<std::size_t>(s)][static_cast<std::size_t>(mb)];
+  };
+  std::vector<std::vector<Action>> lists(static_cast<std::size_t>(ranks));
+  const bool overlap = pick(random, 0, 3) == 0;
+  for (;;) {
+    std::vector<Action> possible;
+    for (int s = 0; s < stages; ++s) {
+      for (int mb = 0; mb < microbatches; ++mb) {
+        const int now = state(s, mb);
+        if (now == 0 && (s == 0 || state(s - 1, mb) > 0)) {
+          possible.push_back(make_action(s, Kind::F, mb));
+        } else if (now == 1 && (s + 1 == stages || state(s + 1, mb) > 1)) {
+          possible.push_back(make_action(s, pick(random, 0, 1) == 0 ? Kind::I : Kind::B, mb));
+        } else if (now == 2) {
+          possible.push_back(make_action(s, Kind::W, mb));
+        }
+      }
+    }
+    if (possible.empty()) break;
+    const auto choose = [&](const std::vector<Action>& from) {
+      return from[static_cast<std::size_t>(
+          pick(random, 0, static_cast<std::int64_t>(from.size()) - 1))];
+    };
+    Action action = choose(possible);
+    const int rank = schedule.placement.rank_of(action.stage);
+    auto& list = lists[static_cast<std::size_t>(rank)];
+    const auto apply = [&](const Action& a) {
+      list.push_back(a);
+      state(a.stage, a.microbatch) = a.kind == Kind::F ? 1 : (a.kind == Kind::I ? 2 : 3);
+    };
+    // A backward possible now, on the same rank, may share the forward's cell.
+    std::vector<Action> partners;
+    for (const Action& other : possible) {
+      if (is_backward(other.kind) && schedule.placement.rank_of(other.stage) == rank) {
+        partners.push_back(other);
+      }
+    }
+    const bool join =
+        overlap && action.kind == Kind::F && !partners.empty() && pick(random, 0, 1) == 0;
+    action.joined = join;
+    apply(action);
+    if (join) apply(choose(partners));
+    if (pick(random, 0, 9) == 0) list.push_back({});
+  }
+  for (const auto& list : lists) schedule.actions.add_rank(list);
+  return schedule;
+}
+
+Costs random_costs(std::mt19937_64& random, const Schedule& schedule) {
+  Costs costs;
+  const std::int64_t coarse = pick(random, 0, 1) == 0 ? 5 : 1000;  // ties, or hardly any
+  for (int s = 0; s < schedule.stages(); ++s) {
+    StageCosts stage;
+    stage.forward_ns = pick(random, 0, coarse);
+    stage.backward_input_ns = pick(random, 0, coarse);
+    stage.backward_weight_ns = pick(random, 0, coarse);
+    if (pick(random, 0, 2) == 0) stage.overlap_ns = pick(random, 0, 2 * coarse);
+    stage.activation_bytes = pick(random, 0, 100);
+    stage.weight_residue_bytes = pick(random, 0, 120);
+    stage.output_bytes = pick(random, 0, 50);
+    costs.stages.push_back(stage);
+  }
+  costs.p2p.latency_ns = pick(random, 0, 2) * pick(random, 0, coarse);
+  for (int from = 0; from < schedule.ranks(); ++from) {
+    const int to = static_cast<int>(pick(random, 0, schedule.ranks() - 1));
+    if (from != to && pick(random, 0, 3) == 0)
+      costs.edges[{from, to}] = {pick(random, 0, coarse), {}};
+  }
+  const auto closing = [&](std::vector<std::int64_t>& values) {
+    if (pick(random, 0, 3) != 0) return;
+    for (int r = 0; r < schedule.ranks(); ++r) values.push_back(pick(random, 0, coarse));
+  };
+  closing(costs.optimizer_ns);
+  closing(costs.reduce_gradients_ns);
+  return costs;
+}
+
+}  // namespace pipesim::testing

@@ -1,0 +1,23 @@
+// Random valid schedules and costs, the same for the same seed everywhere.
+#pragma once
+
+#include <cstdint>
+#include <random>
+
+#include "sim/cost/costs.h"
+#include "sim/schedule/schedule.h"
+
+namespace pipesim::testing {
+
+// Uniform in [least, most]; std::uniform_int_distribution differs between
+// libraries.
+inline std::int64_t pick(std::mt19937_64& random, std::int64_t least, std::int64_t most) {
+  return least + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(most - least + 1));
+}
+
+// Up to 5 ranks, 8 stages placed anyhow, 6 microbatches; B or I and W, some
+// cells overlapped. Never deadlocks: it is one execution, written down.
+Schedule random_schedule(std::mt19937_64& random);
+Costs random_costs(std::mt19937_64& random, const Schedule& schedule);
+
+}  // namespace pipesim::testing

@@ -1,0 +1,477 @@
+// Schedule files, lowering and deadlocks, on the golden schedules of others
+// and on random ones.
+#include "sim/schedule/schedule.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "sim/engine/simulate.h"
+#include "sim/schedule/csv.h"
+#include "sim/schedule/deadlock.h"
+#include "sim/schedule/family.h"
+#include "sim/schedule/lower.h"
+#include "tests/files.h"
+#include "tests/random_schedule.h"
+#include "traces/base/error.h"
+#include "traces/base/files.h"
+#include "traces/base/text.h"
+
+namespace pipesim {
+namespace {
+
+using testing::golden;
+
+const std::vector<std::string> goldens{"deepspeed_TrainSchedule_S2_M4.csv",
+                                       "deepspeed_TrainSchedule_S3_M4.csv",
+                                       "deepspeed_TrainSchedule_S4_M2.csv",
+                                       "deepspeed_TrainSchedule_S4_M8.csv",
+                                       "dualpipev_4rank_10mb.csv",
+                                       "megatron_interleaved_pp2_vp2_m4_N2.csv",
+                                       "megatron_interleaved_pp2_vp2_m5_N3.csv",
+                                       "megatron_interleaved_pp4_vp2_m8_N4.csv",
+                                       "megatron_interleaved_pp4_vp4_m8_N4.csv",
+                                       "zb1p_2rank_2stagep_comms.csv",
+                                       "zb1p_2rank_2stagep_compute.csv"};
+
+Schedule make(const std::string& name, int ranks, int microbatches, std::optional<int> chunks = {},
+              std::optional<int> group = {}) {
+  const Family& chosen = family(name);
+  return generate(chosen, resolve_shape(chosen, {name, ranks, microbatches, chunks, group, {}}));
+}
+
+std::string without_blanks(const Schedule& schedule) {
+  Schedule kept;
+  for (int r = 0; r < schedule.ranks(); ++r) {
+    kept.actions.add_rank();
+    for (const Action& a : schedule.actions[r]) {
+      if (a.kind != Kind::IDLE) kept.actions.add(a);
+    }
+  }
+  return to_csv(kept);
+}
+
+std::string error_of(const std::string& text) {
+  try {
+    parse_csv(text, "f.csv");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_status(), 2);
+    return error.what();
+  }
+  return "accepted";
+}
+
+Costs unit_costs(const Schedule& schedule) {
+  StageCosts stage;
+  stage.forward_ns = 1;
+  stage.split_backward(2);
+  Costs costs;
+  costs.stages.assign(static_cast<std::size_t>(schedule.stages()), stage);
+  return costs;
+}
+
+// --- generators against the orders of others
+
+TEST(Generators, InterleavedIsMegatrons) {
+  const auto same = [](const std::string& file, int p, int v, int m, int g) {
+    EXPECT_EQ(to_csv(make("interleaved", p, m, v, g)), to_csv(read_csv(golden(file)))) << file;
+  };
+  same("megatron_interleaved_pp2_vp2_m4_N2.csv", 2, 2, 4, 2);
+  same("megatron_interleaved_pp2_vp2_m5_N3.csv", 2, 2, 5, 3);
+  same("megatron_interleaved_pp4_vp2_m8_N4.csv", 4, 2, 8, 4);
+  same("megatron_interleaved_pp4_vp4_m8_N4.csv", 4, 4, 8, 4);
+}
+
+TEST(Generators, InterleavedZeroBubbleIsPyTorchs) {
+  EXPECT_EQ(to_csv(make("interleaved-zb", 2, 8)),
+            without_blanks(read_csv(golden("zb1p_2rank_2stagep_compute.csv"))));
+}
+
+TEST(Generators, OneForwardOneBackwardIsDeepSpeeds) {
+  for (const auto& [p, m] : {std::pair(2, 4), {3, 4}, {4, 2}, {4, 8}}) {
+    const Schedule theirs = read_csv(golden("deepspeed_TrainSchedule_S" + std::to_string(p) + "_M" +
+                                            std::to_string(m) + ".csv"));
+    Schedule compute;
+    for (int r = 0; r < p; ++r) {
+      compute.actions.add_rank();
+      for (const Action& a : theirs.actions[r]) {
+        if (is_compute(a.kind)) compute.actions.add(a);
+      }
+    }
+    EXPECT_EQ(to_csv(make("1f1b", p, m)), to_csv(compute));
+  }
+}
+
+TEST(Generators, EveryFamilyIsValidForManyShapes) {
+  for (const Family& f : all_families()) {
+    for (int p = 1; p <= 5; ++p) {
+      for (int v = 1; v <= (f.many_chunks ? 3 : 1); ++v) {
+        for (int m = 1; m <= 9; ++m) {
+          for (const char* placement : {"loop", "v"}) {
+            Shape shape;
+            try {
+              shape = resolve_shape(f, {std::string(f.name), p, m, v, {}, placement});
+            } catch (const Error&) {
+              continue;  // uneven rounds
+            }
+            const auto fault = find_fault(generate(f, shape));
+            EXPECT_FALSE(fault) << f.name << " p" << p << " v" << v << " m" << m << ": "
+                                << fault->rule;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Generators, PeaksAreAsPublished) {
+  const auto peaks = [](const Schedule& s) {
+    std::vector<std::int64_t> result;
+    for (const auto& rank : simulate(s, unit_costs(s)).ranks) {
+      result.push_back(rank.peak_activation_chunks);
+    }
+    return result;
+  };
+  for (int p = 1; p <= 5; ++p) {
+    for (int m = 1; m <= 11; ++m) {
+      const auto gpipe = peaks(make("gpipe", p, m));
+      const auto plain = peaks(make("1f1b", p, m));
+      const auto eager = peaks(make("eager-1f1b", p, m));
+      const auto h1 = peaks(make("zb-h1", p, m));
+      const auto h2 = peaks(make("zb-h2", p, m));
+      const auto naive = peaks(make("naive", p, m));
+      for (int r = 0; r < p; ++r) {
+        const auto at = static_cast<std::size_t>(r);
+        EXPECT_EQ(naive[at], 1);
+        EXPECT_EQ(gpipe[at], m);
+        EXPECT_EQ(plain[at], std::min(m, p - r));
+        EXPECT_EQ(eager[at], std::min(m, 2 * (p - r) - 1));
+        EXPECT_EQ(h1[at], std::min(m, p - r));
+        EXPECT_EQ(h2[at], std::min(m, 2 * (p - r) - 1));
+      }
+      for (int v = 1; v <= 3; ++v) {
+        const auto bfs = peaks(make("bfs", p, m, v));
+        EXPECT_EQ(bfs, std::vector<std::int64_t>(static_cast<std::size_t>(p), m * v));
+        if (m % p != 0) continue;
+        const auto interleaved = peaks(make("interleaved", p, m, v));
+        for (int r = 0; r < p; ++r) {
+          EXPECT_EQ(interleaved[static_cast<std::size_t>(r)],
+                    std::min(m * v, 2 * (p - 1 - r) + (v - 1) * p + 1));
+        }
+      }
+    }
+  }
+}
+
+// What stays between I and W: ZB-H1 keeps min(max(m-p+r, 0), r) residues.
+TEST(Generators, ZeroBubbleKeepsResidues) {
+  for (int p = 2; p <= 5; ++p) {
+    for (int m = p; m <= 12; ++m) {
+      const Schedule h1 = make("zb-h1", p, m);
+      Costs costs = unit_costs(h1);
+      for (StageCosts& stage : costs.stages) {
+        stage.activation_bytes = 1000;
+        stage.weight_residue_bytes = 1;
+      }
+      const Metrics metrics = simulate(h1, costs);
+      for (int r = 0; r < p; ++r) {
+        EXPECT_EQ(metrics.ranks[static_cast<std::size_t>(r)].peak_activation_bytes,
+                  1000 * std::min(m, p - r) + std::min(std::max(m - p + r, 0), r))
+            << "p" << p << " m" << m << " r" << r;
+      }
+    }
+  }
+}
+
+TEST(Generators, RaggedGroupsStallOrDeadlock) {
+  Schedule ragged = make("interleaved", 4, 10, 2);
+  const Metrics metrics = simulate(ragged, unit_costs(ragged));
+  EXPECT_EQ(metrics.makespan_ns - metrics.ranks[0].busy_ns, 19);
+  for (const int m : {12, 20}) {
+    EXPECT_TRUE(find_deadlock(make("interleaved", 8, m, 2), Transport::buffered)) << m;
+  }
+}
+
+// --- lowering
+
+TEST(Lowering, ReproducesTheElevenStepGolden) {
+  const Schedule compute = parse_csv("0F0,0F1,,0B0,,0B1\n,1F0,1B0,1F1,1B1,\n", "two.csv");
+  const Schedule program = lower(compute);
+  EXPECT_EQ(csv_row(program.actions[0]), "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1");
+  EXPECT_EQ(csv_row(program.actions[1]), "1RECV_F0,1RECV_F1,1F0,1B0,1SEND_B0,1F1,1B1,1SEND_B1");
+  EXPECT_EQ(count_unit_steps(program), 11);
+}
+
+TEST(Lowering, ReproducesTheVShapedGolden) {
+  const Schedule compute = parse_csv(
+      "0F0,0F1,,3F0,3B0,3F1,3B1,0B0,3W0,0B1,3W1,0W0,0W1\n"
+      ",1F0,2F0,1F1,2F1,2B0,1B0,2B1,1B1,2W0,2W1,1W0,1W1\n",
+      "v.csv");
+  EXPECT_EQ(compute.placement.rank_of_stage(), (std::vector<int>{0, 1, 1, 0}));
+  const Schedule program = lower(compute);
+  // B without I beside W is the notation of 2024 for the input gradient.
+  EXPECT_EQ(csv_row(program.actions[0]),
+            "0F0,0SEND_F0,0F1,0SEND_F1,3RECV_F0,3F0,3I0,3SEND_B0,3RECV_F1,3F1,3I1,3SEND_B1,"
+            "0RECV_B0,0I0,3W0,0RECV_B1,0I1,3W1,0W0,0W1");
+  EXPECT_EQ(csv_row(program.actions[1]),
+            "1RECV_F0,1RECV_F1,1F0,2F0,2SEND_F0,1F1,2RECV_B0,2F1,2SEND_F1,2I0,2RECV_B1,1I0,"
+            "1SEND_B0,2I1,1I1,1SEND_B1,2W0,2W1,1W0,1W1");
+  EXPECT_EQ(count_unit_steps(program), 24);
+}
+
+TEST(Lowering, ReproducesTheHundredAndThirteenStepGolden) {
+  const Schedule compute = read_csv(golden("zb1p_2rank_2stagep_compute.csv"));
+  const Schedule program = lower(merge_backward(compute));
+  EXPECT_EQ(to_csv(program), to_csv(read_csv(golden("zb1p_2rank_2stagep_comms.csv"))));
+  EXPECT_EQ(count_unit_steps(program), 113);
+}
+
+TEST(Lowering, MergesOnlyAnIThatItsOwnWFollows) {
+  const Schedule merged =
+      merge_backward(parse_csv("0F0,0F1,0F2,0I0,0I1,0W0,,0I2,0W2,0W1\n", "merge.csv"));
+  EXPECT_EQ(csv_row(merged.actions[0]), "0F0,0F1,0F2,0I0,0I1,0W0,0B2,0W1");
+}
+
+TEST(Lowering, IsRefusedForAProgram) {
+  EXPECT_THROW(lower(read_csv(golden("zb1p_2rank_2stagep_comms.csv"))), Error);
+}
+
+// --- deadlock
+
+TEST(Deadlock, GoldensRunOnEveryTransport) {
+  for (const std::string& name : goldens) {
+    Schedule program = read_csv(golden(name));
+    if (!program.has_transfers()) program = lower(program);
+    EXPECT_FALSE(find_fault(program)) << name;
+    for (const Transport transport : all_transports()) {
+      EXPECT_EQ(find_deadlock(program, transport), std::nullopt)
+          << name << " " << transport_name(transport);
+    }
+    EXPECT_GT(simulate(program, unit_costs(program)).makespan_ns, 0);
+  }
+}
+
+TEST(Deadlock, NegativeGoldenNeedsBuffersOrAFifoAnEdge) {
+  const Schedule program = read_csv(golden("recv_before_consumer_deadlocks.csv"));
+  EXPECT_EQ(count_unit_steps(program), 42);
+  EXPECT_EQ(find_deadlock(program, Transport::buffered), std::nullopt);
+  EXPECT_EQ(find_deadlock(program, Transport::edge_fifo), std::nullopt);
+  const auto rendezvous = find_deadlock(program, Transport::rendezvous);
+  ASSERT_TRUE(rendezvous);
+  EXPECT_EQ(*rendezvous,
+            "deadlock: 0SEND_F1 on rank 0 waits for 1RECV_F1, which stands behind 1SEND_F0 on rank "
+            "1; 1SEND_F0 on rank 1 waits for 2RECV_F0, which stands behind 0SEND_F1 on rank 0");
+  const auto fifo = find_deadlock(program, Transport::fifo);
+  ASSERT_TRUE(fifo);
+  EXPECT_NE(fifo->find("rank 0's transfers"), std::string::npos) << *fifo;
+}
+
+TEST(Deadlock, HeadToHeadSendsNeedBuffers) {
+  // Both ranks send before they receive: fine buffered, a cycle otherwise.
+  const Schedule program = parse_csv(
+      "0F0,0SEND_F0,2RECV_F0,2F0,2SEND_F0,2RECV_B0,2B0,2SEND_B0,0RECV_B0,0B0\n"
+      "1RECV_F0,1F0,1SEND_F0,3RECV_F0,3F0,3B0,3SEND_B0,1RECV_B0,1B0,1SEND_B0\n",
+      "fine.csv");
+  for (const Transport t : all_transports()) EXPECT_FALSE(find_deadlock(program, t));
+  const Schedule crossed = parse_csv(
+      "0F0,0SEND_F0,0F1,0SEND_F1,2RECV_F0,2F0,2B0,2SEND_B0,2RECV_F1,2F1,2B1,2SEND_B1,0RECV_B0,0B0,"
+      "0RECV_B1,0B1\n"
+      "1RECV_F0,1F0,1SEND_F0,1RECV_F1,1F1,1SEND_F1,1RECV_B0,1B0,1SEND_B0,1RECV_B1,1B1,1SEND_B1\n",
+      "crossed.csv");
+  EXPECT_FALSE(find_deadlock(crossed, Transport::buffered));
+  EXPECT_TRUE(find_deadlock(crossed, Transport::rendezvous));
+}
+
+TEST(Deadlock, ABatchOfTransfersProgressesTogether) {
+  const auto program = [](const std::string& exchange0, const std::string& exchange1) {
+    return parse_csv("0F0,0SEND_F0,0F1," + exchange0 +
+                         ",2F0,2B0,2RECV_F1,2SEND_B0,2F1,2B1,2SEND_B1,0RECV_B0,0B0,0RECV_B1,0B1\n"
+                         "1RECV_F0,1F0," +
+                         exchange1 + ",1F1,1SEND_F1,1RECV_B0,1B0,1RECV_B1,1B1,1SEND_B0,1SEND_B1\n",
+                     "batch.csv");
+  };
+  const Schedule apart = program("0SEND_F1,2RECV_F0", "1SEND_F0,1RECV_F1");
+  const Schedule batched = program("(0SEND_F1;2RECV_F0)BATCH_P2P", "(1SEND_F0;1RECV_F1)BATCH_P2P");
+  for (const Transport t : {Transport::rendezvous, Transport::fifo}) {
+    EXPECT_TRUE(find_deadlock(apart, t));
+    EXPECT_EQ(find_deadlock(batched, t), std::nullopt);
+  }
+}
+
+TEST(Deadlock, LoweredRandomSchedulesRunOnEveryTransport) {
+  std::mt19937_64 random(11);
+  for (int i = 0; i < 500; ++i) {
+    const Schedule schedule = testing::random_schedule(random);
+    EXPECT_FALSE(find_deadlock(schedule, Transport::buffered));
+    const Schedule program = lower(schedule);
+    for (const Transport t : all_transports()) {
+      const auto cycle = find_deadlock(program, t);
+      ASSERT_FALSE(cycle) << transport_name(t) << ": " << *cycle << "\n" << to_csv(program);
+    }
+  }
+}
+
+// An untimed interpreter of a few lines: a set of ranks, and a transfer that
+// happens where both its ends are at the head.
+bool rendezvous_finishes(const Schedule& program) {
+  std::vector<std::size_t> at(static_cast<std::size_t>(program.ranks()));
+  const auto head = [&](int r) -> std::optional<Action> {
+    const auto list = program.actions[r];
+    auto& i = at[static_cast<std::size_t>(r)];
+    while (i < list.size() && !is_transfer(list[i].kind)) ++i;
+    if (i == list.size()) return std::nullopt;
+    return list[i];
+  };
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (int a = 0; a < program.ranks(); ++a) {
+      for (int b = 0; b < program.ranks(); ++b) {
+        const auto x = head(a);
+        const auto y = head(b);
+        if (!x || !y || a == b || peer_of(*x) != *y) continue;
+        ++at[static_cast<std::size_t>(a)];
+        ++at[static_cast<std::size_t>(b)];
+        moved = true;
+      }
+    }
+  }
+  for (int r = 0; r < program.ranks(); ++r) {
+    if (head(r)) return false;
+  }
+  return true;
+}
+
+TEST(Deadlock, RendezvousAgreesWithAnUntimedInterpreterOnShuffledPrograms) {
+  std::mt19937_64 random(13);
+  int deadlocks = 0;
+  for (int i = 0; i < 1500; ++i) {
+    Schedule program = lower(testing::random_schedule(random));
+    // Receives may move to just before their consumers, sends back.
+    for (int r = 0; r < program.ranks(); ++r) {
+      auto list = program.actions[r];
+      for (int swaps = 0; swaps < 6 && list.size() > 1; ++swaps) {
+        const auto k = static_cast<std::size_t>(
+            testing::pick(random, 0, static_cast<std::int64_t>(list.size()) - 2));
+        if (list[k].joined || list[k + 1].joined || (k > 0 && list[k - 1].joined)) continue;
+        std::swap(list[k], list[k + 1]);
+        if (find_fault(program)) std::swap(list[k], list[k + 1]);
+      }
+    }
+    // Swapped compute may contradict the data's order: not this test's matter.
+    if (find_deadlock(program, Transport::buffered)) continue;
+    const bool finishes = rendezvous_finishes(program);
+    deadlocks += finishes ? 0 : 1;
+    ASSERT_EQ(!find_deadlock(program, Transport::rendezvous).has_value(), finishes)
+        << to_csv(program);
+  }
+  EXPECT_GT(deadlocks, 20);
+}
+
+// --- files
+
+TEST(Csv, RoundTripsEveryGolden) {
+  for (const std::string& name : goldens) {
+    const Schedule read = read_csv(golden(name));
+    const std::string written = to_csv(read);
+    std::string original = read_file(golden(name));
+    std::string lf;
+    for (const char c : written) {
+      if (c != '\r') lf += c;
+    }
+    EXPECT_EQ(lf, original) << name;
+    EXPECT_EQ(written.find("\r\n"), written.find('\n') - 1);
+    EXPECT_EQ(to_csv(parse_csv(written, name)), written);
+  }
+}
+
+TEST(Csv, ReadsTheDialectOf2024) {
+  const Schedule schedule = parse_csv("0F0,0B0,0W0,0F1,0BW1\r\n", "old.csv");
+  EXPECT_EQ(csv_row(schedule.actions[0]), "0F0,0I0,0W0,0F1,0B1");
+  EXPECT_EQ(csv_row(parse_csv("0F0,0BW0\n", "old.csv").actions[0]), "0F0,0B0");
+  EXPECT_EQ(error_of("0F0,0I0,0W0,0F1,0BW1\n").substr(0, 12), "f.csv:1:17: ");
+}
+
+TEST(Csv, ToleratesWhatSpreadsheetsDo) {
+  EXPECT_EQ(csv_row(parse_csv("\xef\xbb\xbf\"0F0\", 0B0 ,\r\n\r\n", "s.csv").actions[0]),
+            "0F0,0B0,");
+}
+
+TEST(Csv, PointsAtTheFaultyCell) {
+  const std::vector<std::pair<std::string, std::string>> cases{
+      {"", "f.csv: holds no schedule"},
+      {"\n\n", "f.csv: holds no schedule"},
+      {"0F0,0X0\n", "f.csv:1:5: '0X0' is not an action"},
+      {"0F0,0B0junk\n", "f.csv:1:5: '0B0junk' is not an action"},
+      {"0F0,0B\n", "f.csv:1:5: '0B' is not an action"},
+      {"0F0,0B0,0OPTIMIZER\n", "f.csv:1:9: '0OPTIMIZER' is not an action"},
+      {"0F0,0B0,0UNSHARD0\n", "f.csv:1:9: '0UNSHARD0' is not an action"},
+      {"0F0,-1B0\n", "f.csv:1:5: '-1B0' is not an action"},
+      {"0F0,0B9999999999\n", "f.csv:1:5: '0B9999999999' is not an action"},
+      {"0F0,0B0\n\n1F0,1B0\n", "f.csv:2:1: rank 1 does nothing"},
+      {"0F0,0B0\n0F1,0B1\n", "f.csv:2:1: stage 0 stands on rank 0 too"},
+      {"0F0,0B0\n2F0,2B0\n", "f.csv: no row holds stage 1"},
+      {"0F0,0B0,0F0\n", "f.csv:1:9: rank 0: 0F0 is done twice"},
+      {"0F0,0B0,0B0\n", "f.csv:1:9: rank 0: 0B0 is done twice"},
+      {"0B0,0F0\n", "f.csv:1:1: rank 0: 0B0 comes before 0F0"},
+      {"0F0,0W0,0I0\n", "f.csv:1:5: rank 0: 0W0 comes before 0I0"},
+      {"0F0,0I0,0W0,0B0\n", "f.csv:1:13: rank 0: 0B0 repeats a backward"},
+      {"0F0,0B0,0F1,0I1\n", "f.csv:1:16: rank 0: 0W1 is missing"},
+      {"0F0,0F1,0B0\n", "f.csv:1:12: rank 0: 0B1 is missing"},
+      {"0F0,0B0,0F2,0B2\n", "f.csv:1:16: rank 0: stage 0 has 2 of 3 forwards"},
+      {"0F0,0B0\n1F0,1B0,1F1,1B1\n", "f.csv:1:8: rank 0: stage 0 has 1 of 2 forwards"},
+      {"0F0,0B0,0F900000\n", "f.csv: names microbatch 900000 but holds only 3 actions"},
+      {"0F0,0B0,900000F0\n", "f.csv:1:9: stage 900000 in a file of 3 actions"},
+      {"(0F0;0B0)OVERLAP_F_B\n", "f.csv:1:1: rank 0: 0B0 needs 0F0 and so cannot overlap it"},
+      {"0F0,(0B0;0F1)OVERLAP_F_B,0B1\n", "f.csv:1:5: rank 0: 0B0 and 0F1 cannot share a cell"},
+      {"0F0,(0F1;0B0)OVERLAP,0B1\n", "f.csv:1:5: '(0F1;0B0)OVERLAP' must end in"},
+      {"0F0,(0F1;0B0;0W0)OVERLAP_F_B\n", "f.csv:1:5: '(0F1;0B0;0W0)OVERLAP_F_B' joins 3 actions"},
+      {"0F0,(0F1)BATCH_P2P\n", "f.csv:1:5: '0F1' in a BATCH_P2P is no SEND or RECV"},
+      {"0F0,0SEND_F0,0RECV_B0,0B0\n1F0,1B0,1SEND_B0\n",
+       "f.csv:2:1: rank 1: 1F0 comes before 1RECV_F0"},
+      {"0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0\n", "f.csv:2:17: rank 1: 1SEND_B0 is missing"},
+      {"0F0,0SEND_F0,0B0\n", "f.csv:1:5: rank 0: 0SEND_F0 has no other end"},
+      {"0SEND_F0,0F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n",
+       "f.csv:1:1: rank 0: 0SEND_F0 comes before 0F0"},
+      {"0F0,1F0,1RECV_F0,1B0,0B0\n",
+       "f.csv:1:9: rank 0: 1RECV_F0 has its other end on its own rank"},
+  };
+  for (const auto& [text, want] : cases) {
+    const std::string got = error_of(text);
+    EXPECT_EQ(got.substr(0, want.size()), want) << "for " << quote(text) << "\ngot " << got;
+  }
+}
+
+// A file cut off anywhere is never taken for a whole one.
+TEST(Csv, RefusesTruncatedFiles) {
+  for (const std::string& name : {goldens[4], goldens[9]}) {
+    const std::string whole = read_file(golden(name));
+    for (std::size_t length = 0; length + 1 < whole.size(); ++length) {
+      EXPECT_NE(error_of(whole.substr(0, length)), "accepted") << name << " cut at " << length;
+    }
+  }
+}
+
+TEST(Placement, LoopVAndArbitrary) {
+  EXPECT_EQ(Placement::parse("loop", 2, 2).rank_of_stage(), (std::vector<int>{0, 1, 0, 1}));
+  EXPECT_EQ(Placement::parse("v", 2, 3).rank_of_stage(), (std::vector<int>{0, 1, 1, 0, 0, 1}));
+  const Placement odd = Placement::parse("0,0,1,1,0", 2, 3);
+  EXPECT_EQ(odd.stages_of(0), (std::vector<int>{0, 1, 4}));
+  EXPECT_EQ(odd.chunk_of(4), 2);
+  EXPECT_FALSE(odd.even());
+  EXPECT_THROW(Placement::parse("0,2", 2, 1), Error);
+  EXPECT_THROW(Placement::parse("0,1,2", 2, 1), Error);
+  EXPECT_THROW(Placement::parse("0,-1", 2, 1), Error);
+  EXPECT_THROW(Placement::parse("w", 2, 1), Error);
+}
+
+TEST(Placement, FilesMayPlaceStagesUnevenly) {
+  const Schedule schedule = parse_csv(
+      "0F0,1F0,4F0,4B0,1B0,0B0\n"
+      "2F0,3F0,3B0,2B0\n",
+      "uneven.csv");
+  EXPECT_EQ(schedule.placement.rank_of_stage(), (std::vector<int>{0, 0, 1, 1, 0}));
+  EXPECT_EQ(simulate(schedule, unit_costs(schedule)).makespan_ns, 15);
+}
+
+}  // namespace
+}  // namespace pipesim

@@ -1,0 +1,225 @@
+// The evaluation against the brute-force oracle, and against known makespans.
+#include "sim/engine/simulate.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "sim/engine/prediction.h"
+#include "sim/schedule/csv.h"
+#include "sim/schedule/lower.h"
+#include "tests/oracle.h"
+#include "tests/random_schedule.h"
+#include "traces/base/error.h"
+
+namespace pipesim {
+namespace {
+
+Schedule make(const std::string& name, int ranks, int microbatches) {
+  const Family& chosen = family(name);
+  return generate(chosen, resolve_shape(chosen, {name, ranks, microbatches, {}, {}, {}}));
+}
+
+Costs costs_of(int stages, std::int64_t forward, std::int64_t backward, std::int64_t latency = 0) {
+  StageCosts stage;
+  stage.forward_ns = forward;
+  stage.split_backward(backward);
+  Costs costs;
+  costs.stages.assign(static_cast<std::size_t>(stages), stage);
+  costs.p2p.latency_ns = latency;
+  return costs;
+}
+
+void expect_equal(const Metrics& metrics, const oracle::Result& truth) {
+  ASSERT_EQ(metrics.makespan_ns, truth.makespan);
+  ASSERT_EQ(metrics.ranks.size(), truth.ranks.size());
+  for (std::size_t r = 0; r < metrics.ranks.size(); ++r) {
+    SCOPED_TRACE("rank " + std::to_string(r));
+    const RankMetrics& got = metrics.ranks[r];
+    const oracle::Rank& want = truth.ranks[r];
+    EXPECT_EQ(got.busy_ns, want.busy);
+    EXPECT_EQ(got.first_start_ns, want.first_start);
+    EXPECT_EQ(got.last_end_ns, want.last_end);
+    EXPECT_EQ(got.bubble.warmup_ns, want.warmup);
+    EXPECT_EQ(got.bubble.steady_ns, want.steady);
+    EXPECT_EQ(got.bubble.drain_ns, want.drain);
+    EXPECT_EQ(got.bubble.p2p_ns, want.p2p);
+    EXPECT_EQ(got.bubble.total_ns(), metrics.makespan_ns - got.busy_ns);
+  }
+  const CriticalPath& path = metrics.critical_path;
+  EXPECT_EQ(path.compute_ns + path.p2p_ns + path.other_ns, metrics.makespan_ns);
+  EXPECT_GE(path.compute_ns, 0);
+  EXPECT_GE(path.p2p_ns, 0);
+  EXPECT_GE(path.other_ns, 0);
+}
+
+TEST(Simulate, EqualsTheOracleOnRandomSchedules) {
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 2000; ++i) {
+    SCOPED_TRACE("case " + std::to_string(i));
+    const Schedule schedule = testing::random_schedule(random);
+    ASSERT_FALSE(find_fault(schedule).has_value());
+    const Costs costs = testing::random_costs(random, schedule);
+    const auto truth = oracle::run(schedule, costs);
+    ASSERT_TRUE(truth);
+    std::map<std::tuple<int, Kind, int>, std::pair<std::int64_t, std::int64_t>> times;
+    SimulationOptions options;
+    options.sink = [&](const Span& span) {
+      if (is_compute(span.action.kind)) {
+        times[{span.action.stage, span.action.kind, span.action.microbatch}] = {span.start_ns,
+                                                                                span.end_ns};
+      }
+    };
+    expect_equal(simulate(schedule, costs, options), *truth);
+    ASSERT_EQ(times.size(), truth->times.size());
+    for (const auto& [key, when] : truth->times) {
+      EXPECT_EQ(times.at(key), std::pair(when.start, when.end));
+    }
+    if (HasFailure()) break;
+  }
+}
+
+// Peaks are compared where every action takes time: the oracle orders memory
+// by the clock alone, which says nothing of actions of no length.
+TEST(Simulate, PeaksEqualTheOracleWhereTimesArePositive) {
+  std::mt19937_64 random(7);
+  for (int i = 0; i < 500; ++i) {
+    const Schedule schedule = testing::random_schedule(random);
+    Costs costs = testing::random_costs(random, schedule);
+    for (StageCosts& stage : costs.stages) {
+      stage.forward_ns += 1;
+      stage.backward_input_ns += 1;
+      stage.backward_weight_ns += 1;
+      if (stage.overlap_ns) *stage.overlap_ns += 1;
+    }
+    const auto truth = oracle::run(schedule, costs);
+    ASSERT_TRUE(truth);
+    const Metrics metrics = simulate(schedule, costs);
+    for (std::size_t r = 0; r < truth->ranks.size(); ++r) {
+      ASSERT_EQ(metrics.ranks[r].peak_activation_bytes, truth->ranks[r].peak_bytes) << "case " << i;
+      ASSERT_EQ(metrics.ranks[r].peak_activation_chunks, truth->ranks[r].peak_chunks)
+          << "case " << i;
+    }
+  }
+}
+
+TEST(Simulate, ALoweredProgramTakesTheTimeOfItsComputeSchedule) {
+  std::mt19937_64 random(3);
+  for (int i = 0; i < 500; ++i) {
+    const Schedule schedule = testing::random_schedule(random);
+    const Costs costs = testing::random_costs(random, schedule);
+    const Schedule program = lower(schedule);
+    ASSERT_FALSE(find_fault(program).has_value()) << find_fault(program)->rule;
+    const auto truth = oracle::run(program, costs);
+    ASSERT_TRUE(truth);
+    expect_equal(simulate(program, costs), *truth);
+    ASSERT_EQ(simulate(program, costs).makespan_ns, simulate(schedule, costs).makespan_ns);
+  }
+}
+
+// Makespans that SimGrid 3.32 prints for the same problem (F = 1 ms, B = 2 ms,
+// 45 us a hop, transfers that hold no device).
+TEST(Simulate, AgreesWithSimGrid) {
+  const auto makespan_ms = [](int p, int m) {
+    const auto ns =
+        simulate(make("1f1b", p, m), costs_of(p, 1'000'000, 2'000'000, 45'000)).makespan_ns;
+    return static_cast<double>(ns) / 1e6;
+  };
+  EXPECT_NEAR(makespan_ms(8, 64), 218.58, 1e-9);
+  EXPECT_NEAR(makespan_ms(64, 256), 985.26, 1e-9);
+  EXPECT_NEAR(makespan_ms(64, 1024), 3357.30, 1e-9);
+  EXPECT_NEAR(makespan_ms(256, 4096), 13443.06, 1e-9);
+}
+
+TEST(Simulate, ArrivalAddsLatencyAndTheBytesTerm) {
+  Costs costs = costs_of(2, 1000, 2000, 7);
+  costs.stages[0].output_bytes = 10;
+  costs.p2p.bytes_per_second = 3'000'000'000;  // 10 B take 3.33 ns: 4
+  const Metrics metrics = simulate(make("1f1b", 2, 1), costs);
+  EXPECT_EQ(metrics.makespan_ns, 1000 + 11 + 3000 + 11 + 2000);
+  EXPECT_EQ(metrics.critical_path.p2p_ns, 22);
+  costs.edges[{1, 0}] = {100, {}};
+  EXPECT_EQ(simulate(make("1f1b", 2, 1), costs).makespan_ns, 1000 + 11 + 3000 + 100 + 2000);
+}
+
+TEST(Simulate, RefusesTransfersThatWouldShareALink) {
+  Costs costs = costs_of(2, 1000, 2000);
+  costs.stages[0].output_bytes = 3000;
+  costs.p2p.bytes_per_second = 1'000'000'000;  // 3 us a transfer, one forward each 1 us
+  try {
+    simulate(make("gpipe", 2, 4), costs);
+    FAIL() << "contention went unnoticed";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_status(), 1);
+    EXPECT_NE(std::string(error.what()).find("0SEND_F1 at 2 us"), std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(Simulate, AnOverlappedCellTakesBothTimesUnlessACostIsGiven) {
+  const Schedule schedule = parse_csv("0F0,(0F1;0B0)OVERLAP_F_B,0B1\n", "overlap.csv");
+  Costs costs = costs_of(1, 10, 20);
+  EXPECT_EQ(simulate(schedule, costs).makespan_ns, 10 + 30 + 20);
+  costs.stages[0].overlap_ns = 23;
+  EXPECT_EQ(simulate(schedule, costs).makespan_ns, 10 + 23 + 20);
+  EXPECT_EQ(simulate(schedule, costs).ranks[0].peak_activation_chunks, 2);
+}
+
+TEST(Simulate, ClosingWorkFollowsARanksLastAction) {
+  Costs costs = costs_of(2, 10, 20);
+  costs.reduce_gradients_ns = {5, 6};
+  costs.optimizer_ns = {100, 1};
+  const Metrics metrics = simulate(make("1f1b", 2, 1), costs);
+  EXPECT_EQ(metrics.makespan_ns, 10 + 10 + 20 + 20 + 105);
+  EXPECT_EQ(metrics.ranks[1].busy_ns, 37);
+  EXPECT_EQ(metrics.critical_path.other_ns, 105);
+}
+
+TEST(Simulate, ReductionTimeIsSharedByAListsReduceActions) {
+  const Schedule schedule = parse_csv("0F0,1F0,1B0,1REDUCE_GRAD,0B0,0REDUCE_GRAD\n", "reduce.csv");
+  Costs costs = costs_of(2, 10, 20);
+  costs.reduce_gradients_ns = {7};
+  const Timeline timeline = record_timeline(schedule, costs);
+  std::vector<std::int64_t> lengths;
+  for (const Span& span : timeline.spans) {
+    if (span.action.kind == Kind::REDUCE_GRAD) lengths.push_back(span.end_ns - span.start_ns);
+  }
+  EXPECT_EQ(lengths, (std::vector<std::int64_t>{3, 4}));
+  EXPECT_EQ(timeline.spans.back().end_ns, 67);
+}
+
+TEST(Simulate, NamesTheCycleOfADeadlock) {
+  try {
+    const Family& chosen = family("interleaved");
+    const Shape shape = resolve_shape(chosen, {"interleaved", 8, 12, 2, {}, {}});
+    simulate(generate(chosen, shape), costs_of(16, 1, 2));
+    FAIL() << "p8 v2 m12 deadlocks";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_status(), 2);
+    EXPECT_NE(std::string(error.what()).find("waits for"), std::string::npos) << error.what();
+  }
+}
+
+TEST(Simulate, SpansOfATimelineAreWhatTheMetricsCameFrom) {
+  std::mt19937_64 random(5);
+  for (int i = 0; i < 200; ++i) {
+    const Schedule schedule = testing::random_schedule(random);
+    const Costs costs = testing::random_costs(random, schedule);
+    const Metrics live = simulate(schedule, costs);
+    std::vector<Span> spans;
+    SimulationOptions options;
+    options.sink = [&](const Span& span) { spans.push_back(span); };
+    simulate(schedule, costs, options);
+    MetricsAccumulator stored(schedule.ranks(), schedule.microbatches, costs.footprints());
+    for (const Span& span : spans) stored.add(span);
+    const Metrics again = stored.finish();
+    EXPECT_EQ(again.makespan_ns, live.makespan_ns);
+    EXPECT_EQ(again.critical_path.p2p_ns, live.critical_path.p2p_ns);
+    EXPECT_EQ(again.peak_activation_bytes(), live.peak_activation_bytes());
+    EXPECT_DOUBLE_EQ(again.global_bubble(), live.global_bubble());
+  }
+}
+
+}  // namespace
+}  // namespace pipesim
