@@ -214,7 +214,8 @@ std::string draw_timeline(const Timeline& timeline, const std::vector<int>& rank
   }
   if (overlaps) legend += ", & both in one";
   legend += blocks ? (chunks > 1 ? "; F3.1: microbatch 3, chunk 1" : "; blank: bubble")
-                   : "; the kind that fills a column, dot: mostly idle";
+                   : "\n" + std::string(margin, ' ') +
+                         "a column shows what fills most of it; dot: mostly idle";
   return out + legend + "\n";
 }
 

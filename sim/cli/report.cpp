@@ -12,21 +12,38 @@
 namespace pipesim::cli {
 namespace {
 
+// Breaks paragraphs at spaces so that no line is longer than `width`; lines
+// that continue one are indented like it.
+std::string wrap(const std::string& text, int width) {
+  std::string out;
+  for (const std::string_view paragraph : split(text, '\n')) {
+    const std::string margin(std::min(paragraph.find_first_not_of(' '), paragraph.size()), ' ');
+    std::string line(paragraph);
+    while (line.size() > static_cast<std::size_t>(width)) {
+      const std::size_t space = line.rfind(' ', static_cast<std::size_t>(width));
+      if (space == std::string::npos || space <= margin.size()) break;
+      out += line.substr(0, space) + "\n";
+      line = margin + line.substr(space + 1);
+    }
+    out += line + "\n";
+  }
+  out.pop_back();
+  return out;
+}
+
 std::string title_of(const Setup& setup) {
   return setup.family != nullptr ? std::string(setup.family->title) : setup.schedule.name;
 }
 
-std::string verdict(const Setup& setup, const Prediction& prediction, bool colour) {
+std::string verdict(const Setup& setup, const Prediction& prediction, const Terminal& terminal) {
   const Schedule& schedule = setup.schedule;
   const int chunks = schedule.placement.chunks();
   std::string what = fmt::format("{}, {}", title_of(setup), plural(schedule.ranks(), "stage"));
   if (chunks > 1) what += fmt::format(" x {}", plural(chunks, "chunk"));
   what += fmt::format(", {}: ", plural(schedule.microbatches, "microbatch"));
-  return bold(fmt::format("{}{}, of which {:.0f} % bubble", what,
-                          format_time(prediction.metrics.makespan_ns),
-                          prediction.metrics.global_bubble() * 100),
-              colour) +
-         "\n";
+  what += fmt::format("{}, of which {:.0f} % bubble", format_time(prediction.metrics.makespan_ns),
+                      prediction.metrics.global_bubble() * 100);
+  return bold(wrap(what, terminal.width), terminal.colour) + "\n";
 }
 
 std::string picture(const Setup& setup, const Costs& costs, const Prediction& prediction,
@@ -56,18 +73,47 @@ std::string peak_text(const RankMetrics& rank) {
   return text;
 }
 
+// One unit for a whole table, so that its columns stay narrow.
+struct TableUnit {
+  std::string_view name;
+  double ns;
+  int decimals;
+
+  explicit TableUnit(std::int64_t longest_ns) {
+    if (longest_ns < 10'000) {
+      *this = TableUnit("ns", 1, 0);
+    } else if (longest_ns < 10'000'000) {
+      *this = TableUnit("us", 1e3, 2);
+    } else if (longest_ns < 100'000'000'000) {
+      *this = TableUnit("ms", 1e6, longest_ns < 1'000'000'000 ? 3 : 2);
+    } else {
+      *this = TableUnit("s", 1e9, longest_ns < 10'000'000'000'000 ? 3 : 0);
+    }
+  }
+  std::string text(std::int64_t time_ns) const {
+    if (time_ns == 0) return "-";
+    return fmt::format("{:.{}f}", static_cast<double>(time_ns) / ns, decimals);
+  }
+
+ private:
+  TableUnit(std::string_view unit, double factor, int digits)
+      : name(unit), ns(factor), decimals(digits) {}
+};
+
 std::string table(const Prediction& prediction) {
   const Metrics& metrics = prediction.metrics;
   const std::vector<int> shown = shown_ranks(static_cast<int>(metrics.ranks.size()));
-  std::string out = fmt::format("{:>4} {:>10} {:>5} {:>10} {:>10} {:>10} {:>10}   {}\n", "rank",
-                                "busy", "", "warm-up", "steady", "drain", "p2p", "peak kept");
+  const TableUnit unit(metrics.makespan_ns);
+  std::string out =
+      fmt::format("rank {:>9} {:>14} {:>8} {:>8} {:>8}  peak kept\n",
+                  fmt::format("busy, {}", unit.name), "idle: warm-up", "steady", "drain", "p2p");
   for (const int r : shown) {
     const RankMetrics& rank = metrics.ranks[static_cast<std::size_t>(r)];
-    const auto cell = [](std::int64_t ns) { return ns == 0 ? std::string("-") : format_time(ns); };
-    out += fmt::format("{:>4} {:>10} {:>3.0f} % {:>10} {:>10} {:>10} {:>10}   {}\n", r,
-                       format_time(rank.busy_ns), metrics.utilisation(r) * 100,
-                       cell(rank.bubble.warmup_ns), cell(rank.bubble.steady_ns),
-                       cell(rank.bubble.drain_ns), cell(rank.bubble.p2p_ns), peak_text(rank));
+    out += fmt::format("{:>4} {:>9} {:>3.0f} % {:>8} {:>8} {:>8} {:>8}  {}\n", r,
+                       unit.text(rank.busy_ns), metrics.utilisation(r) * 100,
+                       unit.text(rank.bubble.warmup_ns), unit.text(rank.bubble.steady_ns),
+                       unit.text(rank.bubble.drain_ns), unit.text(rank.bubble.p2p_ns),
+                       peak_text(rank));
   }
   if (shown.size() < metrics.ranks.size()) {
     out += fmt::format("     {} of {} ranks; --json lists them all\n", shown.size(),
@@ -86,9 +132,7 @@ std::string closed_form_text(const Setup& setup, const Prediction& prediction) {
                        closed.exact ? "exact here" : "differs from the simulation");
   }
   if (setup.family == nullptr) return "none for a schedule from a file";
-  return fmt::format(
-      "none holds here ({}, where stages and hops are alike and its conditions hold)",
-      setup.family->bubble);
+  return fmt::format("{}, but its conditions do not hold here", setup.family->bubble);
 }
 
 std::string bubbles(const Setup& setup, const Prediction& prediction) {
@@ -192,16 +236,19 @@ std::string advice(const Setup& setup, const Prediction& prediction, const Sched
   const auto percent = [](const Candidate& c) {
     return fmt::format("{:.0f} %", c.prediction.metrics.global_bubble() * 100);
   };
+  const auto named = [](const Candidate& c) {
+    return c.chunks > 1 ? fmt::format("{} ({} chunks a rank)", c.schedule, c.chunks) : c.schedule;
+  };
   std::string out;
   const auto add = [&](const std::string& what) { out += (out.empty() ? "" : "; ") + what; };
   if (more != nullptr && more->prediction.metrics.global_bubble() < bubble) {
     add(fmt::format("{} would cut the bubble to {}", plural(2 * m, "microbatch"), percent(*more)));
   }
   if (same_memory != nullptr) {
-    add(fmt::format("{} to {} at no more memory", same_memory->schedule, percent(*same_memory)));
+    add(fmt::format("{} to {} at no more memory", named(*same_memory), percent(*same_memory)));
   }
   if (fastest != nullptr && fastest != same_memory) {
-    add(fmt::format("{} to {} at {:.1f} times the memory", fastest->schedule, percent(*fastest),
+    add(fmt::format("{} to {} at {:.1f} times the memory", named(*fastest), percent(*fastest),
                     fastest->memory / own->memory));
   }
   if (out.empty()) return {};
@@ -213,14 +260,11 @@ std::string advice(const Setup& setup, const Prediction& prediction, const Sched
 std::string report(const Setup& setup, const Costs& costs, const Prediction& prediction,
                    const ScheduleFlags& flags, const CostSource& source,
                    std::optional<std::int64_t> memory_cap, const Terminal& terminal) {
-  std::string out = verdict(setup, prediction, terminal.colour) + "\n";
-  out += picture(setup, costs, prediction, terminal) + "\n";
-  out += table(prediction) + "\n";
-  out += bubbles(setup, prediction);
-  if (memory_cap) out += memory_verdict(prediction, *memory_cap);
-  out += "\n" + limited_by(prediction);
-  out += advice(setup, prediction, flags, source);
-  return out;
+  std::string sentences = bubbles(setup, prediction);
+  if (memory_cap) sentences += memory_verdict(prediction, *memory_cap);
+  sentences += "\n" + limited_by(prediction) + advice(setup, prediction, flags, source);
+  return verdict(setup, prediction, terminal) + "\n" + picture(setup, costs, prediction, terminal) +
+         "\n" + table(prediction) + "\n" + wrap(sentences, terminal.width);
 }
 
 }  // namespace pipesim::cli

@@ -173,7 +173,8 @@ class Execution {
   // A rank's own order takes care of F -> I -> W; under `rendezvous` and
   // `buffered` also of SEND and RECV around their compute.
   std::optional<Action> producer_of(const Action& action) const {
-    const auto& [stage, mb, kind, joined] = action;
+    const int stage = action.stage;
+    const int mb = action.microbatch;
     const bool streamed = transport_ == Transport::fifo || transport_ == Transport::edge_fifo;
     const auto input = [&](int from, Kind result, Kind receive) -> std::optional<Action> {
       if (from < 0 || from == schedule_.stages()) return std::nullopt;
@@ -182,7 +183,7 @@ class Execution {
       if (streamed) return make_action(stage, receive, mb);
       return std::nullopt;
     };
-    switch (kind) {
+    switch (action.kind) {
       case Kind::F: return input(stage - 1, Kind::F, Kind::RECV_F);
       case Kind::I:
       case Kind::B: return input(stage + 1, Kind::B, Kind::RECV_B);

@@ -6,8 +6,8 @@
 #include <rapidjson/reader.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
-#include <limits>
 
 #include "traces/base/error.h"
 #include "traces/base/text.h"
@@ -42,19 +42,22 @@ class Builder {
 
   bool Null() { return add(nullptr, 4); }
   bool Bool(bool value) { return add(value, value ? 4 : 5); }
-  bool Int(int value) { return add(std::int64_t{value}, 0); }
-  bool Uint(unsigned value) { return add(std::int64_t{value}, 0); }
-  bool Int64(std::int64_t value) { return add(value, 0); }
-  bool Uint64(std::uint64_t value) {
-    if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-      return add(static_cast<double>(value), 0);
-    }
-    return add(static_cast<std::int64_t>(value), 0);
+  // Numbers come as text: RapidJSON's own conversion computes a logarithm of 0.
+  bool RawNumber(const char* text, rapidjson::SizeType length, bool /*copy*/) {
+    const std::string_view number(text, length);
+    std::int64_t whole = 0;
+    if (read_whole(number, whole)) return add(whole, length);
+    double real = 0;
+    if (std::from_chars(text, text + length, real).ec == std::errc()) return add(real, length);
+    locate(stream_->Tell() - length);
+    complaint_ = fmt::format("{} is out of range", quote(number));
+    return false;
   }
-  bool Double(double value) { return add(value, 0); }
-  bool RawNumber(const char* /*text*/, rapidjson::SizeType /*length*/, bool /*copy*/) {
-    return false;  // not asked for by the parse flags
-  }
+  bool Int(int /*value*/) { return false; }  // not called: the flags ask for text
+  bool Uint(unsigned /*value*/) { return false; }
+  bool Int64(std::int64_t /*value*/) { return false; }
+  bool Uint64(std::uint64_t /*value*/) { return false; }
+  bool Double(double /*value*/) { return false; }
   bool String(const char* text, rapidjson::SizeType length, bool /*copy*/) {
     locate(string_start());
     return place(std::string(text, length));
@@ -88,13 +91,9 @@ class Builder {
   bool EndArray(rapidjson::SizeType /*items*/) { return close(); }
 
  private:
-  // A number's length is not told: its last character is the one before the
-  // stream's position, its first the one after a character no number holds.
-  std::size_t number_start() const {
-    std::size_t start = stream_->Tell();
-    constexpr std::string_view number = "+-.0123456789eE";
-    while (start > 0 && number.find(text_[start - 1]) != std::string_view::npos) --start;
-    return start;
+  static bool read_whole(std::string_view number, std::int64_t& value) {
+    const auto [end, status] = std::from_chars(number.data(), number.data() + number.size(), value);
+    return status == std::errc() && end == number.data() + number.size();
   }
   // The opening quote: the nearest one before the closing quote that an even
   // number of backslashes precedes.
@@ -110,11 +109,11 @@ class Builder {
     return quote;
   }
   bool add(JsonValue::Data data, std::size_t length) {
-    locate(length > 0 ? stream_->Tell() - length : number_start());
+    locate(stream_->Tell() - length);
     return place(std::move(data));
   }
   bool open(JsonValue::Data data) {
-    locate(stream_->Tell() - 1);
+    locate(stream_->Tell());  // the iterative reader has not passed the bracket yet
     if (open_.size() == deepest) {
       complaint_ = fmt::format("nested deeper than {} levels", deepest);
       return false;
@@ -175,7 +174,7 @@ JsonValue parse_json(std::string_view text, const std::string& file) {
   rapidjson::Reader reader;
   constexpr unsigned flags = rapidjson::kParseIterativeFlag |
                              rapidjson::kParseValidateEncodingFlag |
-                             rapidjson::kParseFullPrecisionFlag;
+                             rapidjson::kParseNumbersAsStringsFlag;
   if (reader.Parse<flags>(stream, builder).IsError()) {
     if (!builder.complaint().empty()) throw fail(0, builder.complaint());
     throw fail(reader.GetErrorOffset(), rapidjson::GetParseError_En(reader.GetParseErrorCode()));

@@ -1,0 +1,350 @@
+// pipesim driven as a user would: what it prints, writes, refuses.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "sim/cost/costs.h"
+#include "sim/engine/simulate.h"
+#include "sim/schedule/csv.h"
+#include "sim/schedule/family.h"
+#include "tests/command.h"
+#include "tests/files.h"
+#include "traces/base/files.h"
+
+namespace pipesim {
+namespace {
+
+using Json = nlohmann::json;
+using testing::golden;
+using testing::Outcome;
+using Arguments = std::vector<std::string>;
+
+Arguments words(const std::string& line) {
+  std::istringstream in(line);
+  Arguments result;
+  for (std::string word; in >> word;) result.push_back(word);
+  return result;
+}
+
+Outcome call(const std::string& line, const Arguments& environment = {}) {
+  return testing::pipesim(words(line), environment);
+}
+
+Json json_of(const std::string& line) {
+  const Outcome outcome = call(line + " --json");
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.err, "");
+  return Json::parse(outcome.out);
+}
+
+// One line on standard error that starts with the program's name.
+void expect_refused(const std::string& line, int status, const std::string& part) {
+  const Outcome outcome = call(line);
+  EXPECT_EQ(outcome.status, status) << line << "\n" << outcome.err;
+  EXPECT_EQ(outcome.out, "") << line;
+  EXPECT_EQ(outcome.err.substr(0, 9), "pipesim: ") << line << "\n" << outcome.err;
+  EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
+  EXPECT_NE(outcome.err.find(part), std::string::npos) << line << "\n" << outcome.err;
+}
+
+TEST(Predict, PrintsTheContractsKeys) {
+  const Json json = json_of("--schedule 1f1b --stages 4 --microbatches 8 --activation-bytes 1MiB");
+  EXPECT_EQ(json["format"], "pipesim-result");
+  EXPECT_EQ(json["version"], 1);
+  EXPECT_EQ(json["schedule"], "1f1b");
+  EXPECT_EQ(json["stages"], 4);
+  EXPECT_EQ(json["virtual_stages"], 1);
+  EXPECT_EQ(json["microbatches"], 8);
+  EXPECT_EQ(json["p2p"], "async");
+  EXPECT_EQ(json["makespan_ns"], 33'000'000);
+  EXPECT_EQ(json["bubble_fraction"]["global"].get<double>(), 9.0 / 33);
+  EXPECT_EQ(json["bubble_fraction"]["span"].get<double>(), 9.0 / 33);
+  EXPECT_EQ(json["bubble_fraction"]["closed_form"],
+            (Json{{"metric", "global"}, {"fraction", 9.0 / 33}}));
+  EXPECT_EQ(json["peak_activation_chunks"], 4);
+  EXPECT_EQ(json["peak_activation_bytes"], 4 << 20);
+  EXPECT_EQ(json["peak_memory_bytes"], 4 << 20);
+  EXPECT_EQ(json["critical_path"],
+            (Json{{"compute_ns", 33'000'000}, {"p2p_ns", 0}, {"other_ns", 0}}));
+  ASSERT_EQ(json["ranks"].size(), 4U);
+  EXPECT_EQ(
+      json["ranks"][1],
+      (Json{{"rank", 1},
+            {"busy_ns", 24'000'000},
+            {"first_start_ns", 1'000'000},
+            {"last_end_ns", 31'000'000},
+            {"bubble_ns", {{"warmup", 5'000'000}, {"steady", 0}, {"drain", 4'000'000}, {"p2p", 0}}},
+            {"peak_activation_chunks", 3},
+            {"peak_activation_bytes", 3 << 20},
+            {"peak_memory_bytes", 3 << 20},
+            {"memory_bytes",
+             {{"weights", 0},
+              {"gradients", 0},
+              {"optimizer", 0},
+              {"activations", 3 << 20},
+              {"buffers", 0}}}}));
+  EXPECT_FALSE(json.contains("fits"));
+}
+
+TEST(Predict, FlagsMeanWhatTheContractSays) {
+  EXPECT_EQ(json_of("--schedule zb-h2 --stages 4 --microbatches 8")["bubble_fraction"]["span"],
+            0.0);
+  EXPECT_EQ(json_of("--schedule 1f1b --stages 1 --microbatches 1 --backward 5ns")["makespan_ns"],
+            1'000'005);
+  EXPECT_EQ(json_of("--schedule interleaved --stages 2 --microbatches 2")["virtual_stages"], 2);
+  EXPECT_EQ(json_of("--schedule 1f1b --stages 2 --microbatches 1 --forward 1ms,5ms")["makespan_ns"],
+            10'000'000);
+  EXPECT_EQ(json_of("--schedule 1f1b --stages 2 --microbatches 1 --p2p-latency 1us --p2p-bytes 10B "
+                    "--p2p-bandwidth 3GB/s")["makespan_ns"],
+            6'000'000 + 2 * 1004);
+  EXPECT_EQ(
+      json_of("--schedule interleaved --stages 2 --microbatches 5 --group 3")["makespan_ns"],
+      json_of("--schedule " + golden("megatron_interleaved_pp2_vp2_m5_N3.csv"))["makespan_ns"]);
+  EXPECT_EQ(
+      json_of("--schedule bfs --placement 0,1,1,0 --stages 2 --microbatches 2")["makespan_ns"],
+      json_of("--schedule bfs --placement v --stages 2 --microbatches 2")["makespan_ns"]);
+}
+
+TEST(Predict, SaysWhatFits) {
+  const std::string line =
+      "--schedule 1f1b --stages 4 --microbatches 8 --activation-bytes 1GiB --memory-cap 3GiB";
+  const Json json = json_of(line);
+  EXPECT_EQ(json["fits"], false);
+  EXPECT_EQ(json["ranks"][0]["fits"], false);
+  EXPECT_EQ(json["ranks"][1]["fits"], true);
+  EXPECT_NE(call(line).out.find("does not fit: 1 of 4 ranks exceed 3.0 GiB; rank 0 needs 4.0 GiB"),
+            std::string::npos);
+}
+
+TEST(Predict, ReadsCostsFiles) {
+  const testing::TemporaryFolder folder;
+  const std::string path = folder / "costs.json";
+  write_file(path, R"({"format":"pipesim-costs","version":1,"layers":[
+    {"forward_ns":10,"backward_ns":20,"weight_bytes":100,"activation_bytes":7},
+    {"forward_ns":10,"backward_ns":20,"weight_bytes":100,"activation_bytes":7},
+    {"forward_ns":30,"backward_ns":60,"weight_bytes":100,"activation_bytes":7}],
+    "optimizer_ns":1000})");
+  const std::string line = "--schedule 1f1b --stages 2 --microbatches 4 --costs " + path;
+  const Json even = json_of(line);
+  const Json better = json_of(line + " --layout 1,2");
+  EXPECT_EQ(even["ranks"][0]["busy_ns"], 4 * 60 + 1000);
+  EXPECT_EQ(better["ranks"][0]["busy_ns"], 4 * 30 + 1000);
+  EXPECT_EQ(even["ranks"][0]["memory_bytes"]["weights"], 200);
+  EXPECT_EQ(even["ranks"][0]["peak_memory_bytes"], 200 + 2 * 14);
+  EXPECT_EQ(even["critical_path"]["other_ns"], 1000);
+  EXPECT_EQ(even["bubble_fraction"]["closed_form"], nullptr);
+}
+
+TEST(Predict, IsTheSameToTheByte) {
+  const testing::TemporaryFolder folder;
+  const std::string line =
+      "--schedule zb-h1 --stages 4 --microbatches 9 --p2p-latency 77us --activation-bytes 3MiB";
+  for (const std::string& mode : {std::string(), std::string(" --json")}) {
+    EXPECT_EQ(call(line + mode).out, call(line + mode).out);
+  }
+  for (const char* name : {"a.json", "b.json"}) {
+    EXPECT_EQ(call(line + " --quiet --trace " + (folder / name)).out, "");
+  }
+  EXPECT_EQ(read_file(folder / "a.json"), read_file(folder / "b.json"));
+}
+
+// The trace alone holds what it takes to predict the same again.
+TEST(Predict, TracesAllowAReplay) {
+  const testing::TemporaryFolder folder;
+  const std::string path = folder / "trace.json";
+  const Outcome outcome = call(
+      "--schedule interleaved-zb --stages 3 --microbatches 6 --forward 3ms --backward-input 4ms "
+      "--backward-weight 2ms --p2p-latency 100us --p2p-bytes 1MB --p2p-bandwidth 10GB/s --quiet "
+      "--trace " +
+      path);
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const Json trace = Json::parse(read_file(path));
+  const Json& metadata = trace["metadata"]["pipesim"];
+  EXPECT_EQ(metadata["format"], "pipesim-trace");
+  std::string csv;
+  for (const auto& row : metadata["program"]) csv += row.get<std::string>() + "\n";
+  const Schedule schedule = parse_csv(csv, "replay");
+  EXPECT_EQ(schedule.placement.rank_of_stage(), metadata["rank_of_stage"].get<std::vector<int>>());
+  const Costs costs = parse_costs(metadata["costs"].dump(), "replay").costs;
+  std::size_t slices = 0;
+  std::int64_t last = 0;
+  for (const auto& event : trace["traceEvents"]) {
+    if (event["ph"] != "X") continue;
+    ++slices;
+    last = std::max<std::int64_t>(
+        last, std::llround((event["ts"].get<double>() + event["dur"].get<double>()) * 1000));
+  }
+  const Timeline again = record_timeline(schedule, costs);
+  EXPECT_EQ(again.spans.size(), slices);
+  EXPECT_EQ(simulate(schedule, costs).makespan_ns, last);
+  EXPECT_EQ(metadata["makespan_ns"], last);
+}
+
+TEST(Predict, ExportsWhatItReadsAgain) {
+  const testing::TemporaryFolder folder;
+  for (const Family& family : all_families()) {
+    const std::string path = folder / (std::string(family.name) + ".csv");
+    const std::string shape = " --stages 4 --microbatches 8";
+    Json direct = json_of("--schedule " + std::string(family.name) + shape + " --export " + path);
+    Json again = json_of("--schedule " + path + shape);
+    EXPECT_EQ(read_file(path).find("\r\n"), read_file(path).find('\n') - 1);
+    for (Json* json : {&direct, &again}) {
+      json->erase("schedule");
+      (*json)["bubble_fraction"].erase("closed_form");
+    }
+    EXPECT_EQ(direct, again) << family.name;
+  }
+}
+
+TEST(Predict, FitsTheTerminal) {
+  for (const std::string& columns : {std::string("80"), std::string("200")}) {
+    for (const char* line :
+         {"--schedule 1f1b --stages 4 --microbatches 8",
+          "--schedule interleaved --stages 8 --microbatches 32",
+          "--schedule zb-h2 --stages 100 --microbatches 300 --p2p-latency 1.7us --activation-bytes "
+          "123MB",
+          "--schedule naive --stages 1 --microbatches 1 --forward 1ns --backward 0",
+          "--schedule gpipe --stages 3 --microbatches 7 --forward 1.37ms,2.111ms,0.3ms"}) {
+      const Outcome outcome = call(line, {"COLUMNS=" + columns});
+      ASSERT_EQ(outcome.status, 0) << outcome.err;
+      EXPECT_EQ(outcome.out.find('\x1b'), std::string::npos) << "colours in a pipe";
+      std::istringstream lines(outcome.out);
+      for (std::string text; std::getline(lines, text);) {
+        EXPECT_LE(text.size(), std::stoul(columns)) << line << "\n" << text;
+        EXPECT_FALSE(text.ends_with(' ')) << '"' << text << '"';
+      }
+    }
+  }
+}
+
+TEST(Predict, RefusesWrongInput) {
+  const std::string good = "--schedule 1f1b --stages 4 --microbatches 8";
+  expect_refused("", 2, "--schedule is missing");
+  expect_refused("--schedule 1f1b --microbatches 8", 2, "--stages is missing");
+  expect_refused("--schedule 1f1b --stages 4", 2, "--microbatches is missing");
+  expect_refused("--schedule zbh1 --stages 4 --microbatches 8", 2,
+                 "unknown schedule 'zbh1'; known, nearest first: zb-h1");
+  expect_refused("--schedule zb-v --stages 4 --microbatches 8", 2, "unknown schedule 'zb-v'");
+  expect_refused("--schedule nothing.csv", 2, "cannot read 'nothing.csv'");
+  expect_refused(good + " --stage 4", 2, "unknown flag '--stage'; known, nearest first: --stages");
+  expect_refused(good + " --model gpt3", 2, "unknown flag '--model'");
+  expect_refused("compare a b", 2, "unknown subcommand 'compare'");
+  expect_refused("--schedule 1f1b --stages 0 --microbatches 8", 2, "--stages: 0 must be 1 or more");
+  expect_refused("--schedule 1f1b --stages 4 --microbatches x", 2, "'x' is not a whole number");
+  expect_refused("--schedule 1f1b --stages 1000000 --microbatches 1000000", 2, "GiB are available");
+  expect_refused("--schedule 1f1b --stages 999999999 --microbatches 999999999", 2, "available");
+  expect_refused(good + " --forward 1", 2, "has no unit");
+  expect_refused(good + " --forward=-1ms", 2, "is negative");
+  expect_refused(good + " --forward nan", 2, "is not a number");
+  expect_refused(good + " --forward 1e99s", 2, "too large");
+  expect_refused(good + " --forward 1ms,2ms", 2, "2 values for 4 virtual stages");
+  expect_refused(good + " --forward 9999999s", 2, "too large");
+  expect_refused("--schedule 1f1b --stages 100 --microbatches 100000 --forward 900000s", 2,
+                 "64 bits");
+  expect_refused(good + " --backward 1ms --backward-input 1ms", 2, "exclude each other");
+  expect_refused(good + " --costs missing.json", 2, "cannot read 'missing.json'");
+  expect_refused(good + " --costs missing.json --forward 1ms", 2, "both give costs");
+  expect_refused(good + " --layout 1,1,1,1", 2, "--layout: needs costs by layer");
+  expect_refused(good + " --virtual-stages 2", 2, "1f1b has one chunk a rank");
+  expect_refused(good + " --group 2", 2, "only interleaved has groups");
+  expect_refused(good + " --p2p fifo", 2, "unknown p2p mode 'fifo'");
+  expect_refused(good + " --memory-cap 80", 2, "has no unit");
+  expect_refused(good + " --trace /no/such/folder/t.json", 1, "No such file or directory");
+  expect_refused(good + " --trace /dev/full", 1, "No space left");
+  expect_refused(good + " --json --quiet", 2, "exclude each other");
+  expect_refused(good + " --trace x --export x", 2, "same file");
+}
+
+TEST(Predict, RefusesADeadlockWithItsCycle) {
+  expect_refused("--schedule interleaved --stages 8 --virtual-stages 2 --microbatches 12", 2,
+                 "waits for");
+  expect_refused("--schedule interleaved-pytorch --stages 4 --microbatches 9", 2, "equal size");
+}
+
+TEST(Predict, ChecksWhatAFileAndTheFlagsSay) {
+  const std::string file = "--schedule " + golden("dualpipev_4rank_10mb.csv");
+  EXPECT_EQ(json_of(file + " --stages 4 --microbatches 10 --virtual-stages 2")["stages"], 4);
+  expect_refused(file + " --stages 5", 2, "--stages 5:");
+  expect_refused(file + " --microbatches 9", 2, "has 10");
+  expect_refused(file + " --virtual-stages 1", 2, "has 2");
+  expect_refused(file + " --group 2", 2, "--group");
+}
+
+TEST(Predict, LeavesNothingBehindWhenItFails) {
+  const testing::TemporaryFolder folder;
+  const std::string trace = folder / "t.json";
+  EXPECT_EQ(call("--schedule interleaved --stages 8 --microbatches 12 --trace " + trace).status, 2);
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+TEST(Schedules, ListsAndCompares) {
+  const Outcome list = call("schedules");
+  EXPECT_EQ(list.status, 0);
+  for (const Family& family : all_families()) {
+    EXPECT_NE(list.out.find(std::string(family.name) + " "), std::string::npos);
+  }
+  EXPECT_EQ(json_of("schedules")["schedules"].size(), all_families().size());
+  const Json rows = json_of("schedules --compare --stages 4 --microbatches 8,16")["rows"];
+  ASSERT_EQ(rows.size(), 2 * all_families().size());
+  bool any_front = false;
+  for (const Json& row : rows) {
+    const Json alone =
+        json_of("--schedule " + row["schedule"].get<std::string>() + " --stages 4 --microbatches " +
+                std::to_string(row["microbatches"].get<int>()));
+    EXPECT_EQ(row["makespan_ns"], alone["makespan_ns"]);
+    EXPECT_EQ(row["bubble_fraction"]["span"], alone["bubble_fraction"]["span"]);
+    EXPECT_EQ(row["peak_activation_chunks"], alone["peak_activation_chunks"]);
+    any_front = any_front || row["on_front"].get<bool>();
+  }
+  EXPECT_TRUE(any_front);
+  const Outcome table = call("schedules --compare --stages 4 --microbatches 8,16");
+  EXPECT_NE(table.out.find("* interleaved-zb"), std::string::npos) << table.out;
+  expect_refused("schedules --stages 4", 2, "--compare");
+  expect_refused("schedules --compare --stages 4", 2, "--microbatches is missing");
+  expect_refused("schedules --compare --stages 4 --microbatches 8,,9", 2, "--microbatches");
+}
+
+TEST(Schedule, PrintsChecksLowersConverts) {
+  EXPECT_EQ(call("schedule print 1f1b --stages 2 --microbatches 2").out,
+            "   0  0F0 0F1 0B0 0B1\n"
+            "   1  1F0 1B0 1F1 1B1\n");
+  EXPECT_EQ(call("schedule convert zb-h1 --stages 2 --microbatches 1").out,
+            "0F0,0I0,0W0\r\n1F0,1I0,1W0\r\n");
+  EXPECT_EQ(call("schedule convert zb-h1 --stages 2 --microbatches 1 --merge-backward").out,
+            "0F0,0B0\r\n1F0,1B0\r\n");
+  EXPECT_EQ(call("schedule lower 1f1b --stages 2 --microbatches 1").out,
+            "0F0,0SEND_F0,0RECV_B0,0B0\r\n1RECV_F0,1F0,1B0,1SEND_B0\r\n");
+  const Outcome good = call("schedule check zb-h2 --stages 4 --microbatches 8");
+  EXPECT_EQ(good.status, 0) << good.err;
+  const std::string negative = golden("recv_before_consumer_deadlocks.csv");
+  const Outcome bad = call("schedule check " + negative);
+  EXPECT_EQ(bad.status, 1);
+  EXPECT_NE(bad.out.find("edge-fifo   runs"), std::string::npos) << bad.out;
+  EXPECT_NE(bad.out.find("rendezvous  deadlock: 0SEND_F1"), std::string::npos) << bad.out;
+  EXPECT_EQ(call("schedule check --transport edge-fifo " + negative).status, 0);
+  EXPECT_EQ(call("schedule check --transport fifo " + negative).status, 1);
+  expect_refused("schedule check --transport smoke " + negative, 2, "unknown transport 'smoke'");
+  expect_refused("schedule", 2, "subcommand");
+  expect_refused("schedule lower " + golden("zb1p_2rank_2stagep_comms.csv"), 2, "already has SEND");
+}
+
+TEST(Help, NamesOnlyWhatIsThere) {
+  for (const char* line :
+       {"--help", "schedules --help", "schedule --help", "schedule check --help"}) {
+    const Outcome outcome = call(line);
+    EXPECT_EQ(outcome.status, 0);
+    EXPECT_EQ(outcome.err, "");
+    EXPECT_FALSE(outcome.out.empty());
+    for (const char* absent :
+         {"zb-v", "dualpipe", "--model", "--cluster", "calibrate", "edge-fifo)"}) {
+      EXPECT_EQ(outcome.out.find(absent), std::string::npos) << line << " " << absent;
+    }
+  }
+  EXPECT_EQ(call("--version").out, "pipesim 0.1.0\n");
+}
+
+}  // namespace
+}  // namespace pipesim

@@ -1,0 +1,55 @@
+#include "tests/command.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "tests/files.h"
+#include "traces/base/files.h"
+
+namespace pipesim::testing {
+
+Outcome run_command(const std::vector<std::string>& argv,
+                    const std::vector<std::string>& environment) {
+  const TemporaryFolder folder;
+  const std::string out = folder / "out";
+  const std::string err = folder / "err";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto redirect = [](const std::string& path, int fd, int flags) {
+      const int file = ::open(path.c_str(), flags, 0600);
+      if (file < 0 || ::dup2(file, fd) < 0) ::_exit(126);
+    };
+    redirect("/dev/null", 0, O_RDONLY);
+    redirect(out, 1, O_WRONLY | O_CREAT);
+    redirect(err, 2, O_WRONLY | O_CREAT);
+    for (const std::string& entry : environment) {
+      const std::size_t equals = entry.find('=');
+      ::setenv(entry.substr(0, equals).c_str(), entry.substr(equals + 1).c_str(), 1);
+    }
+    std::vector<char*> arguments;
+    for (const std::string& argument : argv)
+      arguments.push_back(const_cast<char*>(argument.c_str()));
+    arguments.push_back(nullptr);
+    ::execv(arguments[0], arguments.data());
+    ::_exit(127);
+  }
+  Outcome outcome;
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  outcome.out = read_file(out);
+  outcome.err = read_file(err);
+  return outcome;
+}
+
+Outcome pipesim(const std::vector<std::string>& arguments,
+                const std::vector<std::string>& environment) {
+  std::vector<std::string> argv{PIPESIM_COMMAND};
+  argv.insert(argv.end(), arguments.begin(), arguments.end());
+  return run_command(argv, environment);
+}
+
+}  // namespace pipesim::testing

@@ -1,0 +1,158 @@
+// costs.json: what is read, what is refused and how, layers and layouts.
+#include "sim/cost/costs.h"
+
+#include <gtest/gtest.h>
+
+#include "traces/base/error.h"
+
+namespace pipesim {
+namespace {
+
+std::string with(const std::string& rest) {
+  return R"({"format":"pipesim-costs","version":1,)" + rest + "}";
+}
+const std::string two_stages =
+    R"("stages":[{"forward_ns":1,"backward_ns":5},{"forward_ns":2,"backward_input_ns":3,"backward_weight_ns":4}])";
+
+std::string error_of(const std::string& text) {
+  try {
+    parse_costs(text, "c.json");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_status(), 2);
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(Costs, SplitsABackwardRoundingDown) {
+  const Costs costs = parse_costs(with(two_stages), "c.json").costs;
+  EXPECT_EQ(costs.stages[0].backward_input_ns, 2);
+  EXPECT_EQ(costs.stages[0].backward_weight_ns, 3);
+  EXPECT_EQ(costs.stages[1].backward_ns(), 7);
+}
+
+TEST(Costs, EdgesOverrideTheLinkInPart) {
+  const Costs costs =
+      parse_costs(
+          with(
+              two_stages +
+              R"(,"p2p":{"latency_ns":7,"bandwidth_bytes_per_s":2e9,"edges":[)"
+              R"({"from":0,"to":1,"latency_ns":9},{"from":1,"to":0,"bandwidth_bytes_per_s":null}]})"),
+          "c.json")
+          .costs;
+  EXPECT_EQ(costs.link(0, 1), (Link{9, 2'000'000'000}));
+  EXPECT_EQ(costs.link(1, 0), (Link{7, std::nullopt}));
+  EXPECT_EQ(costs.link(1, 2), (Link{7, 2'000'000'000}));
+  EXPECT_EQ(costs.link(0, 1).occupied_ns(3), 2);
+}
+
+TEST(Costs, LayersAreSummedByTheLayout) {
+  const CostsFile file = parse_costs(
+      with(R"("layers":[{"forward_ns":1,"backward_ns":3,"weight_bytes":10,"output_bytes":5},)"
+           R"({"forward_ns":2,"backward_ns":3,"weight_bytes":20,"output_bytes":6},)"
+           R"({"forward_ns":4,"backward_ns":3,"weight_bytes":40,"output_bytes":7}],)"
+           R"("optimizer_ns":9,"reduce_gradients_ns":[1,2])"),
+      "c.json");
+  const Placement two = Placement::loop(2, 1);
+  const Costs even = file.resolve(two, std::nullopt);  // 2,1
+  EXPECT_EQ(even.stages[0].forward_ns, 3);
+  EXPECT_EQ(even.stages[0].backward_input_ns, 2);
+  EXPECT_EQ(even.stages[0].backward_weight_ns, 4);
+  EXPECT_EQ(even.stages[0].weight_bytes, 30);
+  EXPECT_EQ(even.stages[0].output_bytes, 6);
+  EXPECT_EQ(even.optimizer_ns, (std::vector<std::int64_t>{9, 9}));
+  EXPECT_EQ(file.resolve(two, parse_layout("1,2")).stages[1].forward_ns, 6);
+  EXPECT_THROW(file.resolve(two, parse_layout("1,1")), Error);
+  EXPECT_THROW(file.resolve(two, parse_layout("1,1,1")), Error);
+  EXPECT_THROW(file.resolve(Placement::loop(4, 1), std::nullopt), Error);
+  EXPECT_EQ(even_layout(9, 4), (std::vector<int>{3, 2, 2, 2}));
+}
+
+TEST(Costs, WrittenAndReadAgain) {
+  Costs costs = parse_costs(with(two_stages + R"(,"p2p":{"latency_ns":7,"edges":[{"from":0,"to":1,)"
+                                              R"("latency_ns":9}]},"optimizer_ns":[1,2])"),
+                            "c.json")
+                    .costs;
+  costs.stages[0].overlap_ns = 4;
+  const Costs again = parse_costs(to_json(costs), "c.json").costs;
+  EXPECT_EQ(again.stages, costs.stages);
+  EXPECT_EQ(again.p2p, costs.p2p);
+  EXPECT_EQ(again.edges, costs.edges);
+  EXPECT_EQ(again.optimizer_ns, costs.optimizer_ns);
+  EXPECT_EQ(to_json(again), to_json(costs));
+}
+
+// `@` marks the place that the error must name.
+TEST(Costs, PointsAtWhatIsWrong) {
+  const std::vector<std::pair<std::string, std::string>> cases{
+      {"@", "The document is empty."},
+      {"@[]", "must be an object"},
+      {"@{}", "key 'format' is missing"},
+      {R"({"format":@"other","version":1})", "format: 'other' is not 'pipesim-costs'"},
+      {R"({"format":"pipesim-costs","version":@2})", "version: 2 is out of range"},
+      {"@" + with(R"("x":1)"), "give either stages"},
+      {with(two_stages + R"(,"stage":@1)"), "unknown key 'stage'; known, nearest first: stages,"},
+      {with(R"("stages":@[])"), "stages: an empty list"},
+      {with(R"("stages":[@{"forward_ns":1}])"), "stages[0]: a backward is missing"},
+      {with(R"("stages":[{"forward_ns":@-1,"backward_ns":1}])"),
+       "stages[0].forward_ns: -1 is out of range"},
+      {with(R"("stages":[{"forward_ns":@1.5,"backward_ns":1}])"),
+       "stages[0].forward_ns: 1.5 is not a whole number"},
+      {with(R"("stages":[{"forward_ns":@1e300,"backward_ns":1}])"),
+       "stages[0].forward_ns: 1e+300 is out of range"},
+      {with(R"("stages":[{"forward_ns":@99999999999999999999,"backward_ns":1}])"),
+       "stages[0].forward_ns: 1e+20 is out of range"},
+      {with(R"("stages":[{"forward_ns":@"1","backward_ns":1}])"),
+       "stages[0].forward_ns: must be a number"},
+      {with(R"("stages":[@{"forward_ns":1,"backward_ns":1,"backward_input_ns":1}])"),
+       "stages[0]: give backward_ns, or"},
+      {with(R"("stages":[@{"forward_ns":1,"backward_input_ns":1}])"),
+       "stages[0]: key 'backward_weight_ns' is missing"},
+      {with(R"("stages":[{"forward_ns":1,"forward_ns":@1,"backward_ns":1}])"), "key 'forward_ns'"},
+      {with(R"("layers":[{"forward_ns":1,"backward_ns":1,"overlap_ns":@1}])"),
+       "layers[0]: unknown key 'overlap_ns'"},
+      {with(two_stages + R"(,"p2p":{"bandwidth_bytes_per_s":@0})"),
+       "p2p.bandwidth_bytes_per_s: 0 is out of range"},
+      {with(two_stages + R"(,"p2p":{"edges":[@{"from":0,"to":0}]})"),
+       "p2p.edges[0]: an edge joins two different ranks"},
+      {with(two_stages + R"(,"optimizer_ns":@[])"), "optimizer_ns: an empty list"},
+  };
+  for (const auto& [marked, rule] : cases) {
+    const std::size_t at = marked.find('@');
+    std::string text = marked;
+    text.erase(at, 1);
+    const std::string want = "c.json:1:" + std::to_string(at + 1) + ": " + rule;
+    EXPECT_EQ(error_of(text).substr(0, want.size()), want) << "for " << text;
+  }
+}
+
+TEST(Costs, ChecksThemselvesAgainstASchedule) {
+  const Costs costs = parse_costs(with(two_stages), "c.json").costs;
+  const auto fails = [](const Costs& c, const Placement& p, int m) {
+    try {
+      c.check(p, m);
+    } catch (const Error&) {
+      return true;
+    }
+    return false;
+  };
+  EXPECT_FALSE(fails(costs, Placement::loop(2, 1), 1000));
+  EXPECT_TRUE(fails(costs, Placement::loop(3, 1), 1));
+  Costs long_ones = costs;
+  long_ones.stages[0].forward_ns = 1'000'000'000'000'000;
+  EXPECT_FALSE(fails(long_ones, Placement::loop(2, 1), 1000));
+  EXPECT_TRUE(fails(long_ones, Placement::loop(2, 1), 10'000));
+  Costs slow = costs;
+  slow.stages[0].output_bytes = std::int64_t{1} << 50;
+  slow.p2p.bytes_per_second = 1;
+  EXPECT_TRUE(fails(slow, Placement::loop(2, 1), 1));
+  Costs edge = costs;
+  edge.edges[{0, 5}] = {};
+  EXPECT_TRUE(fails(edge, Placement::loop(2, 1), 1));
+  Costs closing = costs;
+  closing.optimizer_ns = {1, 2, 3};
+  EXPECT_TRUE(fails(closing, Placement::loop(2, 1), 1));
+}
+
+}  // namespace
+}  // namespace pipesim

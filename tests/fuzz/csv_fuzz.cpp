@@ -1,0 +1,47 @@
+// Any bytes as a schedule file: an Error or a schedule that every later step
+// takes: written and read again, lowered, checked for deadlock, evaluated.
+#include <cstdlib>
+#include <string_view>
+
+#include "sim/engine/simulate.h"
+#include "sim/schedule/csv.h"
+#include "sim/schedule/deadlock.h"
+#include "sim/schedule/lower.h"
+#include "traces/base/error.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
+  using namespace pipesim;
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  try {
+    const Schedule schedule = parse_csv(text, "fuzz.csv");
+    const std::string written = to_csv(schedule);
+    if (to_csv(parse_csv(written, "fuzz.csv")) != written) std::abort();
+    bool buffered_runs = false;
+    for (const Transport transport : all_transports()) {
+      if (!schedule.has_transfers() && transport != Transport::buffered) continue;
+      const bool runs = !find_deadlock(schedule, transport);
+      if (transport == Transport::buffered) buffered_runs = runs;
+    }
+    Costs costs;
+    StageCosts stage;
+    stage.forward_ns = 3;
+    stage.split_backward(5);
+    costs.stages.assign(static_cast<std::size_t>(schedule.stages()), stage);
+    bool simulated = true;
+    try {
+      simulate(schedule, costs);
+    } catch (const Error&) {
+      simulated = false;
+    }
+    if (simulated != buffered_runs) std::abort();
+    if (!schedule.has_transfers()) {
+      const Schedule program = lower(schedule);
+      if (find_fault(program)) std::abort();
+      for (const Transport transport : all_transports()) {
+        if (find_deadlock(program, transport)) std::abort();
+      }
+    }
+  } catch (const Error&) {
+  }
+  return 0;
+}

@@ -1,0 +1,197 @@
+// The ground floor: actions, quantities, files, JSON with positions.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <zlib.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/files.h"
+#include "traces/action.h"
+#include "traces/base/error.h"
+#include "traces/base/files.h"
+#include "traces/base/json_reader.h"
+#include "traces/base/text.h"
+
+namespace pipesim {
+namespace {
+
+template <typename Work>
+std::string error_of(Work work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Action, TextRoundTripsForEveryKind) {
+  for (int k = 0; k < kind_count - 1; ++k) {
+    const auto kind = static_cast<Kind>(k);
+    const Action action =
+        takes_microbatch(kind) ? make_action(12, kind, 345) : make_action(12, kind);
+    EXPECT_EQ(parse_action(to_text(action)), action) << to_text(action);
+  }
+  EXPECT_EQ(to_text(make_action(2, Kind::F, 0)), "2F0");
+  EXPECT_EQ(to_text(make_action(1, Kind::UNSHARD)), "1UNSHARD");
+}
+
+TEST(Action, RefusesWhatIsNotExactlyOne) {
+  for (const char* text : {"", "F0", "0", "0F", "0F0 ", " 0F0", "0f0", "0F0x", "0F-1", "0Q1",
+                           "1000000000F0", "0IDLE", "0UNSHARD1", "0SEND_F", "0F0,1F0"}) {
+    EXPECT_EQ(parse_action(text), std::nullopt) << text;
+  }
+}
+
+TEST(Action, PeersAreEachOthers) {
+  EXPECT_EQ(peer_of(make_action(0, Kind::SEND_F, 1)), make_action(1, Kind::RECV_F, 1));
+  EXPECT_EQ(peer_of(make_action(1, Kind::SEND_B, 1)), make_action(0, Kind::RECV_B, 1));
+  for (const Kind kind : {Kind::SEND_F, Kind::RECV_F, Kind::SEND_B, Kind::RECV_B}) {
+    const Action action = make_action(5, kind, 2);
+    EXPECT_EQ(peer_of(peer_of(action)), action);
+  }
+}
+
+TEST(Text, ReadsQuantities) {
+  EXPECT_EQ(parse_time_ns("1.5ms", "x"), 1'500'000);
+  EXPECT_EQ(parse_time_ns("18.522ms", "x"), 18'522'000);
+  EXPECT_EQ(parse_time_ns("601us", "x"), 601'000);
+  EXPECT_EQ(parse_time_ns(" 2 s ", "x"), 2'000'000'000);
+  EXPECT_EQ(parse_time_ns("0", "x"), 0);
+  EXPECT_EQ(parse_time_ns("1e-3ms", "x"), 1'000);
+  EXPECT_EQ(parse_bytes("80GiB", "x"), 80LL << 30);
+  EXPECT_EQ(parse_bytes("1.5kB", "x"), 1500);
+  EXPECT_EQ(parse_bytes_per_second("25GB/s", "x"), 25'000'000'000);
+  EXPECT_EQ(parse_bytes_per_second("200Gbit/s", "x"), 25'000'000'000);
+  EXPECT_EQ(parse_count("7", "x"), 7);
+}
+
+TEST(Text, RefusesBadQuantities) {
+  const auto time = [](std::string_view text) {
+    return error_of([&] { parse_time_ns(text, "--forward"); });
+  };
+  EXPECT_EQ(time(""), "--forward: nothing given; write a value such as 1.5ms");
+  EXPECT_EQ(time("1"), "--forward: '1' has no unit; write one of ns, us, ms, s, such as 1.5ms");
+  EXPECT_EQ(time("1sec"), "--forward: unknown unit 'sec' in '1sec'; known: ns, us, ms, s");
+  EXPECT_EQ(time("-1ms"), "--forward: '-1ms' is negative; it must be 0 or more");
+  EXPECT_EQ(time("nanms"), "--forward: 'nanms' is not a number");
+  EXPECT_EQ(time("ms"), "--forward: 'ms' is not a number with a unit, such as 1.5ms");
+  for (const char* text : {"infs", "1e300s", "1e400s", "99999999999s"}) {
+    EXPECT_NE(time(text).find("too large"), std::string::npos) << text;
+  }
+  for (const char* text :
+       {"0", "-3", "1.5", "", "x", "99999999999999999999", "1000000001", "4 4"}) {
+    EXPECT_NE(error_of([&] { parse_count(text, "--stages"); }), "no error") << text;
+  }
+  EXPECT_NE(error_of([] { parse_bytes_per_second("0GB/s", "x"); }), "no error");
+}
+
+TEST(Text, WritesForPeople) {
+  EXPECT_EQ(format_time(33'000'000), "33.00 ms");
+  EXPECT_EQ(format_time(13'443'060'000), "13.44 s");
+  EXPECT_EQ(format_time(601'000), "601 us");
+  EXPECT_EQ(format_time(0), "0 ms");
+  EXPECT_EQ(format_bytes(80LL << 30), "80.0 GiB");
+  EXPECT_EQ(format_bytes(512), "512 B");
+  EXPECT_EQ(format_count(-1234567), "-1,234,567");
+  EXPECT_EQ(plural(1, "microbatch"), "1 microbatch");
+  EXPECT_EQ(plural(8, "microbatch"), "8 microbatches");
+  EXPECT_EQ(quote("a\n"), "'a\\x0a'");
+}
+
+TEST(Text, SuggestsTheNearestNameFirst) {
+  EXPECT_EQ(nearest_first("zbh1", {"gpipe", "zb-h2", "zb-h1"}),
+            (std::vector<std::string>{"zb-h1", "zb-h2", "gpipe"}));
+}
+
+TEST(OutputFile, AppearsOnlyWhenCommitted) {
+  const testing::TemporaryFolder folder;
+  const std::string path = folder / "out.txt";
+  {
+    OutputFile file(path);
+    file.write("half");
+    EXPECT_FALSE(std::filesystem::exists(path));
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+  write_file(path, "old");
+  {
+    OutputFile file(path);
+    file.write("new");
+    EXPECT_EQ(read_file(path), "old");
+    file.commit();
+  }
+  EXPECT_EQ(read_file(path), "new");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
+}
+
+TEST(OutputFile, KeepsLinksAndModes) {
+  const testing::TemporaryFolder folder;
+  write_file(folder / "real.txt", "old");
+  ::chmod((folder / "real.txt").c_str(), 0640);
+  std::filesystem::create_symlink(folder / "real.txt", folder / "link.txt");
+  write_file(folder / "link.txt", "new");
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "link.txt"));
+  EXPECT_EQ(read_file(folder / "real.txt"), "new");
+  EXPECT_EQ(static_cast<unsigned>(std::filesystem::status(folder / "real.txt").permissions()),
+            0640U);
+}
+
+TEST(OutputFile, SaysWhyItCannotWrite) {
+  const testing::TemporaryFolder folder;
+  EXPECT_NE(error_of([&] { OutputFile(folder / "no/such/folder"); }).find("No such file"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { OutputFile(folder.path().string()); }).find("is a folder"),
+            std::string::npos);
+  EXPECT_NE(error_of([] { write_file("/dev/full", "x"); }).find("No space left"),
+            std::string::npos);
+}
+
+TEST(OutputFile, CompressesByName) {
+  const testing::TemporaryFolder folder;
+  const std::string content(100'000, 'x');
+  write_file(folder / "x.gz", content);
+  EXPECT_LT(std::filesystem::file_size(folder / "x.gz"), 1000U);
+  gzFile file = gzopen((folder / "x.gz").c_str(), "rb");
+  std::string back(content.size() + 1, ' ');
+  EXPECT_EQ(gzread(file, back.data(), static_cast<unsigned>(back.size())),
+            static_cast<int>(content.size()));
+  gzclose(file);
+}
+
+TEST(Json, KnowsThePlaceOfEveryValue) {
+  const JsonValue root =
+      parse_json("{\n  \"a\": [1, -2.5, \"x\\\"y\"],\n  \"b\": {\"c\": null, \"d\": true}\n}", "f");
+  const auto& members = *root.get_if<JsonValue::Object>();
+  const auto& a = *members[0].second.get_if<JsonValue::Array>();
+  const auto at = [](const JsonValue& v) { return fmt::format("{}:{}", v.line, v.column); };
+  EXPECT_EQ(at(root), "1:1");
+  EXPECT_EQ(at(members[0].second), "2:8");
+  EXPECT_EQ(at(a[0]), "2:9");
+  EXPECT_EQ(at(a[1]), "2:12");
+  EXPECT_EQ(at(a[2]), "2:18");
+  EXPECT_EQ(*a[2].get_if<std::string>(), "x\"y");
+  const auto& b = *members[1].second.get_if<JsonValue::Object>();
+  EXPECT_EQ(at(b[0].second), "3:14");
+  EXPECT_EQ(at(b[1].second), "3:25");
+}
+
+TEST(Json, RefusesWhatIsNotJson) {
+  const auto parse = [](const std::string& text) {
+    return error_of([&] { parse_json(text, "f.json"); });
+  };
+  EXPECT_EQ(parse("{\"a\":1,\n \"a\":2}").substr(0, 12), "f.json:2:6: ");
+  EXPECT_NE(parse("{\"a\":1,\n \"a\":2}").find("'a' is given twice"), std::string::npos);
+  EXPECT_EQ(parse("{\"a\":\n  nope}").substr(0, 9), "f.json:2:");
+  for (const std::string& text :
+       {std::string(), std::string("{"), std::string("[1,]"), std::string("[NaN]"),
+        std::string("[1] 2"), std::string("[1e999]"), std::string("[1]\0", 4),
+        std::string("[\"\xff\"]"), std::string("// x\n1"), std::string("['a']"),
+        std::string(100, '[') + std::string(100, ']'), std::string(1'000'000, '[')}) {
+    EXPECT_NE(parse(text), "no error") << quote(text);
+  }
+}
+
+}  // namespace
+}  // namespace pipesim

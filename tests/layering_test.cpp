@@ -1,0 +1,74 @@
+// The direction of includes: which room may use which.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <sstream>
+
+#include "tests/files.h"
+#include "traces/base/files.h"
+
+namespace pipesim {
+namespace {
+
+// Folder -> the folders of ours that its files may include, itself aside. The
+// longest matching folder counts.
+const std::map<std::string, std::vector<std::string>> allowed{
+    {"traces/base", {}},
+    {"traces", {"traces/base"}},
+    {"sim/schedule", {"traces"}},
+    {"sim/cost", {"traces", "sim/schedule"}},
+    {"sim/engine", {"traces", "sim/schedule", "sim/cost"}},
+    {"sim", {"traces", "sim"}},
+    {"exec", {"traces", "sim/schedule", "sim/cost"}},
+    {"gui", {"traces", "sim"}},
+};
+
+// Headers that stay inside one backend's .cpp files.
+const std::vector<std::string> confined{"<mpi.h>", "<cuda", "<nccl", "<hip/", "<QWidget", "<QtWidgets"};
+
+std::string folder_of(const std::string& path) {
+  std::string best;
+  for (const auto& [folder, unused] : allowed) {
+    if (path.starts_with(folder + "/") && folder.size() > best.size()) best = folder;
+  }
+  return best;
+}
+
+TEST(Layering, IncludesPointDownwards) {
+  const std::filesystem::path root = PIPESIM_SOURCE_DIR;
+  int files = 0;
+  for (const char* top : {"traces", "sim", "exec", "gui"}) {
+    if (!std::filesystem::exists(root / top)) continue;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(root / top)) {
+      const std::string extension = entry.path().extension().string();
+      if (extension != ".h" && extension != ".cpp") continue;
+      ++files;
+      const std::string path = std::filesystem::relative(entry.path(), root).string();
+      const std::string from = folder_of(path);
+      ASSERT_NE(from, "") << path;
+      std::istringstream lines(read_file(entry.path().string()));
+      for (std::string line; std::getline(lines, line);) {
+        if (!line.starts_with("#include ")) continue;
+        const std::string target = line.substr(9);
+        if (extension == ".h") {
+          for (const std::string& header : confined) {
+            EXPECT_FALSE(target.starts_with(header)) << path << " includes " << target;
+          }
+        }
+        if (!target.starts_with('"')) continue;
+        const std::string to = folder_of(target.substr(1));
+        ASSERT_NE(to, "") << path << " includes " << target;
+        const bool fine = to == from || std::ranges::any_of(allowed.at(from), [&](const auto& ok) {
+                            return to == ok || to.starts_with(ok + "/");
+                          });
+        EXPECT_TRUE(fine) << path << " (" << from << ") includes " << target << " (" << to << ")";
+      }
+    }
+  }
+  EXPECT_GT(files, 20);
+}
+
+}  // namespace
+}  // namespace pipesim

@@ -1,0 +1,52 @@
+// The zero-bubble paper's bubble rates, from its own profiled times.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "sim/engine/simulate.h"
+#include "sim/schedule/family.h"
+#include "tests/files.h"
+#include "traces/base/files.h"
+
+namespace pipesim {
+namespace {
+
+std::int64_t ms(const nlohmann::json& value) {
+  return static_cast<std::int64_t>(std::llround(value.get<double>() * 1e6));
+}
+
+// (cost - m(F+I+W)) / cost, cost = the largest span over ranks; a hop adds its
+// latency and holds no device.
+TEST(Published, ZeroBubbleTable5FromTable9) {
+  const auto data = nlohmann::json::parse(
+      read_file(testing::source_file("bench/validation/zero_bubble_2023.json")));
+  int compared = 0;
+  for (const auto& times : data["table9_profiled_ms"]) {
+    for (const auto& rates : data["table5_bubble_rate"]) {
+      if (rates["model"] != times["model"] || rates["m"] != times["m"]) continue;
+      for (const auto& [column, name] :
+           {std::pair("1F1B", "1f1b"), {"ZB-H1", "zb-h1"}, {"ZB-H2", "zb-h2"}}) {
+        const int p = times["p"];
+        const int m = times["m"];
+        const Family& chosen = family(name);
+        const Schedule schedule = generate(chosen, resolve_shape(chosen, {name, p, m, {}, {}, {}}));
+        StageCosts stage;
+        stage.forward_ns = ms(times["T_F"]);
+        stage.backward_input_ns = ms(times["T_B"]);
+        stage.backward_weight_ns = ms(times["T_W"]);
+        Costs costs;
+        costs.stages.assign(static_cast<std::size_t>(p), stage);
+        costs.p2p.latency_ns = ms(times["T_comm"]);
+        const double rate = simulate(schedule, costs).span_bubble();
+        EXPECT_NEAR(rate, rates[column].get<double>(), 1e-4)
+            << times["model"] << " m=" << m << " " << column;
+        ++compared;
+      }
+    }
+  }
+  EXPECT_EQ(compared, 18);
+}
+
+}  // namespace
+}  // namespace pipesim

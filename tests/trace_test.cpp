@@ -1,0 +1,179 @@
+// The Chrome trace: parsed back, it must say what the timeline said, keep the
+// rules of FORMAT.md, and allow a replay.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "sim/engine/simulate.h"
+#include "sim/schedule/csv.h"
+#include "sim/schedule/family.h"
+#include "tests/files.h"
+#include "tests/random_schedule.h"
+#include "traces/base/files.h"
+#include "traces/chrome_writer.h"
+
+namespace pipesim {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string trace_of(const Timeline& timeline, const std::string& metadata = "{}") {
+  const testing::TemporaryFolder folder;
+  OutputFile file(folder / "trace.json");
+  write_chrome_trace(timeline, metadata, file);
+  file.commit();
+  return read_file(folder / "trace.json");
+}
+
+// "12.345" as it stands in the text, to integer nanoseconds.
+std::int64_t to_ns(double us) { return static_cast<std::int64_t>(std::llround(us * 1000)); }
+
+struct Fixture {
+  Schedule schedule;
+  Costs costs;
+  Timeline timeline;
+  std::string text;
+  Json json;
+};
+
+Fixture random_fixture(std::mt19937_64& random) {
+  Fixture f;
+  f.schedule = testing::random_schedule(random);
+  f.costs = testing::random_costs(random, f.schedule);
+  f.timeline = record_timeline(f.schedule, f.costs);
+  f.text = trace_of(f.timeline);
+  f.json = Json::parse(f.text);
+  return f;
+}
+
+TEST(Trace, HoldsEverySpanAndNothingElse) {
+  std::mt19937_64 random(21);
+  for (int i = 0; i < 100; ++i) {
+    const Fixture f = random_fixture(random);
+    std::multiset<std::tuple<std::string, int, std::int64_t, std::int64_t>> want, got;
+    for (std::size_t s = 0; s < f.timeline.spans.size(); ++s) {
+      const Span& span = f.timeline.spans[s];
+      if (s > 0 && f.timeline.spans[s - 1].action.joined) continue;
+      std::string name = to_text(span.action);
+      if (span.action.joined) {
+        name = "(" + name + ";" + to_text(f.timeline.spans[s + 1].action) + ")OVERLAP_F_B";
+      }
+      want.emplace(name, span.rank, span.start_ns, span.end_ns);
+    }
+    for (const Json& event : f.json["traceEvents"]) {
+      if (event["ph"] != "X") continue;
+      const std::int64_t start = to_ns(event["ts"]);
+      got.emplace(event["name"], event["args"]["rank"], start, start + to_ns(event["dur"]));
+      EXPECT_EQ(event["pid"], event["args"]["rank"].get<int>() + 1);
+    }
+    ASSERT_EQ(got, want) << "case " << i;
+  }
+}
+
+TEST(Trace, KeepsTheRulesOfTheFormat) {
+  std::mt19937_64 random(22);
+  for (int i = 0; i < 100; ++i) {
+    const Fixture f = random_fixture(random);
+    std::map<std::pair<int, int>, std::vector<std::pair<std::int64_t, std::int64_t>>> slices;
+    std::map<std::int64_t, int> starts, ends;
+    std::int64_t last_ts = 0;
+    std::set<std::pair<int, int>> named;
+    for (const Json& event : f.json["traceEvents"]) {
+      const std::string ph = event["ph"];
+      const std::pair<int, int> thread{event["pid"], event["tid"]};
+      EXPECT_GT(thread.second, 0) << "tid 0 is the process itself";
+      if (ph == "M") {
+        if (event["name"] == "thread_name") named.insert(thread);
+        continue;
+      }
+      const std::int64_t ts = to_ns(event["ts"]);
+      EXPECT_GE(ts, last_ts) << "sorted by time";
+      last_ts = ts;
+      EXPECT_TRUE(named.contains(thread));
+      if (ph == "X") slices[thread].emplace_back(ts, ts + to_ns(event["dur"]));
+      if (ph == "s" || ph == "f") {
+        EXPECT_TRUE(event["id"].is_number_integer());
+        const bool inside = std::ranges::any_of(slices[thread], [&](const auto& slice) {
+          return slice.first <= ts && ts <= slice.second;
+        });
+        EXPECT_TRUE(inside) << event.dump();
+        ++(ph == "s" ? starts : ends)[event["id"].get<std::int64_t>()];
+      }
+    }
+    EXPECT_EQ(starts, ends);
+    for (const auto& [id, count] : starts) EXPECT_EQ(count, 1) << "flow " << id;
+    for (auto& [thread, own] : slices) {
+      std::ranges::sort(own);
+      for (std::size_t s = 1; s < own.size(); ++s) {
+        EXPECT_LE(own[s - 1].second, own[s].first) << "slices of a thread overlap";
+      }
+    }
+    // Exactly three decimals, nothing in exponents.
+    for (std::size_t at = f.text.find("\"ts\":"); at != std::string::npos;
+         at = f.text.find("\"ts\":", at + 1)) {
+      const std::size_t end = f.text.find_first_not_of("0123456789", at + 5);
+      EXPECT_EQ(f.text[end], '.');
+      EXPECT_EQ(f.text.find_first_not_of("0123456789", end + 1), end + 4);
+    }
+    if (HasFailure()) break;
+  }
+}
+
+TEST(Trace, CountersPeakWhereTheMetricsDo) {
+  std::mt19937_64 random(23);
+  for (int i = 0; i < 50; ++i) {
+    Schedule schedule = testing::random_schedule(random);
+    Costs costs = testing::random_costs(random, schedule);
+    for (StageCosts& stage : costs.stages) {
+      stage.forward_ns += 1;
+      stage.backward_input_ns += 1;
+      stage.backward_weight_ns += 1;
+      stage.activation_bytes += 1;
+      if (stage.overlap_ns) *stage.overlap_ns += 1;
+    }
+    const Metrics metrics = simulate(schedule, costs);
+    const Json json = Json::parse(trace_of(record_timeline(schedule, costs)));
+    std::map<int, std::int64_t> chunks, bytes, last;
+    for (const Json& event : json["traceEvents"]) {
+      if (event["ph"] != "C") continue;
+      const int rank = event["pid"].get<int>() - 1;
+      for (const auto& [key, value] : event["args"].items()) {
+        auto& peak = key == "chunks" ? chunks[rank] : bytes[rank];
+        peak = std::max(peak, value.get<std::int64_t>());
+        last[rank * 2 + (key == "chunks" ? 0 : 1)] = value;
+      }
+    }
+    for (std::size_t r = 0; r < metrics.ranks.size(); ++r) {
+      EXPECT_EQ(chunks[static_cast<int>(r)], metrics.ranks[r].peak_activation_chunks);
+      EXPECT_EQ(bytes[static_cast<int>(r)], metrics.ranks[r].peak_activation_bytes);
+    }
+    for (const auto& [key, value] : last) EXPECT_EQ(value, 0) << "memory is left at the end";
+  }
+}
+
+TEST(Trace, SameBytesEveryTime) {
+  std::mt19937_64 one(24);
+  std::mt19937_64 two(24);
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(random_fixture(one).text, random_fixture(two).text);
+}
+
+TEST(Trace, OverlappedCellsNameBothActions) {
+  const Schedule schedule = parse_csv("0F0,(0F1;0B0)OVERLAP_F_B,0B1\n", "o.csv");
+  Costs costs;
+  costs.stages = {StageCosts{}};
+  costs.stages[0].forward_ns = 1500;
+  const Json json = Json::parse(trace_of(record_timeline(schedule, costs)));
+  const auto& events = json["traceEvents"];
+  const auto found = std::ranges::find_if(
+      events, [](const Json& e) { return e["name"] == "(0F1;0B0)OVERLAP_F_B"; });
+  ASSERT_NE(found, events.end());
+  EXPECT_EQ((*found)["args"]["kind"], "OVERLAP_F_B");
+  EXPECT_EQ((*found)["args"]["microbatch"], 1);
+  EXPECT_EQ((*found)["args"]["backward_microbatch"], 0);
+}
+
+}  // namespace
+}  // namespace pipesim
