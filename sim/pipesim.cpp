@@ -2,10 +2,12 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <cstdio>
 #include <new>
 
 #include "sim/cli/commands.h"
+#include "sim/cli/terminal.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 
@@ -18,15 +20,23 @@ const CLI::App& innermost(const CLI::App& app) {
   return *at;
 }
 
+std::string name_of(const CLI::App& app) {
+  if (app.get_parent() == nullptr) return "pipesim";
+  return name_of(*app.get_parent()) + " " + app.get_name();
+}
+
 // What was not expected on the command line, with the nearest names known.
-std::string unexpected(const CLI::App& app) {
-  const CLI::App& command = innermost(app);
-  const std::vector<std::string> extras = app.remaining(true);
+std::string unexpected(const CLI::App& command, const std::vector<std::string>& extras) {
   const std::string extra = extras.empty() ? "" : extras.front();
   std::vector<std::string> known;
   if (extra.starts_with('-')) {
+    const std::string name = extra.substr(0, extra.find('='));
     for (const CLI::Option* option : command.get_options()) known.push_back(option->get_name());
-    return pipesim::unknown_name("flag", extra.substr(0, extra.find('=')), known);
+    known = pipesim::nearest_first(name, known);
+    constexpr std::size_t most = 5;
+    if (known.size() > most) known.resize(most);
+    return pipesim::unknown_name("flag", name, known) +
+           fmt::format("; `{} --help` lists all", name_of(command));
   }
   for (const CLI::App* sub : command.get_subcommands({})) known.push_back(sub->get_name());
   if (known.empty()) return fmt::format("{} was not expected", pipesim::quote(extra));
@@ -34,22 +44,41 @@ std::string unexpected(const CLI::App& app) {
 }
 
 int fail(const std::string& message, int status) {
-  fmt::print(stderr, "pipesim: {}\n", message);
+  fmt::print(stderr, "pipesim: {}\n", pipesim::printable(message));
   return status;
+}
+
+int run(CLI::App& app, int argc, char** argv, pipesim::cli::Work& chosen) {
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    pipesim::cli::print(innermost(app).help());
+  } catch (const CLI::CallForVersion&) {
+    pipesim::cli::print("pipesim " PIPESIM_VERSION "\n");
+  } catch (const CLI::ExtrasError&) {
+    return fail(unexpected(innermost(app), app.remaining(true)), 2);
+  } catch (const CLI::ParseError& error) {
+    return fail(fmt::format("{}; see `{} --help`", error.what(), name_of(innermost(app))), 2);
+  }
+  if (chosen) chosen();
+  pipesim::cli::finish_printing();
+  return 0;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file size limit is an error of write()
   CLI::App app(
-      "pipesim predicts how long a pipeline-parallel training iteration takes, how much of it is\n"
-      "bubble, and how much memory activations need.",
+      "pipesim predicts how long a pipeline-parallel training iteration takes,\n"
+      "how much of it is bubble, and how much memory activations need.",
       "pipesim");
   app.set_version_flag("--version", "pipesim " PIPESIM_VERSION);
   app.require_subcommand(0, 1);
-  pipesim::cli::add_predict(app);
-  pipesim::cli::add_schedules(app);
-  pipesim::cli::add_schedule(app);
+  pipesim::cli::Work chosen;
+  pipesim::cli::add_predict(app, chosen);
+  pipesim::cli::add_schedules(app, chosen);
+  pipesim::cli::add_schedule(app, chosen);
   app.footer(
       "Examples:\n"
       "  pipesim --schedule 1f1b --stages 4 --microbatches 8\n"
@@ -58,19 +87,7 @@ int main(int argc, char** argv) {
       "  pipesim --schedule my_order.csv --costs costs.json --memory-cap 80GiB --json\n"
       "  pipesim schedules --compare --stages 4 --microbatches 8,16");
   try {
-    app.parse(argc, argv);
-    if (std::fflush(stdout) != 0) return fail("cannot write to standard output", 1);
-    return 0;
-  } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", innermost(app).help());
-    return 0;
-  } catch (const CLI::CallForVersion&) {
-    fmt::print("pipesim {}\n", PIPESIM_VERSION);
-    return 0;
-  } catch (const CLI::ExtrasError&) {
-    return fail(unexpected(app), 2);
-  } catch (const CLI::ParseError& error) {
-    return fail(error.what(), 2);
+    return run(app, argc, argv, chosen);
   } catch (const pipesim::Error& error) {
     return fail(error.what(), error.exit_status());
   } catch (const std::bad_alloc&) {

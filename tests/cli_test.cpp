@@ -280,6 +280,70 @@ TEST(Predict, LeavesNothingBehindWhenItFails) {
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
+// The same command line in a shell, which can redirect and limit.
+Outcome shell(const std::string& script) {
+  return testing::run_command({"/bin/sh", "-c", script}, {"PIPESIM=" PIPESIM_COMMAND});
+}
+
+TEST(Output, SaysWhyStandardOutputFailed) {
+  for (const char* line : {"--schedule 1f1b --stages 100 --microbatches 8 --json", "--help",
+                           "--version", "schedule lower 1f1b --stages 30 --microbatches 80",
+                           "schedule print zb-h1 --stages 40 --microbatches 80"}) {
+    const Outcome outcome = shell(std::string("\"$PIPESIM\" ") + line + " > /dev/full");
+    EXPECT_EQ(outcome.status, 1) << line;
+    EXPECT_EQ(outcome.err, "pipesim: cannot write to standard output: No space left on device\n");
+  }
+}
+
+TEST(Output, AFileSizeLimitIsAnErrorAndLeavesNothing) {
+  const testing::TemporaryFolder folder;
+  const Outcome outcome = shell(
+      "ulimit -f 8; \"$PIPESIM\" --schedule 1f1b --stages 50 --microbatches 80 "
+      "--trace " +
+      (folder / "t.json"));
+  EXPECT_EQ(outcome.status, 1) << outcome.err;
+  EXPECT_NE(outcome.err.find("File too large"), std::string::npos) << outcome.err;
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+TEST(Output, NeverReplacesAnotherOrAnInput) {
+  const testing::TemporaryFolder folder;
+  const std::string good = "--schedule 1f1b --stages 4 --microbatches 8";
+  const std::string file = folder / "x.csv";
+  expect_refused(good + " --trace " + file + " --export " + folder.path().string() + "/./x.csv", 2,
+                 "--trace and --export name the same file");
+  EXPECT_EQ(call(good + " --quiet --export " + file).status, 0);
+  expect_refused("--schedule " + file + " --trace " + file, 2,
+                 "--schedule and --trace name the same file");
+  std::filesystem::create_symlink(folder / "nowhere/y", folder / "link");
+  expect_refused(good + " --trace " + (folder / "link"), 1, "leads nowhere");
+}
+
+TEST(Predict, FlagsBeforeASubcommandAreNotLost) {
+  expect_refused("--forward 1ms schedules", 2, "--forward stands before schedules");
+  expect_refused("schedules --forward 1ms", 2, "--forward belongs to --compare");
+  expect_refused("schedules --compare --stages 200000000 --microbatches 1000000", 2,
+                 "GiB are available");
+  expect_refused("--schedule 1f1b --stages 4 --microbatches 8 --json=false", 2, "json");
+  expect_refused("--schedule 1f1b --stages 4 --stages 5 --microbatches 8", 2, "--stages");
+}
+
+TEST(Predict, NamesTheLargestCauseOfIdleTime) {
+  const auto limit = [](const std::string& line) {
+    const std::string out = call(line).out;
+    const std::size_t at = out.find("Limited by");
+    return at == std::string::npos ? out : out.substr(at, out.find('.', at) - at);
+  };
+  EXPECT_EQ(limit("--schedule zb-h2 --stages 3 --microbatches 12 --forward 10ms --backward 10ms "
+                  "--p2p-latency 100ms"),
+            "Limited by transfers that a rank waits for: 48 % of the bubble");
+  EXPECT_EQ(
+      limit(
+          "--schedule naive --stages 1000 --microbatches 2 --forward 1000000s --backward 1000000s")
+          .find('-'),
+      std::string::npos);
+}
+
 TEST(Schedules, ListsAndCompares) {
   const Outcome list = call("schedules");
   EXPECT_EQ(list.status, 0);
@@ -338,6 +402,8 @@ TEST(Help, NamesOnlyWhatIsThere) {
     EXPECT_EQ(outcome.status, 0);
     EXPECT_EQ(outcome.err, "");
     EXPECT_FALSE(outcome.out.empty());
+    std::istringstream lines(outcome.out);
+    for (std::string text; std::getline(lines, text);) EXPECT_LE(text.size(), 80U) << text;
     for (const char* absent :
          {"zb-v", "dualpipe", "--model", "--cluster", "calibrate", "edge-fifo)"}) {
       EXPECT_EQ(outcome.out.find(absent), std::string::npos) << line << " " << absent;

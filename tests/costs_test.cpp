@@ -89,7 +89,7 @@ TEST(Costs, PointsAtWhatIsWrong) {
       {"@[]", "must be an object"},
       {"@{}", "key 'format' is missing"},
       {R"({"format":@"other","version":1})", "format: 'other' is not 'pipesim-costs'"},
-      {R"({"format":"pipesim-costs","version":@2})", "version: 2 is out of range"},
+      {R"({"format":"pipesim-costs","version":@2})", "version: this program reads version 1"},
       {"@" + with(R"("x":1)"), "give either stages"},
       {with(two_stages + R"(,"stage":@1)"), "unknown key 'stage'; known, nearest first: stages,"},
       {with(R"("stages":@[])"), "stages: an empty list"},
@@ -130,7 +130,7 @@ TEST(Costs, ChecksThemselvesAgainstASchedule) {
   const Costs costs = parse_costs(with(two_stages), "c.json").costs;
   const auto fails = [](const Costs& c, const Placement& p, int m) {
     try {
-      c.check(p, m);
+      c.check(p, m, "c.json");
     } catch (const Error&) {
       return true;
     }

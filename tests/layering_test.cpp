@@ -26,7 +26,8 @@ const std::map<std::string, std::vector<std::string>> allowed{
 };
 
 // Headers that stay inside one backend's .cpp files.
-const std::vector<std::string> confined{"<mpi.h>", "<cuda", "<nccl", "<hip/", "<QWidget", "<QtWidgets"};
+const std::vector<std::string> confined{"<mpi.h>", "<cuda",    "<nccl",
+                                        "<hip/",   "<QWidget", "<QtWidgets"};
 
 std::string folder_of(const std::string& path) {
   std::string best;

@@ -5,6 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <map>
+#include <set>
 
 #include "sim/engine/simulate.h"
 #include "sim/schedule/csv.h"
@@ -311,42 +314,74 @@ TEST(Deadlock, LoweredRandomSchedulesRunOnEveryTransport) {
   }
 }
 
-// An untimed interpreter of a few lines: a set of ranks, and a transfer that
-// happens where both its ends are at the head.
-bool rendezvous_finishes(const Schedule& program) {
-  std::vector<std::size_t> at(static_cast<std::size_t>(program.ranks()));
-  const auto head = [&](int r) -> std::optional<Action> {
-    const auto list = program.actions[r];
-    auto& i = at[static_cast<std::size_t>(r)];
-    while (i < list.size() && !is_transfer(list[i].kind)) ++i;
-    if (i == list.size()) return std::nullopt;
-    return list[i];
+// An untimed interpreter of a few lines, sharing nothing with the checker: each
+// rank's list is dealt to queues; a compute cell at a head runs once its inputs
+// are done, a transfer once both its ends are at heads and its data is there.
+bool finishes(const Schedule& program, Transport transport) {
+  std::map<std::array<int, 3>, std::vector<Action>> queues;
+  for (int r = 0; r < program.ranks(); ++r) {
+    for (const Action& a : program.actions[r]) {
+      if (a.kind == Kind::IDLE) continue;
+      std::array<int, 3> key{r, -1, -1};
+      if (is_transfer(a.kind) && transport == Transport::fifo) key = {r, r, -1};
+      if (is_transfer(a.kind) && transport == Transport::edge_fifo) {
+        const int peer = program.placement.rank_of(peer_of(a).stage);
+        key = is_send(a.kind) ? std::array{r, r, peer} : std::array{r, peer, r};
+      }
+      queues[key].push_back(a);
+    }
+  }
+  std::set<std::tuple<int, Kind, int>> done;
+  const auto has = [&](int stage, Kind kind, int mb) { return done.contains({stage, kind, mb}); };
+  const auto backward = [&](int stage, int mb) {
+    return has(stage, Kind::I, mb) || has(stage, Kind::B, mb);
+  };
+  const auto ready = [&](const Action& a) {
+    const int from = a.kind == Kind::F ? a.stage - 1 : a.stage + 1;
+    if (a.kind == Kind::SEND_F) return has(a.stage, Kind::F, a.microbatch);
+    if (a.kind == Kind::SEND_B) return backward(a.stage, a.microbatch);
+    if ((a.kind != Kind::F && !is_backward(a.kind)) || from < 0 || from == program.stages())
+      return true;
+    if (program.placement.rank_of(from) != program.placement.rank_of(a.stage)) {
+      return has(a.stage, a.kind == Kind::F ? Kind::RECV_F : Kind::RECV_B, a.microbatch);
+    }
+    return a.kind == Kind::F ? has(from, Kind::F, a.microbatch) : backward(from, a.microbatch);
+  };
+  const auto finish = [&](std::vector<Action>& queue) {
+    const Action a = queue.front();
+    done.insert({a.stage, a.kind, a.microbatch});
+    queue.erase(queue.begin());
   };
   for (bool moved = true; moved;) {
     moved = false;
-    for (int a = 0; a < program.ranks(); ++a) {
-      for (int b = 0; b < program.ranks(); ++b) {
-        const auto x = head(a);
-        const auto y = head(b);
-        if (!x || !y || a == b || peer_of(*x) != *y) continue;
-        ++at[static_cast<std::size_t>(a)];
-        ++at[static_cast<std::size_t>(b)];
+    for (auto& [key, queue] : queues) {
+      if (queue.empty()) continue;
+      const Action head = queue.front();
+      if (!is_transfer(head.kind)) {
+        if (!ready(head) || (head.joined && !ready(queue[1]))) continue;
+        finish(queue);
+        if (head.joined) finish(queue);
         moved = true;
+        continue;
+      }
+      if (!is_send(head.kind) || !ready(head)) continue;
+      for (auto& [other_key, other] : queues) {
+        if (other.empty() || other.front() != peer_of(head)) continue;
+        finish(queue);
+        finish(other);
+        moved = true;
+        break;
       }
     }
   }
-  for (int r = 0; r < program.ranks(); ++r) {
-    if (head(r)) return false;
-  }
-  return true;
+  return std::ranges::all_of(queues, [](const auto& entry) { return entry.second.empty(); });
 }
 
-TEST(Deadlock, RendezvousAgreesWithAnUntimedInterpreterOnShuffledPrograms) {
+TEST(Deadlock, AgreesWithAnUntimedInterpreterOnShuffledPrograms) {
   std::mt19937_64 random(13);
-  int deadlocks = 0;
+  std::map<Transport, int> deadlocks;
   for (int i = 0; i < 1500; ++i) {
     Schedule program = lower(testing::random_schedule(random));
-    // Receives may move to just before their consumers, sends back.
     for (int r = 0; r < program.ranks(); ++r) {
       auto list = program.actions[r];
       for (int swaps = 0; swaps < 6 && list.size() > 1; ++swaps) {
@@ -357,14 +392,28 @@ TEST(Deadlock, RendezvousAgreesWithAnUntimedInterpreterOnShuffledPrograms) {
         if (find_fault(program)) std::swap(list[k], list[k + 1]);
       }
     }
-    // Swapped compute may contradict the data's order: not this test's matter.
-    if (find_deadlock(program, Transport::buffered)) continue;
-    const bool finishes = rendezvous_finishes(program);
-    deadlocks += finishes ? 0 : 1;
-    ASSERT_EQ(!find_deadlock(program, Transport::rendezvous).has_value(), finishes)
-        << to_csv(program);
+    for (const Transport t : {Transport::rendezvous, Transport::fifo, Transport::edge_fifo}) {
+      const bool runs = finishes(program, t);
+      deadlocks[t] += runs ? 0 : 1;
+      const auto cycle = find_deadlock(program, t);
+      ASSERT_EQ(!cycle.has_value(), runs) << transport_name(t) << "\n" << to_csv(program);
+    }
   }
-  EXPECT_GT(deadlocks, 20);
+  for (const auto& [transport, count] : deadlocks)
+    EXPECT_GT(count, 20) << transport_name(transport);
+}
+
+TEST(Deadlock, AnEdgesEndsInDifferentOrdersAreACycle) {
+  const Schedule program = parse_csv(
+      "0F0,0SEND_F0,0RECV_B0,0B0,0F1,0SEND_F1,0RECV_B1,0B1\n"
+      "1RECV_F1,1RECV_F0,1F0,1B0,1SEND_B0,1F1,1B1,1SEND_B1\n",
+      "ends.csv");
+  EXPECT_EQ(find_deadlock(program, Transport::buffered).has_value(), true);
+  const auto cycle = find_deadlock(program, Transport::edge_fifo);
+  ASSERT_TRUE(cycle);
+  EXPECT_NE(cycle->find("0SEND_F0 on rank 0's end of edge 0->1 waits for 1RECV_F0"),
+            std::string::npos)
+      << *cycle;
 }
 
 // --- files
@@ -412,8 +461,8 @@ TEST(Csv, PointsAtTheFaultyCell) {
       {"0F0,0B0\n2F0,2B0\n", "f.csv: no row holds stage 1"},
       {"0F0,0B0,0F0\n", "f.csv:1:9: rank 0: 0F0 is done twice"},
       {"0F0,0B0,0B0\n", "f.csv:1:9: rank 0: 0B0 is done twice"},
-      {"0B0,0F0\n", "f.csv:1:1: rank 0: 0B0 comes before 0F0"},
-      {"0F0,0W0,0I0\n", "f.csv:1:5: rank 0: 0W0 comes before 0I0"},
+      {"0B0,0F0\n", "f.csv:1:1: rank 0: 0B0 needs 0F0 before it"},
+      {"0F0,0W0,0I0\n", "f.csv:1:5: rank 0: 0W0 needs 0I0 before it"},
       {"0F0,0I0,0W0,0B0\n", "f.csv:1:13: rank 0: 0B0 repeats a backward"},
       {"0F0,0B0,0F1,0I1\n", "f.csv:1:16: rank 0: 0W1 is missing"},
       {"0F0,0F1,0B0\n", "f.csv:1:12: rank 0: 0B1 is missing"},
@@ -427,11 +476,11 @@ TEST(Csv, PointsAtTheFaultyCell) {
       {"0F0,(0F1;0B0;0W0)OVERLAP_F_B\n", "f.csv:1:5: '(0F1;0B0;0W0)OVERLAP_F_B' joins 3 actions"},
       {"0F0,(0F1)BATCH_P2P\n", "f.csv:1:5: '0F1' in a BATCH_P2P is no SEND or RECV"},
       {"0F0,0SEND_F0,0RECV_B0,0B0\n1F0,1B0,1SEND_B0\n",
-       "f.csv:2:1: rank 1: 1F0 comes before 1RECV_F0"},
+       "f.csv:2:1: rank 1: 1F0 needs 1RECV_F0 before it"},
       {"0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0\n", "f.csv:2:17: rank 1: 1SEND_B0 is missing"},
       {"0F0,0SEND_F0,0B0\n", "f.csv:1:5: rank 0: 0SEND_F0 has no other end"},
       {"0SEND_F0,0F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n",
-       "f.csv:1:1: rank 0: 0SEND_F0 comes before 0F0"},
+       "f.csv:1:1: rank 0: 0SEND_F0 needs 0F0 before it"},
       {"0F0,1F0,1RECV_F0,1B0,0B0\n",
        "f.csv:1:9: rank 0: 1RECV_F0 has its other end on its own rank"},
   };

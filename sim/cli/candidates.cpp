@@ -15,7 +15,7 @@ Candidate try_one(const Family& family, ScheduleRequest request, const CostSourc
   if (!family.takes_group) request.group.reset();
   candidate.chunks = request.chunks.value_or(family.default_chunks);
   try {
-    const Setup setup = make_setup(family, resolve_shape(family, request));
+    const Setup setup = make_setup(family, request);
     const Costs costs = source.resolve(setup.schedule.placement, request.microbatches);
     candidate.prediction = predict(setup.schedule, costs, setup.family, setup.shape);
   } catch (const Error& error) {

@@ -1,13 +1,16 @@
-// The commands of pipesim, one file each. Each registers its flags and returns
-// nothing; the work runs as the app's callback once the command line is read.
+// The commands of pipesim, one file each. Each registers its flags; once the
+// command line is read, `chosen` holds the work of the command that was given.
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <functional>
 
 namespace pipesim::cli {
 
-void add_predict(CLI::App& app);    // pipesim itself
-void add_schedules(CLI::App& app);  // pipesim schedules
-void add_schedule(CLI::App& app);   // pipesim schedule ...
+using Work = std::function<void()>;
+
+void add_predict(CLI::App& app, Work& chosen);    // pipesim itself
+void add_schedules(CLI::App& app, Work& chosen);  // pipesim schedules
+void add_schedule(CLI::App& app, Work& chosen);   // pipesim schedule ...
 
 }  // namespace pipesim::cli

@@ -63,6 +63,7 @@ std::string axis(const Scale& scale, std::int64_t makespan_ns, std::size_t margi
 
 // The fullest label that fits.
 std::string label_for(const Action& action, int chunk, bool chunks, int width) {
+  if (!is_compute(action.kind)) return std::string(kind_name(action.kind).substr(0, 1));
   const std::array<std::string, 3> candidates{
       chunks ? fmt::format("{}{}.{}", kind_name(action.kind), action.microbatch, chunk)
              : fmt::format("{}{}", kind_name(action.kind), action.microbatch),
@@ -120,17 +121,20 @@ Row draw_blocks(const std::vector<const Span*>& spans, const Timeline& timeline,
   return row;
 }
 
+constexpr std::size_t overlapped = kind_count;
+
 // Many actions a column: the kind that fills most of it, a dot where it is
 // mostly idle.
 Row draw_density(const std::vector<const Span*>& spans, const Scale& scale) {
   Row row(scale.columns());
   const auto columns = static_cast<std::size_t>(scale.columns());
   // By kind; the last place for forward and backward in one cell.
-  std::vector<std::array<double, 5>> busy(columns);
+  std::vector<std::array<double, kind_count + 1>> busy(columns);
   for (std::size_t i = 0; i < spans.size(); ++i) {
     const Span* span = spans[i];
     if (i > 0 && spans[i - 1]->action.joined) continue;  // counted with the one before
-    const std::size_t kind = span->action.joined ? 4 : static_cast<std::size_t>(span->action.kind);
+    const std::size_t kind =
+        span->action.joined ? overlapped : static_cast<std::size_t>(span->action.kind);
     double at = scale.exact(span->start_ns);
     const double end = scale.exact(span->end_ns);
     while (at < end) {
@@ -148,7 +152,7 @@ Row draw_density(const std::vector<const Span*>& spans, const Scale& scale) {
                                                busy[c].begin());
     if (all < 0.5) {
       row.text[c] = '.';
-    } else if (most == 4) {
+    } else if (most == overlapped) {
       row.text[c] = '&';
       row.kind[c] = Kind::SEND_F;  // grey: neither forward nor backward alone
     } else {
@@ -180,11 +184,10 @@ std::string draw_timeline(const Timeline& timeline, const std::vector<int>& rank
   const Scale scale(timeline, makespan_ns, terminal.width - static_cast<int>(margin));
 
   std::vector<std::vector<const Span*>> spans(static_cast<std::size_t>(timeline.ranks));
-  std::array<bool, 4> used{};
+  std::array<bool, kind_count> used{};
   double narrowest = scale.columns();
   bool overlaps = false;
   for (const Span& span : timeline.spans) {
-    if (!is_compute(span.action.kind)) continue;
     spans[static_cast<std::size_t>(span.rank)].push_back(&span);
     used[static_cast<std::size_t>(span.action.kind)] = true;
     overlaps = overlaps || span.action.joined;
@@ -202,14 +205,18 @@ std::string draw_timeline(const Timeline& timeline, const std::vector<int>& rank
     out += fmt::format("{:>{}}  {}\n", rank, margin - 2, row.painted(terminal.colour));
   }
   std::string legend(margin, ' ');
-  constexpr std::array<std::string_view, 4> meaning{"forward", "input gradient", "weight gradient",
-                                                    "backward"};
+  constexpr std::array<std::pair<Kind, std::string_view>, 6> meaning{
+      {{Kind::F, "forward"},
+       {Kind::B, "backward"},
+       {Kind::I, "input gradient"},
+       {Kind::W, "weight gradient"},
+       {Kind::REDUCE_GRAD, "reduction"},
+       {Kind::OPTIMIZER, "optimizer"}}};
   bool first = true;
-  for (const std::size_t k : {0U, 3U, 1U, 2U}) {
-    if (!used[k]) continue;
-    const auto kind = static_cast<Kind>(k);
+  for (const auto& [kind, text] : meaning) {
+    if (!used[static_cast<std::size_t>(kind)]) continue;
     legend += fmt::format("{}{} {}", first ? "" : ", ",
-                          paint(kind_name(kind), kind, terminal.colour), meaning[k]);
+                          paint(kind_name(kind).substr(0, 1), kind, terminal.colour), text);
     first = false;
   }
   if (overlaps) legend += ", & both in one";

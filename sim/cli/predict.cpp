@@ -1,12 +1,13 @@
 // `pipesim --schedule ...`: predicts one iteration.
 #include <fmt/format.h>
 
-#include <cstdio>
+#include <filesystem>
 #include <memory>
 
 #include "sim/cli/commands.h"
 #include "sim/cli/report.h"
 #include "sim/cli/result_json.h"
+#include "sim/cli/terminal.h"
 #include "sim/schedule/csv.h"
 #include "traces/base/error.h"
 #include "traces/base/files.h"
@@ -28,11 +29,31 @@ struct Flags {
 // both ends, and the lines sorted for writing.
 constexpr std::int64_t trace_bytes_per_action = 3 * 2 * (sizeof(Span) + 32);
 
+// No output may be another's, or one that is read.
+void check_outputs(const Flags& flags) {
+  std::vector<std::pair<std::string, std::filesystem::path>> taken;
+  const auto take = [&](const Flag& file, std::string_view name, bool checked) {
+    if (!file) return;
+    std::error_code failed;  // a path that can't be resolved fails where it is opened
+    const auto path = std::filesystem::weakly_canonical(*file, failed);
+    for (const auto& [other, other_path] : taken) {
+      const bool regular =
+          !std::filesystem::exists(path, failed) || std::filesystem::is_regular_file(path, failed);
+      if (checked && regular && path == other_path) {
+        throw input_error(fmt::format("{} and {} name the same file", other, name));
+      }
+    }
+    taken.emplace_back(name, path);
+  };
+  take(flags.schedule.schedule, "--schedule", false);
+  take(flags.costs.costs, "--costs", false);
+  take(flags.trace, "--trace", true);
+  take(flags.export_file, "--export", true);
+}
+
 void run(const Flags& flags) {
   if (flags.json && flags.quiet) throw input_error("--json and --quiet exclude each other");
-  if (flags.trace && flags.export_file && *flags.trace == *flags.export_file) {
-    throw input_error("--trace and --export name the same file");
-  }
+  check_outputs(flags);
   const CostSource source(flags.costs);
   const auto cap = parse_memory_cap(flags.memory_cap);
   const Setup setup = make_setup(flags.schedule, flags.trace ? trace_bytes_per_action : 0);
@@ -56,15 +77,15 @@ void run(const Flags& flags) {
   const std::string text =
       flags.json ? result_json(setup.schedule, prediction, cap)
                  : report(setup, costs, prediction, flags.schedule, source, cap, standard_output());
-  fmt::print("{}", text);
+  print(text);
   if (flags.json) return;
-  if (trace) fmt::print("Trace: {} (open it in ui.perfetto.dev)\n", trace->path());
-  if (exported) fmt::print("Schedule: {}\n", exported->path());
+  if (trace) print(fmt::format("Trace: {} (open it in ui.perfetto.dev)\n", trace->path()));
+  if (exported) print(fmt::format("Schedule: {}\n", exported->path()));
 }
 
 }  // namespace
 
-void add_predict(CLI::App& app) {
+void add_predict(CLI::App& app, Work& chosen) {
   auto flags = std::make_shared<Flags>();
   add_schedule_flags(app, flags->schedule, true);
   add_cost_flags(app, flags->costs);
@@ -78,10 +99,20 @@ void add_predict(CLI::App& app) {
   app.add_option("--export", flags->export_file, "writes the schedule as PyTorch's CSV")
       ->type_name("FILE.csv")
       ->group(group);
-  app.add_flag("--json", flags->json, "prints the result as one JSON object")->group(group);
-  app.add_flag("--quiet", flags->quiet, "prints nothing but errors")->group(group);
-  app.callback([&app, flags] {
-    if (app.get_subcommands().empty()) run(*flags);
+  app.add_flag("--json", flags->json, "prints the result as one JSON object")
+      ->group(group)
+      ->disable_flag_override();
+  app.add_flag("--quiet", flags->quiet, "prints nothing but errors")
+      ->group(group)
+      ->disable_flag_override();
+  app.callback([&app, &chosen, flags] {
+    const auto given = app.get_subcommands();
+    if (given.empty()) {
+      chosen = [flags] { run(*flags); };
+    } else if (const std::string stray = first_given(app); !stray.empty()) {
+      throw input_error(fmt::format("{} stands before {}; write a subcommand's flags after it",
+                                    stray, given.front()->get_name()));
+    }
   });
 }
 

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <cmath>
 
 #include "sim/cli/candidates.h"
 #include "sim/cli/picture.h"
@@ -12,27 +12,9 @@
 namespace pipesim::cli {
 namespace {
 
-// Breaks paragraphs at spaces so that no line is longer than `width`; lines
-// that continue one are indented like it.
-std::string wrap(const std::string& text, int width) {
-  std::string out;
-  for (const std::string_view paragraph : split(text, '\n')) {
-    const std::string margin(std::min(paragraph.find_first_not_of(' '), paragraph.size()), ' ');
-    std::string line(paragraph);
-    while (line.size() > static_cast<std::size_t>(width)) {
-      const std::size_t space = line.rfind(' ', static_cast<std::size_t>(width));
-      if (space == std::string::npos || space <= margin.size()) break;
-      out += line.substr(0, space) + "\n";
-      line = margin + line.substr(space + 1);
-    }
-    out += line + "\n";
-  }
-  out.pop_back();
-  return out;
-}
-
 std::string title_of(const Setup& setup) {
-  return setup.family != nullptr ? std::string(setup.family->title) : setup.schedule.name;
+  return setup.family != nullptr ? std::string(setup.family->title)
+                                 : printable(setup.schedule.name);
 }
 
 std::string verdict(const Setup& setup, const Prediction& prediction, const Terminal& terminal) {
@@ -56,7 +38,7 @@ std::string picture(const Setup& setup, const Costs& costs, const Prediction& pr
   timeline.chunk_of_stage = setup.schedule.placement.chunk_of_stage();
   SimulationOptions options;
   options.sink = [&](const Span& span) {
-    if (is_compute(span.action.kind) && wanted[static_cast<std::size_t>(span.rank)]) {
+    if (!is_transfer(span.action.kind) && wanted[static_cast<std::size_t>(span.rank)]) {
       timeline.spans.push_back(span);
     }
   };
@@ -177,30 +159,23 @@ std::string memory_verdict(const Prediction& prediction, std::int64_t cap) {
 }
 
 std::string limited_by(const Prediction& prediction) {
-  Bubble sum;
+  long double ends = 0;
+  long double steady = 0;
+  long double p2p = 0;
   for (const RankMetrics& rank : prediction.metrics.ranks) {
-    sum.warmup_ns += rank.bubble.warmup_ns;
-    sum.steady_ns += rank.bubble.steady_ns;
-    sum.drain_ns += rank.bubble.drain_ns;
-    sum.p2p_ns += rank.bubble.p2p_ns;
+    ends += static_cast<long double>(rank.bubble.warmup_ns) +
+            static_cast<long double>(rank.bubble.drain_ns);
+    steady += static_cast<long double>(rank.bubble.steady_ns);
+    p2p += static_cast<long double>(rank.bubble.p2p_ns);
   }
-  if (sum.total_ns() == 0) return "No rank ever waits.\n";
-  const auto share = [&](std::int64_t ns) {
-    return static_cast<double>(ns) / static_cast<double>(sum.total_ns()) * 100;
-  };
-  const double ends = share(sum.warmup_ns + sum.drain_ns);
-  if (ends >= 50) {
-    return fmt::format("Limited by filling and draining the pipeline: {:.0f} % of the bubble.\n",
-                       ends);
-  }
-  if (share(sum.p2p_ns) >= 50) {
-    return fmt::format("Limited by transfers: {:.0f} % of the bubble waits for one in flight.\n",
-                       share(sum.p2p_ns));
-  }
-  return fmt::format(
-      "Limited by stalls in the steady state: {:.0f} % of the bubble; stages or the "
-      "order don't match.\n",
-      share(sum.steady_ns));
+  const long double all = ends + steady + p2p;
+  if (all == 0) return "No rank ever waits.\n";
+  const long double most = std::max({ends, steady, p2p});
+  const char* cause = "";
+  if (most == p2p) cause = "transfers that a rank waits for";
+  if (most == steady) cause = "stalls in the steady state, where stages or the order don't match";
+  if (most == ends) cause = "filling and draining the pipeline";
+  return fmt::format("Limited by {}: {:.0f} % of the bubble.\n", cause, most / all * 100);
 }
 
 // What would shrink the bubble: more microbatches, another schedule.
@@ -233,23 +208,22 @@ std::string advice(const Setup& setup, const Prediction& prediction, const Sched
     if (c.memory <= own->memory && improves(c, same_memory)) same_memory = &c;
     if (improves(c, fastest)) fastest = &c;
   }
-  const auto percent = [](const Candidate& c) {
-    return fmt::format("{:.0f} %", c.prediction.metrics.global_bubble() * 100);
-  };
-  const auto named = [](const Candidate& c) {
-    return c.chunks > 1 ? fmt::format("{} ({} chunks a rank)", c.schedule, c.chunks) : c.schedule;
-  };
+  // Only what a reader would see in whole per cents.
+  const auto percent = [](double fraction) { return std::lround(fraction * 100); };
   std::string out;
-  const auto add = [&](const std::string& what) { out += (out.empty() ? "" : "; ") + what; };
-  if (more != nullptr && more->prediction.metrics.global_bubble() < bubble) {
-    add(fmt::format("{} would cut the bubble to {}", plural(2 * m, "microbatch"), percent(*more)));
-  }
-  if (same_memory != nullptr) {
-    add(fmt::format("{} to {} at no more memory", named(*same_memory), percent(*same_memory)));
-  }
+  const auto add = [&](const Candidate* c, const std::string& what, const std::string& memory) {
+    if (c == nullptr) return;
+    const double theirs = c->prediction.metrics.global_bubble();
+    if (percent(theirs) >= percent(bubble)) return;
+    const std::string chunks = c->chunks > 1 ? fmt::format(" ({} chunks a rank)", c->chunks) : "";
+    out += fmt::format("{}{}{} to {} %{}", out.empty() ? "To shrink it: " : "; ", what,
+                       c == more ? "" : chunks, percent(theirs), memory);
+  };
+  add(more, plural(2 * m, "microbatch"), "");
+  if (same_memory != nullptr) add(same_memory, same_memory->schedule, " at no more memory");
   if (fastest != nullptr && fastest != same_memory) {
-    add(fmt::format("{} to {} at {:.1f} times the memory", named(*fastest), percent(*fastest),
-                    fastest->memory / own->memory));
+    add(fastest, fastest->schedule,
+        fmt::format(" at {:.1f} times the memory", fastest->memory / own->memory));
   }
   if (out.empty()) return {};
   return out + ".\n`pipesim schedules --compare` shows all.\n";

@@ -6,6 +6,7 @@
 
 #include "sim/cli/commands.h"
 #include "sim/cli/setup.h"
+#include "sim/cli/terminal.h"
 #include "sim/schedule/csv.h"
 #include "sim/schedule/deadlock.h"
 #include "sim/schedule/lower.h"
@@ -27,7 +28,7 @@ void put(const Flag& output, const std::string& text) {
   if (output) {
     write_file(*output, text);
   } else {
-    fmt::print("{}", text);
+    print(text);
   }
 }
 
@@ -70,15 +71,15 @@ void check_schedule(const Flags& flags) {
   const Schedule& program = lower_it ? lowered : schedule;
 
   nlohmann::ordered_json verdicts = nlohmann::ordered_json::object();
-  std::string text =
-      fmt::format("{}: {}, {}, {}, {}{}\n", schedule.name, plural(schedule.ranks(), "rank"),
-                  plural(schedule.stages(), "stage"), plural(schedule.microbatches, "microbatch"),
-                  plural(schedule.actions.size(), "action"),
-                  schedule.has_transfers() ? "" : "; transfers as `schedule lower` places them");
-  bool deadlocks = false;
+  std::string text = fmt::format(
+      "{}: {}, {}, {}, {}{}\n", printable(schedule.name), plural(schedule.ranks(), "rank"),
+      plural(schedule.stages(), "stage"), plural(schedule.microbatches, "microbatch"),
+      plural(schedule.actions.size(), "action"),
+      schedule.has_transfers() ? "" : "; transfers as `schedule lower` places them");
+  std::string stuck;
   for (const Transport transport : transports) {
     const auto cycle = own ? own : find_deadlock(program, transport);
-    deadlocks = deadlocks || cycle.has_value();
+    if (cycle) stuck += fmt::format("{}{}", stuck.empty() ? "" : ", ", transport_name(transport));
     text += fmt::format("{:<11} {}\n", transport_name(transport), cycle.value_or("runs"));
     verdicts[std::string(transport_name(transport))] = {
         {"runs", !cycle}, {"cycle", cycle ? nlohmann::ordered_json(*cycle) : nullptr}};
@@ -95,16 +96,13 @@ void check_schedule(const Flags& flags) {
                                 {"transports", verdicts}};
     text = json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
   }
-  fmt::print("{}", text);
-  if (deadlocks) {
-    throw work_error(fmt::format("{} deadlocks on {}", schedule.name,
-                                 flags.transport ? *flags.transport : "a transport above"));
-  }
+  print(text);
+  if (!stuck.empty()) throw work_error(fmt::format("{} deadlocks on {}", schedule.name, stuck));
 }
 
 }  // namespace
 
-void add_schedule(CLI::App& app) {
+void add_schedule(CLI::App& app, Work& chosen) {
   CLI::App* command =
       app.add_subcommand("schedule", "prints, checks, lowers or converts one schedule");
   command->require_subcommand(1);
@@ -115,12 +113,12 @@ void add_schedule(CLI::App& app) {
         ->type_name("NAME|FILE.csv")
         ->required();
     add_schedule_flags(*verb, flags->schedule, false);
-    verb->callback([flags, run] { run(*flags); });
+    verb->callback([&chosen, flags, run] { chosen = [flags, run] { run(*flags); }; });
     return std::pair(verb, flags);
   };
 
   add("print", "prints the actions of each rank in columns",
-      [](const Flags& flags) { fmt::print("{}", grid(make_setup(flags.schedule).schedule)); });
+      [](const Flags& flags) { print(grid(make_setup(flags.schedule).schedule)); });
 
   const auto [check, check_flags] =
       add("check", "says on which transports it runs; exit status 1 where it deadlocks",
@@ -129,7 +127,7 @@ void add_schedule(CLI::App& app) {
       ->add_option("--transport", check_flags->transport,
                    "buffered, rendezvous, fifo (a rank) or edge-fifo; default all")
       ->type_name("NAME");
-  check->add_flag("--json", check_flags->json, "prints one JSON object");
+  check->add_flag("--json", check_flags->json, "prints one JSON object")->disable_flag_override();
 
   const auto [lowered, lower_flags] =
       add("lower", "inserts SEND and RECV and writes the program as CSV", [](const Flags& flags) {
@@ -140,8 +138,10 @@ void add_schedule(CLI::App& app) {
         const Schedule schedule = make_setup(flags.schedule).schedule;
         put(flags.output, to_csv(flags.merge ? merge_backward(schedule) : schedule));
       });
-  converted->add_flag("--merge-backward", convert_flags->merge,
-                      "replaces each I that its W follows by B, and drops empty cells");
+  converted
+      ->add_flag("--merge-backward", convert_flags->merge,
+                 "replaces each I that its W follows by B")
+      ->disable_flag_override();
   lowered->add_option("-o,--output", lower_flags->output, "the file; default standard output")
       ->type_name("FILE.csv");
   converted->add_option("-o,--output", convert_flags->output, "the file; default standard output")

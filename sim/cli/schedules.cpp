@@ -7,6 +7,7 @@
 
 #include "sim/cli/candidates.h"
 #include "sim/cli/commands.h"
+#include "sim/cli/terminal.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 
@@ -34,19 +35,21 @@ void print_list(bool json) {
                       {"peak_activation_chunks", family.peak},
                       {"default_virtual_stages", family.default_chunks}});
     }
-    fmt::print("{}\n",
-               Json{{"format", "pipesim-schedules"}, {"version", 1}, {"schedules", list}}.dump(2));
+    print(fmt::format(
+        "{}\n",
+        Json{{"format", "pipesim-schedules"}, {"version", 1}, {"schedules", list}}.dump(2)));
     return;
   }
   for (const Family& family : all_families()) {
-    fmt::print("{:<20} {}\n", family.name, family.summary);
-    fmt::print("{:<20} bubble {}; keeps {}\n", "", family.bubble, family.peak);
+    print(fmt::format("{:<20} {}\n", family.name, family.summary));
+    print(fmt::format("{:<20} {}; keeps {}\n", "", family.bubble, family.peak));
   }
-  fmt::print(
-      "\np ranks, v chunks a rank, m microbatches, rank r, groups of g; F, I, W: times of a "
-      "chunk's\n"
-      "forward, input gradient and weight gradient, B = I + W. `pipesim schedules --compare\n"
-      "--stages 4 --microbatches 8,16` tries them all.\n");
+  print(wrap(
+      "\nThe bubble and what rank r keeps at most, for p ranks, v chunks a rank, m microbatches, "
+      "groups of g; F, I, W are the times of a chunk's forward, input gradient and weight "
+      "gradient, B = I + W; global and span are defined in traces/METRICS.md.\n"
+      "`pipesim schedules --compare --stages 4 --microbatches 8,16` tries them all.\n",
+      standard_output().width));
 }
 
 std::vector<int> parse_microbatches(const Flag& text) {
@@ -79,15 +82,9 @@ void print_json(const std::vector<Candidate>& all, std::optional<std::int64_t> c
     }
     rows.push_back(std::move(row));
   }
-  fmt::print("{}\n",
-             Json{{"format", "pipesim-schedules-comparison"}, {"version", 1}, {"rows", rows}}.dump(
-                 2, ' ', false, Json::error_handler_t::replace));
-}
-
-// The first sentence of a reason, cut to fit beside a name.
-std::string brief(const std::string& reason) {
-  const std::string first = reason.substr(0, reason.find(';'));
-  return first.size() <= 54 ? first : first.substr(0, 51) + "...";
+  print(fmt::format(
+      "{}\n", Json{{"format", "pipesim-schedules-comparison"}, {"version", 1}, {"rows", rows}}.dump(
+                  2, ' ', false, Json::error_handler_t::replace)));
 }
 
 void print_table(const std::vector<Candidate>& all, bool by_layer,
@@ -98,39 +95,43 @@ void print_table(const std::vector<Candidate>& all, bool by_layer,
     chunks_differ = chunks_differ || (c.left_out.empty() && c.chunks > 1);
     has_bytes = has_bytes || c.prediction.peak_memory_bytes() > 0;
   }
+  std::string out;
   int microbatches = 0;
   for (const Candidate& c : all) {
     if (c.microbatches != microbatches) {
-      fmt::print("{}{}\n", microbatches == 0 ? "" : "\n", plural(c.microbatches, "microbatch"));
-      fmt::print("  {:<20}{:>2} {:>11} {:>8} {:>8}  {}\n", "", "v", "makespan", "global", "span",
-                 "peak kept");
+      out += fmt::format("{}{}\n", microbatches == 0 ? "" : "\n",
+                         plural(c.microbatches, "microbatch"));
+      out += fmt::format("  {:<20}{:>2} {:>11} {:>8} {:>8}  {}\n", "", "v", "makespan", "global",
+                         "span", "peak kept");
       microbatches = c.microbatches;
     }
     if (!c.left_out.empty()) {
-      fmt::print("  {:<20}{:>2} left out: {}\n", c.schedule, c.chunks, brief(c.left_out));
+      out += fmt::format("  {:<20}{:>2} left out: {}\n", c.schedule, c.chunks, c.left_out);
       continue;
     }
     const Metrics& metrics = c.prediction.metrics;
     std::string peak = plural(metrics.peak_activation_chunks(), "chunk");
     if (has_bytes) peak += ", " + format_bytes(c.prediction.peak_memory_bytes());
-    if (cap && c.prediction.peak_memory_bytes() > *cap) peak += ", too much";
-    fmt::print("{} {:<20}{:>2} {:>11} {:>8} {:>8}  {}\n", c.on_front ? '*' : ' ', c.schedule,
-               c.chunks, format_time(metrics.makespan_ns), format_percent(metrics.global_bubble()),
-               format_percent(metrics.span_bubble()), peak);
+    if (cap && c.prediction.peak_memory_bytes() > *cap) peak += " !";
+    out += fmt::format("{} {:<20}{:>2} {:>11} {:>8} {:>8}  {}\n", c.on_front ? '*' : ' ',
+                       c.schedule, c.chunks, format_time(metrics.makespan_ns),
+                       format_percent(metrics.global_bubble()),
+                       format_percent(metrics.span_bubble()), peak);
   }
-  fmt::print("\n* on the time-memory front: nothing else is as fast and as small.\n");
+  out += "\n* on the time-memory front: nothing else is as fast and as small.\n";
+  if (cap) out += fmt::format("! more than the {} of --memory-cap.\n", format_bytes(*cap));
   if (chunks_differ && !by_layer) {
-    fmt::print(
-        "Times and bytes are per chunk, so v chunks are v times the work: the front compares\n"
-        "makespan / v and peak / v, as cuts of the same model.\n");
+    out +=
+        "Times and bytes are per chunk, so v chunks are v times the work: the front compares "
+        "makespan / v and peak / v, as cuts of the same model.\n";
   }
+  print(wrap(out, standard_output().width));
 }
 
-void run(const Flags& flags) {
+void run(const CLI::App& app, const Flags& flags) {
   if (!flags.compare) {
-    const ScheduleFlags& s = flags.schedule;
-    if (s.stages || s.microbatches || s.virtual_stages || s.group || s.placement) {
-      throw input_error("these flags belong to --compare; add it");
+    if (const std::string stray = first_given(app, {"--json"}); !stray.empty()) {
+      throw input_error(fmt::format("{} belongs to --compare; add it", stray));
     }
     print_list(flags.json);
     return;
@@ -154,20 +155,22 @@ void run(const Flags& flags) {
 
 }  // namespace
 
-void add_schedules(CLI::App& app) {
+void add_schedules(CLI::App& app, Work& chosen) {
   auto flags = std::make_shared<Flags>();
   CLI::App* command = app.add_subcommand("schedules", "lists the schedules, or compares them");
-  command->add_flag("--compare", flags->compare,
-                    "tries every schedule; --microbatches may be a list");
+  command
+      ->add_flag("--compare", flags->compare, "tries every schedule; --microbatches may be a list")
+      ->disable_flag_override();
   command->add_option("--memory-cap", flags->memory_cap, "says what exceeds so much memory")
       ->type_name("BYTES");
-  command->add_flag("--json", flags->json, "prints one JSON object");
+  command->add_flag("--json", flags->json, "prints one JSON object")->disable_flag_override();
   add_schedule_flags(*command, flags->schedule, false);
   add_cost_flags(*command, flags->costs);
   command->footer(
       "Example:\n"
       "  pipesim schedules --compare --stages 8 --microbatches 16,64 --p2p-latency 100us");
-  command->callback([flags] { run(*flags); });
+  command->callback(
+      [command, &chosen, flags] { chosen = [command, flags] { run(*command, *flags); }; });
 }
 
 }  // namespace pipesim::cli

@@ -33,23 +33,25 @@ std::int64_t available_memory_bytes() {
   return available;
 }
 
-void check_size(const Family& family, const Shape& shape, std::int64_t bytes_per_action) {
-  const double slots = static_cast<double>(shape.ranks) * shape.chunks * shape.microbatches;
+void check_size(const Family& family, const ScheduleRequest& request,
+                std::int64_t bytes_per_action) {
+  const int chunks = request.chunks.value_or(family.default_chunks);
+  const double slots = static_cast<double>(request.ranks) * chunks * request.microbatches;
   const double actions = slots * (family.splits_backward ? 3 : 2);
   const double bytes =
       actions * (static_cast<double>(sizeof(Action)) + static_cast<double>(bytes_per_action)) +
       slots * static_cast<double>(simulation_bytes_per_slot);
   const auto available = available_memory_bytes();
-  const double per_rank = static_cast<double>(shape.chunks) * shape.microbatches;
+  const double per_rank = static_cast<double>(chunks) * request.microbatches;
   if (bytes <= static_cast<double>(available) &&
       per_rank <= std::numeric_limits<std::int32_t>::max() &&
-      static_cast<double>(shape.ranks) * shape.chunks <= max_index) {
+      static_cast<double>(request.ranks) * chunks <= max_index) {
     return;
   }
   throw input_error(fmt::format(
       "{} stages x {} chunks x {} microbatches are {:.3g} actions and need about {:.3g} GiB of "
       "memory, of which {:.3g} GiB are available; use fewer",
-      shape.ranks, shape.chunks, shape.microbatches, actions, bytes / (1 << 30),
+      request.ranks, chunks, request.microbatches, actions, bytes / (1 << 30),
       static_cast<double>(available) / (1 << 30)));
 }
 
@@ -83,8 +85,7 @@ void fill_stages(std::vector<StageCosts>& stages, const std::string& text, std::
 void add_schedule_flags(CLI::App& app, ScheduleFlags& flags, bool with_name) {
   const std::string group = "Schedule";
   if (with_name) {
-    app.add_option("--schedule", flags.schedule,
-                   "a schedule's name (see `pipesim schedules`) or a CSV file of PyTorch's form")
+    app.add_option("--schedule", flags.schedule, "a name (`pipesim schedules` lists them) or file")
         ->type_name("NAME|FILE.csv")
         ->group(group);
   }
@@ -93,14 +94,13 @@ void add_schedule_flags(CLI::App& app, ScheduleFlags& flags, bool with_name) {
       ->type_name("M")
       ->group(group);
   app.add_option("--virtual-stages", flags.virtual_stages,
-                 "model chunks a rank; default 1, for looped schedules 2")
+                 "chunks a rank; default 1, looped schedules 2")
       ->type_name("V")
       ->group(group);
   app.add_option("--group", flags.group, "microbatches a group of interleaved; default P")
       ->type_name("G")
       ->group(group);
-  app.add_option("--placement", flags.placement,
-                 "where stages live: loop, v, or each stage's rank (0,1,1,0); default loop")
+  app.add_option("--placement", flags.placement, "loop, v or each stage's rank; default loop")
       ->type_name("loop|v|LIST")
       ->group(group);
 }
@@ -110,8 +110,7 @@ void add_cost_flags(CLI::App& app, CostFlags& flags) {
   app.add_option("--forward", flags.forward, "time of a forward; default 1ms")
       ->type_name("T")
       ->group(group);
-  app.add_option("--backward", flags.backward,
-                 "time of a full backward; half of it each for I and W; default 2ms")
+  app.add_option("--backward", flags.backward, "full backward, halved into I and W; default 2ms")
       ->type_name("T")
       ->group(group);
   app.add_option("--backward-input", flags.backward_input, "time of an input gradient; default 1ms")
@@ -134,16 +133,24 @@ void add_cost_flags(CLI::App& app, CostFlags& flags) {
   app.add_option("--p2p-bandwidth", flags.p2p_bandwidth, "of a link; default unlimited")
       ->type_name("RATE")
       ->group(group);
-  app.add_option("--p2p", flags.p2p, "how results travel: async, holding no device; the default")
+  app.add_option("--p2p", flags.p2p, "how results travel: async, holding no device")
       ->type_name("async")
       ->group(group);
-  app.add_option("--costs", flags.costs, "all of these from a costs file (traces/FORMAT.md)")
+  app.add_option("--costs", flags.costs, "all of these; format in traces/FORMAT.md")
       ->type_name("FILE.json")
       ->group(group);
-  app.add_option("--layout", flags.layout,
-                 "layers a virtual stage, for costs by layer; default as even as can be")
+  app.add_option("--layout", flags.layout, "layers a virtual stage; default: even")
       ->type_name("3,2,2,2")
       ->group(group);
+}
+
+std::string first_given(const CLI::App& app, const std::vector<std::string>& except) {
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->count() > 0 && std::ranges::find(except, option->get_name()) == except.end()) {
+      return option->get_name();
+    }
+  }
+  return {};
 }
 
 bool names_a_file(const std::string& schedule) {
@@ -208,7 +215,7 @@ Costs CostSource::resolve(const Placement& placement, int microbatches) const {
     costs.p2p.bytes_per_second =
         parse_if(flags_.p2p_bandwidth, "--p2p-bandwidth", parse_bytes_per_second);
   }
-  costs.check(placement, microbatches);
+  costs.check(placement, microbatches, flags_.costs.value_or("the costs given"));
   return costs;
 }
 
@@ -232,12 +239,13 @@ std::optional<std::int64_t> parse_memory_cap(const Flag& flag) {
   return parse_if(flag, "--memory-cap", parse_bytes);
 }
 
-Setup make_setup(const Family& family, const Shape& shape, std::int64_t bytes_per_action) {
-  check_size(family, shape, bytes_per_action);
+Setup make_setup(const Family& family, const ScheduleRequest& request,
+                 std::int64_t bytes_per_action) {
+  check_size(family, request, bytes_per_action);  // before anything of that size is built
   Setup setup;
   setup.family = &family;
-  setup.shape = shape;
-  setup.schedule = generate(family, shape);
+  setup.shape = resolve_shape(family, request);
+  setup.schedule = generate(family, setup.shape);
   return setup;
 }
 
@@ -246,14 +254,7 @@ Setup make_setup(const ScheduleFlags& flags, std::int64_t bytes_per_action) {
     throw input_error("--schedule is missing: give a name (see `pipesim schedules`) or a CSV file");
   }
   if (!names_a_file(*flags.schedule)) {
-    const Family& chosen = family(*flags.schedule);
-    const ScheduleRequest request = parse_request(flags);
-    Shape shape;
-    shape.ranks = request.ranks;
-    shape.chunks = request.chunks.value_or(chosen.default_chunks);
-    shape.microbatches = request.microbatches;
-    check_size(chosen, shape, bytes_per_action);  // before a placement of that size is built
-    return make_setup(chosen, resolve_shape(chosen, request), bytes_per_action);
+    return make_setup(family(*flags.schedule), parse_request(flags), bytes_per_action);
   }
   Setup setup;
   setup.schedule = read_csv(*flags.schedule);

@@ -28,6 +28,10 @@ struct CostFlags {
 void add_schedule_flags(CLI::App& app, ScheduleFlags& flags, bool with_name);
 void add_cost_flags(CLI::App& app, CostFlags& flags);
 
+// The first flag that was given to `app` itself, other than `except`; empty
+// where there is none.
+std::string first_given(const CLI::App& app, const std::vector<std::string>& except = {});
+
 // Whether a --schedule names a file: it ends in .csv or holds a slash.
 bool names_a_file(const std::string& schedule);
 
@@ -57,7 +61,8 @@ struct Setup {
 // Generates or reads the schedule. Refuses one that would not fit in memory,
 // `bytes_per_action` on top of the schedule and its simulation included.
 Setup make_setup(const ScheduleFlags& flags, std::int64_t bytes_per_action = 0);
-Setup make_setup(const Family& family, const Shape& shape, std::int64_t bytes_per_action = 0);
+Setup make_setup(const Family& family, const ScheduleRequest& request,
+                 std::int64_t bytes_per_action = 0);
 
 ScheduleRequest parse_request(const ScheduleFlags& flags);
 std::optional<std::int64_t> parse_memory_cap(const Flag& flag);

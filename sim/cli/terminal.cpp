@@ -5,7 +5,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
 #include <cstdlib>
+#include <cstring>
+
+#include "traces/base/error.h"
+#include "traces/base/text.h"
 
 namespace pipesim::cli {
 namespace {
@@ -31,6 +37,39 @@ Terminal standard_output() {
   const char* no_colour = std::getenv("NO_COLOR");
   terminal.colour = is_terminal && (no_colour == nullptr || *no_colour == '\0');
   return terminal;
+}
+
+namespace {
+
+[[noreturn]] void fail_printing() {
+  throw work_error(fmt::format("cannot write to standard output: {}", std::strerror(errno)));
+}
+
+}  // namespace
+
+void print(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) fail_printing();
+}
+
+void finish_printing() {
+  if (std::fflush(stdout) != 0) fail_printing();
+}
+
+std::string wrap(const std::string& text, int width) {
+  std::string out;
+  for (const std::string_view paragraph : split(text, '\n')) {
+    const std::string margin(std::min(paragraph.find_first_not_of(' '), paragraph.size()), ' ');
+    std::string line(paragraph);
+    while (line.size() > static_cast<std::size_t>(width)) {
+      const std::size_t space = line.rfind(' ', static_cast<std::size_t>(width));
+      if (space == std::string::npos || space <= margin.size()) break;
+      out += line.substr(0, space) + "\n";
+      line = margin + line.substr(space + 1);
+    }
+    out += line + "\n";
+  }
+  out.pop_back();
+  return out;
 }
 
 std::string paint(std::string_view text, Kind kind, bool colour) {

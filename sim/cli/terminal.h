@@ -17,6 +17,15 @@ struct Terminal {
 // colours only on a terminal and where NO_COLOR is not set.
 Terminal standard_output();
 
+// Writes to standard output, and throws a work error where that fails.
+void print(std::string_view text);
+// Flushes it; for main, once all is printed.
+void finish_printing();
+
+// Breaks paragraphs at spaces so that no line is longer than `width`; lines
+// that continue one are indented like it.
+std::string wrap(const std::string& text, int width);
+
 // A palette that colour-blind eyes tell apart (Okabe and Ito): forward blue,
 // backward and input gradient orange, weight gradient green, transfers grey.
 std::string paint(std::string_view text, Kind kind, bool colour);

@@ -35,17 +35,17 @@ std::vector<StageFootprint> Costs::footprints() const {
   return result;
 }
 
-void Costs::check(const Placement& placement, int microbatches) const {
+void Costs::check(const Placement& placement, int microbatches, std::string_view where) const {
   if (static_cast<int>(stages.size()) != placement.stages()) {
     throw input_error(fmt::format(
-        "costs for {} but the schedule has {} ({} a rank); give one entry a virtual stage",
-        plural(static_cast<std::int64_t>(stages.size()), "stage"),
+        "{}: costs for {} but the schedule has {} ({} a rank); give one entry a virtual stage",
+        where, plural(static_cast<std::int64_t>(stages.size()), "stage"),
         plural(placement.stages(), "virtual stage"), placement.chunks()));
   }
   const auto check_ranks = [&](const std::vector<std::int64_t>& values, std::string_view key) {
     if (!values.empty() && static_cast<int>(values.size()) != placement.ranks()) {
       throw input_error(
-          fmt::format("{} has {} but the schedule has {}", key,
+          fmt::format("{}: {} has {} but the schedule has {}", where, key,
                       plural(static_cast<std::int64_t>(values.size()), "entry", "entries"),
                       plural(placement.ranks(), "rank")));
     }
@@ -55,7 +55,7 @@ void Costs::check(const Placement& placement, int microbatches) const {
   for (const auto& [edge, link] : edges) {
     if (edge.first >= placement.ranks() || edge.second >= placement.ranks()) {
       throw input_error(
-          fmt::format("p2p edge {}->{} names a rank that the schedule, with {}, has not",
+          fmt::format("{}: p2p edge {}->{} names a rank that the schedule, with {}, has not", where,
                       edge.first, edge.second, plural(placement.ranks(), "rank")));
     }
   }
@@ -89,9 +89,9 @@ void Costs::check(const Placement& placement, int microbatches) const {
   constexpr auto limit = static_cast<long double>(std::numeric_limits<std::int64_t>::max()) / 2;
   if (time > limit || bytes > limit) {
     throw input_error(fmt::format(
-        "the {} of all actions together exceed what 64 bits hold; use smaller costs or fewer "
+        "{}: the {} of all actions together exceed what 64 bits hold; use smaller costs or fewer "
         "microbatches",
-        time > limit ? "times" : "bytes"));
+        where, time > limit ? "times" : "bytes"));
   }
 }
 

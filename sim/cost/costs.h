@@ -63,7 +63,8 @@ struct Costs {
 
   // Refuses costs that don't fit a placement (their number of stages or
   // ranks), and those whose sums could leave int64 over `microbatches`.
-  void check(const Placement& placement, int microbatches) const;
+  // `where` names their source in errors.
+  void check(const Placement& placement, int microbatches, std::string_view where) const;
 };
 
 // Layers a virtual stage: "3,2,2,2", or as even as can be with the larger

@@ -102,7 +102,8 @@ CostsFile parse_costs(std::string_view text, const std::string& file) {
   if (format.string() != "pipesim-costs") {
     format.fail(fmt::format("{} is not 'pipesim-costs'", quote(format.string())));
   }
-  members.required("version").integer(1, 1);
+  const JsonCursor version = members.required("version");
+  if (version.integer(0, max_count) != 1) version.fail("this program reads version 1");
 
   CostsFile result;
   result.name = file;

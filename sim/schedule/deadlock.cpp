@@ -240,12 +240,15 @@ class Execution {
         if (other == no_node || other == stream || at_head(other, node)) continue;
         return {other, *cell, peer_of(*cell)};  // the other end hasn't come to its head
       }
-      const std::size_t parts = is_compute(cell->kind) && cell->joined ? 2 : 1;
-      for (std::size_t part = 0; part < parts; ++part) {
-        const auto producer = producer_of(cell[part]);
+      // The producers of all that the node does: both actions of a compute
+      // cell, both ends of a transfer.
+      std::array<Action, 2> parts{*cell, *cell};
+      if (is_transfer(cell->kind)) parts[1] = peer_of(*cell);
+      if (is_compute(cell->kind) && cell->joined) parts[1] = cell[1];
+      for (const Action& part : parts) {
+        const auto producer = producer_of(part);
         if (!producer || is_done(node_of(*producer))) continue;
-        const Node awaited = node_of(*producer);
-        return {streams_of_[awaited][0], cell[part], as_written(*producer)};
+        return {streams_of_[node_of(*producer)][0], *cell, as_written(*producer)};
       }
     }
     throw std::logic_error("a stuck stream that waits for nothing");

@@ -76,7 +76,7 @@ class Checker {
     const Seen done = seen(action);
     if ((done & bit(kind)) != 0) return fmt::format("{} is done twice", text);
     const auto before = [&](Kind needed) {
-      return fmt::format("{} comes before {}", text,
+      return fmt::format("{} needs {} before it", text,
                          to_text(make_action(action.stage, needed, action.microbatch)));
     };
     switch (kind) {

@@ -18,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
     if (to_json(parse_costs(written, "again").resolve(placement, std::nullopt)) != written) {
       std::abort();
     }
-    costs.check(placement, 1000);
+    costs.check(placement, 1000, "fuzz");
   } catch (const Error&) {
   }
   return 0;

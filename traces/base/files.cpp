@@ -33,8 +33,12 @@ std::string read_file(const std::string& path) {
   std::string content;
   if (S_ISREG(info.st_mode)) content.reserve(static_cast<std::size_t>(info.st_size) + 1);
   constexpr std::size_t chunk = std::size_t{1} << 20;
+  constexpr std::size_t largest = std::size_t{1} << 30;
   for (;;) {
     const std::size_t used = content.size();
+    if (used > largest) {
+      throw input_error(fmt::format("cannot read {}: it is larger than 1 GiB", quote(path)));
+    }
     content.resize(used + chunk);
     const ssize_t got = ::read(fd, content.data() + used, chunk);
     content.resize(used + static_cast<std::size_t>(got > 0 ? got : 0));
@@ -45,14 +49,45 @@ std::string read_file(const std::string& path) {
 
 struct OutputFile::State {
   std::string path;       // as the user wrote it
-  std::string target;     // links resolved
-  std::string temporary;  // empty when written directly
+  std::string target;     // links resolved; empty when written directly
+  std::string temporary;  // the name of the file while it has one
   int fd = -1;
   gzFile gzip = nullptr;
   std::string buffer;
 
   [[noreturn]] void fail(std::string_view what) const {
     throw work_error(fmt::format("cannot {} {}: {}", what, quote(path), std::strerror(errno)));
+  }
+
+  std::string folder() const {
+    const std::size_t slash = target.rfind('/');
+    if (slash == std::string::npos) return ".";
+    return slash == 0 ? "/" : target.substr(0, slash);
+  }
+
+  // Calls make(name) with names in the target's folder until one is free.
+  template <typename Make>
+  void with_free_name(Make make) {
+    for (int attempt = 0;; ++attempt) {
+      temporary = fmt::format("{}/.pipesim-{}-{}.part", folder(), ::getpid(), attempt);
+      if (make(temporary)) return;
+      const int error = errno;
+      temporary.clear();
+      errno = error;
+      if (error != EEXIST) fail("write");
+    }
+  }
+
+  // A file without a name where the file system has such: it vanishes with
+  // the process, however that ends.
+  void open_temporary(mode_t mode) {
+    fd = ::open(folder().c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, mode);
+    if (fd >= 0) return;
+    if (errno != EOPNOTSUPP && errno != EISDIR) fail("write");
+    with_free_name([&](const std::string& name) {
+      fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+      return fd >= 0;
+    });
   }
 
   void flush() {
@@ -94,19 +129,16 @@ OutputFile::OutputFile(std::string path) : state_(std::make_unique<State>()) {
     if (state.fd < 0) state.fail("write");
   } else {
     if (exists && ::access(state.path.c_str(), W_OK) != 0) state.fail("write");
+    struct stat link {};
+    if (!exists && ::lstat(state.path.c_str(), &link) == 0) {
+      throw work_error(
+          fmt::format("cannot write {}: it is a link that leads nowhere", quote(state.path)));
+    }
     state.target = state.path;
     if (char resolved[PATH_MAX]; exists && ::realpath(state.path.c_str(), resolved) != nullptr) {
       state.target = resolved;  // replace what a link points at, not the link
     }
-    const mode_t mode = exists ? (info.st_mode & 0777U) : 0666U;
-    for (int attempt = 0; state.fd < 0; ++attempt) {
-      state.temporary = fmt::format("{}.{}.{}.part", state.target, ::getpid(), attempt);
-      state.fd = ::open(state.temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-      if (state.fd < 0 && errno != EEXIST) {
-        state.temporary.clear();
-        state.fail("write");
-      }
-    }
+    state.open_temporary(exists ? (info.st_mode & 0777U) : 0666U);
   }
   if (state.path.ends_with(".gz")) {
     state.gzip = gzdopen(::dup(state.fd), "wb6");
@@ -129,8 +161,14 @@ void OutputFile::commit() {
   if (state.gzip != nullptr && gzclose(std::exchange(state.gzip, nullptr)) != Z_OK) {
     state.fail("write");
   }
+  if (!state.target.empty() && state.temporary.empty()) {
+    const std::string open_file = fmt::format("/proc/self/fd/{}", state.fd);
+    state.with_free_name([&](const std::string& name) {
+      return ::linkat(AT_FDCWD, open_file.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0;
+    });
+  }
   if (::close(std::exchange(state.fd, -1)) != 0) state.fail("write");
-  if (state.temporary.empty()) return;
+  if (state.target.empty()) return;  // written directly
   if (::rename(state.temporary.c_str(), state.target.c_str()) != 0) state.fail("write");
   state.temporary.clear();
 }

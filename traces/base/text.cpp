@@ -87,8 +87,12 @@ std::int64_t parse_quantity(std::string_view text, std::string_view where,
     }
     factor = unit->factor;
   }
+  const bool vanishes =
+      text.find("e-") != std::string_view::npos || text.find("E-") != std::string_view::npos;
+  if (status == std::errc::result_out_of_range && vanishes) value = 0;  // smaller than a double
   const double scaled = value * factor;
-  if (status == std::errc::result_out_of_range || !(scaled <= static_cast<double>(limit))) {
+  const bool overflows = status == std::errc::result_out_of_range && !vanishes;
+  if (overflows || !(scaled <= static_cast<double>(limit))) {
     throw input_error(fmt::format("{}: {} is too large; the limit is {}{}", where, quote(text),
                                   limit, units.front().name));
   }
@@ -216,10 +220,9 @@ std::string unknown_name(std::string_view what, std::string_view name,
                      fmt::join(nearest_first(compared, known), ", "));
 }
 
-std::string quote(std::string_view text) {
-  constexpr std::size_t longest = 60;
-  std::string result = "'";
-  for (const char c : text.substr(0, longest)) {
+std::string printable(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
     if (byte < 0x20 || byte == 0x7f) {
       result += fmt::format("\\x{:02x}", byte);
@@ -227,8 +230,13 @@ std::string quote(std::string_view text) {
       result += c;
     }
   }
-  if (text.size() > longest) result += "...";
-  return result + "'";
+  return result;
+}
+
+std::string quote(std::string_view text) {
+  constexpr std::size_t longest = 60;
+  return fmt::format("'{}{}'", printable(text.substr(0, longest)),
+                     text.size() > longest ? "..." : "");
 }
 
 }  // namespace pipesim

@@ -52,7 +52,9 @@ std::vector<std::string> nearest_first(std::string_view name, std::vector<std::s
 std::string unknown_name(std::string_view what, std::string_view name,
                          const std::vector<std::string>& known);
 
-// User text inside a message: quoted, control characters escaped, cut at 60.
+// Control characters escaped, so that it stays on one line.
+std::string printable(std::string_view text);
+// User text inside a message: quoted, printable, cut at 60.
 std::string quote(std::string_view text);
 
 }  // namespace pipesim
