@@ -52,7 +52,7 @@ int run(CLI::App& app, int argc, char** argv, pipesim::cli::Work& chosen) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    pipesim::cli::print(innermost(app).help());
+    pipesim::cli::print(app.help());
   } catch (const CLI::CallForVersion&) {
     pipesim::cli::print("pipesim " PIPESIM_VERSION "\n");
   } catch (const CLI::ExtrasError&) {

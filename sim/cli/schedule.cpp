@@ -121,16 +121,15 @@ void add_schedule(CLI::App& app, Work& chosen) {
       [](const Flags& flags) { print(grid(make_setup(flags.schedule).schedule)); });
 
   const auto [check, check_flags] =
-      add("check", "says on which transports it runs; exit status 1 where it deadlocks",
-          check_schedule);
+      add("check", "says where it runs; status 1 where it deadlocks", check_schedule);
   check
       ->add_option("--transport", check_flags->transport,
-                   "buffered, rendezvous, fifo (a rank) or edge-fifo; default all")
+                   "buffered, rendezvous, fifo or edge-fifo; all")
       ->type_name("NAME");
   check->add_flag("--json", check_flags->json, "prints one JSON object")->disable_flag_override();
 
   const auto [lowered, lower_flags] =
-      add("lower", "inserts SEND and RECV and writes the program as CSV", [](const Flags& flags) {
+      add("lower", "inserts SEND and RECV, writes the program", [](const Flags& flags) {
         put(flags.output, to_csv(lower(make_setup(flags.schedule).schedule)));
       });
   const auto [converted, convert_flags] =

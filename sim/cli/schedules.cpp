@@ -168,7 +168,7 @@ void add_schedules(CLI::App& app, Work& chosen) {
   add_cost_flags(*command, flags->costs);
   command->footer(
       "Example:\n"
-      "  pipesim schedules --compare --stages 8 --microbatches 16,64 --p2p-latency 100us");
+      "  pipesim schedules --compare --stages 8 --microbatches 16,64 --p2p-latency 9us");
   command->callback(
       [command, &chosen, flags] { chosen = [command, flags] { run(*command, *flags); }; });
 }

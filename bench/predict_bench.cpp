@@ -1,0 +1,81 @@
+// The parts of a prediction, one by one: generate, evaluate, read, check.
+#include <benchmark/benchmark.h>
+
+#include "sim/engine/simulate.h"
+#include "sim/schedule/csv.h"
+#include "sim/schedule/deadlock.h"
+#include "sim/schedule/family.h"
+#include "sim/schedule/lower.h"
+
+namespace pipesim {
+namespace {
+
+Schedule one_f_one_b(int ranks, int microbatches) {
+  const Family& chosen = family("1f1b");
+  return generate(chosen, resolve_shape(chosen, {"1f1b", ranks, microbatches, {}, {}, {}}));
+}
+
+Costs costs_of(int stages) {
+  StageCosts stage;
+  stage.forward_ns = 1'000'000;
+  stage.split_backward(2'000'000);
+  Costs costs;
+  costs.stages.assign(static_cast<std::size_t>(stages), stage);
+  costs.p2p.latency_ns = 45'000;
+  return costs;
+}
+
+void per_action(benchmark::State& state, std::int64_t actions) {
+  state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()) * actions);
+}
+
+void generate_schedule(benchmark::State& state) {
+  const int p = static_cast<int>(state.range(0));
+  const int m = static_cast<int>(state.range(1));
+  std::int64_t actions = 0;
+  for (auto _ : state) {
+    const Schedule schedule = one_f_one_b(p, m);
+    actions = schedule.actions.size();
+    benchmark::DoNotOptimize(schedule.actions.all().data());
+  }
+  per_action(state, actions);
+}
+
+void evaluate(benchmark::State& state) {
+  const int p = static_cast<int>(state.range(0));
+  const Schedule schedule = one_f_one_b(p, static_cast<int>(state.range(1)));
+  const Costs costs = costs_of(p);
+  for (auto _ : state) benchmark::DoNotOptimize(simulate(schedule, costs).makespan_ns);
+  per_action(state, schedule.actions.size());
+}
+
+void read_csv_text(benchmark::State& state) {
+  const Schedule schedule =
+      one_f_one_b(static_cast<int>(state.range(0)), static_cast<int>(state.range(1)));
+  const std::string text = to_csv(schedule);
+  for (auto _ : state) benchmark::DoNotOptimize(parse_csv(text, "bench.csv").microbatches);
+  per_action(state, schedule.actions.size());
+}
+
+void check_deadlock(benchmark::State& state) {
+  const Schedule program =
+      lower(one_f_one_b(static_cast<int>(state.range(0)), static_cast<int>(state.range(1))));
+  const Transport transport = all_transports()[static_cast<std::size_t>(state.range(2))];
+  for (auto _ : state) benchmark::DoNotOptimize(find_deadlock(program, transport).has_value());
+  per_action(state, program.actions.size());
+  state.SetLabel(std::string(transport_name(transport)));
+}
+
+BENCHMARK(generate_schedule)->Args({256, 4096})->Unit(benchmark::kMillisecond);
+BENCHMARK(evaluate)
+    ->Args({8, 64})
+    ->Args({64, 1024})
+    ->Args({256, 4096})
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK(read_csv_text)->Args({64, 7813})->Unit(benchmark::kMillisecond);
+BENCHMARK(check_deadlock)->ArgsProduct({{64}, {2604}, {0, 1, 2, 3}})->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace pipesim
+
+BENCHMARK_MAIN();

@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# Measures pipesim on this machine and prints one table: whole processes (least
+# and median of several runs, peak memory), then the parts one by one.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. examples/steps.sh
+
+build() {
+  cmake --preset release
+  cmake --build --preset release
+}
+step "install packages" install "${build_packages[@]}" "${test_packages[@]}"
+step "build: release" build
+
+bin=build/release
+cost() { "$bin/bench/process_cost" -n "$1" "${@:2}"; }
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+
+echo
+echo "machine: $(grep -m1 'model name' /proc/cpuinfo | cut -d: -f2 | sed 's/^ *//'), $(nproc) cores"
+echo "date:    $(date -u +%F)"
+echo
+echo "whole process: pipesim --schedule 1f1b --p2p-latency 45us --json"
+for shape in "64 1024" "256 4096" "512 8192" "1024 16384"; do
+  read -r p m <<<"$shape"
+  runs=15
+  [ "$p" -lt 1024 ] || runs=5
+  printf '  %5s stages %6s microbatches, %9s actions: ' "$p" "$m" "$((2 * p * m))"
+  cost "$runs" "$bin/pipesim" --schedule 1f1b --stages "$p" --microbatches "$m" --p2p-latency 45us --json
+done
+
+"$bin/pipesim" --quiet --schedule 1f1b --stages 64 --microbatches 7813 --export "$folder/compute.csv"
+"$bin/pipesim" schedule lower 1f1b --stages 64 --microbatches 2604 -o "$folder/program.csv"
+echo
+echo "schedule files of 1 M actions, whole process"
+printf '  read, checked, evaluated:               '
+cost 9 "$bin/pipesim" --schedule "$folder/compute.csv" --json
+printf '  program, read and checked, buffered:    '
+cost 9 "$bin/pipesim" schedule check "$folder/program.csv" --transport buffered
+printf '  program, read and checked, all four:    '
+cost 9 "$bin/pipesim" schedule check "$folder/program.csv"
+
+echo
+"$bin/bench/predict_bench" --benchmark_min_time=0.5 2>/dev/null

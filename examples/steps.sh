@@ -1,0 +1,49 @@
+# Sourced by quickstart.sh and tests/run.sh: named steps with their time, whose
+# output stays in a log unless a step fails; and the Debian packages they need.
+
+log_folder=build/log
+mkdir -p "$log_folder"
+step_number=0
+
+# step NAME COMMAND...: one line when all is well, the end of the log if not.
+step() {
+  local name=$1 start log
+  shift
+  step_number=$((step_number + 1))
+  log=$log_folder/$step_number-${name//[^a-zA-Z0-9]/-}.log
+  printf '%-44s' "[$step_number] $name"
+  start=$SECONDS
+  if "$@" >"$log" 2>&1; then
+    printf 'ok %5s\n' "$((SECONDS - start)) s"
+  else
+    printf 'FAILED after %s s\n\n' "$((SECONDS - start))"
+    tail -n 60 "$log"
+    printf '\nStep "%s" failed; its whole output: %s\n' "$name" "$log"
+    exit 1
+  fi
+}
+
+build_packages=(g++ cmake ninja-build libfmt-dev nlohmann-json3-dev rapidjson-dev libcli11-dev
+  zlib1g-dev)
+test_packages=(libgtest-dev libbenchmark-dev clang clang-format libclang-rt-dev)
+
+# install PACKAGE...: those that are missing, as root or with sudo.
+install() {
+  local missing=() package
+  for package in "$@"; do
+    if [ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null)" != installed ]; then
+      missing+=("$package")
+    fi
+  done
+  [ ${#missing[@]} -gt 0 ] || return 0
+  local as_root=()
+  if [ "$(id -u)" != 0 ]; then
+    if ! command -v sudo >/dev/null; then
+      echo "needs root or sudo to install: ${missing[*]}"
+      return 1
+    fi
+    as_root=(sudo)
+  fi
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -q
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}"
+}

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# Installs what building and testing needs (Debian packages), builds, and runs
+# every test: release with warnings as errors, address and undefined-behaviour
+# sanitizers, and the fuzzers for half a minute each.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. examples/steps.sh
+
+passed=0
+
+build() {
+  cmake --preset "$1" -DPIPESIM_WERROR=ON
+  cmake --build --preset "$1"
+}
+
+# run_tests PRESET: prints the runner's own summary.
+run_tests() {
+  step "test: $1" ctest --preset "$1" -j2
+  local log=$log_folder/$step_number-test--$1.log
+  local count
+  count=$(grep -cE '^ *[0-9]+/[0-9]+ Test .* Passed' "$log")
+  passed=$((passed + count))
+}
+
+check_format() {
+  git ls-files -co --exclude-standard '*.h' '*.cpp' | xargs clang-format --dry-run --Werror
+}
+
+# fuzz READER: new inputs go to a folder that is thrown away.
+fuzz() {
+  local corpus
+  corpus=$(mktemp -d)
+  build/fuzz/tests/"$1"_fuzz -max_total_time=30 -timeout=10 -rss_limit_mb=4096 -max_len=4096 \
+    -dict=tests/fuzz/"$1".dict -artifact_prefix="$log_folder/$1-" "$corpus" tests/fuzz/seeds/"$1"
+  rm -rf "$corpus"
+}
+
+step "install packages" install "${build_packages[@]}" "${test_packages[@]}"
+step "formatting" check_format
+step "build: release" build release
+run_tests release
+step "quickstart" bash examples/quickstart.sh
+step "build: asan-ubsan" build asan-ubsan
+run_tests asan-ubsan
+step "build: fuzz" build fuzz
+for reader in csv costs; do
+  step "fuzz: $reader, 30 s" fuzz "$reader"
+  passed=$((passed + 1))
+done
+echo
+echo "$passed passed, 0 failed"
