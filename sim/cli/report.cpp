@@ -86,9 +86,9 @@ std::string table(const Prediction& prediction) {
   const Metrics& metrics = prediction.metrics;
   const std::vector<int> shown = shown_ranks(static_cast<int>(metrics.ranks.size()));
   const TableUnit unit(metrics.makespan_ns);
-  std::string out =
-      fmt::format("rank {:>9} {:>14} {:>8} {:>8} {:>8}  peak kept\n",
-                  fmt::format("busy, {}", unit.name), "idle: warm-up", "steady", "drain", "p2p");
+  std::string out = fmt::format("{:>21}{:-^35}\n", "", fmt::format(" bubble, {} ", unit.name));
+  out += fmt::format("rank {:>9}   util {:>8} {:>8} {:>8} {:>8}  peak kept\n",
+                     fmt::format("busy, {}", unit.name), "warm-up", "steady", "drain", "p2p");
   for (const int r : shown) {
     const RankMetrics& rank = metrics.ranks[static_cast<std::size_t>(r)];
     out += fmt::format("{:>4} {:>9} {:>3.0f} % {:>8} {:>8} {:>8} {:>8}  {}\n", r,
