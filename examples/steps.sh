@@ -17,7 +17,7 @@ step() {
     printf 'ok %5s\n' "$((SECONDS - start)) s"
   else
     printf 'FAILED after %s s\n\n' "$((SECONDS - start))"
-    tail -n 60 "$log"
+    tail -n 60 "$log" | cut -c 1-300
     printf '\nStep "%s" failed; its whole output: %s\n' "$name" "$log"
     exit 1
   fi

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what building and testing needs (Debian packages), builds, and runs
-# every test: release with warnings as errors, address and undefined-behaviour
+# every test: release, address and undefined-behaviour
 # sanitizers, and the fuzzers for half a minute each.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -8,8 +8,12 @@ cd "$(dirname "$0")/.."
 
 passed=0
 
+# Warnings are errors in continuous integration, and in the release build only:
+# g++ raises false alarms where sanitizers have rewritten the code.
 build() {
-  cmake --preset "$1" -DPIPESIM_WERROR=ON
+  local werror=OFF
+  if [ "$1" = release ] && [ "${CI:-}" = true ]; then werror=ON; fi
+  cmake --preset "$1" -DPIPESIM_WERROR=$werror
   cmake --build --preset "$1"
 }
 
