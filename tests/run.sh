@@ -27,7 +27,8 @@ run_tests() {
 }
 
 check_format() {
-  git ls-files -co --exclude-standard '*.h' '*.cpp' | xargs clang-format --dry-run --Werror
+  find . -path ./build -prune -o \( -name '*.h' -o -name '*.cpp' \) -print |
+    xargs clang-format --dry-run --Werror
 }
 
 # fuzz READER: new inputs go to a folder that is thrown away.
