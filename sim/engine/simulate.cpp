@@ -31,7 +31,7 @@ class DirectEvaluation {
         sends_are_listed_(schedule.has_transfers()),
         ranks_(static_cast<std::size_t>(schedule.ranks())) {
     build_stages();
-    count_reductions();
+    build_ranks();
   }
 
   Metrics run() {
@@ -43,8 +43,7 @@ class DirectEvaluation {
       advance(rank, runnable);
     }
     for (int rank = 0; rank < schedule_.ranks(); ++rank) {
-      const auto list = schedule_.actions[rank];
-      if (ranks_[static_cast<std::size_t>(rank)].cursor < list.size()) {
+      if (ranks_[static_cast<std::size_t>(rank)].next != ranks_[static_cast<std::size_t>(rank)].end) {
         throw input_error(fmt::format(
             "{}: {}", schedule_.name,
             find_deadlock(schedule_, Transport::buffered).value_or("makes no progress")));
@@ -56,7 +55,8 @@ class DirectEvaluation {
 
  private:
   struct Rank {
-    std::size_t cursor = 0;
+    const Action* next = nullptr;  // the first action still to run
+    const Action* end = nullptr;
     std::int64_t now_ns = 0;
     const std::int64_t* awaited = nullptr;  // the arrival that it is stuck on
     std::int64_t reductions = 0;            // REDUCE_GRAD actions in its list
@@ -124,19 +124,21 @@ class DirectEvaluation {
     }
   }
 
-  void count_reductions() {
-    if (costs_.reduce_gradients_ns.empty()) return;
-    for (int rank = 0; rank < schedule_.ranks(); ++rank) {
-      ranks_[static_cast<std::size_t>(rank)].reductions =
-          std::ranges::count(schedule_.actions[rank], Kind::REDUCE_GRAD, &Action::kind);
+  void build_ranks() {
+    for (int index = 0; index < schedule_.ranks(); ++index) {
+      Rank& rank = ranks_[static_cast<std::size_t>(index)];
+      const auto list = schedule_.actions[index];
+      rank.next = list.data();
+      rank.end = list.data() + list.size();
+      if (costs_.reduce_gradients_ns.empty()) continue;
+      rank.reductions = std::ranges::count(list, Kind::REDUCE_GRAD, &Action::kind);
     }
   }
 
   void advance(int rank_index, std::vector<int>& runnable) {
     Rank& rank = ranks_[static_cast<std::size_t>(rank_index)];
-    const auto list = schedule_.actions[rank_index];
-    const Action* const end = list.data() + list.size();
-    const Action* cell = list.data() + rank.cursor;
+    const Action* const end = rank.end;
+    const Action* cell = rank.next;
     for (; cell != end; ++cell) {
       if (is_compute(cell->kind)) {
         if (cell->joined) [[unlikely]] {
@@ -157,7 +159,7 @@ class DirectEvaluation {
         reduce(rank_index, rank, *cell);
       }
     }
-    rank.cursor = static_cast<std::size_t>(cell - list.data());
+    rank.next = cell;
   }
 
   // An action's input from another stage: when it arrives, and the edge that
@@ -180,7 +182,7 @@ class DirectEvaluation {
     return false;
   }
 
-  void run(int rank_index, Rank& rank, const Action& action, const Input& input, std::int64_t start,
+  [[gnu::always_inline]] void run(int rank_index, Rank& rank, const Action& action, const Input& input, std::int64_t start,
            std::int64_t finish, std::vector<int>& runnable) {
     const Stage& stage = stages_[static_cast<std::size_t>(action.stage)];
     std::int64_t sent = 0;
@@ -236,7 +238,7 @@ class DirectEvaluation {
 
   // Hands the result of (producer.stage, producer.microbatch) to the
   // neighbour at the other end of `edge`, from `start` on.
-  void send(int from_rank, const Edge& edge, const Action& producer, bool forward,
+  [[gnu::always_inline]] void send(int from_rank, const Edge& edge, const Action& producer, bool forward,
             std::int64_t start, std::vector<int>& runnable) {
     std::int64_t arrival = start;
     if (!edge.local) {
