@@ -1,8 +1,12 @@
 #include "sim/cli/candidates.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "sim/cli/terminal.h"
 #include "traces/base/error.h"
+#include "traces/base/text.h"
 
 namespace pipesim::cli {
 namespace {
@@ -47,10 +51,12 @@ void mark_front(std::vector<Candidate>& all) {
 std::vector<Candidate> try_all(const ScheduleRequest& request, const std::vector<int>& microbatches,
                                const CostSource& costs) {
   std::vector<Candidate> all;
+  Progress progress;
   for (const int m : microbatches) {
     for (const Family& family : all_families()) {
       ScheduleRequest one = request;
       one.microbatches = m;
+      progress.show(fmt::format("{}, {}", family.name, plural(m, "microbatch")));
       all.push_back(try_one(family, one, costs));
     }
   }

@@ -64,8 +64,11 @@ void run(const Flags& flags) {
   if (flags.trace) trace.emplace(*flags.trace);
   if (flags.export_file) exported.emplace(*flags.export_file);
 
+  std::optional<Progress> progress(std::in_place);
+  progress->show(fmt::format("simulating {} actions", format_count(setup.schedule.actions.size())));
   const Prediction prediction = predict(setup.schedule, costs, setup.family, setup.shape);
   if (trace) {
+    progress->show("writing the trace");
     const Timeline timeline = record_timeline(setup.schedule, costs);
     write_chrome_trace(timeline, trace_metadata_json(setup.schedule, costs, prediction), *trace);
   }
@@ -73,6 +76,7 @@ void run(const Flags& flags) {
   if (trace) trace->commit();
   if (exported) exported->commit();
 
+  progress.reset();
   if (flags.quiet) return;
   const std::string text =
       flags.json ? result_json(setup.schedule, prediction, cap)
@@ -90,15 +94,11 @@ void add_predict(CLI::App& app, Work& chosen) {
   add_schedule_flags(app, flags->schedule, true);
   add_cost_flags(app, flags->costs);
   const std::string group = "Output";
-  app.add_option("--memory-cap", flags->memory_cap, "says which ranks fit into so much memory")
-      ->type_name("BYTES")
-      ->group(group);
-  app.add_option("--trace", flags->trace, "writes the timeline as a Chrome trace")
-      ->type_name("FILE.json[.gz]")
-      ->group(group);
-  app.add_option("--export", flags->export_file, "writes the schedule as PyTorch's CSV")
-      ->type_name("FILE.csv")
-      ->group(group);
+  add_flags(
+      app, group,
+      {{"--memory-cap", &flags->memory_cap, "BYTES", "says which ranks fit into so much memory"},
+       {"--trace", &flags->trace, "FILE.json[.gz]", "writes the timeline as a Chrome trace"},
+       {"--export", &flags->export_file, "FILE.csv", "writes the schedule as PyTorch's CSV"}});
   app.add_flag("--json", flags->json, "prints the result as one JSON object")
       ->group(group)
       ->disable_flag_override();

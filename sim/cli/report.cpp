@@ -105,16 +105,17 @@ std::string table(const Prediction& prediction) {
 }
 
 std::string closed_form_text(const Setup& setup, const Prediction& prediction) {
-  if (prediction.closed_form) {
-    const auto& closed = *prediction.closed_form;
-    const bool global = closed.form.metric == BubbleMetric::global;
-    return fmt::format("{} = {}, {} {}: {}", closed.form.formula,
-                       format_time(closed.form.bubble_ns), format_percent(closed.fraction),
-                       global ? "global" : "span",
-                       closed.exact ? "exact here" : "differs from the simulation");
-  }
   if (setup.family == nullptr) return "none for a schedule from a file";
-  return fmt::format("{}, but its conditions do not hold here", setup.family->bubble);
+  const std::string conditions = fmt::format("stages and hops alike, {}", setup.family->conditions);
+  if (!prediction.closed_form) {
+    return fmt::format("{}, does not apply here (needs {})", setup.family->bubble, conditions);
+  }
+  const auto& closed = *prediction.closed_form;
+  const bool global = closed.form.metric == BubbleMetric::global;
+  return fmt::format("{} = {}, {} {}: {} ({})", closed.form.formula,
+                     format_time(closed.form.bubble_ns), format_percent(closed.fraction),
+                     global ? "global" : "span",
+                     closed.exact ? "exact here" : "differs from the simulation", conditions);
 }
 
 std::string bubbles(const Setup& setup, const Prediction& prediction) {

@@ -32,6 +32,7 @@ void print_list(bool json) {
                       {"title", family.title},
                       {"summary", family.summary},
                       {"bubble", family.bubble},
+                      {"conditions", family.conditions},
                       {"peak_activation_chunks", family.peak},
                       {"default_virtual_stages", family.default_chunks}});
     }

@@ -82,66 +82,44 @@ void fill_stages(std::vector<StageCosts>& stages, const std::string& text, std::
 
 }  // namespace
 
+void add_flags(CLI::App& app, const std::string& group, std::initializer_list<FlagHelp> flags) {
+  for (const FlagHelp& flag : flags) {
+    app.add_option(flag.name, *flag.value, flag.help)->type_name(flag.type)->group(group);
+  }
+}
+
 void add_schedule_flags(CLI::App& app, ScheduleFlags& flags, bool with_name) {
   const std::string group = "Schedule";
   if (with_name) {
-    app.add_option("--schedule", flags.schedule, "a name (`pipesim schedules` lists them) or file")
-        ->type_name("NAME|FILE.csv")
-        ->group(group);
+    add_flags(app, group,
+              {{"--schedule", &flags.schedule, "NAME|FILE.csv",
+                "a name (`pipesim schedules` lists them) or file"}});
   }
-  app.add_option("--stages", flags.stages, "pipeline ranks")->type_name("P")->group(group);
-  app.add_option("--microbatches", flags.microbatches, "microbatches an iteration")
-      ->type_name("M")
-      ->group(group);
-  app.add_option("--virtual-stages", flags.virtual_stages,
-                 "chunks a rank; default 1, looped schedules 2")
-      ->type_name("V")
-      ->group(group);
-  app.add_option("--group", flags.group, "microbatches a group of interleaved; default P")
-      ->type_name("G")
-      ->group(group);
-  app.add_option("--placement", flags.placement, "loop, v or each stage's rank; default loop")
-      ->type_name("loop|v|LIST")
-      ->group(group);
+  add_flags(app, group,
+            {{"--stages", &flags.stages, "P", "pipeline ranks"},
+             {"--microbatches", &flags.microbatches, "M", "microbatches an iteration"},
+             {"--virtual-stages", &flags.virtual_stages, "V",
+              "chunks a rank; default 1, looped schedules 2"},
+             {"--group", &flags.group, "G", "microbatches a group of interleaved; default P"},
+             {"--placement", &flags.placement, "loop|v|LIST",
+              "loop, v or each stage's rank; default loop"}});
 }
 
 void add_cost_flags(CLI::App& app, CostFlags& flags) {
-  const std::string group = "Costs, of a chunk and a microbatch; a list gives one a virtual stage";
-  app.add_option("--forward", flags.forward, "time of a forward; default 1ms")
-      ->type_name("T")
-      ->group(group);
-  app.add_option("--backward", flags.backward, "full backward, halved into I and W; default 2ms")
-      ->type_name("T")
-      ->group(group);
-  app.add_option("--backward-input", flags.backward_input, "time of an input gradient; default 1ms")
-      ->type_name("T")
-      ->group(group);
-  app.add_option("--backward-weight", flags.backward_weight,
-                 "time of a weight gradient; default 1ms")
-      ->type_name("T")
-      ->group(group);
-  app.add_option("--activation-bytes", flags.activation_bytes,
-                 "kept from forward to backward; default 0")
-      ->type_name("BYTES")
-      ->group(group);
-  app.add_option("--p2p-latency", flags.p2p_latency, "of a hop between ranks; default 0")
-      ->type_name("T")
-      ->group(group);
-  app.add_option("--p2p-bytes", flags.p2p_bytes, "sent to the next stage, and back; default 0")
-      ->type_name("BYTES")
-      ->group(group);
-  app.add_option("--p2p-bandwidth", flags.p2p_bandwidth, "of a link; default unlimited")
-      ->type_name("RATE")
-      ->group(group);
-  app.add_option("--p2p", flags.p2p, "how results travel: async, holding no device")
-      ->type_name("async")
-      ->group(group);
-  app.add_option("--costs", flags.costs, "all of these; format in traces/FORMAT.md")
-      ->type_name("FILE.json")
-      ->group(group);
-  app.add_option("--layout", flags.layout, "layers a virtual stage; default: even")
-      ->type_name("3,2,2,2")
-      ->group(group);
+  add_flags(
+      app, "Costs, of a chunk and a microbatch; a list gives one a virtual stage",
+      {{"--forward", &flags.forward, "T", "time of a forward; default 1ms"},
+       {"--backward", &flags.backward, "T", "full backward, halved into I and W; default 2ms"},
+       {"--backward-input", &flags.backward_input, "T", "time of an input gradient; default 1ms"},
+       {"--backward-weight", &flags.backward_weight, "T", "time of a weight gradient; default 1ms"},
+       {"--activation-bytes", &flags.activation_bytes, "BYTES",
+        "kept from forward to backward; default 0"},
+       {"--p2p-latency", &flags.p2p_latency, "T", "of a hop between ranks; default 0"},
+       {"--p2p-bytes", &flags.p2p_bytes, "BYTES", "sent to the next stage, and back; default 0"},
+       {"--p2p-bandwidth", &flags.p2p_bandwidth, "RATE", "of a link; default unlimited"},
+       {"--p2p", &flags.p2p, "async", "how results travel: async, holding no device"},
+       {"--costs", &flags.costs, "FILE.json", "all of these; format in traces/FORMAT.md"},
+       {"--layout", &flags.layout, "3,2,2,2", "layers a virtual stage; default: even"}});
 }
 
 std::string first_given(const CLI::App& app, const std::vector<std::string>& except) {

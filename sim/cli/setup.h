@@ -24,7 +24,15 @@ struct CostFlags {
   Flag costs, layout;
 };
 
-// Registers the flags, in a help group of their own.
+struct FlagHelp {
+  std::string name;
+  Flag* value;
+  std::string type;
+  std::string help;
+};
+
+// Registers flags, in a help group of their own.
+void add_flags(CLI::App& app, const std::string& group, std::initializer_list<FlagHelp> flags);
 void add_schedule_flags(CLI::App& app, ScheduleFlags& flags, bool with_name);
 void add_cost_flags(CLI::App& app, CostFlags& flags);
 

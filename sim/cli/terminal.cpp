@@ -72,6 +72,16 @@ std::string wrap(const std::string& text, int width) {
   return out;
 }
 
+Progress::Progress() : visible_(::isatty(STDERR_FILENO) == 1) {}
+
+Progress::~Progress() {
+  if (visible_) fmt::print(stderr, "\r\x1b[K");
+}
+
+void Progress::show(const std::string& what) {
+  if (visible_) fmt::print(stderr, "\r\x1b[K{} ...", what);
+}
+
 std::string paint(std::string_view text, Kind kind, bool colour) {
   switch (kind) {
     case Kind::F: return styled(text, "38;5;231;48;5;25", colour);

@@ -22,6 +22,20 @@ void print(std::string_view text);
 // Flushes it; for main, once all is printed.
 void finish_printing();
 
+// A line on standard error that says what is being done, replaced by the next
+// and removed at the end; nothing where that is no terminal.
+class Progress {
+ public:
+  Progress();
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  void show(const std::string& what);
+
+ private:
+  bool visible_;
+};
+
 // Breaks paragraphs at spaces so that no line is longer than `width`; lines
 // that continue one are indented like it.
 std::string wrap(const std::string& text, int width);

@@ -50,11 +50,12 @@ struct ClosedForm {
 };
 
 struct Family {
-  std::string_view name;     // as in --schedule
-  std::string_view title;    // as in a sentence
-  std::string_view summary;  // one line
-  std::string_view bubble;   // closed form, for people
-  std::string_view peak;     // peak chunk-activations of rank r, for people
+  std::string_view name;        // as in --schedule
+  std::string_view title;       // as in a sentence
+  std::string_view summary;     // one line
+  std::string_view bubble;      // closed form, for people
+  std::string_view conditions;  // when it holds, beside alike stages and hops
+  std::string_view peak;        // peak chunk-activations of rank r, for people
   int default_chunks = 1;
   bool many_chunks = false;      // takes more than one chunk a rank
   bool takes_group = false;      // --group means something

@@ -19,13 +19,9 @@ void actions(const Shape& shape, int rank, ActionLists& out) {
 
 std::optional<ClosedForm> closed_form(const Shape& shape, const UniformTimes& t) {
   const std::int64_t p = shape.ranks;
-  const std::int64_t v = shape.chunks;
   const std::int64_t m = shape.microbatches;
   const std::int64_t pair = t.forward_ns + t.backward_ns();
-  if (t.hop_ns == 0 && m < p) {
-    return ClosedForm{BubbleMetric::global, (p - 1) * pair + (p - m) * (v - 1) * pair,
-                      "(p-1)(F+B) + (p-m)(v-1)(F+B)"};
-  }
+  if (t.hop_ns == 0 && m < p) return few_microbatches(shape, t);
   if (t.hop_ns == 0) return ClosedForm{BubbleMetric::global, (p - 1) * pair, "(p-1)(F+B)"};
   if ((m - p) * std::min(t.forward_ns, t.backward_ns()) < p * t.hop_ns) return std::nullopt;
   return ClosedForm{BubbleMetric::global, (p - 1) * (pair + 2 * t.hop_ns), "(p-1)(F+B) + 2(p-1)c"};
@@ -39,6 +35,7 @@ std::vector<Family> breadth_first() {
   family.title = "Looped breadth-first";
   family.summary = "all forwards chunk by chunk, then all backwards in reverse";
   family.bubble = "(p-1)(F+B) per chunk, global";
+  family.conditions = "m >= p; with a latency c, (m-p) min(F, B) >= pc";
   family.peak = "mv";
   family.default_chunks = 2;
   family.many_chunks = true;

@@ -15,6 +15,15 @@ std::vector<Family> interleaved();
 std::vector<Family> breadth_first();
 std::vector<Family> zero_bubble();
 
+// The closed form of looped schedules for m < p without latency: a rank waits,
+// chunk after chunk, for the p-m ranks that have no work.
+inline ClosedForm few_microbatches(const Shape& shape, const UniformTimes& t) {
+  const std::int64_t p = shape.ranks;
+  const std::int64_t waits = p - 1 + (p - shape.microbatches) * (std::int64_t{shape.chunks} - 1);
+  return {BubbleMetric::global, waits * (t.forward_ns + t.backward_ns()),
+          "(p-1)(F+B) + (p-m)(v-1)(F+B)"};
+}
+
 // A rank's k-th forward or backward.
 struct Turn {
   int stage;

@@ -25,6 +25,7 @@ std::vector<Family> gpipe() {
   family.title = "GPipe";
   family.summary = "all forwards, then all backwards";
   family.bubble = "(p-1)(F+B), global";
+  family.conditions = "any m";
   family.peak = "m";
   family.actions = actions;
   family.closed_form = closed_form;

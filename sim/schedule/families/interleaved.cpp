@@ -74,17 +74,13 @@ std::string uneven_rounds(const Shape& shape) {
       shape.microbatches, rounds, shape.microbatches % rounds, below, below + rounds);
 }
 
-// For m < p a rank waits, chunk after chunk, for the p-m ranks without work.
 std::optional<ClosedForm> closed_form(const Shape& shape, const UniformTimes& t) {
   const std::int64_t p = shape.ranks;
   const std::int64_t v = shape.chunks;
   const std::int64_t m = shape.microbatches;
   const std::int64_t pair = t.forward_ns + t.backward_ns();
   if (shape.group != p) return std::nullopt;
-  if (t.hop_ns == 0 && m < p) {
-    return ClosedForm{BubbleMetric::global, (p - 1) * pair + (p - m) * (v - 1) * pair,
-                      "(p-1)(F+B) + (p-m)(v-1)(F+B)"};
-  }
+  if (t.hop_ns == 0 && m < p) return few_microbatches(shape, t);
   if (m % p != 0) return std::nullopt;
   if (t.hop_ns == 0) return ClosedForm{BubbleMetric::global, (p - 1) * pair, "(p-1)(F+B)"};
   if (p < 2 || t.hop_ns > std::min(t.forward_ns, t.backward_ns())) return std::nullopt;
@@ -112,6 +108,8 @@ std::vector<Family> interleaved() {
   family.title = "Interleaved 1F1B";
   family.summary = "1F1B over v chunks a rank, Megatron's order, groups of g microbatches";
   family.bubble = "(p-1)(F+B) per chunk, global";
+  family.conditions =
+      "g = p and p divides m, or m < p without latency; a hop takes at most min(F, B)";
   family.peak = "min(mv, 2(p-1-r)+(v-1)g+1)";
   family.default_chunks = 2;
   family.many_chunks = true;
@@ -124,6 +122,7 @@ std::vector<Family> interleaved() {
   pytorch.title = "Interleaved 1F1B (PyTorch)";
   pytorch.summary = "the same in m // p equal rounds, as PyTorch orders it";
   pytorch.takes_group = false;
+  pytorch.conditions = "p divides m; a hop takes at most min(F, B)";
   pytorch.actions = pytorch_actions;
   pytorch.closed_form = pytorch_closed_form;
   pytorch.objection = uneven_rounds;
@@ -133,6 +132,7 @@ std::vector<Family> interleaved() {
   zero.title = "Interleaved zero bubble";
   zero.summary = "PyTorch's interleaved order with backwards split and W delayed by r";
   zero.bubble = "(p-1)(F+I-W) per chunk at F=I=W, span";
+  zero.conditions = "F = I = W, p divides m, no latency";
   zero.peak = "(v-1)p+(p-r) + residue";
   zero.splits_backward = true;
   zero.actions = zero_bubble_actions;

@@ -33,6 +33,7 @@ std::vector<Family> naive() {
   family.title = "Naive model parallelism";
   family.summary = "one microbatch at a time through all stages";
   family.bubble = "m(p-1)(F+B), global";
+  family.conditions = "any m";
   family.peak = "v";
   family.many_chunks = true;
   family.actions = actions;

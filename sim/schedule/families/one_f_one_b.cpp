@@ -46,6 +46,7 @@ std::vector<Family> one_f_one_b() {
   family.title = "1F1B";
   family.summary = "p-1-r forwards to warm up, then a forward and a backward in turn";
   family.bubble = "(p-1)(F+B), global";
+  family.conditions = "any m; with a latency, p divides m";
   family.peak = "min(m, p-r)";
   family.actions = actions;
   family.closed_form = closed_form;
@@ -54,6 +55,7 @@ std::vector<Family> one_f_one_b() {
   eager.name = "eager-1f1b";
   eager.title = "Eager 1F1B";
   eager.summary = "1F1B with twice the warm-up, which hides transfers";
+  eager.conditions = "any m; a hop takes at most (F+B)/2";
   eager.peak = "min(m, 2(p-r)-1)";
   eager.actions = eager_actions;
   eager.closed_form = eager_closed_form;
