@@ -254,7 +254,7 @@ TEST(Predict, RefusesWrongInput) {
   expect_refused(good + " --memory-cap 80", 2, "has no unit");
   expect_refused(good + " --trace /no/such/folder/t.json", 1, "No such file or directory");
   expect_refused(good + " --trace /dev/full", 1, "No space left");
-  expect_refused(good + " --json --quiet", 2, "exclude each other");
+  expect_refused(good + " --export x.csv.gz", 2, "leave .gz away");
   expect_refused(good + " --trace x --export x", 2, "same file");
 }
 

@@ -148,10 +148,12 @@ TEST(OutputFile, SaysWhyItCannotWrite) {
             std::string::npos);
 }
 
-TEST(OutputFile, CompressesByName) {
+TEST(OutputFile, CompressesWhereAsked) {
   const testing::TemporaryFolder folder;
   const std::string content(100'000, 'x');
-  write_file(folder / "x.gz", content);
+  OutputFile compressed(folder / "x.gz", true);
+  compressed.write(content);
+  compressed.commit();
   EXPECT_LT(std::filesystem::file_size(folder / "x.gz"), 1000U);
   gzFile file = gzopen((folder / "x.gz").c_str(), "rb");
   std::string back(content.size() + 1, ' ');

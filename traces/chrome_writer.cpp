@@ -6,14 +6,15 @@
 #include <array>
 #include <iterator>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace pipesim {
 namespace {
 
-// What a line of the trace is; at equal times lines stand in this order, so
-// that memory is given back before it is taken and a flow finds its slice.
-enum class Line : std::uint8_t { release, slice, acquire, flow_start, flow_end };
+// What a line of the trace is; at equal times a flow finds its slice before it.
+// A rank's counters stand in the order of its actions, as spans do.
+enum class Line : std::uint8_t { slice, counter, flow_start, flow_end };
 
 struct Entry {
   std::int64_t ts_ns;
@@ -57,8 +58,7 @@ class Writer {
       const Span& span = timeline_.spans[entry.span];
       switch (entry.line) {
         case Line::slice: write_slice(entry.span); break;
-        case Line::acquire:
-        case Line::release: write_counters(span, entry.line == Line::acquire, entry.ts_ns); break;
+        case Line::counter: write_counters(span, entry.ts_ns); break;
         default: write_flow(entry.span, entry.line == Line::flow_start, entry.ts_ns); break;
       }
       if (out_.size() > (std::size_t{1} << 16)) flush();
@@ -79,24 +79,27 @@ class Writer {
   }
 
   // A lane is one row of slices that do not overlap: compute has one, a
-  // rank's sends and receives as many as are in flight at once.
+  // rank's sends and receives as many as are in flight at once. A slice of no
+  // length has its instant to itself, so that a flow there finds one slice.
   void assign_lanes() {
-    std::vector<std::array<std::vector<std::int64_t>, 3>> ends(
+    std::vector<std::array<std::vector<const Span*>, 3>> ends(
         static_cast<std::size_t>(timeline_.ranks));
     lane_.resize(timeline_.spans.size());
     lanes_.resize(ends.size());
+    const auto follows = [](const Span& before, const Span& after) {
+      const bool both_last = before.start_ns < before.end_ns && after.start_ns < after.end_ns;
+      return before.end_ns < after.start_ns || (both_last && before.end_ns == after.start_ns);
+    };
     for (std::size_t i = 0; i < timeline_.spans.size(); ++i) {
       const Span& span = timeline_.spans[i];
-      const auto rank = static_cast<std::size_t>(span.rank);
-      const auto track = static_cast<std::size_t>(track_of(span.action.kind));
-      auto& own = ends[rank][track];
-      const bool continues = i > 0 && timeline_.spans[i - 1].action.joined;
+      const Track track = track_of(span.action.kind);
+      auto& own = ends[static_cast<std::size_t>(span.rank)][static_cast<std::size_t>(track)];
       std::size_t lane = 0;
-      if (!continues) {
-        while (lane < own.size() && own[lane] > span.start_ns) ++lane;
-        if (lane == own.size()) own.push_back(0);
-        own[lane] = span.end_ns;
+      if (track != Track::compute) {
+        while (lane < own.size() && !follows(*own[lane], span)) ++lane;
       }
+      if (lane == own.size()) own.push_back(nullptr);
+      own[lane] = &span;
       lane_[i] = static_cast<std::uint16_t>(std::min<std::size_t>(lane, 0xffff));
     }
     for (std::size_t rank = 0; rank < ends.size(); ++rank) {
@@ -158,10 +161,10 @@ class Writer {
       const bool continues = i > 0 && timeline_.spans[i - 1].action.joined;
       if (!continues) entries.push_back({span.start_ns, Line::slice, i});
       switch (span.action.kind) {
-        case Kind::F: entries.push_back({span.start_ns, Line::acquire, i}); break;
+        case Kind::F: entries.push_back({span.start_ns, Line::counter, i}); break;
         case Kind::I:
         case Kind::W:
-        case Kind::B: entries.push_back({span.end_ns, Line::release, i}); break;
+        case Kind::B: entries.push_back({span.end_ns, Line::counter, i}); break;
         case Kind::SEND_F:
         case Kind::SEND_B: entries.push_back({span.start_ns, Line::flow_start, i}); break;
         case Kind::RECV_F:
@@ -172,8 +175,8 @@ class Writer {
         default: break;
       }
     }
-    std::ranges::stable_sort(entries, [](const Entry& a, const Entry& b) {
-      return a.ts_ns != b.ts_ns ? a.ts_ns < b.ts_ns : a.line < b.line;
+    std::ranges::sort(entries, [](const Entry& a, const Entry& b) {
+      return std::tuple(a.ts_ns, a.line, a.span) < std::tuple(b.ts_ns, b.line, b.span);
     });
     return entries;
   }
@@ -239,12 +242,12 @@ class Writer {
     out_ += '}';
   }
 
-  void write_counters(const Span& span, bool acquire, std::int64_t ts_ns) {
+  void write_counters(const Span& span, std::int64_t ts_ns) {
     Memory& memory = memory_[static_cast<std::size_t>(span.rank)];
     const auto stage = static_cast<std::size_t>(span.action.stage);
     const std::int64_t activation = timeline_.activation_bytes[stage];
     const std::int64_t residue = timeline_.weight_residue_bytes[stage];
-    if (acquire) {
+    if (span.action.kind == Kind::F) {
       memory.chunks += 1;
       memory.bytes += activation;
     } else if (span.action.kind == Kind::W) {

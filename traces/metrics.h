@@ -75,8 +75,12 @@ class MetricsAccumulator {
   void add(const Action& action, std::int32_t rank_index, std::int64_t start_ns,
            std::int64_t end_ns, std::int64_t input_sent_ns, std::int64_t input_arrival_ns) {
     const Kind kind = action.kind;
-    if (!is_compute(kind) && kind != Kind::OPTIMIZER && kind != Kind::REDUCE_GRAD) return;
     Rank& rank = ranks_[static_cast<std::size_t>(rank_index)];
+    if (!is_compute(kind) && kind != Kind::OPTIMIZER && kind != Kind::REDUCE_GRAD) {
+      // What its rank did before a SEND delays what waits for it.
+      if (is_send(kind)) paths_[slot(action.stage, action.microbatch)] = rank.path;
+      return;
+    }
     const Work work{start_ns, end_ns, input_sent_ns, input_arrival_ns};
     if (action.joined || !joined_.empty()) [[unlikely]] {
       add_joined(rank, action, work);
@@ -124,9 +128,9 @@ class MetricsAccumulator {
   std::size_t microbatches_;
   std::vector<StageFootprint> footprints_;
   std::vector<Rank> ranks_;
-  // The path to the end of the last action of (stage, microbatch). F and the
-  // backward share a slot: the next stage's F reads the first before this
-  // stage's backward, which depends on it, writes the second.
+  // The path to the last action of (stage, microbatch), or to the SEND of its
+  // result. F and the backward share a slot: the next stage's F reads the first
+  // before this stage's backward, which depends on it, writes the second.
   LargeVector<Path> paths_;
   // The actions of the cell that is being added; they follow each other.
   std::vector<std::pair<Action, Work>> joined_;

@@ -29,9 +29,10 @@ struct Span {
   std::int64_t bytes = 0;
 };
 
-// Receives spans as they are produced: those of one rank in the order of
-// their starts, ranks interleaved in any order that puts a producer before
-// its consumer. Actions of a joined cell follow each other.
+// Receives spans as they are produced: the compute spans of one rank in the
+// order of its list, ranks interleaved in any order that puts a producer
+// before its consumer, a SEND after its producer and before what follows it on
+// its rank. Actions of a joined cell follow each other.
 using SpanSink = std::function<void(const Span&)>;
 
 struct Timeline {

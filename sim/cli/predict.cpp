@@ -45,14 +45,18 @@ void check_outputs(const Flags& flags) {
     }
     taken.emplace_back(name, path);
   };
-  take(flags.schedule.schedule, "--schedule", false);
+  if (flags.schedule.schedule && names_a_file(*flags.schedule.schedule)) {
+    take(flags.schedule.schedule, "--schedule", false);
+  }
   take(flags.costs.costs, "--costs", false);
   take(flags.trace, "--trace", true);
   take(flags.export_file, "--export", true);
 }
 
 void run(const Flags& flags) {
-  if (flags.json && flags.quiet) throw input_error("--json and --quiet exclude each other");
+  if (flags.export_file && flags.export_file->ends_with(".gz")) {
+    throw input_error("--export: a schedule is written as plain CSV; leave .gz away");
+  }
   check_outputs(flags);
   const CostSource source(flags.costs);
   const auto cap = parse_memory_cap(flags.memory_cap);
@@ -61,7 +65,7 @@ void run(const Flags& flags) {
   // Opened first: an output that can't be written fails before the work.
   std::optional<OutputFile> trace;
   std::optional<OutputFile> exported;
-  if (flags.trace) trace.emplace(*flags.trace);
+  if (flags.trace) trace.emplace(*flags.trace, flags.trace->ends_with(".gz"));
   if (flags.export_file) exported.emplace(*flags.export_file);
 
   std::optional<Progress> progress(std::in_place);
@@ -77,7 +81,7 @@ void run(const Flags& flags) {
   if (exported) exported->commit();
 
   progress.reset();
-  if (flags.quiet) return;
+  if (flags.quiet && !flags.json) return;
   const std::string text =
       flags.json ? result_json(setup.schedule, prediction, cap)
                  : report(setup, costs, prediction, flags.schedule, source, cap, standard_output());
@@ -102,9 +106,7 @@ void add_predict(CLI::App& app, Work& chosen) {
   app.add_flag("--json", flags->json, "prints the result as one JSON object")
       ->group(group)
       ->disable_flag_override();
-  app.add_flag("--quiet", flags->quiet, "prints nothing but errors")
-      ->group(group)
-      ->disable_flag_override();
+  app.add_flag("--quiet", flags->quiet, "prints no report")->group(group)->disable_flag_override();
   app.callback([&app, &chosen, flags] {
     const auto given = app.get_subcommands();
     if (given.empty()) {

@@ -8,7 +8,9 @@ namespace {
 // The times of a chunk and a hop where all chunks and all hops are alike and
 // no rank has closing work; nothing otherwise.
 std::optional<UniformTimes> uniform_times(const Costs& costs, const Placement& placement) {
-  if (!costs.optimizer_ns.empty() || !costs.reduce_gradients_ns.empty()) return std::nullopt;
+  for (const auto* closing : {&costs.optimizer_ns, &costs.reduce_gradients_ns}) {
+    if (std::ranges::any_of(*closing, [](std::int64_t ns) { return ns > 0; })) return std::nullopt;
+  }
   const StageCosts& first = costs.stages.front();
   UniformTimes times{first.forward_ns, first.backward_input_ns, first.backward_weight_ns, 0};
   std::optional<std::int64_t> hop;

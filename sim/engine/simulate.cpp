@@ -11,7 +11,6 @@
 #include "sim/schedule/deadlock.h"
 #include "traces/base/error.h"
 #include "traces/base/large_vector.h"
-#include "traces/base/text.h"
 
 namespace pipesim {
 namespace {
@@ -43,10 +42,9 @@ class DirectEvaluation {
       advance(rank, runnable);
     }
     for (int rank = 0; rank < schedule_.ranks(); ++rank) {
-      if (ranks_[static_cast<std::size_t>(rank)].next != ranks_[static_cast<std::size_t>(rank)].end) {
-        throw input_error(fmt::format(
-            "{}: {}", schedule_.name,
-            find_deadlock(schedule_, Transport::buffered).value_or("makes no progress")));
+      if (ranks_[static_cast<std::size_t>(rank)].next !=
+          ranks_[static_cast<std::size_t>(rank)].end) {
+        throw_deadlock(schedule_);
       }
       close(rank);
     }
@@ -153,6 +151,7 @@ class DirectEvaluation {
       } else if (is_send(cell->kind)) {
         const Stage& stage = stages_[static_cast<std::size_t>(cell->stage)];
         const bool forward = cell->kind == Kind::SEND_F;
+        metrics_.add(*cell, rank_index, rank.now_ns, rank.now_ns, 0, 0);
         send(rank_index, forward ? stage.forward : stage.backward, *cell, forward, rank.now_ns,
              runnable);
       } else if (cell->kind == Kind::REDUCE_GRAD) {
@@ -182,8 +181,9 @@ class DirectEvaluation {
     return false;
   }
 
-  [[gnu::always_inline]] void run(int rank_index, Rank& rank, const Action& action, const Input& input, std::int64_t start,
-           std::int64_t finish, std::vector<int>& runnable) {
+  [[gnu::always_inline]] void run(int rank_index, Rank& rank, const Action& action,
+                                  const Input& input, std::int64_t start, std::int64_t finish,
+                                  std::vector<int>& runnable) {
     const Stage& stage = stages_[static_cast<std::size_t>(action.stage)];
     std::int64_t sent = 0;
     std::int64_t arrival = 0;
@@ -238,8 +238,8 @@ class DirectEvaluation {
 
   // Hands the result of (producer.stage, producer.microbatch) to the
   // neighbour at the other end of `edge`, from `start` on.
-  [[gnu::always_inline]] void send(int from_rank, const Edge& edge, const Action& producer, bool forward,
-            std::int64_t start, std::vector<int>& runnable) {
+  [[gnu::always_inline]] void send(int from_rank, const Edge& edge, const Action& producer,
+                                   bool forward, std::int64_t start, std::vector<int>& runnable) {
     std::int64_t arrival = start;
     if (!edge.local) {
       arrival += edge.transfer_ns;
@@ -268,9 +268,9 @@ class DirectEvaluation {
     std::int64_t& free = *edge.link_free_ns;
     if (start < free) {
       throw work_error(fmt::format(
-          "{} at {} finds link {}->{} still busy until {}: transfers that share a link are not "
-          "modelled; lower --p2p-bytes or raise --p2p-bandwidth",
-          to_text(action), format_time(start), from_rank, edge.to_rank, format_time(free)));
+          "{} at {} ns finds link {}->{} taken until {} ns: transfers that share a link are not "
+          "modelled; send fewer bytes or leave the bandwidth unlimited",
+          to_text(action), start, from_rank, edge.to_rank, free));
     }
     free = start + edge.occupied_ns;
   }

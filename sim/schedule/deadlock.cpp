@@ -338,4 +338,9 @@ std::optional<std::string> find_deadlock(const Schedule& schedule, Transport tra
   return Execution(schedule, transport).run();
 }
 
+void throw_deadlock(const Schedule& schedule) {
+  const auto cycle = find_deadlock(schedule, Transport::buffered);
+  throw input_error(fmt::format("{}: {}", schedule.name, cycle.value_or("makes no progress")));
+}
+
 }  // namespace pipesim

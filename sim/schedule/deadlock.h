@@ -31,4 +31,8 @@ Transport parse_transport(std::string_view name);
 // schedule in which find_fault() finds nothing.
 std::optional<std::string> find_deadlock(const Schedule& schedule, Transport transport);
 
+// Throws, as an input error, the cycle in which a schedule that made no
+// progress is caught.
+[[noreturn]] void throw_deadlock(const Schedule& schedule);
+
 }  // namespace pipesim

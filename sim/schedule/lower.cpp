@@ -2,16 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <span>
+#include <utility>
+#include <vector>
+
 #include "sim/schedule/deadlock.h"
 #include "traces/base/error.h"
 
 namespace pipesim {
 namespace {
-
-[[noreturn]] void fail_deadlocked(const Schedule& schedule) {
-  const auto cycle = find_deadlock(schedule, Transport::buffered);
-  throw input_error(fmt::format("{}: {}", schedule.name, cycle.value_or("makes no progress")));
-}
 
 // Flags for (stage, microbatch).
 class Flags {
@@ -57,7 +57,7 @@ class Lowering {
         }
         unfinished = unfinished || cursor[rank] < list.size();
       }
-      if (unfinished && !progress) fail_deadlocked(compute_);
+      if (unfinished && !progress) throw_deadlock(compute_);
     }
     for (const auto& list : lists_) program_.actions.add_rank(list);
     return std::move(program_);
@@ -184,35 +184,34 @@ std::int64_t count_unit_steps(const Schedule& program) {
   for (;; ++steps) {
     bool unfinished = false;
     bool progress = false;
-    // Receives go last, so that they see the sends of their own step.
-    std::vector<std::size_t> receiving;
+    // Cells that receive go last, so that they see the sends of their own step.
+    std::vector<std::pair<std::size_t, std::span<const Action>>> receiving;
     for (std::size_t rank = 0; rank < cursor.size(); ++rank) {
       const auto list = program.actions[static_cast<int>(rank)];
       while (cursor[rank] < list.size() && list[cursor[rank]].kind == Kind::IDLE) ++cursor[rank];
       if (cursor[rank] == list.size()) continue;
       unfinished = true;
-      const Action* cell = list.data() + cursor[rank];
-      const std::size_t size = cell_size(cell, list.data() + list.size());
-      if (is_receive(cell->kind)) {
-        receiving.push_back(rank);
-        continue;
+      const Action* first = list.data() + cursor[rank];
+      const std::span<const Action> cell(first, cell_size(first, list.data() + list.size()));
+      if (std::ranges::any_of(cell, [](const Action& a) { return is_receive(a.kind); })) {
+        for (const Action& a : cell) {
+          if (is_send(a.kind)) run(rank, a);
+        }
+        receiving.emplace_back(rank, cell);
+      } else if (std::ranges::all_of(cell, is_ready)) {
+        for (const Action& a : cell) run(rank, a);
+        cursor[rank] += cell.size();
+        progress = true;
       }
-      bool ready = true;
-      for (std::size_t i = 0; i < size; ++i) ready = ready && is_ready(cell[i]);
-      if (!ready) continue;
-      for (std::size_t i = 0; i < size; ++i) run(rank, cell[i]);
-      cursor[rank] += size;
-      progress = true;
     }
-    for (const std::size_t rank : receiving) {
-      const Action& receive = program.actions[static_cast<int>(rank)][cursor[rank]];
-      if (!is_ready(receive)) continue;
-      run(rank, receive);
-      ++cursor[rank];
+    for (const auto& [rank, cell] : receiving) {
+      if (!std::ranges::all_of(cell, is_ready)) continue;
+      for (const Action& a : cell) run(rank, a);
+      cursor[rank] += cell.size();
       progress = true;
     }
     if (!unfinished) return steps;
-    if (!progress) fail_deadlocked(program);
+    if (!progress) throw_deadlock(program);
   }
 }
 

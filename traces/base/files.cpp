@@ -114,7 +114,7 @@ struct OutputFile::State {
   }
 };
 
-OutputFile::OutputFile(std::string path) : state_(std::make_unique<State>()) {
+OutputFile::OutputFile(std::string path, bool gzip) : state_(std::make_unique<State>()) {
   State& state = *state_;
   state.path = std::move(path);
   if (state.path.empty()) throw input_error("the name of an output file is empty");
@@ -140,7 +140,7 @@ OutputFile::OutputFile(std::string path) : state_(std::make_unique<State>()) {
     }
     state.open_temporary(exists ? (info.st_mode & 0777U) : 0666U);
   }
-  if (state.path.ends_with(".gz")) {
+  if (gzip) {
     state.gzip = gzdopen(::dup(state.fd), "wb6");
     if (state.gzip == nullptr) state.fail("write");
   }

@@ -13,13 +13,12 @@ std::string read_file(const std::string& path);
 
 // A file under construction. What is written goes to a temporary file beside
 // `path`; commit() renames it into place; without commit() the destructor
-// removes it, so `path` never holds half a result. A path that ends in ".gz"
-// is compressed. An existing path that is not a regular file (a pipe, a
-// terminal) is written directly. Opening fails at once where the path can't
-// be written, before any work is done. One owner, one thread.
+// removes it, so `path` never holds half a result. An existing path that is not a regular file (a
+// pipe, a terminal) is written directly. Opening fails at once where the path can't be written,
+// before any work is done. One owner, one thread.
 class OutputFile {
  public:
-  explicit OutputFile(std::string path);
+  explicit OutputFile(std::string path, bool gzip = false);
   ~OutputFile();
   OutputFile(OutputFile&&) noexcept;
   OutputFile& operator=(OutputFile&&) = delete;
