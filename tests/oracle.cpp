@@ -11,6 +11,15 @@ struct Arrival {
   std::int64_t sent = 0;
   std::int64_t at = 0;
   bool remote = false;
+  int from_rank = 0;
+  std::size_t from_step = 0;  // how many steps the sender had done
+};
+
+// What a rank did at once: a cell, or closing work.
+struct Step {
+  Interval when;
+  Arrival input;
+  bool compute = true;
 };
 
 std::int64_t ceil_div(std::int64_t bytes, std::int64_t rate) {
@@ -28,7 +37,7 @@ class Interpreter {
     const auto ranks = static_cast<std::size_t>(schedule_.ranks());
     std::vector<std::size_t> next(ranks);
     std::vector<std::int64_t> now(ranks);
-    std::vector<std::vector<std::pair<Interval, Arrival>>> history(ranks);
+    history_.resize(ranks);
     for (bool moved = true; moved;) {
       moved = false;
       for (std::size_t r = 0; r < ranks; ++r) {
@@ -37,7 +46,9 @@ class Interpreter {
         std::vector<Action> cell{list[next[r]]};
         while (cell.back().joined) cell.push_back(list[next[r] + cell.size()]);
         if (is_send(cell[0].kind)) {
-          for (const Action& send : cell) deliver(send.stage, send.kind, send.microbatch, now[r]);
+          for (const Action& send : cell) {
+            deliver(send.stage, send.kind, send.microbatch, now[r]);
+          }
         } else if (is_compute(cell[0].kind)) {
           std::int64_t start = now[r];
           std::int64_t length = 0;
@@ -63,7 +74,7 @@ class Interpreter {
           for (const Action& action : cell) {
             result_.times[{action.stage, action.kind, action.microbatch}] = {start, start + length};
           }
-          history[r].push_back({{start, start + length}, last.value_or(Arrival{})});
+          history_[r].push_back({{start, start + length}, last.value_or(Arrival{}), true});
           now[r] = start + length;
           for (const Action& action : cell) finish(action, now[r]);
         }
@@ -75,12 +86,13 @@ class Interpreter {
       if (next[r] < schedule_.actions[static_cast<int>(r)].size()) return std::nullopt;
       for (const auto* closing : {&costs_.reduce_gradients_ns, &costs_.optimizer_ns}) {
         if (closing->empty()) continue;
-        history[r].push_back({{now[r], now[r] + (*closing)[r]}, {}});
+        history_[r].push_back({{now[r], now[r] + (*closing)[r]}, {}, false});
         now[r] += (*closing)[r];
       }
       result_.makespan = std::max(result_.makespan, now[r]);
     }
-    for (std::size_t r = 0; r < ranks; ++r) summarise(static_cast<int>(r), history[r]);
+    for (std::size_t r = 0; r < ranks; ++r) summarise(static_cast<int>(r), history_[r]);
+    trace_back();
     return result_;
   }
 
@@ -104,7 +116,7 @@ class Interpreter {
     if (a.kind == Kind::W || to < 0 || to == schedule_.stages()) return;
     const bool local = schedule_.placement.rank_of(to) == schedule_.placement.rank_of(a.stage);
     if (local) {
-      arrivals_[{to, input_kind(a), a.microbatch}] = {end, end, false};
+      arrivals_[{to, input_kind(a), a.microbatch}] = {end, end, false, 0, 0};
     } else if (!schedule_.has_transfers()) {
       deliver(a.stage, a.kind == Kind::F ? Kind::SEND_F : Kind::SEND_B, a.microbatch, end);
     }
@@ -118,10 +130,34 @@ class Interpreter {
         costs_.stages[static_cast<std::size_t>(std::min(stage, to))].output_bytes;
     std::int64_t at = sent + link.latency_ns;
     if (link.bytes_per_second) at += ceil_div(bytes, *link.bytes_per_second);
-    arrivals_[{to, send == Kind::SEND_F ? Kind::F : Kind::B, microbatch}] = {sent, at, true};
+    const int rank = schedule_.placement.rank_of(stage);
+    arrivals_[{to, send == Kind::SEND_F ? Kind::F : Kind::B, microbatch}] = {
+        sent, at, true, rank, history_[static_cast<std::size_t>(rank)].size()};
   }
 
-  void summarise(int rank, const std::vector<std::pair<Interval, Arrival>>& history) {
+  // From the last end back to 0: along the rank where it was busy until then,
+  // along the input where the rank waited for it.
+  void trace_back() {
+    std::size_t rank = 0;
+    for (std::size_t r = 1; r < history_.size(); ++r) {
+      if (result_.ranks[r].last_end > result_.ranks[rank].last_end) rank = r;
+    }
+    std::size_t step = history_[rank].size();
+    while (step > 0) {
+      const Step& at = history_[rank][step - 1];
+      (at.compute ? result_.path_compute : result_.path_other) += at.when.end - at.when.start;
+      const std::int64_t before = step > 1 ? history_[rank][step - 2].when.end : 0;
+      if (at.when.start == before) {
+        step -= 1;
+      } else {
+        result_.path_p2p += at.input.at - at.input.sent;
+        rank = static_cast<std::size_t>(at.input.from_rank);
+        step = at.input.from_step;
+      }
+    }
+  }
+
+  void summarise(int rank, const std::vector<Step>& history) {
     Rank out;
     std::int64_t first_backward = result_.makespan;
     std::int64_t last_forward = 0;
@@ -139,8 +175,8 @@ class Interpreter {
       }
       if (kind == Kind::W) downs[when.end].push_back({0, -costs.weight_residue_bytes});
     }
-    out.first_start = history.front().first.start;
-    out.last_end = history.back().first.end;
+    out.first_start = history.front().when.start;
+    out.last_end = history.back().when.end;
     std::int64_t idle_from = 0;
     const auto classify = [&](std::int64_t from, std::int64_t to, const Arrival& input) {
       // Nanoseconds of one idle interval share a class but for those in flight.
@@ -157,7 +193,7 @@ class Interpreter {
         out.steady += rest;
       }
     };
-    for (const auto& [when, input] : history) {
+    for (const auto& [when, input, compute] : history) {
       if (when.start > idle_from) classify(idle_from, when.start, input);
       out.busy += when.end - when.start;
       idle_from = when.end;
@@ -188,6 +224,7 @@ class Interpreter {
   const Costs& costs_;
   Result result_;
   std::map<Key, Arrival> arrivals_;
+  std::vector<std::vector<Step>> history_;  // by rank
 };
 
 }  // namespace

@@ -33,6 +33,7 @@ struct Result {
   std::int64_t makespan = 0;
   std::vector<Rank> ranks;
   std::map<std::tuple<int, Kind, int>, Interval> times;  // (stage, kind, microbatch)
+  std::int64_t path_compute = 0, path_p2p = 0, path_other = 0;
 
   double global_bubble() const;
   double span_bubble() const;
