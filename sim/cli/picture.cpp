@@ -3,37 +3,43 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "traces/base/text.h"
 
 namespace pipesim::cli {
 namespace {
 
-// Time to columns. Where the times have a common unit that fits, a unit is a
-// whole number of columns, so that equal actions are equally wide.
+constexpr std::size_t overlapped_place = kind_count;
+
+// Time to columns.
 class Scale {
  public:
-  Scale(const Timeline& timeline, std::int64_t makespan_ns, int columns)
-      : makespan_(std::max<std::int64_t>(makespan_ns, 1)), columns_(columns) {
-    std::int64_t unit = makespan_;
-    for (const Span& span : timeline.spans)
-      unit = std::gcd(unit, std::gcd(span.start_ns, span.end_ns));
-    const std::int64_t units = makespan_ / unit;
+  Scale(std::int64_t makespan_ns, int columns)
+      : makespan_(static_cast<double>(std::max<std::int64_t>(makespan_ns, 1))), columns_(columns) {}
+
+  // Where all times have a common unit that fits, a unit is a whole number of
+  // columns, so that equal actions are equally wide.
+  static Scale fitted(const std::vector<std::vector<Span>>& rows, std::int64_t makespan_ns,
+                      int columns) {
+    std::int64_t unit = std::max<std::int64_t>(makespan_ns, 1);
+    for (const auto& row : rows) {
+      for (const Span& span : row) unit = std::gcd(unit, std::gcd(span.start_ns, span.end_ns));
+    }
+    const std::int64_t units = std::max<std::int64_t>(makespan_ns, 1) / unit;
     constexpr std::int64_t widest = 6;
-    if (units <= columns) columns_ = static_cast<int>(units * std::min(widest, columns / units));
+    if (units > columns) return {makespan_ns, columns};
+    return {makespan_ns, static_cast<int>(units * std::min(widest, columns / units))};
   }
 
   int columns() const { return columns_; }
   int column(std::int64_t ns) const { return static_cast<int>(std::llround(exact(ns))); }
-  double exact(std::int64_t ns) const {
-    return static_cast<double>(ns) / static_cast<double>(makespan_) * columns_;
-  }
+  double exact(std::int64_t ns) const { return static_cast<double>(ns) / makespan_ * columns_; }
 
  private:
-  std::int64_t makespan_;
+  double makespan_;
   int columns_;
 };
 
@@ -98,19 +104,19 @@ struct Row {
 };
 
 // Each action as a block with a label.
-Row draw_blocks(const std::vector<const Span*>& spans, const Timeline& timeline, const Scale& scale,
-                bool chunks, bool colour) {
+Row draw_blocks(const std::vector<Span>& spans, const std::vector<int>& chunk_of_stage,
+                const Scale& scale, bool chunks, bool colour) {
   Row row(scale.columns());
   for (std::size_t i = 0; i < spans.size(); ++i) {
-    const Span& span = *spans[i];
+    const Span& span = spans[i];
     const auto first = static_cast<std::size_t>(scale.column(span.start_ns));
     const auto last = static_cast<std::size_t>(scale.column(span.end_ns));
     if (last <= first) continue;
-    const int chunk = timeline.chunk_of_stage[static_cast<std::size_t>(span.action.stage)];
+    const int chunk = chunk_of_stage[static_cast<std::size_t>(span.action.stage)];
     std::string label = label_for(span.action, chunk, chunks, static_cast<int>(last - first));
-    if (i > 0 && spans[i - 1]->action.joined) {  // a cell of two: F&B
-      const std::string both = label_for(spans[i - 1]->action, 0, false, 99) + "&" +
-                               label_for(span.action, 0, false, 99);
+    if (i > 0 && spans[i - 1].action.joined) {  // a cell of two: F&B
+      const std::string both =
+          label_for(spans[i - 1].action, 0, false, 99) + "&" + label_for(span.action, 0, false, 99);
       label = both.size() <= last - first ? both : "&";
     }
     label.resize(last - first, colour ? ' ' : '-');
@@ -121,38 +127,34 @@ Row draw_blocks(const std::vector<const Span*>& spans, const Timeline& timeline,
   return row;
 }
 
-constexpr std::size_t overlapped = kind_count;
-
-// Many actions a column: the kind that fills most of it, a dot where it is
-// mostly idle.
-Row draw_density(const std::vector<const Span*>& spans, const Scale& scale) {
-  Row row(scale.columns());
-  const auto columns = static_cast<std::size_t>(scale.columns());
-  // By kind; the last place for forward and backward in one cell.
-  std::vector<std::array<double, kind_count + 1>> busy(columns);
-  for (std::size_t i = 0; i < spans.size(); ++i) {
-    const Span* span = spans[i];
-    if (i > 0 && spans[i - 1]->action.joined) continue;  // counted with the one before
-    const std::size_t kind =
-        span->action.joined ? overlapped : static_cast<std::size_t>(span->action.kind);
-    double at = scale.exact(span->start_ns);
-    const double end = scale.exact(span->end_ns);
-    while (at < end) {
-      const auto column = std::min(columns - 1, static_cast<std::size_t>(at));
-      const double next = std::min(end, static_cast<double>(column) + 1);
-      busy[column][kind] += next - at;
-      if (next <= at) break;
-      at = next;
-    }
+// Adds a span's share to the columns that it covers.
+template <typename Column>
+void fill(std::vector<Column>& columns, const Scale& scale, const Span& span, bool overlapped) {
+  const std::size_t place =
+      overlapped ? overlapped_place : static_cast<std::size_t>(span.action.kind);
+  double at = scale.exact(span.start_ns);
+  const double end = scale.exact(span.end_ns);
+  while (at < end) {
+    const auto column = std::min(columns.size() - 1, static_cast<std::size_t>(at));
+    const double next = std::min(end, static_cast<double>(column) + 1);
+    columns[column][place] += next - at;
+    if (next <= at) break;
+    at = next;
   }
-  for (std::size_t c = 0; c < columns; ++c) {
-    const double all = std::accumulate(busy[c].begin(), busy[c].end(), 0.0);
+}
+
+// The kind that fills most of each column, a dot where it is mostly idle.
+template <typename Column>
+Row draw_density(const std::vector<Column>& columns) {
+  Row row(static_cast<int>(columns.size()));
+  for (std::size_t c = 0; c < columns.size(); ++c) {
+    const double all = std::accumulate(columns[c].begin(), columns[c].end(), 0.0);
     if (all < 0.02) continue;
-    const auto most = static_cast<std::size_t>(std::max_element(busy[c].begin(), busy[c].end()) -
-                                               busy[c].begin());
+    const auto most =
+        static_cast<std::size_t>(std::ranges::max_element(columns[c]) - columns[c].begin());
     if (all < 0.5) {
       row.text[c] = '.';
-    } else if (most == overlapped) {
+    } else if (most == overlapped_place) {
       row.text[c] = '&';
       row.kind[c] = Kind::SEND_F;  // grey: neither forward nor backward alone
     } else {
@@ -178,33 +180,67 @@ std::vector<int> shown_ranks(int ranks) {
   return shown;
 }
 
-std::string draw_timeline(const Timeline& timeline, const std::vector<int>& ranks,
-                          std::int64_t makespan_ns, int chunks, const Terminal& terminal) {
-  const std::size_t margin = fmt::formatted_size("{}", ranks.back()) + 2;
-  const Scale scale(timeline, makespan_ns, terminal.width - static_cast<int>(margin));
+Picture::Picture(Frame frame, const Terminal& terminal)
+    : frame_(std::move(frame)),
+      terminal_(terminal),
+      margin_(fmt::formatted_size("{}", frame_.ranks.back()) + 2),
+      columns_(terminal.width - static_cast<int>(margin_)),
+      dense_(frame_.longest_list > static_cast<std::size_t>(columns_)),
+      row_of_rank_(static_cast<std::size_t>(frame_.all_ranks), -1),
+      spans_(frame_.ranks.size()),
+      joined_(frame_.ranks.size()) {
+  for (std::size_t row = 0; row < frame_.ranks.size(); ++row) {
+    row_of_rank_[static_cast<std::size_t>(frame_.ranks[row])] = static_cast<int>(row);
+  }
+  if (dense_) {
+    density_.assign(frame_.ranks.size(), std::vector<Column>(static_cast<std::size_t>(columns_)));
+  }
+}
 
-  std::vector<std::vector<const Span*>> spans(static_cast<std::size_t>(timeline.ranks));
-  std::array<bool, kind_count> used{};
-  double narrowest = scale.columns();
-  bool overlaps = false;
-  for (const Span& span : timeline.spans) {
-    spans[static_cast<std::size_t>(span.rank)].push_back(&span);
-    used[static_cast<std::size_t>(span.action.kind)] = true;
-    overlaps = overlaps || span.action.joined;
-    if (span.end_ns > span.start_ns) {
-      narrowest = std::min(narrowest, scale.exact(span.end_ns) - scale.exact(span.start_ns));
+void Picture::add(const Span& span) {
+  const int row = row_of_rank_[static_cast<std::size_t>(span.rank)];
+  if (row < 0 || is_transfer(span.action.kind)) return;
+  const auto at = static_cast<std::size_t>(row);
+  used_[static_cast<std::size_t>(span.action.kind)] = true;
+  overlaps_ = overlaps_ || span.action.joined;
+  if (!dense_) {
+    spans_[at].push_back(span);
+  } else if (!joined_[at]) {  // a cell's second action is counted with its first
+    fill(density_[at], Scale(frame_.makespan_ns, columns_), span, span.action.joined);
+  }
+  joined_[at] = span.action.joined;
+}
+
+std::string Picture::draw() const {
+  const Scale scale = dense_ ? Scale(frame_.makespan_ns, columns_)
+                             : Scale::fitted(spans_, frame_.makespan_ns, columns_);
+  bool blocks = !dense_;
+  for (const auto& row : spans_) {
+    for (const Span& span : row) {
+      const double width = scale.exact(span.end_ns) - scale.exact(span.start_ns);
+      blocks = blocks && (span.end_ns == span.start_ns || width >= 1.5);
     }
   }
-  const bool blocks = narrowest >= 1.5;
-
-  std::string out = axis(scale, makespan_ns, margin) + "\n";
-  for (const int rank : ranks) {
-    const auto& own = spans[static_cast<std::size_t>(rank)];
-    const Row row = blocks ? draw_blocks(own, timeline, scale, chunks > 1, terminal.colour)
-                           : draw_density(own, scale);
-    out += fmt::format("{:>{}}  {}\n", rank, margin - 2, row.painted(terminal.colour));
+  std::string out = axis(scale, frame_.makespan_ns, margin_) + "\n";
+  for (std::size_t i = 0; i < frame_.ranks.size(); ++i) {
+    Row row(0);
+    if (blocks) {
+      row =
+          draw_blocks(spans_[i], frame_.chunk_of_stage, scale, frame_.chunks > 1, terminal_.colour);
+    } else if (dense_) {
+      row = draw_density(density_[i]);
+    } else {
+      std::vector<Column> columns(static_cast<std::size_t>(scale.columns()));
+      for (std::size_t s = 0; s < spans_[i].size(); ++s) {
+        if (s > 0 && spans_[i][s - 1].action.joined) continue;
+        fill(columns, scale, spans_[i][s], spans_[i][s].action.joined);
+      }
+      row = draw_density(columns);
+    }
+    out += fmt::format("{:>{}}  {}\n", frame_.ranks[i], margin_ - 2, row.painted(terminal_.colour));
   }
-  std::string legend(margin, ' ');
+
+  std::string legend(margin_, ' ');
   constexpr std::array<std::pair<Kind, std::string_view>, 6> meaning{
       {{Kind::F, "forward"},
        {Kind::B, "backward"},
@@ -214,15 +250,18 @@ std::string draw_timeline(const Timeline& timeline, const std::vector<int>& rank
        {Kind::OPTIMIZER, "optimizer"}}};
   bool first = true;
   for (const auto& [kind, text] : meaning) {
-    if (!used[static_cast<std::size_t>(kind)]) continue;
+    if (!used_[static_cast<std::size_t>(kind)]) continue;
     legend += fmt::format("{}{} {}", first ? "" : ", ",
-                          paint(kind_name(kind).substr(0, 1), kind, terminal.colour), text);
+                          paint(kind_name(kind).substr(0, 1), kind, terminal_.colour), text);
     first = false;
   }
-  if (overlaps) legend += ", & both in one";
-  legend += blocks ? (chunks > 1 ? "; F3.1: microbatch 3, chunk 1" : "; blank: bubble")
-                   : "\n" + std::string(margin, ' ') +
-                         "a column shows what fills most of it; dot: mostly idle";
+  if (overlaps_) legend += ", & both in one";
+  if (!blocks) {
+    legend +=
+        "\n" + std::string(margin_, ' ') + "a column shows what fills most of it; dot: mostly idle";
+  } else {
+    legend += frame_.chunks > 1 ? "; F3.1: microbatch 3, chunk 1" : "; blank: bubble";
+  }
   return out + legend + "\n";
 }
 

@@ -1,6 +1,7 @@
 // A timeline drawn in characters: one row a rank, time from left to right.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -13,9 +14,41 @@ namespace pipesim::cli {
 // The ranks that fit a page: all, or an even choice with the first and last.
 std::vector<int> shown_ranks(int ranks);
 
-// Draws the spans that it is given: compute and closing work of those ranks.
-// `chunks`: the most a rank holds; labels tell chunks apart where more than 1.
-std::string draw_timeline(const Timeline& timeline, const std::vector<int>& ranks,
-                          std::int64_t makespan_ns, int chunks, const Terminal& terminal);
+// Fed with the spans of an evaluation, as a SpanSink is; those of other ranks
+// and transfers are passed over. Draws each action as a block where they are
+// few, else what fills most of each column; its memory is O(ranks shown x
+// columns) either way.
+class Picture {
+ public:
+  struct Frame {
+    std::vector<int> ranks;           // to show
+    std::vector<int> chunk_of_stage;  // of all stages
+    int all_ranks = 0;
+    int chunks = 1;  // the most a rank holds; labels tell them apart
+    std::int64_t makespan_ns = 0;
+    std::size_t longest_list = 0;  // actions of the rank with the most
+  };
+
+  Picture(Frame frame, const Terminal& terminal);
+
+  void add(const Span& span);
+  std::string draw() const;
+
+ private:
+  // Shares of a column by kind; the last for forward and backward in one cell.
+  using Column = std::array<double, kind_count + 1>;
+
+  Frame frame_;
+  Terminal terminal_;
+  std::size_t margin_;
+  int columns_;
+  bool dense_;                                // too many actions for blocks
+  std::vector<int> row_of_rank_;              // -1 where not shown
+  std::vector<std::vector<Span>> spans_;      // by row, where not dense
+  std::vector<std::vector<Column>> density_;  // by row, where dense
+  std::vector<bool> joined_;                  // by row: the last span opened a cell
+  std::array<bool, kind_count> used_{};
+  bool overlaps_ = false;
+};
 
 }  // namespace pipesim::cli

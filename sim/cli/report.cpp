@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "sim/cli/candidates.h"
 #include "sim/cli/picture.h"
@@ -30,21 +31,21 @@ std::string verdict(const Setup& setup, const Prediction& prediction, const Term
 
 std::string picture(const Setup& setup, const Costs& costs, const Prediction& prediction,
                     const Terminal& terminal) {
-  const std::vector<int> ranks = shown_ranks(setup.schedule.ranks());
-  std::vector<bool> wanted(static_cast<std::size_t>(setup.schedule.ranks()));
-  for (const int rank : ranks) wanted[static_cast<std::size_t>(rank)] = true;
-  Timeline timeline;
-  timeline.ranks = setup.schedule.ranks();
-  timeline.chunk_of_stage = setup.schedule.placement.chunk_of_stage();
+  const Schedule& schedule = setup.schedule;
+  Picture::Frame frame;
+  frame.ranks = shown_ranks(schedule.ranks());
+  frame.chunk_of_stage = schedule.placement.chunk_of_stage();
+  frame.all_ranks = schedule.ranks();
+  frame.chunks = schedule.placement.chunks();
+  frame.makespan_ns = prediction.metrics.makespan_ns;
+  for (const int rank : frame.ranks) {
+    frame.longest_list = std::max(frame.longest_list, schedule.actions[rank].size());
+  }
+  Picture drawing(std::move(frame), terminal);
   SimulationOptions options;
-  options.sink = [&](const Span& span) {
-    if (!is_transfer(span.action.kind) && wanted[static_cast<std::size_t>(span.rank)]) {
-      timeline.spans.push_back(span);
-    }
-  };
-  simulate(setup.schedule, costs, options);
-  return draw_timeline(timeline, ranks, prediction.metrics.makespan_ns,
-                       setup.schedule.placement.chunks(), terminal);
+  options.sink = [&](const Span& span) { drawing.add(span); };
+  simulate(schedule, costs, options);
+  return drawing.draw();
 }
 
 std::string peak_text(const RankMetrics& rank) {

@@ -17,6 +17,12 @@
 namespace pipesim::cli {
 namespace {
 
+// What each verb takes beside the schedule, in bytes an action.
+constexpr std::int64_t check_bytes = 160;
+constexpr std::int64_t lower_bytes = 100;
+constexpr std::int64_t print_bytes = 80;
+constexpr std::int64_t convert_bytes = 48;
+
 struct Flags {
   ScheduleFlags schedule;
   Flag output, transport;
@@ -58,7 +64,7 @@ std::string grid(const Schedule& schedule) {
 }
 
 void check_schedule(const Flags& flags) {
-  const Setup setup = make_setup(flags.schedule);
+  const Setup setup = make_setup(flags.schedule, check_bytes);
   const Schedule& schedule = setup.schedule;
   std::vector<Transport> transports = all_transports();
   if (flags.transport) transports = {parse_transport(*flags.transport)};
@@ -118,7 +124,7 @@ void add_schedule(CLI::App& app, Work& chosen) {
   };
 
   add("print", "prints the actions of each rank in columns",
-      [](const Flags& flags) { print(grid(make_setup(flags.schedule).schedule)); });
+      [](const Flags& flags) { print(grid(make_setup(flags.schedule, print_bytes).schedule)); });
 
   const auto [check, check_flags] =
       add("check", "says where it runs; status 1 where it deadlocks", check_schedule);
@@ -130,11 +136,11 @@ void add_schedule(CLI::App& app, Work& chosen) {
 
   const auto [lowered, lower_flags] =
       add("lower", "inserts SEND and RECV, writes the program", [](const Flags& flags) {
-        put(flags.output, to_csv(lower(make_setup(flags.schedule).schedule)));
+        put(flags.output, to_csv(lower(make_setup(flags.schedule, lower_bytes).schedule)));
       });
   const auto [converted, convert_flags] =
       add("convert", "writes it as PyTorch's current CSV", [](const Flags& flags) {
-        const Schedule schedule = make_setup(flags.schedule).schedule;
+        const Schedule schedule = make_setup(flags.schedule, convert_bytes).schedule;
         put(flags.output, to_csv(flags.merge ? merge_backward(schedule) : schedule));
       });
   converted

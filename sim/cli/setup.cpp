@@ -1,58 +1,33 @@
 #include "sim/cli/setup.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 #include <limits>
 
 #include "sim/engine/simulate.h"
 #include "sim/schedule/csv.h"
 #include "traces/base/error.h"
+#include "traces/base/memory.h"
 #include "traces/base/text.h"
 
 namespace pipesim::cli {
 namespace {
 
-// The memory that this process may use: what the system says is available,
-// or the limit of its control group where that is less.
-std::int64_t available_memory_bytes() {
-  std::int64_t available =
-      std::int64_t{::sysconf(_SC_PHYS_PAGES)} * std::int64_t{::sysconf(_SC_PAGESIZE)};
-  std::ifstream info("/proc/meminfo");
-  std::string key;
-  std::int64_t kib = 0;
-  std::string unit;
-  while (info >> key >> kib >> unit) {
-    if (key == "MemAvailable:") available = std::min(available, kib * 1024);
-  }
-  std::ifstream group("/sys/fs/cgroup/memory.max");
-  std::int64_t limit = 0;
-  if (group >> limit) available = std::min(available, limit);
-  return available;
-}
-
 void check_size(const Family& family, const ScheduleRequest& request,
                 std::int64_t bytes_per_action) {
   const int chunks = request.chunks.value_or(family.default_chunks);
-  const double slots = static_cast<double>(request.ranks) * chunks * request.microbatches;
-  const double actions = slots * (family.splits_backward ? 3 : 2);
-  const double bytes =
-      actions * (static_cast<double>(sizeof(Action)) + static_cast<double>(bytes_per_action)) +
-      slots * static_cast<double>(simulation_bytes_per_slot);
-  const auto available = available_memory_bytes();
   const double per_rank = static_cast<double>(chunks) * request.microbatches;
-  if (bytes <= static_cast<double>(available) &&
-      per_rank <= std::numeric_limits<std::int32_t>::max() &&
-      static_cast<double>(request.ranks) * chunks <= max_index) {
-    return;
+  const double slots = per_rank * request.ranks;
+  const double actions = slots * (family.splits_backward ? 3 : 2);
+  const std::string what = fmt::format("{} stages x {} chunks x {} microbatches, {:.3g} actions,",
+                                       request.ranks, chunks, request.microbatches, actions);
+  check_memory(what, actions * static_cast<double>(sizeof(Action) + bytes_per_action) +
+                         slots * static_cast<double>(simulation_bytes_per_slot));
+  if (per_rank > std::numeric_limits<std::int32_t>::max() ||
+      static_cast<double>(request.ranks) * chunks > max_index) {
+    throw input_error(fmt::format("{} are more than pipesim can number; use fewer", what));
   }
-  throw input_error(fmt::format(
-      "{} stages x {} chunks x {} microbatches are {:.3g} actions and need about {:.3g} GiB of "
-      "memory, of which {:.3g} GiB are available; use fewer",
-      request.ranks, chunks, request.microbatches, actions, bytes / (1 << 30),
-      static_cast<double>(available) / (1 << 30)));
 }
 
 template <typename Parse>
@@ -248,6 +223,10 @@ Setup make_setup(const ScheduleFlags& flags, std::int64_t bytes_per_action) {
   agree(flags.stages, "--stages", setup.schedule.ranks());
   agree(flags.microbatches, "--microbatches", setup.schedule.microbatches);
   agree(flags.virtual_stages, "--virtual-stages", setup.schedule.placement.chunks());
+  const std::int64_t actions = setup.schedule.actions.size();
+  check_memory(fmt::format("{} of {}", plural(actions, "action"), setup.schedule.name),
+               static_cast<double>(actions) *
+                   static_cast<double>(bytes_per_action + simulation_bytes_per_slot));
   return setup;
 }
 
