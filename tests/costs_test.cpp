@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include "sim/cost/layout.h"
+#include "tests/files.h"
 #include "traces/base/error.h"
+#include "traces/base/files.h"
 
 namespace pipesim {
 namespace {
@@ -66,6 +69,25 @@ TEST(Costs, LayersAreSummedByTheLayout) {
   EXPECT_THROW(file.resolve(two, parse_layout("1,1,1")), Error);
   EXPECT_THROW(file.resolve(Placement::loop(4, 1), std::nullopt), Error);
   EXPECT_EQ(even_layout(9, 4), (std::vector<int>{3, 2, 2, 2}));
+}
+
+TEST(Layout, ReadsMegatronsStringAndFiles) {
+  std::vector<int> deepseek{4};
+  deepseek.insert(deepseek.end(), 29, 2);
+  deepseek.insert(deepseek.end(), {1, 1});
+  EXPECT_EQ(parse_layout("Et*3|(tt|)*29,m|L"), deepseek);
+  EXPECT_EQ(parse_layout("Ett|ttL"), (std::vector<int>{3, 3}));
+  EXPECT_EQ(parse_layout("(t*2|)*2t"), (std::vector<int>{2, 2, 1}));
+  EXPECT_EQ(parse_layout(" 3, 2,2 "), (std::vector<int>{3, 2, 2}));
+  EXPECT_EQ(parse_layout("7"), (std::vector<int>{7}));
+  const testing::TemporaryFolder folder;
+  write_file(folder / "layout.txt", "Et|tL\n");
+  EXPECT_EQ(parse_layout(folder / "layout.txt"), (std::vector<int>{2, 2}));
+  for (const char* text :
+       {"", "3,0,1", "3,,1", "3,-1", "Et||L", "Et|x|L", "(tt|", "tt|)", "t*|t", "t*0|t",
+        "t*99999999|t", "((((((((((((((((((t|))))))))))))))))))t", "no/such/file"}) {
+    EXPECT_THROW(parse_layout(text), Error) << text;
+  }
 }
 
 TEST(Costs, WrittenAndReadAgain) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "sim/cost/layout.h"
 #include "sim/engine/simulate.h"
 #include "sim/schedule/csv.h"
 #include "traces/base/error.h"
@@ -94,7 +95,7 @@ void add_cost_flags(CLI::App& app, CostFlags& flags) {
        {"--p2p-bandwidth", &flags.p2p_bandwidth, "RATE", "of a link; default unlimited"},
        {"--p2p", &flags.p2p, "async", "how results travel: async, holding no device"},
        {"--costs", &flags.costs, "FILE.json", "all of these; format in traces/FORMAT.md"},
-       {"--layout", &flags.layout, "3,2,2,2", "layers a virtual stage; default: even"}});
+       {"--layout", &flags.layout, "3,2,2,2", "layers a virtual stage, or Megatron's layout"}});
 }
 
 std::string first_given(const CLI::App& app, const std::vector<std::string>& except) {

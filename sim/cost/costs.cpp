@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 #include <numeric>
 
+#include "sim/cost/layout.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 
@@ -95,20 +95,6 @@ void Costs::check(const Placement& placement, int microbatches, std::string_view
   }
 }
 
-std::vector<int> parse_layout(std::string_view text) {
-  std::vector<int> layout;
-  for (const std::string_view part : split(text, ',')) {
-    layout.push_back(parse_count(part, "--layout"));
-  }
-  return layout;
-}
-
-std::vector<int> even_layout(int layers, int stages) {
-  std::vector<int> layout(static_cast<std::size_t>(stages), layers / stages);
-  for (int i = 0; i < layers % stages; ++i) ++layout[static_cast<std::size_t>(i)];
-  return layout;
-}
-
 namespace {
 
 // Sums the layers of one stage; what it sends is its last layer's output.
@@ -155,10 +141,10 @@ Costs CostsFile::resolve(const Placement& placement,
   const std::vector<int> sizes = layout.value_or(even_layout(count, stages));
   const std::int64_t total = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
   if (static_cast<int>(sizes.size()) != stages || total != count) {
-    throw input_error(fmt::format("--layout: {} on {}, but {} has {} and the schedule {}",
-                                  plural(total, "layer"),
-                                  plural(static_cast<std::int64_t>(sizes.size()), "virtual stage"),
-                                  name, plural(count, "layer"), plural(stages, "virtual stage")));
+    throw input_error(fmt::format(
+        "--layout: {} on {}, but {} has {} (embedding and head included) and the schedule {}",
+        plural(total, "layer"), plural(static_cast<std::int64_t>(sizes.size()), "virtual stage"),
+        name, plural(count, "layer"), plural(stages, "virtual stage")));
   }
   const StageCosts* next = layers.data();
   for (const int size : sizes) {

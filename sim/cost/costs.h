@@ -67,11 +67,6 @@ struct Costs {
   void check(const Placement& placement, int microbatches, std::string_view where) const;
 };
 
-// Layers a virtual stage: "3,2,2,2", or as even as can be with the larger
-// first.
-std::vector<int> parse_layout(std::string_view text);
-std::vector<int> even_layout(int layers, int stages);
-
 // A costs.json: `stages`, or `layers` summed by a layout.
 struct CostsFile {
   Costs costs;                     // stages filled where the file gives them

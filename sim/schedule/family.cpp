@@ -53,6 +53,12 @@ Shape resolve_shape(const Family& family, const ScheduleRequest& request) {
   shape.placement = request.placement
                         ? Placement::parse(*request.placement, shape.ranks, shape.chunks)
                         : Placement::loop(shape.ranks, shape.chunks);
+  shape.position.assign(static_cast<std::size_t>(shape.placement.ranks()), -1);
+  int next = 0;
+  for (const int rank : shape.placement.rank_of_stage()) {
+    int& position = shape.position[static_cast<std::size_t>(rank)];
+    if (position < 0) position = next++;
+  }
   if (!shape.placement.even() || shape.placement.chunks() != shape.chunks) {
     throw input_error(
         fmt::format("--placement: {} needs {} on every rank, as --virtual-stages says", family.name,

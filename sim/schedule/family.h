@@ -23,7 +23,11 @@ struct Shape {
   int microbatches = 1;  // m
   int group = 1;         // g, microbatches an interleaved group
   Placement placement;
+  // Of each rank, its place in the order of the ranks' first stages: the rank
+  // itself in a loop. Orders start by it, not by the rank's number.
+  std::vector<int> position;
 
+  int place(int rank) const { return position[static_cast<std::size_t>(rank)]; }
   // The stage of a rank's chunk.
   int stage(int rank, int chunk) const {
     return placement.stages_of(rank)[static_cast<std::size_t>(chunk)];

@@ -38,7 +38,7 @@ class Table {
 void actions(const Shape& shape, int rank, ActionLists& out) {
   const Table table(shape, rank);
   const std::int64_t warmup =
-      2 * (shape.ranks - 1 - rank) + (shape.chunks - 1) * std::int64_t{shape.group};
+      2 * (shape.ranks - 1 - shape.place(rank)) + (shape.chunks - 1) * std::int64_t{shape.group};
   warmup_pairs_drain(
       out, shape.microbatches * shape.chunks, warmup, [&](int k) { return table.forward(k); },
       [&](int k) { return table.backward(k); });
@@ -58,10 +58,10 @@ void zero_bubble_actions(const Shape& given, int rank, ActionLists& out) {
   const Shape shape = in_rounds(given);
   const Table table(shape, rank);
   const std::int64_t warmup =
-      (shape.chunks - 1) * std::int64_t{shape.group} + shape.ranks - 1 - rank;
+      (shape.chunks - 1) * std::int64_t{shape.group} + shape.ranks - 1 - shape.place(rank);
   warmup_pairs_drain_split(
-      out, shape.microbatches * shape.chunks, warmup, rank, [&](int k) { return table.forward(k); },
-      [&](int k) { return table.backward(k); });
+      out, shape.microbatches * shape.chunks, warmup, shape.place(rank),
+      [&](int k) { return table.forward(k); }, [&](int k) { return table.backward(k); });
 }
 
 std::string uneven_rounds(const Shape& shape) {

@@ -12,11 +12,11 @@ void with_warmup(const Shape& shape, int rank, int warmup, ActionLists& out) {
 }
 
 void actions(const Shape& shape, int rank, ActionLists& out) {
-  with_warmup(shape, rank, shape.ranks - 1 - rank, out);
+  with_warmup(shape, rank, shape.ranks - 1 - shape.place(rank), out);
 }
 
 void eager_actions(const Shape& shape, int rank, ActionLists& out) {
-  with_warmup(shape, rank, 2 * (shape.ranks - 1 - rank), out);
+  with_warmup(shape, rank, 2 * (shape.ranks - 1 - shape.place(rank)), out);
 }
 
 // With a hop of c, each round trip of p microbatches through the pipeline

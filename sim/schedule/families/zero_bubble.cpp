@@ -12,11 +12,13 @@ void with_warmup(const Shape& shape, int rank, int warmup, int lag, ActionLists&
 }
 
 void h1_actions(const Shape& shape, int rank, ActionLists& out) {
-  with_warmup(shape, rank, shape.ranks - 1 - rank, rank, out);
+  const int r = shape.place(rank);
+  with_warmup(shape, rank, shape.ranks - 1 - r, r, out);
 }
 
 void h2_actions(const Shape& shape, int rank, ActionLists& out) {
-  with_warmup(shape, rank, 2 * (shape.ranks - 1 - rank), 2 * rank, out);
+  const int r = shape.place(rank);
+  with_warmup(shape, rank, 2 * (shape.ranks - 1 - r), 2 * r, out);
 }
 
 std::optional<ClosedForm> h1_closed_form(const Shape& shape, const UniformTimes& t) {

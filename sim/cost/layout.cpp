@@ -1,0 +1,124 @@
+#include "sim/cost/layout.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <string>
+
+#include "traces/base/error.h"
+#include "traces/base/files.h"
+#include "traces/base/text.h"
+
+namespace pipesim {
+namespace {
+
+constexpr std::string_view layer_letters = "EtmL";
+
+// Writes Megatron's layout out in letters and bars.
+class MegatronLayout {
+ public:
+  explicit MegatronLayout(std::string_view text) : whole_(text), rest_(text) {}
+
+  std::string expand() {
+    std::string out = sequence();
+    if (!rest_.empty()) fail("an unexpected ')'");
+    return out;
+  }
+
+ private:
+  static constexpr std::size_t longest = 1'000'000;  // letters and bars
+
+  [[noreturn]] void fail(std::string_view rule) const {
+    throw input_error(
+        fmt::format("--layout: {} at column {} of {}; letters are E, t, m, L, such as {}", rule,
+                    whole_.size() - rest_.size() + 1, quote(whole_), "Et*3|(tt|)*29,m|L"));
+  }
+
+  std::string sequence(int depth = 0) {
+    if (depth > 16) fail("brackets nested too deep");
+    std::string out;
+    while (!rest_.empty() && rest_.front() != ')') {
+      std::string part;
+      const char c = rest_.front();
+      if (c == '(') {
+        rest_.remove_prefix(1);
+        part = sequence(depth + 1);
+        if (rest_.empty()) fail("a '(' that is never closed");
+        rest_.remove_prefix(1);
+      } else if (c == '|' || layer_letters.find(c) != std::string_view::npos) {
+        part = c;
+        rest_.remove_prefix(1);
+      } else if (c == ',' || c == ' ') {
+        rest_.remove_prefix(1);
+        continue;
+      } else {
+        fail(fmt::format("an unexpected {}", quote(rest_.substr(0, 1))));
+      }
+      const int times = repetition();
+      if (out.size() + part.size() * static_cast<std::size_t>(times) > longest) {
+        fail("too many layers");
+      }
+      for (int i = 0; i < times; ++i) out += part;
+    }
+    return out;
+  }
+
+  int repetition() {
+    if (!rest_.starts_with('*')) return 1;
+    rest_.remove_prefix(1);
+    int times = 0;
+    const auto [end, status] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), times);
+    if (status != std::errc() || times < 1 || times > static_cast<int>(longest)) {
+      fail("a '*' without a count");
+    }
+    rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
+    return times;
+  }
+
+  std::string_view whole_;
+  std::string_view rest_;
+};
+
+bool only(std::string_view text, std::string_view characters) {
+  return text.find_first_not_of(characters) == std::string_view::npos;
+}
+
+std::vector<int> parse_text(std::string_view text) {
+  std::vector<int> layout;
+  if (only(text, "0123456789,- ")) {
+    for (const std::string_view part : split(text, ',')) {
+      layout.push_back(parse_count(part, "--layout"));
+    }
+    return layout;
+  }
+  const std::string expanded = MegatronLayout(text).expand();
+  for (const std::string_view stage : split(expanded, '|')) {
+    if (stage.empty()) {
+      throw input_error(
+          fmt::format("--layout: stage {} of {} holds no layer; every stage needs one",
+                      layout.size(), quote(text)));
+    }
+    layout.push_back(static_cast<int>(stage.size()));
+  }
+  return layout;
+}
+
+}  // namespace
+
+std::vector<int> parse_layout(std::string_view text) {
+  text = strip(text);
+  const bool is_list = !text.empty() && only(text, "0123456789,- ");
+  const bool is_megatron = text.find('|') != std::string_view::npos ||
+                           (!text.empty() && only(text, "EtmL*()0123456789, "));
+  if (is_list || is_megatron) return parse_text(text);
+  const std::string content = read_file(std::string(text));
+  return parse_text(strip(content));
+}
+
+std::vector<int> even_layout(int layers, int stages) {
+  std::vector<int> layout(static_cast<std::size_t>(stages), layers / stages);
+  for (int i = 0; i < layers % stages; ++i) ++layout[static_cast<std::size_t>(i)];
+  return layout;
+}
+
+}  // namespace pipesim
