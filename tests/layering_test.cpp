@@ -20,6 +20,7 @@ const std::map<std::string, std::vector<std::string>> allowed{
     {"sim/schedule", {"traces"}},
     {"sim/cost", {"traces", "sim/schedule"}},
     {"sim/engine", {"traces", "sim/schedule", "sim/cost"}},
+    {"sim/plan", {"traces", "sim/schedule", "sim/cost", "sim/engine"}},
     {"sim", {"traces", "sim"}},
     {"exec", {"traces", "sim/schedule", "sim/cost"}},
     {"gui", {"traces", "sim"}},

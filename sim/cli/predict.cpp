@@ -8,6 +8,7 @@
 #include "sim/cli/report.h"
 #include "sim/cli/result_json.h"
 #include "sim/cli/terminal.h"
+#include "sim/engine/trace_metadata.h"
 #include "sim/schedule/csv.h"
 #include "traces/base/error.h"
 #include "traces/base/files.h"
@@ -70,10 +71,12 @@ void run(const Flags& flags) {
 
   std::optional<Progress> progress(std::in_place);
   progress->show(fmt::format("simulating {} actions", format_count(setup.schedule.actions.size())));
-  const Prediction prediction = predict(setup.schedule, costs, setup.family, setup.shape);
+  SimulationOptions options;
+  options.p2p = source.p2p();
+  const Prediction prediction = predict(setup.schedule, costs, setup.family, setup.shape, options);
   if (trace) {
     progress->show("writing the trace");
-    const Timeline timeline = record_timeline(setup.schedule, costs);
+    const Timeline timeline = record_timeline(setup.schedule, costs, options);
     write_chrome_trace(timeline, trace_metadata_json(setup.schedule, costs, prediction), *trace);
   }
   if (exported) exported->write(to_csv(setup.schedule));

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <utility>
 
-#include "sim/cli/candidates.h"
 #include "sim/cli/picture.h"
+#include "sim/plan/candidates.h"
 #include "traces/base/text.h"
 
 namespace pipesim::cli {
@@ -44,6 +44,7 @@ std::string picture(const Setup& setup, const Costs& costs, const Prediction& pr
   Picture drawing(std::move(frame), terminal);
   SimulationOptions options;
   options.sink = [&](const Span& span) { drawing.add(span); };
+  options.p2p = prediction.p2p;
   simulate(schedule, costs, options);
   return drawing.draw();
 }
@@ -190,7 +191,7 @@ std::string advice(const Setup& setup, const Prediction& prediction, const Sched
     return {};
   ScheduleRequest request = parse_request(flags);
   const int m = request.microbatches;
-  const auto all = try_all(request, {m, 2 * m}, source);
+  const auto all = try_all(request, {m, 2 * m}, trial_with(source));
   const Candidate* more = nullptr;
   const Candidate* same_memory = nullptr;
   const Candidate* fastest = nullptr;

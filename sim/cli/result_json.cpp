@@ -2,8 +2,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "sim/schedule/csv.h"
-
 namespace pipesim::cli {
 
 using Json = nlohmann::ordered_json;
@@ -18,7 +16,7 @@ std::string result_json(const Schedule& schedule, const Prediction& prediction,
   json["stages"] = schedule.ranks();
   json["virtual_stages"] = schedule.placement.chunks();
   json["microbatches"] = schedule.microbatches;
-  json["p2p"] = "async";
+  json["p2p"] = p2p_name(prediction.p2p);
   json["makespan_ns"] = metrics.makespan_ns;
   Json& bubble = json["bubble_fraction"];
   bubble["global"] = metrics.global_bubble();
@@ -63,29 +61,6 @@ std::string result_json(const Schedule& schedule, const Prediction& prediction,
   }
   json["ranks"] = std::move(ranks);
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
-std::string trace_metadata_json(const Schedule& schedule, const Costs& costs,
-                                const Prediction& prediction) {
-  Json rows = Json::array();
-  for (int rank = 0; rank < schedule.ranks(); ++rank)
-    rows.push_back(csv_row(schedule.actions[rank]));
-  Json json;
-  json["format"] = "pipesim-trace";
-  json["version"] = 1;
-  json["source"] = "predicted";
-  json["schedule"] = schedule.name;
-  json["stages"] = schedule.ranks();
-  json["virtual_stages"] = schedule.placement.chunks();
-  json["microbatches"] = schedule.microbatches;
-  json["rank_of_stage"] = schedule.placement.rank_of_stage();
-  json["iterations"] = 1;
-  json["makespan_ns"] = prediction.metrics.makespan_ns;
-  json["p2p"] = "async";
-  json["machine"] = {{"kind", "simulated"}};
-  json["program"] = std::move(rows);
-  json["costs"] = Json::parse(to_json(costs));
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace pipesim::cli

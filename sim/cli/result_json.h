@@ -13,8 +13,4 @@ namespace pipesim::cli {
 std::string result_json(const Schedule& schedule, const Prediction& prediction,
                         std::optional<std::int64_t> memory_cap);
 
-// What a predicted trace carries to be replayed: program, costs, p2p mode.
-std::string trace_metadata_json(const Schedule& schedule, const Costs& costs,
-                                const Prediction& prediction);
-
 }  // namespace pipesim::cli

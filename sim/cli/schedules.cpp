@@ -5,9 +5,10 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "sim/cli/candidates.h"
 #include "sim/cli/commands.h"
+#include "sim/cli/setup.h"
 #include "sim/cli/terminal.h"
+#include "sim/plan/candidates.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 
@@ -143,7 +144,11 @@ void run(const CLI::App& app, const Flags& flags) {
   const ScheduleRequest request = parse_request(first);
   const CostSource source(flags.costs);
   const auto cap = parse_memory_cap(flags.memory_cap);
-  const auto all = try_all(request, microbatches, source);
+  Trial trial = trial_with(source);
+  std::optional<Progress> progress(std::in_place);
+  trial.progress = [&](const std::string& what) { progress->show(what); };
+  const auto all = try_all(request, microbatches, trial);
+  progress.reset();
   if (std::ranges::none_of(all, [](const Candidate& c) { return c.left_out.empty(); })) {
     throw input_error(all.front().left_out);
   }

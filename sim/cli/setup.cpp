@@ -3,33 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "sim/cost/layout.h"
-#include "sim/engine/simulate.h"
+#include "sim/engine/size.h"
 #include "sim/schedule/csv.h"
 #include "traces/base/error.h"
-#include "traces/base/memory.h"
 #include "traces/base/text.h"
 
 namespace pipesim::cli {
 namespace {
-
-void check_size(const Family& family, const ScheduleRequest& request,
-                std::int64_t bytes_per_action) {
-  const int chunks = request.chunks.value_or(family.default_chunks);
-  const double per_rank = static_cast<double>(chunks) * request.microbatches;
-  const double slots = per_rank * request.ranks;
-  const double actions = slots * (family.splits_backward ? 3 : 2);
-  const std::string what = fmt::format("{} stages x {} chunks x {} microbatches, {:.3g} actions,",
-                                       request.ranks, chunks, request.microbatches, actions);
-  check_memory(what, actions * static_cast<double>(sizeof(Action) + bytes_per_action) +
-                         slots * static_cast<double>(simulation_bytes_per_slot));
-  if (per_rank > std::numeric_limits<std::int32_t>::max() ||
-      static_cast<double>(request.ranks) * chunks > max_index) {
-    throw input_error(fmt::format("{} are more than pipesim can number; use fewer", what));
-  }
-}
 
 template <typename Parse>
 auto parse_if(const Flag& flag, std::string_view name, Parse parse)
@@ -112,9 +94,7 @@ bool names_a_file(const std::string& schedule) {
 }
 
 CostSource::CostSource(const CostFlags& flags) : flags_(flags) {
-  if (flags.p2p && *flags.p2p != "async") {
-    throw input_error(unknown_name("p2p mode", *flags.p2p, {"async"}));
-  }
+  if (flags.p2p) p2p_ = parse_p2p(*flags.p2p);
   layout_ = flags.layout ? std::optional(parse_layout(*flags.layout)) : std::nullopt;
   const std::pair<const Flag*, std::string_view> singles[] = {
       {&flags.forward, "--forward"},
@@ -173,6 +153,16 @@ Costs CostSource::resolve(const Placement& placement, int microbatches) const {
   return costs;
 }
 
+Trial trial_with(const CostSource& source) {
+  Trial trial;
+  trial.costs = [&source](const Placement& placement, int microbatches) {
+    return source.resolve(placement, microbatches);
+  };
+  trial.by_layer = source.by_layer();
+  trial.p2p = source.p2p();
+  return trial;
+}
+
 ScheduleRequest parse_request(const ScheduleFlags& flags) {
   const auto needed = [](const Flag& flag, std::string_view name, std::string_view meaning) {
     if (!flag) throw input_error(fmt::format("{} is missing: give {}", name, meaning));
@@ -224,10 +214,7 @@ Setup make_setup(const ScheduleFlags& flags, std::int64_t bytes_per_action) {
   agree(flags.stages, "--stages", setup.schedule.ranks());
   agree(flags.microbatches, "--microbatches", setup.schedule.microbatches);
   agree(flags.virtual_stages, "--virtual-stages", setup.schedule.placement.chunks());
-  const std::int64_t actions = setup.schedule.actions.size();
-  check_memory(fmt::format("{} of {}", plural(actions, "action"), setup.schedule.name),
-               static_cast<double>(actions) *
-                   static_cast<double>(bytes_per_action + simulation_bytes_per_slot));
+  check_size(setup.schedule, bytes_per_action);
   return setup;
 }
 

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "sim/cost/costs.h"
+#include "sim/engine/simulate.h"
+#include "sim/plan/candidates.h"
 #include "sim/schedule/family.h"
 
 namespace pipesim::cli {
@@ -53,12 +55,17 @@ class CostSource {
   // Whether layers are dealt out to stages, so that different numbers of
   // chunks stand for the same model.
   bool by_layer() const { return file_ && !file_->layers.empty(); }
+  P2p p2p() const { return p2p_; }
 
  private:
   CostFlags flags_;
   std::optional<CostsFile> file_;
   std::optional<std::vector<int>> layout_;
+  P2p p2p_ = P2p::async;
 };
+
+// Trying candidates with these costs.
+Trial trial_with(const CostSource& source);
 
 struct Setup {
   const Family* family = nullptr;  // null: the schedule is a file's

@@ -66,6 +66,7 @@ std::int64_t Prediction::peak_memory_bytes() const {
 Prediction predict(const Schedule& schedule, const Costs& costs, const Family* family,
                    const Shape& shape, const SimulationOptions& options) {
   Prediction prediction;
+  prediction.p2p = options.p2p;
   prediction.metrics = simulate(schedule, costs, options);
   for (int rank = 0; rank < schedule.ranks(); ++rank) {
     RankMemory memory;

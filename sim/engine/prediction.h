@@ -31,6 +31,7 @@ struct PredictedClosedForm {
 };
 
 struct Prediction {
+  P2p p2p = P2p::async;
   Metrics metrics;
   std::vector<RankMemory> memory;  // one a rank
   std::optional<PredictedClosedForm> closed_form;

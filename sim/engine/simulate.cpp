@@ -11,6 +11,7 @@
 #include "sim/schedule/deadlock.h"
 #include "traces/base/error.h"
 #include "traces/base/large_vector.h"
+#include "traces/base/text.h"
 
 namespace pipesim {
 namespace {
@@ -316,6 +317,18 @@ class DirectEvaluation {
 };
 
 }  // namespace
+
+std::string_view p2p_name(P2p mode) {
+  switch (mode) {
+    case P2p::async: return "async";
+  }
+  return {};
+}
+
+P2p parse_p2p(std::string_view name) {
+  if (name == p2p_name(P2p::async)) return P2p::async;
+  throw input_error(unknown_name("p2p mode", name, {std::string(p2p_name(P2p::async))}));
+}
 
 Metrics simulate(const Schedule& schedule, const Costs& costs, const SimulationOptions& options) {
   return DirectEvaluation(schedule, costs, options.sink).run();

@@ -13,7 +13,7 @@
 // Calls share nothing; any thread.
 #pragma once
 
-#include <cstdint>
+#include <string_view>
 
 #include "sim/cost/costs.h"
 #include "sim/schedule/schedule.h"
@@ -26,6 +26,10 @@ namespace pipesim {
 enum class P2p {
   async,  // from the moment they are sent, holding no device
 };
+
+std::string_view p2p_name(P2p mode);
+// By that name, or an input error that lists the known ones.
+P2p parse_p2p(std::string_view name);
 
 struct SimulationOptions {
   P2p p2p = P2p::async;
@@ -42,8 +46,5 @@ Metrics simulate(const Schedule& schedule, const Costs& costs,
 // The same with all spans, sorted by (start, rank).
 Timeline record_timeline(const Schedule& schedule, const Costs& costs,
                          const SimulationOptions& options = {});
-
-// The bytes that simulate() needs beside the schedule, per (stage, microbatch).
-inline constexpr std::int64_t simulation_bytes_per_slot = 24;
 
 }  // namespace pipesim

@@ -1,17 +1,17 @@
-#include "sim/cli/candidates.h"
+#include "sim/plan/candidates.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "sim/cli/terminal.h"
+#include "sim/engine/size.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 
-namespace pipesim::cli {
+namespace pipesim {
 namespace {
 
-Candidate try_one(const Family& family, ScheduleRequest request, const CostSource& source) {
+Candidate try_one(const Family& family, ScheduleRequest request, const Trial& trial) {
   Candidate candidate;
   candidate.schedule = family.name;
   candidate.microbatches = request.microbatches;
@@ -19,20 +19,26 @@ Candidate try_one(const Family& family, ScheduleRequest request, const CostSourc
   if (!family.takes_group) request.group.reset();
   candidate.chunks = request.chunks.value_or(family.default_chunks);
   try {
-    const Setup setup = make_setup(family, request);
-    const Costs costs = source.resolve(setup.schedule.placement, request.microbatches);
-    candidate.prediction = predict(setup.schedule, costs, setup.family, setup.shape);
+    check_size(family, request, 0);
+    const Shape shape = resolve_shape(family, request);
+    const Schedule schedule = generate(family, shape);
+    SimulationOptions options;
+    options.p2p = trial.p2p;
+    candidate.prediction = predict(schedule, trial.costs(schedule.placement, request.microbatches),
+                                   &family, shape, options);
   } catch (const Error& error) {
     candidate.left_out = error.what();
     return candidate;
   }
-  const double divisor = source.by_layer() ? 1 : candidate.chunks;
+  const double divisor = trial.by_layer ? 1 : candidate.chunks;
   const std::int64_t bytes = candidate.prediction.peak_memory_bytes();
   const std::int64_t chunks = candidate.prediction.metrics.peak_activation_chunks();
   candidate.time_ns = static_cast<double>(candidate.prediction.metrics.makespan_ns) / divisor;
   candidate.memory = static_cast<double>(bytes > 0 ? bytes : chunks) / divisor;
   return candidate;
 }
+
+}  // namespace
 
 void mark_front(std::vector<Candidate>& all) {
   const auto dominates = [](const Candidate& a, const Candidate& b) {
@@ -46,22 +52,21 @@ void mark_front(std::vector<Candidate>& all) {
   }
 }
 
-}  // namespace
-
 std::vector<Candidate> try_all(const ScheduleRequest& request, const std::vector<int>& microbatches,
-                               const CostSource& costs) {
+                               const Trial& trial) {
   std::vector<Candidate> all;
-  Progress progress;
   for (const int m : microbatches) {
     for (const Family& family : all_families()) {
       ScheduleRequest one = request;
       one.microbatches = m;
-      progress.show(fmt::format("{}, {}", family.name, plural(m, "microbatch")));
-      all.push_back(try_one(family, one, costs));
+      if (trial.progress) {
+        trial.progress(fmt::format("{}, {}", family.name, plural(m, "microbatch")));
+      }
+      all.push_back(try_one(family, one, trial));
     }
   }
   mark_front(all);
   return all;
 }
 
-}  // namespace pipesim::cli
+}  // namespace pipesim

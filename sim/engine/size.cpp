@@ -1,0 +1,36 @@
+#include "sim/engine/size.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "traces/base/error.h"
+#include "traces/base/memory.h"
+#include "traces/base/text.h"
+
+namespace pipesim {
+
+void check_size(const Family& family, const ScheduleRequest& request,
+                std::int64_t bytes_per_action) {
+  const int chunks = request.chunks.value_or(family.default_chunks);
+  const double per_rank = static_cast<double>(chunks) * request.microbatches;
+  const double slots = per_rank * request.ranks;
+  const double actions = slots * (family.splits_backward ? 3 : 2);
+  const std::string what = fmt::format("{} stages x {} chunks x {} microbatches, {:.3g} actions,",
+                                       request.ranks, chunks, request.microbatches, actions);
+  check_memory(what, actions * static_cast<double>(sizeof(Action) + bytes_per_action) +
+                         slots * static_cast<double>(simulation_bytes_per_slot));
+  if (per_rank > std::numeric_limits<std::int32_t>::max() ||
+      static_cast<double>(request.ranks) * chunks > max_index) {
+    throw input_error(fmt::format("{} are more than pipesim can number; use fewer", what));
+  }
+}
+
+void check_size(const Schedule& schedule, std::int64_t bytes_per_action) {
+  const std::int64_t actions = schedule.actions.size();
+  check_memory(fmt::format("{} of {}", plural(actions, "action"), schedule.name),
+               static_cast<double>(actions) *
+                   static_cast<double>(bytes_per_action + simulation_bytes_per_slot));
+}
+
+}  // namespace pipesim
