@@ -383,6 +383,7 @@ TEST(Schedule, PrintsChecksLowersConverts) {
             "0F0,0SEND_F0,0RECV_B0,0B0\r\n1RECV_F0,1F0,1B0,1SEND_B0\r\n");
   const Outcome good = call("schedule check zb-h2 --stages 4 --microbatches 8");
   EXPECT_EQ(good.status, 0) << good.err;
+  EXPECT_EQ(json_of("schedule check " + golden("zb1p_2rank_2stagep_comms.csv"))["unit_steps"], 113);
   const std::string negative = golden("recv_before_consumer_deadlocks.csv");
   const Outcome bad = call("schedule check " + negative);
   EXPECT_EQ(bad.status, 1);

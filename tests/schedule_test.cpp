@@ -166,22 +166,75 @@ TEST(Generators, PeaksAreAsPublished) {
   }
 }
 
-// What stays between I and W: ZB-H1 keeps min(max(m-p+r, 0), r) residues.
+// What stays between I and W, beside the activations: ZB-H1 keeps
+// min(max(m-p+r, 0), r) residues, ZB-H2 2r, interleaved zero bubble r.
 TEST(Generators, ZeroBubbleKeepsResidues) {
+  const auto peaks = [](const Schedule& schedule) {
+    Costs costs = unit_costs(schedule);
+    for (StageCosts& stage : costs.stages) {
+      stage.activation_bytes = 1000;
+      stage.weight_residue_bytes = 1;
+    }
+    std::vector<std::int64_t> result;
+    for (const auto& rank : simulate(schedule, costs).ranks) {
+      result.push_back(rank.peak_activation_bytes);
+    }
+    return result;
+  };
   for (int p = 2; p <= 5; ++p) {
     for (int m = p; m <= 12; ++m) {
-      const Schedule h1 = make("zb-h1", p, m);
-      Costs costs = unit_costs(h1);
-      for (StageCosts& stage : costs.stages) {
-        stage.activation_bytes = 1000;
-        stage.weight_residue_bytes = 1;
-      }
-      const Metrics metrics = simulate(h1, costs);
+      std::vector<std::int64_t> h1, h2, interleaved;
+      const int v = 3;
       for (int r = 0; r < p; ++r) {
-        EXPECT_EQ(metrics.ranks[static_cast<std::size_t>(r)].peak_activation_bytes,
-                  1000 * std::min(m, p - r) + std::min(std::max(m - p + r, 0), r))
-            << "p" << p << " m" << m << " r" << r;
+        h1.push_back(1000 * std::min(m, p - r) + std::min(std::max(m - p + r, 0), r));
+        h2.push_back(1000 * (2 * (p - r) - 1) + 2 * r);
+        interleaved.push_back(1000 * ((v - 1) * p + (p - r)) + r);
       }
+      EXPECT_EQ(peaks(make("zb-h1", p, m)), h1) << "p" << p << " m" << m;
+      if (m >= 2 * p - 1) {
+        EXPECT_EQ(peaks(make("zb-h2", p, m)), h2) << "p" << p << " m" << m;
+      }
+      if (m % p == 0) {
+        EXPECT_EQ(peaks(make("interleaved-zb", p, m, v)), interleaved) << "p" << p << " m" << m;
+      }
+    }
+  }
+}
+
+// DualPipeV keeps 2p+1 chunks on every rank; at B = 2F and an overlapped cell
+// as long as both its parts it takes 66 forwards' time on 4 ranks.
+TEST(Generators, DualPipeVsFileIsEvaluated) {
+  const Schedule schedule = read_csv(golden("dualpipev_4rank_10mb.csv"));
+  const Metrics metrics = simulate(schedule, unit_costs(schedule));
+  EXPECT_EQ(metrics.makespan_ns, 66);
+  for (const RankMetrics& rank : metrics.ranks) {
+    EXPECT_EQ(rank.peak_activation_chunks, 9);
+    EXPECT_EQ(rank.busy_ns, 60);
+  }
+}
+
+// An order follows the pipeline, not the numbers of its ranks.
+TEST(Generators, RanksMayBeNumberedAnyhow) {
+  for (const Family& f : all_families()) {
+    const auto makespan = [&](const std::string& placement) {
+      const Schedule schedule =
+          generate(f, resolve_shape(f, {std::string(f.name), 4, 8, {}, {}, placement}));
+      EXPECT_FALSE(find_deadlock(schedule, Transport::buffered)) << f.name << " " << placement;
+      return simulate(schedule, unit_costs(schedule)).makespan_ns;
+    };
+    const bool two = f.default_chunks == 2;
+    EXPECT_EQ(makespan("loop"), makespan(two ? "3,2,1,0,3,2,1,0" : "3,2,1,0")) << f.name;
+    EXPECT_EQ(makespan("loop"), makespan(two ? "2,0,3,1,2,0,3,1" : "2,0,3,1")) << f.name;
+  }
+}
+
+// Orders that go chunk by chunk run wherever the chunks are.
+TEST(Generators, NaiveAndBreadthFirstRunOnAnyPlacement) {
+  for (const char* name : {"naive", "bfs"}) {
+    for (const char* placement : {"v", "0,0,1,1,2,2", "0,2,1,1,2,0"}) {
+      const Family& f = family(name);
+      const Schedule schedule = generate(f, resolve_shape(f, {name, 3, 4, 2, {}, placement}));
+      EXPECT_EQ(find_deadlock(schedule, Transport::buffered), std::nullopt) << name << placement;
     }
   }
 }
@@ -299,6 +352,7 @@ TEST(Deadlock, ABatchOfTransfersProgressesTogether) {
     EXPECT_TRUE(find_deadlock(apart, t));
     EXPECT_EQ(find_deadlock(batched, t), std::nullopt);
   }
+  EXPECT_EQ(count_unit_steps(batched), 16);
 }
 
 TEST(Deadlock, LoweredRandomSchedulesRunOnEveryTransport) {

@@ -76,6 +76,10 @@ void check_schedule(const Flags& flags) {
   const Schedule lowered = lower_it ? lower(schedule) : Schedule{};
   const Schedule& program = lower_it ? lowered : schedule;
 
+  // Needs a program that runs with buffers at least.
+  std::optional<std::int64_t> unit_steps;
+  if (!own && !find_deadlock(program, Transport::buffered)) unit_steps = count_unit_steps(program);
+
   nlohmann::ordered_json verdicts = nlohmann::ordered_json::object();
   std::string text = fmt::format(
       "{}: {}, {}, {}, {}{}\n", printable(schedule.name), plural(schedule.ranks(), "rank"),
@@ -90,16 +94,21 @@ void check_schedule(const Flags& flags) {
     verdicts[std::string(transport_name(transport))] = {
         {"runs", !cycle}, {"cycle", cycle ? nlohmann::ordered_json(*cycle) : nullptr}};
   }
+  if (unit_steps) {
+    text += fmt::format("{} unit steps, a receive sharing its send's\n", format_count(*unit_steps));
+  }
   if (flags.json) {
-    nlohmann::ordered_json json{{"format", "pipesim-check"},
-                                {"version", 1},
-                                {"schedule", schedule.name},
-                                {"stages", schedule.ranks()},
-                                {"virtual_stages", schedule.placement.chunks()},
-                                {"microbatches", schedule.microbatches},
-                                {"actions", schedule.actions.size()},
-                                {"has_transfers", schedule.has_transfers()},
-                                {"transports", verdicts}};
+    nlohmann::ordered_json json{
+        {"format", "pipesim-check"},
+        {"version", 1},
+        {"schedule", schedule.name},
+        {"stages", schedule.ranks()},
+        {"virtual_stages", schedule.placement.chunks()},
+        {"microbatches", schedule.microbatches},
+        {"actions", schedule.actions.size()},
+        {"has_transfers", schedule.has_transfers()},
+        {"unit_steps", unit_steps ? nlohmann::ordered_json(*unit_steps) : nullptr},
+        {"transports", verdicts}};
     text = json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
   }
   print(text);
