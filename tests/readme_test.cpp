@@ -1,6 +1,8 @@
-// What the README shows is what the command prints.
+// What the README shows is what the command prints, and what it says to type
+// works.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <sstream>
 
 #include "tests/command.h"
@@ -25,6 +27,32 @@ TEST(Readme, ShowsRealOutput) {
     ++shown;
   }
   EXPECT_GE(shown, 1);
+}
+
+// Every line of a code block that starts with `pipesim `, continued lines
+// joined, in a folder that holds the examples.
+TEST(Readme, SaysWhatWorks) {
+  const testing::TemporaryFolder folder;
+  std::filesystem::copy(testing::source_file("examples"), folder.path() / "examples",
+                        std::filesystem::copy_options::recursive);
+  std::istringstream lines(read_file(testing::source_file("README.md")));
+  int run = 0;
+  bool in_block = false;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("```")) in_block = !in_block;
+    if (!in_block || !line.starts_with("pipesim ")) continue;
+    for (std::string next; line.ends_with("\\") && std::getline(lines, next);) {
+      line.pop_back();
+      line += next;
+    }
+    const auto outcome = testing::run_command(
+        {"/bin/sh", "-c",
+         "cd '" + folder.path().string() + "' && '" PIPESIM_COMMAND "'" + line.substr(7)});
+    EXPECT_EQ(outcome.status, 0) << line << "\n" << outcome.err;
+    EXPECT_EQ(outcome.err, "");
+    ++run;
+  }
+  EXPECT_GE(run, 6);
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ int parse_count(std::string_view text, std::string_view where);
 std::vector<std::string_view> split(std::string_view text, char separator);
 std::string_view strip(std::string_view text);
 
-// "33.00 ms", "601 us", "13.44 s": four significant digits, unit by size.
+// "33.00 ms", "601 us", "13.44 s": for reading, unit and digits by size.
 std::string format_time(std::int64_t ns);
 // "80.0 GiB", "512 B".
 std::string format_bytes(std::int64_t bytes);

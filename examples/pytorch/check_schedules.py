@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""Asks a real PyTorch about pipesim's schedule files.
+
+For every family and many shapes: PyTorch parses what `pipesim schedule convert`
+writes, finds it valid, inserts sends and receives by its own pass, and the
+result must be what `pipesim schedule lower` writes; PyTorch's unit-step
+simulation must take the steps that `pipesim schedule check` counts.
+
+    python3 -m venv venv && venv/bin/pip install torch numpy
+    venv/bin/python examples/pytorch/check_schedules.py build/quickstart/pipesim
+
+Needs PyTorch (2.5 or newer, no GPU); nothing else in this project does.
+"""
+
+import csv
+import io
+import itertools
+import json
+import subprocess
+import sys
+
+import torch
+from torch.distributed.pipelining import schedules as torch_schedules
+
+ONE_CHUNK = ["gpipe", "1f1b", "eager-1f1b", "zb-h1", "zb-h2"]
+MANY_CHUNKS = ["naive", "interleaved", "interleaved-pytorch", "bfs", "interleaved-zb"]
+
+
+def run(pipesim, *arguments):
+    done = subprocess.run([pipesim, "schedule", *arguments], capture_output=True, text=True)
+    return done.stdout if done.returncode == 0 else None
+
+
+def parse(text):
+    """Rank -> actions, None for an empty cell: PyTorch's own representation."""
+    rows = csv.reader(io.StringIO(text))
+    action = torch_schedules._Action.from_str
+    return {rank: [action(c) if c.strip() else None for c in row] for rank, row in enumerate(rows)}
+
+
+def check(pipesim, family, stages, chunks, microbatches):
+    """True where both agree, None where pipesim refuses the shape."""
+    shape = [family, "--stages", str(stages), "--virtual-stages", str(chunks)]
+    shape += ["--microbatches", str(microbatches)]
+    written = run(pipesim, "convert", *shape)
+    lowered = run(pipesim, "lower", *shape)
+    if written is None or lowered is None:
+        return None
+    order = parse(written)
+    rank_of = {a.stage_index: rank for rank, row in order.items() for a in row if a}
+    total = stages * chunks
+    torch_schedules._validate_schedule(order, stages, total, microbatches)
+    program = torch_schedules._add_send_recv(order, lambda s: rank_of[s], total)
+    ours = parse(lowered)
+    steps = torch_schedules._simulate_comms_compute(
+        {rank: list(row) for rank, row in program.items()}, lambda s: rank_of[s], total
+    )
+    counted = json.loads(run(pipesim, "check", *shape, "--json"))["unit_steps"]
+    return program == ours and max(len(row) for row in steps.values()) == counted
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    print(f"PyTorch {torch.__version__}")
+    agreed = refused = 0
+    shapes = [(f, 1) for f in ONE_CHUNK] + list(itertools.product(MANY_CHUNKS, (1, 2, 3)))
+    for (family, chunks), stages, m in itertools.product(shapes, (1, 2, 3, 4), (1, 2, 3, 4, 6, 8)):
+        outcome = check(sys.argv[1], family, stages, chunks, m)
+        if outcome is False:
+            sys.exit(f"{family}, {stages} stages x {chunks}, {m} microbatches: they differ")
+        agreed += outcome is True
+        refused += outcome is None
+    print(f"{agreed} schedules: valid, lowered alike, as many unit steps; {refused} shapes refused")
+
+
+if __name__ == "__main__":
+    main()
