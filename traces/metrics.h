@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "traces/base/large_vector.h"
+#include "traces/base/prefetch.h"
 #include "traces/timeline.h"
 
 namespace pipesim {
@@ -192,7 +193,9 @@ inline void MetricsAccumulator::record(Rank& rank, const Action& action) {
     if (kind == Kind::I) rank.bytes += footprint.weight_residue_bytes;
   }
   result.peak_activation_bytes = std::max(result.peak_activation_bytes, rank.bytes);
-  paths_[slot(action.stage, action.microbatch)] = rank.path;
+  Path* path = &paths_[slot(action.stage, action.microbatch)];
+  *path = rank.path;
+  prefetch_ahead(path, 8);
 }
 
 }  // namespace pipesim

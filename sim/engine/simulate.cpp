@@ -11,6 +11,7 @@
 #include "sim/schedule/deadlock.h"
 #include "traces/base/error.h"
 #include "traces/base/large_vector.h"
+#include "traces/base/prefetch.h"
 #include "traces/base/text.h"
 
 namespace pipesim {
@@ -160,6 +161,8 @@ class DirectEvaluation {
       }
     }
     rank.next = cell;
+    // Other ranks come first now; by then these lines would be gone.
+    prefetch_ahead(cell, 16);
   }
 
   // An action's input from another stage: when it arrives, and the edge that
@@ -190,6 +193,7 @@ class DirectEvaluation {
     std::int64_t arrival = 0;
     if (input.edge != nullptr) {
       stage.arrival_ns[action.microbatch] = never;  // the backward's turn
+      prefetch_ahead(stage.arrival_ns + action.microbatch, 16);
       if (!input.edge->local) {
         arrival = input.time_ns;
         sent = arrival - input.edge->transfer_ns;

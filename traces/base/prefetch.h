@@ -1,0 +1,19 @@
+// A hint to the processor: this memory is needed soon.
+//
+// For loops that visit many rows in turn, a little of each at a time, which
+// hardware does not foresee. Any address will do; nothing is accessed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace pipesim {
+
+// The memory `count` elements beyond `element`, which may lie past the end.
+template <typename T>
+inline void prefetch_ahead(const T* element, std::size_t count) {
+  const auto address = reinterpret_cast<std::uintptr_t>(element) + count * sizeof(T);
+  __builtin_prefetch(reinterpret_cast<const void*>(address));
+}
+
+}  // namespace pipesim
