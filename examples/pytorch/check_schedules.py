@@ -4,7 +4,8 @@
 For every family and many shapes: PyTorch parses what `pipesim schedule convert`
 writes, finds it valid, inserts sends and receives by its own pass, and the
 result must be what `pipesim schedule lower` writes; PyTorch's unit-step
-simulation must take the steps that `pipesim schedule check` counts.
+simulation must take the steps that `pipesim schedule check` counts. And the
+orders that PyTorch's own schedule classes generate must be pipesim's.
 
     python3 -m venv venv && venv/bin/pip install torch numpy
     venv/bin/python examples/pytorch/check_schedules.py build/quickstart/pipesim
@@ -21,9 +22,39 @@ import sys
 
 import torch
 from torch.distributed.pipelining import schedules as torch_schedules
+from torch.distributed.pipelining.stage import _PipelineStageBase
 
 ONE_CHUNK = ["gpipe", "1f1b", "eager-1f1b", "zb-h1", "zb-h2"]
 MANY_CHUNKS = ["naive", "interleaved", "interleaved-pytorch", "bfs", "interleaved-zb"]
+
+GENERATED = {
+    "interleaved-pytorch": torch_schedules.ScheduleInterleaved1F1B,
+    "interleaved-zb": torch_schedules.ScheduleInterleavedZeroBubble,
+    "bfs": torch_schedules.ScheduleLoopedBFS,
+}
+
+
+class Stage(_PipelineStageBase):
+    """As much of a stage as a schedule's constructor looks at."""
+
+    def __init__(self, index, stages, ranks):
+        self.stage_index = index
+        self.num_stages = stages
+        self.group_size = ranks
+        self.group_rank = 0
+        self.group = None
+        self.submod = None
+        self.has_backward = True
+        self.stage_index_to_group_rank = {i: i % ranks for i in range(stages)}
+
+    def _create_grad_recv_info(self, *_):
+        return None
+
+    def _prepare_forward_infra(self, *_):
+        return None
+
+    def _prepare_backward_infra(self, *_):
+        return None
 
 
 def run(pipesim, *arguments):
@@ -59,6 +90,17 @@ def check(pipesim, family, stages, chunks, microbatches):
     return program == ours and max(len(row) for row in steps.values()) == counted
 
 
+def check_order(pipesim, family, ranks, chunks, microbatches):
+    """True where PyTorch generates the same order, None where pipesim refuses."""
+    shape = [family, "--stages", str(ranks), "--virtual-stages", str(chunks)]
+    written = run(pipesim, "convert", *shape, "--microbatches", str(microbatches))
+    if written is None:
+        return None
+    own = [Stage(chunk * ranks, ranks * chunks, ranks) for chunk in range(chunks)]
+    theirs = GENERATED[family](own, microbatches, loss_fn=lambda *_: None).pipeline_order
+    return parse(written) == {r: [a for a in row if a] for r, row in theirs.items()}
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
@@ -71,6 +113,13 @@ def main():
             sys.exit(f"{family}, {stages} stages x {chunks}, {m} microbatches: they differ")
         agreed += outcome is True
         refused += outcome is None
+    same = 0
+    for family, ranks, chunks, m in itertools.product(GENERATED, (1, 2, 3, 4), (1, 2, 3), range(1, 13)):
+        outcome = check_order(sys.argv[1], family, ranks, chunks, m)
+        if outcome is False:
+            sys.exit(f"{family}, {ranks} ranks x {chunks}, {m} microbatches: the orders differ")
+        same += outcome is True
+    print(f"{same} orders as PyTorch generates them")
     print(f"{agreed} schedules: valid, lowered alike, as many unit steps; {refused} shapes refused")
 
 
