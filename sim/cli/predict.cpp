@@ -28,7 +28,7 @@ struct Flags {
 
 // What recording a trace takes per action: spans of it and its transfers at
 // both ends, and the lines sorted for writing.
-constexpr std::int64_t trace_bytes_per_action = 3 * 2 * (sizeof(Span) + 32);
+constexpr std::int64_t trace_bytes_per_action = std::int64_t{6} * (sizeof(Span) + 32);
 
 // No output may be another's, or one that is read.
 void check_outputs(const Flags& flags) {

@@ -222,7 +222,7 @@ std::string advice(const Setup& setup, const Prediction& prediction, const Sched
     out += fmt::format("{}{}{} to {} %{}", out.empty() ? "To shrink it: " : "; ", what,
                        c == more ? "" : chunks, percent(theirs), memory);
   };
-  add(more, plural(2 * m, "microbatch"), "");
+  add(more, plural(std::int64_t{2} * m, "microbatch"), "");
   if (same_memory != nullptr) add(same_memory, same_memory->schedule, " at no more memory");
   if (fastest != nullptr && fastest != same_memory) {
     add(fastest, fastest->schedule,

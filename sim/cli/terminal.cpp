@@ -63,10 +63,10 @@ std::string wrap(const std::string& text, int width) {
     while (line.size() > static_cast<std::size_t>(width)) {
       const std::size_t space = line.rfind(' ', static_cast<std::size_t>(width));
       if (space == std::string::npos || space <= margin.size()) break;
-      out += line.substr(0, space) + "\n";
-      line = margin + line.substr(space + 1);
+      out.append(line, 0, space).append("\n");
+      line.replace(0, space + 1, margin);
     }
-    out += line + "\n";
+    out.append(line).append("\n");
   }
   out.pop_back();
   return out;

@@ -16,9 +16,10 @@ void check_size(const Family& family, const ScheduleRequest& request,
   const double per_rank = static_cast<double>(chunks) * request.microbatches;
   const double slots = per_rank * request.ranks;
   const double actions = slots * (family.splits_backward ? 3 : 2);
-  const std::string what = fmt::format("{} stages x {} chunks x {} microbatches, {:.3g} actions,",
-                                       request.ranks, chunks, request.microbatches, actions);
-  check_memory(what, actions * static_cast<double>(sizeof(Action) + bytes_per_action) +
+  const std::string what =
+      fmt::format("{} x {} x {}, {:.3g} actions,", plural(request.ranks, "stage"),
+                  plural(chunks, "chunk"), plural(request.microbatches, "microbatch"), actions);
+  check_memory(what, actions * (sizeof(Action) + static_cast<double>(bytes_per_action)) +
                          slots * static_cast<double>(simulation_bytes_per_slot));
   if (per_rank > std::numeric_limits<std::int32_t>::max() ||
       static_cast<double>(request.ranks) * chunks > max_index) {

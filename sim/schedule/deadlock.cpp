@@ -320,8 +320,8 @@ std::string_view transport_name(Transport transport) {
 }
 
 std::vector<Transport> all_transports() {
-  std::vector<Transport> all;
-  for (const auto& [transport, name] : transports) all.push_back(transport);
+  std::vector<Transport> all(transports.size());
+  std::ranges::transform(transports, all.begin(), [](const auto& entry) { return entry.first; });
   return all;
 }
 

@@ -20,7 +20,7 @@ Placement::Placement(std::vector<int> rank_of_stage) : rank_of_stage_(std::move(
         "without gaps",
         highest, plural(stages(), "stage")));
   }
-  stages_of_rank_.resize(static_cast<std::size_t>(highest + 1));
+  stages_of_rank_.resize(static_cast<std::size_t>(highest) + 1);
   chunk_of_stage_.reserve(rank_of_stage_.size());
   for (int stage = 0; stage < stages(); ++stage) {
     auto& own = stages_of_rank_[static_cast<std::size_t>(rank_of(stage))];

@@ -13,7 +13,7 @@ namespace pipesim {
 template <typename T>
 inline void prefetch_ahead(const T* element, std::size_t count) {
   const auto address = reinterpret_cast<std::uintptr_t>(element) + count * sizeof(T);
-  __builtin_prefetch(reinterpret_cast<const void*>(address));
+  __builtin_prefetch(reinterpret_cast<const void*>(address));  // NOLINT(performance-no-int-to-ptr)
 }
 
 }  // namespace pipesim

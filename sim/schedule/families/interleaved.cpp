@@ -37,8 +37,8 @@ class Table {
 
 void actions(const Shape& shape, int rank, ActionLists& out) {
   const Table table(shape, rank);
-  const std::int64_t warmup =
-      2 * (shape.ranks - 1 - shape.place(rank)) + (shape.chunks - 1) * std::int64_t{shape.group};
+  const std::int64_t warmup = std::int64_t{2} * (shape.ranks - 1 - shape.place(rank)) +
+                              (shape.chunks - 1) * std::int64_t{shape.group};
   warmup_pairs_drain(
       out, shape.microbatches * shape.chunks, warmup, [&](int k) { return table.forward(k); },
       [&](int k) { return table.backward(k); });
