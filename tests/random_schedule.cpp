@@ -75,6 +75,20 @@ Schedule random_schedule(std::mt19937_64& random) {
   return schedule;
 }
 
+void shuffle(Schedule& program, std::mt19937_64& random) {
+  constexpr int swaps = 8;  // tried in each list
+  for (int r = 0; r < program.ranks(); ++r) {
+    const auto list = program.actions[r];
+    for (int i = 0; i < swaps && list.size() > 1; ++i) {
+      const auto k =
+          static_cast<std::size_t>(pick(random, 0, static_cast<std::int64_t>(list.size()) - 2));
+      if (list[k].joined || list[k + 1].joined || (k > 0 && list[k - 1].joined)) continue;
+      std::swap(list[k], list[k + 1]);
+      if (find_fault(program)) std::swap(list[k], list[k + 1]);
+    }
+  }
+}
+
 Costs random_costs(std::mt19937_64& random, const Schedule& schedule) {
   Costs costs;
   const std::int64_t coarse = pick(random, 0, 1) == 0 ? 5 : 1000;  // ties, or hardly any

@@ -436,16 +436,7 @@ TEST(Deadlock, AgreesWithAnUntimedInterpreterOnShuffledPrograms) {
   std::map<Transport, int> deadlocks;
   for (int i = 0; i < 1500; ++i) {
     Schedule program = lower(testing::random_schedule(random));
-    for (int r = 0; r < program.ranks(); ++r) {
-      auto list = program.actions[r];
-      for (int swaps = 0; swaps < 6 && list.size() > 1; ++swaps) {
-        const auto k = static_cast<std::size_t>(
-            testing::pick(random, 0, static_cast<std::int64_t>(list.size()) - 2));
-        if (list[k].joined || list[k + 1].joined || (k > 0 && list[k - 1].joined)) continue;
-        std::swap(list[k], list[k + 1]);
-        if (find_fault(program)) std::swap(list[k], list[k + 1]);
-      }
-    }
+    testing::shuffle(program, random);
     for (const Transport t : {Transport::rendezvous, Transport::fifo, Transport::edge_fifo}) {
       const bool runs = finishes(program, t);
       deadlocks[t] += runs ? 0 : 1;

@@ -131,16 +131,7 @@ TEST(Simulate, LateSendsDelayAndStandOnThePath) {
   std::mt19937_64 random(17);
   for (int i = 0; i < 1000; ++i) {
     Schedule program = lower(testing::random_schedule(random));
-    for (int r = 0; r < program.ranks(); ++r) {
-      auto list = program.actions[r];
-      for (int swaps = 0; swaps < 8 && list.size() > 1; ++swaps) {
-        const auto k = static_cast<std::size_t>(
-            testing::pick(random, 0, static_cast<std::int64_t>(list.size()) - 2));
-        if (list[k].joined || list[k + 1].joined || (k > 0 && list[k - 1].joined)) continue;
-        std::swap(list[k], list[k + 1]);
-        if (find_fault(program)) std::swap(list[k], list[k + 1]);
-      }
-    }
+    testing::shuffle(program, random);
     const Costs costs = testing::random_costs(random, program);
     const auto truth = oracle::run(program, costs);
     if (!truth) {
