@@ -63,31 +63,25 @@ struct TableUnit {
   double ns;
   int decimals;
 
-  explicit TableUnit(std::int64_t longest_ns) {
-    if (longest_ns < 10'000) {
-      *this = TableUnit("ns", 1, 0);
-    } else if (longest_ns < 10'000'000) {
-      *this = TableUnit("us", 1e3, 2);
-    } else if (longest_ns < 100'000'000'000) {
-      *this = TableUnit("ms", 1e6, longest_ns < 1'000'000'000 ? 3 : 2);
-    } else {
-      *this = TableUnit("s", 1e9, longest_ns < 10'000'000'000'000 ? 3 : 0);
-    }
-  }
   std::string text(std::int64_t time_ns) const {
     if (time_ns == 0) return "-";
     return fmt::format("{:.{}f}", static_cast<double>(time_ns) / ns, decimals);
   }
-
- private:
-  TableUnit(std::string_view unit, double factor, int digits)
-      : name(unit), ns(factor), decimals(digits) {}
 };
+
+TableUnit unit_for(std::int64_t longest_ns) {
+  if (longest_ns < 10'000) return {"ns", 1, 0};
+  if (longest_ns < 10'000'000) return {"us", 1e3, 2};
+  if (longest_ns < 1'000'000'000) return {"ms", 1e6, 3};
+  if (longest_ns < 100'000'000'000) return {"ms", 1e6, 2};
+  if (longest_ns < 10'000'000'000'000) return {"s", 1e9, 3};
+  return {"s", 1e9, 0};
+}
 
 std::string table(const Prediction& prediction) {
   const Metrics& metrics = prediction.metrics;
   const std::vector<int> shown = shown_ranks(static_cast<int>(metrics.ranks.size()));
-  const TableUnit unit(metrics.makespan_ns);
+  const TableUnit unit = unit_for(metrics.makespan_ns);
   std::string out = fmt::format("{:>21}{:-^35}\n", "", fmt::format(" bubble, {} ", unit.name));
   out += fmt::format("rank {:>9}   util {:>8} {:>8} {:>8} {:>8}  peak kept\n",
                      fmt::format("busy, {}", unit.name), "warm-up", "steady", "drain", "p2p");
