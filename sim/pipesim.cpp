@@ -91,6 +91,6 @@ int main(int argc, char** argv) {
   } catch (const pipesim::Error& error) {
     return fail(error.what(), error.exit_status());
   } catch (const std::bad_alloc&) {
-    return fail("out of memory; use fewer stages or microbatches", 1);
+    return fail("out of memory; use fewer stages or microbatches", 2);
   }
 }

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <iterator>
+#include <queue>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -80,31 +83,39 @@ class Writer {
 
   // A lane is one row of slices that do not overlap: compute has one, a
   // rank's sends and receives as many as are in flight at once. A slice of no
-  // length has its instant to itself, so that a flow there finds one slice.
+  // length counts as one nanosecond, so that a flow there finds one slice.
+  struct Lanes {
+    using Taken = std::pair<std::int64_t, std::uint32_t>;  // (until, lane)
+    std::priority_queue<Taken, std::vector<Taken>, std::greater<>> taken;
+    std::set<std::uint32_t> free;
+    std::uint32_t count = 0;
+
+    // The lowest lane that is free at the span's start.
+    std::uint32_t take(const Span& span) {
+      for (; !taken.empty() && taken.top().first <= span.start_ns; taken.pop()) {
+        free.insert(taken.top().second);
+      }
+      const std::uint32_t lane = free.empty() ? count++ : *free.begin();
+      free.erase(lane);
+      taken.emplace(std::max(span.end_ns, span.start_ns + 1), lane);
+      return lane;
+    }
+  };
+
   void assign_lanes() {
-    std::vector<std::array<std::vector<const Span*>, 3>> ends(
-        static_cast<std::size_t>(timeline_.ranks));
+    std::vector<std::array<Lanes, 3>> lanes(static_cast<std::size_t>(timeline_.ranks));
     lane_.resize(timeline_.spans.size());
-    lanes_.resize(ends.size());
-    const auto follows = [](const Span& before, const Span& after) {
-      const bool both_last = before.start_ns < before.end_ns && after.start_ns < after.end_ns;
-      return before.end_ns < after.start_ns || (both_last && before.end_ns == after.start_ns);
-    };
     for (std::size_t i = 0; i < timeline_.spans.size(); ++i) {
       const Span& span = timeline_.spans[i];
       const Track track = track_of(span.action.kind);
-      auto& own = ends[static_cast<std::size_t>(span.rank)][static_cast<std::size_t>(track)];
-      std::size_t lane = 0;
-      if (track != Track::compute) {
-        while (lane < own.size() && !follows(*own[lane], span)) ++lane;
-      }
-      if (lane == own.size()) own.push_back(nullptr);
-      own[lane] = &span;
-      lane_[i] = static_cast<std::uint16_t>(std::min<std::size_t>(lane, 0xffff));
+      if (track == Track::compute) continue;
+      lane_[i] =
+          lanes[static_cast<std::size_t>(span.rank)][static_cast<std::size_t>(track)].take(span);
     }
-    for (std::size_t rank = 0; rank < ends.size(); ++rank) {
+    for (const auto& own : lanes) {
+      auto& counts = lanes_.emplace_back();
       for (std::size_t track = 0; track < 3; ++track) {
-        lanes_[rank][track] = static_cast<int>(std::max<std::size_t>(1, ends[rank][track].size()));
+        counts[track] = static_cast<int>(std::max<std::uint32_t>(1, own[track].count));
       }
     }
   }
@@ -113,7 +124,7 @@ class Writer {
   int thread_of(std::size_t index) const {
     const Span& span = timeline_.spans[index];
     const auto& lanes = lanes_[static_cast<std::size_t>(span.rank)];
-    int thread = 1 + lane_[index];
+    int thread = 1 + static_cast<int>(lane_[index]);
     if (track_of(span.action.kind) != Track::compute) thread += lanes[0];
     if (track_of(span.action.kind) == Track::receive) thread += lanes[1];
     return thread;
@@ -271,7 +282,7 @@ class Writer {
   OutputFile& file_;
   std::string out_;
   bool first_ = true;
-  std::vector<std::uint16_t> lane_;        // of each span, within its track
+  std::vector<std::uint32_t> lane_;        // of each span, within its track
   std::vector<std::array<int, 3>> lanes_;  // of each rank, lanes a track
   std::vector<Memory> memory_;
   bool has_bytes_;

@@ -36,7 +36,8 @@ void check_outputs(const Flags& flags) {
   const auto take = [&](const Flag& file, std::string_view name, bool checked) {
     if (!file) return;
     std::error_code failed;  // a path that can't be resolved fails where it is opened
-    const auto path = std::filesystem::weakly_canonical(*file, failed);
+    const auto path =
+        std::filesystem::weakly_canonical(std::filesystem::absolute(*file, failed), failed);
     for (const auto& [other, other_path] : taken) {
       const bool regular =
           !std::filesystem::exists(path, failed) || std::filesystem::is_regular_file(path, failed);
@@ -79,7 +80,9 @@ void run(const Flags& flags) {
     const Timeline timeline = record_timeline(setup.schedule, costs, options);
     write_chrome_trace(timeline, trace_metadata_json(setup.schedule, costs, prediction), *trace);
   }
-  if (exported) exported->write(to_csv(setup.schedule));
+  for (int rank = 0; exported && rank < setup.schedule.ranks(); ++rank) {
+    exported->write(csv_row(setup.schedule.actions[rank]) + csv_line_end);
+  }
   if (trace) trace->commit();
   if (exported) exported->commit();
 

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "sim/cost/layout.h"
 #include "sim/engine/size.h"
 #include "sim/schedule/csv.h"
 #include "traces/base/error.h"
+#include "traces/base/memory.h"
 #include "traces/base/text.h"
 
 namespace pipesim::cli {
@@ -201,6 +203,11 @@ Setup make_setup(const ScheduleFlags& flags, std::int64_t bytes_per_action) {
     return make_setup(family(*flags.schedule), parse_request(flags), bytes_per_action);
   }
   Setup setup;
+  std::error_code failed;
+  const auto size = std::filesystem::file_size(*flags.schedule, failed);
+  // Its text, its cells as actions and marks: an action has three characters
+  // or more.
+  if (!failed) check_memory(quote(*flags.schedule), static_cast<double>(size) * 7);
   setup.schedule = read_csv(*flags.schedule);
   if (flags.group || flags.placement) {
     throw input_error(fmt::format("{}: a file's order and placement are its own",

@@ -148,7 +148,9 @@ class DirectEvaluation {
           Input input;
           if (!find_input(rank, *cell, input)) break;
           const std::int64_t start = std::max(rank.now_ns, input.time_ns);
-          run(rank_index, rank, *cell, input, start, start + duration_of(*cell), runnable);
+          const std::int64_t finish = start + duration_of(*cell);
+          run(rank_index, rank, *cell, input, start, finish);
+          hand_over(rank_index, *cell, finish, runnable);
         }
       } else if (is_send(cell->kind)) {
         const Stage& stage = stages_[static_cast<std::size_t>(cell->stage)];
@@ -186,8 +188,7 @@ class DirectEvaluation {
   }
 
   [[gnu::always_inline]] void run(int rank_index, Rank& rank, const Action& action,
-                                  const Input& input, std::int64_t start, std::int64_t finish,
-                                  std::vector<int>& runnable) {
+                                  const Input& input, std::int64_t start, std::int64_t finish) {
     const Stage& stage = stages_[static_cast<std::size_t>(action.stage)];
     std::int64_t sent = 0;
     std::int64_t arrival = 0;
@@ -201,7 +202,13 @@ class DirectEvaluation {
     }
     rank.now_ns = finish;
     add(action, rank_index, start, finish, sent, arrival);
+  }
+
+  // Passes the result of a compute action on, unless a SEND is listed for it.
+  [[gnu::always_inline]] void hand_over(int rank_index, const Action& action, std::int64_t finish,
+                                        std::vector<int>& runnable) {
     if (action.kind == Kind::W) return;
+    const Stage& stage = stages_[static_cast<std::size_t>(action.stage)];
     const bool forward = action.kind == Kind::F;
     const Edge& edge = forward ? stage.forward : stage.backward;
     if (edge.to_rank < 0 || (sends_are_listed_ && !edge.local)) return;
@@ -226,9 +233,8 @@ class DirectEvaluation {
     const auto& overlap_ns = costs_.stages[static_cast<std::size_t>(cell->stage)].overlap_ns;
     const std::int64_t finish =
         start + overlap_ns.value_or(duration_of(cell[0]) + duration_of(cell[1]));
-    for (std::size_t i = 0; i < 2; ++i) {
-      run(rank_index, rank, cell[i], inputs[i], start, finish, runnable);
-    }
+    for (std::size_t i = 0; i < 2; ++i) run(rank_index, rank, cell[i], inputs[i], start, finish);
+    for (std::size_t i = 0; i < 2; ++i) hand_over(rank_index, cell[i], finish, runnable);
     return true;
   }
 

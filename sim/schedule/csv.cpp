@@ -247,7 +247,7 @@ std::string to_csv(const Schedule& schedule) {
   std::string text;
   for (int rank = 0; rank < schedule.ranks(); ++rank) {
     text += csv_row(schedule.actions[rank]);
-    text += "\r\n";
+    text += csv_line_end;
   }
   return text;
 }

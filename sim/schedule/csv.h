@@ -20,6 +20,8 @@ namespace pipesim {
 Schedule parse_csv(std::string_view text, const std::string& file);
 Schedule read_csv(const std::string& path);
 
+inline constexpr const char* csv_line_end = "\r\n";
+
 // One rank's row, without a line end.
 std::string csv_row(std::span<const Action> actions);
 std::string to_csv(const Schedule& schedule);

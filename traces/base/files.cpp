@@ -7,6 +7,7 @@
 #include <zlib.h>
 
 #include <cerrno>
+#include <charconv>
 #include <climits>
 #include <cstdlib>
 #include <cstring>
@@ -31,7 +32,8 @@ std::string read_file(const std::string& path) {
   struct stat info {};
   if (::fstat(fd, &info) != 0) throw fail(errno);
   std::string content;
-  if (S_ISREG(info.st_mode)) content.reserve(static_cast<std::size_t>(info.st_size) + 1);
+  if (S_ISREG(info.st_mode))
+    content.reserve(static_cast<std::size_t>(info.st_size) + (std::size_t{1} << 20));
   constexpr std::size_t chunk = std::size_t{1} << 20;
   constexpr std::size_t largest = std::size_t{1} << 30;
   for (;;) {
@@ -80,7 +82,8 @@ struct OutputFile::State {
 
   // A file without a name where the file system has such: it vanishes with
   // the process, however that ends.
-  void open_temporary(mode_t mode) {
+  void open_temporary() {
+    constexpr mode_t mode = 0666;
     fd = ::open(folder().c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, mode);
     if (fd >= 0) return;
     if (errno != EOPNOTSUPP && errno != EISDIR) fail("write");
@@ -114,6 +117,25 @@ struct OutputFile::State {
   }
 };
 
+namespace {
+
+// The descriptor that a name such as /dev/stdout stands for, or -1: what is
+// written there goes where it points, at its position.
+int inherited_descriptor(std::string_view path) {
+  if (path == "/dev/stdout") return STDOUT_FILENO;
+  if (path == "/dev/stderr") return STDERR_FILENO;
+  for (const std::string_view folder : {"/dev/fd/", "/proc/self/fd/"}) {
+    if (!path.starts_with(folder)) continue;
+    const std::string_view number = path.substr(folder.size());
+    int fd = -1;
+    const auto end = std::from_chars(number.data(), number.data() + number.size(), fd).ptr;
+    if (end == number.data() + number.size()) return fd;
+  }
+  return -1;
+}
+
+}  // namespace
+
 OutputFile::OutputFile(std::string path, bool gzip) : state_(std::make_unique<State>()) {
   State& state = *state_;
   state.path = std::move(path);
@@ -124,7 +146,10 @@ OutputFile::OutputFile(std::string path, bool gzip) : state_(std::make_unique<St
   if (exists && S_ISDIR(info.st_mode)) {
     throw work_error(fmt::format("cannot write {}: it is a folder", quote(state.path)));
   }
-  if (exists && !S_ISREG(info.st_mode)) {
+  if (const int inherited = inherited_descriptor(state.path); inherited >= 0) {
+    state.fd = ::fcntl(inherited, F_DUPFD_CLOEXEC, 0);
+    if (state.fd < 0) state.fail("write");
+  } else if (exists && !S_ISREG(info.st_mode)) {
     state.fd = ::open(state.path.c_str(), O_WRONLY | O_CLOEXEC);
     if (state.fd < 0) state.fail("write");
   } else {
@@ -138,7 +163,9 @@ OutputFile::OutputFile(std::string path, bool gzip) : state_(std::make_unique<St
     if (char resolved[PATH_MAX]; exists && ::realpath(state.path.c_str(), resolved) != nullptr) {
       state.target = resolved;  // replace what a link points at, not the link
     }
-    state.open_temporary(exists ? (info.st_mode & 0777U) : 0666U);
+    state.open_temporary();
+    // A new file gets what the umask leaves, an existing one keeps what it has.
+    if (exists && ::fchmod(state.fd, info.st_mode & 07777U) != 0) state.fail("write");
   }
   if (gzip) {
     state.gzip = gzdopen(::dup(state.fd), "wb6");

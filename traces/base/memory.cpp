@@ -26,12 +26,18 @@ std::int64_t available_memory_bytes() {
   if (group >> limit) available = std::min(available, limit);
   rlimit process{};
   if (::getrlimit(RLIMIT_AS, &process) == 0 && process.rlim_cur != RLIM_INFINITY) {
-    available = std::min(available, static_cast<std::int64_t>(process.rlim_cur));
+    std::ifstream self("/proc/self/statm");
+    std::int64_t pages = 0;  // of address space in use
+    self >> pages;
+    const std::int64_t used = pages * std::int64_t{::sysconf(_SC_PAGESIZE)};
+    available = std::min(available, static_cast<std::int64_t>(process.rlim_cur) - used);
   }
   return available;
 }
 
 void check_memory(const std::string& what, double bytes) {
+  constexpr double slack = 16 << 20;  // what does not grow with the problem
+  bytes = bytes * 1.1 + slack;
   const auto available = static_cast<double>(available_memory_bytes());
   if (bytes <= available) return;
   constexpr double gib = 1 << 30;
