@@ -207,7 +207,13 @@ TEST(Predict, FitsTheTerminal) {
           "--schedule zb-h2 --stages 100 --microbatches 300 --p2p-latency 1.7us --activation-bytes "
           "123MB",
           "--schedule naive --stages 1 --microbatches 1 --forward 1ns --backward 0",
-          "--schedule gpipe --stages 3 --microbatches 7 --forward 1.37ms,2.111ms,0.3ms"}) {
+          "--schedule gpipe --stages 3 --microbatches 7 --forward 1.37ms,2.111ms,0.3ms",
+          "--schedule gpipe --stages 4 --microbatches 4000 --activation-bytes 123.456GiB",
+          "--schedule zb-h1 --stages 3 --microbatches 4 --forward 0 --backward 0",
+          "--schedule naive --stages 64 --microbatches 128 --forward 1ns --backward 3ns",
+          "schedules",
+          "schedules --compare --stages 3 --microbatches 7,8 --memory-cap 2GiB "
+          "--activation-bytes 1GiB"}) {
       const Outcome outcome = call(line, {"COLUMNS=" + columns});
       ASSERT_EQ(outcome.status, 0) << outcome.err;
       EXPECT_EQ(outcome.out.find('\x1b'), std::string::npos) << "colours in a pipe";
@@ -306,11 +312,26 @@ TEST(Output, AFileSizeLimitIsAnErrorAndLeavesNothing) {
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
+// What /dev/stdout stands for is written through, not replaced.
+TEST(Output, WritesThroughInheritedDescriptors) {
+  const testing::TemporaryFolder folder;
+  const std::string log = folder / "log.txt";
+  const Outcome outcome = shell(
+      "{ echo before; \"$PIPESIM\" schedule lower 1f1b --stages 2 --microbatches 1 -o /dev/stdout; "
+      "echo after; } > " +
+      log);
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(read_file(log),
+            "before\n0F0,0SEND_F0,0RECV_B0,0B0\r\n1RECV_F0,1F0,1B0,1SEND_B0\r\nafter\n");
+}
+
 TEST(Output, NeverReplacesAnotherOrAnInput) {
   const testing::TemporaryFolder folder;
   const std::string good = "--schedule 1f1b --stages 4 --microbatches 8";
   const std::string file = folder / "x.csv";
   expect_refused(good + " --trace " + file + " --export " + folder.path().string() + "/./x.csv", 2,
+                 "--trace and --export name the same file");
+  expect_refused(good + " --trace not_there_yet.json --export ./not_there_yet.json", 2,
                  "--trace and --export name the same file");
   EXPECT_EQ(call(good + " --quiet --export " + file).status, 0);
   expect_refused("--schedule " + file + " --trace " + file, 2,
@@ -326,6 +347,34 @@ TEST(Predict, FlagsBeforeASubcommandAreNotLost) {
                  "GiB are available");
   expect_refused("--schedule 1f1b --stages 4 --microbatches 8 --json=false", 2, "json");
   expect_refused("--schedule 1f1b --stages 4 --stages 5 --microbatches 8", 2, "--stages");
+}
+
+// Refused with the estimate, before memory runs out.
+TEST(Predict, RefusesWhatTheProcessMayNotTake) {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  for (const char* line : {"--schedule zb-h1 --stages 8 --microbatches 400000 --json",
+                           "--schedule gpipe --stages 8 --microbatches 400000",
+                           "schedules --compare --stages 8 --microbatches 2000000",
+                           "schedule check 1f1b --stages 8 --microbatches 100000",
+                           "schedule print 1f1b --stages 8 --microbatches 100000",
+                           "schedule lower 1f1b --stages 8 --microbatches 100000"}) {
+    const Outcome outcome = shell(std::string("ulimit -v 150000; \"$PIPESIM\" ") + line);
+    EXPECT_EQ(outcome.status, 2) << line;
+    EXPECT_NE(outcome.err.find("GiB are available"), std::string::npos) << line << outcome.err;
+  }
+#endif
+}
+
+TEST(Predict, SaysWhyThereIsNoClosedForm) {
+  const auto reason = [](const std::string& line) {
+    const std::string out = call("--stages 4 --microbatches 8 " + line, {"COLUMNS=200"}).out;
+    const std::size_t at = out.find("but not here: ");
+    return at == std::string::npos ? out : out.substr(at + 14, out.find('\n', at) - at - 14);
+  };
+  EXPECT_EQ(reason("--schedule zb-h1 --forward 0 --backward 0"), "nothing takes time");
+  EXPECT_EQ(reason("--schedule 1f1b --forward 1ms,2ms,1ms,1ms"), "stages differ");
+  EXPECT_EQ(reason("--schedule zb-h1 --p2p-latency 1us"), "it needs m >= p, W <= F, no latency");
+  EXPECT_EQ(reason("--schedule bfs --placement v"), "stages are not on a loop of ranks");
 }
 
 TEST(Predict, NamesTheLargestCauseOfIdleTime) {

@@ -129,13 +129,13 @@ TEST(OutputFile, AppearsOnlyWhenCommitted) {
 TEST(OutputFile, KeepsLinksAndModes) {
   const testing::TemporaryFolder folder;
   write_file(folder / "real.txt", "old");
-  ::chmod((folder / "real.txt").c_str(), 0640);
+  ::chmod((folder / "real.txt").c_str(), 0646);
   std::filesystem::create_symlink(folder / "real.txt", folder / "link.txt");
   write_file(folder / "link.txt", "new");
   EXPECT_TRUE(std::filesystem::is_symlink(folder / "link.txt"));
   EXPECT_EQ(read_file(folder / "real.txt"), "new");
   EXPECT_EQ(static_cast<unsigned>(std::filesystem::status(folder / "real.txt").permissions()),
-            0640U);
+            0646U);
 }
 
 TEST(OutputFile, SaysWhyItCannotWrite) {

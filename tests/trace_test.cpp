@@ -157,6 +157,34 @@ TEST(Trace, SameBytesEveryTime) {
   for (int i = 0; i < 20; ++i) EXPECT_EQ(random_fixture(one).text, random_fixture(two).text);
 }
 
+// A cell of no length, whose results leave at the instant of its start.
+TEST(Trace, OverlappedCellsStayTogether) {
+  const Schedule schedule = parse_csv("0F0,(0F1;0B0)OVERLAP_F_B,0B1\n1F0,1B0,1F1,1B1\n", "o.csv");
+  Costs costs;
+  costs.stages.resize(2);
+  costs.stages[0].overlap_ns = 0;
+  const Json json = Json::parse(trace_of(record_timeline(schedule, costs)));
+  std::multiset<std::string> names;
+  for (const Json& event : json["traceEvents"]) {
+    if (event["ph"] == "X") names.insert(event["name"]);
+  }
+  EXPECT_EQ(names.count("(0F1;0B0)OVERLAP_F_B"), 1U);
+  EXPECT_EQ(names.count("0SEND_F1"), 1U);
+  EXPECT_EQ(names.count("0B0"), 0U);
+}
+
+TEST(Trace, AsManyLanesAsAreInFlight) {
+  const Family& gpipe = family("gpipe");
+  const Schedule schedule = generate(gpipe, resolve_shape(gpipe, {"gpipe", 2, 70'000, {}, {}, {}}));
+  Costs costs;
+  costs.stages.resize(2);
+  for (StageCosts& stage : costs.stages) stage.forward_ns = 1;
+  costs.p2p.latency_ns = 1'000'000'000;
+  const std::string text = trace_of(record_timeline(schedule, costs));
+  EXPECT_NE(text.find("\"name\":\"send 70000\""), std::string::npos);
+  EXPECT_EQ(text.find("\"name\":\"send 70001\""), std::string::npos);
+}
+
 TEST(Trace, OverlappedCellsNameBothActions) {
   const Schedule schedule = parse_csv("0F0,(0F1;0B0)OVERLAP_F_B,0B1\n", "o.csv");
   Costs costs;

@@ -237,10 +237,29 @@ std::string Picture::draw() const {
       }
       row = draw_density(columns);
     }
-    out += fmt::format("{:>{}}  {}\n", frame_.ranks[i], margin_ - 2, row.painted(terminal_.colour));
+    const std::string line =
+        fmt::format("{:>{}}  {}", frame_.ranks[i], margin_ - 2, row.painted(terminal_.colour));
+    out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }
 
-  std::string legend(margin_, ' ');
+  return out + legend(blocks);
+}
+
+std::string Picture::legend(bool blocks) const {
+  std::string out(margin_, ' ');
+  std::size_t length = margin_;  // of the line so far, colours aside
+  const auto add = [&](const std::string& plain, const std::string& painted) {
+    const bool first = length == margin_;
+    if (!first && length + 2 + plain.size() > static_cast<std::size_t>(terminal_.width)) {
+      out += "\n" + std::string(margin_, ' ');
+      length = margin_;
+    } else if (!first) {
+      out += "; ";
+      length += 2;
+    }
+    out += painted;
+    length += plain.size();
+  };
   constexpr std::array<std::pair<Kind, std::string_view>, 6> meaning{
       {{Kind::F, "forward"},
        {Kind::B, "backward"},
@@ -248,21 +267,23 @@ std::string Picture::draw() const {
        {Kind::W, "weight gradient"},
        {Kind::REDUCE_GRAD, "reduction"},
        {Kind::OPTIMIZER, "optimizer"}}};
-  bool first = true;
   for (const auto& [kind, text] : meaning) {
     if (!used_[static_cast<std::size_t>(kind)]) continue;
-    legend += fmt::format("{}{} {}", first ? "" : ", ",
-                          paint(kind_name(kind).substr(0, 1), kind, terminal_.colour), text);
-    first = false;
+    const auto letter = kind_name(kind).substr(0, 1);
+    add(fmt::format("{} {}", letter, text),
+        fmt::format("{} {}", paint(letter, kind, terminal_.colour), text));
   }
-  if (overlaps_) legend += ", & both in one";
+  const auto add_plain = [&](const std::string& text) { add(text, text); };
+  if (overlaps_) add_plain("& both in one");
   if (!blocks) {
-    legend +=
-        "\n" + std::string(margin_, ' ') + "a column shows what fills most of it; dot: mostly idle";
+    add_plain("a column shows what fills most of it");
+    add_plain("dot: mostly idle");
+  } else if (frame_.chunks > 1) {
+    add_plain("F3.1: microbatch 3, chunk 1");
   } else {
-    legend += frame_.chunks > 1 ? "; F3.1: microbatch 3, chunk 1" : "; blank: bubble";
+    add_plain("blank: bubble");
   }
-  return out + legend + "\n";
+  return out + "\n";
 }
 
 }  // namespace pipesim::cli

@@ -38,6 +38,8 @@ class Picture {
   // Shares of a column by kind; the last for forward and backward in one cell.
   using Column = std::array<double, kind_count + 1>;
 
+  std::string legend(bool blocks) const;
+
   Frame frame_;
   Terminal terminal_;
   std::size_t margin_;

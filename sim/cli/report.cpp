@@ -49,14 +49,6 @@ std::string picture(const Setup& setup, const Costs& costs, const Prediction& pr
   return drawing.draw();
 }
 
-std::string peak_text(const RankMetrics& rank) {
-  std::string text = plural(rank.peak_activation_chunks, "chunk");
-  if (rank.peak_activation_bytes > 0) {
-    text += fmt::format(", {}", format_bytes(rank.peak_activation_bytes));
-  }
-  return text;
-}
-
 // One unit for a whole table, so that its columns stay narrow.
 struct TableUnit {
   std::string_view name;
@@ -82,16 +74,20 @@ std::string table(const Prediction& prediction) {
   const Metrics& metrics = prediction.metrics;
   const std::vector<int> shown = shown_ranks(static_cast<int>(metrics.ranks.size()));
   const TableUnit unit = unit_for(metrics.makespan_ns);
-  std::string out = fmt::format("{:>21}{:-^35}\n", "", fmt::format(" bubble, {} ", unit.name));
-  out += fmt::format("rank {:>9}   util {:>8} {:>8} {:>8} {:>8}  peak kept\n",
-                     fmt::format("busy, {}", unit.name), "warm-up", "steady", "drain", "p2p");
+  const bool bytes = metrics.peak_activation_bytes() > 0;
+  std::string out = fmt::format("{:>21}{:-^35}{}\n", "", fmt::format(" bubble, {} ", unit.name),
+                                bytes ? "  --- peak kept ---" : "     peak");
+  out += fmt::format("rank {:>9}   util {:>8} {:>8} {:>8} {:>8} {:>8}{}\n",
+                     fmt::format("busy, {}", unit.name), "warm-up", "steady", "drain", "p2p",
+                     "chunks", bytes ? "      bytes" : "");
   for (const int r : shown) {
     const RankMetrics& rank = metrics.ranks[static_cast<std::size_t>(r)];
-    out += fmt::format("{:>4} {:>9} {:>3.0f} % {:>8} {:>8} {:>8} {:>8}  {}\n", r,
+    out += fmt::format("{:>4} {:>9} {:>3.0f} % {:>8} {:>8} {:>8} {:>8} {:>8}", r,
                        unit.text(rank.busy_ns), metrics.utilisation(r) * 100,
                        unit.text(rank.bubble.warmup_ns), unit.text(rank.bubble.steady_ns),
                        unit.text(rank.bubble.drain_ns), unit.text(rank.bubble.p2p_ns),
-                       peak_text(rank));
+                       format_count(rank.peak_activation_chunks));
+    out += bytes ? fmt::format(" {:>10}\n", format_bytes(rank.peak_activation_bytes)) : "\n";
   }
   if (shown.size() < metrics.ranks.size()) {
     out += fmt::format("     {} of {} ranks; --json lists them all\n", shown.size(),
@@ -102,16 +98,16 @@ std::string table(const Prediction& prediction) {
 
 std::string closed_form_text(const Setup& setup, const Prediction& prediction) {
   if (setup.family == nullptr) return "none for a schedule from a file";
-  const std::string conditions = fmt::format("stages and hops alike, {}", setup.family->conditions);
   if (!prediction.closed_form) {
-    return fmt::format("{}, does not apply here (needs {})", setup.family->bubble, conditions);
+    return fmt::format("{}, but not here: {}", setup.family->bubble, prediction.no_closed_form);
   }
   const auto& closed = *prediction.closed_form;
   const bool global = closed.form.metric == BubbleMetric::global;
-  return fmt::format("{} = {}, {} {}: {} ({})", closed.form.formula,
+  return fmt::format("{} = {}, {} {}: {} (stages and hops alike; {})", closed.form.formula,
                      format_time(closed.form.bubble_ns), format_percent(closed.fraction),
                      global ? "global" : "span",
-                     closed.exact ? "exact here" : "differs from the simulation", conditions);
+                     closed.exact ? "exact here" : "differs from the simulation",
+                     setup.family->conditions);
 }
 
 std::string bubbles(const Setup& setup, const Prediction& prediction) {

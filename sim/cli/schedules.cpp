@@ -44,7 +44,8 @@ void print_list(bool json) {
   }
   for (const Family& family : all_families()) {
     print(fmt::format("{:<20} {}\n", family.name, family.summary));
-    print(fmt::format("{:<20} {}; keeps {}\n", "", family.bubble, family.peak));
+    print(wrap(fmt::format("{:<20} {}; keeps {}\n", "", family.bubble, family.peak),
+               standard_output().width));
   }
   print(wrap(
       "\nThe bubble and what rank r keeps at most, for p ranks, v chunks a rank, m microbatches, "

@@ -35,6 +35,7 @@ struct Prediction {
   Metrics metrics;
   std::vector<RankMemory> memory;  // one a rank
   std::optional<PredictedClosedForm> closed_form;
+  std::string no_closed_form;  // why there is none, for people
 
   std::int64_t peak_memory_bytes() const;
 };

@@ -106,7 +106,7 @@ std::vector<Family> interleaved() {
   Family family;
   family.name = "interleaved";
   family.title = "Interleaved 1F1B";
-  family.summary = "1F1B over v chunks a rank, Megatron's order, groups of g microbatches";
+  family.summary = "1F1B over v chunks a rank, Megatron's order, groups of g";
   family.bubble = "(p-1)(F+B) per chunk, global";
   family.conditions =
       "g = p and p divides m, or m < p without latency; a hop takes at most min(F, B)";
@@ -130,7 +130,7 @@ std::vector<Family> interleaved() {
   Family zero = pytorch;
   zero.name = "interleaved-zb";
   zero.title = "Interleaved zero bubble";
-  zero.summary = "PyTorch's interleaved order with backwards split and W delayed by r";
+  zero.summary = "PyTorch's interleaved order, backwards split, W late by r";
   zero.bubble = "(p-1)(F+I-W) per chunk at F=I=W, span";
   zero.conditions = "F = I = W, p divides m, no latency";
   zero.peak = "(v-1)p+(p-r) + residue";

@@ -45,7 +45,7 @@ std::vector<Family> zero_bubble() {
   Family h1;
   h1.name = "zb-h1";
   h1.title = "ZB-H1";
-  h1.summary = "1F1B with backwards split; W fills the drain at 1F1B's memory";
+  h1.summary = "1F1B with backwards split: W fills the drain, same memory";
   h1.bubble = "(p-1)(F+I-W), span";
   h1.conditions = "m >= p, W <= F, no latency";
   h1.peak = "min(m, p-r) + residue";
@@ -56,7 +56,7 @@ std::vector<Family> zero_bubble() {
   Family h2 = h1;
   h2.name = "zb-h2";
   h2.title = "ZB-H2";
-  h2.summary = "ZB-H1 with twice the warm-up: nearly no bubble, about twice the memory";
+  h2.summary = "twice ZB-H1's warm-up: hardly a bubble, twice the memory";
   h2.bubble = "(p-1)(F+I-2W), span";
   h2.conditions = "m >= 2p-1, W <= F, 2W <= F+I, no latency";
   h2.peak = "2(p-r)-1 + residue";
