@@ -234,6 +234,9 @@ TEST(Predict, RefusesWrongInput) {
   expect_refused("--schedule zbh1 --stages 4 --microbatches 8", 2,
                  "unknown schedule 'zbh1'; known, nearest first: zb-h1");
   expect_refused("--schedule zb-v --stages 4 --microbatches 8", 2, "unknown schedule 'zb-v'");
+  expect_refused("--schedule README.md", 2, "unknown schedule 'README.md'");
+  expect_refused(good + " --costs " + testing::source_file("README.md"), 2,
+                 "README.md:1:1: not JSON");
   expect_refused("--schedule nothing.csv", 2, "cannot read 'nothing.csv'");
   expect_refused(good + " --stage 4", 2, "unknown flag '--stage'; known, nearest first: --stages");
   expect_refused(good + " --model gpt3", 2, "unknown flag '--model'");

@@ -107,7 +107,7 @@ TEST(Costs, WrittenAndReadAgain) {
 // `@` marks the place that the error must name.
 TEST(Costs, PointsAtWhatIsWrong) {
   const std::vector<std::pair<std::string, std::string>> cases{
-      {"@", "The document is empty."},
+      {"@", "not JSON: The document is empty."},
       {"@[]", "must be an object"},
       {"@{}", "key 'format' is missing"},
       {R"({"format":@"other","version":1})", "format: 'other' is not 'pipesim-costs'"},

@@ -200,7 +200,8 @@ Setup make_setup(const ScheduleFlags& flags, std::int64_t bytes_per_action) {
     throw input_error("--schedule is missing: give a name (see `pipesim schedules`) or a CSV file");
   }
   if (!names_a_file(*flags.schedule)) {
-    return make_setup(family(*flags.schedule), parse_request(flags), bytes_per_action);
+    const Family& chosen = family(*flags.schedule);  // an unknown name comes first
+    return make_setup(chosen, parse_request(flags), bytes_per_action);
   }
   Setup setup;
   std::error_code failed;

@@ -177,7 +177,9 @@ JsonValue parse_json(std::string_view text, const std::string& file) {
                              rapidjson::kParseNumbersAsStringsFlag;
   if (reader.Parse<flags>(stream, builder).IsError()) {
     if (!builder.complaint().empty()) throw fail(0, builder.complaint());
-    throw fail(reader.GetErrorOffset(), rapidjson::GetParseError_En(reader.GetParseErrorCode()));
+    throw fail(
+        reader.GetErrorOffset(),
+        fmt::format("not JSON: {}", rapidjson::GetParseError_En(reader.GetParseErrorCode())));
   }
   return builder.take_root();
 }
