@@ -11,8 +11,7 @@ namespace pipesim {
 namespace {
 
 Schedule one_f_one_b(int ranks, int microbatches) {
-  const Family& chosen = family("1f1b");
-  return generate(chosen, resolve_shape(chosen, {"1f1b", ranks, microbatches, {}, {}, {}}));
+  return generate({"1f1b", ranks, microbatches});
 }
 
 Costs costs_of(int stages) {

@@ -24,9 +24,7 @@ double bubble_rate(const std::string& name, const nlohmann::json& times) {
   };
   const int p = times["p"];
   const int m = times["m"];
-  const pipesim::Family& family = pipesim::family(name);
-  const Schedule schedule =
-      pipesim::generate(family, pipesim::resolve_shape(family, {name, p, m, {}, {}, {}}));
+  const Schedule schedule = pipesim::generate({name, p, m});
   Costs costs;
   pipesim::StageCosts stage;
   stage.forward_ns = ns("T_F");

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "sim/cost/layout.h"
+#include "tests/errors.h"
 #include "tests/files.h"
 #include "traces/base/error.h"
 #include "traces/base/files.h"
@@ -18,13 +19,7 @@ const std::string two_stages =
     R"("stages":[{"forward_ns":1,"backward_ns":5},{"forward_ns":2,"backward_input_ns":3,"backward_weight_ns":4}])";
 
 std::string error_of(const std::string& text) {
-  try {
-    parse_costs(text, "c.json");
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit_status(), 2);
-    return error.what();
-  }
-  return "accepted";
+  return testing::input_error_of([&] { parse_costs(text, "c.json"); });
 }
 
 TEST(Costs, SplitsABackwardRoundingDown) {

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/errors.h"
 #include "tests/files.h"
 #include "traces/action.h"
 #include "traces/base/error.h"
@@ -17,15 +18,8 @@
 namespace pipesim {
 namespace {
 
-template <typename Work>
-std::string error_of(Work work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
+using testing::error_of;
+using testing::no_error;
 
 TEST(Action, TextRoundTripsForEveryKind) {
   for (int k = 0; k < kind_count - 1; ++k) {
@@ -83,9 +77,9 @@ TEST(Text, RefusesBadQuantities) {
   }
   for (const char* text :
        {"0", "-3", "1.5", "", "x", "99999999999999999999", "1000000001", "4 4"}) {
-    EXPECT_NE(error_of([&] { parse_count(text, "--stages"); }), "no error") << text;
+    EXPECT_NE(error_of([&] { parse_count(text, "--stages"); }), no_error) << text;
   }
-  EXPECT_NE(error_of([] { parse_bytes_per_second("0GB/s", "x"); }), "no error");
+  EXPECT_NE(error_of([] { parse_bytes_per_second("0GB/s", "x"); }), no_error);
 }
 
 TEST(Text, WritesForPeople) {
@@ -191,7 +185,7 @@ TEST(Json, RefusesWhatIsNotJson) {
         std::string("[1] 2"), std::string("[1e999]"), std::string("[1]\0", 4),
         std::string("[\"\xff\"]"), std::string("// x\n1"), std::string("['a']"),
         std::string(100, '[') + std::string(100, ']'), std::string(1'000'000, '[')}) {
-    EXPECT_NE(parse(text), "no error") << quote(text);
+    EXPECT_NE(parse(text), no_error) << quote(text);
   }
 }
 

@@ -29,8 +29,7 @@ TEST(Published, ZeroBubbleTable5FromTable9) {
            {std::pair("1F1B", "1f1b"), {"ZB-H1", "zb-h1"}, {"ZB-H2", "zb-h2"}}) {
         const int p = times["p"];
         const int m = times["m"];
-        const Family& chosen = family(name);
-        const Schedule schedule = generate(chosen, resolve_shape(chosen, {name, p, m, {}, {}, {}}));
+        const Schedule schedule = generate({name, p, m});
         StageCosts stage;
         stage.forward_ns = ms(times["T_F"]);
         stage.backward_input_ns = ms(times["T_B"]);

@@ -174,8 +174,7 @@ TEST(Trace, OverlappedCellsStayTogether) {
 }
 
 TEST(Trace, AsManyLanesAsAreInFlight) {
-  const Family& gpipe = family("gpipe");
-  const Schedule schedule = generate(gpipe, resolve_shape(gpipe, {"gpipe", 2, 70'000, {}, {}, {}}));
+  const Schedule schedule = generate({"gpipe", 2, 70'000});
   Costs costs;
   costs.stages.resize(2);
   for (StageCosts& stage : costs.stages) stage.forward_ns = 1;

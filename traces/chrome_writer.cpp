@@ -49,7 +49,9 @@ class Writer {
       : timeline_(timeline),
         file_(file),
         memory_(static_cast<std::size_t>(timeline.ranks)),
-        has_bytes_(std::ranges::any_of(timeline.activation_bytes, [](auto b) { return b > 0; })) {}
+        has_bytes_(std::ranges::any_of(timeline.footprints, [](const StageFootprint& footprint) {
+          return footprint.activation_bytes > 0 || footprint.weight_residue_bytes > 0;
+        })) {}
 
   void run(std::string_view metadata_json) {
     out_ = "{\"displayTimeUnit\":\"ms\",\"metadata\":{\"pipesim\":";
@@ -71,11 +73,6 @@ class Writer {
   }
 
  private:
-  struct Memory {
-    std::int64_t chunks = 0;
-    std::int64_t bytes = 0;
-  };
-
   void flush() {
     file_.write(out_);
     out_.clear();
@@ -254,19 +251,11 @@ class Writer {
   }
 
   void write_counters(const Span& span, std::int64_t ts_ns) {
-    Memory& memory = memory_[static_cast<std::size_t>(span.rank)];
-    const auto stage = static_cast<std::size_t>(span.action.stage);
-    const std::int64_t activation = timeline_.activation_bytes[stage];
-    const std::int64_t residue = timeline_.weight_residue_bytes[stage];
-    if (span.action.kind == Kind::F) {
-      memory.chunks += 1;
-      memory.bytes += activation;
-    } else if (span.action.kind == Kind::W) {
-      memory.bytes -= residue;
-    } else {
-      memory.chunks -= 1;
-      memory.bytes += (span.action.kind == Kind::I ? residue : 0) - activation;
-    }
+    MemoryChange& memory = memory_[static_cast<std::size_t>(span.rank)];
+    const MemoryChange change = memory_change(
+        span.action.kind, timeline_.footprints[static_cast<std::size_t>(span.action.stage)]);
+    memory.chunks += change.chunks;
+    memory.bytes += change.bytes;
     const auto counter = [&](std::string_view name, std::string_view key, std::int64_t value) {
       begin_line();
       fmt::format_to(std::back_inserter(out_), R"({{"ph":"C","name":"{}","pid":{},"tid":1,"ts":)",
@@ -284,7 +273,7 @@ class Writer {
   bool first_ = true;
   std::vector<std::uint32_t> lane_;        // of each span, within its track
   std::vector<std::array<int, 3>> lanes_;  // of each rank, lanes a track
-  std::vector<Memory> memory_;
+  std::vector<MemoryChange> memory_;       // of each rank, summed
   bool has_bytes_;
 };
 

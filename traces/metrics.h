@@ -17,12 +17,6 @@
 
 namespace pipesim {
 
-// What a stage keeps alive for one microbatch.
-struct StageFootprint {
-  std::int64_t activation_bytes = 0;      // from the start of F to the end of B or I
-  std::int64_t weight_residue_bytes = 0;  // from the end of I to the end of W
-};
-
 // Idle time of a rank within the makespan, by cause; see METRICS.md.
 struct Bubble {
   std::int64_t warmup_ns = 0;
@@ -175,24 +169,19 @@ inline void MetricsAccumulator::record(Rank& rank, const Action& action) {
   const Kind kind = action.kind;
   if (!is_compute(kind)) return;
   RankMetrics& result = rank.result;
-  const StageFootprint& footprint = footprints_[static_cast<std::size_t>(action.stage)];
-  if (kind == Kind::W) {
-    rank.bytes -= footprint.weight_residue_bytes;
-    return;
-  }
+  const MemoryChange change =
+      memory_change(kind, footprints_[static_cast<std::size_t>(action.stage)]);
+  rank.chunks += change.chunks;
+  rank.bytes += change.bytes;
+  result.peak_activation_chunks = std::max(result.peak_activation_chunks, rank.chunks);
+  result.peak_activation_bytes = std::max(result.peak_activation_bytes, rank.bytes);
+  if (kind == Kind::W) return;
   if (kind == Kind::F) {
     result.bubble.steady_ns += rank.pending_ns;
     rank.pending_ns = 0;
-    rank.chunks += 1;
-    rank.bytes += footprint.activation_bytes;
-    result.peak_activation_chunks = std::max(result.peak_activation_chunks, rank.chunks);
   } else {
     rank.backward_started = true;
-    rank.chunks -= 1;
-    rank.bytes -= footprint.activation_bytes;
-    if (kind == Kind::I) rank.bytes += footprint.weight_residue_bytes;
   }
-  result.peak_activation_bytes = std::max(result.peak_activation_bytes, rank.bytes);
   Path* path = &paths_[slot(action.stage, action.microbatch)];
   *path = rank.path;
   prefetch_ahead(path, 8);

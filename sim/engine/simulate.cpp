@@ -350,10 +350,7 @@ Timeline record_timeline(const Schedule& schedule, const Costs& costs,
   timeline.ranks = schedule.ranks();
   timeline.microbatches = schedule.microbatches;
   timeline.chunk_of_stage = schedule.placement.chunk_of_stage();
-  for (const StageCosts& stage : costs.stages) {
-    timeline.activation_bytes.push_back(stage.activation_bytes);
-    timeline.weight_residue_bytes.push_back(stage.weight_residue_bytes);
-  }
+  timeline.footprints = costs.footprints();
   SimulationOptions recording = options;
   recording.sink = [&](const Span& span) {
     timeline.spans.push_back(span);

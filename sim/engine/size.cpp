@@ -17,7 +17,7 @@ void check_size(const Family& family, const ScheduleRequest& request,
   const double slots = per_rank * request.ranks;
   const double actions = slots * (family.splits_backward ? 3 : 2);
   const std::string what =
-      fmt::format("{} x {} x {}, {:.3g} actions,", plural(request.ranks, "stage"),
+      fmt::format("{} x {} x {}, {:.3g} actions", plural(request.ranks, "stage"),
                   plural(chunks, "chunk"), plural(request.microbatches, "microbatch"), actions);
   check_memory(what, actions * (sizeof(Action) + static_cast<double>(bytes_per_action)) +
                          slots * static_cast<double>(simulation_bytes_per_slot));

@@ -21,17 +21,12 @@ const std::vector<Family>& all_families() {
   return all;
 }
 
-const Family* find_family(std::string_view name) {
-  for (const Family& family : all_families()) {
-    if (family.name == name) return &family;
-  }
-  return nullptr;
-}
-
 const Family& family(std::string_view name) {
-  if (const Family* found = find_family(name)) return *found;
   std::vector<std::string> known;
-  for (const Family& family : all_families()) known.emplace_back(family.name);
+  for (const Family& family : all_families()) {
+    if (family.name == name) return family;
+    known.emplace_back(family.name);
+  }
   throw input_error(unknown_name("schedule", name, known) + "; a file's name ends in .csv");
 }
 
@@ -85,6 +80,11 @@ Schedule generate(const Family& family, const Shape& shape) {
     family.actions(shape, rank, schedule.actions);
   }
   return schedule;
+}
+
+Schedule generate(const ScheduleRequest& request) {
+  const Family& chosen = family(request.name);
+  return generate(chosen, resolve_shape(chosen, request));
 }
 
 }  // namespace pipesim

@@ -73,8 +73,6 @@ struct Family {
 };
 
 const std::vector<Family>& all_families();
-// Null where there is none of that name.
-const Family* find_family(std::string_view name);
 // The family, or an input error that lists the known names, nearest first.
 const Family& family(std::string_view name);
 
@@ -82,13 +80,15 @@ struct ScheduleRequest {
   std::string name;
   int ranks = 1;
   int microbatches = 1;
-  std::optional<int> chunks;             // default: the family's
-  std::optional<int> group;              // default: ranks
-  std::optional<std::string> placement;  // default: loop
+  std::optional<int> chunks = {};             // default: the family's
+  std::optional<int> group = {};              // default: ranks
+  std::optional<std::string> placement = {};  // default: loop
 };
 
 // Resolves defaults; an input error says what a family does not take.
 Shape resolve_shape(const Family& family, const ScheduleRequest& request);
 Schedule generate(const Family& family, const Shape& shape);
+// All of it: the family by its name, the shape, the schedule.
+Schedule generate(const ScheduleRequest& request);
 
 }  // namespace pipesim

@@ -84,9 +84,11 @@ struct OutputFile::State {
   // the process, however that ends.
   void open_temporary() {
     constexpr mode_t mode = 0666;
-    fd = ::open(folder().c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, mode);
-    if (fd >= 0) return;
-    if (errno != EOPNOTSUPP && errno != EISDIR) fail("write");
+    if (::access("/proc/self/fd", X_OK) == 0) {  // by which it gets its name in the end
+      fd = ::open(folder().c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, mode);
+      if (fd >= 0) return;
+      if (errno != EOPNOTSUPP && errno != EISDIR) fail("write");
+    }
     with_free_name([&](const std::string& name) {
       fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
       return fd >= 0;

@@ -42,7 +42,7 @@ void check_memory(const std::string& what, double bytes) {
   if (bytes <= available) return;
   constexpr double gib = 1 << 30;
   throw input_error(fmt::format(
-      "{} need about {:.3g} GiB of memory, of which {:.3g} GiB are available; use fewer", what,
+      "{}: needs about {:.3g} GiB of memory, of which {:.3g} GiB are available; use fewer", what,
       bytes / gib, available / gib));
 }
 
