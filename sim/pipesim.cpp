@@ -80,6 +80,13 @@ int main(int argc, char** argv) {
   pipesim::cli::add_schedules(app, chosen);
   pipesim::cli::add_schedule(app, chosen);
   app.footer(
+      "How results travel, --p2p:\n"
+      "  async      from the moment they exist, holding no device\n"
+      "  blocking   SEND and RECV meet and hold both devices\n"
+      "  fifo       the same on one in-order communication stream a rank, as with one\n"
+      "             NCCL communicator\n"
+      "  edge-fifo  the same on one stream a directed pair of ranks\n"
+      "\n"
       "Examples:\n"
       "  pipesim --schedule 1f1b --stages 4 --microbatches 8\n"
       "  pipesim --schedule interleaved --stages 8 --microbatches 32 --forward 12ms\n"

@@ -41,7 +41,7 @@ TEST(Costs, EdgesOverrideTheLinkInPart) {
   EXPECT_EQ(costs.link(0, 1), (Link{9, 2'000'000'000}));
   EXPECT_EQ(costs.link(1, 0), (Link{7, std::nullopt}));
   EXPECT_EQ(costs.link(1, 2), (Link{7, 2'000'000'000}));
-  EXPECT_EQ(costs.link(0, 1).occupied_ns(3), 2);
+  EXPECT_EQ(costs.occupied_ns(costs.link(0, 1), 3), 2);
 }
 
 TEST(Costs, LayersAreSummedByTheLayout) {

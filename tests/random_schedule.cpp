@@ -118,4 +118,21 @@ Costs random_costs(std::mt19937_64& random, const Schedule& schedule) {
   return costs;
 }
 
+Costs without_bytes(Costs costs) {
+  for (StageCosts& stage : costs.stages) stage.output_bytes = 0;
+  return costs;
+}
+
+void take_time(Costs& costs) {
+  for (StageCosts& stage : costs.stages) {
+    for (std::int64_t* ns :
+         {&stage.forward_ns, &stage.backward_input_ns, &stage.backward_weight_ns}) {
+      ++*ns;
+    }
+    if (stage.overlap_ns) ++*stage.overlap_ns;
+  }
+  ++costs.p2p.latency_ns;
+  for (auto& [edge, link] : costs.edges) ++link.latency_ns;
+}
+
 }  // namespace pipesim::testing

@@ -23,5 +23,9 @@ Schedule random_schedule(std::mt19937_64& random);
 void shuffle(Schedule& program, std::mt19937_64& random);
 
 Costs random_costs(std::mt19937_64& random, const Schedule& schedule);
+// The same, with transfers that take nothing but their latency.
+Costs without_bytes(Costs costs);
+// Makes everything take a nanosecond more, so that nothing takes none.
+void take_time(Costs& costs);
 
 }  // namespace pipesim::testing

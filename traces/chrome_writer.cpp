@@ -16,13 +16,15 @@ namespace pipesim {
 namespace {
 
 // What a line of the trace is; at equal times a flow finds its slice before it.
-// A rank's counters stand in the order of its actions, as spans do.
+// A rank's counters stand in the order of its spans, which puts what ends
+// before what starts.
 enum class Line : std::uint8_t { slice, counter, flow_start, flow_end };
 
 struct Entry {
   std::int64_t ts_ns;
   Line line;
   std::uint32_t span;
+  bool at_end = false;  // of a counter: it counts what the span's end changes
 };
 
 enum class Track : std::uint8_t { compute, send, receive };
@@ -46,12 +48,21 @@ std::string_view colour_of(Kind kind) {
 class Writer {
  public:
   Writer(const Timeline& timeline, OutputFile& file)
-      : timeline_(timeline),
-        file_(file),
-        memory_(static_cast<std::size_t>(timeline.ranks)),
-        has_bytes_(std::ranges::any_of(timeline.footprints, [](const StageFootprint& footprint) {
-          return footprint.activation_bytes > 0 || footprint.weight_residue_bytes > 0;
-        })) {}
+      : timeline_(timeline), file_(file), memory_(static_cast<std::size_t>(timeline.ranks)) {
+    for (const StageFootprint& stage : timeline.footprints) {
+      largest_.activations = std::max(largest_.activations, stage.activation_bytes);
+      largest_.residue = std::max(largest_.residue, stage.weight_residue_bytes);
+      largest_.send_buffers = std::max(
+          {largest_.send_buffers, stage.forward_output_bytes, stage.backward_output_bytes});
+      largest_.receive_buffers = std::max(
+          {largest_.receive_buffers, stage.forward_input_bytes, stage.backward_input_bytes});
+    }
+    for (const StateBytes& rank : timeline.states) {
+      largest_states_.weights = std::max(largest_states_.weights, rank.weights);
+      largest_states_.gradients = std::max(largest_states_.gradients, rank.gradients);
+      largest_states_.optimizer = std::max(largest_states_.optimizer, rank.optimizer);
+    }
+  }
 
   void run(std::string_view metadata_json) {
     out_ = "{\"displayTimeUnit\":\"ms\",\"metadata\":{\"pipesim\":";
@@ -59,11 +70,12 @@ class Writer {
     out_ += "},\"traceEvents\":[\n";
     assign_lanes();
     write_names();
+    for (int rank = 0; rank < timeline_.ranks; ++rank) write_memory(rank, 0);
     for (const Entry& entry : sorted_entries()) {
       const Span& span = timeline_.spans[entry.span];
       switch (entry.line) {
         case Line::slice: write_slice(entry.span); break;
-        case Line::counter: write_counters(span, entry.ts_ns); break;
+        case Line::counter: write_counters(span, entry.ts_ns, entry.at_end); break;
         default: write_flow(entry.span, entry.line == Line::flow_start, entry.ts_ns); break;
       }
       if (out_.size() > (std::size_t{1} << 16)) flush();
@@ -168,23 +180,36 @@ class Writer {
       const Span& span = timeline_.spans[i];
       const bool continues = i > 0 && timeline_.spans[i - 1].action.joined;
       if (!continues) entries.push_back({span.start_ns, Line::slice, i});
+      const auto counts = [&](std::int64_t ts_ns, bool at_end) {
+        entries.push_back({ts_ns, Line::counter, i, at_end});
+      };
+      const StageFootprint& footprint =
+          timeline_.footprints[static_cast<std::size_t>(span.action.stage)];
       switch (span.action.kind) {
-        case Kind::F: entries.push_back({span.start_ns, Line::counter, i}); break;
+        case Kind::F:
+          counts(span.start_ns, false);
+          if (footprint.forward_output_bytes > 0) counts(span.end_ns, true);
+          break;
         case Kind::I:
         case Kind::W:
-        case Kind::B: entries.push_back({span.end_ns, Line::counter, i}); break;
+        case Kind::B: counts(span.end_ns, true); break;
         case Kind::SEND_F:
-        case Kind::SEND_B: entries.push_back({span.start_ns, Line::flow_start, i}); break;
+        case Kind::SEND_B:
+          entries.push_back({span.start_ns, Line::flow_start, i});
+          if (span.bytes > 0) counts(span.end_ns, true);
+          break;
         case Kind::RECV_F:
         case Kind::RECV_B:
           // The last instant inside the slice.
           entries.push_back({std::max(span.start_ns, span.end_ns - 1), Line::flow_end, i});
+          if (span.bytes > 0) counts(span.start_ns, false);
           break;
         default: break;
       }
     }
     std::ranges::sort(entries, [](const Entry& a, const Entry& b) {
-      return std::tuple(a.ts_ns, a.line, a.span) < std::tuple(b.ts_ns, b.line, b.span);
+      return std::tuple(a.ts_ns, a.line, a.span, a.at_end) <
+             std::tuple(b.ts_ns, b.line, b.span, b.at_end);
     });
     return entries;
   }
@@ -250,21 +275,53 @@ class Writer {
     out_ += '}';
   }
 
-  void write_counters(const Span& span, std::int64_t ts_ns) {
-    MemoryChange& memory = memory_[static_cast<std::size_t>(span.rank)];
-    const MemoryChange change = memory_change(
-        span.action.kind, timeline_.footprints[static_cast<std::size_t>(span.action.stage)]);
-    memory.chunks += change.chunks;
-    memory.bytes += change.bytes;
-    const auto counter = [&](std::string_view name, std::string_view key, std::int64_t value) {
-      begin_line();
-      fmt::format_to(std::back_inserter(out_), R"({{"ph":"C","name":"{}","pid":{},"tid":1,"ts":)",
-                     name, process_of(span.rank));
-      append_us(ts_ns);
-      fmt::format_to(std::back_inserter(out_), R"(,"args":{{"{}":{}}}}})", key, value);
+  void begin_counter(std::string_view name, std::int32_t rank, std::int64_t ts_ns) {
+    begin_line();
+    fmt::format_to(std::back_inserter(out_), R"({{"ph":"C","name":"{}","pid":{},"tid":1,"ts":)",
+                   name, process_of(rank));
+    append_us(ts_ns);
+    out_ += R"(,"args":{)";
+  }
+
+  void write_counters(const Span& span, std::int64_t ts_ns, bool at_end) {
+    MemoryMeter& memory = memory_[static_cast<std::size_t>(span.rank)];
+    const std::int64_t chunks = memory.chunks();
+    const WorkingBytes bytes = memory.now();
+    const StageFootprint& footprint =
+        timeline_.footprints[static_cast<std::size_t>(span.action.stage)];
+    if (at_end) {
+      memory.end(span.action, footprint, ts_ns);
+    } else {
+      memory.start(span.action, footprint, ts_ns);
+    }
+    if (memory.chunks() != chunks) {
+      begin_counter("activations", span.rank, ts_ns);
+      fmt::format_to(std::back_inserter(out_), R"("chunks":{}}}}})", memory.chunks());
+    }
+    if (memory.now() != bytes) write_memory(span.rank, ts_ns);
+  }
+
+  // What a rank holds, by category; one that no rank ever has is left out.
+  void write_memory(std::int32_t rank, std::int64_t ts_ns) {
+    const auto at = static_cast<std::size_t>(rank);
+    if (largest_.total() + largest_states_.total() == 0) return;
+    const StateBytes states = at < timeline_.states.size() ? timeline_.states[at] : StateBytes{};
+    const WorkingBytes& now = memory_[at].now();
+    begin_counter("memory", rank, ts_ns);
+    bool first = true;
+    const auto put = [&](std::string_view name, std::int64_t value, std::int64_t largest) {
+      if (largest == 0) return;
+      fmt::format_to(std::back_inserter(out_), R"({}"{}":{})", first ? "" : ",", name, value);
+      first = false;
     };
-    if (span.action.kind != Kind::W) counter("activations", "chunks", memory.chunks);
-    if (has_bytes_) counter("activation memory", "bytes", memory.bytes);
+    put("weights", states.weights, largest_states_.weights);
+    put("gradients", states.gradients, largest_states_.gradients);
+    put("optimizer", states.optimizer, largest_states_.optimizer);
+    put("activations", now.activations, largest_.activations);
+    put("weight_residue", now.residue, largest_.residue);
+    put("send_buffers", now.send_buffers, largest_.send_buffers);
+    put("receive_buffers", now.receive_buffers, largest_.receive_buffers);
+    out_ += "}}";
   }
 
   const Timeline& timeline_;
@@ -273,8 +330,9 @@ class Writer {
   bool first_ = true;
   std::vector<std::uint32_t> lane_;        // of each span, within its track
   std::vector<std::array<int, 3>> lanes_;  // of each rank, lanes a track
-  std::vector<MemoryChange> memory_;       // of each rank, summed
-  bool has_bytes_;
+  std::vector<MemoryMeter> memory_;        // of each rank
+  WorkingBytes largest_;                   // of one action on any stage
+  StateBytes largest_states_;              // of any rank
 };
 
 }  // namespace

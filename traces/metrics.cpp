@@ -12,34 +12,37 @@ MetricsAccumulator::MetricsAccumulator(int ranks, int microbatches,
       ranks_(static_cast<std::size_t>(ranks)),
       paths_(footprints_.size() * microbatches_) {}
 
-void MetricsAccumulator::add_joined(Rank& rank, Action action, Work work) {
+void MetricsAccumulator::add_joined(RankAccount& rank, Action action, Work work) {
   joined_.emplace_back(action, work);
   if (action.joined) return;
   const auto waiting = std::ranges::max_element(
       joined_, {}, [](const auto& part) { return part.second.input_arrival_ns; });
   occupy(rank, waiting->first, waiting->second);
-  for (const auto& part : joined_) record(rank, part.first);
+  for (const auto& part : joined_) record(rank, part.first, part.second);
   joined_.clear();
 }
 
-Metrics MetricsAccumulator::finish() const {
+RankMetrics RankAccount::finish(std::int64_t makespan_ns) const {
+  RankMetrics result = times_;
+  result.bubble.drain_ns += pending_ns_ + makespan_ns - result.last_end_ns;
+  result.peak_activation_chunks = memory.peak_chunks();
+  result.peak_activation_bytes = memory.peak_activation_bytes();
+  result.peak_memory = memory.peak();
+  return result;
+}
+
+Metrics summarise(const std::vector<RankAccount>& ranks) {
   Metrics metrics;
-  const Rank* last = nullptr;
-  for (const Rank& rank : ranks_) {
-    if (last == nullptr || rank.result.last_end_ns > last->result.last_end_ns) last = &rank;
-  }
-  if (last == nullptr) return metrics;
-  metrics.makespan_ns = last->result.last_end_ns;
-  metrics.critical_path.compute_ns = last->path.compute_ns;
-  metrics.critical_path.p2p_ns = last->path.p2p_ns;
-  metrics.critical_path.other_ns = metrics.makespan_ns - last->path.compute_ns - last->path.p2p_ns;
-  metrics.ranks.reserve(ranks_.size());
-  for (const Rank& rank : ranks_) {
-    RankMetrics result = rank.result;
-    result.bubble.drain_ns += rank.pending_ns + metrics.makespan_ns - result.last_end_ns;
-    metrics.ranks.push_back(result);
+  if (ranks.empty()) return metrics;
+  const RankAccount& last = *std::ranges::max_element(ranks, {}, &RankAccount::last_end_ns);
+  metrics.makespan_ns = last.last_end_ns();
+  metrics.critical_path = {last.path.compute_ns, last.path.p2p_ns,
+                           metrics.makespan_ns - last.path.compute_ns - last.path.p2p_ns};
+  metrics.ranks.reserve(ranks.size());
+  for (const RankAccount& rank : ranks) {
+    metrics.ranks.push_back(rank.finish(metrics.makespan_ns));
     const auto& widest = metrics.ranks[static_cast<std::size_t>(metrics.widest_rank)];
-    if (result.span_ns() > widest.span_ns()) {
+    if (metrics.ranks.back().span_ns() > widest.span_ns()) {
       metrics.widest_rank = static_cast<int>(metrics.ranks.size()) - 1;
     }
   }

@@ -1,9 +1,9 @@
 // Every reported number, computed from a stream of spans (see METRICS.md).
 //
-// A MetricsAccumulator is fed spans as a SpanSink receives them, by an
-// evaluation as it runs or from a stored timeline, and never stores them: its
-// memory is O(ranks + stages x microbatches). Not thread-safe; one an
-// iteration.
+// Spans are accounted for as they are produced, by an evaluation as it runs or
+// from a stored timeline, and never stored: a RankAccount is of constant size,
+// a MetricsAccumulator O(ranks + stages x microbatches). Not thread-safe; one
+// an iteration.
 #pragma once
 
 #include <algorithm>
@@ -34,6 +34,7 @@ struct RankMetrics {
   Bubble bubble;
   std::int64_t peak_activation_chunks = 0;
   std::int64_t peak_activation_bytes = 0;
+  MemoryPeak peak_memory;
 
   std::int64_t span_ns() const { return last_end_ns - first_start_ns; }
 };
@@ -57,11 +58,62 @@ struct Metrics {
   std::int64_t peak_activation_bytes() const;
 };
 
+// How the time up to some end is made up along the critical path to it; the
+// rest of that time is neither compute nor transfer.
+struct PathTimes {
+  std::int64_t compute_ns = 0;
+  std::int64_t p2p_ns = 0;
+};
+
+// What one rank did so far: its times by cause, and its memory. Told of its
+// compute and closing work in order; used by whoever produces or reads spans.
+class RankAccount {
+ public:
+  // What happened between two instants on the rank, one cell at a time;
+  // `input_sent_ns` and `input_arrival_ns` as in a Span.
+  struct Work {
+    std::int64_t start_ns;
+    std::int64_t end_ns;
+    std::int64_t input_sent_ns;
+    std::int64_t input_arrival_ns;
+  };
+  struct Outcome {
+    bool waited_for_input;  // its arrival ended an idle time
+    std::int64_t fresh_ns;  // the part of the work's time that no earlier work covered
+  };
+
+  // Accounts for the time of a cell and the idle time before it.
+  Outcome occupy(const Work& work);
+  // Then, for each compute action of the cell: what counts as steady or drain
+  // depends on it.
+  void pass(Kind kind);
+
+  // The rank's numbers in an iteration of that length.
+  RankMetrics finish(std::int64_t makespan_ns) const;
+
+  std::int64_t last_end_ns() const { return times_.last_end_ns; }
+
+  PathTimes path;  // to last_end_ns, kept by the account's owner
+  MemoryMeter memory;
+
+ private:
+  RankMetrics times_;
+  std::int64_t pending_ns_ = 0;  // idle since the last F: steady or drain
+  bool started_ = false;
+  bool backward_started_ = false;
+};
+
+// The metrics of an iteration from its ranks' accounts.
+Metrics summarise(const std::vector<RankAccount>& ranks);
+
+// Accounts for spans whose transfers hold no stream and no buffers, each SEND
+// coming before what follows it on its rank, as the direct evaluation has them.
 class MetricsAccumulator {
  public:
   // `footprints`: one a virtual stage.
   MetricsAccumulator(int ranks, int microbatches, std::vector<StageFootprint> footprints);
 
+  // In a sink's order.
   void add(const Span& span) {
     add(span.action, span.rank, span.start_ns, span.end_ns, span.input_sent_ns,
         span.input_arrival_ns);
@@ -70,7 +122,7 @@ class MetricsAccumulator {
   void add(const Action& action, std::int32_t rank_index, std::int64_t start_ns,
            std::int64_t end_ns, std::int64_t input_sent_ns, std::int64_t input_arrival_ns) {
     const Kind kind = action.kind;
-    Rank& rank = ranks_[static_cast<std::size_t>(rank_index)];
+    RankAccount& rank = ranks_[static_cast<std::size_t>(rank_index)];
     if (!is_compute(kind) && kind != Kind::OPTIMIZER && kind != Kind::REDUCE_GRAD) {
       // What its rank did before a SEND delays what waits for it.
       if (is_send(kind)) paths_[slot(action.stage, action.microbatch)] = rank.path;
@@ -82,107 +134,94 @@ class MetricsAccumulator {
       return;
     }
     occupy(rank, action, work);
-    record(rank, action);
+    record(rank, action, work);
   }
 
   // Call once, after the last span.
-  Metrics finish() const;
+  Metrics finish() const { return summarise(ranks_); }
 
  private:
-  // How the time up to some end is made up along the critical path to it; the
-  // rest of that time is neither compute nor transfer.
-  struct Path {
-    std::int64_t compute_ns = 0;
-    std::int64_t p2p_ns = 0;
-  };
-
-  struct Work {
-    std::int64_t start_ns;
-    std::int64_t end_ns;
-    std::int64_t input_sent_ns;
-    std::int64_t input_arrival_ns;
-  };
-
-  struct Rank {
-    RankMetrics result;
-    Path path;                    // to last_end_ns
-    std::int64_t pending_ns = 0;  // idle since the last F: steady or drain
-    std::int64_t chunks = 0;
-    std::int64_t bytes = 0;
-    bool started = false;
-    bool backward_started = false;
-  };
+  using Work = RankAccount::Work;
 
   std::size_t slot(std::int32_t stage, std::int32_t microbatch) const {
     return static_cast<std::size_t>(stage) * microbatches_ + static_cast<std::size_t>(microbatch);
   }
-  void add_joined(Rank& rank, Action action, Work work);
-  void occupy(Rank& rank, const Action& waiting, const Work& work);
-  void record(Rank& rank, const Action& action);
+  void add_joined(RankAccount& rank, Action action, Work work);
+  void occupy(RankAccount& rank, const Action& waiting, const Work& work);
+  void record(RankAccount& rank, const Action& action, const Work& work);
 
   std::size_t microbatches_;
   std::vector<StageFootprint> footprints_;
-  std::vector<Rank> ranks_;
+  std::vector<RankAccount> ranks_;
   // The path to the last action of (stage, microbatch), or to the SEND of its
   // result. F and the backward share a slot: the next stage's F reads the first
   // before this stage's backward, which depends on it, writes the second.
-  LargeVector<Path> paths_;
+  LargeVector<PathTimes> paths_;
   // The actions of the cell that is being added; they follow each other.
   std::vector<std::pair<Action, Work>> joined_;
 };
 
-// Accounts for the time of a cell and the idle time before it. `waiting` is
-// the action of the cell whose input came last.
-inline void MetricsAccumulator::occupy(Rank& rank, const Action& waiting, const Work& work) {
-  RankMetrics& result = rank.result;
+inline RankAccount::Outcome RankAccount::occupy(const Work& work) {
   const std::int64_t start = work.start_ns;
-  const std::int64_t end = work.end_ns;
-  const std::int64_t idle_from = result.last_end_ns;
-  if (!rank.started) {
-    rank.started = true;
-    result.first_start_ns = start;
+  const std::int64_t idle_from = times_.last_end_ns;
+  Outcome outcome{false, 0};
+  if (!started_) {
+    started_ = true;
+    times_.first_start_ns = start;
   }
   if (start > idle_from) {
     std::int64_t rest = start - idle_from;
     const std::int64_t arrival = std::min(work.input_arrival_ns, start);
-    if (arrival > idle_from) {
-      const std::int32_t producer = waiting.kind == Kind::F ? waiting.stage - 1 : waiting.stage + 1;
-      rank.path = paths_[slot(producer, waiting.microbatch)];
-      rank.path.p2p_ns += arrival - work.input_sent_ns;
+    outcome.waited_for_input = arrival > idle_from;
+    if (outcome.waited_for_input) {
       const std::int64_t in_flight = arrival - std::max(idle_from, work.input_sent_ns);
-      result.bubble.p2p_ns += in_flight;
+      times_.bubble.p2p_ns += in_flight;
       rest -= in_flight;
     }
-    (rank.backward_started ? rank.pending_ns : result.bubble.warmup_ns) += rest;
+    (backward_started_ ? pending_ns_ : times_.bubble.warmup_ns) += rest;
   }
   // Measured spans of one rank may touch or overlap by a clock's resolution:
   // only time that no earlier span covered counts.
-  const std::int64_t fresh = std::max(end - std::max(start, idle_from), std::int64_t{0});
-  result.busy_ns += fresh;
-  result.last_end_ns = std::max(end, idle_from);
-  if (is_compute(waiting.kind)) rank.path.compute_ns += fresh;
+  outcome.fresh_ns = std::max(work.end_ns - std::max(start, idle_from), std::int64_t{0});
+  times_.busy_ns += outcome.fresh_ns;
+  times_.last_end_ns = std::max(work.end_ns, idle_from);
+  return outcome;
+}
+
+inline void RankAccount::pass(Kind kind) {
+  if (kind == Kind::F) {
+    times_.bubble.steady_ns += pending_ns_;
+    pending_ns_ = 0;
+  } else if (is_backward(kind)) {
+    backward_started_ = true;
+  }
+}
+
+// `waiting` is the action of the cell whose input came last.
+inline void MetricsAccumulator::occupy(RankAccount& rank, const Action& waiting, const Work& work) {
+  const RankAccount::Outcome outcome = rank.occupy(work);
+  if (outcome.waited_for_input) {
+    const std::int32_t producer = waiting.kind == Kind::F ? waiting.stage - 1 : waiting.stage + 1;
+    rank.path = paths_[slot(producer, waiting.microbatch)];
+    rank.path.p2p_ns += std::min(work.input_arrival_ns, work.start_ns) - work.input_sent_ns;
+  }
+  if (is_compute(waiting.kind)) rank.path.compute_ns += outcome.fresh_ns;
 }
 
 // Accounts for the memory that an action takes or frees, and for the path to
 // its end.
-inline void MetricsAccumulator::record(Rank& rank, const Action& action) {
+inline void MetricsAccumulator::record(RankAccount& rank, const Action& action, const Work& work) {
   const Kind kind = action.kind;
   if (!is_compute(kind)) return;
-  RankMetrics& result = rank.result;
-  const MemoryChange change =
-      memory_change(kind, footprints_[static_cast<std::size_t>(action.stage)]);
-  rank.chunks += change.chunks;
-  rank.bytes += change.bytes;
-  result.peak_activation_chunks = std::max(result.peak_activation_chunks, rank.chunks);
-  result.peak_activation_bytes = std::max(result.peak_activation_bytes, rank.bytes);
-  if (kind == Kind::W) return;
+  rank.pass(kind);
+  const StageFootprint& footprint = footprints_[static_cast<std::size_t>(action.stage)];
   if (kind == Kind::F) {
-    result.bubble.steady_ns += rank.pending_ns;
-    rank.pending_ns = 0;
+    rank.memory.start(action, footprint, work.start_ns);
   } else {
-    rank.backward_started = true;
+    rank.memory.end(action, footprint, work.end_ns);
   }
-  Path* path = &paths_[slot(action.stage, action.microbatch)];
+  if (kind == Kind::W) return;
+  PathTimes* path = &paths_[slot(action.stage, action.microbatch)];
   *path = rank.path;
   prefetch_ahead(path, 8);
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "traces/action.h"
+#include "traces/memory.h"
 
 namespace pipesim {
 
@@ -29,35 +30,10 @@ struct Span {
   std::int64_t bytes = 0;
 };
 
-// What a stage keeps alive for one microbatch.
-struct StageFootprint {
-  std::int64_t activation_bytes = 0;      // from the start of F to the end of B or I
-  std::int64_t weight_residue_bytes = 0;  // from the end of I to the end of W
-};
-
-// How the activations of a rank change by an action: when an F starts, when
-// any other ends.
-struct MemoryChange {
-  std::int64_t chunks = 0;
-  std::int64_t bytes = 0;
-};
-
-constexpr MemoryChange memory_change(Kind kind, const StageFootprint& footprint) {
-  const std::int64_t activation = footprint.activation_bytes;
-  const std::int64_t residue = footprint.weight_residue_bytes;
-  switch (kind) {
-    case Kind::F: return {1, activation};
-    case Kind::B: return {-1, -activation};
-    case Kind::I: return {-1, residue - activation};
-    case Kind::W: return {0, -residue};
-    default: return {};
-  }
-}
-
 // Receives spans as they are produced: the compute spans of one rank in the
 // order of its list, ranks interleaved in any order that puts a producer
-// before its consumer, a SEND after its producer and before what follows it on
-// its rank. Actions of a joined cell follow each other.
+// before its consumer; a transfer's two spans together, after its producer and
+// before its consumer. Actions of a joined cell follow each other.
 using SpanSink = std::function<void(const Span&)>;
 
 struct Timeline {
@@ -65,6 +41,7 @@ struct Timeline {
   int microbatches = 0;
   std::vector<int> chunk_of_stage;         // index of a stage among its rank's own
   std::vector<StageFootprint> footprints;  // of each stage, for the memory counters
+  std::vector<StateBytes> states;          // of each rank, likewise
   std::vector<Span> spans;
 };
 

@@ -73,7 +73,7 @@ void run(const Flags& flags) {
   std::optional<Progress> progress(std::in_place);
   progress->show(fmt::format("simulating {} actions", format_count(setup.schedule.actions.size())));
   SimulationOptions options;
-  options.p2p = source.p2p();
+  options.transfers = source.transfers();
   const Prediction prediction = predict(setup.schedule, costs, setup.family, setup.shape, options);
   if (trace) {
     progress->show("writing the trace");

@@ -1,6 +1,7 @@
 #include "sim/cli/report.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -23,7 +24,10 @@ std::string verdict(const Setup& setup, const Prediction& prediction, const Term
   const int chunks = schedule.placement.chunks();
   std::string what = fmt::format("{}, {}", title_of(setup), plural(schedule.ranks(), "stage"));
   if (chunks > 1) what += fmt::format(" x {}", plural(chunks, "chunk"));
-  what += fmt::format(", {}: ", plural(schedule.microbatches, "microbatch"));
+  what += fmt::format(", {}", plural(schedule.microbatches, "microbatch"));
+  const P2p mode = prediction.transfers.mode;
+  if (mode != P2p::async) what += fmt::format(", {} transfers", p2p_name(mode));
+  what += ": ";
   what += fmt::format("{}, of which {:.0f} % bubble", format_time(prediction.metrics.makespan_ns),
                       prediction.metrics.global_bubble() * 100);
   return bold(wrap(what, terminal.width), terminal.colour) + "\n";
@@ -44,10 +48,19 @@ std::string picture(const Setup& setup, const Costs& costs, const Prediction& pr
   Picture drawing(std::move(frame), terminal);
   SimulationOptions options;
   options.sink = [&](const Span& span) { drawing.add(span); };
-  options.p2p = prediction.p2p;
+  options.transfers = prediction.transfers;
   simulate(schedule, costs, options);
   return drawing.draw();
 }
+
+// Small enough to be simulated again and again for advice.
+bool is_small(const Setup& setup) {
+  constexpr std::int64_t largest = 50'000;  // (stage, microbatch) pairs
+  return std::int64_t{setup.schedule.stages()} * setup.schedule.microbatches <= largest;
+}
+
+// Of a column of bytes: "123.4 MiB" has nine characters.
+std::size_t width_of(std::string_view name) { return std::max<std::size_t>(name.size(), 9); }
 
 // One unit for a whole table, so that its columns stay narrow.
 struct TableUnit {
@@ -133,6 +146,72 @@ std::string bubbles(const Setup& setup, const Prediction& prediction) {
   return out;
 }
 
+// What the ranks shown hold at their fullest, by category; a category that no
+// rank has is left out.
+std::string memory_table(const Prediction& prediction, int width) {
+  struct Column {
+    std::string_view name;
+    std::int64_t (*bytes)(const RankMemory&);
+  };
+  const std::vector<Column> working{
+      {"activations", [](const RankMemory& rank) { return rank.peak.bytes.activations; }},
+      {"W residue", [](const RankMemory& rank) { return rank.peak.bytes.residue; }},
+      {"buffers",
+       [](const RankMemory& rank) {
+         return rank.peak.bytes.send_buffers + rank.peak.bytes.receive_buffers;
+       }},
+      {"total", [](const RankMemory& rank) { return rank.total(); }}};
+  const std::vector<Column> each_state{
+      {"weights", [](const RankMemory& rank) { return rank.states.weights; }},
+      {"gradients", [](const RankMemory& rank) { return rank.states.gradients; }},
+      {"optimizer", [](const RankMemory& rank) { return rank.states.optimizer; }}};
+  const std::vector<Column> all_states{
+      {"states", [](const RankMemory& rank) { return rank.states.total(); }}};
+
+  const std::vector<int> shown = shown_ranks(static_cast<int>(prediction.memory.size()));
+  const auto table_of = [&](std::vector<Column> columns) {
+    columns.insert(columns.end(), working.begin(), working.end());
+    std::erase_if(columns, [&](const Column& column) {
+      return std::ranges::none_of(prediction.memory,
+                                  [&](const RankMemory& rank) { return column.bytes(rank) > 0; });
+    });
+    std::vector<std::string> lines{"rank"};
+    if (columns.size() < 3) return std::vector<std::string>();  // the first table has it
+    for (const Column& column : columns) {
+      lines[0] += fmt::format(" {:>{}}", column.name, width_of(column.name));
+    }
+    lines[0] += "  filled by";
+    for (const int r : shown) {
+      const RankMemory& rank = prediction.memory[static_cast<std::size_t>(r)];
+      std::string& line = lines.emplace_back(fmt::format("{:>4}", r));
+      for (const Column& column : columns) {
+        const std::int64_t bytes = column.bytes(rank);
+        line +=
+            fmt::format(" {:>{}}", bytes == 0 ? "-" : format_bytes(bytes), width_of(column.name));
+      }
+      line += "  " + (rank.peak.total == 0 ? "-" : to_text(rank.peak.action));
+    }
+    return lines;
+  };
+  std::vector<std::string> lines = table_of(each_state);
+  const auto is_wide = [&](const std::string& line) {
+    return line.size() > static_cast<std::size_t>(width);
+  };
+  if (std::ranges::any_of(lines, is_wide)) lines = table_of(all_states);
+  if (lines.empty()) return {};
+  return fmt::format("memory, each rank at its fullest\n{}\n\n", fmt::join(lines, "\n"));
+}
+
+// What it costs that transfers wait for each other.
+std::string cost_of_waiting(const Setup& setup, const Costs& costs, const Prediction& prediction) {
+  if (prediction.transfers.mode == P2p::async || !is_small(setup)) return {};
+  const std::int64_t own = prediction.metrics.makespan_ns;
+  const std::int64_t async = simulate(setup.schedule, costs).makespan_ns;
+  if (own == async) return "Asynchronous transfers would be no faster.\n";
+  return fmt::format("Asynchronous transfers would take {}, {} less.\n", format_time(async),
+                     format_time(own - async));
+}
+
 std::string memory_verdict(const Prediction& prediction, std::int64_t cap) {
   std::vector<std::size_t> over;
   for (std::size_t r = 0; r < prediction.memory.size(); ++r) {
@@ -166,7 +245,11 @@ std::string limited_by(const Prediction& prediction) {
   const long double most = std::max({ends, steady, p2p});
   const char* cause = "";
   if (most == p2p) cause = "transfers that a rank waits for";
-  if (most == steady) cause = "stalls in the steady state, where stages or the order don't match";
+  if (most == steady) {
+    cause = prediction.transfers.mode == P2p::async
+                ? "stalls in the steady state, where stages or the order don't match"
+                : "stalls in the steady state, where ranks wait until transfers meet";
+  }
   if (most == ends) cause = "filling and draining the pipeline";
   return fmt::format("Limited by {}: {:.0f} % of the bubble.\n", cause, most / all * 100);
 }
@@ -174,10 +257,8 @@ std::string limited_by(const Prediction& prediction) {
 // What would shrink the bubble: more microbatches, another schedule.
 std::string advice(const Setup& setup, const Prediction& prediction, const ScheduleFlags& flags,
                    const CostSource& source) {
-  constexpr std::int64_t largest = 50'000;  // (stage, microbatch) pairs; keeps it instant
   const double bubble = prediction.metrics.global_bubble();
-  const std::int64_t slots = std::int64_t{setup.schedule.stages()} * setup.schedule.microbatches;
-  if (setup.family == nullptr || slots > largest || bubble < 0.005 || setup.shape.ranks == 1)
+  if (setup.family == nullptr || !is_small(setup) || bubble < 0.005 || setup.shape.ranks == 1)
     return {};
   ScheduleRequest request = parse_request(flags);
   const int m = request.microbatches;
@@ -229,9 +310,11 @@ std::string report(const Setup& setup, const Costs& costs, const Prediction& pre
                    std::optional<std::int64_t> memory_cap, const Terminal& terminal) {
   std::string sentences = bubbles(setup, prediction);
   if (memory_cap) sentences += memory_verdict(prediction, *memory_cap);
-  sentences += "\n" + limited_by(prediction) + advice(setup, prediction, flags, source);
+  sentences += "\n" + limited_by(prediction) + cost_of_waiting(setup, costs, prediction) +
+               advice(setup, prediction, flags, source);
   return verdict(setup, prediction, terminal) + "\n" + picture(setup, costs, prediction, terminal) +
-         "\n" + table(prediction) + "\n" + wrap(sentences, terminal.width);
+         "\n" + table(prediction) + "\n" + memory_table(prediction, terminal.width) +
+         wrap(sentences, terminal.width);
 }
 
 }  // namespace pipesim::cli

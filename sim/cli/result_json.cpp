@@ -6,6 +6,21 @@ namespace pipesim::cli {
 
 using Json = nlohmann::ordered_json;
 
+namespace {
+
+// When a rank is fullest, by what, and what of it is not activations: null
+// where nothing ever changes.
+Json peak_json(const MemoryPeak& peak) {
+  if (peak.total == 0) return nullptr;
+  return {{"action", to_text(peak.action)},
+          {"time_ns", peak.time_ns},
+          {"weight_residue_bytes", peak.bytes.residue},
+          {"send_buffer_bytes", peak.bytes.send_buffers},
+          {"receive_buffer_bytes", peak.bytes.receive_buffers}};
+}
+
+}  // namespace
+
 std::string result_json(const Schedule& schedule, const Prediction& prediction,
                         std::optional<std::int64_t> memory_cap) {
   const Metrics& metrics = prediction.metrics;
@@ -16,7 +31,8 @@ std::string result_json(const Schedule& schedule, const Prediction& prediction,
   json["stages"] = schedule.ranks();
   json["virtual_stages"] = schedule.placement.chunks();
   json["microbatches"] = schedule.microbatches;
-  json["p2p"] = p2p_name(prediction.p2p);
+  json["p2p"] = p2p_name(prediction.transfers.mode);
+  json["eager_limit_bytes"] = prediction.transfers.eager_limit_bytes;
   json["makespan_ns"] = metrics.makespan_ns;
   Json& bubble = json["bubble_fraction"];
   bubble["global"] = metrics.global_bubble();
@@ -52,11 +68,13 @@ std::string result_json(const Schedule& schedule, const Prediction& prediction,
     entry["peak_activation_bytes"] = rank.peak_activation_bytes;
     entry["peak_memory_bytes"] = memory.total();
     if (memory_cap) entry["fits"] = memory.total() <= *memory_cap;
-    entry["memory_bytes"] = {{"weights", memory.weights},
-                             {"gradients", memory.gradients},
-                             {"optimizer", memory.optimizer},
-                             {"activations", memory.activations},
-                             {"buffers", memory.buffers}};
+    const WorkingBytes& working = memory.peak.bytes;
+    entry["memory_bytes"] = {{"weights", memory.states.weights},
+                             {"gradients", memory.states.gradients},
+                             {"optimizer", memory.states.optimizer},
+                             {"activations", working.activations + working.residue},
+                             {"buffers", working.send_buffers + working.receive_buffers}};
+    entry["peak_memory"] = peak_json(memory.peak);
     ranks.push_back(std::move(entry));
   }
   json["ranks"] = std::move(ranks);

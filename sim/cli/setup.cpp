@@ -77,7 +77,11 @@ void add_cost_flags(CLI::App& app, CostFlags& flags) {
        {"--p2p-latency", &flags.p2p_latency, "T", "of a hop between ranks; default 0"},
        {"--p2p-bytes", &flags.p2p_bytes, "BYTES", "sent to the next stage, and back; default 0"},
        {"--p2p-bandwidth", &flags.p2p_bandwidth, "RATE", "of a link; default unlimited"},
-       {"--p2p", &flags.p2p, "async", "how results travel: async, holding no device"},
+       {"--compute-slowdown", &flags.compute_slowdown, "10%",
+        "of compute while a transfer overlaps it; default 0"},
+       {"--p2p", &flags.p2p, "MODE", "how results travel, see below; default async"},
+       {"--eager-limit", &flags.eager_limit, "BYTES",
+        "a smaller send completes by itself; default 0"},
        {"--costs", &flags.costs, "FILE.json", "all of these; format in traces/FORMAT.md"},
        {"--layout", &flags.layout, "3,2,2,2", "layers a virtual stage, or Megatron's layout"}});
 }
@@ -96,7 +100,10 @@ bool names_a_file(const std::string& schedule) {
 }
 
 CostSource::CostSource(const CostFlags& flags) : flags_(flags) {
-  if (flags.p2p) p2p_ = parse_p2p(*flags.p2p);
+  if (flags.p2p) transfers_.mode = parse_p2p(*flags.p2p);
+  if (flags.eager_limit) {
+    transfers_.eager_limit_bytes = parse_bytes(*flags.eager_limit, "--eager-limit");
+  }
   layout_ = flags.layout ? std::optional(parse_layout(*flags.layout)) : std::nullopt;
   const std::pair<const Flag*, std::string_view> singles[] = {
       {&flags.forward, "--forward"},
@@ -106,7 +113,8 @@ CostSource::CostSource(const CostFlags& flags) : flags_(flags) {
       {&flags.activation_bytes, "--activation-bytes"},
       {&flags.p2p_latency, "--p2p-latency"},
       {&flags.p2p_bytes, "--p2p-bytes"},
-      {&flags.p2p_bandwidth, "--p2p-bandwidth"}};
+      {&flags.p2p_bandwidth, "--p2p-bandwidth"},
+      {&flags.compute_slowdown, "--compute-slowdown"}};
   if (flags.costs) {
     for (const auto& [flag, name] : singles) {
       if (*flag) throw input_error(fmt::format("{} and --costs both give costs; keep one", name));
@@ -150,6 +158,10 @@ Costs CostSource::resolve(const Placement& placement, int microbatches) const {
     }
     costs.p2p.bytes_per_second =
         parse_if(flags_.p2p_bandwidth, "--p2p-bandwidth", parse_bytes_per_second);
+    if (flags_.compute_slowdown) {
+      costs.compute_slowdown_ppm =
+          parse_slowdown_ppm(*flags_.compute_slowdown, "--compute-slowdown");
+    }
   }
   costs.check(placement, microbatches, flags_.costs.value_or("the costs given"));
   return costs;
@@ -161,7 +173,7 @@ Trial trial_with(const CostSource& source) {
     return source.resolve(placement, microbatches);
   };
   trial.by_layer = source.by_layer();
-  trial.p2p = source.p2p();
+  trial.transfers = source.transfers();
   return trial;
 }
 

@@ -22,7 +22,8 @@ struct ScheduleFlags {
 
 struct CostFlags {
   Flag forward, backward, backward_input, backward_weight, activation_bytes;
-  Flag p2p_latency, p2p_bytes, p2p_bandwidth, p2p;
+  Flag p2p_latency, p2p_bytes, p2p_bandwidth, compute_slowdown;
+  Flag p2p, eager_limit;
   Flag costs, layout;
 };
 
@@ -55,13 +56,13 @@ class CostSource {
   // Whether layers are dealt out to stages, so that different numbers of
   // chunks stand for the same model.
   bool by_layer() const { return file_ && !file_->layers.empty(); }
-  P2p p2p() const { return p2p_; }
+  const Transfers& transfers() const { return transfers_; }
 
  private:
   CostFlags flags_;
   std::optional<CostsFile> file_;
   std::optional<std::vector<int>> layout_;
-  P2p p2p_ = P2p::async;
+  Transfers transfers_;
 };
 
 // Trying candidates with these costs.

@@ -8,29 +8,50 @@
 
 #include "sim/cost/layout.h"
 #include "traces/base/error.h"
+#include "traces/base/rate.h"
 #include "traces/base/text.h"
 
 namespace pipesim {
-
-std::int64_t Link::occupied_ns(std::int64_t bytes) const {
-  if (!bytes_per_second) return 0;
-  __extension__ using Wide = __int128;
-  const Wide scaled = static_cast<Wide>(bytes) * 1'000'000'000 + *bytes_per_second - 1;
-  // Saturates: check() refuses a time of this size.
-  constexpr Wide longest = std::numeric_limits<std::int64_t>::max();
-  return static_cast<std::int64_t>(std::min(scaled / *bytes_per_second, longest));
-}
 
 const Link& Costs::link(int from_rank, int to_rank) const {
   const auto found = edges.find({from_rank, to_rank});
   return found == edges.end() ? p2p : found->second;
 }
 
-std::vector<StageFootprint> Costs::footprints() const {
-  std::vector<StageFootprint> result;
-  result.reserve(stages.size());
-  for (const StageCosts& stage : stages) {
-    result.push_back({stage.activation_bytes, stage.weight_residue_bytes});
+std::int64_t Costs::occupied_ns(const Link& link, std::int64_t bytes) const {
+  std::int64_t longest = 0;
+  if (link.bytes_per_second) longest = pipesim::occupied_ns(bytes, *link.bytes_per_second);
+  for (const int index : link.through) {
+    const std::int64_t rate = shared_links[static_cast<std::size_t>(index)].bytes_per_second;
+    longest = std::max(longest, pipesim::occupied_ns(bytes, rate));
+  }
+  return longest;
+}
+
+std::vector<StageFootprint> Costs::footprints(const Placement& placement) const {
+  std::vector<StageFootprint> result(stages.size());
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    result[s].activation_bytes = stages[s].activation_bytes;
+    result[s].weight_residue_bytes = stages[s].weight_residue_bytes;
+    if (s == 0) continue;
+    const int at = static_cast<int>(s);
+    if (placement.rank_of(at - 1) == placement.rank_of(at)) continue;
+    const std::int64_t bytes = stages[s - 1].output_bytes;
+    result[s - 1].forward_output_bytes = bytes;
+    result[s - 1].backward_input_bytes = bytes;
+    result[s].forward_input_bytes = bytes;
+    result[s].backward_output_bytes = bytes;
+  }
+  return result;
+}
+
+std::vector<StateBytes> Costs::states(const Placement& placement) const {
+  std::vector<StateBytes> result(static_cast<std::size_t>(placement.ranks()));
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    StateBytes& rank = result[static_cast<std::size_t>(placement.rank_of(static_cast<int>(s)))];
+    rank.weights += stages[s].weight_bytes;
+    rank.gradients += stages[s].gradient_bytes;
+    rank.optimizer += stages[s].optimizer_bytes;
   }
   return result;
 }
@@ -61,24 +82,26 @@ void Costs::check(const Placement& placement, int microbatches, std::string_view
   }
   // No path is longer than everything done one after the other, and no rank
   // holds more than all activations at once.
+  const long double slowed = 1 + static_cast<long double>(compute_slowdown_ppm) / 1e6L;
   long double time = 0;
   long double bytes = 0;
   for (int s = 0; s < placement.stages(); ++s) {
     const StageCosts& stage = stages[static_cast<std::size_t>(s)];
-    time += static_cast<long double>(stage.forward_ns) +
-            static_cast<long double>(stage.backward_ns()) +
-            static_cast<long double>(stage.overlap_ns.value_or(0));
+    time += slowed * (static_cast<long double>(stage.forward_ns) +
+                      static_cast<long double>(stage.backward_ns()) +
+                      static_cast<long double>(stage.overlap_ns.value_or(0)));
     bytes += static_cast<long double>(stage.activation_bytes) +
              static_cast<long double>(stage.weight_residue_bytes) +
              static_cast<long double>(stage.weight_bytes) +
              static_cast<long double>(stage.gradient_bytes) +
-             static_cast<long double>(stage.optimizer_bytes);
+             static_cast<long double>(stage.optimizer_bytes) +
+             2 * static_cast<long double>(stage.output_bytes);
     if (s + 1 == placement.stages()) continue;
     const int a = placement.rank_of(s);
     const int b = placement.rank_of(s + 1);
-    for (const Link& one : {link(a, b), link(b, a)}) {
-      time += static_cast<long double>(one.latency_ns) +
-              static_cast<long double>(one.occupied_ns(stage.output_bytes));
+    for (const Link* one : {&link(a, b), &link(b, a)}) {
+      time += static_cast<long double>(one->latency_ns) +
+              static_cast<long double>(occupied_ns(*one, stage.output_bytes));
     }
   }
   time *= microbatches;

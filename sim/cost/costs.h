@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "sim/schedule/placement.h"
-#include "traces/metrics.h"
+#include "traces/memory.h"
 
 namespace pipesim {
 
@@ -42,24 +42,41 @@ struct StageCosts {
   bool operator==(const StageCosts&) const = default;
 };
 
+// The way from one rank to another: a link of its own, and links that it has
+// in common with other ways, such as the network card of two ranks.
 struct Link {
   std::int64_t latency_ns = 0;
-  std::optional<std::int64_t> bytes_per_second;  // unlimited where absent
+  std::optional<std::int64_t> bytes_per_second;  // of its own; unlimited where absent
+  std::vector<int> through = {};                 // indices in Costs::shared_links
 
-  // The time that `bytes` occupy the link: ceil(bytes x 1e9 / rate).
-  std::int64_t occupied_ns(std::int64_t bytes) const;
   bool operator==(const Link&) const = default;
+};
+
+struct SharedLink {
+  std::string name;
+  std::int64_t bytes_per_second = 0;
+
+  bool operator==(const SharedLink&) const = default;
 };
 
 struct Costs {
   std::vector<StageCosts> stages;  // one a virtual stage
   Link p2p;
-  std::map<std::pair<int, int>, Link> edges;      // (from rank, to rank): overrides p2p
+  std::map<std::pair<int, int>, Link> edges;  // (from rank, to rank): overrides p2p
+  std::vector<SharedLink> shared_links;
+  // By how much a rank's compute takes longer while a transfer to or from it
+  // is under way, in millionths.
+  std::int64_t compute_slowdown_ppm = 0;
   std::vector<std::int64_t> optimizer_ns;         // one a rank, or empty: none
   std::vector<std::int64_t> reduce_gradients_ns;  // one a rank, or empty: none
 
   const Link& link(int from_rank, int to_rank) const;
-  std::vector<StageFootprint> footprints() const;
+  // The time that a transfer of `bytes` occupies its narrowest link when it is
+  // alone: ceil(bytes x 1e9 / rate), 0 where all are unlimited.
+  std::int64_t occupied_ns(const Link& link, std::int64_t bytes) const;
+  // What each stage keeps alive and exchanges, and what each rank holds.
+  std::vector<StageFootprint> footprints(const Placement& placement) const;
+  std::vector<StateBytes> states(const Placement& placement) const;
 
   // Refuses costs that don't fit a placement (their number of stages or
   // ranks), and those whose sums could leave int64 over `microbatches`.

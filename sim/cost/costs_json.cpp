@@ -1,6 +1,7 @@
 // costs.json, read and written.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -61,9 +62,45 @@ void read_link(JsonMembers& members, Link& link) {
   });
 }
 
+// An edge's `links`: names of shared links, turned into their indices.
+std::vector<int> read_route(const JsonCursor& list, const std::vector<SharedLink>& shared) {
+  std::vector<int> route;
+  for (const JsonCursor& item : list.array()) {
+    const auto found = std::ranges::find(shared, item.string(), &SharedLink::name);
+    if (found == shared.end()) {
+      std::vector<std::string> names;
+      for (const SharedLink& link : shared) names.push_back(link.name);
+      item.fail(names.empty() ? "names a link, but p2p.links lists none"
+                              : unknown_name("link", item.string(), names));
+    }
+    const int index = static_cast<int>(found - shared.begin());
+    if (std::ranges::find(route, index) != route.end()) item.fail("is named twice");
+    route.push_back(index);
+  }
+  return route;
+}
+
 void read_p2p(const JsonCursor& cursor, Costs& costs) {
   JsonMembers members(cursor);
   read_link(members, costs.p2p);
+  members.optional("compute_slowdown", [&](const JsonCursor& value) {
+    costs.compute_slowdown_ppm = value.millionths(max_slowdown);
+  });
+  members.optional("links", [&](const JsonCursor& list) {
+    for (const JsonCursor& item : list.array()) {
+      JsonMembers link(item);
+      SharedLink shared;
+      shared.name = link.required("name").string();
+      shared.bytes_per_second =
+          link.required("bandwidth_bytes_per_s").rounded(1, max_bytes_per_second);
+      link.finish();
+      if (std::ranges::find(costs.shared_links, shared.name, &SharedLink::name) !=
+          costs.shared_links.end()) {
+        item.fail(fmt::format("link {} is given twice", quote(shared.name)));
+      }
+      costs.shared_links.push_back(std::move(shared));
+    }
+  });
   members.optional("edges", [&](const JsonCursor& list) {
     for (const JsonCursor& item : list.array()) {
       JsonMembers edge(item);
@@ -71,6 +108,9 @@ void read_p2p(const JsonCursor& cursor, Costs& costs) {
       const int to = static_cast<int>(edge.required("to").integer(0, max_count));
       Link link = costs.p2p;
       read_link(edge, link);
+      edge.optional("links", [&](const JsonCursor& names) {
+        link.through = read_route(names, costs.shared_links);
+      });
       edge.finish();
       if (from == to) item.fail("an edge joins two different ranks");
       if (!costs.edges.emplace(std::pair(from, to), link).second) {
@@ -157,6 +197,13 @@ std::string to_json(const Costs& costs) {
   json["version"] = 1;
   json["stages"] = std::move(stages);
   put_link(json["p2p"], costs.p2p);
+  if (costs.compute_slowdown_ppm > 0) {
+    json["p2p"]["compute_slowdown"] = static_cast<double>(costs.compute_slowdown_ppm) / 1e6;
+  }
+  for (const SharedLink& link : costs.shared_links) {
+    json["p2p"]["links"].push_back(
+        {{"name", link.name}, {"bandwidth_bytes_per_s", link.bytes_per_second}});
+  }
   if (!costs.edges.empty()) {
     Json edges = Json::array();
     for (const auto& [edge, link] : costs.edges) {
@@ -164,13 +211,16 @@ std::string to_json(const Costs& costs) {
       entry["from"] = edge.first;
       entry["to"] = edge.second;
       put_link(entry, link);
+      for (const int index : link.through) {
+        entry["links"].push_back(costs.shared_links[static_cast<std::size_t>(index)].name);
+      }
       edges.push_back(std::move(entry));
     }
     json["p2p"]["edges"] = std::move(edges);
   }
   if (!costs.optimizer_ns.empty()) json["optimizer_ns"] = costs.optimizer_ns;
   if (!costs.reduce_gradients_ns.empty()) json["reduce_gradients_ns"] = costs.reduce_gradients_ns;
-  return json.dump();
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace pipesim

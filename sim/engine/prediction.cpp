@@ -6,8 +6,9 @@
 namespace pipesim {
 namespace {
 
-// The times of a chunk and a hop where all chunks and all hops are alike and
-// no rank has closing work; otherwise the reason why there are none.
+// The times of a chunk and a hop where all chunks and all hops are alike, no
+// transfer waits for another and no rank has closing work; otherwise the
+// reason why there are none.
 std::optional<UniformTimes> uniform_times(const Costs& costs, const Placement& placement,
                                           std::string& reason) {
   for (const auto* closing : {&costs.optimizer_ns, &costs.reduce_gradients_ns}) {
@@ -19,6 +20,7 @@ std::optional<UniformTimes> uniform_times(const Costs& costs, const Placement& p
   const StageCosts& first = costs.stages.front();
   UniformTimes times{first.forward_ns, first.backward_input_ns, first.backward_weight_ns, 0};
   std::optional<std::int64_t> hop;
+  std::int64_t occupied = 0;
   for (int s = 0; s < placement.stages(); ++s) {
     const StageCosts& stage = costs.stages[static_cast<std::size_t>(s)];
     if (stage.forward_ns != times.forward_ns || stage.backward_input_ns != times.input_ns ||
@@ -30,8 +32,9 @@ std::optional<UniformTimes> uniform_times(const Costs& costs, const Placement& p
     const int a = placement.rank_of(s);
     const int b = placement.rank_of(s + 1);
     if (a == b) continue;
-    for (const Link& link : {costs.link(a, b), costs.link(b, a)}) {
-      const std::int64_t ns = link.latency_ns + link.occupied_ns(stage.output_bytes);
+    for (const Link* link : {&costs.link(a, b), &costs.link(b, a)}) {
+      occupied = std::max(occupied, costs.occupied_ns(*link, stage.output_bytes));
+      const std::int64_t ns = link->latency_ns + costs.occupied_ns(*link, stage.output_bytes);
       if (hop && *hop != ns) {
         reason = "hops differ";
         return std::nullopt;
@@ -40,6 +43,13 @@ std::optional<UniformTimes> uniform_times(const Costs& costs, const Placement& p
     }
   }
   times.hop_ns = hop.value_or(0);
+  // A rank sends after each F and each backward: a transfer that takes no
+  // longer than the work in between has left its link before the next.
+  const std::int64_t gap = std::min(times.forward_ns, times.input_ns);
+  if (occupied > (costs.shared_links.empty() ? gap : 0)) {
+    reason = "transfers may have to share a link";
+    return std::nullopt;
+  }
   return times;
 }
 
@@ -52,6 +62,14 @@ void add_closed_form(const Family& family, const Shape& shape, const Costs& cost
   }
   if (!shape.placement.is_loop()) {
     reason = "stages are not on a loop of ranks";
+    return;
+  }
+  if (prediction.transfers.mode != P2p::async) {
+    reason = "transfers wait for each other";
+    return;
+  }
+  if (costs.compute_slowdown_ppm > 0) {
+    reason = "transfers slow compute down";
     return;
   }
   const auto times = uniform_times(costs, shape.placement, reason);
@@ -90,19 +108,11 @@ std::int64_t Prediction::peak_memory_bytes() const {
 Prediction predict(const Schedule& schedule, const Costs& costs, const Family* family,
                    const Shape& shape, const SimulationOptions& options) {
   Prediction prediction;
-  prediction.p2p = options.p2p;
+  prediction.transfers = options.transfers;
   prediction.metrics = simulate(schedule, costs, options);
-  for (int rank = 0; rank < schedule.ranks(); ++rank) {
-    RankMemory memory;
-    for (const int stage : schedule.placement.stages_of(rank)) {
-      const StageCosts& stage_costs = costs.stages[static_cast<std::size_t>(stage)];
-      memory.weights += stage_costs.weight_bytes;
-      memory.gradients += stage_costs.gradient_bytes;
-      memory.optimizer += stage_costs.optimizer_bytes;
-    }
-    memory.activations =
-        prediction.metrics.ranks[static_cast<std::size_t>(rank)].peak_activation_bytes;
-    prediction.memory.push_back(memory);
+  const auto states = costs.states(schedule.placement);
+  for (std::size_t rank = 0; rank < states.size(); ++rank) {
+    prediction.memory.push_back({states[rank], prediction.metrics.ranks[rank].peak_memory});
   }
   if (family != nullptr) add_closed_form(*family, shape, costs, prediction);
   return prediction;

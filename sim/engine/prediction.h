@@ -13,15 +13,12 @@
 
 namespace pipesim {
 
-// The bytes of a rank where its activations peak.
+// The bytes of a rank at its fullest instant.
 struct RankMemory {
-  std::int64_t weights = 0;
-  std::int64_t gradients = 0;
-  std::int64_t optimizer = 0;
-  std::int64_t activations = 0;
-  std::int64_t buffers = 0;  // 0: transfers are not given buffers of their own
+  StateBytes states;
+  MemoryPeak peak;
 
-  std::int64_t total() const { return weights + gradients + optimizer + activations + buffers; }
+  std::int64_t total() const { return states.total() + peak.total; }
 };
 
 struct PredictedClosedForm {
@@ -31,7 +28,7 @@ struct PredictedClosedForm {
 };
 
 struct Prediction {
-  P2p p2p = P2p::async;
+  Transfers transfers;
   Metrics metrics;
   std::vector<RankMemory> memory;  // one a rank
   std::optional<PredictedClosedForm> closed_form;

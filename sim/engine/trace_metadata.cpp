@@ -23,7 +23,8 @@ std::string trace_metadata_json(const Schedule& schedule, const Costs& costs,
   json["rank_of_stage"] = schedule.placement.rank_of_stage();
   json["iterations"] = 1;
   json["makespan_ns"] = prediction.metrics.makespan_ns;
-  json["p2p"] = p2p_name(prediction.p2p);
+  json["p2p"] = p2p_name(prediction.transfers.mode);
+  json["eager_limit_bytes"] = prediction.transfers.eager_limit_bytes;
   json["machine"] = {{"kind", "simulated"}};
   json["program"] = std::move(rows);
   json["costs"] = Json::parse(to_json(costs));

@@ -23,7 +23,7 @@ Candidate try_one(const Family& family, ScheduleRequest request, const Trial& tr
     const Shape shape = resolve_shape(family, request);
     const Schedule schedule = generate(family, shape);
     SimulationOptions options;
-    options.p2p = trial.p2p;
+    options.transfers = trial.transfers;
     candidate.prediction = predict(schedule, trial.costs(schedule.placement, request.microbatches),
                                    &family, shape, options);
   } catch (const Error& error) {

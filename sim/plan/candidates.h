@@ -31,7 +31,7 @@ struct Trial {
   // Costs are dealt out by layer, so that every number of chunks stands for
   // the same model.
   bool by_layer = false;
-  P2p p2p = P2p::async;
+  Transfers transfers;
   // Told what is tried next, where it is given.
   std::function<void(const std::string&)> progress;
 };

@@ -35,12 +35,14 @@ struct Stream {
 };
 
 // The untimed execution of a schedule on a transport. A node is a compute
-// cell, or a transfer with both its ends (one end each under `buffered`).
+// cell, or a transfer with both its ends (one end each where its SEND
+// completes by itself).
 class Execution {
  public:
-  Execution(const Schedule& schedule, Transport transport)
+  Execution(const Schedule& schedule, Transport transport, const EagerSends& eager)
       : schedule_(schedule),
         transport_(transport),
+        eager_(eager),
         program_(schedule.has_transfers()),
         microbatches_(static_cast<std::size_t>(schedule.microbatches)) {
     const std::size_t slots = static_cast<std::size_t>(schedule.stages()) * microbatches_;
@@ -111,6 +113,12 @@ class Execution {
     return action.joined && is_transfer(action.kind) && transport_ != Transport::edge_fifo;
   }
 
+  // Whether the SEND of a transfer, given by either end, completes by itself.
+  bool is_eager(const Action& transfer) const {
+    if (transport_ == Transport::buffered) return true;
+    return eager_ && eager_(is_send(transfer.kind) ? transfer : peer_of(transfer));
+  }
+
   // Adds an end of `node` to a stream: the node runs once each of its ends
   // stands at the head of its stream.
   void append(std::uint32_t stream, Node node, const Action& action) {
@@ -155,7 +163,7 @@ class Execution {
         if (is_transfer(action.kind)) {
           Node& node = node_of(action);
           const Node other_end = node_of(peer_of(action));
-          const bool meets = transport_ != Transport::buffered && other_end != no_node;
+          const bool meets = other_end != no_node && !is_eager(action);
           node = meets ? other_end : new_node();
           append(stream_for(rank, action), node, action);
           continue;
@@ -192,8 +200,7 @@ class Execution {
       case Kind::SEND_B:
         return streamed ? std::optional(make_action(stage, Kind::B, mb)) : std::nullopt;
       case Kind::RECV_F:
-      case Kind::RECV_B:
-        return transport_ == Transport::buffered ? std::optional(peer_of(action)) : std::nullopt;
+      case Kind::RECV_B: return is_eager(action) ? std::optional(peer_of(action)) : std::nullopt;
       default: return std::nullopt;
     }
   }
@@ -297,6 +304,7 @@ class Execution {
 
   const Schedule& schedule_;
   Transport transport_;
+  const EagerSends& eager_;
   bool program_;
   std::size_t microbatches_;
   std::vector<Stream> streams_;
@@ -334,12 +342,13 @@ Transport parse_transport(std::string_view name) {
   throw input_error(unknown_name("transport", name, known));
 }
 
-std::optional<std::string> find_deadlock(const Schedule& schedule, Transport transport) {
-  return Execution(schedule, transport).run();
+std::optional<std::string> find_deadlock(const Schedule& schedule, Transport transport,
+                                         const EagerSends& eager) {
+  return Execution(schedule, transport, eager).run();
 }
 
-void throw_deadlock(const Schedule& schedule) {
-  const auto cycle = find_deadlock(schedule, Transport::buffered);
+void throw_deadlock(const Schedule& schedule, Transport transport, const EagerSends& eager) {
+  const auto cycle = find_deadlock(schedule, transport, eager);
   throw input_error(fmt::format("{}: {}", schedule.name, cycle.value_or("makes no progress")));
 }
 

@@ -5,6 +5,7 @@
 // timing enters: a deadlock found here happens always, and only then.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,14 +26,21 @@ std::string_view transport_name(Transport transport);
 std::vector<Transport> all_transports();
 Transport parse_transport(std::string_view name);
 
+// Of a SEND: whether it completes by itself on any transport, as one below the
+// eager limit does. Absent: none does.
+using EagerSends = std::function<bool(const Action& send)>;
+
 // The wait-for cycle in action names, or nothing where the schedule finishes.
 // A compute schedule is checked on its data dependencies alone, which is what
 // `buffered` means for it; the other transports need a program. Expects a
 // schedule in which find_fault() finds nothing.
-std::optional<std::string> find_deadlock(const Schedule& schedule, Transport transport);
+std::optional<std::string> find_deadlock(const Schedule& schedule, Transport transport,
+                                         const EagerSends& eager = {});
 
 // Throws, as an input error, the cycle in which a schedule that made no
 // progress is caught.
-[[noreturn]] void throw_deadlock(const Schedule& schedule);
+[[noreturn]] void throw_deadlock(const Schedule& schedule,
+                                 Transport transport = Transport::buffered,
+                                 const EagerSends& eager = {});
 
 }  // namespace pipesim

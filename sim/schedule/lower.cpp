@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "sim/schedule/deadlock.h"
 #include "traces/base/error.h"
+#include "traces/base/prefetch.h"
 
 namespace pipesim {
 namespace {
@@ -37,33 +39,73 @@ class Lowering {
     program_.name = compute.name;
     program_.microbatches = compute.microbatches;
     program_.placement = compute.placement;
-    lists_.resize(static_cast<std::size_t>(compute.ranks()));
+    program_.actions = ActionLists(count_actions());
+    for (int rank = 0; rank < compute.ranks(); ++rank) {
+      next_.push_back(program_.actions[rank].data());
+    }
   }
 
   Schedule run() {
-    std::vector<std::size_t> cursor(lists_.size());
+    struct Rank {
+      const Action* cell;
+      const Action* end;
+    };
+    std::vector<Rank> ranks;
+    for (int rank = 0; rank < compute_.ranks(); ++rank) {
+      const auto list = compute_.actions[rank];
+      ranks.push_back({list.data(), list.data() + list.size()});
+    }
     for (bool unfinished = true; unfinished;) {
       unfinished = false;
       bool progress = false;
-      for (std::size_t rank = 0; rank < cursor.size(); ++rank) {
-        const auto list = compute_.actions[static_cast<int>(rank)];
-        if (cursor[rank] == list.size()) continue;
-        const Action* cell = list.data() + cursor[rank];
-        const std::size_t size = cell_size(cell, list.data() + list.size());
+      for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+        auto& [cell, end] = ranks[rank];
+        if (cell == end) continue;
+        const std::size_t size = cell_size(cell, end);
         if (is_ready(cell, size)) {
           place(rank, cell, size);
-          cursor[rank] += size;
+          cell += size;
           progress = true;
+          prefetch_ahead(cell, 8);
+          prefetch_ahead(next_[rank], 8);
         }
-        unfinished = unfinished || cursor[rank] < list.size();
+        unfinished = unfinished || cell != end;
       }
       if (unfinished && !progress) throw_deadlock(compute_);
     }
-    for (const auto& list : lists_) program_.actions.add_rank(list);
     return std::move(program_);
   }
 
  private:
+  // The transfer that follows a compute action; nothing where its result
+  // stays on its rank or there is none.
+  std::optional<Action> send_after(const Action& action) const {
+    const bool forward = action.kind == Kind::F;
+    if (!forward && !is_backward(action.kind)) return std::nullopt;
+    const int to = action.stage + (forward ? 1 : -1);
+    if (to < 0 || to == compute_.stages()) return std::nullopt;
+    const auto& placement = compute_.placement;
+    if (placement.rank_of(to) == placement.rank_of(action.stage)) return std::nullopt;
+    return make_action(action.stage, forward ? Kind::SEND_F : Kind::SEND_B, action.microbatch);
+  }
+
+  // The lengths of the program's lists.
+  std::vector<std::size_t> count_actions() const {
+    std::vector<std::size_t> counts(static_cast<std::size_t>(compute_.ranks()));
+    for (int rank = 0; rank < compute_.ranks(); ++rank) {
+      for (const Action& action : compute_.actions[rank]) {
+        if (action.kind == Kind::IDLE) continue;
+        std::size_t& own = counts[static_cast<std::size_t>(rank)];
+        ++own;
+        const auto send = send_after(action);
+        if (!send) continue;
+        ++own;
+        ++counts[static_cast<std::size_t>(compute_.placement.rank_of(peer_of(*send).stage))];
+      }
+    }
+    return counts;
+  }
+
   bool is_ready(const Action* cell, std::size_t size) const {
     for (std::size_t i = 0; i < size; ++i) {
       const auto& [stage, microbatch, kind, joined] = cell[i];
@@ -78,32 +120,26 @@ class Lowering {
 
   void place(std::size_t rank, const Action* cell, std::size_t size) {
     if (cell->kind == Kind::IDLE) return;
-    auto& own = lists_[rank];
-    own.insert(own.end(), cell, cell + size);
-    for (std::size_t i = 0; i < size; ++i) {
-      if (cell[i].kind == Kind::F && cell[i].stage + 1 < compute_.stages()) {
-        hand_over(rank, make_action(cell[i].stage, Kind::SEND_F, cell[i].microbatch));
-      } else if (is_backward(cell[i].kind) && cell[i].stage > 0) {
-        hand_over(rank, make_action(cell[i].stage, Kind::SEND_B, cell[i].microbatch));
+    Action*& own = next_[rank];
+    own = std::copy_n(cell, size, own);
+    for (const Action& action : std::span(cell, size)) {
+      if (const auto send = send_after(action)) {
+        const Action receive = peer_of(*send);
+        *own++ = *send;
+        *next_[static_cast<std::size_t>(compute_.placement.rank_of(receive.stage))]++ = receive;
+      }
+      // The neighbour may go on, on whatever rank it lives.
+      if (action.kind == Kind::F && action.stage + 1 < compute_.stages()) {
+        forward_ready_.set(action.stage + 1, action.microbatch);
+      } else if (is_backward(action.kind) && action.stage > 0) {
+        backward_ready_.set(action.stage - 1, action.microbatch);
       }
     }
   }
 
-  // Makes the result of a stage available to its neighbour.
-  void hand_over(std::size_t rank, const Action& send) {
-    const Action receive = peer_of(send);
-    const auto receiver = static_cast<std::size_t>(compute_.placement.rank_of(receive.stage));
-    if (receiver != rank) {
-      lists_[rank].push_back(send);
-      lists_[receiver].push_back(receive);
-    }
-    (send.kind == Kind::SEND_F ? forward_ready_ : backward_ready_)
-        .set(receive.stage, receive.microbatch);
-  }
-
   const Schedule& compute_;
   Schedule program_;
-  std::vector<std::vector<Action>> lists_;  // of the program, still growing
+  std::vector<Action*> next_;  // of each list of the program: where it grows
   Flags forward_ready_;
   Flags backward_ready_;
 };

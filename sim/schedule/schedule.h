@@ -31,6 +31,14 @@ class ActionLists {
     return {all_.data() + begin_of(rank), all_.data() + ends_[static_cast<std::size_t>(rank)]};
   }
 
+  ActionLists() = default;
+  // Lists of these lengths, whose actions are still to be written.
+  explicit ActionLists(const std::vector<std::size_t>& lengths) {
+    std::size_t end = 0;
+    for (const std::size_t length : lengths) ends_.push_back(end += length);
+    all_.resize(end);
+  }
+
   void reserve(std::size_t actions) { all_.reserve(actions); }
   // Opens the list of the next rank, to which add() appends.
   void add_rank() { ends_.push_back(all_.size()); }

@@ -197,6 +197,17 @@ std::int64_t JsonCursor::integer(std::int64_t least, std::int64_t most) const {
   return rounded(least, most);
 }
 
+std::int64_t JsonCursor::millionths(std::int64_t most) const {
+  const auto* whole = value_->get_if<std::int64_t>();
+  const auto* real = value_->get_if<double>();
+  if (whole == nullptr && real == nullptr) fail("must be a number");
+  const double value = whole != nullptr ? static_cast<double>(*whole) : *real;
+  if (!(value >= 0 && value <= static_cast<double>(most))) {
+    fail(fmt::format("{} is out of range: it must lie between 0 and {}", value, most));
+  }
+  return std::llround(value * 1e6);
+}
+
 std::int64_t JsonCursor::rounded(std::int64_t least, std::int64_t most) const {
   const std::string range = fmt::format("it must lie between {} and {}", least, most);
   if (const auto* whole = value_->get_if<std::int64_t>()) {

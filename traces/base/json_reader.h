@@ -54,6 +54,8 @@ class JsonCursor {
   std::int64_t integer(std::int64_t least, std::int64_t most) const;
   // Any number, rounded to the nearest whole, in [least, most].
   std::int64_t rounded(std::int64_t least, std::int64_t most) const;
+  // A fraction in [0, most], in millionths, rounded to the nearest.
+  std::int64_t millionths(std::int64_t most) const;
   const std::string& string() const;
   std::vector<JsonCursor> array() const;
 

@@ -44,6 +44,8 @@ constexpr std::array rate_units{Unit{"B/s", 1},
                                 Unit{"Gbit/s", 125e6},
                                 Unit{"Tbit/s", 125e9}};
 
+constexpr std::array percent_units{Unit{"ppm", 1}, Unit{"%", 1e4}};
+
 std::string list_units(std::span<const Unit> units) {
   std::string names;
   for (const Unit& unit : units) {
@@ -122,6 +124,10 @@ std::int64_t parse_time_ns(std::string_view text, std::string_view where) {
 
 std::int64_t parse_bytes(std::string_view text, std::string_view where) {
   return parse_quantity(text, where, byte_units, max_bytes, "80GiB");
+}
+
+std::int64_t parse_slowdown_ppm(std::string_view text, std::string_view where) {
+  return parse_quantity(text, where, percent_units, max_slowdown * 1'000'000, "10%");
 }
 
 std::int64_t parse_bytes_per_second(std::string_view text, std::string_view where) {

@@ -1,0 +1,301 @@
+#include "sim/engine/direct_evaluation.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "sim/schedule/deadlock.h"
+#include "traces/base/large_vector.h"
+#include "traces/base/prefetch.h"
+
+namespace pipesim {
+namespace {
+
+constexpr std::int64_t never = -1;
+
+// Ranks advance one after the other, each as far as its inputs allow; a rank
+// that must wait is resumed by the one that produces what it waits for. Every
+// action is visited once. Applies where a transfer takes its latency and no
+// more: asynchronous, of no bytes, slowing nothing down.
+class DirectEvaluation {
+ public:
+  DirectEvaluation(const Schedule& schedule, const Costs& costs, const SpanSink& sink)
+      : schedule_(schedule),
+        costs_(costs),
+        sink_(sink),
+        metrics_(schedule.ranks(), schedule.microbatches, costs.footprints(schedule.placement)),
+        sends_are_listed_(schedule.has_transfers()),
+        ranks_(static_cast<std::size_t>(schedule.ranks())) {
+    build_stages();
+    build_ranks();
+  }
+
+  Metrics run() {
+    std::vector<int> runnable;
+    for (int rank = schedule_.ranks() - 1; rank >= 0; --rank) runnable.push_back(rank);
+    while (!runnable.empty()) {
+      const int rank = runnable.back();
+      runnable.pop_back();
+      advance(rank, runnable);
+    }
+    for (int rank = 0; rank < schedule_.ranks(); ++rank) {
+      if (ranks_[static_cast<std::size_t>(rank)].next !=
+          ranks_[static_cast<std::size_t>(rank)].end) {
+        throw_deadlock(schedule_);
+      }
+      close(rank);
+    }
+    return metrics_.finish();
+  }
+
+ private:
+  struct Rank {
+    const Action* next = nullptr;  // the first action still to run
+    const Action* end = nullptr;
+    std::int64_t now_ns = 0;
+    const std::int64_t* awaited = nullptr;  // the arrival that it is stuck on
+    std::int64_t reductions = 0;            // REDUCE_GRAD actions in its list
+    std::int64_t reduced = 0;               // of those, done
+  };
+
+  // The way of a stage's results to a neighbour.
+  struct Edge {
+    int to_rank = -1;  // -1 where there is no neighbour
+    bool local = false;
+    std::int64_t latency_ns = 0;
+    std::int64_t* arrival_ns = nullptr;  // the consumer's, by microbatch
+  };
+
+  // What there is to know of a stage, in one place.
+  struct Stage {
+    std::array<std::int64_t, 4> duration_ns;  // of F, I, W, B
+    // When the input of each microbatch arrives: of its F first, then, F
+    // having run, of its backward.
+    std::int64_t* arrival_ns = nullptr;
+    const Edge* forward_input = nullptr;  // the edge that it comes by, or null
+    const Edge* backward_input = nullptr;
+    Edge forward;   // to the next stage
+    Edge backward;  // to the previous one
+  };
+
+  void build_stages() {
+    const auto& placement = schedule_.placement;
+    const std::size_t count = costs_.stages.size();
+    const auto microbatches = static_cast<std::size_t>(schedule_.microbatches);
+    arrival_ns_.assign(count * microbatches, never);
+    stages_.resize(count);
+    const auto connect = [&](std::size_t from, std::size_t to) {
+      Edge edge;
+      const int from_rank = placement.rank_of(static_cast<int>(from));
+      edge.to_rank = placement.rank_of(static_cast<int>(to));
+      edge.local = edge.to_rank == from_rank;
+      edge.arrival_ns = stages_[to].arrival_ns;
+      if (!edge.local) edge.latency_ns = costs_.link(from_rank, edge.to_rank).latency_ns;
+      return edge;
+    };
+    for (std::size_t s = 0; s < count; ++s) {
+      const StageCosts& costs = costs_.stages[s];
+      stages_[s].arrival_ns = arrival_ns_.data() + s * microbatches;
+      stages_[s].duration_ns = {costs.forward_ns, costs.backward_input_ns, costs.backward_weight_ns,
+                                costs.backward_ns()};
+    }
+    for (std::size_t s = 0; s + 1 < count; ++s) {
+      stages_[s].forward = connect(s, s + 1);
+      stages_[s + 1].backward = connect(s + 1, s);
+      stages_[s + 1].forward_input = &stages_[s].forward;
+      stages_[s].backward_input = &stages_[s + 1].backward;
+    }
+  }
+
+  void build_ranks() {
+    for (int index = 0; index < schedule_.ranks(); ++index) {
+      Rank& rank = ranks_[static_cast<std::size_t>(index)];
+      const auto list = schedule_.actions[index];
+      rank.next = list.data();
+      rank.end = list.data() + list.size();
+      if (costs_.reduce_gradients_ns.empty()) continue;
+      rank.reductions = std::ranges::count(list, Kind::REDUCE_GRAD, &Action::kind);
+    }
+  }
+
+  void advance(int rank_index, std::vector<int>& runnable) {
+    Rank& rank = ranks_[static_cast<std::size_t>(rank_index)];
+    const Action* const end = rank.end;
+    const Action* cell = rank.next;
+    for (; cell != end; ++cell) {
+      if (is_compute(cell->kind)) {
+        if (cell->joined) [[unlikely]] {
+          if (!run_joined(rank_index, rank, cell, runnable)) break;
+          ++cell;
+        } else {
+          Input input;
+          if (!find_input(rank, *cell, input)) break;
+          const std::int64_t start = std::max(rank.now_ns, input.time_ns);
+          const std::int64_t finish = start + duration_of(*cell);
+          run(rank_index, rank, *cell, input, start, finish);
+          hand_over(rank_index, *cell, finish, runnable);
+        }
+      } else if (is_send(cell->kind)) {
+        const Stage& stage = stages_[static_cast<std::size_t>(cell->stage)];
+        const bool forward = cell->kind == Kind::SEND_F;
+        metrics_.add(*cell, rank_index, rank.now_ns, rank.now_ns, 0, 0);
+        send(rank_index, forward ? stage.forward : stage.backward, *cell, forward, rank.now_ns,
+             runnable);
+      } else if (cell->kind == Kind::REDUCE_GRAD) {
+        reduce(rank_index, rank, *cell);
+      }
+    }
+    rank.next = cell;
+    // Other ranks come first now; by then these lines would be gone.
+    prefetch_ahead(cell, 16);
+  }
+
+  // An action's input from another stage: when it arrives, and the edge that
+  // it comes by, null where it needs none.
+  struct Input {
+    std::int64_t time_ns = 0;
+    const Edge* edge = nullptr;
+  };
+
+  // False, and the rank marked as waiting, where it has not been produced yet.
+  bool find_input(Rank& rank, const Action& action, Input& input) {
+    const Stage& stage = stages_[static_cast<std::size_t>(action.stage)];
+    if (action.kind == Kind::W) return true;
+    input.edge = action.kind == Kind::F ? stage.forward_input : stage.backward_input;
+    if (input.edge == nullptr) return true;
+    const std::int64_t* arrival = stage.arrival_ns + action.microbatch;
+    input.time_ns = *arrival;
+    if (input.time_ns != never) return true;
+    rank.awaited = arrival;
+    return false;
+  }
+
+  [[gnu::always_inline]] void run(int rank_index, Rank& rank, const Action& action,
+                                  const Input& input, std::int64_t start, std::int64_t finish) {
+    const Stage& stage = stages_[static_cast<std::size_t>(action.stage)];
+    std::int64_t sent = 0;
+    std::int64_t arrival = 0;
+    if (input.edge != nullptr) {
+      stage.arrival_ns[action.microbatch] = never;  // the backward's turn
+      prefetch_ahead(stage.arrival_ns + action.microbatch, 16);
+      if (!input.edge->local) {
+        arrival = input.time_ns;
+        sent = arrival - input.edge->latency_ns;
+      }
+    }
+    rank.now_ns = finish;
+    add(action, rank_index, start, finish, sent, arrival);
+  }
+
+  // Passes the result of a compute action on, unless a SEND is listed for it.
+  [[gnu::always_inline]] void hand_over(int rank_index, const Action& action, std::int64_t finish,
+                                        std::vector<int>& runnable) {
+    if (action.kind == Kind::W) return;
+    const Stage& stage = stages_[static_cast<std::size_t>(action.stage)];
+    const bool forward = action.kind == Kind::F;
+    const Edge& edge = forward ? stage.forward : stage.backward;
+    if (edge.to_rank < 0 || (sends_are_listed_ && !edge.local)) return;
+    send(rank_index, edge, action, forward, finish, runnable);
+  }
+
+  void add(const Action& action, int rank_index, std::int64_t start, std::int64_t finish,
+           std::int64_t sent, std::int64_t arrival) {
+    metrics_.add(action, rank_index, start, finish, sent, arrival);
+    if (sink_) [[unlikely]]
+      emit({action, rank_index, 0, start, finish, sent, arrival, 0});
+  }
+
+  // A forward and a backward in one cell: they start once both inputs are
+  // there, and both results exist at the end.
+  bool run_joined(int rank_index, Rank& rank, const Action* cell, std::vector<int>& runnable) {
+    std::array<Input, 2> inputs;
+    for (std::size_t i = 0; i < 2; ++i) {
+      if (!find_input(rank, cell[i], inputs[i])) return false;
+    }
+    const std::int64_t start = std::max({rank.now_ns, inputs[0].time_ns, inputs[1].time_ns});
+    const auto& overlap_ns = costs_.stages[static_cast<std::size_t>(cell->stage)].overlap_ns;
+    const std::int64_t finish =
+        start + overlap_ns.value_or(duration_of(cell[0]) + duration_of(cell[1]));
+    for (std::size_t i = 0; i < 2; ++i) run(rank_index, rank, cell[i], inputs[i], start, finish);
+    for (std::size_t i = 0; i < 2; ++i) hand_over(rank_index, cell[i], finish, runnable);
+    return true;
+  }
+
+  std::int64_t duration_of(const Action& action) const {
+    static_assert(static_cast<int>(Kind::F) == 0 && static_cast<int>(Kind::B) == 3);
+    return stages_[static_cast<std::size_t>(action.stage)]
+        .duration_ns[static_cast<std::size_t>(action.kind)];
+  }
+
+  // Out of the common path.
+  [[gnu::noinline, gnu::cold]] void emit(const Span& span) { sink_(span); }
+
+  // Hands the result of (producer.stage, producer.microbatch) to the
+  // neighbour at the other end of `edge`, from `start` on.
+  [[gnu::always_inline]] void send(int from_rank, const Edge& edge, const Action& producer,
+                                   bool forward, std::int64_t start, std::vector<int>& runnable) {
+    std::int64_t arrival = start;
+    if (!edge.local) {
+      arrival += edge.latency_ns;
+      if (sink_) [[unlikely]] {
+        const Kind kind = forward ? Kind::SEND_F : Kind::SEND_B;
+        const Action action = make_action(producer.stage, kind, producer.microbatch);
+        emit({action, from_rank, 0, start, arrival, 0, 0, 0});
+        emit({peer_of(action), edge.to_rank, 0, start, arrival, 0, 0, 0});
+      }
+    }
+    std::int64_t* at = edge.arrival_ns + producer.microbatch;
+    *at = arrival;
+    Rank& receiver = ranks_[static_cast<std::size_t>(edge.to_rank)];
+    if (receiver.awaited == at) {
+      receiver.awaited = nullptr;
+      runnable.push_back(edge.to_rank);
+    }
+  }
+
+  void add_closing(int rank_index, Rank& rank, const Action& action, std::int64_t duration) {
+    const std::int64_t start = rank.now_ns;
+    rank.now_ns += duration;
+    add(action, rank_index, start, rank.now_ns, 0, 0);
+  }
+
+  // A rank's reduction time is shared by its REDUCE_GRAD actions; the last
+  // one takes what the division left.
+  void reduce(int rank_index, Rank& rank, const Action& action) {
+    if (costs_.reduce_gradients_ns.empty()) return;
+    const std::int64_t total = costs_.reduce_gradients_ns[static_cast<std::size_t>(rank_index)];
+    const std::int64_t share = total / rank.reductions;
+    const bool last = ++rank.reduced == rank.reductions;
+    add_closing(rank_index, rank, action, last ? total - (rank.reductions - 1) * share : share);
+  }
+
+  void close(int rank_index) {
+    Rank& rank = ranks_[static_cast<std::size_t>(rank_index)];
+    const auto at = static_cast<std::size_t>(rank_index);
+    const std::int32_t stage = schedule_.placement.stages_of(rank_index).front();
+    if (!costs_.reduce_gradients_ns.empty() && rank.reductions == 0) {
+      add_closing(rank_index, rank, make_action(stage, Kind::REDUCE_GRAD),
+                  costs_.reduce_gradients_ns[at]);
+    }
+    if (!costs_.optimizer_ns.empty()) {
+      add_closing(rank_index, rank, make_action(stage, Kind::OPTIMIZER), costs_.optimizer_ns[at]);
+    }
+  }
+
+  const Schedule& schedule_;
+  const Costs& costs_;
+  const SpanSink& sink_;
+  MetricsAccumulator metrics_;
+  bool sends_are_listed_;
+  std::vector<Rank> ranks_;
+  std::vector<Stage> stages_;
+  LargeVector<std::int64_t> arrival_ns_;  // [stage][microbatch]
+};
+
+}  // namespace
+
+Metrics evaluate_directly(const Schedule& schedule, const Costs& costs, const SpanSink& sink) {
+  return DirectEvaluation(schedule, costs, sink).run();
+}
+
+}  // namespace pipesim

@@ -1,0 +1,17 @@
+// The fast way to evaluate a schedule, where transfers are asynchronous and take
+// their latency and no more: each action is visited once, no event is queued.
+//
+// Depends on its arguments alone; calls share nothing; any thread.
+#pragma once
+
+#include "sim/cost/costs.h"
+#include "sim/schedule/schedule.h"
+#include "traces/metrics.h"
+
+namespace pipesim {
+
+// Expects that no stage sends bytes to another rank. Throws where the schedule
+// deadlocks, with the wait-for cycle.
+Metrics evaluate_directly(const Schedule& schedule, const Costs& costs, const SpanSink& sink);
+
+}  // namespace pipesim

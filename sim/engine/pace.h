@@ -1,0 +1,62 @@
+// The pace of a rank's compute: slower while transfers overlap it.
+//
+// Work is counted in units of which full speed does 1e6 + slowdown a
+// nanosecond and slowed compute 1e6: whole numbers, so that nothing is rounded
+// until the end, which is the first whole nanosecond at which all is done.
+// Plain values; one thread.
+#pragma once
+
+#include <cstdint>
+
+#include "sim/engine/event/event_engine.h"
+
+namespace pipesim {
+
+class Pace {
+ public:
+  explicit Pace(std::int64_t slowdown_ppm) : slowdown_ppm_(slowdown_ppm) {}
+
+  // `duration_ns`: at full speed. Ends are told apart by the version.
+  void start(TaskId task, std::int64_t duration_ns, std::int64_t now_ns) {
+    task_ = task;
+    left_ = static_cast<Units>(duration_ns) * full_speed();
+    since_ns_ = now_ns;
+    running_ = true;
+    ++version_;
+  }
+  void finish() { running_ = false; }
+
+  // A transfer begins (1) or ends (-1). Whether the end of what runs has moved.
+  bool change(int transfers, std::int64_t now_ns) {
+    const bool was_slow = transfers_ > 0;
+    if (running_) left_ -= static_cast<Units>(now_ns - since_ns_) * speed();
+    if (left_ < 0) left_ = 0;  // it ends at this very instant
+    since_ns_ = now_ns;
+    transfers_ += transfers;
+    if (!running_ || was_slow == (transfers_ > 0)) return false;
+    ++version_;
+    return true;
+  }
+
+  TaskId task() const { return task_; }
+  std::uint32_t version() const { return version_; }
+  std::int64_t end_ns() const {
+    return since_ns_ + static_cast<std::int64_t>((left_ + speed() - 1) / speed());
+  }
+
+ private:
+  __extension__ using Units = __int128;
+
+  std::int64_t full_speed() const { return 1'000'000 + slowdown_ppm_; }
+  std::int64_t speed() const { return transfers_ > 0 ? 1'000'000 : full_speed(); }
+
+  std::int64_t slowdown_ppm_;
+  int transfers_ = 0;  // under way
+  TaskId task_ = 0;
+  bool running_ = false;
+  std::uint32_t version_ = 0;
+  Units left_ = 0;
+  std::int64_t since_ns_ = 0;
+};
+
+}  // namespace pipesim
