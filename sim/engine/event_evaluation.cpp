@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 #include <vector>
 
 #include "sim/engine/event/event_engine.h"
@@ -129,6 +130,14 @@ class EventEvaluation {
     std::int64_t duration_ns;
   };
 
+  // The two tasks of an overlapped cell; the engine knows the forward's alone.
+  struct Joined {
+    TaskId forward;
+    TaskId backward;
+    const Input* last_input = nullptr;  // that could be used, of either
+    std::int64_t last_ns = -1;          // and when
+  };
+
   static std::size_t count_reductions(const Schedule& schedule) {
     return static_cast<std::size_t>(
         std::ranges::count(schedule.actions.all(), Kind::REDUCE_GRAD, &Action::kind));
@@ -197,12 +206,13 @@ class EventEvaluation {
   // Both actions of a cell are one task, the forward's; it needs what either
   // needs.
   void join(const Action& first, const Action& second) {
-    if (leaders_.empty()) {
-      leaders_.resize(inputs_.size());
-      followers_.resize(inputs_.size());
+    if (joined_.empty()) {
+      joined_at_forward_.resize(inputs_.size());
+      joined_at_backward_.resize(inputs_.size());
     }
-    leaders_[slot(second.stage, second.microbatch)] = task_of(first) + 1;
-    followers_[slot(first.stage, first.microbatch)] = task_of(second) + 1;
+    joined_.push_back({task_of(first), task_of(second)});
+    joined_at_forward_[slot(first.stage, first.microbatch)] = joined_.size();
+    joined_at_backward_[slot(second.stage, second.microbatch)] = joined_.size();
     if (table_.row(task_of(second)).needs_signal) engine_.need_signal(task_of(first));
   }
 
@@ -285,14 +295,26 @@ class EventEvaluation {
   };
   Cell cell_of(TaskId task) const {
     Cell cell{{action_of(task), {}}, 1};
-    if (leaders_.empty() || table_.row(task).work != Work::forward) return cell;
-    const Action& first = cell.actions[0];
-    const TaskId follower = followers_[slot(first.stage, first.microbatch)];
-    if (follower == 0) return cell;
-    cell.actions[0].joined = true;
-    cell.actions[1] = action_of(follower - 1);
-    cell.size = 2;
+    if (const Joined* joined = joined_with(task)) {
+      cell.actions[0].joined = true;
+      cell.actions[1] = action_of(joined->backward);
+      cell.size = 2;
+    }
     return cell;
+  }
+
+  // The overlapped cell that a task is in, if any.
+  const Joined* joined_with(TaskId task) const {
+    if (joined_.empty()) return nullptr;
+    const Row& row = table_.row(task);
+    std::size_t at = 0;
+    const std::size_t own = slot(row.stage, table_.microbatch(task));
+    if (row.work == Work::forward) at = joined_at_forward_[own];
+    if (row.work == Work::backward) at = joined_at_backward_[own];
+    return at == 0 ? nullptr : &joined_[at - 1];
+  }
+  Joined* joined_with(TaskId task) {
+    return const_cast<Joined*>(std::as_const(*this).joined_with(task));
   }
 
   RankAccount& account(int rank) { return accounts_[static_cast<std::size_t>(rank)]; }
@@ -331,7 +353,9 @@ class EventEvaluation {
         if (awaited == nullptr || input->arrival_ns > awaited->arrival_ns) awaited = input;
       }
     }
-    occupy(row.rank, now, awaited, true);
+    // The same by use: a RECV may have held an early arrival back.
+    const Joined* joined = joined_with(task);
+    occupy(row.rank, now, awaited, joined != nullptr ? joined->last_input : awaited, Kind::F);
     RankAccount& own = account(row.rank);
     for (const Action& action : cell.all()) {
       own.pass(action.kind);
@@ -355,23 +379,24 @@ class EventEvaluation {
     return row.has_input ? &inputs_[slot(action.stage, action.microbatch)] : nullptr;
   }
 
-  // Accounts for what the rank did since its start until now: the path to the
-  // start leads along its stream, or else along the input.
-  void occupy(int rank, std::int64_t now, const Input* awaited, bool is_compute_work) {
+  // Accounts for what the rank did since its start until now. `awaited`: the
+  // input that arrived last; `last`: the one that could be used last. The path
+  // to the start leads along the rank's stream, or else along that.
+  void occupy(int rank, std::int64_t now, const Input* awaited, const Input* last, Kind kind) {
     RankAccount& own = account(rank);
     Tail& tail = tails_[static_cast<std::size_t>(rank)];
     const std::int64_t start = starts_ns_[static_cast<std::size_t>(rank)];
-    if (awaited != nullptr && tail.end_ns != start) tail.path = awaited->path;
+    if (last != nullptr && tail.end_ns != start) tail.path = last->path;
     const auto outcome = own.occupy({start, now, awaited != nullptr ? awaited->sent_ns : 0,
                                      awaited != nullptr ? awaited->arrival_ns : 0});
-    if (is_compute_work) tail.path.compute_ns += outcome.fresh_ns;
+    if (is_compute(kind)) tail.path.compute_ns += outcome.fresh_ns;
     tail.end_ns = now;
     own.path = tail.path;
   }
 
   void finish_closing(const Closing& closing) {
     const std::int64_t now = engine_.now_ns();
-    occupy(closing.rank, now, nullptr, false);
+    occupy(closing.rank, now, nullptr, nullptr, closing.action.kind);
     if (sink_) [[unlikely]] {
       sink_({closing.action, closing.rank, 0, starts_ns_[static_cast<std::size_t>(closing.rank)],
              now, 0, 0, 0});
@@ -453,15 +478,17 @@ class EventEvaluation {
     if (row.successor < 0) return;
     const auto to = static_cast<std::size_t>(row.successor);
     const int mb = table_.microbatch(task);
-    const Row& next = table_.rows[to];
-    if (!leaders_.empty() && next.work == Work::backward) [[unlikely]] {
-      const TaskId leader = leaders_[slot(next.stage, mb)];
-      if (leader != 0) {
-        engine_.signal(leader - 1);
-        return;
+    auto next_task = static_cast<TaskId>(to << table_.shift) + static_cast<TaskId>(mb);
+    if (Joined* joined = joined_with(next_task)) [[unlikely]] {
+      // Of two at one instant, the forward's counts.
+      const bool later = joined->last_ns < engine_.now_ns() || next_task == joined->forward;
+      if (row.work >= Work::transfer_forward && later) {
+        joined->last_input = &inputs_[slot(row.consumer, mb)];
+        joined->last_ns = engine_.now_ns();
       }
+      next_task = joined->forward;
     }
-    engine_.signal(static_cast<TaskId>(to << table_.shift) + static_cast<TaskId>(mb));
+    engine_.signal(next_task);
   }
 
   // A transfer that begins or ends at a rank may slow its compute down or let
@@ -489,10 +516,11 @@ class EventEvaluation {
   LargeVector<std::uint8_t> is_whole_;   // by stage and microbatch: its backward is a B
   std::vector<Pace> paces_;              // by rank
   std::vector<Closing> closing_;         // numbered from the table's size on
-  // Of joined cells, by stage and microbatch, a task's number plus one: the
-  // forward that a backward runs with, and the other way round.
-  LargeVector<TaskId> leaders_;
-  LargeVector<TaskId> followers_;
+  std::vector<Joined> joined_;
+  // By stage and microbatch, where there are joined cells: an index in
+  // joined_ plus one, or 0.
+  LargeVector<std::size_t> joined_at_forward_;
+  LargeVector<std::size_t> joined_at_backward_;
 };
 
 }  // namespace

@@ -1,0 +1,173 @@
+#include "tests/transfer_oracle.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace pipesim::oracle {
+namespace {
+
+using Key = std::tuple<int, Kind, int>;
+
+Key key(const Action& a) { return {a.stage, a.kind, a.microbatch}; }
+
+struct Stream {
+  std::vector<std::vector<Action>> cells;
+  std::size_t at = 0;
+  std::int64_t free_from = 0;  // for the cell at the head
+  std::map<Key, std::int64_t> done;  // of its actions: when the stream was through with them
+
+  bool shows(const Action& a) const {
+    return at < cells.size() && std::ranges::count(cells[at], a) > 0 && !done.contains(key(a));
+  }
+  void complete(const Action& a, std::int64_t time) {
+    done[key(a)] = time;
+    if (done.size() < cells[at].size()) return;
+    for (const auto& [unused, end] : done) free_from = std::max(free_from, end);
+    done.clear();
+    ++at;
+  }
+};
+
+class Interpreter {
+ public:
+  Interpreter(const Schedule& program, const Costs& costs, const Transfers& transfers)
+      : program_(program), costs_(costs), transfers_(transfers) {
+    for (int r = 0; r < program.ranks(); ++r) {
+      joined_ = false;
+      for (const Action& a : program.actions[r]) {
+        if (a.kind == Kind::IDLE) continue;
+        Stream& stream = streams_[name_of(r, a)];
+        const bool side_by_side = joined_ && (is_compute(a.kind) || transfers.mode != P2p::edge_fifo);
+        if (!side_by_side) stream.cells.emplace_back();
+        stream.cells.back().push_back(a);
+        joined_ = a.joined;
+        stream.cells.back().back().joined = false;
+      }
+    }
+  }
+
+  std::optional<Times> run() {
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (auto& [name, stream] : streams_) moved = step(stream) || moved;
+    }
+    for (const auto& [name, stream] : streams_) {
+      if (stream.at < stream.cells.size()) return std::nullopt;
+    }
+    return times_;
+  }
+
+ private:
+  int rank_of(int stage) const { return program_.placement.rank_of(stage); }
+
+  // "2:" is rank 2's compute, "2:c" its transfers, "2:0>2" its end of an edge.
+  std::string name_of(int rank, const Action& a) const {
+    const std::string own = std::to_string(rank) + ":";
+    if (!is_transfer(a.kind) || transfers_.mode == P2p::blocking) return own;
+    if (transfers_.mode == P2p::fifo) return own + "c";
+    const int peer = rank_of(peer_of(a).stage);
+    const int from = is_send(a.kind) ? rank : peer;
+    return own + std::to_string(from) + ">" + std::to_string(from == rank ? peer : rank);
+  }
+
+  bool step(Stream& stream) {
+    if (stream.at == stream.cells.size()) return false;
+    const std::vector<Action> cell = stream.cells[stream.at];
+    if (!is_transfer(cell[0].kind)) return compute(stream, cell);
+    bool moved = false;
+    const std::size_t at = stream.at;
+    for (const Action& a : cell) {
+      if (stream.at == at && stream.shows(a)) moved = transfer(stream, a) || moved;
+    }
+    return moved;
+  }
+
+  bool compute(Stream& stream, const std::vector<Action>& cell) {
+    std::int64_t start = stream.free_from;
+    std::int64_t length = 0;
+    for (const Action& a : cell) {
+      const StageCosts& stage = costs_.stages[static_cast<std::size_t>(a.stage)];
+      if (a.kind == Kind::F) length += stage.forward_ns;
+      if (a.kind == Kind::I || a.kind == Kind::B) length += stage.backward_input_ns;
+      if (a.kind == Kind::W || a.kind == Kind::B) length += stage.backward_weight_ns;
+      const int from = a.kind == Kind::F ? a.stage - 1 : a.stage + 1;
+      if (a.kind == Kind::W || from < 0 || from == program_.stages()) continue;
+      const auto input = ready_.find({a.stage, a.kind == Kind::F, a.microbatch});
+      if (input == ready_.end()) return false;
+      start = std::max(start, input->second);
+    }
+    if (cell.size() == 2) {
+      length = costs_.stages[static_cast<std::size_t>(cell[0].stage)].overlap_ns.value_or(length);
+    }
+    for (const Action& a : cell) {
+      times_[key(a)] = {start, start + length};
+      if (a.kind == Kind::W) continue;
+      result_[{a.stage, a.kind == Kind::F, a.microbatch}] = start + length;
+      const int to = a.kind == Kind::F ? a.stage + 1 : a.stage - 1;
+      if (to < 0 || to == program_.stages()) continue;
+      if (rank_of(to) == rank_of(a.stage)) {
+        ready_[{to, a.kind == Kind::F, a.microbatch}] = start + length;
+      }
+    }
+    for (const Action& a : cell) stream.complete(a, start + length);
+    return true;
+  }
+
+  bool transfer(Stream& stream, const Action& a) {
+    const Action send = is_send(a.kind) ? a : peer_of(a);
+    const Action receive = peer_of(send);
+    const bool forward = send.kind == Kind::SEND_F;
+    const std::tuple<int, bool, int> input{receive.stage, forward, receive.microbatch};
+    const std::int64_t bytes =
+        costs_.stages[static_cast<std::size_t>(std::min(send.stage, receive.stage))].output_bytes;
+    const Link& link = costs_.link(rank_of(send.stage), rank_of(receive.stage));
+    std::int64_t length = link.latency_ns;
+    if (link.bytes_per_second) {
+      length += (bytes * 1'000'000'000 + *link.bytes_per_second - 1) / *link.bytes_per_second;
+    }
+    const auto result = result_.find({send.stage, forward, send.microbatch});
+    if (bytes < transfers_.eager_limit_bytes) {
+      if (is_send(a.kind)) {
+        if (result == result_.end()) return false;
+        const std::int64_t start = std::max(stream.free_from, result->second);
+        times_[key(send)] = {start, start + length};
+        stream.complete(a, start);
+      } else {
+        const auto sent = times_.find(key(send));
+        if (sent == times_.end()) return false;
+        ready_[input] = std::max(stream.free_from, sent->second.second);
+        stream.complete(a, ready_[input]);
+      }
+      return true;
+    }
+    Stream& other = streams_[name_of(is_send(a.kind) ? rank_of(receive.stage) : rank_of(send.stage),
+                                  is_send(a.kind) ? receive : send)];
+    if (!other.shows(peer_of(a)) || result == result_.end()) return false;
+    const std::int64_t start = std::max({stream.free_from, other.free_from, result->second});
+    times_[key(send)] = {start, start + length};
+    ready_[input] = start + length;
+    stream.complete(a, start + length);
+    other.complete(peer_of(a), start + length);
+    return true;
+  }
+
+  const Schedule& program_;
+  const Costs& costs_;
+  const Transfers& transfers_;
+  std::map<std::string, Stream> streams_;
+  bool joined_ = false;  // the action before, with the next one
+  Times times_;
+  // By stage, forward or backward, microbatch: when a result exists, and when
+  // an input can be used.
+  std::map<std::tuple<int, bool, int>, std::int64_t> result_, ready_;
+};
+
+}  // namespace
+
+std::optional<Times> run_with_transfers(const Schedule& program, const Costs& costs,
+                                        const Transfers& transfers) {
+  return Interpreter(program, costs, transfers).run();
+}
+
+}  // namespace pipesim::oracle
