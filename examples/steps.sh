@@ -26,6 +26,7 @@ step() {
 build_packages=(g++ cmake ninja-build libfmt-dev nlohmann-json3-dev rapidjson-dev libcli11-dev
   zlib1g-dev)
 test_packages=(libgtest-dev libbenchmark-dev clang clang-format libclang-rt-dev)
+peer_packages=(libsimgrid-dev)  # an oracle for the tests and a peer for the benchmarks
 
 # install PACKAGE...: those that are missing, as root or with sudo.
 install() {

@@ -95,6 +95,62 @@ TEST(Predict, PrintsTheContractsKeys) {
   EXPECT_FALSE(json.contains("fits"));
 }
 
+// Of what the modes differ in: 1F1B holds its ranks, its streams, or nothing.
+TEST(Predict, ModesOfTransfer) {
+  const std::string line = "--schedule 1f1b --stages 4 --microbatches 8 --p2p-latency 100us ";
+  std::vector<std::int64_t> makespans;
+  for (const char* mode : {"async", "edge-fifo", "fifo", "blocking"}) {
+    const Json json = json_of(line + "--p2p " + mode);
+    EXPECT_EQ(json["p2p"], mode);
+    EXPECT_EQ(json["eager_limit_bytes"], 0);
+    makespans.push_back(json["makespan_ns"]);
+    if (mode != std::string("async")) {
+      EXPECT_EQ(json["bubble_fraction"]["closed_form"], nullptr);
+    }
+  }
+  EXPECT_TRUE(std::ranges::is_sorted(makespans));
+  EXPECT_EQ(makespans.front(), 34'600'000);
+  // Two stages hold nothing up that an eager SEND would not.
+  const Json eager = json_of(line + "--p2p blocking --p2p-bytes 4KiB --eager-limit 8KiB");
+  EXPECT_EQ(eager["eager_limit_bytes"], 8192);
+  EXPECT_LT(eager["makespan_ns"].get<std::int64_t>(), makespans.back());
+  const Outcome person = call(line + "--p2p fifo");
+  EXPECT_NE(person.out.find("8 microbatches, fifo transfers: "), std::string::npos) << person.out;
+  EXPECT_NE(person.out.find("Asynchronous transfers would take 34.60 ms"), std::string::npos)
+      << person.out;
+  EXPECT_NE(person.out.find("but not here: transfers wait"), std::string::npos) << person.out;
+}
+
+TEST(Predict, MemoryByCategory) {
+  const Json json =
+      json_of("--schedule zb-h1 --stages 4 --microbatches 8 --costs " PIPESIM_SOURCE_DIR
+              "/examples/shared_card.json --memory-cap 10GiB");
+  for (const Json& rank : json["ranks"]) {
+    const Json& bytes = rank["memory_bytes"];
+    std::int64_t total = 0;
+    for (const auto& [key, value] : bytes.items()) total += value.get<std::int64_t>();
+    EXPECT_EQ(rank["peak_memory_bytes"], total);
+    EXPECT_EQ(rank["fits"], total <= (std::int64_t{10} << 30));
+    EXPECT_EQ(bytes["buffers"].get<std::int64_t>(),
+              rank["peak_memory"]["send_buffer_bytes"].get<std::int64_t>() +
+                  rank["peak_memory"]["receive_buffer_bytes"].get<std::int64_t>());
+    EXPECT_EQ(bytes["optimizer"], 2 * 2415919104LL);
+    EXPECT_TRUE(rank["peak_memory"]["action"].is_string());
+  }
+  EXPECT_EQ(json_of("--schedule gpipe --stages 2 --microbatches 2")["ranks"][0]["peak_memory"],
+            nullptr);
+  for (const char* columns : {"60", "120"}) {
+    const Outcome person =
+        call("--schedule zb-h1 --stages 4 --microbatches 8 --costs " PIPESIM_SOURCE_DIR
+             "/examples/shared_card.json",
+             {std::string("COLUMNS=") + columns});
+    EXPECT_NE(person.out.find(std::string(columns) == "120" ? "gradients" : "states"),
+              std::string::npos)
+        << person.out;
+    EXPECT_NE(person.out.find("filled by"), std::string::npos);
+  }
+}
+
 TEST(Predict, FlagsMeanWhatTheContractSays) {
   EXPECT_EQ(json_of("--schedule zb-h2 --stages 4 --microbatches 8")["bubble_fraction"]["span"],
             0.0);

@@ -44,6 +44,54 @@ TEST(Costs, EdgesOverrideTheLinkInPart) {
   EXPECT_EQ(costs.occupied_ns(costs.link(0, 1), 3), 2);
 }
 
+TEST(Costs, EdgesGoThroughLinksThatTheyShare) {
+  const Costs costs =
+      parse_costs(
+          with(two_stages +
+               R"(,"p2p":{"bandwidth_bytes_per_s":2e9,"compute_slowdown":0.25,)"
+               R"("links":[{"name":"a","bandwidth_bytes_per_s":1e9},)"
+               R"({"name":"b","bandwidth_bytes_per_s":5e8}],)"
+               R"("edges":[{"from":0,"to":1,"links":["b","a"]},{"from":1,"to":0,"links":[]}]})"),
+          "c.json")
+          .costs;
+  EXPECT_EQ(costs.shared_links,
+            (std::vector<SharedLink>{{"a", 1'000'000'000}, {"b", 500'000'000}}));
+  EXPECT_EQ(costs.link(0, 1), (Link{0, 2'000'000'000, {1, 0}}));
+  EXPECT_EQ(costs.compute_slowdown_ppm, 250'000);
+  EXPECT_EQ(costs.occupied_ns(costs.link(0, 1), 3), 6);
+  EXPECT_EQ(costs.occupied_ns(costs.link(1, 0), 3), 2);
+  const Costs again = parse_costs(to_json(costs), "again.json").costs;
+  EXPECT_EQ(again.shared_links, costs.shared_links);
+  EXPECT_EQ(again.edges, costs.edges);
+  EXPECT_EQ(again.compute_slowdown_ppm, costs.compute_slowdown_ppm);
+}
+
+TEST(Costs, SayWhatStagesExchangeAndRanksHold) {
+  Costs costs;
+  costs.stages.resize(3);
+  for (int s = 0; s < 3; ++s) {
+    StageCosts& stage = costs.stages[static_cast<std::size_t>(s)];
+    stage.output_bytes = 10 + s;
+    stage.weight_bytes = 100 + s;
+    stage.optimizer_bytes = 1;
+  }
+  const Placement placement({0, 1, 1});  // stages 1 and 2 exchange nothing
+  const auto prints = costs.footprints(placement);
+  EXPECT_EQ(prints[0].forward_input_bytes, 0);
+  EXPECT_EQ(prints[0].forward_output_bytes, 10);
+  EXPECT_EQ(prints[0].backward_input_bytes, 10);
+  EXPECT_EQ(prints[0].backward_output_bytes, 0);
+  EXPECT_EQ(prints[1].forward_input_bytes, 10);
+  EXPECT_EQ(prints[1].forward_output_bytes, 0);
+  EXPECT_EQ(prints[1].backward_output_bytes, 10);
+  EXPECT_EQ(prints[2].forward_input_bytes, 0);
+  EXPECT_EQ(prints[2].backward_output_bytes, 0);
+  const auto states = costs.states(placement);
+  EXPECT_EQ(states[0].total(), 101);
+  EXPECT_EQ(states[1].weights, 203);
+  EXPECT_EQ(states[1].optimizer, 2);
+}
+
 TEST(Costs, LayersAreSummedByTheLayout) {
   const CostsFile file = parse_costs(
       with(R"("layers":[{"forward_ns":1,"backward_ns":3,"weight_bytes":10,"output_bytes":5},)"
@@ -132,6 +180,23 @@ TEST(Costs, PointsAtWhatIsWrong) {
        "p2p.bandwidth_bytes_per_s: 0 is out of range"},
       {with(two_stages + R"(,"p2p":{"edges":[@{"from":0,"to":0}]})"),
        "p2p.edges[0]: an edge joins two different ranks"},
+      {with(two_stages + R"(,"p2p":{"edges":[{"from":0,"to":1,"links":[@"a"]}]})"),
+       "p2p.edges[0].links[0]: names a link, but p2p.links lists none"},
+      {with(two_stages + R"(,"p2p":{"links":[{"name":"a","bandwidth_bytes_per_s":1}],)" +
+            R"("edges":[{"from":0,"to":1,"links":[@"b"]}]})"),
+       "p2p.edges[0].links[0]: unknown link 'b'; known"},
+      {with(two_stages + R"(,"p2p":{"links":[{"name":"a","bandwidth_bytes_per_s":1}],)" +
+            R"("edges":[{"from":0,"to":1,"links":["a",@"a"]}]})"),
+       "p2p.edges[0].links[1]: is named twice"},
+      {with(two_stages + R"(,"p2p":{"links":[{"name":"a","bandwidth_bytes_per_s":1},)" +
+            R"(@{"name":"a","bandwidth_bytes_per_s":2}]})"),
+       "p2p.links[1]: link 'a' is given twice"},
+      {with(two_stages + R"(,"p2p":{"links":[{"name":"a","bandwidth_bytes_per_s":@null}]})"),
+       "p2p.links[0].bandwidth_bytes_per_s: must be a number"},
+      {with(two_stages + R"(,"p2p":{"compute_slowdown":@-0.1})"),
+       "p2p.compute_slowdown: -0.1 is out of range: it must lie between 0 and 100"},
+      {with(two_stages + R"(,"p2p":{"compute_slowdown":@"10%"})"),
+       "p2p.compute_slowdown: must be a number"},
       {with(two_stages + R"(,"optimizer_ns":@[])"), "optimizer_ns: an empty list"},
   };
   for (const auto& [marked, rule] : cases) {
@@ -163,6 +228,11 @@ TEST(Costs, ChecksThemselvesAgainstASchedule) {
   slow.stages[0].output_bytes = std::int64_t{1} << 50;
   slow.p2p.bytes_per_second = 1;
   EXPECT_TRUE(fails(slow, Placement::loop(2, 1), 1));
+  Costs slowed = costs;
+  slowed.stages[0].forward_ns = 1'000'000'000'000'000;
+  EXPECT_FALSE(fails(slowed, Placement::loop(2, 1), 4000));
+  slowed.compute_slowdown_ppm = 1'000'000;
+  EXPECT_TRUE(fails(slowed, Placement::loop(2, 1), 4000));
   Costs edge = costs;
   edge.edges[{0, 5}] = {};
   EXPECT_TRUE(fails(edge, Placement::loop(2, 1), 1));

@@ -40,7 +40,7 @@ fuzz() {
   rm -rf "$corpus"
 }
 
-step "install packages" install "${build_packages[@]}" "${test_packages[@]}"
+step "install packages" install "${build_packages[@]}" "${test_packages[@]}" "${peer_packages[@]}"
 step "formatting" check_format
 step "build: release" build release
 run_tests release

@@ -14,7 +14,7 @@ Key key(const Action& a) { return {a.stage, a.kind, a.microbatch}; }
 struct Stream {
   std::vector<std::vector<Action>> cells;
   std::size_t at = 0;
-  std::int64_t free_from = 0;  // for the cell at the head
+  std::int64_t free_from = 0;        // for the cell at the head
   std::map<Key, std::int64_t> done;  // of its actions: when the stream was through with them
 
   bool shows(const Action& a) const {
@@ -38,7 +38,8 @@ class Interpreter {
       for (const Action& a : program.actions[r]) {
         if (a.kind == Kind::IDLE) continue;
         Stream& stream = streams_[name_of(r, a)];
-        const bool side_by_side = joined_ && (is_compute(a.kind) || transfers.mode != P2p::edge_fifo);
+        const bool side_by_side =
+            joined_ && (is_compute(a.kind) || transfers.mode != P2p::edge_fifo);
         if (!side_by_side) stream.cells.emplace_back();
         stream.cells.back().push_back(a);
         joined_ = a.joined;
@@ -142,7 +143,7 @@ class Interpreter {
       return true;
     }
     Stream& other = streams_[name_of(is_send(a.kind) ? rank_of(receive.stage) : rank_of(send.stage),
-                                  is_send(a.kind) ? receive : send)];
+                                     is_send(a.kind) ? receive : send)];
     if (!other.shows(peer_of(a)) || result == result_.end()) return false;
     const std::int64_t start = std::max({stream.free_from, other.free_from, result->second});
     times_[key(send)] = {start, start + length};

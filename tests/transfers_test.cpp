@@ -346,7 +346,8 @@ TEST(Transfers, AnythingGoes) {
     };
     SCOPED_TRACE(to_csv(program) + to_json(costs));
     Metrics metrics;
-    const std::string error = testing::error_of([&] { metrics = simulate(program, costs, options); });
+    const std::string error =
+        testing::error_of([&] { metrics = simulate(program, costs, options); });
     if (error != testing::no_error) {
       EXPECT_NE(error.find("deadlock: "), std::string::npos) << error;
       continue;

@@ -62,7 +62,8 @@ void run(const Flags& flags) {
   check_outputs(flags);
   const CostSource source(flags.costs);
   const auto cap = parse_memory_cap(flags.memory_cap);
-  const Setup setup = make_setup(flags.schedule, flags.trace ? trace_bytes_per_action : 0);
+  const Setup setup = make_setup(
+      flags.schedule, source.bytes_per_action() + (flags.trace ? trace_bytes_per_action : 0));
   const Costs costs = source.resolve(setup.schedule.placement, setup.schedule.microbatches);
   // Opened first: an output that can't be written fails before the work.
   std::optional<OutputFile> trace;

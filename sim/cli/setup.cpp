@@ -129,6 +129,12 @@ CostSource::CostSource(const CostFlags& flags) : flags_(flags) {
   }
 }
 
+std::int64_t CostSource::bytes_per_action() const {
+  const bool only_latency =
+      transfers_.mode == P2p::async && !file_ && !flags_.p2p_bytes && !flags_.compute_slowdown;
+  return only_latency ? 0 : event_bytes_per_action;
+}
+
 Costs CostSource::resolve(const Placement& placement, int microbatches) const {
   Costs costs;
   if (file_) {
@@ -174,6 +180,7 @@ Trial trial_with(const CostSource& source) {
   };
   trial.by_layer = source.by_layer();
   trial.transfers = source.transfers();
+  trial.bytes_per_action = source.bytes_per_action();
   return trial;
 }
 

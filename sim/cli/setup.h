@@ -57,6 +57,8 @@ class CostSource {
   // chunks stand for the same model.
   bool by_layer() const { return file_ && !file_->layers.empty(); }
   const Transfers& transfers() const { return transfers_; }
+  // What simulate() may need per action, as check_size() wants to know it.
+  std::int64_t bytes_per_action() const;
 
  private:
   CostFlags flags_;

@@ -7,8 +7,10 @@
 
 namespace pipesim {
 
-// The bytes that simulate() needs beside the schedule, per (stage, microbatch).
+// The bytes that simulate() needs beside the schedule, per (stage, microbatch),
+// and per action where it queues events: the program, its streams, its inputs.
 inline constexpr std::int64_t simulation_bytes_per_slot = 24;
+inline constexpr std::int64_t event_bytes_per_action = 80;
 
 // Refuses, with the estimate, a schedule of that shape that would not fit
 // together with its simulation and `bytes_per_action` of the caller's own.

@@ -19,7 +19,7 @@ Candidate try_one(const Family& family, ScheduleRequest request, const Trial& tr
   if (!family.takes_group) request.group.reset();
   candidate.chunks = request.chunks.value_or(family.default_chunks);
   try {
-    check_size(family, request, 0);
+    check_size(family, request, trial.bytes_per_action);
     const Shape shape = resolve_shape(family, request);
     const Schedule schedule = generate(family, shape);
     SimulationOptions options;

@@ -32,6 +32,8 @@ struct Trial {
   // the same model.
   bool by_layer = false;
   Transfers transfers;
+  // What an evaluation takes per action beside what check_size() counts.
+  std::int64_t bytes_per_action = 0;
   // Told what is tried next, where it is given.
   std::function<void(const std::string&)> progress;
 };
