@@ -42,14 +42,14 @@ void hold(benchmark::State& state) {
 // start again. What happens on the others must cost nothing.
 void change_one_link(benchmark::State& state) {
   FlowNetwork network;
-  std::vector<std::vector<LinkId>> routes;
+  std::vector<RouteId> routes;
   for (std::int64_t i = 0; i < state.range(0); ++i) {
-    routes.push_back({network.add_link(1'000'000'000)});
+    routes.push_back(network.add_route({network.add_link(1'000'000'000)}));
   }
   constexpr std::int64_t forever = std::int64_t{1} << 50;
-  for (std::size_t link = 0; link < routes.size(); ++link) {
-    for (std::int64_t i = link == 0 ? 1 : 0; i < state.range(1); ++i) {
-      network.start(0, routes[link], forever, 0);
+  for (const RouteId route : routes) {
+    for (std::int64_t i = route == 0 ? 1 : 0; i < state.range(1); ++i) {
+      network.start(0, route, forever, 0);
       network.alarms().clear();
     }
   }

@@ -86,7 +86,8 @@ std::vector<std::int64_t> ends_of(const std::vector<std::int64_t>& rates,
     for (const auto& [index, alarm] : events) {
       if (index < 0) continue;
       const Start& start = starts[static_cast<std::size_t>(index)];
-      network.start(static_cast<std::uint32_t>(index), start.route, start.bytes, now);
+      network.start(static_cast<std::uint32_t>(index), network.add_route(start.route), start.bytes,
+                    now);
       set_alarms();
     }
     for (std::size_t link = 0; link < rates.size(); ++link) {
@@ -250,7 +251,7 @@ class Toy {
  public:
   Toy(std::vector<ToyTask> tasks, std::size_t streams)
       : tasks_(std::move(tasks)), engine(*this, streams, tasks_.size()) {
-    engine.add_link(GB);
+    route_ = engine.add_route({engine.add_link(GB)});
     for (const ToyTask& task : tasks_) {
       for (const TaskId other : task.signals) engine.need_signal(other);
     }
@@ -292,7 +293,7 @@ class Toy {
 
  private:
   std::vector<ToyTask> tasks_;
-  std::vector<LinkId> route_{0};
+  RouteId route_ = 0;
 
  public:
   std::vector<Entry> log;

@@ -43,6 +43,7 @@ class EventEvaluation {
         is_whole_(inputs_.size()),
         paces_(accounts_.size(), Pace(costs.compute_slowdown_ppm)) {
     for (const std::int64_t rate : table_.links) engine_.add_link(rate);
+    for (const auto& links : table_.routes) routes_.push_back(engine_.add_route(links));
     reserve_streams();
     need_signals();
     for (int rank = 0; rank < schedule.ranks(); ++rank) fill_streams(rank);
@@ -440,7 +441,8 @@ class EventEvaluation {
       account(row.to_rank).memory.start(receive, footprint(receive.stage), now);
     }
     change_pace(row, true);
-    engine_.send(task, table_.route(row), row.bytes);
+    engine_.send(task, row.route < 0 ? no_route : routes_[static_cast<std::size_t>(row.route)],
+                 row.bytes);
   }
 
   void finish_transfer(TaskId task, const Row& row) {
@@ -509,6 +511,7 @@ class EventEvaluation {
   std::vector<StageFootprint> footprints_;
   TaskTable table_;
   EventEngine<EventEvaluation> engine_;
+  std::vector<RouteId> routes_;  // the engine's, of the table's
   std::vector<RankAccount> accounts_;
   std::vector<std::int64_t> starts_ns_;  // of what each rank does
   std::vector<Tail> tails_;              // by stream; a rank's compute stream has its number

@@ -101,9 +101,7 @@ class Builder {
     transfer.to_rank = to_rank;
     transfer.latency_ns = link.latency_ns;
     transfer.bytes = bytes;
-    transfer.route_begin = static_cast<std::uint32_t>(table_.routes.size());
-    add_route(from_rank, to_rank, link);
-    transfer.route_size = static_cast<std::uint32_t>(table_.routes.size()) - transfer.route_begin;
+    transfer.route = route(from_rank, to_rank, link);
 
     const StreamId sender = stream_for(from_rank, from_rank, to_rank);
     const StreamId receiver = stream_for(to_rank, from_rank, to_rank);
@@ -148,14 +146,18 @@ class Builder {
   }
 
   // A link of the edge's own where its bandwidth is limited, and those it shares.
-  void add_route(int from_rank, int to_rank, const Link& link) {
+  std::int32_t route(int from_rank, int to_rank, const Link& link) {
+    std::vector<LinkId> links;
     if (link.bytes_per_second) {
       const auto [at, is_new] = own_links_.emplace(std::pair(from_rank, to_rank),
                                                    static_cast<LinkId>(table_.links.size()));
       if (is_new) table_.links.push_back(*link.bytes_per_second);
-      table_.routes.push_back(at->second);
+      links.push_back(at->second);
     }
-    for (const int shared : link.through) table_.routes.push_back(static_cast<LinkId>(shared));
+    for (const int shared : link.through) links.push_back(static_cast<LinkId>(shared));
+    if (links.empty()) return -1;
+    table_.routes.push_back(std::move(links));
+    return static_cast<std::int32_t>(table_.routes.size() - 1);
   }
 
   const Placement& placement_;

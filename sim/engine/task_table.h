@@ -19,7 +19,6 @@
 
 #include <array>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "sim/cost/costs.h"
@@ -59,8 +58,7 @@ struct TaskTable {
     std::int32_t to_rank = -1;
     std::int64_t latency_ns = 0;
     std::int64_t bytes = 0;
-    std::uint32_t route_begin = 0;  // in `routes`
-    std::uint32_t route_size = 0;
+    std::int32_t route = -1;                    // in `routes`; -1: no limited link
     std::array<std::int64_t, 2> duration_ns{};  // of compute; of a backward: I, B
   };
 
@@ -69,7 +67,7 @@ struct TaskTable {
   int shift = 0;
   std::size_t streams = 0;
   std::vector<std::int64_t> links;  // bytes per second of each
-  std::vector<LinkId> routes;       // of all rows, one after the other
+  std::vector<std::vector<LinkId>> routes;
 
   std::size_t row_of(Work work, int stage) const {
     return static_cast<std::size_t>(work) * static_cast<std::size_t>(stages) +
@@ -79,9 +77,6 @@ struct TaskTable {
     return static_cast<TaskId>(row_of(work, stage) << shift | static_cast<std::size_t>(microbatch));
   }
   const Row& row(TaskId task) const { return rows[task >> shift]; }
-  std::span<const LinkId> route(const Row& row) const {
-    return {routes.data() + row.route_begin, row.route_size};
-  }
   int microbatch(TaskId task) const { return static_cast<int>(task & ((1U << shift) - 1)); }
   std::size_t size() const { return rows.size() << shift; }
 };

@@ -23,7 +23,6 @@
 #include <cassert>
 #include <cstdint>
 #include <limits>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -37,6 +36,7 @@ namespace pipesim {
 using TaskId = std::uint32_t;  // below 2^31
 using StreamId = std::uint32_t;
 inline constexpr StreamId no_stream = std::numeric_limits<StreamId>::max();
+inline constexpr RouteId no_route = std::numeric_limits<RouteId>::max();
 
 // A Model has
 //   void start(TaskId);                            calls finish_at() or send()
@@ -54,6 +54,7 @@ class EventEngine {
   // ---- Description, before run()
 
   LinkId add_link(std::int64_t bytes_per_second) { return network_.add_link(bytes_per_second); }
+  RouteId add_route(const std::vector<LinkId>& links) { return network_.add_route(links); }
   void reserve(StreamId stream, std::size_t tasks) { streams_[stream].tasks.reserve(tasks); }
   // Puts a task on a stream, behind those there; `with_next`: in one group
   // with the task that follows.
@@ -97,11 +98,10 @@ class EventEngine {
     }
   }
 
-  // The task that starts now ends when `bytes` have crossed all links of
-  // `route` and the task's latency has passed. With no bytes or no links only
-  // the latency counts.
-  void send(TaskId task, std::span<const LinkId> route, std::int64_t bytes) {
-    if (bytes == 0 || route.empty()) {
+  // The task that starts now ends when `bytes` have crossed the route and the
+  // task's latency has passed. With no bytes or no route only the latency counts.
+  void send(TaskId task, RouteId route, std::int64_t bytes) {
+    if (bytes == 0 || route == no_route) {
       finish_at(task, now_ns() + model_.latency_of(task));
       return;
     }
@@ -115,7 +115,7 @@ class EventEngine {
 
  private:
   struct Event {
-    std::uint32_t what;  // task << 1, or flow << 1 | 1
+    std::uint32_t what;  // task << 1, or route << 1 | 1
     std::uint32_t version;
 
     bool is_alarm() const { return (what & 1U) != 0; }
@@ -148,7 +148,7 @@ class EventEngine {
   void take_alarms() {
     auto& alarms = network_.alarms();
     for (const auto& alarm : alarms) {
-      queue_.push(alarm.time_ns, {alarm.flow << 1 | 1U, alarm.version});
+      queue_.push(alarm.time_ns, {alarm.route << 1 | 1U, alarm.version});
     }
     alarms.clear();
   }

@@ -4,7 +4,6 @@
 #include <cassert>
 #include <cmath>
 #include <functional>
-#include <limits>
 
 #include "traces/base/rate.h"
 
@@ -12,6 +11,7 @@ namespace pipesim {
 namespace {
 
 constexpr double ns_per_second = 1e9;
+constexpr int service_bits = 40;  // after the point
 
 // How far above a whole nanosecond an end may lie and still count as it: the
 // rounding errors of `length_ns` of flow at rates that are not whole numbers.
@@ -21,105 +21,146 @@ double tolerance(double length_ns) { return 1e-6 + length_ns * 1e-13; }
 
 LinkId FlowNetwork::add_link(std::int64_t bytes_per_second) {
   assert(bytes_per_second > 0);
-  links_.push_back({.bytes_per_second = bytes_per_second, .flows = {}});
+  links_.emplace_back().bytes_per_second = bytes_per_second;
   return static_cast<LinkId>(links_.size() - 1);
+}
+
+RouteId FlowNetwork::add_route(const std::vector<LinkId>& links) {
+  assert(!links.empty());
+  const auto [at, is_new] = route_of_links_.emplace(links, static_cast<RouteId>(routes_.size()));
+  if (is_new) routes_.emplace_back().links = links;
+  return at->second;
 }
 
 double FlowNetwork::load(LinkId link) const {
   double sum = 0;
-  for (const std::uint32_t flow : links_[link].flows) sum += flows_[flow].rate;
+  for (const RouteId id : links_[link].routes) {
+    sum += routes_[id].rate * static_cast<double>(routes_[id].flows.size());
+  }
   return sum;
 }
 
-void FlowNetwork::start(std::uint32_t key, std::span<const LinkId> route, std::int64_t bytes,
-                        std::int64_t now_ns) {
-  assert(bytes > 0 && !route.empty());
-  if (free_.empty()) {
-    free_.push_back(static_cast<std::uint32_t>(flows_.size()));
-    flows_.emplace_back();
+void FlowNetwork::start(std::uint32_t key, RouteId id, std::int64_t bytes, std::int64_t now_ns) {
+  assert(bytes > 0);
+  Route& route = routes_[id];
+  const Instant now{now_ns, 0};
+  if (route.flows.empty()) {
+    for (const LinkId link : route.links) links_[link].routes.push_back(id);
+    route.served = 0;
+    route.rate = 0;
+    route.since = now;
+  } else {
+    advance(route, now);
   }
-  const std::uint32_t index = free_.back();
-  free_.pop_back();
-  Flow& flow = flows_[index];
-  flow.key = key;
-  flow.route = route;
-  flow.bytes = bytes;
-  flow.remaining = static_cast<double>(bytes);
-  flow.rate = 0;
-  flow.since_ns = now_ns;
-  flow.since_fraction = 0;
-  flow.whole_rate = 0;
-  for (const LinkId link : route) links_[link].flows.push_back(index);
-  collect(route);
+  route.flows.push_back(
+      {route.served + (static_cast<Service>(bytes) << service_bits), started_++, key});
+  std::ranges::push_heap(route.flows, std::greater<>());
+  collect(id);
   find_rates();
-  apply_rates({now_ns, 0});
+  apply_rates(now);
+  set_alarms();
 }
 
 void FlowNetwork::wake(const Alarm& alarm, std::vector<std::uint32_t>& finished) {
-  if (flows_[alarm.flow].version != alarm.version) return;
-  collect(flows_[alarm.flow].route);
+  if (routes_[alarm.route].alarm_version != alarm.version) return;
+  routes_[alarm.route].alarm_ns = no_alarm;
+  collect(alarm.route);
   // Flows that end within the same nanosecond free their links one after the
   // other, in continuous time.
+  const auto end_of = [&](const Route& route) {
+    return static_cast<double>(route.since.ns - alarm.time_ns) + route.end_fraction;
+  };
   for (;;) {
-    const auto ending_first = [&](std::uint32_t a, std::uint32_t b) {
-      const auto end = [&](const Flow& f) {
-        return static_cast<double>(f.since_ns - alarm.time_ns) + f.end_fraction;
-      };
-      return end(flows_[a]) < end(flows_[b]);
-    };
-    std::uint32_t first = std::numeric_limits<std::uint32_t>::max();
-    for (const std::uint32_t index : joined_flows_) {
-      if (flows_[index].end_ns > alarm.time_ns) continue;
-      if (first == std::numeric_limits<std::uint32_t>::max() || ending_first(index, first)) {
-        first = index;
-      }
+    const Route* first = nullptr;
+    for (const RouteId id : joined_routes_) {
+      const Route& route = routes_[id];
+      if (route.end_ns > alarm.time_ns) continue;
+      if (first == nullptr || end_of(route) < end_of(*first)) first = &route;
     }
-    if (first == std::numeric_limits<std::uint32_t>::max()) return;
-    const Flow& ending = flows_[first];
-    const double whole = std::floor(ending.end_fraction);
-    Instant at{ending.since_ns + static_cast<std::int64_t>(whole), ending.end_fraction - whole};
-    if (ending.whole_rate == 0 && at.fraction <= tolerance(ending.end_fraction)) at.fraction = 0;
+    if (first == nullptr) break;
+    const double end = end_of(*first);
+    const double whole = std::floor(first->end_fraction);
+    Instant at{first->since.ns + static_cast<std::int64_t>(whole), first->end_fraction - whole};
+    if (at.fraction <= tolerance(first->end_fraction)) at.fraction = 0;
     if (at.ns >= alarm.time_ns) at = {alarm.time_ns, 0};
-    assert(is_all_gone(ending, at));
-    finished.push_back(ending.key);
-    remove(first);
+    for (const RouteId id : joined_routes_) {
+      Route& route = routes_[id];
+      const bool ends = route.end_ns <= alarm.time_ns && end_of(route) <= end + tolerance(0);
+      if (ends) end_flows(route, id, at, finished);
+    }
+    std::erase_if(joined_routes_, [&](RouteId id) { return routes_[id].flows.empty(); });
     find_rates();
     apply_rates(at);
   }
+  set_alarms();
 }
 
-// Finds all links and flows that a chain of shared links joins to `links`.
-void FlowNetwork::collect(std::span<const LinkId> links) {
+// Ends the flows of a route that have been served in full at `at`.
+void FlowNetwork::end_flows(Route& route, RouteId id, const Instant& at,
+                            std::vector<std::uint32_t>& finished) {
+  const Service all = route.flows.front().end;
+#ifndef NDEBUG
+  // What was sent has arrived, to the accuracy of the arithmetic.
+  Route copy = route;
+  advance(copy, at);
+  const double left = std::ldexp(static_cast<double>(all - copy.served), -service_bits);
+  const double a_moment = route.rate / ns_per_second * tolerance(route.end_fraction);
+  assert(std::abs(left) <= 2 * a_moment + 1e-9);
+#endif
+  route.served = all;
+  route.since = at;
+  while (!route.flows.empty() && route.flows.front().end <= all) {
+    finished.push_back(route.flows.front().key);
+    std::ranges::pop_heap(route.flows, std::greater<>());
+    route.flows.pop_back();
+  }
+  if (route.flows.empty()) {
+    for (const LinkId link : route.links) std::erase(links_[link].routes, id);
+    route.alarm_ns = no_alarm;
+    ++route.alarm_version;
+  } else {
+    find_end(route);  // its rate may stay as it is
+  }
+}
+
+// Finds all links and routes that a chain of shared links joins to a route.
+void FlowNetwork::collect(RouteId route) {
   ++search_;
   joined_links_.clear();
-  joined_flows_.clear();
-  const auto meet = [&](LinkId link) {
-    if (links_[link].seen == search_) return;
-    links_[link].seen = search_;
-    joined_links_.push_back(link);
-  };
-  for (const LinkId link : links) meet(link);
-  for (std::size_t i = 0; i < joined_links_.size(); ++i) {
-    for (const std::uint32_t index : links_[joined_links_[i]].flows) {
-      if (flows_[index].seen == search_) continue;
-      flows_[index].seen = search_;
-      joined_flows_.push_back(index);
-      for (const LinkId link : flows_[index].route) meet(link);
+  joined_routes_.clear();
+  const auto meet_links_of = [&](RouteId id) {
+    if (routes_[id].seen == search_) return;
+    routes_[id].seen = search_;
+    joined_routes_.push_back(id);
+    for (const LinkId link : routes_[id].links) {
+      if (links_[link].seen == search_) continue;
+      links_[link].seen = search_;
+      joined_links_.push_back(link);
     }
+  };
+  meet_links_of(route);
+  for (std::size_t i = 0; i < joined_links_.size(); ++i) {
+    for (const RouteId id : links_[joined_links_[i]].routes) meet_links_of(id);
   }
 }
 
 // Progressive filling: the link with the smallest fair share is full first and
 // fixes the rate of its flows, which leaves the rest to the others.
 void FlowNetwork::find_rates() {
-  const auto fair_share = [&](const Link& link) { return link.spare / link.unfixed; };
-  for (const std::uint32_t flow : joined_flows_) flows_[flow].fixed = false;
+  const auto fair_share = [&](const Link& link) {
+    return link.spare / static_cast<double>(link.unfixed);
+  };
+  for (const LinkId id : joined_links_) {
+    links_[id].spare = static_cast<double>(links_[id].bytes_per_second);
+    links_[id].unfixed = 0;
+  }
+  for (const RouteId id : joined_routes_) {
+    routes_[id].fixed = false;
+    for (const LinkId link : routes_[id].links) links_[link].unfixed += routes_[id].flows.size();
+  }
   tightest_.clear();
   for (const LinkId id : joined_links_) {
-    Link& link = links_[id];
-    link.spare = static_cast<double>(link.bytes_per_second);
-    link.unfixed = static_cast<std::uint32_t>(link.flows.size());
-    if (link.unfixed > 0) tightest_.emplace_back(fair_share(link), id);
+    if (links_[id].unfixed > 0) tightest_.emplace_back(fair_share(links_[id]), id);
   }
   std::ranges::make_heap(tightest_, std::greater<>());
   while (!tightest_.empty()) {
@@ -136,87 +177,79 @@ void FlowNetwork::find_rates() {
       std::ranges::push_heap(tightest_, std::greater<>());
       continue;
     }
-    for (const std::uint32_t index : link.flows) {
-      if (!flows_[index].fixed) fix(flows_[index], share);
+    for (const RouteId route : link.routes) {
+      if (!routes_[route].fixed) fix(routes_[route], share);
     }
   }
 #ifndef NDEBUG
   for (const LinkId id : joined_links_) {
     double sum = 0;
-    for (const std::uint32_t index : links_[id].flows) sum += flows_[index].new_rate;
+    for (const RouteId route : links_[id].routes) {
+      sum += routes_[route].new_rate * static_cast<double>(routes_[route].flows.size());
+    }
     assert(sum <= static_cast<double>(links_[id].bytes_per_second) * (1 + 1e-9) &&
            "a link carries more than it can");
   }
 #endif
 }
 
-void FlowNetwork::fix(Flow& flow, double rate) {
-  flow.fixed = true;
-  flow.new_rate = rate;
-  for (const LinkId id : flow.route) {
-    links_[id].spare = std::max(links_[id].spare - rate, 0.0);
-    --links_[id].unfixed;
+void FlowNetwork::fix(Route& route, double rate) {
+  route.fixed = true;
+  route.new_rate = rate;
+  const double all = rate * static_cast<double>(route.flows.size());
+  for (const LinkId id : route.links) {
+    links_[id].spare = std::max(links_[id].spare - all, 0.0);
+    links_[id].unfixed -= route.flows.size();
   }
 }
 
 // From `at` on, flows cross their links at the rates just found.
 void FlowNetwork::apply_rates(const Instant& at) {
-  for (const std::uint32_t index : joined_flows_) {
-    Flow& flow = flows_[index];
-    if (flow.new_rate == flow.rate) continue;
-    const double length_ns =
-        static_cast<double>(at.ns - flow.since_ns) + (at.fraction - flow.since_fraction);
-    const bool fresh = flow.rate == 0;
-    flow.remaining = std::max(flow.remaining - flow.rate * length_ns / ns_per_second, 0.0);
-    flow.rate = flow.new_rate;
-    flow.since_ns = at.ns;
-    flow.since_fraction = at.fraction;
-    flow.whole_rate = 0;
-    if (fresh) {
-      const auto is_alone = [&](LinkId id) {
-        return links_[id].flows.size() == 1 &&
-               static_cast<double>(links_[id].bytes_per_second) == flow.rate;
+  for (const RouteId id : joined_routes_) {
+    Route& route = routes_[id];
+    if (route.new_rate != route.rate) {
+      advance(route, at);
+      route.rate = route.new_rate;
+      const auto is_own = [&](LinkId link) {
+        return static_cast<double>(links_[link].bytes_per_second) == route.rate;
       };
-      const auto own = std::ranges::find_if(flow.route, is_alone);
-      if (own != flow.route.end()) flow.whole_rate = links_[*own].bytes_per_second;
+      const auto own = std::ranges::find_if(route.links, is_own);
+      route.whole_rate = own == route.links.end() ? 0 : links_[*own].bytes_per_second;
     }
-    set_alarm(index);
+    find_end(route);
   }
 }
 
-// Whether what was sent has arrived, to the accuracy of the arithmetic.
-bool FlowNetwork::is_all_gone(const Flow& flow, const Instant& at) {
+// Serves what the route's rate has given since.
+void FlowNetwork::advance(Route& route, const Instant& at) {
   const double length_ns =
-      static_cast<double>(at.ns - flow.since_ns) + (at.fraction - flow.since_fraction);
-  const double left = flow.remaining - flow.rate * length_ns / ns_per_second;
-  const double unit = flow.rate / ns_per_second * tolerance(length_ns);
-  return std::abs(left) <= unit + static_cast<double>(flow.bytes) * 1e-9;
+      static_cast<double>(at.ns - route.since.ns) + (at.fraction - route.since.fraction);
+  route.served +=
+      static_cast<Service>(std::ldexp(route.rate * length_ns / ns_per_second, service_bits));
+  route.since = at;
 }
 
-void FlowNetwork::set_alarm(std::uint32_t index) {
-  Flow& flow = flows_[index];
-  flow.end_fraction = flow.since_fraction + flow.remaining * ns_per_second / flow.rate;
-  if (flow.whole_rate > 0) {
-    flow.end_ns = flow.since_ns + occupied_ns(flow.bytes, flow.whole_rate);
+void FlowNetwork::find_end(Route& route) {
+  const Service left = std::max(route.flows.front().end - route.served, Service{0});
+  const double bytes = std::ldexp(static_cast<double>(left), -service_bits);
+  route.end_fraction = route.since.fraction + bytes * ns_per_second / route.rate;
+  const bool in_whole_bytes = left >> service_bits << service_bits == left;
+  if (route.whole_rate > 0 && route.since.fraction == 0 && in_whole_bytes) {
+    const auto whole = static_cast<std::int64_t>(left >> service_bits);
+    route.end_ns = route.since.ns + occupied_ns(whole, route.whole_rate);
   } else {
-    const double last = flow.end_fraction - tolerance(flow.end_fraction);
-    flow.end_ns =
-        flow.since_ns + std::max(static_cast<std::int64_t>(std::ceil(last)), std::int64_t{0});
+    const double last = route.end_fraction - tolerance(route.end_fraction);
+    route.end_ns = route.since.ns + static_cast<std::int64_t>(std::ceil(std::max(last, 0.0)));
   }
-  alarms_.push_back({flow.end_ns, index, ++flow.version});
 }
 
-void FlowNetwork::remove(std::uint32_t index) {
-  Flow& flow = flows_[index];
-  ++flow.version;  // alarms that are still set mean nothing now
-  for (const LinkId link : flow.route) {
-    auto& flows = links_[link].flows;
-    *std::ranges::find(flows, index) = flows.back();
-    flows.pop_back();
+void FlowNetwork::set_alarms() {
+  for (const RouteId id : joined_routes_) {
+    Route& route = routes_[id];
+    if (route.end_ns == route.alarm_ns) continue;
+    route.alarm_ns = route.end_ns;
+    alarms_.push_back({route.end_ns, id, ++route.alarm_version});
   }
-  *std::ranges::find(joined_flows_, index) = joined_flows_.back();
-  joined_flows_.pop_back();
-  free_.push_back(index);
 }
 
 }  // namespace pipesim
