@@ -30,6 +30,17 @@ for shape in "64 1024" "256 4096" "512 8192" "1024 16384"; do
   cost "$runs" "$bin/pipesim" --schedule 1f1b --stages "$p" --microbatches "$m" --p2p-latency 45us --json
 done
 
+echo
+echo "whole process, transfers that are queued as events"
+for mode in blocking fifo edge-fifo "async --p2p-bytes 3MB --p2p-bandwidth 25GB/s"; do
+  for shape in "64 1024" "256 4096"; do
+    read -r p m <<<"$shape"
+    printf '  %5s stages %6s microbatches, %-10s ' "$p" "$m" "${mode/async*/bytes}:"
+    # shellcheck disable=SC2086
+    cost 9 "$bin/pipesim" --schedule 1f1b --stages "$p" --microbatches "$m" --p2p-latency 45us --json --p2p $mode
+  done
+done
+
 "$bin/pipesim" --quiet --schedule 1f1b --stages 64 --microbatches 7813 --export "$folder/compute.csv"
 "$bin/pipesim" schedule lower 1f1b --stages 64 --microbatches 2604 -o "$folder/program.csv"
 echo
@@ -43,3 +54,5 @@ cost 9 "$bin/pipesim" schedule check "$folder/program.csv"
 
 echo
 "$bin/bench/predict_bench" --benchmark_min_time=0.5 2>/dev/null
+echo
+"$bin/bench/event_bench" --benchmark_min_time=0.5 2>/dev/null
