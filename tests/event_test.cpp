@@ -249,28 +249,27 @@ struct ToyTask {
 
 class Toy {
  public:
-  Toy(std::vector<ToyTask> tasks, std::size_t streams)
-      : tasks_(std::move(tasks)), engine(*this, streams, tasks_.size()) {
-    route_ = engine.add_route({engine.add_link(GB)});
-    for (const ToyTask& task : tasks_) {
-      for (const TaskId other : task.signals) engine.need_signal(other);
-    }
-  }
+  // `streams`: the tasks of each, in order; those in `grouped` with their next.
+  Toy(std::vector<ToyTask> tasks, const std::vector<std::vector<TaskId>>& streams,
+      const std::set<TaskId>& grouped = {})
+      : tasks_(std::move(tasks)), engine_(*this, plan(streams, grouped)) {}
+
+  bool run() { return engine_.run(); }
 
   void start(TaskId task) {
-    log.push_back({"start", task, engine.now_ns()});
+    log.push_back({"start", task, engine_.now_ns()});
     if (tasks_[task].bytes > 0) {
-      engine.send(task, route_, tasks_[task].bytes);
+      engine_.send(task, route_, tasks_[task].bytes);
     } else if (tasks_[task].moved_to_ns > 0) {
-      engine.finish_at(task, engine.now_ns() + tasks_[task].duration_ns, 1);
-      engine.finish_at(task, tasks_[task].moved_to_ns, 2);
+      engine_.finish_at(task, engine_.now_ns() + tasks_[task].duration_ns, 1);
+      engine_.finish_at(task, tasks_[task].moved_to_ns, 2);
     } else {
-      engine.finish_at(task, engine.now_ns() + tasks_[task].duration_ns);
+      engine_.finish_at(task, engine_.now_ns() + tasks_[task].duration_ns);
     }
   }
   void finish(TaskId task) {
-    log.push_back({"end", task, engine.now_ns()});
-    for (const TaskId other : tasks_[task].signals) engine.signal(other);
+    log.push_back({"end", task, engine_.now_ns()});
+    for (const TaskId other : tasks_[task].signals) engine_.signal(other);
   }
   std::array<StreamId, 2> streams_of(TaskId task) const {
     const auto& own = tasks_[task].streams;
@@ -291,76 +290,67 @@ class Toy {
     std::int64_t time_ns;
   };
 
- private:
-  std::vector<ToyTask> tasks_;
-  RouteId route_ = 0;
-
- public:
   std::vector<Entry> log;
-  EventEngine<Toy> engine;
+
+ private:
+  EventPlan plan(const std::vector<std::vector<TaskId>>& streams, const std::set<TaskId>& grouped) {
+    EventPlan plan;
+    plan.resize(streams.size(), tasks_.size());
+    route_ = plan.network.add_route({plan.network.add_link(GB)});
+    for (StreamId stream = 0; stream < streams.size(); ++stream) {
+      for (const TaskId task : streams[stream]) plan.append(stream, task, grouped.contains(task));
+    }
+    for (const ToyTask& task : tasks_) {
+      for (const TaskId other : task.signals) plan.need_signal(other);
+    }
+    return plan;
+  }
+
+  std::vector<ToyTask> tasks_;
+  RouteId route_ = no_route;
+  EventEngine<Toy> engine_;
 };
 
 TEST(EventEngine, StreamsRunInOrderAndMeet) {
   // Stream 0: a (10), c; stream 1: b (3), c. c starts once both have come to it.
-  Toy toy({{{0}, 10}, {{1}, 3}, {{0, 1}, 5}, {{1}, 1}}, 2);
-  toy.engine.append(0, 0);
-  toy.engine.append(0, 2);
-  toy.engine.append(1, 1);
-  toy.engine.append(1, 2);
-  toy.engine.append(1, 3);
-  EXPECT_TRUE(toy.engine.run());
+  Toy toy({{{0}, 10}, {{1}, 3}, {{0, 1}, 5}, {{1}, 1}}, {{0, 2}, {1, 2, 3}});
+  EXPECT_TRUE(toy.run());
   EXPECT_EQ(toy.time_of("start", 2), 10);
   EXPECT_EQ(toy.time_of("start", 3), 15);
 }
 
 TEST(EventEngine, AGroupRunsSideBySide) {
-  Toy toy({{{0}, 4}, {{0}, 9}, {{0}, 1}}, 1);
-  toy.engine.append(0, 0, true);
-  toy.engine.append(0, 1);
-  toy.engine.append(0, 2);
-  EXPECT_TRUE(toy.engine.run());
+  Toy toy({{{0}, 4}, {{0}, 9}, {{0}, 1}}, {{0, 1, 2}}, {0});
+  EXPECT_TRUE(toy.run());
   EXPECT_EQ(toy.time_of("start", 1), 0);
   EXPECT_EQ(toy.time_of("start", 2), 9);
 }
 
 TEST(EventEngine, ASignalHoldsATaskAndWhatStandsBehindIt) {
-  Toy toy({{{0}, 7, 0, {1}}, {{1}, 1}, {{1}, 1}}, 2);
-  toy.engine.append(0, 0);
-  toy.engine.append(1, 1);
-  toy.engine.append(1, 2);
-  EXPECT_TRUE(toy.engine.run());
+  Toy toy({{{0}, 7, 0, {1}}, {{1}, 1}, {{1}, 1}}, {{0}, {1, 2}});
+  EXPECT_TRUE(toy.run());
   EXPECT_EQ(toy.time_of("start", 1), 7);
   EXPECT_EQ(toy.time_of("start", 2), 8);
 }
 
 TEST(EventEngine, LatencyFollowsTheLastByte) {
   // Two flows of 100 bytes share a link of a byte a nanosecond.
-  Toy toy({{{0}, 5, 100}, {{1}, 50, 100}}, 2);
-  toy.engine.append(0, 0);
-  toy.engine.append(1, 1);
-  EXPECT_TRUE(toy.engine.run());
+  Toy toy({{{0}, 5, 100}, {{1}, 50, 100}}, {{0}, {1}});
+  EXPECT_TRUE(toy.run());
   EXPECT_EQ(toy.time_of("end", 0), 205);
   EXPECT_EQ(toy.time_of("end", 1), 250);
 }
 
 TEST(EventEngine, SaysThatTasksAreLeftOver) {
-  Toy toy({{{0, 1}, 1}, {{0, 1}, 1}}, 2);  // crossed
-  toy.engine.append(0, 0);
-  toy.engine.append(0, 1);
-  toy.engine.append(1, 1);
-  toy.engine.append(1, 0);
-  EXPECT_FALSE(toy.engine.run());
+  Toy toy({{{0, 1}, 1}, {{0, 1}, 1}}, {{0, 1}, {1, 0}});  // crossed
+  EXPECT_FALSE(toy.run());
   EXPECT_TRUE(toy.log.empty());
 }
 
 TEST(EventEngine, WhatEndsComesBeforeWhatStarts) {
   // At 5 two tasks end; what they free starts only then.
-  Toy toy({{{0}, 5}, {{1}, 5}, {{0}, 1}, {{1}, 1}}, 2);
-  toy.engine.append(0, 0);
-  toy.engine.append(1, 1);
-  toy.engine.append(0, 2);
-  toy.engine.append(1, 3);
-  EXPECT_TRUE(toy.engine.run());
+  Toy toy({{{0}, 5}, {{1}, 5}, {{0}, 1}, {{1}, 1}}, {{0, 2}, {1, 3}});
+  EXPECT_TRUE(toy.run());
   std::string order;
   for (const auto& entry : toy.log) {
     if (entry.time_ns == 5) order += entry.what + std::to_string(entry.task) + " ";
@@ -369,10 +359,8 @@ TEST(EventEngine, WhatEndsComesBeforeWhatStarts) {
 }
 
 TEST(EventEngine, OnlyTheCurrentEndCounts) {
-  Toy toy({{.streams = {0}, .duration_ns = 10, .moved_to_ns = 20}, {{0}, 1}}, 1);
-  toy.engine.append(0, 0);
-  toy.engine.append(0, 1);
-  EXPECT_TRUE(toy.engine.run());
+  Toy toy({{.streams = {0}, .duration_ns = 10, .moved_to_ns = 20}, {{0}, 1}}, {{0, 1}});
+  EXPECT_TRUE(toy.run());
   EXPECT_EQ(toy.time_of("end", 0), 20);
   EXPECT_EQ(toy.time_of("start", 1), 20);
 }

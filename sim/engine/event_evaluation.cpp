@@ -7,16 +7,13 @@
 
 #include "sim/engine/event/event_engine.h"
 #include "sim/engine/pace.h"
-#include "sim/engine/task_table.h"
+#include "sim/engine/tasks.h"
 #include "sim/schedule/deadlock.h"
 #include "traces/base/large_vector.h"
 #include "traces/base/prefetch.h"
 
 namespace pipesim {
 namespace {
-
-using Work = TaskTable::Work;
-using Row = TaskTable::Row;
 
 Kind send_kind(Work transfer) {
   return transfer == Work::transfer_forward ? Kind::SEND_F : Kind::SEND_B;
@@ -32,22 +29,14 @@ class EventEvaluation {
         transfers_(transfers),
         sink_(sink),
         footprints_(costs.footprints(schedule.placement)),
-        table_(make_task_table(schedule, costs, transfers)),
-        engine_(*this, table_.streams,
-                table_.size() + static_cast<std::size_t>(schedule.ranks()) * 2 +
-                    count_reductions(schedule)),
+        tasks_(make_tasks(schedule, costs, transfers)),
         accounts_(static_cast<std::size_t>(schedule.ranks())),
         starts_ns_(accounts_.size()),
-        tails_(table_.streams),
-        inputs_(static_cast<std::size_t>(table_.stages) << table_.shift),
-        is_whole_(inputs_.size()),
-        paces_(accounts_.size(), Pace(costs.compute_slowdown_ppm)) {
-    for (const std::int64_t rate : table_.links) engine_.add_link(rate);
-    for (const auto& links : table_.routes) routes_.push_back(engine_.add_route(links));
-    reserve_streams();
-    need_signals();
-    for (int rank = 0; rank < schedule.ranks(); ++rank) fill_streams(rank);
-  }
+        tails_(tasks_.plan.streams.size()),
+        inputs_(tasks_.slots()),
+        last_inputs_(tasks_.joined.size()),
+        paces_(accounts_.size(), Pace(costs.compute_slowdown_ppm)),
+        engine_(*this, std::move(tasks_.plan)) {}
 
   Metrics run() {
     if (!engine_.run()) {
@@ -60,13 +49,13 @@ class EventEvaluation {
   // ---- What the engine asks
 
   void start(TaskId task) {
-    if (task >= table_.size()) {
-      const Closing& closing = closing_[task - table_.size()];
+    if (task >= tasks_.first_closing()) {
+      const ClosingTask& closing = tasks_.closing[task - tasks_.first_closing()];
       starts_ns_[static_cast<std::size_t>(closing.rank)] = engine_.now_ns();
       engine_.finish_at(task, engine_.now_ns() + closing.duration_ns);
       return;
     }
-    const Row& row = table_.row(task);
+    const TaskRow& row = tasks_.row(task);
     switch (row.work) {
       case Work::forward:
       case Work::backward:
@@ -84,11 +73,11 @@ class EventEvaluation {
   }
 
   void finish(TaskId task) {
-    if (task >= table_.size()) {
-      finish_closing(closing_[task - table_.size()]);
+    if (task >= tasks_.first_closing()) {
+      finish_closing(tasks_.closing[task - tasks_.first_closing()]);
       return;
     }
-    const Row& row = table_.row(task);
+    const TaskRow& row = tasks_.row(task);
     switch (row.work) {
       case Work::forward:
       case Work::backward:
@@ -101,12 +90,12 @@ class EventEvaluation {
   }
 
   std::array<StreamId, 2> streams_of(TaskId task) const {
-    if (task < table_.size()) return table_.row(task).streams;
-    return {static_cast<StreamId>(closing_[task - table_.size()].rank), no_stream};
+    if (task < tasks_.first_closing()) return tasks_.row(task).streams;
+    return {static_cast<StreamId>(tasks_.closing[task - tasks_.first_closing()].rank), no_stream};
   }
-  std::int64_t latency_of(TaskId task) const { return table_.row(task).latency_ns; }
+  std::int64_t latency_of(TaskId task) const { return tasks_.row(task).latency_ns; }
   bool is_current(TaskId task, std::uint32_t version) const {
-    return paces_[static_cast<std::size_t>(table_.row(task).rank)].version() == version;
+    return paces_[static_cast<std::size_t>(tasks_.row(task).rank)].version() == version;
   }
 
  private:
@@ -124,168 +113,16 @@ class EventEvaluation {
     PathTimes path;  // to the instant at which it can be used; before: to sent_ns
   };
 
-  // A task outside the table: a reduction or an optimizer step.
-  struct Closing {
-    Action action;
-    int rank;
-    std::int64_t duration_ns;
+  // Of an overlapped cell: the input that could be used last, and when.
+  struct LastInput {
+    const Input* input = nullptr;
+    std::int64_t time_ns = -1;
   };
-
-  // The two tasks of an overlapped cell; the engine knows the forward's alone.
-  struct Joined {
-    TaskId forward;
-    TaskId backward;
-    const Input* last_input = nullptr;  // that could be used, of either
-    std::int64_t last_ns = -1;          // and when
-  };
-
-  static std::size_t count_reductions(const Schedule& schedule) {
-    return static_cast<std::size_t>(
-        std::ranges::count(schedule.actions.all(), Kind::REDUCE_GRAD, &Action::kind));
-  }
-
-  // ---- Description
-
-  // A row stands on its streams with all its microbatches, or with none.
-  void reserve_streams() {
-    std::vector<std::size_t> rows(table_.streams);
-    for (const Row& row : table_.rows) {
-      for (const StreamId stream : row.streams) {
-        if (stream != no_stream) ++rows[stream];
-      }
-    }
-    for (std::size_t stream = 0; stream < rows.size(); ++stream) {
-      engine_.reserve(static_cast<StreamId>(stream),
-                      rows[stream] * static_cast<std::size_t>(schedule_.microbatches));
-    }
-  }
-
-  void need_signals() {
-    for (std::size_t row = 0; row < table_.rows.size(); ++row) {
-      if (!table_.rows[row].needs_signal) continue;
-      for (int mb = 0; mb < schedule_.microbatches; ++mb) {
-        engine_.need_signal(static_cast<TaskId>(row << table_.shift) + static_cast<TaskId>(mb));
-      }
-    }
-  }
-
-  static Work work_of(Kind kind) {
-    switch (kind) {
-      case Kind::F: return Work::forward;
-      case Kind::W: return Work::weight;
-      default: return Work::backward;
-    }
-  }
-  TaskId task_of(const Action& compute) const {
-    return table_.task(work_of(compute.kind), compute.stage, compute.microbatch);
-  }
-
-  void fill_streams(int rank) {
-    const auto list = schedule_.actions[rank];
-    const auto compute = static_cast<StreamId>(rank);
-    for (std::size_t i = 0; i < list.size(); ++i) {
-      const Action& action = list[i];
-      if (is_compute(action.kind)) {
-        engine_.append(compute, task_of(action));
-        note(action);
-        if (!action.joined) continue;
-        note(list[++i]);
-        join(action, list[i]);
-      } else if (is_transfer(action.kind)) {
-        append_transfer(action);
-      } else if (action.kind == Kind::REDUCE_GRAD && !costs_.reduce_gradients_ns.empty()) {
-        add_closing(rank, action, 0);
-      }
-    }
-    close(rank);
-  }
-
-  void note(const Action& action) {
-    if (action.kind == Kind::B) is_whole_[slot(action.stage, action.microbatch)] = true;
-  }
-
-  // Both actions of a cell are one task, the forward's; it needs what either
-  // needs.
-  void join(const Action& first, const Action& second) {
-    if (joined_.empty()) {
-      joined_at_forward_.resize(inputs_.size());
-      joined_at_backward_.resize(inputs_.size());
-    }
-    joined_.push_back({task_of(first), task_of(second)});
-    joined_at_forward_[slot(first.stage, first.microbatch)] = joined_.size();
-    joined_at_backward_[slot(second.stage, second.microbatch)] = joined_.size();
-    if (table_.row(task_of(second)).needs_signal) engine_.need_signal(task_of(first));
-  }
-
-  // An end of a transfer: of the transfer itself where its ends meet, else of
-  // a SEND or RECV for itself; under async a RECV delays nothing.
-  void append_transfer(const Action& action) {
-    const Action send = is_send(action.kind) ? action : peer_of(action);
-    const bool forward = send.kind == Kind::SEND_F;
-    const bool batched =
-        action.joined && (transfers_.mode == P2p::blocking || transfers_.mode == P2p::fifo);
-    const TaskId meeting = table_.task(forward ? Work::transfer_forward : Work::transfer_backward,
-                                       send.stage, send.microbatch);
-    const auto& streams = table_.row(meeting).streams;
-    if (streams[0] != no_stream) {
-      engine_.append(streams[is_send(action.kind) ? 0 : 1], meeting, batched);
-      return;
-    }
-    Work work = forward ? Work::send_forward : Work::send_backward;
-    if (is_receive(action.kind)) work = forward ? Work::receive_forward : Work::receive_backward;
-    const TaskId end = table_.task(work, action.stage, action.microbatch);
-    const StreamId stream = table_.row(end).streams[0];
-    if (stream != no_stream) engine_.append(stream, end, batched);
-  }
-
-  TaskId add_closing(int rank, const Action& action, std::int64_t duration_ns) {
-    const auto task = static_cast<TaskId>(table_.size() + closing_.size());
-    closing_.push_back({action, rank, duration_ns});
-    engine_.append(static_cast<StreamId>(rank), task);
-    return task;
-  }
-
-  // A rank's reduction time is shared by its REDUCE_GRAD actions, the last one
-  // taking what the division left; without any it stands at the end.
-  void close(int rank) {
-    const auto at = static_cast<std::size_t>(rank);
-    const std::int32_t stage = schedule_.placement.stages_of(rank).front();
-    if (!costs_.reduce_gradients_ns.empty()) {
-      if (closing_.empty() || closing_.back().rank != rank) {
-        add_closing(rank, make_action(stage, Kind::REDUCE_GRAD), 0);
-      }
-      std::int64_t left = costs_.reduce_gradients_ns[at];
-      const auto first = std::ranges::find(closing_, rank, &Closing::rank);
-      const std::int64_t share = left / (closing_.end() - first);
-      for (auto closing = first; closing != closing_.end(); ++closing) {
-        closing->duration_ns = closing + 1 == closing_.end() ? left : share;
-        left -= share;
-      }
-    }
-    if (!costs_.optimizer_ns.empty()) {
-      add_closing(rank, make_action(stage, Kind::OPTIMIZER), costs_.optimizer_ns[at]);
-    }
-  }
 
   // ---- Compute
 
-  std::size_t slot(int stage, int microbatch) const {
-    return (static_cast<std::size_t>(stage) << table_.shift) + static_cast<std::size_t>(microbatch);
-  }
-
-  Action action_of(TaskId compute) const {
-    const Row& row = table_.row(compute);
-    const int mb = table_.microbatch(compute);
-    switch (row.work) {
-      case Work::forward: return make_action(row.stage, Kind::F, mb);
-      case Work::weight: return make_action(row.stage, Kind::W, mb);
-      default:
-        return make_action(row.stage, is_whole_[slot(row.stage, mb)] ? Kind::B : Kind::I, mb);
-    }
-  }
   std::int64_t duration_of(const Action& action) const {
-    const Row& row = table_.rows[table_.row_of(work_of(action.kind), action.stage)];
-    return row.duration_ns[action.kind == Kind::B ? 1 : 0];
+    return tasks_.row(tasks_.task_of(action)).duration_ns[action.kind == Kind::B ? 1 : 0];
   }
 
   // The actions of a compute task: one, or the two of a joined cell.
@@ -295,27 +132,13 @@ class EventEvaluation {
     std::span<const Action> all() const { return {actions.data(), size}; }
   };
   Cell cell_of(TaskId task) const {
-    Cell cell{{action_of(task), {}}, 1};
-    if (const Joined* joined = joined_with(task)) {
+    Cell cell{{tasks_.action_of(task), {}}, 1};
+    if (const std::uint32_t joined = tasks_.joined_with(task)) [[unlikely]] {
       cell.actions[0].joined = true;
-      cell.actions[1] = action_of(joined->backward);
+      cell.actions[1] = tasks_.action_of(tasks_.joined[joined - 1].backward);
       cell.size = 2;
     }
     return cell;
-  }
-
-  // The overlapped cell that a task is in, if any.
-  const Joined* joined_with(TaskId task) const {
-    if (joined_.empty()) return nullptr;
-    const Row& row = table_.row(task);
-    std::size_t at = 0;
-    const std::size_t own = slot(row.stage, table_.microbatch(task));
-    if (row.work == Work::forward) at = joined_at_forward_[own];
-    if (row.work == Work::backward) at = joined_at_backward_[own];
-    return at == 0 ? nullptr : &joined_[at - 1];
-  }
-  Joined* joined_with(TaskId task) {
-    return const_cast<Joined*>(std::as_const(*this).joined_with(task));
   }
 
   RankAccount& account(int rank) { return accounts_[static_cast<std::size_t>(rank)]; }
@@ -323,7 +146,7 @@ class EventEvaluation {
     return footprints_[static_cast<std::size_t>(stage)];
   }
 
-  void start_compute(TaskId task, const Row& row) {
+  void start_compute(TaskId task, const TaskRow& row) {
     const std::int64_t now = engine_.now_ns();
     const Cell cell = cell_of(task);
     std::int64_t duration = 0;
@@ -344,7 +167,7 @@ class EventEvaluation {
     }
   }
 
-  void finish_compute(TaskId task, const Row& row) {
+  void finish_compute(TaskId task, const TaskRow& row) {
     const std::int64_t now = engine_.now_ns();
     if (costs_.compute_slowdown_ppm > 0) paces_[static_cast<std::size_t>(row.rank)].finish();
     const Cell cell = cell_of(task);
@@ -355,8 +178,8 @@ class EventEvaluation {
       }
     }
     // The same by use: a RECV may have held an early arrival back.
-    const Joined* joined = joined_with(task);
-    occupy(row.rank, now, awaited, joined != nullptr ? joined->last_input : awaited, Kind::F);
+    const std::uint32_t joined = tasks_.joined_with(task);
+    occupy(row.rank, now, awaited, joined > 0 ? last_inputs_[joined - 1].input : awaited, Kind::F);
     RankAccount& own = account(row.rank);
     for (const Action& action : cell.all()) {
       own.pass(action.kind);
@@ -365,19 +188,19 @@ class EventEvaluation {
         emit_compute(action, row.rank, now);
     }
     for (const Action& action : cell.all()) {
-      const TaskId part = task_of(action);
-      const Row& part_row = table_.row(part);
+      const TaskId part = tasks_.task_of(action);
+      const TaskRow& part_row = tasks_.row(part);
       if (part_row.successor < 0) continue;
       if (part_row.consumer >= 0) {
-        inputs_[slot(part_row.consumer, action.microbatch)] = {now, 0, own.path};
+        inputs_[tasks_.slot(part_row.consumer, action.microbatch)] = {now, 0, own.path};
       }
       signal_successor(part, part_row);
     }
   }
 
   const Input* input_of(const Action& action) const {
-    const Row& row = table_.rows[table_.row_of(work_of(action.kind), action.stage)];
-    return row.has_input ? &inputs_[slot(action.stage, action.microbatch)] : nullptr;
+    const TaskRow& row = tasks_.row(tasks_.task_of(action));
+    return row.has_input ? &inputs_[tasks_.slot(action.stage, action.microbatch)] : nullptr;
   }
 
   // Accounts for what the rank did since its start until now. `awaited`: the
@@ -395,7 +218,7 @@ class EventEvaluation {
     own.path = tail.path;
   }
 
-  void finish_closing(const Closing& closing) {
+  void finish_closing(const ClosingTask& closing) {
     const std::int64_t now = engine_.now_ns();
     occupy(closing.rank, now, nullptr, nullptr, closing.action.kind);
     if (sink_) [[unlikely]] {
@@ -417,9 +240,9 @@ class EventEvaluation {
 
   // Notes that a result leaves now, and the path to that: its producer's where
   // that ended now, else that of a stream that held it up.
-  void leave(TaskId task, const Row& row) {
+  void leave(TaskId task, const TaskRow& row) {
     const std::int64_t now = engine_.now_ns();
-    Input& input = inputs_[slot(row.consumer, table_.microbatch(task))];
+    Input& input = inputs_[tasks_.slot(row.consumer, tasks_.microbatch(task))];
     if (!row.needs_signal || input.sent_ns != now) {
       input.path = {};
       for (const StreamId stream : row.streams) {
@@ -432,23 +255,22 @@ class EventEvaluation {
     input.arrival_ns = 0;
   }
 
-  void start_transfer(TaskId task, const Row& row) {
+  void start_transfer(TaskId task, const TaskRow& row) {
     const std::int64_t now = engine_.now_ns();
     leave(task, row);
     if (row.bytes > 0) {
       const Action receive =
-          peer_of(make_action(row.stage, send_kind(row.work), table_.microbatch(task)));
+          peer_of(make_action(row.stage, send_kind(row.work), tasks_.microbatch(task)));
       account(row.to_rank).memory.start(receive, footprint(receive.stage), now);
     }
     change_pace(row, true);
-    engine_.send(task, row.route < 0 ? no_route : routes_[static_cast<std::size_t>(row.route)],
-                 row.bytes);
+    engine_.send(task, row.route, row.bytes);
   }
 
-  void finish_transfer(TaskId task, const Row& row) {
+  void finish_transfer(TaskId task, const TaskRow& row) {
     const std::int64_t now = engine_.now_ns();
-    const int mb = table_.microbatch(task);
-    Input& input = inputs_[slot(row.consumer, mb)];
+    const int mb = tasks_.microbatch(task);
+    Input& input = inputs_[tasks_.slot(row.consumer, mb)];
     prefetch_ahead(&input, 4);
     input.arrival_ns = now;
     input.path.p2p_ns += now - input.sent_ns;
@@ -465,9 +287,9 @@ class EventEvaluation {
   }
 
   // The SEND or RECV of a transfer that does not hold it.
-  void finish_end(TaskId task, const Row& row) {
+  void finish_end(TaskId task, const TaskRow& row) {
     const std::int64_t now = engine_.now_ns();
-    Input& input = inputs_[slot(row.consumer, table_.microbatch(task))];
+    Input& input = inputs_[tasks_.slot(row.consumer, tasks_.microbatch(task))];
     Tail& tail = tails_[row.streams[0]];
     // Where the stream came to a RECV after the arrival, the stream is what
     // its consumer waited for.
@@ -476,26 +298,25 @@ class EventEvaluation {
     tail = {now, input.path};
   }
 
-  void signal_successor(TaskId task, const Row& row) {
+  void signal_successor(TaskId task, const TaskRow& row) {
     if (row.successor < 0) return;
-    const auto to = static_cast<std::size_t>(row.successor);
-    const int mb = table_.microbatch(task);
-    auto next_task = static_cast<TaskId>(to << table_.shift) + static_cast<TaskId>(mb);
-    if (Joined* joined = joined_with(next_task)) [[unlikely]] {
+    TaskId next = tasks_.task(static_cast<std::size_t>(row.successor), tasks_.microbatch(task));
+    if (const std::uint32_t joined = tasks_.joined_with(next)) [[unlikely]] {
+      const TaskId forward = tasks_.joined[joined - 1].forward;
+      LastInput& last = last_inputs_[joined - 1];
+      const bool is_input = row.work >= Work::transfer_forward;
       // Of two at one instant, the forward's counts.
-      const bool later = joined->last_ns < engine_.now_ns() || next_task == joined->forward;
-      if (row.work >= Work::transfer_forward && later) {
-        joined->last_input = &inputs_[slot(row.consumer, mb)];
-        joined->last_ns = engine_.now_ns();
+      if (is_input && (last.time_ns < engine_.now_ns() || next == forward)) {
+        last = {&inputs_[tasks_.slot(row.consumer, tasks_.microbatch(task))], engine_.now_ns()};
       }
-      next_task = joined->forward;
+      next = forward;
     }
-    engine_.signal(next_task);
+    engine_.signal(next);
   }
 
   // A transfer that begins or ends at a rank may slow its compute down or let
   // it go on faster.
-  void change_pace(const Row& row, bool begins) {
+  void change_pace(const TaskRow& row, bool begins) {
     if (costs_.compute_slowdown_ppm == 0) return;
     for (const int rank : {row.rank, row.to_rank}) {
       Pace& pace = paces_[static_cast<std::size_t>(rank)];
@@ -509,21 +330,14 @@ class EventEvaluation {
   Transfers transfers_;
   const SpanSink& sink_;
   std::vector<StageFootprint> footprints_;
-  TaskTable table_;
-  EventEngine<EventEvaluation> engine_;
-  std::vector<RouteId> routes_;  // the engine's, of the table's
+  Tasks tasks_;
   std::vector<RankAccount> accounts_;
   std::vector<std::int64_t> starts_ns_;  // of what each rank does
   std::vector<Tail> tails_;              // by stream; a rank's compute stream has its number
   LargeVector<Input> inputs_;            // by stage and microbatch
-  LargeVector<std::uint8_t> is_whole_;   // by stage and microbatch: its backward is a B
+  std::vector<LastInput> last_inputs_;   // by joined cell
   std::vector<Pace> paces_;              // by rank
-  std::vector<Closing> closing_;         // numbered from the table's size on
-  std::vector<Joined> joined_;
-  // By stage and microbatch, where there are joined cells: an index in
-  // joined_ plus one, or 0.
-  LargeVector<std::size_t> joined_at_forward_;
-  LargeVector<std::size_t> joined_at_backward_;
+  EventEngine<EventEvaluation> engine_;
 };
 
 }  // namespace

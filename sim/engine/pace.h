@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "sim/engine/event/event_engine.h"
+#include "sim/engine/event/event_plan.h"
 
 namespace pipesim {
 

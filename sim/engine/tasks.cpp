@@ -1,0 +1,310 @@
+#include "sim/engine/tasks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "traces/base/error.h"
+#include "traces/base/text.h"
+
+namespace pipesim {
+namespace {
+
+class Builder {
+ public:
+  Builder(const Schedule& schedule, const Costs& costs, const Transfers& transfers)
+      : schedule_(schedule),
+        placement_(schedule.placement),
+        costs_(costs),
+        transfers_(transfers),
+        sends_are_listed_(schedule.has_transfers()) {}
+
+  Tasks build() {
+    tasks_.stages = schedule_.stages();
+    tasks_.shift = std::bit_width(static_cast<unsigned>(schedule_.microbatches) - 1U);
+    tasks_.rows.resize(static_cast<std::size_t>(tasks_.stages) * work_count);
+    tasks_.is_whole.resize(tasks_.slots());
+    streams_ = static_cast<std::size_t>(schedule_.ranks());  // one for compute a rank
+    if (transfers_.mode == P2p::fifo) streams_ *= 2;
+    make_rows();
+    const std::size_t count = tasks_.first_closing() + count_closing();
+    if (count >= std::size_t{1} << 31) {
+      throw input_error(fmt::format("{} x {} are more than the event engine can number; use fewer",
+                                    plural(schedule_.stages(), "virtual stage"),
+                                    plural(schedule_.microbatches, "microbatch")));
+    }
+    tasks_.plan.resize(streams_, count);
+    reserve_streams();
+    need_signals();
+    for (int rank = 0; rank < schedule_.ranks(); ++rank) fill_streams(rank);
+    return std::move(tasks_);
+  }
+
+ private:
+  TaskRow& row(Work work, int stage) { return tasks_.rows[tasks_.row_of(work, stage)]; }
+
+  // ---- Rows
+
+  void make_rows() {
+    for (const SharedLink& link : costs_.shared_links) {
+      shared_links_.push_back(tasks_.plan.network.add_link(link.bytes_per_second));
+    }
+    for (int stage = 0; stage < tasks_.stages; ++stage) {
+      const StageCosts& costs = costs_.stages[static_cast<std::size_t>(stage)];
+      add_compute(Work::forward, stage, costs.forward_ns, costs.forward_ns);
+      add_compute(Work::backward, stage, costs.backward_input_ns, costs.backward_ns());
+      add_compute(Work::weight, stage, costs.backward_weight_ns, costs.backward_weight_ns);
+    }
+    for (int stage = 0; stage + 1 < tasks_.stages; ++stage) {
+      // The gradient that travels back has the size of what came forward.
+      const std::int64_t bytes = costs_.stages[static_cast<std::size_t>(stage)].output_bytes;
+      connect(stage, stage + 1, bytes);
+      connect(stage + 1, stage, bytes);
+    }
+  }
+
+  TaskRow& add_row(Work work, int stage) {
+    TaskRow& own = row(work, stage);
+    own.work = work;
+    own.stage = stage;
+    own.rank = placement_.rank_of(stage);
+    return own;
+  }
+
+  void add_compute(Work work, int stage, std::int64_t duration_ns, std::int64_t whole_ns) {
+    TaskRow& own = add_row(work, stage);
+    own.streams[0] = static_cast<StreamId>(own.rank);
+    own.duration_ns = {duration_ns, whole_ns};
+  }
+
+  // The end of `from` signals `to`.
+  void signals(Work from, int from_stage, Work to, int to_stage) {
+    row(from, from_stage).successor = static_cast<std::int32_t>(tasks_.row_of(to, to_stage));
+    row(to, to_stage).needs_signal = true;
+  }
+
+  // The way of a stage's result to its neighbour.
+  void connect(int from, int to, std::int64_t bytes) {
+    const bool forward = to > from;
+    const Work producer = forward ? Work::forward : Work::backward;
+    const Work consumer = producer;
+    const int from_rank = placement_.rank_of(from);
+    const int to_rank = placement_.rank_of(to);
+    if (from_rank == to_rank) {
+      signals(producer, from, consumer, to);
+      return;
+    }
+    row(consumer, to).has_input = true;
+    row(producer, from).consumer = to;
+    const Work transfer = forward ? Work::transfer_forward : Work::transfer_backward;
+    const Link& link = costs_.link(from_rank, to_rank);
+    TaskRow& own = add_row(transfer, from);
+    own.consumer = to;
+    own.to_rank = to_rank;
+    own.latency_ns = link.latency_ns;
+    own.bytes = bytes;
+    own.route = route(from_rank, to_rank, link);
+
+    // Whether the compute stream itself brings a SEND after its producer and
+    // a consumer after its RECV.
+    const bool async = transfers_.mode == P2p::async;
+    const bool by_list = transfers_.mode == P2p::blocking || (async && sends_are_listed_);
+    const bool eager = !async && bytes < transfers_.eager_limit_bytes;
+    const StreamId sender = stream_for(from_rank, from_rank, to_rank);
+    const StreamId receiver = stream_for(to_rank, from_rank, to_rank);
+    Work first = transfer;  // what the producer's end lets go on
+    Work last = transfer;   // what lets the consumer go on
+    if (eager || (async && sends_are_listed_)) {
+      first = forward ? Work::send_forward : Work::send_backward;
+      TaskRow& send = add_row(first, from);
+      send.consumer = to;
+      send.streams[0] = sender;
+      signals(first, from, transfer, from);
+    } else if (!async) {
+      own.streams = {sender, receiver};
+    }
+    if (eager) {
+      last = forward ? Work::receive_forward : Work::receive_backward;
+      TaskRow& receive = add_row(last, to);
+      receive.consumer = to;
+      receive.streams[0] = receiver;
+      signals(transfer, from, last, to);
+    }
+    if (!by_list) signals(producer, from, first, from);
+    if (!by_list || async) signals(last, last == transfer ? from : to, consumer, to);
+  }
+
+  StreamId stream_for(int owner, int from_rank, int to_rank) {
+    if (transfers_.mode == P2p::fifo) return static_cast<StreamId>(placement_.ranks() + owner);
+    if (transfers_.mode != P2p::edge_fifo) return static_cast<StreamId>(owner);
+    const auto [at, is_new] =
+        edge_ends_.emplace(std::tuple(owner, from_rank, to_rank), static_cast<StreamId>(streams_));
+    if (is_new) ++streams_;
+    return at->second;
+  }
+
+  // A link of the edge's own where its bandwidth is limited, and those it shares.
+  RouteId route(int from_rank, int to_rank, const Link& link) {
+    const auto known = routes_.find({from_rank, to_rank});
+    if (known != routes_.end()) return known->second;
+    FlowNetwork& network = tasks_.plan.network;
+    std::vector<LinkId> links;
+    if (link.bytes_per_second) links.push_back(network.add_link(*link.bytes_per_second));
+    for (const int shared : link.through) {
+      links.push_back(shared_links_[static_cast<std::size_t>(shared)]);
+    }
+    const RouteId route = links.empty() ? no_route : network.add_route(links);
+    routes_[{from_rank, to_rank}] = route;
+    return route;
+  }
+
+  // ---- Streams
+
+  std::size_t count_closing() const {
+    // A reduction and an optimizer step a rank, or as many as are listed.
+    return static_cast<std::size_t>(
+               std::ranges::count(schedule_.actions.all(), Kind::REDUCE_GRAD, &Action::kind)) +
+           2 * static_cast<std::size_t>(schedule_.ranks());
+  }
+
+  // A row stands on its streams with all its microbatches, or with none.
+  void reserve_streams() {
+    std::vector<std::size_t> rows(streams_);
+    for (const TaskRow& one : tasks_.rows) {
+      for (const StreamId stream : one.streams) {
+        if (stream != no_stream) ++rows[stream];
+      }
+    }
+    for (std::size_t stream = 0; stream < rows.size(); ++stream) {
+      tasks_.plan.reserve(static_cast<StreamId>(stream),
+                          rows[stream] * static_cast<std::size_t>(schedule_.microbatches));
+    }
+  }
+
+  void need_signals() {
+    for (std::size_t at = 0; at < tasks_.rows.size(); ++at) {
+      if (!tasks_.rows[at].needs_signal) continue;
+      for (int mb = 0; mb < schedule_.microbatches; ++mb) {
+        tasks_.plan.need_signal(tasks_.task(at, mb));
+      }
+    }
+  }
+
+  void fill_streams(int rank) {
+    const auto list = schedule_.actions[rank];
+    const std::size_t first_closing = tasks_.closing.size();
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const Action& action = list[i];
+      if (is_compute(action.kind)) {
+        tasks_.plan.append(static_cast<StreamId>(rank), tasks_.task_of(action));
+        note(action);
+        if (!action.joined) continue;
+        note(list[++i]);
+        join(action, list[i]);
+      } else if (is_transfer(action.kind)) {
+        append_transfer(action);
+      } else if (action.kind == Kind::REDUCE_GRAD && !costs_.reduce_gradients_ns.empty()) {
+        add_closing(rank, action, 0);
+      }
+    }
+    close(rank, first_closing);
+  }
+
+  void note(const Action& action) {
+    if (action.kind == Kind::B) tasks_.is_whole[tasks_.slot(action.stage, action.microbatch)] = 1;
+  }
+
+  // Both actions of a cell are one task, the forward's; it needs what either
+  // needs.
+  void join(const Action& first, const Action& second) {
+    if (tasks_.joined.empty()) {
+      tasks_.joined_at_forward.resize(tasks_.slots());
+      tasks_.joined_at_backward.resize(tasks_.slots());
+    }
+    tasks_.joined.push_back({tasks_.task_of(first), tasks_.task_of(second)});
+    const auto at = static_cast<std::uint32_t>(tasks_.joined.size());
+    tasks_.joined_at_forward[tasks_.slot(first.stage, first.microbatch)] = at;
+    tasks_.joined_at_backward[tasks_.slot(second.stage, second.microbatch)] = at;
+    if (tasks_.row(tasks_.task_of(second)).needs_signal) {
+      tasks_.plan.need_signal(tasks_.task_of(first));
+    }
+  }
+
+  // An end of a transfer: of the transfer itself where its ends meet, else of
+  // a SEND or RECV for itself; under async a RECV delays nothing.
+  void append_transfer(const Action& action) {
+    const Action send = is_send(action.kind) ? action : peer_of(action);
+    const bool forward = send.kind == Kind::SEND_F;
+    const bool batched =
+        action.joined && (transfers_.mode == P2p::blocking || transfers_.mode == P2p::fifo);
+    const std::size_t meeting =
+        tasks_.row_of(forward ? Work::transfer_forward : Work::transfer_backward, send.stage);
+    const auto& streams = tasks_.rows[meeting].streams;
+    if (streams[0] != no_stream) {
+      tasks_.plan.append(streams[is_send(action.kind) ? 0 : 1],
+                         tasks_.task(meeting, action.microbatch), batched);
+      return;
+    }
+    Work work = forward ? Work::send_forward : Work::send_backward;
+    if (is_receive(action.kind)) work = forward ? Work::receive_forward : Work::receive_backward;
+    const std::size_t end = tasks_.row_of(work, action.stage);
+    const StreamId stream = tasks_.rows[end].streams[0];
+    if (stream == no_stream) return;
+    tasks_.plan.append(stream, tasks_.task(end, action.microbatch), batched);
+  }
+
+  void add_closing(int rank, const Action& action, std::int64_t duration_ns) {
+    tasks_.plan.append(static_cast<StreamId>(rank),
+                       static_cast<TaskId>(tasks_.first_closing() + tasks_.closing.size()));
+    tasks_.closing.push_back({action, rank, duration_ns});
+  }
+
+  // A rank's reduction time is shared by its REDUCE_GRAD actions, the last one
+  // taking what the division left; without any it stands at the end.
+  void close(int rank, std::size_t first) {
+    const auto at = static_cast<std::size_t>(rank);
+    const std::int32_t stage = placement_.stages_of(rank).front();
+    if (!costs_.reduce_gradients_ns.empty()) {
+      if (tasks_.closing.size() == first) {
+        add_closing(rank, make_action(stage, Kind::REDUCE_GRAD), 0);
+      }
+      const std::int64_t total = costs_.reduce_gradients_ns[at];
+      const auto count = static_cast<std::int64_t>(tasks_.closing.size() - first);
+      for (std::size_t i = first; i < tasks_.closing.size(); ++i) {
+        tasks_.closing[i].duration_ns = total / count;
+      }
+      tasks_.closing.back().duration_ns += total % count;
+    }
+    if (!costs_.optimizer_ns.empty()) {
+      add_closing(rank, make_action(stage, Kind::OPTIMIZER), costs_.optimizer_ns[at]);
+    }
+  }
+
+  const Schedule& schedule_;
+  const Placement& placement_;
+  const Costs& costs_;
+  const Transfers& transfers_;
+  bool sends_are_listed_;
+  std::size_t streams_ = 0;
+  std::map<std::tuple<int, int, int>, StreamId> edge_ends_;  // (owner, sender, receiver)
+  std::map<std::pair<int, int>, RouteId> routes_;
+  std::vector<LinkId> shared_links_;
+  Tasks tasks_;
+};
+
+}  // namespace
+
+bool is_eager(const Action& send, const Costs& costs, const Transfers& transfers) {
+  const int first = send.kind == Kind::SEND_F ? send.stage : send.stage - 1;
+  return costs.stages[static_cast<std::size_t>(first)].output_bytes < transfers.eager_limit_bytes;
+}
+
+Tasks make_tasks(const Schedule& schedule, const Costs& costs, const Transfers& transfers) {
+  return Builder(schedule, costs, transfers).build();
+}
+
+}  // namespace pipesim

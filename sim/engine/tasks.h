@@ -1,0 +1,141 @@
+// A schedule as tasks of the event engine.
+//
+// A row is a kind of work on a stage: its forward, its backward, a transfer of
+// its result, an end of one. A task is a row and a microbatch, in one number;
+// closing work comes after the rows. Which rows there are, which streams they
+// run on and who signals whom is all that the modes of transfer differ in:
+//
+//   mode       SEND and RECV run on            and wait for
+//   async      SEND the compute stream, if     the list to come to the SEND, else
+//              listed; the transfer on none    for the producer
+//   blocking   both compute streams            each other
+//   fifo       both communication streams      each other and the producer
+//   edge-fifo  both ends' streams of the edge  each other and the producer
+//
+// An eager SEND ends by itself: it, the transfer and the RECV are then three
+// tasks, the first and last of no length. Plain values; any thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "sim/cost/costs.h"
+#include "sim/engine/event/event_plan.h"
+#include "sim/engine/p2p.h"
+#include "sim/schedule/schedule.h"
+#include "traces/base/large_vector.h"
+
+namespace pipesim {
+
+enum class Work : std::uint8_t {
+  forward,
+  backward,  // I or B
+  weight,
+  transfer_forward,  // of the stage's output, to the next stage
+  transfer_backward,
+  send_forward,  // the SEND alone, where it ends by itself
+  send_backward,
+  receive_forward,  // the RECV alone, where its SEND is eager; of the stage that receives
+  receive_backward,
+};
+inline constexpr int work_count = 9;
+
+// What all microbatches of a stage have in common; a row that is not used
+// stands on no stream and signals nobody.
+struct TaskRow {
+  Work work{};
+  std::int32_t stage = 0;
+  std::int32_t rank = 0;
+  std::array<StreamId, 2> streams{no_stream, no_stream};
+  std::int32_t successor = -1;  // the row that its end signals, of the same microbatch
+  bool needs_signal = false;
+  bool has_input = false;  // that comes from another rank
+  // Of transfers and their ends, and of what produces for them: the stage at
+  // which the result is an input.
+  std::int32_t consumer = -1;
+  // Of transfers.
+  std::int32_t to_rank = -1;
+  RouteId route = no_route;
+  std::int64_t latency_ns = 0;
+  std::int64_t bytes = 0;
+  std::array<std::int64_t, 2> duration_ns{};  // of compute; of a backward: I, B
+};
+
+// A task outside the rows: a gradient reduction or an optimizer step.
+struct ClosingTask {
+  Action action;
+  int rank;
+  std::int64_t duration_ns;
+};
+
+// The tasks of an overlapped cell; the engine knows the forward's alone.
+struct JoinedTasks {
+  TaskId forward;
+  TaskId backward;
+};
+
+struct Tasks {
+  std::vector<TaskRow> rows;  // [work][stage]
+  int stages = 0;
+  int shift = 0;  // a task is row << shift | microbatch
+  std::vector<ClosingTask> closing;
+  std::vector<JoinedTasks> joined;
+  // By slot.
+  LargeVector<std::uint8_t> is_whole;  // whether a backward is a B
+  // Where there are joined cells: an index in `joined` plus one, or 0.
+  LargeVector<std::uint32_t> joined_at_forward;
+  LargeVector<std::uint32_t> joined_at_backward;
+  EventPlan plan;
+
+  std::size_t first_closing() const { return rows.size() << shift; }
+  std::size_t row_of(Work work, int stage) const {
+    return static_cast<std::size_t>(work) * static_cast<std::size_t>(stages) +
+           static_cast<std::size_t>(stage);
+  }
+  const TaskRow& row(TaskId task) const { return rows[task >> shift]; }
+  int microbatch(TaskId task) const { return static_cast<int>(task & ((1U << shift) - 1)); }
+  TaskId task(std::size_t row, int microbatch) const {
+    return static_cast<TaskId>(row << shift | static_cast<std::size_t>(microbatch));
+  }
+  // The task of an F, I, W or B.
+  TaskId task_of(const Action& compute) const {
+    const Work work = compute.kind == Kind::F   ? Work::forward
+                      : compute.kind == Kind::W ? Work::weight
+                                                : Work::backward;
+    return task(row_of(work, compute.stage), compute.microbatch);
+  }
+  // The action of a compute task.
+  Action action_of(TaskId compute) const {
+    const TaskRow& own = row(compute);
+    const int mb = microbatch(compute);
+    switch (own.work) {
+      case Work::forward: return make_action(own.stage, Kind::F, mb);
+      case Work::weight: return make_action(own.stage, Kind::W, mb);
+      default:
+        return make_action(own.stage, is_whole[slot(own.stage, mb)] != 0 ? Kind::B : Kind::I, mb);
+    }
+  }
+
+  // Tables by (stage, microbatch).
+  std::size_t slot(int stage, int microbatch) const {
+    return (static_cast<std::size_t>(stage) << shift) + static_cast<std::size_t>(microbatch);
+  }
+  std::size_t slots() const { return static_cast<std::size_t>(stages) << shift; }
+
+  // The overlapped cell that a task is in: an index in `joined` plus one, or 0.
+  std::uint32_t joined_with(TaskId task) const {
+    if (joined.empty()) return 0;
+    const TaskRow& own = row(task);
+    const std::size_t at = slot(own.stage, microbatch(task));
+    if (own.work == Work::forward) return joined_at_forward[at];
+    return own.work == Work::backward ? joined_at_backward[at] : 0;
+  }
+};
+
+// Whether a SEND is eager.
+bool is_eager(const Action& send, const Costs& costs, const Transfers& transfers);
+
+Tasks make_tasks(const Schedule& schedule, const Costs& costs, const Transfers& transfers);
+
+}  // namespace pipesim
