@@ -127,17 +127,19 @@ TEST(Trace, KeepsTheRulesOfTheFormat) {
 // The counters tell the metrics' story, in every mode and category.
 TEST(Trace, CountersPeakWhereTheMetricsDo) {
   std::mt19937_64 random(23);
-  for (int i = 0; i < 200; ++i) {
+  for (int i = 0; i < 1000; ++i) {
     const Schedule schedule = testing::random_schedule(random);
     Costs costs = testing::random_costs(random, schedule);
     costs.stages[0].activation_bytes += 1;
     for (StageCosts& stage : costs.stages) stage.weight_bytes = testing::pick(random, 0, 9);
-    // Where things take no time, the order within an instant is the
-    // evaluation's own; it decides how full buffers get in between.
-    const bool all_takes_time = i >= 100;
+    // The trace says what is left at the end of an instant; where things take
+    // no time, the list may have come to more within it.
+    const bool all_takes_time = i % 8 > 0;
     if (all_takes_time) testing::take_time(costs);
     SimulationOptions options;
-    options.transfers.mode = static_cast<P2p>(i % 4);
+    options.transfers.mode = static_cast<P2p>(testing::pick(random, 0, 3));
+    options.transfers.eager_limit_bytes = testing::pick(random, 0, 60);
+    if (testing::pick(random, 0, 3) == 0) costs.compute_slowdown_ppm = 300'000;
     const Metrics metrics = simulate(schedule, costs, options);
     const auto states = costs.states(schedule.placement);
     const Json json = Json::parse(trace_of(record_timeline(schedule, costs, options)));
@@ -166,8 +168,8 @@ TEST(Trace, CountersPeakWhereTheMetricsDo) {
     SCOPED_TRACE(to_csv(schedule));
     for (std::size_t r = 0; r < ranks; ++r) {
       EXPECT_EQ(chunks[r], metrics.ranks[r].peak_activation_chunks);
-      EXPECT_EQ(kept[r], metrics.ranks[r].peak_activation_bytes);
       if (all_takes_time) {
+        EXPECT_EQ(kept[r], metrics.ranks[r].peak_activation_bytes);
         EXPECT_EQ(all[r], metrics.ranks[r].peak_memory.total + states[r].total());
       }
     }

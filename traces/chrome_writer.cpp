@@ -16,8 +16,8 @@ namespace pipesim {
 namespace {
 
 // What a line of the trace is; at equal times a flow finds its slice before it.
-// A rank's counters stand in the order of its spans, which puts what ends
-// before what starts.
+// A rank's counters follow its spans, which puts what ends before what starts;
+// its memory is written once an instant.
 enum class Line : std::uint8_t { slice, counter, flow_start, flow_end };
 
 struct Entry {
@@ -71,7 +71,10 @@ class Writer {
     assign_lanes();
     write_names();
     for (int rank = 0; rank < timeline_.ranks; ++rank) write_memory(rank, 0);
+    std::int64_t now_ns = 0;
     for (const Entry& entry : sorted_entries()) {
+      if (entry.ts_ns > now_ns) write_changed_memory(now_ns);
+      now_ns = entry.ts_ns;
       const Span& span = timeline_.spans[entry.span];
       switch (entry.line) {
         case Line::slice: write_slice(entry.span); break;
@@ -80,6 +83,7 @@ class Writer {
       }
       if (out_.size() > (std::size_t{1} << 16)) flush();
     }
+    write_changed_memory(now_ns);
     out_ += "\n]}\n";
     flush();
   }
@@ -298,7 +302,13 @@ class Writer {
       begin_counter("activations", span.rank, ts_ns);
       fmt::format_to(std::back_inserter(out_), R"("chunks":{}}}}})", memory.chunks());
     }
-    if (memory.now() != bytes) write_memory(span.rank, ts_ns);
+    if (memory.now() != bytes) changed_.insert(span.rank);
+  }
+
+  // At the end of an instant, for the ranks whose memory it has changed.
+  void write_changed_memory(std::int64_t ts_ns) {
+    for (const std::int32_t rank : changed_) write_memory(rank, ts_ns);
+    changed_.clear();
   }
 
   // What a rank holds, by category; one that no rank ever has is left out.
@@ -331,6 +341,7 @@ class Writer {
   std::vector<std::uint32_t> lane_;        // of each span, within its track
   std::vector<std::array<int, 3>> lanes_;  // of each rank, lanes a track
   std::vector<MemoryMeter> memory_;        // of each rank
+  std::set<std::int32_t> changed_;         // ranks whose memory the instant has changed
   WorkingBytes largest_;                   // of one action on any stage
   StateBytes largest_states_;              // of any rank
 };

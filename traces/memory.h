@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstdint>
+#include <tuple>
 
 #include "traces/action.h"
 
@@ -49,8 +50,7 @@ struct WorkingBytes {
 };
 
 // The fullest instant of a rank, the first of several: what it held, and the
-// action at whose start or end it came to that. Nothing where it never held
-// anything.
+// action that filled it. Nothing where it never held anything.
 struct MemoryPeak {
   WorkingBytes bytes;
   std::int64_t total = 0;  // of `bytes`
@@ -58,40 +58,97 @@ struct MemoryPeak {
   Action action;
 };
 
+// Told of every start and end on its rank in the order of time, and at one
+// instant of the compute actions in the order of the rank's list. What it says
+// does not depend on how transfers are ordered within an instant: buffers count
+// with what is left of them at its end, activations with the most that the
+// list comes to.
 class MemoryMeter {
  public:
   void start(const Action& action, const StageFootprint& footprint, std::int64_t time_ns) {
     switch (action.kind) {
       case Kind::F:
+        open_instant(time_ns);
         peak_chunks_ = std::max(peak_chunks_, ++chunks_);
         now_.activations += footprint.activation_bytes;
         now_.receive_buffers -= footprint.forward_input_bytes;
-        peak_activation_bytes_ = std::max(peak_activation_bytes_, now_.activations + now_.residue);
+        keep(action, footprint.activation_bytes > footprint.forward_input_bytes);
         break;
-      case Kind::RECV_F: now_.receive_buffers += footprint.forward_input_bytes; break;
-      case Kind::RECV_B: now_.receive_buffers += footprint.backward_input_bytes; break;
-      default: return;
+      case Kind::RECV_F:
+        open_instant(time_ns);
+        now_.receive_buffers += footprint.forward_input_bytes;
+        fill_by_transfer(action);
+        break;
+      case Kind::RECV_B:
+        open_instant(time_ns);
+        now_.receive_buffers += footprint.backward_input_bytes;
+        fill_by_transfer(action);
+        break;
+      default: break;
     }
-    look_for_peak(action, time_ns);
   }
 
   void end(const Action& action, const StageFootprint& footprint, std::int64_t time_ns) {
     switch (action.kind) {
-      case Kind::F: now_.send_buffers += footprint.forward_output_bytes; break;
-      case Kind::I: now_.residue += footprint.weight_residue_bytes; [[fallthrough]];
+      case Kind::F:
+        if (footprint.forward_output_bytes == 0) return;
+        open_instant(time_ns);
+        now_.send_buffers += footprint.forward_output_bytes;
+        if (!is_compute(filler_.kind)) filler_ = action;
+        break;
+      case Kind::I:
+      case Kind::B: {
+        open_instant(time_ns);
+        const std::int64_t before = now_.total();
+        --chunks_;
+        now_.activations -= footprint.activation_bytes;
+        if (action.kind == Kind::I) now_.residue += footprint.weight_residue_bytes;
+        now_.receive_buffers -= footprint.backward_input_bytes;
+        now_.send_buffers += footprint.backward_output_bytes;
+        keep(action, now_.total() > before);
+        break;
+      }
+      case Kind::W:
+        open_instant(time_ns);
+        now_.residue -= footprint.weight_residue_bytes;
+        keep(action, false);
+        break;
+      case Kind::SEND_F:
+        open_instant(time_ns);
+        now_.send_buffers -= footprint.forward_output_bytes;
+        break;
+      case Kind::SEND_B:
+        open_instant(time_ns);
+        now_.send_buffers -= footprint.backward_output_bytes;
+        break;
+      default: break;
+    }
+  }
+
+  // Instead of both, where nothing is exchanged, at an F's start and at the end
+  // of the others: the same in a fraction of the time.
+  void step(const Action& action, const StageFootprint& footprint, std::int64_t time_ns) {
+    switch (action.kind) {
+      case Kind::F:
+        peak_chunks_ = std::max(peak_chunks_, ++chunks_);
+        now_.activations += footprint.activation_bytes;
+        break;
+      case Kind::I:
+        --chunks_;
+        now_.activations -= footprint.activation_bytes;
+        now_.residue += footprint.weight_residue_bytes;
+        break;
       case Kind::B:
         --chunks_;
         now_.activations -= footprint.activation_bytes;
-        now_.receive_buffers -= footprint.backward_input_bytes;
-        now_.send_buffers += footprint.backward_output_bytes;
-        peak_activation_bytes_ = std::max(peak_activation_bytes_, now_.activations + now_.residue);
-        break;
-      case Kind::W: now_.residue -= footprint.weight_residue_bytes; break;
-      case Kind::SEND_F: now_.send_buffers -= footprint.forward_output_bytes; break;
-      case Kind::SEND_B: now_.send_buffers -= footprint.backward_output_bytes; break;
+        return;
+      case Kind::W: now_.residue -= footprint.weight_residue_bytes; return;
       default: return;
     }
-    look_for_peak(action, time_ns);
+    const std::int64_t kept = now_.activations + now_.residue;
+    if (kept <= peak_activation_bytes_) return;
+    peak_activation_bytes_ = kept;
+    peak_ = {now_, kept, time_ns, action};
   }
 
   std::int64_t chunks() const { return chunks_; }
@@ -99,16 +156,59 @@ class MemoryMeter {
 
   std::int64_t peak_chunks() const { return peak_chunks_; }
   std::int64_t peak_activation_bytes() const { return peak_activation_bytes_; }  // and residue
-  const MemoryPeak& peak() const { return peak_; }
+  MemoryPeak peak() const {
+    MemoryMeter settled = *this;
+    settled.close_instant();
+    return settled.peak_;
+  }
 
  private:
-  void look_for_peak(const Action& action, std::int64_t time_ns) {
+  void open_instant(std::int64_t time_ns) {
+    assert(time_ns >= time_ns_ && "time runs back");
+    if (time_ns == time_ns_) return;
+    close_instant();
+    kept_activations_ = now_.activations;
+    kept_residue_ = now_.residue;
+    filler_ = {};
+    is_fresh_ = true;
+    time_ns_ = time_ns;
+  }
+
+  void close_instant() {
     assert(chunks_ >= 0 && now_.activations >= 0 && now_.residue >= 0 && now_.send_buffers >= 0 &&
            now_.receive_buffers >= 0 && "memory below nothing");
-    const std::int64_t total = now_.total();
-    if (total > peak_.total) [[unlikely]]
-      peak_ = {now_, total, time_ns, action};
+    const WorkingBytes fullest{kept_activations_, kept_residue_, now_.send_buffers,
+                               now_.receive_buffers};
+    if (fullest.total() > peak_.total) peak_ = {fullest, fullest.total(), time_ns_, filler_};
   }
+
+  // Notes what a compute action has left of activations and residue, and,
+  // where it has `raised` memory to the most of its instant, the action.
+  void keep(const Action& action, bool raised) {
+    const std::int64_t kept = now_.activations + now_.residue;
+    peak_activation_bytes_ = std::max(peak_activation_bytes_, kept);
+    const bool higher = is_fresh_ || kept > kept_activations_ + kept_residue_;
+    if (raised && (higher || !is_compute(filler_.kind))) filler_ = action;
+    if (!higher) return;
+    is_fresh_ = false;
+    kept_activations_ = now_.activations;
+    kept_residue_ = now_.residue;
+  }
+
+  // Compute actions come first; of transfers the smallest counts.
+  void fill_by_transfer(const Action& action) {
+    const auto key = [](const Action& a) { return std::tuple(a.kind, a.stage, a.microbatch); };
+    if (is_compute(filler_.kind)) return;
+    if (filler_.kind == Kind::IDLE || key(action) < key(filler_)) filler_ = action;
+  }
+
+  // Of the instant that is open: whether no compute action has changed anything
+  // at it, the most activations and residue that it came to, what filled it.
+  bool is_fresh_ = true;
+  std::int64_t time_ns_ = 0;
+  std::int64_t kept_activations_ = 0;
+  std::int64_t kept_residue_ = 0;
+  Action filler_;
 
   std::int64_t chunks_ = 0;
   WorkingBytes now_;

@@ -30,10 +30,10 @@ class Pace {
   bool change(int transfers, std::int64_t now_ns) {
     const bool was_slow = transfers_ > 0;
     if (running_) left_ -= static_cast<Units>(now_ns - since_ns_) * speed();
-    if (left_ < 0) left_ = 0;  // it ends at this very instant
     since_ns_ = now_ns;
     transfers_ += transfers;
-    if (!running_ || was_slow == (transfers_ > 0)) return false;
+    // Nothing is left of what ends at this very instant.
+    if (!running_ || left_ <= 0 || was_slow == (transfers_ > 0)) return false;
     ++version_;
     return true;
   }
