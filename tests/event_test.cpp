@@ -136,6 +136,23 @@ TEST(FlowNetwork, ThreeFlowsShareALink) {
             (Ends{6400, 7000, 4200}));
 }
 
+// Ends a hair above a whole nanosecond, and whole ones after a long time.
+TEST(FlowNetwork, EndsAreRoundedUp) {
+  // 20 bytes in all: 2 x 5 shared from 5 on end at 35.00000003 and 60.00000006.
+  EXPECT_EQ(ends_of({333'333'333}, {{5, {0}, 5}, {5, {0}, 5}}), (Ends{36, 36}));
+  EXPECT_EQ(ends_of({333'333'333}, {{0, {0}, 5}, {8, {0}, 5}}), (Ends{23, 31}));
+  EXPECT_EQ(ends_of({10'000'000}, {{0, {0}, 339'644'242}, {25'266, {0}, 339'644'242}}),
+            (Ends{67'928'823'134, 67'928'848'400}));
+}
+
+// A flow with a link to itself ends at 16.0000048 and hands its share of the
+// other link over within that nanosecond: no alarm lies before now.
+TEST(FlowNetwork, HandsOverWithinANanosecond) {
+  const std::vector<std::int64_t> rates{999'999'700, 2'999'997'300};
+  const Ends ends = ends_of(rates, {{12, {0, 1}, 1}, {12, {1}, 2}, {12, {1}, 1}});
+  for (const std::int64_t end : ends) EXPECT_GT(end, 12);
+}
+
 // A long way and two short ones: the long flow and the short one on the narrow
 // link get half of it, the short one on the wide link all the rest.
 TEST(FlowNetwork, MaxMinOverTwoLinks) {
@@ -202,8 +219,8 @@ Ends brute_force_ends(const std::vector<std::int64_t>& rates, const std::vector<
     }
     now = until;
     std::erase_if(active, [&](const Active& flow) {
-      if (flow.left > 1e-9L) return false;
-      ends[flow.index] = static_cast<std::int64_t>(std::ceil(now - 1e-6L));
+      if (flow.left > 1e-12L) return false;
+      ends[flow.index] = static_cast<std::int64_t>(std::ceil(now - 1e-12L));
       return true;
     });
     while (next < order.size() && static_cast<long double>(starts[order[next]].at_ns) <= now) {
@@ -219,7 +236,7 @@ TEST(FlowNetwork, AgreesWithTheDefinitionOnRandomFlows) {
   for (int round = 0; round < 2000; ++round) {
     std::vector<std::int64_t> rates;
     for (std::int64_t i = pick(random, 1, 5); i > 0; --i) {
-      rates.push_back(GB * pick(random, 1, 6) >> pick(random, 0, 2));
+      rates.push_back(GB * pick(random, 1, 6) / pick(random, 1, 7));
     }
     std::vector<Start> starts;
     const std::int64_t most = pick(random, 0, 1) == 0 ? 20 : 5000;

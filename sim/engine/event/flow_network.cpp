@@ -10,12 +10,17 @@
 namespace pipesim {
 namespace {
 
-constexpr double ns_per_second = 1e9;
-constexpr int service_bits = 40;  // after the point
+using Real = long double;
+
+constexpr Real ns_per_second = 1e9L;
+constexpr int service_bits = 60;         // after the point
+constexpr Real service_unit = 0x1p-60L;  // bytes
 
 // How far above a whole nanosecond an end may lie and still count as it: the
-// rounding errors of `length_ns` of flow at rates that are not whole numbers.
-double tolerance(double length_ns) { return 1e-6 + length_ns * 1e-13; }
+// rounding errors of `length_ns` of flow at `rate`, and of what was served.
+Real tolerance(Real length_ns, Real rate) {
+  return 1e-12L + length_ns * 1e-17L + 4 * service_unit * ns_per_second / rate;
+}
 
 }  // namespace
 
@@ -33,11 +38,11 @@ RouteId FlowNetwork::add_route(const std::vector<LinkId>& links) {
 }
 
 double FlowNetwork::load(LinkId link) const {
-  double sum = 0;
+  Real sum = 0;
   for (const RouteId id : links_[link].routes) {
-    sum += routes_[id].rate * static_cast<double>(routes_[id].flows.size());
+    sum += routes_[id].rate * static_cast<Real>(routes_[id].flows.size());
   }
-  return sum;
+  return static_cast<double>(sum);
 }
 
 void FlowNetwork::start(std::uint32_t key, RouteId id, std::int64_t bytes, std::int64_t now_ns) {
@@ -68,7 +73,7 @@ void FlowNetwork::wake(const Alarm& alarm, std::vector<std::uint32_t>& finished)
   // Flows that end within the same nanosecond free their links one after the
   // other, in continuous time.
   const auto end_of = [&](const Route& route) {
-    return static_cast<double>(route.since.ns - alarm.time_ns) + route.end_fraction;
+    return static_cast<Real>(route.since.ns - alarm.time_ns) + route.end_fraction;
   };
   for (;;) {
     const Route* first = nullptr;
@@ -78,14 +83,14 @@ void FlowNetwork::wake(const Alarm& alarm, std::vector<std::uint32_t>& finished)
       if (first == nullptr || end_of(route) < end_of(*first)) first = &route;
     }
     if (first == nullptr) break;
-    const double end = end_of(*first);
-    const double whole = std::floor(first->end_fraction);
+    const Real end = end_of(*first);
+    const Real whole = std::floor(first->end_fraction);
     Instant at{first->since.ns + static_cast<std::int64_t>(whole), first->end_fraction - whole};
-    if (at.fraction <= tolerance(first->end_fraction)) at.fraction = 0;
+    if (at.fraction <= tolerance(first->end_fraction, first->rate)) at.fraction = 0;
     if (at.ns >= alarm.time_ns) at = {alarm.time_ns, 0};
     for (const RouteId id : joined_routes_) {
       Route& route = routes_[id];
-      const bool ends = route.end_ns <= alarm.time_ns && end_of(route) <= end + tolerance(0);
+      const bool ends = route.end_ns <= alarm.time_ns && end_of(route) <= end + tolerance(0, first->rate);
       if (ends) end_flows(route, id, at, finished);
     }
     std::erase_if(joined_routes_, [&](RouteId id) { return routes_[id].flows.empty(); });
@@ -103,9 +108,9 @@ void FlowNetwork::end_flows(Route& route, RouteId id, const Instant& at,
   // What was sent has arrived, to the accuracy of the arithmetic.
   Route copy = route;
   advance(copy, at);
-  const double left = std::ldexp(static_cast<double>(all - copy.served), -service_bits);
-  const double a_moment = route.rate / ns_per_second * tolerance(route.end_fraction);
-  assert(std::abs(left) <= 2 * a_moment + 1e-9);
+  const Real left = static_cast<Real>(all - copy.served) * service_unit;
+  const Real a_moment = route.rate / ns_per_second * tolerance(route.end_fraction, route.rate);
+  assert(std::abs(left) <= 2 * a_moment + 1e-9L);
 #endif
   route.served = all;
   route.since = at;
@@ -148,10 +153,10 @@ void FlowNetwork::collect(RouteId route) {
 // fixes the rate of its flows, which leaves the rest to the others.
 void FlowNetwork::find_rates() {
   const auto fair_share = [&](const Link& link) {
-    return link.spare / static_cast<double>(link.unfixed);
+    return link.spare / static_cast<Real>(link.unfixed);
   };
   for (const LinkId id : joined_links_) {
-    links_[id].spare = static_cast<double>(links_[id].bytes_per_second);
+    links_[id].spare = static_cast<Real>(links_[id].bytes_per_second);
     links_[id].unfixed = 0;
   }
   for (const RouteId id : joined_routes_) {
@@ -171,7 +176,7 @@ void FlowNetwork::find_rates() {
     if (link.unfixed == 0) continue;
     // Shares only grow as others are fixed: a link whose share has grown since
     // it was queued takes its place again.
-    const double share = fair_share(link);
+    const Real share = fair_share(link);
     if (share > queued) {
       tightest_.emplace_back(share, id);
       std::ranges::push_heap(tightest_, std::greater<>());
@@ -183,22 +188,22 @@ void FlowNetwork::find_rates() {
   }
 #ifndef NDEBUG
   for (const LinkId id : joined_links_) {
-    double sum = 0;
+    Real sum = 0;
     for (const RouteId route : links_[id].routes) {
-      sum += routes_[route].new_rate * static_cast<double>(routes_[route].flows.size());
+      sum += routes_[route].new_rate * static_cast<Real>(routes_[route].flows.size());
     }
-    assert(sum <= static_cast<double>(links_[id].bytes_per_second) * (1 + 1e-9) &&
+    assert(sum <= static_cast<Real>(links_[id].bytes_per_second) * (1 + 1e-9L) &&
            "a link carries more than it can");
   }
 #endif
 }
 
-void FlowNetwork::fix(Route& route, double rate) {
+void FlowNetwork::fix(Route& route, Real rate) {
   route.fixed = true;
   route.new_rate = rate;
-  const double all = rate * static_cast<double>(route.flows.size());
+  const Real all = rate * static_cast<Real>(route.flows.size());
   for (const LinkId id : route.links) {
-    links_[id].spare = std::max(links_[id].spare - all, 0.0);
+    links_[id].spare = std::max(links_[id].spare - all, Real{0});
     links_[id].unfixed -= route.flows.size();
   }
 }
@@ -211,7 +216,7 @@ void FlowNetwork::apply_rates(const Instant& at) {
       advance(route, at);
       route.rate = route.new_rate;
       const auto is_own = [&](LinkId link) {
-        return static_cast<double>(links_[link].bytes_per_second) == route.rate;
+        return static_cast<Real>(links_[link].bytes_per_second) == route.rate;
       };
       const auto own = std::ranges::find_if(route.links, is_own);
       route.whole_rate = own == route.links.end() ? 0 : links_[*own].bytes_per_second;
@@ -222,24 +227,23 @@ void FlowNetwork::apply_rates(const Instant& at) {
 
 // Serves what the route's rate has given since.
 void FlowNetwork::advance(Route& route, const Instant& at) {
-  const double length_ns =
-      static_cast<double>(at.ns - route.since.ns) + (at.fraction - route.since.fraction);
-  route.served +=
-      static_cast<Service>(std::ldexp(route.rate * length_ns / ns_per_second, service_bits));
+  const Real length_ns =
+      static_cast<Real>(at.ns - route.since.ns) + (at.fraction - route.since.fraction);
+  route.served += static_cast<Service>(route.rate * length_ns / ns_per_second / service_unit);
   route.since = at;
 }
 
 void FlowNetwork::find_end(Route& route) {
   const Service left = std::max(route.flows.front().end - route.served, Service{0});
-  const double bytes = std::ldexp(static_cast<double>(left), -service_bits);
+  const Real bytes = static_cast<Real>(left) * service_unit;
   route.end_fraction = route.since.fraction + bytes * ns_per_second / route.rate;
   const bool in_whole_bytes = left >> service_bits << service_bits == left;
   if (route.whole_rate > 0 && route.since.fraction == 0 && in_whole_bytes) {
     const auto whole = static_cast<std::int64_t>(left >> service_bits);
     route.end_ns = route.since.ns + occupied_ns(whole, route.whole_rate);
   } else {
-    const double last = route.end_fraction - tolerance(route.end_fraction);
-    route.end_ns = route.since.ns + static_cast<std::int64_t>(std::ceil(std::max(last, 0.0)));
+    const Real last = route.end_fraction - tolerance(route.end_fraction, route.rate);
+    route.end_ns = route.since.ns + static_cast<std::int64_t>(std::ceil(std::max(last, Real{0})));
   }
 }
 

@@ -13,9 +13,9 @@
 // Between whole nanoseconds the network is a fluid in continuous time; what it
 // reports is the first whole nanosecond at which the last byte has left. A flow
 // that has its links to itself takes ceil(bytes x 1e9 / rate) exactly; shared
-// rates are in double precision, and an instant that lies less than a millionth
-// of a nanosecond (and 1e-13 of the time since the rate's last change) above a
-// whole one counts as that. Not thread-safe.
+// rates are in extended precision, and an end that lies less than 1e-12 ns (and
+// 1e-17 of the time since the rate's last change, and the time of 2^-58 bytes)
+// above a whole nanosecond counts as that. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -60,13 +60,14 @@ class FlowNetwork {
   double load(LinkId link) const;
 
  private:
-  __extension__ using Service = __int128;  // bytes, in units of 2^-40
+  using Real = long double;
+  __extension__ using Service = __int128;  // bytes, in units of 2^-60
 
   struct Link {
     std::int64_t bytes_per_second = 0;
     std::vector<RouteId> routes;  // those with flows
     // While rates are found: bandwidth not given away, flows without a rate.
-    double spare = 0;
+    Real spare = 0;
     std::size_t unfixed = 0;
     std::uint64_t seen = 0;  // the last search that met it
   };
@@ -82,20 +83,20 @@ class FlowNetwork {
   // An instant of continuous time: whole nanoseconds and a fraction.
   struct Instant {
     std::int64_t ns = 0;
-    double fraction = 0;
+    Real fraction = 0;
   };
   struct Route {
     std::vector<LinkId> links;
     std::vector<Flow> flows;  // a heap, the first to end on top
     Service served = 0;       // to each flow, until `since`
     Instant since;
-    double rate = 0;              // of each flow from `since` on, bytes per second
+    Real rate = 0;                // of each flow from `since` on, bytes per second
     std::int64_t whole_rate = 0;  // the same where it is all of a link's, else 0
-    double end_fraction = 0;      // of the first flow to end, in ns from since.ns on
+    Real end_fraction = 0;        // of the first flow to end, in ns from since.ns on
     std::int64_t end_ns = 0;      // the first whole nanosecond not before that
     std::int64_t alarm_ns = no_alarm;
     std::uint32_t alarm_version = 0;  // grows with each
-    double new_rate = 0;              // while rates are found
+    Real new_rate = 0;                // while rates are found
     bool fixed = false;
     std::uint64_t seen = 0;
   };
@@ -103,7 +104,7 @@ class FlowNetwork {
 
   void collect(RouteId route);
   void find_rates();
-  void fix(Route& route, double rate);
+  void fix(Route& route, Real rate);
   void apply_rates(const Instant& at);
   void set_alarms();
   static void advance(Route& route, const Instant& at);
@@ -120,7 +121,7 @@ class FlowNetwork {
   std::uint64_t search_ = 0;
   std::vector<LinkId> joined_links_;
   std::vector<RouteId> joined_routes_;
-  std::vector<std::pair<double, LinkId>> tightest_;  // a heap by fair share
+  std::vector<std::pair<Real, LinkId>> tightest_;  // a heap by fair share
 };
 
 }  // namespace pipesim
