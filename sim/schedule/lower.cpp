@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <utility>
@@ -32,10 +34,50 @@ class Flags {
   std::vector<bool> flags_;
 };
 
+// A set of ranks, taken in order.
+class RankSet {
+ public:
+  static constexpr auto none = static_cast<std::size_t>(-1);
+
+  explicit RankSet(int ranks) : words_((static_cast<std::size_t>(ranks) + 63) / 64) {}
+  bool empty() const { return size_ == 0; }
+  void insert(std::size_t rank) {
+    std::uint64_t& word = words_[rank / 64];
+    const std::uint64_t bit = std::uint64_t{1} << rank % 64;
+    size_ += (word & bit) == 0 ? 1 : 0;
+    word |= bit;
+  }
+  // Removes and returns the first, or the first after `rank`; none if there is none.
+  std::size_t take_first() { return take_from(0); }
+  std::size_t take_after(std::size_t rank) { return take_from(rank + 1); }
+
+ private:
+  std::size_t take_from(std::size_t rank) {
+    if (size_ == 0) return none;
+    std::uint64_t mask = ~std::uint64_t{0} << rank % 64;
+    for (std::size_t at = rank / 64; at < words_.size(); ++at, mask = ~std::uint64_t{0}) {
+      const std::uint64_t word = words_[at] & mask;
+      if (word == 0) continue;
+      const auto bit = static_cast<std::size_t>(std::countr_zero(word));
+      words_[at] &= ~(std::uint64_t{1} << bit);
+      --size_;
+      return at * 64 + bit;
+    }
+    return none;
+  }
+
+  std::vector<std::uint64_t> words_;
+  std::size_t size_ = 0;
+};
+
 class Lowering {
  public:
   explicit Lowering(const Schedule& compute)
-      : compute_(compute), forward_ready_(compute), backward_ready_(compute) {
+      : compute_(compute),
+        this_turn_(compute.ranks()),
+        next_turn_(compute.ranks()),
+        forward_ready_(compute),
+        backward_ready_(compute) {
     program_.name = compute.name;
     program_.microbatches = compute.microbatches;
     program_.placement = compute.placement;
@@ -45,34 +87,31 @@ class Lowering {
     }
   }
 
+  // Ranks take turns, at most one cell a turn. Only those that moved in the
+  // turn before, or whose awaited result has come since, can move.
   Schedule run() {
-    struct Rank {
-      const Action* cell;
-      const Action* end;
-    };
-    std::vector<Rank> ranks;
     for (int rank = 0; rank < compute_.ranks(); ++rank) {
       const auto list = compute_.actions[rank];
-      ranks.push_back({list.data(), list.data() + list.size()});
+      ranks_.push_back({list.data(), list.data() + list.size()});
+      if (!list.empty()) next_turn_.insert(static_cast<std::size_t>(rank));
     }
-    for (bool unfinished = true; unfinished;) {
-      unfinished = false;
-      bool progress = false;
-      for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-        auto& [cell, end] = ranks[rank];
+    while (!next_turn_.empty()) {
+      std::swap(this_turn_, next_turn_);
+      for (turn_of_ = this_turn_.take_first(); turn_of_ != RankSet::none;
+           turn_of_ = this_turn_.take_after(turn_of_)) {
+        auto& [cell, end] = ranks_[turn_of_];
         if (cell == end) continue;
         const std::size_t size = cell_size(cell, end);
-        if (is_ready(cell, size)) {
-          place(rank, cell, size);
-          cell += size;
-          progress = true;
-          prefetch_ahead(cell, 8);
-          prefetch_ahead(next_[rank], 8);
-        }
-        unfinished = unfinished || cell != end;
+        if (!is_ready(cell, size)) continue;
+        place(turn_of_, cell, size);
+        cell += size;
+        if (cell != end) next_turn_.insert(turn_of_);
+        prefetch_ahead(cell, 8);
+        prefetch_ahead(next_[turn_of_], 8);
       }
-      if (unfinished && !progress) throw_deadlock(compute_);
     }
+    const bool stuck = std::ranges::any_of(ranks_, [](const Rank& r) { return r.cell != r.end; });
+    if (stuck) throw_deadlock(compute_);
     return std::move(program_);
   }
 
@@ -128,18 +167,34 @@ class Lowering {
         *own++ = *send;
         *next_[static_cast<std::size_t>(compute_.placement.rank_of(receive.stage))]++ = receive;
       }
-      // The neighbour may go on, on whatever rank it lives.
       if (action.kind == Kind::F && action.stage + 1 < compute_.stages()) {
         forward_ready_.set(action.stage + 1, action.microbatch);
+        wake(action.stage + 1);
       } else if (is_backward(action.kind) && action.stage > 0) {
         backward_ready_.set(action.stage - 1, action.microbatch);
+        wake(action.stage - 1);
       }
     }
   }
 
+  // The rank of a stage may go on: in this turn, if its place in it is still to
+  // come.
+  void wake(int stage) {
+    const auto rank = static_cast<std::size_t>(compute_.placement.rank_of(stage));
+    (rank > turn_of_ ? this_turn_ : next_turn_).insert(rank);
+  }
+
+  struct Rank {
+    const Action* cell;  // the next
+    const Action* end;
+  };
+
   const Schedule& compute_;
   Schedule program_;
   std::vector<Action*> next_;  // of each list of the program: where it grows
+  std::vector<Rank> ranks_;
+  RankSet this_turn_, next_turn_;
+  std::size_t turn_of_ = 0;  // the rank whose turn it is
   Flags forward_ready_;
   Flags backward_ready_;
 };
