@@ -92,6 +92,21 @@ void evaluate_by_events(benchmark::State& state) {
   state.SetLabel(std::string(p2p_name(options.transfers.mode)));
 }
 
+// GPipe through a slow link: all microbatches are in flight at once.
+void share_one_link(benchmark::State& state) {
+  const int m = static_cast<int>(state.range(0));
+  const Schedule schedule = generate({"gpipe", 2, m});
+  StageCosts stage;
+  stage.forward_ns = 1'000'000;
+  stage.split_backward(2'000'000);
+  stage.output_bytes = 100'000'000;
+  Costs costs;
+  costs.stages.assign(2, stage);
+  costs.p2p.bytes_per_second = 1'000'000'000;
+  for (auto _ : state) benchmark::DoNotOptimize(simulate(schedule, costs).makespan_ns);
+  state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()) * 2 * m);
+}
+
 void lower_schedule(benchmark::State& state) {
   const Schedule schedule =
       generate({"1f1b", static_cast<int>(state.range(0)), static_cast<int>(state.range(1))});
@@ -105,6 +120,7 @@ BENCHMARK(evaluate_by_events)
     ->ArgsProduct({{64}, {1024}, {0, 1, 2, 3}})
     ->ArgsProduct({{256}, {4096}, {0, 1, 2, 3}})
     ->Unit(benchmark::kMillisecond);
+BENCHMARK(share_one_link)->Arg(1'000)->Arg(16'000)->Unit(benchmark::kMillisecond);
 BENCHMARK(lower_schedule)->Args({256, 4096})->Unit(benchmark::kMillisecond);
 
 }  // namespace

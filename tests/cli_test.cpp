@@ -121,6 +121,26 @@ TEST(Predict, ModesOfTransfer) {
   EXPECT_NE(person.out.find("but not here: transfers wait"), std::string::npos) << person.out;
 }
 
+TEST(Predict, SaysWhatWaitingCostsEitherWay) {
+  // Eight results at once share their link: the first comes later than in turn.
+  const Outcome shared = call(
+      "--schedule gpipe --stages 2 --microbatches 8 --p2p-bytes 100MB --p2p-bandwidth 1GB/s "
+      "--p2p fifo");
+  EXPECT_NE(shared.out.find("ms more."), std::string::npos) << shared.out;
+  EXPECT_EQ(shared.out.find(", -"), std::string::npos) << shared.out;
+  const Outcome one = call("--schedule gpipe --stages 1 --microbatches 2 --p2p fifo");
+  EXPECT_EQ(one.out.find("but not here"), std::string::npos) << one.out;
+}
+
+// What does not fit is shown, whatever it is.
+TEST(Predict, ATableOfBuffersAlone) {
+  const Outcome outcome = call(
+      "--schedule gpipe --stages 2 --microbatches 8 --p2p-bytes 10MB --p2p-bandwidth 1GB/s "
+      "--memory-cap 6MB");
+  EXPECT_NE(outcome.out.find("buffers"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("filled by"), std::string::npos) << outcome.out;
+}
+
 TEST(Predict, MemoryByCategory) {
   const Json json =
       json_of("--schedule zb-h1 --stages 4 --microbatches 8 --costs " PIPESIM_SOURCE_DIR

@@ -92,6 +92,16 @@ TEST(Costs, SayWhatStagesExchangeAndRanksHold) {
   EXPECT_EQ(states[1].optimizer, 2);
 }
 
+TEST(Costs, LayersTogetherMayTakeWhatAStageMay) {
+  const std::string layer = R"({"forward_ns":600000000000000,"backward_ns":1})";
+  const CostsFile file = parse_costs(with(R"("layers":[)" + layer + "," + layer + "]"), "c.json");
+  EXPECT_EQ(file.resolve(Placement::loop(2, 1), std::nullopt).stages.size(), 2U);
+  EXPECT_NE(testing::input_error_of([&] {
+              file.resolve(Placement::loop(1, 1), std::nullopt);
+            }).find("the layers of a stage together exceed 1000000000000000 ns"),
+            std::string::npos);
+}
+
 TEST(Costs, LayersAreSummedByTheLayout) {
   const CostsFile file = parse_costs(
       with(R"("layers":[{"forward_ns":1,"backward_ns":3,"weight_bytes":10,"output_bytes":5},)"
@@ -233,6 +243,14 @@ TEST(Costs, ChecksThemselvesAgainstASchedule) {
   EXPECT_FALSE(fails(slowed, Placement::loop(2, 1), 4000));
   slowed.compute_slowdown_ppm = 1'000'000;
   EXPECT_TRUE(fails(slowed, Placement::loop(2, 1), 4000));
+  Costs local = costs;  // what stays on a rank takes no link
+  local.stages[0].output_bytes = std::int64_t{1} << 50;
+  local.p2p.bytes_per_second = 1;
+  EXPECT_TRUE(fails(local, Placement::loop(2, 1), 1));
+  EXPECT_FALSE(fails(local, Placement({0, 0}), 1));
+  Costs through = costs;
+  through.edges[{0, 1}] = {0, {}, {0}};
+  EXPECT_TRUE(fails(through, Placement::loop(2, 1), 1));
   Costs edge = costs;
   edge.edges[{0, 5}] = {};
   EXPECT_TRUE(fails(edge, Placement::loop(2, 1), 1));

@@ -93,6 +93,10 @@ TEST(Text, WritesForPeople) {
   EXPECT_EQ(plural(1, "microbatch"), "1 microbatch");
   EXPECT_EQ(plural(8, "microbatch"), "8 microbatches");
   EXPECT_EQ(quote("a\n"), "'a\\x0a'");
+  // What would act on a terminal, or turn the text around.
+  EXPECT_EQ(printable("\xc2\x9b!\xe2\x80\xae\xe2\x81\xa6"),
+            "\\xc2\\x9b!\\xe2\\x80\\xae\\xe2\\x81\\xa6");
+  EXPECT_EQ(printable("\xc2\xb5s \xe2\x80\x93 \xc3\xa9"), "\xc2\xb5s \xe2\x80\x93 \xc3\xa9");
 }
 
 TEST(Text, SuggestsTheNearestNameFirst) {

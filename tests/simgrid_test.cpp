@@ -42,8 +42,11 @@ void expect_same(const Problem& problem, double tolerance) {
   Costs costs;
   costs.stages.assign(static_cast<std::size_t>(problem.stages), stage);
   costs.p2p = {problem.latency_ns, problem.bytes_per_second};
-  const std::int64_t own =
-      simulate(generate({"1f1b", problem.stages, problem.microbatches}), costs).makespan_ns;
+  const Schedule schedule = generate({"1f1b", problem.stages, problem.microbatches});
+  SimulationOptions by_events;
+  by_events.always_by_events = true;
+  const std::int64_t own = simulate(schedule, costs).makespan_ns;
+  EXPECT_EQ(simulate(schedule, costs, by_events).makespan_ns, own);
   const double theirs = std::stod(outcome.out) * 1e6;
   EXPECT_NEAR(static_cast<double>(own), theirs, theirs * tolerance)
       << problem.stages << " stages, " << problem.microbatches << " microbatches, F "

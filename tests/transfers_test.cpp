@@ -316,6 +316,7 @@ TEST(Transfers, DirectEvaluationAndEventEngineAreEqual) {
 // order. What can be said from outside is said here.
 TEST(Transfers, AnythingGoes) {
   std::mt19937_64 random(33);
+  int finished = 0;
   for (int i = 0; i < random_programs(); ++i) {
     const Schedule program = random_program(random, true);
     Costs costs = testing::random_costs(random, program);
@@ -325,8 +326,13 @@ TEST(Transfers, AnythingGoes) {
     if (pick(random, 0, 1) == 0) {
       costs.shared_links = {{"a", pick(random, 1, 9) * 10'000'000},
                             {"b", pick(random, 1, 9) * 10'000'000}};
-      for (auto& [edge, link] : costs.edges) {
-        link.through = pick(random, 0, 1) == 0 ? std::vector{0} : std::vector{0, 1};
+      for (int from = 0; from < program.ranks(); ++from) {
+        for (int to = 0; to < program.ranks(); ++to) {
+          if (from == to || pick(random, 0, 2) == 0) continue;
+          Link link = costs.link(from, to);
+          link.through = pick(random, 0, 1) == 0 ? std::vector{0} : std::vector{0, 1};
+          costs.edges[{from, to}] = link;
+        }
       }
     }
     if (pick(random, 0, 2) == 0) costs.compute_slowdown_ppm = pick(random, 1, 3'000'000);
@@ -355,6 +361,7 @@ TEST(Transfers, AnythingGoes) {
       EXPECT_NE(error.find("deadlock: "), std::string::npos) << error;
       continue;
     }
+    ++finished;
     EXPECT_EQ(metrics.makespan_ns, last);
     for (const RankMetrics& rank : metrics.ranks) {
       EXPECT_EQ(rank.busy_ns + rank.bubble.total_ns(), metrics.makespan_ns);
@@ -371,6 +378,33 @@ TEST(Transfers, AnythingGoes) {
     }
     if (HasFailure()) break;
   }
+  EXPECT_GT(finished, random_programs() / 3);
+}
+
+// A transfer that ends as a compute action does leaves its end where it is.
+TEST(Transfers, ASlowedActionEndsAtItsInstant) {
+  Costs costs = costs_of(2, 100, 400, 200);
+  costs.compute_slowdown_ppm = 1'000'000;
+  const oracle::Times times = times_of(generate({"gpipe", 2, 3}), costs, {});
+  // Slowed to half by the transfer that lasts from 100 to 300, F1 has done its
+  // 100 at 300: at the same instant as the transfer.
+  EXPECT_EQ(times.at({0, Kind::SEND_F, 0}), std::pair(std::int64_t{100}, std::int64_t{300}));
+  EXPECT_EQ(times.at({0, Kind::F, 1}), std::pair(std::int64_t{100}, std::int64_t{300}));
+  EXPECT_EQ(times.at({0, Kind::F, 2}).first, 300);
+}
+
+// Tens of thousands of transfers in flight on one link: what matters are the
+// routes on it, not the transfers.
+TEST(Transfers, ManyShareALink) {
+  Costs costs = costs_of(2, 1'000, 2'000);
+  costs.stages[0].output_bytes = 1'000'000;
+  costs.p2p.bytes_per_second = 1'000'000'000;
+  const int m = 20'000;
+  const Metrics metrics = simulate(generate({"gpipe", 2, m}), costs);
+  // The link is busy from the first result on until all are through, and again
+  // from the first gradient on.
+  EXPECT_GT(metrics.makespan_ns, 2 * m * std::int64_t{1'000'000});
+  EXPECT_LT(metrics.makespan_ns, 2 * m * std::int64_t{1'000'000} + m * std::int64_t{3'000});
 }
 
 // Makespans of SimGrid 3.32 where transfers share links: F = 1 ms, B = 2 ms,

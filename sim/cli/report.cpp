@@ -53,10 +53,14 @@ std::string picture(const Setup& setup, const Costs& costs, const Prediction& pr
   return drawing.draw();
 }
 
-// Small enough to be simulated again and again for advice.
-bool is_small(const Setup& setup) {
+// Small enough to be simulated again and again for advice. Where edges share
+// links, a transfer's start or end costs as much as there are of them.
+bool is_small(const Setup& setup, const Costs& costs) {
   constexpr std::int64_t largest = 50'000;  // (stage, microbatch) pairs
-  return std::int64_t{setup.schedule.stages()} * setup.schedule.microbatches <= largest;
+  const auto sharing = std::ranges::count_if(
+      costs.edges, [](const auto& edge) { return !edge.second.through.empty(); });
+  return std::int64_t{setup.schedule.stages()} * setup.schedule.microbatches <=
+         largest / std::max<std::int64_t>(1, sharing);
 }
 
 // Of a column of bytes: "123.4 MiB" has nine characters.
@@ -176,7 +180,11 @@ std::string memory_table(const Prediction& prediction, int width) {
                                   [&](const RankMemory& rank) { return column.bytes(rank) > 0; });
     });
     std::vector<std::string> lines{"rank"};
-    if (columns.size() < 3) return std::vector<std::string>();  // the first table has it
+    // Activations alone stand in the first table.
+    const bool has_others = std::ranges::any_of(columns, [](const Column& column) {
+      return column.name != "activations" && column.name != "total";
+    });
+    if (!has_others) return std::vector<std::string>();
     for (const Column& column : columns) {
       lines[0] += fmt::format(" {:>{}}", column.name, width_of(column.name));
     }
@@ -204,12 +212,14 @@ std::string memory_table(const Prediction& prediction, int width) {
 
 // What it costs that transfers wait for each other.
 std::string cost_of_waiting(const Setup& setup, const Costs& costs, const Prediction& prediction) {
-  if (prediction.transfers.mode == P2p::async || !is_small(setup)) return {};
+  if (prediction.transfers.mode == P2p::async || !is_small(setup, costs)) return {};
   const std::int64_t own = prediction.metrics.makespan_ns;
   const std::int64_t async = simulate(setup.schedule, costs).makespan_ns;
   if (own == async) return "Asynchronous transfers would be no faster.\n";
-  return fmt::format("Asynchronous transfers would take {}, {} less.\n", format_time(async),
-                     format_time(own - async));
+  // They may take longer: those that go at once share their links.
+  return fmt::format("Asynchronous transfers would take {}, {} {}.\n", format_time(async),
+                     format_time(std::max(own, async) - std::min(own, async)),
+                     async < own ? "less" : "more");
 }
 
 std::string memory_verdict(const Prediction& prediction, std::int64_t cap) {
@@ -255,10 +265,11 @@ std::string limited_by(const Prediction& prediction) {
 }
 
 // What would shrink the bubble: more microbatches, another schedule.
-std::string advice(const Setup& setup, const Prediction& prediction, const ScheduleFlags& flags,
-                   const CostSource& source) {
+std::string advice(const Setup& setup, const Costs& costs, const Prediction& prediction,
+                   const ScheduleFlags& flags, const CostSource& source) {
   const double bubble = prediction.metrics.global_bubble();
-  if (setup.family == nullptr || !is_small(setup) || bubble < 0.005 || setup.shape.ranks == 1)
+  if (setup.family == nullptr || !is_small(setup, costs) || bubble < 0.005 ||
+      setup.shape.ranks == 1)
     return {};
   ScheduleRequest request = parse_request(flags);
   const int m = request.microbatches;
@@ -311,7 +322,7 @@ std::string report(const Setup& setup, const Costs& costs, const Prediction& pre
   std::string sentences = bubbles(setup, prediction);
   if (memory_cap) sentences += memory_verdict(prediction, *memory_cap);
   sentences += "\n" + limited_by(prediction) + cost_of_waiting(setup, costs, prediction) +
-               advice(setup, prediction, flags, source);
+               advice(setup, costs, prediction, flags, source);
   return verdict(setup, prediction, terminal) + "\n" + picture(setup, costs, prediction, terminal) +
          "\n" + table(prediction) + "\n" + memory_table(prediction, terminal.width) +
          wrap(sentences, terminal.width);

@@ -74,6 +74,13 @@ void Costs::check(const Placement& placement, int microbatches, std::string_view
   check_ranks(optimizer_ns, "optimizer_ns");
   check_ranks(reduce_gradients_ns, "reduce_gradients_ns");
   for (const auto& [edge, link] : edges) {
+    const auto is_listed = [&](int index) {
+      return index >= 0 && static_cast<std::size_t>(index) < shared_links.size();
+    };
+    if (!std::ranges::all_of(link.through, is_listed)) {
+      throw input_error(fmt::format("{}: p2p edge {}->{} goes through a link that is not there",
+                                    where, edge.first, edge.second));
+    }
     if (edge.first >= placement.ranks() || edge.second >= placement.ranks()) {
       throw input_error(
           fmt::format("{}: p2p edge {}->{} names a rank that the schedule, with {}, has not", where,
@@ -94,11 +101,12 @@ void Costs::check(const Placement& placement, int microbatches, std::string_view
              static_cast<long double>(stage.weight_residue_bytes) +
              static_cast<long double>(stage.weight_bytes) +
              static_cast<long double>(stage.gradient_bytes) +
-             static_cast<long double>(stage.optimizer_bytes) +
-             2 * static_cast<long double>(stage.output_bytes);
+             static_cast<long double>(stage.optimizer_bytes);
     if (s + 1 == placement.stages()) continue;
     const int a = placement.rank_of(s);
     const int b = placement.rank_of(s + 1);
+    if (a == b) continue;
+    bytes += 4 * static_cast<long double>(stage.output_bytes);  // both ways, at both ends
     for (const Link* one : {&link(a, b), &link(b, a)}) {
       time += static_cast<long double>(one->latency_ns) +
               static_cast<long double>(occupied_ns(*one, stage.output_bytes));
@@ -120,21 +128,29 @@ void Costs::check(const Placement& placement, int microbatches, std::string_view
 
 namespace {
 
-// Sums the layers of one stage; what it sends is its last layer's output.
+// Sums the layers of one stage, which may take as much as a stage may; what it
+// sends is its last layer's output.
 StageCosts sum_layers(const StageCosts* first, const StageCosts* last) {
   StageCosts sum;
-  const auto add = [&](std::int64_t StageCosts::*field) {
+  const auto add = [&](std::int64_t StageCosts::*field, std::int64_t limit, std::string_view unit) {
     for (const StageCosts* layer = first; layer != last; ++layer) {
-      if (__builtin_add_overflow(sum.*field, layer->*field, &(sum.*field))) {
-        throw input_error("the costs of a stage's layers together exceed what 64 bits hold");
+      sum.*field += layer->*field;
+      if (sum.*field > limit) {
+        throw input_error(
+            fmt::format("the layers of a stage together exceed {} {}; use smaller costs or more "
+                        "stages",
+                        limit, unit));
       }
     }
   };
   for (const auto field :
-       {&StageCosts::forward_ns, &StageCosts::backward_input_ns, &StageCosts::backward_weight_ns,
-        &StageCosts::activation_bytes, &StageCosts::weight_residue_bytes, &StageCosts::weight_bytes,
+       {&StageCosts::forward_ns, &StageCosts::backward_input_ns, &StageCosts::backward_weight_ns}) {
+    add(field, max_time_ns, "ns");
+  }
+  for (const auto field :
+       {&StageCosts::activation_bytes, &StageCosts::weight_residue_bytes, &StageCosts::weight_bytes,
         &StageCosts::gradient_bytes, &StageCosts::optimizer_bytes}) {
-    add(field);
+    add(field, max_bytes, "bytes");
   }
   sum.output_bytes = (last - 1)->output_bytes;
   return sum;

@@ -68,10 +68,14 @@ std::vector<int> read_route(const JsonCursor& list, const std::vector<SharedLink
   for (const JsonCursor& item : list.array()) {
     const auto found = std::ranges::find(shared, item.string(), &SharedLink::name);
     if (found == shared.end()) {
+      if (shared.empty()) item.fail("names a link, but p2p.links lists none");
       std::vector<std::string> names;
       for (const SharedLink& link : shared) names.push_back(link.name);
-      item.fail(names.empty() ? "names a link, but p2p.links lists none"
-                              : unknown_name("link", item.string(), names));
+      names = nearest_first(item.string(), std::move(names));
+      constexpr std::size_t most = 5;
+      if (names.size() > most) names.resize(most);
+      for (std::string& name : names) name = quote(name);
+      item.fail(unknown_name("link", item.string(), names));
     }
     const int index = static_cast<int>(found - shared.begin());
     if (std::ranges::find(route, index) != route.end()) item.fail("is named twice");

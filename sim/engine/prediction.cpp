@@ -21,6 +21,7 @@ std::optional<UniformTimes> uniform_times(const Costs& costs, const Placement& p
   UniformTimes times{first.forward_ns, first.backward_input_ns, first.backward_weight_ns, 0};
   std::optional<std::int64_t> hop;
   std::int64_t occupied = 0;
+  bool own_links = true;
   for (int s = 0; s < placement.stages(); ++s) {
     const StageCosts& stage = costs.stages[static_cast<std::size_t>(s)];
     if (stage.forward_ns != times.forward_ns || stage.backward_input_ns != times.input_ns ||
@@ -34,6 +35,7 @@ std::optional<UniformTimes> uniform_times(const Costs& costs, const Placement& p
     if (a == b) continue;
     for (const Link* link : {&costs.link(a, b), &costs.link(b, a)}) {
       occupied = std::max(occupied, costs.occupied_ns(*link, stage.output_bytes));
+      own_links = own_links && link->through.empty();
       const std::int64_t ns = link->latency_ns + costs.occupied_ns(*link, stage.output_bytes);
       if (hop && *hop != ns) {
         reason = "hops differ";
@@ -46,7 +48,7 @@ std::optional<UniformTimes> uniform_times(const Costs& costs, const Placement& p
   // A rank sends after each F and each backward: a transfer that takes no
   // longer than the work in between has left its link before the next.
   const std::int64_t gap = std::min(times.forward_ns, times.input_ns);
-  if (occupied > (costs.shared_links.empty() ? gap : 0)) {
+  if (occupied > (own_links ? gap : 0)) {
     reason = "transfers may have to share a link";
     return std::nullopt;
   }
@@ -64,7 +66,7 @@ void add_closed_form(const Family& family, const Shape& shape, const Costs& cost
     reason = "stages are not on a loop of ranks";
     return;
   }
-  if (prediction.transfers.mode != P2p::async) {
+  if (prediction.transfers.mode != P2p::async && shape.ranks > 1) {
     reason = "transfers wait for each other";
     return;
   }

@@ -113,7 +113,8 @@ class Builder {
     // a consumer after its RECV.
     const bool async = transfers_.mode == P2p::async;
     const bool by_list = transfers_.mode == P2p::blocking || (async && sends_are_listed_);
-    const bool eager = !async && bytes < transfers_.eager_limit_bytes;
+    const Action sent = make_action(from, forward ? Kind::SEND_F : Kind::SEND_B);
+    const bool eager = !async && is_eager(sent, costs_, transfers_);
     const StreamId sender = stream_for(from_rank, from_rank, to_rank);
     const StreamId receiver = stream_for(to_rank, from_rank, to_rank);
     Work first = transfer;  // what the producer's end lets go on

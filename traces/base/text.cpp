@@ -44,7 +44,7 @@ constexpr std::array rate_units{Unit{"B/s", 1},
                                 Unit{"Gbit/s", 125e6},
                                 Unit{"Tbit/s", 125e9}};
 
-constexpr std::array percent_units{Unit{"ppm", 1}, Unit{"%", 1e4}};
+constexpr std::array percent_units{Unit{"%", 1e4}, Unit{"ppm", 1}};
 
 std::string list_units(std::span<const Unit> units) {
   std::string names;
@@ -96,7 +96,7 @@ std::int64_t parse_quantity(std::string_view text, std::string_view where,
   const bool overflows = status == std::errc::result_out_of_range && !vanishes;
   if (overflows || !(scaled <= static_cast<double>(limit))) {
     throw input_error(fmt::format("{}: {} is too large; the limit is {}{}", where, quote(text),
-                                  limit, units.front().name));
+                                  limit / std::llround(units.front().factor), units.front().name));
   }
   return std::llround(scaled);
 }
@@ -226,15 +226,34 @@ std::string unknown_name(std::string_view what, std::string_view name,
                      fmt::join(nearest_first(compared, known), ", "));
 }
 
+namespace {
+
+// The length of a sequence of UTF-8 at the beginning of `text` that would act
+// on a terminal or turn the text around: controls of Latin-1, separators of
+// lines, marks of direction. 0 where there is none.
+std::size_t hidden_control(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  if (text.size() >= 2 && byte(0) == 0xc2 && byte(1) >= 0x80 && byte(1) < 0xa0) return 2;
+  if (text.size() < 3 || byte(0) != 0xe2) return 0;
+  const bool separates = byte(1) == 0x80 && byte(2) >= 0xa8 && byte(2) <= 0xae;
+  const bool isolates = byte(1) == 0x81 && byte(2) >= 0xa6 && byte(2) <= 0xa9;
+  return separates || isolates ? 3 : 0;
+}
+
+}  // namespace
+
 std::string printable(std::string_view text) {
   std::string result;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f) {
+  std::size_t hidden = 0;  // bytes still to be escaped
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    if (hidden == 0) hidden = hidden_control(text.substr(i));
+    if (byte < 0x20 || byte == 0x7f || hidden > 0) {
       result += fmt::format("\\x{:02x}", byte);
     } else {
-      result += c;
+      result += text[i];
     }
+    if (hidden > 0) --hidden;
   }
   return result;
 }

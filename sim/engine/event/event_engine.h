@@ -6,10 +6,11 @@
 // send() bytes over a route. The task holds its streams until then.
 //
 // Time is a whole number of nanoseconds; what happens at one time is ordered by
-// sequence: first all that ends, in the order in which its end was set, then
-// all that can start, in the order in which it became ready, what takes no time
-// ending as it starts; what is ready then begins another turn. Nothing depends
-// on addresses or hashing.
+// sequence: first all that ends, in the order in which its end was set (flows
+// that end together, in the order of continuous time), then all that can start,
+// in the order in which it became ready, what takes no time ending as it
+// starts; what is ready then begins another turn. Nothing depends on addresses
+// or hashing.
 //
 // The engine owns the plan and the queue; the model, which outlives it, owns the
 // rest. One thread.

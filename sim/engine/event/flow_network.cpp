@@ -90,7 +90,8 @@ void FlowNetwork::wake(const Alarm& alarm, std::vector<std::uint32_t>& finished)
     if (at.ns >= alarm.time_ns) at = {alarm.time_ns, 0};
     for (const RouteId id : joined_routes_) {
       Route& route = routes_[id];
-      const bool ends = route.end_ns <= alarm.time_ns && end_of(route) <= end + tolerance(0, first->rate);
+      const bool ends =
+          route.end_ns <= alarm.time_ns && end_of(route) <= end + tolerance(0, first->rate);
       if (ends) end_flows(route, id, at, finished);
     }
     std::erase_if(joined_routes_, [&](RouteId id) { return routes_[id].flows.empty(); });
