@@ -107,6 +107,7 @@ class FlowNetwork {
   void fix(Route& route, Real rate);
   void apply_rates(const Instant& at);
   void set_alarms();
+  static Service given(const Route& route, const Instant& at);
   static void advance(Route& route, const Instant& at);
   static void find_end(Route& route);
   void end_flows(Route& route, RouteId id, const Instant& at, std::vector<std::uint32_t>& finished);
