@@ -94,7 +94,7 @@ class MemoryMeter {
         if (footprint.forward_output_bytes == 0) return;
         open_instant(time_ns);
         now_.send_buffers += footprint.forward_output_bytes;
-        if (!is_compute(filler_.kind)) filler_ = action;
+        if (!is_compute(filler_.kind)) filler_ = without_cell(action);
         break;
       case Kind::I:
       case Kind::B: {
@@ -148,7 +148,7 @@ class MemoryMeter {
     const std::int64_t kept = now_.activations + now_.residue;
     if (kept <= peak_activation_bytes_) return;
     peak_activation_bytes_ = kept;
-    peak_ = {now_, kept, time_ns, action};
+    peak_ = {now_, kept, time_ns, without_cell(action)};
   }
 
   std::int64_t chunks() const { return chunks_; }
@@ -163,6 +163,11 @@ class MemoryMeter {
   }
 
  private:
+  // An action by itself, whatever it shares a cell with.
+  static Action without_cell(const Action& action) {
+    return make_action(action.stage, action.kind, action.microbatch);
+  }
+
   void open_instant(std::int64_t time_ns) {
     assert(time_ns >= time_ns_ && "time runs back");
     if (time_ns == time_ns_) return;
@@ -188,7 +193,7 @@ class MemoryMeter {
     const std::int64_t kept = now_.activations + now_.residue;
     peak_activation_bytes_ = std::max(peak_activation_bytes_, kept);
     const bool higher = is_fresh_ || kept > kept_activations_ + kept_residue_;
-    if (raised && (higher || !is_compute(filler_.kind))) filler_ = action;
+    if (raised && (higher || !is_compute(filler_.kind))) filler_ = without_cell(action);
     if (!higher) return;
     is_fresh_ = false;
     kept_activations_ = now_.activations;

@@ -45,6 +45,11 @@ std::vector<StageFootprint> Costs::footprints(const Placement& placement) const 
   return result;
 }
 
+bool exchanges_bytes(const std::vector<StageFootprint>& footprints) {
+  return std::ranges::any_of(
+      footprints, [](const StageFootprint& stage) { return stage.forward_output_bytes > 0; });
+}
+
 std::vector<StateBytes> Costs::states(const Placement& placement) const {
   std::vector<StateBytes> result(static_cast<std::size_t>(placement.ranks()));
   for (std::size_t s = 0; s < stages.size(); ++s) {

@@ -59,6 +59,9 @@ struct SharedLink {
   bool operator==(const SharedLink&) const = default;
 };
 
+// Whether any stage sends bytes to another rank.
+bool exchanges_bytes(const std::vector<StageFootprint>& footprints);
+
 struct Costs {
   std::vector<StageCosts> stages;  // one a virtual stage
   Link p2p;

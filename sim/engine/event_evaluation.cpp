@@ -29,6 +29,7 @@ class EventEvaluation {
         transfers_(transfers),
         sink_(sink),
         footprints_(costs.footprints(schedule.placement)),
+        has_buffers_(exchanges_bytes(footprints_)),
         tasks_(make_tasks(schedule, costs, transfers)),
         accounts_(static_cast<std::size_t>(schedule.ranks())),
         starts_ns_(accounts_.size()),
@@ -121,24 +122,17 @@ class EventEvaluation {
 
   // ---- Compute
 
-  std::int64_t duration_of(const Action& action) const {
-    return tasks_.row(tasks_.task_of(action)).duration_ns[action.kind == Kind::B ? 1 : 0];
-  }
-
-  // The actions of a compute task: one, or the two of a joined cell.
+  // The tasks of a cell: one, or the two of an overlapped one.
   struct Cell {
-    std::array<Action, 2> actions;
+    std::array<TaskId, 2> parts;
     std::size_t size;
-    std::span<const Action> all() const { return {actions.data(), size}; }
+    std::span<const TaskId> all() const { return {parts.data(), size}; }
   };
   Cell cell_of(TaskId task) const {
-    Cell cell{{tasks_.action_of(task), {}}, 1};
     if (const std::uint32_t joined = tasks_.joined_with(task)) [[unlikely]] {
-      cell.actions[0].joined = true;
-      cell.actions[1] = tasks_.action_of(tasks_.joined[joined - 1].backward);
-      cell.size = 2;
+      return {{task, tasks_.joined[joined - 1].backward}, 2};
     }
-    return cell;
+    return {{task, 0}, 1};
   }
 
   RankAccount& account(int rank) { return accounts_[static_cast<std::size_t>(rank)]; }
@@ -149,10 +143,16 @@ class EventEvaluation {
   void start_compute(TaskId task, const TaskRow& row) {
     const std::int64_t now = engine_.now_ns();
     const Cell cell = cell_of(task);
+    RankAccount& own = account(row.rank);
     std::int64_t duration = 0;
-    for (const Action& action : cell.all()) {
-      duration += duration_of(action);
-      account(row.rank).memory.start(action, footprint(action.stage), now);
+    for (const TaskId part : cell.all()) {
+      const Action action = tasks_.action_of(part);
+      duration += tasks_.row(part).duration_ns[action.kind == Kind::B ? 1 : 0];
+      if (has_buffers_) {
+        own.memory.start(action, footprint(action.stage), now);
+      } else if (action.kind == Kind::F) {
+        own.memory.step(action, footprint(action.stage), now);
+      }
     }
     if (cell.size == 2) {
       duration = costs_.stages[static_cast<std::size_t>(row.stage)].overlap_ns.value_or(duration);
@@ -172,35 +172,41 @@ class EventEvaluation {
     if (costs_.compute_slowdown_ppm > 0) paces_[static_cast<std::size_t>(row.rank)].finish();
     const Cell cell = cell_of(task);
     const Input* awaited = nullptr;  // the input of the cell that came last
-    for (const Action& action : cell.all()) {
-      if (const Input* input = input_of(action)) {
-        if (awaited == nullptr || input->arrival_ns > awaited->arrival_ns) awaited = input;
-      }
+    for (const TaskId part : cell.all()) {
+      const Input* input = input_of(part);
+      if (input == nullptr) continue;
+      if (awaited == nullptr || input->arrival_ns > awaited->arrival_ns) awaited = input;
     }
     // The same by use: a RECV may have held an early arrival back.
-    const std::uint32_t joined = tasks_.joined_with(task);
-    occupy(row.rank, now, awaited, joined > 0 ? last_inputs_[joined - 1].input : awaited, Kind::F);
+    const Input* last = awaited;
+    if (cell.size == 2) last = last_inputs_[tasks_.joined_with(task) - 1].input;
+    occupy(row.rank, now, awaited, last, Kind::F);
     RankAccount& own = account(row.rank);
-    for (const Action& action : cell.all()) {
+    for (const TaskId part : cell.all()) {
+      const Action action = tasks_.action_of(part);
       own.pass(action.kind);
-      own.memory.end(action, footprint(action.stage), now);
+      if (has_buffers_) {
+        own.memory.end(action, footprint(action.stage), now);
+      } else if (action.kind != Kind::F) {
+        own.memory.step(action, footprint(action.stage), now);
+      }
       if (sink_) [[unlikely]]
-        emit_compute(action, row.rank, now);
+        emit_compute(part, cell.size == 2 && part == task, row.rank, now);
     }
-    for (const Action& action : cell.all()) {
-      const TaskId part = tasks_.task_of(action);
+    for (const TaskId part : cell.all()) {
       const TaskRow& part_row = tasks_.row(part);
       if (part_row.successor < 0) continue;
       if (part_row.consumer >= 0) {
-        inputs_[tasks_.slot(part_row.consumer, action.microbatch)] = {now, 0, own.path};
+        inputs_[tasks_.slot(part_row.consumer, tasks_.microbatch(part))] = {now, 0, own.path};
       }
       signal_successor(part, part_row);
     }
   }
 
-  const Input* input_of(const Action& action) const {
-    const TaskRow& row = tasks_.row(tasks_.task_of(action));
-    return row.has_input ? &inputs_[tasks_.slot(action.stage, action.microbatch)] : nullptr;
+  const Input* input_of(TaskId compute) const {
+    const TaskRow& row = tasks_.row(compute);
+    if (!row.has_input) return nullptr;
+    return &inputs_[tasks_.slot(row.stage, tasks_.microbatch(compute))];
   }
 
   // Accounts for what the rank did since its start until now. `awaited`: the
@@ -227,9 +233,12 @@ class EventEvaluation {
     }
   }
 
-  [[gnu::noinline, gnu::cold]] void emit_compute(const Action& action, int rank, std::int64_t now) {
-    Span span{action, rank, 0, starts_ns_[static_cast<std::size_t>(rank)], now, 0, 0, 0};
-    if (const Input* input = input_of(action)) {
+  [[gnu::noinline, gnu::cold]] void emit_compute(TaskId task, bool joined, int rank,
+                                                 std::int64_t now) {
+    Span span{
+        tasks_.action_of(task), rank, 0, starts_ns_[static_cast<std::size_t>(rank)], now, 0, 0, 0};
+    span.action.joined = joined;
+    if (const Input* input = input_of(task)) {
       span.input_sent_ns = input->sent_ns;
       span.input_arrival_ns = input->arrival_ns;
     }
@@ -330,6 +339,7 @@ class EventEvaluation {
   Transfers transfers_;
   const SpanSink& sink_;
   std::vector<StageFootprint> footprints_;
+  bool has_buffers_;
   Tasks tasks_;
   std::vector<RankAccount> accounts_;
   std::vector<std::int64_t> starts_ns_;  // of what each rank does

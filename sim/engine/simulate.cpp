@@ -15,9 +15,7 @@ bool needs_events(const Schedule& schedule, const Costs& costs, const Simulation
     return true;
   }
   // Bytes occupy links and buffers.
-  return std::ranges::any_of(costs.footprints(schedule.placement), [](const StageFootprint& stage) {
-    return stage.forward_output_bytes > 0;
-  });
+  return exchanges_bytes(costs.footprints(schedule.placement));
 }
 
 Metrics simulate(const Schedule& schedule, const Costs& costs, const SimulationOptions& options) {
