@@ -11,10 +11,35 @@ namespace pipesim {
 namespace {
 
 using Real = long double;
+__extension__ using Service = __int128;  // in units of service_unit
 
 constexpr Real ns_per_second = 1e9L;
 constexpr int service_bits = 60;         // after the point
 constexpr Real service_unit = 0x1p-60L;  // bytes
+
+// Rounding to the nearest is cheap in extended precision, every other way means
+// to switch the processor's mode.
+std::int64_t floor_of(Real value) {
+  const std::int64_t nearest = std::llrint(value);
+  return static_cast<Real>(nearest) > value ? nearest - 1 : nearest;
+}
+std::int64_t ceil_of(Real value) { return -floor_of(-value); }
+
+// Between service and bytes, in two halves.
+constexpr int half = 62;
+
+Real to_bytes(Service service) {
+  const auto high = static_cast<std::int64_t>(service >> half);
+  const auto low = static_cast<std::int64_t>(service & ((Service{1} << half) - 1));
+  return (static_cast<Real>(high) * 0x1p62L + static_cast<Real>(low)) * service_unit;
+}
+
+Service to_service(Real bytes) {
+  const Real units = bytes / service_unit;
+  const std::int64_t high = std::llrint(units * 0x1p-62L);
+  const std::int64_t low = std::llrint(units - static_cast<Real>(high) * 0x1p62L);
+  return (Service{high} << half) + low;
+}
 
 // How far above a whole nanosecond an end may lie and still count as it: the
 // rounding errors of `length_ns` of flow at `rate`, and of what was served.
@@ -84,8 +109,8 @@ void FlowNetwork::wake(const Alarm& alarm, std::vector<std::uint32_t>& finished)
     }
     if (first == nullptr) break;
     const Real end = end_of(*first);
-    const Real whole = std::floor(first->end_fraction);
-    Instant at{first->since.ns + static_cast<std::int64_t>(whole), first->end_fraction - whole};
+    const std::int64_t whole = floor_of(first->end_fraction);
+    Instant at{first->since.ns + whole, first->end_fraction - static_cast<Real>(whole)};
     if (at.fraction <= tolerance(first->end_fraction, first->rate)) at.fraction = 0;
     if (at.ns >= alarm.time_ns) at = {alarm.time_ns, 0};
     for (const RouteId id : joined_routes_) {
@@ -106,7 +131,7 @@ void FlowNetwork::end_flows(Route& route, RouteId id, const Instant& at,
                             std::vector<std::uint32_t>& finished) {
   const Service all = route.flows.front().end;
   // What was sent has arrived, to the accuracy of the arithmetic.
-  assert(std::abs(static_cast<Real>(all - route.served - given(route, at)) * service_unit) <=
+  assert(std::abs(to_bytes(all - route.served - given(route, at))) <=
          2 * route.rate / ns_per_second * tolerance(route.end_fraction, route.rate) + 1e-9L);
   route.served = all;
   route.since = at;
@@ -225,7 +250,7 @@ void FlowNetwork::apply_rates(const Instant& at) {
 FlowNetwork::Service FlowNetwork::given(const Route& route, const Instant& at) {
   const Real length_ns =
       static_cast<Real>(at.ns - route.since.ns) + (at.fraction - route.since.fraction);
-  return static_cast<Service>(route.rate * length_ns / ns_per_second / service_unit);
+  return to_service(route.rate * length_ns / ns_per_second);
 }
 
 void FlowNetwork::advance(Route& route, const Instant& at) {
@@ -235,7 +260,7 @@ void FlowNetwork::advance(Route& route, const Instant& at) {
 
 void FlowNetwork::find_end(Route& route) {
   const Service left = std::max(route.flows.front().end - route.served, Service{0});
-  const Real bytes = static_cast<Real>(left) * service_unit;
+  const Real bytes = to_bytes(left);
   route.end_fraction = route.since.fraction + bytes * ns_per_second / route.rate;
   const bool in_whole_bytes = left >> service_bits << service_bits == left;
   if (route.whole_rate > 0 && route.since.fraction == 0 && in_whole_bytes) {
@@ -243,7 +268,7 @@ void FlowNetwork::find_end(Route& route) {
     route.end_ns = route.since.ns + occupied_ns(whole, route.whole_rate);
   } else {
     const Real last = route.end_fraction - tolerance(route.end_fraction, route.rate);
-    route.end_ns = route.since.ns + static_cast<std::int64_t>(std::ceil(std::max(last, Real{0})));
+    route.end_ns = route.since.ns + ceil_of(std::max(last, Real{0}));
   }
 }
 
