@@ -69,8 +69,8 @@ std::vector<int> read_route(const JsonCursor& list, const std::vector<SharedLink
     const auto found = std::ranges::find(shared, item.string(), &SharedLink::name);
     if (found == shared.end()) {
       if (shared.empty()) item.fail("names a link, but p2p.links lists none");
-      std::vector<std::string> names;
-      for (const SharedLink& link : shared) names.push_back(link.name);
+      std::vector<std::string> names(shared.size());
+      std::ranges::transform(shared, names.begin(), &SharedLink::name);
       names = nearest_first(item.string(), std::move(names));
       constexpr std::size_t most = 5;
       if (names.size() > most) names.resize(most);

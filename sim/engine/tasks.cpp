@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -25,7 +24,7 @@ class Builder {
 
   Tasks build() {
     tasks_.stages = schedule_.stages();
-    tasks_.shift = std::bit_width(static_cast<unsigned>(schedule_.microbatches) - 1U);
+    while (1 << tasks_.shift < schedule_.microbatches) ++tasks_.shift;
     tasks_.rows.resize(static_cast<std::size_t>(tasks_.stages) * work_count);
     tasks_.is_whole.resize(tasks_.slots());
     streams_ = static_cast<std::size_t>(schedule_.ranks());  // one for compute a rank
