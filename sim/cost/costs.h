@@ -59,6 +59,12 @@ struct SharedLink {
   bool operator==(const SharedLink&) const = default;
 };
 
+// What the `index`-th of a rank's `count` REDUCE_GRAD actions takes of the rank's
+// reduction time: an equal share, the last one what the division left, too.
+constexpr std::int64_t share_of(std::int64_t total_ns, std::int64_t count, std::int64_t index) {
+  return total_ns / count + (index + 1 == count ? total_ns % count : 0);
+}
+
 // Whether any stage sends bytes to another rank.
 bool exchanges_bytes(const std::vector<StageFootprint>& footprints);
 

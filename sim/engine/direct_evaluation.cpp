@@ -259,14 +259,10 @@ class DirectEvaluation {
     add(action, rank_index, start, rank.now_ns, 0, 0);
   }
 
-  // A rank's reduction time is shared by its REDUCE_GRAD actions; the last
-  // one takes what the division left.
   void reduce(int rank_index, Rank& rank, const Action& action) {
     if (costs_.reduce_gradients_ns.empty()) return;
     const std::int64_t total = costs_.reduce_gradients_ns[static_cast<std::size_t>(rank_index)];
-    const std::int64_t share = total / rank.reductions;
-    const bool last = ++rank.reduced == rank.reductions;
-    add_closing(rank_index, rank, action, last ? total - (rank.reductions - 1) * share : share);
+    add_closing(rank_index, rank, action, share_of(total, rank.reductions, rank.reduced++));
   }
 
   void close(int rank_index) {

@@ -263,8 +263,8 @@ class Builder {
     tasks_.closing.push_back({action, rank, duration_ns});
   }
 
-  // A rank's reduction time is shared by its REDUCE_GRAD actions, the last one
-  // taking what the division left; without any it stands at the end.
+  // A rank's reduction time is shared by its REDUCE_GRAD actions; without any it
+  // stands at the end.
   void close(int rank, std::size_t first) {
     const auto at = static_cast<std::size_t>(rank);
     const std::int32_t stage = placement_.stages_of(rank).front();
@@ -275,9 +275,9 @@ class Builder {
       const std::int64_t total = costs_.reduce_gradients_ns[at];
       const auto count = static_cast<std::int64_t>(tasks_.closing.size() - first);
       for (std::size_t i = first; i < tasks_.closing.size(); ++i) {
-        tasks_.closing[i].duration_ns = total / count;
+        tasks_.closing[i].duration_ns =
+            share_of(total, count, static_cast<std::int64_t>(i - first));
       }
-      tasks_.closing.back().duration_ns += total % count;
     }
     if (!costs_.optimizer_ns.empty()) {
       add_closing(rank, make_action(stage, Kind::OPTIMIZER), costs_.optimizer_ns[at]);
