@@ -89,6 +89,16 @@ void shuffle(Schedule& program, std::mt19937_64& random) {
   }
 }
 
+Costs costs_of(int stages, std::int64_t forward, std::int64_t backward, std::int64_t latency) {
+  StageCosts stage;
+  stage.forward_ns = forward;
+  stage.split_backward(backward);
+  Costs costs;
+  costs.stages.assign(static_cast<std::size_t>(stages), stage);
+  costs.p2p.latency_ns = latency;
+  return costs;
+}
+
 Costs random_costs(std::mt19937_64& random, const Schedule& schedule) {
   Costs costs;
   const std::int64_t coarse = pick(random, 0, 1) == 0 ? 5 : 1000;  // ties, or hardly any

@@ -22,6 +22,8 @@ Schedule random_schedule(std::mt19937_64& random);
 // finds nothing. What comes out may deadlock.
 void shuffle(Schedule& program, std::mt19937_64& random);
 
+// All stages alike; times in nanoseconds.
+Costs costs_of(int stages, std::int64_t forward, std::int64_t backward, std::int64_t latency = 0);
 Costs random_costs(std::mt19937_64& random, const Schedule& schedule);
 // The same, with transfers that take nothing but their latency.
 Costs without_bytes(Costs costs);

@@ -16,15 +16,7 @@
 namespace pipesim {
 namespace {
 
-Costs costs_of(int stages, std::int64_t forward, std::int64_t backward, std::int64_t latency = 0) {
-  StageCosts stage;
-  stage.forward_ns = forward;
-  stage.split_backward(backward);
-  Costs costs;
-  costs.stages.assign(static_cast<std::size_t>(stages), stage);
-  costs.p2p.latency_ns = latency;
-  return costs;
-}
+using testing::costs_of;
 
 void expect_equal(const Metrics& metrics, const oracle::Result& truth) {
   ASSERT_EQ(metrics.makespan_ns, truth.makespan);

@@ -17,6 +17,7 @@
 namespace pipesim {
 namespace {
 
+using testing::costs_of;
 using testing::pick;
 
 // How many random programs each test tries; more by PIPESIM_RANDOM_PROGRAMS.
@@ -29,16 +30,6 @@ SimulationOptions with(P2p mode, std::int64_t eager_limit_bytes = 0) {
   SimulationOptions options;
   options.transfers = {mode, eager_limit_bytes};
   return options;
-}
-
-Costs costs_of(int stages, std::int64_t forward, std::int64_t backward, std::int64_t latency = 0) {
-  StageCosts stage;
-  stage.forward_ns = forward;
-  stage.split_backward(backward);
-  Costs costs;
-  costs.stages.assign(static_cast<std::size_t>(stages), stage);
-  costs.p2p.latency_ns = latency;
-  return costs;
 }
 
 oracle::Times times_of(const Schedule& program, const Costs& costs, SimulationOptions options) {
