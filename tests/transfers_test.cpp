@@ -372,6 +372,95 @@ TEST(Transfers, AnythingGoes) {
   EXPECT_GT(finished, random_programs() / 3);
 }
 
+// ---- The critical path
+
+// What may have held a transfer up at its start, from spans alone: its
+// producer, or what ended then on a stream that it runs on.
+bool may_follow(const Span& next, const Span& before, const Schedule& program, P2p mode) {
+  if (before.end_ns != next.start_ns) return false;
+  const Action& a = next.action;
+  const Action& b = before.action;
+  if (is_compute(a.kind)) {
+    if (is_compute(b.kind)) return before.rank == next.rank;
+    const Action received = peer_of(b);
+    const bool is_input = received.stage == a.stage && received.microbatch == a.microbatch &&
+                          (received.kind == Kind::RECV_F) == (a.kind == Kind::F) &&
+                          a.kind != Kind::W;
+    const int other_end = program.placement.rank_of(received.stage);
+    const bool held = mode == P2p::blocking && (before.rank == next.rank || other_end == next.rank);
+    return is_input || held;
+  }
+  const int to = program.placement.rank_of(peer_of(a).stage);
+  if (is_compute(b.kind)) {
+    const bool produced = b.stage == a.stage && b.microbatch == a.microbatch &&
+                          (b.kind == Kind::F) == (a.kind == Kind::SEND_F) && b.kind != Kind::W;
+    // A list may come to a SEND after other work; blocking, both lists count.
+    const bool own = mode == P2p::async && before.rank == next.rank;
+    const bool either = mode == P2p::blocking && (before.rank == next.rank || before.rank == to);
+    return produced || own || either;
+  }
+  const int before_to = program.placement.rank_of(peer_of(b).stage);
+  if (mode == P2p::edge_fifo) return before.rank == next.rank && before_to == to;
+  const bool touches =
+      before.rank == next.rank || before.rank == to || before_to == next.rank || before_to == to;
+  return mode != P2p::async && touches;
+}
+
+// The compute time of the path is that of a chain in which each action begins
+// as the one before it ends, all the way from 0 to the last end.
+TEST(Transfers, CriticalPathsAreChains) {
+  std::mt19937_64 random(34);
+  for (int i = 0; i < random_programs() / 4; ++i) {
+    const Schedule program = random_program(random, false);
+    Costs costs = testing::random_costs(random, program);
+    costs.optimizer_ns.clear();
+    costs.reduce_gradients_ns.clear();
+    testing::take_time(costs);
+    if (pick(random, 0, 1) == 0) costs.p2p.bytes_per_second = pick(random, 1, 40) * 100'000'000;
+    SimulationOptions options = with(static_cast<P2p>(pick(random, 0, 3)));
+    std::vector<Span> spans;
+    options.sink = [&](const Span& span) {
+      if (!is_receive(span.action.kind)) spans.push_back(span);
+    };
+    Metrics metrics;
+    if (testing::error_of([&] { metrics = simulate(program, costs, options); }) !=
+        testing::no_error) {
+      continue;
+    }
+    std::ranges::stable_sort(spans, {}, &Span::start_ns);
+    // For each span the compute times of all chains that end with it. Both
+    // actions of a cell are one piece of work.
+    std::vector<std::set<std::int64_t>> sums(spans.size());
+    std::set<std::int64_t> possible;
+    for (std::size_t s = 0; s < spans.size(); ++s) {
+      const Span& span = spans[s];
+      std::set<std::int64_t> before;
+      if (span.start_ns == 0) before.insert(0);
+      std::vector<Span> parts{span};
+      for (const Span& other : spans) {
+        const bool same_cell = is_compute(span.action.kind) && is_compute(other.action.kind) &&
+                               other.rank == span.rank && other.start_ns == span.start_ns;
+        if (same_cell) parts.push_back(other);
+      }
+      for (std::size_t b = 0; b < s; ++b) {
+        for (const Span& part : parts) {
+          if (may_follow(part, spans[b], program, options.transfers.mode)) {
+            before.insert(sums[b].begin(), sums[b].end());
+          }
+        }
+      }
+      for (const std::int64_t sum : before) {
+        sums[s].insert(sum + (is_compute(span.action.kind) ? span.end_ns - span.start_ns : 0));
+      }
+      if (span.end_ns == metrics.makespan_ns) possible.insert(sums[s].begin(), sums[s].end());
+    }
+    SCOPED_TRACE(to_csv(program) + to_json(costs) + std::string(p2p_name(options.transfers.mode)));
+    EXPECT_TRUE(possible.contains(metrics.critical_path.compute_ns))
+        << metrics.critical_path.compute_ns;
+    if (HasFailure()) break;
+  }
+}
+
 // A transfer that ends as a compute action does leaves its end where it is.
 TEST(Transfers, ASlowedActionEndsAtItsInstant) {
   Costs costs = costs_of(2, 100, 400, 200);
