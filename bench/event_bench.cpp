@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/problem.h"
 #include "sim/engine/event/event_queue.h"
 #include "sim/engine/event/flow_network.h"
 #include "sim/engine/simulate.h"
@@ -75,13 +76,8 @@ void change_one_link(benchmark::State& state) {
 // 1F1B evaluated on the event engine in each mode, lowering included.
 void evaluate_by_events(benchmark::State& state) {
   const int p = static_cast<int>(state.range(0));
-  const Schedule schedule = generate({"1f1b", p, static_cast<int>(state.range(1))});
-  StageCosts stage;
-  stage.forward_ns = 1'000'000;
-  stage.split_backward(2'000'000);
-  Costs costs;
-  costs.stages.assign(static_cast<std::size_t>(p), stage);
-  costs.p2p.latency_ns = 45'000;
+  const Schedule schedule = bench::one_f_one_b(p, static_cast<int>(state.range(1)));
+  const Costs costs = bench::costs_of(p);
   SimulationOptions options;
   options.always_by_events = true;
   options.transfers.mode = static_cast<P2p>(state.range(2));
@@ -96,12 +92,8 @@ void evaluate_by_events(benchmark::State& state) {
 void share_one_link(benchmark::State& state) {
   const int m = static_cast<int>(state.range(0));
   const Schedule schedule = generate({"gpipe", 2, m});
-  StageCosts stage;
-  stage.forward_ns = 1'000'000;
-  stage.split_backward(2'000'000);
-  stage.output_bytes = 100'000'000;
-  Costs costs;
-  costs.stages.assign(2, stage);
+  Costs costs = bench::costs_of(2);
+  costs.stages[0].output_bytes = 100'000'000;
   costs.p2p.bytes_per_second = 1'000'000'000;
   for (auto _ : state) benchmark::DoNotOptimize(simulate(schedule, costs).makespan_ns);
   state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()) * 2 * m);
@@ -109,7 +101,7 @@ void share_one_link(benchmark::State& state) {
 
 void lower_schedule(benchmark::State& state) {
   const Schedule schedule =
-      generate({"1f1b", static_cast<int>(state.range(0)), static_cast<int>(state.range(1))});
+      bench::one_f_one_b(static_cast<int>(state.range(0)), static_cast<int>(state.range(1)));
   for (auto _ : state) benchmark::DoNotOptimize(lower(schedule).actions.size());
   state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()) * schedule.actions.size());
 }

@@ -1,28 +1,17 @@
 // The parts of a prediction, one by one: generate, evaluate, read, check.
 #include <benchmark/benchmark.h>
 
+#include "bench/problem.h"
 #include "sim/engine/simulate.h"
 #include "sim/schedule/csv.h"
 #include "sim/schedule/deadlock.h"
-#include "sim/schedule/family.h"
 #include "sim/schedule/lower.h"
 
 namespace pipesim {
 namespace {
 
-Schedule one_f_one_b(int ranks, int microbatches) {
-  return generate({"1f1b", ranks, microbatches});
-}
-
-Costs costs_of(int stages) {
-  StageCosts stage;
-  stage.forward_ns = 1'000'000;
-  stage.split_backward(2'000'000);
-  Costs costs;
-  costs.stages.assign(static_cast<std::size_t>(stages), stage);
-  costs.p2p.latency_ns = 45'000;
-  return costs;
-}
+using bench::costs_of;
+using bench::one_f_one_b;
 
 void per_action(benchmark::State& state, std::int64_t actions) {
   state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()) * actions);

@@ -26,7 +26,8 @@ step() {
 build_packages=(g++ cmake ninja-build libfmt-dev nlohmann-json3-dev rapidjson-dev libcli11-dev
   zlib1g-dev)
 test_packages=(libgtest-dev libbenchmark-dev clang clang-format libclang-rt-dev)
-peer_packages=(libsimgrid-dev)  # an oracle for the tests and a peer for the benchmarks
+# An oracle for the tests and a peer for the benchmarks, where it is offered.
+peer_packages=(libsimgrid-dev)
 
 # install PACKAGE...: those that are missing, as root or with sudo.
 install() {
@@ -47,4 +48,13 @@ install() {
   fi
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -q
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}"
+}
+
+# install_offered PACKAGE...: those that the system's package lists have.
+install_offered() {
+  local offered=() package
+  for package in "$@"; do
+    if apt-cache show "$package" >/dev/null 2>&1; then offered+=("$package"); fi
+  done
+  install "${offered[@]}"
 }

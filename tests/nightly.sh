@@ -9,7 +9,7 @@ build() {
   cmake --preset "$1"
   cmake --build --preset "$1"
 }
-step "install packages" install "${build_packages[@]}" "${test_packages[@]}" "${peer_packages[@]}"
+step "install packages" install "${build_packages[@]}" "${test_packages[@]}"
 for preset in release asan-ubsan; do
   step "build: $preset" build $preset
   step "100,000 random programs: $preset" \

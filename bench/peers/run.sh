@@ -9,14 +9,15 @@ build() {
   cmake --preset release
   cmake --build --preset release
 }
-step "install packages" install "${build_packages[@]}" "${test_packages[@]}" "${peer_packages[@]}"
+step "install packages" install "${build_packages[@]}" "${test_packages[@]}"
+step "install the peer" install_offered "${peer_packages[@]}"
 step "build: release" build
 
 bin=build/release
 peer=$bin/bench/peers/simgrid_1f1b
 if [ ! -x "$peer" ]; then
-  echo "SimGrid was not found (libsimgrid-dev): nothing to compare with"
-  exit 1
+  echo "skipped: SimGrid was not found (libsimgrid-dev); there is nothing to compare with"
+  exit 0
 fi
 
 echo

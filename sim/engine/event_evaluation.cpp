@@ -180,8 +180,9 @@ class EventEvaluation {
     // The same by use: a RECV may have held an early arrival back.
     const Input* last = awaited;
     if (cell.size == 2) last = last_inputs_[tasks_.joined_with(task) - 1].input;
-    occupy(row.rank, now, awaited, last, Kind::F);
     RankAccount& own = account(row.rank);
+    own.path.compute_ns += occupy(row.rank, now, awaited, last);
+    tails_[static_cast<std::size_t>(row.rank)].path = own.path;
     for (const TaskId part : cell.all()) {
       const Action action = tasks_.action_of(part);
       own.pass(action.kind);
@@ -211,22 +212,23 @@ class EventEvaluation {
 
   // Accounts for what the rank did since its start until now. `awaited`: the
   // input that arrived last; `last`: the one that could be used last. The path
-  // to the start leads along the rank's stream, or else along that.
-  void occupy(int rank, std::int64_t now, const Input* awaited, const Input* last, Kind kind) {
+  // to the start leads along the rank's stream, or else along that. Returns the
+  // time that the work took.
+  std::int64_t occupy(int rank, std::int64_t now, const Input* awaited, const Input* last) {
     RankAccount& own = account(rank);
     Tail& tail = tails_[static_cast<std::size_t>(rank)];
     const std::int64_t start = starts_ns_[static_cast<std::size_t>(rank)];
     if (last != nullptr && tail.end_ns != start) tail.path = last->path;
     const auto outcome = own.occupy({start, now, awaited != nullptr ? awaited->sent_ns : 0,
                                      awaited != nullptr ? awaited->arrival_ns : 0});
-    if (is_compute(kind)) tail.path.compute_ns += outcome.fresh_ns;
     tail.end_ns = now;
     own.path = tail.path;
+    return outcome.fresh_ns;
   }
 
   void finish_closing(const ClosingTask& closing) {
     const std::int64_t now = engine_.now_ns();
-    occupy(closing.rank, now, nullptr, nullptr, closing.action.kind);
+    occupy(closing.rank, now, nullptr, nullptr);
     if (sink_) [[unlikely]] {
       sink_({closing.action, closing.rank, 0, starts_ns_[static_cast<std::size_t>(closing.rank)],
              now, 0, 0, 0});
