@@ -1,0 +1,55 @@
+// Random numbers by counter: what is drawn depends on what it is for, never on
+// who draws it or when, so that neither the partition nor recomputation nor
+// the order of microbatches changes a result.
+//
+// The generator is Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random
+// numbers: as easy as 1, 2, 3", SC 2011). Plain functions, also for kernels of
+// any device; they keep internal linkage, since kernels are compiled once for
+// each instruction set.
+#pragma once
+
+#include <cstdint>
+
+namespace pipesim::exec {
+
+// What the numbers are for.
+enum class Purpose : std::uint32_t { initial_weights, dropout, batch };
+
+// One stream of numbers. Counter words: element / 4, (purpose, site, layer),
+// step, microbatch; the seed is the key.
+struct RandomKey {
+  std::uint64_t seed = 0;
+  Purpose purpose = Purpose::dropout;
+  std::uint32_t site = 0;   // tells several uses within one layer apart, below 256
+  std::uint32_t layer = 0;  // below 2^20
+  std::uint32_t step = 0;
+  std::uint32_t microbatch = 0;
+};
+
+struct RandomWords {
+  std::uint32_t word[4];
+};
+
+// The four words of elements 4 x block ... 4 x block + 3.
+static inline RandomWords random_words(const RandomKey& key, std::uint32_t block) {
+  std::uint32_t c0 = block;
+  std::uint32_t c1 = static_cast<std::uint32_t>(key.purpose) << 28 | (key.site & 255U) << 20 |
+                     (key.layer & 0xfffffU);
+  std::uint32_t c2 = key.step;
+  std::uint32_t c3 = key.microbatch;
+  auto k0 = static_cast<std::uint32_t>(key.seed);
+  auto k1 = static_cast<std::uint32_t>(key.seed >> 32);
+  for (int round = 0; round < 10; ++round) {
+    const std::uint64_t p0 = std::uint64_t{0xD2511F53U} * c0;
+    const std::uint64_t p1 = std::uint64_t{0xCD9E8D57U} * c2;
+    c0 = static_cast<std::uint32_t>(p1 >> 32) ^ c1 ^ k0;
+    c1 = static_cast<std::uint32_t>(p1);
+    c2 = static_cast<std::uint32_t>(p0 >> 32) ^ c3 ^ k1;
+    c3 = static_cast<std::uint32_t>(p0);
+    k0 += 0x9E3779B9U;
+    k1 += 0xBB67AE85U;
+  }
+  return {{c0, c1, c2, c3}};
+}
+
+}  // namespace pipesim::exec
