@@ -30,26 +30,27 @@ struct RandomWords {
   std::uint32_t word[4];
 };
 
+// The generator itself: four words by counter and key.
+static inline RandomWords philox(const RandomWords& counter, std::uint32_t key0,
+                                 std::uint32_t key1) {
+  RandomWords c = counter;
+  for (int round = 0; round < 10; ++round) {
+    const std::uint64_t p0 = std::uint64_t{0xD2511F53U} * c.word[0];
+    const std::uint64_t p1 = std::uint64_t{0xCD9E8D57U} * c.word[2];
+    c = {{static_cast<std::uint32_t>(p1 >> 32) ^ c.word[1] ^ key0, static_cast<std::uint32_t>(p1),
+          static_cast<std::uint32_t>(p0 >> 32) ^ c.word[3] ^ key1, static_cast<std::uint32_t>(p0)}};
+    key0 += 0x9E3779B9U;
+    key1 += 0xBB67AE85U;
+  }
+  return c;
+}
+
 // The four words of elements 4 x block ... 4 x block + 3.
 static inline RandomWords random_words(const RandomKey& key, std::uint32_t block) {
-  std::uint32_t c0 = block;
-  std::uint32_t c1 = static_cast<std::uint32_t>(key.purpose) << 28 | (key.site & 255U) << 20 |
-                     (key.layer & 0xfffffU);
-  std::uint32_t c2 = key.step;
-  std::uint32_t c3 = key.microbatch;
-  auto k0 = static_cast<std::uint32_t>(key.seed);
-  auto k1 = static_cast<std::uint32_t>(key.seed >> 32);
-  for (int round = 0; round < 10; ++round) {
-    const std::uint64_t p0 = std::uint64_t{0xD2511F53U} * c0;
-    const std::uint64_t p1 = std::uint64_t{0xCD9E8D57U} * c2;
-    c0 = static_cast<std::uint32_t>(p1 >> 32) ^ c1 ^ k0;
-    c1 = static_cast<std::uint32_t>(p1);
-    c2 = static_cast<std::uint32_t>(p0 >> 32) ^ c3 ^ k1;
-    c3 = static_cast<std::uint32_t>(p0);
-    k0 += 0x9E3779B9U;
-    k1 += 0xBB67AE85U;
-  }
-  return {{c0, c1, c2, c3}};
+  const std::uint32_t use = static_cast<std::uint32_t>(key.purpose) << 28 |
+                            (key.site & 255U) << 20 | (key.layer & 0xfffffU);
+  return philox({{block, use, key.step, key.microbatch}}, static_cast<std::uint32_t>(key.seed),
+                static_cast<std::uint32_t>(key.seed >> 32));
 }
 
 }  // namespace pipesim::exec

@@ -1,0 +1,441 @@
+// The operators of the CPU, compiled once for each instruction set; see
+// cpu_operators.h for why nothing in here may be of external linkage.
+#include "exec/device/cpu/cpu_operators.h"
+
+#include "exec/device/cpu/library_products.h"
+#include "exec/device/cpu/packed_product.h"
+#include "exec/device/cpu/random_chunk.h"
+#include "exec/device/cpu/vector.h"
+
+namespace pipesim::exec {
+namespace {
+
+// sigmoid(2 u) with u = sqrt(2/pi) (x + 0.044715 x^3); gelu(x) is x times it,
+// since (1 + tanh u) / 2 = sigmoid(2 u). e is exp(-2 u).
+struct Gate {
+  Floats e;
+  Floats value;
+};
+
+constexpr float gelu_scale = 1.5957691216F;  // 2 sqrt(2/pi)
+constexpr float gelu_cubic = 0.044715F;
+
+inline Gate gelu_gate(Floats x) {
+  const Floats e = exponential(x * (-gelu_scale - gelu_scale * gelu_cubic * (x * x)));
+  return {e, 1.0F / (1.0F + e)};
+}
+
+struct Normaliser {
+  float largest;
+  float sum;  // of exp(factor (x - largest))
+};
+
+// x becomes its softmax, after scaling by `factor`, which is above 0.
+inline Normaliser softmax(std::int64_t count, float factor, float* x) {
+  const float most = largest(count, x);
+  const float total = sum(count, [&](std::int64_t i, auto n) {
+    const Floats e = exponential((load(x + i, n) - most) * factor);
+    store(x + i, e, n);
+    return e;
+  });
+  const float inverse = 1 / total;
+  each_vector(count, [&](std::int64_t i, auto n) { store(x + i, load(x + i, n) * inverse, n); });
+  return {most, total};
+}
+
+// to += from
+inline void add_to(std::int64_t count, const float* from, float* to) {
+  each_vector(count, [&](std::int64_t i, auto n) {
+    store(to + i, load(to + i, n) + load(from + i, n), n);
+  });
+}
+
+inline void clear(std::int64_t count, float* x) {
+  if (count > 0) __builtin_memset(x, 0, bytes_of(count));
+}
+
+class CpuOperators final : public CpuBase {
+ public:
+  explicit CpuOperators(bool own_products) : CpuBase(PIPESIM_INSTRUCTIONS, own_products) {
+    if (own_products) packed_ = static_cast<float*>(allocate(std::int64_t{4} * packed_floats));
+  }
+  CpuOperators(const CpuOperators&) = delete;
+  CpuOperators& operator=(const CpuOperators&) = delete;
+  ~CpuOperators() override { release(packed_); }
+
+  // ---- Elements
+
+  void fill(std::int64_t count, float* x, float value) override {
+    each_vector(count, [&](std::int64_t i, auto n) { store(x + i, Floats{} + value, n); });
+  }
+
+  // The method of Box and Muller, on two pairs of words at a time.
+  void fill_normal(std::int64_t count, float* x, const RandomKey& key, float deviation) override {
+    for (std::int64_t i = 0; i < count; i += 4) {
+      const RandomWords words = random_words(key, static_cast<std::uint32_t>(i / 4));
+      for (std::int64_t j = 0; j < 4 && i + j < count; ++j) {
+        const std::uint32_t* pair = words.word + (j & 2);
+        const double radius = __builtin_sqrt(-2 * __builtin_log((pair[0] + 1.0) * 0x1p-32));
+        const double angle = 6.283185307179586 * (pair[1] * 0x1p-32);
+        const double unit = (j & 1) == 0 ? __builtin_cos(angle) : __builtin_sin(angle);
+        x[i + j] = static_cast<float>(deviation * (radius * unit));
+      }
+    }
+  }
+
+  void add(std::int64_t count, const float* a, const float* b, float* y) override {
+    each_vector(count,
+                [&](std::int64_t i, auto n) { store(y + i, load(a + i, n) + load(b + i, n), n); });
+  }
+
+  void scale(std::int64_t count, float* x, float factor) override {
+    each_vector(count, [&](std::int64_t i, auto n) { store(x + i, load(x + i, n) * factor, n); });
+  }
+
+  double sum_of_squares(std::int64_t count, const float* x) override {
+    constexpr int half = lanes / 2;
+    Doubles total[4] = {};
+    std::int64_t i = 0;
+    for (; i + 4 * half <= count; i += 4 * half) {
+      for (int part = 0; part < 4; ++part) {
+        HalfFloats v;
+        __builtin_memcpy(&v, x + i + part * half, sizeof v);
+        const Doubles wide = __builtin_convertvector(v, Doubles);
+        total[part] += wide * wide;
+      }
+    }
+    double result = 0;
+    for (; i < count; ++i) result += static_cast<double>(x[i]) * x[i];
+    const Doubles all = (total[0] + total[1]) + (total[2] + total[3]);
+    for (int lane = 0; lane < half; ++lane) result += all[lane];
+    return result;
+  }
+
+  void dropout(std::int64_t count, const float* x, const Dropout& dropout, float* y) override {
+    if (dropout.probability <= 0) {
+      if (y != x && count > 0) __builtin_memcpy(y, x, bytes_of(count));
+      return;
+    }
+    const Keep keep(dropout.probability);
+    RandomChunk chunk;
+    for (std::int64_t start = 0; start < count; start += RandomChunk::most) {
+      const std::int64_t size = smaller(RandomChunk::most, count - start);
+      const std::uint32_t* words = chunk.draw(dropout.key, start, size);
+      each_vector(size, [&](std::int64_t i, auto n) {
+        store(y + start + i, keep(load(x + start + i, n), words + i, n), n);
+      });
+    }
+  }
+
+  // ---- Matrices
+
+  void matrix_product(Transpose transpose, std::int64_t m, std::int64_t n, std::int64_t k,
+                      const float* a, const float* b, float* c, bool accumulate) override {
+    const bool transpose_a = transpose == Transpose::a;
+    const bool transpose_b = transpose == Transpose::b;
+    multiply({transpose_a, transpose_b, m, n, k, a, transpose_a ? m : k, b, transpose_b ? k : n, c,
+              n, accumulate});
+  }
+
+  void add_bias(std::int64_t rows, std::int64_t columns, const float* bias, float* x) override {
+    for (std::int64_t row = 0; row < rows; ++row) add_to(columns, bias, x + row * columns);
+  }
+
+  void add_column_sums(std::int64_t rows, std::int64_t columns, const float* x,
+                       float* sums) override {
+    std::int64_t row = 0;
+    for (; row + 4 <= rows; row += 4, x += 4 * columns) {
+      each_vector(columns, [&](std::int64_t i, auto n) {
+        const float* at = x + i;
+        const Floats four = (load(at, n) + load(at + columns, n)) +
+                            (load(at + 2 * columns, n) + load(at + 3 * columns, n));
+        store(sums + i, load(sums + i, n) + four, n);
+      });
+    }
+    for (; row < rows; ++row, x += columns) add_to(columns, x, sums);
+  }
+
+  // ---- Parts of a layer
+
+  void bias_gelu(std::int64_t rows, std::int64_t columns, const float* bias, float* x,
+                 float* y) override {
+    for (std::int64_t row = 0; row < rows; ++row, x += columns, y += columns) {
+      each_vector(columns, [&](std::int64_t i, auto n) {
+        const Floats v = load(x + i, n) + load(bias + i, n);
+        store(x + i, v, n);
+        store(y + i, v * gelu_gate(v).value, n);
+      });
+    }
+  }
+
+  // With the gate s: gelu' = s + x s' and s' = s (1 - s) 2u' = e s^2 2u'. Beyond
+  // 10 gelu' is 1 or 0 to the last bit, and stopping there keeps e finite.
+  void gelu_backward(std::int64_t count, const float* x, const float* dy, float* dx) override {
+    each_vector(count, [&](std::int64_t i, auto n) {
+      Floats v = load(x + i, n);
+      v = v > 10.0F ? Floats{} + 10.0F : v;
+      v = v < -10.0F ? Floats{} - 10.0F : v;
+      const Gate gate = gelu_gate(v);
+      const Floats inner = v * (gelu_scale + 3 * gelu_scale * gelu_cubic * (v * v));
+      const Floats slope = gate.value + gate.e * gate.value * gate.value * inner;
+      store(dx + i, load(dy + i, n) * slope, n);
+    });
+  }
+
+  void bias_dropout_add(std::int64_t rows, std::int64_t columns, const float* bias, const float* x,
+                        const float* residual, const Dropout& dropout, float* y) override {
+    if (dropout.probability <= 0) {
+      for (std::int64_t row = 0; row < rows;
+           ++row, x += columns, residual += columns, y += columns) {
+        each_vector(columns, [&](std::int64_t i, auto n) {
+          store(y + i, load(residual + i, n) + (load(x + i, n) + load(bias + i, n)), n);
+        });
+      }
+      return;
+    }
+    const Keep keep(dropout.probability);
+    RandomChunk chunk;
+    for (std::int64_t row = 0; row < rows; ++row) {
+      for (std::int64_t column = 0; column < columns; column += RandomChunk::most) {
+        const std::int64_t start = row * columns + column;
+        const std::int64_t size = smaller(RandomChunk::most, columns - column);
+        const std::uint32_t* words = chunk.draw(dropout.key, start, size);
+        each_vector(size, [&](std::int64_t i, auto n) {
+          const Floats v = load(x + start + i, n) + load(bias + column + i, n);
+          store(y + start + i, load(residual + start + i, n) + keep(v, words + i, n), n);
+        });
+      }
+    }
+  }
+
+  void layer_norm(std::int64_t rows, std::int64_t columns, const float* x, const float* gamma,
+                  const float* beta, float* y, float* mean, float* rstd) override {
+    const auto size = static_cast<float>(columns);
+    for (std::int64_t row = 0; row < rows; ++row, x += columns, y += columns) {
+      const float average =
+          sum(columns, [&](std::int64_t i, auto n) { return load(x + i, n); }) / size;
+      const float variance = sum(columns, [&](std::int64_t i, auto n) {
+        const Floats away = load(x + i, n) - average;
+        return away * away;
+      });
+      const float inverse = 1 / __builtin_sqrtf(variance / size + 1e-5F);
+      each_vector(columns, [&](std::int64_t i, auto n) {
+        const Floats unit = (load(x + i, n) - average) * inverse;
+        store(y + i, unit * load(gamma + i, n) + load(beta + i, n), n);
+      });
+      mean[row] = average;
+      rstd[row] = inverse;
+    }
+  }
+
+  // With u = (x - mean) rstd and g = dy gamma: dx = rstd (g - mean(g) - u mean(g u)).
+  void layer_norm_backward(std::int64_t rows, std::int64_t columns, const float* dy, const float* x,
+                           const float* gamma, const float* mean, const float* rstd,
+                           const float* residual, float* dx, float* dgamma, float* dbeta) override {
+    clear(columns, dgamma);
+    clear(columns, dbeta);
+    const auto size = static_cast<float>(columns);
+    for (std::int64_t row = 0; row < rows; ++row, dy += columns, x += columns, dx += columns) {
+      const float average = mean[row];
+      const float inverse = rstd[row];
+      const float mean_g =
+          sum(columns,
+              [&](std::int64_t i, auto n) { return load(dy + i, n) * load(gamma + i, n); }) /
+          size;
+      const float mean_gu = sum(columns,
+                                [&](std::int64_t i, auto n) {
+                                  return load(dy + i, n) * load(gamma + i, n) *
+                                         ((load(x + i, n) - average) * inverse);
+                                }) /
+                            size;
+      const auto gradient = [&](std::int64_t i, auto n) {
+        const Floats d = load(dy + i, n);
+        const Floats unit = (load(x + i, n) - average) * inverse;
+        store(dgamma + i, load(dgamma + i, n) + d * unit, n);
+        store(dbeta + i, load(dbeta + i, n) + d, n);
+        return (d * load(gamma + i, n) - mean_g - unit * mean_gu) * inverse;
+      };
+      if (residual == nullptr) {
+        each_vector(columns, [&](std::int64_t i, auto n) { store(dx + i, gradient(i, n), n); });
+      } else {
+        each_vector(columns, [&](std::int64_t i, auto n) {
+          store(dx + i, load(residual + i, n) + gradient(i, n), n);
+        });
+        residual += columns;
+      }
+    }
+  }
+
+  // By blocks of rows, each with the columns up to the end of its diagonal.
+  void attention(const AttentionShape& shape, const float* qkv, float* probabilities,
+                 float* y) override {
+    const Heads heads(shape);
+    for (std::int64_t head = 0; head < heads.count; ++head) {
+      const std::int64_t at = heads.offset(head);
+      const float* q = qkv + heads.offset_qkv(head);
+      const float* k = q + heads.hidden;
+      const float* v = k + heads.hidden;
+      float* p = probabilities + head * heads.sequence * heads.sequence;
+      for (std::int64_t first = 0; first < heads.sequence; first += Heads::block) {
+        const std::int64_t end = smaller(first + Heads::block, heads.sequence);
+        float* rows = p + first * heads.sequence;
+        multiply({false, true, end - first, end, heads.size, q + first * heads.stride, heads.stride,
+                  k, heads.stride, rows, heads.sequence, false});
+        for (std::int64_t row = first; row < end; ++row) {
+          float* x = p + row * heads.sequence;
+          softmax(row + 1, heads.scale, x);
+          clear(heads.sequence - row - 1, x + row + 1);
+        }
+        multiply({false, false, end - first, heads.size, end, rows, heads.sequence, v, heads.stride,
+                  y + at + first * heads.hidden, heads.hidden, false});
+      }
+    }
+  }
+
+  // The last block of rows first: it reaches all of k and v, so that it may
+  // write dk and dv, to which the others add.
+  void attention_backward(const AttentionShape& shape, const float* qkv, float* probabilities,
+                          const float* dy, float* dqkv) override {
+    const Heads heads(shape);
+    float* dp = scratch(Heads::block * heads.sequence);
+    for (std::int64_t head = 0; head < heads.count; ++head) {
+      const float* q = qkv + heads.offset_qkv(head);
+      const float* k = q + heads.hidden;
+      const float* v = k + heads.hidden;
+      float* dq = dqkv + heads.offset_qkv(head);
+      float* dk = dq + heads.hidden;
+      float* dv = dk + heads.hidden;
+      float* p = probabilities + head * heads.sequence * heads.sequence;
+      for (std::int64_t end = heads.sequence; end > 0;) {
+        const std::int64_t first = (end - 1) / Heads::block * Heads::block;
+        const bool others = end < heads.sequence;
+        const std::int64_t count = end - first;
+        const float* dy_rows = dy + heads.offset(head) + first * heads.hidden;
+        float* p_rows = p + first * heads.sequence;
+        multiply({false, true, count, end, heads.size, dy_rows, heads.hidden, v, heads.stride, dp,
+                  end, false});
+        multiply({true, false, end, heads.size, count, p_rows, heads.sequence, dy_rows,
+                  heads.hidden, dv, heads.stride, others});
+        for (std::int64_t row = 0; row < count; ++row) {
+          softmax_backward(first + row + 1, heads.scale, dp + row * end,
+                           p_rows + row * heads.sequence);
+        }
+        multiply({false, false, count, heads.size, end, p_rows, heads.sequence, k, heads.stride,
+                  dq + first * heads.stride, heads.stride, false});
+        multiply({true, false, end, heads.size, count, p_rows, heads.sequence,
+                  q + first * heads.stride, heads.stride, dk, heads.stride, others});
+        end = first;
+      }
+    }
+  }
+
+  void embed(std::int64_t rows, std::int64_t columns, std::int64_t sequence,
+             const std::int32_t* tokens, const float* table, const float* positions,
+             float* y) override {
+    for (std::int64_t row = 0; row < rows; ++row) {
+      add(columns, table + tokens[row] * columns, positions + row % sequence * columns,
+          y + row * columns);
+    }
+  }
+
+  void embed_backward(std::int64_t rows, std::int64_t columns, std::int64_t sequence,
+                      const std::int32_t* tokens, const float* dy, float* dtable,
+                      float* dpositions) override {
+    for (std::int64_t row = 0; row < rows; ++row) {
+      add_to(columns, dy + row * columns, dtable + tokens[row] * columns);
+      add_to(columns, dy + row * columns, dpositions + row % sequence * columns);
+    }
+  }
+
+  void cross_entropy(std::int64_t rows, std::int64_t classes, const std::int32_t* targets, float* x,
+                     float* losses) override {
+    for (std::int64_t row = 0; row < rows; ++row, x += classes) {
+      const double target = x[targets[row]];
+      const Normaliser norm = softmax(classes, 1, x);
+      losses[row] = static_cast<float>(__builtin_log(static_cast<double>(norm.sum)) +
+                                       (norm.largest - target));
+    }
+  }
+
+  void cross_entropy_backward(std::int64_t rows, std::int64_t classes, const std::int32_t* targets,
+                              float* x) override {
+    for (std::int64_t row = 0; row < rows; ++row) x[row * classes + targets[row]] -= 1;
+  }
+
+  void adamw(std::int64_t count, const AdamStep& step, const float* gradients, float* weights,
+             float* first, float* second) override {
+    const float decay = 1 - step.learning_rate * step.weight_decay;
+    const float rate = step.learning_rate / step.correction1;
+    const float correction = 1 / step.correction2;
+    each_vector(count, [&](std::int64_t i, auto n) {
+      const Floats g = load(gradients + i, n) * step.gradient_scale;
+      const Floats m = load(first + i, n) * step.beta1 + g * (1 - step.beta1);
+      const Floats v = load(second + i, n) * step.beta2 + g * g * (1 - step.beta2);
+      const Floats size = square_root(v * correction) + step.epsilon;
+      store(first + i, m, n);
+      store(second + i, v, n);
+      store(weights + i, load(weights + i, n) * decay - rate * m / size, n);
+    });
+  }
+
+ private:
+  // Where the (sequence, head) pairs lie.
+  struct Heads {
+    static constexpr std::int64_t block = 64;  // rows of attention at a time
+
+    explicit Heads(const AttentionShape& shape)
+        : count(shape.batch * shape.heads),
+          heads(shape.heads),
+          size(shape.head_size),
+          sequence(shape.sequence),
+          hidden(shape.heads * shape.head_size),
+          stride(3 * hidden),
+          scale(1 / __builtin_sqrtf(static_cast<float>(shape.head_size))) {}
+
+    // The first element of a head in y and in qkv.
+    std::int64_t offset(std::int64_t i) const {
+      return i / heads * sequence * hidden + i % heads * size;
+    }
+    std::int64_t offset_qkv(std::int64_t i) const {
+      return i / heads * sequence * stride + i % heads * size;
+    }
+
+    std::int64_t count;
+    std::int64_t heads;
+    std::int64_t size;
+    std::int64_t sequence;
+    std::int64_t hidden;
+    std::int64_t stride;
+    float scale;
+  };
+
+  // p becomes the gradient by the scores before they are scaled.
+  static void softmax_backward(std::int64_t count, float factor, const float* dp, float* p) {
+    const float dot =
+        sum(count, [&](std::int64_t i, auto n) { return load(dp + i, n) * load(p + i, n); });
+    each_vector(count, [&](std::int64_t i, auto n) {
+      store(p + i, load(p + i, n) * (load(dp + i, n) - dot) * factor, n);
+    });
+  }
+
+  void multiply(const MatrixProduct& product) const {
+    if (product.m == 0 || product.n == 0) return;
+    if (product.k == 0) {
+      for (std::int64_t i = 0; i < product.m && !product.accumulate; ++i) {
+        clear(product.n, product.c + i * product.ldc);
+      }
+    } else if (packed_ != nullptr) {
+      packed_product(product, packed_);
+    } else {
+      library_product(product);
+    }
+  }
+
+  float* packed_ = nullptr;  // room for our own products; none: they are the library's
+};
+
+}  // namespace
+
+Device* PIPESIM_MAKE_OPERATORS(bool own_products) { return new CpuOperators(own_products); }
+
+}  // namespace pipesim::exec

@@ -1,0 +1,37 @@
+// Matrix products by a library, oneDNN, where the build has it.
+//
+// On the calling thread alone, once that thread has called
+// use_one_thread_for_products(). The same product has the same bits at every
+// call, wherever its matrices lie: tests/products_test.cpp holds it to that.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace pipesim::exec {
+
+// c[m x n] = op(a)[m x k] op(b)[k x n], added to c where asked. All three are
+// row-major, `lda`, `ldb` and `ldc` elements from row to row as stored.
+struct MatrixProduct {
+  bool transpose_a = false;
+  bool transpose_b = false;
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  const float* a = nullptr;
+  std::int64_t lda = 0;
+  const float* b = nullptr;
+  std::int64_t ldb = 0;
+  float* c = nullptr;
+  std::int64_t ldc = 0;
+  bool accumulate = false;
+};
+
+// "oneDNN 2.6.3"; empty where the build has none.
+std::string products_library();
+
+// Both do nothing where the build has none. m, n and k are above 0.
+void use_one_thread_for_products();
+void library_product(const MatrixProduct& p);
+
+}  // namespace pipesim::exec
