@@ -30,26 +30,35 @@ struct RandomWords {
   std::uint32_t word[4];
 };
 
+constexpr std::uint32_t philox_factor0 = 0xD2511F53U;
+constexpr std::uint32_t philox_factor1 = 0xCD9E8D57U;
+constexpr std::uint32_t philox_step0 = 0x9E3779B9U;
+constexpr std::uint32_t philox_step1 = 0xBB67AE85U;
+
 // The generator itself: four words by counter and key.
 static inline RandomWords philox(const RandomWords& counter, std::uint32_t key0,
                                  std::uint32_t key1) {
   RandomWords c = counter;
   for (int round = 0; round < 10; ++round) {
-    const std::uint64_t p0 = std::uint64_t{0xD2511F53U} * c.word[0];
-    const std::uint64_t p1 = std::uint64_t{0xCD9E8D57U} * c.word[2];
+    const std::uint64_t p0 = std::uint64_t{philox_factor0} * c.word[0];
+    const std::uint64_t p1 = std::uint64_t{philox_factor1} * c.word[2];
     c = {{static_cast<std::uint32_t>(p1 >> 32) ^ c.word[1] ^ key0, static_cast<std::uint32_t>(p1),
           static_cast<std::uint32_t>(p0 >> 32) ^ c.word[3] ^ key1, static_cast<std::uint32_t>(p0)}};
-    key0 += 0x9E3779B9U;
-    key1 += 0xBB67AE85U;
+    key0 += philox_step0;
+    key1 += philox_step1;
   }
   return c;
 }
 
-// The four words of elements 4 x block ... 4 x block + 3.
-static inline RandomWords random_words(const RandomKey& key, std::uint32_t block) {
+static inline RandomWords random_counter(const RandomKey& key, std::uint32_t block) {
   const std::uint32_t use = static_cast<std::uint32_t>(key.purpose) << 28 |
                             (key.site & 255U) << 20 | (key.layer & 0xfffffU);
-  return philox({{block, use, key.step, key.microbatch}}, static_cast<std::uint32_t>(key.seed),
+  return {{block, use, key.step, key.microbatch}};
+}
+
+// The four words of elements 4 x block ... 4 x block + 3.
+static inline RandomWords random_words(const RandomKey& key, std::uint32_t block) {
+  return philox(random_counter(key, block), static_cast<std::uint32_t>(key.seed),
                 static_cast<std::uint32_t>(key.seed >> 32));
 }
 

@@ -18,8 +18,8 @@ constexpr int lanes = 4;
 #endif
 
 typedef float Floats __attribute__((vector_size(4 * lanes)));
-typedef std::int32_t Ints __attribute__((vector_size(4 * lanes)));
 typedef std::uint32_t Words __attribute__((vector_size(4 * lanes)));
+typedef std::uint64_t Longs __attribute__((vector_size(4 * lanes)));
 typedef double Doubles __attribute__((vector_size(4 * lanes)));
 typedef float HalfFloats __attribute__((vector_size(2 * lanes)));
 

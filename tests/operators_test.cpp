@@ -1,0 +1,500 @@
+// The operators of a device, except those made of matrix products, against
+// plain loops in double and against central differences of those.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+#include "tests/devices.h"
+#include "tests/errors.h"
+
+namespace pipesim::exec {
+namespace {
+
+using testing::Array;
+using testing::bits;
+using testing::choices;
+using testing::differences;
+using testing::every_device;
+using testing::every_index;
+using testing::expect_close;
+using testing::normals;
+using testing::wide;
+using Doubles = std::vector<double>;
+
+struct Shape {
+  std::int64_t rows;
+  std::int64_t columns;
+};
+
+// Beside, below and above the widths of vectors and of internal chunks.
+const std::vector<Shape> shapes{{1, 1},  {3, 1},   {1, 7},   {5, 15}, {2, 16},
+                                {9, 17}, {4, 100}, {3, 129}, {2, 515}};
+
+void on_every_device(const std::function<void(Device&)>& check) {
+  for (const auto& device : every_device()) {
+    SCOPED_TRACE(device->description());
+    check(*device);
+    if (::testing::Test::HasFatalFailure()) return;
+  }
+}
+
+void on_every_shape(const std::function<void(Device&, std::int64_t, std::int64_t)>& check) {
+  on_every_device([&](Device& device) {
+    for (const auto& [rows, columns] : shapes) {
+      SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(columns));
+      check(device, rows, columns);
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+  });
+}
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+// ---- The device
+
+TEST(CpuDevice, SaysWhatItIsAndKnowsItsInstructionSets) {
+  const auto sets = cpu_instruction_sets();
+  ASSERT_FALSE(sets.empty());
+  EXPECT_EQ(sets.back(), "baseline");
+  EXPECT_EQ(make_cpu_device()->description(),
+            make_cpu_device({sets.front(), false})->description());
+  EXPECT_EQ(make_cpu_device({"baseline", true})->description(),
+            "cpu (baseline, matrix products by its own kernel)");
+  EXPECT_EQ(testing::input_error_of([] {
+              make_cpu_device({"basline", false});
+            }).find("unknown instruction set 'basline'; known, nearest first: baseline"),
+            0U);
+}
+
+TEST(CpuDevice, MemoryIsAlignedAndEnds) {
+  const auto device = make_cpu_device();
+  for (const std::int64_t bytes : {0, 1, 63, 64, 1000}) {
+    void* memory = device->allocate(bytes);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory) % 64, 0U);
+    device->release(memory);
+  }
+  device->release(nullptr);
+  EXPECT_NE(testing::error_of([&] {
+              device->allocate(std::int64_t{1} << 60);
+            }).find("cpu: no memory left for"),
+            std::string::npos);
+}
+
+// ---- Elements
+
+TEST(Operators, Elements) {
+  on_every_shape([](Device& device, std::int64_t rows, std::int64_t columns) {
+    const std::int64_t count = rows * columns;
+    const auto x = normals(count, 1);
+    const auto y = normals(count, 2);
+    Array a(device, x);
+    Array b(device, y);
+    Array sum(device, count);
+    device.add(count, a.data(), b.data(), sum.data());
+    device.add(count, a.data(), b.data(), b.data());
+    device.scale(count, a.data(), 0.3F);
+    std::vector<float> added(x.size());
+    std::vector<float> scaled(x.size());
+    double squares = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      added[i] = x[i] + y[i];
+      scaled[i] = x[i] * 0.3F;
+      squares += static_cast<double>(scaled[i]) * scaled[i];
+    }
+    EXPECT_EQ(sum.values(), added);
+    EXPECT_EQ(b.values(), added);
+    EXPECT_EQ(a.values(), scaled);
+    EXPECT_NEAR(device.sum_of_squares(count, a.data()), squares, 1e-14 * squares);
+    device.fill(count, sum.data(), -0.5F);
+    EXPECT_EQ(sum.values(), std::vector<float>(x.size(), -0.5F));
+  });
+}
+
+TEST(Operators, RowsAndColumns) {
+  on_every_shape([](Device& device, std::int64_t rows, std::int64_t columns) {
+    const auto x = normals(rows * columns, 1);
+    const auto bias = normals(columns, 2);
+    const auto before = normals(columns, 3);
+    Array a(device, x);
+    Array b(device, bias);
+    Array sums(device, before);
+    device.add_column_sums(rows, columns, a.data(), sums.data());
+    device.add_bias(rows, columns, b.data(), a.data());
+    Doubles want = wide(before);
+    std::vector<float> biased(x);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      want[i % bias.size()] += x[i];
+      biased[i] += bias[i % bias.size()];
+    }
+    expect_close(sums.values(), want, 1e-6, 1e-6, "column sums");
+    EXPECT_EQ(a.values(), biased);
+  });
+}
+
+// ---- Random numbers
+
+TEST(Random, PhiloxGivesThePublishedAnswers) {  // kat_vectors of Random123
+  const auto words = [](RandomWords counter, std::uint32_t key0, std::uint32_t key1) {
+    const RandomWords w = philox(counter, key0, key1);
+    return std::vector<std::uint32_t>(w.word, w.word + 4);
+  };
+  using Words = std::vector<std::uint32_t>;
+  EXPECT_EQ(words({{0, 0, 0, 0}}, 0, 0), (Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
+  EXPECT_EQ(words({{~0U, ~0U, ~0U, ~0U}}, ~0U, ~0U),
+            (Words{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
+  EXPECT_EQ(words({{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}}, 0xa4093822, 0x299f31d0),
+            (Words{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
+}
+
+TEST(Random, KeysAreDifferentStreams) {
+  const RandomKey key{.seed = 7, .site = 1, .layer = 2, .step = 3, .microbatch = 4};
+  std::vector<RandomKey> keys(7, key);
+  keys[1].seed += std::uint64_t{1} << 32;
+  keys[2].purpose = Purpose::batch;
+  keys[3].site = 2;
+  keys[4].layer = 3;
+  keys[5].step = 4;
+  keys[6].microbatch = 5;
+  for (std::size_t i = 1; i < keys.size(); ++i) {
+    EXPECT_NE(random_words(keys[i], 5).word[0], random_words(key, 5).word[0]) << i;
+  }
+}
+
+// The scalar definition of dropout.
+std::vector<float> dropped(std::vector<float> x, const Dropout& dropout) {
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const std::uint32_t word =
+        random_words(dropout.key, static_cast<std::uint32_t>(i / 4)).word[i % 4];
+    const bool kept = word >= static_cast<double>(dropout.probability) * 4294967296.0;
+    if (dropout.probability > 0) x[i] = kept ? x[i] / (1 - dropout.probability) : 0;
+  }
+  return x;
+}
+
+TEST(Random, DropoutIsItsScalarDefinition) {
+  const RandomKey key{
+      .seed = 0x123456789abcdef, .site = 3, .layer = 9, .step = 77, .microbatch = 5};
+  on_every_shape([&](Device& device, std::int64_t rows, std::int64_t columns) {
+    const auto x = normals(rows * columns, 1);
+    const auto bias = normals(columns, 2);
+    const auto residual = normals(rows * columns, 3);
+    for (const float probability : {0.0F, 1e-9F, 0.1F, 0.5F, 0.999F, 1.0F}) {
+      const Dropout dropout{key, probability};
+      Array a(device, x);
+      Array b(device, bias);
+      Array r(device, residual);
+      Array y(device, rows * columns);
+      device.dropout(rows * columns, a.data(), dropout, y.data());
+      EXPECT_EQ(y.values(), dropped(x, dropout)) << probability;
+
+      std::vector<float> want(x);
+      for (std::size_t i = 0; i < x.size(); ++i) want[i] += bias[i % bias.size()];
+      want = dropped(want, dropout);
+      for (std::size_t i = 0; i < x.size(); ++i) want[i] += residual[i];
+      device.bias_dropout_add(rows, columns, b.data(), a.data(), r.data(), dropout, y.data());
+      EXPECT_EQ(y.values(), want) << probability;
+      device.bias_dropout_add(rows, columns, b.data(), a.data(), r.data(), dropout, a.data());
+      EXPECT_EQ(a.values(), want) << probability << ", in place";
+    }
+  });
+}
+
+TEST(Random, DropoutKeepsTheAskedFraction) {
+  const std::int64_t count = 100'000;
+  const auto device = make_cpu_device();
+  Array x(*device, std::vector<float>(at(count), 1));
+  device->dropout(count, x.data(), {{.seed = 5}, 0.1F}, x.data());
+  const auto y = x.values();
+  const auto kept = static_cast<double>(count - std::ranges::count(y, 0.0F));
+  EXPECT_NEAR(kept / count, 0.9, 4 * std::sqrt(0.09 / count));
+  EXPECT_NEAR(std::accumulate(y.begin(), y.end(), 0.0) / count, 1, 0.005);
+}
+
+TEST(Random, NormalNumbersDependOnKeyAndElementAlone) {
+  const RandomKey key{.seed = 3, .purpose = Purpose::initial_weights, .layer = 4};
+  on_every_device([&](Device& device) {
+    const std::int64_t count = 40'001;
+    Array x(device, count);
+    Array start(device, 7);
+    device.fill_normal(count, x.data(), key, 0.02F);
+    device.fill_normal(7, start.data(), key, 0.02F);
+    const auto all = x.values();
+    EXPECT_EQ(std::vector<float>(all.begin(), all.begin() + 7), start.values());
+    double moments[5] = {};
+    for (const double value : all) {
+      for (int power = 1; power <= 4; ++power)
+        moments[power] += std::pow(value / 0.02, power) / count;
+    }
+    EXPECT_NEAR(moments[1], 0, 0.02);
+    EXPECT_NEAR(moments[2], 1, 0.03);
+    EXPECT_NEAR(moments[3], 0, 0.06);
+    EXPECT_NEAR(moments[4], 3, 0.2);
+  });
+}
+
+// ---- gelu
+
+double gelu(double x) {
+  return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
+}
+
+TEST(Operators, Gelu) {
+  on_every_shape([](Device& device, std::int64_t rows, std::int64_t columns) {
+    const auto x = normals(rows * columns, 1, 3);
+    const auto bias = normals(columns, 2);
+    const auto dy = normals(rows * columns, 3);
+    Array a(device, x);
+    Array b(device, bias);
+    Array d(device, dy);
+    Array y(device, rows * columns);
+    device.bias_gelu(rows, columns, b.data(), a.data(), y.data());
+    const auto biased = a.values();
+    device.gelu_backward(rows * columns, a.data(), d.data(), d.data());
+    Doubles want;
+    Doubles slopes;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      EXPECT_EQ(biased[i], x[i] + bias[i % bias.size()]);
+      want.push_back(gelu(biased[i]));
+      slopes.push_back(dy[i] * (gelu(biased[i] + 1e-5) - gelu(biased[i] - 1e-5)) / 2e-5);
+    }
+    expect_close(y.values(), want, 1e-6, 1e-7, "gelu");
+    expect_close(d.values(), slopes, 1e-6, 1e-6, "its gradient");
+  });
+}
+
+TEST(Operators, GeluOfLargeNumbersAndNaN) {
+  on_every_device([](Device& device) {
+    const std::vector<float> x{11, 50, 1e4F, 1e20F, 3e38F, -11, -50, -1e4F, -1e20F, -3e38F, 0, NAN};
+    const auto count = static_cast<std::int64_t>(x.size());
+    Array a(device, x);
+    Array bias(device, std::vector<float>(x.size(), 0));
+    Array y(device, count);
+    Array dx(device, std::vector<float>(x.size(), 1));
+    device.bias_gelu(1, count, bias.data(), a.data(), y.data());
+    device.gelu_backward(count, a.data(), dx.data(), dx.data());
+    const auto values = y.values();
+    const auto slopes = dx.values();
+    for (std::size_t i = 0; i + 2 < x.size(); ++i) {
+      EXPECT_EQ(values[i], x[i] > 0 ? x[i] : 0) << x[i];
+      EXPECT_NEAR(slopes[i], x[i] > 0 ? 1 : 0, 1e-30) << x[i];
+    }
+    EXPECT_EQ(values[10], 0);
+    EXPECT_FLOAT_EQ(slopes[10], 0.5F);
+    EXPECT_TRUE(std::isnan(values[11]));
+    EXPECT_TRUE(std::isnan(slopes[11]));
+  });
+}
+
+// ---- Layer norm
+
+// x, gamma and beta one after another, as differences() needs them.
+Doubles layer_norm(std::int64_t rows, std::int64_t columns, const Doubles& all) {
+  const double* gamma = all.data() + rows * columns;
+  const double* beta = gamma + columns;
+  Doubles y;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const double* x = all.data() + row * columns;
+    const double mean = std::accumulate(x, x + columns, 0.0) / static_cast<double>(columns);
+    double variance = 0;
+    for (std::int64_t i = 0; i < columns; ++i) variance += (x[i] - mean) * (x[i] - mean);
+    const double rstd = 1 / std::sqrt(variance / static_cast<double>(columns) + 1e-5);
+    for (std::int64_t i = 0; i < columns; ++i)
+      y.push_back((x[i] - mean) * rstd * gamma[i] + beta[i]);
+  }
+  return y;
+}
+
+TEST(Operators, LayerNormAndItsGradients) {
+  for (const auto& [rows, columns] : {Shape{1, 2}, {3, 5}, {2, 16}, {5, 37}, {2, 130}}) {
+    SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(columns));
+    const std::int64_t count = rows * columns;
+    auto x = normals(count, 1);
+    for (float& value : x) value += 3;
+    const auto gamma = normals(columns, 2);
+    const auto beta = normals(columns, 3);
+    const auto dy = normals(count, 4);
+    const auto residual = normals(count, 5);
+    Doubles all = wide(x);
+    all.insert(all.end(), gamma.begin(), gamma.end());
+    all.insert(all.end(), beta.begin(), beta.end());
+    const Doubles want = layer_norm(rows, columns, all);
+    const Doubles slopes = differences(all, every_index(all.size()), [&](const Doubles& values) {
+      const Doubles y = layer_norm(rows, columns, values);
+      return std::inner_product(y.begin(), y.end(), dy.begin(), 0.0);
+    });
+    const Doubles want_dx(slopes.begin(), slopes.begin() + count);
+    const Doubles want_dgamma(slopes.begin() + count, slopes.begin() + count + columns);
+    const Doubles want_dbeta(slopes.begin() + count + columns, slopes.end());
+    Doubles want_sum = want_dx;
+    for (std::size_t i = 0; i < want_sum.size(); ++i) want_sum[i] += residual[i];
+
+    on_every_device([&](Device& device) {
+      Array a(device, x);
+      Array g(device, gamma);
+      Array b(device, beta);
+      Array d(device, dy);
+      Array r(device, residual);
+      Array y(device, count);
+      Array mean(device, rows);
+      Array rstd(device, rows);
+      Array dx(device, count);
+      Array dgamma(device, columns);
+      Array dbeta(device, columns);
+      device.layer_norm(rows, columns, a.data(), g.data(), b.data(), y.data(), mean.data(),
+                        rstd.data());
+      expect_close(y.values(), want, 2e-6, 2e-5, "y");
+      device.layer_norm_backward(rows, columns, d.data(), a.data(), g.data(), mean.data(),
+                                 rstd.data(), nullptr, dx.data(), dgamma.data(), dbeta.data());
+      expect_close(dx.values(), want_dx, 1e-4, 1e-4, "dx");
+      expect_close(dgamma.values(), want_dgamma, 1e-5, 1e-5, "dgamma");
+      expect_close(dbeta.values(), want_dbeta, 1e-6, 1e-6, "dbeta");
+      device.layer_norm_backward(rows, columns, d.data(), a.data(), g.data(), mean.data(),
+                                 rstd.data(), r.data(), r.data(), dgamma.data(), dbeta.data());
+      expect_close(r.values(), want_sum, 1e-4, 1e-4, "dx with a residual, in place");
+    });
+  }
+}
+
+// ---- Embedding
+
+TEST(Operators, Embedding) {
+  on_every_shape([](Device& device, std::int64_t rows, std::int64_t columns) {
+    const std::int32_t words = 4;
+    const std::int64_t sequence = 3;
+    const auto tokens = choices(rows, words, 1);
+    const auto table = normals(words * columns, 2);
+    const auto positions = normals(sequence * columns, 3);
+    const auto dy = normals(rows * columns, 4);
+    Array t(device, table);
+    Array p(device, positions);
+    Array d(device, dy);
+    Array y(device, rows * columns);
+    device.embed(rows, columns, sequence, tokens.data(), t.data(), p.data(), y.data());
+    device.embed_backward(rows, columns, sequence, tokens.data(), d.data(), t.data(), p.data());
+    std::vector<float> want;
+    std::vector<float> dtable = table;
+    std::vector<float> dpositions = positions;
+    for (std::int64_t row = 0; row < rows; ++row) {
+      for (std::int64_t i = 0; i < columns; ++i) {
+        const std::size_t word = at(tokens[at(row)] * columns + i);
+        const std::size_t position = at(row % sequence * columns + i);
+        want.push_back(table[word] + positions[position]);
+        dtable[word] += dy[at(row * columns + i)];
+        dpositions[position] += dy[at(row * columns + i)];
+      }
+    }
+    EXPECT_EQ(y.values(), want);
+    EXPECT_EQ(t.values(), dtable);
+    EXPECT_EQ(p.values(), dpositions);
+  });
+}
+
+// ---- Cross entropy
+
+double cross_entropy(const double* x, std::int64_t classes, std::int32_t target) {
+  const double most = *std::max_element(x, x + classes);
+  double sum = 0;
+  for (std::int64_t i = 0; i < classes; ++i) sum += std::exp(x[i] - most);
+  return std::log(sum) + most - x[target];
+}
+
+TEST(Operators, CrossEntropyAndItsGradient) {
+  on_every_shape([](Device& device, std::int64_t rows, std::int64_t classes) {
+    const auto x = normals(rows * classes, 1, 4);
+    const auto targets = choices(rows, static_cast<std::int32_t>(classes), 2);
+    Array a(device, x);
+    Array losses(device, rows);
+    device.cross_entropy(rows, classes, targets.data(), a.data(), losses.data());
+    device.cross_entropy_backward(rows, classes, targets.data(), a.data());
+    Doubles want;
+    Doubles slopes;
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const Doubles logits(x.begin() + row * classes, x.begin() + (row + 1) * classes);
+      const auto loss = [&](const Doubles& values) {
+        return cross_entropy(values.data(), classes, targets[at(row)]);
+      };
+      want.push_back(loss(logits));
+      const Doubles slope = differences(logits, every_index(logits.size()), loss);
+      slopes.insert(slopes.end(), slope.begin(), slope.end());
+    }
+    expect_close(losses.values(), want, 1e-6, 1e-6, "losses");
+    expect_close(a.values(), slopes, 2e-6, 1e-6, "gradient");
+  });
+}
+
+TEST(Operators, ExponentialsAreAccurateOverTheirRange) {
+  on_every_device([](Device& device) {
+    std::mt19937 random(1);
+    std::uniform_real_distribution<float> uniform(-87, 0);
+    const std::int64_t rows = 2000;
+    std::vector<float> x;
+    for (std::int64_t row = 0; row < rows; ++row) x.insert(x.end(), {0.0F, uniform(random)});
+    Doubles want;
+    for (std::size_t i = 0; i < x.size(); i += 2) {
+      want.push_back(1 / (1 + std::exp(static_cast<double>(x[i + 1]))));
+      want.push_back(1 / (1 + std::exp(-static_cast<double>(x[i + 1]))));
+    }
+    Array a(device, x);
+    Array losses(device, rows);
+    const std::vector<std::int32_t> targets(at(rows));
+    device.cross_entropy(rows, 2, targets.data(), a.data(), losses.data());
+    expect_close(a.values(), want, 4e-7, 1e-38, "softmax of two");
+  });
+}
+
+TEST(Operators, CrossEntropyOfLargeNumbers) {
+  on_every_device([](Device& device) {
+    Array x(device, std::vector<float>{1e30F, -1e30F, 0, 5000, 5000, -5000});
+    Array losses(device, 2);
+    const std::vector<std::int32_t> targets{0, 1};
+    device.cross_entropy(2, 3, targets.data(), x.data(), losses.data());
+    EXPECT_EQ(x.values(), (std::vector<float>{1, 0, 0, 0.5F, 0.5F, 0}));
+    EXPECT_EQ(losses.values(), (std::vector<float>{0, std::log(2.0F)}));
+  });
+}
+
+// ---- The optimizer
+
+TEST(Operators, AdamW) {
+  const AdamStep step{.learning_rate = 0.01F,
+                      .beta1 = 0.9F,
+                      .beta2 = 0.95F,
+                      .epsilon = 1e-8F,
+                      .weight_decay = 0.1F,
+                      .correction1 = 0.19F,
+                      .correction2 = 0.0975F,
+                      .gradient_scale = 0.7F};
+  on_every_shape([&](Device& device, std::int64_t rows, std::int64_t columns) {
+    const std::int64_t count = rows * columns;
+    const auto g = normals(count, 1);
+    const auto w = normals(count, 2);
+    const auto m = normals(count, 3, 0.1F);
+    auto v = normals(count, 4, 0.1F);
+    for (float& value : v) value = std::abs(value);
+    Array gradients(device, g);
+    Array weights(device, w);
+    Array first(device, m);
+    Array second(device, v);
+    device.adamw(count, step, gradients.data(), weights.data(), first.data(), second.data());
+    Doubles want_w;
+    Doubles want_m;
+    Doubles want_v;
+    for (std::size_t i = 0; i < g.size(); ++i) {
+      const double scaled = static_cast<double>(g[i]) * step.gradient_scale;
+      want_m.push_back(step.beta1 * m[i] + (1.0 - step.beta1) * scaled);
+      want_v.push_back(step.beta2 * v[i] + (1.0 - step.beta2) * scaled * scaled);
+      want_w.push_back(w[i] * (1.0 - step.learning_rate * step.weight_decay) -
+                       step.learning_rate * (want_m.back() / step.correction1) /
+                           (std::sqrt(want_v.back() / step.correction2) + step.epsilon));
+    }
+    EXPECT_EQ(gradients.values(), g);
+    expect_close(first.values(), want_m, 1e-6, 1e-7, "first moments");
+    expect_close(second.values(), want_v, 1e-6, 1e-7, "second moments");
+    expect_close(weights.values(), want_w, 1e-6, 1e-6, "weights");
+  });
+}
+
+}  // namespace
+}  // namespace pipesim::exec

@@ -1,0 +1,312 @@
+// Matrix products and attention against plain loops in double; and that every
+// operator gives the same bits again, wherever its arrays lie.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+#include "tests/devices.h"
+
+namespace pipesim::exec {
+namespace {
+
+using testing::Array;
+using testing::bits;
+using testing::choices;
+using testing::differences;
+using testing::every_device;
+using testing::every_index;
+using testing::expect_close;
+using testing::normals;
+using testing::wide;
+using Doubles = std::vector<double>;
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+// ---- Matrix products
+
+TEST(Products, AreThoseOfPlainLoops) {
+  struct Shape {
+    std::int64_t m, n, k;
+  };
+  // Nothing; ones; beside tiles; beside blocks of rows, columns and depth.
+  const std::vector<Shape> shapes{{0, 3, 4},    {3, 0, 4},     {3, 4, 0},     {1, 1, 1},
+                                  {1, 40, 9},   {37, 1, 5},    {6, 32, 16},   {7, 33, 17},
+                                  {64, 64, 64}, {97, 31, 260}, {20, 530, 40}, {193, 65, 513}};
+  for (const auto& [m, n, k] : shapes) {
+    for (const Transpose transpose : {Transpose::none, Transpose::a, Transpose::b}) {
+      const auto a = normals(m * k, 1);
+      const auto b = normals(k * n, 2);
+      const auto before = normals(m * n, 3);
+      Doubles want;
+      Doubles size;  // of what is summed, which bounds the error
+      for (std::int64_t i = 0; i < m; ++i) {
+        for (std::int64_t j = 0; j < n; ++j) {
+          want.push_back(0);
+          size.push_back(1);
+          for (std::int64_t p = 0; p < k; ++p) {
+            const double term =
+                static_cast<double>(a[at(transpose == Transpose::a ? p * m + i : i * k + p)]) *
+                b[at(transpose == Transpose::b ? j * k + p : p * n + j)];
+            want.back() += term;
+            size.back() += std::abs(term);
+          }
+        }
+      }
+      for (const auto& device : every_device()) {
+        Array left(*device, a, 1);
+        Array right(*device, b, 2);
+        for (const bool accumulate : {false, true}) {
+          SCOPED_TRACE(device->description() + ", " + std::to_string(m) + " x " +
+                       std::to_string(n) + " x " + std::to_string(k) + ", transpose " +
+                       std::to_string(static_cast<int>(transpose)) + (accumulate ? ", added" : ""));
+          Array c(*device, accumulate ? before : std::vector<float>(before.size(), NAN));
+          device->matrix_product(transpose, m, n, k, left.data(), right.data(), c.data(),
+                                 accumulate);
+          const auto got = c.values();
+          for (std::size_t i = 0; i < got.size(); ++i) {
+            const double expected = want[i] + (accumulate ? before[i] : 0);
+            ASSERT_TRUE(std::abs(got[i] - expected) <= 1e-6 * size[i])
+                << i << ": " << got[i] << " instead of " << expected;
+          }
+        }
+      }
+    }
+  }
+}
+
+// ---- Attention
+
+struct Attended {
+  Doubles probabilities;
+  Doubles y;
+};
+
+Attended attend(const AttentionShape& shape, const Doubles& qkv) {
+  const std::int64_t s = shape.sequence;
+  const std::int64_t d = shape.head_size;
+  const std::int64_t hidden = shape.hidden();
+  Attended result;
+  result.probabilities.resize(at(shape.batch * shape.heads * s * s));
+  result.y.resize(at(shape.rows() * hidden));
+  for (std::int64_t pair = 0; pair < shape.batch * shape.heads; ++pair) {
+    const std::int64_t start = pair / shape.heads * s;
+    const double* q = qkv.data() + start * 3 * hidden + pair % shape.heads * d;
+    const double* k = q + hidden;
+    const double* v = k + hidden;
+    for (std::int64_t i = 0; i < s; ++i) {
+      double* p = result.probabilities.data() + (pair * s + i) * s;
+      double* y = result.y.data() + (start + i) * hidden + pair % shape.heads * d;
+      double sum = 0;
+      for (std::int64_t j = 0; j <= i; ++j) {
+        const double score =
+            std::inner_product(q + i * 3 * hidden, q + i * 3 * hidden + d, k + j * 3 * hidden, 0.0);
+        p[j] = std::exp(score / std::sqrt(static_cast<double>(d)));
+        sum += p[j];
+      }
+      for (std::int64_t j = 0; j <= i; ++j) {
+        p[j] /= sum;
+        for (std::int64_t c = 0; c < d; ++c) y[c] += p[j] * v[j * 3 * hidden + c];
+      }
+    }
+  }
+  return result;
+}
+
+// The gradient at some elements, spread over all.
+void check_attention(const AttentionShape& shape, std::size_t samples) {
+  SCOPED_TRACE("sequence " + std::to_string(shape.sequence));
+  const auto qkv = normals(shape.rows() * 3 * shape.hidden(), 1);
+  const auto dy = normals(shape.rows() * shape.hidden(), 2);
+  const Attended want = attend(shape, wide(qkv));
+  std::vector<std::size_t> places = every_index(qkv.size());
+  std::shuffle(places.begin(), places.end(), std::mt19937(3));
+  places.resize(std::min(samples, places.size()));
+  const Doubles slopes = differences(wide(qkv), places, [&](const Doubles& values) {
+    const Doubles y = attend(shape, values).y;
+    return std::inner_product(y.begin(), y.end(), dy.begin(), 0.0);
+  });
+  for (const auto& device : every_device()) {
+    SCOPED_TRACE(device->description());
+    Array x(*device, qkv);
+    Array d(*device, dy);
+    Array p(*device, static_cast<std::int64_t>(want.probabilities.size()));
+    Array y(*device, shape.rows() * shape.hidden());
+    Array dqkv(*device, shape.rows() * 3 * shape.hidden());
+    device->attention(shape, x.data(), p.data(), y.data());
+    expect_close(p.values(), want.probabilities, 1e-5, 0, "probabilities");  // exact zeros
+    expect_close(y.values(), want.y, 1e-5, 2e-6, "y");
+    device->attention_backward(shape, x.data(), p.data(), d.data(), dqkv.data());
+    const auto all = dqkv.values();
+    EXPECT_EQ(std::ranges::count_if(all, [](float value) { return std::isnan(value); }), 0);
+    std::vector<float> got;
+    for (const std::size_t i : places) got.push_back(all[i]);
+    expect_close(got, slopes, 2e-5, 2e-5, "dqkv");
+  }
+}
+
+TEST(Attention, IsThatOfPlainLoopsAndItsGradientThatOfDifferences) {
+  check_attention({1, 1, 1, 1}, 3);
+  check_attention({2, 5, 2, 3}, 180);
+  check_attention({1, 64, 1, 8}, 40);
+  check_attention({1, 65, 2, 5}, 40);
+  check_attention({2, 150, 2, 20}, 40);
+}
+
+TEST(Attention, OfLargeScoresStaysFinite) {
+  for (const auto& device : every_device()) {
+    const AttentionShape shape{1, 70, 1, 4};
+    Array qkv(*device, normals(70 * 12, 1, 100));
+    Array p(*device, 70 * 70);
+    Array y(*device, 70 * 4);
+    device->attention(shape, qkv.data(), p.data(), y.data());
+    const auto probabilities = p.values();
+    for (std::int64_t row = 0; row < 70; ++row) {
+      const auto first = probabilities.begin() + row * 70;
+      EXPECT_NEAR(std::accumulate(first, first + 70, 0.0), 1, 1e-5);
+    }
+    for (const float value : y.values()) EXPECT_TRUE(std::isfinite(value));
+  }
+}
+
+// ---- Again
+
+constexpr std::int64_t rows = 70;
+constexpr std::int64_t columns = 83;
+constexpr std::int64_t count = rows * columns;
+const Dropout tenth{{.seed = 9}, 0.1F};
+
+// An operator on fresh arrays, `offset` floats past an aligned address; all
+// that it wrote, one array after the other.
+struct Call {
+  const char* name;
+  std::function<std::vector<float>(Device&, int offset)> run;
+};
+
+std::vector<float> joined(std::vector<float> a, const std::vector<float>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+std::vector<float> product(Device& device, int offset, Transpose transpose, std::int64_t m,
+                           std::int64_t n, std::int64_t k, bool accumulate) {
+  Array a(device, normals(m * k, 1), offset);
+  Array b(device, normals(n * k, 2), 2 * offset);
+  Array c(device, normals(m * n, 3), 3 * offset);
+  device.matrix_product(transpose, m, n, k, a.data(), b.data(), c.data(), accumulate);
+  return c.values();
+}
+
+const std::vector<Call> calls{
+    {"product", [](Device& d, int o) { return product(d, o, Transpose::none, 70, 83, 91, false); }},
+    {"product a", [](Device& d, int o) { return product(d, o, Transpose::a, 128, 96, 300, true); }},
+    {"product b", [](Device& d, int o) { return product(d, o, Transpose::b, 64, 256, 64, false); }},
+    {"large product",
+     [](Device& d, int o) { return product(d, o, Transpose::none, 200, 512, 384, false); }},
+    {"narrow product",
+     [](Device& d, int o) { return product(d, o, Transpose::none, 1, 200, 77, true); }},
+    {"column product",
+     [](Device& d, int o) { return product(d, o, Transpose::none, 200, 1, 77, false); }},
+    {"sum_of_squares",
+     [](Device& d, int o) {
+       Array x(d, normals(count, 1), o);
+       const double sum = d.sum_of_squares(count, x.data());
+       return std::vector<float>{static_cast<float>(sum), static_cast<float>(sum * 0x1p24)};
+     }},
+    {"add_column_sums",
+     [](Device& d, int o) {
+       Array x(d, normals(count, 1), o);
+       Array sums(d, normals(columns, 2), o);
+       d.add_column_sums(rows, columns, x.data(), sums.data());
+       return sums.values();
+     }},
+    {"gelu",
+     [](Device& d, int o) {
+       Array x(d, normals(count, 1), o);
+       Array bias(d, normals(columns, 2), 2 * o);
+       Array y(d, count, 3 * o);
+       d.bias_gelu(rows, columns, bias.data(), x.data(), y.data());
+       d.gelu_backward(count, x.data(), y.data(), x.data());
+       return joined(x.values(), y.values());
+     }},
+    {"bias_dropout_add",
+     [](Device& d, int o) {
+       Array x(d, normals(count, 1), o);
+       Array bias(d, normals(columns, 2), 2 * o);
+       Array residual(d, normals(count, 3), 3 * o);
+       d.bias_dropout_add(rows, columns, bias.data(), x.data(), residual.data(), tenth, x.data());
+       return x.values();
+     }},
+    {"layer_norm",
+     [](Device& d, int o) {
+       Array x(d, normals(count, 1), o);
+       Array gamma(d, normals(columns, 2), 2 * o);
+       Array beta(d, normals(columns, 3), 3 * o);
+       Array y(d, count, o);
+       Array dx(d, count, 2 * o);
+       Array mean(d, rows, o);
+       Array rstd(d, rows, o);
+       d.layer_norm(rows, columns, x.data(), gamma.data(), beta.data(), y.data(), mean.data(),
+                    rstd.data());
+       const auto forward = y.values();
+       Array dgamma(d, columns, o);
+       d.layer_norm_backward(rows, columns, y.data(), x.data(), gamma.data(), mean.data(),
+                             rstd.data(), nullptr, dx.data(), dgamma.data(), beta.data());
+       return joined(joined(forward, dx.values()), joined(dgamma.values(), beta.values()));
+     }},
+    {"attention",
+     [](Device& d, int o) {
+       const AttentionShape shape{2, 100, 3, 8};
+       Array qkv(d, normals(200 * 72, 1), o);
+       Array p(d, 6 * 100 * 100, 2 * o);
+       Array y(d, 200 * 24, 3 * o);
+       Array dqkv(d, 200 * 72, o);
+       d.attention(shape, qkv.data(), p.data(), y.data());
+       d.attention_backward(shape, qkv.data(), p.data(), y.data(), dqkv.data());
+       return joined(y.values(), dqkv.values());
+     }},
+    {"cross_entropy",
+     [](Device& d, int o) {
+       Array x(d, normals(count, 1), o);
+       Array losses(d, rows, o);
+       const auto targets = choices(rows, columns, 2);
+       d.cross_entropy(rows, columns, targets.data(), x.data(), losses.data());
+       return joined(x.values(), losses.values());
+     }},
+    {"adamw",
+     [](Device& d, int o) {
+       Array g(d, normals(count, 1), o);
+       Array w(d, normals(count, 2), 2 * o);
+       Array m(d, normals(count, 3), 3 * o);
+       Array v(d, std::vector<float>(at(count), 0.1F), o);
+       d.adamw(count, {.learning_rate = 0.1F, .weight_decay = 0.1F}, g.data(), w.data(), m.data(),
+               v.data());
+       return joined(w.values(), joined(m.values(), v.values()));
+     }},
+    {"fill_normal",
+     [](Device& d, int o) {
+       Array x(d, count, o);
+       d.fill_normal(count, x.data(), tenth.key, 1);
+       return x.values();
+     }},
+};
+
+TEST(Again, SameBitsAtEveryAlignmentAfterAnyCallsOnAnyDeviceOfTheKind) {
+  const auto others = every_device();
+  for (std::size_t kind = 0; kind < others.size(); ++kind) {
+    SCOPED_TRACE(others[kind]->description());
+    const auto devices = every_device();  // the first calls of a fresh device, in another order
+    std::vector<std::vector<std::uint32_t>> first;
+    for (const Call& call : calls) first.push_back(bits(call.run(*devices[kind], 0)));
+    for (const int offset : {0, 1, 3, 4, 8, 15}) {
+      for (std::size_t i = calls.size(); i-- > 0;) {
+        EXPECT_EQ(bits(calls[i].run(*others[kind], offset)), first[i])
+            << calls[i].name << " at offset " << offset;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace pipesim::exec
