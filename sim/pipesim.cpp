@@ -7,9 +7,9 @@
 #include <new>
 
 #include "sim/cli/commands.h"
-#include "sim/cli/terminal.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
+#include "traces/print/terminal.h"
 
 namespace {
 
@@ -52,16 +52,16 @@ int run(CLI::App& app, int argc, char** argv, pipesim::cli::Work& chosen) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    pipesim::cli::print(app.help());
+    pipesim::print(app.help());
   } catch (const CLI::CallForVersion&) {
-    pipesim::cli::print("pipesim " PIPESIM_VERSION "\n");
+    pipesim::print("pipesim " PIPESIM_VERSION "\n");
   } catch (const CLI::ExtrasError&) {
     return fail(unexpected(innermost(app), app.remaining(true)), 2);
   } catch (const CLI::ParseError& error) {
     return fail(fmt::format("{}; see `{} --help`", error.what(), name_of(innermost(app))), 2);
   }
   if (chosen) chosen();
-  pipesim::cli::finish_printing();
+  pipesim::finish_printing();
   return 0;
 }
 

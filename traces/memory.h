@@ -58,6 +58,14 @@ struct MemoryPeak {
   Action action;
 };
 
+// The bytes of a rank at its fullest instant.
+struct RankMemory {
+  StateBytes states;
+  MemoryPeak peak;
+
+  std::int64_t total() const { return states.total() + peak.total; }
+};
+
 // Told of every start and end on its rank in the order of time, and at one
 // instant of the compute actions in the order of the rank's list. What it says
 // does not depend on how transfers are ordered within an instant: buffers count

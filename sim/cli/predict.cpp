@@ -7,13 +7,13 @@
 #include "sim/cli/commands.h"
 #include "sim/cli/report.h"
 #include "sim/cli/result_json.h"
-#include "sim/cli/terminal.h"
 #include "sim/engine/trace_metadata.h"
 #include "sim/schedule/csv.h"
 #include "traces/base/error.h"
 #include "traces/base/files.h"
 #include "traces/base/text.h"
 #include "traces/chrome_writer.h"
+#include "traces/print/terminal.h"
 
 namespace pipesim::cli {
 namespace {

@@ -1,15 +1,15 @@
 #include "sim/cli/report.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
-#include "sim/cli/picture.h"
 #include "sim/plan/candidates.h"
 #include "traces/base/text.h"
+#include "traces/print/picture.h"
+#include "traces/print/tables.h"
 
 namespace pipesim::cli {
 namespace {
@@ -63,56 +63,6 @@ bool is_small(const Setup& setup, const Costs& costs) {
          largest / std::max<std::int64_t>(1, sharing);
 }
 
-// Of a column of bytes: "123.4 MiB" has nine characters.
-std::size_t width_of(std::string_view name) { return std::max<std::size_t>(name.size(), 9); }
-
-// One unit for a whole table, so that its columns stay narrow.
-struct TableUnit {
-  std::string_view name;
-  double ns;
-  int decimals;
-
-  std::string text(std::int64_t time_ns) const {
-    if (time_ns == 0) return "-";
-    return fmt::format("{:.{}f}", static_cast<double>(time_ns) / ns, decimals);
-  }
-};
-
-TableUnit unit_for(std::int64_t longest_ns) {
-  if (longest_ns < 10'000) return {"ns", 1, 0};
-  if (longest_ns < 10'000'000) return {"us", 1e3, 2};
-  if (longest_ns < 1'000'000'000) return {"ms", 1e6, 3};
-  if (longest_ns < 100'000'000'000) return {"ms", 1e6, 2};
-  if (longest_ns < 10'000'000'000'000) return {"s", 1e9, 3};
-  return {"s", 1e9, 0};
-}
-
-std::string table(const Prediction& prediction) {
-  const Metrics& metrics = prediction.metrics;
-  const std::vector<int> shown = shown_ranks(static_cast<int>(metrics.ranks.size()));
-  const TableUnit unit = unit_for(metrics.makespan_ns);
-  const bool bytes = metrics.peak_activation_bytes() > 0;
-  std::string out = fmt::format("{:>21}{:-^35}{}\n", "", fmt::format(" bubble, {} ", unit.name),
-                                bytes ? "  --- peak kept ---" : "     peak");
-  out += fmt::format("rank {:>9}   util {:>8} {:>8} {:>8} {:>8} {:>8}{}\n",
-                     fmt::format("busy, {}", unit.name), "warm-up", "steady", "drain", "p2p",
-                     "chunks", bytes ? "      bytes" : "");
-  for (const int r : shown) {
-    const RankMetrics& rank = metrics.ranks[static_cast<std::size_t>(r)];
-    out += fmt::format("{:>4} {:>9} {:>3.0f} % {:>8} {:>8} {:>8} {:>8} {:>8}", r,
-                       unit.text(rank.busy_ns), metrics.utilisation(r) * 100,
-                       unit.text(rank.bubble.warmup_ns), unit.text(rank.bubble.steady_ns),
-                       unit.text(rank.bubble.drain_ns), unit.text(rank.bubble.p2p_ns),
-                       format_count(rank.peak_activation_chunks));
-    out += bytes ? fmt::format(" {:>10}\n", format_bytes(rank.peak_activation_bytes)) : "\n";
-  }
-  if (shown.size() < metrics.ranks.size()) {
-    out += fmt::format("     {} of {} ranks; --json lists them all\n", shown.size(),
-                       metrics.ranks.size());
-  }
-  return out;
-}
-
 std::string closed_form_text(const Setup& setup, const Prediction& prediction) {
   if (setup.family == nullptr) return "none for a schedule from a file";
   if (!prediction.closed_form) {
@@ -128,86 +78,13 @@ std::string closed_form_text(const Setup& setup, const Prediction& prediction) {
 }
 
 std::string bubbles(const Setup& setup, const Prediction& prediction) {
-  const Metrics& metrics = prediction.metrics;
-  std::string out;
-  out += fmt::format("bubble  global {:>7}  of all ranks' time, until the last end\n",
-                     format_percent(metrics.global_bubble()));
-  out +=
-      fmt::format("        span   {:>7}  of the longest span, first start to last end, rank {}\n",
-                  format_percent(metrics.span_bubble()), metrics.widest_rank);
+  std::string out = bubble_lines(prediction.metrics);
   out += fmt::format("        closed form: {}\n", closed_form_text(setup, prediction));
-  if (metrics.critical_path.p2p_ns > 0) {
-    out += fmt::format("critical path  {} compute, {} transfers{}\n",
-                       format_time(metrics.critical_path.compute_ns),
-                       format_time(metrics.critical_path.p2p_ns),
-                       metrics.critical_path.other_ns > 0
-                           ? ", " + format_time(metrics.critical_path.other_ns) + " other"
-                           : "");
-  }
+  out += critical_path_line(prediction.metrics);
   if (setup.schedule.placement.chunks() > 1) {
     out += "Times and bytes are per chunk: a rank's share of the model is all its chunks.\n";
   }
   return out;
-}
-
-// What the ranks shown hold at their fullest, by category; a category that no
-// rank has is left out.
-std::string memory_table(const Prediction& prediction, int width) {
-  struct Column {
-    std::string_view name;
-    std::int64_t (*bytes)(const RankMemory&);
-  };
-  const std::vector<Column> working{
-      {"activations", [](const RankMemory& rank) { return rank.peak.bytes.activations; }},
-      {"W residue", [](const RankMemory& rank) { return rank.peak.bytes.residue; }},
-      {"buffers",
-       [](const RankMemory& rank) {
-         return rank.peak.bytes.send_buffers + rank.peak.bytes.receive_buffers;
-       }},
-      {"total", [](const RankMemory& rank) { return rank.total(); }}};
-  const std::vector<Column> each_state{
-      {"weights", [](const RankMemory& rank) { return rank.states.weights; }},
-      {"gradients", [](const RankMemory& rank) { return rank.states.gradients; }},
-      {"optimizer", [](const RankMemory& rank) { return rank.states.optimizer; }}};
-  const std::vector<Column> all_states{
-      {"states", [](const RankMemory& rank) { return rank.states.total(); }}};
-
-  const std::vector<int> shown = shown_ranks(static_cast<int>(prediction.memory.size()));
-  const auto table_of = [&](std::vector<Column> columns) {
-    columns.insert(columns.end(), working.begin(), working.end());
-    std::erase_if(columns, [&](const Column& column) {
-      return std::ranges::none_of(prediction.memory,
-                                  [&](const RankMemory& rank) { return column.bytes(rank) > 0; });
-    });
-    std::vector<std::string> lines{"rank"};
-    // Activations alone stand in the first table.
-    const bool has_others = std::ranges::any_of(columns, [](const Column& column) {
-      return column.name != "activations" && column.name != "total";
-    });
-    if (!has_others) return std::vector<std::string>();
-    for (const Column& column : columns) {
-      lines[0] += fmt::format(" {:>{}}", column.name, width_of(column.name));
-    }
-    lines[0] += "  filled by";
-    for (const int r : shown) {
-      const RankMemory& rank = prediction.memory[static_cast<std::size_t>(r)];
-      std::string& line = lines.emplace_back(fmt::format("{:>4}", r));
-      for (const Column& column : columns) {
-        const std::int64_t bytes = column.bytes(rank);
-        line +=
-            fmt::format(" {:>{}}", bytes == 0 ? "-" : format_bytes(bytes), width_of(column.name));
-      }
-      line += "  " + (rank.peak.total == 0 ? "-" : to_text(rank.peak.action));
-    }
-    return lines;
-  };
-  std::vector<std::string> lines = table_of(each_state);
-  const auto is_wide = [&](const std::string& line) {
-    return line.size() > static_cast<std::size_t>(width);
-  };
-  if (std::ranges::any_of(lines, is_wide)) lines = table_of(all_states);
-  if (lines.empty()) return {};
-  return fmt::format("memory, each rank at its fullest\n{}\n\n", fmt::join(lines, "\n"));
 }
 
 // What it costs that transfers wait for each other.
@@ -324,8 +201,8 @@ std::string report(const Setup& setup, const Costs& costs, const Prediction& pre
   sentences += "\n" + limited_by(prediction) + cost_of_waiting(setup, costs, prediction) +
                advice(setup, costs, prediction, flags, source);
   return verdict(setup, prediction, terminal) + "\n" + picture(setup, costs, prediction, terminal) +
-         "\n" + table(prediction) + "\n" + memory_table(prediction, terminal.width) +
-         wrap(sentences, terminal.width);
+         "\n" + rank_table(prediction.metrics) + "\n" +
+         memory_table(prediction.memory, terminal.width) + wrap(sentences, terminal.width);
 }
 
 }  // namespace pipesim::cli

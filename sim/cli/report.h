@@ -5,8 +5,8 @@
 #include <string>
 
 #include "sim/cli/setup.h"
-#include "sim/cli/terminal.h"
 #include "sim/engine/prediction.h"
+#include "traces/print/terminal.h"
 
 namespace pipesim::cli {
 

@@ -6,13 +6,13 @@
 
 #include "sim/cli/commands.h"
 #include "sim/cli/setup.h"
-#include "sim/cli/terminal.h"
 #include "sim/schedule/csv.h"
 #include "sim/schedule/deadlock.h"
 #include "sim/schedule/lower.h"
 #include "traces/base/error.h"
 #include "traces/base/files.h"
 #include "traces/base/text.h"
+#include "traces/print/terminal.h"
 
 namespace pipesim::cli {
 namespace {

@@ -7,10 +7,10 @@
 
 #include "sim/cli/commands.h"
 #include "sim/cli/setup.h"
-#include "sim/cli/terminal.h"
 #include "sim/plan/candidates.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
+#include "traces/print/terminal.h"
 
 namespace pipesim::cli {
 namespace {

@@ -13,14 +13,6 @@
 
 namespace pipesim {
 
-// The bytes of a rank at its fullest instant.
-struct RankMemory {
-  StateBytes states;
-  MemoryPeak peak;
-
-  std::int64_t total() const { return states.total() + peak.total; }
-};
-
 struct PredictedClosedForm {
   ClosedForm form;
   double fraction = 0;  // of the makespan (global) or of the widest span (span)

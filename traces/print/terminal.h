@@ -6,7 +6,7 @@
 
 #include "traces/action.h"
 
-namespace pipesim::cli {
+namespace pipesim {
 
 struct Terminal {
   int width = 80;
@@ -46,4 +46,4 @@ std::string paint(std::string_view text, Kind kind, bool colour);
 std::string bold(std::string_view text, bool colour);
 std::string faint(std::string_view text, bool colour);
 
-}  // namespace pipesim::cli
+}  // namespace pipesim

@@ -1,4 +1,4 @@
-#include "sim/cli/picture.h"
+#include "traces/print/picture.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 
 #include "traces/base/text.h"
 
-namespace pipesim::cli {
+namespace pipesim {
 namespace {
 
 constexpr std::size_t overlapped_place = kind_count;
@@ -286,4 +286,4 @@ std::string Picture::legend(bool blocks) const {
   return out + "\n";
 }
 
-}  // namespace pipesim::cli
+}  // namespace pipesim

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "sim/cli/terminal.h"
+#include "traces/print/terminal.h"
 #include "traces/timeline.h"
 
-namespace pipesim::cli {
+namespace pipesim {
 
 // The ranks that fit a page: all, or an even choice with the first and last.
 std::vector<int> shown_ranks(int ranks);
@@ -53,4 +53,4 @@ class Picture {
   bool overlaps_ = false;
 };
 
-}  // namespace pipesim::cli
+}  // namespace pipesim

@@ -1,4 +1,4 @@
-#include "sim/cli/terminal.h"
+#include "traces/print/terminal.h"
 
 #include <fmt/format.h>
 #include <sys/ioctl.h>
@@ -13,7 +13,7 @@
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 
-namespace pipesim::cli {
+namespace pipesim {
 namespace {
 
 std::string styled(std::string_view text, std::string_view code, bool colour) {
@@ -95,4 +95,4 @@ std::string paint(std::string_view text, Kind kind, bool colour) {
 std::string bold(std::string_view text, bool colour) { return styled(text, "1", colour); }
 std::string faint(std::string_view text, bool colour) { return styled(text, "2", colour); }
 
-}  // namespace pipesim::cli
+}  // namespace pipesim
