@@ -18,6 +18,7 @@ const std::map<std::string, std::vector<std::string>> allowed{
     {"traces/base", {}},
     {"traces", {"traces/base"}},
     {"traces/print", {"traces", "traces/base"}},
+    {"traces/command", {"traces/base", "traces/print"}},
     {"sim/schedule", {"traces", "traces/base"}},
     {"sim/cost", {"traces", "traces/base", "sim/schedule"}},
     {"sim/engine/event", {"traces/base"}},

@@ -2,12 +2,9 @@
 // command line is read, `chosen` holds the work of the command that was given.
 #pragma once
 
-#include <CLI/CLI.hpp>
-#include <functional>
+#include "traces/command/program.h"
 
 namespace pipesim::cli {
-
-using Work = std::function<void()>;
 
 void add_predict(CLI::App& app, Work& chosen);    // pipesim itself
 void add_schedules(CLI::App& app, Work& chosen);  // pipesim schedules

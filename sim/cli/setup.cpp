@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 
 #include "sim/cost/layout.h"
@@ -42,12 +41,6 @@ void fill_stages(std::vector<StageCosts>& stages, const std::string& text, std::
 
 }  // namespace
 
-void add_flags(CLI::App& app, const std::string& group, std::initializer_list<FlagHelp> flags) {
-  for (const FlagHelp& flag : flags) {
-    app.add_option(flag.name, *flag.value, flag.help)->type_name(flag.type)->group(group);
-  }
-}
-
 void add_schedule_flags(CLI::App& app, ScheduleFlags& flags, bool with_name) {
   const std::string group = "Schedule";
   if (with_name) {
@@ -84,15 +77,6 @@ void add_cost_flags(CLI::App& app, CostFlags& flags) {
         "a smaller send completes by itself; default 0"},
        {"--costs", &flags.costs, "FILE.json", "all of these; format in traces/FORMAT.md"},
        {"--layout", &flags.layout, "3,2,2,2", "layers a virtual stage, or Megatron's layout"}});
-}
-
-std::string first_given(const CLI::App& app, const std::vector<std::string>& except) {
-  for (const CLI::Option* option : app.get_options()) {
-    if (option->count() > 0 && std::ranges::find(except, option->get_name()) == except.end()) {
-      return option->get_name();
-    }
-  }
-  return {};
 }
 
 bool names_a_file(const std::string& schedule) {

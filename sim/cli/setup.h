@@ -1,7 +1,6 @@
 // From flags to what is to be simulated: a schedule and its costs.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,11 +9,9 @@
 #include "sim/engine/simulate.h"
 #include "sim/plan/candidates.h"
 #include "sim/schedule/family.h"
+#include "traces/command/flags.h"
 
 namespace pipesim::cli {
-
-// A flag's text, absent where the flag was not given.
-using Flag = std::optional<std::string>;
 
 struct ScheduleFlags {
   Flag schedule, stages, microbatches, virtual_stages, group, placement;
@@ -27,21 +24,8 @@ struct CostFlags {
   Flag costs, layout;
 };
 
-struct FlagHelp {
-  std::string name;
-  Flag* value;
-  std::string type;
-  std::string help;
-};
-
-// Registers flags, in a help group of their own.
-void add_flags(CLI::App& app, const std::string& group, std::initializer_list<FlagHelp> flags);
 void add_schedule_flags(CLI::App& app, ScheduleFlags& flags, bool with_name);
 void add_cost_flags(CLI::App& app, CostFlags& flags);
-
-// The first flag that was given to `app` itself, other than `except`; empty
-// where there is none.
-std::string first_given(const CLI::App& app, const std::vector<std::string>& except = {});
 
 // Whether a --schedule names a file: it ends in .csv or holds a slash.
 bool names_a_file(const std::string& schedule);

@@ -1,0 +1,19 @@
+// What main() of every program of ours is: parse, work, and say what failed.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+namespace pipesim {
+
+// What a command does, once its flags are read.
+using Work = std::function<void()>;
+
+// Parses the command line with `app`, whose name is the program's and whose
+// callbacks leave in `chosen` the work of the command that was given; does it,
+// and returns the exit status. Errors go to standard error as one sentence
+// after the program's name; unknown flags and subcommands with the nearest
+// names known. To be called once, by main.
+int run_program(CLI::App& app, int argc, char** argv, const Work& chosen);
+
+}  // namespace pipesim
