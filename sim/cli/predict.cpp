@@ -62,9 +62,10 @@ void run(const Flags& flags) {
   check_outputs(flags);
   const CostSource source(flags.costs);
   const auto cap = parse_memory_cap(flags.memory_cap);
-  const Setup setup = make_setup(
-      flags.schedule, source.bytes_per_action() + (flags.trace ? trace_bytes_per_action : 0));
-  const Costs costs = source.resolve(setup.schedule.placement, setup.schedule.microbatches);
+  BytesNeeded needed = source.bytes_needed();
+  if (flags.trace) needed.per_action += trace_bytes_per_action;
+  const ScheduleChoice choice = choose_schedule(flags.schedule, needed);
+  const Costs costs = source.resolve(choice.schedule.placement, choice.schedule.microbatches);
   // Opened first: an output that can't be written fails before the work.
   std::optional<OutputFile> trace;
   std::optional<OutputFile> exported;
@@ -72,26 +73,28 @@ void run(const Flags& flags) {
   if (flags.export_file) exported.emplace(*flags.export_file);
 
   std::optional<Progress> progress(std::in_place);
-  progress->show(fmt::format("simulating {} actions", format_count(setup.schedule.actions.size())));
+  progress->show(
+      fmt::format("simulating {} actions", format_count(choice.schedule.actions.size())));
   SimulationOptions options;
   options.transfers = source.transfers();
-  const Prediction prediction = predict(setup.schedule, costs, setup.family, setup.shape, options);
+  const Prediction prediction =
+      predict(choice.schedule, costs, choice.family, choice.shape, options);
   if (trace) {
     progress->show("writing the trace");
-    const Timeline timeline = record_timeline(setup.schedule, costs, options);
-    write_chrome_trace(timeline, trace_metadata_json(setup.schedule, costs, prediction), *trace);
+    const Timeline timeline = record_timeline(choice.schedule, costs, options);
+    write_chrome_trace(timeline, trace_metadata_json(choice.schedule, costs, prediction), *trace);
   }
-  for (int rank = 0; exported && rank < setup.schedule.ranks(); ++rank) {
-    exported->write(csv_row(setup.schedule.actions[rank]) + csv_line_end);
+  for (int rank = 0; exported && rank < choice.schedule.ranks(); ++rank) {
+    exported->write(csv_row(choice.schedule.actions[rank]) + csv_line_end);
   }
   if (trace) trace->commit();
   if (exported) exported->commit();
 
   progress.reset();
   if (flags.quiet && !flags.json) return;
-  const std::string text =
-      flags.json ? result_json(setup.schedule, prediction, cap)
-                 : report(setup, costs, prediction, flags.schedule, source, cap, standard_output());
+  const std::string text = flags.json ? result_json(choice.schedule, prediction, cap)
+                                      : report(choice, costs, prediction, flags.schedule, source,
+                                               cap, standard_output());
   print(text);
   if (flags.json) return;
   if (trace) print(fmt::format("Trace: {} (open it in ui.perfetto.dev)\n", trace->path()));

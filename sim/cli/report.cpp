@@ -14,15 +14,16 @@
 namespace pipesim::cli {
 namespace {
 
-std::string title_of(const Setup& setup) {
-  return setup.family != nullptr ? std::string(setup.family->title)
-                                 : printable(setup.schedule.name);
+std::string title_of(const ScheduleChoice& choice) {
+  return choice.family != nullptr ? std::string(choice.family->title)
+                                  : printable(choice.schedule.name);
 }
 
-std::string verdict(const Setup& setup, const Prediction& prediction, const Terminal& terminal) {
-  const Schedule& schedule = setup.schedule;
+std::string verdict(const ScheduleChoice& choice, const Prediction& prediction,
+                    const Terminal& terminal) {
+  const Schedule& schedule = choice.schedule;
   const int chunks = schedule.placement.chunks();
-  std::string what = fmt::format("{}, {}", title_of(setup), plural(schedule.ranks(), "stage"));
+  std::string what = fmt::format("{}, {}", title_of(choice), plural(schedule.ranks(), "stage"));
   if (chunks > 1) what += fmt::format(" x {}", plural(chunks, "chunk"));
   what += fmt::format(", {}", plural(schedule.microbatches, "microbatch"));
   const P2p mode = prediction.transfers.mode;
@@ -33,9 +34,9 @@ std::string verdict(const Setup& setup, const Prediction& prediction, const Term
   return bold(wrap(what, terminal.width), terminal.colour) + "\n";
 }
 
-std::string picture(const Setup& setup, const Costs& costs, const Prediction& prediction,
+std::string picture(const ScheduleChoice& choice, const Costs& costs, const Prediction& prediction,
                     const Terminal& terminal) {
-  const Schedule& schedule = setup.schedule;
+  const Schedule& schedule = choice.schedule;
   Picture::Frame frame;
   frame.ranks = shown_ranks(schedule.ranks());
   frame.chunk_of_stage = schedule.placement.chunk_of_stage();
@@ -55,18 +56,18 @@ std::string picture(const Setup& setup, const Costs& costs, const Prediction& pr
 
 // Small enough to be simulated again and again for advice. Where edges share
 // links, a transfer's start or end costs as much as there are of them.
-bool is_small(const Setup& setup, const Costs& costs) {
+bool is_small(const ScheduleChoice& choice, const Costs& costs) {
   constexpr std::int64_t largest = 50'000;  // (stage, microbatch) pairs
   const auto sharing = std::ranges::count_if(
       costs.edges, [](const auto& edge) { return !edge.second.through.empty(); });
-  return std::int64_t{setup.schedule.stages()} * setup.schedule.microbatches <=
+  return std::int64_t{choice.schedule.stages()} * choice.schedule.microbatches <=
          largest / std::max<std::int64_t>(1, sharing);
 }
 
-std::string closed_form_text(const Setup& setup, const Prediction& prediction) {
-  if (setup.family == nullptr) return "none for a schedule from a file";
+std::string closed_form_text(const ScheduleChoice& choice, const Prediction& prediction) {
+  if (choice.family == nullptr) return "none for a schedule from a file";
   if (!prediction.closed_form) {
-    return fmt::format("{}, but not here: {}", setup.family->bubble, prediction.no_closed_form);
+    return fmt::format("{}, but not here: {}", choice.family->bubble, prediction.no_closed_form);
   }
   const auto& closed = *prediction.closed_form;
   const bool global = closed.form.metric == BubbleMetric::global;
@@ -74,24 +75,25 @@ std::string closed_form_text(const Setup& setup, const Prediction& prediction) {
                      format_time(closed.form.bubble_ns), format_percent(closed.fraction),
                      global ? "global" : "span",
                      closed.exact ? "exact here" : "differs from the simulation",
-                     setup.family->conditions);
+                     choice.family->conditions);
 }
 
-std::string bubbles(const Setup& setup, const Prediction& prediction) {
+std::string bubbles(const ScheduleChoice& choice, const Prediction& prediction) {
   std::string out = bubble_lines(prediction.metrics);
-  out += fmt::format("        closed form: {}\n", closed_form_text(setup, prediction));
+  out += fmt::format("        closed form: {}\n", closed_form_text(choice, prediction));
   out += critical_path_line(prediction.metrics);
-  if (setup.schedule.placement.chunks() > 1) {
+  if (choice.schedule.placement.chunks() > 1) {
     out += "Times and bytes are per chunk: a rank's share of the model is all its chunks.\n";
   }
   return out;
 }
 
 // What it costs that transfers wait for each other.
-std::string cost_of_waiting(const Setup& setup, const Costs& costs, const Prediction& prediction) {
-  if (prediction.transfers.mode == P2p::async || !is_small(setup, costs)) return {};
+std::string cost_of_waiting(const ScheduleChoice& choice, const Costs& costs,
+                            const Prediction& prediction) {
+  if (prediction.transfers.mode == P2p::async || !is_small(choice, costs)) return {};
   const std::int64_t own = prediction.metrics.makespan_ns;
-  const std::int64_t async = simulate(setup.schedule, costs).makespan_ns;
+  const std::int64_t async = simulate(choice.schedule, costs).makespan_ns;
   if (own == async) return "Asynchronous transfers would be no faster.\n";
   // They may take longer: those that go at once share their links.
   return fmt::format("Asynchronous transfers would take {}, {} {}.\n", format_time(async),
@@ -142,11 +144,11 @@ std::string limited_by(const Prediction& prediction) {
 }
 
 // What would shrink the bubble: more microbatches, another schedule.
-std::string advice(const Setup& setup, const Costs& costs, const Prediction& prediction,
+std::string advice(const ScheduleChoice& choice, const Costs& costs, const Prediction& prediction,
                    const ScheduleFlags& flags, const CostSource& source) {
   const double bubble = prediction.metrics.global_bubble();
-  if (setup.family == nullptr || !is_small(setup, costs) || bubble < 0.005 ||
-      setup.shape.ranks == 1)
+  if (choice.family == nullptr || !is_small(choice, costs) || bubble < 0.005 ||
+      choice.shape.ranks == 1)
     return {};
   ScheduleRequest request = parse_request(flags);
   const int m = request.microbatches;
@@ -155,7 +157,7 @@ std::string advice(const Setup& setup, const Costs& costs, const Prediction& pre
   const Candidate* same_memory = nullptr;
   const Candidate* fastest = nullptr;
   const auto own = std::ranges::find_if(all, [&](const Candidate& c) {
-    return c.schedule == setup.family->name && c.microbatches == m;
+    return c.schedule == choice.family->name && c.microbatches == m;
   });
   if (own == all.end() || !own->left_out.empty()) return {};
   const auto improves = [&](const Candidate& c, const Candidate* best) {
@@ -193,16 +195,16 @@ std::string advice(const Setup& setup, const Costs& costs, const Prediction& pre
 
 }  // namespace
 
-std::string report(const Setup& setup, const Costs& costs, const Prediction& prediction,
+std::string report(const ScheduleChoice& choice, const Costs& costs, const Prediction& prediction,
                    const ScheduleFlags& flags, const CostSource& source,
                    std::optional<std::int64_t> memory_cap, const Terminal& terminal) {
-  std::string sentences = bubbles(setup, prediction);
+  std::string sentences = bubbles(choice, prediction);
   if (memory_cap) sentences += memory_verdict(prediction, *memory_cap);
-  sentences += "\n" + limited_by(prediction) + cost_of_waiting(setup, costs, prediction) +
-               advice(setup, costs, prediction, flags, source);
-  return verdict(setup, prediction, terminal) + "\n" + picture(setup, costs, prediction, terminal) +
-         "\n" + rank_table(prediction.metrics) + "\n" +
-         memory_table(prediction.memory, terminal.width) + wrap(sentences, terminal.width);
+  sentences += "\n" + limited_by(prediction) + cost_of_waiting(choice, costs, prediction) +
+               advice(choice, costs, prediction, flags, source);
+  return verdict(choice, prediction, terminal) + "\n" +
+         picture(choice, costs, prediction, terminal) + "\n" + rank_table(prediction.metrics) +
+         "\n" + memory_table(prediction.memory, terminal.width) + wrap(sentences, terminal.width);
 }
 
 }  // namespace pipesim::cli

@@ -10,7 +10,7 @@
 
 namespace pipesim::cli {
 
-std::string report(const Setup& setup, const Costs& costs, const Prediction& prediction,
+std::string report(const ScheduleChoice& choice, const Costs& costs, const Prediction& prediction,
                    const ScheduleFlags& flags, const CostSource& source,
                    std::optional<std::int64_t> memory_cap, const Terminal& terminal);
 

@@ -17,11 +17,11 @@
 namespace pipesim::cli {
 namespace {
 
-// What each verb takes beside the schedule, in bytes an action.
-constexpr std::int64_t check_bytes = 160;
-constexpr std::int64_t lower_bytes = 100;
-constexpr std::int64_t print_bytes = 80;
-constexpr std::int64_t convert_bytes = 48;
+// What each verb takes beside the schedule.
+constexpr BytesNeeded needed_to_check{160, simulation_bytes_per_slot};
+constexpr BytesNeeded needed_to_lower{100, simulation_bytes_per_slot};
+constexpr BytesNeeded needed_to_print{80, simulation_bytes_per_slot};
+constexpr BytesNeeded needed_to_convert{48, simulation_bytes_per_slot};
 
 struct Flags {
   ScheduleFlags schedule;
@@ -64,8 +64,8 @@ std::string grid(const Schedule& schedule) {
 }
 
 void check_schedule(const Flags& flags) {
-  const Setup setup = make_setup(flags.schedule, check_bytes);
-  const Schedule& schedule = setup.schedule;
+  const ScheduleChoice choice = choose_schedule(flags.schedule, needed_to_check);
+  const Schedule& schedule = choice.schedule;
   std::vector<Transport> transports = all_transports();
   if (flags.transport) transports = {parse_transport(*flags.transport)};
 
@@ -132,8 +132,9 @@ void add_schedule(CLI::App& app, Work& chosen) {
     return std::pair(verb, flags);
   };
 
-  add("print", "prints the actions of each rank in columns",
-      [](const Flags& flags) { print(grid(make_setup(flags.schedule, print_bytes).schedule)); });
+  add("print", "prints the actions of each rank in columns", [](const Flags& flags) {
+    print(grid(choose_schedule(flags.schedule, needed_to_print).schedule));
+  });
 
   const auto [check, check_flags] =
       add("check", "says where it runs; status 1 where it deadlocks", check_schedule);
@@ -145,11 +146,11 @@ void add_schedule(CLI::App& app, Work& chosen) {
 
   const auto [lowered, lower_flags] =
       add("lower", "inserts SEND and RECV, writes the program", [](const Flags& flags) {
-        put(flags.output, to_csv(lower(make_setup(flags.schedule, lower_bytes).schedule)));
+        put(flags.output, to_csv(lower(choose_schedule(flags.schedule, needed_to_lower).schedule)));
       });
   const auto [converted, convert_flags] =
       add("convert", "writes it as PyTorch's current CSV", [](const Flags& flags) {
-        const Schedule schedule = make_setup(flags.schedule, convert_bytes).schedule;
+        const Schedule schedule = choose_schedule(flags.schedule, needed_to_convert).schedule;
         put(flags.output, to_csv(flags.merge ? merge_backward(schedule) : schedule));
       });
   converted

@@ -2,24 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include "sim/cost/layout.h"
-#include "sim/engine/size.h"
-#include "sim/schedule/csv.h"
 #include "traces/base/error.h"
-#include "traces/base/memory.h"
 #include "traces/base/text.h"
 
 namespace pipesim::cli {
 namespace {
-
-template <typename Parse>
-auto parse_if(const Flag& flag, std::string_view name, Parse parse)
-    -> std::optional<decltype(parse(*flag, name))> {
-  if (!flag) return std::nullopt;
-  return parse(*flag, name);
-}
 
 // One value for every stage, or one a stage.
 template <typename Parse, typename Store>
@@ -79,10 +67,6 @@ void add_cost_flags(CLI::App& app, CostFlags& flags) {
        {"--layout", &flags.layout, "3,2,2,2", "layers a virtual stage, or Megatron's layout"}});
 }
 
-bool names_a_file(const std::string& schedule) {
-  return schedule.ends_with(".csv") || schedule.find('/') != std::string::npos;
-}
-
 CostSource::CostSource(const CostFlags& flags) : flags_(flags) {
   if (flags.p2p) transfers_.mode = parse_p2p(*flags.p2p);
   if (flags.eager_limit) {
@@ -113,10 +97,10 @@ CostSource::CostSource(const CostFlags& flags) : flags_(flags) {
   }
 }
 
-std::int64_t CostSource::bytes_per_action() const {
+BytesNeeded CostSource::bytes_needed() const {
   const bool only_latency =
       transfers_.mode == P2p::async && !file_ && !flags_.p2p_bytes && !flags_.compute_slowdown;
-  return only_latency ? 0 : event_bytes_per_action;
+  return {only_latency ? 0 : event_bytes_per_action, simulation_bytes_per_slot};
 }
 
 Costs CostSource::resolve(const Placement& placement, int microbatches) const {
@@ -146,8 +130,9 @@ Costs CostSource::resolve(const Placement& placement, int microbatches) const {
     if (flags_.p2p_latency) {
       costs.p2p.latency_ns = parse_time_ns(*flags_.p2p_latency, "--p2p-latency");
     }
-    costs.p2p.bytes_per_second =
-        parse_if(flags_.p2p_bandwidth, "--p2p-bandwidth", parse_bytes_per_second);
+    if (flags_.p2p_bandwidth) {
+      costs.p2p.bytes_per_second = parse_bytes_per_second(*flags_.p2p_bandwidth, "--p2p-bandwidth");
+    }
     if (flags_.compute_slowdown) {
       costs.compute_slowdown_ppm =
           parse_slowdown_ppm(*flags_.compute_slowdown, "--compute-slowdown");
@@ -164,69 +149,13 @@ Trial trial_with(const CostSource& source) {
   };
   trial.by_layer = source.by_layer();
   trial.transfers = source.transfers();
-  trial.bytes_per_action = source.bytes_per_action();
+  trial.needed = source.bytes_needed();
   return trial;
 }
 
-ScheduleRequest parse_request(const ScheduleFlags& flags) {
-  const auto needed = [](const Flag& flag, std::string_view name, std::string_view meaning) {
-    if (!flag) throw input_error(fmt::format("{} is missing: give {}", name, meaning));
-    return parse_count(*flag, name);
-  };
-  ScheduleRequest request;
-  request.name = flags.schedule.value_or("");
-  request.ranks = needed(flags.stages, "--stages", "the number of pipeline ranks");
-  request.microbatches =
-      needed(flags.microbatches, "--microbatches", "the number of microbatches an iteration");
-  request.chunks = parse_if(flags.virtual_stages, "--virtual-stages", parse_count);
-  request.group = parse_if(flags.group, "--group", parse_count);
-  request.placement = flags.placement;
-  return request;
-}
-
 std::optional<std::int64_t> parse_memory_cap(const Flag& flag) {
-  return parse_if(flag, "--memory-cap", parse_bytes);
-}
-
-Setup make_setup(const Family& family, const ScheduleRequest& request,
-                 std::int64_t bytes_per_action) {
-  check_size(family, request, bytes_per_action);  // before anything of that size is built
-  Setup setup;
-  setup.family = &family;
-  setup.shape = resolve_shape(family, request);
-  setup.schedule = generate(family, setup.shape);
-  return setup;
-}
-
-Setup make_setup(const ScheduleFlags& flags, std::int64_t bytes_per_action) {
-  if (!flags.schedule) {
-    throw input_error("--schedule is missing: give a name (see `pipesim schedules`) or a CSV file");
-  }
-  if (!names_a_file(*flags.schedule)) {
-    const Family& chosen = family(*flags.schedule);  // an unknown name comes first
-    return make_setup(chosen, parse_request(flags), bytes_per_action);
-  }
-  Setup setup;
-  std::error_code failed;
-  const auto size = std::filesystem::file_size(*flags.schedule, failed);
-  // Its text, its cells as actions and marks: an action has three characters
-  // or more.
-  if (!failed) check_memory(quote(*flags.schedule), static_cast<double>(size) * 7);
-  setup.schedule = read_csv(*flags.schedule);
-  if (flags.group || flags.placement) {
-    throw input_error(fmt::format("{}: a file's order and placement are its own",
-                                  flags.group ? "--group" : "--placement"));
-  }
-  const auto agree = [&](const Flag& flag, std::string_view name, int actual) {
-    if (flag && parse_count(*flag, name) != actual) {
-      throw input_error(fmt::format("{} {}: {} has {}", name, *flag, setup.schedule.name, actual));
-    }
-  };
-  agree(flags.stages, "--stages", setup.schedule.ranks());
-  agree(flags.microbatches, "--microbatches", setup.schedule.microbatches);
-  agree(flags.virtual_stages, "--virtual-stages", setup.schedule.placement.chunks());
-  check_size(setup.schedule, bytes_per_action);
-  return setup;
+  if (!flag) return std::nullopt;
+  return parse_bytes(*flag, "--memory-cap");
 }
 
 }  // namespace pipesim::cli

@@ -13,6 +13,8 @@
 // thread.
 #pragma once
 
+#include <cstdint>
+
 #include "sim/cost/costs.h"
 #include "sim/engine/p2p.h"
 #include "sim/schedule/schedule.h"
@@ -28,6 +30,11 @@ struct SimulationOptions {
   // Uses the event engine even where the direct evaluation would do.
   bool always_by_events = false;
 };
+
+// The bytes that simulate() needs beside the schedule, per (stage, microbatch),
+// and per action where it queues events: the program, its streams, its inputs.
+inline constexpr std::int64_t simulation_bytes_per_slot = 24;
+inline constexpr std::int64_t event_bytes_per_action = 80;
 
 // Expects a schedule that find_fault() passes and costs that check() passes. A
 // compute schedule is lowered first where the mode needs to know the order of

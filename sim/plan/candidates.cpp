@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "sim/engine/size.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 
@@ -19,7 +18,7 @@ Candidate try_one(const Family& family, ScheduleRequest request, const Trial& tr
   if (!family.takes_group) request.group.reset();
   candidate.chunks = request.chunks.value_or(family.default_chunks);
   try {
-    check_size(family, request, trial.bytes_per_action);
+    check_size(family, request, trial.needed);
     const Shape shape = resolve_shape(family, request);
     const Schedule schedule = generate(family, shape);
     SimulationOptions options;

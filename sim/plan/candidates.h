@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/engine/prediction.h"
+#include "sim/schedule/size.h"
 
 namespace pipesim {
 
@@ -32,8 +33,7 @@ struct Trial {
   // the same model.
   bool by_layer = false;
   Transfers transfers;
-  // What an evaluation takes per action beside what check_size() counts.
-  std::int64_t bytes_per_action = 0;
+  BytesNeeded needed;  // by an evaluation
   // Told what is tried next, where it is given.
   std::function<void(const std::string&)> progress;
 };

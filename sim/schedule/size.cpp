@@ -1,4 +1,4 @@
-#include "sim/engine/size.h"
+#include "sim/schedule/size.h"
 
 #include <fmt/format.h>
 
@@ -10,8 +10,7 @@
 
 namespace pipesim {
 
-void check_size(const Family& family, const ScheduleRequest& request,
-                std::int64_t bytes_per_action) {
+void check_size(const Family& family, const ScheduleRequest& request, const BytesNeeded& needed) {
   const int chunks = request.chunks.value_or(family.default_chunks);
   const double per_rank = static_cast<double>(chunks) * request.microbatches;
   const double slots = per_rank * request.ranks;
@@ -19,19 +18,19 @@ void check_size(const Family& family, const ScheduleRequest& request,
   const std::string what =
       fmt::format("{} x {} x {}, {:.3g} actions", plural(request.ranks, "stage"),
                   plural(chunks, "chunk"), plural(request.microbatches, "microbatch"), actions);
-  check_memory(what, actions * (sizeof(Action) + static_cast<double>(bytes_per_action)) +
-                         slots * static_cast<double>(simulation_bytes_per_slot));
+  check_memory(what, actions * (sizeof(Action) + static_cast<double>(needed.per_action)) +
+                         slots * static_cast<double>(needed.per_slot));
   if (per_rank > std::numeric_limits<std::int32_t>::max() ||
       static_cast<double>(request.ranks) * chunks > max_index) {
     throw input_error(fmt::format("{} are more than pipesim can number; use fewer", what));
   }
 }
 
-void check_size(const Schedule& schedule, std::int64_t bytes_per_action) {
+void check_size(const Schedule& schedule, const BytesNeeded& needed) {
   const std::int64_t actions = schedule.actions.size();
-  check_memory(fmt::format("{} of {}", plural(actions, "action"), schedule.name),
-               static_cast<double>(actions) *
-                   static_cast<double>(bytes_per_action + simulation_bytes_per_slot));
+  check_memory(
+      fmt::format("{} of {}", plural(actions, "action"), schedule.name),
+      static_cast<double>(actions) * static_cast<double>(needed.per_action + needed.per_slot));
 }
 
 }  // namespace pipesim

@@ -1,0 +1,78 @@
+#include "sim/schedule/choice.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <string_view>
+
+#include "sim/schedule/csv.h"
+#include "traces/base/error.h"
+#include "traces/base/memory.h"
+#include "traces/base/text.h"
+
+namespace pipesim {
+namespace {
+
+using Text = std::optional<std::string>;
+
+}  // namespace
+
+bool names_a_file(const std::string& schedule) {
+  return schedule.ends_with(".csv") || schedule.find('/') != std::string::npos;
+}
+
+ScheduleRequest parse_request(const ScheduleFlags& flags) {
+  const auto needed = [](const Text& flag, std::string_view name, std::string_view meaning) {
+    if (!flag) throw input_error(fmt::format("{} is missing: give {}", name, meaning));
+    return parse_count(*flag, name);
+  };
+  const auto given = [](const Text& flag, std::string_view name) {
+    return flag ? std::optional(parse_count(*flag, name)) : std::nullopt;
+  };
+  ScheduleRequest request;
+  request.name = flags.schedule.value_or("");
+  request.ranks = needed(flags.stages, "--stages", "the number of pipeline ranks");
+  request.microbatches =
+      needed(flags.microbatches, "--microbatches", "the number of microbatches an iteration");
+  request.chunks = given(flags.virtual_stages, "--virtual-stages");
+  request.group = given(flags.group, "--group");
+  request.placement = flags.placement;
+  return request;
+}
+
+ScheduleChoice choose_schedule(const ScheduleFlags& flags, const BytesNeeded& needed) {
+  if (!flags.schedule) {
+    throw input_error("--schedule is missing: give a name (see `pipesim schedules`) or a CSV file");
+  }
+  ScheduleChoice choice;
+  if (!names_a_file(*flags.schedule)) {
+    choice.family = &family(*flags.schedule);  // an unknown name comes first
+    const ScheduleRequest request = parse_request(flags);
+    check_size(*choice.family, request, needed);  // before anything of that size is built
+    choice.shape = resolve_shape(*choice.family, request);
+    choice.schedule = generate(*choice.family, choice.shape);
+    return choice;
+  }
+  std::error_code failed;
+  const auto size = std::filesystem::file_size(*flags.schedule, failed);
+  // Its text, its cells as actions and marks: an action has three characters
+  // or more.
+  if (!failed) check_memory(quote(*flags.schedule), static_cast<double>(size) * 7);
+  choice.schedule = read_csv(*flags.schedule);
+  if (flags.group || flags.placement) {
+    throw input_error(fmt::format("{}: a file's order and placement are its own",
+                                  flags.group ? "--group" : "--placement"));
+  }
+  const auto agree = [&](const Text& flag, std::string_view name, int actual) {
+    if (flag && parse_count(*flag, name) != actual) {
+      throw input_error(fmt::format("{} {}: {} has {}", name, *flag, choice.schedule.name, actual));
+    }
+  };
+  agree(flags.stages, "--stages", choice.schedule.ranks());
+  agree(flags.microbatches, "--microbatches", choice.schedule.microbatches);
+  agree(flags.virtual_stages, "--virtual-stages", choice.schedule.placement.chunks());
+  check_size(choice.schedule, needed);
+  return choice;
+}
+
+}  // namespace pipesim

@@ -1,0 +1,35 @@
+// A schedule as a user names it: a family with its numbers, or a file.
+//
+// Both programs choose the same way and refuse in the same words. Pure but for
+// the file that is read; any thread.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "sim/schedule/family.h"
+#include "sim/schedule/size.h"
+
+namespace pipesim {
+
+// The texts of --schedule, --stages and so on; absent where a flag was not given.
+struct ScheduleFlags {
+  std::optional<std::string> schedule, stages, microbatches, virtual_stages, group, placement;
+};
+
+// Whether a --schedule names a file: it ends in .csv or holds a slash.
+bool names_a_file(const std::string& schedule);
+
+ScheduleRequest parse_request(const ScheduleFlags& flags);
+
+struct ScheduleChoice {
+  const Family* family = nullptr;  // null: the schedule is a file's
+  Shape shape;                     // of the family's schedule
+  Schedule schedule;
+};
+
+// Generates or reads the schedule. A file's must agree with the other flags
+// given. Refuses one that would not fit in memory with what is needed beside it.
+ScheduleChoice choose_schedule(const ScheduleFlags& flags, const BytesNeeded& needed);
+
+}  // namespace pipesim

@@ -1,0 +1,23 @@
+// Does what is to be done with a schedule fit into this machine's memory?
+#pragma once
+
+#include <cstdint>
+
+#include "sim/schedule/family.h"
+
+namespace pipesim {
+
+// What a caller takes beside the schedule itself.
+struct BytesNeeded {
+  std::int64_t per_action = 0;
+  std::int64_t per_slot = 0;  // of (stage, microbatch)
+};
+
+// Refuses, with the estimate, a schedule of that shape that would not fit
+// together with what is needed beside it. Cheap: nothing of the schedule's size
+// is built.
+void check_size(const Family& family, const ScheduleRequest& request, const BytesNeeded& needed);
+// The same for a schedule that is there already; a slot counts as an action.
+void check_size(const Schedule& schedule, const BytesNeeded& needed);
+
+}  // namespace pipesim
