@@ -6,24 +6,25 @@
 #include <array>
 #include <functional>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <queue>
 #include <set>
-#include <string>
 #include <tuple>
-#include <vector>
+#include <utility>
 
 namespace pipesim {
 namespace {
 
-// What a line of the trace is; at equal times a flow finds its slice before it.
-// A rank's counters follow its spans, which puts what ends before what starts;
-// its memory is written once an instant.
-enum class Line : std::uint8_t { slice, counter, flow_start, flow_end };
+// What a line of the trace is; at equal times a slice comes before those within
+// it, and a flow finds its slice before it. A rank's counters follow its spans,
+// which puts what ends before what starts; its memory is written once an
+// instant.
+enum class Line : std::uint8_t { slice, layer, counter, sample, flow_start, flow_end };
 
 struct Entry {
   std::int64_t ts_ns;
   Line line;
-  std::uint32_t span;
+  std::uint32_t index;  // of the span, layer or sample
   bool at_end = false;  // of a counter: it counts what the span's end changes
 };
 
@@ -45,11 +46,100 @@ std::string_view colour_of(Kind kind) {
   }
 }
 
-class Writer {
+// A lane is one row of slices that do not overlap: compute has one, a rank's
+// sends and receives as many as are in flight at once. A slice of no length
+// counts as one nanosecond, so that a flow there finds one slice.
+struct Lanes {
+  using Taken = std::pair<std::int64_t, std::uint32_t>;  // (until, lane)
+  std::priority_queue<Taken, std::vector<Taken>, std::greater<>> taken;
+  std::set<std::uint32_t> free;
+  std::uint32_t count = 0;
+  std::vector<int> threads;  // of each lane that has a name
+
+  // The lowest lane that is free at the span's start.
+  std::uint32_t take(const Span& span) {
+    for (; !taken.empty() && taken.top().first <= span.start_ns; taken.pop()) {
+      free.insert(taken.top().second);
+    }
+    const std::uint32_t lane = free.empty() ? count++ : *free.begin();
+    free.erase(lane);
+    taken.emplace(std::max(span.end_ns, span.start_ns + 1), lane);
+    return lane;
+  }
+};
+
+// What a rank's rows and counters have come to.
+struct Rank {
+  std::array<Lanes, 3> lanes;  // by track
+  int threads = 0;
+  StateBytes states;
+  MemoryMeter meter;     // predicted
+  WorkingBytes working;  // as the counter has it
+  std::int64_t chunks = 0;
+};
+
+// As it stands between the quotes of a JSON string.
+std::string escaped(const std::string& text) {
+  const std::string quoted =
+      nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return quoted.substr(1, quoted.size() - 2);
+}
+
+}  // namespace
+
+class ChromeTraceWriter::Impl {
  public:
-  Writer(const Timeline& timeline, OutputFile& file)
-      : timeline_(timeline), file_(file), memory_(static_cast<std::size_t>(timeline.ranks)) {
-    for (const StageFootprint& stage : timeline.footprints) {
+  Impl(const TimelineFrame& frame, std::string_view metadata_json, OutputFile& file,
+       std::optional<MeasuredRun> measured)
+      : frame_(frame),
+        file_(file),
+        is_measured_(measured.has_value()),
+        ranks_(static_cast<std::size_t>(frame.ranks)) {
+    if (measured) {
+      for (const std::string& layer : measured->layers) layers_.push_back(escaped(layer));
+      largest_ = measured->largest_working;
+      largest_states_ = measured->largest_states;
+    } else {
+      find_largest();
+    }
+    out_ = "{\"displayTimeUnit\":\"ms\",\"metadata\":{\"pipesim\":";
+    out_ += metadata_json;
+    out_ += "},\"traceEvents\":[\n";
+  }
+
+  void add(std::span<const Span> spans, std::span<const LayerSpan> layers,
+           std::span<const MemorySample> samples) {
+    spans_ = spans;
+    assign_lanes();
+    write_names();
+    if (!started_ && !is_measured_) {
+      for (int rank = 0; rank < frame_.ranks; ++rank) write_memory(rank, 0);
+    }
+    started_ = true;
+    std::int64_t now_ns = 0;
+    for (const Entry& entry : sorted_entries(layers, samples)) {
+      if (entry.ts_ns > now_ns) write_changed_memory(now_ns);
+      now_ns = entry.ts_ns;
+      switch (entry.line) {
+        case Line::slice: write_slice(entry.index); break;
+        case Line::layer: write_layer(layers[entry.index]); break;
+        case Line::counter: count(spans[entry.index], entry.ts_ns, entry.at_end); break;
+        case Line::sample: take(samples[entry.index]); break;
+        default: write_flow(entry.index, entry.line == Line::flow_start, entry.ts_ns); break;
+      }
+      if (out_.size() > (std::size_t{1} << 16)) flush();
+    }
+    write_changed_memory(now_ns);
+  }
+
+  void finish() {
+    out_ += "\n]}\n";
+    flush();
+  }
+
+ private:
+  void find_largest() {
+    for (const StageFootprint& stage : frame_.footprints) {
       largest_.activations = std::max(largest_.activations, stage.activation_bytes);
       largest_.residue = std::max(largest_.residue, stage.weight_residue_bytes);
       largest_.send_buffers = std::max(
@@ -57,91 +147,34 @@ class Writer {
       largest_.receive_buffers = std::max(
           {largest_.receive_buffers, stage.forward_input_bytes, stage.backward_input_bytes});
     }
-    for (const StateBytes& rank : timeline.states) {
-      largest_states_.weights = std::max(largest_states_.weights, rank.weights);
-      largest_states_.gradients = std::max(largest_states_.gradients, rank.gradients);
-      largest_states_.optimizer = std::max(largest_states_.optimizer, rank.optimizer);
+    for (std::size_t r = 0; r < frame_.states.size(); ++r) {
+      const StateBytes& states = frame_.states[r];
+      ranks_[r].states = states;
+      largest_states_.weights = std::max(largest_states_.weights, states.weights);
+      largest_states_.gradients = std::max(largest_states_.gradients, states.gradients);
+      largest_states_.optimizer = std::max(largest_states_.optimizer, states.optimizer);
     }
   }
 
-  void run(std::string_view metadata_json) {
-    out_ = "{\"displayTimeUnit\":\"ms\",\"metadata\":{\"pipesim\":";
-    out_ += metadata_json;
-    out_ += "},\"traceEvents\":[\n";
-    assign_lanes();
-    write_names();
-    for (int rank = 0; rank < timeline_.ranks; ++rank) write_memory(rank, 0);
-    std::int64_t now_ns = 0;
-    for (const Entry& entry : sorted_entries()) {
-      if (entry.ts_ns > now_ns) write_changed_memory(now_ns);
-      now_ns = entry.ts_ns;
-      const Span& span = timeline_.spans[entry.span];
-      switch (entry.line) {
-        case Line::slice: write_slice(entry.span); break;
-        case Line::counter: write_counters(span, entry.ts_ns, entry.at_end); break;
-        default: write_flow(entry.span, entry.line == Line::flow_start, entry.ts_ns); break;
-      }
-      if (out_.size() > (std::size_t{1} << 16)) flush();
-    }
-    write_changed_memory(now_ns);
-    out_ += "\n]}\n";
-    flush();
-  }
-
- private:
   void flush() {
     file_.write(out_);
     out_.clear();
   }
 
-  // A lane is one row of slices that do not overlap: compute has one, a
-  // rank's sends and receives as many as are in flight at once. A slice of no
-  // length counts as one nanosecond, so that a flow there finds one slice.
-  struct Lanes {
-    using Taken = std::pair<std::int64_t, std::uint32_t>;  // (until, lane)
-    std::priority_queue<Taken, std::vector<Taken>, std::greater<>> taken;
-    std::set<std::uint32_t> free;
-    std::uint32_t count = 0;
-
-    // The lowest lane that is free at the span's start.
-    std::uint32_t take(const Span& span) {
-      for (; !taken.empty() && taken.top().first <= span.start_ns; taken.pop()) {
-        free.insert(taken.top().second);
-      }
-      const std::uint32_t lane = free.empty() ? count++ : *free.begin();
-      free.erase(lane);
-      taken.emplace(std::max(span.end_ns, span.start_ns + 1), lane);
-      return lane;
-    }
-  };
+  Rank& rank_of(std::int32_t rank) { return ranks_[static_cast<std::size_t>(rank)]; }
+  Lanes& lanes_of(const Span& span) {
+    return rank_of(span.rank).lanes[static_cast<std::size_t>(track_of(span.action.kind))];
+  }
 
   void assign_lanes() {
-    std::vector<std::array<Lanes, 3>> lanes(static_cast<std::size_t>(timeline_.ranks));
-    lane_.resize(timeline_.spans.size());
-    for (std::size_t i = 0; i < timeline_.spans.size(); ++i) {
-      const Span& span = timeline_.spans[i];
-      const Track track = track_of(span.action.kind);
-      if (track == Track::compute) continue;
-      lane_[i] =
-          lanes[static_cast<std::size_t>(span.rank)][static_cast<std::size_t>(track)].take(span);
-    }
-    for (const auto& own : lanes) {
-      auto& counts = lanes_.emplace_back();
-      for (std::size_t track = 0; track < 3; ++track) {
-        counts[track] = static_cast<int>(std::max<std::uint32_t>(1, own[track].count));
-      }
+    lane_.assign(spans_.size(), 0);
+    for (std::size_t i = 0; i < spans_.size(); ++i) {
+      const Span& span = spans_[i];
+      if (track_of(span.action.kind) != Track::compute) lane_[i] = lanes_of(span).take(span);
     }
   }
 
-  // Thread ids count from 1: viewers take 0 for the process itself.
-  int thread_of(std::size_t index) const {
-    const Span& span = timeline_.spans[index];
-    const auto& lanes = lanes_[static_cast<std::size_t>(span.rank)];
-    int thread = 1 + static_cast<int>(lane_[index]);
-    if (track_of(span.action.kind) != Track::compute) thread += lanes[0];
-    if (track_of(span.action.kind) == Track::receive) thread += lanes[1];
-    return thread;
-  }
+  int thread_of(std::size_t index) { return lanes_of(spans_[index]).threads[lane_[index]]; }
   static int process_of(std::int32_t rank) { return rank + 1; }
 
   void begin_line() {
@@ -153,83 +186,143 @@ class Writer {
     fmt::format_to(std::back_inserter(out_), "{}.{:03}", ns / 1000, ns % 1000);
   }
 
+  // Of the lanes that have none yet. Thread ids count from 1: viewers take 0 for
+  // the process itself.
   void write_names() {
     constexpr std::array<std::string_view, 3> names{"compute", "send", "receive"};
-    for (int rank = 0; rank < timeline_.ranks; ++rank) {
-      const int pid = process_of(rank);
+    for (int r = 0; r < frame_.ranks; ++r) {
+      Rank& rank = rank_of(r);
       const auto meta = [&](std::string_view name, int tid, std::string_view args) {
         begin_line();
         fmt::format_to(std::back_inserter(out_),
-                       R"({{"ph":"M","pid":{},"tid":{},"name":"{}","args":{{{}}}}})", pid, tid,
-                       name, args);
+                       R"({{"ph":"M","pid":{},"tid":{},"name":"{}","args":{{{}}}}})", process_of(r),
+                       tid, name, args);
       };
-      meta("process_name", 1, fmt::format(R"("name":"rank {}")", rank));
-      meta("process_sort_index", 1, fmt::format(R"("sort_index":{})", rank));
-      int tid = 1;
+      if (!started_) {
+        meta("process_name", 1, fmt::format(R"("name":"rank {}")", r));
+        meta("process_sort_index", 1, fmt::format(R"("sort_index":{})", r));
+      }
       for (std::size_t track = 0; track < 3; ++track) {
-        for (int lane = 0; lane < lanes_[static_cast<std::size_t>(rank)][track]; ++lane, ++tid) {
+        Lanes& lanes = rank.lanes[track];
+        const std::size_t count = std::max<std::uint32_t>(1, lanes.count);
+        while (lanes.threads.size() < count) {
+          const int tid = ++rank.threads;
+          lanes.threads.push_back(tid);
           meta("thread_name", tid,
-               lane == 0 ? fmt::format(R"("name":"{}")", names[track])
-                         : fmt::format(R"("name":"{} {}")", names[track], lane + 1));
+               lanes.threads.size() == 1
+                   ? fmt::format(R"("name":"{}")", names[track])
+                   : fmt::format(R"("name":"{} {}")", names[track], lanes.threads.size()));
           meta("thread_sort_index", tid, fmt::format(R"("sort_index":{})", tid));
         }
       }
     }
   }
 
-  std::vector<Entry> sorted_entries() const {
-    std::vector<Entry> entries;
-    entries.reserve(timeline_.spans.size() * 2);
-    for (std::uint32_t i = 0; i < timeline_.spans.size(); ++i) {
-      const Span& span = timeline_.spans[i];
-      const bool continues = i > 0 && timeline_.spans[i - 1].action.joined;
-      if (!continues) entries.push_back({span.start_ns, Line::slice, i});
-      const auto counts = [&](std::int64_t ts_ns, bool at_end) {
-        entries.push_back({ts_ns, Line::counter, i, at_end});
-      };
-      const StageFootprint& footprint =
-          timeline_.footprints[static_cast<std::size_t>(span.action.stage)];
-      switch (span.action.kind) {
-        case Kind::F:
-          counts(span.start_ns, false);
-          if (footprint.forward_output_bytes > 0) counts(span.end_ns, true);
-          break;
-        case Kind::I:
-        case Kind::W:
-        case Kind::B: counts(span.end_ns, true); break;
-        case Kind::SEND_F:
-        case Kind::SEND_B:
-          entries.push_back({span.start_ns, Line::flow_start, i});
-          if (span.bytes > 0) counts(span.end_ns, true);
-          break;
-        case Kind::RECV_F:
-        case Kind::RECV_B:
-          // The last instant inside the slice.
-          entries.push_back({std::max(span.start_ns, span.end_ns - 1), Line::flow_end, i});
-          if (span.bytes > 0) counts(span.start_ns, false);
-          break;
-        default: break;
+  // Of each transfer of the iteration, when it was sent and when its arrow
+  // arrives; -1 for one that is not there.
+  struct Flow {
+    std::int64_t start_ns = -1;
+    std::int64_t end_ns = -1;
+
+    // Measured clocks may have it end before it starts.
+    bool points_forward() const { return start_ns >= 0 && end_ns >= start_ns; }
+  };
+
+  std::size_t flow_of(const Action& transfer) const {
+    const Action sent = is_send(transfer.kind) ? transfer : peer_of(transfer);
+    const auto microbatches = static_cast<std::size_t>(frame_.microbatches);
+    return (sent.kind == Kind::SEND_B ? frame_.chunk_of_stage.size() * microbatches : 0) +
+           static_cast<std::size_t>(sent.stage) * microbatches +
+           static_cast<std::size_t>(sent.microbatch);
+  }
+
+  std::vector<Flow> flows() const {
+    std::vector<Flow> flows(2 * frame_.chunk_of_stage.size() *
+                            static_cast<std::size_t>(frame_.microbatches));
+    for (const Span& span : spans_) {
+      if (!is_transfer(span.action.kind)) continue;
+      Flow& flow = flows[flow_of(span.action)];
+      if (is_send(span.action.kind)) {
+        flow.start_ns = span.start_ns;
+      } else {
+        flow.end_ns = std::max(span.start_ns, span.end_ns - 1);  // the last instant inside
       }
     }
+    return flows;
+  }
+
+  std::vector<Entry> sorted_entries(std::span<const LayerSpan> layers,
+                                    std::span<const MemorySample> samples) const {
+    std::vector<Entry> entries;
+    entries.reserve(spans_.size() * 2 + layers.size() + samples.size());
+    const std::vector<Flow> all_flows = flows();
+    for (std::uint32_t i = 0; i < spans_.size(); ++i) {
+      const Span& span = spans_[i];
+      const bool continues = i > 0 && spans_[i - 1].action.joined;
+      if (!continues) entries.push_back({span.start_ns, Line::slice, i});
+      if (is_transfer(span.action.kind)) {
+        const Flow& flow = all_flows[flow_of(span.action)];
+        if (flow.points_forward() && is_send(span.action.kind)) {
+          entries.push_back({flow.start_ns, Line::flow_start, i});
+        } else if (flow.points_forward()) {
+          entries.push_back({flow.end_ns, Line::flow_end, i});
+        }
+      }
+      if (!is_measured_) add_counters(entries, i);
+    }
+    for (std::uint32_t i = 0; i < layers.size(); ++i) {
+      entries.push_back({layers[i].start_ns, Line::layer, i});
+    }
+    for (std::uint32_t i = 0; i < samples.size(); ++i) {
+      entries.push_back({samples[i].time_ns, Line::sample, i});
+    }
     std::ranges::sort(entries, [](const Entry& a, const Entry& b) {
-      return std::tuple(a.ts_ns, a.line, a.span, a.at_end) <
-             std::tuple(b.ts_ns, b.line, b.span, b.at_end);
+      return std::tuple(a.ts_ns, a.line, a.index, a.at_end) <
+             std::tuple(b.ts_ns, b.line, b.index, b.at_end);
     });
     return entries;
   }
 
+  // Where the span changes what its rank holds.
+  void add_counters(std::vector<Entry>& entries, std::uint32_t index) const {
+    const Span& span = spans_[index];
+    const auto at_start = [&] { entries.push_back({span.start_ns, Line::counter, index, false}); };
+    const auto at_end = [&] { entries.push_back({span.end_ns, Line::counter, index, true}); };
+    switch (span.action.kind) {
+      case Kind::F:
+        at_start();
+        if (footprint_of(span).forward_output_bytes > 0) at_end();
+        break;
+      case Kind::I:
+      case Kind::W:
+      case Kind::B: at_end(); break;
+      case Kind::SEND_F:
+      case Kind::SEND_B:
+        if (span.bytes > 0) at_end();
+        break;
+      case Kind::RECV_F:
+      case Kind::RECV_B:
+        if (span.bytes > 0) at_start();
+        break;
+      default: break;
+    }
+  }
+
+  const StageFootprint& footprint_of(const Span& span) const {
+    return frame_.footprints[static_cast<std::size_t>(span.action.stage)];
+  }
   int chunk_of(std::int32_t stage) const {
-    return timeline_.chunk_of_stage[static_cast<std::size_t>(stage)];
+    return frame_.chunk_of_stage[static_cast<std::size_t>(stage)];
   }
 
   void write_slice(std::uint32_t index) {
-    const Span& span = timeline_.spans[index];
+    const Span& span = spans_[index];
     const Action& action = span.action;
     const std::size_t parts = action.joined ? 2 : 1;
     begin_line();
     out_ += R"({"ph":"X","name":")";
     if (parts == 2) {
-      const std::array<Action, 2> cell{action, timeline_.spans[index + 1].action};
+      const std::array<Action, 2> cell{action, spans_[index + 1].action};
       append_cell(out_, cell.data(), parts);
     } else {
       append_text(out_, action);
@@ -248,7 +341,7 @@ class Writer {
       fmt::format_to(std::back_inserter(out_), R"(,"microbatch":{})", action.microbatch);
     }
     if (parts == 2) {
-      const Action& back = timeline_.spans[index + 1].action;
+      const Action& back = spans_[index + 1].action;
       fmt::format_to(std::back_inserter(out_),
                      R"(,"backward_kind":"{}","backward_stage":{},"backward_chunk":{},)"
                      R"("backward_microbatch":{})",
@@ -257,24 +350,43 @@ class Writer {
     if (is_transfer(action.kind)) {
       fmt::format_to(std::back_inserter(out_), R"(,"bytes":{})", span.bytes);
     }
+    if (is_measured_) {
+      fmt::format_to(std::back_inserter(out_), R"(,"queued_ns":{})", span.queued_ns);
+    }
     out_ += "}}";
+  }
+
+  // On the compute thread, within the slice of its action.
+  void write_layer(const LayerSpan& span) {
+    begin_line();
+    fmt::format_to(
+        std::back_inserter(out_),
+        R"({{"ph":"X","name":"{} {}{}","cat":"layer","cname":"{}","pid":{},"tid":1,"ts":)",
+        layers_[static_cast<std::size_t>(span.layer)], kind_name(span.kind),
+        span.again ? " again" : "", colour_of(span.kind), process_of(span.rank));
+    append_us(span.start_ns);
+    out_ += R"(,"dur":)";
+    append_us(span.end_ns - span.start_ns);
+    fmt::format_to(
+        std::back_inserter(out_),
+        R"(,"args":{{"layer":{},"kind":"{}","stage":{},"microbatch":{},"iteration":{},"rank":{}{}}}}})",
+        span.layer, kind_name(span.kind), span.action.stage, span.action.microbatch, span.iteration,
+        span.rank, span.again ? R"(,"again":true)" : "");
   }
 
   // One number a transfer, the same at both its ends.
   void write_flow(std::uint32_t index, bool start, std::int64_t ts_ns) {
-    const Span& span = timeline_.spans[index];
-    const Action sent = is_send(span.action.kind) ? span.action : peer_of(span.action);
-    const std::int64_t slots =
-        static_cast<std::int64_t>(timeline_.chunk_of_stage.size()) * timeline_.microbatches;
-    const std::int64_t id = 1 + (sent.kind == Kind::SEND_B ? slots : 0) +
-                            std::int64_t{sent.stage} * timeline_.microbatches + sent.microbatch +
-                            2 * slots * span.iteration;
+    const Span& span = spans_[index];
+    const std::int64_t flows_an_iteration =
+        2 * static_cast<std::int64_t>(frame_.chunk_of_stage.size()) * frame_.microbatches;
+    const std::int64_t id =
+        1 + static_cast<std::int64_t>(flow_of(span.action)) + flows_an_iteration * span.iteration;
+    const bool is_forward = span.action.kind == Kind::SEND_F || span.action.kind == Kind::RECV_F;
     begin_line();
     fmt::format_to(std::back_inserter(out_),
                    R"({{"ph":"{}",{}"id":{},"name":"{}","cat":"p2p","pid":{},"tid":{},"ts":)",
                    start ? "s" : "f", start ? "" : R"("bp":"e",)", id,
-                   sent.kind == Kind::SEND_F ? "activation" : "gradient", process_of(span.rank),
-                   thread_of(index));
+                   is_forward ? "activation" : "gradient", process_of(span.rank), thread_of(index));
     append_us(ts_ns);
     out_ += '}';
   }
@@ -287,22 +399,34 @@ class Writer {
     out_ += R"(,"args":{)";
   }
 
-  void write_counters(const Span& span, std::int64_t ts_ns, bool at_end) {
-    MemoryMeter& memory = memory_[static_cast<std::size_t>(span.rank)];
-    const std::int64_t chunks = memory.chunks();
-    const WorkingBytes bytes = memory.now();
-    const StageFootprint& footprint =
-        timeline_.footprints[static_cast<std::size_t>(span.action.stage)];
+  void write_chunks(std::int32_t rank, std::int64_t ts_ns) {
+    begin_counter("activations", rank, ts_ns);
+    fmt::format_to(std::back_inserter(out_), R"("chunks":{}}}}})", rank_of(rank).chunks);
+  }
+
+  // What a predicted span changes.
+  void count(const Span& span, std::int64_t ts_ns, bool at_end) {
+    Rank& rank = rank_of(span.rank);
     if (at_end) {
-      memory.end(span.action, footprint, ts_ns);
+      rank.meter.end(span.action, footprint_of(span), ts_ns);
     } else {
-      memory.start(span.action, footprint, ts_ns);
+      rank.meter.start(span.action, footprint_of(span), ts_ns);
     }
-    if (memory.chunks() != chunks) {
-      begin_counter("activations", span.rank, ts_ns);
-      fmt::format_to(std::back_inserter(out_), R"("chunks":{}}}}})", memory.chunks());
+    const std::int64_t chunks = rank.meter.chunks();
+    if (std::exchange(rank.chunks, chunks) != chunks) write_chunks(span.rank, ts_ns);
+    const WorkingBytes& now = rank.meter.now();
+    if (std::exchange(rank.working, now) != now) changed_.insert(span.rank);
+  }
+
+  // What a measured rank says.
+  void take(const MemorySample& sample) {
+    Rank& rank = rank_of(sample.rank);
+    rank.states = sample.states;
+    rank.working = sample.working;
+    changed_.insert(sample.rank);
+    if (std::exchange(rank.chunks, sample.chunks) != sample.chunks) {
+      write_chunks(sample.rank, sample.time_ns);
     }
-    if (memory.now() != bytes) changed_.insert(span.rank);
   }
 
   // At the end of an instant, for the ranks whose memory it has changed.
@@ -313,10 +437,9 @@ class Writer {
 
   // What a rank holds, by category; one that no rank ever has is left out.
   void write_memory(std::int32_t rank, std::int64_t ts_ns) {
-    const auto at = static_cast<std::size_t>(rank);
     if (largest_.total() + largest_states_.total() == 0) return;
-    const StateBytes states = at < timeline_.states.size() ? timeline_.states[at] : StateBytes{};
-    const WorkingBytes& now = memory_[at].now();
+    const StateBytes& states = rank_of(rank).states;
+    const WorkingBytes& now = rank_of(rank).working;
     begin_counter("memory", rank, ts_ns);
     bool first = true;
     const auto put = [&](std::string_view name, std::int64_t value, std::int64_t largest) {
@@ -334,23 +457,38 @@ class Writer {
     out_ += "}}";
   }
 
-  const Timeline& timeline_;
+  const TimelineFrame frame_;
   OutputFile& file_;
+  const bool is_measured_;
+  std::vector<std::string> layers_;  // their names, escaped
+  WorkingBytes largest_;             // of one action on any stage, or of any sample
+  StateBytes largest_states_;        // of any rank
   std::string out_;
-  bool first_ = true;
-  std::vector<std::uint32_t> lane_;        // of each span, within its track
-  std::vector<std::array<int, 3>> lanes_;  // of each rank, lanes a track
-  std::vector<MemoryMeter> memory_;        // of each rank
-  std::set<std::int32_t> changed_;         // ranks whose memory the instant has changed
-  WorkingBytes largest_;                   // of one action on any stage
-  StateBytes largest_states_;              // of any rank
+  bool first_ = true;     // no line is written yet
+  bool started_ = false;  // an iteration is written
+  std::vector<Rank> ranks_;
+  std::set<std::int32_t> changed_;   // ranks whose memory the instant has changed
+  std::span<const Span> spans_;      // of the iteration that is being written
+  std::vector<std::uint32_t> lane_;  // of each span, within its track
 };
 
-}  // namespace
+ChromeTraceWriter::ChromeTraceWriter(const TimelineFrame& frame, std::string_view metadata_json,
+                                     OutputFile& file, std::optional<MeasuredRun> measured)
+    : impl_(std::make_unique<Impl>(frame, metadata_json, file, std::move(measured))) {}
+ChromeTraceWriter::~ChromeTraceWriter() = default;
+
+void ChromeTraceWriter::add(std::span<const Span> spans, std::span<const LayerSpan> layers,
+                            std::span<const MemorySample> samples) {
+  impl_->add(spans, layers, samples);
+}
+
+void ChromeTraceWriter::finish() { impl_->finish(); }
 
 void write_chrome_trace(const Timeline& timeline, std::string_view metadata_json,
                         OutputFile& file) {
-  Writer(timeline, file).run(metadata_json);
+  ChromeTraceWriter writer(timeline, metadata_json, file);
+  writer.add(timeline.spans);
+  writer.finish();
 }
 
 }  // namespace pipesim

@@ -1,18 +1,56 @@
-// A timeline as a Chrome trace, which Perfetto, chrome://tracing and pipeview
+// Timelines as a Chrome trace, which Perfetto, chrome://tracing and pipeview
 // open. The layout of the file is fixed in FORMAT.md.
 #pragma once
 
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "traces/base/files.h"
 #include "traces/timeline.h"
 
 namespace pipesim {
 
-// Writes the whole trace to `file`, without committing it. `metadata_json` is
-// a JSON object that says what made the trace and allows a replay; it stands
-// under metadata.pipesim. Spans must be sorted by (start, rank), joined ones
-// next to each other. The bytes depend on the arguments alone.
+// What the writer of a measured trace has to know before its first iteration.
+struct MeasuredRun {
+  std::vector<std::string> layers;  // their names
+  // The largest of each category in any sample of the run: one that no rank
+  // ever has is left out.
+  StateBytes largest_states;
+  WorkingBytes largest_working;
+};
+
+// Writes a trace iteration by iteration and holds no more than one. The bytes
+// depend on the arguments alone. One owner, one thread.
+class ChromeTraceWriter {
+ public:
+  // Writes to `file`, which must outlive the writer and is not committed.
+  // `metadata_json` is a JSON object that says what made the trace; it stands
+  // under metadata.pipesim. Predicted traces have no MeasuredRun.
+  ChromeTraceWriter(const TimelineFrame& frame, std::string_view metadata_json, OutputFile& file,
+                    std::optional<MeasuredRun> measured = std::nullopt);
+  ~ChromeTraceWriter();
+
+  // To be called for one iteration after the other. Spans must be sorted by
+  // (start, rank), joined ones next to each other, and on no rank may any start
+  // before a span of the iteration before has started. The memory counters come
+  // from the spans where the run is predicted, from the samples where it is
+  // measured; layers and samples may come in any order of ranks.
+  void add(std::span<const Span> spans, std::span<const LayerSpan> layers = {},
+           std::span<const MemorySample> samples = {});
+
+  // Once, after the last iteration.
+  void finish();
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// The whole of it for one predicted iteration.
 void write_chrome_trace(const Timeline& timeline, std::string_view metadata_json, OutputFile& file);
 
 }  // namespace pipesim

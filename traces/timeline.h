@@ -2,7 +2,8 @@
 //
 // Simulator and executor both produce spans; every metric and the trace
 // writer consume them. Times count from the start of the iteration, which is
-// the first start on any rank. Plain values, owned by whoever holds them.
+// the first start on any rank; where iterations follow each other, of the first
+// of them. Plain values, owned by whoever holds them.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +29,31 @@ struct Span {
   std::int64_t input_arrival_ns = 0;
   // What a transfer moves; 0 for other actions.
   std::int64_t bytes = 0;
+  // Measured: how long the rank stood at the action before it started, waiting
+  // for its input.
+  std::int64_t queued_ns = 0;
+};
+
+// Measured: one layer's part of a compute action, on the same rank and within
+// the action's span.
+struct LayerSpan {
+  std::int32_t rank = 0;
+  std::int32_t iteration = 0;
+  std::int32_t layer = 0;
+  Kind kind = Kind::F;  // F, I or W
+  bool again = false;   // an F that is computed a second time, for the backward
+  Action action;        // of which it is a part
+  std::int64_t start_ns = 0;
+  std::int64_t end_ns = 0;
+};
+
+// Measured: what a rank holds from an instant on.
+struct MemorySample {
+  std::int32_t rank = 0;
+  std::int64_t time_ns = 0;
+  StateBytes states;
+  WorkingBytes working;
+  std::int64_t chunks = 0;  // chunk-activations alive
 };
 
 // Receives spans as they are produced: the compute spans of one rank in the
@@ -36,12 +62,18 @@ struct Span {
 // before its consumer. Actions of a joined cell follow each other.
 using SpanSink = std::function<void(const Span&)>;
 
-struct Timeline {
+// What all iterations of a run have in common.
+struct TimelineFrame {
   int ranks = 0;
   int microbatches = 0;
-  std::vector<int> chunk_of_stage;         // index of a stage among its rank's own
-  std::vector<StageFootprint> footprints;  // of each stage, for the memory counters
-  std::vector<StateBytes> states;          // of each rank, likewise
+  std::vector<int> chunk_of_stage;  // index of a stage among its rank's own
+  // Predicted: of each stage and of each rank, for the memory counters.
+  std::vector<StageFootprint> footprints;
+  std::vector<StateBytes> states;
+};
+
+// One iteration.
+struct Timeline : TimelineFrame {
   std::vector<Span> spans;
 };
 
