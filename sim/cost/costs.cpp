@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 
 #include "sim/cost/layout.h"
 #include "traces/base/error.h"
@@ -176,20 +175,8 @@ Costs CostsFile::resolve(const Placement& placement,
     }
     return result;
   }
-  const int count = static_cast<int>(layers.size());
-  const int stages = placement.stages();
-  if (count < stages) {
-    throw input_error(fmt::format("{}: {} cannot fill {}; use fewer stages", name,
-                                  plural(count, "layer"), plural(stages, "virtual stage")));
-  }
-  const std::vector<int> sizes = layout.value_or(even_layout(count, stages));
-  const std::int64_t total = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
-  if (static_cast<int>(sizes.size()) != stages || total != count) {
-    throw input_error(fmt::format(
-        "--layout: {} on {}, but {} has {} (embedding and head included) and the schedule {}",
-        plural(total, "layer"), plural(static_cast<std::int64_t>(sizes.size()), "virtual stage"),
-        name, plural(count, "layer"), plural(stages, "virtual stage")));
-  }
+  const std::vector<int> sizes =
+      resolve_layout(layout, static_cast<int>(layers.size()), placement.stages(), name);
   const StageCosts* next = layers.data();
   for (const int size : sizes) {
     result.stages.push_back(sum_layers(next, next + size));

@@ -142,12 +142,7 @@ CostsFile parse_costs(std::string_view text, const std::string& file) {
   const JsonValue document = parse_json(text, file);
   const JsonCursor root(document, file);
   JsonMembers members(root);
-  const JsonCursor format = members.required("format");
-  if (format.string() != "pipesim-costs") {
-    format.fail(fmt::format("{} is not 'pipesim-costs'", quote(format.string())));
-  }
-  const JsonCursor version = members.required("version");
-  if (version.integer(0, max_count) != 1) version.fail("this program reads version 1");
+  members.format("pipesim-costs", 1);
 
   CostsFile result;
   result.name = file;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <numeric>
 #include <string>
 
 #include "traces/base/error.h"
@@ -119,6 +120,23 @@ std::vector<int> even_layout(int layers, int stages) {
   std::vector<int> layout(static_cast<std::size_t>(stages), layers / stages);
   for (int i = 0; i < layers % stages; ++i) ++layout[static_cast<std::size_t>(i)];
   return layout;
+}
+
+std::vector<int> resolve_layout(const std::optional<std::vector<int>>& given, int layers,
+                                int stages, std::string_view name) {
+  if (layers < stages) {
+    throw input_error(fmt::format("{}: {} cannot fill {}; use fewer stages", name,
+                                  plural(layers, "layer"), plural(stages, "virtual stage")));
+  }
+  std::vector<int> sizes = given.value_or(even_layout(layers, stages));
+  const std::int64_t total = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
+  if (static_cast<int>(sizes.size()) != stages || total != layers) {
+    throw input_error(fmt::format(
+        "--layout: {} on {}, but {} has {} (embedding and head included) and the schedule {}",
+        plural(total, "layer"), plural(static_cast<std::int64_t>(sizes.size()), "virtual stage"),
+        name, plural(layers, "layer"), plural(stages, "virtual stage")));
+  }
+  return sizes;
 }
 
 }  // namespace pipesim

@@ -1,6 +1,7 @@
 // How many layers each virtual stage holds.
 #pragma once
 
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -14,5 +15,10 @@ std::vector<int> parse_layout(std::string_view text);
 
 // As even as can be, the larger stages first: 9 layers on 4 stages are 3,2,2,2.
 std::vector<int> even_layout(int layers, int stages);
+
+// The layout that was given, or an even one: how many of `layers` each of
+// `stages` holds. `name` is what has the layers, in errors.
+std::vector<int> resolve_layout(const std::optional<std::vector<int>>& given, int layers,
+                                int stages, std::string_view name);
 
 }  // namespace pipesim

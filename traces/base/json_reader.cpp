@@ -228,6 +228,12 @@ const std::string& JsonCursor::string() const {
   return *text;
 }
 
+bool JsonCursor::boolean() const {
+  const auto* value = value_->get_if<bool>();
+  if (value == nullptr) fail("must be true or false");
+  return *value;
+}
+
 std::vector<JsonCursor> JsonCursor::array() const {
   const auto* items = value_->get_if<JsonValue::Array>();
   if (items == nullptr) fail("must be a list");
@@ -263,6 +269,22 @@ std::int64_t JsonMembers::integer_or(std::string_view key, std::int64_t fallback
                                      std::int64_t least, std::int64_t most) {
   optional(key, [&](const JsonCursor& value) { fallback = value.integer(least, most); });
   return fallback;
+}
+
+bool JsonMembers::boolean_or(std::string_view key, bool fallback) {
+  optional(key, [&](const JsonCursor& value) { fallback = value.boolean(); });
+  return fallback;
+}
+
+void JsonMembers::format(std::string_view name, std::int64_t version) {
+  const JsonCursor given = required("format");
+  if (given.string() != name) {
+    given.fail(fmt::format("{} is not '{}'", quote(given.string()), name));
+  }
+  const JsonCursor number = required("version");
+  if (number.integer(0, max_count) != version) {
+    number.fail(fmt::format("this program reads version {}", version));
+  }
 }
 
 void JsonMembers::finish() const {

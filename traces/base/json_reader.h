@@ -57,6 +57,7 @@ class JsonCursor {
   // A fraction in [0, most], in millionths, rounded to the nearest.
   std::int64_t millionths(std::int64_t most) const;
   const std::string& string() const;
+  bool boolean() const;
   std::vector<JsonCursor> array() const;
 
   [[noreturn]] void fail(std::string_view rule) const;
@@ -81,6 +82,9 @@ class JsonMembers {
   // The member or, where it is absent, `fallback`.
   std::int64_t integer_or(std::string_view key, std::int64_t fallback, std::int64_t least,
                           std::int64_t most);
+  bool boolean_or(std::string_view key, bool fallback);
+  // Requires `format` to be that name and `version` that number.
+  void format(std::string_view name, std::int64_t version);
   // Calls `use` with the member where it is present.
   template <typename Use>
   void optional(std::string_view key, Use use) {

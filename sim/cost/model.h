@@ -1,0 +1,50 @@
+// A model: the shape of its layers, by a name or from a file.
+//
+// One description for the executor, which trains it, and for cost models. A
+// model is a list of layers: the embedding, the blocks in order, the head;
+// `--layout` deals them out to virtual stages. The file's format stands in
+// traces/FORMAT.md. Plain values; any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pipesim {
+
+enum class Architecture : std::uint8_t {
+  gpt,  // pre-norm decoder blocks: causal attention, then a GELU MLP, each added to its input
+  mlp,  // blocks of one linear layer and a GELU
+};
+
+struct Model {
+  std::string name;
+  Architecture architecture = Architecture::gpt;
+  std::int64_t blocks = 8;
+  std::int64_t hidden_size = 128;
+  std::int64_t heads = 4;        // of gpt
+  std::int64_t mlp_size = 512;   // of gpt: the width inside a block's MLP
+  std::int64_t vocabulary_size = 256;
+  std::int64_t max_sequence_length = 256;
+  bool tied_head = true;         // the head's matrix is the embedding's table
+  std::int64_t dropout_ppm = 0;  // millionths of elements, of the embedding and of what blocks add
+
+  int layers() const { return static_cast<int>(blocks) + 2; }
+  bool is_embedding(int layer) const { return layer == 0; }
+  bool is_head(int layer) const { return layer == layers() - 1; }
+  std::string layer_name(int layer) const;  // "embedding", "block 3", "head"
+  std::int64_t layer_parameters(int layer) const;
+  std::int64_t parameters() const;  // a tied matrix counts once
+};
+
+// The models known by name.
+const std::vector<Model>& known_models();
+
+Model parse_model(std::string_view text, const std::string& file);
+// A known name, or a file: what ends in .json or holds a slash.
+Model find_model(const std::string& name_or_file);
+// The description as a JSON file that parse_model() reads, on one line.
+std::string to_json(const Model& model);
+
+}  // namespace pipesim
