@@ -1,0 +1,52 @@
+// y = dropout(table[token] + positions[place in the sequence]).
+#include "exec/model/layers.h"
+
+namespace pipesim::exec {
+namespace {
+
+class Embedding final : public Layer {
+ public:
+  Embedding(const LayerSetup& setup, int index) : Layer(setup, index) {
+    const Model& model = setup.model;
+    // A plain MLP has nothing that would bring small inputs to size.
+    const bool is_gpt = model.architecture == Architecture::gpt;
+    const Start start{.deviation = is_gpt || model.tied_head ? 0.02F : 1.0F};
+    add_parameter("table", model.vocabulary_size * model.hidden_size, start, true);
+    add_parameter("positions", model.max_sequence_length * model.hidden_size, {.deviation = 0.02F},
+                  false);
+  }
+
+  Tensor forward(const Microbatch& microbatch, Tensor /*x*/, Saved& /*saved*/) override {
+    Tensor y = take(setup_.rows() * hidden());
+    device().embed(setup_.rows(), hidden(), setup_.sequence, microbatch.tokens, weight(table),
+                   weight(positions), y.data());
+    if (drops()) device().dropout(y.size(), y.data(), dropout(microbatch, 0), y.data());
+    return y;
+  }
+
+  Tensor backward_input(const Microbatch& microbatch, Tensor dy, Saved& saved) override {
+    if (drops()) device().dropout(dy.size(), dy.data(), dropout(microbatch, 0), dy.data());
+    dy.serve_as(Use::residue);
+    saved.push_back(std::move(dy));
+    return {};
+  }
+
+ private:
+  enum : int { table, positions };
+
+  void add_weight_gradients(const Microbatch& microbatch, Saved& saved) override {
+    device().embed_backward(setup_.rows(), hidden(), setup_.sequence, microbatch.tokens,
+                            saved.front().data(), gradient(table), gradient(positions));
+  }
+
+  std::int64_t hidden() const { return setup_.model.hidden_size; }
+};
+static_assert(tied_parameter == 0, "the table comes first");
+
+}  // namespace
+
+std::unique_ptr<Layer> make_embedding(const LayerSetup& setup, int index) {
+  return std::make_unique<Embedding>(setup, index);
+}
+
+}  // namespace pipesim::exec

@@ -1,0 +1,87 @@
+#include "exec/model/layer.h"
+
+#include "exec/model/layers.h"
+
+namespace pipesim::exec {
+
+void Layer::backward_weight(const Microbatch& microbatch, Saved& saved) {
+  if (is_fresh_) {
+    for (const Parameter& parameter : parameters_) {
+      device().fill(parameter.gradient.size(), parameter.gradient.data(), 0);
+    }
+    is_fresh_ = false;
+  }
+  add_weight_gradients(microbatch, saved);
+  saved.clear();
+}
+
+void Layer::add_parameter(const std::string& name, std::int64_t size, Start start, bool decays,
+                          int like_layer) {
+  Parameter parameter;
+  parameter.name = setup_.model.layer_name(index_) + " " + name;
+  parameter.decays = decays;
+  parameter.weight = setup_.pool.take(size, Use::weights);
+  parameter.gradient = setup_.pool.take(size, Use::gradients);
+  parameter.first = setup_.pool.take(size, Use::optimizer);
+  parameter.second = setup_.pool.take(size, Use::optimizer);
+  if (start.deviation > 0) {
+    RandomKey key{.seed = setup_.seed, .purpose = Purpose::initial_weights};
+    key.layer = static_cast<std::uint32_t>(like_layer);
+    key.site = static_cast<std::uint32_t>(like_layer == index_ ? parameters_.size() : 0);
+    device().fill_normal(size, parameter.weight.data(), key, start.deviation);
+  } else {
+    device().fill(size, parameter.weight.data(), start.value);
+  }
+  for (const Tensor* zero : {&parameter.gradient, &parameter.first, &parameter.second}) {
+    device().fill(size, zero->data(), 0);
+  }
+  parameters_.push_back(std::move(parameter));
+}
+
+Dropout Layer::dropout(const Microbatch& microbatch, std::uint32_t site) const {
+  Dropout dropout;
+  dropout.key = {.seed = setup_.seed,
+                 .purpose = Purpose::dropout,
+                 .site = site,
+                 .layer = static_cast<std::uint32_t>(index_),
+                 .step = microbatch.step,
+                 .microbatch = microbatch.index};
+  dropout.probability = static_cast<float>(setup_.model.dropout_ppm) / 1e6F;
+  return dropout;
+}
+
+void Layer::multiply(const Tensor& x, int weight_index, std::int64_t inputs, std::int64_t outputs,
+                     const Tensor& y) const {
+  device().matrix_product(Transpose::none, setup_.rows(), outputs, inputs, x.data(),
+                          weight(weight_index), y.data(), false);
+}
+
+void Layer::multiply_backward(const Tensor& dy, int weight_index, std::int64_t inputs,
+                              std::int64_t outputs, const Tensor& dx) const {
+  device().matrix_product(Transpose::b, setup_.rows(), inputs, outputs, dy.data(),
+                          weight(weight_index), dx.data(), false);
+}
+
+void Layer::add_linear_gradients(const Tensor& x, const Tensor& dy, int weight_index,
+                                 std::int64_t inputs, std::int64_t outputs) const {
+  device().matrix_product(Transpose::a, inputs, outputs, setup_.rows(), x.data(), dy.data(),
+                          gradient(weight_index), true);
+  device().add_column_sums(setup_.rows(), outputs, dy.data(), gradient(weight_index + 1));
+}
+
+void Layer::add_norm_gradients(const Tensor& both, int gamma_index) const {
+  const std::int64_t size = both.size() / 2;
+  for (const int i : {0, 1}) {
+    float* sum = gradient(gamma_index + i);
+    device().add(size, sum, both.data() + i * size, sum);
+  }
+}
+
+std::unique_ptr<Layer> make_layer(const LayerSetup& setup, int index) {
+  if (setup.model.is_embedding(index)) return make_embedding(setup, index);
+  if (setup.model.is_head(index)) return make_head(setup, index);
+  if (setup.model.architecture == Architecture::gpt) return make_decoder_block(setup, index);
+  return make_linear_block(setup, index);
+}
+
+}  // namespace pipesim::exec

@@ -1,0 +1,123 @@
+// A layer of a model on a device: forward, input gradient and weight gradient
+// as separate operations.
+//
+// A layer owns its parameters. What an operation leaves for the next one of
+// the same microbatch stands in a Saved, owned by the caller: forward() fills
+// it, backward_input() leaves in it what backward_weight() needs and counts it
+// as residue, backward_weight() empties it. Matrices are [rows x columns] with
+// rows = sequences x positions of one microbatch. One rank, one thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "exec/model/tensor.h"
+#include "sim/cost/model.h"
+
+namespace pipesim::exec {
+
+// What all layers of a rank have in common.
+struct LayerSetup {
+  Device& device;
+  Pool& pool;
+  Model model;
+  std::int64_t batch = 1;     // sequences in a microbatch
+  std::int64_t sequence = 1;  // positions in each
+  std::uint64_t seed = 0;
+
+  std::int64_t rows() const { return batch * sequence; }
+};
+
+// One microbatch of one step. The arrays are the device's; null where no layer
+// of the stage needs them.
+struct Microbatch {
+  std::uint32_t step = 0;
+  std::uint32_t index = 0;
+  const std::int32_t* tokens = nullptr;   // [rows]: read by the embedding
+  const std::int32_t* targets = nullptr;  // [rows]: what should come next, read by the head
+  float* losses = nullptr;                // [rows]: written by the head
+};
+
+struct Parameter {
+  std::string name;
+  bool decays = false;  // AdamW's weight decay applies
+  Tensor weight;
+  Tensor gradient;  // the sum over tokens, divided only by the optimizer
+  Tensor first;     // AdamW's moments
+  Tensor second;
+};
+
+using Saved = std::vector<Tensor>;
+
+class Layer {
+ public:
+  virtual ~Layer() = default;
+
+  // The output; `x` is empty for the embedding, the output for the head.
+  virtual Tensor forward(const Microbatch& microbatch, Tensor x, Saved& saved) = 0;
+  // The gradient by x from that by the output; empty likewise.
+  virtual Tensor backward_input(const Microbatch& microbatch, Tensor dy, Saved& saved) = 0;
+  void backward_weight(const Microbatch& microbatch, Saved& saved);
+
+  // The next backward_weight() starts the sums of gradients anew.
+  void start_iteration() { is_fresh_ = true; }
+
+  std::vector<Parameter>& parameters() { return parameters_; }
+  const std::vector<Parameter>& parameters() const { return parameters_; }
+  int index() const { return index_; }
+
+ protected:
+  Layer(const LayerSetup& setup, int index) : setup_(setup), index_(index) {}
+
+  virtual void add_weight_gradients(const Microbatch& microbatch, Saved& saved) = 0;
+
+  // How a parameter starts: all alike, or normal with that deviation.
+  struct Start {
+    float value = 0;
+    float deviation = 0;
+  };
+  // Appends a parameter. `like_layer`: draws what the same place of that layer draws.
+  void add_parameter(const std::string& name, std::int64_t size, Start start, bool decays,
+                     int like_layer);
+  void add_parameter(const std::string& name, std::int64_t size, Start start, bool decays) {
+    add_parameter(name, size, start, decays, index_);
+  }
+
+  Device& device() const { return setup_.device; }
+  Tensor take(std::int64_t size) const { return setup_.pool.take(size, Use::activations); }
+  float* weight(int parameter) const { return at(parameter).weight.data(); }
+  float* gradient(int parameter) const { return at(parameter).gradient.data(); }
+  Dropout dropout(const Microbatch& microbatch, std::uint32_t site) const;
+  bool drops() const { return setup_.model.dropout_ppm > 0; }
+  // y[rows x outputs] = x[rows x inputs] W, and the gradients through it.
+  void multiply(const Tensor& x, int weight_index, std::int64_t inputs, std::int64_t outputs,
+                const Tensor& y) const;
+  void multiply_backward(const Tensor& dy, int weight_index, std::int64_t inputs,
+                         std::int64_t outputs, const Tensor& dx) const;
+  // Adds x^T dy to the gradient of W, and dy's rows to that of the bias after it.
+  void add_linear_gradients(const Tensor& x, const Tensor& dy, int weight_index,
+                            std::int64_t inputs, std::int64_t outputs) const;
+  // Adds dgamma and dbeta, which stand behind each other, to two parameters.
+  void add_norm_gradients(const Tensor& both, int gamma_index) const;
+
+  LayerSetup setup_;
+
+ private:
+  const Parameter& at(int parameter) const {
+    return parameters_[static_cast<std::size_t>(parameter)];
+  }
+
+  int index_;
+  bool is_fresh_ = true;
+  std::vector<Parameter> parameters_;
+};
+
+// The layer of that index within the model.
+std::unique_ptr<Layer> make_layer(const LayerSetup& setup, int index);
+
+// The parameter of the embedding, and of the head, that a tied model shares.
+inline constexpr int tied_parameter = 0;
+
+}  // namespace pipesim::exec

@@ -1,0 +1,80 @@
+#include "exec/model/tensor.h"
+
+#include <numeric>
+#include <utility>
+
+namespace pipesim::exec {
+
+std::int64_t UsedBytes::total() const {
+  return std::accumulate(by_use.begin(), by_use.end(), std::int64_t{0});
+}
+
+StateBytes UsedBytes::states() const {
+  return {(*this)[Use::weights], (*this)[Use::gradients], (*this)[Use::optimizer]};
+}
+
+WorkingBytes UsedBytes::working() const {
+  return {(*this)[Use::activations], (*this)[Use::residue], (*this)[Use::send_buffer],
+          (*this)[Use::receive_buffer]};
+}
+
+Tensor::Tensor(Tensor&& other) noexcept
+    : pool_(std::exchange(other.pool_, nullptr)),
+      data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)),
+      use_(other.use_) {}
+
+Tensor& Tensor::operator=(Tensor&& other) noexcept {
+  Tensor taken(std::move(other));  // what this held is given back with it
+  std::swap(pool_, taken.pool_);
+  std::swap(data_, taken.data_);
+  std::swap(size_, taken.size_);
+  std::swap(use_, taken.use_);
+  return *this;
+}
+
+Tensor::~Tensor() {
+  if (data_ != nullptr) pool_->give_back(data_, size_, use_);
+}
+
+void Tensor::serve_as(Use use) {
+  if (data_ == nullptr || use == use_) return;
+  pool_->used_[use_] -= bytes();
+  pool_->count(use, bytes());
+  use_ = use;
+}
+
+Pool::~Pool() {
+  for (const auto& [size, blocks] : free_) {
+    for (float* block : blocks) device_.release(block);
+  }
+}
+
+Tensor Pool::take(std::int64_t size, Use use) {
+  Tensor tensor;
+  if (size == 0) return tensor;
+  std::vector<float*>& blocks = free_[size];
+  if (blocks.empty()) {
+    blocks.push_back(static_cast<float*>(
+        device_.allocate(size * static_cast<std::int64_t>(sizeof(float)))));
+  }
+  tensor.pool_ = this;
+  tensor.data_ = blocks.back();
+  tensor.size_ = size;
+  tensor.use_ = use;
+  blocks.pop_back();
+  count(use, tensor.bytes());
+  return tensor;
+}
+
+void Pool::count(Use use, std::int64_t bytes) {
+  used_[use] += bytes;
+  if (used_.total() > peak_.total()) peak_ = used_;
+}
+
+void Pool::give_back(float* data, std::int64_t size, Use use) {
+  used_[use] -= size * static_cast<std::int64_t>(sizeof(float));
+  free_[size].push_back(data);
+}
+
+}  // namespace pipesim::exec

@@ -1,0 +1,95 @@
+// A rank's memory: blocks of its device, handed out as tensors and counted by
+// what they hold.
+//
+// The pool outlives its tensors. Freed blocks are kept for tensors of the same
+// size, so that after the first iteration nothing is allocated any more. One
+// rank, one thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "exec/device/device.h"
+#include "traces/memory.h"
+
+namespace pipesim::exec {
+
+// What memory holds; the categories of METRICS.md.
+enum class Use : std::uint8_t {
+  weights,
+  gradients,
+  optimizer,
+  activations,  // of layers, and the gradients that pass through a backward
+  residue,      // what W needs after I
+  send_buffer,
+  receive_buffer,
+};
+inline constexpr std::size_t use_count = 7;
+
+// Bytes by use.
+struct UsedBytes {
+  std::array<std::int64_t, use_count> by_use{};
+
+  std::int64_t& operator[](Use use) { return by_use[static_cast<std::size_t>(use)]; }
+  std::int64_t operator[](Use use) const { return by_use[static_cast<std::size_t>(use)]; }
+  std::int64_t total() const;
+  StateBytes states() const;
+  WorkingBytes working() const;
+};
+
+class Pool;
+
+// `size` numbers of float32 on the device. Owns its block; moved, not copied.
+class Tensor {
+ public:
+  Tensor() = default;
+  Tensor(Tensor&& other) noexcept;
+  Tensor& operator=(Tensor&& other) noexcept;
+  ~Tensor();
+
+  float* data() const { return data_; }
+  std::int64_t size() const { return size_; }
+  std::int64_t bytes() const { return size_ * static_cast<std::int64_t>(sizeof(float)); }
+  bool empty() const { return data_ == nullptr; }
+
+  // Counts it as something else from now on.
+  void serve_as(Use use);
+
+ private:
+  friend class Pool;
+  Pool* pool_ = nullptr;
+  float* data_ = nullptr;
+  std::int64_t size_ = 0;
+  Use use_ = Use::activations;
+};
+
+class Pool {
+ public:
+  explicit Pool(Device& device) : device_(device) {}
+  ~Pool();
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+
+  // Of undefined content.
+  Tensor take(std::int64_t size, Use use);
+
+  const UsedBytes& used() const { return used_; }
+  // At the fullest instant so far, the first of several.
+  const UsedBytes& peak() const { return peak_; }
+  // From now on: of what comes.
+  void reset_peak() { peak_ = used_; }
+
+ private:
+  friend class Tensor;
+  void count(Use use, std::int64_t bytes);
+  void give_back(float* data, std::int64_t size, Use use);
+
+  Device& device_;
+  std::map<std::int64_t, std::vector<float*>> free_;  // by size
+  UsedBytes used_;
+  UsedBytes peak_;
+};
+
+}  // namespace pipesim::exec

@@ -1,0 +1,47 @@
+// What all ranks do together, made of sends and receives.
+//
+// Small and rare: set-up, the end of an iteration, results. Every rank calls
+// the same functions in the same order. Results depend on the values alone,
+// never on who came first.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "exec/transport/transport.h"
+
+namespace pipesim::exec {
+
+using Bytes = std::vector<std::byte>;
+
+// Tags below this belong to collectives.
+inline constexpr int first_free_tag = 4;
+
+// Rank 0 gets what each rank gives, by rank; the others get nothing.
+std::vector<Bytes> gather(Transport& transport, std::span<const std::byte> own);
+// What rank 0 gives.
+Bytes broadcast(Transport& transport, Bytes bytes);
+// Returns once every rank has called it.
+void barrier(Transport& transport);
+// Swaps as many bytes with another rank, which calls it likewise.
+Bytes exchange(Transport& transport, int other, std::span<const std::byte> own);
+
+// Values as bytes, and back.
+template <typename T>
+std::span<const std::byte> bytes_of(const std::vector<T>& values) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  return std::as_bytes(std::span(values));
+}
+template <typename T>
+std::vector<T> values_of(std::span<const std::byte> bytes) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  std::vector<T> values(bytes.size() / sizeof(T));
+  if (!values.empty()) std::memcpy(values.data(), bytes.data(), values.size() * sizeof(T));
+  return values;
+}
+
+}  // namespace pipesim::exec

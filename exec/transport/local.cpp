@@ -1,0 +1,184 @@
+#include "exec/transport/local.h"
+
+#include <fmt/format.h>
+
+#include <condition_variable>
+#include <cstring>
+#include <list>
+#include <map>
+#include <mutex>
+#include <tuple>
+
+#include "traces/base/error.h"
+
+namespace pipesim::exec {
+namespace {
+
+// One end of a message that waits for the other.
+struct End {
+  int rank = 0;
+  Ticket ticket = 0;
+  std::span<const std::byte> out;  // of a send: its own bytes, or the copy
+  std::span<std::byte> in;         // of a receive
+  std::vector<std::byte> copy;     // of an eager send
+};
+
+using Route = std::tuple<int, int, int>;  // from, to, tag
+
+class LocalTransport;
+
+}  // namespace
+
+// Everything is guarded by one mutex: a message is a copy within memory, and
+// ranks meet far less often than they compute.
+struct LocalWorld::State {
+  struct Rank {
+    std::condition_variable changed;
+    std::vector<bool> done;    // by ticket
+    std::vector<Ticket> free;  // tickets that have ended
+    std::string complaint;     // about a message of this rank
+    std::unique_ptr<Transport> transport;
+  };
+
+  std::mutex mutex;
+  std::optional<std::int64_t> eager_limit_bytes;
+  std::vector<Rank> ranks;
+  std::map<Route, std::list<End>> sends;     // without a receive so far
+  std::map<Route, std::list<End>> receives;  // without a send so far
+  bool failed = false;
+
+  explicit State(int count) : ranks(static_cast<std::size_t>(count)) {}
+
+  Rank& of(int rank) { return ranks[static_cast<std::size_t>(rank)]; }
+
+  Ticket open(int rank) {
+    Rank& own = of(rank);
+    if (own.free.empty()) {
+      own.done.push_back(false);
+      return own.done.size() - 1;
+    }
+    const Ticket ticket = own.free.back();
+    own.free.pop_back();
+    own.done[ticket] = false;
+    return ticket;
+  }
+
+  void finish(int rank, Ticket ticket) {
+    of(rank).done[ticket] = true;
+    of(rank).changed.notify_one();
+  }
+
+  // Moves the bytes of a matched pair; an eager send has long been done.
+  void deliver(const End& send, const End& receive) {
+    if (send.out.size() != receive.in.size()) {
+      of(receive.rank).complaint =
+          fmt::format("a message of {} bytes came from rank {} where {} were expected",
+                      send.out.size(), send.rank, receive.in.size());
+    } else if (!send.out.empty()) {
+      std::memcpy(receive.in.data(), send.out.data(), send.out.size());
+    }
+    finish(receive.rank, receive.ticket);
+    if (send.copy.empty()) finish(send.rank, send.ticket);
+  }
+};
+
+namespace {
+
+// The first end that waits on a route, if any.
+std::optional<End> take_first(std::map<Route, std::list<End>>& waiting, const Route& route) {
+  const auto found = waiting.find(route);
+  if (found == waiting.end()) return std::nullopt;
+  End first = std::move(found->second.front());
+  found->second.pop_front();
+  if (found->second.empty()) waiting.erase(found);
+  return first;
+}
+
+class LocalTransport final : public Transport {
+ public:
+  LocalTransport(LocalWorld::State& world, int rank) : world_(world), rank_(rank) {}
+
+  int rank() const override { return rank_; }
+  int ranks() const override { return static_cast<int>(world_.ranks.size()); }
+  std::string name() const override { return "local"; }
+
+  Ticket send(int to, int tag, std::span<const std::byte> bytes) override {
+    const std::lock_guard lock(world_.mutex);
+    const Route route{rank_, to, tag};
+    End end{rank_, world_.open(rank_), bytes, {}, {}};
+    if (const auto receive = take_first(world_.receives, route)) {
+      world_.deliver(end, *receive);
+      return end.ticket;
+    }
+    const auto& limit = world_.eager_limit_bytes;
+    if (!limit || static_cast<std::int64_t>(bytes.size()) < *limit) {
+      end.copy.assign(bytes.begin(), bytes.end());
+      end.copy.push_back({});  // so that an eager send of nothing is told from others
+      end.out = std::span(end.copy).first(bytes.size());
+      world_.finish(rank_, end.ticket);
+    }
+    const Ticket ticket = end.ticket;
+    world_.sends[route].push_back(std::move(end));
+    return ticket;
+  }
+
+  Ticket receive(int from, int tag, std::span<std::byte> bytes) override {
+    const std::lock_guard lock(world_.mutex);
+    const Route route{from, rank_, tag};
+    End end{rank_, world_.open(rank_), {}, bytes, {}};
+    const Ticket ticket = end.ticket;
+    if (const auto send = take_first(world_.sends, route)) {
+      world_.deliver(*send, end);
+    } else {
+      world_.receives[route].push_back(std::move(end));
+    }
+    return ticket;
+  }
+
+  bool test(Ticket ticket) override {
+    const std::lock_guard lock(world_.mutex);
+    return take_if_done(ticket);
+  }
+
+  void wait(Ticket ticket) override {
+    std::unique_lock lock(world_.mutex);
+    world_.of(rank_).changed.wait(lock, [&] { return take_if_done(ticket); });
+  }
+
+  void fail() override {
+    const std::lock_guard lock(world_.mutex);
+    world_.failed = true;
+    for (auto& rank : world_.ranks) rank.changed.notify_one();
+  }
+
+ private:
+  bool take_if_done(Ticket ticket) {
+    auto& own = world_.of(rank_);
+    if (!own.complaint.empty()) throw work_error(own.complaint);
+    if (own.done[ticket]) {
+      own.free.push_back(ticket);
+      return true;
+    }
+    if (world_.failed) throw work_error("another rank failed");
+    return false;
+  }
+
+  LocalWorld::State& world_;
+  int rank_;
+};
+
+}  // namespace
+
+LocalWorld::LocalWorld(int ranks, std::optional<std::int64_t> eager_limit_bytes)
+    : state_(std::make_unique<State>(ranks)) {
+  state_->eager_limit_bytes = eager_limit_bytes;
+  for (int rank = 0; rank < ranks; ++rank) {
+    state_->of(rank).transport = std::make_unique<LocalTransport>(*state_, rank);
+  }
+}
+
+LocalWorld::~LocalWorld() = default;
+
+Transport& LocalWorld::transport(int rank) { return *state_->of(rank).transport; }
+
+}  // namespace pipesim::exec

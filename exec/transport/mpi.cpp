@@ -1,0 +1,156 @@
+#include <mpi.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
+#include "exec/transport/mpi.h"
+#include "traces/base/error.h"
+
+namespace pipesim::exec {
+namespace {
+
+std::string text_of(int status) {
+  char text[MPI_MAX_ERROR_STRING];
+  int length = 0;
+  MPI_Error_string(status, text, &length);
+  return {text, static_cast<std::size_t>(length)};
+}
+
+void check(int status, const char* call) {
+  if (status != MPI_SUCCESS) throw work_error(fmt::format("{}: {}", call, text_of(status)));
+}
+
+// Yields at first, then sleeps longer and longer.
+class BackOff {
+ public:
+  void pause() {
+    if (++turns_ < 20) {
+      std::this_thread::yield();
+      return;
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(pause_us_));
+    pause_us_ = std::min(50, pause_us_ + 5);
+  }
+
+ private:
+  int turns_ = 0;
+  int pause_us_ = 5;
+};
+
+class MpiTransport final : public Transport {
+ public:
+  explicit MpiTransport(std::optional<std::int64_t> eager_limit_bytes)
+      : eager_limit_bytes_(eager_limit_bytes) {
+    int provided = 0;
+    check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    check(MPI_Comm_dup(MPI_COMM_WORLD, &communicator_), "MPI_Comm_dup");
+    check(MPI_Comm_set_errhandler(communicator_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+    check(MPI_Comm_rank(communicator_, &rank_), "MPI_Comm_rank");
+    check(MPI_Comm_size(communicator_, &ranks_), "MPI_Comm_size");
+    void* attribute = nullptr;
+    int found = 0;
+    MPI_Comm_get_attr(communicator_, MPI_TAG_UB, static_cast<void*>(&attribute), &found);
+    if (found != 0) largest_tag_ = *static_cast<int*>(attribute);
+  }
+
+  ~MpiTransport() override {
+    MPI_Comm_free(&communicator_);
+    MPI_Finalize();
+  }
+
+  int rank() const override { return rank_; }
+  int ranks() const override { return ranks_; }
+  std::string name() const override { return "mpi"; }
+
+  Ticket send(int to, int tag, std::span<const std::byte> bytes) override {
+    const bool waits = eager_limit_bytes_ &&
+                       static_cast<std::int64_t>(bytes.size()) >= *eager_limit_bytes_;
+    const Ticket ticket = open(tag, bytes.size(), false);
+    check((waits ? MPI_Issend : MPI_Isend)(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE,
+                                           to, tag, communicator_, &requests_[ticket].request),
+          "MPI_Isend");
+    return ticket;
+  }
+
+  Ticket receive(int from, int tag, std::span<std::byte> bytes) override {
+    const Ticket ticket = open(tag, bytes.size(), true);
+    check(MPI_Irecv(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, from, tag,
+                    communicator_, &requests_[ticket].request),
+          "MPI_Irecv");
+    return ticket;
+  }
+
+  bool test(Ticket ticket) override {
+    Request& own = requests_[ticket];
+    int done = 0;
+    MPI_Status status;
+    check(MPI_Test(&own.request, &done, &status), "MPI_Test");
+    if (done == 0) return false;
+    free_.push_back(ticket);
+    int received = own.size;
+    if (own.receives) MPI_Get_count(&status, MPI_BYTE, &received);
+    if (received != own.size) {
+      throw work_error(fmt::format(
+          "a message of {} bytes came from rank {} where {} were expected: do all ranks run the "
+          "same command?",
+          received, status.MPI_SOURCE, own.size));
+    }
+    return true;
+  }
+
+  void wait(Ticket ticket) override {
+    for (BackOff pause; !test(ticket);) pause.pause();
+  }
+
+  void fail() override { MPI_Abort(communicator_, 1); }
+
+ private:
+  struct Request {
+    MPI_Request request = MPI_REQUEST_NULL;
+    int size = 0;
+    bool receives = false;
+  };
+
+  Ticket open(int tag, std::size_t size, bool receives) {
+    constexpr std::size_t most = 0x7fffffff;
+    if (size > most) {
+      throw work_error(fmt::format("a message of {} bytes: MPI takes at most {}", size, most));
+    }
+    if (tag > largest_tag_) {
+      throw input_error(fmt::format(
+          "this MPI has tags up to {} only; use fewer stages or microbatches", largest_tag_));
+    }
+    Ticket ticket = requests_.size();
+    if (free_.empty()) {
+      requests_.emplace_back();
+    } else {
+      ticket = free_.back();
+      free_.pop_back();
+    }
+    requests_[ticket] = {MPI_REQUEST_NULL, static_cast<int>(size), receives};
+    return ticket;
+  }
+
+  std::optional<std::int64_t> eager_limit_bytes_;
+  MPI_Comm communicator_ = MPI_COMM_NULL;
+  int rank_ = 0;
+  int ranks_ = 1;
+  int largest_tag_ = 32767;  // the least that MPI promises
+  std::vector<Request> requests_;
+  std::vector<Ticket> free_;
+};
+
+}  // namespace
+
+std::string mpi_left_out() { return {}; }
+
+std::unique_ptr<Transport> make_mpi_transport(std::optional<std::int64_t> eager_limit_bytes) {
+  return std::make_unique<MpiTransport>(eager_limit_bytes);
+}
+
+}  // namespace pipesim::exec

@@ -1,0 +1,33 @@
+// Ranks as the processes of an MPI job.
+//
+// Sends and receives are MPI_Isend (MPI_Issend from the eager limit on) and
+// MPI_Irecv on a communicator of the project's own; waiting polls with a pause
+// that grows from 5 to 50 us, so that more ranks than cores don't starve each
+// other. In a build without MPI, making one is an input error that says so.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "exec/transport/transport.h"
+
+namespace pipesim::exec {
+
+// Why there is no MPI in this build, or empty.
+std::string mpi_left_out();
+
+// Starts MPI, once a process, and ends it when destroyed, which waits for the
+// other ranks. Without an eager limit MPI's own decides when a send is done.
+std::unique_ptr<Transport> make_mpi_transport(std::optional<std::int64_t> eager_limit_bytes = {});
+
+// As which rank of how many a launcher such as mpirun has started this
+// process, told before MPI is; nothing where it has not.
+struct Launch {
+  int rank = 0;
+  int ranks = 1;
+};
+std::optional<Launch> launched_by_mpi();
+
+}  // namespace pipesim::exec

@@ -1,0 +1,15 @@
+// In place of mpi.cpp where a build has no MPI.
+#include "exec/transport/mpi.h"
+#include "traces/base/error.h"
+
+namespace pipesim::exec {
+
+std::string mpi_left_out() {
+  return "this build has no MPI: install libopenmpi-dev and openmpi-bin, and build again";
+}
+
+std::unique_ptr<Transport> make_mpi_transport(std::optional<std::int64_t> /*eager_limit_bytes*/) {
+  throw input_error("--transport mpi: " + mpi_left_out());
+}
+
+}  // namespace pipesim::exec

@@ -1,0 +1,53 @@
+// How ranks exchange bytes: one interface, an implementation a transport.
+//
+// Sends and receives are started and then awaited; nothing but wait() blocks.
+// Between two ranks, messages of one tag are matched in the order in which
+// they were started; different tags don't wait for each other. A transport
+// belongs to one rank and is called by that rank's thread only.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace pipesim::exec {
+
+// A send or receive that was started. Awaited once; invalid after that.
+using Ticket = std::size_t;
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  virtual int rank() const = 0;
+  virtual int ranks() const = 0;
+  virtual std::string name() const = 0;
+
+  // `bytes` stay as they are until the send is done. With an eager limit, a
+  // send of so many bytes or more is done only when its receiver has taken it.
+  virtual Ticket send(int to, int tag, std::span<const std::byte> bytes) = 0;
+  // Done when `bytes` are filled; a message of another size is a work error.
+  virtual Ticket receive(int from, int tag, std::span<std::byte> bytes) = 0;
+
+  // Whether it is done, which ends the ticket. Gives the transport time to
+  // make progress on everything that is under way.
+  virtual bool test(Ticket ticket) = 0;
+  virtual void wait(Ticket ticket) = 0;
+
+  // Tells the other ranks, as far as possible, that this one has failed: their
+  // waits end with a work error, or they end themselves.
+  virtual void fail() = 0;
+};
+
+// A transport by its name on the command line.
+struct TransportInfo {
+  std::string name;
+  std::string what;      // for people
+  std::string left_out;  // why it isn't there, or empty
+};
+std::vector<TransportInfo> known_transports();
+
+}  // namespace pipesim::exec
