@@ -45,22 +45,24 @@ std::string unexpected(const CLI::App& command, const std::vector<std::string>& 
   return unknown_name("subcommand", extra, known);
 }
 
-int fail(const CLI::App& app, const std::string& message, int status) {
+int fail(const CLI::App& app, const std::string& message, int status, bool speaks) {
+  if (!speaks) return 0;
   fmt::print(stderr, "{}: {}\n", app.get_name(), printable(message));
   return status;
 }
 
-int run(CLI::App& app, int argc, char** argv, const Work& chosen) {
+int run(CLI::App& app, int argc, char** argv, const Work& chosen, bool speaks) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    print(app.help());
+    if (speaks) print(app.help());
   } catch (const CLI::CallForVersion& version) {
-    print(fmt::format("{}\n", version.what()));
+    if (speaks) print(fmt::format("{}\n", version.what()));
   } catch (const CLI::ExtrasError&) {
-    return fail(app, unexpected(innermost(app), app.remaining(true)), 2);
+    return fail(app, unexpected(innermost(app), app.remaining(true)), 2, speaks);
   } catch (const CLI::ParseError& error) {
-    return fail(app, fmt::format("{}; see `{} --help`", error.what(), name_of(innermost(app))), 2);
+    return fail(app, fmt::format("{}; see `{} --help`", error.what(), name_of(innermost(app))), 2,
+                speaks);
   }
   if (chosen) chosen();
   finish_printing();
@@ -69,14 +71,14 @@ int run(CLI::App& app, int argc, char** argv, const Work& chosen) {
 
 }  // namespace
 
-int run_program(CLI::App& app, int argc, char** argv, const Work& chosen) {
+int run_program(CLI::App& app, int argc, char** argv, const Work& chosen, bool speaks) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file size limit is an error of write()
   try {
-    return run(app, argc, argv, chosen);
+    return run(app, argc, argv, chosen, speaks);
   } catch (const Error& error) {
-    return fail(app, error.what(), error.exit_status());
+    return fail(app, error.what(), error.exit_status(), speaks);
   } catch (const std::bad_alloc&) {
-    return fail(app, "out of memory; use fewer stages or microbatches", 2);
+    return fail(app, "out of memory; use fewer stages or microbatches", 2, speaks);
   }
 }
 

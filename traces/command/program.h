@@ -13,7 +13,9 @@ using Work = std::function<void()>;
 // callbacks leave in `chosen` the work of the command that was given; does it,
 // and returns the exit status. Errors go to standard error as one sentence
 // after the program's name; unknown flags and subcommands with the nearest
-// names known. To be called once, by main.
-int run_program(CLI::App& app, int argc, char** argv, const Work& chosen);
+// names known. To be called once, by main. A program of several processes
+// speaks on one of them: elsewhere nothing is printed and an error ends with
+// status 0, so that a launcher waits for the one that has more to say.
+int run_program(CLI::App& app, int argc, char** argv, const Work& chosen, bool speaks = true);
 
 }  // namespace pipesim

@@ -1,0 +1,71 @@
+#include "exec/run/agreement.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "exec/transport/collectives.h"
+#include "traces/base/error.h"
+#include "traces/base/files.h"
+
+namespace pipesim::exec {
+namespace {
+
+Bytes to_bytes(const std::string& text) {
+  const auto bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
+}
+
+std::string to_string(const Bytes& bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// The first character is the exit status as a digit; empty where all is well.
+std::string failure_of(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    return fmt::format("{}{}", error.exit_status(), error.what());
+  }
+  return {};
+}
+
+}  // namespace
+
+void agree(Transport& transport, const std::function<void()>& work) {
+  const std::string own = failure_of(work);
+  const std::vector<Bytes> all = gather(transport, to_bytes(own));
+  std::string first;
+  for (std::size_t rank = 0; rank < all.size() && first.empty(); ++rank) {
+    first = to_string(all[rank]);
+    if (!first.empty() && rank > 0) first.insert(1, fmt::format("rank {}: ", rank));
+  }
+  first = to_string(broadcast(transport, to_bytes(first)));
+  if (first.empty()) return;
+  throw first.front() == '2' ? input_error(first.substr(1)) : work_error(first.substr(1));
+}
+
+void agree_on(Transport& transport, const std::string& what, const std::string& text) {
+  const std::string expected = to_string(broadcast(transport, to_bytes(text)));
+  agree(transport, [&] {
+    if (text != expected) {
+      throw input_error(
+          fmt::format("{} is not the one of rank 0; start all ranks by the same command", what));
+    }
+  });
+}
+
+void agree_on_one_clock(Transport& transport) {
+  // A number that the kernel draws when it starts.
+  const std::string host = read_file("/proc/sys/kernel/random/boot_id");
+  const std::string first = to_string(broadcast(transport, to_bytes(host)));
+  agree(transport, [&] {
+    if (host != first) {
+      throw input_error(
+          "runs on another host than rank 0, and clocks of several hosts are not related to each "
+          "other yet; start all ranks on one host");
+    }
+  });
+}
+
+}  // namespace pipesim::exec

@@ -1,0 +1,25 @@
+// Ranks agree before they train: on whether all could set up, on what they
+// run, and on one clock.
+//
+// Every rank calls the same functions in the same order.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "exec/transport/transport.h"
+
+namespace pipesim::exec {
+
+// Does `work` on every rank. Where it fails on any, all ranks throw the error
+// of the lowest one, which names it where that is not rank 0.
+void agree(Transport& transport, const std::function<void()>& work);
+
+// An input error on all ranks where their texts differ.
+void agree_on(Transport& transport, const std::string& what, const std::string& text);
+
+// Ranks of one host share a clock. An input error on all ranks where they run
+// on several hosts, whose clocks nothing relates yet.
+void agree_on_one_clock(Transport& transport);
+
+}  // namespace pipesim::exec

@@ -1,0 +1,80 @@
+// What a rank's stages receive and send: every buffer, and the state it is in.
+//
+// A receive buffer is free, then posted (the transport fills it), full, then
+// owned by the stage that took it. A send buffer is free, then full, then
+// posted until the transport is done with it; only then is its memory given
+// back. A result for a stage of the same rank is handed over as it is. Misuse
+// is an error that names the action. One rank, one thread.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "exec/run/recorder.h"
+#include "exec/transport/transport.h"
+#include "sim/schedule/placement.h"
+
+namespace pipesim::exec {
+
+class Mailbox {
+ public:
+  // Every message has `size` numbers.
+  Mailbox(const Placement& placement, int microbatches, std::int64_t size, Transport& transport,
+          Pool& pool, Recorder& recorder);
+
+  // A RECV or SEND is reached. A RECV may have been posted ahead of its place.
+  void post(const Action& receive);
+  void send(const Action& send);
+
+  // The input of an F, I or B that is to run, once it is there; empty where it
+  // has none.
+  Tensor take_input(const Action& action);
+  // Its result.
+  void put_output(const Action& action, Tensor result);
+
+  // Notes which transfers are done.
+  void poll();
+  // Waits for all sends; then every buffer must have served.
+  void finish_iteration();
+
+ private:
+  enum class State : std::uint8_t { free, posted, full, owned };
+  struct Buffer {
+    State state = State::free;
+    Tensor tensor;
+    Ticket ticket = 0;
+    ActionRecord record;
+  };
+  // A result on its way, by the stage that makes it: an activation to the next
+  // stage, a gradient to the one before.
+  struct Item {
+    bool forward;
+    std::int32_t stage;
+    std::int32_t microbatch;
+
+    std::int32_t consumer() const { return forward ? stage + 1 : stage - 1; }
+  };
+
+  static Item item_of_transfer(const Action& transfer);
+  Buffer& buffer(std::vector<Buffer>& buffers, const Item& item);
+  bool exists(int stage) const { return stage >= 0 && stage < placement_.stages(); }
+  bool is_local(const Item& item) const {
+    return placement_.rank_of(item.stage) == placement_.rank_of(item.consumer());
+  }
+  int tag(const Item& item) const;
+  void arrived(Buffer& buffer);
+  void left(Buffer& buffer);
+
+  const Placement& placement_;
+  std::int32_t microbatches_;
+  std::int64_t size_;
+  Transport& transport_;
+  Pool& pool_;
+  Recorder& recorder_;
+  std::vector<Buffer> in_;   // [direction][stage that makes it][microbatch]
+  std::vector<Buffer> out_;  // likewise
+  std::vector<Buffer*> posted_in_;
+  std::vector<Buffer*> posted_out_;
+};
+
+}  // namespace pipesim::exec

@@ -1,0 +1,153 @@
+#include "exec/run/measurement.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <tuple>
+
+#include "exec/transport/collectives.h"
+
+namespace pipesim::exec {
+namespace {
+
+// A RECV or SEND covers what its own rank saw: a RECV from the time when both
+// ends were there to the arrival, a SEND from its start to the time when its
+// buffer was free again.
+bool is_work(Kind kind) {
+  return is_compute(kind) || kind == Kind::REDUCE_GRAD || kind == Kind::OPTIMIZER;
+}
+
+template <typename T>
+void append(Bytes& bytes, const std::vector<T>& values) {
+  const auto own = bytes_of(values);
+  bytes.insert(bytes.end(), own.begin(), own.end());
+}
+
+// Reads what append() has written, list by list.
+template <typename T>
+std::vector<T> take(std::span<const std::byte>& bytes, std::int64_t count) {
+  const std::size_t size = static_cast<std::size_t>(count) * sizeof(T);
+  std::vector<T> values = values_of<T>(bytes.first(size));
+  bytes = bytes.subspan(size);
+  return values;
+}
+
+std::int64_t count_of(const auto& list) { return static_cast<std::int64_t>(list.size()); }
+
+}  // namespace
+
+std::vector<Extent> gather_extents(Transport& transport, const Recorder& recorder) {
+  std::vector<Extent> own;
+  for (const IterationRecord& iteration : recorder.iterations()) {
+    Extent extent{std::numeric_limits<std::int64_t>::max(), 0};
+    for (const ActionRecord& record : iteration.actions) {
+      if (!is_work(record.action.kind)) continue;
+      extent.start_ns = std::min(extent.start_ns, record.start_ns);
+      extent.end_ns = std::max(extent.end_ns, record.end_ns);
+    }
+    own.push_back(extent);
+  }
+  std::vector<Extent> all;
+  for (const Bytes& bytes : gather(transport, bytes_of(own))) {
+    const auto theirs = values_of<Extent>(bytes);
+    if (all.empty()) all = theirs;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      all[i].start_ns = std::min(all[i].start_ns, theirs[i].start_ns);
+      all[i].end_ns = std::max(all[i].end_ns, theirs[i].end_ns);
+    }
+  }
+  return all;
+}
+
+LargestBytes gather_largest(Transport& transport, const Recorder& recorder) {
+  std::vector<UsedBytes> own(1);
+  const auto raise = [](UsedBytes& largest, const UsedBytes& other) {
+    for (std::size_t use = 0; use < use_count; ++use) {
+      largest.by_use[use] = std::max(largest.by_use[use], other.by_use[use]);
+    }
+  };
+  for (const IterationRecord& iteration : recorder.iterations()) {
+    for (const MemoryRecord& record : iteration.memory) raise(own[0], record.bytes);
+  }
+  UsedBytes largest;
+  for (const Bytes& bytes : gather(transport, bytes_of(own))) {
+    raise(largest, values_of<UsedBytes>(bytes).front());
+  }
+  return {largest.states(), largest.working()};
+}
+
+MeasuredIteration gather_iteration(Transport& transport, const Recorder& recorder,
+                                   std::size_t iteration, std::int64_t zero_ns) {
+  const IterationRecord& own = recorder.iterations()[iteration];
+  Bytes message;
+  append(message, std::vector<std::int64_t>{count_of(own.actions), count_of(own.layers),
+                                            count_of(own.memory)});
+  append(message, own.actions);
+  append(message, own.layers);
+  append(message, own.memory);
+
+  MeasuredIteration result;
+  const auto number = static_cast<std::int32_t>(iteration);
+  std::int32_t rank = 0;
+  for (const Bytes& bytes : gather(transport, message)) {
+    std::span<const std::byte> rest(bytes);
+    const auto counts = take<std::int64_t>(rest, 3);
+    for (const ActionRecord& record : take<ActionRecord>(rest, counts[0])) {
+      Span span{record.action, rank, number};
+      span.start_ns = record.start_ns - zero_ns;
+      span.end_ns = record.end_ns - zero_ns;
+      span.bytes = record.bytes;
+      span.queued_ns = record.start_ns - record.reached_ns;
+      result.spans.push_back(span);
+    }
+    for (const LayerRecord& record : take<LayerRecord>(rest, counts[1])) {
+      result.layers.push_back({rank, number, record.layer, record.kind, record.again,
+                               record.action, record.start_ns - zero_ns, record.end_ns - zero_ns});
+    }
+    for (const MemoryRecord& record : take<MemoryRecord>(rest, counts[2])) {
+      result.samples.push_back({rank, record.time_ns - zero_ns, record.bytes.states(),
+                                record.bytes.working(), record.chunks});
+    }
+    ++rank;
+  }
+
+  // Joins the two ends of every transfer with each other and with what waits.
+  using Key = std::tuple<Kind, std::int32_t, std::int32_t>;
+  const auto key_of = [](const Action& action) {
+    return Key{action.kind, action.stage, action.microbatch};
+  };
+  std::map<Key, Span*> transfers;
+  for (Span& span : result.spans) {
+    if (is_transfer(span.action.kind)) transfers[key_of(span.action)] = &span;
+  }
+  for (Span& span : result.spans) {
+    if (!is_receive(span.action.kind)) continue;
+    const Span& send = *transfers.at(key_of(peer_of(span.action)));
+    span.start_ns = std::clamp(send.start_ns, span.start_ns, span.end_ns);
+  }
+  for (Span& span : result.spans) {
+    const Action& action = span.action;
+    if (action.kind != Kind::F && !is_backward(action.kind)) continue;
+    const Kind kind = action.kind == Kind::F ? Kind::RECV_F : Kind::RECV_B;
+    const auto received = transfers.find(Key{kind, action.stage, action.microbatch});
+    if (received == transfers.end()) continue;
+    span.input_sent_ns = transfers.at(key_of(peer_of(received->second->action)))->start_ns;
+    span.input_arrival_ns = received->second->end_ns;
+  }
+  const auto by_start = [](const auto& a, const auto& b) {
+    return std::tuple(a.start_ns, a.rank) < std::tuple(b.start_ns, b.rank);
+  };
+  std::ranges::stable_sort(result.spans, by_start);
+  std::ranges::stable_sort(result.layers, by_start);
+  std::ranges::stable_sort(result.samples, {}, &MemorySample::time_ns);
+  return result;
+}
+
+Metrics measure(const std::vector<Span>& spans, const Placement& placement, int microbatches) {
+  MetricsAccumulator metrics(placement.ranks(), microbatches,
+                             std::vector<StageFootprint>(static_cast<std::size_t>(placement.stages())));
+  for (const Span& span : spans) metrics.add(span);
+  return metrics.finish();
+}
+
+}  // namespace pipesim::exec

@@ -1,0 +1,49 @@
+// What the ranks recorded, brought together: spans as the rest of the project
+// knows them, and their metrics.
+//
+// The gathering functions are called by all ranks alike; their results are
+// rank 0's, and empty elsewhere.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "exec/run/recorder.h"
+#include "exec/transport/transport.h"
+#include "sim/schedule/placement.h"
+#include "traces/chrome_writer.h"
+#include "traces/metrics.h"
+#include "traces/timeline.h"
+
+namespace pipesim::exec {
+
+// From the first start to the last end of an iteration's actions on any rank.
+struct Extent {
+  std::int64_t start_ns = 0;
+  std::int64_t end_ns = 0;
+
+  std::int64_t makespan_ns() const { return end_ns - start_ns; }
+};
+std::vector<Extent> gather_extents(Transport& transport, const Recorder& recorder);
+
+// The largest of each category of memory that any rank recorded.
+struct LargestBytes {
+  StateBytes states;
+  WorkingBytes working;
+};
+LargestBytes gather_largest(Transport& transport, const Recorder& recorder);
+
+// One iteration, times counted from `zero_ns`, everything sorted by time.
+struct MeasuredIteration {
+  std::vector<Span> spans;
+  std::vector<LayerSpan> layers;
+  std::vector<MemorySample> samples;
+};
+MeasuredIteration gather_iteration(Transport& transport, const Recorder& recorder,
+                                   std::size_t iteration, std::int64_t zero_ns);
+
+// Of spans whose times count from their first start. Memory is not theirs to
+// tell, but for chunks.
+Metrics measure(const std::vector<Span>& spans, const Placement& placement, int microbatches);
+
+}  // namespace pipesim::exec

@@ -1,0 +1,151 @@
+#include "exec/run/optimizer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+#include "exec/transport/collectives.h"
+
+namespace pipesim::exec {
+namespace {
+
+// What a rank adds to the outcome: the sum of squares of a parameter's
+// gradient, or, at layer -1, the loss.
+struct Part {
+  std::int32_t layer = 0;
+  std::int32_t parameter = 0;
+  double value = 0;
+};
+constexpr std::int32_t loss_part = -1;
+
+}  // namespace
+
+AdamStep adam_step(const Training& training, int step, double gradient_norm) {
+  AdamStep adam;
+  adam.learning_rate = training.learning_rate;
+  adam.beta1 = adam_beta1;
+  adam.beta2 = adam_beta2;
+  adam.correction1 = static_cast<float>(1 - std::pow(double{adam_beta1}, step + 1));
+  adam.correction2 = static_cast<float>(1 - std::pow(double{adam_beta2}, step + 1));
+  const double clip = std::min(1.0, largest_gradient_norm / (gradient_norm + 1e-6));
+  adam.gradient_scale = static_cast<float>(clip / static_cast<double>(training.tokens()));
+  return adam;
+}
+
+void step_layer(Device& device, Layer& layer, AdamStep step) {
+  for (Parameter& parameter : layer.parameters()) {
+    step.weight_decay = parameter.decays ? weight_decay : 0;
+    device.adamw(parameter.weight.size(), step, parameter.gradient.data(),
+                 parameter.weight.data(), parameter.first.data(), parameter.second.data());
+  }
+}
+
+double mean_loss(const std::vector<float>& losses) {
+  double sum = 0;
+  for (const float loss : losses) sum += loss;
+  return sum / static_cast<double>(losses.size());
+}
+
+Optimizer::Optimizer(const Training& training, Device& device, Transport& transport, Pool& pool,
+                     std::vector<std::unique_ptr<Stage>>& stages, Recorder& recorder)
+    : training_(training),
+      device_(device),
+      transport_(transport),
+      pool_(pool),
+      stages_(stages),
+      recorder_(recorder) {}
+
+Layer* Optimizer::layer_at(int index) const {
+  for (const auto& stage : stages_) {
+    for (const auto& layer : stage->layers()) {
+      if (layer->index() == index) return layer.get();
+    }
+  }
+  return nullptr;
+}
+
+// Embedding and head each hold the shared matrix and the gradient of their own
+// use of it; both leave with the sum. It is the same on both sides, since
+// float addition commutes.
+void Optimizer::add_tied_gradients() {
+  if (!training_.model.tied_head) return;
+  Layer* embedding = layer_at(0);
+  Layer* head = layer_at(training_.model.layers() - 1);
+  if (embedding == nullptr && head == nullptr) return;
+  if (embedding != nullptr && head != nullptr) {
+    const Tensor& sum = embedding->parameters()[tied_parameter].gradient;
+    const Tensor& other = head->parameters()[tied_parameter].gradient;
+    device_.add(sum.size(), sum.data(), other.data(), sum.data());
+    device_.copy(sum.size(), sum.data(), other.data());
+    return;
+  }
+  const Placement& placement = training_.program.placement;
+  const int other_rank = placement.rank_of(embedding != nullptr ? placement.stages() - 1 : 0);
+  const Tensor& own =
+      (embedding != nullptr ? embedding : head)->parameters()[tied_parameter].gradient;
+  std::vector<float> host(static_cast<std::size_t>(own.size()));
+  device_.download(host.data(), own.data(), own.bytes());
+  const Bytes theirs = exchange(transport_, other_rank, bytes_of(host));
+  const Tensor received = pool_.take(own.size(), Use::receive_buffer);
+  device_.upload(received.data(), theirs.data(), own.bytes());
+  device_.add(own.size(), own.data(), received.data(), own.data());
+}
+
+Outcome Optimizer::reduce(const std::vector<float>& losses) {
+  add_tied_gradients();
+  std::vector<Part> parts;
+  if (!losses.empty()) parts.push_back({loss_part, 0, mean_loss(losses)});
+  for (const auto& stage : stages_) {
+    ActionRecord record{make_action(stage->index(), Kind::REDUCE_GRAD), now_ns(), 0, 0, 0};
+    record.start_ns = record.reached_ns;
+    for (const auto& layer : stage->layers()) {
+      const auto& parameters = layer->parameters();
+      for (std::size_t i = 0; i < parameters.size(); ++i) {
+        // The tied matrix is the embedding's.
+        const bool counted = training_.model.tied_head &&
+                             training_.model.is_head(layer->index()) && i == tied_parameter;
+        if (counted) continue;
+        const Tensor& gradient = parameters[i].gradient;
+        parts.push_back({layer->index(), static_cast<std::int32_t>(i),
+                         device_.sum_of_squares(gradient.size(), gradient.data())});
+      }
+    }
+    record.end_ns = now_ns();
+    recorder_.add(record);
+  }
+  Outcome outcome;
+  const std::vector<Bytes> all = gather(transport_, bytes_of(parts));
+  if (transport_.rank() == 0) {
+    parts.clear();
+    for (const Bytes& bytes : all) {
+      const auto theirs = values_of<Part>(bytes);
+      parts.insert(parts.end(), theirs.begin(), theirs.end());
+    }
+    std::ranges::sort(parts, {}, [](const Part& part) {
+      return std::tuple(part.layer, part.parameter);
+    });
+    double squares = 0;
+    for (const Part& part : parts) {
+      (part.layer == loss_part ? outcome.loss : squares) += part.value;
+    }
+    outcome.gradient_norm = std::sqrt(squares) / static_cast<double>(training_.tokens());
+  }
+  const std::vector<Outcome> told{outcome};
+  const auto bytes = bytes_of(told);
+  return values_of<Outcome>(broadcast(transport_, {bytes.begin(), bytes.end()})).front();
+}
+
+void Optimizer::step(int step, const Outcome& outcome) {
+  if (stages_.empty()) return;
+  ActionRecord record{make_action(stages_.front()->index(), Kind::OPTIMIZER), now_ns(), 0, 0, 0};
+  record.start_ns = record.reached_ns;
+  const AdamStep adam = adam_step(training_, step, outcome.gradient_norm);
+  for (const auto& stage : stages_) {
+    for (const auto& layer : stage->layers()) step_layer(device_, *layer, adam);
+  }
+  device_.finish();
+  record.end_ns = now_ns();
+  recorder_.add(record);
+}
+
+}  // namespace pipesim::exec

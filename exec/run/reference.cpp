@@ -1,0 +1,176 @@
+#include "exec/run/reference.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "exec/transport/collectives.h"
+
+namespace pipesim::exec {
+
+Reference::Reference(const Training& training, Device& device)
+    : training_(training), device_(device), pool_(device) {
+  const LayerSetup setup{device,
+                         pool_,
+                         training.model,
+                         training.micro_batch_size,
+                         training.sequence_length,
+                         training.seed};
+  for (int i = 0; i < training.model.layers(); ++i) layers_.push_back(make_layer(setup, i));
+  for (Tensor* tensor : {&tokens_, &targets_, &losses_}) {
+    *tensor = pool_.take(training.tokens(), Use::receive_buffer);
+  }
+}
+
+Reference::~Reference() = default;
+
+std::vector<int> Reference::order_of_stage(int stage) const {
+  std::vector<int> order;
+  for (const Action& action :
+       training_.program.actions[training_.program.placement.rank_of(stage)]) {
+    const bool adds = action.kind == Kind::W || action.kind == Kind::B;
+    if (adds && action.stage == stage) order.push_back(action.microbatch);
+  }
+  return order;
+}
+
+Outcome Reference::run(int iteration) {
+  const auto count = static_cast<std::size_t>(training_.program.microbatches);
+  std::vector<Microbatch> microbatches(count);
+  const std::int64_t rows = training_.rows();
+  for (std::size_t j = 0; j < count; ++j) {
+    const auto index = static_cast<std::uint32_t>(j);
+    const Sample sample = draw_sample(training_.text, training_.seed,
+                                      static_cast<std::uint32_t>(iteration), index,
+                                      training_.micro_batch_size, training_.sequence_length);
+    float* tokens = tokens_.data() + static_cast<std::int64_t>(j) * rows;
+    float* targets = targets_.data() + static_cast<std::int64_t>(j) * rows;
+    device_.upload(tokens, sample.tokens.data(), rows * 4);
+    device_.upload(targets, sample.targets.data(), rows * 4);
+    microbatches[j] = {static_cast<std::uint32_t>(iteration), index,
+                       reinterpret_cast<std::int32_t*>(tokens),
+                       reinterpret_cast<std::int32_t*>(targets),
+                       losses_.data() + static_cast<std::int64_t>(j) * rows};
+  }
+  std::vector<std::vector<Saved>> saved(layers_.size(), std::vector<Saved>(count));
+  std::vector<Tensor> passing(count);  // what goes from layer to layer
+  for (std::size_t l = 0; l < layers_.size(); ++l) {
+    layers_[l]->start_iteration();
+    for (std::size_t j = 0; j < count; ++j) {
+      passing[j] = layers_[l]->forward(microbatches[j], std::move(passing[j]), saved[l][j]);
+    }
+  }
+  for (int stage = training_.program.stages() - 1; stage >= 0; --stage) {
+    const std::vector<int> order = order_of_stage(stage);
+    const int first = training_.first_layer(stage);
+    for (int l = first + training_.layout[static_cast<std::size_t>(stage)]; l-- > first;) {
+      Layer& layer = *layers_[static_cast<std::size_t>(l)];
+      for (const int microbatch : order) {
+        const auto j = static_cast<std::size_t>(microbatch);
+        Saved& kept = saved[static_cast<std::size_t>(l)][j];
+        passing[j] = layer.backward_input(microbatches[j], std::move(passing[j]), kept);
+        layer.backward_weight(microbatches[j], kept);
+      }
+    }
+  }
+  std::vector<float> losses(static_cast<std::size_t>(losses_.size()));
+  device_.download(losses.data(), losses_.data(), losses_.bytes());
+  const Outcome result = outcome(losses);
+  const AdamStep step = adam_step(training_, iteration, result.gradient_norm);
+  for (const auto& layer : layers_) step_layer(device_, *layer, step);
+  return result;
+}
+
+Outcome Reference::outcome(const std::vector<float>& losses) {
+  const bool tied = training_.model.tied_head;
+  if (tied) {
+    const Tensor& table = layers_.front()->parameters()[tied_parameter].gradient;
+    const Tensor& matrix = layers_.back()->parameters()[tied_parameter].gradient;
+    device_.add(table.size(), table.data(), matrix.data(), table.data());
+    device_.copy(table.size(), table.data(), matrix.data());
+  }
+  double squares = 0;
+  for (const auto& layer : layers_) {
+    for (const Parameter& parameter : layer->parameters()) {
+      const bool is_shared = tied && layer == layers_.back() &&
+                             &parameter == &layer->parameters()[tied_parameter];
+      if (is_shared) continue;
+      squares += device_.sum_of_squares(parameter.gradient.size(), parameter.gradient.data());
+    }
+  }
+  return {mean_loss(losses), std::sqrt(squares) / static_cast<double>(training_.tokens())};
+}
+
+namespace {
+
+void compare(const std::string& what, const float* measured, const float* expected,
+             std::int64_t count, double divisor, Verification& result) {
+  if (std::memcmp(measured, expected, static_cast<std::size_t>(count) * sizeof(float)) != 0) {
+    result.bitwise = false;
+  }
+  double largest = 0;
+  double difference = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    largest = std::max(largest, std::abs(double{expected[i]}));
+    const double error = std::abs(double{measured[i]} - double{expected[i]});
+    difference = std::isnan(error) ? INFINITY : std::max(difference, error);
+  }
+  if (difference == 0) return;
+  const double relative = largest > 0 ? difference / largest : INFINITY;
+  result.max_abs_error = std::max(result.max_abs_error, difference / divisor);
+  if (relative > result.max_rel_error) {
+    result.max_rel_error = relative;
+    result.worst = what;
+  }
+}
+
+std::vector<float> gradients_of(Device& device, const Layer& layer) {
+  std::vector<float> all;
+  for (const Parameter& parameter : layer.parameters()) {
+    const std::size_t at = all.size();
+    all.resize(at + static_cast<std::size_t>(parameter.gradient.size()));
+    device.download(all.data() + at, parameter.gradient.data(), parameter.gradient.bytes());
+  }
+  return all;
+}
+
+}  // namespace
+
+void compare_with_reference(const Training& training, Transport& transport, Device& device,
+                            const std::vector<std::unique_ptr<Stage>>& stages, int iteration,
+                            const Outcome& outcome, Reference* reference, Verification* result) {
+  if (reference != nullptr) {
+    const Outcome expected = reference->run(iteration);
+    if (std::memcmp(&expected.loss, &outcome.loss, sizeof(double)) != 0) result->bitwise = false;
+    const double error = std::abs(expected.loss - outcome.loss);
+    if (!(error <= 0)) {
+      result->max_abs_error = std::max(result->max_abs_error, error);
+      result->max_rel_error = std::max(result->max_rel_error, error / std::abs(expected.loss));
+      if (result->worst.empty()) result->worst = "the loss";
+    }
+  }
+  for (int l = 0; l < training.model.layers(); ++l) {
+    std::vector<float> own;
+    for (const auto& stage : stages) {
+      for (const auto& layer : stage->layers()) {
+        if (layer->index() == l) own = gradients_of(device, *layer);
+      }
+    }
+    const std::vector<Bytes> all = gather(transport, bytes_of(own));
+    if (reference == nullptr) continue;
+    const auto holder = std::ranges::find_if(all, [](const Bytes& bytes) { return !bytes.empty(); });
+    const std::vector<float> measured = values_of<float>(*holder);
+    const std::vector<float> expected = gradients_of(device, reference->layer(l));
+    std::int64_t at = 0;
+    for (const Parameter& parameter : reference->layer(l).parameters()) {
+      compare(fmt::format("the gradient of {}, iteration {}", parameter.name, iteration),
+              measured.data() + at, expected.data() + at, parameter.gradient.size(),
+              static_cast<double>(training.tokens()), *result);
+      at += parameter.gradient.size();
+    }
+  }
+}
+
+}  // namespace pipesim::exec

@@ -1,0 +1,58 @@
+// The same training without a pipeline: one rank, no transport, no stages.
+//
+// All microbatches pass layer by layer, forwards and then backwards. Weight
+// gradients are summed, for each layer, in the order of microbatches in which
+// the program has them; so a pipeline that is right has the same bits. Knows
+// layers only: none of what a worker is made of. One thread.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "exec/model/layer.h"
+#include "exec/run/optimizer.h"
+#include "exec/run/training.h"
+
+namespace pipesim::exec {
+
+class Reference {
+ public:
+  Reference(const Training& training, Device& device);
+  ~Reference();
+
+  // Iterations in order, from 0. The weights have then made their step; the
+  // gradients are still those that the step used.
+  Outcome run(int iteration);
+
+  const Layer& layer(int index) const { return *layers_[static_cast<std::size_t>(index)]; }
+
+ private:
+  std::vector<int> order_of_stage(int stage) const;
+  Outcome outcome(const std::vector<float>& losses);
+
+  const Training& training_;
+  Device& device_;
+  Pool pool_;
+  std::vector<std::unique_ptr<Layer>> layers_;
+  Tensor tokens_;
+  Tensor targets_;
+  Tensor losses_;
+};
+
+// How far a worker's results are from the reference's.
+struct Verification {
+  bool bitwise = true;
+  // Of losses and of mean gradients.
+  double max_abs_error = 0;
+  // The same, divided by the largest value of the parameter, or by the loss.
+  double max_rel_error = 0;
+  std::string worst;  // what has the largest relative error, for people; empty where none differs
+};
+
+// Adds what an iteration shows. Called on all ranks; `reference` and `result`
+// on rank 0 only, null elsewhere.
+void compare_with_reference(const Training& training, Transport& transport, Device& device,
+                            const std::vector<std::unique_ptr<Stage>>& stages, int iteration,
+                            const Outcome& outcome, Reference* reference, Verification* result);
+
+}  // namespace pipesim::exec

@@ -1,0 +1,140 @@
+#include "exec/run/stage.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <type_traits>
+#include <utility>
+
+#include "traces/base/error.h"
+
+namespace pipesim::exec {
+
+Stage::Stage(const Setup& setup, Recorder& recorder, std::function<void()> between_layers)
+    : setup_(setup),
+      recorder_(recorder),
+      between_layers_(std::move(between_layers)),
+      slots_(static_cast<std::size_t>(setup.microbatches)) {
+  for (int i = 0; i < setup.layer_count; ++i) {
+    layers_.push_back(make_layer(setup.layers, setup.first_layer + i));
+  }
+}
+
+// The microbatch's slot, which must be in that state when an action of that
+// kind comes.
+Stage::Slot& Stage::slot_in(State expected, Kind kind, const Microbatch& microbatch) {
+  Slot& slot = slots_[microbatch.index];
+  if (slot.state != expected) {
+    throw work_error(fmt::format("{}: its microbatch is not where this action needs it",
+                                 to_text(make_action(setup_.stage, kind,
+                                                     static_cast<int>(microbatch.index)))));
+  }
+  return slot;
+}
+
+template <typename Work>
+auto Stage::timed(const Action& action, const Layer& layer, Kind kind, bool again, Work work) {
+  LayerRecord record{action, layer.index(), kind, again, now_ns(), 0};
+  const auto note = [&] {
+    setup_.layers.device.finish();
+    record.end_ns = now_ns();
+    recorder_.add(record);
+    between_layers_();
+  };
+  if constexpr (std::is_void_v<decltype(work())>) {
+    work();
+    note();
+  } else {
+    auto result = work();
+    note();
+    return result;
+  }
+}
+
+Tensor Stage::run_forward(const Microbatch& microbatch, const Action& action, Tensor x,
+                          std::vector<Saved>& saved, bool keep, bool again) {
+  saved.resize(layers_.size());
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    x = timed(action, *layers_[i], Kind::F, again, [&] {
+      return layers_[i]->forward(microbatch, std::move(x), saved[i]);
+    });
+    if (!keep) saved[i].clear();
+  }
+  return x;
+}
+
+Tensor Stage::forward(const Microbatch& microbatch, Tensor x) {
+  Slot& slot = slot_in(State::empty, Kind::F, microbatch);
+  slot.state = State::forwarded;
+  const Action action =
+      make_action(setup_.stage, Kind::F, static_cast<std::int32_t>(microbatch.index));
+  if (!setup_.recompute) {
+    return run_forward(microbatch, action, std::move(x), slot.saved, true, false);
+  }
+  // The layers take their input over: they get a copy.
+  Tensor input;
+  if (!x.empty()) {
+    input = setup_.layers.pool.take(x.size(), Use::activations);
+    setup_.layers.device.copy(x.size(), x.data(), input.data());
+  }
+  slot.x = std::move(x);
+  return run_forward(microbatch, action, std::move(input), slot.saved, false, false);
+}
+
+void Stage::recompute(const Microbatch& microbatch, const Action& action, Slot& slot) {
+  if (!setup_.recompute) return;
+  run_forward(microbatch, action, std::move(slot.x), slot.saved, true, true);
+}
+
+Tensor Stage::backward_input(const Microbatch& microbatch, Tensor dy) {
+  Slot& slot = slot_in(State::forwarded, Kind::I, microbatch);
+  slot.state = State::input_done;
+  const Action action =
+      make_action(setup_.stage, Kind::I, static_cast<std::int32_t>(microbatch.index));
+  recompute(microbatch, action, slot);
+  for (std::size_t i = layers_.size(); i-- > 0;) {
+    dy = timed(action, *layers_[i], Kind::I, false, [&] {
+      return layers_[i]->backward_input(microbatch, std::move(dy), slot.saved[i]);
+    });
+  }
+  return dy;
+}
+
+void Stage::backward_weight(const Microbatch& microbatch) {
+  Slot& slot = slot_in(State::input_done, Kind::W, microbatch);
+  slot.state = State::empty;
+  const Action action =
+      make_action(setup_.stage, Kind::W, static_cast<std::int32_t>(microbatch.index));
+  for (std::size_t i = layers_.size(); i-- > 0;) {
+    timed(action, *layers_[i], Kind::W, false,
+          [&] { layers_[i]->backward_weight(microbatch, slot.saved[i]); });
+  }
+}
+
+Tensor Stage::backward(const Microbatch& microbatch, Tensor dy) {
+  Slot& slot = slot_in(State::forwarded, Kind::B, microbatch);
+  slot.state = State::empty;
+  const Action action =
+      make_action(setup_.stage, Kind::B, static_cast<std::int32_t>(microbatch.index));
+  recompute(microbatch, action, slot);
+  for (std::size_t i = layers_.size(); i-- > 0;) {
+    dy = timed(action, *layers_[i], Kind::I, false, [&] {
+      return layers_[i]->backward_input(microbatch, std::move(dy), slot.saved[i]);
+    });
+    timed(action, *layers_[i], Kind::W, false,
+          [&] { layers_[i]->backward_weight(microbatch, slot.saved[i]); });
+  }
+  return dy;
+}
+
+void Stage::start_iteration() {
+  for (const Slot& slot : slots_) {
+    if (slot.state != State::empty) {
+      throw work_error(fmt::format("stage {}: microbatch {} did not pass all its actions",
+                                   setup_.stage, &slot - slots_.data()));
+    }
+  }
+  for (const auto& layer : layers_) layer->start_iteration();
+}
+
+}  // namespace pipesim::exec

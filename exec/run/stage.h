@@ -1,0 +1,72 @@
+// A virtual stage: some layers of the model, and what they keep for each
+// microbatch between F, I and W.
+//
+// Knows no schedule: it does what it is told, and refuses what is out of order
+// for a microbatch. With recomputation it keeps only its input from F on and
+// runs the layers forward once more at the start of I or B. One rank, one
+// thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "exec/model/layer.h"
+#include "exec/run/recorder.h"
+
+namespace pipesim::exec {
+
+class Stage {
+ public:
+  struct Setup {
+    LayerSetup layers;
+    int stage = 0;
+    int first_layer = 0;
+    int layer_count = 1;
+    int microbatches = 1;
+    bool recompute = false;
+  };
+  // `between_layers` is called after each layer's part of an action.
+  Stage(const Setup& setup, Recorder& recorder, std::function<void()> between_layers);
+
+  Tensor forward(const Microbatch& microbatch, Tensor x);
+  Tensor backward_input(const Microbatch& microbatch, Tensor dy);
+  void backward_weight(const Microbatch& microbatch);
+  // Both, layer by layer.
+  Tensor backward(const Microbatch& microbatch, Tensor dy);
+
+  // Sums of gradients start anew. All microbatches must have passed.
+  void start_iteration();
+
+  int index() const { return setup_.stage; }
+  bool has_embedding() const { return setup_.first_layer == 0; }
+  bool has_head() const {
+    return setup_.layers.model.is_head(setup_.first_layer + setup_.layer_count - 1);
+  }
+  std::vector<std::unique_ptr<Layer>>& layers() { return layers_; }
+  const std::vector<std::unique_ptr<Layer>>& layers() const { return layers_; }
+
+ private:
+  enum class State : std::uint8_t { empty, forwarded, input_done };
+  struct Slot {
+    State state = State::empty;
+    Tensor x;                  // with recomputation: the stage's input
+    std::vector<Saved> saved;  // by layer
+  };
+
+  Slot& slot_in(State expected, Kind kind, const Microbatch& microbatch);
+  Tensor run_forward(const Microbatch& microbatch, const Action& action, Tensor x,
+                     std::vector<Saved>& saved, bool keep, bool again);
+  void recompute(const Microbatch& microbatch, const Action& action, Slot& slot);
+  template <typename Work>
+  auto timed(const Action& action, const Layer& layer, Kind kind, bool again, Work work);
+
+  Setup setup_;
+  Recorder& recorder_;
+  std::function<void()> between_layers_;
+  std::vector<std::unique_ptr<Layer>> layers_;
+  std::vector<Slot> slots_;  // by microbatch
+};
+
+}  // namespace pipesim::exec

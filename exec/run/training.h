@@ -1,0 +1,45 @@
+// What is to be trained, how, and by which program: the same on every rank.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "exec/data/text.h"
+#include "sim/cost/model.h"
+#include "sim/schedule/schedule.h"
+
+namespace pipesim::exec {
+
+struct Training {
+  Schedule program;         // with transfers
+  Model model;
+  std::vector<int> layout;  // layers of each virtual stage
+  Text text = Text::built_in();
+  std::int64_t micro_batch_size = 4;  // sequences
+  std::int64_t sequence_length = 64;
+  int iterations = 10;
+  int warmup = 2;  // iterations before those, not measured
+  std::uint64_t seed = 1;
+  float learning_rate = 1e-3F;
+  bool recompute = false;
+  bool record_details = false;  // layers and memory, for a trace
+  bool verify = false;
+
+  std::int64_t rows() const { return micro_batch_size * sequence_length; }
+  // Of an iteration.
+  std::int64_t tokens() const { return rows() * program.microbatches; }
+  int first_layer(int stage) const;
+
+  // Everything that must be alike on all ranks, as one text.
+  std::string fingerprint() const;
+};
+
+// What the optimizer goes by, beside the learning rate; as GPT-3 was trained
+// (Brown et al., 2020).
+inline constexpr float adam_beta1 = 0.9F;
+inline constexpr float adam_beta2 = 0.95F;
+inline constexpr float weight_decay = 0.1F;
+inline constexpr double largest_gradient_norm = 1.0;
+
+}  // namespace pipesim::exec
