@@ -60,10 +60,6 @@ struct Operator {
 const Dropout tenth{{.seed = 1}, 0.1F};
 
 const std::vector<Operator> operators{
-    {"copy", 2,
-     [](Device& device, Arrays& x) {
-       device.upload(x.b.data(), x.a.data(), rows * x.columns * 4);
-     }},
     {"fill", 1, [](Device& device, Arrays& x) { device.fill(rows * x.columns, x.a.data(), 1.0F); }},
     {"fill_normal", 1,
      [](Device& device, Arrays& x) {
@@ -73,7 +69,8 @@ const std::vector<Operator> operators{
      [](Device& device, Arrays& x) {
        device.add(rows * x.columns, x.a.data(), x.b.data(), x.c.data());
      }},
-    {"scale", 2, [](Device& device, Arrays& x) { device.scale(rows * x.columns, x.a.data(), 1); }},
+    {"copy", 2,
+     [](Device& device, Arrays& x) { device.copy(rows * x.columns, x.a.data(), x.b.data()); }},
     {"sum_of_squares", 1,
      [](Device& device, Arrays& x) {
        benchmark::DoNotOptimize(device.sum_of_squares(rows * x.columns, x.a.data()));

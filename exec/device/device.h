@@ -70,7 +70,6 @@ class Device {
   // y = a + b; y may be a or b.
   virtual void add(std::int64_t count, const float* a, const float* b, float* y) = 0;
   virtual void copy(std::int64_t count, const float* x, float* y) = 0;
-  virtual void scale(std::int64_t count, float* x, float factor) = 0;
   // The sum of x^2, accumulated in double. Waits for the result.
   virtual double sum_of_squares(std::int64_t count, const float* x) = 0;
   // y = dropout(x); y may be x.

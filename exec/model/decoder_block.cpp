@@ -35,8 +35,8 @@ class DecoderBlock final : public Layer {
     Tensor qkv = take(rows() * 3 * hidden());
     multiply(normed1, qkv_matrix, hidden(), 3 * hidden(), qkv);
     device().add_bias(rows(), 3 * hidden(), weight(qkv_bias), qkv.data());
-    Tensor probabilities = take(attention().batch * attention().heads * setup_.sequence *
-                                setup_.sequence);
+    Tensor probabilities =
+        take(attention().batch * attention().heads * setup_.sequence * setup_.sequence);
     Tensor mixed = take(x.size());
     device().attention(attention(), qkv.data(), probabilities.data(), mixed.data());
     Tensor h = take(x.size());
@@ -83,8 +83,8 @@ class DecoderBlock final : public Layer {
     device().gelu_backward(dup.size(), kept[kept_up].data(), dup.data(), dup.data());
     kept[kept_up] = {};
     Tensor norm2_gradients = take(2 * hidden());
-    Tensor dh = norm_backward(dup, up_matrix, inner(), kept[kept_h], norm2_gamma,
-                              kept[kept_stats2], dy, norm2_gradients);
+    Tensor dh = norm_backward(dup, up_matrix, inner(), kept[kept_h], norm2_gamma, kept[kept_stats2],
+                              dy, norm2_gradients);
     kept[kept_h] = {};
     saved[residue_down] = std::move(ddown.empty() ? dy : ddown);
     dy = {};
@@ -95,8 +95,8 @@ class DecoderBlock final : public Layer {
     Tensor dmixed = take(dh.size());
     multiply_backward(dh_out, out_matrix, hidden(), hidden(), dmixed);
     Tensor dqkv = take(rows() * 3 * hidden());
-    device().attention_backward(attention(), kept[kept_qkv].data(),
-                                kept[kept_probabilities].data(), dmixed.data(), dqkv.data());
+    device().attention_backward(attention(), kept[kept_qkv].data(), kept[kept_probabilities].data(),
+                                dmixed.data(), dqkv.data());
     kept[kept_qkv] = {};
     kept[kept_probabilities] = {};
     dmixed = {};

@@ -29,8 +29,8 @@ class Head final : public Layer {
     }
     Tensor softmax = take(rows() * classes());
     const Tensor& input = has_norm_ ? normed : x;
-    device().matrix_product(Transpose::b, rows(), classes(), hidden(), input.data(),
-                            weight(matrix), softmax.data(), false);
+    device().matrix_product(Transpose::b, rows(), classes(), hidden(), input.data(), weight(matrix),
+                            softmax.data(), false);
     device().cross_entropy(rows(), classes(), microbatch.targets, softmax.data(),
                            microbatch.losses);
     saved.resize(4);
@@ -74,9 +74,8 @@ class Head final : public Layer {
   enum : std::size_t { residue_input, residue_logits, residue_norm };
 
   void add_weight_gradients(const Microbatch& /*microbatch*/, Saved& saved) override {
-    device().matrix_product(Transpose::a, classes(), hidden(), rows(),
-                            saved[residue_logits].data(), saved[residue_input].data(),
-                            gradient(matrix), true);
+    device().matrix_product(Transpose::a, classes(), hidden(), rows(), saved[residue_logits].data(),
+                            saved[residue_input].data(), gradient(matrix), true);
     if (has_norm_) add_norm_gradients(saved[residue_norm], gamma);
   }
 

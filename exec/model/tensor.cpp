@@ -55,8 +55,8 @@ Tensor Pool::take(std::int64_t size, Use use) {
   if (size == 0) return tensor;
   std::vector<float*>& blocks = free_[size];
   if (blocks.empty()) {
-    blocks.push_back(static_cast<float*>(
-        device_.allocate(size * static_cast<std::int64_t>(sizeof(float)))));
+    blocks.push_back(
+        static_cast<float*>(device_.allocate(size * static_cast<std::int64_t>(sizeof(float)))));
   }
   tensor.pool_ = this;
   tensor.data_ = blocks.back();

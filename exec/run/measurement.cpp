@@ -101,8 +101,8 @@ MeasuredIteration gather_iteration(Transport& transport, const Recorder& recorde
       result.spans.push_back(span);
     }
     for (const LayerRecord& record : take<LayerRecord>(rest, counts[1])) {
-      result.layers.push_back({rank, number, record.layer, record.kind, record.again,
-                               record.action, record.start_ns - zero_ns, record.end_ns - zero_ns});
+      result.layers.push_back({rank, number, record.layer, record.kind, record.again, record.action,
+                               record.start_ns - zero_ns, record.end_ns - zero_ns});
     }
     for (const MemoryRecord& record : take<MemoryRecord>(rest, counts[2])) {
       result.samples.push_back({rank, record.time_ns - zero_ns, record.bytes.states(),
@@ -144,8 +144,9 @@ MeasuredIteration gather_iteration(Transport& transport, const Recorder& recorde
 }
 
 Metrics measure(const std::vector<Span>& spans, const Placement& placement, int microbatches) {
-  MetricsAccumulator metrics(placement.ranks(), microbatches,
-                             std::vector<StageFootprint>(static_cast<std::size_t>(placement.stages())));
+  MetricsAccumulator metrics(
+      placement.ranks(), microbatches,
+      std::vector<StageFootprint>(static_cast<std::size_t>(placement.stages())));
   for (const Span& span : spans) metrics.add(span);
   return metrics.finish();
 }

@@ -35,8 +35,8 @@ AdamStep adam_step(const Training& training, int step, double gradient_norm) {
 void step_layer(Device& device, Layer& layer, AdamStep step) {
   for (Parameter& parameter : layer.parameters()) {
     step.weight_decay = parameter.decays ? weight_decay : 0;
-    device.adamw(parameter.weight.size(), step, parameter.gradient.data(),
-                 parameter.weight.data(), parameter.first.data(), parameter.second.data());
+    device.adamw(parameter.weight.size(), step, parameter.gradient.data(), parameter.weight.data(),
+                 parameter.first.data(), parameter.second.data());
   }
 }
 
@@ -102,8 +102,8 @@ Outcome Optimizer::reduce(const std::vector<float>& losses) {
       const auto& parameters = layer->parameters();
       for (std::size_t i = 0; i < parameters.size(); ++i) {
         // The tied matrix is the embedding's.
-        const bool counted = training_.model.tied_head &&
-                             training_.model.is_head(layer->index()) && i == tied_parameter;
+        const bool counted = training_.model.tied_head && training_.model.is_head(layer->index()) &&
+                             i == tied_parameter;
         if (counted) continue;
         const Tensor& gradient = parameters[i].gradient;
         parts.push_back({layer->index(), static_cast<std::int32_t>(i),
@@ -121,9 +121,8 @@ Outcome Optimizer::reduce(const std::vector<float>& losses) {
       const auto theirs = values_of<Part>(bytes);
       parts.insert(parts.end(), theirs.begin(), theirs.end());
     }
-    std::ranges::sort(parts, {}, [](const Part& part) {
-      return std::tuple(part.layer, part.parameter);
-    });
+    std::ranges::sort(parts, {},
+                      [](const Part& part) { return std::tuple(part.layer, part.parameter); });
     double squares = 0;
     for (const Part& part : parts) {
       (part.layer == loss_part ? outcome.loss : squares) += part.value;

@@ -12,12 +12,9 @@ namespace pipesim::exec {
 
 Reference::Reference(const Training& training, Device& device)
     : training_(training), device_(device), pool_(device) {
-  const LayerSetup setup{device,
-                         pool_,
-                         training.model,
-                         training.micro_batch_size,
-                         training.sequence_length,
-                         training.seed};
+  const LayerSetup setup{
+      device,       pool_, training.model, training.micro_batch_size, training.sequence_length,
+      training.seed};
   for (int i = 0; i < training.model.layers(); ++i) layers_.push_back(make_layer(setup, i));
   for (Tensor* tensor : {&tokens_, &targets_, &losses_}) {
     *tensor = pool_.take(training.tokens(), Use::receive_buffer);
@@ -42,9 +39,9 @@ Outcome Reference::run(int iteration) {
   const std::int64_t rows = training_.rows();
   for (std::size_t j = 0; j < count; ++j) {
     const auto index = static_cast<std::uint32_t>(j);
-    const Sample sample = draw_sample(training_.text, training_.seed,
-                                      static_cast<std::uint32_t>(iteration), index,
-                                      training_.micro_batch_size, training_.sequence_length);
+    const Sample sample =
+        draw_sample(training_.text, training_.seed, static_cast<std::uint32_t>(iteration), index,
+                    training_.micro_batch_size, training_.sequence_length);
     float* tokens = tokens_.data() + static_cast<std::int64_t>(j) * rows;
     float* targets = targets_.data() + static_cast<std::int64_t>(j) * rows;
     device_.upload(tokens, sample.tokens.data(), rows * 4);
@@ -54,10 +51,11 @@ Outcome Reference::run(int iteration) {
                        reinterpret_cast<std::int32_t*>(targets),
                        losses_.data() + static_cast<std::int64_t>(j) * rows};
   }
-  std::vector<std::vector<Saved>> saved(layers_.size(), std::vector<Saved>(count));
-  std::vector<Tensor> passing(count);  // what goes from layer to layer
+  std::vector<std::vector<Saved>> saved;  // [layer][microbatch]
+  std::vector<Tensor> passing(count);     // what goes from layer to layer
   for (std::size_t l = 0; l < layers_.size(); ++l) {
     layers_[l]->start_iteration();
+    saved.emplace_back(count);
     for (std::size_t j = 0; j < count; ++j) {
       passing[j] = layers_[l]->forward(microbatches[j], std::move(passing[j]), saved[l][j]);
     }
@@ -94,8 +92,8 @@ Outcome Reference::outcome(const std::vector<float>& losses) {
   double squares = 0;
   for (const auto& layer : layers_) {
     for (const Parameter& parameter : layer->parameters()) {
-      const bool is_shared = tied && layer == layers_.back() &&
-                             &parameter == &layer->parameters()[tied_parameter];
+      const bool is_shared =
+          tied && layer == layers_.back() && &parameter == &layer->parameters()[tied_parameter];
       if (is_shared) continue;
       squares += device_.sum_of_squares(parameter.gradient.size(), parameter.gradient.data());
     }
@@ -160,7 +158,8 @@ void compare_with_reference(const Training& training, Transport& transport, Devi
     }
     const std::vector<Bytes> all = gather(transport, bytes_of(own));
     if (reference == nullptr) continue;
-    const auto holder = std::ranges::find_if(all, [](const Bytes& bytes) { return !bytes.empty(); });
+    const auto holder =
+        std::ranges::find_if(all, [](const Bytes& bytes) { return !bytes.empty(); });
     const std::vector<float> measured = values_of<float>(*holder);
     const std::vector<float> expected = gradients_of(device, reference->layer(l));
     std::int64_t at = 0;

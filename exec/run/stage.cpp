@@ -25,9 +25,9 @@ Stage::Stage(const Setup& setup, Recorder& recorder, std::function<void()> betwe
 Stage::Slot& Stage::slot_in(State expected, Kind kind, const Microbatch& microbatch) {
   Slot& slot = slots_[microbatch.index];
   if (slot.state != expected) {
-    throw work_error(fmt::format("{}: its microbatch is not where this action needs it",
-                                 to_text(make_action(setup_.stage, kind,
-                                                     static_cast<int>(microbatch.index)))));
+    throw work_error(
+        fmt::format("{}: its microbatch is not where this action needs it",
+                    to_text(make_action(setup_.stage, kind, static_cast<int>(microbatch.index)))));
   }
   return slot;
 }
@@ -55,9 +55,8 @@ Tensor Stage::run_forward(const Microbatch& microbatch, const Action& action, Te
                           std::vector<Saved>& saved, bool keep, bool again) {
   saved.resize(layers_.size());
   for (std::size_t i = 0; i < layers_.size(); ++i) {
-    x = timed(action, *layers_[i], Kind::F, again, [&] {
-      return layers_[i]->forward(microbatch, std::move(x), saved[i]);
-    });
+    x = timed(action, *layers_[i], Kind::F, again,
+              [&] { return layers_[i]->forward(microbatch, std::move(x), saved[i]); });
     if (!keep) saved[i].clear();
   }
   return x;

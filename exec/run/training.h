@@ -12,7 +12,7 @@
 namespace pipesim::exec {
 
 struct Training {
-  Schedule program;         // with transfers
+  Schedule program;  // with transfers
   Model model;
   std::vector<int> layout;  // layers of each virtual stage
   Text text = Text::built_in();

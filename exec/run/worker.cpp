@@ -16,12 +16,9 @@ Worker::Worker(const Training& training, Device& device, Transport& transport)
       mailbox_(training.program.placement, training.program.microbatches,
                training.rows() * training.model.hidden_size, transport, pool_, recorder_),
       optimizer_(training, device, transport, pool_, stages_, recorder_) {
-  const LayerSetup layers{device,
-                          pool_,
-                          training.model,
-                          training.micro_batch_size,
-                          training.sequence_length,
-                          training.seed};
+  const LayerSetup layers{
+      device,       pool_, training.model, training.micro_batch_size, training.sequence_length,
+      training.seed};
   for (const int stage : training.program.placement.stages_of(transport.rank())) {
     const Stage::Setup setup{layers,
                              stage,
@@ -29,8 +26,7 @@ Worker::Worker(const Training& training, Device& device, Transport& transport)
                              training.layout[static_cast<std::size_t>(stage)],
                              training.program.microbatches,
                              training.recompute};
-    stages_.push_back(
-        std::make_unique<Stage>(setup, recorder_, [this] { mailbox_.poll(); }));
+    stages_.push_back(std::make_unique<Stage>(setup, recorder_, [this] { mailbox_.poll(); }));
     has_embedding_ = has_embedding_ || stages_.back()->has_embedding();
     has_head_ = has_head_ || stages_.back()->has_head();
   }
@@ -44,10 +40,9 @@ Worker::Worker(const Training& training, Device& device, Transport& transport)
 void Worker::load_samples(int iteration) {
   if (!has_embedding_ && !has_head_) return;
   for (int j = 0; j < training_.program.microbatches; ++j) {
-    const Sample sample = draw_sample(training_.text, training_.seed,
-                                      static_cast<std::uint32_t>(iteration),
-                                      static_cast<std::uint32_t>(j), training_.micro_batch_size,
-                                      training_.sequence_length);
+    const Sample sample = draw_sample(
+        training_.text, training_.seed, static_cast<std::uint32_t>(iteration),
+        static_cast<std::uint32_t>(j), training_.micro_batch_size, training_.sequence_length);
     const std::int64_t bytes = training_.rows() * static_cast<std::int64_t>(sizeof(std::int32_t));
     const std::int64_t at = j * training_.rows();
     if (has_embedding_) device_.upload(tokens_.data() + at, sample.tokens.data(), bytes);
@@ -166,9 +161,7 @@ void Worker::run_compute(const Action& action, std::int64_t reached_ns) {
   note_memory();
 }
 
-void Worker::note_memory() {
-  recorder_.add(MemoryRecord{now_ns(), chunks_, pool_.used()});
-}
+void Worker::note_memory() { recorder_.add(MemoryRecord{now_ns(), chunks_, pool_.used()}); }
 
 RankMemory Worker::peak_memory() const {
   const UsedBytes& peak = pool_.peak();

@@ -159,7 +159,7 @@ class LocalTransport final : public Transport {
       own.free.push_back(ticket);
       return true;
     }
-    if (world_.failed) throw work_error("another rank failed");
+    if (world_.failed) throw PeerFailed();
     return false;
   }
 

@@ -1,13 +1,13 @@
-#include <mpi.h>
+#include "exec/transport/mpi.h"
 
 #include <fmt/format.h>
+#include <mpi.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <thread>
 
-#include "exec/transport/mpi.h"
 #include "traces/base/error.h"
 
 namespace pipesim::exec {
@@ -68,8 +68,8 @@ class MpiTransport final : public Transport {
   std::string name() const override { return "mpi"; }
 
   Ticket send(int to, int tag, std::span<const std::byte> bytes) override {
-    const bool waits = eager_limit_bytes_ &&
-                       static_cast<std::int64_t>(bytes.size()) >= *eager_limit_bytes_;
+    const bool waits =
+        eager_limit_bytes_ && static_cast<std::int64_t>(bytes.size()) >= *eager_limit_bytes_;
     const Ticket ticket = open(tag, bytes.size(), false);
     check((waits ? MPI_Issend : MPI_Isend)(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE,
                                            to, tag, communicator_, &requests_[ticket].request),

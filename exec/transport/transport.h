@@ -13,7 +13,15 @@
 #include <string>
 #include <vector>
 
+#include "traces/base/error.h"
+
 namespace pipesim::exec {
+
+// What a rank's waits end with when another rank has failed.
+class PeerFailed : public Error {
+ public:
+  PeerFailed() : Error(Cause::work, "another rank failed") {}
+};
 
 // A send or receive that was started. Awaited once; invalid after that.
 using Ticket = std::size_t;
@@ -38,7 +46,7 @@ class Transport {
   virtual void wait(Ticket ticket) = 0;
 
   // Tells the other ranks, as far as possible, that this one has failed: their
-  // waits end with a work error, or they end themselves.
+  // waits end with PeerFailed, or they end themselves.
   virtual void fail() = 0;
 };
 

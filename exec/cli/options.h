@@ -1,0 +1,48 @@
+// From flags to what is to be trained, and where.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "exec/run/training.h"
+#include "exec/transport/mpi.h"
+#include "sim/schedule/choice.h"
+#include "traces/command/flags.h"
+
+namespace pipesim::exec {
+
+struct Flags {
+  ScheduleFlags schedule;
+  Flag model, layout, data, micro_batch_size, sequence_length;
+  Flag iterations, warmup, seed, learning_rate, recompute;
+  Flag device, transport, eager_limit;
+  Flag trace;
+  bool verify = false;
+  bool json = false;
+  bool quiet = false;
+  bool list_devices = false;
+};
+
+void add_all_flags(CLI::App& app, Flags& flags);
+
+// How ranks are made.
+struct Ranks {
+  bool by_mpi = false;
+  int count = 1;  // of threads, where not by MPI
+  std::optional<std::int64_t> eager_limit_bytes;
+};
+// Without --transport: MPI under its launcher, else threads of this process.
+// An unknown transport, or one that isn't there, is an input error that lists
+// those that are.
+Ranks choose_ranks(const Flags& flags, const std::optional<Launch>& launch);
+
+// What is to be trained on so many ranks. Whatever is wrong with it is an
+// input error, found before anything of its size is built.
+struct Task {
+  Training training;
+  std::string title;  // of the schedule, as in a sentence
+};
+Task make_task(const Flags& flags, int ranks);
+
+}  // namespace pipesim::exec

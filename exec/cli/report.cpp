@@ -1,0 +1,176 @@
+#include "exec/cli/report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "exec/device/devices.h"
+#include "traces/base/text.h"
+#include "traces/print/picture.h"
+#include "traces/print/tables.h"
+
+namespace pipesim::exec {
+namespace {
+
+double tokens_per_second(const Training& training, const RunResult& result) {
+  const std::int64_t time = std::max<std::int64_t>(1, result.median_ns());
+  return static_cast<double>(training.tokens()) * 1e9 / static_cast<double>(time);
+}
+
+std::string verdict(const Task& task, const RunResult& result, const Terminal& terminal) {
+  const Schedule& program = task.training.program;
+  const int chunks = program.placement.chunks();
+  std::string what = fmt::format("{}, {}", task.title, plural(program.ranks(), "rank"));
+  if (chunks > 1) what += fmt::format(" x {}", plural(chunks, "chunk"));
+  what += fmt::format(", {}: {} an iteration, of which {:.0f} % bubble; {} tokens/s",
+                      plural(program.microbatches, "microbatch"), format_time(result.median_ns()),
+                      result.metrics.global_bubble() * 100,
+                      format_count(std::llround(tokens_per_second(task.training, result))));
+  return bold(wrap(what, terminal.width), terminal.colour) + "\n";
+}
+
+std::string picture(const Training& training, const RunResult& result, const Terminal& terminal) {
+  const Schedule& program = training.program;
+  Picture::Frame frame;
+  frame.ranks = shown_ranks(program.ranks());
+  frame.chunk_of_stage = program.placement.chunk_of_stage();
+  frame.all_ranks = program.ranks();
+  frame.chunks = program.placement.chunks();
+  frame.makespan_ns = result.metrics.makespan_ns;
+  for (const int rank : frame.ranks) {
+    frame.longest_list = std::max(frame.longest_list, program.actions[rank].size());
+  }
+  Picture drawing(std::move(frame), terminal);
+  for (const Span& span : result.spans) drawing.add(span);
+  return drawing.draw();
+}
+
+std::string count_of_parameters(std::int64_t count) {
+  if (count >= 1'000'000) return fmt::format("{:.1f} M", static_cast<double>(count) / 1e6);
+  return format_count(count);
+}
+
+std::string training_lines(const Training& training, const RunResult& result) {
+  const Model& model = training.model;
+  std::string out =
+      fmt::format("model   {}: {}, hidden size {}, {} parameters; layers a virtual stage {}\n",
+                  printable(model.name), plural(model.blocks, "block"), model.hidden_size,
+                  count_of_parameters(model.parameters()), fmt::join(training.layout, ","));
+  out += fmt::format("        {} microbatches of {} x {} tokens of {}{}\n",
+                     training.program.microbatches, training.micro_batch_size,
+                     training.sequence_length, printable(training.text.name()),
+                     training.recompute ? "; activations are recomputed" : "");
+  out += fmt::format("run     {}; transport {}\n", result.device, result.transport);
+  const auto [fastest, slowest] = std::ranges::minmax_element(result.iteration_ns);
+  out += fmt::format("        {}, {} to {}, median {} shown; {} not measured\n",
+                     plural(training.iterations, "iteration"), format_time(*fastest),
+                     format_time(*slowest), format_time(result.median_ns()),
+                     plural(training.warmup, "warm-up"));
+  const double first =
+      result.warmup_losses.empty() ? result.losses.front() : result.warmup_losses.front();
+  out += fmt::format("loss    {:.4f} at first, {:.4f} at last, nats a token\n", first,
+                     result.losses.back());
+  return out;
+}
+
+std::string verification_lines(const RunResult& result) {
+  if (!result.verification) return {};
+  const Verification& verification = *result.verification;
+  if (verification.bitwise) {
+    return "verify  losses and gradients equal those of one rank, bit by bit\n";
+  }
+  return fmt::format(
+      "verify  not bit by bit those of one rank: largest error {:.3g}, relative {:.3g}, in {}\n",
+      verification.max_abs_error, verification.max_rel_error, verification.worst);
+}
+
+}  // namespace
+
+std::string report(const Task& task, const RunResult& result, const Terminal& terminal) {
+  std::string sentences = bubble_lines(result.metrics) + critical_path_line(result.metrics) +
+                          training_lines(task.training, result) + verification_lines(result);
+  if (result.crowded) {
+    sentences += fmt::format(
+        "\n{} share {}: they take turns, so times are longer, and bubbles other, than those of "
+        "as many devices.\n",
+        plural(task.training.program.ranks(), "rank"), plural(result.processors, "processor"));
+  }
+  return verdict(task, result, terminal) + "\n" + picture(task.training, result, terminal) + "\n" +
+         rank_table(result.metrics) + "\n" + memory_table(result.memory, terminal.width) +
+         wrap(sentences, terminal.width);
+}
+
+std::string result_json(const Task& task, const RunResult& result) {
+  using Json = nlohmann::ordered_json;
+  const Training& training = task.training;
+  const Schedule& program = training.program;
+  Json json;
+  json["format"] = "pipeexec-result";
+  json["version"] = 1;
+  json["schedule"] = program.name;
+  json["stages"] = program.ranks();
+  json["virtual_stages"] = program.placement.chunks();
+  json["microbatches"] = program.microbatches;
+  json["model"] = training.model.name;
+  json["layout"] = training.layout;
+  json["device"] = result.device;
+  json["transport"] = result.transport;
+  json["recompute"] = training.recompute ? "full" : "none";
+  json["warmup"] = training.warmup;
+  json["warmup_losses"] = result.warmup_losses;
+  json["losses"] = result.losses;
+  json["iteration_ns"] = result.median_ns();
+  json["iteration_times_ns"] = result.iteration_ns;
+  json["tokens_per_second"] = tokens_per_second(training, result);
+  json["bubble_fraction"] = {{"global", result.metrics.global_bubble()},
+                             {"span", result.metrics.span_bubble()}};
+  Json ranks = Json::array();
+  for (std::size_t r = 0; r < result.memory.size(); ++r) {
+    const RankMetrics& rank = result.metrics.ranks[r];
+    const RankMemory& memory = result.memory[r];
+    const WorkingBytes& working = memory.peak.bytes;
+    ranks.push_back({{"rank", r},
+                     {"busy_ns", rank.busy_ns},
+                     {"bubble_ns",
+                      {{"warmup", rank.bubble.warmup_ns},
+                       {"steady", rank.bubble.steady_ns},
+                       {"drain", rank.bubble.drain_ns},
+                       {"p2p", rank.bubble.p2p_ns}}},
+                     {"peak_memory_bytes", memory.total()},
+                     {"peak_activation_chunks", rank.peak_activation_chunks},
+                     {"memory_bytes",
+                      {{"weights", memory.states.weights},
+                       {"gradients", memory.states.gradients},
+                       {"optimizer", memory.states.optimizer},
+                       {"activations", working.activations + working.residue},
+                       {"buffers", working.send_buffers + working.receive_buffers}}},
+                     {"clock_offset_ns", 0},  // ranks share one host's clock
+                     {"clock_uncertainty_ns", 0}});
+  }
+  json["ranks"] = std::move(ranks);
+  json["verify"] = nullptr;
+  if (result.verification) {
+    json["verify"] = {{"bitwise", result.verification->bitwise},
+                      {"max_abs_error", result.verification->max_abs_error},
+                      {"max_rel_error", result.verification->max_rel_error}};
+  }
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string device_list() {
+  std::string out = "devices\n";
+  for (const DeviceInfo& device : known_devices()) {
+    out += fmt::format("  {:<8} {}\n", device.name, device.description);
+  }
+  out += "transports\n";
+  for (const TransportInfo& transport : known_transports()) {
+    out += fmt::format(
+        "  {:<8} {}\n", transport.name,
+        transport.left_out.empty() ? transport.what : "not here: " + transport.left_out);
+  }
+  return out;
+}
+
+}  // namespace pipesim::exec

@@ -1,0 +1,29 @@
+// pipeexec: trains a model by a pipeline schedule, and measures it.
+#include <CLI/CLI.hpp>
+
+#include "exec/cli/command.h"
+#include "traces/command/program.h"
+
+int main(int argc, char** argv) {
+  using namespace pipesim;
+  CLI::App app(
+      "pipeexec trains a model by a pipeline schedule, one rank a stage, and\n"
+      "measures when every action ran and what memory it held.",
+      "pipeexec");
+  app.set_version_flag("--version", "pipeexec " PIPESIM_VERSION);
+  exec::Flags flags;
+  exec::add_all_flags(app, flags);
+  app.footer(
+      "Without --transport, ranks are the processes that mpirun has started, or else\n"
+      "--stages threads of this one.\n"
+      "\n"
+      "Examples:\n"
+      "  mpirun -n 4 pipeexec --schedule 1f1b --microbatches 8\n"
+      "  mpirun -n 4 pipeexec --schedule interleaved --microbatches 8 --trace run.json\n"
+      "  pipeexec --schedule zb-h1 --stages 4 --microbatches 8 --verify\n"
+      "  mpirun -n 2 pipeexec --schedule my_order.csv --data my_text.txt --iterations 300");
+  const auto launch = exec::launched_by_mpi();
+  Work chosen;
+  app.callback([&] { chosen = [&] { exec::run_command(flags, launch); }; });
+  return run_program(app, argc, argv, chosen, !launch || launch->rank == 0);
+}

@@ -1,0 +1,159 @@
+#include "exec/run/session.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "exec/run/agreement.h"
+#include "exec/run/worker.h"
+#include "exec/transport/collectives.h"
+#include "sim/schedule/csv.h"
+#include "traces/chrome_writer.h"
+
+namespace pipesim::exec {
+namespace {
+
+// Those that this process may run on.
+int processors() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+// What each rank tells of its peaks.
+struct PeakReport {
+  std::int64_t chunks = 0;
+  RankMemory memory;
+};
+
+std::vector<std::string> layer_names(const Model& model) {
+  std::vector<std::string> names;
+  for (int i = 0; i < model.layers(); ++i) names.push_back(model.layer_name(i));
+  return names;
+}
+
+std::string metadata(const Training& training, const RunResult& result) {
+  using Json = nlohmann::ordered_json;
+  const Schedule& program = training.program;
+  Json json;
+  json["format"] = "pipesim-trace";
+  json["version"] = 1;
+  json["source"] = "measured";
+  json["schedule"] = program.name;
+  json["stages"] = program.ranks();
+  json["virtual_stages"] = program.placement.chunks();
+  json["microbatches"] = program.microbatches;
+  json["rank_of_stage"] = program.placement.rank_of_stage();
+  json["iterations"] = training.iterations;
+  json["warmup_iterations"] = training.warmup;
+  json["makespan_ns"] = result.median_ns();
+  json["iteration_ns"] = result.iteration_ns;
+  json["device"] = result.device;
+  json["transport"] = result.transport;
+  json["machine"] = {{"kind", "measured"}, {"processors", result.processors}};
+  json["model"] = Json::parse(to_json(training.model));
+  json["layout"] = training.layout;
+  json["layers"] = layer_names(training.model);
+  json["micro_batch_size"] = training.micro_batch_size;
+  json["sequence_length"] = training.sequence_length;
+  json["recompute"] = training.recompute ? "full" : "none";
+  Json rows = Json::array();
+  for (int rank = 0; rank < program.ranks(); ++rank) rows.push_back(csv_row(program.actions[rank]));
+  json["program"] = std::move(rows);
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// The lower middle of the measured iterations.
+std::size_t median_of(const std::vector<std::int64_t>& values) {
+  std::vector<std::size_t> order(values.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto middle = order.begin() + static_cast<std::ptrdiff_t>((order.size() - 1) / 2);
+  std::ranges::nth_element(order, middle, {},
+                           [&](std::size_t i) { return std::pair(values[i], i); });
+  return *middle;
+}
+
+// All ranks take part; rank 0 gets the spans of the median iteration into
+// `result`, and writes all of them where there is a trace.
+void bring_together(const Training& training, Transport& transport, const Recorder& recorder,
+                    OutputFile* trace, RunResult& result) {
+  const bool first = transport.rank() == 0;
+  const std::vector<Extent> extents = gather_extents(transport, recorder);
+  for (const Extent& extent : extents) result.iteration_ns.push_back(extent.makespan_ns());
+  if (first) result.median = median_of(result.iteration_ns);
+  const std::vector<std::int64_t> choice{static_cast<std::int64_t>(result.median)};
+  const auto bytes = bytes_of(choice);
+  const auto told = values_of<std::int64_t>(broadcast(transport, {bytes.begin(), bytes.end()}));
+  result.median = static_cast<std::size_t>(told.front());
+
+  const LargestBytes largest = gather_largest(transport, recorder);
+  std::optional<ChromeTraceWriter> writer;
+  if (trace != nullptr) {
+    TimelineFrame frame;
+    frame.ranks = training.program.ranks();
+    frame.microbatches = training.program.microbatches;
+    frame.chunk_of_stage = training.program.placement.chunk_of_stage();
+    writer.emplace(frame, metadata(training, result), *trace,
+                   MeasuredRun{layer_names(training.model), largest.states, largest.working});
+  }
+  const std::int64_t zero = first ? extents.front().start_ns : 0;
+  for (std::size_t k = 0; k < recorder.iterations().size(); ++k) {
+    if (k != result.median && !training.record_details) continue;
+    MeasuredIteration iteration = gather_iteration(transport, recorder, k, zero);
+    if (writer) writer->add(iteration.spans, iteration.layers, iteration.samples);
+    if (!first || k != result.median) continue;
+    const std::int64_t shift = extents[k].start_ns - zero;
+    for (Span& span : iteration.spans) {
+      for (std::int64_t* time : {&span.start_ns, &span.end_ns}) *time -= shift;
+      if (span.input_arrival_ns == 0) continue;
+      for (std::int64_t* time : {&span.input_sent_ns, &span.input_arrival_ns}) *time -= shift;
+    }
+    result.spans = std::move(iteration.spans);
+    result.metrics =
+        measure(result.spans, training.program.placement, training.program.microbatches);
+  }
+  if (writer) writer->finish();
+}
+
+}  // namespace
+
+RunResult run_session(const Training& training, Device& device, Transport& transport,
+                      const OnIteration& on_iteration, OutputFile* trace) {
+  const bool first = transport.rank() == 0;
+  agree_on(transport, "the command line", training.fingerprint());
+  agree_on_one_clock(transport);
+
+  RunResult result;
+  result.device = device.description();
+  result.transport = transport.name();
+  result.processors = processors();
+  result.crowded = transport.ranks() > result.processors;
+  Worker worker(training, device, transport);
+  std::optional<Reference> reference;
+  if (training.verify) {
+    result.verification.emplace();
+    if (first) reference.emplace(training, device);
+  }
+  for (int i = 0; i < training.warmup + training.iterations; ++i) {
+    const Outcome outcome = worker.run(i);
+    (i < training.warmup ? result.warmup_losses : result.losses).push_back(outcome.loss);
+    if (first) on_iteration(i, outcome.loss);
+    if (!training.verify) continue;
+    compare_with_reference(training, transport, device, worker.stages(), i, outcome,
+                           first ? &*reference : nullptr, &*result.verification);
+  }
+  bring_together(training, transport, worker.recorder(), trace, result);
+
+  const std::vector<PeakReport> own{{worker.peak_chunks(), worker.peak_memory()}};
+  std::size_t rank = 0;
+  for (const Bytes& bytes : gather(transport, bytes_of(own))) {
+    const PeakReport report = values_of<PeakReport>(bytes).front();
+    result.metrics.ranks[rank++].peak_activation_chunks = report.chunks;
+    result.memory.push_back(report.memory);
+  }
+  return result;
+}
+
+}  // namespace pipesim::exec
