@@ -220,6 +220,7 @@ TEST(MeasuredTrace, MemoryIsWhatWasSampled) {
   run.largest_working.activations = 80;
   const auto counters = events_of(trace_of(frame, {first, second}, run), "C");
   std::vector<std::tuple<std::string, int, std::int64_t, Json>> got;
+  got.reserve(counters.size());
   for (const Json& event : counters) {
     got.emplace_back(event["name"], event["pid"], ns_of(event["ts"]), event["args"]);
   }

@@ -35,10 +35,11 @@ class ChromeTraceWriter {
   ~ChromeTraceWriter();
 
   // To be called for one iteration after the other. Spans must be sorted by
-  // (start, rank), joined ones next to each other, and on no rank may any start
-  // before a span of the iteration before has started. The memory counters come
-  // from the spans where the run is predicted, from the samples where it is
-  // measured; layers and samples may come in any order of ranks.
+  // (start, rank), with the two of an OVERLAP_F_B next to each other and no
+  // transfer joined; on no rank may any start before one of the iteration
+  // before. The memory counters come from the spans where the run is predicted,
+  // from the samples where it is measured. Layers and samples come in any order,
+  // those of one rank and instant as they happened.
   void add(std::span<const Span> spans, std::span<const LayerSpan> layers = {},
            std::span<const MemorySample> samples = {});
 
