@@ -10,13 +10,6 @@
 namespace pipesim::exec {
 namespace {
 
-// A RECV or SEND covers what its own rank saw: a RECV from the time when both
-// ends were there to the arrival, a SEND from its start to the time when its
-// buffer was free again.
-bool is_work(Kind kind) {
-  return is_compute(kind) || kind == Kind::REDUCE_GRAD || kind == Kind::OPTIMIZER;
-}
-
 template <typename T>
 void append(Bytes& bytes, const std::vector<T>& values) {
   const auto own = bytes_of(values);
@@ -41,7 +34,7 @@ std::vector<Extent> gather_extents(Transport& transport, const Recorder& recorde
   for (const IterationRecord& iteration : recorder.iterations()) {
     Extent extent{std::numeric_limits<std::int64_t>::max(), 0};
     for (const ActionRecord& record : iteration.actions) {
-      if (!is_work(record.action.kind)) continue;
+      if (is_transfer(record.action.kind)) continue;
       extent.start_ns = std::min(extent.start_ns, record.start_ns);
       extent.end_ns = std::max(extent.end_ns, record.end_ns);
     }
@@ -105,13 +98,16 @@ MeasuredIteration gather_iteration(Transport& transport, const Recorder& recorde
                                record.start_ns - zero_ns, record.end_ns - zero_ns});
     }
     for (const MemoryRecord& record : take<MemoryRecord>(rest, counts[2])) {
-      result.samples.push_back({rank, record.time_ns - zero_ns, record.bytes.states(),
-                                record.bytes.working(), record.chunks});
+      // What a rank holds before the first start counts from there.
+      result.samples.push_back({rank, std::max<std::int64_t>(0, record.time_ns - zero_ns),
+                                record.bytes.states(), record.bytes.working(), record.chunks});
     }
     ++rank;
   }
 
-  // Joins the two ends of every transfer with each other and with what waits.
+  // A RECV covers the time from when both its ends were there to the arrival; a
+  // SEND that from its start to when its buffer was free again. Joins the two ends of every
+  // transfer with each other and with what waits.
   using Key = std::tuple<Kind, std::int32_t, std::int32_t>;
   const auto key_of = [](const Action& action) {
     return Key{action.kind, action.stage, action.microbatch};

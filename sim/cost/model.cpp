@@ -81,7 +81,9 @@ Model parse_model(std::string_view text, const std::string& file) {
   members.optional("name", [&](const JsonCursor& value) { model.name = value.string(); });
   model.architecture = read_architecture(members.required("architecture"));
   const bool is_gpt = model.architecture == Architecture::gpt;
-  const auto size = [&](std::string_view key) { return members.required(key).integer(1, largest_size); };
+  const auto size = [&](std::string_view key) {
+    return members.required(key).integer(1, largest_size);
+  };
   model.blocks = size("blocks");
   model.hidden_size = size("hidden_size");
   model.heads = is_gpt ? size("heads") : 1;
@@ -91,8 +93,7 @@ Model parse_model(std::string_view text, const std::string& file) {
   }
   model.mlp_size = model.hidden_size;
   if (is_gpt) {
-    model.mlp_size =
-        members.integer_or("mlp_size", 4 * model.hidden_size, 1, 4 * largest_size);
+    model.mlp_size = members.integer_or("mlp_size", 4 * model.hidden_size, 1, 4 * largest_size);
   }
   model.vocabulary_size = size("vocabulary_size");
   model.max_sequence_length = size("max_sequence_length");

@@ -23,8 +23,8 @@ struct Model {
   Architecture architecture = Architecture::gpt;
   std::int64_t blocks = 8;
   std::int64_t hidden_size = 128;
-  std::int64_t heads = 4;        // of gpt
-  std::int64_t mlp_size = 512;   // of gpt: the width inside a block's MLP
+  std::int64_t heads = 4;       // of gpt
+  std::int64_t mlp_size = 512;  // of gpt: the width inside a block's MLP
   std::int64_t vocabulary_size = 256;
   std::int64_t max_sequence_length = 256;
   bool tied_head = true;         // the head's matrix is the embedding's table
