@@ -1,6 +1,7 @@
 #include "exec/cli/command.h"
 
 #include <fmt/format.h>
+#include <sched.h>
 
 #include <exception>
 #include <thread>
@@ -56,12 +57,29 @@ void run_rank(const Flags& flags, Transport& transport) {
   }
 }
 
+// Where there are as many processors as ranks, each thread keeps to one of its
+// own; the system would now and then put two that wait for each other on one.
+void keep_to_processor(int rank, int ranks) {
+  cpu_set_t all;
+  CPU_ZERO(&all);
+  if (::sched_getaffinity(0, sizeof all, &all) != 0 || CPU_COUNT(&all) < ranks) return;
+  for (int processor = 0, seen = 0; processor < CPU_SETSIZE; ++processor) {
+    if (!CPU_ISSET(processor, &all) || seen++ != rank) continue;
+    cpu_set_t own;
+    CPU_ZERO(&own);
+    CPU_SET(processor, &own);
+    ::sched_setaffinity(0, sizeof own, &own);
+    return;
+  }
+}
+
 // The ranks as threads. Their errors come back to the caller: the first, by
 // rank, that is not merely about another's.
 void run_threads(const Flags& flags, const Ranks& ranks) {
   LocalWorld world(ranks.count, ranks.eager_limit_bytes);
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(ranks.count));
   const auto work = [&](int rank) {
+    keep_to_processor(rank, ranks.count);
     Transport& transport = world.transport(rank);
     try {
       run_rank(flags, transport);
@@ -72,8 +90,7 @@ void run_threads(const Flags& flags, const Ranks& ranks) {
   };
   {
     std::vector<std::jthread> threads;
-    for (int rank = 1; rank < ranks.count; ++rank) threads.emplace_back(work, rank);
-    work(0);
+    for (int rank = 0; rank < ranks.count; ++rank) threads.emplace_back(work, rank);
   }
   std::exception_ptr secondary;
   for (const std::exception_ptr& error : errors) {

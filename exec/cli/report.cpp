@@ -24,7 +24,7 @@ std::string verdict(const Task& task, const RunResult& result, const Terminal& t
   const int chunks = program.placement.chunks();
   std::string what = fmt::format("{}, {}", task.title, plural(program.ranks(), "rank"));
   if (chunks > 1) what += fmt::format(" x {}", plural(chunks, "chunk"));
-  what += fmt::format(", {}: {} an iteration, of which {:.0f} % bubble; {} tokens/s",
+  what += fmt::format(", {}: median iteration {}, of which {:.0f} % bubble; {} tokens/s",
                       plural(program.microbatches, "microbatch"), format_time(result.median_ns()),
                       result.metrics.global_bubble() * 100,
                       format_count(std::llround(tokens_per_second(task.training, result))));
@@ -64,10 +64,9 @@ std::string training_lines(const Training& training, const RunResult& result) {
                      training.recompute ? "; activations are recomputed" : "");
   out += fmt::format("run     {}; transport {}\n", result.device, result.transport);
   const auto [fastest, slowest] = std::ranges::minmax_element(result.iteration_ns);
-  out += fmt::format("        {}, {} to {}, median {} shown; {} not measured\n",
+  out += fmt::format("        {}, {} to {}; {} before not measured\n",
                      plural(training.iterations, "iteration"), format_time(*fastest),
-                     format_time(*slowest), format_time(result.median_ns()),
-                     plural(training.warmup, "warm-up"));
+                     format_time(*slowest), training.warmup);
   const double first =
       result.warmup_losses.empty() ? result.losses.front() : result.warmup_losses.front();
   out += fmt::format("loss    {:.4f} at first, {:.4f} at last, nats a token\n", first,
@@ -91,7 +90,7 @@ std::string verification_lines(const RunResult& result) {
 std::string report(const Task& task, const RunResult& result, const Terminal& terminal) {
   std::string sentences = bubble_lines(result.metrics) + critical_path_line(result.metrics) +
                           training_lines(task.training, result) + verification_lines(result);
-  if (result.crowded) {
+  if (task.training.program.ranks() > result.processors) {
     sentences += fmt::format(
         "\n{} share {}: they take turns, so times are longer, and bubbles other, than those of "
         "as many devices.\n",

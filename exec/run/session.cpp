@@ -15,11 +15,18 @@
 namespace pipesim::exec {
 namespace {
 
-// Those that this process may run on.
-int processors() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+// How many processors the ranks together may run on; on rank 0.
+int count_processors(Transport& transport) {
+  std::vector<cpu_set_t> own(1);
+  CPU_ZERO(&own[0]);
+  ::sched_getaffinity(0, sizeof own[0], &own[0]);  // of the calling thread
+  cpu_set_t all;
+  CPU_ZERO(&all);
+  for (const Bytes& bytes : gather(transport, bytes_of(own))) {
+    const cpu_set_t theirs = values_of<cpu_set_t>(bytes).front();
+    CPU_OR(&all, &all, &theirs);
+  }
+  return CPU_COUNT(&all);
 }
 
 // What each rank tells of its peaks.
@@ -128,8 +135,7 @@ RunResult run_session(const Training& training, Device& device, Transport& trans
   RunResult result;
   result.device = device.description();
   result.transport = transport.name();
-  result.processors = processors();
-  result.crowded = transport.ranks() > result.processors;
+  result.processors = count_processors(transport);
   Worker worker(training, device, transport);
   std::optional<Reference> reference;
   if (training.verify) {

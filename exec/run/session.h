@@ -30,8 +30,7 @@ struct RunResult {
   Metrics metrics;
 
   std::vector<RankMemory> memory;  // of each rank at its fullest
-  bool crowded = false;            // more ranks than processors
-  int processors = 0;
+  int processors = 0;              // that the ranks may run on
 
   std::int64_t median_ns() const { return iteration_ns[median]; }
 };
