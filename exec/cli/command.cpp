@@ -1,7 +1,9 @@
 #include "exec/cli/command.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <exception>
 #include <thread>
@@ -22,8 +24,31 @@ namespace {
 // Beyond this the results differ from one rank's by more than rounding.
 constexpr double largest_relative_error = 1e-5;
 
+// Where what rank 0 prints ends up. A launcher gives its processes pseudo
+// terminals and pipes of its own; what counts is what it writes to itself.
+class Destination {
+ public:
+  Destination(int descriptor, bool launched) : descriptor_(descriptor) {
+    if (!launched) return;
+    const std::string path = fmt::format("/proc/{}/fd/{}", ::getppid(), descriptor);
+    opened_ = ::open(path.c_str(), O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+    descriptor_ = opened_;  // where it can't be opened: no terminal
+  }
+  ~Destination() {
+    if (opened_ >= 0) ::close(opened_);
+  }
+  Destination(const Destination&) = delete;
+  Destination& operator=(const Destination&) = delete;
+
+  int descriptor() const { return descriptor_; }
+
+ private:
+  int descriptor_;
+  int opened_ = -1;
+};
+
 // On one rank, from flags to the report.
-void run_rank(const Flags& flags, Transport& transport) {
+void run_rank(const Flags& flags, Transport& transport, bool launched) {
   const bool first = transport.rank() == 0;
   Task task;
   std::unique_ptr<Device> device;
@@ -35,7 +60,8 @@ void run_rank(const Flags& flags, Transport& transport) {
   });
   const Training& training = task.training;
   std::optional<Progress> progress;
-  if (first) progress.emplace();
+  const Destination standard_error(STDERR_FILENO, launched);
+  if (first) progress.emplace(standard_error.descriptor());
   const OnIteration on_iteration = [&](int iteration, double loss) {
     progress->show(fmt::format("iteration {} of {}, loss {:.4f}", iteration + 1,
                                training.warmup + training.iterations, loss));
@@ -48,7 +74,8 @@ void run_rank(const Flags& flags, Transport& transport) {
   if (flags.json) {
     print(result_json(task, result));
   } else if (!flags.quiet) {
-    print(report(task, result, standard_output()));
+    const Destination output(STDOUT_FILENO, launched);
+    print(report(task, result, terminal_of(output.descriptor())));
     if (trace) print(fmt::format("Trace: {} (open it in ui.perfetto.dev)\n", trace->path()));
   }
   if (result.verification && result.verification->max_rel_error > largest_relative_error) {
@@ -82,7 +109,7 @@ void run_threads(const Flags& flags, const Ranks& ranks) {
     keep_to_processor(rank, ranks.count);
     Transport& transport = world.transport(rank);
     try {
-      run_rank(flags, transport);
+      run_rank(flags, transport, false);
     } catch (...) {
       errors[static_cast<std::size_t>(rank)] = std::current_exception();
       transport.fail();
@@ -117,7 +144,7 @@ void run_command(const Flags& flags, const std::optional<Launch>& launch) {
     return;
   }
   const auto transport = make_mpi_transport(ranks.eager_limit_bytes);
-  run_rank(flags, *transport);
+  run_rank(flags, *transport, launch.has_value());
 }
 
 }  // namespace pipesim::exec

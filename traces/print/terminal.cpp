@@ -23,11 +23,13 @@ std::string styled(std::string_view text, std::string_view code, bool colour) {
 
 }  // namespace
 
-Terminal standard_output() {
+Terminal standard_output() { return terminal_of(STDOUT_FILENO); }
+
+Terminal terminal_of(int descriptor) {
   Terminal terminal;
-  const bool is_terminal = ::isatty(STDOUT_FILENO) == 1;
+  const bool is_terminal = ::isatty(descriptor) == 1;
   winsize size{};
-  if (is_terminal && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+  if (is_terminal && ::ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
     terminal.width = size.ws_col;
   } else if (const char* columns = std::getenv("COLUMNS")) {
     const int value = std::atoi(columns);
@@ -72,7 +74,9 @@ std::string wrap(const std::string& text, int width) {
   return out;
 }
 
-Progress::Progress() : visible_(::isatty(STDERR_FILENO) == 1) {}
+Progress::Progress() : Progress(STDERR_FILENO) {}
+
+Progress::Progress(int descriptor) : visible_(::isatty(descriptor) == 1) {}
 
 Progress::~Progress() {
   if (visible_) fmt::print(stderr, "\r\x1b[K");

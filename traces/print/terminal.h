@@ -13,8 +13,9 @@ struct Terminal {
   bool colour = false;
 };
 
-// Standard output's: the width of the terminal, else $COLUMNS, else 80;
-// colours only on a terminal and where NO_COLOR is not set.
+// Of an open file: the width of the terminal, else $COLUMNS, else 80; colours
+// only on a terminal and where NO_COLOR is not set.
+Terminal terminal_of(int descriptor);
 Terminal standard_output();
 
 // Writes to standard output, and throws a work error where that fails.
@@ -23,10 +24,12 @@ void print(std::string_view text);
 void finish_printing();
 
 // A line on standard error that says what is being done, replaced by the next
-// and removed at the end; nothing where that is no terminal.
+// and removed at the end; nothing where that is no terminal, or where another
+// file stands for it that is none.
 class Progress {
  public:
   Progress();
+  explicit Progress(int descriptor);
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
