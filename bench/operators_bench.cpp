@@ -26,7 +26,7 @@ std::vector<float> numbers(std::int64_t count, unsigned seed) {
   return x;
 }
 
-// What an operator works on: four activations, one row of each kind.
+// What operators work on: four activations, rows of parameters, a number for each row.
 struct Arrays {
   explicit Arrays(std::int64_t hidden)
       : columns(hidden),
@@ -55,6 +55,7 @@ struct Operator {
   const char* name;
   int passes;  // arrays read and written
   std::function<void(Device&, Arrays&)> run;
+  bool outgrows_caches = false;  // as for all of a model's weights
 };
 
 const Dropout tenth{{.seed = 1}, 0.1F};
@@ -70,7 +71,8 @@ const std::vector<Operator> operators{
        device.add(rows * x.columns, x.a.data(), x.b.data(), x.c.data());
      }},
     {"copy", 2,
-     [](Device& device, Arrays& x) { device.copy(rows * x.columns, x.a.data(), x.b.data()); }},
+     [](Device& device, Arrays& x) { device.copy(rows * x.columns, x.a.data(), x.b.data()); },
+     true},
     {"sum_of_squares", 1,
      [](Device& device, Arrays& x) {
        benchmark::DoNotOptimize(device.sum_of_squares(rows * x.columns, x.a.data()));
@@ -129,7 +131,8 @@ const std::vector<Operator> operators{
      [](Device& device, Arrays& x) {
        device.adamw(rows * x.columns, {.learning_rate = 1e-9F}, x.a.data(), x.b.data(), x.c.data(),
                     x.d.data());
-     }},
+     },
+     true},
 };
 
 void memory_rate(benchmark::State& state, const Operator& op, const std::string& instructions) {
@@ -197,9 +200,10 @@ void cross_entropy(benchmark::State& state) {
 void register_all() {
   for (const std::string& set : cpu_instruction_sets()) {
     for (const Operator& op : operators) {
-      benchmark::RegisterBenchmark((op.name + ("/" + set)).c_str(), memory_rate, op, set)
-          ->Arg(512)
-          ->Arg(1024);
+      auto* bench =
+          benchmark::RegisterBenchmark((op.name + ("/" + set)).c_str(), memory_rate, op, set);
+      bench->Arg(512)->Arg(1024);
+      if (op.outgrows_caches) bench->Arg(16'384);
     }
     for (const bool own : {false, true}) {
       const std::string who = own ? "own/" + set : make_cpu_device()->description();
