@@ -30,7 +30,7 @@ const std::map<std::string, std::vector<std::string>> allowed{
 };
 
 // Headers that stay inside one backend's .cpp files.
-const std::vector<std::string> confined{"<mpi.h>", "<cuda",    "<nccl",
+const std::vector<std::string> confined{"<mpi.h>", "<dnnl",    "<cuda",     "<nccl",
                                         "<hip/",   "<QWidget", "<QtWidgets"};
 
 std::string folder_of(const std::string& path) {
