@@ -306,7 +306,9 @@ Doubles layer_norm(std::int64_t rows, std::int64_t columns, const Doubles& all) 
 }
 
 TEST(Operators, LayerNormAndItsGradients) {
-  for (const auto& [rows, columns] : {Shape{1, 2}, {3, 5}, {2, 16}, {5, 37}, {2, 130}}) {
+  for (const Shape& shape : {Shape{1, 2}, {3, 5}, {2, 16}, {5, 37}, {2, 130}}) {
+    const std::int64_t rows = shape.rows;
+    const std::int64_t columns = shape.columns;
     SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(columns));
     const std::int64_t count = rows * columns;
     auto x = normals(count, 1);
