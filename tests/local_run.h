@@ -1,0 +1,27 @@
+// A training run with its ranks as threads of the test.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "exec/run/session.h"
+#include "exec/transport/transport.h"
+
+namespace pipesim::testing {
+
+// A model small enough for hundreds of runs, with that many layers.
+Model tiny_model(int layers, Architecture architecture = Architecture::gpt);
+
+// One measured iteration and no warm-up of that schedule, verified, on layers
+// dealt out evenly. A schedule without transfers is lowered.
+exec::Training tiny_training(const Schedule& schedule, const Model& model);
+
+// What rank 0 reports. `wrap`, where given, puts another transport before each
+// rank's own, which outlives it.
+using Wrap = std::function<std::unique_ptr<exec::Transport>(exec::Transport& own)>;
+exec::RunResult run_locally(const exec::Training& training,
+                            std::optional<std::int64_t> eager_limit_bytes = {},
+                            const Wrap& wrap = {}, OutputFile* trace = nullptr);
+
+}  // namespace pipesim::testing
