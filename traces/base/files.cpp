@@ -56,9 +56,13 @@ struct OutputFile::State {
   int fd = -1;
   gzFile gzip = nullptr;
   std::string buffer;
+  bool is_open = false;
 
+  // A path that can't be opened is the wrong path; what fails later is not the
+  // path's fault.
   [[noreturn]] void fail(std::string_view what) const {
-    throw work_error(fmt::format("cannot {} {}: {}", what, quote(path), std::strerror(errno)));
+    const auto message = fmt::format("cannot {} {}: {}", what, quote(path), std::strerror(errno));
+    throw is_open ? work_error(message) : input_error(message);
   }
 
   std::string folder() const {
@@ -146,7 +150,7 @@ OutputFile::OutputFile(std::string path, bool gzip) : state_(std::make_unique<St
   struct stat info {};
   const bool exists = ::stat(state.path.c_str(), &info) == 0;
   if (exists && S_ISDIR(info.st_mode)) {
-    throw work_error(fmt::format("cannot write {}: it is a folder", quote(state.path)));
+    throw input_error(fmt::format("cannot write {}: it is a folder", quote(state.path)));
   }
   if (const int inherited = inherited_descriptor(state.path); inherited >= 0) {
     state.fd = ::fcntl(inherited, F_DUPFD_CLOEXEC, 0);
@@ -158,7 +162,7 @@ OutputFile::OutputFile(std::string path, bool gzip) : state_(std::make_unique<St
     if (exists && ::access(state.path.c_str(), W_OK) != 0) state.fail("write");
     struct stat link {};
     if (!exists && ::lstat(state.path.c_str(), &link) == 0) {
-      throw work_error(
+      throw input_error(
           fmt::format("cannot write {}: it is a link that leads nowhere", quote(state.path)));
     }
     state.target = state.path;
@@ -173,6 +177,7 @@ OutputFile::OutputFile(std::string path, bool gzip) : state_(std::make_unique<St
     state.gzip = gzdopen(::dup(state.fd), "wb6");
     if (state.gzip == nullptr) state.fail("write");
   }
+  state.is_open = true;
 }
 
 OutputFile::OutputFile(OutputFile&&) noexcept = default;

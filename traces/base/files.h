@@ -14,8 +14,8 @@ std::string read_file(const std::string& path);
 // A file under construction. What is written goes to a temporary file beside
 // `path`; commit() renames it into place; without commit() the destructor
 // removes it, so `path` never holds half a result. An existing path that is not a regular file (a
-// pipe, a terminal) is written directly. Opening fails at once where the path can't be written,
-// before any work is done. One owner, one thread.
+// pipe, a terminal) is written directly. Opening fails at once, as an input error,
+// where the path can't be written, before any work is done. One owner, one thread.
 class OutputFile {
  public:
   explicit OutputFile(std::string path, bool gzip = false);
