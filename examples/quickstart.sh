@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what pipesim needs (Debian packages), builds it, and predicts 1F1B
-# on 4 stages and 8 microbatches.
+# Installs what pipesim needs (Debian packages), builds it, predicts 1F1B on 4
+# stages and 8 microbatches, and then trains a small model so and measures it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . examples/steps.sh
@@ -13,7 +13,14 @@ build() {
 
 step "install packages" install "${build_packages[@]}"
 step "build" build
+bin=build/quickstart
 echo
-build/quickstart/pipesim --schedule 1f1b --stages 4 --microbatches 8 --trace build/1f1b_trace.json
+echo "---- Predicted: pipesim --schedule 1f1b --stages 4 --microbatches 8"
 echo
-echo "The command is build/quickstart/pipesim; --help says more."
+"$bin/pipesim" --schedule 1f1b --stages 4 --microbatches 8 --trace build/1f1b_predicted.json
+echo
+echo "---- Measured: mpirun -n 4 pipeexec --schedule 1f1b --microbatches 8"
+echo
+mpi -n 4 "$bin/pipeexec" --schedule 1f1b --microbatches 8 --trace build/1f1b_measured.json
+echo
+echo "The commands are $bin/pipesim and $bin/pipeexec; --help says more."

@@ -24,7 +24,7 @@ step() {
 }
 
 build_packages=(g++ cmake ninja-build libfmt-dev nlohmann-json3-dev rapidjson-dev libcli11-dev
-  zlib1g-dev)
+  zlib1g-dev libopenmpi-dev openmpi-bin libdnnl-dev)
 test_packages=(libgtest-dev libbenchmark-dev clang clang-format libclang-rt-dev)
 # An oracle for the tests and a peer for the benchmarks, where it is offered.
 peer_packages=(libsimgrid-dev)
@@ -57,4 +57,13 @@ install_offered() {
     if apt-cache show "$package" >/dev/null 2>&1; then offered+=("$package"); fi
   done
   install "${offered[@]}"
+}
+
+# mpi COMMAND...: ranks may be more than processors, and root may start them.
+mpi() {
+  local settings=(OMPI_MCA_rmaps_base_oversubscribe=1)
+  if [ "$(id -u)" = 0 ]; then
+    settings+=(OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1)
+  fi
+  env "${settings[@]}" mpirun "$@"
 }

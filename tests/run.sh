@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what building and testing needs (Debian packages), builds, and runs
-# every test: release, address and undefined-behaviour
-# sanitizers, and the fuzzers for half a minute each.
+# every test: release, address and undefined-behaviour sanitizers, the thread
+# sanitizer where there are threads, and the fuzzers for half a minute each.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . examples/steps.sh
@@ -51,8 +51,10 @@ fi
 step "quickstart" bash examples/quickstart.sh
 step "build: asan-ubsan" build asan-ubsan
 run_tests asan-ubsan
+step "build: tsan" build tsan
+run_tests tsan
 step "build: fuzz" build fuzz
-for reader in csv costs; do
+for reader in csv costs model; do
   step "fuzz: $reader, 30 s" fuzz "$reader"
   passed=$((passed + 1))
 done

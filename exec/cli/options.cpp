@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "exec/run/recorder.h"
 #include "sim/cost/layout.h"
 #include "sim/schedule/deadlock.h"
 #include "sim/schedule/lower.h"
@@ -35,50 +36,62 @@ bool parse_recompute(const Flag& flag) {
       fmt::format("--recompute: {}", unknown_name("recomputation", *flag, {"none", "full"})));
 }
 
-// Bytes that a layer keeps from F to its backward, as the layers take them.
-std::int64_t kept_numbers(const Training& training, int layer) {
+// How many numbers a layer keeps from F to its backward, as exec/model has it.
+double kept_numbers(const Training& training, int layer) {
   const Model& model = training.model;
-  const std::int64_t rows = training.rows();
-  const std::int64_t h = model.hidden_size;
+  const auto rows = static_cast<double>(training.rows());
+  const auto hidden = static_cast<double>(model.hidden_size);
   if (model.is_embedding(layer)) return 0;
-  if (model.is_head(layer)) return rows * (2 * h + 2 + model.vocabulary_size);
-  if (model.architecture == Architecture::mlp) return rows * 2 * h;
-  return rows * (8 * h + 2 * model.mlp_size + 4 + model.heads * training.sequence_length);
+  if (model.is_head(layer)) return rows * (2 * hidden + static_cast<double>(model.vocabulary_size));
+  if (model.architecture == Architecture::mlp) return rows * 2 * hidden;
+  const double scores =
+      static_cast<double>(model.heads) * static_cast<double>(training.sequence_length);
+  return rows * (8 * hidden + 2 * static_cast<double>(model.mlp_size) + scores);
 }
 
-// Of all ranks together: they share this machine.
+// Refuses what would not fit into this machine, which all ranks share.
 void check_fits(const Training& training) {
-  double chunk = 0;  // the largest activation of a chunk
-  for (int stage = 0; stage < training.program.stages(); ++stage) {
-    std::int64_t numbers = training.rows() * training.model.hidden_size;
+  const Schedule& program = training.program;
+  double chunk = 0;  // what the largest stage keeps of a microbatch
+  for (int stage = 0; stage < program.stages(); ++stage) {
+    double numbers = 0;
     const int first = training.first_layer(stage);
     for (int i = 0; i < training.layout[static_cast<std::size_t>(stage)]; ++i) {
       numbers += kept_numbers(training, first + i);
     }
-    chunk = std::max(chunk, static_cast<double>(numbers));
+    chunk = std::max(chunk, numbers);
   }
-  double alive = 0;
-  for (int rank = 0; rank < training.program.ranks(); ++rank) {
+  const double passing =
+      static_cast<double>(training.rows()) * static_cast<double>(training.model.hidden_size);
+  double activations = 0;
+  for (int rank = 0; rank < program.ranks(); ++rank) {
     std::int64_t now = 0;
     std::int64_t most = 0;
-    for (const Action& action : training.program.actions[rank]) {
+    for (const Action& action : program.actions[rank]) {
       if (action.kind == Kind::F) most = std::max(most, ++now);
       if (is_backward(action.kind)) --now;
     }
-    alive += static_cast<double>(training.recompute ? 1 : most);
+    const auto alive = static_cast<double>(most);
+    activations += alive * passing + (training.recompute ? 1 : alive) * chunk;
   }
-  if (training.verify)
-    alive += static_cast<double>(training.program.stages()) *
-             static_cast<double>(training.program.microbatches);
-  // Weights, gradients and two moments, once more for the reference.
+  const auto microbatches = static_cast<double>(program.microbatches);
+  // The reference of a verification keeps everything, and has weights of its own.
+  if (training.verify) activations += static_cast<double>(program.stages()) * microbatches * chunk;
+  // Weights, gradients, two moments.
   const double states =
       static_cast<double>(training.model.parameters()) * (training.verify ? 8 : 4);
-  check_memory(fmt::format("{} of model {}, {} microbatches of {} x {} tokens",
-                           plural(training.program.ranks(), "rank"), quote(training.model.name),
-                           training.program.microbatches, training.micro_batch_size,
-                           training.sequence_length),
-               (states + alive * chunk) * sizeof(float) +
-                   static_cast<double>(training.text.bytes().size()) * training.program.ranks());
+  const double tokens = 3 * static_cast<double>(training.rows()) * microbatches;
+  const double numbers = states + activations + tokens;
+  // What is written down of each action, on its rank and then on rank 0.
+  const double records = static_cast<double>(program.actions.size()) *
+                         (training.record_details ? 600 : 2 * sizeof(ActionRecord)) *
+                         training.iterations;
+  check_memory(fmt::format("model {} on {}, {} of {} x {} tokens, {}", quote(training.model.name),
+                           plural(program.ranks(), "rank"),
+                           plural(program.microbatches, "microbatch"), training.micro_batch_size,
+                           training.sequence_length, plural(training.iterations, "iteration")),
+               numbers * sizeof(float) + records +
+                   static_cast<double>(training.text.bytes().size()) * program.ranks());
 }
 
 // The schedule as a program that every transport here can run: sends never

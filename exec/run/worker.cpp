@@ -80,7 +80,7 @@ Outcome Worker::run(int iteration) {
   for (const auto& stage : stages_) stage->start_iteration();
   if (iteration == training_.warmup) {
     pool_.reset_peak();
-    peak_time_ns_ = now_ns();
+    peak_bytes_ = 0;
     peak_chunks_ = 0;
   }
   recorder_.start_iteration(iteration >= training_.warmup);
@@ -88,6 +88,7 @@ Outcome Worker::run(int iteration) {
   run_list();
   mailbox_.finish_iteration();
   const Outcome outcome = optimizer_.reduce(read_losses());
+  note_peak(make_action(stages_.front()->index(), Kind::REDUCE_GRAD));
   optimizer_.step(iteration, outcome);
   recorder_.finish_iteration();
   return outcome;
@@ -123,7 +124,9 @@ void Worker::post_ahead(std::size_t index) {
     if (is_compute(actions[i].kind)) ++compute;
     if (i < posted_) continue;
     if (is_receive(actions[i].kind)) {
-      mailbox_.post(make_action(actions[i].stage, actions[i].kind, actions[i].microbatch));
+      const Action receive = make_action(actions[i].stage, actions[i].kind, actions[i].microbatch);
+      mailbox_.post(receive);
+      note_peak(receive);
     }
     posted_ = i + 1;
   }
@@ -132,7 +135,6 @@ void Worker::post_ahead(std::size_t index) {
 void Worker::run_compute(const Action& action, std::int64_t reached_ns) {
   Stage& stage = stage_of(action);
   Tensor input = action.kind == Kind::W ? Tensor() : mailbox_.take_input(action);
-  const std::int64_t peak_before = pool_.peak().total();
   ActionRecord record{action, reached_ns, now_ns(), 0, 0};
   Tensor output;
   switch (action.kind) {
@@ -154,11 +156,15 @@ void Worker::run_compute(const Action& action, std::int64_t reached_ns) {
   record.end_ns = now_ns();
   recorder_.add(record);
   if (action.kind != Kind::W) mailbox_.put_output(action, std::move(output));
-  if (pool_.peak().total() > peak_before) {
-    peak_action_ = action;
-    peak_time_ns_ = record.start_ns;
-  }
+  note_peak(action);
   note_memory();
+}
+
+void Worker::note_peak(const Action& action) {
+  if (pool_.peak().total() <= peak_bytes_) return;
+  peak_bytes_ = pool_.peak().total();
+  peak_time_ns_ = now_ns();
+  peak_action_ = action;
 }
 
 void Worker::note_memory() { recorder_.add(MemoryRecord{now_ns(), chunks_, pool_.used()}); }

@@ -41,6 +41,8 @@ class Worker {
   void run_compute(const Action& action, std::int64_t reached_ns);
   void post_ahead(std::size_t index);
   void note_memory();
+  // Whether memory has never been fuller: then `action` has filled it.
+  void note_peak(const Action& action);
 
   const Training& training_;
   Device& device_;
@@ -60,6 +62,7 @@ class Worker {
   std::size_t posted_ = 0;  // actions up to here have their receives posted
   std::int64_t chunks_ = 0;
   std::int64_t peak_chunks_ = 0;
+  std::int64_t peak_bytes_ = 0;
   std::int64_t peak_time_ns_ = 0;
   Action peak_action_;
 };

@@ -104,6 +104,12 @@ Model parse_model(std::string_view text, const std::string& file) {
     if (model.dropout_ppm == 1'000'000) value.fail("must be less than 1");
   });
   members.finish();
+  constexpr double most_parameters = 1e15;
+  const double block = static_cast<double>(model.layer_parameters(1));
+  if (block * static_cast<double>(model.blocks) > most_parameters) {
+    root.fail(
+        fmt::format("more than {:g} parameters; use fewer or smaller blocks", most_parameters));
+  }
   return model;
 }
 
