@@ -21,7 +21,7 @@ int main(int argc, char** argv) {
       "  mpirun -n 4 pipeexec --schedule 1f1b --microbatches 8\n"
       "  mpirun -n 4 pipeexec --schedule interleaved --microbatches 8 --trace run.json\n"
       "  pipeexec --schedule zb-h1 --stages 4 --microbatches 8 --verify\n"
-      "  mpirun -n 2 pipeexec --schedule my_order.csv --data my_text.txt --iterations 300");
+      "  mpirun -n 2 pipeexec --schedule my_order.csv --data my_text.txt --seed 7");
   const auto launch = exec::launched_by_mpi();
   Work chosen;
   app.callback([&] { chosen = [&] { exec::run_command(flags, launch); }; });

@@ -119,7 +119,7 @@ void add_all_flags(CLI::App& app, Flags& flags) {
   add_flags(
       app, "Training",
       {{"--model", &flags.model, "NAME|FILE.json",
-        "gpt-mini (default), mlp-mini, gpt2-small, or a file"},
+        "gpt-mini (default), mlp-mini, gpt2-small or a file"},
        {"--layout", &flags.layout, "3,2,2,3", "layers a virtual stage; default: evenly"},
        {"--data", &flags.data, "FILE", "any text, by bytes; default: a built-in primer"},
        {"--micro-batch-size", &flags.micro_batch_size, "B", "sequences a microbatch; default 4"},

@@ -1,0 +1,269 @@
+// pipeexec driven as a user would, ranks as threads: what it prints, writes,
+// refuses.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "tests/command.h"
+#include "tests/files.h"
+#include "traces/base/files.h"
+
+namespace pipesim {
+namespace {
+
+using Json = nlohmann::json;
+using testing::golden;
+using testing::Outcome;
+
+// Small and quick, but with every kind of layer.
+const std::string tiny = " --micro-batch-size 1 --sequence-length 8";
+const std::string good = "--schedule 1f1b --stages 2 --microbatches 3" + tiny;
+
+Outcome call(const std::string& line, const std::vector<std::string>& environment = {}) {
+  std::vector<std::string> argv{PIPEEXEC_COMMAND};
+  std::istringstream in(line);
+  for (std::string word; in >> word;) argv.push_back(word);
+  return testing::run_command(argv, environment);
+}
+
+Json json_of(const std::string& line) {
+  const Outcome outcome = call(line + " --json");
+  EXPECT_EQ(outcome.status, 0) << line << "\n" << outcome.err;
+  EXPECT_EQ(outcome.err, "");
+  return Json::parse(outcome.out);
+}
+
+void expect_refused(const std::string& line, int status, const std::string& part) {
+  const Outcome outcome = call(line);
+  EXPECT_EQ(outcome.status, status) << line << "\n" << outcome.err;
+  EXPECT_EQ(outcome.out, "") << line;
+  EXPECT_TRUE(outcome.err.starts_with("pipeexec: ")) << line << "\n" << outcome.err;
+  EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
+  EXPECT_NE(outcome.err.find(part), std::string::npos) << line << "\n" << outcome.err;
+}
+
+TEST(Pipeexec, PrintsTheContractsKeys) {
+  const Json json = json_of(good + " --iterations 3 --warmup 2");
+  EXPECT_EQ(json["format"], "pipeexec-result");
+  EXPECT_EQ(json["version"], 1);
+  EXPECT_EQ(json["schedule"], "1f1b");
+  EXPECT_EQ(json["stages"], 2);
+  EXPECT_EQ(json["microbatches"], 3);
+  ASSERT_EQ(json["losses"].size(), 3);
+  ASSERT_EQ(json["warmup_losses"].size(), 2);
+  EXPECT_NEAR(json["warmup_losses"][0].get<double>(), std::log(256), 0.5);
+  const auto times = json["iteration_times_ns"].get<std::vector<std::int64_t>>();
+  ASSERT_EQ(times.size(), 3);
+  EXPECT_GT(*std::ranges::min_element(times), 0);
+  EXPECT_EQ(std::ranges::count(times, json["iteration_ns"].get<std::int64_t>()), 1);
+  const double rate = 3 * 8 * 1e9 / json["iteration_ns"].get<double>();
+  EXPECT_NEAR(json["tokens_per_second"].get<double>(), rate, 1e-6 * rate);
+  EXPECT_TRUE(json["verify"].is_null());
+  ASSERT_EQ(json["ranks"].size(), 2);
+  for (int rank = 0; rank < 2; ++rank) {
+    const Json& own = json["ranks"][static_cast<std::size_t>(rank)];
+    EXPECT_EQ(own["rank"], rank);
+    EXPECT_EQ(own["peak_activation_chunks"], 2 - rank);
+    EXPECT_EQ(own["clock_offset_ns"], 0);
+    EXPECT_EQ(own["clock_uncertainty_ns"], 0);
+    std::int64_t sum = 0;
+    for (const auto& [use, bytes] : own["memory_bytes"].items()) sum += bytes.get<std::int64_t>();
+    EXPECT_EQ(own["peak_memory_bytes"], sum);
+    const Json& bubble = own["bubble_ns"];
+    std::int64_t idle = 0;
+    for (const auto& [cause, time] : bubble.items()) idle += time.get<std::int64_t>();
+    EXPECT_EQ(idle + own["busy_ns"].get<std::int64_t>(), json["iteration_ns"]);
+  }
+}
+
+TEST(Pipeexec, VerifiesTheDefaultModel) {
+  for (const char* schedule : {"1f1b", "interleaved-zb"}) {
+    const Json json = json_of(std::string("--stages 4 --microbatches 8 --iterations 2 --verify") +
+                              " --schedule " + schedule);
+    EXPECT_EQ(json["verify"],
+              Json({{"bitwise", true}, {"max_abs_error", 0}, {"max_rel_error", 0}}));
+  }
+}
+
+TEST(Pipeexec, ResultsDependOnTheSeedAlone) {
+  const auto losses = [](const std::string& line) { return json_of(line)["losses"].dump(); };
+  const std::string first = losses(good);
+  EXPECT_EQ(losses(good), first);
+  EXPECT_EQ(losses(good + " --eager-limit 0"), first);
+  EXPECT_EQ(losses(good + " --recompute full"), first);
+  EXPECT_EQ(losses("--schedule gpipe --stages 4 --microbatches 3" + tiny), first);
+  EXPECT_NE(losses(good + " --seed 2"), first);
+  EXPECT_NE(losses(good + " --learning-rate 0.01"), first);
+}
+
+// Of a trace: every action of every measured iteration once, its layers
+// within it, and counters that come to the peaks that the result has.
+TEST(Pipeexec, WritesWhatWasMeasured) {
+  const testing::TemporaryFolder folder;
+  const std::string path = folder / "run.json";
+  const Json result =
+      json_of("--schedule interleaved-zb --stages 2 --microbatches 3 --iterations 3" + tiny +
+              " --recompute full --trace " + path);
+  const Json trace = Json::parse(read_file(path));
+  const Json& meta = trace["metadata"]["pipesim"];
+  EXPECT_EQ(meta["source"], "measured");
+  EXPECT_EQ(meta["iterations"], 3);
+  EXPECT_EQ(meta["warmup_iterations"], 2);
+  EXPECT_EQ(meta["iteration_ns"], result["iteration_times_ns"]);
+  EXPECT_EQ(meta["layers"].size(), 10);
+  EXPECT_EQ(meta["rank_of_stage"], Json({0, 1, 0, 1}));
+
+  std::map<std::pair<int, std::string>, int> seen;  // (iteration, action) -> how often
+  std::map<int, std::pair<double, double>> parent;  // pid -> the action that is open
+  std::map<int, int> chunks;
+  std::set<std::string> layer_kinds;
+  double largest_end = 0;
+  int flows = 0;
+  for (const Json& event : trace["traceEvents"]) {
+    const int pid = event["pid"];
+    if (event["ph"] == "C" && event["name"] == "activations") {
+      chunks[pid] = std::max(chunks[pid], event["args"]["chunks"].get<int>());
+    }
+    if (event["ph"] == "s") ++flows;
+    if (event["ph"] != "X") continue;
+    const double start = event["ts"];
+    const double end = start + event["dur"].get<double>();
+    EXPECT_GE(start, 0);
+    if (event["cat"] == "layer") {
+      EXPECT_GE(start, parent[pid].first - 1e-6) << event;
+      EXPECT_LE(end, parent[pid].second + 1e-6) << event;
+      layer_kinds.insert(event["args"]["kind"].get<std::string>() +
+                         (event["args"].contains("again") ? " again" : ""));
+      continue;
+    }
+    largest_end = std::max(largest_end, end);
+    ++seen[{event["args"]["iteration"], event["name"]}];
+    if (event["cat"] == "compute") parent[pid] = {start, end};
+    EXPECT_GE(event["args"]["queued_ns"], 0) << event;
+  }
+  // 4 stages x 3 microbatches of F, I and W; both ends of 3 hops each way; a
+  // reduction a stage and a step a rank.
+  constexpr int actions = 4 * 3 * 3 + 2 * 2 * 3 * 3 + 4 + 2;
+  EXPECT_EQ(seen.size(), 3 * actions);
+  for (const auto& [action, times] : seen) EXPECT_EQ(times, 1) << action.second;
+  EXPECT_EQ(layer_kinds, (std::set<std::string>{"F", "F again", "I", "W"}));
+  EXPECT_EQ(flows, 3 * 2 * 3 * 3);
+  for (int rank = 0; rank < 2; ++rank) {
+    EXPECT_EQ(chunks[rank + 1],
+              result["ranks"][static_cast<std::size_t>(rank)]["peak_activation_chunks"]);
+  }
+  double sum = 0;
+  for (const Json& time : result["iteration_times_ns"]) sum += time.get<double>();
+  EXPECT_GE(largest_end * 1000, sum);
+}
+
+TEST(Pipeexec, ReportsWithinTheWidth) {
+  for (const std::size_t width : {80, 120, 200}) {
+    const Outcome outcome = call(good + " --verify", {"COLUMNS=" + std::to_string(width)});
+    EXPECT_EQ(outcome.status, 0);
+    std::istringstream lines(outcome.out);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), width) << line;
+    EXPECT_NE(outcome.out.find("1F1B, 2 ranks, 3 microbatches: median iteration "),
+              std::string::npos);
+    EXPECT_NE(outcome.out.find("equal those of one rank, bit by bit"), std::string::npos);
+    EXPECT_NE(outcome.out.find("memory, each rank at its fullest"), std::string::npos);
+  }
+  EXPECT_EQ(call(good + " --quiet").out, "");
+}
+
+TEST(Pipeexec, RunsScheduleFiles) {
+  const Json json =
+      json_of("--verify --iterations 1 --schedule " + golden("dualpipev_4rank_10mb.csv") + tiny);
+  EXPECT_EQ(json["stages"], 4);
+  EXPECT_EQ(json["virtual_stages"], 2);
+  EXPECT_EQ(json["microbatches"], 10);
+  EXPECT_EQ(json["verify"]["bitwise"], true);
+}
+
+TEST(Pipeexec, TrainsOnAnyText) {
+  const testing::TemporaryFolder folder;
+  std::string bytes;
+  for (int i = 0; i < 3000; ++i) bytes += static_cast<char>(i * i % 251);
+  write_file(folder / "bytes", bytes);
+  const Json json = json_of(good + " --verify --data " + (folder / "bytes"));
+  EXPECT_EQ(json["verify"]["bitwise"], true);
+  EXPECT_NE(json["losses"], json_of(good)["losses"]);
+}
+
+TEST(Pipeexec, RefusesInOneSentence) {
+  const testing::TemporaryFolder folder;
+  write_file(folder / "short.txt", "12345678");
+  write_file(folder / "umlaut.txt", "a text long enough, with an umlaut: \xc3\xa4");
+  write_file(folder / "model.json",
+             R"({"format": "pipesim-model", "version": 1, "architecture": "gpt", "blocks": 2,
+                 "hidden_size": 8, "heads": 3, "vocabulary_size": 99, "max_sequence_length": 8})");
+  write_file(folder / "ascii.json",
+             R"({"format": "pipesim-model", "version": 1, "architecture": "mlp", "blocks": 2,
+                 "hidden_size": 8, "vocabulary_size": 128, "max_sequence_length": 8})");
+  expect_refused("", 2, "--stages is missing");
+  expect_refused("--stages 2", 2, "--schedule is missing");
+  expect_refused("--schedule 1f1b --stages 2", 2, "--microbatches is missing");
+  expect_refused("--schedule 1f1b --microbatches 2", 2, "mpirun -n P");
+  expect_refused(good + " --schedule", 2, "--schedule");
+  expect_refused("--schedule 1f2b --stages 2 --microbatches 2", 2, "nearest first: 1f1b");
+  expect_refused("--schedule 1f1b --stages 11 --microbatches 2", 2, "10 layers cannot fill 11");
+  expect_refused("--schedule 1f1b --stages 0 --microbatches 2", 2, "--stages");
+  expect_refused("--schedule 1f1b --stages 5000 --microbatches 2", 2, "at most 1024");
+  expect_refused("--schedule " + golden("zb1p_2rank_2stagep_compute.csv") + " --stages 3", 2,
+                 "has 2");
+  expect_refused(good + " --layout 5,6", 2, "--layout: 11 layers");
+  expect_refused(good + " --data " + (folder / "none.txt"), 2, "No such file");
+  expect_refused(good + " --data " + (folder / "short.txt"), 2, "has 8 bytes, but a sequence of 8");
+  expect_refused(good + " --data " + folder.path().string(), 2, "Is a directory");
+  expect_refused(good + " --model gpt-minni", 2, "nearest first: gpt-mini");
+  expect_refused(good + " --model " + (folder / "none.json"), 2, "No such file");
+  expect_refused(good + " --model " + (folder / "model.json"), 2, "do not divide");
+  expect_refused(
+      good + " --model " + (folder / "ascii.json") + " --data " + (folder / "umlaut.txt"), 2,
+      "vocabulary_size is 128");
+  expect_refused("--schedule 1f1b --stages 2 --microbatches 2 --sequence-length 257", 2,
+                 "takes at most 256");
+  expect_refused("--schedule 1f1b --stages 2 --microbatches 2 --micro-batch-size 1000000000", 2,
+                 "of which");
+  expect_refused(good + " --iterations 0", 2, "--iterations");
+  expect_refused(good + " --iterations 1000000000", 2, "iterations: needs about");
+  expect_refused(good + " --warmup -1", 2, "--warmup");
+  expect_refused(good + " --seed x", 2, "--seed");
+  expect_refused(good + " --learning-rate inf", 2, "--learning-rate");
+  expect_refused(good + " --recompute some", 2, "known, nearest first: none, full");
+  expect_refused(good + " --device cuda", 2, "unknown device 'cuda'; known, nearest first: cpu");
+  expect_refused(good + " --transport nccl", 2, "unknown transport 'nccl'");
+  expect_refused(good + " --eager-limit 3", 2, "has no unit");
+  expect_refused(good + " --checkpoint x", 2, "unknown flag '--checkpoint'");
+  expect_refused(good + " --trace " + (folder / "no/run.json"), 2, "No such file");
+  expect_refused(good + " --trace /dev/full", 1, "No space left");
+  expect_refused("run " + good, 2, "'run' was not expected");
+}
+
+TEST(Pipeexec, LeavesNothingBehindWhenItFails) {
+  const testing::TemporaryFolder folder;
+  expect_refused(good + " --layout 9,9 --trace " + (folder / "run.json"), 2, "--layout");
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+TEST(Pipeexec, ListsAndHelps) {
+  const Outcome list = call("--list-devices");
+  EXPECT_EQ(list.status, 0);
+  for (const char* name : {"cpu", "mpi", "local"}) {
+    EXPECT_NE(list.out.find(name), std::string::npos) << name;
+  }
+  const Outcome help = call("--help");
+  std::istringstream lines(help.out);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80) << line;
+  EXPECT_EQ(help.out.find("emulated"), std::string::npos);
+  EXPECT_TRUE(call("--version").out.starts_with("pipeexec "));
+}
+
+}  // namespace
+}  // namespace pipesim
