@@ -28,6 +28,8 @@ Mailbox::Mailbox(const Placement& placement, int microbatches, std::int64_t size
           static_cast<std::size_t>(microbatches)),
       out_(in_.size()) {}
 
+Mailbox::~Mailbox() { transport_.abandon(); }
+
 Mailbox::Item Mailbox::item_of_transfer(const Action& transfer) {
   const Action send = is_send(transfer.kind) ? transfer : peer_of(transfer);
   return {send.kind == Kind::SEND_F, send.stage, send.microbatch};

@@ -21,6 +21,10 @@ class Mailbox {
   // Every message has `size` numbers.
   Mailbox(const Placement& placement, int microbatches, std::int64_t size, Transport& transport,
           Pool& pool, Recorder& recorder);
+  // Where an error unwinds, buffers may be posted: the transport lets go of them.
+  ~Mailbox();
+  Mailbox(const Mailbox&) = delete;
+  Mailbox& operator=(const Mailbox&) = delete;
 
   // A RECV or SEND is reached. A RECV may have been posted ahead of its place.
   void post(const Action& receive);

@@ -1,15 +1,11 @@
 #include "exec/transport/local.h"
 
-#include <fmt/format.h>
-
 #include <condition_variable>
 #include <cstring>
 #include <list>
 #include <map>
 #include <mutex>
 #include <tuple>
-
-#include "traces/base/error.h"
 
 namespace pipesim::exec {
 namespace {
@@ -32,11 +28,15 @@ class LocalTransport;
 // Everything is guarded by one mutex: a message is a copy within memory, and
 // ranks meet far less often than they compute.
 struct LocalWorld::State {
+  // What has become of a ticket.
+  struct Progress {
+    bool done = false;
+    std::optional<Error> error;
+  };
   struct Rank {
     std::condition_variable changed;
-    std::vector<bool> done;    // by ticket
+    std::vector<Progress> tickets;
     std::vector<Ticket> free;  // tickets that have ended
-    std::string complaint;     // about a message of this rank
     std::unique_ptr<Transport> transport;
   };
 
@@ -54,26 +54,37 @@ struct LocalWorld::State {
   Ticket open(int rank) {
     Rank& own = of(rank);
     if (own.free.empty()) {
-      own.done.push_back(false);
-      return own.done.size() - 1;
+      own.tickets.emplace_back();
+      return own.tickets.size() - 1;
     }
     const Ticket ticket = own.free.back();
     own.free.pop_back();
-    own.done[ticket] = false;
+    own.tickets[ticket] = {};
     return ticket;
   }
 
   void finish(int rank, Ticket ticket) {
-    of(rank).done[ticket] = true;
+    of(rank).tickets[ticket].done = true;
     of(rank).changed.notify_one();
+  }
+
+  // Copies of eager sends stay: they need nothing of the rank any more.
+  void abandon(int rank) {
+    for (auto* waiting : {&sends, &receives}) {
+      for (auto& [route, ends] : *waiting) {
+        ends.remove_if([&](const End& end) { return end.rank == rank && end.copy.empty(); });
+      }
+      std::erase_if(*waiting, [](const auto& route) { return route.second.empty(); });
+    }
+    of(rank).tickets.clear();
+    of(rank).free.clear();
   }
 
   // Moves the bytes of a matched pair; an eager send has long been done.
   void deliver(const End& send, const End& receive) {
     if (send.out.size() != receive.in.size()) {
-      of(receive.rank).complaint =
-          fmt::format("a message of {} bytes came from rank {} where {} were expected",
-                      send.out.size(), send.rank, receive.in.size());
+      of(receive.rank).tickets[receive.ticket].error =
+          wrong_size(send.out.size(), send.rank, receive.in.size());
     } else if (!send.out.empty()) {
       std::memcpy(receive.in.data(), send.out.data(), send.out.size());
     }
@@ -145,6 +156,11 @@ class LocalTransport final : public Transport {
     world_.of(rank_).changed.wait(lock, [&] { return take_if_done(ticket); });
   }
 
+  void abandon() override {
+    const std::lock_guard lock(world_.mutex);
+    world_.abandon(rank_);
+  }
+
   void fail() override {
     const std::lock_guard lock(world_.mutex);
     world_.failed = true;
@@ -154,13 +170,13 @@ class LocalTransport final : public Transport {
  private:
   bool take_if_done(Ticket ticket) {
     auto& own = world_.of(rank_);
-    if (!own.complaint.empty()) throw work_error(own.complaint);
-    if (own.done[ticket]) {
-      own.free.push_back(ticket);
-      return true;
-    }
-    if (world_.failed) throw PeerFailed();
-    return false;
+    const LocalWorld::State::Progress progress = own.tickets[ticket];
+    if (!progress.done && !world_.failed) return false;
+    if (!progress.done || progress.error) world_.abandon(rank_);
+    if (!progress.done) throw PeerFailed();
+    if (progress.error) throw *progress.error;
+    own.free.push_back(ticket);
+    return true;
   }
 
   LocalWorld::State& world_;

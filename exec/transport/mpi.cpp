@@ -89,17 +89,23 @@ class MpiTransport final : public Transport {
     Request& own = requests_[ticket];
     int done = 0;
     MPI_Status status;
-    check(MPI_Test(&own.request, &done, &status), "MPI_Test");
-    if (done == 0) return false;
-    free_.push_back(ticket);
+    const int result = MPI_Test(&own.request, &done, &status);
+    if (result == MPI_SUCCESS && done == 0) return false;
+    // Of a message that is too long Open MPI tells the whole size.
+    int kind = MPI_SUCCESS;
     int received = own.size;
-    if (own.receives) MPI_Get_count(&status, MPI_BYTE, &received);
-    if (received != own.size) {
-      throw work_error(fmt::format(
-          "a message of {} bytes came from rank {} where {} were expected: do all ranks run the "
-          "same command?",
-          received, status.MPI_SOURCE, own.size));
+    if (result != MPI_SUCCESS) MPI_Error_class(result, &kind);
+    if (own.receives && (kind == MPI_SUCCESS || kind == MPI_ERR_TRUNCATE)) {
+      MPI_Get_count(&status, MPI_BYTE, &received);
     }
+    if (received != own.size) {
+      const auto expected = static_cast<std::size_t>(own.size);
+      abandon();
+      throw wrong_size(static_cast<std::size_t>(received), status.MPI_SOURCE, expected);
+    }
+    if (result != MPI_SUCCESS) abandon();
+    check(result, "MPI_Test");
+    free_.push_back(ticket);
     return true;
   }
 
@@ -107,7 +113,20 @@ class MpiTransport final : public Transport {
     for (BackOff pause; !test(ticket);) pause.pause();
   }
 
-  void fail() override { MPI_Abort(communicator_, 1); }
+  void abandon() override {
+    for (Request& own : requests_) {
+      if (own.request == MPI_REQUEST_NULL) continue;
+      if (own.receives) MPI_Cancel(&own.request);
+      MPI_Request_free(&own.request);
+    }
+    requests_.clear();
+    free_.clear();
+  }
+
+  void fail() override {
+    MPI_Abort(communicator_, 1);
+    std::_Exit(1);  // where MPI comes back from that
+  }
 
  private:
   struct Request {

@@ -1,11 +1,20 @@
 #include "exec/transport/transport.h"
 
+#include <fmt/format.h>
+
 #include <cstdlib>
 
 #include "exec/transport/mpi.h"
 #include "traces/base/text.h"
 
 namespace pipesim::exec {
+
+Error wrong_size(std::size_t came, int from, std::size_t expected) {
+  return work_error(
+      fmt::format("a message of {} bytes came from rank {} where {} were expected: do all ranks "
+                  "run the same command?",
+                  came, from, expected));
+}
 
 std::vector<TransportInfo> known_transports() {
   return {{"mpi", "ranks are the processes of an MPI job", mpi_left_out()},

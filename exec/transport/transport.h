@@ -3,7 +3,8 @@
 // Sends and receives are started and then awaited; nothing but wait() blocks.
 // Between two ranks, messages of one tag are matched in the order in which
 // they were started; different tags don't wait for each other. A transport
-// belongs to one rank and is called by that rank's thread only.
+// belongs to one rank and is called by that rank's thread only. What fails in
+// it has abandoned everything, so that buffers may go while an error unwinds.
 #pragma once
 
 #include <cstddef>
@@ -22,6 +23,9 @@ class PeerFailed : public Error {
  public:
   PeerFailed() : Error(Cause::work, "another rank failed") {}
 };
+
+// That a message has another size than its receiver expects, which names both.
+Error wrong_size(std::size_t came, int from, std::size_t expected);
 
 // A send or receive that was started. Awaited once; invalid after that.
 using Ticket = std::size_t;
@@ -44,6 +48,10 @@ class Transport {
   // make progress on everything that is under way.
   virtual bool test(Ticket ticket) = 0;
   virtual void wait(Ticket ticket) = 0;
+
+  // Ends all tickets; no bytes of theirs are touched any more, other than those
+  // of sends that a transport can't take back.
+  virtual void abandon() = 0;
 
   // Tells the other ranks, as far as possible, that this one has failed: their
   // waits end with PeerFailed, or they end themselves.
