@@ -2,18 +2,15 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sched.h>
 #include <unistd.h>
 
-#include <exception>
-#include <thread>
-#include <vector>
+#include <cstdio>
 
 #include "exec/cli/report.h"
 #include "exec/device/devices.h"
 #include "exec/run/agreement.h"
+#include "exec/run/ranks.h"
 #include "exec/run/session.h"
-#include "exec/transport/local.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 #include "traces/print/terminal.h"
@@ -47,7 +44,26 @@ class Destination {
   int opened_ = -1;
 };
 
-// On one rank, from flags to the report.
+// What rank 0 says once all ranks are done.
+void tell(const Flags& flags, const Task& task, const RunResult& result,
+          std::optional<OutputFile>& trace, bool launched) {
+  if (trace) trace->commit();
+  if (flags.json) {
+    print(result_json(task, result));
+  } else if (!flags.quiet) {
+    const Destination output(STDOUT_FILENO, launched);
+    print(report(task, result, terminal_of(output.descriptor())));
+    if (trace) print(fmt::format("Trace: {} (open it in ui.perfetto.dev)\n", trace->path()));
+  }
+  finish_printing();
+  if (result.verification && result.verification->max_rel_error > largest_relative_error) {
+    throw work_error(fmt::format("--verify: {} differs from one rank's by {:.3g} of its size",
+                                 result.verification->worst, result.verification->max_rel_error));
+  }
+}
+
+// On one rank, from flags to the report. Ranks agree that all could set up,
+// and in the end on how it went.
 void run_rank(const Flags& flags, Transport& transport, bool launched) {
   const bool first = transport.rank() == 0;
   Task task;
@@ -68,67 +84,10 @@ void run_rank(const Flags& flags, Transport& transport, bool launched) {
   };
   const RunResult result =
       run_session(training, *device, transport, on_iteration, trace ? &*trace : nullptr);
-  if (!first) return;
   progress.reset();
-  if (trace) trace->commit();
-  if (flags.json) {
-    print(result_json(task, result));
-  } else if (!flags.quiet) {
-    const Destination output(STDOUT_FILENO, launched);
-    print(report(task, result, terminal_of(output.descriptor())));
-    if (trace) print(fmt::format("Trace: {} (open it in ui.perfetto.dev)\n", trace->path()));
-  }
-  if (result.verification && result.verification->max_rel_error > largest_relative_error) {
-    throw work_error(fmt::format("--verify: {} differs from one rank's by {:.3g} of its size",
-                                 result.verification->worst, result.verification->max_rel_error));
-  }
-}
-
-// Where there are as many processors as ranks, each thread keeps to one of its
-// own; the system would now and then put two that wait for each other on one.
-void keep_to_processor(int rank, int ranks) {
-  cpu_set_t all;
-  CPU_ZERO(&all);
-  if (::sched_getaffinity(0, sizeof all, &all) != 0 || CPU_COUNT(&all) < ranks) return;
-  for (int processor = 0, seen = 0; processor < CPU_SETSIZE; ++processor) {
-    if (!CPU_ISSET(processor, &all) || seen++ != rank) continue;
-    cpu_set_t own;
-    CPU_ZERO(&own);
-    CPU_SET(processor, &own);
-    ::sched_setaffinity(0, sizeof own, &own);
-    return;
-  }
-}
-
-// The ranks as threads. Their errors come back to the caller: the first, by
-// rank, that is not merely about another's.
-void run_threads(const Flags& flags, const Ranks& ranks) {
-  LocalWorld world(ranks.count, ranks.eager_limit_bytes);
-  std::vector<std::exception_ptr> errors(static_cast<std::size_t>(ranks.count));
-  const auto work = [&](int rank) {
-    keep_to_processor(rank, ranks.count);
-    Transport& transport = world.transport(rank);
-    try {
-      run_rank(flags, transport, false);
-    } catch (...) {
-      errors[static_cast<std::size_t>(rank)] = std::current_exception();
-      transport.fail();
-    }
-  };
-  {
-    std::vector<std::jthread> threads;
-    for (int rank = 0; rank < ranks.count; ++rank) threads.emplace_back(work, rank);
-  }
-  std::exception_ptr secondary;
-  for (const std::exception_ptr& error : errors) {
-    if (!error) continue;
-    try {
-      std::rethrow_exception(error);
-    } catch (const PeerFailed&) {
-      secondary = error;
-    }
-  }
-  if (secondary) std::rethrow_exception(secondary);
+  agree(transport, [&] {
+    if (first) tell(flags, task, result, trace, launched);
+  });
 }
 
 }  // namespace
@@ -139,12 +98,16 @@ void run_command(const Flags& flags, const std::optional<Launch>& launch) {
     return;
   }
   const Ranks ranks = choose_ranks(flags, launch);
+  const bool launched = ranks.by_mpi && launch;
+  const RankWork work = [&](Transport& transport) { run_rank(flags, transport, launched); };
   if (!ranks.by_mpi) {
-    run_threads(flags, ranks);
+    run_as_threads(ranks.count, ranks.eager_limit_bytes, work);
     return;
   }
   const auto transport = make_mpi_transport(ranks.eager_limit_bytes);
-  run_rank(flags, *transport, launch.has_value());
+  run_as_process(*transport, work, [&](const std::string& error) {
+    fmt::print(stderr, "pipeexec: rank {}: {}\n", transport->rank(), printable(error));
+  });
 }
 
 }  // namespace pipesim::exec

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <optional>
+#include <new>
 
 #include "exec/transport/collectives.h"
 #include "traces/base/error.h"
@@ -26,6 +26,8 @@ std::string failure_of(const std::function<void()>& work) {
     work();
   } catch (const Error& error) {
     return fmt::format("{}{}", error.exit_status(), error.what());
+  } catch (const std::bad_alloc&) {
+    return "2out of memory; use fewer stages or microbatches";
   }
   return {};
 }
@@ -42,7 +44,8 @@ void agree(Transport& transport, const std::function<void()>& work) {
   }
   first = to_string(broadcast(transport, to_bytes(first)));
   if (first.empty()) return;
-  throw first.front() == '2' ? input_error(first.substr(1)) : work_error(first.substr(1));
+  throw AgreedError(first.front() == '2' ? Error::Cause::input : Error::Cause::work,
+                    first.substr(1));
 }
 
 void agree_on(Transport& transport, const std::string& what, const std::string& text) {
@@ -57,7 +60,8 @@ void agree_on(Transport& transport, const std::string& what, const std::string& 
 
 void agree_on_one_clock(Transport& transport) {
   // A number that the kernel draws when it starts.
-  const std::string host = read_file("/proc/sys/kernel/random/boot_id");
+  std::string host;
+  agree(transport, [&] { host = read_file("/proc/sys/kernel/random/boot_id"); });
   const std::string first = to_string(broadcast(transport, to_bytes(host)));
   agree(transport, [&] {
     if (host != first) {

@@ -11,15 +11,21 @@
 
 namespace pipesim::exec {
 
+// An error that all ranks throw, so that each may end as it likes.
+class AgreedError : public Error {
+ public:
+  using Error::Error;
+};
+
 // Does `work` on every rank. Where it fails on any, all ranks throw the error
-// of the lowest one, which names it where that is not rank 0.
+// of the lowest one, which names it where that is not rank 0, as an AgreedError.
 void agree(Transport& transport, const std::function<void()>& work);
 
-// An input error on all ranks where their texts differ.
+// Likewise an input error where their texts differ.
 void agree_on(Transport& transport, const std::string& what, const std::string& text);
 
-// Ranks of one host share a clock. An input error on all ranks where they run
-// on several hosts, whose clocks nothing relates yet.
+// Ranks of one host share a clock. Likewise an input error where they run on
+// several hosts, whose clocks nothing relates yet.
 void agree_on_one_clock(Transport& transport);
 
 }  // namespace pipesim::exec

@@ -1,0 +1,93 @@
+#include "exec/run/ranks.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <exception>
+#include <new>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "exec/run/agreement.h"
+#include "exec/transport/local.h"
+#include "traces/base/error.h"
+
+namespace pipesim::exec {
+namespace {
+
+// Where there are as many processors as ranks, each thread keeps to one of its
+// own; the system would now and then put two that wait for each other on one.
+void keep_to_processor(int rank, int ranks) {
+  cpu_set_t all;
+  CPU_ZERO(&all);
+  if (::sched_getaffinity(0, sizeof all, &all) != 0 || CPU_COUNT(&all) < ranks) return;
+  for (int processor = 0, seen = 0; processor < CPU_SETSIZE; ++processor) {
+    if (!CPU_ISSET(processor, &all) || seen++ != rank) continue;
+    cpu_set_t own;
+    CPU_ZERO(&own);
+    CPU_SET(processor, &own);
+    ::sched_setaffinity(0, sizeof own, &own);
+    return;
+  }
+}
+
+}  // namespace
+
+void run_as_threads(int ranks, std::optional<std::int64_t> eager_limit_bytes,
+                    const RankWork& work) {
+  LocalWorld world(ranks, eager_limit_bytes);
+  std::vector<std::exception_ptr> errors(static_cast<std::size_t>(ranks));
+  const auto fail = [&](int rank, std::exception_ptr error) {
+    errors[static_cast<std::size_t>(rank)] = std::move(error);
+    world.transport(rank).fail();
+  };
+  const auto work_of = [&](int rank) {
+    keep_to_processor(rank, ranks);
+    try {
+      work(world.transport(rank));
+    } catch (...) {
+      fail(rank, std::current_exception());
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (int rank = 0; rank < ranks; ++rank) {
+      try {
+        threads.emplace_back(work_of, rank);
+      } catch (const std::system_error& error) {
+        fail(rank,
+             std::make_exception_ptr(work_error(fmt::format(
+                 "cannot start thread {} of {}: {}", rank + 1, ranks, error.code().message()))));
+        break;
+      }
+    }
+  }
+  std::exception_ptr secondary;
+  for (const std::exception_ptr& error : errors) {
+    if (!error) continue;
+    try {
+      std::rethrow_exception(error);
+    } catch (const PeerFailed&) {
+      secondary = error;
+    }
+  }
+  if (secondary) std::rethrow_exception(secondary);
+}
+
+void run_as_process(Transport& transport, const RankWork& work,
+                    const std::function<void(const std::string& error)>& last_words) {
+  try {
+    work(transport);
+    return;
+  } catch (const AgreedError&) {
+    throw;
+  } catch (const Error& error) {
+    last_words(error.what());
+  } catch (const std::bad_alloc&) {
+    last_words("out of memory; use fewer stages or microbatches");
+  }
+  transport.fail();
+}
+
+}  // namespace pipesim::exec
