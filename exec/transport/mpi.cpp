@@ -13,15 +13,17 @@
 namespace pipesim::exec {
 namespace {
 
-std::string text_of(int status) {
+Error failure_of(const char* call, int status) {
   char text[MPI_MAX_ERROR_STRING];
   int length = 0;
   MPI_Error_string(status, text, &length);
-  return {text, static_cast<std::size_t>(length)};
+  return work_error(
+      fmt::format("{}: {}", call, std::string_view(text, static_cast<std::size_t>(length))));
 }
 
+// For set-up, where nothing is under way.
 void check(int status, const char* call) {
-  if (status != MPI_SUCCESS) throw work_error(fmt::format("{}: {}", call, text_of(status)));
+  if (status != MPI_SUCCESS) throw failure_of(call, status);
 }
 
 // Yields at first, then sleeps longer and longer.
@@ -71,17 +73,17 @@ class MpiTransport final : public Transport {
     const bool waits =
         eager_limit_bytes_ && static_cast<std::int64_t>(bytes.size()) >= *eager_limit_bytes_;
     const Ticket ticket = open(tag, bytes.size(), false);
-    check((waits ? MPI_Issend : MPI_Isend)(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE,
-                                           to, tag, communicator_, &requests_[ticket].request),
-          "MPI_Isend");
+    ensure((waits ? MPI_Issend : MPI_Isend)(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE,
+                                            to, tag, communicator_, &requests_[ticket].request),
+           "MPI_Isend");
     return ticket;
   }
 
   Ticket receive(int from, int tag, std::span<std::byte> bytes) override {
     const Ticket ticket = open(tag, bytes.size(), true);
-    check(MPI_Irecv(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, from, tag,
-                    communicator_, &requests_[ticket].request),
-          "MPI_Irecv");
+    ensure(MPI_Irecv(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, from, tag,
+                     communicator_, &requests_[ticket].request),
+           "MPI_Irecv");
     return ticket;
   }
 
@@ -99,12 +101,10 @@ class MpiTransport final : public Transport {
       MPI_Get_count(&status, MPI_BYTE, &received);
     }
     if (received != own.size) {
-      const auto expected = static_cast<std::size_t>(own.size);
-      abandon();
-      throw wrong_size(static_cast<std::size_t>(received), status.MPI_SOURCE, expected);
+      give_up(wrong_size(static_cast<std::size_t>(received), status.MPI_SOURCE,
+                         static_cast<std::size_t>(own.size)));
     }
-    if (result != MPI_SUCCESS) abandon();
-    check(result, "MPI_Test");
+    ensure(result, "MPI_Test");
     free_.push_back(ticket);
     return true;
   }
@@ -135,14 +135,23 @@ class MpiTransport final : public Transport {
     bool receives = false;
   };
 
+  [[noreturn]] void give_up(const Error& error) {
+    abandon();
+    throw error;
+  }
+
+  void ensure(int status, const char* call) {
+    if (status != MPI_SUCCESS) give_up(failure_of(call, status));
+  }
+
   Ticket open(int tag, std::size_t size, bool receives) {
     constexpr std::size_t most = 0x7fffffff;
     if (size > most) {
-      throw work_error(fmt::format("a message of {} bytes: MPI takes at most {}", size, most));
+      give_up(work_error(fmt::format("a message of {} bytes: MPI takes at most {}", size, most)));
     }
     if (tag > largest_tag_) {
-      throw input_error(fmt::format(
-          "this MPI has tags up to {} only; use fewer stages or microbatches", largest_tag_));
+      give_up(input_error(fmt::format(
+          "this MPI has tags up to {} only; use fewer stages or microbatches", largest_tag_)));
     }
     Ticket ticket = requests_.size();
     if (free_.empty()) {

@@ -3,7 +3,9 @@
 // Sends and receives are MPI_Isend (MPI_Issend from the eager limit on) and
 // MPI_Irecv on a communicator of the project's own; waiting polls with a pause
 // that grows from 5 to 50 us, so that more ranks than cores don't starve each
-// other. In a build without MPI, making one is an input error that says so.
+// other. A message much larger than its receiver expects must not come: Open
+// MPI 4.1.4 then writes beyond the buffer before it reports the size. In a build
+// without MPI, making one is an input error that says so.
 #pragma once
 
 #include <cstdint>
