@@ -1,0 +1,129 @@
+// Jobs of MPI: the transport suite, and how pipeexec ends where a rank fails.
+#include <gtest/gtest.h>
+
+#include "tests/files.h"
+#include "tests/mpirun.h"
+#include "traces/base/files.h"
+
+namespace pipesim {
+namespace {
+
+using testing::mpirun;
+using testing::Outcome;
+
+Outcome suite(int ranks, std::vector<std::string> arguments,
+              const std::vector<std::string>& environment = {}) {
+  arguments.insert(arguments.begin(), PIPESIM_MPI_SUITE);
+  return mpirun(ranks, arguments, environment);
+}
+
+Outcome pipeexec(int ranks, const std::vector<std::string>& arguments) {
+  std::vector<std::string> argv{
+      PIPEEXEC_COMMAND, "--schedule", "1f1b", "--warmup", "0", "--micro-batch-size", "1",
+      "--sequence-length",  "8"};
+  argv.insert(argv.end(), arguments.begin(), arguments.end());
+  return mpirun(ranks, argv);
+}
+
+// The lines of what a job said that are a program's own; mpirun adds more.
+std::string lines_of(const std::string& program, const std::string& text) {
+  std::string lines;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = text.find('\n', at);
+    const std::string line = text.substr(at, end - at);
+    if (line.find(program + ": ") != std::string::npos) lines += line + "\n";
+    if (end == std::string::npos) break;
+    at = end + 1;
+  }
+  return lines;
+}
+
+void expect_passed(const Outcome& outcome, int ranks) {
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.err, "");
+  EXPECT_EQ(outcome.out, std::to_string(ranks) + " ranks passed\n");
+}
+
+class MpiSuite : public ::testing::TestWithParam<int> {};
+
+TEST_P(MpiSuite, Passes) { expect_passed(suite(GetParam(), {}), GetParam()); }
+
+TEST_P(MpiSuite, PassesWhereSendsWait) {
+  for (const char* limit : {"0", "4096"}) {
+    expect_passed(suite(GetParam(), {"--eager-limit", limit}), GetParam());
+  }
+}
+
+// The least that Open MPI's shared memory takes.
+TEST_P(MpiSuite, PassesWhereMpiSendsNothingEagerly) {
+  expect_passed(suite(GetParam(), {}, {"OMPI_MCA_btl_vader_eager_limit=56"}), GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(Mpi, MpiSuite, ::testing::Values(1, 2, 4));
+
+TEST(MpiJob, AFailureOfOneRankIsToldOnceAndEndsAll) {
+  for (const char* rank : {"0", "1", "2"}) {
+    const Outcome outcome = suite(3, {"--fail", rank});
+    EXPECT_EQ(outcome.status, 1);
+    EXPECT_EQ(lines_of("mpi_suite", outcome.err),
+              std::string("mpi_suite: rank ") + rank + ": the device is gone\n");
+  }
+}
+
+TEST(MpiJob, WhatRanksAgreeOnIsToldByTheFirst) {
+  const Outcome outcome = suite(3, {"--disagree", "1"});
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_EQ(lines_of("mpi_suite", outcome.err), "mpi_suite: rank 1: no such file\n");
+}
+
+TEST(MpiPipeexec, AWrongInputEndsItBeforeTraining) {
+  const Outcome number = pipeexec(3, {"--microbatches", "x"});
+  EXPECT_EQ(number.status, 2);
+  EXPECT_EQ(lines_of("pipeexec", number.err),
+            "pipeexec: --microbatches: 'x' is not a whole number\n");
+  const Outcome flag = pipeexec(3, {"--microbatch", "4"});
+  EXPECT_EQ(flag.status, 2);
+  EXPECT_EQ(lines_of("pipeexec", flag.err).find("pipeexec: unknown flag '--microbatch'"), 0U);
+  const Outcome trace = pipeexec(3, {"--microbatches", "4", "--trace", "/no/such/folder/x.json"});
+  EXPECT_EQ(trace.status, 2);
+  EXPECT_EQ(lines_of("pipeexec", trace.err),
+            "pipeexec: cannot write '/no/such/folder/x.json': No such file or directory\n");
+}
+
+TEST(MpiPipeexec, OtherRanksMustRunTheSame) {
+  const Outcome outcome = pipeexec(1, {"--microbatches", "4", ":", "-n", "1", PIPEEXEC_COMMAND,
+                                       "--schedule", "1f1b", "--microbatches", "8"});
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_EQ(lines_of("pipeexec", outcome.err),
+            "pipeexec: rank 1: the command line is not the one of rank 0; start all ranks by the "
+            "same command\n");
+}
+
+// A small trace is written once all ranks are done, a large one while they
+// still send what belongs in it.
+TEST(MpiPipeexec, AFullDiskEndsIt) {
+  const Outcome small =
+      pipeexec(2, {"--microbatches", "2", "--iterations", "1", "--trace", "/dev/full"});
+  EXPECT_EQ(small.status, 1);
+  EXPECT_EQ(lines_of("pipeexec", small.err),
+            "pipeexec: cannot write '/dev/full': No space left on device\n");
+  const Outcome large =
+      pipeexec(2, {"--microbatches", "64", "--iterations", "8", "--trace", "/dev/full"});
+  EXPECT_EQ(large.status, 1);
+  EXPECT_EQ(lines_of("pipeexec", large.err),
+            "pipeexec: rank 0: cannot write '/dev/full': No space left on device\n");
+}
+
+TEST(MpiPipeexec, GivesWhatOneRankGives) {
+  const testing::TemporaryFolder folder;
+  const Outcome outcome =
+      pipeexec(4, {"--microbatches", "4", "--iterations", "1", "--eager-limit", "0", "--verify",
+                   "--json", "--trace", folder / "trace.json"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.err, "");
+  EXPECT_NE(outcome.out.find("\"bitwise\": true"), std::string::npos) << outcome.out;
+  EXPECT_NE(read_file(folder / "trace.json").find("\"transport\":\"mpi\""), std::string::npos);
+}
+
+}  // namespace
+}  // namespace pipesim
