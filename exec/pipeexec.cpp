@@ -25,5 +25,6 @@ int main(int argc, char** argv) {
   const auto launch = exec::launched_by_mpi();
   Work chosen;
   app.callback([&] { chosen = [&] { exec::run_command(flags, launch); }; });
-  return run_program(app, argc, argv, chosen, !launch || launch->rank == 0);
+  if (!launch || launch->rank == 0) return run_program(app, argc, argv, chosen);
+  return run_program(app, argc, argv, chosen, exec::pass_on);
 }

@@ -110,4 +110,13 @@ void run_command(const Flags& flags, const std::optional<Launch>& launch) {
   });
 }
 
+void pass_on(const Error& error) {
+  if (dynamic_cast<const AgreedError*>(&error) != nullptr || !mpi_left_out().empty()) return;
+  // Where rank 0 has found the same, it ends the job while this waits for it.
+  try {
+    agree(*make_mpi_transport(), [&] { throw error; });
+  } catch (const AgreedError&) {
+  }
+}
+
 }  // namespace pipesim::exec

@@ -10,4 +10,8 @@ namespace pipesim::exec {
 // Runs all ranks of this process; prints what rank 0 has to say.
 void run_command(const Flags& flags, const std::optional<Launch>& launch);
 
+// For a rank of an MPI job that does not speak: lets the one that does tell of
+// an error that only this rank may have. Does nothing where all ranks know.
+void pass_on(const Error& error);
+
 }  // namespace pipesim::exec

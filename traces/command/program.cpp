@@ -45,13 +45,7 @@ std::string unexpected(const CLI::App& command, const std::vector<std::string>& 
   return unknown_name("subcommand", extra, known);
 }
 
-int fail(const CLI::App& app, const std::string& message, int status, bool speaks) {
-  if (!speaks) return 0;
-  fmt::print(stderr, "{}: {}\n", app.get_name(), printable(message));
-  return status;
-}
-
-int run(CLI::App& app, int argc, char** argv, const Work& chosen, bool speaks) {
+void run(CLI::App& app, int argc, char** argv, const Work& chosen, bool speaks) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -59,26 +53,34 @@ int run(CLI::App& app, int argc, char** argv, const Work& chosen, bool speaks) {
   } catch (const CLI::CallForVersion& version) {
     if (speaks) print(fmt::format("{}\n", version.what()));
   } catch (const CLI::ExtrasError&) {
-    return fail(app, unexpected(innermost(app), app.remaining(true)), 2, speaks);
+    throw input_error(unexpected(innermost(app), app.remaining(true)));
   } catch (const CLI::ParseError& error) {
-    return fail(app, fmt::format("{}; see `{} --help`", error.what(), name_of(innermost(app))), 2,
-                speaks);
+    throw input_error(fmt::format("{}; see `{} --help`", error.what(), name_of(innermost(app))));
   }
   if (chosen) chosen();
   finish_printing();
-  return 0;
 }
 
 }  // namespace
 
-int run_program(CLI::App& app, int argc, char** argv, const Work& chosen, bool speaks) {
+int run_program(CLI::App& app, int argc, char** argv, const Work& chosen,
+                const std::function<void(const Error&)>& elsewhere) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file size limit is an error of write()
+  const auto fail = [&](const Error& error) {
+    if (elsewhere) {
+      elsewhere(error);
+      return 0;
+    }
+    fmt::print(stderr, "{}: {}\n", app.get_name(), printable(error.what()));
+    return error.exit_status();
+  };
   try {
-    return run(app, argc, argv, chosen, speaks);
+    run(app, argc, argv, chosen, !elsewhere);
+    return 0;
   } catch (const Error& error) {
-    return fail(app, error.what(), error.exit_status(), speaks);
+    return fail(error);
   } catch (const std::bad_alloc&) {
-    return fail(app, "out of memory; use fewer stages or microbatches", 2, speaks);
+    return fail(input_error("out of memory; use fewer stages or microbatches"));
   }
 }
 

@@ -4,6 +4,8 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 
+#include "traces/base/error.h"
+
 namespace pipesim {
 
 // What a command does, once its flags are read.
@@ -14,8 +16,10 @@ using Work = std::function<void()>;
 // and returns the exit status. Errors go to standard error as one sentence
 // after the program's name; unknown flags and subcommands with the nearest
 // names known. To be called once, by main. A program of several processes
-// speaks on one of them: elsewhere nothing is printed and an error ends with
-// status 0, so that a launcher waits for the one that has more to say.
-int run_program(CLI::App& app, int argc, char** argv, const Work& chosen, bool speaks = true);
+// speaks on one of them: the others print nothing, hand their errors to
+// `elsewhere` and end with status 0, so that a launcher waits for the one that
+// has more to say.
+int run_program(CLI::App& app, int argc, char** argv, const Work& chosen,
+                const std::function<void(const Error&)>& elsewhere = {});
 
 }  // namespace pipesim
