@@ -1,10 +1,9 @@
 #include "tests/local_run.h"
 
-#include <exception>
-#include <thread>
+#include <utility>
 
 #include "exec/device/devices.h"
-#include "exec/transport/local.h"
+#include "exec/run/ranks.h"
 #include "sim/cost/layout.h"
 #include "sim/schedule/lower.h"
 
@@ -40,35 +39,16 @@ exec::Training tiny_training(const Schedule& schedule, const Model& model) {
 exec::RunResult run_locally(const exec::Training& training,
                             std::optional<std::int64_t> eager_limit_bytes, const Wrap& wrap,
                             OutputFile* trace) {
-  const int ranks = training.program.ranks();
-  exec::LocalWorld world(ranks, eager_limit_bytes);
   exec::RunResult result;
-  const auto work = [&](int rank) -> std::exception_ptr {
-    exec::Transport& own = world.transport(rank);
-    try {
-      const auto wrapped = wrap ? wrap(own) : nullptr;
-      const auto device = exec::make_device("cpu");
-      const auto ignore = [](int, double) {};
-      exec::RunResult mine = run_session(training, *device, wrapped ? *wrapped : own, ignore,
-                                         rank == 0 ? trace : nullptr);
-      if (rank == 0) result = std::move(mine);
-    } catch (const exec::PeerFailed&) {
-    } catch (...) {
-      own.fail();
-      return std::current_exception();
-    }
-    return nullptr;
-  };
-  std::vector<std::exception_ptr> failures(static_cast<std::size_t>(ranks));
-  {
-    std::vector<std::jthread> threads;
-    for (int rank = 0; rank < ranks; ++rank) {
-      threads.emplace_back([&, rank] { failures[static_cast<std::size_t>(rank)] = work(rank); });
-    }
-  }
-  for (const auto& own : failures) {
-    if (own) std::rethrow_exception(own);
-  }
+  exec::run_as_threads(training.program.ranks(), eager_limit_bytes, [&](exec::Transport& own) {
+    const auto wrapped = wrap ? wrap(own) : nullptr;
+    const auto device = exec::make_device("cpu");
+    const auto ignore = [](int, double) {};
+    const bool first = own.rank() == 0;
+    exec::RunResult mine =
+        run_session(training, *device, wrapped ? *wrapped : own, ignore, first ? trace : nullptr);
+    if (first) result = std::move(mine);
+  });
   return result;
 }
 

@@ -19,8 +19,8 @@ Outcome suite(int ranks, std::vector<std::string> arguments,
 
 Outcome pipeexec(int ranks, const std::vector<std::string>& arguments) {
   std::vector<std::string> argv{
-      PIPEEXEC_COMMAND, "--schedule", "1f1b", "--warmup", "0", "--micro-batch-size", "1",
-      "--sequence-length",  "8"};
+      PIPEEXEC_COMMAND,    "--schedule", "1f1b", "--warmup", "0", "--micro-batch-size", "1",
+      "--sequence-length", "8"};
   argv.insert(argv.end(), arguments.begin(), arguments.end());
   return mpirun(ranks, argv);
 }
@@ -112,6 +112,42 @@ TEST(MpiPipeexec, AFullDiskEndsIt) {
   EXPECT_EQ(large.status, 1);
   EXPECT_EQ(lines_of("pipeexec", large.err),
             "pipeexec: rank 0: cannot write '/dev/full': No space left on device\n");
+}
+
+TEST(MpiPipeexec, ARankWithAnotherCommandLineIsNamed) {
+  const Outcome outcome = pipeexec(2, {"--microbatches", "4", ":", "-n", "1", PIPEEXEC_COMMAND,
+                                       "--schedule", "1f1b", "--microbatch", "4"});
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_EQ(lines_of("pipeexec", outcome.err).find("pipeexec: rank 2: unknown flag '--microbatch'"),
+            0U);
+}
+
+TEST(MpiPipeexec, EveryKindOfScheduleGivesWhatOneRankGives) {
+  const auto verify = [](int ranks, const std::vector<std::string>& schedule) {
+    std::vector<std::string> arguments{PIPEEXEC_COMMAND,
+                                       "--iterations",
+                                       "1",
+                                       "--warmup",
+                                       "0",
+                                       "--micro-batch-size",
+                                       "1",
+                                       "--sequence-length",
+                                       "8",
+                                       "--verify",
+                                       "--json",
+                                       "--schedule"};
+    arguments.insert(arguments.end(), schedule.begin(), schedule.end());
+    for (const char* limit : {"56", "4096"}) {  // Open MPI's own
+      const std::string setting = std::string("OMPI_MCA_btl_vader_eager_limit=") + limit;
+      const Outcome outcome = mpirun(ranks, arguments, {setting});
+      EXPECT_EQ(outcome.status, 0) << outcome.err;
+      EXPECT_NE(outcome.out.find("\"bitwise\": true"), std::string::npos) << schedule.front();
+    }
+  };
+  verify(2, {"interleaved", "--microbatches", "4"});
+  verify(3, {"gpipe", "--microbatches", "2"});
+  verify(4, {"zb-h2", "--microbatches", "6"});
+  verify(4, {testing::golden("dualpipev_4rank_10mb.csv")});
 }
 
 TEST(MpiPipeexec, GivesWhatOneRankGives) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 
 #include "exec/device/devices.h"
 #include "sim/cost/costs.h"
@@ -12,6 +13,7 @@
 #include "sim/schedule/deadlock.h"
 #include "sim/schedule/family.h"
 #include "sim/schedule/lower.h"
+#include "tests/delayed_transport.h"
 #include "tests/errors.h"
 #include "tests/files.h"
 #include "tests/local_run.h"
@@ -166,6 +168,65 @@ TEST(Run, OtherModels) {
       }
     }
   }
+}
+
+// Whatever the transport is slow at, only time changes.
+TEST(Run, RandomDelaysChangeNothing) {
+  for (const char* name : {"gpipe", "1f1b", "interleaved", "zb-h2", "bfs"}) {
+    for (unsigned seed = 0; seed < 4; ++seed) {
+      SCOPED_TRACE(::testing::Message() << name << " " << seed);
+      const Schedule schedule = generate({.name = name, .ranks = 4, .microbatches = 5});
+      Training training = tiny_training(schedule, tiny_model(8));
+      training.iterations = 2;
+      const testing::Wrap wrap = [&](exec::Transport& own) {
+        const auto drawn = 100 * seed + static_cast<unsigned>(own.rank());
+        return std::make_unique<testing::DelayedTransport>(own, drawn);
+      };
+      const auto limit = seed % 2 == 0 ? std::optional<std::int64_t>(0) : std::nullopt;
+      expect_right(schedule, training, run_locally(training, limit, wrap));
+    }
+  }
+}
+
+// A transport that spoils one bit of the first message of a size.
+class SpoilingTransport final : public exec::Transport {
+ public:
+  SpoilingTransport(exec::Transport& inner, std::size_t size) : inner_(inner), size_(size) {}
+
+  int rank() const override { return inner_.rank(); }
+  int ranks() const override { return inner_.ranks(); }
+  std::string name() const override { return inner_.name(); }
+  exec::Ticket send(int to, int tag, std::span<const std::byte> bytes) override {
+    if (bytes.size() != size_ || !spoilt_.empty()) return inner_.send(to, tag, bytes);
+    spoilt_.assign(bytes.begin(), bytes.end());
+    spoilt_.front() ^= std::byte{1};  // the last bit of a float
+    return inner_.send(to, tag, spoilt_);
+  }
+  exec::Ticket receive(int from, int tag, std::span<std::byte> bytes) override {
+    return inner_.receive(from, tag, bytes);
+  }
+  bool test(exec::Ticket ticket) override { return inner_.test(ticket); }
+  void wait(exec::Ticket ticket) override { inner_.wait(ticket); }
+  void abandon() override { inner_.abandon(); }
+  void fail() override { inner_.fail(); }
+
+ private:
+  exec::Transport& inner_;
+  std::size_t size_;
+  std::vector<std::byte> spoilt_;
+};
+
+TEST(Run, VerificationSeesASingleBit) {
+  const Schedule schedule = generate({.name = "1f1b", .ranks = 2, .microbatches = 3});
+  const Training training = tiny_training(schedule, tiny_model(4));
+  const auto size = static_cast<std::size_t>(training.rows() * training.model.hidden_size) * 4;
+  const RunResult result = run_locally(training, {}, [&](exec::Transport& own) {
+    return std::make_unique<SpoilingTransport>(own, size);
+  });
+  EXPECT_FALSE(result.verification->bitwise);
+  EXPECT_GT(result.verification->max_rel_error, 0);
+  EXPECT_LT(result.verification->max_rel_error, 1e-5);
+  EXPECT_NE(result.verification->worst.find("gradient of"), std::string::npos);
 }
 
 // Schedules with the same order of microbatches on every stage have the same
