@@ -56,3 +56,5 @@ echo
 "$bin/bench/predict_bench" --benchmark_min_time=0.5 2>/dev/null
 echo
 "$bin/bench/event_bench" --benchmark_min_time=0.5 2>/dev/null
+echo
+"$bin/bench/operators_bench" --benchmark_min_time=0.2 2>/dev/null

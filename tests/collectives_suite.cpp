@@ -59,8 +59,9 @@ class Suite {
   void exchanges(std::size_t size) {
     const int other = rank_ ^ 1;
     if (other >= ranks_) return;
-    expect(exec::exchange(transport_, other, filled(size, rank_)) == filled(size, other),
-           fmt::format("exchange of {} bytes", size));
+    Bytes theirs(size);
+    exec::exchange(transport_, other, filled(size, rank_), theirs);
+    expect(theirs == filled(size, other), fmt::format("exchange of {} bytes", size));
   }
 
   // Whoever leaves the barrier tells the late rank, which enters only after

@@ -1,5 +1,7 @@
 #include "tests/delayed_transport.h"
 
+#include <algorithm>
+
 namespace pipesim::testing {
 
 using exec::Ticket;
@@ -88,12 +90,18 @@ bool DelayedTransport::test(Ticket ticket) {
 }
 
 // Blocks only once nothing is held back: another rank may need it.
-void DelayedTransport::wait(Ticket ticket) {
-  while (!held_.empty() || messages_[ticket].denials > 0) {
-    if (test(ticket)) return;
+std::size_t DelayedTransport::wait_any(std::span<const Ticket> tickets) {
+  const auto denied = [&](Ticket ticket) { return messages_[ticket].denials > 0; };
+  while (!held_.empty() || std::ranges::any_of(tickets, denied)) {
+    for (std::size_t i = 0; i < tickets.size(); ++i) {
+      if (test(tickets[i])) return i;
+    }
   }
-  guarded([&] { inner_.wait(messages_[ticket].inner); });
-  free_.push_back(ticket);
+  std::vector<Ticket> inner;
+  for (const Ticket ticket : tickets) inner.push_back(messages_[ticket].inner);
+  const std::size_t done = guarded([&] { return inner_.wait_any(inner); });
+  free_.push_back(tickets[done]);
+  return done;
 }
 
 void DelayedTransport::abandon() {

@@ -171,7 +171,7 @@ TEST(Pipeexec, ReportsWithinTheWidth) {
     for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), width) << line;
     EXPECT_NE(outcome.out.find("1F1B, 2 ranks, 3 microbatches: median iteration "),
               std::string::npos);
-    EXPECT_NE(outcome.out.find("equal those of one rank, bit by bit"), std::string::npos);
+    EXPECT_NE(outcome.out.find("weights equal those of one rank, bit by bit"), std::string::npos);
     EXPECT_NE(outcome.out.find("memory, each rank at its fullest"), std::string::npos);
   }
   EXPECT_EQ(call(good + " --quiet").out, "");

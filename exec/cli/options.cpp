@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "exec/model/layer.h"
 #include "exec/run/recorder.h"
 #include "sim/cost/layout.h"
 #include "sim/schedule/deadlock.h"
@@ -36,62 +37,62 @@ bool parse_recompute(const Flag& flag) {
       fmt::format("--recompute: {}", unknown_name("recomputation", *flag, {"none", "full"})));
 }
 
-// How many numbers a layer keeps from F to its backward, as exec/model has it.
-double kept_numbers(const Training& training, int layer) {
-  const Model& model = training.model;
-  const auto rows = static_cast<double>(training.rows());
-  const auto hidden = static_cast<double>(model.hidden_size);
-  if (model.is_embedding(layer)) return 0;
-  if (model.is_head(layer)) return rows * (2 * hidden + static_cast<double>(model.vocabulary_size));
-  if (model.architecture == Architecture::mlp) return rows * 2 * hidden;
-  const double scores =
-      static_cast<double>(model.heads) * static_cast<double>(training.sequence_length);
-  return rows * (8 * hidden + 2 * static_cast<double>(model.mlp_size) + scores);
-}
-
 // Refuses what would not fit into this machine, which all ranks share.
 void check_fits(const Training& training) {
   const Schedule& program = training.program;
-  double chunk = 0;  // what the largest stage keeps of a microbatch
-  for (int stage = 0; stage < program.stages(); ++stage) {
-    double numbers = 0;
-    const int first = training.first_layer(stage);
-    for (int i = 0; i < training.layout[static_cast<std::size_t>(stage)]; ++i) {
-      numbers += kept_numbers(training, first + i);
-    }
-    chunk = std::max(chunk, numbers);
-  }
-  const double passing =
-      static_cast<double>(training.rows()) * static_cast<double>(training.model.hidden_size);
-  double activations = 0;
-  for (int rank = 0; rank < program.ranks(); ++rank) {
-    std::int64_t now = 0;
-    std::int64_t most = 0;
-    for (const Action& action : program.actions[rank]) {
-      if (action.kind == Kind::F) most = std::max(most, ++now);
-      if (is_backward(action.kind)) --now;
-    }
-    const auto alive = static_cast<double>(most);
-    activations += alive * passing + (training.recompute ? 1 : alive) * chunk;
-  }
+  const Model& model = training.model;
+  const auto batch = static_cast<double>(training.micro_batch_size);
+  const auto sequence = static_cast<double>(training.sequence_length);
+  const double passing = batch * sequence * static_cast<double>(model.hidden_size);
   const auto microbatches = static_cast<double>(program.microbatches);
+  std::vector<double> kept(static_cast<std::size_t>(program.stages()));  // by a stage, of one F
+  double of_all_layers = 0;
+  for (int stage = 0; stage < program.stages(); ++stage) {
+    const auto at = static_cast<std::size_t>(stage);
+    for (int i = 0; i < training.layout[at]; ++i) {
+      kept[at] += kept_numbers(model, batch, sequence, training.first_layer(stage) + i);
+    }
+    of_all_layers += kept[at];
+  }
+  double numbers = 3 * batch * sequence * microbatches;  // tokens, targets, losses
+  for (int rank = 0; rank < program.ranks(); ++rank) {
+    double now = 0;
+    double most = 0;
+    for (const Action& action : program.actions[rank]) {
+      if (!is_compute(action.kind)) continue;
+      const double whole = kept[static_cast<std::size_t>(action.stage)];
+      const double held = training.recompute ? passing : whole;  // from F on
+      if (action.kind == Kind::F) now += held;
+      most = std::max(most, now + (training.recompute ? whole : 0));
+      if (action.kind == Kind::I) now += whole - held;  // until W
+      if (action.kind == Kind::W) now -= whole;
+      if (action.kind == Kind::B) now -= held;
+    }
+    numbers += most;
+  }
+  // Weights, gradients, two moments; a tied matrix at both ends.
+  double states = 4 * static_cast<double>(model.parameters());
+  if (model.tied_head) {
+    states += 4 * static_cast<double>(model.vocabulary_size * model.hidden_size);
+  }
+  numbers += states;
   // The reference of a verification keeps everything, and has weights of its own.
-  if (training.verify) activations += static_cast<double>(program.stages()) * microbatches * chunk;
-  // Weights, gradients, two moments.
-  const double states =
-      static_cast<double>(training.model.parameters()) * (training.verify ? 8 : 4);
-  const double tokens = 3 * static_cast<double>(training.rows()) * microbatches;
-  const double numbers = states + activations + tokens;
-  // What is written down of each action, on its rank and then on rank 0.
-  const double records = static_cast<double>(program.actions.size()) *
-                         (training.record_details ? 600 : 2 * sizeof(ActionRecord)) *
-                         training.iterations;
-  check_memory(fmt::format("model {} on {}, {} of {} x {} tokens, {}", quote(training.model.name),
+  if (training.verify) numbers += states + microbatches * of_all_layers;
+
+  // What every rank has of the program and the text, and what it writes down.
+  const auto actions = static_cast<double>(program.actions.size());
+  const double every_rank = 40 * actions + static_cast<double>(training.text.bytes().size());
+  double written = actions * 2 * sizeof(ActionRecord);
+  if (training.record_details) {
+    const double layers = 4 * microbatches * model.layers();
+    written += actions * 2 * sizeof(MemoryRecord) + layers * sizeof(LayerRecord);
+  }
+  check_memory(fmt::format("model {} on {}, {} of {} x {} tokens, {}", quote(model.name),
                            plural(program.ranks(), "rank"),
                            plural(program.microbatches, "microbatch"), training.micro_batch_size,
                            training.sequence_length, plural(training.iterations, "iteration")),
-               numbers * sizeof(float) + records +
-                   static_cast<double>(training.text.bytes().size()) * program.ranks());
+               numbers * sizeof(float) + every_rank * program.ranks() + 100 * actions +
+                   written * training.iterations);
 }
 
 // The schedule as a program that every transport here can run: sends never

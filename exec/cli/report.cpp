@@ -78,7 +78,7 @@ std::string verification_lines(const RunResult& result) {
   if (!result.verification) return {};
   const Verification& verification = *result.verification;
   if (verification.bitwise) {
-    return "verify  losses and gradients equal those of one rank, bit by bit\n";
+    return "verify  losses, gradients and weights equal those of one rank, bit by bit\n";
   }
   return fmt::format(
       "verify  not bit by bit those of one rank: largest error {:.3g}, relative {:.3g}, in {}\n",
@@ -116,6 +116,11 @@ std::string result_json(const Task& task, const RunResult& result) {
   json["layout"] = training.layout;
   json["device"] = result.device;
   json["transport"] = result.transport;
+  json["processors"] = result.processors;
+  json["micro_batch_size"] = training.micro_batch_size;
+  json["sequence_length"] = training.sequence_length;
+  json["seed"] = training.seed;
+  json["learning_rate"] = training.learning_rate;
   json["recompute"] = training.recompute ? "full" : "none";
   json["warmup"] = training.warmup;
   json["warmup_losses"] = result.warmup_losses;
@@ -138,6 +143,7 @@ std::string result_json(const Task& task, const RunResult& result) {
                        {"drain", rank.bubble.drain_ns},
                        {"p2p", rank.bubble.p2p_ns}}},
                      {"peak_memory_bytes", memory.total()},
+                     {"peak_action", to_text(memory.peak.action)},
                      {"peak_activation_chunks", rank.peak_activation_chunks},
                      {"memory_bytes",
                       {{"weights", memory.states.weights},

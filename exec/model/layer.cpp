@@ -77,6 +77,19 @@ void Layer::add_norm_gradients(const Tensor& both, int gamma_index) const {
   }
 }
 
+double kept_numbers(const Model& model, double batch, double sequence, int layer) {
+  const double rows = batch * sequence;
+  const auto hidden = static_cast<double>(model.hidden_size);
+  const bool is_gpt = model.architecture == Architecture::gpt;
+  if (model.is_embedding(layer)) return rows * hidden;
+  if (model.is_head(layer)) {
+    return rows * ((is_gpt ? 2 : 1) * hidden + static_cast<double>(model.vocabulary_size));
+  }
+  if (!is_gpt) return rows * 2 * hidden;
+  return rows * (8 * hidden + 2 * static_cast<double>(model.mlp_size) +
+                 static_cast<double>(model.heads) * sequence);
+}
+
 std::unique_ptr<Layer> make_layer(const LayerSetup& setup, int index) {
   if (setup.model.is_embedding(index)) return make_embedding(setup, index);
   if (setup.model.is_head(index)) return make_head(setup, index);

@@ -117,6 +117,11 @@ class Layer {
 // The layer of that index within the model.
 std::unique_ptr<Layer> make_layer(const LayerSetup& setup, int index);
 
+// How many numbers forward() of that layer leaves in its Saved, up to a few a
+// row or parameter; backward_input() leaves no more. In floating point, so that
+// absurd sizes can be told, too.
+double kept_numbers(const Model& model, double batch, double sequence, int layer);
+
 // The parameter of the embedding, and of the head, that a tied model shares.
 inline constexpr int tied_parameter = 0;
 

@@ -7,8 +7,10 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <vector>
 
 #include "exec/device/device.h"
@@ -53,6 +55,10 @@ class Tensor {
   std::int64_t size() const { return size_; }
   std::int64_t bytes() const { return size_ * static_cast<std::int64_t>(sizeof(float)); }
   bool empty() const { return data_ == nullptr; }
+  // For a transport, where it can reach the device's memory.
+  std::span<std::byte> host_bytes() const {
+    return std::as_writable_bytes(std::span(data_, static_cast<std::size_t>(size_)));
+  }
 
   // Counts it as something else from now on.
   void serve_as(Use use);

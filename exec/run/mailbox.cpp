@@ -24,8 +24,8 @@ Mailbox::Mailbox(const Placement& placement, int microbatches, std::int64_t size
       transport_(transport),
       pool_(pool),
       recorder_(recorder),
-      in_(std::size_t{2} * static_cast<std::size_t>(placement.stages()) *
-          static_cast<std::size_t>(microbatches)),
+      chunks_(placement.stages_of(transport.rank()).size()),
+      in_(2 * chunks_ * static_cast<std::size_t>(microbatches)),
       out_(in_.size()) {}
 
 Mailbox::~Mailbox() { transport_.abandon(); }
@@ -35,10 +35,10 @@ Mailbox::Item Mailbox::item_of_transfer(const Action& transfer) {
   return {send.kind == Kind::SEND_F, send.stage, send.microbatch};
 }
 
-Mailbox::Buffer& Mailbox::buffer(std::vector<Buffer>& buffers, const Item& item) {
-  const int place = (item.forward ? 0 : placement_.stages()) + item.stage;
-  return buffers[static_cast<std::size_t>(place) * static_cast<std::size_t>(microbatches_) +
-                 static_cast<std::size_t>(item.microbatch)];
+std::size_t Mailbox::place(const Item& item, int own_stage) const {
+  const std::size_t chunk = static_cast<std::size_t>(placement_.chunk_of(own_stage));
+  return ((item.forward ? 0 : chunks_) + chunk) * static_cast<std::size_t>(microbatches_) +
+         static_cast<std::size_t>(item.microbatch);
 }
 
 int Mailbox::tag(const Item& item) const {
@@ -48,42 +48,36 @@ int Mailbox::tag(const Item& item) const {
 
 void Mailbox::post(const Action& receive) {
   const Item item = item_of_transfer(receive);
-  Buffer& own = buffer(in_, item);
+  Buffer& own = incoming(item);
   if (own.state != State::free) return;  // posted ahead
   own.state = State::posted;
   own.tensor = pool_.take(size_, Use::receive_buffer);
   own.record = {receive, now_ns(), 0, 0, own.tensor.bytes()};
   own.record.start_ns = own.record.reached_ns;
-  own.ticket = transport_.receive(
-      placement_.rank_of(item.stage), tag(item),
-      std::as_writable_bytes(std::span(own.tensor.data(), static_cast<std::size_t>(size_))));
-  posted_in_.push_back(&own);
+  own.ticket =
+      transport_.receive(placement_.rank_of(item.stage), tag(item), own.tensor.host_bytes());
+  under_way_.push_back(&own);
 }
 
 void Mailbox::send(const Action& send) {
   const Item item = item_of_transfer(send);
-  Buffer& own = buffer(out_, item);
+  Buffer& own = outgoing(item);
   if (own.state != State::full) misused(send, "there is nothing to send");
   own.state = State::posted;
   own.record.action = send;
   own.record.start_ns = now_ns();
   own.record.bytes = own.tensor.bytes();
   own.ticket =
-      transport_.send(placement_.rank_of(item.consumer()), tag(item),
-                      std::as_bytes(std::span(own.tensor.data(), static_cast<std::size_t>(size_))));
-  posted_out_.push_back(&own);
+      transport_.send(placement_.rank_of(item.consumer()), tag(item), own.tensor.host_bytes());
+  under_way_.push_back(&own);
 }
 
 Tensor Mailbox::take_input(const Action& action) {
   const bool forward = action.kind == Kind::F;
   const Item item{forward, forward ? action.stage - 1 : action.stage + 1, action.microbatch};
   if (!exists(item.stage)) return {};
-  Buffer& own = buffer(in_, item);
-  if (own.state == State::posted) {
-    transport_.wait(own.ticket);
-    std::erase(posted_in_, &own);
-    arrived(own);
-  }
+  Buffer& own = incoming(item);
+  while (own.state == State::posted) wait_for_one();
   if (own.state != State::full) misused(action, "its input was not received");
   own.state = State::owned;
   own.tensor.serve_as(Use::activations);
@@ -94,50 +88,49 @@ void Mailbox::put_output(const Action& action, Tensor result) {
   const Item item{action.kind == Kind::F, action.stage, action.microbatch};
   if (!exists(item.consumer())) return;
   const bool local = is_local(item);
-  Buffer& own = buffer(local ? in_ : out_, item);
+  Buffer& own = local ? incoming(item) : outgoing(item);
   if (own.state != State::free) misused(action, "its result was there before");
   own.state = State::full;
+  own.record.action = action;
   own.tensor = std::move(result);
   own.tensor.serve_as(local ? Use::activations : Use::send_buffer);
   own.record.reached_ns = now_ns();
 }
 
-void Mailbox::arrived(Buffer& buffer) {
-  buffer.state = State::full;
-  buffer.record.end_ns = now_ns();
-  recorder_.add(buffer.record);
-}
-
-void Mailbox::left(Buffer& buffer) {
-  buffer.state = State::free;
-  buffer.tensor = {};
+// Of a transfer that is done: a RECV's buffer is full, a SEND's free again.
+void Mailbox::settle(Buffer& buffer) {
+  const bool receives = is_receive(buffer.record.action.kind);
+  buffer.state = receives ? State::full : State::free;
+  if (!receives) buffer.tensor = {};
   buffer.record.end_ns = now_ns();
   recorder_.add(buffer.record);
 }
 
 void Mailbox::poll() {
-  const auto finish_those_done = [&](std::vector<Buffer*>& posted, auto finish) {
-    std::erase_if(posted, [&](Buffer* buffer) {
-      if (!transport_.test(buffer->ticket)) return false;
-      finish(*buffer);
-      return true;
-    });
-  };
-  finish_those_done(posted_in_, [&](Buffer& buffer) { arrived(buffer); });
-  finish_those_done(posted_out_, [&](Buffer& buffer) { left(buffer); });
+  std::erase_if(under_way_, [&](Buffer* buffer) {
+    if (!transport_.test(buffer->ticket)) return false;
+    settle(*buffer);
+    return true;
+  });
+}
+
+// Whichever it is, so that each is seen to end when it does.
+void Mailbox::wait_for_one() {
+  std::vector<Ticket> tickets;
+  for (const Buffer* buffer : under_way_) tickets.push_back(buffer->ticket);
+  const auto done = under_way_.begin() + static_cast<std::ptrdiff_t>(transport_.wait_any(tickets));
+  settle(**done);
+  under_way_.erase(done);
 }
 
 void Mailbox::finish_iteration() {
-  for (Buffer* buffer : std::exchange(posted_out_, {})) {
-    transport_.wait(buffer->ticket);
-    left(*buffer);
-  }
   for (Buffer& buffer : in_) {
     if (buffer.state == State::posted || buffer.state == State::full) {
       misused(buffer.record.action, "received, but never used");
     }
     buffer.state = State::free;
   }
+  while (!under_way_.empty()) wait_for_one();
   for (const Buffer& buffer : out_) {
     if (buffer.state != State::free) misused(buffer.record.action, "made, but never sent");
   }

@@ -60,14 +60,16 @@ class Mailbox {
   };
 
   static Item item_of_transfer(const Action& transfer);
-  Buffer& buffer(std::vector<Buffer>& buffers, const Item& item);
+  Buffer& incoming(const Item& item) { return in_[place(item, item.consumer())]; }
+  Buffer& outgoing(const Item& item) { return out_[place(item, item.stage)]; }
+  std::size_t place(const Item& item, int own_stage) const;
   bool exists(int stage) const { return stage >= 0 && stage < placement_.stages(); }
   bool is_local(const Item& item) const {
     return placement_.rank_of(item.stage) == placement_.rank_of(item.consumer());
   }
   int tag(const Item& item) const;
-  void arrived(Buffer& buffer);
-  void left(Buffer& buffer);
+  void settle(Buffer& buffer);
+  void wait_for_one();
 
   const Placement& placement_;
   std::int32_t microbatches_;
@@ -75,10 +77,10 @@ class Mailbox {
   Transport& transport_;
   Pool& pool_;
   Recorder& recorder_;
-  std::vector<Buffer> in_;   // [direction][stage that makes it][microbatch]
-  std::vector<Buffer> out_;  // likewise
-  std::vector<Buffer*> posted_in_;
-  std::vector<Buffer*> posted_out_;
+  std::size_t chunks_;              // of this rank
+  std::vector<Buffer> in_;          // [direction][chunk that takes it][microbatch]
+  std::vector<Buffer> out_;         // [direction][chunk that makes it][microbatch]
+  std::vector<Buffer*> under_way_;  // whose state is posted
 };
 
 }  // namespace pipesim::exec

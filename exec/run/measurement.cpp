@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <tuple>
+#include <utility>
 
 #include "exec/transport/collectives.h"
 
@@ -53,19 +55,17 @@ std::vector<Extent> gather_extents(Transport& transport, const Recorder& recorde
 }
 
 LargestBytes gather_largest(Transport& transport, const Recorder& recorder) {
-  std::vector<UsedBytes> own(1);
   const auto raise = [](UsedBytes& largest, const UsedBytes& other) {
     for (std::size_t use = 0; use < use_count; ++use) {
       largest.by_use[use] = std::max(largest.by_use[use], other.by_use[use]);
     }
   };
+  UsedBytes own;
   for (const IterationRecord& iteration : recorder.iterations()) {
-    for (const MemoryRecord& record : iteration.memory) raise(own[0], record.bytes);
+    for (const MemoryRecord& record : iteration.memory) raise(own, record.bytes);
   }
   UsedBytes largest;
-  for (const Bytes& bytes : gather(transport, bytes_of(own))) {
-    raise(largest, values_of<UsedBytes>(bytes).front());
-  }
+  for (const UsedBytes& theirs : gather_value(transport, own)) raise(largest, theirs);
   return {largest.states(), largest.working()};
 }
 
@@ -137,6 +137,15 @@ MeasuredIteration gather_iteration(Transport& transport, const Recorder& recorde
   std::ranges::stable_sort(result.layers, by_start);
   std::ranges::stable_sort(result.samples, {}, &MemorySample::time_ns);
   return result;
+}
+
+std::size_t median_of(const std::vector<std::int64_t>& values) {
+  std::vector<std::size_t> order(values.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto middle = order.begin() + static_cast<std::ptrdiff_t>((order.size() - 1) / 2);
+  std::ranges::nth_element(order, middle, {},
+                           [&](std::size_t i) { return std::pair(values[i], i); });
+  return *middle;
 }
 
 Metrics measure(const std::vector<Span>& spans, const Placement& placement, int microbatches) {

@@ -42,6 +42,9 @@ struct MeasuredIteration {
 MeasuredIteration gather_iteration(Transport& transport, const Recorder& recorder,
                                    std::size_t iteration, std::int64_t zero_ns);
 
+// The place of the median; of an even number, the lower of the two in the middle.
+std::size_t median_of(const std::vector<std::int64_t>& values);
+
 // Of spans whose times count from their first start. Memory is not theirs to
 // tell, but for chunks.
 Metrics measure(const std::vector<Span>& spans, const Placement& placement, int microbatches);

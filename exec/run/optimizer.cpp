@@ -65,40 +65,46 @@ Layer* Optimizer::layer_at(int index) const {
 }
 
 // Embedding and head each hold the shared matrix and the gradient of their own
-// use of it; both leave with the sum. It is the same on both sides, since
-// float addition commutes.
-void Optimizer::add_tied_gradients() {
-  if (!training_.model.tied_head) return;
-  Layer* embedding = layer_at(0);
-  Layer* head = layer_at(training_.model.layers() - 1);
-  if (embedding == nullptr && head == nullptr) return;
-  if (embedding != nullptr && head != nullptr) {
-    const Tensor& sum = embedding->parameters()[tied_parameter].gradient;
-    const Tensor& other = head->parameters()[tied_parameter].gradient;
-    device_.add(sum.size(), sum.data(), other.data(), sum.data());
-    device_.copy(sum.size(), sum.data(), other.data());
-    return;
-  }
+// use of it. Where they live on two ranks, this gets the other's.
+Tensor Optimizer::exchange_tied_gradient() {
+  if (!training_.model.tied_head) return {};
+  const Layer* embedding = layer_at(0);
+  const Layer* head = layer_at(training_.model.layers() - 1);
+  if ((embedding == nullptr) == (head == nullptr)) return {};  // both here, or none
   const Placement& placement = training_.program.placement;
   const int other_rank = placement.rank_of(embedding != nullptr ? placement.stages() - 1 : 0);
   const Tensor& own =
       (embedding != nullptr ? embedding : head)->parameters()[tied_parameter].gradient;
-  std::vector<float> host(static_cast<std::size_t>(own.size()));
-  device_.download(host.data(), own.data(), own.bytes());
-  const Bytes theirs = exchange(transport_, other_rank, bytes_of(host));
-  const Tensor received = pool_.take(own.size(), Use::receive_buffer);
-  device_.upload(received.data(), theirs.data(), own.bytes());
-  device_.add(own.size(), own.data(), received.data(), own.data());
+  Tensor theirs = pool_.take(own.size(), Use::receive_buffer);
+  exchange(transport_, other_rank, own.host_bytes(), theirs.host_bytes());
+  return theirs;
+}
+
+// Both leave with the sum, which is the same on both sides, since float
+// addition commutes.
+void Optimizer::add_tied_gradient(const Layer& layer, const Tensor& theirs) {
+  const Model& model = training_.model;
+  const bool shares = model.is_embedding(layer.index()) || model.is_head(layer.index());
+  if (!model.tied_head || !shares) return;
+  const Tensor& own = layer.parameters()[tied_parameter].gradient;
+  if (!theirs.empty()) {
+    device_.add(own.size(), own.data(), theirs.data(), own.data());
+  } else if (model.is_embedding(layer.index())) {
+    const Tensor& heads = layer_at(model.layers() - 1)->parameters()[tied_parameter].gradient;
+    device_.add(own.size(), own.data(), heads.data(), own.data());
+    device_.copy(own.size(), own.data(), heads.data());
+  }
 }
 
 Outcome Optimizer::reduce(const std::vector<float>& losses) {
-  add_tied_gradients();
+  const Tensor tied = exchange_tied_gradient();
   std::vector<Part> parts;
   if (!losses.empty()) parts.push_back({loss_part, 0, mean_loss(losses)});
   for (const auto& stage : stages_) {
     ActionRecord record{make_action(stage->index(), Kind::REDUCE_GRAD), now_ns(), 0, 0, 0};
     record.start_ns = record.reached_ns;
     for (const auto& layer : stage->layers()) {
+      add_tied_gradient(*layer, tied);
       const auto& parameters = layer->parameters();
       for (std::size_t i = 0; i < parameters.size(); ++i) {
         // The tied matrix is the embedding's.
@@ -129,9 +135,7 @@ Outcome Optimizer::reduce(const std::vector<float>& losses) {
     }
     outcome.gradient_norm = std::sqrt(squares) / static_cast<double>(training_.tokens());
   }
-  const std::vector<Outcome> told{outcome};
-  const auto bytes = bytes_of(told);
-  return values_of<Outcome>(broadcast(transport_, {bytes.begin(), bytes.end()})).front();
+  return broadcast_value(transport_, outcome);
 }
 
 void Optimizer::step(int step, const Outcome& outcome) {

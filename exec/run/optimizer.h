@@ -42,7 +42,8 @@ class Optimizer {
   void step(int step, const Outcome& outcome);
 
  private:
-  void add_tied_gradients();
+  Tensor exchange_tied_gradient();
+  void add_tied_gradient(const Layer& layer, const Tensor& theirs);
   Layer* layer_at(int index) const;  // null where another rank holds it
 
   const Training& training_;

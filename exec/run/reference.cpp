@@ -103,35 +103,71 @@ Outcome Reference::outcome(const std::vector<float>& losses) {
 
 namespace {
 
-void compare(const std::string& what, const float* measured, const float* expected,
-             std::int64_t count, double divisor, Verification& result) {
-  if (std::memcmp(measured, expected, static_cast<std::size_t>(count) * sizeof(float)) != 0) {
-    result.bitwise = false;
-  }
-  double largest = 0;
-  double difference = 0;
-  for (std::int64_t i = 0; i < count; ++i) {
-    largest = std::max(largest, std::abs(double{expected[i]}));
-    const double error = std::abs(double{measured[i]} - double{expected[i]});
-    difference = std::isnan(error) ? INFINITY : std::max(difference, error);
-  }
-  if (difference == 0) return;
-  const double relative = largest > 0 ? difference / largest : INFINITY;
-  result.max_abs_error = std::max(result.max_abs_error, difference / divisor);
-  if (relative > result.max_rel_error) {
-    result.max_rel_error = relative;
-    result.worst = what;
-  }
+// Notes an error of `what`, of which `largest` is the largest value.
+void note(const std::string& what, double error, double largest, double divisor,
+          Verification& result) {
+  if (std::isnan(error)) error = INFINITY;
+  const double relative = error == 0 ? 0 : error / largest;  // infinite where largest is 0
+  result.bitwise = false;
+  result.max_abs_error = std::max(result.max_abs_error, error / divisor);
+  if (result.worst.empty() || relative > result.max_rel_error) result.worst = what;
+  result.max_rel_error = std::max(result.max_rel_error, relative);
 }
 
-std::vector<float> gradients_of(Device& device, const Layer& layer) {
+template <typename T>
+void compare(const std::string& what, std::span<const T> measured, std::span<const T> expected,
+             double divisor, Verification& result) {
+  if (std::memcmp(measured.data(), expected.data(), measured.size_bytes()) == 0) return;
+  double largest = 0;
+  double difference = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    largest = std::max(largest, std::abs(double{expected[i]}));
+    const double error = std::abs(double{measured[i]} - double{expected[i]});
+    if (error > difference || std::isnan(error)) difference = error;
+    if (std::isnan(difference)) break;
+  }
+  note(what, difference, largest, divisor, result);
+}
+
+using Which = const Tensor Parameter::*;
+
+std::vector<float> values_of_layer(Device& device, const Layer& layer, Which which) {
   std::vector<float> all;
   for (const Parameter& parameter : layer.parameters()) {
+    const Tensor& tensor = parameter.*which;
     const std::size_t at = all.size();
-    all.resize(at + static_cast<std::size_t>(parameter.gradient.size()));
-    device.download(all.data() + at, parameter.gradient.data(), parameter.gradient.bytes());
+    all.resize(at + static_cast<std::size_t>(tensor.size()));
+    device.download(all.data() + at, tensor.data(), tensor.bytes());
   }
   return all;
+}
+
+// Layer by layer, all ranks together, what the one that holds it has of it.
+void compare_layers(const Training& training, Transport& transport, Device& device,
+                    const std::vector<std::unique_ptr<Stage>>& stages, Which which,
+                    const std::string& what, double divisor, const Reference* reference,
+                    Verification* result) {
+  for (int l = 0; l < training.model.layers(); ++l) {
+    std::vector<float> own;
+    for (const auto& stage : stages) {
+      for (const auto& layer : stage->layers()) {
+        if (layer->index() == l) own = values_of_layer(device, *layer, which);
+      }
+    }
+    const std::vector<Bytes> all = gather(transport, bytes_of(own));
+    if (reference == nullptr) continue;
+    const auto holder =
+        std::ranges::find_if(all, [](const Bytes& bytes) { return !bytes.empty(); });
+    const std::vector<float> measured = values_of<float>(*holder);
+    const std::vector<float> expected = values_of_layer(device, reference->layer(l), which);
+    std::size_t at = 0;
+    for (const Parameter& parameter : reference->layer(l).parameters()) {
+      const auto size = static_cast<std::size_t>((parameter.*which).size());
+      compare(fmt::format("{} of {}", what, parameter.name), std::span(measured).subspan(at, size),
+              std::span(expected).subspan(at, size), divisor, *result);
+      at += size;
+    }
+  }
 }
 
 }  // namespace
@@ -141,35 +177,20 @@ void compare_with_reference(const Training& training, Transport& transport, Devi
                             const Outcome& outcome, Reference* reference, Verification* result) {
   if (reference != nullptr) {
     const Outcome expected = reference->run(iteration);
-    if (std::memcmp(&expected.loss, &outcome.loss, sizeof(double)) != 0) result->bitwise = false;
-    const double error = std::abs(expected.loss - outcome.loss);
-    if (!(error <= 0)) {
-      result->max_abs_error = std::max(result->max_abs_error, error);
-      result->max_rel_error = std::max(result->max_rel_error, error / std::abs(expected.loss));
-      if (result->worst.empty()) result->worst = "the loss";
-    }
+    const auto scalar = [&](const char* what, const double& measured, const double& wanted) {
+      compare(fmt::format("{}, iteration {},", what, iteration), std::span(&measured, 1),
+              std::span(&wanted, 1), 1, *result);
+    };
+    scalar("the loss", outcome.loss, expected.loss);
+    scalar("the gradient norm", outcome.gradient_norm, expected.gradient_norm);
   }
-  for (int l = 0; l < training.model.layers(); ++l) {
-    std::vector<float> own;
-    for (const auto& stage : stages) {
-      for (const auto& layer : stage->layers()) {
-        if (layer->index() == l) own = gradients_of(device, *layer);
-      }
-    }
-    const std::vector<Bytes> all = gather(transport, bytes_of(own));
-    if (reference == nullptr) continue;
-    const auto holder =
-        std::ranges::find_if(all, [](const Bytes& bytes) { return !bytes.empty(); });
-    const std::vector<float> measured = values_of<float>(*holder);
-    const std::vector<float> expected = gradients_of(device, reference->layer(l));
-    std::int64_t at = 0;
-    for (const Parameter& parameter : reference->layer(l).parameters()) {
-      compare(fmt::format("the gradient of {}, iteration {}", parameter.name, iteration),
-              measured.data() + at, expected.data() + at, parameter.gradient.size(),
-              static_cast<double>(training.tokens()), *result);
-      at += parameter.gradient.size();
-    }
-  }
+  const auto layers = [&](Which which, const std::string& what, double divisor) {
+    compare_layers(training, transport, device, stages, which, what, divisor, reference, result);
+  };
+  layers(&Parameter::gradient, fmt::format("in iteration {} the gradient", iteration),
+         static_cast<double>(training.tokens()));
+  const bool is_last = iteration + 1 == training.warmup + training.iterations;
+  if (is_last) layers(&Parameter::weight, "at last the weights", 1);
 }
 
 }  // namespace pipesim::exec

@@ -42,11 +42,11 @@ class Reference {
 // How far a worker's results are from the reference's.
 struct Verification {
   bool bitwise = true;
-  // Of losses and of mean gradients.
+  // Of losses, norms, mean gradients and, after the last iteration, weights.
   double max_abs_error = 0;
   // The same, divided by the largest value of the parameter, or by the loss.
   double max_rel_error = 0;
-  std::string worst;  // what has the largest relative error, for people; empty where none differs
+  std::string worst;  // what has the largest relative error, for people; empty where all is alike
 };
 
 // Adds what an iteration shows. Called on all ranks; `reference` and `result`

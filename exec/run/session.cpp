@@ -1,5 +1,6 @@
 #include "exec/run/session.h"
 
+#include <fmt/format.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -10,6 +11,8 @@
 #include "exec/run/worker.h"
 #include "exec/transport/collectives.h"
 #include "sim/schedule/csv.h"
+#include "traces/base/error.h"
+#include "traces/base/text.h"
 #include "traces/chrome_writer.h"
 
 namespace pipesim::exec {
@@ -17,15 +20,12 @@ namespace {
 
 // How many processors the ranks together may run on; on rank 0.
 int count_processors(Transport& transport) {
-  std::vector<cpu_set_t> own(1);
-  CPU_ZERO(&own[0]);
-  ::sched_getaffinity(0, sizeof own[0], &own[0]);  // of the calling thread
+  cpu_set_t own;
+  CPU_ZERO(&own);
+  ::sched_getaffinity(0, sizeof own, &own);  // of the calling thread
   cpu_set_t all;
   CPU_ZERO(&all);
-  for (const Bytes& bytes : gather(transport, bytes_of(own))) {
-    const cpu_set_t theirs = values_of<cpu_set_t>(bytes).front();
-    CPU_OR(&all, &all, &theirs);
-  }
+  for (const cpu_set_t& theirs : gather_value(transport, own)) CPU_OR(&all, &all, &theirs);
   return CPU_COUNT(&all);
 }
 
@@ -72,14 +72,25 @@ std::string metadata(const Training& training, const RunResult& result) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// The lower middle of the measured iterations.
-std::size_t median_of(const std::vector<std::int64_t>& values) {
-  std::vector<std::size_t> order(values.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  const auto middle = order.begin() + static_cast<std::ptrdiff_t>((order.size() - 1) / 2);
-  std::ranges::nth_element(order, middle, {},
-                           [&](std::size_t i) { return std::pair(values[i], i); });
-  return *middle;
+// What travels must fit into what a transport takes.
+void check_messages(const Training& training, const Transport& transport) {
+  const Transport::Limits limits = transport.limits();
+  const std::int64_t bytes =
+      training.rows() * training.model.hidden_size * static_cast<std::int64_t>(sizeof(float));
+  if (transport.ranks() > 1 && bytes > limits.message_bytes) {
+    throw input_error(fmt::format(
+        "the activations of a microbatch have {}, and transport {} takes messages of {}; give a "
+        "smaller --micro-batch-size or --sequence-length",
+        format_bytes(bytes), transport.name(), format_bytes(limits.message_bytes)));
+  }
+  const std::int64_t results =
+      std::int64_t{2} * training.program.stages() * training.program.microbatches;
+  if (results > limits.tag - first_free_tag) {
+    throw input_error(fmt::format(
+        "{} results an iteration, and transport {} tells {} messages apart; use fewer stages or "
+        "microbatches",
+        results, transport.name(), limits.tag));
+  }
 }
 
 // All ranks take part; rank 0 gets the spans of the median iteration into
@@ -90,10 +101,7 @@ void bring_together(const Training& training, Transport& transport, const Record
   const std::vector<Extent> extents = gather_extents(transport, recorder);
   for (const Extent& extent : extents) result.iteration_ns.push_back(extent.makespan_ns());
   if (first) result.median = median_of(result.iteration_ns);
-  const std::vector<std::int64_t> choice{static_cast<std::int64_t>(result.median)};
-  const auto bytes = bytes_of(choice);
-  const auto told = values_of<std::int64_t>(broadcast(transport, {bytes.begin(), bytes.end()}));
-  result.median = static_cast<std::size_t>(told.front());
+  result.median = broadcast_value(transport, result.median);
 
   const LargestBytes largest = gather_largest(transport, recorder);
   std::optional<ChromeTraceWriter> writer;
@@ -130,7 +138,9 @@ RunResult run_session(const Training& training, Device& device, Transport& trans
                       const OnIteration& on_iteration, OutputFile* trace) {
   const bool first = transport.rank() == 0;
   agree_on(transport, "the command line", training.fingerprint());
+  agree_on(transport, "the device", device.description());
   agree_on_one_clock(transport);
+  agree(transport, [&] { check_messages(training, transport); });
 
   RunResult result;
   result.device = device.description();
@@ -148,14 +158,13 @@ RunResult run_session(const Training& training, Device& device, Transport& trans
     if (first) on_iteration(i, outcome.loss);
     if (!training.verify) continue;
     compare_with_reference(training, transport, device, worker.stages(), i, outcome,
-                           first ? &*reference : nullptr, &*result.verification);
+                           first ? &*reference : nullptr, first ? &*result.verification : nullptr);
   }
   bring_together(training, transport, worker.recorder(), trace, result);
 
-  const std::vector<PeakReport> own{{worker.peak_chunks(), worker.peak_memory()}};
+  const PeakReport own{worker.peak_chunks(), worker.peak_memory()};
   std::size_t rank = 0;
-  for (const Bytes& bytes : gather(transport, bytes_of(own))) {
-    const PeakReport report = values_of<PeakReport>(bytes).front();
+  for (const PeakReport& report : gather_value(transport, own)) {
     result.metrics.ranks[rank++].peak_activation_chunks = report.chunks;
     result.memory.push_back(report.memory);
   }

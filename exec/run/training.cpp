@@ -14,12 +14,18 @@ int Training::first_layer(int stage) const {
 }
 
 std::string Training::fingerprint() const {
+  std::size_t rows = 0;
+  for (int rank = 0; rank < program.ranks(); ++rank) {
+    rows = 31 * rows + std::hash<std::string>()(csv_row(program.actions[rank]));
+  }
   return fmt::format(
-      "{}\n{}\nlayout {}\ntext {} {}\nbatch {} x {}, {} + {} iterations, seed {}, "
-      "learning rate {}, recompute {}, verify {}, details {}",
-      to_csv(program), to_json(model), fmt::join(layout, ","), text.bytes().size(),
-      std::hash<std::string_view>()(text.bytes()), micro_batch_size, sequence_length, warmup,
-      iterations, seed, learning_rate, recompute, verify, record_details);
+      "program of {} ranks {:x}, model {}, layout {}, text of {} bytes {:x}, {} microbatches of {} "
+      "x "
+      "{} tokens, {} + {} iterations, seed {}, learning rate {}, recompute {}, verify {}, details "
+      "{}",
+      program.ranks(), rows, to_json(model), fmt::join(layout, ","), text.bytes().size(),
+      std::hash<std::string_view>()(text.bytes()), program.microbatches, micro_batch_size,
+      sequence_length, warmup, iterations, seed, learning_rate, recompute, verify, record_details);
 }
 
 }  // namespace pipesim::exec

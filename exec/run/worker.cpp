@@ -87,6 +87,7 @@ Outcome Worker::run(int iteration) {
   barrier(transport_);
   run_list();
   mailbox_.finish_iteration();
+  note_memory();
   const Outcome outcome = optimizer_.reduce(read_losses());
   note_peak(make_action(stages_.front()->index(), Kind::REDUCE_GRAD));
   optimizer_.step(iteration, outcome);
@@ -163,7 +164,6 @@ void Worker::run_compute(const Action& action, std::int64_t reached_ns) {
 void Worker::note_peak(const Action& action) {
   if (pool_.peak().total() <= peak_bytes_) return;
   peak_bytes_ = pool_.peak().total();
-  peak_time_ns_ = now_ns();
   peak_action_ = action;
 }
 
@@ -173,7 +173,7 @@ RankMemory Worker::peak_memory() const {
   const UsedBytes& peak = pool_.peak();
   RankMemory memory;
   memory.states = peak.states();
-  memory.peak = {peak.working(), peak.working().total(), peak_time_ns_, peak_action_};
+  memory.peak = {peak.working(), peak.working().total(), 0, peak_action_};
   return memory;
 }
 

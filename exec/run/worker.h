@@ -28,7 +28,7 @@ class Worker {
   const Recorder& recorder() const { return recorder_; }
   const std::vector<std::unique_ptr<Stage>>& stages() const { return stages_; }
   Device& device() const { return device_; }
-  // Of the measured iterations.
+  // Of the measured iterations. A peak's time is not known: they have several.
   std::int64_t peak_chunks() const { return peak_chunks_; }
   RankMemory peak_memory() const;
 
@@ -63,7 +63,6 @@ class Worker {
   std::int64_t chunks_ = 0;
   std::int64_t peak_chunks_ = 0;
   std::int64_t peak_bytes_ = 0;
-  std::int64_t peak_time_ns_ = 0;
   Action peak_action_;
 };
 

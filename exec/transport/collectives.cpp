@@ -1,22 +1,33 @@
 #include "exec/transport/collectives.h"
 
+#include <algorithm>
+
 namespace pipesim::exec {
 namespace {
 
 enum Tag : int { size_tag, content_tag, exchange_tag };
 static_assert(exchange_tag < first_free_tag);
 
+// Larger ones travel in pieces: MPI counts bytes in 31 bits.
+constexpr std::size_t largest_piece = std::size_t{1} << 30;
+
 void send_all(Transport& transport, int to, std::span<const std::byte> bytes) {
-  const std::vector<std::int64_t> size{static_cast<std::int64_t>(bytes.size())};
-  transport.wait(transport.send(to, size_tag, bytes_of(size)));
-  transport.wait(transport.send(to, content_tag, bytes));
+  const auto size = static_cast<std::int64_t>(bytes.size());
+  transport.wait(transport.send(to, size_tag, std::as_bytes(std::span(&size, 1))));
+  for (std::size_t at = 0; at < bytes.size(); at += largest_piece) {
+    const std::size_t piece = std::min(largest_piece, bytes.size() - at);
+    transport.wait(transport.send(to, content_tag, bytes.subspan(at, piece)));
+  }
 }
 
 Bytes receive_all(Transport& transport, int from) {
-  std::vector<std::int64_t> size(1);
-  transport.wait(transport.receive(from, size_tag, std::as_writable_bytes(std::span(size))));
-  Bytes bytes(static_cast<std::size_t>(size[0]));
-  transport.wait(transport.receive(from, content_tag, bytes));
+  std::int64_t size = 0;
+  transport.wait(transport.receive(from, size_tag, std::as_writable_bytes(std::span(&size, 1))));
+  Bytes bytes(static_cast<std::size_t>(size));
+  for (std::size_t at = 0; at < bytes.size(); at += largest_piece) {
+    const std::size_t piece = std::min(largest_piece, bytes.size() - at);
+    transport.wait(transport.receive(from, content_tag, std::span(bytes).subspan(at, piece)));
+  }
   return bytes;
 }
 
@@ -43,13 +54,15 @@ void barrier(Transport& transport) {
   broadcast(transport, {});
 }
 
-Bytes exchange(Transport& transport, int other, std::span<const std::byte> own) {
-  Bytes theirs(own.size());
-  const Ticket receive = transport.receive(other, exchange_tag, theirs);
-  const Ticket send = transport.send(other, exchange_tag, own);
-  transport.wait(receive);
-  transport.wait(send);
-  return theirs;
+void exchange(Transport& transport, int other, std::span<const std::byte> own,
+              std::span<std::byte> theirs) {
+  for (std::size_t at = 0; at < own.size(); at += largest_piece) {
+    const std::size_t piece = std::min(largest_piece, own.size() - at);
+    const Ticket receive = transport.receive(other, exchange_tag, theirs.subspan(at, piece));
+    const Ticket send = transport.send(other, exchange_tag, own.subspan(at, piece));
+    transport.wait(receive);
+    transport.wait(send);
+  }
 }
 
 }  // namespace pipesim::exec

@@ -28,7 +28,8 @@ Bytes broadcast(Transport& transport, Bytes bytes);
 // Returns once every rank has called it.
 void barrier(Transport& transport);
 // Swaps as many bytes with another rank, which calls it likewise.
-Bytes exchange(Transport& transport, int other, std::span<const std::byte> own);
+void exchange(Transport& transport, int other, std::span<const std::byte> own,
+              std::span<std::byte> theirs);
 
 // Values as bytes, and back.
 template <typename T>
@@ -42,6 +43,21 @@ std::vector<T> values_of(std::span<const std::byte> bytes) {
   std::vector<T> values(bytes.size() / sizeof(T));
   if (!values.empty()) std::memcpy(values.data(), bytes.data(), values.size() * sizeof(T));
   return values;
+}
+
+// The same for one value a rank.
+template <typename T>
+std::vector<T> gather_value(Transport& transport, const T& own) {
+  std::vector<T> all;
+  for (const Bytes& bytes : gather(transport, std::as_bytes(std::span(&own, 1)))) {
+    all.push_back(values_of<T>(bytes).front());
+  }
+  return all;
+}
+template <typename T>
+T broadcast_value(Transport& transport, const T& value) {
+  const auto bytes = std::as_bytes(std::span(&value, 1));
+  return values_of<T>(broadcast(transport, {bytes.begin(), bytes.end()})).front();
 }
 
 }  // namespace pipesim::exec

@@ -1,5 +1,6 @@
 #include "exec/transport/local.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstring>
 #include <list>
@@ -151,9 +152,14 @@ class LocalTransport final : public Transport {
     return take_if_done(ticket);
   }
 
-  void wait(Ticket ticket) override {
+  std::size_t wait_any(std::span<const Ticket> tickets) override {
     std::unique_lock lock(world_.mutex);
-    world_.of(rank_).changed.wait(lock, [&] { return take_if_done(ticket); });
+    auto done = tickets.end();
+    world_.of(rank_).changed.wait(lock, [&] {
+      done = std::ranges::find_if(tickets, [&](Ticket ticket) { return take_if_done(ticket); });
+      return done != tickets.end();
+    });
+    return static_cast<std::size_t>(done - tickets.begin());
   }
 
   void abandon() override {

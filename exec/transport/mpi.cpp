@@ -109,9 +109,15 @@ class MpiTransport final : public Transport {
     return true;
   }
 
-  void wait(Ticket ticket) override {
-    for (BackOff pause; !test(ticket);) pause.pause();
+  std::size_t wait_any(std::span<const Ticket> tickets) override {
+    for (BackOff pause;; pause.pause()) {
+      for (std::size_t i = 0; i < tickets.size(); ++i) {
+        if (test(tickets[i])) return i;
+      }
+    }
   }
+
+  Limits limits() const override { return {std::numeric_limits<int>::max(), largest_tag_}; }
 
   void abandon() override {
     for (Request& own : requests_) {

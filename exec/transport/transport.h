@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -47,7 +48,16 @@ class Transport {
   // Whether it is done, which ends the ticket. Gives the transport time to
   // make progress on everything that is under way.
   virtual bool test(Ticket ticket) = 0;
-  virtual void wait(Ticket ticket) = 0;
+  // Blocks until one of them is done, ends its ticket, and returns its place.
+  virtual std::size_t wait_any(std::span<const Ticket> tickets) = 0;
+  void wait(Ticket ticket) { wait_any({&ticket, 1}); }
+
+  // The most that a message, and a tag, may be.
+  struct Limits {
+    std::int64_t message_bytes = std::numeric_limits<std::int64_t>::max();
+    std::int64_t tag = std::numeric_limits<int>::max();
+  };
+  virtual Limits limits() const { return {}; }
 
   // Ends all tickets; no bytes of theirs are touched any more, other than those
   // of sends that a transport can't take back.

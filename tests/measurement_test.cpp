@@ -1,0 +1,195 @@
+// What ranks recorded, brought together: spans, metrics and medians, to the
+// nanosecond.
+#include "exec/run/measurement.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "exec/run/ranks.h"
+
+namespace pipesim {
+namespace {
+
+using exec::ActionRecord;
+using exec::Extent;
+using exec::gather_extents;
+using exec::gather_iteration;
+using exec::gather_largest;
+using exec::LayerRecord;
+using exec::MeasuredIteration;
+using exec::MemoryRecord;
+using exec::Recorder;
+using exec::Use;
+
+constexpr std::int64_t far = 5'000'000'000;  // when the clock stood so, it all began
+
+Action act(const char* text) { return *parse_action(text); }
+
+// Two ranks, one microbatch. Times after `far`:
+//   rank 0  0F0 10-30, sends 31-60; then receives the gradient, posted at 32,
+//           which arrives at 100; 0B0 105-145; reduction 150-152; step 160-170
+//   rank 1  posts at 5; the activation arrives at 50; 1F0 52-72; 1B0 72-95,
+//           sends 96-110; reduction 112-113; step 160-165
+exec::IterationRecord record_rank(int rank, std::int64_t shift) {
+  exec::IterationRecord record;
+  const auto add = [&](const char* text, std::int64_t reached, std::int64_t start, std::int64_t end,
+                       std::int64_t bytes = 0) {
+    record.actions.push_back({act(text), shift + reached, shift + start, shift + end, bytes});
+  };
+  const auto close = [&](Kind kind, std::int64_t start, std::int64_t end) {
+    record.actions.push_back(
+        {make_action(rank, kind), shift + start, shift + start, shift + end, 0});
+  };
+  if (rank == 0) {
+    add("0F0", 8, 10, 30);
+    add("0SEND_F0", 30, 31, 60, 64);
+    add("0RECV_B0", 32, 32, 100, 64);
+    add("0B0", 33, 105, 145);
+    close(Kind::REDUCE_GRAD, 150, 152);
+    close(Kind::OPTIMIZER, 160, 170);
+    record.layers.push_back({act("0B0"), 1, Kind::I, false, shift + 110, shift + 120});
+    record.memory.push_back({shift + 9, 0, {}});
+    record.memory.push_back({shift + 10, 1, {}});
+    record.memory.back().bytes[Use::activations] = 500;
+    record.memory.back().bytes[Use::weights] = 7;
+  } else {
+    add("1RECV_F0", 5, 5, 50, 64);
+    add("1F0", 6, 52, 72);
+    add("1B0", 72, 72, 95);
+    add("1SEND_B0", 95, 96, 110, 64);
+    close(Kind::REDUCE_GRAD, 112, 113);
+    close(Kind::OPTIMIZER, 160, 165);
+    record.memory.push_back({shift + 53, 1, {}});
+    record.memory.back().bytes[Use::residue] = 9;
+  }
+  return record;
+}
+
+// A recorder that has seen this rank's iterations, one for each shift.
+Recorder recorder_of(int rank, const std::vector<std::int64_t>& shifts) {
+  Recorder recorder(true);
+  for (const std::int64_t shift : shifts) {
+    const exec::IterationRecord record = record_rank(rank, shift);
+    recorder.start_iteration(true);
+    for (const ActionRecord& action : record.actions) recorder.add(action);
+    for (const LayerRecord& layer : record.layers) recorder.add(layer);
+    for (const MemoryRecord& memory : record.memory) recorder.add(memory);
+    recorder.finish_iteration();
+  }
+  return recorder;
+}
+
+// What rank 0 gets of two ranks.
+template <typename Result, typename Gather>
+Result on_two_ranks(const std::vector<std::int64_t>& shifts, Gather gather) {
+  Result result;
+  exec::run_as_threads(2, {}, [&](exec::Transport& transport) {
+    const Recorder recorder = recorder_of(transport.rank(), shifts);
+    Result mine = gather(transport, recorder);
+    if (transport.rank() == 0) result = std::move(mine);
+  });
+  return result;
+}
+
+MeasuredIteration iteration(std::size_t index, std::int64_t zero_ns) {
+  return on_two_ranks<MeasuredIteration>(
+      {far, far + 1000}, [&](exec::Transport& transport, const Recorder& recorder) {
+        return gather_iteration(transport, recorder, index, zero_ns);
+      });
+}
+
+TEST(Measurement, ExtentsLeaveTransfersAside) {
+  const auto extents = on_two_ranks<std::vector<Extent>>({far, far + 1000}, gather_extents);
+  ASSERT_EQ(extents.size(), 2);
+  EXPECT_EQ(extents[0].start_ns, far + 10);
+  EXPECT_EQ(extents[0].makespan_ns(), 160);
+  EXPECT_EQ(extents[1].start_ns, far + 1010);
+}
+
+TEST(Measurement, SpansAreThoseOfBothRanks) {
+  const MeasuredIteration second = iteration(1, far + 10);
+  std::map<std::string, Span> spans;
+  for (const Span& span : second.spans) spans[to_text(span.action)] = span;
+  ASSERT_EQ(spans.size(), 12);
+  const auto expect_span = [&](const char* text, int rank, std::int64_t start, std::int64_t end,
+                               std::int64_t queued) {
+    SCOPED_TRACE(text);
+    const Span& span = spans.at(text);
+    EXPECT_EQ(span.rank, rank);
+    EXPECT_EQ(span.iteration, 1);
+    EXPECT_EQ(span.start_ns, 1000 - 10 + start);
+    EXPECT_EQ(span.end_ns, 1000 - 10 + end);
+    EXPECT_EQ(span.queued_ns, queued);
+  };
+  expect_span("0F0", 0, 10, 30, 2);
+  expect_span("0SEND_F0", 0, 31, 60, 1);
+  expect_span("1RECV_F0", 1, 31, 50, 0);  // from when both ends were there
+  expect_span("1F0", 1, 52, 72, 46);
+  expect_span("1B0", 1, 72, 95, 0);
+  expect_span("1SEND_B0", 1, 96, 110, 1);
+  expect_span("0RECV_B0", 0, 96, 100, 0);
+  expect_span("0B0", 0, 105, 145, 72);
+  expect_span("0OPTIMIZER", 0, 160, 170, 0);
+  EXPECT_EQ(spans.at("0SEND_F0").bytes, 64);
+  EXPECT_EQ(spans.at("1F0").input_sent_ns, 1000 - 10 + 31);
+  EXPECT_EQ(spans.at("1F0").input_arrival_ns, 1000 - 10 + 50);
+  EXPECT_EQ(spans.at("0B0").input_sent_ns, 1000 - 10 + 96);
+  EXPECT_EQ(spans.at("0F0").input_arrival_ns, 0);
+  for (std::size_t i = 1; i < second.spans.size(); ++i) {
+    EXPECT_LE(second.spans[i - 1].start_ns, second.spans[i].start_ns);
+  }
+}
+
+TEST(Measurement, LayersAndMemoryComeAlong) {
+  const MeasuredIteration first = iteration(0, far + 10);
+  ASSERT_EQ(first.layers.size(), 1);
+  EXPECT_EQ(to_text(first.layers[0].action), "0B0");
+  EXPECT_EQ(first.layers[0].layer, 1);
+  EXPECT_EQ(first.layers[0].start_ns, 100);
+  EXPECT_EQ(first.layers[0].end_ns, 110);
+  ASSERT_EQ(first.samples.size(), 3);
+  EXPECT_EQ(first.samples[0].time_ns, 0);  // before the first start
+  EXPECT_EQ(first.samples[1].chunks, 1);
+  EXPECT_EQ(first.samples[1].working.activations, 500);
+  EXPECT_EQ(first.samples[1].states.weights, 7);
+  EXPECT_EQ(first.samples[2].rank, 1);
+  EXPECT_EQ(first.samples[2].time_ns, 43);
+  const auto largest = on_two_ranks<exec::LargestBytes>({far}, gather_largest);
+  EXPECT_EQ(largest.states.weights, 7);
+  EXPECT_EQ(largest.working.activations, 500);
+  EXPECT_EQ(largest.working.residue, 9);
+}
+
+// Rank 0: busy 20 + 40 + 2 + 10; idle 75 before 0B0, of which the gradient was
+// under way from 96 to 100; then 5 + 8 of drain. Rank 1: busy 20 + 23 + 1 + 5;
+// idle 42 before 1F0, 19 of it while the activation was under way; drain 17 + 47,
+// and 5 to the end.
+TEST(Measurement, MetricsAreExact) {
+  const MeasuredIteration first = iteration(0, far + 10);
+  const Metrics metrics = exec::measure(first.spans, Placement::loop(2, 1), 1);
+  EXPECT_EQ(metrics.makespan_ns, 160);
+  const RankMetrics& zero = metrics.ranks[0];
+  EXPECT_EQ(zero.busy_ns, 72);
+  EXPECT_EQ(zero.bubble.p2p_ns, 4);
+  EXPECT_EQ(zero.bubble.warmup_ns, 71);
+  EXPECT_EQ(zero.bubble.steady_ns, 0);
+  EXPECT_EQ(zero.bubble.drain_ns, 13);
+  const RankMetrics& one = metrics.ranks[1];
+  EXPECT_EQ(one.busy_ns, 49);
+  EXPECT_EQ(one.bubble.p2p_ns, 19);
+  EXPECT_EQ(one.bubble.warmup_ns, 23);
+  EXPECT_EQ(one.bubble.drain_ns, 17 + 47 + 5);
+  EXPECT_EQ(zero.peak_activation_chunks, 1);
+}
+
+TEST(Measurement, TheMedianIsTheLowerOfTheMiddle) {
+  EXPECT_EQ(exec::median_of({7}), 0);
+  EXPECT_EQ(exec::median_of({9, 7}), 1);
+  EXPECT_EQ(exec::median_of({9, 7, 8}), 2);
+  EXPECT_EQ(exec::median_of({9, 7, 8, 1}), 1);
+  EXPECT_EQ(exec::median_of({5, 5, 5}), 1);
+}
+
+}  // namespace
+}  // namespace pipesim
