@@ -54,14 +54,14 @@ std::string count_of_parameters(std::int64_t count) {
 
 std::string training_lines(const Training& training, const RunResult& result) {
   const Model& model = training.model;
-  std::string out =
-      fmt::format("model   {}: {}, hidden size {}, {} parameters; layers a virtual stage {}\n",
-                  printable(model.name), plural(model.blocks, "block"), model.hidden_size,
-                  count_of_parameters(model.parameters()), fmt::join(training.layout, ","));
-  out += fmt::format("        {} microbatches of {} x {} tokens of {}{}\n",
-                     training.program.microbatches, training.micro_batch_size,
-                     training.sequence_length, printable(training.text.name()),
-                     training.recompute ? "; activations are recomputed" : "");
+  std::string out = fmt::format("model   {}: {}, hidden size {}, {} parameters\n",
+                                printable(model.name), plural(model.blocks, "block"),
+                                model.hidden_size, count_of_parameters(model.parameters()));
+  out += fmt::format("        layers a virtual stage: {}{}\n", fmt::join(training.layout, ","),
+                     training.recompute ? "; activations recomputed" : "");
+  out += fmt::format("        {} of {} x {} tokens of {}\n",
+                     plural(training.program.microbatches, "microbatch"), training.micro_batch_size,
+                     training.sequence_length, printable(training.text.name()));
   out += fmt::format("run     {}; transport {}\n", result.device, result.transport);
   const auto [fastest, slowest] = std::ranges::minmax_element(result.iteration_ns);
   out += fmt::format("        {}, {} to {}; {} before not measured\n",
