@@ -68,7 +68,7 @@ exec::IterationRecord record_rank(int rank, std::int64_t shift) {
 
 // A recorder that has seen this rank's iterations, one for each shift.
 Recorder recorder_of(int rank, const std::vector<std::int64_t>& shifts) {
-  Recorder recorder(true);
+  Recorder recorder(exec::Clock(), true);
   for (const std::int64_t shift : shifts) {
     const exec::IterationRecord record = record_rank(rank, shift);
     recorder.start_iteration(true);

@@ -29,7 +29,7 @@ class Rank {
  public:
   // `layout`: the layers of each stage.
   Rank(const Example& example, const std::vector<int>& layout, bool recompute)
-      : example_(example), device_(make_cpu_device()), pool_(*device_), recorder_(true) {
+      : example_(example), device_(make_cpu_device()), pool_(*device_), recorder_(Clock(), true) {
     recorder_.start_iteration(true);
     int first = 0;
     for (const int count : layout) {

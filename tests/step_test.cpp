@@ -6,6 +6,7 @@
 #include <fstream>
 #include <numeric>
 
+#include "exec/run/trainer.h"
 #include "exec/run/worker.h"
 #include "exec/transport/local.h"
 #include "sim/schedule/family.h"
@@ -65,12 +66,12 @@ Training training_of(const Case& which, const Example& example, const Text& text
   return training;
 }
 
-Weights read_all(const Worker& worker, Tensor Parameter::*which) {
+Weights read_all(Device& device, const Trainer& trainer, Tensor Parameter::*which) {
   Weights all;
-  for (const auto& stage : worker.stages()) {
+  for (const auto& stage : trainer.stages()) {
     for (const auto& layer : stage->layers()) {
       for (const Parameter& parameter : layer->parameters()) {
-        all[parameter.name] = wide(read(worker.device(), parameter.*which));
+        all[parameter.name] = wide(read(device, parameter.*which));
       }
     }
   }
@@ -194,9 +195,16 @@ void check(const Case& which, const Example& example, bool strong) {
   const Training training = training_of(which, example, tiny_text(folder));
   const auto device = make_cpu_device();
   LocalWorld world(1);
-  Worker worker(training, *device, world.transport(0));
+  const Trainer* trainer = nullptr;
+  Worker worker(training, *device, world.transport(0), Clock(),
+                [&](Pool& pool, Recorder& recorder, const std::function<void()>& poll) {
+                  auto own = std::make_unique<Trainer>(training, *device, world.transport(0), pool,
+                                                       recorder, poll);
+                  trainer = own.get();
+                  return own;
+                });
   if (strong) {
-    for (const auto& stage : worker.stages()) {
+    for (const auto& stage : trainer->stages()) {
       for (const auto& layer : stage->layers()) {
         testing::strengthen(*device, *layer, example.model);
       }
@@ -206,12 +214,12 @@ void check(const Case& which, const Example& example, bool strong) {
   int clipped = 0;
   for (int iteration = 0; iteration < iterations; ++iteration) {
     SCOPED_TRACE("iteration " + std::to_string(iteration));
-    Weights weights = read_all(worker, &Parameter::weight);
+    Weights weights = read_all(*device, *trainer, &Parameter::weight);
     const Outcome outcome = worker.run(iteration);
     EXPECT_NEAR(outcome.loss, oracle_loss(training, weights, iteration), 5e-6);
 
     const Weights want = oracle_gradients(training, weights, iteration);
-    Weights gradients = read_all(worker, &Parameter::gradient);
+    Weights gradients = read_all(*device, *trainer, &Parameter::gradient);
     for (auto& [name, sums] : gradients) {
       for (double& sum : sums) sum /= static_cast<double>(training.tokens());
       expect_near_as_a_whole(sums, want.at(name), 2e-5, 1e-6, name);
@@ -223,18 +231,18 @@ void check(const Case& which, const Example& example, bool strong) {
     // From the layers' own gradients, which were just found right: AdamW makes
     // much of those that are nearly 0.
     adam.step(weights, gradients, norm > 1 ? 1 / norm : 1);
-    for (const auto& [name, got] : read_all(worker, &Parameter::weight)) {
+    for (const auto& [name, got] : read_all(*device, *trainer, &Parameter::weight)) {
       expect_near_as_a_whole(got, weights.at(name), 1e-6, 1e-6, name);
     }
     // Weights hardly change with the size of all gradients; moments do.
-    for (const auto& [name, got] : read_all(worker, &Parameter::first)) {
+    for (const auto& [name, got] : read_all(*device, *trainer, &Parameter::first)) {
       expect_near_as_a_whole(got, adam.first(name), 2e-5, 1e-12, name);
     }
-    for (const auto& [name, got] : read_all(worker, &Parameter::second)) {
+    for (const auto& [name, got] : read_all(*device, *trainer, &Parameter::second)) {
       expect_near_as_a_whole(got, adam.second(name), 4e-5, 1e-15, name);
     }
     if (training.model.tied_head) {
-      const Weights after = read_all(worker, &Parameter::weight);
+      const Weights after = read_all(*device, *trainer, &Parameter::weight);
       EXPECT_EQ(after.at("embedding table"), after.at("head matrix"));
     }
   }

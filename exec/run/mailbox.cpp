@@ -14,13 +14,16 @@ namespace {
   throw work_error(fmt::format("{}: {}", to_text(action), what));
 }
 
+// Tensors hold whole floats.
+std::int64_t floats_of(std::int64_t bytes) { return (bytes + 3) / 4; }
+
 }  // namespace
 
-Mailbox::Mailbox(const Placement& placement, int microbatches, std::int64_t size,
+Mailbox::Mailbox(const Placement& placement, int microbatches, std::vector<std::int64_t> bytes,
                  Transport& transport, Pool& pool, Recorder& recorder)
     : placement_(placement),
       microbatches_(microbatches),
-      size_(size),
+      bytes_(std::move(bytes)),
       transport_(transport),
       pool_(pool),
       recorder_(recorder),
@@ -46,16 +49,19 @@ int Mailbox::tag(const Item& item) const {
   return first_free_tag + place * microbatches_ + item.microbatch;
 }
 
+std::span<std::byte> Mailbox::message(const Buffer& buffer) {
+  return buffer.tensor.host_bytes().first(static_cast<std::size_t>(buffer.record.bytes));
+}
+
 void Mailbox::post(const Action& receive) {
   const Item item = item_of_transfer(receive);
   Buffer& own = incoming(item);
   if (own.state != State::free) return;  // posted ahead
   own.state = State::posted;
-  own.tensor = pool_.take(size_, Use::receive_buffer);
-  own.record = {receive, now_ns(), 0, 0, own.tensor.bytes()};
+  own.tensor = pool_.take(floats_of(bytes_of(item)), Use::receive_buffer);
+  own.record = {receive, recorder_.now_ns(), 0, 0, bytes_of(item)};
   own.record.start_ns = own.record.reached_ns;
-  own.ticket =
-      transport_.receive(placement_.rank_of(item.stage), tag(item), own.tensor.host_bytes());
+  own.ticket = transport_.receive(placement_.rank_of(item.stage), tag(item), message(own));
   under_way_.push_back(&own);
 }
 
@@ -65,10 +71,9 @@ void Mailbox::send(const Action& send) {
   if (own.state != State::full) misused(send, "there is nothing to send");
   own.state = State::posted;
   own.record.action = send;
-  own.record.start_ns = now_ns();
-  own.record.bytes = own.tensor.bytes();
-  own.ticket =
-      transport_.send(placement_.rank_of(item.consumer()), tag(item), own.tensor.host_bytes());
+  own.record.start_ns = recorder_.now_ns();
+  own.record.bytes = bytes_of(item);
+  own.ticket = transport_.send(placement_.rank_of(item.consumer()), tag(item), message(own));
   under_way_.push_back(&own);
 }
 
@@ -94,7 +99,7 @@ void Mailbox::put_output(const Action& action, Tensor result) {
   own.record.action = action;
   own.tensor = std::move(result);
   own.tensor.serve_as(local ? Use::activations : Use::send_buffer);
-  own.record.reached_ns = now_ns();
+  own.record.reached_ns = recorder_.now_ns();
 }
 
 // Of a transfer that is done: a RECV's buffer is full, a SEND's free again.
@@ -102,7 +107,7 @@ void Mailbox::settle(Buffer& buffer) {
   const bool receives = is_receive(buffer.record.action.kind);
   buffer.state = receives ? State::full : State::free;
   if (!receives) buffer.tensor = {};
-  buffer.record.end_ns = now_ns();
+  buffer.record.end_ns = recorder_.now_ns();
   recorder_.add(buffer.record);
 }
 

@@ -7,6 +7,7 @@
 // is an error that names the action. One rank, one thread.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -18,9 +19,10 @@ namespace pipesim::exec {
 
 class Mailbox {
  public:
-  // Every message has `size` numbers.
-  Mailbox(const Placement& placement, int microbatches, std::int64_t size, Transport& transport,
-          Pool& pool, Recorder& recorder);
+  // `bytes` of what each stage but the last sends to the next; its gradient,
+  // which comes back, has as many.
+  Mailbox(const Placement& placement, int microbatches, std::vector<std::int64_t> bytes,
+          Transport& transport, Pool& pool, Recorder& recorder);
   // Where an error unwinds, buffers may be posted: the transport lets go of them.
   ~Mailbox();
   Mailbox(const Mailbox&) = delete;
@@ -68,12 +70,16 @@ class Mailbox {
     return placement_.rank_of(item.stage) == placement_.rank_of(item.consumer());
   }
   int tag(const Item& item) const;
+  std::int64_t bytes_of(const Item& item) const {
+    return bytes_[static_cast<std::size_t>(std::min(item.stage, item.consumer()))];
+  }
+  static std::span<std::byte> message(const Buffer& buffer);
   void settle(Buffer& buffer);
   void wait_for_one();
 
   const Placement& placement_;
   std::int32_t microbatches_;
-  std::int64_t size_;
+  std::vector<std::int64_t> bytes_;
   Transport& transport_;
   Pool& pool_;
   Recorder& recorder_;

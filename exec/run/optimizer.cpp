@@ -101,7 +101,8 @@ Outcome Optimizer::reduce(const std::vector<float>& losses) {
   std::vector<Part> parts;
   if (!losses.empty()) parts.push_back({loss_part, 0, mean_loss(losses)});
   for (const auto& stage : stages_) {
-    ActionRecord record{make_action(stage->index(), Kind::REDUCE_GRAD), now_ns(), 0, 0, 0};
+    ActionRecord record{make_action(stage->index(), Kind::REDUCE_GRAD), recorder_.now_ns(), 0, 0,
+                        0};
     record.start_ns = record.reached_ns;
     for (const auto& layer : stage->layers()) {
       add_tied_gradient(*layer, tied);
@@ -116,7 +117,7 @@ Outcome Optimizer::reduce(const std::vector<float>& losses) {
                          device_.sum_of_squares(gradient.size(), gradient.data())});
       }
     }
-    record.end_ns = now_ns();
+    record.end_ns = recorder_.now_ns();
     recorder_.add(record);
   }
   Outcome outcome;
@@ -140,14 +141,15 @@ Outcome Optimizer::reduce(const std::vector<float>& losses) {
 
 void Optimizer::step(int step, const Outcome& outcome) {
   if (stages_.empty()) return;
-  ActionRecord record{make_action(stages_.front()->index(), Kind::OPTIMIZER), now_ns(), 0, 0, 0};
+  ActionRecord record{make_action(stages_.front()->index(), Kind::OPTIMIZER), recorder_.now_ns(), 0,
+                      0, 0};
   record.start_ns = record.reached_ns;
   const AdamStep adam = adam_step(training_, step, outcome.gradient_norm);
   for (const auto& stage : stages_) {
     for (const auto& layer : stage->layers()) step_layer(device_, *layer, adam);
   }
   device_.finish();
-  record.end_ns = now_ns();
+  record.end_ns = recorder_.now_ns();
   recorder_.add(record);
 }
 

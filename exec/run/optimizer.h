@@ -13,15 +13,10 @@
 #include "exec/run/recorder.h"
 #include "exec/run/stage.h"
 #include "exec/run/training.h"
+#include "exec/run/workload.h"
 #include "exec/transport/transport.h"
 
 namespace pipesim::exec {
-
-// What an iteration comes to, the same on all ranks.
-struct Outcome {
-  double loss = 0;           // mean over tokens, in nats
-  double gradient_norm = 0;  // of the mean gradient, before clipping
-};
 
 // What AdamW does at a step, counted from 0, after gradients of that norm.
 AdamStep adam_step(const Training& training, int step, double gradient_norm);

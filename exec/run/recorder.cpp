@@ -1,15 +1,6 @@
 #include "exec/run/recorder.h"
 
-#include <ctime>
-#include <utility>
-
 namespace pipesim::exec {
-
-std::int64_t now_ns() {
-  timespec time{};
-  ::clock_gettime(CLOCK_MONOTONIC, &time);
-  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-}
 
 void Recorder::start_iteration(bool keep) {
   keep_ = keep;

@@ -1,19 +1,17 @@
 // What a rank did, when, and what it held: written down as it runs.
 //
-// Times are CLOCK_MONOTONIC in nanoseconds, which all ranks of a host share.
-// A recorder belongs to one rank and one thread. What it keeps of an iteration
-// are plain values, which travel to rank 0 as bytes.
+// Times are those of the rank's clock (clock.h). A recorder belongs to one rank and one thread.
+// What it keeps of an iteration are plain values, which travel to rank 0 as bytes.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "exec/model/tensor.h"
+#include "exec/run/clock.h"
 #include "traces/action.h"
 
 namespace pipesim::exec {
-
-std::int64_t now_ns();
 
 struct ActionRecord {
   Action action;
@@ -49,7 +47,9 @@ struct IterationRecord {
 class Recorder {
  public:
   // Layers and memory are recorded only where asked for.
-  explicit Recorder(bool in_detail) : in_detail_(in_detail) {}
+  Recorder(const Clock& clock, bool in_detail) : clock_(clock), in_detail_(in_detail) {}
+
+  std::int64_t now_ns() const { return clock_.now_ns(); }
 
   // What comes belongs to a new iteration, kept or forgotten.
   void start_iteration(bool keep);
@@ -67,6 +67,7 @@ class Recorder {
   const std::vector<IterationRecord>& iterations() const { return kept_; }
 
  private:
+  Clock clock_;
   bool in_detail_;
   bool keep_ = false;
   IterationRecord now_;

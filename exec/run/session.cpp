@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "exec/run/agreement.h"
+#include "exec/run/trainer.h"
 #include "exec/run/worker.h"
 #include "exec/transport/collectives.h"
 #include "sim/schedule/csv.h"
@@ -146,7 +147,14 @@ RunResult run_session(const Training& training, Device& device, Transport& trans
   result.device = device.description();
   result.transport = transport.name();
   result.processors = count_processors(transport);
-  Worker worker(training, device, transport);
+  const Trainer* trainer = nullptr;
+  Worker worker(training, device, transport, Clock(),
+                [&](Pool& pool, Recorder& recorder, const std::function<void()>& poll) {
+                  auto own =
+                      std::make_unique<Trainer>(training, device, transport, pool, recorder, poll);
+                  trainer = own.get();
+                  return own;
+                });
   std::optional<Reference> reference;
   if (training.verify) {
     result.verification.emplace();
@@ -157,7 +165,7 @@ RunResult run_session(const Training& training, Device& device, Transport& trans
     (i < training.warmup ? result.warmup_losses : result.losses).push_back(outcome.loss);
     if (first) on_iteration(i, outcome.loss);
     if (!training.verify) continue;
-    compare_with_reference(training, transport, device, worker.stages(), i, outcome,
+    compare_with_reference(training, transport, device, trainer->stages(), i, outcome,
                            first ? &*reference : nullptr, first ? &*result.verification : nullptr);
   }
   bring_together(training, transport, worker.recorder(), trace, result);

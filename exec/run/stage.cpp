@@ -34,10 +34,10 @@ Stage::Slot& Stage::slot_in(State expected, Kind kind, const Microbatch& microba
 
 template <typename Work>
 auto Stage::timed(const Action& action, const Layer& layer, Kind kind, bool again, Work work) {
-  LayerRecord record{action, layer.index(), kind, again, now_ns(), 0};
+  LayerRecord record{action, layer.index(), kind, again, recorder_.now_ns(), 0};
   const auto note = [&] {
     setup_.layers.device.finish();
-    record.end_ns = now_ns();
+    record.end_ns = recorder_.now_ns();
     recorder_.add(record);
     between_layers_();
   };

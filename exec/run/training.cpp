@@ -13,6 +13,11 @@ int Training::first_layer(int stage) const {
   return std::accumulate(layout.begin(), layout.begin() + stage, 0);
 }
 
+std::vector<std::int64_t> Training::message_bytes() const {
+  const std::int64_t bytes = rows() * model.hidden_size * static_cast<std::int64_t>(sizeof(float));
+  return std::vector<std::int64_t>(static_cast<std::size_t>(program.stages()), bytes);
+}
+
 std::string Training::fingerprint() const {
   std::size_t rows = 0;
   for (int rank = 0; rank < program.ranks(); ++rank) {

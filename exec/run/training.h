@@ -30,6 +30,8 @@ struct Training {
   // Of an iteration.
   std::int64_t tokens() const { return rows() * program.microbatches; }
   int first_layer(int stage) const;
+  // What each virtual stage sends to the next.
+  std::vector<std::int64_t> message_bytes() const;
 
   // Everything that must be alike on all ranks, as one text.
   std::string fingerprint() const;

@@ -5,38 +5,38 @@
 // rank's thread; device and transport outlive it.
 #pragma once
 
+#include <functional>
 #include <memory>
-#include <vector>
 
 #include "exec/run/mailbox.h"
-#include "exec/run/optimizer.h"
 #include "exec/run/recorder.h"
-#include "exec/run/stage.h"
 #include "exec/run/training.h"
+#include "exec/run/workload.h"
 #include "traces/memory.h"
 
 namespace pipesim::exec {
 
+// Makes the rank's workload from its memory and recorder; `poll` gives the
+// transport time, and may be called often.
+using MakeWorkload = std::function<std::unique_ptr<Workload>(Pool& pool, Recorder& recorder,
+                                                             const std::function<void()>& poll)>;
+
 class Worker {
  public:
-  Worker(const Training& training, Device& device, Transport& transport);
+  // Buffers lie in the memory of that device.
+  Worker(const Training& training, Device& memory, Transport& transport, const Clock& clock,
+         const MakeWorkload& make_workload);
 
   // One iteration, counted from 0, on all ranks together; recorded from the
-  // end of the warm-up on. Gradients stay as they are until the next one.
+  // end of the warm-up on.
   Outcome run(int iteration);
 
   const Recorder& recorder() const { return recorder_; }
-  const std::vector<std::unique_ptr<Stage>>& stages() const { return stages_; }
-  Device& device() const { return device_; }
   // Of the measured iterations. A peak's time is not known: they have several.
   std::int64_t peak_chunks() const { return peak_chunks_; }
   RankMemory peak_memory() const;
 
  private:
-  void load_samples(int iteration);
-  std::vector<float> read_losses() const;
-  Microbatch microbatch(const Action& action) const;
-  Stage& stage_of(const Action& action) const;
   void run_list();
   void run_compute(const Action& action, std::int64_t reached_ns);
   void post_ahead(std::size_t index);
@@ -45,20 +45,12 @@ class Worker {
   void note_peak(const Action& action);
 
   const Training& training_;
-  Device& device_;
   Transport& transport_;
   Pool pool_;
   Recorder recorder_;
   Mailbox mailbox_;
-  std::vector<std::unique_ptr<Stage>> stages_;  // by chunk
-  Optimizer optimizer_;
+  std::unique_ptr<Workload> workload_;
 
-  bool has_embedding_ = false;
-  bool has_head_ = false;
-  Tensor tokens_;   // of all microbatches, where a stage needs them; as int32
-  Tensor targets_;  // likewise
-  Tensor losses_;   // of all tokens, where the head is
-  int iteration_ = 0;
   std::size_t posted_ = 0;  // actions up to here have their receives posted
   std::int64_t chunks_ = 0;
   std::int64_t peak_chunks_ = 0;

@@ -1,0 +1,84 @@
+#include "exec/run/trainer.h"
+
+#include <utility>
+
+namespace pipesim::exec {
+
+Trainer::Trainer(const Training& training, Device& device, Transport& transport, Pool& pool,
+                 Recorder& recorder, const std::function<void()>& between_layers)
+    : training_(training),
+      device_(device),
+      optimizer_(training, device, transport, pool, stages_, recorder) {
+  const LayerSetup layers{
+      device,       pool, training.model, training.micro_batch_size, training.sequence_length,
+      training.seed};
+  for (const int stage : training.program.placement.stages_of(transport.rank())) {
+    const Stage::Setup setup{layers,
+                             stage,
+                             training.first_layer(stage),
+                             training.layout[static_cast<std::size_t>(stage)],
+                             training.program.microbatches,
+                             training.recompute};
+    stages_.push_back(std::make_unique<Stage>(setup, recorder, between_layers));
+    has_embedding_ = has_embedding_ || stages_.back()->has_embedding();
+    has_head_ = has_head_ || stages_.back()->has_head();
+  }
+  if (has_embedding_) tokens_ = pool.take(training.tokens(), Use::receive_buffer);
+  if (has_head_) {
+    targets_ = pool.take(training.tokens(), Use::receive_buffer);
+    losses_ = pool.take(training.tokens(), Use::receive_buffer);
+  }
+}
+
+void Trainer::start_iteration(int iteration) {
+  iteration_ = iteration;
+  for (const auto& stage : stages_) stage->start_iteration();
+  if (!has_embedding_ && !has_head_) return;
+  for (int j = 0; j < training_.program.microbatches; ++j) {
+    const Sample sample = draw_sample(
+        training_.text, training_.seed, static_cast<std::uint32_t>(iteration),
+        static_cast<std::uint32_t>(j), training_.micro_batch_size, training_.sequence_length);
+    const std::int64_t bytes = training_.rows() * static_cast<std::int64_t>(sizeof(std::int32_t));
+    const std::int64_t at = j * training_.rows();
+    if (has_embedding_) device_.upload(tokens_.data() + at, sample.tokens.data(), bytes);
+    if (has_head_) device_.upload(targets_.data() + at, sample.targets.data(), bytes);
+  }
+}
+
+std::vector<float> Trainer::read_losses() const {
+  std::vector<float> losses(static_cast<std::size_t>(losses_.size()));
+  if (has_head_) device_.download(losses.data(), losses_.data(), losses_.bytes());
+  return losses;
+}
+
+Microbatch Trainer::microbatch(const Action& action) const {
+  const std::int64_t at = action.microbatch * training_.rows();
+  Microbatch microbatch;
+  microbatch.step = static_cast<std::uint32_t>(iteration_);
+  microbatch.index = static_cast<std::uint32_t>(action.microbatch);
+  if (has_embedding_) microbatch.tokens = reinterpret_cast<std::int32_t*>(tokens_.data()) + at;
+  if (has_head_) {
+    microbatch.targets = reinterpret_cast<std::int32_t*>(targets_.data()) + at;
+    microbatch.losses = losses_.data() + at;
+  }
+  return microbatch;
+}
+
+Tensor Trainer::run(const Action& action, Tensor input) {
+  const int chunk = training_.program.placement.chunk_of(action.stage);
+  Stage& stage = *stages_[static_cast<std::size_t>(chunk)];
+  switch (action.kind) {
+    case Kind::F: return stage.forward(microbatch(action), std::move(input));
+    case Kind::I: return stage.backward_input(microbatch(action), std::move(input));
+    case Kind::B: return stage.backward(microbatch(action), std::move(input));
+    default: stage.backward_weight(microbatch(action)); return {};
+  }
+}
+
+Outcome Trainer::finish_iteration() {
+  const Outcome outcome = optimizer_.reduce(read_losses());
+  optimizer_.step(iteration_, outcome);
+  return outcome;
+}
+
+}  // namespace pipesim::exec

@@ -1,0 +1,46 @@
+// The workload that trains: samples, stages of a real model, the optimizer.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "exec/run/optimizer.h"
+#include "exec/run/recorder.h"
+#include "exec/run/stage.h"
+#include "exec/run/training.h"
+#include "exec/run/workload.h"
+#include "exec/transport/transport.h"
+
+namespace pipesim::exec {
+
+class Trainer final : public Workload {
+ public:
+  // `between_layers` is called after each layer's part of an action.
+  Trainer(const Training& training, Device& device, Transport& transport, Pool& pool,
+          Recorder& recorder, const std::function<void()>& between_layers);
+
+  void start_iteration(int iteration) override;
+  Tensor run(const Action& action, Tensor input) override;
+  // Gradients stay as they are until the next iteration.
+  Outcome finish_iteration() override;
+
+  const std::vector<std::unique_ptr<Stage>>& stages() const { return stages_; }
+
+ private:
+  std::vector<float> read_losses() const;
+  Microbatch microbatch(const Action& action) const;
+
+  const Training& training_;
+  Device& device_;
+  std::vector<std::unique_ptr<Stage>> stages_;  // by chunk
+  Optimizer optimizer_;
+  bool has_embedding_ = false;
+  bool has_head_ = false;
+  Tensor tokens_;   // of all microbatches, where a stage needs them; as int32
+  Tensor targets_;  // likewise
+  Tensor losses_;   // of all tokens, where the head is
+  int iteration_ = 0;
+};
+
+}  // namespace pipesim::exec
