@@ -43,7 +43,7 @@ exec::RunResult run_locally(const exec::Training& training,
   exec::run_as_threads(training.program.ranks(), eager_limit_bytes, [&](exec::Transport& own) {
     const auto wrapped = wrap ? wrap(own) : nullptr;
     const auto device = exec::make_device("cpu");
-    const auto ignore = [](int, double) {};
+    const auto ignore = [](int, const exec::Outcome&) {};
     const bool first = own.rank() == 0;
     exec::RunResult mine =
         run_session(training, *device, wrapped ? *wrapped : own, ignore, first ? trace : nullptr);

@@ -76,8 +76,9 @@ void run_rank(const Flags& flags, Transport& transport, bool launched) {
   std::optional<Progress> progress;
   const Destination standard_error(STDERR_FILENO, launched);
   if (first) progress.emplace(standard_error.descriptor());
-  const OnIteration on_iteration = [&](int iteration, double loss) {
-    progress->show(fmt::format("iteration {} of {}, loss {:.4f}", iteration + 1,
+  const OnIteration on_iteration = [&](int iteration, const Outcome& outcome) {
+    const std::string loss = training.costs ? "" : fmt::format(", loss {:.4f}", outcome.loss);
+    progress->show(fmt::format("iteration {} of {}{}", iteration + 1,
                                training.warmup + training.iterations, loss));
   };
   const RunResult result =

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "exec/device/devices.h"
 #include "exec/model/layer.h"
 #include "exec/run/recorder.h"
 #include "sim/cost/layout.h"
@@ -103,6 +104,80 @@ Schedule program_of(const Schedule& schedule) {
   return schedule;
 }
 
+// What is trained on a device that computes.
+void set_model(const Flags& flags, Training& training) {
+  for (const auto& [flag, name] : {std::pair(&flags.costs, "--costs"), {&flags.pace, "--pace"}}) {
+    if (*flag) throw input_error(fmt::format("{}: only --device emulated has costs", name));
+  }
+  training.model = find_model(flags.model.value_or("gpt-mini"));
+  std::optional<std::vector<int>> layout;
+  if (flags.layout) layout = parse_layout(*flags.layout);
+  training.layout = resolve_layout(layout, training.model.layers(), training.program.stages(),
+                                   fmt::format("--model {}", training.model.name));
+  if (flags.micro_batch_size) {
+    training.micro_batch_size = parse_count(*flags.micro_batch_size, "--micro-batch-size");
+  }
+  training.sequence_length = std::min(training.sequence_length, training.model.max_sequence_length);
+  if (flags.sequence_length) {
+    training.sequence_length = parse_count(*flags.sequence_length, "--sequence-length");
+  }
+  if (training.sequence_length > training.model.max_sequence_length) {
+    throw input_error(fmt::format("--sequence-length {}: model {} takes at most {}",
+                                  training.sequence_length, quote(training.model.name),
+                                  training.model.max_sequence_length));
+  }
+  if (flags.seed) {
+    training.seed = parse_number<std::uint64_t>(*flags.seed, "--seed", 0, UINT64_MAX,
+                                                "a whole number from 0 below 2^64");
+  }
+  if (flags.learning_rate) {
+    training.learning_rate = parse_number(*flags.learning_rate, "--learning-rate", 0.0F, 1e6F,
+                                          "a number such as 0.001 or 3e-4");
+  }
+  training.recompute = parse_recompute(flags.recompute);
+  if (flags.data) training.text = Text::read(*flags.data);
+  training.text.check(training.sequence_length, training.model.vocabulary_size);
+  training.verify = flags.verify;
+  check_fits(training);
+}
+
+// What takes time on one that does not.
+void set_costs(const Flags& flags, Training& training) {
+  const std::pair<const Flag*, std::string_view> meaningless[] = {
+      {&flags.model, "--model"},
+      {&flags.data, "--data"},
+      {&flags.micro_batch_size, "--micro-batch-size"},
+      {&flags.sequence_length, "--sequence-length"},
+      {&flags.seed, "--seed"},
+      {&flags.learning_rate, "--learning-rate"},
+      {&flags.recompute, "--recompute"}};
+  for (const auto& [flag, name] : meaningless) {
+    if (*flag) throw input_error(fmt::format("{}: an emulated device trains nothing", name));
+  }
+  if (flags.verify) throw input_error("--verify: an emulated device has no results to compare");
+  if (flags.pace) {
+    if (*flags.pace == pace_name(Pace::anchored)) {
+      training.pace = Pace::anchored;
+    } else if (*flags.pace != pace_name(Pace::wall)) {
+      throw input_error(
+          fmt::format("--pace: {}", unknown_name("pace", *flags.pace, {"wall", "anchored"})));
+    }
+  }
+  const Placement& placement = training.program.placement;
+  std::optional<std::vector<int>> layout;
+  if (flags.layout) layout = parse_layout(*flags.layout);
+  if (flags.costs) {
+    training.costs = read_costs(*flags.costs).resolve(placement, layout);
+  } else if (layout) {
+    throw input_error("--layout: needs costs by layer; give --costs with a file of them");
+  } else {
+    training.costs.emplace().stages.assign(static_cast<std::size_t>(placement.stages()),
+                                           usual_stage_costs());
+  }
+  training.costs->check(placement, training.program.microbatches,
+                        flags.costs.value_or("the usual costs"));
+}
+
 }  // namespace
 
 void add_all_flags(CLI::App& app, Flags& flags) {
@@ -134,6 +209,8 @@ void add_all_flags(CLI::App& app, Flags& flags) {
   add_flags(
       app, "Machine",
       {{"--device", &flags.device, "NAME", "what computes; default cpu"},
+       {"--costs", &flags.costs, "FILE.json", "times of an emulated device; default as pipesim's"},
+       {"--pace", &flags.pace, "wall|anchored", "what emulated actions keep to; default wall"},
        {"--transport", &flags.transport, "mpi|local", "processes of MPI, or threads; see below"},
        {"--eager-limit", &flags.eager_limit, "BYTES",
         "from here on sends wait for receivers; 0: all"}});
@@ -197,9 +274,6 @@ Ranks choose_ranks(const Flags& flags, const std::optional<Launch>& launch) {
 Task make_task(const Flags& flags, int ranks) {
   Task task;
   Training& training = task.training;
-  const auto count = [](const Flag& flag, std::string_view name, auto fallback) {
-    return flag ? parse_count(*flag, name) : static_cast<int>(fallback);
-  };
   ScheduleFlags schedule = flags.schedule;
   const bool is_file = schedule.schedule && names_a_file(*schedule.schedule);
   if (!schedule.stages && !is_file) schedule.stages = std::to_string(ranks);
@@ -214,41 +288,18 @@ Task make_task(const Flags& flags, int ranks) {
         ranks == 1 ? "there is 1" : fmt::format("there are {}", ranks), choice.schedule.ranks()));
   }
   training.program = program_of(choice.schedule);
-
-  training.model = find_model(flags.model.value_or("gpt-mini"));
-  std::optional<std::vector<int>> layout;
-  if (flags.layout) layout = parse_layout(*flags.layout);
-  training.layout = resolve_layout(layout, training.model.layers(), training.program.stages(),
-                                   fmt::format("--model {}", training.model.name));
-  training.micro_batch_size =
-      count(flags.micro_batch_size, "--micro-batch-size", training.micro_batch_size);
-  training.sequence_length =
-      count(flags.sequence_length, "--sequence-length",
-            std::min(training.sequence_length, training.model.max_sequence_length));
-  if (training.sequence_length > training.model.max_sequence_length) {
-    throw input_error(fmt::format("--sequence-length {}: model {} takes at most {}",
-                                  training.sequence_length, quote(training.model.name),
-                                  training.model.max_sequence_length));
-  }
-  training.iterations = count(flags.iterations, "--iterations", training.iterations);
+  training.iterations =
+      flags.iterations ? parse_count(*flags.iterations, "--iterations") : training.iterations;
   if (flags.warmup) {
     training.warmup = parse_number(*flags.warmup, "--warmup", 0, static_cast<int>(max_count),
                                    "a whole number from 0");
   }
-  if (flags.seed) {
-    training.seed = parse_number<std::uint64_t>(*flags.seed, "--seed", 0, UINT64_MAX,
-                                                "a whole number from 0 below 2^64");
-  }
-  if (flags.learning_rate) {
-    training.learning_rate = parse_number(*flags.learning_rate, "--learning-rate", 0.0F, 1e6F,
-                                          "a number such as 0.001 or 3e-4");
-  }
-  training.recompute = parse_recompute(flags.recompute);
-  if (flags.data) training.text = Text::read(*flags.data);
-  training.text.check(training.sequence_length, training.model.vocabulary_size);
   training.record_details = flags.trace.has_value();
-  training.verify = flags.verify;
-  check_fits(training);
+  if (flags.device == emulated_device) {
+    set_costs(flags, training);
+  } else {
+    set_model(flags, training);
+  }
   return task;
 }
 

@@ -24,10 +24,13 @@ std::string verdict(const Task& task, const RunResult& result, const Terminal& t
   const int chunks = program.placement.chunks();
   std::string what = fmt::format("{}, {}", task.title, plural(program.ranks(), "rank"));
   if (chunks > 1) what += fmt::format(" x {}", plural(chunks, "chunk"));
-  what += fmt::format(", {}: median iteration {}, of which {:.0f} % bubble; {} tokens/s",
+  what += fmt::format(", {}: median iteration {}, of which {:.0f} % bubble",
                       plural(program.microbatches, "microbatch"), format_time(result.median_ns()),
-                      result.metrics.global_bubble() * 100,
-                      format_count(std::llround(tokens_per_second(task.training, result))));
+                      result.metrics.global_bubble() * 100);
+  if (!task.training.costs) {
+    what += fmt::format("; {} tokens/s",
+                        format_count(std::llround(tokens_per_second(task.training, result))));
+  }
   return bold(wrap(what, terminal.width), terminal.colour) + "\n";
 }
 
@@ -52,7 +55,7 @@ std::string count_of_parameters(std::int64_t count) {
   return format_count(count);
 }
 
-std::string training_lines(const Training& training, const RunResult& result) {
+std::string model_lines(const Training& training) {
   const Model& model = training.model;
   std::string out = fmt::format("model   {}: {}, hidden size {}, {} parameters\n",
                                 printable(model.name), plural(model.blocks, "block"),
@@ -62,11 +65,17 @@ std::string training_lines(const Training& training, const RunResult& result) {
   out += fmt::format("        {} of {} x {} tokens of {}\n",
                      plural(training.program.microbatches, "microbatch"), training.micro_batch_size,
                      training.sequence_length, printable(training.text.name()));
+  return out;
+}
+
+std::string run_lines(const Training& training, const RunResult& result) {
+  std::string out = training.costs ? "" : model_lines(training);
   out += fmt::format("run     {}; transport {}\n", result.device, result.transport);
   const auto [fastest, slowest] = std::ranges::minmax_element(result.iteration_ns);
   out += fmt::format("        {}, {} to {}; {} before not measured\n",
                      plural(training.iterations, "iteration"), format_time(*fastest),
                      format_time(*slowest), training.warmup);
+  if (training.costs) return out;
   const double first =
       result.warmup_losses.empty() ? result.losses.front() : result.warmup_losses.front();
   out += fmt::format("loss    {:.4f} at first, {:.4f} at last, nats a token\n", first,
@@ -89,8 +98,9 @@ std::string verification_lines(const RunResult& result) {
 
 std::string report(const Task& task, const RunResult& result, const Terminal& terminal) {
   std::string sentences = bubble_lines(result.metrics) + critical_path_line(result.metrics) +
-                          training_lines(task.training, result) + verification_lines(result);
-  if (task.training.program.ranks() > result.processors) {
+                          run_lines(task.training, result) + verification_lines(result);
+  // Emulated ranks sleep, and so don't need a processor each.
+  if (!task.training.costs && task.training.program.ranks() > result.processors) {
     sentences += fmt::format(
         "\n{} share {}: they take turns, so times are longer, and bubbles other, than those of "
         "as many devices.\n",
@@ -112,22 +122,27 @@ std::string result_json(const Task& task, const RunResult& result) {
   json["stages"] = program.ranks();
   json["virtual_stages"] = program.placement.chunks();
   json["microbatches"] = program.microbatches;
-  json["model"] = training.model.name;
-  json["layout"] = training.layout;
+  if (training.costs) {
+    json["pace"] = pace_name(training.pace);
+  } else {
+    json["model"] = training.model.name;
+    json["layout"] = training.layout;
+    json["micro_batch_size"] = training.micro_batch_size;
+    json["sequence_length"] = training.sequence_length;
+    json["seed"] = training.seed;
+    json["learning_rate"] = training.learning_rate;
+    json["recompute"] = training.recompute ? "full" : "none";
+  }
   json["device"] = result.device;
   json["transport"] = result.transport;
   json["processors"] = result.processors;
-  json["micro_batch_size"] = training.micro_batch_size;
-  json["sequence_length"] = training.sequence_length;
-  json["seed"] = training.seed;
-  json["learning_rate"] = training.learning_rate;
-  json["recompute"] = training.recompute ? "full" : "none";
   json["warmup"] = training.warmup;
   json["warmup_losses"] = result.warmup_losses;
   json["losses"] = result.losses;
   json["iteration_ns"] = result.median_ns();
   json["iteration_times_ns"] = result.iteration_ns;
-  json["tokens_per_second"] = tokens_per_second(training, result);
+  json["tokens_per_second"] = nullptr;
+  if (!training.costs) json["tokens_per_second"] = tokens_per_second(training, result);
   json["bubble_fraction"] = {{"global", result.metrics.global_bubble()},
                              {"span", result.metrics.span_bubble()}};
   Json ranks = Json::array();

@@ -3,11 +3,16 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "exec/device/device.h"
 
 namespace pipesim::exec {
+
+// Takes the time that costs say, and computes nothing: buffers lie in the
+// CPU's memory, and emulation.h stands in for stages.
+inline constexpr std::string_view emulated_device = "emulated";
 
 struct DeviceInfo {
   std::string name;         // as in --device

@@ -43,6 +43,9 @@ struct UsedBytes {
 
 class Pool;
 
+// How many numbers have room for so many bytes.
+constexpr std::int64_t floats_for(std::int64_t bytes) { return (bytes + 3) / 4; }
+
 // `size` numbers of float32 on the device. Owns its block; moved, not copied.
 class Tensor {
  public:
@@ -80,6 +83,8 @@ class Pool {
 
   // Of undefined content.
   Tensor take(std::int64_t size, Use use);
+  // Counts bytes, or fewer of them, that nothing is taken for.
+  void charge(Use use, std::int64_t bytes) { count(use, bytes); }
 
   const UsedBytes& used() const { return used_; }
   // At the fullest instant so far, the first of several.

@@ -14,9 +14,6 @@ namespace {
   throw work_error(fmt::format("{}: {}", to_text(action), what));
 }
 
-// Tensors hold whole floats.
-std::int64_t floats_of(std::int64_t bytes) { return (bytes + 3) / 4; }
-
 }  // namespace
 
 Mailbox::Mailbox(const Placement& placement, int microbatches, std::vector<std::int64_t> bytes,
@@ -58,7 +55,7 @@ void Mailbox::post(const Action& receive) {
   Buffer& own = incoming(item);
   if (own.state != State::free) return;  // posted ahead
   own.state = State::posted;
-  own.tensor = pool_.take(floats_of(bytes_of(item)), Use::receive_buffer);
+  own.tensor = pool_.take(floats_for(bytes_of(item)), Use::receive_buffer);
   own.record = {receive, recorder_.now_ns(), 0, 0, bytes_of(item)};
   own.record.start_ns = own.record.reached_ns;
   own.ticket = transport_.receive(placement_.rank_of(item.stage), tag(item), message(own));

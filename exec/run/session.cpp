@@ -61,12 +61,17 @@ std::string metadata(const Training& training, const RunResult& result) {
   json["device"] = result.device;
   json["transport"] = result.transport;
   json["machine"] = {{"kind", "measured"}, {"processors", result.processors}};
-  json["model"] = Json::parse(to_json(training.model));
-  json["layout"] = training.layout;
-  json["layers"] = layer_names(training.model);
-  json["micro_batch_size"] = training.micro_batch_size;
-  json["sequence_length"] = training.sequence_length;
-  json["recompute"] = training.recompute ? "full" : "none";
+  if (training.costs) {
+    json["costs"] = Json::parse(to_json(*training.costs));
+    json["pace"] = pace_name(training.pace);
+  } else {
+    json["model"] = Json::parse(to_json(training.model));
+    json["layout"] = training.layout;
+    json["layers"] = layer_names(training.model);
+    json["micro_batch_size"] = training.micro_batch_size;
+    json["sequence_length"] = training.sequence_length;
+    json["recompute"] = training.recompute ? "full" : "none";
+  }
   Json rows = Json::array();
   for (int rank = 0; rank < program.ranks(); ++rank) rows.push_back(csv_row(program.actions[rank]));
   json["program"] = std::move(rows);
@@ -76,13 +81,12 @@ std::string metadata(const Training& training, const RunResult& result) {
 // What travels must fit into what a transport takes.
 void check_messages(const Training& training, const Transport& transport) {
   const Transport::Limits limits = transport.limits();
-  const std::int64_t bytes =
-      training.rows() * training.model.hidden_size * static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t bytes = std::ranges::max(training.message_bytes());
   if (transport.ranks() > 1 && bytes > limits.message_bytes) {
-    throw input_error(fmt::format(
-        "the activations of a microbatch have {}, and transport {} takes messages of {}; give a "
-        "smaller --micro-batch-size or --sequence-length",
-        format_bytes(bytes), transport.name(), format_bytes(limits.message_bytes)));
+    throw input_error(
+        fmt::format("what a stage sends has {}, and transport {} takes messages of {}; use smaller "
+                    "microbatches",
+                    format_bytes(bytes), transport.name(), format_bytes(limits.message_bytes)));
   }
   const std::int64_t results =
       std::int64_t{2} * training.program.stages() * training.program.microbatches;
@@ -144,17 +148,23 @@ RunResult run_session(const Training& training, Device& device, Transport& trans
   agree(transport, [&] { check_messages(training, transport); });
 
   RunResult result;
-  result.device = device.description();
+  result.device = training.costs ? "emulated, " + std::string(pace_name(training.pace)) + " pace"
+                                 : device.description();
   result.transport = transport.name();
   result.processors = count_processors(transport);
   const Trainer* trainer = nullptr;
-  Worker worker(training, device, transport, Clock(),
-                [&](Pool& pool, Recorder& recorder, const std::function<void()>& poll) {
-                  auto own =
-                      std::make_unique<Trainer>(training, device, transport, pool, recorder, poll);
-                  trainer = own.get();
-                  return own;
-                });
+  Worker worker(
+      training, device, transport, Clock(),
+      [&](Pool& pool, Recorder& recorder,
+          const std::function<void()>& poll) -> std::unique_ptr<Workload> {
+        if (training.costs) {
+          return std::make_unique<Emulation>(training.program, *training.costs, training.pace,
+                                             transport.rank(), pool, recorder);
+        }
+        auto own = std::make_unique<Trainer>(training, device, transport, pool, recorder, poll);
+        trainer = own.get();
+        return own;
+      });
   std::optional<Reference> reference;
   if (training.verify) {
     result.verification.emplace();
@@ -162,8 +172,9 @@ RunResult run_session(const Training& training, Device& device, Transport& trans
   }
   for (int i = 0; i < training.warmup + training.iterations; ++i) {
     const Outcome outcome = worker.run(i);
+    if (first) on_iteration(i, outcome);
+    if (training.costs) continue;
     (i < training.warmup ? result.warmup_losses : result.losses).push_back(outcome.loss);
-    if (first) on_iteration(i, outcome.loss);
     if (!training.verify) continue;
     compare_with_reference(training, transport, device, trainer->stages(), i, outcome,
                            first ? &*reference : nullptr, first ? &*result.verification : nullptr);

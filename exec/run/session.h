@@ -35,8 +35,8 @@ struct RunResult {
   std::int64_t median_ns() const { return iteration_ns[median]; }
 };
 
-// Called on rank 0 after each iteration, counted from 0, with its loss.
-using OnIteration = std::function<void(int iteration, double loss)>;
+// Called on rank 0 after each iteration, counted from 0.
+using OnIteration = std::function<void(int iteration, const Outcome& outcome)>;
 
 // `trace`, where given, is rank 0's, and is written but not committed.
 RunResult run_session(const Training& training, Device& device, Transport& transport,

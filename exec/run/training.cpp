@@ -14,6 +14,7 @@ int Training::first_layer(int stage) const {
 }
 
 std::vector<std::int64_t> Training::message_bytes() const {
+  if (costs) return Emulation::message_bytes(*costs, pace);
   const std::int64_t bytes = rows() * model.hidden_size * static_cast<std::int64_t>(sizeof(float));
   return std::vector<std::int64_t>(static_cast<std::size_t>(program.stages()), bytes);
 }
@@ -23,14 +24,16 @@ std::string Training::fingerprint() const {
   for (int rank = 0; rank < program.ranks(); ++rank) {
     rows = 31 * rows + std::hash<std::string>()(csv_row(program.actions[rank]));
   }
+  const std::string what =
+      costs ? fmt::format("costs {}, pace {}", to_json(*costs), pace_name(pace))
+            : fmt::format("model {}, layout {}, {} x {} tokens", to_json(model),
+                          fmt::join(layout, ","), micro_batch_size, sequence_length);
   return fmt::format(
-      "program of {} ranks {:x}, model {}, layout {}, text of {} bytes {:x}, {} microbatches of {} "
-      "x "
-      "{} tokens, {} + {} iterations, seed {}, learning rate {}, recompute {}, verify {}, details "
-      "{}",
-      program.ranks(), rows, to_json(model), fmt::join(layout, ","), text.bytes().size(),
-      std::hash<std::string_view>()(text.bytes()), program.microbatches, micro_batch_size,
-      sequence_length, warmup, iterations, seed, learning_rate, recompute, verify, record_details);
+      "program of {} ranks {:x}, {}, text of {} bytes {:x}, {} microbatches, {} + {} iterations, "
+      "seed {}, learning rate {}, recompute {}, verify {}, details {}",
+      program.ranks(), rows, what, text.bytes().size(), std::hash<std::string_view>()(text.bytes()),
+      program.microbatches, warmup, iterations, seed, learning_rate, recompute, verify,
+      record_details);
 }
 
 }  // namespace pipesim::exec

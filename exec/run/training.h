@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "exec/data/text.h"
+#include "exec/run/emulation.h"
+#include "sim/cost/costs.h"
 #include "sim/cost/model.h"
 #include "sim/schedule/schedule.h"
 
@@ -25,6 +28,11 @@ struct Training {
   bool recompute = false;
   bool record_details = false;  // layers and memory, for a trace
   bool verify = false;
+
+  // On an emulated device nothing is trained: costs take the place of the
+  // model and its layout.
+  std::optional<Costs> costs;
+  Pace pace = Pace::wall;
 
   std::int64_t rows() const { return micro_batch_size * sequence_length; }
   // Of an iteration.

@@ -108,10 +108,7 @@ Costs CostSource::resolve(const Placement& placement, int microbatches) const {
   if (file_) {
     costs = file_->resolve(placement, layout_);
   } else {
-    StageCosts usual;
-    usual.forward_ns = 1'000'000;
-    usual.split_backward(2'000'000);
-    costs.stages.assign(static_cast<std::size_t>(placement.stages()), usual);
+    costs.stages.assign(static_cast<std::size_t>(placement.stages()), usual_stage_costs());
     const auto fill = [&](const Flag& flag, std::string_view name, auto parse, auto store) {
       if (flag) fill_stages(costs.stages, *flag, name, parse, store);
     };

@@ -44,6 +44,13 @@ std::vector<StageFootprint> Costs::footprints(const Placement& placement) const 
   return result;
 }
 
+StageCosts usual_stage_costs() {
+  StageCosts usual;
+  usual.forward_ns = 1'000'000;
+  usual.split_backward(2'000'000);
+  return usual;
+}
+
 bool exchanges_bytes(const std::vector<StageFootprint>& footprints) {
   return std::ranges::any_of(
       footprints, [](const StageFootprint& stage) { return stage.forward_output_bytes > 0; });

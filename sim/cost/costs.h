@@ -42,6 +42,9 @@ struct StageCosts {
   bool operator==(const StageCosts&) const = default;
 };
 
+// Where nobody says otherwise: F = I = W = 1 ms, no bytes.
+StageCosts usual_stage_costs();
+
 // The way from one rank to another: a link of its own, and links that it has
 // in common with other ways, such as the network card of two ranks.
 struct Link {

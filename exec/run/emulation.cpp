@@ -1,0 +1,122 @@
+#include "exec/run/emulation.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <utility>
+
+namespace pipesim::exec {
+namespace {
+
+// Sleeps, and never spins: ranks may be more than processors.
+void sleep_until(std::int64_t monotonic_ns) {
+  const timespec until{static_cast<std::time_t>(monotonic_ns / 1'000'000'000),
+                       static_cast<long>(monotonic_ns % 1'000'000'000)};
+  while (::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) == EINTR) {
+  }
+}
+
+constexpr auto time_bytes = static_cast<std::int64_t>(sizeof(std::int64_t));
+
+}  // namespace
+
+std::string_view pace_name(Pace pace) { return pace == Pace::wall ? "wall" : "anchored"; }
+
+Emulation::Emulation(const Schedule& program, const Costs& costs, Pace pace, int rank, Pool& pool,
+                     Recorder& recorder)
+    : program_(program), costs_(costs), pace_(pace), rank_(rank), pool_(pool), recorder_(recorder) {
+  const StateBytes states = costs.states(program.placement)[static_cast<std::size_t>(rank)];
+  pool.charge(Use::weights, states.weights);
+  pool.charge(Use::gradients, states.gradients);
+  pool.charge(Use::optimizer, states.optimizer);
+}
+
+std::vector<std::int64_t> Emulation::message_bytes(const Costs& costs, Pace pace) {
+  std::vector<std::int64_t> bytes;
+  for (const StageCosts& stage : costs.stages) {
+    bytes.push_back(pace == Pace::wall ? stage.output_bytes
+                                       : std::max(stage.output_bytes, time_bytes));
+  }
+  return bytes;
+}
+
+void Emulation::start_iteration(int /*iteration*/) { end_ns_ = 0; }
+
+std::int64_t Emulation::duration_ns(const Action& action) const {
+  const StageCosts& stage = costs_of(action.stage);
+  switch (action.kind) {
+    case Kind::F: return stage.forward_ns;
+    case Kind::I: return stage.backward_input_ns;
+    case Kind::W: return stage.backward_weight_ns;
+    default: return stage.backward_ns();
+  }
+}
+
+// When the action would start if nothing but costs took time.
+std::int64_t Emulation::start_ns(const Action& action, const Tensor& input) const {
+  std::int64_t start = end_ns_;
+  if (!input.empty()) {
+    std::int64_t sent = 0;
+    std::memcpy(&sent, input.data(), sizeof sent);
+    const int from_stage = action.kind == Kind::F ? action.stage - 1 : action.stage + 1;
+    const int from = program_.placement.rank_of(from_stage);
+    if (from != rank_) {
+      const Link& link = costs_.link(from, rank_);
+      sent += link.latency_ns +
+              costs_.occupied_ns(link, costs_of(std::min(from_stage, action.stage)).output_bytes);
+    }
+    start = std::max(start, sent);
+  }
+  return start == 0 ? Clock::monotonic_ns() : start;
+}
+
+Tensor Emulation::run(const Action& action, Tensor input) {
+  const StageCosts& stage = costs_of(action.stage);
+  const bool anchored = pace_ == Pace::anchored;
+  const std::int64_t start = anchored ? start_ns(action, input) : Clock::monotonic_ns();
+  input = {};
+  if (action.kind == Kind::F) pool_.charge(Use::activations, stage.activation_bytes);
+  end_ns_ = start + duration_ns(action);
+  sleep_until(end_ns_);
+  if (is_backward(action.kind)) pool_.charge(Use::activations, -stage.activation_bytes);
+  if (action.kind == Kind::I) pool_.charge(Use::residue, stage.weight_residue_bytes);
+  if (action.kind == Kind::W) {
+    pool_.charge(Use::residue, -stage.weight_residue_bytes);
+    return {};
+  }
+  const int boundary = action.kind == Kind::F ? action.stage : action.stage - 1;
+  if (boundary < 0 || boundary + 1 >= program_.stages()) return {};
+  std::int64_t bytes = costs_of(boundary).output_bytes;
+  if (anchored) bytes = std::max(bytes, time_bytes);
+  Tensor output = pool_.take(floats_for(bytes), Use::activations);
+  if (anchored) std::memcpy(output.data(), &end_ns_, sizeof end_ns_);
+  return output;
+}
+
+// Closing work that takes time; one of none is left out, as in a prediction.
+void Emulation::close(Kind kind, int stage, std::int64_t duration_ns) {
+  if (duration_ns == 0) return;
+  ActionRecord record{make_action(stage, kind), recorder_.now_ns(), 0, 0, 0};
+  record.start_ns = record.reached_ns;
+  end_ns_ = (pace_ == Pace::anchored ? end_ns_ : Clock::monotonic_ns()) + duration_ns;
+  sleep_until(end_ns_);
+  record.end_ns = recorder_.now_ns();
+  recorder_.add(record);
+}
+
+Outcome Emulation::finish_iteration() {
+  const auto at = static_cast<std::size_t>(rank_);
+  const std::vector<int>& stages = program_.placement.stages_of(rank_);
+  const auto count = static_cast<std::int64_t>(stages.size());
+  if (!costs_.reduce_gradients_ns.empty()) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      close(Kind::REDUCE_GRAD, stages[static_cast<std::size_t>(i)],
+            share_of(costs_.reduce_gradients_ns[at], count, i));
+    }
+  }
+  if (!costs_.optimizer_ns.empty()) close(Kind::OPTIMIZER, stages.front(), costs_.optimizer_ns[at]);
+  return {};
+}
+
+}  // namespace pipesim::exec

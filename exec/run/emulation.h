@@ -1,0 +1,57 @@
+// The workload that only takes time: every action lasts as long as costs say,
+// while messages are real.
+//
+// Paced by the wall clock, an action starts when its rank and its input are
+// there and takes its time from then on: what transfers and waking up cost
+// shows. Anchored, it ends when it would end if they cost nothing but what the
+// costs say: each message carries when its sender should have ended, and
+// actions count from there. Then the ranks compute a prediction and merely
+// keep to it, so an anchored run proves no more than that.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "exec/run/recorder.h"
+#include "exec/run/workload.h"
+#include "sim/cost/costs.h"
+#include "sim/schedule/schedule.h"
+
+namespace pipesim::exec {
+
+enum class Pace : std::uint8_t { wall, anchored };
+std::string_view pace_name(Pace pace);
+
+class Emulation final : public Workload {
+ public:
+  // Program and costs outlive it. Activations are counted in `pool`, not taken.
+  Emulation(const Schedule& program, const Costs& costs, Pace pace, int rank, Pool& pool,
+            Recorder& recorder);
+
+  void start_iteration(int iteration) override;
+  Tensor run(const Action& action, Tensor input) override;
+  Outcome finish_iteration() override;
+
+  // What each virtual stage sends to the next; anchored messages have room for
+  // a time.
+  static std::vector<std::int64_t> message_bytes(const Costs& costs, Pace pace);
+
+ private:
+  const StageCosts& costs_of(int stage) const {
+    return costs_.stages[static_cast<std::size_t>(stage)];
+  }
+  std::int64_t duration_ns(const Action& action) const;
+  std::int64_t start_ns(const Action& action, const Tensor& input) const;
+  void close(Kind kind, int stage, std::int64_t duration_ns);
+
+  const Schedule& program_;
+  const Costs& costs_;
+  Pace pace_;
+  int rank_;
+  Pool& pool_;
+  Recorder& recorder_;
+  std::int64_t end_ns_ = 0;  // of the rank's last action, as it should have been
+};
+
+}  // namespace pipesim::exec
