@@ -163,6 +163,20 @@ TEST(Pipeexec, WritesWhatWasMeasured) {
   EXPECT_GE(largest_end * 1000, sum);
 }
 
+TEST(Pipeexec, EmulatesWhatCostsSay) {
+  const std::string emulated = "--device emulated --schedule 1f1b --stages 2 --microbatches 2";
+  const Json wall = json_of(emulated + " --iterations 2");
+  EXPECT_EQ(wall["device"], "emulated, wall pace");
+  EXPECT_EQ(wall["pace"], "wall");
+  EXPECT_TRUE(wall["losses"].empty());
+  EXPECT_TRUE(wall["tokens_per_second"].is_null());
+  EXPECT_GE(wall["iteration_ns"], 9'000'000);  // (m+p-1)(F+B)
+  const Outcome anchored = call(emulated + " --pace anchored --iterations 2");
+  EXPECT_EQ(anchored.status, 0) << anchored.err;
+  EXPECT_NE(anchored.out.find("emulated, anchored pace"), std::string::npos) << anchored.out;
+  EXPECT_EQ(anchored.out.find("loss"), std::string::npos);
+}
+
 TEST(Pipeexec, ReportsWithinTheWidth) {
   for (const std::size_t width : {80, 120, 200}) {
     const Outcome outcome = call(good + " --verify", {"COLUMNS=" + std::to_string(width)});
@@ -243,6 +257,14 @@ TEST(Pipeexec, RefusesInOneSentence) {
   expect_refused(good + " --checkpoint x", 2, "unknown flag '--checkpoint'");
   expect_refused(good + " --trace " + (folder / "no/run.json"), 2, "No such file");
   expect_refused(good + " --trace /dev/full", 1, "No space left");
+  const std::string emulated = "--device emulated --schedule 1f1b --stages 2 --microbatches 2";
+  expect_refused(emulated + " --model gpt-mini", 2, "trains nothing");
+  expect_refused(emulated + " --verify", 2, "no results to compare");
+  expect_refused(emulated + " --pace slow", 2, "known, nearest first: wall");
+  expect_refused(emulated + " --layout 1,1", 2, "needs costs by layer");
+  expect_refused(emulated + " --costs " + testing::source_file("examples/shared_card.json"), 2,
+                 "names a rank");
+  expect_refused(good + " --costs x.json", 2, "only --device emulated has costs");
   expect_refused("run " + good, 2, "'run' was not expected");
 }
 
@@ -261,7 +283,7 @@ TEST(Pipeexec, ListsAndHelps) {
   const Outcome help = call("--help");
   std::istringstream lines(help.out);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80) << line;
-  EXPECT_EQ(help.out.find("emulated"), std::string::npos);
+  EXPECT_EQ(help.out.find("cuda"), std::string::npos);
   EXPECT_TRUE(call("--version").out.starts_with("pipeexec "));
 }
 
