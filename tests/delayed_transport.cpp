@@ -90,7 +90,7 @@ bool DelayedTransport::test(Ticket ticket) {
 }
 
 // Blocks only once nothing is held back: another rank may need it.
-std::size_t DelayedTransport::wait_any(std::span<const Ticket> tickets) {
+std::size_t DelayedTransport::wait_any_until(std::span<const Ticket> tickets, Time until) {
   const auto denied = [&](Ticket ticket) { return messages_[ticket].denials > 0; };
   while (!held_.empty() || std::ranges::any_of(tickets, denied)) {
     for (std::size_t i = 0; i < tickets.size(); ++i) {
@@ -99,8 +99,8 @@ std::size_t DelayedTransport::wait_any(std::span<const Ticket> tickets) {
   }
   std::vector<Ticket> inner;
   for (const Ticket ticket : tickets) inner.push_back(messages_[ticket].inner);
-  const std::size_t done = guarded([&] { return inner_.wait_any(inner); });
-  free_.push_back(tickets[done]);
+  const std::size_t done = guarded([&] { return inner_.wait_any_until(inner, until); });
+  if (done < tickets.size()) free_.push_back(tickets[done]);
   return done;
 }
 

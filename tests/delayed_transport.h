@@ -29,7 +29,7 @@ class DelayedTransport final : public exec::Transport {
   exec::Ticket send(int to, int tag, std::span<const std::byte> bytes) override;
   exec::Ticket receive(int from, int tag, std::span<std::byte> bytes) override;
   bool test(exec::Ticket ticket) override;
-  std::size_t wait_any(std::span<const exec::Ticket> tickets) override;
+  std::size_t wait_any_until(std::span<const exec::Ticket> tickets, Time until) override;
   void abandon() override;
   void fail() override { inner_.fail(); }
 

@@ -1,6 +1,9 @@
 // Jobs of MPI: the transport suite, and how pipeexec ends where a rank fails.
 #include <gtest/gtest.h>
 
+#include <csignal>
+#include <filesystem>
+
 #include "tests/files.h"
 #include "tests/mpirun.h"
 #include "traces/base/files.h"
@@ -74,6 +77,52 @@ TEST(MpiJob, WhatRanksAgreeOnIsToldByTheFirst) {
   const Outcome outcome = suite(3, {"--disagree", "1"});
   EXPECT_EQ(outcome.status, 2);
   EXPECT_EQ(lines_of("mpi_suite", outcome.err), "mpi_suite: rank 1: no such file\n");
+}
+
+Outcome fault(int ranks, const std::vector<std::string>& arguments) {
+  std::vector<std::string> argv{PIPESIM_MPI_FAULT};
+  argv.insert(argv.end(), arguments.begin(), arguments.end());
+  return mpirun(ranks, argv);
+}
+
+// kill -9 of any rank, in warm-up, steady state, cool-down and reduction: the
+// job ends, says which rank it was, and leaves no half of a trace.
+TEST(MpiFault, AKilledRankEndsAll) {
+  const testing::TemporaryFolder folder;
+  for (const char* rank : {"0", "1", "2"}) {
+    // Rank 1 sends 8 results an iteration, the ends 4.
+    const std::string last = rank[0] == '1' ? "8" : "4";
+    for (const std::string& at : {std::string("1"), std::string("3"), last, std::string("0")}) {
+      SCOPED_TRACE(std::string("rank ") + rank + " at send " + at);
+      const Outcome outcome =
+          fault(3, {"--rank", rank, "--signal", "9", "--at", at, "--trace", folder / "trace.json"});
+      EXPECT_NE(outcome.status, 0);
+      EXPECT_EQ(outcome.out, "");
+      EXPECT_NE(outcome.err.find(std::string("process rank ") + rank), std::string::npos)
+          << outcome.err;
+      EXPECT_NE(outcome.err.find("signal 9"), std::string::npos) << outcome.err;
+      EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+    }
+  }
+}
+
+// A rank that hangs, as by SIGSTOP: every other one says what it waits for,
+// those next to it that it is this rank, and the job ends.
+TEST(MpiFault, AHangingRankIsFoundOut) {
+  for (const char* at : {"3", "0"}) {
+    const Outcome outcome = fault(
+        3, {"--rank", "1", "--signal", std::to_string(SIGSTOP), "--at", at, "--timeout", "500"});
+    EXPECT_NE(outcome.status, 0);
+    EXPECT_EQ(outcome.out, "");
+    const std::string said = lines_of("mpi_fault", outcome.err);
+    EXPECT_NE(said.find("mpi_fault: rank 0: iteration 0, "), std::string::npos) << said;
+    EXPECT_NE(said.find("mpi_fault: rank 2: iteration 0, "), std::string::npos) << said;
+    EXPECT_NE(said.find("waited 500.0 ms for a message from rank 1"), std::string::npos) << said;
+    EXPECT_EQ(said.find("rank 1: iteration"), std::string::npos) << said;
+    if (at[0] == '3') {
+      EXPECT_NE(said.find("2F2 needs 2RECV_F2"), std::string::npos) << said;
+    }
+  }
 }
 
 TEST(MpiPipeexec, AWrongInputEndsItBeforeTraining) {

@@ -257,6 +257,7 @@ TEST(Pipeexec, RefusesInOneSentence) {
   expect_refused(good + " --checkpoint x", 2, "unknown flag '--checkpoint'");
   expect_refused(good + " --trace " + (folder / "no/run.json"), 2, "No such file");
   expect_refused(good + " --trace /dev/full", 1, "No space left");
+  expect_refused(good + " --timeout 5", 2, "has no unit");
   const std::string emulated = "--device emulated --schedule 1f1b --stages 2 --microbatches 2";
   expect_refused(emulated + " --model gpt-mini", 2, "trains nothing");
   expect_refused(emulated + " --verify", 2, "no results to compare");

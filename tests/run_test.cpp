@@ -206,8 +206,8 @@ class SpoilingTransport final : public exec::Transport {
     return inner_.receive(from, tag, bytes);
   }
   bool test(exec::Ticket ticket) override { return inner_.test(ticket); }
-  std::size_t wait_any(std::span<const exec::Ticket> tickets) override {
-    return inner_.wait_any(tickets);
+  std::size_t wait_any_until(std::span<const exec::Ticket> tickets, Time until) override {
+    return inner_.wait_any_until(tickets, until);
   }
   void abandon() override { inner_.abandon(); }
   void fail() override { inner_.fail(); }

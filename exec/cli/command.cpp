@@ -98,7 +98,10 @@ void run_command(const Flags& flags, const std::optional<Launch>& launch) {
   }
   const Ranks ranks = choose_ranks(flags, launch);
   const bool launched = ranks.by_mpi && launch;
-  const RankWork work = [&](Transport& transport) { run_rank(flags, transport, launched); };
+  const RankWork work = [&](Transport& transport) {
+    if (ranks.patience_ns > 0) transport.set_patience(std::chrono::nanoseconds(ranks.patience_ns));
+    run_rank(flags, transport, launched);
+  };
   if (!ranks.by_mpi) {
     run_as_threads(ranks.count, ranks.eager_limit_bytes, work);
     return;

@@ -213,7 +213,8 @@ void add_all_flags(CLI::App& app, Flags& flags) {
        {"--pace", &flags.pace, "wall|anchored", "what emulated actions keep to; default wall"},
        {"--transport", &flags.transport, "mpi|local", "processes of MPI, or threads; see below"},
        {"--eager-limit", &flags.eager_limit, "BYTES",
-        "from here on sends wait for receivers; 0: all"}});
+        "from here on sends wait for receivers; 0: all"},
+       {"--timeout", &flags.timeout, "T", "a rank that waits longer ends all; default 300s"}});
   app.add_flag("--list-devices", flags.list_devices, "lists devices and transports")
       ->group("Machine")
       ->disable_flag_override();
@@ -233,6 +234,7 @@ Ranks choose_ranks(const Flags& flags, const std::optional<Launch>& launch) {
   if (flags.eager_limit) {
     ranks.eager_limit_bytes = parse_bytes(*flags.eager_limit, "--eager-limit");
   }
+  ranks.patience_ns = parse_time_ns(flags.timeout.value_or("300s"), "--timeout");
   const std::string name = flags.transport.value_or(launch ? "mpi" : "local");
   const auto known = known_transports();
   const auto found = std::ranges::find(known, name, &TransportInfo::name);

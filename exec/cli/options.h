@@ -16,7 +16,7 @@ struct Flags {
   ScheduleFlags schedule;
   Flag model, layout, data, micro_batch_size, sequence_length;
   Flag iterations, warmup, seed, learning_rate, recompute;
-  Flag device, costs, pace, transport, eager_limit;
+  Flag device, costs, pace, transport, eager_limit, timeout;
   Flag trace;
   bool verify = false;
   bool json = false;
@@ -31,6 +31,7 @@ struct Ranks {
   bool by_mpi = false;
   int count = 1;  // of threads, where not by MPI
   std::optional<std::int64_t> eager_limit_bytes;
+  std::int64_t patience_ns = 0;  // of a wait; 0: for ever
 };
 // Without --transport: MPI under its launcher, else threads of this process.
 // An unknown transport, or one that isn't there, is an input error that lists

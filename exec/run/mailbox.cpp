@@ -79,7 +79,12 @@ Tensor Mailbox::take_input(const Action& action) {
   const Item item{forward, forward ? action.stage - 1 : action.stage + 1, action.microbatch};
   if (!exists(item.stage)) return {};
   Buffer& own = incoming(item);
-  while (own.state == State::posted) wait_for_one();
+  try {
+    while (own.state == State::posted) wait_for_one();
+  } catch (const TimedOut& error) {
+    throw TimedOut(
+        fmt::format("{} needs {}: {}", to_text(action), to_text(own.record.action), error.what()));
+  }
   if (own.state != State::full) misused(action, "its input was not received");
   own.state = State::owned;
   own.tensor.serve_as(Use::activations);

@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <sys/prctl.h>
 
+#include <chrono>
 #include <exception>
 #include <new>
 #include <system_error>
@@ -88,6 +89,10 @@ void run_as_process(Transport& transport, const RankWork& work,
     return;
   } catch (const AgreedError&) {
     throw;
+  } catch (const TimedOut& error) {
+    last_words(error.what());
+    // The others' patience ends about now, too: let each say what it waits for.
+    std::this_thread::sleep_for(std::chrono::seconds(1));
   } catch (const Error& error) {
     last_words(error.what());
   } catch (const std::bad_alloc&) {

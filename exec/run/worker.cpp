@@ -1,5 +1,7 @@
 #include "exec/run/worker.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -18,6 +20,15 @@ Worker::Worker(const Training& training, Device& memory, Transport& transport, c
       workload_(make_workload(pool_, recorder_, [this] { mailbox_.poll(); })) {}
 
 Outcome Worker::run(int iteration) {
+  try {
+    return run_in_time(iteration);
+  } catch (const TimedOut& error) {
+    throw TimedOut(fmt::format("iteration {}, {}: {}", iteration, phase_, error.what()));
+  }
+}
+
+Outcome Worker::run_in_time(int iteration) {
+  phase_ = "before its actions";
   workload_->start_iteration(iteration);
   if (iteration == training_.warmup) {
     pool_.reset_peak();
@@ -26,8 +37,10 @@ Outcome Worker::run(int iteration) {
   }
   recorder_.start_iteration(iteration >= training_.warmup);
   barrier(transport_);
+  phase_ = "in its actions";
   run_list();
   mailbox_.finish_iteration();
+  phase_ = "in the reduction";
   note_memory();
   const Outcome outcome = workload_->finish_iteration();
   const int first_stage = training_.program.placement.stages_of(transport_.rank()).front();

@@ -37,6 +37,7 @@ class Worker {
   RankMemory peak_memory() const;
 
  private:
+  Outcome run_in_time(int iteration);
   void run_list();
   void run_compute(const Action& action, std::int64_t reached_ns);
   void post_ahead(std::size_t index);
@@ -51,6 +52,7 @@ class Worker {
   Mailbox mailbox_;
   std::unique_ptr<Workload> workload_;
 
+  const char* phase_ = "";  // for whom it took too long
   std::size_t posted_ = 0;  // actions up to here have their receives posted
   std::int64_t chunks_ = 0;
   std::int64_t peak_chunks_ = 0;

@@ -152,14 +152,32 @@ class LocalTransport final : public Transport {
     return take_if_done(ticket);
   }
 
-  std::size_t wait_any(std::span<const Ticket> tickets) override {
+  std::size_t wait_any_until(std::span<const Ticket> tickets, Time until) override {
     std::unique_lock lock(world_.mutex);
     auto done = tickets.end();
-    world_.of(rank_).changed.wait(lock, [&] {
+    const auto is_done = [&] {
       done = std::ranges::find_if(tickets, [&](Ticket ticket) { return take_if_done(ticket); });
       return done != tickets.end();
-    });
+    };
+    std::condition_variable& changed = world_.of(rank_).changed;
+    if (until == Time::max()) {
+      changed.wait(lock, is_done);
+    } else {
+      changed.wait_until(lock, until, is_done);
+    }
     return static_cast<std::size_t>(done - tickets.begin());
+  }
+
+  std::string awaited(Ticket ticket) const override {
+    const std::lock_guard lock(world_.mutex);
+    const auto holds = [&](const End& end) { return end.rank == rank_ && end.ticket == ticket; };
+    for (const auto& [route, ends] : world_.receives) {
+      if (std::ranges::any_of(ends, holds)) return a_message_from(std::get<0>(route));
+    }
+    for (const auto& [route, ends] : world_.sends) {
+      if (std::ranges::any_of(ends, holds)) return a_taker_at(std::get<1>(route));
+    }
+    return Transport::awaited(ticket);
   }
 
   void abandon() override {

@@ -72,7 +72,7 @@ class MpiTransport final : public Transport {
   Ticket send(int to, int tag, std::span<const std::byte> bytes) override {
     const bool waits =
         eager_limit_bytes_ && static_cast<std::int64_t>(bytes.size()) >= *eager_limit_bytes_;
-    const Ticket ticket = open(tag, bytes.size(), false);
+    const Ticket ticket = open(to, tag, bytes.size(), false);
     ensure((waits ? MPI_Issend : MPI_Isend)(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE,
                                             to, tag, communicator_, &requests_[ticket].request),
            "MPI_Isend");
@@ -80,7 +80,7 @@ class MpiTransport final : public Transport {
   }
 
   Ticket receive(int from, int tag, std::span<std::byte> bytes) override {
-    const Ticket ticket = open(tag, bytes.size(), true);
+    const Ticket ticket = open(from, tag, bytes.size(), true);
     ensure(MPI_Irecv(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, from, tag,
                      communicator_, &requests_[ticket].request),
            "MPI_Irecv");
@@ -109,12 +109,18 @@ class MpiTransport final : public Transport {
     return true;
   }
 
-  std::size_t wait_any(std::span<const Ticket> tickets) override {
+  std::size_t wait_any_until(std::span<const Ticket> tickets, Time until) override {
     for (BackOff pause;; pause.pause()) {
       for (std::size_t i = 0; i < tickets.size(); ++i) {
         if (test(tickets[i])) return i;
       }
+      if (until != Time::max() && std::chrono::steady_clock::now() >= until) return tickets.size();
     }
+  }
+
+  std::string awaited(Ticket ticket) const override {
+    const Request& own = requests_[ticket];
+    return own.receives ? a_message_from(own.peer) : a_taker_at(own.peer);
   }
 
   Limits limits() const override { return {std::numeric_limits<int>::max(), largest_tag_}; }
@@ -138,6 +144,7 @@ class MpiTransport final : public Transport {
   struct Request {
     MPI_Request request = MPI_REQUEST_NULL;
     int size = 0;
+    int peer = 0;
     bool receives = false;
   };
 
@@ -150,7 +157,7 @@ class MpiTransport final : public Transport {
     if (status != MPI_SUCCESS) give_up(failure_of(call, status));
   }
 
-  Ticket open(int tag, std::size_t size, bool receives) {
+  Ticket open(int peer, int tag, std::size_t size, bool receives) {
     constexpr std::size_t most = 0x7fffffff;
     if (size > most) {
       give_up(work_error(fmt::format("a message of {} bytes: MPI takes at most {}", size, most)));
@@ -166,7 +173,7 @@ class MpiTransport final : public Transport {
       ticket = free_.back();
       free_.pop_back();
     }
-    requests_[ticket] = {MPI_REQUEST_NULL, static_cast<int>(size), receives};
+    requests_[ticket] = {MPI_REQUEST_NULL, static_cast<int>(size), peer, receives};
     return ticket;
   }
 

@@ -16,6 +16,18 @@ Error wrong_size(std::size_t came, int from, std::size_t expected) {
                   came, from, expected));
 }
 
+std::string a_message_from(int rank) { return fmt::format("a message from rank {}", rank); }
+std::string a_taker_at(int rank) { return fmt::format("rank {} to take a message", rank); }
+
+std::size_t Transport::wait_any(std::span<const Ticket> tickets) {
+  const Time until = patience_ ? std::chrono::steady_clock::now() + *patience_ : Time::max();
+  const std::size_t done = wait_any_until(tickets, until);
+  if (done < tickets.size()) return done;
+  const std::string what = awaited(tickets.front());
+  abandon();
+  throw TimedOut(fmt::format("waited {} for {}", format_time(patience_->count()), what));
+}
+
 std::vector<TransportInfo> known_transports() {
   return {{"mpi", "ranks are the processes of an MPI job", mpi_left_out()},
           {"local", "ranks are threads of one process", {}}};

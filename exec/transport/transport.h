@@ -7,10 +7,12 @@
 // it has abandoned everything, so that buffers may go while an error unwinds.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,8 +27,18 @@ class PeerFailed : public Error {
   PeerFailed() : Error(Cause::work, "another rank failed") {}
 };
 
+// That a wait has lasted longer than a transport's patience.
+class TimedOut : public Error {
+ public:
+  explicit TimedOut(const std::string& message) : Error(Cause::work, message) {}
+};
+
 // That a message has another size than its receiver expects, which names both.
 Error wrong_size(std::size_t came, int from, std::size_t expected);
+
+// What a receive waits for, and a send, in words.
+std::string a_message_from(int rank);
+std::string a_taker_at(int rank);
 
 // A send or receive that was started. Awaited once; invalid after that.
 using Ticket = std::size_t;
@@ -48,9 +60,17 @@ class Transport {
   // Whether it is done, which ends the ticket. Gives the transport time to
   // make progress on everything that is under way.
   virtual bool test(Ticket ticket) = 0;
-  // Blocks until one of them is done, ends its ticket, and returns its place.
-  virtual std::size_t wait_any(std::span<const Ticket> tickets) = 0;
+  // Blocks until one of them is done, ends its ticket, and returns its place; or
+  // until that time, and then returns how many there are.
+  using Time = std::chrono::steady_clock::time_point;
+  virtual std::size_t wait_any_until(std::span<const Ticket> tickets, Time until) = 0;
+  // The same for as long as patience lasts: then what is under way is abandoned
+  // and TimedOut thrown. Without patience being set it lasts for ever.
+  std::size_t wait_any(std::span<const Ticket> tickets);
   void wait(Ticket ticket) { wait_any({&ticket, 1}); }
+  void set_patience(std::chrono::nanoseconds patience) { patience_ = patience; }
+  // For people, what a ticket waits for: "a message from rank 3".
+  virtual std::string awaited(Ticket /*ticket*/) const { return "another rank"; }
 
   // The most that a message, and a tag, may be.
   struct Limits {
@@ -66,6 +86,9 @@ class Transport {
   // Tells the other ranks, as far as possible, that this one has failed: their
   // waits end with PeerFailed, or they end themselves.
   virtual void fail() = 0;
+
+ private:
+  std::optional<std::chrono::nanoseconds> patience_;
 };
 
 // A transport by its name on the command line.

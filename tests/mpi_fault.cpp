@@ -1,0 +1,102 @@
+// A training job one rank of which is struck by a signal, as by kill:
+//   mpi_fault --rank R --signal S --at N [--timeout MS] [--trace FILE]
+// strikes rank R when it is about to send its N-th result; at 0, when it takes
+// part in the reduction that ends its first iteration.
+#include <fmt/format.h>
+
+#include <charconv>
+#include <chrono>
+#include <csignal>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "exec/device/devices.h"
+#include "exec/run/ranks.h"
+#include "exec/run/session.h"
+#include "exec/transport/collectives.h"
+#include "exec/transport/mpi.h"
+#include "sim/schedule/family.h"
+#include "tests/local_run.h"
+
+namespace {
+
+using namespace pipesim;
+
+// Strikes its own process at a send.
+class StruckTransport final : public exec::Transport {
+ public:
+  StruckTransport(exec::Transport& inner, int signal, std::int64_t at, std::int64_t sends)
+      : inner_(inner), signal_(signal), at_(at), sends_(sends) {}
+
+  int rank() const override { return inner_.rank(); }
+  int ranks() const override { return inner_.ranks(); }
+  std::string name() const override { return inner_.name(); }
+  exec::Ticket send(int to, int tag, std::span<const std::byte> bytes) override {
+    const bool is_result = tag >= exec::first_free_tag;
+    if (is_result) ++sent_;
+    const bool in_reduction = at_ == 0 && !is_result && sent_ == sends_;
+    if (in_reduction || (is_result && sent_ == at_)) std::raise(signal_);
+    return inner_.send(to, tag, bytes);
+  }
+  exec::Ticket receive(int from, int tag, std::span<std::byte> bytes) override {
+    return inner_.receive(from, tag, bytes);
+  }
+  bool test(exec::Ticket ticket) override { return inner_.test(ticket); }
+  std::size_t wait_any_until(std::span<const exec::Ticket> tickets, Time until) override {
+    return inner_.wait_any_until(tickets, until);
+  }
+  std::string awaited(exec::Ticket ticket) const override { return inner_.awaited(ticket); }
+  void abandon() override { inner_.abandon(); }
+  void fail() override { inner_.fail(); }
+
+ private:
+  exec::Transport& inner_;
+  int signal_;
+  std::int64_t at_;
+  std::int64_t sends_;  // of results, an iteration
+  std::int64_t sent_ = 0;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::map<std::string_view, std::int64_t> given;
+  std::string trace_path;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string_view value = argv[i + 1];
+    if (std::string_view(argv[i]) == "--trace") trace_path = value;
+    std::from_chars(value.data(), value.data() + value.size(), given[argv[i]]);
+  }
+  const auto mpi = exec::make_mpi_transport();
+  const Schedule schedule = generate({.name = "1f1b", .ranks = mpi->ranks(), .microbatches = 4});
+  exec::Training training = testing::tiny_training(schedule, testing::tiny_model(6));
+  training.verify = false;
+  training.record_details = !trace_path.empty();
+  training.iterations = 3;
+  run_as_process(
+      *mpi,
+      [&](exec::Transport& own) {
+        std::int64_t sends = 0;
+        for (const Action& action : training.program.actions[own.rank()]) {
+          sends += is_send(action.kind) ? 1 : 0;
+        }
+        const bool struck = own.rank() == given["--rank"];
+        StruckTransport transport(own, static_cast<int>(given["--signal"]),
+                                  struck ? given["--at"] : -1, sends);
+        if (given.contains("--timeout")) {
+          transport.set_patience(std::chrono::milliseconds(given["--timeout"]));
+        }
+        std::optional<OutputFile> trace;
+        if (own.rank() == 0 && !trace_path.empty()) trace.emplace(trace_path);
+        const auto device = exec::make_device("cpu");
+        run_session(
+            training, *device, transport, [](int, const exec::Outcome&) {},
+            trace ? &*trace : nullptr);
+        if (trace) trace->commit();
+      },
+      [&](const std::string& error) {
+        fmt::print(stderr, "mpi_fault: rank {}: {}\n", mpi->rank(), error);
+      });
+  if (mpi->rank() == 0) fmt::print("done\n");
+}
