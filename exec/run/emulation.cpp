@@ -9,14 +9,6 @@
 namespace pipesim::exec {
 namespace {
 
-// Sleeps, and never spins: ranks may be more than processors.
-void sleep_until(std::int64_t monotonic_ns) {
-  const timespec until{static_cast<std::time_t>(monotonic_ns / 1'000'000'000),
-                       static_cast<long>(monotonic_ns % 1'000'000'000)};
-  while (::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) == EINTR) {
-  }
-}
-
 constexpr auto time_bytes = static_cast<std::int64_t>(sizeof(std::int64_t));
 
 }  // namespace
@@ -103,6 +95,22 @@ void Emulation::close(Kind kind, int stage, std::int64_t duration_ns) {
   sleep_until(end_ns_);
   record.end_ns = recorder_.now_ns();
   recorder_.add(record);
+}
+
+// Never returns early. Sleeps for all but the time by which sleeps have ended
+// late so far, and spins through the rest: at most 60 us, since ranks may be
+// more than processors.
+void Emulation::sleep_until(std::int64_t monotonic_ns) {
+  const std::int64_t wake_ns = monotonic_ns - usually_late_ns_;
+  const timespec until{static_cast<std::time_t>(wake_ns / 1'000'000'000),
+                       static_cast<long>(wake_ns % 1'000'000'000)};
+  while (::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) == EINTR) {
+  }
+  constexpr std::int64_t most_ns = 60'000;
+  const std::int64_t late_ns = std::min(Clock::monotonic_ns() - wake_ns, most_ns);
+  usually_late_ns_ += (late_ns - usually_late_ns_) / 8;
+  while (Clock::monotonic_ns() < monotonic_ns) {
+  }
 }
 
 Outcome Emulation::finish_iteration() {

@@ -43,6 +43,7 @@ class Emulation final : public Workload {
   }
   std::int64_t duration_ns(const Action& action) const;
   std::int64_t start_ns(const Action& action, const Tensor& input) const;
+  void sleep_until(std::int64_t monotonic_ns);
   void close(Kind kind, int stage, std::int64_t duration_ns);
 
   const Schedule& program_;
@@ -51,7 +52,8 @@ class Emulation final : public Workload {
   int rank_;
   Pool& pool_;
   Recorder& recorder_;
-  std::int64_t end_ns_ = 0;  // of the rank's last action, as it should have been
+  std::int64_t usually_late_ns_ = 0;  // by which sleeps end
+  std::int64_t end_ns_ = 0;           // of the rank's last action, as it should have been
 };
 
 }  // namespace pipesim::exec

@@ -26,7 +26,8 @@ void check(int status, const char* call) {
   if (status != MPI_SUCCESS) throw failure_of(call, status);
 }
 
-// Yields at first, then sleeps longer and longer.
+// Yields at first, then sleeps for a share of what was waited so far: from 5
+// to 50 us.
 class BackOff {
  public:
   void pause() {
@@ -34,13 +35,15 @@ class BackOff {
       std::this_thread::yield();
       return;
     }
-    std::this_thread::sleep_for(std::chrono::microseconds(pause_us_));
-    pause_us_ = std::min(50, pause_us_ + 5);
+    using std::chrono::microseconds;
+    const auto waited = std::chrono::steady_clock::now() - since_;
+    std::this_thread::sleep_for(
+        std::clamp<std::chrono::nanoseconds>(waited / 64, microseconds(5), microseconds(50)));
   }
 
  private:
+  std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
   int turns_ = 0;
-  int pause_us_ = 5;
 };
 
 class MpiTransport final : public Transport {
