@@ -24,6 +24,7 @@ run_tests() {
   local count
   count=$(grep -cE '^ *[0-9]+/[0-9]+ Test .* Passed' "$log")
   passed=$((passed + count))
+  grep -oE 'Test +#[0-9]+: [a-z_]+ .*Skipped' "$log" | sed 's/Test *#[0-9]*: \([a-z_]*\) .*/skipped: \1/' || true
 }
 
 check_format() {
