@@ -40,14 +40,8 @@ Json json_of(const std::string& line) {
   return Json::parse(outcome.out);
 }
 
-// One line on standard error that starts with the program's name.
 void expect_refused(const std::string& line, int status, const std::string& part) {
-  const Outcome outcome = call(line);
-  EXPECT_EQ(outcome.status, status) << line << "\n" << outcome.err;
-  EXPECT_EQ(outcome.out, "") << line;
-  EXPECT_EQ(outcome.err.substr(0, 9), "pipesim: ") << line << "\n" << outcome.err;
-  EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
-  EXPECT_NE(outcome.err.find(part), std::string::npos) << line << "\n" << outcome.err;
+  testing::expect_one_sentence(call(line), "pipesim", line, status, part);
 }
 
 TEST(Predict, PrintsTheContractsKeys) {

@@ -1,9 +1,11 @@
 #include "tests/command.h"
 
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "tests/files.h"
@@ -50,6 +52,15 @@ Outcome pipesim(const std::vector<std::string>& arguments,
   std::vector<std::string> argv{PIPESIM_COMMAND};
   argv.insert(argv.end(), arguments.begin(), arguments.end());
   return run_command(argv, environment);
+}
+
+void expect_one_sentence(const Outcome& outcome, const std::string& program,
+                         const std::string& line, int status, const std::string& part) {
+  EXPECT_EQ(outcome.status, status) << line << "\n" << outcome.err;
+  EXPECT_EQ(outcome.out, "") << line;
+  EXPECT_TRUE(outcome.err.starts_with(program + ": ")) << line << "\n" << outcome.err;
+  EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
+  EXPECT_NE(outcome.err.find(part), std::string::npos) << line << "\n" << outcome.err;
 }
 
 }  // namespace pipesim::testing

@@ -20,4 +20,9 @@ Outcome run_command(const std::vector<std::string>& argv,
 Outcome pipesim(const std::vector<std::string>& arguments,
                 const std::vector<std::string>& environment = {});
 
+// Expects nothing on standard output and one line on standard error, which
+// starts with the program's name and holds `part`. `line` is what was typed.
+void expect_one_sentence(const Outcome& outcome, const std::string& program,
+                         const std::string& line, int status, const std::string& part);
+
 }  // namespace pipesim::testing

@@ -40,12 +40,7 @@ Json json_of(const std::string& line) {
 }
 
 void expect_refused(const std::string& line, int status, const std::string& part) {
-  const Outcome outcome = call(line);
-  EXPECT_EQ(outcome.status, status) << line << "\n" << outcome.err;
-  EXPECT_EQ(outcome.out, "") << line;
-  EXPECT_TRUE(outcome.err.starts_with("pipeexec: ")) << line << "\n" << outcome.err;
-  EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
-  EXPECT_NE(outcome.err.find(part), std::string::npos) << line << "\n" << outcome.err;
+  testing::expect_one_sentence(call(line), "pipeexec", line, status, part);
 }
 
 TEST(Pipeexec, PrintsTheContractsKeys) {
