@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "exec/run/agreement.h"
+#include "exec/run/clock_sync.h"
 #include "exec/transport/collectives.h"
 #include "tests/transport_suite.h"
 
@@ -137,7 +138,9 @@ class Suite {
                                                          named(first_other)));
     }
     expect_agreed(agreed([&] { exec::agree_on(transport_, "the colour", "blue"); }), "0");
-    expect_agreed(agreed([&] { exec::agree_on_one_clock(transport_); }), "0");
+    const auto clocks = exec::find_shared_clocks(transport_, exec::Clock());
+    expect(exec::all_share_one(clocks), "ranks of one host have several clocks");
+    expect(std::ssize(clocks) == ranks_, "not a clock for each rank");
   }
 
   Transport& transport_;

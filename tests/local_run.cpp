@@ -38,15 +38,17 @@ exec::Training tiny_training(const Schedule& schedule, const Model& model) {
 
 exec::RunResult run_locally(const exec::Training& training,
                             std::optional<std::int64_t> eager_limit_bytes, const Wrap& wrap,
-                            OutputFile* trace) {
+                            OutputFile* trace, const std::vector<exec::Clock>& clocks) {
   exec::RunResult result;
   exec::run_as_threads(training.program.ranks(), eager_limit_bytes, [&](exec::Transport& own) {
     const auto wrapped = wrap ? wrap(own) : nullptr;
     const auto device = exec::make_device("cpu");
     const auto ignore = [](int, const exec::Outcome&) {};
     const bool first = own.rank() == 0;
-    exec::RunResult mine =
-        run_session(training, *device, wrapped ? *wrapped : own, ignore, first ? trace : nullptr);
+    const auto clock =
+        clocks.empty() ? exec::Clock() : clocks[static_cast<std::size_t>(own.rank())];
+    exec::RunResult mine = run_session(training, *device, wrapped ? *wrapped : own, ignore,
+                                       first ? trace : nullptr, clock);
     if (first) result = std::move(mine);
   });
   return result;

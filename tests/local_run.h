@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "exec/run/session.h"
 #include "exec/transport/transport.h"
@@ -18,10 +19,11 @@ Model tiny_model(int layers, Architecture architecture = Architecture::gpt);
 exec::Training tiny_training(const Schedule& schedule, const Model& model);
 
 // What rank 0 reports. `wrap`, where given, puts another transport before each
-// rank's own, which outlives it.
+// rank's own, which outlives it. `clocks`, where given, are those of the ranks.
 using Wrap = std::function<std::unique_ptr<exec::Transport>(exec::Transport& own)>;
 exec::RunResult run_locally(const exec::Training& training,
                             std::optional<std::int64_t> eager_limit_bytes = {},
-                            const Wrap& wrap = {}, OutputFile* trace = nullptr);
+                            const Wrap& wrap = {}, OutputFile* trace = nullptr,
+                            const std::vector<exec::Clock>& clocks = {});
 
 }  // namespace pipesim::testing

@@ -66,11 +66,22 @@ exec::IterationRecord record_rank(int rank, std::int64_t shift) {
   return record;
 }
 
-// A recorder that has seen this rank's iterations, one for each shift.
-Recorder recorder_of(int rank, const std::vector<std::int64_t>& shifts) {
-  Recorder recorder(exec::Clock(), true);
+// A recorder that has seen this rank's iterations, one for each shift, by that
+// clock.
+Recorder recorder_of(int rank, const std::vector<std::int64_t>& shifts,
+                     const exec::Clock& clock = {}) {
+  Recorder recorder(clock, true);
   for (const std::int64_t shift : shifts) {
-    const exec::IterationRecord record = record_rank(rank, shift);
+    exec::IterationRecord record = record_rank(rank, shift);
+    for (ActionRecord& action : record.actions) {
+      for (std::int64_t* time : {&action.reached_ns, &action.start_ns, &action.end_ns}) {
+        *time = clock.shown_at(*time);
+      }
+    }
+    for (LayerRecord& layer : record.layers) {
+      for (std::int64_t* time : {&layer.start_ns, &layer.end_ns}) *time = clock.shown_at(*time);
+    }
+    for (MemoryRecord& memory : record.memory) memory.time_ns = clock.shown_at(memory.time_ns);
     recorder.start_iteration(true);
     for (const ActionRecord& action : record.actions) recorder.add(action);
     for (const LayerRecord& layer : record.layers) recorder.add(layer);
@@ -95,12 +106,15 @@ Result on_two_ranks(const std::vector<std::int64_t>& shifts, Gather gather) {
 MeasuredIteration iteration(std::size_t index, std::int64_t zero_ns) {
   return on_two_ranks<MeasuredIteration>(
       {far, far + 1000}, [&](exec::Transport& transport, const Recorder& recorder) {
-        return gather_iteration(transport, recorder, index, zero_ns);
+        return gather_iteration(transport, recorder, index, zero_ns, {});
       });
 }
 
 TEST(Measurement, ExtentsLeaveTransfersAside) {
-  const auto extents = on_two_ranks<std::vector<Extent>>({far, far + 1000}, gather_extents);
+  const auto extents = on_two_ranks<std::vector<Extent>>(
+      {far, far + 1000}, [](exec::Transport& transport, const Recorder& recorder) {
+        return gather_extents(transport, recorder, {});
+      });
   ASSERT_EQ(extents.size(), 2);
   EXPECT_EQ(extents[0].start_ns, far + 10);
   EXPECT_EQ(extents[0].makespan_ns(), 160);
@@ -181,6 +195,90 @@ TEST(Measurement, MetricsAreExact) {
   EXPECT_EQ(one.bubble.warmup_ns, 23);
   EXPECT_EQ(one.bubble.drain_ns, 17 + 47 + 5);
   EXPECT_EQ(zero.peak_activation_chunks, 1);
+}
+
+// Two iterations a second apart, rank 1's told by a clock that is 10 ms ahead
+// and gains 50 ppm: the same times but for what is rounded, so metrics, too.
+TEST(Measurement, ByAnotherClockItIsTheSame) {
+  constexpr std::int64_t later = 1'000'000'000;
+  const exec::Clock other(10'000'000, 50'000, far - later);
+  const auto reading = [&](std::int64_t at) {
+    return exec::ClockReading{other.shown_at(at), at, 1};
+  };
+  const exec::ClockRelation relation(reading(far - 500), reading(far + 3 * later));
+  std::vector<Extent> extents;
+  MeasuredIteration second;
+  exec::run_as_threads(2, {}, [&](exec::Transport& transport) {
+    const bool first = transport.rank() == 0;
+    const Recorder recorder =
+        recorder_of(transport.rank(), {far, far + later}, first ? exec::Clock() : other);
+    const exec::ClockRelation clock = first ? exec::ClockRelation() : relation;
+    const auto all = gather_extents(transport, recorder, clock);
+    auto mine = gather_iteration(transport, recorder, 1, far + 10, clock);
+    if (!first) return;
+    extents = all;
+    second = std::move(mine);
+  });
+  EXPECT_EQ(extents[0].start_ns, far + 10);
+  EXPECT_EQ(extents[1].makespan_ns(), 160);
+  const auto plain = on_two_ranks<MeasuredIteration>(
+      {far, far + later}, [&](exec::Transport& transport, const Recorder& recorder) {
+        return gather_iteration(transport, recorder, 1, far + 10, {});
+      });
+  ASSERT_EQ(second.spans.size(), plain.spans.size());
+  for (std::size_t i = 0; i < plain.spans.size(); ++i) {
+    EXPECT_EQ(second.spans[i].action, plain.spans[i].action);
+    EXPECT_LE(std::abs(second.spans[i].start_ns - plain.spans[i].start_ns), 2);
+    EXPECT_LE(std::abs(second.spans[i].end_ns - plain.spans[i].end_ns), 2);
+    EXPECT_LE(std::abs(second.spans[i].queued_ns - plain.spans[i].queued_ns), 2);
+  }
+  EXPECT_LE(std::abs(second.samples.back().time_ns - plain.samples.back().time_ns), 2);
+  const auto busy = [&](const MeasuredIteration& iteration, std::size_t rank) {
+    return exec::measure(iteration.spans, Placement::loop(2, 1), 1).ranks[rank].busy_ns;
+  };
+  EXPECT_EQ(busy(second, 0), busy(plain, 0));
+  EXPECT_LE(std::abs(busy(second, 1) - busy(plain, 1)), 8) << "four actions";
+}
+
+// Rank 1's clock has the activation, sent at 31 and there at 50, arrive 25 too
+// early; a shift is in the relation, or, where none will do, the RECV ends later.
+TEST(Measurement, TransfersThatArriveTooEarly) {
+  const auto with = [&](std::int64_t shift_ns, auto gather) {
+    exec::ClockRelation early({far, far - 25, 30}, {far + 1000, far + 975, 30});
+    early.set_shift(shift_ns);
+    return on_two_ranks<decltype(gather(std::declval<exec::Transport&>(),
+                                        std::declval<const Recorder&>(), early))>(
+        {far}, [&](exec::Transport& transport, const Recorder& recorder) {
+          return gather(transport, recorder, transport.rank() == 0 ? exec::ClockRelation() : early);
+        });
+  };
+  const auto took = [&](std::int64_t shift_ns) {
+    std::map<std::pair<int, int>, std::int64_t> took_ns;
+    for (const exec::MeasuredTransfer& transfer :
+         with(shift_ns, [](exec::Transport&transport, const Recorder&recorder,
+                           const exec::ClockRelation&clock) {
+           return gather_transfers(transport, recorder, 0, clock);
+         })) {
+      took_ns[{transfer.from, transfer.to}] = transfer.took_ns;
+    }
+    return took_ns;
+  };
+  using Took = std::map<std::pair<int, int>, std::int64_t>;
+  EXPECT_EQ(took(0), (Took{{{0, 1}, 50 - 31 - 25}, {{1, 0}, 100 - 96 + 25}}));
+  EXPECT_EQ(took(7), (Took{{{0, 1}, 1}, {{1, 0}, 22}}));
+  const auto received = [&](std::int64_t shift_ns) {
+    const auto iteration = with(shift_ns, [](exec::Transport& transport, const Recorder& recorder,
+                                             const exec::ClockRelation& clock) {
+      return gather_iteration(transport, recorder, 0, far, clock);
+    });
+    for (const Span& span : iteration.spans) {
+      if (to_text(span.action) == "1RECV_F0") return std::pair(span.start_ns, span.end_ns);
+    }
+    return std::pair<std::int64_t, std::int64_t>();
+  };
+  EXPECT_EQ(received(25), std::pair(31L, 50L));
+  EXPECT_EQ(received(7), std::pair(31L, 32L));
+  EXPECT_EQ(received(0), std::pair(31L, 32L));
 }
 
 TEST(Measurement, TheMedianIsTheLowerOfTheMiddle) {

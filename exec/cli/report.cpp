@@ -166,8 +166,8 @@ std::string result_json(const Task& task, const RunResult& result) {
                        {"optimizer", memory.states.optimizer},
                        {"activations", working.activations + working.residue},
                        {"buffers", working.send_buffers + working.receive_buffers}}},
-                     {"clock_offset_ns", 0},  // ranks share one host's clock
-                     {"clock_uncertainty_ns", 0}});
+                     {"clock_offset_ns", result.clocks[r].offset_ns()},
+                     {"clock_uncertainty_ns", result.clocks[r].uncertainty_ns()}});
   }
   json["ranks"] = std::move(ranks);
   json["verify"] = nullptr;

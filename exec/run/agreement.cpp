@@ -6,7 +6,6 @@
 
 #include "exec/transport/collectives.h"
 #include "traces/base/error.h"
-#include "traces/base/files.h"
 
 namespace pipesim::exec {
 namespace {
@@ -54,20 +53,6 @@ void agree_on(Transport& transport, const std::string& what, const std::string& 
     if (text != expected) {
       throw input_error(
           fmt::format("{} is not the one of rank 0; start all ranks by the same command", what));
-    }
-  });
-}
-
-void agree_on_one_clock(Transport& transport) {
-  // A number that the kernel draws when it starts.
-  std::string host;
-  agree(transport, [&] { host = read_file("/proc/sys/kernel/random/boot_id"); });
-  const std::string first = to_string(broadcast(transport, to_bytes(host)));
-  agree(transport, [&] {
-    if (host != first) {
-      throw input_error(
-          "runs on another host than rank 0, and clocks of several hosts are not related to each "
-          "other yet; start all ranks on one host");
     }
   });
 }

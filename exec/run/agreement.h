@@ -1,5 +1,5 @@
-// Ranks agree before they train: on whether all could set up, on what they
-// run, and on one clock.
+// Ranks agree before they train: on whether all could set up, and on what they
+// run.
 //
 // Every rank calls the same functions in the same order.
 #pragma once
@@ -23,9 +23,5 @@ void agree(Transport& transport, const std::function<void()>& work);
 
 // Likewise an input error where their texts differ.
 void agree_on(Transport& transport, const std::string& what, const std::string& text);
-
-// Ranks of one host share a clock. Likewise an input error where they run on
-// several hosts, whose clocks nothing relates yet.
-void agree_on_one_clock(Transport& transport);
 
 }  // namespace pipesim::exec

@@ -29,16 +29,35 @@ std::vector<T> take(std::span<const std::byte>& bytes, std::int64_t count) {
 
 std::int64_t count_of(const auto& list) { return static_cast<std::int64_t>(list.size()); }
 
+// By rank 0's clock.
+IterationRecord related(IterationRecord record, const ClockRelation& clock) {
+  for (ActionRecord& action : record.actions) {
+    for (std::int64_t* time : {&action.reached_ns, &action.start_ns, &action.end_ns}) {
+      *time = clock.to_first(*time);
+    }
+  }
+  for (LayerRecord& layer : record.layers) {
+    for (std::int64_t* time : {&layer.start_ns, &layer.end_ns}) *time = clock.to_first(*time);
+  }
+  for (MemoryRecord& memory : record.memory) memory.time_ns = clock.to_first(memory.time_ns);
+  return record;
+}
+
+// What identifies an action within an iteration.
+using Key = std::tuple<Kind, std::int32_t, std::int32_t>;
+Key key_of(const Action& action) { return {action.kind, action.stage, action.microbatch}; }
+
 }  // namespace
 
-std::vector<Extent> gather_extents(Transport& transport, const Recorder& recorder) {
+std::vector<Extent> gather_extents(Transport& transport, const Recorder& recorder,
+                                   const ClockRelation& clock) {
   std::vector<Extent> own;
   for (const IterationRecord& iteration : recorder.iterations()) {
     Extent extent{std::numeric_limits<std::int64_t>::max(), 0};
     for (const ActionRecord& record : iteration.actions) {
       if (is_transfer(record.action.kind)) continue;
-      extent.start_ns = std::min(extent.start_ns, record.start_ns);
-      extent.end_ns = std::max(extent.end_ns, record.end_ns);
+      extent.start_ns = std::min(extent.start_ns, clock.to_first(record.start_ns));
+      extent.end_ns = std::max(extent.end_ns, clock.to_first(record.end_ns));
     }
     own.push_back(extent);
   }
@@ -52,6 +71,34 @@ std::vector<Extent> gather_extents(Transport& transport, const Recorder& recorde
     }
   }
   return all;
+}
+
+std::vector<MeasuredTransfer> gather_transfers(Transport& transport, const Recorder& recorder,
+                                               std::size_t iteration, const ClockRelation& clock) {
+  struct End {
+    Action transfer;
+    std::int64_t time_ns = 0;
+  };
+  std::vector<End> own;
+  for (const ActionRecord& record : recorder.iterations()[iteration].actions) {
+    if (!is_transfer(record.action.kind)) continue;
+    const bool sends = is_send(record.action.kind);
+    own.push_back({record.action, clock.to_first(sends ? record.start_ns : record.end_ns)});
+  }
+  std::map<Key, MeasuredTransfer> transfers;  // by the SEND
+  int rank = 0;
+  for (const Bytes& bytes : gather(transport, bytes_of(own))) {
+    for (const End& end : values_of<End>(bytes)) {
+      const bool sends = is_send(end.transfer.kind);
+      MeasuredTransfer& transfer = transfers[key_of(sends ? end.transfer : peer_of(end.transfer))];
+      (sends ? transfer.from : transfer.to) = rank;
+      transfer.took_ns += sends ? -end.time_ns : end.time_ns;
+    }
+    ++rank;
+  }
+  std::vector<MeasuredTransfer> result;
+  for (const auto& [send, transfer] : transfers) result.push_back(transfer);
+  return result;
 }
 
 LargestBytes gather_largest(Transport& transport, const Recorder& recorder) {
@@ -70,8 +117,9 @@ LargestBytes gather_largest(Transport& transport, const Recorder& recorder) {
 }
 
 MeasuredIteration gather_iteration(Transport& transport, const Recorder& recorder,
-                                   std::size_t iteration, std::int64_t zero_ns) {
-  const IterationRecord& own = recorder.iterations()[iteration];
+                                   std::size_t iteration, std::int64_t zero_ns,
+                                   const ClockRelation& clock) {
+  const IterationRecord own = related(recorder.iterations()[iteration], clock);
   Bytes message;
   append(message, std::vector<std::int64_t>{count_of(own.actions), count_of(own.layers),
                                             count_of(own.memory)});
@@ -108,10 +156,6 @@ MeasuredIteration gather_iteration(Transport& transport, const Recorder& recorde
   // A RECV covers the time from when both its ends were there to the arrival; a
   // SEND that from its start to when its buffer was free again. Joins the two ends of every
   // transfer with each other and with what waits.
-  using Key = std::tuple<Kind, std::int32_t, std::int32_t>;
-  const auto key_of = [](const Action& action) {
-    return Key{action.kind, action.stage, action.microbatch};
-  };
   std::map<Key, Span*> transfers;
   for (Span& span : result.spans) {
     if (is_transfer(span.action.kind)) transfers[key_of(span.action)] = &span;
@@ -119,6 +163,7 @@ MeasuredIteration gather_iteration(Transport& transport, const Recorder& recorde
   for (Span& span : result.spans) {
     if (!is_receive(span.action.kind)) continue;
     const Span& send = *transfers.at(key_of(peer_of(span.action)));
+    span.end_ns = std::max(span.end_ns, send.start_ns + least_transfer_ns);
     span.start_ns = std::clamp(send.start_ns, span.start_ns, span.end_ns);
   }
   for (Span& span : result.spans) {

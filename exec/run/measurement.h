@@ -2,12 +2,14 @@
 // knows them, and their metrics.
 //
 // The gathering functions are called by all ranks alike; their results are
-// rank 0's, and empty elsewhere.
+// rank 0's, and empty elsewhere. Each rank brings `clock`, by which its times
+// become rank 0's before they leave it.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "exec/run/clock_sync.h"
 #include "exec/run/recorder.h"
 #include "exec/transport/transport.h"
 #include "sim/schedule/placement.h"
@@ -24,7 +26,21 @@ struct Extent {
 
   std::int64_t makespan_ns() const { return end_ns - start_ns; }
 };
-std::vector<Extent> gather_extents(Transport& transport, const Recorder& recorder);
+std::vector<Extent> gather_extents(Transport& transport, const Recorder& recorder,
+                                   const ClockRelation& clock);
+
+// A message of an iteration: from the start of its SEND to the end of its RECV,
+// which is before that where clocks are not quite right.
+struct MeasuredTransfer {
+  int from = 0;
+  int to = 0;
+  std::int64_t took_ns = 0;
+};
+std::vector<MeasuredTransfer> gather_transfers(Transport& transport, const Recorder& recorder,
+                                               std::size_t iteration, const ClockRelation& clock);
+
+// The least that a RECV is taken to end after the start of its SEND.
+inline constexpr std::int64_t least_transfer_ns = 1;
 
 // The largest of each category of memory that any rank recorded.
 struct LargestBytes {
@@ -33,14 +49,16 @@ struct LargestBytes {
 };
 LargestBytes gather_largest(Transport& transport, const Recorder& recorder);
 
-// One iteration, times counted from `zero_ns`, everything sorted by time.
+// One iteration, times counted from `zero_ns`, everything sorted by time. A RECV
+// that ends too early ends later here.
 struct MeasuredIteration {
   std::vector<Span> spans;
   std::vector<LayerSpan> layers;
   std::vector<MemorySample> samples;
 };
 MeasuredIteration gather_iteration(Transport& transport, const Recorder& recorder,
-                                   std::size_t iteration, std::int64_t zero_ns);
+                                   std::size_t iteration, std::int64_t zero_ns,
+                                   const ClockRelation& clock);
 
 // The place of the median; of an even number, the lower of the two in the middle.
 std::size_t median_of(const std::vector<std::int64_t>& values);

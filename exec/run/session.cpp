@@ -14,6 +14,7 @@
 #include "sim/schedule/csv.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
+#include "traces/causality.h"
 #include "traces/chrome_writer.h"
 
 namespace pipesim::exec {
@@ -61,6 +62,16 @@ std::string metadata(const Training& training, const RunResult& result) {
   json["device"] = result.device;
   json["transport"] = result.transport;
   json["machine"] = {{"kind", "measured"}, {"processors", result.processors}};
+  if (result.several_clocks) {
+    json["clocks"] = Json::array();
+    for (const ClockRelation& clock : result.clocks) {
+      json["clocks"].push_back({{"offset_ns", clock.offset_ns()},
+                                {"drift_ppb", clock.drift_ppb()},
+                                {"uncertainty_ns", clock.uncertainty_ns()},
+                                {"shift_ns", clock.shift_ns()}});
+    }
+    json["adjusted_transfers"] = result.adjusted_transfers;
+  }
   if (training.costs) {
     json["costs"] = Json::parse(to_json(*training.costs));
     json["pace"] = pace_name(training.pace);
@@ -98,12 +109,44 @@ void check_messages(const Training& training, const Transport& transport) {
   }
 }
 
+// All ranks take part: shifts `relations`, alike on all, so that no message of
+// the recorded iterations arrives before it was sent. Rank 0 gets the number of
+// those for which that is impossible.
+std::int64_t shift_clocks(Transport& transport, const Recorder& recorder,
+                          const SharedClocks& clocks, std::vector<ClockRelation>& relations) {
+  const auto rank = static_cast<std::size_t>(transport.rank());
+  const auto for_each_transfer = [&](const auto& visit) {
+    for (std::size_t k = 0; k < recorder.iterations().size(); ++k) {
+      for (const MeasuredTransfer& transfer :
+           gather_transfers(transport, recorder, k, relations[rank])) {
+        visit(clocks[static_cast<std::size_t>(transfer.from)],
+              clocks[static_cast<std::size_t>(transfer.to)], transfer.took_ns);
+      }
+    }
+  };
+  LeastTransfers least(transport.ranks());
+  for_each_transfer([&](int from, int to, std::int64_t took) { least.add(from, to, took); });
+  CausalShifts found = causal_shifts(least, least_transfer_ns);
+  const bool contradict = broadcast_value(transport, found.allowance_ns) > 0;
+  const auto bytes = bytes_of(found.shift_ns);
+  const auto shifts = values_of<std::int64_t>(broadcast(transport, {bytes.begin(), bytes.end()}));
+  for (std::size_t r = 0; r < relations.size(); ++r) {
+    relations[r].set_shift(shifts[static_cast<std::size_t>(clocks[r])]);
+  }
+  std::int64_t impossible = 0;
+  if (contradict) {
+    for_each_transfer([&](int, int, std::int64_t took) { impossible += took < least_transfer_ns; });
+  }
+  return impossible;
+}
+
 // All ranks take part; rank 0 gets the spans of the median iteration into
 // `result`, and writes all of them where there is a trace.
 void bring_together(const Training& training, Transport& transport, const Recorder& recorder,
                     OutputFile* trace, RunResult& result) {
   const bool first = transport.rank() == 0;
-  const std::vector<Extent> extents = gather_extents(transport, recorder);
+  const ClockRelation& clock = result.clocks[static_cast<std::size_t>(transport.rank())];
+  const std::vector<Extent> extents = gather_extents(transport, recorder, clock);
   for (const Extent& extent : extents) result.iteration_ns.push_back(extent.makespan_ns());
   if (first) result.median = median_of(result.iteration_ns);
   result.median = broadcast_value(transport, result.median);
@@ -121,7 +164,7 @@ void bring_together(const Training& training, Transport& transport, const Record
   const std::int64_t zero = first ? extents.front().start_ns : 0;
   for (std::size_t k = 0; k < recorder.iterations().size(); ++k) {
     if (k != result.median && !training.record_details) continue;
-    MeasuredIteration iteration = gather_iteration(transport, recorder, k, zero);
+    MeasuredIteration iteration = gather_iteration(transport, recorder, k, zero, clock);
     if (writer) writer->add(iteration.spans, iteration.layers, iteration.samples);
     if (!first || k != result.median) continue;
     const std::int64_t shift = extents[k].start_ns - zero;
@@ -140,21 +183,28 @@ void bring_together(const Training& training, Transport& transport, const Record
 }  // namespace
 
 RunResult run_session(const Training& training, Device& device, Transport& transport,
-                      const OnIteration& on_iteration, OutputFile* trace) {
+                      const OnIteration& on_iteration, OutputFile* trace, const Clock& clock) {
   const bool first = transport.rank() == 0;
   agree_on(transport, "the command line", training.fingerprint());
   agree_on(transport, "the device", device.description());
-  agree_on_one_clock(transport);
-  agree(transport, [&] { check_messages(training, transport); });
+  const SharedClocks clocks = find_shared_clocks(transport, clock);
+  agree(transport, [&] {
+    check_messages(training, transport);
+    if (training.costs && training.pace == Pace::anchored && !all_share_one(clocks)) {
+      throw input_error(
+          "ranks of several hosts share no clock to anchor actions to; use --pace wall");
+    }
+  });
 
   RunResult result;
+  result.several_clocks = !all_share_one(clocks);
   result.device = training.costs ? "emulated, " + std::string(pace_name(training.pace)) + " pace"
                                  : device.description();
   result.transport = transport.name();
   result.processors = count_processors(transport);
   const Trainer* trainer = nullptr;
   Worker worker(
-      training, device, transport, Clock(),
+      training, device, transport, clock,
       [&](Pool& pool, Recorder& recorder,
           const std::function<void()>& poll) -> std::unique_ptr<Workload> {
         if (training.costs) {
@@ -170,6 +220,7 @@ RunResult run_session(const Training& training, Device& device, Transport& trans
     result.verification.emplace();
     if (first) reference.emplace(training, device);
   }
+  const std::vector<ClockReading> at_start = read_clocks(transport, clock, clocks);
   for (int i = 0; i < training.warmup + training.iterations; ++i) {
     const Outcome outcome = worker.run(i);
     if (first) on_iteration(i, outcome);
@@ -178,6 +229,10 @@ RunResult run_session(const Training& training, Device& device, Transport& trans
     if (!training.verify) continue;
     compare_with_reference(training, transport, device, trainer->stages(), i, outcome,
                            first ? &*reference : nullptr, first ? &*result.verification : nullptr);
+  }
+  result.clocks = relate_clocks(at_start, read_clocks(transport, clock, clocks), clocks);
+  if (result.several_clocks) {
+    result.adjusted_transfers = shift_clocks(transport, worker.recorder(), clocks, result.clocks);
   }
   bring_together(training, transport, worker.recorder(), trace, result);
 

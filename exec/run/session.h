@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "exec/run/clock_sync.h"
 #include "exec/run/measurement.h"
 #include "exec/run/reference.h"
 #include "exec/run/training.h"
@@ -32,14 +33,19 @@ struct RunResult {
   std::vector<RankMemory> memory;  // of each rank at its fullest
   int processors = 0;              // that the ranks may run on
 
+  bool several_clocks = false;          // else all ranks share one
+  std::vector<ClockRelation> clocks;    // of each rank
+  std::int64_t adjusted_transfers = 0;  // that no shift of clocks could put right
+
   std::int64_t median_ns() const { return iteration_ns[median]; }
 };
 
 // Called on rank 0 after each iteration, counted from 0.
 using OnIteration = std::function<void(int iteration, const Outcome& outcome)>;
 
-// `trace`, where given, is rank 0's, and is written but not committed.
+// `trace`, where given, is rank 0's, and is written but not committed. `clock`
+// is the rank's own.
 RunResult run_session(const Training& training, Device& device, Transport& transport,
-                      const OnIteration& on_iteration, OutputFile* trace);
+                      const OnIteration& on_iteration, OutputFile* trace, const Clock& clock = {});
 
 }  // namespace pipesim::exec

@@ -6,7 +6,7 @@ namespace pipesim::exec {
 namespace {
 
 enum Tag : int { size_tag, content_tag, exchange_tag };
-static_assert(exchange_tag < first_free_tag);
+static_assert(exchange_tag < clock_tag && clock_tag < first_free_tag);
 
 // Larger ones travel in pieces: MPI counts bytes in 31 bits.
 constexpr std::size_t largest_piece = std::size_t{1} << 30;

@@ -18,7 +18,8 @@ namespace pipesim::exec {
 
 using Bytes = std::vector<std::byte>;
 
-// Tags below this belong to collectives.
+// Tags below this belong to collectives, this one to those of clock_sync.h.
+inline constexpr int clock_tag = 3;
 inline constexpr int first_free_tag = 4;
 
 // Rank 0 gets what each rank gives, by rank; the others get nothing.
