@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 #include <system_error>
+#include <thread>
 
 #include "exec/run/agreement.h"
 #include "exec/transport/collectives.h"
@@ -38,10 +39,12 @@ std::string identity(const Clock& clock, int rank) {
          std::filesystem::read_symlink("/proc/self/ns/time", none).string();
 }
 
-// Looks without a pause at first: wait() may sleep and see late what has come.
+// Looks again and again at first: wait() may sleep and see late what has come.
+// Lets others in between, who may need the same lock or processor to send it.
 void await(Transport& transport, Ticket ticket) {
   for (int looks = 0; looks < 2000; ++looks) {
     if (transport.test(ticket)) return;
+    std::this_thread::yield();
   }
   transport.wait(ticket);
 }
