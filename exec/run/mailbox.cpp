@@ -124,8 +124,9 @@ void Mailbox::poll() {
 // Whichever it is, so that each is seen to end when it does. Receives come
 // first: where patience ends, it is them that the rank has waited for.
 void Mailbox::wait_for_one() {
-  std::ranges::stable_partition(
-      under_way_, [](const Buffer* buffer) { return is_receive(buffer->record.action.kind); });
+  std::stable_partition(under_way_.begin(), under_way_.end(), [](const Buffer* buffer) {
+    return is_receive(buffer->record.action.kind);
+  });
   std::vector<Ticket> tickets;
   for (const Buffer* buffer : under_way_) tickets.push_back(buffer->ticket);
   const auto done = under_way_.begin() + static_cast<std::ptrdiff_t>(transport_.wait_any(tickets));
