@@ -160,10 +160,10 @@ class CpuOperators final : public CpuBase {
   void bias_gelu(std::int64_t rows, std::int64_t columns, const float* bias, float* x,
                  float* y) override {
     for (std::int64_t row = 0; row < rows; ++row, x += columns, y += columns) {
-      each_vector(columns, [&](std::int64_t i, auto n) {
+      each_value(columns, y, [&](std::int64_t i, auto n) {
         const Floats v = load(x + i, n) + load(bias + i, n);
         store(x + i, v, n);
-        store(y + i, v * gelu_gate(v).value, n);
+        return v * gelu_gate(v).value;
       });
     }
   }
@@ -171,14 +171,12 @@ class CpuOperators final : public CpuBase {
   // With the gate s: gelu' = s + x s' and s' = s (1 - s) 2u' = e s^2 2u'. Beyond
   // 10 gelu' is 1 or 0 to the last bit, and stopping there keeps e finite.
   void gelu_backward(std::int64_t count, const float* x, const float* dy, float* dx) override {
-    each_vector(count, [&](std::int64_t i, auto n) {
-      Floats v = load(x + i, n);
-      v = v > 10.0F ? Floats{} + 10.0F : v;
-      v = v < -10.0F ? Floats{} - 10.0F : v;
+    each_value(count, dx, [&](std::int64_t i, auto n) {
+      const Floats v = larger(Floats{} - 10.0F, lesser(Floats{} + 10.0F, load(x + i, n)));
       const Gate gate = gelu_gate(v);
       const Floats inner = v * (gelu_scale + 3 * gelu_scale * gelu_cubic * (v * v));
       const Floats slope = gate.value + gate.e * gate.value * gate.value * inner;
-      store(dx + i, load(dy + i, n) * slope, n);
+      return load(dy + i, n) * slope;
     });
   }
 
@@ -219,9 +217,10 @@ class CpuOperators final : public CpuBase {
         return away * away;
       });
       const float inverse = 1 / __builtin_sqrtf(variance / size + 1e-5F);
-      each_vector(columns, [&](std::int64_t i, auto n) {
+      each_value(columns, y, [&](std::int64_t i, auto n) {
+        fetch(x + columns + i);
         const Floats unit = (load(x + i, n) - average) * inverse;
-        store(y + i, unit * load(gamma + i, n) + load(beta + i, n), n);
+        return unit * load(gamma + i, n) + load(beta + i, n);
       });
       mean[row] = average;
       rstd[row] = inverse;

@@ -5,10 +5,6 @@
 
 #include <cstdint>
 
-#if defined(__SSE2__)
-#include <immintrin.h>
-#endif
-
 #include "exec/device/cpu/vector.h"
 #include "exec/device/random.h"
 

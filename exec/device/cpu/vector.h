@@ -6,6 +6,10 @@
 
 #include <cstdint>
 
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
 namespace pipesim::exec {
 namespace {
 
@@ -38,13 +42,26 @@ inline Floats load(const float* x, Whole /*all*/) {
   __builtin_memcpy(&v, x, sizeof v);
   return v;
 }
+inline void store(float* x, Floats v, Whole /*all*/) { __builtin_memcpy(x, &v, sizeof v); }
+#if defined(__AVX512F__)
+inline __mmask16 mask_of(Part part) { return static_cast<__mmask16>((1U << part.count) - 1); }
+inline Floats load(const float* x, Part part) {
+  return reinterpret_cast<Floats>(_mm512_maskz_loadu_ps(mask_of(part), x));
+}
+inline void store(float* x, Floats v, Part part) {
+  _mm512_mask_storeu_ps(x, mask_of(part), reinterpret_cast<__m512>(v));
+}
+#else
 inline Floats load(const float* x, Part part) {
   Floats v = {};
   __builtin_memcpy(&v, x, bytes_of(part.count));
   return v;
 }
-inline void store(float* x, Floats v, Whole /*all*/) { __builtin_memcpy(x, &v, sizeof v); }
 inline void store(float* x, Floats v, Part part) { __builtin_memcpy(x, &v, bytes_of(part.count)); }
+#endif
+
+// Will be read soon; may lie beyond what there is.
+inline void fetch(const float* x) { __builtin_prefetch(x); }
 
 // v, and `other` in the lanes that do not count.
 inline Floats only(Floats v, Whole /*all*/, float /*other*/) { return v; }
@@ -59,6 +76,24 @@ inline void each_vector(std::int64_t count, Body body) {
   std::int64_t i = 0;
   for (; i + lanes <= count; i += lanes) body(i, Whole{});
   if (i < count) body(i, Part{count - i});
+}
+
+// y[i] = of(i, Whole or Part), four vectors at a time, whose instructions the
+// compiler may mix: one alone waits for itself. y may be what it is made of.
+template <typename Of>
+inline void each_value(std::int64_t count, float* y, Of of) {
+  std::int64_t i = 0;
+  for (; i + 4 * lanes <= count; i += 4 * lanes) {
+    const Floats y0 = of(i, Whole{});
+    const Floats y1 = of(i + lanes, Whole{});
+    const Floats y2 = of(i + 2 * lanes, Whole{});
+    const Floats y3 = of(i + 3 * lanes, Whole{});
+    store(y + i, y0, Whole{});
+    store(y + i + lanes, y1, Whole{});
+    store(y + i + 2 * lanes, y2, Whole{});
+    store(y + i + 3 * lanes, y3, Whole{});
+  }
+  each_vector(count - i, [&](std::int64_t j, auto n) { store(y + i + j, of(i + j, n), n); });
 }
 
 // The sum of term(i, Whole or Part) over `count` elements.
@@ -86,7 +121,20 @@ inline float sum(std::int64_t count, Term term) {
   return sums[0];
 }
 
+// b where either is NaN.
+#if defined(__AVX512F__)  // of these, g++ 12 makes a comparison and a blend
+inline Floats larger(Floats a, Floats b) {
+  return reinterpret_cast<Floats>(
+      _mm512_maskz_max_ps(0xffff, reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b)));
+}
+inline Floats lesser(Floats a, Floats b) {
+  return reinterpret_cast<Floats>(
+      _mm512_maskz_min_ps(0xffff, reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b)));
+}
+#else
 inline Floats larger(Floats a, Floats b) { return a > b ? a : b; }
+inline Floats lesser(Floats a, Floats b) { return a < b ? a : b; }
+#endif
 
 inline float largest(std::int64_t count, const float* x) {
   const float least = -__builtin_inff();
@@ -106,23 +154,30 @@ inline float largest(std::int64_t count, const float* x) {
   return best;
 }
 
-// e^x: 2^n e^r with |r| at most ln(2)/2, where Taylor's polynomial of degree 7
-// is off by 6e-9. 0 below -87.3, infinite above 88.3, NaN for NaN.
+// e^x: 2^n e^r with |r| at most ln(2)/2, where the polynomial is off by 4e-9
+// of e^r at most. 0 below -87.3, infinite above 88.8, NaN for NaN.
 inline Floats exponential(Floats x) {
   constexpr float shift = 12582912.0F;  // 1.5 x 2^23: n stands in the last bits of the sum
   const Floats shifted = x * 1.44269504F + shift;
   const Floats n = shifted - shift;
   const Floats r = (x - n * 0.693359375F) + n * 2.12194440e-4F;
-  Floats y = r * (1 / 5040.0F) + (1 / 720.0F);
-  y = y * r + (1 / 120.0F);
-  y = y * r + (1 / 24.0F);
-  y = y * r + (1 / 6.0F);
-  y = y * r + 0.5F;
+  Floats y = r * 1.38145988e-3F + 8.36871658e-3F;
+  y = y * r + 4.1668389e-2F;
+  y = y * r + 1.66665211e-1F;
+  y = y * r + 4.9999994e-1F;
   y = y * r + 1.0F;
   y = y * r + 1.0F;
+#if defined(__AVX512F__)
+  // Times 2^n: infinite where n is, even if r and so y are NaN.
+  const __mmask16 kept =
+      _mm512_cmp_ps_mask(reinterpret_cast<__m512>(x), _mm512_set1_ps(-87.3F), _CMP_NLT_UQ);
+  return reinterpret_cast<Floats>(
+      _mm512_maskz_scalef_ps(kept, reinterpret_cast<__m512>(y), reinterpret_cast<__m512>(n)));
+#else
   y *= reinterpret_cast<Floats>((reinterpret_cast<Words>(shifted) << 23) + (127U << 23));
   y = x < -87.3F ? Floats{} : y;
   return x > 88.3F ? Floats{} + __builtin_inff() : y;
+#endif
 }
 
 inline Floats square_root(Floats x) {
