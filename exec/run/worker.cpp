@@ -65,7 +65,8 @@ void Worker::run_list() {
       // Nothing to do: every rank holds the whole parameters of its stages.
       recorder_.add(ActionRecord{action, reached, reached, reached, 0});
     }
-    mailbox_.poll();
+    // After an action its result comes first.
+    if (!is_compute(action.kind)) mailbox_.poll();
   }
 }
 
