@@ -163,7 +163,7 @@ int main(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);
   pipesim::SecondHost second;
   if (!second.is_up()) {
-    std::puts("skipped: network namespaces can't be made here (root, ip, tc with tbf)");
+    std::puts("skipped: netns_test, two hosts (making network namespaces needs root, ip and tc)");
     return 77;
   }
   pipesim::Hosts::second = &second;
