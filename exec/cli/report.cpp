@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "exec/device/devices.h"
+#include "sim/schedule/description.h"
 #include "traces/base/text.h"
 #include "traces/print/picture.h"
 #include "traces/print/tables.h"
@@ -36,16 +37,9 @@ std::string verdict(const Task& task, const RunResult& result, const Terminal& t
 
 std::string picture(const Training& training, const RunResult& result, const Terminal& terminal) {
   const Schedule& program = training.program;
-  Picture::Frame frame;
-  frame.ranks = shown_ranks(program.ranks());
-  frame.chunk_of_stage = program.placement.chunk_of_stage();
-  frame.all_ranks = program.ranks();
-  frame.chunks = program.placement.chunks();
-  frame.makespan_ns = result.metrics.makespan_ns;
-  for (const int rank : frame.ranks) {
-    frame.longest_list = std::max(frame.longest_list, program.actions[rank].size());
-  }
-  Picture drawing(std::move(frame), terminal);
+  Picture drawing(Picture::frame_of(program.placement.chunk_of_stage(), program.actions.lengths(),
+                                    result.metrics.makespan_ns),
+                  terminal);
   for (const Span& span : result.spans) drawing.add(span);
   return drawing.draw();
 }
@@ -114,14 +108,10 @@ std::string report(const Task& task, const RunResult& result, const Terminal& te
 std::string result_json(const Task& task, const RunResult& result) {
   using Json = nlohmann::ordered_json;
   const Training& training = task.training;
-  const Schedule& program = training.program;
   Json json;
   json["format"] = "pipeexec-result";
   json["version"] = 1;
-  json["schedule"] = program.name;
-  json["stages"] = program.ranks();
-  json["virtual_stages"] = program.placement.chunks();
-  json["microbatches"] = program.microbatches;
+  describe(training.program, json);
   if (training.costs) {
     json["pace"] = pace_name(training.pace);
   } else {

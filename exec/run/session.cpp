@@ -11,7 +11,7 @@
 #include "exec/run/trainer.h"
 #include "exec/run/worker.h"
 #include "exec/transport/collectives.h"
-#include "sim/schedule/csv.h"
+#include "sim/schedule/description.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 #include "traces/causality.h"
@@ -50,10 +50,7 @@ std::string metadata(const Training& training, const RunResult& result) {
   json["format"] = "pipesim-trace";
   json["version"] = 1;
   json["source"] = "measured";
-  json["schedule"] = program.name;
-  json["stages"] = program.ranks();
-  json["virtual_stages"] = program.placement.chunks();
-  json["microbatches"] = program.microbatches;
+  describe(program, json);
   json["rank_of_stage"] = program.placement.rank_of_stage();
   json["iterations"] = training.iterations;
   json["warmup_iterations"] = training.warmup;
@@ -83,9 +80,7 @@ std::string metadata(const Training& training, const RunResult& result) {
     json["sequence_length"] = training.sequence_length;
     json["recompute"] = training.recompute ? "full" : "none";
   }
-  Json rows = Json::array();
-  for (int rank = 0; rank < program.ranks(); ++rank) rows.push_back(csv_row(program.actions[rank]));
-  json["program"] = std::move(rows);
+  json["program"] = rows_of<Json>(program);
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -37,16 +37,9 @@ std::string verdict(const ScheduleChoice& choice, const Prediction& prediction,
 std::string picture(const ScheduleChoice& choice, const Costs& costs, const Prediction& prediction,
                     const Terminal& terminal) {
   const Schedule& schedule = choice.schedule;
-  Picture::Frame frame;
-  frame.ranks = shown_ranks(schedule.ranks());
-  frame.chunk_of_stage = schedule.placement.chunk_of_stage();
-  frame.all_ranks = schedule.ranks();
-  frame.chunks = schedule.placement.chunks();
-  frame.makespan_ns = prediction.metrics.makespan_ns;
-  for (const int rank : frame.ranks) {
-    frame.longest_list = std::max(frame.longest_list, schedule.actions[rank].size());
-  }
-  Picture drawing(std::move(frame), terminal);
+  Picture drawing(Picture::frame_of(schedule.placement.chunk_of_stage(), schedule.actions.lengths(),
+                                    prediction.metrics.makespan_ns),
+                  terminal);
   SimulationOptions options;
   options.sink = [&](const Span& span) { drawing.add(span); };
   options.transfers = prediction.transfers;

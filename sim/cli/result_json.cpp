@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "sim/schedule/description.h"
+
 namespace pipesim::cli {
 
 using Json = nlohmann::ordered_json;
@@ -27,10 +29,7 @@ std::string result_json(const Schedule& schedule, const Prediction& prediction,
   Json json;
   json["format"] = "pipesim-result";
   json["version"] = 1;
-  json["schedule"] = schedule.name;
-  json["stages"] = schedule.ranks();
-  json["virtual_stages"] = schedule.placement.chunks();
-  json["microbatches"] = schedule.microbatches;
+  describe(schedule, json);
   json["p2p"] = p2p_name(prediction.transfers.mode);
   json["eager_limit_bytes"] = prediction.transfers.eager_limit_bytes;
   json["makespan_ns"] = metrics.makespan_ns;

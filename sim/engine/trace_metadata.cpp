@@ -2,31 +2,25 @@
 
 #include <nlohmann/json.hpp>
 
-#include "sim/schedule/csv.h"
+#include "sim/schedule/description.h"
 
 namespace pipesim {
 
 std::string trace_metadata_json(const Schedule& schedule, const Costs& costs,
                                 const Prediction& prediction) {
   using Json = nlohmann::ordered_json;
-  Json rows = Json::array();
-  for (int rank = 0; rank < schedule.ranks(); ++rank)
-    rows.push_back(csv_row(schedule.actions[rank]));
   Json json;
   json["format"] = "pipesim-trace";
   json["version"] = 1;
   json["source"] = "predicted";
-  json["schedule"] = schedule.name;
-  json["stages"] = schedule.ranks();
-  json["virtual_stages"] = schedule.placement.chunks();
-  json["microbatches"] = schedule.microbatches;
+  describe(schedule, json);
   json["rank_of_stage"] = schedule.placement.rank_of_stage();
   json["iterations"] = 1;
   json["makespan_ns"] = prediction.metrics.makespan_ns;
   json["p2p"] = p2p_name(prediction.transfers.mode);
   json["eager_limit_bytes"] = prediction.transfers.eager_limit_bytes;
   json["machine"] = {{"kind", "simulated"}};
-  json["program"] = std::move(rows);
+  json["program"] = rows_of<Json>(schedule);
   json["costs"] = Json::parse(to_json(costs));
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

@@ -31,6 +31,12 @@ class ActionLists {
     return {all_.data() + begin_of(rank), all_.data() + ends_[static_cast<std::size_t>(rank)]};
   }
 
+  std::vector<std::size_t> lengths() const {
+    std::vector<std::size_t> result;
+    for (int rank = 0; rank < ranks(); ++rank) result.push_back((*this)[rank].size());
+    return result;
+  }
+
   ActionLists() = default;
   // Lists of these lengths, whose actions are still to be written.
   explicit ActionLists(const std::vector<std::size_t>& lengths) {

@@ -180,6 +180,22 @@ std::vector<int> shown_ranks(int ranks) {
   return shown;
 }
 
+Picture::Frame Picture::frame_of(const std::vector<int>& chunk_of_stage,
+                                 const std::vector<std::size_t>& actions_of_rank,
+                                 std::int64_t makespan_ns) {
+  Frame frame;
+  frame.all_ranks = static_cast<int>(actions_of_rank.size());
+  frame.ranks = shown_ranks(frame.all_ranks);
+  frame.chunk_of_stage = chunk_of_stage;
+  frame.chunks = std::ranges::max(chunk_of_stage) + 1;
+  frame.makespan_ns = makespan_ns;
+  for (const int rank : frame.ranks) {
+    frame.longest_list =
+        std::max(frame.longest_list, actions_of_rank[static_cast<std::size_t>(rank)]);
+  }
+  return frame;
+}
+
 Picture::Picture(Frame frame, const Terminal& terminal)
     : frame_(std::move(frame)),
       terminal_(terminal),

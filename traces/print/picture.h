@@ -29,6 +29,10 @@ class Picture {
     std::size_t longest_list = 0;  // actions of the rank with the most
   };
 
+  // Of a timeline with these stages, whose rank r does actions_of_rank[r] actions.
+  static Frame frame_of(const std::vector<int>& chunk_of_stage,
+                        const std::vector<std::size_t>& actions_of_rank, std::int64_t makespan_ns);
+
   Picture(Frame frame, const Terminal& terminal);
 
   void add(const Span& span);
