@@ -17,6 +17,7 @@
 #include "exec/transport/collectives.h"
 #include "exec/transport/mpi.h"
 #include "sim/schedule/family.h"
+#include "tests/forwarding_transport.h"
 #include "tests/local_run.h"
 
 namespace {
@@ -24,34 +25,20 @@ namespace {
 using namespace pipesim;
 
 // Strikes its own process at a send.
-class StruckTransport final : public exec::Transport {
+class StruckTransport final : public testing::ForwardingTransport {
  public:
   StruckTransport(exec::Transport& inner, int signal, std::int64_t at, std::int64_t sends)
-      : inner_(inner), signal_(signal), at_(at), sends_(sends) {}
+      : ForwardingTransport(inner), signal_(signal), at_(at), sends_(sends) {}
 
-  int rank() const override { return inner_.rank(); }
-  int ranks() const override { return inner_.ranks(); }
-  std::string name() const override { return inner_.name(); }
   exec::Ticket send(int to, int tag, std::span<const std::byte> bytes) override {
     const bool is_result = tag >= exec::first_free_tag;
     if (is_result) ++sent_;
     const bool in_reduction = at_ == 0 && !is_result && sent_ == sends_;
     if (in_reduction || (is_result && sent_ == at_)) std::raise(signal_);
-    return inner_.send(to, tag, bytes);
+    return ForwardingTransport::send(to, tag, bytes);
   }
-  exec::Ticket receive(int from, int tag, std::span<std::byte> bytes) override {
-    return inner_.receive(from, tag, bytes);
-  }
-  bool test(exec::Ticket ticket) override { return inner_.test(ticket); }
-  std::size_t wait_any_until(std::span<const exec::Ticket> tickets, Time until) override {
-    return inner_.wait_any_until(tickets, until);
-  }
-  std::string awaited(exec::Ticket ticket) const override { return inner_.awaited(ticket); }
-  void abandon() override { inner_.abandon(); }
-  void fail() override { inner_.fail(); }
 
  private:
-  exec::Transport& inner_;
   int signal_;
   std::int64_t at_;
   std::int64_t sends_;  // of results, an iteration

@@ -16,6 +16,7 @@
 #include "tests/delayed_transport.h"
 #include "tests/errors.h"
 #include "tests/files.h"
+#include "tests/forwarding_transport.h"
 #include "tests/local_run.h"
 #include "tests/random_schedule.h"
 
@@ -189,31 +190,19 @@ TEST(Run, RandomDelaysChangeNothing) {
 }
 
 // A transport that spoils one bit of the first message of a size.
-class SpoilingTransport final : public exec::Transport {
+class SpoilingTransport final : public testing::ForwardingTransport {
  public:
-  SpoilingTransport(exec::Transport& inner, std::size_t size) : inner_(inner), size_(size) {}
+  SpoilingTransport(exec::Transport& inner, std::size_t size)
+      : ForwardingTransport(inner), size_(size) {}
 
-  int rank() const override { return inner_.rank(); }
-  int ranks() const override { return inner_.ranks(); }
-  std::string name() const override { return inner_.name(); }
   exec::Ticket send(int to, int tag, std::span<const std::byte> bytes) override {
-    if (bytes.size() != size_ || !spoilt_.empty()) return inner_.send(to, tag, bytes);
+    if (bytes.size() != size_ || !spoilt_.empty()) return ForwardingTransport::send(to, tag, bytes);
     spoilt_.assign(bytes.begin(), bytes.end());
     spoilt_.front() ^= std::byte{1};  // the last bit of a float
-    return inner_.send(to, tag, spoilt_);
+    return ForwardingTransport::send(to, tag, spoilt_);
   }
-  exec::Ticket receive(int from, int tag, std::span<std::byte> bytes) override {
-    return inner_.receive(from, tag, bytes);
-  }
-  bool test(exec::Ticket ticket) override { return inner_.test(ticket); }
-  std::size_t wait_any_until(std::span<const exec::Ticket> tickets, Time until) override {
-    return inner_.wait_any_until(tickets, until);
-  }
-  void abandon() override { inner_.abandon(); }
-  void fail() override { inner_.fail(); }
 
  private:
-  exec::Transport& inner_;
   std::size_t size_;
   std::vector<std::byte> spoilt_;
 };
