@@ -1,0 +1,55 @@
+// Chrome traces event by event, as they occur in the wild: both containers, gzip,
+// every phase, numbers as strings, files cut off in the middle.
+//
+// Streaming: what is held is one event and the members beside `traceEvents`.
+// Depends on its arguments alone; calls share nothing; any thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "traces/warnings.h"
+
+namespace pipesim {
+
+// A scalar among an event's args: a string's content, or a number, true, false or
+// null as the file has it. Members of nested objects are named "outer.inner".
+struct TraceArgument {
+  std::string_view key;
+  std::string_view text;
+};
+
+// One event; refers to the reader's memory, and is good for one call.
+struct ChromeEvent {
+  char phase = '\0';
+  std::string_view name, category;
+  std::optional<std::int64_t> ts_ns, dur_ns;
+  std::string_view pid, tid;     // numbers as written, so that "7" and 7 are alike; empty if absent
+  std::string_view id;           // of a flow or an async event
+  bool binds_enclosing = false;  // "bp": "e"
+  std::span<const TraceArgument> args;
+  std::int64_t index = 0;  // in the file, from 0
+
+  // The text of an argument, empty where there is none of that name.
+  std::string_view argument(std::string_view key) const;
+};
+
+struct ChromeTrace {
+  // The members beside `traceEvents`, each as JSON text.
+  std::map<std::string, std::string, std::less<>> members;
+  std::int64_t events = 0;
+  bool truncated = false;  // it ends in the middle; the whole events before were visited
+};
+
+// Visits the events in the order of the file. Throws where the file is no Chrome
+// trace, saying what it looks like instead.
+ChromeTrace read_chrome_trace(const std::string& path,
+                              const std::function<void(const ChromeEvent&)>& visit,
+                              Warnings& warnings);
+
+}  // namespace pipesim

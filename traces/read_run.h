@@ -1,0 +1,26 @@
+// Trace files as a run: the one door by which recorded timelines come in.
+//
+// Depends on the files alone; calls share nothing; any thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "traces/recorded_run.h"
+
+namespace pipesim {
+
+struct ReadOptions {
+  bool layers = false;  // keep layer spans
+  bool samples = true;  // keep memory samples
+  // Of a profiler's trace that does not say which action is which: a CSV row a
+  // rank, by which the n-th operation of a kind is told.
+  std::vector<std::string> program;
+};
+
+// One file of ours, or a profiler's: one of all ranks, or one a rank. Throws an
+// input error where a file can't be read, is no trace, or files don't belong
+// together; what is odd but readable is in the run's warnings.
+RecordedRun read_run(const std::vector<std::string>& paths, const ReadOptions& options = {});
+
+}  // namespace pipesim

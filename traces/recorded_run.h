@@ -1,0 +1,81 @@
+// A run as trace files tell it: ours, predicted or measured, or a profiler's.
+//
+// What comparison, calibration and viewer work on, whoever recorded it. Plain
+// values, owned by whoever read them; reading is const and thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "traces/base/large_vector.h"
+#include "traces/timeline.h"
+#include "traces/warnings.h"
+
+namespace pipesim {
+
+enum class Source : std::uint8_t {
+  predicted,
+  measured,
+  profiled,  // by PyTorch's profiler
+};
+
+// How it is known which action a span is.
+enum class Identified : std::uint8_t {
+  exact,      // its event says so: ours do
+  annotated,  // a range around it, or around what launched it, says so
+  inferred,   // it is the n-th of its kind, and so is the action in a schedule
+};
+
+// What a trace says of one rank's clock; see metadata.pipesim.clocks in FORMAT.md.
+struct RecordedClock {
+  std::int64_t offset_ns = 0;
+  std::int64_t uncertainty_ns = 0;
+  std::int64_t shift_ns = 0;
+};
+
+// What made the run, as far as the files say.
+struct RunDescription {
+  Source source = Source::measured;
+  std::string schedule;              // its name, or empty
+  std::vector<int> rank_of_stage;    // of each virtual stage
+  std::vector<std::string> program;  // a CSV row a rank; empty where unknown
+  std::string costs_json;            // of a prediction, or of an emulated device; or empty
+  std::string p2p;                   // of a prediction
+  std::int64_t eager_limit_bytes = 0;
+  std::string device, transport;      // of a measurement
+  std::string model_json;             // a pipesim-model; or empty
+  std::vector<std::string> layers;    // their names
+  std::vector<int> layout;            // layers a virtual stage; or empty
+  std::vector<RecordedClock> clocks;  // one a rank, or empty: all share one
+};
+
+// One iteration, the spans [begin, end) of the run.
+struct RecordedIteration {
+  std::int32_t number = 0;  // as the trace counts them
+  std::size_t begin = 0;
+  std::size_t end = 0;
+  // The first start of an action that is no transfer, and the time from it to
+  // the last end of one.
+  std::int64_t start_ns = 0;
+  std::int64_t makespan_ns = 0;
+};
+
+struct RecordedRun : TimelineFrame {
+  std::string name;  // of its file or files, for messages
+  RunDescription about;
+  // In order; the spans of each sorted by (start, rank), the actions of a joined
+  // cell next to each other. Times as the trace has them.
+  std::vector<RecordedIteration> iterations;
+  LargeVector<Span> spans;
+  std::vector<LayerSpan> layers;              // sorted by (start, rank)
+  std::vector<MemorySample> samples;          // sorted by time; bytes only where the trace has them
+  Identified identified = Identified::exact;  // the weakest of all spans
+  Warnings warnings;
+
+  // The iteration with the median makespan, the lower of two in the middle.
+  std::size_t median_iteration() const;
+};
+
+}  // namespace pipesim
