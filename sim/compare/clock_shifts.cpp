@@ -1,0 +1,109 @@
+#include "sim/compare/clock_shifts.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <map>
+#include <optional>
+#include <utility>
+
+namespace pipesim {
+namespace {
+
+// The least times that messages took from one rank to another, by either run.
+using Least = std::array<std::optional<std::int64_t>, 2>;
+using LeastByWay = std::map<std::pair<int, int>, Least>;  // (from, to)
+
+LeastByWay least_transfers(const Operations& operations) {
+  LeastByWay ways;
+  for (const Side side : both_sides) {
+    for (OperationId id = 0; id < operations.size(); ++id) {
+      const Occurrence& own = operations.sides[side][id];
+      if (!own.exists() || !operations.transfers(id)) continue;
+      const std::int64_t took_ns = own.end_ns - own.sent_ns;
+      auto& least = ways[{own.rank, own.to_rank}][side];
+      least = std::min(least.value_or(took_ns), took_ns);
+    }
+  }
+  return ways;
+}
+
+// What two ranks' messages say of their clocks.
+struct Pair {
+  int one;
+  int other;
+  std::int64_t ahead_ns;     // the other's clock, of the one's
+  std::int64_t mismatch_ns;  // what both directions together take too long, or too little
+  bool is_off;
+};
+
+Pair compare_clocks(std::pair<int, int> ranks, const Least& there, const Least& back) {
+  const std::int64_t expected_there = there[predicted_side].value_or(0);
+  const std::int64_t expected_back = back[predicted_side].value_or(0);
+  const std::int64_t more_there = *there[measured_side] - expected_there;
+  const std::int64_t more_back = *back[measured_side] - expected_back;
+  const std::int64_t ahead = (more_there - more_back) / 2;
+  const std::int64_t mismatch = std::abs(more_there + more_back);
+  // Something arrived before it was sent; or, as good as that, one direction
+  // gains what the other loses, to a twentieth, and a good part of what was
+  // expected.
+  const bool impossible = *there[measured_side] < 0 || *back[measured_side] < 0;
+  const bool opposite = ahead != 0 && mismatch <= std::abs(ahead) / 10 &&
+                        std::abs(ahead) * 4 >= std::min(expected_there, expected_back);
+  return {ranks.first, ranks.second, ahead, mismatch, impossible || opposite};
+}
+
+std::vector<Pair> compare_clocks(const Operations& operations) {
+  std::vector<Pair> pairs;
+  const LeastByWay ways = least_transfers(operations);
+  for (const auto& [ranks, there] : ways) {
+    if (ranks.first > ranks.second || !there[measured_side]) continue;
+    const auto back = ways.find({ranks.second, ranks.first});
+    if (back == ways.end() || !back->second[measured_side]) continue;
+    pairs.push_back(compare_clocks(ranks, there, back->second));
+  }
+  return pairs;
+}
+
+}  // namespace
+
+std::vector<ClockShift> find_clock_shifts(const Operations& operations, int ranks) {
+  std::vector<ClockShift> shifts(static_cast<std::size_t>(ranks));
+  std::vector<Pair> pairs = compare_clocks(operations);
+  if (std::ranges::none_of(pairs, &Pair::is_off)) return shifts;
+
+  // From pair to pair, those that contradict themselves least first.
+  std::ranges::stable_sort(pairs, {}, &Pair::mismatch_ns);
+  std::vector<bool> known(shifts.size(), false);
+  for (std::size_t root = 0; root < shifts.size(); ++root) {
+    if (known[root]) continue;
+    known[root] = true;
+    for (bool grown = true; grown;) {
+      grown = false;
+      for (const Pair& pair : pairs) {
+        const auto one = static_cast<std::size_t>(pair.one);
+        const auto other = static_cast<std::size_t>(pair.other);
+        if (known[one] == known[other]) continue;
+        const std::size_t from = known[one] ? one : other;
+        const std::size_t to = known[one] ? other : one;
+        const std::int64_t ahead = pair.is_off ? pair.ahead_ns : 0;
+        shifts[to].ahead_ns = shifts[from].ahead_ns + (to == other ? ahead : -ahead);
+        shifts[to].uncertainty_ns = shifts[from].uncertainty_ns + pair.mismatch_ns / 2;
+        known[to] = grown = true;
+        break;
+      }
+    }
+  }
+  // Counted from the clock in the middle, which is right unless most are wrong.
+  std::vector<std::int64_t> sorted;
+  for (const ClockShift& shift : shifts) sorted.push_back(shift.ahead_ns);
+  std::ranges::sort(sorted);
+  const std::int64_t middle = sorted[(sorted.size() - 1) / 2];
+  for (ClockShift& shift : shifts) {
+    shift.ahead_ns -= middle;
+    if (shift.ahead_ns == 0) shift.uncertainty_ns = 0;
+  }
+  return shifts;
+}
+
+}  // namespace pipesim

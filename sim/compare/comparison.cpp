@@ -1,0 +1,378 @@
+#include "sim/compare/comparison.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <tuple>
+
+#include "traces/base/error.h"
+#include "traces/base/text.h"
+
+namespace pipesim {
+namespace {
+
+std::string holdings(const RecordedRun& run, const RecordedIteration& iteration) {
+  const std::size_t spans = iteration.end - iteration.begin;
+  if (spans == 0) return fmt::format("{} holds no action", run.name);
+  return fmt::format("{} holds {} an iteration, of {} and {}, the first {}", run.name,
+                     plural(static_cast<std::int64_t>(spans), "action"),
+                     plural(static_cast<std::int64_t>(run.about.rank_of_stage.size()), "stage"),
+                     plural(run.microbatches, "microbatch"),
+                     to_text(run.spans[iteration.begin].action));
+}
+
+// Puts a run's times right and counts them from its first start.
+void put_clocks_right(Operations& operations, const std::vector<ClockShift>& shifts) {
+  auto& occurrences = operations.sides[measured_side];
+  std::optional<std::int64_t> first;
+  for (OperationId id = 0; id < operations.size(); ++id) {
+    Occurrence& own = occurrences[id];
+    if (!own.exists()) continue;
+    const auto ahead = [&](std::int32_t rank) {
+      return shifts[static_cast<std::size_t>(rank)].ahead_ns;
+    };
+    const std::int32_t clock = operations.transfers(id) ? own.to_rank : own.rank;
+    own.start_ns -= ahead(clock);
+    own.end_ns -= ahead(clock);
+    own.sent_ns -= ahead(own.rank);
+    if (!operations.transfers(id)) first = std::min(first.value_or(own.start_ns), own.start_ns);
+  }
+  for (Occurrence& own : occurrences) {
+    for (auto* time : {&own.start_ns, &own.end_ns, &own.sent_ns}) *time -= first.value_or(0);
+  }
+}
+
+std::int64_t makespan_of(const Operations& operations, Side side) {
+  std::optional<std::int64_t> first;
+  std::optional<std::int64_t> last;
+  for (OperationId id = 0; id < operations.size(); ++id) {
+    const Occurrence& own = operations.sides[side][id];
+    if (!own.exists() || operations.transfers(id)) continue;
+    first = std::min(first.value_or(own.start_ns), own.start_ns);
+    last = std::max(last.value_or(own.end_ns), own.end_ns);
+  }
+  return last.value_or(0) - first.value_or(0);
+}
+
+// Busy time, bubbles and chunks of each rank.
+std::vector<RankMetrics> metrics_of(const Operations& operations, Side side,
+                                    std::int64_t makespan_ns) {
+  const auto& occurrences = operations.sides[side];
+  std::vector<RankMetrics> ranks;
+  for (const auto& list : operations.lists[side]) {
+    RankAccount account;
+    for (const OperationId id : list) {
+      const Occurrence& own = occurrences[id];
+      const Action& action = operations.actions[id];
+      const bool received = own.input != no_operation && operations.transfers(own.input);
+      account.occupy({own.start_ns, own.end_ns, received ? occurrences[own.input].sent_ns : 0,
+                      received ? occurrences[own.input].end_ns : 0});
+      if (!is_compute(action.kind)) continue;
+      account.pass(action.kind);
+      account.memory.step(action, {}, action.kind == Kind::F ? own.start_ns : own.end_ns);
+    }
+    ranks.push_back(account.finish(makespan_ns));
+  }
+  return ranks;
+}
+
+double global_bubble(const std::vector<RankMetrics>& ranks, std::int64_t makespan_ns) {
+  if (ranks.empty() || makespan_ns == 0) return 0;
+  double busy = 0;
+  for (const RankMetrics& rank : ranks) busy += static_cast<double>(rank.busy_ns);
+  return 1 - busy / (static_cast<double>(ranks.size()) * static_cast<double>(makespan_ns));
+}
+
+// The fullest sample of each rank, and what the rank had started last by then.
+std::vector<MemoryPeak> memory_peaks(const RecordedRun& run) {
+  std::vector<MemoryPeak> peaks(static_cast<std::size_t>(run.ranks));
+  std::vector<std::int64_t> largest(peaks.size(), 0);
+  for (const MemorySample& sample : run.samples) {
+    const auto rank = static_cast<std::size_t>(sample.rank);
+    const std::int64_t total = sample.states.total() + sample.working.total();
+    if (total <= largest[rank]) continue;
+    largest[rank] = total;
+    peaks[rank] = {sample.working, total, sample.time_ns, {}};
+  }
+  if (std::ranges::all_of(largest, [](std::int64_t bytes) { return bytes == 0; })) return {};
+  std::vector<std::int64_t> latest(peaks.size(), -1);
+  for (const Span& span : run.spans) {
+    const auto rank = static_cast<std::size_t>(span.rank);
+    if (is_transfer(span.action.kind) || span.start_ns > peaks[rank].time_ns) continue;
+    if (span.start_ns < latest[rank]) continue;
+    latest[rank] = span.start_ns;
+    peaks[rank].action = make_action(span.action.stage, span.action.kind, span.action.microbatch);
+  }
+  return peaks;
+}
+
+ChainTimes chain_times(const Operations& operations, const Played& played, const Values& values) {
+  ChainTimes times;
+  for (const OperationId id : played.critical_path) {
+    if (operations.transfers(id)) {
+      times.p2p_ns += values.gap[id] + values.duration[id];
+    } else {
+      times.compute_ns += values.duration[id];
+      times.other_ns += values.gap[id];
+    }
+  }
+  return times;
+}
+
+std::optional<Divergence> find_divergence(const Comparison& comparison) {
+  const auto path_of = [&](Side side) {
+    std::vector<Action> path;
+    for (const OperationId id : comparison.sides[side].played.critical_path) {
+      if (!comparison.operations.transfers(id)) path.push_back(comparison.operations.actions[id]);
+    }
+    return path;
+  };
+  const std::vector<Action> predicted = path_of(predicted_side);
+  const std::vector<Action> measured = path_of(measured_side);
+  const auto [p, m] = std::ranges::mismatch(predicted, measured);
+  if (p == predicted.end() && m == measured.end()) return std::nullopt;
+  Divergence divergence;
+  if (p != predicted.begin()) divergence.last_common = *(p - 1);
+  if (p != predicted.end()) divergence.next[predicted_side] = *p;
+  if (m != measured.end()) divergence.next[measured_side] = *m;
+  return divergence;
+}
+
+// Of the actions that both do on the same rank, the fewest whose removal leaves
+// both orders alike: those outside a longest increasing run of predicted places.
+void check_order(Comparison& comparison) {
+  const Operations& operations = comparison.operations;
+  std::vector<std::int64_t> place(operations.size(), -1);
+  for (const auto& list : operations.lists[predicted_side]) {
+    for (std::size_t i = 0; i < list.size(); ++i) place[list[i]] = static_cast<std::int64_t>(i);
+  }
+  for (const auto& list : operations.lists[measured_side]) {
+    std::vector<OperationId> both;
+    for (const OperationId id : list) {
+      const auto& predicted = operations.sides[predicted_side][id];
+      if (predicted.exists() && predicted.rank == operations.sides[measured_side][id].rank) {
+        both.push_back(id);
+      }
+    }
+    // Patience sorting: tails[k] ends the run of length k + 1 with the lowest end.
+    std::vector<std::size_t> tails;
+    std::vector<std::ptrdiff_t> before(both.size(), -1);
+    for (std::size_t i = 0; i < both.size(); ++i) {
+      const auto at = std::ranges::lower_bound(tails, place[both[i]], {},
+                                               [&](std::size_t j) { return place[both[j]]; });
+      if (at != tails.begin()) before[i] = static_cast<std::ptrdiff_t>(*(at - 1));
+      if (at == tails.end()) {
+        tails.push_back(i);
+      } else {
+        *at = i;
+      }
+    }
+    std::vector<bool> stays(both.size(), false);
+    for (auto i = tails.empty() ? -1 : static_cast<std::ptrdiff_t>(tails.back()); i >= 0;
+         i = before[static_cast<std::size_t>(i)]) {
+      stays[static_cast<std::size_t>(i)] = true;
+    }
+    comparison.in_order += static_cast<std::int64_t>(tails.size());
+    for (std::size_t i = 0; i < both.size(); ++i) {
+      if (!stays[i]) comparison.swapped.push_back(both[i]);
+    }
+  }
+}
+
+// How much later each operation that both have ends, by cause.
+std::vector<Lateness> explain(const Comparison& comparison, const std::array<Values, 2>& values) {
+  const Operations& operations = comparison.operations;
+  std::vector<Lateness> all(operations.size());
+  for (OperationId id = 0; id < operations.size(); ++id) {
+    if (!operations.matched(id) || operations.transfers(id)) continue;
+    // Of the way of the input that it waited for.
+    const auto travelled = [&](Side side) {
+      const Played& played = comparison.sides[side].played;
+      const OperationId awaited = played.awaited[id];
+      if (awaited == no_operation || !operations.transfers(awaited)) return std::int64_t{0};
+      const OperationId producer = operations.sides[side][awaited].input;
+      return played.end_ns[awaited] - played.end_ns[producer];
+    };
+    const auto difference = [&](const auto& of) { return of(measured_side) - of(predicted_side); };
+    Lateness& own = all[id];
+    own.own_ns = difference([&](Side side) { return values[side].duration[id]; });
+    own.launch_ns = difference([&](Side side) { return values[side].gap[id]; });
+    own.communication_ns = difference(travelled);
+    own.inherited_ns =
+        difference([&](Side side) { return comparison.sides[side].played.ready_ns[id]; }) -
+        own.communication_ns;
+  }
+  return all;
+}
+
+// Replaces class by class, and notes what each does to the makespan.
+Gap gap_between(const Operations& operations, P2p mode, const std::array<Order, 2>& all,
+                const std::array<Values, 2>& values) {
+  Player player(operations);
+  Values mixture = values[predicted_side];
+  const Values& measured = values[measured_side];
+  std::int64_t now = player.makespan_ns(all[predicted_side], mixture);
+  Gap gap;
+  const auto note = [&](Term term, const Order& order) {
+    const std::int64_t next = player.makespan_ns(order, mixture);
+    gap[term] += next - now;
+    now = next;
+  };
+  const auto replace = [&](bool transfers, std::vector<std::int64_t> Values::*which) {
+    for (OperationId id = 0; id < operations.size(); ++id) {
+      if (operations.transfers(id) == transfers) (mixture.*which)[id] = (measured.*which)[id];
+    }
+  };
+  note(Term::unmodelled, order_of(operations, predicted_side, mode, true));
+  const Order executed = order_of(operations, measured_side, mode, true);
+  note(Term::order, executed);
+  replace(false, &Values::duration);
+  note(Term::compute, executed);
+  replace(true, &Values::duration);
+  note(Term::transfer, executed);
+  replace(true, &Values::gap);
+  note(Term::wait, executed);
+  replace(false, &Values::gap);
+  note(Term::launch, executed);
+  note(Term::unmodelled, all[measured_side]);
+  return gap;
+}
+
+// Durations of the measured run's operations over all its iterations.
+class Samples {
+ public:
+  Samples(const RecordedRun& run, const Comparison& comparison) {
+    by_operation_.resize(comparison.operations.size());
+    for (const RecordedIteration& iteration : run.iterations) {
+      for (std::size_t i = iteration.begin; i < iteration.end; ++i) {
+        const Span& span = run.spans[i];
+        if (is_transfer(span.action.kind)) continue;
+        const OperationId id = comparison.operations.find(span.action);
+        if (id == no_operation) continue;
+        // Of a cell, all of it.
+        if (span.action.joined && i + 1 < iteration.end && comparison.operations.opens_cell[id]) {
+          continue;
+        }
+        by_operation_[id].push_back(span.end_ns - span.start_ns);
+      }
+    }
+  }
+  const std::vector<std::int64_t>& of(OperationId id) const { return by_operation_[id]; }
+
+ private:
+  std::vector<std::vector<std::int64_t>> by_operation_;
+};
+
+void compare_durations(const RecordedRun& measured, Comparison& comparison) {
+  const Operations& operations = comparison.operations;
+  const Samples samples(measured, comparison);
+  std::vector<double> errors;
+  struct Group {
+    std::vector<std::int64_t> predicted, measured;
+    Lateness sum;
+    std::int32_t rank = 0;
+  };
+  std::map<std::pair<std::int32_t, Kind>, Group> groups;
+  for (OperationId id = 0; id < operations.size(); ++id) {
+    if (!operations.matched(id) || operations.opens_cell[id] || operations.transfers(id)) continue;
+    const Action& action = operations.actions[id];
+    const std::int64_t planned = operations.sides[predicted_side][id].duration_ns();
+    Group& group = groups[{action.stage, action.kind}];
+    group.rank = operations.sides[measured_side][id].rank;
+    group.predicted.push_back(planned);
+    const auto& own = samples.of(id);
+    group.measured.insert(group.measured.end(), own.begin(), own.end());
+    const Lateness& late = comparison.lateness[id];
+    group.sum.own_ns += late.own_ns;
+    group.sum.launch_ns += late.launch_ns;
+    group.sum.communication_ns += late.communication_ns;
+    group.sum.inherited_ns += late.inherited_ns;
+    if (!is_compute(action.kind)) continue;
+    const std::int64_t difference = std::abs(quantiles_of(own).p50 - planned);
+    // Of what was to take no time, there is no fraction.
+    if (planned > 0)
+      errors.push_back(static_cast<double>(difference) / static_cast<double>(planned));
+  }
+  for (auto& [key, group] : groups) {
+    comparison.stage_kinds.push_back({group.rank, key.first, key.second,
+                                      quantiles_of(std::move(group.predicted)),
+                                      quantiles_of(std::move(group.measured)), group.sum});
+  }
+  if (errors.empty()) return;
+  comparison.mean_abs_error =
+      std::accumulate(errors.begin(), errors.end(), 0.0) / static_cast<double>(errors.size());
+  std::ranges::sort(errors);
+  comparison.p50_error = errors[(errors.size() - 1) / 2];
+  comparison.p90_error = errors[(errors.size() - 1) * 9 / 10];
+}
+
+}  // namespace
+
+std::int64_t Gap::total_ns() const {
+  return std::accumulate(terms.begin(), terms.end(), std::int64_t{0});
+}
+
+Quantiles quantiles_of(std::vector<std::int64_t> values) {
+  if (values.empty()) return {};
+  std::ranges::sort(values);
+  const std::size_t last = values.size() - 1;
+  return {values[last / 10], values[last / 2], values[last * 9 / 10],
+          static_cast<std::int64_t>(values.size())};
+}
+
+Comparison compare(const RecordedRun& predicted, const RecordedRun& measured) {
+  const RecordedIteration& planned = predicted.iterations[predicted.median_iteration()];
+  const RecordedIteration& executed = measured.iterations[measured.median_iteration()];
+  Join joined = join(predicted, planned, measured, executed);
+  Comparison comparison;
+  comparison.operations = std::move(joined.operations);
+  comparison.counts = joined.counts;
+  Operations& operations = comparison.operations;
+  bool any = false;
+  for (OperationId id = 0; id < operations.size() && !any; ++id) {
+    any = operations.matched(id) && !operations.transfers(id);
+  }
+  if (!any) {
+    throw work_error(
+        fmt::format("no action of one is in the other, by stage, kind and microbatch: {}; {}",
+                    holdings(predicted, planned), holdings(measured, executed)));
+  }
+  for (const Side side : both_sides) {
+    comparison.sides[side].makespan_ns = makespan_of(operations, side);
+  }
+  comparison.clocks = find_clock_shifts(operations, measured.ranks);
+  put_clocks_right(operations, comparison.clocks);
+
+  // Both runs are played by the prediction's rules for transfers.
+  const P2p mode = predicted.about.p2p.empty() ? P2p::async : parse_p2p(predicted.about.p2p);
+  const std::array orders{order_of(operations, predicted_side, mode, false),
+                          order_of(operations, measured_side, mode, false)};
+  const std::array values{values_of(operations, predicted_side, orders[predicted_side]),
+                          values_of(operations, measured_side, orders[measured_side])};
+  for (const Side side : both_sides) {
+    SideResult& own = comparison.sides[side];
+    own.played = play(operations, orders[side], values[side]);
+    own.critical_path = chain_times(operations, own.played, values[side]);
+    own.ranks = metrics_of(operations, side, own.played.makespan_ns);
+    own.global_bubble = global_bubble(own.ranks, own.played.makespan_ns);
+    own.peaks = memory_peaks(side == predicted_side ? predicted : measured);
+  }
+  comparison.gap = gap_between(operations, mode, orders, values);
+  const SideResult& run = comparison.sides[measured_side];
+  comparison.gap[Term::clock] = run.makespan_ns - run.played.makespan_ns;
+  comparison.lateness = explain(comparison, values);
+  check_order(comparison);
+  comparison.divergence = find_divergence(comparison);
+  std::vector<std::int64_t> makespans;
+  for (const RecordedIteration& iteration : measured.iterations) {
+    makespans.push_back(iteration.makespan_ns);
+  }
+  comparison.iterations = quantiles_of(std::move(makespans));
+  compare_durations(measured, comparison);
+  comparison.root_causes = find_root_causes(comparison, orders, values);
+  return comparison;
+}
+
+}  // namespace pipesim

@@ -1,0 +1,141 @@
+// A predicted and a measured run side by side: how far they are apart, and why.
+//
+// Of each run the iteration with the median makespan stands for it; the others of
+// the measured run show how much times vary. Every number here is defined in
+// traces/METRICS.md, "Comparing a prediction with a measurement". Plain values,
+// of the arguments alone; any thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/compare/clock_shifts.h"
+#include "sim/compare/operations.h"
+#include "sim/compare/replay.h"
+#include "traces/metrics.h"
+#include "traces/recorded_run.h"
+
+namespace pipesim {
+
+// What the measured makespan has more than the predicted one, by the class of
+// values that is replaced, one after the other in this order; sums exactly.
+enum class Term : std::uint8_t {
+  order,       // the order in which ranks did the actions that both have
+  compute,     // their durations
+  transfer,    // of transfers, from when both ends were there to the arrival
+  wait,        // from a result's end to that
+  launch,      // from when a rank and its input were ready to the start
+  unmodelled,  // actions that only one of both has
+  clock,       // clocks that are off
+};
+inline constexpr int term_count = 7;
+inline constexpr std::array<std::string_view, term_count> term_names{
+    "order", "compute", "transfer", "wait", "launch", "unmodelled", "clock"};
+
+struct Gap {
+  std::array<std::int64_t, term_count> terms{};
+
+  std::int64_t& operator[](Term term) { return terms[static_cast<std::size_t>(term)]; }
+  std::int64_t operator[](Term term) const { return terms[static_cast<std::size_t>(term)]; }
+  std::int64_t total_ns() const;
+};
+
+// The values below which a tenth, a half and nine tenths lie.
+struct Quantiles {
+  std::int64_t p10 = 0;
+  std::int64_t p50 = 0;
+  std::int64_t p90 = 0;
+  std::int64_t count = 0;
+};
+Quantiles quantiles_of(std::vector<std::int64_t> values);
+
+// Of an operation that both have: what its end is later than predicted, by cause.
+// The four sum to that.
+struct Lateness {
+  std::int64_t own_ns = 0;            // it takes longer
+  std::int64_t launch_ns = 0;         // it starts later once it could
+  std::int64_t communication_ns = 0;  // the input that it waits for travels longer
+  std::int64_t inherited_ns = 0;      // what it waits for ends later
+
+  std::int64_t total_ns() const { return own_ns + launch_ns + communication_ns + inherited_ns; }
+};
+
+// What is worth mending, most first.
+struct RootCause {
+  Term term{};
+  std::int32_t rank = -1;
+  std::optional<std::int32_t> stage;
+  std::optional<Kind> kind;                // of a transfer: SEND_F or SEND_B
+  std::optional<std::int32_t> microbatch;  // where one makes out nearly all of it
+  std::int64_t effect_ns = 0;              // of the measured makespan, were this as predicted
+  std::int64_t alone_ns = 0;               // on the predicted makespan, were this alone as measured
+  std::string why;
+};
+
+// All operations of one kind on one stage.
+struct StageKind {
+  std::int32_t rank = 0;
+  std::int32_t stage = 0;
+  Kind kind{};
+  Quantiles predicted;  // durations
+  Quantiles measured;   // over all iterations
+  Lateness sum;         // over the microbatches of the iteration
+};
+
+// How a longest chain is made up; sums to the makespan.
+struct ChainTimes {
+  std::int64_t compute_ns = 0;
+  std::int64_t p2p_ns = 0;    // waits and transfers
+  std::int64_t other_ns = 0;  // gaps
+};
+
+// Where both critical paths part: the last operation that they have in common
+// from the start on, and what comes next in each.
+struct Divergence {
+  std::optional<Action> last_common;
+  std::array<std::optional<Action>, 2> next;
+};
+
+struct SideResult {
+  std::int64_t makespan_ns = 0;  // by the clocks as they are
+  std::vector<RankMetrics> ranks;
+  double global_bubble = 0;
+  Played played;
+  ChainTimes critical_path;
+  std::vector<MemoryPeak>
+      peaks;  // of each rank, over all iterations; empty where bytes are unknown
+};
+
+struct Comparison {
+  Operations operations;  // clocks put right
+  MatchCounts counts;
+  std::array<SideResult, 2> sides;
+  Gap gap;
+  std::vector<Lateness> lateness;  // by operation
+  // Operations that would have to move for the measured order to be the planned
+  // one, as few as possible, and how many stay.
+  std::vector<OperationId> swapped;
+  std::int64_t in_order = 0;
+  // Over the F, I, W and B that both have: |measured median - predicted| / predicted.
+  double mean_abs_error = 0;
+  double p50_error = 0;
+  double p90_error = 0;
+  std::vector<StageKind> stage_kinds;
+  std::vector<RootCause> root_causes;
+  Quantiles iterations;  // makespans of the measured run
+  std::vector<ClockShift> clocks;
+  std::optional<Divergence> divergence;  // nothing where both paths are the same
+};
+
+// Throws where the two have no action in common, with what each holds.
+Comparison compare(const RecordedRun& predicted, const RecordedRun& measured);
+
+// Ranks the causes; a part of compare(). `values`: of each side.
+std::vector<RootCause> find_root_causes(const Comparison& comparison,
+                                        const std::array<Order, 2>& orders,
+                                        const std::array<Values, 2>& values);
+
+}  // namespace pipesim

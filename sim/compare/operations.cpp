@@ -1,0 +1,255 @@
+#include "sim/compare/operations.h"
+
+#include <algorithm>
+#include <map>
+#include <span>
+#include <utility>
+
+namespace pipesim {
+namespace {
+
+// An action's identity within an iteration as one number, whose order is that of
+// (kind, stage, microbatch).
+using Key = std::uint64_t;
+Key key_of(const Action& action) {
+  static_assert(max_index < (1 << 30) - 1);
+  return static_cast<Key>(action.kind) << 60 | static_cast<Key>(action.stage) << 30 |
+         static_cast<Key>(action.microbatch + 1);
+}
+bool by_key(const Action& a, const Action& b) { return key_of(a) < key_of(b); }
+Action without_cell(const Action& action) {
+  return make_action(action.stage, action.kind, action.microbatch);
+}
+
+// Spans of one iteration by identity.
+class Index {
+ public:
+  explicit Index(std::span<const Span> spans) : spans_(spans) {
+    entries_.reserve(spans.size());
+    for (std::uint32_t i = 0; i < spans.size(); ++i) {
+      entries_.emplace_back(key_of(spans[i].action), i);
+    }
+    std::ranges::sort(entries_);
+    const auto first_of_each =
+        std::unique(entries_.begin(), entries_.end(),
+                    [](const Entry& a, const Entry& b) { return a.first == b.first; });
+    repeated_ = static_cast<std::int64_t>(entries_.end() - first_of_each);
+    entries_.erase(first_of_each, entries_.end());
+  }
+
+  using Entry = std::pair<Key, std::uint32_t>;  // and the place of the span
+  const std::vector<Entry>& entries() const { return entries_; }
+  std::int64_t repeated() const { return repeated_; }
+
+  const Span* find(const Action& action) const {
+    const auto at = std::ranges::lower_bound(entries_, key_of(action), {}, &Entry::first);
+    if (at == entries_.end() || at->first != key_of(action)) return nullptr;
+    return &spans_[at->second];
+  }
+
+ private:
+  std::span<const Span> spans_;
+  std::vector<Entry> entries_;
+  std::int64_t repeated_ = 0;
+};
+
+class Joiner {
+ public:
+  Joiner(const RecordedRun& predicted, const RecordedIteration& predicted_iteration,
+         const RecordedRun& measured, const RecordedIteration& measured_iteration)
+      : iterations_{&predicted_iteration, &measured_iteration},
+        ranks_{predicted.ranks, measured.ranks},
+        spans_{spans_of(predicted, predicted_iteration), spans_of(measured, measured_iteration)},
+        indices_{Index(spans_[0]), Index(spans_[1])} {}
+
+  Join join() {
+    unite();
+    for (const Side side : both_sides) place(side);
+    merge_cells();
+    for (const Side side : both_sides) connect(side);
+    return std::move(result_);
+  }
+
+ private:
+  static std::span<const Span> spans_of(const RecordedRun& run,
+                                        const RecordedIteration& iteration) {
+    return {run.spans.data() + iteration.begin, run.spans.data() + iteration.end};
+  }
+
+  // Fills in the operations of both, and counts spans.
+  void unite() {
+    const auto& predicted = indices_[predicted_side].entries();
+    const auto& measured = indices_[measured_side].entries();
+    for (const Side side : both_sides) {
+      result_.counts.unmatched[side] = indices_[side].repeated();
+    }
+    auto& actions = operations().actions;
+    std::vector<Action> received;  // the SENDs of RECVs
+    std::size_t p = 0;
+    std::size_t m = 0;
+    while (p < predicted.size() || m < measured.size()) {
+      const bool in_predicted =
+          p < predicted.size() && (m == measured.size() || predicted[p].first <= measured[m].first);
+      const bool in_measured =
+          m < measured.size() && (p == predicted.size() || measured[m].first <= predicted[p].first);
+      const Span& span = in_predicted ? spans_[predicted_side][predicted[p].second]
+                                      : spans_[measured_side][measured[m].second];
+      if (is_receive(span.action.kind)) {
+        received.push_back(peer_of(span.action));
+      } else {
+        actions.push_back(without_cell(span.action));
+      }
+      if (in_predicted && in_measured) {
+        ++result_.counts.matched;
+      } else {
+        ++result_.counts.unmatched[in_predicted ? predicted_side : measured_side];
+      }
+      p += in_predicted ? 1 : 0;
+      m += in_measured ? 1 : 0;
+    }
+    // Most have their SEND already.
+    const std::size_t known = actions.size();
+    for (const Action& send : received) {
+      if (!std::binary_search(actions.begin(), actions.begin() + static_cast<std::ptrdiff_t>(known),
+                              send, by_key)) {
+        actions.push_back(send);
+      }
+    }
+    if (actions.size() > known) std::ranges::sort(actions, by_key);
+    operations().opens_cell.resize(operations().size());
+    for (const Side side : both_sides) operations().sides[side].resize(operations().size());
+  }
+
+  // Notes when each rank computed what, and in which order.
+  void place(Side side) {
+    auto& occurrences = operations().sides[side];
+    auto& lists = operations().lists[side];
+    lists.resize(static_cast<std::size_t>(ranks_[side]));
+    const std::int64_t zero = iterations_[side]->start_ns;
+    for (const Span& span : spans_[side]) {
+      if (is_transfer(span.action.kind)) continue;
+      const OperationId id = operations().find(span.action);
+      Occurrence& own = occurrences[id];
+      if (own.exists()) continue;
+      own.rank = span.rank;
+      own.start_ns = span.start_ns - zero;
+      own.end_ns = span.end_ns - zero;
+      lists[static_cast<std::size_t>(span.rank)].push_back(id);
+    }
+  }
+
+  // A cell is one where either run has it as one and the other does its actions
+  // one straight after the other, or has neither.
+  void merge_cells() {
+    for (const Side side : both_sides) {
+      const Side other = side == predicted_side ? measured_side : predicted_side;
+      for (std::size_t i = 0; i + 1 < spans_[side].size(); ++i) {
+        const Action& first = spans_[side][i].action;
+        const Action& second = spans_[side][i + 1].action;
+        if (!first.joined || is_transfer(first.kind) || is_transfer(second.kind)) continue;
+        const OperationId forward = operations().find(first);
+        const OperationId backward = operations().find(second);
+        if (operations().opens_cell[forward] || !follow(side, forward, backward)) continue;
+        const auto& others = operations().sides[other];
+        const bool absent = !others[forward].exists() && !others[backward].exists();
+        if (!absent && !follow(other, forward, backward)) continue;
+        operations().opens_cell[forward] = true;
+        backward_of_[forward] = backward;
+      }
+    }
+    for (const auto& [forward, backward] : backward_of_) {
+      for (const Side side : both_sides) {
+        Occurrence& first = operations().sides[side][forward];
+        Occurrence& second = operations().sides[side][backward];
+        if (!first.exists()) continue;
+        second.end_ns = std::max(first.end_ns, second.end_ns);
+        second.start_ns = first.end_ns = first.start_ns;
+      }
+    }
+  }
+
+  // Whether a run's rank does the one and next the other.
+  bool follow(Side side, OperationId first, OperationId second) const {
+    const auto& occurrences = result_.operations.sides[side];
+    const Occurrence& one = occurrences[first];
+    if (!one.exists() || occurrences[second].rank != one.rank) return false;
+    const auto& list = result_.operations.lists[side][static_cast<std::size_t>(one.rank)];
+    auto at = std::ranges::lower_bound(list, one.start_ns, {},
+                                       [&](OperationId id) { return occurrences[id].start_ns; });
+    while (at != list.end() && *at != first) ++at;
+    return at != list.end() && at + 1 != list.end() && *(at + 1) == second;
+  }
+
+  // What each operation of one side needs from another rank, and how it came.
+  void connect(Side side) {
+    auto& occurrences = operations().sides[side];
+    const std::int64_t zero = iterations_[side]->start_ns;
+    for (OperationId id = 0; id < operations().size(); ++id) {
+      Occurrence& own = occurrences[id];
+      const Action& action = operations().actions[id];
+      if (!own.exists() || (action.kind != Kind::F && !is_backward(action.kind))) continue;
+      const OperationId producer = producer_of(side, action);
+      if (producer == no_operation || occurrences[producer].rank == own.rank) continue;
+      own.input = result_of(producer);
+      const Kind kind = action.kind == Kind::F ? Kind::RECV_F : Kind::RECV_B;
+      const Action receive = make_action(action.stage, kind, action.microbatch);
+      const Span* sent = indices_[side].find(peer_of(receive));
+      const Span* received = indices_[side].find(receive);
+      if (sent == nullptr) sent = received;
+      if (received == nullptr) received = sent;
+      if (sent == nullptr) continue;
+      const OperationId transfer = operations().find(peer_of(receive));
+      Occurrence& way = occurrences[transfer];
+      way.rank = occurrences[producer].rank;
+      way.to_rank = own.rank;
+      way.input = result_of(producer);
+      way.start_ns = received->start_ns - zero;
+      way.end_ns = received->end_ns - zero;
+      way.sent_ns = sent->start_ns - zero;
+      own.input = transfer;
+    }
+  }
+
+  // The operation at whose end the result of an action is there.
+  OperationId result_of(OperationId action) const {
+    const auto cell = backward_of_.find(action);
+    return cell == backward_of_.end() ? action : cell->second;
+  }
+
+  OperationId producer_of(Side side, const Action& action) const {
+    const auto& occurrences = result_.operations.sides[side];
+    const auto existing = [&](Kind kind, std::int32_t stage) {
+      const OperationId id = result_.operations.find(make_action(stage, kind, action.microbatch));
+      return id != no_operation && occurrences[id].exists() ? id : no_operation;
+    };
+    if (action.kind == Kind::F) {
+      return action.stage == 0 ? no_operation : existing(Kind::F, action.stage - 1);
+    }
+    const OperationId whole = existing(Kind::B, action.stage + 1);
+    return whole != no_operation ? whole : existing(Kind::I, action.stage + 1);
+  }
+
+  Operations& operations() { return result_.operations; }
+
+  std::array<const RecordedIteration*, 2> iterations_;
+  std::array<int, 2> ranks_;
+  std::array<std::span<const Span>, 2> spans_;
+  std::array<Index, 2> indices_;
+  std::map<OperationId, OperationId> backward_of_;  // of the forward of a cell
+  Join result_;
+};
+
+}  // namespace
+
+OperationId Operations::find(const Action& action) const {
+  const auto at = std::ranges::lower_bound(actions, key_of(action), {}, key_of);
+  if (at == actions.end() || key_of(*at) != key_of(action)) return no_operation;
+  return static_cast<OperationId>(at - actions.begin());
+}
+
+Join join(const RecordedRun& predicted, const RecordedIteration& predicted_iteration,
+          const RecordedRun& measured, const RecordedIteration& measured_iteration) {
+  return Joiner(predicted, predicted_iteration, measured, measured_iteration).join();
+}
+
+}  // namespace pipesim

@@ -1,0 +1,76 @@
+// One iteration of each of two runs, joined action by action.
+//
+// An operation is something that takes time: an F, I, W or B, a gradient
+// reduction, an optimizer step, on one rank; or a transfer from rank to rank,
+// which goes by the name of its SEND. Its identity is (stage, kind, microbatch).
+// Plain values; any thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "traces/recorded_run.h"
+
+namespace pipesim {
+
+enum Side : std::uint8_t { predicted_side, measured_side };
+inline constexpr std::array both_sides{predicted_side, measured_side};
+
+using OperationId = std::uint32_t;
+inline constexpr OperationId no_operation = 0xffffffff;
+
+// What one run says of an operation. Times count from the iteration's start.
+struct Occurrence {
+  std::int32_t rank = -1;     // of a transfer the sender's; -1: the run does not have it
+  std::int32_t to_rank = -1;  // of a transfer
+  // Whose result it needs from another rank: a transfer, or, where none was
+  // recorded, its producer; of a transfer always its producer.
+  OperationId input = no_operation;
+  // A transfer lasts from when both its ends were there to the arrival, by the
+  // receiver's clock.
+  std::int64_t start_ns = 0;
+  std::int64_t end_ns = 0;
+  std::int64_t sent_ns = 0;  // of a transfer: when its SEND started, by the sender's clock
+
+  bool exists() const { return rank >= 0; }
+  std::int64_t duration_ns() const { return end_ns - start_ns; }
+};
+
+struct Operations {
+  // Of either run, sorted by (kind, stage, microbatch).
+  std::vector<Action> actions;
+  std::array<std::vector<Occurrence>, 2> sides;  // [side][operation]
+  // Of each rank, what it computes in the order of the starts.
+  std::array<std::vector<std::vector<OperationId>>, 2> lists;
+  // Where an F and a backward share a cell in one run, and in the other, too, or
+  // there follow each other: the F stands for the cell's inputs and takes no
+  // time, the backward for all the work, and whoever needs the F's result waits
+  // for the backward.
+  std::vector<bool> opens_cell;
+
+  std::size_t size() const { return actions.size(); }
+  bool transfers(OperationId id) const { return is_transfer(actions[id].kind); }
+  bool matched(OperationId id) const {
+    return sides[predicted_side][id].exists() && sides[measured_side][id].exists();
+  }
+  OperationId find(const Action& action) const;  // or no_operation
+};
+
+// Of how many spans, both ends of transfers included, the other run has the same,
+// and has not.
+struct MatchCounts {
+  std::int64_t matched = 0;
+  std::array<std::int64_t, 2> unmatched{};
+};
+
+struct Join {
+  Operations operations;
+  MatchCounts counts;
+};
+
+// Joins an iteration of each. Of what occurs twice in one, the first counts.
+Join join(const RecordedRun& predicted, const RecordedIteration& predicted_iteration,
+          const RecordedRun& measured, const RecordedIteration& measured_iteration);
+
+}  // namespace pipesim

@@ -1,0 +1,284 @@
+// A prediction against a measurement: terms that sum, causes that are causes.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "sim/compare/comparison.h"
+#include "sim/schedule/family.h"
+#include "tests/errors.h"
+#include "tests/random_schedule.h"
+#include "tests/recorded.h"
+
+namespace pipesim {
+namespace {
+
+using testing::recorded;
+
+Schedule schedule_of(const std::string& family, int ranks, int microbatches) {
+  return generate(ScheduleRequest{family, ranks, microbatches});
+}
+
+void expect_sums(const Comparison& comparison) {
+  const auto& sides = comparison.sides;
+  EXPECT_EQ(comparison.gap.total_ns(),
+            sides[measured_side].makespan_ns - sides[predicted_side].makespan_ns);
+  for (const SideResult& side : sides) {
+    const ChainTimes& chain = side.critical_path;
+    EXPECT_EQ(chain.compute_ns + chain.p2p_ns + chain.other_ns, side.played.makespan_ns);
+    for (const RankMetrics& rank : side.ranks) {
+      EXPECT_EQ(rank.busy_ns + rank.bubble.total_ns(), side.played.makespan_ns);
+    }
+  }
+}
+
+// Lateness is where the end of each operation is later than predicted.
+void expect_lateness(const Comparison& comparison) {
+  const Operations& operations = comparison.operations;
+  for (OperationId id = 0; id < operations.size(); ++id) {
+    if (!operations.matched(id) || operations.transfers(id)) continue;
+    EXPECT_EQ(comparison.lateness[id].total_ns(), operations.sides[measured_side][id].end_ns -
+                                                      operations.sides[predicted_side][id].end_ns)
+        << to_text(operations.actions[id]);
+  }
+}
+
+TEST(Compare, WithItselfIsZeroEverywhere) {
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 300; ++i) {
+    const Schedule schedule = testing::random_schedule(random);
+    const RecordedRun run = recorded(schedule, testing::random_costs(random, schedule));
+    const Comparison comparison = compare(run, run);
+    expect_sums(comparison);
+    EXPECT_EQ(comparison.gap.terms, Gap{}.terms);
+    EXPECT_TRUE(comparison.root_causes.empty());
+    EXPECT_TRUE(comparison.swapped.empty());
+    EXPECT_FALSE(comparison.divergence.has_value());
+    EXPECT_EQ(comparison.counts.matched, static_cast<std::int64_t>(run.spans.size()));
+    EXPECT_EQ(comparison.mean_abs_error, 0);
+    for (const Lateness& late : comparison.lateness) EXPECT_EQ(late.total_ns(), 0);
+    for (const ClockShift& clock : comparison.clocks) EXPECT_EQ(clock.ahead_ns, 0);
+  }
+}
+
+TEST(Compare, GapTermsSumOnAnyPairOfRuns) {
+  std::mt19937_64 random(2);
+  int compared = 0;
+  for (int i = 0; i < 2000; ++i) {
+    const Schedule one = testing::random_schedule(random);
+    // The same schedule, the same reordered, or another one altogether.
+    Schedule other = one;
+    if (i % 3 == 1) testing::shuffle(other, random);
+    if (i % 3 == 2) other = testing::random_schedule(random);
+    RecordedRun predicted = recorded(one, testing::random_costs(random, one));
+    RecordedRun measured;
+    try {
+      measured = recorded(other, testing::random_costs(random, other), "measured");
+    } catch (const Error&) {
+      continue;  // shuffled into a deadlock
+    }
+    // Times that no schedule explains.
+    if (i % 2 == 1) {
+      for (Span& span : measured.spans) {
+        span.start_ns += testing::pick(random, 0, 500);
+        span.end_ns = span.start_ns + testing::pick(random, 0, 900);
+      }
+      testing::shift_clock(measured, 0, testing::pick(random, -2000, 2000));
+    }
+    Comparison comparison;
+    try {
+      comparison = compare(predicted, measured);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.exit_status(), 1);
+      continue;  // nothing in common
+    }
+    ++compared;
+    expect_sums(comparison);
+    expect_lateness(comparison);
+  }
+  EXPECT_GT(compared, 1000);
+}
+
+class SlowStage : public ::testing::TestWithParam<P2p> {};
+
+TEST_P(SlowStage, IsTheCauseAndItsVictimsAreNot) {
+  SimulationOptions options;
+  options.transfers.mode = GetParam();
+  for (const char* family : {"gpipe", "1f1b", "zb-h1", "interleaved"}) {
+    const Schedule schedule = schedule_of(family, 4, 8);
+    Costs planned = testing::costs_of(schedule.stages(), 1'000'000, 2'000'000, 20'000);
+    for (StageCosts& stage : planned.stages) stage.output_bytes = 1'000;
+    planned.p2p.bytes_per_second = 1'000'000'000;
+    for (int slow = 0; slow < schedule.stages(); ++slow) {
+      Costs costs = planned;
+      costs.stages[static_cast<std::size_t>(slow)].forward_ns += 300'000;
+      const Comparison comparison = compare(recorded(schedule, planned, "predicted", options),
+                                            recorded(schedule, costs, "measured", options));
+      expect_sums(comparison);
+      // One order of all transfers of a rank may hide a stage altogether.
+      if (comparison.gap.total_ns() == 0 && GetParam() == P2p::fifo) continue;
+      ASSERT_FALSE(comparison.root_causes.empty()) << family << slow;
+      const RootCause& cause = comparison.root_causes.front();
+      EXPECT_EQ(cause.term, Term::compute);
+      EXPECT_EQ(cause.stage, slow);
+      EXPECT_EQ(cause.kind, Kind::F);
+      EXPECT_EQ(cause.rank, schedule.placement.rank_of(slow));
+      EXPECT_EQ(cause.microbatch, std::nullopt);
+      EXPECT_EQ(cause.effect_ns, comparison.gap.total_ns());
+      EXPECT_EQ(cause.alone_ns, comparison.gap.total_ns());
+      EXPECT_EQ(comparison.gap[Term::compute], comparison.gap.total_ns());
+      EXPECT_GT(comparison.gap.total_ns(), 0);
+      EXPECT_EQ(comparison.root_causes.size(), 1U) << family << slow;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, SlowStage,
+                         ::testing::Values(P2p::async, P2p::blocking, P2p::fifo, P2p::edge_fifo),
+                         [](const auto& mode) {
+                           std::string name(p2p_name(mode.param));
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
+
+TEST(Compare, ASlowLinkIsTheCause) {
+  const Schedule schedule = schedule_of("1f1b", 4, 8);
+  const Costs planned = testing::costs_of(4, 1'000'000, 2'000'000, 20'000);
+  Costs costs = planned;
+  costs.edges[{1, 2}] = {900'000, {}, {}};
+  const Comparison comparison =
+      compare(recorded(schedule, planned), recorded(schedule, costs, "measured"));
+  ASSERT_EQ(comparison.root_causes.size(), 1U);
+  const RootCause& cause = comparison.root_causes.front();
+  EXPECT_EQ(cause.term, Term::transfer);
+  EXPECT_EQ(cause.rank, 1);
+  EXPECT_EQ(cause.stage, 1);
+  EXPECT_EQ(cause.kind, Kind::SEND_F);
+  EXPECT_EQ(comparison.gap[Term::transfer], comparison.gap.total_ns());
+  EXPECT_GT(comparison.gap.total_ns(), 0);
+}
+
+TEST(Compare, AHiccupIsNamedByItsMicrobatch) {
+  const Schedule schedule = schedule_of("gpipe", 2, 4);
+  const Costs costs = testing::costs_of(2, 1'000, 2'000);
+  const RecordedRun predicted = recorded(schedule, costs);
+  RecordedRun measured = predicted;
+  // Everything from the end of 0F2 on is 500 ns later on both ranks.
+  for (Span& span : measured.spans) {
+    if (span.end_ns >= 3'000) span.end_ns += 500;
+    if (span.start_ns >= 3'000) span.start_ns += 500;
+  }
+  // Stage 1 does 1F1 meanwhile, which then takes longer, too; put that right.
+  for (Span& span : measured.spans) {
+    if (to_text(span.action) == "1F1") span.end_ns = span.start_ns + 1'000;
+  }
+  measured.iterations.front().makespan_ns += 500;
+  const Comparison comparison = compare(predicted, measured);
+  ASSERT_FALSE(comparison.root_causes.empty());
+  const RootCause& cause = comparison.root_causes.front();
+  EXPECT_EQ(cause.stage, 0);
+  EXPECT_EQ(cause.kind, Kind::F);
+  EXPECT_EQ(cause.microbatch, 2);
+  EXPECT_EQ(cause.effect_ns, 500);
+  EXPECT_EQ(comparison.gap.total_ns(), 500);
+}
+
+TEST(Compare, AShiftedClockIsAClockAndNoLateness) {
+  for (const char* family : {"gpipe", "1f1b", "interleaved"}) {
+    for (const std::int64_t latency : {0, 50'000, 6'000'000}) {
+      const Schedule schedule = schedule_of(family, 4, 8);
+      const Costs costs = testing::costs_of(schedule.stages(), 1'000'000, 2'000'000, latency);
+      const RecordedRun predicted = recorded(schedule, costs);
+      for (int rank = 0; rank < 4; ++rank) {
+        for (const std::int64_t ahead : {5'000'000, -5'000'000}) {
+          RecordedRun measured = predicted;
+          testing::shift_clock(measured, rank, ahead);
+          const Comparison comparison = compare(predicted, measured);
+          for (int r = 0; r < 4; ++r) {
+            EXPECT_EQ(comparison.clocks[static_cast<std::size_t>(r)].ahead_ns,
+                      r == rank ? ahead : 0);
+          }
+          expect_sums(comparison);
+          EXPECT_EQ(comparison.gap[Term::clock], comparison.gap.total_ns());
+          for (const Lateness& late : comparison.lateness) {
+            EXPECT_EQ(late.own_ns, 0);
+            EXPECT_EQ(late.total_ns(), 0);
+          }
+          ASSERT_EQ(comparison.root_causes.size(), 1U);
+          EXPECT_EQ(comparison.root_causes.front().term, Term::clock);
+          EXPECT_EQ(comparison.root_causes.front().rank, rank);
+        }
+      }
+    }
+  }
+}
+
+TEST(Compare, ASwappedPairIsAnOrderChange) {
+  Schedule swapped = schedule_of("gpipe", 2, 4);
+  const Costs costs = testing::costs_of(2, 1'000, 2'000, 100);
+  const RecordedRun predicted = recorded(swapped, costs);
+  const auto list = swapped.actions[1];
+  std::swap(list[1], list[2]);
+  const Comparison comparison = compare(predicted, recorded(swapped, costs, "measured"));
+  expect_sums(comparison);
+  ASSERT_EQ(comparison.swapped.size(), 1U);
+  EXPECT_EQ(comparison.in_order, 15);
+  const Action moved = comparison.operations.actions[comparison.swapped.front()];
+  EXPECT_TRUE(to_text(moved) == "1F1" || to_text(moved) == "1F2") << to_text(moved);
+  EXPECT_EQ(comparison.gap[Term::order], comparison.gap.total_ns());
+  ASSERT_EQ(comparison.root_causes.size(), 1U);
+  EXPECT_EQ(comparison.root_causes.front().term, Term::order);
+}
+
+TEST(Compare, WhatOnlyOneHasIsUnmodelled) {
+  const Schedule schedule = schedule_of("1f1b", 3, 6);
+  const Costs planned = testing::costs_of(3, 1'000, 2'000, 10);
+  Costs costs = planned;
+  costs.optimizer_ns = {500, 500, 500};
+  const RecordedRun predicted = recorded(schedule, planned);
+  const RecordedRun measured = recorded(schedule, costs, "measured");
+  const Comparison there = compare(predicted, measured);
+  EXPECT_EQ(there.gap[Term::unmodelled], 500);
+  EXPECT_EQ(there.gap.total_ns(), 500);
+  EXPECT_EQ(there.counts.unmatched[measured_side], 3);
+  EXPECT_EQ(there.root_causes.front().kind, Kind::OPTIMIZER);
+  const Comparison back = compare(measured, predicted);
+  EXPECT_EQ(back.gap[Term::unmodelled], -500);
+  EXPECT_EQ(back.gap.total_ns(), -500);
+  EXPECT_EQ(back.counts.unmatched[predicted_side], 3);
+}
+
+TEST(Compare, NothingInCommonSaysWhatEachHolds) {
+  const RecordedRun predicted = recorded(schedule_of("gpipe", 2, 2), testing::costs_of(2, 10, 20));
+  RecordedRun measured = predicted;
+  measured.name = "run.json";
+  for (Span& span : measured.spans) span.action.microbatch += 7;
+  const std::string message = testing::error_of([&] { compare(predicted, measured); });
+  EXPECT_NE(message.find("run.json holds"), std::string::npos) << message;
+  EXPECT_NE(message.find("0F7"), std::string::npos) << message;
+}
+
+// A slack is by how much an action may take longer before the run does.
+TEST(Compare, SlackIsWhatAnActionMayTakeLonger) {
+  std::mt19937_64 random(3);
+  for (int i = 0; i < 100; ++i) {
+    const Schedule schedule = testing::random_schedule(random);
+    const RecordedRun run = recorded(schedule, testing::random_costs(random, schedule));
+    const Comparison comparison = compare(run, run);
+    const Operations& operations = comparison.operations;
+    const Order order = order_of(operations, measured_side, P2p::async, false);
+    Values values = values_of(operations, measured_side, order);
+    Player player(operations);
+    const Played& played = comparison.sides[measured_side].played;
+    for (const OperationId id : order.sequence) {
+      if (operations.transfers(id)) continue;
+      for (const std::int64_t more : {std::int64_t{0}, std::int64_t{1}, std::int64_t{100}}) {
+        values.duration[id] += played.slack_ns[id] + more;
+        EXPECT_EQ(player.makespan_ns(order, values), played.makespan_ns + more);
+        values.duration[id] -= played.slack_ns[id] + more;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace pipesim
