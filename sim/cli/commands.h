@@ -9,5 +9,6 @@ namespace pipesim::cli {
 void add_predict(CLI::App& app, Work& chosen);    // pipesim itself
 void add_schedules(CLI::App& app, Work& chosen);  // pipesim schedules
 void add_schedule(CLI::App& app, Work& chosen);   // pipesim schedule ...
+void add_compare(CLI::App& app, Work& chosen);    // pipesim compare ...
 
 }  // namespace pipesim::cli

@@ -1,0 +1,85 @@
+// `pipesim compare PREDICTED MEASURED...`: two runs side by side.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "sim/cli/commands.h"
+#include "sim/cli/comparison_json.h"
+#include "sim/cli/comparison_report.h"
+#include "sim/compare/comparison.h"
+#include "sim/schedule/csv.h"
+#include "traces/base/error.h"
+#include "traces/base/files.h"
+#include "traces/command/flags.h"
+#include "traces/print/terminal.h"
+#include "traces/read_run.h"
+
+namespace pipesim::cli {
+namespace {
+
+struct Flags {
+  std::vector<std::string> files;
+  Flag schedule, operations;
+  bool json = false;
+};
+
+std::vector<std::string> rows_of_file(const std::string& path) {
+  const Schedule schedule = read_csv(path);
+  std::vector<std::string> rows;
+  for (int rank = 0; rank < schedule.ranks(); ++rank) {
+    rows.push_back(csv_row(schedule.actions[rank]));
+  }
+  return rows;
+}
+
+void run(const Flags& flags) {
+  if (flags.files.size() < 2) {
+    throw input_error("compare: give a predicted trace and a measured one");
+  }
+  std::optional<OutputFile> operations;
+  if (flags.operations) operations.emplace(*flags.operations, flags.operations->ends_with(".gz"));
+  std::optional<Progress> progress(std::in_place);
+  progress->show("reading " + flags.files.front());
+  const RecordedRun predicted = read_run({flags.files.front()});
+  progress->show("reading " + flags.files[1]);
+  ReadOptions options;
+  options.program = flags.schedule ? rows_of_file(*flags.schedule) : predicted.about.program;
+  const RecordedRun measured = read_run({flags.files.begin() + 1, flags.files.end()}, options);
+  progress->show("comparing");
+  const Comparison comparison = compare(predicted, measured);
+  if (operations) {
+    operations->write(operations_csv(predicted, measured, comparison));
+    operations->commit();
+  }
+  progress.reset();
+  print(flags.json ? comparison_json(predicted, measured, comparison)
+                   : comparison_report(predicted, measured, comparison, standard_output()));
+}
+
+}  // namespace
+
+void add_compare(CLI::App& app, Work& chosen) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = app.add_subcommand("compare", "a prediction beside a measurement, and why");
+  command
+      ->add_option("traces", flags->files,
+                   "of pipesim, pipeexec or PyTorch's profiler; of a profiler's all ranks' files")
+      ->type_name("PREDICTED MEASURED...");
+  add_flags(*command, "",
+            {{"--schedule", &flags->schedule, "FILE.csv",
+              "tells actions of a profiler's trace that names none; default PREDICTED's"}});
+  const std::string group = "Output";
+  add_flags(*command, group,
+            {{"--operations", &flags->operations, "FILE.csv",
+              "writes each operation's times and lateness"}});
+  command->add_flag("--json", flags->json, "prints the result as one JSON object")
+      ->group(group)
+      ->disable_flag_override();
+  command->callback([flags, &chosen] { chosen = [flags] { run(*flags); }; });
+  command->footer(
+      "Examples:\n"
+      "  pipesim compare predicted.json measured.json\n"
+      "  pipesim compare predicted.json rank0.pt.trace.json.gz rank1.pt.trace.json.gz --json");
+}
+
+}  // namespace pipesim::cli

@@ -1,0 +1,20 @@
+// The object that `pipesim compare --json` prints; its keys are a contract (see
+// traces/FORMAT.md).
+#pragma once
+
+#include <string>
+
+#include "sim/compare/comparison.h"
+
+namespace pipesim::cli {
+
+// The `pipesim-comparison` object, indented, with a line end.
+std::string comparison_json(const RecordedRun& predicted, const RecordedRun& measured,
+                            const Comparison& comparison);
+
+// A line for each operation that either has: times in nanoseconds, absolute, from
+// the iteration's start and as the place in the rank's list; lateness by cause.
+std::string operations_csv(const RecordedRun& predicted, const RecordedRun& measured,
+                           const Comparison& comparison);
+
+}  // namespace pipesim::cli

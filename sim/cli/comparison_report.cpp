@@ -1,0 +1,338 @@
+#include "sim/cli/comparison_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "traces/base/text.h"
+#include "traces/print/picture.h"
+#include "traces/print/tables.h"
+
+namespace pipesim::cli {
+namespace {
+
+constexpr std::size_t most_causes_shown = 8;
+constexpr std::size_t most_kinds_shown = 24;
+constexpr std::string_view side_names[] = {"predicted", "measured"};
+
+std::string signed_time(std::int64_t ns) {
+  if (ns == 0) return "-";
+  return (ns > 0 ? "+" : "-") + format_time(std::abs(ns));
+}
+
+double fraction_of(std::int64_t part, std::int64_t whole) {
+  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
+std::string with_percent(double fraction) { return fmt::format("{:+.1f} %", fraction * 100); }
+
+std::string_view meaning_of(Term term) {
+  switch (term) {
+    case Term::order: return "ranks do their actions in another order";
+    case Term::compute: return "actions take longer, or less long";
+    case Term::transfer: return "transfers do, once both ends are there";
+    case Term::wait: return "transfers begin later after their result is there";
+    case Term::launch: return "actions start later once they could";
+    case Term::unmodelled: return "actions that only one of both has";
+    default: return "clocks that are off";
+  }
+}
+
+// ---- Pictures: both runs on one time axis
+
+std::string picture(const Comparison& comparison, Side side, std::int64_t longest_ns,
+                    const Terminal& terminal) {
+  const Operations& operations = comparison.operations;
+  std::vector<int> chunk_of_stage;
+  std::vector<std::size_t> lengths;
+  std::vector<std::int64_t> starts;
+  for (const auto& list : operations.lists[side]) {
+    std::vector<std::int32_t> stages;
+    for (const OperationId id : list) stages.push_back(operations.actions[id].stage);
+    std::ranges::sort(stages);
+    stages.erase(std::unique(stages.begin(), stages.end()), stages.end());
+    for (std::size_t chunk = 0; chunk < stages.size(); ++chunk) {
+      const auto stage = static_cast<std::size_t>(stages[chunk]);
+      if (chunk_of_stage.size() <= stage) chunk_of_stage.resize(stage + 1);
+      chunk_of_stage[stage] = static_cast<int>(chunk);
+    }
+    lengths.push_back(list.size());
+  }
+  Picture drawing(Picture::frame_of(chunk_of_stage, lengths, longest_ns), terminal);
+  for (std::size_t rank = 0; rank < lengths.size(); ++rank) {
+    for (const OperationId id : operations.lists[side][rank]) {
+      const Occurrence& own = operations.sides[side][id];
+      Span span{operations.actions[id], own.rank};
+      // Of a cell the backward is all of it.
+      if (operations.opens_cell[id]) continue;
+      span.start_ns = own.start_ns;
+      span.end_ns = own.end_ns;
+      drawing.add(span);
+    }
+  }
+  return drawing.draw();
+}
+
+std::string pictures(const Comparison& comparison, const Terminal& terminal) {
+  const std::int64_t longest = std::max(comparison.sides[predicted_side].played.makespan_ns,
+                                        comparison.sides[measured_side].played.makespan_ns);
+  std::string out;
+  for (const Side side : both_sides) {
+    std::string drawn = picture(comparison, side, longest, terminal);
+    // One legend is enough for both, under the second.
+    if (side == predicted_side) {
+      while (!drawn.empty()) {
+        const std::size_t line = drawn.rfind('\n', drawn.size() - 2) + 1;
+        if (drawn.compare(line, 3, "   ") != 0 || line == 0) break;
+        drawn.erase(line);
+      }
+    }
+    out += bold(side_names[side], terminal.colour) + "\n" + drawn;
+    if (side == predicted_side) out += "\n";
+  }
+  return out;
+}
+
+// ---- Where the gap comes from
+
+std::string gap_table(const Comparison& comparison) {
+  std::string out = "where the difference comes from\n";
+  for (int i = 0; i < term_count; ++i) {
+    const auto term = static_cast<Term>(i);
+    const std::int64_t ns = comparison.gap[term];
+    out += fmt::format("  {:<10} {:>11}  {}\n", term_names[static_cast<std::size_t>(i)],
+                       signed_time(ns), meaning_of(term));
+  }
+  out += fmt::format("  {:<10} {:>11}  measured less predicted\n", "total",
+                     signed_time(comparison.gap.total_ns()));
+  return out;
+}
+
+std::string cause_list(const Comparison& comparison, int width) {
+  const auto& causes = comparison.root_causes;
+  if (causes.empty()) return "causes: none; no action differs from the prediction\n";
+  std::string out =
+      "causes, worst first: by how much the run would be shorter with this as predicted,\n"
+      "and the prediction longer with this as measured\n";
+  for (std::size_t i = 0; i < std::min(causes.size(), most_causes_shown); ++i) {
+    const RootCause& cause = causes[i];
+    out += wrap(fmt::format("  {:>10} {:>11}  {}\n", signed_time(cause.effect_ns),
+                            signed_time(cause.alone_ns), cause.why),
+                width);
+  }
+  if (causes.size() > most_causes_shown) {
+    out += fmt::format("  and {} more; --json lists them\n", causes.size() - most_causes_shown);
+  }
+  return out;
+}
+
+// ---- Tables
+
+std::string kind_table(const Comparison& comparison) {
+  std::vector<StageKind> rows = comparison.stage_kinds;
+  std::string rest;
+  if (rows.size() > most_kinds_shown) {
+    std::ranges::stable_sort(rows, std::greater(),
+                             [](const StageKind& row) { return std::abs(row.sum.own_ns); });
+    rest = fmt::format("       the {} that differ most, of {}; --json lists them all\n",
+                       most_kinds_shown, rows.size());
+    rows.resize(most_kinds_shown);
+  }
+  std::int64_t longest = 0;
+  for (const StageKind& row : rows)
+    longest = std::max({longest, row.predicted.p50, row.measured.p90});
+  const TableUnit unit = table_unit(longest);
+  std::string out = fmt::format("{:>24}{:>10} {:-^32}\n", "", "predicted",
+                                fmt::format(" measured, {} ", unit.name));
+  out += fmt::format("stage  rank  {:<11}{:>10} {:>10} {:>10} {:>10} {:>8}\n", "kind", "median",
+                     "p10", "median", "p90", "error");
+  for (const StageKind& row : rows) {
+    const double error = fraction_of(row.measured.p50 - row.predicted.p50, row.predicted.p50);
+    out +=
+        fmt::format("{:>5} {:>5}  {:<11}{:>10} {:>10} {:>10} {:>10} {:>8}\n", row.stage, row.rank,
+                    kind_name(row.kind), unit.text(row.predicted.p50), unit.text(row.measured.p10),
+                    unit.text(row.measured.p50), unit.text(row.measured.p90),
+                    row.predicted.p50 == 0 ? "" : with_percent(error));
+  }
+  return out + rest;
+}
+
+std::string bubble_table(const Comparison& comparison) {
+  const auto& sides = comparison.sides;
+  const std::size_t ranks = std::max(sides[0].ranks.size(), sides[1].ranks.size());
+  const TableUnit unit =
+      table_unit(std::max(sides[0].played.makespan_ns, sides[1].played.makespan_ns));
+  const bool bytes = !sides[0].peaks.empty() && !sides[1].peaks.empty();
+  std::string out = fmt::format("{:>25}{:-^35}\n", "", fmt::format(" bubble, {} ", unit.name));
+  out += fmt::format("rank {:>19} {:>8} {:>8} {:>8} {:>8} {:>7}{}\n",
+                     fmt::format("busy, {}", unit.name), "warm-up", "steady", "drain", "p2p",
+                     "chunks", bytes ? "      peak" : "");
+  for (const int r : shown_ranks(static_cast<int>(ranks))) {
+    const auto at = static_cast<std::size_t>(r);
+    for (const Side side : both_sides) {
+      if (at >= sides[side].ranks.size()) continue;
+      const RankMetrics& rank = sides[side].ranks[at];
+      out += fmt::format("{:>4} {:<9}{:>10} {:>8} {:>8} {:>8} {:>8} {:>7}",
+                         side == predicted_side ? std::to_string(r) : "", side_names[side],
+                         unit.text(rank.busy_ns), unit.text(rank.bubble.warmup_ns),
+                         unit.text(rank.bubble.steady_ns), unit.text(rank.bubble.drain_ns),
+                         unit.text(rank.bubble.p2p_ns), format_count(rank.peak_activation_chunks));
+      out += bytes ? fmt::format(" {:>9}\n", format_bytes(sides[side].peaks[at].total)) : "\n";
+    }
+  }
+  out += fmt::format("bubble, of all ranks' time: predicted {}, measured {}\n",
+                     format_percent(sides[predicted_side].global_bubble),
+                     format_percent(sides[measured_side].global_bubble));
+  return out;
+}
+
+// ---- Sentences
+
+std::string critical_paths(const Comparison& comparison) {
+  std::string out = "critical path\n";
+  for (const Side side : both_sides) {
+    const ChainTimes& times = comparison.sides[side].critical_path;
+    out += fmt::format(
+        "  {:<9}  {} compute, {} transfers, {} other; {}\n", side_names[side],
+        format_time(times.compute_ns), format_time(times.p2p_ns), format_time(times.other_ns),
+        plural(static_cast<std::int64_t>(comparison.sides[side].played.critical_path.size()),
+               "step"));
+  }
+  if (!comparison.divergence) return out + "  both lead along the same actions\n";
+  const Divergence& parting = *comparison.divergence;
+  const auto next = [&](Side side) {
+    return parting.next[side] ? "with " + to_text(*parting.next[side]) : std::string("no further");
+  };
+  out += fmt::format(
+      "  they part {}: predicted goes on {}, measured {}\n",
+      parting.last_common ? "after " + to_text(*parting.last_common) : std::string("at the start"),
+      next(predicted_side), next(measured_side));
+  return out;
+}
+
+std::string order_line(const Comparison& comparison) {
+  const auto swapped = static_cast<std::int64_t>(comparison.swapped.size());
+  if (swapped == 0) {
+    return fmt::format("order     all {} as planned\n", plural(comparison.in_order, "action"));
+  }
+  std::string names;
+  for (std::size_t i = 0; i < std::min<std::size_t>(comparison.swapped.size(), 6); ++i) {
+    names += (i == 0 ? "" : ", ") + to_text(comparison.operations.actions[comparison.swapped[i]]);
+  }
+  return fmt::format("order     {} of {} not in the planned order: {}{}\n", swapped,
+                     comparison.in_order + swapped, names, swapped > 6 ? ", ..." : "");
+}
+
+std::string match_lines(const RecordedRun& predicted, const RecordedRun& measured,
+                        const Comparison& comparison) {
+  const MatchCounts& counts = comparison.counts;
+  std::string out =
+      fmt::format("matched   {}, identities {}", plural(counts.matched, "action"),
+                  identified_name(std::max(predicted.identified, measured.identified)));
+  for (const Side side : both_sides) {
+    if (counts.unmatched[side] > 0) {
+      out += fmt::format("; {} only {}", counts.unmatched[side], side_names[side]);
+    }
+  }
+  out += "\n";
+  out += fmt::format("durations off by {} on average, {} in the median, {} at p90\n",
+                     format_percent(comparison.mean_abs_error),
+                     format_percent(comparison.p50_error), format_percent(comparison.p90_error));
+  return out;
+}
+
+std::string iteration_line(const Comparison& comparison) {
+  const Quantiles& all = comparison.iterations;
+  if (all.count < 2) return {};
+  return fmt::format("measured  {}: p10 {}, median {}, p90 {}; the median one is compared\n",
+                     plural(all.count, "iteration"), format_time(all.p10), format_time(all.p50),
+                     format_time(all.p90));
+}
+
+std::string clock_lines(const RecordedRun& measured, const Comparison& comparison) {
+  std::string out;
+  for (std::size_t rank = 0; rank < comparison.clocks.size(); ++rank) {
+    const ClockShift& clock = comparison.clocks[rank];
+    if (clock.ahead_ns == 0) continue;
+    out +=
+        fmt::format("clocks    rank {}'s is {} {} the others, give or take {}; put right here\n",
+                    rank, format_time(std::abs(clock.ahead_ns)),
+                    clock.ahead_ns > 0 ? "ahead of" : "behind", format_time(clock.uncertainty_ns));
+  }
+  std::int64_t uncertainty = 0;
+  for (const RecordedClock& clock : measured.about.clocks) {
+    uncertainty = std::max(uncertainty, clock.uncertainty_ns);
+  }
+  if (uncertainty > 0) {
+    out += fmt::format("clocks    times of different ranks are comparable to within {}\n",
+                       format_time(uncertainty));
+  }
+  return out;
+}
+
+std::string memory_lines(const Comparison& comparison) {
+  std::string out;
+  for (const Side side : both_sides) {
+    const auto& peaks = comparison.sides[side].peaks;
+    if (peaks.empty()) continue;
+    const auto fullest = std::ranges::max_element(peaks, {}, &MemoryPeak::total);
+    out += fmt::format("memory    {}: at most {}, on rank {} in {}\n", side_names[side],
+                       format_bytes(fullest->total), fullest - peaks.begin(),
+                       fullest->action.kind == Kind::IDLE ? "no action" : to_text(fullest->action));
+  }
+  return out;
+}
+
+std::string warning_lines(const RecordedRun& run) {
+  return run.warnings.empty() ? std::string() : run.warnings.text();
+}
+
+}  // namespace
+
+std::string verdict_of(const Comparison& comparison) {
+  const std::int64_t predicted = comparison.sides[predicted_side].makespan_ns;
+  const std::int64_t measured = comparison.sides[measured_side].makespan_ns;
+  const std::int64_t gap = measured - predicted;
+  const double fraction = fraction_of(gap, predicted);
+  const std::string both =
+      fmt::format("measured {}, predicted {}", format_time(measured), format_time(predicted));
+  if (gap == 0) return "The prediction is exact: " + both + ".";
+  const std::string by = fmt::format("{} {} ({})", format_time(std::abs(gap)),
+                                     gap > 0 ? "longer" : "shorter", with_percent(fraction));
+  if (std::abs(fraction) < 0.01) return fmt::format("The prediction holds: {}, {}.", both, by);
+  std::string sentence = fmt::format("M{}: {}.", both.substr(1), by);
+  const auto& causes = comparison.root_causes;
+  if (!causes.empty() && causes.front().effect_ns != 0) {
+    sentence += fmt::format(" Most of all, {} ({}).", causes.front().why,
+                            signed_time(causes.front().effect_ns));
+  }
+  return sentence;
+}
+
+std::string_view identified_name(Identified identified) {
+  switch (identified) {
+    case Identified::exact: return "exact";
+    case Identified::annotated: return "annotated";
+    default: return "inferred";
+  }
+}
+
+std::string comparison_report(const RecordedRun& predicted, const RecordedRun& measured,
+                              const Comparison& comparison, const Terminal& terminal) {
+  std::string out = bold(wrap(verdict_of(comparison), terminal.width), terminal.colour) + "\n\n";
+  out += pictures(comparison, terminal) + "\n";
+  out += gap_table(comparison) + "\n";
+  out += cause_list(comparison, terminal.width) + "\n";
+  out += kind_table(comparison) + "\n";
+  out += bubble_table(comparison) + "\n";
+  out += critical_paths(comparison);
+  std::string sentences = order_line(comparison) + match_lines(predicted, measured, comparison) +
+                          iteration_line(comparison) + memory_lines(comparison) +
+                          clock_lines(measured, comparison) + warning_lines(predicted) +
+                          warning_lines(measured);
+  return out + wrap(sentences, terminal.width);
+}
+
+}  // namespace pipesim::cli
