@@ -181,7 +181,7 @@ TEST(Measurement, LayersAndMemoryComeAlong) {
 // and 5 to the end.
 TEST(Measurement, MetricsAreExact) {
   const MeasuredIteration first = iteration(0, far + 10);
-  const Metrics metrics = exec::measure(first.spans, Placement::loop(2, 1), 1);
+  const Metrics metrics = measure(first.spans, 2, 2, 1);
   EXPECT_EQ(metrics.makespan_ns, 160);
   const RankMetrics& zero = metrics.ranks[0];
   EXPECT_EQ(zero.busy_ns, 72);
@@ -234,7 +234,7 @@ TEST(Measurement, ByAnotherClockItIsTheSame) {
   }
   EXPECT_LE(std::abs(second.samples.back().time_ns - plain.samples.back().time_ns), 2);
   const auto busy = [&](const MeasuredIteration& iteration, std::size_t rank) {
-    return exec::measure(iteration.spans, Placement::loop(2, 1), 1).ranks[rank].busy_ns;
+    return measure(iteration.spans, 2, 2, 1).ranks[rank].busy_ns;
   };
   EXPECT_EQ(busy(second, 0), busy(plain, 0));
   EXPECT_LE(std::abs(busy(second, 1) - busy(plain, 1)), 8) << "four actions";
@@ -282,11 +282,11 @@ TEST(Measurement, TransfersThatArriveTooEarly) {
 }
 
 TEST(Measurement, TheMedianIsTheLowerOfTheMiddle) {
-  EXPECT_EQ(exec::median_of({7}), 0);
-  EXPECT_EQ(exec::median_of({9, 7}), 1);
-  EXPECT_EQ(exec::median_of({9, 7, 8}), 2);
-  EXPECT_EQ(exec::median_of({9, 7, 8, 1}), 1);
-  EXPECT_EQ(exec::median_of({5, 5, 5}), 1);
+  EXPECT_EQ(median_of({7}), 0);
+  EXPECT_EQ(median_of({9, 7}), 1);
+  EXPECT_EQ(median_of({9, 7, 8}), 2);
+  EXPECT_EQ(median_of({9, 7, 8, 1}), 1);
+  EXPECT_EQ(median_of({5, 5, 5}), 1);
 }
 
 }  // namespace

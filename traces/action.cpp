@@ -31,16 +31,16 @@ std::optional<std::int32_t> take_number(std::string_view& text) {
   return value;
 }
 
-std::optional<Kind> kind_of(std::string_view name) {
-  for (int i = 0; i < kind_count - 1; ++i) {  // IDLE has no name in a file
+}  // namespace
+
+std::string_view kind_name(Kind kind) { return names[static_cast<std::size_t>(kind)]; }
+
+std::optional<Kind> parse_kind(std::string_view name) {
+  for (int i = 0; i < kind_count - 1; ++i) {
     if (names[static_cast<std::size_t>(i)] == name) return static_cast<Kind>(i);
   }
   return std::nullopt;
 }
-
-}  // namespace
-
-std::string_view kind_name(Kind kind) { return names[static_cast<std::size_t>(kind)]; }
 
 void append_text(std::string& text, const Action& action) {
   if (action.kind == Kind::IDLE) return;
@@ -78,7 +78,7 @@ std::optional<Action> parse_action(std::string_view text, bool* is_bw) {
     if (is_bw != nullptr) *is_bw = true;
     name = "B";
   }
-  const auto kind = kind_of(name);
+  const auto kind = parse_kind(name);
   if (!kind) return std::nullopt;
   Action action = make_action(*stage, *kind);
   if (takes_microbatch(*kind)) {

@@ -40,6 +40,8 @@ constexpr bool is_receive(Kind kind) { return kind == Kind::RECV_F || kind == Ki
 constexpr bool takes_microbatch(Kind kind) { return kind <= Kind::RECV_B; }
 
 std::string_view kind_name(Kind kind);
+// Nothing where no kind is called so; IDLE has no name in a file.
+std::optional<Kind> parse_kind(std::string_view name);
 
 inline constexpr std::int32_t no_microbatch = -1;
 

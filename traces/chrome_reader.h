@@ -18,13 +18,16 @@
 namespace pipesim {
 
 // A scalar among an event's args: a string's content, or a number, true, false or
-// null as the file has it. Members of nested objects are named "outer.inner".
+// null as the file has it. Members of nested objects are named "outer.inner";
+// what lists hold is left out. Of several with one name the last counts.
 struct TraceArgument {
   std::string_view key;
   std::string_view text;
 };
 
-// One event; refers to the reader's memory, and is good for one call.
+// One event; refers to the reader's memory, and is good for one call. Times lie
+// within about 146 years of 0, so that differences fit into 64 bits, ends as
+// well; a duration is never negative. An X has both.
 struct ChromeEvent {
   char phase = '\0';
   std::string_view name, category;
@@ -40,16 +43,23 @@ struct ChromeEvent {
 };
 
 struct ChromeTrace {
-  // The members beside `traceEvents`, each as JSON text.
+  // The members beside `traceEvents`, each as JSON text, valid even where the
+  // file's is not: NaN is null there, and what is no UTF-8 is U+FFFD.
   std::map<std::string, std::string, std::less<>> members;
-  std::int64_t events = 0;
-  bool truncated = false;  // it ends in the middle; the whole events before were visited
+  std::int64_t events = 0;  // visited
+  bool truncated = false;   // it ends in the middle; the whole events before were visited
 };
 
-// Visits the events in the order of the file. Throws where the file is no Chrome
-// trace, saying what it looks like instead.
+// Visits the events in the order of the file, but for those that say too little:
+// one without a phase, an X without ts. Throws an input error where the file is
+// no Chrome trace, saying what it looks like instead, and where one value, or
+// what stands beside the events, has more than 256 MiB.
 ChromeTrace read_chrome_trace(const std::string& path,
                               const std::function<void(const ChromeEvent&)>& visit,
                               Warnings& warnings);
+
+// The members before `traceEvents`, with no event read; all where it comes last.
+// Complains as read_chrome_trace() does.
+ChromeTrace read_chrome_head(const std::string& path);
 
 }  // namespace pipesim

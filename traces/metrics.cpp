@@ -1,6 +1,7 @@
 #include "traces/metrics.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace pipesim {
@@ -82,6 +83,28 @@ std::int64_t Metrics::peak_activation_bytes() const {
   std::int64_t peak = 0;
   for (const RankMetrics& rank : ranks) peak = std::max(peak, rank.peak_activation_bytes);
   return peak;
+}
+
+Metrics measure(std::span<const Span> spans, int ranks, int stages, int microbatches,
+                std::int64_t origin_ns) {
+  MetricsAccumulator metrics(ranks, microbatches,
+                             std::vector<StageFootprint>(static_cast<std::size_t>(stages)));
+  for (const Span& span : spans) {
+    const bool has_input = span.has_input();
+    metrics.add(span.action, span.rank, span.start_ns - origin_ns, span.end_ns - origin_ns,
+                has_input ? span.input_sent_ns - origin_ns : 0,
+                has_input ? span.input_arrival_ns - origin_ns : 0);
+  }
+  return metrics.finish();
+}
+
+std::size_t median_of(const std::vector<std::int64_t>& values) {
+  std::vector<std::size_t> order(values.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto middle = order.begin() + static_cast<std::ptrdiff_t>((order.size() - 1) / 2);
+  std::ranges::nth_element(order, middle, {},
+                           [&](std::size_t i) { return std::pair(values[i], i); });
+  return *middle;
 }
 
 }  // namespace pipesim

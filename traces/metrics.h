@@ -7,7 +7,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -160,6 +162,15 @@ class MetricsAccumulator {
   // The actions of the cell that is being added; they follow each other.
   std::vector<std::pair<Action, Work>> joined_;
 };
+
+// Of one iteration's spans, sorted by start; their times count from `origin_ns`,
+// the first start of an action that is no transfer. Memory is not theirs to tell,
+// but for chunks.
+Metrics measure(std::span<const Span> spans, int ranks, int stages, int microbatches,
+                std::int64_t origin_ns = 0);
+
+// The place of the median; of an even number, the lower of the two in the middle.
+std::size_t median_of(const std::vector<std::int64_t>& values);
 
 inline RankAccount::Outcome RankAccount::occupy(const Work& work) {
   const std::int64_t start = work.start_ns;

@@ -1,11 +1,34 @@
 #include "traces/recorded_run.h"
+
 #include <algorithm>
-#include <numeric>
+#include <limits>
+
 namespace pipesim {
+
 std::size_t RecordedRun::median_iteration() const {
-  std::vector<std::size_t> order(iterations.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return iterations[i].makespan_ns; });
-  return order[(order.size() - 1) / 2];
+  std::vector<std::int64_t> makespans;
+  for (const RecordedIteration& iteration : iterations) {
+    makespans.push_back(iteration.makespan_ns);
+  }
+  return median_of(makespans);
 }
+
+Metrics RecordedRun::metrics(std::size_t iteration) const {
+  const RecordedIteration& own = iterations[iteration];
+  return measure(spans_of(own), ranks, static_cast<int>(chunk_of_stage.size()), microbatches,
+                 own.start_ns);
 }
+
+IterationExtent extent_of(std::span<const Span> spans) {
+  std::int64_t start_ns = std::numeric_limits<std::int64_t>::max();
+  std::int64_t end_ns = std::numeric_limits<std::int64_t>::min();
+  for (const Span& span : spans) {
+    if (is_transfer(span.action.kind)) continue;
+    start_ns = std::min(start_ns, span.start_ns);
+    end_ns = std::max(end_ns, span.end_ns);
+  }
+  if (start_ns > end_ns) return {};
+  return {start_ns, end_ns - start_ns};
+}
+
+}  // namespace pipesim

@@ -4,12 +4,14 @@
 // values, owned by whoever read them; reading is const and thread-safe.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "traces/base/large_vector.h"
+#include "traces/metrics.h"
 #include "traces/timeline.h"
 #include "traces/warnings.h"
 
@@ -76,6 +78,19 @@ struct RecordedRun : TimelineFrame {
 
   // The iteration with the median makespan, the lower of two in the middle.
   std::size_t median_iteration() const;
+  // Of one iteration, see METRICS.md.
+  Metrics metrics(std::size_t iteration) const;
+
+  std::span<const Span> spans_of(const RecordedIteration& iteration) const {
+    return {spans.data() + iteration.begin, iteration.end - iteration.begin};
+  }
 };
+
+// Of the spans of one iteration; both 0 where all are transfers.
+struct IterationExtent {
+  std::int64_t start_ns = 0;
+  std::int64_t makespan_ns = 0;
+};
+IterationExtent extent_of(std::span<const Span> spans);
 
 }  // namespace pipesim

@@ -32,6 +32,9 @@ struct Span {
   // Measured: how long the rank stood at the action before it started, waiting
   // for its input.
   std::int64_t queued_ns = 0;
+
+  // Whether an input came from another rank.
+  bool has_input() const { return input_sent_ns != 0 || input_arrival_ns != 0; }
 };
 
 // Measured: one layer's part of a compute action, on the same rank and within

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <numeric>
 #include <tuple>
 #include <utility>
 
 #include "exec/transport/collectives.h"
+#include "traces/joining.h"
 
 namespace pipesim::exec {
 namespace {
@@ -154,27 +154,15 @@ MeasuredIteration gather_iteration(Transport& transport, const Recorder& recorde
   }
 
   // A RECV covers the time from when both its ends were there to the arrival; a
-  // SEND that from its start to when its buffer was free again. Joins the two ends of every
-  // transfer with each other and with what waits.
-  std::map<Key, Span*> transfers;
-  for (Span& span : result.spans) {
-    if (is_transfer(span.action.kind)) transfers[key_of(span.action)] = &span;
-  }
+  // SEND that from its start to when its buffer was free again.
+  const SpanIndex index(result.spans);
   for (Span& span : result.spans) {
     if (!is_receive(span.action.kind)) continue;
-    const Span& send = *transfers.at(key_of(peer_of(span.action)));
+    const Span& send = result.spans[index.find(peer_of(span.action)).value()];
     span.end_ns = std::max(span.end_ns, send.start_ns + least_transfer_ns);
     span.start_ns = std::clamp(send.start_ns, span.start_ns, span.end_ns);
   }
-  for (Span& span : result.spans) {
-    const Action& action = span.action;
-    if (action.kind != Kind::F && !is_backward(action.kind)) continue;
-    const Kind kind = action.kind == Kind::F ? Kind::RECV_F : Kind::RECV_B;
-    const auto received = transfers.find(Key{kind, action.stage, action.microbatch});
-    if (received == transfers.end()) continue;
-    span.input_sent_ns = transfers.at(key_of(peer_of(received->second->action)))->start_ns;
-    span.input_arrival_ns = received->second->end_ns;
-  }
+  join_inputs(result.spans, index);
   const auto by_start = [](const auto& a, const auto& b) {
     return std::tuple(a.start_ns, a.rank) < std::tuple(b.start_ns, b.rank);
   };
@@ -182,23 +170,6 @@ MeasuredIteration gather_iteration(Transport& transport, const Recorder& recorde
   std::ranges::stable_sort(result.layers, by_start);
   std::ranges::stable_sort(result.samples, {}, &MemorySample::time_ns);
   return result;
-}
-
-std::size_t median_of(const std::vector<std::int64_t>& values) {
-  std::vector<std::size_t> order(values.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  const auto middle = order.begin() + static_cast<std::ptrdiff_t>((order.size() - 1) / 2);
-  std::ranges::nth_element(order, middle, {},
-                           [&](std::size_t i) { return std::pair(values[i], i); });
-  return *middle;
-}
-
-Metrics measure(const std::vector<Span>& spans, const Placement& placement, int microbatches) {
-  MetricsAccumulator metrics(
-      placement.ranks(), microbatches,
-      std::vector<StageFootprint>(static_cast<std::size_t>(placement.stages())));
-  for (const Span& span : spans) metrics.add(span);
-  return metrics.finish();
 }
 
 }  // namespace pipesim::exec

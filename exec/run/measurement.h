@@ -12,9 +12,7 @@
 #include "exec/run/clock_sync.h"
 #include "exec/run/recorder.h"
 #include "exec/transport/transport.h"
-#include "sim/schedule/placement.h"
 #include "traces/chrome_writer.h"
-#include "traces/metrics.h"
 #include "traces/timeline.h"
 
 namespace pipesim::exec {
@@ -59,12 +57,5 @@ struct MeasuredIteration {
 MeasuredIteration gather_iteration(Transport& transport, const Recorder& recorder,
                                    std::size_t iteration, std::int64_t zero_ns,
                                    const ClockRelation& clock);
-
-// The place of the median; of an even number, the lower of the two in the middle.
-std::size_t median_of(const std::vector<std::int64_t>& values);
-
-// Of spans whose times count from their first start. Memory is not theirs to
-// tell, but for chunks.
-Metrics measure(const std::vector<Span>& spans, const Placement& placement, int microbatches);
 
 }  // namespace pipesim::exec

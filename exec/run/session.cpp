@@ -165,12 +165,13 @@ void bring_together(const Training& training, Transport& transport, const Record
     const std::int64_t shift = extents[k].start_ns - zero;
     for (Span& span : iteration.spans) {
       for (std::int64_t* time : {&span.start_ns, &span.end_ns}) *time -= shift;
-      if (span.input_arrival_ns == 0) continue;
+      if (!span.has_input()) continue;
       for (std::int64_t* time : {&span.input_sent_ns, &span.input_arrival_ns}) *time -= shift;
     }
     result.spans = std::move(iteration.spans);
+    const Placement& placement = training.program.placement;
     result.metrics =
-        measure(result.spans, training.program.placement, training.program.microbatches);
+        measure(result.spans, placement.ranks(), placement.stages(), training.program.microbatches);
   }
   if (writer) writer->finish();
 }

@@ -14,6 +14,7 @@
 #include "exec/run/reference.h"
 #include "exec/run/training.h"
 #include "traces/base/files.h"
+#include "traces/metrics.h"
 
 namespace pipesim::exec {
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <climits>
@@ -18,12 +19,23 @@
 
 namespace pipesim {
 
-std::string read_file(const std::string& path) {
-  const auto fail = [&](int error) {
-    return input_error(fmt::format("cannot read {}: {}", quote(path), std::strerror(error)));
-  };
+namespace {
+
+Error unreadable(const std::string& path, std::string_view why) {
+  return input_error(fmt::format("cannot read {}: {}", quote(path), why));
+}
+
+int open_for_reading(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) throw fail(errno);
+  if (fd < 0) throw unreadable(path, std::strerror(errno));
+  return fd;
+}
+
+}  // namespace
+
+std::string read_file(const std::string& path) {
+  const auto fail = [&](int error) { return unreadable(path, std::strerror(error)); };
+  const int fd = open_for_reading(path);
   struct Closer {
     int fd;
     ~Closer() { ::close(fd); }
@@ -48,6 +60,56 @@ std::string read_file(const std::string& path) {
     if (got < 0 && errno != EINTR) throw fail(errno);
   }
 }
+
+struct InputFile::State {
+  std::string path;
+  gzFile file = nullptr;
+  std::int64_t bytes = 0;
+  bool damaged = false;
+
+  ~State() {
+    if (file != nullptr) gzclose(file);
+  }
+};
+
+InputFile::InputFile(std::string path) : state_(std::make_unique<State>()) {
+  State& state = *state_;
+  state.path = std::move(path);
+  const int fd = open_for_reading(state.path);
+  struct stat info {};
+  if (::fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) state.bytes = info.st_size;
+  state.file = gzdopen(fd, "rb");  // reads plain files, too
+  if (state.file == nullptr) {
+    ::close(fd);
+    throw unreadable(state.path, "out of memory");
+  }
+  gzbuffer(state.file, 1U << 17);
+}
+
+InputFile::InputFile(InputFile&&) noexcept = default;
+InputFile::~InputFile() = default;
+
+std::size_t InputFile::read(char* to, std::size_t size) {
+  constexpr std::size_t most = std::size_t{1} << 30;  // that zlib counts
+  std::size_t got = 0;
+  while (got < size && !state_->damaged) {
+    errno = 0;
+    const int count =
+        gzread(state_->file, to + got, static_cast<unsigned>(std::min(size - got, most)));
+    int status = Z_OK;
+    gzerror(state_->file, &status);
+    if (status == Z_ERRNO) throw unreadable(state_->path, std::strerror(errno));
+    // Z_BUF_ERROR: compressed data end too early.
+    state_->damaged = status != Z_OK && status != Z_STREAM_END;
+    if (count <= 0) break;
+    got += static_cast<std::size_t>(count);
+  }
+  return got;
+}
+
+bool InputFile::damaged() const { return state_->damaged; }
+const std::string& InputFile::path() const { return state_->path; }
+std::int64_t InputFile::bytes() const { return state_->bytes; }
 
 struct OutputFile::State {
   std::string path;       // as the user wrote it

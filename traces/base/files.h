@@ -11,6 +11,27 @@ namespace pipesim {
 // The content of `path`, or an input error that says why it can't be read.
 std::string read_file(const std::string& path);
 
+// A file read from its beginning on, plain or gzip; its first bytes tell which.
+// Opening fails at once, as an input error. One owner, one thread.
+class InputFile {
+ public:
+  explicit InputFile(std::string path);
+  ~InputFile();
+  InputFile(InputFile&&) noexcept;
+  InputFile& operator=(InputFile&&) = delete;
+
+  // Puts up to `size` bytes at `to`, less only at the end; 0 there. What comes
+  // after compressed data break off or are damaged is left out, see damaged().
+  std::size_t read(char* to, std::size_t size);
+  bool damaged() const;
+  const std::string& path() const;
+  std::int64_t bytes() const;  // on disk; 0 for what is no regular file
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
 // A file under construction. What is written goes to a temporary file beside
 // `path`; commit() renames it into place; without commit() the destructor
 // removes it, so `path` never holds half a result. An existing path that is not a regular file (a

@@ -1,0 +1,21 @@
+// What a file is that was given as a trace and is none. Pure; any thread.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "traces/base/error.h"
+
+namespace pipesim {
+
+// Of a file that does not even start as a trace: `head`, its first bytes, some
+// hundred of them where there are as many.
+Error no_trace(const std::string& path, std::string_view head);
+
+// Of a JSON object without traceEvents: its members, each as JSON text.
+Error no_trace(const std::string& path,
+               const std::map<std::string, std::string, std::less<>>& members);
+
+}  // namespace pipesim

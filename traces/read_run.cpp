@@ -1,0 +1,107 @@
+#include "traces/read_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "traces/base/error.h"
+#include "traces/base/text.h"
+#include "traces/chrome_reader.h"
+#include "traces/kineto.h"
+#include "traces/own_events.h"
+#include "traces/own_metadata.h"
+#include "traces/own_run.h"
+
+namespace pipesim {
+namespace {
+
+// As the profiler starts its files, so that they need not be read to the end to
+// see that they are not ours.
+bool is_profile(const ChromeTrace& head) {
+  constexpr std::array<std::string_view, 3> keys{"schemaVersion", "deviceProperties",
+                                                 "distributedInfo"};
+  return std::ranges::any_of(keys, [&](auto key) { return head.members.contains(key); });
+}
+
+struct OwnFile {
+  OwnEvents events;
+  OwnMetadata metadata;
+};
+
+// Nothing where it is not ours.
+std::optional<OwnFile> read_own(const std::string& path, const ReadOptions& options) {
+  const ChromeTrace head = read_chrome_head(path);
+  if (!own_metadata(path, head) && is_profile(head)) return std::nullopt;
+  OwnEvents events(path, options);
+  Warnings odd;
+  const ChromeTrace trace = read_chrome_trace(
+      path, [&](const ChromeEvent& event) { events.add(event); }, odd);
+  auto metadata = own_metadata(path, trace);
+  if (!metadata) return std::nullopt;
+  events.warnings.add(odd);
+  return OwnFile{std::move(events), std::move(*metadata)};
+}
+
+// The ranks that each file has actions of must be its alone.
+void check_that_ranks_differ(const std::vector<OwnFile>& files) {
+  std::map<std::int32_t, std::string> file_of_rank;
+  for (const OwnFile& file : files) {
+    const std::string& path = file.events.path();
+    for (const Span& span : file.events.spans) {
+      const auto& owner = file_of_rank.emplace(span.rank, path).first->second;
+      if (&owner == &path || owner == path) continue;
+      throw input_error(
+          fmt::format("{} and {}: both have actions of rank {}; give files of different ranks",
+                      owner, path, span.rank));
+    }
+  }
+}
+
+}  // namespace
+
+RecordedRun read_run(const std::vector<std::string>& paths, const ReadOptions& options) {
+  if (paths.empty()) throw input_error("no trace file is given");
+  for (std::size_t i = 1; i < paths.size(); ++i) {
+    if (std::find(paths.begin(), paths.begin() + static_cast<std::ptrdiff_t>(i), paths[i]) !=
+        paths.begin() + static_cast<std::ptrdiff_t>(i)) {
+      throw input_error(fmt::format("{} is given twice; give each file once", paths[i]));
+    }
+  }
+  std::vector<OwnFile> own;
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    auto file = read_own(paths[i], options);
+    if (i > 0 && file.has_value() == own.empty()) {
+      const std::string& ours = file ? paths[i] : paths.front();
+      const std::string& other = file ? paths.front() : paths[i];
+      throw input_error(
+          fmt::format("{} is a trace of pipesim or pipeexec, {} is none; give files "
+                      "of one run",
+                      ours, other));
+    }
+    if (file) own.push_back(std::move(*file));
+  }
+  if (own.empty()) return read_profile(paths, options);
+
+  for (const OwnFile& file : own) {
+    if (file.metadata.text == own.front().metadata.text) continue;
+    throw input_error(
+        fmt::format("{} and {}: their metadata differ, so they are of two runs; "
+                    "give files of one",
+                    paths.front(), file.events.path()));
+  }
+  std::string name = paths.front();
+  if (own.size() > 1) {
+    check_that_ranks_differ(own);
+    name += fmt::format(" and {} more", own.size() - 1);
+  }
+  const OwnMetadata metadata = std::move(own.front().metadata);
+  std::vector<OwnEvents> events;
+  for (OwnFile& file : own) events.push_back(std::move(file.events));
+  return own_run(std::move(events), metadata, name);
+}
+
+}  // namespace pipesim
