@@ -97,33 +97,49 @@ std::string pictures(const Comparison& comparison, const Terminal& terminal) {
 
 // ---- Where the gap comes from
 
+// With a sign, in the table's unit; "-" for none.
+std::string change(std::int64_t ns, const TableUnit& unit) {
+  return (ns > 0 ? "+" : "") + unit.text(ns);
+}
+
 std::string gap_table(const Comparison& comparison) {
-  std::string out = "where the difference comes from\n";
-  for (int i = 0; i < term_count; ++i) {
-    const auto term = static_cast<Term>(i);
-    const std::int64_t ns = comparison.gap[term];
-    out += fmt::format("  {:<10} {:>11}  {}\n", term_names[static_cast<std::size_t>(i)],
-                       signed_time(ns), meaning_of(term));
+  std::int64_t largest = 0;
+  for (const std::int64_t ns : comparison.gap.terms) largest = std::max(largest, std::abs(ns));
+  const TableUnit unit = table_unit(largest);
+  std::string out = fmt::format("where the difference comes from, {}\n", unit.name);
+  for (std::size_t i = 0; i < term_count; ++i) {
+    out += fmt::format("  {:<10} {:>10}  {}\n", term_names[i],
+                       change(comparison.gap.terms[i], unit), meaning_of(static_cast<Term>(i)));
   }
-  out += fmt::format("  {:<10} {:>11}  measured less predicted\n", "total",
-                     signed_time(comparison.gap.total_ns()));
-  return out;
+  return out + fmt::format("  {:<10} {:>10}  measured less predicted\n", "total",
+                           change(comparison.gap.total_ns(), unit));
 }
 
 std::string cause_list(const Comparison& comparison, int width) {
   const auto& causes = comparison.root_causes;
-  if (causes.empty()) return "causes: none; no action differs from the prediction\n";
-  std::string out =
-      "causes, worst first: by how much the run would be shorter with this as predicted,\n"
-      "and the prediction longer with this as measured\n";
+  if (causes.empty()) return "causes  none: no action differs from its prediction\n";
+  std::int64_t largest = 0;
+  for (const RootCause& cause : causes) {
+    largest = std::max({largest, std::abs(cause.effect_ns), std::abs(cause.alone_ns)});
+  }
+  const TableUnit unit = table_unit(largest);
+  std::string out = fmt::format(
+      "causes, worst first, {}: what the run would gain were this as predicted, and\n"
+      "what the prediction would lose were this alone as measured\n",
+      unit.name);
+  const std::string margin(26, ' ');
   for (std::size_t i = 0; i < std::min(causes.size(), most_causes_shown); ++i) {
     const RootCause& cause = causes[i];
-    out += wrap(fmt::format("  {:>10} {:>11}  {}\n", signed_time(cause.effect_ns),
-                            signed_time(cause.alone_ns), cause.why),
-                width);
+    std::string why = wrap(cause.why, std::max(30, width - static_cast<int>(margin.size())));
+    for (std::size_t at = 0; (at = why.find('\n', at)) != std::string::npos; at += margin.size()) {
+      why.insert(++at, margin);
+    }
+    out += fmt::format("  {:>10} {:>10}   {}\n", change(cause.effect_ns, unit),
+                       change(cause.alone_ns, unit), why);
   }
   if (causes.size() > most_causes_shown) {
-    out += fmt::format("  and {} more; --json lists them\n", causes.size() - most_causes_shown);
+    out += fmt::format("{}and {} more; --json lists them\n", margin,
+                       causes.size() - most_causes_shown);
   }
   return out;
 }
@@ -305,7 +321,7 @@ std::string verdict_of(const Comparison& comparison) {
   std::string sentence = fmt::format("M{}: {}.", both.substr(1), by);
   const auto& causes = comparison.root_causes;
   if (!causes.empty() && causes.front().effect_ns != 0) {
-    sentence += fmt::format(" Most of all, {} ({}).", causes.front().why,
+    sentence += fmt::format(" The largest cause: {} ({}).", causes.front().why,
                             signed_time(causes.front().effect_ns));
   }
   return sentence;

@@ -32,6 +32,7 @@ class Sequencer {
       order_.computes[id] = !operations_.transfers(id);
     }
     find_inputs();
+    if (!only_matched_) find_what_closing_waits_for();
     fill_streams();
     sort();
     return std::move(order_);
@@ -51,6 +52,26 @@ class Sequencer {
         input = occurrences_[input].input;
       }
       if (input != no_operation && takes_part(input)) order_.input[id] = input;
+    }
+  }
+
+  void find_what_closing_waits_for() {
+    std::vector<OperationId> by_end;
+    for (const auto& list : operations_.lists[side_]) {
+      by_end.insert(by_end.end(), list.begin(), list.end());
+    }
+    const auto end_of = [&](OperationId id) { return occurrences_[id].end_ns; };
+    std::ranges::stable_sort(by_end, {}, end_of);
+    for (const auto& list : operations_.lists[side_]) {
+      for (std::size_t i = 1; i < list.size(); ++i) {
+        const Kind kind = operations_.actions[list[i]].kind;
+        if (kind != Kind::REDUCE_GRAD && kind != Kind::OPTIMIZER) continue;
+        const Occurrence& own = occurrences_[list[i]];
+        const auto later = std::ranges::upper_bound(by_end, own.start_ns, {}, end_of);
+        if (later == by_end.begin()) continue;
+        const OperationId last = *(later - 1);
+        if (end_of(last) > end_of(list[i - 1])) order_.input[list[i]] = last;
+      }
     }
   }
 
@@ -275,7 +296,6 @@ Played play(const Operations& operations, const Order& order, const Values& valu
   for (const OperationId id : order.sequence) latest_end[id] = played.end_ns[last];
   for (auto at = order.sequence.rbegin(); at != order.sequence.rend(); ++at) {
     const OperationId id = *at;
-    // A transfer that nobody waits for may end whenever.
     const std::int64_t latest_ready = latest_end[id] - values.duration[id] - values.gap[id];
     for (const OperationId other : {before[id][0], before[id][1], order.input[id]}) {
       if (other != no_operation) latest_end[other] = std::min(latest_end[other], latest_ready);

@@ -6,6 +6,10 @@
 //   ready = latest end of what its streams did before and of its input, else 0
 //   start = ready + gap,  end = start + duration
 //
+// Closing work, a gradient reduction or an optimizer step, that starts later than
+// its rank could has waited for others: a norm of all gradients, a matrix that two
+// stages share. It is taken to wait for what ended last on any rank before it.
+//
 // A gap is what makes `start` the one recorded, and so negative where a recorded
 // start lies before what it is taken to wait for. A run's own values, played in
 // its own order, therefore give back the run to the nanosecond, whatever it was:

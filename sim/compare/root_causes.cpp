@@ -161,20 +161,18 @@ class Ranking {
             : fmt::format("{} of stage {}", kind_name(group.kind), group.stage);
     switch (group.term) {
       case Term::unmodelled:
-        return fmt::format("{} on rank {} is not in the prediction; it takes {}", action,
-                           group.rank, took);
+        return fmt::format("{} on rank {}: {}, not in the prediction", action, group.rank, took);
       case Term::transfer:
-        return fmt::format("{}, from rank {}, travels {} instead of {}", action, group.rank, took,
+        return fmt::format("{} from rank {} travels {} instead of {}", action, group.rank, took,
                            planned);
       case Term::wait:
-        return fmt::format("{}, from rank {}, begins {} after its result is there instead of {}",
-                           action, group.rank, took, planned);
+        return fmt::format("{} from rank {} begins {} after its result instead of {}", action,
+                           group.rank, took, planned);
       case Term::launch:
-        return fmt::format("rank {} starts what it could start {} later instead of {}", group.rank,
-                           took, planned);
-      default:
-        return fmt::format("{} on rank {} takes {} instead of {}", action, group.rank, took,
+        return fmt::format("rank {} starts {} after it could instead of {}", group.rank, took,
                            planned);
+      default:
+        return fmt::format("{} on rank {}: {} instead of {}", action, group.rank, took, planned);
     }
   }
 
@@ -192,9 +190,9 @@ class Ranking {
     if (action.microbatch != no_microbatch) cause.microbatch = action.microbatch;
     cause.effect_ns = cause.alone_ns = comparison_.gap[Term::order];
     cause.why = fmt::format(
-        "{} not in the planned order, {} on rank {} first",
+        "{} out of order, {} on rank {} first",
         comparison_.swapped.size() == 1
-            ? "an action is"
+            ? "one action is"
             : fmt::format("{} are",
                           plural(static_cast<std::int64_t>(comparison_.swapped.size()), "action")),
         to_text(action), cause.rank);
@@ -211,10 +209,9 @@ class Ranking {
       cause.rank = static_cast<std::int32_t>(rank);
       cause.effect_ns =
           comparison_.sides[measured_side].makespan_ns - recorded_makespan_without(rank);
-      cause.why =
-          fmt::format("the clock of rank {} is {} {} the others; times here have it put right",
-                      rank, format_time(std::abs(clocks[rank].ahead_ns)),
-                      clocks[rank].ahead_ns > 0 ? "ahead of" : "behind");
+      cause.why = fmt::format("the clock of rank {} is {} {} the others", rank,
+                              format_time(std::abs(clocks[rank].ahead_ns)),
+                              clocks[rank].ahead_ns > 0 ? "ahead of" : "behind");
       causes_.push_back(std::move(cause));
     }
   }
