@@ -23,6 +23,7 @@ const std::map<std::string, std::vector<std::string>> allowed{
     {"sim/cost", {"traces", "traces/base", "sim/schedule"}},
     {"sim/engine/event", {"traces/base"}},
     {"sim/engine", {"traces", "traces/base", "sim/schedule", "sim/cost", "sim/engine/event"}},
+    {"sim/compare", {"traces", "traces/base", "sim/schedule", "sim/cost", "sim/engine"}},
     {"sim/plan", {"traces", "traces/base", "sim/schedule", "sim/cost", "sim/engine"}},
     {"sim", {"traces/*", "sim/*"}},
     {"exec/device", {"traces/base", "exec/device/cpu"}},

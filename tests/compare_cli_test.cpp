@@ -1,0 +1,196 @@
+// `pipesim compare`, as a user drives it.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <regex>
+
+#include "tests/command.h"
+#include "tests/files.h"
+#include "traces/base/files.h"
+
+namespace pipesim {
+namespace {
+
+using Json = nlohmann::json;
+using testing::expect_one_sentence;
+using testing::Outcome;
+using testing::pipesim;
+
+class CompareCommand : public ::testing::Test {
+ protected:
+  // Predicts into a trace of that name.
+  std::string trace(const std::string& name, std::vector<std::string> arguments) {
+    const std::string path = folder_ / name;
+    arguments.insert(arguments.end(), {"--trace", path, "--quiet"});
+    const Outcome outcome = pipesim(arguments);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return path;
+  }
+  std::string usual(const std::string& name, const std::string& forward = "1ms",
+                    const std::string& schedule = "1f1b") {
+    return trace(name, {"--schedule", schedule, "--stages", "4", "--microbatches", "8", "--forward",
+                        forward, "--p2p-latency", "20us"});
+  }
+  std::string write(const std::string& name, const std::string& text) {
+    const std::string path = folder_ / name;
+    write_file(path, text);
+    return path;
+  }
+  Json compare(const std::string& predicted, const std::string& measured) {
+    const Outcome outcome = pipesim({"compare", predicted, measured, "--json"});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    const Json json = Json::parse(outcome.out);
+    std::int64_t sum = 0;
+    for (const auto& [term, ns] : json["gap_ns"].items()) {
+      if (term != "total") sum += ns.get<std::int64_t>();
+    }
+    EXPECT_EQ(sum, json["gap_ns"]["total"]);
+    EXPECT_EQ(sum, json["makespan_ns"]["measured"].get<std::int64_t>() -
+                       json["makespan_ns"]["predicted"].get<std::int64_t>());
+    return json;
+  }
+
+  testing::TemporaryFolder folder_;
+};
+
+TEST_F(CompareCommand, OfOneTraceWithItselfIsZero) {
+  for (const char* name : {"one.json", "one.json.gz"}) {
+    const std::string path = usual(name);
+    const Json json = compare(path, path);
+    EXPECT_EQ(json["format"], "pipesim-comparison");
+    EXPECT_EQ(json["gap_ns"]["total"], 0);
+    EXPECT_EQ(json["matched"], 160);
+    EXPECT_EQ(json["unmatched"], Json({{"predicted", 0}, {"measured", 0}}));
+    EXPECT_EQ(json["operation_error"]["mean_abs_fraction"], 0.0);
+    EXPECT_EQ(json["conformance"]["in_order"], 64);
+    EXPECT_EQ(json["conformance"]["swapped"], 0);
+    EXPECT_TRUE(json["root_causes"].empty());
+    EXPECT_TRUE(json["warnings"]["measured"].empty());
+    EXPECT_NE(pipesim({"compare", path, path}).out.find("The prediction is exact"),
+              std::string::npos);
+  }
+}
+
+TEST_F(CompareCommand, NamesTheSlowStage) {
+  const std::string predicted = usual("predicted.json");
+  const std::string measured = usual("measured.json", "1ms,1ms,1.3ms,1ms");
+  const Json json = compare(predicted, measured);
+  ASSERT_EQ(json["root_causes"].size(), 1U);
+  const Json& cause = json["root_causes"][0];
+  EXPECT_EQ(cause["rank"], 2);
+  EXPECT_EQ(cause["stage"], 2);
+  EXPECT_EQ(cause["kind"], "F");
+  EXPECT_EQ(cause["microbatch"], nullptr);
+  EXPECT_EQ(cause["effect_ns"], json["gap_ns"]["total"]);
+  EXPECT_EQ(json["gap_ns"]["compute"], json["gap_ns"]["total"]);
+  const std::string text = pipesim({"compare", predicted, measured}).out;
+  EXPECT_NE(text.find("F of stage 2 on rank 2: 1.30 ms instead of 1.00 ms"), std::string::npos)
+      << text;
+}
+
+TEST_F(CompareCommand, FitsTheTerminal) {
+  const std::string predicted = usual("predicted.json");
+  const std::string measured = usual("measured.json", "1ms,1ms,1.3ms,1.1ms", "zb-h1");
+  for (const std::size_t width : {80, 200}) {
+    const Outcome outcome =
+        pipesim({"compare", predicted, measured}, {"COLUMNS=" + std::to_string(width)});
+    std::istringstream lines(outcome.out);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), width) << line;
+  }
+}
+
+// What a person would do to a trace to see whether clocks are looked at.
+TEST_F(CompareCommand, FindsARankWhoseClockIsOff) {
+  const std::string predicted = usual("predicted.json");
+  std::string text = read_file(predicted);
+  std::string shifted;
+  const std::regex event(R"re(("pid":2,"tid":\d+,"ts":)(\d+)(\.\d{3}))re");
+  auto last = text.cbegin();
+  for (std::sregex_iterator at(text.begin(), text.end(), event), end; at != end; ++at) {
+    shifted.append(last, (*at)[2].first);
+    shifted += std::to_string(std::stoll((*at)[2].str()) + 5000);
+    last = (*at)[2].second;
+  }
+  shifted.append(last, text.cend());
+  const Json json = compare(predicted, write("shifted.json", shifted));
+  EXPECT_EQ(json["clocks"][1]["ahead_ns"], 5'000'000);
+  EXPECT_EQ(json["clocks"][0]["ahead_ns"], 0);
+  EXPECT_EQ(json["gap_ns"]["clock"], json["gap_ns"]["total"]);
+  ASSERT_EQ(json["root_causes"].size(), 1U);
+  EXPECT_EQ(json["root_causes"][0]["term"], "clock");
+  EXPECT_EQ(json["root_causes"][0]["rank"], 1);
+}
+
+TEST_F(CompareCommand, FindsASwappedPair) {
+  const std::string planned =
+      write("planned.csv", "0F0,0F1,0F2,0B0,0B1,0B2\n1F0,1B0,1F1,1B1,1F2,1B2\n");
+  const std::string done = write("done.csv", "0F0,0F1,0F2,0B0,0B1,0B2\n1F0,1F1,1B0,1B1,1F2,1B2\n");
+  const Json json =
+      compare(trace("p.json", {"--schedule", planned}), trace("m.json", {"--schedule", done}));
+  EXPECT_EQ(json["conformance"]["swapped"], 1);
+  EXPECT_EQ(json["conformance"]["in_order"], 11);
+  EXPECT_EQ(json["gap_ns"]["order"], json["gap_ns"]["total"]);
+  EXPECT_EQ(json["root_causes"][0]["term"], "order");
+  EXPECT_EQ(json["root_causes"][0]["rank"], 1);
+}
+
+TEST_F(CompareCommand, WritesEveryOperation) {
+  const std::string predicted = usual("predicted.json");
+  const std::string measured = usual("measured.json", "1ms,1ms,1.3ms,1ms");
+  const std::string path = folder_ / "operations.csv";
+  ASSERT_EQ(pipesim({"compare", predicted, measured, "--operations", path}).status, 0);
+  std::istringstream lines(read_file(path));
+  std::string line;
+  std::getline(lines, line);
+  const auto columns = std::ranges::count(line, ',');
+  int operations = 0;
+  bool found = false;
+  for (; std::getline(lines, line); ++operations) {
+    EXPECT_EQ(std::ranges::count(line, ','), columns) << line;
+    if (!line.starts_with("2F0,")) continue;
+    found = true;
+    EXPECT_NE(line.find(",1000000,1300000,"), std::string::npos) << line;
+    EXPECT_NE(line.find(",300000,0,0,0,0"), std::string::npos) << line;
+  }
+  EXPECT_TRUE(found);
+  EXPECT_EQ(operations, 64 + 48);  // and as many transfers
+}
+
+TEST_F(CompareCommand, RefusesWrongInput) {
+  const std::string good = usual("good.json");
+  const std::string other = write("empty.json", "");
+  const auto refused = [&](std::vector<std::string> arguments, int status,
+                           const std::string& part) {
+    arguments.insert(arguments.begin(), "compare");
+    std::string line;
+    for (const std::string& argument : arguments) line += argument + " ";
+    expect_one_sentence(pipesim(arguments), "pipesim", line, status, part);
+  };
+  refused({}, 2, "give a predicted trace and a measured one");
+  refused({good}, 2, "give a predicted trace and a measured one");
+  refused({good, folder_ / "absent.json"}, 2, "absent.json");
+  refused({good, other}, 2, "empty");
+  refused({good, write("result.json", R"({"format":"pipesim-result","version":1})")}, 2,
+          "pipesim-result");
+  refused({good, write("text.json", "hello")}, 2, "text.json");
+  refused({good, write("none.json", R"({"traceEvents":[]})")}, 1, "none.json");
+  refused({good, good, "--operations", folder_ / "absent/x.csv"}, 2, "absent/x.csv");
+  refused({good, good, "--nonsense"}, 2, "--nonsense");
+  // Of another run altogether.
+  const std::string two = trace("two.json", {"--schedule", write("w.csv", "0F0,0B0\n1F0,1B0\n")});
+  EXPECT_EQ(compare(good, two)["matched"], 2 + 2 + 2 + 2);
+}
+
+// Whole events count, and what is lost is said.
+TEST_F(CompareCommand, TakesATruncatedTrace) {
+  const std::string good = usual("good.json");
+  const std::string text = read_file(good);
+  const std::string cut = write("cut.json", text.substr(0, text.size() * 2 / 3));
+  const Json json = compare(good, cut);
+  EXPECT_GT(json["matched"], 50);
+  EXPECT_GT(json["unmatched"]["predicted"], 10);
+  ASSERT_FALSE(json["warnings"]["measured"].empty());
+}
+
+}  // namespace
+}  // namespace pipesim
