@@ -185,7 +185,9 @@ inline RankAccount::Outcome RankAccount::occupy(const Work& work) {
     const std::int64_t arrival = std::min(work.input_arrival_ns, start);
     outcome.waited_for_input = arrival > idle_from;
     if (outcome.waited_for_input) {
-      const std::int64_t in_flight = arrival - std::max(idle_from, work.input_sent_ns);
+      // Clocks that disagree may have it arrive before it was sent.
+      const std::int64_t in_flight =
+          std::max(arrival - std::max(idle_from, work.input_sent_ns), std::int64_t{0});
       times_.bubble.p2p_ns += in_flight;
       rest -= in_flight;
     }
@@ -214,7 +216,8 @@ inline void MetricsAccumulator::occupy(RankAccount& rank, const Action& waiting,
   if (outcome.waited_for_input) {
     const std::int32_t producer = waiting.kind == Kind::F ? waiting.stage - 1 : waiting.stage + 1;
     rank.path = paths_[slot(producer, waiting.microbatch)];
-    rank.path.p2p_ns += std::min(work.input_arrival_ns, work.start_ns) - work.input_sent_ns;
+    rank.path.p2p_ns += std::max(
+        std::min(work.input_arrival_ns, work.start_ns) - work.input_sent_ns, std::int64_t{0});
   }
   if (is_compute(waiting.kind)) rank.path.compute_ns += outcome.fresh_ns;
 }

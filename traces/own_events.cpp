@@ -248,14 +248,14 @@ std::vector<MemorySample> OwnEvents::take_samples() {
     }
   }
 
-  // What an event does not say has not changed.
+  // What an event does not say has not changed. In place: as many at most.
   struct Held {
     MemorySample now;
     std::size_t place = 0;
     bool has_place = false;
   };
   std::vector<Held> held(processes_.size());
-  std::vector<MemorySample> samples;
+  std::size_t kept = 0;
   for (const MemorySample& said : samples_) {
     const auto process = static_cast<std::size_t>(said.rank);
     Held& own = held[process];
@@ -268,14 +268,13 @@ std::vector<MemorySample> OwnEvents::take_samples() {
       own.now.working = said.working;
     }
     if (!same_instant) {
-      own.place = samples.size();
+      own.place = kept++;
       own.has_place = true;
-      samples.push_back(own.now);
     }
-    samples[own.place] = own.now;
+    samples_[own.place] = own.now;
   }
-  samples_ = {};
-  return samples;
+  samples_.resize(kept);
+  return std::move(samples_);
 }
 
 }  // namespace pipesim

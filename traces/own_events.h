@@ -61,7 +61,7 @@ class OwnEvents {
   bool wants_layers_;
   bool wants_samples_;
   // With the process instead of the rank, and not_said for what is not said.
-  LargeVector<MemorySample> samples_;
+  std::vector<MemorySample> samples_;
   std::deque<Process> processes_;
   std::unordered_map<std::string_view, std::size_t> process_places_;  // by pid
   std::size_t last_process_ = 0;

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -37,8 +37,8 @@ class Assembly {
       const IterationExtent extent = extent_of(run_.spans_of(iteration));
       iteration.start_ns = extent.start_ns;
       iteration.makespan_ns = extent.makespan_ns;
-      report_missing(iteration);
     }
+    report_missing();
     return std::move(run_);
   }
 
@@ -61,9 +61,9 @@ class Assembly {
         file.spans = {};
       }
       run_.layers.insert(run_.layers.end(), file.layers.begin(), file.layers.end());
-      const auto samples = file.take_samples();
+      auto samples = file.take_samples();
       if (run_.samples.empty()) {
-        run_.samples = samples;
+        run_.samples = std::move(samples);
       } else {
         run_.samples.insert(run_.samples.end(), samples.begin(), samples.end());
       }
@@ -77,7 +77,7 @@ class Assembly {
     for (auto cell = run_.spans.begin(); cell != run_.spans.end();) {
       const auto end = cell + (cell->action.joined ? 2 : 1);
       if (std::all_of(cell, end, [&](const Span& s) { return has(s.action, s.rank); })) {
-        kept = std::copy(cell, end, kept);
+        kept = kept == cell ? end : std::copy(cell, end, kept);
       } else {
         run_.warnings.add("actions that contradict metadata.pipesim, left out", place(*cell));
       }
@@ -102,9 +102,6 @@ class Assembly {
   }
 
   void sort() {
-    const auto by_start = [](const auto& a, const auto& b) {
-      return std::tuple(a.start_ns, a.rank) < std::tuple(b.start_ns, b.rank);
-    };
     const auto by_iteration = [](const Span& a, const Span& b) {
       return std::tuple(a.iteration, a.start_ns, a.rank) <
              std::tuple(b.iteration, b.start_ns, b.rank);
@@ -113,7 +110,6 @@ class Assembly {
     if (!std::ranges::is_sorted(run_.spans, by_iteration)) {
       std::ranges::stable_sort(run_.spans, by_iteration);
     }
-    std::ranges::stable_sort(run_.layers, by_start);
     std::ranges::stable_sort(run_.samples, {}, &MemorySample::time_ns);
   }
 
@@ -163,25 +159,23 @@ class Assembly {
     for (const auto& iteration : run_.iterations) {
       most = std::max(most, iteration.end - iteration.begin);
     }
-    auto kept = run_.spans.begin();
+    std::set<std::int32_t> parts;
     for (const auto& iteration : run_.iterations) {
-      const auto begin = run_.spans.begin() + static_cast<std::ptrdiff_t>(iteration.begin);
-      const auto end = run_.spans.begin() + static_cast<std::ptrdiff_t>(iteration.end);
-      if (iteration.end - iteration.begin < most) {
-        run_.warnings.add("iterations of which a part is missing, left out",
-                          fmt::format("{}: iteration {}", name_, iteration.number));
-        std::erase_if(run_.layers,
-                      [&](const LayerSpan& layer) { return layer.iteration == iteration.number; });
-      } else {
-        kept = begin == kept ? end : std::copy(begin, end, kept);
-      }
+      if (iteration.end - iteration.begin == most) continue;
+      parts.insert(iteration.number);
+      run_.warnings.add("iterations of which a part is missing, left out",
+                        fmt::format("{}: iteration {}", name_, iteration.number));
     }
-    if (kept == run_.spans.end()) return;
-    run_.spans.erase(kept, run_.spans.end());
+    if (parts.empty()) return;
+    const auto is_part = [&](const auto& span) { return parts.contains(span.iteration); };
+    std::erase_if(run_.spans, is_part);
+    std::erase_if(run_.layers, is_part);
     find_iterations();
   }
 
   void join() {
+    const auto by_iteration = [](const LayerSpan& layer) { return layer.iteration; };
+    std::ranges::stable_sort(run_.layers, {}, by_iteration);
     for (const RecordedIteration& iteration : run_.iterations) {
       const std::span<Span> spans(run_.spans.data() + iteration.begin,
                                   iteration.end - iteration.begin);
@@ -192,44 +186,47 @@ class Assembly {
           run_.warnings.add("transfers of which the other end is missing", place(span));
         }
       }
-      find_actions_of_layers(iteration.number, spans, index);
+      for (LayerSpan& layer :
+           std::ranges::equal_range(run_.layers, iteration.number, {}, by_iteration)) {
+        find_action(layer, spans, index);
+      }
     }
     const auto lost = std::erase_if(
         run_.layers, [](const LayerSpan& layer) { return layer.action.kind == Kind::IDLE; });
     if (lost > 0) {
       run_.warnings.add("layers of no action, left out", name_, static_cast<std::int64_t>(lost));
     }
+    std::ranges::stable_sort(run_.layers, [](const LayerSpan& a, const LayerSpan& b) {
+      return std::tuple(a.start_ns, a.rank) < std::tuple(b.start_ns, b.rank);
+    });
   }
 
   // A layer's I is part of an I or of a B, and so is an F that is computed again;
-  // its W of a W or of a B.
-  void find_actions_of_layers(std::int32_t iteration, std::span<const Span> spans,
-                              const SpanIndex& index) {
-    for (LayerSpan& layer : run_.layers) {
-      if (layer.iteration != iteration) continue;
-      const Action part = layer.action;
-      const Kind kind = layer.again ? Kind::I : part.kind;
-      layer.action.kind = Kind::IDLE;
-      for (const Kind candidate : {kind, kind == Kind::F ? Kind::F : Kind::B}) {
-        const Action action = make_action(part.stage, candidate, part.microbatch);
-        const auto place = index.find(action);
-        if (!place || layer.start_ns < spans[*place].start_ns ||
-            layer.end_ns > spans[*place].end_ns) {
-          continue;
-        }
-        layer.action = action;
-        break;
+  // its W of a W or of a B. IDLE where there is none.
+  static void find_action(LayerSpan& layer, std::span<const Span> spans, const SpanIndex& index) {
+    const Action part = layer.action;
+    const Kind kind = layer.again ? Kind::I : part.kind;
+    layer.action.kind = Kind::IDLE;
+    for (const Kind candidate : {kind, kind == Kind::F ? Kind::F : Kind::B}) {
+      const Action action = make_action(part.stage, candidate, part.microbatch);
+      const auto place = index.find(action);
+      if (!place || layer.start_ns < spans[*place].start_ns ||
+          layer.end_ns > spans[*place].end_ns) {
+        continue;
       }
+      layer.action = action;
+      break;
     }
   }
 
   // Each stage has every microbatch's F once, and its B or its I and W.
-  void report_missing(const RecordedIteration& iteration) {
+  void report_missing() {
     struct Counts {
-      std::int64_t all = 0, forwards = 0, backwards = 0, inputs = 0, weights = 0;
+      std::int64_t all = 0, stages = 0, forwards = 0, backwards = 0, inputs = 0, weights = 0;
     };
     std::vector<Counts> counts(static_cast<std::size_t>(run_.ranks));
-    for (const Span& span : run_.spans_of(iteration)) {
+    for (const int rank : run_.about.rank_of_stage) ++counts[static_cast<std::size_t>(rank)].stages;
+    for (const Span& span : run_.spans) {
       Counts& rank = counts[static_cast<std::size_t>(span.rank)];
       ++rank.all;
       rank.forwards += span.action.kind == Kind::F;
@@ -237,24 +234,20 @@ class Assembly {
       rank.inputs += span.action.kind == Kind::I;
       rank.weights += span.action.kind == Kind::W;
     }
-    for (int r = 0; r < run_.ranks; ++r) {
-      const Counts& rank = counts[static_cast<std::size_t>(r)];
-      const std::string where = fmt::format("{}: iteration {}", name_, iteration.number);
+    for (std::size_t r = 0; r < counts.size(); ++r) {
+      const Counts& rank = counts[r];
+      const std::string where = fmt::format("{}: rank {}", name_, r);
       if (rank.all == 0) {
-        run_.warnings.add(fmt::format("rank {} has no actions", r), where);
+        run_.warnings.add("it has no actions", where);
         continue;
       }
-      const std::int64_t expected =
-          std::ranges::count(run_.about.rank_of_stage, r) * run_.microbatches;
-      const auto lacks = [&](std::int64_t count, std::int64_t of, std::string_view what) {
-        if (count >= of) return;
-        run_.warnings.add(fmt::format("rank {} lacks {} of {} {}", r, format_count(of - count),
-                                      format_count(of), what),
-                          where);
+      const auto lacks = [&](std::int64_t count, std::int64_t expected, std::string_view what) {
+        if (count < expected) run_.warnings.add(what, where, expected - count);
       };
-      lacks(rank.forwards, expected, "forwards (F)");
-      lacks(rank.backwards, expected, "backwards (B or I)");
-      lacks(rank.weights, rank.inputs, "weight gradients (W)");
+      const std::int64_t results = rank.stages * run_.microbatches * std::ssize(run_.iterations);
+      lacks(rank.forwards, results, "forwards (F) are missing");
+      lacks(rank.backwards, results, "backwards (B, or I) are missing");
+      lacks(rank.weights, rank.inputs, "weight gradients (W) are missing");
     }
   }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <utility>
@@ -34,13 +35,21 @@ struct OwnFile {
 
 // Nothing where it is not ours.
 std::optional<OwnFile> read_own(const std::string& path, const ReadOptions& options) {
-  const ChromeTrace head = read_chrome_head(path);
-  if (!own_metadata(path, head) && is_profile(head)) return std::nullopt;
+  if (std::filesystem::is_regular_file(path)) {  // else it can be read but once
+    const ChromeTrace head = read_chrome_head(path);
+    if (!own_metadata(path, head) && is_profile(head)) return std::nullopt;
+  }
   OwnEvents events(path, options);
   Warnings odd;
   const ChromeTrace trace = read_chrome_trace(
       path, [&](const ChromeEvent& event) { events.add(event); }, odd);
   auto metadata = own_metadata(path, trace);
+  if (!metadata && !events.spans.empty()) {
+    throw input_error(fmt::format(
+        "{}: has actions as pipesim and pipeexec write them, but no metadata.pipesim, which says "
+        "what they are of; keep the members beside traceEvents when the file is written again",
+        path));
+  }
   if (!metadata) return std::nullopt;
   events.warnings.add(odd);
   return OwnFile{std::move(events), std::move(*metadata)};
