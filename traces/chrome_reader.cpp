@@ -294,9 +294,9 @@ class TraceReader {
   }
 
   // The file ends, or goes on as no JSON does.
-  void break_off() {
+  void break_off(bool ends) {
     trace_.truncated = true;
-    const bool ends = window_.peek() == '\0';
+    ends_ = ends;
     warnings_.add(
         fmt::format("the file {} after {}", ends ? "ends in the middle," : "is damaged here,",
                     plural(trace_.events, "whole event")),
@@ -317,17 +317,16 @@ class TraceReader {
         window_.skip();
         break;
       }
-      if (next != '"') break_off();
+      if (next != '"') break_off(next == '\0');
       if (!trace_.truncated) read_member(has_events);
       if (is_done_) return;
       if (trace_.truncated) break;
     }
     if (has_events) return;
     if (trace_.truncated) {
-      const bool ends = window_.peek() == '\0';
       throw input_error(
           fmt::format("{}: no event in it: the file {} before traceEvents; copy or record it again",
-                      byte(), ends ? "ends" : "is no JSON from here on,"));
+                      byte(), ends_ ? "ends" : "is no JSON from here on,"));
     }
     throw no_trace(path_, trace_.members);
   }
@@ -335,7 +334,7 @@ class TraceReader {
   void read_member(bool& has_events) {
     const auto written = window_.take();
     const auto key = written ? string_of(written->text) : std::nullopt;
-    if (!key || window_.peek() != ':') return break_off();
+    if (!key || window_.peek() != ':') return break_off(!written || window_.peek() == '\0');
     window_.skip();
     if (*key == "traceEvents" && window_.peek() == '[') {
       has_events = true;
@@ -343,7 +342,7 @@ class TraceReader {
       return;
     }
     const auto value = window_.take();
-    if (!value || value->text.empty()) return break_off();
+    if (!value || value->text.empty()) return break_off(!value);
     StrictWriter writer;
     if (value->depth > deepest || !parse(value->text, writer)) {
       warnings_.add(fmt::format("member {} is no JSON or nested deeper than {} levels, left out",
@@ -374,7 +373,7 @@ class TraceReader {
         return;
       }
       const auto value = next == '\0' ? std::nullopt : window_.take();
-      if (!value || value->text.empty()) return break_off();
+      if (!value || value->text.empty()) return break_off(!value);
       ++elements_;
       if (next != '{') {
         ++strange_;
@@ -458,7 +457,8 @@ class TraceReader {
   std::int64_t elements_ = 0;  // of traceEvents
   std::int64_t strange_ = 0;   // of them, that no writer of traces makes
   std::size_t member_bytes_ = 0;
-  bool is_done_ = false;
+  bool is_done_ = false;  // with the head
+  bool ends_ = false;     // where it breaks off
 };
 
 }  // namespace
