@@ -156,6 +156,34 @@ TEST_F(CompareCommand, WritesEveryOperation) {
   EXPECT_EQ(operations, 64 + 48);  // and as many transfers
 }
 
+// A real training: noise everywhere, but every action is known, and in order.
+TEST_F(CompareCommand, TakesAMeasurement) {
+  for (const char* schedule : {"1f1b", "interleaved", "zb-h1"}) {
+    const std::string measured = folder_ / "measured.json";
+    const Outcome run = testing::run_command(
+        {PIPEEXEC_COMMAND, "--schedule", schedule, "--stages", "2", "--microbatches", "4",
+         "--transport", "local", "--iterations", "3", "--warmup", "1", "--trace", measured});
+    ASSERT_EQ(run.status, 0) << run.err;
+    const std::string predicted =
+        trace("predicted.json", {"--schedule", schedule, "--stages", "2", "--microbatches", "4"});
+    const Json json = compare(predicted, measured);
+    EXPECT_EQ(json["unmatched"]["predicted"], 0) << schedule;
+    EXPECT_GE(json["unmatched"]["measured"], 4) << schedule;  // reductions and steps
+    EXPECT_EQ(json["identified"], "exact");
+    EXPECT_EQ(json["conformance"]["swapped"], 0) << schedule;
+    EXPECT_EQ(json["iteration_ns"]["count"], 3);
+    EXPECT_EQ(json["gap_ns"]["clock"], 0) << schedule;
+    for (const char* side : {"predicted", "measured"}) {
+      const Json& path = json["critical_path"][side];
+      EXPECT_EQ(path["compute_ns"].get<std::int64_t>() + path["p2p_ns"].get<std::int64_t>() +
+                    path["other_ns"].get<std::int64_t>(),
+                json["makespan_ns"][side]);
+    }
+    // Of a time in which ranks take turns on few processors nothing is said here.
+    EXPECT_GT(json["ranks"]["measured"][0]["peak_memory_bytes"], 1'000'000);
+  }
+}
+
 TEST_F(CompareCommand, RefusesWrongInput) {
   const std::string good = usual("good.json");
   const std::string other = write("empty.json", "");

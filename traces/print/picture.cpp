@@ -233,6 +233,8 @@ std::string Picture::draw() const {
   bool blocks = !dense_;
   for (const auto& row : spans_) {
     for (const Span& span : row) {
+      // Closing work may be too short for a block.
+      if (!is_compute(span.action.kind)) continue;
       const double width = scale.exact(span.end_ns) - scale.exact(span.start_ns);
       blocks = blocks && (span.end_ns == span.start_ns || width >= 1.5);
     }
