@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 #include <nlohmann/json.hpp>
 
@@ -174,16 +175,27 @@ std::string operations_csv(const RecordedRun& predicted, const RecordedRun& meas
   std::string out =
       "action,stage,kind,microbatch,rank_predicted,rank_measured,"
       "absolute_start_ns_predicted,absolute_start_ns_measured,start_ns_predicted,"
-      "start_ns_measured,slot_predicted,slot_measured,duration_ns_predicted,"
-      "duration_ns_measured,slack_ns_predicted,slack_ns_measured,own_ns,launch_ns,"
+      "start_ns_measured,slot_predicted,slot_measured,idle_ns_predicted,"
+      "idle_ns_measured,duration_ns_predicted,duration_ns_measured,slack_ns_predicted,slack_ns_"
+      "measured,own_ns,launch_ns,"
       "communication_ns,inherited_ns,swapped\n";
-  std::array<std::vector<std::int64_t>, 2> slots;
+  // The place in its rank's list, and how long the rank was idle before; none of
+  // transfers.
+  struct Place {
+    std::int64_t slot = -1;
+    std::int64_t idle_ns = 0;
+  };
+  std::array<std::vector<Place>, 2> places;
   std::array<std::int64_t, 2> zero{};
   for (const Side side : both_sides) {
-    slots[side].assign(operations.size(), -1);
+    places[side].resize(operations.size());
     for (const auto& list : operations.lists[side]) {
+      std::int64_t busy_until = 0;
       for (std::size_t i = 0; i < list.size(); ++i) {
-        slots[side][list[i]] = static_cast<std::int64_t>(i);
+        const Occurrence& own = operations.sides[side][list[i]];
+        places[side][list[i]] = {static_cast<std::int64_t>(i),
+                                 std::max<std::int64_t>(0, own.start_ns - busy_until)};
+        busy_until = std::max(busy_until, own.end_ns);
       }
     }
     const RecordedRun& run = side == predicted_side ? predicted : measured;
@@ -209,8 +221,12 @@ std::string operations_csv(const RecordedRun& predicted, const RecordedRun& meas
     put(id, [&](Side side) { return own(side).rank; });
     put(id, [&](Side side) { return own(side).start_ns + zero[side]; });
     put(id, [&](Side side) { return own(side).start_ns; });
+    const bool on_a_rank = !operations.transfers(id);
     put(id, [&](Side side) {
-      return slots[side][id] < 0 ? std::string() : std::to_string(slots[side][id]);
+      return on_a_rank ? std::to_string(places[side][id].slot) : std::string();
+    });
+    put(id, [&](Side side) {
+      return on_a_rank ? std::to_string(places[side][id].idle_ns) : std::string();
     });
     put(id, [&](Side side) { return own(side).duration_ns(); });
     put(id, [&](Side side) { return comparison.sides[side].played.slack_ns[id]; });

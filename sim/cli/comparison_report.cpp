@@ -301,6 +301,20 @@ std::string memory_lines(const Comparison& comparison) {
   return out;
 }
 
+// F, I, W and B that only one side has: then makespans are of different work.
+std::string different_work(const Operations& operations) {
+  std::array<std::int64_t, 2> alone{};
+  for (OperationId id = 0; id < operations.size(); ++id) {
+    if (operations.matched(id) || !is_compute(operations.actions[id].kind)) continue;
+    ++alone[operations.sides[predicted_side][id].exists() ? predicted_side : measured_side];
+  }
+  if (alone[0] + alone[1] == 0) return {};
+  return fmt::format(
+      " The runs do not do the same work: of F, I, W and B {} are only in the prediction, {} only "
+      "in the measurement.",
+      alone[predicted_side], alone[measured_side]);
+}
+
 std::string warning_lines(const RecordedRun& run) {
   return run.warnings.empty() ? std::string() : run.warnings.text();
 }
@@ -314,17 +328,21 @@ std::string verdict_of(const Comparison& comparison) {
   const double fraction = fraction_of(gap, predicted);
   const std::string both =
       fmt::format("measured {}, predicted {}", format_time(measured), format_time(predicted));
-  if (gap == 0) return "The prediction is exact: " + both + ".";
-  const std::string by = fmt::format("{} {} ({})", format_time(std::abs(gap)),
-                                     gap > 0 ? "longer" : "shorter", with_percent(fraction));
-  if (std::abs(fraction) < 0.01) return fmt::format("The prediction holds: {}, {}.", both, by);
+  const std::string work = different_work(comparison.operations);
+  if (gap == 0 && work.empty()) return "The prediction is exact: " + both + ".";
+  const std::string by = gap == 0
+                             ? "as long"
+                             : fmt::format("{} {} ({})", format_time(std::abs(gap)),
+                                           gap > 0 ? "longer" : "shorter", with_percent(fraction));
+  if (std::abs(fraction) < 0.01 && work.empty())
+    return fmt::format("The prediction holds: {}, {}.", both, by);
   std::string sentence = fmt::format("M{}: {}.", both.substr(1), by);
   const auto& causes = comparison.root_causes;
   if (!causes.empty() && causes.front().effect_ns != 0) {
     sentence += fmt::format(" The largest cause: {} ({}).", causes.front().why,
                             signed_time(causes.front().effect_ns));
   }
-  return sentence;
+  return sentence + work;
 }
 
 std::string_view identified_name(Identified identified) {
