@@ -7,6 +7,7 @@
 #include <map>
 
 #include "exec/run/ranks.h"
+#include "traces/metrics.h"
 
 namespace pipesim {
 namespace {
