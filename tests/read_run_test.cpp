@@ -522,7 +522,7 @@ TEST(ReadRun, CutOffAnywhere) {
   std::set<std::size_t> seen;
   const TemporaryFolder folder;
   const std::size_t start = made.trace.find("\"traceEvents\":[") + 15;
-  for (std::size_t size = start; size < made.trace.size() - 3; size += 5) {
+  for (std::size_t size = start; size < made.trace.size() - 3; ++size) {
     const std::string path = folder / std::to_string(size);
     std::ofstream(path) << std::string_view(made.trace).substr(0, size);
     RecordedRun run;
@@ -543,6 +543,17 @@ TEST(ReadRun, CutOffAnywhere) {
     if (HasFailure()) break;
   }
   EXPECT_EQ(seen, (std::set<std::size_t>{1, 2, 3, 4, 5, 6, 7, 8, 9, 18, 27}));
+}
+
+// Clocks that are years apart are not one run's.
+TEST(ReadRun, AnIterationOfDaysIsNone) {
+  const Measured made = measured(3);
+  const RecordedRun run = read_text(slices_changed(made.trace, [](Json& event) {
+    if (event["args"]["iteration"] == 1 && event["pid"] == 2) event["ts"] = -4.6e15;
+  }));
+  EXPECT_EQ(warned(run, "more than 11 days"), 1);
+  ASSERT_EQ(run.iterations.size(), 2U);
+  EXPECT_EQ(run.iterations[1].number, 2);
 }
 
 TEST(ReadRun, OneFileARank) {

@@ -21,7 +21,7 @@ namespace pipesim {
 namespace {
 
 constexpr int deepest = 64;
-constexpr std::int64_t latest_ns = std::int64_t{1} << 62;
+constexpr std::int64_t latest_ns = (std::int64_t{1} << 62) - 1;
 
 // Strings stay where they are in the window, escapes undone in place; numbers
 // come as text.

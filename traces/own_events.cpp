@@ -208,6 +208,7 @@ void OwnEvents::add_layer(const ChromeEvent& event, const Arguments& args) {
   layer.kind = action->kind;
   layer.again = args.again;
   layer.action = *action;
+  layer.action.kind = Kind::IDLE;
   layer.start_ns = *event.ts_ns;
   layer.end_ns = *event.ts_ns + *event.dur_ns;
   layers.push_back(layer);

@@ -33,8 +33,8 @@ class OwnEvents {
   // "1,204 events: 600 X, of them 600 named 'aten::add', ...; 30 M".
   std::string description() const;
 
-  // As the events say, in their order; of a layer the action is (kind of the
-  // layer, stage, microbatch), its kind not yet told.
+  // As the events say, in their order. They don't say which kind the action is
+  // that a layer is part of: IDLE.
   LargeVector<Span> spans;
   std::vector<LayerSpan> layers;
   // One an instant of a rank, sorted by time. To be called once, after the last

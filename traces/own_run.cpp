@@ -30,7 +30,7 @@ class Assembly {
     sort();
     find_iterations();
     drop_repetitions();
-    drop_parts_of_iterations();
+    drop_odd_iterations();
     if (run_.spans.empty()) fail(files);
     join();
     for (RecordedIteration& iteration : run_.iterations) {
@@ -153,29 +153,35 @@ class Assembly {
   }
 
   // Every iteration runs the same program: one with fewer actions than another
-  // has lost some.
-  void drop_parts_of_iterations() {
+  // has lost some. One that takes absurdly long has clocks that nothing relates.
+  void drop_odd_iterations() {
     std::size_t most = 0;
     for (const auto& iteration : run_.iterations) {
       most = std::max(most, iteration.end - iteration.begin);
     }
-    std::set<std::int32_t> parts;
+    std::set<std::int32_t> odd;
     for (const auto& iteration : run_.iterations) {
-      if (iteration.end - iteration.begin == most) continue;
-      parts.insert(iteration.number);
-      run_.warnings.add("iterations of which a part is missing, left out",
+      const bool is_part = iteration.end - iteration.begin < most;
+      const auto spans = run_.spans_of(iteration);
+      const std::int64_t start_ns = spans.front().start_ns;
+      const bool is_absurd = std::ranges::any_of(
+          spans, [&](const Span& span) { return span.end_ns - start_ns > max_time_ns; });
+      if (!is_part && !is_absurd) continue;
+      odd.insert(iteration.number);
+      run_.warnings.add(is_part ? "iterations of which a part is missing, left out"
+                                : "iterations of more than 11 days, left out",
                         fmt::format("{}: iteration {}", name_, iteration.number));
     }
-    if (parts.empty()) return;
-    const auto is_part = [&](const auto& span) { return parts.contains(span.iteration); };
-    std::erase_if(run_.spans, is_part);
-    std::erase_if(run_.layers, is_part);
+    if (odd.empty()) return;
+    const auto is_odd = [&](const auto& span) { return odd.contains(span.iteration); };
+    std::erase_if(run_.spans, is_odd);
+    std::erase_if(run_.layers, is_odd);
     find_iterations();
   }
 
   void join() {
-    const auto by_iteration = [](const LayerSpan& layer) { return layer.iteration; };
-    std::ranges::stable_sort(run_.layers, {}, by_iteration);
+    std::ranges::stable_sort(run_.layers, {}, &LayerSpan::iteration);
+    auto next = run_.layers.begin();
     for (const RecordedIteration& iteration : run_.iterations) {
       const std::span<Span> spans(run_.spans.data() + iteration.begin,
                                   iteration.end - iteration.begin);
@@ -186,9 +192,8 @@ class Assembly {
           run_.warnings.add("transfers of which the other end is missing", place(span));
         }
       }
-      for (LayerSpan& layer :
-           std::ranges::equal_range(run_.layers, iteration.number, {}, by_iteration)) {
-        find_action(layer, spans, index);
+      for (; next != run_.layers.end() && next->iteration <= iteration.number; ++next) {
+        if (next->iteration == iteration.number) find_action(*next, spans, index);
       }
     }
     const auto lost = std::erase_if(
@@ -202,11 +207,10 @@ class Assembly {
   }
 
   // A layer's I is part of an I or of a B, and so is an F that is computed again;
-  // its W of a W or of a B. IDLE where there is none.
+  // its W of a W or of a B. It stays IDLE where there is none.
   static void find_action(LayerSpan& layer, std::span<const Span> spans, const SpanIndex& index) {
     const Action part = layer.action;
-    const Kind kind = layer.again ? Kind::I : part.kind;
-    layer.action.kind = Kind::IDLE;
+    const Kind kind = layer.again ? Kind::I : layer.kind;
     for (const Kind candidate : {kind, kind == Kind::F ? Kind::F : Kind::B}) {
       const Action action = make_action(part.stage, candidate, part.microbatch);
       const auto place = index.find(action);

@@ -83,7 +83,7 @@ InputFile::InputFile(std::string path) : state_(std::make_unique<State>()) {
     ::close(fd);
     throw unreadable(state.path, "out of memory");
   }
-  gzbuffer(state.file, 1U << 17);
+  gzbuffer(state.file, 1U << 16);
 }
 
 InputFile::InputFile(InputFile&&) noexcept = default;

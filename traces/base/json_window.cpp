@@ -13,7 +13,7 @@
 namespace pipesim {
 namespace {
 
-constexpr std::size_t first_size = std::size_t{1} << 18;
+constexpr std::size_t first_size = std::size_t{1} << 16;
 
 using ByteSet = std::array<bool, 256>;
 
