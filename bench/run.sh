@@ -52,6 +52,21 @@ cost 9 "$bin/pipesim" schedule check "$folder/program.csv" --transport buffered
 printf '  program, read and checked, all four:    '
 cost 9 "$bin/pipesim" schedule check "$folder/program.csv"
 
+trace() {
+  "$bin/pipesim" --quiet --schedule 1f1b --stages 16 --microbatches 4000 --p2p-bytes 1MB \
+    --p2p-bandwidth 10GB/s --p2p-latency 20us --trace "$1"
+}
+trace "$folder/trace.json"
+trace "$folder/trace.json.gz"
+echo
+echo "traces, $(grep -c '"ph"' "$folder/trace.json") events, $(stat -c %s "$folder/trace.json") bytes, whole process"
+for file in trace.json trace.json.gz; do
+  for what in events run; do
+    printf '  read_bench %-6s %-14s ' "$what" "$file:"
+    cost 9 "$bin/bench/read_bench" "$what" "$folder/$file"
+  done
+done
+
 echo
 "$bin/bench/predict_bench" --benchmark_min_time=0.5 2>/dev/null
 echo

@@ -53,12 +53,9 @@ Error refuse(const std::string& path, std::string_view what) {
 
 Error no_trace(const std::string& path, std::string_view head) {
   if (head.empty()) return refuse(path, "the file is empty; give a Chrome trace");
-  for (const Beginning& beginning : beginnings) {
-    const bool may_be_text = is_text(beginning.bytes);
-    if (!head.starts_with(beginning.bytes)) continue;
-    if (beginning.bytes == "\n" && is_text(head)) continue;
-    if (may_be_text || !is_text(head)) {
-      return refuse(path, fmt::format("no Chrome trace but {}", beginning.what));
+  for (const auto& [bytes, what] : beginnings) {
+    if (head.starts_with(bytes) && (bytes != "\n" || !is_text(head))) {
+      return refuse(path, fmt::format("no Chrome trace but {}", what));
     }
   }
   if (is_schedule(head)) {
