@@ -395,6 +395,26 @@ TEST(ChromeReader, CutOffAnywhere) {
   EXPECT_EQ(most, all.size());
 }
 
+// Wherever a byte of the compressed data is wrong, what was unpacked before counts.
+TEST(ChromeReader, DamagedGzip) {
+  std::string text = "[";
+  for (int i = 0; i < 20'000; ++i) {
+    text += R"({"ph":"i","ts":)" + std::to_string(i * 7919 % 10'007) + "},";
+  }
+  const std::vector<Event> all = read_text(text + "{}]").events;
+  std::string packed = gzip_of(text + "{}]");
+  std::size_t kept = 0;
+  for (std::size_t at = 4'000; at < packed.size(); at += 4'000) {
+    std::string wrong = packed;
+    wrong[at] = static_cast<char>(~wrong[at]);
+    const Read read = read_text(wrong);
+    EXPECT_FALSE(read.warnings.empty()) << at;
+    const auto same = std::ranges::mismatch(read.events, all).in1 - read.events.begin();
+    kept = std::max(kept, static_cast<std::size_t>(same));
+  }
+  EXPECT_GT(kept, 10'000U);
+}
+
 TEST(ChromeReader, AListNeedNotEnd) {
   const Read read = read_text(R"([{"ph":"i","ts":1},)");
   EXPECT_EQ(read.only().ts_ns, 1000);

@@ -154,11 +154,9 @@ class EventHandler {
 
   bool scalar(std::string_view text) {
     if (lists_ > 0) return true;
-    if (depth_ == 1) {
-      fields_[static_cast<std::size_t>(field_)] = text;
-    } else if (field_ == Field::args) {
+    if (depth_ > 1 && field_ == Field::args) {
       args_.push_back({key_, text});
-    } else if (field_ == Field::id) {  // "id2": {"local": "0x7"}
+    } else if (depth_ == 1 || field_ == Field::id) {  // "id2": {"local": "0x7"}
       fields_[static_cast<std::size_t>(field_)] = text;
     }
     return true;

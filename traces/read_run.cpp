@@ -109,6 +109,7 @@ RecordedRun read_run(const std::vector<std::string>& paths, const ReadOptions& o
   }
   const OwnMetadata metadata = std::move(own.front().metadata);
   std::vector<OwnEvents> events;
+  events.reserve(own.size());
   for (OwnFile& file : own) events.push_back(std::move(file.events));
   return own_run(std::move(events), metadata, name);
 }
