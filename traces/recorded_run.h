@@ -74,6 +74,9 @@ struct RecordedRun : TimelineFrame {
   std::vector<LayerSpan> layers;              // sorted by (start, rank)
   std::vector<MemorySample> samples;          // sorted by time; bytes only where the trace has them
   Identified identified = Identified::exact;  // the weakest of all spans
+  // Of a profile: kernels and ranges of which it is not known to which action
+  // they belong, and which therefore are in no span.
+  std::int64_t unmatched = 0;
   Warnings warnings;
 
   // The iteration with the median makespan, the lower of two in the middle.
