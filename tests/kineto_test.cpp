@@ -451,30 +451,29 @@ TEST(KinetoDevice, TakesActionsFromTheirKernels) {
   EXPECT_EQ(run.about.transport, "nccl");
   EXPECT_EQ(run.ranks, 2);
   EXPECT_EQ(run.microbatches, 1);
-  // Times count from the first start, 1010, when rank 1 began to wait; but rank 0
-  // is not there yet, so that the RECV begins later.
-  EXPECT_EQ(times(run, "0F0"), Times(90'000, 190'000));
-  EXPECT_EQ(times(run, "1F0"), Times(290'000, 390'000));
-  EXPECT_EQ(times(run, "1B0"), Times(390'000, 560'000));
-  EXPECT_EQ(times(run, "0B0"), Times(600'000, 700'000));
+  // From the first kernel of one to its last; they count from the first start, 1100.
+  EXPECT_EQ(times(run, "0F0"), Times(0, 100'000));
+  EXPECT_EQ(times(run, "1F0"), Times(200'000, 300'000));
+  EXPECT_EQ(times(run, "1B0"), Times(300'000, 470'000));
+  EXPECT_EQ(times(run, "0B0"), Times(510'000, 610'000));
 }
 
 TEST(KinetoDevice, SplitsTransfersIntoWaitingAndTransfer) {
   const RecordedRun run = read(two_ranks());
   // The receiver waits 190 us for the sender; both are there at 1200.
-  EXPECT_EQ(times(run, "1RECV_F0"), Times(190'000, 275'000));
+  EXPECT_EQ(times(run, "1RECV_F0"), Times(100'000, 185'000));
   EXPECT_EQ(span_of(run, "1RECV_F0").queued_ns, 190'000);
-  EXPECT_EQ(times(run, "0SEND_F0"), Times(190'000, 275'000));
+  EXPECT_EQ(times(run, "0SEND_F0"), Times(100'000, 185'000));
   // 0 waits from 1290, 1 sends from 1580: it arrives at 1600.
-  EXPECT_EQ(times(run, "0RECV_B0"), Times(570'000, 590'000));
+  EXPECT_EQ(times(run, "0RECV_B0"), Times(480'000, 500'000));
   EXPECT_EQ(span_of(run, "0RECV_B0").queued_ns, 290'000);
-  EXPECT_EQ(times(run, "1SEND_B0"), Times(570'000, 590'000));
+  EXPECT_EQ(times(run, "1SEND_B0"), Times(480'000, 500'000));
   EXPECT_EQ(span_of(run, "0SEND_F0").bytes, 2000);
   EXPECT_EQ(span_of(run, "1RECV_F0").bytes, 2000);
   EXPECT_EQ(span_of(run, "1SEND_B0").bytes, 0);
-  EXPECT_EQ(span_of(run, "1F0").input_sent_ns, 190'000);
-  EXPECT_EQ(span_of(run, "1F0").input_arrival_ns, 275'000);
-  EXPECT_EQ(span_of(run, "0B0").input_arrival_ns, 590'000);
+  EXPECT_EQ(span_of(run, "1F0").input_sent_ns, 100'000);
+  EXPECT_EQ(span_of(run, "1F0").input_arrival_ns, 185'000);
+  EXPECT_EQ(span_of(run, "0B0").input_arrival_ns, 500'000);
 }
 
 TEST(KinetoDevice, FindsLaunchesByExternalIdAndFlowToo) {
@@ -625,6 +624,24 @@ TEST(KinetoDevice, ReadsAnOverlappedCell) {
   EXPECT_EQ(times(run, "0F1"), Times(10'000, 35'000));
   EXPECT_EQ(times(run, "0B0"), Times(10'000, 35'000));
   EXPECT_EQ(run.microbatches, 2);
+}
+
+TEST(KinetoDevice, TellsMessagesOfOlderNamesByDirectionAndOrder) {
+  Profile first(0);
+  first.range("Forward 0", 0, 30).kernel(1, 100, 10).message(2, 110, 20);
+  first.range("Backward 0", 30, 30);
+  first.message(31, 130, 70, {{"Collective name", "recv"}}).kernel(32, 200, 10);
+  Profile second(1);
+  second.range("Forward 0", 0, 30).message(1, 5, 125).kernel(2, 130, 10);
+  second.range("Backward 0", 30, 30).kernel(31, 150, 10);
+  second.message(32, 140, 60, {{"Collective name", "send"}});  // before its B: arguments count
+  const RecordedRun run = read({first.json(), second.json()});
+  EXPECT_EQ(run.warnings.text(), "");
+  EXPECT_EQ(times(run, "0F0"), Times(0, 10'000));
+  EXPECT_EQ(times(run, "1RECV_F0"), Times(10'000, 30'000));
+  EXPECT_EQ(times(run, "1SEND_B0"), Times(40'000, 100'000));
+  EXPECT_EQ(times(run, "0RECV_B0"), Times(40'000, 100'000));
+  EXPECT_EQ(times(run, "0B0"), Times(100'000, 110'000));
 }
 
 TEST(KinetoDevice, TakesOptimizersTogether) {

@@ -229,13 +229,16 @@ RecordedRun read_profile(const std::vector<std::string>& paths, const ReadOption
   warn_of_missing(processes, numbers.size(), run.warnings);
   run.about.clocks = align_clocks(processes, files, run.warnings);
   pair_transfers(processes, run.warnings);
+  count_from_first_start(processes);
 
   run.name = paths.front();
   if (paths.size() > 1) run.name += fmt::format(" and {} more", paths.size() - 1);
   run.about.source = Source::profiled;
   run.about.program = options.program;
   run.about.transport = files.front().backend;
-  run.about.device = files.front().device.empty() ? "CPU" : files.front().device;
+  const bool on_device = std::any_of(files.begin(), files.end(),
+                                     [](const ProfileFile& file) { return !file.kernels.empty(); });
+  run.about.device = on_device ? files.front().device : "CPU";
   run.identified = inferred ? Identified::inferred : Identified::annotated;
   run.ranks = static_cast<int>(processes.size());
   run.microbatches = count_microbatches(processes);

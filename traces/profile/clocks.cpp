@@ -153,11 +153,6 @@ std::vector<RecordedClock> align_clocks(std::vector<ProfileProcess>& processes,
     }
   }
 
-  std::int64_t first = processes.front().operations.front().start_ns;
-  for (const ProfileProcess& process : processes) {
-    for (const auto& operation : process.operations) first = std::min(first, operation.start_ns);
-  }
-  for (ProfileProcess& process : processes) shift(process, -first);
   return clocks;
 }
 
@@ -183,6 +178,16 @@ void pair_transfers(std::vector<ProfileProcess>& processes, Warnings& warnings) 
   if (ends == 2 * pairs) return;
   warnings.add("transfers of which only one end is in the files: their time includes waiting",
                processes.front().name, ends - 2 * pairs);
+}
+
+void count_from_first_start(std::vector<ProfileProcess>& processes) {
+  std::int64_t first = processes.front().operations.front().start_ns;
+  for (const ProfileProcess& process : processes) {
+    for (const ProfileOperation& operation : process.operations) {
+      first = std::min(first, operation.start_ns);
+    }
+  }
+  for (ProfileProcess& process : processes) shift(process, -first);
 }
 
 }  // namespace pipesim
