@@ -778,6 +778,21 @@ TEST(KinetoInput, RefusesWhatIsNoPipeline) {
   EXPECT_NE(refusal(traces, 1).find("trace1.json: no range like"), std::string::npos);
 }
 
+TEST(KinetoInput, SaysWhatTracesOfOthersHold) {
+  const auto message = [](const std::string& name) {
+    return work_error_of({testing::source_file("tests/data/traces/" + name)});
+  };
+  EXPECT_NE(message("hta_amd_mi250.json.gz")
+                .find("it holds 220 events: 70 cpu_op, 21 cuda_runtime, 14 kernel, 3 "
+                      "user_annotation, 2 gpu_memcpy, ...; give the traces of a run by"),
+            std::string::npos);
+  EXPECT_NE(message("hta_backward_thread.json")
+                .find("it holds 7 events: 3 cpu_op, 2 user_annotation, 1 cuda_runtime, 1 kernel;"),
+            std::string::npos);
+  EXPECT_NE(message("hta_event_sync.json.gz").find("it holds 149 events: 39 cuda_runtime, "),
+            std::string::npos);
+}
+
 TEST(KinetoInput, RefusesMicrobatchesWithGaps) {
   Profile only(0, 1);
   only.range("PP:0F0", 0, 10).range("PP:0F999999999", 20, 10);

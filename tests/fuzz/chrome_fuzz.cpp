@@ -1,14 +1,12 @@
 // Any bytes as a trace file: an Error, or events within their bounds and members
 // that are strict JSON; and, where it is a run of ours, spans in order that
 // belong to it, whose metrics add up.
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "tests/fuzz/memory_file.h"
 #include "traces/base/error.h"
 #include "traces/chrome_reader.h"
 #include "traces/read_run.h"
@@ -19,22 +17,6 @@ namespace {
 void require(bool holds) {
   if (!holds) std::abort();
 }
-
-// A file that holds these bytes, as long as it lives.
-class MemoryFile {
- public:
-  MemoryFile(const unsigned char* data, std::size_t size) : fd_(::memfd_create("trace", 0)) {
-    require(fd_ >= 0 && ::write(fd_, data, size) == static_cast<ssize_t>(size));
-  }
-  ~MemoryFile() { ::close(fd_); }
-  MemoryFile(const MemoryFile&) = delete;
-  MemoryFile& operator=(const MemoryFile&) = delete;
-
-  std::string path() const { return "/proc/self/fd/" + std::to_string(fd_); }
-
- private:
-  int fd_;
-};
 
 void read_events(const std::string& path) {
   constexpr std::int64_t latest_ns = (std::int64_t{1} << 62) - 1;
@@ -96,7 +78,7 @@ void check_run(const RecordedRun& run) {
 
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
   using namespace pipesim;
-  const MemoryFile file(data, size);
+  const testing::MemoryFile file({reinterpret_cast<const char*>(data), size});
   try {
     read_events(file.path());
   } catch (const Error&) {

@@ -1,37 +1,16 @@
 // Any bytes as profiles of up to four ranks: an Error or a run whose parts fit
 // together. Files are divided by a line "====".
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <cstdlib>
 #include <deque>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "tests/fuzz/memory_file.h"
 #include "traces/base/error.h"
 #include "traces/kineto.h"
 
 namespace {
-
-// A file without a place on disk.
-class MemoryFile {
- public:
-  explicit MemoryFile(std::string_view text) : descriptor_(::memfd_create("fuzz", 0)) {
-    if (descriptor_ < 0) std::abort();
-    if (::write(descriptor_, text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
-      std::abort();
-    }
-  }
-  ~MemoryFile() { ::close(descriptor_); }
-  MemoryFile(const MemoryFile&) = delete;
-  MemoryFile& operator=(const MemoryFile&) = delete;
-
-  std::string path() const { return "/proc/self/fd/" + std::to_string(descriptor_); }
-
- private:
-  int descriptor_;
-};
 
 void check(const pipesim::RecordedRun& run) {
   using namespace pipesim;
@@ -66,7 +45,7 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   std::string_view text(reinterpret_cast<const char*>(data), size);
   constexpr std::string_view divider = "\n====\n";
   std::vector<std::string> paths;
-  std::deque<MemoryFile> files;
+  std::deque<testing::MemoryFile> files;
   ReadOptions options;
   if (text.starts_with("program")) {
     options.program = {"0F0,0F1,0B0,0B1", "1F0,1B0,1F1,1B1"};
