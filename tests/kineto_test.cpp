@@ -513,6 +513,13 @@ TEST(KinetoDevice, ReadsTheDialectOfOldFiles) {
       if (event["cat"] == "kernel") event["cat"] = "Kernel";
       if (event["cat"] == "user_annotation") event["cat"] = "Operator";
     }
+    // The first kernel's launch is not there, but the operator around it.
+    Json& launch = trace["traceEvents"][1];
+    ASSERT_EQ(launch["cat"], "Runtime");
+    launch["cat"] = "Operator";
+    launch["args"] = {{"external id", launch["args"]["correlation"]}};
+    Json& kernel = trace["traceEvents"][2];
+    kernel["args"] = {{"external id", launch["args"]["external id"]}};
   }
   const RecordedRun run = read(traces);
   EXPECT_EQ(rows_of(run), expected);
@@ -608,6 +615,76 @@ TEST(KinetoDevice, ShiftsClocksThatContradictTheMessages) {
   EXPECT_EQ(run.about.clocks[0].shift_ns, 0);
   EXPECT_EQ(run.about.clocks[1].shift_ns, 1200'000 - 885'000 + 1);
   EXPECT_EQ(span_of(run, "1RECV_F0").end_ns, span_of(run, "0SEND_F0").start_ns + 1);
+}
+
+TEST(KinetoDevice, DoesNotTrustClocksAnHourApart) {
+  std::vector<Json> traces = two_ranks();
+  traces[1]["baseTimeNanoseconds"] = 1'700'003'600'000'000'000;
+  const RecordedRun run = read(traces);
+  EXPECT_NE(run.warnings.text().find("clocks are unrelated, 3600"), std::string::npos)
+      << run.warnings.text();
+  // Both came to their first range at 1000.
+  EXPECT_EQ(rows_of(run), rows_of(read(two_ranks())));
+}
+
+// Ranks in one file are told apart by their pids, their kernels by correlation.
+Json merged(int apart) {
+  std::vector<Json> traces = two_ranks();
+  for (Json event : traces[1]["traceEvents"]) {
+    if (event["cat"] != "kernel") event["pid"] = 200;
+    if (event["args"].contains("correlation")) {
+      event["args"]["correlation"] = event["args"]["correlation"].get<int>() + apart;
+    }
+    traces[0]["traceEvents"].push_back(event);
+  }
+  return traces[0];
+}
+
+TEST(KinetoDevice, ReadsRanksFromOneFile) {
+  EXPECT_EQ(rows_of(read({merged(1000)})), rows_of(read(two_ranks())));
+}
+
+TEST(KinetoDevice, DoesNotGuessWhichRankLaunchedAKernel) {
+  EXPECT_EQ(refusal({merged(0)}, 1),
+            "trace0.json: none of its 10 kernels belongs to a range of the pipeline, as where "
+            "launches were not recorded; record activities of CPU and device");
+}
+
+TEST(KinetoDevice, LeavesRangesOnTheDeviceAlone) {
+  std::vector<Json> traces = two_ranks();
+  for (Json& trace : traces) {
+    const Json once = trace["traceEvents"];
+    for (Json event : once) {
+      if (event["cat"] != "user_annotation") continue;
+      event["cat"] = "gpu_user_annotation";
+      event["pid"] = 0;
+      event["ts"] = event["ts"].get<double>() + 60;
+      trace["traceEvents"].push_back(event);
+    }
+  }
+  EXPECT_EQ(rows_of(read(traces)), rows_of(read(two_ranks())));
+}
+
+TEST(KinetoDevice, GivesKernelsToTheInnermostRange) {
+  Profile only(0, 1);
+  only.range("PP:0F0", 0, 10).kernel(1, 20, 10);
+  only.range("PP:0B0", 10, 30).kernel(11, 30, 10);
+  only.range("PP:0REDUCE_GRAD", 15, 10).kernel(16, 45, 10);
+  only.kernel(30, 60, 10);
+  const RecordedRun run = read({only.json()});
+  EXPECT_EQ(times(run, "0B0"), Times(10'000, 50'000));
+  EXPECT_EQ(times(run, "0REDUCE_GRAD"), Times(25'000, 35'000));
+}
+
+TEST(KinetoDevice, CountsNoIterationOfAnOptimizerAlone) {
+  Profile only(0, 1);
+  only.range("ProfilerStep#1", 0, 50).range("ProfilerStep#2", 50, 50);
+  only.range("PP:0F0", 0, 10).kernel(1, 20, 10);
+  only.range("Optimizer.step#SGD.step", 60, 5).kernel(61, 80, 5);
+  const RecordedRun run = read({only.json()});
+  ASSERT_EQ(run.iterations.size(), 1U);
+  EXPECT_EQ(run.iterations[0].number, 1);
+  EXPECT_EQ(run.spans.size(), 1U);
 }
 
 TEST(KinetoDevice, ReadsAnOverlappedCell) {
@@ -735,8 +812,9 @@ TEST(KinetoInput, RefusesARankTwice) {
 
 TEST(KinetoInput, RefusesAPartOfThePipeline) {
   const std::string message = refusal_of({recorded("interleaved.rank0.json.gz")});
-  EXPECT_NE(message.find("stages 1, 3 are not here, as of ranks whose files are not given (1 of 2 "
-                         "here); give the files of all ranks of the pipeline"),
+  EXPECT_NE(message.find("nothing computed stages 1, 3: files of some ranks are not given (1 of 2 "
+                         "here), or their kernels were lost; give the files of all ranks of the "
+                         "pipeline"),
             std::string::npos)
       << message;
 }

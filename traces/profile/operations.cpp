@@ -41,7 +41,7 @@ struct Found {
   Hull collectives;  // NCCL's
   std::int64_t collective_bytes = 0;
   std::vector<const ProfileKernel*> loose;  // NCCL's in a range of both directions
-  Messages sent, received;                  // on the processor
+  Hull sent, received;                      // messages on the processor
 };
 
 // Where kernels were launched from.
@@ -152,9 +152,8 @@ class Finder {
     for (const ProfileMessage& message : file_.messages) {
       const int at = ranges_.on_thread(message.thread, message.start_ns);
       if (at == RangeIndex::none) continue;
-      // Handing over is a part of what a message takes, its end is not.
       auto& way = message.sends ? found(at).sent : found(at).received;
-      way.hull.add(message.start_ns, message.under_way ? message.end_ns : message.start_ns);
+      way.add(message.start_ns, message.end_ns);
     }
   }
 
@@ -204,7 +203,7 @@ class Finder {
   void add_transfer(int i) {
     ProfileOperation made = operation(i);
     const Found& what = found(i);
-    const Hull& messages = is_send(made.action.kind) ? what.sent.hull : what.received.hull;
+    const Hull& messages = is_send(made.action.kind) ? what.sent : what.received;
     if (!what.collectives.empty) {
       made.start_ns = what.collectives.start_ns;
       made.end_ns = what.collectives.end_ns;
@@ -243,7 +242,6 @@ class Finder {
   // Its range begins when its rank comes to it; its input may arrive later.
   void wait_for_input(int i, ProfileOperation& made) const {
     const Kind input = made.action.kind == Kind::F ? Kind::RECV_F : Kind::RECV_B;
-    if (made.action.kind == Kind::W) return;
     const auto arrival = arrivals_.find(
         {process_index(range(i).thread), input, made.action.stage, made.action.microbatch});
     if (arrival == arrivals_.end()) return;
@@ -270,15 +268,15 @@ class Finder {
     const Found& what = found(i);
     ProfileOperation receive = message_of(made, false);
     ProfileOperation send = message_of(made, true);
-    if (!what.received.hull.empty) {
-      receive.start_ns = what.received.hull.start_ns;
-      receive.end_ns = what.received.hull.end_ns;
+    if (!what.received.empty) {
+      receive.start_ns = what.received.start_ns;
+      receive.end_ns = what.received.end_ns;
       keep(i, receive);
       begin_at(made, receive.end_ns);
     }
-    if (!what.sent.hull.empty) {
-      send.start_ns = what.sent.hull.start_ns;
-      send.end_ns = what.sent.hull.end_ns;
+    if (!what.sent.empty) {
+      send.start_ns = what.sent.start_ns;
+      send.end_ns = what.sent.end_ns;
       keep(i, send);
       made.end_ns = std::max(made.start_ns, std::min(made.end_ns, send.start_ns));
     }

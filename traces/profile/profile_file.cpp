@@ -181,20 +181,20 @@ class Collector {
     const std::int64_t id = argument_or(event, "External id", "external id", -1);
     if (id >= 0) add_origin(event, id, file_.operators);
     const bool sends = event.name == "c10d::send";
-    if (sends || event.name.starts_with("c10d::recv")) add_message(event, sends, false);
+    if (sends || event.name.starts_with("c10d::recv")) add_message(event, sends);
   }
 
-  void add_message(const ChromeEvent& event, bool sends, bool under_way) {
+  void add_message(const ChromeEvent& event, bool sends) {
     const auto times = times_of(event);
     if (!times) return;
-    file_.messages.push_back({thread_of(event), times->start_ns, times->end_ns, sends, under_way});
+    file_.messages.push_back({thread_of(event), times->start_ns, times->end_ns, sends});
   }
 
   void add_range(const ChromeEvent& event) {
     if (event.category == "user_annotation") {
       // "gloo:send"; on a device its kernels tell.
-      if (event.name.ends_with(":send")) return add_message(event, true, true);
-      if (event.name.ends_with(":recv")) return add_message(event, false, true);
+      if (event.name.ends_with(":send")) return add_message(event, true);
+      if (event.name.ends_with(":recv")) return add_message(event, false);
     }
     const RangeName name = parse_range_name(event.name);
     if (name.says == RangeName::Says::nothing) return;

@@ -31,7 +31,6 @@ struct ProfileMessage {
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
   bool sends = false;
-  bool under_way = false;
 };
 
 // A kernel, a copy or a fill on a device.

@@ -171,14 +171,12 @@ std::vector<int> place_stages(std::vector<ProfileProcess>& processes,
     }
   }
   if (!missing.empty()) {
-    const std::size_t given = processes.size();
+    const auto given = static_cast<int>(processes.size());
     throw input_error(fmt::format(
-        "{}: {} {} not here, as of ranks whose files are not given ({} of {} here); give the "
-        "files of all ranks of the pipeline",
-        processes.front().name, missing.size() == 1 ? "stage" : "stages",
-        list_of(missing) + (missing.size() == 1 ? " is" : " are"), given,
-        std::max<std::size_t>(given,
-                              static_cast<std::size_t>(files[processes.front().file].world_size))));
+        "{}: nothing computed {} {}: files of some ranks are not given ({} of {} here), or their "
+        "kernels were lost; give the files of all ranks of the pipeline",
+        processes.front().name, missing.size() == 1 ? "stage" : "stages", list_of(missing), given,
+        std::max(given, files[processes.front().file].world_size)));
   }
   for (std::size_t rank = 0; rank < processes.size(); ++rank) {
     const auto first =
