@@ -169,6 +169,32 @@ StageCosts sum_layers(const StageCosts* first, const StageCosts* last) {
 
 }  // namespace
 
+namespace {
+
+// A message costs its receiver compute: part of the action that it is for.
+void add_receiving(std::int64_t receive_ns, const Placement& placement,
+                   std::vector<StageCosts>& stages, std::string_view name) {
+  if (receive_ns == 0) return;
+  const auto add = [&](int stage, int sender, std::int64_t StageCosts::*field) {
+    if (placement.rank_of(stage) == placement.rank_of(sender)) return;
+    std::int64_t& time = stages[static_cast<std::size_t>(stage)].*field;
+    time += receive_ns;
+    if (time > max_time_ns) {
+      throw input_error(
+          fmt::format("{}: stage {} with p2p.receive_ns exceeds {} ns; use smaller "
+                      "costs",
+                      name, stage, max_time_ns));
+    }
+  };
+  const int most = std::min(placement.stages(), static_cast<int>(stages.size()));
+  for (int stage = 1; stage < most; ++stage) {
+    add(stage, stage - 1, &StageCosts::forward_ns);
+    add(stage - 1, stage, &StageCosts::backward_input_ns);
+  }
+}
+
+}  // namespace
+
 Costs CostsFile::resolve(const Placement& placement,
                          const std::optional<std::vector<int>>& layout) const {
   Costs result = costs;
@@ -180,6 +206,7 @@ Costs CostsFile::resolve(const Placement& placement,
       throw input_error(fmt::format(
           "--layout: {} gives costs by stage; only costs by layer can be laid out", name));
     }
+    add_receiving(receive_ns, placement, result.stages, name);
     return result;
   }
   const std::vector<int> sizes =
@@ -189,6 +216,7 @@ Costs CostsFile::resolve(const Placement& placement,
     result.stages.push_back(sum_layers(next, next + size));
     next += size;
   }
+  add_receiving(receive_ns, placement, result.stages, name);
   return result;
 }
 

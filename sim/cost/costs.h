@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/cost/provenance.h"
 #include "sim/schedule/placement.h"
 #include "traces/memory.h"
 
@@ -103,9 +104,13 @@ struct CostsFile {
   // Closing work that is the same on every rank.
   std::optional<std::int64_t> optimizer_ns;
   std::optional<std::int64_t> reduce_gradients_ns;
+  // Compute that a message costs the rank that receives it.
+  std::int64_t receive_ns = 0;
+  std::optional<Provenance> calibration;
   std::string name;
 
-  // The costs for a placement; `layout` only where the file gives layers.
+  // The costs for a placement; `layout` only where the file gives layers. What
+  // receiving takes is part of each F, I or B whose input another rank sends.
   Costs resolve(const Placement& placement, const std::optional<std::vector<int>>& layout) const;
 };
 
@@ -114,5 +119,7 @@ CostsFile read_costs(const std::string& path);
 
 // The costs as a costs.json of one line, readable again by parse_costs.
 std::string to_json(const Costs& costs);
+// A file as it is, on several lines, layers and calibration included.
+std::string to_json(const CostsFile& file);
 
 }  // namespace pipesim

@@ -84,9 +84,11 @@ std::vector<int> read_route(const JsonCursor& list, const std::vector<SharedLink
   return route;
 }
 
-void read_p2p(const JsonCursor& cursor, Costs& costs) {
+void read_p2p(const JsonCursor& cursor, CostsFile& file) {
+  Costs& costs = file.costs;
   JsonMembers members(cursor);
   read_link(members, costs.p2p);
+  file.receive_ns = members.integer_or("receive_ns", 0, 0, max_time_ns);
   members.optional("compute_slowdown", [&](const JsonCursor& value) {
     costs.compute_slowdown_ppm = value.millionths(max_slowdown);
   });
@@ -136,6 +138,125 @@ void read_closing_work(const JsonCursor& cursor, std::optional<std::int64_t>& ev
   if (by_rank.empty()) cursor.fail("an empty list; give one time, or one a rank");
 }
 
+Spread read_spread(const JsonCursor& cursor) {
+  JsonMembers members(cursor);
+  Spread spread;
+  spread.samples = members.required("samples").integer(1, max_count);
+  spread.p10_ns = members.required("p10_ns").integer(0, max_time_ns);
+  spread.p90_ns = members.required("p90_ns").integer(spread.p10_ns, max_time_ns);
+  members.finish();
+  return spread;
+}
+
+// The times of a calibrated entry, by the keys of the costs that they stand behind.
+constexpr std::pair<const char*, std::optional<Spread> Provenance::Entry::*> spreads_of_entry[] = {
+    {"forward_ns", &Provenance::Entry::forward},
+    {"backward_input_ns", &Provenance::Entry::backward_input},
+    {"backward_weight_ns", &Provenance::Entry::backward_weight},
+    {"backward_ns", &Provenance::Entry::backward}};
+
+Provenance read_provenance(const JsonCursor& cursor, std::size_t entries) {
+  JsonMembers members(cursor);
+  Provenance result;
+  for (const JsonCursor& item : members.required("from").array()) {
+    result.from.push_back(item.string());
+  }
+  const JsonCursor list = members.required("entries");
+  for (const JsonCursor& item : list.array()) {
+    JsonMembers entry(item);
+    Provenance::Entry& made = result.entries.emplace_back();
+    made.name = entry.required("name").string();
+    for (const auto& [key, spread] : spreads_of_entry) {
+      entry.optional(key,
+                     [&, to = spread](const JsonCursor& value) { made.*to = read_spread(value); });
+    }
+    entry.finish();
+  }
+  if (result.entries.size() != entries) {
+    list.fail(fmt::format(
+        "has {} for {}; give one entry a stage or layer",
+        plural(static_cast<std::int64_t>(result.entries.size()), "entry", "entries"), entries));
+  }
+  members.optional("p2p", [&](const JsonCursor& value) { result.transfers = read_spread(value); });
+  members.optional("notes", [&](const JsonCursor& notes) {
+    for (const JsonCursor& item : notes.array()) result.notes.push_back(item.string());
+  });
+  members.finish();
+  return result;
+}
+
+using Json = nlohmann::ordered_json;
+
+Json entries_json(const std::vector<StageCosts>& entries) {
+  Json list = Json::array();
+  for (const StageCosts& stage : entries) {
+    Json entry;
+    entry["forward_ns"] = stage.forward_ns;
+    entry["backward_input_ns"] = stage.backward_input_ns;
+    entry["backward_weight_ns"] = stage.backward_weight_ns;
+    if (stage.overlap_ns) entry["overlap_ns"] = *stage.overlap_ns;
+    entry["activation_bytes"] = stage.activation_bytes;
+    entry["weight_residue_bytes"] = stage.weight_residue_bytes;
+    entry["weight_bytes"] = stage.weight_bytes;
+    entry["gradient_bytes"] = stage.gradient_bytes;
+    entry["optimizer_bytes"] = stage.optimizer_bytes;
+    entry["output_bytes"] = stage.output_bytes;
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
+void put_link(Json& json, const Link& link) {
+  json["latency_ns"] = link.latency_ns;
+  json["bandwidth_bytes_per_s"] = link.bytes_per_second ? Json(*link.bytes_per_second) : Json();
+}
+
+Json p2p_json(const Costs& costs, std::int64_t receive_ns) {
+  Json p2p;
+  put_link(p2p, costs.p2p);
+  if (receive_ns > 0) p2p["receive_ns"] = receive_ns;
+  if (costs.compute_slowdown_ppm > 0) {
+    p2p["compute_slowdown"] = static_cast<double>(costs.compute_slowdown_ppm) / 1e6;
+  }
+  for (const SharedLink& link : costs.shared_links) {
+    p2p["links"].push_back({{"name", link.name}, {"bandwidth_bytes_per_s", link.bytes_per_second}});
+  }
+  for (const auto& [edge, link] : costs.edges) {
+    Json entry;
+    entry["from"] = edge.first;
+    entry["to"] = edge.second;
+    put_link(entry, link);
+    for (const int index : link.through) {
+      entry["links"].push_back(costs.shared_links[static_cast<std::size_t>(index)].name);
+    }
+    p2p["edges"].push_back(std::move(entry));
+  }
+  return p2p;
+}
+
+Json provenance_json(const Provenance& provenance) {
+  const auto spread_json = [](const Spread& spread) {
+    return Json{{"samples", spread.samples}, {"p10_ns", spread.p10_ns}, {"p90_ns", spread.p90_ns}};
+  };
+  Json json;
+  json["from"] = provenance.from;
+  json["entries"] = Json::array();
+  for (const Provenance::Entry& entry : provenance.entries) {
+    Json made;
+    made["name"] = entry.name;
+    for (const auto& [key, spread] : spreads_of_entry) {
+      if (entry.*spread) made[key] = spread_json(*(entry.*spread));
+    }
+    json["entries"].push_back(std::move(made));
+  }
+  if (provenance.transfers) json["p2p"] = spread_json(*provenance.transfers);
+  if (!provenance.notes.empty()) json["notes"] = provenance.notes;
+  return json;
+}
+
+// The head that all costs.json have.
+Json head_json() { return {{"format", "pipesim-costs"}, {"version", 1}}; }
+
 }  // namespace
 
 CostsFile parse_costs(std::string_view text, const std::string& file) {
@@ -157,12 +278,16 @@ CostsFile parse_costs(std::string_view text, const std::string& file) {
   };
   read_list("stages", result.costs.stages);
   read_list("layers", result.layers);
-  members.optional("p2p", [&](const JsonCursor& value) { read_p2p(value, result.costs); });
+  members.optional("p2p", [&](const JsonCursor& value) { read_p2p(value, result); });
   members.optional("optimizer_ns", [&](const JsonCursor& value) {
     read_closing_work(value, result.optimizer_ns, result.costs.optimizer_ns);
   });
   members.optional("reduce_gradients_ns", [&](const JsonCursor& value) {
     read_closing_work(value, result.reduce_gradients_ns, result.costs.reduce_gradients_ns);
+  });
+  members.optional("calibration", [&](const JsonCursor& value) {
+    result.calibration =
+        read_provenance(value, std::max(result.costs.stages.size(), result.layers.size()));
   });
   members.finish();
   return result;
@@ -171,55 +296,32 @@ CostsFile parse_costs(std::string_view text, const std::string& file) {
 CostsFile read_costs(const std::string& path) { return parse_costs(read_file(path), path); }
 
 std::string to_json(const Costs& costs) {
-  using Json = nlohmann::ordered_json;
-  const auto put_link = [](Json& json, const Link& link) {
-    json["latency_ns"] = link.latency_ns;
-    json["bandwidth_bytes_per_s"] = link.bytes_per_second ? Json(*link.bytes_per_second) : Json();
-  };
-  Json stages = Json::array();
-  for (const StageCosts& stage : costs.stages) {
-    Json entry;
-    entry["forward_ns"] = stage.forward_ns;
-    entry["backward_input_ns"] = stage.backward_input_ns;
-    entry["backward_weight_ns"] = stage.backward_weight_ns;
-    if (stage.overlap_ns) entry["overlap_ns"] = *stage.overlap_ns;
-    entry["activation_bytes"] = stage.activation_bytes;
-    entry["weight_residue_bytes"] = stage.weight_residue_bytes;
-    entry["weight_bytes"] = stage.weight_bytes;
-    entry["gradient_bytes"] = stage.gradient_bytes;
-    entry["optimizer_bytes"] = stage.optimizer_bytes;
-    entry["output_bytes"] = stage.output_bytes;
-    stages.push_back(std::move(entry));
-  }
-  Json json;
-  json["format"] = "pipesim-costs";
-  json["version"] = 1;
-  json["stages"] = std::move(stages);
-  put_link(json["p2p"], costs.p2p);
-  if (costs.compute_slowdown_ppm > 0) {
-    json["p2p"]["compute_slowdown"] = static_cast<double>(costs.compute_slowdown_ppm) / 1e6;
-  }
-  for (const SharedLink& link : costs.shared_links) {
-    json["p2p"]["links"].push_back(
-        {{"name", link.name}, {"bandwidth_bytes_per_s", link.bytes_per_second}});
-  }
-  if (!costs.edges.empty()) {
-    Json edges = Json::array();
-    for (const auto& [edge, link] : costs.edges) {
-      Json entry;
-      entry["from"] = edge.first;
-      entry["to"] = edge.second;
-      put_link(entry, link);
-      for (const int index : link.through) {
-        entry["links"].push_back(costs.shared_links[static_cast<std::size_t>(index)].name);
-      }
-      edges.push_back(std::move(entry));
-    }
-    json["p2p"]["edges"] = std::move(edges);
-  }
+  Json json = head_json();
+  json["stages"] = entries_json(costs.stages);
+  json["p2p"] = p2p_json(costs, 0);
   if (!costs.optimizer_ns.empty()) json["optimizer_ns"] = costs.optimizer_ns;
   if (!costs.reduce_gradients_ns.empty()) json["reduce_gradients_ns"] = costs.reduce_gradients_ns;
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string to_json(const CostsFile& file) {
+  const Costs& costs = file.costs;
+  Json json = head_json();
+  if (file.layers.empty()) {
+    json["stages"] = entries_json(costs.stages);
+  } else {
+    json["layers"] = entries_json(file.layers);
+  }
+  json["p2p"] = p2p_json(costs, file.receive_ns);
+  const auto put_closing = [&](const char* key, const std::optional<std::int64_t>& every,
+                               const std::vector<std::int64_t>& by_rank) {
+    if (every) json[key] = *every;
+    if (!by_rank.empty()) json[key] = by_rank;
+  };
+  put_closing("optimizer_ns", file.optimizer_ns, costs.optimizer_ns);
+  put_closing("reduce_gradients_ns", file.reduce_gradients_ns, costs.reduce_gradients_ns);
+  if (file.calibration) json["calibration"] = provenance_json(*file.calibration);
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace pipesim

@@ -1,0 +1,41 @@
+// A recorded iteration rank by rank: its compute actions in order, and how long
+// each occupied its rank.
+//
+// Refers to the run's spans, which outlive it. Pure functions; any thread.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "traces/recorded_run.h"
+
+namespace pipesim {
+
+// A compute action that shares its cell with no other.
+struct Work {
+  const Span* span = nullptr;
+  // How long it kept its rank: to its end, and, where a measurement says when the
+  // rank came to its next compute action, what it did until then, too.
+  std::int64_t occupied_ns = 0;
+  // Messages whose arrival the rank saw meanwhile.
+  std::int64_t received = 0;
+  // Of its stage and kind in the iteration: finds cold caches.
+  bool is_first = false;
+};
+
+// A forward and a backward in one cell.
+struct OverlappedWork {
+  const Span* forward = nullptr;
+  const Span* backward = nullptr;
+
+  std::int64_t duration_ns() const;
+};
+
+struct IterationWork {
+  std::vector<Work> work;  // by rank, then in order
+  std::vector<OverlappedWork> overlapped;
+};
+
+IterationWork work_of(const RecordedRun& run, const RecordedIteration& iteration);
+
+}  // namespace pipesim
