@@ -16,6 +16,7 @@ int main(int argc, char** argv) {
   pipesim::cli::add_schedules(app, chosen);
   pipesim::cli::add_schedule(app, chosen);
   pipesim::cli::add_compare(app, chosen);
+  pipesim::cli::add_calibrate(app, chosen);
   app.footer(
       "How results travel, --p2p:\n"
       "  async      from the moment they exist, holding no device\n"

@@ -25,6 +25,7 @@ const std::map<std::string, std::vector<std::string>> allowed{
     {"sim/engine", {"traces", "traces/base", "sim/schedule", "sim/cost", "sim/engine/event"}},
     {"sim/compare", {"traces", "traces/base", "sim/schedule", "sim/cost", "sim/engine"}},
     {"sim/plan", {"traces", "traces/base", "sim/schedule", "sim/cost", "sim/engine"}},
+    {"sim/compare", {"traces", "traces/base", "sim/schedule", "sim/cost", "sim/engine"}},
     {"sim", {"traces/*", "sim/*"}},
     {"exec/device", {"traces/base", "exec/device/cpu"}},
     {"exec/device/cpu", {"traces/base", "exec/device"}},

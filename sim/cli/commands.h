@@ -10,5 +10,6 @@ void add_predict(CLI::App& app, Work& chosen);    // pipesim itself
 void add_schedules(CLI::App& app, Work& chosen);  // pipesim schedules
 void add_schedule(CLI::App& app, Work& chosen);   // pipesim schedule ...
 void add_compare(CLI::App& app, Work& chosen);    // pipesim compare ...
+void add_calibrate(CLI::App& app, Work& chosen);  // pipesim calibrate
 
 }  // namespace pipesim::cli

@@ -1,0 +1,211 @@
+// `pipesim calibrate TRACE... -o costs.json`: costs from recorded runs.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+#include "sim/cli/commands.h"
+#include "sim/compare/calibration.h"
+#include "traces/base/error.h"
+#include "traces/base/files.h"
+#include "traces/base/text.h"
+#include "traces/command/flags.h"
+#include "traces/print/tables.h"
+#include "traces/print/terminal.h"
+#include "traces/read_run.h"
+
+namespace pipesim::cli {
+namespace {
+
+struct Flags {
+  std::vector<std::string> traces;
+  std::string output;
+};
+
+void check_output(const Flags& flags) {
+  const auto resolved = [](const std::string& file) {
+    std::error_code failed;  // a path that can't be resolved fails where it is opened
+    return std::filesystem::weakly_canonical(std::filesystem::absolute(file, failed), failed);
+  };
+  for (const std::string& trace : flags.traces) {
+    if (resolved(trace) == resolved(flags.output)) {
+      throw input_error(
+          fmt::format("-o: {} is a trace to be read; give another file", flags.output));
+    }
+  }
+  if (flags.output.ends_with(".gz")) {
+    throw input_error("-o: costs are written as plain JSON; leave .gz away");
+  }
+}
+
+// Each trace of ours is a run; those of a profiler are one, a file a rank.
+std::vector<RecordedRun> read_runs(const std::vector<std::string>& traces) {
+  ReadOptions options;
+  options.layers = true;
+  std::vector<RecordedRun> runs;
+  for (const std::string& trace : traces) {
+    if (std::ranges::count(traces, trace) > 1) {
+      throw input_error(fmt::format("{} is given twice; give each trace once", trace));
+    }
+    runs.push_back(read_run({trace}, options));
+    if (runs.front().about.source != Source::profiled || traces.size() == 1) continue;
+    runs.front() = read_run(traces, options);
+    break;
+  }
+  return runs;
+}
+
+std::string heading(const std::vector<RecordedRun>& runs) {
+  std::string out;
+  for (const RecordedRun& run : runs) {
+    const char* source = run.about.source == Source::predicted  ? "predicted"
+                         : run.about.source == Source::measured ? "measured"
+                                                                : "profiled";
+    out +=
+        fmt::format("{} {}: {}, {}, {}, {} {}\n",
+                    out.empty() ? "Calibrated from" : "            and", printable(run.name),
+                    run.about.schedule.empty() ? "a schedule" : printable(run.about.schedule),
+                    plural(run.ranks, "rank"), plural(run.microbatches, "microbatch"),
+                    plural(static_cast<std::int64_t>(run.iterations.size()), "iteration"), source);
+  }
+  return out;
+}
+
+// A time with the spread of its samples; blank where there is none.
+std::string cell(const TableUnit& unit, std::int64_t time_ns, const std::optional<Spread>& spread) {
+  if (!spread) return fmt::format(" {:>8} {:<13}", unit.text(time_ns), "");
+  return fmt::format(
+      " {:>8} {:<13}", unit.text(time_ns),
+      fmt::format("{:.{}f}-{:.{}f}", static_cast<double>(spread->p10_ns) / unit.ns, unit.decimals,
+                  static_cast<double>(spread->p90_ns) / unit.ns, unit.decimals));
+}
+
+// Layers or stages, a line each: what the costs have, and the samples' p10-p90.
+// Of a B that was not measured in two parts its own spread stands beside I.
+std::string table(const CostsFile& costs) {
+  const std::vector<StageCosts>& entries = costs.layers.empty() ? costs.costs.stages : costs.layers;
+  const Provenance& provenance = *costs.calibration;
+  std::int64_t longest = 0;
+  std::size_t name_width = 5;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const StageCosts& entry = entries[i];
+    longest = std::max({longest, entry.forward_ns, entry.backward_ns()});
+    name_width = std::max(name_width, printable(provenance.entries[i].name).size());
+  }
+  TableUnit unit = table_unit(longest);
+  if (unit.ns == 1e3) unit.decimals = 1;
+  std::string out = fmt::format("\n{:<{}}", costs.layers.empty() ? "stage" : "layer", name_width);
+  for (const char* kind : {"F", "I", "W"}) {
+    out += fmt::format(" {:>8} {:<13}", fmt::format("{}, {}", kind, unit.name), "p10-p90");
+  }
+  out += "samples\n";
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const Provenance::Entry& from = provenance.entries[i];
+    std::int64_t samples = 0;
+    for (const auto* spread :
+         {&from.forward, &from.backward_input, &from.backward_weight, &from.backward}) {
+      if (*spread && (samples == 0 || (*spread)->samples < samples)) samples = (*spread)->samples;
+    }
+    out += fmt::format("{:<{}}{}{}{}{:>7}\n", printable(from.name), name_width,
+                       cell(unit, entries[i].forward_ns, from.forward),
+                       cell(unit, entries[i].backward_input_ns,
+                            from.backward_input ? from.backward_input : from.backward),
+                       cell(unit, entries[i].backward_weight_ns, from.backward_weight),
+                       format_count(samples));
+  }
+  return out;
+}
+
+std::string link_text(const Link& link) {
+  const std::string bandwidth =
+      link.bytes_per_second
+          ? fmt::format(", {:.2f} GB/s", static_cast<double>(*link.bytes_per_second) / 1e9)
+          : "";
+  return format_time(link.latency_ns) + bandwidth;
+}
+
+std::string closing_text(const std::optional<std::int64_t>& every,
+                         const std::vector<std::int64_t>& by_rank) {
+  if (every) return format_time(*every);
+  if (by_rank.empty()) return "none";
+  const auto [least, most] = std::ranges::minmax(by_rank);
+  return fmt::format("{} to {}", format_time(least), format_time(most));
+}
+
+std::string lines(const Calibration& calibration) {
+  const CostsFile& costs = calibration.costs;
+  const Provenance& provenance = *costs.calibration;
+  std::string out = "\n";
+  if (provenance.transfers) {
+    out += fmt::format(
+        "p2p       {}; {} of {} transfers count, {} to {}\n", link_text(costs.costs.p2p),
+        format_count(provenance.transfers->samples), format_count(calibration.transfers),
+        format_time(provenance.transfers->p10_ns), format_time(provenance.transfers->p90_ns));
+    if (costs.receive_ns > 0) {
+      out += fmt::format("          a message keeps its receiver {} more\n",
+                         format_time(costs.receive_ns));
+    }
+    for (const auto& [edge, link] : costs.costs.edges) {
+      out += fmt::format("          rank {} to {}: {}\n", edge.first, edge.second, link_text(link));
+    }
+  }
+  out += fmt::format("closing   reduction {}, optimizer {} a rank\n",
+                     closing_text(costs.reduce_gradients_ns, costs.costs.reduce_gradients_ns),
+                     closing_text(costs.optimizer_ns, costs.costs.optimizer_ns));
+  return out;
+}
+
+std::string notes(const Provenance& provenance, int width) {
+  std::string out = "\nnot told\n";
+  for (const std::string& note : provenance.notes) out += wrap("  " + note, width) + "\n";
+  return provenance.notes.empty() ? "" : out;
+}
+
+void run(const Flags& flags) {
+  check_output(flags);
+  OutputFile output(flags.output);
+  std::optional<Progress> progress(std::in_place);
+  progress->show("reading traces");
+  const std::vector<RecordedRun> runs = read_runs(flags.traces);
+  const Calibration calibration = calibrate(runs);
+  output.write(to_json(calibration.costs));
+  output.commit();
+  progress.reset();
+
+  const int width = standard_output().width;
+  std::string warnings;
+  for (const RecordedRun& run : runs) warnings += run.warnings.text();
+  const Provenance& provenance = *calibration.costs.calibration;
+  print(heading(runs) + table(calibration.costs) + lines(calibration) + notes(provenance, width));
+  if (!warnings.empty()) print("\nwarnings\n" + warnings);
+  print(fmt::format("\nCosts: {} (for pipesim --costs)\n", flags.output));
+}
+
+}  // namespace
+
+void add_calibrate(CLI::App& app, Work& chosen) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = app.add_subcommand("calibrate", "turns recorded traces into a costs.json");
+  command
+      ->add_option("traces", flags->traces,
+                   "traces of pipeexec, each a run of the same model; or the profiles that "
+                   "PyTorch wrote of one run, one a rank")
+      ->type_name("TRACE...")
+      ->required();
+  command->add_option("-o,--output", flags->output, "the costs.json that is written")
+      ->type_name("FILE.json")
+      ->required();
+  command->callback([&chosen, flags] { chosen = [flags] { run(*flags); }; });
+  command->footer(
+      "Traces with layers give costs by layer, which any --layout deals out; others\n"
+      "give costs by stage.\n"
+      "\n"
+      "Examples:\n"
+      "  mpirun -n 2 pipeexec --schedule gpipe --microbatches 4 --trace run.json\n"
+      "  pipesim calibrate run.json -o costs.json\n"
+      "  pipesim --schedule interleaved --stages 2 --microbatches 16 --costs costs.json");
+}
+
+}  // namespace pipesim::cli
