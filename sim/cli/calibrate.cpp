@@ -126,12 +126,18 @@ std::string link_text(const Link& link) {
   return format_time(link.latency_ns) + bandwidth;
 }
 
-std::string closing_text(const std::optional<std::int64_t>& every,
+// Of each rank, or of all layers together.
+std::string closing_text(const CostsFile& costs, std::int64_t StageCosts::*of_layer,
+                         const std::optional<std::int64_t>& every,
                          const std::vector<std::int64_t>& by_rank) {
-  if (every) return format_time(*every);
-  if (by_rank.empty()) return "none";
-  const auto [least, most] = std::ranges::minmax(by_rank);
-  return fmt::format("{} to {}", format_time(least), format_time(most));
+  if (every) return format_time(*every) + " a rank";
+  if (!by_rank.empty()) {
+    const auto [least, most] = std::ranges::minmax(by_rank);
+    return fmt::format("{} to {} a rank", format_time(least), format_time(most));
+  }
+  std::int64_t sum = 0;
+  for (const StageCosts& layer : costs.layers) sum += layer.*of_layer;
+  return sum == 0 ? "none" : format_time(sum) + " for all layers";
 }
 
 std::string lines(const Calibration& calibration) {
@@ -151,9 +157,11 @@ std::string lines(const Calibration& calibration) {
       out += fmt::format("          rank {} to {}: {}\n", edge.first, edge.second, link_text(link));
     }
   }
-  out += fmt::format("closing   reduction {}, optimizer {} a rank\n",
-                     closing_text(costs.reduce_gradients_ns, costs.costs.reduce_gradients_ns),
-                     closing_text(costs.optimizer_ns, costs.costs.optimizer_ns));
+  out += fmt::format(
+      "closing   reduction {}, optimizer {}\n",
+      closing_text(costs, &StageCosts::reduce_gradients_ns, costs.reduce_gradients_ns,
+                   costs.costs.reduce_gradients_ns),
+      closing_text(costs, &StageCosts::optimizer_ns, costs.optimizer_ns, costs.costs.optimizer_ns));
   return out;
 }
 

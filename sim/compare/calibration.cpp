@@ -3,13 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <utility>
 
+#include "sim/compare/closing_times.h"
 #include "sim/compare/compute_times.h"
 #include "sim/compare/memory_bytes.h"
-#include "sim/compare/samples.h"
 #include "sim/compare/transfer_times.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
@@ -75,67 +73,6 @@ void check_layers(const RecordedRun& run) {
   }
 }
 
-// The closing work of each rank, iteration by iteration.
-struct Closing {
-  std::vector<Samples> reduction, optimizer;                            // by rank
-  std::int64_t makespan_ns = std::numeric_limits<std::int64_t>::max();  // the least
-};
-
-void observe_closing(const RecordedRun& run, const RecordedIteration& iteration, Closing& all) {
-  struct Rank {
-    std::int64_t reduction_ns = 0, optimizer_ns = 0;  // taken together
-    std::int64_t reduction_start_ns = 0, optimizer_start_ns = 0;
-    bool reduces = false, steps = false;
-  };
-  std::vector<Rank> ranks(static_cast<std::size_t>(run.ranks));
-  std::int64_t computed_ns = std::numeric_limits<std::int64_t>::min();  // by all ranks
-  std::int64_t reduced_ns = computed_ns;
-  for (std::size_t i = iteration.begin; i < iteration.end; ++i) {
-    const Span& span = run.spans[i];
-    Rank& rank = ranks[static_cast<std::size_t>(span.rank)];
-    if (is_compute(span.action.kind)) computed_ns = std::max(computed_ns, span.end_ns);
-    if (span.action.kind == Kind::REDUCE_GRAD) {
-      if (!std::exchange(rank.reduces, true)) rank.reduction_start_ns = span.start_ns;
-      rank.reduction_ns += span.end_ns - span.start_ns;
-      reduced_ns = std::max(reduced_ns, span.end_ns);
-    } else if (span.action.kind == Kind::OPTIMIZER) {
-      if (!std::exchange(rank.steps, true)) rank.optimizer_start_ns = span.start_ns;
-      rank.optimizer_ns += span.end_ns - span.start_ns;
-    }
-  }
-  reduced_ns = std::max(reduced_ns, computed_ns);
-  for (std::size_t r = 0; r < ranks.size(); ++r) {
-    const Rank& rank = ranks[r];
-    const auto since = [](std::int64_t start_ns, std::int64_t from_ns) {
-      return std::max<std::int64_t>(0, start_ns - from_ns);
-    };
-    if (rank.reduces) {
-      all.reduction[r].add(rank.reduction_ns + since(rank.reduction_start_ns, computed_ns));
-    }
-    if (rank.steps) {
-      all.optimizer[r].add(rank.optimizer_ns + since(rank.optimizer_start_ns, reduced_ns));
-    }
-  }
-  all.makespan_ns = std::min(all.makespan_ns, iteration.makespan_ns);
-}
-
-// One number for all ranks where they differ by no more than an iteration's own
-// noise, or, measured, by 0.5 % of it; else one a rank.
-void set_closing(const std::vector<Samples>& ranks, std::int64_t tolerance_ns,
-                 std::optional<std::int64_t>& every, std::vector<std::int64_t>& by_rank) {
-  if (std::ranges::all_of(ranks, &Samples::empty)) return;
-  double sum = 0;
-  for (const Samples& samples : ranks) {
-    by_rank.push_back(samples.typical_ns());
-    sum += samples.typical();
-    tolerance_ns = std::max(tolerance_ns, samples.quantile(0.9) - samples.quantile(0.1));
-  }
-  const auto [least, most] = std::ranges::minmax(by_rank);
-  if (most - least > tolerance_ns) return;
-  every = std::llround(sum / static_cast<double>(ranks.size()));
-  by_rank.clear();
-}
-
 }  // namespace
 
 Calibration calibrate(std::span<const RecordedRun> all) {
@@ -168,20 +105,7 @@ Calibration calibrate(std::span<const RecordedRun> all) {
   result.transfers = transfers.transfers;
   result.message_sizes = transfers.sizes;
 
-  Closing closing;
-  closing.reduction.resize(static_cast<std::size_t>(runs.front()->ranks));
-  closing.optimizer = closing.reduction;
-  for (const RecordedRun* run : runs) {
-    for (const RecordedIteration& iteration : run->iterations) {
-      observe_closing(*run, iteration, closing);
-    }
-  }
-  const bool predicted = runs.front()->about.source == Source::predicted;
-  const std::int64_t tolerance_ns = predicted ? 0 : closing.makespan_ns / 200;
-  set_closing(closing.optimizer, tolerance_ns, costs.optimizer_ns, costs.costs.optimizer_ns);
-  set_closing(closing.reduction, tolerance_ns, costs.reduce_gradients_ns,
-              costs.costs.reduce_gradients_ns);
-
+  set_closing_times(runs, by_layer, costs, compute.entries);
   provenance.notes = set_bytes(runs, by_layer, compute.entries);
   provenance.notes.insert(provenance.notes.begin(), transfers.notes.begin(), transfers.notes.end());
   if (!by_layer && std::ranges::all_of(provenance.entries, [](const Provenance::Entry& entry) {

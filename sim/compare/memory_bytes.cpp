@@ -6,13 +6,11 @@
 #include <cmath>
 #include <map>
 #include <optional>
-#include <set>
 #include <utility>
 
+#include "sim/compare/dealing.h"
 #include "sim/compare/rank_work.h"
 #include "sim/compare/samples.h"
-#include "sim/compare/shares.h"
-#include "sim/cost/model.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 
@@ -20,19 +18,6 @@ namespace pipesim {
 namespace {
 
 using Field = std::int64_t StageCosts::*;
-
-// The layers of a run's stages, or the stages themselves: [first, last).
-std::vector<std::pair<std::size_t, std::size_t>> entries_of_stages(const RunDescription& about,
-                                                                   bool by_layer) {
-  std::vector<std::pair<std::size_t, std::size_t>> result;
-  std::size_t next = 0;
-  for (std::size_t s = 0; s < about.rank_of_stage.size(); ++s) {
-    const std::size_t count = by_layer ? static_cast<std::size_t>(about.layout[s]) : 1;
-    result.emplace_back(next, next + count);
-    next += count;
-  }
-  return result;
-}
 
 // A rank's counters, in the order of time.
 class Counters {
@@ -53,47 +38,6 @@ class Counters {
 
  private:
   std::vector<std::vector<const MemorySample*>> ranks_;
-};
-
-// Deals sums over parts out to entries, which belong to kinds: "block 3" and
-// "block 4" are the same kind of layer, and every stage is one of its own.
-class Dealer {
- public:
-  Dealer(const RunDescription& about, std::size_t entries, bool by_layer) {
-    std::map<std::string, std::size_t> kinds;
-    for (std::size_t i = 0; i < entries; ++i) {
-      std::string name = by_layer ? about.layers[i] : std::to_string(i);
-      if (by_layer) name.resize(name.find_last_not_of("0123456789 ") + 1);
-      kind_of_.push_back(kinds.emplace(name, kinds.size()).first->second);
-    }
-    kinds_ = kinds.size();
-  }
-
-  std::size_t kinds() const { return kinds_; }
-
-  PartsSum sum_of(std::size_t first, std::size_t last, double sum) const {
-    PartsSum result{std::vector<double>(kinds_), sum};
-    for (std::size_t i = first; i < last; ++i) result.counts[kind_of_[i]] += 1;
-    return result;
-  }
-  void deal(const std::vector<PartsSum>& sums, const std::vector<double>& usual_of_entries,
-            Field field, std::vector<StageCosts>& entries) const {
-    std::vector<double> usual(kinds_);
-    std::vector<double> count(kinds_);
-    for (std::size_t i = 0; i < entries.size(); ++i) {
-      usual[kind_of_[i]] += usual_of_entries[i];
-      count[kind_of_[i]] += 1;
-    }
-    for (std::size_t k = 0; k < kinds_; ++k) usual[k] /= count[k];
-    const std::vector<double> parts = deal_out(sums, usual);
-    for (std::size_t i = 0; i < entries.size(); ++i) {
-      entries[i].*field = std::llround(parts[kind_of_[i]]);
-    }
-  }
-
- private:
-  std::vector<std::size_t> kind_of_;
-  std::size_t kinds_ = 0;
 };
 
 // What counters say of a run's stages and ranks.
@@ -132,20 +76,6 @@ CountedBytes count(const RecordedRun& run) {
         result.residue[stage].add(after->working.residue - before->working.residue);
       }
     }
-  }
-  return result;
-}
-
-// By parameters where the model is known, else by the time of forwards.
-std::vector<double> usual_states(const RunDescription& about, bool by_layer,
-                                 const std::vector<StageCosts>& entries,
-                                 const std::vector<double>& by_time) {
-  if (!by_layer || about.model_json.empty()) return by_time;
-  const Model model = parse_model(about.model_json, "model");
-  if (static_cast<std::size_t>(model.layers()) != entries.size()) return by_time;
-  std::vector<double> result;
-  for (int i = 0; i < model.layers(); ++i) {
-    result.push_back(static_cast<double>(model.layer_parameters(i)));
   }
   return result;
 }
@@ -212,38 +142,25 @@ std::vector<std::string> set_bytes(std::span<const RecordedRun* const> runs, boo
     set_predicted(runs, entries, notes);
     return notes;
   }
-  const Dealer dealer(about, entries.size(), by_layer);
+  const Dealer dealer(about, by_layer, entries);
   std::vector<PartsSum> activations, residue, weights, gradients, optimizer;
-  std::set<std::vector<double>> stage_sums, rank_sums;  // that tell something of their own
   for (const RecordedRun* run : runs) {
     if (run->samples.empty()) continue;
     const CountedBytes counted = count(*run);
-    const auto parts = entries_of_stages(run->about, by_layer);
-    const std::vector<int>& rank_of_stage = run->about.rank_of_stage;
-    for (std::size_t s = 0; s < parts.size(); ++s) {
-      const auto [first, last] = parts[s];
-      const auto add = [&](const Samples& samples, std::vector<PartsSum>& sums) {
-        if (samples.empty()) return;
-        sums.push_back(dealer.sum_of(first, last, static_cast<double>(samples.quantile(0.5))));
-      };
-      add(counted.activations[s], activations);
-      add(counted.residue[s], residue);
-      stage_sums.insert(dealer.sum_of(first, last, 0).counts);
+    for (std::size_t s = 0; s < counted.activations.size(); ++s) {
+      for (const auto& [samples, sums] :
+           {std::pair(&counted.activations[s], &activations), {&counted.residue[s], &residue}}) {
+        if (samples->empty()) continue;
+        sums->push_back(
+            dealer.stage_sum(run->about, s, static_cast<double>(samples->quantile(0.5))));
+      }
     }
     for (std::size_t rank = 0; rank < counted.states.size(); ++rank) {
-      PartsSum sum = dealer.sum_of(0, 0, 0);
-      for (std::size_t s = 0; s < parts.size(); ++s) {
-        if (static_cast<std::size_t>(rank_of_stage[s]) != rank) continue;
-        const PartsSum stage = dealer.sum_of(parts[s].first, parts[s].second, 0);
-        for (std::size_t k = 0; k < dealer.kinds(); ++k) sum.counts[k] += stage.counts[k];
-      }
-      rank_sums.insert(sum.counts);
       const StateBytes& states = counted.states[rank];
       for (const auto& [sums, bytes] : {std::pair(&weights, states.weights),
                                         {&gradients, states.gradients},
                                         {&optimizer, states.optimizer}}) {
-        sum.sum = static_cast<double>(bytes);
-        sums->push_back(sum);
+        sums->push_back(dealer.rank_sum(run->about, rank, static_cast<double>(bytes)));
       }
     }
   }
@@ -251,30 +168,29 @@ std::vector<std::string> set_bytes(std::span<const RecordedRun* const> runs, boo
     notes.push_back("memory: the trace has no counters of bytes; only output_bytes is known");
     return notes;
   }
-  std::vector<double> by_time;
-  for (const StageCosts& entry : entries) by_time.push_back(static_cast<double>(entry.forward_ns));
-  const std::vector<double> by_parameters = usual_states(about, by_layer, entries, by_time);
-  dealer.deal(activations, by_time, &StageCosts::activation_bytes, entries);
-  dealer.deal(residue, by_time, &StageCosts::weight_residue_bytes, entries);
-  dealer.deal(weights, by_parameters, &StageCosts::weight_bytes, entries);
-  dealer.deal(gradients, by_parameters, &StageCosts::gradient_bytes, entries);
-  dealer.deal(optimizer, by_parameters, &StageCosts::optimizer_bytes, entries);
-  if (residue.empty()) {
+  dealer.deal(activations, Dealer::By::time, &StageCosts::activation_bytes, entries);
+  dealer.deal(residue, Dealer::By::time, &StageCosts::weight_residue_bytes, entries);
+  dealer.deal(weights, Dealer::By::parameters, &StageCosts::weight_bytes, entries);
+  dealer.deal(gradients, Dealer::By::parameters, &StageCosts::gradient_bytes, entries);
+  dealer.deal(optimizer, Dealer::By::parameters, &StageCosts::optimizer_bytes, entries);
+  const auto any = [](const std::vector<PartsSum>& sums) {
+    return std::ranges::any_of(sums, [](const PartsSum& equation) { return equation.sum > 0; });
+  };
+  if (residue.empty() && any(activations)) {
     notes.push_back(
         "weight_residue_bytes: no I ran without its W; taken to be 0, so that memory between I and "
         "W is missing");
   }
-  if (stage_sums.size() < dealer.kinds()) {
-    notes.push_back(fmt::format(
-        "activation_bytes: {} of {} are told apart by the time of their forwards only",
-        plural(static_cast<std::int64_t>(dealer.kinds()), "kind"), by_layer ? "layers" : "stages"));
-  }
-  if (rank_sums.size() < dealer.kinds()) {
-    notes.push_back(fmt::format(
-        "weight, gradient and optimizer bytes: {} of {} are told apart by {} only",
-        plural(static_cast<std::int64_t>(dealer.kinds()), "kind"), by_layer ? "layers" : "stages",
-        by_parameters == by_time ? "the time of their forwards" : "the model's parameters"));
-  }
+  const auto note = [&](const std::vector<PartsSum>& sums, std::string_view what,
+                        std::string_view by) {
+    if (!any(sums) || dealer.determined_by(sums)) return;
+    notes.push_back(fmt::format("{}: what {} of {} have is told apart by {} only", what,
+                                plural(static_cast<std::int64_t>(dealer.kinds()), "kind"),
+                                by_layer ? "layers" : "stages", by));
+  };
+  note(activations, "activation_bytes", "the time of their forwards");
+  note(weights, "weight, gradient and optimizer bytes",
+       dealer.knows_parameters() ? "the model's parameters" : "the time of their forwards");
   return notes;
 }
 

@@ -45,25 +45,37 @@ std::vector<double> deal_out(const std::vector<PartsSum>& sums, const std::vecto
     largest = std::max(largest, expected[i]);
   }
   // The unknowns are ratios to what is expected, which are 1 but for what the
-  // sums say: min |A x - b|^2 + tiny |x - 1|^2.
+  // sums say: min |A x - b|^2 + tiny |x - 1|^2. Where one comes out below 0, its
+  // part is none, and the others are found without it.
   constexpr double tiny = 1e-11;
-  const auto scale = [&](std::size_t i) { return std::max(expected[i], 1e-3 * largest) / whole; };
-  Matrix normal(parts, std::vector<double>(parts));
-  std::vector<double> right(parts);
-  for (std::size_t i = 0; i < parts; ++i) {
-    normal[i][i] = tiny;
-    right[i] = tiny * expected[i] / (scale(i) * whole);
-    for (const PartsSum& equation : sums) {
-      const double own = equation.counts[i] * scale(i);
-      right[i] += own * equation.sum / whole;
-      for (std::size_t j = 0; j < parts; ++j) {
-        normal[i][j] += own * equation.counts[j] * scale(j);
+  std::vector<bool> is_none(parts);
+  const auto scale = [&](std::size_t i) {
+    return is_none[i] ? 0 : std::max(expected[i], 1e-3 * largest) / whole;
+  };
+  for (;;) {
+    Matrix normal(parts, std::vector<double>(parts));
+    std::vector<double> right(parts);
+    for (std::size_t i = 0; i < parts; ++i) {
+      normal[i][i] = tiny;
+      if (is_none[i]) continue;
+      right[i] = tiny * expected[i] / (scale(i) * whole);
+      for (const PartsSum& equation : sums) {
+        const double own = equation.counts[i] * scale(i);
+        right[i] += own * equation.sum / whole;
+        for (std::size_t j = 0; j < parts; ++j) {
+          normal[i][j] += own * equation.counts[j] * scale(j);
+        }
       }
     }
+    std::vector<double> found = solve(std::move(normal), std::move(right));
+    bool any_below = false;
+    for (std::size_t i = 0; i < parts; ++i) {
+      found[i] *= scale(i) * whole;
+      if (found[i] >= 0) continue;
+      any_below = is_none[i] = true;
+    }
+    if (!any_below) return found;
   }
-  std::vector<double> ratios = solve(std::move(normal), std::move(right));
-  for (std::size_t i = 0; i < parts; ++i) ratios[i] = std::max(0.0, ratios[i] * scale(i) * whole);
-  return ratios;
 }
 
 }  // namespace pipesim

@@ -59,70 +59,96 @@ void collect(const RecordedRun& run, const RecordedIteration& iteration,
   }
 }
 
-// latency + bytes x ns_per_byte.
-struct Line {
-  double latency_ns = 0;
-  double ns_per_byte = 0;
+using Edge = std::pair<int, int>;
 
-  double at(std::int64_t bytes) const {
-    return latency_ns + static_cast<double>(bytes) * ns_per_byte;
+// What a byte adds, by least squares through the medians of each edge and size.
+// Edges may differ in latency: sizes are compared on the same edge, and only
+// where no edge has two of them, on all. 0 where larger messages take no longer.
+double fit_ns_per_byte(const std::vector<Transfer>& transfers) {
+  std::map<Edge, std::map<std::int64_t, Samples>> by_edge;
+  for (const Transfer& transfer : transfers) {
+    by_edge[{transfer.from, transfer.to}][transfer.bytes].add(transfer.took_ns);
   }
-};
-
-// Least squares through the medians by size, each weighted by its samples.
-// Neither part is below 0.
-Line fit(const std::map<std::int64_t, Samples>& by_size) {
-  double n = 0, x = 0, y = 0;
-  for (const auto& [bytes, samples] : by_size) {
-    const auto weight = static_cast<double>(samples.count());
-    n += weight;
-    x += weight * static_cast<double>(bytes);
-    y += weight * static_cast<double>(samples.quantile(0.5));
+  struct Sums {
+    double n = 0, x = 0, y = 0, xx = 0, xy = 0;
+    void add(const Sums& other) {
+      n += other.n;
+      x += other.x;
+      y += other.y;
+      xx += other.xx;
+      xy += other.xy;
+    }
+    double deviation_xx() const { return xx - x * x / n; }
+    double deviation_xy() const { return xy - x * y / n; }
+  };
+  Sums all;
+  double within_xx = 0;
+  double within_xy = 0;
+  for (const auto& [edge, by_size] : by_edge) {
+    Sums own;
+    for (const auto& [bytes, samples] : by_size) {
+      const auto n = static_cast<double>(samples.count());
+      const auto x = static_cast<double>(bytes);
+      const auto y = static_cast<double>(samples.quantile(0.5));
+      own.add({n, n * x, n * y, n * x * x, n * x * y});
+    }
+    all.add(own);
+    if (by_size.size() == 1) continue;
+    within_xx += own.deviation_xx();
+    within_xy += own.deviation_xy();
   }
-  const double mean_x = x / n;
-  const double mean_y = y / n;
-  double xx = 0, xy = 0, through_xx = 0, through_xy = 0;
-  for (const auto& [bytes, samples] : by_size) {
-    const auto weight = static_cast<double>(samples.count());
-    const double dx = static_cast<double>(bytes) - mean_x;
-    const auto time = static_cast<double>(samples.quantile(0.5));
-    xx += weight * dx * dx;
-    xy += weight * dx * (time - mean_y);
-    through_xx += weight * static_cast<double>(bytes) * static_cast<double>(bytes);
-    through_xy += weight * static_cast<double>(bytes) * time;
-  }
-  if (xx == 0 || xy <= 0) return {mean_y, 0};
-  Line line{mean_y - xy / xx * mean_x, xy / xx};
-  if (line.latency_ns < -0.5) line = {0, through_xy / through_xx};
-  return line;
+  if (within_xx > 0) return std::max(0.0, within_xy / within_xx);
+  const double xx = all.deviation_xx();
+  return xx > 0 ? std::max(0.0, all.deviation_xy() / xx) : 0;
 }
 
-Link link_of(const Line& line) {
+void set_bandwidth(double ns_per_byte, Link& link) {
+  // A rate beyond what costs may have is as good as none.
+  if (ns_per_byte * static_cast<double>(max_bytes_per_second) < 1e9) return;
+  link.bytes_per_second =
+      std::max(std::int64_t{1}, static_cast<std::int64_t>(std::llround(1e9 / ns_per_byte)));
+}
+
+// What a transfer took beside the time of its bytes.
+std::int64_t beside_bytes(const Link& link, const Transfer& transfer) {
+  return transfer.took_ns - Costs().occupied_ns(link, transfer.bytes);
+}
+
+Link fit(const std::vector<Transfer>& transfers) {
   Link link;
-  link.latency_ns = std::max<std::int64_t>(0, std::llround(line.latency_ns));
-  if (line.ns_per_byte > 0) {
-    link.bytes_per_second =
-        std::clamp(static_cast<std::int64_t>(std::llround(1e9 / line.ns_per_byte)), std::int64_t{1},
-                   max_bytes_per_second);
+  set_bandwidth(fit_ns_per_byte(transfers), link);
+  Samples beside;
+  for (const Transfer& transfer : transfers) beside.add(beside_bytes(link, transfer));
+  link.latency_ns = beside.quantile(0.5);
+  if (link.latency_ns >= 0) return link;
+  // Bytes explain more than there is: then they explain all.
+  double xx = 0;
+  double xy = 0;
+  for (const Transfer& transfer : transfers) {
+    const auto x = static_cast<double>(transfer.bytes);
+    xx += x * x;
+    xy += x * static_cast<double>(transfer.took_ns);
   }
+  link = {};
+  if (xx > 0) set_bandwidth(xy / xx, link);
   return link;
 }
 
 void add_edges(const std::vector<Transfer>& transfers, TransferTimes& result) {
-  std::map<std::pair<int, int>, Samples> off;  // from the general line
-  Costs general;
-  general.p2p = result.p2p;
+  std::map<Edge, std::pair<Samples, Samples>> by_edge;  // beside bytes, and whole
   for (const Transfer& transfer : transfers) {
-    const std::int64_t usual =
-        general.p2p.latency_ns + general.occupied_ns(general.p2p, transfer.bytes);
-    off[{transfer.from, transfer.to}].add(transfer.took_ns - usual);
+    auto& [beside, whole] = by_edge[{transfer.from, transfer.to}];
+    beside.add(beside_bytes(result.p2p, transfer));
+    whole.add(transfer.took_ns);
   }
-  for (const auto& [edge, samples] : off) {
-    const std::int64_t median = samples.quantile(0.5);
-    if (std::abs(median) <= samples.quantile(0.9) - samples.quantile(0.1)) continue;
-    Link link = result.p2p;
-    link.latency_ns = std::max<std::int64_t>(0, link.latency_ns + median);
-    if (link != result.p2p) result.edges.emplace(edge, link);
+  for (const auto& [edge, samples] : by_edge) {
+    const auto& [beside, whole] = samples;
+    const std::int64_t latency_ns = beside.quantile(0.5);
+    const std::int64_t noise_ns = beside.quantile(0.9) - beside.quantile(0.1);
+    if (std::abs(latency_ns - result.p2p.latency_ns) <= noise_ns) continue;
+    // Where its bytes would take longer than it does, all of it is latency.
+    result.edges[edge] = latency_ns >= 0 ? Link{latency_ns, result.p2p.bytes_per_second}
+                                         : Link{whole.quantile(0.5), std::nullopt};
   }
 }
 
@@ -149,18 +175,17 @@ TransferTimes transfer_times(std::span<const RecordedRun* const> runs, std::int6
     result.notes.push_back(
         "p2p: no message was awaited when it was sent; its time is that of the fastest tenth");
   }
-  std::map<std::int64_t, Samples> by_size;
+  std::set<std::int64_t> sizes;
   Samples all;
   for (Transfer& transfer : transfers) {
     transfer.took_ns = std::max<std::int64_t>(0, transfer.took_ns - receive_ns);
-    by_size[transfer.bytes].add(transfer.took_ns);
+    sizes.insert(transfer.bytes);
     all.add(transfer.took_ns);
   }
-  for (const auto& [bytes, samples] : by_size) result.sizes.push_back(bytes);
-  const Line line = fit(by_size);
-  result.p2p = link_of(line);
+  result.sizes.assign(sizes.begin(), sizes.end());
+  result.p2p = fit(transfers);
   result.spread = all.spread();
-  if (by_size.size() == 1) {
+  if (sizes.size() == 1) {
     result.notes.push_back(fmt::format(
         "p2p: all messages have {}, so that latency can't be told from bandwidth; all of it is "
         "latency",

@@ -33,9 +33,10 @@ struct TransferTimes {
 // fastest tenth. Of a prediction or a profile all count, from when both ends
 // were there to the arrival.
 //
-// Their medians by size are fitted by latency + bytes / bandwidth; with one size
-// only all of it is latency. An edge has a latency of its own where its messages
-// take longer or shorter than that by more than they vary.
+// Their medians by edge and size are fitted by latency + bytes / bandwidth; with
+// one size only all of it is latency. An edge has a latency of its own where its
+// messages take longer or shorter by more than the 10th and the 90th percentile
+// of what they take are apart.
 TransferTimes transfer_times(std::span<const RecordedRun* const> runs, std::int64_t receive_ns);
 
 }  // namespace pipesim

@@ -155,7 +155,8 @@ StageCosts sum_layers(const StageCosts* first, const StageCosts* last) {
     }
   };
   for (const auto field :
-       {&StageCosts::forward_ns, &StageCosts::backward_input_ns, &StageCosts::backward_weight_ns}) {
+       {&StageCosts::forward_ns, &StageCosts::backward_input_ns, &StageCosts::backward_weight_ns,
+        &StageCosts::optimizer_ns, &StageCosts::reduce_gradients_ns}) {
     add(field, max_time_ns, "ns");
   }
   for (const auto field :
@@ -170,6 +171,19 @@ StageCosts sum_layers(const StageCosts* first, const StageCosts* last) {
 }  // namespace
 
 namespace {
+
+// The closing work of layers becomes that of the ranks that hold them.
+void sum_closing(const Placement& placement, std::vector<StageCosts>& stages,
+                 std::int64_t StageCosts::*field, std::vector<std::int64_t>& by_rank) {
+  std::vector<std::int64_t> sums(static_cast<std::size_t>(placement.ranks()));
+  for (int s = 0; s < placement.stages(); ++s) {
+    std::int64_t& time = stages[static_cast<std::size_t>(s)].*field;
+    sums[static_cast<std::size_t>(placement.rank_of(s))] += time;
+    time = 0;
+  }
+  const auto takes_time = [](std::int64_t time) { return time > 0; };
+  if (std::ranges::any_of(sums, takes_time)) by_rank = std::move(sums);
+}
 
 // A message costs its receiver compute: part of the action that it is for.
 void add_receiving(std::int64_t receive_ns, const Placement& placement,
@@ -216,6 +230,9 @@ Costs CostsFile::resolve(const Placement& placement,
     result.stages.push_back(sum_layers(next, next + size));
     next += size;
   }
+  sum_closing(placement, result.stages, &StageCosts::optimizer_ns, result.optimizer_ns);
+  sum_closing(placement, result.stages, &StageCosts::reduce_gradients_ns,
+              result.reduce_gradients_ns);
   add_receiving(receive_ns, placement, result.stages, name);
   return result;
 }

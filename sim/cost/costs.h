@@ -33,6 +33,9 @@ struct StageCosts {
   std::int64_t gradient_bytes = 0;
   std::int64_t optimizer_bytes = 0;
   std::int64_t output_bytes = 0;  // sent forward; the gradient of it comes back
+  // Closing work for what it holds; only of layers, whose ranks it adds up to.
+  std::int64_t optimizer_ns = 0;
+  std::int64_t reduce_gradients_ns = 0;
 
   std::int64_t backward_ns() const { return backward_input_ns + backward_weight_ns; }
   // B = I + W, with I = B/2 rounded down.

@@ -41,6 +41,9 @@ StageCosts read_entry(const JsonCursor& cursor, bool is_stage) {
     members.optional("overlap_ns", [&](const JsonCursor& value) {
       stage.overlap_ns = value.integer(0, max_time_ns);
     });
+  } else {
+    stage.optimizer_ns = members.integer_or("optimizer_ns", 0, 0, max_time_ns);
+    stage.reduce_gradients_ns = members.integer_or("reduce_gradients_ns", 0, 0, max_time_ns);
   }
   const auto bytes = [&](std::string_view key) { return members.integer_or(key, 0, 0, max_bytes); };
   stage.activation_bytes = bytes("activation_bytes");
@@ -201,6 +204,8 @@ Json entries_json(const std::vector<StageCosts>& entries) {
     entry["gradient_bytes"] = stage.gradient_bytes;
     entry["optimizer_bytes"] = stage.optimizer_bytes;
     entry["output_bytes"] = stage.output_bytes;
+    if (stage.optimizer_ns > 0) entry["optimizer_ns"] = stage.optimizer_ns;
+    if (stage.reduce_gradients_ns > 0) entry["reduce_gradients_ns"] = stage.reduce_gradients_ns;
     list.push_back(std::move(entry));
   }
   return list;
@@ -279,10 +284,16 @@ CostsFile parse_costs(std::string_view text, const std::string& file) {
   read_list("stages", result.costs.stages);
   read_list("layers", result.layers);
   members.optional("p2p", [&](const JsonCursor& value) { read_p2p(value, result); });
+  const auto given_by_layer = [&](std::int64_t StageCosts::*field, const JsonCursor& value) {
+    const auto has = [&](const StageCosts& layer) { return layer.*field > 0; };
+    if (std::ranges::any_of(result.layers, has)) value.fail("layers have it, too; keep one");
+  };
   members.optional("optimizer_ns", [&](const JsonCursor& value) {
+    given_by_layer(&StageCosts::optimizer_ns, value);
     read_closing_work(value, result.optimizer_ns, result.costs.optimizer_ns);
   });
   members.optional("reduce_gradients_ns", [&](const JsonCursor& value) {
+    given_by_layer(&StageCosts::reduce_gradients_ns, value);
     read_closing_work(value, result.reduce_gradients_ns, result.costs.reduce_gradients_ns);
   });
   members.optional("calibration", [&](const JsonCursor& value) {

@@ -1,0 +1,24 @@
+// What reduction and optimizer take, from recorded runs.
+//
+// Counted from when all ranks are through with what comes before: the times
+// have what exchanging gradients and norms takes, and no waiting for slower
+// ranks. By layer, a rank's time is dealt out to its layers, by parameters where
+// the model is known, else by the times of forwards; by stage it is one number
+// where ranks are alike, else a list with one a rank.
+//
+// Calls share nothing; any thread.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "sim/cost/costs.h"
+#include "traces/recorded_run.h"
+
+namespace pipesim {
+
+// Into `layers`, whose other times are known, or into `costs`.
+void set_closing_times(std::span<const RecordedRun* const> runs, bool by_layer, CostsFile& costs,
+                       std::vector<StageCosts>& layers);
+
+}  // namespace pipesim
