@@ -11,6 +11,7 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   try {
     const CostsFile file = parse_costs(text, "fuzz.json");
+    if (to_json(parse_costs(to_json(file), "whole")) != to_json(file)) std::abort();
     const int stages = static_cast<int>(file.layers.empty() ? file.costs.stages.size() : 1);
     const Placement placement = Placement::loop(stages, 1);
     const Costs costs = file.resolve(placement, std::nullopt);

@@ -1,0 +1,153 @@
+#!/usr/bin/env bash
+# How right predictions are: calibrates on GPipe with 4 microbatches, predicts
+# other schedules with 16, runs them, and compares makespans. Several turns, each
+# with a calibration of its own; writes all of them to bench/FIDELITY.md.
+#
+#   bash bench/fidelity/run.sh            5 turns, on an idle machine of 2 cores or more
+#   TURNS=1 OUTPUT=- bash bench/fidelity/run.sh
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+. examples/steps.sh
+
+build() {
+  cmake --preset release
+  cmake --build --preset release --target pipesim pipeexec
+}
+step "install packages" install "${build_packages[@]}"
+step "build: release" build
+
+turns=${TURNS:-5}
+output=${OUTPUT:-bench/FIDELITY.md}
+iterations=20
+bin=build/release
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+
+# key NAME FILE: a number of a JSON result.
+key() { sed -n "s/^ *\"$1\": \([0-9]*\),*$/\1/p" "$2" | head -n 1; }
+
+# execute CASE SCHEDULE MICROBATCHES FLAG...: a run of that case.
+execute() {
+  local case=$1 schedule=$2 microbatches=$3
+  shift 3
+  local run=("$bin/pipeexec" --schedule "$schedule" --microbatches "$microbatches"
+    --iterations "$iterations" "$@")
+  case $case in
+    mpi) mpi -n 2 "${run[@]}" --micro-batch-size 8 ;;
+    local) "${run[@]}" --micro-batch-size 8 --transport local --stages 2 ;;
+    emulated) mpi -n 4 "${run[@]}" --device emulated --costs bench/fidelity/emulated.json ;;
+  esac
+}
+
+# Costs of a case from a schedule with 4 microbatches.
+calibrate() {
+  local case=$1 schedule=$2
+  execute "$case" "$schedule" 4 --quiet --trace "$folder/$case.json.gz"
+  "$bin/pipesim" calibrate "$folder/$case.json.gz" -o "$folder/$case.$schedule.costs.json" \
+    >"$folder/$case.$schedule.txt"
+}
+
+# compare TURN CASE RANKS COSTS SCHEDULE MICROBATCHES: a line of results.
+compare() {
+  local turn=$1 case=$2 ranks=$3 costs=$4 schedule=$5 microbatches=$6
+  "$bin/pipesim" --schedule "$schedule" --stages "$ranks" --microbatches "$microbatches" \
+    --costs "$folder/$case.$costs.costs.json" --json >"$folder/predicted.json"
+  execute "$case" "$schedule" "$microbatches" --json >"$folder/measured.json"
+  echo "$turn $case $costs $schedule $microbatches $(key makespan_ns "$folder/predicted.json")" \
+    "$(key iteration_ns "$folder/measured.json")" >>"$folder/results"
+}
+
+for turn in $(seq "$turns"); do
+  for case in mpi local emulated; do
+    ranks=2
+    looped=gpipe # costs by layer are laid out anew
+    if [ "$case" = emulated ]; then
+      ranks=4
+      looped=bfs # costs by stage need as many stages
+      calibrate "$case" bfs
+    fi
+    calibrate "$case" gpipe
+    compare "$turn" "$case" "$ranks" gpipe gpipe 4
+    compare "$turn" "$case" "$ranks" gpipe 1f1b 16
+    compare "$turn" "$case" "$ranks" "$looped" interleaved 16
+    compare "$turn" "$case" "$ranks" gpipe zb-h1 16
+    echo "turn $turn of $turns: $case done" >&2
+  done
+done
+
+# The rows of the cases, then all errors, by size: their median.
+rows() {
+  sort -s -k2,5 "$folder/results" | awk '
+    function median(list, n,   i, j, t) {
+      for (i = 2; i <= n; i++) {
+        t = list[i]
+        for (j = i - 1; j > 0 && list[j] > t; j--) list[j + 1] = list[j]
+        list[j + 1] = t
+      }
+      return list[int((n + 1) / 2)]
+    }
+    function size(x) { return x < 0 ? -x : x }
+    function flush(   i, all) {
+      if (!n) return
+      all = ""
+      for (i = 1; i <= n; i++) {
+        all = all sprintf("%s%+.1f", i > 1 ? ", " : "", error[i])
+        if (row != "gpipe 4") size_of[++sizes] = size(error[i])
+      }
+      split(last, f, " ")
+      printf "| %s | %s, %d | %s | %.1f | %.1f | %+.1f | %s |\n", f[1], f[3], f[4], f[2],
+        median(predicted, n) / 1e6, median(measured, n) / 1e6, median(error, n), all
+      n = 0
+    }
+    {
+      now = $2 " " $3 " " $4 " " $5
+      if (now != last) flush()
+      last = now
+      row = $4 " " $5
+      n++
+      predicted[n] = $6
+      measured[n] = $7
+      error[n] = ($6 / $7 - 1) * 100
+    }
+    END {
+      flush()
+      m = median(size_of, sizes)
+      within = 0
+      for (i = 1; i <= sizes; i++) within += size_of[i] <= 3
+      printf "\nOf the rows that are not the calibrated one itself: median of the absolute error\n"
+      printf "%.1f %%, largest %.1f %%; %d of %d are within 3 %%.\n", m, size_of[sizes], within, sizes
+    }'
+}
+
+{
+  cat <<TEXT
+# How right predictions are
+
+\`bash bench/fidelity/run.sh\`: costs are calibrated on one schedule with 4
+microbatches, and predict what others take with 16. In each turn everything is
+measured anew, calibration first; measured is the median of $iterations iterations.
+Nothing is fitted to a row; all turns are listed, misses included.
+
+machine: $(grep -m1 'model name' /proc/cpuinfo | cut -d: -f2 | sed 's/^ *//'), $(nproc) cores
+date:    $(date -u +%F)
+
+- \`mpi\`, \`local\`: 2 ranks train gpt-mini (8 sequences of 64 a microbatch) on the cpu
+  device, one core each, as processes or threads. Calibrated by layer.
+- \`emulated\`: 4 ranks over MPI, actions of 1.4 to 7.3 ms in wall pace (bench/fidelity/emulated.json).
+  Calibrated by stage, so that interleaved, with two chunks a rank, needs a looped
+  schedule to start from.
+
+Errors are predicted against measured, in percent, positive where the prediction is
+too long.
+
+| case | predicted schedule, microbatches | calibrated on | predicted, ms | measured, ms | error, median | error of each turn |
+| --- | --- | --- | --- | --- | --- | --- |
+TEXT
+  rows
+} >"$folder/report"
+if [ "$output" = - ]; then
+  cat "$folder/report"
+else
+  cp "$folder/report" "$output"
+  echo "written to $output"
+fi
