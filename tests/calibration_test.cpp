@@ -29,8 +29,6 @@
 namespace pipesim {
 namespace {
 
-using testing::pick;
-
 Schedule schedule_of(const std::string& name, int stages, int microbatches) {
   ScheduleFlags flags;
   flags.schedule = name;

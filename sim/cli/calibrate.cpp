@@ -196,19 +196,17 @@ void run(const Flags& flags) {
 void add_calibrate(CLI::App& app, Work& chosen) {
   auto flags = std::make_shared<Flags>();
   CLI::App* command = app.add_subcommand("calibrate", "turns recorded traces into a costs.json");
-  command
-      ->add_option("traces", flags->traces,
-                   "traces of pipeexec, each a run of the same model; or the profiles that "
-                   "PyTorch wrote of one run, one a rank")
-      ->type_name("TRACE...")
+  command->add_option("traces", flags->traces, "runs of one model, see below")
+      ->type_name("TRACE")
       ->required();
   command->add_option("-o,--output", flags->output, "the costs.json that is written")
       ->type_name("FILE.json")
       ->required();
   command->callback([&chosen, flags] { chosen = [flags] { run(*flags); }; });
   command->footer(
-      "Traces with layers give costs by layer, which any --layout deals out; others\n"
-      "give costs by stage.\n"
+      "Each trace of pipeexec is a run, and several are more samples; the profiles that\n"
+      "PyTorch wrote, one a rank, are one run. Traces with layers give costs by layer,\n"
+      "which any --layout deals out; others give costs by stage.\n"
       "\n"
       "Examples:\n"
       "  mpirun -n 2 pipeexec --schedule gpipe --microbatches 4 --trace run.json\n"

@@ -15,9 +15,9 @@ std::vector<double> parameters_of(const RunDescription& about) {
   if (about.model_json.empty()) return {};
   const Model model = parse_model(about.model_json, "the model of a trace");
   if (static_cast<std::size_t>(model.layers()) != about.layers.size()) return {};
-  std::vector<double> result;
+  std::vector<double> result(about.layers.size());
   for (int i = 0; i < model.layers(); ++i) {
-    result.push_back(static_cast<double>(model.layer_parameters(i)));
+    result[static_cast<std::size_t>(i)] = static_cast<double>(model.layer_parameters(i));
   }
   return result;
 }
