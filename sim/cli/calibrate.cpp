@@ -75,11 +75,13 @@ std::string heading(const std::vector<RecordedRun>& runs) {
 
 // A time with the spread of its samples; blank where there is none.
 std::string cell(const TableUnit& unit, std::int64_t time_ns, const std::optional<Spread>& spread) {
-  if (!spread) return fmt::format(" {:>8} {:<13}", unit.text(time_ns), "");
-  return fmt::format(
-      " {:>8} {:<13}", unit.text(time_ns),
-      fmt::format("{:.{}f}-{:.{}f}", static_cast<double>(spread->p10_ns) / unit.ns, unit.decimals,
-                  static_cast<double>(spread->p90_ns) / unit.ns, unit.decimals));
+  std::string range;
+  if (spread) {
+    const double least = static_cast<double>(spread->p10_ns) / unit.ns;
+    const double most = static_cast<double>(spread->p90_ns) / unit.ns;
+    range = fmt::format("{0:.{2}f}-{1:.{2}f}", least, most, most < 1000 ? unit.decimals : 0);
+  }
+  return fmt::format(" {:>7} {:<11}", unit.text(time_ns), range);
 }
 
 // Layers or stages, a line each: what the costs have, and the samples' p10-p90.
@@ -98,7 +100,7 @@ std::string table(const CostsFile& costs) {
   if (unit.ns == 1e3) unit.decimals = 1;
   std::string out = fmt::format("\n{:<{}}", costs.layers.empty() ? "stage" : "layer", name_width);
   for (const char* kind : {"F", "I", "W"}) {
-    out += fmt::format(" {:>8} {:<13}", fmt::format("{}, {}", kind, unit.name), "p10-p90");
+    out += fmt::format(" {:>7} {:<11}", fmt::format("{}, {}", kind, unit.name), "p10-p90");
   }
   out += "samples\n";
   for (std::size_t i = 0; i < entries.size(); ++i) {
