@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "traces/base/decimal.h"
@@ -101,16 +103,33 @@ std::int64_t* value_of(std::string_view key, MemorySample& sample) {
   return nullptr;
 }
 
+// The first of several alike; in the order of time.
+std::vector<MemorySample> fullest_of_each_rank(const std::vector<MemorySample>& samples) {
+  std::map<std::int32_t, std::size_t> fullest;
+  const auto total = [](const MemorySample& one) {
+    return one.states.total() + one.working.total();
+  };
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    const auto [at, is_first] = fullest.try_emplace(samples[i].rank, i);
+    if (!is_first && total(samples[i]) > total(samples[at->second])) at->second = i;
+  }
+  std::set<std::size_t> places;
+  for (const auto& [rank, place] : fullest) places.insert(place);
+  std::vector<MemorySample> result;
+  for (const std::size_t place : places) result.push_back(samples[place]);
+  return result;
+}
+
 }  // namespace
 
 OwnEvents::OwnEvents(std::string path, const ReadOptions& options)
-    : path_(std::move(path)), wants_layers_(options.layers), wants_samples_(options.samples) {}
+    : path_(std::move(path)), wants_layers_(options.layers), keeps_samples_(options.samples) {}
 
 void OwnEvents::add(const ChromeEvent& event) {
   ++phases_[static_cast<unsigned char>(event.phase)];
   if (event.phase == 'X') {
     add_slice(event);
-  } else if (event.phase == 'C' && wants_samples_) {
+  } else if (event.phase == 'C') {
     add_counter(event);
   }
 }
@@ -275,7 +294,7 @@ std::vector<MemorySample> OwnEvents::take_samples() {
     samples_[own.place] = own.now;
   }
   samples_.resize(kept);
-  return std::move(samples_);
+  return keeps_samples_ ? std::move(samples_) : fullest_of_each_rank(samples_);
 }
 
 }  // namespace pipesim

@@ -59,7 +59,7 @@ class OwnEvents {
 
   std::string path_;
   bool wants_layers_;
-  bool wants_samples_;
+  bool keeps_samples_;
   // With the process instead of the rank, and not_said for what is not said.
   std::vector<MemorySample> samples_;
   std::deque<Process> processes_;

@@ -12,7 +12,7 @@ namespace pipesim {
 
 struct ReadOptions {
   bool layers = false;  // keep layer spans
-  bool samples = true;  // keep memory samples
+  bool samples = true;  // keep all memory samples; else of each rank the fullest alone
   // Of a profiler's trace that does not say which action is which: a CSV row a
   // rank, by which the n-th operation of a kind is told.
   std::vector<std::string> program;

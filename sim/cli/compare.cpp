@@ -40,9 +40,10 @@ void run(const Flags& flags) {
   if (flags.operations) operations.emplace(*flags.operations, flags.operations->ends_with(".gz"));
   std::optional<Progress> progress(std::in_place);
   progress->show("reading " + flags.files.front());
-  const RecordedRun predicted = read_run({flags.files.front()});
-  progress->show("reading " + flags.files[1]);
   ReadOptions options;
+  options.samples = false;
+  const RecordedRun predicted = read_run({flags.files.front()}, options);
+  progress->show("reading " + flags.files[1]);
   options.program = flags.schedule ? rows_of_file(*flags.schedule) : predicted.about.program;
   const RecordedRun measured = read_run({flags.files.begin() + 1, flags.files.end()}, options);
   progress->show("comparing");

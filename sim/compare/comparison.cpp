@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <tuple>
@@ -97,7 +98,7 @@ std::vector<MemoryPeak> memory_peaks(const RecordedRun& run) {
     peaks[rank] = {sample.working, total, sample.time_ns, {}};
   }
   if (std::ranges::all_of(largest, [](std::int64_t bytes) { return bytes == 0; })) return {};
-  std::vector<std::int64_t> latest(peaks.size(), -1);
+  std::vector<std::int64_t> latest(peaks.size(), std::numeric_limits<std::int64_t>::min());
   for (const Span& span : run.spans) {
     const auto rank = static_cast<std::size_t>(span.rank);
     if (is_transfer(span.action.kind) || span.start_ns > peaks[rank].time_ns) continue;
@@ -241,9 +242,9 @@ Gap gap_between(const Operations& operations, P2p mode, const std::array<Order, 
 }
 
 // Durations of the measured run's operations over all its iterations.
-class Samples {
+class Durations {
  public:
-  Samples(const RecordedRun& run, const Comparison& comparison) {
+  Durations(const RecordedRun& run, const Comparison& comparison) {
     by_operation_.resize(comparison.operations.size());
     for (const RecordedIteration& iteration : run.iterations) {
       for (std::size_t i = iteration.begin; i < iteration.end; ++i) {
@@ -267,7 +268,7 @@ class Samples {
 
 void compare_durations(const RecordedRun& measured, Comparison& comparison) {
   const Operations& operations = comparison.operations;
-  const Samples samples(measured, comparison);
+  const Durations durations(measured, comparison);
   std::vector<double> errors;
   struct Group {
     std::vector<std::int64_t> predicted, measured;
@@ -282,7 +283,7 @@ void compare_durations(const RecordedRun& measured, Comparison& comparison) {
     Group& group = groups[{action.stage, action.kind}];
     group.rank = operations.sides[measured_side][id].rank;
     group.predicted.push_back(planned);
-    const auto& own = samples.of(id);
+    const auto& own = durations.of(id);
     group.measured.insert(group.measured.end(), own.begin(), own.end());
     const Lateness& late = comparison.lateness[id];
     group.sum.own_ns += late.own_ns;
