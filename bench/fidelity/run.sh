@@ -57,6 +57,18 @@ compare() {
     "$(key iteration_ns "$folder/measured.json")" >>"$folder/results"
 }
 
+# What other processes took of the processors, in hundredths of a second, so far.
+# No function of a subshell: times counts the children of this shell.
+by_others() {
+  times >"$folder/times"
+  others=$(awk -v hz="$(getconf CLK_TCK)" '
+    FNR == NR { gsub(/[ms]/, " "); ours += $1 * 60 + $2 + $3 * 60 + $4; next }
+    FNR == 1 { print int((($2 + $3 + $4) / hz - ours) * 100) }' "$folder/times" /proc/stat)
+}
+
+by_others
+others_before=$others
+started=$(date +%s)
 for turn in $(seq "$turns"); do
   for case in mpi local emulated; do
     ranks=2
@@ -74,6 +86,10 @@ for turn in $(seq "$turns"); do
     echo "turn $turn of $turns: $case done" >&2
   done
 done
+
+by_others
+others=$(awk -v taken="$((others - others_before))" -v seconds="$(($(date +%s) - started))" \
+  -v cores="$(nproc)" 'BEGIN { printf "%.1f", taken / seconds / cores }')
 
 # The rows of the cases, then all errors, by size: their median.
 rows() {
@@ -130,6 +146,7 @@ Nothing is fitted to a row; all turns are listed, misses included.
 
 machine: $(grep -m1 'model name' /proc/cpuinfo | cut -d: -f2 | sed 's/^ *//'), $(nproc) cores
 date:    $(date -u +%F)
+others:  $others % of the processors' time went to other processes meanwhile
 
 - \`mpi\`, \`local\`: 2 ranks train gpt-mini (8 sequences of 64 a microbatch) on the cpu
   device, one core each, as processes or threads. Calibrated by layer.
