@@ -190,6 +190,26 @@ TEST(Calibration, OfAPredictionGivesItsCosts) {
   EXPECT_GT(exchanged, 30);
 }
 
+// A profile knows neither bytes nor when a rank came to an action.
+TEST(Calibration, OfAProfile) {
+  const Costs costs = testing::costs_of(3, 1'000'000, 2'400'000, 30'000);
+  RecordedRun run = predicted_run(schedule_of("1f1b", 3, 6), costs);
+  run.about.source = Source::profiled;
+  run.about.costs_json.clear();
+  run.samples.clear();
+  const CostsFile file = costs_from(run);
+  for (int s = 0; s < 3; ++s) {
+    EXPECT_EQ(file.costs.stages[static_cast<std::size_t>(s)], costs.stages[0]) << s;
+  }
+  EXPECT_EQ(file.costs.p2p, costs.p2p);
+  const auto& notes = file.calibration->notes;
+  const auto says = [&](const std::string& start) {
+    return std::ranges::any_of(notes, [&](const auto& note) { return note.starts_with(start); });
+  };
+  EXPECT_TRUE(says("memory: "));
+  EXPECT_TRUE(says("I and W: "));
+}
+
 // Latency, bandwidth and an edge that differs, from messages of several sizes.
 TEST(Calibration, TellsLatencyFromBandwidth) {
   Costs costs = testing::costs_of(4, 1'000'000, 2'000'000, 7'000);
