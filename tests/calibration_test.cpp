@@ -467,6 +467,12 @@ TEST(Calibration, RefusesRunsThatDoNotBelongTogether) {
               calibrate(std::vector<RecordedRun>{layers, layered_run(true)});
             }).find("recomputes"),
             std::string::npos);
+  for (const std::vector<int>& layout : {std::vector<int>{4}, {3, 2}, {-1, 5}, {0, 4}, {2, 1, 1}}) {
+    RecordedRun odd = layers;
+    odd.about.layout = layout;
+    EXPECT_NE(testing::input_error_of([&] { costs_from(odd); }).find("those of its layout"),
+              std::string::npos);
+  }
   RecordedRun larger = layers;
   for (Span& span : larger.spans) span.bytes *= 2;
   larger.name = "larger.json";

@@ -62,12 +62,15 @@ void check_alike(const RecordedRun& a, const RecordedRun& b) {
 // The layers of a run must be what its layout deals out.
 void check_layers(const RecordedRun& run) {
   std::size_t layers = 0;
-  for (const int count : run.about.layout) layers += static_cast<std::size_t>(std::max(count, 0));
+  bool is_whole = run.about.layout.size() == run.about.rank_of_stage.size();
+  for (const int count : run.about.layout) {
+    is_whole = is_whole && count > 0;
+    layers += static_cast<std::size_t>(count);
+  }
   const auto outside = [&](const LayerSpan& layer) {
     return layer.layer < 0 || static_cast<std::size_t>(layer.layer) >= layers;
   };
-  if (run.about.layout.size() != run.about.rank_of_stage.size() ||
-      layers != run.about.layers.size() || std::ranges::any_of(run.layers, outside)) {
+  if (!is_whole || layers != run.about.layers.size() || std::ranges::any_of(run.layers, outside)) {
     throw input_error(fmt::format(
         "{}: its layers are not those of its layout; calibrate from a whole trace", run.name));
   }

@@ -121,7 +121,10 @@ void set_predicted(std::span<const RecordedRun* const> runs, std::vector<StageCo
     return;
   }
   const Costs costs = parse_costs(run.about.costs_json, run.name + ": costs").costs;
-  if (costs.stages.size() != entries.size()) return;
+  if (costs.stages.size() != entries.size()) {
+    notes.push_back("bytes: the costs that the prediction was made with have other stages");
+    return;
+  }
   for (std::size_t i = 0; i < entries.size(); ++i) {
     for (const Field field : {&StageCosts::activation_bytes, &StageCosts::weight_residue_bytes,
                               &StageCosts::weight_bytes, &StageCosts::gradient_bytes,
