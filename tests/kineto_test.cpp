@@ -262,6 +262,15 @@ TEST(Kineto, TakesFilesInAnyOrder) {
   EXPECT_EQ(rows_of(read_run(paths)), rows_of(run));
 }
 
+TEST(Kineto, NeedsNoScheduleWhereRangesNameActions) {
+  ReadOptions options;
+  options.program = {"0F0,0B0", "1F0,1B0"};  // another one
+  const RecordedRun run = read_run(ranks_of("1f1b"), options);
+  EXPECT_EQ(run.identified, Identified::annotated);
+  EXPECT_EQ(run.about.program, options.program);
+  EXPECT_EQ(rows_of(run), rows_of(read_run(ranks_of("1f1b"))));
+}
+
 TEST(Kineto, TellsIterationsByRecurrenceWhereThereAreNoSteps) {
   Changed changed;
   changed.each([](Json& trace) { remove_events(trace, "ProfilerStep#"); });
@@ -627,6 +636,27 @@ TEST(KinetoDevice, DoesNotTrustClocksAnHourApart) {
   EXPECT_EQ(rows_of(run), rows_of(read(two_ranks())));
 }
 
+TEST(KinetoDevice, AlignsUnrelatedClocksByTheirSteps) {
+  std::vector<Json> traces = two_ranks();
+  for (const int rank : {0, 1}) {
+    Json& trace = traces[static_cast<std::size_t>(rank)];
+    trace["traceEvents"].push_back(
+        Profile(rank).range("ProfilerStep#1", 100, 2000).json()["traceEvents"][0]);
+    if (rank == 0) continue;
+    trace.erase("baseTimeNanoseconds");
+    for (Json& event : trace["traceEvents"]) event["ts"] = event["ts"].get<double>() + 77;
+  }
+  traces[0].erase("baseTimeNanoseconds");
+  // Not the first range counts, but the step: rank 0 comes to its own earlier.
+  Json& first = traces[0]["traceEvents"][0];
+  ASSERT_EQ(first["name"], "PP:0F0");
+  first["ts"] = 900;
+  first["dur"] = 150;
+  const RecordedRun run = read(traces);
+  EXPECT_NE(run.warnings.text().find("times have no baseTimeNanoseconds"), std::string::npos);
+  EXPECT_EQ(rows_of(run), rows_of(read(two_ranks())));
+}
+
 // Ranks in one file are told apart by their pids, their kernels by correlation.
 Json merged(int apart) {
   std::vector<Json> traces = two_ranks();
@@ -662,7 +692,9 @@ TEST(KinetoDevice, LeavesRangesOnTheDeviceAlone) {
       trace["traceEvents"].push_back(event);
     }
   }
-  EXPECT_EQ(rows_of(read(traces)), rows_of(read(two_ranks())));
+  const RecordedRun run = read(traces);
+  EXPECT_EQ(rows_of(run), rows_of(read(two_ranks())));
+  EXPECT_EQ(run.warnings.text(), "");
 }
 
 TEST(KinetoDevice, GivesKernelsToTheInnermostRange) {
@@ -812,10 +844,11 @@ TEST(KinetoInput, RefusesARankTwice) {
 
 TEST(KinetoInput, RefusesAPartOfThePipeline) {
   const std::string message = refusal_of({recorded("interleaved.rank0.json.gz")});
-  EXPECT_NE(message.find("nothing computed stages 1, 3: files of some ranks are not given (1 of 2 "
-                         "here), or their kernels were lost; give the files of all ranks of the "
-                         "pipeline"),
-            std::string::npos)
+  EXPECT_NE(
+      message.find("nothing here is of stages 1, 3: files of some ranks are not given (1 of 2 "
+                   "here), or their kernels were lost; give the files of all ranks of the "
+                   "pipeline"),
+      std::string::npos)
       << message;
 }
 
@@ -824,6 +857,17 @@ TEST(KinetoInput, RefusesReplicas) {
   Json replica = traces[0];
   replica["distributedInfo"]["rank"] = 2;
   traces.push_back(replica);
+  EXPECT_EQ(refusal(traces, 2),
+            "trace0.json and trace2.json: stage 0 ran in both, as of two replicas or of one rank "
+            "twice; give the files of one pipeline");
+}
+
+TEST(KinetoInput, RefusesARankThatSendsForAnother) {
+  std::vector<Json> traces = two_ranks();
+  Profile third(2);
+  third.range("PP:0SEND_F1", 0, 10).message(1, 20, 10);
+  third.range("Optimizer.step#SGD.step", 30, 5).kernel(31, 50, 5);
+  traces.push_back(third.json());
   EXPECT_EQ(refusal(traces, 2),
             "trace0.json and trace2.json: stage 0 ran in both, as of two replicas or of one rank "
             "twice; give the files of one pipeline");

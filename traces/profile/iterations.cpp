@@ -222,6 +222,7 @@ std::vector<std::int32_t> number_iterations(std::vector<ProfileProcess>& process
     }
   }
   std::vector<std::int32_t> numbers;
+  numbers.reserve(common.size());
   for (const std::int64_t number : common) numbers.push_back(static_cast<std::int32_t>(number));
   return numbers;
 }

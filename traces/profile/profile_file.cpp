@@ -127,9 +127,10 @@ class Collector {
         add_range(event);
         break;
       case Category::host: add_range(event); break;
-      case Category::other: break;
-      case Category::flow: break;
-      case Category::device_range: break;  // its range on the processor says more
+      // Of a range on the device, the one on the processor says more.
+      case Category::other:
+      case Category::flow:
+      case Category::device_range: break;
     }
   }
 

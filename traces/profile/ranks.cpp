@@ -103,6 +103,7 @@ void order_by_rank(std::vector<ProfileProcess>& processes, const std::vector<Pro
                  processes[order.front().second].name);
   }
   std::vector<ProfileProcess> sorted;
+  sorted.reserve(order.size());
   for (const auto& entry : order) sorted.push_back(std::move(processes[entry.second]));
   processes = std::move(sorted);
 
@@ -126,7 +127,7 @@ std::string list_of(const std::vector<int>& values) {
   return values.size() > 8 ? text + ", ..." : text;
 }
 
-// Stages that compute here, and those that only appear as the other end.
+// Stages that are here, and those that only appear as the other end.
 struct Stages {
   std::map<int, std::size_t> rank_of;  // by the index of its process
   int largest = -1;
@@ -134,11 +135,8 @@ struct Stages {
 
 void see(Stages& stages, const std::vector<ProfileProcess>& processes, std::size_t rank,
          const Action& action) {
-  if (is_transfer(action.kind)) {
-    stages.largest = std::max({stages.largest, action.stage, peer_of(action).stage});
-    return;
-  }
   stages.largest = std::max(stages.largest, action.stage);
+  if (is_transfer(action.kind)) stages.largest = std::max(stages.largest, peer_of(action).stage);
   const auto [entry, fresh] = stages.rank_of.try_emplace(action.stage, rank);
   if (fresh || entry->second == rank) return;
   throw input_error(fmt::format(
@@ -173,7 +171,7 @@ std::vector<int> place_stages(std::vector<ProfileProcess>& processes,
   if (!missing.empty()) {
     const auto given = static_cast<int>(processes.size());
     throw input_error(fmt::format(
-        "{}: nothing computed {} {}: files of some ranks are not given ({} of {} here), or their "
+        "{}: nothing here is of {} {}: files of some ranks are not given ({} of {} here), or their "
         "kernels were lost; give the files of all ranks of the pipeline",
         processes.front().name, missing.size() == 1 ? "stage" : "stages", list_of(missing), given,
         std::max(given, files[processes.front().file].world_size)));
