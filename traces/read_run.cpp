@@ -70,16 +70,39 @@ void check_that_ranks_differ(const std::vector<OwnFile>& files) {
   }
 }
 
+// Of files of one run.
+RecordedRun run_of(std::vector<OwnFile> files) {
+  const std::string first = files.front().events.path();
+  for (const OwnFile& file : files) {
+    if (file.metadata.text == files.front().metadata.text) continue;
+    throw input_error(
+        fmt::format("{} and {}: their metadata differ, so they are of two runs; "
+                    "give files of one",
+                    first, file.events.path()));
+  }
+  std::string name = first;
+  if (files.size() > 1) {
+    check_that_ranks_differ(files);
+    name += fmt::format(" and {} more", files.size() - 1);
+  }
+  const OwnMetadata metadata = std::move(files.front().metadata);
+  std::vector<OwnEvents> events;
+  for (OwnFile& file : files) events.push_back(std::move(file.events));
+  return own_run(std::move(events), metadata, name);
+}
+
+void check_that_files_differ(const std::vector<std::string>& paths) {
+  if (paths.empty()) throw input_error("no trace file is given");
+  for (auto at = paths.begin(); at != paths.end(); ++at) {
+    if (std::find(paths.begin(), at, *at) == at) continue;
+    throw input_error(fmt::format("{} is given twice; give each file once", *at));
+  }
+}
+
 }  // namespace
 
 RecordedRun read_run(const std::vector<std::string>& paths, const ReadOptions& options) {
-  if (paths.empty()) throw input_error("no trace file is given");
-  for (std::size_t i = 1; i < paths.size(); ++i) {
-    if (std::find(paths.begin(), paths.begin() + static_cast<std::ptrdiff_t>(i), paths[i]) !=
-        paths.begin() + static_cast<std::ptrdiff_t>(i)) {
-      throw input_error(fmt::format("{} is given twice; give each file once", paths[i]));
-    }
-  }
+  check_that_files_differ(paths);
   std::vector<OwnFile> own;
   for (std::size_t i = 0; i < paths.size(); ++i) {
     auto file = read_own(paths[i], options);
@@ -93,25 +116,25 @@ RecordedRun read_run(const std::vector<std::string>& paths, const ReadOptions& o
     }
     if (file) own.push_back(std::move(*file));
   }
-  if (own.empty()) return read_profile(paths, options);
+  return own.empty() ? read_profile(paths, options) : run_of(std::move(own));
+}
 
-  for (const OwnFile& file : own) {
-    if (file.metadata.text == own.front().metadata.text) continue;
-    throw input_error(
-        fmt::format("{} and {}: their metadata differ, so they are of two runs; "
-                    "give files of one",
-                    paths.front(), file.events.path()));
+std::vector<RecordedRun> read_runs(const std::vector<std::string>& paths,
+                                   const ReadOptions& options) {
+  check_that_files_differ(paths);
+  std::vector<RecordedRun> runs;
+  std::vector<std::string> profiles;
+  for (const std::string& path : paths) {
+    if (auto file = read_own(path, options)) {
+      std::vector<OwnFile> alone;
+      alone.push_back(std::move(*file));
+      runs.push_back(run_of(std::move(alone)));
+    } else {
+      profiles.push_back(path);
+    }
   }
-  std::string name = paths.front();
-  if (own.size() > 1) {
-    check_that_ranks_differ(own);
-    name += fmt::format(" and {} more", own.size() - 1);
-  }
-  const OwnMetadata metadata = std::move(own.front().metadata);
-  std::vector<OwnEvents> events;
-  events.reserve(own.size());
-  for (OwnFile& file : own) events.push_back(std::move(file.events));
-  return own_run(std::move(events), metadata, name);
+  if (!profiles.empty()) runs.push_back(read_profile(profiles, options));
+  return runs;
 }
 
 }  // namespace pipesim

@@ -23,4 +23,9 @@ struct ReadOptions {
 // together; what is odd but readable is in the run's warnings.
 RecordedRun read_run(const std::vector<std::string>& paths, const ReadOptions& options = {});
 
+// The same of several runs: each of our files is one, a profiler's files together
+// are one.
+std::vector<RecordedRun> read_runs(const std::vector<std::string>& paths,
+                                   const ReadOptions& options = {});
+
 }  // namespace pipesim

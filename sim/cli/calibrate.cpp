@@ -40,23 +40,6 @@ void check_output(const Flags& flags) {
   }
 }
 
-// Each trace of ours is a run; those of a profiler are one, a file a rank.
-std::vector<RecordedRun> read_runs(const std::vector<std::string>& traces) {
-  ReadOptions options;
-  options.layers = true;
-  std::vector<RecordedRun> runs;
-  for (const std::string& trace : traces) {
-    if (std::ranges::count(traces, trace) > 1) {
-      throw input_error(fmt::format("{} is given twice; give each trace once", trace));
-    }
-    runs.push_back(read_run({trace}, options));
-    if (runs.front().about.source != Source::profiled || traces.size() == 1) continue;
-    runs.front() = read_run(traces, options);
-    break;
-  }
-  return runs;
-}
-
 std::string heading(const std::vector<RecordedRun>& runs) {
   std::string out;
   for (const RecordedRun& run : runs) {
@@ -178,7 +161,9 @@ void run(const Flags& flags) {
   OutputFile output(flags.output);
   std::optional<Progress> progress(std::in_place);
   progress->show("reading traces");
-  const std::vector<RecordedRun> runs = read_runs(flags.traces);
+  ReadOptions options;
+  options.layers = true;
+  const std::vector<RecordedRun> runs = read_runs(flags.traces, options);
   const Calibration calibration = calibrate(runs);
   output.write(to_json(calibration.costs));
   output.commit();
