@@ -117,31 +117,6 @@ void merge_optimizers(ProfileProcess& process) {
   process.operations = std::move(kept);
 }
 
-// What a rank did in some iteration but not in every one: lost, or not recorded.
-void warn_of_missing(const std::vector<ProfileProcess>& processes, std::size_t iterations,
-                     Warnings& warnings) {
-  using Identity = std::tuple<Kind, std::int32_t, std::int32_t>;
-  for (const ProfileProcess& process : processes) {
-    std::map<Identity, std::set<std::int64_t>> seen;
-    const auto note = [&](std::int64_t iteration, const Action& action) {
-      seen[{action.kind, action.stage, action.microbatch}].insert(iteration);
-    };
-    for (const ProfileOperation& operation : process.operations) {
-      note(operation.iteration, operation.action);
-      if (operation.action.joined) note(operation.iteration, operation.partner);
-    }
-    for (const auto& [identity, in] : seen) {
-      const auto& [kind, stage, microbatch] = identity;
-      if (in.size() == iterations) continue;
-      warnings.add(
-          "actions that not all iterations have: lost by the profiler, perhaps, and not "
-          "necessarily not run",
-          fmt::format("{}: {}", process.name, to_text(make_action(stage, kind, microbatch))),
-          static_cast<std::int64_t>(iterations - in.size()));
-    }
-  }
-}
-
 // Microbatches are numbered without gaps, or what is missing is said.
 int count_microbatches(const std::vector<ProfileProcess>& processes) {
   std::set<std::int32_t> seen;
@@ -226,7 +201,6 @@ RecordedRun read_profile(const std::vector<std::string>& paths, const ReadOption
   const std::vector<std::int32_t> numbers = number_iterations(processes, run.warnings);
   run.about.rank_of_stage = place_stages(processes, files);
   for (ProfileProcess& process : processes) merge_optimizers(process);
-  warn_of_missing(processes, numbers.size(), run.warnings);
   run.about.clocks = align_clocks(processes, files, run.warnings);
   pair_transfers(processes, run.warnings);
   count_from_first_start(processes);

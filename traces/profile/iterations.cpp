@@ -155,6 +155,39 @@ void infer_kind(ProfileProcess& process, std::size_t rank, const Turns& turns,
   }
 }
 
+void keep_only(std::vector<ProfileProcess>& processes, const std::set<std::int64_t>& numbers) {
+  for (ProfileProcess& process : processes) {
+    std::erase_if(process.operations, [&](const ProfileOperation& operation) {
+      return operation.lost || numbers.count(operation.iteration) == 0;
+    });
+  }
+}
+
+// Every iteration runs the same schedule: one with fewer actions of microbatches
+// than another has lost some.
+std::set<std::int64_t> most_complete(const std::vector<ProfileProcess>& processes,
+                                     Warnings& warnings) {
+  std::map<std::int64_t, std::int64_t> counts;
+  for (const ProfileProcess& process : processes) {
+    for (const ProfileOperation& operation : process.operations) {
+      counts[operation.iteration] += takes_microbatch(operation.action.kind) ? 1 : 0;
+    }
+  }
+  std::int64_t most = 0;
+  for (const auto& [number, count] : counts) most = std::max(most, count);
+  std::set<std::int64_t> complete;
+  for (const auto& [number, count] : counts) {
+    if (count == most) {
+      complete.insert(number);
+      continue;
+    }
+    warnings.add(
+        "iterations with fewer actions than another, left out: the profiler has lost some",
+        fmt::format("{}: iteration {}, {} of {}", processes.front().name, number, count, most));
+  }
+  return complete;
+}
+
 }  // namespace
 
 void infer_actions(std::vector<ProfileProcess>& processes,
@@ -213,14 +246,16 @@ std::vector<std::int32_t> number_iterations(std::vector<ProfileProcess>& process
   }
   for (ProfileProcess& process : processes) {
     std::int64_t outside = 0;
-    std::erase_if(process.operations, [&](const ProfileOperation& operation) {
+    for (const ProfileOperation& operation : process.operations) {
       outside += operation.iteration < 0 && operation.says != Says::optimizer ? 1 : 0;
-      return operation.lost || common.count(operation.iteration) == 0;
-    });
+    }
     if (outside != 0) {
       warnings.add("actions outside of any ProfilerStep, left out", process.name, outside);
     }
   }
+  keep_only(processes, common);
+  common = most_complete(processes, warnings);
+  keep_only(processes, common);
   std::vector<std::int32_t> numbers;
   numbers.reserve(common.size());
   for (const std::int64_t number : common) numbers.push_back(static_cast<std::int32_t>(number));

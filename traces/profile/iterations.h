@@ -11,9 +11,9 @@ namespace pipesim {
 
 // Numbers them on every rank: by ProfilerStep#3 where all ranks have such ranges,
 // each of which holds an action once; else from 0 on, a new one where an action
-// recurs. Leaves out what is outside of them, iterations that not all ranks have,
-// and operations that are lost. Returns the numbers, in order. Throws an input
-// error where none is left.
+// recurs. Leaves out what is outside of them, iterations that not all ranks have
+// or that have fewer actions than another, and operations that are lost. Returns the numbers, in
+// order. Throws an input error where none is left.
 std::vector<std::int32_t> number_iterations(std::vector<ProfileProcess>& processes,
                                             Warnings& warnings);
 
