@@ -4,8 +4,10 @@
 #include <memory>
 
 #include "sim/cli/commands.h"
+#include "sim/cli/comparison_html.h"
 #include "sim/cli/comparison_json.h"
 #include "sim/cli/comparison_report.h"
+#include "sim/cli/outputs.h"
 #include "sim/compare/comparison.h"
 #include "sim/schedule/csv.h"
 #include "traces/base/error.h"
@@ -19,7 +21,7 @@ namespace {
 
 struct Flags {
   std::vector<std::string> files;
-  Flag schedule, operations;
+  Flag schedule, operations, html;
   bool json = false;
 };
 
@@ -32,29 +34,47 @@ std::vector<std::string> rows_of_file(const std::string& path) {
   return rows;
 }
 
+std::vector<NamedFile> named_files(const Flags& flags) {
+  std::vector<NamedFile> files{{"--schedule", flags.schedule}};
+  for (std::size_t i = 0; i < flags.files.size(); ++i) {
+    files.push_back({i == 0 ? "PREDICTED" : "MEASURED", flags.files[i]});
+  }
+  files.push_back({"--operations", flags.operations, true});
+  files.push_back({"--html", flags.html, true});
+  return files;
+}
+
 void run(const Flags& flags) {
   if (flags.files.size() < 2) {
     throw input_error("compare: give a predicted trace and a measured one");
   }
+  if (flags.html && flags.html->ends_with(".gz")) {
+    throw input_error("--html: a page is written as plain HTML; leave .gz away");
+  }
+  check_outputs(named_files(flags));
+  // Opened first: an output that can't be written fails before the work.
   std::optional<OutputFile> operations;
+  std::optional<OutputFile> html;
+  if (flags.html) html.emplace(*flags.html);
   if (flags.operations) operations.emplace(*flags.operations, flags.operations->ends_with(".gz"));
   std::optional<Progress> progress(std::in_place);
   progress->show("reading " + flags.files.front());
   ReadOptions options;
-  options.samples = false;
+  options.samples = flags.html.has_value();  // the page has curves
   const RecordedRun predicted = read_run({flags.files.front()}, options);
   progress->show("reading " + flags.files[1]);
   options.program = flags.schedule ? rows_of_file(*flags.schedule) : predicted.about.program;
   const RecordedRun measured = read_run({flags.files.begin() + 1, flags.files.end()}, options);
   progress->show("comparing");
   const Comparison comparison = compare(predicted, measured);
-  if (operations) {
-    operations->write(operations_csv(predicted, measured, comparison));
-    operations->commit();
-  }
+  if (operations) operations->write(operations_csv(predicted, measured, comparison));
+  if (html) html->write(comparison_html(predicted, measured, comparison));
+  if (operations) operations->commit();
+  if (html) html->commit();
   progress.reset();
   print(flags.json ? comparison_json(predicted, measured, comparison)
                    : comparison_report(predicted, measured, comparison, standard_output()));
+  if (html && !flags.json) print(fmt::format("Page: {} (open it in a browser)\n", html->path()));
 }
 
 }  // namespace
@@ -72,14 +92,16 @@ void add_compare(CLI::App& app, Work& chosen) {
   const std::string group = "Output";
   add_flags(*command, group,
             {{"--operations", &flags->operations, "FILE.csv",
-              "writes each operation's times and lateness"}});
+              "writes each operation's times and lateness"},
+             {"--html", &flags->html, "FILE.html",
+              "writes a page with pictures and tables, for any browser, on its own"}});
   command->add_flag("--json", flags->json, "prints the result as one JSON object")
       ->group(group)
       ->disable_flag_override();
   command->callback([flags, &chosen] { chosen = [flags] { run(*flags); }; });
   command->footer(
       "Examples:\n"
-      "  pipesim compare predicted.json measured.json\n"
+      "  pipesim compare predicted.json measured.json --html report.html\n"
       "  pipesim compare predicted.json rank0.pt.trace.json.gz rank1.pt.trace.json.gz --json");
 }
 

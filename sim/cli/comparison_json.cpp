@@ -6,14 +6,12 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "sim/cli/comparison_report.h"
+#include "sim/cli/comparison_words.h"
 
 namespace pipesim::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr const char* side_names[] = {"predicted", "measured"};
 
 // The same of both sides.
 template <typename Value>

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 
+#include "sim/cli/comparison_words.h"
 #include "traces/base/text.h"
 #include "traces/print/picture.h"
 #include "traces/print/tables.h"
@@ -15,30 +15,6 @@ namespace {
 
 constexpr std::size_t most_causes_shown = 8;
 constexpr std::size_t most_kinds_shown = 24;
-constexpr std::string_view side_names[] = {"predicted", "measured"};
-
-std::string signed_time(std::int64_t ns) {
-  if (ns == 0) return "-";
-  return (ns > 0 ? "+" : "-") + format_time(std::abs(ns));
-}
-
-double fraction_of(std::int64_t part, std::int64_t whole) {
-  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
-}
-
-std::string with_percent(double fraction) { return fmt::format("{:+.1f} %", fraction * 100); }
-
-std::string_view meaning_of(Term term) {
-  switch (term) {
-    case Term::order: return "ranks do their actions in another order";
-    case Term::compute: return "actions take longer, or less long";
-    case Term::transfer: return "transfers do, once both ends are there";
-    case Term::wait: return "transfers begin later after their result is there";
-    case Term::launch: return "actions start later once they could";
-    case Term::unmodelled: return "actions that only one of both has";
-    default: return "clocks that are off";
-  }
-}
 
 // ---- Pictures: both runs on one time axis
 
@@ -96,11 +72,6 @@ std::string pictures(const Comparison& comparison, const Terminal& terminal) {
 }
 
 // ---- Where the gap comes from
-
-// With a sign, in the table's unit; "-" for none.
-std::string change(std::int64_t ns, const TableUnit& unit) {
-  return (ns > 0 ? "+" : "") + unit.text(ns);
-}
 
 std::string gap_table(const Comparison& comparison) {
   std::int64_t largest = 0;
@@ -216,142 +187,19 @@ std::string critical_paths(const Comparison& comparison) {
         plural(static_cast<std::int64_t>(comparison.sides[side].played.critical_path.size()),
                "step"));
   }
-  if (!comparison.divergence) return out + "  both lead along the same actions\n";
-  const Divergence& parting = *comparison.divergence;
-  const auto next = [&](Side side) {
-    return parting.next[side] ? "with " + to_text(*parting.next[side]) : std::string("no further");
-  };
-  out += fmt::format(
-      "  they part {}: predicted goes on {}, measured {}\n",
-      parting.last_common ? "after " + to_text(*parting.last_common) : std::string("at the start"),
-      next(predicted_side), next(measured_side));
-  return out;
+  return out + "  " + parting_of(comparison) + "\n";
 }
 
-std::string order_line(const Comparison& comparison) {
-  const auto swapped = static_cast<std::int64_t>(comparison.swapped.size());
-  if (swapped == 0) {
-    return fmt::format("order     all {} as planned\n", plural(comparison.in_order, "action"));
-  }
-  std::string names;
-  for (std::size_t i = 0; i < std::min<std::size_t>(comparison.swapped.size(), 6); ++i) {
-    names += (i == 0 ? "" : ", ") + to_text(comparison.operations.actions[comparison.swapped[i]]);
-  }
-  return fmt::format("order     {} of {} not in the planned order: {}{}\n", swapped,
-                     comparison.in_order + swapped, names, swapped > 6 ? ", ..." : "");
-}
-
-std::string match_lines(const RecordedRun& predicted, const RecordedRun& measured,
-                        const Comparison& comparison) {
-  const MatchCounts& counts = comparison.counts;
-  std::string out =
-      fmt::format("matched   {}, identities {}", plural(counts.matched, "action"),
-                  identified_name(std::max(predicted.identified, measured.identified)));
-  for (const Side side : both_sides) {
-    if (counts.unmatched[side] > 0) {
-      out += fmt::format("; {} only {}", counts.unmatched[side], side_names[side]);
-    }
-  }
-  out += "\n";
-  out += fmt::format("durations off by {} on average, {} in the median, {} at p90\n",
-                     format_percent(comparison.mean_abs_error),
-                     format_percent(comparison.p50_error), format_percent(comparison.p90_error));
-  return out;
-}
-
-std::string iteration_line(const Comparison& comparison) {
-  const Quantiles& all = comparison.iterations;
-  if (all.count < 2) return {};
-  return fmt::format("measured  {}: p10 {}, median {}, p90 {}; the median one is compared\n",
-                     plural(all.count, "iteration"), format_time(all.p10), format_time(all.p50),
-                     format_time(all.p90));
-}
-
-std::string clock_lines(const RecordedRun& measured, const Comparison& comparison) {
+std::string sentences(const RecordedRun& predicted, const RecordedRun& measured,
+                      const Comparison& comparison) {
   std::string out;
-  for (std::size_t rank = 0; rank < comparison.clocks.size(); ++rank) {
-    const ClockShift& clock = comparison.clocks[rank];
-    if (clock.ahead_ns == 0) continue;
-    out +=
-        fmt::format("clocks    rank {}'s is {} {} the others, give or take {}; put right here\n",
-                    rank, format_time(std::abs(clock.ahead_ns)),
-                    clock.ahead_ns > 0 ? "ahead of" : "behind", format_time(clock.uncertainty_ns));
+  for (const Fact& fact : facts_of(predicted, measured, comparison)) {
+    out += fmt::format("{:<9} {}\n", fact.about, fact.text);
   }
-  std::int64_t uncertainty = 0;
-  for (const RecordedClock& clock : measured.about.clocks) {
-    uncertainty = std::max(uncertainty, clock.uncertainty_ns);
-  }
-  if (uncertainty > 0) {
-    out += fmt::format("clocks    times of different ranks are comparable to within {}\n",
-                       format_time(uncertainty));
-  }
-  return out;
-}
-
-std::string memory_lines(const Comparison& comparison) {
-  std::string out;
-  for (const Side side : both_sides) {
-    const auto& peaks = comparison.sides[side].peaks;
-    if (peaks.empty()) continue;
-    const auto fullest = std::ranges::max_element(peaks, {}, &MemoryPeak::total);
-    out += fmt::format("memory    {}: at most {}, on rank {} in {}\n", side_names[side],
-                       format_bytes(fullest->total), fullest - peaks.begin(),
-                       fullest->action.kind == Kind::IDLE ? "no action" : to_text(fullest->action));
-  }
-  return out;
-}
-
-// F, I, W and B that only one side has: then makespans are of different work.
-std::string different_work(const Operations& operations) {
-  std::array<std::int64_t, 2> alone{};
-  for (OperationId id = 0; id < operations.size(); ++id) {
-    if (operations.matched(id) || !is_compute(operations.actions[id].kind)) continue;
-    ++alone[operations.sides[predicted_side][id].exists() ? predicted_side : measured_side];
-  }
-  if (alone[0] + alone[1] == 0) return {};
-  return fmt::format(
-      " The runs do not do the same work: of F, I, W and B {} are only in the prediction, {} only "
-      "in the measurement.",
-      alone[predicted_side], alone[measured_side]);
-}
-
-std::string warning_lines(const RecordedRun& run) {
-  return run.warnings.empty() ? std::string() : run.warnings.text();
+  return out + predicted.warnings.text() + measured.warnings.text();
 }
 
 }  // namespace
-
-std::string verdict_of(const Comparison& comparison) {
-  const std::int64_t predicted = comparison.sides[predicted_side].makespan_ns;
-  const std::int64_t measured = comparison.sides[measured_side].makespan_ns;
-  const std::int64_t gap = measured - predicted;
-  const double fraction = fraction_of(gap, predicted);
-  const std::string both =
-      fmt::format("measured {}, predicted {}", format_time(measured), format_time(predicted));
-  const std::string work = different_work(comparison.operations);
-  if (gap == 0 && work.empty()) return "The prediction is exact: " + both + ".";
-  const std::string by = gap == 0
-                             ? "as long"
-                             : fmt::format("{} {} ({})", format_time(std::abs(gap)),
-                                           gap > 0 ? "longer" : "shorter", with_percent(fraction));
-  if (std::abs(fraction) < 0.01 && work.empty())
-    return fmt::format("The prediction holds: {}, {}.", both, by);
-  std::string sentence = fmt::format("M{}: {}.", both.substr(1), by);
-  const auto& causes = comparison.root_causes;
-  if (!causes.empty() && causes.front().effect_ns != 0) {
-    sentence += fmt::format(" The largest cause: {} ({}).", causes.front().why,
-                            signed_time(causes.front().effect_ns));
-  }
-  return sentence + work;
-}
-
-std::string_view identified_name(Identified identified) {
-  switch (identified) {
-    case Identified::exact: return "exact";
-    case Identified::annotated: return "annotated";
-    default: return "inferred";
-  }
-}
 
 std::string comparison_report(const RecordedRun& predicted, const RecordedRun& measured,
                               const Comparison& comparison, const Terminal& terminal) {
@@ -362,11 +210,7 @@ std::string comparison_report(const RecordedRun& predicted, const RecordedRun& m
   out += kind_table(comparison) + "\n";
   out += bubble_table(comparison) + "\n";
   out += critical_paths(comparison);
-  std::string sentences = order_line(comparison) + match_lines(predicted, measured, comparison) +
-                          iteration_line(comparison) + memory_lines(comparison) +
-                          clock_lines(measured, comparison) + warning_lines(predicted) +
-                          warning_lines(measured);
-  return out + wrap(sentences, terminal.width);
+  return out + wrap(sentences(predicted, measured, comparison), terminal.width);
 }
 
 }  // namespace pipesim::cli

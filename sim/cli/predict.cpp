@@ -1,10 +1,10 @@
 // `pipesim --schedule ...`: predicts one iteration.
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <memory>
 
 #include "sim/cli/commands.h"
+#include "sim/cli/outputs.h"
 #include "sim/cli/report.h"
 #include "sim/cli/result_json.h"
 #include "sim/engine/trace_metadata.h"
@@ -30,36 +30,15 @@ struct Flags {
 // both ends, and the lines sorted for writing.
 constexpr std::int64_t trace_bytes_per_action = std::int64_t{6} * (sizeof(Span) + 32);
 
-// No output may be another's, or one that is read.
-void check_outputs(const Flags& flags) {
-  std::vector<std::pair<std::string, std::filesystem::path>> taken;
-  const auto take = [&](const Flag& file, std::string_view name, bool checked) {
-    if (!file) return;
-    std::error_code failed;  // a path that can't be resolved fails where it is opened
-    const auto path =
-        std::filesystem::weakly_canonical(std::filesystem::absolute(*file, failed), failed);
-    for (const auto& [other, other_path] : taken) {
-      const bool regular =
-          !std::filesystem::exists(path, failed) || std::filesystem::is_regular_file(path, failed);
-      if (checked && regular && path == other_path) {
-        throw input_error(fmt::format("{} and {} name the same file", other, name));
-      }
-    }
-    taken.emplace_back(name, path);
-  };
-  if (flags.schedule.schedule && names_a_file(*flags.schedule.schedule)) {
-    take(flags.schedule.schedule, "--schedule", false);
-  }
-  take(flags.costs.costs, "--costs", false);
-  take(flags.trace, "--trace", true);
-  take(flags.export_file, "--export", true);
-}
-
 void run(const Flags& flags) {
   if (flags.export_file && flags.export_file->ends_with(".gz")) {
     throw input_error("--export: a schedule is written as plain CSV; leave .gz away");
   }
-  check_outputs(flags);
+  const Flag& schedule = flags.schedule.schedule;
+  check_outputs({{"--schedule", schedule && names_a_file(*schedule) ? schedule : Flag()},
+                 {"--costs", flags.costs.costs},
+                 {"--trace", flags.trace, true},
+                 {"--export", flags.export_file, true}});
   const CostSource source(flags.costs);
   const auto cap = parse_memory_cap(flags.memory_cap);
   BytesNeeded needed = source.bytes_needed();

@@ -1,0 +1,15 @@
+// A comparison as one page for a browser: verdict, picture, where the gap comes
+// from, causes, tables. It needs no other file and no network.
+#pragma once
+
+#include <string>
+
+#include "sim/compare/comparison.h"
+
+namespace pipesim::cli {
+
+// The whole page, in UTF-8; the same for the same runs, to the byte.
+std::string comparison_html(const RecordedRun& predicted, const RecordedRun& measured,
+                            const Comparison& comparison);
+
+}  // namespace pipesim::cli

@@ -1,0 +1,12 @@
+// The page's fixed parts. In page_html, {{name}} stands for what is filled in.
+#pragma once
+
+#include <string_view>
+
+namespace pipesim::cli {
+
+extern const std::string_view page_html;
+extern const std::string_view page_css;
+extern const std::string_view page_js;
+
+}  // namespace pipesim::cli

@@ -1,0 +1,40 @@
+// What a comparison says in words and figures, alike on the terminal and in the page.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/compare/comparison.h"
+#include "traces/print/tables.h"
+
+namespace pipesim::cli {
+
+inline constexpr std::array<std::string_view, 2> side_names{"predicted", "measured"};
+
+// One sentence: whether the prediction holds, and by how much.
+std::string verdict_of(const Comparison& comparison);
+// How an action is identified, for people.
+std::string_view identified_name(Identified identified);
+// What a term of the gap is about.
+std::string_view meaning_of(Term term);
+// Where both critical paths part.
+std::string parting_of(const Comparison& comparison);
+
+// What tables don't show: order, matches, iterations, memory, clocks.
+struct Fact {
+  std::string_view about;  // at most nine letters
+  std::string text;
+};
+std::vector<Fact> facts_of(const RecordedRun& predicted, const RecordedRun& measured,
+                           const Comparison& comparison);
+
+double fraction_of(std::int64_t part, std::int64_t whole);  // 0 of nothing
+std::string with_percent(double fraction);                  // "+3.1 %"
+std::string signed_time(std::int64_t ns);                   // "+3.10 ms"; "-" for none
+// With a sign, in the table's unit; "-" for none.
+std::string change(std::int64_t ns, const TableUnit& unit);
+
+}  // namespace pipesim::cli
