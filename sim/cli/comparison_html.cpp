@@ -122,10 +122,10 @@ std::string waterfall(const Comparison& comparison) {
     return most == least ? 0.1 : 0.1 + 0.8 * fraction_of(ns - least, most - least);
   };
   const TableUnit unit = table_unit(largest);
-  Table table(2, {"", "", std::string(unit.name), ""});
+  Table table(2, {"", "", fmt::format("gap, {}", unit.name), ""});
   const auto end_row = [&](std::string_view name, std::int64_t ns) {
     table.add({std::string(name), "makespan", format_time(ns),
-               "<div class=\"bars\">" + bar("end", 0, place(ns)) + "</div>"},
+               "<div class=\"bars\">" + bar("end", place(ns), place(ns)) + "</div>"},
               " class=\"total\"");
   };
   end_row("predicted", start);
@@ -135,10 +135,12 @@ std::string waterfall(const Comparison& comparison) {
     const double from = place(std::min(now, now + ns));
     const double to = place(std::max(now, now + ns));
     now += ns;
-    table.add({std::string(term_names[i]), std::string(meaning_of(static_cast<Term>(i))),
-               change(ns, unit),
-               "<div class=\"bars\">" + bar(ns > 0 ? "late" : "early", from, to) + "</div>"},
-              ns == 0 ? " class=\"none\"" : "");
+    table.add(
+        {std::string(term_names[i]), std::string(meaning_of(static_cast<Term>(i))),
+         change(ns, unit),
+         ns == 0 ? ""
+                 : "<div class=\"bars\">" + bar(ns > 0 ? "late" : "early", from, to) + "</div>"},
+        ns == 0 ? " class=\"none\"" : "");
   }
   end_row("measured", now);
   return table.finish();
@@ -181,8 +183,8 @@ std::string kinds(const Comparison& comparison) {
     longest = std::max({longest, row.predicted.p50, row.measured.p90});
   }
   const TableUnit unit = table_unit(longest);
-  Table table(3, {"stage", "rank", "kind", fmt::format("predicted, {}", unit.name), "p10",
-                  "measured median", "p90", "error", "launch", "communication", "inherited"});
+  Table table(3, {"stage", "rank", "kind", "predicted", "p10", "median", "p90", "error", "launch",
+                  "travel", "inherited"});
   for (const StageKind& row : rows) {
     const double error = fraction_of(row.measured.p50 - row.predicted.p50, row.predicted.p50);
     const std::string_view mark = row.predicted.p50 == 0 || std::abs(error) < 0.01 ? ""
@@ -198,7 +200,7 @@ std::string kinds(const Comparison& comparison) {
                change(row.sum.launch_ns, unit), change(row.sum.communication_ns, unit),
                change(row.sum.inherited_ns, unit)});
   }
-  return table.finish() + rest;
+  return fmt::format("<p class=\"unit\">times in {}</p>\n", unit.name) + table.finish() + rest;
 }
 
 std::string bubble_bars(const RankMetrics& rank, std::int64_t makespan_ns) {
@@ -223,13 +225,13 @@ std::string bubbles(const Comparison& comparison) {
   const TableUnit unit = table_unit(longest);
   const bool bytes =
       std::ranges::any_of(sides, [](const SideResult& side) { return !side.peaks.empty(); });
-  std::vector<std::string> heads{"rank", "", fmt::format("busy, {}", unit.name)};
+  std::vector<std::string> heads{"rank", "", "busy"};
   for (const char* name : {"warm-up", "steady", "drain", "p2p"}) {
     std::string key = name;
     std::erase(key, '-');
     heads.push_back(fmt::format("<b class=\"{}\"></b>{}", key, name));
   }
-  heads.insert(heads.end(), {"of its time", "chunks"});
+  heads.insert(heads.end(), {"all", "chunks"});
   if (bytes) heads.insert(heads.end(), {"peak", "filled by"});
   Table table(2, heads);
   const std::vector<int> shown = pictured_ranks(comparison);
@@ -254,7 +256,7 @@ std::string bubbles(const Comparison& comparison) {
       table.add(cells, side == predicted_side ? " class=\"first\"" : "");
     }
   }
-  std::string out = table.finish();
+  std::string out = fmt::format("<p class=\"unit\">times in {}</p>\n", unit.name) + table.finish();
   const std::size_t all = std::max(sides[0].ranks.size(), sides[1].ranks.size());
   if (shown.size() < all) {
     out += fmt::format("<p>{} of {} ranks; <code>--json</code> has all.</p>\n", shown.size(), all);
@@ -276,15 +278,22 @@ std::string critical_paths(const Comparison& comparison) {
   return table.finish() + fmt::format("<p>{}.</p>\n", escape(parting));
 }
 
-// Each iteration's makespan as a dot, p10 to p90 as a box.
+// Each iteration's makespan as a dot, p10 to p90 as a box, and the prediction as
+// a line, unless it is so far off that the dots would be one.
 std::string iterations(const RecordedRun& measured, const Comparison& comparison) {
-  if (measured.iterations.size() < 2) return {};
+  if (measured.iterations.size() < 2) return "<p>One iteration was measured.</p>\n";
   std::vector<std::int64_t> makespans;
   for (const RecordedIteration& one : measured.iterations) makespans.push_back(one.makespan_ns);
   std::ranges::sort(makespans);
   const std::int64_t predicted = comparison.sides[predicted_side].makespan_ns;
-  const std::int64_t least = std::min(predicted, makespans.front());
-  const std::int64_t most = std::max(predicted, makespans.back());
+  std::int64_t least = makespans.front();
+  std::int64_t most = makespans.back();
+  const std::int64_t spread = most - least;
+  const bool near = predicted >= least - spread && predicted <= most + spread;
+  if (near) {
+    least = std::min(least, predicted);
+    most = std::max(most, predicted);
+  }
   const auto place = [&](std::int64_t ns) {
     return 0.02 + 0.96 * fraction_of(ns - least, most - least);
   };
@@ -295,9 +304,11 @@ std::string iterations(const RecordedRun& measured, const Comparison& comparison
     const double at = place(makespans[i * makespans.size() / dots]);
     out += bar("dot", at, at);
   }
-  out += bar("mark", place(predicted), place(predicted)) + "</div>\n";
-  return out + fmt::format("<p>From {} to {}; box: p10 to p90; dashed: the prediction, {}.</p>\n",
-                           format_time(makespans.front()), format_time(makespans.back()),
+  if (near) out += bar("mark", place(predicted), place(predicted));
+  return out + fmt::format("</div>\n<p>{}: {} to {}; box: p10 to p90; {} {}.</p>\n",
+                           plural(all.count, "iteration"), format_time(makespans.front()),
+                           format_time(makespans.back()),
+                           near ? "dashed: the prediction," : "far from the prediction of",
                            format_time(predicted));
 }
 
@@ -357,25 +368,28 @@ std::string comparison_html(const RecordedRun& predicted, const RecordedRun& mea
   ComparisonPicture picture = comparison_picture(predicted, measured, comparison);
   // Nothing in it may end the element that it stands in.
   replace_all(picture.json, "<", "\\u003c");
-  const std::string iteration_strip = iterations(measured, comparison);
-  return fill(page_html,
-              {{"style", std::string(page_css)},
-               {"script", std::string(page_js)},
-               {"data", std::move(picture.json)},
-               {"left_out", escape(picture.left_out)},
-               {"verdict", escape(verdict_of(comparison))},
-               {"predicted", escape(predicted.name)},
-               {"measured", escape(measured.name)},
-               {"tiles", tiles(comparison)},
-               {"waterfall", waterfall(comparison)},
-               {"causes", causes(comparison)},
-               {"kinds", kinds(comparison)},
-               {"bubbles", bubbles(comparison)},
-               {"critical_paths", critical_paths(comparison)},
-               {"facts", facts(predicted, measured, comparison)},
-               {"iterations",
-                iteration_strip.empty() ? "<p>One iteration was measured.</p>\n" : iteration_strip},
-               {"clocks", clocks(measured, comparison)}});
+  std::string verdict = escape(verdict_of(comparison));
+  for (const char* unit : {"ns", "us", "ms", "s", "%"}) {  // stays beside its number
+    for (const char end : {'.', ',', ':', ' ', ')'}) {
+      replace_all(verdict, fmt::format(" {}{}", unit, end), fmt::format("&nbsp;{}{}", unit, end));
+    }
+  }
+  return fill(page_html, {{"style", std::string(page_css)},
+                          {"script", std::string(page_js)},
+                          {"data", std::move(picture.json)},
+                          {"left_out", escape(picture.left_out)},
+                          {"verdict", std::move(verdict)},
+                          {"predicted", escape(predicted.name)},
+                          {"measured", escape(measured.name)},
+                          {"tiles", tiles(comparison)},
+                          {"waterfall", waterfall(comparison)},
+                          {"causes", causes(comparison)},
+                          {"kinds", kinds(comparison)},
+                          {"bubbles", bubbles(comparison)},
+                          {"critical_paths", critical_paths(comparison)},
+                          {"facts", facts(predicted, measured, comparison)},
+                          {"iterations", iterations(measured, comparison)},
+                          {"clocks", clocks(measured, comparison)}});
 }
 
 }  // namespace pipesim::cli
