@@ -133,11 +133,9 @@ Json memory_curves(const RecordedRun& run, const Comparison& comparison, Side si
       const std::int64_t ahead =
           shifted ? comparison.clocks[static_cast<std::size_t>(rank)].ahead_ns : 0;
       for (const MemorySample& sample : run.samples) {
-        if (sample.rank != rank || sample.time_ns > iteration.start_ns + iteration.makespan_ns) {
-          continue;
-        }
-        const std::int64_t bytes = sample.states.total() + sample.working.total();
         const std::int64_t time = sample.time_ns - iteration.start_ns - ahead - moved;
+        if (sample.rank != rank || time > comparison.sides[side].played.makespan_ns) continue;
+        const std::int64_t bytes = sample.states.total() + sample.working.total();
         // Of what came before, only the last counts.
         if (time <= 0) curve.clear();
         curve.emplace_back(std::max<std::int64_t>(time, 0), bytes);
