@@ -26,7 +26,6 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "sim/cli/comparison_words.h"
 #include "traces/base/text.h"
 #include "traces/print/picture.h"
 
