@@ -160,6 +160,12 @@ function drawLabel(bar, left, right, y) {
   pen.fillText(label, (left + right) / 2, y + track / 2 + 0.5);
 }
 
+// Of what is on the critical path and too narrow for an outline.
+function drawEdges(left, y, size) {
+  pen.fillStyle = colours.ink;
+  for (const at of [y, y + track - 2]) pen.fillRect(left, at, size, 2);
+}
+
 function drawBar(bar, y) {
   const left = Math.max(x(from(bar)), margin - 2);
   const right = Math.min(x(to(bar)), margin + width() + 2);
@@ -173,10 +179,11 @@ function drawBar(bar, y) {
     pen.fillStyle = isChosen(bar) ? colours.late : colours.transfer;
     pen.fillRect(left, y + (track - height) / 2, Math.max(right - left, isChosen(bar) ? 2 : 0), height);
   }
-  pen.strokeStyle = colours.ink;
   if (isCritical(bar) && bar.sender === undefined) {
+    pen.strokeStyle = colours.ink;
     pen.lineWidth = 2;
-    pen.strokeRect(left + 1, y + 1, Math.max(right - left - gap - 2, 0), track - 2);
+    if (right - left > 8) pen.strokeRect(left + 1, y + 1, right - left - gap - 2, track - 2);
+    else drawEdges(left, y, Math.max(right - left, 1));
   }
   pen.globalAlpha = 1;
 }
@@ -191,7 +198,7 @@ function drawOutline(bar) {
 }
 
 // Bars too narrow to be told apart: of each column their shares.
-const column = 2;
+const column = 3;
 function drawDense(bars, y) {
   const columns = Array.from({ length: Math.ceil(width() / column) },
     () => ({ shares: colourNames.map(() => 0), value: 0, critical: false, chosen: false }));
@@ -213,8 +220,7 @@ function drawDense(bars, y) {
     const parts = own.shares.map((share, i) => [colours[colourNames[i]], share]);
     const busy = own.shares.reduce((a, b) => a + b);
     drawParts(view.colour === "kind" ? parts : [[mixed(own.value), busy]], margin + c * column, y, column);
-    pen.fillStyle = colours.ink;
-    if (own.critical) [y, y + track - 2].forEach((at) => pen.fillRect(margin + c * column, at, column, 2));
+    if (own.critical) drawEdges(margin + c * column, y, column);
   });
   pen.globalAlpha = 1;
 }
