@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "traces/base/error.h"
-#include "traces/chrome_reader.h"
-#include "traces/read_run.h"
+#include "traces/read/chrome_reader.h"
+#include "traces/read/read_run.h"
 
 int main(int argc, char** argv) {
   using namespace pipesim;

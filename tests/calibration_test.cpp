@@ -1,6 +1,6 @@
 // Costs from recorded runs: what a prediction was made with comes back from its
 // trace; what was measured is estimated robustly; costs.json takes it all along.
-#include "sim/compare/calibration.h"
+#include "sim/calibrate/calibration.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 #include <set>
 
 #include "exec/model/layer.h"
-#include "sim/compare/samples.h"
-#include "sim/compare/shares.h"
+#include "sim/calibrate/samples.h"
+#include "sim/calibrate/shares.h"
 #include "sim/engine/prediction.h"
 #include "sim/engine/trace_metadata.h"
 #include "sim/schedule/choice.h"
@@ -24,7 +24,7 @@
 #include "tests/random_schedule.h"
 #include "traces/base/files.h"
 #include "traces/chrome_writer.h"
-#include "traces/read_run.h"
+#include "traces/read/read_run.h"
 
 namespace pipesim {
 namespace {

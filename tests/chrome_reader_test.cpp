@@ -1,6 +1,6 @@
 // Chrome traces as they occur in the wild, rule by rule: FORMAT.md, "Traces that
 // are read".
-#include "traces/chrome_reader.h"
+#include "traces/read/chrome_reader.h"
 
 #include <gtest/gtest.h>
 #include <zlib.h>

@@ -1,7 +1,5 @@
 // The page of a comparison: sound as HTML, true to the runs, small, and never
 // anything but text where a file says so.
-#include "sim/cli/comparison_html.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,7 +9,8 @@
 #include <regex>
 #include <set>
 
-#include "sim/cli/comparison_picture.h"
+#include "sim/cli/comparison/html.h"
+#include "sim/cli/comparison/picture.h"
 #include "sim/schedule/family.h"
 #include "tests/command.h"
 #include "tests/files.h"

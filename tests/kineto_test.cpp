@@ -1,6 +1,6 @@
 // Profiles of PyTorch as runs: what torch.distributed.pipelining really wrote,
 // and small profiles of a device, written by hand after what its profiler writes.
-#include "traces/kineto.h"
+#include "traces/read/profile/kineto.h"
 
 #include <gtest/gtest.h>
 
@@ -17,8 +17,8 @@
 #include "tests/files.h"
 #include "traces/base/files.h"
 #include "traces/base/text.h"
-#include "traces/profile/range_name.h"
-#include "traces/read_run.h"
+#include "traces/read/profile/range_name.h"
+#include "traces/read/read_run.h"
 
 namespace pipesim {
 namespace {

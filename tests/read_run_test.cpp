@@ -1,5 +1,5 @@
 // Trace files as runs: what was written comes back, and what is odd is said.
-#include "traces/read_run.h"
+#include "traces/read/read_run.h"
 
 #include <gtest/gtest.h>
 

@@ -6,15 +6,15 @@
 #include <filesystem>
 #include <memory>
 
+#include "sim/calibrate/calibration.h"
 #include "sim/cli/commands.h"
-#include "sim/compare/calibration.h"
 #include "traces/base/error.h"
 #include "traces/base/files.h"
 #include "traces/base/text.h"
 #include "traces/command/flags.h"
 #include "traces/print/tables.h"
 #include "traces/print/terminal.h"
-#include "traces/read_run.h"
+#include "traces/read/read_run.h"
 
 namespace pipesim::cli {
 namespace {

@@ -4,9 +4,9 @@
 #include <memory>
 
 #include "sim/cli/commands.h"
-#include "sim/cli/comparison_html.h"
-#include "sim/cli/comparison_json.h"
-#include "sim/cli/comparison_report.h"
+#include "sim/cli/comparison/html.h"
+#include "sim/cli/comparison/json.h"
+#include "sim/cli/comparison/report.h"
 #include "sim/cli/outputs.h"
 #include "sim/compare/comparison.h"
 #include "sim/schedule/csv.h"
@@ -14,7 +14,7 @@
 #include "traces/base/files.h"
 #include "traces/command/flags.h"
 #include "traces/print/terminal.h"
-#include "traces/read_run.h"
+#include "traces/read/read_run.h"
 
 namespace pipesim::cli {
 namespace {

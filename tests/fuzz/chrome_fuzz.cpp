@@ -1,15 +1,16 @@
 // Any bytes as a trace file: an Error, or events within their bounds and members
 // that are strict JSON; and, where it is a run of ours, spans in order that
-// belong to it, whose metrics add up.
+// belong to it, whose metrics add up, and which differ in nothing from themselves.
 #include <algorithm>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "sim/compare/comparison.h"
 #include "tests/fuzz/memory_file.h"
 #include "traces/base/error.h"
-#include "traces/chrome_reader.h"
-#include "traces/read_run.h"
+#include "traces/read/chrome_reader.h"
+#include "traces/read/read_run.h"
 
 namespace pipesim {
 namespace {
@@ -84,7 +85,11 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   } catch (const Error&) {
   }
   try {
-    check_run(read_run({file.path()}, {.layers = true, .samples = true, .program = {}}));
+    const RecordedRun run =
+        read_run({file.path()}, {.layers = true, .samples = true, .program = {}});
+    check_run(run);
+    const Comparison comparison = compare(run, run);
+    require(comparison.gap.terms == Gap{}.terms && comparison.root_causes.empty());
   } catch (const Error&) {
   }
   return 0;

@@ -8,7 +8,7 @@
 
 #include "tests/fuzz/memory_file.h"
 #include "traces/base/error.h"
-#include "traces/kineto.h"
+#include "traces/read/profile/kineto.h"
 
 namespace {
 

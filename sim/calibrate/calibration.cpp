@@ -1,0 +1,124 @@
+#include "sim/calibrate/calibration.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/calibrate/closing_times.h"
+#include "sim/calibrate/compute_times.h"
+#include "sim/calibrate/memory_bytes.h"
+#include "sim/calibrate/transfer_times.h"
+#include "traces/base/error.h"
+#include "traces/base/text.h"
+
+namespace pipesim {
+namespace {
+
+using Runs = std::span<const RecordedRun* const>;
+
+[[noreturn]] void differ(const RecordedRun& a, const RecordedRun& b, const std::string& how) {
+  throw input_error(fmt::format("{} and {} {}; calibrate each by itself", a.name, b.name, how));
+}
+
+std::string_view source_name(Source source) {
+  switch (source) {
+    case Source::predicted: return "a prediction";
+    case Source::measured: return "a measurement";
+    default: return "a profile";
+  }
+}
+
+bool computes_again(const RecordedRun& run) {
+  return std::ranges::any_of(run.layers, &LayerSpan::again);
+}
+
+void check_alike(const RecordedRun& a, const RecordedRun& b) {
+  if (a.about.source != b.about.source) {
+    differ(a, b,
+           fmt::format("are {} and {}", source_name(a.about.source), source_name(b.about.source)));
+  }
+  if (a.ranks != b.ranks) {
+    differ(a, b, fmt::format("have {} and {} ranks", a.ranks, b.ranks));
+  }
+  if (a.layers.empty() != b.layers.empty()) {
+    differ(a, b, "are one with layers and one without");
+  }
+  if (a.about.layers != b.about.layers) differ(a, b, "have different layers");
+  if (a.about.model_json != b.about.model_json) differ(a, b, "trained different models");
+  if (a.about.device != b.about.device) {
+    differ(a, b,
+           fmt::format("ran on different devices, {} and {}", quote(a.about.device),
+                       quote(b.about.device)));
+  }
+  if (a.layers.empty() && a.about.rank_of_stage != b.about.rank_of_stage) {
+    differ(a, b, "have their stages on different ranks");
+  }
+  if (computes_again(a) != computes_again(b)) {
+    differ(a, b, "are one that recomputes forwards and one that does not");
+  }
+}
+
+// The layers of a run must be what its layout deals out.
+void check_layers(const RecordedRun& run) {
+  std::size_t layers = 0;
+  bool is_whole = run.about.layout.size() == run.about.rank_of_stage.size();
+  for (const int count : run.about.layout) {
+    is_whole = is_whole && count > 0;
+    layers += static_cast<std::size_t>(count);
+  }
+  const auto outside = [&](const LayerSpan& layer) {
+    return layer.layer < 0 || static_cast<std::size_t>(layer.layer) >= layers;
+  };
+  if (!is_whole || layers != run.about.layers.size() || std::ranges::any_of(run.layers, outside)) {
+    throw input_error(fmt::format(
+        "{}: its layers are not those of its layout; calibrate from a whole trace", run.name));
+  }
+}
+
+}  // namespace
+
+Calibration calibrate(std::span<const RecordedRun> all) {
+  std::vector<const RecordedRun*> runs;
+  for (const RecordedRun& run : all) runs.push_back(&run);
+  if (runs.empty()) throw input_error("nothing to calibrate from; give at least one trace");
+  const bool by_layer = !runs.front()->layers.empty();
+  for (const RecordedRun* run : runs) {
+    check_alike(*runs.front(), *run);
+    if (by_layer) check_layers(*run);
+    const auto computes = [](const Span& span) { return is_compute(span.action.kind); };
+    if (std::ranges::none_of(run->spans, computes)) {
+      throw work_error(fmt::format("{}: no action was recorded; nothing can be told", run->name));
+    }
+  }
+
+  Calibration result;
+  CostsFile& costs = result.costs;
+  Provenance& provenance = costs.calibration.emplace();
+  for (const RecordedRun* run : runs) provenance.from.push_back(run->name);
+
+  ComputeTimes compute = compute_times(runs, by_layer);
+  provenance.entries = std::move(compute.provenance);
+  costs.receive_ns = compute.receive_ns;
+
+  const TransferTimes transfers = transfer_times(runs, compute.receive_ns);
+  costs.costs.p2p = transfers.p2p;
+  costs.costs.edges = transfers.edges;
+  provenance.transfers = transfers.spread;
+  result.transfers = transfers.transfers;
+  result.message_sizes = transfers.sizes;
+
+  set_closing_times(runs, by_layer, costs, compute.entries);
+  provenance.notes = set_bytes(runs, by_layer, compute.entries);
+  provenance.notes.insert(provenance.notes.begin(), transfers.notes.begin(), transfers.notes.end());
+  if (!by_layer && std::ranges::all_of(provenance.entries, [](const Provenance::Entry& entry) {
+        return !entry.backward_input || !entry.backward_weight;
+      })) {
+    provenance.notes.insert(provenance.notes.begin(),
+                            "I and W: no stage did them apart; each is half a B");
+  }
+  (by_layer ? costs.layers : costs.costs.stages) = std::move(compute.entries);
+  return result;
+}
+
+}  // namespace pipesim

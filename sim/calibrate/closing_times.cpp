@@ -1,0 +1,126 @@
+#include "sim/calibrate/closing_times.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "sim/calibrate/dealing.h"
+#include "sim/calibrate/samples.h"
+
+namespace pipesim {
+namespace {
+
+// The closing work of each rank, iteration by iteration.
+struct Closing {
+  explicit Closing(int ranks)
+      : reduction(static_cast<std::size_t>(ranks)), optimizer(static_cast<std::size_t>(ranks)) {}
+
+  std::vector<Samples> reduction, optimizer;                            // by rank
+  std::int64_t makespan_ns = std::numeric_limits<std::int64_t>::max();  // the least
+};
+
+void observe_closing(const RecordedRun& run, const RecordedIteration& iteration, Closing& all) {
+  struct Rank {
+    std::int64_t reduction_ns = 0, optimizer_ns = 0;  // taken together
+    std::int64_t reduction_start_ns = 0, optimizer_start_ns = 0;
+    bool reduces = false, steps = false;
+  };
+  std::vector<Rank> ranks(static_cast<std::size_t>(run.ranks));
+  std::int64_t computed_ns = std::numeric_limits<std::int64_t>::min();  // by all ranks
+  std::int64_t reduced_ns = computed_ns;
+  for (std::size_t i = iteration.begin; i < iteration.end; ++i) {
+    const Span& span = run.spans[i];
+    Rank& rank = ranks[static_cast<std::size_t>(span.rank)];
+    if (is_compute(span.action.kind)) computed_ns = std::max(computed_ns, span.end_ns);
+    if (span.action.kind == Kind::REDUCE_GRAD) {
+      if (!std::exchange(rank.reduces, true)) rank.reduction_start_ns = span.start_ns;
+      rank.reduction_ns += span.end_ns - span.start_ns;
+      reduced_ns = std::max(reduced_ns, span.end_ns);
+    } else if (span.action.kind == Kind::OPTIMIZER) {
+      if (!std::exchange(rank.steps, true)) rank.optimizer_start_ns = span.start_ns;
+      rank.optimizer_ns += span.end_ns - span.start_ns;
+    }
+  }
+  reduced_ns = std::max(reduced_ns, computed_ns);
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    const Rank& rank = ranks[r];
+    const auto since = [](std::int64_t start_ns, std::int64_t from_ns) {
+      return std::max<std::int64_t>(0, start_ns - from_ns);
+    };
+    if (rank.reduces) {
+      all.reduction[r].add(rank.reduction_ns + since(rank.reduction_start_ns, computed_ns));
+    }
+    if (rank.steps) {
+      all.optimizer[r].add(rank.optimizer_ns + since(rank.optimizer_start_ns, reduced_ns));
+    }
+  }
+  all.makespan_ns = std::min(all.makespan_ns, iteration.makespan_ns);
+}
+
+// One number for all ranks where they differ by no more than an iteration's own
+// noise, or, measured, by 0.5 % of it; else one a rank.
+void set_closing(const std::vector<Samples>& ranks, std::int64_t tolerance_ns,
+                 std::optional<std::int64_t>& every, std::vector<std::int64_t>& by_rank) {
+  if (std::ranges::all_of(ranks, &Samples::empty)) return;
+  double sum = 0;
+  for (const Samples& samples : ranks) {
+    by_rank.push_back(samples.typical_ns());
+    sum += samples.typical();
+    tolerance_ns = std::max(tolerance_ns, samples.quantile(0.9) - samples.quantile(0.1));
+  }
+  const auto [least, most] = std::ranges::minmax(by_rank);
+  if (most - least > tolerance_ns) return;
+  every = std::llround(sum / static_cast<double>(ranks.size()));
+  by_rank.clear();
+}
+
+// By what each rank took, of what its layers hold.
+void deal_to_layers(const std::vector<Samples>& ranks, const RunDescription& about,
+                    const Dealer& dealer, std::vector<PartsSum>& sums) {
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    if (ranks[rank].empty()) continue;
+    sums.push_back(dealer.rank_sum(about, rank, ranks[rank].typical()));
+  }
+}
+
+Closing observe(const RecordedRun& run) {
+  Closing closing(run.ranks);
+  for (const RecordedIteration& iteration : run.iterations) {
+    observe_closing(run, iteration, closing);
+  }
+  return closing;
+}
+
+}  // namespace
+
+void set_closing_times(std::span<const RecordedRun* const> runs, bool by_layer, CostsFile& costs,
+                       std::vector<StageCosts>& layers) {
+  const RecordedRun& first = *runs.front();
+  if (by_layer) {
+    const Dealer dealer(first.about, true, layers);
+    std::vector<PartsSum> reduction, optimizer;
+    for (const RecordedRun* run : runs) {
+      const Closing closing = observe(*run);
+      deal_to_layers(closing.reduction, run->about, dealer, reduction);
+      deal_to_layers(closing.optimizer, run->about, dealer, optimizer);
+    }
+    dealer.deal(reduction, Dealer::By::parameters, &StageCosts::reduce_gradients_ns, layers);
+    dealer.deal(optimizer, Dealer::By::parameters, &StageCosts::optimizer_ns, layers);
+    return;
+  }
+  Closing closing(first.ranks);
+  for (const RecordedRun* run : runs) {
+    for (const RecordedIteration& iteration : run->iterations) {
+      observe_closing(*run, iteration, closing);
+    }
+  }
+  const bool predicted = first.about.source == Source::predicted;
+  const std::int64_t tolerance_ns = predicted ? 0 : closing.makespan_ns / 200;
+  set_closing(closing.optimizer, tolerance_ns, costs.optimizer_ns, costs.costs.optimizer_ns);
+  set_closing(closing.reduction, tolerance_ns, costs.reduce_gradients_ns,
+              costs.costs.reduce_gradients_ns);
+}
+
+}  // namespace pipesim

@@ -1,0 +1,282 @@
+#include "sim/calibrate/compute_times.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "sim/calibrate/rank_work.h"
+#include "sim/calibrate/samples.h"
+#include "traces/base/error.h"
+#include "traces/base/text.h"
+
+namespace pipesim {
+namespace {
+
+// An action of which something else is known, too.
+struct Observation {
+  const Span* span = nullptr;
+  std::int64_t occupied_ns = 0;
+  std::int64_t in_layers_ns = 0;
+  std::int64_t received = 0;
+  std::int64_t layers = 0;  // that it has
+
+  std::int64_t beyond_layers_ns() const { return occupied_ns - in_layers_ns; }
+};
+
+struct OverlapObservation {
+  int forward_stage = 0;
+  Action backward;
+  std::int64_t duration_ns = 0;
+};
+
+// The samples of one layer or stage.
+struct Entry {
+  std::string name;
+  Samples forward, backward_input, backward_weight, backward;
+};
+
+using ActionKey = std::tuple<std::int32_t, std::int32_t, Kind, std::int32_t>;
+ActionKey key_of(std::int32_t iteration, const Action& action) {
+  return {iteration, action.stage, action.kind, action.microbatch};
+}
+
+struct Observations {
+  std::vector<Observation> actions;
+  std::vector<OverlapObservation> overlaps;
+  std::vector<Entry> entries;
+};
+
+// The first action of a stage and kind in an iteration finds cold caches. It is
+// left out where at least this many others of the iteration are there.
+constexpr int enough_others = 2;
+
+// Adds the layers' times. Those of an F that is done again belong to the I that
+// needs it.
+void add_layers(const RecordedRun& run, const std::map<ActionKey, Observation*>& actions,
+                std::vector<Entry>& entries) {
+  std::map<std::tuple<ActionKey, std::int32_t>, std::int64_t> again;
+  for (const LayerSpan& layer : run.layers) {
+    if (!layer.again) continue;
+    again[{key_of(layer.iteration, layer.action), layer.layer}] += layer.end_ns - layer.start_ns;
+  }
+  for (const LayerSpan& layer : run.layers) {
+    const ActionKey key = key_of(layer.iteration, layer.action);
+    const auto found = actions.find(key);
+    if (found == actions.end()) continue;
+    std::int64_t duration = layer.end_ns - layer.start_ns;
+    found->second->in_layers_ns += duration;
+    if (layer.again) continue;
+    if (layer.kind != Kind::W || layer.action.kind == Kind::W) ++found->second->layers;
+    Entry& entry = entries[static_cast<std::size_t>(layer.layer)];
+    if (layer.kind == Kind::I) {
+      const auto once_more = again.find({key, layer.layer});
+      if (once_more != again.end()) duration += once_more->second;
+    }
+    (layer.kind == Kind::F   ? entry.forward
+     : layer.kind == Kind::I ? entry.backward_input
+                             : entry.backward_weight)
+        .add(duration);
+  }
+}
+
+void observe(const RecordedRun& run, bool by_layer, Observations& all) {
+  const std::size_t first = all.actions.size();
+  for (const RecordedIteration& iteration : run.iterations) {
+    const IterationWork iteration_work = work_of(run, iteration);
+    std::map<std::pair<std::int32_t, Kind>, int> count;
+    for (const Work& work : iteration_work.work) {
+      ++count[{work.span->action.stage, work.span->action.kind}];
+    }
+    for (const Work& work : iteration_work.work) {
+      const Action& action = work.span->action;
+      if (work.is_first && count[{action.stage, action.kind}] > enough_others) continue;
+      all.actions.push_back({work.span, work.occupied_ns, 0, work.received, 0});
+    }
+    for (const OverlappedWork& cell : iteration_work.overlapped) {
+      all.overlaps.push_back(
+          {cell.forward->action.stage, cell.backward->action, cell.duration_ns()});
+    }
+  }
+  if (!by_layer) return;
+  std::map<ActionKey, Observation*> actions;
+  for (std::size_t i = first; i < all.actions.size(); ++i) {
+    Observation& action = all.actions[i];
+    actions.emplace(key_of(action.span->iteration, action.span->action), &action);
+  }
+  add_layers(run, actions, all.entries);
+  std::erase_if(all.actions, [](const Observation& action) { return action.layers == 0; });
+}
+
+// What a message that arrives meanwhile adds to an action: the difference
+// between actions that saw one and those that saw none, of the same stage and
+// kind, weighted by the smaller number of both. 0 where none can be compared.
+std::int64_t receive_time(const std::vector<Observation>& actions) {
+  std::map<std::pair<std::int32_t, Kind>, std::array<Samples, 2>> groups;
+  for (const Observation& action : actions) {
+    if (action.received > 1) continue;
+    groups[{action.span->action.stage, action.span->action.kind}]
+          [static_cast<std::size_t>(action.received)]
+              .add(action.beyond_layers_ns());
+  }
+  constexpr std::int64_t enough = 5;
+  double sum = 0;
+  double weights = 0;
+  for (const auto& [key, samples] : groups) {
+    const std::int64_t least = std::min(samples[0].count(), samples[1].count());
+    if (least < enough) continue;
+    sum += static_cast<double>(least) * (samples[1].typical() - samples[0].typical());
+    weights += static_cast<double>(least);
+  }
+  return weights == 0 ? 0 : std::max<std::int64_t>(0, std::llround(sum / weights));
+}
+
+Samples& samples_of(Entry& entry, Kind kind) {
+  switch (kind) {
+    case Kind::F: return entry.forward;
+    case Kind::I: return entry.backward_input;
+    case Kind::W: return entry.backward_weight;
+    default: return entry.backward;
+  }
+}
+
+[[noreturn]] void nothing_of(const Entry& entry, std::string_view what) {
+  throw work_error(
+      fmt::format("{}: nothing was measured of its {} alone; calibrate from a run that has it",
+                  entry.name, what));
+}
+
+// What actions take beside their layers, a layer.
+struct BesideLayers {
+  double forward = 0;
+  double backward_input = 0;
+  double backward_weight = 0;
+};
+
+// Of the typical action of each kind; a B's is in equal parts beside I and W.
+BesideLayers beside_layers(const std::vector<Observation>& actions, std::int64_t receive_ns) {
+  Entry shares;
+  for (const Observation& action : actions) {
+    const std::int64_t beside = action.beyond_layers_ns() - action.received * receive_ns;
+    samples_of(shares, action.span->action.kind).add(beside / action.layers);
+  }
+  BesideLayers result{shares.forward.typical(), shares.backward_input.typical(),
+                      shares.backward_weight.typical()};
+  if (shares.backward_input.empty() || shares.backward_weight.empty()) {
+    result.backward_input = result.backward_weight = shares.backward.typical() / 2;
+  }
+  return result;
+}
+
+void set_layer(const Entry& entry, const BesideLayers& beside, StageCosts& costs) {
+  const auto sum = [&](const Samples& own, std::string_view what, double more) {
+    if (own.empty()) nothing_of(entry, what);
+    return std::max<std::int64_t>(0, std::llround(own.typical() + more));
+  };
+  costs.forward_ns = sum(entry.forward, "F", beside.forward);
+  costs.backward_input_ns = sum(entry.backward_input, "I", beside.backward_input);
+  costs.backward_weight_ns = sum(entry.backward_weight, "W", beside.backward_weight);
+}
+
+// A B is split like the I and W of its stage, else of all stages, else in halves.
+void set_stage(const Entry& entry, double usual_input_share, StageCosts& costs) {
+  if (entry.forward.empty()) nothing_of(entry, "F");
+  const bool apart = !entry.backward_input.empty() && !entry.backward_weight.empty();
+  if (entry.backward.empty() && !apart) nothing_of(entry, "B, or I and W,");
+  costs.forward_ns = entry.forward.typical_ns();
+  costs.backward_input_ns = entry.backward_input.typical_ns();
+  costs.backward_weight_ns = entry.backward_weight.typical_ns();
+  if (entry.backward.empty()) return;
+  const std::int64_t whole = entry.backward.typical_ns();
+  const std::int64_t sum = costs.backward_ns();
+  if (apart && whole == sum) return;
+  if (apart && sum > 0) {
+    usual_input_share = static_cast<double>(costs.backward_input_ns) / static_cast<double>(sum);
+  }
+  if (usual_input_share < 0) {
+    costs.split_backward(whole);
+    return;
+  }
+  costs.backward_input_ns = std::llround(static_cast<double>(whole) * usual_input_share);
+  costs.backward_weight_ns = whole - costs.backward_input_ns;
+}
+
+// The share of I in I and W where both were measured, or -1.
+double input_share(const std::vector<Entry>& entries) {
+  double input = 0;
+  double weight = 0;
+  for (const Entry& entry : entries) {
+    if (entry.backward_input.empty() || entry.backward_weight.empty()) continue;
+    input += entry.backward_input.typical();
+    weight += entry.backward_weight.typical();
+  }
+  return input + weight > 0 ? input / (input + weight) : -1;
+}
+
+// The time of overlapped cells by the stage of their forward, where that is not
+// the sum of both parts.
+void set_overlaps(const std::vector<OverlapObservation>& cells, std::vector<StageCosts>& costs) {
+  std::map<int, std::pair<Samples, Samples>> by_stage;  // durations, and beyond the sum
+  for (const OverlapObservation& cell : cells) {
+    const StageCosts& other = costs[static_cast<std::size_t>(cell.backward.stage)];
+    const std::int64_t sum =
+        costs[static_cast<std::size_t>(cell.forward_stage)].forward_ns +
+        (cell.backward.kind == Kind::I ? other.backward_input_ns : other.backward_ns());
+    by_stage[cell.forward_stage].first.add(cell.duration_ns);
+    by_stage[cell.forward_stage].second.add(cell.duration_ns - sum);
+  }
+  for (const auto& [stage, samples] : by_stage) {
+    const auto& [durations, beyond] = samples;
+    const std::int64_t noise = durations.quantile(0.9) - durations.quantile(0.1);
+    if (std::abs(beyond.typical()) <= static_cast<double>(noise)) continue;
+    costs[static_cast<std::size_t>(stage)].overlap_ns = durations.typical_ns();
+  }
+}
+
+std::optional<Spread> spread_of(const Samples& samples) {
+  return samples.empty() ? std::nullopt : std::optional(samples.spread());
+}
+
+}  // namespace
+
+ComputeTimes compute_times(std::span<const RecordedRun* const> runs, bool by_layer) {
+  const RunDescription& about = runs.front()->about;
+  Observations all;
+  all.entries.resize(by_layer ? about.layers.size() : about.rank_of_stage.size());
+  for (std::size_t i = 0; i < all.entries.size(); ++i) {
+    all.entries[i].name = by_layer ? about.layers[i] : fmt::format("stage {}", i);
+  }
+  for (const RecordedRun* run : runs) observe(*run, by_layer, all);
+
+  ComputeTimes result;
+  result.entries.resize(all.entries.size());
+  result.receive_ns = receive_time(all.actions);
+  if (by_layer) {
+    const BesideLayers beside = beside_layers(all.actions, result.receive_ns);
+    for (std::size_t i = 0; i < all.entries.size(); ++i) {
+      set_layer(all.entries[i], beside, result.entries[i]);
+    }
+  } else {
+    for (const Observation& action : all.actions) {
+      Entry& entry = all.entries[static_cast<std::size_t>(action.span->action.stage)];
+      samples_of(entry, action.span->action.kind)
+          .add(action.occupied_ns - action.received * result.receive_ns);
+    }
+    const double usual_input_share = input_share(all.entries);
+    for (std::size_t i = 0; i < all.entries.size(); ++i) {
+      set_stage(all.entries[i], usual_input_share, result.entries[i]);
+    }
+    set_overlaps(all.overlaps, result.entries);
+  }
+  for (const Entry& entry : all.entries) {
+    result.provenance.push_back({entry.name, spread_of(entry.forward),
+                                 spread_of(entry.backward_input), spread_of(entry.backward_weight),
+                                 spread_of(entry.backward)});
+  }
+  return result;
+}
+
+}  // namespace pipesim

@@ -1,0 +1,97 @@
+#include "sim/calibrate/dealing.h"
+
+#include <cmath>
+#include <map>
+#include <set>
+#include <string>
+
+#include "sim/cost/model.h"
+
+namespace pipesim {
+namespace {
+
+// The parameters of a run's layers; empty where its model is not known.
+std::vector<double> parameters_of(const RunDescription& about) {
+  if (about.model_json.empty()) return {};
+  const Model model = parse_model(about.model_json, "the model of a trace");
+  if (static_cast<std::size_t>(model.layers()) != about.layers.size()) return {};
+  std::vector<double> result(about.layers.size());
+  for (int i = 0; i < model.layers(); ++i) {
+    result[static_cast<std::size_t>(i)] = static_cast<double>(model.layer_parameters(i));
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<std::pair<std::size_t, std::size_t>> entries_of_stages(const RunDescription& about,
+                                                                   bool by_layer) {
+  std::vector<std::pair<std::size_t, std::size_t>> result;
+  std::size_t next = 0;
+  for (std::size_t s = 0; s < about.rank_of_stage.size(); ++s) {
+    const std::size_t count = by_layer ? static_cast<std::size_t>(about.layout[s]) : 1;
+    result.emplace_back(next, next + count);
+    next += count;
+  }
+  return result;
+}
+
+Dealer::Dealer(const RunDescription& about, bool by_layer, const std::vector<StageCosts>& entries)
+    : by_layer_(by_layer) {
+  std::map<std::string, std::size_t> kinds;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    std::string name = by_layer ? about.layers[i] : std::to_string(i);
+    if (by_layer) name.resize(name.find_last_not_of("0123456789 ") + 1);
+    kind_of_.push_back(kinds.emplace(name, kinds.size()).first->second);
+  }
+  kinds_ = kinds.size();
+  std::vector<double> count(kinds_);
+  times_.resize(kinds_);
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    count[kind_of_[i]] += 1;
+    times_[kind_of_[i]] += static_cast<double>(entries[i].forward_ns);
+  }
+  parameters_ = times_;
+  const std::vector<double> known = by_layer ? parameters_of(about) : std::vector<double>();
+  knows_parameters_ = !known.empty();
+  if (knows_parameters_) {
+    parameters_.assign(kinds_, 0);
+    for (std::size_t i = 0; i < entries.size(); ++i) parameters_[kind_of_[i]] += known[i];
+  }
+  for (auto* usual : {&times_, &parameters_}) {
+    for (std::size_t k = 0; k < kinds_; ++k) (*usual)[k] /= count[k];
+  }
+}
+
+bool Dealer::determined_by(const std::vector<PartsSum>& sums) const {
+  std::set<std::vector<double>> different;
+  for (const PartsSum& sum : sums) different.insert(sum.counts);
+  return different.size() >= kinds_;
+}
+
+PartsSum Dealer::stage_sum(const RunDescription& about, std::size_t stage, double sum) const {
+  PartsSum result{std::vector<double>(kinds_), sum};
+  const auto [first, last] = entries_of_stages(about, by_layer_)[stage];
+  for (std::size_t i = first; i < last; ++i) result.counts[kind_of_[i]] += 1;
+  return result;
+}
+
+PartsSum Dealer::rank_sum(const RunDescription& about, std::size_t rank, double sum) const {
+  PartsSum result{std::vector<double>(kinds_), sum};
+  for (std::size_t s = 0; s < about.rank_of_stage.size(); ++s) {
+    if (static_cast<std::size_t>(about.rank_of_stage[s]) != rank) continue;
+    const PartsSum stage = stage_sum(about, s, 0);
+    for (std::size_t k = 0; k < kinds_; ++k) result.counts[k] += stage.counts[k];
+  }
+  return result;
+}
+
+void Dealer::deal(const std::vector<PartsSum>& sums, By by, std::int64_t StageCosts::*field,
+                  std::vector<StageCosts>& entries) const {
+  const std::vector<double> parts = deal_out(sums, by == By::time ? times_ : parameters_);
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    entries[i].*field = std::llround(parts[kind_of_[i]]);
+  }
+}
+
+}  // namespace pipesim

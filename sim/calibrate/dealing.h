@@ -1,0 +1,52 @@
+// Sums that runs have of stages and ranks, dealt out to layers or stages.
+//
+// Plain values; const functions from any thread.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "sim/calibrate/shares.h"
+#include "sim/cost/costs.h"
+#include "traces/recorded_run.h"
+
+namespace pipesim {
+
+// The layers of each stage, or the stages themselves: [first, second).
+std::vector<std::pair<std::size_t, std::size_t>> entries_of_stages(const RunDescription& about,
+                                                                   bool by_layer);
+
+// All layers of a kind, such as "block 3" and "block 4", have the same; every
+// stage is a kind of its own.
+class Dealer {
+ public:
+  // What decides where sums do not.
+  enum class By : std::uint8_t {
+    time,        // of forwards
+    parameters,  // of a known model's layers, else the time
+  };
+
+  // Of entries whose times are known.
+  Dealer(const RunDescription& about, bool by_layer, const std::vector<StageCosts>& entries);
+
+  std::size_t kinds() const { return kinds_; }
+  bool knows_parameters() const { return knows_parameters_; }
+  // Whether sums alone tell all kinds apart.
+  bool determined_by(const std::vector<PartsSum>& sums) const;
+
+  PartsSum stage_sum(const RunDescription& about, std::size_t stage, double sum) const;
+  PartsSum rank_sum(const RunDescription& about, std::size_t rank, double sum) const;
+
+  void deal(const std::vector<PartsSum>& sums, By by, std::int64_t StageCosts::*field,
+            std::vector<StageCosts>& entries) const;
+
+ private:
+  bool by_layer_;
+  std::vector<std::size_t> kind_of_;  // of each entry
+  std::size_t kinds_ = 0;
+  std::vector<double> times_, parameters_;  // of a kind's entry, on average
+  bool knows_parameters_ = false;
+};
+
+}  // namespace pipesim

@@ -1,0 +1,394 @@
+#include "sim/cli/comparison/html.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "sim/cli/comparison/page.h"
+#include "sim/cli/comparison/picture.h"
+#include "sim/cli/comparison/words.h"
+#include "traces/base/text.h"
+
+namespace pipesim::cli {
+namespace {
+
+constexpr std::size_t most_kinds_shown = 200;
+constexpr std::size_t most_dots = 400;
+
+// ---- HTML
+
+void replace_all(std::string& text, std::string_view from, std::string_view to) {
+  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
+    text.replace(at, from.size(), to);
+  }
+}
+
+// Any text as the content of an element or an attribute: valid UTF-8, no control
+// characters, no markup.
+std::string escape(std::string_view text) {
+  using Json = nlohmann::json;
+  const std::string valid =
+      Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace));
+  std::string out;
+  for (const char c : printable(valid)) {
+    switch (c) {
+      case '&': out += "&amp;"; break;
+      case '<': out += "&lt;"; break;
+      case '>': out += "&gt;"; break;
+      case '"': out += "&quot;"; break;
+      case '\'': out += "&#39;"; break;
+      default: out += c;
+    }
+  }
+  return out;
+}
+
+// A table whose first `names` columns are text, the others numbers. Cells are HTML.
+class Table {
+ public:
+  Table(std::size_t names, const std::vector<std::string>& heads) : names_(names) {
+    html_ = "<div class=\"wide\"><table>\n<thead><tr>";
+    for (std::size_t i = 0; i < heads.size(); ++i) cell("th", i, heads[i]);
+    html_ += "</tr></thead>\n<tbody>\n";
+  }
+  void add(const std::vector<std::string>& cells, std::string_view attributes = {}) {
+    html_ += fmt::format("<tr{}>", attributes);
+    for (std::size_t i = 0; i < cells.size(); ++i) cell("td", i, cells[i]);
+    html_ += "</tr>\n";
+  }
+  std::string finish() { return std::move(html_) + "</tbody></table></div>\n"; }
+
+ private:
+  void cell(std::string_view tag, std::size_t column, const std::string& text) {
+    html_ += fmt::format("<{}{}>{}</{}>", tag, column < names_ ? "" : " class=\"n\"", text, tag);
+  }
+
+  std::size_t names_;
+  std::string html_;
+};
+
+// A bar from one share of the width to another, in percent.
+std::string bar(std::string_view name, double from, double to) {
+  return fmt::format("<i class=\"{}\" style=\"left:{:.3f}%;width:{:.3f}%\"></i>", name, from * 100,
+                     (to - from) * 100);
+}
+
+// ---- The head
+
+std::string tiles(const Comparison& comparison) {
+  const SideResult& predicted = comparison.sides[predicted_side];
+  const SideResult& measured = comparison.sides[measured_side];
+  const std::int64_t gap = measured.makespan_ns - predicted.makespan_ns;
+  std::string out;
+  const auto tile = [&](std::string_view name, const std::string& value, const std::string& more) {
+    out += fmt::format("<div><dt>{}</dt><dd>{}</dd><dd class=\"more\">{}</dd></div>\n", name, value,
+                       more);
+  };
+  const auto bubble = [](const SideResult& side) {
+    return format_percent(side.global_bubble) + " bubble";
+  };
+  tile("predicted", format_time(predicted.makespan_ns), bubble(predicted));
+  tile("measured", format_time(measured.makespan_ns), bubble(measured));
+  tile("gap", signed_time(gap), with_percent(fraction_of(gap, predicted.makespan_ns)));
+  tile("durations", format_percent(comparison.mean_abs_error) + " off",
+       format_percent(comparison.p50_error) + " in the median");
+  tile("matched", format_count(comparison.counts.matched),
+       fmt::format("{} only predicted, {} only measured",
+                   format_count(comparison.counts.unmatched[predicted_side]),
+                   format_count(comparison.counts.unmatched[measured_side])));
+  return out;
+}
+
+// ---- Where the gap comes from
+
+std::string waterfall(const Comparison& comparison) {
+  const std::int64_t start = comparison.sides[predicted_side].makespan_ns;
+  std::int64_t least = start;
+  std::int64_t most = start;
+  std::int64_t largest = 0;
+  std::int64_t now = start;
+  for (const std::int64_t ns : comparison.gap.terms) {
+    now += ns;
+    least = std::min(least, now);
+    most = std::max(most, now);
+    largest = std::max(largest, std::abs(ns));
+  }
+  // A tenth of the width on either side.
+  const auto place = [&](std::int64_t ns) {
+    return most == least ? 0.1 : 0.1 + 0.8 * fraction_of(ns - least, most - least);
+  };
+  const TableUnit unit = table_unit(largest);
+  Table table(2, {"", "", fmt::format("gap, {}", unit.name), ""});
+  const auto end_row = [&](std::string_view name, std::int64_t ns) {
+    table.add({std::string(name), "makespan", format_time(ns),
+               "<div class=\"bars\">" + bar("end", place(ns), place(ns)) + "</div>"},
+              " class=\"total\"");
+  };
+  end_row("predicted", start);
+  now = start;
+  for (std::size_t i = 0; i < term_count; ++i) {
+    const std::int64_t ns = comparison.gap.terms[i];
+    const double from = place(std::min(now, now + ns));
+    const double to = place(std::max(now, now + ns));
+    now += ns;
+    table.add(
+        {std::string(term_names[i]), std::string(meaning_of(static_cast<Term>(i))),
+         change(ns, unit),
+         ns == 0 ? ""
+                 : "<div class=\"bars\">" + bar(ns > 0 ? "late" : "early", from, to) + "</div>"},
+        ns == 0 ? " class=\"none\"" : "");
+  }
+  end_row("measured", now);
+  return table.finish();
+}
+
+std::string causes(const Comparison& comparison) {
+  const auto& list = comparison.root_causes;
+  if (list.empty()) return "<p>None: no action differs from its prediction.</p>\n";
+  std::int64_t largest = 0;
+  for (const RootCause& cause : list) {
+    largest = std::max({largest, std::abs(cause.effect_ns), std::abs(cause.alone_ns)});
+  }
+  const TableUnit unit = table_unit(largest);
+  Table table(2, {"cause", "term", fmt::format("gain, {}", unit.name),
+                  fmt::format("alone, {}", unit.name)});
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    table.add({fmt::format("<button type=\"button\" aria-pressed=\"false\">{}</button>",
+                           escape(list[i].why)),
+               std::string(term_names[static_cast<std::size_t>(list[i].term)]),
+               change(list[i].effect_ns, unit), change(list[i].alone_ns, unit)},
+              fmt::format(" data-cause=\"{}\"", i));
+  }
+  return table.finish();
+}
+
+// ---- Tables
+
+std::string kinds(const Comparison& comparison) {
+  std::vector<StageKind> rows = comparison.stage_kinds;
+  std::string rest;
+  if (rows.size() > most_kinds_shown) {
+    std::ranges::stable_sort(rows, std::greater(),
+                             [](const StageKind& row) { return std::abs(row.sum.own_ns); });
+    rest = fmt::format("<p>The {} that differ most, of {}; <code>--json</code> has all.</p>\n",
+                       most_kinds_shown, rows.size());
+    rows.resize(most_kinds_shown);
+  }
+  std::int64_t longest = 0;
+  for (const StageKind& row : rows) {
+    longest = std::max({longest, row.predicted.p50, row.measured.p90});
+  }
+  const TableUnit unit = table_unit(longest);
+  Table table(3, {"stage", "rank", "kind", "predicted", "p10", "median", "p90", "error", "launch",
+                  "travel", "inherited"});
+  for (const StageKind& row : rows) {
+    const double error = fraction_of(row.measured.p50 - row.predicted.p50, row.predicted.p50);
+    const std::string_view mark = row.predicted.p50 == 0 || std::abs(error) < 0.01 ? ""
+                                  : error > 0                                      ? "late"
+                                                                                   : "early";
+    table.add({std::to_string(row.stage), std::to_string(row.rank),
+               std::string(kind_name(row.kind)), unit.text(row.predicted.p50),
+               unit.text(row.measured.p10), unit.text(row.measured.p50),
+               unit.text(row.measured.p90),
+               row.predicted.p50 == 0
+                   ? ""
+                   : fmt::format("<span class=\"{}\">{}</span>", mark, with_percent(error)),
+               change(row.sum.launch_ns, unit), change(row.sum.communication_ns, unit),
+               change(row.sum.inherited_ns, unit)});
+  }
+  return fmt::format("<p class=\"unit\">times in {}</p>\n", unit.name) + table.finish() + rest;
+}
+
+std::string bubble_bars(const RankMetrics& rank, std::int64_t makespan_ns) {
+  std::string out = "<div class=\"bars\">";
+  double from = 0;
+  for (const auto& [name, ns] : {std::pair("busy", rank.busy_ns),
+                                 {"warmup", rank.bubble.warmup_ns},
+                                 {"steady", rank.bubble.steady_ns},
+                                 {"drain", rank.bubble.drain_ns},
+                                 {"p2p", rank.bubble.p2p_ns}}) {
+    const double to = from + fraction_of(ns, makespan_ns);
+    if (ns > 0) out += bar(name, from, to);
+    from = to;
+  }
+  return out + "</div>";
+}
+
+std::string bubbles(const Comparison& comparison) {
+  const auto& sides = comparison.sides;
+  const std::int64_t longest =
+      std::max(sides[predicted_side].played.makespan_ns, sides[measured_side].played.makespan_ns);
+  const TableUnit unit = table_unit(longest);
+  const bool bytes =
+      std::ranges::any_of(sides, [](const SideResult& side) { return !side.peaks.empty(); });
+  std::vector<std::string> heads{"rank", "", "busy"};
+  for (const char* name : {"warm-up", "steady", "drain", "p2p"}) {
+    std::string key = name;
+    std::erase(key, '-');
+    heads.push_back(fmt::format("<b class=\"{}\"></b>{}", key, name));
+  }
+  heads.insert(heads.end(), {"all", "chunks"});
+  if (bytes) heads.insert(heads.end(), {"peak", "filled by"});
+  Table table(2, heads);
+  const std::vector<int> shown = pictured_ranks(comparison);
+  for (const int r : shown) {
+    for (const Side side : both_sides) {
+      const auto at = static_cast<std::size_t>(r);
+      if (at >= sides[side].ranks.size()) continue;
+      const RankMetrics& rank = sides[side].ranks[at];
+      std::vector<std::string> cells{side == predicted_side ? std::to_string(r) : "",
+                                     std::string(side_names[side]), unit.text(rank.busy_ns)};
+      for (const std::int64_t ns : {rank.bubble.warmup_ns, rank.bubble.steady_ns,
+                                    rank.bubble.drain_ns, rank.bubble.p2p_ns}) {
+        cells.push_back(unit.text(ns));
+      }
+      cells.push_back(bubble_bars(rank, longest));
+      cells.push_back(format_count(rank.peak_activation_chunks));
+      if (bytes) {
+        const auto& peaks = sides[side].peaks;
+        cells.push_back(peaks.empty() ? "" : format_bytes(peaks[at].total));
+        cells.push_back(peaks.empty() ? "" : to_text(peaks[at].action));
+      }
+      table.add(cells, side == predicted_side ? " class=\"first\"" : "");
+    }
+  }
+  std::string out = fmt::format("<p class=\"unit\">times in {}</p>\n", unit.name) + table.finish();
+  const std::size_t all = std::max(sides[0].ranks.size(), sides[1].ranks.size());
+  if (shown.size() < all) {
+    out += fmt::format("<p>{} of {} ranks; <code>--json</code> has all.</p>\n", shown.size(), all);
+  }
+  return out;
+}
+
+std::string critical_paths(const Comparison& comparison) {
+  Table table(1, {"", "compute", "transfers", "other", "steps"});
+  for (const Side side : both_sides) {
+    const ChainTimes& times = comparison.sides[side].critical_path;
+    table.add({std::string(side_names[side]), format_time(times.compute_ns),
+               format_time(times.p2p_ns), format_time(times.other_ns),
+               format_count(
+                   static_cast<std::int64_t>(comparison.sides[side].played.critical_path.size()))});
+  }
+  std::string parting = parting_of(comparison);
+  parting.front() = parting.front() == 't' ? 'T' : 'B';
+  return table.finish() + fmt::format("<p>{}.</p>\n", escape(parting));
+}
+
+// Each iteration's makespan as a dot, p10 to p90 as a box, and the prediction as
+// a line, unless it is so far off that the dots would be one.
+std::string iterations(const RecordedRun& measured, const Comparison& comparison) {
+  if (measured.iterations.size() < 2) return "<p>One iteration was measured.</p>\n";
+  std::vector<std::int64_t> makespans;
+  for (const RecordedIteration& one : measured.iterations) makespans.push_back(one.makespan_ns);
+  std::ranges::sort(makespans);
+  const std::int64_t predicted = comparison.sides[predicted_side].makespan_ns;
+  std::int64_t least = makespans.front();
+  std::int64_t most = makespans.back();
+  const std::int64_t spread = most - least;
+  const bool near = predicted >= least - spread && predicted <= most + spread;
+  if (near) {
+    least = std::min(least, predicted);
+    most = std::max(most, predicted);
+  }
+  const auto place = [&](std::int64_t ns) {
+    return 0.02 + 0.96 * fraction_of(ns - least, most - least);
+  };
+  const Quantiles& all = comparison.iterations;
+  std::string out = "<div class=\"bars strip\">" + bar("box", place(all.p10), place(all.p90));
+  const std::size_t dots = std::min(makespans.size(), most_dots);
+  for (std::size_t i = 0; i < dots; ++i) {
+    const double at = place(makespans[i * makespans.size() / dots]);
+    out += bar("dot", at, at);
+  }
+  if (near) out += bar("mark", place(predicted), place(predicted));
+  return out + fmt::format("</div>\n<p>{}: {} to {}; box: p10 to p90; {} {}.</p>\n",
+                           plural(all.count, "iteration"), format_time(makespans.front()),
+                           format_time(makespans.back()),
+                           near ? "dashed: the prediction," : "far from the prediction of",
+                           format_time(predicted));
+}
+
+std::string facts(const RecordedRun& predicted, const RecordedRun& measured,
+                  const Comparison& comparison) {
+  std::string out = "<dl>\n";
+  for (const Fact& fact : facts_of(predicted, measured, comparison)) {
+    out += fmt::format("<dt>{}</dt><dd>{}</dd>\n", fact.about, escape(fact.text));
+  }
+  for (const RecordedRun* run : {&predicted, &measured}) {
+    for (const Warnings::Kind& kind : run->warnings.kinds()) {
+      out += fmt::format("<dt class=\"late\">warning</dt><dd>{}: {}{}</dd>\n",
+                         escape(kind.first_place), escape(kind.what),
+                         kind.count > 1 ? fmt::format(" ({} in all)", kind.count) : "");
+    }
+  }
+  return out + "</dl>\n";
+}
+
+std::string clocks(const RecordedRun& measured, const Comparison& comparison) {
+  const auto& recorded = measured.about.clocks;
+  const bool any =
+      std::ranges::any_of(recorded,
+                          [](const RecordedClock& clock) { return clock.uncertainty_ns != 0; }) ||
+      std::ranges::any_of(comparison.clocks,
+                          [](const ClockShift& clock) { return clock.ahead_ns != 0; });
+  if (!any) return "<p>No clock is off, and all ranks share one or agree on one exactly.</p>\n";
+  Table table(1, {"rank", "found ahead, put right", "give or take", "recorded uncertainty"});
+  for (const int r : pictured_ranks(comparison)) {
+    const auto at = static_cast<std::size_t>(r);
+    if (at >= comparison.clocks.size()) continue;
+    const ClockShift& clock = comparison.clocks[at];
+    table.add({std::to_string(r), signed_time(clock.ahead_ns), format_time(clock.uncertainty_ns),
+               at < recorded.size() ? format_time(recorded[at].uncertainty_ns) : "-"});
+  }
+  return table.finish();
+}
+
+// Puts the values in place of their names, once: a value that looks like a name
+// stays as it is.
+std::string fill(std::string_view page, const std::map<std::string_view, std::string>& values) {
+  std::string out;
+  for (;;) {
+    const std::size_t begin = page.find("{{");
+    out += page.substr(0, begin);
+    if (begin == std::string_view::npos) return out;
+    const std::size_t end = page.find("}}", begin);
+    out += values.at(page.substr(begin + 2, end - begin - 2));
+    page.remove_prefix(end + 2);
+  }
+}
+
+}  // namespace
+
+std::string comparison_html(const RecordedRun& predicted, const RecordedRun& measured,
+                            const Comparison& comparison) {
+  ComparisonPicture picture = comparison_picture(predicted, measured, comparison);
+  // Nothing in it may end the element that it stands in.
+  replace_all(picture.json, "<", "\\u003c");
+  std::string verdict = escape(verdict_of(comparison));
+  for (const char* unit : {"ns", "us", "ms", "s", "%"}) {  // stays beside its number
+    for (const char end : {'.', ',', ':', ' ', ')'}) {
+      replace_all(verdict, fmt::format(" {}{}", unit, end), fmt::format("&nbsp;{}{}", unit, end));
+    }
+  }
+  return fill(page_html, {{"style", std::string(page_css)},
+                          {"script", std::string(page_js)},
+                          {"data", std::move(picture.json)},
+                          {"left_out", escape(picture.left_out)},
+                          {"verdict", std::move(verdict)},
+                          {"predicted", escape(predicted.name)},
+                          {"measured", escape(measured.name)},
+                          {"tiles", tiles(comparison)},
+                          {"waterfall", waterfall(comparison)},
+                          {"causes", causes(comparison)},
+                          {"kinds", kinds(comparison)},
+                          {"bubbles", bubbles(comparison)},
+                          {"critical_paths", critical_paths(comparison)},
+                          {"facts", facts(predicted, measured, comparison)},
+                          {"iterations", iterations(measured, comparison)},
+                          {"clocks", clocks(measured, comparison)}});
+}
+
+}  // namespace pipesim::cli

@@ -1,0 +1,243 @@
+#include "sim/cli/comparison/json.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "sim/cli/comparison/words.h"
+
+namespace pipesim::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// The same of both sides.
+template <typename Value>
+Json of_both(const Comparison& comparison, Value value) {
+  Json json;
+  for (const Side side : both_sides) json[side_names[side]] = value(comparison.sides[side]);
+  return json;
+}
+
+Json quantiles(const Quantiles& values) {
+  return {{"p10", values.p10}, {"p50", values.p50}, {"p90", values.p90}, {"count", values.count}};
+}
+
+template <typename Value>
+Json or_null(const std::optional<Value>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+Json causes(const Comparison& comparison) {
+  Json list = Json::array();
+  for (const RootCause& cause : comparison.root_causes) {
+    Json one;
+    one["rank"] = cause.rank;
+    one["stage"] = or_null(cause.stage);
+    one["kind"] = cause.kind ? Json(kind_name(*cause.kind)) : Json(nullptr);
+    one["microbatch"] = or_null(cause.microbatch);
+    one["term"] = term_names[static_cast<std::size_t>(cause.term)];
+    one["effect_ns"] = cause.effect_ns;
+    one["alone_ns"] = cause.alone_ns;
+    one["why"] = cause.why;
+    list.push_back(std::move(one));
+  }
+  return list;
+}
+
+Json ranks(const Comparison& comparison, const SideResult& side) {
+  Json list = Json::array();
+  for (std::size_t r = 0; r < side.ranks.size(); ++r) {
+    const RankMetrics& rank = side.ranks[r];
+    Json one;
+    one["rank"] = r;
+    one["busy_ns"] = rank.busy_ns;
+    one["bubble_ns"] = {{"warmup", rank.bubble.warmup_ns},
+                        {"steady", rank.bubble.steady_ns},
+                        {"drain", rank.bubble.drain_ns},
+                        {"p2p", rank.bubble.p2p_ns}};
+    one["peak_activation_chunks"] = rank.peak_activation_chunks;
+    if (!side.peaks.empty()) {
+      const MemoryPeak& peak = side.peaks[r];
+      one["peak_memory_bytes"] = peak.total;
+      one["peak_action"] =
+          peak.action.kind == Kind::IDLE ? Json(nullptr) : Json(to_text(peak.action));
+    }
+    list.push_back(std::move(one));
+  }
+  (void)comparison;
+  return list;
+}
+
+Json divergence(const Comparison& comparison) {
+  if (!comparison.divergence) return nullptr;
+  const Divergence& parting = *comparison.divergence;
+  const auto text = [](const std::optional<Action>& action) {
+    return action ? Json(to_text(*action)) : Json(nullptr);
+  };
+  return {{"after", text(parting.last_common)},
+          {"predicted", text(parting.next[predicted_side])},
+          {"measured", text(parting.next[measured_side])}};
+}
+
+Json kinds(const Comparison& comparison) {
+  Json list = Json::array();
+  for (const StageKind& row : comparison.stage_kinds) {
+    list.push_back({{"rank", row.rank},
+                    {"stage", row.stage},
+                    {"kind", kind_name(row.kind)},
+                    {"predicted_ns", quantiles(row.predicted)},
+                    {"measured_ns", quantiles(row.measured)},
+                    {"lateness_ns",
+                     {{"own", row.sum.own_ns},
+                      {"launch", row.sum.launch_ns},
+                      {"communication", row.sum.communication_ns},
+                      {"inherited", row.sum.inherited_ns}}}});
+  }
+  return list;
+}
+
+Json clocks(const RecordedRun& measured, const Comparison& comparison) {
+  Json list = Json::array();
+  for (std::size_t rank = 0; rank < comparison.clocks.size(); ++rank) {
+    const ClockShift& clock = comparison.clocks[rank];
+    Json one{{"rank", rank},
+             {"ahead_ns", clock.ahead_ns},
+             {"ahead_uncertainty_ns", clock.uncertainty_ns}};
+    const auto& recorded = measured.about.clocks;
+    one["uncertainty_ns"] = rank < recorded.size() ? recorded[rank].uncertainty_ns : 0;
+    list.push_back(std::move(one));
+  }
+  return list;
+}
+
+Json warnings(const RecordedRun& run) {
+  Json list = Json::array();
+  for (const Warnings::Kind& kind : run.warnings.kinds()) {
+    list.push_back({{"what", kind.what}, {"first", kind.first_place}, {"count", kind.count}});
+  }
+  return list;
+}
+
+}  // namespace
+
+std::string comparison_json(const RecordedRun& predicted, const RecordedRun& measured,
+                            const Comparison& comparison) {
+  Json json;
+  json["format"] = "pipesim-comparison";
+  json["version"] = 1;
+  json["files"] = {{"predicted", predicted.name}, {"measured", measured.name}};
+  json["verdict"] = verdict_of(comparison);
+  json["makespan_ns"] =
+      of_both(comparison, [](const SideResult& side) { return Json(side.makespan_ns); });
+  Json gap;
+  gap["total"] = comparison.gap.total_ns();
+  for (std::size_t i = 0; i < term_count; ++i) gap[term_names[i]] = comparison.gap.terms[i];
+  json["gap_ns"] = std::move(gap);
+  json["matched"] = comparison.counts.matched;
+  json["unmatched"] = {{"predicted", comparison.counts.unmatched[predicted_side]},
+                       {"measured", comparison.counts.unmatched[measured_side]}};
+  json["identified"] = identified_name(std::max(predicted.identified, measured.identified));
+  json["operation_error"] = {{"mean_abs_fraction", comparison.mean_abs_error},
+                             {"p50", comparison.p50_error},
+                             {"p90", comparison.p90_error}};
+  json["conformance"] = {{"in_order", comparison.in_order}, {"swapped", comparison.swapped.size()}};
+  Json swapped = Json::array();
+  for (const OperationId id : comparison.swapped) {
+    swapped.push_back(to_text(comparison.operations.actions[id]));
+  }
+  json["conformance"]["actions"] = std::move(swapped);
+  json["root_causes"] = causes(comparison);
+  json["iteration_ns"] = quantiles(comparison.iterations);
+  json["bubble_fraction"] =
+      of_both(comparison, [](const SideResult& side) { return Json(side.global_bubble); });
+  json["critical_path"] = of_both(comparison, [](const SideResult& side) -> Json {
+    const ChainTimes& times = side.critical_path;
+    return {
+        {"compute_ns", times.compute_ns}, {"p2p_ns", times.p2p_ns}, {"other_ns", times.other_ns}};
+  });
+  json["critical_path"]["parting"] = divergence(comparison);
+  json["ranks"] =
+      of_both(comparison, [&](const SideResult& side) { return ranks(comparison, side); });
+  json["stage_kinds"] = kinds(comparison);
+  json["clocks"] = clocks(measured, comparison);
+  json["warnings"] = {{"predicted", warnings(predicted)}, {"measured", warnings(measured)}};
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string operations_csv(const RecordedRun& predicted, const RecordedRun& measured,
+                           const Comparison& comparison) {
+  const Operations& operations = comparison.operations;
+  std::string out =
+      "action,stage,kind,microbatch,rank_predicted,rank_measured,"
+      "absolute_start_ns_predicted,absolute_start_ns_measured,start_ns_predicted,"
+      "start_ns_measured,slot_predicted,slot_measured,idle_ns_predicted,"
+      "idle_ns_measured,duration_ns_predicted,duration_ns_measured,slack_ns_predicted,slack_ns_"
+      "measured,own_ns,launch_ns,"
+      "communication_ns,inherited_ns,swapped\n";
+  // The place in its rank's list, and how long the rank was idle before; none of
+  // transfers.
+  struct Place {
+    std::int64_t slot = -1;
+    std::int64_t idle_ns = 0;
+  };
+  std::array<std::vector<Place>, 2> places;
+  std::array<std::int64_t, 2> zero{};
+  for (const Side side : both_sides) {
+    places[side].resize(operations.size());
+    for (const auto& list : operations.lists[side]) {
+      std::int64_t busy_until = 0;
+      for (std::size_t i = 0; i < list.size(); ++i) {
+        const Occurrence& own = operations.sides[side][list[i]];
+        places[side][list[i]] = {static_cast<std::int64_t>(i),
+                                 std::max<std::int64_t>(0, own.start_ns - busy_until)};
+        busy_until = std::max(busy_until, own.end_ns);
+      }
+    }
+    const RecordedRun& run = side == predicted_side ? predicted : measured;
+    zero[side] = run.iterations[run.median_iteration()].start_ns;
+  }
+  std::vector<bool> swapped(operations.size(), false);
+  for (const OperationId id : comparison.swapped) swapped[id] = true;
+  // Both sides of one column, empty where a side does not have the operation.
+  const auto put = [&](OperationId id, auto value) {
+    for (const Side side : both_sides) {
+      out += ',';
+      if (operations.sides[side][id].exists()) {
+        fmt::format_to(std::back_inserter(out), "{}", value(side));
+      }
+    }
+  };
+  for (OperationId id = 0; id < operations.size(); ++id) {
+    const Action& action = operations.actions[id];
+    append_text(out, action);
+    fmt::format_to(std::back_inserter(out), ",{},{},", action.stage, kind_name(action.kind));
+    if (action.microbatch != no_microbatch) out += std::to_string(action.microbatch);
+    const auto own = [&](Side side) -> const Occurrence& { return operations.sides[side][id]; };
+    put(id, [&](Side side) { return own(side).rank; });
+    put(id, [&](Side side) { return own(side).start_ns + zero[side]; });
+    put(id, [&](Side side) { return own(side).start_ns; });
+    const bool on_a_rank = !operations.transfers(id);
+    put(id, [&](Side side) {
+      return on_a_rank ? std::to_string(places[side][id].slot) : std::string();
+    });
+    put(id, [&](Side side) {
+      return on_a_rank ? std::to_string(places[side][id].idle_ns) : std::string();
+    });
+    put(id, [&](Side side) { return own(side).duration_ns(); });
+    put(id, [&](Side side) { return comparison.sides[side].played.slack_ns[id]; });
+    if (operations.matched(id) && !operations.transfers(id)) {
+      const Lateness& late = comparison.lateness[id];
+      fmt::format_to(std::back_inserter(out), ",{},{},{},{}", late.own_ns, late.launch_ns,
+                     late.communication_ns, late.inherited_ns);
+    } else {
+      out += ",,,,";
+    }
+    out += swapped[id] ? ",1\n" : ",0\n";
+  }
+  return out;
+}
+
+}  // namespace pipesim::cli

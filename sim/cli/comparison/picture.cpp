@@ -1,0 +1,423 @@
+// The object, times in nanoseconds from the iteration's start, sides in the order
+// predicted, measured:
+//
+//   ranks, all_ranks   those shown; how many there are
+//   kinds              names of kinds, by number
+//   makespan_ns        of each side
+//   zero_ns            of each side: the iteration's start in its trace
+//   operations         rows [kind, stage, microbatch or -1, of each side null or
+//                      [rank, slot, start, end, slack, sender], lateness, opener];
+//                      of a transfer the rank is the receiver's, slot is -1, and
+//                      the sender is given; lateness is null or [own, launch,
+//                      communication, inherited]; opener: the row of the forward
+//                      that shares a cell with this backward, or -1
+//   blocks             instead of operations: rows [side, rank, slot, count,
+//                      start, end, [busy with F, I or B, W, other], own error,
+//                      largest lateness, first action, last action]
+//   critical           of each side rows along its critical path
+//   causes             of each cause the rows that it is about
+//   memory             of each side, of each rank shown, [time, bytes, ...] in turn
+#include "sim/cli/comparison/picture.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "traces/base/text.h"
+#include "traces/print/picture.h"
+
+namespace pipesim::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t most_operations = 20'000;
+constexpr std::size_t most_ranks = 64;
+constexpr std::int64_t blocks_in_a_row = 600;  // of which each is as wide, at least
+constexpr std::size_t most_points = 400;       // of a memory curve
+constexpr std::size_t causes_shown = 4;        // whose ranks are shown in any case
+constexpr std::int64_t no_row = -1;
+
+// Where an operation is drawn: of a transfer, at its receiver.
+std::int32_t rank_of(const Operations& operations, const Occurrence& own, OperationId id) {
+  return operations.transfers(id) ? own.to_rank : own.rank;
+}
+
+// Whether a cause is about an operation; see root_causes.cpp.
+bool concerns(const Comparison& comparison, const RootCause& cause, OperationId id) {
+  const Operations& operations = comparison.operations;
+  const Occurrence& own = operations.sides[measured_side][id];
+  if (own.rank != cause.rank) return false;
+  const Action& action = operations.actions[id];
+  const bool transfer = operations.transfers(id);
+  switch (cause.term) {
+    case Term::clock: return !transfer;
+    case Term::launch: return !transfer && comparison.lateness[id].launch_ns != 0;
+    case Term::transfer:
+    case Term::wait:
+    case Term::compute:
+    case Term::unmodelled:
+      return operations.matched(id) == (cause.term != Term::unmodelled) &&
+             action.stage == cause.stage && action.kind == cause.kind &&
+             (!cause.microbatch || action.microbatch == *cause.microbatch);
+    default: return false;  // order: those that are swapped
+  }
+}
+
+std::vector<OperationId> operations_of(const Comparison& comparison, const RootCause& cause) {
+  if (cause.term == Term::order) return comparison.swapped;
+  std::vector<OperationId> all;
+  for (OperationId id = 0; id < comparison.operations.size(); ++id) {
+    if (concerns(comparison, cause, id)) all.push_back(id);
+  }
+  return all;
+}
+
+// ---- Memory
+
+// At most most_points of (time, bytes), with the highest of each stretch of time.
+Json reduced(const std::vector<std::pair<std::int64_t, std::int64_t>>& curve) {
+  Json flat = Json::array();
+  const auto put = [&](const auto& point) {
+    flat.push_back(point.first);
+    flat.push_back(point.second);
+  };
+  if (curve.size() <= most_points) {
+    for (const auto& point : curve) put(point);
+    return flat;
+  }
+  constexpr std::int64_t stretches = most_points / 2;
+  const std::int64_t first = curve.front().first;
+  const std::int64_t width = (curve.back().first - first) / stretches + 1;
+  for (std::size_t i = 0; i < curve.size();) {
+    const std::int64_t stretch = (curve[i].first - first) / width;
+    std::size_t highest = i;
+    std::size_t last = i;
+    for (; i < curve.size() && (curve[i].first - first) / width == stretch; ++i) {
+      if (curve[i].second > curve[highest].second) highest = i;
+      last = i;
+    }
+    put(curve[highest]);
+    if (last != highest) put(curve[last]);
+  }
+  return flat;
+}
+
+// What the clocks put right have moved the iteration's start by.
+std::int64_t moved_start(const RecordedRun& run, const RecordedIteration& iteration,
+                         const std::vector<ClockShift>& clocks) {
+  std::optional<std::int64_t> first;
+  for (const Span& span : run.spans_of(iteration)) {
+    if (is_transfer(span.action.kind)) continue;
+    const std::int64_t start =
+        span.start_ns - iteration.start_ns - clocks[static_cast<std::size_t>(span.rank)].ahead_ns;
+    first = std::min(first.value_or(start), start);
+  }
+  return first.value_or(0);
+}
+
+Json memory_curves(const RecordedRun& run, const Comparison& comparison, Side side,
+                   const std::vector<int>& shown) {
+  Json curves = Json::array();
+  if (comparison.sides[side].peaks.empty()) return curves;
+  const RecordedIteration& iteration = run.iterations[run.median_iteration()];
+  const bool shifted = side == measured_side;
+  const std::int64_t moved = shifted ? moved_start(run, iteration, comparison.clocks) : 0;
+  for (const int rank : shown) {
+    std::vector<std::pair<std::int64_t, std::int64_t>> curve;
+    if (rank < run.ranks) {
+      const std::int64_t ahead =
+          shifted ? comparison.clocks[static_cast<std::size_t>(rank)].ahead_ns : 0;
+      for (const MemorySample& sample : run.samples) {
+        const std::int64_t time = sample.time_ns - iteration.start_ns - ahead - moved;
+        if (sample.rank != rank || time > comparison.sides[side].played.makespan_ns) continue;
+        const std::int64_t bytes = sample.states.total() + sample.working.total();
+        // Of what came before, only the last counts.
+        if (time <= 0) curve.clear();
+        curve.emplace_back(std::max<std::int64_t>(time, 0), bytes);
+      }
+    }
+    curves.push_back(reduced(curve));
+  }
+  return curves;
+}
+
+// ---- Operations, and blocks of them
+
+class Drawing {
+ public:
+  Drawing(const Comparison& comparison, std::vector<int> shown)
+      : comparison_(comparison), operations_(comparison.operations), shown_(std::move(shown)) {
+    index();
+    std::size_t all = 0;
+    std::size_t transfers = 0;
+    for (OperationId id = 0; id < operations_.size(); ++id) {
+      if (!is_pictured(id)) continue;
+      ++all;
+      if (operations_.transfers(id)) ++transfers;
+    }
+    with_transfers_ = all <= most_operations;
+    merged_ = all - transfers > most_operations;
+  }
+
+  void add_to(Json& json) {
+    if (merged_) {
+      json["blocks"] = blocks();
+    } else {
+      json["operations"] = rows();
+    }
+    json["critical"] = Json::array();
+    for (const Side side : both_sides) {
+      json["critical"].push_back(rows_of(comparison_.sides[side].played.critical_path, {side}));
+    }
+    json["causes"] = Json::array();
+    for (const RootCause& cause : comparison_.root_causes) {
+      json["causes"].push_back(
+          rows_of(operations_of(comparison_, cause), {predicted_side, measured_side}));
+    }
+  }
+
+  std::string left_out(std::size_t all_ranks) const {
+    std::string text;
+    if (shown_.size() < all_ranks) {
+      text = fmt::format(
+          "The picture shows {} of {} ranks: an even choice, and those of the "
+          "worst causes. ",
+          shown_.size(), all_ranks);
+    }
+    if (!with_transfers_) text += "Transfers are left out: there are too many. ";
+    if (merged_) {
+      text += fmt::format(
+          "Neighbouring actions of a rank are drawn as one block, of {} or less, "
+          "which shows their shares. ",
+          format_time(block_ns()));
+    }
+    if (!text.empty()) text.pop_back();
+    return text;
+  }
+
+ private:
+  // Places in the lists, who shares a cell, who needs a transfer.
+  void index() {
+    is_shown_.resize(std::max(operations_.lists[0].size(), operations_.lists[1].size()));
+    for (const int rank : shown_) is_shown_[static_cast<std::size_t>(rank)] = true;
+    opener_.assign(operations_.size(), no_operation);
+    consumer_.assign(operations_.size(), no_operation);
+    for (const Side side : both_sides) {
+      slots_[side].assign(operations_.size(), -1);
+      rows_[side].assign(operations_.size(), no_row);
+      for (const auto& list : operations_.lists[side]) {
+        for (std::size_t i = 0; i < list.size(); ++i) {
+          slots_[side][list[i]] = static_cast<std::int64_t>(i);
+          const OperationId before = i > 0 ? list[i - 1] : no_operation;
+          if (i > 0 && operations_.opens_cell[before]) opener_[list[i]] = before;
+        }
+      }
+      for (OperationId id = 0; id < operations_.size(); ++id) {
+        const OperationId input = operations_.sides[side][id].input;
+        if (input != no_operation && operations_.transfers(input)) consumer_[input] = id;
+      }
+    }
+  }
+
+  bool is_pictured(OperationId id) const {
+    return std::ranges::any_of(both_sides, [&](Side side) {
+      const Occurrence& own = operations_.sides[side][id];
+      return own.exists() && is_shown_[static_cast<std::size_t>(rank_of(operations_, own, id))];
+    });
+  }
+
+  Json rows() {
+    Json rows = Json::array();
+    for (OperationId id = 0; id < operations_.size(); ++id) {
+      if (!is_pictured(id) || (operations_.transfers(id) && !with_transfers_)) continue;
+      for (const Side side : both_sides) {
+        rows_[side][id] = static_cast<std::int64_t>(rows.size());
+      }
+      rows.push_back(row(id));
+    }
+    for (OperationId id = 0; id < operations_.size(); ++id) {
+      const std::int64_t at = rows_[predicted_side][id];
+      if (at != no_row && opener_[id] != no_operation) {
+        rows[static_cast<std::size_t>(at)].back() = rows_[predicted_side][opener_[id]];
+      }
+    }
+    return rows;
+  }
+
+  Json row(OperationId id) const {
+    const Action& action = operations_.actions[id];
+    Json row{static_cast<int>(action.kind), action.stage, action.microbatch};
+    for (const Side side : both_sides) {
+      const Occurrence& own = operations_.sides[side][id];
+      if (!own.exists()) {
+        row.push_back(nullptr);
+        continue;
+      }
+      row.push_back({rank_of(operations_, own, id), slots_[side][id], own.start_ns, own.end_ns,
+                     comparison_.sides[side].played.slack_ns[id]});
+      if (operations_.transfers(id)) row.back().push_back(own.rank);
+    }
+    if (has_lateness(id)) {
+      const Lateness& late = comparison_.lateness[id];
+      row.push_back({late.own_ns, late.launch_ns, late.communication_ns, late.inherited_ns});
+    } else {
+      row.push_back(nullptr);
+    }
+    row.push_back(no_row);
+    return row;
+  }
+
+  bool has_lateness(OperationId id) const {
+    return operations_.matched(id) && !operations_.transfers(id);
+  }
+
+  std::int64_t block_ns() const {
+    const auto& sides = comparison_.sides;
+    return std::max(sides[predicted_side].played.makespan_ns,
+                    sides[measured_side].played.makespan_ns) /
+               blocks_in_a_row +
+           1;
+  }
+
+  Json blocks() {
+    Json blocks = Json::array();
+    for (const Side side : both_sides) {
+      const auto& lists = operations_.lists[side];
+      const auto& occurrences = operations_.sides[side];
+      for (const int rank : shown_) {
+        if (static_cast<std::size_t>(rank) >= lists.size()) continue;
+        const auto& list = lists[static_cast<std::size_t>(rank)];
+        for (std::size_t begin = 0; begin < list.size();) {
+          const std::int64_t until = occurrences[list[begin]].start_ns + block_ns();
+          std::size_t end = begin + 1;
+          while (end < list.size() && occurrences[list[end]].end_ns <= until) ++end;
+          for (std::size_t i = begin; i < end; ++i) {
+            rows_[side][list[i]] = static_cast<std::int64_t>(blocks.size());
+          }
+          blocks.push_back(block(side, rank, begin, end));
+          begin = end;
+        }
+      }
+    }
+    return blocks;
+  }
+
+  Json block(Side side, int rank, std::size_t begin, std::size_t end) const {
+    const auto& list = operations_.lists[side][static_cast<std::size_t>(rank)];
+    const auto& occurrences = operations_.sides[side];
+    std::array<std::int64_t, 4> busy{};
+    std::int64_t own_ns = 0;
+    std::int64_t late_ns = 0;
+    std::int64_t end_ns = 0;
+    for (std::size_t i = begin; i < end; ++i) {
+      const OperationId id = list[i];
+      const Kind kind = operations_.actions[id].kind;
+      const std::int64_t duration = occurrences[id].duration_ns();
+      const std::size_t place = kind == Kind::F     ? 0
+                                : is_backward(kind) ? 1
+                                : kind == Kind::W   ? 2
+                                                    : 3;
+      // Of a cell the backward has all the time.
+      const std::int64_t forward = opener_[id] == no_operation ? 0 : duration / 2;
+      busy[0] += forward;
+      busy[place] += duration - forward;
+      end_ns = std::max(end_ns, occurrences[id].end_ns);
+      if (!has_lateness(id)) continue;
+      const std::int64_t late = comparison_.lateness[id].total_ns();
+      own_ns += comparison_.lateness[id].own_ns;
+      if (std::abs(late) > std::abs(late_ns)) late_ns = late;
+    }
+    return {static_cast<int>(side),
+            rank,
+            begin,
+            end - begin,
+            occurrences[list[begin]].start_ns,
+            end_ns,
+            busy,
+            own_ns,
+            late_ns,
+            to_text(operations_.actions[list[begin]]),
+            to_text(operations_.actions[list[end - 1]])};
+  }
+
+  // Where operations are drawn, each row once; for a transfer that is not, what
+  // needs it.
+  Json rows_of(const std::vector<OperationId>& ids, std::initializer_list<Side> sides) const {
+    std::vector<std::int64_t> rows;
+    for (OperationId id : ids) {
+      if (operations_.transfers(id) && !with_transfers_) id = consumer_[id];
+      if (id == no_operation) continue;
+      for (const Side side : sides) {
+        if (rows_[side][id] != no_row) rows.push_back(rows_[side][id]);
+      }
+    }
+    std::ranges::sort(rows);
+    rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+    return rows;
+  }
+
+  const Comparison& comparison_;
+  const Operations& operations_;
+  std::vector<int> shown_;
+  std::vector<bool> is_shown_;  // by rank
+  bool with_transfers_ = true;
+  bool merged_ = false;
+  std::array<std::vector<std::int64_t>, 2> slots_;  // by operation: place in its rank's list
+  std::array<std::vector<std::int64_t>, 2> rows_;   // by operation: where it is in the object
+  std::vector<OperationId> opener_;                 // of a cell's backward
+  std::vector<OperationId> consumer_;               // of a transfer
+};
+
+}  // namespace
+
+std::vector<int> pictured_ranks(const Comparison& comparison) {
+  const Operations& operations = comparison.operations;
+  const std::size_t ranks = std::max(operations.lists[0].size(), operations.lists[1].size());
+  std::vector<int> shown;
+  if (ranks <= most_ranks && operations.size() <= most_operations) {
+    for (std::size_t r = 0; r < ranks; ++r) shown.push_back(static_cast<int>(r));
+    return shown;
+  }
+  shown = shown_ranks(static_cast<int>(ranks));
+  const auto& causes = comparison.root_causes;
+  for (std::size_t i = 0; i < std::min(causes.size(), causes_shown); ++i) {
+    const auto about = operations_of(comparison, causes[i]);
+    if (about.empty()) continue;
+    const Occurrence& own = operations.sides[measured_side][about.front()];
+    shown.push_back(own.rank);
+    shown.push_back(rank_of(operations, own, about.front()));
+  }
+  std::ranges::sort(shown);
+  shown.erase(std::unique(shown.begin(), shown.end()), shown.end());
+  return shown;
+}
+
+ComparisonPicture comparison_picture(const RecordedRun& predicted, const RecordedRun& measured,
+                                     const Comparison& comparison) {
+  const std::vector<int> shown = pictured_ranks(comparison);
+  const std::size_t all_ranks =
+      std::max(comparison.operations.lists[0].size(), comparison.operations.lists[1].size());
+  Drawing drawing(comparison, shown);
+  Json json;
+  json["ranks"] = shown;
+  json["all_ranks"] = all_ranks;
+  json["kinds"] = Json::array();
+  for (int kind = 0; kind < kind_count; ++kind) {
+    json["kinds"].push_back(kind_name(static_cast<Kind>(kind)));
+  }
+  for (const Side side : both_sides) {
+    const RecordedRun& run = side == predicted_side ? predicted : measured;
+    json["makespan_ns"].push_back(comparison.sides[side].played.makespan_ns);
+    json["zero_ns"].push_back(run.iterations[run.median_iteration()].start_ns);
+  }
+  drawing.add_to(json);
+  json["memory"] = {memory_curves(predicted, comparison, predicted_side, shown),
+                    memory_curves(measured, comparison, measured_side, shown)};
+  return {json.dump(-1, ' ', true), drawing.left_out(all_ranks)};
+}
+
+}  // namespace pipesim::cli

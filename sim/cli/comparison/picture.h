@@ -1,0 +1,26 @@
+// What the page draws: what each rank did when, on both sides, as JSON.
+//
+// Pure functions; any thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/compare/comparison.h"
+
+namespace pipesim::cli {
+
+struct ComparisonPicture {
+  std::string json;      // one line, ASCII; see picture.cpp
+  std::string left_out;  // sentences for people; empty where all is there
+};
+
+// Keeps below some 5 MB: of more than 20,000 operations shows some ranks, if
+// need be without transfers, and then blocks of neighbouring operations.
+ComparisonPicture comparison_picture(const RecordedRun& predicted, const RecordedRun& measured,
+                                     const Comparison& comparison);
+
+// All, or where they are many shown_ranks() and those of the worst causes.
+std::vector<int> pictured_ranks(const Comparison& comparison);
+
+}  // namespace pipesim::cli

@@ -1,0 +1,216 @@
+#include "sim/cli/comparison/report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "sim/cli/comparison/words.h"
+#include "traces/base/text.h"
+#include "traces/print/picture.h"
+#include "traces/print/tables.h"
+
+namespace pipesim::cli {
+namespace {
+
+constexpr std::size_t most_causes_shown = 8;
+constexpr std::size_t most_kinds_shown = 24;
+
+// ---- Pictures: both runs on one time axis
+
+std::string picture(const Comparison& comparison, Side side, std::int64_t longest_ns,
+                    const Terminal& terminal) {
+  const Operations& operations = comparison.operations;
+  std::vector<int> chunk_of_stage;
+  std::vector<std::size_t> lengths;
+  std::vector<std::int64_t> starts;
+  for (const auto& list : operations.lists[side]) {
+    std::vector<std::int32_t> stages;
+    for (const OperationId id : list) stages.push_back(operations.actions[id].stage);
+    std::ranges::sort(stages);
+    stages.erase(std::unique(stages.begin(), stages.end()), stages.end());
+    for (std::size_t chunk = 0; chunk < stages.size(); ++chunk) {
+      const auto stage = static_cast<std::size_t>(stages[chunk]);
+      if (chunk_of_stage.size() <= stage) chunk_of_stage.resize(stage + 1);
+      chunk_of_stage[stage] = static_cast<int>(chunk);
+    }
+    lengths.push_back(list.size());
+  }
+  Picture drawing(Picture::frame_of(chunk_of_stage, lengths, longest_ns), terminal);
+  for (std::size_t rank = 0; rank < lengths.size(); ++rank) {
+    for (const OperationId id : operations.lists[side][rank]) {
+      const Occurrence& own = operations.sides[side][id];
+      Span span{operations.actions[id], own.rank};
+      // Of a cell the backward is all of it.
+      if (operations.opens_cell[id]) continue;
+      span.start_ns = own.start_ns;
+      span.end_ns = own.end_ns;
+      drawing.add(span);
+    }
+  }
+  return drawing.draw();
+}
+
+std::string pictures(const Comparison& comparison, const Terminal& terminal) {
+  const std::int64_t longest = std::max(comparison.sides[predicted_side].played.makespan_ns,
+                                        comparison.sides[measured_side].played.makespan_ns);
+  std::string out;
+  for (const Side side : both_sides) {
+    std::string drawn = picture(comparison, side, longest, terminal);
+    // One legend is enough for both, under the second.
+    if (side == predicted_side) {
+      while (!drawn.empty()) {
+        const std::size_t line = drawn.rfind('\n', drawn.size() - 2) + 1;
+        if (drawn.compare(line, 3, "   ") != 0 || line == 0) break;
+        drawn.erase(line);
+      }
+    }
+    out += bold(side_names[side], terminal.colour) + "\n" + drawn;
+    if (side == predicted_side) out += "\n";
+  }
+  return out;
+}
+
+// ---- Where the gap comes from
+
+std::string gap_table(const Comparison& comparison) {
+  std::int64_t largest = 0;
+  for (const std::int64_t ns : comparison.gap.terms) largest = std::max(largest, std::abs(ns));
+  const TableUnit unit = table_unit(largest);
+  std::string out = fmt::format("where the difference comes from, {}\n", unit.name);
+  for (std::size_t i = 0; i < term_count; ++i) {
+    out += fmt::format("  {:<10} {:>10}  {}\n", term_names[i],
+                       change(comparison.gap.terms[i], unit), meaning_of(static_cast<Term>(i)));
+  }
+  return out + fmt::format("  {:<10} {:>10}  measured less predicted\n", "total",
+                           change(comparison.gap.total_ns(), unit));
+}
+
+std::string cause_list(const Comparison& comparison, int width) {
+  const auto& causes = comparison.root_causes;
+  if (causes.empty()) return "causes  none: no action differs from its prediction\n";
+  std::int64_t largest = 0;
+  for (const RootCause& cause : causes) {
+    largest = std::max({largest, std::abs(cause.effect_ns), std::abs(cause.alone_ns)});
+  }
+  const TableUnit unit = table_unit(largest);
+  std::string out = fmt::format(
+      "causes, worst first, {}: what the run would gain were this as predicted, and\n"
+      "what the prediction would lose were this alone as measured\n",
+      unit.name);
+  const std::string margin(26, ' ');
+  for (std::size_t i = 0; i < std::min(causes.size(), most_causes_shown); ++i) {
+    const RootCause& cause = causes[i];
+    std::string why = wrap(cause.why, std::max(30, width - static_cast<int>(margin.size())));
+    for (std::size_t at = 0; (at = why.find('\n', at)) != std::string::npos; at += margin.size()) {
+      why.insert(++at, margin);
+    }
+    out += fmt::format("  {:>10} {:>10}   {}\n", change(cause.effect_ns, unit),
+                       change(cause.alone_ns, unit), why);
+  }
+  if (causes.size() > most_causes_shown) {
+    out += fmt::format("{}and {} more; --json lists them\n", margin,
+                       causes.size() - most_causes_shown);
+  }
+  return out;
+}
+
+// ---- Tables
+
+std::string kind_table(const Comparison& comparison) {
+  std::vector<StageKind> rows = comparison.stage_kinds;
+  std::string rest;
+  if (rows.size() > most_kinds_shown) {
+    std::ranges::stable_sort(rows, std::greater(),
+                             [](const StageKind& row) { return std::abs(row.sum.own_ns); });
+    rest = fmt::format("       the {} that differ most, of {}; --json lists them all\n",
+                       most_kinds_shown, rows.size());
+    rows.resize(most_kinds_shown);
+  }
+  std::int64_t longest = 0;
+  for (const StageKind& row : rows)
+    longest = std::max({longest, row.predicted.p50, row.measured.p90});
+  const TableUnit unit = table_unit(longest);
+  std::string out = fmt::format("{:>24}{:>10} {:-^32}\n", "", "predicted",
+                                fmt::format(" measured, {} ", unit.name));
+  out += fmt::format("stage  rank  {:<11}{:>10} {:>10} {:>10} {:>10} {:>8}\n", "kind", "median",
+                     "p10", "median", "p90", "error");
+  for (const StageKind& row : rows) {
+    const double error = fraction_of(row.measured.p50 - row.predicted.p50, row.predicted.p50);
+    out +=
+        fmt::format("{:>5} {:>5}  {:<11}{:>10} {:>10} {:>10} {:>10} {:>8}\n", row.stage, row.rank,
+                    kind_name(row.kind), unit.text(row.predicted.p50), unit.text(row.measured.p10),
+                    unit.text(row.measured.p50), unit.text(row.measured.p90),
+                    row.predicted.p50 == 0 ? "" : with_percent(error));
+  }
+  return out + rest;
+}
+
+std::string bubble_table(const Comparison& comparison) {
+  const auto& sides = comparison.sides;
+  const std::size_t ranks = std::max(sides[0].ranks.size(), sides[1].ranks.size());
+  const TableUnit unit =
+      table_unit(std::max(sides[0].played.makespan_ns, sides[1].played.makespan_ns));
+  const bool bytes = !sides[0].peaks.empty() && !sides[1].peaks.empty();
+  std::string out = fmt::format("{:>25}{:-^35}\n", "", fmt::format(" bubble, {} ", unit.name));
+  out += fmt::format("rank {:>19} {:>8} {:>8} {:>8} {:>8} {:>7}{}\n",
+                     fmt::format("busy, {}", unit.name), "warm-up", "steady", "drain", "p2p",
+                     "chunks", bytes ? "      peak" : "");
+  for (const int r : shown_ranks(static_cast<int>(ranks))) {
+    const auto at = static_cast<std::size_t>(r);
+    for (const Side side : both_sides) {
+      if (at >= sides[side].ranks.size()) continue;
+      const RankMetrics& rank = sides[side].ranks[at];
+      out += fmt::format("{:>4} {:<9}{:>10} {:>8} {:>8} {:>8} {:>8} {:>7}",
+                         side == predicted_side ? std::to_string(r) : "", side_names[side],
+                         unit.text(rank.busy_ns), unit.text(rank.bubble.warmup_ns),
+                         unit.text(rank.bubble.steady_ns), unit.text(rank.bubble.drain_ns),
+                         unit.text(rank.bubble.p2p_ns), format_count(rank.peak_activation_chunks));
+      out += bytes ? fmt::format(" {:>9}\n", format_bytes(sides[side].peaks[at].total)) : "\n";
+    }
+  }
+  out += fmt::format("bubble, of all ranks' time: predicted {}, measured {}\n",
+                     format_percent(sides[predicted_side].global_bubble),
+                     format_percent(sides[measured_side].global_bubble));
+  return out;
+}
+
+// ---- Sentences
+
+std::string critical_paths(const Comparison& comparison) {
+  std::string out = "critical path\n";
+  for (const Side side : both_sides) {
+    const ChainTimes& times = comparison.sides[side].critical_path;
+    out += fmt::format(
+        "  {:<9}  {} compute, {} transfers, {} other; {}\n", side_names[side],
+        format_time(times.compute_ns), format_time(times.p2p_ns), format_time(times.other_ns),
+        plural(static_cast<std::int64_t>(comparison.sides[side].played.critical_path.size()),
+               "step"));
+  }
+  return out + "  " + parting_of(comparison) + "\n";
+}
+
+std::string sentences(const RecordedRun& predicted, const RecordedRun& measured,
+                      const Comparison& comparison) {
+  std::string out;
+  for (const Fact& fact : facts_of(predicted, measured, comparison)) {
+    out += fmt::format("{:<9} {}\n", fact.about, fact.text);
+  }
+  return out + predicted.warnings.text() + measured.warnings.text();
+}
+
+}  // namespace
+
+std::string comparison_report(const RecordedRun& predicted, const RecordedRun& measured,
+                              const Comparison& comparison, const Terminal& terminal) {
+  std::string out = bold(wrap(verdict_of(comparison), terminal.width), terminal.colour) + "\n\n";
+  out += pictures(comparison, terminal) + "\n";
+  out += gap_table(comparison) + "\n";
+  out += cause_list(comparison, terminal.width) + "\n";
+  out += kind_table(comparison) + "\n";
+  out += bubble_table(comparison) + "\n";
+  out += critical_paths(comparison);
+  return out + wrap(sentences(predicted, measured, comparison), terminal.width);
+}
+
+}  // namespace pipesim::cli

@@ -1,0 +1,181 @@
+#include "sim/cli/comparison/words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "traces/base/text.h"
+
+namespace pipesim::cli {
+namespace {
+
+std::string order_in_words(const Comparison& comparison) {
+  const auto swapped = static_cast<std::int64_t>(comparison.swapped.size());
+  if (swapped == 0) return fmt::format("all {} as planned", plural(comparison.in_order, "action"));
+  std::string names;
+  for (std::size_t i = 0; i < std::min<std::size_t>(comparison.swapped.size(), 6); ++i) {
+    names += (i == 0 ? "" : ", ") + to_text(comparison.operations.actions[comparison.swapped[i]]);
+  }
+  return fmt::format("{} of {} not in the planned order: {}{}", swapped,
+                     comparison.in_order + swapped, names, swapped > 6 ? ", ..." : "");
+}
+
+std::string matches_in_words(const RecordedRun& predicted, const RecordedRun& measured,
+                             const MatchCounts& counts) {
+  std::string text =
+      fmt::format("{}, identities {}", plural(counts.matched, "action"),
+                  identified_name(std::max(predicted.identified, measured.identified)));
+  for (const Side side : both_sides) {
+    if (counts.unmatched[side] > 0) {
+      text += fmt::format("; {} only {}", counts.unmatched[side], side_names[side]);
+    }
+  }
+  return text;
+}
+
+void add_memory(const Comparison& comparison, std::vector<Fact>& facts) {
+  for (const Side side : both_sides) {
+    const auto& peaks = comparison.sides[side].peaks;
+    if (peaks.empty()) continue;
+    const auto fullest = std::ranges::max_element(peaks, {}, &MemoryPeak::total);
+    facts.push_back(
+        {"memory",
+         fmt::format("{}: at most {}, on rank {} in {}", side_names[side],
+                     format_bytes(fullest->total), fullest - peaks.begin(),
+                     fullest->action.kind == Kind::IDLE ? "no action" : to_text(fullest->action))});
+  }
+}
+
+void add_clocks(const RecordedRun& measured, const Comparison& comparison,
+                std::vector<Fact>& facts) {
+  for (std::size_t rank = 0; rank < comparison.clocks.size(); ++rank) {
+    const ClockShift& clock = comparison.clocks[rank];
+    if (clock.ahead_ns == 0) continue;
+    facts.push_back({"clocks", fmt::format("rank {}'s is {} {} the others, give or take {}; put "
+                                           "right here",
+                                           rank, format_time(std::abs(clock.ahead_ns)),
+                                           clock.ahead_ns > 0 ? "ahead of" : "behind",
+                                           format_time(clock.uncertainty_ns))});
+  }
+  std::int64_t uncertainty = 0;
+  for (const RecordedClock& clock : measured.about.clocks) {
+    uncertainty = std::max(uncertainty, clock.uncertainty_ns);
+  }
+  if (uncertainty > 0) {
+    facts.push_back({"clocks", fmt::format("times of different ranks are comparable to within {}",
+                                           format_time(uncertainty))});
+  }
+}
+
+// F, I, W and B that only one side has: then makespans are of different work.
+std::string different_work(const Operations& operations) {
+  std::array<std::int64_t, 2> alone{};
+  for (OperationId id = 0; id < operations.size(); ++id) {
+    if (operations.matched(id) || !is_compute(operations.actions[id].kind)) continue;
+    ++alone[operations.sides[predicted_side][id].exists() ? predicted_side : measured_side];
+  }
+  if (alone[0] + alone[1] == 0) return {};
+  return fmt::format(
+      " The runs do not do the same work: of F, I, W and B {} are only in the prediction, {} only "
+      "in the measurement.",
+      alone[predicted_side], alone[measured_side]);
+}
+
+}  // namespace
+
+std::string verdict_of(const Comparison& comparison) {
+  const std::int64_t predicted = comparison.sides[predicted_side].makespan_ns;
+  const std::int64_t measured = comparison.sides[measured_side].makespan_ns;
+  const std::int64_t gap = measured - predicted;
+  const double fraction = fraction_of(gap, predicted);
+  const std::string both =
+      fmt::format("measured {}, predicted {}", format_time(measured), format_time(predicted));
+  const std::string work = different_work(comparison.operations);
+  if (gap == 0 && work.empty()) return "The prediction is exact: " + both + ".";
+  const std::string by = gap == 0
+                             ? "as long"
+                             : fmt::format("{} {} ({})", format_time(std::abs(gap)),
+                                           gap > 0 ? "longer" : "shorter", with_percent(fraction));
+  if (std::abs(fraction) < 0.01 && work.empty()) {
+    return fmt::format("The prediction holds: {}, {}.", both, by);
+  }
+  std::string sentence = fmt::format("M{}: {}.", both.substr(1), by);
+  const auto& causes = comparison.root_causes;
+  if (!causes.empty() && causes.front().effect_ns != 0) {
+    sentence += fmt::format(" The largest cause: {} ({}).", causes.front().why,
+                            signed_time(causes.front().effect_ns));
+  }
+  return sentence + work;
+}
+
+std::string_view identified_name(Identified identified) {
+  switch (identified) {
+    case Identified::exact: return "exact";
+    case Identified::annotated: return "annotated";
+    default: return "inferred";
+  }
+}
+
+std::string_view meaning_of(Term term) {
+  switch (term) {
+    case Term::order: return "ranks do their actions in another order";
+    case Term::compute: return "actions take longer, or less long";
+    case Term::transfer: return "transfers do, once both ends are there";
+    case Term::wait: return "transfers begin later after their result is there";
+    case Term::launch: return "actions start later once they could";
+    case Term::unmodelled: return "actions that only one of both has";
+    default: return "clocks that are off";
+  }
+}
+
+std::string parting_of(const Comparison& comparison) {
+  if (!comparison.divergence) return "both lead along the same actions";
+  const Divergence& parting = *comparison.divergence;
+  const auto next = [&](Side side) {
+    return parting.next[side] ? "with " + to_text(*parting.next[side]) : std::string("no further");
+  };
+  return fmt::format(
+      "they part {}: predicted goes on {}, measured {}",
+      parting.last_common ? "after " + to_text(*parting.last_common) : std::string("at the start"),
+      next(predicted_side), next(measured_side));
+}
+
+std::vector<Fact> facts_of(const RecordedRun& predicted, const RecordedRun& measured,
+                           const Comparison& comparison) {
+  std::vector<Fact> facts{
+      {"order", order_in_words(comparison)},
+      {"matched", matches_in_words(predicted, measured, comparison.counts)},
+      {"durations",
+       fmt::format("off by {} on average, {} in the median, {} at p90",
+                   format_percent(comparison.mean_abs_error), format_percent(comparison.p50_error),
+                   format_percent(comparison.p90_error))}};
+  const Quantiles& all = comparison.iterations;
+  if (all.count >= 2) {
+    facts.push_back(
+        {"measured", fmt::format("{}: p10 {}, median {}, p90 {}; the median one is compared",
+                                 plural(all.count, "iteration"), format_time(all.p10),
+                                 format_time(all.p50), format_time(all.p90))});
+  }
+  add_memory(comparison, facts);
+  add_clocks(measured, comparison, facts);
+  return facts;
+}
+
+double fraction_of(std::int64_t part, std::int64_t whole) {
+  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
+std::string with_percent(double fraction) { return fmt::format("{:+.1f} %", fraction * 100); }
+
+std::string signed_time(std::int64_t ns) {
+  if (ns == 0) return "-";
+  return (ns > 0 ? "+" : "-") + format_time(std::abs(ns));
+}
+
+std::string change(std::int64_t ns, const TableUnit& unit) {
+  return (ns > 0 ? "+" : "") + unit.text(ns);
+}
+
+}  // namespace pipesim::cli

@@ -1,0 +1,300 @@
+#include "traces/read/own_events.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "traces/base/decimal.h"
+#include "traces/base/text.h"
+
+namespace pipesim {
+namespace {
+
+constexpr std::int64_t not_said = -1;
+
+std::optional<std::int64_t> whole_number(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (status == std::errc() && end == text.data() + text.size()) return value;
+  const ScaledDecimal scaled = scale_decimal(text, 0);  // 3.0, or in blanks
+  if (scaled.status != ScaledDecimal::Status::fine) return std::nullopt;
+  return scaled.value;
+}
+
+}  // namespace
+
+// What the args of a slice say; unset where they don't.
+struct OwnEvents::Arguments {
+  explicit Arguments(std::span<const TraceArgument> args) {
+    for (const auto& [key, text] : args) {
+      switch (key.size()) {
+        case 4:
+          if (key == "kind") kind = text;
+          if (key == "rank") rank = whole_number(text);
+          break;
+        case 5:
+          if (key == "stage") stage = whole_number(text);
+          if (key == "bytes") bytes = whole_number(text);
+          if (key == "layer") layer = whole_number(text);
+          if (key == "again") again = text == "true";
+          break;
+        case 9:
+          if (key == "iteration") iteration = whole_number(text);
+          if (key == "queued_ns") queued_ns = whole_number(text);
+          break;
+        case 10:
+          if (key == "microbatch") microbatch = whole_number(text);
+          break;
+        case 13:
+          if (key == "backward_kind") backward_kind = text;
+          break;
+        case 14:
+          if (key == "backward_stage") backward_stage = whole_number(text);
+          break;
+        case 19:
+          if (key == "backward_microbatch") backward_microbatch = whole_number(text);
+          break;
+        default: break;
+      }
+    }
+  }
+
+  std::string_view kind, backward_kind;
+  std::optional<std::int64_t> stage, rank, iteration, microbatch, bytes, queued_ns, layer,
+      backward_stage, backward_microbatch;
+  bool again = false;
+};
+
+namespace {
+
+bool is_index(const std::optional<std::int64_t>& value) {
+  return value && *value >= 0 && *value <= max_index;
+}
+
+// Nothing where the args leave something out.
+std::optional<Action> action_of(std::string_view kind_text,
+                                const std::optional<std::int64_t>& stage,
+                                const std::optional<std::int64_t>& microbatch) {
+  const auto kind = parse_kind(kind_text);
+  if (!kind || !is_index(stage)) return std::nullopt;
+  Action action = make_action(static_cast<std::int32_t>(*stage), *kind);
+  if (takes_microbatch(*kind)) {
+    if (!is_index(microbatch)) return std::nullopt;
+    action.microbatch = static_cast<std::int32_t>(*microbatch);
+  }
+  return action;
+}
+
+// Where the values of a counter of ours go; nullptr for other keys.
+std::int64_t* value_of(std::string_view key, MemorySample& sample) {
+  if (key == "chunks") return &sample.chunks;
+  if (key == "weights") return &sample.states.weights;
+  if (key == "gradients") return &sample.states.gradients;
+  if (key == "optimizer") return &sample.states.optimizer;
+  if (key == "activations") return &sample.working.activations;
+  if (key == "weight_residue") return &sample.working.residue;
+  if (key == "send_buffers") return &sample.working.send_buffers;
+  if (key == "receive_buffers") return &sample.working.receive_buffers;
+  return nullptr;
+}
+
+// The first of several alike; in the order of time.
+std::vector<MemorySample> fullest_of_each_rank(const std::vector<MemorySample>& samples) {
+  std::map<std::int32_t, std::size_t> fullest;
+  const auto total = [](const MemorySample& one) {
+    return one.states.total() + one.working.total();
+  };
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    const auto [at, is_first] = fullest.try_emplace(samples[i].rank, i);
+    if (!is_first && total(samples[i]) > total(samples[at->second])) at->second = i;
+  }
+  std::set<std::size_t> places;
+  for (const auto& [rank, place] : fullest) places.insert(place);
+  std::vector<MemorySample> result;
+  for (const std::size_t place : places) result.push_back(samples[place]);
+  return result;
+}
+
+}  // namespace
+
+OwnEvents::OwnEvents(std::string path, const ReadOptions& options)
+    : path_(std::move(path)), wants_layers_(options.layers), keeps_samples_(options.samples) {}
+
+void OwnEvents::add(const ChromeEvent& event) {
+  ++phases_[static_cast<unsigned char>(event.phase)];
+  if (event.phase == 'X') {
+    add_slice(event);
+  } else if (event.phase == 'C') {
+    add_counter(event);
+  }
+}
+
+std::string OwnEvents::description() const {
+  std::string text;
+  std::int64_t events = 0;
+  for (std::size_t phase = 0; phase < phases_.size(); ++phase) {
+    if (phases_[phase] == 0) continue;
+    events += phases_[phase];
+    const char letter = static_cast<char>(phase);
+    text += fmt::format("{}{} {}", text.empty() ? ": " : "; ", format_count(phases_[phase]),
+                        printable({&letter, 1}));
+    if (letter == 'X' && !names_.empty()) {
+      text += fmt::format(", such as {}", fmt::join(names_, ", "));
+    }
+  }
+  return plural(events, "event") + text;
+}
+
+std::string OwnEvents::place(const ChromeEvent& event) const {
+  return fmt::format("{}: event {}", path_, format_count(event.index));
+}
+
+std::size_t OwnEvents::process_of(std::string_view pid) {
+  if (!processes_.empty() && processes_[last_process_].pid == pid) return last_process_;
+  const auto known = process_places_.find(pid);
+  if (known != process_places_.end()) return last_process_ = known->second;
+  last_process_ = processes_.size();
+  processes_.push_back({std::string(pid)});
+  process_places_.emplace(processes_.back().pid, last_process_);
+  return last_process_;
+}
+
+void OwnEvents::add_slice(const ChromeEvent& event) {
+  const Arguments args(event.args);
+  if (args.kind.empty() || !args.stage) {
+    constexpr std::size_t enough = 3;
+    if (names_.size() < enough) {
+      std::string name = quote(event.name);
+      if (std::ranges::find(names_, name) == names_.end()) names_.push_back(std::move(name));
+    }
+    return;
+  }
+  if (!is_index(args.rank) || !is_index(args.iteration)) {
+    warnings.add("actions whose args lack rank or iteration, left out", place(event));
+  } else if (args.layer) {
+    if (wants_layers_) add_layer(event, args);
+  } else {
+    add_actions(event, args);
+  }
+}
+
+void OwnEvents::add_actions(const ChromeEvent& event, const Arguments& args) {
+  const bool is_cell = args.kind == "OVERLAP_F_B";
+  auto action = action_of(is_cell ? "F" : args.kind, args.stage, args.microbatch);
+  const auto back =
+      is_cell ? action_of(args.backward_kind, args.backward_stage, args.backward_microbatch)
+              : std::nullopt;
+  const auto at_least_0 = [](const std::optional<std::int64_t>& value) {
+    return value.value_or(0) >= 0;
+  };
+  if (!action || (is_cell && !(back && is_backward(back->kind))) || !at_least_0(args.bytes) ||
+      !at_least_0(args.queued_ns)) {
+    warnings.add("actions whose args name none, left out", place(event));
+    return;
+  }
+  action->joined = is_cell;
+  Span span{*action, static_cast<std::int32_t>(*args.rank),
+            static_cast<std::int32_t>(*args.iteration)};
+  span.start_ns = *event.ts_ns;
+  span.end_ns = *event.ts_ns + *event.dur_ns;
+  span.bytes = args.bytes.value_or(0);
+  span.queued_ns = args.queued_ns.value_or(0);
+  spans.push_back(span);
+  if (back) {
+    span.action = *back;
+    spans.push_back(span);
+  }
+  processes_[process_of(event.pid)].rank = span.rank;
+}
+
+void OwnEvents::add_layer(const ChromeEvent& event, const Arguments& args) {
+  const auto action = action_of(args.kind, args.stage, args.microbatch);
+  const bool is_part =
+      action && (action->kind == Kind::F || action->kind == Kind::I || action->kind == Kind::W);
+  if (!is_part || !is_index(args.layer)) {
+    warnings.add("layers whose args name none, left out", place(event));
+    return;
+  }
+  LayerSpan layer;
+  layer.rank = static_cast<std::int32_t>(*args.rank);
+  layer.iteration = static_cast<std::int32_t>(*args.iteration);
+  layer.layer = static_cast<std::int32_t>(*args.layer);
+  layer.kind = action->kind;
+  layer.again = args.again;
+  layer.action = *action;
+  layer.action.kind = Kind::IDLE;
+  layer.start_ns = *event.ts_ns;
+  layer.end_ns = *event.ts_ns + *event.dur_ns;
+  layers.push_back(layer);
+}
+
+void OwnEvents::add_counter(const ChromeEvent& event) {
+  if (!event.ts_ns) return;
+  MemorySample sample;
+  sample.chunks = not_said;
+  sample.states.weights = not_said;
+  bool says_bytes = false;
+  bool says_chunks = false;
+  for (const auto& [key, text] : event.args) {
+    std::int64_t* const value = value_of(key, sample);
+    if (value == nullptr) continue;
+    const auto number = whole_number(text);
+    if (!number || *number < 0) continue;
+    *value = *number;
+    (value == &sample.chunks ? says_chunks : says_bytes) = true;
+  }
+  if (!says_bytes && !says_chunks) return;
+  if (says_bytes && sample.states.weights == not_said) sample.states.weights = 0;
+  sample.rank = static_cast<std::int32_t>(process_of(event.pid));
+  sample.time_ns = *event.ts_ns;
+  samples_.push_back(sample);
+}
+
+std::vector<MemorySample> OwnEvents::take_samples() {
+  const auto is_before = [](const MemorySample& a, const MemorySample& b) {
+    return a.time_ns < b.time_ns;
+  };
+  if (!std::ranges::is_sorted(samples_, is_before)) std::ranges::stable_sort(samples_, is_before);
+  for (Process& process : processes_) {
+    if (process.rank >= 0) continue;  // no slice tells; as we number processes
+    const auto number = whole_number(process.pid);
+    if (number && *number >= 1 && *number <= max_index) {
+      process.rank = static_cast<std::int32_t>(*number - 1);
+    }
+  }
+
+  // What an event does not say has not changed. In place: as many at most.
+  struct Held {
+    MemorySample now;
+    std::size_t place = 0;
+    bool has_place = false;
+  };
+  std::vector<Held> held(processes_.size());
+  std::size_t kept = 0;
+  for (const MemorySample& said : samples_) {
+    const auto process = static_cast<std::size_t>(said.rank);
+    Held& own = held[process];
+    const bool same_instant = own.has_place && own.now.time_ns == said.time_ns;
+    own.now.rank = processes_[process].rank;
+    own.now.time_ns = said.time_ns;
+    if (said.chunks != not_said) own.now.chunks = said.chunks;
+    if (said.states.weights != not_said) {
+      own.now.states = said.states;
+      own.now.working = said.working;
+    }
+    if (!same_instant) {
+      own.place = kept++;
+      own.has_place = true;
+    }
+    samples_[own.place] = own.now;
+  }
+  samples_.resize(kept);
+  return keeps_samples_ ? std::move(samples_) : fullest_of_each_rank(samples_);
+}
+
+}  // namespace pipesim

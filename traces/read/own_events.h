@@ -1,0 +1,72 @@
+// Events of pipesim's and pipeexec's traces, told by their args.
+//
+// Names, processes and threads don't count: viewers and scripts that write a
+// trace again may change those. Nor do the metadata yet, which may come after
+// the events. One owner, one thread.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "traces/base/large_vector.h"
+#include "traces/read/chrome_reader.h"
+#include "traces/read/read_run.h"
+#include "traces/timeline.h"
+
+namespace pipesim {
+
+class OwnEvents {
+ public:
+  OwnEvents(std::string path, const ReadOptions& options);
+  OwnEvents(OwnEvents&&) = default;
+  OwnEvents& operator=(OwnEvents&&) = default;
+
+  void add(const ChromeEvent& event);
+
+  const std::string& path() const { return path_; }
+  // "1,204 events: 600 X, of them 600 named 'aten::add', ...; 30 M".
+  std::string description() const;
+
+  // As the events say, in their order. They don't say which kind the action is
+  // that a layer is part of: IDLE.
+  LargeVector<Span> spans;
+  std::vector<LayerSpan> layers;
+  // One an instant of a rank, sorted by time. To be called once, after the last
+  // event.
+  std::vector<MemorySample> take_samples();
+
+  Warnings warnings;
+
+ private:
+  struct Process {
+    std::string pid;
+    std::int32_t rank = -1;  // as the args of its slices say
+  };
+  struct Arguments;
+
+  std::size_t process_of(std::string_view pid);
+  void add_slice(const ChromeEvent& event);
+  void add_actions(const ChromeEvent& event, const Arguments& args);
+  void add_layer(const ChromeEvent& event, const Arguments& args);
+  void add_counter(const ChromeEvent& event);
+  std::string place(const ChromeEvent& event) const;
+
+  std::string path_;
+  bool wants_layers_;
+  bool keeps_samples_;
+  // With the process instead of the rank, and not_said for what is not said.
+  std::vector<MemorySample> samples_;
+  std::deque<Process> processes_;
+  std::unordered_map<std::string_view, std::size_t> process_places_;  // by pid
+  std::size_t last_process_ = 0;
+  std::array<std::int64_t, 256> phases_{};  // how many events of each
+  std::vector<std::string> names_;          // of some slices that are not ours
+};
+
+}  // namespace pipesim

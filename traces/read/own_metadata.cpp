@@ -1,0 +1,172 @@
+#include "traces/read/own_metadata.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "traces/base/error.h"
+#include "traces/base/text.h"
+
+namespace pipesim {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::int64_t most_results = std::int64_t{1} << 26;  // stages x microbatches
+
+// Members of one object, each of its kind or an error that says where.
+class Members {
+ public:
+  Members(const Json& object, const std::string& path, std::string name)
+      : object_(object), path_(path), name_(std::move(name)) {
+    if (!object.is_object()) {
+      throw input_error(fmt::format("{}: {} must be an object", path_, name_));
+    }
+  }
+
+  [[noreturn]] void fail(std::string_view key, std::string_view rule) const {
+    throw input_error(fmt::format("{}: {}.{} {}", path_, name_, key, rule));
+  }
+  const Json* find(std::string_view key) const {
+    const auto found = object_.find(key);
+    return found == object_.end() || found->is_null() ? nullptr : &*found;
+  }
+  const Json& require(std::string_view key) const {
+    const Json* value = find(key);
+    if (value == nullptr) fail(key, "is missing");
+    return *value;
+  }
+  std::string string_or_nothing(std::string_view key) const {
+    const Json* value = find(key);
+    if (value == nullptr) return {};
+    if (!value->is_string()) fail(key, "must be a string");
+    return value->get<std::string>();
+  }
+  std::int64_t integer(std::string_view key, const Json& value, std::int64_t least,
+                       std::int64_t most) const {
+    const bool fits = value.is_number_integer() &&
+                      !(value.is_number_unsigned() && value.get<std::uint64_t>() > INT64_MAX) &&
+                      value.get<std::int64_t>() >= least && value.get<std::int64_t>() <= most;
+    if (!fits) fail(key, fmt::format("must hold whole numbers from {} to {}", least, most));
+    return value.get<std::int64_t>();
+  }
+  std::int64_t integer_or(std::string_view key, std::int64_t fallback, std::int64_t least,
+                          std::int64_t most) const {
+    const Json* value = find(key);
+    return value == nullptr ? fallback : integer(key, *value, least, most);
+  }
+  // Calls use(item) for each of a list; nothing where there is none.
+  template <typename Use>
+  void each(std::string_view key, Use use) const {
+    const Json* value = find(key);
+    if (value == nullptr) return;
+    if (!value->is_array()) fail(key, "must be a list");
+    for (const Json& item : *value) use(item);
+  }
+  std::vector<int> counts(std::string_view key) const {
+    std::vector<int> list;
+    each(key, [&](const Json& item) {
+      list.push_back(static_cast<int>(integer(key, item, 0, max_count)));
+    });
+    return list;
+  }
+  std::vector<std::string> strings(std::string_view key) const {
+    std::vector<std::string> list;
+    each(key, [&](const Json& item) {
+      if (!item.is_string()) fail(key, "must hold strings");
+      list.push_back(item.get<std::string>());
+    });
+    return list;
+  }
+  std::string json_or_nothing(std::string_view key) const {
+    const Json* value = find(key);
+    return value == nullptr ? std::string() : value->dump();
+  }
+
+ private:
+  const Json& object_;
+  const std::string& path_;
+  std::string name_;
+};
+
+Source source_of(const Members& members) {
+  const std::string source = members.string_or_nothing("source");
+  if (source == "predicted") return Source::predicted;
+  if (source == "measured") return Source::measured;
+  members.fail("source", fmt::format("{} is neither 'predicted' nor 'measured'", quote(source)));
+}
+
+RecordedClock clock_of(const Json& item, const std::string& path) {
+  const Members clock(item, path, "metadata.pipesim.clocks");
+  const auto time = [&](std::string_view key) {
+    return clock.integer_or(key, 0, INT64_MIN / 4, INT64_MAX / 4);
+  };
+  return {time("offset_ns"), time("uncertainty_ns"), time("shift_ns")};
+}
+
+// The placement: each rank from 0 to the last has a stage.
+void place_stages(const Members& members, OwnMetadata& own) {
+  own.about.rank_of_stage = members.counts("rank_of_stage");
+  const auto& rank_of_stage = own.about.rank_of_stage;
+  const auto stages = static_cast<int>(rank_of_stage.size());
+  const int highest = stages == 0 ? -1 : std::ranges::max(rank_of_stage);
+  if (highest < 0) members.fail("rank_of_stage", "is missing or empty");
+  if (highest >= stages) members.fail("rank_of_stage", "names more ranks than stages");
+  std::vector<int> chunks(static_cast<std::size_t>(highest) + 1);
+  for (const int rank : rank_of_stage) {
+    own.chunk_of_stage.push_back(chunks[static_cast<std::size_t>(rank)]++);
+  }
+  if (std::ranges::find(chunks, 0) != chunks.end()) {
+    members.fail("rank_of_stage", "leaves a rank without a stage");
+  }
+  own.ranks = highest + 1;
+  own.microbatches = static_cast<int>(
+      members.integer("microbatches", members.require("microbatches"), 1, most_results / stages));
+}
+
+}  // namespace
+
+std::optional<OwnMetadata> own_metadata(const std::string& path, const ChromeTrace& trace) {
+  const auto member = trace.members.find("metadata");
+  if (member == trace.members.end()) return std::nullopt;
+  const Json metadata = Json::parse(member->second, nullptr, false);
+  if (!metadata.is_object()) return std::nullopt;
+  const auto pipesim = metadata.find("pipesim");
+  if (pipesim == metadata.end() || !pipesim->is_object()) return std::nullopt;
+  const auto format = pipesim->find("format");
+  if (format == pipesim->end() || *format != "pipesim-trace") return std::nullopt;
+
+  const Members members(*pipesim, path, "metadata.pipesim");
+  if (members.integer("version", members.require("version"), 0, max_count) != 1) {
+    members.fail("version", "is not 1, the only one that this program reads");
+  }
+  OwnMetadata own;
+  own.text = pipesim->dump();
+  place_stages(members, own);
+  RunDescription& about = own.about;
+  about.source = source_of(members);
+  about.schedule = members.string_or_nothing("schedule");
+  about.program = members.strings("program");
+  if (!about.program.empty() && std::ssize(about.program) != own.ranks) {
+    members.fail("program", "must have a row a rank");
+  }
+  about.costs_json = members.json_or_nothing("costs");
+  about.p2p = members.string_or_nothing("p2p");
+  about.eager_limit_bytes = members.integer_or("eager_limit_bytes", 0, 0, INT64_MAX);
+  about.device = members.string_or_nothing("device");
+  about.transport = members.string_or_nothing("transport");
+  about.model_json = members.json_or_nothing("model");
+  about.layers = members.strings("layers");
+  about.layout = members.counts("layout");
+  if (!about.layout.empty() && about.layout.size() != about.rank_of_stage.size()) {
+    members.fail("layout", "must have a number a virtual stage");
+  }
+  members.each("clocks", [&](const Json& item) { about.clocks.push_back(clock_of(item, path)); });
+  if (!about.clocks.empty() && std::ssize(about.clocks) != own.ranks) {
+    members.fail("clocks", "must have an entry a rank");
+  }
+  return own;
+}
+
+}  // namespace pipesim

@@ -1,0 +1,281 @@
+#include "traces/read/own_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "traces/base/error.h"
+#include "traces/base/text.h"
+#include "traces/joining.h"
+
+namespace pipesim {
+namespace {
+
+class Assembly {
+ public:
+  Assembly(const OwnMetadata& metadata, const std::string& name) : name_(name) {
+    run_.name = name;
+    run_.about = metadata.about;
+    run_.ranks = metadata.ranks;
+    run_.microbatches = metadata.microbatches;
+    run_.chunk_of_stage = metadata.chunk_of_stage;
+  }
+
+  RecordedRun run_of(std::vector<OwnEvents> files) {
+    take(files);
+    drop_contradictions();
+    sort();
+    find_iterations();
+    drop_repetitions();
+    drop_odd_iterations();
+    if (run_.spans.empty()) fail(files);
+    join();
+    for (RecordedIteration& iteration : run_.iterations) {
+      const IterationExtent extent = extent_of(run_.spans_of(iteration));
+      iteration.start_ns = extent.start_ns;
+      iteration.makespan_ns = extent.makespan_ns;
+    }
+    report_missing();
+    return std::move(run_);
+  }
+
+ private:
+  std::string place(const Span& span) const {
+    return fmt::format("{}: {} on rank {} in iteration {}", name_, to_text(span.action), span.rank,
+                       span.iteration);
+  }
+  bool has(const Action& action, std::int32_t rank) const {
+    return static_cast<std::size_t>(action.stage) < run_.about.rank_of_stage.size() &&
+           run_.about.rank_of_stage[static_cast<std::size_t>(action.stage)] == rank &&
+           action.microbatch < run_.microbatches;
+  }
+
+  void take(std::vector<OwnEvents>& files) {
+    run_.spans = std::move(files.front().spans);
+    for (OwnEvents& file : files) {
+      if (&file != &files.front()) {
+        run_.spans.insert(run_.spans.end(), file.spans.begin(), file.spans.end());
+        file.spans = {};
+      }
+      run_.layers.insert(run_.layers.end(), file.layers.begin(), file.layers.end());
+      auto samples = file.take_samples();
+      if (run_.samples.empty()) {
+        run_.samples = std::move(samples);
+      } else {
+        run_.samples.insert(run_.samples.end(), samples.begin(), samples.end());
+      }
+      run_.warnings.add(file.warnings);
+    }
+  }
+
+  // The actions of a cell stay together, or go.
+  void drop_contradictions() {
+    auto kept = run_.spans.begin();
+    for (auto cell = run_.spans.begin(); cell != run_.spans.end();) {
+      const auto end = cell + (cell->action.joined ? 2 : 1);
+      if (std::all_of(cell, end, [&](const Span& s) { return has(s.action, s.rank); })) {
+        kept = kept == cell ? end : std::copy(cell, end, kept);
+      } else {
+        run_.warnings.add("actions that contradict metadata.pipesim, left out", place(*cell));
+      }
+      cell = end;
+    }
+    run_.spans.erase(kept, run_.spans.end());
+    const auto layers = std::ssize(run_.about.layers);
+    const auto strange = std::erase_if(run_.layers, [&](const LayerSpan& layer) {
+      return !has(layer.action, layer.rank) || layer.layer >= layers;
+    });
+    if (strange > 0) {
+      run_.warnings.add("layers that contradict metadata.pipesim, left out", name_,
+                        static_cast<std::int64_t>(strange));
+    }
+    const auto lost = std::erase_if(run_.samples, [&](const MemorySample& sample) {
+      return sample.rank < 0 || sample.rank >= run_.ranks;
+    });
+    if (lost > 0) {
+      run_.warnings.add("memory samples of no known rank, left out", name_,
+                        static_cast<std::int64_t>(lost));
+    }
+  }
+
+  void sort() {
+    const auto by_iteration = [](const Span& a, const Span& b) {
+      return std::tuple(a.iteration, a.start_ns, a.rank) <
+             std::tuple(b.iteration, b.start_ns, b.rank);
+    };
+    // Ours are sorted already; what is equal keeps its order, and so do cells.
+    if (!std::ranges::is_sorted(run_.spans, by_iteration)) {
+      std::ranges::stable_sort(run_.spans, by_iteration);
+    }
+    std::ranges::stable_sort(run_.samples, {}, &MemorySample::time_ns);
+  }
+
+  void find_iterations() {
+    run_.iterations.clear();
+    for (std::size_t i = 0; i < run_.spans.size(); ++i) {
+      const std::int32_t number = run_.spans[i].iteration;
+      if (run_.iterations.empty() || run_.iterations.back().number != number) {
+        run_.iterations.push_back({number, i, i});
+      }
+      ++run_.iterations.back().end;
+    }
+  }
+
+  void drop_repetitions() {
+    std::vector<std::size_t> repeated;
+    for (const RecordedIteration& iteration : run_.iterations) {
+      for (const std::size_t place : SpanIndex(run_.spans_of(iteration)).repeated()) {
+        repeated.push_back(iteration.begin + place);
+      }
+    }
+    if (repeated.empty()) return;
+    run_.warnings.add("actions that are there twice, of which the first counts",
+                      place(run_.spans[repeated.front()]),
+                      static_cast<std::int64_t>(repeated.size()));
+    for (const std::size_t at : repeated) {
+      // What it shared a cell with is by itself from now on.
+      if (at > 0) run_.spans[at - 1].action.joined = false;
+    }
+    auto next = repeated.begin();
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < run_.spans.size(); ++i) {
+      if (next != repeated.end() && *next == i) {
+        ++next;
+      } else {
+        run_.spans[kept++] = run_.spans[i];
+      }
+    }
+    run_.spans.erase(run_.spans.begin() + static_cast<std::ptrdiff_t>(kept), run_.spans.end());
+    find_iterations();
+  }
+
+  // Every iteration runs the same program: one with fewer actions than another
+  // has lost some. One that takes absurdly long has clocks that nothing relates.
+  void drop_odd_iterations() {
+    std::size_t most = 0;
+    for (const auto& iteration : run_.iterations) {
+      most = std::max(most, iteration.end - iteration.begin);
+    }
+    std::set<std::int32_t> odd;
+    for (const auto& iteration : run_.iterations) {
+      const bool is_part = iteration.end - iteration.begin < most;
+      const auto spans = run_.spans_of(iteration);
+      const std::int64_t start_ns = spans.front().start_ns;
+      const bool is_absurd = std::ranges::any_of(
+          spans, [&](const Span& span) { return span.end_ns - start_ns > max_time_ns; });
+      if (!is_part && !is_absurd) continue;
+      odd.insert(iteration.number);
+      run_.warnings.add(is_part ? "iterations of which a part is missing, left out"
+                                : "iterations of more than 11 days, left out",
+                        fmt::format("{}: iteration {}", name_, iteration.number));
+    }
+    if (odd.empty()) return;
+    const auto is_odd = [&](const auto& span) { return odd.contains(span.iteration); };
+    std::erase_if(run_.spans, is_odd);
+    std::erase_if(run_.layers, is_odd);
+    find_iterations();
+  }
+
+  void join() {
+    std::ranges::stable_sort(run_.layers, {}, &LayerSpan::iteration);
+    auto next = run_.layers.begin();
+    for (const RecordedIteration& iteration : run_.iterations) {
+      const std::span<Span> spans(run_.spans.data() + iteration.begin,
+                                  iteration.end - iteration.begin);
+      const SpanIndex index(spans);
+      join_inputs(spans, index);
+      for (const Span& span : spans) {
+        if (is_transfer(span.action.kind) && !index.find(peer_of(span.action))) {
+          run_.warnings.add("transfers of which the other end is missing", place(span));
+        }
+      }
+      for (; next != run_.layers.end() && next->iteration <= iteration.number; ++next) {
+        if (next->iteration == iteration.number) find_action(*next, spans, index);
+      }
+    }
+    const auto lost = std::erase_if(
+        run_.layers, [](const LayerSpan& layer) { return layer.action.kind == Kind::IDLE; });
+    if (lost > 0) {
+      run_.warnings.add("layers of no action, left out", name_, static_cast<std::int64_t>(lost));
+    }
+    std::ranges::stable_sort(run_.layers, [](const LayerSpan& a, const LayerSpan& b) {
+      return std::tuple(a.start_ns, a.rank) < std::tuple(b.start_ns, b.rank);
+    });
+  }
+
+  // A layer's I is part of an I or of a B, and so is an F that is computed again;
+  // its W of a W or of a B. It stays IDLE where there is none.
+  static void find_action(LayerSpan& layer, std::span<const Span> spans, const SpanIndex& index) {
+    const Action part = layer.action;
+    const Kind kind = layer.again ? Kind::I : layer.kind;
+    for (const Kind candidate : {kind, kind == Kind::F ? Kind::F : Kind::B}) {
+      const Action action = make_action(part.stage, candidate, part.microbatch);
+      const auto place = index.find(action);
+      if (!place || layer.start_ns < spans[*place].start_ns ||
+          layer.end_ns > spans[*place].end_ns) {
+        continue;
+      }
+      layer.action = action;
+      break;
+    }
+  }
+
+  // Each stage has every microbatch's F once, and its B or its I and W.
+  void report_missing() {
+    struct Counts {
+      std::int64_t all = 0, stages = 0, forwards = 0, backwards = 0, inputs = 0, weights = 0;
+    };
+    std::vector<Counts> counts(static_cast<std::size_t>(run_.ranks));
+    for (const int rank : run_.about.rank_of_stage) ++counts[static_cast<std::size_t>(rank)].stages;
+    for (const Span& span : run_.spans) {
+      Counts& rank = counts[static_cast<std::size_t>(span.rank)];
+      ++rank.all;
+      rank.forwards += span.action.kind == Kind::F;
+      rank.backwards += is_backward(span.action.kind);
+      rank.inputs += span.action.kind == Kind::I;
+      rank.weights += span.action.kind == Kind::W;
+    }
+    for (std::size_t r = 0; r < counts.size(); ++r) {
+      const Counts& rank = counts[r];
+      const std::string where = fmt::format("{}: rank {}", name_, r);
+      if (rank.all == 0) {
+        run_.warnings.add("it has no actions", where);
+        continue;
+      }
+      const auto lacks = [&](std::int64_t count, std::int64_t expected, std::string_view what) {
+        if (count < expected) run_.warnings.add(what, where, expected - count);
+      };
+      const std::int64_t results = rank.stages * run_.microbatches * std::ssize(run_.iterations);
+      lacks(rank.forwards, results, "forwards (F) are missing");
+      lacks(rank.backwards, results, "backwards (B, or I) are missing");
+      lacks(rank.weights, rank.inputs, "weight gradients (W) are missing");
+    }
+  }
+
+  [[noreturn]] void fail(const std::vector<OwnEvents>& files) const {
+    std::string message = fmt::format(
+        "{}: no action of a schedule in it: none of its X events has args kind, stage, rank and "
+        "iteration that fit metadata.pipesim; it holds {}",
+        name_, files.front().description());
+    const auto& kinds = run_.warnings.kinds();
+    for (const auto& kind : kinds) {
+      message += fmt::format("; {}: {}", format_count(kind.count), kind.what);
+    }
+    throw work_error(message);
+  }
+
+  const std::string& name_;
+  RecordedRun run_;
+};
+
+}  // namespace
+
+RecordedRun own_run(std::vector<OwnEvents> files, const OwnMetadata& metadata,
+                    const std::string& name) {
+  return Assembly(metadata, name).run_of(std::move(files));
+}
+
+}  // namespace pipesim

@@ -1,0 +1,227 @@
+#include "traces/read/profile/kineto.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <span>
+#include <tuple>
+#include <utility>
+
+#include "traces/base/error.h"
+#include "traces/base/text.h"
+#include "traces/joining.h"
+#include "traces/read/profile/clocks.h"
+#include "traces/read/profile/iterations.h"
+#include "traces/read/profile/operations.h"
+#include "traces/read/profile/profile_file.h"
+#include "traces/read/profile/ranks.h"
+
+namespace pipesim {
+namespace {
+
+using Says = RangeName::Says;
+
+bool names_actions(const RangeName& name) {
+  return name.says == Says::action || name.says == Says::microbatch;
+}
+
+// "10,521 events: 5,000 cpu_op, 3,000 kernel, ...", the most frequent first.
+std::string holdings(const ProfileFile& file) {
+  std::vector<std::pair<std::int64_t, std::string>> counts;
+  for (const auto& [name, count] : file.categories) counts.emplace_back(-count, name);
+  std::sort(counts.begin(), counts.end());
+  std::string text = plural(file.events, "event");
+  for (std::size_t i = 0; i < counts.size() && i < 5; ++i) {
+    text += fmt::format("{}{} {}", i == 0 ? ": " : ", ", format_count(-counts[i].first),
+                        printable(counts[i].second));
+  }
+  return counts.size() > 5 ? text + ", ..." : text;
+}
+
+[[noreturn]] void refuse(const ProfileFile& file, bool with_program) {
+  std::string what = fmt::format(
+      "{}: no range like `PP:0F0` or `Forward 0` says which action of a pipeline ran", file.path);
+  std::string turns;
+  for (const auto& [name, count] : file.turns) {
+    turns += fmt::format("{}{} {}", turns.empty() ? "" : ", ", format_count(count), name);
+  }
+  if (with_program) {
+    what += ", and no `forward_step` or the like of which the schedule could tell it";
+  } else if (!turns.empty()) {
+    throw work_error(
+        fmt::format("{}, but it holds {}: give the schedule that ran, by whose order "
+                    "the n-th of them is told",
+                    what, turns));
+  }
+  throw work_error(
+      fmt::format("{}; it holds {}; give the traces of a run by torch.distributed.pipelining", what,
+                  holdings(file)));
+}
+
+// Of every file, what its processes did. Where no file names actions, by turns.
+std::vector<ProfileProcess> processes_of(const std::vector<ProfileFile>& files, bool with_program,
+                                         bool& inferred, RecordedRun& run) {
+  const bool named = std::any_of(files.begin(), files.end(), [](const ProfileFile& file) {
+    return std::any_of(file.ranges.begin(), file.ranges.end(),
+                       [](const auto& range) { return names_actions(range.name); });
+  });
+  inferred = !named && with_program;
+  std::vector<ProfileProcess> processes;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    ProfileOperations found = find_operations(files[i], i, inferred, run.warnings);
+    run.unmatched += found.unmatched;
+    bool any = false;
+    for (ProfileProcess& process : found.processes) {
+      const bool of_pipeline = std::any_of(
+          process.operations.begin(), process.operations.end(), [](const auto& operation) {
+            return operation.says != Says::optimizer && !operation.lost;
+          });
+      if (!of_pipeline) continue;
+      any = true;
+      processes.push_back(std::move(process));
+    }
+    if (any) continue;
+    const bool lost =
+        std::any_of(files[i].ranges.begin(), files[i].ranges.end(), [&](const auto& range) {
+          return names_actions(range.name) || (inferred && range.name.says == Says::turn);
+        });
+    if (lost) {
+      throw work_error(fmt::format(
+          "{}: none of its {} belongs to a range of the pipeline, as where launches were not "
+          "recorded; record activities of CPU and device",
+          files[i].path, plural(static_cast<std::int64_t>(files[i].kernels.size()), "kernel")));
+    }
+    refuse(files[i], with_program);
+  }
+  return processes;
+}
+
+// One rank's optimizers step one after the other: one action an iteration.
+void merge_optimizers(ProfileProcess& process) {
+  std::map<std::int64_t, std::size_t> first;
+  std::vector<ProfileOperation> kept;
+  for (const ProfileOperation& operation : process.operations) {
+    if (operation.says == Says::optimizer) {
+      const auto [entry, fresh] = first.try_emplace(operation.iteration, kept.size());
+      if (!fresh) {
+        ProfileOperation& whole = kept[entry->second];
+        whole.start_ns = std::min(whole.start_ns, operation.start_ns);
+        whole.end_ns = std::max(whole.end_ns, operation.end_ns);
+        continue;
+      }
+    }
+    kept.push_back(operation);
+  }
+  process.operations = std::move(kept);
+}
+
+// Microbatches are numbered without gaps, or what is missing is said.
+int count_microbatches(const std::vector<ProfileProcess>& processes) {
+  std::set<std::int32_t> seen;
+  for (const ProfileProcess& process : processes) {
+    for (const ProfileOperation& operation : process.operations) {
+      if (takes_microbatch(operation.action.kind)) seen.insert(operation.action.microbatch);
+      if (operation.action.joined) seen.insert(operation.partner.microbatch);
+    }
+  }
+  std::int32_t count = 0;
+  for (const std::int32_t microbatch : seen) {
+    if (microbatch != count) {
+      throw input_error(fmt::format("{}: it has microbatch {} but not {}; record whole iterations",
+                                    processes.front().name, microbatch, count));
+    }
+    ++count;
+  }
+  return count;
+}
+
+void add_spans(const ProfileOperation& operation, std::size_t rank, LargeVector<Span>& spans) {
+  Span span;
+  span.action = operation.action;
+  span.rank = static_cast<std::int32_t>(rank);
+  span.iteration = static_cast<std::int32_t>(operation.iteration);
+  span.start_ns = operation.start_ns;
+  span.end_ns = operation.end_ns;
+  span.bytes = operation.bytes;
+  span.queued_ns = operation.queued_ns;
+  spans.push_back(span);
+  if (!operation.action.joined) return;
+  span.action = operation.partner;
+  spans.push_back(span);
+}
+
+void fill_iterations(const std::vector<ProfileProcess>& processes,
+                     const std::vector<std::int32_t>& numbers, RecordedRun& run) {
+  struct Place {
+    const ProfileOperation* operation;
+    std::size_t rank;
+  };
+  std::map<std::int64_t, std::vector<Place>> places;
+  for (std::size_t rank = 0; rank < processes.size(); ++rank) {
+    for (const ProfileOperation& operation : processes[rank].operations) {
+      places[operation.iteration].push_back({&operation, rank});
+    }
+  }
+  for (const std::int32_t number : numbers) {
+    std::vector<Place>& own = places[number];
+    std::stable_sort(own.begin(), own.end(), [](const Place& a, const Place& b) {
+      return std::tie(a.operation->start_ns, a.rank) < std::tie(b.operation->start_ns, b.rank);
+    });
+    RecordedIteration iteration;
+    iteration.number = number;
+    iteration.begin = run.spans.size();
+    for (const Place& place : own) add_spans(*place.operation, place.rank, run.spans);
+    iteration.end = run.spans.size();
+    const std::span<Span> spans(run.spans.data() + iteration.begin,
+                                run.spans.size() - iteration.begin);
+    join_inputs(spans, SpanIndex(spans));
+    const IterationExtent extent = extent_of(spans);
+    iteration.start_ns = extent.start_ns;
+    iteration.makespan_ns = extent.makespan_ns;
+    run.iterations.push_back(iteration);
+  }
+}
+
+}  // namespace
+
+RecordedRun read_profile(const std::vector<std::string>& paths, const ReadOptions& options) {
+  if (paths.empty()) throw input_error("no trace file; give one, or one of each rank");
+  RecordedRun run;
+  std::vector<ProfileFile> files;
+  files.reserve(paths.size());
+  for (const std::string& path : paths) files.push_back(read_profile_file(path, run.warnings));
+
+  bool inferred = false;
+  std::vector<ProfileProcess> processes =
+      processes_of(files, !options.program.empty(), inferred, run);
+  order_by_rank(processes, files, run.warnings);
+  if (inferred) infer_actions(processes, options.program);
+  const std::vector<std::int32_t> numbers = number_iterations(processes, run.warnings);
+  run.about.rank_of_stage = place_stages(processes, files);
+  for (ProfileProcess& process : processes) merge_optimizers(process);
+  run.about.clocks = align_clocks(processes, files, run.warnings);
+  pair_transfers(processes, run.warnings);
+  count_from_first_start(processes);
+
+  run.name = paths.front();
+  if (paths.size() > 1) run.name += fmt::format(" and {} more", paths.size() - 1);
+  run.about.source = Source::profiled;
+  run.about.program = options.program;
+  run.about.transport = files.front().backend;
+  const bool on_device = std::any_of(files.begin(), files.end(),
+                                     [](const ProfileFile& file) { return !file.kernels.empty(); });
+  run.about.device = on_device ? files.front().device : "CPU";
+  run.identified = inferred ? Identified::inferred : Identified::annotated;
+  run.ranks = static_cast<int>(processes.size());
+  run.microbatches = count_microbatches(processes);
+  std::vector<int> stages_of_rank(processes.size(), 0);
+  for (const int rank : run.about.rank_of_stage) {
+    run.chunk_of_stage.push_back(stages_of_rank[static_cast<std::size_t>(rank)]++);
+  }
+  fill_iterations(processes, numbers, run);
+  return run;
+}
+
+}  // namespace pipesim

@@ -1,0 +1,140 @@
+#include "traces/read/read_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "traces/base/error.h"
+#include "traces/base/text.h"
+#include "traces/read/chrome_reader.h"
+#include "traces/read/own_events.h"
+#include "traces/read/own_metadata.h"
+#include "traces/read/own_run.h"
+#include "traces/read/profile/kineto.h"
+
+namespace pipesim {
+namespace {
+
+// As the profiler starts its files, so that they need not be read to the end to
+// see that they are not ours.
+bool is_profile(const ChromeTrace& head) {
+  constexpr std::array<std::string_view, 3> keys{"schemaVersion", "deviceProperties",
+                                                 "distributedInfo"};
+  return std::ranges::any_of(keys, [&](auto key) { return head.members.contains(key); });
+}
+
+struct OwnFile {
+  OwnEvents events;
+  OwnMetadata metadata;
+};
+
+// Nothing where it is not ours.
+std::optional<OwnFile> read_own(const std::string& path, const ReadOptions& options) {
+  if (std::filesystem::is_regular_file(path)) {  // else it can be read but once
+    const ChromeTrace head = read_chrome_head(path);
+    if (!own_metadata(path, head) && is_profile(head)) return std::nullopt;
+  }
+  OwnEvents events(path, options);
+  Warnings odd;
+  const ChromeTrace trace = read_chrome_trace(
+      path, [&](const ChromeEvent& event) { events.add(event); }, odd);
+  auto metadata = own_metadata(path, trace);
+  if (!metadata && !events.spans.empty()) {
+    throw input_error(fmt::format(
+        "{}: has actions as pipesim and pipeexec write them, but no metadata.pipesim, which says "
+        "what they are of; keep the members beside traceEvents when the file is written again",
+        path));
+  }
+  if (!metadata) return std::nullopt;
+  events.warnings.add(odd);
+  return OwnFile{std::move(events), std::move(*metadata)};
+}
+
+// The ranks that each file has actions of must be its alone.
+void check_that_ranks_differ(const std::vector<OwnFile>& files) {
+  std::map<std::int32_t, std::string> file_of_rank;
+  for (const OwnFile& file : files) {
+    const std::string& path = file.events.path();
+    for (const Span& span : file.events.spans) {
+      const auto& owner = file_of_rank.emplace(span.rank, path).first->second;
+      if (&owner == &path || owner == path) continue;
+      throw input_error(
+          fmt::format("{} and {}: both have actions of rank {}; give files of different ranks",
+                      owner, path, span.rank));
+    }
+  }
+}
+
+// Of files of one run.
+RecordedRun run_of(std::vector<OwnFile> files) {
+  const std::string first = files.front().events.path();
+  for (const OwnFile& file : files) {
+    if (file.metadata.text == files.front().metadata.text) continue;
+    throw input_error(
+        fmt::format("{} and {}: their metadata differ, so they are of two runs; "
+                    "give files of one",
+                    first, file.events.path()));
+  }
+  std::string name = first;
+  if (files.size() > 1) {
+    check_that_ranks_differ(files);
+    name += fmt::format(" and {} more", files.size() - 1);
+  }
+  const OwnMetadata metadata = std::move(files.front().metadata);
+  std::vector<OwnEvents> events;
+  for (OwnFile& file : files) events.push_back(std::move(file.events));
+  return own_run(std::move(events), metadata, name);
+}
+
+void check_that_files_differ(const std::vector<std::string>& paths) {
+  if (paths.empty()) throw input_error("no trace file is given");
+  for (auto at = paths.begin(); at != paths.end(); ++at) {
+    if (std::find(paths.begin(), at, *at) == at) continue;
+    throw input_error(fmt::format("{} is given twice; give each file once", *at));
+  }
+}
+
+}  // namespace
+
+RecordedRun read_run(const std::vector<std::string>& paths, const ReadOptions& options) {
+  check_that_files_differ(paths);
+  std::vector<OwnFile> own;
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    auto file = read_own(paths[i], options);
+    if (i > 0 && file.has_value() == own.empty()) {
+      const std::string& ours = file ? paths[i] : paths.front();
+      const std::string& other = file ? paths.front() : paths[i];
+      throw input_error(
+          fmt::format("{} is a trace of pipesim or pipeexec, {} is none; give files "
+                      "of one run",
+                      ours, other));
+    }
+    if (file) own.push_back(std::move(*file));
+  }
+  return own.empty() ? read_profile(paths, options) : run_of(std::move(own));
+}
+
+std::vector<RecordedRun> read_runs(const std::vector<std::string>& paths,
+                                   const ReadOptions& options) {
+  check_that_files_differ(paths);
+  std::vector<RecordedRun> runs;
+  std::vector<std::string> profiles;
+  for (const std::string& path : paths) {
+    if (auto file = read_own(path, options)) {
+      std::vector<OwnFile> alone;
+      alone.push_back(std::move(*file));
+      runs.push_back(run_of(std::move(alone)));
+    } else {
+      profiles.push_back(path);
+    }
+  }
+  if (!profiles.empty()) runs.push_back(read_profile(profiles, options));
+  return runs;
+}
+
+}  // namespace pipesim
