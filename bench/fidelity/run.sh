@@ -26,6 +26,9 @@ trap 'rm -rf "$folder"' EXIT
 # key NAME FILE: a number of a JSON result.
 key() { sed -n "s/^ *\"$1\": \([0-9]*\),*$/\1/p" "$2" | head -n 1; }
 
+# largest NAME FILE: the largest number of that name.
+largest() { sed -n "s/^ *\"$1\": \([0-9]*\),*$/\1/p" "$2" | sort -n | tail -n 1; }
+
 # execute CASE SCHEDULE MICROBATCHES FLAG...: a run of that case.
 execute() {
   local case=$1 schedule=$2 microbatches=$3
@@ -54,7 +57,9 @@ compare() {
     --costs "$folder/$case.$costs.costs.json" --json >"$folder/predicted.json"
   execute "$case" "$schedule" "$microbatches" --json >"$folder/measured.json"
   echo "$turn $case $costs $schedule $microbatches $(key makespan_ns "$folder/predicted.json")" \
-    "$(key iteration_ns "$folder/measured.json")" >>"$folder/results"
+    "$(key iteration_ns "$folder/measured.json")" \
+    "$(largest peak_memory_bytes "$folder/predicted.json")" \
+    "$(largest peak_memory_bytes "$folder/measured.json")" >>"$folder/results"
 }
 
 # What other processes took of the processors, in hundredths of a second, so far.
@@ -111,8 +116,8 @@ rows() {
         if (row != "gpipe 4") size_of[++sizes] = size(error[i])
       }
       split(last, f, " ")
-      printf "| %s | %s, %d | %s | %.1f | %.1f | %+.1f | %s |\n", f[1], f[3], f[4], f[2],
-        median(predicted, n) / 1e6, median(measured, n) / 1e6, median(error, n), all
+      printf "| %s | %s, %d | %s | %.1f | %.1f | %+.1f | %s | %s |\n", f[1], f[3], f[4], f[2],
+        median(predicted, n) / 1e6, median(measured, n) / 1e6, median(error, n), all, memory
       n = 0
     }
     {
@@ -124,6 +129,7 @@ rows() {
       predicted[n] = $6
       measured[n] = $7
       error[n] = ($6 / $7 - 1) * 100
+      memory = $2 == "emulated" ? "" : sprintf("%+.1f", ($8 / $9 - 1) * 100)
     }
     END {
       flush()
@@ -155,10 +161,11 @@ others:  $others % of the processors' time went to other processes meanwhile
   schedule to start from.
 
 Errors are predicted against measured, in percent, positive where the prediction is
-too long.
+too long. Memory is the peak of the fullest rank. GPipe does no I without its W, so that
+what zb-h1 keeps between them is unknown to its prediction.
 
-| case | predicted schedule, microbatches | calibrated on | predicted, ms | measured, ms | error, median | error of each turn |
-| --- | --- | --- | --- | --- | --- | --- |
+| case | predicted schedule, microbatches | calibrated on | predicted, ms | measured, ms | error, median | error of each turn | error of memory |
+| --- | --- | --- | --- | --- | --- | --- | --- |
 TEXT
   rows
 } >"$folder/report"
