@@ -52,12 +52,13 @@ cost 9 "$bin/pipesim" schedule check "$folder/program.csv" --transport buffered
 printf '  program, read and checked, all four:    '
 cost 9 "$bin/pipesim" schedule check "$folder/program.csv"
 
+# trace MICROBATCHES FILE FLAG...
 trace() {
-  "$bin/pipesim" --quiet --schedule 1f1b --stages 16 --microbatches 4000 --p2p-bytes 1MB \
-    --p2p-bandwidth 10GB/s --p2p-latency 20us --trace "$1"
+  "$bin/pipesim" --quiet --schedule 1f1b --stages 16 --microbatches "$1" --p2p-bytes 1MB \
+    --p2p-bandwidth 10GB/s --p2p-latency 20us --trace "$2" "${@:3}"
 }
-trace "$folder/trace.json"
-trace "$folder/trace.json.gz"
+trace 4000 "$folder/trace.json"
+trace 4000 "$folder/trace.json.gz"
 echo
 echo "traces, $(grep -c '"ph"' "$folder/trace.json") events, $(stat -c %s "$folder/trace.json") bytes, whole process"
 for file in trace.json trace.json.gz; do
@@ -66,6 +67,13 @@ for file in trace.json trace.json.gz; do
     cost 9 "$bin/bench/read_bench" "$what" "$folder/$file"
   done
 done
+
+trace 3740 "$folder/predicted.json"
+trace 3740 "$folder/measured.json" --forward 1.1ms
+echo
+echo "two traces of $(grep -c '"ph"' "$folder/predicted.json") events each, whole process"
+printf '  pipesim compare:                   '
+cost 9 "$bin/pipesim" compare "$folder/predicted.json" "$folder/measured.json"
 
 echo
 "$bin/bench/predict_bench" --benchmark_min_time=0.5 2>/dev/null

@@ -81,28 +81,28 @@ void run(const Flags& flags) {
 
 void add_compare(CLI::App& app, Work& chosen) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = app.add_subcommand("compare", "a prediction beside a measurement, and why");
-  command
-      ->add_option("traces", flags->files,
-                   "of pipesim, pipeexec or PyTorch's profiler; of a profiler's all ranks' files")
-      ->type_name("PREDICTED MEASURED...");
-  add_flags(*command, "",
+  CLI::App* command =
+      app.add_subcommand("compare", "puts a prediction beside a measurement, and says why");
+  command->add_option("traces", flags->files, "PREDICTED, then MEASURED")->type_name("FILE");
+  add_flags(*command, "Input",
             {{"--schedule", &flags->schedule, "FILE.csv",
-              "tells actions of a profiler's trace that names none; default PREDICTED's"}});
+              "tells actions that a profile leaves unnamed"}});
   const std::string group = "Output";
-  add_flags(*command, group,
-            {{"--operations", &flags->operations, "FILE.csv",
-              "writes each operation's times and lateness"},
-             {"--html", &flags->html, "FILE.html",
-              "writes a page with pictures and tables, for any browser, on its own"}});
+  add_flags(
+      *command, group,
+      {{"--operations", &flags->operations, "FILE.csv", "writes times and lateness of each action"},
+       {"--html", &flags->html, "FILE.html", "writes all of it as a page for a browser"}});
   command->add_flag("--json", flags->json, "prints the result as one JSON object")
       ->group(group)
       ->disable_flag_override();
   command->callback([flags, &chosen] { chosen = [flags] { run(*flags); }; });
   command->footer(
+      "Traces are of pipesim, pipeexec or PyTorch's profiler; a profile measured on\n"
+      "several ranks is one run in as many files. --schedule is by default PREDICTED's.\n"
+      "\n"
       "Examples:\n"
       "  pipesim compare predicted.json measured.json --html report.html\n"
-      "  pipesim compare predicted.json rank0.pt.trace.json.gz rank1.pt.trace.json.gz --json");
+      "  pipesim compare predicted.json rank0.json.gz rank1.json.gz --json");
 }
 
 }  // namespace pipesim::cli
