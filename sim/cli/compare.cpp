@@ -81,8 +81,7 @@ void run(const Flags& flags) {
 
 void add_compare(CLI::App& app, Work& chosen) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command =
-      app.add_subcommand("compare", "puts a prediction beside a measurement, and says why");
+  CLI::App* command = app.add_subcommand("compare", "puts a prediction beside a measurement");
   command->add_option("traces", flags->files, "PREDICTED, then MEASURED")->type_name("FILE");
   add_flags(*command, "Input",
             {{"--schedule", &flags->schedule, "FILE.csv",
