@@ -40,18 +40,18 @@ void check_output(const Flags& flags) {
   }
 }
 
-std::string heading(const std::vector<RecordedRun>& runs) {
+std::string heading(const std::vector<RecordedRun>& runs, int width) {
   std::string out;
   for (const RecordedRun& run : runs) {
     const char* source = run.about.source == Source::predicted  ? "predicted"
                          : run.about.source == Source::measured ? "measured"
                                                                 : "profiled";
-    out +=
-        fmt::format("{} {}: {}, {}, {}, {} {}\n",
-                    out.empty() ? "Calibrated from" : "            and", printable(run.name),
-                    run.about.schedule.empty() ? "a schedule" : printable(run.about.schedule),
-                    plural(run.ranks, "rank"), plural(run.microbatches, "microbatch"),
-                    plural(static_cast<std::int64_t>(run.iterations.size()), "iteration"), source);
+    const std::string line = fmt::format(
+        "{} {}: {}, {}, {}, {} {}", out.empty() ? "Calibrated from" : "and", printable(run.name),
+        run.about.schedule.empty() ? "a schedule" : printable(run.about.schedule),
+        plural(run.ranks, "rank"), plural(run.microbatches, "microbatch"),
+        plural(static_cast<std::int64_t>(run.iterations.size()), "iteration"), source);
+    out += wrap(line, width) + "\n";
   }
   return out;
 }
@@ -173,7 +173,8 @@ void run(const Flags& flags) {
   std::string warnings;
   for (const RecordedRun& run : runs) warnings += run.warnings.text();
   const Provenance& provenance = *calibration.costs.calibration;
-  print(heading(runs) + table(calibration.costs) + lines(calibration) + notes(provenance, width));
+  print(heading(runs, width) + table(calibration.costs) + lines(calibration) +
+        notes(provenance, width));
   if (!warnings.empty()) print("\nwarnings\n" + warnings);
   print(fmt::format("\nCosts: {} (for pipesim --costs)\n", flags.output));
 }
