@@ -197,6 +197,10 @@ TEST_F(CompareCommand, RefusesWrongInput) {
   refused({}, 2, "give a predicted trace and a measured one");
   refused({good}, 2, "give a predicted trace and a measured one");
   refused({good, folder_ / "absent.json"}, 2, "absent.json");
+  std::filesystem::create_symlink("loop", folder_.path() / "loop");
+  refused({good, folder_ / "loop"}, 2, "loop");
+  refused({good, good, "--schedule", testing::golden("dualpipev_4rank_10mb.csv")}, 2,
+          "leave --schedule away");
   refused({good, other}, 2, "empty");
   refused({good, write("result.json", R"({"format":"pipesim-result","version":1})")}, 2,
           "pipesim-result");

@@ -4,8 +4,10 @@
 #include <random>
 
 #include "sim/compare/comparison.h"
+#include "sim/schedule/csv.h"
 #include "sim/schedule/family.h"
 #include "tests/errors.h"
+#include "tests/files.h"
 #include "tests/random_schedule.h"
 #include "tests/recorded.h"
 
@@ -54,7 +56,7 @@ TEST(Compare, WithItselfIsZeroEverywhere) {
     EXPECT_TRUE(comparison.swapped.empty());
     EXPECT_FALSE(comparison.divergence.has_value());
     EXPECT_EQ(comparison.counts.matched, static_cast<std::int64_t>(run.spans.size()));
-    EXPECT_EQ(comparison.mean_abs_error, 0);
+    EXPECT_EQ(comparison.duration_errors.value_or(DurationErrors{}).mean_abs, 0);
     for (const Lateness& late : comparison.lateness) EXPECT_EQ(late.total_ns(), 0);
     for (const ClockShift& clock : comparison.clocks) EXPECT_EQ(clock.ahead_ns, 0);
   }
@@ -245,6 +247,89 @@ TEST(Compare, WhatOnlyOneHasIsUnmodelled) {
   EXPECT_EQ(back.gap[Term::unmodelled], -500);
   EXPECT_EQ(back.gap.total_ns(), -500);
   EXPECT_EQ(back.counts.unmatched[predicted_side], 3);
+  EXPECT_EQ(back.root_causes.front().kind, Kind::OPTIMIZER);
+  EXPECT_EQ(back.root_causes.front().alone_ns, -500);
+}
+
+// Overlapped cells that a device does as two actions, one straight after the other.
+RecordedRun in_two_parts(RecordedRun run, const Costs& costs) {
+  for (std::size_t i = 0; i + 1 < run.spans.size(); ++i) {
+    if (!run.spans[i].action.joined) continue;
+    Span& forward = run.spans[i];
+    Span& backward = run.spans[i + 1];
+    forward.action.joined = false;
+    forward.end_ns =
+        forward.start_ns + costs.stages[static_cast<std::size_t>(forward.action.stage)].forward_ns;
+    backward.start_ns = forward.end_ns;
+  }
+  std::ranges::stable_sort(run.spans, {},
+                           [](const Span& span) { return std::pair(span.start_ns, span.rank); });
+  return run;
+}
+
+TEST(Compare, ACellCountsAsOneHoweverItIsDone) {
+  const Schedule schedule = read_csv(testing::golden("dualpipev_4rank_10mb.csv"));
+  const Costs planned = testing::costs_of(schedule.stages(), 1'000'000, 2'000'000);
+  const RecordedRun predicted = recorded(schedule, planned);
+  const Comparison same = compare(predicted, in_two_parts(predicted, planned));
+  EXPECT_EQ(same.gap.terms, Gap{}.terms);
+  EXPECT_EQ(same.duration_errors.value().p90, 0);
+  EXPECT_EQ(same.duration_errors.value().mean_abs, 0);
+  int cells = 0;
+  for (const StageKind& row : same.stage_kinds) {
+    EXPECT_EQ(row.measured.p90, row.predicted.p90) << row.stage;
+    cells += row.is_cell ? 1 : 0;
+  }
+  EXPECT_GT(cells, 0);
+  for (int slow = 0; slow < schedule.stages(); ++slow) {
+    Costs costs = planned;
+    costs.stages[static_cast<std::size_t>(slow)].forward_ns += 700'000;
+    const Comparison comparison =
+        compare(predicted, in_two_parts(recorded(schedule, costs, "measured"), costs));
+    expect_sums(comparison);
+    for (const RootCause& cause : comparison.root_causes) {
+      EXPECT_EQ(cause.stage, slow) << cause.why;
+      EXPECT_EQ(cause.kind, Kind::F) << cause.why;
+    }
+    EXPECT_FALSE(comparison.root_causes.empty());
+  }
+}
+
+TEST(Compare, TimesOfTheTraceAreThoseWithClocksPutRight) {
+  const Schedule schedule = schedule_of("1f1b", 3, 6);
+  const RecordedRun predicted = recorded(schedule, testing::costs_of(3, 1'000'000, 2'000'000));
+  for (const int rank : {0, 1}) {
+    RecordedRun measured = predicted;
+    testing::shift_clock(measured, rank, -5'000'000);
+    const SideResult side = compare(predicted, measured).sides[measured_side];
+    EXPECT_EQ(side.start_ns, 0) << rank;
+  }
+}
+
+// Closing work that waits for all ranks is late with them, and no cause.
+TEST(Compare, AStepThatWaitsForAllIsNoCauseOfWaiting) {
+  const Schedule schedule = schedule_of("gpipe", 3, 4);
+  Costs costs = testing::costs_of(3, 1'000, 2'000);
+  costs.optimizer_ns = {100, 100, 100};
+  const RecordedRun predicted = recorded(schedule, costs);
+  costs.stages[0].forward_ns += 500;
+  RecordedRun measured = recorded(schedule, costs, "measured");
+  std::int64_t last = 0;
+  for (const Span& span : measured.spans) {
+    if (is_compute(span.action.kind)) last = std::max(last, span.end_ns);
+  }
+  for (Span& span : measured.spans) {
+    if (span.action.kind != Kind::OPTIMIZER) continue;
+    span.start_ns = last;
+    span.end_ns = last + 100;
+  }
+  std::ranges::stable_sort(measured.spans, {},
+                           [](const Span& span) { return std::pair(span.start_ns, span.rank); });
+  const Comparison comparison = compare(predicted, measured);
+  expect_sums(comparison);
+  EXPECT_EQ(comparison.root_causes.front().stage, 0);
+  EXPECT_EQ(comparison.root_causes.front().effect_ns, comparison.gap.total_ns());
+  EXPECT_EQ(comparison.gap[Term::compute], comparison.gap.total_ns());
 }
 
 TEST(Compare, NothingInCommonSaysWhatEachHolds) {

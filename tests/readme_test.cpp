@@ -44,11 +44,14 @@ std::string command_of(std::string line) {
 }
 
 // Every command in a code block, continued lines joined, in a folder that holds
-// the examples.
+// the examples and what PyTorch recorded.
 TEST(Readme, SaysWhatWorks) {
   const testing::TemporaryFolder folder;
-  std::filesystem::copy(testing::source_file("examples"), folder.path() / "examples",
-                        std::filesystem::copy_options::recursive);
+  for (const char* used : {"examples", "traces/recorded"}) {
+    std::filesystem::create_directories((folder.path() / used).parent_path());
+    std::filesystem::copy(testing::source_file(used), folder.path() / used,
+                          std::filesystem::copy_options::recursive);
+  }
   std::istringstream lines(read_file(testing::source_file("README.md")));
   int run = 0;
   bool in_block = false;

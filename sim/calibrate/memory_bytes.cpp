@@ -168,7 +168,7 @@ std::vector<std::string> set_bytes(std::span<const RecordedRun* const> runs, boo
     }
   }
   if (weights.empty()) {
-    notes.push_back("memory: the trace has no counters of bytes; only output_bytes is known");
+    notes.push_back("memory: the trace has no counters of bytes; only what messages have is known");
     return notes;
   }
   dealer.deal(activations, Dealer::By::time, &StageCosts::activation_bytes, entries);

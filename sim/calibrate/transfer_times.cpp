@@ -185,7 +185,11 @@ TransferTimes transfer_times(std::span<const RecordedRun* const> runs, std::int6
   result.sizes.assign(sizes.begin(), sizes.end());
   result.p2p = fit(transfers);
   result.spread = all.spread();
-  if (sizes.size() == 1) {
+  if (sizes == std::set<std::int64_t>{0}) {
+    result.notes.push_back(
+        "p2p: how large messages are is not recorded; output_bytes are taken to be 0, and all "
+        "their time to be latency");
+  } else if (sizes.size() == 1) {
     result.notes.push_back(fmt::format(
         "p2p: all messages have {}, so that latency can't be told from bandwidth; all of it is "
         "latency",

@@ -3,11 +3,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 
 #include "sim/calibrate/calibration.h"
 #include "sim/cli/commands.h"
+#include "sim/cli/outputs.h"
 #include "traces/base/error.h"
 #include "traces/base/files.h"
 #include "traces/base/text.h"
@@ -25,19 +25,13 @@ struct Flags {
 };
 
 void check_output(const Flags& flags) {
-  const auto resolved = [](const std::string& file) {
-    std::error_code failed;  // a path that can't be resolved fails where it is opened
-    return std::filesystem::weakly_canonical(std::filesystem::absolute(file, failed), failed);
-  };
-  for (const std::string& trace : flags.traces) {
-    if (resolved(trace) == resolved(flags.output)) {
-      throw input_error(
-          fmt::format("-o: {} is a trace to be read; give another file", flags.output));
-    }
-  }
   if (flags.output.ends_with(".gz")) {
     throw input_error("-o: costs are written as plain JSON; leave .gz away");
   }
+  std::vector<NamedFile> files;
+  for (const std::string& trace : flags.traces) files.push_back({"a trace to be read", trace});
+  files.push_back({"-o", flags.output, true});
+  check_outputs(files);
 }
 
 std::string heading(const std::vector<RecordedRun>& runs, int width) {
@@ -176,7 +170,7 @@ void run(const Flags& flags) {
   print(heading(runs, width) + table(calibration.costs) + lines(calibration) +
         notes(provenance, width));
   if (!warnings.empty()) print("\nwarnings\n" + warnings);
-  print(fmt::format("\nCosts: {} (for pipesim --costs)\n", flags.output));
+  print(fmt::format("\nCosts: {} (for pipesim --costs)\n", printable(flags.output)));
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "sim/schedule/csv.h"
 #include "traces/base/error.h"
 #include "traces/base/files.h"
+#include "traces/base/text.h"
 #include "traces/command/flags.h"
 #include "traces/print/terminal.h"
 #include "traces/read/read_run.h"
@@ -65,16 +66,21 @@ void run(const Flags& flags) {
   progress->show("reading " + flags.files[1]);
   options.program = flags.schedule ? rows_of_file(*flags.schedule) : predicted.about.program;
   const RecordedRun measured = read_run({flags.files.begin() + 1, flags.files.end()}, options);
+  if (flags.schedule && measured.identified != Identified::inferred) {
+    throw input_error(fmt::format(
+        "--schedule: {} says itself which action is which; leave --schedule away", measured.name));
+  }
   progress->show("comparing");
   const Comparison comparison = compare(predicted, measured);
-  if (operations) operations->write(operations_csv(predicted, measured, comparison));
+  if (operations) operations->write(operations_csv(comparison));
   if (html) html->write(comparison_html(predicted, measured, comparison));
   if (operations) operations->commit();
   if (html) html->commit();
   progress.reset();
   print(flags.json ? comparison_json(predicted, measured, comparison)
                    : comparison_report(predicted, measured, comparison, standard_output()));
-  if (html && !flags.json) print(fmt::format("Page: {} (open it in a browser)\n", html->path()));
+  if (html && !flags.json)
+    print(fmt::format("Page: {} (open it in a browser)\n", printable(html->path())));
 }
 
 }  // namespace

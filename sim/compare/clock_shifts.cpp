@@ -50,7 +50,9 @@ Pair compare_clocks(std::pair<int, int> ranks, const Least& there, const Least& 
   const bool impossible = *there[measured_side] < 0 || *back[measured_side] < 0;
   const bool opposite = ahead != 0 && mismatch <= std::abs(ahead) / 10 &&
                         std::abs(ahead) * 4 >= std::min(expected_there, expected_back);
-  return {ranks.first, ranks.second, ahead, mismatch, impossible || opposite};
+  // What is less than its own uncertainty shows nothing.
+  const bool shows = 2 * std::abs(ahead) > mismatch;
+  return {ranks.first, ranks.second, ahead, mismatch, shows && (impossible || opposite)};
 }
 
 std::vector<Pair> compare_clocks(const Operations& operations) {

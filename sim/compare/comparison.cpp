@@ -14,6 +14,16 @@
 namespace pipesim {
 namespace {
 
+// By which transfers were predicted.
+P2p mode_of(const RecordedRun& run) {
+  for (const P2p mode : {P2p::async, P2p::blocking, P2p::fifo, P2p::edge_fifo}) {
+    if (run.about.p2p == p2p_name(mode)) return mode;
+  }
+  if (run.about.p2p.empty()) return P2p::async;
+  throw input_error(fmt::format("{}: metadata.pipesim.p2p: {} is no mode of transfer", run.name,
+                                quote(run.about.p2p)));
+}
+
 std::string holdings(const RecordedRun& run, const RecordedIteration& iteration) {
   const std::size_t spans = iteration.end - iteration.begin;
   if (spans == 0) return fmt::format("{} holds no action", run.name);
@@ -24,8 +34,8 @@ std::string holdings(const RecordedRun& run, const RecordedIteration& iteration)
                      to_text(run.spans[iteration.begin].action));
 }
 
-// Puts a run's times right and counts them from its first start.
-void put_clocks_right(Operations& operations, const std::vector<ClockShift>& shifts) {
+// Puts a run's times right and counts them from its first start, which is returned.
+std::int64_t put_clocks_right(Operations& operations, const std::vector<ClockShift>& shifts) {
   auto& occurrences = operations.sides[measured_side];
   std::optional<std::int64_t> first;
   for (OperationId id = 0; id < operations.size(); ++id) {
@@ -43,6 +53,7 @@ void put_clocks_right(Operations& operations, const std::vector<ClockShift>& shi
   for (Occurrence& own : occurrences) {
     for (auto* time : {&own.start_ns, &own.end_ns, &own.sent_ns}) *time -= first.value_or(0);
   }
+  return first.value_or(0);
 }
 
 std::int64_t makespan_of(const Operations& operations, Side side) {
@@ -192,7 +203,10 @@ std::vector<Lateness> explain(const Comparison& comparison, const std::array<Val
     const auto travelled = [&](Side side) {
       const Played& played = comparison.sides[side].played;
       const OperationId awaited = played.awaited[id];
-      if (awaited == no_operation || !operations.transfers(awaited)) return std::int64_t{0};
+      if (awaited == no_operation || awaited != operations.sides[side][id].input ||
+          !operations.transfers(awaited)) {
+        return std::int64_t{0};
+      }
       const OperationId producer = operations.sides[side][awaited].input;
       return played.end_ns[awaited] - played.end_ns[producer];
     };
@@ -245,19 +259,24 @@ Gap gap_between(const Operations& operations, P2p mode, const std::array<Order, 
 class Durations {
  public:
   Durations(const RecordedRun& run, const Comparison& comparison) {
-    by_operation_.resize(comparison.operations.size());
+    const Operations& operations = comparison.operations;
+    by_operation_.resize(operations.size());
+    // A cell lasts from its forward's start, in whatever parts it was done.
+    std::map<OperationId, std::int64_t> cell_start;  // by the backward
     for (const RecordedIteration& iteration : run.iterations) {
-      for (std::size_t i = iteration.begin; i < iteration.end; ++i) {
-        const Span& span = run.spans[i];
+      for (const Span& span : run.spans_of(iteration)) {
         if (is_transfer(span.action.kind)) continue;
-        const OperationId id = comparison.operations.find(span.action);
+        const OperationId id = operations.find(span.action);
         if (id == no_operation) continue;
-        // Of a cell, all of it.
-        if (span.action.joined && i + 1 < iteration.end && comparison.operations.opens_cell[id]) {
+        if (operations.opens_cell[id]) {
+          cell_start[operations.backward_of.at(id)] = span.start_ns;
           continue;
         }
-        by_operation_[id].push_back(span.end_ns - span.start_ns);
+        const auto cell = cell_start.find(id);
+        const std::int64_t start = cell == cell_start.end() ? span.start_ns : cell->second;
+        by_operation_[id].push_back(span.end_ns - start);
       }
+      cell_start.clear();
     }
   }
   const std::vector<std::int64_t>& of(OperationId id) const { return by_operation_[id]; }
@@ -275,12 +294,16 @@ void compare_durations(const RecordedRun& measured, Comparison& comparison) {
     Lateness sum;
     std::int32_t rank = 0;
   };
-  std::map<std::pair<std::int32_t, Kind>, Group> groups;
+  std::map<std::tuple<std::int32_t, Kind, bool>, Group> groups;
+  std::map<OperationId, OperationId> forward_of;  // of the backward of a cell
+  for (const auto& [forward, backward] : operations.backward_of) forward_of[backward] = forward;
   for (OperationId id = 0; id < operations.size(); ++id) {
     if (!operations.matched(id) || operations.opens_cell[id] || operations.transfers(id)) continue;
-    const Action& action = operations.actions[id];
+    const auto cell = forward_of.find(id);
+    const bool is_cell = cell != forward_of.end();
+    const Action& action = operations.actions[is_cell ? cell->second : id];
     const std::int64_t planned = operations.sides[predicted_side][id].duration_ns();
-    Group& group = groups[{action.stage, action.kind}];
+    Group& group = groups[{action.stage, action.kind, is_cell}];
     group.rank = operations.sides[measured_side][id].rank;
     group.predicted.push_back(planned);
     const auto& own = durations.of(id);
@@ -297,16 +320,17 @@ void compare_durations(const RecordedRun& measured, Comparison& comparison) {
       errors.push_back(static_cast<double>(difference) / static_cast<double>(planned));
   }
   for (auto& [key, group] : groups) {
-    comparison.stage_kinds.push_back({group.rank, key.first, key.second,
+    const auto& [stage, kind, is_cell] = key;
+    comparison.stage_kinds.push_back({group.rank, stage, kind, is_cell,
                                       quantiles_of(std::move(group.predicted)),
                                       quantiles_of(std::move(group.measured)), group.sum});
   }
   if (errors.empty()) return;
-  comparison.mean_abs_error =
-      std::accumulate(errors.begin(), errors.end(), 0.0) / static_cast<double>(errors.size());
+  const double sum = std::accumulate(errors.begin(), errors.end(), 0.0);
   std::ranges::sort(errors);
-  comparison.p50_error = errors[(errors.size() - 1) / 2];
-  comparison.p90_error = errors[(errors.size() - 1) * 9 / 10];
+  comparison.duration_errors = {sum / static_cast<double>(errors.size()),
+                                errors[(errors.size() - 1) / 2],
+                                errors[(errors.size() - 1) * 9 / 10]};
 }
 
 }  // namespace
@@ -344,10 +368,12 @@ Comparison compare(const RecordedRun& predicted, const RecordedRun& measured) {
     comparison.sides[side].makespan_ns = makespan_of(operations, side);
   }
   comparison.clocks = find_clock_shifts(operations, measured.ranks);
-  put_clocks_right(operations, comparison.clocks);
+  comparison.sides[predicted_side].start_ns = planned.start_ns;
+  comparison.sides[measured_side].start_ns =
+      executed.start_ns + put_clocks_right(operations, comparison.clocks);
 
   // Both runs are played by the prediction's rules for transfers.
-  const P2p mode = predicted.about.p2p.empty() ? P2p::async : parse_p2p(predicted.about.p2p);
+  const P2p mode = mode_of(predicted);
   const std::array orders{order_of(operations, predicted_side, mode, false),
                           order_of(operations, measured_side, mode, false)};
   const std::array values{values_of(operations, predicted_side, orders[predicted_side]),

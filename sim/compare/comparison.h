@@ -66,20 +66,26 @@ struct Lateness {
 // What is worth mending, most first.
 struct RootCause {
   Term term{};
-  std::int32_t rank = -1;
+  std::int32_t rank = -1;  // -1: no rank alone
   std::optional<std::int32_t> stage;
-  std::optional<Kind> kind;                // of a transfer: SEND_F or SEND_B
+  std::optional<Kind> kind;  // of a transfer: SEND_F or SEND_B
+  // Of overlapped cells: the other stage, that of the backward; `stage` and `kind`
+  // are the forward's.
+  std::optional<std::int32_t> backward_stage;
   std::optional<std::int32_t> microbatch;  // where one makes out nearly all of it
   std::int64_t effect_ns = 0;              // of the measured makespan, were this as predicted
   std::int64_t alone_ns = 0;               // on the predicted makespan, were this alone as measured
   std::string why;
+  std::vector<OperationId> operations;  // those that it is about
 };
 
-// All operations of one kind on one stage.
+// All operations of one kind on one stage, or all overlapped cells whose forward is
+// that stage's.
 struct StageKind {
   std::int32_t rank = 0;
   std::int32_t stage = 0;
-  Kind kind{};
+  Kind kind{};  // of cells F
+  bool is_cell = false;
   Quantiles predicted;  // durations
   Quantiles measured;   // over all iterations
   Lateness sum;         // over the microbatches of the iteration
@@ -92,6 +98,13 @@ struct ChainTimes {
   std::int64_t other_ns = 0;  // gaps
 };
 
+// |measured median - predicted| / predicted
+struct DurationErrors {
+  double mean_abs = 0;
+  double p50 = 0;
+  double p90 = 0;
+};
+
 // Where both critical paths part: the last operation that they have in common
 // from the start on, and what comes next in each.
 struct Divergence {
@@ -101,6 +114,8 @@ struct Divergence {
 
 struct SideResult {
   std::int64_t makespan_ns = 0;  // by the clocks as they are
+  // All else has clocks put right: of the iteration in the trace's time, and
+  std::int64_t start_ns = 0;
   std::vector<RankMetrics> ranks;
   double global_bubble = 0;
   Played played;
@@ -119,10 +134,8 @@ struct Comparison {
   // one, as few as possible, and how many stay.
   std::vector<OperationId> swapped;
   std::int64_t in_order = 0;
-  // Over the F, I, W and B that both have: |measured median - predicted| / predicted.
-  double mean_abs_error = 0;
-  double p50_error = 0;
-  double p90_error = 0;
+  // Over the F, I, W and B that both have and that were predicted to take time.
+  std::optional<DurationErrors> duration_errors;
   std::vector<StageKind> stage_kinds;
   std::vector<RootCause> root_causes;
   Quantiles iterations;  // makespans of the measured run

@@ -1,7 +1,6 @@
 #include "sim/compare/operations.h"
 
 #include <algorithm>
-#include <map>
 #include <span>
 #include <utility>
 
@@ -125,6 +124,7 @@ class Joiner {
     auto& occurrences = operations().sides[side];
     auto& lists = operations().lists[side];
     lists.resize(static_cast<std::size_t>(ranks_[side]));
+    slots_[side].resize(operations().size());
     const std::int64_t zero = iterations_[side]->start_ns;
     for (const Span& span : spans_[side]) {
       if (is_transfer(span.action.kind)) continue;
@@ -134,7 +134,9 @@ class Joiner {
       own.rank = span.rank;
       own.start_ns = span.start_ns - zero;
       own.end_ns = span.end_ns - zero;
-      lists[static_cast<std::size_t>(span.rank)].push_back(id);
+      auto& list = lists[static_cast<std::size_t>(span.rank)];
+      slots_[side][id] = list.size();
+      list.push_back(id);
     }
   }
 
@@ -154,10 +156,10 @@ class Joiner {
         const bool absent = !others[forward].exists() && !others[backward].exists();
         if (!absent && !follow(other, forward, backward)) continue;
         operations().opens_cell[forward] = true;
-        backward_of_[forward] = backward;
+        operations().backward_of[forward] = backward;
       }
     }
-    for (const auto& [forward, backward] : backward_of_) {
+    for (const auto& [forward, backward] : operations().backward_of) {
       for (const Side side : both_sides) {
         Occurrence& first = operations().sides[side][forward];
         Occurrence& second = operations().sides[side][backward];
@@ -173,11 +175,7 @@ class Joiner {
     const auto& occurrences = result_.operations.sides[side];
     const Occurrence& one = occurrences[first];
     if (!one.exists() || occurrences[second].rank != one.rank) return false;
-    const auto& list = result_.operations.lists[side][static_cast<std::size_t>(one.rank)];
-    auto at = std::ranges::lower_bound(list, one.start_ns, {},
-                                       [&](OperationId id) { return occurrences[id].start_ns; });
-    while (at != list.end() && *at != first) ++at;
-    return at != list.end() && at + 1 != list.end() && *(at + 1) == second;
+    return slots_[side][second] == slots_[side][first] + 1;
   }
 
   // What each operation of one side needs from another rank, and how it came.
@@ -212,8 +210,9 @@ class Joiner {
 
   // The operation at whose end the result of an action is there.
   OperationId result_of(OperationId action) const {
-    const auto cell = backward_of_.find(action);
-    return cell == backward_of_.end() ? action : cell->second;
+    const auto& cells = result_.operations.backward_of;
+    const auto cell = cells.find(action);
+    return cell == cells.end() ? action : cell->second;
   }
 
   OperationId producer_of(Side side, const Action& action) const {
@@ -235,7 +234,7 @@ class Joiner {
   std::array<int, 2> ranks_;
   std::array<std::span<const Span>, 2> spans_;
   std::array<Index, 2> indices_;
-  std::map<OperationId, OperationId> backward_of_;  // of the forward of a cell
+  std::array<std::vector<std::size_t>, 2> slots_;  // of each operation in its rank's list
   Join result_;
 };
 

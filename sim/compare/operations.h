@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "traces/recorded_run.h"
@@ -48,6 +49,7 @@ struct Operations {
   // time, the backward for all the work, and whoever needs the F's result waits
   // for the backward.
   std::vector<bool> opens_cell;
+  std::map<OperationId, OperationId> backward_of;  // of an F that opens a cell
 
   std::size_t size() const { return actions.size(); }
   bool transfers(OperationId id) const { return is_transfer(actions[id].kind); }

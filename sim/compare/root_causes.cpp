@@ -17,6 +17,7 @@ struct Group {
   std::int32_t rank = -1;
   std::int32_t stage = -1;  // -1: all of the rank
   Kind kind = Kind::IDLE;
+  std::int32_t backward_stage = -1;  // of overlapped cells, whose forward is named above
   std::vector<OperationId> operations;
   std::int64_t difference_ns = 0;  // of all values together, by size
 };
@@ -61,10 +62,12 @@ class Ranking {
     return (values_[measured_side].*value)[id] - (values_[predicted_side].*value)[id];
   }
 
-  void put(Term term, std::int32_t rank, std::int32_t stage, Kind kind, OperationId id) {
+  void put(Term term, std::int32_t rank, std::int32_t stage, Kind kind, OperationId id,
+           std::int32_t backward_stage = -1) {
     const std::int64_t own = difference(term, id);
     if (own == 0) return;
-    Group& group = groups_[{term, rank, stage, kind}];
+    Group& group = groups_[{term, rank, stage, kind, backward_stage}];
+    group.backward_stage = backward_stage;
     group.term = term;
     group.rank = rank;
     group.stage = stage;
@@ -74,19 +77,27 @@ class Ranking {
   }
 
   void collect() {
+    std::map<OperationId, OperationId> forward_of;  // of the backward of a cell
+    for (const auto& [forward, backward] : operations_.backward_of) forward_of[backward] = forward;
     for (OperationId id = 0; id < operations_.size(); ++id) {
+      const bool matched = operations_.matched(id);
       const Occurrence& measured = operations_.sides[measured_side][id];
-      if (!measured.exists()) continue;
+      const Occurrence& own = measured.exists() ? measured : operations_.sides[predicted_side][id];
       const auto& [stage, microbatch, kind, joined] = operations_.actions[id];
       if (operations_.transfers(id)) {
-        if (!operations_.matched(id)) continue;
-        put(Term::transfer, measured.rank, stage, kind, id);
-        put(Term::wait, measured.rank, stage, kind, id);
-      } else if (operations_.matched(id)) {
-        put(Term::compute, measured.rank, stage, kind, id);
-        put(Term::launch, measured.rank, -1, Kind::IDLE, id);
+        if (!matched) continue;
+        put(Term::transfer, own.rank, stage, kind, id);
+        put(Term::wait, own.rank, stage, kind, id);
+      } else if (!matched) {
+        put(Term::unmodelled, own.rank, stage, kind, id);
       } else {
-        put(Term::unmodelled, measured.rank, stage, kind, id);
+        const auto cell = forward_of.find(id);
+        if (cell == forward_of.end()) {
+          put(Term::compute, own.rank, stage, kind, id);
+        } else {
+          put(Term::compute, own.rank, operations_.actions[cell->second].stage, Kind::F, id, stage);
+        }
+        put(Term::launch, own.rank, -1, Kind::IDLE, id);
       }
     }
   }
@@ -101,14 +112,20 @@ class Ranking {
     return sorted;
   }
 
-  // What a side's makespan becomes when the group's values are the other's.
+  // What a side's makespan becomes when the group's values are the other's; what
+  // the other does not have takes no time there, and follows without a gap.
   std::int64_t change_when_replaced(Side side, const Group& group) {
     const Side other = side == predicted_side ? measured_side : predicted_side;
     const auto value = value_of(group.term);
-    auto& replaced = scratch_[side].*value;
-    for (const OperationId id : group.operations) replaced[id] = (values_[other].*value)[id];
+    const auto take_from = [&](const Values& from) {
+      for (const OperationId id : group.operations) {
+        (scratch_[side].*value)[id] = (from.*value)[id];
+        if (group.term == Term::unmodelled) scratch_[side].gap[id] = from.gap[id];
+      }
+    };
+    take_from(values_[other]);
     const std::int64_t makespan = player_.makespan_ns(orders_[side], scratch_[side]);
-    for (const OperationId id : group.operations) replaced[id] = (values_[side].*value)[id];
+    take_from(values_[side]);
     return makespan - comparison_.sides[side].played.makespan_ns;
   }
 
@@ -119,15 +136,14 @@ class Ranking {
     if (group.stage >= 0) {
       cause.stage = group.stage;
       cause.kind = group.kind;
+      if (group.backward_stage >= 0) cause.backward_stage = group.backward_stage;
       cause.microbatch = outstanding_microbatch(group);
     }
     cause.effect_ns = -change_when_replaced(measured_side, group);
-    // What a prediction does not have can't be put into it.
-    if (group.term != Term::unmodelled) {
-      cause.alone_ns = change_when_replaced(predicted_side, group);
-    }
+    cause.alone_ns = change_when_replaced(predicted_side, group);
     if (cause.effect_ns == 0 && cause.alone_ns == 0) return;
     cause.why = describe(group, cause);
+    cause.operations = group.operations;
     causes_.push_back(std::move(cause));
   }
 
@@ -155,47 +171,73 @@ class Ranking {
   std::string describe(const Group& group, const RootCause& cause) const {
     const std::string took = format_time(typical(measured_side, group, cause.microbatch));
     const std::string planned = format_time(typical(predicted_side, group, cause.microbatch));
-    const std::string action =
-        cause.stage && cause.microbatch
-            ? to_text(make_action(*cause.stage, group.kind, *cause.microbatch))
-            : fmt::format("{} of stage {}", kind_name(group.kind), group.stage);
+    const std::string action = name_of(group, cause);
     switch (group.term) {
       case Term::unmodelled:
-        return fmt::format("{} on rank {}: {}, not in the prediction", action, group.rank, took);
+        return operations_.sides[measured_side][group.operations.front()].exists()
+                   ? fmt::format("{} on rank {}: {}, not in the prediction", action, group.rank,
+                                 took)
+                   : fmt::format("{} on rank {}: {}, only in the prediction", action, group.rank,
+                                 planned);
       case Term::transfer:
         return fmt::format("{} from rank {} travels {} instead of {}", action, group.rank, took,
                            planned);
       case Term::wait:
-        return fmt::format("{} from rank {} begins {} after its result instead of {}", action,
-                           group.rank, took, planned);
+        return fmt::format("{} from rank {} begins {} its result instead of {}", action, group.rank,
+                           after(measured_side, group, cause), after(predicted_side, group, cause));
       case Term::launch:
-        return fmt::format("rank {} starts {} after it could instead of {}", group.rank, took,
-                           planned);
+        return fmt::format("rank {} starts {} it could instead of {}", group.rank,
+                           after(measured_side, group, cause), after(predicted_side, group, cause));
       default:
         return fmt::format("{} on rank {}: {} instead of {}", action, group.rank, took, planned);
     }
   }
 
+  static std::string name_of(const Group& group, const RootCause& cause) {
+    if (group.backward_stage >= 0) {
+      return fmt::format("F of stage {} in one cell with a backward of stage {}", group.stage,
+                         group.backward_stage);
+    }
+    if (cause.stage && cause.microbatch) {
+      return to_text(make_action(*cause.stage, group.kind, *cause.microbatch));
+    }
+    return fmt::format("{} of stage {}", kind_name(group.kind), group.stage);
+  }
+
+  // "3 us after", or before.
+  std::string after(Side side, const Group& group, const RootCause& cause) const {
+    const std::int64_t gap = typical(side, group, cause.microbatch);
+    return format_time(std::abs(gap)) + (gap < 0 ? " before" : " after");
+  }
+
+  // The effect of an order is its term's: an order is not replaced by itself.
   void add_order() {
-    if (comparison_.swapped.empty()) return;
-    const auto& occurrences = operations_.sides[measured_side];
-    const OperationId first = *std::ranges::min_element(
-        comparison_.swapped, {}, [&](OperationId id) { return occurrences[id].start_ns; });
-    const Action& action = operations_.actions[first];
+    const auto& swapped = comparison_.swapped;
+    const std::int64_t term = comparison_.gap[Term::order];
+    if (swapped.empty() && term == 0) return;
     RootCause cause;
     cause.term = Term::order;
+    cause.effect_ns = cause.alone_ns = term;
+    cause.operations = swapped;
+    if (swapped.empty()) {
+      cause.why = "transfers follow each other in another order on their streams";
+      causes_.push_back(std::move(cause));
+      return;
+    }
+    const auto& occurrences = operations_.sides[measured_side];
+    const OperationId first = *std::ranges::min_element(
+        swapped, {}, [&](OperationId id) { return occurrences[id].start_ns; });
+    const Action& action = operations_.actions[first];
     cause.rank = occurrences[first].rank;
-    cause.stage = action.stage;
-    cause.kind = action.kind;
-    if (action.microbatch != no_microbatch) cause.microbatch = action.microbatch;
-    cause.effect_ns = cause.alone_ns = comparison_.gap[Term::order];
-    cause.why = fmt::format(
-        "{} out of order, {} on rank {} first",
-        comparison_.swapped.size() == 1
-            ? "one action is"
-            : fmt::format("{} are",
-                          plural(static_cast<std::int64_t>(comparison_.swapped.size()), "action")),
-        to_text(action), cause.rank);
+    if (swapped.size() == 1) {
+      cause.stage = action.stage;
+      cause.kind = action.kind;
+      if (action.microbatch != no_microbatch) cause.microbatch = action.microbatch;
+      cause.why = fmt::format("{} on rank {} is out of order", to_text(action), cause.rank);
+    } else {
+      cause.why = fmt::format("{} actions are out of order, {} on rank {} first", swapped.size(),
+                              to_text(action), cause.rank);
+    }
     causes_.push_back(std::move(cause));
   }
 
@@ -209,6 +251,7 @@ class Ranking {
       cause.rank = static_cast<std::int32_t>(rank);
       cause.effect_ns =
           comparison_.sides[measured_side].makespan_ns - recorded_makespan_without(rank);
+      cause.operations = operations_.lists[measured_side][rank];
       cause.why = fmt::format("the clock of rank {} is {} {} the others", rank,
                               format_time(std::abs(clocks[rank].ahead_ns)),
                               clocks[rank].ahead_ns > 0 ? "ahead of" : "behind");
@@ -236,7 +279,7 @@ class Ranking {
   const std::array<Values, 2>& values_;
   std::array<Values, 2> scratch_;  // the same, but while a group is replaced
   Player player_;
-  std::map<std::tuple<Term, std::int32_t, std::int32_t, Kind>, Group> groups_;
+  std::map<std::tuple<Term, std::int32_t, std::int32_t, Kind, std::int32_t>, Group> groups_;
   std::vector<RootCause> causes_;
 };
 

@@ -189,11 +189,11 @@ void OwnEvents::add_actions(const ChromeEvent& event, const Arguments& args) {
   const auto back =
       is_cell ? action_of(args.backward_kind, args.backward_stage, args.backward_microbatch)
               : std::nullopt;
-  const auto at_least_0 = [](const std::optional<std::int64_t>& value) {
-    return value.value_or(0) >= 0;
+  const auto within = [](const std::optional<std::int64_t>& value, std::int64_t most) {
+    return value.value_or(0) >= 0 && value.value_or(0) <= most;
   };
-  if (!action || (is_cell && !(back && is_backward(back->kind))) || !at_least_0(args.bytes) ||
-      !at_least_0(args.queued_ns)) {
+  if (!action || (is_cell && !(back && is_backward(back->kind))) ||
+      !within(args.bytes, max_bytes) || !within(args.queued_ns, max_time_ns)) {
     warnings.add("actions whose args name none, left out", place(event));
     return;
   }
@@ -244,7 +244,7 @@ void OwnEvents::add_counter(const ChromeEvent& event) {
     std::int64_t* const value = value_of(key, sample);
     if (value == nullptr) continue;
     const auto number = whole_number(text);
-    if (!number || *number < 0) continue;
+    if (!number || *number < 0 || *number > max_bytes) continue;
     *value = *number;
     (value == &sample.chunks ? says_chunks : says_bytes) = true;
   }

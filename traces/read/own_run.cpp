@@ -48,9 +48,13 @@ class Assembly {
                        span.iteration);
   }
   bool has(const Action& action, std::int32_t rank) const {
-    return static_cast<std::size_t>(action.stage) < run_.about.rank_of_stage.size() &&
+    const auto is_there = [&](std::int32_t stage) {
+      return stage >= 0 && stage < std::ssize(run_.about.rank_of_stage);
+    };
+    return is_there(action.stage) &&
            run_.about.rank_of_stage[static_cast<std::size_t>(action.stage)] == rank &&
-           action.microbatch < run_.microbatches;
+           action.microbatch < run_.microbatches &&
+           (!is_transfer(action.kind) || is_there(peer_of(action).stage));
   }
 
   void take(std::vector<OwnEvents>& files) {

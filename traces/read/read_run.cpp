@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
+#include <system_error>
 #include <utility>
 
 #include "traces/base/error.h"
@@ -35,7 +37,8 @@ struct OwnFile {
 
 // Nothing where it is not ours.
 std::optional<OwnFile> read_own(const std::string& path, const ReadOptions& options) {
-  if (std::filesystem::is_regular_file(path)) {  // else it can be read but once
+  std::error_code failed;  // a path that can't be resolved fails where it is opened
+  if (std::filesystem::is_regular_file(path, failed)) {  // else it can be read but once
     const ChromeTrace head = read_chrome_head(path);
     if (!own_metadata(path, head) && is_profile(head)) return std::nullopt;
   }
@@ -93,9 +96,14 @@ RecordedRun run_of(std::vector<OwnFile> files) {
 
 void check_that_files_differ(const std::vector<std::string>& paths) {
   if (paths.empty()) throw input_error("no trace file is given");
-  for (auto at = paths.begin(); at != paths.end(); ++at) {
-    if (std::find(paths.begin(), at, *at) == at) continue;
-    throw input_error(fmt::format("{} is given twice; give each file once", *at));
+  std::set<std::filesystem::path> known;
+  for (const std::string& path : paths) {
+    std::error_code failed;
+    const auto resolved =
+        std::filesystem::weakly_canonical(std::filesystem::absolute(path, failed), failed);
+    const bool is_regular = std::filesystem::is_regular_file(resolved, failed);
+    if (known.insert(is_regular ? resolved : std::filesystem::path(path)).second) continue;
+    throw input_error(fmt::format("{} is given twice; give each file once", path));
   }
 }
 

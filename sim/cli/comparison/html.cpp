@@ -93,8 +93,10 @@ std::string tiles(const Comparison& comparison) {
   tile("predicted", format_time(predicted.makespan_ns), bubble(predicted));
   tile("measured", format_time(measured.makespan_ns), bubble(measured));
   tile("gap", signed_time(gap), with_percent(fraction_of(gap, predicted.makespan_ns)));
-  tile("durations", format_percent(comparison.mean_abs_error) + " off",
-       format_percent(comparison.p50_error) + " in the median");
+  if (const auto& errors = comparison.duration_errors) {
+    tile("durations", format_percent(errors->mean_abs) + " off",
+         format_percent(errors->p50) + " in the median");
+  }
   tile("matched", format_count(comparison.counts.matched),
        fmt::format("{} only predicted, {} only measured",
                    format_count(comparison.counts.unmatched[predicted_side]),
@@ -147,7 +149,7 @@ std::string waterfall(const Comparison& comparison) {
 
 std::string causes(const Comparison& comparison) {
   const auto& list = comparison.root_causes;
-  if (list.empty()) return "<p>None: no action differs from its prediction.</p>\n";
+  if (list.empty()) return fmt::format("<p>{}</p>\n", without_causes(comparison));
   std::int64_t largest = 0;
   for (const RootCause& cause : list) {
     largest = std::max({largest, std::abs(cause.effect_ns), std::abs(cause.alone_ns)});
@@ -189,10 +191,9 @@ std::string kinds(const Comparison& comparison) {
     const std::string_view mark = row.predicted.p50 == 0 || std::abs(error) < 0.01 ? ""
                                   : error > 0                                      ? "late"
                                                                                    : "early";
-    table.add({std::to_string(row.stage), std::to_string(row.rank),
-               std::string(kind_name(row.kind)), unit.text(row.predicted.p50),
-               unit.text(row.measured.p10), unit.text(row.measured.p50),
-               unit.text(row.measured.p90),
+    table.add({std::to_string(row.stage), std::to_string(row.rank), std::string(label_of(row)),
+               unit.text(row.predicted.p50), unit.text(row.measured.p10),
+               unit.text(row.measured.p50), unit.text(row.measured.p90),
                row.predicted.p50 == 0
                    ? ""
                    : fmt::format("<span class=\"{}\">{}</span>", mark, with_percent(error)),

@@ -34,9 +34,12 @@ Json causes(const Comparison& comparison) {
   Json list = Json::array();
   for (const RootCause& cause : comparison.root_causes) {
     Json one;
-    one["rank"] = cause.rank;
+    one["rank"] = cause.rank < 0 ? Json(nullptr) : Json(cause.rank);
     one["stage"] = or_null(cause.stage);
-    one["kind"] = cause.kind ? Json(kind_name(*cause.kind)) : Json(nullptr);
+    one["kind"] = cause.backward_stage ? Json("OVERLAP_F_B")
+                  : cause.kind         ? Json(kind_name(*cause.kind))
+                                       : Json(nullptr);
+    if (cause.backward_stage) one["backward_stage"] = *cause.backward_stage;
     one["microbatch"] = or_null(cause.microbatch);
     one["term"] = term_names[static_cast<std::size_t>(cause.term)];
     one["effect_ns"] = cause.effect_ns;
@@ -47,7 +50,7 @@ Json causes(const Comparison& comparison) {
   return list;
 }
 
-Json ranks(const Comparison& comparison, const SideResult& side) {
+Json ranks(const SideResult& side) {
   Json list = Json::array();
   for (std::size_t r = 0; r < side.ranks.size(); ++r) {
     const RankMetrics& rank = side.ranks[r];
@@ -67,7 +70,6 @@ Json ranks(const Comparison& comparison, const SideResult& side) {
     }
     list.push_back(std::move(one));
   }
-  (void)comparison;
   return list;
 }
 
@@ -87,7 +89,7 @@ Json kinds(const Comparison& comparison) {
   for (const StageKind& row : comparison.stage_kinds) {
     list.push_back({{"rank", row.rank},
                     {"stage", row.stage},
-                    {"kind", kind_name(row.kind)},
+                    {"kind", label_of(row)},
                     {"predicted_ns", quantiles(row.predicted)},
                     {"measured_ns", quantiles(row.measured)},
                     {"lateness_ns",
@@ -140,9 +142,11 @@ std::string comparison_json(const RecordedRun& predicted, const RecordedRun& mea
   json["unmatched"] = {{"predicted", comparison.counts.unmatched[predicted_side]},
                        {"measured", comparison.counts.unmatched[measured_side]}};
   json["identified"] = identified_name(std::max(predicted.identified, measured.identified));
-  json["operation_error"] = {{"mean_abs_fraction", comparison.mean_abs_error},
-                             {"p50", comparison.p50_error},
-                             {"p90", comparison.p90_error}};
+  json["operation_error"] = {{"mean_abs_fraction", nullptr}, {"p50", nullptr}, {"p90", nullptr}};
+  if (const auto& errors = comparison.duration_errors) {
+    json["operation_error"] = {
+        {"mean_abs_fraction", errors->mean_abs}, {"p50", errors->p50}, {"p90", errors->p90}};
+  }
   json["conformance"] = {{"in_order", comparison.in_order}, {"swapped", comparison.swapped.size()}};
   Json swapped = Json::array();
   for (const OperationId id : comparison.swapped) {
@@ -159,16 +163,14 @@ std::string comparison_json(const RecordedRun& predicted, const RecordedRun& mea
         {"compute_ns", times.compute_ns}, {"p2p_ns", times.p2p_ns}, {"other_ns", times.other_ns}};
   });
   json["critical_path"]["parting"] = divergence(comparison);
-  json["ranks"] =
-      of_both(comparison, [&](const SideResult& side) { return ranks(comparison, side); });
+  json["ranks"] = of_both(comparison, [](const SideResult& side) { return ranks(side); });
   json["stage_kinds"] = kinds(comparison);
   json["clocks"] = clocks(measured, comparison);
   json["warnings"] = {{"predicted", warnings(predicted)}, {"measured", warnings(measured)}};
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-std::string operations_csv(const RecordedRun& predicted, const RecordedRun& measured,
-                           const Comparison& comparison) {
+std::string operations_csv(const Comparison& comparison) {
   const Operations& operations = comparison.operations;
   std::string out =
       "action,stage,kind,microbatch,rank_predicted,rank_measured,"
@@ -196,8 +198,7 @@ std::string operations_csv(const RecordedRun& predicted, const RecordedRun& meas
         busy_until = std::max(busy_until, own.end_ns);
       }
     }
-    const RecordedRun& run = side == predicted_side ? predicted : measured;
-    zero[side] = run.iterations[run.median_iteration()].start_ns;
+    zero[side] = comparison.sides[side].start_ns;
   }
   std::vector<bool> swapped(operations.size(), false);
   for (const OperationId id : comparison.swapped) swapped[id] = true;

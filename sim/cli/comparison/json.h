@@ -14,7 +14,6 @@ std::string comparison_json(const RecordedRun& predicted, const RecordedRun& mea
 
 // A line for each operation that either has: times in nanoseconds, absolute, from
 // the iteration's start and as the place in the rank's list; lateness by cause.
-std::string operations_csv(const RecordedRun& predicted, const RecordedRun& measured,
-                           const Comparison& comparison);
+std::string operations_csv(const Comparison& comparison);
 
 }  // namespace pipesim::cli

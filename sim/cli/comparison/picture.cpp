@@ -46,36 +46,6 @@ std::int32_t rank_of(const Operations& operations, const Occurrence& own, Operat
   return operations.transfers(id) ? own.to_rank : own.rank;
 }
 
-// Whether a cause is about an operation; see root_causes.cpp.
-bool concerns(const Comparison& comparison, const RootCause& cause, OperationId id) {
-  const Operations& operations = comparison.operations;
-  const Occurrence& own = operations.sides[measured_side][id];
-  if (own.rank != cause.rank) return false;
-  const Action& action = operations.actions[id];
-  const bool transfer = operations.transfers(id);
-  switch (cause.term) {
-    case Term::clock: return !transfer;
-    case Term::launch: return !transfer && comparison.lateness[id].launch_ns != 0;
-    case Term::transfer:
-    case Term::wait:
-    case Term::compute:
-    case Term::unmodelled:
-      return operations.matched(id) == (cause.term != Term::unmodelled) &&
-             action.stage == cause.stage && action.kind == cause.kind &&
-             (!cause.microbatch || action.microbatch == *cause.microbatch);
-    default: return false;  // order: those that are swapped
-  }
-}
-
-std::vector<OperationId> operations_of(const Comparison& comparison, const RootCause& cause) {
-  if (cause.term == Term::order) return comparison.swapped;
-  std::vector<OperationId> all;
-  for (OperationId id = 0; id < comparison.operations.size(); ++id) {
-    if (concerns(comparison, cause, id)) all.push_back(id);
-  }
-  return all;
-}
-
 // ---- Memory
 
 // At most most_points of (time, bytes), with the highest of each stretch of time.
@@ -106,33 +76,18 @@ Json reduced(const std::vector<std::pair<std::int64_t, std::int64_t>>& curve) {
   return flat;
 }
 
-// What the clocks put right have moved the iteration's start by.
-std::int64_t moved_start(const RecordedRun& run, const RecordedIteration& iteration,
-                         const std::vector<ClockShift>& clocks) {
-  std::optional<std::int64_t> first;
-  for (const Span& span : run.spans_of(iteration)) {
-    if (is_transfer(span.action.kind)) continue;
-    const std::int64_t start =
-        span.start_ns - iteration.start_ns - clocks[static_cast<std::size_t>(span.rank)].ahead_ns;
-    first = std::min(first.value_or(start), start);
-  }
-  return first.value_or(0);
-}
-
 Json memory_curves(const RecordedRun& run, const Comparison& comparison, Side side,
                    const std::vector<int>& shown) {
   Json curves = Json::array();
   if (comparison.sides[side].peaks.empty()) return curves;
-  const RecordedIteration& iteration = run.iterations[run.median_iteration()];
   const bool shifted = side == measured_side;
-  const std::int64_t moved = shifted ? moved_start(run, iteration, comparison.clocks) : 0;
   for (const int rank : shown) {
     std::vector<std::pair<std::int64_t, std::int64_t>> curve;
     if (rank < run.ranks) {
       const std::int64_t ahead =
           shifted ? comparison.clocks[static_cast<std::size_t>(rank)].ahead_ns : 0;
       for (const MemorySample& sample : run.samples) {
-        const std::int64_t time = sample.time_ns - iteration.start_ns - ahead - moved;
+        const std::int64_t time = sample.time_ns - comparison.sides[side].start_ns - ahead;
         if (sample.rank != rank || time > comparison.sides[side].played.makespan_ns) continue;
         const std::int64_t bytes = sample.states.total() + sample.working.total();
         // Of what came before, only the last counts.
@@ -175,8 +130,7 @@ class Drawing {
     }
     json["causes"] = Json::array();
     for (const RootCause& cause : comparison_.root_causes) {
-      json["causes"].push_back(
-          rows_of(operations_of(comparison_, cause), {predicted_side, measured_side}));
+      json["causes"].push_back(rows_of(cause.operations, {predicted_side, measured_side}));
     }
   }
 
@@ -385,9 +339,11 @@ std::vector<int> pictured_ranks(const Comparison& comparison) {
   shown = shown_ranks(static_cast<int>(ranks));
   const auto& causes = comparison.root_causes;
   for (std::size_t i = 0; i < std::min(causes.size(), causes_shown); ++i) {
-    const auto about = operations_of(comparison, causes[i]);
+    const auto& about = causes[i].operations;
     if (about.empty()) continue;
-    const Occurrence& own = operations.sides[measured_side][about.front()];
+    const auto& measured = operations.sides[measured_side][about.front()];
+    const Occurrence& own =
+        measured.exists() ? measured : operations.sides[predicted_side][about.front()];
     shown.push_back(own.rank);
     shown.push_back(rank_of(operations, own, about.front()));
   }
@@ -410,9 +366,8 @@ ComparisonPicture comparison_picture(const RecordedRun& predicted, const Recorde
     json["kinds"].push_back(kind_name(static_cast<Kind>(kind)));
   }
   for (const Side side : both_sides) {
-    const RecordedRun& run = side == predicted_side ? predicted : measured;
     json["makespan_ns"].push_back(comparison.sides[side].played.makespan_ns);
-    json["zero_ns"].push_back(run.iterations[run.median_iteration()].start_ns);
+    json["zero_ns"].push_back(comparison.sides[side].start_ns);
   }
   drawing.add_to(json);
   json["memory"] = {memory_curves(predicted, comparison, predicted_side, shown),

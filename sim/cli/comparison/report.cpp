@@ -88,7 +88,7 @@ std::string gap_table(const Comparison& comparison) {
 
 std::string cause_list(const Comparison& comparison, int width) {
   const auto& causes = comparison.root_causes;
-  if (causes.empty()) return "causes  none: no action differs from its prediction\n";
+  if (causes.empty()) return fmt::format("causes  {}\n", without_causes(comparison));
   std::int64_t largest = 0;
   for (const RootCause& cause : causes) {
     largest = std::max({largest, std::abs(cause.effect_ns), std::abs(cause.alone_ns)});
@@ -139,7 +139,7 @@ std::string kind_table(const Comparison& comparison) {
     const double error = fraction_of(row.measured.p50 - row.predicted.p50, row.predicted.p50);
     out +=
         fmt::format("{:>5} {:>5}  {:<11}{:>10} {:>10} {:>10} {:>10} {:>8}\n", row.stage, row.rank,
-                    kind_name(row.kind), unit.text(row.predicted.p50), unit.text(row.measured.p10),
+                    label_of(row), unit.text(row.predicted.p50), unit.text(row.measured.p10),
                     unit.text(row.measured.p50), unit.text(row.measured.p90),
                     row.predicted.p50 == 0 ? "" : with_percent(error));
   }
@@ -168,6 +168,10 @@ std::string bubble_table(const Comparison& comparison) {
                          unit.text(rank.bubble.p2p_ns), format_count(rank.peak_activation_chunks));
       out += bytes ? fmt::format(" {:>9}\n", format_bytes(sides[side].peaks[at].total)) : "\n";
     }
+  }
+  const std::size_t shown = shown_ranks(static_cast<int>(ranks)).size();
+  if (shown < ranks) {
+    out += fmt::format("     {} of {} ranks; --json lists them all\n", shown, ranks);
   }
   out += fmt::format("bubble, of all ranks' time: predicted {}, measured {}\n",
                      format_percent(sides[predicted_side].global_bubble),

@@ -94,11 +94,10 @@ std::string verdict_of(const Comparison& comparison) {
       fmt::format("measured {}, predicted {}", format_time(measured), format_time(predicted));
   const std::string work = different_work(comparison.operations);
   if (gap == 0 && work.empty()) return "The prediction is exact: " + both + ".";
-  const std::string by = gap == 0
-                             ? "as long"
-                             : fmt::format("{} {} ({})", format_time(std::abs(gap)),
-                                           gap > 0 ? "longer" : "shorter", with_percent(fraction));
-  if (std::abs(fraction) < 0.01 && work.empty()) {
+  std::string by = "as long";
+  if (gap != 0) by = format_time(std::abs(gap)) + (gap > 0 ? " longer" : " shorter");
+  if (gap != 0 && predicted > 0) by += " (" + with_percent(fraction) + ")";
+  if (predicted > 0 && std::abs(fraction) < 0.01 && work.empty()) {
     return fmt::format("The prediction holds: {}, {}.", both, by);
   }
   std::string sentence = fmt::format("M{}: {}.", both.substr(1), by);
@@ -108,6 +107,15 @@ std::string verdict_of(const Comparison& comparison) {
                             signed_time(causes.front().effect_ns));
   }
   return sentence + work;
+}
+
+std::string_view label_of(const StageKind& row) {
+  return row.is_cell ? "OVERLAP_F_B" : kind_name(row.kind);
+}
+
+std::string_view without_causes(const Comparison& comparison) {
+  return comparison.gap.total_ns() == 0 ? "none: no action differs from its prediction"
+                                        : "none that one stage, rank or link makes by itself";
 }
 
 std::string_view identified_name(Identified identified) {
@@ -144,13 +152,14 @@ std::string parting_of(const Comparison& comparison) {
 
 std::vector<Fact> facts_of(const RecordedRun& predicted, const RecordedRun& measured,
                            const Comparison& comparison) {
-  std::vector<Fact> facts{
-      {"order", order_in_words(comparison)},
-      {"matched", matches_in_words(predicted, measured, comparison.counts)},
-      {"durations",
-       fmt::format("off by {} on average, {} in the median, {} at p90",
-                   format_percent(comparison.mean_abs_error), format_percent(comparison.p50_error),
-                   format_percent(comparison.p90_error))}};
+  std::vector<Fact> facts{{"order", order_in_words(comparison)},
+                          {"matched", matches_in_words(predicted, measured, comparison.counts)}};
+  if (const auto& errors = comparison.duration_errors) {
+    facts.push_back(
+        {"durations", fmt::format("off by {} on average, {} in the median, {} at p90",
+                                  format_percent(errors->mean_abs), format_percent(errors->p50),
+                                  format_percent(errors->p90))});
+  }
   const Quantiles& all = comparison.iterations;
   if (all.count >= 2) {
     facts.push_back(

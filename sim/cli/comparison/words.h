@@ -20,6 +20,10 @@ std::string verdict_of(const Comparison& comparison);
 std::string_view identified_name(Identified identified);
 // What a term of the gap is about.
 std::string_view meaning_of(Term term);
+// Of a row: "F", or "OVERLAP_F_B".
+std::string_view label_of(const StageKind& row);
+// What there is to say where no cause is named.
+std::string_view without_causes(const Comparison& comparison);
 // Where both critical paths part.
 std::string parting_of(const Comparison& comparison);
 
