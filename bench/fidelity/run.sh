@@ -62,17 +62,20 @@ compare() {
     "$(largest peak_memory_bytes "$folder/measured.json")" >>"$folder/results"
 }
 
-# What other processes took of the processors, in hundredths of a second, so far.
-# No function of a subshell: times counts the children of this shell.
+# What other processes, and other machines on the same host, took of the processors,
+# in hundredths of a second, so far. No function of a subshell: times counts the
+# children of this shell.
 by_others() {
   times >"$folder/times"
   others=$(awk -v hz="$(getconf CLK_TCK)" '
     FNR == NR { gsub(/[ms]/, " "); ours += $1 * 60 + $2 + $3 * 60 + $4; next }
     FNR == 1 { print int((($2 + $3 + $4) / hz - ours) * 100) }' "$folder/times" /proc/stat)
+  stolen=$(awk -v hz="$(getconf CLK_TCK)" 'NR == 1 { print int($9 / hz * 100) }' /proc/stat)
 }
 
 by_others
 others_before=$others
+stolen_before=$stolen
 started=$(date +%s)
 for turn in $(seq "$turns"); do
   for case in mpi local emulated; do
@@ -93,8 +96,12 @@ for turn in $(seq "$turns"); do
 done
 
 by_others
-others=$(awk -v taken="$((others - others_before))" -v seconds="$(($(date +%s) - started))" \
-  -v cores="$(nproc)" 'BEGIN { printf "%.1f", taken / seconds / cores }')
+share() {
+  awk -v taken="$1" -v seconds="$(($(date +%s) - started))" -v cores="$(nproc)" \
+    'BEGIN { printf "%.1f", taken / seconds / cores }'
+}
+others=$(share "$((others - others_before))")
+stolen=$(share "$((stolen - stolen_before))")
 
 # The rows of the cases, then all errors, by size: their median.
 rows() {
@@ -113,9 +120,12 @@ rows() {
       all = ""
       for (i = 1; i <= n; i++) {
         all = all sprintf("%s%+.1f", i > 1 ? ", " : "", error[i])
-        if (row != "gpipe 4") size_of[++sizes] = size(error[i])
       }
       split(last, f, " ")
+      group = f[1] == "emulated" ? f[1] : "cpu"
+      for (i = 1; i <= n; i++) {
+        if (row != "gpipe 4") size_of[group, ++sizes[group]] = size(error[i])
+      }
       printf "| %s | %s, %d | %s | %.1f | %.1f | %+.1f | %s | %s |\n", f[1], f[3], f[4], f[2],
         median(predicted, n) / 1e6, median(measured, n) / 1e6, median(error, n), all, memory
       n = 0
@@ -133,11 +143,19 @@ rows() {
     }
     END {
       flush()
-      m = median(size_of, sizes)
-      within = 0
-      for (i = 1; i <= sizes; i++) within += size_of[i] <= 3
-      printf "\nOf the rows that are not the calibrated one itself: median of the absolute error\n"
-      printf "%.1f %%, largest %.1f %%; %d of %d are within 3 %%.\n", m, size_of[sizes], within, sizes
+      printf "\nOf the rows that are not the calibrated one itself:\n\n"
+      for (g = 1; g <= 2; g++) {
+        group = g == 1 ? "cpu" : "emulated"
+        within = 0
+        for (i = 1; i <= sizes[group]; i++) {
+          all_of[i] = size_of[group, i]
+          within += all_of[i] <= 3
+        }
+        m = median(all_of, sizes[group])
+        printf "- %s: median of the absolute error %.1f %%, largest %.1f %%; %d of %d within 3 %%\n",
+          group == "cpu" ? "2 ranks that train" : "4 emulated ranks", m, all_of[sizes[group]],
+          within, sizes[group]
+      }
     }'
 }
 
@@ -152,7 +170,8 @@ Nothing is fitted to a row; all turns are listed, misses included.
 
 machine: $(grep -m1 'model name' /proc/cpuinfo | cut -d: -f2 | sed 's/^ *//'), $(nproc) cores
 date:    $(date -u +%F)
-others:  $others % of the processors' time went to other processes meanwhile
+others:  $others % of the processors' time went to other processes meanwhile, and the
+         host kept back $stolen %
 
 - \`mpi\`, \`local\`: 2 ranks train gpt-mini (8 sequences of 64 a microbatch) on the cpu
   device, one core each, as processes or threads. Calibrated by layer.
