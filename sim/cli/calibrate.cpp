@@ -62,7 +62,7 @@ std::string cell(const TableUnit& unit, std::int64_t time_ns, const std::optiona
 }
 
 // Layers or stages, a line each: what the costs have, and the samples' p10-p90.
-// Of a B that was not measured in two parts its own spread stands beside I.
+// Where B was not measured in two parts, each has half of its spread, as of its time.
 std::string table(const CostsFile& costs) {
   const std::vector<StageCosts>& entries = costs.layers.empty() ? costs.costs.stages : costs.layers;
   const Provenance& provenance = *costs.calibration;
@@ -87,11 +87,13 @@ std::string table(const CostsFile& costs) {
          {&from.forward, &from.backward_input, &from.backward_weight, &from.backward}) {
       if (*spread && (samples == 0 || (*spread)->samples < samples)) samples = (*spread)->samples;
     }
+    std::optional<Spread> half;
+    if (from.backward) half = {samples, from.backward->p10_ns / 2, from.backward->p90_ns / 2};
+    const auto or_half = [&](const std::optional<Spread>& own) { return own ? own : half; };
     out += fmt::format("{:<{}}{}{}{}{:>7}\n", printable(from.name), name_width,
                        cell(unit, entries[i].forward_ns, from.forward),
-                       cell(unit, entries[i].backward_input_ns,
-                            from.backward_input ? from.backward_input : from.backward),
-                       cell(unit, entries[i].backward_weight_ns, from.backward_weight),
+                       cell(unit, entries[i].backward_input_ns, or_half(from.backward_input)),
+                       cell(unit, entries[i].backward_weight_ns, or_half(from.backward_weight)),
                        format_count(samples));
   }
   return out;
