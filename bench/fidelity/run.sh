@@ -98,7 +98,7 @@ done
 by_others
 share() {
   awk -v taken="$1" -v seconds="$(($(date +%s) - started))" -v cores="$(nproc)" \
-    'BEGIN { printf "%.1f", taken / seconds / cores }'
+    'BEGIN { printf "%.1f", taken < 0 ? 0 : taken / seconds / cores }' # ticks are coarse
 }
 others=$(share "$((others - others_before))")
 stolen=$(share "$((stolen - stolen_before))")
