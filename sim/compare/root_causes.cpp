@@ -43,9 +43,12 @@ class Ranking {
     for (const Group& group : largest_groups()) try_group(group);
     add_order();
     add_clocks();
-    std::ranges::stable_sort(causes_, [](const RootCause& a, const RootCause& b) {
-      return std::pair(std::abs(a.effect_ns), std::abs(a.alone_ns)) >
-             std::pair(std::abs(b.effect_ns), std::abs(b.alone_ns));
+    // Those first that explain the difference: what makes the run longer where it
+    // is, else what makes it shorter.
+    const std::int64_t sign = comparison_.gap.total_ns() < 0 ? -1 : 1;
+    std::ranges::stable_sort(causes_, [&](const RootCause& a, const RootCause& b) {
+      return std::pair(sign * a.effect_ns, std::abs(a.alone_ns)) >
+             std::pair(sign * b.effect_ns, std::abs(b.alone_ns));
     });
     if (causes_.size() > most_causes) causes_.resize(most_causes);
     return std::move(causes_);
