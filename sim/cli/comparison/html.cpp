@@ -170,20 +170,12 @@ std::string causes(const Comparison& comparison) {
 // ---- Tables
 
 std::string kinds(const Comparison& comparison) {
-  std::vector<StageKind> rows = comparison.stage_kinds;
+  const auto& [rows, all, unit] = kind_rows(comparison, most_kinds_shown);
   std::string rest;
-  if (rows.size() > most_kinds_shown) {
-    std::ranges::stable_sort(rows, std::greater(),
-                             [](const StageKind& row) { return std::abs(row.sum.own_ns); });
+  if (rows.size() < all) {
     rest = fmt::format("<p>The {} that differ most, of {}; <code>--json</code> has all.</p>\n",
-                       most_kinds_shown, rows.size());
-    rows.resize(most_kinds_shown);
+                       rows.size(), all);
   }
-  std::int64_t longest = 0;
-  for (const StageKind& row : rows) {
-    longest = std::max({longest, row.predicted.p50, row.measured.p90});
-  }
-  const TableUnit unit = table_unit(longest);
   Table table(3, {"stage", "rank", "kind", "predicted", "p10", "median", "p90", "error", "launch",
                   "travel", "inherited"});
   for (const StageKind& row : rows) {

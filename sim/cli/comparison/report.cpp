@@ -118,19 +118,12 @@ std::string cause_list(const Comparison& comparison, int width) {
 // ---- Tables
 
 std::string kind_table(const Comparison& comparison) {
-  std::vector<StageKind> rows = comparison.stage_kinds;
+  const auto& [rows, all, unit] = kind_rows(comparison, most_kinds_shown);
   std::string rest;
-  if (rows.size() > most_kinds_shown) {
-    std::ranges::stable_sort(rows, std::greater(),
-                             [](const StageKind& row) { return std::abs(row.sum.own_ns); });
+  if (rows.size() < all) {
     rest = fmt::format("       the {} that differ most, of {}; --json lists them all\n",
-                       most_kinds_shown, rows.size());
-    rows.resize(most_kinds_shown);
+                       rows.size(), all);
   }
-  std::int64_t longest = 0;
-  for (const StageKind& row : rows)
-    longest = std::max({longest, row.predicted.p50, row.measured.p90});
-  const TableUnit unit = table_unit(longest);
   std::string out = fmt::format("{:>24}{:>10} {:-^32}\n", "", "predicted",
                                 fmt::format(" measured, {} ", unit.name));
   out += fmt::format("stage  rank  {:<11}{:>10} {:>10} {:>10} {:>10} {:>8}\n", "kind", "median",

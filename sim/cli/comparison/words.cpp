@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <functional>
 
 #include "traces/base/text.h"
 
@@ -111,6 +112,21 @@ std::string verdict_of(const Comparison& comparison) {
 
 std::string_view label_of(const StageKind& row) {
   return row.is_cell ? "OVERLAP_F_B" : kind_name(row.kind);
+}
+
+KindRows kind_rows(const Comparison& comparison, std::size_t most) {
+  KindRows shown{comparison.stage_kinds, comparison.stage_kinds.size(), {}};
+  if (shown.rows.size() > most) {
+    std::ranges::stable_sort(shown.rows, std::greater(),
+                             [](const StageKind& row) { return std::abs(row.sum.own_ns); });
+    shown.rows.resize(most);
+  }
+  std::int64_t longest = 0;
+  for (const StageKind& row : shown.rows) {
+    longest = std::max({longest, row.predicted.p50, row.measured.p90});
+  }
+  shown.unit = table_unit(longest);
+  return shown;
 }
 
 std::string_view without_causes(const Comparison& comparison) {

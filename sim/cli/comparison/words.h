@@ -24,6 +24,13 @@ std::string_view meaning_of(Term term);
 std::string_view label_of(const StageKind& row);
 // What there is to say where no cause is named.
 std::string_view without_causes(const Comparison& comparison);
+// The rows of stage_kinds, or, of more than `most`, those that differ most.
+struct KindRows {
+  std::vector<StageKind> rows;
+  std::size_t all = 0;
+  TableUnit unit;
+};
+KindRows kind_rows(const Comparison& comparison, std::size_t most);
 // Where both critical paths part.
 std::string parting_of(const Comparison& comparison);
 
