@@ -9,8 +9,8 @@
 #include <regex>
 #include <set>
 
-#include "sim/cli/comparison/html.h"
-#include "sim/cli/comparison/picture.h"
+#include "sim/report/html.h"
+#include "sim/report/picture.h"
 #include "sim/schedule/family.h"
 #include "tests/command.h"
 #include "tests/files.h"
@@ -39,9 +39,9 @@ struct Pair {
 
   Pair(RecordedRun a, RecordedRun b)
       : predicted(std::move(a)), measured(std::move(b)), comparison(compare(predicted, measured)) {}
-  std::string html() const { return cli::comparison_html(predicted, measured, comparison); }
+  std::string html() const { return comparison_html(predicted, measured, comparison); }
   Json data() const {
-    return Json::parse(cli::comparison_picture(predicted, measured, comparison).json);
+    return Json::parse(comparison_picture(predicted, measured, comparison).json);
   }
 };
 

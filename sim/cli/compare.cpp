@@ -4,11 +4,11 @@
 #include <memory>
 
 #include "sim/cli/commands.h"
-#include "sim/cli/comparison/html.h"
-#include "sim/cli/comparison/json.h"
-#include "sim/cli/comparison/report.h"
 #include "sim/cli/outputs.h"
 #include "sim/compare/comparison.h"
+#include "sim/report/html.h"
+#include "sim/report/json.h"
+#include "sim/report/report.h"
 #include "sim/schedule/csv.h"
 #include "traces/base/error.h"
 #include "traces/base/files.h"

@@ -17,7 +17,7 @@
 //   critical           of each side rows along its critical path
 //   causes             of each cause the rows that it is about
 //   memory             of each side, of each rank shown, [time, bytes, ...] in turn
-#include "sim/cli/comparison/picture.h"
+#include "sim/report/picture.h"
 
 #include <fmt/format.h>
 
@@ -29,7 +29,7 @@
 #include "traces/base/text.h"
 #include "traces/print/picture.h"
 
-namespace pipesim::cli {
+namespace pipesim {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -375,4 +375,4 @@ ComparisonPicture comparison_picture(const RecordedRun& predicted, const Recorde
   return {json.dump(-1, ' ', true), drawing.left_out(all_ranks)};
 }
 
-}  // namespace pipesim::cli
+}  // namespace pipesim

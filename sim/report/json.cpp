@@ -1,4 +1,4 @@
-#include "sim/cli/comparison/json.h"
+#include "sim/report/json.h"
 
 #include <fmt/format.h>
 
@@ -6,9 +6,9 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "sim/cli/comparison/words.h"
+#include "sim/report/words.h"
 
-namespace pipesim::cli {
+namespace pipesim {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -241,4 +241,4 @@ std::string operations_csv(const Comparison& comparison) {
   return out;
 }
 
-}  // namespace pipesim::cli
+}  // namespace pipesim

@@ -10,7 +10,7 @@
 #include "sim/compare/comparison.h"
 #include "traces/print/tables.h"
 
-namespace pipesim::cli {
+namespace pipesim {
 
 inline constexpr std::array<std::string_view, 2> side_names{"predicted", "measured"};
 
@@ -48,4 +48,4 @@ std::string signed_time(std::int64_t ns);                   // "+3.10 ms"; "-" f
 // With a sign, in the table's unit; "-" for none.
 std::string change(std::int64_t ns, const TableUnit& unit);
 
-}  // namespace pipesim::cli
+}  // namespace pipesim

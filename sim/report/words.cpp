@@ -1,4 +1,4 @@
-#include "sim/cli/comparison/words.h"
+#include "sim/report/words.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 
 #include "traces/base/text.h"
 
-namespace pipesim::cli {
+namespace pipesim {
 namespace {
 
 std::string order_in_words(const Comparison& comparison) {
@@ -203,4 +203,4 @@ std::string change(std::int64_t ns, const TableUnit& unit) {
   return (ns > 0 ? "+" : "") + unit.text(ns);
 }
 
-}  // namespace pipesim::cli
+}  // namespace pipesim

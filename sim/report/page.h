@@ -3,10 +3,10 @@
 
 #include <string_view>
 
-namespace pipesim::cli {
+namespace pipesim {
 
 extern const std::string_view page_html;
 extern const std::string_view page_css;
 extern const std::string_view page_js;
 
-}  // namespace pipesim::cli
+}  // namespace pipesim

@@ -6,10 +6,10 @@
 
 #include "sim/compare/comparison.h"
 
-namespace pipesim::cli {
+namespace pipesim {
 
 // The whole page, in UTF-8; the same for the same runs, to the byte.
 std::string comparison_html(const RecordedRun& predicted, const RecordedRun& measured,
                             const Comparison& comparison);
 
-}  // namespace pipesim::cli
+}  // namespace pipesim

@@ -1,4 +1,4 @@
-#include "sim/cli/comparison/html.h"
+#include "sim/report/html.h"
 
 #include <fmt/format.h>
 
@@ -7,12 +7,12 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "sim/cli/comparison/page.h"
-#include "sim/cli/comparison/picture.h"
-#include "sim/cli/comparison/words.h"
+#include "sim/report/page.h"
+#include "sim/report/picture.h"
+#include "sim/report/words.h"
 #include "traces/base/text.h"
 
-namespace pipesim::cli {
+namespace pipesim {
 namespace {
 
 constexpr std::size_t most_kinds_shown = 200;
@@ -384,4 +384,4 @@ std::string comparison_html(const RecordedRun& predicted, const RecordedRun& mea
                           {"clocks", clocks(measured, comparison)}});
 }
 
-}  // namespace pipesim::cli
+}  // namespace pipesim

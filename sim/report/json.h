@@ -6,7 +6,7 @@
 
 #include "sim/compare/comparison.h"
 
-namespace pipesim::cli {
+namespace pipesim {
 
 // The `pipesim-comparison` object, indented, with a line end.
 std::string comparison_json(const RecordedRun& predicted, const RecordedRun& measured,
@@ -16,4 +16,4 @@ std::string comparison_json(const RecordedRun& predicted, const RecordedRun& mea
 // the iteration's start and as the place in the rank's list; lateness by cause.
 std::string operations_csv(const Comparison& comparison);
 
-}  // namespace pipesim::cli
+}  // namespace pipesim

@@ -7,9 +7,9 @@
 #include "sim/compare/comparison.h"
 #include "traces/print/terminal.h"
 
-namespace pipesim::cli {
+namespace pipesim {
 
 std::string comparison_report(const RecordedRun& predicted, const RecordedRun& measured,
                               const Comparison& comparison, const Terminal& terminal);
 
-}  // namespace pipesim::cli
+}  // namespace pipesim

@@ -8,7 +8,7 @@
 
 #include "sim/compare/comparison.h"
 
-namespace pipesim::cli {
+namespace pipesim {
 
 struct ComparisonPicture {
   std::string json;      // one line, ASCII; see picture.cpp
@@ -23,4 +23,4 @@ ComparisonPicture comparison_picture(const RecordedRun& predicted, const Recorde
 // All, or where they are many shown_ranks() and those of the worst causes.
 std::vector<int> pictured_ranks(const Comparison& comparison);
 
-}  // namespace pipesim::cli
+}  // namespace pipesim

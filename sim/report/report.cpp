@@ -1,16 +1,16 @@
-#include "sim/cli/comparison/report.h"
+#include "sim/report/report.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdlib>
 
-#include "sim/cli/comparison/words.h"
+#include "sim/report/words.h"
 #include "traces/base/text.h"
 #include "traces/print/picture.h"
 #include "traces/print/tables.h"
 
-namespace pipesim::cli {
+namespace pipesim {
 namespace {
 
 constexpr std::size_t most_causes_shown = 8;
@@ -210,4 +210,4 @@ std::string comparison_report(const RecordedRun& predicted, const RecordedRun& m
   return out + wrap(sentences(predicted, measured, comparison), terminal.width);
 }
 
-}  // namespace pipesim::cli
+}  // namespace pipesim
