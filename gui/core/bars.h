@@ -1,0 +1,99 @@
+// Bars that follow each other, and what of any stretch of time they fill: one row
+// of a timeline with its levels of detail.
+//
+// Prefix sums of busy time by shade, one every block of bars, say exactly how much
+// of a pixel each shade fills, however many bars it holds. Plain values; const
+// use is thread-safe.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "traces/base/large_vector.h"
+
+namespace pipesim::gui {
+
+// What a bar is drawn as: the place of a colour in the palette. 0 to 7 depend on
+// the colouring (scene.h); the others mean the same under every one.
+using Shade = std::uint8_t;
+inline constexpr int shade_count = 16;
+inline constexpr Shade first_bubble_shade = 8;  // warm-up, steady, drain, p2p
+inline constexpr Shade critical_shade = 12;
+inline constexpr Shade late_shade = 13;  // of curves of lateness
+inline constexpr Shade early_shade = 14;
+
+constexpr bool is_bubble(Shade shade) {
+  return shade >= first_bubble_shade && shade < first_bubble_shade + 4;
+}
+
+// What bars refer to: a span of a run, a slice of an event trace; of a bubble the
+// span that ends it.
+using Ref = std::uint32_t;
+inline constexpr Ref no_ref = 0xffffffff;
+
+struct Bar {
+  std::int64_t start_ns = 0;
+  std::int64_t end_ns = 0;
+  Ref ref = no_ref;
+  Shade shade = 0;
+
+  bool operator==(const Bar&) const = default;
+};
+
+// Nanoseconds by shade.
+using ShadeTimes = std::array<std::int64_t, shade_count>;
+
+class BarRow {
+ public:
+  void reserve(std::size_t bars);
+  // Starts where the last bar ended or later, and ends no earlier than it starts.
+  void add(const Bar& bar);
+  // After the last bar: builds the sums. Called again after reshade().
+  void finish();
+  // Gives each bar another shade; bubbles are asked for, too.
+  void reshade(const std::function<Shade(const Bar&)>& shade_of);
+
+  std::size_t size() const { return start_ns_.size(); }
+  bool empty() const { return size() == 0; }
+  Bar operator[](std::size_t index) const {
+    return {start_ns_[index], end_ns_[index], ref_[index], shade_[index]};
+  }
+  std::int64_t start_ns(std::size_t index) const { return start_ns_[index]; }
+  std::int64_t end_ns(std::size_t index) const { return end_ns_[index]; }
+
+  // The first bar that ends after `time_ns`; size() where none does.
+  std::size_t first_ending_after(std::int64_t time_ns) const;
+  // The bar that covers an instant, its end excluded.
+  std::optional<std::size_t> at(std::int64_t time_ns) const;
+  // What bars filled before an instant, exactly.
+  ShadeTimes filled_before(std::int64_t time_ns) const;
+
+  // The same at instants that ascend, in much less time: O(1) where they are close.
+  class Sweep {
+   public:
+    explicit Sweep(const BarRow& row) : row_(&row) {}
+    // `time_ns` no earlier than the last one.
+    const ShadeTimes& filled_before(std::int64_t time_ns);
+    // The first bar that ends after the last instant asked for.
+    std::size_t next() const { return next_; }
+
+   private:
+    const BarRow* row_;
+    std::size_t next_ = 0;
+    ShadeTimes whole_{};   // of all bars before next_
+    ShadeTimes filled_{};  // and the part of next_ that lies before the instant
+  };
+
+ private:
+  static constexpr std::size_t block = 32;
+
+  LargeVector<std::int64_t> start_ns_, end_ns_;
+  LargeVector<Ref> ref_;
+  LargeVector<Shade> shade_;
+  LargeVector<ShadeTimes> before_;  // what all bars before each block fill
+};
+
+}  // namespace pipesim::gui

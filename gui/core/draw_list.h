@@ -1,0 +1,75 @@
+// What is to be drawn, and nothing of how: the one thing that the window paints,
+// that an SVG file holds, and that tests compare as text.
+//
+// Coordinates are device pixels, y downwards. Layers are painted in the order of
+// the members, and within a layer in their own order. Plain values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace pipesim::gui {
+
+using Rgb = std::uint32_t;  // 0xRRGGBB
+
+struct DrawList {
+  struct Box {
+    int x = 0, y = 0, width = 0, height = 0;
+    Rgb fill = 0;
+    bool filled = true;
+    bool framed = false;
+    Rgb frame = 0;
+    int opacity = 255;  // of the fill
+  };
+  // A row of a timeline: a colour for each column of pixels.
+  struct Strip {
+    int x = 0, y = 0, height = 0;
+    std::vector<Rgb> columns;
+  };
+  // A curve: for each column the first filled pixel's row, counted from `y`;
+  // `height` where nothing is to be drawn. Filled down to `y + height`.
+  struct Area {
+    int x = 0, y = 0, height = 0;
+    Rgb fill = 0, line = 0;
+    bool filled = true;
+    std::vector<std::int16_t> tops;
+  };
+  struct Line {
+    int x1 = 0, y1 = 0, x2 = 0, y2 = 0;
+    Rgb colour = 0;
+    int width = 1;
+    bool dashed = false;
+    bool arrow = false;  // a head at the second end
+  };
+  enum class Align : std::uint8_t { left, centre, right };
+  // Within a box, in its vertical middle; cut off at its sides, never wrapped.
+  struct Text {
+    int x = 0, y = 0, width = 0, height = 0;
+    Rgb colour = 0;
+    Align align = Align::left;
+    bool bold = false;
+    std::string text;
+  };
+
+  int width = 0, height = 0;
+  Rgb background = 0;
+  std::vector<Box> grounds;  // behind everything
+  std::vector<Strip> strips;
+  std::vector<Area> areas;
+  std::vector<Box> boxes;  // edges, frames, selections
+  std::vector<Line> lines;
+  std::vector<Text> texts;
+  std::vector<Box> covers;        // above texts, such as the gutter's ground
+  std::vector<Text> cover_texts;  // on them
+
+  void clear();
+};
+
+// One line an element, colours of strips run by run; ends with a line end.
+std::string to_text(const DrawList& list);
+
+// A standalone SVG document of the same picture, text as text.
+std::string to_svg(const DrawList& list, int font_pixels);
+
+}  // namespace pipesim::gui

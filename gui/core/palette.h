@@ -1,0 +1,32 @@
+// The colours of the viewer, light and dark: those of terminal and page, told
+// apart by colour-blind eyes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "gui/core/bars.h"
+#include "gui/core/draw_list.h"
+
+namespace pipesim::gui {
+
+enum class Theme : std::uint8_t { light, dark };
+enum class Colouring : std::uint8_t { kind, microbatch, error };
+
+struct Palette {
+  std::array<Rgb, shade_count> shades{};
+  Rgb background = 0, band = 0;  // of every other group of rows
+  Rgb gutter = 0, grid = 0, text = 0, faint_text = 0;
+  Rgb on_bar = 0, on_dark_bar = 0;  // labels on light and on dark bars
+  Rgb selection = 0, area = 0, arrow = 0, capacity = 0, mark = 0;
+  Rgb predicted = 0, measured = 0;  // of curves and of the names of sides
+};
+
+Palette palette(Theme theme, Colouring colouring);
+
+// Mixes two colours; `share` of 256 of the second.
+Rgb mix(Rgb first, Rgb second, int share);
+// Whether dark text is better read on it than light text.
+bool is_light(Rgb colour);
+
+}  // namespace pipesim::gui

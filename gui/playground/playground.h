@@ -1,0 +1,63 @@
+// A pipeline to play with: a few numbers become a predicted run at once.
+//
+// The one place of the viewer that evaluates schedules. Pure functions; any thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gui/core/document.h"
+#include "gui/core/scene.h"
+
+namespace pipesim::gui {
+
+struct Settings {
+  std::string schedule = "1f1b";
+  int stages = 4;
+  int virtual_stages = 1;
+  int microbatches = 8;
+  std::int64_t forward_ns = 1'000'000;
+  std::int64_t input_ns = 1'000'000;
+  std::int64_t weight_ns = 1'000'000;
+  std::int64_t latency_ns = 0;
+  std::int64_t activation_bytes = 0;             // of a chunk and microbatch
+  std::optional<std::int64_t> memory_cap_bytes;  // of a rank
+  // A stage that takes longer, in percent of the others' times: what if one is slow?
+  std::optional<int> slow_stage;
+  int slow_percent = 100;
+
+  bool operator==(const Settings&) const = default;
+};
+
+// What the panel offers, and what a family allows.
+struct Offer {
+  std::string name, title, summary;
+  bool takes_chunks = false;
+  int default_chunks = 1;
+};
+std::vector<Offer> offers();
+
+// A schedule played.
+struct Outcome {
+  std::shared_ptr<const OpenTrace> trace;  // null where `objection` says why not
+  std::string objection;                   // one sentence
+  std::string verdict;                     // "1F1B, 4 stages, ...: 33.00 ms, of which 27 % bubble"
+  std::string bubble;                      // "27.3 %"
+  std::string formula;  // "(p-1)(F+B) = 9.00 ms, 27.3 %: exact here", or why none
+  std::string memory;   // "peak 4 microbatches; rank 0 exceeds the cap by 1 GiB"
+};
+Outcome play(const Settings& settings);
+
+// One microbatch on its way through the pipeline, action by action.
+struct Step {
+  Pick action;
+  std::vector<Pick> needs;  // what it waited for: its input, and what its rank did before
+  std::string text;  // "2F3 starts at 5.00 ms, when 2F2 ends; its input was there at 4.00 ms"
+};
+// In the order of time; empty where the trace has no such microbatch.
+std::vector<Step> steps_of(const OpenTrace& trace, int trace_index, int microbatch);
+
+}  // namespace pipesim::gui
