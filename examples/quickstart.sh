@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what pipesim needs (Debian packages), builds it, predicts 1F1B on 4
 # stages and 8 microbatches; then trains a small model, takes its costs from one
-# schedule, predicts another with them, runs that, and compares.
+# schedule, predicts another with them, runs that, compares, and shows both.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . examples/steps.sh
@@ -39,4 +39,14 @@ echo "---- Compared: pipesim compare 1f1b_calibrated.json.gz 1f1b_measured.json.
 echo
 "$bin/pipesim" compare build/1f1b_calibrated.json.gz build/1f1b_measured.json.gz
 echo
-echo "The commands are $bin/pipesim and $bin/pipeexec; --help says more."
+if [ -n "${DISPLAY:-}${WAYLAND_DISPLAY:-}" ]; then
+  echo "---- Seen: pipeview 1f1b_calibrated.json.gz 1f1b_measured.json.gz opens a window"
+  nohup "$bin/pipeview" build/1f1b_calibrated.json.gz build/1f1b_measured.json.gz \
+    >build/log/pipeview.log 2>&1 &
+else
+  echo "---- Seen: pipeview, without a display, draws build/1f1b.png"
+  "$bin/pipeview" build/1f1b_calibrated.json.gz build/1f1b_measured.json.gz \
+    --screenshot build/1f1b.png --size 1600x900
+fi
+echo
+echo "The commands are $bin/pipesim, $bin/pipeexec and $bin/pipeview; --help says more."

@@ -38,7 +38,10 @@ const std::map<std::string, std::vector<std::string>> allowed{
      {"traces", "traces/base", "sim/schedule", "sim/cost", "exec/device", "exec/transport",
       "exec/data", "exec/model"}},
     {"exec", {"traces/*", "sim/schedule", "sim/cost", "exec/*"}},
-    {"gui", {"traces/*", "sim/*"}},
+    {"gui/core",
+     {"traces", "traces/base", "traces/read", "traces/print", "sim/compare", "sim/report"}},
+    {"gui/playground", {"traces/*", "sim/*", "gui/core"}},
+    {"gui", {"traces/*", "sim/report", "sim/compare", "gui/*"}},
 };
 
 // Headers that stay inside one backend's .cpp files.
