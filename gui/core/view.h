@@ -34,15 +34,16 @@ struct View {
   bool operator==(const View&) const = default;
 };
 
-// Views as they were, to go back to. A change of range, rows or options is a step;
-// panning and zooming in one go is one step.
+// Views as they were, to go back to. A change of range, rows, options or marks is a
+// step; panning and zooming in one go is one step. What is picked, emphasised or
+// selected alone is none: it changes the view that is there, and comes back with it.
 class History {
  public:
   explicit History(View first);
 
   const View& now() const { return views_[now_]; }
-  // A change by the user. With the same non-empty `gesture` as the last one it
-  // replaces that.
+  // A change by the user. With the same non-empty `gesture` as the last step, and no
+  // undo or redo in between, it replaces that. Of the steps the last 199 are kept.
   void push(View view, const std::string& gesture = {});
   bool can_undo() const { return now_ > 0; }
   bool can_redo() const { return now_ + 1 < views_.size(); }

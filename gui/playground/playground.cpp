@@ -1,9 +1,270 @@
 #include "gui/playground/playground.h"
 
-namespace pipesim::gui {
+#include <fmt/format.h>
 
-std::vector<Offer> offers() { return {}; }
-Outcome play(const Settings&) { return {}; }
-std::vector<Step> steps_of(const OpenTrace&, int, int) { return {}; }
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "sim/cost/costs.h"
+#include "sim/engine/prediction.h"
+#include "sim/schedule/csv.h"
+#include "sim/schedule/family.h"
+#include "traces/base/error.h"
+#include "traces/base/text.h"
+
+namespace pipesim::gui {
+namespace {
+
+// So many results, of stages and microbatches, are played at once.
+constexpr int largest_stages = 64;
+constexpr int largest_microbatches = 4096;
+constexpr int largest_percent = 10'000;
+
+void check_time(std::int64_t ns, std::string_view what) {
+  if (ns >= 0 && ns <= max_time_ns) return;
+  throw input_error(fmt::format("{}: {} ns is no time; give one from 0 to 11 days", what, ns));
+}
+
+void check_bytes(std::int64_t bytes, std::string_view what) {
+  if (bytes >= 0 && bytes <= max_bytes) return;
+  throw input_error(fmt::format("{}: {} bytes are none; give 0 B to 1 PiB", what, bytes));
+}
+
+// What can be told before anything is built.
+void check(const Settings& settings) {
+  const std::pair<int, std::string_view> counts[] = {{settings.stages, "stages"},
+                                                     {settings.virtual_stages, "virtual stages"},
+                                                     {settings.microbatches, "microbatches"}};
+  for (const auto& [count, what] : counts) {
+    if (count < 1) throw input_error(fmt::format("{} {}: use at least 1", count, what));
+  }
+  const long double results =
+      static_cast<long double>(settings.stages) * settings.virtual_stages * settings.microbatches;
+  if (results > static_cast<long double>(largest_stages) * largest_microbatches) {
+    throw input_error(fmt::format(
+        "{} x {} x {} are more than is played at once, {} stages x {} microbatches; use fewer, or "
+        "let pipesim write a trace",
+        plural(settings.stages, "stage"), plural(settings.virtual_stages, "chunk"),
+        plural(settings.microbatches, "microbatch"), largest_stages,
+        format_count(largest_microbatches)));
+  }
+  check_time(settings.forward_ns, "forward");
+  check_time(settings.input_ns, "input gradient");
+  check_time(settings.weight_ns, "weight gradient");
+  check_time(settings.latency_ns, "latency");
+  check_bytes(settings.activation_bytes, "activations");
+  check_bytes(settings.memory_cap_bytes.value_or(0), "memory");
+  if (!settings.slow_stage) return;
+  const std::int64_t stages = std::int64_t{settings.stages} * settings.virtual_stages;
+  if (*settings.slow_stage < 0 || *settings.slow_stage >= stages) {
+    throw input_error(
+        fmt::format("slow stage {}: there are stages 0 to {}", *settings.slow_stage, stages - 1));
+  }
+  if (settings.slow_percent < 1 || settings.slow_percent > largest_percent) {
+    throw input_error(fmt::format("slow stage at {} %: use 1 to {} % of the others' times",
+                                  settings.slow_percent, format_count(largest_percent)));
+  }
+}
+
+Costs costs_of(const Settings& settings, const Placement& placement) {
+  StageCosts stage;
+  stage.forward_ns = settings.forward_ns;
+  stage.backward_input_ns = settings.input_ns;
+  stage.backward_weight_ns = settings.weight_ns;
+  stage.activation_bytes = settings.activation_bytes;
+  Costs costs;
+  costs.stages.assign(static_cast<std::size_t>(placement.stages()), stage);
+  costs.p2p.latency_ns = settings.latency_ns;
+  if (settings.slow_stage) {
+    const auto slowed = [percent = settings.slow_percent](std::int64_t ns) {
+      return ns / 100 * percent + ns % 100 * percent / 100;  // rounded down
+    };
+    StageCosts& slow = costs.stages[static_cast<std::size_t>(*settings.slow_stage)];
+    slow.forward_ns = slowed(slow.forward_ns);
+    slow.backward_input_ns = slowed(slow.backward_input_ns);
+    slow.backward_weight_ns = slowed(slow.backward_weight_ns);
+  }
+  costs.check(placement, settings.microbatches, "the times and bytes given");
+  return costs;
+}
+
+// What the counters of a trace say: one sample an instant at which a rank's
+// activations change, and one at the start where they have bytes.
+std::vector<MemorySample> samples_of(const Timeline& timeline) {
+  struct Change {
+    std::int64_t time_ns;
+    std::uint32_t span;
+    bool at_end;
+  };
+  std::vector<Change> changes;
+  changes.reserve(timeline.spans.size());
+  for (std::uint32_t i = 0; i < timeline.spans.size(); ++i) {
+    const Span& span = timeline.spans[i];
+    if (!is_compute(span.action.kind)) continue;
+    const bool at_end = span.action.kind != Kind::F;
+    changes.push_back({at_end ? span.end_ns : span.start_ns, i, at_end});
+  }
+  std::ranges::sort(changes, [](const Change& a, const Change& b) {
+    return std::tuple(a.time_ns, a.span) < std::tuple(b.time_ns, b.span);
+  });
+
+  std::vector<MemorySample> samples;
+  samples.reserve(changes.size());
+  // Of each rank what it holds, and the place of its last sample.
+  std::vector<MemoryMeter> meters(static_cast<std::size_t>(timeline.ranks));
+  constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
+  std::vector<std::size_t> last(meters.size(), nowhere);
+  const auto sample = [&](std::int32_t rank, std::int64_t time_ns) {
+    const auto r = static_cast<std::size_t>(rank);
+    if (last[r] == nowhere || samples[last[r]].time_ns != time_ns) {
+      last[r] = samples.size();
+      samples.push_back({rank, time_ns, {}, {}, 0});
+    }
+    samples[last[r]].working = meters[r].now();
+    samples[last[r]].chunks = meters[r].chunks();
+  };
+  const bool has_bytes = std::ranges::any_of(
+      timeline.footprints, [](const StageFootprint& stage) { return stage.activation_bytes > 0; });
+  for (std::int32_t rank = 0; has_bytes && rank < timeline.ranks; ++rank) sample(rank, 0);
+  for (const Change& change : changes) {
+    const Span& span = timeline.spans[change.span];
+    const StageFootprint& stage = timeline.footprints[static_cast<std::size_t>(span.action.stage)];
+    MemoryMeter& meter = meters[static_cast<std::size_t>(span.rank)];
+    if (change.at_end) {
+      meter.end(span.action, stage, change.time_ns);
+    } else {
+      meter.start(span.action, stage, change.time_ns);
+    }
+    if (span.action.kind != Kind::W) sample(span.rank, change.time_ns);
+  }
+  return samples;
+}
+
+// As it would be read from the trace that pipesim writes of it.
+RecordedRun run_of(const Schedule& schedule, const Costs& costs, const Transfers& transfers,
+                   const std::string& name) {
+  SimulationOptions options;
+  options.transfers = transfers;
+  const Timeline timeline = record_timeline(schedule, costs, options);
+  RecordedRun run;
+  run.ranks = timeline.ranks;
+  run.microbatches = timeline.microbatches;
+  run.chunk_of_stage = timeline.chunk_of_stage;
+  run.name = name;
+  run.about.source = Source::predicted;
+  run.about.schedule = schedule.name;
+  run.about.rank_of_stage = schedule.placement.rank_of_stage();
+  for (int rank = 0; rank < schedule.ranks(); ++rank) {
+    run.about.program.push_back(csv_row(schedule.actions[rank]));
+  }
+  run.about.costs_json = to_json(costs);
+  run.about.p2p = p2p_name(transfers.mode);
+  run.about.eager_limit_bytes = transfers.eager_limit_bytes;
+  run.spans.assign(timeline.spans.begin(), timeline.spans.end());
+  const IterationExtent extent = extent_of(timeline.spans);
+  run.iterations = {{0, 0, run.spans.size(), extent.start_ns, extent.makespan_ns}};
+  run.samples = samples_of(timeline);
+  return run;
+}
+
+std::string shape_text(const Settings& settings) {
+  return plural(settings.stages, "stage") +
+         (settings.virtual_stages > 1 ? " x " + plural(settings.virtual_stages, "chunk") : "");
+}
+
+std::string bubble_text(const Prediction& prediction) {
+  const Metrics& metrics = prediction.metrics;
+  const std::string global = format_percent(metrics.global_bubble());
+  const bool of_span =
+      prediction.closed_form && prediction.closed_form->form.metric == BubbleMetric::span;
+  if (!of_span) return global;
+  return fmt::format("{} of all ranks' time; {} of rank {}'s, from its first start to its last end",
+                     global, format_percent(metrics.span_bubble()), metrics.widest_rank);
+}
+
+std::string formula_text(const Family& family, const Prediction& prediction) {
+  if (!prediction.closed_form) {
+    return fmt::format("{}, but not here: {}", family.bubble, prediction.no_closed_form);
+  }
+  const PredictedClosedForm& closed = *prediction.closed_form;
+  const bool of_span = closed.form.metric == BubbleMetric::span;
+  return fmt::format("{} = {}, {}{}: {}", closed.form.formula, format_time(closed.form.bubble_ns),
+                     format_percent(closed.fraction), of_span ? " of one rank's time" : "",
+                     closed.exact ? "exact here" : "differs from the simulation");
+}
+
+std::string memory_text(const Settings& settings, const Prediction& prediction) {
+  const Metrics& metrics = prediction.metrics;
+  const auto fullest =
+      std::ranges::max_element(metrics.ranks, {}, &RankMetrics::peak_activation_chunks);
+  std::string text =
+      fmt::format("at most {} on rank {}",
+                  plural(fullest->peak_activation_chunks,
+                         settings.virtual_stages > 1 ? "chunk of a microbatch" : "microbatch",
+                         settings.virtual_stages > 1 ? "chunks of microbatches" : "microbatches"),
+                  fullest - metrics.ranks.begin());
+  const std::int64_t peak = prediction.peak_memory_bytes();
+  if (peak > 0) text += ", " + format_bytes(peak);
+  if (!settings.memory_cap_bytes) return text;
+  const std::int64_t cap = *settings.memory_cap_bytes;
+  if (settings.activation_bytes == 0) return text + "; give activations bytes to see if they fit";
+  if (peak <= cap) return text + fmt::format("; fits into {}", format_bytes(cap));
+  const auto over = std::ranges::count_if(
+      prediction.memory, [&](const RankMemory& rank) { return rank.total() > cap; });
+  const auto worst = std::ranges::max_element(prediction.memory, {}, &RankMemory::total);
+  return text + fmt::format("; {} of {} exceed {}, rank {} by {} when {} starts at {}", over,
+                            plural(static_cast<std::int64_t>(prediction.memory.size()), "rank"),
+                            format_bytes(cap), worst - prediction.memory.begin(),
+                            format_bytes(worst->total() - cap), to_text(worst->peak.action),
+                            format_time(worst->peak.time_ns));
+}
+
+Outcome played(const Settings& settings) {
+  check(settings);
+  const Family& chosen = family(settings.schedule);
+  ScheduleRequest request{settings.schedule, settings.stages, settings.microbatches};
+  request.chunks = settings.virtual_stages;
+  const Shape shape = resolve_shape(chosen, request);
+  const Schedule schedule = generate(chosen, shape);
+  const Costs costs = costs_of(settings, schedule.placement);
+  const Prediction prediction = predict(schedule, costs, &chosen, shape);
+
+  Outcome outcome;
+  auto trace = std::make_shared<OpenTrace>();
+  trace->name = fmt::format("{}, {}, {}", chosen.title, shape_text(settings),
+                            plural(settings.microbatches, "microbatch"));
+  trace->run = run_of(schedule, costs, prediction.transfers, trace->name);
+  outcome.verdict = fmt::format("{}: {}, of which {:.0f} % bubble", trace->name,
+                                format_time(prediction.metrics.makespan_ns),
+                                prediction.metrics.global_bubble() * 100);
+  outcome.bubble = bubble_text(prediction);
+  outcome.formula = formula_text(chosen, prediction);
+  outcome.memory = memory_text(settings, prediction);
+  outcome.trace = std::move(trace);
+  return outcome;
+}
+
+}  // namespace
+
+std::vector<Offer> offers() {
+  std::vector<Offer> list;
+  for (const Family& one : all_families()) {
+    list.push_back({std::string(one.name), std::string(one.title), std::string(one.summary),
+                    one.many_chunks, one.default_chunks});
+  }
+  return list;
+}
+
+// A value that can't be is an answer here, not an error of the program.
+Outcome play(const Settings& settings) {
+  try {
+    return played(settings);
+  } catch (const Error& error) {
+    Outcome outcome;
+    outcome.objection = error.what();
+    return outcome;
+  }
+}
 
 }  // namespace pipesim::gui

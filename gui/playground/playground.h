@@ -25,7 +25,7 @@ struct Settings {
   std::int64_t latency_ns = 0;
   std::int64_t activation_bytes = 0;             // of a chunk and microbatch
   std::optional<std::int64_t> memory_cap_bytes;  // of a rank
-  // A stage that takes longer, in percent of the others' times: what if one is slow?
+  // A virtual stage that takes longer, in percent of the others' times: what if one is slow?
   std::optional<int> slow_stage;
   int slow_percent = 100;
 
@@ -40,24 +40,32 @@ struct Offer {
 };
 std::vector<Offer> offers();
 
-// A schedule played.
+// A schedule played: what `pipesim` predicts of it, in the form in which its trace
+// is read.
 struct Outcome {
   std::shared_ptr<const OpenTrace> trace;  // null where `objection` says why not
-  std::string objection;                   // one sentence
+  std::string objection;                   // one sentence; all else is empty then
   std::string verdict;                     // "1F1B, 4 stages, ...: 33.00 ms, of which 27 % bubble"
-  std::string bubble;                      // "27.3 %"
+  std::string bubble;                      // "27.3 %"; of the longest rank, where the formula is
   std::string formula;  // "(p-1)(F+B) = 9.00 ms, 27.3 %: exact here", or why none
-  std::string memory;   // "peak 4 microbatches; rank 0 exceeds the cap by 1 GiB"
+  std::string memory;   // "at most 4 microbatches on rank 0, 4.0 GiB; fits into 8.0 GiB"
 };
+// Never throws for values of the settings; at most as many results as 64 stages x
+// 4,096 microbatches have.
 Outcome play(const Settings& settings);
 
 // One microbatch on its way through the pipeline, action by action.
 struct Step {
   Pick action;
-  std::vector<Pick> needs;  // what it waited for: its input, and what its rank did before
-  std::string text;  // "2F3 starts at 5.00 ms, when 2F2 ends; its input was there at 4.00 ms"
+  // What it waited for: what made its input, the RECV by which that came, and what
+  // its rank did before; and of these the one that ended last, its rank's at a tie.
+  std::vector<Pick> needs;
+  std::optional<Pick> decided_by;  // nothing where it waited for nothing
+  // "2F3 starts at 5.00 ms, when 2F2 ends; the result of 1F3 was there at 4.00 ms"
+  std::string text;
 };
-// In the order of time; empty where the trace has no such microbatch.
+// Each F, B, I and W of the microbatch in the median iteration, in the order of time;
+// empty where the trace has no such microbatch.
 std::vector<Step> steps_of(const OpenTrace& trace, int trace_index, int microbatch);
 
 }  // namespace pipesim::gui

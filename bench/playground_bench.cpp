@@ -1,0 +1,47 @@
+// What a change in the playground takes until its run is there, and until it is a
+// scene: 16 stages x 256 microbatches, and the most that is played.
+#include <benchmark/benchmark.h>
+
+#include "gui/core/scene.h"
+#include "gui/playground/playground.h"
+
+namespace pipesim::gui {
+namespace {
+
+Settings settings_of(const benchmark::State& state) {
+  Settings settings;
+  settings.stages = static_cast<int>(state.range(0));
+  settings.microbatches = static_cast<int>(state.range(1));
+  settings.latency_ns = 45'000;
+  settings.activation_bytes = std::int64_t{1} << 30;
+  settings.memory_cap_bytes = std::int64_t{8} << 30;
+  return settings;
+}
+
+void play_settings(benchmark::State& state) {
+  const Settings settings = settings_of(state);
+  for (auto _ : state) benchmark::DoNotOptimize(play(settings).trace);
+}
+
+void play_and_build(benchmark::State& state) {
+  const Settings settings = settings_of(state);
+  for (auto _ : state) {
+    Document document;
+    document.traces.push_back(play(settings).trace);
+    benchmark::DoNotOptimize(build_scene(document, {}).extent);
+  }
+}
+
+void steps(benchmark::State& state) {
+  const Outcome outcome = play(settings_of(state));
+  for (auto _ : state) benchmark::DoNotOptimize(steps_of(*outcome.trace, 0, 1).size());
+}
+
+BENCHMARK(play_settings)->Args({16, 256})->Args({64, 4096})->Unit(benchmark::kMillisecond);
+BENCHMARK(play_and_build)->Args({16, 256})->Args({64, 4096})->Unit(benchmark::kMillisecond);
+BENCHMARK(steps)->Args({16, 256})->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace pipesim::gui
+
+BENCHMARK_MAIN();
