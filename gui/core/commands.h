@@ -18,9 +18,11 @@ enum class Command : std::uint8_t {
   pan_left,
   pan_right,
   zoom_in,
-  zoom_out,  // A D W S, and arrows
+  zoom_out,  // A D W S, Left Right, + -
+  page_up,
+  page_down,  // PageUp PageDown
   scroll_up,
-  scroll_down,  // Up Down, PageUp PageDown
+  scroll_down,  // Up Down
   focus,        // F: the selection; again: all
   fit,          // 0
   previous,
@@ -60,14 +62,17 @@ struct CommandHelp {
 std::span<const CommandHelp> command_list();
 
 // The view after a command; the same where it means nothing now. Undo and redo are
-// the history's, and leave the view as it is. `picture` is the last one drawn.
+// the history's, and leave the view as it is. `scene` and `picture` are those of
+// `view`, the picture as it was drawn last. Ranges are within the extent of the scene
+// that the view's options give.
 View apply(Command command, const Document& document, const Scene& scene, const View& view,
            const Picture& picture);
 
-// The view with that bar picked and in sight, moved no more than needed.
+// The view with that bar picked and in sight, moved no more than needed; a filter
+// that hides its group is taken away.
 View with_pick(const Document& document, const Scene& scene, const View& view, const Pick& pick,
                const Picture& picture);
-// The view that shows what a table's row is about, emphasised.
+// The view that shows what a table's row is about, emphasised, and little else.
 View with_emphasis(const Document& document, const Scene& scene, const View& view,
                    std::vector<Pick> picks, const Picture& picture);
 
