@@ -51,9 +51,9 @@ class BarRow {
   void reserve(std::size_t bars);
   // Starts where the last bar ended or later, and ends no earlier than it starts.
   void add(const Bar& bar);
-  // After the last bar: builds the sums. Called again after reshade().
+  // After the last bar: builds the sums, without which nothing below works.
   void finish();
-  // Gives each bar another shade; bubbles are asked for, too.
+  // Gives each bar another shade and builds the sums anew; bubbles are asked for, too.
   void reshade(const std::function<Shade(const Bar&)>& shade_of);
 
   std::size_t size() const { return start_ns_.size(); }
@@ -63,6 +63,9 @@ class BarRow {
   }
   std::int64_t start_ns(std::size_t index) const { return start_ns_[index]; }
   std::int64_t end_ns(std::size_t index) const { return end_ns_[index]; }
+
+  // Whether a bar of that shade takes any time.
+  bool has(Shade shade) const { return !before_.empty() && before_.back()[shade] > 0; }
 
   // The first bar that ends after `time_ns`; size() where none does.
   std::size_t first_ending_after(std::int64_t time_ns) const;
@@ -83,8 +86,9 @@ class BarRow {
    private:
     const BarRow* row_;
     std::size_t next_ = 0;
-    ShadeTimes whole_{};   // of all bars before next_
-    ShadeTimes filled_{};  // and the part of next_ that lies before the instant
+    ShadeTimes filled_{};  // of all bars before next_, and `part_ns_` of next_ itself
+    std::int64_t part_ns_ = 0;
+    Shade part_shade_ = 0;
   };
 
  private:
@@ -93,7 +97,8 @@ class BarRow {
   LargeVector<std::int64_t> start_ns_, end_ns_;
   LargeVector<Ref> ref_;
   LargeVector<Shade> shade_;
-  LargeVector<ShadeTimes> before_;  // what all bars before each block fill
+  LargeVector<ShadeTimes> before_;  // what all bars before each block fill; at last all bars
+  LargeVector<std::int64_t> block_end_ns_;  // the last end of each block
 };
 
 }  // namespace pipesim::gui

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "traces/base/large_vector.h"
 
@@ -41,14 +42,33 @@ class Curve {
   // where the curve starts later.
   std::optional<Extremes> extremes(std::int64_t from_ns, std::int64_t to_ns) const;
   Extremes extremes() const { return all_; }  // 0 where empty
-  // The first point with the greatest value.
+  // The first point with the greatest value; not of an empty curve.
   const CurvePoint& peak() const { return points_[peak_]; }
 
+  // The same of stretches that follow each other, in less time.
+  class Sweep {
+   public:
+    Sweep(const Curve& curve, std::int64_t from_ns);
+    // From where the last stretch ended; `to_ns` is no earlier.
+    std::optional<Extremes> until(std::int64_t to_ns);
+
+   private:
+    const Curve* curve_;
+    std::int64_t from_ns_;
+    std::size_t next_;  // the first point at from_ns_ or later
+  };
+
  private:
-  static constexpr std::size_t block = 64;
+  static constexpr std::size_t block = 16;
+
+  // The first point from `index` on at `time_ns` or later.
+  std::size_t first_from(std::size_t index, std::int64_t time_ns) const;
+  // Of the points [first, last), at least one.
+  Extremes extremes_of(std::size_t first, std::size_t last) const;
 
   LargeVector<CurvePoint> points_;
-  LargeVector<Extremes> blocks_;
+  // Of each `block` points; of each `block` of those; and so on.
+  std::vector<LargeVector<Extremes>> levels_;
   Extremes all_;
   std::size_t peak_ = 0;
 };

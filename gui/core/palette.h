@@ -1,5 +1,16 @@
 // The colours of the viewer, light and dark: those of terminal and page, told
 // apart by colour-blind eyes.
+//
+// What shades 0 to 7 mean:
+//   kind        F, I, W, B, forward transfers, backward transfers, closing work
+//               (optimizer, reduce), other
+//   microbatch  eight hues, the microbatch modulo 8
+//   error       0 to 2 faster than predicted, 0 most; 3 as predicted; 4 to 6 slower,
+//               6 most; 7 only one of both runs has it
+// Under every colouring 8 to 11 are bubbles (warm-up, steady, drain, p2p), pale tints
+// that recede behind work; 12 is the critical path; 13 and 14 are late and early.
+//
+// Pure functions; any thread.
 #pragma once
 
 #include <array>
