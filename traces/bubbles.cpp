@@ -1,9 +1,99 @@
 #include "traces/bubbles.h"
 
-namespace pipesim {
+#include <algorithm>
 
-std::vector<IdleSpan> idle_spans(std::span<const Span>, int, std::int64_t, std::int64_t) {
-  return {};
+namespace pipesim {
+namespace {
+
+// One rank's idle times so far. Splits them as RankAccount does, which only sums them.
+class RankIdle {
+ public:
+  // The spans of a cell, as places; times count from `origin_ns`.
+  void work(std::span<const Span> spans, std::span<const std::size_t> cell,
+            std::int64_t origin_ns) {
+    const auto arrival_of = [&](std::size_t place) {
+      return spans[place].has_input() ? spans[place].input_arrival_ns - origin_ns : 0;
+    };
+    const std::size_t waiting = *std::ranges::max_element(cell, {}, arrival_of);
+    const Span& span = spans[waiting];
+    const std::int64_t start = span.start_ns - origin_ns;
+    if (start > last_end_ns_) {
+      const std::int64_t arrival = std::min(arrival_of(waiting), start);
+      std::int64_t sent = arrival;
+      if (arrival > last_end_ns_) {
+        sent = std::min(arrival, std::max(last_end_ns_, span.input_sent_ns - origin_ns));
+      }
+      const bool in_flight = arrival > sent;
+      rest(last_end_ns_, in_flight ? sent : start, waiting);
+      if (in_flight) {
+        add(BubbleKind::p2p, sent, arrival, waiting);
+        rest(arrival, start, waiting);
+      }
+    }
+    last_end_ns_ = std::max(last_end_ns_, span.end_ns - origin_ns);
+    for (const std::size_t place : cell) pass(spans[place].action.kind);
+  }
+
+  void finish(std::int64_t makespan_ns, std::size_t end_place) {
+    add(BubbleKind::drain, last_end_ns_, makespan_ns, end_place);
+  }
+
+  const std::vector<IdleSpan>& spans() const { return idle_; }
+
+ private:
+  void pass(Kind kind) {
+    if (kind == Kind::F) {
+      for (; pending_ < idle_.size(); ++pending_) {
+        if (idle_[pending_].kind == BubbleKind::drain) idle_[pending_].kind = BubbleKind::steady;
+      }
+    } else if (is_backward(kind)) {
+      backward_started_ = true;
+    }
+  }
+
+  // Idle time that no input spent on its way; drain as long as no F comes after it.
+  void rest(std::int64_t from_ns, std::int64_t to_ns, std::size_t ended_by) {
+    add(backward_started_ ? BubbleKind::drain : BubbleKind::warmup, from_ns, to_ns, ended_by);
+  }
+
+  void add(BubbleKind kind, std::int64_t from_ns, std::int64_t to_ns, std::size_t ended_by) {
+    if (to_ns > from_ns) idle_.push_back({0, kind, from_ns, to_ns, ended_by});
+  }
+
+  std::vector<IdleSpan> idle_;
+  std::size_t pending_ = 0;  // those before it are no drain
+  std::int64_t last_end_ns_ = 0;
+  bool backward_started_ = false;
+};
+
+}  // namespace
+
+std::vector<IdleSpan> idle_spans(std::span<const Span> spans, int ranks, std::int64_t origin_ns,
+                                 std::int64_t makespan_ns) {
+  std::vector<RankIdle> accounts(static_cast<std::size_t>(ranks));
+  std::vector<std::size_t> cell;
+  for (std::size_t i = 0; i < spans.size(); ++i) {
+    const Action& action = spans[i].action;
+    if (!is_compute(action.kind) && action.kind != Kind::OPTIMIZER &&
+        action.kind != Kind::REDUCE_GRAD) {
+      continue;
+    }
+    cell.push_back(i);
+    if (action.joined) continue;
+    accounts[static_cast<std::size_t>(spans[i].rank)].work(spans, cell, origin_ns);
+    cell.clear();
+  }
+  std::vector<IdleSpan> all;
+  for (std::size_t rank = 0; rank < accounts.size(); ++rank) {
+    accounts[rank].finish(makespan_ns, spans.size());
+    for (IdleSpan idle : accounts[rank].spans()) {
+      idle.rank = static_cast<std::int32_t>(rank);
+      idle.start_ns += origin_ns;
+      idle.end_ns += origin_ns;
+      all.push_back(idle);
+    }
+  }
+  return all;
 }
 
 }  // namespace pipesim

@@ -20,12 +20,14 @@ struct IdleSpan {
   BubbleKind kind = BubbleKind::steady;
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
-  std::size_t ended_by = 0;  // place among the spans; spans.size() at the end of the iteration
+  // Place among the spans, of an overlapped cell that one whose input came last;
+  // spans.size() at the end of the iteration.
+  std::size_t ended_by = 0;
 };
 
 // Of one iteration's spans, sorted by start, of which `origin_ns` is the first start of an action
 // that is no transfer and `makespan_ns` the time to the last end; sorted by (rank,
-// start). Their times by rank and kind are those of measure().
+// start), times as the spans have them. Sums by rank and kind are those of measure().
 std::vector<IdleSpan> idle_spans(std::span<const Span> spans, int ranks, std::int64_t origin_ns,
                                  std::int64_t makespan_ns);
 
