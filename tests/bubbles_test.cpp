@@ -81,7 +81,13 @@ void expect_ends(std::span<const Span> spans, const std::vector<IdleSpan>& idle,
       EXPECT_EQ(one.kind, BubbleKind::drain);
       continue;
     }
-    const Span& next = spans[one.ended_by];
+    // Of a cell, what arrived last.
+    std::size_t last = one.ended_by;
+    for (std::size_t i = last; spans[i].action.joined; ++i) {
+      if (spans[i + 1].input_arrival_ns > spans[last].input_arrival_ns) last = i + 1;
+    }
+    const Span& next = spans[last];
+    EXPECT_EQ(next.start_ns, spans[one.ended_by].start_ns);
     EXPECT_EQ(next.rank, one.rank);
     EXPECT_GE(next.start_ns, one.end_ns);
     if (one.kind == BubbleKind::p2p) {

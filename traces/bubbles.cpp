@@ -14,6 +14,7 @@ class RankIdle {
     const auto arrival_of = [&](std::size_t place) {
       return spans[place].has_input() ? spans[place].input_arrival_ns - origin_ns : 0;
     };
+    // Of its inputs the last counts.
     const std::size_t waiting = *std::ranges::max_element(cell, {}, arrival_of);
     const Span& span = spans[waiting];
     const std::int64_t start = span.start_ns - origin_ns;
@@ -24,10 +25,10 @@ class RankIdle {
         sent = std::min(arrival, std::max(last_end_ns_, span.input_sent_ns - origin_ns));
       }
       const bool in_flight = arrival > sent;
-      rest(last_end_ns_, in_flight ? sent : start, waiting);
+      rest(last_end_ns_, in_flight ? sent : start, cell.front());
       if (in_flight) {
-        add(BubbleKind::p2p, sent, arrival, waiting);
-        rest(arrival, start, waiting);
+        add(BubbleKind::p2p, sent, arrival, cell.front());
+        rest(arrival, start, cell.front());
       }
     }
     last_end_ns_ = std::max(last_end_ns_, span.end_ns - origin_ns);

@@ -20,8 +20,8 @@ struct IdleSpan {
   BubbleKind kind = BubbleKind::steady;
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
-  // Place among the spans, of an overlapped cell that one whose input came last;
-  // spans.size() at the end of the iteration.
+  // Place among the spans, of an overlapped cell of its first; spans.size() at the end
+  // of the iteration.
   std::size_t ended_by = 0;
 };
 
