@@ -51,31 +51,37 @@ struct Document {
   std::vector<std::shared_ptr<const OpenTrace>> traces;
   std::shared_ptr<const Pair> pair;            // null where there are no two runs to compare
   std::string not_compared;                    // why two runs are not; or empty
+  std::vector<std::string> not_opened;         // of the files asked for last: what is wrong, each
   std::optional<std::int64_t> capacity_bytes;  // of a rank's memory, where the user says it
 
   // Which side of the pair a trace is, if any.
   std::optional<Side> side_of(int trace) const;
 };
 
-// Told how far the work is, from time to time and from any thread: 0 to 1, and
-// what is being done. Returns false to have it given up.
+// Told how far the work is, from time to time, from any thread but by one at a
+// time: 0 to 1, never less than before, and what is being done. Returns false to
+// have it given up.
 using Report = std::function<bool(double fraction, const std::string& what)>;
 
 // Thrown where Report said to give up.
 struct Cancelled {};
 
 // Reads files, those of one profile together, and compares the first prediction (else
-// the first run) with the first run that is not it. A file that can't be read as a
-// run is shown as events where it has some. Throws an input error where a file is
-// no trace at all; nothing else stops the others from being shown.
+// the first run) with the first run that is not it. A profile that does not say which
+// action is which is told by the first prediction's program. A file that can't be read as a
+// run is shown as events where it has some, and its banner says why. What can't be shown at
+// all is in not_opened; where that is everything, throws an input error.
 Document open_traces(const std::vector<std::string>& paths, const Report& report = {});
-// The same with traces that are open already, in front.
+// The same with traces that are open already, in front; a pair stays.
 Document add_traces(const Document& document, const std::vector<std::string>& paths,
                     const Report& report = {});
-// Compares two others of the open runs.
+// Compares two others of the open traces; not_compared says why they can't be.
 Document compared(const Document& document, int predicted, int measured);
-// Without one of the traces.
+// Without one of the traces; where it was one of the pair, compares as open_traces() does.
 Document without_trace(const Document& document, int trace);
+// Compares as open_traces() does, where nothing is compared yet: for documents put
+// together by hand.
+Document paired(Document document);
 
 // "2F0" or, where each rank has one stage, "F0"; of a slice its name.
 std::string label_of(const OpenTrace& trace, Ref ref);

@@ -110,6 +110,11 @@ std::size_t InputFile::read(char* to, std::size_t size) {
 bool InputFile::damaged() const { return state_->damaged; }
 const std::string& InputFile::path() const { return state_->path; }
 std::int64_t InputFile::bytes() const { return state_->bytes; }
+double InputFile::share_read() const {
+  if (state_->bytes == 0) return 0;
+  const auto read = static_cast<double>(gzoffset(state_->file));
+  return std::clamp(read / static_cast<double>(state_->bytes), 0.0, 1.0);
+}
 
 struct OutputFile::State {
   std::string path;       // as the user wrote it

@@ -26,6 +26,7 @@ class InputFile {
   bool damaged() const;
   const std::string& path() const;
   std::int64_t bytes() const;  // on disk; 0 for what is no regular file
+  double share_read() const;   // of those bytes, from 0 to 1
 
  private:
   struct State;

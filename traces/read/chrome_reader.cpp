@@ -259,8 +259,8 @@ std::optional<std::string> string_of(std::span<char> text) {
 class TraceReader {
  public:
   TraceReader(const std::string& path, const std::function<void(const ChromeEvent&)>* visit,
-              Warnings& warnings)
-      : path_(path), visit_(visit), warnings_(warnings), window_(path) {}
+              Warnings& warnings, const ReadProgress& progress)
+      : path_(path), visit_(visit), warnings_(warnings), progress_(progress), window_(path) {}
 
   ChromeTrace read() {
     switch (window_.peek()) {
@@ -373,6 +373,7 @@ class TraceReader {
       const auto value = next == '\0' ? std::nullopt : window_.take();
       if (!value || value->text.empty()) return break_off(!value);
       ++elements_;
+      if (window_.offset() >= next_look_) report_progress();
       if (next != '{') {
         ++strange_;
         warnings_.add("elements that are no events, left out", element());
@@ -388,6 +389,16 @@ class TraceReader {
         }
       }
     }
+  }
+
+  void report_progress() {
+    constexpr std::int64_t stretch = std::int64_t{1} << 16;
+    next_look_ = window_.offset() + stretch;
+    if (!progress_) return;
+    const double share = window_.file().share_read();
+    if (share < reported_ + 0.01) return;
+    reported_ = share;
+    progress_(share);
   }
 
   // A time in microseconds; `fits` becomes false where it is too large.
@@ -449,12 +460,15 @@ class TraceReader {
   const std::string& path_;
   const std::function<void(const ChromeEvent&)>* visit_;  // none: the head will do
   Warnings& warnings_;
+  const ReadProgress& progress_;
   JsonWindow window_;
   EventHandler handler_;
   ChromeTrace trace_;
   std::int64_t elements_ = 0;  // of traceEvents
   std::int64_t strange_ = 0;   // of them, that no writer of traces makes
   std::size_t member_bytes_ = 0;
+  std::int64_t next_look_ = 0;  // at how much is read: an offset
+  double reported_ = 0;
   bool is_done_ = false;  // with the head
   bool ends_ = false;     // where it breaks off
 };
@@ -470,13 +484,13 @@ std::string_view ChromeEvent::argument(std::string_view key) const {
 
 ChromeTrace read_chrome_trace(const std::string& path,
                               const std::function<void(const ChromeEvent&)>& visit,
-                              Warnings& warnings) {
-  return TraceReader(path, &visit, warnings).read();
+                              Warnings& warnings, const ReadProgress& progress) {
+  return TraceReader(path, &visit, warnings, progress).read();
 }
 
 ChromeTrace read_chrome_head(const std::string& path) {
   Warnings ignored;
-  return TraceReader(path, nullptr, ignored).read();
+  return TraceReader(path, nullptr, ignored, {}).read();
 }
 
 }  // namespace pipesim

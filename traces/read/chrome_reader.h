@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 
+#include "traces/read/progress.h"
 #include "traces/warnings.h"
 
 namespace pipesim {
@@ -56,7 +57,7 @@ struct ChromeTrace {
 // what stands beside the events, has more than 256 MiB.
 ChromeTrace read_chrome_trace(const std::string& path,
                               const std::function<void(const ChromeEvent&)>& visit,
-                              Warnings& warnings);
+                              Warnings& warnings, const ReadProgress& progress = {});
 
 // The members before `traceEvents`, with no event read; all where it comes last.
 // Complains as read_chrome_trace() does.

@@ -5,12 +5,12 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "traces/base/large_vector.h"
+#include "traces/read/progress.h"
 #include "traces/warnings.h"
 
 namespace pipesim {
@@ -62,10 +62,6 @@ struct EventTrace {
 
   std::string_view text(std::uint32_t place) const { return texts[place]; }
 };
-
-// Told the share of the file's bytes that is read, from time to time; what it
-// throws ends the reading.
-using ReadProgress = std::function<void(double fraction)>;
 
 // Throws an input error where the file is no Chrome trace. Of the arguments of
 // slices, keeps those of the first million characters or so of different texts, and

@@ -36,7 +36,8 @@ struct OwnFile {
 };
 
 // Nothing where it is not ours.
-std::optional<OwnFile> read_own(const std::string& path, const ReadOptions& options) {
+std::optional<OwnFile> read_own(const std::string& path, const ReadOptions& options,
+                                const ReadProgress& progress) {
   std::error_code failed;  // a path that can't be resolved fails where it is opened
   if (std::filesystem::is_regular_file(path, failed)) {  // else it can be read but once
     const ChromeTrace head = read_chrome_head(path);
@@ -45,7 +46,7 @@ std::optional<OwnFile> read_own(const std::string& path, const ReadOptions& opti
   OwnEvents events(path, options);
   Warnings odd;
   const ChromeTrace trace = read_chrome_trace(
-      path, [&](const ChromeEvent& event) { events.add(event); }, odd);
+      path, [&](const ChromeEvent& event) { events.add(event); }, odd, progress);
   auto metadata = own_metadata(path, trace);
   if (!metadata && !events.spans.empty()) {
     throw input_error(fmt::format(
@@ -94,6 +95,12 @@ RecordedRun run_of(std::vector<OwnFile> files) {
   return own_run(std::move(events), metadata, name);
 }
 
+RecordedRun run_of(OwnFile file) {
+  std::vector<OwnFile> alone;
+  alone.push_back(std::move(file));
+  return run_of(std::move(alone));
+}
+
 void check_that_files_differ(const std::vector<std::string>& paths) {
   if (paths.empty()) throw input_error("no trace file is given");
   std::set<std::filesystem::path> known;
@@ -113,7 +120,7 @@ RecordedRun read_run(const std::vector<std::string>& paths, const ReadOptions& o
   check_that_files_differ(paths);
   std::vector<OwnFile> own;
   for (std::size_t i = 0; i < paths.size(); ++i) {
-    auto file = read_own(paths[i], options);
+    auto file = read_own(paths[i], options, part_of(options.progress, i, paths.size()));
     if (i > 0 && file.has_value() == own.empty()) {
       const std::string& ours = file ? paths[i] : paths.front();
       const std::string& other = file ? paths.front() : paths[i];
@@ -132,17 +139,22 @@ std::vector<RecordedRun> read_runs(const std::vector<std::string>& paths,
   check_that_files_differ(paths);
   std::vector<RecordedRun> runs;
   std::vector<std::string> profiles;
-  for (const std::string& path : paths) {
-    if (auto file = read_own(path, options)) {
-      std::vector<OwnFile> alone;
-      alone.push_back(std::move(*file));
-      runs.push_back(run_of(std::move(alone)));
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    const ReadProgress part = part_of(options.progress, i, paths.size());
+    if (auto file = read_own(paths[i], options, part)) {
+      runs.push_back(run_of(std::move(*file)));
     } else {
-      profiles.push_back(path);
+      profiles.push_back(paths[i]);
     }
   }
   if (!profiles.empty()) runs.push_back(read_profile(profiles, options));
   return runs;
+}
+
+std::optional<RecordedRun> read_own_run(const std::string& path, const ReadOptions& options) {
+  auto file = read_own(path, options, options.progress);
+  if (!file) return std::nullopt;
+  return run_of(std::move(*file));
 }
 
 }  // namespace pipesim

@@ -3,9 +3,11 @@
 // Depends on the files alone; calls share nothing; any thread.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "traces/read/progress.h"
 #include "traces/recorded_run.h"
 
 namespace pipesim {
@@ -16,6 +18,7 @@ struct ReadOptions {
   // Of a profiler's trace that does not say which action is which: a CSV row a
   // rank, by which the n-th operation of a kind is told.
   std::vector<std::string> program;
+  ReadProgress progress = nullptr;
 };
 
 // One file of ours, or a profiler's: one of all ranks, or one a rank. Throws an
@@ -27,5 +30,8 @@ RecordedRun read_run(const std::vector<std::string>& paths, const ReadOptions& o
 // are one.
 std::vector<RecordedRun> read_runs(const std::vector<std::string>& paths,
                                    const ReadOptions& options = {});
+
+// One file of ours, by itself; nothing where it is not ours.
+std::optional<RecordedRun> read_own_run(const std::string& path, const ReadOptions& options = {});
 
 }  // namespace pipesim

@@ -63,10 +63,8 @@ std::string holdings(const ProfileFile& file) {
 // Of every file, what its processes did. Where no file names actions, by turns.
 std::vector<ProfileProcess> processes_of(const std::vector<ProfileFile>& files, bool with_program,
                                          bool& inferred, RecordedRun& run) {
-  const bool named = std::any_of(files.begin(), files.end(), [](const ProfileFile& file) {
-    return std::any_of(file.ranges.begin(), file.ranges.end(),
-                       [](const auto& range) { return names_actions(range.name); });
-  });
+  const bool named = std::any_of(files.begin(), files.end(),
+                                 [](const auto& file) { return tells_actions(file, false); });
   inferred = !named && with_program;
   std::vector<ProfileProcess> processes;
   for (std::size_t i = 0; i < files.size(); ++i) {
@@ -83,11 +81,7 @@ std::vector<ProfileProcess> processes_of(const std::vector<ProfileFile>& files, 
       processes.push_back(std::move(process));
     }
     if (any) continue;
-    const bool lost =
-        std::any_of(files[i].ranges.begin(), files[i].ranges.end(), [&](const auto& range) {
-          return names_actions(range.name) || (inferred && range.name.says == Says::turn);
-        });
-    if (lost) {
+    if (tells_actions(files[i], inferred)) {
       throw work_error(fmt::format(
           "{}: none of its {} belongs to a range of the pipeline, as where launches were not "
           "recorded; record activities of CPU and device",
@@ -188,16 +182,30 @@ void fill_iterations(const std::vector<ProfileProcess>& processes,
 
 RecordedRun read_profile(const std::vector<std::string>& paths, const ReadOptions& options) {
   if (paths.empty()) throw input_error("no trace file; give one, or one of each rank");
-  RecordedRun run;
+  Warnings warnings;
   std::vector<ProfileFile> files;
   files.reserve(paths.size());
-  for (const std::string& path : paths) files.push_back(read_profile_file(path, run.warnings));
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    files.push_back(
+        read_profile_file(paths[i], warnings, part_of(options.progress, i, paths.size())));
+  }
+  return profile_run(files, warnings, options.program);
+}
 
+bool tells_actions(const ProfileFile& file, bool with_program) {
+  return std::any_of(file.ranges.begin(), file.ranges.end(), [&](const ProfileRange& range) {
+    return names_actions(range.name) || (with_program && range.name.says == Says::turn);
+  });
+}
+
+RecordedRun profile_run(const std::vector<ProfileFile>& files, const Warnings& warnings,
+                        const std::vector<std::string>& program) {
+  RecordedRun run;
+  run.warnings = warnings;
   bool inferred = false;
-  std::vector<ProfileProcess> processes =
-      processes_of(files, !options.program.empty(), inferred, run);
+  std::vector<ProfileProcess> processes = processes_of(files, !program.empty(), inferred, run);
   order_by_rank(processes, files, run.warnings);
-  if (inferred) infer_actions(processes, options.program);
+  if (inferred) infer_actions(processes, program);
   const std::vector<std::int32_t> numbers = number_iterations(processes, run.warnings);
   run.about.rank_of_stage = place_stages(processes, files);
   for (ProfileProcess& process : processes) merge_optimizers(process);
@@ -205,10 +213,10 @@ RecordedRun read_profile(const std::vector<std::string>& paths, const ReadOption
   pair_transfers(processes, run.warnings);
   count_from_first_start(processes);
 
-  run.name = paths.front();
-  if (paths.size() > 1) run.name += fmt::format(" and {} more", paths.size() - 1);
+  run.name = files.front().path;
+  if (files.size() > 1) run.name += fmt::format(" and {} more", files.size() - 1);
   run.about.source = Source::profiled;
-  run.about.program = options.program;
+  run.about.program = program;
   run.about.transport = files.front().backend;
   const bool on_device = std::any_of(files.begin(), files.end(),
                                      [](const ProfileFile& file) { return !file.kernels.empty(); });

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "traces/read/profile/profile_file.h"
 #include "traces/read/read_run.h"
 #include "traces/recorded_run.h"
 
@@ -17,5 +18,13 @@ namespace pipesim {
 // a file can't be read or files don't belong together, and a work error where
 // nothing in them says which action is which.
 RecordedRun read_profile(const std::vector<std::string>& paths, const ReadOptions& options);
+
+// The same of files that are read; `warnings` is what was odd about them. `program`
+// is ReadOptions::program.
+RecordedRun profile_run(const std::vector<ProfileFile>& files, const Warnings& warnings,
+                        const std::vector<std::string>& program);
+
+// Whether ranges of the file name actions, or, with a program, might be told by it.
+bool tells_actions(const ProfileFile& file, bool with_program);
 
 }  // namespace pipesim

@@ -304,12 +304,13 @@ void read_members(ProfileFile& file, const ChromeTrace& trace, Warnings& warning
 
 }  // namespace
 
-ProfileFile read_profile_file(const std::string& path, Warnings& warnings) {
+ProfileFile read_profile_file(const std::string& path, Warnings& warnings,
+                              const ReadProgress& progress) {
   ProfileFile file;
   file.path = path;
   Collector collector(file, warnings);
   const ChromeTrace trace = read_chrome_trace(
-      path, [&](const ChromeEvent& event) { collector.visit(event); }, warnings);
+      path, [&](const ChromeEvent& event) { collector.visit(event); }, warnings, progress);
   read_members(file, trace, warnings);
   return file;
 }

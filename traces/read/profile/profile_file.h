@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "traces/read/profile/range_name.h"
+#include "traces/read/progress.h"
 #include "traces/warnings.h"
 
 namespace pipesim {
@@ -83,6 +84,7 @@ struct ProfileFile {
   std::map<std::string, std::int64_t> turns;       // ranges of each name
 };
 
-ProfileFile read_profile_file(const std::string& path, Warnings& warnings);
+ProfileFile read_profile_file(const std::string& path, Warnings& warnings,
+                              const ReadProgress& progress = {});
 
 }  // namespace pipesim
