@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "gui/core/navigation.h"
-#include "gui/core/run_times.h"
+#include "gui/core/realign.h"
 
 namespace pipesim::gui {
 namespace {
@@ -168,24 +168,9 @@ class Change {
     if (view_.pinned.erase(name) == 0) view_.pinned.insert(name);
   }
 
-  // Between the alignments by time the same actions stay in sight, and areas and marks
-  // stay at them; places in a list are none of either.
   void align(Alignment alignment) {
-    const Alignment before = view_.options.alignment;
-    if (alignment == before || (alignment == Alignment::slot && !has_run())) return;
-    view_.options.alignment = alignment;
-    if (alignment == Alignment::slot || before == Alignment::slot) {
-      SceneOptions plain;  // the ranges are those of any other way to show it
-      plain.alignment = alignment;
-      view_.range = build_scene(document_, plain).home;
-      view_.area.reset();
-      view_.marks.clear();
-      return;
-    }
-    const std::int64_t by = offset_at(alignment) - offset_at(before);
-    view_.range = panned(view_.range, by);
-    if (view_.area) view_.area = panned(*view_.area, by);
-    for (std::int64_t& mark : view_.marks) mark += by;
+    if (alignment == Alignment::slot && !has_run()) return;
+    view_ = realigned(document_, scene_, std::move(view_), picture_, alignment);
   }
 
   // Difference and colours by error belong together: where colours were by kind.
@@ -217,20 +202,6 @@ class Change {
   bool has_run() const {
     return std::ranges::any_of(document_.traces,
                                [](const auto& trace) { return trace->run.has_value(); });
-  }
-
-  // Of what is picked, else of the first trace: what an alignment adds to its times.
-  std::int64_t offset_at(Alignment alignment) const {
-    if (document_.traces.empty()) return 0;
-    int trace = 0;
-    std::int32_t rank = 0;
-    if (view_.picked && view_.picked->trace >= 0 &&
-        view_.picked->trace < std::ssize(document_.traces)) {
-      trace = view_.picked->trace;
-      const auto& run = document_.traces[static_cast<std::size_t>(trace)]->run;
-      if (run && view_.picked->ref < run->spans.size()) rank = run->spans[view_.picked->ref].rank;
-    }
-    return offset_ns(document_, trace, rank, alignment);
   }
 
   // Moved no more than needed: what is longer than the range need only be in it.
