@@ -28,7 +28,7 @@ struct Canvas {
   int scaled(int logical) const { return static_cast<int>(logical * scale + 0.5); }
 };
 
-// A row of bars, or a curve, as placed.
+// A row of bars, or a curve, as placed; of one that is partly in sight that part.
 struct PlacedRow {
   int group = 0;
   int lane = 0;  // -1: a curve
@@ -37,18 +37,29 @@ struct PlacedRow {
   int height = 0;
 };
 
+// A group that is not filtered out, wherever scrolling has moved it.
+struct PlacedGroup {
+  int group = 0;
+  int y = 0;
+  int height = 0;
+  bool pinned = false;  // does not scroll
+};
+
 struct Picture {
   DrawList list;
-  std::vector<PlacedRow> rows;  // those that are visible, from top to bottom
-  Viewport viewport;            // of the rows' time axis
+  std::vector<PlacedRow> rows;      // those that are visible, from top to bottom
+  std::vector<PlacedGroup> groups;  // pinned ones first, from top to bottom
+  Viewport viewport;                // of the rows' time axis
   int ruler_height = 0;
+  int legend_height = 0;
   int pinned_height = 0;   // of the groups that don't scroll
   int content_height = 0;  // of those that do, all of them
   std::int64_t hidden_labels = 0;
   std::int64_t bundled_arrows = 0;  // shown as bundles
 };
 
-// At most so many in a picture; the rest is left out or bundled, and counted.
+// At most so many in a picture; the rest is left out or bundled, and counted. Of
+// more arrows than can be looked at in time, every n-th stands for n in its bundle.
 inline constexpr int most_labels = 700;
 inline constexpr int most_arrows = 250;
 
@@ -58,6 +69,9 @@ Picture layout(const Document& document, const Scene& scene, const View& view, c
 // The whole scene in a strip, each lane a few pixels high, with the view's range framed.
 DrawList layout_overview(const Document& document, const Scene& scene, const View& view,
                          const Canvas& canvas, const Palette& palette);
+// Of such a strip, frames another view's range: all that depends on the view.
+void frame_range(DrawList& overview, const Scene& scene, const View& view, const Canvas& canvas,
+                 const Palette& palette);
 // The viewport of that strip: the whole extent over the canvas' width.
 Viewport overview_viewport(const Scene& scene, const Canvas& canvas);
 
