@@ -1,0 +1,639 @@
+// Scenes: what is in them is what the runs hold, however they are looked at.
+#include "gui/core/scene.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <set>
+
+#include "gui/core/run_times.h"
+#include "gui/core/scene_parts.h"
+#include "gui/core/shading.h"
+#include "tests/documents.h"
+#include "tests/errors.h"
+#include "tests/files.h"
+#include "traces/joining.h"
+#include "traces/read/read_run.h"
+
+namespace pipesim::gui {
+
+void PrintTo(const Bar& bar, std::ostream* out) {
+  *out << bar.start_ns << ".." << bar.end_ns << " ref " << bar.ref << " shade "
+       << static_cast<int>(bar.shade);
+}
+
+namespace {
+
+using testing::document_of;
+
+std::vector<Bar> bars_of(const BarRow& row) {
+  std::vector<Bar> bars;
+  for (std::size_t i = 0; i < row.size(); ++i) bars.push_back(row[i]);
+  return bars;
+}
+
+std::vector<Bar> bars_of(const Lane& lane) {
+  std::vector<Bar> bars;
+  for (const BarRow& row : lane.rows) {
+    const auto own = bars_of(row);
+    bars.insert(bars.end(), own.begin(), own.end());
+  }
+  return bars;
+}
+
+const Lane* lane_of(const Scene& scene, int rank, int trace, LaneKind kind = LaneKind::work) {
+  for (const Lane& lane : scene.groups.at(static_cast<std::size_t>(rank)).lanes) {
+    if (lane.trace == trace && lane.kind == kind) return &lane;
+  }
+  return nullptr;
+}
+
+const RecordedRun& run_of(const Document& document, int trace) {
+  return *document.traces.at(static_cast<std::size_t>(trace))->run;
+}
+
+std::vector<SceneOptions> all_options() {
+  std::vector<SceneOptions> all;
+  for (const auto alignment : {Alignment::absolute, Alignment::iteration, Alignment::slot}) {
+    for (const auto show : {Show::stacked, Show::overlay, Show::difference}) {
+      for (const auto colouring : {Colouring::kind, Colouring::microbatch, Colouring::error}) {
+        for (const bool transfers : {false, true}) {
+          all.push_back({alignment, show, colouring, transfers});
+        }
+      }
+    }
+  }
+  return all;
+}
+
+void expect_same_row(const BarRow& one, const BarRow& other) {
+  EXPECT_EQ(bars_of(one), bars_of(other));
+  const std::int64_t end_ns = one.empty() ? 0 : one.end_ns(one.size() - 1);
+  EXPECT_EQ(one.filled_before(end_ns), other.filled_before(end_ns));
+}
+
+void expect_same(const Scene& one, const Scene& other) {
+  EXPECT_EQ(one.options, other.options);
+  EXPECT_EQ(one.extent, other.extent);
+  EXPECT_EQ(one.home, other.home);
+  EXPECT_EQ(one.emphasises, other.emphasises);
+  EXPECT_EQ(one.longest_arrow_ns, other.longest_arrow_ns);
+  ASSERT_EQ(one.groups.size(), other.groups.size());
+  for (std::size_t g = 0; g < one.groups.size(); ++g) {
+    const Group& a = one.groups[g];
+    const Group& b = other.groups[g];
+    EXPECT_EQ(a.name, b.name);
+    EXPECT_EQ(a.process, b.process);
+    EXPECT_EQ(a.rank, b.rank);
+    ASSERT_EQ(a.lanes.size(), b.lanes.size());
+    for (std::size_t l = 0; l < a.lanes.size(); ++l) {
+      EXPECT_EQ(a.lanes[l].kind, b.lanes[l].kind);
+      EXPECT_EQ(a.lanes[l].trace, b.lanes[l].trace);
+      EXPECT_EQ(a.lanes[l].label, b.lanes[l].label);
+      EXPECT_EQ(a.lanes[l].offset_ns, b.lanes[l].offset_ns);
+      ASSERT_EQ(a.lanes[l].rows.size(), b.lanes[l].rows.size());
+      for (std::size_t r = 0; r < a.lanes[l].rows.size(); ++r) {
+        expect_same_row(a.lanes[l].rows[r], b.lanes[l].rows[r]);
+      }
+      expect_same_row(a.lanes[l].critical, b.lanes[l].critical);
+      expect_same_row(a.lanes[l].emphasis, b.lanes[l].emphasis);
+    }
+    ASSERT_EQ(a.curves.size(), b.curves.size());
+    for (std::size_t c = 0; c < a.curves.size(); ++c) {
+      EXPECT_EQ(a.curves[c].trace, b.curves[c].trace);
+      EXPECT_EQ(a.curves[c].label, b.curves[c].label);
+      EXPECT_EQ(a.curves[c].peak, b.curves[c].peak);
+      EXPECT_EQ(a.curves[c].offset_ns, b.curves[c].offset_ns);
+      ASSERT_EQ(a.curves[c].curve.size(), b.curves[c].curve.size());
+      for (std::size_t i = 0; i < a.curves[c].curve.size(); ++i) {
+        EXPECT_EQ(a.curves[c].curve[i], b.curves[c].curve[i]);
+      }
+    }
+  }
+  const auto parts = [](const Arrow& a) {
+    return std::tuple(a.from_ns, a.to_ns, a.from_group, a.to_group, a.trace, a.ref, a.to_ref);
+  };
+  ASSERT_EQ(one.arrows.size(), other.arrows.size());
+  for (std::size_t i = 0; i < one.arrows.size(); ++i) {
+    EXPECT_EQ(parts(one.arrows[i]), parts(other.arrows[i]));
+  }
+}
+
+Document perturbed_document(const std::string& family = "1f1b") {
+  auto [predicted, measured] = testing::perturbed(family);
+  return document_of(std::move(predicted), std::move(measured));
+}
+
+// A pair of runs in which forwards and backwards share cells.
+Document document_with_cells() {
+  std::mt19937_64 random(11);
+  for (;;) {
+    const Schedule schedule = pipesim::testing::random_schedule(random);
+    const auto run = [&](const std::string& name) {
+      return pipesim::testing::recorded(schedule, pipesim::testing::random_costs(random, schedule),
+                                        name);
+    };
+    RecordedRun predicted = run("predicted");
+    if (std::ranges::none_of(predicted.spans, [](const Span& s) { return s.action.joined; })) {
+      continue;
+    }
+    return document_of(std::move(predicted), run("measured"));
+  }
+}
+
+// A small event trace: a parent with a child on one track, and a counter and an arrow.
+EventTrace events() {
+  EventTrace trace;
+  trace.name = "events";
+  trace.texts = {"", "step", "layer 1", "layer 2", "kernel"};
+  trace.tracks = {{"python 1", "thread 7", 0, 0, 2}, {"gpu 0", "stream 7", 1, 0, 1}};
+  trace.slices = {{1000, 9000, 1, 0, 0, 0, 0},
+                  {1500, 3000, 2, 0, 0, 0, 1},
+                  {4000, 8000, 3, 0, 0, 0, 1},
+                  {6000, 20000, 4, 1, 0, 0, 0}};
+  trace.counters = {{"bytes held", 1, {{2000, 10.0}, {3000, 20.4}}}, {"load", 2, {{500, 1.0}}}};
+  trace.arrows = {{2, 3}};
+  trace.events = 7;
+  return trace;
+}
+
+// Every span of every iteration is a bar of its rank's lanes, once, with its own times.
+TEST(Scene, HasEverySpanOnce) {
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 100; ++i) {
+    const Schedule schedule = pipesim::testing::random_schedule(random);
+    RecordedRun run =
+        pipesim::testing::recorded(schedule, pipesim::testing::random_costs(random, schedule));
+    testing::append_run(run, RecordedRun(run), pipesim::testing::pick(random, 0, 100));
+    const Document document = document_of(std::move(run));
+    SceneOptions options;
+    options.transfers = true;
+    const Scene scene = build_scene(document, options);
+    std::vector<int> seen(run_of(document, 0).spans.size());
+    for (const Group& group : scene.groups) {
+      for (const Lane& lane : group.lanes) {
+        for (const Bar& bar : bars_of(lane)) {
+          if (is_bubble(bar.shade)) continue;
+          const Span& span = run_of(document, 0).spans[bar.ref];
+          EXPECT_EQ(span.rank, group.rank);
+          EXPECT_EQ(is_transfer(span.action.kind), lane.kind == LaneKind::transfers);
+          ++seen[bar.ref];
+          if (lane.rows.size() == RowPacker::most_rows) continue;  // may be cut
+          EXPECT_EQ(bar.start_ns, span.start_ns);
+          EXPECT_EQ(bar.end_ns, span.end_ns);
+        }
+      }
+    }
+    EXPECT_TRUE(std::ranges::all_of(seen, [](int times) { return times == 1; }));
+  }
+}
+
+// Bubbles by rank and kind are the metrics', of iterations one after the other.
+TEST(Scene, BubblesAreThoseOfMetrics) {
+  std::mt19937_64 random(2);
+  for (int i = 0; i < 100; ++i) {
+    const Schedule schedule = pipesim::testing::random_schedule(random);
+    RecordedRun run =
+        pipesim::testing::recorded(schedule, pipesim::testing::random_costs(random, schedule));
+    testing::append_run(run, RecordedRun(run), pipesim::testing::pick(random, 0, 100));
+    const Document document = document_of(std::move(run));
+    const Scene scene = build_scene(document, {});
+    const Metrics metrics = run_of(document, 0).metrics(0);
+    for (int rank = 0; rank < run_of(document, 0).ranks; ++rank) {
+      std::map<Shade, std::int64_t> sums;
+      for (const Bar& bar : bars_of(*lane_of(scene, rank, 0))) {
+        if (is_bubble(bar.shade)) sums[bar.shade] += bar.end_ns - bar.start_ns;
+      }
+      const Bubble& bubble = metrics.ranks[static_cast<std::size_t>(rank)].bubble;
+      EXPECT_EQ(sums[8], 2 * bubble.warmup_ns);
+      EXPECT_EQ(sums[9], 2 * bubble.steady_ns);
+      EXPECT_EQ(sums[10], 2 * bubble.drain_ns);
+      EXPECT_EQ(sums[11], 2 * bubble.p2p_ns);
+    }
+  }
+}
+
+// With clocks put right the measured side's bubbles are the comparison's.
+TEST(Scene, BubblesOfShiftedClocksAreTheComparisons) {
+  auto [predicted, measured] = testing::perturbed("1f1b", 1);
+  pipesim::testing::shift_clock(measured, 1, 5'000'000);
+  const SpanIndex index(measured.spans);
+  join_inputs(measured.spans, index);
+  const Document document = document_of(std::move(predicted), std::move(measured));
+  const Comparison& comparison = document.pair->comparison;
+  ASSERT_EQ(comparison.clocks[1].ahead_ns, 5'000'000);
+  const Scene scene = build_scene(document, {});
+  for (int rank = 0; rank < 4; ++rank) {
+    for (const Side side : both_sides) {
+      const Lane& lane = *lane_of(scene, rank, side);
+      std::map<Shade, std::int64_t> sums;
+      for (const Bar& bar : bars_of(lane)) {
+        if (is_bubble(bar.shade)) sums[bar.shade] += bar.end_ns - bar.start_ns;
+      }
+      const Bubble& bubble = comparison.sides[side].ranks[static_cast<std::size_t>(rank)].bubble;
+      EXPECT_EQ(sums[8], bubble.warmup_ns);
+      EXPECT_EQ(sums[9], bubble.steady_ns);
+      EXPECT_EQ(sums[10], bubble.drain_ns);
+      EXPECT_EQ(sums[11], bubble.p2p_ns);
+      // Every operation stands where the comparison has it.
+      for (const OperationId id :
+           comparison.operations.lists[side][static_cast<std::size_t>(rank)]) {
+        const auto place = find(scene, document, {side, document.pair->span_of[side][id], false});
+        ASSERT_TRUE(place.has_value());
+        EXPECT_EQ(place->range.from_ns, comparison.operations.sides[side][id].start_ns);
+        EXPECT_EQ(place->range.to_ns, comparison.operations.sides[side][id].end_ns);
+      }
+    }
+  }
+  EXPECT_EQ(lane_of(scene, 1, 1)->offset_ns - lane_of(scene, 0, 1)->offset_ns, -5'000'000);
+}
+
+TEST(Scene, GroupsRanksWithTheLanesOfEachRun) {
+  const Document document = perturbed_document();
+  const Scene scene = build_scene(document, {});
+  ASSERT_EQ(scene.groups.size(), 4U);
+  for (std::size_t rank = 0; rank < 4; ++rank) {
+    const Group& group = scene.groups[rank];
+    EXPECT_EQ(group.name, "rank " + std::to_string(rank));
+    ASSERT_EQ(group.lanes.size(), 2U);
+    EXPECT_EQ(group.lanes[0].label, "predicted");
+    EXPECT_EQ(group.lanes[1].label, "measured");
+    ASSERT_EQ(group.curves.size(), 2U);
+    EXPECT_TRUE(group.curves[0].bytes);
+  }
+  const std::int64_t longest = document.pair->comparison.sides[measured_side].makespan_ns;
+  EXPECT_EQ(scene.home.from_ns, -(longest / 50));
+  EXPECT_EQ(scene.home.to_ns, longest + longest / 50);
+  EXPECT_LE(scene.extent.from_ns, 0);
+  EXPECT_GE(scene.extent.to_ns, longest);
+}
+
+// The measurement first among the files, and a third run of fewer ranks.
+TEST(Scene, PutsThePredictionFirst) {
+  auto [predicted, measured] = testing::perturbed();
+  Document document;
+  document.traces = {testing::open_trace(std::move(measured)),
+                     testing::open_trace(std::move(predicted))};
+  document = compared(document, 1, 0);
+  const Schedule schedule = generate(ScheduleRequest{"gpipe", 2, 4, {}, {}, {}});
+  RecordedRun other =
+      pipesim::testing::recorded(schedule, pipesim::testing::costs_of(2, 100, 200), "third");
+  document.traces.push_back(testing::open_trace(std::move(other)));
+  const Scene scene = build_scene(document, {});
+  ASSERT_EQ(scene.groups.size(), 4U);
+  ASSERT_EQ(scene.groups[0].lanes.size(), 3U);
+  EXPECT_EQ(scene.groups[0].lanes[0].trace, 1);
+  EXPECT_EQ(scene.groups[0].lanes[1].trace, 0);
+  EXPECT_EQ(scene.groups[0].lanes[2].label, "third");
+  EXPECT_EQ(scene.groups[3].lanes.size(), 2U);
+}
+
+TEST(Scene, SlotsArePlacesInTheList) {
+  const Document document = perturbed_document("zb-h1");
+  SceneOptions options;
+  options.alignment = Alignment::slot;
+  options.transfers = true;
+  const Scene scene = build_scene(document, options);
+  EXPECT_TRUE(scene.arrows.empty());
+  const Operations& operations = document.pair->comparison.operations;
+  for (std::size_t rank = 0; rank < 4; ++rank) {
+    EXPECT_TRUE(scene.groups[rank].curves.empty());
+    ASSERT_EQ(scene.groups[rank].lanes.size(), 2U);
+    for (const Side side : both_sides) {
+      const Lane& lane = scene.groups[rank].lanes[side];
+      EXPECT_EQ(lane.offset_ns, 0);
+      ASSERT_EQ(lane.rows.size(), 1U);
+      const auto& list = operations.lists[side][rank];
+      ASSERT_EQ(lane.rows[0].size(), list.size());
+      for (std::size_t i = 0; i < list.size(); ++i) {
+        const Bar bar = lane.rows[0][i];
+        EXPECT_EQ(bar.start_ns, static_cast<std::int64_t>(i) * slot_ns);
+        EXPECT_EQ(bar.end_ns, static_cast<std::int64_t>(i + 1) * slot_ns);
+        Action own = run_of(document, side).spans[bar.ref].action;
+        EXPECT_EQ(own, operations.actions[list[i]]);
+      }
+    }
+  }
+}
+
+TEST(Scene, ChangingIsBuilding) {
+  Document pair = perturbed_document();
+  pair.traces.push_back(testing::open_trace(events()));
+  const Document alone = document_of(testing::perturbed().measured);
+  const Document cells = document_with_cells();
+  const auto options = all_options();
+  for (const Document* document : std::vector<const Document*>{&pair, &alone, &cells}) {
+    std::mt19937_64 random(3);
+    Scene scene = build_scene(*document, options.front());
+    for (int i = 0; i < 150; ++i) {
+      const auto& next = options[random() % options.size()];
+      if (i % 5 == 0) emphasise(scene, *document, {{0, 3, false}});
+      change_scene(scene, *document, next);
+      expect_same(scene, build_scene(*document, next));
+      if (HasFailure()) FAIL() << "change " << i;
+    }
+  }
+}
+
+TEST(Scene, FindsWhatItHas) {
+  const Document document = perturbed_document();
+  for (const SceneOptions& options : all_options()) {
+    const Scene scene = build_scene(document, options);
+    int found = 0;
+    for (std::size_t g = 0; g < scene.groups.size(); ++g) {
+      for (std::size_t l = 0; l < scene.groups[g].lanes.size(); ++l) {
+        const Lane& lane = scene.groups[g].lanes[l];
+        for (std::size_t r = 0; r < lane.rows.size(); ++r) {
+          for (std::size_t i = 0; i < lane.rows[r].size(); ++i) {
+            const Bar bar = lane.rows[r][i];
+            if (bar.ref == no_ref) continue;
+            const auto place = find(scene, document, {lane.trace, bar.ref, is_bubble(bar.shade)});
+            ASSERT_TRUE(place.has_value());
+            ++found;
+            EXPECT_EQ(place->group, static_cast<int>(g));
+            EXPECT_EQ(place->lane, static_cast<int>(l));
+            EXPECT_EQ(place->row, static_cast<int>(r));
+            EXPECT_LE(place->range.from_ns, bar.start_ns + lane.offset_ns);
+            EXPECT_GE(place->range.to_ns, bar.end_ns + lane.offset_ns);
+            if (!is_bubble(bar.shade)) {
+              EXPECT_EQ(place->bar, i);
+            }
+          }
+        }
+      }
+    }
+    EXPECT_GT(found, 60);
+  }
+  const Scene scene = build_scene(document, {});
+  const RecordedRun& run = run_of(document, 0);
+  for (Ref ref = 0; ref < run.spans.size(); ++ref) {
+    EXPECT_EQ(find(scene, document, {0, ref, false}).has_value(),
+              !is_transfer(run.spans[ref].action.kind));
+  }
+  EXPECT_FALSE(find(scene, document, {}).has_value());
+}
+
+TEST(Scene, ArrowsLeadFromSendToArrival) {
+  const Document document = perturbed_document("interleaved");
+  const Scene scene = build_scene(document, {});
+  std::multimap<std::int64_t, std::pair<std::int64_t, Ref>> expected;  // by start
+  std::size_t sends = 0;
+  for (int trace = 0; trace < 2; ++trace) {
+    const RecordedRun& run = run_of(document, trace);
+    for (const RecordedIteration& iteration : run.iterations) {
+      const SpanIndex index(run.spans_of(iteration));
+      for (const Span& span : run.spans_of(iteration)) {
+        if (!is_send(span.action.kind)) continue;
+        ++sends;
+        const auto peer = index.find(peer_of(span.action));
+        ASSERT_TRUE(peer.has_value());
+        const Span& received = run.spans_of(iteration)[*peer];
+        const auto arrow = std::ranges::find_if(scene.arrows, [&](const Arrow& one) {
+          return one.trace == trace && one.ref == static_cast<Ref>(&span - run.spans.data());
+        });
+        ASSERT_NE(arrow, scene.arrows.end());
+        const std::int64_t offset = lane_of(scene, span.rank, trace)->offset_ns;
+        EXPECT_EQ(arrow->from_ns, span.start_ns + offset);
+        EXPECT_EQ(arrow->to_ns, received.end_ns + offset);
+        EXPECT_EQ(arrow->from_group, span.rank);
+        EXPECT_EQ(arrow->to_group, received.rank);
+        const Span& waits = run.spans[arrow->to_ref];
+        EXPECT_EQ(waits.action.stage, received.action.stage);
+        EXPECT_EQ(waits.action.microbatch, span.action.microbatch);
+        EXPECT_EQ(waits.iteration, span.iteration);
+        EXPECT_EQ(waits.action.kind == Kind::F, span.action.kind == Kind::SEND_F);
+        EXPECT_LE(arrow->to_ns - arrow->from_ns, scene.longest_arrow_ns);
+      }
+    }
+  }
+  EXPECT_EQ(scene.arrows.size(), sends);
+  EXPECT_TRUE(std::ranges::is_sorted(scene.arrows, {}, &Arrow::from_ns));
+}
+
+TEST(Scene, CurvesAndTheirPeaks) {
+  Document document = perturbed_document();
+  document.capacity_bytes = 1 << 30;
+  const Scene scene = build_scene(document, {});
+  for (std::size_t rank = 0; rank < 4; ++rank) {
+    for (const Side side : both_sides) {
+      const CurveLane& lane = scene.groups[rank].curves[side];
+      const MemoryPeak& peak = document.pair->comparison.sides[side].peaks[rank];
+      EXPECT_EQ(lane.label, "memory");
+      EXPECT_EQ(lane.capacity, std::int64_t{1} << 30);
+      EXPECT_EQ(lane.curve.peak().value, peak.total);
+      EXPECT_EQ(lane.curve.peak().time_ns, peak.time_ns);
+      EXPECT_EQ(lane.peak, to_text(peak.action));
+      // 1F1B: rank r holds p - r microbatches.
+      EXPECT_EQ(peak.total, static_cast<std::int64_t>(4 - rank) << 20);
+    }
+  }
+  RecordedRun chunks = testing::perturbed().measured;
+  testing::add_samples(chunks, 0);
+  const Document alone = document_of(std::move(chunks));
+  const Scene held = build_scene(alone, {});
+  ASSERT_EQ(held.groups[0].curves.size(), 1U);
+  EXPECT_EQ(held.groups[0].curves[0].label, "microbatches held");
+  EXPECT_FALSE(held.groups[0].curves[0].bytes);
+  EXPECT_EQ(held.groups[0].curves[0].curve.peak().value, 4);
+  EXPECT_EQ(held.groups[0].curves[0].peak, "0F3");
+  EXPECT_EQ(held.groups[0].lanes[0].label, "");
+}
+
+TEST(Scene, ErrorsBySteps) {
+  EXPECT_EQ(shade_of_error(1000, 1000), 3);
+  EXPECT_EQ(shade_of_error(1000, 1030), 3);
+  EXPECT_EQ(shade_of_error(1000, 1031), 4);
+  EXPECT_EQ(shade_of_error(1000, 1100), 4);
+  EXPECT_EQ(shade_of_error(1000, 1300), 5);
+  EXPECT_EQ(shade_of_error(1000, 1301), 6);
+  EXPECT_EQ(shade_of_error(1000, 970), 3);
+  EXPECT_EQ(shade_of_error(1000, 969), 2);
+  EXPECT_EQ(shade_of_error(1000, 899), 1);
+  EXPECT_EQ(shade_of_error(1000, 699), 0);
+  EXPECT_EQ(shade_of_error(0, 0), 3);
+  EXPECT_EQ(shade_of_error(0, 1), 6);
+  EXPECT_EQ(shade_of_error(1'000'000'000'000'000, 1'030'000'000'000'000), 3);
+}
+
+TEST(Scene, ColoursOfErrorShowTheSlowStage) {
+  const Document document = perturbed_document();
+  SceneOptions options;
+  options.colouring = Colouring::error;
+  const Scene scene = build_scene(document, options);
+  for (int rank = 0; rank < 4; ++rank) {
+    for (const int trace : {0, 1}) {
+      const RecordedRun& run = run_of(document, trace);
+      for (const Bar& bar : bars_of(*lane_of(scene, rank, trace))) {
+        if (is_bubble(bar.shade)) continue;
+        const Action& action = run.spans[bar.ref].action;
+        const bool slow = action.stage == 2 && action.kind == Kind::F;
+        // 280 to 320 us on 1 ms, which is about 30 %; the others are within 2 %.
+        EXPECT_EQ(bar.shade == 3, !slow) << to_text(action);
+        EXPECT_EQ(bar.shade == 5 || bar.shade == 6, slow) << to_text(action);
+      }
+    }
+  }
+}
+
+TEST(Scene, DifferenceHasLatenessByOperation) {
+  const Document document = perturbed_document();
+  SceneOptions options;
+  options.show = Show::difference;
+  const Scene scene = build_scene(document, options);
+  const Comparison& comparison = document.pair->comparison;
+  const Operations& operations = comparison.operations;
+  const RecordedRun& run = run_of(document, 1);
+  const RecordedIteration& iteration = run.iterations[run.median_iteration()];
+  for (std::size_t rank = 0; rank < 4; ++rank) {
+    ASSERT_EQ(scene.groups[rank].lanes.size(), 1U);
+    const Lane& lane = scene.groups[rank].lanes[0];
+    EXPECT_EQ(lane.kind, LaneKind::difference);
+    EXPECT_EQ(lane.trace, 1);
+    for (const Bar& bar : bars_of(lane)) {
+      if (bar.ref == no_ref) continue;
+      EXPECT_GE(bar.ref, iteration.begin);
+      EXPECT_LT(bar.ref, iteration.end);
+    }
+    const auto late = std::ranges::find(scene.groups[rank].curves, "lateness", &CurveLane::label);
+    ASSERT_NE(late, scene.groups[rank].curves.end());
+    for (const OperationId id : operations.lists[measured_side][rank]) {
+      const std::int64_t end_ns = operations.sides[measured_side][id].end_ns;
+      EXPECT_EQ(late->curve.value_at(end_ns - late->offset_ns),
+                end_ns - operations.sides[predicted_side][id].end_ns);
+    }
+  }
+}
+
+TEST(Scene, CriticalPathIsWhereItsOperationsAre) {
+  const Document document = perturbed_document();
+  for (const auto alignment : {Alignment::absolute, Alignment::iteration}) {
+    SceneOptions options;
+    options.alignment = alignment;
+    const Scene scene = build_scene(document, options);
+    for (const Side side : both_sides) {
+      std::set<Ref> expected;
+      for (const OperationId id : document.pair->comparison.sides[side].played.critical_path) {
+        expected.insert(document.pair->span_of[side][id]);
+      }
+      std::set<Ref> found;
+      std::int64_t covered = 0;
+      for (int rank = 0; rank < 4; ++rank) {
+        for (const Bar& bar : bars_of(lane_of(scene, rank, side)->critical)) {
+          EXPECT_EQ(bar.shade, critical_shade);
+          found.insert(bar.ref);
+          covered += bar.end_ns - bar.start_ns;
+        }
+      }
+      EXPECT_EQ(found, expected);
+      // A chain without gaps: its parts make up the makespan.
+      EXPECT_EQ(covered, document.pair->comparison.sides[side].played.makespan_ns);
+    }
+  }
+}
+
+TEST(Scene, EmphasisSetsApartWhatIsTold) {
+  const Document document = perturbed_document();
+  Scene scene = build_scene(document, {});
+  const auto& cause = document.pair->comparison.root_causes.front();
+  std::vector<Pick> picks;
+  for (const OperationId id : cause.operations) {
+    picks.push_back({1, document.pair->span_of[measured_side][id], false});
+  }
+  picks.push_back(picks.front());
+  ASSERT_EQ(picks.size(), 9U) << "a stage's forwards";
+  emphasise(scene, document, picks);
+  EXPECT_TRUE(scene.emphasises);
+  std::size_t bars = 0;
+  for (const Group& group : scene.groups) {
+    for (const Lane& lane : group.lanes) bars += lane.emphasis.size();
+  }
+  EXPECT_EQ(bars, 8U);
+  for (const Bar& bar : bars_of(lane_of(scene, 2, 1)->emphasis)) {
+    EXPECT_EQ(run_of(document, 1).spans[bar.ref].action.kind, Kind::F);
+  }
+  emphasise(scene, document, {});
+  expect_same(scene, build_scene(document, {}));
+}
+
+TEST(Scene, EventTracesAreTracks) {
+  Document document;
+  document.traces = {testing::open_trace(events())};
+  const Scene scene = build_scene(document, {});
+  ASSERT_EQ(scene.groups.size(), 3U);
+  EXPECT_EQ(scene.groups[0].name, "thread 7");
+  EXPECT_EQ(scene.groups[0].process, "python 1");
+  EXPECT_EQ(scene.groups[2].name, "load");
+  const Lane& lane = scene.groups[0].lanes.at(0);
+  ASSERT_EQ(lane.rows.size(), 2U);
+  EXPECT_EQ(lane.rows[0].size(), 1U);
+  ASSERT_EQ(lane.rows[1].size(), 2U);
+  // Names that differ in a number are alike.
+  EXPECT_EQ(lane.rows[1][0].shade, lane.rows[1][1].shade);
+  EXPECT_EQ(lane.offset_ns, -500) << "the first of all is a sample";
+  EXPECT_EQ(scene.extent, (TimeRange{0, 19500}));
+  ASSERT_EQ(scene.arrows.size(), 1U);
+  EXPECT_EQ(scene.arrows[0].from_ns, 5500);
+  EXPECT_EQ(scene.arrows[0].to_ns, 5500);
+  EXPECT_EQ(scene.arrows[0].to_group, 1);
+  ASSERT_EQ(scene.groups[1].curves.size(), 1U);
+  EXPECT_TRUE(scene.groups[1].curves[0].bytes);
+  EXPECT_EQ(scene.groups[1].curves[0].curve.peak().value, 20);
+  for (Ref ref = 0; ref < 4; ++ref) {
+    const auto place = find(scene, document, {0, ref, false});
+    ASSERT_TRUE(place.has_value());
+    EXPECT_EQ(place->range.from_ns, events().slices[ref].start_ns - 500);
+  }
+}
+
+// More at once than there are rows: all are there, none overlaps.
+TEST(Scene, CutsWhatHasNoRoom) {
+  RecordedRun run;
+  run.name = "crowd";
+  run.ranks = 1;
+  run.microbatches = 20;
+  run.chunk_of_stage = {0};
+  run.about.rank_of_stage = {0};
+  for (int i = 0; i < 20; ++i) {
+    Span span{make_action(0, Kind::F, i), 0, 0, 10 * i, 10 * i + 1000};
+    run.spans.push_back(span);
+  }
+  run.iterations = {{0, 0, 20, 0, 1190}};
+  const Document document = document_of(std::move(run));
+  const Scene scene = build_scene(document, {});
+  const Lane& lane = scene.groups[0].lanes[0];
+  EXPECT_EQ(lane.rows.size(), 4U);
+  EXPECT_EQ(bars_of(lane).size(), 20U);
+  for (Ref ref = 0; ref < 20; ++ref) {
+    EXPECT_TRUE(find(scene, document, {0, ref, false}).has_value());
+  }
+  EXPECT_EQ(scene.extent, (TimeRange{0, 1190}));
+}
+
+TEST(Scene, OfNothingIsEmpty) {
+  const Scene scene = build_scene({}, {});
+  EXPECT_TRUE(scene.groups.empty());
+  EXPECT_EQ(scene.extent, TimeRange{});
+}
+
+TEST(Scene, OfRecordedRuns) {
+  for (const char* name : {"1f1b", "interleaved", "zb-h1", "gpipe"}) {
+    const std::string path = pipesim::testing::source_file(std::string("traces/recorded/") + name);
+    const Document document =
+        document_of(read_run({path + ".rank0.json.gz", path + ".rank1.json.gz"}));
+    const Scene scene = build_scene(document, {});
+    ASSERT_EQ(scene.groups.size(), 2U);
+    const RecordedRun& run = run_of(document, 0);
+    std::size_t bars = 0;
+    for (const Group& group : scene.groups) {
+      for (const Bar& bar : bars_of(group.lanes.at(0))) bars += is_bubble(bar.shade) ? 0 : 1;
+    }
+    EXPECT_EQ(bars, static_cast<std::size_t>(std::ranges::count_if(run.spans, [](const Span& span) {
+                return !is_transfer(span.action.kind);
+              })));
+  }
+}
+
+}  // namespace
+}  // namespace pipesim::gui
