@@ -1,0 +1,121 @@
+#include "gui/window/hover_card.h"
+
+#include <QFontMetrics>
+#include <QPainter>
+#include <algorithm>
+
+#include "gui/core/tables.h"
+#include "gui/window/letters.h"
+
+namespace pipesim::gui {
+namespace {
+
+constexpr int pad = 8;
+constexpr int gap = 14;
+constexpr std::size_t most_rows = 9;
+constexpr int most_width = 460;
+
+}  // namespace
+
+HoverCard::HoverCard(QWidget* parent) : QWidget(parent) {
+  setAttribute(Qt::WA_TransparentForMouseEvents);
+  setFocusPolicy(Qt::NoFocus);
+  hide();
+}
+
+void HoverCard::fill(const Session& session, const Hit& hit) {
+  if (shown_ == hit.pick && of_ == &session.document()) return;
+  shown_ = hit.pick;
+  of_ = &session.document();
+  const Table table = detail_table(session.document(), session.scene(), *hit.pick);
+  title_ = QString::fromStdString(table.title);
+  rows_.clear();
+  if (table.columns.size() > 2) {
+    std::vector<QString> head;
+    for (const Table::Column& column : table.columns) {
+      head.push_back(QString::fromStdString(column.name));
+    }
+    rows_.push_back(std::move(head));
+  }
+  for (const Table::Row& row : table.rows) {
+    if (rows_.size() >= most_rows) break;
+    std::vector<QString> cells;
+    for (const std::string& cell : row.cells) cells.push_back(QString::fromStdString(cell));
+    rows_.push_back(std::move(cells));
+  }
+}
+
+void HoverCard::show_at(const QPoint& position, const Session& session, const Hit& hit) {
+  fill(session, hit);
+  palette_ = session.palette();
+  const QFontMetrics metrics(letters(label_pixels));
+  const QFontMetrics bold(letters(label_pixels, true));
+  widths_.clear();
+  for (const auto& row : rows_) {
+    widths_.resize(std::max(widths_.size(), row.size()));
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      widths_[i] =
+          std::max(widths_[i], std::min(metrics.horizontalAdvance(row[i]), most_width / 2));
+    }
+  }
+  int width = bold.horizontalAdvance(title_);
+  int across = -gap;
+  for (const int column : widths_) across += column + gap;
+  width = std::min(std::max(width, across), most_width) + 2 * pad;
+  const int height =
+      (static_cast<int>(rows_.size()) + (title_.isEmpty() ? 0 : 1)) * metrics.lineSpacing() +
+      2 * pad;
+  resize(width, height);
+  // Below and to the right of the pointer, or where there is room.
+  const QSize room = parentWidget()->size();
+  int x = position.x() + 14;
+  int y = position.y() + 18;
+  if (x + width > room.width()) x = position.x() - 10 - width;
+  if (y + height > room.height()) y = position.y() - 10 - height;
+  move(std::clamp(x, 0, std::max(0, room.width() - width)),
+       std::clamp(y, 0, std::max(0, room.height() - height)));
+  show();
+  raise();
+  update();
+}
+
+QString HoverCard::text() const {
+  QString all = title_;
+  for (const auto& row : rows_) {
+    all += '\n';
+    for (std::size_t i = 0; i < row.size(); ++i) all += (i > 0 ? "\t" : "") + row[i];
+  }
+  return all;
+}
+
+void HoverCard::paintEvent(QPaintEvent*) {
+  QPainter painter(this);
+  painter.setPen(QColor::fromRgb(palette_.grid));
+  painter.setBrush(QColor::fromRgb(palette_.background));
+  painter.drawRect(rect().adjusted(0, 0, -1, -1));
+  const QFontMetrics metrics(letters(label_pixels));
+  int y = pad;
+  const auto draw = [&](const QString& words, int x, int width) {
+    painter.drawText(QRect(x, y, width, metrics.lineSpacing()), Qt::AlignLeft | Qt::AlignVCenter,
+                     painter.fontMetrics().elidedText(words, Qt::ElideRight, width));
+  };
+  if (!title_.isEmpty()) {
+    painter.setFont(letters(label_pixels, true));
+    painter.setPen(QColor::fromRgb(palette_.text));
+    draw(title_, pad, width() - 2 * pad);
+    y += metrics.lineSpacing();
+  }
+  painter.setFont(letters(label_pixels));
+  for (const auto& row : rows_) {
+    int x = pad;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      painter.setPen(QColor::fromRgb(i == 0 ? palette_.faint_text : palette_.text));
+      const bool last = i + 1 == row.size();
+      draw(row[i], x, last ? width() - pad - x : widths_[i]);
+      x += widths_[i] + gap;
+    }
+    y += metrics.lineSpacing();
+  }
+}
+
+}  // namespace pipesim::gui

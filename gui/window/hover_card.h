@@ -1,0 +1,41 @@
+// A small card beside the pointer: what is under it, on both sides of a comparison.
+//
+// A child of what it lies on; passes the mouse through.
+#pragma once
+
+#include <QFont>
+#include <QString>
+#include <QWidget>
+#include <array>
+#include <optional>
+#include <vector>
+
+#include "gui/window/session.h"
+
+namespace pipesim::gui {
+
+class HoverCard : public QWidget {
+  Q_OBJECT
+ public:
+  explicit HoverCard(QWidget* parent);
+
+  // Beside `position`, within the parent.
+  void show_at(const QPoint& position, const Session& session, const Hit& hit);
+  // What it says: a line a row, cells with tabs between.
+  QString text() const;
+
+ protected:
+  void paintEvent(QPaintEvent* event) override;
+
+ private:
+  void fill(const Session& session, const Hit& hit);
+
+  QString title_;
+  std::vector<std::vector<QString>> rows_;
+  std::vector<int> widths_;  // of the columns
+  std::optional<Pick> shown_;
+  const Document* of_ = nullptr;
+  Palette palette_;
+};
+
+}  // namespace pipesim::gui

@@ -1,0 +1,79 @@
+// What the window's parts share: what is open, how it is looked at, and what was
+// drawn last. Whoever changes it does so here; the parts follow its signals.
+//
+// Owned by the window; lives on the thread of the QApplication.
+#pragma once
+
+#include <QObject>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gui/core/commands.h"
+#include "gui/core/layout.h"
+
+namespace pipesim::gui {
+
+// A document with the scene of it, as built in the background.
+struct Opened {
+  std::shared_ptr<const Document> document;
+  Scene scene;
+};
+// In any thread.
+Opened opened(Document document, const SceneOptions& options);
+
+class Session : public QObject {
+  Q_OBJECT
+ public:
+  explicit Session(QObject* parent = nullptr);
+
+  const Document& document() const { return *document_; }
+  std::shared_ptr<const Document> shared_document() const { return document_; }
+  const Scene& scene() const { return scene_; }
+  const View& view() const { return history_.now(); }
+  const History& history() const { return history_; }
+  Theme theme() const { return theme_; }
+  const Palette& palette() const { return palette_; }
+  const Canvas& canvas() const { return canvas_; }
+  // Of the view as it is now; laid out when asked for.
+  const Picture& picture() const;
+  // How far the rows can be scrolled.
+  int greatest_scroll() const;
+
+  // Shows something else, from its home, in the same way as now.
+  void open(Opened opened);
+  // The same of another run of the same kind: stays where it is.
+  void replace(Opened opened);
+
+  void set_canvas(const Canvas& canvas);
+  void set_theme(Theme theme);
+  // A change by the user; see History::push().
+  void change(View view, const std::string& gesture = {});
+  void run(Command command);
+  // Picks a bar and shows it; emphasises what a table is about.
+  void pick(const Pick& pick);
+  void show(const std::vector<Pick>& picks);
+  void scroll_to(int pixels, const std::string& gesture);
+  // Two gestures of one name with this between them are two steps.
+  void end_gesture();
+
+ signals:
+  void document_changed();  // and so the view
+  void view_changed();
+  void theme_changed();
+
+ private:
+  void follow(const View& before);
+
+  std::shared_ptr<const Document> document_;
+  Scene scene_;
+  History history_;
+  Theme theme_ = Theme::light;
+  Palette palette_;
+  Canvas canvas_;
+  int gestures_ = 0;
+  mutable Picture picture_;
+  mutable bool laid_out_ = false;
+};
+
+}  // namespace pipesim::gui
