@@ -195,6 +195,10 @@ void TablePanel::refresh() {
   const int row = view_->fontMetrics().height() + 6;
   view_->verticalHeader()->setDefaultSectionSize(row);
   view_->horizontalHeader()->setStretchLastSection(true);
+  if (fits_) {
+    const int rows = model_->rowCount() * row + view_->horizontalHeader()->sizeHint().height();
+    view_->setFixedHeight(rows + 2);
+  }
 }
 
 void TablePanel::choose(const QModelIndex& index) {

@@ -56,6 +56,8 @@ class TablePanel : public QWidget {
 
   // Of this column, numbers are drawn as bars to both sides of zero, too.
   void draw_bars(int column);
+  // As high as its rows, where there is room.
+  void fit_height() { fits_ = true; }
 
   QTableView& view() { return *view_; }
   const TableModel& model() const { return *model_; }
@@ -78,6 +80,7 @@ class TablePanel : public QWidget {
   QTableView* view_;
   QLabel* note_;
   bool outdated_ = true;
+  bool fits_ = false;
 };
 
 }  // namespace pipesim::gui

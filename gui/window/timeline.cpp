@@ -186,6 +186,7 @@ void Timeline::mouseReleaseEvent(QMouseEvent* event) {
   View next = session_.view();
   next.picked = there ? there->pick : std::nullopt;
   session_.change(std::move(next));
+  if (session_.view().picked) emit picked();
 }
 
 void Timeline::mouseDoubleClickEvent(QMouseEvent* event) {

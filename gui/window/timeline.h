@@ -31,6 +31,7 @@ class Timeline : public QAbstractScrollArea {
 
  signals:
   void area_selected();  // with the mouse, when it is let go
+  void picked();         // a bar, by a click
   void context_asked(const pipesim::gui::Hit& hit, const QPoint& global);
 
  protected:

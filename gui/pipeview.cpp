@@ -1,0 +1,170 @@
+// pipeview: shows a predicted and a measured pipeline timeline side by side.
+#include <CLI/CLI.hpp>
+#include <QApplication>
+#include <QStandardPaths>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gui/core/report.h"
+#include "gui/window/main_window.h"
+#include "gui/window/screenshot.h"
+#include "traces/base/error.h"
+#include "traces/base/text.h"
+#include "traces/command/flags.h"
+#include "traces/command/program.h"
+#include "traces/print/terminal.h"
+
+namespace pipesim::gui {
+namespace {
+
+struct Flags {
+  std::vector<std::string> traces;
+  Flag screenshot, size, theme, align, show, colour, select, range, scale, memory_cap;
+  bool report = false, transfers = false, critical = false, playground = false;
+};
+
+// The value that a flag names; `names` in the order of the enumeration.
+template <typename Value>
+Value named(const Flag& flag, const char* where, const std::vector<std::string>& names,
+            Value otherwise) {
+  if (!flag) return otherwise;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (names[i] == *flag) return static_cast<Value>(i);
+  }
+  throw input_error(std::string(where) + ": " + unknown_name("value", *flag, names));
+}
+
+TimeRange parse_range(const std::string& text) {
+  const std::size_t dots = text.find("..");
+  if (dots == std::string::npos) {
+    throw input_error("--range: " + quote(text) + " is no range; give one such as 1ms..5ms");
+  }
+  const TimeRange range{parse_time_ns(text.substr(0, dots), "--range"),
+                        parse_time_ns(text.substr(dots + 2), "--range")};
+  if (range.length_ns() < least_range_ns) {
+    throw input_error("--range: " + quote(text) +
+                      " holds no time; its end must come after its start");
+  }
+  return range;
+}
+
+WindowOptions options_of(const Flags& flags) {
+  WindowOptions options;
+  if (flags.theme) {
+    options.theme = named(flags.theme, "--theme", {"light", "dark"}, Theme::light);
+  }
+  SceneOptions& scene = options.scene;
+  scene.alignment =
+      named(flags.align, "--align", {"absolute", "iteration", "slot"}, scene.alignment);
+  scene.show = named(flags.show, "--show", {"stacked", "overlay", "difference"}, scene.show);
+  scene.colouring =
+      named(flags.colour, "--colour", {"kind", "microbatch", "error"}, scene.colouring);
+  scene.transfers = flags.transfers;
+  options.critical = flags.critical;
+  options.playground = flags.playground;
+  if (flags.select) options.select = *flags.select;
+  if (flags.range) options.range = parse_range(*flags.range);
+  if (flags.memory_cap) options.capacity_bytes = parse_bytes(*flags.memory_cap, "--memory-cap");
+  return options;
+}
+
+// Qt reads these when the application is made.
+void prepare_screen(const Flags& flags) {
+  const auto unset = [](const char* name) {
+    const char* value = std::getenv(name);
+    return value == nullptr || *value == '\0';
+  };
+  if (unset("DISPLAY") && unset("WAYLAND_DISPLAY") && unset("QT_QPA_PLATFORM")) {
+    if (!flags.screenshot) {
+      throw input_error(
+          "there is no display to open a window on; --screenshot FILE.png writes a picture, "
+          "--report prints");
+    }
+    qputenv("QT_QPA_PLATFORM", "offscreen");
+  }
+  if (flags.scale) {
+    const int scale = parse_count(*flags.scale, "--scale");
+    if (scale > 4) throw input_error("--scale: 1 to 4 pixels for one are possible");
+    qputenv("QT_SCALE_FACTOR", QByteArray::number(scale));
+    qputenv("QT_FONT_DPI", "96");
+  }
+}
+
+void run(const Flags& flags, int argc, char** argv) {
+  if (flags.report) {
+    if (flags.traces.empty()) throw input_error("--report: give a trace, or two to compare");
+    print(report_of(open_traces(flags.traces), standard_output()));
+    return;
+  }
+  WindowOptions options = options_of(flags);
+  const QSize size = parse_size(flags.size.value_or("1600x900"), "--size");
+  if (flags.screenshot) check_screenshot_name(*flags.screenshot);
+  prepare_screen(flags);
+  QStringList traces;
+  for (const std::string& path : flags.traces) traces += QString::fromStdString(path);
+  QApplication application(argc, argv);
+  QApplication::setApplicationName("pipeview");
+  if (flags.screenshot) {
+    take_screenshot(options, traces, size, *flags.screenshot);
+    return;
+  }
+  options.settings_file =
+      (QStandardPaths::writableLocation(QStandardPaths::AppConfigLocation) + "/pipeview.ini")
+          .toStdString();
+  MainWindow window(options);
+  if (flags.size) window.resize(size);
+  window.show();
+  window.open(traces);
+  QApplication::exec();
+}
+
+}  // namespace
+}  // namespace pipesim::gui
+
+int main(int argc, char** argv) {
+  CLI::App app(
+      "pipeview shows a predicted and a measured pipeline timeline side by side:\n"
+      "where they differ, and why. Without traces it opens a pipeline to play with.",
+      "pipeview");
+  app.set_version_flag("--version", "pipeview " PIPESIM_VERSION);
+  pipesim::gui::Flags flags;
+  app.add_option("traces", flags.traces, "what to open; a prediction comes first")
+      ->type_name("FILE");
+  pipesim::add_flags(
+      app, "Without a screen",
+      {{"--screenshot", &flags.screenshot, "FILE.png", "writes a picture of the window"},
+       {"--size", &flags.size, "WxH", "of the window (1600x900)"},
+       {"--scale", &flags.scale, "N", "pixels for one, each way (1)"}});
+  app.add_flag("--report", flags.report, "prints what `pipesim compare` does")
+      ->group("Without a screen")
+      ->disable_flag_override();
+  const std::string view = "What is shown";
+  pipesim::add_flags(
+      app, view,
+      {{"--theme", &flags.theme, "light|dark", "colours (those of the desktop)"},
+       {"--align", &flags.align, "absolute|iteration|slot", "the time axis (iteration)"},
+       {"--show", &flags.show, "stacked|overlay|difference", "both timelines (stacked)"},
+       {"--colour", &flags.colour, "kind|microbatch|error", "what colours mean (kind)"},
+       {"--select", &flags.select, "2B3", "an action, as the search finds it"},
+       {"--range", &flags.range, "1ms..5ms", "the part of the axis that is shown"},
+       {"--memory-cap", &flags.memory_cap, "16GiB", "of a rank: a line on memory curves"}});
+  app.add_flag("--transfers", flags.transfers, "sends and receives on rows of their own")
+      ->group(view)
+      ->disable_flag_override();
+  app.add_flag("--critical", flags.critical, "the critical path")
+      ->group(view)
+      ->disable_flag_override();
+  app.add_flag("--playground", flags.playground, "a pipeline to play with")
+      ->group(view)
+      ->disable_flag_override();
+  app.footer(
+      "Traces are of pipesim, pipeexec or PyTorch's profiler, or any Chrome trace.\n"
+      "\n"
+      "Examples:\n"
+      "  pipeview predicted.json measured.json\n"
+      "  pipeview predicted.json measured.json --screenshot both.png --size 1600x900\n"
+      "  pipeview predicted.json measured.json --report");
+  return pipesim::run_program(app, argc, argv, [&] { pipesim::gui::run(flags, argc, argv); });
+}

@@ -1,0 +1,49 @@
+// The commands of the core as Qt's actions: for menus, the tool bar and keys.
+//
+// Owned by the window; on its thread.
+#pragma once
+
+#include <QAction>
+#include <QKeySequence>
+#include <QList>
+#include <QObject>
+#include <map>
+#include <string_view>
+
+#include "gui/window/session.h"
+
+namespace pipesim::gui {
+
+// Of CommandHelp::keys.
+QList<QKeySequence> sequences_of(std::string_view keys);
+// "W, ↑": as people read them.
+QString readable_keys(std::string_view keys);
+
+class CommandActions : public QObject {
+  Q_OBJECT
+ public:
+  // `window` gets the actions, and with them their keys.
+  CommandActions(Session& session, QWidget* window);
+
+  QAction* operator[](Command command) const { return actions_.at(command); }
+
+ signals:
+  void asked(pipesim::gui::Command command);
+
+ private:
+  void follow();
+
+  Session& session_;
+  std::map<Command, QAction*> actions_;
+};
+
+// Keeps keys that move within tables, lists and number fields from being commands
+// while these have the focus. To be installed on the application.
+class NavigationKeys : public QObject {
+  Q_OBJECT
+ public:
+  using QObject::QObject;
+  bool eventFilter(QObject* watched, QEvent* event) override;
+};
+
+}  // namespace pipesim::gui

@@ -1,0 +1,20 @@
+// What is seen, as files. Files are written whole or not at all; errors are thrown
+// as Error.
+//
+// On the thread of the QApplication.
+#pragma once
+
+#include <QImage>
+#include <string>
+
+#include "gui/core/draw_list.h"
+#include "gui/core/tables.h"
+
+namespace pipesim::gui {
+
+void write_png(const QImage& image, const std::string& path);
+// By the file's name, as PNG or SVG; letters so many pixels high.
+void write_picture(const DrawList& list, int letter_pixels, const std::string& path);
+void write_table(const Table& table, const std::string& path);
+
+}  // namespace pipesim::gui

@@ -1,0 +1,351 @@
+#include "gui/window/main_window.h"
+
+#include <QApplication>
+#include <QCloseEvent>
+#include <QDockWidget>
+#include <QDragEnterEvent>
+#include <QFileInfo>
+#include <QLabel>
+#include <QMimeData>
+#include <QProgressBar>
+#include <QSettings>
+#include <QStackedWidget>
+#include <QStatusBar>
+#include <QUrl>
+#include <algorithm>
+#include <utility>
+
+#include "gui/core/search.h"
+#include "gui/window/actions.h"
+#include "gui/window/banner.h"
+#include "gui/window/export.h"
+#include "gui/window/find_bar.h"
+#include "gui/window/help_overlay.h"
+#include "gui/window/letters.h"
+#include "gui/window/look.h"
+#include "gui/window/table_view.h"
+#include "gui/window/timeline.h"
+#include "traces/base/error.h"
+#include "traces/base/text.h"
+
+namespace pipesim::gui {
+namespace {
+
+constexpr int progress_steps = 1000;
+
+Theme first_theme(const WindowOptions& options, const QSettings* settings) {
+  if (options.theme) return *options.theme;
+  const QString last = settings != nullptr ? settings->value("theme").toString() : QString();
+  if (last == "dark") return Theme::dark;
+  if (last == "light") return Theme::light;
+  return system_theme();
+}
+
+std::vector<std::string> texts_of(const QStringList& list) {
+  std::vector<std::string> texts;
+  for (const QString& text : list) texts.push_back(text.toStdString());
+  return texts;
+}
+
+}  // namespace
+
+MainWindow::MainWindow(const WindowOptions& options, QWidget* parent)
+    : QMainWindow(parent),
+      options_(options),
+      session_(new Session(this)),
+      loader_(new Loader(this)) {
+  if (!options_.settings_file.empty()) {
+    settings_ = std::make_unique<QSettings>(QString::fromStdString(options_.settings_file),
+                                            QSettings::IniFormat);
+  }
+  load_fonts();
+  set_theme(first_theme(options_, settings_.get()));
+  setWindowTitle("pipeview");
+  setAcceptDrops(true);
+  resize(1280, 800);
+  actions_ = new CommandActions(*session_, this);
+  qApp->installEventFilter(new NavigationKeys(this));
+  make_centre();
+  make_panels();
+  make_tool_bar();
+  make_menus();
+  make_status_bar();
+
+  View first = session_->view();
+  first.options = options_.scene;
+  first.critical = options_.critical;
+  session_->change(std::move(first));
+
+  connect(actions_, &CommandActions::asked, this, &MainWindow::run);
+  connect(session_, &Session::document_changed, this, &MainWindow::follow_document);
+  connect(session_, &Session::view_changed, this, &MainWindow::follow_view);
+  connect(loader_, &Loader::progressed, this, [this](double fraction, const QString& what) {
+    progress_bar_->setValue(static_cast<int>(fraction * progress_steps));
+    progress_->show();
+    status_->setText(what);
+  });
+  connect(loader_, &Loader::ended, progress_, &QWidget::hide);
+  connect(loader_, &Loader::finished, this, [this](const std::shared_ptr<Opened>& opened) {
+    show_loaded(std::move(*opened));
+    emit idle();
+  });
+  connect(loader_, &Loader::failed, this, [this](const QString& sentence) {
+    fail(sentence);
+    follow_view();
+    emit idle();
+  });
+  connect(loader_, &Loader::cancelled, this, [this] {
+    status_->setText(tr("Given up."));
+    emit idle();
+  });
+  follow_document();
+  timeline_->setFocus();
+}
+
+MainWindow::~MainWindow() = default;
+
+void MainWindow::set_theme(Theme theme) {
+  set_look(theme);
+  session_->set_theme(theme);
+}
+
+void MainWindow::open(const QStringList& paths) {
+  if (paths.isEmpty()) return;
+  start(
+      [files = texts_of(paths), capacity = options_.capacity_bytes](const Report& report) {
+        Document document = open_traces(files, report);
+        document.capacity_bytes = capacity;
+        return document;
+      },
+      paths);
+}
+
+void MainWindow::add(const QStringList& paths) {
+  if (paths.isEmpty()) return;
+  start(
+      [files = texts_of(paths), before = session_->shared_document(),
+       capacity = options_.capacity_bytes](const Report& report) {
+        Document document = add_traces(*before, files, report);
+        document.capacity_bytes = capacity;
+        return document;
+      },
+      paths);
+}
+
+void MainWindow::compare_as(int predicted, int measured) {
+  start([before = session_->shared_document(), predicted, measured](const Report&) {
+    return compared(*before, predicted, measured);
+  });
+}
+
+void MainWindow::close_trace(int trace) {
+  start([before = session_->shared_document(), trace](const Report&) {
+    return without_trace(*before, trace);
+  });
+}
+
+void MainWindow::set_capacity(std::optional<std::int64_t> bytes) {
+  options_.capacity_bytes = bytes;
+  start([before = session_->shared_document(), bytes](const Report&) {
+    Document document = *before;
+    document.capacity_bytes = bytes;
+    return document;
+  });
+}
+
+void MainWindow::start(std::function<Document(const Report&)> work, const QStringList& remembered) {
+  remembered_ = remembered;
+  progress_bar_->setValue(0);
+  progress_->show();
+  status_->setText(tr("Opening ..."));
+  loader_->start(std::move(work), session_->view().options);
+}
+
+void MainWindow::show_loaded(Opened opened) {
+  const bool other_files = !remembered_.isEmpty();
+  remember(remembered_);
+  remembered_.clear();
+  banners_->clear();
+  const Document& document = *opened.document;
+  for (const std::string& sentence : document.not_opened) {
+    banners_->add(QString::fromStdString(printable(sentence)));
+  }
+  for (const auto& trace : document.traces) {
+    if (!trace->banner.empty()) {
+      banners_->add(QString::fromStdString(printable(trace->name + ": " + trace->banner)));
+    }
+  }
+  if (!document.not_compared.empty()) {
+    banners_->add(
+        tr("Not compared: %1").arg(QString::fromStdString(printable(document.not_compared))));
+  }
+  if (other_files) {
+    session_->open(std::move(opened));
+  } else {
+    session_->replace(std::move(opened));
+  }
+  apply_first_look();
+  emit loaded();
+}
+
+void MainWindow::apply_first_look() {
+  if (looked_ || session_->document().traces.empty()) return;
+  looked_ = true;
+  if (!options_.select.empty()) {
+    const Found found = search(session_->document(), session_->scene(), options_.select);
+    if (found.picks.empty()) {
+      fail(QString::fromStdString("--select: " + found.text));
+    } else {
+      session_->pick(found.picks.front());
+      raise_panel("details");
+    }
+  }
+  if (options_.range) {
+    View next = session_->view();
+    next.range = *options_.range;
+    session_->change(std::move(next));
+  }
+}
+
+void MainWindow::fail(const QString& sentence) {
+  banners_->add(sentence);
+  emit problem(sentence);
+}
+
+void MainWindow::attempt(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    fail(QString::fromStdString(printable(error.what())));
+  }
+}
+
+void MainWindow::run(Command command) {
+  if (command == Command::clear && help_->isVisible()) {
+    help_->hide();
+    return;
+  }
+  session_->run(command);
+}
+
+void MainWindow::follow_document() {
+  const Document& document = session_->document();
+  pages_->setCurrentIndex(document.traces.empty() ? 0 : 1);
+  QStringList names;
+  for (const auto& trace : document.traces) names += QString::fromStdString(trace->name);
+  setWindowTitle(names.isEmpty() ? "pipeview" : names.join(", ") + " - pipeview");
+  fill_roles();
+}
+
+void MainWindow::follow_view() {
+  if (loader_->busy()) return;
+  const View& view = session_->view();
+  const Scene& scene = session_->scene();
+  const bool slots_shown = view.options.alignment == Alignment::slot;
+  const auto length = [&](std::int64_t ns) {
+    return slots_shown ? tr("%1 slots").arg(static_cast<double>(ns) / slot_ns, 0, 'f', 1)
+                       : QString::fromStdString(format_time(ns));
+  };
+  QString text;
+  if (!session_->document().traces.empty()) {
+    text = tr("%1 of %2").arg(length(view.range.length_ns()), length(scene.extent.length_ns()));
+    if (view.area) text += tr("; area: %1").arg(length(view.area->length_ns()));
+    if (!view.filter.empty())
+      text += tr("; tracks with \"%1\"").arg(QString::fromStdString(view.filter));
+  }
+  status_->setText(text);
+  QStringList hidden;
+  const Picture& picture = session_->picture();
+  if (picture.bundled_arrows > 0) {
+    hidden += tr("%1 arrows in bundles")
+                  .arg(QString::fromStdString(format_count(picture.bundled_arrows)));
+  }
+  if (picture.hidden_labels > 0) {
+    hidden +=
+        tr("%1 labels left out").arg(QString::fromStdString(format_count(picture.hidden_labels)));
+  }
+  hidden_->setText(hidden.join(", "));
+}
+
+void MainWindow::remember(const QStringList& paths) {
+  if (!settings_ || paths.isEmpty()) return;
+  constexpr int most = 10;
+  QStringList recent = settings_->value("recent").toStringList();
+  for (const QString& path : paths) {
+    const QString whole = QFileInfo(path).absoluteFilePath();
+    recent.removeAll(whole);
+    recent.prepend(whole);
+  }
+  while (recent.size() > most) recent.removeLast();
+  settings_->setValue("recent", recent);
+}
+
+void MainWindow::settle() {
+  // What is laid out may ask for more to be laid out.
+  constexpr int rounds = 3;
+  for (int i = 0; i < rounds; ++i) {
+    QApplication::sendPostedEvents();
+    QApplication::processEvents();
+    for (TablePanel* table : findChildren<TablePanel*>()) {
+      if (table->isVisible()) table->refresh();
+    }
+  }
+}
+
+TablePanel* MainWindow::table_in_front() const {
+  for (QDockWidget* panel : panels_) {
+    auto* table = qobject_cast<TablePanel*>(panel->widget());
+    if (table != nullptr && panel->isVisible() && !table->visibleRegion().isEmpty()) return table;
+  }
+  return nullptr;
+}
+
+void MainWindow::write(const std::string& path) {
+  if (path.ends_with(".csv")) {
+    TablePanel* table = table_in_front();
+    if (table == nullptr)
+      throw input_error(path + ": no table is in front; choose one below the timeline");
+    write_table(table->model().table(), path);
+    return;
+  }
+  write_picture(session_->picture().list, label_height(session_->canvas().scale), path);
+}
+
+void MainWindow::dragEnterEvent(QDragEnterEvent* event) {
+  if (event->mimeData()->hasUrls()) event->acceptProposedAction();
+}
+
+void MainWindow::dropEvent(QDropEvent* event) {
+  QStringList paths;
+  for (const QUrl& url : event->mimeData()->urls()) {
+    if (url.isLocalFile()) paths += url.toLocalFile();
+  }
+  if (paths.isEmpty()) return;
+  event->acceptProposedAction();
+  add(paths);
+}
+
+void MainWindow::closeEvent(QCloseEvent* event) {
+  if (settings_) {
+    settings_->setValue("theme", session_->theme() == Theme::dark ? "dark" : "light");
+    settings_->setValue("geometry", saveGeometry());
+    settings_->setValue("panels", saveState());
+  }
+  loader_->cancel();
+  event->accept();
+}
+
+void MainWindow::showEvent(QShowEvent* event) {
+  QMainWindow::showEvent(event);
+  if (arranged_) return;
+  arranged_ = true;
+  if (settings_ && settings_->contains("panels")) {
+    restoreGeometry(settings_->value("geometry").toByteArray());
+    restoreState(settings_->value("panels").toByteArray());
+    return;
+  }
+  resizeDocks({panels_.front()}, {std::clamp(width() * 26 / 100, 270, 460)}, Qt::Horizontal);
+  resizeDocks({panels_[1]}, {std::clamp(height() * 24 / 100, 150, 280)}, Qt::Vertical);
+}
+
+}  // namespace pipesim::gui

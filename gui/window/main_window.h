@@ -1,0 +1,145 @@
+// The window: menus, tool bar, timeline, panels; and what goes on in the background.
+//
+// One owner; lives on the thread of the QApplication. What goes wrong becomes a
+// banner, never an exception.
+#pragma once
+
+#include <QMainWindow>
+#include <QStringList>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "gui/window/loader.h"
+#include "gui/window/session.h"
+#include "gui/window/table_view.h"
+
+class QActionGroup;
+class QDockWidget;
+class QLabel;
+class QMenu;
+class QProgressBar;
+class QSettings;
+class QStackedWidget;
+
+namespace pipesim::gui {
+
+class Banners;
+class CommandActions;
+class FilterBar;
+class FindBar;
+class HelpOverlay;
+class Overview;
+class Summary;
+class Timeline;
+
+// How a window starts.
+struct WindowOptions {
+  std::string settings_file;   // where recent files and the theme are kept; empty: nowhere
+  std::optional<Theme> theme;  // else the last one, else the desktop's
+  SceneOptions scene;
+  bool critical = false;
+  std::optional<std::int64_t> capacity_bytes;
+  // Once the first traces are there: what is picked, as search() finds it, and what
+  // time is looked at.
+  std::string select;
+  std::optional<TimeRange> range;
+  bool playground = false;
+};
+
+class MainWindow : public QMainWindow {
+  Q_OBJECT
+ public:
+  explicit MainWindow(const WindowOptions& options, QWidget* parent = nullptr);
+  ~MainWindow() override;
+
+  // In the background; open() closes what is open.
+  void open(const QStringList& paths);
+  void add(const QStringList& paths);
+  void compare_as(int predicted, int measured);
+  void close_trace(int trace);
+  void set_capacity(std::optional<std::int64_t> bytes);
+  void set_theme(Theme theme);
+
+  // Writes the timeline as PNG or SVG, or the table in front as CSV, by the file's
+  // name; throws an Error where that can't be done.
+  void write(const std::string& path);
+
+  Session& session() { return *session_; }
+  Timeline& timeline() { return *timeline_; }
+  bool is_loading() const { return loader_->busy(); }
+  // Has all panels show what they are to show.
+  void settle();
+  // The table in the panel that is in front below the timeline.
+  TablePanel* table_in_front() const;
+
+ signals:
+  void loaded();                          // something else is shown now
+  void problem(const QString& sentence);  // what was asked for failed; a banner says it, too
+  void idle();                            // nothing goes on in the background any more
+
+ protected:
+  void dragEnterEvent(QDragEnterEvent* event) override;
+  void dropEvent(QDropEvent* event) override;
+  void showEvent(QShowEvent* event) override;
+  void closeEvent(QCloseEvent* event) override;
+
+ private:
+  void make_centre();
+  void make_panels();
+  void make_menus();
+  void make_tool_bar();
+  void make_status_bar();
+  QDockWidget* add_panel(const QString& name, const char* id, QWidget* content,
+                         Qt::DockWidgetArea area);
+  TablePanel* add_table(const QString& name, const char* id, TablePanel::Make make,
+                        TablePanel::DependsOn depends_on);
+
+  void start(std::function<Document(const Report&)> work, const QStringList& remembered = {});
+  void show_loaded(Opened opened);
+  void apply_first_look();
+  void fail(const QString& sentence);
+  void attempt(const std::function<void()>& work);
+  void follow_document();
+  void follow_view();
+  void fill_recent();
+  void fill_roles();
+  void remember(const QStringList& paths);
+  void ask_open(bool adds);
+  void ask_write(const QString& kind);
+  void ask_capacity();
+  void context_menu(const Hit& hit, const QPoint& global);
+  void run(Command command);
+  void raise_panel(const char* id);
+
+  WindowOptions options_;
+  std::unique_ptr<QSettings> settings_;
+  Session* session_;
+  Loader* loader_;
+  CommandActions* actions_;
+  Banners* banners_ = nullptr;
+  Overview* overview_ = nullptr;
+  Timeline* timeline_ = nullptr;
+  QStackedWidget* pages_ = nullptr;
+  FindBar* find_ = nullptr;
+  FilterBar* filter_ = nullptr;
+  HelpOverlay* help_ = nullptr;
+  Summary* summary_ = nullptr;
+  QList<QDockWidget*> panels_;
+  QMenu* recent_ = nullptr;
+  QMenu* predicted_ = nullptr;
+  QMenu* measured_ = nullptr;
+  QMenu* close_ = nullptr;
+  QMenu* panels_menu_ = nullptr;
+  QActionGroup* themes_ = nullptr;
+  QLabel* status_ = nullptr;
+  QLabel* hidden_ = nullptr;
+  QWidget* progress_ = nullptr;
+  QProgressBar* progress_bar_ = nullptr;
+  QStringList remembered_;
+  bool looked_ = false;  // the first traces were shown as the options say
+  bool arranged_ = false;
+};
+
+}  // namespace pipesim::gui

@@ -1,0 +1,195 @@
+// The window's menus and dialogs.
+#include <QActionGroup>
+#include <QApplication>
+#include <QDockWidget>
+#include <QFileDialog>
+#include <QInputDialog>
+#include <QMenu>
+#include <QMenuBar>
+#include <QSettings>
+
+#include "gui/window/actions.h"
+#include "gui/window/find_bar.h"
+#include "gui/window/help_overlay.h"
+#include "gui/window/main_window.h"
+#include "gui/window/timeline.h"
+#include "traces/base/text.h"
+
+namespace pipesim::gui {
+
+void MainWindow::make_menus() {
+  const auto add_action = [this](QMenu* menu, const QString& text, const QString& keys, auto work) {
+    QAction* action = menu->addAction(text, this, work);
+    if (!keys.isEmpty()) action->setShortcuts(sequences_of(keys.toStdString()));
+    return action;
+  };
+  const auto add_commands = [this](QMenu* menu, std::initializer_list<Command> commands) {
+    for (const Command command : commands) menu->addAction((*actions_)[command]);
+    menu->addSeparator();
+  };
+
+  QMenu* file = menuBar()->addMenu(tr("&File"));
+  add_action(file, tr("&Open ..."), "Ctrl+O", [this] { ask_open(false); });
+  add_action(file, tr("&Add ..."), "Ctrl+Shift+O", [this] { ask_open(true); });
+  recent_ = file->addMenu(tr("&Recent files"));
+  connect(recent_, &QMenu::aboutToShow, this, &MainWindow::fill_recent);
+  close_ = file->addMenu(tr("&Close"));
+  file->addSeparator();
+  add_action(file, tr("Save the view as &PNG ..."), "Ctrl+S", [this] { ask_write("png"); });
+  add_action(file, tr("Save the view as &SVG ..."), {}, [this] { ask_write("svg"); });
+  add_action(file, tr("Save the table as CS&V ..."), {}, [this] { ask_write("csv"); });
+  file->addSeparator();
+  add_action(file, tr("&Quit"), "Ctrl+Q", [this] { close(); });
+
+  QMenu* view = menuBar()->addMenu(tr("&View"));
+  add_commands(view, {Command::undo, Command::redo});
+  add_commands(view, {Command::align_absolute, Command::align_iteration, Command::align_slot});
+  add_commands(view, {Command::show_stacked, Command::show_overlay, Command::show_difference});
+  add_commands(view, {Command::colour_kind, Command::colour_microbatch, Command::colour_error});
+  add_commands(view, {Command::toggle_arrows, Command::toggle_curves, Command::toggle_critical,
+                      Command::toggle_transfers, Command::pin});
+  add_action(view, tr("&Filter tracks ..."), "Ctrl+P", [this] { filter_->open(); });
+  add_action(view, tr("&Memory capacity ..."), {}, [this] { ask_capacity(); });
+  panels_menu_ = view->addMenu(tr("&Panels"));
+  for (QDockWidget* panel : panels_) panels_menu_->addAction(panel->toggleViewAction());
+  QMenu* theme = view->addMenu(tr("&Theme"));
+  themes_ = new QActionGroup(this);
+  for (const Theme each : {Theme::light, Theme::dark}) {
+    QAction* action = theme->addAction(each == Theme::light ? tr("&Light") : tr("&Dark"), this,
+                                       [this, each] { set_theme(each); });
+    action->setObjectName(each == Theme::light ? "light" : "dark");
+    action->setCheckable(true);
+    action->setChecked(session_->theme() == each);
+    themes_->addAction(action);
+  }
+
+  QMenu* go = menuBar()->addMenu(tr("&Go"));
+  add_commands(
+      go, {Command::focus, Command::fit, Command::zoom_in, Command::zoom_out, Command::pan_left,
+           Command::pan_right, Command::scroll_up, Command::scroll_down});
+  add_commands(go, {Command::previous, Command::next, Command::flow_back, Command::flow_forward,
+                    Command::other_side});
+  add_commands(go, {Command::select_area, Command::mark, Command::clear_marks, Command::clear});
+  add_action(go, tr("&Search ..."), "/, Ctrl+F", [this] { find_->open(); });
+
+  QMenu* compare = menuBar()->addMenu(tr("&Compare"));
+  predicted_ = compare->addMenu(tr("&Predicted"));
+  measured_ = compare->addMenu(tr("&Measured"));
+  add_action(compare, tr("S&wap"), {}, [this] {
+    if (const auto& pair = session_->document().pair) compare_as(pair->trace[1], pair->trace[0]);
+  });
+
+  QMenu* help = menuBar()->addMenu(tr("&Help"));
+  add_action(help, tr("&Keys and mouse"), "?, F1",
+             [this] { help_->setVisible(!help_->isVisible()); });
+}
+
+void MainWindow::fill_recent() {
+  recent_->clear();
+  const QStringList paths = settings_ ? settings_->value("recent").toStringList() : QStringList();
+  for (const QString& path : paths) {
+    recent_->addAction(QString(path).replace('&', "&&"), this, [this, path] { open({path}); });
+  }
+  if (paths.isEmpty()) recent_->addAction(tr("(none)"))->setEnabled(false);
+}
+
+void MainWindow::fill_roles() {
+  const Document& document = session_->document();
+  const auto fill = [&](QMenu* menu, std::optional<Side> side) {
+    menu->clear();
+    for (int i = 0; i < static_cast<int>(document.traces.size()); ++i) {
+      const OpenTrace& trace = *document.traces[static_cast<std::size_t>(i)];
+      QString name = QString::fromStdString(printable(trace.name)).replace('&', "&&");
+      QAction* action = menu->addAction(name);
+      if (!side) {
+        connect(action, &QAction::triggered, this, [this, i] { close_trace(i); });
+        continue;
+      }
+      action->setCheckable(true);
+      action->setEnabled(trace.run.has_value());
+      action->setChecked(document.side_of(i) == side);
+      connect(action, &QAction::triggered, this, [this, i, side] {
+        const auto& pair = session_->document().pair;
+        int other = 0;
+        if (pair) {
+          other = pair->trace[static_cast<std::size_t>(*side == Side::predicted)];
+          // The other role's trace: both change places.
+          if (other == i) other = pair->trace[static_cast<std::size_t>(*side)];
+        } else if (i == 0) {
+          other = 1;
+        }
+        *side == Side::predicted ? compare_as(i, other) : compare_as(other, i);
+      });
+    }
+    menu->setEnabled(!menu->isEmpty());
+  };
+  fill(predicted_, Side::predicted);
+  fill(measured_, Side::measured);
+  fill(close_, std::nullopt);
+  const bool several = document.traces.size() > 1;
+  predicted_->setEnabled(several);
+  measured_->setEnabled(several);
+}
+
+void MainWindow::ask_open(bool adds) {
+  const QStringList paths = QFileDialog::getOpenFileNames(
+      this, adds ? tr("Add traces") : tr("Open traces"), {},
+      tr("Traces (*.json *.json.gz *.pt.trace.json *.gz);;All files (*)"));
+  adds ? add(paths) : open(paths);
+}
+
+void MainWindow::ask_write(const QString& kind) {
+  QString path = QFileDialog::getSaveFileName(this, tr("Save"), "pipeview." + kind,
+                                              QString("%1 (*.%2)").arg(kind.toUpper(), kind));
+  if (path.isEmpty()) return;
+  if (!path.endsWith("." + kind)) path += "." + kind;
+  attempt([&] { write(path.toStdString()); });
+}
+
+void MainWindow::ask_capacity() {
+  const auto now = session_->document().capacity_bytes;
+  bool ok = false;
+  const QString text = QInputDialog::getText(
+      this, tr("Memory capacity"), tr("Of each rank, such as 16GiB; empty for none:"),
+      QLineEdit::Normal, now ? QString("%1B").arg(*now) : QString(), &ok);
+  if (!ok) return;
+  attempt([&] {
+    if (text.trimmed().isEmpty()) {
+      set_capacity(std::nullopt);
+    } else {
+      set_capacity(parse_bytes(text.trimmed().toStdString(), "memory capacity"));
+    }
+  });
+}
+
+void MainWindow::context_menu(const Hit& hit, const QPoint& global) {
+  QMenu menu(this);
+  if (hit.pick) {
+    View next = session_->view();
+    next.picked = hit.pick;
+    session_->change(std::move(next));
+    for (const Command command : {Command::focus, Command::select_area, Command::other_side,
+                                  Command::flow_back, Command::flow_forward}) {
+      menu.addAction((*actions_)[command]);
+    }
+    menu.addSeparator();
+  }
+  if (hit.group >= 0) {
+    const std::string name = session_->scene().groups[static_cast<std::size_t>(hit.group)].name;
+    const bool pinned = session_->view().pinned.contains(name);
+    menu.addAction((pinned ? tr("Unpin %1") : tr("Pin %1")).arg(QString::fromStdString(name)), this,
+                   [this, name, pinned] {
+                     View next = session_->view();
+                     if (pinned) {
+                       next.pinned.erase(name);
+                     } else {
+                       next.pinned.insert(name);
+                     }
+                     session_->change(std::move(next));
+                   });
+  }
+  menu.addAction((*actions_)[Command::fit]);
+  menu.exec(global);
+}
+
+}  // namespace pipesim::gui

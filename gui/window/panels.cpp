@@ -1,0 +1,195 @@
+// What the window is made of: the centre, the panels around it, tool bar and status bar.
+#include <QDockWidget>
+#include <QHBoxLayout>
+#include <QLabel>
+#include <QProgressBar>
+#include <QPushButton>
+#include <QStackedWidget>
+#include <QStatusBar>
+#include <QTabBar>
+#include <QToolBar>
+#include <QToolButton>
+#include <QVBoxLayout>
+#include <utility>
+
+#include "gui/window/actions.h"
+#include "gui/window/banner.h"
+#include "gui/window/find_bar.h"
+#include "gui/window/help_overlay.h"
+#include "gui/window/legend.h"
+#include "gui/window/main_window.h"
+#include "gui/window/overview.h"
+#include "gui/window/summary.h"
+#include "gui/window/table_view.h"
+#include "gui/window/timeline.h"
+
+namespace pipesim::gui {
+
+void MainWindow::make_centre() {
+  auto* shown = new QWidget(this);
+  overview_ = new Overview(*session_, shown);
+  timeline_ = new Timeline(*session_, shown);
+  auto* legend = new Legend(*session_, shown);
+  find_ = new FindBar(*session_, shown);
+  filter_ = new FilterBar(*session_, shown);
+  auto* rows = new QVBoxLayout(shown);
+  rows->setContentsMargins(0, 0, 0, 0);
+  rows->setSpacing(0);
+  rows->addWidget(overview_);
+  rows->addWidget(legend);
+  rows->addWidget(timeline_, 1);
+  rows->addWidget(filter_);
+  rows->addWidget(find_);
+
+  auto* welcome = new QLabel(tr("<h2>pipeview</h2>"
+                                "<p>Open a predicted and a measured trace:<br>"
+                                "drop the files here, or press Ctrl+O.</p>"
+                                "<p>Or play with a pipeline: View, Panels, Playground.</p>"
+                                "<p>Press ? for all keys.</p>"),
+                             this);
+  welcome->setAlignment(Qt::AlignCenter);
+  pages_ = new QStackedWidget(this);
+  pages_->addWidget(welcome);
+  pages_->addWidget(shown);
+
+  auto* centre = new QWidget(this);
+  banners_ = new Banners(centre);
+  auto* column = new QVBoxLayout(centre);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->setSpacing(0);
+  column->addWidget(banners_);
+  column->addWidget(pages_, 1);
+  setCentralWidget(centre);
+  help_ = new HelpOverlay(this);
+  for (LineBar* bar : {static_cast<LineBar*>(find_), static_cast<LineBar*>(filter_)}) {
+    connect(bar, &LineBar::closed, this, [this] { timeline_->setFocus(); });
+  }
+  connect(timeline_, &Timeline::area_selected, this, [this] { raise_panel("area"); });
+  connect(timeline_, &Timeline::picked, this, [this] { raise_panel("details"); });
+  connect(timeline_, &Timeline::context_asked, this, &MainWindow::context_menu);
+}
+
+QDockWidget* MainWindow::add_panel(const QString& name, const char* id, QWidget* content,
+                                   Qt::DockWidgetArea area) {
+  auto* dock = new QDockWidget(name, this);
+  dock->setObjectName(id);
+  dock->setWidget(content);
+  dock->setAllowedAreas(Qt::BottomDockWidgetArea | Qt::RightDockWidgetArea |
+                        Qt::LeftDockWidgetArea);
+  addDockWidget(area, dock);
+  panels_ += dock;
+  return dock;
+}
+
+TablePanel* MainWindow::add_table(const QString& name, const char* id, TablePanel::Make make,
+                                  TablePanel::DependsOn depends_on) {
+  auto* table = new TablePanel(*session_, std::move(make), depends_on, this);
+  QDockWidget* first = findChild<QDockWidget*>("details");
+  QDockWidget* dock = add_panel(name, id, table, Qt::BottomDockWidgetArea);
+  if (first != nullptr) tabifyDockWidget(first, dock);
+  connect(table, &TablePanel::chosen, this, [this](const std::vector<Pick>& about) {
+    if (!about.empty()) session_->show(about);
+  });
+  return table;
+}
+
+void MainWindow::make_panels() {
+  setCorner(Qt::BottomRightCorner, Qt::RightDockWidgetArea);
+  setDockOptions(AnimatedDocks | AllowTabbedDocks | AllowNestedDocks);
+  setTabPosition(Qt::AllDockWidgetAreas, QTabWidget::North);
+  summary_ = new Summary(*session_, this);
+  add_panel(tr("Summary"), "summary", summary_, Qt::RightDockWidgetArea);
+  connect(&summary_->causes(), &TablePanel::chosen, this,
+          [this](const std::vector<Pick>& about) { session_->show(about); });
+  using DependsOn = TablePanel::DependsOn;
+  add_table(
+      tr("Details"), "details",
+      [](const Session& s) {
+        if (s.view().picked) return detail_table(s.document(), s.scene(), *s.view().picked);
+        Table nothing;
+        nothing.note = "Click a bar of the timeline to see it on both sides.";
+        return nothing;
+      },
+      DependsOn::view);
+  add_table(
+      tr("Operations"), "operations",
+      [](const Session& s) { return operation_table(s.document()); }, DependsOn::document);
+  add_table(
+      tr("Stage kinds"), "kinds", [](const Session& s) { return stage_kind_table(s.document()); },
+      DependsOn::document);
+  add_table(
+      tr("Bubbles"), "bubbles", [](const Session& s) { return bubble_table(s.document()); },
+      DependsOn::document);
+  add_table(
+      tr("Area"), "area",
+      [](const Session& s) { return area_table(s.document(), s.scene(), s.view()); },
+      DependsOn::view);
+  add_table(
+      tr("Names"), "names", [](const Session& s) { return name_table(s.document()); },
+      DependsOn::document);
+  add_table(
+      tr("Traces"), "traces", [](const Session& s) { return trace_table(s.document()); },
+      DependsOn::document);
+  raise_panel("details");
+}
+
+void MainWindow::raise_panel(const char* id) {
+  auto* dock = findChild<QDockWidget*>(id);
+  if (dock == nullptr) return;
+  dock->show();
+  dock->raise();
+}
+
+void MainWindow::make_tool_bar() {
+  QToolBar* bar = addToolBar(tr("Views"));
+  bar->setObjectName("views");
+  bar->setMovable(false);
+  bar->setStyleSheet(
+      "QToolBar { spacing: 0px; padding: 2px; }"
+      "QToolButton { padding: 3px 7px; }"
+      "QToolButton:checked { background: palette(highlight); color: palette(highlighted-text);"
+      " border: 1px solid palette(highlight); border-radius: 2px; }");
+  const auto add_choice = [&](const QString& name, std::initializer_list<Command> commands) {
+    auto* label = new QLabel(name, bar);
+    label->setContentsMargins(8, 0, 4, 0);
+    bar->addWidget(label);
+    for (const Command command : commands) {
+      QAction* action = (*actions_)[command];
+      auto* button = new QToolButton(bar);
+      button->setDefaultAction(action);
+      button->setToolButtonStyle(Qt::ToolButtonTextOnly);
+      button->setFocusPolicy(Qt::NoFocus);
+      bar->addWidget(button);
+    }
+  };
+  add_choice(tr("Align"), {Command::align_absolute, Command::align_iteration, Command::align_slot});
+  add_choice(tr("Show"), {Command::show_stacked, Command::show_overlay, Command::show_difference});
+  add_choice(tr("Colour"),
+             {Command::colour_kind, Command::colour_microbatch, Command::colour_error});
+}
+
+void MainWindow::make_status_bar() {
+  status_ = new QLabel(this);
+  status_->setTextFormat(Qt::PlainText);
+  status_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
+  hidden_ = new QLabel(this);
+  progress_ = new QWidget(this);
+  progress_bar_ = new QProgressBar(progress_);
+  progress_bar_->setRange(0, 1000);
+  progress_bar_->setFixedWidth(200);
+  progress_bar_->setMaximumHeight(16);
+  auto* cancel = new QPushButton(tr("Cancel"), progress_);
+  cancel->setObjectName("cancel");
+  connect(cancel, &QPushButton::clicked, loader_, &Loader::cancel);
+  auto* row = new QHBoxLayout(progress_);
+  row->setContentsMargins(0, 0, 0, 0);
+  row->addWidget(progress_bar_);
+  row->addWidget(cancel);
+  progress_->hide();
+  statusBar()->setSizeGripEnabled(false);
+  statusBar()->addWidget(status_, 1);
+  statusBar()->addPermanentWidget(hidden_);
+  statusBar()->addPermanentWidget(progress_);
+}
+
+}  // namespace pipesim::gui

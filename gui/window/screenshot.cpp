@@ -1,0 +1,59 @@
+#include "gui/window/screenshot.h"
+
+#include <QApplication>
+#include <QEventLoop>
+#include <QPixmap>
+
+#include "gui/window/export.h"
+#include "traces/base/error.h"
+#include "traces/base/text.h"
+
+namespace pipesim::gui {
+
+QSize parse_size(std::string_view text, std::string_view where) {
+  constexpr int least = 320;
+  constexpr int most = 8192;
+  const std::vector<std::string_view> parts = split(text, 'x');
+  const std::string place(where);
+  if (parts.size() != 2) {
+    throw input_error(place + ": " + quote(text) + " is no size; give one such as 1600x900");
+  }
+  const QSize size(parse_count(parts[0], where), parse_count(parts[1], where));
+  if (size.width() < least || size.height() < least || size.width() > most ||
+      size.height() > most) {
+    throw input_error(place + ": " + quote(text) +
+                      " is too small or too large; each side must be 320 to 8192");
+  }
+  return size;
+}
+
+void check_screenshot_name(const std::string& path) {
+  if (!path.ends_with(".png")) {
+    throw input_error("--screenshot: " + quote(path) +
+                      ": screenshots are written as PNG; name it .png");
+  }
+}
+
+void take_screenshot(const WindowOptions& options, const QStringList& traces, QSize size,
+                     const std::string& path) {
+  check_screenshot_name(path);
+  MainWindow window(options);
+  std::string failure;
+  QObject::connect(&window, &MainWindow::problem, &window, [&](const QString& sentence) {
+    if (failure.empty()) failure = sentence.toStdString();
+  });
+  window.resize(size);
+  window.setFixedSize(size);
+  window.show();
+  if (!traces.isEmpty()) {
+    QEventLoop loop;
+    QObject::connect(&window, &MainWindow::idle, &loop, &QEventLoop::quit);
+    window.open(traces);
+    loop.exec();
+  }
+  if (!failure.empty()) throw input_error(failure);
+  window.settle();
+  write_png(window.grab().toImage(), path);
+}
+
+}  // namespace pipesim::gui
