@@ -63,9 +63,12 @@ struct EventTrace {
   std::string_view text(std::uint32_t place) const { return texts[place]; }
 };
 
+// Every X is a slice, and so is every instant, of no length, and whatever has a begin
+// (B, b, S); what runs beside threads (b, S) is on a track of its category and name.
+//
 // Throws an input error where the file is no Chrome trace. Of the arguments of
-// slices, keeps those of the first million characters or so of different texts, and
-// says in the warnings if it kept not all.
+// slices, keeps 64 MiB of different texts, and says in the warnings if it kept not
+// all.
 EventTrace read_event_trace(const std::string& path, const ReadProgress& progress = {});
 
 }  // namespace pipesim

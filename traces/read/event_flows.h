@@ -1,0 +1,43 @@
+// Arrows of a Chrome trace: s, t and f of one flow, and the slices that they mean.
+//
+// One owner, one thread.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "traces/read/chrome_reader.h"
+#include "traces/read/event_trace.h"
+
+namespace pipesim {
+
+class EventFlows {
+ public:
+  // An s, t or f on that track; has a time.
+  void add(const ChromeEvent& event, std::uint32_t track);
+
+  // `track_of`: of each track's number the place among trace.tracks. Each t and f is
+  // joined with what comes before it in its flow; a flow whose s is later or missing,
+  // as where clocks are off, with the first s, or not at all.
+  std::vector<EventArrow> arrows(const EventTrace& trace,
+                                 std::span<const std::uint32_t> track_of) &&;
+
+ private:
+  struct Point {
+    std::int64_t time_ns = 0;
+    std::uint32_t flow = 0;
+    std::uint32_t track = 0;
+    char phase = 's';
+    bool binds_enclosing = true;
+  };
+
+  std::unordered_map<std::string, std::uint32_t> flows_;  // by category, name and id
+  std::string key_;
+  std::vector<Point> points_;
+};
+
+}  // namespace pipesim
