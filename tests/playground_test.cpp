@@ -265,6 +265,44 @@ TEST(Playground, NothingThatTakesTimeIsPlayedToo) {
   EXPECT_EQ(outcome.formula, "(p-1)(F+B), global, but not here: nothing takes time");
 }
 
+// What lessons say is what is seen.
+TEST(Lessons, AreTrue) {
+  std::map<std::string, Outcome> seen;
+  std::map<std::string, Metrics> metrics;
+  for (const Lesson& lesson : lessons()) {
+    const Outcome& outcome = seen[lesson.name] = play(lesson.settings);
+    ASSERT_EQ(outcome.objection, "") << lesson.name;
+    EXPECT_NE(lesson.text, "");
+    metrics[lesson.name] = outcome.trace->run->metrics(0);
+  }
+  const Metrics& gpipe = metrics.at("GPipe vs 1F1B: GPipe");
+  const Metrics& plain = metrics.at("GPipe vs 1F1B: 1F1B");
+  EXPECT_EQ(gpipe.makespan_ns, plain.makespan_ns);
+  for (const RankMetrics& rank : gpipe.ranks) EXPECT_EQ(rank.peak_activation_chunks, 8);
+  EXPECT_NE(seen["GPipe vs 1F1B: GPipe"].memory.find("exceed"), std::string::npos);
+  EXPECT_NE(seen["GPipe vs 1F1B: 1F1B"].memory.find("fits into"), std::string::npos);
+
+  // Every other rank stalls in the steady state; the slow one does not.
+  const Metrics& slow = metrics.at("A slow stage");
+  for (std::size_t rank = 0; rank < 4; ++rank) {
+    EXPECT_EQ(slow.ranks[rank].bubble.steady_ns > 0, rank != 2) << rank;
+  }
+
+  const Metrics& interleaved = metrics.at("Interleaving");
+  EXPECT_EQ(interleaved.ranks[0].busy_ns, plain.ranks[0].busy_ns);
+  EXPECT_EQ(2 * interleaved.ranks[0].bubble.total_ns(), plain.ranks[0].bubble.total_ns());
+  // Chunks are half as large.
+  EXPECT_GT(interleaved.peak_activation_chunks(), 2 * plain.peak_activation_chunks());
+
+  const Metrics& split = metrics.at("Zero bubble: ZB-H1");
+  EXPECT_LT(split.ranks[0].bubble.drain_ns, plain.ranks[0].bubble.total_ns());
+  EXPECT_LT(split.makespan_ns, plain.makespan_ns);
+  EXPECT_EQ(metrics.at("Zero bubble: ZB-H2").span_bubble(), 0);
+  for (const RankMetrics& rank : metrics.at("Zero bubble: ZB-H2").ranks) {
+    EXPECT_EQ(rank.span_ns(), rank.busy_ns);
+  }
+}
+
 // Values that a person may type, whatever they are.
 TEST(Playground, NeverThrows) {
   std::mt19937_64 random(8);

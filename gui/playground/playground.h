@@ -40,6 +40,13 @@ struct Offer {
 };
 std::vector<Offer> offers();
 
+// Settings to learn from, and what to look at.
+struct Lesson {
+  std::string name, text;
+  Settings settings;
+};
+std::vector<Lesson> lessons();
+
 // A schedule played: what `pipesim` predicts of it, in the form in which its trace
 // is read.
 struct Outcome {

@@ -1,0 +1,53 @@
+#include "gui/playground/playground.h"
+
+namespace pipesim::gui {
+namespace {
+
+constexpr std::int64_t gib = std::int64_t{1} << 30;
+
+}  // namespace
+
+std::vector<Lesson> lessons() {
+  Settings gpipe;
+  gpipe.schedule = "gpipe";
+  gpipe.activation_bytes = gib;
+  gpipe.memory_cap_bytes = 6 * gib;
+  Settings one_f_one_b = gpipe;
+  one_f_one_b.schedule = "1f1b";
+
+  Settings slow;
+  slow.slow_stage = 2;
+  slow.slow_percent = 150;
+
+  Settings interleaved;
+  interleaved.schedule = "interleaved";
+  interleaved.virtual_stages = 2;
+  interleaved.forward_ns = interleaved.input_ns = interleaved.weight_ns = 500'000;
+
+  Settings split;
+  split.schedule = "zb-h1";
+  Settings no_bubble;
+  no_bubble.schedule = "zb-h2";
+
+  return {
+      {"GPipe vs 1F1B: GPipe",
+       "All forwards come first, so each rank keeps all microbatches: more than memory holds.",
+       gpipe},
+      {"GPipe vs 1F1B: 1F1B",
+       "As long as GPipe, but a backward frees what a forward kept: it fits.", one_f_one_b},
+      {"A slow stage",
+       "Stage 2 takes half as much again. Every other rank waits for it, once per microbatch.",
+       slow},
+      {"Interleaving",
+       "1F1B with two chunks a rank, each half as long: half the bubble, for more in memory.",
+       interleaved},
+      {"Zero bubble: ZB-H1",
+       "Backwards in two parts: the weight gradients, for which nobody waits, fill the drain.",
+       split},
+      {"Zero bubble: ZB-H2",
+       "Twice the warm-up of ZB-H1: no rank waits between its first start and its last end.",
+       no_bubble},
+  };
+}
+
+}  // namespace pipesim::gui
