@@ -79,12 +79,10 @@ std::string report_of(const Document& document, const OpenTrace& trace, const Te
 std::string report_of(const Document& document, const Terminal& terminal) {
   if (!document.not_opened.empty()) throw input_error(document.not_opened.front());
   if (document.pair) {
-    const auto run = [&](Side side) -> const RecordedRun& {
-      const int place = document.pair->trace[static_cast<std::size_t>(side)];
-      return *document.traces[static_cast<std::size_t>(place)]->run;
+    const auto run = [&](std::size_t side) -> const RecordedRun& {
+      return *document.traces[static_cast<std::size_t>(document.pair->trace[side])]->run;
     };
-    return comparison_report(run(Side::predicted), run(Side::measured), document.pair->comparison,
-                             terminal);
+    return comparison_report(run(0), run(1), document.pair->comparison, terminal);
   }
   if (document.traces.size() == 1) return report_of(document, *document.traces.front(), terminal);
   throw input_error(document.not_compared.empty()

@@ -112,19 +112,19 @@ void MainWindow::fill_roles() {
         const auto& pair = session_->document().pair;
         int other = 0;
         if (pair) {
-          other = pair->trace[static_cast<std::size_t>(*side == Side::predicted)];
+          other = pair->trace[static_cast<std::size_t>(*side == predicted_side)];
           // The other role's trace: both change places.
           if (other == i) other = pair->trace[static_cast<std::size_t>(*side)];
         } else if (i == 0) {
           other = 1;
         }
-        *side == Side::predicted ? compare_as(i, other) : compare_as(other, i);
+        *side == predicted_side ? compare_as(i, other) : compare_as(other, i);
       });
     }
     menu->setEnabled(!menu->isEmpty());
   };
-  fill(predicted_, Side::predicted);
-  fill(measured_, Side::measured);
+  fill(predicted_, predicted_side);
+  fill(measured_, measured_side);
   fill(close_, std::nullopt);
   const bool several = document.traces.size() > 1;
   predicted_->setEnabled(several);

@@ -12,7 +12,17 @@ Overview::Overview(Session& session, QWidget* parent) : QWidget(parent), session
   setAttribute(Qt::WA_OpaquePaintEvent);
   setAccessibleName(tr("Overview"));
   setToolTip(tr("All there is; drag the frame, or click to go there"));
-  connect(&session_, &Session::view_changed, this, [this] { update(); });
+  connect(&session_, &Session::document_changed, this, &Overview::outdate);
+  connect(&session_, &Session::theme_changed, this, &Overview::outdate);
+  connect(&session_, &Session::view_changed, this, [this] {
+    if (options_ != session_.view().options) outdate();
+    update();
+  });
+}
+
+void Overview::outdate() {
+  list_.reset();
+  update();
 }
 
 Canvas Overview::canvas() const {
@@ -31,9 +41,15 @@ void Overview::paintEvent(QPaintEvent*) {
     painter_scale_ = scale;
     painter_.emplace(label_height(scale));
   }
-  painter_->paint(layout_overview(session_.document(), session_.scene(), session_.view(), canvas(),
-                                  session_.palette()),
-                  image_);
+  const Canvas on = canvas();
+  if (!list_ || list_->width != on.width || list_->height != on.height) {
+    options_ = session_.view().options;
+    list_ = layout_overview(session_.document(), session_.scene(), session_.view(), on,
+                            session_.palette());
+  } else {
+    frame_range(*list_, session_.scene(), session_.view(), on, session_.palette());
+  }
+  painter_->paint(*list_, image_);
   image_.setDevicePixelRatio(scale);
   QPainter painter(this);
   painter.setCompositionMode(QPainter::CompositionMode_Source);

@@ -29,11 +29,15 @@ class Overview : public QWidget {
  private:
   Canvas canvas() const;
   std::int64_t time_at(int x) const;
+  void outdate();
   void show_from(std::int64_t from_ns);
 
   Session& session_;
   std::optional<Painter> painter_;
   double painter_scale_ = 0;
+  // All but the frame is laid out when the document or the way of looking changes.
+  std::optional<DrawList> list_;
+  SceneOptions options_;
   QImage image_;
   std::optional<std::int64_t> held_;  // the frame: its start from the pointer on
 };

@@ -16,7 +16,6 @@
 #include "gui/window/banner.h"
 #include "gui/window/find_bar.h"
 #include "gui/window/help_overlay.h"
-#include "gui/window/legend.h"
 #include "gui/window/main_window.h"
 #include "gui/window/overview.h"
 #include "gui/window/summary.h"
@@ -29,14 +28,12 @@ void MainWindow::make_centre() {
   auto* shown = new QWidget(this);
   overview_ = new Overview(*session_, shown);
   timeline_ = new Timeline(*session_, shown);
-  auto* legend = new Legend(*session_, shown);
   find_ = new FindBar(*session_, shown);
   filter_ = new FilterBar(*session_, shown);
   auto* rows = new QVBoxLayout(shown);
   rows->setContentsMargins(0, 0, 0, 0);
   rows->setSpacing(0);
   rows->addWidget(overview_);
-  rows->addWidget(legend);
   rows->addWidget(timeline_, 1);
   rows->addWidget(filter_);
   rows->addWidget(find_);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "gui/core/navigation.h"
+
 namespace pipesim::gui {
 namespace {
 
@@ -17,26 +19,6 @@ View home_view(const Scene& scene, const View& like) {
   view.filter.clear();
   view.options = scene.options;
   return view;
-}
-
-// What is looked at when the time axis becomes another one: the bar in `before` that
-// is picked, or is in the middle, stays where it is on the screen.
-TimeRange carried_over(const Document& document, const Scene& scene, const View& before,
-                       const TimeRange& home_before, const std::optional<Pick>& anchor,
-                       const TimeRange& anchor_before) {
-  if (before.range == home_before || !anchor || home_before.length_ns() <= 0) return scene.home;
-  const auto place = find(scene, document, *anchor);
-  if (!place) return scene.home;
-  const double stretch = static_cast<double>(std::max<std::int64_t>(place->range.length_ns(), 1)) /
-                         static_cast<double>(std::max<std::int64_t>(anchor_before.length_ns(), 1));
-  const auto length = std::max<std::int64_t>(
-      least_range_ns,
-      static_cast<std::int64_t>(static_cast<double>(before.range.length_ns()) * stretch));
-  const double share = static_cast<double>(anchor_before.from_ns - before.range.from_ns) /
-                       static_cast<double>(before.range.length_ns());
-  const std::int64_t from =
-      place->range.from_ns - static_cast<std::int64_t>(static_cast<double>(length) * share);
-  return kept_within({from, from + length}, scene.extent);
 }
 
 }  // namespace
@@ -61,10 +43,7 @@ const Picture& Session::picture() const {
   return picture_;
 }
 
-int Session::greatest_scroll() const {
-  const Picture& now = picture();
-  return std::max(0, now.content_height - (canvas_.height - now.ruler_height - now.pinned_height));
-}
+int Session::greatest_scroll() const { return gui::greatest_scroll(picture()); }
 
 void Session::open(Opened opened) {
   const View like = view();
@@ -120,28 +99,6 @@ void Session::follow(const View& before) {
 void Session::change(View next, const std::string& gesture) {
   const View before = view();
   if (next == before) return;
-  if (next.options.alignment != before.options.alignment) {
-    next.area.reset();
-    next.marks.clear();
-    std::optional<Pick> anchor = before.picked;
-    std::optional<Place> place = anchor ? find(scene_, *document_, *anchor) : std::nullopt;
-    if (!place) {
-      const Picture& now = picture();
-      for (const PlacedRow& row : now.rows) {
-        const auto middle =
-            hit(now, scene_, now.viewport.x + now.viewport.width / 2, row.y + row.height / 2);
-        if (!middle || !middle->pick || middle->pick->bubble) continue;
-        anchor = middle->pick;
-        place = find(scene_, *document_, *anchor);
-        if (place) break;
-      }
-    }
-    const TimeRange home = scene_.home;
-    const TimeRange anchor_before = place ? place->range : TimeRange{};
-    change_scene(scene_, *document_, next.options);
-    next.range = carried_over(*document_, scene_, before, home, place ? anchor : std::nullopt,
-                              anchor_before);
-  }
   history_.push(std::move(next), gesture.empty() ? gesture : gesture + std::to_string(gestures_));
   follow(before);
 }
