@@ -19,12 +19,14 @@ namespace pipesim::gui {
 struct Table {
   struct Column {
     std::string name;
-    bool number = false;  // right-aligned, sorted by `values`
+    bool number = false;    // right-aligned, sorted by `values`
+    std::string_view unit;  // of `values`: "ns", "bytes", "ppm"; or empty
   };
   struct Row {
     std::vector<std::string> cells;
-    std::vector<std::int64_t> values;  // to sort by; one a column, 0 for text
-    std::vector<Pick> about;           // what to show when it is clicked
+    // To sort by; one a column, 0 for text and where a number's cell is empty.
+    std::vector<std::int64_t> values;
+    std::vector<Pick> about;  // what to show when it is clicked; not all of very many
   };
   std::string title;
   std::vector<Column> columns;
@@ -53,7 +55,8 @@ Table trace_table(const Document& document);
 // events what is there.
 std::string verdict(const Document& document);
 
-// RFC 4180, with a header line; numbers as `values` has them.
+// RFC 4180, with a header line; numbers as `values` has them, in the unit that the
+// header says.
 std::string to_csv(const Table& table);
 
 }  // namespace pipesim::gui
