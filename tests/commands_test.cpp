@@ -67,8 +67,9 @@ Document pair_of(const std::string& schedule) {
 Picture picture_of(const Scene& scene, const View& view) {
   Picture picture;
   picture.list.width = 900;
-  picture.list.height = 200;
+  picture.list.height = 210;
   picture.ruler_height = 20;
+  picture.legend_height = 10;
   picture.viewport = {view.range, 100, 800};
   int y = picture.ruler_height;
   const auto place = [&](bool pinned) {
@@ -80,7 +81,7 @@ Picture picture_of(const Scene& scene, const View& view) {
         for (std::size_t r = 0; r < group.lanes[l].rows.size(); ++r) {
           const PlacedRow row{static_cast<int>(g), static_cast<int>(l), static_cast<int>(r), y, 20};
           const int top = picture.ruler_height + picture.pinned_height;
-          if (y + 20 > top && y < picture.list.height) picture.rows.push_back(row);
+          if (y + 20 > top && y < 200) picture.rows.push_back(row);
           y += 20;
         }
       }

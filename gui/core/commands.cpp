@@ -88,7 +88,7 @@ class Change {
   }
 
   void scroll(double share) {
-    const int rows = picture_.list.height - rows_top();
+    const int rows = rows_bottom() - rows_top();
     view_.scroll += static_cast<int>(std::lround(share * std::max(rows, 0)));
     view_.scroll = std::clamp(view_.scroll, 0, greatest_scroll(picture_));
   }
@@ -219,9 +219,9 @@ class Change {
     show(panned(range, by));
   }
 
-  int rows_top() const {
-    return picture_.ruler_height + picture_.legend_height + picture_.pinned_height;
-  }
+  // Of the groups that scroll, in pixels.
+  int rows_top() const { return picture_.ruler_height + picture_.pinned_height; }
+  int rows_bottom() const { return picture_.list.height - picture_.legend_height; }
 
   // The first of them that is on a row, where none is in sight.
   void scroll_to(const std::vector<Pick>& picks) {
@@ -243,18 +243,19 @@ class Change {
     }
     if (placed->pinned) return;
     const int top = rows_top();
-    const int bottom = picture_.list.height;
+    const int bottom = rows_bottom();
     int by = 0;
     if (placed->y + placed->height > bottom) by = placed->y + placed->height - bottom;
     if (placed->y - by < top) by = placed->y - top;
-    view_.scroll = std::clamp(view_.scroll + by, 0, greatest_scroll(picture_));
+    const int most = greatest_scroll(picture_);
+    view_.scroll = std::clamp(std::min(view_.scroll, most) + by, 0, most);
   }
 
   // Whole, so that it touches neither end of what scrolls.
   bool is_in_sight(const Place& place) const {
     return std::ranges::any_of(picture_.rows, [&](const PlacedRow& row) {
       return row.group == place.group && row.lane == place.lane && row.row == place.row &&
-             row.y > rows_top() && row.y + row.height < picture_.list.height;
+             row.y > rows_top() && row.y + row.height < rows_bottom();
     });
   }
 

@@ -185,7 +185,8 @@ TimeRange with_margin(const Scene& scene, const TimeRange& range, double share) 
 }
 
 int greatest_scroll(const Picture& picture) {
-  const int room = picture.list.height - picture.ruler_height - picture.pinned_height;
+  const int room =
+      picture.list.height - picture.ruler_height - picture.pinned_height - picture.legend_height;
   return std::max(0, picture.content_height - std::max(0, room));
 }
 
