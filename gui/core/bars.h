@@ -6,11 +6,13 @@
 // use is thread-safe.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 
 #include "traces/base/large_vector.h"
 
@@ -56,16 +58,25 @@ class BarRow {
   // Gives each bar another shade and builds the sums anew; bubbles are asked for, too.
   void reshade(const std::function<Shade(const Bar&)>& shade_of);
 
-  std::size_t size() const { return start_ns_.size(); }
+  std::size_t size() const { return size_; }
   bool empty() const { return size() == 0; }
   Bar operator[](std::size_t index) const {
-    return {start_ns_[index], end_ns_[index], ref_[index], shade_[index]};
+    const Block& in = blocks_[index / block];
+    const std::size_t at = index % block;
+    return {in.start_ns[at], in.end_ns[at], in.ref[at], in.shade[at]};
   }
-  std::int64_t start_ns(std::size_t index) const { return start_ns_[index]; }
-  std::int64_t end_ns(std::size_t index) const { return end_ns_[index]; }
+  std::int64_t start_ns(std::size_t index) const {
+    return blocks_[index / block].start_ns[index % block];
+  }
+  std::int64_t end_ns(std::size_t index) const {
+    return blocks_[index / block].end_ns[index % block];
+  }
 
-  // Whether a bar of that shade takes any time.
-  bool has(Shade shade) const { return !before_.empty() && before_.back()[shade] > 0; }
+  // Those of which a bar takes any time, ascending.
+  std::span<const Shade> shades() const { return {shades_.data(), shades_used_}; }
+  bool has(Shade shade) const {
+    return std::find(shades().begin(), shades().end(), shade) != shades().end();
+  }
 
   // The first bar that ends after `time_ns`; size() where none does.
   std::size_t first_ending_after(std::int64_t time_ns) const;
@@ -84,6 +95,8 @@ class BarRow {
     std::size_t next() const { return next_; }
 
    private:
+    void jump(std::int64_t time_ns);
+
     const BarRow* row_;
     std::size_t next_ = 0;
     ShadeTimes filled_{};  // of all bars before next_, and `part_ns_` of next_ itself
@@ -92,13 +105,25 @@ class BarRow {
   };
 
  private:
-  static constexpr std::size_t block = 32;
+  // So many bars are next to each other in memory, since they are looked at together.
+  static constexpr std::size_t block = 16;
+  struct Block {
+    std::array<std::int64_t, block> end_ns;
+    std::array<std::int64_t, block> start_ns;
+    std::array<Shade, block> shade;
+    std::array<Ref, block> ref;
+  };
 
-  LargeVector<std::int64_t> start_ns_, end_ns_;
-  LargeVector<Ref> ref_;
-  LargeVector<Shade> shade_;
-  LargeVector<ShadeTimes> before_;  // what all bars before each block fill; at last all bars
-  LargeVector<std::int64_t> block_end_ns_;  // the last end of each block
+  Shade& shade(std::size_t index) { return blocks_[index / block].shade[index % block]; }
+
+  LargeVector<Block> blocks_;
+  std::size_t size_ = 0;
+  std::array<Shade, shade_count> shades_{};
+  std::size_t shades_used_ = 0;
+  // Of each block its last end, and what all bars before it fill, by shades(); at last
+  // what all bars do.
+  LargeVector<std::int64_t> block_end_ns_;
+  LargeVector<std::int64_t> before_;
 };
 
 }  // namespace pipesim::gui

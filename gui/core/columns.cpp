@@ -52,8 +52,8 @@ void paint_row(const BarRow& row, const RowPaint& paint, std::span<const std::in
   if (row.empty() || columns.empty()) return;
   std::array<UsedShade, shade_count> used;
   std::size_t used_count = 0;
-  for (Shade shade = 0; shade < shade_count; ++shade) {
-    if (row.has(shade)) used[used_count++] = {shade, Spread(paint.shades[shade])};
+  for (const Shade shade : row.shades()) {
+    used[used_count++] = {shade, Spread(paint.shades[shade])};
   }
   const auto time = [&](std::size_t column) { return times[column] - paint.offset_ns; };
 

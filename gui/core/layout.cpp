@@ -12,18 +12,18 @@ namespace {
 
 // Logical pixels of a work row.
 constexpr int least_work = 7;
-constexpr int most_work = 26;
+constexpr int most_work = 34;
 constexpr int scrolled_work = 13;  // where not all groups fit at any height
 
 RowHeights heights_of(const Drawing& drawing, int work) {
   const bool overlay = drawing.scene.options.show == Show::overlay;
   RowHeights heights;
-  heights.work = drawing.scaled(overlay ? work * 4 / 3 : work);
-  heights.transfers = drawing.scaled(std::clamp(work / 2, 5, 11));
+  heights.work = drawing.scaled(overlay ? work * 5 / 4 : work);
+  heights.transfers = drawing.scaled(std::clamp(work / 2, 5, 13));
   heights.slices = drawing.scaled(std::clamp(work, least_work, 18));
-  heights.curve = drawing.scaled(std::clamp(work + 8, 18, 32));
+  heights.curve = drawing.scaled(std::clamp(work + 8, 18, 40));
   heights.gap = drawing.scaled(work >= 10 ? 2 : 1);
-  heights.pad = drawing.scaled(work >= 16 ? 6 : work >= 10 ? 4 : 2);
+  heights.pad = drawing.scaled(work >= 24 ? 9 : work >= 16 ? 6 : work >= 10 ? 4 : 2);
   heights.least_group = drawing.canvas.text_height + 2;
   return heights;
 }
@@ -112,12 +112,16 @@ std::vector<int> shown_groups(const Drawing& drawing, std::size_t& pinned) {
   return shown;
 }
 
+int bold_width(const Drawing& drawing, std::string_view text) {
+  return (drawing.text_width(text) * 6 + 4) / 5 + drawing.scaled(2);
+}
+
 int gutter_width(const Drawing& drawing, const std::vector<int>& groups) {
   int name = 0;
   int label = 0;
   for (const int number : groups) {
     const Group& group = drawing.scene.groups[static_cast<std::size_t>(number)];
-    name = std::max(name, drawing.text_width(group.name) * 6 / 5);  // bold
+    name = std::max(name, bold_width(drawing, group.name));
     name = std::max(name, drawing.text_width(group.process));
     for (const Lane& lane : group.lanes) label = std::max(label, drawing.text_width(lane.label));
     for (const CurveLane& lane : group.curves) {
@@ -125,7 +129,7 @@ int gutter_width(const Drawing& drawing, const std::vector<int>& groups) {
     }
   }
   name = std::min(name, std::max(drawing.canvas.width / 6, 8 * drawing.canvas.char_width));
-  label = std::min(label, 12 * drawing.canvas.char_width);
+  label = std::min(label, drawing.widest_label());
   return drawing.scaled(8) + name + drawing.scaled(8) + label + drawing.scaled(10);
 }
 
@@ -217,6 +221,8 @@ int letters(std::string_view text) {
   return static_cast<int>(std::ranges::count_if(
       text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
 }
+
+int Drawing::widest_label() const { return std::max(12 * canvas.char_width, canvas.width / 12); }
 
 int Drawing::text_width(std::string_view text) const { return letters(text) * canvas.char_width; }
 

@@ -130,7 +130,7 @@ struct ArrowDrawer {
       std::ranges::stable_sort(bundles, std::greater(), &Bundle::count);
       bundles.resize(most_arrows);
     }
-    const Rgb colour = mix(drawing.palette.background, drawing.palette.arrow, 190);
+    const Rgb colour = mix(drawing.palette.background, drawing.palette.arrow, 170);
     for (const Bundle& bundle : bundles) {
       const auto from = ends.of(bundle.from_group, bundle.trace);
       const auto to = ends.of(bundle.to_group, bundle.trace);
@@ -234,7 +234,7 @@ void draw_arrows(Drawing& drawing) {
     for (const Arrow* arrow : arrows) {
       drawer.add(*drawer.ends.of(arrow->from_group, arrow->trace),
                  *drawer.ends.of(arrow->to_group, arrow->trace), arrow->from_ns, arrow->to_ns,
-                 drawing.palette.arrow, drawing.scaled(1));
+                 mix(drawing.palette.background, drawing.palette.arrow, 200), drawing.scaled(1));
     }
   }
   for (const Arrow* arrow : picked) {

@@ -153,6 +153,12 @@ struct CurveDrawer {
       });
       if (!free || left < drawing.left() || left + width > drawing.right()) continue;
       taken.emplace_back(left, left + width);
+      drawing.add_box(band.cut, {.x = left,
+                                 .y = text_y,
+                                 .width = width,
+                                 .height = text_height,
+                                 .fill = band.ground,
+                                 .opacity = 190});
       drawing.picture.list.texts.push_back(
           {.x = left,
            .y = text_y,

@@ -21,7 +21,7 @@ struct GutterDrawer {
     for (const CurveLane& lane : group.curves) {
       width = std::max(width, drawing.text_width(lane.label));
     }
-    return std::min(width, 12 * drawing.canvas.char_width);
+    return std::min(width, drawing.widest_label());
   }
 
   void add_text(DrawList::Text text) const {

@@ -77,6 +77,7 @@ struct Drawing {
   // A row of a band, for letters of which ascenders and descenders may touch its edge.
   bool has_room_for_text(int height) const { return height + scaled(3) >= canvas.text_height; }
   int text_width(std::string_view text) const;
+  int widest_label() const;  // of lanes, in the gutter
   // With an ellipsis where it is wider; empty where even three letters are.
   std::string elided(std::string_view text, int width) const;
   // Of the trace's side of the pair, else of what it is.
