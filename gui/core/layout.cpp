@@ -21,7 +21,7 @@ RowHeights heights_of(const Drawing& drawing, int work) {
   heights.work = drawing.scaled(overlay ? work * 5 / 4 : work);
   heights.transfers = drawing.scaled(std::clamp(work / 2, 5, 13));
   heights.slices = drawing.scaled(std::clamp(work, least_work, 18));
-  heights.curve = drawing.scaled(std::clamp(work + 8, 18, 40));
+  heights.curve = drawing.scaled(std::clamp(work + 5, 12, 40));
   heights.gap = drawing.scaled(work >= 10 ? 2 : 1);
   heights.pad = drawing.scaled(work >= 24 ? 9 : work >= 16 ? 6 : work >= 10 ? 4 : 2);
   heights.least_group = drawing.canvas.text_height + 2;

@@ -138,7 +138,7 @@ std::string axis_text(std::int64_t time_ns, std::int64_t step_ns, Alignment alig
   // ones while the number is long.
   std::size_t unit = 0;
   while (unit + 1 < units.size() &&
-         (step * 10 >= units[unit + 1].ns || std::abs(time_ns / units[unit].ns) >= 100'000)) {
+         (step * 10 >= units[unit + 1].ns || std::abs(time_ns / units[unit].ns) >= 10'000)) {
     ++unit;
   }
   int digits = 0;

@@ -96,12 +96,12 @@ struct CurveDrawer {
     const Palette& palette = drawing.palette;
     const bool lateness = lane.label == "lateness";
     const Rgb colour = lateness ? palette.shades[late_shade] : drawing.colour_of_trace(lane.trace);
-    const Rgb fill = mix(band.ground, colour, lateness ? 150 : 50);
+    const Rgb fill = mix(band.ground, colour, lateness ? 110 : 50);
     const Rgb line = in_front ? colour : mix(band.ground, colour, 190);
     add(row.y, upper, std::move(above), fill, line, !in_front || lateness);
     if (!signs) return;
     const Rgb early = palette.shades[early_shade];
-    add(row.y + upper, lower, std::move(below), mix(band.ground, early, 150), early, true);
+    add(row.y + upper, lower, std::move(below), mix(band.ground, early, 110), early, true);
     add(row.y + upper, lower, std::move(under), band.ground, band.ground, true);
     drawing.add_box(band.cut, {.x = drawing.left(),
                                .y = row.y + upper,

@@ -17,11 +17,18 @@ struct GutterDrawer {
 
   int label_width() const {
     int width = 0;
-    for (const Lane& lane : group.lanes) width = std::max(width, drawing.text_width(lane.label));
+    for (const Lane& lane : group.lanes) {
+      width = std::max(width, drawing.text_width(label_of_lane(lane)));
+    }
     for (const CurveLane& lane : group.curves) {
       width = std::max(width, drawing.text_width(lane.label));
     }
     return std::min(width, drawing.widest_label());
+  }
+
+  static std::string label_of_lane(const Lane& lane) {
+    if (lane.kind == LaneKind::transfers && !lane.label.empty()) return "transfers";
+    return lane.label;
   }
 
   void add_text(DrawList::Text text) const {
@@ -107,14 +114,14 @@ struct GutterDrawer {
       };
       const auto sharing = static_cast<int>(std::ranges::count_if(band.rows, same_kind));
       if (sharing <= 1) {
-        draw_label(lane.label, row.y, row.height, label, colour);
+        draw_label(label_of_lane(lane), row.y, row.height, label, colour);
         continue;
       }
       const auto behind = std::ranges::find_if(band.rows, same_kind);
       const auto place = static_cast<int>(
           std::count_if(behind, band.rows.begin() + static_cast<std::ptrdiff_t>(i), same_kind));
       const int height = behind->height / sharing;
-      draw_label(lane.label, behind->y + place * height, height, label, colour);
+      draw_label(label_of_lane(lane), behind->y + place * height, height, label, colour);
     }
   }
 };
@@ -147,6 +154,7 @@ void draw_gutter(Drawing& drawing) {
     const int height = drawing.scaled(3);
     const Cut seen =
         drawing.plot.of(drawing.plot.top + drawing.picture.pinned_height - height, height);
+    if (seen.height() == 0) return;
     covers.push_back({.x = 0,
                       .y = seen.top,
                       .width = drawing.canvas.width,

@@ -144,7 +144,7 @@ void draw_rows(Drawing& drawing, const Band& band) {
         });
     if (is_in_front) continue;  // drawn with what is behind it
     columns = ground;
-    drawer.draw(row, columns, is_behind ? 150 : 0, !is_behind);
+    drawer.draw(row, columns, is_behind ? 120 : 0, !is_behind);
     if (!is_behind) continue;
     for (const PlacedRow& other : band.rows) {
       if (other.lane >= 0 && in_front(other)) drawer.draw(other, columns, 0, true);

@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <string_view>
 
 #include "gui/core/draw_list.h"
 
@@ -15,23 +17,37 @@ void add(Buffer& out, fmt::format_string<Arguments...> format, Arguments&&... ar
   fmt::format_to(std::back_inserter(out), format, std::forward<Arguments>(arguments)...);
 }
 
-// As XML takes it; characters that it takes in no form become U+FFFD.
-std::string escaped(const std::string& text) {
+// How many bytes the UTF-8 character at the front takes; 0 where there is none that
+// XML takes.
+std::size_t character(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  if (byte(0) < 0x80) return byte(0) >= 0x20 && byte(0) != 0x7f ? 1 : 0;
+  const std::size_t size = byte(0) >= 0xf0 ? 4 : byte(0) >= 0xe0 ? 3 : 2;
+  if (byte(0) < 0xc2 || byte(0) > 0xf4 || text.size() < size) return 0;
+  for (std::size_t i = 1; i < size; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  }
+  const bool longer_than_needed =
+      (byte(0) == 0xe0 && byte(1) < 0xa0) || (byte(0) == 0xf0 && byte(1) < 0x90);
+  const bool no_character = (byte(0) == 0xed && byte(1) >= 0xa0) ||
+                            (byte(0) == 0xf4 && byte(1) >= 0x90) ||
+                            (byte(0) == 0xef && byte(1) == 0xbf && byte(2) >= 0xbe);
+  return longer_than_needed || no_character ? 0 : size;
+}
+
+// As XML takes it; what it takes in no form becomes U+FFFD.
+std::string escaped(std::string_view text) {
   std::string out;
-  for (const char c : text) {
-    if (c == '&') {
-      out += "&amp;";
-    } else if (c == '<') {
-      out += "&lt;";
-    } else if (c == '>') {
-      out += "&gt;";
-    } else if (c == '"') {
-      out += "&quot;";
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      out += "\xef\xbf\xbd";
-    } else {
-      out += c;
+  while (!text.empty()) {
+    const std::size_t size = character(text);
+    switch (size == 1 ? text[0] : 0) {
+      case '&': out += "&amp;"; break;
+      case '<': out += "&lt;"; break;
+      case '>': out += "&gt;"; break;
+      case '"': out += "&quot;"; break;
+      default: out += size == 0 ? "\xef\xbf\xbd" : text.substr(0, size);
     }
+    text.remove_prefix(std::max<std::size_t>(size, 1));
   }
   return out;
 }

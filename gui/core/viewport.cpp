@@ -75,7 +75,8 @@ Ticks ticks(const Viewport& viewport, int least_pixels) {
   const Wide least =
       -floor_div(-length_of(viewport.range) * least_pixels, std::max(viewport.width, 1));
   Wide step = 1;
-  for (int i = 0; step < least; ++i) {
+  constexpr Wide most = 5'000'000'000'000'000'000;  // the next would not be an int64
+  for (int i = 0; step < least && step < most; ++i) {
     step = i % 3 == 1 ? step / 2 * 5 : step * 2;  // 1 2 5 10
   }
   const std::int64_t step_ns = to_int64(step);
