@@ -13,6 +13,8 @@
 #include <random>
 #include <sstream>
 
+#include "tests/documents.h"
+
 namespace pipesim::gui {
 namespace {
 
@@ -495,6 +497,39 @@ TEST(Layout, HitTellsTheGroupWhereThereIsNoBar) {
   EXPECT_FALSE(hit(picture, two.scene, 500, 2));
   EXPECT_FALSE(hit(picture, two.scene, 500, usual.height - 3));
   EXPECT_FALSE(hit(Made{}.picture(usual), {}, 500, 300));
+}
+
+TEST(Layout, FramesWhatIsPickedOnBothSides) {
+  const Schedule schedule = generate(ScheduleRequest{"1f1b", 3, 4, {}, {}, {}});
+  const auto run = [&](std::int64_t forward_ns) {
+    return pipesim::testing::recorded(schedule,
+                                      pipesim::testing::costs_of(3, forward_ns, 2'000'000));
+  };
+  Made two;
+  two.document = testing::document_of(run(1'000'000), run(1'500'000));
+  ASSERT_TRUE(two.document.pair);
+  two.scene = build_scene(two.document, {});
+  two.view.range = two.scene.extent;
+  const auto frames = [&] {
+    std::vector<DrawList::Box> found;
+    const Picture picture = two.picture(usual);
+    std::ranges::copy_if(picture.list.boxes, std::back_inserter(found),
+                         [](const auto& box) { return box.framed; });
+    return found;
+  };
+  EXPECT_TRUE(frames().empty());
+  const BarRow& row = two.scene.groups[1].lanes[0].rows[0];
+  std::size_t last = row.size() - 1;
+  while (is_bubble(row[last].shade)) --last;
+  two.view.picked = Pick{two.scene.groups[1].lanes[0].trace, row[last].ref, false};
+  const auto found = frames();
+  ASSERT_EQ(found.size(), 4U);  // each of two lines
+  // The measured one ends later and stands below.
+  EXPECT_GT(found[2].y, found[0].y + found[0].height / 2);
+  EXPECT_GT(found[2].x, found[0].x);
+  const Viewport viewport = two.picture(usual).viewport;
+  const std::int64_t offset = two.scene.groups[1].lanes[0].offset_ns;
+  EXPECT_EQ(found[0].x + 1, viewport.x_of(row.start_ns(last) + offset));
 }
 
 TEST(AxisText, HasTheDigitsThatAStepNeeds) {

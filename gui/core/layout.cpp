@@ -222,7 +222,7 @@ int letters(std::string_view text) {
       text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
 }
 
-int Drawing::widest_label() const { return std::max(12 * canvas.char_width, canvas.width / 12); }
+int Drawing::widest_label() const { return std::max(12 * canvas.char_width, canvas.width / 8); }
 
 int Drawing::text_width(std::string_view text) const { return letters(text) * canvas.char_width; }
 

@@ -130,7 +130,7 @@ struct ArrowDrawer {
       std::ranges::stable_sort(bundles, std::greater(), &Bundle::count);
       bundles.resize(most_arrows);
     }
-    const Rgb colour = mix(drawing.palette.background, drawing.palette.arrow, 170);
+    const Rgb colour = mix(drawing.palette.background, drawing.palette.arrow, 120);
     for (const Bundle& bundle : bundles) {
       const auto from = ends.of(bundle.from_group, bundle.trace);
       const auto to = ends.of(bundle.to_group, bundle.trace);
@@ -139,10 +139,8 @@ struct ArrowDrawer {
       const auto mean = [&](double sum) {
         return range.from_ns + static_cast<std::int64_t>(sum / looked_at);
       };
-      const int width =
-          std::min(static_cast<int>(std::bit_width(static_cast<std::uint64_t>(bundle.count))), 8);
-      add(*from, *to, mean(bundle.from_ns), mean(bundle.to_ns), colour,
-          drawing.scaled((width + 1) / 2));
+      const int width = 1 + (bundle.count >= 8) + (bundle.count >= 64) + (bundle.count >= 512);
+      add(*from, *to, mean(bundle.from_ns), mean(bundle.to_ns), colour, drawing.scaled(width));
     }
   }
 };

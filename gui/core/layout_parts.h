@@ -53,6 +53,7 @@ struct LabelPlace {
   Shade shade = 0;
   Rgb ground = 0;
   std::int64_t length_ns = 0;
+  bool faint = false;
 };
 
 struct Drawing {

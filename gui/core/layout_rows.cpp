@@ -54,16 +54,17 @@ struct RowDrawer {
   }
 
   void add_labels(const Lane& lane, const BarRow& row, const PlacedRow& placed,
-                  const Shades& shades, const std::vector<WideBar>& wide) const {
+                  const Shades& shades, const std::vector<WideBar>& wide, bool faint) const {
     if (!drawing.has_room_for_text(placed.height)) return;
     if (!band.cut.holds(placed.y, placed.height)) return;
     const int least = drawing.canvas.char_width + drawing.scaled(4);
     for (const WideBar& bar : wide) {
       if (bar.last - bar.first < least) continue;
       const Bar whole = row[bar.bar];
+      if (faint && lane.emphasis.at(whole.start_ns)) continue;  // labelled by that
       drawing.labels.push_back({drawing.left() + bar.first, placed.y, bar.last - bar.first,
                                 placed.height, lane.trace, whole.ref, whole.shade,
-                                shades[whole.shade], whole.end_ns - whole.start_ns});
+                                shades[whole.shade], whole.end_ns - whole.start_ns, faint});
     }
   }
 
@@ -96,12 +97,12 @@ struct RowDrawer {
     std::vector<WideBar> wide;
     paint.shades = faded(drawing.palette.shades, band.ground, emphasises ? 190 : share);
     paint_row(row, paint, drawing.times, columns, &wide);
-    if (labelled && !emphasises) add_labels(lane, row, placed, paint.shades, wide);
+    if (labelled) add_labels(lane, row, placed, paint.shades, wide, emphasises);
     if (emphasises) {
       wide.clear();
       paint.shades = drawing.palette.shades;
       paint_row(lane.emphasis, paint, drawing.times, columns, &wide);
-      if (labelled) add_labels(lane, lane.emphasis, placed, paint.shades, wide);
+      if (labelled) add_labels(lane, lane.emphasis, placed, paint.shades, wide, false);
       add_frames(placed, wide);
     }
     add_strip(placed.y, placed.height, columns);
@@ -166,9 +167,9 @@ void draw_labels(Drawing& drawing) {
     const int room = place.width - drawing.scaled(4);
     for (std::string& name : names_of(drawing, place)) {
       if (name.empty() || drawing.text_width(name) > room) continue;
-      const Rgb colour = is_bubble(place.shade)   ? drawing.palette.faint_text
-                         : is_light(place.ground) ? drawing.palette.on_bar
-                                                  : drawing.palette.on_dark_bar;
+      const Rgb colour = is_bubble(place.shade) || place.faint ? drawing.palette.faint_text
+                         : is_light(place.ground)              ? drawing.palette.on_bar
+                                                               : drawing.palette.on_dark_bar;
       drawing.picture.list.texts.push_back({.x = place.x,
                                             .y = place.y,
                                             .width = place.width,
