@@ -316,13 +316,15 @@ TEST(ComparisonHtml, MemoryCurvesKeepTheirPeaksAndTheirTimes) {
     sample.states.weights = 1'000;
     run.samples.push_back(sample);
   }
-  std::ranges::stable_sort(run.samples, {}, &MemorySample::time_ns);
+  run.samples.sort_by_time();
   RecordedRun shifted = run;
   testing::shift_clock(shifted, 1, 7'000'000);
-  for (MemorySample& sample : shifted.samples) {
+  for (std::size_t i = 0; i < shifted.samples.size(); ++i) {
+    MemorySample sample = shifted.samples[i];
     if (sample.rank == 1) sample.time_ns += 7'000'000;
+    shifted.samples.replace(i, sample);
   }
-  std::ranges::stable_sort(shifted.samples, {}, &MemorySample::time_ns);
+  shifted.samples.sort_by_time();
   const Json memory = Pair(run, shifted).data()["memory"];
   ASSERT_EQ(memory[0].size(), 4U);
   EXPECT_TRUE(memory[0] == memory[1]);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "traces/base/large_vector.h"
+#include "traces/memory_samples.h"
 #include "traces/metrics.h"
 #include "traces/timeline.h"
 #include "traces/warnings.h"
@@ -72,7 +73,7 @@ struct RecordedRun : TimelineFrame {
   std::vector<RecordedIteration> iterations;
   LargeVector<Span> spans;
   std::vector<LayerSpan> layers;              // sorted by (start, rank)
-  std::vector<MemorySample> samples;          // sorted by time; bytes only where the trace has them
+  MemorySamples samples;                      // sorted by time; bytes only where the trace has them
   Identified identified = Identified::exact;  // the weakest of all spans
   // Of a profile: kernels and ranges of which it is not known to which action
   // they belong, and which therefore are in no span.

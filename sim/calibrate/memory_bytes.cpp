@@ -24,7 +24,7 @@ class Counters {
  public:
   explicit Counters(const RecordedRun& run) : ranks_(static_cast<std::size_t>(run.ranks)) {
     for (const MemorySample& sample : run.samples) {
-      ranks_[static_cast<std::size_t>(sample.rank)].push_back(&sample);
+      ranks_[static_cast<std::size_t>(sample.rank)].push_back(sample);
     }
   }
 
@@ -32,12 +32,12 @@ class Counters {
   const MemorySample* at(std::int32_t rank, std::int64_t time_ns) const {
     const auto& own = ranks_[static_cast<std::size_t>(rank)];
     const auto after = std::ranges::upper_bound(own, time_ns, {}, &MemorySample::time_ns);
-    return after == own.begin() ? nullptr : *(after - 1);
+    return after == own.begin() ? nullptr : &*(after - 1);
   }
-  const std::vector<const MemorySample*>& of(std::size_t rank) const { return ranks_[rank]; }
+  const std::vector<MemorySample>& of(std::size_t rank) const { return ranks_[rank]; }
 
  private:
-  std::vector<std::vector<const MemorySample*>> ranks_;
+  std::vector<std::vector<MemorySample>> ranks_;
 };
 
 // What counters say of a run's stages and ranks.
@@ -55,10 +55,10 @@ CountedBytes count(const RecordedRun& run) {
   const Counters counters(run);
   for (std::size_t rank = 0; rank < result.states.size(); ++rank) {
     StateBytes& states = result.states[rank];
-    for (const MemorySample* sample : counters.of(rank)) {
-      states.weights = std::max(states.weights, sample->states.weights);
-      states.gradients = std::max(states.gradients, sample->states.gradients);
-      states.optimizer = std::max(states.optimizer, sample->states.optimizer);
+    for (const MemorySample& sample : counters.of(rank)) {
+      states.weights = std::max(states.weights, sample.states.weights);
+      states.gradients = std::max(states.gradients, sample.states.gradients);
+      states.optimizer = std::max(states.optimizer, sample.states.optimizer);
     }
   }
   for (const RecordedIteration& iteration : run.iterations) {

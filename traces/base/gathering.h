@@ -29,7 +29,7 @@ class Gathering {
     all.reserve(size_);
     for (auto& block : blocks_) {
       all.insert(all.end(), block.begin(), block.end());
-      block = {};
+      block = LargeVector<T>();
     }
     blocks_.clear();
     size_ = 0;

@@ -103,8 +103,16 @@ std::int64_t* value_of(std::string_view key, MemorySample& sample) {
   return nullptr;
 }
 
+// What counters said, then what they say later of the same instant.
+void add_said(MemorySample& said, const MemorySample& later) {
+  if (later.chunks != not_said) said.chunks = later.chunks;
+  if (later.states.weights == not_said) return;
+  said.states = later.states;
+  said.working = later.working;
+}
+
 // The first of several alike; in the order of time.
-std::vector<MemorySample> fullest_of_each_rank(const std::vector<MemorySample>& samples) {
+MemorySamples fullest_of_each_rank(const MemorySamples& samples) {
   std::map<std::int32_t, std::size_t> fullest;
   const auto total = [](const MemorySample& one) {
     return one.states.total() + one.working.total();
@@ -115,7 +123,7 @@ std::vector<MemorySample> fullest_of_each_rank(const std::vector<MemorySample>& 
   }
   std::set<std::size_t> places;
   for (const auto& [rank, place] : fullest) places.insert(place);
-  std::vector<MemorySample> result;
+  MemorySamples result;
   for (const std::size_t place : places) result.push_back(samples[place]);
   return result;
 }
@@ -159,7 +167,7 @@ std::size_t OwnEvents::process_of(std::string_view pid) {
   const auto known = process_places_.find(pid);
   if (known != process_places_.end()) return last_process_ = known->second;
   last_process_ = processes_.size();
-  processes_.push_back({std::string(pid)});
+  processes_.emplace_back().pid = pid;
   process_places_.emplace(processes_.back().pid, last_process_);
   return last_process_;
 }
@@ -204,10 +212,10 @@ void OwnEvents::add_actions(const ChromeEvent& event, const Arguments& args) {
   span.end_ns = *event.ts_ns + *event.dur_ns;
   span.bytes = args.bytes.value_or(0);
   span.queued_ns = args.queued_ns.value_or(0);
-  spans.push_back(span);
+  gathered_.push_back(span);
   if (back) {
     span.action = *back;
-    spans.push_back(span);
+    gathered_.push_back(span);
   }
   processes_[process_of(event.pid)].rank = span.rank;
 }
@@ -250,51 +258,62 @@ void OwnEvents::add_counter(const ChromeEvent& event) {
   }
   if (!says_bytes && !says_chunks) return;
   if (says_bytes && sample.states.weights == not_said) sample.states.weights = 0;
-  sample.rank = static_cast<std::int32_t>(process_of(event.pid));
+  const std::size_t number = process_of(event.pid);
+  sample.rank = static_cast<std::int32_t>(number);
   sample.time_ns = *event.ts_ns;
-  samples_.push_back(sample);
+  Process& process = processes_[number];
+  if (process.says && process.said.time_ns == sample.time_ns) {
+    add_said(process.said, sample);
+    return;
+  }
+  if (process.says) said_.replace(process.place, process.said);
+  process.said = sample;
+  process.place = said_.size();
+  process.says = true;
+  said_.push_back({});
 }
 
-std::vector<MemorySample> OwnEvents::take_samples() {
-  const auto is_before = [](const MemorySample& a, const MemorySample& b) {
-    return a.time_ns < b.time_ns;
-  };
-  if (!std::ranges::is_sorted(samples_, is_before)) std::ranges::stable_sort(samples_, is_before);
+void OwnEvents::finish() {
+  spans = gathered_.take();
+  find_samples();
+  if (!keeps_samples_) samples = fullest_of_each_rank(samples);
+}
+
+void OwnEvents::find_samples() {
   for (Process& process : processes_) {
+    if (process.says) said_.replace(process.place, process.said);
     if (process.rank >= 0) continue;  // no slice tells; as we number processes
     const auto number = whole_number(process.pid);
     if (number && *number >= 1 && *number <= max_index) {
       process.rank = static_cast<std::int32_t>(*number - 1);
     }
   }
+  said_.sort_by_time();
 
-  // What an event does not say has not changed. In place: as many at most.
+  // What an event does not say has not changed.
   struct Held {
     MemorySample now;
     std::size_t place = 0;
     bool has_place = false;
   };
   std::vector<Held> held(processes_.size());
-  std::size_t kept = 0;
-  for (const MemorySample& said : samples_) {
+  samples.reserve(said_.size());
+  for (const MemorySample& said : said_) {
     const auto process = static_cast<std::size_t>(said.rank);
     Held& own = held[process];
     const bool same_instant = own.has_place && own.now.time_ns == said.time_ns;
     own.now.rank = processes_[process].rank;
     own.now.time_ns = said.time_ns;
-    if (said.chunks != not_said) own.now.chunks = said.chunks;
-    if (said.states.weights != not_said) {
-      own.now.states = said.states;
-      own.now.working = said.working;
+    add_said(own.now, said);
+    if (same_instant) {
+      samples.replace(own.place, own.now);
+      continue;
     }
-    if (!same_instant) {
-      own.place = kept++;
-      own.has_place = true;
-    }
-    samples_[own.place] = own.now;
+    own.place = samples.size();
+    own.has_place = true;
+    samples.push_back(own.now);
   }
-  samples_.resize(kept);
-  return keeps_samples_ ? std::move(samples_) : fullest_of_each_rank(samples_);
+  said_.clear();
 }
 
 }  // namespace pipesim

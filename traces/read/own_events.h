@@ -14,7 +14,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "traces/base/gathering.h"
 #include "traces/base/large_vector.h"
+#include "traces/memory_samples.h"
 #include "traces/read/chrome_reader.h"
 #include "traces/read/read_run.h"
 #include "traces/timeline.h"
@@ -35,11 +37,11 @@ class OwnEvents {
 
   // As the events say, in their order. They don't say which kind the action is
   // that a layer is part of: IDLE.
+  // There once finish() was called, after the last event.
   LargeVector<Span> spans;
   std::vector<LayerSpan> layers;
-  // One an instant of a rank, sorted by time. To be called once, after the last
-  // event.
-  std::vector<MemorySample> take_samples();
+  MemorySamples samples;  // one an instant of a rank, sorted by time
+  void finish();
 
   Warnings warnings;
 
@@ -47,6 +49,10 @@ class OwnEvents {
   struct Process {
     std::string pid;
     std::int32_t rank = -1;  // as the args of its slices say
+    // What its counters said of one instant; not yet among said_, but its place is there.
+    MemorySample said;
+    std::size_t place = 0;
+    bool says = false;
   };
   struct Arguments;
 
@@ -55,13 +61,15 @@ class OwnEvents {
   void add_actions(const ChromeEvent& event, const Arguments& args);
   void add_layer(const ChromeEvent& event, const Arguments& args);
   void add_counter(const ChromeEvent& event);
+  void find_samples();
   std::string place(const ChromeEvent& event) const;
 
   std::string path_;
   bool wants_layers_;
   bool keeps_samples_;
+  Gathering<Span> gathered_;
   // With the process instead of the rank, and not_said for what is not said.
-  std::vector<MemorySample> samples_;
+  MemorySamples said_;
   std::deque<Process> processes_;
   std::unordered_map<std::string_view, std::size_t> process_places_;  // by pid
   std::size_t last_process_ = 0;

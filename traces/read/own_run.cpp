@@ -62,14 +62,13 @@ class Assembly {
     for (OwnEvents& file : files) {
       if (&file != &files.front()) {
         run_.spans.insert(run_.spans.end(), file.spans.begin(), file.spans.end());
-        file.spans = {};
+        file.spans = LargeVector<Span>();
       }
       run_.layers.insert(run_.layers.end(), file.layers.begin(), file.layers.end());
-      auto samples = file.take_samples();
       if (run_.samples.empty()) {
-        run_.samples = std::move(samples);
+        run_.samples = std::move(file.samples);
       } else {
-        run_.samples.insert(run_.samples.end(), samples.begin(), samples.end());
+        run_.samples.append(file.samples);
       }
       run_.warnings.add(file.warnings);
     }
@@ -96,9 +95,7 @@ class Assembly {
       run_.warnings.add("layers that contradict metadata.pipesim, left out", name_,
                         static_cast<std::int64_t>(strange));
     }
-    const auto lost = std::erase_if(run_.samples, [&](const MemorySample& sample) {
-      return sample.rank < 0 || sample.rank >= run_.ranks;
-    });
+    const std::size_t lost = run_.samples.drop_other_ranks(run_.ranks);
     if (lost > 0) {
       run_.warnings.add("memory samples of no known rank, left out", name_,
                         static_cast<std::int64_t>(lost));
@@ -114,7 +111,7 @@ class Assembly {
     if (!std::ranges::is_sorted(run_.spans, by_iteration)) {
       std::ranges::stable_sort(run_.spans, by_iteration);
     }
-    std::ranges::stable_sort(run_.samples, {}, &MemorySample::time_ns);
+    run_.samples.sort_by_time();
   }
 
   void find_iterations() {

@@ -47,6 +47,7 @@ std::optional<OwnFile> read_own(const std::string& path, const ReadOptions& opti
   Warnings odd;
   const ChromeTrace trace = read_chrome_trace(
       path, [&](const ChromeEvent& event) { events.add(event); }, odd, progress);
+  events.finish();
   auto metadata = own_metadata(path, trace);
   if (!metadata && !events.spans.empty()) {
     throw input_error(fmt::format(
