@@ -1,6 +1,7 @@
 // Any bytes as a trace file: an Error, or events within their bounds and members
-// that are strict JSON; and, where it is a run of ours, spans in order that
-// belong to it, whose metrics add up, and which differ in nothing from themselves.
+// that are strict JSON, and slices of which no two of a row overlap; and, where it is a run of
+// ours, spans in order that belong to it, whose metrics add up, and which differ in nothing from
+// themselves.
 #include <algorithm>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
@@ -10,6 +11,7 @@
 #include "tests/fuzz/memory_file.h"
 #include "traces/base/error.h"
 #include "traces/read/chrome_reader.h"
+#include "traces/read/event_trace.h"
 #include "traces/read/read_run.h"
 
 namespace pipesim {
@@ -38,6 +40,28 @@ void read_events(const std::string& path) {
   require(trace.events == events);
   require(!trace.truncated || !warnings.empty());
   for (const auto& [key, text] : trace.members) require(nlohmann::json::accept(text));
+}
+
+void check_slices(const EventTrace& trace) {
+  const auto texts = trace.texts.size();
+  for (std::size_t i = 0; i < trace.slices.size(); ++i) {
+    const Slice& slice = trace.slices[i];
+    require(slice.track < trace.tracks.size() && slice.row < trace.tracks[slice.track].rows);
+    require(slice.name < texts && slice.category < texts && slice.arguments < texts);
+    require(slice.start_ns <= slice.end_ns);
+    if (i == 0) continue;
+    const Slice& before = trace.slices[i - 1];
+    const auto row = [](const Slice& s) { return std::tuple(s.track, s.row); };
+    require(row(before) <= row(slice));
+    require(row(before) != row(slice) || before.end_ns <= slice.start_ns);
+  }
+  for (const EventArrow& arrow : trace.arrows) {
+    require(arrow.from < trace.slices.size() && arrow.to < trace.slices.size());
+  }
+  for (const CounterTrack& counter : trace.counters) {
+    require(counter.track <= trace.tracks.size());
+    require(std::ranges::is_sorted(counter.samples, {}, &CounterTrack::Sample::time_ns));
+  }
 }
 
 void check_run(const RecordedRun& run) {
@@ -82,6 +106,10 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   const testing::MemoryFile file({reinterpret_cast<const char*>(data), size});
   try {
     read_events(file.path());
+  } catch (const Error&) {
+  }
+  try {
+    check_slices(read_event_trace(file.path()));
   } catch (const Error&) {
   }
   try {

@@ -317,13 +317,13 @@ class Collector {
   }
 
   static std::string name_of(const Track& track) {
-    if (!track.name.empty() || !track.is_thread) {
-      return track.name.empty() ? track.tid : track.name;
-    }
-    return whole_number(track.tid) ? "thread " + track.tid : track.tid;
+    if (!track.name.empty()) return std::string(strip(track.name));  // "stream 7 "
+    if (track.tid.empty()) return "events";
+    return track.is_thread && whole_number(track.tid) ? "thread " + track.tid : track.tid;
   }
 
-  // As they are to be shown: by the orders that the file gives, then by number.
+  // As they are to be shown: by the orders that the file gives, then by number. Processes
+  // with a word for a number and no order hold marks, as the profiler's "Traces" does: last.
   std::vector<std::uint32_t> shown_tracks() const {
     std::vector<std::uint32_t> shown;
     for (std::uint32_t i = 0; i < tracks_.size(); ++i) {
@@ -333,8 +333,9 @@ class Collector {
       const auto key = [&](std::uint32_t place) {
         const Track& track = tracks_[place];
         const Process& process = processes_[track.process];
-        return std::tuple(process.order, natural(process.pid), !track.is_thread, track.order,
-                          natural(track.tid));
+        const bool is_last = process.order == 0 && !whole_number(process.pid);
+        return std::tuple(is_last, process.order, natural(process.pid), !track.is_thread,
+                          track.order, natural(track.tid));
       };
       return key(a) < key(b);
     });
