@@ -12,7 +12,7 @@
 #include "gui/core/scene_parts.h"
 #include "gui/core/shading.h"
 #include "tests/documents.h"
-#include "tests/errors.h"
+#include "tests/events.h"
 #include "tests/files.h"
 #include "traces/joining.h"
 #include "traces/read/read_run.h"
@@ -141,22 +141,6 @@ Document document_with_cells() {
     }
     return document_of(std::move(predicted), run("measured"));
   }
-}
-
-// A small event trace: a parent with a child on one track, and a counter and an arrow.
-EventTrace events() {
-  EventTrace trace;
-  trace.name = "events";
-  trace.texts = {"", "step", "layer 1", "layer 2", "kernel"};
-  trace.tracks = {{"python 1", "thread 7", 0, 0, 2}, {"gpu 0", "stream 7", 1, 0, 1}};
-  trace.slices = {{1000, 9000, 1, 0, 0, 0, 0},
-                  {1500, 3000, 2, 0, 0, 0, 1},
-                  {4000, 8000, 3, 0, 0, 0, 1},
-                  {6000, 20000, 4, 1, 0, 0, 0}};
-  trace.counters = {{"bytes held", 1, {{2000, 10.0}, {3000, 20.4}}}, {"load", 2, {{500, 1.0}}}};
-  trace.arrows = {{2, 3}};
-  trace.events = 7;
-  return trace;
 }
 
 // Every span of every iteration is a bar of its rank's lanes, once, with its own times.
@@ -320,7 +304,7 @@ TEST(Scene, SlotsArePlacesInTheList) {
 
 TEST(Scene, ChangingIsBuilding) {
   Document pair = perturbed_document();
-  pair.traces.push_back(testing::open_trace(events()));
+  pair.traces.push_back(testing::open_trace(testing::events()));
   const Document alone = document_of(testing::perturbed().measured);
   const Document cells = document_with_cells();
   const auto options = all_options();
@@ -559,7 +543,7 @@ TEST(Scene, EmphasisSetsApartWhatIsTold) {
 
 TEST(Scene, EventTracesAreTracks) {
   Document document;
-  document.traces = {testing::open_trace(events())};
+  document.traces = {testing::open_trace(testing::events())};
   const Scene scene = build_scene(document, {});
   ASSERT_EQ(scene.groups.size(), 3U);
   EXPECT_EQ(scene.groups[0].name, "thread 7");
@@ -583,7 +567,7 @@ TEST(Scene, EventTracesAreTracks) {
   for (Ref ref = 0; ref < 4; ++ref) {
     const auto place = find(scene, document, {0, ref, false});
     ASSERT_TRUE(place.has_value());
-    EXPECT_EQ(place->range.from_ns, events().slices[ref].start_ns - 500);
+    EXPECT_EQ(place->range.from_ns, testing::events().slices[ref].start_ns - 500);
   }
 }
 

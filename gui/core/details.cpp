@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <numeric>
 #include <optional>
 
 #include "gui/core/run_times.h"
 #include "gui/core/table_rows.h"
 #include "gui/core/tables.h"
-#include "traces/joining.h"
 
 namespace pipesim::gui {
 namespace {
@@ -60,6 +60,7 @@ class Details {
     } else {
       add_action();
     }
+    // The first row is there: what is picked exists.
     for (const Column& column : columns_) {
       if (column.exists())
         table_.rows.front().about.push_back({column.trace, column.ref, pick_.bubble});
@@ -275,9 +276,14 @@ class Details {
     add("  what it waits for ends later", late.inherited_ns);
   }
 
-  // By BubbleKind, of the idle time before a column's span.
-  std::array<std::int64_t, 4> idle_before(const Column& column) const {
-    std::array<std::int64_t, 4> sums{};
+  // By BubbleKind, of the idle time before a column's span; nothing where the scene
+  // does not show its lane.
+  using IdleSums = std::array<std::int64_t, 4>;
+  std::optional<IdleSums> idle_before(const Column& column) const {
+    if (!column.exists() || !find(scene_, document_, {column.trace, column.ref, false})) {
+      return std::nullopt;
+    }
+    IdleSums sums{};
     if (const auto place = find(scene_, document_, {column.trace, column.ref, true})) {
       const Lane& lane = scene_.groups[static_cast<std::size_t>(place->group)]
                              .lanes[static_cast<std::size_t>(place->lane)];
@@ -286,15 +292,6 @@ class Details {
            i < row.size() && is_bubble(row[i].shade) && row[i].ref == column.ref; ++i) {
         sums[row[i].shade - first_bubble_shade] += row.end_ns(i) - row.start_ns(i);
       }
-      return sums;
-    }
-    // Not shown.
-    const RecordedRun& run = run_of(column.trace);
-    const auto iteration = std::ranges::upper_bound(run.iterations, std::size_t{column.ref}, {},
-                                                    &RecordedIteration::end);
-    for (const IdleSpan& idle : idle_times(document_, column.trace, *iteration)) {
-      if (iteration->begin + idle.ended_by != column.ref) continue;
-      sums[static_cast<std::size_t>(idle.kind)] += idle.end_ns - idle.start_ns;
     }
     return sums;
   }
@@ -302,21 +299,24 @@ class Details {
   void add_idle_time() {
     text_row("idle before", [&](const Column& column) { return to_text(span_of(column).action); });
     text_row("rank", [&](const Column& column) { return fmt::format("{}", span_of(column).rank); });
-    std::vector<std::array<std::int64_t, 4>> sums;
-    for (const Column& column : columns_) {
-      sums.push_back(column.exists() ? idle_before(column) : std::array<std::int64_t, 4>{});
-    }
-    const auto place = [&](const Column& column) {
-      return static_cast<std::size_t>(&column - columns_.data());
+    std::vector<std::optional<IdleSums>> sums;
+    for (const Column& column : columns_) sums.push_back(idle_before(column));
+    const auto of = [&](const Column& column) {
+      return sums[static_cast<std::size_t>(&column - columns_.data())];
     };
     for (std::size_t kind = 0; kind < 4; ++kind) {
-      if (std::ranges::all_of(sums, [&](const auto& own) { return own[kind] == 0; })) continue;
-      time_row(meaning_of(static_cast<BubbleKind>(kind)),
-               [&](const Column& column) { return std::optional(sums[place(column)][kind]); });
+      if (std::ranges::all_of(sums, [&](const auto& own) { return !own || (*own)[kind] == 0; })) {
+        continue;
+      }
+      time_row(meaning_of(static_cast<BubbleKind>(kind)), [&](const Column& column) {
+        const auto own = of(column);
+        return own ? std::optional((*own)[kind]) : std::nullopt;
+      });
     }
     time_row("in all", [&](const Column& column) {
-      const auto& own = sums[place(column)];
-      return std::optional(own[0] + own[1] + own[2] + own[3]);
+      const auto own = of(column);
+      return own ? std::optional(std::accumulate(own->begin(), own->end(), std::int64_t{0}))
+                 : std::nullopt;
     });
     text_row("ended by", [&](const Column& column) {
       const std::string awaited = awaited_text(column);
@@ -344,8 +344,29 @@ class Details {
   Table table_;
 };
 
-Table details_of_slice(const EventTrace& events, const Pick& pick) {
+// The time of a slice that no bar of the row below it fills.
+std::optional<std::int64_t> own_time_ns(const Document& document, const Scene& scene,
+                                        const Pick& pick) {
+  const auto place = find(scene, document, pick);
+  if (!place) return std::nullopt;
+  const auto& rows = scene.groups[static_cast<std::size_t>(place->group)]
+                         .lanes[static_cast<std::size_t>(place->lane)]
+                         .rows;
+  const std::size_t below = static_cast<std::size_t>(place->row) + 1;
+  if (below >= rows.size()) return std::nullopt;
+  const Bar own = rows[below - 1][place->bar];
+  const ShadeTimes before = rows[below].filled_before(own.start_ns);
+  const ShadeTimes after = rows[below].filled_before(own.end_ns);
+  const auto sum = [](const ShadeTimes& times) {
+    return std::accumulate(times.begin(), times.end(), std::int64_t{0});
+  };
+  return own.end_ns - own.start_ns - (sum(after) - sum(before));
+}
+
+Table details_of_slice(const Document& document, const Scene& scene, const Pick& pick) {
+  const EventTrace& events = *trace_at(document, pick.trace).events;
   const Slice& slice = events.slices[pick.ref];
+  const std::int64_t took_ns = slice.end_ns - slice.start_ns;
   Table table;
   table.title = std::string(events.text(slice.name));
   table.columns = {text_column(""), text_column(events.name)};
@@ -353,26 +374,13 @@ Table details_of_slice(const EventTrace& events, const Pick& pick) {
     if (!text.empty()) RowOf(table).text(label).text(text);
   };
   add("name", events.text(slice.name));
-  if (slice.category != 0) add("category", events.text(slice.category));
+  add("category", events.text(slice.category));
   const EventTrack& track = events.tracks[slice.track];
   add("track", track.process.empty() ? track.name : track.process + ", " + track.name);
-  const std::int64_t zero = std::ranges::min_element(events.slices, {}, &Slice::start_ns)->start_ns;
-  add("start", format_time(slice.start_ns - zero));
-  add("duration", format_time(slice.end_ns - slice.start_ns));
-  // What slices nested in it, one row below, leave.
-  std::int64_t own_ns = slice.end_ns - slice.start_ns;
-  const auto below = std::ranges::lower_bound(
-      events.slices, std::tuple(slice.track, slice.row + 1, slice.start_ns), {},
-      [](const Slice& s) { return std::tuple(s.track, int{s.row}, s.start_ns); });
-  bool parent = false;
-  for (auto child = below; child != events.slices.end() && child->track == slice.track &&
-                           child->row == slice.row + 1 && child->start_ns < slice.end_ns;
-       ++child) {
-    if (child->end_ns > slice.end_ns) continue;  // beside it, not in it
-    own_ns -= child->end_ns - child->start_ns;
-    parent = true;
-  }
-  if (parent) add("without what it calls", format_time(own_ns));
+  add("start", format_time(slice.start_ns - first_start_ns(events)));
+  add("duration", format_time(took_ns));
+  const auto own_ns = own_time_ns(document, scene, pick);
+  if (own_ns && *own_ns != took_ns) add("without what is in it", format_time(*own_ns));
   for (std::string_view line : split(events.text(slice.arguments), '\n')) {
     const std::size_t colon = line.find(": ");
     if (colon == std::string_view::npos) {
@@ -381,7 +389,7 @@ Table details_of_slice(const EventTrace& events, const Pick& pick) {
       add(line.substr(0, colon), line.substr(colon + 2));
     }
   }
-  table.rows.front().about.push_back(pick);
+  if (!table.rows.empty()) table.rows.front().about.push_back(pick);
   return table;
 }
 
@@ -395,7 +403,8 @@ Table detail_table(const Document& document, const Scene& scene, const Pick& pic
     return table;
   }
   const OpenTrace& trace = trace_at(document, pick.trace);
-  return trace.run ? Details(document, scene, pick).table() : details_of_slice(*trace.events, pick);
+  return trace.run ? Details(document, scene, pick).table()
+                   : details_of_slice(document, scene, pick);
 }
 
 }  // namespace pipesim::gui

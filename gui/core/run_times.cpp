@@ -1,6 +1,8 @@
 #include "gui/core/run_times.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 namespace pipesim::gui {
 namespace {
@@ -9,21 +11,23 @@ const OpenTrace& trace_at(const Document& document, int trace) {
   return *document.traces[static_cast<std::size_t>(trace)];
 }
 
-// The first start of all slices and samples.
+}  // namespace
+
 std::int64_t first_start_ns(const EventTrace& events) {
   std::optional<std::int64_t> first;
-  for (const Slice& slice : events.slices) {
-    first = std::min(first.value_or(slice.start_ns), slice.start_ns);
+  const auto note = [&](std::int64_t ns) { first = std::min(first.value_or(ns), ns); };
+  // Slices are sorted within each row of a track.
+  const auto row_of = [](const Slice& slice) { return std::pair(slice.track, slice.row); };
+  for (auto slice = events.slices.begin(); slice != events.slices.end();) {
+    note(slice->start_ns);
+    slice = std::upper_bound(slice, events.slices.end(), row_of(*slice),
+                             [&](const auto& row, const Slice& s) { return row < row_of(s); });
   }
   for (const CounterTrack& counter : events.counters) {
-    if (counter.samples.empty()) continue;
-    const std::int64_t start_ns = counter.samples.front().time_ns;
-    first = std::min(first.value_or(start_ns), start_ns);
+    if (!counter.samples.empty()) note(counter.samples.front().time_ns);
   }
   return first.value_or(0);
 }
-
-}  // namespace
 
 const RecordedIteration& compared_iteration(const RecordedRun& run) {
   return run.iterations[run.median_iteration()];

@@ -1,4 +1,4 @@
-// What of a run is looked at, and by how much its times are moved.
+// What of a trace is looked at, and by how much its times are moved.
 //
 // Pure; any thread.
 #pragma once
@@ -18,6 +18,9 @@ const RecordedIteration& compared_iteration(const RecordedRun& run);
 
 // By how much a rank's clock was found to be ahead; 0 outside the pair's measured run.
 std::int64_t clock_ahead_ns(const Document& document, int trace, std::int32_t rank);
+
+// The first start of all slices and samples; in O(rows).
+std::int64_t first_start_ns(const EventTrace& events);
 
 // What an alignment adds to the times of a run's rank, or, with any rank, of an
 // event trace.
