@@ -595,6 +595,35 @@ TEST(Scene, CutsWhatHasNoRoom) {
   EXPECT_EQ(scene.extent, (TimeRange{0, 1190}));
 }
 
+// The second iteration starts on one rank while the first ends on the other: work goes
+// before idle time, and no bar covers another.
+TEST(Scene, IterationsThatOverlap) {
+  RecordedRun run;
+  run.name = "overlap";
+  run.ranks = 2;
+  run.microbatches = 1;
+  run.chunk_of_stage = {0, 0};
+  run.about.rank_of_stage = {0, 1};
+  const auto add = [&](int stage, int iteration, std::int64_t start, std::int64_t end) {
+    run.spans.push_back({make_action(stage, Kind::F, 0), stage, iteration, start, end});
+  };
+  add(0, 0, 0, 10);
+  add(1, 0, 5, 25);
+  add(0, 1, 12, 20);
+  add(1, 1, 25, 40);
+  run.iterations = {{0, 0, 2, 0, 25}, {1, 2, 4, 12, 28}};
+  const Scene scene = build_scene(document_of(std::move(run)), {});
+  const Shade warmup = shade_of(BubbleKind::warmup);
+  const Shade drain = shade_of(BubbleKind::drain);
+  ASSERT_EQ(scene.groups[0].lanes[0].rows.size(), 1U);
+  EXPECT_EQ(bars_of(scene.groups[0].lanes[0]),
+            (std::vector<Bar>{
+                {0, 10, 0, 0}, {10, 12, no_ref, drain}, {12, 20, 2, 0}, {20, 40, no_ref, drain}}));
+  ASSERT_EQ(scene.groups[1].lanes[0].rows.size(), 1U);
+  EXPECT_EQ(bars_of(scene.groups[1].lanes[0]),
+            (std::vector<Bar>{{0, 5, 1, warmup}, {5, 25, 1, 0}, {25, 40, 3, 0}}));
+}
+
 TEST(Scene, OfNothingIsEmpty) {
   const Scene scene = build_scene({}, {});
   EXPECT_TRUE(scene.groups.empty());

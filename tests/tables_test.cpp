@@ -1,6 +1,7 @@
 // Tables: their figures are those that `pipesim compare --json` prints.
 #include "gui/core/tables.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -67,6 +68,11 @@ const Table::Row& row_of(const Table& table, const std::string& label) {
 
 const Span& span_of(const Document& document, const Pick& pick) {
   return document.traces.at(static_cast<std::size_t>(pick.trace))->run->spans[pick.ref];
+}
+
+// Of times that are instants: "1.500 ms".
+std::string instant(std::int64_t ns) {
+  return fmt::format("{:.3f} ms", static_cast<double>(ns) / 1e6);
 }
 
 class TablesOf : public ::testing::TestWithParam<const char*> {};
@@ -313,13 +319,13 @@ TEST(Details, AreThoseOfTheOperationOnBothSides) {
                 both([&](Side s) { return format_time(comparison.sides[s].played.slack_ns[id]); }));
       if (operations.transfers(id)) {
         EXPECT_EQ(cells("sent"),
-                  both([&](Side s) { return format_time(operations.sides[s][id].sent_ns); }));
+                  both([&](Side s) { return instant(operations.sides[s][id].sent_ns); }));
         EXPECT_EQ(cells("arrived"),
-                  both([&](Side s) { return format_time(operations.sides[s][id].end_ns); }));
+                  both([&](Side s) { return instant(operations.sides[s][id].end_ns); }));
         continue;
       }
       EXPECT_EQ(cells("start"),
-                both([&](Side s) { return format_time(operations.sides[s][id].start_ns); }));
+                both([&](Side s) { return instant(operations.sides[s][id].start_ns); }));
       EXPECT_EQ(cells("duration"),
                 both([&](Side s) { return format_time(operations.sides[s][id].duration_ns()); }));
       EXPECT_EQ(row_of(table, "end").cells[3], signed_time(comparison.lateness[id].total_ns()));
@@ -331,7 +337,7 @@ TEST(Details, AreThoseOfTheOperationOnBothSides) {
         const OperationId input = operations.sides[s][id].input;
         if (input == no_operation) continue;
         EXPECT_EQ(row_of(table, "input arrived").cells[1U + s],
-                  format_time(operations.sides[s][input].end_ns));
+                  instant(operations.sides[s][input].end_ns));
       }
     }
   }
@@ -350,7 +356,7 @@ TEST(Details, OfAnotherIteration) {
   const Table table = detail_table(document, scene, {1, static_cast<Ref>(place), false});
   expect_whole(table);
   EXPECT_EQ(row_of(table, "iteration").cells[2], std::to_string(span.iteration));
-  EXPECT_EQ(row_of(table, "start").cells[2], format_time(span.start_ns - iteration.start_ns));
+  EXPECT_EQ(row_of(table, "start").cells[2], instant(span.start_ns - iteration.start_ns));
   EXPECT_EQ(row_of(table, "duration").cells[2], format_time(span.end_ns - span.start_ns));
   for (const Table::Row& row : table.rows) EXPECT_NE(row.cells[0], "ends later by");
 }
@@ -380,7 +386,7 @@ TEST(Details, OfASlice) {
   expect_whole(table);
   EXPECT_EQ(table.title, "step");
   EXPECT_EQ(row_of(table, "track").cells[1], "python 1, thread 7");
-  EXPECT_EQ(row_of(table, "start").cells[1], "500 ns") << "the first sample is at 500";
+  EXPECT_EQ(row_of(table, "start").cells[1], "0.001 ms") << "500 ns: the first sample is at 500";
   EXPECT_EQ(row_of(table, "duration").cells[1], format_time(8'000));
   EXPECT_EQ(row_of(table, "without what is in it").cells[1], format_time(2'500));
   const Table kernel = detail_table(document, scene, {0, 3, false});

@@ -85,8 +85,13 @@ std::vector<IdleSpan> idle_spans(std::span<const Span> spans, int ranks, std::in
     cell.clear();
   }
   std::vector<IdleSpan> all;
+  std::size_t count = 0;
+  for (RankIdle& account : accounts) {
+    account.finish(makespan_ns, spans.size());
+    count += account.spans().size();
+  }
+  all.reserve(count);
   for (std::size_t rank = 0; rank < accounts.size(); ++rank) {
-    accounts[rank].finish(makespan_ns, spans.size());
     for (IdleSpan idle : accounts[rank].spans()) {
       idle.rank = static_cast<std::int32_t>(rank);
       idle.start_ns += origin_ns;

@@ -18,6 +18,11 @@ const OpenTrace& trace_at(const Document& document, int trace) {
   return *document.traces[static_cast<std::size_t>(trace)];
 }
 
+// An instant of an iteration to the microsecond: "33012.500 ms".
+std::string instant(std::int64_t ns) {
+  return fmt::format("{:.3f} ms", static_cast<double>(ns) / 1e6);
+}
+
 // One trace's column: a span, and the operation that it is, where it is compared.
 struct Column {
   int trace = -1;
@@ -134,6 +139,7 @@ class Details {
   }
 
   void time_row(const char* label, const Value& value) { value_row(label, value, format_time); }
+  void instant_row(const char* label, const Value& value) { value_row(label, value, instant); }
 
   // Left out where no cell has anything.
   void add_row(const char* label, std::vector<std::string> cells, const std::string& difference) {
@@ -157,8 +163,8 @@ class Details {
       return microbatch == no_microbatch ? "" : fmt::format("{}", microbatch);
     });
     text_row("iteration", [&](const Column& column) { return iteration_text(column); });
-    time_row("start", [&](const Column& c) { return span_of(c).start_ns - zero_of(c); });
-    time_row("end", [&](const Column& c) { return span_of(c).end_ns - zero_of(c); });
+    instant_row("start", [&](const Column& c) { return span_of(c).start_ns - zero_of(c); });
+    instant_row("end", [&](const Column& c) { return span_of(c).end_ns - zero_of(c); });
     time_row("duration", [&](const Column& c) { return span_of(c).end_ns - span_of(c).start_ns; });
     add_quantiles();
     time_row("stood at it", [&](const Column& column) {
@@ -166,9 +172,9 @@ class Details {
       return queued > 0 ? std::optional(queued) : std::nullopt;
     });
     text_row("waited for", [&](const Column& column) { return awaited_text(column); });
-    time_row("input sent", [&](const Column& c) { return input_time(c, &Span::input_sent_ns); });
-    time_row("input arrived",
-             [&](const Column& c) { return input_time(c, &Span::input_arrival_ns); });
+    instant_row("input sent", [&](const Column& c) { return input_time(c, &Span::input_sent_ns); });
+    instant_row("input arrived",
+                [&](const Column& c) { return input_time(c, &Span::input_arrival_ns); });
     add_transfer();
     time_row("slack", [&](const Column& column) -> std::optional<std::int64_t> {
       if (column.operation == no_operation) return std::nullopt;
@@ -247,13 +253,13 @@ class Details {
       if (column.operation == no_operation) return std::nullopt;
       return value(operations().sides[*column.side][column.operation]);
     };
-    time_row("sent", [&](const Column& column) {
+    instant_row("sent", [&](const Column& column) {
       return way(column, [](const Occurrence& own) { return own.sent_ns; });
     });
-    time_row("both ends there", [&](const Column& column) {
+    instant_row("both ends there", [&](const Column& column) {
       return way(column, [](const Occurrence& own) { return own.start_ns; });
     });
-    time_row("arrived", [&](const Column& column) {
+    instant_row("arrived", [&](const Column& column) {
       return way(column, [](const Occurrence& own) { return own.end_ns; });
     });
   }
@@ -322,9 +328,9 @@ class Details {
       const std::string awaited = awaited_text(column);
       return awaited.empty() ? awaited : "the end of " + awaited;
     });
-    time_row("input sent", [&](const Column& c) { return input_time(c, &Span::input_sent_ns); });
-    time_row("input arrived",
-             [&](const Column& c) { return input_time(c, &Span::input_arrival_ns); });
+    instant_row("input sent", [&](const Column& c) { return input_time(c, &Span::input_sent_ns); });
+    instant_row("input arrived",
+                [&](const Column& c) { return input_time(c, &Span::input_arrival_ns); });
   }
 
   static const char* meaning_of(BubbleKind kind) {
@@ -377,7 +383,7 @@ Table details_of_slice(const Document& document, const Scene& scene, const Pick&
   add("category", events.text(slice.category));
   const EventTrack& track = events.tracks[slice.track];
   add("track", track.process.empty() ? track.name : track.process + ", " + track.name);
-  add("start", format_time(slice.start_ns - first_start_ns(events)));
+  add("start", instant(slice.start_ns - first_start_ns(events)));
   add("duration", format_time(took_ns));
   const auto own_ns = own_time_ns(document, scene, pick);
   if (own_ns && *own_ns != took_ns) add("without what is in it", format_time(*own_ns));

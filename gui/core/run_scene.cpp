@@ -12,6 +12,58 @@
 namespace pipesim::gui {
 namespace {
 
+// One rank's work with the idle time before it. Iterations overlap where ranks are through
+// at different times: then work goes before idle time, and an earlier iteration's idle
+// time before a later one's.
+class WorkRows {
+ public:
+  explicit WorkRows(std::vector<BarRow>& rows) : packer_(rows) {}
+
+  void reserve(std::size_t bars) { packer_.reserve(bars); }
+  // An iteration; its idle times, in order, must stay until its end.
+  void start(std::span<const IdleSpan> idle) { idle_ = idle; }
+  // Work, and its place among the iteration's spans.
+  void add(const Bar& work, std::size_t place) {
+    add_drain(work.start_ns);
+    for (; !idle_.empty() && idle_.front().ended_by == place; idle_ = idle_.subspan(1)) {
+      add_idle(idle_.front(), work.ref);
+    }
+    packer_.add(work);
+    end_ns_ = std::max(end_ns_, work.end_ns);
+  }
+  void end() {
+    covered_ns_ = std::max(covered_ns_, end_ns_);
+    // Until the iteration's end; when the next one starts is not known yet.
+    for (; !idle_.empty(); idle_ = idle_.subspan(1)) {
+      add_drain(idle_.front().start_ns);
+      drain_ = idle_.front();
+    }
+  }
+  void finish() {
+    add_drain(std::numeric_limits<std::int64_t>::max());
+    packer_.finish();
+  }
+
+ private:
+  void add_drain(std::int64_t before_ns) {
+    if (!drain_) return;
+    drain_->end_ns = std::min(drain_->end_ns, before_ns);
+    add_idle(*drain_, no_ref);
+    covered_ns_ = std::max(covered_ns_, drain_->end_ns);
+    drain_.reset();
+  }
+  void add_idle(const IdleSpan& idle, Ref before) {
+    const std::int64_t start_ns = std::max(idle.start_ns, covered_ns_);
+    if (start_ns < idle.end_ns) packer_.add({start_ns, idle.end_ns, before, shade_of(idle.kind)});
+  }
+
+  RowPacker packer_;
+  std::span<const IdleSpan> idle_;
+  std::optional<IdleSpan> drain_;
+  std::int64_t end_ns_ = std::numeric_limits<std::int64_t>::min();      // of all work
+  std::int64_t covered_ns_ = std::numeric_limits<std::int64_t>::min();  // by earlier iterations
+};
+
 class RunScene {
  public:
   RunScene(Scene& scene, const Document& document, int trace)
@@ -98,68 +150,35 @@ class RunScene {
     return counts;
   }
 
-  // Work with the idle time before it. Of idle time that lies in two iterations, which
-  // overlap where ranks are through at different times, the first one's counts.
   void fill_work(const LanePlaces& places, std::span<const RecordedIteration> iterations) {
-    auto packer = packers(places);
+    std::vector<WorkRows> rows;
+    rows.reserve(ranks());
+    for (std::size_t rank = 0; rank < ranks(); ++rank) rows.emplace_back(lane(places, rank).rows);
     const auto spans_of_rank = counts(iterations, false);
-    struct Rank {
-      std::vector<Bar> drain;  // until it is known when the next iteration starts
-      std::int64_t drained_ns = std::numeric_limits<std::int64_t>::min();
-      std::vector<IdleSpan> idle;  // of this iteration, in order
-      std::size_t next = 0;
-    };
-    std::vector<Rank> states(ranks());
-    const auto add_drain = [&](std::size_t rank, std::int64_t before_ns) {
-      Rank& state = states[rank];
-      for (Bar bar : std::exchange(state.drain, {})) {
-        bar.start_ns = std::max(bar.start_ns, state.drained_ns);
-        bar.end_ns = std::min(bar.end_ns, before_ns);
-        if (bar.start_ns >= bar.end_ns) continue;
-        packer[rank].add(bar);
-        state.drained_ns = bar.end_ns;
-      }
-    };
     for (const RecordedIteration& iteration : iterations) {
       const auto idle = idle_times(document_, trace_, iteration);
+      auto first = idle.begin();
       for (std::size_t rank = 0; rank < ranks(); ++rank) {
-        states[rank].idle.clear();
-        states[rank].next = 0;
-      }
-      for (const IdleSpan& one : idle)
-        states[static_cast<std::size_t>(one.rank)].idle.push_back(one);
-      if (&iteration == &iterations.front()) {
-        for (std::size_t rank = 0; rank < ranks(); ++rank) {
-          packer[rank].reserve(spans_of_rank[rank] + states[rank].idle.size() * iterations.size());
+        const auto last = std::find_if(first, idle.end(), [&](const IdleSpan& one) {
+          return static_cast<std::size_t>(one.rank) != rank;
+        });
+        const std::span own(first, last);
+        if (&iteration == &iterations.front()) {
+          rows[rank].reserve(spans_of_rank[rank] + own.size() * iterations.size());
         }
+        rows[rank].start(own);
+        first = last;
       }
       for (std::size_t i = iteration.begin; i < iteration.end; ++i) {
         const Span& span = run_.spans[i];
         if (is_transfer(span.action.kind)) continue;
-        const auto rank = static_cast<std::size_t>(span.rank);
-        Rank& state = states[rank];
-        if (!state.drain.empty()) add_drain(rank, span.start_ns);
-        while (state.next < state.idle.size() &&
-               state.idle[state.next].ended_by == i - iteration.begin) {
-          const IdleSpan& one = state.idle[state.next++];
-          const std::int64_t start_ns = std::max(one.start_ns, state.drained_ns);
-          if (start_ns >= one.end_ns) continue;
-          packer[rank].add({start_ns, one.end_ns, static_cast<Ref>(i), shade_of(one.kind)});
-        }
-        packer[rank].add(
-            {span.start_ns, span.end_ns, static_cast<Ref>(i), shading_.of(static_cast<Ref>(i))});
+        const Ref ref = static_cast<Ref>(i);
+        rows[static_cast<std::size_t>(span.rank)].add(
+            {span.start_ns, span.end_ns, ref, shading_.of(ref)}, i - iteration.begin);
       }
-      for (Rank& state : states) {
-        for (; state.next < state.idle.size(); ++state.next) {
-          const IdleSpan& one = state.idle[state.next];
-          state.drain.push_back({one.start_ns, one.end_ns, no_ref, shade_of(one.kind)});
-        }
-      }
+      for (WorkRows& own : rows) own.end();
     }
-    for (std::size_t rank = 0; rank < ranks(); ++rank) {
-      add_drain(rank, std::numeric_limits<std::int64_t>::max());
-      packer[rank].finish();
-    }
+    for (WorkRows& own : rows) own.finish();
   }
 
   void fill_transfers(const LanePlaces& places, std::span<const RecordedIteration> iterations) {
