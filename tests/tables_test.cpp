@@ -9,8 +9,8 @@
 
 #include "sim/report/json.h"
 #include "sim/report/words.h"
-#include "tests/documents.h"
 #include "tests/events.h"
+#include "tests/scenes.h"
 #include "traces/base/text.h"
 
 namespace pipesim::gui {
@@ -18,11 +18,7 @@ namespace {
 
 using Json = nlohmann::json;
 using testing::document_of;
-
-Document perturbed_document(const std::string& family = "1f1b") {
-  auto [predicted, measured] = testing::perturbed(family);
-  return document_of(std::move(predicted), std::move(measured));
-}
+using testing::perturbed_document;
 
 // As the file that a user gets.
 Json json_of(const Document& document) {

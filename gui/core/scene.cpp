@@ -167,12 +167,9 @@ std::size_t lower_bound(const BarRow& row, Ref ref) {
 
 }  // namespace
 
-void RowPacker::reserve(std::size_t bars) {
-  if (rows_->empty()) {
-    rows_->emplace_back();
-    end_ns_.push_back(std::numeric_limits<std::int64_t>::min());
-  }
-  rows_->front().reserve(bars);
+void RowPacker::add_row() {
+  rows_->emplace_back();
+  end_ns_.push_back(std::numeric_limits<std::int64_t>::min());
 }
 
 void RowPacker::add(Bar bar) {
@@ -183,8 +180,7 @@ void RowPacker::add(Bar bar) {
     bar.start_ns = end_ns_[row];
     bar.end_ns = std::max(bar.end_ns, bar.start_ns);
   } else if (row == end_ns_.size()) {
-    rows_->emplace_back();
-    end_ns_.push_back(0);
+    add_row();
   }
   (*rows_)[row].add(bar);
   end_ns_[row] = bar.end_ns;

@@ -14,14 +14,17 @@ class RowPacker {
   // is free, and takes no time if that is after its end: none is left out.
   static constexpr std::size_t most_rows = 4;
 
-  explicit RowPacker(std::vector<BarRow>& rows) : rows_(&rows) {}
+  // Into rows that are empty; there is one at least.
+  explicit RowPacker(std::vector<BarRow>& rows) : rows_(&rows) { add_row(); }
 
-  void reserve(std::size_t bars);
+  void reserve(std::size_t bars) { rows_->front().reserve(bars); }
   // In the order of refs, which then ascend along each row.
   void add(Bar bar);
   void finish();
 
  private:
+  void add_row();
+
   std::vector<BarRow>* rows_;
   std::vector<std::int64_t> end_ns_;  // of each row
 };
