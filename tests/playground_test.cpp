@@ -180,9 +180,8 @@ TEST(Playground, ShowsTheFormulaBesideTheValue) {
 
 TEST(Playground, ASpanFormulaStandsBesideTheSpansValue) {
   const Outcome outcome = play(settings_of("zb-h2", 4, 8));
-  EXPECT_EQ(outcome.bubble,
-            "11.1 % of all ranks' time; 0.0 % of rank 0's, from its first start to its last end");
-  EXPECT_EQ(outcome.formula, "(p-1)(F+I-2W) = 0 ms, 0.0 % of one rank's time: exact here");
+  EXPECT_EQ(outcome.bubble, "11.1 %; 0.0 % of rank 0's own time");
+  EXPECT_EQ(outcome.formula, "(p-1)(F+I-2W) = 0 ms, 0.0 % of its own time: exact here");
 }
 
 TEST(Playground, ASlowStageTakesLongerAndHasNoFormula) {

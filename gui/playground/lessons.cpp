@@ -10,8 +10,8 @@ constexpr std::int64_t gib = std::int64_t{1} << 30;
 std::vector<Lesson> lessons() {
   Settings gpipe;
   gpipe.schedule = "gpipe";
-  gpipe.activation_bytes = gib;
-  gpipe.memory_cap_bytes = 6 * gib;
+  gpipe.activation_bytes = gib / 2;
+  gpipe.memory_cap_bytes = 3 * gib;
   Settings one_f_one_b = gpipe;
   one_f_one_b.schedule = "1f1b";
 

@@ -179,8 +179,8 @@ std::string bubble_text(const Prediction& prediction) {
   const bool of_span =
       prediction.closed_form && prediction.closed_form->form.metric == BubbleMetric::span;
   if (!of_span) return global;
-  return fmt::format("{} of all ranks' time; {} of rank {}'s, from its first start to its last end",
-                     global, format_percent(metrics.span_bubble()), metrics.widest_rank);
+  return fmt::format("{}; {} of rank {}'s own time", global, format_percent(metrics.span_bubble()),
+                     metrics.widest_rank);
 }
 
 std::string formula_text(const Family& family, const Prediction& prediction) {
@@ -190,7 +190,7 @@ std::string formula_text(const Family& family, const Prediction& prediction) {
   const PredictedClosedForm& closed = *prediction.closed_form;
   const bool of_span = closed.form.metric == BubbleMetric::span;
   return fmt::format("{} = {}, {}{}: {}", closed.form.formula, format_time(closed.form.bubble_ns),
-                     format_percent(closed.fraction), of_span ? " of one rank's time" : "",
+                     format_percent(closed.fraction), of_span ? " of its own time" : "",
                      closed.exact ? "exact here" : "differs from the simulation");
 }
 

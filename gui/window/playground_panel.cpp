@@ -34,7 +34,7 @@ QLabel* make_words(const char* name, QWidget* parent) {
   words->setTextFormat(Qt::PlainText);
   words->setWordWrap(true);
   words->setTextInteractionFlags(Qt::TextSelectableByMouse);
-  words->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Minimum);
+  words->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
   return words;
 }
 
@@ -72,27 +72,47 @@ class Form {
   int column_ = 0;
 };
 
+// As wide as the panel leaves room for, whatever its greatest value needs.
+template <typename Box>
+Box* narrow(Box* box) {
+  box->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed);
+  box->setMinimumWidth(60);
+  return box;
+}
+
 QSpinBox* make_count(const char* name, int least, int most, const QString& tip) {
   auto* box = new QSpinBox;
   box->setObjectName(name);
   box->setRange(least, most);
   box->setToolTip(tip);
-  return box;
+  return narrow(box);
 }
+
+// Shows no zeros at the end: "0.045 ms", "1 ms".
+class Quantity : public QDoubleSpinBox {
+ public:
+  QString textFromValue(double value) const override {
+    QLocale numbers = locale();
+    numbers.setNumberOptions(QLocale::OmitGroupSeparator);
+    QString text = numbers.toString(value, 'f', decimals());
+    const QString point = numbers.decimalPoint();
+    if (!text.contains(point)) return text;
+    while (text.endsWith(numbers.zeroDigit())) text.chop(1);
+    if (text.endsWith(point)) text.chop(point.size());
+    return text;
+  }
+};
 
 QDoubleSpinBox* make_quantity(const char* name, const QString& unit, double most, int decimals,
                               const QString& tip) {
-  auto* box = new QDoubleSpinBox;
+  QDoubleSpinBox* box = new Quantity;
   box->setObjectName(name);
   box->setRange(0, most);
   box->setDecimals(decimals);
   box->setSuffix(unit);
   box->setStepType(QAbstractSpinBox::AdaptiveDecimalStepType);
   box->setToolTip(tip);
-  // As narrow as the panel needs it.
-  box->setMinimumWidth(0);
-  box->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed);
-  return box;
+  return narrow(box);
 }
 
 // Of a quantity that no unit rounds twice.
@@ -111,8 +131,8 @@ PlaygroundPanel::PlaygroundPanel(QWidget* parent)
   qRegisterMetaType<Step>();
   auto* content = new QWidget;
   auto* column = new QVBoxLayout(content);
-  column->setContentsMargins(8, 6, 8, 6);
-  column->setSpacing(6);
+  column->setContentsMargins(8, 4, 8, 4);
+  column->setSpacing(4);
   column->addWidget(make_settings());
   column->addWidget(make_results());
   column->addWidget(make_steps());
@@ -178,13 +198,19 @@ QWidget* PlaygroundPanel::make_settings() {
   form.add(tr("Chunks"), chunks_);
   form.add(tr("Microbatches"), microbatches_);
   form.add(tr("Latency"), latency_);
-  form.add(tr("Forward"), forward_);
-  form.add(tr("Input gr."), input_);
+  auto* times = new QWidget;
+  auto* row = new QHBoxLayout(times);
+  row->setContentsMargins(0, 0, 0, 0);
+  row->setSpacing(4);
+  for (QDoubleSpinBox* box : {forward_, input_, weight_}) {
+    box->setAccessibleName(box->toolTip());
+    row->addWidget(box, 1);
+  }
+  form.add(tr("F, I, W"), times, true);
   form.add(tr("Activation"), activation_);
-  form.add(tr("Weight gr."), weight_);
+  form.add(tr("Memory"), cap_);
   form.add(tr("Slow stage"), slow_stage_);
   form.add(tr("takes"), slow_percent_);
-  form.add(tr("Memory"), cap_);
 
   connect(lesson_, qOverload<int>(&QComboBox::activated), this, [this](int index) {
     if (index > 0) set_settings(lessons_[static_cast<std::size_t>(index) - 1].settings);
@@ -205,7 +231,7 @@ QWidget* PlaygroundPanel::make_results() {
   auto* grid = new QGridLayout(widget);
   grid->setContentsMargins(0, 0, 0, 0);
   grid->setHorizontalSpacing(6);
-  grid->setVerticalSpacing(2);
+  grid->setVerticalSpacing(1);
   grid->setColumnStretch(1, 1);
   lesson_text_ = make_words("lesson_text", widget);
   objection_ = make_words("objection", widget);
@@ -236,13 +262,13 @@ QWidget* PlaygroundPanel::make_steps() {
   column->setSpacing(3);
   auto* row = new QHBoxLayout;
   row->setSpacing(2);
-  auto* label = new QLabel(tr("Follow microbatch"), widget);
+  auto* label = new QLabel(tr("Follow"), widget);
   microbatch_ = make_count("microbatch", 0, 0, tr("The microbatch to follow, step by step"));
-  microbatch_->setAccessibleName(label->text());
+  microbatch_->setPrefix(tr("microbatch "));
+  microbatch_->setAccessibleName(microbatch_->toolTip());
   label->setBuddy(microbatch_);
   row->addWidget(label);
-  row->addWidget(microbatch_);
-  row->addStretch(1);
+  row->addWidget(microbatch_, 1);
   struct Button {
     const char* name;
     const char* text;
@@ -262,6 +288,7 @@ QWidget* PlaygroundPanel::make_steps() {
     button->setToolTip(one.tip);
     button->setAccessibleName(one.tip);
     button->setFocusPolicy(Qt::StrongFocus);
+    button->setFixedWidth(button->fontMetrics().horizontalAdvance(QStringLiteral("|<")) + 14);
     button->installEventFilter(this);
     connect(button, &QToolButton::clicked, this, one.act);
     row->addWidget(button);
