@@ -554,6 +554,44 @@ TEST(Picking, ScrollsToTheGroup) {
   EXPECT_EQ(bench.pick("2F1").filter, "");
 }
 
+// Of pictures as they are drawn, with curves, pinned groups and little room.
+TEST(Picking, BringsEveryBarIntoSight) {
+  std::mt19937_64 random(5);
+  Bench bench(pair_of("zb-h1"));
+  const Canvas canvas{900, 280};
+  const Palette colours = palette(Theme::light, Colouring::kind);
+  bench.press(Command::toggle_transfers);
+  const auto drawn = [&] {
+    return layout(bench.document, bench.scene, bench.view, canvas, colours);
+  };
+  for (int i = 0; i < 300; ++i) {
+    if (i % 40 == 0) {
+      View view = bench.view;
+      view.curves = i % 80 == 0;
+      view.pinned = i % 120 == 0 ? std::set<std::string>{"rank 1"} : std::set<std::string>{};
+      bench.show(view);
+    }
+    const int trace = static_cast<int>(testing::pick(random, 0, 1));
+    const auto& spans = bench.document.traces[static_cast<std::size_t>(trace)]->run->spans;
+    const Pick pick{trace, static_cast<Ref>(testing::pick(random, 0, std::ssize(spans) - 1))};
+    if (i % 7 == 0)
+      bench.show(apply(Command::focus, bench.document, bench.scene, bench.view, drawn()));
+    bench.show(with_pick(bench.document, bench.scene, bench.view, pick, drawn()));
+    const auto place = find(bench.scene, bench.document, pick);
+    ASSERT_TRUE(place);
+    EXPECT_LE(bench.view.range.from_ns, place->range.to_ns);
+    EXPECT_GE(bench.view.range.to_ns, place->range.from_ns);
+    const Picture picture = drawn();
+    EXPECT_TRUE(std::ranges::any_of(picture.rows,
+                                    [&](const PlacedRow& row) {
+                                      return row.group == place->group && row.lane == place->lane &&
+                                             row.row == place->row;
+                                    }))
+        << i << ": " << to_text(spans[pick.ref].action);
+    EXPECT_LE(bench.view.scroll, greatest_scroll(picture));
+  }
+}
+
 TEST(Emphasis, ShowsAllThatItIsAboutAndLittleElse) {
   Bench bench(pair_of("1f1b"));
   const std::vector<Pick> about{bench.pick_of("2F1"), bench.pick_of("2F3", 1)};

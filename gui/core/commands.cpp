@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "gui/core/navigation.h"
@@ -225,18 +227,18 @@ class Change {
 
   // The first of them that is on a row, where none is in sight.
   void scroll_to(const std::vector<Pick>& picks) {
-    std::optional<int> wanted;
+    std::optional<Place> wanted;
     for (const Pick& pick : picks) {
       const auto place = find(scene_, document_, pick);
       if (!place) continue;
       if (is_in_sight(*place)) return;
-      if (!wanted) wanted = place->group;
+      if (!wanted) wanted = place;
     }
     if (!wanted) return;
-    const auto placed = std::ranges::find(picture_.groups, *wanted, &PlacedGroup::group);
+    const auto placed = std::ranges::find(picture_.groups, wanted->group, &PlacedGroup::group);
     if (placed == picture_.groups.end()) {
       // Not among those that the filter leaves.
-      if (!passes(scene_.groups[static_cast<std::size_t>(*wanted)], view_.filter)) {
+      if (!passes(scene_.groups[static_cast<std::size_t>(wanted->group)], view_.filter)) {
         view_.filter.clear();
       }
       return;
@@ -245,10 +247,31 @@ class Change {
     const int top = rows_top();
     const int bottom = rows_bottom();
     int by = 0;
-    if (placed->y + placed->height > bottom) by = placed->y + placed->height - bottom;
-    if (placed->y - by < top) by = placed->y - top;
+    if (placed->height > bottom - top) {
+      by = placed->y + static_cast<int>(placed->height * share_above(*wanted)) - (top + bottom) / 2;
+    } else if (placed->y < top) {
+      by = placed->y - top;
+    } else {
+      by = std::max(0, placed->y + placed->height - bottom);
+    }
     const int most = greatest_scroll(picture_);
     view_.scroll = std::clamp(std::min(view_.scroll, most) + by, 0, most);
+  }
+
+  // Of its group's height, about how much lies above the middle of its row: as if all
+  // rows were as high as each other.
+  double share_above(const Place& place) const {
+    const Group& group = scene_.groups[static_cast<std::size_t>(place.group)];
+    std::size_t rows = 0;
+    std::size_t above = 0;
+    for (std::size_t lane = 0; lane < group.lanes.size(); ++lane) {
+      if (static_cast<int>(lane) == place.lane) above = rows + static_cast<std::size_t>(place.row);
+      rows += group.lanes[lane].rows.size();
+    }
+    std::set<std::string_view> curves;  // those of one label share a place
+    for (const CurveLane& curve : group.curves) curves.insert(curve.label);
+    if (view_.curves) rows += curves.size();
+    return (static_cast<double>(above) + 0.5) / static_cast<double>(std::max<std::size_t>(rows, 1));
   }
 
   // Whole, so that it touches neither end of what scrolls.
