@@ -70,12 +70,14 @@ WindowOptions options_of(const Flags& flags) {
   return options;
 }
 
-// Qt reads these when the application is made.
+// Qt reads these when the application is made, and would say on standard error what
+// it takes instead of what a machine lacks.
 void prepare_screen(const Flags& flags) {
   const auto unset = [](const char* name) {
     const char* value = std::getenv(name);
     return value == nullptr || *value == '\0';
   };
+  if (unset("QT_LOGGING_RULES")) qputenv("QT_LOGGING_RULES", "*.warning=false");
   if (unset("DISPLAY") && unset("WAYLAND_DISPLAY") && unset("QT_QPA_PLATFORM")) {
     if (!flags.screenshot) {
       throw input_error(
@@ -166,5 +168,7 @@ int main(int argc, char** argv) {
       "  pipeview predicted.json measured.json\n"
       "  pipeview predicted.json measured.json --screenshot both.png --size 1600x900\n"
       "  pipeview predicted.json measured.json --report");
-  return pipesim::run_program(app, argc, argv, [&] { pipesim::gui::run(flags, argc, argv); });
+  pipesim::Work chosen;
+  app.callback([&] { chosen = [&] { pipesim::gui::run(flags, argc, argv); }; });
+  return pipesim::run_program(app, argc, argv, chosen);
 }

@@ -230,10 +230,3 @@ TEST(Letters, CanvasesGrowWithTheScale) {
 
 }  // namespace
 }  // namespace pipesim::gui
-
-int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  QApplication application(argc, argv);
-  pipesim::gui::load_fonts();
-  return RUN_ALL_TESTS();
-}

@@ -17,9 +17,6 @@
 #include <QToolButton>
 #include <QVBoxLayout>
 
-#include "gui/window/letters.h"
-#include "gui/window/look.h"
-
 namespace pipesim::gui {
 namespace {
 
@@ -298,11 +295,3 @@ TEST(PlaygroundPanel, FitsANarrowDock) {
 
 }  // namespace
 }  // namespace pipesim::gui
-
-int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  QApplication application(argc, argv);
-  pipesim::gui::load_fonts();
-  pipesim::gui::set_look(pipesim::gui::Theme::light);
-  return RUN_ALL_TESTS();
-}

@@ -40,8 +40,9 @@ Canvas canvas_of(int width, int height, double scale) {
   canvas.height = height;
   canvas.scale = scale;
   canvas.text_height = metrics.height();
+  // A label such as 12W3 has one letter at most that is wider than its digits.
   canvas.char_width = 1;
-  for (const char letter : {'0', '8', 'F', 'B', 'W'}) {
+  for (const char letter : {'0', '8', 'F', 'B'}) {
     canvas.char_width = std::max(canvas.char_width, metrics.horizontalAdvance(letter));
   }
   return canvas;

@@ -247,8 +247,11 @@ void MainWindow::follow_view() {
                        : QString::fromStdString(format_time(ns));
   };
   QString text;
+  const std::int64_t all = scene.extent.length_ns();
+  const std::int64_t seen = std::min(view.range.to_ns, scene.extent.to_ns) -
+                            std::max(view.range.from_ns, scene.extent.from_ns);
   if (!session_->document().traces.empty()) {
-    text = tr("%1 of %2").arg(length(view.range.length_ns()), length(scene.extent.length_ns()));
+    text = tr("%1 of %2").arg(length(seen), length(all));
     if (view.area) text += tr("; area: %1").arg(length(view.area->length_ns()));
     if (!view.filter.empty())
       text += tr("; tracks with \"%1\"").arg(QString::fromStdString(view.filter));

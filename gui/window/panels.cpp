@@ -71,6 +71,8 @@ QDockWidget* MainWindow::add_panel(const QString& name, const char* id, QWidget*
   auto* dock = new QDockWidget(name, this);
   dock->setObjectName(id);
   dock->setWidget(content);
+  // Tabs and contents say what it is.
+  dock->setTitleBarWidget(new QWidget(dock));
   dock->setAllowedAreas(Qt::BottomDockWidgetArea | Qt::RightDockWidgetArea |
                         Qt::LeftDockWidgetArea);
   addDockWidget(area, dock);
@@ -142,10 +144,12 @@ void MainWindow::make_tool_bar() {
   bar->setObjectName("views");
   bar->setMovable(false);
   bar->setStyleSheet(
-      "QToolBar { spacing: 0px; padding: 2px; }"
-      "QToolButton { padding: 3px 7px; }"
+      "QToolBar { spacing: 0px; padding: 3px; border-bottom: 1px solid palette(mid); }"
+      "QToolButton { padding: 2px 8px; margin: 0px; border: 1px solid palette(mid);"
+      " background: palette(button); border-radius: 0px; }"
+      "QToolButton:hover { background: palette(midlight); }"
       "QToolButton:checked { background: palette(highlight); color: palette(highlighted-text);"
-      " border: 1px solid palette(highlight); border-radius: 2px; }");
+      " border-color: palette(highlight); }");
   const auto add_choice = [&](const QString& name, std::initializer_list<Command> commands) {
     auto* label = new QLabel(name, bar);
     label->setContentsMargins(8, 0, 4, 0);
