@@ -17,6 +17,8 @@
 #include <QToolButton>
 #include <QVBoxLayout>
 
+#include "gui/window/look.h"
+
 namespace pipesim::gui {
 namespace {
 

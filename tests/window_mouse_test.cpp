@@ -21,6 +21,8 @@ using testing::TraceFiles;
 
 class WindowMouse : public ::testing::Test {
  protected:
+  explicit WindowMouse(int ranks = 4) : files(ranks) {}
+
   QWidget* ground() { return window->timeline().viewport(); }
   Session& session() { return window->session(); }
   Pick bar(const std::string& action, int trace = 0) {
@@ -51,7 +53,13 @@ class WindowMouse : public ::testing::Test {
   }
 
   TraceFiles files;
-  std::unique_ptr<MainWindow> window = shown_window(files.both(), {}, {1024, 520});
+  std::unique_ptr<MainWindow> window = shown_window(files.both(), {}, {1024, 620});
+};
+
+// More than fit.
+class WindowMouseManyRanks : public WindowMouse {
+ protected:
+  WindowMouseManyRanks() : WindowMouse(16) {}
 };
 
 TEST_F(WindowMouse, CtrlWheelZoomsAtThePointer) {
@@ -68,7 +76,7 @@ TEST_F(WindowMouse, CtrlWheelZoomsAtThePointer) {
               static_cast<double>(before.range.length_ns()), 4);
 }
 
-TEST_F(WindowMouse, WheelScrollsAndShiftWheelPans) {
+TEST_F(WindowMouseManyRanks, WheelScrollsAndShiftWheelPans) {
   ASSERT_GT(session().greatest_scroll(), 0);
   const QPoint at = middle_of(*window, bar("1B3"));
   wheel(at, {0, -120});
@@ -88,7 +96,7 @@ TEST_F(WindowMouse, WheelScrollsAndShiftWheelPans) {
   EXPECT_EQ(session().view().range, zoomed_in);
 }
 
-TEST_F(WindowMouse, TheScrollBarScrolls) {
+TEST_F(WindowMouseManyRanks, TheScrollBarScrolls) {
   QScrollBar* bar_of = window->timeline().verticalScrollBar();
   ASSERT_GT(bar_of->maximum(), 0);
   bar_of->setValue(bar_of->maximum());

@@ -27,9 +27,9 @@ inline constexpr int patience_ms = 30'000;
 // A prediction of 1F1B, and the same with a slow stage 2 as if it had been measured.
 class TraceFiles {
  public:
-  TraceFiles() {
-    write(plan(), 2'000'000, "predicted");
-    write(run(), 2'600'000, "measured");
+  explicit TraceFiles(int stages = 4) {
+    write(plan(), 2'000'000, "predicted", stages);
+    write(run(), 2'600'000, "measured", stages);
   }
   std::string plan() const { return folder_ / "plan.json"; }
   std::string run() const { return folder_ / "run.json"; }

@@ -23,6 +23,7 @@
 #include "gui/window/help_overlay.h"
 #include "gui/window/letters.h"
 #include "gui/window/look.h"
+#include "gui/window/playground_panel.h"
 #include "gui/window/table_view.h"
 #include "gui/window/timeline.h"
 #include "traces/base/error.h"
@@ -100,6 +101,7 @@ MainWindow::MainWindow(const WindowOptions& options, QWidget* parent)
   });
   follow_document();
   timeline_->setFocus();
+  if (options_.playground) playing_->setChecked(true);
 }
 
 MainWindow::~MainWindow() = default;
@@ -123,7 +125,7 @@ void MainWindow::open(const QStringList& paths) {
 void MainWindow::add(const QStringList& paths) {
   if (paths.isEmpty()) return;
   start(
-      [files = texts_of(paths), before = session_->shared_document(),
+      [files = texts_of(paths), before = open_before_ ? open_before_ : session_->shared_document(),
        capacity = options_.capacity_bytes](const Report& report) {
         Document document = add_traces(*before, files, report);
         document.capacity_bytes = capacity;
@@ -163,6 +165,8 @@ void MainWindow::start(std::function<Document(const Report&)> work, const QStrin
 
 void MainWindow::show_loaded(Opened opened) {
   const bool other_files = !remembered_.isEmpty();
+  open_before_.reset();
+  playing_->setChecked(false);
   remember(remembered_);
   remembered_.clear();
   banners_->clear();
@@ -205,6 +209,37 @@ void MainWindow::apply_first_look() {
     next.range = *options_.range;
     session_->change(std::move(next));
   }
+}
+
+void MainWindow::play(bool on) {
+  QDockWidget* dock = findChild<QDockWidget*>("playground");
+  dock->setVisible(on);
+  if (on) {
+    loader_->cancel();
+    open_before_ = session_->shared_document();
+    raise_panel("playground");
+    show_played(*playground_->last());
+  } else if (open_before_) {
+    session_->open(opened(*std::exchange(open_before_, nullptr), session_->view().options));
+  }
+}
+
+void MainWindow::show_played(const Played& played) {
+  if (!playing_->isChecked() || played.outcome.trace == nullptr) return;
+  Document document;
+  document.traces = {played.outcome.trace};
+  document.capacity_bytes = played.settings.memory_cap_bytes;
+  playground_->set_trace(0);
+  session_->replace(opened(std::move(document), session_->view().options));
+}
+
+void MainWindow::show_step(const Step& step) {
+  if (!playing_->isChecked()) return;
+  View next = with_pick(session_->document(), session_->scene(), session_->view(), step.action,
+                        session_->picture());
+  next.emphasised = step.needs;
+  next.emphasised.push_back(step.action);
+  session_->change(std::move(next), "step");
 }
 
 void MainWindow::fail(const QString& sentence) {

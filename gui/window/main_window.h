@@ -31,6 +31,9 @@ class FilterBar;
 class FindBar;
 class HelpOverlay;
 class Overview;
+class PlaygroundPanel;
+struct Played;
+struct Step;
 class Summary;
 class Timeline;
 
@@ -99,6 +102,10 @@ class MainWindow : public QMainWindow {
   void start(std::function<Document(const Report&)> work, const QStringList& remembered = {});
   void show_loaded(Opened opened);
   void apply_first_look();
+  // Shows what the playground plays; without it what was open before.
+  void play(bool on);
+  void show_played(const Played& played);
+  void show_step(const Step& step);
   void fail(const QString& sentence);
   void attempt(const std::function<void()>& work);
   void follow_document();
@@ -126,6 +133,9 @@ class MainWindow : public QMainWindow {
   FilterBar* filter_ = nullptr;
   HelpOverlay* help_ = nullptr;
   Summary* summary_ = nullptr;
+  PlaygroundPanel* playground_ = nullptr;
+  QAction* playing_ = nullptr;
+  std::shared_ptr<const Document> open_before_;  // while it plays
   QList<QDockWidget*> panels_;
   QMenu* recent_ = nullptr;
   QMenu* predicted_ = nullptr;

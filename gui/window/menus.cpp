@@ -12,6 +12,7 @@
 #include "gui/window/find_bar.h"
 #include "gui/window/help_overlay.h"
 #include "gui/window/main_window.h"
+#include "gui/window/playground_panel.h"
 #include "gui/window/timeline.h"
 #include "traces/base/text.h"
 
@@ -51,7 +52,10 @@ void MainWindow::make_menus() {
   add_action(view, tr("&Filter tracks ..."), "Ctrl+P", [this] { filter_->open(); });
   add_action(view, tr("&Memory capacity ..."), {}, [this] { ask_capacity(); });
   panels_menu_ = view->addMenu(tr("&Panels"));
-  for (QDockWidget* panel : panels_) panels_menu_->addAction(panel->toggleViewAction());
+  for (QDockWidget* panel : panels_) {
+    if (panel->widget() != playground_) panels_menu_->addAction(panel->toggleViewAction());
+  }
+  view->addAction(playing_);
   QMenu* theme = view->addMenu(tr("&Theme"));
   themes_ = new QActionGroup(this);
   for (const Theme each : {Theme::light, Theme::dark}) {

@@ -18,6 +18,7 @@
 #include "gui/window/help_overlay.h"
 #include "gui/window/main_window.h"
 #include "gui/window/overview.h"
+#include "gui/window/playground_panel.h"
 #include "gui/window/summary.h"
 #include "gui/window/table_view.h"
 #include "gui/window/timeline.h"
@@ -38,12 +39,13 @@ void MainWindow::make_centre() {
   rows->addWidget(filter_);
   rows->addWidget(find_);
 
-  auto* welcome = new QLabel(tr("<h2>pipeview</h2>"
-                                "<p>Open a predicted and a measured trace:<br>"
-                                "drop the files here, or press Ctrl+O.</p>"
-                                "<p>Or play with a pipeline: View, Panels, Playground.</p>"
-                                "<p>Press ? for all keys.</p>"),
-                             this);
+  auto* welcome =
+      new QLabel(tr("<h2>pipeview</h2>"
+                    "<p>Open a predicted and a measured trace:<br>"
+                    "drop the files here, or press Ctrl+O.</p>"
+                    "<p>Or play with a pipeline: the button Playground, above on the right.</p>"
+                    "<p>Press ? for all keys.</p>"),
+                 this);
   welcome->setAlignment(Qt::AlignCenter);
   pages_ = new QStackedWidget(this);
   pages_->addWidget(welcome);
@@ -100,6 +102,16 @@ void MainWindow::make_panels() {
   add_panel(tr("Summary"), "summary", summary_, Qt::RightDockWidgetArea);
   connect(&summary_->causes(), &TablePanel::chosen, this,
           [this](const std::vector<Pick>& about) { session_->show(about); });
+  playground_ = new PlaygroundPanel(this);
+  QDockWidget* dock =
+      add_panel(tr("Playground"), "playground", playground_, Qt::RightDockWidgetArea);
+  tabifyDockWidget(panels_.front(), dock);
+  dock->hide();
+  connect(playground_, &PlaygroundPanel::played, this,
+          [this](const std::shared_ptr<const Played>& played) { show_played(*played); });
+  connect(playground_, &PlaygroundPanel::step_shown, this, &MainWindow::show_step);
+  connect(playground_, &PlaygroundPanel::steps_left, this, [this] { session_->show({}); });
+
   using DependsOn = TablePanel::DependsOn;
   add_table(
       tr("Details"), "details",
@@ -167,6 +179,14 @@ void MainWindow::make_tool_bar() {
   add_choice(tr("Show"), {Command::show_stacked, Command::show_overlay, Command::show_difference});
   add_choice(tr("Colour"),
              {Command::colour_kind, Command::colour_microbatch, Command::colour_error});
+  auto* gap = new QWidget(bar);
+  gap->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Preferred);
+  bar->addWidget(gap);
+  playing_ = bar->addAction(tr("Playground"));
+  playing_->setObjectName("playing");
+  playing_->setCheckable(true);
+  playing_->setToolTip(tr("A pipeline to play with: schedule, stages, times"));
+  connect(playing_, &QAction::toggled, this, &MainWindow::play);
 }
 
 void MainWindow::make_status_bar() {
