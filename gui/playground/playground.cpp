@@ -164,7 +164,7 @@ RecordedRun run_of(const Schedule& schedule, const Costs& costs, const Transfers
   run.spans.assign(timeline.spans.begin(), timeline.spans.end());
   const IterationExtent extent = extent_of(timeline.spans);
   run.iterations = {{0, 0, run.spans.size(), extent.start_ns, extent.makespan_ns}};
-  run.samples = samples_of(timeline);
+  for (const MemorySample& sample : samples_of(timeline)) run.samples.push_back(sample);
   return run;
 }
 
