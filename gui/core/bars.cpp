@@ -97,14 +97,18 @@ void BarRow::Sweep::jump(std::int64_t time_ns) {
     filled_[row.shades_[i]] = row.before_[found * used + i];
   }
   next_ = std::min(found * block, row.size());
-  // The next jumps are likely to go as far: into memory that nothing else foresees.
-  for (std::size_t ahead = 1; ahead <= 2; ++ahead) {
-    const std::size_t guess = found + ahead * (found - at);
-    prefetch_ahead(row.before_.data(), guess * used);
-    const auto* block_ahead = reinterpret_cast<const char*>(row.blocks_.data());
-    for (std::size_t byte = 0; byte < offsetof(Block, ref); byte += 64) {
-      prefetch_ahead(block_ahead, guess * sizeof(Block) + byte);
-    }
+}
+
+// Fetches what the sweep comes to after two more steps like the last ones: nothing
+// else foresees it.
+void BarRow::Sweep::look_ahead(std::size_t moved) {
+  const BarRow& row = *row_;
+  pace_ = pace_ == 0 ? moved : (3 * pace_ + moved) / 4;
+  const std::size_t guess = (next_ + 2 * pace_) / block;
+  prefetch_ahead(row.before_.data(), guess * row.shades_used_);
+  const auto* blocks = reinterpret_cast<const char*>(row.blocks_.data());
+  for (std::size_t byte = 0; byte < offsetof(Block, ref); byte += 64) {
+    prefetch_ahead(blocks, guess * sizeof(Block) + byte);
   }
 }
 
@@ -113,7 +117,9 @@ const ShadeTimes& BarRow::Sweep::filled_before(std::int64_t time_ns) {
   filled_[part_shade_] -= part_ns_;
   part_ns_ = 0;
   if (next_ < row.size() && row.end_ns(next_) <= time_ns) {
-    if (row.block_end_ns_[next_ / block] <= time_ns) jump(time_ns);
+    const std::size_t last = next_;
+    const bool far = row.block_end_ns_[next_ / block] <= time_ns;
+    if (far) jump(time_ns);
     if (next_ < row.size()) {  // within the block, which ends later
       const Block& in = row.blocks_[next_ / block];
       std::size_t at = next_ % block;
@@ -122,6 +128,7 @@ const ShadeTimes& BarRow::Sweep::filled_before(std::int64_t time_ns) {
       }
       next_ = next_ / block * block + at;
     }
+    if (far) look_ahead(next_ - last);
   }
   if (next_ < row.size() && row.start_ns(next_) < time_ns) {
     const Bar bar = row[next_];

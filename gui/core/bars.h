@@ -96,10 +96,12 @@ class BarRow {
 
    private:
     void jump(std::int64_t time_ns);
+    void look_ahead(std::size_t moved);
 
     const BarRow* row_;
     std::size_t next_ = 0;
-    ShadeTimes filled_{};  // of all bars before next_, and `part_ns_` of next_ itself
+    std::size_t pace_ = 0;  // bars a step, lately
+    ShadeTimes filled_{};   // of all bars before next_, and `part_ns_` of next_ itself
     std::int64_t part_ns_ = 0;
     Shade part_shade_ = 0;
   };
