@@ -1,7 +1,9 @@
 #include "traces/read/event_flows.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstddef>
+#include <system_error>
 #include <tuple>
 
 namespace pipesim {
@@ -70,24 +72,37 @@ class SliceFinder {
 
 }  // namespace
 
-void EventFlows::add(const ChromeEvent& event, std::uint32_t track) {
-  key_.assign(event.category);
-  for (const std::string_view part : {event.name, event.id}) {
+std::uint32_t EventFlows::number_of(std::initializer_list<std::string_view> texts) {
+  key_.clear();
+  for (const std::string_view text : texts) {
+    key_ += text;
     key_ += '\0';
-    key_ += part;
   }
-  const auto flow = flows_.try_emplace(key_, static_cast<std::uint32_t>(flows_.size()));
-  points_.push_back({*event.ts_ns, flow.first->second, track, event.phase,
-                     event.phase != 'f' || event.binds_enclosing});
+  const auto next = static_cast<std::uint32_t>(numbers_.size());
+  return numbers_.try_emplace(key_, next).first->second;
+}
+
+void EventFlows::add(const ChromeEvent& event, std::uint32_t track) {
+  Point point;
+  point.time_ns = *event.ts_ns;
+  point.track = track;
+  point.phase = event.phase;
+  point.binds_enclosing = event.phase != 'f' || event.binds_enclosing;
+  const char* const end = event.id.data() + event.id.size();
+  const auto [at, status] = std::from_chars(event.id.data(), end, point.id);
+  const bool is_number = status == std::errc() && at == end;
+  point.kind = number_of({is_number ? "number" : "text", event.category, event.name});
+  if (!is_number) point.id = number_of({"id", event.id});
+  points_.push_back(point);
 }
 
 std::vector<EventArrow> EventFlows::arrows(const EventTrace& trace,
                                            std::span<const std::uint32_t> track_of) && {
-  flows_.clear();
+  LargeVector<Point> points = points_.take();
   const auto rank = [](char phase) { return phase == 's' ? 0 : phase == 't' ? 1 : 2; };
-  std::ranges::stable_sort(points_, [&](const Point& a, const Point& b) {
-    return std::tuple(a.flow, a.time_ns, rank(a.phase)) <
-           std::tuple(b.flow, b.time_ns, rank(b.phase));
+  std::ranges::stable_sort(points, [&](const Point& a, const Point& b) {
+    return std::tuple(a.kind, a.id, a.time_ns, rank(a.phase)) <
+           std::tuple(b.kind, b.id, b.time_ns, rank(b.phase));
   });
   const SliceFinder finder(trace);
   const auto slice_of = [&](const Point& point) {
@@ -103,14 +118,14 @@ std::vector<EventArrow> EventFlows::arrows(const EventTrace& trace,
   const auto join = [&](std::uint32_t from, std::uint32_t to) {
     if (from != no_slice && to != no_slice && from != to) arrows.push_back({from, to});
   };
-  for (std::size_t i = 0; i < points_.size();) {
-    const std::uint32_t flow = points_[i].flow;
+  for (std::size_t i = 0; i < points.size();) {
+    const Point& first = points[i];
     std::uint32_t last = no_slice;  // where the flow is
     std::vector<std::uint32_t> early;
     bool started = false;
-    for (; i < points_.size() && points_[i].flow == flow; ++i) {
-      const std::uint32_t slice = slice_of(points_[i]);
-      if (points_[i].phase == 's') {
+    for (; i < points.size() && points[i].kind == first.kind && points[i].id == first.id; ++i) {
+      const std::uint32_t slice = slice_of(points[i]);
+      if (points[i].phase == 's') {
         last = slice;
         started = true;
         for (const std::uint32_t to : early) join(slice, to);
@@ -119,7 +134,7 @@ std::vector<EventArrow> EventFlows::arrows(const EventTrace& trace,
         early.push_back(slice);
       } else {
         join(last, slice);
-        if (points_[i].phase == 't' && slice != no_slice) last = slice;
+        if (points[i].phase == 't' && slice != no_slice) last = slice;
       }
     }
   }

@@ -4,12 +4,14 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "traces/base/gathering.h"
 #include "traces/read/chrome_reader.h"
 #include "traces/read/event_trace.h"
 
@@ -29,15 +31,18 @@ class EventFlows {
  private:
   struct Point {
     std::int64_t time_ns = 0;
-    std::uint32_t flow = 0;
+    std::int64_t id = 0;
+    std::uint32_t kind = 0;
     std::uint32_t track = 0;
     char phase = 's';
     bool binds_enclosing = true;
   };
+  std::uint32_t number_of(std::initializer_list<std::string_view> texts);
 
-  std::unordered_map<std::string, std::uint32_t> flows_;  // by category, name and id
+  // Of categories and names of flows, and of ids that are no numbers.
+  std::unordered_map<std::string, std::uint32_t> numbers_;
   std::string key_;
-  std::vector<Point> points_;
+  Gathering<Point> points_;
 };
 
 }  // namespace pipesim
