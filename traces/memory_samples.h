@@ -18,6 +18,12 @@ class MemorySamples {
  public:
   class Iterator;
 
+  MemorySamples() = default;
+  // NOLINTNEXTLINE(google-explicit-constructor): another form of the same
+  MemorySamples(const std::vector<MemorySample>& samples) {
+    for (const MemorySample& sample : samples) push_back(sample);
+  }
+
   void reserve(std::size_t samples) { entries_.reserve(samples); }
   void push_back(const MemorySample& sample);
   void replace(std::size_t index, const MemorySample& sample);
