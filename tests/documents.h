@@ -67,7 +67,7 @@ inline void append_run(RecordedRun& run, const RecordedRun& more, std::int64_t p
   }
 }
 
-// Samples of chunks, and, with footprints, of bytes, as actions start and end.
+// Samples of chunks, and of as many bytes for each, as actions start and end.
 inline void add_samples(RecordedRun& run, std::int64_t bytes_a_chunk) {
   std::vector<MemorySample> changes;
   for (const Span& span : run.spans) {
@@ -86,7 +86,8 @@ inline void add_samples(RecordedRun& run, std::int64_t bytes_a_chunk) {
     sample.chunks = chunks += sample.chunks;
     sample.working.activations = chunks * bytes_a_chunk;
   }
-  run.samples = std::move(changes);
+  run.samples.clear();
+  for (const MemorySample& sample : changes) run.samples.push_back(sample);
 }
 
 // A prediction of 1F1B and a run in which one stage is slow, of some iterations.
