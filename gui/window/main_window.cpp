@@ -101,7 +101,6 @@ MainWindow::MainWindow(const WindowOptions& options, QWidget* parent)
   });
   follow_document();
   timeline_->setFocus();
-  if (options_.playground) playing_->setChecked(true);
 }
 
 MainWindow::~MainWindow() = default;
@@ -185,6 +184,7 @@ void MainWindow::show_loaded(Opened opened) {
   }
   if (other_files) {
     session_->open(std::move(opened));
+    raise_first_panel();
   } else {
     session_->replace(std::move(opened));
   }
@@ -217,8 +217,10 @@ void MainWindow::play(bool on) {
   if (on) {
     loader_->cancel();
     open_before_ = session_->shared_document();
-    raise_panel("playground");
     show_played(*playground_->last());
+    raise_first_panel();
+    raise_panel("playground");
+    arrange();
   } else if (open_before_) {
     session_->open(opened(*std::exchange(open_before_, nullptr), session_->view().options));
   }
@@ -373,17 +375,39 @@ void MainWindow::closeEvent(QCloseEvent* event) {
   event->accept();
 }
 
+void MainWindow::arrange() {
+  const auto share = [](int whole, int percent, int least, int most) {
+    return std::clamp(whole * percent / 100, least, most);
+  };
+  QDockWidget* details = findChild<QDockWidget*>("details");
+  // Docks take sizes once they are laid out.
+  for (int i = 0; i < 2; ++i) {
+    const int least = playing_->isChecked() ? 345 : 290;
+    resizeDocks({panels_.front()}, {share(width(), 26, least, 460)}, Qt::Horizontal);
+    resizeDocks({details}, {share(height(), 24, 140, 280)}, Qt::Vertical);
+    QApplication::sendPostedEvents(nullptr, QEvent::LayoutRequest);
+  }
+}
+
+void MainWindow::raise_first_panel() {
+  const Document& document = session_->document();
+  if (document.pair) return raise_panel("kinds");
+  const bool has_run = std::ranges::any_of(
+      document.traces, [](const auto& trace) { return trace->run.has_value(); });
+  raise_panel(has_run ? "bubbles" : "names");
+}
+
 void MainWindow::showEvent(QShowEvent* event) {
   QMainWindow::showEvent(event);
   if (arranged_) return;
   arranged_ = true;
+  if (options_.playground) playing_->setChecked(true);
   if (settings_ && settings_->contains("panels")) {
     restoreGeometry(settings_->value("geometry").toByteArray());
     restoreState(settings_->value("panels").toByteArray());
     return;
   }
-  resizeDocks({panels_.front()}, {std::clamp(width() * 26 / 100, 270, 460)}, Qt::Horizontal);
-  resizeDocks({panels_[1]}, {std::clamp(height() * 24 / 100, 150, 280)}, Qt::Vertical);
+  arrange();
 }
 
 }  // namespace pipesim::gui

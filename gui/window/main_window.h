@@ -119,6 +119,8 @@ class MainWindow : public QMainWindow {
   void context_menu(const Hit& hit, const QPoint& global);
   void run(Command command);
   void raise_panel(const char* id);
+  void raise_first_panel();  // what says most of what is open
+  void arrange();
 
   WindowOptions options_;
   std::unique_ptr<QSettings> settings_;

@@ -216,6 +216,7 @@ void Painter::paint(const DrawList& list, QImage& image) {
   if (image.size() != size || image.format() != QImage::Format_RGB32) {
     image = QImage(size, QImage::Format_RGB32);
   }
+  image.setDevicePixelRatio(1);  // coordinates are its pixels
   Pixels pixels(image);
   pixels.fill(0, 0, size.width(), size.height(), list.background);
   paint_boxes(pixels, list.grounds);

@@ -19,7 +19,8 @@ class Painter {
   // Letters so many pixels high.
   explicit Painter(int letter_pixels);
 
-  // Makes `image` as large as the list says, in the format RGB32, and paints all of it.
+  // Makes `image` as large as the list says, in the format RGB32, with a pixel ratio of 1,
+  // and paints all of it.
   void paint(const DrawList& list, QImage& image);
 
  private:

@@ -1,4 +1,5 @@
 // What the window is made of: the centre, the panels around it, tool bar and status bar.
+#include <QApplication>
 #include <QDockWidget>
 #include <QHBoxLayout>
 #include <QLabel>
@@ -129,6 +130,13 @@ void MainWindow::make_panels() {
       tr("Stage kinds"), "kinds", [](const Session& s) { return stage_kind_table(s.document()); },
       DependsOn::document);
   add_table(
+      tr("Causes"), "causes", [](const Session& s) { return cause_table(s.document()); },
+      DependsOn::document);
+  add_table(
+      tr("Gap"), "gap", [](const Session& s) { return gap_table(s.document()); },
+      DependsOn::document)
+      ->draw_bars(1);
+  add_table(
       tr("Bubbles"), "bubbles", [](const Session& s) { return bubble_table(s.document()); },
       DependsOn::document);
   add_table(
@@ -141,13 +149,14 @@ void MainWindow::make_panels() {
   add_table(
       tr("Traces"), "traces", [](const Session& s) { return trace_table(s.document()); },
       DependsOn::document);
-  raise_panel("details");
 }
 
 void MainWindow::raise_panel(const char* id) {
   auto* dock = findChild<QDockWidget*>(id);
   if (dock == nullptr) return;
   dock->show();
+  // A tab is there once the window has laid the panels out.
+  QApplication::sendPostedEvents(nullptr, QEvent::LayoutRequest);
   dock->raise();
 }
 

@@ -14,6 +14,27 @@ QLabel* title_of(const QString& text, QWidget* parent) {
   return label;
 }
 
+// What makes a difference, and the sum.
+Table shown_gap(const Document& document) {
+  Table table = columns_of(gap_table(document), {"class", "difference"});
+  const auto makes_none = [](const Table::Row& row) {
+    return row.values.back() == 0 && row.cells.front() != "total";
+  };
+  std::erase_if(table.rows, makes_none);
+  return table;
+}
+
+// Of one run alone, whose name the verdict has.
+Table shown_bubbles(const Document& document) {
+  Table table = bubble_table(document);
+  if (document.traces.size() > 1) return table;
+  std::vector<std::string> names;
+  for (const Table::Column& column : table.columns) {
+    if (column.name != "run") names.push_back(column.name);
+  }
+  return columns_of(table, names);
+}
+
 }  // namespace
 
 Summary::Summary(Session& session, QWidget* parent)
@@ -22,14 +43,17 @@ Summary::Summary(Session& session, QWidget* parent)
       verdict_(title_of({}, this)),
       gap_title_(title_of(tr("Where the difference comes from"), this)),
       gap_(new TablePanel(
-          session, [](const Session& s) { return gap_table(s.document()); },
+          session, [](const Session& s) { return shown_gap(s.document()); },
           TablePanel::DependsOn::document, this)),
       causes_title_(title_of(tr("Root causes (click: show them)"), this)),
       causes_(new TablePanel(
-          session, [](const Session& s) { return cause_table(s.document()); },
+          session,
+          [](const Session& s) {
+            return columns_of(cause_table(s.document()), {"effect", "why"});
+          },
           TablePanel::DependsOn::document, this)),
       bubbles_(new TablePanel(
-          session, [](const Session& s) { return bubble_table(s.document()); },
+          session, [](const Session& s) { return shown_bubbles(s.document()); },
           TablePanel::DependsOn::document, this)) {
   verdict_->setWordWrap(true);
   verdict_->setTextFormat(Qt::PlainText);
@@ -39,6 +63,9 @@ Summary::Summary(Session& session, QWidget* parent)
   larger.setPixelSize(14);
   verdict_->setFont(larger);
   gap_->fit_height();
+  gap_->draw_bars(1);
+  causes_->wrap_texts();
+  causes_->draw_bars(0);
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(0, 0, 0, 0);
   column->setSpacing(0);

@@ -16,7 +16,7 @@ namespace {
 constexpr int value_role = Qt::UserRole;
 constexpr int measured_rows = 50;  // whose texts tell a column's width
 
-// A number with a bar behind it, from the middle to the side.
+// A number with a bar behind it, to the right of zero or to the left.
 class BarDelegate : public QStyledItemDelegate {
  public:
   BarDelegate(const Session& session, QObject* parent)
@@ -24,20 +24,24 @@ class BarDelegate : public QStyledItemDelegate {
 
   void paint(QPainter* painter, const QStyleOptionViewItem& option,
              const QModelIndex& index) const override {
-    double most = 1;
+    double least = 0;
+    double most = 0;
     for (int row = 0; row < index.model()->rowCount(); ++row) {
-      const auto other = index.sibling(row, index.column()).data(value_role).toLongLong();
-      most = std::max(most, std::abs(static_cast<double>(other)));
+      const auto other =
+          static_cast<double>(index.sibling(row, index.column()).data(value_role).toLongLong());
+      least = std::min(least, other);
+      most = std::max(most, other);
     }
-    const double value = static_cast<double>(index.data(value_role).toLongLong());
-    const QRect cell = option.rect.adjusted(1, 3, -1, -3);
-    const int half = cell.width() / 2;
-    const int length = static_cast<int>(std::abs(value) / most * half);
+    if (most == least) return QStyledItemDelegate::paint(painter, option, index);
+    const auto value = static_cast<double>(index.data(value_role).toLongLong());
+    const QRect cell = option.rect.adjusted(2, 3, -2, -3);
+    const auto x_of = [&](double of) {
+      return cell.left() + static_cast<int>((of - least) / (most - least) * cell.width());
+    };
     const Palette& palette = session_->palette();
     const QColor colour = QColor::fromRgb(palette.shades[value > 0 ? late_shade : early_shade]);
-    QRect bar = cell;
-    bar.setLeft(value > 0 ? cell.left() + half : cell.left() + half - length);
-    bar.setWidth(length);
+    const QRect bar(QPoint(x_of(std::min(value, 0.0)), cell.top()),
+                    QPoint(x_of(std::max(value, 0.0)) - 1, cell.bottom()));
     painter->save();
     painter->setOpacity(0.55);
     painter->fillRect(bar, colour);
@@ -49,7 +53,40 @@ class BarDelegate : public QStyledItemDelegate {
   const Session* session_;
 };
 
+// Texts of several lines, which a row is made high enough for.
+class WrapDelegate : public QStyledItemDelegate {
+ public:
+  using QStyledItemDelegate::QStyledItemDelegate;
+
+  QSize sizeHint(const QStyleOptionViewItem& option, const QModelIndex& index) const override {
+    // Painting has a little less room for a line than is reckoned with here.
+    constexpr int less = 6;
+    QStyleOptionViewItem narrower(option);
+    narrower.rect.setWidth(option.rect.width() - less);
+    return QStyledItemDelegate::sizeHint(narrower, index);
+  }
+};
+
 }  // namespace
+
+Table columns_of(const Table& table, const std::vector<std::string>& names) {
+  Table result;
+  result.title = table.title;
+  result.note = table.note;
+  result.rows.resize(table.rows.size());
+  for (std::size_t r = 0; r < table.rows.size(); ++r) result.rows[r].about = table.rows[r].about;
+  for (const std::string& name : names) {
+    const auto column = std::ranges::find(table.columns, name, &Table::Column::name);
+    if (column == table.columns.end()) continue;
+    const auto from = static_cast<std::size_t>(column - table.columns.begin());
+    result.columns.push_back(*column);
+    for (std::size_t r = 0; r < table.rows.size(); ++r) {
+      result.rows[r].cells.push_back(table.rows[r].cells[from]);
+      result.rows[r].values.push_back(table.rows[r].values[from]);
+    }
+  }
+  return result;
+}
 
 void TableModel::set_table(Table table) {
   beginResetModel();
@@ -145,6 +182,9 @@ TablePanel::TablePanel(Session& session, Make make, DependsOn depends_on, QWidge
   view_->setTabKeyNavigation(false);
   view_->verticalHeader()->hide();
   view_->verticalHeader()->setSectionResizeMode(QHeaderView::Fixed);
+  const int row = view_->fontMetrics().height() + 6;
+  view_->verticalHeader()->setMinimumSectionSize(row);
+  view_->verticalHeader()->setDefaultSectionSize(row);
   view_->horizontalHeader()->setHighlightSections(false);
   view_->horizontalHeader()->setResizeContentsPrecision(measured_rows);
   view_->horizontalHeader()->setSortIndicator(-1, Qt::DescendingOrder);
@@ -167,6 +207,18 @@ TablePanel::TablePanel(Session& session, Make make, DependsOn depends_on, QWidge
 
 void TablePanel::draw_bars(int column) {
   view_->setItemDelegateForColumn(column, new BarDelegate(session_, view_));
+}
+
+void TablePanel::wrap_texts() {
+  wraps_ = true;
+  view_->setWordWrap(true);
+  view_->setItemDelegate(new WrapDelegate(view_));
+  connect(view_->horizontalHeader(), &QHeaderView::sectionResized, this, &TablePanel::fit_rows);
+}
+
+void TablePanel::fit_rows() {
+  constexpr int most = 100;
+  if (wraps_ && model_->rowCount() <= most) view_->resizeRowsToContents();
 }
 
 void TablePanel::outdate() {
@@ -192,12 +244,15 @@ void TablePanel::refresh() {
   model_->set_table(std::move(table));
   if (!same_columns) view_->horizontalHeader()->setSortIndicator(-1, Qt::DescendingOrder);
   view_->resizeColumnsToContents();
-  const int row = view_->fontMetrics().height() + 6;
-  view_->verticalHeader()->setDefaultSectionSize(row);
   view_->horizontalHeader()->setStretchLastSection(true);
+  if (wraps_ && model_->columnCount() > 0) {
+    view_->horizontalHeader()->setSectionResizeMode(model_->columnCount() - 1,
+                                                    QHeaderView::Stretch);
+  }
+  fit_rows();
   if (fits_) {
-    const int rows = model_->rowCount() * row + view_->horizontalHeader()->sizeHint().height();
-    view_->setFixedHeight(rows + 2);
+    view_->setFixedHeight(view_->verticalHeader()->length() +
+                          view_->horizontalHeader()->sizeHint().height() + 2);
   }
 }
 

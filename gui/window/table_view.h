@@ -15,6 +15,9 @@
 
 namespace pipesim::gui {
 
+// The columns that are called so, in that order.
+Table columns_of(const Table& table, const std::vector<std::string>& names);
+
 class TableModel : public QAbstractTableModel {
   Q_OBJECT
  public:
@@ -58,6 +61,8 @@ class TablePanel : public QWidget {
   void draw_bars(int column);
   // As high as its rows, where there is room.
   void fit_height() { fits_ = true; }
+  // Long texts take several lines.
+  void wrap_texts();
 
   QTableView& view() { return *view_; }
   const TableModel& model() const { return *model_; }
@@ -72,6 +77,7 @@ class TablePanel : public QWidget {
 
  private:
   void outdate();
+  void fit_rows();
   void choose(const QModelIndex& index);
 
   Session& session_;
@@ -81,6 +87,7 @@ class TablePanel : public QWidget {
   QLabel* note_;
   bool outdated_ = true;
   bool fits_ = false;
+  bool wraps_ = false;
 };
 
 }  // namespace pipesim::gui

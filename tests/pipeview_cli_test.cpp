@@ -1,0 +1,148 @@
+// pipeview without a screen, as a user drives it.
+#include <gtest/gtest.h>
+
+#include <QImage>
+#include <filesystem>
+
+#include "tests/command.h"
+#include "tests/windows.h"
+
+namespace pipesim::gui {
+namespace {
+
+using testing::TraceFiles;
+using Outcome = pipesim::testing::Outcome;
+
+// Without a display, and without what the test itself was told.
+const std::vector<std::string> no_display{
+    "DISPLAY=", "WAYLAND_DISPLAY=", "QT_QPA_PLATFORM=", "QT_LOGGING_RULES="};
+
+Outcome pipeview(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), PIPEVIEW_COMMAND);
+  return pipesim::testing::run_command(arguments, no_display);
+}
+
+// One sentence on standard error, and that status.
+void expect_refused(const std::vector<std::string>& arguments, int status,
+                    const std::string& part) {
+  std::string line = "pipeview";
+  for (const std::string& argument : arguments) line += " " + argument;
+  pipesim::testing::expect_one_sentence(pipeview(arguments), "pipeview", line, status, part);
+}
+
+QImage image_of(const std::string& path) { return QImage(QString::fromStdString(path)); }
+
+TEST(PipeviewCommand, ReportIsWhatCompareSays) {
+  const TraceFiles files;
+  const Outcome report = pipeview({files.plan(), files.run(), "--report"});
+  const Outcome compared = pipesim::testing::pipesim({"compare", files.plan(), files.run()});
+  EXPECT_EQ(report.status, 0) << report.err;
+  EXPECT_EQ(report.err, "");
+  EXPECT_NE(compared.out, "");
+  EXPECT_EQ(report.out, compared.out);
+}
+
+TEST(PipeviewCommand, ReportOfOneRunHasItsPictureAndRanks) {
+  const TraceFiles files;
+  const Outcome report = pipeview({files.plan(), "--report"});
+  EXPECT_EQ(report.status, 0) << report.err;
+  // 4 stages, 8 microbatches, F 1 ms, B 2 ms, 50 us a hop: (m + p - 1)(F + B) and
+  // hops, which meet on the way back as on the way out.
+  EXPECT_NE(report.out.find("0  F0"), std::string::npos) << report.out;
+  EXPECT_NE(report.out.find("33.80"), std::string::npos) << report.out;
+  EXPECT_NE(report.out.find("bubble"), std::string::npos) << report.out;
+}
+
+TEST(PipeviewCommand, ReportOfEventsListsNames) {
+  const Outcome report = pipeview(
+      {pipesim::testing::source_file("tests/data/traces/hta_backward_thread.json"), "--report"});
+  EXPECT_EQ(report.status, 0) << report.err;
+  EXPECT_NE(report.out.find("name"), std::string::npos) << report.out;
+}
+
+TEST(PipeviewCommand, ScreenshotsHaveTheSizeAskedFor) {
+  const TraceFiles files;
+  const std::string path = files / "a.png";
+  for (const auto& [flags, size] : std::vector<std::pair<std::vector<std::string>, QSize>>{
+           {{"--size", "1024x700"}, {1024, 700}},
+           {{}, {1600, 900}},
+           {{"--size", "800x600", "--scale", "2"}, {1600, 1200}}}) {
+    std::vector<std::string> arguments{files.plan(), files.run(), "--screenshot", path};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    const Outcome outcome = pipeview(arguments);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_EQ(outcome.out + outcome.err, "");
+    EXPECT_EQ(image_of(path).size(), size);
+  }
+}
+
+TEST(PipeviewCommand, TheSameCommandMakesTheSamePicture) {
+  const TraceFiles files;
+  const auto bytes = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {files.plan(), files.run(), "--screenshot", files / "a.png",
+                                 "--size", "1024x700"});
+    const Outcome outcome = pipeview(flags);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return read_file(files / "a.png");
+  };
+  const std::string plain = bytes({});
+  EXPECT_EQ(plain, bytes({}));
+  std::set<std::string> pictures{plain};
+  const std::vector<std::vector<std::string>> flags{
+      {"--theme", "dark"},      {"--align", "slot"},     {"--show", "overlay"},
+      {"--show", "difference"}, {"--colour", "error"},   {"--colour", "microbatch"},
+      {"--select", "2B3"},      {"--range", "1ms..5ms"}, {"--transfers"},
+      {"--critical"},           {"--playground"},        {"--memory-cap", "3GiB"}};
+  for (const auto& each : flags) {
+    EXPECT_TRUE(pictures.insert(bytes(each)).second) << each.front() << " changes nothing";
+  }
+}
+
+TEST(PipeviewCommand, WrongFlagsAreRefused) {
+  const TraceFiles files;
+  const std::string plan = files.plan();
+  const std::string png = files / "a.png";
+  expect_refused({plan, "--screenshot", files / "a.jpg"}, 2, "PNG");
+  expect_refused({plan, "--screenshot", png, "--size", "large"}, 2, "1600x900");
+  expect_refused({plan, "--screenshot", png, "--size", "10x10"}, 2, "320");
+  expect_refused({plan, "--screenshot", png, "--size", "100000x700"}, 2, "8192");
+  expect_refused({plan, "--screenshot", png, "--size", "800x-1"}, 2, "--size");
+  expect_refused({plan, "--screenshot", png, "--scale", "9"}, 2, "--scale");
+  expect_refused({plan, "--screenshot", png, "--theme", "blue"}, 2, "light");
+  expect_refused({plan, "--screenshot", png, "--align", "slots"}, 2, "slot");
+  expect_refused({plan, "--screenshot", png, "--show", "both"}, 2, "overlay");
+  expect_refused({plan, "--screenshot", png, "--colour", "red"}, 2, "microbatch");
+  expect_refused({plan, "--screenshot", png, "--range", "5ms"}, 2, "1ms..5ms");
+  expect_refused({plan, "--screenshot", png, "--range", "5ms..1ms"}, 2, "--range");
+  expect_refused({plan, "--screenshot", png, "--memory-cap", "lots"}, 2, "--memory-cap");
+  expect_refused({plan, "--screenshot", png, "--select", "9F9"}, 2, "--select");
+  expect_refused({plan, "--screenshoot", png}, 2, "--screenshot");
+  expect_refused({plan}, 2, "display");
+  expect_refused({"--report"}, 2, "trace");
+  EXPECT_FALSE(std::filesystem::exists(png));
+}
+
+TEST(PipeviewCommand, FilesThatCannotBeOpenedOrWrittenAreRefused) {
+  const TraceFiles files;
+  const std::string missing = files / "missing.json";
+  expect_refused({missing, "--screenshot", files / "a.png"}, 2, missing);
+  expect_refused({missing, "--report"}, 2, missing);
+  expect_refused({files.plan(), missing, "--report"}, 2, missing);
+  expect_refused({files.plan(), "--screenshot", "/no/such/folder/a.png"}, 2, "/no/such/folder");
+  EXPECT_FALSE(std::filesystem::exists(files / "a.png"));
+}
+
+TEST(PipeviewCommand, SaysWhatItIs) {
+  const Outcome version = pipeview({"--version"});
+  EXPECT_EQ(version.status, 0);
+  EXPECT_EQ(version.out.substr(0, 9), "pipeview ");
+  EXPECT_EQ(std::count(version.out.begin(), version.out.end(), '\n'), 1);
+  const Outcome help = pipeview({"--help"});
+  EXPECT_EQ(help.status, 0);
+  for (const char* flag : {"--screenshot", "--size", "--report", "--theme", "--select"}) {
+    EXPECT_NE(help.out.find(flag), std::string::npos) << flag;
+  }
+}
+
+}  // namespace
+}  // namespace pipesim::gui
