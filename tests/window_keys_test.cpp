@@ -129,8 +129,8 @@ TEST_F(WindowKeys, SlashSearchesAndEscapeEnds) {
   QTest::keyClick(&find_bar->line(), Qt::Key_Return);
   ASSERT_TRUE(session.view().picked.has_value());
   const Pick first = *session.view().picked;
-  EXPECT_EQ(label_of(*session.document().traces[static_cast<std::size_t>(first.trace)], first.ref),
-            "2B3");
+  const auto& run = *session.document().traces[static_cast<std::size_t>(first.trace)]->run;
+  EXPECT_EQ(to_text(run.spans[first.ref].action), "2B3");
   QTest::keyClick(&find_bar->line(), Qt::Key_Return);
   EXPECT_NE(session.view().picked->trace, first.trace);
   QTest::keyClick(&find_bar->line(), Qt::Key_Return, Qt::ShiftModifier);

@@ -128,14 +128,15 @@ void MainWindow::make_panels() {
       [](const Session& s) { return operation_table(s.document()); }, DependsOn::document);
   add_table(
       tr("Stage kinds"), "kinds", [](const Session& s) { return stage_kind_table(s.document()); },
-      DependsOn::document);
+      DependsOn::document)
+      ->draw_bars("error");
   add_table(
       tr("Causes"), "causes", [](const Session& s) { return cause_table(s.document()); },
       DependsOn::document);
   add_table(
       tr("Gap"), "gap", [](const Session& s) { return gap_table(s.document()); },
       DependsOn::document)
-      ->draw_bars(1);
+      ->draw_bars("difference");
   add_table(
       tr("Bubbles"), "bubbles", [](const Session& s) { return bubble_table(s.document()); },
       DependsOn::document);

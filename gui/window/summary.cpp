@@ -63,9 +63,9 @@ Summary::Summary(Session& session, QWidget* parent)
   larger.setPixelSize(14);
   verdict_->setFont(larger);
   gap_->fit_height();
-  gap_->draw_bars(1);
+  gap_->draw_bars("difference");
   causes_->wrap_texts();
-  causes_->draw_bars(0);
+  causes_->draw_bars("effect");
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(0, 0, 0, 0);
   column->setSpacing(0);

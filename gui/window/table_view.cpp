@@ -205,8 +205,9 @@ TablePanel::TablePanel(Session& session, Make make, DependsOn depends_on, QWidge
   }
 }
 
-void TablePanel::draw_bars(int column) {
-  view_->setItemDelegateForColumn(column, new BarDelegate(session_, view_));
+void TablePanel::draw_bars(const std::string& column) {
+  barred_ = column;
+  bars_ = new BarDelegate(session_, view_);
 }
 
 void TablePanel::wrap_texts() {
@@ -243,8 +244,13 @@ void TablePanel::refresh() {
   const bool same_columns = model_->columnCount() == static_cast<int>(table.columns.size());
   model_->set_table(std::move(table));
   if (!same_columns) view_->horizontalHeader()->setSortIndicator(-1, Qt::DescendingOrder);
+  const auto& columns = model_->unsorted().columns;
+  for (std::size_t i = 0; bars_ != nullptr && i < columns.size(); ++i) {
+    const bool barred = columns[i].name == barred_;
+    view_->setItemDelegateForColumn(static_cast<int>(i), barred ? bars_ : nullptr);
+  }
   view_->resizeColumnsToContents();
-  view_->horizontalHeader()->setStretchLastSection(true);
+  view_->horizontalHeader()->setStretchLastSection(!wraps_);
   if (wraps_ && model_->columnCount() > 0) {
     view_->horizontalHeader()->setSectionResizeMode(model_->columnCount() - 1,
                                                     QHeaderView::Stretch);

@@ -8,6 +8,7 @@
 #include <QLabel>
 #include <QTableView>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "gui/core/tables.h"
@@ -58,7 +59,7 @@ class TablePanel : public QWidget {
   TablePanel(Session& session, Make make, DependsOn depends_on, QWidget* parent);
 
   // Of this column, numbers are drawn as bars to both sides of zero, too.
-  void draw_bars(int column);
+  void draw_bars(const std::string& column);
   // As high as its rows, where there is room.
   void fit_height() { fits_ = true; }
   // Long texts take several lines.
@@ -86,6 +87,8 @@ class TablePanel : public QWidget {
   QTableView* view_;
   QLabel* note_;
   bool outdated_ = true;
+  std::string barred_;
+  QAbstractItemDelegate* bars_ = nullptr;
   bool fits_ = false;
   bool wraps_ = false;
 };
