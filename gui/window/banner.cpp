@@ -19,6 +19,9 @@ constexpr const char* look =
 Banners::Banners(QWidget* parent) : QWidget(parent), column_(new QVBoxLayout(this)) {
   column_->setContentsMargins(0, 0, 0, 0);
   column_->setSpacing(0);
+  QSizePolicy policy(QSizePolicy::Preferred, QSizePolicy::Maximum);
+  policy.setHeightForWidth(true);
+  setSizePolicy(policy);
   hide();
 }
 
@@ -33,7 +36,9 @@ void Banners::add(const QString& sentence) {
   words->setTextFormat(Qt::PlainText);
   words->setWordWrap(true);
   words->setTextInteractionFlags(Qt::TextSelectableByMouse);
-  words->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Minimum);
+  QSizePolicy policy(QSizePolicy::Ignored, QSizePolicy::Minimum);
+  policy.setHeightForWidth(true);
+  words->setSizePolicy(policy);
   auto* close = new QToolButton(bar);
   close->setText(QString::fromUtf8("✕"));
   close->setToolTip(tr("Close"));

@@ -14,7 +14,8 @@ namespace pipesim::gui {
 namespace {
 
 constexpr int value_role = Qt::UserRole;
-constexpr int measured_rows = 50;  // whose texts tell a column's width
+constexpr int measured_rows = 50;   // whose texts tell a column's width
+constexpr int widest_column = 320;  // of those before the last
 
 // A number with a bar behind it, to the right of zero or to the left.
 class BarDelegate : public QStyledItemDelegate {
@@ -250,6 +251,9 @@ void TablePanel::refresh() {
     view_->setItemDelegateForColumn(static_cast<int>(i), barred ? bars_ : nullptr);
   }
   view_->resizeColumnsToContents();
+  for (int i = 0; i + 1 < model_->columnCount(); ++i) {
+    if (view_->columnWidth(i) > widest_column) view_->setColumnWidth(i, widest_column);
+  }
   view_->horizontalHeader()->setStretchLastSection(!wraps_);
   if (wraps_ && model_->columnCount() > 0) {
     view_->horizontalHeader()->setSectionResizeMode(model_->columnCount() - 1,
