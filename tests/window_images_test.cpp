@@ -88,7 +88,7 @@ WindowOptions with(const SceneOptions& scene, Theme theme = Theme::light) {
   return options;
 }
 
-constexpr QSize small{800, 560};
+constexpr QSize small{1024, 600};
 
 TEST(WindowImages, ComparisonStacked) {
   const TraceFiles files;

@@ -12,7 +12,7 @@ LineBar::LineBar(const QString& name, const QString& hint, QWidget* parent)
     : QWidget(parent), line_(new QLineEdit(this)), answer_(new QLabel(this)) {
   line_->setPlaceholderText(hint);
   line_->setClearButtonEnabled(false);
-  line_->setMaximumWidth(320);
+  line_->setMaximumWidth(220);
   line_->installEventFilter(this);
   line_->setAccessibleName(name);
   answer_->setTextFormat(Qt::PlainText);

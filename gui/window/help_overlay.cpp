@@ -1,9 +1,11 @@
 #include "gui/window/help_overlay.h"
 
 #include <QEvent>
-#include <QGridLayout>
+#include <QHBoxLayout>
 #include <QLabel>
 #include <QPainter>
+#include <algorithm>
+#include <array>
 #include <utility>
 #include <vector>
 
@@ -16,12 +18,13 @@ namespace {
 using Rows = std::vector<std::pair<QString, QString>>;
 
 QString html_of(const QString& title, const Rows& rows) {
-  QString html = "<b>" + title + "</b><table cellspacing='0' cellpadding='1'>";
+  QString html = "<h4 style='margin-top: 8px; margin-bottom: 2px'>" + title +
+                 "</h4><table cellspacing='0' cellpadding='1'>";
   for (const auto& [keys, help] : rows) {
-    html += "<tr><td><b>" + keys.toHtmlEscaped() + "</b>&nbsp;&nbsp;</td><td>" +
-            help.toHtmlEscaped() + "</td></tr>";
+    html += "<tr><td style='white-space: nowrap'><b>" + keys.toHtmlEscaped() +
+            "</b>&nbsp;&nbsp;</td><td>" + help.toHtmlEscaped() + "</td></tr>";
   }
-  return html + "</table><br>";
+  return html + "</table>";
 }
 
 // A part for each group, in the order in which they come.
@@ -61,32 +64,25 @@ QString HelpOverlay::text() {
 
 HelpOverlay::HelpOverlay(QWidget* parent) : QWidget(parent) {
   setObjectName("help");
-  auto* grid = new QGridLayout(this);
-  grid->setContentsMargins(40, 24, 40, 24);
-  const std::vector<QString> all = parts();
-  // Three columns of about the same height.
-  int rows = 0;
-  for (const QString& part : all) rows += part.count("<tr>") + 2;
-  int column = 0;
-  int filled = 0;
-  std::vector<QString> columns(3);
-  for (const QString& part : all) {
-    const int height = part.count("<tr>") + 2;
-    if (column < 2 && filled > 0 && filled + height / 2 > rows / 3) {
-      ++column;
-      filled = 0;
-    }
-    columns[static_cast<std::size_t>(column)] += part;
-    filled += height;
+  auto* columns = new QHBoxLayout(this);
+  columns->setContentsMargins(36, 28, 36, 20);
+  columns->setSpacing(24);
+  // Each part below the column that is the lowest so far.
+  std::array<QString, 3> texts;
+  std::array<int, 3> heights{};
+  for (const QString& part : parts()) {
+    const auto lowest = std::ranges::min_element(heights) - heights.begin();
+    texts[static_cast<std::size_t>(lowest)] += part;
+    heights[static_cast<std::size_t>(lowest)] += part.count("<tr>") + 2;
   }
-  for (int i = 0; i < 3; ++i) {
-    auto* label = new QLabel(columns[static_cast<std::size_t>(i)], this);
+  for (const QString& text : texts) {
+    auto* label = new QLabel(text, this);
     label->setTextFormat(Qt::RichText);
+    label->setWordWrap(true);
     label->setAlignment(Qt::AlignTop | Qt::AlignLeft);
     label->setAttribute(Qt::WA_TransparentForMouseEvents);
-    grid->addWidget(label, 0, i);
+    columns->addWidget(label, 1);
   }
-  grid->setHorizontalSpacing(28);
   parent->installEventFilter(this);
   hide();
 }
@@ -105,9 +101,9 @@ bool HelpOverlay::eventFilter(QObject* watched, QEvent* event) {
 
 void HelpOverlay::paintEvent(QPaintEvent*) {
   QPainter painter(this);
-  QColor ground = palette().color(QPalette::Window);
-  ground.setAlpha(246);
-  painter.fillRect(rect(), ground);
+  painter.fillRect(rect(), palette().color(QPalette::Base));
+  painter.setPen(palette().color(QPalette::Mid));
+  painter.drawRect(rect().adjusted(12, 12, -13, -13));
 }
 
 void HelpOverlay::mousePressEvent(QMouseEvent*) { hide(); }
