@@ -23,9 +23,9 @@ using testing::pick_of;
 using testing::shown_window;
 using testing::TraceFiles;
 
-constexpr double most_mean_difference = 1.0;  // of 255, over all channels and pixels
+constexpr double most_mean_difference = 0.6;  // of 255, over all channels and pixels
 constexpr int clear_difference = 60;          // of a channel
-constexpr double most_clearly_different = 0.01;
+constexpr double most_clearly_different = 0.003;
 
 struct Difference {
   double mean = 0;

@@ -183,6 +183,20 @@ TEST_F(WindowMouse, HoverShowsACardWithBothSides) {
   EXPECT_FALSE(card.isVisible());
 }
 
+TEST_F(WindowMouse, TheCardIsOfWhatIsOpenNow) {
+  const HoverCard& card = window->timeline().card();
+  const QPoint at = middle_of(*window, bar("2B3", 1));
+  QTest::mouseMove(ground(), at);
+  const QString before = card.text();
+  TraceFiles::write(files.run(), 3'000'000, "measured");
+  window->open(files.both());
+  testing::wait_until_idle(*window);
+  QTest::mouseMove(ground(), QPoint(4, ground()->height() - 30));
+  QTest::mouseMove(ground(), middle_of(*window, bar("2B3", 1)));
+  EXPECT_NE(card.text(), before);
+  EXPECT_TRUE(card.text().contains("3.00 ms")) << card.text().toStdString();
+}
+
 TEST_F(WindowMouse, TheOverviewJumpsAndDrags) {
   auto* overview = window->findChild<Overview*>();
   session().run(Command::fit);

@@ -8,12 +8,11 @@
 
 namespace pipesim::gui {
 
-void write_png(const QImage& image, const std::string& path) {
-  OutputFile file(path);
+void write_png(const QImage& image, OutputFile& file) {
   QByteArray bytes;
   QBuffer buffer(&bytes);
   if (image.isNull() || !buffer.open(QIODevice::WriteOnly) || !image.save(&buffer, "PNG")) {
-    throw work_error(path + ": the picture can't be made; try a smaller size");
+    throw work_error(file.path() + ": the picture can't be made; try a smaller size");
   }
   file.write({bytes.constData(), static_cast<std::size_t>(bytes.size())});
   file.commit();
@@ -23,7 +22,8 @@ void write_picture(const DrawList& list, int letter_pixels, const std::string& p
   if (path.ends_with(".svg")) {
     write_file(path, to_svg(list, letter_pixels));
   } else if (path.ends_with(".png")) {
-    write_png(painted(list, letter_pixels), path);
+    OutputFile file(path);
+    write_png(painted(list, letter_pixels), file);
   } else {
     throw input_error(path + ": pictures are written as PNG or SVG; name it .png or .svg");
   }

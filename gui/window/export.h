@@ -9,10 +9,12 @@
 
 #include "gui/core/draw_list.h"
 #include "gui/core/tables.h"
+#include "traces/base/files.h"
 
 namespace pipesim::gui {
 
-void write_png(const QImage& image, const std::string& path);
+// Into a file that was opened for it.
+void write_png(const QImage& image, OutputFile& file);
 // By the file's name, as PNG or SVG; letters so many pixels high.
 void write_picture(const DrawList& list, int letter_pixels, const std::string& path);
 void write_table(const Table& table, const std::string& path);

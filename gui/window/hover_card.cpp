@@ -24,9 +24,8 @@ HoverCard::HoverCard(QWidget* parent) : QWidget(parent) {
 }
 
 void HoverCard::fill(const Session& session, const Hit& hit) {
-  if (shown_ == hit.pick && of_ == &session.document()) return;
+  if (shown_ == hit.pick) return;
   shown_ = hit.pick;
-  of_ = &session.document();
   const Table table = detail_table(session.document(), session.scene(), *hit.pick);
   title_ = QString::fromStdString(table.title);
   rows_.clear();

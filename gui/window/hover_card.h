@@ -21,6 +21,8 @@ class HoverCard : public QWidget {
 
   // Beside `position`, within the parent.
   void show_at(const QPoint& position, const Session& session, const Hit& hit);
+  // What it showed is open no more.
+  void forget() { shown_.reset(); }
   // What it says: a line a row, cells with tabs between.
   QString text() const;
 
@@ -34,7 +36,6 @@ class HoverCard : public QWidget {
   std::vector<std::vector<QString>> rows_;
   std::vector<int> widths_;  // of the columns
   std::optional<Pick> shown_;
-  const Document* of_ = nullptr;
   Palette palette_;
 };
 

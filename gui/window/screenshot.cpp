@@ -37,6 +37,7 @@ void check_screenshot_name(const std::string& path) {
 void take_screenshot(const WindowOptions& options, const QStringList& traces, QSize size,
                      const std::string& path) {
   check_screenshot_name(path);
+  OutputFile file(path);  // one that can't be written fails before the work
   MainWindow window(options);
   std::string failure;
   QObject::connect(&window, &MainWindow::problem, &window, [&](const QString& sentence) {
@@ -53,7 +54,7 @@ void take_screenshot(const WindowOptions& options, const QStringList& traces, QS
   }
   if (!failure.empty()) throw input_error(failure);
   window.settle();
-  write_png(window.grab().toImage(), path);
+  write_png(window.grab().toImage(), file);
 }
 
 }  // namespace pipesim::gui

@@ -28,6 +28,7 @@ Timeline::Timeline(Session& session, QWidget* parent)
   viewport()->setMouseTracking(true);
   viewport()->setAttribute(Qt::WA_OpaquePaintEvent);
   setAccessibleName(tr("Timeline"));
+  connect(&session_, &Session::document_changed, card_, &HoverCard::forget);
   connect(&session_, &Session::view_changed, this, &Timeline::follow_view);
 }
 
