@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "gui/core/scene.h"
+#include "gui/scene/scene.h"
 
 namespace pipesim::gui {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "bench/large_scene.h"
-#include "gui/core/layout.h"
+#include "gui/layout/layout.h"
 
 namespace pipesim::gui {
 namespace {

@@ -2,9 +2,9 @@
 // out at 1600x900: 16 stages x 256 microbatches, and the most that is played.
 #include <benchmark/benchmark.h>
 
-#include "gui/core/layout.h"
-#include "gui/core/scene.h"
+#include "gui/layout/layout.h"
 #include "gui/playground/playground.h"
+#include "gui/scene/scene.h"
 
 namespace pipesim::gui {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "gui/core/report.h"
+#include "gui/tables/report.h"
 #include "gui/window/main_window.h"
 #include "gui/window/screenshot.h"
 #include "traces/base/error.h"

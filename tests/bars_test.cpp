@@ -1,5 +1,5 @@
 // Rows of bars and curves against plain loops over all of them.
-#include "gui/core/bars.h"
+#include "gui/scene/bars.h"
 
 #include <gtest/gtest.h>
 
@@ -9,9 +9,9 @@
 #include <random>
 #include <vector>
 
-#include "gui/core/columns.h"
-#include "gui/core/curve.h"
-#include "gui/core/palette.h"
+#include "gui/layout/columns.h"
+#include "gui/layout/palette.h"
+#include "gui/scene/curve.h"
 
 namespace pipesim::gui {
 namespace {

@@ -1,6 +1,6 @@
 // What each command does to the view of a prediction beside a measurement, and what
 // holds whatever is pressed.
-#include "gui/core/commands.h"
+#include "gui/commands/commands.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "gui/core/navigation.h"
+#include "gui/commands/navigation.h"
 #include "gui/playground/playground.h"
 #include "tests/random_schedule.h"
 #include "traces/base/text.h"

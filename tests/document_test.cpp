@@ -1,5 +1,5 @@
 // Opening traces as a user does: what becomes a run, what events, what is compared.
-#include "gui/core/document.h"
+#include "gui/scene/document.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "gui/core/document.h"
+#include "gui/scene/document.h"
 #include "sim/schedule/family.h"
 #include "tests/random_schedule.h"
 #include "tests/recorded.h"

@@ -38,10 +38,13 @@ const std::map<std::string, std::vector<std::string>> allowed{
      {"traces", "traces/base", "sim/schedule", "sim/cost", "exec/device", "exec/transport",
       "exec/data", "exec/model"}},
     {"exec", {"traces/*", "sim/schedule", "sim/cost", "exec/*"}},
-    {"gui/core",
-     {"traces", "traces/base", "traces/read", "traces/print", "sim/compare", "sim/report"}},
-    {"gui/playground", {"traces/*", "sim/*", "gui/core"}},
-    {"gui", {"traces/*", "sim/report", "sim/compare", "gui/*"}},
+    {"gui/scene", {"traces", "traces/base", "traces/read", "sim/compare", "sim/report"}},
+    {"gui/layout", {"traces", "traces/base", "gui/scene"}},
+    {"gui/commands", {"traces", "traces/base", "gui/scene", "gui/layout"}},
+    {"gui/tables",
+     {"traces", "traces/base", "traces/print", "sim/compare", "sim/report", "gui/scene"}},
+    {"gui/playground", {"traces/*", "sim/*", "gui/scene"}},
+    {"gui", {"traces/*", "gui/*"}},
 };
 
 // Headers that stay inside one backend's .cpp files.

@@ -1,7 +1,7 @@
 // Pictures of scenes made by hand, as text and by what must hold for every picture.
 //
 // PIPESIM_UPDATE_GOLDEN=1 writes tests/data/views anew.
-#include "gui/core/layout.h"
+#include "gui/layout/layout.h"
 
 #include <gtest/gtest.h>
 

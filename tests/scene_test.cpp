@@ -1,5 +1,5 @@
 // Scenes: what is in them is what the runs hold, however they are looked at.
-#include "gui/core/scene.h"
+#include "gui/scene/scene.h"
 
 #include <gtest/gtest.h>
 
@@ -8,9 +8,9 @@
 #include <random>
 #include <set>
 
-#include "gui/core/run_times.h"
-#include "gui/core/scene_parts.h"
-#include "gui/core/shading.h"
+#include "gui/scene/run_times.h"
+#include "gui/scene/scene_parts.h"
+#include "gui/scene/shading.h"
 #include "tests/events.h"
 #include "tests/files.h"
 #include "tests/scenes.h"

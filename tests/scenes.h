@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "gui/core/scene.h"
+#include "gui/scene/scene.h"
 #include "tests/documents.h"
 
 namespace pipesim::gui {

@@ -1,5 +1,5 @@
 // Search: what people type finds what they mean.
-#include "gui/core/search.h"
+#include "gui/tables/search.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Tables: their figures are those that `pipesim compare --json` prints.
-#include "gui/core/tables.h"
+#include "gui/tables/tables.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

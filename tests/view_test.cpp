@@ -1,5 +1,5 @@
 // The history of views against a list that keeps everything.
-#include "gui/core/view.h"
+#include "gui/scene/view.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Which time is at which pixel, on random ranges as large as int64 times get.
-#include "gui/core/viewport.h"
+#include "gui/scene/viewport.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "gui/core/tables.h"
+#include "gui/tables/tables.h"
 #include "gui/window/letters.h"
 #include "gui/window/main_window.h"
 #include "gui/window/timeline.h"

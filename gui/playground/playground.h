@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "gui/core/document.h"
-#include "gui/core/scene.h"
+#include "gui/scene/document.h"
+#include "gui/scene/scene.h"
 
 namespace pipesim::gui {
 

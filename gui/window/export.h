@@ -7,8 +7,8 @@
 #include <QImage>
 #include <string>
 
-#include "gui/core/draw_list.h"
-#include "gui/core/tables.h"
+#include "gui/layout/draw_list.h"
+#include "gui/tables/tables.h"
 #include "traces/base/files.h"
 
 namespace pipesim::gui {

@@ -7,7 +7,7 @@
 #include <QLineEdit>
 #include <QWidget>
 
-#include "gui/core/search.h"
+#include "gui/tables/search.h"
 #include "gui/window/session.h"
 
 namespace pipesim::gui {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "gui/core/commands.h"
+#include "gui/commands/commands.h"
 #include "gui/window/actions.h"
 
 namespace pipesim::gui {

@@ -4,7 +4,7 @@
 #include <QPainter>
 #include <algorithm>
 
-#include "gui/core/tables.h"
+#include "gui/tables/tables.h"
 #include "gui/window/letters.h"
 
 namespace pipesim::gui {

@@ -6,7 +6,7 @@
 
 #include <QFont>
 
-#include "gui/core/layout.h"
+#include "gui/layout/layout.h"
 
 namespace pipesim::gui {
 

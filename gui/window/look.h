@@ -2,7 +2,7 @@
 // own.
 #pragma once
 
-#include "gui/core/palette.h"
+#include "gui/layout/palette.h"
 
 namespace pipesim::gui {
 

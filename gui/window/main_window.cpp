@@ -15,7 +15,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "gui/core/search.h"
+#include "gui/tables/search.h"
 #include "gui/window/actions.h"
 #include "gui/window/banner.h"
 #include "gui/window/export.h"

@@ -8,7 +8,7 @@
 #include <QStaticText>
 #include <vector>
 
-#include "gui/core/draw_list.h"
+#include "gui/layout/draw_list.h"
 
 class QPainter;
 

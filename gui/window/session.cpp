@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "gui/core/navigation.h"
+#include "gui/commands/navigation.h"
 
 namespace pipesim::gui {
 namespace {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "gui/core/commands.h"
-#include "gui/core/layout.h"
+#include "gui/commands/commands.h"
+#include "gui/layout/layout.h"
 
 namespace pipesim::gui {
 

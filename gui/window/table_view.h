@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "gui/core/tables.h"
+#include "gui/tables/tables.h"
 #include "gui/window/session.h"
 
 namespace pipesim::gui {

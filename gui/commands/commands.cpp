@@ -1,0 +1,357 @@
+#include "gui/commands/commands.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "gui/commands/navigation.h"
+#include "gui/commands/realign.h"
+
+namespace pipesim::gui {
+namespace {
+
+constexpr double pan_share = 0.2;      // of the range
+constexpr double zoom_factor = 1.5;    // as much less, or more
+constexpr double bar_margin = 1;       // a bar that is shown large fills a third
+constexpr double group_margin = 0.1;   // around several
+constexpr double sight_margin = 0.05;  // of the range, around what comes into sight
+constexpr double scroll_share = 0.15;  // of the rows' height
+constexpr double page_share = 0.9;     // so that one sees where one was
+
+constexpr auto commands = std::to_array<CommandHelp>({
+    {Command::pan_left, "A, Left", "Move", "shows what was earlier"},
+    {Command::pan_right, "D, Right", "Move", "shows what came later"},
+    {Command::zoom_in, "W, +, =", "Move", "shows less time, around the selected bar or the middle"},
+    {Command::zoom_out, "S, -", "Move", "shows more time"},
+    {Command::scroll_up, "Up", "Move", "shows the ranks above"},
+    {Command::scroll_down, "Down", "Move", "shows the ranks below"},
+    {Command::page_up, "PgUp", "Move", "shows a page of ranks above"},
+    {Command::page_down, "PgDown", "Move", "shows a page of ranks below"},
+    {Command::focus, "F", "Move", "shows the selection large; again: all"},
+    {Command::fit, "0, Home", "Move", "shows the compared iteration; again: all iterations"},
+    {Command::undo, "Ctrl+Z", "Move", "takes the last change of the view back"},
+    {Command::redo, "Ctrl+Shift+Z, Ctrl+Y", "Move", "makes it again"},
+    {Command::previous, ",", "Select", "selects the bar before on its row"},
+    {Command::next, ".", "Select", "selects the bar after it on its row"},
+    {Command::flow_back, "[", "Select", "follows the microbatch back to what made its input"},
+    {Command::flow_forward, "]", "Select", "follows the microbatch on to what needs its result"},
+    {Command::other_side, "O", "Select", "selects the same action of the other trace"},
+    {Command::select_area, "R", "Select", "makes the time of the selection the area"},
+    {Command::mark, "M", "Select",
+     "marks the start of the selection, or the middle; again: unmarks"},
+    {Command::clear_marks, "Shift+M", "Select", "takes all marks away"},
+    {Command::clear, "Esc", "Select", "selects nothing: no bar, no area, no emphasis"},
+    {Command::align_absolute, "1", "Show", "times as the traces have them"},
+    {Command::align_iteration, "2", "Show", "the compared iterations start together"},
+    {Command::align_slot, "3", "Show", "the n-th action of each rank below the n-th"},
+    {Command::show_stacked, "4", "Show", "predicted above measured"},
+    {Command::show_overlay, "5", "Show", "measured in front of predicted"},
+    {Command::show_difference, "6", "Show",
+     "measured and how late it is, coloured by error until 4 or 5"},
+    {Command::colour_kind, "7", "Show", "colours by kind: F, B, I, W"},
+    {Command::colour_microbatch, "8", "Show", "colours by microbatch"},
+    {Command::colour_error, "9", "Show", "colours by how wrong the predicted duration is"},
+    {Command::toggle_arrows, "E", "Show", "arrows from sends to receives, or none"},
+    {Command::toggle_curves, "C", "Show", "memory and lateness curves, or none"},
+    {Command::toggle_critical, "X", "Show", "the critical path, or not"},
+    {Command::toggle_transfers, "T", "Show", "rows of sends and receives, or none"},
+    {Command::pin, "P", "Show", "keeps the rank of the selection on top; again: lets it go"},
+});
+
+std::vector<Pick> selection_of(const View& view) {
+  return view.picked ? std::vector{*view.picked} : view.emphasised;
+}
+
+// What a command works on, and the view that it makes.
+class Change {
+ public:
+  Change(const Document& document, const Scene& scene, const View& view, const Picture& picture)
+      : document_(document), scene_(scene), picture_(picture), view_(view) {}
+
+  View take() { return std::move(view_); }
+
+  void pan(int direction) {
+    const auto by = static_cast<std::int64_t>(
+        std::llround(static_cast<double>(view_.range.length_ns()) * pan_share));
+    show(panned(view_.range, direction * std::max<std::int64_t>(by, 1)));
+  }
+
+  void zoom(double factor) {
+    std::int64_t about_ns = view_.range.from_ns + view_.range.length_ns() / 2;
+    if (const auto range = range_of(document_, scene_, selection_of(view_));
+        range && view_.picked) {
+      const std::int64_t middle = range->from_ns + range->length_ns() / 2;
+      if (view_.range.contains(middle)) about_ns = middle;
+    }
+    show(zoomed(view_.range, about_ns, factor));
+  }
+
+  void scroll(double share) {
+    const int rows = rows_bottom() - rows_top();
+    view_.scroll += static_cast<int>(std::lround(share * std::max(rows, 0)));
+    view_.scroll = std::clamp(view_.scroll, 0, greatest_scroll(picture_));
+  }
+
+  // The bar, the area or the bars that are emphasised; where they are shown already,
+  // or nothing is selected, all.
+  void focus() {
+    std::optional<TimeRange> wanted = range_of(document_, scene_, selection_of(view_));
+    double margin = view_.picked ? bar_margin : group_margin;
+    if (!view_.picked && view_.area) {
+      wanted = view_.area;
+      margin = sight_margin;
+    }
+    if (!wanted) return fit();
+    const TimeRange large = with_margin(scene_, *wanted, margin);
+    if (view_.range == large) return fit();
+    view_.range = large;
+    scroll_to(selection_of(view_));
+  }
+
+  void fit() {
+    const TimeRange home = kept_within(scene_.home, scene_.extent);
+    show(view_.range == home ? scene_.extent : scene_.home);
+  }
+
+  // Picks it and brings it into sight.
+  void pick(const std::optional<Pick>& pick) {
+    if (!pick) return;
+    view_.picked = pick;
+    const auto place = find(scene_, document_, *pick);
+    if (!place) return;
+    bring_into_sight(place->range);
+    scroll_to({*pick});
+  }
+
+  void walk(int direction) { pick(neighbour(document_, scene_, view_, picture_, direction)); }
+  void follow(int direction) {
+    if (view_.picked) pick(along_flow(document_, scene_, *view_.picked, direction));
+  }
+  void change_side() {
+    if (view_.picked) pick(other_side(document_, *view_.picked));
+  }
+
+  void emphasise(std::vector<Pick> picks) {
+    view_.emphasised = std::move(picks);
+    const auto range = range_of(document_, scene_, view_.emphasised);
+    if (!range) return;
+    view_.range =
+        with_margin(scene_, *range, view_.emphasised.size() == 1 ? bar_margin : group_margin);
+    scroll_to(view_.emphasised);
+  }
+
+  void select_area() {
+    if (const auto range = range_of(document_, scene_, selection_of(view_))) view_.area = range;
+  }
+
+  void mark() {
+    std::int64_t at = view_.range.from_ns + view_.range.length_ns() / 2;
+    if (view_.picked) {
+      const auto place = find(scene_, document_, *view_.picked);
+      if (place) at = place->range.from_ns;
+    }
+    auto& marks = view_.marks;
+    const auto found = std::ranges::lower_bound(marks, at);
+    if (found != marks.end() && *found == at) {
+      marks.erase(found);
+    } else {
+      marks.insert(found, at);
+    }
+  }
+
+  void pin() {
+    if (!view_.picked) return;
+    const auto place = find(scene_, document_, *view_.picked);
+    if (!place) return;
+    const std::string& name = scene_.groups[static_cast<std::size_t>(place->group)].name;
+    if (view_.pinned.erase(name) == 0) view_.pinned.insert(name);
+  }
+
+  void align(Alignment alignment) {
+    if (alignment == Alignment::slot && !has_run()) return;
+    view_ = realigned(document_, scene_, std::move(view_), picture_, alignment);
+  }
+
+  // Difference and colours by error belong together: where colours were by kind.
+  void compare(Show show) {
+    if (show != Show::stacked && !document_.pair) return;
+    Colouring& colouring = view_.options.colouring;
+    const bool enters = show == Show::difference && view_.options.show != Show::difference;
+    const bool leaves = show != Show::difference && view_.options.show == Show::difference;
+    if (enters && colouring == Colouring::kind) colouring = Colouring::error;
+    if (leaves && colouring == Colouring::error) colouring = Colouring::kind;
+    view_.options.show = show;
+  }
+
+  void colour(Colouring colouring) {
+    if (colouring == Colouring::error && !document_.pair) return;
+    if (colouring == Colouring::microbatch && !has_run()) return;
+    view_.options.colouring = colouring;
+  }
+
+  void toggle_transfers() {
+    if (has_run()) view_.options.transfers = !view_.options.transfers;
+  }
+
+  View& view() { return view_; }
+
+ private:
+  void show(const TimeRange& range) { view_.range = kept_within(range, scene_.extent); }
+
+  bool has_run() const {
+    return std::ranges::any_of(document_.traces,
+                               [](const auto& trace) { return trace->run.has_value(); });
+  }
+
+  // Moved no more than needed: what is longer than the range need only be in it.
+  void bring_into_sight(const TimeRange& bar) {
+    const TimeRange& range = view_.range;
+    if (bar.from_ns >= range.from_ns && bar.to_ns <= range.to_ns) return;
+    const bool is_longer = bar.length_ns() > range.length_ns();
+    if (is_longer && bar.from_ns < range.to_ns && bar.to_ns > range.from_ns) return;
+    const auto margin =
+        std::min(static_cast<std::int64_t>(static_cast<double>(range.length_ns()) * sight_margin),
+                 std::max<std::int64_t>(0, (range.length_ns() - bar.length_ns()) / 2));
+    const bool to_the_left = bar.from_ns < range.from_ns;
+    const std::int64_t by = to_the_left != is_longer ? bar.from_ns - margin - range.from_ns
+                                                     : bar.to_ns + margin - range.to_ns;
+    show(panned(range, by));
+  }
+
+  // Of the groups that scroll, in pixels.
+  int rows_top() const { return picture_.ruler_height + picture_.pinned_height; }
+  int rows_bottom() const { return picture_.list.height - picture_.legend_height; }
+
+  // The first of them that is on a row, where none is in sight.
+  void scroll_to(const std::vector<Pick>& picks) {
+    std::optional<Place> wanted;
+    for (const Pick& pick : picks) {
+      const auto place = find(scene_, document_, pick);
+      if (!place) continue;
+      if (is_in_sight(*place)) return;
+      if (!wanted) wanted = place;
+    }
+    if (!wanted) return;
+    const auto placed = std::ranges::find(picture_.groups, wanted->group, &PlacedGroup::group);
+    if (placed == picture_.groups.end()) {
+      // Not among those that the filter leaves.
+      if (!passes(scene_.groups[static_cast<std::size_t>(wanted->group)], view_.filter)) {
+        view_.filter.clear();
+      }
+      return;
+    }
+    if (placed->pinned) return;
+    const int top = rows_top();
+    const int bottom = rows_bottom();
+    int by = 0;
+    if (placed->height > bottom - top) {
+      by = placed->y + static_cast<int>(placed->height * share_above(*wanted)) - (top + bottom) / 2;
+    } else if (placed->y < top) {
+      by = placed->y - top;
+    } else {
+      by = std::max(0, placed->y + placed->height - bottom);
+    }
+    const int most = greatest_scroll(picture_);
+    view_.scroll = std::clamp(std::min(view_.scroll, most) + by, 0, most);
+  }
+
+  // Of its group's height, about how much lies above the middle of its row: as if all
+  // rows were as high as each other.
+  double share_above(const Place& place) const {
+    const Group& group = scene_.groups[static_cast<std::size_t>(place.group)];
+    std::size_t rows = 0;
+    std::size_t above = 0;
+    for (std::size_t lane = 0; lane < group.lanes.size(); ++lane) {
+      if (static_cast<int>(lane) == place.lane) above = rows + static_cast<std::size_t>(place.row);
+      rows += group.lanes[lane].rows.size();
+    }
+    std::set<std::string_view> curves;  // those of one label share a place
+    for (const CurveLane& curve : group.curves) curves.insert(curve.label);
+    if (view_.curves) rows += curves.size();
+    return (static_cast<double>(above) + 0.5) / static_cast<double>(std::max<std::size_t>(rows, 1));
+  }
+
+  // Whole, so that it touches neither end of what scrolls.
+  bool is_in_sight(const Place& place) const {
+    return std::ranges::any_of(picture_.rows, [&](const PlacedRow& row) {
+      return row.group == place.group && row.lane == place.lane && row.row == place.row &&
+             row.y > rows_top() && row.y + row.height < rows_bottom();
+    });
+  }
+
+  const Document& document_;
+  const Scene& scene_;
+  const Picture& picture_;
+  View view_;
+};
+
+}  // namespace
+
+std::span<const CommandHelp> command_list() { return commands; }
+
+View apply(Command command, const Document& document, const Scene& scene, const View& view,
+           const Picture& picture) {
+  Change change(document, scene, view, picture);
+  View& next = change.view();
+  switch (command) {
+    case Command::pan_left: change.pan(-1); break;
+    case Command::pan_right: change.pan(1); break;
+    case Command::zoom_in: change.zoom(1 / zoom_factor); break;
+    case Command::zoom_out: change.zoom(zoom_factor); break;
+    case Command::page_up: change.scroll(-page_share); break;
+    case Command::page_down: change.scroll(page_share); break;
+    case Command::scroll_up: change.scroll(-scroll_share); break;
+    case Command::scroll_down: change.scroll(scroll_share); break;
+    case Command::focus: change.focus(); break;
+    case Command::fit: change.fit(); break;
+    case Command::previous: change.walk(-1); break;
+    case Command::next: change.walk(1); break;
+    case Command::flow_back: change.follow(-1); break;
+    case Command::flow_forward: change.follow(1); break;
+    case Command::other_side: change.change_side(); break;
+    case Command::select_area: change.select_area(); break;
+    case Command::mark: change.mark(); break;
+    case Command::clear_marks: next.marks.clear(); break;
+    case Command::align_absolute: change.align(Alignment::absolute); break;
+    case Command::align_iteration: change.align(Alignment::iteration); break;
+    case Command::align_slot: change.align(Alignment::slot); break;
+    case Command::show_stacked: change.compare(Show::stacked); break;
+    case Command::show_overlay: change.compare(Show::overlay); break;
+    case Command::show_difference: change.compare(Show::difference); break;
+    case Command::colour_kind: change.colour(Colouring::kind); break;
+    case Command::colour_microbatch: change.colour(Colouring::microbatch); break;
+    case Command::colour_error: change.colour(Colouring::error); break;
+    case Command::toggle_arrows: next.arrows = !next.arrows; break;
+    case Command::toggle_curves: next.curves = !next.curves; break;
+    case Command::toggle_critical: next.critical = !next.critical; break;
+    case Command::toggle_transfers: change.toggle_transfers(); break;
+    case Command::pin: change.pin(); break;
+    case Command::undo:
+    case Command::redo: break;
+    case Command::clear:
+      next.picked.reset();
+      next.emphasised.clear();
+      next.area.reset();
+      break;
+  }
+  return change.take();
+}
+
+View with_pick(const Document& document, const Scene& scene, const View& view, const Pick& pick,
+               const Picture& picture) {
+  Change change(document, scene, view, picture);
+  change.pick(pick);
+  return change.take();
+}
+
+View with_emphasis(const Document& document, const Scene& scene, const View& view,
+                   std::vector<Pick> picks, const Picture& picture) {
+  Change change(document, scene, view, picture);
+  change.emphasise(std::move(picks));
+  return change.take();
+}
+
+}  // namespace pipesim::gui

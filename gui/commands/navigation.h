@@ -1,0 +1,44 @@
+// Where to go from what is picked: to its neighbours, along a microbatch's way, to the
+// other trace; and what then is in sight.
+//
+// Pure functions; any thread.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "gui/layout/layout.h"
+#include "gui/scene/scene.h"
+#include "gui/scene/view.h"
+
+namespace pipesim::gui {
+
+// The bar after (1) or before (-1) it on its row that is no bubble; where nothing is
+// picked the first one in sight.
+std::optional<Pick> neighbour(const Document& document, const Scene& scene, const View& view,
+                              const Picture& picture, int direction);
+
+// The action that needs its result (1) or whose result it needs (-1), be it on another
+// rank or on the same; of an event trace the slice at the other end of an arrow: of
+// several the first to end, or the last to start.
+std::optional<Pick> along_flow(const Document& document, const Scene& scene, const Pick& pick,
+                               int direction);
+
+// The same action of the other trace of the pair, in its compared iteration.
+std::optional<Pick> other_side(const Document& document, const Pick& pick);
+
+// From the first start to the last end of those that are on a row, as drawn.
+std::optional<TimeRange> range_of(const Document& document, const Scene& scene,
+                                  const std::vector<Pick>& picks);
+
+// The range with `share` of its length more at either side, never shorter than may be
+// shown, and kept within the scene.
+TimeRange with_margin(const Scene& scene, const TimeRange& range, double share);
+
+// How many pixels groups that scroll can be moved up.
+int greatest_scroll(const Picture& picture);
+
+// Whether the filter lets a group be shown.
+bool passes(const Group& group, const std::string& filter);
+
+}  // namespace pipesim::gui

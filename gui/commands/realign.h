@@ -1,0 +1,19 @@
+// What stays in sight when the time axis becomes another one.
+//
+// Pure; any thread.
+#pragma once
+
+#include "gui/layout/layout.h"
+#include "gui/scene/scene.h"
+#include "gui/scene/view.h"
+
+namespace pipesim::gui {
+
+// The view in another alignment, for the scene that has it. Between the alignments by
+// time the bar that is picked, or the first in sight, stays where it is, and areas and
+// marks stay where they are beside it. To and from places in a list, or where nothing
+// is in sight, it is home, without area and marks. `scene` and `picture` are those of `view`.
+View realigned(const Document& document, const Scene& scene, View view, const Picture& picture,
+               Alignment alignment);
+
+}  // namespace pipesim::gui

@@ -1,0 +1,43 @@
+// Bars as colours of columns of pixels, each the mean of what it holds.
+//
+// Any thread.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "gui/layout/draw_list.h"
+#include "gui/scene/bars.h"
+#include "gui/scene/viewport.h"
+
+namespace pipesim::gui {
+
+using Shades = std::array<Rgb, shade_count>;
+
+// The first instant of each column, and the end of the last.
+std::vector<std::int64_t> column_times(const Viewport& viewport);
+
+// A bar that fills the columns [first, last) by itself.
+struct WideBar {
+  std::size_t bar = 0;
+  int first = 0;
+  int last = 0;
+};
+
+struct RowPaint {
+  Shades shades{};
+  std::int64_t offset_ns = 0;  // to be added to the bars' times
+  int least_wide = 4;          // columns from which on a bar counts as wide
+  int edge = 0;                // of 256, how far the first column of a wide bar that is no bubble
+  Rgb edge_colour = 0;         // takes this colour
+};
+
+// Mixes a row's bars into `columns`, of which `times` has one more; adds the wide
+// ones, from left to right. In O(columns) and what BarRow::Sweep takes.
+void paint_row(const BarRow& row, const RowPaint& paint, std::span<const std::int64_t> times,
+               std::span<Rgb> columns, std::vector<WideBar>* wide = nullptr);
+
+}  // namespace pipesim::gui

@@ -1,0 +1,190 @@
+// The legend: which colours are in use, and what they mean.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "gui/layout/parts.h"
+
+namespace pipesim::gui {
+namespace {
+
+struct Meaning {
+  std::string_view name;
+  std::string_view brief;
+};
+constexpr std::array<Meaning, 8> kind_meanings{{{"forward", "F"},
+                                                {"input gradient", "I"},
+                                                {"weight gradient", "W"},
+                                                {"backward", "B"},
+                                                {"forward transfer", "send F"},
+                                                {"backward transfer", "send B"},
+                                                {"closing work", "closing"},
+                                                {"other", "other"}}};
+constexpr std::array<Meaning, 8> error_meanings{{{"much faster", ""},
+                                                 {"faster", ""},
+                                                 {"a little faster", "faster"},
+                                                 {"as predicted", "as predicted"},
+                                                 {"a little slower", "slower"},
+                                                 {"slower", ""},
+                                                 {"much slower", ""},
+                                                 {"only one has it", "only one"}}};
+constexpr std::array<Meaning, 4> bubble_meanings{{{"warm-up bubble", "warm-up"},
+                                                  {"steady bubble", "steady"},
+                                                  {"drain bubble", "drain"},
+                                                  {"transfer wait", "p2p"}}};
+
+struct Entry {
+  Rgb colour = 0;
+  std::string name, brief;
+};
+
+std::vector<Entry> entries_of(const Drawing& drawing) {
+  std::array<bool, shade_count> used{};
+  bool slices = false;
+  bool lateness = false;
+  bool early = false;
+  bool capacity = false;
+  std::vector<Entry> sides;
+  for (const Group& group : drawing.scene.groups) {
+    for (const Lane& lane : group.lanes) {
+      slices = slices || lane.kind == LaneKind::slices;
+      for (const BarRow& row : lane.rows) {
+        for (Shade shade = 0; shade < shade_count; ++shade) {
+          // Slices take theirs from their names.
+          if (lane.kind == LaneKind::slices && shade < first_bubble_shade) continue;
+          used[shade] = used[shade] || row.has(shade);
+        }
+      }
+      if (lane.label.empty()) continue;
+      if (std::ranges::find(sides, lane.label, &Entry::name) == sides.end()) {
+        sides.push_back({drawing.colour_of_trace(lane.trace), lane.label, lane.label});
+      }
+    }
+    for (const CurveLane& lane : group.curves) {
+      if (!drawing.view.curves) break;
+      lateness = lateness || lane.label == "lateness";
+      early = early || (lane.label == "lateness" && lane.curve.extremes().least < 0);
+      capacity = capacity || lane.capacity.has_value();
+    }
+  }
+
+  const auto& shades = drawing.palette.shades;
+  std::vector<Entry> entries;
+  const auto add = [&](Shade shade, const Meaning& meaning) {
+    if (!used[shade]) return;
+    entries.push_back({shades[shade], std::string(meaning.name), std::string(meaning.brief)});
+  };
+  for (Shade shade = 0; shade < first_bubble_shade; ++shade) {
+    switch (drawing.scene.options.colouring) {
+      case Colouring::kind: add(shade, kind_meanings[shade]); break;
+      case Colouring::error: add(shade, error_meanings[shade]); break;
+      case Colouring::microbatch: {
+        const bool first = entries.empty();
+        const std::string number = std::to_string(shade);
+        add(shade, {first ? "microbatch " + number : number, number});
+        break;
+      }
+    }
+  }
+  if (drawing.scene.options.colouring == Colouring::microbatch && entries.size() == 8) {
+    entries.back().name += ", and so on by eights";
+  }
+  if (slices) entries.push_back({shades[15], "slices coloured by name", "by name"});
+  for (Shade i = 0; i < bubble_meanings.size(); ++i) {
+    add(static_cast<Shade>(first_bubble_shade + i), bubble_meanings[i]);
+  }
+  if (drawing.view.critical) {
+    entries.push_back({shades[critical_shade], "critical path", "critical"});
+  }
+  if (lateness) entries.push_back({shades[late_shade], "late", "late"});
+  if (early) entries.push_back({shades[early_shade], "early", "early"});
+  if (capacity) entries.push_back({drawing.palette.capacity, "memory's capacity", "capacity"});
+  if (sides.size() > 1) entries.insert(entries.end(), sides.begin(), sides.end());
+  return entries;
+}
+
+struct Legend {
+  std::vector<Entry> entries;
+  bool brief = false;
+  int lines = 1;
+};
+
+int width_of(const Drawing& drawing, const Entry& entry, bool brief) {
+  const std::string& name = brief ? entry.brief : entry.name;
+  return drawing.scaled(14) + (name.empty() ? 0 : drawing.scaled(4) + drawing.text_width(name)) +
+         drawing.scaled(name.empty() ? 2 : 12);
+}
+
+int lines_of(const Drawing& drawing, const std::vector<Entry>& entries, bool brief) {
+  const int room = drawing.canvas.width - 2 * drawing.scaled(8);
+  int lines = 1;
+  int x = 0;
+  for (const Entry& entry : entries) {
+    const int width = width_of(drawing, entry, brief);
+    if (x > 0 && x + width > room) {
+      ++lines;
+      x = 0;
+    }
+    x += width;
+  }
+  return lines;
+}
+
+// In one line with long names, else with short ones, else in as many as it takes.
+Legend legend_of(const Drawing& drawing) {
+  Legend legend{.entries = entries_of(drawing)};
+  legend.lines = lines_of(drawing, legend.entries, false);
+  if (legend.lines == 1) return legend;
+  legend.brief = true;
+  legend.lines = lines_of(drawing, legend.entries, true);
+  return legend;
+}
+
+int line_height(const Drawing& drawing) { return drawing.canvas.text_height + drawing.scaled(4); }
+
+}  // namespace
+
+int legend_height(const Drawing& drawing) {
+  return legend_of(drawing).lines * line_height(drawing) + drawing.scaled(4);
+}
+
+void draw_legend(Drawing& drawing) {
+  const Legend legend = legend_of(drawing);
+  DrawList& list = drawing.picture.list;
+  const int margin = drawing.scaled(8);
+  list.covers.push_back({.x = 0,
+                         .y = drawing.plot.bottom,
+                         .width = drawing.canvas.width,
+                         .height = drawing.canvas.height - drawing.plot.bottom,
+                         .fill = drawing.palette.gutter});
+  int x = margin;
+  int y = drawing.plot.bottom + drawing.scaled(2);
+  for (const Entry& entry : legend.entries) {
+    const int width = width_of(drawing, entry, legend.brief);
+    if (x > margin && x + width > drawing.canvas.width - margin) {
+      x = margin;
+      y += line_height(drawing);
+    }
+    const int swatch = drawing.scaled(10);
+    list.covers.push_back({.x = x,
+                           .y = y + (line_height(drawing) - swatch) / 2,
+                           .width = drawing.scaled(14),
+                           .height = swatch,
+                           .fill = entry.colour});
+    const std::string& name = legend.brief ? entry.brief : entry.name;
+    if (!name.empty()) {
+      const int text_x = x + drawing.scaled(18);
+      const int room =
+          std::min(drawing.text_width(name) + drawing.scaled(8), drawing.canvas.width - text_x);
+      list.cover_texts.push_back({.x = text_x,
+                                  .y = y + drawing.scaled(2),
+                                  .width = room,
+                                  .height = drawing.canvas.text_height,
+                                  .colour = drawing.palette.text,
+                                  .text = drawing.elided(name, room)});
+    }
+    x += width;
+  }
+}
+
+}  // namespace pipesim::gui

@@ -1,0 +1,186 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "gui/layout/parts.h"
+#include "traces/base/text.h"
+
+namespace pipesim::gui {
+namespace {
+
+constexpr std::array<std::string_view, 4> bubble_words{"warm-up", "idle", "drain",
+                                                       "waits for transfer"};
+constexpr int most_frames = 300;
+
+Shades faded(const Shades& shades, Rgb ground, int share) {
+  Shades made{};
+  std::ranges::transform(shades, made.begin(),
+                         [&](Rgb shade) { return mix(shade, ground, share); });
+  return made;
+}
+
+// What a bar may be called, the longest name first.
+std::vector<std::string> names_of(const Drawing& drawing, const LabelPlace& place) {
+  if (is_bubble(place.shade)) {
+    const auto word = bubble_words[static_cast<std::size_t>(place.shade - first_bubble_shade)];
+    return {fmt::format("{} {}", word, format_time(place.length_ns)), std::string(word)};
+  }
+  const OpenTrace* trace = drawing.trace(place.trace);
+  if (trace == nullptr || place.ref == no_ref) return {};
+  const std::string whole = label_of(*trace, place.ref);
+  std::vector<std::string> names{whole};
+  if (trace->run) {  // without its stage; the microbatch alone
+    constexpr std::string_view digits = "0123456789";
+    const std::size_t kind = whole.find_first_not_of(digits);
+    if (kind != std::string::npos && kind > 0) names.push_back(whole.substr(kind));
+    const std::size_t last = whole.find_last_not_of(digits);
+    if (last != std::string::npos && last + 1 < whole.size()) {
+      names.push_back(whole.substr(last + 1));
+    }
+  } else {
+    names.push_back(drawing.elided(whole, place.width - drawing.scaled(4)));
+  }
+  return names;
+}
+
+struct RowDrawer {
+  Drawing& drawing;
+  const Band& band;
+
+  void add_strip(int y, int height, const std::vector<Rgb>& columns) const {
+    const Cut seen = band.cut.of(y, height);
+    if (seen.height() == 0) return;
+    drawing.picture.list.strips.push_back({drawing.left(), seen.top, seen.height(), columns});
+  }
+
+  void add_labels(const Lane& lane, const BarRow& row, const PlacedRow& placed,
+                  const Shades& shades, const std::vector<WideBar>& wide, bool faint) const {
+    if (!drawing.has_room_for_text(placed.height)) return;
+    if (!band.cut.holds(placed.y, placed.height)) return;
+    const int least = drawing.canvas.char_width + drawing.scaled(4);
+    for (const WideBar& bar : wide) {
+      if (bar.last - bar.first < least) continue;
+      const Bar whole = row[bar.bar];
+      if (faint && lane.emphasis.at(whole.start_ns)) continue;  // labelled by that
+      drawing.labels.push_back({drawing.left() + bar.first, placed.y, bar.last - bar.first,
+                                placed.height, lane.trace, whole.ref, whole.shade,
+                                shades[whole.shade], whole.end_ns - whole.start_ns, faint});
+    }
+  }
+
+  void add_frames(const PlacedRow& placed, const std::vector<WideBar>& wide) const {
+    int left = most_frames;
+    for (const WideBar& bar : wide) {
+      if (left-- == 0) break;
+      drawing.add_box(band.cut, {.x = drawing.left() + bar.first,
+                                 .y = placed.y,
+                                 .width = bar.last - bar.first,
+                                 .height = placed.height,
+                                 .filled = false,
+                                 .framed = true,
+                                 .frame = drawing.palette.text});
+    }
+  }
+
+  // Draws a row upon `columns`, which hold what is behind it, and leaves there how it
+  // looks. `share` of 256 tells how much of it fades.
+  void draw(const PlacedRow& placed, std::vector<Rgb>& columns, int share, bool labelled) const {
+    const Lane& lane = drawing.scene.groups[static_cast<std::size_t>(placed.group)]
+                           .lanes[static_cast<std::size_t>(placed.lane)];
+    const BarRow& row = lane.rows[static_cast<std::size_t>(placed.row)];
+    const bool emphasises = drawing.scene.emphasises && placed.row == 0;
+    RowPaint paint{.shades = drawing.palette.shades,
+                   .offset_ns = lane.offset_ns,
+                   .least_wide = drawing.scaled(4),
+                   .edge = 150,
+                   .edge_colour = band.ground};
+    std::vector<WideBar> wide;
+    paint.shades = faded(drawing.palette.shades, band.ground, emphasises ? 190 : share);
+    paint_row(row, paint, drawing.times, columns, &wide);
+    if (labelled) add_labels(lane, row, placed, paint.shades, wide, emphasises);
+    if (emphasises) {
+      wide.clear();
+      paint.shades = drawing.palette.shades;
+      paint_row(lane.emphasis, paint, drawing.times, columns, &wide);
+      if (labelled) add_labels(lane, lane.emphasis, placed, paint.shades, wide, false);
+      add_frames(placed, wide);
+    }
+    add_strip(placed.y, placed.height, columns);
+    if (drawing.view.critical && placed.row == 0 && !lane.critical.empty()) {
+      std::vector<Rgb> path = columns;
+      paint.shades.fill(drawing.palette.shades[critical_shade]);
+      paint.edge = 0;
+      paint_row(lane.critical, paint, drawing.times, path);
+      const int height = std::min(drawing.scaled(3), placed.height / 2);
+      add_strip(placed.y + placed.height - height, height, path);
+    }
+  }
+};
+
+}  // namespace
+
+void draw_rows(Drawing& drawing, const Band& band) {
+  const Group& group = drawing.scene.groups[static_cast<std::size_t>(band.placed.group)];
+  const auto kind_of = [&](const PlacedRow& row) {
+    return group.lanes[static_cast<std::size_t>(row.lane)].kind;
+  };
+  const bool overlay = drawing.scene.options.show == Show::overlay;
+  const RowDrawer drawer{drawing, band};
+  std::vector<Rgb> ground(static_cast<std::size_t>(drawing.picture.viewport.width), band.ground);
+  for (const int column : drawing.grid) {
+    ground[static_cast<std::size_t>(column)] = drawing.palette.grid;
+  }
+  std::vector<Rgb> columns;
+  for (std::size_t i = 0; i < band.rows.size(); ++i) {
+    const PlacedRow& row = band.rows[i];
+    if (row.lane < 0 || band.cut.of(row.y, row.height).height() == 0) continue;
+    const auto in_front = [&](const PlacedRow& other) {
+      return overlay && other.lane > row.lane && other.row == 0 && kind_of(other) == kind_of(row);
+    };
+    const bool is_behind = row.row == 0 && std::ranges::any_of(band.rows, in_front);
+    const bool is_in_front =
+        overlay && row.row == 0 && std::ranges::any_of(band.rows, [&](const PlacedRow& other) {
+          return other.lane >= 0 && other.lane < row.lane && other.row == 0 &&
+                 kind_of(other) == kind_of(row);
+        });
+    if (is_in_front) continue;  // drawn with what is behind it
+    columns = ground;
+    drawer.draw(row, columns, is_behind ? 120 : 0, !is_behind);
+    if (!is_behind) continue;
+    for (const PlacedRow& other : band.rows) {
+      if (other.lane >= 0 && in_front(other)) drawer.draw(other, columns, 0, true);
+    }
+  }
+}
+
+void draw_labels(Drawing& drawing) {
+  auto& places = drawing.labels;
+  if (places.size() > most_labels) {
+    std::ranges::stable_sort(places, std::greater(), &LabelPlace::width);
+  }
+  int drawn = 0;
+  for (const LabelPlace& place : places) {
+    if (drawn == most_labels) {
+      ++drawing.picture.hidden_labels;
+      continue;
+    }
+    const int room = place.width - drawing.scaled(4);
+    for (std::string& name : names_of(drawing, place)) {
+      if (name.empty() || drawing.text_width(name) > room) continue;
+      const Rgb colour = is_bubble(place.shade) || place.faint ? drawing.palette.faint_text
+                         : is_light(place.ground)              ? drawing.palette.on_bar
+                                                               : drawing.palette.on_dark_bar;
+      drawing.picture.list.texts.push_back({.x = place.x,
+                                            .y = place.y,
+                                            .width = place.width,
+                                            .height = place.height,
+                                            .colour = colour,
+                                            .align = DrawList::Align::centre,
+                                            .text = std::move(name)});
+      ++drawn;
+      break;
+    }
+  }
+}
+
+}  // namespace pipesim::gui

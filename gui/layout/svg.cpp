@@ -1,0 +1,169 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <string_view>
+
+#include "gui/layout/draw_list.h"
+
+namespace pipesim::gui {
+namespace {
+
+using Buffer = fmt::memory_buffer;
+
+template <typename... Arguments>
+void add(Buffer& out, fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+  fmt::format_to(std::back_inserter(out), format, std::forward<Arguments>(arguments)...);
+}
+
+// How many bytes the UTF-8 character at the front takes; 0 where there is none that
+// XML takes.
+std::size_t character(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  if (byte(0) < 0x80) return byte(0) >= 0x20 && byte(0) != 0x7f ? 1 : 0;
+  const std::size_t size = byte(0) >= 0xf0 ? 4 : byte(0) >= 0xe0 ? 3 : 2;
+  if (byte(0) < 0xc2 || byte(0) > 0xf4 || text.size() < size) return 0;
+  for (std::size_t i = 1; i < size; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  }
+  const bool longer_than_needed =
+      (byte(0) == 0xe0 && byte(1) < 0xa0) || (byte(0) == 0xf0 && byte(1) < 0x90);
+  const bool no_character = (byte(0) == 0xed && byte(1) >= 0xa0) ||
+                            (byte(0) == 0xf4 && byte(1) >= 0x90) ||
+                            (byte(0) == 0xef && byte(1) == 0xbf && byte(2) >= 0xbe);
+  return longer_than_needed || no_character ? 0 : size;
+}
+
+// As XML takes it; what it takes in no form becomes U+FFFD.
+std::string escaped(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t size = character(text);
+    switch (size == 1 ? text[0] : 0) {
+      case '&': out += "&amp;"; break;
+      case '<': out += "&lt;"; break;
+      case '>': out += "&gt;"; break;
+      case '"': out += "&quot;"; break;
+      default: out += size == 0 ? "\xef\xbf\xbd" : text.substr(0, size);
+    }
+    text.remove_prefix(std::max<std::size_t>(size, 1));
+  }
+  return out;
+}
+
+void add_box(Buffer& out, const DrawList::Box& box) {
+  if (box.filled) {
+    add(out, R"(<rect x="{}" y="{}" width="{}" height="{}" fill="#{:06x}")", box.x, box.y,
+        box.width, box.height, box.fill);
+    if (box.opacity != 255) add(out, R"( fill-opacity="{:.3f}")", box.opacity / 255.0);
+    add(out, "/>\n");
+  }
+  if (box.framed && box.width > 0 && box.height > 0) {
+    add(out,
+        R"(<rect x="{}.5" y="{}.5" width="{}" height="{}" fill="none" stroke="#{:06x}"/>)"
+        "\n",
+        box.x, box.y, box.width - 1, box.height - 1, box.frame);
+  }
+}
+
+void add_strip(Buffer& out, const DrawList::Strip& strip) {
+  for (std::size_t i = 0; i < strip.columns.size();) {
+    std::size_t end = i + 1;
+    while (end < strip.columns.size() && strip.columns[end] == strip.columns[i]) ++end;
+    add(out,
+        R"(<rect x="{}" y="{}" width="{}" height="{}" fill="#{:06x}"/>)"
+        "\n",
+        strip.x + static_cast<int>(i), strip.y, end - i, strip.height, strip.columns[i]);
+    i = end;
+  }
+}
+
+void add_area(Buffer& out, const DrawList::Area& area) {
+  const auto top_of = [&](std::size_t i) { return area.y + area.tops[i]; };
+  for (std::size_t i = 0; i < area.tops.size();) {
+    if (area.tops[i] >= area.height) {
+      ++i;
+      continue;
+    }
+    // A part without a hole, as steps.
+    const int left = area.x + static_cast<int>(i);
+    std::string steps = fmt::format("M{} {}", left, top_of(i));
+    for (; i < area.tops.size() && area.tops[i] < area.height; ++i) {
+      const bool last = i + 1 == area.tops.size() || area.tops[i + 1] != area.tops[i];
+      if (last) steps += fmt::format("H{}", area.x + static_cast<int>(i) + 1);
+      if (last && i + 1 < area.tops.size() && area.tops[i + 1] < area.height) {
+        steps += fmt::format("V{}", top_of(i + 1));
+      }
+    }
+    if (area.filled) {
+      add(out,
+          R"(<path d="{}V{}H{}Z" fill="#{:06x}"/>)"
+          "\n",
+          steps, area.y + area.height, left, area.fill);
+    }
+    add(out,
+        R"(<path d="{}" fill="none" stroke="#{:06x}"/>)"
+        "\n",
+        steps, area.line);
+  }
+}
+
+void add_line(Buffer& out, const DrawList::Line& line) {
+  add(out, R"(<line x1="{}.5" y1="{}.5" x2="{}.5" y2="{}.5" stroke="#{:06x}" stroke-width="{}")",
+      line.x1, line.y1, line.x2, line.y2, line.colour, line.width);
+  if (line.dashed) add(out, R"( stroke-dasharray="6 4")");
+  add(out, "/>\n");
+  const double x = line.x2 - line.x1;
+  const double y = line.y2 - line.y1;
+  const double length = std::hypot(x, y);
+  if (!line.arrow || length < 1) return;
+  const double size = 4 + 2 * line.width;
+  const double back_x = line.x2 + 0.5 - x / length * size;
+  const double back_y = line.y2 + 0.5 - y / length * size;
+  const double side_x = y / length * size / 2.5;
+  const double side_y = x / length * size / 2.5;
+  add(out,
+      R"(<path d="M{}.5 {}.5L{:.2f} {:.2f}L{:.2f} {:.2f}Z" fill="#{:06x}"/>)"
+      "\n",
+      line.x2, line.y2, back_x + side_x, back_y - side_y, back_x - side_x, back_y + side_y,
+      line.colour);
+}
+
+void add_text(Buffer& out, const DrawList::Text& text, int font_pixels) {
+  const bool right = text.align == DrawList::Align::right;
+  const bool centre = text.align == DrawList::Align::centre;
+  const char* anchor = right ? "end" : centre ? "middle" : "start";
+  const int x = text.x + (right ? text.width : centre ? text.width / 2 : 0);
+  add(out,
+      R"(<text x="{}" y="{:.1f}" text-anchor="{}" fill="#{:06x}"{}>{}</text>)"
+      "\n",
+      x, text.y + text.height / 2.0 + font_pixels * 0.36, anchor, text.colour,
+      text.bold ? R"( font-weight="bold")" : "", escaped(text.text));
+}
+
+}  // namespace
+
+std::string to_svg(const DrawList& list, int font_pixels) {
+  Buffer out;
+  add(out,
+      R"(<?xml version="1.0" encoding="UTF-8"?>
+<svg xmlns="http://www.w3.org/2000/svg" width="{0}" height="{1}" viewBox="0 0 {0} {1}" font-family="DejaVu Sans, sans-serif" font-size="{2}" xml:space="preserve">
+<rect width="{0}" height="{1}" fill="#{3:06x}"/>
+)",
+      list.width, list.height, font_pixels, list.background);
+  add(out, "<g shape-rendering=\"crispEdges\">\n");
+  for (const auto& box : list.grounds) add_box(out, box);
+  for (const auto& strip : list.strips) add_strip(out, strip);
+  add(out, "</g>\n");
+  for (const auto& area : list.areas) add_area(out, area);
+  for (const auto& box : list.boxes) add_box(out, box);
+  for (const auto& line : list.lines) add_line(out, line);
+  for (const auto& text : list.texts) add_text(out, text, font_pixels);
+  for (const auto& box : list.covers) add_box(out, box);
+  for (const auto& text : list.cover_texts) add_text(out, text, font_pixels);
+  add(out, "</svg>\n");
+  return fmt::to_string(out);
+}
+
+}  // namespace pipesim::gui

@@ -1,0 +1,134 @@
+// Bars that follow each other, and what of any stretch of time they fill: one row
+// of a timeline with its levels of detail.
+//
+// Prefix sums of busy time by shade, one every block of bars, say exactly how much
+// of a pixel each shade fills, however many bars it holds. Plain values; const
+// use is thread-safe.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+
+#include "traces/base/large_vector.h"
+
+namespace pipesim::gui {
+
+// What colours of work tell.
+enum class Colouring : std::uint8_t { kind, microbatch, error };
+
+// What a bar is drawn as: the place of a colour in the palette (gui/layout/palette.h).
+// 0 to 7 depend on the colouring; the others mean the same under every one.
+using Shade = std::uint8_t;
+inline constexpr int shade_count = 16;
+inline constexpr Shade first_bubble_shade = 8;  // warm-up, steady, drain, p2p
+inline constexpr Shade critical_shade = 12;
+inline constexpr Shade late_shade = 13;  // of curves of lateness
+inline constexpr Shade early_shade = 14;
+
+constexpr bool is_bubble(Shade shade) {
+  return shade >= first_bubble_shade && shade < first_bubble_shade + 4;
+}
+
+// What bars refer to: a span of a run, a slice of an event trace; of a bubble the
+// span that ends it.
+using Ref = std::uint32_t;
+inline constexpr Ref no_ref = 0xffffffff;
+
+struct Bar {
+  std::int64_t start_ns = 0;
+  std::int64_t end_ns = 0;
+  Ref ref = no_ref;
+  Shade shade = 0;
+
+  bool operator==(const Bar&) const = default;
+};
+
+// Nanoseconds by shade.
+using ShadeTimes = std::array<std::int64_t, shade_count>;
+
+class BarRow {
+ public:
+  void reserve(std::size_t bars);
+  // Starts where the last bar ended or later, and ends no earlier than it starts.
+  void add(const Bar& bar);
+  // After the last bar: builds the sums, without which nothing below works.
+  void finish();
+  // Gives each bar another shade and builds the sums anew; bubbles are asked for, too.
+  void reshade(const std::function<Shade(const Bar&)>& shade_of);
+
+  std::size_t size() const { return size_; }
+  bool empty() const { return size() == 0; }
+  Bar operator[](std::size_t index) const {
+    const Block& in = blocks_[index / block];
+    const std::size_t at = index % block;
+    return {in.start_ns[at], in.end_ns[at], in.ref[at], in.shade[at]};
+  }
+  std::int64_t start_ns(std::size_t index) const {
+    return blocks_[index / block].start_ns[index % block];
+  }
+  std::int64_t end_ns(std::size_t index) const {
+    return blocks_[index / block].end_ns[index % block];
+  }
+
+  // Those of which a bar takes any time, ascending.
+  std::span<const Shade> shades() const { return {shades_.data(), shades_used_}; }
+  bool has(Shade shade) const {
+    return std::find(shades().begin(), shades().end(), shade) != shades().end();
+  }
+
+  // The first bar that ends after `time_ns`; size() where none does.
+  std::size_t first_ending_after(std::int64_t time_ns) const;
+  // The bar that covers an instant, its end excluded.
+  std::optional<std::size_t> at(std::int64_t time_ns) const;
+  // What bars filled before an instant, exactly.
+  ShadeTimes filled_before(std::int64_t time_ns) const;
+
+  // The same at instants that ascend, in much less time: O(1) where they are close.
+  class Sweep {
+   public:
+    explicit Sweep(const BarRow& row) : row_(&row) {}
+    // `time_ns` no earlier than the last one.
+    const ShadeTimes& filled_before(std::int64_t time_ns);
+    // The first bar that ends after the last instant asked for.
+    std::size_t next() const { return next_; }
+
+   private:
+    void jump(std::int64_t time_ns);
+    void look_ahead(std::size_t moved);
+
+    const BarRow* row_;
+    std::size_t next_ = 0;
+    std::size_t pace_ = 0;  // bars a step, lately
+    ShadeTimes filled_{};   // of all bars before next_, and `part_ns_` of next_ itself
+    std::int64_t part_ns_ = 0;
+    Shade part_shade_ = 0;
+  };
+
+ private:
+  // So many bars are next to each other in memory, since they are looked at together.
+  static constexpr std::size_t block = 16;
+  struct Block {
+    std::array<std::int64_t, block> end_ns;
+    std::array<std::int64_t, block> start_ns;
+    std::array<Shade, block> shade;
+    std::array<Ref, block> ref;
+  };
+
+  Shade& shade(std::size_t index) { return blocks_[index / block].shade[index % block]; }
+
+  LargeVector<Block> blocks_;
+  std::size_t size_ = 0;
+  std::array<Shade, shade_count> shades_{};
+  std::size_t shades_used_ = 0;
+  // Of each block its last end, and what all bars before it fill, by shades(); at last
+  // what all bars do.
+  LargeVector<std::int64_t> block_end_ns_;
+  LargeVector<std::int64_t> before_;
+};
+
+}  // namespace pipesim::gui

@@ -1,0 +1,124 @@
+// Open traces as rows of bars and curves, for one way of looking at them.
+//
+// Built from a document, changed when the way of looking changes, and read by
+// layout, search and navigation. Plain values, which refer to nothing; const use is
+// thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gui/scene/bars.h"
+#include "gui/scene/curve.h"
+#include "gui/scene/document.h"
+#include "gui/scene/viewport.h"
+
+namespace pipesim::gui {
+
+enum class Alignment : std::uint8_t {
+  absolute,   // each trace's own times, clocks as they are
+  iteration,  // the compared iterations start at 0, clocks put right
+  slot,       // the place in its rank's list instead of a time
+};
+enum class Show : std::uint8_t {
+  stacked,     // predicted above measured
+  overlay,     // measured in front of predicted
+  difference,  // measured, with how late each operation is
+};
+
+// The way of looking, as far as bars depend on it.
+struct SceneOptions {
+  Alignment alignment = Alignment::iteration;
+  Show show = Show::stacked;
+  Colouring colouring = Colouring::kind;
+  bool transfers = false;  // rows of sends and receives
+
+  bool operator==(const SceneOptions&) const = default;
+};
+
+// In slot alignment the axis counts places; each is as wide as so many nanoseconds.
+inline constexpr std::int64_t slot_ns = 1000;
+
+// A bar of a trace, whatever row it is on.
+struct Pick {
+  std::int32_t trace = -1;
+  Ref ref = no_ref;
+  bool bubble = false;  // the idle time before it
+
+  bool operator==(const Pick&) const = default;
+};
+
+enum class LaneKind : std::uint8_t { work, transfers, slices, difference };
+
+// Rows of one trace within a group, most often one. Bars have the trace's own
+// times; `offset_ns` is to be added.
+struct Lane {
+  LaneKind kind = LaneKind::work;
+  std::int32_t trace = 0;
+  std::string label;  // "predicted"; empty where the group has one trace
+  std::int64_t offset_ns = 0;
+  std::vector<BarRow> rows;
+  BarRow critical;  // where the critical path is on this lane
+  BarRow emphasis;  // what is emphasised; row 0 is faint then
+};
+
+struct CurveLane {
+  std::int32_t trace = 0;
+  std::string label;  // "memory", "lateness", a counter's name
+  std::int64_t offset_ns = 0;
+  bool bytes = false;
+  Curve curve;
+  std::optional<std::int64_t> capacity;
+  std::string peak;  // what fills it at its peak: "0B6"; or empty
+};
+
+// What belongs together: a rank of all runs, or a track of an event trace.
+struct Group {
+  std::string name;        // "rank 0", "thread 17 (stream 7)"
+  std::string process;     // of an event trace's track
+  std::int32_t rank = -1;  // of a run's
+  std::vector<Lane> lanes;
+  std::vector<CurveLane> curves;
+};
+
+// From one group to another; positions in time as drawn, offsets included.
+struct Arrow {
+  std::int64_t from_ns = 0;
+  std::int64_t to_ns = 0;
+  std::int32_t from_group = 0;
+  std::int32_t to_group = 0;
+  std::int32_t trace = 0;
+  Ref ref = no_ref;     // the span that is sent, the slice where it starts
+  Ref to_ref = no_ref;  // the span that waits for it
+};
+
+struct Scene {
+  SceneOptions options;
+  std::vector<Group> groups;
+  std::vector<Arrow> arrows;  // sorted by from_ns
+  // The longest arrow, for whoever looks for all that cross a range.
+  std::int64_t longest_arrow_ns = 0;
+  // All that there is, and what to look at first: the compared iteration.
+  TimeRange extent, home;
+  bool emphasises = false;
+};
+
+Scene build_scene(const Document& document, const SceneOptions& options);
+// Makes of a scene what build_scene() would, in less time where little changes.
+void change_scene(Scene& scene, const Document& document, const SceneOptions& options);
+// Sets apart what is told; nothing sets nothing apart.
+void emphasise(Scene& scene, const Document& document, const std::vector<Pick>& picks);
+
+// Where a bar is: its lane's place and its time as drawn. Nothing where no row has
+// it, as in slot alignment.
+struct Place {
+  int group = 0, lane = 0, row = 0;
+  std::size_t bar = 0;
+  TimeRange range;
+};
+std::optional<Place> find(const Scene& scene, const Document& document, const Pick& pick);
+
+}  // namespace pipesim::gui

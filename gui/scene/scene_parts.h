@@ -1,0 +1,43 @@
+// What a scene is put together from; for scene.cpp.
+#pragma once
+
+#include <vector>
+
+#include "gui/scene/scene.h"
+
+namespace pipesim::gui {
+
+// Deals bars out to rows so that those of a row don't overlap.
+class RowPacker {
+ public:
+  // Of so many rows at most. Where all are taken, a bar starts as late as one of them
+  // is free, and takes no time if that is after its end: none is left out.
+  static constexpr std::size_t most_rows = 4;
+
+  // Into rows that are empty; there is one at least.
+  explicit RowPacker(std::vector<BarRow>& rows) : rows_(&rows) { add_row(); }
+
+  void reserve(std::size_t bars) { rows_->front().reserve(bars); }
+  // In the order of refs, which then ascend along each row.
+  void add(Bar bar);
+  void finish();
+
+ private:
+  void add_row();
+
+  std::vector<BarRow>* rows_;
+  std::vector<std::int64_t> end_ns_;  // of each row
+};
+
+// The lanes and curves of a run, in the groups of its ranks, which are there.
+void add_run(Scene& scene, const Document& document, int trace);
+// Groups for the tracks and counters of an event trace.
+void add_events(Scene& scene, const Document& document, int trace);
+// The arrows of a trace, with the offsets that its lanes have.
+void add_arrows(Scene& scene, const Document& document, int trace);
+
+// The group of an event trace's first track; the scene's groups' number where it is
+// not shown.
+std::size_t first_group_of(const Scene& scene, int trace);
+
+}  // namespace pipesim::gui

@@ -1,0 +1,98 @@
+#include "gui/scene/shading.h"
+
+#include <array>
+#include <cstdlib>
+#include <string_view>
+
+namespace pipesim::gui {
+namespace {
+
+constexpr std::array<Shade, kind_count> shade_of_kind{0,
+                                                      1,
+                                                      2,
+                                                      3,
+                                                      forward_transfer_shade,
+                                                      forward_transfer_shade,
+                                                      backward_transfer_shade,
+                                                      backward_transfer_shade,
+                                                      closing_shade,
+                                                      closing_shade,
+                                                      closing_shade,
+                                                      closing_shade,
+                                                      other_shade};
+
+// FNV-1a without digits: "block 3" and "block 4" are alike.
+Shade shade_of_name(std::string_view name) {
+  std::uint32_t hash = 2166136261U;
+  for (const char letter : name) {
+    if (letter >= '0' && letter <= '9') continue;
+    hash = (hash ^ static_cast<unsigned char>(letter)) * 16777619U;
+  }
+  return static_cast<Shade>((hash ^ hash >> 15) % 8);
+}
+
+}  // namespace
+
+Shade shade_of_error(std::int64_t predicted_ns, std::int64_t measured_ns) {
+  const std::int64_t difference = measured_ns - predicted_ns;
+  const auto beyond = [&](std::int64_t percent) {
+    return std::abs(difference) > predicted_ns / 100 * percent + predicted_ns % 100 * percent / 100;
+  };
+  const int steps = (beyond(3) ? 1 : 0) + (beyond(10) ? 1 : 0) + (beyond(30) ? 1 : 0);
+  return static_cast<Shade>(difference < 0 ? exact_shade - steps : exact_shade + steps);
+}
+
+Shading::Shading(const Document& document, int trace, Colouring colouring)
+    : trace_(*document.traces[static_cast<std::size_t>(trace)]), colouring_(colouring) {
+  if (trace_.events) {
+    of_text_.reserve(trace_.events->texts.size());
+    for (const std::string& text : trace_.events->texts) of_text_.push_back(shade_of_name(text));
+  }
+  const auto side = document.side_of(trace);
+  if (colouring != Colouring::error || !side) return;
+  pair_ = document.pair.get();
+  side_ = *side;
+  const Operations& operations = pair_->comparison.operations;
+  of_operation_.resize(operations.size(), unmatched_shade);
+  in_cell_.resize(operations.size());
+  for (OperationId id = 0; id < operations.size(); ++id) {
+    if (!operations.matched(id) || operations.opens_cell[id]) continue;
+    of_operation_[id] = shade_of_error(operations.sides[predicted_side][id].duration_ns(),
+                                       operations.sides[measured_side][id].duration_ns());
+  }
+  // Of a cell the backward is all the work.
+  for (const auto& [forward, backward] : operations.backward_of) {
+    of_operation_[forward] = of_operation_[backward];
+    in_cell_[forward] = in_cell_[backward] = true;
+  }
+}
+
+Shade Shading::of(Ref ref) const {
+  if (trace_.events) return of_text_[trace_.events->slices[ref].name];
+  const Action& action = trace_.run->spans[ref].action;
+  switch (colouring_) {
+    case Colouring::kind: return shade_of_kind[static_cast<std::size_t>(action.kind)];
+    case Colouring::microbatch:
+      return action.microbatch < 0 ? other_shade : static_cast<Shade>(action.microbatch % 8);
+    default: return error_of(ref);
+  }
+}
+
+Shade Shading::error_of(Ref ref) const {
+  if (pair_ == nullptr) return unmatched_shade;
+  const OperationId compared = pair_->find(side_, ref);
+  if (compared != no_operation) return of_operation_[compared];
+  // Of another iteration. How long a SEND holds its rank is no operation's time, and
+  // what of a cell's is whose is not known.
+  const Span& span = trace_.run->spans[ref];
+  const Operations& operations = pair_->comparison.operations;
+  const Action& action = span.action;
+  const OperationId id = operations.find(is_receive(action.kind) ? peer_of(action) : action);
+  if (id == no_operation || is_send(action.kind) || in_cell_[id]) return unmatched_shade;
+  const Occurrence& predicted = operations.sides[predicted_side][id];
+  if (!predicted.exists()) return unmatched_shade;
+  if (side_ == predicted_side) return of_operation_[id];
+  return shade_of_error(predicted.duration_ns(), span.end_ns - span.start_ns);
+}
+
+}  // namespace pipesim::gui

@@ -1,0 +1,52 @@
+// Which shade the bars of one trace have under a colouring.
+//
+// Refers to its document; const use is thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "gui/scene/bars.h"
+#include "gui/scene/document.h"
+#include "traces/bubbles.h"
+
+namespace pipesim::gui {
+
+// By kind: 0 F, 1 I, 2 W, 3 B, then
+inline constexpr Shade forward_transfer_shade = 4;
+inline constexpr Shade backward_transfer_shade = 5;
+inline constexpr Shade closing_shade = 6;  // optimizer, gradients, parameters
+inline constexpr Shade other_shade = 7;    // by microbatch: work of none
+
+// By error: how much longer an operation took than predicted. From `exact_shade`, to 3 %
+// either way, three steps lead to each side: to 10 %, to 30 %, beyond.
+inline constexpr Shade exact_shade = 3;
+inline constexpr Shade unmatched_shade = 7;
+Shade shade_of_error(std::int64_t predicted_ns, std::int64_t measured_ns);
+
+constexpr Shade shade_of(BubbleKind kind) {
+  return static_cast<Shade>(first_bubble_shade + static_cast<Shade>(kind));
+}
+
+class Shading {
+ public:
+  Shading(const Document& document, int trace, Colouring colouring);
+
+  // Of a span or slice.
+  Shade of(Ref ref) const;
+  // The same, but bubbles stay what they are.
+  Shade of(const Bar& bar) const { return is_bubble(bar.shade) ? bar.shade : of(bar.ref); }
+
+ private:
+  Shade error_of(Ref ref) const;
+
+  const OpenTrace& trace_;
+  Colouring colouring_;
+  const Pair* pair_ = nullptr;  // where the trace is one of its sides
+  Side side_{};
+  std::vector<Shade> of_operation_;  // by error
+  std::vector<bool> in_cell_;        // by operation: an overlapped cell's backward
+  std::vector<Shade> of_text_;       // of an event trace's names
+};
+
+}  // namespace pipesim::gui

@@ -1,0 +1,253 @@
+// Tables of a comparison.
+#include "gui/tables/tables.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include "gui/tables/table_rows.h"
+
+namespace pipesim::gui {
+namespace {
+
+// Why there is nothing to say of a pair.
+std::string without_pair(const Document& document) {
+  if (!document.not_compared.empty()) return document.not_compared;
+  return "There is one run: open another one to compare them.";
+}
+
+const Comparison& comparison_of(const Document& document) { return document.pair->comparison; }
+
+template <typename Value>
+std::string or_empty(const std::optional<Value>& value) {
+  return value ? fmt::format("{}", *value) : std::string();
+}
+
+// An action's name where a cause is about one, else what it is about: "2F", "2", "F".
+std::string subject_of(const RootCause& cause) {
+  std::string text = or_empty(cause.stage);
+  if (cause.backward_stage) return text + " OVERLAP_F_B " + or_empty(cause.backward_stage);
+  if (cause.kind) text += kind_name(*cause.kind);
+  return text + or_empty(cause.microbatch);
+}
+
+RowOf& add_lateness(RowOf& row, const Lateness& late) {
+  return row.change(late.own_ns)
+      .change(late.launch_ns)
+      .change(late.communication_ns)
+      .change(late.inherited_ns);
+}
+
+void add_lateness_columns(Table& table) {
+  for (const char* cause : {"own", "launch", "communication", "inherited"}) {
+    table.columns.push_back(time_column(cause));
+  }
+}
+
+}  // namespace
+
+std::vector<Pick> picks_of(const Pair& pair, OperationId id) {
+  std::vector<Pick> picks;
+  for (const Side side : {measured_side, predicted_side}) {
+    const Ref span = pair.span_of[side][id];
+    if (span != no_ref) picks.push_back({pair.trace[side], span, false});
+  }
+  return picks;
+}
+
+Table cause_table(const Document& document) {
+  Table table;
+  table.title = "Causes";
+  table.columns = {time_column("effect"), time_column("alone"),  text_column("class"),
+                   text_column("of"),     number_column("rank"), text_column("why")};
+  if (!document.pair) {
+    table.note = without_pair(document);
+    return table;
+  }
+  const Comparison& comparison = comparison_of(document);
+  for (const RootCause& cause : comparison.root_causes) {
+    RowOf row(table);
+    row.change(cause.effect_ns).change(cause.alone_ns);
+    row.text(term_names[static_cast<std::size_t>(cause.term)]).text(subject_of(cause));
+    if (cause.rank < 0) {
+      row.none();
+    } else {
+      row.count(cause.rank);
+    }
+    row.text(cause.why);
+    for (const OperationId id : cause.operations) {
+      for (const Pick& pick : picks_of(*document.pair, id)) row.about(pick);
+    }
+  }
+  table.note = table.rows.empty()
+                   ? std::string(without_causes(comparison))
+                   : "Effect: what the run would gain were this as predicted. Alone: what the "
+                     "prediction would lose were this alone as measured.";
+  return table;
+}
+
+Table gap_table(const Document& document) {
+  Table table;
+  table.title = "Where the difference comes from";
+  table.columns = {text_column("class"), time_column("difference"), text_column("meaning")};
+  if (!document.pair) {
+    table.note = without_pair(document);
+    return table;
+  }
+  const Gap& gap = comparison_of(document).gap;
+  for (std::size_t i = 0; i < term_count; ++i) {
+    const auto term = static_cast<Term>(i);
+    RowOf(table).text(term_names[i]).change(gap[term]).text(meaning_of(term));
+  }
+  RowOf(table).text("total").change(gap.total_ns()).text("measured less predicted");
+  return table;
+}
+
+Table stage_kind_table(const Document& document) {
+  Table table;
+  table.title = "Durations by stage and kind";
+  table.columns = {number_column("stage"),      number_column("rank"),
+                   text_column("kind"),         time_column("predicted"),
+                   time_column("measured p10"), time_column("measured"),
+                   time_column("measured p90"), number_column("error", "ppm")};
+  add_lateness_columns(table);
+  if (!document.pair) {
+    table.note = without_pair(document);
+    return table;
+  }
+  const Pair& pair = *document.pair;
+  // Which operations a row is about.
+  std::map<std::pair<std::int32_t, Kind>, std::vector<OperationId>> operations;
+  const Operations& all = pair.comparison.operations;
+  for (OperationId id = 0; id < all.size(); ++id) {
+    if (all.matched(id)) operations[{all.actions[id].stage, all.actions[id].kind}].push_back(id);
+  }
+  for (const StageKind& kind : pair.comparison.stage_kinds) {
+    RowOf row(table);
+    row.count(kind.stage).count(kind.rank).text(label_of(kind));
+    row.time(kind.predicted.p50);
+    row.time(kind.measured.p10).time(kind.measured.p50).time(kind.measured.p90);
+    if (kind.predicted.p50 == 0) {
+      row.none();
+    } else {
+      row.error(fraction_of(kind.measured.p50 - kind.predicted.p50, kind.predicted.p50));
+    }
+    add_lateness(row, kind.sum);
+    for (const OperationId id : operations[{kind.stage, kind.kind}]) {
+      // Forwards that share a cell have a row of their own.
+      if (all.opens_cell[id] != kind.is_cell) continue;
+      for (const Pick& pick : picks_of(pair, id)) row.about(pick);
+    }
+  }
+  table.note =
+      "Medians; of the measurement over microbatches and iterations. Lateness is summed "
+      "over the microbatches of the compared iteration.";
+  return table;
+}
+
+Table operation_table(const Document& document, std::size_t most) {
+  Table table;
+  table.title = "Operations";
+  table.columns = {text_column("action"),
+                   number_column("rank"),
+                   time_column("predicted start"),
+                   time_column("measured start"),
+                   time_column("predicted duration"),
+                   time_column("measured duration"),
+                   time_column("lateness")};
+  add_lateness_columns(table);
+  table.columns.push_back(time_column("predicted slack"));
+  table.columns.push_back(time_column("measured slack"));
+  table.columns.push_back(text_column("order"));
+  if (!document.pair) {
+    table.note = without_pair(document);
+    return table;
+  }
+  const Pair& pair = *document.pair;
+  const Comparison& comparison = pair.comparison;
+  const Operations& operations = comparison.operations;
+  // What only one side has, and a transfer, counts as neither late nor early.
+  const auto late_by = [&](OperationId id) { return comparison.lateness[id].total_ns(); };
+  const auto before = [&](OperationId a, OperationId b) {
+    return std::pair(late_by(b), a) < std::pair(late_by(a), b);
+  };
+  std::vector<OperationId> shown(operations.size());
+  std::iota(shown.begin(), shown.end(), OperationId{0});
+  const std::size_t all = shown.size();
+  if (all > most) {
+    std::ranges::nth_element(shown, shown.begin() + static_cast<std::ptrdiff_t>(most), before);
+    shown.resize(most);
+    table.note = fmt::format("The {} latest of {} operations.", format_count(std::ssize(shown)),
+                             format_count(static_cast<std::int64_t>(all)));
+  }
+  std::ranges::sort(shown, before);
+  std::vector<bool> swapped(all, false);
+  for (const OperationId id : comparison.swapped) swapped[id] = true;
+  for (const OperationId id : shown) {
+    RowOf row(table);
+    row.text(to_text(operations.actions[id]));
+    const auto own = [&](Side side) -> const Occurrence& { return operations.sides[side][id]; };
+    row.count(own(own(measured_side).exists() ? measured_side : predicted_side).rank);
+    const auto times = [&](auto value) {
+      for (const Side side : both_sides) {
+        if (own(side).exists()) {
+          row.time(value(side));
+        } else {
+          row.none();
+        }
+      }
+    };
+    times([&](Side side) { return own(side).start_ns; });
+    times([&](Side side) { return own(side).duration_ns(); });
+    if (operations.matched(id) && !operations.transfers(id)) {
+      row.change(late_by(id));
+      add_lateness(row, comparison.lateness[id]);
+    } else {
+      for (int i = 0; i < 5; ++i) row.none();
+    }
+    times([&](Side side) { return comparison.sides[side].played.slack_ns[id]; });
+    row.text(swapped[id] ? "moved" : "");
+    for (const Pick& pick : picks_of(pair, id)) row.about(pick);
+  }
+  return table;
+}
+
+std::string to_csv(const Table& table) {
+  std::string out;
+  const auto put = [&](std::string_view cell) {
+    if (cell.find_first_of(",\"\r\n") == std::string_view::npos) {
+      out += cell;
+      return;
+    }
+    out += '"';
+    for (const char letter : cell) {
+      if (letter == '"') out += '"';
+      out += letter;
+    }
+    out += '"';
+  };
+  for (std::size_t i = 0; i < table.columns.size(); ++i) {
+    const Table::Column& column = table.columns[i];
+    if (i > 0) out += ',';
+    put(column.unit.empty() ? column.name : fmt::format("{} ({})", column.name, column.unit));
+  }
+  out += "\r\n";
+  for (const Table::Row& row : table.rows) {
+    for (std::size_t i = 0; i < row.cells.size(); ++i) {
+      if (i > 0) out += ',';
+      if (table.columns[i].number && !row.cells[i].empty()) {
+        fmt::format_to(std::back_inserter(out), "{}", row.values[i]);
+      } else {
+        put(row.cells[i]);
+      }
+    }
+    out += "\r\n";
+  }
+  return out;
+}
+
+}  // namespace pipesim::gui

@@ -1,0 +1,62 @@
+// What panels list: causes, operations, bubbles, details of a selection, sums over
+// an area; as text with what each row is about.
+//
+// Figures and words are those of `pipesim compare` (sim/report). Pure functions; any
+// thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gui/scene/document.h"
+#include "gui/scene/scene.h"
+#include "gui/scene/view.h"
+
+namespace pipesim::gui {
+
+struct Table {
+  struct Column {
+    std::string name;
+    bool number = false;    // right-aligned, sorted by `values`
+    std::string_view unit;  // of `values`: "ns", "bytes", "ppm"; or empty
+  };
+  struct Row {
+    std::vector<std::string> cells;
+    // To sort by; one a column, 0 for text and where a number's cell is empty.
+    std::vector<std::int64_t> values;
+    std::vector<Pick> about;  // what to show when it is clicked; not all of very many
+  };
+  std::string title;
+  std::vector<Column> columns;
+  std::vector<Row> rows;
+  std::string note;  // what is left out, or why it is empty
+};
+
+// Of the pair; empty with a note where there is none.
+Table cause_table(const Document& document);
+Table stage_kind_table(const Document& document);
+// Of each operation times on both sides and lateness by cause; the `most` latest.
+Table operation_table(const Document& document, std::size_t most = 20'000);
+Table gap_table(const Document& document);
+// Of each rank and run: busy, bubble by kind, peak.
+Table bubble_table(const Document& document);
+// Longest names of an event trace: count, total, mean, greatest.
+Table name_table(const Document& document, std::size_t most = 1'000);
+// Of what is picked, on both sides of the pair.
+Table detail_table(const Document& document, const Scene& scene, const Pick& pick);
+// Of what is in the area: by kind or name count, time, mean, share.
+Table area_table(const Document& document, const Scene& scene, const View& view);
+// The traces that are open: role, name, ranks, iterations, makespan, warnings.
+Table trace_table(const Document& document);
+
+// One sentence: whether the prediction held, and why not; of one run its bubble; of
+// events what is there.
+std::string verdict(const Document& document);
+
+// RFC 4180, with a header line; numbers as `values` has them, in the unit that the
+// header says.
+std::string to_csv(const Table& table);
+
+}  // namespace pipesim::gui

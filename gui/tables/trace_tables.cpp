@@ -1,0 +1,244 @@
+// Tables and sentences of the traces by themselves.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "gui/scene/run_times.h"
+#include "gui/tables/table_rows.h"
+#include "gui/tables/tables.h"
+
+namespace pipesim::gui {
+namespace {
+
+int count_of(const Document& document) { return static_cast<int>(document.traces.size()); }
+const OpenTrace& trace_at(const Document& document, int trace) {
+  return *document.traces[static_cast<std::size_t>(trace)];
+}
+
+std::string_view name_of(Source source) {
+  switch (source) {
+    case Source::predicted: return "predicted";
+    case Source::measured: return "measured";
+    default: return "profiled";
+  }
+}
+
+std::int64_t count_of(const Warnings& warnings) {
+  std::int64_t count = 0;
+  for (const Warnings::Kind& kind : warnings.kinds()) count += kind.count;
+  return count;
+}
+
+std::int64_t length_ns(const EventTrace& events) {
+  if (events.slices.empty()) return 0;
+  const auto first = std::ranges::min_element(events.slices, {}, &Slice::start_ns);
+  const auto last = std::ranges::max_element(events.slices, {}, &Slice::end_ns);
+  return last->end_ns - first->start_ns;
+}
+
+// Of a pair's sides as the comparison has them, with clocks put right.
+struct RankNumbers {
+  std::vector<RankMetrics> ranks;
+  std::vector<MemoryPeak> peaks;
+  double global_bubble = 0;
+  std::vector<std::vector<Pick>> idle;  // of each rank, before what
+};
+RankNumbers numbers_without_idle(const Document& document, int trace) {
+  if (const auto side = document.side_of(trace)) {
+    const SideResult& own = document.pair->comparison.sides[*side];
+    return {own.ranks, own.peaks, own.global_bubble, {}};
+  }
+  const RecordedRun& run = *trace_at(document, trace).run;
+  if (run.iterations.empty()) return {};
+  const Metrics metrics = run.metrics(run.median_iteration());
+  return {metrics.ranks, {}, metrics.global_bubble(), {}};
+}
+
+RankNumbers numbers_of(const Document& document, int trace) {
+  RankNumbers numbers = numbers_without_idle(document, trace);
+  numbers.idle.resize(numbers.ranks.size());
+  if (numbers.ranks.empty()) return numbers;
+  const RecordedIteration& iteration = compared_iteration(*trace_at(document, trace).run);
+  for (const IdleSpan& idle : idle_times(document, trace, iteration)) {
+    auto& own = numbers.idle[static_cast<std::size_t>(idle.rank)];
+    if (idle.ended_by == iteration.end - iteration.begin || own.size() == most_picks) continue;
+    const Pick pick{trace, static_cast<Ref>(iteration.begin + idle.ended_by), true};
+    if (own.empty() || own.back() != pick) own.push_back(pick);
+  }
+  return numbers;
+}
+
+std::string sentence_of(const RecordedRun& run) {
+  std::string text = run.about.schedule.empty() ? "" : run.about.schedule + ", ";
+  text += fmt::format("{}, {}", plural(run.ranks, "rank"),
+                      plural(run.microbatches, "microbatch", "microbatches"));
+  if (run.iterations.empty()) return text + ": no whole iteration.";
+  const Metrics metrics = run.metrics(run.median_iteration());
+  text += fmt::format(": {}, of which {} bubble", format_time(metrics.makespan_ns),
+                      format_percent(metrics.global_bubble()));
+  if (run.iterations.size() > 1) {
+    text += fmt::format("; the median of {}", plural(std::ssize(run.iterations), "iteration"));
+  }
+  return text + ".";
+}
+
+std::string sentence_of(const EventTrace& events) {
+  return fmt::format("{} on {}, {}; no pipeline is known in it.",
+                     plural(std::ssize(events.slices), "slice"),
+                     plural(std::ssize(events.tracks), "track"), format_time(length_ns(events)));
+}
+
+}  // namespace
+
+std::string name_of_run(const Document& document, int trace) {
+  if (const auto side = document.side_of(trace)) return std::string(side_names[*side]);
+  return trace_at(document, trace).name;
+}
+
+Table bubble_table(const Document& document) {
+  Table table;
+  table.title = "Busy and idle times";
+  table.columns = {number_column("rank"),  text_column("run"),      time_column("busy"),
+                   time_column("warm-up"), time_column("steady"),   time_column("drain"),
+                   time_column("p2p"),     number_column("chunks"), number_column("peak", "bytes"),
+                   text_column("peak in")};
+  std::vector<std::pair<int, RankNumbers>> runs;
+  std::size_t ranks = 0;
+  std::string shares;
+  for (int trace = 0; trace < count_of(document); ++trace) {
+    if (!trace_at(document, trace).run) continue;
+    runs.emplace_back(trace, numbers_of(document, trace));
+  }
+  std::ranges::stable_sort(runs, {}, [&](const auto& run) {
+    return document.side_of(run.first) == measured_side ? 1 : document.side_of(run.first) ? 0 : 2;
+  });
+  for (const auto& [trace, numbers] : runs) {
+    ranks = std::max(ranks, numbers.ranks.size());
+    shares += fmt::format("{}{} {}", shares.empty() ? "" : ", ", name_of_run(document, trace),
+                          format_percent(numbers.global_bubble));
+  }
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    for (const auto& [trace, numbers] : runs) {
+      if (rank >= numbers.ranks.size()) continue;
+      const RankMetrics& own = numbers.ranks[rank];
+      RowOf row(table);
+      row.count(static_cast<std::int64_t>(rank)).text(name_of_run(document, trace));
+      for (const Pick& pick : numbers.idle[rank]) row.about(pick);
+      row.time(own.busy_ns).time(own.bubble.warmup_ns).time(own.bubble.steady_ns);
+      row.time(own.bubble.drain_ns).time(own.bubble.p2p_ns).count(own.peak_activation_chunks);
+      if (numbers.peaks.empty()) {
+        row.none().none();
+        continue;
+      }
+      const MemoryPeak& peak = numbers.peaks[rank];
+      row.bytes(peak.total).text(peak.action.kind == Kind::IDLE ? "" : to_text(peak.action));
+    }
+  }
+  table.note = runs.empty() ? "No run is open." : "Bubble, of all ranks' time: " + shares + ".";
+  return table;
+}
+
+Table name_table(const Document& document, std::size_t most) {
+  Table table;
+  table.title = "Slices by name";
+  table.columns = {text_column("name"),  text_column("trace"), number_column("count"),
+                   time_column("total"), time_column("mean"),  time_column("greatest")};
+  struct Sum {
+    std::int64_t count = 0;
+    std::int64_t total_ns = 0;
+    Pick greatest;
+    std::int64_t greatest_ns = -1;
+    std::string_view name;
+    int trace = 0;
+  };
+  std::vector<Sum> sums;
+  for (int trace = 0; trace < count_of(document); ++trace) {
+    if (!trace_at(document, trace).events) continue;
+    const EventTrace& events = *trace_at(document, trace).events;
+    std::vector<Sum> own(events.texts.size());
+    for (std::size_t i = 0; i < events.slices.size(); ++i) {
+      const Slice& slice = events.slices[i];
+      const std::int64_t took_ns = slice.end_ns - slice.start_ns;
+      Sum& sum = own[slice.name];
+      ++sum.count;
+      sum.total_ns += took_ns;
+      if (took_ns > sum.greatest_ns) {
+        sum.greatest_ns = took_ns;
+        sum.greatest = {trace, static_cast<Ref>(i), false};
+      }
+    }
+    for (std::size_t text = 0; text < own.size(); ++text) {
+      if (own[text].count == 0) continue;
+      own[text].name = events.text(static_cast<std::uint32_t>(text));
+      own[text].trace = trace;
+      sums.push_back(own[text]);
+    }
+  }
+  std::ranges::stable_sort(sums, std::greater(), &Sum::total_ns);
+  if (sums.empty()) table.note = "No trace without a pipeline is open.";
+  if (sums.size() > most) {
+    table.note =
+        fmt::format("The {} longest of {} names.", format_count(static_cast<std::int64_t>(most)),
+                    format_count(std::ssize(sums)));
+    sums.resize(most);
+  }
+  for (const Sum& sum : sums) {
+    RowOf(table)
+        .text(sum.name)
+        .text(trace_at(document, sum.trace).name)
+        .count(sum.count)
+        .time(sum.total_ns)
+        .time(sum.total_ns / sum.count)
+        .time(sum.greatest_ns)
+        .about(sum.greatest);
+  }
+  return table;
+}
+
+Table trace_table(const Document& document) {
+  Table table;
+  table.title = "Traces";
+  table.columns = {text_column("name"),           text_column("role"),
+                   text_column("source"),         text_column("schedule"),
+                   number_column("ranks"),        number_column("stages"),
+                   number_column("microbatches"), number_column("iterations"),
+                   time_column("makespan"),       number_column("warnings")};
+  for (int trace = 0; trace < count_of(document); ++trace) {
+    const OpenTrace& own = trace_at(document, trace);
+    const auto side = document.side_of(trace);
+    RowOf row(table);
+    row.text(own.name).text(side ? side_names[*side] : "");
+    if (own.run) {
+      const RecordedRun& run = *own.run;
+      row.text(name_of(run.about.source)).text(run.about.schedule).count(run.ranks);
+      row.count(std::ssize(run.chunk_of_stage)).count(run.microbatches);
+      row.count(std::ssize(run.iterations));
+      if (run.iterations.empty()) {
+        row.none();
+      } else {
+        row.time(compared_iteration(run).makespan_ns);
+      }
+    } else {
+      row.text("events").none().none().none().none().none().time(length_ns(*own.events));
+    }
+    row.count(count_of(own.warnings()));
+  }
+  return table;
+}
+
+std::string verdict(const Document& document) {
+  if (document.pair) return verdict_of(document.pair->comparison);
+  std::string text;
+  const auto add = [&](const std::string& sentence) {
+    text += (text.empty() ? "" : " ") + sentence;
+  };
+  if (!document.not_compared.empty()) add("Not compared: " + document.not_compared + ".");
+  for (const auto& trace : document.traces) {
+    std::string sentence = trace->run ? sentence_of(*trace->run) : sentence_of(*trace->events);
+    add(document.traces.size() == 1 ? sentence : trace->name + ": " + sentence);
+  }
+  return text.empty() ? "Nothing is open." : text;
+}
+
+}  // namespace pipesim::gui
