@@ -78,13 +78,14 @@ void prepare_screen(const Flags& flags) {
     return value == nullptr || *value == '\0';
   };
   if (unset("QT_LOGGING_RULES")) qputenv("QT_LOGGING_RULES", "*.warning=false");
-  if (unset("DISPLAY") && unset("WAYLAND_DISPLAY") && unset("QT_QPA_PLATFORM")) {
-    if (!flags.screenshot) {
+  if (unset("QT_QPA_PLATFORM")) {
+    if (flags.screenshot) {
+      qputenv("QT_QPA_PLATFORM", "offscreen");  // the same picture on every screen
+    } else if (unset("DISPLAY") && unset("WAYLAND_DISPLAY")) {
       throw input_error(
           "there is no display to open a window on; --screenshot FILE.png writes a picture, "
           "--report prints");
     }
-    qputenv("QT_QPA_PLATFORM", "offscreen");
   }
   if (flags.scale) {
     const int scale = parse_count(*flags.scale, "--scale");

@@ -30,7 +30,8 @@ TEST(Readme, ShowsRealOutput) {
 }
 
 // The command that a line types, or nothing. What mpirun would start as
-// processes runs as threads, so that builds without MPI test it, too.
+// processes runs as threads, so that builds without MPI test it, too; a window is
+// drawn instead of opened.
 std::string command_of(std::string line) {
   const std::string launcher = "mpirun -n ";
   if (line.starts_with(launcher)) {
@@ -40,6 +41,14 @@ std::string command_of(std::string line) {
   }
   if (line.starts_with("pipesim ")) return "'" PIPESIM_COMMAND "'" + line.substr(7);
   if (line.starts_with("pipeexec ")) return "'" PIPEEXEC_COMMAND "'" + line.substr(8);
+#ifdef PIPEVIEW_COMMAND
+  if (line.starts_with("pipeview ")) {
+    const bool opens_window = line.find("--screenshot") == std::string::npos &&
+                              line.find("--report") == std::string::npos;
+    return "QT_QPA_PLATFORM=offscreen '" PIPEVIEW_COMMAND "'" + line.substr(8) +
+           (opens_window ? " --screenshot window.png" : "");
+  }
+#endif
   return {};
 }
 
