@@ -229,6 +229,12 @@ std::string banner_of(const Warnings& warnings, std::string note) {
   return text;
 }
 
+// The trace is named beside it.
+std::string without_path(const std::string& message, const std::string& path) {
+  const std::string prefix = path + ": ";
+  return message.starts_with(prefix) ? message.substr(prefix.size()) : message;
+}
+
 // Its file's name, with the folder's where another trace has the same.
 std::string name_of(const std::vector<std::string>& paths, const Document& others) {
   const std::filesystem::path first(paths.front());
@@ -257,8 +263,9 @@ void add(Document& document, File file) {
   trace.name = name_of({file.path}, document);
   trace.paths = {file.path};
   trace.events = std::move(file.events);
-  trace.banner = banner_of(trace.events->warnings,
-                           "No pipeline is known in it, so it is shown as events: " + file.why);
+  trace.banner =
+      banner_of(trace.events->warnings, "No pipeline is known in it, so it is shown as events: " +
+                                            without_path(file.why, file.path));
   document.traces.push_back(std::make_shared<const OpenTrace>(std::move(trace)));
 }
 
