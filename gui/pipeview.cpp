@@ -2,9 +2,11 @@
 #include <CLI/CLI.hpp>
 #include <QApplication>
 #include <QStandardPaths>
+#include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gui/tables/report.h"
@@ -70,14 +72,24 @@ WindowOptions options_of(const Flags& flags) {
   return options;
 }
 
-// Qt reads these when the application is made, and would say on standard error what
-// it takes instead of what a machine lacks.
-void prepare_screen(const Flags& flags) {
+// Qt ends the program where it can't reach a screen; what else it says is for who
+// works on it.
+void say_why_it_ends(QtMsgType type, const QMessageLogContext& /*where*/, const QString& /*text*/) {
+  if (type != QtFatalMsg) return;
+  std::fputs(
+      "pipeview: no window can be opened on the screen that DISPLAY or QT_QPA_PLATFORM names; "
+      "--screenshot FILE.png writes a picture, --report prints\n",
+      stderr);
+  std::_Exit(2);
+}
+
+// Qt reads these when the application is made.
+void prepare_screen(const Flags& flags, QSize size) {
   const auto unset = [](const char* name) {
     const char* value = std::getenv(name);
     return value == nullptr || *value == '\0';
   };
-  if (unset("QT_LOGGING_RULES")) qputenv("QT_LOGGING_RULES", "*.warning=false");
+  if (unset("QT_LOGGING_RULES")) qInstallMessageHandler(say_why_it_ends);
   if (unset("QT_QPA_PLATFORM")) {
     if (flags.screenshot) {
       qputenv("QT_QPA_PLATFORM", "offscreen");  // the same picture on every screen
@@ -90,12 +102,31 @@ void prepare_screen(const Flags& flags) {
   if (flags.scale) {
     const int scale = parse_count(*flags.scale, "--scale");
     if (scale > 4) throw input_error("--scale: 1 to 4 pixels for one are possible");
+    check_pixels(size, scale);
     qputenv("QT_SCALE_FACTOR", QByteArray::number(scale));
     qputenv("QT_FONT_DPI", "96");
   }
 }
 
-void run(const Flags& flags, int argc, char** argv) {
+// What would be ignored is refused.
+void check_together(const CLI::App& app, const Flags& flags) {
+  const std::string other = first_given(app, {"--report", "traces"});
+  if (flags.report && !other.empty()) {
+    throw input_error(other + " means nothing beside --report, which prints; leave it away");
+  }
+  if (flags.playground && !flags.traces.empty()) {
+    throw input_error("--playground makes its own timeline; leave the traces away");
+  }
+  for (const auto& [flag, name] :
+       {std::pair(&flags.select, "--select"), {&flags.range, "--range"}}) {
+    if (*flag && flags.traces.empty()) {
+      throw input_error(std::string(name) + " is about traces; give one");
+    }
+  }
+}
+
+void run(const CLI::App& app, const Flags& flags, int argc, char** argv) {
+  check_together(app, flags);
   if (flags.report) {
     if (flags.traces.empty()) throw input_error("--report: give a trace, or two to compare");
     print(report_of(open_traces(flags.traces), standard_output()));
@@ -104,7 +135,7 @@ void run(const Flags& flags, int argc, char** argv) {
   WindowOptions options = options_of(flags);
   const QSize size = parse_size(flags.size.value_or("1600x900"), "--size");
   if (flags.screenshot) check_screenshot_name(*flags.screenshot);
-  prepare_screen(flags);
+  prepare_screen(flags, size);
   QStringList traces;
   for (const std::string& path : flags.traces) traces += QString::fromStdString(path);
   QApplication application(argc, argv);
@@ -170,6 +201,6 @@ int main(int argc, char** argv) {
       "  pipeview predicted.json measured.json --screenshot both.png --size 1600x900\n"
       "  pipeview predicted.json measured.json --report");
   pipesim::Work chosen;
-  app.callback([&] { chosen = [&] { pipesim::gui::run(flags, argc, argv); }; });
+  app.callback([&] { chosen = [&] { pipesim::gui::run(app, flags, argc, argv); }; });
   return pipesim::run_program(app, argc, argv, chosen);
 }

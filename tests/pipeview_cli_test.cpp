@@ -92,7 +92,7 @@ TEST(PipeviewCommand, TheSameCommandMakesTheSamePicture) {
       {"--theme", "dark"},      {"--align", "slot"},     {"--show", "overlay"},
       {"--show", "difference"}, {"--colour", "error"},   {"--colour", "microbatch"},
       {"--select", "2B3"},      {"--range", "1ms..5ms"}, {"--transfers"},
-      {"--critical"},           {"--playground"},        {"--memory-cap", "3GiB"}};
+      {"--critical"},           {"--memory-cap", "3GiB"}};
   for (const auto& each : flags) {
     EXPECT_TRUE(pictures.insert(bytes(each)).second) << each.front() << " changes nothing";
   }
@@ -104,7 +104,7 @@ TEST(PipeviewCommand, WrongFlagsAreRefused) {
   const std::string png = files / "a.png";
   expect_refused({plan, "--screenshot", files / "a.jpg"}, 2, "PNG");
   expect_refused({plan, "--screenshot", png, "--size", "large"}, 2, "1600x900");
-  expect_refused({plan, "--screenshot", png, "--size", "10x10"}, 2, "320");
+  expect_refused({plan, "--screenshot", png, "--size", "10x10"}, 2, "480");
   expect_refused({plan, "--screenshot", png, "--size", "100000x700"}, 2, "8192");
   expect_refused({plan, "--screenshot", png, "--size", "800x-1"}, 2, "--size");
   expect_refused({plan, "--screenshot", png, "--scale", "9"}, 2, "--scale");
@@ -116,6 +116,13 @@ TEST(PipeviewCommand, WrongFlagsAreRefused) {
   expect_refused({plan, "--screenshot", png, "--range", "5ms..1ms"}, 2, "--range");
   expect_refused({plan, "--screenshot", png, "--memory-cap", "lots"}, 2, "--memory-cap");
   expect_refused({plan, "--screenshot", png, "--select", "9F9"}, 2, "--select");
+  expect_refused({plan, "--screenshot", png, "--size", "1600x"}, 2, "1600x900");
+  expect_refused({plan, "--screenshot", png, "--size", "8192x8192", "--scale", "3"}, 2, "pixels");
+  expect_refused({plan, "--screenshot", png, "--range", "10s..20s"}, 2, "--range");
+  expect_refused({plan, "--screenshot", png, "--playground"}, 2, "--playground");
+  expect_refused({"--screenshot", png, "--select", "0F0"}, 2, "--select");
+  expect_refused({plan, "--report", "--size", "800x600"}, 2, "--size");
+  expect_refused({plan, files.run(), plan, "--report"}, 2, "3 traces");
   expect_refused({plan, "--screenshoot", png}, 2, "--screenshot");
   expect_refused({plan}, 2, "display");
   expect_refused({"--report"}, 2, "trace");
@@ -128,8 +135,18 @@ TEST(PipeviewCommand, FilesThatCannotBeOpenedOrWrittenAreRefused) {
   expect_refused({missing, "--screenshot", files / "a.png"}, 2, missing);
   expect_refused({missing, "--report"}, 2, missing);
   expect_refused({files.plan(), missing, "--report"}, 2, missing);
+  expect_refused({files.plan(), missing, "--screenshot", files / "a.png"}, 2, missing);
   expect_refused({files.plan(), "--screenshot", "/no/such/folder/a.png"}, 2, "/no/such/folder");
   EXPECT_FALSE(std::filesystem::exists(files / "a.png"));
+}
+
+TEST(PipeviewCommand, SaysThatAScreenCannotBeReached) {
+  const TraceFiles files;
+  const Outcome outcome = pipesim::testing::run_command(
+      {PIPEVIEW_COMMAND, files.plan()},
+      {"DISPLAY=:9999", "WAYLAND_DISPLAY=", "QT_QPA_PLATFORM=", "QT_LOGGING_RULES="});
+  pipesim::testing::expect_one_sentence(outcome, "pipeview", "DISPLAY=:9999 pipeview", 2,
+                                        "DISPLAY");
 }
 
 TEST(PipeviewCommand, SaysWhatItIs) {

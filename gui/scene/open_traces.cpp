@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <exception>
 #include <filesystem>
 #include <map>
@@ -138,7 +139,12 @@ void read_as_events(File& file, const ReadProgress& progress) {
   file.profile.reset();
   try {
     EventTrace events = read_event_trace(file.path, progress);
-    if (events.slices.empty() && events.counters.empty()) return;
+    if (events.slices.empty() && events.counters.empty()) {
+      file.why =
+          file.path + ": it holds nothing that can be shown: " + plural(events.events, "event");
+      for (const Warnings::Kind& kind : events.warnings.kinds()) file.why += "; " + kind.what;
+      return;
+    }
     file.events = std::move(events);
   } catch (const Error& error) {
     file.why = error.what();

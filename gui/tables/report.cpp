@@ -78,6 +78,10 @@ std::string report_of(const Document& document, const OpenTrace& trace, const Te
 
 std::string report_of(const Document& document, const Terminal& terminal) {
   if (!document.not_opened.empty()) throw input_error(document.not_opened.front());
+  if (document.traces.size() > 2) {
+    throw input_error(fmt::format("{} traces are given; a report is of one run or of two",
+                                  document.traces.size()));
+  }
   if (document.pair) {
     const auto run = [&](std::size_t side) -> const RecordedRun& {
       return *document.traces[static_cast<std::size_t>(document.pair->trace[side])]->run;
@@ -85,9 +89,10 @@ std::string report_of(const Document& document, const Terminal& terminal) {
     return comparison_report(run(0), run(1), document.pair->comparison, terminal);
   }
   if (document.traces.size() == 1) return report_of(document, *document.traces.front(), terminal);
-  throw input_error(document.not_compared.empty()
-                        ? "there are no two runs to compare; give one trace"
-                        : document.not_compared);
+  for (const auto& trace : document.traces) {
+    if (!trace->run) throw work_error(trace->name + ": " + trace->banner);
+  }
+  throw input_error(document.not_compared);
 }
 
 }  // namespace pipesim::gui

@@ -176,7 +176,7 @@ Table name_table(const Document& document, std::size_t most) {
     }
   }
   std::ranges::stable_sort(sums, std::greater(), &Sum::total_ns);
-  if (sums.empty()) table.note = "No trace without a pipeline is open.";
+  if (sums.empty()) table.note = "No slices of a trace without a pipeline are open.";
   if (sums.size() > most) {
     table.note =
         fmt::format("The {} longest of {} names.", format_count(static_cast<std::int64_t>(most)),

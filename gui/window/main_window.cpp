@@ -205,8 +205,15 @@ void MainWindow::apply_first_look() {
     }
   }
   if (options_.range) {
+    const TimeRange& extent = session_->scene().extent;
+    if (options_.range->to_ns <= extent.from_ns || options_.range->from_ns >= extent.to_ns) {
+      fail(QString::fromStdString("--range: nothing is there; the traces are from " +
+                                  format_time(extent.from_ns) + " to " +
+                                  format_time(extent.to_ns)));
+      return;
+    }
     View next = session_->view();
-    next.range = *options_.range;
+    next.range = kept_within(*options_.range, extent);
     session_->change(std::move(next));
   }
 }
@@ -285,8 +292,9 @@ void MainWindow::follow_view() {
   };
   QString text;
   const std::int64_t all = scene.extent.length_ns();
-  const std::int64_t seen = std::min(view.range.to_ns, scene.extent.to_ns) -
-                            std::max(view.range.from_ns, scene.extent.from_ns);
+  const std::int64_t seen = std::max(std::min(view.range.to_ns, scene.extent.to_ns) -
+                                         std::max(view.range.from_ns, scene.extent.from_ns),
+                                     std::int64_t{0});
   if (!session_->document().traces.empty()) {
     text = tr("%1 of %2").arg(length(seen), length(all));
     if (view.area) text += tr("; area: %1").arg(length(view.area->length_ns()));

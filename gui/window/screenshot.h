@@ -16,6 +16,9 @@ namespace pipesim::gui {
 // no screen has.
 QSize parse_size(std::string_view text, std::string_view where);
 
+// Throws an input error where so many pixels for one make a picture too large.
+void check_pixels(QSize size, int scale);
+
 // Throws an input error where the file's name is not one of a PNG file.
 void check_screenshot_name(const std::string& path);
 

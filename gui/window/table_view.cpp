@@ -117,7 +117,9 @@ QVariant TableModel::data(const QModelIndex& index, int role) const {
   const auto column = static_cast<std::size_t>(index.column());
   const Table::Row& at = row(index.row());
   if (role == Qt::DisplayRole || role == Qt::ToolTipRole) {
-    return column < at.cells.size() ? QString::fromStdString(at.cells[column]) : QString();
+    const QString text =
+        column < at.cells.size() ? QString::fromStdString(at.cells[column]) : QString();
+    return role == Qt::ToolTipRole ? text.toHtmlEscaped() : text;  // Qt takes tags in tips as HTML
   }
   if (role == Qt::TextAlignmentRole && table_.columns[column].number) {
     return static_cast<int>(Qt::AlignRight | Qt::AlignVCenter);
@@ -190,6 +192,7 @@ TablePanel::TablePanel(Session& session, Make make, DependsOn depends_on, QWidge
   view_->horizontalHeader()->setResizeContentsPrecision(measured_rows);
   view_->horizontalHeader()->setSortIndicator(-1, Qt::DescendingOrder);
   view_->setSortingEnabled(true);
+  note_->setTextFormat(Qt::PlainText);
   note_->setWordWrap(true);
   note_->setTextInteractionFlags(Qt::TextSelectableByMouse);
   note_->setContentsMargins(6, 4, 6, 4);
