@@ -146,7 +146,8 @@ TEST(Columns, HoldTheMeanOfWhatABarFills) {
 TEST(Columns, AreTheMeansOfALoopWhateverTheZoom) {
   Random random(4);
   for (int round = 0; round < 200; ++round) {
-    const std::vector<Bar> bars = random_bars(random, 300);
+    std::vector<Bar> bars = random_bars(random, 300);
+    std::erase_if(bars, [](const Bar& bar) { return bar.start_ns == bar.end_ns; });
     const BarRow row = row_of(bars);
     RowPaint paint;
     for (Rgb& shade : paint.shades) shade = static_cast<Rgb>(random() & 0xffffff);
@@ -187,6 +188,49 @@ TEST(Columns, AreTheMeansOfALoopWhateverTheZoom) {
       before = columns[x];
     }
   }
+}
+
+// Each column that bars fill by less than half shows the first bar of no length in it,
+// whatever the zoom; the others look as if there was none.
+TEST(Columns, ShowBarsOfNoLengthWhereTheyAreFree) {
+  Random random(6);
+  int shown = 0;
+  for (int round = 0; round < 200; ++round) {
+    std::vector<Bar> bars = random_bars(random, 300);
+    if (round % 4 == 0) {  // nothing else
+      for (Bar& bar : bars) bar.end_ns = bar.start_ns;
+    }
+    std::vector<Bar> long_bars = bars;
+    std::erase_if(long_bars, [](const Bar& bar) { return bar.start_ns == bar.end_ns; });
+    RowPaint paint;
+    for (Rgb& shade : paint.shades) shade = static_cast<Rgb>(random() & 0xffffff);
+    paint.offset_ns = below(random, 1'000) - 500;
+    const int width = 1 + static_cast<int>(below(random, 60));
+    const std::int64_t first = bars.front().start_ns + paint.offset_ns + below(random, 4'000) - 500;
+    const std::int64_t length =
+        std::max<std::int64_t>(std::int64_t{1} << below(random, 15), least_range_ns);
+    const auto times = column_times({{first, first + length}, 0, width});
+    std::vector<Rgb> columns(static_cast<std::size_t>(width), 0x808080);
+    std::vector<Rgb> without = columns;
+    paint_row(row_of(bars), paint, times, columns);
+    paint_row(row_of(long_bars), paint, times, without);
+    for (std::size_t x = 0; x < columns.size(); ++x) {
+      const std::int64_t from = times[x] - paint.offset_ns;
+      const std::int64_t to = times[x + 1] - paint.offset_ns;
+      const ShadeTimes until = filled_by_loop(bars, to);
+      const ShadeTimes since = filled_by_loop(bars, from);
+      const std::int64_t filled = std::accumulate(until.begin(), until.end(), std::int64_t{0}) -
+                                  std::accumulate(since.begin(), since.end(), std::int64_t{0});
+      const auto instant = std::ranges::find_if(bars, [&](const Bar& bar) {
+        return bar.start_ns == bar.end_ns && bar.start_ns >= from && bar.start_ns < to &&
+               !is_bubble(bar.shade);
+      });
+      const bool shows = instant != bars.end() && 2 * filled < to - from;
+      ASSERT_EQ(columns[x], shows ? paint.shades[instant->shade] : without[x]);
+      shown += shows ? 1 : 0;
+    }
+  }
+  EXPECT_GT(shown, 100);
 }
 
 // The values that a loop finds in [from, to), the one at `from` included.

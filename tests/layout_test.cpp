@@ -499,6 +499,40 @@ TEST(Layout, HitTellsTheGroupWhereThereIsNoBar) {
   EXPECT_FALSE(hit(Made{}.picture(usual), {}, 500, 300));
 }
 
+// One that starts in free room is a tick of one column, hit from close by; what has a
+// length is hit where it is.
+TEST(Layout, HitFindsBarsOfNoLength) {
+  for (const Canvas& canvas : {usual, fine}) {
+    Made one = made(1, 1, 1);
+    BarRow& row = one.scene.groups[0].lanes[0].rows[0];
+    row = {};
+    row.add({1'000, 1'000, 0, 0});
+    row.add({2'000, 3'000, 1, 3});
+    row.add({3'000, 3'000, 0, 0});
+    row.finish();
+    one.view.range = {0, 4'000};
+    const Picture picture = one.picture(canvas);
+    const int y = picture.rows.front().y + picture.rows.front().height / 2;
+    const auto ref_at = [&](std::int64_t time_ns, int right) {
+      const auto at = hit(picture, one.scene, picture.viewport.x_of(time_ns) + right, y);
+      return at && at->pick ? at->pick->ref : no_ref;
+    };
+    const int reach = canvas.scaled(3);
+    EXPECT_EQ(ref_at(1'000, 0), 0U);
+    EXPECT_EQ(ref_at(1'000, reach), 0U);
+    EXPECT_EQ(ref_at(1'000, -reach), 0U);
+    EXPECT_EQ(ref_at(1'000, reach + 2), no_ref);
+    EXPECT_EQ(ref_at(1'000, -reach - 2), no_ref);
+    EXPECT_EQ(ref_at(3'000, -2), 1U);
+    EXPECT_EQ(ref_at(3'000, 2), 0U);
+    const Rgb colour = palette(Theme::light, Colouring::kind).shades[0];
+    const auto& columns = picture.list.strips.front().columns;
+    EXPECT_EQ(std::ranges::count(columns, colour), 2);
+    EXPECT_EQ(columns[static_cast<std::size_t>(picture.viewport.x_of(1'000) - picture.viewport.x)],
+              colour);
+  }
+}
+
 TEST(Layout, FramesWhatIsPickedOnBothSides) {
   const Schedule schedule = generate(ScheduleRequest{"1f1b", 3, 4, {}, {}, {}});
   const auto run = [&](std::int64_t forward_ns) {

@@ -37,6 +37,29 @@ struct UsedShade {
   Spread colour;
 };
 
+// The first of `instants` from `index` on that is no earlier.
+std::size_t first_from(std::span<const BarRow::Instant> instants, std::size_t index,
+                       std::int64_t time_ns) {
+  std::size_t step = 1;
+  while (index + step < instants.size() && instants[index + step].time_ns < time_ns) step *= 2;
+  const auto near = instants.subspan(index, std::min(step + 1, instants.size() - index));
+  const auto found = std::ranges::lower_bound(near, time_ns, {}, &BarRow::Instant::time_ns);
+  return index + static_cast<std::size_t>(found - near.begin());
+}
+
+// `filled` tells of which columns bars fill half or more.
+void paint_instants(const BarRow& row, const RowPaint& paint, std::span<const std::int64_t> times,
+                    const std::vector<char>& filled, std::span<Rgb> columns) {
+  const auto instants = row.instants();
+  std::size_t next = 0;
+  for (std::size_t x = 0; x < columns.size(); ++x) {
+    next = first_from(instants, next, times[x] - paint.offset_ns);
+    if (next == instants.size()) break;
+    if (instants[next].time_ns >= times[x + 1] - paint.offset_ns || filled[x]) continue;
+    columns[x] = paint.shades[row[instants[next].bar].shade];
+  }
+}
+
 }  // namespace
 
 std::vector<std::int64_t> column_times(const Viewport& viewport) {
@@ -57,6 +80,11 @@ void paint_row(const BarRow& row, const RowPaint& paint, std::span<const std::in
   }
   const auto time = [&](std::size_t column) { return times[column] - paint.offset_ns; };
 
+  std::vector<char> mostly_filled;
+  if (!row.instants().empty()) mostly_filled.resize(columns.size());
+  const auto fill = [&](std::size_t column) {
+    if (!mostly_filled.empty()) mostly_filled[column] = 1;
+  };
   BarRow::Sweep sweep(row);
   std::array<std::int64_t, shade_count> before{};  // of the used shades, at `swept_ns`
   std::int64_t swept_ns = time(0);
@@ -90,7 +118,10 @@ void paint_row(const BarRow& row, const RowPaint& paint, std::span<const std::in
       const std::size_t first = x;
       const Bar bar = row[next];
       const Rgb colour = paint.shades[bar.shade];
-      while (x < columns.size() && time(x + 1) <= end_ns) columns[x++] = colour;
+      while (x < columns.size() && time(x + 1) <= end_ns) {
+        fill(x);
+        columns[x++] = colour;
+      }
       const int filled = static_cast<int>(x - first);
       if (filled < paint.least_wide) continue;
       if (wide != nullptr) wide->push_back({next, static_cast<int>(first), static_cast<int>(x)});
@@ -108,16 +139,20 @@ void paint_row(const BarRow& row, const RowPaint& paint, std::span<const std::in
     }
     Spread sum;
     std::int64_t rest = parts;
+    std::int64_t all_ns = 0;
     for (std::size_t i = 0; i < used_count; ++i) {
       const std::int64_t busy_ns = filled[used[i].shade] - before[i];
       before[i] += busy_ns;
+      all_ns += busy_ns;
       const auto share = static_cast<std::int64_t>(static_cast<double>(busy_ns) * parts_of_ns);
       sum.add(used[i].colour, static_cast<std::uint64_t>(share));
       rest -= share;
     }
+    if (2 * all_ns >= length_ns) fill(x);
     sum.add(Spread(columns[x]), static_cast<std::uint64_t>(std::max<std::int64_t>(rest, 0)));
     columns[x++] = sum.mean();
   }
+  if (!mostly_filled.empty()) paint_instants(row, paint, times, mostly_filled, columns);
 }
 
 }  // namespace pipesim::gui

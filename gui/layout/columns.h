@@ -36,7 +36,8 @@ struct RowPaint {
 };
 
 // Mixes a row's bars into `columns`, of which `times` has one more; adds the wide
-// ones, from left to right. In O(columns) and what BarRow::Sweep takes.
+// ones, from left to right. A column of which bars fill less than half shows the first
+// bar of no length that it holds. In O(columns) and what BarRow::Sweep takes.
 void paint_row(const BarRow& row, const RowPaint& paint, std::span<const std::int64_t> times,
                std::span<Rgb> columns, std::vector<WideBar>* wide = nullptr);
 

@@ -1,12 +1,13 @@
 // From a point of a picture back to what is there.
 #include <algorithm>
+#include <limits>
 
 #include "gui/layout/layout.h"
 
 namespace pipesim::gui {
 namespace {
 
-// The bar that fills most of a column, work before bubbles.
+// The bar that fills most of a column, work before bubbles; none of no length.
 std::optional<Bar> bar_at(const BarRow& row, std::int64_t from_ns, std::int64_t to_ns) {
   std::optional<Bar> found;
   std::int64_t found_ns = -1;
@@ -15,6 +16,7 @@ std::optional<Bar> bar_at(const BarRow& row, std::int64_t from_ns, std::int64_t 
   for (std::size_t i = first; i < row.size() && i < first + most; ++i) {
     const Bar bar = row[i];
     if (bar.start_ns >= to_ns) break;
+    if (bar.start_ns == bar.end_ns) continue;
     const std::int64_t length = std::min(bar.end_ns, to_ns) - std::max(bar.start_ns, from_ns);
     const bool better = !found || is_bubble(found->shade) > is_bubble(bar.shade) ||
                         (is_bubble(found->shade) == is_bubble(bar.shade) && length > found_ns);
@@ -23,6 +25,35 @@ std::optional<Bar> bar_at(const BarRow& row, std::int64_t from_ns, std::int64_t 
     found_ns = length;
   }
   return found;
+}
+
+// Of bars of no length the first of a column, else the closest within reach; nothing
+// where bars fill half of the column.
+std::optional<Bar> instant_at(const BarRow& row, const Picture& picture, int x,
+                              std::int64_t offset_ns) {
+  const auto instants = row.instants();
+  if (instants.empty()) return {};
+  const auto time = [&](int column) { return picture.viewport.time_of(column) - offset_ns; };
+  const std::int64_t from_ns = time(x);
+  const std::int64_t to_ns = std::max(time(x + 1), from_ns + 1);
+  const ShadeTimes before = row.filled_before(from_ns);
+  const ShadeTimes after = row.filled_before(to_ns);
+  std::int64_t free_ns = to_ns - from_ns;
+  for (std::size_t shade = 0; shade < shade_count; ++shade) free_ns -= after[shade] - before[shade];
+  if (2 * free_ns <= to_ns - from_ns) return {};
+  const auto next = std::ranges::lower_bound(instants, from_ns, {}, &BarRow::Instant::time_ns);
+  const BarRow::Instant* found = nullptr;
+  std::int64_t found_ns = std::numeric_limits<std::int64_t>::max();
+  if (next != instants.end() && next->time_ns < time(x + 1 + picture.reach)) {
+    found = &*next;
+    found_ns = std::max<std::int64_t>(next->time_ns - to_ns, 0);
+  }
+  if (next != instants.begin() && found_ns > 0) {
+    const BarRow::Instant& last = *std::prev(next);
+    if (last.time_ns >= time(x - picture.reach) && from_ns - last.time_ns < found_ns) found = &last;
+  }
+  if (found == nullptr) return {};
+  return row[found->bar];
 }
 
 }  // namespace
@@ -62,8 +93,9 @@ std::optional<Hit> hit(const Picture& picture, const Scene& scene, int x, int y)
     if (static_cast<std::size_t>(row->row) >= lane.rows.size()) return {};
     if (found.lane < 0) found.lane = row->lane;
     if (x < viewport.x || x >= viewport.x + viewport.width) break;
-    const auto bar = bar_at(lane.rows[static_cast<std::size_t>(row->row)],
-                            found.time_ns - lane.offset_ns, end_ns - lane.offset_ns);
+    const BarRow& bars = lane.rows[static_cast<std::size_t>(row->row)];
+    auto bar = instant_at(bars, picture, x, lane.offset_ns);
+    if (!bar) bar = bar_at(bars, found.time_ns - lane.offset_ns, end_ns - lane.offset_ns);
     if (!bar) continue;
     found.lane = row->lane;
     found.bar = bar;

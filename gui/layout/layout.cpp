@@ -308,6 +308,7 @@ Picture layout(const Document& document, const Scene& scene, const View& view, c
   picture.list.height = canvas.height;
   picture.list.background = palette.background;
   picture.viewport = {view.range, 0, std::max(canvas.width, 1)};
+  picture.reach = canvas.scaled(3);
 
   std::size_t pinned = 0;
   const std::vector<int> groups = shown_groups(drawing, pinned);

@@ -50,6 +50,7 @@ struct Picture {
   std::vector<PlacedRow> rows;      // those that are visible, from top to bottom
   std::vector<PlacedGroup> groups;  // pinned ones first, from top to bottom
   Viewport viewport;                // of the rows' time axis
+  int reach = 3;                    // columns from which a bar of no length is hit
   int ruler_height = 0;
   int legend_height = 0;
   int pinned_height = 0;   // of the groups that don't scroll

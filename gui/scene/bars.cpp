@@ -40,12 +40,22 @@ void BarRow::finish() {
   before_.clear();
   before_.reserve((blocks_.size() + 1) * shades_used_);
   ShadeTimes filled{};
+  instants_.clear();
+  const auto add_instants = [this](std::size_t number) {
+    const Block& in = blocks_[number];
+    const std::size_t count = std::min(size() - number * block, block);
+    for (std::size_t i = 0; i < count; ++i) {
+      if (in.start_ns[i] < in.end_ns[i] || is_bubble(in.shade[i])) continue;
+      instants_.push_back({in.start_ns[i], number * block + i});
+    }
+  };
   const auto add_sums = [&] {
     for (const Shade shade : shades()) before_.push_back(filled[shade]);
   };
   for (std::size_t number = 0; number < blocks_.size(); ++number) {
     add_sums();
     block_end_ns_.push_back(add_bars(number, filled));
+    add_instants(number);
   }
   add_sums();
 }

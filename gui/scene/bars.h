@@ -81,6 +81,14 @@ class BarRow {
     return std::find(shades().begin(), shades().end(), shade) != shades().end();
   }
 
+  // A bar of no length that is no bubble, such as an event's mark.
+  struct Instant {
+    std::int64_t time_ns = 0;
+    std::size_t bar = 0;
+  };
+  // In order.
+  std::span<const Instant> instants() const { return instants_; }
+
   // The first bar that ends after `time_ns`; size() where none does.
   std::size_t first_ending_after(std::int64_t time_ns) const;
   // The bar that covers an instant, its end excluded.
@@ -129,6 +137,7 @@ class BarRow {
   // what all bars do.
   LargeVector<std::int64_t> block_end_ns_;
   LargeVector<std::int64_t> before_;
+  LargeVector<Instant> instants_;
 };
 
 }  // namespace pipesim::gui
