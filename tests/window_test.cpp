@@ -15,8 +15,10 @@
 #include <QTableView>
 #include <QToolButton>
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <stdexcept>
 
 #include "gui/window/banner.h"
 #include "gui/window/overview.h"
@@ -125,6 +127,45 @@ TEST(Loader, ErrorsBecomeSentences) {
   EXPECT_EQ(failed.front()[0].toString(), "x.json: is no trace");
 }
 
+TEST(Loader, OtherExceptionsBecomeSentences) {
+  Loader loader;
+  QSignalSpy failed(&loader, &Loader::failed);
+  loader.start([](const Report&) -> Document { throw std::length_error("vector::reserve"); }, {});
+  ASSERT_TRUE(failed.wait(testing::patience_ms));
+  EXPECT_TRUE(failed.front()[0].toString().contains("vector::reserve"));
+  EXPECT_FALSE(loader.busy());
+}
+
+TEST(Loader, NothingIsShownOnceItIsGivenUp) {
+  std::mutex held;
+  std::atomic<int> ran = 0;
+  Loader loader;
+  QSignalSpy finished(&loader, &Loader::finished);
+  QSignalSpy failed(&loader, &Loader::failed);
+  QSignalSpy cancelled(&loader, &Loader::cancelled);
+  // Never asks whether it was given up.
+  const auto deaf = [&](const Report&) {
+    const std::scoped_lock lock(held);
+    ++ran;
+    return Document{};
+  };
+  {
+    const std::scoped_lock lock(held);
+    loader.start(deaf, {});
+    loader.cancel();  // at once, although it can't end yet
+    EXPECT_EQ(cancelled.count(), 1);
+    EXPECT_FALSE(loader.busy());
+    loader.start(deaf, {});
+    loader.start([](const Report&) { return Document{}; }, {});
+    ASSERT_TRUE(finished.wait(testing::patience_ms));
+  }
+  while (ran < 2) QTest::qWait(1);
+  QApplication::processEvents();
+  EXPECT_EQ(finished.count(), 1);
+  EXPECT_EQ(failed.count(), 0);
+  EXPECT_EQ(cancelled.count(), 1);
+}
+
 TEST(Window, CancelKeepsWhatIsShown) {
   const TraceFiles files;
   TraceFiles::write(files / "large.json", 2'000'000, "predicted", 16, 4000);
@@ -133,7 +174,7 @@ TEST(Window, CancelKeepsWhatIsShown) {
   QSignalSpy idle(window.get(), &MainWindow::idle);
   window->open({QString::fromStdString(files / "large.json")});
   QTest::mouseClick(window->findChild<QWidget*>("cancel"), Qt::LeftButton);
-  ASSERT_TRUE(idle.wait(testing::patience_ms));
+  EXPECT_EQ(idle.count(), 1);
   EXPECT_EQ(window->session().shared_document(), before);
 }
 

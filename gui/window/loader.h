@@ -1,13 +1,14 @@
 // Reads and compares in the background, one thing at a time.
 //
 // Owned by the window; its functions are called on the window's thread, where
-// its signals arrive, too. The work gets a thread of its own, which the destructor
-// has give up and waits for.
+// its signals arrive, too. Each work gets a thread of its own. What is given up
+// runs out unheard; only the destructor waits for it.
 #pragma once
 
 #include <QObject>
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <thread>
 
@@ -24,7 +25,7 @@ class Loader : public QObject {
   // Makes a document by `work` and its scene. What goes on already is given up.
   void start(std::function<Document(const Report&)> work, const SceneOptions& options);
   void cancel();
-  bool busy() const { return thread_.joinable(); }
+  bool busy() const { return current_ != none; }
 
  signals:
   void progressed(double fraction, const QString& what);
@@ -34,12 +35,19 @@ class Loader : public QObject {
   void ended();  // just before each of the three: busy() no more
 
  private:
-  void stop();
-  void end();
+  struct Job {
+    std::thread thread;
+    std::shared_ptr<std::atomic<bool>> given_up = std::make_shared<std::atomic<bool>>(false);
+  };
+  static constexpr int none = 0;
 
-  std::thread thread_;
-  std::shared_ptr<std::atomic<bool>> given_up_;
-  int job_ = 0;  // what comes from older ones is passed over
+  void give_up();
+  // The last that is heard of a job.
+  void end(int number, const std::shared_ptr<Opened>& result, const QString& sentence);
+
+  std::map<int, Job> jobs_;  // by number: what goes on, and what was given up but still runs
+  int current_ = none;
+  int last_ = none;
 };
 
 }  // namespace pipesim::gui
