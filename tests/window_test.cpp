@@ -20,6 +20,7 @@
 #include <mutex>
 #include <stdexcept>
 
+#include "gui/window/actions.h"
 #include "gui/window/banner.h"
 #include "gui/window/overview.h"
 #include "gui/window/painter.h"
@@ -400,6 +401,102 @@ TEST(Window, ThePlaygroundPlaysAndGivesTheTracesBack) {
   playing->trigger();
   EXPECT_EQ(session.document().traces, before->traces);
   EXPECT_TRUE(session.document().pair != nullptr);
+}
+
+// Whatever is asked of the open traces while it plays, it is done to those.
+TEST(Window, WhatIsOpenOutlivesThePlayground) {
+  const TraceFiles files;
+  const auto window = shown_window(files.both());
+  const Session& session = window->session();
+  auto* playing = window->findChild<QAction*>("playing");
+  const auto play = [&] {
+    playing->trigger();
+    ASSERT_EQ(session.document().traces.size(), 1U);
+    ASSERT_TRUE(session.document().traces.front()->paths.empty());
+  };
+  play();
+  window->set_capacity(std::int64_t{5} << 30);
+  wait_until_idle(*window);
+  EXPECT_FALSE(playing->isChecked());
+  EXPECT_EQ(session.document().traces.size(), 2U);
+  EXPECT_EQ(session.document().capacity_bytes, std::int64_t{5} << 30);
+  EXPECT_EQ(session.view().range, session.scene().home);
+  play();
+  action_called(*window, "Swap").trigger();
+  wait_until_idle(*window);
+  ASSERT_TRUE(session.document().pair != nullptr);
+  EXPECT_EQ(session.document().pair->trace, (std::array{1, 0}));
+  play();
+  window->close_trace(0);
+  wait_until_idle(*window);
+  ASSERT_EQ(session.document().traces.size(), 1U);
+  EXPECT_EQ(session.document().traces.front()->paths.front(), files.run());
+  EXPECT_FALSE(playing->isChecked());
+}
+
+TEST(Window, WhatIsChosenWhileOpeningStays) {
+  const TraceFiles files;
+  const auto window = shown_window();
+  window->open(files.both());
+  ASSERT_TRUE(window->is_loading());
+  SceneOptions chosen = window->session().view().options;
+  chosen.show = Show::overlay;
+  chosen.colouring = Colouring::microbatch;
+  View next = window->session().view();
+  next.options = chosen;
+  window->session().change(next);
+  wait_until_idle(*window);
+  ASSERT_EQ(window->session().document().traces.size(), 2U);
+  EXPECT_EQ(window->session().view().options, chosen);
+  EXPECT_EQ(window->session().scene().options, chosen);
+  for (const Group& group : window->session().scene().groups) {
+    EXPECT_EQ(group.lanes.size(), build_scene(window->session().document(), chosen)
+                                      .groups[static_cast<std::size_t>(group.rank)]
+                                      .lanes.size());
+  }
+}
+
+TEST(Window, WhatIsAddedWhileOpeningWaitsForIt) {
+  const TraceFiles files;
+  const auto window = shown_window();
+  QSignalSpy idle(window.get(), &MainWindow::idle);
+  window->open({QString::fromStdString(files.plan())});
+  window->add({QString::fromStdString(files / "missing.json")});
+  window->add({QString::fromStdString(files.run())});
+  window->set_capacity(std::int64_t{5} << 30);
+  ASSERT_TRUE(window->is_loading());
+  EXPECT_TRUE(banners(*window).isEmpty());
+  window->close_trace(0);  // which?
+  EXPECT_EQ(banners(*window).size(), 1);
+  ASSERT_TRUE(idle.wait(testing::patience_ms));
+  EXPECT_EQ(idle.count(), 1);
+  ASSERT_EQ(window->session().document().traces.size(), 2U);
+  EXPECT_TRUE(window->session().document().pair != nullptr);
+  EXPECT_EQ(window->session().document().capacity_bytes, std::int64_t{5} << 30);
+  ASSERT_EQ(banners(*window).size(), 1);
+  EXPECT_TRUE(banners(*window).front().contains("missing.json"));
+}
+
+TEST(Window, CancelDropsWhatWaits) {
+  const TraceFiles files;
+  const auto window = shown_window();
+  window->open({QString::fromStdString(files.plan())});
+  window->add({QString::fromStdString(files.run())});
+  QTest::mouseClick(window->findChild<QWidget*>("cancel"), Qt::LeftButton);
+  EXPECT_FALSE(window->is_loading());
+  window->settle();
+  EXPECT_TRUE(window->session().document().traces.empty());
+}
+
+TEST(Window, NamesAreShownAsTheyAre) {
+  const TraceFiles files;
+  const std::string odd = files / "a&b\nc.json";
+  write_file(odd, read_file(files.plan()));
+  const auto window = shown_window({QString::fromStdString(odd)});
+  const std::string title = window->windowTitle().toStdString();
+  EXPECT_NE(title.find("a&b\\nc"), std::string::npos) << title;
+  EXPECT_EQ(menu_text("a&b\nc").toStdString(), "a&&b\\nc");
+  EXPECT_NO_FATAL_FAILURE(action_called(*window, "ab\\nc"));
 }
 
 TEST(Window, TheCapacityIsDrawn) {

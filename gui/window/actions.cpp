@@ -10,6 +10,8 @@
 #include <QWidget>
 #include <vector>
 
+#include "traces/base/text.h"
+
 namespace pipesim::gui {
 namespace {
 
@@ -52,6 +54,10 @@ QString readable_keys(std::string_view keys) {
   static const QRegularExpression up("\\bUp\\b");
   static const QRegularExpression down("\\bDown\\b");
   return text.replace(up, "↑").replace(down, "↓");
+}
+
+QString menu_text(std::string_view name) {
+  return QString::fromStdString(printable(name)).replace('&', "&&");
 }
 
 CommandActions::CommandActions(Session& session, QWidget* window)

@@ -18,6 +18,8 @@ namespace pipesim::gui {
 QList<QKeySequence> sequences_of(std::string_view keys);
 // "W, ↑": as people read them.
 QString readable_keys(std::string_view keys);
+// A name as a menu's entry: on one line, and an & is no key.
+QString menu_text(std::string_view name);
 
 class CommandActions : public QObject {
   Q_OBJECT

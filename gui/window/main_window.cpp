@@ -88,14 +88,15 @@ MainWindow::MainWindow(const WindowOptions& options, QWidget* parent)
   connect(loader_, &Loader::ended, progress_, &QWidget::hide);
   connect(loader_, &Loader::finished, this, [this](const std::shared_ptr<Opened>& opened) {
     show_loaded(std::move(*opened));
-    emit idle();
+    start_next();
   });
   connect(loader_, &Loader::failed, this, [this](const QString& sentence) {
     fail(sentence);
     follow_view();
-    emit idle();
+    start_next();
   });
   connect(loader_, &Loader::cancelled, this, [this] {
+    waiting_.clear();
     status_->setText(tr("Given up."));
     emit idle();
   });
@@ -110,79 +111,112 @@ void MainWindow::set_theme(Theme theme) {
   session_->set_theme(theme);
 }
 
+std::shared_ptr<const Document> MainWindow::base_document() const {
+  return open_before_ ? open_before_ : session_->shared_document();
+}
+
 void MainWindow::open(const QStringList& paths) {
   if (paths.isEmpty()) return;
-  start(
-      [files = texts_of(paths), capacity = options_.capacity_bytes](const Report& report) {
-        Document document = open_traces(files, report);
-        document.capacity_bytes = capacity;
-        return document;
-      },
-      paths);
+  waiting_.clear();
+  start({[files = texts_of(paths), capacity = options_.capacity_bytes](const Document&,
+                                                                       const Report& report) {
+           Document document = open_traces(files, report);
+           document.capacity_bytes = capacity;
+           return document;
+         },
+         paths});
 }
 
 void MainWindow::add(const QStringList& paths) {
   if (paths.isEmpty()) return;
-  start(
-      [files = texts_of(paths), before = open_before_ ? open_before_ : session_->shared_document(),
-       capacity = options_.capacity_bytes](const Report& report) {
-        Document document = add_traces(*before, files, report);
-        document.capacity_bytes = capacity;
-        return document;
-      },
-      paths);
+  start_after({[files = texts_of(paths), capacity = options_.capacity_bytes](const Document& before,
+                                                                             const Report& report) {
+                 Document document = add_traces(before, files, report);
+                 document.capacity_bytes = capacity;
+                 return document;
+               },
+               paths});
 }
 
 void MainWindow::compare_as(int predicted, int measured) {
-  start([before = session_->shared_document(), predicted, measured](const Report&) {
-    return compared(*before, predicted, measured);
-  });
+  if (refuses_while_loading()) return;
+  start({[predicted, measured](const Document& before, const Report&) {
+    return compared(before, predicted, measured);
+  }});
 }
 
 void MainWindow::close_trace(int trace) {
-  start([before = session_->shared_document(), trace](const Report&) {
-    return without_trace(*before, trace);
-  });
+  if (refuses_while_loading()) return;
+  start({[trace](const Document& before, const Report&) { return without_trace(before, trace); }});
 }
 
 void MainWindow::set_capacity(std::optional<std::int64_t> bytes) {
   options_.capacity_bytes = bytes;
-  start([before = session_->shared_document(), bytes](const Report&) {
-    Document document = *before;
+  start_after({[bytes](Document document, const Report&) {
     document.capacity_bytes = bytes;
     return document;
-  });
+  }});
 }
 
-void MainWindow::start(std::function<Document(const Report&)> work, const QStringList& remembered) {
-  remembered_ = remembered;
+// Which traces are meant is not known before the others are there.
+bool MainWindow::refuses_while_loading() {
+  if (loader_->busy()) fail(tr("Traces are being opened; choose among them once they are there."));
+  return loader_->busy();
+}
+
+void MainWindow::start(Job job) {
   progress_bar_->setValue(0);
   progress_->show();
   status_->setText(tr("Opening ..."));
-  loader_->start(std::move(work), session_->view().options);
+  job_ = std::move(job);
+  loader_->start([work = job_.work,
+                  before = base_document()](const Report& report) { return work(*before, report); },
+                 session_->view().options);
+}
+
+void MainWindow::start_after(Job job) {
+  if (!loader_->busy()) return start(std::move(job));
+  job.follows = true;
+  waiting_.push_back(std::move(job));
+}
+
+void MainWindow::start_next() {
+  if (waiting_.empty()) {
+    emit idle();
+    return;
+  }
+  Job job = std::move(waiting_.front());
+  waiting_.pop_front();
+  start(std::move(job));
 }
 
 void MainWindow::show_loaded(Opened opened) {
-  const bool other_files = !remembered_.isEmpty();
+  // A view of what is played says nothing about other traces.
+  const bool from_home = !job_.paths.isEmpty() || open_before_ != nullptr;
   open_before_.reset();
   playing_->setChecked(false);
-  remember(remembered_);
-  remembered_.clear();
-  banners_->clear();
+  remember(job_.paths);
+  // It may have been changed in the meantime.
+  const SceneOptions& options = session_->view().options;
+  if (opened.scene.options != options) change_scene(opened.scene, *opened.document, options);
+  if (!job_.follows) banners_->clear();
+  const auto add_banner = [this](const QString& sentence) {
+    if (!banners_->sentences().contains(sentence)) banners_->add(sentence);
+  };
   const Document& document = *opened.document;
   for (const std::string& sentence : document.not_opened) {
-    banners_->add(QString::fromStdString(printable(sentence)));
+    add_banner(QString::fromStdString(printable(sentence)));
   }
   for (const auto& trace : document.traces) {
     if (!trace->banner.empty()) {
-      banners_->add(QString::fromStdString(printable(trace->name + ": " + trace->banner)));
+      add_banner(QString::fromStdString(printable(trace->name + ": " + trace->banner)));
     }
   }
   if (!document.not_compared.empty()) {
-    banners_->add(
+    add_banner(
         tr("Not compared: %1").arg(QString::fromStdString(printable(document.not_compared))));
   }
-  if (other_files) {
+  if (from_home) {
     session_->open(std::move(opened));
     raise_first_panel();
   } else {
@@ -276,7 +310,7 @@ void MainWindow::follow_document() {
   const Document& document = session_->document();
   pages_->setCurrentIndex(document.traces.empty() ? 0 : 1);
   QStringList names;
-  for (const auto& trace : document.traces) names += QString::fromStdString(trace->name);
+  for (const auto& trace : document.traces) names += QString::fromStdString(printable(trace->name));
   setWindowTitle(names.isEmpty() ? "pipeview" : names.join(", ") + " - pipeview");
   fill_roles();
 }

@@ -6,6 +6,7 @@
 
 #include <QMainWindow>
 #include <QStringList>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -57,7 +58,8 @@ class MainWindow : public QMainWindow {
   explicit MainWindow(const WindowOptions& options, QWidget* parent = nullptr);
   ~MainWindow() override;
 
-  // In the background; open() closes what is open.
+  // In the background, one after the other, on what is open, which then is shown
+  // instead of what is played; open() closes it.
   void open(const QStringList& paths);
   void add(const QStringList& paths);
   void compare_as(int predicted, int measured);
@@ -99,7 +101,18 @@ class MainWindow : public QMainWindow {
   TablePanel* add_table(const QString& name, const char* id, TablePanel::Make make,
                         TablePanel::DependsOn depends_on);
 
-  void start(std::function<Document(const Report&)> work, const QStringList& remembered = {});
+  // What is done in the background to what is open.
+  struct Job {
+    std::function<Document(const Document& before, const Report&)> work;
+    QStringList paths = {};  // the files that it opens
+    bool follows = false;    // upon another: that one's banners stay
+  };
+  // What is open, shown or not.
+  std::shared_ptr<const Document> base_document() const;
+  void start(Job job);        // gives up what goes on
+  void start_after(Job job);  // waits for what goes on
+  void start_next();
+  bool refuses_while_loading();
   void show_loaded(Opened opened);
   void apply_first_look();
   // Shows what the playground plays; without it what was open before.
@@ -149,7 +162,8 @@ class MainWindow : public QMainWindow {
   QLabel* hidden_ = nullptr;
   QWidget* progress_ = nullptr;
   QProgressBar* progress_bar_ = nullptr;
-  QStringList remembered_;
+  Job job_;  // what goes on, or went on last
+  std::deque<Job> waiting_;
   bool looked_ = false;  // the first traces were shown as the options say
   bool arranged_ = false;
 };

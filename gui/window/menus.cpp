@@ -80,7 +80,7 @@ void MainWindow::make_menus() {
   predicted_ = compare->addMenu(tr("&Predicted"));
   measured_ = compare->addMenu(tr("&Measured"));
   add_action(compare, tr("S&wap"), {}, [this] {
-    if (const auto& pair = session_->document().pair) compare_as(pair->trace[1], pair->trace[0]);
+    if (const auto pair = base_document()->pair) compare_as(pair->trace[1], pair->trace[0]);
   });
 
   QMenu* help = menuBar()->addMenu(tr("&Help"));
@@ -92,19 +92,19 @@ void MainWindow::fill_recent() {
   recent_->clear();
   const QStringList paths = settings_ ? settings_->value("recent").toStringList() : QStringList();
   for (const QString& path : paths) {
-    recent_->addAction(QString(path).replace('&', "&&"), this, [this, path] { open({path}); });
+    recent_->addAction(menu_text(path.toStdString()), this, [this, path] { open({path}); });
   }
   if (paths.isEmpty()) recent_->addAction(tr("(none)"))->setEnabled(false);
 }
 
 void MainWindow::fill_roles() {
-  const Document& document = session_->document();
+  const auto shared = base_document();
+  const Document& document = *shared;
   const auto fill = [&](QMenu* menu, std::optional<Side> side) {
     menu->clear();
     for (int i = 0; i < static_cast<int>(document.traces.size()); ++i) {
       const OpenTrace& trace = *document.traces[static_cast<std::size_t>(i)];
-      QString name = QString::fromStdString(printable(trace.name)).replace('&', "&&");
-      QAction* action = menu->addAction(name);
+      QAction* action = menu->addAction(menu_text(trace.name));
       if (!side) {
         connect(action, &QAction::triggered, this, [this, i] { close_trace(i); });
         continue;
@@ -113,7 +113,7 @@ void MainWindow::fill_roles() {
       action->setEnabled(trace.run.has_value());
       action->setChecked(document.side_of(i) == side);
       connect(action, &QAction::triggered, this, [this, i, side] {
-        const auto& pair = session_->document().pair;
+        const auto pair = base_document()->pair;
         int other = 0;
         if (pair) {
           other = pair->trace[static_cast<std::size_t>(*side == predicted_side)];
@@ -151,7 +151,7 @@ void MainWindow::ask_write(const QString& kind) {
 }
 
 void MainWindow::ask_capacity() {
-  const auto now = session_->document().capacity_bytes;
+  const auto now = base_document()->capacity_bytes;
   bool ok = false;
   const QString text = QInputDialog::getText(
       this, tr("Memory capacity"), tr("Of each rank, such as 16GiB; empty for none:"),
@@ -181,7 +181,7 @@ void MainWindow::context_menu(const Hit& hit, const QPoint& global) {
   if (hit.group >= 0) {
     const std::string name = session_->scene().groups[static_cast<std::size_t>(hit.group)].name;
     const bool pinned = session_->view().pinned.contains(name);
-    menu.addAction((pinned ? tr("Unpin %1") : tr("Pin %1")).arg(QString::fromStdString(name)), this,
+    menu.addAction((pinned ? tr("Unpin %1") : tr("Pin %1")).arg(menu_text(name)), this,
                    [this, name, pinned] {
                      View next = session_->view();
                      if (pinned) {
