@@ -423,6 +423,39 @@ TEST(Scene, IterationsThatOverlap) {
             (std::vector<Bar>{{0, 5, 1, warmup}, {5, 25, 1, 0}, {25, 40, 3, 0}}));
 }
 
+// Other work covers the start of idle time: what is left of it stays on the first row.
+TEST(Scene, IdleTimeTakesNoSecondRow) {
+  RecordedRun run;
+  run.name = "covered";
+  run.ranks = 2;
+  run.microbatches = 1;
+  run.chunk_of_stage = {0, 0};
+  run.about.rank_of_stage = {0, 1};
+  const auto add = [&](int stage, int iteration, std::int64_t start, std::int64_t end) {
+    run.spans.push_back({make_action(stage, Kind::F, 0), stage, iteration, start, end});
+  };
+  add(0, 0, 0, 10);
+  add(1, 0, 10, 40);
+  add(0, 1, 20, 60);
+  add(1, 1, 35, 38);  // while the first iteration's still runs
+  add(0, 2, 50, 55);
+  add(1, 2, 90, 100);
+  run.iterations = {{0, 0, 2, 0, 40}, {1, 2, 4, 20, 40}, {2, 4, 6, 50, 50}};
+  const Scene scene = build_scene(document_of(std::move(run)), {});
+  int second_rows = 0;
+  bool idle = false;
+  for (const Group& group : scene.groups) {
+    const auto& rows = group.lanes.at(0).rows;
+    for (const Bar& bar : bars_of(rows.front())) idle = idle || is_bubble(bar.shade);
+    for (std::size_t row = 1; row < rows.size(); ++row) {
+      ++second_rows;
+      for (const Bar& bar : bars_of(rows[row])) EXPECT_FALSE(is_bubble(bar.shade));
+    }
+  }
+  EXPECT_TRUE(idle);
+  EXPECT_EQ(second_rows, 2);
+}
+
 TEST(Scene, OfNothingIsEmpty) {
   const Scene scene = build_scene({}, {});
   EXPECT_TRUE(scene.groups.empty());

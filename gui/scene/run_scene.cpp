@@ -14,7 +14,7 @@ namespace {
 
 // One rank's work with the idle time before it. Iterations overlap where ranks are through
 // at different times: then work goes before idle time, and an earlier iteration's idle
-// time before a later one's.
+// time before a later one's. Only work that overlaps other work takes a second row.
 class WorkRows {
  public:
   explicit WorkRows(std::vector<BarRow>& rows) : packer_(rows) {}
@@ -54,7 +54,7 @@ class WorkRows {
   }
   void add_idle(const IdleSpan& idle, Ref before) {
     const std::int64_t start_ns = std::max(idle.start_ns, covered_ns_);
-    if (start_ns < idle.end_ns) packer_.add({start_ns, idle.end_ns, before, shade_of(idle.kind)});
+    packer_.add_where_free({start_ns, idle.end_ns, before, shade_of(idle.kind)});
   }
 
   RowPacker packer_;

@@ -186,6 +186,13 @@ void RowPacker::add(Bar bar) {
   end_ns_[row] = bar.end_ns;
 }
 
+void RowPacker::add_where_free(Bar bar) {
+  bar.start_ns = std::max(bar.start_ns, end_ns_.front());
+  if (bar.start_ns >= bar.end_ns) return;
+  rows_->front().add(bar);
+  end_ns_.front() = bar.end_ns;
+}
+
 void RowPacker::finish() {
   for (BarRow& row : *rows_) row.finish();
 }

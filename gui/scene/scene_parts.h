@@ -20,6 +20,8 @@ class RowPacker {
   void reserve(std::size_t bars) { rows_->front().reserve(bars); }
   // In the order of refs, which then ascend along each row.
   void add(Bar bar);
+  // What of a bar is free on the first row; the rest is left out.
+  void add_where_free(Bar bar);
   void finish();
 
  private:
