@@ -11,6 +11,7 @@
 #include <fstream>
 #include <memory>
 #include <random>
+#include <set>
 #include <sstream>
 
 #include "tests/documents.h"
@@ -497,6 +498,35 @@ TEST(Layout, HitTellsTheGroupWhereThereIsNoBar) {
   EXPECT_FALSE(hit(picture, two.scene, 500, 2));
   EXPECT_FALSE(hit(picture, two.scene, 500, usual.height - 3));
   EXPECT_FALSE(hit(Made{}.picture(usual), {}, 500, 300));
+}
+
+// Curves of fractions and of more than an int64 holds have their heights, and say
+// what their peaks are.
+TEST(Layout, CurvesTellTrueValues) {
+  for (const auto& [most, text] :
+       {std::pair{0.45, "peak 0.45"}, std::pair{1.7e308, "peak 1.7e+308"},
+        std::pair{450., "peak 450"}, std::pair{-2e-9, ""}}) {
+    EventTrace events;
+    events.counters.resize(1);
+    events.counters[0].name = "GPU util";
+    events.counters[0].track = 1;
+    for (int i = 0; i <= 8; ++i) events.counters[0].samples.push_back({i * 1'000, most / 8 * i});
+    for (int i = 7; i >= 0; --i) {
+      events.counters[0].samples.push_back({(16 - i) * 1'000, most / 8 * i});
+    }
+    Made one;
+    one.document.traces = {testing::open_trace(std::move(events))};
+    one.scene = build_scene(one.document, {});
+    one.view.range = one.scene.extent;
+    const Picture picture = one.picture(usual);
+    ASSERT_FALSE(picture.list.areas.empty());
+    const auto& area = most > 0 ? picture.list.areas.front() : picture.list.areas.back();
+    const std::set<std::int16_t> heights(area.tops.begin(), area.tops.end());
+    EXPECT_GE(heights.size(), 8U) << most;
+    const bool told = std::ranges::any_of(picture.list.texts,
+                                          [&](const auto& other) { return other.text == text; });
+    EXPECT_EQ(told, most > 0) << most;
+  }
 }
 
 // One that starts in free room is a tick of one column, hit from close by; what has a

@@ -10,11 +10,12 @@ namespace pipesim::gui {
 namespace {
 
 struct Scale {
-  std::int64_t least = 0;  // negative, or 0
-  std::int64_t most = 1;
+  double least = 0;  // negative, or 0
+  double most = 1;
 };
 
 std::string text_of(const CurveLane& lane, std::int64_t value) {
+  if (lane.scale != 1) return fmt::format("{:g}", lane.value_of(value));
   if (lane.bytes) return format_bytes(value);
   return lane.label == "lateness" ? format_time(value) : format_count(value);
 }
@@ -23,13 +24,14 @@ std::string text_of(const CurveLane& lane, std::int64_t value) {
 // is far above the curves does not count: they would be flat.
 Scale scale_of(const Drawing& drawing, const Band& band, const CurveLane& lane) {
   Scale scale{0, 0};
-  std::int64_t capacity = 0;
+  double capacity = 0;
   const auto take = [&](const Group& group) {
     for (const CurveLane& other : group.curves) {
       if (other.bytes != lane.bytes || (!lane.bytes && other.label != lane.label)) continue;
-      scale.least = std::min(scale.least, other.curve.extremes().least);
-      scale.most = std::max(scale.most, other.curve.extremes().most);
-      capacity = std::max(capacity, other.capacity.value_or(0));
+      const Curve::Extremes extremes = other.curve.extremes();
+      scale.least = std::min(scale.least, other.value_of(extremes.least));
+      scale.most = std::max(scale.most, other.value_of(extremes.most));
+      capacity = std::max(capacity, static_cast<double>(other.capacity.value_or(0)));
     }
   };
   if (lane.bytes) {
@@ -40,7 +42,7 @@ Scale scale_of(const Drawing& drawing, const Band& band, const CurveLane& lane) 
     take(drawing.scene.groups[static_cast<std::size_t>(band.placed.group)]);
   }
   if (capacity / 4 <= scale.most) scale.most = std::max(scale.most, capacity);
-  scale.most = std::max<std::int64_t>(scale.most, 1);
+  if (scale.most == 0 && scale.least == 0) scale.most = 1;
   return scale;
 }
 
@@ -49,8 +51,8 @@ struct CurveDrawer {
   const Band& band;
 
   // Rows of pixels from a value to the top of `height`.
-  static int top_of(std::int64_t value, std::int64_t most, int height) {
-    const double share = std::clamp(static_cast<double>(value) / static_cast<double>(most), 0., 1.);
+  static int top_of(double value, double most, int height) {
+    const double share = std::clamp(value / most, 0., 1.);
     return height - 1 - static_cast<int>(share * (height - 1) + 0.5);
   }
 
@@ -75,7 +77,7 @@ struct CurveDrawer {
 
   void draw(const CurveLane& lane, const PlacedRow& row, const Scale& scale, bool in_front) const {
     const bool signs = scale.least < 0;
-    const std::int64_t most = std::max(scale.most, -scale.least);
+    const double most = std::max(scale.most, -scale.least);
     const int upper = signs ? row.height / 2 : row.height;
     const int lower = row.height - upper;
     const std::size_t columns = drawing.times.size() - 1;
@@ -86,9 +88,9 @@ struct CurveDrawer {
     for (std::size_t x = 0; x < columns; ++x) {
       const auto seen = sweep.until(drawing.times[x + 1] - lane.offset_ns);
       if (!seen) continue;
-      above[x] = static_cast<std::int16_t>(top_of(seen->most, most, upper));
+      above[x] = static_cast<std::int16_t>(top_of(lane.value_of(seen->most), most, upper));
       if (seen->least >= 0 || !signs) continue;
-      const int depth = lower - top_of(-seen->least, most, lower);
+      const int depth = lower - top_of(-lane.value_of(seen->least), most, lower);
       below[x] = 0;
       under[x] = static_cast<std::int16_t>(std::min(depth, lower));
       if (seen->most <= 0) above[x] = static_cast<std::int16_t>(upper);
@@ -111,8 +113,8 @@ struct CurveDrawer {
   }
 
   void draw_capacity(const CurveLane& lane, const PlacedRow& row, const Scale& scale) const {
-    if (!lane.capacity || *lane.capacity > scale.most) return;
-    const int y = row.y + top_of(*lane.capacity, scale.most, row.height);
+    if (!lane.capacity || static_cast<double>(*lane.capacity) > scale.most) return;
+    const int y = row.y + top_of(static_cast<double>(*lane.capacity), scale.most, row.height);
     drawing.add_line(band.cut, {.x1 = drawing.left(),
                                 .y1 = y,
                                 .x2 = drawing.right() - 1,
@@ -130,15 +132,15 @@ struct CurveDrawer {
     const int x = drawing.picture.viewport.x_of(peak.time_ns + lane.offset_ns);
     if (x < drawing.left() || x >= drawing.right()) return;
     const int height = scale.least < 0 ? row.height / 2 : row.height;
-    const std::int64_t most = std::max(scale.most, -scale.least);
-    const int y = row.y + top_of(peak.value, most, height);
+    const double most = std::max(scale.most, -scale.least);
+    const int y = row.y + top_of(lane.value_of(peak.value), most, height);
     const Rgb colour = drawing.colour_of_trace(lane.trace);
     const int size = drawing.scaled(5);
     drawing.add_box(
         band.cut.of(row.y - size / 2, row.height + size),
         {.x = x - size / 2, .y = y - size / 2, .width = size, .height = size, .fill = colour});
     std::string text = fmt::format("peak {}", text_of(lane, peak.value));
-    if (lane.capacity && *lane.capacity > scale.most) {
+    if (lane.capacity && static_cast<double>(*lane.capacity) > scale.most) {
       text += fmt::format(" of {}", text_of(lane, *lane.capacity));
     }
     if (!lane.peak.empty()) text += ", " + lane.peak;

@@ -10,10 +10,22 @@
 namespace pipesim::gui {
 namespace {
 
-// To the nearest whole number, and the nearest that there is.
-std::int64_t whole(double value) {
-  constexpr double most = 9.2e18;
-  return static_cast<std::int64_t>(std::llround(std::clamp(value, -most, most)));
+// 1 where all values are whole numbers, or bytes, that fit; else so that the greatest has the 15
+// digits that a double has.
+double scale_of(const CounterTrack& counter, bool bytes) {
+  constexpr double most_whole = 9.2e18;
+  constexpr int digits = 15;
+  constexpr int most_exponent = 300;  // of a power of ten whose inverse is one, too
+  double most = 0;
+  bool whole = true;
+  for (const CounterTrack::Sample& sample : counter.samples) {
+    if (!std::isfinite(sample.value)) continue;
+    most = std::max(most, std::abs(sample.value));
+    whole = whole && std::trunc(sample.value) == sample.value;
+  }
+  if (most == 0 || ((whole || bytes) && most <= most_whole)) return 1;
+  const int exponent = digits - 1 - static_cast<int>(std::floor(std::log10(most)));
+  return std::pow(10., std::clamp(exponent, -most_exponent, most_exponent));
 }
 
 CurveLane curve_of(const CounterTrack& counter, int trace) {
@@ -25,8 +37,10 @@ CurveLane curve_of(const CounterTrack& counter, int trace) {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
   });
   lane.bytes = name.find("bytes") != std::string::npos;
+  lane.scale = scale_of(counter, lane.bytes);
   for (const CounterTrack::Sample& sample : counter.samples) {
-    if (!std::isnan(sample.value)) lane.curve.add({sample.time_ns, whole(sample.value)});
+    if (!std::isfinite(sample.value)) continue;
+    lane.curve.add({sample.time_ns, std::llround(sample.value * lane.scale)});
   }
   lane.curve.finish();
   return lane;

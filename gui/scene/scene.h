@@ -65,14 +65,20 @@ struct Lane {
   BarRow emphasis;  // what is emphasised; row 0 is faint then
 };
 
+// A quantity over time. The curve has it `scale` times, rounded: a power of ten, and 1
+// for what is counted.
 struct CurveLane {
   std::int32_t trace = 0;
   std::string label;  // "memory", "lateness", a counter's name
   std::int64_t offset_ns = 0;
   bool bytes = false;
+  double scale = 1;
   Curve curve;
   std::optional<std::int64_t> capacity;
   std::string peak;  // what fills it at its peak: "0B6"; or empty
+
+  // What a point of the curve stands for.
+  double value_of(std::int64_t point) const { return static_cast<double>(point) / scale; }
 };
 
 // What belongs together: a rank of all runs, or a track of an event trace.
