@@ -393,6 +393,24 @@ TEST(Layout, NamesEveryGroupInSightAndAllColours) {
   EXPECT_FALSE(says("weight gradient"));
 }
 
+// Whose memory a curve is, also where the lanes are of one trace alone.
+TEST(Layout, LegendNamesTheTracesOfCurves) {
+  for (const bool curves : {true, false}) {
+    Made two = made(2, 3, 2);
+    set_show(two, Show::difference);
+    for (Group& group : two.scene.groups) group.lanes.erase(group.lanes.begin());
+    two.view.curves = curves;
+    const Picture picture = two.picture(usual);
+    const auto names = [&](const std::string& text) {
+      return std::ranges::count_if(picture.list.cover_texts, [&](const auto& other) {
+        return other.text == text && other.y >= usual.height - picture.legend_height;
+      });
+    };
+    EXPECT_EQ(names("predicted"), curves ? 1 : 0);
+    EXPECT_EQ(names("measured"), curves ? 1 : 0);
+  }
+}
+
 TEST(Layout, DoublesAtTwiceTheScale) {
   for (const Shown& shown : many_views()) {
     const Picture one = shown.made.picture(usual);

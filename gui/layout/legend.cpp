@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "gui/layout/parts.h"
+#include "sim/report/words.h"
 
 namespace pipesim::gui {
 namespace {
@@ -45,6 +46,10 @@ std::vector<Entry> entries_of(const Drawing& drawing) {
   bool early = false;
   bool capacity = false;
   std::vector<Entry> sides;
+  const auto add_side = [&](int trace, const std::string& name) {
+    if (std::ranges::find(sides, name, &Entry::name) != sides.end()) return;
+    sides.push_back({drawing.colour_of_trace(trace), name, name});
+  };
   for (const Group& group : drawing.scene.groups) {
     for (const Lane& lane : group.lanes) {
       slices = slices || lane.kind == LaneKind::slices;
@@ -56,17 +61,24 @@ std::vector<Entry> entries_of(const Drawing& drawing) {
         }
       }
       if (lane.label.empty()) continue;
-      if (std::ranges::find(sides, lane.label, &Entry::name) == sides.end()) {
-        sides.push_back({drawing.colour_of_trace(lane.trace), lane.label, lane.label});
-      }
+      add_side(lane.trace, lane.label);
     }
     for (const CurveLane& lane : group.curves) {
       if (!drawing.view.curves) break;
-      lateness = lateness || lane.label == "lateness";
+      const bool late = lane.label == "lateness";
+      if (!late && group.rank >= 0 && drawing.document.traces.size() > 1) {
+        const auto side = drawing.document.side_of(lane.trace);
+        add_side(lane.trace,
+                 side ? std::string(side_names[*side]) : drawing.trace(lane.trace)->name);
+      }
+      lateness = lateness || late;
       early = early || (lane.label == "lateness" && lane.curve.extremes().least < 0);
       capacity = capacity || lane.capacity.has_value();
     }
   }
+
+  std::ranges::stable_partition(
+      sides, [](const Entry& side) { return side.name == side_names[predicted_side]; });
 
   const auto& shades = drawing.palette.shades;
   std::vector<Entry> entries;
