@@ -155,9 +155,33 @@ TEST_F(WindowKeys, CtrlPFiltersTracks) {
   EXPECT_EQ(filter->answer(), "");
   QTest::keyClicks(&filter->line(), "7");
   EXPECT_EQ(filter->answer(), "no track is called so");
+  filter->line().setText(" RANK 13");
+  EXPECT_EQ(session.picture().groups.size(), 1U);
+  EXPECT_EQ(filter->answer(), "");
   QTest::keyClick(&filter->line(), Qt::Key_Escape);
   EXPECT_EQ(session.view().filter, "");
   EXPECT_EQ(session.picture().groups.size(), static_cast<std::size_t>(many));
+}
+
+TEST_F(WindowKeys, TheFilterSaysWhatIsFiltered) {
+  Session& session = window->session();
+  prepare();
+  auto* filter = window->findChild<FilterBar*>();
+  press(&timeline(), QKeySequence("Ctrl+P"));
+  QTest::keyClicks(&filter->line(), "rank 13");
+  session.run(Command::undo);
+  EXPECT_EQ(session.view().filter, "");
+  EXPECT_EQ(filter->line().text(), "");
+  session.run(Command::redo);
+  EXPECT_EQ(session.view().filter, "rank 13");
+  EXPECT_EQ(filter->line().text(), "rank 13");
+  QTest::keyClicks(&filter->line(), "7");
+  EXPECT_EQ(filter->answer(), "no track is called so");
+  // What is opened is shown whole.
+  session.open(opened(session.document(), session.view().options));
+  EXPECT_EQ(session.view().filter, "");
+  EXPECT_EQ(filter->line().text(), "");
+  EXPECT_EQ(filter->answer(), "");
 }
 
 TEST_F(WindowKeys, QuestionMarkListsAllCommands) {

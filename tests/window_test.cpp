@@ -494,9 +494,9 @@ TEST(Window, NamesAreShownAsTheyAre) {
   write_file(odd, read_file(files.plan()));
   const auto window = shown_window({QString::fromStdString(odd)});
   const std::string title = window->windowTitle().toStdString();
-  EXPECT_NE(title.find("a&b\\nc"), std::string::npos) << title;
-  EXPECT_EQ(menu_text("a&b\nc").toStdString(), "a&&b\\nc");
-  EXPECT_NO_FATAL_FAILURE(action_called(*window, "ab\\nc"));
+  EXPECT_NE(title.find("a&b\\x0ac"), std::string::npos) << title;
+  EXPECT_EQ(menu_text("a&b\nc").toStdString(), "a&&b\\x0ac");
+  EXPECT_NO_FATAL_FAILURE(action_called(*window, "ab\\x0ac.json"));
 }
 
 TEST(Window, TheCapacityIsDrawn) {

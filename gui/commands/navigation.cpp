@@ -190,9 +190,4 @@ int greatest_scroll(const Picture& picture) {
   return std::max(0, picture.content_height - std::max(0, room));
 }
 
-bool passes(const Group& group, const std::string& filter) {
-  return filter.empty() || group.name.find(filter) != std::string::npos ||
-         group.process.find(filter) != std::string::npos;
-}
-
 }  // namespace pipesim::gui

@@ -38,7 +38,4 @@ TimeRange with_margin(const Scene& scene, const TimeRange& range, double share);
 // How many pixels groups that scroll can be moved up.
 int greatest_scroll(const Picture& picture);
 
-// Whether the filter lets a group be shown.
-bool passes(const Group& group, const std::string& filter);
-
 }  // namespace pipesim::gui

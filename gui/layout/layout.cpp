@@ -99,9 +99,8 @@ std::vector<int> shown_groups(const Drawing& drawing, std::size_t& pinned) {
   std::vector<int> shown;
   const auto add = [&](bool want_pinned) {
     for (std::size_t i = 0; i < groups.size(); ++i) {
-      const bool holds = groups[i].name.find(drawing.view.filter) != std::string::npos ||
-                         groups[i].process.find(drawing.view.filter) != std::string::npos;
-      if (holds && drawing.view.pinned.contains(groups[i].name) == want_pinned) {
+      if (passes(groups[i], drawing.view.filter) &&
+          drawing.view.pinned.contains(groups[i].name) == want_pinned) {
         shown.push_back(static_cast<int>(i));
       }
     }

@@ -1,5 +1,6 @@
 #include "gui/scene/view.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace pipesim::gui {
@@ -14,7 +15,19 @@ bool looks_alike(const View& a, const View& b) {
   return same == b;
 }
 
+char small(char letter) {
+  return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter + ('a' - 'A')) : letter;
+}
+
+bool holds(std::string_view name, std::string_view text) {
+  return text.empty() || !std::ranges::search(name, text, {}, small, small).empty();
+}
+
 }  // namespace
+
+bool passes(const Group& group, std::string_view filter) {
+  return holds(group.name, filter) || holds(group.process, filter);
+}
 
 History::History(View first) : views_{std::move(first)} {}
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gui/scene/scene.h"
@@ -23,7 +24,7 @@ struct View {
   bool curves = true;
   bool critical = false;
   // Groups by name: pinned ones come first and don't scroll; of a filter only those
-  // whose name or process holds its text are shown.
+  // whose name or process holds its text are shown; see passes().
   std::set<std::string> pinned;
   std::string filter;
   std::optional<Pick> picked;
@@ -33,6 +34,9 @@ struct View {
 
   bool operator==(const View&) const = default;
 };
+
+// Whether the filter lets a group be shown: small letters and capitals are the same.
+bool passes(const Group& group, std::string_view filter);
 
 // Views as they were, to go back to. A change of range, rows, options or marks is a
 // step; panning and zooming in one go is one step. What is picked, emphasised or

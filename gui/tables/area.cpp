@@ -31,10 +31,7 @@ class Area {
       : document_(document), scene_(scene), range_(*view.area) {
     const bool slots = scene.options.alignment == Alignment::slot;
     for (const Group& group : scene.groups) {
-      if (group.name.find(view.filter) == std::string::npos &&
-          group.process.find(view.filter) == std::string::npos) {
-        continue;
-      }
+      if (!passes(group, view.filter)) continue;
       for (const Lane& lane : group.lanes) {
         TraceSums& own = sums_of(lane.trace);
         if (lane.kind != LaneKind::transfers) ++own.lanes;

@@ -2,7 +2,7 @@
 
 #include <QHBoxLayout>
 #include <QKeyEvent>
-#include <QSet>
+#include <QSignalBlocker>
 #include <QToolButton>
 #include <algorithm>
 
@@ -106,6 +106,7 @@ void FindBar::leave() {
 FilterBar::FilterBar(Session& session, QWidget* parent)
     : LineBar(tr("Tracks"), tr("rank 3, stream, ..."), parent), session_(session) {
   connect(&line(), &QLineEdit::textChanged, this, &FilterBar::filter);
+  connect(&session_, &Session::view_changed, this, &FilterBar::follow);
 }
 
 void FilterBar::filter(const QString& text) {
@@ -113,14 +114,18 @@ void FilterBar::filter(const QString& text) {
   next.filter = text.trimmed().toStdString();
   next.scroll = 0;
   session_.change(std::move(next), "filter");
-  std::size_t shown = 0;
-  if (!next.filter.empty() || !text.trimmed().isEmpty()) {
-    QSet<int> groups;
-    for (const PlacedRow& row : session_.picture().rows) groups.insert(row.group);
-    shown = static_cast<std::size_t>(groups.size());
+}
+
+void FilterBar::follow() {
+  const std::string& filter = session_.view().filter;
+  if (line().text().trimmed().toStdString() != filter) {
+    const QSignalBlocker blocker(line());
+    line().setText(QString::fromStdString(filter));
+    if (!filter.empty()) show();
   }
-  say(text.trimmed().isEmpty() ? QString()
-                               : (shown == 0 ? tr("no track is called so") : QString()));
+  const bool none = std::ranges::none_of(session_.scene().groups,
+                                         [&](const Group& group) { return passes(group, filter); });
+  say(none && !filter.empty() ? tr("no track is called so") : QString());
 }
 
 void FilterBar::leave() {

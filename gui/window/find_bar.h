@@ -65,6 +65,7 @@ class FilterBar : public LineBar {
 
  private:
   void filter(const QString& text);
+  void follow();
 
   Session& session_;
 };
