@@ -101,8 +101,10 @@ TEST(SceneChange, ChangingIsBuilding) {
   pair.traces.push_back(testing::open_trace(testing::events()));
   const Document alone = document_of(testing::perturbed().measured);
   const Document cells = document_with_cells();
+  Document events;
+  events.traces.push_back(testing::open_trace(testing::events()));
   const auto options = all_options();
-  for (const Document* document : std::vector<const Document*>{&pair, &alone, &cells}) {
+  for (const Document* document : std::vector<const Document*>{&pair, &alone, &cells, &events}) {
     std::mt19937_64 random(3);
     Scene scene = build_scene(*document, options.front());
     for (int i = 0; i < 150; ++i) {
@@ -112,6 +114,18 @@ TEST(SceneChange, ChangingIsBuilding) {
       expect_same(scene, build_scene(*document, next));
       if (HasFailure()) FAIL() << "change " << i;
     }
+  }
+}
+
+TEST(SceneChange, EventsKeepTheirRows) {
+  Document events;
+  events.traces.push_back(testing::open_trace(testing::events()));
+  Scene scene = build_scene(events, {});
+  const Lane* const lanes = scene.groups.front().lanes.data();
+  for (const SceneOptions& options : all_options()) {
+    change_scene(scene, events, options);
+    EXPECT_EQ(scene.groups.front().lanes.data(), lanes);
+    EXPECT_EQ(scene.options, options);
   }
 }
 

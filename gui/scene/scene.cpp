@@ -226,8 +226,9 @@ Scene build_scene(const Document& document, const SceneOptions& options) {
 void change_scene(Scene& scene, const Document& document, const SceneOptions& options) {
   const SceneOptions before = std::exchange(scene.options, options);
   const bool slots = before.alignment == Alignment::slot || options.alignment == Alignment::slot;
-  if (before.show != options.show || before.transfers != options.transfers ||
-      (before.alignment != options.alignment && slots)) {
+  // Events have the same rows in every way of looking.
+  if (has_run(document) && (before.show != options.show || before.transfers != options.transfers ||
+                            (before.alignment != options.alignment && slots))) {
     scene = build_scene(document, options);
     return;
   }
