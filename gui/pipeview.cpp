@@ -1,4 +1,6 @@
 // pipeview: shows a predicted and a measured pipeline timeline side by side.
+#include <malloc.h>
+
 #include <CLI/CLI.hpp>
 #include <QApplication>
 #include <QStandardPaths>
@@ -158,6 +160,10 @@ void run(const CLI::App& app, const Flags& flags, int argc, char** argv) {
 }  // namespace pipesim::gui
 
 int main(int argc, char** argv) {
+#ifdef __GLIBC__
+  // What opening large traces needs for a while goes back to the system at once.
+  mallopt(M_MMAP_THRESHOLD, 128 << 10);
+#endif
   CLI::App app(
       "pipeview shows a predicted and a measured pipeline timeline side by side:\n"
       "where they differ, and why. Without traces it opens a pipeline to play with.",
