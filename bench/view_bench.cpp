@@ -89,6 +89,7 @@ void measure_viewer(const std::vector<std::string>& paths) {
 
 int main(int argc, char** argv) {
   qputenv("QT_QPA_PLATFORM", "offscreen");
+  qputenv("QT_LOGGING_RULES", "*.warning=false");
   const QApplication application(argc, argv);
   pipesim::gui::load_fonts();
   if (argc < 2) {
