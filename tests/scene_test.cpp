@@ -394,18 +394,28 @@ TEST(Scene, CutsWhatHasNoRoom) {
   EXPECT_EQ(scene.extent, (TimeRange{0, 1190}));
 }
 
-// The second iteration starts on one rank while the first ends on the other: work goes
-// before idle time, and no bar covers another.
-TEST(Scene, IterationsThatOverlap) {
+// Two ranks, a stage each, and nothing done yet.
+RecordedRun run_of_two_ranks(const std::string& name) {
   RecordedRun run;
-  run.name = "overlap";
+  run.name = name;
   run.ranks = 2;
   run.microbatches = 1;
   run.chunk_of_stage = {0, 0};
   run.about.rank_of_stage = {0, 1};
-  const auto add = [&](int stage, int iteration, std::int64_t start, std::int64_t end) {
+  return run;
+}
+// Adds forwards of microbatch 0 to it.
+auto forwards_to(RecordedRun& run) {
+  return [&run](int stage, int iteration, std::int64_t start, std::int64_t end) {
     run.spans.push_back({make_action(stage, Kind::F, 0), stage, iteration, start, end});
   };
+}
+
+// The second iteration starts on one rank while the first ends on the other: work goes
+// before idle time, and no bar covers another.
+TEST(Scene, IterationsThatOverlap) {
+  RecordedRun run = run_of_two_ranks("overlap");
+  const auto add = forwards_to(run);
   add(0, 0, 0, 10);
   add(1, 0, 5, 25);
   add(0, 1, 12, 20);
@@ -425,15 +435,8 @@ TEST(Scene, IterationsThatOverlap) {
 
 // Other work covers the start of idle time: what is left of it stays on the first row.
 TEST(Scene, IdleTimeTakesNoSecondRow) {
-  RecordedRun run;
-  run.name = "covered";
-  run.ranks = 2;
-  run.microbatches = 1;
-  run.chunk_of_stage = {0, 0};
-  run.about.rank_of_stage = {0, 1};
-  const auto add = [&](int stage, int iteration, std::int64_t start, std::int64_t end) {
-    run.spans.push_back({make_action(stage, Kind::F, 0), stage, iteration, start, end});
-  };
+  RecordedRun run = run_of_two_ranks("covered");
+  const auto add = forwards_to(run);
   add(0, 0, 0, 10);
   add(1, 0, 10, 40);
   add(0, 1, 20, 60);

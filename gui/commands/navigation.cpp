@@ -37,26 +37,27 @@ std::optional<Pick> first_in_sight(const Scene& scene, const View& view, const P
   return std::nullopt;
 }
 
+std::vector<Action> backwards_of(std::int32_t stage, std::int32_t microbatch) {
+  return {make_action(stage, Kind::B, microbatch), make_action(stage, Kind::I, microbatch)};
+}
+
 // Of an action: which others, the first that is there, need its result, or make what
 // it needs.
 std::vector<Action> next_actions(const Action& action, int stages) {
   const std::int32_t s = action.stage;
   const std::int32_t m = action.microbatch;
-  const auto backwards = [m](std::int32_t stage) {
-    return std::vector{make_action(stage, Kind::B, m), make_action(stage, Kind::I, m)};
-  };
   switch (action.kind) {
     case Kind::F:
-      if (s + 1 == stages) return backwards(s);
+      if (s + 1 == stages) return backwards_of(s, m);
       return {make_action(s + 1, Kind::F, m)};
     case Kind::I:
       if (s == 0) return {make_action(s, Kind::W, m)};
-      return backwards(s - 1);
+      return backwards_of(s - 1, m);
     case Kind::B:
-    case Kind::SEND_B: return backwards(s - 1);
+    case Kind::SEND_B: return backwards_of(s - 1, m);
     case Kind::SEND_F: return {make_action(s + 1, Kind::F, m)};
     case Kind::RECV_F: return {make_action(s, Kind::F, m)};
-    case Kind::RECV_B: return backwards(s);
+    case Kind::RECV_B: return backwards_of(s, m);
     default: return {};
   }
 }
@@ -64,20 +65,17 @@ std::vector<Action> next_actions(const Action& action, int stages) {
 std::vector<Action> last_actions(const Action& action, int stages) {
   const std::int32_t s = action.stage;
   const std::int32_t m = action.microbatch;
-  const auto backwards = [m](std::int32_t stage) {
-    return std::vector{make_action(stage, Kind::B, m), make_action(stage, Kind::I, m)};
-  };
   switch (action.kind) {
     case Kind::F:
     case Kind::RECV_F: return {make_action(s - 1, Kind::F, m)};
     case Kind::I:
     case Kind::B:
       if (s + 1 == stages) return {make_action(s, Kind::F, m)};
-      return backwards(s + 1);
+      return backwards_of(s + 1, m);
     case Kind::W: return {make_action(s, Kind::I, m)};
     case Kind::SEND_F: return {make_action(s, Kind::F, m)};
-    case Kind::SEND_B: return backwards(s);
-    case Kind::RECV_B: return backwards(s + 1);
+    case Kind::SEND_B: return backwards_of(s, m);
+    case Kind::RECV_B: return backwards_of(s + 1, m);
     default: return {};
   }
 }
