@@ -6,12 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . examples/steps.sh
 
-build() {
-  cmake --preset release
-  cmake --build --preset release
-}
-step "install packages" install "${build_packages[@]}" "${test_packages[@]}"
-step "build: release" build
+build_release
 
 bin=build/release
 folder=$(mktemp -d)

@@ -1,4 +1,4 @@
-# Sourced by quickstart.sh and tests/run.sh: named steps with their time, whose
+# Sourced by quickstart.sh, tests/run.sh and bench: named steps with their time, whose
 # output stays in a log unless a step fails; and the Debian packages they need.
 
 log_folder=build/log
@@ -66,4 +66,11 @@ mpi() {
     settings+=(OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1)
   fi
   env "${settings[@]}" mpirun "$@"
+}
+
+# build_release: what benchmarks run, built with what that takes.
+build_release() {
+  step "install packages" install "${build_packages[@]}" "${test_packages[@]}"
+  step "configure: release" cmake --preset release
+  step "build: release" cmake --build --preset release
 }
