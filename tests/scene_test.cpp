@@ -23,15 +23,20 @@ namespace {
 
 using namespace testing;
 
+// What a random schedule does with random costs, in two iterations.
+RecordedRun random_run_twice(std::mt19937_64& random) {
+  const Schedule schedule = pipesim::testing::random_schedule(random);
+  RecordedRun run =
+      pipesim::testing::recorded(schedule, pipesim::testing::random_costs(random, schedule));
+  testing::append_run(run, RecordedRun(run), pipesim::testing::pick(random, 0, 100));
+  return run;
+}
+
 // Every span of every iteration is a bar of its rank's lanes, once, with its own times.
 TEST(Scene, HasEverySpanOnce) {
   std::mt19937_64 random(1);
   for (int i = 0; i < 100; ++i) {
-    const Schedule schedule = pipesim::testing::random_schedule(random);
-    RecordedRun run =
-        pipesim::testing::recorded(schedule, pipesim::testing::random_costs(random, schedule));
-    testing::append_run(run, RecordedRun(run), pipesim::testing::pick(random, 0, 100));
-    const Document document = document_of(std::move(run));
+    const Document document = document_of(random_run_twice(random));
     SceneOptions options;
     options.transfers = true;
     const Scene scene = build_scene(document, options);
@@ -58,11 +63,7 @@ TEST(Scene, HasEverySpanOnce) {
 TEST(Scene, BubblesAreThoseOfMetrics) {
   std::mt19937_64 random(2);
   for (int i = 0; i < 100; ++i) {
-    const Schedule schedule = pipesim::testing::random_schedule(random);
-    RecordedRun run =
-        pipesim::testing::recorded(schedule, pipesim::testing::random_costs(random, schedule));
-    testing::append_run(run, RecordedRun(run), pipesim::testing::pick(random, 0, 100));
-    const Document document = document_of(std::move(run));
+    const Document document = document_of(random_run_twice(random));
     const Scene scene = build_scene(document, {});
     const Metrics metrics = run_of(document, 0).metrics(0);
     for (int rank = 0; rank < run_of(document, 0).ranks; ++rank) {
