@@ -1,0 +1,59 @@
+// How a model is trained on a cluster: sizes, precision, and what is split
+// over which devices.
+//
+// Plain values; any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "sim/cost/hardware/cluster.h"
+#include "sim/cost/model.h"
+
+namespace pipesim {
+
+enum class Recompute : std::uint8_t {
+  none,
+  selective,  // the attention core: scores, softmax, dropout and their product with the values
+  full,       // every block's forward
+};
+
+enum class Attention : std::uint8_t {
+  unfused,  // the matrix of scores goes through memory
+  fused,    // it never leaves the chip ("flash" attention)
+};
+
+std::string_view recompute_name(Recompute recompute);
+
+struct Training {
+  std::int64_t micro_batch_size = 1;  // sequences
+  std::int64_t sequence_length = 1024;
+  int pipeline_parallel = 1;  // ranks of the pipeline
+  int tensor_parallel = 1;
+  int data_parallel = 1;
+  bool sequence_parallel = false;  // what tensor parallelism leaves whole is split by tokens
+  Recompute recompute = Recompute::none;
+  Attention attention = Attention::unfused;
+  Precision precision = Precision::bf16;
+  std::int64_t gradient_bytes = 2;  // of a parameter's gradient, kept and reduced
+  // What data-parallel replicas split: 1 optimizer, 2 and gradients, 3 and weights.
+  int zero = 0;
+  // Over how many neighbouring replicas; fewer than all is hybrid sharding.
+  std::optional<int> shard_over;
+  // Gradients are reduced in buckets of so many bytes while backwards still run;
+  // absent: at once, after all of them.
+  std::optional<std::int64_t> bucket_bytes;
+  // Tensor-parallel reductions run beside weight gradients where a backward is whole.
+  bool asynchronous_reduction = true;
+  // What software gains or loses on matrix products against the device's fitted share.
+  double software_factor = 1;
+
+  int devices() const { return pipeline_parallel * tensor_parallel * data_parallel; }
+  int shards() const { return zero == 0 ? 1 : shard_over.value_or(data_parallel); }
+};
+
+// Refuses what can't be: the rule, the value, the nearest valid choice.
+void check(const Training& training, const Model& model, const Cluster& cluster);
+
+}  // namespace pipesim

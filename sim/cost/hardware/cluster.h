@@ -1,0 +1,70 @@
+// A cluster: nodes of like devices, the links within a node and between nodes.
+//
+// Ranks fill nodes in order: rank r is device r mod N of node r / N, N being
+// the devices a node. Files and presets: FORMAT.md, "pipesim-cluster". Plain
+// values; any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/cost/hardware/device.h"
+
+namespace pipesim {
+
+// What collectives of so many devices of one node reach: an all-reduce of n
+// bytes over r of them takes 2 (r-1)/r n / bus rate + latency.
+struct BusRate {
+  int ranks = 0;
+  std::int64_t bytes_per_second = 0;
+  std::int64_t latency_ns = 0;
+};
+
+struct NodeLinks {
+  std::vector<BusRate> collectives;  // by ascending ranks; between two of them the lower's
+  std::int64_t p2p_bytes_per_second = 0;
+  std::int64_t p2p_latency_ns = 0;
+};
+
+struct Network {
+  std::int64_t cards_per_node = 0;
+  std::int64_t card_bytes_per_second = 0;  // one way
+  double share = 1;                        // of a card's rate that messages reach
+  std::int64_t latency_ns = 0;
+  // Device i of every node reaches the others' device i by a card and switch
+  // of its own; else all groups of a node may meet on one card.
+  bool rail_aligned = true;
+  double oversubscription = 1;  // how much less than its cards a node gets through the switches
+};
+
+struct Cluster {
+  std::string name;
+  std::string title;
+  Device device;
+  int devices_per_node = 1;
+  std::optional<std::int64_t> nodes;  // as many as are asked for where absent
+  NodeLinks node;                     // unused where a node has one device
+  Network network;                    // cards_per_node 0: a single node
+  std::vector<std::string> unverified;  // keys, the device's apart
+};
+
+// The presets' names, sorted.
+std::vector<std::string> known_devices();
+std::vector<std::string> known_clusters();
+
+// `file` names the text in errors.
+Device parse_device(std::string_view text, const std::string& file);
+Cluster parse_cluster(std::string_view text, const std::string& file);
+
+// A preset's name, or a file: what ends in .json or holds a slash.
+Device find_device(const std::string& name_or_file);
+Cluster find_cluster(const std::string& name_or_file);
+
+// A preset's file as it is written, sources included.
+std::string_view device_preset(const std::string& name);
+std::string_view cluster_preset(const std::string& name);
+
+}  // namespace pipesim
