@@ -31,6 +31,7 @@ Architecture read_architecture(const JsonCursor& cursor) {
 std::string Model::layer_name(int layer) const {
   if (is_embedding(layer)) return "embedding";
   if (is_head(layer)) return "head";
+  if (is_listed()) return list[static_cast<std::size_t>(layer)].name;
   return fmt::format("block {}", layer - 1);
 }
 

@@ -7,6 +7,8 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,8 +16,25 @@
 namespace pipesim {
 
 enum class Architecture : std::uint8_t {
-  gpt,  // pre-norm decoder blocks: causal attention, then a GELU MLP, each added to its input
-  mlp,  // blocks of one linear layer and a GELU
+  gpt,     // pre-norm decoder blocks: causal attention, then a GELU MLP, each added to its input
+  llama,   // the same with RMS norms, rotary positions, a gated SiLU MLP and no biases
+  mlp,     // blocks of one linear layer and a GELU
+  layers,  // what `list` says
+};
+
+// A layer given by its own numbers, of one sequence, or one sample.
+struct ListedLayer {
+  std::string name;
+  std::int64_t parameters = 0;
+  // Either FLOPs and bytes moved through memory, or times.
+  double forward_flops = 0;
+  double backward_flops = 0;
+  double forward_bytes = 0;
+  double backward_bytes = 0;
+  std::optional<std::int64_t> forward_ns;
+  std::optional<std::int64_t> backward_ns;
+  std::int64_t saved_bytes = 0;   // kept from forward to backward
+  std::int64_t output_bytes = 0;  // passed to the next layer
 };
 
 struct Model {
@@ -23,16 +42,23 @@ struct Model {
   Architecture architecture = Architecture::gpt;
   std::int64_t blocks = 8;
   std::int64_t hidden_size = 128;
-  std::int64_t heads = 4;       // of gpt
-  std::int64_t mlp_size = 512;  // of gpt: the width inside a block's MLP
+  std::int64_t heads = 4;       // of gpt and llama
+  std::int64_t kv_heads = 4;    // keys and values: as many as heads, or fewer, shared by groups
+  std::int64_t mlp_size = 512;  // of gpt and llama: the width inside a block's MLP, or an expert's
+  std::int64_t experts = 1;     // more than one: a router sends each token to some of them
+  std::int64_t experts_per_token = 1;
   std::int64_t vocabulary_size = 256;
   std::int64_t max_sequence_length = 256;
-  bool tied_head = true;         // the head's matrix is the embedding's table
-  std::int64_t dropout_ppm = 0;  // millionths of elements, of the embedding and of what blocks add
+  bool tied_head = true;          // the head's matrix is the embedding's table
+  std::int64_t dropout_ppm = 0;   // millionths of elements, of the embedding and of what blocks add
+  std::vector<ListedLayer> list;  // of layers, each as often as it is there
 
-  int layers() const { return static_cast<int>(blocks) + 2; }
-  bool is_embedding(int layer) const { return layer == 0; }
-  bool is_head(int layer) const { return layer == layers() - 1; }
+  bool is_listed() const { return architecture == Architecture::layers; }
+  int layers() const { return static_cast<int>(is_listed() ? std::ssize(list) : blocks + 2); }
+  bool is_embedding(int layer) const { return !is_listed() && layer == 0; }
+  bool is_head(int layer) const { return !is_listed() && layer == layers() - 1; }
+  bool is_gated() const { return architecture == Architecture::llama; }
+  std::int64_t head_size() const { return hidden_size / heads; }
   std::string layer_name(int layer) const;  // "embedding", "block 3", "head"
   std::int64_t layer_parameters(int layer) const;
   std::int64_t parameters() const;  // a tied matrix counts once

@@ -22,19 +22,19 @@ using ClassSeconds = std::array<double, operator_class_count>;
 // Seconds of one microbatch on one tensor-parallel rank, by class of operator.
 struct LayerTimes {
   ClassSeconds forward{};
-  ClassSeconds backward_input{};   // without what is computed again
+  ClassSeconds backward_input{};  // without what is computed again
   ClassSeconds backward_weight{};
-  ClassSeconds recompute{};        // part of the backward
-  double hidden = 0;               // of reductions, where a backward is whole
+  ClassSeconds recompute{};  // part of the backward
+  double hidden = 0;         // of reductions, where a backward is whole
 };
 
 struct LayerEstimate {
   std::vector<Operator> operators;
   std::vector<double> seconds;  // of each operator by itself
   LayerTimes times;
-  StageCosts costs;             // per microbatch; states a rank
-  double parameters = 0;        // a rank holds, of which
-  double tied_parameters = 0;   // are another layer's, too
+  StageCosts costs;            // per microbatch; states a rank
+  double parameters = 0;       // a rank holds, of which
+  double tied_parameters = 0;  // are another layer's, too
 };
 
 // How a schedule uses the costs.

@@ -22,9 +22,9 @@ enum class OperatorClass : std::uint8_t {
   attention,    // scores, softmax, their product with the values
   elementwise,  // norms, activations, dropout, additions
   embedding,
-  loss,         // the cross entropy of logits
+  loss,             // the cross entropy of logits
   tensor_parallel,  // communication between tensor-parallel ranks
-  listed,       // a layer given by its own numbers
+  listed,           // a layer given by its own numbers
 };
 inline constexpr int operator_class_count = 7;
 std::string_view operator_class_name(OperatorClass of);
@@ -61,8 +61,8 @@ struct Operator {
   double flops = 0;
   double bytes = 0;  // through memory; of a collective: that are reduced or gathered
   int kernels = 1;
-  double saved_bytes = 0;         // kept for the backward
-  double parameters = 0;          // that this rank holds
+  double saved_bytes = 0;          // kept for the backward
+  double parameters = 0;           // that this rank holds
   bool is_core_attention = false;  // done again under selective recomputation
   bool hides_reduction = false;    // a weight gradient that a reduction may run beside
   bool is_hidden = false;          // a reduction that may

@@ -37,11 +37,11 @@ struct Tile {
 
 // How much of the peak matrix products reach, by their shape.
 struct MatmulRate {
-  double peak_share = 1;         // with the best tile, many waves and a long inner dimension
-  std::int64_t ramp = 0;         // what starting a tile takes, in steps of the inner dimension
-  double whole_waves = 0;        // how much a part of a wave counts as a whole one, 0 to 1
-  double accumulation = 1;       // how much longer a product added onto fp32 takes
-  std::vector<Tile> tiles{{}};   // the fastest one is taken; {0, 0}: any shape fits
+  double peak_share = 1;        // with the best tile, many waves and a long inner dimension
+  std::int64_t ramp = 0;        // what starting a tile takes, in steps of the inner dimension
+  double whole_waves = 0;       // how much a part of a wave counts as a whole one, 0 to 1
+  double accumulation = 1;      // how much longer a product added onto fp32 takes
+  std::vector<Tile> tiles{{}};  // the fastest one is taken; {0, 0}: any shape fits
 };
 
 // What a processor that launches kernels needs, whatever the device does.
@@ -61,12 +61,12 @@ struct Device {
   std::int64_t multiprocessors = 1;
 
   MatmulRate matmul;
-  double memory_share = 1;            // of memory's rate that kernels reach
-  double attention_traffic = 1;       // bytes of unfused softmax and dropout, against those counted
-  double fused_attention_share = 1;   // of the peak that fused attention reaches
-  std::int64_t kernel_gap_ns = 0;     // between one kernel's end and the next one's start
+  double memory_share = 1;           // of memory's rate that kernels reach
+  double attention_traffic = 1;      // bytes of unfused softmax and dropout, against those counted
+  double fused_attention_share = 1;  // of the peak that fused attention reaches
+  std::int64_t kernel_gap_ns = 0;    // between one kernel's end and the next one's start
   HostFloor host;
-  std::int64_t p2p_overhead_ns = 0;   // of the sender's compute, for each send
+  std::int64_t p2p_overhead_ns = 0;  // of the sender's compute, for each send
   // The part of a tensor-parallel reduction that weight gradients hide, where
   // software runs both at once.
   double hidden_reduction = 0;
