@@ -19,29 +19,31 @@ namespace pipesim {
 
 using ClassSeconds = std::array<double, operator_class_count>;
 
-// Seconds of one microbatch on one tensor-parallel rank, by class of operator.
-struct LayerTimes {
-  ClassSeconds forward{};
-  ClassSeconds backward_input{};  // without what is computed again
-  ClassSeconds backward_weight{};
-  ClassSeconds recompute{};  // part of the backward
-  double hidden = 0;         // of reductions, where a backward is whole
-};
-
+// Of one microbatch on one tensor-parallel rank.
 struct LayerEstimate {
   std::vector<Operator> operators;
   std::vector<double> seconds;  // of each operator by itself
-  LayerTimes times;
-  StageCosts costs;            // per microbatch; states a rank
-  double parameters = 0;       // a rank holds, of which
-  double tied_parameters = 0;  // are another layer's, too
+  // By class: the forward, the backward, and in it what is computed again.
+  ClassSeconds forward{};
+  ClassSeconds backward{};
+  ClassSeconds recompute{};
+  // Of tensor-parallel reductions, what weight gradients hide where a backward
+  // is whole; not taken off `backward`.
+  double hidden_seconds = 0;
+  // What it keeps, and what a rank that holds it has; of a whole backward.
+  StageCosts costs;
+  // The same where I and W run apart, and nothing is hidden.
+  std::int64_t lone_backward_input_ns = 0;
+  std::int64_t workspace_bytes = 0;  // while its backward runs, beside what was kept
+  std::int64_t parameters = 0;       // that a rank holds, of which
+  std::int64_t tied_parameters = 0;  // are another layer's, too
 };
 
 // How a schedule uses the costs.
 struct PipelineShape {
   Placement placement;
-  int microbatches = 1;
-  bool splits_backward = false;  // I and W apart: nothing hides a reduction
+  bool splits_backward = false;            // I and W apart
+  std::optional<std::vector<int>> layout;  // layers a virtual stage; else blocks as even as can be
 };
 
 class CostModel {
@@ -52,26 +54,25 @@ class CostModel {
   const Model& model() const { return model_; }
   const Cluster& cluster() const { return cluster_; }
   const Training& training() const { return training_; }
-  // One a layer; like layers are worked out once.
-  const std::vector<LayerEstimate>& layers() const { return layers_; }
+  const LayerEstimate& layer(int layer) const;
 
-  // The costs of the stages of a pipeline. `layout`: layers a virtual stage,
-  // else as even as can be, embedding and head aside.
-  Costs costs(const PipelineShape& shape, const std::optional<std::vector<int>>& layout) const;
+  // Layers of each virtual stage, checked.
+  std::vector<int> layout(const PipelineShape& shape) const;
+  Costs costs(const PipelineShape& shape) const;
 
-  // Of all microbatches of one pipeline and its replicas.
+  // Of an iteration over all replicas; samples where the model is a list.
   std::int64_t tokens(int microbatches) const;
   // What the model needs, whatever is computed again: 72BLsh^2(1+s/6h+V/12hL)
-  // for a GPT (Narayanan et al., arXiv 2104.04473).
+  // for a GPT (Narayanan et al., arXiv 2104.04473, without their recomputation).
   double model_flops(int microbatches) const;
-  // By how much of the devices' peak that is, in so many nanoseconds.
+  // That as a share of what all devices could do in so many nanoseconds.
   double mfu(int microbatches, std::int64_t makespan_ns) const;
 
  private:
   Model model_;
   Cluster cluster_;
   Training training_;
-  std::vector<LayerEstimate> layers_;
+  std::vector<LayerEstimate> kinds_;  // embedding, block, head; or one a listed layer
 };
 
 }  // namespace pipesim

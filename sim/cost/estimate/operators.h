@@ -25,8 +25,9 @@ enum class OperatorClass : std::uint8_t {
   loss,             // the cross entropy of logits
   tensor_parallel,  // communication between tensor-parallel ranks
   listed,           // a layer given by its own numbers
+  host,             // the device waits for kernels to be launched
 };
-inline constexpr int operator_class_count = 7;
+inline constexpr int operator_class_count = 8;
 std::string_view operator_class_name(OperatorClass of);
 
 enum class Pass : std::uint8_t { forward, backward_input, backward_weight };
@@ -62,7 +63,9 @@ struct Operator {
   double bytes = 0;  // through memory; of a collective: that are reduced or gathered
   int kernels = 1;
   double saved_bytes = 0;          // kept for the backward
+  double residue_bytes = 0;        // kept from the input's gradient to the weight's
   double parameters = 0;           // that this rank holds
+  bool is_score_traffic = false;   // bytes of the matrix of scores
   bool is_core_attention = false;  // done again under selective recomputation
   bool hides_reduction = false;    // a weight gradient that a reduction may run beside
   bool is_hidden = false;          // a reduction that may

@@ -1,0 +1,81 @@
+#include "sim/cost/estimate/collective_times.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace pipesim {
+namespace {
+
+// How often a ring passes the whole over each link.
+double passes(CollectiveKind kind, int ranks) {
+  const double once = static_cast<double>(ranks - 1) / ranks;
+  return kind == CollectiveKind::all_reduce ? 2 * once : once;
+}
+
+const BusRate& bus_rate(const Cluster& cluster, int ranks) {
+  const auto& known = cluster.node.collectives;
+  const BusRate* best = &known.front();
+  for (const BusRate& rate : known) {
+    if (rate.ranks <= ranks) best = &rate;
+  }
+  return *best;
+}
+
+// An all-reduce is a reduce-scatter and an all-gather.
+double share_of_latency(CollectiveKind kind) {
+  return kind == CollectiveKind::all_reduce ? 1 : 0.5;
+}
+
+Exchange within_node(const Cluster& cluster, int ranks, CollectiveKind kind, double bytes) {
+  const BusRate& rate = bus_rate(cluster, ranks);
+  return {static_cast<double>(rate.latency_ns) * 1e-9 * share_of_latency(kind),
+          passes(kind, ranks) * bytes, static_cast<double>(rate.bytes_per_second), false};
+}
+
+// A step a node on a ring, or up and down a tree of nodes.
+double network_latency(const Cluster& cluster, int nodes, CollectiveKind kind) {
+  const double step = static_cast<double>(cluster.network.latency_ns) * 1e-9;
+  const double ring = (kind == CollectiveKind::all_reduce ? 2 : 1) * (nodes - 1.0);
+  if (kind != CollectiveKind::all_reduce) return step * ring;
+  return step * std::min(ring, 2 * std::ceil(std::log2(nodes)));
+}
+
+}  // namespace
+
+double card_bytes_per_second(const Cluster& cluster) {
+  const Network& network = cluster.network;
+  return static_cast<double>(network.cards_per_node) *
+         static_cast<double>(network.card_bytes_per_second) * network.share /
+         network.oversubscription / cluster.devices_per_node;
+}
+
+Exchange exchange(const Cluster& cluster, const Group& group, CollectiveKind kind, double bytes) {
+  if (group.ranks == 1) return {};
+  // Of the group, in one node.
+  const int local = std::clamp(cluster.devices_per_node / group.stride, 1, group.ranks);
+  if (local == group.ranks) return within_node(cluster, local, kind, bytes);
+  const int nodes = (group.ranks + local - 1) / local;
+  Exchange result;
+  result.leaves_node = true;
+  // Rings through every local rank share the load of the node's cards.
+  result.bytes = passes(kind, group.ranks) * bytes / local;
+  result.bytes_per_second = card_bytes_per_second(cluster);
+  const bool is_crowded = !cluster.network.rail_aligned && local > 1 && group.stride > 1;
+  if (is_crowded) {
+    // The groups of a node all choose one card.
+    result.bytes_per_second = static_cast<double>(cluster.network.card_bytes_per_second) *
+                              cluster.network.share / cluster.network.oversubscription /
+                              group.stride / local;
+  }
+  result.latency_seconds = network_latency(cluster, nodes, kind);
+  if (local > 1) {
+    const BusRate& inside = bus_rate(cluster, local);
+    result.bytes_per_second =
+        std::min(result.bytes_per_second, static_cast<double>(inside.bytes_per_second) / local);
+    result.latency_seconds +=
+        2 * static_cast<double>(inside.latency_ns) * 1e-9 * share_of_latency(kind);
+  }
+  return result;
+}
+
+}  // namespace pipesim

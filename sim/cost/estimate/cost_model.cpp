@@ -1,0 +1,280 @@
+#include "sim/cost/estimate/cost_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "sim/cost/estimate/collective_times.h"
+#include "sim/cost/estimate/device_times.h"
+#include "sim/cost/estimate/pipeline_links.h"
+#include "sim/cost/layout.h"
+#include "traces/base/error.h"
+#include "traces/base/text.h"
+
+namespace pipesim {
+namespace {
+
+std::int64_t to_ns(double seconds) { return std::llround(seconds * 1e9); }
+
+// What a rank keeps of so many parameters from beginning to end.
+void fill_states(StageCosts& costs, const Training& training, std::int64_t parameters) {
+  const auto part = [&](std::int64_t bytes, bool is_sharded) {
+    const std::int64_t shards = is_sharded ? training.shards() : 1;
+    return (parameters * bytes + shards - 1) / shards;
+  };
+  const std::int64_t value = bytes_of(training.precision);
+  costs.weight_bytes = part(value, training.zero >= 3);
+  costs.gradient_bytes = part(training.gradient_bytes, training.zero >= 2);
+  // Two moments, and where weights have 16 bits a copy of them with 32.
+  costs.optimizer_bytes = part(value == 4 ? 8 : 12, training.zero >= 1);
+}
+
+// ---- One layer
+
+class Estimator {
+ public:
+  Estimator(const Model& model, const Cluster& cluster, const Training& training)
+      : model_(model), cluster_(cluster), device_(cluster.device), training_(training) {}
+
+  LayerEstimate run(int layer) {
+    LayerEstimate result;
+    result.operators = layer_operators(model_, layer, training_);
+    const bool is_block =
+        !model_.is_listed() && !model_.is_embedding(layer) && !model_.is_head(layer);
+    double weight = 0;
+    double hidden = 0;
+    double hiding = 0;
+    ClassSeconds core{};
+    for (const Operator& one : result.operators) {
+      const double seconds = seconds_of(one);
+      result.seconds.push_back(seconds);
+      const auto of = static_cast<std::size_t>(one.of);
+      (one.pass == Pass::forward ? result.forward : result.backward)[of] += seconds;
+      if (one.pass == Pass::forward && one.is_core_attention) core[of] += seconds;
+      if (one.pass == Pass::backward_weight) weight += seconds;
+      if (one.is_hidden) hidden += seconds;
+      if (one.hides_reduction) hiding += seconds;
+    }
+    if (training_.asynchronous_reduction) {
+      result.hidden_seconds = device_.hidden_reduction * std::min(hidden, hiding);
+    }
+    const bool has_host = is_block && model_.architecture != Architecture::mlp;
+    const double peers =
+        static_cast<double>(device_.host.peer_ns) * (training_.tensor_parallel - 1);
+    if (has_host) {
+      raise(result.forward, 0, (static_cast<double>(device_.host.forward_ns) + peers) * 1e-9);
+      raise(result.backward, result.hidden_seconds,
+            (static_cast<double>(device_.host.backward_ns) + peers) * 1e-9);
+    }
+    if (is_block && training_.recompute == Recompute::full) result.recompute = result.forward;
+    if (is_block && training_.recompute == Recompute::selective) result.recompute = core;
+    for (std::size_t c = 0; c < result.backward.size(); ++c) {
+      result.backward[c] += result.recompute[c];
+    }
+
+    StageCosts& costs = result.costs;
+    costs.forward_ns = to_ns(sum(result.forward));
+    const std::int64_t whole_ns = to_ns(sum(result.backward) - result.hidden_seconds);
+    costs.backward_weight_ns = std::min(whole_ns, to_ns(weight));
+    costs.backward_input_ns = whole_ns - costs.backward_weight_ns;
+    result.lone_backward_input_ns = to_ns(sum(result.backward)) - costs.backward_weight_ns;
+    fill_bytes(result, layer, is_block);
+    return result;
+  }
+
+ private:
+  static double sum(const ClassSeconds& of) { return std::accumulate(of.begin(), of.end(), 0.0); }
+
+  // What is missing to the least time is spent launching.
+  static void raise(ClassSeconds& of, double hidden, double least) {
+    of[static_cast<std::size_t>(OperatorClass::host)] += std::max(0.0, least - sum(of) + hidden);
+  }
+
+  double seconds_of(const Operator& one) const {
+    const Precision precision = training_.precision;
+    if (one.time_ns) return static_cast<double>(*one.time_ns) * 1e-9;
+    if (one.product) {
+      return product_seconds(device_, precision, *one.product, training_.software_factor);
+    }
+    if (one.collective) {
+      const Group group{training_.tensor_parallel, 1};
+      return exchange(cluster_, group, *one.collective, one.bytes).seconds();
+    }
+    const double traffic = one.is_score_traffic ? device_.attention_traffic : 1;
+    if (one.flops == 0) return memory_seconds(device_, one.bytes * traffic, one.kernels);
+    const double share = one.of == OperatorClass::attention ? device_.fused_attention_share
+                                                            : device_.matmul.peak_share;
+    return work_seconds(device_, precision, one.flops, share * training_.software_factor, one.bytes,
+                        one.kernels);
+  }
+
+  void fill_bytes(LayerEstimate& result, int layer, bool is_block) const {
+    double saved = 0;
+    double again = 0;  // saved only from the recomputation on
+    double residue = 0;
+    double parameters = 0;
+    for (const Operator& one : result.operators) {
+      const bool is_again =
+          is_block && (training_.recompute == Recompute::full ||
+                       (training_.recompute == Recompute::selective && one.is_core_attention));
+      (is_again ? again : saved) += one.saved_bytes;
+      residue += one.residue_bytes;
+      parameters += one.parameters;
+    }
+    const double value = static_cast<double>(bytes_of(training_.precision));
+    const double tokens =
+        static_cast<double>(training_.micro_batch_size * training_.sequence_length);
+    const double split = training_.tensor_parallel;
+    const double hidden = tokens * static_cast<double>(model_.hidden_size) * value;
+    // Of a block that is computed again its input is left.
+    if (is_block && training_.recompute == Recompute::full) {
+      saved = hidden / (training_.sequence_parallel ? split : 1);
+    }
+    StageCosts& costs = result.costs;
+    costs.activation_bytes = std::llround(saved);
+    costs.weight_residue_bytes = std::llround(residue);
+    result.workspace_bytes = std::llround(again);
+    // Ranks of a tensor-parallel group send each a part of what they have in common.
+    costs.output_bytes = std::llround(hidden / split);
+    if (model_.is_listed()) {
+      costs.output_bytes =
+          model_.list[static_cast<std::size_t>(layer)].output_bytes * training_.micro_batch_size;
+    }
+    result.parameters = std::llround(parameters);
+    if (!model_.is_listed() && model_.is_head(layer) && model_.tied_head) {
+      result.tied_parameters =
+          result.parameters - static_cast<std::int64_t>(result.operators.front().parameters);
+    }
+    fill_states(costs, training_, result.parameters);
+  }
+
+  const Model& model_;
+  const Cluster& cluster_;
+  const Device& device_;
+  const Training& training_;
+};
+
+// ---- Stages
+
+// Blocks as even as can be, those left over from the second stage on: the ends
+// have the embedding and the head beside.
+std::vector<int> usual_layout(const Model& model, int stages) {
+  if (model.is_listed()) return even_layout(model.layers(), stages);
+  const int blocks = static_cast<int>(model.blocks);
+  std::vector<int> sizes(static_cast<std::size_t>(stages), blocks / stages);
+  for (int i = 0; i < blocks % stages; ++i) {
+    ++sizes[static_cast<std::size_t>((i + 1) % stages)];
+  }
+  ++sizes.front();
+  ++sizes.back();
+  return sizes;
+}
+
+}  // namespace
+
+CostModel::CostModel(Model model, Cluster cluster, Training training)
+    : model_(std::move(model)), cluster_(std::move(cluster)), training_(training) {
+  check(training_, model_, cluster_);
+  Estimator estimator(model_, cluster_, training_);
+  if (model_.is_listed()) {
+    for (int layer = 0; layer < model_.layers(); ++layer) kinds_.push_back(estimator.run(layer));
+    return;
+  }
+  for (const int layer : {0, 1, model_.layers() - 1}) kinds_.push_back(estimator.run(layer));
+}
+
+const LayerEstimate& CostModel::layer(int layer) const {
+  if (model_.is_listed()) return kinds_[static_cast<std::size_t>(layer)];
+  return kinds_[model_.is_embedding(layer) ? 0 : model_.is_head(layer) ? 2 : 1];
+}
+
+std::vector<int> CostModel::layout(const PipelineShape& shape) const {
+  const int stages = shape.placement.stages();
+  if (shape.layout) return resolve_layout(shape.layout, model_.layers(), stages, model_.name);
+  const std::int64_t most = model_.is_listed() ? model_.layers() : model_.blocks;
+  if (stages > most) {
+    throw input_error(
+        fmt::format("{} has {}, fewer than the {}: a stage needs at least one; nearest valid: {}",
+                    model_.name, plural(most, model_.is_listed() ? "layer" : "block"),
+                    plural(stages, "virtual stage"), plural(most, "virtual stage")));
+  }
+  return usual_layout(model_, stages);
+}
+
+Costs CostModel::costs(const PipelineShape& shape) const {
+  const Placement& placement = shape.placement;
+  CostsFile file;
+  file.name = model_.name;
+  for (int i = 0; i < model_.layers(); ++i) {
+    const LayerEstimate& estimate = layer(i);
+    StageCosts& costs = file.layers.emplace_back(estimate.costs);
+    if (shape.splits_backward) costs.backward_input_ns = estimate.lone_backward_input_ns;
+    // On one rank the embedding's table and the head's copy of it are the same.
+    const bool has_both = placement.rank_of(0) == placement.rank_of(placement.stages() - 1);
+    if (has_both && estimate.tied_parameters > 0) {
+      fill_states(costs, training_, estimate.parameters - estimate.tied_parameters);
+    }
+  }
+  const std::vector<int> sizes = layout(shape);
+  Costs result = file.resolve(placement, sizes);
+  result.compute_slowdown_ppm = cluster_.device.compute_slowdown_ppm;
+
+  // What each rank holds, for its closing work.
+  std::vector<RankShare> shares(static_cast<std::size_t>(placement.ranks()));
+  int next = 0;
+  for (int stage = 0; stage < placement.stages(); ++stage) {
+    RankShare& share = shares[static_cast<std::size_t>(placement.rank_of(stage))];
+    for (const int end = next + sizes[static_cast<std::size_t>(stage)]; next < end; ++next) {
+      const LayerEstimate& held = layer(next);
+      share.parameters += held.parameters;
+      share.has_table |= model_.is_embedding(next);
+      if (held.tied_parameters == 0) continue;
+      share.has_copy = true;
+      share.tied_parameters = held.tied_parameters;
+    }
+  }
+  link_ranks(*this, placement, result);
+  close_ranks(*this, shares, result);
+  return result;
+}
+
+std::int64_t CostModel::tokens(int microbatches) const {
+  return microbatches * training_.micro_batch_size * training_.sequence_length *
+         training_.data_parallel;
+}
+
+double CostModel::model_flops(int microbatches) const {
+  const auto number = [](std::int64_t value) { return static_cast<double>(value); };
+  const double sequences =
+      number(microbatches * training_.micro_batch_size) * training_.data_parallel;
+  double forward = 0;  // of a sequence
+  if (model_.is_listed()) {
+    double both = 0;
+    for (const ListedLayer& one : model_.list) both += one.forward_flops + one.backward_flops;
+    return both * sequences;
+  }
+  const double s = number(training_.sequence_length);
+  const double h = number(model_.hidden_size);
+  double block = 2 * s * h * h;
+  if (model_.architecture != Architecture::mlp) {
+    const double kv = number(model_.kv_heads * model_.head_size());
+    const double matrices = model_.is_gated() ? 3 : 2;
+    block = 2 * s * h * (2 * h + 2 * kv) + 4 * s * s * h +
+            2 * s * h * matrices * number(model_.mlp_size * model_.experts_per_token);
+    if (model_.experts > 1) block += 2 * s * h * number(model_.experts);
+  }
+  forward = number(model_.blocks) * block + 2 * s * h * number(model_.vocabulary_size);
+  return 3 * forward * sequences;
+}
+
+double CostModel::mfu(int microbatches, std::int64_t makespan_ns) const {
+  const double peak =
+      *cluster_.device.flops_per_second[static_cast<std::size_t>(training_.precision)];
+  return model_flops(microbatches) /
+         (peak * training_.devices() * static_cast<double>(makespan_ns) * 1e-9);
+}
+
+}  // namespace pipesim

@@ -1,0 +1,69 @@
+#include "sim/cost/estimate/device_times.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace pipesim {
+namespace {
+
+double peak_of(const Device& device, Precision precision) {
+  return device.flops_per_second[static_cast<std::size_t>(precision)].value();
+}
+
+double gaps(const Device& device, int kernels) {
+  return kernels * static_cast<double>(device.kernel_gap_ns) * 1e-9;
+}
+
+double streaming_seconds(const Device& device, double bytes) {
+  return bytes / (static_cast<double>(device.memory_bytes_per_second) * device.memory_share);
+}
+
+// At the full peak.
+double tile_seconds(const Device& device, double peak, const MatrixProduct& product,
+                    const Tile& tile) {
+  const double inner = static_cast<double>(product.inner + device.matmul.ramp);
+  if (tile.rows == 0) {
+    return 2.0 * static_cast<double>(product.batch) * static_cast<double>(product.rows) *
+           static_cast<double>(product.columns) * inner / (peak * tile.efficiency);
+  }
+  const std::int64_t tiles = product.batch * ((product.rows + tile.rows - 1) / tile.rows) *
+                             ((product.columns + tile.columns - 1) / tile.columns);
+  const double processors = static_cast<double>(device.multiprocessors);
+  const double parts = static_cast<double>(tiles) / processors;
+  const double whole = device.matmul.whole_waves;
+  const double waves = std::max(1.0, whole * std::ceil(parts) + (1 - whole) * parts);
+  const double tile_flops =
+      2.0 * static_cast<double>(tile.rows) * static_cast<double>(tile.columns) * inner;
+  return waves * tile_flops / (peak / processors * tile.efficiency);
+}
+
+}  // namespace
+
+double memory_seconds(const Device& device, double bytes, int kernels) {
+  return streaming_seconds(device, bytes) + gaps(device, kernels);
+}
+
+double product_seconds(const Device& device, Precision precision, const MatrixProduct& product,
+                       double software_factor) {
+  const double peak = peak_of(device, precision);
+  double fastest = std::numeric_limits<double>::infinity();
+  for (const Tile& tile : device.matmul.tiles) {
+    fastest = std::min(fastest, tile_seconds(device, peak, product, tile));
+  }
+  fastest /= device.matmul.peak_share * software_factor;
+  if (product.accumulates) fastest *= device.matmul.accumulation;
+  const double values =
+      static_cast<double>(product.rows * product.inner + product.inner * product.columns +
+                          product.rows * product.columns);
+  const double bytes = static_cast<double>(product.batch * bytes_of(precision)) * values;
+  return std::max(fastest, streaming_seconds(device, bytes)) + gaps(device, 1);
+}
+
+double work_seconds(const Device& device, Precision precision, double flops, double share,
+                    double bytes, int kernels) {
+  return std::max(flops / (peak_of(device, precision) * share), streaming_seconds(device, bytes)) +
+         gaps(device, kernels);
+}
+
+}  // namespace pipesim

@@ -1,0 +1,389 @@
+#include "sim/cost/estimate/operators.h"
+
+#include <utility>
+
+namespace pipesim {
+namespace {
+
+constexpr std::int64_t divide_up(std::int64_t value, std::int64_t by) {
+  return (value + by - 1) / by;
+}
+
+// Collects a layer's operators. Sizes: `tokens_` T of the microbatch, `hidden_`
+// h, `value_` bytes of a value. What tensor parallelism leaves whole has
+// `whole_` values a rank: all Th, or with sequence parallelism its part.
+class Builder {
+ public:
+  Builder(const Model& model, const Training& training)
+      : model_(model),
+        training_(training),
+        split_(training.tensor_parallel),
+        tokens_(training.micro_batch_size * training.sequence_length),
+        hidden_(model.hidden_size),
+        value_(static_cast<double>(bytes_of(training.precision))),
+        whole_(static_cast<double>(tokens_ * hidden_) /
+               (training.sequence_parallel ? static_cast<double>(split_) : 1.0)),
+        drops_(model.dropout_ppm > 0),
+        is_gpt_(model.architecture == Architecture::gpt) {}
+
+  std::vector<Operator> listed(const ListedLayer& layer) {
+    const auto sequences = static_cast<double>(training_.micro_batch_size);
+    const auto add = [&](std::string name, Pass pass, double flops, double bytes,
+                         std::optional<std::int64_t> time_ns) -> Operator& {
+      Operator& one = append(std::move(name), OperatorClass::listed, pass);
+      one.flops = flops * sequences;
+      one.bytes = bytes * sequences;
+      if (time_ns) one.time_ns = *time_ns * training_.micro_batch_size;
+      return one;
+    };
+    Operator& forward =
+        add("forward", Pass::forward, layer.forward_flops, layer.forward_bytes, layer.forward_ns);
+    forward.saved_bytes = static_cast<double>(layer.saved_bytes) * sequences;
+    forward.parameters = static_cast<double>(layer.parameters);
+    // Half of the backward for each gradient, as costs are split that give one time.
+    for (const auto& [name, pass] : {std::pair("input gradient", Pass::backward_input),
+                                     std::pair("weight gradient", Pass::backward_weight)}) {
+      std::optional<std::int64_t> half;
+      if (layer.backward_ns) {
+        half = *layer.backward_ns / 2;
+        if (pass == Pass::backward_weight) half = *layer.backward_ns - *half;
+      }
+      add(name, pass, layer.backward_flops / 2, layer.backward_bytes / 2, half);
+    }
+    return std::move(operators_);
+  }
+
+  std::vector<Operator> embedding() {
+    const double values = static_cast<double>(tokens_ * hidden_);
+    Operator& lookup =
+        memory("lookup", OperatorClass::embedding, Pass::forward, 2 * value_ * values, 1);
+    lookup.parameters = static_cast<double>(divide_up(model_.vocabulary_size, split_) * hidden_);
+    reduce("sum over ranks", Pass::forward, false);
+    if (is_gpt_ || model_.architecture == Architecture::mlp) {
+      memory("positions", OperatorClass::embedding, Pass::forward, value_ * values, 1).parameters =
+          static_cast<double>(model_.max_sequence_length * hidden_);
+    }
+    if (drops_) {
+      memory("dropout", OperatorClass::embedding, Pass::forward, (2 * value_ + 1) * values, 1)
+          .saved_bytes = whole_;
+      memory("dropout", OperatorClass::embedding, Pass::backward_input, (2 * value_ + 1) * values,
+             1);
+    }
+    memory("table", OperatorClass::embedding, Pass::backward_weight, 3 * value_ * values, 1);
+    return std::move(operators_);
+  }
+
+  std::vector<Operator> head() {
+    const std::int64_t vocabulary = divide_up(model_.vocabulary_size, split_);
+    const double logits = static_cast<double>(tokens_ * vocabulary);
+    if (model_.architecture != Architecture::mlp) norm("final norm");
+    product("logits", vocabulary, hidden_).parameters = static_cast<double>(vocabulary * hidden_);
+    gather_input("logits");
+    // The cross entropy in fp32: maxima, the target's logit, sums of exponentials.
+    Operator& loss = memory("cross entropy", OperatorClass::loss, Pass::forward, 20 * logits, 6);
+    loss.saved_bytes = 4 * logits;
+    for (const char* name : {"maxima", "targets", "sums"}) {
+      collective(name, CollectiveKind::all_reduce, Pass::forward, 4 * static_cast<double>(tokens_));
+    }
+    memory("cross entropy", OperatorClass::loss, Pass::backward_input, 20 * logits, 5);
+    reduce("logits' input", Pass::backward_input, false);
+    return std::move(operators_);
+  }
+
+  std::vector<Operator> linear_block() {
+    product("linear", hidden_, hidden_).parameters =
+        static_cast<double>(hidden_ * hidden_ + hidden_);
+    activation("gelu", hidden_);
+    return std::move(operators_);
+  }
+
+  std::vector<Operator> decoder_block() {
+    norm("attention norm");
+    const std::int64_t kv_size = model_.kv_heads * model_.head_size();
+    const std::int64_t qkv = (hidden_ + 2 * kv_size) / split_;
+    Operator& forward = product("qkv", qkv, hidden_, hides_reduction);
+    forward.parameters = parameters_of(qkv, hidden_, qkv);
+    forward.saved_bytes += value_ * static_cast<double>(tokens_ * qkv);
+    gather_input("qkv");
+    if (!is_gpt_) rotate(hidden_ + kv_size);
+    attend();
+    product("attention output", hidden_, hidden_ / split_, split_input).parameters =
+        parameters_of(hidden_, hidden_ / split_, hidden_);
+    leave_split("attention");
+    add_back("attention");
+
+    norm("mlp norm");
+    if (model_.experts > 1) route();
+    mlp();
+    leave_split("mlp");
+    add_back("mlp");
+    return std::move(operators_);
+  }
+
+ private:
+  Operator& append(std::string name, OperatorClass of, Pass pass) {
+    Operator& one = operators_.emplace_back();
+    one.name = std::move(name);
+    one.of = of;
+    one.pass = pass;
+    return one;
+  }
+
+  Operator& memory(std::string name, OperatorClass of, Pass pass, double bytes, int kernels) {
+    Operator& one = append(std::move(name), of, pass);
+    one.bytes = bytes;
+    one.kernels = kernels;
+    return one;
+  }
+  Operator& elementwise(std::string name, Pass pass, double bytes, int kernels) {
+    return memory(std::move(name), OperatorClass::elementwise, pass, bytes, kernels);
+  }
+
+  double parameters_of(std::int64_t rows, std::int64_t columns, std::int64_t biases) const {
+    return static_cast<double>(rows * columns + (is_gpt_ ? biases : 0));
+  }
+
+  // ---- Products with weights
+
+  // The weights of most products see what tensor parallelism leaves whole.
+  enum Options : std::uint8_t { usual = 0, split_input = 1, hides_reduction = 2 };
+
+  // The input (tokens x inner) times (inner x columns), with both gradients.
+  // Returns the forward, which keeps its input; the next operator ends its life.
+  Operator& product(const std::string& name, std::int64_t columns, std::int64_t inner,
+                    Options options = usual) {
+    return products(name, 1, tokens_, columns, inner, options);
+  }
+
+  Operator& products(const std::string& name, std::int64_t batch, std::int64_t rows,
+                     std::int64_t columns, std::int64_t inner, Options options) {
+    const auto add = [&](Pass pass, const MatrixProduct& shape) -> Operator& {
+      Operator& one = append(name, OperatorClass::matmul, pass);
+      one.product = shape;
+      one.flops = shape.flops();
+      return one;
+    };
+    const std::size_t at = operators_.size();
+    add(Pass::forward, {batch, rows, columns, inner});
+    add(Pass::backward_input, {batch, rows, inner, columns});
+    Operator& weight = add(Pass::backward_weight, {batch, columns, inner, rows, true});
+    weight.hides_reduction = (options & hides_reduction) != 0;
+    const bool whole = (options & split_input) == 0;
+    const double parts = training_.sequence_parallel ? static_cast<double>(split_) : 1;
+    const double inputs = static_cast<double>(batch * rows * inner) / (whole ? parts : 1);
+    const double outputs = static_cast<double>(batch * rows * columns) / (whole ? 1 : parts);
+    weight.residue_bytes = value_ * (inputs + outputs);
+    operators_[at].saved_bytes = value_ * inputs;
+    return operators_[at];
+  }
+
+  // ---- Communication of tensor-parallel ranks
+
+  Operator* collective(std::string name, CollectiveKind kind, Pass pass, double bytes) {
+    if (split_ == 1) return nullptr;
+    Operator& one = append(std::move(name), OperatorClass::tensor_parallel, pass);
+    one.collective = kind;
+    one.bytes = bytes;
+    return &one;
+  }
+
+  // Sums of all tokens over the ranks: an all-reduce, or with sequence
+  // parallelism the reduce-scatter and the all-gather that stand for it.
+  void reduce(const std::string& name, Pass pass, bool is_hidden) {
+    const double bytes = value_ * static_cast<double>(tokens_ * hidden_);
+    const auto add = [&](CollectiveKind kind) {
+      if (Operator* one = collective(name, kind, pass, bytes)) one->is_hidden = is_hidden;
+    };
+    if (!training_.sequence_parallel) {
+      add(CollectiveKind::all_reduce);
+      return;
+    }
+    add(CollectiveKind::all_gather);
+    add(CollectiveKind::reduce_scatter);
+  }
+
+  // Leaves a split part of the block: its sum forward, and in the backward the
+  // sum of the gradients at its entrance.
+  void leave_split(const std::string& name) {
+    reduce(name + " sum", Pass::forward, false);
+    reduce(name + " input", Pass::backward_input, true);
+  }
+
+  // With sequence parallelism inputs are kept in parts, and gathered again for
+  // their weights' gradients.
+  void gather_input(const std::string& name) {
+    if (!training_.sequence_parallel || split_ == 1) return;
+    if (Operator* again =
+            collective(name + " input again", CollectiveKind::all_gather, Pass::backward_weight,
+                       value_ * static_cast<double>(tokens_ * hidden_))) {
+      again->is_hidden = true;
+    }
+  }
+
+  // ---- Attention
+
+  void rotate(std::int64_t width) {
+    const double values = static_cast<double>(tokens_ * width / split_);
+    elementwise("rotary", Pass::forward, 2 * value_ * values, 1);
+    elementwise("rotary", Pass::backward_input, 2 * value_ * values, 1);
+  }
+
+  void attend() {
+    const std::int64_t heads = model_.heads / split_;
+    const std::int64_t length = training_.sequence_length;
+    const std::int64_t width = model_.head_size();
+    const std::int64_t matrices = heads * training_.micro_batch_size;
+    const double scores = static_cast<double>(matrices * length * length);
+    const double values = static_cast<double>(tokens_ * hidden_ / split_);
+    const double kv_values = static_cast<double>(2 * tokens_ * model_.kv_heads * width / split_);
+    const auto core = [&](Operator& one) -> Operator& {
+      one.is_core_attention = true;
+      return one;
+    };
+    const auto add_product = [&](const char* name, Pass pass, const MatrixProduct& shape) {
+      Operator& one = core(append(name, OperatorClass::attention, pass));
+      one.product = shape;
+      one.flops = shape.flops();
+    };
+    const auto add_memory = [&](const char* name, Pass pass, double bytes,
+                                int kernels) -> Operator& {
+      return core(memory(name, OperatorClass::attention, pass, bytes, kernels));
+    };
+    const MatrixProduct towards_scores{matrices, length, length, width};
+    const MatrixProduct towards_values{matrices, length, width, length};
+
+    if (training_.attention == Attention::fused) {
+      // Causal: the upper half is skipped. The backward computes the scores again.
+      Operator& fused =
+          add_memory("fused attention", Pass::forward, value_ * (2 * values + kv_values), 1);
+      fused.flops = 2 * scores * static_cast<double>(width);
+      // The logarithm of each row's sum; the result is kept as the input of the output product.
+      fused.saved_bytes = 4 * scores / static_cast<double>(length);
+      add_memory("fused attention", Pass::backward_input, 2 * value_ * (2 * values + kv_values), 1)
+          .flops = 5 * scores * static_cast<double>(width);
+      return;
+    }
+    add_product("scores", Pass::forward, towards_scores);
+    add_memory("softmax", Pass::forward, 2 * value_ * scores, 1).saved_bytes = value_ * scores;
+    operators_.back().is_score_traffic = true;
+    if (drops_) {
+      add_memory("dropout", Pass::forward, (2 * value_ + 1) * scores, 1).saved_bytes =
+          (value_ + 1) * scores;
+      operators_.back().is_score_traffic = true;
+    }
+    add_product("context", Pass::forward, towards_values);
+    add_memory("layout", Pass::forward, 4 * value_ * values, 2);
+
+    for (const char* name : {"scores", "values", "queries"}) {
+      add_product(name, Pass::backward_input, towards_values);
+    }
+    add_product("keys", Pass::backward_input, towards_scores);
+    if (drops_) {
+      add_memory("dropout", Pass::backward_input, (2 * value_ + 1) * scores, 1).is_score_traffic =
+          true;
+    }
+    add_memory("softmax", Pass::backward_input, 3 * value_ * scores, 1).is_score_traffic = true;
+    add_memory("layout", Pass::backward_input, 8 * value_ * values, 4);
+  }
+
+  // ---- MLP
+
+  void mlp() {
+    const std::int64_t width = model_.mlp_size / split_;
+    const std::int64_t up = model_.is_gated() ? 2 * width : width;
+    const std::int64_t experts = model_.experts;
+    const std::int64_t rows = divide_up(tokens_ * model_.experts_per_token, experts);
+    const auto hold = [&](Operator& one, std::int64_t columns, std::int64_t inner,
+                          std::int64_t biases) {
+      one.parameters = static_cast<double>(experts) * parameters_of(columns, inner, biases);
+    };
+    hold(products(model_.is_gated() ? "gate and up" : "up", experts, rows, up, hidden_,
+                  hides_reduction),
+         up, hidden_, up);
+    gather_input("mlp");
+    activation(model_.is_gated() ? "silu" : "gelu", width);
+    hold(products("down", experts, rows, hidden_, width, split_input), hidden_, width, hidden_);
+  }
+
+  // Of `width` values a token out; a gated one has twice as many in, the others
+  // a bias.
+  void activation(const std::string& name, std::int64_t width) {
+    const double values =
+        static_cast<double>(tokens_ * model_.experts_per_token) * static_cast<double>(width);
+    const double inputs = model_.is_gated() ? 2 : 1;
+    elementwise(name, Pass::forward, (inputs + 1) * value_ * values, 1).saved_bytes =
+        inputs * value_ * values;
+    elementwise(name, Pass::backward_input, (2 * inputs + 1) * value_ * values, 1);
+    if (!model_.is_gated()) elementwise("biases", Pass::backward_weight, value_ * values, 2);
+  }
+
+  // Each token's experts are chosen, and its values copied there and back.
+  void route() {
+    product("router", model_.experts, hidden_).parameters =
+        static_cast<double>(model_.experts * hidden_);
+    const double copies =
+        static_cast<double>(tokens_ * model_.experts_per_token) * static_cast<double>(hidden_);
+    elementwise("permute", Pass::forward, 4 * value_ * copies, 2);
+    elementwise("permute", Pass::backward_input, 4 * value_ * copies, 2);
+  }
+
+  // ---- Around both parts of a block
+
+  void norm(const std::string& name) {
+    Operator& forward = elementwise(name, Pass::forward, 2 * value_ * whole_, 1);
+    forward.saved_bytes = value_ * whole_;
+    forward.parameters = static_cast<double>((is_gpt_ ? 2 : 1) * hidden_);
+    elementwise(name, Pass::backward_input, 3 * value_ * whole_, 1);
+    elementwise(name, Pass::backward_weight, 2 * value_ * whole_, 1);
+  }
+
+  // Bias and dropout where there are any, and the sum with what went around.
+  void add_back(const std::string& name) {
+    const double mask = drops_ ? 1 : 0;
+    elementwise(name + " added", Pass::forward, (3 * value_ + mask) * whole_, 1).saved_bytes =
+        mask * whole_;
+    elementwise(name + " added", Pass::backward_input, 3 * value_ * whole_, 1);
+    if (drops_) {
+      elementwise(name + " dropout", Pass::backward_input, (2 * value_ + 1) * whole_, 1);
+    }
+    if (is_gpt_) elementwise(name + " bias", Pass::backward_weight, value_ * whole_, 1);
+  }
+
+  const Model& model_;
+  const Training& training_;
+  std::int64_t split_;
+  std::int64_t tokens_;
+  std::int64_t hidden_;
+  double value_;
+  double whole_;
+  bool drops_;
+  bool is_gpt_;
+  std::vector<Operator> operators_;
+};
+
+}  // namespace
+
+std::string_view operator_class_name(OperatorClass of) {
+  switch (of) {
+    case OperatorClass::matmul: return "matrix products";
+    case OperatorClass::attention: return "attention";
+    case OperatorClass::elementwise: return "element-wise";
+    case OperatorClass::embedding: return "embedding";
+    case OperatorClass::loss: return "loss";
+    case OperatorClass::tensor_parallel: return "tensor parallel";
+    case OperatorClass::listed: return "listed";
+    case OperatorClass::host: return "launching";
+  }
+  return {};
+}
+
+std::vector<Operator> layer_operators(const Model& model, int layer, const Training& training) {
+  Builder builder(model, training);
+  if (model.is_listed()) return builder.listed(model.list[static_cast<std::size_t>(layer)]);
+  if (model.is_embedding(layer)) return builder.embedding();
+  if (model.is_head(layer)) return builder.head();
+  if (model.architecture == Architecture::mlp) return builder.linear_block();
+  return builder.decoder_block();
+}
+
+}  // namespace pipesim

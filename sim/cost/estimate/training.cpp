@@ -1,0 +1,156 @@
+#include "sim/cost/estimate/training.h"
+
+#include <fmt/format.h>
+
+#include <functional>
+
+#include "traces/base/error.h"
+#include "traces/base/text.h"
+
+namespace pipesim {
+namespace {
+
+// The valid values on both sides of one that is not, "4 and 8".
+std::string nearest(std::int64_t value, std::int64_t most,
+                    const std::function<bool(std::int64_t)>& is_valid) {
+  std::string found;
+  for (std::int64_t below = std::min(value - 1, most); below >= 1; --below) {
+    if (!is_valid(below)) continue;
+    found = std::to_string(below);
+    break;
+  }
+  for (std::int64_t above = value + 1; above <= most; ++above) {
+    if (!is_valid(above)) continue;
+    found += (found.empty() ? "" : " and ") + std::to_string(above);
+    break;
+  }
+  return found;
+}
+
+[[noreturn]] void refuse(std::string_view flag, std::int64_t value, std::int64_t most,
+                         const std::function<bool(std::int64_t)>& is_valid,
+                         const std::string& rule) {
+  throw input_error(fmt::format("{} {}: {}; nearest valid: {}", flag, value, rule,
+                                nearest(value, most, is_valid)));
+}
+
+void check_tensor_parallel(const Training& training, const Model& model, const Cluster& cluster) {
+  const std::int64_t t = training.tensor_parallel;
+  if (t == 1) {
+    if (training.sequence_parallel) {
+      throw input_error(
+          "--sequence-parallel: splits what tensor parallelism leaves whole; give "
+          "--tensor-parallel of more than 1 too");
+    }
+    return;
+  }
+  if (model.is_listed() || model.architecture == Architecture::mlp) {
+    throw input_error(
+        fmt::format("--tensor-parallel {}: the layers of {} can't be split over "
+                    "ranks; leave it at 1",
+                    t, model.name));
+  }
+  const std::int64_t per_node = cluster.devices_per_node;
+  const auto fits_nodes = [&](std::int64_t n) { return per_node % n == 0 || n % per_node == 0; };
+  const auto divides = [&](std::int64_t n) {
+    return model.heads % n == 0 && model.kv_heads % n == 0 && model.mlp_size % n == 0;
+  };
+  const auto is_valid = [&](std::int64_t n) { return divides(n) && fits_nodes(n); };
+  const std::string_view flag = "--tensor-parallel";
+  if (!divides(t)) {
+    const auto whole = [&](std::int64_t count) { return count % t == 0; };
+    const std::string what = !whole(model.heads) ? plural(model.heads, "head")
+                             : !whole(model.kv_heads)
+                                 ? plural(model.kv_heads, "head") + " of keys and values"
+                                 : fmt::format("an mlp_size of {}", model.mlp_size);
+    refuse(flag, t, model.heads, is_valid,
+           fmt::format("does not divide {} of {}", what, model.name));
+  }
+  if (!fits_nodes(t)) {
+    refuse(
+        flag, t, model.heads, is_valid,
+        fmt::format("its groups would straddle nodes of {} devices of {}", per_node, cluster.name));
+  }
+  if (training.sequence_parallel && training.sequence_length % t != 0) {
+    refuse(
+        "--sequence-length", training.sequence_length, model.max_sequence_length,
+        [&](std::int64_t n) { return n % t == 0; },
+        fmt::format("--sequence-parallel splits it over {} ranks, which must divide it", t));
+  }
+}
+
+}  // namespace
+
+std::string_view recompute_name(Recompute recompute) {
+  switch (recompute) {
+    case Recompute::none: return "none";
+    case Recompute::selective: return "selective";
+    case Recompute::full: return "full";
+  }
+  return {};
+}
+
+void check(const Training& training, const Model& model, const Cluster& cluster) {
+  const auto at_least_one = [](std::string_view flag, std::int64_t value) {
+    if (value < 1) throw input_error(fmt::format("{} {}: must be at least 1", flag, value));
+  };
+  at_least_one("--micro-batch-size", training.micro_batch_size);
+  at_least_one("--sequence-length", training.sequence_length);
+  at_least_one("--tensor-parallel", training.tensor_parallel);
+  at_least_one("--data-parallel", training.data_parallel);
+  // Only tables of positions end somewhere.
+  const bool has_table =
+      model.architecture == Architecture::gpt || model.architecture == Architecture::mlp;
+  if (has_table && training.sequence_length > model.max_sequence_length) {
+    throw input_error(
+        fmt::format("--sequence-length {}: {} has positions for {} tokens; the "
+                    "longest valid: {}",
+                    training.sequence_length, model.name, model.max_sequence_length,
+                    model.max_sequence_length));
+  }
+  check_tensor_parallel(training, model, cluster);
+  const auto& peaks = cluster.device.flops_per_second;
+  if (!peaks[static_cast<std::size_t>(training.precision)]) {
+    std::string known;
+    for (int p = 0; p < precision_count; ++p) {
+      if (!peaks[static_cast<std::size_t>(p)]) continue;
+      known += (known.empty() ? "" : ", ") + std::string(precision_name(static_cast<Precision>(p)));
+    }
+    throw input_error(fmt::format("--precision {}: {} gives no rate for it; there are {}",
+                                  precision_name(training.precision), cluster.device.name, known));
+  }
+  if (training.zero < 0 || training.zero > 3) {
+    throw input_error(
+        fmt::format("--zero {}: there are stages 0 (nothing split), 1 (optimizer), "
+                    "2 (and gradients) and 3 (and weights)",
+                    training.zero));
+  }
+  if (training.shard_over) {
+    const std::int64_t over = *training.shard_over;
+    if (training.zero == 0) {
+      throw input_error("--shard-over: needs something to split; give --zero 1, 2 or 3");
+    }
+    if (over < 1 || training.data_parallel % over != 0) {
+      refuse(
+          "--shard-over", over, training.data_parallel,
+          [&](std::int64_t n) { return training.data_parallel % n == 0; },
+          fmt::format("does not divide {} replicas", training.data_parallel));
+    }
+  }
+  const std::int64_t devices = training.devices();
+  if (cluster.nodes && devices > *cluster.nodes * cluster.devices_per_node) {
+    throw input_error(fmt::format(
+        "{} pipeline ranks x {} tensor-parallel x {} data-parallel are {} devices, but {} has {} "
+        "nodes of {}; use fewer, or a larger cluster",
+        training.pipeline_parallel, training.tensor_parallel, training.data_parallel, devices,
+        cluster.name, *cluster.nodes, cluster.devices_per_node));
+  }
+  if (devices > cluster.devices_per_node && cluster.network.cards_per_node == 0) {
+    throw input_error(
+        fmt::format("{} devices are more than the {} of a node, and {} has no "
+                    "network; use at most {}, or describe its network",
+                    devices, cluster.devices_per_node, cluster.name, cluster.devices_per_node));
+  }
+}
+
+}  // namespace pipesim
