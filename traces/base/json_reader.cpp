@@ -185,8 +185,19 @@ JsonValue parse_json(std::string_view text, const std::string& file) {
 }
 
 void JsonCursor::fail(std::string_view rule) const {
-  throw input_error(fmt::format("{}:{}:{}: {}{}{}", *file_, value_->line, value_->column, path_,
-                                path_.empty() ? "" : ": ", rule));
+  throw input_error(fmt::format("{}: {}", place(), rule));
+}
+
+std::string JsonCursor::place() const {
+  return fmt::format("{}:{}:{}{}{}", *file_, value_->line, value_->column,
+                     path_.empty() ? "" : ": ", path_);
+}
+
+double JsonCursor::number() const {
+  if (const auto* whole = value_->get_if<std::int64_t>()) return static_cast<double>(*whole);
+  const double* real = value_->get_if<double>();
+  if (real == nullptr) fail("must be a number");
+  return *real;
 }
 
 std::int64_t JsonCursor::integer(std::int64_t least, std::int64_t most) const {
@@ -198,10 +209,7 @@ std::int64_t JsonCursor::integer(std::int64_t least, std::int64_t most) const {
 }
 
 std::int64_t JsonCursor::millionths(std::int64_t most) const {
-  const auto* whole = value_->get_if<std::int64_t>();
-  const auto* real = value_->get_if<double>();
-  if (whole == nullptr && real == nullptr) fail("must be a number");
-  const double value = whole != nullptr ? static_cast<double>(*whole) : *real;
+  const double value = number();
   if (!(value >= 0 && value <= static_cast<double>(most))) {
     fail(fmt::format("{} is out of range: it must lie between 0 and {}", value, most));
   }

@@ -54,6 +54,7 @@ class JsonCursor {
   std::int64_t integer(std::int64_t least, std::int64_t most) const;
   // Any number, rounded to the nearest whole, in [least, most].
   std::int64_t rounded(std::int64_t least, std::int64_t most) const;
+  double number() const;
   // A fraction in [0, most], in millionths, rounded to the nearest.
   std::int64_t millionths(std::int64_t most) const;
   const std::string& string() const;
@@ -61,6 +62,8 @@ class JsonCursor {
   std::vector<JsonCursor> array() const;
 
   [[noreturn]] void fail(std::string_view rule) const;
+  // "cluster.json:4:7: node.p2p_latency", where an error begins.
+  std::string place() const;
   const JsonValue& value() const { return *value_; }
   const std::string& file() const { return *file_; }
   const std::string& path() const { return path_; }

@@ -44,6 +44,9 @@ constexpr std::array rate_units{Unit{"B/s", 1},
                                 Unit{"Gbit/s", 125e6},
                                 Unit{"Tbit/s", 125e9}};
 
+constexpr std::array flops_units{Unit{"FLOP/s", 1}, Unit{"GFLOP/s", 1e9}, Unit{"TFLOP/s", 1e12},
+                                 Unit{"PFLOP/s", 1e15}};
+
 constexpr std::array percent_units{Unit{"%", 1e4}, Unit{"ppm", 1}};
 
 std::string list_units(std::span<const Unit> units) {
@@ -135,6 +138,15 @@ std::int64_t parse_bytes_per_second(std::string_view text, std::string_view wher
   if (rate == 0) {
     throw input_error(fmt::format(
         "{}: a bandwidth of 0 moves nothing; leave it out for an unlimited link", where));
+  }
+  return rate;
+}
+
+std::int64_t parse_flops_per_second(std::string_view text, std::string_view where) {
+  const std::int64_t rate =
+      parse_quantity(text, where, flops_units, max_flops_per_second, "312TFLOP/s");
+  if (rate == 0) {
+    throw input_error(fmt::format("{}: a device of 0 FLOP/s computes nothing", where));
   }
   return rate;
 }

@@ -13,11 +13,12 @@ namespace pipesim {
 
 // No single time, size or rate may exceed this: sums of millions of them stay
 // within int64 when checked by `Costs`, and 11 days for one action is absurd.
-inline constexpr std::int64_t max_time_ns = 1'000'000'000'000'000;           // 11.6 days
-inline constexpr std::int64_t max_bytes = std::int64_t{1} << 50;             // 1 PiB
-inline constexpr std::int64_t max_bytes_per_second = 1'000'000'000'000'000;  // 1 PB/s
-inline constexpr std::int64_t max_slowdown = 100;                            // times as long, more
-inline constexpr std::int64_t max_count = 1'000'000'000;                     // stages, microbatches
+inline constexpr std::int64_t max_time_ns = 1'000'000'000'000'000;               // 11.6 days
+inline constexpr std::int64_t max_bytes = std::int64_t{1} << 50;                 // 1 PiB
+inline constexpr std::int64_t max_bytes_per_second = 1'000'000'000'000'000;      // 1 PB/s
+inline constexpr std::int64_t max_flops_per_second = 1'000'000'000'000'000'000;  // 1 EFLOP/s
+inline constexpr std::int64_t max_slowdown = 100;         // times as long, more
+inline constexpr std::int64_t max_count = 1'000'000'000;  // stages, microbatches
 
 // "1.5ms", "601us", "2s", "40ns", "0": nanoseconds, rounded to the nearest.
 // `where` names the flag or key in the error.
@@ -28,6 +29,9 @@ std::int64_t parse_bytes(std::string_view text, std::string_view where);
 
 // "25GB/s", "200Gbit/s": bytes per second, more than 0.
 std::int64_t parse_bytes_per_second(std::string_view text, std::string_view where);
+
+// "312TFLOP/s": floating-point operations per second, more than 0.
+std::int64_t parse_flops_per_second(std::string_view text, std::string_view where);
 
 // "10%": a fraction in millionths, at most max_slowdown.
 std::int64_t parse_slowdown_ppm(std::string_view text, std::string_view where);

@@ -1,0 +1,124 @@
+#include "sim/cost/hardware/cluster.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "sim/cost/hardware/hardware_json.h"
+#include "sim/cost/hardware/presets.h"
+#include "traces/base/text.h"
+
+namespace pipesim {
+namespace {
+
+Device find_device_of(const JsonCursor& given) {
+  if (given.value().get_if<std::string>() == nullptr) return read_device(given);
+  const std::string& name = given.string();
+  if (!names_file(name)) {
+    if (!device_presets().contains(name)) {
+      given.fail(unknown_name("device", name, known_devices()));
+    }
+    return find_device(name);
+  }
+  // A path counts from the folder of the cluster's file.
+  return find_device((std::filesystem::path(given.file()).parent_path() / name).string());
+}
+
+std::vector<BusRate> read_collectives(const JsonCursor& list, const Sources& sources,
+                                      int devices_per_node) {
+  std::vector<BusRate> rates;
+  for (const JsonCursor& item : list.array()) {
+    Section section(item, sources);
+    BusRate rate;
+    section.required("ranks", rate.ranks, [&](const JsonCursor& value) {
+      return static_cast<int>(value.integer(2, devices_per_node));
+    });
+    section.required("bandwidth", rate.bytes_per_second, read_bandwidth);
+    section.optional("latency", rate.latency_ns, read_time);
+    section.finish();
+    if (rates.empty() && rate.ranks != 2) {
+      item.fail(
+          fmt::format("the list begins with {} ranks; give what 2 ranks reach first", rate.ranks));
+    }
+    if (!rates.empty() && rate.ranks <= rates.back().ranks) {
+      item.fail(fmt::format("{} ranks after {}; list them by ascending ranks", rate.ranks,
+                            rates.back().ranks));
+    }
+    rates.push_back(rate);
+  }
+  if (rates.empty()) list.fail("an empty list; give what 2 ranks reach");
+  return rates;
+}
+
+NodeLinks read_node(const JsonCursor& object, const Sources& sources, int devices_per_node) {
+  Section section(object, sources);
+  NodeLinks node;
+  section.required("collectives", node.collectives, [&](const JsonCursor& list) {
+    return read_collectives(list, sources, devices_per_node);
+  });
+  section.required("p2p_bandwidth", node.p2p_bytes_per_second, read_bandwidth);
+  section.optional("p2p_latency", node.p2p_latency_ns, read_time);
+  section.finish();
+  return node;
+}
+
+Network read_network(const JsonCursor& object, const Sources& sources, int devices_per_node) {
+  Section section(object, sources);
+  Network network;
+  section.required("cards_per_node", network.cards_per_node, read_count);
+  section.required("card_bandwidth", network.card_bytes_per_second, read_bandwidth);
+  section.optional("share", network.share, read_share);
+  section.optional("latency", network.latency_ns, read_time);
+  section.required("rail_aligned", network.rail_aligned, [&](const JsonCursor& value) {
+    const bool aligned = value.boolean();
+    if (aligned && network.cards_per_node < devices_per_node) {
+      value.fail(
+          fmt::format("{} for {} are too few for rails; say false, or give each device a card",
+                      plural(network.cards_per_node, "card"), plural(devices_per_node, "device")));
+    }
+    return aligned;
+  });
+  section.optional("oversubscription", network.oversubscription, read_least_factor);
+  section.finish();
+  return network;
+}
+
+}  // namespace
+
+Cluster parse_cluster(std::string_view text, const std::string& file) {
+  const JsonValue document = parse_json(text, file);
+  const JsonCursor root(document, file);
+  Cluster cluster;
+  const Sources sources(root, cluster.unverified);
+  Section section(root, sources);
+  JsonMembers& members = section.members();
+  members.format("pipesim-cluster", 1);
+  cluster.name = members.required("name").string();
+  cluster.title = cluster.name;
+  members.optional("title", [&](const JsonCursor& title) { cluster.title = title.string(); });
+  cluster.device = find_device_of(members.required("device"));
+  section.required("devices_per_node", cluster.devices_per_node,
+                   [](const JsonCursor& value) { return static_cast<int>(read_count(value)); });
+  section.optional("nodes", cluster.nodes, read_count);
+  members.optional("node", [&](const JsonCursor& node) {
+    cluster.node = read_node(node, sources, cluster.devices_per_node);
+  });
+  if (cluster.devices_per_node > 1 && !members.has("node")) {
+    root.fail(fmt::format("key 'node' is missing: say how the {} of a node are linked",
+                          plural(cluster.devices_per_node, "device")));
+  }
+  members.optional("network", [&](const JsonCursor& network) {
+    cluster.network = read_network(network, sources, cluster.devices_per_node);
+  });
+  if (!members.has("network")) {
+    if (cluster.nodes.value_or(1) > 1) {
+      root.fail(fmt::format("key 'network' is missing: say how the {} are linked",
+                            plural(*cluster.nodes, "node")));
+    }
+    cluster.nodes = 1;
+  }
+  section.finish();
+  return cluster;
+}
+
+}  // namespace pipesim

@@ -1,0 +1,134 @@
+#include "sim/cost/hardware/device.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/cost/hardware/cluster.h"
+#include "sim/cost/hardware/hardware_json.h"
+#include "traces/base/error.h"
+#include "traces/base/text.h"
+
+namespace pipesim {
+namespace {
+
+constexpr std::array<std::string_view, precision_count> precision_names{"fp32", "tf32", "fp16",
+                                                                        "bf16", "fp8"};
+constexpr std::int64_t longest_ramp = 1 << 20;
+constexpr std::int64_t largest_tile = 1 << 20;
+
+void read_peak(const JsonCursor& object, const Sources& sources, Device& device) {
+  Section section(object, sources);
+  for (std::size_t i = 0; i < precision_names.size(); ++i) {
+    section.optional(precision_names[i], device.flops_per_second[i], read_flops);
+  }
+  section.finish();
+  if (std::ranges::none_of(device.flops_per_second,
+                           [](const auto& peak) { return peak.has_value(); })) {
+    object.fail(fmt::format("is empty; give one or more of {}", fmt::join(precision_names, ", ")));
+  }
+}
+
+std::vector<Tile> read_tiles(const JsonCursor& list, const Sources& sources) {
+  std::vector<Tile> tiles;
+  const auto edge = [](const JsonCursor& value) { return value.integer(1, largest_tile); };
+  for (const JsonCursor& item : list.array()) {
+    Section section(item, sources);
+    Tile tile;
+    section.required("rows", tile.rows, edge);
+    section.required("columns", tile.columns, edge);
+    section.required("efficiency", tile.efficiency, read_share);
+    section.finish();
+    const auto same = [&](const Tile& other) {
+      return other.rows == tile.rows && other.columns == tile.columns;
+    };
+    if (std::ranges::any_of(tiles, same)) {
+      item.fail(fmt::format("tile {}x{} is given twice; keep one", tile.rows, tile.columns));
+    }
+    tiles.push_back(tile);
+  }
+  if (tiles.empty()) list.fail("an empty list; leave it out where any shape fits");
+  return tiles;
+}
+
+void read_matmul(const JsonCursor& object, const Sources& sources, MatmulRate& matmul) {
+  Section section(object, sources);
+  section.optional("peak_share", matmul.peak_share, read_share);
+  section.optional("ramp", matmul.ramp,
+                   [](const JsonCursor& value) { return value.integer(0, longest_ramp); });
+  section.optional("whole_waves", matmul.whole_waves, read_part);
+  section.optional("accumulation", matmul.accumulation, read_least_factor);
+  section.optional("tiles", matmul.tiles,
+                   [&](const JsonCursor& list) { return read_tiles(list, sources); });
+  section.finish();
+}
+
+void read_reached(const JsonCursor& object, const Sources& sources, Device& device) {
+  Section section(object, sources);
+  section.optional("memory_share", device.memory_share, read_share);
+  section.optional("attention_traffic", device.attention_traffic, read_factor);
+  section.optional("fused_attention_share", device.fused_attention_share, read_share);
+  section.finish();
+}
+
+void read_software(const JsonCursor& object, const Sources& sources, Device& device) {
+  Section section(object, sources);
+  section.optional("kernel_gap", device.kernel_gap_ns, read_time);
+  section.optional("host_forward", device.host.forward_ns, read_time);
+  section.optional("host_backward", device.host.backward_ns, read_time);
+  section.optional("host_peer", device.host.peer_ns, read_time);
+  section.optional("p2p_overhead", device.p2p_overhead_ns, read_time);
+  section.optional("hidden_reduction", device.hidden_reduction, read_part);
+  section.optional("compute_slowdown", device.compute_slowdown_ppm,
+                   [](const JsonCursor& value) { return value.millionths(max_slowdown); });
+  section.finish();
+}
+
+}  // namespace
+
+std::string_view precision_name(Precision precision) {
+  return precision_names[static_cast<std::size_t>(precision)];
+}
+
+Precision parse_precision(std::string_view name, std::string_view where) {
+  const auto known = std::ranges::find(precision_names, name);
+  if (known == precision_names.end()) {
+    throw input_error(fmt::format(
+        "{}: {}", where,
+        unknown_name("precision", name, {precision_names.begin(), precision_names.end()})));
+  }
+  return static_cast<Precision>(known - precision_names.begin());
+}
+
+Device read_device(const JsonCursor& object) {
+  Device device;
+  const Sources sources(object, device.unverified);
+  Section section(object, sources);
+  JsonMembers& members = section.members();
+  const bool is_inline = !object.path().empty();
+  if (!is_inline || members.has("format") || members.has("version")) {
+    members.format("pipesim-device", 1);
+  }
+  device.name = members.required("name").string();
+  device.title = device.name;
+  members.optional("title", [&](const JsonCursor& title) { device.title = title.string(); });
+  read_peak(members.required("peak"), sources, device);
+  section.required("memory", device.memory_bytes, read_size);
+  section.required("memory_bandwidth", device.memory_bytes_per_second, read_bandwidth);
+  section.optional("multiprocessors", device.multiprocessors, read_count);
+  members.optional("matmul",
+                   [&](const JsonCursor& matmul) { read_matmul(matmul, sources, device.matmul); });
+  members.optional("reached",
+                   [&](const JsonCursor& reached) { read_reached(reached, sources, device); });
+  members.optional("software",
+                   [&](const JsonCursor& software) { read_software(software, sources, device); });
+  section.finish();
+  return device;
+}
+
+Device parse_device(std::string_view text, const std::string& file) {
+  const JsonValue document = parse_json(text, file);
+  return read_device(JsonCursor(document, file));
+}
+
+}  // namespace pipesim

@@ -1,0 +1,75 @@
+// What readers of devices and clusters share: values with units and sources.
+//
+// A value is written plainly, or as {"value": ..., "source": "...",
+// "unverified": true}. Refers to the document; one thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/cost/hardware/device.h"
+#include "traces/base/json_reader.h"
+
+namespace pipesim {
+
+// Collects the keys of values that are marked as unverified, as paths from
+// `root` on.
+class Sources {
+ public:
+  Sources(const JsonCursor& root, std::vector<std::string>& unverified)
+      : prefix_(root.path().empty() ? 0 : root.path().size() + 1), unverified_(&unverified) {}
+
+  // The value itself, which has the path of the whole.
+  JsonCursor value(const JsonCursor& given) const;
+
+ private:
+  std::size_t prefix_;
+  std::vector<std::string>* unverified_;
+};
+
+// An object whose members are values with sources. `convert` turns a cursor
+// into what the member holds, or complains.
+class Section {
+ public:
+  Section(const JsonCursor& object, const Sources& sources)
+      : members_(object), sources_(&sources) {}
+
+  template <typename Field, typename Convert>
+  void required(std::string_view key, Field& field, Convert convert) {
+    field = convert(sources_->value(members_.required(key)));
+  }
+  // What is absent stays as it is.
+  template <typename Field, typename Convert>
+  void optional(std::string_view key, Field& field, Convert convert) {
+    members_.optional(key,
+                      [&](const JsonCursor& given) { field = convert(sources_->value(given)); });
+  }
+  // Members that are no values, such as sections within this one.
+  JsonMembers& members() { return members_; }
+  const Sources& sources() const { return *sources_; }
+  void finish() const { members_.finish(); }
+
+ private:
+  JsonMembers members_;
+  const Sources* sources_;
+};
+
+// Strings with units.
+std::int64_t read_size(const JsonCursor& value);
+std::int64_t read_bandwidth(const JsonCursor& value);
+std::int64_t read_time(const JsonCursor& value);
+double read_flops(const JsonCursor& value);
+
+// Numbers.
+std::int64_t read_count(const JsonCursor& value);   // 1 or more
+double read_share(const JsonCursor& value);         // in (0, 1]
+double read_part(const JsonCursor& value);          // in [0, 1]
+double read_factor(const JsonCursor& value);        // in (0, 100]
+double read_least_factor(const JsonCursor& value);  // in [1, 100]
+
+// A device within another document: `format` and `version` may be left out.
+Device read_device(const JsonCursor& object);
+
+}  // namespace pipesim

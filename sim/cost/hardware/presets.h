@@ -1,0 +1,20 @@
+// The files of devices and clusters that are part of the program. Constant; any thread.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace pipesim {
+
+// Texts by name.
+using Presets = std::map<std::string, std::string_view, std::less<>>;
+
+const Presets& device_presets();
+const Presets& cluster_presets();
+
+// What ends in .json or holds a slash is a file's name, all else a preset's.
+bool names_file(std::string_view name);
+
+}  // namespace pipesim
