@@ -63,7 +63,7 @@ void print_table(const nlohmann::json& data) {
 int main() {
   try {
     print_table(nlohmann::json::parse(
-        pipesim::read_file(PIPESIM_SOURCE_DIR "/bench/validation/zero_bubble_2023.json")));
+        pipesim::read_file(PIPESIM_SOURCE_DIR "/bench/validation/data/zero_bubble_2023.json")));
   } catch (const std::exception& error) {
     fmt::print(stderr, "zero_bubble_table: {}\n", error.what());
     return 1;

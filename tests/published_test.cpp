@@ -20,7 +20,7 @@ std::int64_t ms(const nlohmann::json& value) {
 // latency and holds no device.
 TEST(Published, ZeroBubbleTable5FromTable9) {
   const auto data = nlohmann::json::parse(
-      read_file(testing::source_file("bench/validation/zero_bubble_2023.json")));
+      read_file(testing::source_file("bench/validation/data/zero_bubble_2023.json")));
   int compared = 0;
   for (const auto& times : data["table9_profiled_ms"]) {
     for (const auto& rates : data["table5_bubble_rate"]) {
