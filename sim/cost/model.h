@@ -51,7 +51,7 @@ struct Model {
   std::int64_t max_sequence_length = 256;
   bool tied_head = true;          // the head's matrix is the embedding's table
   std::int64_t dropout_ppm = 0;   // millionths of elements, of the embedding and of what blocks add
-  std::vector<ListedLayer> list;  // of layers, each as often as it is there
+  std::vector<ListedLayer> list = {};  // of layers, each as often as it is there
 
   bool is_listed() const { return architecture == Architecture::layers; }
   int layers() const { return static_cast<int>(is_listed() ? std::ssize(list) : blocks + 2); }
