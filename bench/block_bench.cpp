@@ -172,6 +172,7 @@ class Block {
     model.blocks = 1;
     model.hidden_size = shape.hidden;
     model.heads = shape.hidden / 64;
+    model.kv_heads = model.heads;
     model.mlp_size = 4 * shape.hidden;
     model.max_sequence_length = shape.sequence;
     layer_ = make_layer({device, pool_, model, shape.batch, shape.sequence, 1}, 1);

@@ -32,6 +32,7 @@ inline Example gpt_example(bool tied, std::int64_t dropout_ppm) {
                    .blocks = 2,
                    .hidden_size = 12,
                    .heads = 3,
+                   .kv_heads = 3,
                    .mlp_size = 19,
                    .vocabulary_size = 17,
                    .max_sequence_length = 9,
@@ -50,6 +51,7 @@ inline Example tiny_example(bool tied) {
                    .blocks = 1,
                    .hidden_size = 6,
                    .heads = 2,
+                   .kv_heads = 2,
                    .mlp_size = 5,
                    .vocabulary_size = 6,
                    .max_sequence_length = 3,
@@ -66,6 +68,7 @@ inline Example mlp_example(bool tied, std::int64_t dropout_ppm) {
   example.model.architecture = Architecture::mlp;
   example.model.blocks = 3;
   example.model.heads = 1;
+  example.model.kv_heads = 1;
   example.model.mlp_size = example.model.hidden_size;
   return example;
 }

@@ -226,6 +226,7 @@ TEST(Run, LossFallsAlikeOnRealText) {
   Model model = tiny_model(6);
   model.hidden_size = 32;
   model.heads = 4;
+  model.kv_heads = 4;
   model.mlp_size = 64;
   model.max_sequence_length = 32;
   model.dropout_ppm = 0;

@@ -255,6 +255,7 @@ Example mlp() {
   example.model.architecture = Architecture::mlp;
   example.model.name = "mlp";
   example.model.heads = 1;
+  example.model.kv_heads = 1;
   example.model.mlp_size = example.model.hidden_size;
   return example;
 }

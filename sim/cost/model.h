@@ -31,10 +31,12 @@ struct ListedLayer {
   double backward_flops = 0;
   double forward_bytes = 0;
   double backward_bytes = 0;
-  std::optional<std::int64_t> forward_ns;
-  std::optional<std::int64_t> backward_ns;
+  std::optional<std::int64_t> forward_ns{};
+  std::optional<std::int64_t> backward_ns{};
   std::int64_t saved_bytes = 0;   // kept from forward to backward
   std::int64_t output_bytes = 0;  // passed to the next layer
+
+  bool operator==(const ListedLayer&) const = default;
 };
 
 struct Model {
@@ -49,9 +51,9 @@ struct Model {
   std::int64_t experts_per_token = 1;
   std::int64_t vocabulary_size = 256;
   std::int64_t max_sequence_length = 256;
-  bool tied_head = true;          // the head's matrix is the embedding's table
-  std::int64_t dropout_ppm = 0;   // millionths of elements, of the embedding and of what blocks add
-  std::vector<ListedLayer> list = {};  // of layers, each as often as it is there
+  bool tied_head = true;         // the head's matrix is the embedding's table
+  std::int64_t dropout_ppm = 0;  // millionths of elements, of the embedding and of what blocks add
+  std::vector<ListedLayer> list{};  // of layers, each as often as it is there
 
   bool is_listed() const { return architecture == Architecture::layers; }
   int layers() const { return static_cast<int>(is_listed() ? std::ssize(list) : blocks + 2); }
@@ -62,11 +64,17 @@ struct Model {
   std::string layer_name(int layer) const;  // "embedding", "block 3", "head"
   std::int64_t layer_parameters(int layer) const;
   std::int64_t parameters() const;  // a tied matrix counts once
+  // Of those, what one token meets: all but the experts that it is not sent to.
+  std::int64_t active_parameters() const;
+
+  bool operator==(const Model&) const = default;
 };
 
 // The models known by name.
 const std::vector<Model>& known_models();
 
+// `file` names the text in errors, and a model that has no name. Where layers are
+// listed, every size is 0.
 Model parse_model(std::string_view text, const std::string& file);
 // A known name, or a file: what ends in .json or holds a slash.
 Model find_model(const std::string& name_or_file);

@@ -1,0 +1,265 @@
+// A model's file, read and written.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "sim/cost/model.h"
+#include "traces/base/error.h"
+#include "traces/base/json_reader.h"
+#include "traces/base/text.h"
+
+namespace pipesim {
+namespace {
+
+constexpr std::int64_t largest_size = 1 << 20;  // of a dimension, or the number of blocks
+constexpr std::int64_t most_experts = 1 << 16;
+constexpr std::int64_t most_listed = 1 << 14;  // layers
+constexpr std::int64_t most_parameters = 1'000'000'000'000'000;
+constexpr std::int64_t most_flops = 1'000'000'000'000'000'000;  // of a layer
+
+std::string architecture_name(Architecture architecture) {
+  switch (architecture) {
+    case Architecture::gpt: return "gpt";
+    case Architecture::llama: return "llama";
+    case Architecture::mlp: return "mlp";
+    case Architecture::layers: break;
+  }
+  return "layers";
+}
+
+Architecture read_architecture(const JsonCursor& cursor) {
+  std::vector<std::string> names;
+  for (const Architecture known :
+       {Architecture::gpt, Architecture::llama, Architecture::mlp, Architecture::layers}) {
+    names.push_back(architecture_name(known));
+    if (cursor.string() == names.back()) return known;
+  }
+  cursor.fail(unknown_name("architecture", cursor.string(), names));
+}
+
+// Refuses so many of `what` that do not divide `whole`, and names those next to it that do.
+void check_divides(const JsonCursor& cursor, std::int64_t number, std::string_view what,
+                   std::int64_t whole, std::string_view whole_in_words) {
+  if (whole % number == 0) return;
+  std::int64_t below = std::min(number, whole);
+  while (whole % below != 0) --below;
+  std::int64_t above = number;
+  while (above < whole && whole % above != 0) ++above;
+  const std::string nearest = above > whole ? fmt::format("that does is {}", below)
+                                            : fmt::format("that do are {} and {}", below, above);
+  cursor.fail(
+      fmt::format("{} {} do not divide {}; the nearest {}", number, what, whole_in_words, nearest));
+}
+
+void read_attention(JsonMembers& members, Model& model) {
+  const JsonCursor heads = members.required("heads");
+  model.heads = heads.integer(1, largest_size);
+  check_divides(heads, model.heads, "heads", model.hidden_size,
+                fmt::format("a hidden_size of {}", model.hidden_size));
+  model.kv_heads = model.heads;
+  members.optional("kv_heads", [&](const JsonCursor& value) {
+    model.kv_heads = value.integer(1, largest_size);
+    check_divides(value, model.kv_heads, "kv_heads", model.heads, plural(model.heads, "head"));
+  });
+}
+
+void read_experts(JsonMembers& members, Model& model) {
+  model.experts = members.integer_or("experts", 1, 1, most_experts);
+  if (model.experts > 1) members.required("experts_per_token");
+  members.optional("experts_per_token", [&](const JsonCursor& value) {
+    model.experts_per_token = value.integer(1, most_experts);
+    if (model.experts_per_token <= model.experts) return;
+    value.fail(fmt::format("{} are more than the model's {}; give at most {}",
+                           model.experts_per_token, plural(model.experts, "expert"),
+                           model.experts));
+  });
+}
+
+void read_shape(JsonMembers& members, Model& model) {
+  const bool is_gpt = model.architecture == Architecture::gpt;
+  const auto size = [&](std::string_view key) {
+    return members.required(key).integer(1, largest_size);
+  };
+  model.blocks = size("blocks");
+  model.hidden_size = size("hidden_size");
+  if (model.architecture == Architecture::mlp) {
+    model.heads = 1;
+    model.kv_heads = 1;
+    model.mlp_size = model.hidden_size;
+  } else {
+    read_attention(members, model);
+    if (!is_gpt) members.required("mlp_size");
+    model.mlp_size = members.integer_or("mlp_size", 4 * model.hidden_size, 1, 4 * largest_size);
+    read_experts(members, model);
+  }
+  model.vocabulary_size = size("vocabulary_size");
+  model.max_sequence_length = size("max_sequence_length");
+  model.tied_head = members.boolean_or("tied_head", false);
+  members.optional("dropout", [&](const JsonCursor& value) {
+    model.dropout_ppm = value.millionths(1);
+    if (model.dropout_ppm == 1'000'000) value.fail("must be less than 1");
+  });
+}
+
+// A forward and its backward, which takes twice as much where it is left out.
+template <typename T>
+void read_passes(JsonMembers& members, const std::string& what, std::int64_t most, T& forward,
+                 T& backward) {
+  members.optional("forward_" + what, [&](const JsonCursor& value) {
+    forward = static_cast<T>(value.integer(0, most / 2));
+    backward = 2 * forward;
+  });
+  members.optional("backward_" + what, [&](const JsonCursor& value) {
+    backward = static_cast<T>(value.integer(0, most));
+  });
+}
+
+ListedLayer read_layer(const JsonCursor& cursor, JsonMembers& members) {
+  ListedLayer layer;
+  layer.name = members.required("name").string();
+  layer.parameters = members.integer_or("parameters", 0, 0, most_parameters);
+  const bool is_timed = members.has("forward_ns");
+  const bool is_counted = members.has("forward_flops") || members.has("forward_bytes");
+  const bool has_time = is_timed || members.has("backward_ns");
+  if (has_time && (is_counted || members.has("backward_flops") || members.has("backward_bytes"))) {
+    cursor.fail("has a time as well as FLOPs or bytes; keep one of them");
+  }
+  if (!is_timed && !is_counted) {
+    cursor.fail("a forward is missing: give forward_ns, or forward_flops and forward_bytes");
+  }
+  read_passes(members, "flops", most_flops, layer.forward_flops, layer.backward_flops);
+  read_passes(members, "bytes", max_bytes, layer.forward_bytes, layer.backward_bytes);
+  std::int64_t forward_ns = 0;
+  std::int64_t backward_ns = 0;
+  read_passes(members, "ns", max_time_ns, forward_ns, backward_ns);
+  if (is_timed) {
+    layer.forward_ns = forward_ns;
+    layer.backward_ns = backward_ns;
+  }
+  layer.saved_bytes = members.integer_or("saved_bytes", 0, 0, max_bytes);
+  layer.output_bytes = members.integer_or("output_bytes", 0, 0, max_bytes);
+  return layer;
+}
+
+void read_list(JsonMembers& members, Model& model) {
+  for (std::int64_t Model::*size : {&Model::blocks, &Model::hidden_size, &Model::mlp_size,
+                                    &Model::vocabulary_size, &Model::max_sequence_length}) {
+    model.*size = 0;
+  }
+  model.heads = 1;
+  model.kv_heads = 1;
+  model.tied_head = false;
+  const JsonCursor list = members.required("layers");
+  for (const JsonCursor& item : list.array()) {
+    JsonMembers entry(item);
+    const ListedLayer layer = read_layer(item, entry);
+    const std::int64_t repeat = entry.integer_or("repeat", 1, 1, most_listed);
+    entry.finish();
+    if (std::ssize(model.list) + repeat > most_listed) {
+      item.fail(fmt::format("more than {} layers; put some of them together", most_listed));
+    }
+    model.list.insert(model.list.end(), static_cast<std::size_t>(repeat), layer);
+  }
+  if (model.list.empty()) list.fail("an empty list; give at least one layer");
+}
+
+// In floating point, as what is refused may not fit into an integer.
+double roughly_all_parameters(const Model& model) {
+  if (!model.is_listed()) {
+    return static_cast<double>(model.blocks) * static_cast<double>(model.layer_parameters(1));
+  }
+  double sum = 0;
+  for (const ListedLayer& layer : model.list) sum += static_cast<double>(layer.parameters);
+  return sum;
+}
+
+using Json = nlohmann::ordered_json;
+
+Json layer_json(const ListedLayer& layer) {
+  Json json;
+  json["name"] = layer.name;
+  json["parameters"] = layer.parameters;
+  if (layer.forward_ns) {
+    json["forward_ns"] = *layer.forward_ns;
+    json["backward_ns"] = layer.backward_ns.value_or(2 * *layer.forward_ns);
+  } else {
+    json["forward_flops"] = static_cast<std::int64_t>(layer.forward_flops);
+    json["backward_flops"] = static_cast<std::int64_t>(layer.backward_flops);
+    json["forward_bytes"] = static_cast<std::int64_t>(layer.forward_bytes);
+    json["backward_bytes"] = static_cast<std::int64_t>(layer.backward_bytes);
+  }
+  json["saved_bytes"] = layer.saved_bytes;
+  json["output_bytes"] = layer.output_bytes;
+  return json;
+}
+
+// Like neighbours are one entry.
+Json list_json(const std::vector<ListedLayer>& list) {
+  Json json = Json::array();
+  for (auto first = list.begin(); first != list.end();) {
+    const auto end = std::find_if(first, list.end(), [&](const auto& l) { return l != *first; });
+    json.push_back(layer_json(*first));
+    if (end - first > 1) json.back()["repeat"] = end - first;
+    first = end;
+  }
+  return json;
+}
+
+void put_shape(const Model& model, Json& json) {
+  json["blocks"] = model.blocks;
+  json["hidden_size"] = model.hidden_size;
+  if (model.architecture != Architecture::mlp) {
+    json["heads"] = model.heads;
+    if (model.kv_heads != model.heads) json["kv_heads"] = model.kv_heads;
+    json["mlp_size"] = model.mlp_size;
+    if (model.experts > 1) {
+      json["experts"] = model.experts;
+      json["experts_per_token"] = model.experts_per_token;
+    }
+  }
+  json["vocabulary_size"] = model.vocabulary_size;
+  json["max_sequence_length"] = model.max_sequence_length;
+  json["tied_head"] = model.tied_head;
+  json["dropout"] = static_cast<double>(model.dropout_ppm) / 1e6;
+}
+
+}  // namespace
+
+Model parse_model(std::string_view text, const std::string& file) {
+  const JsonValue document = parse_json(text, file);
+  const JsonCursor root(document, file);
+  JsonMembers members(root);
+  members.format("pipesim-model", 1);
+  Model model{.name = file};
+  members.optional("name", [&](const JsonCursor& value) { model.name = value.string(); });
+  model.architecture = read_architecture(members.required("architecture"));
+  if (model.is_listed()) {
+    read_list(members, model);
+  } else {
+    read_shape(members, model);
+  }
+  members.finish();
+  if (roughly_all_parameters(model) > static_cast<double>(most_parameters)) {
+    root.fail(fmt::format("more than {:g} parameters; use fewer or smaller layers",
+                          static_cast<double>(most_parameters)));
+  }
+  return model;
+}
+
+std::string to_json(const Model& model) {
+  Json json;
+  json["format"] = "pipesim-model";
+  json["version"] = 1;
+  json["name"] = model.name;
+  json["architecture"] = architecture_name(model.architecture);
+  if (model.is_listed()) {
+    json["layers"] = list_json(model.list);
+  } else {
+    put_shape(model, json);
+  }
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace pipesim
