@@ -205,6 +205,16 @@ TEST(Pipeexec, TrainsOnAnyText) {
   EXPECT_NE(json["losses"], json_of(good)["losses"]);
 }
 
+TEST(Pipeexec, TrainsAModelFile) {
+  const testing::TemporaryFolder folder;
+  write_file(folder / "model.json",
+             R"({"format": "pipesim-model", "version": 1, "architecture": "gpt", "blocks": 2,
+                 "hidden_size": 8, "heads": 4, "kv_heads": 4, "experts": 1,
+                 "vocabulary_size": 256, "max_sequence_length": 8})");
+  const Json json = json_of(good + " --verify --model " + (folder / "model.json"));
+  EXPECT_EQ(json["verify"]["bitwise"], true);
+}
+
 TEST(Pipeexec, RefusesInOneSentence) {
   const testing::TemporaryFolder folder;
   write_file(folder / "short.txt", "12345678");
@@ -215,6 +225,18 @@ TEST(Pipeexec, RefusesInOneSentence) {
   write_file(folder / "ascii.json",
              R"({"format": "pipesim-model", "version": 1, "architecture": "mlp", "blocks": 2,
                  "hidden_size": 8, "vocabulary_size": 128, "max_sequence_length": 8})");
+  write_file(folder / "shared.json",
+             R"({"format": "pipesim-model", "version": 1, "architecture": "gpt", "blocks": 2,
+                 "hidden_size": 8, "heads": 4, "kv_heads": 2, "vocabulary_size": 256,
+                 "max_sequence_length": 8})");
+  write_file(folder / "experts.json",
+             R"({"format": "pipesim-model", "version": 1, "architecture": "gpt", "blocks": 2,
+                 "hidden_size": 8, "heads": 4, "experts": 2, "experts_per_token": 1,
+                 "vocabulary_size": 256, "max_sequence_length": 8})");
+  write_file(folder / "listed.json",
+             R"({"format": "pipesim-model", "version": 1, "name": "convolutions",
+                 "architecture": "layers",
+                 "layers": [{"name": "convolution", "forward_ns": 1, "repeat": 4}]})");
   expect_refused("", 2, "--stages is missing");
   expect_refused("--stages 2", 2, "--schedule is missing");
   expect_refused("--schedule 1f1b --stages 2", 2, "--microbatches is missing");
@@ -233,6 +255,16 @@ TEST(Pipeexec, RefusesInOneSentence) {
   expect_refused(good + " --model gpt-minni", 2, "nearest first: gpt-mini");
   expect_refused(good + " --model " + (folder / "none.json"), 2, "No such file");
   expect_refused(good + " --model " + (folder / "model.json"), 2, "do not divide");
+  for (const auto& [model, part] : {
+           std::pair("llama-2-7b", "can't train 'llama-2-7b': it lacks RMS norms, rotary "),
+           {"mixtral-8x7b", "; give a gpt without experts and shared keys, or an mlp, or have "},
+       }) {
+    expect_refused(good + " --model " + model, 2, part);
+  }
+  expect_refused(good + " --model " + (folder / "shared.json"), 2, "keys and values that heads");
+  expect_refused(good + " --model " + (folder / "experts.json"), 2, "it lacks experts");
+  expect_refused(good + " --model " + (folder / "listed.json"), 2,
+                 "can't train 'convolutions': listed layers are numbers");
   expect_refused(
       good + " --model " + (folder / "ascii.json") + " --data " + (folder / "umlaut.txt"), 2,
       "vocabulary_size is 128");

@@ -110,6 +110,7 @@ void set_model(const Flags& flags, Training& training) {
     if (*flag) throw input_error(fmt::format("{}: only --device emulated has costs", name));
   }
   training.model = find_model(flags.model.value_or("gpt-mini"));
+  check_trainable(training.model, "--model");
   std::optional<std::vector<int>> layout;
   if (flags.layout) layout = parse_layout(*flags.layout);
   training.layout = resolve_layout(layout, training.model.layers(), training.program.stages(),
@@ -195,7 +196,7 @@ void add_all_flags(CLI::App& app, Flags& flags) {
   add_flags(
       app, "Training",
       {{"--model", &flags.model, "NAME|FILE.json",
-        "gpt-mini (default), mlp-mini, gpt2-small or a file"},
+        "a gpt or mlp by name, or a file; default gpt-mini"},
        {"--layout", &flags.layout, "3,2,2,3", "layers a virtual stage; default: evenly"},
        {"--data", &flags.data, "FILE", "any text, by bytes; default: a built-in primer"},
        {"--micro-batch-size", &flags.micro_batch_size, "B", "sequences a microbatch; default 4"},

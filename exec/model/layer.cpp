@@ -1,6 +1,10 @@
 #include "exec/model/layer.h"
 
+#include <fmt/format.h>
+
 #include "exec/model/layers.h"
+#include "traces/base/error.h"
+#include "traces/base/text.h"
 
 namespace pipesim::exec {
 
@@ -88,6 +92,24 @@ double kept_numbers(const Model& model, double batch, double sequence, int layer
   if (!is_gpt) return rows * 2 * hidden;
   return rows * (8 * hidden + 2 * static_cast<double>(model.mlp_size) +
                  static_cast<double>(model.heads) * sequence);
+}
+
+void check_trainable(const Model& model, std::string_view where) {
+  const char* reason = nullptr;
+  if (model.architecture == Architecture::llama) {
+    reason = "it lacks RMS norms, rotary positions and gated MLPs";
+  } else if (model.is_listed()) {
+    reason = "listed layers are numbers with nothing to compute";
+  } else if (model.experts > 1) {
+    reason = "it lacks experts";
+  } else if (model.kv_heads != model.heads) {
+    reason = "it lacks keys and values that heads share";
+  }
+  if (reason == nullptr) return;
+  throw input_error(
+      fmt::format("{}: pipeexec can't train {}: {}; give a gpt without experts and shared keys, or "
+                  "an mlp, or have pipesim predict this one",
+                  where, quote(model.name), reason));
 }
 
 std::unique_ptr<Layer> make_layer(const LayerSetup& setup, int index) {

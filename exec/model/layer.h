@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "exec/model/tensor.h"
@@ -113,6 +114,9 @@ class Layer {
   bool is_fresh_ = true;
   std::vector<Parameter> parameters_;
 };
+
+// Refuses what make_layer() has no layers for; `where` names the flag in the error.
+void check_trainable(const Model& model, std::string_view where);
 
 // The layer of that index within the model.
 std::unique_ptr<Layer> make_layer(const LayerSetup& setup, int index);
