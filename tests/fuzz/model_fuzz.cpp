@@ -1,5 +1,5 @@
 // Any bytes as a model file: an Error, or a model that is written and read again
-// unchanged, whose layers add up.
+// unchanged, whose layers add up and whose heads divide what they should.
 #include <cstdlib>
 #include <string_view>
 
@@ -13,7 +13,16 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
     const Model model = parse_model(text, "fuzz.json");
     const std::string written = to_json(model);
     if (to_json(parse_model(written, "again")) != written) std::abort();
-    if (model.parameters() < 1 || model.layer_name(model.layers() - 1) != "head") std::abort();
+    if (model.active_parameters() < 0) std::abort();
+    if (model.parameters() < model.active_parameters()) std::abort();
+    if (model.is_listed()) {
+      if (model.layer_name(model.layers() - 1) != model.list.back().name) std::abort();
+    } else {
+      if (model.active_parameters() < 1) std::abort();
+      if (model.layer_name(model.layers() - 1) != "head") std::abort();
+      if (model.head_size() * model.heads != model.hidden_size) std::abort();
+      if (model.heads % model.kv_heads != 0) std::abort();
+    }
   } catch (const Error&) {
   }
   return 0;
