@@ -8,7 +8,6 @@
 #include "sim/cost/model.h"
 #include "tests/errors.h"
 #include "tests/files.h"
-#include "traces/base/error.h"
 #include "traces/base/files.h"
 
 namespace pipesim {

@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/cost/model.h"
-#include "traces/base/error.h"
 #include "traces/base/json_reader.h"
 #include "traces/base/text.h"
 
