@@ -12,7 +12,10 @@ namespace pipesim {
 namespace {
 
 Device find_device_of(const JsonCursor& given) {
-  if (given.value().get_if<std::string>() == nullptr) return read_device(given);
+  if (given.value().get_if<JsonValue::Object>() != nullptr) return read_device(given);
+  if (given.value().get_if<std::string>() == nullptr) {
+    given.fail("must be a preset's name, a file's name or an object");
+  }
   const std::string& name = given.string();
   if (!names_file(name)) {
     if (!device_presets().contains(name)) {
@@ -101,6 +104,7 @@ Cluster parse_cluster(std::string_view text, const std::string& file) {
                    [](const JsonCursor& value) { return static_cast<int>(read_count(value)); });
   section.optional("nodes", cluster.nodes, read_count);
   members.optional("node", [&](const JsonCursor& node) {
+    if (cluster.devices_per_node == 1) node.fail("one device has no links; leave it out");
     cluster.node = read_node(node, sources, cluster.devices_per_node);
   });
   if (cluster.devices_per_node > 1 && !members.has("node")) {

@@ -52,6 +52,11 @@ std::int64_t read_size(const JsonCursor& value) {
 }
 
 std::int64_t read_bandwidth(const JsonCursor& value) {
+  const auto* text = value.value().get_if<std::string>();
+  if (text != nullptr && text->find_first_of("123456789") == std::string::npos &&
+      text->find('0') != std::string::npos) {
+    value.fail(fmt::format("{} moves nothing; give what is reached", quote(*text)));
+  }
   return read_quantity(value, "GB/s", parse_bytes_per_second);
 }
 
