@@ -1,5 +1,6 @@
 // Devices and clusters: the presets and their sources, what files may say, and
 // what is refused and how.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -145,7 +146,7 @@ void expect_sources(const Json& json, const std::string& path, bool sourced) {
     expect_sources(json["value"], path, true);
   } else if (json.is_structured()) {
     for (const auto& [key, value] : json.items()) {
-      expect_sources(value, path + "/" + key, sourced);
+      expect_sources(value, fmt::format("{}/{}", path, key), sourced);
     }
   } else {
     EXPECT_TRUE(sourced || texts.contains(path)) << path << " has no source";

@@ -46,7 +46,7 @@ struct Cluster {
   Device device;
   int devices_per_node = 1;
   std::optional<std::int64_t> nodes;    // as many as are asked for where absent
-  NodeLinks node;                       // unused where a node has one device
+  NodeLinks node;                       // nothing where a node has one device
   Network network;                      // cards_per_node 0: a single node
   std::vector<std::string> unverified;  // keys, the device's apart
 };
