@@ -5,7 +5,8 @@
 // form is `2F0`: stage, kind, microbatch; UNSHARD, RESHARD, REDUCE_GRAD and
 // OPTIMIZER take no microbatch (`1UNSHARD`). The pair (kind, stage,
 // microbatch), with the iteration, is the identity that joins a prediction
-// and a measurement. Plain values; any thread.
+// and a measurement; a collective, of which a stage may have several an
+// iteration, has its number in place of the microbatch. Plain values; any thread.
 #pragma once
 
 #include <cstdint>
@@ -38,6 +39,10 @@ constexpr bool is_transfer(Kind kind) { return kind >= Kind::SEND_F && kind <= K
 constexpr bool is_send(Kind kind) { return kind == Kind::SEND_F || kind == Kind::SEND_B; }
 constexpr bool is_receive(Kind kind) { return kind == Kind::RECV_F || kind == Kind::RECV_B; }
 constexpr bool takes_microbatch(Kind kind) { return kind <= Kind::RECV_B; }
+// Of a stage's replicas: UNSHARD, RESHARD, REDUCE_GRAD.
+constexpr bool is_of_replicas(Kind kind) {
+  return kind >= Kind::UNSHARD && kind <= Kind::REDUCE_GRAD;
+}
 
 std::string_view kind_name(Kind kind);
 // Nothing where no kind is called so; IDLE has no name in a file.
@@ -50,6 +55,7 @@ inline constexpr std::int32_t max_index = 999'999'999;
 
 struct Action {
   std::int32_t stage = 0;
+  // Of a collective that happened: which of its stage's of that kind, from 0.
   std::int32_t microbatch = no_microbatch;
   Kind kind = Kind::IDLE;
   // One cell with the action after it: a forward joined with a backward is
@@ -62,6 +68,21 @@ struct Action {
 constexpr Action make_action(std::int32_t stage, Kind kind,
                              std::int32_t microbatch = no_microbatch) {
   return {stage, microbatch, kind, false};
+}
+
+// Whether it is an exchange with a stage's replicas, or the release of what one
+// brought, beside what its rank computes; a list's action is not one yet.
+constexpr bool is_collective(const Action& action) {
+  return is_of_replicas(action.kind) && action.microbatch != no_microbatch;
+}
+// Whether it moves results, weights or gradients beside what its rank computes.
+constexpr bool is_communication(const Action& action) {
+  return is_transfer(action.kind) || is_collective(action);
+}
+// Whether its rank does nothing else meanwhile, after its compute.
+constexpr bool is_closing(const Action& action) {
+  return action.kind == Kind::OPTIMIZER ||
+         (action.kind == Kind::REDUCE_GRAD && !is_collective(action));
 }
 
 // The other end of a transfer: 0SEND_F1 <-> 1RECV_F1, 1SEND_B1 <-> 0RECV_B1.
