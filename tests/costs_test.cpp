@@ -8,6 +8,7 @@
 #include "tests/files.h"
 #include "traces/base/error.h"
 #include "traces/base/files.h"
+#include "traces/base/text.h"
 
 namespace pipesim {
 namespace {
@@ -208,6 +209,13 @@ TEST(Costs, PointsAtWhatIsWrong) {
       {with(two_stages + R"(,"p2p":{"compute_slowdown":@"10%"})"),
        "p2p.compute_slowdown: must be a number"},
       {with(two_stages + R"(,"optimizer_ns":@[])"), "optimizer_ns: an empty list"},
+      {with(two_stages + R"(,"collectives":@[])"), "collectives: an empty list"},
+      {with(two_stages + R"(,"collectives":{"links":[@"a"]})"),
+       "collectives.links[0]: names a link, but p2p.links lists none"},
+      {with(R"("stages":[{"forward_ns":1,"backward_ns":1,"reduce":{"bytes":@0}}])"),
+       "stages[0].reduce.bytes: 0 is out of range"},
+      {with(R"("stages":[{"forward_ns":1,"backward_ns":1,"unsharded_bytes":@5}])"),
+       "stages[0].unsharded_bytes: nothing is gathered without unshard; give both"},
   };
   for (const auto& [marked, rule] : cases) {
     const std::size_t at = marked.find('@');
@@ -216,6 +224,89 @@ TEST(Costs, PointsAtWhatIsWrong) {
     const std::string want = "c.json:1:" + std::to_string(at + 1) + ": " + rule;
     EXPECT_EQ(error_of(text).substr(0, want.size()), want) << "for " << text;
   }
+}
+
+const std::string sharded_stages =
+    R"("stages":[{"forward_ns":1,"backward_ns":5,)"
+    R"("unshard":{"latency_ns":7,"bytes":100,"parts":4},"unsharded_bytes":900,)"
+    R"("reduce":{"bytes":200}},{"forward_ns":2,"backward_ns":7}],)"
+    R"("p2p":{"links":[{"name":"card","bandwidth_bytes_per_s":9}]})";
+
+TEST(Costs, SayWhatReplicasExchange) {
+  const CostsFile file =
+      parse_costs(with(sharded_stages +
+                       R"(,"collectives":[{"bandwidth_bytes_per_s":5e8,"links":["card"]},{}])"),
+                  "c.json");
+  const Costs costs = file.resolve(Placement::loop(2, 1), {});
+  EXPECT_EQ(costs.stages[0].unshard, (CollectiveCosts{7, 100, 4}));
+  EXPECT_EQ(costs.stages[0].unsharded_bytes, 900);
+  EXPECT_EQ(costs.stages[0].reduce, (CollectiveCosts{0, 200, 1}));
+  EXPECT_FALSE(costs.stages[1].unshard.exists());
+  EXPECT_EQ(costs.collective_link(0), (Link{0, 500'000'000, {0}}));
+  EXPECT_EQ(costs.collective_link(1), Link{});
+  // One for all ranks.
+  const Costs alike =
+      parse_costs(with(sharded_stages + R"(,"collectives":{"links":["card"]})"), "c")
+          .resolve(Placement::loop(2, 1), {});
+  EXPECT_EQ(alike.collective_links, (std::vector<Link>(2, Link{0, {}, {0}})));
+}
+
+TEST(Costs, OfReplicasAreWrittenAndReadAgain) {
+  for (const char* collectives :
+       {"", R"(,"collectives":{"bandwidth_bytes_per_s":70})",
+        R"(,"collectives":[{"bandwidth_bytes_per_s":5,"links":["card"]},{"links":["card"]}])"}) {
+    const CostsFile file = parse_costs(with(sharded_stages + collectives), "c.json");
+    const Costs costs = file.resolve(Placement::loop(2, 1), {});
+    const Costs again = parse_costs(to_json(costs), "again").costs;
+    EXPECT_EQ(again.stages, costs.stages);
+    EXPECT_EQ(again.collective_links, costs.collective_links);
+    EXPECT_EQ(to_json(again), to_json(costs));
+    const CostsFile same = parse_costs(to_json(file), "same");
+    EXPECT_EQ(to_json(same), to_json(file));
+    EXPECT_EQ(to_json(same.resolve(Placement::loop(2, 1), {})), to_json(costs));
+  }
+  // Costs without any say nothing of them.
+  const std::string plain = to_json(parse_costs(with(two_stages), "c.json").costs);
+  for (const char* key : {"unshard", "reduce", "collectives"}) {
+    EXPECT_EQ(plain.find(key), std::string::npos);
+  }
+}
+
+TEST(Costs, OfReplicasAddUpOverLayers) {
+  const std::string layers =
+      R"("layers":[{"forward_ns":1,"backward_ns":2,"unshard":{"bytes":10,"latency_ns":3},)"
+      R"("unsharded_bytes":40},{"forward_ns":1,"backward_ns":2},)"
+      R"({"forward_ns":1,"backward_ns":2,"unshard":{"bytes":20,"latency_ns":4,"parts":2},)"
+      R"("unsharded_bytes":50,"reduce":{"bytes":8}}])";
+  const Costs costs = parse_costs(with(layers), "c.json").resolve(Placement::loop(1, 1), {});
+  EXPECT_EQ(costs.stages[0].unshard, (CollectiveCosts{7, 30, 3}));
+  EXPECT_EQ(costs.stages[0].unsharded_bytes, 90);
+  EXPECT_EQ(costs.stages[0].reduce, (CollectiveCosts{0, 8, 1}));
+}
+
+TEST(Costs, OfReplicasAreChecked) {
+  const auto fails = [](const Costs& costs) {
+    return testing::input_error_of([&] { costs.check(Placement::loop(2, 1), 10, "c.json"); });
+  };
+  Costs costs = parse_costs(with(two_stages), "c.json").costs;
+  costs.stages[1].reduce = {max_time_ns, 1, 1};
+  EXPECT_EQ(fails(costs), testing::no_error);
+  costs.collective_links = {{}, {0, 1}};
+  costs.stages[1].reduce.bytes = max_bytes;
+  EXPECT_EQ(fails(costs),
+            "c.json: the times of all actions together exceed what 64 bits hold; use smaller costs "
+            "or fewer microbatches");
+  costs.stages[1].reduce.bytes = 1;
+  costs.collective_links[0].through = {0};
+  EXPECT_EQ(fails(costs), "c.json: collectives of rank 0 go through a link that is not there");
+  costs.collective_links.resize(1);
+  EXPECT_EQ(fails(costs), "c.json: collectives has 1 entry but the schedule has 2 ranks");
+  costs.collective_links.clear();
+  costs.reduce_gradients_ns = {1, 1};
+  EXPECT_EQ(
+      fails(costs),
+      "c.json: both reduce_gradients_ns and a stage's reduce say what a reduction takes; keep "
+      "one");
 }
 
 TEST(Costs, ChecksThemselvesAgainstASchedule) {

@@ -24,6 +24,7 @@ struct StageFootprint {
   std::int64_t forward_output_bytes = 0;
   std::int64_t backward_input_bytes = 0;
   std::int64_t backward_output_bytes = 0;
+  std::int64_t unsharded_bytes = 0;  // from the start of an UNSHARD to its RESHARD
 };
 
 // What a rank holds from beginning to end.
@@ -38,14 +39,17 @@ struct StateBytes {
 // What comes and goes. A send buffer holds a result from the end of the action
 // that makes it to its arrival; a receive buffer from the start of the
 // transfer until an F takes it over as part of its activations, or until the
-// B or I that needs it ends.
+// B or I that needs it ends. Gathered weights stay until they are released.
 struct WorkingBytes {
   std::int64_t activations = 0;
   std::int64_t residue = 0;
   std::int64_t send_buffers = 0;
   std::int64_t receive_buffers = 0;
+  std::int64_t unsharded = 0;
 
-  std::int64_t total() const { return activations + residue + send_buffers + receive_buffers; }
+  std::int64_t total() const {
+    return activations + residue + send_buffers + receive_buffers + unsharded;
+  }
   bool operator==(const WorkingBytes&) const = default;
 };
 
@@ -68,8 +72,8 @@ struct RankMemory {
 
 // Told of every start and end on its rank in the order of time, and at one
 // instant of the compute actions in the order of the rank's list. What it says
-// does not depend on how transfers are ordered within an instant: buffers count
-// with what is left of them at its end, activations with the most that the
+// does not depend on how transfers are ordered within an instant: buffers and
+// gathered weights count with what is left of them at its end, activations with the most that the
 // list comes to.
 class MemoryMeter {
  public:
@@ -90,6 +94,11 @@ class MemoryMeter {
       case Kind::RECV_B:
         open_instant(time_ns);
         now_.receive_buffers += footprint.backward_input_bytes;
+        fill_by_transfer(action);
+        break;
+      case Kind::UNSHARD:
+        open_instant(time_ns);
+        now_.unsharded += footprint.unsharded_bytes;
         fill_by_transfer(action);
         break;
       default: break;
@@ -128,6 +137,10 @@ class MemoryMeter {
       case Kind::SEND_B:
         open_instant(time_ns);
         now_.send_buffers -= footprint.backward_output_bytes;
+        break;
+      case Kind::RESHARD:
+        open_instant(time_ns);
+        now_.unsharded -= footprint.unsharded_bytes;
         break;
       default: break;
     }
@@ -190,9 +203,9 @@ class MemoryMeter {
   void close_instant() {
     // A recorded run may have lost an F, and so have fewer chunks than none.
     assert(now_.activations >= 0 && now_.residue >= 0 && now_.send_buffers >= 0 &&
-           now_.receive_buffers >= 0 && "memory below nothing");
+           now_.receive_buffers >= 0 && now_.unsharded >= 0 && "memory below nothing");
     const WorkingBytes fullest{kept_activations_, kept_residue_, now_.send_buffers,
-                               now_.receive_buffers};
+                               now_.receive_buffers, now_.unsharded};
     if (fullest.total() > peak_.total) peak_ = {fullest, fullest.total(), time_ns_, filler_};
   }
 
@@ -209,7 +222,7 @@ class MemoryMeter {
     kept_residue_ = now_.residue;
   }
 
-  // Compute actions come first; of transfers the smallest counts.
+  // Compute actions come first; of transfers and collectives the smallest counts.
   void fill_by_transfer(const Action& action) {
     const auto key = [](const Action& a) { return std::tuple(a.kind, a.stage, a.microbatch); };
     if (is_compute(filler_.kind)) return;

@@ -17,6 +17,10 @@ const Link& Costs::link(int from_rank, int to_rank) const {
   return found == edges.end() ? p2p : found->second;
 }
 
+Link Costs::collective_link(int rank) const {
+  return collective_links.empty() ? Link() : collective_links[static_cast<std::size_t>(rank)];
+}
+
 std::int64_t Costs::occupied_ns(const Link& link, std::int64_t bytes) const {
   std::int64_t longest = 0;
   if (link.bytes_per_second) longest = pipesim::occupied_ns(bytes, *link.bytes_per_second);
@@ -32,6 +36,7 @@ std::vector<StageFootprint> Costs::footprints(const Placement& placement) const 
   for (std::size_t s = 0; s < stages.size(); ++s) {
     result[s].activation_bytes = stages[s].activation_bytes;
     result[s].weight_residue_bytes = stages[s].weight_residue_bytes;
+    result[s].unsharded_bytes = stages[s].unsharded_bytes;
     if (s == 0) continue;
     const int at = static_cast<int>(s);
     if (placement.rank_of(at - 1) == placement.rank_of(at)) continue;
@@ -84,10 +89,27 @@ void Costs::check(const Placement& placement, int microbatches, std::string_view
   };
   check_ranks(optimizer_ns, "optimizer_ns");
   check_ranks(reduce_gradients_ns, "reduce_gradients_ns");
+  if (!collective_links.empty() && static_cast<int>(collective_links.size()) != placement.ranks()) {
+    throw input_error(
+        fmt::format("{}: collectives has {} but the schedule has {}", where,
+                    plural(static_cast<std::int64_t>(collective_links.size()), "entry", "entries"),
+                    plural(placement.ranks(), "rank")));
+  }
+  const auto reduces = [](const StageCosts& stage) { return stage.reduce.exists(); };
+  if (!reduce_gradients_ns.empty() && std::ranges::any_of(stages, reduces)) {
+    throw input_error(fmt::format(
+        "{}: both reduce_gradients_ns and a stage's reduce say what a reduction takes; keep one",
+        where));
+  }
+  const auto is_listed = [&](int index) {
+    return index >= 0 && static_cast<std::size_t>(index) < shared_links.size();
+  };
+  for (std::size_t rank = 0; rank < collective_links.size(); ++rank) {
+    if (std::ranges::all_of(collective_links[rank].through, is_listed)) continue;
+    throw input_error(
+        fmt::format("{}: collectives of rank {} go through a link that is not there", where, rank));
+  }
   for (const auto& [edge, link] : edges) {
-    const auto is_listed = [&](int index) {
-      return index >= 0 && static_cast<std::size_t>(index) < shared_links.size();
-    };
     if (!std::ranges::all_of(link.through, is_listed)) {
       throw input_error(fmt::format("{}: p2p edge {}->{} goes through a link that is not there",
                                     where, edge.first, edge.second));
@@ -112,7 +134,17 @@ void Costs::check(const Placement& placement, int microbatches, std::string_view
              static_cast<long double>(stage.weight_residue_bytes) +
              static_cast<long double>(stage.weight_bytes) +
              static_cast<long double>(stage.gradient_bytes) +
-             static_cast<long double>(stage.optimizer_bytes);
+             static_cast<long double>(stage.optimizer_bytes) +
+             static_cast<long double>(stage.unsharded_bytes);
+    for (const CollectiveCosts* collective : {&stage.unshard, &stage.reduce}) {
+      if (!collective->exists()) continue;
+      // The end of each part is rounded up.
+      time += static_cast<long double>(most_collectives(1)) *
+              (static_cast<long double>(collective->latency_ns) +
+               static_cast<long double>(
+                   occupied_ns(collective_link(placement.rank_of(s)), collective->bytes)) +
+               static_cast<long double>(collective->parts));
+    }
     if (s + 1 == placement.stages()) continue;
     const int a = placement.rank_of(s);
     const int b = placement.rank_of(s + 1);
@@ -163,6 +195,21 @@ StageCosts sum_layers(const StageCosts* first, const StageCosts* last) {
        {&StageCosts::activation_bytes, &StageCosts::weight_residue_bytes, &StageCosts::weight_bytes,
         &StageCosts::gradient_bytes, &StageCosts::optimizer_bytes}) {
     add(field, max_bytes, "bytes");
+  }
+  add(&StageCosts::unsharded_bytes, max_bytes, "bytes");
+  for (const auto field : {&StageCosts::unshard, &StageCosts::reduce}) {
+    const CollectiveCosts& own = sum.*field;
+    for (const StageCosts* layer = first; layer != last; ++layer) {
+      sum.*field += layer->*field;
+      if (own.latency_ns <= max_time_ns && own.bytes <= max_bytes &&
+          own.parts <= CollectiveCosts::max_parts) {
+        continue;
+      }
+      throw input_error(
+          fmt::format("a collective of a stage's layers together exceeds {} ns, {} bytes or {} "
+                      "parts; use smaller costs or more stages",
+                      max_time_ns, max_bytes, CollectiveCosts::max_parts));
+    }
   }
   sum.output_bytes = (last - 1)->output_bytes;
   return sum;
@@ -215,6 +262,7 @@ Costs CostsFile::resolve(const Placement& placement,
   const auto ranks = static_cast<std::size_t>(placement.ranks());
   if (optimizer_ns) result.optimizer_ns.assign(ranks, *optimizer_ns);
   if (reduce_gradients_ns) result.reduce_gradients_ns.assign(ranks, *reduce_gradients_ns);
+  if (collective_link) result.collective_links.assign(ranks, *collective_link);
   if (layers.empty()) {
     if (layout) {
       throw input_error(fmt::format(

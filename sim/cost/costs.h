@@ -1,5 +1,6 @@
 // What each chunk of work takes: a table (virtual stage x kind -> time,
-// bytes), the links between ranks, and per-rank closing work.
+// bytes), the links between ranks, what replicas exchange, and per-rank closing
+// work.
 //
 // Given on the command line or read from a costs.json (format: FORMAT.md);
 // nothing downstream knows which. Times are per chunk, never divided. Plain
@@ -20,6 +21,28 @@
 
 namespace pipesim {
 
+// An exchange of a stage with its replicas, such as an all-gather of its weights:
+// what one rank has of it. None where no bytes cross its links.
+struct CollectiveCosts {
+  static constexpr std::int64_t max_parts = 10'000;
+
+  std::int64_t latency_ns = 0;  // of all its steps, beside the bytes
+  std::int64_t bytes = 0;       // that cross the rank's links, of d replicas on a ring
+                                // (d - 1) / d of what is gathered
+  std::int64_t parts = 1;       // it comes in: layers, or buckets; one after the other
+
+  bool exists() const { return bytes > 0; }
+  // What a stage of layers exchanges, in the parts of each.
+  CollectiveCosts& operator+=(const CollectiveCosts& other) {
+    if (!other.exists()) return *this;
+    parts = exists() ? parts + other.parts : other.parts;
+    latency_ns += other.latency_ns;
+    bytes += other.bytes;
+    return *this;
+  }
+  bool operator==(const CollectiveCosts&) const = default;
+};
+
 // Of one virtual stage, one microbatch.
 struct StageCosts {
   std::int64_t forward_ns = 0;
@@ -33,6 +56,11 @@ struct StageCosts {
   std::int64_t gradient_bytes = 0;
   std::int64_t optimizer_bytes = 0;
   std::int64_t output_bytes = 0;  // sent forward; the gradient of it comes back
+  // Where its weights are sharded over replicas: an UNSHARD, and what they take
+  // while they are gathered, beside weight_bytes.
+  CollectiveCosts unshard;
+  std::int64_t unsharded_bytes = 0;
+  CollectiveCosts reduce;  // a REDUCE_GRAD
   // Closing work for what it holds; only of layers, whose ranks it adds up to.
   std::int64_t optimizer_ns = 0;
   std::int64_t reduce_gradients_ns = 0;
@@ -66,11 +94,15 @@ struct SharedLink {
   bool operator==(const SharedLink&) const = default;
 };
 
-// What the `index`-th of a rank's `count` REDUCE_GRAD actions takes of the rank's
-// reduction time: an equal share, the last one what the division left, too.
-constexpr std::int64_t share_of(std::int64_t total_ns, std::int64_t count, std::int64_t index) {
-  return total_ns / count + (index + 1 == count ? total_ns % count : 0);
+// What the `index`-th of `count` has of a whole, such as a REDUCE_GRAD of its
+// rank's reduction time: an equal share, the last one what the division left, too.
+constexpr std::int64_t share_of(std::int64_t total, std::int64_t count, std::int64_t index) {
+  return total / count + (index + 1 == count ? total % count : 0);
 }
+
+// How often a stage may be gathered, or reduced, in an iteration: once an action
+// of each of its microbatches.
+constexpr std::int64_t most_collectives(std::int64_t microbatches) { return 3 * microbatches; }
 
 // Whether any stage sends bytes to another rank.
 bool exchanges_bytes(const std::vector<StageFootprint>& footprints);
@@ -85,8 +117,11 @@ struct Costs {
   std::int64_t compute_slowdown_ppm = 0;
   std::vector<std::int64_t> optimizer_ns;         // one a rank, or empty: none
   std::vector<std::int64_t> reduce_gradients_ns;  // one a rank, or empty: none
+  // The way from each rank to its replicas, which adds no latency; or empty: unlimited.
+  std::vector<Link> collective_links;
 
   const Link& link(int from_rank, int to_rank) const;
+  Link collective_link(int rank) const;
   // The time that a transfer of `bytes` occupies its narrowest link when it is
   // alone: ceil(bytes x 1e9 / rate), 0 where all are unlimited.
   std::int64_t occupied_ns(const Link& link, std::int64_t bytes) const;
@@ -107,6 +142,7 @@ struct CostsFile {
   // Closing work that is the same on every rank.
   std::optional<std::int64_t> optimizer_ns;
   std::optional<std::int64_t> reduce_gradients_ns;
+  std::optional<Link> collective_link;  // the same of every rank
   // Compute that a message costs the rank that receives it.
   std::int64_t receive_ns = 0;
   std::optional<Provenance> calibration;

@@ -14,6 +14,17 @@
 namespace pipesim {
 namespace {
 
+// A stage's `unshard` or `reduce`.
+CollectiveCosts read_collective(const JsonCursor& cursor) {
+  JsonMembers members(cursor);
+  CollectiveCosts collective;
+  collective.latency_ns = members.integer_or("latency_ns", 0, 0, max_time_ns);
+  collective.bytes = members.required("bytes").integer(1, max_bytes);
+  collective.parts = members.integer_or("parts", 1, 1, CollectiveCosts::max_parts);
+  members.finish();
+  return collective;
+}
+
 // One entry of `stages` or `layers`.
 StageCosts read_entry(const JsonCursor& cursor, bool is_stage) {
   JsonMembers members(cursor);
@@ -52,6 +63,14 @@ StageCosts read_entry(const JsonCursor& cursor, bool is_stage) {
   stage.gradient_bytes = bytes("gradient_bytes");
   stage.optimizer_bytes = bytes("optimizer_bytes");
   stage.output_bytes = bytes("output_bytes");
+  members.optional("unshard",
+                   [&](const JsonCursor& value) { stage.unshard = read_collective(value); });
+  members.optional("unsharded_bytes", [&](const JsonCursor& value) {
+    if (!stage.unshard.exists()) value.fail("nothing is gathered without unshard; give both");
+    stage.unsharded_bytes = value.integer(0, max_bytes);
+  });
+  members.optional("reduce",
+                   [&](const JsonCursor& value) { stage.reduce = read_collective(value); });
   members.finish();
   return stage;
 }
@@ -141,6 +160,34 @@ void read_closing_work(const JsonCursor& cursor, std::optional<std::int64_t>& ev
   if (by_rank.empty()) cursor.fail("an empty list; give one time, or one a rank");
 }
 
+// The way of a rank to its replicas.
+Link read_collective_link(const JsonCursor& cursor, const std::vector<SharedLink>& shared) {
+  JsonMembers members(cursor);
+  Link link;
+  members.optional("bandwidth_bytes_per_s", [&](const JsonCursor& value) {
+    if (!value.is_null()) link.bytes_per_second = value.rounded(1, max_bytes_per_second);
+  });
+  members.optional("links",
+                   [&](const JsonCursor& names) { link.through = read_route(names, shared); });
+  members.finish();
+  return link;
+}
+
+// One for every rank, or a list with one a rank.
+void read_collective_links(const JsonCursor& cursor, CostsFile& file) {
+  const std::vector<SharedLink>& shared = file.costs.shared_links;
+  if (!cursor.is_array()) {
+    file.collective_link = read_collective_link(cursor, shared);
+    return;
+  }
+  for (const JsonCursor& item : cursor.array()) {
+    file.costs.collective_links.push_back(read_collective_link(item, shared));
+  }
+  if (file.costs.collective_links.empty()) {
+    cursor.fail("an empty list; give one entry, or one a rank");
+  }
+}
+
 Spread read_spread(const JsonCursor& cursor) {
   JsonMembers members(cursor);
   Spread spread;
@@ -190,6 +237,12 @@ Provenance read_provenance(const JsonCursor& cursor, std::size_t entries) {
 
 using Json = nlohmann::ordered_json;
 
+Json collective_json(const CollectiveCosts& collective) {
+  return {{"latency_ns", collective.latency_ns},
+          {"bytes", collective.bytes},
+          {"parts", collective.parts}};
+}
+
 Json entries_json(const std::vector<StageCosts>& entries) {
   Json list = Json::array();
   for (const StageCosts& stage : entries) {
@@ -204,6 +257,11 @@ Json entries_json(const std::vector<StageCosts>& entries) {
     entry["gradient_bytes"] = stage.gradient_bytes;
     entry["optimizer_bytes"] = stage.optimizer_bytes;
     entry["output_bytes"] = stage.output_bytes;
+    if (stage.unshard.exists()) {
+      entry["unshard"] = collective_json(stage.unshard);
+      entry["unsharded_bytes"] = stage.unsharded_bytes;
+    }
+    if (stage.reduce.exists()) entry["reduce"] = collective_json(stage.reduce);
     if (stage.optimizer_ns > 0) entry["optimizer_ns"] = stage.optimizer_ns;
     if (stage.reduce_gradients_ns > 0) entry["reduce_gradients_ns"] = stage.reduce_gradients_ns;
     list.push_back(std::move(entry));
@@ -214,6 +272,25 @@ Json entries_json(const std::vector<StageCosts>& entries) {
 void put_link(Json& json, const Link& link) {
   json["latency_ns"] = link.latency_ns;
   json["bandwidth_bytes_per_s"] = link.bytes_per_second ? Json(*link.bytes_per_second) : Json();
+}
+
+void put_route(Json& json, const Link& link, const Costs& costs) {
+  for (const int index : link.through) {
+    json["links"].push_back(costs.shared_links[static_cast<std::size_t>(index)].name);
+  }
+}
+
+Json collective_link_json(const Link& link, const Costs& costs) {
+  Json json;
+  json["bandwidth_bytes_per_s"] = link.bytes_per_second ? Json(*link.bytes_per_second) : Json();
+  put_route(json, link, costs);
+  return json;
+}
+
+void put_collective_links(Json& json, const Costs& costs) {
+  for (const Link& link : costs.collective_links) {
+    json["collectives"].push_back(collective_link_json(link, costs));
+  }
 }
 
 Json p2p_json(const Costs& costs, std::int64_t receive_ns) {
@@ -231,9 +308,7 @@ Json p2p_json(const Costs& costs, std::int64_t receive_ns) {
     entry["from"] = edge.first;
     entry["to"] = edge.second;
     put_link(entry, link);
-    for (const int index : link.through) {
-      entry["links"].push_back(costs.shared_links[static_cast<std::size_t>(index)].name);
-    }
+    put_route(entry, link, costs);
     p2p["edges"].push_back(std::move(entry));
   }
   return p2p;
@@ -284,6 +359,8 @@ CostsFile parse_costs(std::string_view text, const std::string& file) {
   read_list("stages", result.costs.stages);
   read_list("layers", result.layers);
   members.optional("p2p", [&](const JsonCursor& value) { read_p2p(value, result); });
+  members.optional("collectives",
+                   [&](const JsonCursor& value) { read_collective_links(value, result); });
   const auto given_by_layer = [&](std::int64_t StageCosts::*field, const JsonCursor& value) {
     const auto has = [&](const StageCosts& layer) { return layer.*field > 0; };
     if (std::ranges::any_of(result.layers, has)) value.fail("layers have it, too; keep one");
@@ -310,6 +387,7 @@ std::string to_json(const Costs& costs) {
   Json json = head_json();
   json["stages"] = entries_json(costs.stages);
   json["p2p"] = p2p_json(costs, 0);
+  put_collective_links(json, costs);
   if (!costs.optimizer_ns.empty()) json["optimizer_ns"] = costs.optimizer_ns;
   if (!costs.reduce_gradients_ns.empty()) json["reduce_gradients_ns"] = costs.reduce_gradients_ns;
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -324,6 +402,10 @@ std::string to_json(const CostsFile& file) {
     json["layers"] = entries_json(file.layers);
   }
   json["p2p"] = p2p_json(costs, file.receive_ns);
+  if (file.collective_link) {
+    json["collectives"] = collective_link_json(*file.collective_link, costs);
+  }
+  put_collective_links(json, costs);
   const auto put_closing = [&](const char* key, const std::optional<std::int64_t>& every,
                                const std::vector<std::int64_t>& by_rank) {
     if (every) json[key] = *every;
