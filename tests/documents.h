@@ -62,6 +62,8 @@ inline void append_run(RecordedRun& run, const RecordedRun& more, std::int64_t p
     if (span.has_input()) {
       span.input_sent_ns += shift_ns;
       span.input_arrival_ns += shift_ns;
+    } else if (is_collective(span.action)) {
+      span.input_arrival_ns += shift_ns;
     }
     run.spans.push_back(span);
   }

@@ -11,6 +11,8 @@
 #include "gui/scene/run_times.h"
 #include "gui/scene/scene_parts.h"
 #include "gui/scene/shading.h"
+#include "gui/tables/tables.h"
+#include "sim/schedule/shard.h"
 #include "tests/events.h"
 #include "tests/files.h"
 #include "tests/scenes.h"
@@ -56,6 +58,55 @@ TEST(Scene, HasEverySpanOnce) {
       }
     }
     EXPECT_TRUE(std::ranges::all_of(seen, [](int times) { return times == 1; }));
+  }
+}
+
+// Two stages a rank, weights gathered and gradients reduced beside what ranks compute.
+RecordedRun run_of_replicas(std::int64_t bytes) {
+  const Schedule schedule = shard(generate({"interleaved", 2, 4, 2}),
+                                  {Sharding::Reduce::last_backward, Sharding::Gather::window, 1});
+  Costs costs = pipesim::testing::costs_of(schedule.stages(), 100, 200, 10);
+  for (StageCosts& stage : costs.stages) {
+    stage.unshard = {10, bytes, 2};
+    stage.reduce = {10, 2 * bytes, 2};
+  }
+  costs.collective_links.assign(2, Link{0, 1'000'000'000});
+  RecordedRun run = pipesim::testing::recorded(schedule, costs);
+  testing::append_run(run, RecordedRun(run), 50);
+  return run;
+}
+
+// Collectives stand among the transfers; waits for them are idle times of their kind,
+// and a comparison of runs that have them can be looked at.
+TEST(Scene, ShowsCollectivesBesideTheWork) {
+  const Document document = document_of(run_of_replicas(60), run_of_replicas(90));
+  SceneOptions options;
+  options.transfers = true;
+  for (const Show show : {Show::stacked, Show::overlay, Show::difference}) {
+    options.show = show;
+    for (const Alignment alignment : {Alignment::absolute, Alignment::iteration, Alignment::slot}) {
+      options.alignment = alignment;
+      const Scene scene = build_scene(document, options);
+      std::size_t collectives = 0;
+      for (const Group& group : scene.groups) {
+        for (const Lane& lane : group.lanes) {
+          for (const Bar& bar : bars_of(lane)) {
+            if (is_bubble(bar.shade)) continue;
+            const Action& action = run_of(document, lane.trace).spans[bar.ref].action;
+            EXPECT_EQ(is_communication(action), lane.kind == LaneKind::transfers);
+            collectives += is_collective(action) ? 1 : 0;
+          }
+        }
+      }
+      EXPECT_EQ(collectives > 0, alignment != Alignment::slot);
+    }
+  }
+  const RecordedRun& run = run_of(document, 0);
+  const Scene scene = build_scene(document, {});
+  for (std::size_t i = 0; i < run.spans.size(); ++i) {
+    if (!is_collective(run.spans[i].action)) continue;
+    const Table table = detail_table(document, scene, {0, static_cast<Ref>(i), false});
+    for (const Table::Row& row : table.rows) EXPECT_NE(row.cells[0], "microbatch") << table.title;
   }
 }
 

@@ -2,37 +2,42 @@
 
 #include <algorithm>
 
+#include "traces/collective_waits.h"
+
 namespace pipesim {
 namespace {
 
 // One rank's idle times so far. Splits them as RankAccount does, which only sums them.
 class RankIdle {
  public:
-  // The spans of a cell, as places; times count from `origin_ns`.
-  void work(std::span<const Span> spans, std::span<const std::size_t> cell,
-            std::int64_t origin_ns) {
-    const auto arrival_of = [&](std::size_t place) {
-      return spans[place].has_input() ? spans[place].input_arrival_ns - origin_ns : 0;
-    };
+  // An action of a cell, its place among the spans, and the input that it waited for
+  // last; times count from the iteration's start.
+  struct Part {
+    const Span* span;
+    std::size_t place;
+    std::int64_t sent_ns;
+    std::int64_t arrival_ns;
+  };
+  void work(std::span<const Part> cell, std::int64_t origin_ns) {
     // Of its inputs the last counts.
-    const std::size_t waiting = *std::ranges::max_element(cell, {}, arrival_of);
-    const Span& span = spans[waiting];
-    const std::int64_t start = span.start_ns - origin_ns;
+    const Part& waiting = *std::ranges::max_element(cell, {}, &Part::arrival_ns);
+    const std::int64_t start = waiting.span->start_ns - origin_ns;
+    const std::size_t place = cell.front().place;
     if (start > last_end_ns_) {
-      const std::int64_t arrival = std::min(arrival_of(waiting), start);
+      const std::int64_t arrival = std::min(waiting.arrival_ns, start);
       std::int64_t sent = arrival;
       if (arrival > last_end_ns_) {
-        sent = std::min(arrival, std::max(last_end_ns_, span.input_sent_ns - origin_ns));
+        sent = std::min(arrival, std::max(last_end_ns_, waiting.sent_ns));
       }
       const bool in_flight = arrival > sent;
-      rest(last_end_ns_, in_flight ? sent : start, cell.front());
+      rest(last_end_ns_, in_flight ? sent : start, place);
       if (in_flight) {
-        add(BubbleKind::p2p, sent, arrival, cell.front());
-        rest(arrival, start, cell.front());
+        add(BubbleKind::p2p, sent, arrival, place);
+        rest(arrival, start, place);
       }
     }
-    last_end_ns_ = std::max(last_end_ns_, span.end_ns - origin_ns);
-    for (const std::size_t place : cell) pass(spans[place].action.kind);
+    last_end_ns_ = std::max(last_end_ns_, waiting.span->end_ns - origin_ns);
+    for (const Part& part : cell) pass(part.span->action.kind);
   }
 
   void finish(std::int64_t makespan_ns, std::size_t end_place) {
@@ -72,16 +77,31 @@ class RankIdle {
 std::vector<IdleSpan> idle_spans(std::span<const Span> spans, int ranks, std::int64_t origin_ns,
                                  std::int64_t makespan_ns) {
   std::vector<RankIdle> accounts(static_cast<std::size_t>(ranks));
-  std::vector<std::size_t> cell;
+  std::vector<RankIdle::Part> cell;
+  CollectiveWaits collectives;
   for (std::size_t i = 0; i < spans.size(); ++i) {
-    const Action& action = spans[i].action;
-    if (!is_compute(action.kind) && action.kind != Kind::OPTIMIZER &&
-        action.kind != Kind::REDUCE_GRAD) {
+    const Span& span = spans[i];
+    const Action& action = span.action;
+    if (is_collective(action)) {
+      collectives.add(action, span.rank, span.start_ns - origin_ns, span.end_ns - origin_ns,
+                      span.input_arrival_ns - origin_ns);
       continue;
     }
-    cell.push_back(i);
+    if (!is_compute(action.kind) && !is_closing(action)) continue;
+    RankIdle::Part& part = cell.emplace_back(RankIdle::Part{&span, i, 0, 0});
+    if (span.has_input()) {
+      part.sent_ns = span.input_sent_ns - origin_ns;
+      part.arrival_ns = span.input_arrival_ns - origin_ns;
+    }
+    if (!collectives.empty()) {
+      const auto wait = collectives.take(action, span.rank);
+      if (wait && wait->arrival_ns > part.arrival_ns) {
+        part.sent_ns = wait->since_ns;
+        part.arrival_ns = wait->arrival_ns;
+      }
+    }
     if (action.joined) continue;
-    accounts[static_cast<std::size_t>(spans[i].rank)].work(spans, cell, origin_ns);
+    accounts[static_cast<std::size_t>(span.rank)].work(cell, origin_ns);
     cell.clear();
   }
   std::vector<IdleSpan> all;

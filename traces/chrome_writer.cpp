@@ -28,11 +28,20 @@ struct Entry {
   bool at_end = false;  // of a counter: it counts what the span's end changes
 };
 
-enum class Track : std::uint8_t { compute, send, receive };
+enum class Track : std::uint8_t { compute, send, receive, collectives };
+constexpr std::array<std::string_view, 4> track_names{"compute", "send", "receive", "collectives"};
 
-Track track_of(Kind kind) {
-  if (is_send(kind)) return Track::send;
-  return is_receive(kind) ? Track::receive : Track::compute;
+Track track_of(const Action& action) {
+  if (is_send(action.kind)) return Track::send;
+  if (is_receive(action.kind)) return Track::receive;
+  // What takes no time stands where its rank came to it.
+  const bool takes_time = is_collective(action) && action.kind != Kind::RESHARD;
+  return takes_time ? Track::collectives : Track::compute;
+}
+
+std::string_view category_of(const Action& action) {
+  if (is_transfer(action.kind)) return "p2p";
+  return is_collective(action) ? "collective" : "compute";
 }
 
 // Colours of chrome://tracing that come nearest to the project's.
@@ -47,7 +56,7 @@ std::string_view colour_of(Kind kind) {
 }
 
 // A lane is one row of slices that do not overlap: compute has one, a rank's
-// sends and receives as many as are in flight at once. A slice of no length
+// sends, receives and collectives as many as are in flight at once. A slice of no length
 // counts as one nanosecond, so that a flow there finds one slice.
 struct Lanes {
   using Taken = std::pair<std::int64_t, std::uint32_t>;  // (until, lane)
@@ -70,7 +79,7 @@ struct Lanes {
 
 // What a rank's rows and counters have come to.
 struct Rank {
-  std::array<Lanes, 3> lanes;  // by track
+  std::array<Lanes, track_names.size()> lanes;  // by track
   int threads = 0;
   StateBytes states;
   MemoryMeter meter;     // predicted
@@ -146,6 +155,7 @@ class ChromeTraceWriter::Impl {
           {largest_.send_buffers, stage.forward_output_bytes, stage.backward_output_bytes});
       largest_.receive_buffers = std::max(
           {largest_.receive_buffers, stage.forward_input_bytes, stage.backward_input_bytes});
+      largest_.unsharded = std::max(largest_.unsharded, stage.unsharded_bytes);
     }
     for (std::size_t r = 0; r < frame_.states.size(); ++r) {
       const StateBytes& states = frame_.states[r];
@@ -163,14 +173,14 @@ class ChromeTraceWriter::Impl {
 
   Rank& rank_of(std::int32_t rank) { return ranks_[static_cast<std::size_t>(rank)]; }
   Lanes& lanes_of(const Span& span) {
-    return rank_of(span.rank).lanes[static_cast<std::size_t>(track_of(span.action.kind))];
+    return rank_of(span.rank).lanes[static_cast<std::size_t>(track_of(span.action))];
   }
 
   void assign_lanes() {
     lane_.assign(spans_.size(), 0);
     for (std::size_t i = 0; i < spans_.size(); ++i) {
       const Span& span = spans_[i];
-      if (track_of(span.action.kind) != Track::compute) lane_[i] = lanes_of(span).take(span);
+      if (track_of(span.action) != Track::compute) lane_[i] = lanes_of(span).take(span);
     }
   }
 
@@ -189,7 +199,6 @@ class ChromeTraceWriter::Impl {
   // Of the lanes that have none yet. Thread ids count from 1: viewers take 0 for
   // the process itself.
   void write_names() {
-    constexpr std::array<std::string_view, 3> names{"compute", "send", "receive"};
     for (int r = 0; r < frame_.ranks; ++r) {
       Rank& rank = rank_of(r);
       const auto meta = [&](std::string_view name, int tid, std::string_view args) {
@@ -202,16 +211,17 @@ class ChromeTraceWriter::Impl {
         meta("process_name", 1, fmt::format(R"("name":"rank {}")", r));
         meta("process_sort_index", 1, fmt::format(R"("sort_index":{})", r));
       }
-      for (std::size_t track = 0; track < 3; ++track) {
+      for (std::size_t track = 0; track < track_names.size(); ++track) {
         Lanes& lanes = rank.lanes[track];
-        const std::size_t count = std::max<std::uint32_t>(1, lanes.count);
+        const bool always = static_cast<Track>(track) != Track::collectives;
+        const std::size_t count = std::max<std::uint32_t>(always ? 1 : 0, lanes.count);
         while (lanes.threads.size() < count) {
           const int tid = ++rank.threads;
           lanes.threads.push_back(tid);
           meta("thread_name", tid,
                lanes.threads.size() == 1
-                   ? fmt::format(R"("name":"{}")", names[track])
-                   : fmt::format(R"("name":"{} {}")", names[track], lanes.threads.size()));
+                   ? fmt::format(R"("name":"{}")", track_names[track])
+                   : fmt::format(R"("name":"{} {}")", track_names[track], lanes.threads.size()));
           meta("thread_sort_index", tid, fmt::format(R"("sort_index":{})", tid));
         }
       }
@@ -304,6 +314,12 @@ class ChromeTraceWriter::Impl {
       case Kind::RECV_B:
         if (span.bytes > 0) at_start();
         break;
+      case Kind::UNSHARD:
+        if (footprint_of(span).unsharded_bytes > 0 && is_collective(span.action)) at_start();
+        break;
+      case Kind::RESHARD:
+        if (footprint_of(span).unsharded_bytes > 0 && is_collective(span.action)) at_end();
+        break;
       default: break;
     }
   }
@@ -328,8 +344,8 @@ class ChromeTraceWriter::Impl {
       append_text(out_, action);
     }
     fmt::format_to(std::back_inserter(out_), R"(","cat":"{}","cname":"{}","pid":{},"tid":{},"ts":)",
-                   is_transfer(action.kind) ? "p2p" : "compute", colour_of(action.kind),
-                   process_of(span.rank), thread_of(index));
+                   category_of(action), colour_of(action.kind), process_of(span.rank),
+                   thread_of(index));
     append_us(span.start_ns);
     out_ += R"(,"dur":)";
     append_us(span.end_ns - span.start_ns);
@@ -347,8 +363,16 @@ class ChromeTraceWriter::Impl {
                      R"("backward_microbatch":{})",
                      kind_name(back.kind), back.stage, chunk_of(back.stage), back.microbatch);
     }
-    if (is_transfer(action.kind)) {
+    if (is_collective(action)) {
+      fmt::format_to(std::back_inserter(out_), R"(,"occurrence":{})", action.microbatch);
+    }
+    if (is_transfer(action.kind) || is_collective(action)) {
       fmt::format_to(std::back_inserter(out_), R"(,"bytes":{})", span.bytes);
+    }
+    if (is_collective(action) && action.kind == Kind::UNSHARD &&
+        span.input_arrival_ns != span.end_ns) {
+      fmt::format_to(std::back_inserter(out_), R"(,"first_part_ns":{})",
+                     span.input_arrival_ns - span.start_ns);
     }
     if (is_measured_) {
       fmt::format_to(std::back_inserter(out_), R"(,"queued_ns":{})", span.queued_ns);
@@ -454,6 +478,7 @@ class ChromeTraceWriter::Impl {
     put("weight_residue", now.residue, largest_.residue);
     put("send_buffers", now.send_buffers, largest_.send_buffers);
     put("receive_buffers", now.receive_buffers, largest_.receive_buffers);
+    put("unsharded", now.unsharded, largest_.unsharded);
     out_ += "}}";
   }
 

@@ -89,11 +89,22 @@ Metrics measure(std::span<const Span> spans, int ranks, int stages, int microbat
                 std::int64_t origin_ns) {
   MetricsAccumulator metrics(ranks, microbatches,
                              std::vector<StageFootprint>(static_cast<std::size_t>(stages)));
-  for (const Span& span : spans) {
-    const bool has_input = span.has_input();
-    metrics.add(span.action, span.rank, span.start_ns - origin_ns, span.end_ns - origin_ns,
-                has_input ? span.input_sent_ns - origin_ns : 0,
-                has_input ? span.input_arrival_ns - origin_ns : 0);
+  CollectiveWaits collectives;
+  for (Span span : spans) {
+    if (span.has_input()) span.input_sent_ns -= origin_ns;
+    if (span.has_input() || is_collective(span.action)) span.input_arrival_ns -= origin_ns;
+    span.start_ns -= origin_ns;
+    span.end_ns -= origin_ns;
+    if (is_collective(span.action)) {
+      collectives.add(span.action, span.rank, span.start_ns, span.end_ns, span.input_arrival_ns);
+      continue;
+    }
+    const auto wait = collectives.empty() ? std::nullopt : collectives.take(span.action, span.rank);
+    if (wait && wait->arrival_ns > span.input_arrival_ns) {
+      metrics.add_awaiting(span, *wait);
+    } else {
+      metrics.add(span);
+    }
   }
   return metrics.finish();
 }

@@ -15,6 +15,7 @@
 
 #include "traces/base/large_vector.h"
 #include "traces/base/prefetch.h"
+#include "traces/collective_waits.h"
 #include "traces/timeline.h"
 
 namespace pipesim {
@@ -78,10 +79,12 @@ class RankAccount {
     std::int64_t end_ns;
     std::int64_t input_sent_ns;
     std::int64_t input_arrival_ns;
+    bool awaits_collective = false;  // of its rank: that is the input
   };
   struct Outcome {
-    bool waited_for_input;  // its arrival ended an idle time
-    std::int64_t fresh_ns;  // the part of the work's time that no earlier work covered
+    bool waited_for_input;   // its arrival ended an idle time
+    std::int64_t fresh_ns;   // the part of the work's time that no earlier work covered
+    std::int64_t flight_ns;  // the part of that idle time in which it was on its way
   };
 
   // Accounts for the time of a cell and the idle time before it.
@@ -125,18 +128,17 @@ class MetricsAccumulator {
            std::int64_t end_ns, std::int64_t input_sent_ns, std::int64_t input_arrival_ns) {
     const Kind kind = action.kind;
     RankAccount& rank = ranks_[static_cast<std::size_t>(rank_index)];
-    if (!is_compute(kind) && kind != Kind::OPTIMIZER && kind != Kind::REDUCE_GRAD) {
+    if (!is_compute(kind) && !is_closing(action)) {
       // What its rank did before a SEND delays what waits for it.
       if (is_send(kind)) paths_[slot(action.stage, action.microbatch)] = rank.path;
       return;
     }
-    const Work work{start_ns, end_ns, input_sent_ns, input_arrival_ns};
-    if (action.joined || !joined_.empty()) [[unlikely]] {
-      add_joined(rank, action, work);
-      return;
-    }
-    occupy(rank, action, work);
-    record(rank, action, work);
+    add(rank, action, {start_ns, end_ns, input_sent_ns, input_arrival_ns});
+  }
+  // The same of a rank that waits for a collective of its own, as for an input.
+  void add_awaiting(const Span& span, const CollectiveWaits::Wait& wait) {
+    add(ranks_[static_cast<std::size_t>(span.rank)], span.action,
+        {span.start_ns, span.end_ns, wait.since_ns, wait.arrival_ns, true});
   }
 
   // Call once, after the last span.
@@ -144,6 +146,15 @@ class MetricsAccumulator {
 
  private:
   using Work = RankAccount::Work;
+
+  [[gnu::always_inline]] void add(RankAccount& rank, const Action& action, const Work& work) {
+    if (action.joined || !joined_.empty()) [[unlikely]] {
+      add_joined(rank, action, work);
+      return;
+    }
+    occupy(rank, action, work);
+    record(rank, action, work);
+  }
 
   std::size_t slot(std::int32_t stage, std::int32_t microbatch) const {
     return static_cast<std::size_t>(stage) * microbatches_ + static_cast<std::size_t>(microbatch);
@@ -165,7 +176,8 @@ class MetricsAccumulator {
 
 // Of one iteration's spans, sorted by start; their times count from `origin_ns`,
 // the first start of an action that is no transfer. Memory is not theirs to tell,
-// but for chunks.
+// but for chunks. On the critical path a collective counts for as long as its rank
+// stood still for it.
 Metrics measure(std::span<const Span> spans, int ranks, int stages, int microbatches,
                 std::int64_t origin_ns = 0);
 
@@ -175,7 +187,7 @@ std::size_t median_of(const std::vector<std::int64_t>& values);
 inline RankAccount::Outcome RankAccount::occupy(const Work& work) {
   const std::int64_t start = work.start_ns;
   const std::int64_t idle_from = times_.last_end_ns;
-  Outcome outcome{false, 0};
+  Outcome outcome{false, 0, 0};
   if (!started_) {
     started_ = true;
     times_.first_start_ns = start;
@@ -186,10 +198,10 @@ inline RankAccount::Outcome RankAccount::occupy(const Work& work) {
     outcome.waited_for_input = arrival > idle_from;
     if (outcome.waited_for_input) {
       // Clocks that disagree may have it arrive before it was sent.
-      const std::int64_t in_flight =
+      outcome.flight_ns =
           std::max(arrival - std::max(idle_from, work.input_sent_ns), std::int64_t{0});
-      times_.bubble.p2p_ns += in_flight;
-      rest -= in_flight;
+      times_.bubble.p2p_ns += outcome.flight_ns;
+      rest -= outcome.flight_ns;
     }
     (backward_started_ ? pending_ns_ : times_.bubble.warmup_ns) += rest;
   }
@@ -213,7 +225,9 @@ inline void RankAccount::pass(Kind kind) {
 // `waiting` is the action of the cell whose input came last.
 inline void MetricsAccumulator::occupy(RankAccount& rank, const Action& waiting, const Work& work) {
   const RankAccount::Outcome outcome = rank.occupy(work);
-  if (outcome.waited_for_input) {
+  if (outcome.waited_for_input && work.awaits_collective) [[unlikely]] {
+    rank.path.p2p_ns += outcome.flight_ns;
+  } else if (outcome.waited_for_input) {
     const std::int32_t producer = waiting.kind == Kind::F ? waiting.stage - 1 : waiting.stage + 1;
     rank.path = paths_[slot(producer, waiting.microbatch)];
     rank.path.p2p_ns += std::max(

@@ -24,17 +24,20 @@ struct Span {
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
   // When the input that came from another rank was sent and when it arrived;
-  // both 0 where the action needed none.
+  // both 0 where the action needed none. Of an UNSHARD the latter is when its first
+  // part was there.
   std::int64_t input_sent_ns = 0;
   std::int64_t input_arrival_ns = 0;
-  // What a transfer moves; 0 for other actions.
+  // What a transfer or collective moves; 0 for other actions.
   std::int64_t bytes = 0;
   // Measured: how long the rank stood at the action before it started, waiting
   // for its input.
   std::int64_t queued_ns = 0;
 
   // Whether an input came from another rank.
-  bool has_input() const { return input_sent_ns != 0 || input_arrival_ns != 0; }
+  bool has_input() const {
+    return (input_sent_ns != 0 || input_arrival_ns != 0) && !is_collective(action);
+  }
 };
 
 // Measured: one layer's part of a compute action, on the same rank and within
@@ -62,7 +65,8 @@ struct MemorySample {
 // Receives spans as they are produced: the compute spans of one rank in the
 // order of its list, ranks interleaved in any order that puts a producer
 // before its consumer; a transfer's two spans together, after its producer and
-// before its consumer. Actions of a joined cell follow each other.
+// before its consumer. Actions of a joined cell follow each other. A collective
+// comes when it has ended, those of a rank in their order, before what waits for it.
 using SpanSink = std::function<void(const Span&)>;
 
 // What all iterations of a run have in common.

@@ -177,6 +177,13 @@ void set_costs(const Flags& flags, Training& training) {
   }
   training.costs->check(placement, training.program.microbatches,
                         flags.costs.value_or("the usual costs"));
+  for (const StageCosts& stage : training.costs->stages) {
+    if (!stage.unshard.exists() && !stage.reduce.exists()) continue;
+    throw input_error(fmt::format(
+        "{}: unshard and reduce are exchanges with replicas, of which an emulated device has none; "
+        "leave them out",
+        *flags.costs));
+  }
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ class Walk {
     };
     std::vector<Rank> ranks(static_cast<std::size_t>(run.ranks));
     for (std::size_t i = 0; i < spans_.size(); ++i) {
-      if (is_transfer(spans_[i].action.kind)) continue;
+      if (is_communication(spans_[i].action)) continue;
       Rank& rank = ranks[static_cast<std::size_t>(spans_[i].rank)];
       before_[i] = rank.in_cell ? rank.before_cell : rank.last;
       rank.before_cell = before_[i];

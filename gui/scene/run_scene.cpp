@@ -136,13 +136,13 @@ class RunScene {
     return all;
   }
 
-  // How many spans of transfers, or of what is none, each rank has.
+  // How many spans of transfers and collectives, or of what is none, each rank has.
   std::vector<std::size_t> counts(std::span<const RecordedIteration> iterations,
                                   bool transfers) const {
     std::vector<std::size_t> counts(ranks());
     for (const RecordedIteration& iteration : iterations) {
       for (const Span& span : run_.spans_of(iteration)) {
-        if (is_transfer(span.action.kind) == transfers) {
+        if (is_communication(span.action) == transfers) {
           ++counts[static_cast<std::size_t>(span.rank)];
         }
       }
@@ -171,7 +171,7 @@ class RunScene {
       }
       for (std::size_t i = iteration.begin; i < iteration.end; ++i) {
         const Span& span = run_.spans[i];
-        if (is_transfer(span.action.kind)) continue;
+        if (is_communication(span.action)) continue;
         const Ref ref = static_cast<Ref>(i);
         rows[static_cast<std::size_t>(span.rank)].add(
             {span.start_ns, span.end_ns, ref, shading_.of(ref)}, i - iteration.begin);
@@ -188,7 +188,7 @@ class RunScene {
     for (const RecordedIteration& iteration : iterations) {
       for (std::size_t i = iteration.begin; i < iteration.end; ++i) {
         const Span& span = run_.spans[i];
-        if (!is_transfer(span.action.kind)) continue;
+        if (!is_communication(span.action)) continue;
         const Ref ref = static_cast<Ref>(i);
         packer[static_cast<std::size_t>(span.rank)].add(
             {span.start_ns, span.end_ns, ref, shading_.of(ref)});
@@ -214,7 +214,7 @@ class RunScene {
       const RecordedIteration& iteration = compared_iteration(run_);
       for (std::size_t i = iteration.begin; i < iteration.end; ++i) {
         const Span& span = run_.spans[i];
-        if (!is_transfer(span.action.kind)) {
+        if (!is_communication(span.action)) {
           add(static_cast<std::size_t>(span.rank), static_cast<Ref>(i));
         }
       }
@@ -315,7 +315,7 @@ class RunScene {
       auto after = std::ranges::upper_bound(spans, time_ns, {}, &Span::start_ns);
       while (after != spans.begin()) {
         const Span& span = *--after;
-        if (span.rank != rank || is_transfer(span.action.kind)) continue;
+        if (span.rank != rank || is_communication(span.action)) continue;
         return to_text(make_action(span.action.stage, span.action.kind, span.action.microbatch));
       }
     }

@@ -71,6 +71,8 @@ std::vector<IdleSpan> idle_times(const Document& document, int trace,
       const int from = span.action.stage + (span.action.kind == Kind::F ? -1 : 1);
       span.input_sent_ns -= ahead_of(rank_of_stage.at(static_cast<std::size_t>(from)));
       span.input_arrival_ns -= ahead_of(span.rank);
+    } else if (is_collective(span.action)) {
+      span.input_arrival_ns -= ahead_of(span.rank);
     }
     span.start_ns -= ahead_of(span.rank);
     span.end_ns -= ahead_of(span.rank);

@@ -248,7 +248,7 @@ std::optional<Place> find(const Scene& scene, const Document& document, const Pi
   if (trace.run) {
     const Span& span = trace.run->spans[pick.ref];
     group = static_cast<std::size_t>(span.rank);
-    transfer = is_transfer(span.action.kind);
+    transfer = is_communication(span.action);
   } else {
     group = first_group_of(scene, pick.trace);
     if (group == scene.groups.size()) return {};

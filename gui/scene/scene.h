@@ -34,7 +34,7 @@ struct SceneOptions {
   Alignment alignment = Alignment::iteration;
   Show show = Show::stacked;
   Colouring colouring = Colouring::kind;
-  bool transfers = false;  // rows of sends and receives
+  bool transfers = false;  // rows of sends, receives and collectives
 
   bool operator==(const SceneOptions&) const = default;
 };

@@ -73,7 +73,8 @@ Shade Shading::of(Ref ref) const {
   switch (colouring_) {
     case Colouring::kind: return shade_of_kind[static_cast<std::size_t>(action.kind)];
     case Colouring::microbatch:
-      return action.microbatch < 0 ? other_shade : static_cast<Shade>(action.microbatch % 8);
+      return takes_microbatch(action.kind) ? static_cast<Shade>(action.microbatch % 8)
+                                           : other_shade;
     default: return error_of(ref);
   }
 }

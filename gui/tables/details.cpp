@@ -159,8 +159,8 @@ class Details {
     text_row("stage",
              [&](const Column& column) { return fmt::format("{}", span_of(column).action.stage); });
     text_row("microbatch", [&](const Column& column) {
-      const std::int32_t microbatch = span_of(column).action.microbatch;
-      return microbatch == no_microbatch ? "" : fmt::format("{}", microbatch);
+      const Action& action = span_of(column).action;
+      return takes_microbatch(action.kind) ? fmt::format("{}", action.microbatch) : "";
     });
     text_row("iteration", [&](const Column& column) { return iteration_text(column); });
     instant_row("start", [&](const Column& c) { return span_of(c).start_ns - zero_of(c); });
@@ -236,7 +236,7 @@ class Details {
   }
 
   void add_transfer() {
-    if (!is_transfer(action_.kind)) return;
+    if (!is_communication(action_)) return;
     text_row("moves", [&](const Column& column) {
       const std::int64_t bytes = span_of(column).bytes;
       return bytes > 0 ? format_bytes(bytes) : std::string();
@@ -248,7 +248,7 @@ class Details {
       const double rate = static_cast<double>(span.bytes) * 1e9 / static_cast<double>(took_ns);
       return rate < 9e18 ? format_bytes(static_cast<std::int64_t>(rate)) + "/s" : std::string();
     });
-    if (columns_.size() != 2) return;
+    if (columns_.size() != 2 || !is_transfer(action_.kind)) return;
     const auto way = [&](const Column& column, auto value) -> std::optional<std::int64_t> {
       if (column.operation == no_operation) return std::nullopt;
       return value(operations().sides[*column.side][column.operation]);

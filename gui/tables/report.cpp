@@ -20,7 +20,7 @@ std::string report_of(const RecordedRun& run, const Terminal& terminal) {
   const Metrics metrics = run.metrics(median);
   std::vector<std::size_t> actions(static_cast<std::size_t>(run.ranks));
   for (const Span& span : run.spans_of(iteration)) {
-    if (!is_transfer(span.action.kind)) ++actions[static_cast<std::size_t>(span.rank)];
+    if (!is_communication(span.action)) ++actions[static_cast<std::size_t>(span.rank)];
   }
   pipesim::Picture picture(
       pipesim::Picture::frame_of(run.chunk_of_stage, actions, iteration.makespan_ns), terminal);

@@ -33,8 +33,8 @@ struct Wanted {
   bool is(const Span& span) const {
     const Action& action = span.action;
     return (!stage || action.stage == *stage) &&
-           (!microbatch || action.microbatch == *microbatch) && (!rank || span.rank == *rank) &&
-           (!kind || action.kind == *kind);
+           (!microbatch || (takes_microbatch(action.kind) && action.microbatch == *microbatch)) &&
+           (!rank || span.rank == *rank) && (!kind || action.kind == *kind);
   }
 };
 
@@ -166,11 +166,11 @@ class Search {
       for (const RecordedIteration& iteration : run.iterations) {
         for (std::size_t i = iteration.begin; i < iteration.end; ++i) {
           const Span& span = run.spans[i];
-          if (!wanted.is(span) || (!wanted.kind && is_transfer(span.action.kind))) continue;
+          if (!wanted.is(span) || (!wanted.kind && is_communication(span.action))) continue;
           add({trace, static_cast<Ref>(i), false});
           stages_.insert(span.action.stage);
           kinds_.insert(span.action.kind);
-          if (span.action.microbatch >= 0) microbatches_.insert(span.action.microbatch);
+          if (takes_microbatch(span.action.kind)) microbatches_.insert(span.action.microbatch);
         }
       }
     }

@@ -34,6 +34,7 @@ void observe_closing(const RecordedRun& run, const RecordedIteration& iteration,
     const Span& span = run.spans[i];
     Rank& rank = ranks[static_cast<std::size_t>(span.rank)];
     if (is_compute(span.action.kind)) computed_ns = std::max(computed_ns, span.end_ns);
+    if (is_collective(span.action)) continue;
     if (span.action.kind == Kind::REDUCE_GRAD) {
       if (!std::exchange(rank.reduces, true)) rank.reduction_start_ns = span.start_ns;
       rank.reduction_ns += span.end_ns - span.start_ns;

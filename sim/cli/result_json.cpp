@@ -1,5 +1,6 @@
 #include "sim/cli/result_json.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "sim/schedule/description.h"
@@ -50,6 +51,8 @@ std::string result_json(const Schedule& schedule, const Prediction& prediction,
   json["critical_path"] = {{"compute_ns", metrics.critical_path.compute_ns},
                            {"p2p_ns", metrics.critical_path.p2p_ns},
                            {"other_ns", metrics.critical_path.other_ns}};
+  const bool gathers = std::ranges::any_of(
+      prediction.memory, [](const RankMemory& memory) { return memory.peak.bytes.unsharded > 0; });
   Json ranks = Json::array();
   for (std::size_t r = 0; r < metrics.ranks.size(); ++r) {
     const RankMetrics& rank = metrics.ranks[r];
@@ -73,6 +76,7 @@ std::string result_json(const Schedule& schedule, const Prediction& prediction,
                              {"optimizer", memory.states.optimizer},
                              {"activations", working.activations + working.residue},
                              {"buffers", working.send_buffers + working.receive_buffers}};
+    if (gathers) entry["memory_bytes"]["unsharded"] = working.unsharded;
     entry["peak_memory"] = peak_json(memory.peak);
     ranks.push_back(std::move(entry));
   }

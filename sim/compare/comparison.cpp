@@ -48,16 +48,28 @@ std::int64_t put_clocks_right(Operations& operations, const std::vector<ClockShi
     own.start_ns -= ahead(clock);
     own.end_ns -= ahead(clock);
     own.sent_ns -= ahead(own.rank);
+    if (own.awaits_collective()) {
+      own.collective_since_ns -= ahead(own.rank);
+      own.collective_arrival_ns -= ahead(own.rank);
+    }
     if (!operations.transfers(id)) first = std::min(first.value_or(own.start_ns), own.start_ns);
+  }
+  auto& collective_ns = operations.first_collective_ns[measured_side];
+  if (collective_ns) {
+    first = std::min(first.value_or(*collective_ns), *collective_ns);
+    *collective_ns -= *first;
   }
   for (Occurrence& own : occurrences) {
     for (auto* time : {&own.start_ns, &own.end_ns, &own.sent_ns}) *time -= first.value_or(0);
+    if (!own.awaits_collective()) continue;
+    own.collective_since_ns -= first.value_or(0);
+    own.collective_arrival_ns -= first.value_or(0);
   }
   return first.value_or(0);
 }
 
 std::int64_t makespan_of(const Operations& operations, Side side) {
-  std::optional<std::int64_t> first;
+  std::optional<std::int64_t> first = operations.first_collective_ns[side];
   std::optional<std::int64_t> last;
   for (OperationId id = 0; id < operations.size(); ++id) {
     const Occurrence& own = operations.sides[side][id];
@@ -79,8 +91,14 @@ std::vector<RankMetrics> metrics_of(const Operations& operations, Side side,
       const Occurrence& own = occurrences[id];
       const Action& action = operations.actions[id];
       const bool received = own.input != no_operation && operations.transfers(own.input);
-      account.occupy({own.start_ns, own.end_ns, received ? occurrences[own.input].sent_ns : 0,
-                      received ? occurrences[own.input].end_ns : 0});
+      RankAccount::Work work{own.start_ns, own.end_ns,
+                             received ? occurrences[own.input].sent_ns : 0,
+                             received ? occurrences[own.input].end_ns : 0};
+      if (own.awaits_collective() && own.collective_arrival_ns > work.input_arrival_ns) {
+        work.input_sent_ns = own.collective_since_ns;
+        work.input_arrival_ns = own.collective_arrival_ns;
+      }
+      account.occupy(work);
       if (!is_compute(action.kind)) continue;
       account.pass(action.kind);
       account.memory.step(action, {}, action.kind == Kind::F ? own.start_ns : own.end_ns);

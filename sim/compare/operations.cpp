@@ -4,6 +4,8 @@
 #include <span>
 #include <utility>
 
+#include "traces/collective_waits.h"
+
 namespace pipesim {
 namespace {
 
@@ -95,7 +97,7 @@ class Joiner {
                                       : spans_[measured_side][measured[m].second];
       if (is_receive(span.action.kind)) {
         received.push_back(peer_of(span.action));
-      } else {
+      } else if (!is_collective(span.action)) {
         actions.push_back(without_cell(span.action));
       }
       if (in_predicted && in_measured) {
@@ -126,14 +128,29 @@ class Joiner {
     lists.resize(static_cast<std::size_t>(ranks_[side]));
     slots_[side].resize(operations().size());
     const std::int64_t zero = iterations_[side]->start_ns;
+    CollectiveWaits collectives;
     for (const Span& span : spans_[side]) {
       if (is_transfer(span.action.kind)) continue;
+      if (is_collective(span.action)) {
+        const std::int64_t start_ns = span.start_ns - zero;
+        auto& first = operations().first_collective_ns[side];
+        first = std::min(first.value_or(start_ns), start_ns);
+        collectives.add(span.action, span.rank, start_ns, span.end_ns - zero,
+                        span.input_arrival_ns - zero);
+        continue;
+      }
       const OperationId id = operations().find(span.action);
       Occurrence& own = occurrences[id];
       if (own.exists()) continue;
       own.rank = span.rank;
       own.start_ns = span.start_ns - zero;
       own.end_ns = span.end_ns - zero;
+      if (!collectives.empty()) {
+        if (const auto wait = collectives.take(span.action, span.rank)) {
+          own.collective_since_ns = wait->since_ns;
+          own.collective_arrival_ns = wait->arrival_ns;
+        }
+      }
       auto& list = lists[static_cast<std::size_t>(span.rank)];
       slots_[side][id] = list.size();
       list.push_back(id);

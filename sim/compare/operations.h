@@ -3,12 +3,14 @@
 // An operation is something that takes time: an F, I, W or B, a gradient
 // reduction, an optimizer step, on one rank; or a transfer from rank to rank,
 // which goes by the name of its SEND. Its identity is (stage, kind, microbatch).
-// Plain values; any thread.
+// A collective of replicas is none, though it is joined by (stage, kind, number):
+// what waits for it starts later than it could. Plain values; any thread.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "traces/recorded_run.h"
@@ -33,8 +35,13 @@ struct Occurrence {
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
   std::int64_t sent_ns = 0;  // of a transfer: when its SEND started, by the sender's clock
+  // Of what waits for collectives of its rank, as of an input: since when, until when;
+  // both 0 where it waits for none.
+  std::int64_t collective_since_ns = 0;
+  std::int64_t collective_arrival_ns = 0;
 
   bool exists() const { return rank >= 0; }
+  bool awaits_collective() const { return collective_since_ns != 0 || collective_arrival_ns != 0; }
   std::int64_t duration_ns() const { return end_ns - start_ns; }
 };
 
@@ -44,6 +51,8 @@ struct Operations {
   std::array<std::vector<Occurrence>, 2> sides;  // [side][operation]
   // Of each rank, what it computes in the order of the starts.
   std::array<std::vector<std::vector<OperationId>>, 2> lists;
+  // When the first collective started, by the clocks as they are; nothing without any.
+  std::array<std::optional<std::int64_t>, 2> first_collective_ns;
   // Where an F and a backward share a cell in one run, and in the other, too, or
   // there follow each other: the F stands for the cell's inputs and takes no
   // time, the backward for all the work, and whoever needs the F's result waits

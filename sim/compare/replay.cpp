@@ -26,6 +26,7 @@ class Sequencer {
     order_.input.assign(operations_.size(), no_operation);
     order_.streams.assign(operations_.size(), {Order::no_stream, Order::no_stream});
     order_.stream_count = operations_.lists[side_].size();
+    order_.first_collective_ns = operations_.first_collective_ns[side_];
     if (mode_ == P2p::fifo) order_.stream_count *= 2;
     order_.computes.resize(operations_.size());
     for (OperationId id = 0; id < operations_.size(); ++id) {
@@ -232,7 +233,7 @@ Values values_of(const Operations& operations, Side side, const Order& all) {
 
 std::int64_t Player::makespan_ns(const Order& order, const Values& values) {
   stream_end_ns_.assign(order.stream_count, not_yet);
-  std::int64_t first = never;
+  std::int64_t first = order.first_collective_ns.value_or(never);
   std::int64_t last = not_yet;
   for (const OperationId id : order.sequence) {
     const std::int64_t start =
@@ -259,7 +260,7 @@ Played play(const Operations& operations, const Order& order, const Values& valu
   played.awaited.assign(size, no_operation);
   std::vector<std::array<OperationId, 2>> before(size, {no_operation, no_operation});
   std::vector<OperationId> last_on(order.stream_count, no_operation);
-  std::int64_t first = never;
+  std::int64_t first = order.first_collective_ns.value_or(never);
   OperationId last = no_operation;
   for (const OperationId id : order.sequence) {
     OperationId& awaited = played.awaited[id];

@@ -19,6 +19,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "sim/compare/operations.h"
@@ -35,6 +36,7 @@ struct Order {
   std::vector<OperationId> input;
   std::vector<std::array<std::int32_t, 2>> streams;
   std::vector<bool> computes;  // is no transfer, and so counts for the makespan
+  std::optional<std::int64_t> first_collective_ns;  // which counts for it, too
   std::size_t stream_count = 0;
 };
 

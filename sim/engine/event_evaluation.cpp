@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "sim/schedule/deadlock.h"
 #include "traces/base/large_vector.h"
 #include "traces/base/prefetch.h"
+#include "traces/collective_waits.h"
 
 namespace pipesim {
 namespace {
@@ -29,14 +31,17 @@ class EventEvaluation {
         transfers_(transfers),
         sink_(sink),
         footprints_(costs.footprints(schedule.placement)),
-        has_buffers_(exchanges_bytes(footprints_)),
         tasks_(make_tasks(schedule, costs, transfers)),
+        has_buffers_(exchanges_bytes(footprints_) || !tasks_.collectives.empty()),
         accounts_(static_cast<std::size_t>(schedule.ranks())),
         starts_ns_(accounts_.size()),
         tails_(tasks_.plan.streams.size()),
         inputs_(tasks_.slots()),
         last_inputs_(tasks_.joined.size()),
         paces_(accounts_.size(), Pace(costs.compute_slowdown_ppm)),
+        collectives_(tasks_.collectives.size()),
+        missing_(accounts_.size()),
+        tied_ns_(accounts_.size()),
         engine_(*this, std::move(tasks_.plan)) {}
 
   Metrics run() {
@@ -51,6 +56,10 @@ class EventEvaluation {
 
   void start(TaskId task) {
     if (task >= tasks_.first_closing()) {
+      if (task >= tasks_.first_step) {
+        start_step(task);
+        return;
+      }
       const ClosingTask& closing = tasks_.closing[task - tasks_.first_closing()];
       starts_ns_[static_cast<std::size_t>(closing.rank)] = engine_.now_ns();
       engine_.finish_at(task, engine_.now_ns() + closing.duration_ns);
@@ -75,7 +84,11 @@ class EventEvaluation {
 
   void finish(TaskId task) {
     if (task >= tasks_.first_closing()) {
-      finish_closing(tasks_.closing[task - tasks_.first_closing()]);
+      if (task >= tasks_.first_step) {
+        finish_step(task);
+      } else {
+        finish_closing(tasks_.closing[task - tasks_.first_closing()]);
+      }
       return;
     }
     const TaskRow& row = tasks_.row(task);
@@ -92,9 +105,15 @@ class EventEvaluation {
 
   std::array<StreamId, 2> streams_of(TaskId task) const {
     if (task < tasks_.first_closing()) return tasks_.row(task).streams;
+    if (task >= tasks_.first_step) return {stream_of_step(task), no_stream};
     return {static_cast<StreamId>(tasks_.closing[task - tasks_.first_closing()].rank), no_stream};
   }
-  std::int64_t latency_of(TaskId task) const { return tasks_.row(task).latency_ns; }
+  std::int64_t latency_of(TaskId task) const {
+    if (task < tasks_.first_closing()) return tasks_.row(task).latency_ns;
+    const Step& step = tasks_.steps[task - tasks_.first_step];
+    const CollectiveTasks& own = tasks_.collectives[step.collective];
+    return share_of(own.latency_ns, own.parts, step.part);
+  }
   bool is_current(TaskId task, std::uint32_t version) const {
     return paces_[static_cast<std::size_t>(tasks_.row(task).rank)].version() == version;
   }
@@ -119,6 +138,15 @@ class EventEvaluation {
     const Input* input = nullptr;
     std::int64_t time_ns = -1;
   };
+
+  // What a collective has come to.
+  struct Progress {
+    std::int64_t start_ns = 0;
+    std::int64_t first_part_ns = 0;
+    bool is_done = false;
+    std::int64_t released_by = Collective::none;  // before it is done
+  };
+  using Wait = std::optional<CollectiveWaits::Wait>;
 
   // ---- Compute
 
@@ -158,18 +186,25 @@ class EventEvaluation {
       duration = costs_.stages[static_cast<std::size_t>(row.stage)].overlap_ns.value_or(duration);
     }
     starts_ns_[static_cast<std::size_t>(row.rank)] = now;
-    if (costs_.compute_slowdown_ppm == 0) {
+    bool lacks_parts = false;
+    if (const Ties* ties = tasks_.ties_with(task)) [[unlikely]] {
+      lacks_parts = start_tied(*ties, row.rank, duration);
+    }
+    if (costs_.compute_slowdown_ppm == 0 && !lacks_parts) {
       engine_.finish_at(task, now + duration);
     } else {
       Pace& pace = paces_[static_cast<std::size_t>(row.rank)];
       pace.start(task, duration, now);
-      engine_.finish_at(task, pace.end_ns(), pace.version());
+      if (!lacks_parts) engine_.finish_at(task, pace.end_ns(), pace.version());
     }
   }
 
   void finish_compute(TaskId task, const TaskRow& row) {
     const std::int64_t now = engine_.now_ns();
-    if (costs_.compute_slowdown_ppm > 0) paces_[static_cast<std::size_t>(row.rank)].finish();
+    const Ties* ties = tasks_.ties_with(task);
+    if (costs_.compute_slowdown_ppm > 0 || ties != nullptr) {
+      paces_[static_cast<std::size_t>(row.rank)].finish();
+    }
     const Cell cell = cell_of(task);
     const Input* awaited = nullptr;  // the input of the cell that came last
     for (const TaskId part : cell.all()) {
@@ -181,7 +216,8 @@ class EventEvaluation {
     const Input* last = awaited;
     if (cell.size == 2) last = last_inputs_[tasks_.joined_with(task) - 1].input;
     RankAccount& own = account(row.rank);
-    own.path.compute_ns += occupy(row.rank, now, awaited, last);
+    const Wait wait = ties != nullptr ? wait_of(cell, row.rank) : std::nullopt;
+    own.path.compute_ns += occupy(row.rank, now, awaited, last, wait);
     tails_[static_cast<std::size_t>(row.rank)].path = own.path;
     for (const TaskId part : cell.all()) {
       const Action action = tasks_.action_of(part);
@@ -193,6 +229,10 @@ class EventEvaluation {
       }
       if (sink_) [[unlikely]]
         emit_compute(part, cell.size == 2 && part == task, row.rank, now);
+    }
+    if (ties != nullptr && ties->reduction != Collective::none) {
+      const CollectiveTasks& reduction = collective(ties->reduction);
+      engine_.signal(reduction.first_part + static_cast<TaskId>(reduction.parts - 1));
     }
     for (const TaskId part : cell.all()) {
       const TaskRow& part_row = tasks_.row(part);
@@ -211,16 +251,29 @@ class EventEvaluation {
   }
 
   // Accounts for what the rank did since its start until now. `awaited`: the
-  // input that arrived last; `last`: the one that could be used last. The path
-  // to the start leads along the rank's stream, or else along that. Returns the
-  // time that the work took.
-  std::int64_t occupy(int rank, std::int64_t now, const Input* awaited, const Input* last) {
+  // input that arrived last; `last`: the one that could be used last; `wait`: for
+  // its collectives. The path to the start leads along the rank's stream, or else
+  // along `last`; along a collective only for as long as the rank stood still for
+  // it. Returns the time that the work took.
+  std::int64_t occupy(int rank, std::int64_t now, const Input* awaited, const Input* last,
+                      const Wait& wait) {
     RankAccount& own = account(rank);
     Tail& tail = tails_[static_cast<std::size_t>(rank)];
     const std::int64_t start = starts_ns_[static_cast<std::size_t>(rank)];
-    if (last != nullptr && tail.end_ns != start) tail.path = last->path;
-    const auto outcome = own.occupy({start, now, awaited != nullptr ? awaited->sent_ns : 0,
-                                     awaited != nullptr ? awaited->arrival_ns : 0});
+    RankAccount::Work work{start, now, 0, 0};
+    if (awaited != nullptr) {
+      work.input_sent_ns = awaited->sent_ns;
+      work.input_arrival_ns = awaited->arrival_ns;
+    }
+    bool along_collective = false;
+    if (wait && wait->arrival_ns > work.input_arrival_ns) [[unlikely]] {
+      work.input_sent_ns = wait->since_ns;
+      work.input_arrival_ns = wait->arrival_ns;
+      along_collective = wait->arrival_ns == start && tail.end_ns != start;
+    }
+    if (last != nullptr && tail.end_ns != start && !along_collective) tail.path = last->path;
+    const auto outcome = own.occupy(work);
+    if (along_collective) tail.path.p2p_ns += outcome.flight_ns;
     tail.end_ns = now;
     own.path = tail.path;
     return outcome.fresh_ns;
@@ -228,7 +281,8 @@ class EventEvaluation {
 
   void finish_closing(const ClosingTask& closing) {
     const std::int64_t now = engine_.now_ns();
-    occupy(closing.rank, now, nullptr, nullptr);
+    const Wait wait = waits_.empty() ? std::nullopt : waits_.take(closing.action, closing.rank);
+    occupy(closing.rank, now, nullptr, nullptr, wait);
     if (sink_) [[unlikely]] {
       sink_({closing.action, closing.rank, 0, starts_ns_[static_cast<std::size_t>(closing.rank)],
              now, 0, 0, 0});
@@ -245,6 +299,134 @@ class EventEvaluation {
       span.input_arrival_ns = input->arrival_ns;
     }
     sink_(span);
+  }
+
+  // ---- Collectives
+
+  CollectiveTasks& collective(std::int64_t index) {
+    return tasks_.collectives[static_cast<std::size_t>(index)];
+  }
+  Progress& progress(std::int64_t index) { return collectives_[static_cast<std::size_t>(index)]; }
+  std::int64_t& tied_ns(int rank) { return tied_ns_[static_cast<std::size_t>(rank)]; }
+  int& missing(int rank) { return missing_[static_cast<std::size_t>(rank)]; }
+
+  StreamId stream_of_step(TaskId task) const {
+    const Step& step = tasks_.steps[task - tasks_.first_step];
+    if (step.kind == StepKind::lead) return no_stream;
+    const int rank = tasks_.collectives[step.collective].rank;
+    return step.kind == StepKind::call ? static_cast<StreamId>(rank)
+                                       : tasks_.collective_stream(rank);
+  }
+
+  // A cell starts that needs collectives, or makes gradients for one, part by part.
+  // Whether some of what it needs is still to come.
+  bool start_tied(const Ties& ties, int rank, std::int64_t duration) {
+    for (const std::int64_t gather : ties.gathers) {
+      if (gather != Collective::none && !progress(gather).is_done) ++missing(rank);
+    }
+    tied_ns(rank) = duration;
+    if (ties.reduction != Collective::none) {
+      const CollectiveTasks& own = collective(ties.reduction);
+      for (std::int32_t lead = 0; lead + 1 < own.parts; ++lead) {
+        engine_.signal(own.first_lead + static_cast<TaskId>(lead));
+      }
+    }
+    return missing(rank) > 0;
+  }
+
+  // Of what a cell waited for the last.
+  Wait wait_of(const Cell& cell, int rank) {
+    Wait last;
+    for (const TaskId part : cell.all()) {
+      const Wait one = waits_.take(tasks_.action_of(part), rank);
+      if (one && (!last || one->arrival_ns > last->arrival_ns)) last = one;
+    }
+    return last;
+  }
+
+  void start_step(TaskId task) {
+    const std::int64_t now = engine_.now_ns();
+    const Step& step = tasks_.steps[task - tasks_.first_step];
+    const CollectiveTasks& own = tasks_.collectives[step.collective];
+    switch (step.kind) {
+      case StepKind::call: engine_.finish_at(task, now); return;
+      case StepKind::lead:
+        engine_.finish_at(task, now + lead_ns(tied_ns(own.rank), step.part + 1, own.parts));
+        return;
+      case StepKind::part: break;
+    }
+    if (step.part == 0) {
+      progress(step.collective).start_ns = now;
+      account(own.rank).memory.start(own.action, footprint(own.action.stage), now);
+    }
+    change_pace(own.rank, true);
+    engine_.send(task, own.route, share_of(own.bytes, own.parts, step.part));
+  }
+
+  // The first whole nanosecond at which `part` of `parts` of a time are over.
+  static std::int64_t lead_ns(std::int64_t time_ns, std::int64_t part, std::int64_t parts) {
+    return time_ns / parts * part + (time_ns % parts * part + parts - 1) / parts;
+  }
+
+  void finish_step(TaskId task) {
+    const Step& step = tasks_.steps[task - tasks_.first_step];
+    const CollectiveTasks& own = tasks_.collectives[step.collective];
+    switch (step.kind) {
+      case StepKind::call:
+        if (own.parts > 0) {
+          engine_.signal(own.first_part);
+        } else if (progress(own.gather).is_done) {
+          release(step.collective);
+        } else {
+          progress(own.gather).released_by = step.collective;
+        }
+        return;
+      case StepKind::lead: engine_.signal(own.first_part + static_cast<TaskId>(step.part)); return;
+      case StepKind::part: break;
+    }
+    change_pace(own.rank, false);
+    if (step.part == 0) {
+      progress(step.collective).first_part_ns = engine_.now_ns();
+      if (own.waiting != no_task) engine_.signal(own.waiting);
+    }
+    if (step.part + 1 == own.parts) finish_collective(step.collective);
+  }
+
+  void finish_collective(std::int64_t index) {
+    const std::int64_t now = engine_.now_ns();
+    const CollectiveTasks& own = collective(index);
+    Progress& done = progress(index);
+    done.is_done = true;
+    waits_.add(own.action, own.rank, done.start_ns, now, done.first_part_ns);
+    if (sink_) [[unlikely]] {
+      Span span{own.action, own.rank, 0, done.start_ns, now, 0, 0, own.bytes};
+      if (own.action.kind == Kind::UNSHARD) span.input_arrival_ns = done.first_part_ns;
+      sink_(span);
+    }
+    if (own.optimizer != no_task) engine_.signal(own.optimizer);
+    if (own.action.kind != Kind::UNSHARD) return;
+    if (missing(own.rank) > 0) complete(own);
+    if (done.released_by != Collective::none) release(done.released_by);
+  }
+
+  // The last part of a stage's weights is there, and so their share of the work
+  // that runs can be done.
+  void complete(const CollectiveTasks& gather) {
+    Pace& pace = paces_[static_cast<std::size_t>(gather.rank)];
+    if (pace.task() != gather.waiting) return;
+    const std::int64_t now = engine_.now_ns();
+    pace.hold_back(lead_ns(tied_ns(gather.rank), 1, gather.parts), now);
+    if (--missing(gather.rank) > 0) return;
+    engine_.finish_at(pace.task(), pace.end_ns(), pace.version());
+  }
+
+  // A RESHARD happens once its rank has come to it and the weights are there.
+  void release(std::int64_t index) {
+    const std::int64_t now = engine_.now_ns();
+    const CollectiveTasks& own = collective(index);
+    account(own.rank).memory.end(own.action, footprint(own.action.stage), now);
+    if (sink_) [[unlikely]]
+      sink_({own.action, own.rank, 0, now, now, 0, 0, 0});
   }
 
   // ---- Transfers
@@ -274,7 +456,7 @@ class EventEvaluation {
           peer_of(make_action(row.stage, send_kind(row.work), tasks_.microbatch(task)));
       account(row.to_rank).memory.start(receive, footprint(receive.stage), now);
     }
-    change_pace(row, true);
+    for (const int rank : {row.rank, row.to_rank}) change_pace(rank, true);
     engine_.send(task, row.route, row.bytes);
   }
 
@@ -290,7 +472,7 @@ class EventEvaluation {
     }
     const Action send = make_action(row.stage, send_kind(row.work), mb);
     if (row.bytes > 0) account(row.rank).memory.end(send, footprint(row.stage), now);
-    change_pace(row, false);
+    for (const int rank : {row.rank, row.to_rank}) change_pace(rank, false);
     if (sink_) [[unlikely]] {
       sink_({send, row.rank, 0, input.sent_ns, now, 0, 0, row.bytes});
       sink_({peer_of(send), row.to_rank, 0, input.sent_ns, now, 0, 0, row.bytes});
@@ -325,15 +507,13 @@ class EventEvaluation {
     engine_.signal(next);
   }
 
-  // A transfer that begins or ends at a rank may slow its compute down or let
-  // it go on faster.
-  void change_pace(const TaskRow& row, bool begins) {
+  // A transfer or collective that begins or ends at a rank may slow its compute
+  // down or let it go on faster. When what lacks weights ends is not known yet.
+  void change_pace(int rank, bool begins) {
     if (costs_.compute_slowdown_ppm == 0) return;
-    for (const int rank : {row.rank, row.to_rank}) {
-      Pace& pace = paces_[static_cast<std::size_t>(rank)];
-      if (!pace.change(begins ? 1 : -1, engine_.now_ns())) continue;
-      engine_.finish_at(pace.task(), pace.end_ns(), pace.version());
-    }
+    Pace& pace = paces_[static_cast<std::size_t>(rank)];
+    if (!pace.change(begins ? 1 : -1, engine_.now_ns()) || missing(rank) > 0) return;
+    engine_.finish_at(pace.task(), pace.end_ns(), pace.version());
   }
 
   const Schedule& schedule_;
@@ -341,14 +521,20 @@ class EventEvaluation {
   Transfers transfers_;
   const SpanSink& sink_;
   std::vector<StageFootprint> footprints_;
-  bool has_buffers_;
   Tasks tasks_;
+  bool has_buffers_;  // or gathered weights
   std::vector<RankAccount> accounts_;
   std::vector<std::int64_t> starts_ns_;  // of what each rank does
   std::vector<Tail> tails_;              // by stream; a rank's compute stream has its number
   LargeVector<Input> inputs_;            // by stage and microbatch
   std::vector<LastInput> last_inputs_;   // by joined cell
   std::vector<Pace> paces_;              // by rank
+  std::vector<Progress> collectives_;
+  // By rank: how many collectives what it does still lacks parts of, and the time
+  // that it takes by itself.
+  std::vector<int> missing_;
+  std::vector<std::int64_t> tied_ns_;
+  CollectiveWaits waits_;
   EventEngine<EventEvaluation> engine_;
 };
 

@@ -6,6 +6,7 @@
 // Plain values; one thread.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "sim/engine/event/event_plan.h"
@@ -36,6 +37,15 @@ class Pace {
     if (!running_ || left_ <= 0 || was_slow == (transfers_ > 0)) return false;
     ++version_;
     return true;
+  }
+
+  // At least so much of what runs, at full speed, is yet to be done: it could not be
+  // before now.
+  void hold_back(std::int64_t duration_ns, std::int64_t now_ns) {
+    left_ -= static_cast<Units>(now_ns - since_ns_) * speed();
+    since_ns_ = now_ns;
+    left_ = std::max(left_, static_cast<Units>(duration_ns) * full_speed());
+    ++version_;
   }
 
   TaskId task() const { return task_; }

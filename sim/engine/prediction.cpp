@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/engine/collectives.h"
+
 namespace pipesim {
 namespace {
 
@@ -56,7 +58,7 @@ std::optional<UniformTimes> uniform_times(const Costs& costs, const Placement& p
 }
 
 void add_closed_form(const Family& family, const Shape& shape, const Costs& costs,
-                     Prediction& prediction) {
+                     bool has_collectives, Prediction& prediction) {
   std::string& reason = prediction.no_closed_form;
   if (family.closed_form == nullptr) {
     reason = "none is known";
@@ -72,6 +74,10 @@ void add_closed_form(const Family& family, const Shape& shape, const Costs& cost
   }
   if (costs.compute_slowdown_ppm > 0) {
     reason = "transfers slow compute down";
+    return;
+  }
+  if (has_collectives) {
+    reason = "replicas exchange weights or gradients";
     return;
   }
   const auto times = uniform_times(costs, shape.placement, reason);
@@ -116,7 +122,9 @@ Prediction predict(const Schedule& schedule, const Costs& costs, const Family* f
   for (std::size_t rank = 0; rank < states.size(); ++rank) {
     prediction.memory.push_back({states[rank], prediction.metrics.ranks[rank].peak_memory});
   }
-  if (family != nullptr) add_closed_form(*family, shape, costs, prediction);
+  if (family != nullptr) {
+    add_closed_form(*family, shape, costs, has_collectives(schedule, costs), prediction);
+  }
   return prediction;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/engine/collectives.h"
 #include "sim/engine/direct_evaluation.h"
 #include "sim/engine/event_evaluation.h"
 #include "sim/schedule/lower.h"
@@ -15,7 +16,7 @@ bool needs_events(const Schedule& schedule, const Costs& costs, const Simulation
     return true;
   }
   // Bytes occupy links and buffers.
-  return exchanges_bytes(costs.footprints(schedule.placement));
+  return exchanges_bytes(costs.footprints(schedule.placement)) || has_collectives(schedule, costs);
 }
 
 Metrics simulate(const Schedule& schedule, const Costs& costs, const SimulationOptions& options) {

@@ -7,8 +7,9 @@
 // and steps its optimizer where the costs say so.
 //
 // Two evaluations give the same result, and the choice is made here: the direct
-// one where transfers are asynchronous and take nothing but their latency,
-// the event engine everywhere else. The result depends on the arguments alone.
+// one where transfers are asynchronous and take nothing but their latency, and
+// replicas exchange nothing; the event engine everywhere else. The result depends
+// on the arguments alone.
 // Memory: O(actions) and O(stages x microbatches). Calls share nothing; any
 // thread.
 #pragma once

@@ -30,20 +30,26 @@ class Builder {
     streams_ = static_cast<std::size_t>(schedule_.ranks());  // one for compute a rank
     if (transfers_.mode == P2p::fifo) streams_ *= 2;
     make_rows();
-    const std::size_t count = tasks_.first_closing() + count_closing();
-    if (count >= std::size_t{1} << 31) {
-      throw input_error(fmt::format("{} x {} are more than the event engine can number; use fewer",
-                                    plural(schedule_.stages(), "virtual stage"),
-                                    plural(schedule_.microbatches, "microbatch")));
-    }
+    tasks_.first_step = tasks_.first_closing() + count_closing();
+    make_collectives();
+    const std::size_t count = tasks_.first_step + tasks_.steps.size();
+    if (count >= most_tasks) fail_to_number();
     tasks_.plan.resize(streams_, count);
     reserve_streams();
     need_signals();
+    place_collectives();
     for (int rank = 0; rank < schedule_.ranks(); ++rank) fill_streams(rank);
     return std::move(tasks_);
   }
 
  private:
+  static constexpr std::size_t most_tasks = std::size_t{1} << 31;
+  [[noreturn]] void fail_to_number() const {
+    throw input_error(fmt::format("{} x {} are more than the event engine can number; use fewer",
+                                  plural(schedule_.stages(), "virtual stage"),
+                                  plural(schedule_.microbatches, "microbatch")));
+  }
+
   TaskRow& row(Work work, int stage) { return tasks_.rows[tasks_.row_of(work, stage)]; }
 
   // ---- Rows
@@ -151,15 +157,109 @@ class Builder {
   RouteId route(int from_rank, int to_rank, const Link& link) {
     const auto known = routes_.find({from_rank, to_rank});
     if (known != routes_.end()) return known->second;
+    return routes_[{from_rank, to_rank}] = make_route(link);
+  }
+
+  RouteId make_route(const Link& link) {
     FlowNetwork& network = tasks_.plan.network;
     std::vector<LinkId> links;
     if (link.bytes_per_second) links.push_back(network.add_link(*link.bytes_per_second));
     for (const int shared : link.through) {
       links.push_back(shared_links_[static_cast<std::size_t>(shared)]);
     }
-    const RouteId route = links.empty() ? no_route : network.add_route(links);
-    routes_[{from_rank, to_rank}] = route;
-    return route;
+    return links.empty() ? no_route : network.add_route(links);
+  }
+
+  // ---- Collectives
+
+  // Their steps, which are numbered here, and a stream for them on each rank.
+  void make_collectives() {
+    found_ = find_collectives(schedule_, costs_);
+    if (found_.empty()) return;
+    tasks_.first_collective_stream = static_cast<StreamId>(streams_);
+    streams_ += static_cast<std::size_t>(schedule_.ranks());
+    std::vector<RouteId> routes;
+    for (int rank = 0; rank < schedule_.ranks(); ++rank) {
+      routes.push_back(make_route(costs_.collective_link(rank)));
+    }
+    for (const Collective& one : found_) {
+      const auto index = static_cast<std::uint32_t>(tasks_.collectives.size());
+      CollectiveTasks& own = tasks_.collectives.emplace_back();
+      own.action = one.action;
+      own.rank = one.rank;
+      own.route = routes[static_cast<std::size_t>(one.rank)];
+      own.gather = one.gather;
+      own.is_within_cell = one.action.kind == Kind::REDUCE_GRAD && one.cell != Collective::none;
+      if (!own.is_within_cell) add_steps(StepKind::call, index, 1);
+      if (one.action.kind == Kind::RESHARD) continue;
+      const StageCosts& stage = costs_.stages[static_cast<std::size_t>(one.action.stage)];
+      const CollectiveCosts& costs =
+          one.action.kind == Kind::UNSHARD ? stage.unshard : stage.reduce;
+      own.parts = static_cast<std::int32_t>(costs.parts);
+      own.latency_ns = costs.latency_ns;
+      own.bytes = costs.bytes;
+      if (own.is_within_cell) own.first_lead = add_steps(StepKind::lead, index, own.parts - 1);
+      own.first_part = add_steps(StepKind::part, index, own.parts);
+    }
+  }
+
+  // The number of the first of them.
+  TaskId add_steps(StepKind kind, std::uint32_t collective, std::int32_t count) {
+    const std::size_t first = tasks_.first_step + tasks_.steps.size();
+    if (first + static_cast<std::size_t>(count) >= most_tasks) fail_to_number();
+    for (std::int32_t i = 0; i < count; ++i) tasks_.steps.push_back({kind, collective, i});
+    return static_cast<TaskId>(first);
+  }
+
+  // Puts parts on their streams, and notes which cells they have to do with.
+  void place_collectives() {
+    if (found_.empty()) return;
+    tasks_.ties_of_cell.resize(tasks_.first_closing());
+    for (std::size_t i = 0; i < found_.size(); ++i) {
+      const Collective& one = found_[i];
+      CollectiveTasks& own = tasks_.collectives[i];
+      for (std::int32_t part = 0; part < own.parts; ++part) {
+        const TaskId task = own.first_part + static_cast<TaskId>(part);
+        tasks_.plan.append(tasks_.collective_stream(own.rank), task);
+        if (part == 0 || own.is_within_cell) tasks_.plan.need_signal(task);
+        if (own.is_within_cell && part + 1 < own.parts) {
+          tasks_.plan.need_signal(own.first_lead + static_cast<TaskId>(part));
+        }
+      }
+      if (one.cell == Collective::none || own.parts == 0) continue;
+      const Action& first = schedule_.actions[one.rank][static_cast<std::size_t>(one.cell)];
+      Ties& ties = ties_of(tasks_.task_of(first));
+      if (own.is_within_cell) {
+        ties.reduction = static_cast<std::int64_t>(i);
+      } else {
+        ties.gathers[ties.gathers[0] == Collective::none ? 0 : 1] = static_cast<std::int64_t>(i);
+        own.waiting = tasks_.task_of(first);
+        tasks_.plan.need_signal(own.waiting);
+      }
+    }
+  }
+
+  Ties& ties_of(TaskId cell) {
+    std::uint32_t& at = tasks_.ties_of_cell[cell];
+    if (at == 0) {
+      tasks_.ties.emplace_back();
+      at = static_cast<std::uint32_t>(tasks_.ties.size());
+    }
+    return tasks_.ties[at - 1];
+  }
+
+  // What the rank calls at that place of its list.
+  void append_calls(int rank, std::size_t place) {
+    for (; next_found_ < found_.size(); ++next_found_) {
+      const Collective& one = found_[next_found_];
+      if (one.rank != rank || one.place != place) return;
+      const CollectiveTasks& own = tasks_.collectives[next_found_];
+      if (own.is_within_cell) continue;
+      // It stands before the parts; a RESHARD has none.
+      while (tasks_.steps[next_step_].collective != next_found_) ++next_step_;
+      tasks_.plan.append(static_cast<StreamId>(rank),
+                         static_cast<TaskId>(tasks_.first_step + next_step_));
+    }
   }
 
   // ---- Streams
@@ -209,8 +309,11 @@ class Builder {
         append_transfer(action);
       } else if (action.kind == Kind::REDUCE_GRAD && !costs_.reduce_gradients_ns.empty()) {
         add_closing(rank, action, 0);
+      } else if (is_of_replicas(action.kind)) {
+        append_calls(rank, i);
       }
     }
+    append_calls(rank, list.size());
     close(rank, first_closing);
   }
 
@@ -279,9 +382,22 @@ class Builder {
             share_of(total, count, static_cast<std::int64_t>(i - first));
       }
     }
-    if (!costs_.optimizer_ns.empty()) {
-      add_closing(rank, make_action(stage, Kind::OPTIMIZER), costs_.optimizer_ns[at]);
+    CollectiveTasks* last = last_collective(rank);
+    if (costs_.optimizer_ns.empty() && last == nullptr) return;
+    const std::int64_t duration = costs_.optimizer_ns.empty() ? 0 : costs_.optimizer_ns[at];
+    add_closing(rank, make_action(stage, Kind::OPTIMIZER), duration);
+    if (last == nullptr) return;
+    last->optimizer = static_cast<TaskId>(tasks_.first_closing() + tasks_.closing.size() - 1);
+    tasks_.plan.need_signal(last->optimizer);
+  }
+
+  // Null where the rank has none that takes time; those of its stream end in order.
+  CollectiveTasks* last_collective(int rank) {
+    for (auto at = tasks_.collectives.begin() + static_cast<std::ptrdiff_t>(next_found_);
+         at != tasks_.collectives.begin() && (at - 1)->rank == rank; --at) {
+      if ((at - 1)->parts > 0) return &*(at - 1);
     }
+    return nullptr;
   }
 
   const Schedule& schedule_;
@@ -293,6 +409,9 @@ class Builder {
   std::map<std::tuple<int, int, int>, StreamId> edge_ends_;  // (owner, sender, receiver)
   std::map<std::pair<int, int>, RouteId> routes_;
   std::vector<LinkId> shared_links_;
+  std::vector<Collective> found_;
+  std::size_t next_found_ = 0;  // the next that a rank calls
+  std::size_t next_step_ = 0;
   Tasks tasks_;
 };
 

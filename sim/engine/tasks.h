@@ -2,7 +2,8 @@
 //
 // A row is a kind of work on a stage: its forward, its backward, a transfer of
 // its result, an end of one. A task is a row and a microbatch, in one number;
-// closing work comes after the rows. Which rows there are, which streams they
+// closing work comes after the rows, and then the steps of collectives, whose
+// parts run on a stream of their rank's own. Which rows there are, which streams they
 // run on and who signals whom is all that the modes of transfer differ in:
 //
 //   mode       SEND and RECV run on            and wait for
@@ -21,6 +22,7 @@
 #include <vector>
 
 #include "sim/cost/costs.h"
+#include "sim/engine/collectives.h"
 #include "sim/engine/event/event_plan.h"
 #include "sim/engine/p2p.h"
 #include "sim/schedule/schedule.h"
@@ -69,6 +71,39 @@ struct ClosingTask {
   std::int64_t duration_ns;
 };
 
+// The parts of a collective follow each other on its rank's stream for them. What
+// lets the first go, or, of a REDUCE_GRAD within a cell, each: the rank's coming to
+// it, a call; a lead, which lasts as long as the cell before a part's gradients are
+// there; at last the cell's end.
+struct CollectiveTasks {
+  Action action;
+  std::int32_t rank = 0;
+  std::int32_t parts = 0;  // of a RESHARD none
+  std::int64_t latency_ns = 0;
+  std::int64_t bytes = 0;
+  RouteId route = no_route;
+  TaskId first_part = 0;
+  TaskId first_lead = 0;  // of parts - 1, if it is within a cell
+  bool is_within_cell = false;
+  std::int64_t gather = Collective::none;  // of a RESHARD
+  TaskId waiting = no_task;                // for the first part: a cell, by its first action
+  TaskId optimizer = no_task;              // of the rank's last: waits for all
+};
+
+enum class StepKind : std::uint8_t { call, lead, part };
+struct Step {
+  StepKind kind;
+  std::uint32_t collective;
+  std::int32_t part;  // or lead
+};
+
+// What a cell has to do with collectives: those of which it needs the first part,
+// one a stage, and the one that goes on while it runs.
+struct Ties {
+  std::array<std::int64_t, 2> gathers{Collective::none, Collective::none};
+  std::int64_t reduction = Collective::none;
+};
+
 // The tasks of an overlapped cell; the engine knows the forward's alone.
 struct JoinedTasks {
   TaskId forward;
@@ -81,6 +116,11 @@ struct Tasks {
   int shift = 0;  // a task is row << shift | microbatch
   std::vector<ClosingTask> closing;
   std::vector<JoinedTasks> joined;
+  std::vector<CollectiveTasks> collectives;
+  std::vector<Step> steps;
+  StreamId first_collective_stream = no_stream;  // one a rank, if there are any
+  std::vector<Ties> ties;
+  LargeVector<std::uint32_t> ties_of_cell;  // by its first task: an index in `ties` plus one, or 0
   // By slot.
   LargeVector<std::uint8_t> is_whole;  // whether a backward is a B
   // Where there are joined cells: an index in `joined` plus one, or 0.
@@ -89,6 +129,7 @@ struct Tasks {
   EventPlan plan;
 
   std::size_t first_closing() const { return rows.size() << shift; }
+  std::size_t first_step = 0;
   std::size_t row_of(Work work, int stage) const {
     return static_cast<std::size_t>(work) * static_cast<std::size_t>(stages) +
            static_cast<std::size_t>(stage);
@@ -115,6 +156,15 @@ struct Tasks {
       default:
         return make_action(own.stage, is_whole[slot(own.stage, mb)] != 0 ? Kind::B : Kind::I, mb);
     }
+  }
+
+  // Null where a cell has nothing to do with collectives.
+  const Ties* ties_with(TaskId cell) const {
+    if (ties.empty() || ties_of_cell[cell] == 0) return nullptr;
+    return &ties[ties_of_cell[cell] - 1];
+  }
+  StreamId collective_stream(int rank) const {
+    return first_collective_stream + static_cast<StreamId>(rank);
   }
 
   // Tables by (stage, microbatch).

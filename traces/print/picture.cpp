@@ -215,7 +215,7 @@ Picture::Picture(Frame frame, const Terminal& terminal)
 
 void Picture::add(const Span& span) {
   const int row = row_of_rank_[static_cast<std::size_t>(span.rank)];
-  if (row < 0 || is_transfer(span.action.kind)) return;
+  if (row < 0 || is_transfer(span.action.kind) || is_collective(span.action)) return;
   const auto at = static_cast<std::size_t>(row);
   used_[static_cast<std::size_t>(span.action.kind)] = true;
   overlaps_ = overlaps_ || span.action.joined;

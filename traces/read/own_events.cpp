@@ -49,9 +49,11 @@ struct OwnEvents::Arguments {
           break;
         case 10:
           if (key == "microbatch") microbatch = whole_number(text);
+          if (key == "occurrence") occurrence = whole_number(text);
           break;
         case 13:
           if (key == "backward_kind") backward_kind = text;
+          if (key == "first_part_ns") first_part_ns = whole_number(text);
           break;
         case 14:
           if (key == "backward_stage") backward_stage = whole_number(text);
@@ -65,8 +67,8 @@ struct OwnEvents::Arguments {
   }
 
   std::string_view kind, backward_kind;
-  std::optional<std::int64_t> stage, rank, iteration, microbatch, bytes, queued_ns, layer,
-      backward_stage, backward_microbatch;
+  std::optional<std::int64_t> stage, rank, iteration, microbatch, occurrence, bytes, queued_ns,
+      first_part_ns, layer, backward_stage, backward_microbatch;
   bool again = false;
 };
 
@@ -76,16 +78,20 @@ bool is_index(const std::optional<std::int64_t>& value) {
   return value && *value >= 0 && *value <= max_index;
 }
 
-// Nothing where the args leave something out.
+// Nothing where the args leave something out. A collective has an occurrence.
 std::optional<Action> action_of(std::string_view kind_text,
                                 const std::optional<std::int64_t>& stage,
-                                const std::optional<std::int64_t>& microbatch) {
+                                const std::optional<std::int64_t>& microbatch,
+                                const std::optional<std::int64_t>& occurrence = {}) {
   const auto kind = parse_kind(kind_text);
   if (!kind || !is_index(stage)) return std::nullopt;
   Action action = make_action(static_cast<std::int32_t>(*stage), *kind);
   if (takes_microbatch(*kind)) {
     if (!is_index(microbatch)) return std::nullopt;
     action.microbatch = static_cast<std::int32_t>(*microbatch);
+  } else if (is_of_replicas(*kind) && occurrence) {
+    if (!is_index(occurrence)) return std::nullopt;
+    action.microbatch = static_cast<std::int32_t>(*occurrence);
   }
   return action;
 }
@@ -100,6 +106,7 @@ std::int64_t* value_of(std::string_view key, MemorySample& sample) {
   if (key == "weight_residue") return &sample.working.residue;
   if (key == "send_buffers") return &sample.working.send_buffers;
   if (key == "receive_buffers") return &sample.working.receive_buffers;
+  if (key == "unsharded") return &sample.working.unsharded;
   return nullptr;
 }
 
@@ -193,7 +200,7 @@ void OwnEvents::add_slice(const ChromeEvent& event) {
 
 void OwnEvents::add_actions(const ChromeEvent& event, const Arguments& args) {
   const bool is_cell = args.kind == "OVERLAP_F_B";
-  auto action = action_of(is_cell ? "F" : args.kind, args.stage, args.microbatch);
+  auto action = action_of(is_cell ? "F" : args.kind, args.stage, args.microbatch, args.occurrence);
   const auto back =
       is_cell ? action_of(args.backward_kind, args.backward_stage, args.backward_microbatch)
               : std::nullopt;
@@ -201,7 +208,8 @@ void OwnEvents::add_actions(const ChromeEvent& event, const Arguments& args) {
     return value.value_or(0) >= 0 && value.value_or(0) <= most;
   };
   if (!action || (is_cell && !(back && is_backward(back->kind))) ||
-      !within(args.bytes, max_bytes) || !within(args.queued_ns, max_time_ns)) {
+      !within(args.bytes, max_bytes) || !within(args.queued_ns, max_time_ns) ||
+      !within(args.first_part_ns, *event.dur_ns)) {
     warnings.add("actions whose args name none, left out", place(event));
     return;
   }
@@ -211,6 +219,9 @@ void OwnEvents::add_actions(const ChromeEvent& event, const Arguments& args) {
   span.start_ns = *event.ts_ns;
   span.end_ns = *event.ts_ns + *event.dur_ns;
   span.bytes = args.bytes.value_or(0);
+  if (is_collective(*action) && action->kind == Kind::UNSHARD) {
+    span.input_arrival_ns = span.start_ns + args.first_part_ns.value_or(*event.dur_ns);
+  }
   span.queued_ns = args.queued_ns.value_or(0);
   gathered_.push_back(span);
   if (back) {

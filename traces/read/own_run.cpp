@@ -53,7 +53,7 @@ class Assembly {
     };
     return is_there(action.stage) &&
            run_.about.rank_of_stage[static_cast<std::size_t>(action.stage)] == rank &&
-           action.microbatch < run_.microbatches &&
+           (is_collective(action) || action.microbatch < run_.microbatches) &&
            (!is_transfer(action.kind) || is_there(peer_of(action).stage));
   }
 

@@ -177,8 +177,6 @@ class EventEngine {
     }
   }
 
-  static constexpr TaskId no_task = std::numeric_limits<TaskId>::max();
-
   Model& model_;
   EventPlan plan_;
   std::vector<Stream> streams_;

@@ -19,6 +19,7 @@ namespace pipesim {
 
 using TaskId = std::uint32_t;  // below 2^31
 using StreamId = std::uint32_t;
+inline constexpr TaskId no_task = std::numeric_limits<TaskId>::max();
 inline constexpr StreamId no_stream = std::numeric_limits<StreamId>::max();
 inline constexpr RouteId no_route = std::numeric_limits<RouteId>::max();
 

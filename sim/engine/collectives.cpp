@@ -1,0 +1,120 @@
+#include "sim/engine/collectives.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "traces/base/error.h"
+
+namespace pipesim {
+namespace {
+
+class Finder {
+ public:
+  Finder(const Schedule& schedule, const Costs& costs)
+      : schedule_(schedule), costs_(costs), stages_(costs.stages.size()) {}
+
+  std::vector<Collective> run() {
+    for (int rank = 0; rank < schedule_.ranks(); ++rank) {
+      rank_ = rank;
+      go_through(schedule_.actions[rank]);
+    }
+    return std::move(found_);
+  }
+
+ private:
+  struct Stage {
+    std::int64_t gathered = Collective::none;  // by which collective
+    std::int32_t gathers = 0, releases = 0, reductions = 0;
+  };
+  Stage& stage(int index) { return stages_[static_cast<std::size_t>(index)]; }
+  const StageCosts& costs_of(int index) const {
+    return costs_.stages[static_cast<std::size_t>(index)];
+  }
+
+  void go_through(std::span<const Action> list) {
+    std::int64_t last_cell = Collective::none;  // that a REDUCE_GRAD here is straight behind
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const Action& action = list[i];
+      Stage& own = stage(action.stage);
+      if (is_compute(action.kind)) {
+        last_cell = static_cast<std::int64_t>(i);
+        use(action.stage, last_cell);
+        if (action.joined) use(list[++i].stage, last_cell);
+      } else if (action.kind == Kind::UNSHARD && costs_of(action.stage).unshard.exists()) {
+        last_cell = Collective::none;
+        if (own.gathered != Collective::none) continue;
+        add(action, own.gathers, i);
+        own.gathered = std::ssize(found_) - 1;
+      } else if (action.kind == Kind::RESHARD && own.gathered != Collective::none) {
+        add(action, own.releases, i).gather = own.gathered;
+        own.gathered = Collective::none;
+      } else if (action.kind == Kind::REDUCE_GRAD && costs_of(action.stage).reduce.exists()) {
+        Collective& reduction = add(action, own.reductions, i);
+        if (last_cell == Collective::none) continue;
+        const auto cell = list.subspan(static_cast<std::size_t>(last_cell));
+        if (makes_gradients(cell, action.stage)) {
+          reduction.cell = std::exchange(last_cell, Collective::none);
+        }
+      }
+    }
+    for (const int index : schedule_.placement.stages_of(rank_)) {
+      if (!costs_of(index).reduce.exists() || stage(index).reductions > 0) continue;
+      add(make_action(index, Kind::REDUCE_GRAD), stage(index).reductions, list.size());
+    }
+  }
+
+  void use(int index, std::int64_t cell) {
+    if (stage(index).gathered == Collective::none) return;
+    Collective& gather = found_[static_cast<std::size_t>(stage(index).gathered)];
+    if (gather.cell == Collective::none) gather.cell = cell;
+  }
+
+  static bool makes_gradients(std::span<const Action> cell, int stage) {
+    const std::size_t size = cell_size(cell.data(), cell.data() + cell.size());
+    return std::ranges::any_of(cell.first(size), [&](const Action& action) {
+      return action.stage == stage && (action.kind == Kind::B || action.kind == Kind::W);
+    });
+  }
+
+  Collective& add(const Action& action, std::int32_t& count, std::size_t place) {
+    if (count >= most_collectives(schedule_.microbatches)) {
+      throw input_error(fmt::format(
+          "{}: rank {} has {} more than {} times, three for each microbatch; leave some out",
+          schedule_.name, rank_, to_text(action), count));
+    }
+    Collective& made = found_.emplace_back();
+    made.action = make_action(action.stage, action.kind, count++);
+    made.rank = rank_;
+    made.place = place;
+    return made;
+  }
+
+  const Schedule& schedule_;
+  const Costs& costs_;
+  std::vector<Stage> stages_;
+  int rank_ = 0;
+  std::vector<Collective> found_;
+};
+
+}  // namespace
+
+bool has_collectives(const Schedule& schedule, const Costs& costs) {
+  const auto reduces = [](const StageCosts& stage) { return stage.reduce.exists(); };
+  if (std::ranges::any_of(costs.stages, reduces)) return true;
+  const auto gathers = [](const StageCosts& stage) { return stage.unshard.exists(); };
+  if (std::ranges::none_of(costs.stages, gathers)) return false;
+  return std::ranges::any_of(schedule.actions.all(), [&](const Action& action) {
+    return action.kind == Kind::UNSHARD &&
+           gathers(costs.stages[static_cast<std::size_t>(action.stage)]);
+  });
+}
+
+std::vector<Collective> find_collectives(const Schedule& schedule, const Costs& costs) {
+  if (!has_collectives(schedule, costs)) return {};
+  return Finder(schedule, costs).run();
+}
+
+}  // namespace pipesim

@@ -1,0 +1,41 @@
+// The collectives of a schedule: which of its UNSHARD, RESHARD and REDUCE_GRAD
+// actions do something, and which of what their ranks compute they have to do with.
+//
+// - An UNSHARD gathers what is not gathered; a RESHARD releases what is. A stage
+//   without one is never gathered.
+// - A REDUCE_GRAD straight behind the action that makes the last of its gradients,
+//   transfers, RESHARDs and empty cells aside, goes on while that is still running,
+//   part by part. A stage that has none is reduced after its rank's last action.
+//
+// Plain functions of their arguments; any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "sim/cost/costs.h"
+#include "sim/schedule/schedule.h"
+
+namespace pipesim {
+
+struct Collective {
+  static constexpr std::int64_t none = -1;
+
+  Action action;  // with its number
+  std::int32_t rank = 0;
+  std::size_t place = 0;  // in its rank's list; that list's length where it has none
+  // The first action of a cell in that list: of an UNSHARD, the one that needs it
+  // first; of a REDUCE_GRAD, the one that it is straight behind.
+  std::int64_t cell = none;
+  std::int64_t gather = none;  // of a RESHARD: which collective it releases
+};
+
+// Whether there are any.
+bool has_collectives(const Schedule& schedule, const Costs& costs);
+
+// Sorted by (rank, place). Throws where there are more than Costs::check() reckons
+// with.
+std::vector<Collective> find_collectives(const Schedule& schedule, const Costs& costs);
+
+}  // namespace pipesim

@@ -1,0 +1,63 @@
+// What ranks wait for of their own collectives, told by the spans of an iteration.
+//
+// An F, I, W or B waits for the UNSHARD of its stage that came last, if it is the
+// first to need it, until the first part of that is there; an OPTIMIZER for all
+// collectives of its rank. Those that follow each other without a pause are one
+// wait, since they hold each other up. Plain values; one thread.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "traces/action.h"
+
+namespace pipesim {
+
+class CollectiveWaits {
+ public:
+  // As of an input: since when it is on its way, and when it can be used.
+  struct Wait {
+    std::int64_t since_ns = 0;
+    std::int64_t arrival_ns = 0;
+  };
+
+  bool empty() const { return ranks_.empty(); }
+
+  // A collective, after those of its rank that started before. `first_part_ns`: of an
+  // UNSHARD, when its first part was there.
+  void add(const Action& collective, std::int32_t rank, std::int64_t start_ns, std::int64_t end_ns,
+           std::int64_t first_part_ns) {
+    if (collective.kind == Kind::RESHARD) return;
+    std::optional<Wait>& own = at(ranks_, rank);
+    if (!own || start_ns > own->arrival_ns) own = Wait{start_ns, start_ns};
+    own->arrival_ns = std::max(own->arrival_ns, end_ns);
+    if (collective.kind == Kind::UNSHARD) {
+      at(gathers_, collective.stage) = Wait{own->since_ns, first_part_ns};
+    }
+  }
+
+  // What an action waits for, if anything; call once for each that a rank does.
+  std::optional<Wait> take(const Action& action, std::int32_t rank) {
+    if (action.kind == Kind::OPTIMIZER) return at(ranks_, rank);
+    if (!is_compute(action.kind)) return std::nullopt;
+    std::optional<Wait>& gather = at(gathers_, action.stage);
+    const std::optional<Wait> taken = gather;
+    gather.reset();
+    return taken;
+  }
+
+ private:
+  static std::optional<Wait>& at(std::vector<std::optional<Wait>>& list, std::int32_t index) {
+    const auto place = static_cast<std::size_t>(index);
+    if (place >= list.size()) list.resize(place + 1);
+    return list[place];
+  }
+
+  std::vector<std::optional<Wait>> ranks_;    // the collectives that run, or ran last
+  std::vector<std::optional<Wait>> gathers_;  // by stage, until an action needs it
+};
+
+}  // namespace pipesim
