@@ -20,6 +20,7 @@
 #include "tests/files.h"
 #include "tests/random_schedule.h"
 #include "tests/recorded.h"
+#include "tests/replica_oracle.h"
 #include "traces/base/files.h"
 #include "traces/bubbles.h"
 #include "traces/chrome_writer.h"
@@ -371,6 +372,27 @@ TEST(Replicas, KeepTheirRulesOnAnySchedule) {
     }
     EXPECT_EQ(counts, listed);
     if (HasFailure()) return;
+  }
+}
+
+// Every time is the oracle's, where links are unlimited.
+TEST(Replicas, TakeTheOraclesTimes) {
+  std::mt19937_64 random(47);
+  for (int i = 0; i < 1500; ++i) {
+    Case made = random_case(random);
+    made.options.transfers.mode = P2p::async;
+    made.costs = testing::without_bytes(made.costs);
+    made.costs.collective_links.clear();
+    made.costs.compute_slowdown_ppm = 0;
+    SCOPED_TRACE(to_csv(made.schedule) + to_json(made.costs));
+    const oracle::ReplicaTimes want = oracle::replica_times(made.schedule, made.costs);
+    oracle::ReplicaTimes got;
+    for (const Span& span : record_timeline(made.schedule, made.costs, made.options).spans) {
+      const Action& a = span.action;
+      if (is_transfer(a.kind) || a.kind == Kind::RESHARD || a.kind == Kind::OPTIMIZER) continue;
+      got[{a.stage, a.kind, a.microbatch}] = {span.start_ns, span.end_ns};
+    }
+    ASSERT_EQ(got, want);
   }
 }
 
