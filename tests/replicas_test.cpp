@@ -1,5 +1,7 @@
 // What replicas exchange: collectives beside what ranks compute, against closed
 // forms and the rules that they keep.
+#include "tests/replicas.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,33 +10,20 @@
 #include <string>
 #include <vector>
 
-#include "sim/compare/comparison.h"
 #include "sim/engine/prediction.h"
 #include "sim/engine/simulate.h"
-#include "sim/engine/trace_metadata.h"
 #include "sim/schedule/csv.h"
 #include "sim/schedule/family.h"
-#include "sim/schedule/lower.h"
-#include "sim/schedule/shard.h"
 #include "tests/errors.h"
-#include "tests/files.h"
-#include "tests/random_schedule.h"
-#include "tests/recorded.h"
 #include "tests/replica_oracle.h"
-#include "traces/base/files.h"
 #include "traces/bubbles.h"
-#include "traces/chrome_writer.h"
-#include "traces/print/picture.h"
-#include "traces/read/read_run.h"
 
 namespace pipesim {
 namespace {
 
+using testing::byte_a_ns;
 using testing::costs_of;
-using testing::pick;
 using Times = std::pair<std::int64_t, std::int64_t>;
-
-constexpr std::int64_t byte_a_ns = 1'000'000'000;
 
 // F 100, B 200; ranks exchange a byte a nanosecond with their replicas.
 Costs replicated(int stages, int ranks) {
@@ -113,13 +102,16 @@ TEST(Replicas, PartsOfAReductionGoWhileTheBackwardRuns) {
   }
 }
 
-// What is not straight behind its gradients goes when the rank comes to it.
+// What is not straight behind its gradients goes when the rank comes to it. Both are
+// one wait of the optimizer.
 TEST(Replicas, AReductionThatStandsApartGoesWhenItIsCalled) {
   Costs costs = replicated(2, 1);
   costs.stages[0].reduce = costs.stages[1].reduce = {.latency_ns = 0, .bytes = 400, .parts = 4};
-  const Timeline timeline = timeline_of("0F0,1F0,1B0,0B0,1REDUCE_GRAD,0REDUCE_GRAD\n", costs);
+  const std::string csv = "0F0,1F0,1B0,0B0,1REDUCE_GRAD,0REDUCE_GRAD\n";
+  const Timeline timeline = timeline_of(csv, costs);
   EXPECT_EQ(times_of(timeline, "1REDUCE_GRAD"), Times(600, 1000));
   EXPECT_EQ(times_of(timeline, "0REDUCE_GRAD"), Times(1000, 1400));
+  EXPECT_EQ(metrics_of(csv, costs).ranks[0].bubble.p2p_ns, 800);
 }
 
 TEST(Replicas, ReducesWhatAWMakes) {
@@ -210,6 +202,15 @@ TEST(Replicas, ShareACardWithTransfers) {
   const Timeline narrow = timeline_of("0F0,0REDUCE_GRAD,0B0\n1F0,1B0\n", costs);
   EXPECT_EQ(times_of(narrow, "0SEND_F0"), Times(100, 367));  // 100 + 200 / 0.75
   EXPECT_EQ(times_of(narrow, "0REDUCE_GRAD"), Times(100, 500));
+  // Rank 1's weights go the same way, 100 of 150 bytes alone: then three share, until
+  // 250, and two, until 350.
+  costs.stages[1].unshard.bytes = 150;
+  costs.collective_links = {{0, {}, {0}}, {0, {}, {0}}};
+  const Timeline three = timeline_of("0F0,0REDUCE_GRAD,0B0\n1UNSHARD,1F0,1B0\n", costs);
+  EXPECT_EQ(times_of(three, "1UNSHARD"), Times(0, 250));
+  EXPECT_EQ(times_of(three, "0REDUCE_GRAD"), Times(100, 350));
+  EXPECT_EQ(times_of(three, "0SEND_F0"), Times(100, 450));
+  EXPECT_EQ(times_of(three, "1F0"), Times(450, 550));
 }
 
 // While 80 ns of a collective last, compute takes twice as long.
@@ -249,7 +250,7 @@ TEST(Replicas, WeightsTakeMemoryUntilTheyAreReleased) {
   // Released before they are there, which they are at 50, they take none from then on.
   const Timeline early = timeline_of("0UNSHARD,0RESHARD,0F0,1F0,1B0,0B0\n", costs);
   EXPECT_EQ(times_of(early, "0RESHARD"), Times(50, 50));
-  EXPECT_EQ(times_of(early, "0F0"), Times(0, 100));
+  EXPECT_EQ(times_of(early, "0F0"), Times(50, 150));
 }
 
 TEST(Replicas, HaveNoClosedForm) {
@@ -275,59 +276,13 @@ TEST(Replicas, RefusesMoreThanItReckonsWith) {
 
 // ---- Any schedule
 
-struct Case {
-  Schedule schedule;
-  Costs costs;
-  SimulationOptions options;
-};
-
-Costs random_collectives(std::mt19937_64& random, const Schedule& schedule, Costs costs) {
-  costs.reduce_gradients_ns.clear();
-  const auto collective = [&](CollectiveCosts& own) {
-    if (pick(random, 0, 3) == 0) return;
-    own = {pick(random, 0, 50), pick(random, 1, 200), pick(random, 1, 4)};
-  };
-  for (StageCosts& stage : costs.stages) {
-    collective(stage.unshard);
-    collective(stage.reduce);
-    if (stage.unshard.exists()) stage.unsharded_bytes = pick(random, 0, 300);
-  }
-  costs.shared_links = {{"card", pick(random, 1, 3) * byte_a_ns}};
-  if (pick(random, 0, 2) > 0) {
-    for (int rank = 0; rank < schedule.ranks(); ++rank) {
-      Link& link = costs.collective_links.emplace_back();
-      if (pick(random, 0, 1) == 0) link.bytes_per_second = pick(random, 1, 3) * byte_a_ns;
-      if (pick(random, 0, 1) == 0) link.through = {0};
-    }
-    for (auto& [edge, link] : costs.edges) {
-      if (pick(random, 0, 1) == 0) link.through = {0};
-    }
-  }
-  if (pick(random, 0, 2) == 0) costs.compute_slowdown_ppm = pick(random, 1, 2'000'000);
-  return costs;
-}
-
-Case random_case(std::mt19937_64& random) {
-  Case made;
-  const Schedule compute = testing::random_schedule(random);
-  const Sharding sharding{static_cast<Sharding::Reduce>(pick(random, 0, 3)),
-                          static_cast<Sharding::Gather>(pick(random, 0, 2)),
-                          static_cast<int>(pick(random, 1, 3))};
-  made.schedule = shard(compute, sharding);
-  made.costs = random_collectives(random, compute, testing::random_costs(random, compute));
-  made.costs.check(compute.placement, compute.microbatches, "costs");
-  made.options.transfers.mode = static_cast<P2p>(pick(random, 0, 3));
-  made.options.transfers.eager_limit_bytes = pick(random, 0, 60);
-  return made;
-}
-
 // Never deadlocks; collectives of a rank follow each other; what needs weights starts
 // with their first part and ends a part's share after their last; an optimizer steps
 // when all is reduced; all gathered is released.
 TEST(Replicas, KeepTheirRulesOnAnySchedule) {
   std::mt19937_64 random(41);
   for (int i = 0; i < 1500; ++i) {
-    const Case made = random_case(random);
+    const testing::ReplicaCase made = testing::random_replicas(random);
     SCOPED_TRACE(to_csv(made.schedule) + to_json(made.costs));
     const Timeline timeline = record_timeline(made.schedule, made.costs, made.options);
     struct Rank {
@@ -359,6 +314,7 @@ TEST(Replicas, KeepTheirRulesOnAnySchedule) {
         rank.fresh.erase(gather);
       }
     }
+    if (made.is_scattered) continue;
     std::map<std::pair<int, Kind>, std::int64_t> listed;
     for (const Action& action : made.schedule.actions.all()) {
       const StageCosts& stage = made.costs.stages[static_cast<std::size_t>(action.stage)];
@@ -379,7 +335,7 @@ TEST(Replicas, KeepTheirRulesOnAnySchedule) {
 TEST(Replicas, TakeTheOraclesTimes) {
   std::mt19937_64 random(47);
   for (int i = 0; i < 1500; ++i) {
-    Case made = random_case(random);
+    testing::ReplicaCase made = testing::random_replicas(random);
     made.options.transfers.mode = P2p::async;
     made.costs = testing::without_bytes(made.costs);
     made.costs.collective_links.clear();
@@ -400,7 +356,7 @@ TEST(Replicas, TakeTheOraclesTimes) {
 TEST(Replicas, OfNoLengthChangeNoTime) {
   std::mt19937_64 random(42);
   for (int i = 0; i < 300; ++i) {
-    Case made = random_case(random);
+    testing::ReplicaCase made = testing::random_replicas(random);
     // Where a RECV holds its rank, it is not what is awaited last.
     if (made.options.transfers.mode == P2p::blocking) made.options.transfers.mode = P2p::fifo;
     made.costs.collective_links.clear();
@@ -427,7 +383,7 @@ TEST(Replicas, OfNoLengthChangeNoTime) {
 TEST(Replicas, SpansTellTheSameBubbles) {
   std::mt19937_64 random(43);
   for (int i = 0; i < 800; ++i) {
-    Case made = random_case(random);
+    testing::ReplicaCase made = testing::random_replicas(random);
     made.options.transfers.mode = P2p::async;
     SCOPED_TRACE(to_csv(made.schedule) + to_json(made.costs));
     const Metrics metrics = simulate(made.schedule, made.costs, made.options);
@@ -457,147 +413,6 @@ TEST(Replicas, SpansTellTheSameBubbles) {
       EXPECT_EQ(p2p_ns, own.p2p_ns);
     }
     if (HasFailure()) return;
-  }
-}
-
-// ---- Traces
-
-std::string trace_of(const Case& made, const Timeline& timeline) {
-  Prediction prediction;
-  prediction.transfers = made.options.transfers;
-  const testing::TemporaryFolder folder;
-  OutputFile file(folder / "t.json");
-  write_chrome_trace(timeline, trace_metadata_json(made.schedule, made.costs, prediction), file);
-  file.commit();
-  return read_file(folder / "t.json");
-}
-
-RecordedRun read_text(const std::string& text) {
-  const testing::TemporaryFolder folder;
-  write_file(folder / "run.json", text);
-  return read_run({folder / "run.json"});
-}
-
-TEST(Replicas, TracesAreReadBack) {
-  std::mt19937_64 random(44);
-  for (int i = 0; i < 150; ++i) {
-    const Case made = random_case(random);
-    SCOPED_TRACE(to_csv(made.schedule) + to_json(made.costs));
-    const Timeline timeline = record_timeline(made.schedule, made.costs, made.options);
-    const Metrics metrics = simulate(made.schedule, made.costs, made.options);
-    const std::string trace = trace_of(made, timeline);
-    const RecordedRun run = read_text(trace);
-    EXPECT_TRUE(run.warnings.kinds().empty());
-    ASSERT_EQ(run.spans.size(), timeline.spans.size());
-    for (std::size_t s = 0; s < run.spans.size(); ++s) {
-      const Span& got = run.spans[s];
-      const Span& want = timeline.spans[s];
-      EXPECT_EQ(got.action, want.action);
-      EXPECT_EQ(std::tuple(got.rank, got.start_ns, got.end_ns, got.bytes),
-                std::tuple(want.rank, want.start_ns, want.end_ns, want.bytes));
-      if (is_collective(want.action)) {
-        EXPECT_EQ(got.input_arrival_ns, want.input_arrival_ns);
-      }
-    }
-    EXPECT_EQ(run.iterations.front().makespan_ns, metrics.makespan_ns);
-    // The counters reach what the evaluation says, and come back to nothing.
-    std::vector<std::int64_t> most(static_cast<std::size_t>(run.ranks));
-    std::vector<std::int64_t> unsharded(most.size());
-    for (const MemorySample& sample : run.samples) {
-      const auto rank = static_cast<std::size_t>(sample.rank);
-      most[rank] = std::max(most[rank], sample.working.unsharded);
-      unsharded[rank] = sample.working.unsharded;
-    }
-    for (std::size_t r = 0; r < most.size(); ++r) {
-      EXPECT_GE(most[r], metrics.ranks[r].peak_memory.bytes.unsharded);
-      EXPECT_EQ(unsharded[r], 0);
-    }
-    // What is read is written again to the byte.
-    Timeline again = timeline;
-    again.spans.assign(run.spans.begin(), run.spans.end());
-    EXPECT_EQ(trace_of(made, again), trace);
-    if (HasFailure()) return;
-  }
-}
-
-TEST(Replicas, AreARowOfATrace) {
-  Case made;
-  made.schedule = parse_csv("0UNSHARD,0F0,0B0,0REDUCE_GRAD,0RESHARD\n", "r.csv");
-  made.costs = replicated(1, 1);
-  made.costs.stages[0].unshard = {.latency_ns = 0, .bytes = 40, .parts = 2};
-  made.costs.stages[0].unsharded_bytes = 500;
-  made.costs.stages[0].reduce.bytes = 60;
-  const std::string trace =
-      trace_of(made, record_timeline(made.schedule, made.costs, made.options));
-  for (
-      const char* line :
-      {R"("tid":4,"name":"thread_name","args":{"name":"collectives"})",
-       R"({"ph":"X","name":"0UNSHARD","cat":"collective","cname":"grey","pid":1,"tid":4,"ts":0.000,)"
-       R"("dur":0.040,"args":{"kind":"UNSHARD","stage":0,"rank":0,"chunk":0,"iteration":0,)"
-       R"("occurrence":0,"bytes":40,"first_part_ns":20}})",
-       R"("name":"0REDUCE_GRAD","cat":"collective","cname":"grey","pid":1,"tid":4,"ts":0.320)",
-       R"("name":"0RESHARD","cat":"collective","cname":"grey","pid":1,"tid":1,"ts":0.320,"dur":0.000)",
-       R"("ts":0.000,"args":{"unsharded":500})"}) {
-    EXPECT_NE(trace.find(line), std::string::npos) << line << "\n" << trace;
-  }
-}
-
-TEST(Replicas, AreLeftOutOfPictures) {
-  const Costs costs = [] {
-    Costs made = replicated(1, 1);
-    made.stages[0].reduce.bytes = 300;
-    return made;
-  }();
-  const Schedule schedule = parse_csv("0F0,0B0,0REDUCE_GRAD\n", "r.csv");
-  Picture picture(Picture::frame_of({0}, schedule.actions.lengths(), 600), {60, false});
-  SimulationOptions options;
-  options.sink = [&](const Span& span) { picture.add(span); };
-  simulate(schedule, costs, options);
-  EXPECT_EQ(picture.draw().find("reduction"), std::string::npos);
-}
-
-// ---- Comparisons
-
-TEST(Replicas, CompareWithThemselvesAsEqual) {
-  std::mt19937_64 random(45);
-  for (int i = 0; i < 300; ++i) {
-    const Case made = random_case(random);
-    SCOPED_TRACE(to_csv(made.schedule) + to_json(made.costs));
-    const RecordedRun run = testing::recorded(made.schedule, made.costs, "predicted", made.options);
-    const Metrics metrics = simulate(made.schedule, made.costs, made.options);
-    const Comparison comparison = compare(run, run);
-    EXPECT_EQ(comparison.gap.terms, Gap{}.terms);
-    EXPECT_TRUE(comparison.root_causes.empty());
-    EXPECT_EQ(comparison.counts.matched, static_cast<std::int64_t>(run.spans.size()));
-    EXPECT_EQ(comparison.sides[predicted_side].makespan_ns, metrics.makespan_ns);
-    EXPECT_EQ(comparison.sides[measured_side].played.makespan_ns, metrics.makespan_ns);
-    if (HasFailure()) return;
-  }
-}
-
-// With another run: the terms sum to what the makespans differ by.
-TEST(Replicas, CompareWithOthers) {
-  std::mt19937_64 random(46);
-  for (int i = 0; i < 300; ++i) {
-    const Case made = random_case(random);
-    const Schedule compute = testing::random_schedule(random);
-    const RecordedRun with =
-        testing::recorded(made.schedule, made.costs, "predicted", made.options);
-    const bool same = pick(random, 0, 1) == 0;
-    const Schedule& schedule = same ? made.schedule : compute;
-    Costs costs = testing::random_costs(random, schedule);
-    if (same) costs = random_collectives(random, schedule, costs);
-    const RecordedRun other = testing::recorded(schedule, costs, "measured");
-    for (const auto& [a, b] : {std::pair(&with, &other), std::pair(&other, &with)}) {
-      Comparison comparison;
-      try {
-        comparison = compare(*a, *b);
-      } catch (const Error&) {
-        continue;  // nothing in common
-      }
-      EXPECT_EQ(comparison.gap.total_ns(), comparison.sides[measured_side].makespan_ns -
-                                               comparison.sides[predicted_side].makespan_ns);
-    }
   }
 }
 

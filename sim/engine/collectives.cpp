@@ -26,7 +26,8 @@ class Finder {
 
  private:
   struct Stage {
-    std::int64_t gathered = Collective::none;  // by which collective
+    std::int64_t gathered = Collective::none;  // by which collective, if it still is
+    std::int64_t needed = Collective::none;    // by the next action: which came last
     std::int32_t gathers = 0, releases = 0, reductions = 0;
   };
   Stage& stage(int index) { return stages_[static_cast<std::size_t>(index)]; }
@@ -47,7 +48,7 @@ class Finder {
         last_cell = Collective::none;
         if (own.gathered != Collective::none) continue;
         add(action, own.gathers, i);
-        own.gathered = std::ssize(found_) - 1;
+        own.gathered = own.needed = std::ssize(found_) - 1;
       } else if (action.kind == Kind::RESHARD && own.gathered != Collective::none) {
         add(action, own.releases, i).gather = own.gathered;
         own.gathered = Collective::none;
@@ -67,9 +68,8 @@ class Finder {
   }
 
   void use(int index, std::int64_t cell) {
-    if (stage(index).gathered == Collective::none) return;
-    Collective& gather = found_[static_cast<std::size_t>(stage(index).gathered)];
-    if (gather.cell == Collective::none) gather.cell = cell;
+    const std::int64_t gather = std::exchange(stage(index).needed, Collective::none);
+    if (gather != Collective::none) found_[static_cast<std::size_t>(gather)].cell = cell;
   }
 
   static bool makes_gradients(std::span<const Action> cell, int stage) {

@@ -25,8 +25,8 @@ struct Collective {
   Action action;  // with its number
   std::int32_t rank = 0;
   std::size_t place = 0;  // in its rank's list; that list's length where it has none
-  // The first action of a cell in that list: of an UNSHARD, the one that needs it
-  // first; of a REDUCE_GRAD, the one that it is straight behind.
+  // The first action of a cell in that list: of an UNSHARD, the one that waits for
+  // it; of a REDUCE_GRAD, the one that it is straight behind.
   std::int64_t cell = none;
   std::int64_t gather = none;  // of a RESHARD: which collective it releases
 };
