@@ -6,6 +6,7 @@
 #include "sim/schedule/csv.h"
 #include "sim/schedule/deadlock.h"
 #include "sim/schedule/lower.h"
+#include "sim/schedule/shard.h"
 
 namespace pipesim {
 namespace {
@@ -37,6 +38,22 @@ void evaluate(benchmark::State& state) {
   per_action(state, schedule.actions.size());
 }
 
+// The same with weights in so many parts gathered for every pass, and gradients
+// reduced, beside the compute.
+void evaluate_replicas(benchmark::State& state) {
+  const int p = static_cast<int>(state.range(0));
+  const Schedule schedule = shard(one_f_one_b(p, static_cast<int>(state.range(1))),
+                                  {Sharding::Reduce::every_backward, Sharding::Gather::every_pass});
+  Costs costs = costs_of(p);
+  for (StageCosts& stage : costs.stages) {
+    stage.unshard = {1'000, 1'000'000, state.range(2)};
+    stage.reduce = {1'000, 1'000'000, state.range(2)};
+  }
+  costs.collective_links.assign(static_cast<std::size_t>(p), {0, 25'000'000'000});
+  for (auto _ : state) benchmark::DoNotOptimize(simulate(schedule, costs).makespan_ns);
+  per_action(state, schedule.actions.size());
+}
+
 void read_csv_text(benchmark::State& state) {
   const Schedule schedule =
       one_f_one_b(static_cast<int>(state.range(0)), static_cast<int>(state.range(1)));
@@ -60,6 +77,7 @@ BENCHMARK(evaluate)
     ->Args({64, 1024})
     ->Args({256, 4096})
     ->Unit(benchmark::kMillisecond);
+BENCHMARK(evaluate_replicas)->ArgsProduct({{64}, {1024}, {1, 8}})->Unit(benchmark::kMillisecond);
 BENCHMARK(read_csv_text)->Args({64, 7813})->Unit(benchmark::kMillisecond);
 BENCHMARK(check_deadlock)->ArgsProduct({{64}, {2604}, {0, 1, 2, 3}})->Unit(benchmark::kMillisecond);
 

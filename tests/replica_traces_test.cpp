@@ -116,6 +116,20 @@ TEST(ReplicaTraces, AreARowOfATrace) {
   }
 }
 
+// What is never gathered is no category of the memory.
+TEST(ReplicaTraces, SayNothingOfWhatIsNotGathered) {
+  testing::ReplicaCase made;
+  made.schedule = parse_csv("0F0,0B0\n", "r.csv");
+  made.costs = replicated();
+  made.costs.stages[0].activation_bytes = 1;
+  made.costs.stages[0].unshard.bytes = 40;
+  made.costs.stages[0].unsharded_bytes = 500;
+  const std::string trace =
+      trace_of(made, record_timeline(made.schedule, made.costs, made.options));
+  EXPECT_EQ(trace.find(R"("unsharded":)"), std::string::npos);
+  EXPECT_NE(trace.find(R"("activations":1)"), std::string::npos);
+}
+
 TEST(ReplicaTraces, AreLeftOutOfPictures) {
   const Costs costs = [] {
     Costs made = replicated();

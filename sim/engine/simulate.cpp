@@ -43,6 +43,12 @@ Timeline record_timeline(const Schedule& schedule, const Costs& costs,
     if (options.sink) options.sink(span);
   };
   simulate(schedule, costs, recording);
+  const auto gathers = [](const Span& span) {
+    return span.action.kind == Kind::UNSHARD && is_collective(span.action);
+  };
+  if (std::ranges::none_of(timeline.spans, gathers)) {
+    for (StageFootprint& stage : timeline.footprints) stage.unsharded_bytes = 0;
+  }
   std::ranges::stable_sort(timeline.spans, [](const Span& a, const Span& b) {
     return std::pair(a.start_ns, a.rank) < std::pair(b.start_ns, b.rank);
   });

@@ -179,6 +179,7 @@ class Builder {
     tasks_.first_collective_stream = static_cast<StreamId>(streams_);
     streams_ += static_cast<std::size_t>(schedule_.ranks());
     std::vector<RouteId> routes;
+    routes.reserve(static_cast<std::size_t>(schedule_.ranks()));
     for (int rank = 0; rank < schedule_.ranks(); ++rank) {
       routes.push_back(make_route(costs_.collective_link(rank)));
     }
