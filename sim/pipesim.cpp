@@ -17,6 +17,7 @@ int main(int argc, char** argv) {
   pipesim::cli::add_schedule(app, chosen);
   pipesim::cli::add_compare(app, chosen);
   pipesim::cli::add_calibrate(app, chosen);
+  pipesim::cli::add_presets(app, chosen);
   app.footer(
       "How results travel, --p2p:\n"
       "  async      from the moment they exist, holding no device\n"
@@ -30,6 +31,8 @@ int main(int argc, char** argv) {
       "  pipesim --schedule interleaved --stages 8 --microbatches 32 --forward 12ms\n"
       "      --backward 24ms --p2p-latency 300us --trace timeline.json\n"
       "  pipesim --schedule my_order.csv --costs costs.json --memory-cap 80GiB --json\n"
+      "  pipesim --model gpt2-small --cluster dgx-a100 --schedule 1f1b --stages 4\n"
+      "      --microbatches 32 --micro-batch-size 8 --explain\n"
       "  pipesim schedules --compare --stages 4 --microbatches 8,16");
   return pipesim::run_program(app, argc, argv, chosen);
 }

@@ -34,13 +34,13 @@ TEST(Front, HoldsWhatNothingBeats) {
 
 TEST(Candidates, CompareCutsOfTheSameModel) {
   Trial trial;
-  trial.costs = [](const Placement& placement, int) {
+  trial.costs = [](const Schedule& schedule) {
     StageCosts stage;
     stage.forward_ns = 10;
     stage.split_backward(20);
     stage.activation_bytes = 100;
     Costs costs;
-    costs.stages.assign(static_cast<std::size_t>(placement.stages()), stage);
+    costs.stages.assign(static_cast<std::size_t>(schedule.stages()), stage);
     return costs;
   };
   int tried = 0;

@@ -11,5 +11,6 @@ void add_schedules(CLI::App& app, Work& chosen);  // pipesim schedules
 void add_schedule(CLI::App& app, Work& chosen);   // pipesim schedule ...
 void add_compare(CLI::App& app, Work& chosen);    // pipesim compare ...
 void add_calibrate(CLI::App& app, Work& chosen);  // pipesim calibrate
+void add_presets(CLI::App& app, Work& chosen);    // pipesim models, clusters, devices
 
 }  // namespace pipesim::cli

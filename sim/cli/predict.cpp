@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "sim/cli/commands.h"
+#include "sim/cli/explanation_report.h"
 #include "sim/cli/outputs.h"
 #include "sim/cli/report.h"
 #include "sim/cli/result_json.h"
@@ -22,6 +23,7 @@ struct Flags {
   ScheduleFlags schedule;
   CostFlags costs;
   Flag memory_cap, trace, export_file;
+  bool explain = false;
   bool json = false;
   bool quiet = false;
 };
@@ -37,14 +39,20 @@ void run(const Flags& flags) {
   const Flag& schedule = flags.schedule.schedule;
   check_outputs({{"--schedule", schedule && names_a_file(*schedule) ? schedule : Flag()},
                  {"--costs", flags.costs.costs},
+                 {"--model", flags.costs.model.model},
+                 {"--cluster", flags.costs.model.cluster},
                  {"--trace", flags.trace, true},
                  {"--export", flags.export_file, true}});
   const CostSource source(flags.costs);
-  const auto cap = parse_memory_cap(flags.memory_cap);
+  if (flags.explain && !flags.costs.model.model) {
+    throw input_error("--explain: only a model says what time and memory are for; give --model");
+  }
   BytesNeeded needed = source.bytes_needed();
   if (flags.trace) needed.per_action += trace_bytes_per_action;
   const ScheduleChoice choice = choose_schedule(flags.schedule, needed);
-  const Costs costs = source.resolve(choice.schedule.placement, choice.schedule.microbatches);
+  const std::optional<CostModel> model = source.cost_model(choice.schedule.ranks());
+  const std::optional<std::int64_t> cap = memory_cap(flags.memory_cap, model);
+  const Costs costs = source.resolve(choice.schedule);
   // Opened first: an output that can't be written fails before the work.
   std::optional<OutputFile> trace;
   std::optional<OutputFile> exported;
@@ -71,11 +79,21 @@ void run(const Flags& flags) {
 
   progress.reset();
   if (flags.quiet && !flags.json) return;
-  const std::string text = flags.json ? result_json(choice.schedule, prediction, cap)
-                                      : report(choice, costs, prediction, flags.schedule, source,
-                                               cap, standard_output());
-  print(text);
-  if (flags.json) return;
+  std::optional<Explanation> explanation;
+  if (flags.explain) {
+    explanation = explain(*model, source.shape_of(choice.schedule), choice.schedule.microbatches,
+                          costs, prediction.metrics, prediction.memory);
+  }
+  if (flags.json) {
+    print(result_json(choice.schedule, prediction, cap, model, explanation));
+    return;
+  }
+  const Terminal terminal = standard_output();
+  print(report(choice, costs, prediction, flags.schedule, source, model, cap, terminal));
+  if (explanation) {
+    print("\n" + explanation_report(*model, *explanation, prediction.metrics.makespan_ns, *cap,
+                                    terminal.width));
+  }
   if (trace) print(fmt::format("Trace: {} (open it in ui.perfetto.dev)\n", trace->path()));
   if (exported) print(fmt::format("Schedule: {}\n", exported->path()));
 }
@@ -89,9 +107,13 @@ void add_predict(CLI::App& app, Work& chosen) {
   const std::string group = "Output";
   add_flags(
       app, group,
-      {{"--memory-cap", &flags->memory_cap, "BYTES", "says which ranks fit into so much memory"},
+      {{"--memory-cap", &flags->memory_cap, "BYTES",
+        "says which ranks fit; default with --model: the device's"},
        {"--trace", &flags->trace, "FILE.json[.gz]", "writes the timeline as a Chrome trace"},
        {"--export", &flags->export_file, "FILE.csv", "writes the schedule as PyTorch's CSV"}});
+  app.add_flag("--explain", flags->explain, "says where a model's time and memory go")
+      ->group(group)
+      ->disable_flag_override();
   app.add_flag("--json", flags->json, "prints the result as one JSON object")
       ->group(group)
       ->disable_flag_override();

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "sim/cli/training_report.h"
 #include "sim/plan/candidates.h"
 #include "traces/base/text.h"
 #include "traces/print/picture.h"
@@ -20,10 +21,11 @@ std::string title_of(const ScheduleChoice& choice) {
 }
 
 std::string verdict(const ScheduleChoice& choice, const Prediction& prediction,
-                    const Terminal& terminal) {
+                    const std::optional<CostModel>& model, const Terminal& terminal) {
   const Schedule& schedule = choice.schedule;
   const int chunks = schedule.placement.chunks();
-  std::string what = fmt::format("{}, {}", title_of(choice), plural(schedule.ranks(), "stage"));
+  std::string what = model ? name_of(*model) + ", " : "";
+  what += fmt::format("{}, {}", title_of(choice), plural(schedule.ranks(), "stage"));
   if (chunks > 1) what += fmt::format(" x {}", plural(chunks, "chunk"));
   what += fmt::format(", {}", plural(schedule.microbatches, "microbatch"));
   const P2p mode = prediction.transfers.mode;
@@ -31,6 +33,10 @@ std::string verdict(const ScheduleChoice& choice, const Prediction& prediction,
   what += ": ";
   what += fmt::format("{}, of which {:.0f} % bubble", format_time(prediction.metrics.makespan_ns),
                       prediction.metrics.global_bubble() * 100);
+  if (model) {
+    what += "; " + throughput_text(*model, throughput(*model, schedule.microbatches,
+                                                      prediction.metrics.makespan_ns));
+  }
   return bold(wrap(what, terminal.width), terminal.colour) + "\n";
 }
 
@@ -112,6 +118,18 @@ std::string memory_verdict(const Prediction& prediction, std::int64_t cap) {
                      format_bytes(cap), *worst, format_bytes(need), format_bytes(need - cap));
 }
 
+// What a model's ranks need beside, and how it would fit.
+std::string memory_of_model(const ScheduleChoice& choice, const Costs& costs,
+                            const Prediction& prediction, const CostSource& source,
+                            const CostModel& model, std::int64_t cap) {
+  const PipelineShape shape = source.shape_of(choice.schedule);
+  std::string out = workspace_line(model, shape, prediction, cap);
+  if (prediction.peak_memory_bytes() > cap && is_small(choice, costs)) {
+    out += remedies_line(model, shape, choice.schedule, prediction, cap);
+  }
+  return out;
+}
+
 std::string limited_by(const Prediction& prediction) {
   long double ends = 0;
   long double steady = 0;
@@ -190,12 +208,14 @@ std::string advice(const ScheduleChoice& choice, const Costs& costs, const Predi
 
 std::string report(const ScheduleChoice& choice, const Costs& costs, const Prediction& prediction,
                    const ScheduleFlags& flags, const CostSource& source,
-                   std::optional<std::int64_t> memory_cap, const Terminal& terminal) {
+                   const std::optional<CostModel>& model, std::optional<std::int64_t> memory_cap,
+                   const Terminal& terminal) {
   std::string sentences = bubbles(choice, prediction);
   if (memory_cap) sentences += memory_verdict(prediction, *memory_cap);
+  if (model) sentences += memory_of_model(choice, costs, prediction, source, *model, *memory_cap);
   sentences += "\n" + limited_by(prediction) + cost_of_waiting(choice, costs, prediction) +
                advice(choice, costs, prediction, flags, source);
-  return verdict(choice, prediction, terminal) + "\n" +
+  return verdict(choice, prediction, model, terminal) + "\n" +
          picture(choice, costs, prediction, terminal) + "\n" + rank_table(prediction.metrics) +
          "\n" + memory_table(prediction.memory, terminal.width) + wrap(sentences, terminal.width);
 }

@@ -10,8 +10,10 @@
 
 namespace pipesim::cli {
 
+// `model`: where costs are one's; `memory_cap` is then there.
 std::string report(const ScheduleChoice& choice, const Costs& costs, const Prediction& prediction,
                    const ScheduleFlags& flags, const CostSource& source,
-                   std::optional<std::int64_t> memory_cap, const Terminal& terminal);
+                   const std::optional<CostModel>& model, std::optional<std::int64_t> memory_cap,
+                   const Terminal& terminal);
 
 }  // namespace pipesim::cli

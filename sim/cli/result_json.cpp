@@ -22,18 +22,101 @@ Json peak_json(const MemoryPeak& peak) {
           {"receive_buffer_bytes", peak.bytes.receive_buffers}};
 }
 
+template <typename Value>
+Json or_null(const std::optional<Value>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+// All that the costs follow from, defaults included.
+Json training_json(const CostModel& model) {
+  const Training& training = model.training();
+  return {{"model", model.model().name},
+          {"cluster", model.cluster().name},
+          {"device", model.cluster().device.name},
+          {"devices", training.devices()},
+          {"micro_batch_size", training.micro_batch_size},
+          {"sequence_length", training.sequence_length},
+          {"tensor_parallel", training.tensor_parallel},
+          {"data_parallel", training.data_parallel},
+          {"sequence_parallel", training.sequence_parallel},
+          {"recompute", recompute_name(training.recompute)},
+          {"attention", training.attention == Attention::fused ? "fused" : "unfused"},
+          {"precision", precision_name(training.precision)},
+          {"zero", training.zero},
+          {"shard_over", or_null(training.shard_over)},
+          {"gradient_bytes", training.gradient_bytes},
+          {"bucket_bytes", or_null(training.bucket_bytes)},
+          {"tensor_overlap", training.asynchronous_reduction},
+          {"software_factor", training.software_factor}};
+}
+
+Json uses_json(const TimeUses& uses) {
+  Json json = Json::object();
+  for (std::size_t u = 0; u < uses.size(); ++u) {
+    json[time_use_key(static_cast<TimeUse>(u))] = uses[u];
+  }
+  return json;
+}
+
+Json explanation_json(const Explanation& explanation, std::int64_t memory_bytes) {
+  const Throughput& throughput = explanation.throughput;
+  Json layers = Json::array();
+  for (const LayerKind& kind : explanation.layers) {
+    layers.push_back({{"name", kind.name},
+                      {"count", kind.count},
+                      {"forward_ns", uses_json(kind.forward)},
+                      {"backward_ns", uses_json(kind.backward)}});
+  }
+  Json ranks = Json::array();
+  for (std::size_t r = 0; r < explanation.ranks.size(); ++r) {
+    const RankUse& rank = explanation.ranks[r];
+    const WorkingBytes& working = rank.memory.peak.bytes;
+    ranks.push_back({{"rank", r},
+                     {"time_ns", uses_json(rank.time)},
+                     {"memory_bytes",
+                      {{"weights", rank.memory.states.weights},
+                       {"gradients", rank.memory.states.gradients},
+                       {"optimizer", rank.memory.states.optimizer},
+                       {"activations", working.activations},
+                       {"weight_residue", working.residue},
+                       {"send_buffers", working.send_buffers},
+                       {"receive_buffers", working.receive_buffers}}},
+                     {"left_bytes", memory_bytes - rank.memory.total()},
+                     {"workspace_bytes", rank.workspace_bytes}});
+  }
+  return {{"tokens", throughput.tokens},
+          {"model_flops", throughput.model_flops},
+          {"recomputed_flops", throughput.recomputed_flops},
+          {"peak_flops_per_second", throughput.peak_flops_per_second},
+          {"hfu", or_null(throughput.hfu)},
+          {"memory_bytes", memory_bytes},
+          {"layers", std::move(layers)},
+          {"ranks", std::move(ranks)},
+          {"unverified",
+           {{"device", explanation.unverified_of_device},
+            {"cluster", explanation.unverified_of_cluster}}}};
+}
+
 }  // namespace
 
 std::string result_json(const Schedule& schedule, const Prediction& prediction,
-                        std::optional<std::int64_t> memory_cap) {
+                        std::optional<std::int64_t> memory_cap,
+                        const std::optional<CostModel>& model,
+                        const std::optional<Explanation>& explanation) {
   const Metrics& metrics = prediction.metrics;
   Json json;
   json["format"] = "pipesim-result";
   json["version"] = 1;
   describe(schedule, json);
+  if (model) json["training"] = training_json(*model);
   json["p2p"] = p2p_name(prediction.transfers.mode);
   json["eager_limit_bytes"] = prediction.transfers.eager_limit_bytes;
   json["makespan_ns"] = metrics.makespan_ns;
+  if (model) {
+    const Throughput reached = throughput(*model, schedule.microbatches, metrics.makespan_ns);
+    json["tokens_per_second"] = reached.tokens_per_second;
+    json["mfu"] = or_null(reached.mfu);
+  }
   Json& bubble = json["bubble_fraction"];
   bubble["global"] = metrics.global_bubble();
   bubble["span"] = metrics.span_bubble();
@@ -81,6 +164,7 @@ std::string result_json(const Schedule& schedule, const Prediction& prediction,
     ranks.push_back(std::move(entry));
   }
   json["ranks"] = std::move(ranks);
+  if (explanation) json["explanation"] = explanation_json(*explanation, memory_cap.value());
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -1,16 +1,19 @@
-// The objects that --json prints; their keys are a contract (see the README).
+// The objects that --json prints; their keys are a contract (see FORMAT.md).
 #pragma once
 
 #include <optional>
 #include <string>
 
+#include "sim/cost/estimate/explanation.h"
 #include "sim/engine/prediction.h"
 
 namespace pipesim::cli {
 
-// The `pipesim-result` object, indented, with a line end. `memory_cap` adds
-// `fits`.
+// The `pipesim-result` object, indented, with a line end. A cap adds `fits`; a
+// model, where costs are one's, what it trains and how fast.
 std::string result_json(const Schedule& schedule, const Prediction& prediction,
-                        std::optional<std::int64_t> memory_cap);
+                        std::optional<std::int64_t> memory_cap,
+                        const std::optional<CostModel>& model,
+                        const std::optional<Explanation>& explanation);
 
 }  // namespace pipesim::cli

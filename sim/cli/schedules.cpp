@@ -7,6 +7,7 @@
 
 #include "sim/cli/commands.h"
 #include "sim/cli/setup.h"
+#include "sim/cost/estimate/explanation.h"
 #include "sim/plan/candidates.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
@@ -65,7 +66,8 @@ std::vector<int> parse_microbatches(const Flag& text) {
   return counts;
 }
 
-void print_json(const std::vector<Candidate>& all, std::optional<std::int64_t> cap) {
+void print_json(const std::vector<Candidate>& all, const std::optional<CostModel>& model,
+                std::optional<std::int64_t> cap) {
   Json rows = Json::array();
   for (const Candidate& c : all) {
     Json row{
@@ -75,6 +77,11 @@ void print_json(const std::vector<Candidate>& all, std::optional<std::int64_t> c
     } else {
       const Metrics& metrics = c.prediction.metrics;
       row["makespan_ns"] = metrics.makespan_ns;
+      if (model) {
+        const Throughput reached = throughput(*model, c.microbatches, metrics.makespan_ns);
+        row["tokens_per_second"] = reached.tokens_per_second;
+        row["mfu"] = reached.mfu ? Json(*reached.mfu) : Json(nullptr);
+      }
       row["bubble_fraction"] = {{"global", metrics.global_bubble()},
                                 {"span", metrics.span_bubble()}};
       row["peak_activation_chunks"] = metrics.peak_activation_chunks();
@@ -90,8 +97,15 @@ void print_json(const std::vector<Candidate>& all, std::optional<std::int64_t> c
                   2, ' ', false, Json::error_handler_t::replace)));
 }
 
+// The span bubble, or, where a model tells more, how much it uses of the devices.
+std::string last_share(const Candidate& c, const std::optional<CostModel>& model) {
+  if (!model) return format_percent(c.prediction.metrics.span_bubble());
+  const auto mfu = throughput(*model, c.microbatches, c.prediction.metrics.makespan_ns).mfu;
+  return mfu ? format_percent(*mfu) : "-";
+}
+
 void print_table(const std::vector<Candidate>& all, bool by_layer,
-                 std::optional<std::int64_t> cap) {
+                 const std::optional<CostModel>& model, std::optional<std::int64_t> cap) {
   bool chunks_differ = false;
   bool has_bytes = false;
   for (const Candidate& c : all) {
@@ -105,7 +119,7 @@ void print_table(const std::vector<Candidate>& all, bool by_layer,
       out += fmt::format("{}{}\n", microbatches == 0 ? "" : "\n",
                          plural(c.microbatches, "microbatch"));
       out += fmt::format("  {:<20}{:>2} {:>11} {:>8} {:>8}  {}\n", "", "v", "makespan", "global",
-                         "span", "peak kept");
+                         model ? "MFU" : "span", "peak kept");
       microbatches = c.microbatches;
     }
     if (!c.left_out.empty()) {
@@ -118,11 +132,15 @@ void print_table(const std::vector<Candidate>& all, bool by_layer,
     if (cap && c.prediction.peak_memory_bytes() > *cap) peak += " !";
     out += fmt::format("{} {:<20}{:>2} {:>11} {:>8} {:>8}  {}\n", c.on_front ? '*' : ' ',
                        c.schedule, c.chunks, format_time(metrics.makespan_ns),
-                       format_percent(metrics.global_bubble()),
-                       format_percent(metrics.span_bubble()), peak);
+                       format_percent(metrics.global_bubble()), last_share(c, model), peak);
   }
   out += "\n* on the time-memory front: nothing else is as fast and as small.\n";
-  if (cap) out += fmt::format("! more than the {} of --memory-cap.\n", format_bytes(*cap));
+  if (cap) {
+    out += fmt::format("! more than the {} of {}.\n", format_bytes(*cap),
+                       model && *cap == model->cluster().device.memory_bytes
+                           ? printable(model->cluster().device.name)
+                           : "--memory-cap");
+  }
   if (chunks_differ && !by_layer) {
     out +=
         "Times and bytes are per chunk, so v chunks are v times the work: the front compares "
@@ -144,7 +162,8 @@ void run(const CLI::App& app, const Flags& flags) {
   first.microbatches = std::to_string(microbatches.front());
   const ScheduleRequest request = parse_request(first);
   const CostSource source(flags.costs);
-  const auto cap = parse_memory_cap(flags.memory_cap);
+  const std::optional<CostModel> model = source.cost_model(request.ranks);
+  const auto cap = memory_cap(flags.memory_cap, model);
   Trial trial = trial_with(source);
   std::optional<Progress> progress(std::in_place);
   trial.progress = [&](const std::string& what) { progress->show(what); };
@@ -154,9 +173,9 @@ void run(const CLI::App& app, const Flags& flags) {
     throw input_error(all.front().left_out);
   }
   if (flags.json) {
-    print_json(all, cap);
+    print_json(all, model, cap);
   } else {
-    print_table(all, source.by_layer(), cap);
+    print_table(all, source.by_layer(), model, cap);
   }
 }
 

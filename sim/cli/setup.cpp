@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "sim/cost/layout.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
@@ -47,6 +49,7 @@ void add_schedule_flags(CLI::App& app, ScheduleFlags& flags, bool with_name) {
 }
 
 void add_cost_flags(CLI::App& app, CostFlags& flags) {
+  add_model_flags(app, flags.model);
   add_flags(
       app, "Costs, of a chunk and a microbatch; a list gives one a virtual stage",
       {{"--forward", &flags.forward, "T", "time of a forward; default 1ms"},
@@ -83,28 +86,60 @@ CostSource::CostSource(const CostFlags& flags) : flags_(flags) {
       {&flags.p2p_bytes, "--p2p-bytes"},
       {&flags.p2p_bandwidth, "--p2p-bandwidth"},
       {&flags.compute_slowdown, "--compute-slowdown"}};
-  if (flags.costs) {
+  const auto refuse_singles = [&](std::string_view other) {
     for (const auto& [flag, name] : singles) {
-      if (*flag) throw input_error(fmt::format("{} and --costs both give costs; keep one", name));
+      if (*flag) throw input_error(fmt::format("{} and {} both give costs; keep one", name, other));
     }
+  };
+  const std::string of_model = first_model_flag(flags.model);
+  if (!of_model.empty()) {
+    if (flags.costs) {
+      throw input_error(fmt::format("--costs and {} both give costs; keep one", of_model));
+    }
+    refuse_singles(of_model);
+    model_.emplace(flags.model);
+    return;
+  }
+  if (flags.costs) {
+    refuse_singles("--costs");
     file_ = read_costs(*flags.costs);
     return;
   }
-  if (layout_)
-    throw input_error("--layout: needs costs by layer; give --costs with a file of them");
+  if (layout_) {
+    throw input_error(
+        "--layout: needs costs by layer; give --costs with a file of them, or --model");
+  }
   if (flags.backward && (flags.backward_input || flags.backward_weight)) {
     throw input_error("--backward and --backward-input, --backward-weight exclude each other");
   }
 }
 
 BytesNeeded CostSource::bytes_needed() const {
-  const bool only_latency =
-      transfers_.mode == P2p::async && !file_ && !flags_.p2p_bytes && !flags_.compute_slowdown;
+  const bool only_latency = transfers_.mode == P2p::async && !file_ && !model_ &&
+                            !flags_.p2p_bytes && !flags_.compute_slowdown;
   return {only_latency ? 0 : event_bytes_per_action, simulation_bytes_per_slot};
 }
 
-Costs CostSource::resolve(const Placement& placement, int microbatches) const {
+std::optional<CostModel> CostSource::cost_model(int pipeline_ranks) const {
+  if (!model_) return std::nullopt;
+  return model_->with_ranks(pipeline_ranks);
+}
+
+PipelineShape CostSource::shape_of(const Schedule& schedule) const {
+  const bool splits = std::ranges::any_of(
+      schedule.actions.all(), [](const Action& action) { return action.kind == Kind::I; });
+  return {schedule.placement, splits, layout_};
+}
+
+Costs CostSource::resolve(const Schedule& schedule) const {
+  const Placement& placement = schedule.placement;
   Costs costs;
+  if (model_) {
+    const CostModel model = model_->with_ranks(schedule.ranks());
+    costs = model.costs(shape_of(schedule));
+    costs.check(placement, schedule.microbatches, name_of(model));
+    return costs;
+  }
   if (file_) {
     costs = file_->resolve(placement, layout_);
   } else {
@@ -135,24 +170,23 @@ Costs CostSource::resolve(const Placement& placement, int microbatches) const {
           parse_slowdown_ppm(*flags_.compute_slowdown, "--compute-slowdown");
     }
   }
-  costs.check(placement, microbatches, flags_.costs.value_or("the costs given"));
+  costs.check(placement, schedule.microbatches, flags_.costs.value_or("the costs given"));
   return costs;
 }
 
 Trial trial_with(const CostSource& source) {
   Trial trial;
-  trial.costs = [&source](const Placement& placement, int microbatches) {
-    return source.resolve(placement, microbatches);
-  };
+  trial.costs = [&source](const Schedule& schedule) { return source.resolve(schedule); };
   trial.by_layer = source.by_layer();
   trial.transfers = source.transfers();
   trial.needed = source.bytes_needed();
   return trial;
 }
 
-std::optional<std::int64_t> parse_memory_cap(const Flag& flag) {
-  if (!flag) return std::nullopt;
-  return parse_bytes(*flag, "--memory-cap");
+std::optional<std::int64_t> memory_cap(const Flag& flag, const std::optional<CostModel>& model) {
+  if (flag) return parse_bytes(*flag, "--memory-cap");
+  if (model) return model->cluster().device.memory_bytes;
+  return std::nullopt;
 }
 
 }  // namespace pipesim::cli

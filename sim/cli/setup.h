@@ -5,7 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "sim/cli/model_flags.h"
 #include "sim/cost/costs.h"
+#include "sim/cost/estimate/cost_model.h"
 #include "sim/engine/simulate.h"
 #include "sim/plan/candidates.h"
 #include "sim/schedule/choice.h"
@@ -18,6 +20,7 @@ struct CostFlags {
   Flag p2p_latency, p2p_bytes, p2p_bandwidth, compute_slowdown;
   Flag p2p, eager_limit;
   Flag costs, layout;
+  ModelFlags model;
 };
 
 void add_schedule_flags(CLI::App& app, ScheduleFlags& flags, bool with_name);
@@ -28,11 +31,15 @@ class CostSource {
  public:
   explicit CostSource(const CostFlags& flags);
 
-  // Checked for the placement and the number of microbatches.
-  Costs resolve(const Placement& placement, int microbatches) const;
+  // Checked for the schedule's placement and number of microbatches.
+  Costs resolve(const Schedule& schedule) const;
   // Whether layers are dealt out to stages, so that different numbers of
   // chunks stand for the same model.
-  bool by_layer() const { return file_ && !file_->layers.empty(); }
+  bool by_layer() const { return model_ || (file_ && !file_->layers.empty()); }
+  // What the costs are made of, where --model gives them.
+  std::optional<CostModel> cost_model(int pipeline_ranks) const;
+  // How the schedule uses it.
+  PipelineShape shape_of(const Schedule& schedule) const;
   const Transfers& transfers() const { return transfers_; }
   // What simulate() may need beside the schedule.
   BytesNeeded bytes_needed() const;
@@ -40,6 +47,7 @@ class CostSource {
  private:
   CostFlags flags_;
   std::optional<CostsFile> file_;
+  std::optional<ModelSource> model_;
   std::optional<std::vector<int>> layout_;
   Transfers transfers_;
 };
@@ -47,6 +55,7 @@ class CostSource {
 // Trying candidates with these costs.
 Trial trial_with(const CostSource& source);
 
-std::optional<std::int64_t> parse_memory_cap(const Flag& flag);
+// What ranks have to fit into: as given, else what the model's devices have.
+std::optional<std::int64_t> memory_cap(const Flag& flag, const std::optional<CostModel>& model);
 
 }  // namespace pipesim::cli

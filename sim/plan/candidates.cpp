@@ -23,8 +23,7 @@ Candidate try_one(const Family& family, ScheduleRequest request, const Trial& tr
     const Schedule schedule = generate(family, shape);
     SimulationOptions options;
     options.transfers = trial.transfers;
-    candidate.prediction = predict(schedule, trial.costs(schedule.placement, request.microbatches),
-                                   &family, shape, options);
+    candidate.prediction = predict(schedule, trial.costs(schedule), &family, shape, options);
   } catch (const Error& error) {
     candidate.left_out = error.what();
     return candidate;

@@ -27,8 +27,8 @@ struct Candidate {
 
 // What every candidate is tried with.
 struct Trial {
-  // The costs for a placement and a number of microbatches, checked.
-  std::function<Costs(const Placement&, int microbatches)> costs;
+  // The costs of a schedule, checked.
+  std::function<Costs(const Schedule&)> costs;
   // Costs are dealt out by layer, so that every number of chunks stands for
   // the same model.
   bool by_layer = false;

@@ -173,6 +173,28 @@ std::vector<int> usual_layout(const Model& model, int stages) {
   return sizes;
 }
 
+// ---- FLOPs that the model needs, of a sequence's forward
+
+// Scores and context, of all pairs of tokens.
+double core_flops(const Model& model, const Training& training) {
+  if (model.architecture == Architecture::mlp) return 0;
+  const auto length = static_cast<double>(training.sequence_length);
+  return 4 * length * length * static_cast<double>(model.hidden_size);
+}
+
+double block_flops(const Model& model, const Training& training) {
+  const auto number = [](std::int64_t value) { return static_cast<double>(value); };
+  const double s = number(training.sequence_length);
+  const double h = number(model.hidden_size);
+  if (model.architecture == Architecture::mlp) return 2 * s * h * h;
+  const double kv = number(model.kv_heads * model.head_size());
+  const double matrices = model.is_gated() ? 3 : 2;
+  double flops = 2 * s * h * (2 * h + 2 * kv) + core_flops(model, training) +
+                 2 * s * h * matrices * number(model.mlp_size * model.experts_per_token);
+  if (model.experts > 1) flops += 2 * s * h * number(model.experts);
+  return flops;
+}
+
 }  // namespace
 
 CostModel::CostModel(Model model, Cluster cluster, Training training)
@@ -246,28 +268,30 @@ std::int64_t CostModel::tokens(int microbatches) const {
          training_.data_parallel;
 }
 
+double CostModel::sequences(int microbatches) const {
+  return static_cast<double>(microbatches * training_.micro_batch_size) * training_.data_parallel;
+}
+
 double CostModel::model_flops(int microbatches) const {
-  const auto number = [](std::int64_t value) { return static_cast<double>(value); };
-  const double sequences =
-      number(microbatches * training_.micro_batch_size) * training_.data_parallel;
-  double forward = 0;  // of a sequence
+  double of_sequence = 0;
   if (model_.is_listed()) {
-    double both = 0;
-    for (const ListedLayer& one : model_.list) both += one.forward_flops + one.backward_flops;
-    return both * sequences;
+    for (const ListedLayer& one : model_.list) {
+      of_sequence += one.forward_flops + one.backward_flops;
+    }
+    return of_sequence * sequences(microbatches);
   }
-  const double s = number(training_.sequence_length);
-  const double h = number(model_.hidden_size);
-  double block = 2 * s * h * h;
-  if (model_.architecture != Architecture::mlp) {
-    const double kv = number(model_.kv_heads * model_.head_size());
-    const double matrices = model_.is_gated() ? 3 : 2;
-    block = 2 * s * h * (2 * h + 2 * kv) + 4 * s * s * h +
-            2 * s * h * matrices * number(model_.mlp_size * model_.experts_per_token);
-    if (model_.experts > 1) block += 2 * s * h * number(model_.experts);
-  }
-  forward = number(model_.blocks) * block + 2 * s * h * number(model_.vocabulary_size);
-  return 3 * forward * sequences;
+  const double logits = 2 * static_cast<double>(training_.sequence_length) *
+                        static_cast<double>(model_.hidden_size) *
+                        static_cast<double>(model_.vocabulary_size);
+  of_sequence = static_cast<double>(model_.blocks) * block_flops(model_, training_) + logits;
+  return 3 * of_sequence * sequences(microbatches);
+}
+
+double CostModel::recomputed_flops(int microbatches) const {
+  if (model_.is_listed() || training_.recompute == Recompute::none) return 0;
+  const double of_block = training_.recompute == Recompute::full ? block_flops(model_, training_)
+                                                                 : core_flops(model_, training_);
+  return static_cast<double>(model_.blocks) * of_block * sequences(microbatches);
 }
 
 double CostModel::mfu(int microbatches, std::int64_t makespan_ns) const {

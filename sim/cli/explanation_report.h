@@ -1,0 +1,15 @@
+// --explain for people: tables of time and memory.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "sim/cost/estimate/explanation.h"
+
+namespace pipesim::cli {
+
+// `memory_bytes`: what ranks have to fit into.
+std::string explanation_report(const CostModel& model, const Explanation& explanation,
+                               std::int64_t makespan_ns, std::int64_t memory_bytes, int width);
+
+}  // namespace pipesim::cli

@@ -1,0 +1,254 @@
+#include "sim/cli/model_flags.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <span>
+#include <utility>
+
+#include "traces/base/error.h"
+#include "traces/base/text.h"
+
+namespace pipesim::cli {
+namespace {
+
+template <typename Value>
+using Named = std::pair<std::string_view, Value>;
+
+template <typename Value>
+Value choose(const std::string& text, std::string_view flag, std::span<const Named<Value>> known) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : known) {
+    if (text == name) return value;
+    names.emplace_back(name);
+  }
+  throw input_error(
+      fmt::format("{}: unknown value {}; known: {}", flag, quote(text), fmt::join(names, ", ")));
+}
+
+constexpr std::array recomputes{Named<Recompute>{"none", Recompute::none},
+                                Named<Recompute>{"selective", Recompute::selective},
+                                Named<Recompute>{"full", Recompute::full}};
+constexpr std::array attentions{Named<Attention>{"fused", Attention::fused},
+                                Named<Attention>{"unfused", Attention::unfused}};
+constexpr std::array gradient_sizes{Named<std::int64_t>{"2", 2}, Named<std::int64_t>{"4", 4}};
+constexpr std::array switches{Named<bool>{"on", true}, Named<bool>{"off", false}};
+
+double parse_factor(const std::string& text, std::string_view flag) {
+  constexpr double least = 0.01;
+  constexpr double most = 100;
+  double value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [at, fault] = std::from_chars(text.data(), end, value);
+  if (fault != std::errc() || at != end || !(value >= least && value <= most)) {
+    throw input_error(fmt::format("{}: {} is no factor between {} and {}; give a number like 0.9",
+                                  flag, quote(text), least, most));
+  }
+  return value;
+}
+
+// Published GPTs kept the matrix of scores, what came after did not.
+Attention usual_attention(const Model& model) {
+  return model.architecture == Architecture::gpt ? Attention::unfused : Attention::fused;
+}
+
+std::string names_of_files(std::vector<std::string> names) {
+  return fmt::format("{}; or give a file that ends in .json", fmt::join(names, ", "));
+}
+
+}  // namespace
+
+void add_model_flags(CLI::App& app, ModelFlags& flags) {
+  const std::string group = "Costs from a model on a cluster, instead of those below";
+  add_flags(
+      app, group,
+      {{"--model", &flags.model, "NAME|FILE.json", "what is trained; `pipesim models` lists them"},
+       {"--cluster", &flags.cluster, "NAME|FILE.json", "what on; `pipesim clusters` lists them"},
+       {"--micro-batch-size", &flags.micro_batch_size, "B", "sequences a microbatch; default 1"},
+       {"--sequence-length", &flags.sequence_length, "S", "tokens; default the model's longest"},
+       {"--tensor-parallel", &flags.tensor_parallel, "T", "ranks a layer is split over; default 1"},
+       {"--data-parallel", &flags.data_parallel, "D", "replicas of the pipeline; default 1"},
+       {"--devices", &flags.devices, "N", "all devices; then D is N / (stages x T)"}});
+  app.add_flag("--sequence-parallel", flags.sequence_parallel,
+               "splits by tokens what tensor parallelism leaves whole")
+      ->group(group)
+      ->disable_flag_override();
+  add_flags(
+      app, group,
+      {{"--recompute", &flags.recompute, "WHAT",
+        "none, selective (attention) or full; default none"},
+       {"--attention", &flags.attention, "HOW", "fused or unfused; default unfused of a gpt"},
+       {"--precision", &flags.precision, "NAME", "bf16, fp16, fp32, tf32 or fp8; default bf16"},
+       {"--zero", &flags.zero, "0|1|2|3",
+        "replicas split optimizer, gradients, weights; default 0"},
+       {"--shard-over", &flags.shard_over, "N", "over so many replicas only; default all"},
+       {"--gradient-bytes", &flags.gradient_bytes, "2|4", "of a parameter's gradient; default 2"},
+       {"--bucket-bytes", &flags.bucket_bytes, "BYTES",
+        "gradients are reduced as buckets fill; default at the end"},
+       {"--tensor-overlap", &flags.tensor_overlap, "on|off",
+        "reductions beside weight gradients; default on"},
+       {"--software-factor", &flags.software_factor, "X",
+        "on the rate of matrix products; default 1"}});
+}
+
+std::string first_model_flag(const ModelFlags& flags) {
+  const std::pair<const Flag*, const char*> all[] = {
+      {&flags.model, "--model"},
+      {&flags.cluster, "--cluster"},
+      {&flags.micro_batch_size, "--micro-batch-size"},
+      {&flags.sequence_length, "--sequence-length"},
+      {&flags.tensor_parallel, "--tensor-parallel"},
+      {&flags.data_parallel, "--data-parallel"},
+      {&flags.devices, "--devices"},
+      {&flags.recompute, "--recompute"},
+      {&flags.attention, "--attention"},
+      {&flags.precision, "--precision"},
+      {&flags.zero, "--zero"},
+      {&flags.shard_over, "--shard-over"},
+      {&flags.gradient_bytes, "--gradient-bytes"},
+      {&flags.bucket_bytes, "--bucket-bytes"},
+      {&flags.tensor_overlap, "--tensor-overlap"},
+      {&flags.software_factor, "--software-factor"}};
+  for (const auto& [flag, name] : all) {
+    if (*flag) return name;
+  }
+  return flags.sequence_parallel ? "--sequence-parallel" : "";
+}
+
+ModelSource::ModelSource(const ModelFlags& flags) {
+  if (!flags.model && !flags.cluster) {
+    throw input_error(
+        fmt::format("{} belongs to --model and --cluster; give both", first_model_flag(flags)));
+  }
+  if (!flags.model) {
+    std::vector<std::string> names;
+    for (const Model& model : known_models()) names.push_back(model.name);
+    throw input_error(
+        fmt::format("--model is missing: --cluster says what trains, but not what is "
+                    "trained; known: {}",
+                    names_of_files(names)));
+  }
+  if (!flags.cluster) {
+    throw input_error(fmt::format(
+        "--cluster is missing: --model says what is trained, but not what on; known: {}",
+        names_of_files(known_clusters())));
+  }
+  model_ = find_model(*flags.model);
+  cluster_ = find_cluster(*flags.cluster);
+  const auto count = [](const Flag& flag, std::string_view name, auto& value) {
+    if (flag) value = parse_count(*flag, name);
+  };
+  if (model_.is_listed() && flags.sequence_length) {
+    throw input_error(fmt::format(
+        "--sequence-length: the layers of {} are given for one sequence as they are; leave it away",
+        model_.name));
+  }
+  training_.sequence_length = model_.is_listed() ? 1 : model_.max_sequence_length;
+  count(flags.micro_batch_size, "--micro-batch-size", training_.micro_batch_size);
+  count(flags.sequence_length, "--sequence-length", training_.sequence_length);
+  count(flags.tensor_parallel, "--tensor-parallel", training_.tensor_parallel);
+  count(flags.data_parallel, "--data-parallel", training_.data_parallel);
+  has_replicas_ = flags.data_parallel.has_value();
+  if (flags.devices) devices_ = parse_count(*flags.devices, "--devices");
+  if (flags.shard_over) training_.shard_over = parse_count(*flags.shard_over, "--shard-over");
+  training_.sequence_parallel = flags.sequence_parallel;
+  training_.attention = usual_attention(model_);
+  if (flags.recompute) {
+    training_.recompute = choose<Recompute>(*flags.recompute, "--recompute", recomputes);
+  }
+  if (flags.attention) {
+    training_.attention = choose<Attention>(*flags.attention, "--attention", attentions);
+  }
+  if (flags.precision) training_.precision = parse_precision(*flags.precision, "--precision");
+  if (flags.zero) training_.zero = *flags.zero == "0" ? 0 : parse_count(*flags.zero, "--zero");
+  if (flags.gradient_bytes) {
+    training_.gradient_bytes =
+        choose<std::int64_t>(*flags.gradient_bytes, "--gradient-bytes", gradient_sizes);
+  }
+  if (flags.bucket_bytes) {
+    training_.bucket_bytes = parse_bytes(*flags.bucket_bytes, "--bucket-bytes");
+    if (*training_.bucket_bytes == 0) {
+      throw input_error("--bucket-bytes: a bucket of 0 bytes holds nothing; give its size");
+    }
+  }
+  if (flags.tensor_overlap) {
+    training_.asynchronous_reduction =
+        choose<bool>(*flags.tensor_overlap, "--tensor-overlap", switches);
+  }
+  if (flags.software_factor) {
+    training_.software_factor = parse_factor(*flags.software_factor, "--software-factor");
+  }
+  check_sizes();
+}
+
+// Keeps what a layer counts within 64 bits.
+void ModelSource::check_sizes() const {
+  constexpr double most_tokens = 1 << 26;
+  constexpr double most_values = 1e18;
+  const auto batch = static_cast<double>(training_.micro_batch_size);
+  const auto length = static_cast<double>(training_.sequence_length);
+  double values = 0;
+  if (model_.is_listed()) {
+    for (const ListedLayer& one : model_.list) {
+      values = std::max(values, batch * static_cast<double>(one.output_bytes));
+    }
+  } else {
+    values = batch * length * length * static_cast<double>(model_.heads);
+  }
+  if (batch * length > most_tokens || values > most_values) {
+    throw input_error(fmt::format(
+        "--micro-batch-size {}: {} are too much for one microbatch; use fewer or shorter ones",
+        training_.micro_batch_size,
+        plural(training_.micro_batch_size,
+               model_.is_listed() ? std::string("sample")
+                                  : fmt::format("sequence of {} tokens", training_.sequence_length),
+               model_.is_listed()
+                   ? std::string("samples")
+                   : fmt::format("sequences of {} tokens", training_.sequence_length))));
+  }
+}
+
+int ModelSource::replicas(int pipeline_ranks) const {
+  const std::int64_t each = std::int64_t{pipeline_ranks} * training_.tensor_parallel;
+  if (each > max_count || each * training_.data_parallel > max_count) {
+    throw input_error(fmt::format(
+        "{} pipeline ranks x {} tensor-parallel x {} data-parallel are more than {} devices; use "
+        "fewer",
+        pipeline_ranks, training_.tensor_parallel, training_.data_parallel, max_count));
+  }
+  if (!devices_) return training_.data_parallel;
+  const std::string product =
+      fmt::format("{} x {} tensor-parallel", plural(pipeline_ranks, "pipeline rank"),
+                  training_.tensor_parallel);
+  const std::int64_t given = *devices_;
+  if (has_replicas_ && each * training_.data_parallel != given) {
+    throw input_error(fmt::format("--devices {}: {} x {} data-parallel are {}; nearest valid: {}",
+                                  given, product, training_.data_parallel,
+                                  each * training_.data_parallel, each * training_.data_parallel));
+  }
+  if (given % each != 0) {
+    const std::int64_t below = given / each * each;
+    throw input_error(fmt::format(
+        "--devices {}: {} are {}, which must divide it; nearest valid: {}", given, product, each,
+        below == 0 ? std::to_string(each) : fmt::format("{} and {}", below, below + each)));
+  }
+  return static_cast<int>(given / each);
+}
+
+CostModel ModelSource::with_ranks(int pipeline_ranks) const {
+  Training training = training_;
+  training.pipeline_parallel = pipeline_ranks;
+  training.data_parallel = replicas(pipeline_ranks);
+  return CostModel(model_, cluster_, training);
+}
+
+std::string name_of(const CostModel& model) {
+  const Cluster& cluster = model.cluster();
+  return fmt::format("{} on {} {} of {}", printable(model.model().name), model.training().devices(),
+                     printable(cluster.device.name), printable(cluster.name));
+}
+
+}  // namespace pipesim::cli

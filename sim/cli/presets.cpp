@@ -1,0 +1,158 @@
+// `pipesim models|clusters|devices [NAME]`: what is known by name, and as files.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "sim/cli/commands.h"
+#include "sim/cost/hardware/cluster.h"
+#include "sim/cost/model.h"
+#include "traces/base/error.h"
+#include "traces/base/text.h"
+#include "traces/print/terminal.h"
+
+namespace pipesim::cli {
+namespace {
+
+using Row = std::vector<std::string>;
+
+// The first column to the left, the others to the right; the first row heads them.
+std::string table(const std::vector<Row>& rows) {
+  std::vector<std::size_t> widths(rows.front().size(), 0);
+  for (const Row& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string out;
+  for (const Row& row : rows) {
+    out += fmt::format("{:<{}}", row[0], widths[0]);
+    for (std::size_t i = 1; i < row.size(); ++i) out += fmt::format("  {:>{}}", row[i], widths[i]);
+    out += '\n';
+  }
+  return out;
+}
+
+std::string short_count(std::int64_t count) {
+  const auto number = static_cast<double>(count);
+  if (number >= 1e12) return fmt::format("{:.2f} T", number / 1e12);
+  if (number >= 1e9) return fmt::format("{:.1f} G", number / 1e9);
+  if (number >= 1e6) return fmt::format("{:.1f} M", number / 1e6);
+  return format_count(count);
+}
+
+std::string or_dash(bool has, std::int64_t value) { return has ? std::to_string(value) : "-"; }
+
+void list_models() {
+  std::vector<Row> rows{
+      {"model", "parameters", "blocks", "hidden", "heads", "kv", "mlp", "experts", "sequence"}};
+  for (const Model& model : known_models()) {
+    const bool is_decoder = !model.is_listed() && model.architecture != Architecture::mlp;
+    const bool has_blocks = !model.is_listed();
+    rows.push_back({model.name, short_count(model.parameters()), or_dash(has_blocks, model.blocks),
+                    or_dash(has_blocks, model.hidden_size), or_dash(is_decoder, model.heads),
+                    or_dash(is_decoder, model.kv_heads), or_dash(is_decoder, model.mlp_size),
+                    or_dash(model.experts > 1, model.experts),
+                    or_dash(has_blocks, model.max_sequence_length)});
+  }
+  print(table(rows) +
+        "\n`pipesim models NAME` prints one as a file for --model; traces/FORMAT.md says\n"
+        "what its keys mean.\n");
+}
+
+std::string rate(std::int64_t bytes_per_second) {
+  return fmt::format("{:g} GB/s", static_cast<double>(bytes_per_second) / 1e9);
+}
+
+std::string flops(const Device& device, Precision precision) {
+  const auto& peak = device.flops_per_second[static_cast<std::size_t>(precision)];
+  return peak ? fmt::format("{:g} T", *peak / 1e12) : "-";
+}
+
+void list_clusters() {
+  std::vector<Row> rows{{"cluster", "device", "a node", "memory", "bf16", "in a node", "cards"}};
+  for (const std::string& name : known_clusters()) {
+    const Cluster cluster = find_cluster(name);
+    const auto& within = cluster.node.collectives;
+    const Network& network = cluster.network;
+    rows.push_back(
+        {name, cluster.device.name, std::to_string(cluster.devices_per_node),
+         format_bytes(cluster.device.memory_bytes), flops(cluster.device, Precision::bf16),
+         within.empty() ? "-" : rate(within.back().bytes_per_second),
+         network.cards_per_node == 0 ? "-"
+                                     : fmt::format("{} x {}", network.cards_per_node,
+                                                   rate(network.card_bytes_per_second))});
+  }
+  print(table(rows) +
+        wrap("\nFLOP/s and memory of a device; what an all-reduce over a node reaches; network "
+             "cards of a node. `pipesim clusters NAME` prints one as a file for --cluster, with "
+             "the source of every number; `pipesim devices NAME` its device.\n",
+             standard_output().width));
+}
+
+void list_devices() {
+  std::vector<Row> rows{{"device", "memory", "bandwidth", "bf16", "fp16", "tf32", "fp32", "fp8"}};
+  for (const std::string& name : known_devices()) {
+    const Device device = find_device(name);
+    Row row{name, format_bytes(device.memory_bytes), rate(device.memory_bytes_per_second)};
+    for (const Precision precision :
+         {Precision::bf16, Precision::fp16, Precision::tf32, Precision::fp32, Precision::fp8}) {
+      row.push_back(flops(device, precision));
+    }
+    rows.push_back(std::move(row));
+  }
+  print(table(rows) +
+        wrap("\nFLOP/s by precision, dense. `pipesim devices NAME` prints one as a file, with the "
+             "source of every number, for the key `device` of a cluster's file.\n",
+             standard_output().width));
+}
+
+void print_model(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Model& model : known_models()) {
+    names.push_back(model.name);
+    if (model.name != name) continue;
+    print(nlohmann::ordered_json::parse(to_json(model)).dump(2) + "\n");
+    return;
+  }
+  throw input_error(unknown_name("model", name, names));
+}
+
+// A preset's text as it is written.
+void print_preset(std::string_view what, const std::string& name,
+                  const std::vector<std::string>& known,
+                  std::string_view (*text)(const std::string&)) {
+  if (std::ranges::find(known, name) == known.end()) {
+    throw input_error(unknown_name(what, name, known));
+  }
+  print(text(name));
+}
+
+}  // namespace
+
+void add_presets(CLI::App& app, Work& chosen) {
+  const auto add = [&](const std::string& name, const std::string& help, auto list, auto show) {
+    auto given = std::make_shared<Flag>();
+    CLI::App* command = app.add_subcommand(name, help);
+    command->add_option("name", *given, "prints this one as a file")->type_name("NAME");
+    command->callback([&chosen, given, list, show] {
+      chosen = [given, list, show] {
+        if (*given) {
+          show(**given);
+        } else {
+          list();
+        }
+      };
+    });
+  };
+  add("models", "lists the models known by name, or prints one's file", list_models, print_model);
+  add("clusters", "lists the clusters known by name, or prints one's file", list_clusters,
+      [](const std::string& name) {
+        print_preset("cluster", name, known_clusters(), cluster_preset);
+      });
+  add("devices", "lists the devices known by name, or prints one's file", list_devices,
+      [](const std::string& name) {
+        print_preset("device", name, known_devices(), device_preset);
+      });
+}
+
+}  // namespace pipesim::cli

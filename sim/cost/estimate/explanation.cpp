@@ -1,0 +1,189 @@
+#include "sim/cost/estimate/explanation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <numeric>
+
+namespace pipesim {
+namespace {
+
+constexpr std::size_t at(TimeUse use) { return static_cast<std::size_t>(use); }
+static_assert(at(TimeUse::host) == static_cast<std::size_t>(OperatorClass::host));
+static_assert(at(TimeUse::recompute) == operator_class_count);
+
+using Seconds = std::array<double, time_use_count>;
+
+// Whole nanoseconds that sum to `total_ns`: what rounding leaves goes to the largest.
+TimeUses deal_out(const Seconds& seconds, std::int64_t total_ns) {
+  TimeUses uses{};
+  for (std::size_t u = 0; u < uses.size(); ++u) uses[u] = std::llround(seconds[u] * 1e9);
+  *std::ranges::max_element(uses) += total_ns - sum_of(uses);
+  return uses;
+}
+
+LayerKind explain_layer(const LayerEstimate& layer, bool splits_backward) {
+  LayerKind kind;
+  Seconds forward{};
+  Seconds backward{};
+  for (std::size_t c = 0; c < operator_class_count; ++c) {
+    forward[c] = layer.forward[c];
+    backward[c] = layer.backward[c] - layer.recompute[c];
+    backward[at(TimeUse::recompute)] += layer.recompute[c];
+  }
+  if (!splits_backward) backward[at(TimeUse::hidden)] = -layer.hidden_seconds;
+  const std::int64_t input_ns =
+      splits_backward ? layer.lone_backward_input_ns : layer.costs.backward_input_ns;
+  kind.forward = deal_out(forward, layer.costs.forward_ns);
+  kind.backward = deal_out(backward, input_ns + layer.costs.backward_weight_ns);
+  return kind;
+}
+
+void add(TimeUses& sum, const TimeUses& uses, std::int64_t times) {
+  for (std::size_t u = 0; u < sum.size(); ++u) sum[u] += times * uses[u];
+}
+
+std::int64_t of_rank(const std::vector<std::int64_t>& each, std::size_t rank) {
+  return each.empty() ? 0 : each[rank];
+}
+
+std::vector<RankUse> explain_ranks(const CostModel& model, const PipelineShape& shape,
+                                   int microbatches, const Costs& costs, const Metrics& metrics,
+                                   const std::vector<RankMemory>& memory) {
+  std::vector<RankUse> ranks(metrics.ranks.size());
+  const std::vector<int> sizes = model.layout(shape);
+  int layer = 0;
+  for (int stage = 0; stage < shape.placement.stages(); ++stage) {
+    RankUse& rank = ranks[static_cast<std::size_t>(shape.placement.rank_of(stage))];
+    const StageCosts& stage_costs = costs.stages[static_cast<std::size_t>(stage)];
+    std::int64_t messages = stage_costs.forward_ns + stage_costs.backward_ns();
+    for (const int end = layer + sizes[static_cast<std::size_t>(stage)]; layer < end; ++layer) {
+      const LayerKind kind = explain_layer(model.layer(layer), shape.splits_backward);
+      add(rank.time, kind.forward, microbatches);
+      add(rank.time, kind.backward, microbatches);
+      messages -= sum_of(kind.forward) + sum_of(kind.backward);
+    }
+    rank.time[at(TimeUse::messages)] += microbatches * messages;
+  }
+  const std::vector<std::int64_t> workspace = workspace_bytes(model, shape);
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    TimeUses& time = ranks[r].time;
+    time[at(TimeUse::reduction)] = of_rank(costs.reduce_gradients_ns, r);
+    time[at(TimeUse::optimizer)] = of_rank(costs.optimizer_ns, r);
+    time[at(TimeUse::slowdown)] = metrics.ranks[r].busy_ns - sum_of(time);
+    ranks[r].memory = memory[r];
+    ranks[r].workspace_bytes = workspace[r];
+  }
+  return ranks;
+}
+
+// Layers that take the same as one before are counted there.
+std::vector<LayerKind> explain_layers(const CostModel& model, bool splits_backward) {
+  std::vector<LayerKind> kinds;
+  for (int layer = 0; layer < model.model().layers(); ++layer) {
+    LayerKind kind = explain_layer(model.layer(layer), splits_backward);
+    const auto alike = std::ranges::find_if(kinds, [&](const LayerKind& other) {
+      return other.forward == kind.forward && other.backward == kind.backward;
+    });
+    if (alike != kinds.end()) {
+      ++alike->count;
+      continue;
+    }
+    kind.name = model.model().layer_name(layer);
+    kinds.push_back(std::move(kind));
+  }
+  return kinds;
+}
+
+// Of a device's keys those that this training looks at.
+std::vector<std::string> used_of_device(const Device& device, Precision precision) {
+  std::vector<std::string> used;
+  for (const std::string& key : device.unverified) {
+    const bool is_peak = std::string_view(key).starts_with("peak.");
+    if (!is_peak || key == fmt::format("peak.{}", precision_name(precision))) used.push_back(key);
+  }
+  return used;
+}
+
+std::vector<std::string> used_of_cluster(const Cluster& cluster, int devices) {
+  std::vector<std::string> used;
+  for (const std::string& key : cluster.unverified) {
+    const bool is_network = std::string_view(key).starts_with("network.");
+    if (!is_network || devices > cluster.devices_per_node) used.push_back(key);
+  }
+  return used;
+}
+
+}  // namespace
+
+std::string_view time_use_name(TimeUse use) {
+  switch (use) {
+    case TimeUse::tensor_parallel: return "tensor parallel";
+    case TimeUse::recompute: return "computed again";
+    case TimeUse::hidden: return "hidden reduction";
+    case TimeUse::messages: return "messages";
+    case TimeUse::slowdown: return "beside transfers";
+    case TimeUse::reduction: return "reduction";
+    case TimeUse::optimizer: return "optimizer";
+    default: return operator_class_name(static_cast<OperatorClass>(use));
+  }
+}
+
+std::string time_use_key(TimeUse use) {
+  std::string key(time_use_name(use));
+  std::ranges::replace_if(
+      key, [](char c) { return c == ' ' || c == '-'; }, '_');
+  return key;
+}
+
+std::int64_t sum_of(const TimeUses& uses) {
+  return std::accumulate(uses.begin(), uses.end(), std::int64_t{0});
+}
+
+Throughput throughput(const CostModel& model, int microbatches, std::int64_t makespan_ns) {
+  Throughput result;
+  const double seconds = static_cast<double>(makespan_ns) * 1e-9;
+  result.tokens = static_cast<double>(model.tokens(microbatches));
+  result.tokens_per_second = result.tokens / seconds;
+  result.model_flops = model.model_flops(microbatches);
+  result.recomputed_flops = model.recomputed_flops(microbatches);
+  const Training& training = model.training();
+  result.peak_flops_per_second =
+      *model.cluster().device.flops_per_second[static_cast<std::size_t>(training.precision)] *
+      training.devices();
+  if (result.model_flops > 0) {
+    result.mfu = model.mfu(microbatches, makespan_ns);
+    result.hfu = *result.mfu * (1 + result.recomputed_flops / result.model_flops);
+  }
+  return result;
+}
+
+std::vector<std::int64_t> workspace_bytes(const CostModel& model, const PipelineShape& shape) {
+  std::vector<std::int64_t> most(static_cast<std::size_t>(shape.placement.ranks()), 0);
+  const std::vector<int> sizes = model.layout(shape);
+  int layer = 0;
+  for (int stage = 0; stage < shape.placement.stages(); ++stage) {
+    std::int64_t& bytes = most[static_cast<std::size_t>(shape.placement.rank_of(stage))];
+    for (const int end = layer + sizes[static_cast<std::size_t>(stage)]; layer < end; ++layer) {
+      bytes = std::max(bytes, model.layer(layer).workspace_bytes);
+    }
+  }
+  return most;
+}
+
+Explanation explain(const CostModel& model, const PipelineShape& shape, int microbatches,
+                    const Costs& costs, const Metrics& metrics,
+                    const std::vector<RankMemory>& memory) {
+  Explanation result;
+  result.throughput = throughput(model, microbatches, metrics.makespan_ns);
+  result.layers = explain_layers(model, shape.splits_backward);
+  result.ranks = explain_ranks(model, shape, microbatches, costs, metrics, memory);
+  const Training& training = model.training();
+  result.unverified_of_device = used_of_device(model.cluster().device, training.precision);
+  result.unverified_of_cluster = used_of_cluster(model.cluster(), training.devices());
+  return result;
+}
+
+}  // namespace pipesim
