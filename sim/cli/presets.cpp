@@ -10,6 +10,7 @@
 #include "sim/cost/model.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
+#include "traces/command/flags.h"
 #include "traces/print/terminal.h"
 
 namespace pipesim::cli {
@@ -35,7 +36,7 @@ std::string table(const std::vector<Row>& rows) {
 std::string short_count(std::int64_t count) {
   const auto number = static_cast<double>(count);
   if (number >= 1e12) return fmt::format("{:.2f} T", number / 1e12);
-  if (number >= 1e9) return fmt::format("{:.1f} G", number / 1e9);
+  if (number >= 1e9) return fmt::format("{:.1f} B", number / 1e9);
   if (number >= 1e6) return fmt::format("{:.1f} M", number / 1e6);
   return format_count(count);
 }

@@ -100,6 +100,19 @@ std::string cost_of_waiting(const ScheduleChoice& choice, const Costs& costs,
                      async < own ? "less" : "more");
 }
 
+// "0-2, 5".
+std::string ranks_text(const std::vector<std::size_t>& ranks) {
+  std::string out;
+  for (std::size_t i = 0; i < ranks.size();) {
+    std::size_t last = i;
+    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
+    out += fmt::format("{}{}", out.empty() ? "" : ", ", ranks[i]);
+    if (last > i) out += fmt::format("-{}", ranks[last]);
+    i = last + 1;
+  }
+  return out;
+}
+
 std::string memory_verdict(const Prediction& prediction, std::int64_t cap) {
   std::vector<std::size_t> over;
   for (std::size_t r = 0; r < prediction.memory.size(); ++r) {
@@ -112,10 +125,12 @@ std::string memory_verdict(const Prediction& prediction, std::int64_t cap) {
   const auto worst = std::ranges::max_element(
       over, {}, [&](std::size_t r) { return prediction.memory[r].total(); });
   const std::int64_t need = prediction.memory[*worst].total();
-  return fmt::format("memory  does not fit: {} of {} exceed {}; rank {} needs {}, {} too much\n",
-                     over.size(),
-                     plural(static_cast<std::int64_t>(prediction.memory.size()), "rank"),
-                     format_bytes(cap), *worst, format_bytes(need), format_bytes(need - cap));
+  const auto ranks = static_cast<std::int64_t>(prediction.memory.size());
+  const bool is_some = over.size() > 1 && std::ssize(over) < ranks;
+  return fmt::format("memory  does not fit: {} of {}{} exceed {}; rank {} needs {}, {} too much\n",
+                     over.size(), plural(ranks, "rank"),
+                     is_some ? fmt::format(" ({})", ranks_text(over)) : "", format_bytes(cap),
+                     *worst, format_bytes(need), format_bytes(need - cap));
 }
 
 // What a model's ranks need beside, and how it would fit.

@@ -91,7 +91,9 @@ std::vector<LayerKind> explain_layers(const CostModel& model, bool splits_backwa
       ++alike->count;
       continue;
     }
-    kind.name = model.model().layer_name(layer);
+    const bool is_block = !model.model().is_listed() && !model.model().is_embedding(layer) &&
+                          !model.model().is_head(layer);
+    kind.name = is_block ? "block" : model.model().layer_name(layer);
     kinds.push_back(std::move(kind));
   }
   return kinds;

@@ -47,7 +47,7 @@ std::int64_t sum_of(const TimeUses& uses);
 
 // Layers that take the same, one microbatch of each.
 struct LayerKind {
-  std::string name;  // of the first one; "block" where there are several
+  std::string name;  // "embedding", "block", "head"; of listed layers the first one's
   int count = 1;
   TimeUses forward{};
   TimeUses backward{};  // whole, or I and W together
