@@ -286,8 +286,8 @@ std::string with_prefix(double value) {
 std::string use_of_devices(const CostModel& model, const Throughput& throughput,
                            std::int64_t makespan_ns) {
   const std::string_view unit = model.model().is_listed() ? "samples" : "tokens";
-  std::string out = fmt::format("{} {} in {}", format_count(std::llround(throughput.tokens)), unit,
-                                format_time(makespan_ns));
+  std::string out =
+      fmt::format("{} {} in {}", format_count(throughput.tokens), unit, format_time(makespan_ns));
   if (!throughput.mfu)
     return out + fmt::format("; {} does not say its FLOPs.\n", model.model().name);
   out += fmt::format("; the model needs {}FLOP, {} of the {}FLOP/s of {} (MFU)",

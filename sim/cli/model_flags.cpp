@@ -50,13 +50,26 @@ double parse_factor(const std::string& text, std::string_view flag) {
   return value;
 }
 
+// Any number: which of them there are is for check() to say.
+int parse_stage(const std::string& text, std::string_view flag) {
+  int value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [at, fault] = std::from_chars(text.data(), end, value);
+  if (fault != std::errc() || at != end) {
+    throw input_error(
+        fmt::format("{}: {} is not a whole number; give 0, 1, 2 or 3", flag, quote(text)));
+  }
+  return value;
+}
+
 // Published GPTs kept the matrix of scores, what came after did not.
 Attention usual_attention(const Model& model) {
   return model.architecture == Architecture::gpt ? Attention::unfused : Attention::fused;
 }
 
-std::string names_of_files(std::vector<std::string> names) {
-  return fmt::format("{}; or give a file that ends in .json", fmt::join(names, ", "));
+[[noreturn]] void refuse_missing(std::string_view what, const std::vector<std::string>& known) {
+  throw input_error(fmt::format("{}; known: {}; or give a file that ends in .json", what,
+                                fmt::join(known, ", ")));
 }
 
 }  // namespace
@@ -73,7 +86,7 @@ void add_model_flags(CLI::App& app, ModelFlags& flags) {
        {"--data-parallel", &flags.data_parallel, "D", "replicas of the pipeline; default 1"},
        {"--devices", &flags.devices, "N", "all devices; then D is N / (stages x T)"}});
   app.add_flag("--sequence-parallel", flags.sequence_parallel,
-               "splits by tokens what tensor parallelism leaves whole")
+               "splits by tokens what T ranks would repeat")
       ->group(group)
       ->disable_flag_override();
   add_flags(
@@ -82,12 +95,12 @@ void add_model_flags(CLI::App& app, ModelFlags& flags) {
         "none, selective (attention) or full; default none"},
        {"--attention", &flags.attention, "HOW", "fused or unfused; default unfused of a gpt"},
        {"--precision", &flags.precision, "NAME", "bf16, fp16, fp32, tf32 or fp8; default bf16"},
-       {"--zero", &flags.zero, "0|1|2|3",
-        "replicas split optimizer, gradients, weights; default 0"},
+       {"--zero", &flags.zero, "0|1|2|3", "replicas split optimizer, gradients, weights"},
        {"--shard-over", &flags.shard_over, "N", "over so many replicas only; default all"},
-       {"--gradient-bytes", &flags.gradient_bytes, "2|4", "of a parameter's gradient; default 2"},
+       {"--gradient-bytes", &flags.gradient_bytes, "2|4",
+        "of a parameter's gradient; default its own"},
        {"--bucket-bytes", &flags.bucket_bytes, "BYTES",
-        "gradients are reduced as buckets fill; default at the end"},
+        "reduces gradients as buckets fill; default at last"},
        {"--tensor-overlap", &flags.tensor_overlap, "on|off",
         "reductions beside weight gradients; default on"},
        {"--software-factor", &flags.software_factor, "X",
@@ -126,15 +139,10 @@ ModelSource::ModelSource(const ModelFlags& flags) {
   if (!flags.model) {
     std::vector<std::string> names;
     for (const Model& model : known_models()) names.push_back(model.name);
-    throw input_error(
-        fmt::format("--model is missing: --cluster says what trains, but not what is "
-                    "trained; known: {}",
-                    names_of_files(names)));
+    refuse_missing("--model is missing: what is trained on the --cluster", names);
   }
   if (!flags.cluster) {
-    throw input_error(fmt::format(
-        "--cluster is missing: --model says what is trained, but not what on; known: {}",
-        names_of_files(known_clusters())));
+    refuse_missing("--cluster is missing: what the --model is trained on", known_clusters());
   }
   model_ = find_model(*flags.model);
   cluster_ = find_cluster(*flags.cluster);
@@ -163,7 +171,8 @@ ModelSource::ModelSource(const ModelFlags& flags) {
     training_.attention = choose<Attention>(*flags.attention, "--attention", attentions);
   }
   if (flags.precision) training_.precision = parse_precision(*flags.precision, "--precision");
-  if (flags.zero) training_.zero = *flags.zero == "0" ? 0 : parse_count(*flags.zero, "--zero");
+  if (flags.zero) training_.zero = parse_stage(*flags.zero, "--zero");
+  training_.gradient_bytes = bytes_of(training_.precision);
   if (flags.gradient_bytes) {
     training_.gradient_bytes =
         choose<std::int64_t>(*flags.gradient_bytes, "--gradient-bytes", gradient_sizes);
@@ -198,17 +207,17 @@ void ModelSource::check_sizes() const {
   } else {
     values = batch * length * length * static_cast<double>(model_.heads);
   }
-  if (batch * length > most_tokens || values > most_values) {
-    throw input_error(fmt::format(
-        "--micro-batch-size {}: {} are too much for one microbatch; use fewer or shorter ones",
-        training_.micro_batch_size,
-        plural(training_.micro_batch_size,
-               model_.is_listed() ? std::string("sample")
-                                  : fmt::format("sequence of {} tokens", training_.sequence_length),
-               model_.is_listed()
-                   ? std::string("samples")
-                   : fmt::format("sequences of {} tokens", training_.sequence_length))));
+  if (batch * length <= most_tokens && values <= most_values) return;
+  if (model_.is_listed()) {
+    throw input_error(
+        fmt::format("--micro-batch-size {}: too many samples for one microbatch; use fewer",
+                    training_.micro_batch_size));
   }
+  throw input_error(
+      fmt::format("--micro-batch-size {} x --sequence-length {}: too many tokens for one "
+                  "microbatch; use fewer or "
+                  "shorter sequences",
+                  training_.micro_batch_size, training_.sequence_length));
 }
 
 int ModelSource::replicas(int pipeline_ranks) const {

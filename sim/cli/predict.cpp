@@ -108,7 +108,7 @@ void add_predict(CLI::App& app, Work& chosen) {
   add_flags(
       app, group,
       {{"--memory-cap", &flags->memory_cap, "BYTES",
-        "says which ranks fit; default with --model: the device's"},
+        "says what fits; default of a model: a device's"},
        {"--trace", &flags->trace, "FILE.json[.gz]", "writes the timeline as a Chrome trace"},
        {"--export", &flags->export_file, "FILE.csv", "writes the schedule as PyTorch's CSV"}});
   app.add_flag("--explain", flags->explain, "says where a model's time and memory go")

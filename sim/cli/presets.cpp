@@ -145,12 +145,12 @@ void add_presets(CLI::App& app, Work& chosen) {
       };
     });
   };
-  add("models", "lists the models known by name, or prints one's file", list_models, print_model);
-  add("clusters", "lists the clusters known by name, or prints one's file", list_clusters,
+  add("models", "lists the models known by name, or prints one", list_models, print_model);
+  add("clusters", "lists the clusters known by name, or prints one", list_clusters,
       [](const std::string& name) {
         print_preset("cluster", name, known_clusters(), cluster_preset);
       });
-  add("devices", "lists the devices known by name, or prints one's file", list_devices,
+  add("devices", "lists the devices known by name, or prints one", list_devices,
       [](const std::string& name) {
         print_preset("device", name, known_devices(), device_preset);
       });

@@ -50,9 +50,10 @@ Json training_json(const CostModel& model) {
           {"software_factor", training.software_factor}};
 }
 
-Json uses_json(const TimeUses& uses) {
+// The first `count` uses.
+Json uses_json(const TimeUses& uses, std::size_t count = time_use_count) {
   Json json = Json::object();
-  for (std::size_t u = 0; u < uses.size(); ++u) {
+  for (std::size_t u = 0; u < count; ++u) {
     json[time_use_key(static_cast<TimeUse>(u))] = uses[u];
   }
   return json;
@@ -60,12 +61,13 @@ Json uses_json(const TimeUses& uses) {
 
 Json explanation_json(const Explanation& explanation, std::int64_t memory_bytes) {
   const Throughput& throughput = explanation.throughput;
+  constexpr auto of_layers = static_cast<std::size_t>(TimeUse::messages);
   Json layers = Json::array();
   for (const LayerKind& kind : explanation.layers) {
     layers.push_back({{"name", kind.name},
                       {"count", kind.count},
-                      {"forward_ns", uses_json(kind.forward)},
-                      {"backward_ns", uses_json(kind.backward)}});
+                      {"forward_ns", uses_json(kind.forward, of_layers)},
+                      {"backward_ns", uses_json(kind.backward, of_layers)}});
   }
   Json ranks = Json::array();
   for (std::size_t r = 0; r < explanation.ranks.size(); ++r) {

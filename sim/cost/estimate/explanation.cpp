@@ -99,6 +99,13 @@ std::vector<LayerKind> explain_layers(const CostModel& model, bool splits_backwa
   return kinds;
 }
 
+// Layers given by their times do not.
+bool says_flops(const Model& model) {
+  return std::ranges::none_of(model.list, [](const ListedLayer& layer) {
+    return layer.forward_ns.has_value() || layer.backward_ns.has_value();
+  });
+}
+
 // Of a device's keys those that this training looks at.
 std::vector<std::string> used_of_device(const Device& device, Precision precision) {
   std::vector<std::string> used;
@@ -147,9 +154,9 @@ std::int64_t sum_of(const TimeUses& uses) {
 Throughput throughput(const CostModel& model, int microbatches, std::int64_t makespan_ns) {
   Throughput result;
   const double seconds = static_cast<double>(makespan_ns) * 1e-9;
-  result.tokens = static_cast<double>(model.tokens(microbatches));
-  result.tokens_per_second = result.tokens / seconds;
-  result.model_flops = model.model_flops(microbatches);
+  result.tokens = model.tokens(microbatches);
+  result.tokens_per_second = static_cast<double>(result.tokens) / seconds;
+  if (says_flops(model.model())) result.model_flops = model.model_flops(microbatches);
   result.recomputed_flops = model.recomputed_flops(microbatches);
   const Training& training = model.training();
   result.peak_flops_per_second =

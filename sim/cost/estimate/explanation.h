@@ -61,7 +61,7 @@ struct RankUse {
 
 // How much an iteration of so long gets out of the devices.
 struct Throughput {
-  double tokens = 0;  // samples where the model is a list
+  std::int64_t tokens = 0;  // samples where the model is a list
   double tokens_per_second = 0;
   double model_flops = 0;  // 0 where the model does not say
   double recomputed_flops = 0;
