@@ -169,9 +169,11 @@ std::string limited_by(const Prediction& prediction) {
   return fmt::format("Limited by {}: {:.0f} % of the bubble.\n", cause, most / all * 100);
 }
 
-// What would shrink the bubble: more microbatches, another schedule.
+// What would shrink the bubble: more microbatches, another schedule; what fits,
+// where this one does.
 std::string advice(const ScheduleChoice& choice, const Costs& costs, const Prediction& prediction,
-                   const ScheduleFlags& flags, const CostSource& source) {
+                   const ScheduleFlags& flags, const CostSource& source,
+                   std::optional<std::int64_t> memory_cap) {
   const double bubble = prediction.metrics.global_bubble();
   if (choice.family == nullptr || !is_small(choice, costs) || bubble < 0.005 ||
       choice.shape.ranks == 1)
@@ -189,8 +191,11 @@ std::string advice(const ScheduleChoice& choice, const Costs& costs, const Predi
   const auto improves = [&](const Candidate& c, const Candidate* best) {
     return c.time_ns < (best == nullptr ? own->time_ns : best->time_ns);
   };
+  const auto fits = [&](const Candidate& c) {
+    return !memory_cap || c.prediction.peak_memory_bytes() <= *memory_cap;
+  };
   for (const Candidate& c : all) {
-    if (!c.left_out.empty()) continue;
+    if (!c.left_out.empty() || (fits(*own) && !fits(c))) continue;
     if (c.microbatches != m) {
       if (c.schedule == own->schedule) more = &c;
       continue;
@@ -229,7 +234,7 @@ std::string report(const ScheduleChoice& choice, const Costs& costs, const Predi
   if (memory_cap) sentences += memory_verdict(prediction, *memory_cap);
   if (model) sentences += memory_of_model(choice, costs, prediction, source, *model, *memory_cap);
   sentences += "\n" + limited_by(prediction) + cost_of_waiting(choice, costs, prediction) +
-               advice(choice, costs, prediction, flags, source);
+               advice(choice, costs, prediction, flags, source, memory_cap);
   return verdict(choice, prediction, model, terminal) + "\n" +
          picture(choice, costs, prediction, terminal) + "\n" + rank_table(prediction.metrics) +
          "\n" + memory_table(prediction.memory, terminal.width) + wrap(sentences, terminal.width);
