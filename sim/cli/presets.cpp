@@ -18,16 +18,19 @@ namespace {
 
 using Row = std::vector<std::string>;
 
-// The first column to the left, the others to the right; the first row heads them.
-std::string table(const std::vector<Row>& rows) {
+// The first `names` columns to the left, the others to the right.
+std::string table(const std::vector<Row>& rows, std::size_t names) {
   std::vector<std::size_t> widths(rows.front().size(), 0);
   for (const Row& row : rows) {
     for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
   }
   std::string out;
   for (const Row& row : rows) {
-    out += fmt::format("{:<{}}", row[0], widths[0]);
-    for (std::size_t i = 1; i < row.size(); ++i) out += fmt::format("  {:>{}}", row[i], widths[i]);
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      if (i > 0) out += "  ";
+      out += i < names ? fmt::format("{:<{}}", row[i], widths[i])
+                       : fmt::format("{:>{}}", row[i], widths[i]);
+    }
     out += '\n';
   }
   return out;
@@ -45,7 +48,7 @@ std::string or_dash(bool has, std::int64_t value) { return has ? std::to_string(
 
 void list_models() {
   std::vector<Row> rows{
-      {"model", "parameters", "blocks", "hidden", "heads", "kv", "mlp", "experts", "sequence"}};
+      {"model", "parameters", "blocks", "hidden", "heads", "kv", "mlp", "experts", "context"}};
   for (const Model& model : known_models()) {
     const bool is_decoder = !model.is_listed() && model.architecture != Architecture::mlp;
     const bool has_blocks = !model.is_listed();
@@ -55,55 +58,63 @@ void list_models() {
                     or_dash(model.experts > 1, model.experts),
                     or_dash(has_blocks, model.max_sequence_length)});
   }
-  print(table(rows) +
+  print(table(rows, 1) +
         "\n`pipesim models NAME` prints one as a file for --model; traces/FORMAT.md says\n"
         "what its keys mean.\n");
 }
 
-std::string rate(std::int64_t bytes_per_second) {
-  return fmt::format("{:g} GB/s", static_cast<double>(bytes_per_second) / 1e9);
+// Numbers in the units that stand below the heading.
+std::string gibibytes(std::int64_t bytes) {
+  return fmt::format("{:.1f}", static_cast<double>(bytes) / (std::int64_t{1} << 30));
 }
 
-std::string flops(const Device& device, Precision precision) {
+std::string gigabytes(std::int64_t bytes_per_second) {
+  return fmt::format("{:g}", static_cast<double>(bytes_per_second) / 1e9);
+}
+
+std::string teraflops(const Device& device, Precision precision) {
   const auto& peak = device.flops_per_second[static_cast<std::size_t>(precision)];
-  return peak ? fmt::format("{:g} T", *peak / 1e12) : "-";
+  return peak ? fmt::format("{:g}", *peak / 1e12) : "-";
 }
 
 void list_clusters() {
-  std::vector<Row> rows{{"cluster", "device", "a node", "memory", "bf16", "in a node", "cards"}};
+  std::vector<Row> rows{{"cluster", "device", "a node", "memory", "bf16", "links", "cards"},
+                        {"", "", "", "GiB", "TFLOP/s", "GB/s", "GB/s"}};
   for (const std::string& name : known_clusters()) {
     const Cluster cluster = find_cluster(name);
     const auto& within = cluster.node.collectives;
     const Network& network = cluster.network;
     rows.push_back(
         {name, cluster.device.name, std::to_string(cluster.devices_per_node),
-         format_bytes(cluster.device.memory_bytes), flops(cluster.device, Precision::bf16),
-         within.empty() ? "-" : rate(within.back().bytes_per_second),
+         gibibytes(cluster.device.memory_bytes), teraflops(cluster.device, Precision::bf16),
+         within.empty() ? "-" : gigabytes(within.back().bytes_per_second),
          network.cards_per_node == 0 ? "-"
                                      : fmt::format("{} x {}", network.cards_per_node,
-                                                   rate(network.card_bytes_per_second))});
+                                                   gigabytes(network.card_bytes_per_second))});
   }
-  print(table(rows) +
-        wrap("\nFLOP/s and memory of a device; what an all-reduce over a node reaches; network "
-             "cards of a node. `pipesim clusters NAME` prints one as a file for --cluster, with "
-             "the source of every number; `pipesim devices NAME` its device.\n",
+  print(table(rows, 2) +
+        wrap("\nDevices a node; memory and peak of a device; what an all-reduce over a node "
+             "reaches; network cards of a node. `pipesim clusters NAME` prints one as a file for "
+             "--cluster, with the source of every number; `pipesim devices NAME` its device.\n",
              standard_output().width));
 }
 
 void list_devices() {
-  std::vector<Row> rows{{"device", "memory", "bandwidth", "bf16", "fp16", "tf32", "fp32", "fp8"}};
+  std::vector<Row> rows{{"device", "memory", "rate", "bf16", "fp16", "tf32", "fp32", "fp8"},
+                        {"", "GiB", "GB/s", "TFLOP/s", "TFLOP/s", "TFLOP/s", "TFLOP/s", "TFLOP/s"}};
   for (const std::string& name : known_devices()) {
     const Device device = find_device(name);
-    Row row{name, format_bytes(device.memory_bytes), rate(device.memory_bytes_per_second)};
+    Row row{name, gibibytes(device.memory_bytes), gigabytes(device.memory_bytes_per_second)};
     for (const Precision precision :
          {Precision::bf16, Precision::fp16, Precision::tf32, Precision::fp32, Precision::fp8}) {
-      row.push_back(flops(device, precision));
+      row.push_back(teraflops(device, precision));
     }
     rows.push_back(std::move(row));
   }
-  print(table(rows) +
-        wrap("\nFLOP/s by precision, dense. `pipesim devices NAME` prints one as a file, with the "
-             "source of every number, for the key `device` of a cluster's file.\n",
+  print(table(rows, 1) +
+        wrap("\nMemory and its rate; the peak of each precision, dense. `pipesim devices NAME` "
+             "prints one as a file, with the source of every number, for the key `device` of a "
+             "cluster's file.\n",
              standard_output().width));
 }
 
