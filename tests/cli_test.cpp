@@ -315,7 +315,8 @@ TEST(Predict, RefusesWrongInput) {
                  "README.md:1:1: not JSON");
   expect_refused("--schedule nothing.csv", 2, "cannot read 'nothing.csv'");
   expect_refused(good + " --stage 4", 2, "unknown flag '--stage'; known, nearest first: --stages");
-  expect_refused(good + " --model gpt3", 2, "unknown flag '--model'");
+  expect_refused(good + " --modle gpt3", 2,
+                 "unknown flag '--modle'; known, nearest first: --model, ");
   expect_refused("compares a b", 2, "unknown subcommand 'compares'");
   expect_refused("--schedule 1f1b --stages 0 --microbatches 8", 2, "--stages: 0 must be 1 or more");
   expect_refused("--schedule 1f1b --stages 4 --microbatches x", 2, "'x' is not a whole number");

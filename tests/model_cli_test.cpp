@@ -208,6 +208,8 @@ const std::vector<std::string> explained_lines{
     "--cluster vtrain-a100 --tensor-parallel 4 --sequence-parallel",
     "--schedule gpipe --stages 4 --microbatches 4 --model gpt2-small --cluster dgx-a100 "
     "--tensor-parallel 2 --p2p fifo",
+    "--schedule " + testing::golden("dualpipev_4rank_10mb.csv") +
+        " --model gpt2-small --cluster dgx-a100",
     "--schedule interleaved-zb --stages 2 --microbatches 4 --model llama-3-8b --cluster dgx-h100 "
     "--sequence-length 1024 --recompute selective",
 };

@@ -8,6 +8,7 @@
 #include "sim/cli/outputs.h"
 #include "sim/cli/report.h"
 #include "sim/cli/result_json.h"
+#include "sim/cost/hardware/presets.h"
 #include "sim/engine/trace_metadata.h"
 #include "sim/schedule/csv.h"
 #include "traces/base/error.h"
@@ -32,6 +33,9 @@ struct Flags {
 // both ends, and the lines sorted for writing.
 constexpr std::int64_t trace_bytes_per_action = std::int64_t{6} * (sizeof(Span) + 32);
 
+// What a flag names, where that is a file and no preset.
+Flag file_of(const Flag& flag) { return flag && names_file(*flag) ? flag : Flag(); }
+
 void run(const Flags& flags) {
   if (flags.export_file && flags.export_file->ends_with(".gz")) {
     throw input_error("--export: a schedule is written as plain CSV; leave .gz away");
@@ -39,8 +43,8 @@ void run(const Flags& flags) {
   const Flag& schedule = flags.schedule.schedule;
   check_outputs({{"--schedule", schedule && names_a_file(*schedule) ? schedule : Flag()},
                  {"--costs", flags.costs.costs},
-                 {"--model", flags.costs.model.model},
-                 {"--cluster", flags.costs.model.cluster},
+                 {"--model", file_of(flags.costs.model.model)},
+                 {"--cluster", file_of(flags.costs.model.cluster)},
                  {"--trace", flags.trace, true},
                  {"--export", flags.export_file, true}});
   const CostSource source(flags.costs);
