@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -34,21 +36,58 @@ std::size_t width_of(const Column& column) {
   return width;
 }
 
-constexpr std::size_t gap = 2;
+constexpr std::size_t gap = 2;  // before a group; between its columns 1
 
 std::size_t width_of(const Group& group) {
-  std::size_t width = 0;
-  for (const Column& column : group.columns) width += gap + width_of(column);
+  std::size_t width = gap - 1;
+  for (const Column& column : group.columns) width += 1 + width_of(column);
   return std::max(width, group.title.empty() ? 0 : gap + group.title.size() + 4);
 }
 
+// Some of a table's groups side by side, without the rows that none of them has.
 // `labels` name the rows; the first one heads them.
+std::string part_of_table(const std::vector<std::string>& labels, std::span<const Group> groups,
+                          std::size_t margin) {
+  std::string titles(margin, ' ');
+  std::vector<std::string> lines;
+  for (const std::string& label : labels) lines.push_back(fmt::format("{:<{}}", label, margin));
+  std::vector<bool> is_empty(labels.size(), true);
+  is_empty[0] = false;
+  for (const Group& group : groups) {
+    titles += std::string(gap, ' ');
+    titles += group.title.empty()
+                  ? std::string(width_of(group) - gap, ' ')
+                  : fmt::format("{:-^{}}", " " + group.title + " ", width_of(group) - gap);
+    // The first column has what a wide title leaves.
+    std::size_t wide = width_of(group);
+    for (const Column& column : group.columns) wide -= 1 + width_of(column);
+    for (const Column& column : group.columns) {
+      wide += 1 + width_of(column);
+      lines[0] += fmt::format("{:>{}}", column.name, wide);
+      for (std::size_t i = 0; i < column.cells.size(); ++i) {
+        lines[i + 1] += fmt::format("{:>{}}", column.cells[i], wide);
+        if (column.cells[i] != "-") is_empty[i + 1] = false;
+      }
+      wide = 0;
+    }
+  }
+  std::string out;
+  const auto add = [&](std::string line) {
+    line.resize(line.find_last_not_of(' ') + 1);
+    if (!line.empty()) out += line + "\n";
+  };
+  add(titles);
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (!is_empty[i]) add(lines[i]);
+  }
+  return out;
+}
+
+// Groups that a page is too narrow for stand below.
 std::string table(const std::vector<std::string>& labels, const std::vector<Group>& groups,
                   std::size_t width) {
   std::size_t margin = 0;
   for (const std::string& label : labels) margin = std::max(margin, label.size());
-  const auto is_untitled = [](const Group& group) { return group.title.empty(); };
-  const bool has_titles = !std::ranges::all_of(groups, is_untitled);
   std::string out;
   for (std::size_t first = 0; first < groups.size();) {
     std::size_t last = first;
@@ -56,26 +95,9 @@ std::string table(const std::vector<std::string>& labels, const std::vector<Grou
       used += width_of(groups[last]);
       if (last > first && used > width) break;
     }
-    std::vector<std::string> lines{std::string(margin, ' ')};
-    for (const std::string& label : labels) lines.push_back(fmt::format("{:<{}}", label, margin));
-    for (; first < last; ++first) {
-      const Group& group = groups[first];
-      const std::size_t inner = width_of(group) - gap;
-      lines[0] += std::string(gap, ' ') + fmt::format("{:-^{}}", " " + group.title + " ", inner);
-      std::size_t rest = width_of(group);
-      for (const Column& column : group.columns) rest -= gap + width_of(column);
-      for (const Column& column : group.columns) {
-        // A title that is wider than its columns widens the first.
-        const std::size_t wide = gap + width_of(column) + std::exchange(rest, 0);
-        lines[1] += fmt::format("{:>{}}", column.name, wide);
-        for (std::size_t i = 0; i < column.cells.size(); ++i) {
-          lines[i + 2] += fmt::format("{:>{}}", column.cells[i], wide);
-        }
-      }
-    }
-    if (!has_titles) lines.erase(lines.begin());
-    for (std::string& line : lines) line.resize(line.find_last_not_of(' ') + 1);
-    out += fmt::format("{}{}\n", out.empty() ? "" : "\n", fmt::join(lines, "\n"));
+    out += (out.empty() ? "" : "\n") +
+           part_of_table(labels, std::span(groups).subspan(first, last - first), margin);
+    first = last;
   }
   return out;
 }

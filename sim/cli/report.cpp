@@ -53,14 +53,19 @@ std::string picture(const ScheduleChoice& choice, const Costs& costs, const Pred
   return drawing.draw();
 }
 
-// Small enough to be simulated again and again for advice. Where edges share
-// links, a transfer's start or end costs as much as there are of them.
-bool is_small(const ScheduleChoice& choice, const Costs& costs) {
-  constexpr std::int64_t largest = 50'000;  // (stage, microbatch) pairs
-  const auto sharing = std::ranges::count_if(
-      costs.edges, [](const auto& edge) { return !edge.second.through.empty(); });
+// Small enough to be simulated again and again for advice. A transfer's start or
+// end costs as much as there are edges that have a link in common.
+bool is_small(const ScheduleChoice& choice, const Costs& costs,
+              std::int64_t most_slots = 50'000) {  // (stage, microbatch) pairs
+  std::vector<std::int64_t> edges_of_link(costs.shared_links.size(), 0);
+  std::int64_t sharing = 1;
+  for (const auto& [ranks, link] : costs.edges) {
+    for (const int shared : link.through) {
+      sharing = std::max(sharing, ++edges_of_link[static_cast<std::size_t>(shared)]);
+    }
+  }
   return std::int64_t{choice.schedule.stages()} * choice.schedule.microbatches <=
-         largest / std::max<std::int64_t>(1, sharing);
+         most_slots / sharing;
 }
 
 std::string closed_form_text(const ScheduleChoice& choice, const Prediction& prediction) {
@@ -77,11 +82,11 @@ std::string closed_form_text(const ScheduleChoice& choice, const Prediction& pre
                      choice.family->conditions);
 }
 
-std::string bubbles(const ScheduleChoice& choice, const Prediction& prediction) {
+std::string bubbles(const ScheduleChoice& choice, const Prediction& prediction, bool by_layer) {
   std::string out = bubble_lines(prediction.metrics);
   out += fmt::format("        closed form: {}\n", closed_form_text(choice, prediction));
   out += critical_path_line(prediction.metrics);
-  if (choice.schedule.placement.chunks() > 1) {
+  if (choice.schedule.placement.chunks() > 1 && !by_layer) {
     out += "Times and bytes are per chunk: a rank's share of the model is all its chunks.\n";
   }
   return out;
@@ -139,7 +144,8 @@ std::string memory_of_model(const ScheduleChoice& choice, const Costs& costs,
                             const CostModel& model, std::int64_t cap) {
   const PipelineShape shape = source.shape_of(choice.schedule);
   std::string out = workspace_line(model, shape, prediction, cap);
-  if (prediction.peak_memory_bytes() > cap && is_small(choice, costs)) {
+  constexpr std::int64_t most_slots = 400'000;  // of a few simulations
+  if (prediction.peak_memory_bytes() > cap && is_small(choice, costs, most_slots)) {
     out += remedies_line(model, shape, choice.schedule, prediction, cap);
   }
   return out;
@@ -230,7 +236,7 @@ std::string report(const ScheduleChoice& choice, const Costs& costs, const Predi
                    const ScheduleFlags& flags, const CostSource& source,
                    const std::optional<CostModel>& model, std::optional<std::int64_t> memory_cap,
                    const Terminal& terminal) {
-  std::string sentences = bubbles(choice, prediction);
+  std::string sentences = bubbles(choice, prediction, source.by_layer());
   if (memory_cap) sentences += memory_verdict(prediction, *memory_cap);
   if (model) sentences += memory_of_model(choice, costs, prediction, source, *model, *memory_cap);
   sentences += "\n" + limited_by(prediction) + cost_of_waiting(choice, costs, prediction) +
