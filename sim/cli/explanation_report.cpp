@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <span>
 #include <utility>
 #include <vector>
 
+#include "sim/cli/columns.h"
 #include "traces/base/text.h"
 #include "traces/print/picture.h"
 #include "traces/print/tables.h"
@@ -17,91 +17,6 @@
 namespace pipesim::cli {
 namespace {
 
-// ---- Tables whose columns continue below where a page is too narrow
-
-struct Column {
-  std::string name;
-  std::vector<std::string> cells;
-};
-
-// Columns that stay together, under one title.
-struct Group {
-  std::string title;
-  std::vector<Column> columns;
-};
-
-std::size_t width_of(const Column& column) {
-  std::size_t width = column.name.size();
-  for (const std::string& cell : column.cells) width = std::max(width, cell.size());
-  return width;
-}
-
-constexpr std::size_t gap = 2;  // before a group; between its columns 1
-
-std::size_t width_of(const Group& group) {
-  std::size_t width = gap - 1;
-  for (const Column& column : group.columns) width += 1 + width_of(column);
-  return std::max(width, group.title.empty() ? 0 : gap + group.title.size() + 4);
-}
-
-// Some of a table's groups side by side, without the rows that none of them has.
-// `labels` name the rows; the first one heads them.
-std::string part_of_table(const std::vector<std::string>& labels, std::span<const Group> groups,
-                          std::size_t margin) {
-  std::string titles(margin, ' ');
-  std::vector<std::string> lines;
-  for (const std::string& label : labels) lines.push_back(fmt::format("{:<{}}", label, margin));
-  std::vector<bool> is_empty(labels.size(), true);
-  is_empty[0] = false;
-  for (const Group& group : groups) {
-    titles += std::string(gap, ' ');
-    titles += group.title.empty()
-                  ? std::string(width_of(group) - gap, ' ')
-                  : fmt::format("{:-^{}}", " " + group.title + " ", width_of(group) - gap);
-    // The first column has what a wide title leaves.
-    std::size_t wide = width_of(group);
-    for (const Column& column : group.columns) wide -= 1 + width_of(column);
-    for (const Column& column : group.columns) {
-      wide += 1 + width_of(column);
-      lines[0] += fmt::format("{:>{}}", column.name, wide);
-      for (std::size_t i = 0; i < column.cells.size(); ++i) {
-        lines[i + 1] += fmt::format("{:>{}}", column.cells[i], wide);
-        if (column.cells[i] != "-") is_empty[i + 1] = false;
-      }
-      wide = 0;
-    }
-  }
-  std::string out;
-  const auto add = [&](std::string line) {
-    line.resize(line.find_last_not_of(' ') + 1);
-    if (!line.empty()) out += line + "\n";
-  };
-  add(titles);
-  for (std::size_t i = 0; i < lines.size(); ++i) {
-    if (!is_empty[i]) add(lines[i]);
-  }
-  return out;
-}
-
-// Groups that a page is too narrow for stand below.
-std::string table(const std::vector<std::string>& labels, const std::vector<Group>& groups,
-                  std::size_t width) {
-  std::size_t margin = 0;
-  for (const std::string& label : labels) margin = std::max(margin, label.size());
-  std::string out;
-  for (std::size_t first = 0; first < groups.size();) {
-    std::size_t last = first;
-    for (std::size_t used = margin; last < groups.size(); ++last) {
-      used += width_of(groups[last]);
-      if (last > first && used > width) break;
-    }
-    out += (out.empty() ? "" : "\n") +
-           part_of_table(labels, std::span(groups).subspan(first, last - first), margin);
-    first = last;
-  }
-  return out;
-}
-
 std::string share(std::int64_t part, std::int64_t whole) {
   if (part == 0 || whole == 0) return "-";
   return fmt::format("{:.1f}", static_cast<double>(part) / static_cast<double>(whole) * 100);
@@ -109,36 +24,26 @@ std::string share(std::int64_t part, std::int64_t whole) {
 
 // ---- Time
 
-std::vector<std::size_t> uses_in(const std::vector<TimeUses>& all) {
-  std::vector<std::size_t> used;
+// The uses, and what follows them.
+std::vector<std::string> labels_of(const std::vector<std::string>& more) {
+  std::vector<std::string> labels{""};
   for (std::size_t u = 0; u < time_use_count; ++u) {
-    if (std::ranges::any_of(all, [&](const TimeUses& uses) { return uses[u] != 0; })) {
-      used.push_back(u);
-    }
+    labels.emplace_back(time_use_name(static_cast<TimeUse>(u)));
   }
-  return used;
-}
-
-std::vector<std::string> labels_of(std::string heading, const std::vector<std::size_t>& used) {
-  std::vector<std::string> labels{std::move(heading)};
-  for (const std::size_t u : used) labels.emplace_back(time_use_name(static_cast<TimeUse>(u)));
+  labels.insert(labels.end(), more.begin(), more.end());
   return labels;
 }
 
 std::string layer_table(const Explanation& explanation, std::size_t width) {
   constexpr std::size_t most = 24;
   const std::size_t shown = std::min(most, explanation.layers.size());
-  std::vector<TimeUses> all;
   std::int64_t longest = 0;
   for (std::size_t k = 0; k < shown; ++k) {
     const LayerKind& kind = explanation.layers[k];
-    for (const TimeUses& uses : {kind.forward, kind.backward}) {
-      all.push_back(uses);
-      longest = std::max(longest, sum_of(uses));
-    }
+    longest = std::max({longest, sum_of(kind.forward), sum_of(kind.backward)});
   }
-  const TableUnit unit = table_unit(longest);
-  const std::vector<std::size_t> used = uses_in(all);
+  constexpr std::int64_t least_in_ms = 100'000;
+  const TableUnit unit = longest < least_in_ms ? table_unit(longest) : TableUnit{"ms", 1e6, 3};
   std::vector<Group> groups;
   for (std::size_t k = 0; k < shown; ++k) {
     const LayerKind& kind = explanation.layers[k];
@@ -153,13 +58,11 @@ std::string layer_table(const Explanation& explanation, std::size_t width) {
       group.columns[1].cells.push_back(unit.text(b));
       group.columns[2].cells.push_back(share(f + b, forward + backward));
     };
-    for (const std::size_t u : used) add(kind.forward[u], kind.backward[u]);
+    for (std::size_t u = 0; u < time_use_count; ++u) add(kind.forward[u], kind.backward[u]);
     add(forward, backward);
   }
-  std::vector<std::string> labels = labels_of("", used);
-  labels.emplace_back("sum");
   std::string out = fmt::format("one microbatch through a layer, {}\n", unit.name);
-  out += table(labels, groups, width);
+  out += table(labels_of({"sum"}), groups, width);
   if (shown < explanation.layers.size()) {
     out +=
         fmt::format("{} of {} layers; --json lists them all\n", shown, explanation.layers.size());
@@ -191,7 +94,6 @@ std::string rank_time_table(const Explanation& explanation, std::int64_t makespa
     all.push_back(explanation.ranks[r].time);
   }
   const TableUnit unit = table_unit(makespan_ns);
-  const std::vector<std::size_t> used = uses_in(all);
   const std::vector<int> shown = shown_ranks(static_cast<int>(runs.size()));
   std::vector<Group> groups;
   for (const int i : shown) {
@@ -203,15 +105,14 @@ std::string rank_time_table(const Explanation& explanation, std::int64_t makespa
       group.columns[0].cells.push_back(unit.text(ns));
       group.columns[1].cells.push_back(share(ns, makespan_ns));
     };
-    for (const std::size_t u : used) add(uses[u]);
+    for (const std::int64_t ns : uses) add(ns);
     const std::int64_t busy = sum_of(uses);
     add(busy);
     add(makespan_ns - busy);
     add(makespan_ns);
   }
-  std::vector<std::string> labels = labels_of("", used);
-  labels.insert(labels.end(), {"busy", "bubble", "iteration"});
-  std::string out = "an iteration of each rank\n" + table(labels, groups, width);
+  std::string out = "an iteration of each rank\n" +
+                    table(labels_of({"busy", "bubble", "iteration"}), groups, width);
   if (shown.size() < runs.size()) {
     out += fmt::format("{} of {} that differ; --json lists all ranks\n", shown.size(), runs.size());
   }
@@ -239,51 +140,32 @@ ByteUnit byte_unit(std::int64_t most) {
 
 std::string memory_table(const Explanation& explanation, std::int64_t memory_bytes,
                          std::size_t width) {
-  struct Line {
-    std::string name;
-    std::int64_t (*bytes)(const RankUse&);
-  };
-  const std::vector<Line> lines{
-      {"weights", [](const RankUse& rank) { return rank.memory.states.weights; }},
-      {"gradients", [](const RankUse& rank) { return rank.memory.states.gradients; }},
-      {"optimizer", [](const RankUse& rank) { return rank.memory.states.optimizer; }},
-      {"activations", [](const RankUse& rank) { return rank.memory.peak.bytes.activations; }},
-      {"weight residue", [](const RankUse& rank) { return rank.memory.peak.bytes.residue; }},
-      {"send buffers", [](const RankUse& rank) { return rank.memory.peak.bytes.send_buffers; }},
-      {"receive buffers",
-       [](const RankUse& rank) { return rank.memory.peak.bytes.receive_buffers; }},
-      {"peak", [](const RankUse& rank) { return rank.memory.total(); }}};
-  const auto any = [&](auto bytes) {
-    return std::ranges::any_of(explanation.ranks, [&](const RankUse& r) { return bytes(r) != 0; });
-  };
-  const auto over = [&](const RankUse& rank) {
-    return std::max<std::int64_t>(0, rank.memory.total() - memory_bytes);
-  };
-  const auto beside = [](const RankUse& rank) { return rank.workspace_bytes; };
-  const bool has_over = any(over);
-  const bool has_beside = any(beside);
   std::int64_t most = 0;
   for (const RankUse& rank : explanation.ranks) most = std::max(most, rank.memory.total());
   const ByteUnit unit = byte_unit(most);
-
+  const std::vector<std::string> labels{
+      "rank",         "weights",
+      "gradients",    "optimizer",
+      "activations",  "weight residue",
+      "send buffers", "receive buffers",
+      "peak",         fmt::format("% of {}", format_bytes(memory_bytes)),
+      "too much",     "beside, in backward"};
   const std::vector<int> shown = shown_ranks(static_cast<int>(explanation.ranks.size()));
   std::vector<Group> groups;
-  std::vector<std::string> labels{"rank"};
-  for (const Line& line : lines) {
-    if (any(line.bytes)) labels.push_back(line.name);
-  }
-  labels.push_back(fmt::format("% of {}", format_bytes(memory_bytes)));
-  if (has_over) labels.emplace_back("too much");
-  if (has_beside) labels.emplace_back("beside, in backward");
   for (const int r : shown) {
     const RankUse& rank = explanation.ranks[static_cast<std::size_t>(r)];
+    const StateBytes& states = rank.memory.states;
+    const WorkingBytes& working = rank.memory.peak.bytes;
+    const std::int64_t total = rank.memory.total();
     Column column{std::to_string(r), {}};
-    for (const Line& line : lines) {
-      if (any(line.bytes)) column.cells.push_back(unit.text(line.bytes(rank)));
+    for (const std::int64_t bytes :
+         {states.weights, states.gradients, states.optimizer, working.activations, working.residue,
+          working.send_buffers, working.receive_buffers, total}) {
+      column.cells.push_back(unit.text(bytes));
     }
-    column.cells.push_back(share(rank.memory.total(), memory_bytes));
-    if (has_over) column.cells.push_back(unit.text(over(rank)));
-    if (has_beside) column.cells.push_back(unit.text(beside(rank)));
+    column.cells.push_back(share(total, memory_bytes));
+    column.cells.push_back(unit.text(std::max<std::int64_t>(0, total - memory_bytes)));
+    column.cells.push_back(unit.text(rank.workspace_bytes));
     groups.push_back({"", {std::move(column)}});
   }
   std::string out = fmt::format("memory of each rank at its fullest, {}\n", unit.name);

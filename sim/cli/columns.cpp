@@ -1,0 +1,93 @@
+#include "sim/cli/columns.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+
+namespace pipesim::cli {
+namespace {
+
+constexpr std::size_t gap = 2;  // before a group; between its columns 1
+
+std::size_t width_of(const Column& column) {
+  std::size_t width = column.name.size();
+  for (const std::string& cell : column.cells) width = std::max(width, cell.size());
+  return width;
+}
+
+std::size_t width_of(const Group& group) {
+  std::size_t width = gap - 1;
+  for (const Column& column : group.columns) width += 1 + width_of(column);
+  return std::max(width, group.title.empty() ? 0 : gap + group.title.size() + 4);
+}
+
+bool has_value(std::span<const Group> groups, std::size_t row) {
+  return std::ranges::any_of(groups, [&](const Group& group) {
+    return std::ranges::any_of(group.columns,
+                               [&](const Column& column) { return column.cells[row] != "-"; });
+  });
+}
+
+std::string title_of(const Group& group) {
+  const std::size_t inner = width_of(group) - gap;
+  if (group.title.empty()) return std::string(inner, ' ');
+  return fmt::format("{:-^{}}", " " + group.title + " ", inner);
+}
+
+// Groups side by side.
+std::string page(const std::vector<std::string>& labels, std::span<const Group> groups,
+                 std::size_t margin) {
+  std::string titles(margin, ' ');
+  std::vector<std::string> lines;
+  for (const std::string& label : labels) lines.push_back(fmt::format("{:<{}}", label, margin));
+  for (const Group& group : groups) {
+    titles += std::string(gap, ' ') + title_of(group);
+    // The first column has what a wide title leaves.
+    std::size_t wide = width_of(group);
+    for (const Column& column : group.columns) wide -= 1 + width_of(column);
+    for (const Column& column : group.columns) {
+      wide += 1 + width_of(column);
+      lines[0] += fmt::format("{:>{}}", column.name, wide);
+      for (std::size_t row = 0; row < column.cells.size(); ++row) {
+        lines[row + 1] += fmt::format("{:>{}}", column.cells[row], wide);
+      }
+      wide = 0;
+    }
+  }
+  std::string out;
+  const auto add = [&](std::string line) {
+    line.resize(line.find_last_not_of(' ') + 1);
+    if (!line.empty()) out += line + "\n";
+  };
+  add(titles);
+  add(lines[0]);
+  for (std::size_t row = 0; row + 1 < lines.size(); ++row) {
+    if (has_value(groups, row)) add(lines[row + 1]);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string table(const std::vector<std::string>& labels, const std::vector<Group>& groups,
+                  std::size_t width) {
+  std::size_t margin = labels.front().size();
+  for (std::size_t row = 0; row + 1 < labels.size(); ++row) {
+    if (has_value(groups, row)) margin = std::max(margin, labels[row + 1].size());
+  }
+  std::string out;
+  for (std::size_t first = 0; first < groups.size();) {
+    std::size_t last = first;
+    for (std::size_t used = margin; last < groups.size(); ++last) {
+      used += width_of(groups[last]);
+      if (last > first && used > width) break;
+    }
+    out += (out.empty() ? "" : "\n") +
+           page(labels, std::span(groups).subspan(first, last - first), margin);
+    first = last;
+  }
+  return out;
+}
+
+}  // namespace pipesim::cli

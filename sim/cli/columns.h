@@ -1,0 +1,26 @@
+// Tables whose columns continue below where a page is too narrow for them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace pipesim::cli {
+
+// Cells without a value are "-".
+struct Column {
+  std::string name;
+  std::vector<std::string> cells;
+};
+
+// Columns that stay together, under a title if it has one.
+struct Group {
+  std::string title;
+  std::vector<Column> columns;
+};
+
+// `labels` name the rows, and before them the heading; every column has a cell a
+// row. Rows without any value are left out. Pure.
+std::string table(const std::vector<std::string>& labels, const std::vector<Group>& groups,
+                  std::size_t width);
+
+}  // namespace pipesim::cli

@@ -1,0 +1,302 @@
+// What `pipesim --explain` and the report say of a model's time and memory.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "sim/cost/hardware/cluster.h"
+#include "sim/cost/model.h"
+#include "tests/files.h"
+#include "tests/model_calls.h"
+#include "traces/base/files.h"
+#include "traces/base/text.h"
+
+namespace pipesim {
+namespace {
+
+using namespace testing;
+
+// ---- Explained
+
+const std::vector<std::string> explained_lines{
+    small,
+    small + " --recompute full --micro-batch-size 3",
+    "--schedule zb-h1 --stages 4 --microbatches 9 --model gpt2-small --cluster dgx-a100 "
+    "--tensor-parallel 2 --recompute selective --data-parallel 4 --zero 2",
+    "--schedule interleaved --stages 3 --virtual-stages 2 --microbatches 6 --model gpt2-small "
+    "--cluster vtrain-a100 --tensor-parallel 4 --sequence-parallel",
+    "--schedule gpipe --stages 4 --microbatches 4 --model gpt2-small --cluster dgx-a100 "
+    "--tensor-parallel 2 --p2p fifo",
+    "--schedule " + testing::golden("dualpipev_4rank_10mb.csv") +
+        " --model gpt2-small --cluster dgx-a100",
+    "--schedule interleaved-zb --stages 2 --microbatches 4 --model llama-3-8b --cluster dgx-h100 "
+    "--sequence-length 1024 --recompute selective",
+};
+
+std::int64_t sum_of(const Json& numbers) {
+  std::int64_t sum = 0;
+  for (const Json& number : numbers) sum += number.get<std::int64_t>();
+  return sum;
+}
+
+TEST(Explanation, TimesSumToWhatRanksDo) {
+  for (const std::string& line : explained_lines) {
+    const Json json = json_of(line + " --explain");
+    const Json& explained = json["explanation"];
+    // The other way round: all layers, each as often as there are microbatches.
+    std::map<std::string, std::int64_t> of_layers;
+    int layers = 0;
+    for (const Json& kind : explained["layers"]) {
+      layers += kind["count"].get<int>();
+      for (const char* pass : {"forward_ns", "backward_ns"}) {
+        for (const auto& [use, ns] : kind[pass].items()) {
+          of_layers[use] += kind["count"].get<std::int64_t>() * ns.get<std::int64_t>() *
+                            json["microbatches"].get<std::int64_t>();
+        }
+      }
+    }
+    EXPECT_EQ(layers, find_model(json["training"]["model"]).layers());
+    for (std::size_t r = 0; r < json["ranks"].size(); ++r) {
+      const Json& time = explained["ranks"][r]["time_ns"];
+      EXPECT_EQ(sum_of(time), json["ranks"][r]["busy_ns"]) << line;
+      EXPECT_EQ(time["beside_transfers"], 0) << line;
+      EXPECT_GT(time["messages"], 0);
+      EXPECT_GT(time["optimizer"], 0);
+      for (auto& [use, ns] : of_layers) ns -= time[use].get<std::int64_t>();
+    }
+    for (const auto& [use, ns] : of_layers) EXPECT_EQ(ns, 0) << line << " " << use;
+  }
+}
+
+TEST(Explanation, MemorySumsToThePeak) {
+  for (const std::string& line : explained_lines) {
+    const Json json = json_of(line + " --explain");
+    const std::int64_t memory = find_device(json["training"]["device"]).memory_bytes;
+    EXPECT_EQ(json["explanation"]["memory_bytes"], memory);
+    for (std::size_t r = 0; r < json["ranks"].size(); ++r) {
+      const Json& rank = json["explanation"]["ranks"][r];
+      const std::int64_t peak = json["ranks"][r]["peak_memory_bytes"];
+      EXPECT_EQ(sum_of(rank["memory_bytes"]), peak) << line;
+      EXPECT_EQ(rank["left_bytes"], memory - peak) << line;
+      const bool computes_again = json["training"]["recompute"] != "none";
+      EXPECT_EQ(rank["workspace_bytes"].get<std::int64_t>() > 0, computes_again) << line;
+    }
+  }
+}
+
+const Json& block_of(const Json& json) {
+  for (const Json& kind : json["explanation"]["layers"]) {
+    if (kind["name"] == "block") return kind;
+  }
+  throw std::runtime_error("no block");
+}
+
+TEST(Explanation, WhatIsComputedAgainTakesAForward) {
+  const Json json = json_of(small + " --recompute full --tensor-parallel 2 --explain");
+  const Json& block = block_of(json);
+  // Each use is rounded by itself.
+  EXPECT_NEAR(block["backward_ns"]["computed_again"].get<double>(),
+              static_cast<double>(sum_of(block["forward_ns"])), 10);
+  EXPECT_EQ(block_of(json_of(small + " --explain"))["backward_ns"]["computed_again"], 0);
+  // Of FLOPs a block's forward: a third of what it needs.
+  const double again = 12 * 8 * (24 * 1024. * 768 * 768 + 4. * 1024 * 1024 * 768);
+  EXPECT_DOUBLE_EQ(json["explanation"]["recomputed_flops"].get<double>(), again);
+  const double needed = gpt_flops(8, 1024, 768, 12, 50257);
+  EXPECT_NEAR(json["explanation"]["hfu"].get<double>() / json["mfu"].get<double>(),
+              1 + again / needed, 1e-12);
+  const Json selective = json_of(small + " --recompute selective --explain");
+  EXPECT_DOUBLE_EQ(selective["explanation"]["recomputed_flops"].get<double>(),
+                   12 * 8 * 4. * 1024 * 1024 * 768);
+}
+
+TEST(Explanation, ReductionsHideOnlyWhereABackwardIsWhole) {
+  const std::string line =
+      " --stages 4 --microbatches 8 --model gpt2-small --cluster dgx-a100 "
+      "--tensor-parallel 4 --micro-batch-size 4 --explain";
+  const auto hidden = [](const Json& json) {
+    return block_of(json)["backward_ns"]["hidden_reduction"].get<std::int64_t>();
+  };
+  EXPECT_LT(hidden(json_of("--schedule 1f1b" + line)), 0);
+  EXPECT_EQ(hidden(json_of("--schedule 1f1b --tensor-overlap off" + line)), 0);
+  EXPECT_EQ(hidden(json_of("--schedule zb-h1" + line)), 0);
+}
+
+// A device whose compute is slower beside transfers.
+TEST(Explanation, SlowerBesideTransfers) {
+  const testing::TemporaryFolder folder;
+  write_file(folder / "device.json", replaced(output_of("devices a100-sxm-80gb"), "\"software\": {",
+                                              "\"software\": {\"compute_slowdown\": 0.5,"));
+  write_file(folder / "cluster.json",
+             replaced(output_of("clusters dgx-a100"), "\"a100-sxm-80gb\"", "\"./device.json\""));
+  const Json json = json_of(schedule + " --model gpt2-small --explain --cluster " +
+                            (folder / "cluster.json") + " --micro-batch-size 8");
+  std::int64_t slower = 0;
+  for (std::size_t r = 0; r < 4; ++r) {
+    const Json& time = json["explanation"]["ranks"][r]["time_ns"];
+    EXPECT_EQ(sum_of(time), json["ranks"][r]["busy_ns"]);
+    EXPECT_GE(time["beside_transfers"], 0);
+    slower += time["beside_transfers"].get<std::int64_t>();
+  }
+  EXPECT_GT(slower, 0);
+}
+
+TEST(Explanation, NamesWhatIsNotVerified) {
+  const Device device = find_device("a100-sxm-80gb");
+  const Json of_node = json_of(small + " --explain")["explanation"]["unverified"];
+  for (const Json& key : of_node["device"]) {
+    EXPECT_NE(std::ranges::find(device.unverified, key.get<std::string>()),
+              device.unverified.end());
+  }
+  EXPECT_FALSE(of_node["device"].empty());
+  // What lies between nodes counts only where there are several.
+  const auto of_network = [](const Json& unverified) {
+    return std::ranges::count_if(unverified["cluster"], [](const Json& key) {
+      return key.get<std::string>().starts_with("network.");
+    });
+  };
+  EXPECT_EQ(of_network(of_node), 0);
+  const Json of_nodes = json_of(small + " --devices 32 --explain")["explanation"]["unverified"];
+  EXPECT_GT(of_network(of_nodes), 0);
+  const std::string text = unwrapped(output_of(small + " --devices 32 --explain"));
+  EXPECT_NE(text.find("Assumed, not verified: of a100-sxm-80gb "), std::string::npos) << text;
+  for (const Json& key : of_nodes["cluster"]) {
+    EXPECT_NE(text.find(key.get<std::string>()), std::string::npos) << key;
+  }
+}
+
+// Layers that are given by times alone have no FLOPs to tell.
+TEST(Explanation, ListedLayers) {
+  const testing::TemporaryFolder folder;
+  const std::string head =
+      R"({"format":"pipesim-model","version":1,"name":"tower","architecture":"layers","layers":[)"
+      R"({"name":"stem","parameters":1000,"forward_flops":1e12,"output_bytes":1000,"repeat":3},)";
+  write_file(folder / "flops.json", head + R"({"name":"top","forward_flops":2e12}]})");
+  write_file(folder / "times.json", head + R"({"name":"top","forward_ns":3000000}]})");
+  const std::string line =
+      "--schedule 1f1b --stages 2 --microbatches 4 --micro-batch-size 2 --cluster dgx-a100 "
+      "--explain --model " +
+      folder.path().string();
+  const Json flops = json_of(line + "/flops.json");
+  const double seconds = flops["makespan_ns"].get<double>() * 1e-9;
+  EXPECT_NEAR(flops["mfu"].get<double>() / (3 * 5e12 * 8 / (2 * peak_of_a100 * seconds)), 1, 1e-12);
+  EXPECT_DOUBLE_EQ(flops["tokens_per_second"].get<double>(), 8 / seconds);
+  const Json times = json_of(line + "/times.json");
+  EXPECT_EQ(times["mfu"], nullptr);
+  EXPECT_EQ(times["explanation"]["layers"][0]["count"], 3);
+  EXPECT_EQ(times["explanation"]["layers"][1]["forward_ns"]["listed"], 6'000'000);
+  const std::string text = unwrapped(output_of(line + "/times.json"));
+  EXPECT_NE(text.find(" samples/s "), std::string::npos) << text;
+  EXPECT_NE(text.find("tower does not say its FLOPs."), std::string::npos) << text;
+}
+
+// ---- For people
+
+TEST(ModelReport, VerdictNamesWhatRunsWhere) {
+  const Json json = json_of(large);
+  const std::string text = unwrapped(output_of(large));
+  const std::string verdict =
+      "gpt3-175b on 64 a100-sxm-80gb of dgx-a100, 1F1B, 8 stages, "
+      "64 microbatches: " +
+      format_time(json["makespan_ns"]) + ", of which ";
+  EXPECT_TRUE(text.starts_with(verdict)) << text;
+  const std::string rate = format_count(std::llround(json["tokens_per_second"].get<double>())) +
+                           " tokens/s, " +
+                           std::to_string(std::lround(json["mfu"].get<double>() * 100)) + " % MFU";
+  EXPECT_NE(text.find(rate), std::string::npos) << text;
+}
+
+// What is proposed is what one gets.
+TEST(ModelReport, RemediesAreComputed) {
+  const std::string text = unwrapped(output_of(large));
+  EXPECT_NE(text.find("memory does not fit: 3 of 8 ranks (0-2) exceed 79.2 GiB; rank 0 needs "),
+            std::string::npos)
+      << text;
+  const std::int64_t now = json_of(large)["makespan_ns"];
+  const std::pair<const char*, const char*> remedies[] = {
+      {"fused attention", " --attention fused"},
+      {"selective recomputation", " --recompute selective"},
+      {"sequence parallelism", " --sequence-parallel"}};
+  const std::size_t from = text.find("would fit with ");
+  ASSERT_NE(from, std::string::npos) << text;
+  for (const auto& [what, flag] : remedies) {
+    const Json json = json_of(large + flag);
+    EXPECT_EQ(json["fits"], true) << flag;
+    const double share = json["makespan_ns"].get<double>() / static_cast<double>(now) - 1;
+    const std::string want = std::string(what) + " (" + format_bytes(json["peak_memory_bytes"]) +
+                             ", " + std::to_string(std::lround(std::abs(share) * 100)) +
+                             (share > 0 ? " % slower)" : " % faster)");
+    EXPECT_NE(text.find(want, from), std::string::npos) << want << "\n" << text;
+  }
+  // Where nothing helps enough, what helps most.
+  const std::string hopeless = unwrapped(output_of(large + " --memory-cap 1GiB"));
+  EXPECT_NE(hopeless.find("memory does not fit: 8 of 8 ranks exceed 1.0 GiB; "), std::string::npos);
+  EXPECT_NE(hopeless.find("no single change makes it fit; full recomputation ("), std::string::npos)
+      << hopeless;
+}
+
+TEST(ModelReport, SaysWhatABackwardHoldsBeside) {
+  const std::string text = unwrapped(output_of(small + " --recompute full"));
+  EXPECT_NE(text.find("beside that, up to "), std::string::npos) << text;
+  EXPECT_EQ(output_of(small).find("beside that"), std::string::npos);
+  // With a cap between the peak and both together it says so.
+  const Json json = json_of(small + " --recompute full --micro-batch-size 8 --explain");
+  const std::int64_t peak = json["peak_memory_bytes"];
+  const std::string tight = unwrapped(output_of(
+      small + " --recompute full --micro-batch-size 8 --memory-cap " + std::to_string(peak) + "B"));
+  EXPECT_NE(tight.find("memory fits: "), std::string::npos);
+  EXPECT_NE(tight.find("with which rank "), std::string::npos) << tight;
+}
+
+TEST(ModelReport, FitsTheTerminal) {
+  std::vector<std::string> lines{
+      large + " --explain --recompute selective",
+      small + " --explain --layout 5,4,1,4 --memory-cap 2GiB",
+      "--schedule zb-h2 --stages 40 --microbatches 80 --model gpt3-175b --cluster dgx-a100 "
+      "--tensor-parallel 8 --explain",
+      "--schedule interleaved --stages 12 --microbatches 24 --model gpt3-175b --cluster "
+      "dgx-a100 --tensor-parallel 4 --p2p fifo --explain",
+      "schedules --compare --stages 4 --microbatches 8,16 --model gpt2-small --cluster dgx-a100",
+      "models",
+      "clusters",
+      "devices"};
+  for (const char* columns : {"80", "200"}) {
+    for (const std::string& line : lines) {
+      std::istringstream in(output_of(line, {std::string("COLUMNS=") + columns}));
+      for (std::string text; std::getline(in, text);) {
+        EXPECT_LE(text.size(), std::stoul(columns)) << line << "\n" << text;
+        EXPECT_FALSE(text.ends_with(' ')) << '"' << text << '"';
+      }
+    }
+  }
+}
+
+// The tables have the numbers of the JSON.
+TEST(ModelReport, TablesShowTheSums) {
+  const Json json = json_of(small + " --explain");
+  std::istringstream in(output_of(small + " --explain"));
+  bool in_ranks = false;
+  int found = 0;
+  for (std::string line; std::getline(in, line);) {
+    if (line == "an iteration of each rank") in_ranks = true;
+    if (!in_ranks || !(line.starts_with("busy ") || line.starts_with("iteration "))) continue;
+    std::istringstream cells(line);
+    std::string label;
+    double ms = 0;
+    double percent = 0;
+    ASSERT_TRUE(cells >> label >> ms >> percent) << line;
+    const std::int64_t want = label == "busy" ? json["ranks"][0]["busy_ns"] : json["makespan_ns"];
+    EXPECT_NEAR(ms, static_cast<double>(want) / 1e6, 0.0006);
+    EXPECT_NEAR(percent, 100 * static_cast<double>(want) / json["makespan_ns"].get<double>(), 0.06);
+    ++found;
+  }
+  EXPECT_EQ(found, 2);
+}
+
+TEST(ModelReport, IsTheSameToTheByte) {
+  for (const char* mode : {" --explain", " --explain --json"}) {
+    EXPECT_EQ(output_of(large + mode), output_of(large + mode));
+  }
+}
+
+}  // namespace
+}  // namespace pipesim
