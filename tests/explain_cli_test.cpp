@@ -227,10 +227,23 @@ TEST(ModelReport, RemediesAreComputed) {
                              (share > 0 ? " % slower)" : " % faster)");
     EXPECT_NE(text.find(want, from), std::string::npos) << want << "\n" << text;
   }
+  // Where one does not help enough, several together.
+  const std::string together =
+      "--schedule 1f1b --stages 2 --microbatches 8 --model gpt3-13b --cluster dgx-a100 --devices "
+      "16 --micro-batch-size 2";
+  const Json joint = json_of(together + " --recompute full --zero 3");
+  EXPECT_EQ(joint["fits"], true);
+  EXPECT_EQ(json_of(together + " --recompute full")["fits"], false);
+  EXPECT_EQ(json_of(together + " --zero 3")["fits"], false);
+  const std::string proposed = unwrapped(output_of(together));
+  EXPECT_NE(proposed.find("would fit with full recomputation and ZeRO 3 (" +
+                          format_bytes(joint["peak_memory_bytes"]) + ", "),
+            std::string::npos)
+      << proposed;
   // Where nothing helps enough, what helps most.
   const std::string hopeless = unwrapped(output_of(large + " --memory-cap 1GiB"));
   EXPECT_NE(hopeless.find("memory does not fit: 8 of 8 ranks exceed 1.0 GiB; "), std::string::npos);
-  EXPECT_NE(hopeless.find("no single change makes it fit; full recomputation ("), std::string::npos)
+  EXPECT_NE(hopeless.find("no change tried makes it fit; full recomputation ("), std::string::npos)
       << hopeless;
 }
 

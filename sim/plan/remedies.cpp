@@ -1,6 +1,8 @@
 #include "sim/plan/remedies.h"
 
 #include <algorithm>
+#include <functional>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -11,59 +13,115 @@ namespace {
 
 struct Change {
   std::string what;
-  Training training;
+  std::function<void(Training&)> apply;
 };
 
-std::vector<Change> changes_of(const Training& now, const Model& model) {
-  std::vector<Change> changes;
-  const auto add = [&](std::string what, auto change) {
-    Training training = now;
-    change(training);
-    changes.push_back({std::move(what), training});
-  };
+// By kind, the mildest first.
+std::vector<std::vector<Change>> changes_of(const Training& now, const Model& model) {
+  std::vector<std::vector<Change>> kinds;
   const bool has_attention = !model.is_listed() && model.architecture != Architecture::mlp;
   if (has_attention && now.attention == Attention::unfused) {
-    add("fused attention", [](Training& t) { t.attention = Attention::fused; });
+    kinds.push_back({{"fused attention", [](Training& t) { t.attention = Attention::fused; }}});
   }
+  auto& recomputation = kinds.emplace_back();
   if (has_attention && now.recompute == Recompute::none) {
-    add("selective recomputation", [](Training& t) { t.recompute = Recompute::selective; });
+    recomputation.push_back(
+        {"selective recomputation", [](Training& t) { t.recompute = Recompute::selective; }});
   }
   if (!model.is_listed() && now.recompute != Recompute::full) {
-    add("full recomputation", [](Training& t) { t.recompute = Recompute::full; });
+    recomputation.push_back(
+        {"full recomputation", [](Training& t) { t.recompute = Recompute::full; }});
   }
   if (now.tensor_parallel > 1 && !now.sequence_parallel) {
-    add("sequence parallelism", [](Training& t) { t.sequence_parallel = true; });
+    kinds.push_back({{"sequence parallelism", [](Training& t) { t.sequence_parallel = true; }}});
   }
+  auto& sharding = kinds.emplace_back();
   for (int zero = now.zero + 1; now.data_parallel > 1 && zero <= 3; ++zero) {
-    add("ZeRO " + std::to_string(zero), [&](Training& t) { t.zero = zero; });
+    sharding.push_back({"ZeRO " + std::to_string(zero), [zero](Training& t) { t.zero = zero; }});
   }
-  return changes;
+  return kinds;
 }
+
+class Trials {
+ public:
+  Trials(const CostModel& model, const PipelineShape& shape, const Schedule& schedule,
+         const Transfers& transfers, std::int64_t memory_bytes)
+      : model_(model), shape_(shape), schedule_(schedule), memory_bytes_(memory_bytes) {
+    options_.transfers = transfers;
+  }
+
+  std::vector<Remedy> run() {
+    std::vector<Single> singles;
+    for (const std::vector<Change>& kind : changes_of(model_.training(), model_.model())) {
+      std::optional<Single> best;
+      for (const Change& change : kind) {
+        Training training = model_.training();
+        change.apply(training);
+        if (const auto remedy = attempt(training, change.what)) best = {change, *remedy};
+        if (best && fits(best->remedy)) break;
+      }
+      if (best) singles.push_back(*best);
+    }
+    std::ranges::stable_sort(singles, {}, [&](const Single& one) {
+      const Remedy& remedy = one.remedy;
+      return std::tuple(!fits(remedy),
+                        fits(remedy) ? remedy.makespan_ns : remedy.peak_memory_bytes);
+    });
+    std::vector<Remedy> remedies;
+    for (const Single& one : singles) remedies.push_back(one.remedy);
+    if (!singles.empty() && !fits(remedies.front())) {
+      if (const auto joint = join(singles)) remedies.insert(remedies.begin(), *joint);
+    }
+    return remedies;
+  }
+
+ private:
+  struct Single {
+    Change change;
+    Remedy remedy;
+  };
+
+  bool fits(const Remedy& remedy) const { return remedy.peak_memory_bytes <= memory_bytes_; }
+
+  // Nothing where the training can't be, as where tokens don't divide.
+  std::optional<Remedy> attempt(const Training& training, const std::string& what) const {
+    try {
+      const CostModel model(model_.model(), model_.cluster(), training);
+      const Costs costs = model.costs(shape_);
+      costs.check(schedule_.placement, schedule_.microbatches, what);
+      const Prediction prediction = predict(schedule_, costs, nullptr, {}, options_);
+      return Remedy{what, prediction.metrics.makespan_ns, prediction.peak_memory_bytes()};
+    } catch (const Error&) {
+      return std::nullopt;
+    }
+  }
+
+  // One after the other on top of each other, until it fits.
+  std::optional<Remedy> join(const std::vector<Single>& singles) const {
+    Training training = model_.training();
+    std::string what;
+    for (const Single& one : singles) {
+      one.change.apply(training);
+      what += (what.empty() ? "" : " and ") + one.change.what;
+      const auto remedy = attempt(training, what);
+      if (remedy && fits(*remedy)) return remedy;
+    }
+    return std::nullopt;
+  }
+
+  const CostModel& model_;
+  const PipelineShape& shape_;
+  const Schedule& schedule_;
+  std::int64_t memory_bytes_;
+  SimulationOptions options_;
+};
 
 }  // namespace
 
 std::vector<Remedy> try_remedies(const CostModel& model, const PipelineShape& shape,
                                  const Schedule& schedule, const Transfers& transfers,
                                  std::int64_t memory_bytes) {
-  std::vector<Remedy> tried;
-  SimulationOptions options;
-  options.transfers = transfers;
-  for (Change& change : changes_of(model.training(), model.model())) {
-    try {
-      const CostModel other(model.model(), model.cluster(), change.training);
-      const Costs costs = other.costs(shape);
-      costs.check(schedule.placement, schedule.microbatches, change.what);
-      const Prediction prediction = predict(schedule, costs, nullptr, {}, options);
-      tried.push_back(
-          {std::move(change.what), prediction.metrics.makespan_ns, prediction.peak_memory_bytes()});
-    } catch (const Error&) {  // not to be had here, as where tokens don't divide
-    }
-  }
-  std::ranges::stable_sort(tried, {}, [&](const Remedy& remedy) {
-    const bool fits = remedy.peak_memory_bytes <= memory_bytes;
-    return std::tuple(!fits, fits ? remedy.makespan_ns : remedy.peak_memory_bytes);
-  });
-  return tried;
+  return Trials(model, shape, schedule, transfers, memory_bytes).run();
 }
 
 }  // namespace pipesim

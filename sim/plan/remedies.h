@@ -1,4 +1,4 @@
-// What else a training could do to need less memory, each tried by itself.
+// What else a training could do to need less memory.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,17 @@
 namespace pipesim {
 
 struct Remedy {
-  std::string what;  // "full recomputation"
+  std::string what;  // "full recomputation", "full recomputation and ZeRO 1"
   std::int64_t makespan_ns = 0;
   std::int64_t peak_memory_bytes = 0;
 };
 
-// Recomputation, fused attention, sequence parallelism, ZeRO, as far as the
-// training can have them and does not; those that fit into `memory_bytes`
-// first, the fastest of them first, then those that need least. Simulates the
-// schedule once for each. Pure; any thread.
+// Fused attention, recomputation, sequence parallelism, ZeRO, as far as the
+// training can have them and does not: of each kind the mildest that fits into
+// `memory_bytes`, or else the one that saves most. Where none fits, those that
+// save most together come first, as many as it takes. What fits stands first, the
+// fastest of it first, then what needs least. Simulates the schedule for each.
+// Pure; any thread.
 std::vector<Remedy> try_remedies(const CostModel& model, const PipelineShape& shape,
                                  const Schedule& schedule, const Transfers& transfers,
                                  std::int64_t memory_bytes);
