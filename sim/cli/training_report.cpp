@@ -27,10 +27,11 @@ std::string workspace_line(const CostModel& model, const PipelineShape& shape,
   for (std::size_t r = 1; r < workspace.size(); ++r) {
     if (need(r) > need(fullest)) fullest = r;
   }
-  if (workspace[fullest] == 0) return {};
+  const std::int64_t most = std::ranges::max(workspace);
+  if (most == 0) return {};
   std::string line =
       fmt::format("        beside that, up to {} while a backward computes its forward again",
-                  format_bytes(workspace[fullest]));
+                  format_bytes(most));
   if (prediction.peak_memory_bytes() <= memory_bytes && need(fullest) > memory_bytes) {
     line += fmt::format(", with which rank {} would exceed it by {}", fullest,
                         format_bytes(need(fullest) - memory_bytes));
