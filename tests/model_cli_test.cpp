@@ -262,6 +262,9 @@ TEST(Refused, InOneSentence) {
       {both + " --micro-batch-size 9999999",
        "--micro-batch-size 9999999 x --sequence-length 1024: too many tokens for one microbatch; "
        "use fewer or shorter sequences"},
+      {both + " --micro-batch-size 60000 --data-parallel 250000000 --microbatches 1000",
+       "1,000 microbatches of 60000 x 1024 tokens in 250000000 replicas are more than 1e+18 "
+       "tokens; use fewer"},
       {both + " --micro-batch-size 0", "--micro-batch-size: 0 must be 1 or more"},
       {both + " --layout 3,3,3,3",
        "--layout: 12 layers on 4 virtual stages, but gpt2-small has 14 layers (embedding and head "
@@ -270,7 +273,9 @@ TEST(Refused, InOneSentence) {
   };
   for (const auto& [flags, message] : cases) {
     const std::string stages = flags.find("--stages") == std::string::npos ? " --stages 4" : "";
-    const std::string line = "--schedule 1f1b --microbatches 8" + stages + flags;
+    const std::string count =
+        flags.find("--microbatches") == std::string::npos ? " --microbatches 8" : "";
+    const std::string line = "--schedule 1f1b" + count + stages + flags;
     const Outcome outcome = call(line);
     EXPECT_EQ(outcome.status, 2) << line;
     EXPECT_EQ(outcome.out, "") << line;

@@ -29,6 +29,19 @@ void fill_stages(std::vector<StageCosts>& stages, const std::string& text, std::
   }
 }
 
+// Keeps the tokens of an iteration within 64 bits.
+void check_tokens(const Training& training, int microbatches) {
+  constexpr double most = 1e18;
+  const double tokens = static_cast<double>(microbatches) *
+                        static_cast<double>(training.micro_batch_size) *
+                        static_cast<double>(training.sequence_length) * training.data_parallel;
+  if (tokens <= most) return;
+  throw input_error(
+      fmt::format("{} of {} x {} tokens in {} replicas are more than {:g} tokens; use fewer",
+                  plural(microbatches, "microbatch"), training.micro_batch_size,
+                  training.sequence_length, training.data_parallel, most));
+}
+
 }  // namespace
 
 void add_schedule_flags(CLI::App& app, ScheduleFlags& flags, bool with_name) {
@@ -138,6 +151,7 @@ Costs CostSource::resolve(const Schedule& schedule) const {
     const CostModel model = model_->with_ranks(schedule.ranks());
     costs = model.costs(shape_of(schedule));
     costs.check(placement, schedule.microbatches, name_of(model));
+    check_tokens(model.training(), schedule.microbatches);
     return costs;
   }
   if (file_) {
