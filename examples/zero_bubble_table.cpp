@@ -7,6 +7,7 @@
 #include <exception>
 #include <nlohmann/json.hpp>
 
+#include "bench/validation/zero_bubble.h"
 #include "sim/engine/simulate.h"
 #include "sim/schedule/family.h"
 #include "traces/base/files.h"
@@ -19,19 +20,8 @@ using pipesim::Schedule;
 // The paper's bubble rate: (cost - m(F+B+W)) / cost, where cost is the largest
 // span of a rank; its B is the input gradient, and a hop holds no device.
 double bubble_rate(const std::string& name, const nlohmann::json& times) {
-  const auto ns = [&](const char* key) {
-    return static_cast<std::int64_t>(std::llround(times[key].get<double>() * 1e6));
-  };
-  const int p = times["p"];
-  const int m = times["m"];
-  const Schedule schedule = pipesim::generate({name, p, m});
-  Costs costs;
-  pipesim::StageCosts stage;
-  stage.forward_ns = ns("T_F");
-  stage.backward_input_ns = ns("T_B");
-  stage.backward_weight_ns = ns("T_W");
-  costs.stages.assign(static_cast<std::size_t>(p), stage);
-  costs.p2p.latency_ns = ns("T_comm");
+  const Schedule schedule = pipesim::generate({name, times["p"], times["m"]});
+  const Costs costs = pipesim::validation::profiled_costs(times);
   return pipesim::simulate(schedule, costs).span_bubble();
 }
 

@@ -1,9 +1,9 @@
 // The zero-bubble paper's bubble rates, from its own profiled times.
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "bench/validation/zero_bubble.h"
 #include "sim/engine/simulate.h"
 #include "sim/schedule/family.h"
 #include "tests/files.h"
@@ -11,10 +11,6 @@
 
 namespace pipesim {
 namespace {
-
-std::int64_t ms(const nlohmann::json& value) {
-  return static_cast<std::int64_t>(std::llround(value.get<double>() * 1e6));
-}
 
 // (cost - m(F+I+W)) / cost, cost = the largest span over ranks; a hop adds its
 // latency and holds no device.
@@ -30,14 +26,7 @@ TEST(Published, ZeroBubbleTable5FromTable9) {
         const int p = times["p"];
         const int m = times["m"];
         const Schedule schedule = generate({name, p, m});
-        StageCosts stage;
-        stage.forward_ns = ms(times["T_F"]);
-        stage.backward_input_ns = ms(times["T_B"]);
-        stage.backward_weight_ns = ms(times["T_W"]);
-        Costs costs;
-        costs.stages.assign(static_cast<std::size_t>(p), stage);
-        costs.p2p.latency_ns = ms(times["T_comm"]);
-        const double rate = simulate(schedule, costs).span_bubble();
+        const double rate = simulate(schedule, validation::profiled_costs(times)).span_bubble();
         EXPECT_NEAR(rate, rates[column].get<double>(), 1e-4)
             << times["model"] << " m=" << m << " " << column;
         ++compared;
