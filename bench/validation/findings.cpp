@@ -8,14 +8,12 @@
 #include "traces/base/error.h"
 
 namespace pipesim::validation {
-namespace {
 
-std::vector<ProductRow> examine_products(const MatmulTable& table, Device device) {
-  device.matmul.peak_share = table.peak_share;
+std::vector<ProductRow> examine_products(const MatmulTable& table, const Device& device) {
+  const double peak = *device.flops_per_second[static_cast<std::size_t>(Precision::bf16)];
   std::vector<ProductRow> rows;
   for (const MatmulRow& row : table.rows) {
     const MatrixProduct& product = row.product;
-    const double peak = *device.flops_per_second[static_cast<std::size_t>(Precision::bf16)];
     rows.push_back(
         {.name = fmt::format("{} x {} x {}{}", product.rows, product.inner, product.columns,
                              product.accumulates ? ", accumulating" : ""),
@@ -25,6 +23,8 @@ std::vector<ProductRow> examine_products(const MatmulTable& table, Device device
   }
   return rows;
 }
+
+namespace {
 
 // The differences of the columns up to `columns`, as fractions where `relative`.
 ErrorSummary summarise_figures(const std::vector<Figure>& figures, std::size_t first,
@@ -46,11 +46,11 @@ std::vector<Measure> measure_all(const Findings& findings) {
   };
   const auto with_use = [&](const std::string& name, const std::vector<Outcome>& outcomes) {
     add(name, outcomes);
-    for (const auto& [use, word] : {std::pair(Use::fitted, "fitted"),
-                                    {Use::host_floor, "host floor"},
-                                    {Use::unseen, "unseen"}}) {
-      const auto some = select(outcomes, [&](const Outcome& o) { return o.row->use == use; });
-      if (!some.empty()) add(fmt::format("{}, {}", name, word), some);
+    const std::pair<Use, const char*> uses[] = {
+        {Use::fitted, "fitted"}, {Use::host_floor, "host floor"}, {Use::unseen, "unseen"}};
+    for (const auto& use : uses) {
+      const auto some = select(outcomes, [&](const Outcome& o) { return o.row->use == use.first; });
+      if (!some.empty()) add(fmt::format("{}, {}", name, use.second), some);
     }
   };
   for (const Source source : {Source::korthikanti, Source::korthikanti_layers, Source::sc21}) {
@@ -62,8 +62,9 @@ std::vector<Measure> measure_all(const Findings& findings) {
   const auto sound = select(multi, [](const Outcome& o) { return !o.row->contradicts(); });
   add("vtrain multi-node, without contradicting rows", sound);
   const auto split = [](const Outcome& o) { return o.row->training.tensor_parallel; };
-  add("vtrain multi-node, t 1 or 8, without contradicting rows",
-      select(sound, [&](const Outcome& o) { return split(o) == 1 || split(o) == 8; }));
+  const auto has_1_or_8 = [&](const Outcome& o) { return split(o) == 1 || split(o) == 8; };
+  add("vtrain multi-node, t 1 or 8", select(multi, has_1_or_8));
+  add("vtrain multi-node, t 1 or 8, without contradicting rows", select(sound, has_1_or_8));
   add("vtrain multi-node, t 16, wider than a node",
       select(sound, [&](const Outcome& o) { return split(o) == 16; }));
   with_use("vtrain single-node, another simulator", findings.of(Source::vtrain_single_node));
@@ -134,7 +135,9 @@ Findings examine(const std::string& folder) {
   }
   findings.outcomes_at_1 = predict_rows(findings.sc21_at_1, clusters, all);
   const Cluster& cluster = clusters.at("dgx-a100");
-  findings.products = examine_products(read_matmul_table(folder), cluster.device);
+  findings.device = cluster.device;
+  const MatmulTable table = read_matmul_table(folder);
+  findings.products = examine_products(table, find_device(table.device));
   findings.bytes = activation_bytes(folder, cluster);
   findings.rates = bubble_rates(folder);
   findings.ratios = schedule_ratios(folder);

@@ -13,6 +13,7 @@
 
 namespace pipesim::validation {
 
+// A row of that table, in the table's order.
 struct ProductRow {
   std::string name;
   double published = 0;  // share of the peak
@@ -23,6 +24,8 @@ struct ProductRow {
   double error() const { return published / computed - 1; }
 };
 
+std::vector<ProductRow> examine_products(const MatmulTable& table, const Device& device);
+
 // Errors of some rows, under the name that goals and bounds know it by.
 struct Measure {
   std::string name;
@@ -30,6 +33,7 @@ struct Measure {
 };
 
 struct Findings {
+  Device device;  // whose constants predicted all rows
   std::vector<Row> rows;
   std::vector<Row> sc21_at_1;  // with a software factor of 1
   std::vector<Outcome> outcomes;

@@ -4,6 +4,7 @@
 //
 //   fit_costs                   all constants
 //   fit_costs --without NAME    one term less, the others fitted again: its worth
+//   fit_costs --products        the shape of matrix products, on SimuMax's table
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -13,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/validation/fit_products.h"
 #include "bench/validation/nelder_mead.h"
 #include "bench/validation/predictions.h"
 #include "traces/base/text.h"
@@ -204,6 +206,8 @@ struct Part {
   Source source;
 };
 
+const std::string folder = PIPESIM_SOURCE_DIR "/bench/validation/data";
+
 const std::vector<Part>& parts() {
   static const std::vector<Part> all{{"layers", Source::korthikanti_layers},
                                      {"korthikanti", Source::korthikanti},
@@ -248,40 +252,52 @@ void print_line(const std::string& name, Fit& fit) {
   print(line + "\n");
 }
 
+// One line for each term that is left out, or for one of them.
+void print_ablations(const std::vector<Row>& rows, const std::string& without) {
+  std::vector<Ablation> chosen;
+  std::vector<std::string> known{"all"};
+  for (const Ablation& one : ablations()) {
+    known.push_back(one.name);
+    if (without == "all" || without == one.name) chosen.push_back(one);
+  }
+  if (chosen.empty()) throw input_error("--without: " + unknown_name("term", without, known));
+  print("absolute errors of all rows, %: mean, median, worst\n");
+  std::string heading = fmt::format("{:<20}", "without");
+  for (const Part& part : parts()) heading += fmt::format(" | {:<20}", part.name);
+  print(heading + "\n");
+  Fit whole(rows, nullptr);
+  whole.run();
+  print_line("nothing", whole);
+  for (const Ablation& one : chosen) {
+    Fit fit(rows, &one);
+    fit.run();
+    print_line(one.name, fit);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app("fit_costs fits the cost model's free constants on published rows.", "fit_costs");
   std::string without;
+  bool products = false;
   std::string names;
   for (const Ablation& one : ablations()) names += (names.empty() ? "" : ", ") + one.name;
   app.add_option("--without", without, "leave a term out: all, or one of " + names);
+  app.add_flag("--products", products, "fit the shape of matrix products instead");
   return run_program(app, argc, argv, [&] {
-    std::vector<Row> rows = read_rows(PIPESIM_SOURCE_DIR "/bench/validation/data");
-    std::erase_if(rows, [](const Row& row) { return row.source == Source::vtrain_single_node; });
-    Fit whole(rows, nullptr);
-    if (without.empty()) {
-      whole.run();
-      print_fit(whole);
+    if (products) {
+      print(fit_products(folder));
       return;
     }
-    std::vector<std::string> known{"all"};
-    bool found = without == "all";
-    print(fmt::format("{:<20}", "without"));
-    for (const Part& part : parts()) print(fmt::format(" | {:<19}", part.name));
-    print("\n");
-    if (found) {
-      whole.run();
-      print_line("nothing", whole);
+    std::vector<Row> rows = read_rows(folder);
+    std::erase_if(rows, [](const Row& row) { return row.source == Source::vtrain_single_node; });
+    if (!without.empty()) {
+      print_ablations(rows, without);
+      return;
     }
-    for (const Ablation& one : ablations()) {
-      known.push_back(one.name);
-      if (without != "all" && without != one.name) continue;
-      found = true;
-      Fit fit(rows, &one);
-      fit.run();
-      print_line(one.name, fit);
-    }
-    if (!found) throw input_error("--without: " + unknown_name("term", without, known));
+    Fit fit(rows, nullptr);
+    fit.run();
+    print_fit(fit);
   });
 }

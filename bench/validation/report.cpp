@@ -49,6 +49,35 @@ Published figures, with sources, units and caveats, stand in `bench/validation/d
 
 )";
 
+std::string constants_section(const Findings& findings) {
+  const Device& device = findings.device;
+  Table table({"constant", "value", "fitted on"});
+  const auto add = [&](const char* name, const std::string& value, const char* rows) {
+    table.add({name, value, rows});
+  };
+  const char* const fitted = "rows marked fitted";
+  add("share of the peak of matrix products", fmt::format("{}", device.matmul.peak_share), fitted);
+  add("share of memory's rate", fmt::format("{}", device.memory_share), fitted);
+  add("traffic of unfused attention", fmt::format("{}", device.attention_traffic), fitted);
+  add("a message, of its sender's time", format_time(device.p2p_overhead_ns), fitted);
+  add("hidden part of a reduction", fmt::format("{}", device.hidden_reduction), fitted);
+  add("software factor of 2021",
+      fmt::format("{}", findings.of(Source::sc21).front().row->training.software_factor),
+      "rows marked fitted of SC21");
+  add("shape of matrix products", "tiles, ramp, whole waves, accumulation",
+      "every second shape of SimuMax's table");
+  add("host floor of a layer",
+      fmt::format("{} forward, {} backward, {} more for each peer",
+                  format_time(device.host.forward_ns), format_time(device.host.backward_ns),
+                  format_time(device.host.peer_ns)),
+      "half of vTrain's single-node groups, output of a simulator");
+  return "## Constants\n\nAll that is fitted; `fit_costs` prints how the rows would have it, and "
+         "`fit_costs --without all` what each term is worth. Everything else is from data sheets, "
+         "measured by others or assumed, and stands with its source in the files of devices and "
+         "clusters.\n\n" +
+         table.text();
+}
+
 std::string goals_section(const Findings& findings) {
   Table table({"errors of", "statistic", "goal", "reached", ""});
   std::size_t met = 0;
@@ -264,11 +293,11 @@ std::string products_section(const Findings& findings) {
 }  // namespace
 
 std::string validation_report(const Findings& findings, const std::string& folder) {
-  std::string text = introduction + goals_section(findings) + summary_section(findings) +
-                     peers_section(folder) + korthikanti_section(findings) +
-                     sc21_section(findings) + multi_node_section(findings) +
-                     zero_bubble_section(findings) + trends_section(findings, folder) +
-                     products_section(findings) + single_node_section(findings);
+  std::string text =
+      introduction + goals_section(findings) + summary_section(findings) +
+      constants_section(findings) + peers_section(folder) + korthikanti_section(findings) +
+      sc21_section(findings) + multi_node_section(findings) + zero_bubble_section(findings) +
+      trends_section(findings, folder) + products_section(findings) + single_node_section(findings);
   text.pop_back();
   return text;
 }

@@ -187,7 +187,7 @@ std::vector<Row> read_rows(const std::string& folder) {
 MatmulTable read_matmul_table(const std::string& folder) {
   const Json file = read_json(folder, "simumax_a100_pcie.json");
   MatmulTable table;
-  table.peak_share = file.at("peak_share");
+  table.device = file.at("device");
   for (const Json& row : read_csv(folder, file.at("file"))) {
     table.rows.push_back({.product = {.batch = row.at("batch"),
                                       .rows = row.at("rows"),

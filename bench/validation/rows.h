@@ -67,7 +67,7 @@ struct MatmulRow {
 };
 
 struct MatmulTable {
-  double peak_share = 1;  // of that card's peak, which its power limits
+  std::string device;
   std::vector<MatmulRow> rows;
 };
 
