@@ -24,8 +24,8 @@ struct ShapeConstants {
 constexpr const char* names[] = {"peak_share",   "ramp",         "whole_waves",
                                  "accumulation", "tile 128x128", "tile 128x64"};
 constexpr double spreads[] = {0.1, 100, 0.3, 0.05, 0.1, 0.1};
-constexpr std::int64_t half_area = 128 * 128;
-constexpr std::int64_t quarter_area = 128 * 64;
+constexpr std::int64_t half_area = 16'384;   // 128 x 128
+constexpr std::int64_t quarter_area = 8192;  // 128 x 64, 64 x 128
 
 ShapeConstants constants_of(const MatmulRate& matmul) {
   const auto efficiency = [&](std::int64_t area) {

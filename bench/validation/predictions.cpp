@@ -84,6 +84,7 @@ ErrorSummary summarise(const std::vector<NamedError>& errors) {
 
 ErrorSummary summarise(const std::vector<Outcome>& outcomes) {
   std::vector<NamedError> errors;
+  errors.reserve(outcomes.size());
   for (const Outcome& outcome : outcomes) errors.push_back({outcome.row->name, outcome.error()});
   return summarise(errors);
 }

@@ -58,7 +58,7 @@ std::string run_name(const Json& times) {
 double gpipe_seconds(int ranks, int microbatches) {
   constexpr std::int64_t all_forwards_ns = 3'360'000'000;  // divides well
   StageCosts stage;
-  stage.forward_ns = all_forwards_ns / (ranks * microbatches);
+  stage.forward_ns = all_forwards_ns / ranks / microbatches;
   stage.backward_input_ns = 2 * stage.forward_ns;
   stage.backward_weight_ns = stage.forward_ns;
   Costs costs;

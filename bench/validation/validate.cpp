@@ -32,7 +32,7 @@ validation::Row gpt3() {
   row.model.hidden_size = 12288;
   row.model.heads = 96;
   row.model.kv_heads = 96;
-  row.model.mlp_size = 4 * 12288;
+  row.model.mlp_size = 4 * row.model.hidden_size;
   row.model.vocabulary_size = 51200;
   row.model.max_sequence_length = 2048;
   row.training.sequence_length = 2048;
