@@ -31,12 +31,12 @@ TEST(ValidationRows, AreAllThereWithTheirUse) {
             (Counts{{Use::host_floor, 756}, {Use::unseen, 684}}));
 }
 
-// Devices times microbatches are the published batch; times are of a sane size.
+// Heads divide the hidden size, chunks the blocks of a rank; times are of a sane size.
 TEST(ValidationRows, HoldTogether) {
   for (const Row& row : read_rows(data())) {
     EXPECT_EQ(row.contradicts(), !row.reason.empty()) << row.name;
     EXPECT_EQ(row.model.hidden_size % row.model.heads, 0) << row.name;
-    EXPECT_EQ(row.model.blocks % (row.training.pipeline_parallel * row.virtual_stages), 0)
+    EXPECT_EQ(row.model.blocks / row.training.pipeline_parallel % row.virtual_stages, 0)
         << row.name;
     EXPECT_GT(row.published_s, 0.001) << row.name;
     EXPECT_LT(row.published_s, 30) << row.name;

@@ -186,8 +186,7 @@ std::string sc21_section(const Findings& findings) {
 std::string multi_node_section(const Findings& findings) {
   return "## vTrain, arXiv 2312.12391: 41 multi-node rows\n\n"
          "Megatron-DeepSpeed on nodes of eight A100 80 GB. Tensor groups of 16 are wider than "
-         "a node."
-         "\n\n" +
+         "a node.\n\n" +
          rows_table(findings.of(Source::vtrain_multi_node), "s", 1);
 }
 
@@ -248,8 +247,8 @@ std::string trends_section(const Findings& findings, const std::string& folder) 
       "## Huang et al., GPipe, arXiv 1811.06965: speed-ups\n\n"
       "K partitions, all alike, M microbatches, the forward computed again, transfers that take "
       "nothing; against K = 2 of the table's smallest M. Computed here / published. With M of 4 "
-      "the published speed-ups are beyond what bubbles of (K - 1) / (M + K - 1) allow; the paper "
-      "does not say why.\n\n";
+      "the published speed-ups are beyond what bubbles of (K - 1) / (M + K - 1) allow; "
+      "why is not known here.\n\n";
   Table speedups({"network", "K 2", "K 4", "K 8"});
   for (const Figure& figure : findings.speedups) {
     std::vector<std::string> cells{figure.name};
