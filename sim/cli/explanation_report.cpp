@@ -143,13 +143,19 @@ std::string memory_table(const Explanation& explanation, std::int64_t memory_byt
   std::int64_t most = 0;
   for (const RankUse& rank : explanation.ranks) most = std::max(most, rank.memory.total());
   const ByteUnit unit = byte_unit(most);
-  const std::vector<std::string> labels{
-      "rank",         "weights",
-      "gradients",    "optimizer",
-      "activations",  "weight residue",
-      "send buffers", "receive buffers",
-      "peak",         fmt::format("% of {}", format_bytes(memory_bytes)),
-      "too much",     "beside, in backward"};
+  const std::vector<std::string> labels{"rank",
+                                        "weights",
+                                        "gradients",
+                                        "optimizer",
+                                        "activations",
+                                        "weight residue",
+                                        "send buffers",
+                                        "receive buffers",
+                                        "gathered weights",
+                                        "peak",
+                                        fmt::format("% of {}", format_bytes(memory_bytes)),
+                                        "too much",
+                                        "beside, in backward"};
   const std::vector<int> shown = shown_ranks(static_cast<int>(explanation.ranks.size()));
   std::vector<Group> groups;
   for (const int r : shown) {
@@ -160,7 +166,7 @@ std::string memory_table(const Explanation& explanation, std::int64_t memory_byt
     Column column{std::to_string(r), {}};
     for (const std::int64_t bytes :
          {states.weights, states.gradients, states.optimizer, working.activations, working.residue,
-          working.send_buffers, working.receive_buffers, total}) {
+          working.send_buffers, working.receive_buffers, working.unsharded, total}) {
       column.cells.push_back(unit.text(bytes));
     }
     column.cells.push_back(share(total, memory_bytes));

@@ -53,7 +53,8 @@ void run(const Flags& flags) {
   }
   BytesNeeded needed = source.bytes_needed();
   if (flags.trace) needed.per_action += trace_bytes_per_action;
-  const ScheduleChoice choice = choose_schedule(flags.schedule, needed);
+  ScheduleChoice choice = choose_schedule(flags.schedule, needed);
+  choice.schedule = source.complete(std::move(choice.schedule));
   const std::optional<CostModel> model = source.cost_model(choice.schedule.ranks());
   const std::optional<std::int64_t> cap = memory_cap(flags.memory_cap, model);
   const Costs costs = source.resolve(choice.schedule);

@@ -82,7 +82,8 @@ Json explanation_json(const Explanation& explanation, std::int64_t memory_bytes)
                        {"activations", working.activations},
                        {"weight_residue", working.residue},
                        {"send_buffers", working.send_buffers},
-                       {"receive_buffers", working.receive_buffers}}},
+                       {"receive_buffers", working.receive_buffers},
+                       {"unsharded", working.unsharded}}},
                      {"left_bytes", memory_bytes - rank.memory.total()},
                      {"workspace_bytes", rank.workspace_bytes}});
   }

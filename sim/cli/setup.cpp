@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
+#include "sim/cost/estimate/replicas.h"
 #include "sim/cost/layout.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
@@ -188,8 +190,15 @@ Costs CostSource::resolve(const Schedule& schedule) const {
   return costs;
 }
 
+Schedule CostSource::complete(Schedule schedule) const {
+  if (!model_) return schedule;
+  const Training training = model_->with_ranks(schedule.ranks()).training();
+  return with_replicas(std::move(schedule), training);
+}
+
 Trial trial_with(const CostSource& source) {
   Trial trial;
+  trial.complete = [&source](Schedule schedule) { return source.complete(std::move(schedule)); };
   trial.costs = [&source](const Schedule& schedule) { return source.resolve(schedule); };
   trial.by_layer = source.by_layer();
   trial.transfers = source.transfers();

@@ -33,6 +33,8 @@ class CostSource {
 
   // Checked for the schedule's placement and number of microbatches.
   Costs resolve(const Schedule& schedule) const;
+  // The schedule with what a model's replicas exchange while ranks compute.
+  Schedule complete(Schedule schedule) const;
   // Whether layers are dealt out to stages, so that different numbers of
   // chunks stand for the same model.
   bool by_layer() const { return model_ || (file_ && !file_->layers.empty()); }

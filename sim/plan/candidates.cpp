@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "traces/base/error.h"
 #include "traces/base/text.h"
@@ -20,7 +21,8 @@ Candidate try_one(const Family& family, ScheduleRequest request, const Trial& tr
   try {
     check_size(family, request, trial.needed);
     const Shape shape = resolve_shape(family, request);
-    const Schedule schedule = generate(family, shape);
+    Schedule schedule = generate(family, shape);
+    if (trial.complete) schedule = trial.complete(std::move(schedule));
     SimulationOptions options;
     options.transfers = trial.transfers;
     candidate.prediction = predict(schedule, trial.costs(schedule), &family, shape, options);

@@ -27,6 +27,8 @@ struct Candidate {
 
 // What every candidate is tried with.
 struct Trial {
+  // What costs add to a schedule, such as what its replicas exchange; absent: nothing.
+  std::function<Schedule(Schedule)> complete;
   // The costs of a schedule, checked.
   std::function<Costs(const Schedule&)> costs;
   // Costs are dealt out by layer, so that every number of chunks stands for

@@ -6,6 +6,8 @@
 #include <tuple>
 #include <utility>
 
+#include "sim/cost/estimate/replicas.h"
+#include "sim/schedule/shard.h"
 #include "traces/base/error.h"
 
 namespace pipesim {
@@ -87,9 +89,10 @@ class Trials {
   std::optional<Remedy> attempt(const Training& training, const std::string& what) const {
     try {
       const CostModel model(model_.model(), model_.cluster(), training);
+      const Schedule schedule = with_replicas(without_replicas(schedule_), training);
       const Costs costs = model.costs(shape_);
-      costs.check(schedule_.placement, schedule_.microbatches, what);
-      const Prediction prediction = predict(schedule_, costs, nullptr, {}, options_);
+      costs.check(schedule.placement, schedule.microbatches, what);
+      const Prediction prediction = predict(schedule, costs, nullptr, {}, options_);
       return Remedy{what, prediction.metrics.makespan_ns, prediction.peak_memory_bytes()};
     } catch (const Error&) {
       return std::nullopt;

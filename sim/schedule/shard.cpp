@@ -165,6 +165,21 @@ class RankSharding {
 
 }  // namespace
 
+Schedule without_replicas(const Schedule& schedule) {
+  Schedule plain;
+  plain.name = schedule.name;
+  plain.microbatches = schedule.microbatches;
+  plain.placement = schedule.placement;
+  for (int rank = 0; rank < schedule.ranks(); ++rank) {
+    std::vector<Action> list;
+    for (const Action& action : schedule.actions[rank]) {
+      if (!is_of_replicas(action.kind)) list.push_back(action);
+    }
+    plain.actions.add_rank(list);
+  }
+  return plain;
+}
+
 Schedule shard(const Schedule& schedule, const Sharding& sharding) {
   if (sharding.active_stages < 1) {
     throw input_error(fmt::format("{}: a window of {} active stages holds none; use at least 1",

@@ -42,4 +42,7 @@ struct Sharding {
 // schedule that has such actions already.
 Schedule shard(const Schedule& schedule, const Sharding& sharding);
 
+// The schedule without UNSHARD, RESHARD and REDUCE_GRAD.
+Schedule without_replicas(const Schedule& schedule);
+
 }  // namespace pipesim

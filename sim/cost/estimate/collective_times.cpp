@@ -1,18 +1,22 @@
 #include "sim/cost/estimate/collective_times.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+
+#include "traces/base/error.h"
 
 namespace pipesim {
 namespace {
 
 // How often a ring passes the whole over each link.
-double passes(CollectiveKind kind, int ranks) {
-  const double once = static_cast<double>(ranks - 1) / ranks;
+double passes(CollectiveKind kind, std::int64_t ranks) {
+  const double once = static_cast<double>(ranks - 1) / static_cast<double>(ranks);
   return kind == CollectiveKind::all_reduce ? 2 * once : once;
 }
 
-const BusRate& bus_rate(const Cluster& cluster, int ranks) {
+const BusRate& bus_rate(const Cluster& cluster, std::int64_t ranks) {
   const auto& known = cluster.node.collectives;
   const BusRate* best = &known.front();
   for (const BusRate& rate : known) {
@@ -26,18 +30,20 @@ double share_of_latency(CollectiveKind kind) {
   return kind == CollectiveKind::all_reduce ? 1 : 0.5;
 }
 
-Exchange within_node(const Cluster& cluster, int ranks, CollectiveKind kind, double bytes) {
+Exchange within_node(const Cluster& cluster, std::int64_t ranks, CollectiveKind kind,
+                     double bytes) {
   const BusRate& rate = bus_rate(cluster, ranks);
   return {static_cast<double>(rate.latency_ns) * 1e-9 * share_of_latency(kind),
           passes(kind, ranks) * bytes, static_cast<double>(rate.bytes_per_second), false};
 }
 
 // A step a node on a ring, or up and down a tree of nodes.
-double network_latency(const Cluster& cluster, int nodes, CollectiveKind kind) {
+double network_latency(const Cluster& cluster, std::int64_t nodes, CollectiveKind kind) {
   const double step = static_cast<double>(cluster.network.latency_ns) * 1e-9;
-  const double ring = (kind == CollectiveKind::all_reduce ? 2 : 1) * (nodes - 1.0);
+  const double ring =
+      (kind == CollectiveKind::all_reduce ? 2 : 1) * (static_cast<double>(nodes) - 1);
   if (kind != CollectiveKind::all_reduce) return step * ring;
-  return step * std::min(ring, 2 * std::ceil(std::log2(nodes)));
+  return step * std::min(ring, 2 * std::ceil(std::log2(static_cast<double>(nodes))));
 }
 
 }  // namespace
@@ -51,27 +57,42 @@ double card_bytes_per_second(const Cluster& cluster) {
 
 Exchange exchange(const Cluster& cluster, const Group& group, CollectiveKind kind, double bytes) {
   if (group.ranks == 1) return {};
-  // Of the group, in one node.
-  const int local = std::clamp(cluster.devices_per_node / group.stride, 1, group.ranks);
-  if (local == group.ranks) return within_node(cluster, local, kind, bytes);
-  const int nodes = (group.ranks + local - 1) / local;
+  const std::int64_t per_node = cluster.devices_per_node;
+  const std::int64_t last = group.first + (group.ranks - 1) * group.stride;
+  const std::int64_t nodes_between = last / per_node - group.first / per_node;
+  if (nodes_between == 0) return within_node(cluster, group.ranks, kind, bytes);
+  if (cluster.network.cards_per_node == 0) {
+    throw input_error(fmt::format(
+        "{} has no network, but devices {} and {} exchange data; use at most the {} devices of a "
+        "node, or describe its network",
+        cluster.name, group.first, last, per_node));
+  }
+  // As many rings as the node has members that has fewest, of those at the ends
+  // and those between.
+  const std::int64_t at_first = (per_node - 1 - group.first % per_node) / group.stride + 1;
+  const std::int64_t at_last = last % per_node / group.stride + 1;
+  const std::int64_t between = std::max<std::int64_t>(1, per_node / group.stride);
+  const std::int64_t local =
+      std::min({at_first, at_last, nodes_between > 1 ? between : at_first, group.ranks});
+  const std::int64_t nodes = std::min(nodes_between + 1, group.ranks);
   Exchange result;
   result.leaves_node = true;
   // Rings through every local rank share the load of the node's cards.
-  result.bytes = passes(kind, group.ranks) * bytes / local;
+  result.bytes = passes(kind, group.ranks) * bytes / static_cast<double>(local);
   result.bytes_per_second = card_bytes_per_second(cluster);
   const bool is_crowded = !cluster.network.rail_aligned && local > 1 && group.stride > 1;
   if (is_crowded) {
     // The groups of a node all choose one card.
     result.bytes_per_second = static_cast<double>(cluster.network.card_bytes_per_second) *
                               cluster.network.share / cluster.network.oversubscription /
-                              group.stride / local;
+                              static_cast<double>(group.stride * local);
   }
   result.latency_seconds = network_latency(cluster, nodes, kind);
   if (local > 1) {
     const BusRate& inside = bus_rate(cluster, local);
     result.bytes_per_second =
-        std::min(result.bytes_per_second, static_cast<double>(inside.bytes_per_second) / local);
+        std::min(result.bytes_per_second,
+                 static_cast<double>(inside.bytes_per_second) / static_cast<double>(local));
     result.latency_seconds +=
         2 * static_cast<double>(inside.latency_ns) * 1e-9 * share_of_latency(kind);
   }

@@ -12,10 +12,11 @@
 
 namespace pipesim {
 
-// Ranks first, first + stride, ..., of which one rank in `first`'s place stands for all.
+// Devices first, first + stride, ...; one stands for all.
 struct Group {
-  int ranks = 1;
-  int stride = 1;
+  std::int64_t ranks = 1;
+  std::int64_t stride = 1;
+  std::int64_t first = 0;
 };
 
 // A collective as one rank's links see it.
@@ -28,6 +29,7 @@ struct Exchange {
   double seconds() const { return latency_seconds + (bytes > 0 ? bytes / bytes_per_second : 0); }
 };
 
+// Throws where the group leaves its node and there is no network.
 // `bytes`: of the whole result that is reduced or gathered, on one rank.
 Exchange exchange(const Cluster& cluster, const Group& group, CollectiveKind kind, double bytes);
 

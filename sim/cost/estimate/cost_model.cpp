@@ -10,14 +10,14 @@
 #include "sim/cost/estimate/collective_times.h"
 #include "sim/cost/estimate/device_times.h"
 #include "sim/cost/estimate/pipeline_links.h"
+#include "sim/cost/estimate/replicas.h"
+#include "sim/cost/estimate/rounding.h"
 #include "sim/cost/layout.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 
 namespace pipesim {
 namespace {
-
-std::int64_t to_ns(double seconds) { return std::llround(seconds * 1e9); }
 
 // What a rank keeps of so many parameters from beginning to end.
 void fill_states(StageCosts& costs, const Training& training, std::int64_t parameters) {
@@ -88,13 +88,20 @@ class Estimator {
  private:
   static double sum(const ClassSeconds& of) { return std::accumulate(of.begin(), of.end(), 0.0); }
 
+  bool has_rate(Precision precision) const {
+    return device_.flops_per_second[static_cast<std::size_t>(precision)].has_value();
+  }
+
   // What is missing to the least time is spent launching.
   static void raise(ClassSeconds& of, double hidden, double least) {
     of[static_cast<std::size_t>(OperatorClass::host)] += std::max(0.0, least - sum(of) + hidden);
   }
 
   double seconds_of(const Operator& one) const {
-    const Precision precision = training_.precision;
+    // 8-bit inputs are those of products with weights.
+    const bool is_wide = one.of == OperatorClass::attention && has_rate(Precision::bf16);
+    const Precision precision =
+        training_.precision == Precision::fp8 && is_wide ? Precision::bf16 : training_.precision;
     if (one.time_ns) return static_cast<double>(*one.time_ns) * 1e-9;
     if (one.product) {
       return product_seconds(device_, precision, *one.product, training_.software_factor);
@@ -134,19 +141,20 @@ class Estimator {
       saved = hidden / (training_.sequence_parallel ? split : 1);
     }
     StageCosts& costs = result.costs;
-    costs.activation_bytes = std::llround(saved);
-    costs.weight_residue_bytes = std::llround(residue);
-    result.workspace_bytes = std::llround(again);
+    costs.activation_bytes = to_bytes(saved);
+    costs.weight_residue_bytes = to_bytes(residue);
+    result.workspace_bytes = to_bytes(again);
     // Ranks of a tensor-parallel group send each a part of what they have in common.
-    costs.output_bytes = std::llround(hidden / split);
+    costs.output_bytes = to_bytes(hidden / split);
     if (model_.is_listed()) {
-      costs.output_bytes =
-          model_.list[static_cast<std::size_t>(layer)].output_bytes * training_.micro_batch_size;
+      const ListedLayer& own = model_.list[static_cast<std::size_t>(layer)];
+      costs.output_bytes = to_bytes(static_cast<double>(own.output_bytes) *
+                                    static_cast<double>(training_.micro_batch_size));
     }
-    result.parameters = std::llround(parameters);
+    result.parameters = to_bytes(parameters);
     if (!model_.is_listed() && model_.is_head(layer) && model_.tied_head) {
-      result.tied_parameters =
-          result.parameters - static_cast<std::int64_t>(result.operators.front().parameters);
+      result.tied_parameters = (model_.vocabulary_size + training_.tensor_parallel - 1) /
+                               training_.tensor_parallel * model_.hidden_size;
     }
     fill_states(costs, training_, result.parameters);
   }
@@ -228,14 +236,14 @@ std::vector<int> CostModel::layout(const PipelineShape& shape) const {
 
 Costs CostModel::costs(const PipelineShape& shape) const {
   const Placement& placement = shape.placement;
+  // On one rank the embedding's table and the head's copy of it are the same.
+  const bool has_both = placement.rank_of(0) == placement.rank_of(placement.stages() - 1);
   CostsFile file;
   file.name = model_.name;
   for (int i = 0; i < model_.layers(); ++i) {
     const LayerEstimate& estimate = layer(i);
     StageCosts& costs = file.layers.emplace_back(estimate.costs);
     if (shape.splits_backward) costs.backward_input_ns = estimate.lone_backward_input_ns;
-    // On one rank the embedding's table and the head's copy of it are the same.
-    const bool has_both = placement.rank_of(0) == placement.rank_of(placement.stages() - 1);
     if (has_both && estimate.tied_parameters > 0) {
       fill_states(costs, training_, estimate.parameters - estimate.tied_parameters);
     }
@@ -244,22 +252,20 @@ Costs CostModel::costs(const PipelineShape& shape) const {
   Costs result = file.resolve(placement, sizes);
   result.compute_slowdown_ppm = cluster_.device.compute_slowdown_ppm;
 
-  // What each rank holds, for its closing work.
-  std::vector<RankShare> shares(static_cast<std::size_t>(placement.ranks()));
+  std::vector<StageShare> shares;
   int next = 0;
-  for (int stage = 0; stage < placement.stages(); ++stage) {
-    RankShare& share = shares[static_cast<std::size_t>(placement.rank_of(stage))];
-    for (const int end = next + sizes[static_cast<std::size_t>(stage)]; next < end; ++next) {
-      const LayerEstimate& held = layer(next);
-      share.parameters += held.parameters;
-      share.has_table |= model_.is_embedding(next);
-      if (held.tied_parameters == 0) continue;
-      share.has_copy = true;
-      share.tied_parameters = held.tied_parameters;
+  for (const int size : sizes) {
+    StageShare& share = shares.emplace_back();
+    share.layers = size;
+    for (const int end = next + size; next < end; ++next) {
+      const std::int64_t parameters =
+          layer(next).parameters - (has_both ? layer(next).tied_parameters : 0);
+      share.parameters += parameters;
+      share.largest_layer = std::max(share.largest_layer, parameters);
     }
   }
   link_ranks(*this, placement, result);
-  close_ranks(*this, shares, result);
+  add_replicas(*this, placement, shares, result);
   return result;
 }
 

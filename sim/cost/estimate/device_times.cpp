@@ -53,10 +53,14 @@ double product_seconds(const Device& device, Precision precision, const MatrixPr
   }
   fastest /= device.matmul.peak_share * software_factor;
   if (product.accumulates) fastest *= device.matmul.accumulation;
-  const double values =
-      static_cast<double>(product.rows * product.inner + product.inner * product.columns +
-                          product.rows * product.columns);
-  const double bytes = static_cast<double>(product.batch * bytes_of(precision)) * values;
+  const auto rows = static_cast<double>(product.rows);
+  const auto columns = static_cast<double>(product.columns);
+  const auto inner = static_cast<double>(product.inner);
+  const auto value = static_cast<double>(bytes_of(precision));
+  // A sum in fp32 is read and written.
+  const double result = product.accumulates ? 8 : value;
+  const double bytes = static_cast<double>(product.batch) *
+                       (value * inner * (rows + columns) + result * rows * columns);
   return std::max(fastest, streaming_seconds(device, bytes)) + gaps(device, 1);
 }
 

@@ -155,6 +155,7 @@ Throughput throughput(const CostModel& model, int microbatches, std::int64_t mak
   Throughput result;
   const double seconds = static_cast<double>(makespan_ns) * 1e-9;
   result.tokens = model.tokens(microbatches);
+  if (makespan_ns == 0) return result;  // nothing takes any time
   result.tokens_per_second = static_cast<double>(result.tokens) / seconds;
   if (says_flops(model.model())) result.model_flops = model.model_flops(microbatches);
   result.recomputed_flops = model.recomputed_flops(microbatches);

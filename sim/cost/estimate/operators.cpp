@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "sim/cost/estimate/rounding.h"
+
 namespace pipesim {
 namespace {
 
@@ -33,7 +35,7 @@ class Builder {
       Operator& one = append(std::move(name), OperatorClass::listed, pass);
       one.flops = flops * sequences;
       one.bytes = bytes * sequences;
-      if (time_ns) one.time_ns = *time_ns * training_.micro_batch_size;
+      if (time_ns) one.time_ns = to_ns(static_cast<double>(*time_ns) * 1e-9 * sequences);
       return one;
     };
     Operator& forward =
@@ -145,8 +147,9 @@ class Builder {
 
   // ---- Products with weights
 
-  // The weights of most products see what tensor parallelism leaves whole.
-  enum Options : std::uint8_t { usual = 0, split_input = 1, hides_reduction = 2 };
+  // Experts' inputs are copies that every rank holds whole. The weights of most products see what
+  // tensor parallelism leaves whole.
+  enum Options : std::uint8_t { usual = 0, split_input = 1, hides_reduction = 2, copied_input = 4 };
 
   // The input (tokens x inner) times (inner x columns), with both gradients.
   // Returns the forward, which keeps its input; the next operator ends its life.
@@ -169,8 +172,10 @@ class Builder {
     Operator& weight = add(Pass::backward_weight, {batch, columns, inner, rows, true});
     weight.hides_reduction = (options & hides_reduction) != 0;
     const bool whole = (options & split_input) == 0;
+    const bool is_copied = (options & copied_input) != 0;
     const double parts = training_.sequence_parallel ? static_cast<double>(split_) : 1;
-    const double inputs = static_cast<double>(batch * rows * inner) / (whole ? parts : 1);
+    const double inputs =
+        static_cast<double>(batch * rows * inner) / (whole && !is_copied ? parts : 1);
     const double outputs = static_cast<double>(batch * rows * columns) / (whole ? 1 : parts);
     weight.residue_bytes = value_ * (inputs + outputs);
     operators_[at].saved_bytes = value_ * inputs;
@@ -298,7 +303,7 @@ class Builder {
       one.parameters = static_cast<double>(experts) * parameters_of(columns, inner, biases);
     };
     hold(products(model_.is_gated() ? "gate and up" : "up", experts, rows, up, hidden_,
-                  hides_reduction),
+                  experts > 1 ? copied_input : hides_reduction),
          up, hidden_, up);
     gather_input("mlp");
     activation(model_.is_gated() ? "silu" : "gelu", width);
@@ -323,7 +328,8 @@ class Builder {
         static_cast<double>(model_.experts * hidden_);
     const double copies =
         static_cast<double>(tokens_ * model_.experts_per_token) * static_cast<double>(hidden_);
-    elementwise("permute", Pass::forward, 4 * value_ * copies, 2);
+    // What comes back from experts is kept for the gradient of the router's weights.
+    elementwise("permute", Pass::forward, 4 * value_ * copies, 2).saved_bytes = value_ * copies;
     elementwise("permute", Pass::backward_input, 4 * value_ * copies, 2);
   }
 

@@ -7,18 +7,26 @@
 #include <map>
 
 #include "sim/cost/estimate/collective_times.h"
-#include "sim/cost/estimate/device_times.h"
+#include "sim/cost/estimate/replicas.h"
+#include "sim/cost/estimate/rounding.h"
 
 namespace pipesim {
 namespace {
-
-std::int64_t to_ns(double seconds) { return std::llround(seconds * 1e9); }
 
 // Where the first device of a pipeline rank stands, and the card that it uses.
 struct Place {
   std::int64_t node = 0;
   std::int64_t card = 0;
 };
+
+std::int64_t devices_a_rank(const Training& training) {
+  return std::int64_t{training.tensor_parallel} * training.data_parallel;
+}
+
+// Whole bytes a second, of what is not nothing.
+std::int64_t to_rate(double bytes_per_second) {
+  return std::max<std::int64_t>(1, std::llround(bytes_per_second));
+}
 
 class Linker {
  public:
@@ -39,21 +47,42 @@ class Linker {
       burden(stage, stage + 1, bytes, &StageCosts::forward_ns);
       burden(stage + 1, stage, bytes, &StageCosts::backward_input_ns);
     }
+    if (!exchanges_beside_compute(training_)) return;
+    for (int rank = 0; rank < placement_.ranks(); ++rank) {
+      const Exchange way = way_to_replicas(cluster_, training_, rank);
+      Link& link = costs_.collective_links.emplace_back();
+      link.bytes_per_second = to_rate(way.bytes_per_second);
+      if (!way.leaves_node) continue;
+      const Place here = place_of(rank);
+      link.through = {card(here, "out"), card(here, "in")};
+    }
   }
 
  private:
   Place place_of(int rank) const {
-    const std::int64_t device =
-        std::int64_t{rank} * training_.tensor_parallel * training_.data_parallel;
+    const std::int64_t device = rank * devices_a_rank(training_);
     const std::int64_t per_node = cluster_.devices_per_node;
     return {device / per_node, device % per_node * cluster_.network.cards_per_node / per_node};
+  }
+
+  // Of all replicas, since the slowest counts.
+  bool stay_in_node(int from, int to) const {
+    const std::int64_t per_node = cluster_.devices_per_node;
+    const std::int64_t devices = devices_a_rank(training_);
+    // After so many the pattern of replicas in nodes is at an end, or repeats.
+    const std::int64_t replicas = std::min<std::int64_t>(training_.data_parallel, per_node);
+    for (std::int64_t d = 0; d < replicas; ++d) {
+      const std::int64_t offset = d * training_.tensor_parallel;
+      if ((from * devices + offset) / per_node != (to * devices + offset) / per_node) return false;
+    }
+    return true;
   }
 
   void connect(int from, int to) {
     const Place here = place_of(from);
     const Place there = place_of(to);
     Link link;
-    if (here.node == there.node) {
+    if (stay_in_node(from, to)) {
       link.latency_ns = cluster_.node.p2p_latency_ns;
       link.bytes_per_second = cluster_.node.p2p_bytes_per_second;
     } else {
@@ -74,9 +103,9 @@ class Linker {
       const double devices_a_card =
           std::max(1.0, static_cast<double>(cluster_.devices_per_node) /
                             static_cast<double>(cluster_.network.cards_per_node));
-      const double alike = std::min<double>(
-          devices_a_card, static_cast<double>(training_.tensor_parallel * training_.data_parallel));
-      costs_.shared_links.push_back({std::move(name), std::llround(each * devices_a_card / alike)});
+      const double alike =
+          std::min<double>(devices_a_card, static_cast<double>(devices_a_rank(training_)));
+      costs_.shared_links.push_back({std::move(name), to_rate(each * devices_a_card / alike)});
     }
     return at->second;
   }
@@ -99,76 +128,10 @@ class Linker {
   std::map<std::string, int> cards_;
 };
 
-// Bytes through memory of an optimizer's step, by parameter: the gradient
-// copied to fp32, checked, scaled back, its norm, Adam, weights copied back,
-// gradients zeroed; with fp32 weights no copies and nothing to scale.
-double step_bytes(Precision precision, std::int64_t gradient_bytes) {
-  const double norm = 4;
-  const double clip_and_adam = 28;
-  if (bytes_of(precision) == 4) return norm + clip_and_adam + 8;
-  const auto gradient = static_cast<double>(gradient_bytes);
-  const double copy = gradient + 4;
-  const double check = 4;
-  const double scale = 8;
-  const double back = 6;
-  return copy + check + scale + norm + clip_and_adam + back + 2 * gradient;
-}
-
-// Seconds to reduce the gradients of so many parameters over all replicas, and,
-// where each keeps a part of them only, to gather new weights.
-double reduction_seconds(const Cluster& cluster, const Training& training, double parameters) {
-  const int t = training.tensor_parallel;
-  const auto seconds = [&](int ranks, int stride, CollectiveKind kind, double bytes) {
-    return exchange(cluster, {ranks, stride}, kind, bytes).seconds();
-  };
-  const double gradients = parameters * static_cast<double>(training.gradient_bytes);
-  const int shards = training.shards();
-  if (shards == 1) {
-    return seconds(training.data_parallel, t, CollectiveKind::all_reduce, gradients);
-  }
-  double sum = seconds(shards, t, CollectiveKind::reduce_scatter, gradients);
-  sum += seconds(training.data_parallel / shards, t * shards, CollectiveKind::all_reduce,
-                 gradients / shards);
-  if (training.zero < 3) {
-    const double weights = parameters * static_cast<double>(bytes_of(training.precision));
-    sum += seconds(shards, t, CollectiveKind::all_gather, weights);
-  }
-  return sum;
-}
-
 }  // namespace
 
 void link_ranks(const CostModel& model, const Placement& placement, Costs& costs) {
   Linker(model, placement, costs).run();
-}
-
-void close_ranks(const CostModel& model, const std::vector<RankShare>& shares, Costs& costs) {
-  const Training& training = model.training();
-  const Cluster& cluster = model.cluster();
-  const auto gradient = static_cast<double>(training.gradient_bytes);
-  for (const RankShare& share : shares) {
-    // On one rank the table and its copy are the same.
-    const bool is_one = share.has_table && share.has_copy;
-    const auto parameters =
-        static_cast<double>(share.parameters - (is_one ? share.tied_parameters : 0));
-    double reduction = reduction_seconds(cluster, training, parameters);
-    const auto tied =
-        std::ranges::find_if(shares, [](const RankShare& other) { return other.has_copy; });
-    if (!is_one && tied != shares.end() && (share.has_table || share.has_copy)) {
-      const int ends = static_cast<int>(shares.size()) - 1;
-      const Group group{2, ends * training.tensor_parallel * training.data_parallel};
-      reduction += exchange(cluster, group, CollectiveKind::all_reduce,
-                            static_cast<double>(tied->tied_parameters) * gradient)
-                       .seconds();
-    }
-    costs.reduce_gradients_ns.push_back(to_ns(reduction));
-    const double step =
-        parameters * step_bytes(training.precision, training.gradient_bytes) / training.shards();
-    costs.optimizer_ns.push_back(to_ns(memory_seconds(cluster.device, step, 0)));
-  }
-  if (std::ranges::all_of(costs.reduce_gradients_ns, [](std::int64_t ns) { return ns == 0; })) {
-    costs.reduce_gradients_ns.clear();
-  }
 }
 
 }  // namespace pipesim

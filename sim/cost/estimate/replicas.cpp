@@ -1,0 +1,189 @@
+#include "sim/cost/estimate/replicas.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "sim/cost/estimate/device_times.h"
+#include "sim/cost/estimate/rounding.h"
+#include "sim/schedule/shard.h"
+
+namespace pipesim {
+namespace {
+
+// Bytes through memory of an optimizer's step, by parameter: the gradient
+// copied to fp32, checked, scaled back, its norm, Adam, weights copied back,
+// gradients zeroed; with fp32 weights no copies and nothing to scale.
+double step_bytes(Precision precision, std::int64_t gradient_bytes) {
+  const double norm = 4;
+  const double clip_and_adam = 28;
+  if (bytes_of(precision) == 4) return norm + clip_and_adam + 8;
+  const auto gradient = static_cast<double>(gradient_bytes);
+  const double copy = gradient + 4;
+  const double check = 4;
+  const double scale = 8;
+  const double back = 6;
+  return copy + check + scale + norm + clip_and_adam + back + 2 * gradient;
+}
+
+// The replicas that a rank shares states with, and those that hold the same part.
+Group sharers(const Training& training, int rank) {
+  const std::int64_t t = training.tensor_parallel;
+  return {training.shards(), t, rank * t * training.data_parallel};
+}
+Group likes(const Training& training, int rank) {
+  const std::int64_t t = training.tensor_parallel;
+  const int shards = training.shards();
+  return {training.data_parallel / shards, t * shards, rank * t * training.data_parallel};
+}
+
+// Of one pipeline rank.
+class Replicas {
+ public:
+  Replicas(const CostModel& model, int rank)
+      : cluster_(model.cluster()),
+        training_(model.training()),
+        rank_(rank),
+        way_(way_to_replicas(cluster_, training_, rank)) {}
+
+  // Gradients among those that share, then among those that hold the same.
+  std::pair<Exchange, Exchange> reduction(double parameters) const {
+    const double bytes = parameters * static_cast<double>(training_.gradient_bytes);
+    return {exchange(cluster_, sharers(training_, rank_), CollectiveKind::reduce_scatter, bytes),
+            exchange(cluster_, likes(training_, rank_), CollectiveKind::all_reduce,
+                     bytes / training_.shards())};
+  }
+
+  Exchange gather(double parameters) const {
+    return exchange(cluster_, sharers(training_, rank_), CollectiveKind::all_gather,
+                    parameters * static_cast<double>(bytes_of(training_.precision)));
+  }
+
+  void add_collectives(StageCosts& stage, const StageShare& share) const {
+    const auto parameters = static_cast<double>(share.parameters);
+    const std::int64_t value = bytes_of(training_.precision);
+    const std::int64_t layers = std::clamp<std::int64_t>(share.layers, 1, max_parts);
+    const auto [scatter, sum] = reduction(parameters);
+    stage.reduce = as_collective(scatter);
+    stage.reduce += as_collective(sum);
+    stage.reduce.parts = layers;
+    if (training_.bucket_bytes) {
+      const std::int64_t bytes = share.parameters * training_.gradient_bytes;
+      const std::int64_t bucket = *training_.bucket_bytes;
+      stage.reduce.parts =
+          std::clamp<std::int64_t>(bytes / bucket + (bytes % bucket > 0), 1, max_parts);
+    }
+    if (training_.zero < 3) return;
+    stage.unshard = as_collective(gather(parameters));
+    stage.unshard.parts = layers;
+    // A lone stage gathers layer by layer, one ahead; others all of theirs.
+    stage.unsharded_bytes = value * (training_.pipeline_parallel == 1
+                                         ? std::min(share.parameters, 2 * share.largest_layer)
+                                         : share.parameters);
+  }
+
+ private:
+  static constexpr std::int64_t max_parts = CollectiveCosts::max_parts;
+
+  // On the rank's way to its replicas. What takes another way, within the node,
+  // meets nothing else: a time, for which a byte stands.
+  CollectiveCosts as_collective(const Exchange& one) const {
+    if (one.bytes == 0) return {};
+    if (one.leaves_node == way_.leaves_node) {
+      const double bytes = one.bytes * way_.bytes_per_second / one.bytes_per_second;
+      return {to_ns(one.latency_seconds), std::max<std::int64_t>(1, std::llround(bytes)), 1};
+    }
+    return {to_ns(one.seconds()), 1, 1};
+  }
+
+  const Cluster& cluster_;
+  const Training& training_;
+  int rank_;
+  Exchange way_;
+};
+
+}  // namespace
+
+bool exchanges_beside_compute(const Training& training) {
+  return training.data_parallel > 1 && (training.bucket_bytes || training.zero >= 2);
+}
+
+Schedule with_replicas(Schedule schedule, const Training& training) {
+  const auto is_there = [](const Action& action) {
+    return action.kind == Kind::UNSHARD || action.kind == Kind::RESHARD ||
+           action.kind == Kind::REDUCE_GRAD;
+  };
+  if (!exchanges_beside_compute(training) ||
+      std::ranges::any_of(schedule.actions.all(), is_there)) {
+    return schedule;
+  }
+  Sharding sharding;
+  sharding.reduce =
+      training.zero >= 2 ? Sharding::Reduce::every_backward : Sharding::Reduce::last_backward;
+  if (training.zero == 3) {
+    sharding.gather =
+        schedule.stages() == 1 ? Sharding::Gather::every_pass : Sharding::Gather::window;
+  }
+  return shard(schedule, sharding);
+}
+
+Exchange way_to_replicas(const Cluster& cluster, const Training& training, int rank) {
+  const Group alike = likes(training, rank);
+  const Group group = alike.ranks > 1 ? alike : sharers(training, rank);
+  return exchange(cluster, group, CollectiveKind::all_reduce, 1);
+}
+
+void add_replicas(const CostModel& model, const Placement& placement,
+                  const std::vector<StageShare>& shares, Costs& costs) {
+  const Training& training = model.training();
+  const auto ranks = static_cast<std::size_t>(placement.ranks());
+  const bool beside = exchanges_beside_compute(training);
+  std::vector<double> parameters(ranks);
+  for (int s = 0; s < placement.stages(); ++s) {
+    const StageShare& share = shares[static_cast<std::size_t>(s)];
+    parameters[static_cast<std::size_t>(placement.rank_of(s))] +=
+        static_cast<double>(share.parameters);
+    if (beside)
+      Replicas(model, placement.rank_of(s))
+          .add_collectives(costs.stages[static_cast<std::size_t>(s)], share);
+  }
+
+  // A tied table on two ranks: the sum of both gradients.
+  const int first = placement.rank_of(0);
+  const int last = placement.rank_of(placement.stages() - 1);
+  const std::int64_t tied = model.layer(model.model().layers() - 1).tied_parameters;
+  double tied_seconds = 0;
+  if (first != last && tied > 0) {
+    const std::int64_t devices = std::int64_t{training.tensor_parallel} * training.data_parallel;
+    const Group ends{2, std::abs(last - first) * devices, std::min(first, last) * devices};
+    tied_seconds = exchange(model.cluster(), ends, CollectiveKind::all_reduce,
+                            static_cast<double>(tied * training.gradient_bytes))
+                       .seconds();
+  }
+
+  std::vector<std::int64_t> reduce_ns(ranks);
+  for (std::size_t r = 0; r < ranks; ++r) {
+    const bool is_end = static_cast<int>(r) == first || static_cast<int>(r) == last;
+    double exchanged = is_end ? tied_seconds : 0;
+    const Replicas replicas(model, static_cast<int>(r));
+    // New weights are gathered where each rank steps a part of them and keeps all.
+    if (training.zero == 1 || training.zero == 2) {
+      exchanged += replicas.gather(parameters[r]).seconds();
+    }
+    if (!beside) {
+      const auto [scatter, sum] = replicas.reduction(parameters[r]);
+      exchanged += scatter.seconds() + sum.seconds();
+    }
+    const double step =
+        parameters[r] * step_bytes(training.precision, training.gradient_bytes) / training.shards();
+    const double step_seconds = memory_seconds(model.cluster().device, step, 0);
+    // Where gradients are reduced by actions, what is left counts as the step's.
+    costs.optimizer_ns.push_back(to_ns(step_seconds + (beside ? exchanged : 0)));
+    reduce_ns[r] = beside ? 0 : to_ns(exchanged);
+  }
+  if (std::ranges::any_of(reduce_ns, [](std::int64_t ns) { return ns > 0; })) {
+    costs.reduce_gradients_ns = std::move(reduce_ns);
+  }
+}
+
+}  // namespace pipesim

@@ -1,0 +1,41 @@
+// What data-parallel replicas exchange and step: as closing work after a rank's
+// last action, or as collectives of its program, beside what it computes.
+//
+// Rajbhandari et al., arXiv 1910.02054 (ZeRO), for volumes. Pure functions;
+// any thread.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/cost/costs.h"
+#include "sim/cost/estimate/collective_times.h"
+#include "sim/cost/estimate/cost_model.h"
+#include "sim/schedule/schedule.h"
+
+namespace pipesim {
+
+// What a virtual stage holds of the model, one tensor-parallel rank's part.
+struct StageShare {
+  std::int64_t parameters = 0;
+  std::int64_t largest_layer = 0;  // parameters of it
+  std::int64_t layers = 0;
+};
+
+// Whether replicas exchange while ranks still compute: gradients in buckets, or
+// states that are kept in parts.
+bool exchanges_beside_compute(const Training& training);
+
+// The schedule with the actions that this takes; one that has such actions
+// already stays as it is.
+Schedule with_replicas(Schedule schedule, const Training& training);
+
+// The way that a pipeline rank's bytes take to its replicas.
+Exchange way_to_replicas(const Cluster& cluster, const Training& training, int rank);
+
+// Fills what follows a rank's last action, and the stages' collectives.
+// `shares`: one a virtual stage. Expects link_ranks() to have been called.
+void add_replicas(const CostModel& model, const Placement& placement,
+                  const std::vector<StageShare>& shares, Costs& costs);
+
+}  // namespace pipesim
