@@ -76,6 +76,11 @@ std::vector<Parameter> parameters() {
       of_device(
           "hidden_reduction", 0.5, 0.3, 0, 1, [](const Device& d) { return d.hidden_reduction; },
           [](Device& d, double value) { d.hidden_reduction = value; }),
+      {"network_share", 0.9, 0.1, 0.3, 1,
+       [](const Constants& from) { return from.clusters.begin()->second.network.share; },
+       [](Constants& to, double value) {
+         for (auto& [name, cluster] : to.clusters) cluster.network.share = value;
+       }},
       {"software_2021", 1, 0.05, 0.5, 1.2, [](const Constants& from) { return from.software_2021; },
        [](Constants& to, double value) { to.software_2021 = value; }},
   };
@@ -127,7 +132,7 @@ double weight_of(Source source) {
   switch (source) {
     case Source::korthikanti:
     case Source::sc21: return 2;
-    case Source::korthikanti_layers: return 1;
+    case Source::korthikanti_layers: return 2;
     case Source::vtrain_multi_node: return 0.3;
     case Source::vtrain_single_node: return 0;
   }
