@@ -1,7 +1,7 @@
 // What a model costs on a cluster: the time and bytes of every layer, and from
 // them the costs of a pipeline's stages.
 //
-// The estimate is a roofline by operator; METRICS.md says each formula. A
+// The estimate is a roofline by operator; sim/cost/ESTIMATE.md says each formula. A
 // CostModel is made for one model, cluster and training, and never changes;
 // any thread.
 #pragma once
