@@ -568,6 +568,26 @@ TEST(CostModel, RefusesWhatCannotBe) {
       "--precision fp8: ideal gives no rate for it; there are fp32, fp16, bf16");
 }
 
+TEST(CostModel, RotaryPositionsEndNowhere) {
+  Training how = training(1, 9001, 4);
+  how.sequence_parallel = true;
+  EXPECT_EQ(testing::input_error_of([&] { CostModel(llama(4), ideal_cluster(), how); }),
+            "--sequence-length 9001: --sequence-parallel splits it over 4 ranks, which must divide "
+            "it; nearest valid: 9000 and 9004");
+}
+
+// Counts of values are whole numbers in 64 bits.
+TEST(CostModel, RefusesMoreValuesThanCanBeCounted) {
+  Model wide = llama(16);
+  wide.experts = 65536;
+  wide.experts_per_token = 65536;
+  wide.mlp_size = 1 << 22;
+  EXPECT_NE(testing::input_error_of([&] {
+              CostModel(wide, ideal_cluster(), training(16384, 2048));
+            }).find("values between two layers"),
+            std::string::npos);
+}
+
 TEST(CostModel, RefusesWhatNoNumberHolds) {
   Cluster slow = ideal_cluster();
   slow.device.flops_per_second.fill(1);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 
 #include "traces/base/error.h"
@@ -24,7 +25,7 @@ std::string nearest(std::int64_t value, std::int64_t most,
     found += (found.empty() ? "" : " and ") + std::to_string(above);
     break;
   }
-  return found;
+  return found.empty() ? "none" : found;
 }
 
 [[noreturn]] void refuse(std::string_view flag, std::int64_t value, std::int64_t most,
@@ -72,8 +73,12 @@ void check_tensor_parallel(const Training& training, const Model& model, const C
         fmt::format("its groups would straddle nodes of {} devices of {}", per_node, cluster.name));
   }
   if (training.sequence_parallel && training.sequence_length % t != 0) {
+    // Rotary positions end nowhere.
+    const std::int64_t longest = model.architecture == Architecture::gpt
+                                     ? model.max_sequence_length
+                                     : training.sequence_length + t;
     refuse(
-        "--sequence-length", training.sequence_length, model.max_sequence_length,
+        "--sequence-length", training.sequence_length, longest,
         [&](std::int64_t n) { return n % t == 0; },
         fmt::format("--sequence-parallel splits it over {} ranks, which must divide it", t));
   }
@@ -98,6 +103,19 @@ void check(const Training& training, const Model& model, const Cluster& cluster)
   at_least_one("--sequence-length", training.sequence_length);
   at_least_one("--tensor-parallel", training.tensor_parallel);
   at_least_one("--data-parallel", training.data_parallel);
+  // The largest table of values that a microbatch has, experts' copies included.
+  const double widest = static_cast<double>(
+      std::max({model.hidden_size, model.mlp_size, model.vocabulary_size, std::int64_t{1}}));
+  const double values = static_cast<double>(training.micro_batch_size) *
+                        static_cast<double>(training.sequence_length) *
+                        static_cast<double>(model.experts_per_token) * widest;
+  if (values > static_cast<double>(max_bytes)) {
+    throw input_error(
+        fmt::format("--micro-batch-size {}, --sequence-length {}: {} has {:g} values between two "
+                    "layers then, and at most {:g} are valid; use fewer",
+                    training.micro_batch_size, training.sequence_length, model.name, values,
+                    static_cast<double>(max_bytes)));
+  }
   // Only tables of positions end somewhere.
   const bool has_table =
       model.architecture == Architecture::gpt || model.architecture == Architecture::mlp;
