@@ -61,6 +61,8 @@ std::string constants_section(const Findings& findings) {
   add("traffic of unfused attention", fmt::format("{}", device.attention_traffic), fitted);
   add("a message, of its sender's time", format_time(device.p2p_overhead_ns), fitted);
   add("hidden part of a reduction", fmt::format("{}", device.hidden_reduction), fitted);
+  add("share of a network card's rate", fmt::format("{}", find_cluster("dgx-a100").network.share),
+      fitted);
   add("software factor of 2021",
       fmt::format("{}", findings.of(Source::sc21).front().row->training.software_factor),
       "rows marked fitted of SC21");
