@@ -568,6 +568,24 @@ TEST(CostModel, RefusesWhatCannotBe) {
       "--precision fp8: ideal gives no rate for it; there are fp32, fp16, bf16");
 }
 
+// What would have no effect is refused.
+TEST(CostModel, OnlyBlocksAreComputedAgain) {
+  Model other = gpt(4, 1024, 1);
+  other.name = "other";
+  other.architecture = Architecture::mlp;
+  Training how = training(1, 128);
+  how.recompute = Recompute::selective;
+  EXPECT_EQ(testing::input_error_of([&] { CostModel(other, ideal_cluster(), how); }),
+            "--recompute selective: other has no attention to compute again; nearest valid: none "
+            "and full");
+  other.architecture = Architecture::layers;
+  other.list = {{.name = "one", .forward_ns = 1, .backward_ns = 2}};
+  how.recompute = Recompute::full;
+  EXPECT_EQ(testing::input_error_of([&] { CostModel(other, ideal_cluster(), how); }),
+            "--recompute full: other is a list of layers, whose backwards take what it says; "
+            "valid: none");
+}
+
 TEST(CostModel, RotaryPositionsEndNowhere) {
   Training how = training(1, 9001, 4);
   how.sequence_parallel = true;

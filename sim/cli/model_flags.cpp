@@ -168,6 +168,10 @@ ModelSource::ModelSource(const ModelFlags& flags) {
     training_.recompute = choose<Recompute>(*flags.recompute, "--recompute", recomputes);
   }
   if (flags.attention) {
+    if (model_.is_listed() || model_.architecture == Architecture::mlp) {
+      throw input_error(
+          fmt::format("--attention: {} has none; leave the flag away", quote(model_.name)));
+    }
     training_.attention = choose<Attention>(*flags.attention, "--attention", attentions);
   }
   if (flags.precision) training_.precision = parse_precision(*flags.precision, "--precision");
@@ -184,6 +188,10 @@ ModelSource::ModelSource(const ModelFlags& flags) {
     }
   }
   if (flags.tensor_overlap) {
+    if (training_.tensor_parallel == 1) {
+      throw input_error(
+          "--tensor-overlap: one rank reduces nothing; give --tensor-parallel of more than 1 too");
+    }
     training_.asynchronous_reduction =
         choose<bool>(*flags.tensor_overlap, "--tensor-overlap", switches);
   }
