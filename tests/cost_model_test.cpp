@@ -9,67 +9,17 @@
 
 #include "sim/cost/estimate/collective_times.h"
 #include "sim/cost/estimate/device_times.h"
-#include "sim/cost/estimate/replicas.h"
-#include "sim/schedule/csv.h"
 #include "tests/errors.h"
+#include "tests/ideal_cluster.h"
 
 namespace pipesim {
 namespace {
 
-Model gpt(std::int64_t blocks, std::int64_t hidden, std::int64_t heads) {
-  Model model;
-  model.name = "gpt";
-  model.blocks = blocks;
-  model.hidden_size = hidden;
-  model.heads = heads;
-  model.kv_heads = heads;
-  model.mlp_size = 4 * hidden;
-  model.vocabulary_size = 51200;
-  model.max_sequence_length = 8192;
-  model.dropout_ppm = 100'000;
-  return model;
-}
-
-Model llama(std::int64_t kv_heads) {
-  Model model = gpt(4, 1024, 16);
-  model.name = "llama";
-  model.architecture = Architecture::llama;
-  model.kv_heads = kv_heads;
-  model.mlp_size = 2816;
-  model.dropout_ppm = 0;
-  model.tied_head = false;
-  return model;
-}
-
-// A device on which everything takes what its peak says.
-Device ideal_device() {
-  Device device;
-  device.name = "ideal";
-  device.flops_per_second.fill(1e14);
-  device.memory_bytes = std::int64_t{80} << 30;
-  device.memory_bytes_per_second = 1'000'000'000'000;
-  return device;
-}
-
-Cluster ideal_cluster() {
-  Cluster cluster;
-  cluster.name = "ideal";
-  cluster.device = ideal_device();
-  cluster.devices_per_node = 8;
-  cluster.node.collectives = {{2, 100'000'000'000, 10'000}, {8, 200'000'000'000, 40'000}};
-  cluster.node.p2p_bytes_per_second = 100'000'000'000;
-  cluster.network.cards_per_node = 8;
-  cluster.network.card_bytes_per_second = 25'000'000'000;
-  return cluster;
-}
-
-Training training(std::int64_t micro_batch, std::int64_t sequence, int tensor_parallel = 1) {
-  Training result;
-  result.micro_batch_size = micro_batch;
-  result.sequence_length = sequence;
-  result.tensor_parallel = tensor_parallel;
-  return result;
-}
+using testing::gpt;
+using testing::ideal_cluster;
+using testing::ideal_device;
+using testing::llama;
+using testing::training;
 
 double flops(const LayerEstimate& layer, Pass pass) {
   double sum = 0;
@@ -401,117 +351,6 @@ TEST(CostModel, ReplicasReduceAndStepByWhatARankHolds) {
   EXPECT_NEAR(static_cast<double>(two.reduce_gradients_ns[0]),
               1e9 * (2 * 40e-6 + 2 * 15.0 / 16 * 2 * n / 200e9), 1);
   EXPECT_NEAR(static_cast<double>(two.optimizer_ns[0]), 60 * n / 1e12 * 1e9, 1);
-}
-
-// ---- Where devices stand
-
-// A table and its copy at both ends of one node: its links carry their sum, however
-// far apart they are.
-TEST(CostModel, TiedEndsOfOneNodeNeedNoNetwork) {
-  Cluster node = ideal_cluster();
-  node.network = {};
-  const CostModel model(gpt(8, 1024, 16), node, training(1, 512));
-  for (const int ranks : {2, 5, 6, 8}) {
-    const Costs costs = model.costs({Placement::loop(ranks, 1), false, {}});
-    ASSERT_EQ(costs.reduce_gradients_ns.size(), static_cast<std::size_t>(ranks));
-    const double bytes = 2.0 * 51200 * 1024;
-    EXPECT_NEAR(static_cast<double>(costs.reduce_gradients_ns[0]), 1e4 + bytes / 100, 1) << ranks;
-    EXPECT_EQ(costs.reduce_gradients_ns[0], costs.reduce_gradients_ns.back());
-  }
-}
-
-TEST(CollectiveTimes, TheNodeWithFewestMembersSetsTheRings) {
-  const Cluster cluster = ideal_cluster();
-  const auto rate = [&](const Group& group) {
-    const Exchange one = exchange(cluster, group, CollectiveKind::all_reduce, 1e9);
-    return one.leaves_node ? 2.0 * static_cast<double>(group.ranks - 1) /
-                                 static_cast<double>(group.ranks) * 1e9 / one.bytes
-                           : 0.0;
-  };
-  EXPECT_EQ(rate({8, 1, 0}), 0);
-  EXPECT_DOUBLE_EQ(rate({16, 1, 0}), 8);
-  EXPECT_DOUBLE_EQ(rate({9, 1, 0}), 1);  // a lone member in the second node
-  EXPECT_DOUBLE_EQ(rate({5, 1, 5}), 2);  // three devices here, two there
-  EXPECT_EQ(rate({5, 1, 0}), 0);
-  EXPECT_DOUBLE_EQ(rate({4, 8, 0}), 1);
-  EXPECT_EQ(rate({2, 6, 0}), 0);  // devices 0 and 6
-  EXPECT_DOUBLE_EQ(rate({2, 6, 6}), 1);
-}
-
-TEST(CollectiveTimes, WithoutANetworkNothingLeavesANode) {
-  Cluster node = ideal_cluster();
-  node.network = {};
-  EXPECT_EQ(testing::input_error_of([&] {
-              exchange(node, {2, 8, 0}, CollectiveKind::all_reduce, 1e9);
-            }),
-            "ideal has no network, but devices 0 and 8 exchange data; use at most the 8 devices of "
-            "a node, or describe its network");
-}
-
-// With five replicas a rank, only replica 0 has both ranks in one node.
-TEST(CostModel, LinksAreThoseOfTheReplicaThatIsWorstOff) {
-  Training how = training(1, 512);
-  const auto leaves = [&](int replicas) {
-    how.data_parallel = replicas;
-    const CostModel model(gpt(4, 1024, 16), ideal_cluster(), how);
-    return !model.costs({Placement::loop(2, 1), false, {}}).link(0, 1).through.empty();
-  };
-  EXPECT_FALSE(leaves(1));
-  EXPECT_FALSE(leaves(4));
-  EXPECT_TRUE(leaves(5));
-  EXPECT_TRUE(leaves(8));
-}
-
-// ---- Replicas that exchange beside compute
-
-TEST(Replicas, BucketsAndPartsBecomeCollectives) {
-  Training how = training(1, 512);
-  how.data_parallel = 16;
-  how.bucket_bytes = 10'000'000;
-  Model model = gpt(4, 1024, 16);
-  model.tied_head = false;
-  const auto costs_of = [&] {
-    return CostModel(model, ideal_cluster(), how).costs({Placement::loop(2, 1), false, {}});
-  };
-  const std::int64_t n = CostModel(model, ideal_cluster(), how).layer(0).parameters +
-                         2 * CostModel(model, ideal_cluster(), how).layer(1).parameters;
-  const Costs buckets = costs_of();
-  EXPECT_TRUE(buckets.reduce_gradients_ns.empty());
-  // Rings through eight devices a node: an eighth of the ring's volume through each card.
-  EXPECT_NEAR(static_cast<double>(buckets.stages[0].reduce.bytes),
-              2.0 * 15 / 16 * 2 * static_cast<double>(n) / 8, 1);
-  EXPECT_EQ(buckets.stages[0].reduce.parts, (2 * n + 9'999'999) / 10'000'000);
-  EXPECT_FALSE(buckets.stages[0].unshard.exists());
-  ASSERT_EQ(buckets.collective_links.size(), 2);
-  EXPECT_EQ(buckets.collective_links[0].through.size(), 2);
-
-  how.bucket_bytes.reset();
-  how.zero = 3;
-  const Costs parts = costs_of();
-  EXPECT_NEAR(static_cast<double>(parts.stages[0].unshard.bytes),
-              15.0 / 16 * 2 * static_cast<double>(n) / 8, 1);
-  EXPECT_EQ(parts.stages[0].unshard.parts, 3);
-  EXPECT_EQ(parts.stages[0].unsharded_bytes, 2 * n);
-  EXPECT_NEAR(static_cast<double>(parts.stages[0].reduce.bytes),
-              15.0 / 16 * 2 * static_cast<double>(n) / 8, 1);
-}
-
-TEST(Replicas, ProgramsReduceAndGatherAsTrainingSays) {
-  const Schedule plain = parse_csv("0F0,0F1,0B0,0B1\n", "one.csv");
-  const auto row = [&](int zero, std::optional<std::int64_t> bucket) {
-    Training how = training(1, 512);
-    how.data_parallel = 4;
-    how.zero = zero;
-    how.bucket_bytes = bucket;
-    return csv_row(with_replicas(plain, how).actions[0]);
-  };
-  EXPECT_EQ(row(0, {}), "0F0,0F1,0B0,0B1");
-  EXPECT_EQ(row(1, {}), "0F0,0F1,0B0,0B1");
-  EXPECT_EQ(row(0, 1000), "0F0,0F1,0B0,0B1,0REDUCE_GRAD");
-  EXPECT_EQ(row(2, {}), "0F0,0F1,0B0,0REDUCE_GRAD,0B1,0REDUCE_GRAD");
-  EXPECT_EQ(row(3, {}),
-            "0UNSHARD,0F0,0RESHARD,0UNSHARD,0F1,0RESHARD,0UNSHARD,0B0,0REDUCE_GRAD,0RESHARD,"
-            "0UNSHARD,0B1,0REDUCE_GRAD,0RESHARD");
 }
 
 // ---- What can't be
