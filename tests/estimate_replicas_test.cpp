@@ -152,6 +152,21 @@ TEST(Replicas, HybridShardsGatherWithinANode) {
   EXPECT_NEAR(static_cast<double>(stage.weight_bytes), 2 * n / 8, 16);
 }
 
+// Two chunks on one rank are two stages, each gathered whole.
+TEST(Replicas, OnlyALoneStageGathersLayerByLayer) {
+  Training how = training(1, 512);
+  how.data_parallel = 4;
+  how.zero = 3;
+  const CostModel model(gpt(6, 1024, 16), ideal_cluster(), how);
+  const std::int64_t block = model.layer(1).parameters;
+  const std::int64_t table = model.layer(0).parameters;
+  const auto gathered = [&](int chunks) {
+    return model.costs({Placement::loop(1, chunks), false, {}}).stages[0].unsharded_bytes;
+  };
+  EXPECT_EQ(gathered(1), 2 * 2 * table);
+  EXPECT_EQ(gathered(2), 2 * (table + 3 * block));
+}
+
 // What runs beside a backward takes no longer than what follows it, and no less
 // than nothing.
 TEST(Replicas, BucketsHideReductionsBehindBackwards) {

@@ -59,7 +59,7 @@ class Replicas {
                     parameters * static_cast<double>(bytes_of(training_.precision)));
   }
 
-  void add_collectives(StageCosts& stage, const StageShare& share) const {
+  void add_collectives(StageCosts& stage, const StageShare& share, bool is_lone) const {
     const auto parameters = static_cast<double>(share.parameters);
     const std::int64_t value = bytes_of(training_.precision);
     const std::int64_t layers = std::clamp<std::int64_t>(share.layers, 1, max_parts);
@@ -77,9 +77,8 @@ class Replicas {
     stage.unshard = as_collective(gather(parameters));
     stage.unshard.parts = layers;
     // A lone stage gathers layer by layer, one ahead; others all of theirs.
-    stage.unsharded_bytes = value * (training_.pipeline_parallel == 1
-                                         ? std::min(share.parameters, 2 * share.largest_layer)
-                                         : share.parameters);
+    stage.unsharded_bytes =
+        value * (is_lone ? std::min(share.parameters, 2 * share.largest_layer) : share.parameters);
   }
 
  private:
@@ -145,7 +144,8 @@ void add_replicas(const CostModel& model, const Placement& placement,
         static_cast<double>(share.parameters);
     if (beside)
       Replicas(model, placement.rank_of(s))
-          .add_collectives(costs.stages[static_cast<std::size_t>(s)], share);
+          .add_collectives(costs.stages[static_cast<std::size_t>(s)], share,
+                           placement.stages() == 1);
   }
 
   // A tied table on two ranks: the sum of both gradients.
