@@ -67,7 +67,7 @@ std::string constants_section(const Findings& findings) {
       fmt::format("{}", findings.of(Source::sc21).front().row->training.software_factor),
       "rows marked fitted of SC21");
   add("shape of matrix products", "tiles, ramp, whole waves, accumulation",
-      "every second shape of SimuMax's table");
+      "shapes of SimuMax's table");
   add("host floor of a layer",
       fmt::format("{} forward, {} backward, {} more for each peer",
                   format_time(device.host.forward_ns), format_time(device.host.backward_ns),
