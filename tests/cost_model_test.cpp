@@ -283,8 +283,17 @@ TEST(CostModel, RecomputationAddsTheForwardOrItsAttention) {
               attention * 1e9, 2);
   // What is computed again is there again while the backward runs.
   EXPECT_EQ(none.costs.activation_bytes,
-            selective.costs.activation_bytes + selective.workspace_bytes);
-  EXPECT_EQ(full.workspace_bytes, none.costs.activation_bytes);
+            selective.costs.activation_bytes + selective.costs.workspace_bytes);
+  EXPECT_EQ(none.costs.activation_bytes, full.costs.activation_bytes + full.costs.workspace_bytes);
+  EXPECT_EQ(none.costs.workspace_bytes, 0);
+}
+
+TEST(CostModel, TheGradientOfTheLogitsIsThereInTheHeadsBackward) {
+  const Training how = training(2, 2048, 4);
+  const Model model = gpt(4, 4096, 32);
+  const LayerEstimate head = CostModel(model, ideal_cluster(), how).layer(model.layers() - 1);
+  EXPECT_EQ(head.costs.workspace_bytes, 2 * how.micro_batch_size * how.sequence_length *
+                                            model.vocabulary_size / how.tensor_parallel);
 }
 
 // ---- Pipelines

@@ -111,6 +111,7 @@ Costs random_costs(std::mt19937_64& random, const Schedule& schedule) {
     stage.activation_bytes = pick(random, 0, 100);
     stage.weight_residue_bytes = pick(random, 0, 120);
     stage.output_bytes = pick(random, 0, 50);
+    stage.workspace_bytes = pick(random, 0, 1) * pick(random, 0, 80);
     costs.stages.push_back(stage);
   }
   costs.p2p.latency_ns = pick(random, 0, 2) * pick(random, 0, coarse);

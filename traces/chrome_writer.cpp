@@ -156,6 +156,7 @@ class ChromeTraceWriter::Impl {
       largest_.receive_buffers = std::max(
           {largest_.receive_buffers, stage.forward_input_bytes, stage.backward_input_bytes});
       largest_.unsharded = std::max(largest_.unsharded, stage.unsharded_bytes);
+      largest_.workspace = std::max(largest_.workspace, stage.workspace_bytes);
     }
     for (std::size_t r = 0; r < frame_.states.size(); ++r) {
       const StateBytes& states = frame_.states[r];
@@ -304,8 +305,11 @@ class ChromeTraceWriter::Impl {
         if (footprint_of(span).forward_output_bytes > 0) at_end();
         break;
       case Kind::I:
-      case Kind::W:
-      case Kind::B: at_end(); break;
+      case Kind::B:
+        if (footprint_of(span).workspace_bytes > 0) at_start();
+        at_end();
+        break;
+      case Kind::W: at_end(); break;
       case Kind::SEND_F:
       case Kind::SEND_B:
         if (span.bytes > 0) at_end();
@@ -479,6 +483,7 @@ class ChromeTraceWriter::Impl {
     put("send_buffers", now.send_buffers, largest_.send_buffers);
     put("receive_buffers", now.receive_buffers, largest_.receive_buffers);
     put("unsharded", now.unsharded, largest_.unsharded);
+    put("workspace", now.workspace, largest_.workspace);
     out_ += "}}";
   }
 

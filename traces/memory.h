@@ -25,6 +25,7 @@ struct StageFootprint {
   std::int64_t backward_input_bytes = 0;
   std::int64_t backward_output_bytes = 0;
   std::int64_t unsharded_bytes = 0;  // from the start of an UNSHARD to its RESHARD
+  std::int64_t workspace_bytes = 0;  // beside all that, while B or I runs
 };
 
 // What a rank holds from beginning to end.
@@ -40,15 +41,17 @@ struct StateBytes {
 // that makes it to its arrival; a receive buffer from the start of the
 // transfer until an F takes it over as part of its activations, or until the
 // B or I that needs it ends. Gathered weights stay until they are released.
+// Workspace is what a B or I takes while it runs, such as activations that it computes again.
 struct WorkingBytes {
   std::int64_t activations = 0;
   std::int64_t residue = 0;
   std::int64_t send_buffers = 0;
   std::int64_t receive_buffers = 0;
   std::int64_t unsharded = 0;
+  std::int64_t workspace = 0;
 
   std::int64_t total() const {
-    return activations + residue + send_buffers + receive_buffers + unsharded;
+    return activations + residue + send_buffers + receive_buffers + unsharded + workspace;
   }
   bool operator==(const WorkingBytes&) const = default;
 };
@@ -73,8 +76,8 @@ struct RankMemory {
 // Told of every start and end on its rank in the order of time, and at one
 // instant of the compute actions in the order of the rank's list. What it says
 // does not depend on how transfers are ordered within an instant: buffers and
-// gathered weights count with what is left of them at its end, activations with the most that the
-// list comes to.
+// gathered weights count with what is left of them at its end, activations, residue and
+// workspace with the most that the list comes to.
 class MemoryMeter {
  public:
   void start(const Action& action, const StageFootprint& footprint, std::int64_t time_ns) {
@@ -85,6 +88,13 @@ class MemoryMeter {
         now_.activations += footprint.activation_bytes;
         now_.receive_buffers -= footprint.forward_input_bytes;
         keep(action, footprint.activation_bytes > footprint.forward_input_bytes);
+        break;
+      case Kind::I:
+      case Kind::B:
+        if (footprint.workspace_bytes == 0) return;
+        open_instant(time_ns);
+        now_.workspace += footprint.workspace_bytes;
+        keep(action, true);
         break;
       case Kind::RECV_F:
         open_instant(time_ns);
@@ -119,6 +129,7 @@ class MemoryMeter {
         const std::int64_t before = now_.total();
         --chunks_;
         now_.activations -= footprint.activation_bytes;
+        now_.workspace -= footprint.workspace_bytes;
         if (action.kind == Kind::I) now_.residue += footprint.weight_residue_bytes;
         now_.receive_buffers -= footprint.backward_input_bytes;
         now_.send_buffers += footprint.backward_output_bytes;
@@ -146,30 +157,31 @@ class MemoryMeter {
     }
   }
 
-  // Instead of both, where nothing is exchanged, at an F's start and at the end
-  // of the others: the same in a fraction of the time.
-  void step(const Action& action, const StageFootprint& footprint, std::int64_t time_ns) {
+  // Instead of both, where nothing is exchanged, for each action of the list in
+  // turn: the same in a fraction of the time.
+  void step(const Action& action, const StageFootprint& footprint, std::int64_t start_ns,
+            std::int64_t end_ns) {
     switch (action.kind) {
       case Kind::F:
         peak_chunks_ = std::max(peak_chunks_, ++chunks_);
         now_.activations += footprint.activation_bytes;
+        fill(action, 0, start_ns);
         break;
       case Kind::I:
+        if (footprint.workspace_bytes > 0) fill(action, footprint.workspace_bytes, start_ns);
         --chunks_;
         now_.activations -= footprint.activation_bytes;
         now_.residue += footprint.weight_residue_bytes;
+        fill(action, 0, end_ns);
         break;
       case Kind::B:
+        if (footprint.workspace_bytes > 0) fill(action, footprint.workspace_bytes, start_ns);
         --chunks_;
         now_.activations -= footprint.activation_bytes;
-        return;
-      case Kind::W: now_.residue -= footprint.weight_residue_bytes; return;
-      default: return;
+        break;
+      case Kind::W: now_.residue -= footprint.weight_residue_bytes; break;
+      default: break;
     }
-    const std::int64_t kept = now_.activations + now_.residue;
-    if (kept <= peak_activation_bytes_) return;
-    peak_activation_bytes_ = kept;
-    peak_ = {now_, kept, time_ns, without_cell(action)};
   }
 
   std::int64_t chunks() const { return chunks_; }
@@ -193,8 +205,7 @@ class MemoryMeter {
     assert(time_ns >= time_ns_ && "time runs back");
     if (time_ns == time_ns_) return;
     close_instant();
-    kept_activations_ = now_.activations;
-    kept_residue_ = now_.residue;
+    kept_ = now_;
     filler_ = {};
     is_fresh_ = true;
     time_ns_ = time_ns;
@@ -203,23 +214,38 @@ class MemoryMeter {
   void close_instant() {
     // A recorded run may have lost an F, and so have fewer chunks than none.
     assert(now_.activations >= 0 && now_.residue >= 0 && now_.send_buffers >= 0 &&
-           now_.receive_buffers >= 0 && now_.unsharded >= 0 && "memory below nothing");
-    const WorkingBytes fullest{kept_activations_, kept_residue_, now_.send_buffers,
-                               now_.receive_buffers, now_.unsharded};
+           now_.receive_buffers >= 0 && now_.unsharded >= 0 && now_.workspace >= 0 &&
+           "memory below nothing");
+    WorkingBytes fullest = now_;
+    fullest.activations = kept_.activations;
+    fullest.residue = kept_.residue;
+    fullest.workspace = kept_.workspace;
     if (fullest.total() > peak_.total) peak_ = {fullest, fullest.total(), time_ns_, filler_};
   }
 
-  // Notes what a compute action has left of activations and residue, and,
-  // where it has `raised` memory to the most of its instant, the action.
+  // What compute actions take, apart from what they exchange.
+  static std::int64_t of_compute(const WorkingBytes& bytes) {
+    return bytes.activations + bytes.residue + bytes.workspace;
+  }
+
+  // Notes what a compute action has left of these, and, where it has `raised`
+  // memory to the most of its instant, the action.
   void keep(const Action& action, bool raised) {
-    const std::int64_t kept = now_.activations + now_.residue;
-    peak_activation_bytes_ = std::max(peak_activation_bytes_, kept);
-    const bool higher = is_fresh_ || kept > kept_activations_ + kept_residue_;
+    peak_activation_bytes_ = std::max(peak_activation_bytes_, now_.activations + now_.residue);
+    const bool higher = is_fresh_ || of_compute(now_) > of_compute(kept_);
     if (raised && (higher || !is_compute(filler_.kind))) filler_ = without_cell(action);
     if (!higher) return;
     is_fresh_ = false;
-    kept_activations_ = now_.activations;
-    kept_residue_ = now_.residue;
+    kept_ = now_;
+  }
+
+  // The same for step(), with `workspace` beside.
+  void fill(const Action& action, std::int64_t workspace, std::int64_t time_ns) {
+    const std::int64_t kept = now_.activations + now_.residue;
+    if (kept > peak_activation_bytes_) peak_activation_bytes_ = kept;
+    if (kept + workspace <= peak_.total) return;
+    peak_ = {now_, kept + workspace, time_ns, without_cell(action)};
+    peak_.bytes.workspace = workspace;
   }
 
   // Compute actions come first; of transfers and collectives the smallest counts.
@@ -230,11 +256,10 @@ class MemoryMeter {
   }
 
   // Of the instant that is open: whether no compute action has changed anything
-  // at it, the most activations and residue that it came to, what filled it.
+  // at it, what it held when they took most, what filled it.
   bool is_fresh_ = true;
   std::int64_t time_ns_ = 0;
-  std::int64_t kept_activations_ = 0;
-  std::int64_t kept_residue_ = 0;
+  WorkingBytes kept_;
   Action filler_;
 
   std::int64_t chunks_ = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <type_traits>
 
 namespace pipesim {
 namespace {
@@ -23,7 +24,7 @@ std::size_t hash_of(const Held& held) {
 }  // namespace
 
 std::uint32_t MemorySamples::place_of(const Held& held) {
-  static_assert(sizeof(Held) == 9 * sizeof(std::int64_t), "compared by its bytes");
+  static_assert(std::has_unique_object_representations_v<Held>, "compared by its bytes");
   if (2 * (held_.size() + 1) > places_.size()) {
     places_.assign(std::max<std::size_t>(64, 4 * places_.size()), none);
     for (std::uint32_t i = 0; i < held_.size(); ++i) {

@@ -242,8 +242,8 @@ inline void MetricsAccumulator::record(RankAccount& rank, const Action& action, 
   const Kind kind = action.kind;
   if (!is_compute(kind)) return;
   rank.pass(kind);
-  rank.memory.step(action, footprints_[static_cast<std::size_t>(action.stage)],
-                   kind == Kind::F ? work.start_ns : work.end_ns);
+  rank.memory.step(action, footprints_[static_cast<std::size_t>(action.stage)], work.start_ns,
+                   work.end_ns);
   if (kind == Kind::W) return;
   PathTimes* path = &paths_[slot(action.stage, action.microbatch)];
   *path = rank.path;

@@ -152,10 +152,10 @@ std::string memory_table(const Explanation& explanation, std::int64_t memory_byt
                                         "send buffers",
                                         "receive buffers",
                                         "gathered weights",
+                                        "workspace",
                                         "peak",
                                         fmt::format("% of {}", format_bytes(memory_bytes)),
-                                        "too much",
-                                        "beside, in backward"};
+                                        "too much"};
   const std::vector<int> shown = shown_ranks(static_cast<int>(explanation.ranks.size()));
   std::vector<Group> groups;
   for (const int r : shown) {
@@ -166,12 +166,12 @@ std::string memory_table(const Explanation& explanation, std::int64_t memory_byt
     Column column{std::to_string(r), {}};
     for (const std::int64_t bytes :
          {states.weights, states.gradients, states.optimizer, working.activations, working.residue,
-          working.send_buffers, working.receive_buffers, working.unsharded, total}) {
+          working.send_buffers, working.receive_buffers, working.unsharded, working.workspace,
+          total}) {
       column.cells.push_back(unit.text(bytes));
     }
     column.cells.push_back(share(total, memory_bytes));
     column.cells.push_back(unit.text(std::max<std::int64_t>(0, total - memory_bytes)));
-    column.cells.push_back(unit.text(rank.workspace_bytes));
     groups.push_back({"", {std::move(column)}});
   }
   std::string out = fmt::format("memory of each rank at its fullest, {}\n", unit.name);

@@ -138,17 +138,13 @@ std::string memory_verdict(const Prediction& prediction, std::int64_t cap) {
                      *worst, format_bytes(need), format_bytes(need - cap));
 }
 
-// What a model's ranks need beside, and how it would fit.
-std::string memory_of_model(const ScheduleChoice& choice, const Costs& costs,
-                            const Prediction& prediction, const CostSource& source,
-                            const CostModel& model, std::int64_t cap) {
-  const PipelineShape shape = source.shape_of(choice.schedule);
-  std::string out = workspace_line(model, shape, prediction, cap);
+// How what does not fit would.
+std::string way_to_fit(const ScheduleChoice& choice, const Costs& costs,
+                       const Prediction& prediction, const CostSource& source,
+                       const CostModel& model, std::int64_t cap) {
   constexpr std::int64_t most_slots = 400'000;  // of a few simulations
-  if (prediction.peak_memory_bytes() > cap && is_small(choice, costs, most_slots)) {
-    out += remedies_line(model, shape, choice.schedule, prediction, cap);
-  }
-  return out;
+  if (prediction.peak_memory_bytes() <= cap || !is_small(choice, costs, most_slots)) return {};
+  return remedies_line(model, source.shape_of(choice.schedule), choice.schedule, prediction, cap);
 }
 
 std::string limited_by(const Prediction& prediction) {
@@ -238,7 +234,7 @@ std::string report(const ScheduleChoice& choice, const Costs& costs, const Predi
                    const Terminal& terminal) {
   std::string sentences = bubbles(choice, prediction, source.by_layer());
   if (memory_cap) sentences += memory_verdict(prediction, *memory_cap);
-  if (model) sentences += memory_of_model(choice, costs, prediction, source, *model, *memory_cap);
+  if (model) sentences += way_to_fit(choice, costs, prediction, source, *model, *memory_cap);
   sentences += "\n" + limited_by(prediction) + cost_of_waiting(choice, costs, prediction) +
                advice(choice, costs, prediction, flags, source, memory_cap);
   return verdict(choice, prediction, model, terminal) + "\n" +

@@ -83,9 +83,9 @@ Json explanation_json(const Explanation& explanation, std::int64_t memory_bytes)
                        {"weight_residue", working.residue},
                        {"send_buffers", working.send_buffers},
                        {"receive_buffers", working.receive_buffers},
-                       {"unsharded", working.unsharded}}},
-                     {"left_bytes", memory_bytes - rank.memory.total()},
-                     {"workspace_bytes", rank.workspace_bytes}});
+                       {"unsharded", working.unsharded},
+                       {"workspace", working.workspace}}},
+                     {"left_bytes", memory_bytes - rank.memory.total()}});
   }
   return {{"tokens", throughput.tokens},
           {"model_flops", throughput.model_flops},
@@ -137,8 +137,12 @@ std::string result_json(const Schedule& schedule, const Prediction& prediction,
   json["critical_path"] = {{"compute_ns", metrics.critical_path.compute_ns},
                            {"p2p_ns", metrics.critical_path.p2p_ns},
                            {"other_ns", metrics.critical_path.other_ns}};
-  const bool gathers = std::ranges::any_of(
-      prediction.memory, [](const RankMemory& memory) { return memory.peak.bytes.unsharded > 0; });
+  const auto any_has = [&](std::int64_t WorkingBytes::*bytes) {
+    return std::ranges::any_of(prediction.memory,
+                               [&](const RankMemory& rank) { return rank.peak.bytes.*bytes > 0; });
+  };
+  const bool gathers = any_has(&WorkingBytes::unsharded);
+  const bool has_workspace = any_has(&WorkingBytes::workspace);
   Json ranks = Json::array();
   for (std::size_t r = 0; r < metrics.ranks.size(); ++r) {
     const RankMetrics& rank = metrics.ranks[r];
@@ -163,6 +167,7 @@ std::string result_json(const Schedule& schedule, const Prediction& prediction,
                              {"activations", working.activations + working.residue},
                              {"buffers", working.send_buffers + working.receive_buffers}};
     if (gathers) entry["memory_bytes"]["unsharded"] = working.unsharded;
+    if (has_workspace) entry["memory_bytes"]["workspace"] = working.workspace;
     entry["peak_memory"] = peak_json(memory.peak);
     ranks.push_back(std::move(entry));
   }

@@ -19,26 +19,6 @@ std::string throughput_text(const CostModel& model, const Throughput& throughput
   return text;
 }
 
-std::string workspace_line(const CostModel& model, const PipelineShape& shape,
-                           const Prediction& prediction, std::int64_t memory_bytes) {
-  const std::vector<std::int64_t> workspace = workspace_bytes(model, shape);
-  std::size_t fullest = 0;
-  const auto need = [&](std::size_t r) { return prediction.memory[r].total() + workspace[r]; };
-  for (std::size_t r = 1; r < workspace.size(); ++r) {
-    if (need(r) > need(fullest)) fullest = r;
-  }
-  const std::int64_t most = std::ranges::max(workspace);
-  if (most == 0) return {};
-  std::string line =
-      fmt::format("        beside that, up to {} while a backward computes its forward again",
-                  format_bytes(most));
-  if (prediction.peak_memory_bytes() <= memory_bytes && need(fullest) > memory_bytes) {
-    line += fmt::format(", with which rank {} would exceed it by {}", fullest,
-                        format_bytes(need(fullest) - memory_bytes));
-  }
-  return line + "\n";
-}
-
 std::string remedies_line(const CostModel& model, const PipelineShape& shape,
                           const Schedule& schedule, const Prediction& prediction,
                           std::int64_t memory_bytes) {

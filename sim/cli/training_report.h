@@ -14,10 +14,6 @@ namespace pipesim::cli {
 // "4,766 tokens/s, 51 % MFU".
 std::string throughput_text(const CostModel& model, const Throughput& throughput);
 
-// What a backward holds beside the peak, if anything, as a line.
-std::string workspace_line(const CostModel& model, const PipelineShape& shape,
-                           const Prediction& prediction, std::int64_t memory_bytes);
-
 // The cheapest ways to fit, simulated, as a line; for what does not fit.
 std::string remedies_line(const CostModel& model, const PipelineShape& shape,
                           const Schedule& schedule, const Prediction& prediction,

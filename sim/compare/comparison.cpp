@@ -101,7 +101,7 @@ std::vector<RankMetrics> metrics_of(const Operations& operations, Side side,
       account.occupy(work);
       if (!is_compute(action.kind)) continue;
       account.pass(action.kind);
-      account.memory.step(action, {}, action.kind == Kind::F ? own.start_ns : own.end_ns);
+      account.memory.step(action, {}, own.start_ns, own.end_ns);
     }
     ranks.push_back(account.finish(makespan_ns));
   }

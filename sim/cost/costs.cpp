@@ -37,6 +37,7 @@ std::vector<StageFootprint> Costs::footprints(const Placement& placement) const 
     result[s].activation_bytes = stages[s].activation_bytes;
     result[s].weight_residue_bytes = stages[s].weight_residue_bytes;
     result[s].unsharded_bytes = stages[s].unsharded_bytes;
+    result[s].workspace_bytes = stages[s].workspace_bytes;
     if (s == 0) continue;
     const int at = static_cast<int>(s);
     if (placement.rank_of(at - 1) == placement.rank_of(at)) continue;
@@ -135,7 +136,8 @@ void Costs::check(const Placement& placement, int microbatches, std::string_view
              static_cast<long double>(stage.weight_bytes) +
              static_cast<long double>(stage.gradient_bytes) +
              static_cast<long double>(stage.optimizer_bytes) +
-             static_cast<long double>(stage.unsharded_bytes);
+             static_cast<long double>(stage.unsharded_bytes) +
+             static_cast<long double>(stage.workspace_bytes);
     for (const CollectiveCosts* collective : {&stage.unshard, &stage.reduce}) {
       if (!collective->exists()) continue;
       // The end of each part is rounded up.
@@ -210,6 +212,9 @@ StageCosts sum_layers(const StageCosts* first, const StageCosts* last) {
                       "parts; use smaller costs or more stages",
                       max_time_ns, max_bytes, CollectiveCosts::max_parts));
     }
+  }
+  for (const StageCosts* layer = first; layer != last; ++layer) {
+    sum.workspace_bytes = std::max(sum.workspace_bytes, layer->workspace_bytes);
   }
   sum.output_bytes = (last - 1)->output_bytes;
   return sum;

@@ -60,6 +60,8 @@ struct StageCosts {
   // while they are gathered, beside weight_bytes.
   CollectiveCosts unshard;
   std::int64_t unsharded_bytes = 0;
+  // What a B or an I takes beside while it runs; of layers, the most of any.
+  std::int64_t workspace_bytes = 0;
   CollectiveCosts reduce;  // a REDUCE_GRAD
   // Closing work for what it holds; only of layers, whose ranks it adds up to.
   std::int64_t optimizer_ns = 0;

@@ -63,6 +63,7 @@ StageCosts read_entry(const JsonCursor& cursor, bool is_stage) {
   stage.gradient_bytes = bytes("gradient_bytes");
   stage.optimizer_bytes = bytes("optimizer_bytes");
   stage.output_bytes = bytes("output_bytes");
+  stage.workspace_bytes = bytes("workspace_bytes");
   members.optional("unshard",
                    [&](const JsonCursor& value) { stage.unshard = read_collective(value); });
   members.optional("unsharded_bytes", [&](const JsonCursor& value) {
@@ -257,6 +258,7 @@ Json entries_json(const std::vector<StageCosts>& entries) {
     entry["gradient_bytes"] = stage.gradient_bytes;
     entry["optimizer_bytes"] = stage.optimizer_bytes;
     entry["output_bytes"] = stage.output_bytes;
+    if (stage.workspace_bytes > 0) entry["workspace_bytes"] = stage.workspace_bytes;
     if (stage.unshard.exists()) {
       entry["unshard"] = collective_json(stage.unshard);
       entry["unsharded_bytes"] = stage.unsharded_bytes;

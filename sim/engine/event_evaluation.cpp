@@ -176,11 +176,7 @@ class EventEvaluation {
     for (const TaskId part : cell.all()) {
       const Action action = tasks_.action_of(part);
       duration += tasks_.row(part).duration_ns[action.kind == Kind::B ? 1 : 0];
-      if (has_buffers_) {
-        own.memory.start(action, footprint(action.stage), now);
-      } else if (action.kind == Kind::F) {
-        own.memory.step(action, footprint(action.stage), now);
-      }
+      if (has_buffers_) own.memory.start(action, footprint(action.stage), now);
     }
     if (cell.size == 2) {
       duration = costs_.stages[static_cast<std::size_t>(row.stage)].overlap_ns.value_or(duration);
@@ -224,8 +220,9 @@ class EventEvaluation {
       own.pass(action.kind);
       if (has_buffers_) {
         own.memory.end(action, footprint(action.stage), now);
-      } else if (action.kind != Kind::F) {
-        own.memory.step(action, footprint(action.stage), now);
+      } else {
+        own.memory.step(action, footprint(action.stage),
+                        starts_ns_[static_cast<std::size_t>(row.rank)], now);
       }
       if (sink_) [[unlikely]]
         emit_compute(part, cell.size == 2 && part == task, row.rank, now);

@@ -84,6 +84,7 @@ std::string memory_table(const std::vector<RankMemory>& memory, int width) {
          return rank.peak.bytes.send_buffers + rank.peak.bytes.receive_buffers;
        }},
       {"unsharded", [](const RankMemory& rank) { return rank.peak.bytes.unsharded; }},
+      {"workspace", [](const RankMemory& rank) { return rank.peak.bytes.workspace; }},
       {"total", [](const RankMemory& rank) { return rank.total(); }}};
   const std::vector<Column> each_state{
       {"weights", [](const RankMemory& rank) { return rank.states.weights; }},

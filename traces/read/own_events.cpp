@@ -107,6 +107,7 @@ std::int64_t* value_of(std::string_view key, MemorySample& sample) {
   if (key == "send_buffers") return &sample.working.send_buffers;
   if (key == "receive_buffers") return &sample.working.receive_buffers;
   if (key == "unsharded") return &sample.working.unsharded;
+  if (key == "workspace") return &sample.working.workspace;
   return nullptr;
 }
 

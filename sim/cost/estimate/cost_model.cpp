@@ -120,7 +120,8 @@ class Estimator {
 
   void fill_bytes(LayerEstimate& result, int layer, bool is_block) const {
     double saved = 0;
-    double again = 0;  // saved only from the recomputation on
+    double again = 0;      // saved only from the recomputation on
+    double workspace = 0;  // of the operator that takes most
     double residue = 0;
     double parameters = 0;
     for (const Operator& one : result.operators) {
@@ -129,6 +130,7 @@ class Estimator {
                        (training_.recompute == Recompute::selective && one.is_core_attention));
       (is_again ? again : saved) += one.saved_bytes;
       residue += one.residue_bytes;
+      workspace = std::max(workspace, one.workspace_bytes);
       parameters += one.parameters;
     }
     const double value = static_cast<double>(bytes_of(training_.precision));
@@ -139,11 +141,12 @@ class Estimator {
     // Of a block that is computed again its input is left.
     if (is_block && training_.recompute == Recompute::full) {
       saved = hidden / (training_.sequence_parallel ? split : 1);
+      again -= std::min(saved, again);
     }
     StageCosts& costs = result.costs;
     costs.activation_bytes = to_bytes(saved);
     costs.weight_residue_bytes = to_bytes(residue);
-    result.workspace_bytes = to_bytes(again);
+    costs.workspace_bytes = to_bytes(again + workspace);
     // Ranks of a tensor-parallel group send each a part of what they have in common.
     costs.output_bytes = to_bytes(hidden / split);
     if (model_.is_listed()) {

@@ -34,7 +34,6 @@ struct LayerEstimate {
   StageCosts costs;
   // The same where I and W run apart, and nothing is hidden.
   std::int64_t lone_backward_input_ns = 0;
-  std::int64_t workspace_bytes = 0;  // while its backward runs, beside what was kept
   std::int64_t parameters = 0;       // that a rank holds, of which
   std::int64_t tied_parameters = 0;  // are another layer's, too
 };

@@ -67,14 +67,12 @@ std::vector<RankUse> explain_ranks(const CostModel& model, const PipelineShape& 
     }
     rank.time[at(TimeUse::messages)] += microbatches * messages;
   }
-  const std::vector<std::int64_t> workspace = workspace_bytes(model, shape);
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     TimeUses& time = ranks[r].time;
     time[at(TimeUse::reduction)] = of_rank(costs.reduce_gradients_ns, r);
     time[at(TimeUse::optimizer)] = of_rank(costs.optimizer_ns, r);
     time[at(TimeUse::slowdown)] = metrics.ranks[r].busy_ns - sum_of(time);
     ranks[r].memory = memory[r];
-    ranks[r].workspace_bytes = workspace[r];
   }
   return ranks;
 }
@@ -168,19 +166,6 @@ Throughput throughput(const CostModel& model, int microbatches, std::int64_t mak
     result.hfu = *result.mfu * (1 + result.recomputed_flops / result.model_flops);
   }
   return result;
-}
-
-std::vector<std::int64_t> workspace_bytes(const CostModel& model, const PipelineShape& shape) {
-  std::vector<std::int64_t> most(static_cast<std::size_t>(shape.placement.ranks()), 0);
-  const std::vector<int> sizes = model.layout(shape);
-  int layer = 0;
-  for (int stage = 0; stage < shape.placement.stages(); ++stage) {
-    std::int64_t& bytes = most[static_cast<std::size_t>(shape.placement.rank_of(stage))];
-    for (const int end = layer + sizes[static_cast<std::size_t>(stage)]; layer < end; ++layer) {
-      bytes = std::max(bytes, model.layer(layer).workspace_bytes);
-    }
-  }
-  return most;
 }
 
 Explanation explain(const CostModel& model, const PipelineShape& shape, int microbatches,

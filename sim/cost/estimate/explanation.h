@@ -56,7 +56,6 @@ struct LayerKind {
 struct RankUse {
   TimeUses time{};  // sums to the rank's busy time
   RankMemory memory;
-  std::int64_t workspace_bytes = 0;  // beside that
 };
 
 // How much an iteration of so long gets out of the devices.
@@ -81,10 +80,6 @@ struct Explanation {
 };
 
 Throughput throughput(const CostModel& model, int microbatches, std::int64_t makespan_ns);
-
-// Of each rank, what a backward holds while it computes a layer again: of the
-// rank's layers the most.
-std::vector<std::int64_t> workspace_bytes(const CostModel& model, const PipelineShape& shape);
 
 // `costs` are the model's for the shape, `metrics` and `memory` what an
 // evaluation made of them.

@@ -87,7 +87,9 @@ class Builder {
     for (const char* name : {"maxima", "targets", "sums"}) {
       collective(name, CollectiveKind::all_reduce, Pass::forward, 4 * static_cast<double>(tokens_));
     }
-    memory("cross entropy", OperatorClass::loss, Pass::backward_input, 20 * logits, 5);
+    Operator& gradient =
+        memory("cross entropy", OperatorClass::loss, Pass::backward_input, 20 * logits, 5);
+    gradient.workspace_bytes = static_cast<double>(bytes_of(training_.precision)) * logits;
     reduce("logits' input", Pass::backward_input, false);
     return std::move(operators_);
   }

@@ -64,6 +64,7 @@ struct Operator {
   int kernels = 1;
   double saved_bytes = 0;          // kept for the backward
   double residue_bytes = 0;        // kept from the input's gradient to the weight's
+  double workspace_bytes = 0;      // beside what was kept, while the backward runs
   double parameters = 0;           // that this rank holds
   bool is_score_traffic = false;   // bytes of the matrix of scores
   bool is_core_attention = false;  // done again under selective recomputation
