@@ -250,6 +250,44 @@ TEST(CollectiveTimes, RingsPassTheirPublishedVolumes) {
   }
 }
 
+// Switches that sum double what a reduction seems to pass, not what a gather does.
+TEST(CollectiveTimes, GathersHaveARateOfTheirOwn) {
+  Cluster cluster = ideal_cluster();
+  cluster.node.collectives.back().gather_bytes_per_second = 150'000'000'000;
+  const double n = 1e9;
+  const auto seconds = [&](int ranks, int stride, CollectiveKind kind) {
+    return exchange(cluster, {ranks, stride}, kind, n).seconds();
+  };
+  EXPECT_DOUBLE_EQ(seconds(8, 1, CollectiveKind::all_reduce), 40e-6 + 2 * 7.0 / 8 * n / 200e9);
+  for (const CollectiveKind kind :
+       {CollectiveKind::all_gather, CollectiveKind::reduce_scatter, CollectiveKind::all_to_all}) {
+    EXPECT_DOUBLE_EQ(seconds(8, 1, kind), 20e-6 + 7.0 / 8 * n / 150e9);
+    // Where none is given: the reduction's.
+    EXPECT_DOUBLE_EQ(seconds(4, 1, kind), 5e-6 + 3.0 / 4 * n / 100e9);
+  }
+  // Across nodes each kind is held up by its own rate within them.
+  cluster.network.card_bytes_per_second = 100'000'000'000;
+  EXPECT_DOUBLE_EQ(seconds(16, 1, CollectiveKind::all_reduce),
+                   2 * 40e-6 + 2 * 15.0 / 16 * n / 200e9);
+  EXPECT_DOUBLE_EQ(seconds(16, 1, CollectiveKind::all_gather), 40e-6 + 15.0 / 16 * n / 150e9);
+}
+
+// With sequence parallelism reductions become gathers and scatters, as many bytes.
+TEST(CostModel, SequenceParallelismGathers) {
+  Cluster cluster = ideal_cluster();
+  cluster.node.collectives.back().gather_bytes_per_second = 150'000'000'000;
+  Training how = training(2, 2048, 8);
+  const auto forward_seconds = [&](bool sequence_parallel) {
+    how.sequence_parallel = sequence_parallel;
+    return CostModel(gpt(4, 4096, 32), cluster, how)
+        .layer(1)
+        .forward[static_cast<std::size_t>(OperatorClass::tensor_parallel)];
+  };
+  const double n = 2.0 * 2 * 2048 * 4096;
+  EXPECT_NEAR(forward_seconds(false), 2 * (40e-6 + 2 * 7.0 / 8 * n / 200e9), 1e-12);
+  EXPECT_NEAR(forward_seconds(true), 4 * (20e-6 + 7.0 / 8 * n / 150e9), 1e-12);
+}
+
 TEST(CostModel, AWholeBackwardHidesReductionsAndApartItDoesNot) {
   Cluster cluster = ideal_cluster();
   cluster.device.hidden_reduction = 0.5;

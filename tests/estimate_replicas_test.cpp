@@ -152,6 +152,37 @@ TEST(Replicas, HybridShardsGatherWithinANode) {
   EXPECT_NEAR(static_cast<double>(stage.weight_bytes), 2 * n / 8, 16);
 }
 
+// Within a node, as closing work and as actions of the program.
+TEST(Replicas, SplitStatesAreGatheredAtTheGathersRate) {
+  Cluster cluster = ideal_cluster();
+  cluster.node.collectives.back().gather_bytes_per_second = 150'000'000'000;
+  Training how = training(1, 512);
+  how.data_parallel = 8;
+  Model model = gpt(4, 1024, 16);
+  model.tied_head = false;
+  const auto costs_with = [&](int zero) {
+    how.zero = zero;
+    return CostModel(model, cluster, how).costs({Placement::loop(1, 1), false, {}});
+  };
+  const CostModel whole(model, cluster, how);
+  double n = 0;
+  for (int layer = 0; layer < model.layers(); ++layer) {
+    n += static_cast<double>(whole.layer(layer).parameters);
+  }
+  const double scatter_ns = 1e9 * (20e-6 + 7.0 / 8 * 2 * n / 150e9);
+  EXPECT_NEAR(static_cast<double>(costs_with(0).reduce_gradients_ns[0]),
+              1e9 * (40e-6 + 2 * 7.0 / 8 * 2 * n / 200e9), 1);
+  EXPECT_NEAR(static_cast<double>(costs_with(1).reduce_gradients_ns[0]), 2 * scatter_ns, 1);
+
+  const Costs parts = costs_with(3);
+  ASSERT_EQ(parts.collective_links.size(), 1U);
+  EXPECT_EQ(parts.collective_links[0].bytes_per_second, 150'000'000'000);
+  for (const CollectiveCosts& one : {parts.stages[0].unshard, parts.stages[0].reduce}) {
+    EXPECT_EQ(one.latency_ns, 20'000);
+    EXPECT_NEAR(static_cast<double>(one.bytes), 7.0 / 8 * 2 * n, 1);
+  }
+}
+
 // Two chunks on one rank are two stages, each gathered whole.
 TEST(Replicas, OnlyALoneStageGathersLayerByLayer) {
   Training how = training(1, 512);

@@ -132,6 +132,10 @@ TEST(Presets, SayWhatAClusterIs) {
       EXPECT_GT(static_cast<double>(rate.bytes_per_second),
                 static_cast<double>(cluster.network.card_bytes_per_second) * cluster.network.share);
       EXPECT_GT(rate.latency_ns, 0);
+      // Switches that sum help all-reduces alone.
+      EXPECT_LE(rate.gather_bytes_per_second.value_or(0), rate.bytes_per_second);
+      EXPECT_GT(static_cast<double>(rate.gather_bytes_per_second.value_or(rate.bytes_per_second)),
+                static_cast<double>(cluster.network.card_bytes_per_second) * cluster.network.share);
     }
   }
 }
@@ -215,6 +219,15 @@ TEST(Presets, HaveTheFiguresOfSelene) {
   EXPECT_EQ(cluster.network.card_bytes_per_second, 25'000'000'000);
   EXPECT_TRUE(cluster.network.rail_aligned);
   EXPECT_FALSE(find_cluster("vtrain-a100").network.rail_aligned);
+  for (const BusRate& rate : cluster.node.collectives) EXPECT_FALSE(rate.gather_bytes_per_second);
+}
+
+TEST(Presets, GatherAsNodesWithoutSharpReduce) {
+  const Cluster cluster = find_cluster("dgx-h100");
+  ASSERT_EQ(cluster.node.collectives.size(), 3U);
+  EXPECT_FALSE(cluster.node.collectives[1].gather_bytes_per_second);
+  EXPECT_EQ(cluster.node.collectives[2].bytes_per_second, 480'000'000'000);
+  EXPECT_EQ(cluster.node.collectives[2].gather_bytes_per_second, 360'000'000'000);
 }
 
 TEST(Hardware, WhatADeviceDoesNotSayIsIdeal) {
@@ -337,6 +350,24 @@ TEST(Hardware, AClusterNamesItsDeviceOrHoldsIt) {
   EXPECT_EQ(read.device.name, "small");
   EXPECT_EQ(read.nodes, 1);
   EXPECT_EQ(find_device(folder / "parts/d.json").memory_bytes, 1 << 30);
+}
+
+TEST(Hardware, GathersMayHaveARateOfTheirOwn) {
+  const auto with = [](const std::string& gather) {
+    return replaced(node, R"("9GB/s")", R"("9GB/s","gather_bandwidth":)" + gather);
+  };
+  const Cluster cluster = parse_cluster(cluster_of(with(R"("6GB/s")")), "c.json");
+  EXPECT_EQ(cluster.node.collectives[0].gather_bytes_per_second, std::nullopt);
+  EXPECT_EQ(cluster.node.collectives[1].bytes_per_second, 9'000'000'000);
+  EXPECT_EQ(cluster.node.collectives[1].gather_bytes_per_second, 6'000'000'000);
+  const Cluster doubtful =
+      parse_cluster(cluster_of(with(R"({"value":"6GB/s","unverified":true})")), "c.json");
+  EXPECT_EQ(doubtful.unverified, std::vector<std::string>{"node.collectives[1].gather_bandwidth"});
+  EXPECT_EQ(cluster_error(with("6")),
+            "c.json:1:332: node.collectives[1].gather_bandwidth: 6 has no unit; write \"6GB/s\"");
+  EXPECT_EQ(cluster_error(with(R"("0B/s")")),
+            "c.json:1:332: node.collectives[1].gather_bandwidth: '0B/s' moves nothing; give what "
+            "is reached");
 }
 
 TEST(Hardware, ASingleNodeNeedsNoNetwork) {

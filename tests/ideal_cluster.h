@@ -47,7 +47,7 @@ inline Cluster ideal_cluster() {
   cluster.name = "ideal";
   cluster.device = ideal_device();
   cluster.devices_per_node = 8;
-  cluster.node.collectives = {{2, 100'000'000'000, 10'000}, {8, 200'000'000'000, 40'000}};
+  cluster.node.collectives = {{2, 100'000'000'000, 10'000, {}}, {8, 200'000'000'000, 40'000, {}}};
   cluster.node.p2p_bytes_per_second = 100'000'000'000;
   cluster.network.cards_per_node = 8;
   cluster.network.card_bytes_per_second = 25'000'000'000;

@@ -25,6 +25,12 @@ const BusRate& bus_rate(const Cluster& cluster, std::int64_t ranks) {
   return *best;
 }
 
+double bytes_per_second(const BusRate& rate, CollectiveKind kind) {
+  const bool is_sum = kind == CollectiveKind::all_reduce;
+  return static_cast<double>(is_sum ? rate.bytes_per_second
+                                    : rate.gather_bytes_per_second.value_or(rate.bytes_per_second));
+}
+
 // An all-reduce is a reduce-scatter and an all-gather.
 double share_of_latency(CollectiveKind kind) {
   return kind == CollectiveKind::all_reduce ? 1 : 0.5;
@@ -34,7 +40,7 @@ Exchange within_node(const Cluster& cluster, std::int64_t ranks, CollectiveKind 
                      double bytes) {
   const BusRate& rate = bus_rate(cluster, ranks);
   return {static_cast<double>(rate.latency_ns) * 1e-9 * share_of_latency(kind),
-          passes(kind, ranks) * bytes, static_cast<double>(rate.bytes_per_second), false};
+          passes(kind, ranks) * bytes, bytes_per_second(rate, kind), false};
 }
 
 // A step a node on a ring, or up and down a tree of nodes.
@@ -90,9 +96,8 @@ Exchange exchange(const Cluster& cluster, const Group& group, CollectiveKind kin
   result.latency_seconds = network_latency(cluster, nodes, kind);
   if (local > 1) {
     const BusRate& inside = bus_rate(cluster, local);
-    result.bytes_per_second =
-        std::min(result.bytes_per_second,
-                 static_cast<double>(inside.bytes_per_second) / static_cast<double>(local));
+    result.bytes_per_second = std::min(result.bytes_per_second,
+                                       bytes_per_second(inside, kind) / static_cast<double>(local));
     result.latency_seconds +=
         2 * static_cast<double>(inside.latency_ns) * 1e-9 * share_of_latency(kind);
   }

@@ -128,8 +128,8 @@ Schedule with_replicas(Schedule schedule, const Training& training) {
 
 Exchange way_to_replicas(const Cluster& cluster, const Training& training, int rank) {
   const Group alike = likes(training, rank);
-  const Group group = alike.ranks > 1 ? alike : sharers(training, rank);
-  return exchange(cluster, group, CollectiveKind::all_reduce, 1);
+  if (alike.ranks > 1) return exchange(cluster, alike, CollectiveKind::all_reduce, 1);
+  return exchange(cluster, sharers(training, rank), CollectiveKind::reduce_scatter, 1);
 }
 
 void add_replicas(const CostModel& model, const Placement& placement,

@@ -37,6 +37,7 @@ std::vector<BusRate> read_collectives(const JsonCursor& list, const Sources& sou
       return static_cast<int>(value.integer(2, devices_per_node));
     });
     section.required("bandwidth", rate.bytes_per_second, read_bandwidth);
+    section.optional("gather_bandwidth", rate.gather_bytes_per_second, read_bandwidth);
     section.optional("latency", rate.latency_ns, read_time);
     section.finish();
     if (rates.empty() && rate.ranks != 2) {

@@ -21,6 +21,8 @@ struct BusRate {
   int ranks = 0;
   std::int64_t bytes_per_second = 0;
   std::int64_t latency_ns = 0;
+  // Of all-gathers, reduce-scatters and all-to-alls; the same where absent.
+  std::optional<std::int64_t> gather_bytes_per_second;
 };
 
 struct NodeLinks {
