@@ -464,8 +464,12 @@ TEST(Hardware, SaysWhatIsWrongWithACluster) {
   EXPECT_EQ(cluster_error(node + R"(,"nodes":2)"),
             "c.json:1:1: key 'network' is missing: say how the 2 nodes are linked");
   EXPECT_EQ(cluster_error(replaced(node, R"("ranks":2)", R"("ranks":3)")),
-            "c.json:1:234: node.collectives[0]: the list begins with 3 ranks; give what 2 ranks "
-            "reach first");
+            "c.json:1:234: node.collectives[0]: the list begins with 3 ranks; begin with what 2 "
+            "ranks reach, and list the others by ascending ranks");
+  EXPECT_EQ(cluster_error(replaced(replaced(node, R"("ranks":2)", R"("ranks":3)"), R"("ranks":4)",
+                                   R"("ranks":2)")),
+            "c.json:1:234: node.collectives[0]: the list begins with 3 ranks; begin with what 2 "
+            "ranks reach, and list the others by ascending ranks");
   EXPECT_EQ(cluster_error(replaced(node, R"("ranks":4)", R"("ranks":2)")),
             "c.json:1:282: node.collectives[1]: 2 ranks after 2; list them by ascending ranks");
   EXPECT_EQ(
@@ -477,8 +481,20 @@ TEST(Hardware, SaysWhatIsWrongWithACluster) {
   EXPECT_EQ(
       cluster_error(replaced(node, R"("9GB/s")", R"("-9GB/s")")),
       "c.json:1:305: node.collectives[1].bandwidth: '-9GB/s' is negative; it must be 0 or more");
-  EXPECT_EQ(cluster_error(R"("node":{"collectives":[],"p2p_bandwidth":"1GB/s"})"),
-            "c.json:1:233: node.collectives: an empty list; give what 2 ranks reach");
+  for (const auto& [given, what] : {std::pair{"[]", "is empty"},
+                                    {R"({"value":[]})", "is empty"},
+                                    {"{}", "is no list"},
+                                    {R"({"ranks":2,"bandwidth":"8GB/s"})", "is no list"},
+                                    {R"("8GB/s")", "is no list"},
+                                    {"null", "is no list"}}) {
+    EXPECT_EQ(
+        cluster_error(fmt::format(R"("node":{{"collectives":{},"p2p_bandwidth":"1GB/s"}})", given)),
+        fmt::format("c.json:1:{}: node.collectives: {}; give a list of what 2 and more ranks "
+                    R"(reach, such as [{{"ranks": 2, "bandwidth": "200GB/s"}}])",
+                    std::string(given).starts_with(R"({"value")") ? 242 : 233, what));
+  }
+  EXPECT_EQ(cluster_error(R"("node":{"collectives":{"value":7},"p2p_bandwidth":"1GB/s"})"),
+            "c.json:1:242: node.collectives: must be a list");
   EXPECT_EQ(cluster_error(node + "," + replaced(network, R"(:4)", ":2")),
             "c.json:1:434: network.rail_aligned: 2 cards for 4 devices are too few for rails; say "
             "false, or give each device a card");

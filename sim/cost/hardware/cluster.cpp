@@ -27,6 +27,17 @@ Device find_device_of(const JsonCursor& given) {
   return find_device((std::filesystem::path(given.file()).parent_path() / name).string());
 }
 
+constexpr const char* collectives_wanted =
+    R"(give a list of what 2 and more ranks reach, such as [{"ranks": 2, "bandwidth": "200GB/s"}])";
+
+// What is neither a list nor one with its source is refused before a source is looked for.
+void require_collectives(const JsonCursor& given) {
+  const bool is_list = given.value().get_if<JsonValue::Array>() != nullptr;
+  const bool is_object = given.value().get_if<JsonValue::Object>() != nullptr;
+  if (is_list || (is_object && JsonMembers(given).has("value"))) return;
+  given.fail(fmt::format("is no list; {}", collectives_wanted));
+}
+
 std::vector<BusRate> read_collectives(const JsonCursor& list, const Sources& sources,
                                       int devices_per_node) {
   std::vector<BusRate> rates;
@@ -42,7 +53,9 @@ std::vector<BusRate> read_collectives(const JsonCursor& list, const Sources& sou
     section.finish();
     if (rates.empty() && rate.ranks != 2) {
       item.fail(
-          fmt::format("the list begins with {} ranks; give what 2 ranks reach first", rate.ranks));
+          fmt::format("the list begins with {} ranks; begin with what 2 ranks reach, and list the "
+                      "others by ascending ranks",
+                      rate.ranks));
     }
     if (!rates.empty() && rate.ranks <= rates.back().ranks) {
       item.fail(fmt::format("{} ranks after {}; list them by ascending ranks", rate.ranks,
@@ -50,13 +63,14 @@ std::vector<BusRate> read_collectives(const JsonCursor& list, const Sources& sou
     }
     rates.push_back(rate);
   }
-  if (rates.empty()) list.fail("an empty list; give what 2 ranks reach");
+  if (rates.empty()) list.fail(fmt::format("is empty; {}", collectives_wanted));
   return rates;
 }
 
 NodeLinks read_node(const JsonCursor& object, const Sources& sources, int devices_per_node) {
   Section section(object, sources);
   NodeLinks node;
+  section.members().optional("collectives", require_collectives);
   section.required("collectives", node.collectives, [&](const JsonCursor& list) {
     return read_collectives(list, sources, devices_per_node);
   });
