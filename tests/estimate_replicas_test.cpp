@@ -53,6 +53,38 @@ TEST(CollectiveTimes, TheNodeWithFewestMembersSetsTheRings) {
   EXPECT_DOUBLE_EQ(rate({2, 6, 6}), 1);
 }
 
+// Replicas of t tensor-parallel ranks: t groups pass what they reduce through a node's cards.
+TEST(CollectiveTimes, WithoutRailsGroupsOfSeveralMembersMeetOnOneCard) {
+  Cluster cluster = ideal_cluster();
+  cluster.node.collectives = {{2, 900'000'000'000, 0, {}}};
+  cluster.network.cards_per_node = 4;
+  const auto seconds = [&](int t) {
+    return exchange(cluster, {64 / t, t, 0}, CollectiveKind::all_reduce, 1e9).seconds();
+  };
+  const auto through_cards = [&](int t, int cards) {
+    const double replicas = 64.0 / t;
+    return 2 * (replicas - 1) / replicas * 1e9 * t / (cards * 25e9);
+  };
+  for (const int t : {1, 2, 4, 8}) EXPECT_DOUBLE_EQ(seconds(t), through_cards(t, 4)) << t;
+  cluster.network.rail_aligned = false;
+  EXPECT_DOUBLE_EQ(seconds(1), through_cards(1, 4));  // the only group
+  EXPECT_DOUBLE_EQ(seconds(2), through_cards(2, 1));
+  EXPECT_DOUBLE_EQ(seconds(4), through_cards(4, 1));
+  EXPECT_DOUBLE_EQ(seconds(8), through_cards(8, 4));  // one member a node
+}
+
+// Two members are in the second node, whose other devices use its card, too.
+TEST(CollectiveTimes, ACrowdGetsNoMoreThanTheNodesDevices) {
+  Cluster cluster = ideal_cluster();
+  cluster.network.cards_per_node = 1;
+  const Group group{6, 2, 0};
+  const Exchange aligned = exchange(cluster, group, CollectiveKind::all_reduce, 1e9);
+  cluster.network.rail_aligned = false;
+  const Exchange crowded = exchange(cluster, group, CollectiveKind::all_reduce, 1e9);
+  EXPECT_DOUBLE_EQ(aligned.bytes_per_second, 25e9 / 8);
+  EXPECT_DOUBLE_EQ(crowded.bytes_per_second, 25e9 / 8);
+}
+
 TEST(CollectiveTimes, WithoutANetworkNothingLeavesANode) {
   Cluster node = ideal_cluster();
   node.network = {};

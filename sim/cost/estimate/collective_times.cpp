@@ -88,10 +88,12 @@ Exchange exchange(const Cluster& cluster, const Group& group, CollectiveKind kin
   result.bytes_per_second = card_bytes_per_second(cluster);
   const bool is_crowded = !cluster.network.rail_aligned && local > 1 && group.stride > 1;
   if (is_crowded) {
-    // The groups of a node all choose one card.
-    result.bytes_per_second = static_cast<double>(cluster.network.card_bytes_per_second) *
-                              cluster.network.share / cluster.network.oversubscription /
-                              static_cast<double>(group.stride * local);
+    // Groups with several members in a node all choose one card; a lone member
+    // takes the nearest one.
+    const double one_card = static_cast<double>(cluster.network.card_bytes_per_second) *
+                            cluster.network.share / cluster.network.oversubscription;
+    result.bytes_per_second =
+        std::min(result.bytes_per_second, one_card / static_cast<double>(group.stride * local));
   }
   result.latency_seconds = network_latency(cluster, nodes, kind);
   if (local > 1) {
