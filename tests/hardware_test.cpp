@@ -376,6 +376,15 @@ TEST(Hardware, ASingleNodeNeedsNoNetwork) {
   EXPECT_EQ(parse_cluster(cluster_of(node + "," + network + R"(,"nodes":16)"), "c.json").nodes, 16);
 }
 
+// Neighbours may share a card and still keep to it.
+TEST(Hardware, RailsMayBeShared) {
+  for (const std::string cards : {":1", ":2", ":4", ":5", ":8"}) {
+    const Cluster cluster =
+        parse_cluster(cluster_of(node + "," + replaced(network, ":4", cards)), "c.json");
+    EXPECT_TRUE(cluster.network.rail_aligned) << cards;
+  }
+}
+
 TEST(Hardware, CollectsWhatIsUnverified) {
   const std::string doubtful = R"({"value":0.5,"source":"a guess","unverified":true})";
   const std::string text =
@@ -495,9 +504,9 @@ TEST(Hardware, SaysWhatIsWrongWithACluster) {
   }
   EXPECT_EQ(cluster_error(R"("node":{"collectives":{"value":7},"p2p_bandwidth":"1GB/s"})"),
             "c.json:1:242: node.collectives: must be a list");
-  EXPECT_EQ(cluster_error(node + "," + replaced(network, R"(:4)", ":2")),
-            "c.json:1:434: network.rail_aligned: 2 cards for 4 devices are too few for rails; say "
-            "false, or give each device a card");
+  EXPECT_EQ(cluster_error(node + "," + replaced(network, R"(:4)", ":3")),
+            "c.json:1:434: network.rail_aligned: 3 cards cannot be shared evenly by 4 devices; say "
+            "false, or give as many devices to each card");
   EXPECT_EQ(cluster_error(node + "," + replaced(network, R"(,"rail_aligned":true)", "")),
             "c.json:1:370: network: key 'rail_aligned' is missing");
   EXPECT_EQ(cluster_error(node + "," + replaced(network, "true", R"(true,"oversubscription":0.5)")),

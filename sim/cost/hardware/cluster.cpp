@@ -89,10 +89,12 @@ Network read_network(const JsonCursor& object, const Sources& sources, int devic
   section.optional("latency", network.latency_ns, read_time);
   section.required("rail_aligned", network.rail_aligned, [&](const JsonCursor& value) {
     const bool aligned = value.boolean();
-    if (aligned && network.cards_per_node < devices_per_node) {
+    const std::int64_t cards = network.cards_per_node;
+    if (aligned && cards < devices_per_node && devices_per_node % cards != 0) {
       value.fail(
-          fmt::format("{} for {} are too few for rails; say false, or give each device a card",
-                      plural(network.cards_per_node, "card"), plural(devices_per_node, "device")));
+          fmt::format("{} cannot be shared evenly by {}; say false, or give as many "
+                      "devices to each card",
+                      plural(cards, "card"), plural(devices_per_node, "device")));
     }
     return aligned;
   });

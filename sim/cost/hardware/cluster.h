@@ -37,7 +37,8 @@ struct Network {
   double share = 1;                        // of a card's rate that messages reach
   std::int64_t latency_ns = 0;
   // Device i of every node reaches the others' device i by a card and switch
-  // of its own; else all groups of a node may meet on one card.
+  // of its own, or of its neighbours, too; else groups with several members in
+  // a node all meet on one card.
   bool rail_aligned = true;
   double oversubscription = 1;  // how much less than its cards a node gets through the switches
 };
