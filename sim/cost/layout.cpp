@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <numeric>
 #include <string>
@@ -114,6 +115,40 @@ std::vector<int> parse_layout(std::string_view text) {
   if (is_list || is_megatron) return parse_text(text);
   const std::string content = read_file(std::string(text));
   return parse_text(strip(content));
+}
+
+namespace {
+
+// "ttt" as "t*3"; shorter ones as they are.
+std::string decoders(int count) {
+  return count < 3 ? std::string(static_cast<std::size_t>(count), 't') : fmt::format("t*{}", count);
+}
+
+}  // namespace
+
+std::string to_megatron_layout(const std::vector<int>& layout) {
+  const std::int64_t total = std::accumulate(layout.begin(), layout.end(), std::int64_t{0});
+  if (std::ranges::any_of(layout, [](int size) { return size < 1; }) || total < 2) {
+    throw input_error(fmt::format(
+        "--layout: {} on {} are no Megatron layout; give every stage a layer, and embedding and "
+        "head theirs",
+        plural(total, "layer"), plural(static_cast<std::int64_t>(layout.size()), "virtual stage")));
+  }
+  if (layout.size() == 1) return fmt::format("E{}L", decoders(layout[0] - 2));
+  std::string text = fmt::format("E{}|", decoders(layout.front() - 1));
+  const auto last = layout.end() - 1;
+  for (auto stage = layout.begin() + 1; stage != last;) {
+    const auto next = std::find_if(stage, last, [&](int size) { return size != *stage; });
+    const auto alike = next - stage;
+    const std::string one = decoders(*stage) + "|";
+    if (alike < 3) {
+      for (auto i = alike; i > 0; --i) text += one;
+    } else {
+      text += fmt::format("({})*{},", one, alike);
+    }
+    stage = next;
+  }
+  return text + decoders(*last - 1) + "L";
 }
 
 std::vector<int> even_layout(int layers, int stages) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -12,6 +13,13 @@ namespace pipesim {
 // L) is a layer, | ends a stage, *N repeats what stands before it, and commas
 // are decoration. Anything else is the name of a file that holds one of them.
 std::vector<int> parse_layout(std::string_view text);
+
+// The layout as Megatron-LM's --pipeline-model-parallel-layout takes it, of a model
+// that is an embedding, blocks and a head: "Et*3|(tt|)*29,tL" of 4,2,...,2. Its
+// stages are all ranks' first chunks, then all second ones: virtual stages, where
+// the placement is a loop. An input error where a stage holds no layer, or all
+// together less than the embedding and the head.
+std::string to_megatron_layout(const std::vector<int>& layout);
 
 // As even as can be, the larger stages first: 9 layers on 4 stages are 3,2,2,2.
 std::vector<int> even_layout(int layers, int stages);
