@@ -71,7 +71,7 @@ run_tests asan-ubsan
 step "build: tsan" build tsan
 run_tests tsan
 step "build: fuzz" build fuzz
-for reader in chrome csv costs kineto model; do
+for reader in chrome csv costs kineto model pipedream; do
   step "fuzz: $reader, 30 s" fuzz "$reader"
   passed=$((passed + 1))
 done
