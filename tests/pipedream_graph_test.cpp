@@ -65,14 +65,14 @@ TEST(PipedreamGraph, HasEveryAttributeOfANode) {
   EXPECT_TRUE(graph.inputs.empty());
 }
 
-// A double has not enough digits for these.
-TEST(PipedreamGraph, KeepsEveryNanosecondAndByte) {
+TEST(PipedreamGraph, KeepsEveryNanosecondAndByteUpToTheLimits) {
   const StageCosts layer =
-      parse(node(1, "A", "1125899906842623.0", "999999999.999999", "999999999.999998"))
+      parse(node(1, "A", "1125899906842623.0", "1e9", "999999999.999999", "1125899906842624.000"))
           .costs.layers[0];
-  EXPECT_EQ(layer.forward_ns, 999'999'999'999'999);
-  EXPECT_EQ(layer.backward_ns(), 999'999'999'999'998);
-  EXPECT_EQ(layer.activation_bytes, 1'125'899'906'842'623);
+  EXPECT_EQ(layer.forward_ns, max_time_ns);
+  EXPECT_EQ(layer.backward_ns(), 999'999'999'999'999);
+  EXPECT_EQ(layer.activation_bytes, max_bytes - 1);
+  EXPECT_EQ(layer.weight_bytes, max_bytes);
 }
 
 TEST(PipedreamGraph, AChainSendsWhatEachPutsOut) {
