@@ -118,9 +118,9 @@ TEST(Costs, LayersAreSummedByTheLayout) {
   EXPECT_EQ(even.stages[0].weight_bytes, 30);
   EXPECT_EQ(even.stages[0].output_bytes, 6);
   EXPECT_EQ(even.optimizer_ns, (std::vector<std::int64_t>{9, 9}));
-  EXPECT_EQ(file.resolve(two, parse_layout("1,2")).stages[1].forward_ns, 6);
-  EXPECT_THROW(file.resolve(two, parse_layout("1,1")), Error);
-  EXPECT_THROW(file.resolve(two, parse_layout("1,1,1")), Error);
+  EXPECT_EQ(file.resolve(two, parse_layout("1,2").layers).stages[1].forward_ns, 6);
+  EXPECT_THROW(file.resolve(two, parse_layout("1,1").layers), Error);
+  EXPECT_THROW(file.resolve(two, parse_layout("1,1,1").layers), Error);
   EXPECT_THROW(file.resolve(Placement::loop(4, 1), std::nullopt), Error);
   EXPECT_EQ(even_layout(9, 4), (std::vector<int>{3, 2, 2, 2}));
 }
@@ -129,14 +129,16 @@ TEST(Layout, ReadsMegatronsStringAndFiles) {
   std::vector<int> deepseek{4};
   deepseek.insert(deepseek.end(), 29, 2);
   deepseek.insert(deepseek.end(), {1, 1});
-  EXPECT_EQ(parse_layout("Et*3|(tt|)*29,m|L"), deepseek);
-  EXPECT_EQ(parse_layout("Ett|ttL"), (std::vector<int>{3, 3}));
-  EXPECT_EQ(parse_layout("(t*2|)*2t"), (std::vector<int>{2, 2, 1}));
-  EXPECT_EQ(parse_layout(" 3, 2,2 "), (std::vector<int>{3, 2, 2}));
-  EXPECT_EQ(parse_layout("7"), (std::vector<int>{7}));
+  EXPECT_EQ(parse_layout("Et*3|(tt|)*29,m|L").layers, deepseek);
+  EXPECT_EQ(parse_layout("Ett|ttL").layers, (std::vector<int>{3, 3}));
+  EXPECT_EQ(parse_layout("(t*2|)*2t").layers, (std::vector<int>{2, 2, 1}));
+  EXPECT_EQ(parse_layout(" 3, 2,2 ").layers, (std::vector<int>{3, 2, 2}));
+  EXPECT_EQ(parse_layout("7").layers, (std::vector<int>{7}));
+  EXPECT_EQ(parse_layout("Et*3|(tt|)*2,m|L").letters, "EtttttttmL");
+  EXPECT_EQ(parse_layout("3,2").letters, "");
   const testing::TemporaryFolder folder;
   write_file(folder / "layout.txt", "Et|tL\n");
-  EXPECT_EQ(parse_layout(folder / "layout.txt"), (std::vector<int>{2, 2}));
+  EXPECT_EQ(parse_layout(folder / "layout.txt").layers, (std::vector<int>{2, 2}));
   for (const char* text :
        {"", "3,0,1", "3,,1", "3,-1", "Et||L", "Et|x|L", "(tt|", "tt|)", "t*|t", "t*0|t",
         "t*99999999|t", "((((((((((((((((((t|))))))))))))))))))t", "no/such/file"}) {

@@ -139,6 +139,7 @@ TEST(ModelResult, DevicesGiveTheReplicas) {
 TEST(ModelResult, LayersAreDealtOutByALayout) {
   // The blocks as even as can be, the embedding and the head at the ends.
   EXPECT_EQ(json_of(small), json_of(small + " --layout 4,3,3,4"));
+  EXPECT_EQ(json_of(small), json_of(small + " --layout Et*3|(t*3|)*2t*3,L"));
   EXPECT_NE(json_of(small)["ranks"], json_of(small + " --layout 5,3,3,3")["ranks"]);
 }
 
@@ -211,6 +212,10 @@ TEST(Refused, InOneSentence) {
     for (const std::string& name : known_clusters()) names += (names.empty() ? "" : ", ") + name;
     return names;
   }();
+  const auto letters = [](int layer, int stage, const std::string& what) {
+    return "--layout: layer " + std::to_string(layer) + " on virtual stage " +
+           std::to_string(stage) + " is " + what + "; its layers are E, 12 t and L in this order";
+  };
   const std::pair<std::string, std::string> cases[] = {
       {" --model gpt2-small", "--cluster is missing: what the --model is trained on; known: " +
                                   known_clusters_text + "; or give a file that ends in .json"},
@@ -272,6 +277,23 @@ TEST(Refused, InOneSentence) {
       {both + " --layout 3,3,3,3",
        "--layout: 12 layers on 4 virtual stages, but gpt2-small has 14 layers (embedding and head "
        "included) and the schedule 4 virtual stages"},
+      {both + " --layout Et*2|t*3|t*3|t*3L",
+       "--layout: 13 layers on 4 virtual stages, but gpt2-small has 14 layers (embedding and head "
+       "included) and the schedule 4 virtual stages"},
+      {both + " --layout t*4|t*3|t*3|t*3L", letters(0, 0,
+                                                    "t, but stands where gpt2-small has its "
+                                                    "embedding, E")},
+      {both + " --layout Et*3|t*3|t*3|t*4", letters(13, 3,
+                                                    "t, but stands where gpt2-small has its "
+                                                    "head, L")},
+      {both + " --layout Et*3|Et*2|t*3|t*3L", letters(4, 1,
+                                                      "E, but stands where gpt2-small has a "
+                                                      "block, t")},
+      {both + " --layout Et*3L|t*2|t*3|t*4", letters(4, 0,
+                                                     "L, but stands where gpt2-small has a "
+                                                     "block, t")},
+      {both + " --layout Et*3|t*3|t*3|ttmL",
+       letters(12, 3, "m, multi-token prediction, which gpt2-small does not have")},
       {" --explain", "--explain: only a model says what time and memory are for; give --model"},
   };
   for (const auto& [flags, message] : cases) {

@@ -249,6 +249,10 @@ TEST(Pipeexec, RefusesInOneSentence) {
   expect_refused("--schedule " + golden("zb1p_2rank_2stagep_compute.csv") + " --stages 3", 2,
                  "has 2");
   expect_refused(good + " --layout 5,6", 2, "--layout: 11 layers");
+  expect_refused(good + " --layout tttttt|tttt", 2,
+                 "--layout: layer 0 on virtual stage 0 is t, but stands where gpt-mini has its "
+                 "embedding, E");
+  expect_refused(good + " --layout Ettttt|tttm", 2, "layer 9 on virtual stage 1 is m, ");
   expect_refused(good + " --data " + (folder / "none.txt"), 2, "No such file");
   expect_refused(good + " --data " + (folder / "short.txt"), 2, "has 8 bytes, but a sequence of 8");
   expect_refused(good + " --data " + folder.path().string(), 2, "Is a directory");

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <utility>
 
 #include "exec/device/devices.h"
 #include "exec/model/layer.h"
@@ -112,7 +113,11 @@ void set_model(const Flags& flags, Training& training) {
   training.model = find_model(flags.model.value_or("gpt-mini"));
   check_trainable(training.model, "--model");
   std::optional<std::vector<int>> layout;
-  if (flags.layout) layout = parse_layout(*flags.layout);
+  if (flags.layout) {
+    Layout given = parse_layout(*flags.layout);
+    check_letters(given, training.model);
+    layout = std::move(given.layers);
+  }
   training.layout = resolve_layout(layout, training.model.layers(), training.program.stages(),
                                    fmt::format("--model {}", training.model.name));
   if (flags.micro_batch_size) {
@@ -166,7 +171,7 @@ void set_costs(const Flags& flags, Training& training) {
   }
   const Placement& placement = training.program.placement;
   std::optional<std::vector<int>> layout;
-  if (flags.layout) layout = parse_layout(*flags.layout);
+  if (flags.layout) layout = parse_layout(*flags.layout).layers;
   if (flags.costs) {
     training.costs = read_costs(*flags.costs).resolve(placement, layout);
   } else if (layout) {

@@ -29,6 +29,7 @@ class ModelSource {
   // Reads both; an input error where flags miss each other, or mean nothing.
   explicit ModelSource(const ModelFlags& flags);
 
+  const Model& model() const { return model_; }
   // Throws where the training can't be: see check() of training.h.
   CostModel with_ranks(int pipeline_ranks) const;
 

@@ -90,7 +90,11 @@ CostSource::CostSource(const CostFlags& flags) : flags_(flags) {
   if (flags.eager_limit) {
     transfers_.eager_limit_bytes = parse_bytes(*flags.eager_limit, "--eager-limit");
   }
-  layout_ = flags.layout ? std::optional(parse_layout(*flags.layout)) : std::nullopt;
+  std::optional<Layout> layout;
+  if (flags.layout) {
+    layout = parse_layout(*flags.layout);
+    layout_ = layout->layers;
+  }
   const std::pair<const Flag*, std::string_view> singles[] = {
       {&flags.forward, "--forward"},
       {&flags.backward, "--backward"},
@@ -113,6 +117,7 @@ CostSource::CostSource(const CostFlags& flags) : flags_(flags) {
     }
     refuse_singles(of_model);
     model_.emplace(flags.model);
+    if (layout) check_letters(*layout, model_->model());
     return;
   }
   if (flags.costs) {

@@ -85,11 +85,11 @@ bool only(std::string_view text, std::string_view characters) {
   return text.find_first_not_of(characters) == std::string_view::npos;
 }
 
-std::vector<int> parse_text(std::string_view text) {
-  std::vector<int> layout;
+Layout parse_text(std::string_view text) {
+  Layout layout;
   if (only(text, "0123456789,- ")) {
     for (const std::string_view part : split(text, ',')) {
-      layout.push_back(parse_count(part, "--layout"));
+      layout.layers.push_back(parse_count(part, "--layout"));
     }
     return layout;
   }
@@ -98,16 +98,17 @@ std::vector<int> parse_text(std::string_view text) {
     if (stage.empty()) {
       throw input_error(
           fmt::format("--layout: stage {} of {} holds no layer; every stage needs one",
-                      layout.size(), quote(text)));
+                      layout.layers.size(), quote(text)));
     }
-    layout.push_back(static_cast<int>(stage.size()));
+    layout.layers.push_back(static_cast<int>(stage.size()));
+    layout.letters += stage;
   }
   return layout;
 }
 
 }  // namespace
 
-std::vector<int> parse_layout(std::string_view text) {
+Layout parse_layout(std::string_view text) {
   text = strip(text);
   const bool is_list = !text.empty() && only(text, "0123456789,- ");
   const bool is_megatron = text.find('|') != std::string_view::npos ||
@@ -149,6 +150,32 @@ std::string to_megatron_layout(const std::vector<int>& layout) {
     stage = next;
   }
   return text + decoders(*last - 1) + "L";
+}
+
+void check_letters(const Layout& layout, const Model& model) {
+  if (layout.letters.empty() || model.is_listed()) return;
+  const std::string& letters = layout.letters;
+  const std::size_t last = letters.size() - 1;
+  const auto right = [&](std::size_t i) { return i == 0 ? 'E' : i == last ? 'L' : 't'; };
+  // What no model has comes first: without it others may stand in their places.
+  std::size_t at = letters.find('m');
+  for (std::size_t i = 0; at == std::string::npos && i < letters.size(); ++i) {
+    if (letters[i] != right(i)) at = i;
+  }
+  if (at == std::string::npos) return;
+  std::size_t stage = 0;
+  std::size_t end = 0;
+  while ((end += static_cast<std::size_t>(layout.layers[stage])) <= at) ++stage;
+  const std::string what =
+      letters[at] == 'm' ? fmt::format("multi-token prediction, which {} does not have", model.name)
+                         : fmt::format("but stands where {} has {}", model.name,
+                                       at == 0      ? "its embedding, E"
+                                       : at == last ? "its head, L"
+                                                    : "a block, t");
+  throw input_error(fmt::format(
+      "--layout: layer {} on virtual stage {} is {}, {}; its layers are E, {} t and L in this "
+      "order",
+      at, stage, letters[at], what, model.blocks));
 }
 
 std::vector<int> even_layout(int layers, int stages) {
