@@ -11,6 +11,7 @@
 #include "sim/cost/estimate/device_times.h"
 #include "tests/errors.h"
 #include "tests/ideal_cluster.h"
+#include "traces/base/text.h"
 
 namespace pipesim {
 namespace {
@@ -355,6 +356,57 @@ TEST(CostModel, StagesAddUpToLayers) {
             "least one; nearest valid: 10 virtual stages");
 }
 
+// Layers that are alike are counted, not listed: the sums are those of one by one.
+TEST(CostModel, StagesHoldWhatTheirLayersHold) {
+  Model list;
+  list.name = "list";
+  list.architecture = Architecture::layers;
+  for (int i = 0; i < 10; ++i) {
+    list.list.push_back({.name = "layer",
+                         .parameters = 1000 + 17 * i,
+                         .forward_ns = 5 + i / 3,
+                         .backward_ns = 9 + i,
+                         .saved_bytes = 100 * i,
+                         .output_bytes = 10 + i});
+  }
+  std::mt19937_64 random(1);
+  for (const Model& shape : {gpt(8, 1024, 16), llama(4), list}) {
+    const CostModel model(shape, ideal_cluster(), training(2, shape.is_listed() ? 1 : 512));
+    for (int round = 0; round < 50; ++round) {
+      const bool splits = round % 2 == 0;
+      std::vector<int> sizes{shape.layers()};
+      while (sizes.size() < 4 && sizes.back() > 1) {
+        const int part = 1 + static_cast<int>(random() % (sizes.back() - 1));
+        sizes.back() -= part;
+        sizes.push_back(part);
+      }
+      const auto stages = static_cast<int>(sizes.size());
+      const Costs costs = model.costs({Placement::loop(stages, 1), splits, sizes});
+      int layer = 0;
+      for (int s = 0; s < stages; ++s) {
+        StageCosts sum;
+        for (int i = 0; i < sizes[static_cast<std::size_t>(s)]; ++i, ++layer) {
+          const LayerEstimate& one = model.layer(layer);
+          sum.forward_ns += one.costs.forward_ns;
+          sum.backward_input_ns +=
+              splits ? one.lone_backward_input_ns : one.costs.backward_input_ns;
+          sum.backward_weight_ns += one.costs.backward_weight_ns;
+          sum.activation_bytes += one.costs.activation_bytes;
+          sum.weight_residue_bytes += one.costs.weight_residue_bytes;
+          // A table that one rank holds twice is one.
+          const std::int64_t tied = stages == 1 ? one.tied_parameters : 0;
+          sum.weight_bytes += one.costs.weight_bytes - 2 * tied;
+          sum.gradient_bytes += one.costs.gradient_bytes - 2 * tied;
+          sum.optimizer_bytes += one.costs.optimizer_bytes - 12 * tied;
+          sum.output_bytes = one.costs.output_bytes;
+        }
+        EXPECT_EQ(costs.stages[static_cast<std::size_t>(s)], sum) << shape.name << " " << s;
+      }
+      EXPECT_EQ(layer, shape.layers());
+    }
+  }
+}
+
 TEST(CostModel, NeighboursOfANodeUseItsLinksAndOthersTheirCards) {
   Training how = training(1, 512, 2);
   how.data_parallel = 2;  // four devices a pipeline rank: two ranks a node
@@ -507,6 +559,38 @@ TEST(CostModel, RefusesWhatNoNumberHolds) {
               CostModel(list, ideal_cluster(), training(100'000, 1));
             }).find("a part of the model takes"),
             std::string::npos);
+}
+
+// Each layer may be, but not so many of them on one stage.
+TEST(CostModel, RefusesStagesThatNoNumberHolds) {
+  const auto refused = [](const Model& model, int stages) {
+    return testing::input_error_of([&] {
+      CostModel(model, ideal_cluster(), training(1, 1))
+          .costs({Placement::loop(stages, 1), false, {}});
+    });
+  };
+  const auto exceeds = [](const std::string& model, int stage, const std::string& most) {
+    return "--model, --stages: the layers of virtual stage " + std::to_string(stage) + " of " +
+           model + " together exceed " + most +
+           "; use more stages, smaller layers or a smaller --micro-batch-size";
+  };
+  Model list;
+  list.name = "list";
+  list.architecture = Architecture::layers;
+  list.list.assign(4, {.name = "one", .forward_ns = 1, .backward_ns = 2});
+  list.list[2].forward_ns = max_time_ns / 2;
+  list.list[3].forward_ns = max_time_ns / 2 + 1;
+  EXPECT_EQ(refused(list, 2), exceeds("list", 1, "1000000000000000 ns"));
+  EXPECT_EQ(refused(list, 4), "no error");
+  list.list[0].saved_bytes = max_bytes - 1;
+  list.list[1].saved_bytes = 2;
+  list.list[2].forward_ns = 1;
+  EXPECT_EQ(refused(list, 2), exceeds("list", 0, "1125899906842624 bytes"));
+  list.list[1].saved_bytes = 1;
+  EXPECT_EQ(refused(list, 2), "no error");
+  const Model deep = gpt(1 << 20, 8192, 16);
+  EXPECT_EQ(refused(deep, 1), exceeds("gpt", 0, "1125899906842624 bytes"));
+  EXPECT_EQ(refused(deep, 64), "no error");
 }
 
 TEST(CostModel, ATiedHeadWithoutANormIsTied) {

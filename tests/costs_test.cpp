@@ -99,7 +99,7 @@ TEST(Costs, LayersTogetherMayTakeWhatAStageMay) {
   EXPECT_EQ(file.resolve(Placement::loop(2, 1), std::nullopt).stages.size(), 2U);
   EXPECT_NE(testing::input_error_of([&] {
               file.resolve(Placement::loop(1, 1), std::nullopt);
-            }).find("the layers of a stage together exceed 1000000000000000 ns"),
+            }).find("c.json: the layers of a stage together exceed 1000000000000000 ns"),
             std::string::npos);
 }
 

@@ -68,6 +68,29 @@ TEST(Explanation, TimesSumToWhatRanksDo) {
   }
 }
 
+// As many blocks as a model may have.
+TEST(Explanation, BlocksAreCounted) {
+  const testing::TemporaryFolder folder;
+  const int blocks = 1 << 20;
+  write_file(folder / "deep.json", replaced(output_of("models gpt2-small"), "\"blocks\": 12",
+                                            "\"blocks\": " + std::to_string(blocks)));
+  const std::string line = schedule + " --cluster dgx-a100 --model " + (folder / "deep.json");
+  const Json json = json_of(line + " --explain");
+  const Json& explained = json["explanation"];
+  ASSERT_EQ(explained["layers"].size(), 3);
+  EXPECT_EQ(explained["layers"][1]["count"], blocks);
+  const Json& block = explained["layers"][1];
+  const std::int64_t of_blocks =
+      8 * (blocks / 4) * block["forward_ns"]["matrix_products"].get<std::int64_t>();
+  EXPECT_EQ(explained["ranks"][1]["time_ns"]["matrix_products"].get<std::int64_t>() - of_blocks,
+            8 * (blocks / 4) * block["backward_ns"]["matrix_products"].get<std::int64_t>());
+  for (std::size_t r = 0; r < 4; ++r) {
+    EXPECT_EQ(sum_of(explained["ranks"][r]["time_ns"]), json["ranks"][r]["busy_ns"]);
+    EXPECT_EQ(explained["ranks"][r]["time_ns"]["beside_transfers"], 0);
+  }
+  EXPECT_NE(output_of(line).find(" ranks exceed "), std::string::npos);
+}
+
 TEST(Explanation, MemorySumsToThePeak) {
   for (const std::string& line : explained_lines) {
     const Json json = json_of(line + " --explain");

@@ -175,16 +175,16 @@ namespace {
 
 // Sums the layers of one stage, which may take as much as a stage may; what it
 // sends is its last layer's output.
-StageCosts sum_layers(const StageCosts* first, const StageCosts* last) {
+StageCosts sum_layers(const StageCosts* first, const StageCosts* last, std::string_view name) {
   StageCosts sum;
   const auto add = [&](std::int64_t StageCosts::*field, std::int64_t limit, std::string_view unit) {
     for (const StageCosts* layer = first; layer != last; ++layer) {
       sum.*field += layer->*field;
       if (sum.*field > limit) {
-        throw input_error(
-            fmt::format("the layers of a stage together exceed {} {}; use smaller costs or more "
-                        "stages",
-                        limit, unit));
+        throw input_error(fmt::format(
+            "{}: the layers of a stage together exceed {} {}; use smaller costs or more "
+            "stages",
+            name, limit, unit));
       }
     }
   };
@@ -208,9 +208,9 @@ StageCosts sum_layers(const StageCosts* first, const StageCosts* last) {
         continue;
       }
       throw input_error(
-          fmt::format("a collective of a stage's layers together exceeds {} ns, {} bytes or {} "
+          fmt::format("{}: a collective of a stage's layers together exceeds {} ns, {} bytes or {} "
                       "parts; use smaller costs or more stages",
-                      max_time_ns, max_bytes, CollectiveCosts::max_parts));
+                      name, max_time_ns, max_bytes, CollectiveCosts::max_parts));
     }
   }
   for (const StageCosts* layer = first; layer != last; ++layer) {
@@ -280,7 +280,7 @@ Costs CostsFile::resolve(const Placement& placement,
       resolve_layout(layout, static_cast<int>(layers.size()), placement.stages(), name);
   const StageCosts* next = layers.data();
   for (const int size : sizes) {
-    result.stages.push_back(sum_layers(next, next + size));
+    result.stages.push_back(sum_layers(next, next + size, name));
     next += size;
   }
   sum_closing(placement, result.stages, &StageCosts::optimizer_ns, result.optimizer_ns);

@@ -184,6 +184,45 @@ std::vector<int> usual_layout(const Model& model, int stages) {
   return sizes;
 }
 
+// Sums the layers of a stage, which may take as much as a stage of a file; what it
+// sends is its last layer's output.
+class StageSum {
+ public:
+  StageSum(std::string_view model, int stage) : model_(model), stage_(stage) {}
+
+  // So many layers that are alike.
+  void add(const StageCosts& layer, int count) {
+    for (const auto field : {&StageCosts::forward_ns, &StageCosts::backward_input_ns,
+                             &StageCosts::backward_weight_ns}) {
+      add(field, layer, count, max_time_ns, "ns");
+    }
+    for (const auto field :
+         {&StageCosts::activation_bytes, &StageCosts::weight_residue_bytes,
+          &StageCosts::weight_bytes, &StageCosts::gradient_bytes, &StageCosts::optimizer_bytes}) {
+      add(field, layer, count, max_bytes, "bytes");
+    }
+    sum_.output_bytes = layer.output_bytes;
+  }
+
+  const StageCosts& costs() const { return sum_; }
+
+ private:
+  void add(std::int64_t StageCosts::*field, const StageCosts& layer, int count, std::int64_t most,
+           std::string_view unit) {
+    if (layer.*field > (most - sum_.*field) / count) {
+      throw input_error(fmt::format(
+          "--model, --stages: the layers of virtual stage {} of {} together exceed {} {}; use "
+          "more stages, smaller layers or a smaller --micro-batch-size",
+          stage_, model_, most, unit));
+    }
+    sum_.*field += count * layer.*field;
+  }
+
+  std::string_view model_;
+  int stage_;
+  StageCosts sum_;
+};
+
 // ---- FLOPs that the model needs, of a sequence's forward
 
 // Scores and context, of all pairs of tokens.
@@ -224,6 +263,12 @@ const LayerEstimate& CostModel::layer(int layer) const {
   return kinds_[model_.is_embedding(layer) ? 0 : model_.is_head(layer) ? 2 : 1];
 }
 
+int CostModel::next_kind(int layer) const {
+  const bool is_block =
+      !model_.is_listed() && !model_.is_embedding(layer) && !model_.is_head(layer);
+  return is_block ? model_.layers() - 1 : layer + 1;
+}
+
 std::vector<int> CostModel::layout(const PipelineShape& shape) const {
   const int stages = shape.placement.stages();
   if (shape.layout) return resolve_layout(shape.layout, model_.layers(), stages, model_.name);
@@ -241,31 +286,27 @@ Costs CostModel::costs(const PipelineShape& shape) const {
   const Placement& placement = shape.placement;
   // On one rank the embedding's table and the head's copy of it are the same.
   const bool has_both = placement.rank_of(0) == placement.rank_of(placement.stages() - 1);
-  CostsFile file;
-  file.name = model_.name;
-  for (int i = 0; i < model_.layers(); ++i) {
-    const LayerEstimate& estimate = layer(i);
-    StageCosts& costs = file.layers.emplace_back(estimate.costs);
-    if (shape.splits_backward) costs.backward_input_ns = estimate.lone_backward_input_ns;
-    if (has_both && estimate.tied_parameters > 0) {
-      fill_states(costs, training_, estimate.parameters - estimate.tied_parameters);
-    }
-  }
-  const std::vector<int> sizes = layout(shape);
-  Costs result = file.resolve(placement, sizes);
+  Costs result;
   result.compute_slowdown_ppm = cluster_.device.compute_slowdown_ppm;
-
   std::vector<StageShare> shares;
   int next = 0;
-  for (const int size : sizes) {
+  for (const int size : layout(shape)) {
+    StageSum stage(model_.name, static_cast<int>(result.stages.size()));
     StageShare& share = shares.emplace_back();
     share.layers = size;
-    for (const int end = next + size; next < end; ++next) {
-      const std::int64_t parameters =
-          layer(next).parameters - (has_both ? layer(next).tied_parameters : 0);
-      share.parameters += parameters;
+    for (const int end = next + size; next < end;) {
+      const LayerEstimate& one = layer(next);
+      const int first = std::exchange(next, std::min(end, next_kind(next)));
+      const int count = next - first;
+      const std::int64_t parameters = one.parameters - (has_both ? one.tied_parameters : 0);
+      StageCosts costs = one.costs;
+      if (shape.splits_backward) costs.backward_input_ns = one.lone_backward_input_ns;
+      if (has_both && one.tied_parameters > 0) fill_states(costs, training_, parameters);
+      stage.add(costs, count);
+      share.parameters += count * parameters;
       share.largest_layer = std::max(share.largest_layer, parameters);
     }
+    result.stages.push_back(stage.costs());
   }
   link_ranks(*this, placement, result);
   add_replicas(*this, placement, shares, result);

@@ -54,6 +54,8 @@ class CostModel {
   const Cluster& cluster() const { return cluster_; }
   const Training& training() const { return training_; }
   const LayerEstimate& layer(int layer) const;
+  // The first layer behind it that may not be like it: blocks are alike.
+  int next_kind(int layer) const;
 
   // Layers of each virtual stage, checked.
   std::vector<int> layout(const PipelineShape& shape) const;

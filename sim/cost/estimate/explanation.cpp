@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <numeric>
+#include <utility>
 
 namespace pipesim {
 namespace {
@@ -61,9 +62,11 @@ std::vector<RankUse> explain_ranks(const CostModel& model, const PipelineShape& 
     std::int64_t messages = stage_costs.forward_ns + stage_costs.backward_ns();
     for (const int end = layer + sizes[static_cast<std::size_t>(stage)]; layer < end; ++layer) {
       const LayerKind kind = explain_layer(model.layer(layer), shape.splits_backward);
-      add(rank.time, kind.forward, microbatches);
-      add(rank.time, kind.backward, microbatches);
-      messages -= sum_of(kind.forward) + sum_of(kind.backward);
+      const int first = std::exchange(layer, std::min(end, model.next_kind(layer)));
+      const std::int64_t count = layer - first;
+      add(rank.time, kind.forward, count * microbatches);
+      add(rank.time, kind.backward, count * microbatches);
+      messages -= count * (sum_of(kind.forward) + sum_of(kind.backward));
     }
     rank.time[at(TimeUse::messages)] += microbatches * messages;
   }
@@ -82,11 +85,13 @@ std::vector<LayerKind> explain_layers(const CostModel& model, bool splits_backwa
   std::vector<LayerKind> kinds;
   for (int layer = 0; layer < model.model().layers(); ++layer) {
     LayerKind kind = explain_layer(model.layer(layer), splits_backward);
+    next = model.next_kind(layer);
+    kind.count = next - layer;
     const auto alike = std::ranges::find_if(kinds, [&](const LayerKind& other) {
       return other.forward == kind.forward && other.backward == kind.backward;
     });
     if (alike != kinds.end()) {
-      ++alike->count;
+      alike->count += kind.count;
       continue;
     }
     const bool is_block = !model.model().is_listed() && !model.model().is_embedding(layer) &&
