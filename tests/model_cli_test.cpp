@@ -143,6 +143,51 @@ TEST(ModelResult, LayersAreDealtOutByALayout) {
   EXPECT_NE(json_of(small)["ranks"], json_of(small + " --layout 5,3,3,3")["ranks"]);
 }
 
+// A rate of nothing is no rate.
+TEST(ModelResult, WhatTakesNoTimeHasNoRate) {
+  const testing::TemporaryFolder folder;
+  const std::string head =
+      R"({"format":"pipesim-model","version":1,"name":"idle","architecture":"layers","layers":[)";
+  write_file(folder / "times.json", head + R"({"name":"a","forward_ns":0}]})");
+  write_file(folder / "flops.json", head + R"({"name":"a","forward_flops":1000}]})");
+  write_file(
+      folder / "device.json",
+      R"({"format":"pipesim-device","version":1,"name":"swift","peak":{"bf16":"1000PFLOP/s"},)"
+      R"("memory":"1GiB","memory_bandwidth":"1TB/s"})");
+  write_file(folder / "cluster.json",
+             R"({"format":"pipesim-cluster","version":1,"name":"one","device":"./device.json",)"
+             R"("devices_per_node":1})");
+  const std::string line = "--stages 1 --microbatches 8 --cluster " + (folder / "cluster.json") +
+                           " --model " + folder.path().string();
+  for (const char* file : {"/times.json", "/flops.json"}) {
+    const Json json = json_of("--schedule 1f1b --explain " + line + file);
+    EXPECT_EQ(json["makespan_ns"], 0);
+    EXPECT_EQ(json["tokens_per_second"], nullptr);
+    EXPECT_EQ(json["mfu"], nullptr);
+    EXPECT_EQ(json["explanation"]["hfu"], nullptr);
+    EXPECT_EQ(json["explanation"]["tokens"], 8);
+    EXPECT_EQ(json["explanation"]["peak_flops_per_second"], 1e18);
+    const Json row = json_of("schedules --compare " + line + file)["rows"][0];
+    EXPECT_EQ(row["tokens_per_second"], nullptr);
+    EXPECT_EQ(row["mfu"], nullptr);
+    const std::string text = unwrapped(output_of("--schedule 1f1b --explain " + line + file));
+    EXPECT_TRUE(
+        text.starts_with("idle on 1 swift of one, 1F1B, 1 stage, 8 microbatches: 0 ms, of "
+                         "which 0 % bubble "))
+        << text;
+    EXPECT_EQ(text.find("samples/s"), std::string::npos) << text;
+    EXPECT_EQ(text.find("MFU"), std::string::npos) << text;
+  }
+  const std::string counted =
+      unwrapped(output_of("--schedule 1f1b --explain " + line + "/flops.json"));
+  EXPECT_NE(counted.find("8 samples in 0 ms; the model needs 24.0 kFLOP."), std::string::npos)
+      << counted;
+  const std::string timed =
+      unwrapped(output_of("--schedule 1f1b --explain " + line + "/times.json"));
+  EXPECT_NE(timed.find("8 samples in 0 ms; idle does not say its FLOPs."), std::string::npos)
+      << timed;
+}
+
 // ---- Beside other commands
 
 TEST(ModelCosts, SchedulesAreCompared) {

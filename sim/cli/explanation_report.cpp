@@ -198,10 +198,12 @@ std::string use_of_devices(const CostModel& model, const Throughput& throughput,
   const std::string_view unit = model.model().is_listed() ? "samples" : "tokens";
   std::string out =
       fmt::format("{} {} in {}", format_count(throughput.tokens), unit, format_time(makespan_ns));
-  if (!throughput.mfu)
-    return out + fmt::format("; {} does not say its FLOPs.\n", model.model().name);
-  out += fmt::format("; the model needs {}FLOP, {} of the {}FLOP/s of {} (MFU)",
-                     with_prefix(throughput.model_flops), format_percent(*throughput.mfu),
+  if (throughput.model_flops == 0) {
+    return out + fmt::format("; {} does not say its FLOPs.\n", printable(model.model().name));
+  }
+  out += fmt::format("; the model needs {}FLOP", with_prefix(throughput.model_flops));
+  if (!throughput.mfu) return out + ".\n";
+  out += fmt::format(", {} of the {}FLOP/s of {} (MFU)", format_percent(*throughput.mfu),
                      with_prefix(throughput.peak_flops_per_second),
                      plural(model.training().devices(), "device"));
   if (throughput.recomputed_flops > 0) {

@@ -34,8 +34,9 @@ std::string verdict(const ScheduleChoice& choice, const Prediction& prediction,
   what += fmt::format("{}, of which {:.0f} % bubble", format_time(prediction.metrics.makespan_ns),
                       prediction.metrics.global_bubble() * 100);
   if (model) {
-    what += "; " + throughput_text(*model, throughput(*model, schedule.microbatches,
-                                                      prediction.metrics.makespan_ns));
+    const std::string rate = throughput_text(
+        *model, throughput(*model, schedule.microbatches, prediction.metrics.makespan_ns));
+    if (!rate.empty()) what += "; " + rate;
   }
   return bold(wrap(what, terminal.width), terminal.colour) + "\n";
 }

@@ -117,7 +117,7 @@ std::string result_json(const Schedule& schedule, const Prediction& prediction,
   json["makespan_ns"] = metrics.makespan_ns;
   if (model) {
     const Throughput reached = throughput(*model, schedule.microbatches, metrics.makespan_ns);
-    json["tokens_per_second"] = reached.tokens_per_second;
+    json["tokens_per_second"] = or_null(reached.tokens_per_second);
     json["mfu"] = or_null(reached.mfu);
   }
   Json& bubble = json["bubble_fraction"];

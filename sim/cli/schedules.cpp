@@ -79,7 +79,8 @@ void print_json(const std::vector<Candidate>& all, const std::optional<CostModel
       row["makespan_ns"] = metrics.makespan_ns;
       if (model) {
         const Throughput reached = throughput(*model, c.microbatches, metrics.makespan_ns);
-        row["tokens_per_second"] = reached.tokens_per_second;
+        row["tokens_per_second"] =
+            reached.tokens_per_second ? Json(*reached.tokens_per_second) : Json(nullptr);
         row["mfu"] = reached.mfu ? Json(*reached.mfu) : Json(nullptr);
       }
       row["bubble_fraction"] = {{"global", metrics.global_bubble()},

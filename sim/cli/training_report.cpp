@@ -11,7 +11,8 @@
 namespace pipesim::cli {
 
 std::string throughput_text(const CostModel& model, const Throughput& throughput) {
-  const double rate = throughput.tokens_per_second;
+  if (!throughput.tokens_per_second) return {};
+  const double rate = *throughput.tokens_per_second;
   std::string text = fmt::format(
       "{} {}/s", rate < 10 ? fmt::format("{:.2f}", rate) : format_count(std::llround(rate)),
       model.model().is_listed() ? "samples" : "tokens");

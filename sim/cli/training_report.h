@@ -11,7 +11,7 @@
 
 namespace pipesim::cli {
 
-// "4,766 tokens/s, 51 % MFU".
+// "4,766 tokens/s, 51 % MFU"; empty where nothing takes any time.
 std::string throughput_text(const CostModel& model, const Throughput& throughput);
 
 // The cheapest ways to fit, simulated, as a line; for what does not fit.

@@ -60,7 +60,7 @@ std::vector<RankUse> explain_ranks(const CostModel& model, const PipelineShape& 
     RankUse& rank = ranks[static_cast<std::size_t>(shape.placement.rank_of(stage))];
     const StageCosts& stage_costs = costs.stages[static_cast<std::size_t>(stage)];
     std::int64_t messages = stage_costs.forward_ns + stage_costs.backward_ns();
-    for (const int end = layer + sizes[static_cast<std::size_t>(stage)]; layer < end; ++layer) {
+    for (const int end = layer + sizes[static_cast<std::size_t>(stage)]; layer < end;) {
       const LayerKind kind = explain_layer(model.layer(layer), shape.splits_backward);
       const int first = std::exchange(layer, std::min(end, model.next_kind(layer)));
       const std::int64_t count = layer - first;
@@ -83,7 +83,8 @@ std::vector<RankUse> explain_ranks(const CostModel& model, const PipelineShape& 
 // Layers that take the same as one before are counted there.
 std::vector<LayerKind> explain_layers(const CostModel& model, bool splits_backward) {
   std::vector<LayerKind> kinds;
-  for (int layer = 0; layer < model.model().layers(); ++layer) {
+  int next = 0;
+  for (int layer = 0; layer < model.model().layers(); layer = next) {
     LayerKind kind = explain_layer(model.layer(layer), splits_backward);
     next = model.next_kind(layer);
     kind.count = next - layer;
@@ -156,16 +157,16 @@ std::int64_t sum_of(const TimeUses& uses) {
 
 Throughput throughput(const CostModel& model, int microbatches, std::int64_t makespan_ns) {
   Throughput result;
-  const double seconds = static_cast<double>(makespan_ns) * 1e-9;
   result.tokens = model.tokens(microbatches);
-  if (makespan_ns == 0) return result;  // nothing takes any time
-  result.tokens_per_second = static_cast<double>(result.tokens) / seconds;
   if (says_flops(model.model())) result.model_flops = model.model_flops(microbatches);
   result.recomputed_flops = model.recomputed_flops(microbatches);
   const Training& training = model.training();
   result.peak_flops_per_second =
       *model.cluster().device.flops_per_second[static_cast<std::size_t>(training.precision)] *
       training.devices();
+  if (makespan_ns == 0) return result;  // nothing takes any time
+  const double seconds = static_cast<double>(makespan_ns) * 1e-9;
+  result.tokens_per_second = static_cast<double>(result.tokens) / seconds;
   if (result.model_flops > 0) {
     result.mfu = model.mfu(microbatches, makespan_ns);
     result.hfu = *result.mfu * (1 + result.recomputed_flops / result.model_flops);

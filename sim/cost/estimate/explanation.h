@@ -60,12 +60,12 @@ struct RankUse {
 
 // How much an iteration of so long gets out of the devices.
 struct Throughput {
-  std::int64_t tokens = 0;  // samples where the model is a list
-  double tokens_per_second = 0;
-  double model_flops = 0;  // 0 where the model does not say
+  std::int64_t tokens = 0;                  // samples where the model is a list
+  std::optional<double> tokens_per_second;  // none where nothing takes any time
+  double model_flops = 0;                   // 0 where the model does not say
   double recomputed_flops = 0;
   double peak_flops_per_second = 0;  // of all devices
-  std::optional<double> mfu;         // model FLOPs as a share of the peak's; none where 0
+  std::optional<double> mfu;         // model FLOPs as a share of the peak's; none where either is 0
   std::optional<double> hfu;         // with those computed again
 };
 
