@@ -246,6 +246,7 @@ TEST(Replicas, BucketsHideReductionsBehindBackwards) {
   const std::int64_t after = makespan();
   how.bucket_bytes = 25'000'000;
   const std::int64_t beside = makespan();
+  how.bucket_bytes.reset();
   how.data_parallel = 1;
   const std::int64_t alone = makespan();
   EXPECT_LT(beside, after);

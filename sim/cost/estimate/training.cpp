@@ -154,6 +154,17 @@ void check(const Training& training, const Model& model, const Cluster& cluster)
                     "2 (and gradients) and 3 (and weights)",
                     training.zero));
   }
+  // Flags that would have no effect.
+  if (training.data_parallel == 1 && training.zero > 0) {
+    throw input_error(
+        fmt::format("--zero {}: one replica has none to split with; give --data-parallel of more "
+                    "than 1 too",
+                    training.zero));
+  }
+  if (training.data_parallel == 1 && training.bucket_bytes) {
+    throw input_error(
+        "--bucket-bytes: one replica reduces nothing; give --data-parallel of more than 1 too");
+  }
   if (training.shard_over) {
     const std::int64_t over = *training.shard_over;
     if (training.zero == 0) {
