@@ -533,7 +533,7 @@ TEST(Hardware, SaysWhatIsWrongWithACluster) {
   EXPECT_EQ(with_device(R"({"name":"d","peak":{"fp16":"1TFLOP/s"},"memory":"1GiB"})"),
             "at/c.json:1:61: device: key 'memory_bandwidth' is missing");
   EXPECT_EQ(nearest(testing::input_error_of([] { find_cluster("dgx-a10"); })),
-            "unknown cluster 'dgx-a10'; known, nearest first: dgx-a100");
+            "--cluster: unknown cluster 'dgx-a10'; known, nearest first: dgx-a100");
   EXPECT_EQ(testing::input_error_of([] { find_cluster("./dgx"); }),
             "cannot read './dgx': No such file or directory");
 }

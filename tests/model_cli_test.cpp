@@ -277,13 +277,25 @@ TEST(Refused, InOneSentence) {
        "nearest valid: 12 virtual stages"},
       {both + " --devices 10",
        "--devices 10: 4 pipeline ranks x 1 tensor-parallel are 4, which must divide it; nearest "
-       "valid: 8 and 12"},
+       "valid: 8 (--data-parallel 2) and 12 (--data-parallel 3)"},
       {both + " --devices 3",
        "--devices 3: 4 pipeline ranks x 1 tensor-parallel are 4, which must divide it; nearest "
-       "valid: 4"},
+       "valid: 4 (--data-parallel 1)"},
+      {both + " --stages 3 --devices 1000000000",
+       "--devices 1000000000: 3 pipeline ranks x 1 tensor-parallel are 3, which must divide it; "
+       "nearest valid: 999999999 (--data-parallel 333333333)"},
+      {both + " --stages 1 --tensor-parallel 4 --devices 6",
+       "--devices 6: 1 pipeline rank x 4 tensor-parallel are 4, which must divide it; nearest "
+       "valid: 4 (--data-parallel 1) and 8 (--data-parallel 2)"},
       {both + " --devices 8 --data-parallel 3",
        "--devices 8: 4 pipeline ranks x 1 tensor-parallel x 3 data-parallel are 12; nearest "
-       "valid: 12"},
+       "valid: --devices 12, or --data-parallel 2"},
+      {both + " --devices 9 --data-parallel 3",
+       "--devices 9: 4 pipeline ranks x 1 tensor-parallel x 3 data-parallel are 12; nearest "
+       "valid: --devices 12"},
+      {both + " --stages 1 --tensor-parallel 2 --data-parallel 999999999",
+       "1 pipeline rank x 2 tensor-parallel x 999999999 data-parallel are more than 1000000000 "
+       "devices; use fewer"},
       {both + " --data-parallel 999999999",
        "4 pipeline ranks x 1 tensor-parallel x 999999999 data-parallel are more than 1000000000 "
        "devices; use fewer"},
@@ -371,9 +383,11 @@ void expect_refused(const std::string& line, const std::string& part) {
 TEST(Refused, UnknownNamesNearestFirst) {
   expect_refused(schedule + " --cluster dgx-a100", "--model is missing: what is trained on the ");
   expect_refused(schedule + " --model gpt2-smal --cluster dgx-a100",
-                 "unknown model 'gpt2-smal'; known, nearest first: gpt2-small, ");
+                 "--model: unknown model 'gpt2-smal'; known, nearest first: gpt2-small, ");
   expect_refused(schedule + " --model gpt2-small --cluster dgx-a10",
-                 "unknown cluster 'dgx-a10'; known, nearest first: dgx-a100, ");
+                 "--cluster: unknown cluster 'dgx-a10'; known, nearest first: dgx-a100, ");
+  expect_refused(schedule + " --model gpt2-small --cluster a100-sxm-80gb",
+                 "; or give a file that ends in .json");
   expect_refused("models gpt2-smal", "unknown model 'gpt2-smal'; known, nearest first: gpt2-small");
   expect_refused("clusters dgxa100", "unknown cluster 'dgxa100'; known, nearest first: dgx-a100");
   expect_refused("devices a100-sxm-80",

@@ -232,9 +232,9 @@ int ModelSource::replicas(int pipeline_ranks) const {
   const std::int64_t each = std::int64_t{pipeline_ranks} * training_.tensor_parallel;
   if (each > max_count || each * training_.data_parallel > max_count) {
     throw input_error(fmt::format(
-        "{} pipeline ranks x {} tensor-parallel x {} data-parallel are more than {} devices; use "
-        "fewer",
-        pipeline_ranks, training_.tensor_parallel, training_.data_parallel, max_count));
+        "{} x {} tensor-parallel x {} data-parallel are more than {} devices; use fewer",
+        plural(pipeline_ranks, "pipeline rank"), training_.tensor_parallel, training_.data_parallel,
+        max_count));
   }
   if (!devices_) return training_.data_parallel;
   const std::string product =
@@ -242,15 +242,21 @@ int ModelSource::replicas(int pipeline_ranks) const {
                   training_.tensor_parallel);
   const std::int64_t given = *devices_;
   if (has_replicas_ && each * training_.data_parallel != given) {
-    throw input_error(fmt::format("--devices {}: {} x {} data-parallel are {}; nearest valid: {}",
-                                  given, product, training_.data_parallel,
-                                  each * training_.data_parallel, each * training_.data_parallel));
+    const std::int64_t needed = each * training_.data_parallel;
+    throw input_error(
+        fmt::format("--devices {}: {} x {} data-parallel are {}; nearest valid: --devices {}{}",
+                    given, product, training_.data_parallel, needed, needed,
+                    given % each == 0 ? fmt::format(", or --data-parallel {}", given / each) : ""));
   }
   if (given % each != 0) {
-    const std::int64_t below = given / each * each;
-    throw input_error(fmt::format(
-        "--devices {}: {} are {}, which must divide it; nearest valid: {}", given, product, each,
-        below == 0 ? std::to_string(each) : fmt::format("{} and {}", below, below + each)));
+    std::vector<std::string> nearest;
+    for (const std::int64_t replicas : {given / each, given / each + 1}) {
+      if (replicas == 0 || replicas * each > max_count) continue;
+      nearest.push_back(fmt::format("{} (--data-parallel {})", replicas * each, replicas));
+    }
+    throw input_error(
+        fmt::format("--devices {}: {} are {}, which must divide it; nearest valid: {}", given,
+                    product, each, fmt::join(nearest, " and ")));
   }
   return static_cast<int>(given / each);
 }

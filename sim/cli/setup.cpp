@@ -212,7 +212,14 @@ Trial trial_with(const CostSource& source) {
 }
 
 std::optional<std::int64_t> memory_cap(const Flag& flag, const std::optional<CostModel>& model) {
-  if (flag) return parse_bytes(*flag, "--memory-cap");
+  if (flag) {
+    const std::int64_t bytes = parse_bytes(*flag, "--memory-cap");
+    if (bytes == 0) {
+      throw input_error(
+          "--memory-cap: a rank of 0 bytes holds nothing; give what it may hold, such as 80GiB");
+    }
+    return bytes;
+  }
   if (model) return model->cluster().device.memory_bytes;
   return std::nullopt;
 }

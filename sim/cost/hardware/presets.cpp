@@ -1,5 +1,7 @@
 #include "sim/cost/hardware/presets.h"
 
+#include <fmt/format.h>
+
 #include "sim/cost/hardware/cluster.h"
 #include "traces/base/error.h"
 #include "traces/base/files.h"
@@ -46,6 +48,10 @@ Device find_device(const std::string& name_or_file) {
 
 Cluster find_cluster(const std::string& name_or_file) {
   if (names_file(name_or_file)) return parse_cluster(read_file(name_or_file), name_or_file);
+  if (!cluster_presets().contains(name_or_file)) {
+    throw input_error(fmt::format("--cluster: {}; or give a file that ends in .json",
+                                  unknown_name("cluster", name_or_file, known_clusters())));
+  }
   return parse_cluster(cluster_preset(name_or_file), name_or_file + ".json");
 }
 
