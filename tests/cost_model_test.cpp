@@ -490,6 +490,21 @@ TEST(CostModel, RefusesWhatCannotBe) {
         how.shard_over = 3;
       },
       "--shard-over 3: does not divide 8 replicas; nearest valid: 2 and 4");
+  // Of a square both sides of its root, and what is too large for all.
+  refused(
+      [](Training& how, Cluster&) {
+        how.zero = 3;
+        how.data_parallel = 961'000'000;
+        how.shard_over = 30'999;
+      },
+      "--shard-over 30999: does not divide 961,000,000 replicas; nearest valid: 30752 and 31000");
+  refused(
+      [](Training& how, Cluster&) {
+        how.zero = 1;
+        how.data_parallel = 6;
+        how.shard_over = 7;
+      },
+      "--shard-over 7: does not divide 6 replicas; nearest valid: 6");
   refused(
       [](Training& how, Cluster& cluster) {
         how.data_parallel = 8;

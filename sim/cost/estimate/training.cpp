@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
+#include <iterator>
+#include <string>
+#include <vector>
 
 #include "traces/base/error.h"
 #include "traces/base/text.h"
@@ -11,28 +13,28 @@
 namespace pipesim {
 namespace {
 
-// The valid values on both sides of one that is not, "4 and 8".
-std::string nearest(std::int64_t value, std::int64_t most,
-                    const std::function<bool(std::int64_t)>& is_valid) {
-  std::string found;
-  for (std::int64_t below = std::min(value - 1, most); below >= 1; --below) {
-    if (!is_valid(below)) continue;
-    found = std::to_string(below);
-    break;
+// Ascending.
+std::vector<std::int64_t> divisors(std::int64_t number) {
+  std::vector<std::int64_t> low;
+  std::vector<std::int64_t> high;
+  for (std::int64_t n = 1; n <= number / n; ++n) {
+    if (number % n != 0) continue;
+    low.push_back(n);
+    if (n != number / n) high.push_back(number / n);
   }
-  for (std::int64_t above = value + 1; above <= most; ++above) {
-    if (!is_valid(above)) continue;
-    found += (found.empty() ? "" : " and ") + std::to_string(above);
-    break;
-  }
-  return found.empty() ? "none" : found;
+  low.insert(low.end(), high.rbegin(), high.rend());
+  return low;
 }
 
-[[noreturn]] void refuse(std::string_view flag, std::int64_t value, std::int64_t most,
-                         const std::function<bool(std::int64_t)>& is_valid,
-                         const std::string& rule) {
+// `valid` ascends and does not hold the value: named are those on both sides of it, "4 and 8".
+[[noreturn]] void refuse(std::string_view flag, std::int64_t value,
+                         const std::vector<std::int64_t>& valid, const std::string& rule) {
+  const auto above = std::ranges::upper_bound(valid, value);
+  std::string nearest;
+  if (above != valid.begin()) nearest = std::to_string(*std::prev(above));
+  if (above != valid.end()) nearest += (nearest.empty() ? "" : " and ") + std::to_string(*above);
   throw input_error(fmt::format("{} {}: {}; nearest valid: {}", flag, value, rule,
-                                nearest(value, most, is_valid)));
+                                nearest.empty() ? "none" : nearest));
 }
 
 void check_tensor_parallel(const Training& training, const Model& model, const Cluster& cluster) {
@@ -56,7 +58,11 @@ void check_tensor_parallel(const Training& training, const Model& model, const C
   const auto divides = [&](std::int64_t n) {
     return model.heads % n == 0 && model.kv_heads % n == 0 && model.mlp_size % n == 0;
   };
-  const auto is_valid = [&](std::int64_t n) { return divides(n) && fits_nodes(n); };
+  const auto valid = [&] {
+    std::vector<std::int64_t> numbers = divisors(model.heads);
+    std::erase_if(numbers, [&](std::int64_t n) { return !divides(n) || !fits_nodes(n); });
+    return numbers;
+  };
   const std::string_view flag = "--tensor-parallel";
   if (!divides(t)) {
     const auto whole = [&](std::int64_t count) { return count % t == 0; };
@@ -64,23 +70,22 @@ void check_tensor_parallel(const Training& training, const Model& model, const C
                              : !whole(model.kv_heads)
                                  ? plural(model.kv_heads, "head") + " of keys and values"
                                  : fmt::format("an mlp_size of {}", model.mlp_size);
-    refuse(flag, t, model.heads, is_valid,
-           fmt::format("does not divide {} of {}", what, model.name));
+    refuse(flag, t, valid(), fmt::format("does not divide {} of {}", what, model.name));
   }
   if (!fits_nodes(t)) {
-    refuse(
-        flag, t, model.heads, is_valid,
-        fmt::format("its groups would straddle nodes of {} devices of {}", per_node, cluster.name));
+    refuse(flag, t, valid(),
+           fmt::format("its groups would straddle nodes of {} of {}", plural(per_node, "device"),
+                       cluster.name));
   }
   if (training.sequence_parallel && training.sequence_length % t != 0) {
+    const std::int64_t below = training.sequence_length / t * t;
+    std::vector<std::int64_t> numbers;
+    if (below > 0) numbers.push_back(below);
     // Rotary positions end nowhere.
-    const std::int64_t longest = model.architecture == Architecture::gpt
-                                     ? model.max_sequence_length
-                                     : training.sequence_length + t;
-    refuse(
-        "--sequence-length", training.sequence_length, longest,
-        [&](std::int64_t n) { return n % t == 0; },
-        fmt::format("--sequence-parallel splits it over {} ranks, which must divide it", t));
+    const bool ends = model.architecture == Architecture::gpt;
+    if (!ends || below + t <= model.max_sequence_length) numbers.push_back(below + t);
+    refuse("--sequence-length", training.sequence_length, numbers,
+           fmt::format("--sequence-parallel splits it over {} ranks, which must divide it", t));
   }
 }
 
@@ -121,10 +126,9 @@ void check(const Training& training, const Model& model, const Cluster& cluster)
       model.architecture == Architecture::gpt || model.architecture == Architecture::mlp;
   if (has_table && training.sequence_length > model.max_sequence_length) {
     throw input_error(
-        fmt::format("--sequence-length {}: {} has positions for {} tokens; the "
-                    "longest valid: {}",
-                    training.sequence_length, model.name, model.max_sequence_length,
-                    model.max_sequence_length));
+        fmt::format("--sequence-length {}: {} has positions for {}; the longest valid: {}",
+                    training.sequence_length, model.name,
+                    plural(model.max_sequence_length, "token"), model.max_sequence_length));
   }
   if (training.recompute != Recompute::none && model.is_listed()) {
     throw input_error(
@@ -171,10 +175,8 @@ void check(const Training& training, const Model& model, const Cluster& cluster)
       throw input_error("--shard-over: needs something to split; give --zero 1, 2 or 3");
     }
     if (over < 1 || training.data_parallel % over != 0) {
-      refuse(
-          "--shard-over", over, training.data_parallel,
-          [&](std::int64_t n) { return training.data_parallel % n == 0; },
-          fmt::format("does not divide {} replicas", training.data_parallel));
+      refuse("--shard-over", over, divisors(training.data_parallel),
+             fmt::format("does not divide {}", plural(training.data_parallel, "replica")));
     }
   }
   const std::int64_t devices = training.devices();
