@@ -191,7 +191,7 @@ TEST(Predict, SaysWhatFits) {
   EXPECT_EQ(json["fits"], false);
   EXPECT_EQ(json["ranks"][0]["fits"], false);
   EXPECT_EQ(json["ranks"][1]["fits"], true);
-  EXPECT_NE(call(line).out.find("does not fit: 1 of 4 ranks exceed 3.0 GiB; rank 0 needs 4.0 GiB"),
+  EXPECT_NE(call(line).out.find("does not fit: 1 of 4 ranks exceeds 3.0 GiB; rank 0 needs 4.0 GiB"),
             std::string::npos);
 }
 

@@ -1,6 +1,7 @@
 // `pipesim compare`, as a user drives it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <regex>
 
@@ -132,6 +133,23 @@ TEST_F(CompareCommand, FindsASwappedPair) {
   EXPECT_EQ(json["gap_ns"]["order"], json["gap_ns"]["total"]);
   EXPECT_EQ(json["root_causes"][0]["term"], "order");
   EXPECT_EQ(json["root_causes"][0]["rank"], 1);
+}
+
+TEST_F(CompareCommand, CountsWhatOnlyOneSideDoes) {
+  const std::string whole =
+      trace("whole.json", {"--schedule", "gpipe", "--stages", "1", "--microbatches", "1"});
+  const std::string split =
+      trace("split.json", {"--schedule", "zb-h1", "--stages", "1", "--microbatches", "1"});
+  const auto says = [](const std::string& predicted, const std::string& measured) {
+    std::string text = pipesim({"compare", predicted, measured}).out;
+    std::ranges::replace(text, '\n', ' ');
+    const std::size_t from = std::min(text.find("of F, I, W and B "), text.size());
+    return text.substr(from, text.find('.', from) - from);
+  };
+  EXPECT_EQ(says(whole, split),
+            "of F, I, W and B 1 is only in the prediction, 2 only in the measurement");
+  EXPECT_EQ(says(split, whole),
+            "of F, I, W and B 2 are only in the prediction, 1 only in the measurement");
 }
 
 TEST_F(CompareCommand, WritesEveryOperation) {

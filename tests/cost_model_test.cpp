@@ -471,7 +471,7 @@ TEST(CostModel, RefusesWhatCannotBe) {
           "valid: 4",
           llama(4));
   refused([](Training& how, Cluster&) { how.sequence_length = 10'000; },
-          "--sequence-length 10000: gpt has positions for 8192 tokens; the longest valid: 8192");
+          "--sequence-length 10000: gpt has positions for 8,192 tokens; the longest valid: 8192");
   refused(
       [](Training& how, Cluster&) {
         how.tensor_parallel = 4;
@@ -513,6 +513,13 @@ TEST(CostModel, RefusesWhatCannotBe) {
       },
       "3 pipeline ranks x 1 tensor-parallel x 8 data-parallel are 24 devices, but ideal has 2 "
       "nodes of 8; use fewer, or a larger cluster");
+  refused(
+      [](Training& how, Cluster& cluster) {
+        how.data_parallel = 16;
+        cluster.nodes = 1;
+      },
+      "1 pipeline rank x 1 tensor-parallel x 16 data-parallel are 16 devices, but ideal has 1 node "
+      "of 8; use fewer, or a larger cluster");
   refused(
       [](Training& how, Cluster& cluster) {
         how.precision = Precision::fp8;

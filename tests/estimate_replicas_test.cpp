@@ -93,6 +93,12 @@ TEST(CollectiveTimes, WithoutANetworkNothingLeavesANode) {
             }),
             "ideal has no network, but devices 0 and 8 exchange data; use at most the 8 devices of "
             "a node, or describe its network");
+  node.devices_per_node = 1;
+  EXPECT_EQ(testing::input_error_of([&] {
+              exchange(node, {2, 1, 0}, CollectiveKind::all_reduce, 1e9);
+            }),
+            "ideal has no network, but devices 0 and 1 exchange data; use at most the 1 device of "
+            "a node, or describe its network");
 }
 
 // With five replicas a rank, only replica 0 has both ranks in one node.

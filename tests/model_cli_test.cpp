@@ -312,7 +312,8 @@ TEST(Refused, InOneSentence) {
       {both + " --precision fp8",
        "--precision fp8: a100-sxm-80gb gives no rate for it; there are fp32, tf32, fp16, bf16"},
       {both + " --sequence-length 2048",
-       "--sequence-length 2048: gpt2-small has positions for 1024 tokens; the longest valid: 1024"},
+       "--sequence-length 2048: gpt2-small has positions for 1,024 tokens; the longest valid: "
+       "1024"},
       {both + " --sequence-parallel",
        "--sequence-parallel: splits what tensor parallelism leaves whole; give --tensor-parallel "
        "of more than 1 too"},
@@ -339,7 +340,7 @@ TEST(Refused, InOneSentence) {
        "--micro-batch-size 9999999 x --sequence-length 1024: too many tokens for one microbatch; "
        "use fewer or shorter sequences"},
       {both + " --micro-batch-size 60000 --data-parallel 250000000 --microbatches 1000",
-       "1,000 microbatches of 60000 x 1024 tokens in 250000000 replicas are more than 1e+18 "
+       "1,000 microbatches of 60000 x 1,024 tokens in 250,000,000 replicas are more than 1e+18 "
        "tokens; use fewer"},
       {both + " --micro-batch-size 0", "--micro-batch-size: 0 must be 1 or more"},
       {both + " --layout 3,3,3,3",

@@ -133,10 +133,11 @@ std::string memory_verdict(const Prediction& prediction, std::int64_t cap) {
   const std::int64_t need = prediction.memory[*worst].total();
   const auto ranks = static_cast<std::int64_t>(prediction.memory.size());
   const bool is_some = over.size() > 1 && std::ssize(over) < ranks;
-  return fmt::format("memory  does not fit: {} of {}{} exceed {}; rank {} needs {}, {} too much\n",
+  return fmt::format("memory  does not fit: {} of {}{} {} {}; rank {} needs {}, {} too much\n",
                      over.size(), plural(ranks, "rank"),
-                     is_some ? fmt::format(" ({})", ranks_text(over)) : "", format_bytes(cap),
-                     *worst, format_bytes(need), format_bytes(need - cap));
+                     is_some ? fmt::format(" ({})", ranks_text(over)) : "",
+                     over.size() == 1 ? "exceeds" : "exceed", format_bytes(cap), *worst,
+                     format_bytes(need), format_bytes(need - cap));
 }
 
 // How what does not fit would.

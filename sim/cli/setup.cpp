@@ -38,10 +38,10 @@ void check_tokens(const Training& training, int microbatches) {
                         static_cast<double>(training.micro_batch_size) *
                         static_cast<double>(training.sequence_length) * training.data_parallel;
   if (tokens <= most) return;
-  throw input_error(
-      fmt::format("{} of {} x {} tokens in {} replicas are more than {:g} tokens; use fewer",
-                  plural(microbatches, "microbatch"), training.micro_batch_size,
-                  training.sequence_length, training.data_parallel, most));
+  throw input_error(fmt::format("{} of {} x {} in {} are more than {:g} tokens; use fewer",
+                                plural(microbatches, "microbatch"), training.micro_batch_size,
+                                plural(training.sequence_length, "token"),
+                                plural(training.data_parallel, "replica"), most));
 }
 
 }  // namespace

@@ -79,9 +79,9 @@ std::string different_work(const Operations& operations) {
   }
   if (alone[0] + alone[1] == 0) return {};
   return fmt::format(
-      " The runs do not do the same work: of F, I, W and B {} are only in the prediction, {} only "
+      " The runs do not do the same work: of F, I, W and B {} {} only in the prediction, {} only "
       "in the measurement.",
-      alone[predicted_side], alone[measured_side]);
+      alone[predicted_side], alone[predicted_side] == 1 ? "is" : "are", alone[measured_side]);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "traces/base/error.h"
+#include "traces/base/text.h"
 
 namespace pipesim {
 namespace {
@@ -69,9 +70,9 @@ Exchange exchange(const Cluster& cluster, const Group& group, CollectiveKind kin
   if (nodes_between == 0) return within_node(cluster, group.ranks, kind, bytes);
   if (cluster.network.cards_per_node == 0) {
     throw input_error(fmt::format(
-        "{} has no network, but devices {} and {} exchange data; use at most the {} devices of a "
-        "node, or describe its network",
-        cluster.name, group.first, last, per_node));
+        "{} has no network, but devices {} and {} exchange data; use at most the {} of a node, or "
+        "describe its network",
+        cluster.name, group.first, last, plural(per_node, "device")));
   }
   // As many rings as the node has members that has fewest, of those at the ends
   // and those between.

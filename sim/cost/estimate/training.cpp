@@ -182,10 +182,11 @@ void check(const Training& training, const Model& model, const Cluster& cluster)
   const std::int64_t devices = training.devices();
   if (cluster.nodes && devices > *cluster.nodes * cluster.devices_per_node) {
     throw input_error(fmt::format(
-        "{} pipeline ranks x {} tensor-parallel x {} data-parallel are {} devices, but {} has {} "
-        "nodes of {}; use fewer, or a larger cluster",
-        training.pipeline_parallel, training.tensor_parallel, training.data_parallel, devices,
-        cluster.name, *cluster.nodes, cluster.devices_per_node));
+        "{} x {} tensor-parallel x {} data-parallel are {}, but {} has {} of {}; use fewer, or a "
+        "larger cluster",
+        plural(training.pipeline_parallel, "pipeline rank"), training.tensor_parallel,
+        training.data_parallel, plural(devices, "device"), cluster.name,
+        plural(*cluster.nodes, "node"), cluster.devices_per_node));
   }
   if (devices > cluster.devices_per_node && cluster.network.cards_per_node == 0) {
     throw input_error(
