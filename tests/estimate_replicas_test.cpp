@@ -85,6 +85,23 @@ TEST(CollectiveTimes, ACrowdGetsNoMoreThanTheNodesDevices) {
   EXPECT_DOUBLE_EQ(crowded.bytes_per_second, 25e9 / 8);
 }
 
+// Of groups side by side the one that crosses nodes counts, with its fewest members.
+TEST(CollectiveTimes, TheGroupThatIsWorstOffCounts) {
+  const Cluster cluster = ideal_cluster();
+  const auto slowest = [&](const Group& group) {
+    return exchange(cluster, group, CollectiveKind::all_reduce, 1e9);
+  };
+  EXPECT_FALSE(slowest({3, 1, 0, 2, 3}).leaves_node);
+  const Exchange third = slowest({3, 1, 0, 3, 3});  // devices 6, 7 and 8
+  EXPECT_TRUE(third.leaves_node);
+  EXPECT_DOUBLE_EQ(third.bytes, 2.0 * 2 / 3 * 1e9);
+  EXPECT_DOUBLE_EQ(slowest({6, 1, 0, 4, 6}).bytes, 2.0 * 5 / 6 * 1e9 / 2);
+  // The pattern repeats: devices 9 and 10 are as 1 and 2.
+  EXPECT_DOUBLE_EQ(slowest({3, 1, 0, 1'000'000'000'000, 3}).bytes, third.bytes);
+  EXPECT_FALSE(slowest({2, 4, 0, 4}).leaves_node);
+  EXPECT_TRUE(slowest({2, 4, 0, 5}).leaves_node);  // devices 4 and 8
+}
+
 TEST(CollectiveTimes, WithoutANetworkNothingLeavesANode) {
   Cluster node = ideal_cluster();
   node.network = {};
@@ -113,6 +130,42 @@ TEST(CostModel, LinksAreThoseOfTheReplicaThatIsWorstOff) {
   EXPECT_FALSE(leaves(4));
   EXPECT_TRUE(leaves(5));
   EXPECT_TRUE(leaves(8));
+}
+
+// With five replicas a rank, devices 4 and 9 have the table and its copy in two nodes.
+TEST(CostModel, TiedEndsAreThoseOfTheReplicaThatIsWorstOff) {
+  Training how = training(1, 512);
+  how.data_parallel = 5;
+  Model model = gpt(4, 1024, 16);
+  const auto reduction = [&] {
+    return CostModel(model, ideal_cluster(), how)
+        .costs({Placement::loop(2, 1), false, {}})
+        .reduce_gradients_ns[0];
+  };
+  const std::int64_t tied = reduction();
+  model.tied_head = false;
+  EXPECT_NEAR(static_cast<double>(tied - reduction()), 2.0 * 51200 * 1024 / 25, 2);
+}
+
+// Three share, of nine: devices 6 to 8 are in two nodes, and so are those that hold
+// the same as 8.
+TEST(Replicas, TheShardsThatAreWorstOffCount) {
+  Training how = training(1, 512);
+  how.data_parallel = 9;
+  how.zero = 1;
+  how.shard_over = 3;
+  Model model = gpt(4, 1024, 16);
+  model.tied_head = false;
+  const CostModel costs(model, ideal_cluster(), how);
+  double n = 0;
+  for (int layer = 0; layer < model.layers(); ++layer) {
+    n += static_cast<double>(costs.layer(layer).parameters);
+  }
+  const std::int64_t reduction =
+      costs.costs({Placement::loop(1, 1), false, {}}).reduce_gradients_ns[0];
+  const double scatter = 2.0 / 3;
+  const double sum = 2 * 2.0 / 3 / 3;
+  EXPECT_NEAR(static_cast<double>(reduction), (scatter + sum + scatter) * 2 * n / 25, 2);
 }
 
 // ---- Replicas that exchange beside compute

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "traces/base/error.h"
 #include "traces/base/text.h"
@@ -53,17 +54,9 @@ double network_latency(const Cluster& cluster, std::int64_t nodes, CollectiveKin
   return step * std::min(ring, 2 * std::ceil(std::log2(static_cast<double>(nodes))));
 }
 
-}  // namespace
-
-double card_bytes_per_second(const Cluster& cluster) {
-  const Network& network = cluster.network;
-  return static_cast<double>(network.cards_per_node) *
-         static_cast<double>(network.card_bytes_per_second) * network.share /
-         network.oversubscription / cluster.devices_per_node;
-}
-
-Exchange exchange(const Cluster& cluster, const Group& group, CollectiveKind kind, double bytes) {
-  if (group.ranks == 1) return {};
+// Of the first group.
+Exchange exchange_of_one(const Cluster& cluster, const Group& group, CollectiveKind kind,
+                         double bytes) {
   const std::int64_t per_node = cluster.devices_per_node;
   const std::int64_t last = group.first + (group.ranks - 1) * group.stride;
   const std::int64_t nodes_between = last / per_node - group.first / per_node;
@@ -105,6 +98,32 @@ Exchange exchange(const Cluster& cluster, const Group& group, CollectiveKind kin
         2 * static_cast<double>(inside.latency_ns) * 1e-9 * share_of_latency(kind);
   }
   return result;
+}
+
+}  // namespace
+
+double card_bytes_per_second(const Cluster& cluster) {
+  const Network& network = cluster.network;
+  return static_cast<double>(network.cards_per_node) *
+         static_cast<double>(network.card_bytes_per_second) * network.share /
+         network.oversubscription / cluster.devices_per_node;
+}
+
+Exchange exchange(const Cluster& cluster, Group group, CollectiveKind kind, double bytes) {
+  if (group.ranks == 1) return {};
+  // One that leaves its node is slower than one that does not, whatever the latencies.
+  const auto slowness = [](const Exchange& one) {
+    return std::pair(one.leaves_node, one.bytes / one.bytes_per_second);
+  };
+  Exchange slowest = exchange_of_one(cluster, group, kind, bytes);
+  // After so many groups their pattern in nodes repeats.
+  const std::int64_t count = std::min<std::int64_t>(group.alike, cluster.devices_per_node);
+  for (std::int64_t i = 1; i < count; ++i) {
+    group.first += group.apart;
+    const Exchange next = exchange_of_one(cluster, group, kind, bytes);
+    if (slowness(next) > slowness(slowest)) slowest = next;
+  }
+  return slowest;
 }
 
 }  // namespace pipesim

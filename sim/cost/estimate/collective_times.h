@@ -12,11 +12,14 @@
 
 namespace pipesim {
 
-// Devices first, first + stride, ...; one stands for all.
+// Devices first, first + stride, ...; one stands for all. Of several groups that do
+// the same at the same time, each `apart` devices behind the one before, the slowest.
 struct Group {
   std::int64_t ranks = 1;
   std::int64_t stride = 1;
   std::int64_t first = 0;
+  std::int64_t alike = 1;
+  std::int64_t apart = 1;
 };
 
 // A collective as one rank's links see it.
@@ -31,7 +34,7 @@ struct Exchange {
 
 // Throws where the group leaves its node and there is no network.
 // `bytes`: of the whole result that is reduced or gathered, on one rank.
-Exchange exchange(const Cluster& cluster, const Group& group, CollectiveKind kind, double bytes);
+Exchange exchange(const Cluster& cluster, Group group, CollectiveKind kind, double bytes);
 
 // What one device gets through the cards of its node when all its devices send.
 double card_bytes_per_second(const Cluster& cluster);

@@ -29,12 +29,15 @@ double step_bytes(Precision precision, std::int64_t gradient_bytes) {
 // The replicas that a rank shares states with, and those that hold the same part.
 Group sharers(const Training& training, int rank) {
   const std::int64_t t = training.tensor_parallel;
-  return {training.shards(), t, rank * t * training.data_parallel};
+  const int shards = training.shards();
+  return {shards, t, rank * t * training.data_parallel, training.data_parallel / shards,
+          t * shards};
 }
 Group likes(const Training& training, int rank) {
   const std::int64_t t = training.tensor_parallel;
   const int shards = training.shards();
-  return {training.data_parallel / shards, t * shards, rank * t * training.data_parallel};
+  return {training.data_parallel / shards, t * shards, rank * t * training.data_parallel, shards,
+          t};
 }
 
 // Of one pipeline rank.
@@ -155,7 +158,7 @@ void add_replicas(const CostModel& model, const Placement& placement,
   double tied_seconds = 0;
   if (first != last && tied > 0) {
     const std::int64_t devices = std::int64_t{training.tensor_parallel} * training.data_parallel;
-    const Group ends{2, std::abs(last - first) * devices, std::min(first, last) * devices};
+    const Group ends{2, std::abs(last - first) * devices, std::min(first, last) * devices, devices};
     tied_seconds = exchange(model.cluster(), ends, CollectiveKind::all_reduce,
                             static_cast<double>(tied * training.gradient_bytes))
                        .seconds();
