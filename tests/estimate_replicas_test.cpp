@@ -187,6 +187,8 @@ TEST(Replicas, BucketsAndPartsBecomeCollectives) {
   EXPECT_NEAR(static_cast<double>(buckets.stages[0].reduce.bytes),
               2.0 * 15 / 16 * 2 * static_cast<double>(n) / 8, 1);
   EXPECT_EQ(buckets.stages[0].reduce.parts, (2 * n + 9'999'999) / 10'000'000);
+  // Each bucket is an all-reduce: within both nodes before and after it leaves them.
+  EXPECT_EQ(buckets.stages[0].reduce.latency_ns, 80'000 * buckets.stages[0].reduce.parts);
   EXPECT_FALSE(buckets.stages[0].unshard.exists());
   ASSERT_EQ(buckets.collective_links.size(), 2);
   EXPECT_EQ(buckets.collective_links[0].through.size(), 2);
@@ -197,6 +199,8 @@ TEST(Replicas, BucketsAndPartsBecomeCollectives) {
   EXPECT_NEAR(static_cast<double>(parts.stages[0].unshard.bytes),
               15.0 / 16 * 2 * static_cast<double>(n) / 8, 1);
   EXPECT_EQ(parts.stages[0].unshard.parts, 3);
+  EXPECT_EQ(parts.stages[0].unshard.latency_ns, 3 * 40'000);
+  EXPECT_EQ(parts.stages[0].reduce.latency_ns, 3 * 40'000);
   EXPECT_EQ(parts.stages[0].unsharded_bytes, 2 * n);
   EXPECT_NEAR(static_cast<double>(parts.stages[0].reduce.bytes),
               15.0 / 16 * 2 * static_cast<double>(n) / 8, 1);
@@ -234,10 +238,11 @@ TEST(Replicas, HybridShardsGatherWithinANode) {
   for (int layer = 0; layer < model.layers(); ++layer) {
     n += static_cast<double>(costs.layer(layer).parameters);
   }
-  // The all-gather takes the node's links: a time, for which a byte stands.
+  // The all-gather takes the node's links, layer by layer: a time, for which a byte
+  // stands.
   EXPECT_EQ(stage.unshard.bytes, 1);
   EXPECT_NEAR(static_cast<double>(stage.unshard.latency_ns),
-              1e9 * (20e-6 + 7.0 / 8 * 2 * n / 200e9), 1);
+              1e9 * (6 * 20e-6 + 7.0 / 8 * 2 * n / 200e9), 1);
   // Eighths are summed over two nodes, each through a card of its own.
   EXPECT_NEAR(static_cast<double>(stage.reduce.bytes), 2.0 * 1 / 2 * 2 * n / 8, 2);
   EXPECT_NEAR(static_cast<double>(stage.weight_bytes), 2 * n / 8, 16);

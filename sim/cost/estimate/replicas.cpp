@@ -66,19 +66,18 @@ class Replicas {
     const auto parameters = static_cast<double>(share.parameters);
     const std::int64_t value = bytes_of(training_.precision);
     const std::int64_t layers = std::clamp<std::int64_t>(share.layers, 1, max_parts);
-    const auto [scatter, sum] = reduction(parameters);
-    stage.reduce = as_collective(scatter);
-    stage.reduce += as_collective(sum);
-    stage.reduce.parts = layers;
+    std::int64_t parts = layers;
     if (training_.bucket_bytes) {
       const std::int64_t bytes = share.parameters * training_.gradient_bytes;
       const std::int64_t bucket = *training_.bucket_bytes;
-      stage.reduce.parts =
-          std::clamp<std::int64_t>(bytes / bucket + (bytes % bucket > 0), 1, max_parts);
+      parts = std::clamp<std::int64_t>(bytes / bucket + (bytes % bucket > 0), 1, max_parts);
     }
+    const auto [scatter, sum] = reduction(parameters);
+    stage.reduce = as_collective(scatter, parts);
+    stage.reduce += as_collective(sum, parts);
+    stage.reduce.parts = parts;
     if (training_.zero < 3) return;
-    stage.unshard = as_collective(gather(parameters));
-    stage.unshard.parts = layers;
+    stage.unshard = as_collective(gather(parameters), layers);
     // A lone stage gathers layer by layer, one ahead; others all of theirs.
     stage.unsharded_bytes =
         value * (is_lone ? std::min(share.parameters, 2 * share.largest_layer) : share.parameters);
@@ -87,15 +86,16 @@ class Replicas {
  private:
   static constexpr std::int64_t max_parts = CollectiveCosts::max_parts;
 
-  // On the rank's way to its replicas. What takes another way, within the node,
-  // meets nothing else: a time, for which a byte stands.
-  CollectiveCosts as_collective(const Exchange& one) const {
+  // On the rank's way to its replicas, each part an exchange with the latency of one.
+  // What takes another way, within the node, meets nothing else: a time, for which a
+  // byte stands.
+  CollectiveCosts as_collective(const Exchange& one, std::int64_t parts) const {
     if (one.bytes == 0) return {};
-    if (one.leaves_node == way_.leaves_node) {
-      const double bytes = one.bytes * way_.bytes_per_second / one.bytes_per_second;
-      return {to_ns(one.latency_seconds), std::max<std::int64_t>(1, std::llround(bytes)), 1};
-    }
-    return {to_ns(one.seconds()), 1, 1};
+    const double latency = one.latency_seconds * static_cast<double>(parts);
+    const double carrying = one.bytes / one.bytes_per_second;
+    if (one.leaves_node != way_.leaves_node) return {to_ns(latency + carrying), 1, parts};
+    const double bytes = carrying * way_.bytes_per_second;
+    return {to_ns(latency), std::max<std::int64_t>(1, std::llround(bytes)), parts};
   }
 
   const Cluster& cluster_;
