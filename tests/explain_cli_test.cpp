@@ -262,15 +262,27 @@ TEST(ModelReport, RemediesAreComputed) {
   const std::string together =
       "--schedule 1f1b --stages 2 --microbatches 8 --model gpt3-13b --cluster dgx-a100 --devices "
       "16 --micro-batch-size 2";
-  const Json joint = json_of(together + " --recompute full --zero 3");
+  const Json joint = json_of(together + " --recompute full --zero 2");
   EXPECT_EQ(joint["fits"], true);
   EXPECT_EQ(json_of(together + " --recompute full")["fits"], false);
-  EXPECT_EQ(json_of(together + " --zero 3")["fits"], false);
+  EXPECT_EQ(json_of(together + " --zero 2")["fits"], false);
   const std::string proposed = unwrapped(output_of(together));
-  EXPECT_NE(proposed.find("would fit with full recomputation and ZeRO 3 (" +
+  EXPECT_NE(proposed.find("would fit with full recomputation and ZeRO 2 (" +
                           format_bytes(joint["peak_memory_bytes"]) + ", "),
             std::string::npos)
       << proposed;
+  // A rank that gathers all of its weights needs more with ZeRO 3 than with 2.
+  const std::string gathering =
+      "--schedule 1f1b --stages 4 --microbatches 8 --model gpt3-6.7b --cluster dgx-a100 "
+      "--data-parallel 2 --attention fused --memory-cap 17GiB";
+  EXPECT_EQ(json_of(gathering + " --recompute full --zero 3")["fits"], false);
+  const Json lighter = json_of(gathering + " --recompute full --zero 2");
+  EXPECT_EQ(lighter["fits"], true);
+  const std::string lighter_proposed = unwrapped(output_of(gathering));
+  EXPECT_NE(lighter_proposed.find("would fit with ZeRO 2 and full recomputation (" +
+                                  format_bytes(lighter["peak_memory_bytes"]) + ", "),
+            std::string::npos)
+      << lighter_proposed;
   // Where nothing helps enough, what helps most.
   const std::string hopeless = unwrapped(output_of(large + " --memory-cap 1GiB"));
   EXPECT_NE(hopeless.find("memory does not fit: 8 of 8 ranks exceed 1.0 GiB; "), std::string::npos);

@@ -59,8 +59,13 @@ class Trials {
       for (const Change& change : kind) {
         Training training = model_.training();
         change.apply(training);
-        if (const auto remedy = attempt(training, change.what)) best = {change, *remedy};
-        if (best && fits(best->remedy)) break;
+        const auto remedy = attempt(training, change.what);
+        if (!remedy) continue;
+        // Stages that gather all of their weights need more memory than those that keep them.
+        if (!best || remedy->peak_memory_bytes < best->remedy.peak_memory_bytes) {
+          best = {change, *remedy};
+        }
+        if (fits(best->remedy)) break;
       }
       if (best) singles.push_back(*best);
     }
