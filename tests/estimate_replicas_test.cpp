@@ -224,6 +224,26 @@ TEST(Replicas, ProgramsReduceAndGatherAsTrainingSays) {
             "0UNSHARD,0B1,0REDUCE_GRAD,0RESHARD");
 }
 
+// What a file lists is kept, and so must gather what is split.
+TEST(Replicas, ProgramsOfFilesGatherWhatIsSplit) {
+  Training how = training(1, 512);
+  how.data_parallel = 4;
+  how.zero = 3;
+  const auto completed = [&](const std::string& csv) {
+    return to_csv(with_replicas(parse_csv(csv, "own.csv"), how));
+  };
+  const std::string gathers = "0UNSHARD,0F0,0B0,0REDUCE_GRAD,0RESHARD\r\n";
+  EXPECT_EQ(completed(gathers), gathers);
+  EXPECT_EQ(testing::input_error_of([&] { completed("0F0,0B0,0REDUCE_GRAD\n"); }),
+            "own.csv: 0F0 comes where --zero 3 has stage 0 in parts; put 0UNSHARD before it, or "
+            "leave out all UNSHARD, RESHARD and REDUCE_GRAD");
+  EXPECT_EQ(testing::input_error_of([&] { completed("0UNSHARD,0F0,0RESHARD,0B0\n"); }),
+            "own.csv: 0B0 comes where --zero 3 has stage 0 in parts; put 0UNSHARD before it, or "
+            "leave out all UNSHARD, RESHARD and REDUCE_GRAD");
+  how.shard_over = 1;  // nothing is split
+  EXPECT_EQ(completed("0F0,0B0,0REDUCE_GRAD\n"), "0F0,0B0,0REDUCE_GRAD\r\n");
+}
+
 // Hybrid sharding: parts within a node, sums of them across nodes.
 TEST(Replicas, HybridShardsGatherWithinANode) {
   Training how = training(1, 512);

@@ -1,5 +1,7 @@
 #include "sim/cost/estimate/replicas.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -7,6 +9,7 @@
 #include "sim/cost/estimate/device_times.h"
 #include "sim/cost/estimate/rounding.h"
 #include "sim/schedule/shard.h"
+#include "traces/base/error.h"
 
 namespace pipesim {
 namespace {
@@ -104,6 +107,22 @@ class Replicas {
   Exchange way_;
 };
 
+// Refuses a schedule that computes with weights that it has not gathered.
+void check_gathered(const Schedule& schedule) {
+  std::vector<bool> is_gathered(static_cast<std::size_t>(schedule.stages()));
+  for (const Action& action : schedule.actions.all()) {
+    const auto stage = static_cast<std::size_t>(action.stage);
+    if (action.kind == Kind::UNSHARD) is_gathered[stage] = true;
+    if (action.kind == Kind::RESHARD) is_gathered[stage] = false;
+    if (!is_compute(action.kind) || is_gathered[stage]) continue;
+    throw input_error(fmt::format(
+        "{}: {} comes where --zero 3 has stage {} in parts; put {} before it, or leave out all "
+        "UNSHARD, RESHARD and REDUCE_GRAD",
+        schedule.name, to_text(action), action.stage,
+        to_text(make_action(action.stage, Kind::UNSHARD))));
+  }
+}
+
 }  // namespace
 
 bool exchanges_beside_compute(const Training& training) {
@@ -111,12 +130,9 @@ bool exchanges_beside_compute(const Training& training) {
 }
 
 Schedule with_replicas(Schedule schedule, const Training& training) {
-  const auto is_there = [](const Action& action) {
-    return action.kind == Kind::UNSHARD || action.kind == Kind::RESHARD ||
-           action.kind == Kind::REDUCE_GRAD;
-  };
-  if (!exchanges_beside_compute(training) ||
-      std::ranges::any_of(schedule.actions.all(), is_there)) {
+  if (!exchanges_beside_compute(training)) return schedule;
+  if (std::ranges::any_of(schedule.actions.all(), is_of_replicas, &Action::kind)) {
+    if (training.zero == 3 && training.shards() > 1) check_gathered(schedule);
     return schedule;
   }
   Sharding sharding;

@@ -27,7 +27,8 @@ struct StageShare {
 bool exchanges_beside_compute(const Training& training);
 
 // The schedule with the actions that this takes; one that has such actions
-// already stays as it is.
+// already stays as it is. Throws where that computes with weights that are split and
+// not gathered.
 Schedule with_replicas(Schedule schedule, const Training& training);
 
 // The way that a pipeline rank's bytes take to its replicas.
