@@ -68,10 +68,7 @@ Shape resolve_shape(const Family& family, const ScheduleRequest& request) {
 }
 
 Schedule generate(const Family& family, const Shape& shape) {
-  Schedule schedule;
-  schedule.name = family.name;
-  schedule.microbatches = shape.microbatches;
-  schedule.placement = shape.placement;
+  Schedule schedule{std::string(family.name), shape.microbatches, shape.placement, {}};
   const std::size_t slots = static_cast<std::size_t>(shape.placement.stages()) *
                             static_cast<std::size_t>(shape.microbatches);
   schedule.actions.reserve(slots * (family.splits_backward ? 3 : 2));

@@ -77,14 +77,9 @@ class Lowering {
         this_turn_(compute.ranks()),
         next_turn_(compute.ranks()),
         forward_ready_(compute),
-        backward_ready_(compute) {
-    program_.name = compute.name;
-    program_.microbatches = compute.microbatches;
-    program_.placement = compute.placement;
-    program_.actions = ActionLists(count_actions());
-    for (int rank = 0; rank < compute.ranks(); ++rank) {
-      next_.push_back(program_.actions[rank].data());
-    }
+        backward_ready_(compute),
+        program_(count_actions()) {
+    for (int rank = 0; rank < compute.ranks(); ++rank) next_.push_back(program_[rank].data());
   }
 
   // Ranks take turns, at most one cell a turn. Only those that moved in the
@@ -112,7 +107,7 @@ class Lowering {
     }
     const bool stuck = std::ranges::any_of(ranks_, [](const Rank& r) { return r.cell != r.end; });
     if (stuck) throw_deadlock(compute_);
-    return std::move(program_);
+    return compute_.with(std::move(program_));
   }
 
  private:
@@ -190,13 +185,13 @@ class Lowering {
   };
 
   const Schedule& compute_;
-  Schedule program_;
   std::vector<Action*> next_;  // of each list of the program: where it grows
   std::vector<Rank> ranks_;
   RankSet this_turn_, next_turn_;
   std::size_t turn_of_ = 0;  // the rank whose turn it is
   Flags forward_ready_;
   Flags backward_ready_;
+  ActionLists program_;
 };
 
 }  // namespace
@@ -210,10 +205,7 @@ Schedule lower(const Schedule& compute) {
 }
 
 Schedule merge_backward(const Schedule& schedule) {
-  Schedule merged;
-  merged.name = schedule.name;
-  merged.microbatches = schedule.microbatches;
-  merged.placement = schedule.placement;
+  ActionLists merged;
   for (int rank = 0; rank < schedule.ranks(); ++rank) {
     std::vector<Action> out;
     for (const Action& action : schedule.actions[rank]) {
@@ -227,9 +219,9 @@ Schedule merge_backward(const Schedule& schedule) {
         out.push_back(action);
       }
     }
-    merged.actions.add_rank(out);
+    merged.add_rank(out);
   }
-  return merged;
+  return schedule.with(std::move(merged));
 }
 
 std::int64_t count_unit_steps(const Schedule& program) {

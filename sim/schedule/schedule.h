@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/schedule/placement.h"
@@ -78,6 +79,10 @@ struct Schedule {
   int stages() const { return placement.stages(); }
   // Whether transfers stand in the lists, as a program has them.
   bool has_transfers() const;
+  // The same with other lists, as a pass makes it.
+  Schedule with(ActionLists lists) const {
+    return {name, microbatches, placement, std::move(lists)};
+  }
 };
 
 // A fault in a schedule: what rule is broken, and where.

@@ -166,18 +166,14 @@ class RankSharding {
 }  // namespace
 
 Schedule without_replicas(const Schedule& schedule) {
-  Schedule plain;
-  plain.name = schedule.name;
-  plain.microbatches = schedule.microbatches;
-  plain.placement = schedule.placement;
+  ActionLists plain;
   for (int rank = 0; rank < schedule.ranks(); ++rank) {
-    std::vector<Action> list;
+    plain.add_rank();
     for (const Action& action : schedule.actions[rank]) {
-      if (!is_of_replicas(action.kind)) list.push_back(action);
+      if (!is_of_replicas(action.kind)) plain.add(action);
     }
-    plain.actions.add_rank(list);
   }
-  return plain;
+  return schedule.with(std::move(plain));
 }
 
 Schedule shard(const Schedule& schedule, const Sharding& sharding) {
@@ -191,15 +187,12 @@ Schedule shard(const Schedule& schedule, const Sharding& sharding) {
                                     schedule.name, to_text(action)));
     }
   }
-  Schedule sharded;
-  sharded.name = schedule.name;
-  sharded.microbatches = schedule.microbatches;
-  sharded.placement = schedule.placement;
+  ActionLists sharded;
   for (int rank = 0; rank < schedule.ranks(); ++rank) {
-    sharded.actions.add_rank(
+    sharded.add_rank(
         RankSharding(schedule.actions[rank], schedule.placement.stages_of(rank), sharding).run());
   }
-  return sharded;
+  return schedule.with(std::move(sharded));
 }
 
 }  // namespace pipesim
