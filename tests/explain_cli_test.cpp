@@ -290,6 +290,24 @@ TEST(ModelReport, RemediesAreComputed) {
       << hopeless;
 }
 
+// Changes are tried on the program that a file lists, as they would be with their flag.
+TEST(ModelReport, RemediesKeepWhatAFileReduces) {
+  const TemporaryFolder folder;
+  write_file(folder / "own.csv", "0F0,0B0,0F1,0B1,0F2,0B2,0F3,0B3,0REDUCE_GRAD\n");
+  const std::string line = "--schedule " + (folder / "own.csv") +
+                           " --model gpt3-1.3b --cluster dgx-a100 --data-parallel 9 --zero 2";
+  const double now = json_of(line)["makespan_ns"];
+  const double fused = json_of(line + " --attention fused")["makespan_ns"];
+  ASSERT_LT(fused, now);
+  const std::string text = unwrapped(output_of(line + " --memory-cap 15GiB"));
+  EXPECT_NE(text.find("would fit with fused attention ("), std::string::npos) << text;
+  EXPECT_NE(text.find(", " + std::to_string(std::lround((1 - fused / now) * 100)) + " % faster)"),
+            std::string::npos)
+      << text;
+  // It gathers nothing, and can't be run where weights are split.
+  EXPECT_EQ(text.find("ZeRO 3"), std::string::npos) << text;
+}
+
 TEST(ModelReport, SaysWhatABackwardHoldsBeside) {
   const std::string text = unwrapped(output_of(small + " --recompute full"));
   EXPECT_NE(text.find("beside that, up to "), std::string::npos) << text;

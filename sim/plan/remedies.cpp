@@ -44,11 +44,22 @@ std::vector<std::vector<Change>> changes_of(const Training& now, const Model& mo
   return kinds;
 }
 
+// The schedule without what its training added; what it lists itself stays.
+Schedule as_given(const Schedule& schedule, const Training& training) {
+  Schedule plain = without_replicas(schedule);
+  const Schedule completed = with_replicas(plain, training);
+  const bool is_added = std::ranges::equal(completed.actions.all(), schedule.actions.all());
+  return is_added ? std::move(plain) : schedule;
+}
+
 class Trials {
  public:
   Trials(const CostModel& model, const PipelineShape& shape, const Schedule& schedule,
          const Transfers& transfers, std::int64_t memory_bytes)
-      : model_(model), shape_(shape), schedule_(schedule), memory_bytes_(memory_bytes) {
+      : model_(model),
+        shape_(shape),
+        schedule_(as_given(schedule, model.training())),
+        memory_bytes_(memory_bytes) {
     options_.transfers = transfers;
   }
 
@@ -94,7 +105,7 @@ class Trials {
   std::optional<Remedy> attempt(const Training& training, const std::string& what) const {
     try {
       const CostModel model(model_.model(), model_.cluster(), training);
-      const Schedule schedule = with_replicas(without_replicas(schedule_), training);
+      const Schedule schedule = with_replicas(schedule_, training);
       const Costs costs = model.costs(shape_);
       costs.check(schedule.placement, schedule.microbatches, what);
       const Prediction prediction = predict(schedule, costs, nullptr, {}, options_);
@@ -119,7 +130,7 @@ class Trials {
 
   const CostModel& model_;
   const PipelineShape& shape_;
-  const Schedule& schedule_;
+  Schedule schedule_;
   std::int64_t memory_bytes_;
   SimulationOptions options_;
 };
