@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "sim/cost/layout.h"
+#include "sim/cost/stage_sum.h"
 #include "traces/base/error.h"
 #include "traces/base/rate.h"
 #include "traces/base/text.h"
@@ -173,57 +174,6 @@ void Costs::check(const Placement& placement, int microbatches, std::string_view
 
 namespace {
 
-// Sums the layers of one stage, which may take as much as a stage may; what it
-// sends is its last layer's output.
-StageCosts sum_layers(const StageCosts* first, const StageCosts* last, std::string_view name) {
-  StageCosts sum;
-  const auto add = [&](std::int64_t StageCosts::*field, std::int64_t limit, std::string_view unit) {
-    for (const StageCosts* layer = first; layer != last; ++layer) {
-      sum.*field += layer->*field;
-      if (sum.*field > limit) {
-        throw input_error(fmt::format(
-            "{}: the layers of a stage together exceed {} {}; use smaller costs or more "
-            "stages",
-            name, limit, unit));
-      }
-    }
-  };
-  for (const auto field :
-       {&StageCosts::forward_ns, &StageCosts::backward_input_ns, &StageCosts::backward_weight_ns,
-        &StageCosts::optimizer_ns, &StageCosts::reduce_gradients_ns}) {
-    add(field, max_time_ns, "ns");
-  }
-  for (const auto field :
-       {&StageCosts::activation_bytes, &StageCosts::weight_residue_bytes, &StageCosts::weight_bytes,
-        &StageCosts::gradient_bytes, &StageCosts::optimizer_bytes}) {
-    add(field, max_bytes, "bytes");
-  }
-  add(&StageCosts::unsharded_bytes, max_bytes, "bytes");
-  for (const auto field : {&StageCosts::unshard, &StageCosts::reduce}) {
-    const CollectiveCosts& own = sum.*field;
-    for (const StageCosts* layer = first; layer != last; ++layer) {
-      sum.*field += layer->*field;
-      if (own.latency_ns <= max_time_ns && own.bytes <= max_bytes &&
-          own.parts <= CollectiveCosts::max_parts) {
-        continue;
-      }
-      throw input_error(
-          fmt::format("{}: a collective of a stage's layers together exceeds {} ns, {} bytes or {} "
-                      "parts; use smaller costs or more stages",
-                      name, max_time_ns, max_bytes, CollectiveCosts::max_parts));
-    }
-  }
-  for (const StageCosts* layer = first; layer != last; ++layer) {
-    sum.workspace_bytes = std::max(sum.workspace_bytes, layer->workspace_bytes);
-  }
-  sum.output_bytes = (last - 1)->output_bytes;
-  return sum;
-}
-
-}  // namespace
-
-namespace {
-
 // The closing work of layers becomes that of the ranks that hold them.
 void sum_closing(const Placement& placement, std::vector<StageCosts>& stages,
                  std::int64_t StageCosts::*field, std::vector<std::int64_t>& by_rank) {
@@ -280,8 +230,9 @@ Costs CostsFile::resolve(const Placement& placement,
       resolve_layout(layout, static_cast<int>(layers.size()), placement.stages(), name);
   const StageCosts* next = layers.data();
   for (const int size : sizes) {
-    result.stages.push_back(sum_layers(next, next + size, name));
-    next += size;
+    StageSum stage(name + ": the layers of a stage", "use smaller costs or more stages");
+    for (const StageCosts* const end = next + size; next != end; ++next) stage.add(*next);
+    result.stages.push_back(stage.costs());
   }
   sum_closing(placement, result.stages, &StageCosts::optimizer_ns, result.optimizer_ns);
   sum_closing(placement, result.stages, &StageCosts::reduce_gradients_ns,

@@ -13,6 +13,7 @@
 #include "sim/cost/estimate/replicas.h"
 #include "sim/cost/estimate/rounding.h"
 #include "sim/cost/layout.h"
+#include "sim/cost/stage_sum.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 
@@ -184,44 +185,10 @@ std::vector<int> usual_layout(const Model& model, int stages) {
   return sizes;
 }
 
-// Sums the layers of a stage, which may take as much as a stage of a file; what it
-// sends is its last layer's output.
-class StageSum {
- public:
-  StageSum(std::string_view model, int stage) : model_(model), stage_(stage) {}
-
-  // So many layers that are alike.
-  void add(const StageCosts& layer, int count) {
-    for (const auto field : {&StageCosts::forward_ns, &StageCosts::backward_input_ns,
-                             &StageCosts::backward_weight_ns}) {
-      add(field, layer, count, max_time_ns, "ns");
-    }
-    for (const auto field :
-         {&StageCosts::activation_bytes, &StageCosts::weight_residue_bytes,
-          &StageCosts::weight_bytes, &StageCosts::gradient_bytes, &StageCosts::optimizer_bytes}) {
-      add(field, layer, count, max_bytes, "bytes");
-    }
-    sum_.output_bytes = layer.output_bytes;
-  }
-
-  const StageCosts& costs() const { return sum_; }
-
- private:
-  void add(std::int64_t StageCosts::*field, const StageCosts& layer, int count, std::int64_t most,
-           std::string_view unit) {
-    if (layer.*field > (most - sum_.*field) / count) {
-      throw input_error(fmt::format(
-          "--model, --stages: the layers of virtual stage {} of {} together exceed {} {}; use "
-          "more stages, smaller layers or a smaller --micro-batch-size",
-          stage_, model_, most, unit));
-    }
-    sum_.*field += count * layer.*field;
-  }
-
-  std::string_view model_;
-  int stage_;
-  StageCosts sum_;
-};
+// On one rank the embedding's table and the head's copy of it are the same.
+bool has_both_ends(const Placement& placement) {
+  return placement.rank_of(0) == placement.rank_of(placement.stages() - 1);
+}
 
 // ---- FLOPs that the model needs, of a sequence's forward
 
@@ -282,16 +249,27 @@ std::vector<int> CostModel::layout(const PipelineShape& shape) const {
   return usual_layout(model_, stages);
 }
 
+StageCosts CostModel::layer_costs(int layer, const PipelineShape& shape) const {
+  const LayerEstimate& one = this->layer(layer);
+  StageCosts costs = one.costs;
+  if (shape.splits_backward) costs.backward_input_ns = one.lone_backward_input_ns;
+  if (one.tied_parameters > 0 && has_both_ends(shape.placement)) {
+    fill_states(costs, training_, one.parameters - one.tied_parameters);
+  }
+  return costs;
+}
+
 Costs CostModel::costs(const PipelineShape& shape) const {
   const Placement& placement = shape.placement;
-  // On one rank the embedding's table and the head's copy of it are the same.
-  const bool has_both = placement.rank_of(0) == placement.rank_of(placement.stages() - 1);
+  const bool has_both = has_both_ends(placement);
   Costs result;
   result.compute_slowdown_ppm = cluster_.device.compute_slowdown_ppm;
   std::vector<StageShare> shares;
   int next = 0;
   for (const int size : layout(shape)) {
-    StageSum stage(model_.name, static_cast<int>(result.stages.size()));
+    StageSum stage(fmt::format("--model, --stages: the layers of virtual stage {} of {}",
+                               result.stages.size(), model_.name),
+                   "use more stages, smaller layers or a smaller --micro-batch-size");
     StageShare& share = shares.emplace_back();
     share.layers = size;
     for (const int end = next + size; next < end;) {
@@ -299,10 +277,7 @@ Costs CostModel::costs(const PipelineShape& shape) const {
       const int first = std::exchange(next, std::min(end, next_kind(next)));
       const int count = next - first;
       const std::int64_t parameters = one.parameters - (has_both ? one.tied_parameters : 0);
-      StageCosts costs = one.costs;
-      if (shape.splits_backward) costs.backward_input_ns = one.lone_backward_input_ns;
-      if (has_both && one.tied_parameters > 0) fill_states(costs, training_, parameters);
-      stage.add(costs, count);
+      stage.add(layer_costs(first, shape), count);
       share.parameters += count * parameters;
       share.largest_layer = std::max(share.largest_layer, parameters);
     }

@@ -1,0 +1,48 @@
+#include "sim/cost/stage_sum.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "traces/base/error.h"
+#include "traces/base/text.h"
+
+namespace pipesim {
+
+void StageSum::add(std::int64_t StageCosts::*field, const StageCosts& layer, int count,
+                   std::int64_t most, std::string_view unit) {
+  if (layer.*field > (most - sum_.*field) / count) {
+    throw input_error(fmt::format("{} together exceed {} {}; {}", whose_, most, unit, remedy_));
+  }
+  sum_.*field += count * layer.*field;
+}
+
+void StageSum::add(const StageCosts& layer, int count) {
+  for (const auto field :
+       {&StageCosts::forward_ns, &StageCosts::backward_input_ns, &StageCosts::backward_weight_ns,
+        &StageCosts::optimizer_ns, &StageCosts::reduce_gradients_ns}) {
+    add(field, layer, count, max_time_ns, "ns");
+  }
+  for (const auto field :
+       {&StageCosts::activation_bytes, &StageCosts::weight_residue_bytes, &StageCosts::weight_bytes,
+        &StageCosts::gradient_bytes, &StageCosts::optimizer_bytes, &StageCosts::unsharded_bytes}) {
+    add(field, layer, count, max_bytes, "bytes");
+  }
+  for (const auto field : {&StageCosts::unshard, &StageCosts::reduce}) {
+    CollectiveCosts& own = sum_.*field;
+    for (int i = 0; i < count && (layer.*field).exists(); ++i) {
+      own += layer.*field;
+      if (own.latency_ns <= max_time_ns && own.bytes <= max_bytes &&
+          own.parts <= CollectiveCosts::max_parts) {
+        continue;
+      }
+      throw input_error(
+          fmt::format("{}: a collective of all exceeds {} ns, {} bytes or {} parts; {}", whose_,
+                      max_time_ns, max_bytes, CollectiveCosts::max_parts, remedy_));
+    }
+  }
+  sum_.workspace_bytes = std::max(sum_.workspace_bytes, layer.workspace_bytes);
+  sum_.output_bytes = layer.output_bytes;
+}
+
+}  // namespace pipesim
