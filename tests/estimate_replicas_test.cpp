@@ -18,6 +18,14 @@ using testing::gpt;
 using testing::ideal_cluster;
 using testing::training;
 
+double parameters_of(const CostModel& costs) {
+  double all = 0;
+  for (int layer = 0; layer < costs.model().layers(); ++layer) {
+    all += static_cast<double>(costs.layer(layer).parameters);
+  }
+  return all;
+}
+
 // ---- Where devices stand
 
 // A table and its copy at both ends of one node: its links carry their sum, however
@@ -147,6 +155,29 @@ TEST(CostModel, TiedEndsAreThoseOfTheReplicaThatIsWorstOff) {
   EXPECT_NEAR(static_cast<double>(tied - reduction()), 2.0 * 51200 * 1024 / 25, 2);
 }
 
+// Replicas that keep an eighth of their gradients sum an eighth of the table's.
+TEST(CostModel, TiedEndsSumTheGradientsThatTheyKeep) {
+  Training how = training(1, 512);
+  how.data_parallel = 8;
+  Model model = gpt(4, 1024, 16);
+  const auto closing = [&] {
+    const Costs costs =
+        CostModel(model, ideal_cluster(), how).costs({Placement::loop(3, 1), {}, {}});
+    const std::int64_t reduction =
+        costs.reduce_gradients_ns.empty() ? 0 : costs.reduce_gradients_ns[0];
+    return reduction + costs.optimizer_ns[0];
+  };
+  for (const int zero : {0, 1, 2, 3}) {
+    how.zero = zero;
+    model.tied_head = true;
+    const std::int64_t tied = closing();
+    model.tied_head = false;
+    EXPECT_NEAR(static_cast<double>(tied - closing()), 2.0 * 51200 * 1024 / 25 / (zero < 2 ? 1 : 8),
+                2)
+        << zero;
+  }
+}
+
 // Three share, of nine: devices 6 to 8 are in two nodes, and so are those that hold
 // the same as 8.
 TEST(Replicas, TheShardsThatAreWorstOffCount) {
@@ -157,10 +188,7 @@ TEST(Replicas, TheShardsThatAreWorstOffCount) {
   Model model = gpt(4, 1024, 16);
   model.tied_head = false;
   const CostModel costs(model, ideal_cluster(), how);
-  double n = 0;
-  for (int layer = 0; layer < model.layers(); ++layer) {
-    n += static_cast<double>(costs.layer(layer).parameters);
-  }
+  const double n = parameters_of(costs);
   const std::int64_t reduction =
       costs.costs({Placement::loop(1, 1), false, {}}).reduce_gradients_ns[0];
   const double scatter = 2.0 / 3;
@@ -254,10 +282,7 @@ TEST(Replicas, HybridShardsGatherWithinANode) {
   model.tied_head = false;
   const CostModel costs(model, ideal_cluster(), how);
   const StageCosts stage = costs.costs({Placement::loop(1, 1), false, {}}).stages[0];
-  double n = 0;
-  for (int layer = 0; layer < model.layers(); ++layer) {
-    n += static_cast<double>(costs.layer(layer).parameters);
-  }
+  const double n = parameters_of(costs);
   // The all-gather takes the node's links, layer by layer: a time, for which a byte
   // stands.
   EXPECT_EQ(stage.unshard.bytes, 1);

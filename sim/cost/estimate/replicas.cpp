@@ -167,7 +167,7 @@ void add_replicas(const CostModel& model, const Placement& placement,
                            placement.stages() == 1);
   }
 
-  // A tied table on two ranks: the sum of both gradients.
+  // A tied table on two ranks: the sum of both gradients, or of the parts that are kept.
   const int first = placement.rank_of(0);
   const int last = placement.rank_of(placement.stages() - 1);
   const std::int64_t tied = model.layer(model.model().layers() - 1).tied_parameters;
@@ -175,9 +175,9 @@ void add_replicas(const CostModel& model, const Placement& placement,
   if (first != last && tied > 0) {
     const std::int64_t devices = std::int64_t{training.tensor_parallel} * training.data_parallel;
     const Group ends{2, std::abs(last - first) * devices, std::min(first, last) * devices, devices};
-    tied_seconds = exchange(model.cluster(), ends, CollectiveKind::all_reduce,
-                            static_cast<double>(tied * training.gradient_bytes))
-                       .seconds();
+    const double bytes = static_cast<double>(tied * training.gradient_bytes) /
+                         (training.zero >= 2 ? training.shards() : 1);
+    tied_seconds = exchange(model.cluster(), ends, CollectiveKind::all_reduce, bytes).seconds();
   }
 
   std::vector<std::int64_t> reduce_ns(ranks);
