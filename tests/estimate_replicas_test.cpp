@@ -319,7 +319,7 @@ TEST(Replicas, SplitStatesAreGatheredAtTheGathersRate) {
   ASSERT_EQ(parts.collective_links.size(), 1U);
   EXPECT_EQ(parts.collective_links[0].bytes_per_second, 150'000'000'000);
   for (const CollectiveCosts& one : {parts.stages[0].unshard, parts.stages[0].reduce}) {
-    EXPECT_EQ(one.latency_ns, 20'000);
+    EXPECT_EQ(one.latency_ns, 20'000 * one.parts);
     EXPECT_NEAR(static_cast<double>(one.bytes), 7.0 / 8 * 2 * n, 1);
   }
 }

@@ -58,7 +58,7 @@ TEST(MegatronLayout, IsReadAsWhatWasWritten) {
     std::ranges::generate(layout, [&] { return static_cast<int>(1 + random() % sizes); });
     if (layout == std::vector{1}) layout = {2};
     const std::string text = to_megatron_layout(layout);
-    ASSERT_EQ(parse_layout(text), layout) << text;
+    ASSERT_EQ(parse_layout(text).layers, layout) << text;
 
     const std::vector<std::string> stages = megatron_stages(text);
     ASSERT_EQ(stages.size(), layout.size()) << text;

@@ -230,8 +230,9 @@ void set_overlaps(const std::vector<OverlapObservation>& cells, std::vector<Stag
   }
   for (const auto& [stage, samples] : by_stage) {
     const auto& [durations, beyond] = samples;
-    const std::int64_t noise = durations.quantile(0.9) - durations.quantile(0.1);
-    if (std::abs(beyond.typical()) <= static_cast<double>(noise)) continue;
+    const auto noise = [](const Samples& all) { return all.quantile(0.9) - all.quantile(0.1); };
+    const bool is_near = std::abs(beyond.typical()) <= static_cast<double>(noise(durations));
+    if (is_near && noise(beyond) <= noise(durations)) continue;
     costs[static_cast<std::size_t>(stage)].overlap_ns = durations.typical_ns();
   }
 }
