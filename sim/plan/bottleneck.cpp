@@ -1,0 +1,208 @@
+#include "sim/plan/bottleneck.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "sim/plan/cut_costs.h"
+#include "sim/plan/cut_sweep.h"
+#include "traces/base/error.h"
+#include "traces/base/text.h"
+
+namespace pipesim {
+namespace {
+
+// Of sweeps over all layouts, and over those near one.
+constexpr std::int64_t most_steps = std::int64_t{1} << 26;
+constexpr std::int64_t most_steps_nearby = std::int64_t{1} << 22;
+constexpr int most_rounds = 16;  // over the cuts, one by one
+
+std::size_t index(int i) { return static_cast<std::size_t>(i); }
+
+class Search {
+ public:
+  explicit Search(const CutCosts& costs)
+      : costs_(costs), everything_(costs.most_ns()), at_least_ns_(costs.least_ns()) {}
+
+  std::variant<Bottleneck, Shortfall> run() {
+    start();
+    find_fastest();
+    if (cost_.missing_bytes > 0) {
+      find_least_missing();
+      if (cost_.missing_bytes == 0) find_fastest();
+    }
+    if (cost_.missing_bytes > 0) {
+      Shortfall shortfall = costs_.shortfall_of(cuts_);
+      shortfall.at_least_bytes = at_least_missing_;
+      return shortfall;
+    }
+    even_out();
+    return Bottleneck{layout_of(cuts_), cost_.ns, std::min(at_least_ns_, cost_.ns)};
+  }
+
+ private:
+  void use(Cuts cuts) {
+    cuts_ = std::move(cuts);
+    cost_ = costs_.cost_of(cuts_);
+  }
+
+  // From layouts with as many layers a stage, or with as much time, to ones that no
+  // cut alone makes better.
+  void start() {
+    const std::int64_t n = costs_.layers();
+    const std::int64_t stages = costs_.stages();
+    const std::vector<std::int64_t>& sums = costs_.sums().ns;
+    Cuts by_count{0};
+    Cuts by_time{0};
+    for (std::int64_t cut = 1; cut < stages; ++cut) {
+      by_count.push_back(static_cast<int>(cut * n / stages));
+      const std::int64_t ns = sums.back() / stages * cut + sums.back() % stages * cut / stages;
+      const auto at = std::ranges::lower_bound(sums, ns) - sums.begin();
+      by_time.push_back(
+          static_cast<int>(std::clamp<std::int64_t>(at, by_time.back() + 1, n - (stages - cut))));
+    }
+    by_count.push_back(costs_.layers());
+    by_time.push_back(costs_.layers());
+    use(std::move(by_count));
+    move_single_cuts();
+    const Cuts cuts = cuts_;
+    const LayoutCost cost = cost_;
+    use(std::move(by_time));
+    move_single_cuts();
+    if (cost <= cost_) use(cuts);
+  }
+
+  void move_single_cuts() {
+    bool moved = true;
+    for (int round = 0; round < most_rounds && moved; ++round) {
+      moved = false;
+      for (int cut = 1; cut < costs_.stages(); ++cut) {
+        for (const int by : {-1, 1}) {
+          Cuts cuts = cuts_;
+          int& at = cuts[index(cut)];
+          at += by;
+          if (at == cuts[index(cut - 1)] || at == cuts[index(cut + 1)]) continue;
+          if (costs_.cost_of(cuts) >= cost_) continue;
+          use(std::move(cuts));
+          moved = true;
+        }
+      }
+    }
+  }
+
+  // The least bottleneck of what fits. A sweep within close limits is short, so the
+  // limits grow until one finds a layout, or shows that there is none up to them.
+  void find_fastest() {
+    std::int64_t steps = most_steps;
+    std::int64_t beyond = 0;  // how far above the lower bound
+    for (;;) {
+      const bool fits = cost_.missing_bytes == 0;
+      const std::int64_t last = fits ? cost_.ns - 1 : everything_;
+      if (at_least_ns_ > last) break;
+      beyond = beyond == 0 ? std::min(last - at_least_ns_, at_least_ns_) / 64 + 1 : 4 * beyond;
+      const std::int64_t limit = last - at_least_ns_ <= beyond ? last : at_least_ns_ + beyond;
+      const Swept swept = sweep(costs_, {Aim::ns, {0, limit, 0}}, steps);
+      if (!swept.to_the_end) {
+        if (fits) move_nearby(Aim::ns);
+        return;
+      }
+      if (!swept.cuts.empty()) {
+        use(swept.cuts);
+        at_least_ns_ = cost_.ns;
+        return;
+      }
+      at_least_ns_ = limit + 1;
+    }
+    if (cost_.missing_bytes > 0) at_least_missing_ = 1;
+  }
+
+  // The same for what lacks, however slow.
+  void find_least_missing() {
+    std::int64_t steps = most_steps;
+    std::int64_t beyond = 0;
+    while (at_least_missing_ < cost_.missing_bytes) {
+      const std::int64_t last = cost_.missing_bytes - 1;
+      beyond = beyond == 0 ? (last - at_least_missing_) / 64 + 1 : 4 * beyond;
+      const std::int64_t limit =
+          last - at_least_missing_ <= beyond ? last : at_least_missing_ + beyond;
+      const Swept swept = sweep(costs_, {Aim::missing_bytes, {limit, everything_, 0}}, steps);
+      if (!swept.to_the_end) {
+        move_nearby(Aim::missing_bytes);
+        return;
+      }
+      if (!swept.cuts.empty()) {
+        use(swept.cuts);
+        at_least_missing_ = cost_.missing_bytes;
+        return;
+      }
+      at_least_missing_ = limit + 1;
+    }
+  }
+
+  // The least sum of squares for the bottleneck.
+  void even_out() {
+    std::int64_t steps = most_steps;
+    const Swept swept = sweep(costs_, {Aim::squares, cost_}, steps);
+    if (!swept.to_the_end) {
+      move_nearby(Aim::squares);
+    } else {
+      use(swept.cuts);
+    }
+  }
+
+  // To the best layout all of whose cuts are near, as long as there is a better one.
+  void move_nearby(Aim aim) {
+    for (const int reach : {1, 2, 4}) {
+      for (;;) {
+        SweepLimits limits{aim, cost_};
+        if (aim == Aim::missing_bytes) {
+          if (cost_.missing_bytes == 0) return;
+          limits.most = {cost_.missing_bytes - 1, everything_, 0};
+        } else if (aim == Aim::ns) {
+          --limits.most.ns;
+        } else {
+          --limits.most.squares;
+        }
+        for (const int cut : cuts_) {
+          limits.lowest.push_back(cut - reach);
+          limits.highest.push_back(cut + reach);
+        }
+        std::int64_t steps = most_steps_nearby;
+        const Swept swept = sweep(costs_, limits, steps);
+        if (swept.cuts.empty()) break;
+        use(swept.cuts);
+      }
+    }
+  }
+
+  const CutCosts& costs_;
+  const std::int64_t everything_;  // no bottleneck is longer
+  std::int64_t at_least_ns_;
+  std::int64_t at_least_missing_ = 0;
+  Cuts cuts_;  // the best so far
+  LayoutCost cost_;
+};
+
+}  // namespace
+
+std::variant<Bottleneck, Shortfall> find_bottleneck(const BottleneckProblem& problem) {
+  if (problem.layers() < problem.placement.stages()) {
+    throw input_error(fmt::format("partition: {} cannot fill {}; give each stage one layer or more",
+                                  plural(problem.layers(), "layer"),
+                                  plural(problem.placement.stages(), "stage")));
+  }
+  const CutCosts costs(problem);
+  return Search(costs).run();
+}
+
+std::int64_t bottleneck_of(const BottleneckProblem& problem, const std::vector<int>& layout) {
+  return CutCosts(problem).cost_of(cuts_of(layout)).ns;
+}
+
+std::int64_t memory_of(const BottleneckProblem& problem, const std::vector<int>& layout, int rank) {
+  return CutCosts(problem).memory_bytes(cuts_of(layout), rank);
+}
+
+}  // namespace pipesim

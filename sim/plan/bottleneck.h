@@ -1,0 +1,79 @@
+// How to cut layers into stages so that the slowest rank is as fast as can be.
+//
+// Layers 0..n-1, in order, become the contiguous stages of a placement, each of
+// one layer or more. The bottleneck of a layout is the longest that a microbatch
+// occupies anything: a rank, with the sum of its layers and of what comes beside
+// them; or a way between two ranks, with the sum of the messages that neighbouring
+// stages exchange on it. A rank must fit into its memory, which its layers' states
+// and the fullest of its moments take.
+//
+// Exact wherever a sweep over the ranks (cut_sweep.h) ends within a fixed number of
+// steps: always for one stage a rank of up to a thousand layers or so; for two chunks
+// a rank, in a V or a loop, at the sizes of real models. Beyond that the layout is the
+// best of a search near good starts, and a lower bound says what may be missing. The
+// same problem gives the same layout; among those of equal bottleneck that have the
+// least sum of squares of rank times where that sweep ends too, and with one stage a
+// rank of these the lexicographically first.
+//
+// Nanoseconds and bytes, none negative; their sums over all layers and stages, counted
+// for every microbatch that is held, must stay below 2^62. Plain values; any thread.
+#pragma once
+
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+#include "sim/plan/moments.h"
+#include "sim/schedule/placement.h"
+
+namespace pipesim {
+
+struct BottleneckProblem {
+  // One a layer; what is empty counts as zeros, but for the times.
+  std::vector<std::int64_t> layer_ns;          // for one microbatch
+  std::vector<std::int64_t> state_bytes;       // weights, gradients, optimizer
+  std::vector<std::int64_t> activation_bytes;  // for each microbatch held
+  std::vector<std::int64_t> residue_bytes;     // the same, between I and W
+
+  Placement placement;
+  // What each stage takes beside its layers, for one microbatch; or empty.
+  std::vector<std::int64_t> stage_ns;
+  // [b][l]: how long a microbatch's message between stages b and b+1 occupies its way
+  // where layer l is the last of stage b: forward there, and backward the way back. It
+  // is not asked for stages of one rank. Empty: nothing.
+  std::vector<std::vector<std::int64_t>> transfer_ns;
+
+  std::vector<std::vector<HeldChunks>> moments;  // [rank], see fullest_moments(); or empty
+  std::vector<std::int64_t> memory_caps;         // bytes, one a rank; empty: unlimited
+
+  int layers() const { return static_cast<int>(layer_ns.size()); }
+};
+
+struct Bottleneck {
+  std::vector<int> layout;  // how many layers each stage holds
+  std::int64_t ns = 0;
+  std::int64_t at_least_ns = 0;  // of any layout that fits; `ns` where this one is the best
+
+  bool is_proven() const { return ns == at_least_ns; }
+};
+
+// No layout was found that fits: what lacks least, and where.
+struct Shortfall {
+  std::vector<int> layout;
+  int rank = 0;   // that lacks most in it
+  int layer = 0;  // of that rank the one that takes most at its fullest moment
+  std::int64_t bytes = 0;
+  std::int64_t at_least_bytes = 0;  // that lack in any layout; 0: perhaps one fits
+
+  bool is_proven() const { return bytes == at_least_bytes; }
+};
+
+// Throws where there are fewer layers than stages.
+std::variant<Bottleneck, Shortfall> find_bottleneck(const BottleneckProblem& problem);
+
+// Of a layout that has one layer or more a stage, and all layers.
+std::int64_t bottleneck_of(const BottleneckProblem& problem, const std::vector<int>& layout);
+// What a rank needs at its fullest moment, with its states.
+std::int64_t memory_of(const BottleneckProblem& problem, const std::vector<int>& layout, int rank);
+
+}  // namespace pipesim

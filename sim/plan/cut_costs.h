@@ -1,0 +1,90 @@
+// What a layout costs, from sums over the layers before each cut.
+//
+// Cuts say where stages begin: cuts[b] layers lie before stage b, none before stage 0,
+// and cuts[stages] are all. Keeps a reference to its problem. Const; any thread.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/plan/bottleneck.h"
+
+namespace pipesim {
+
+using Cuts = std::vector<int>;
+
+Cuts cuts_of(const std::vector<int>& layout);
+std::vector<int> layout_of(const Cuts& cuts);
+
+__extension__ using Squares = unsigned __int128;  // of nanoseconds
+
+// The smaller the better, in this order.
+struct LayoutCost {
+  std::int64_t missing_bytes = 0;  // of the rank that lacks most
+  std::int64_t ns = 0;             // the bottleneck
+  Squares squares = 0;             // of the ranks' times, summed
+
+  auto operator<=>(const LayoutCost&) const = default;
+};
+
+// The ways between two ranks. Of each boundary between them one has the forward
+// messages and the other the backward ones: they are occupied for as long.
+struct Way {
+  int rank = 0;
+  int other = 0;  // the larger
+  std::vector<int> cuts;
+};
+
+class CutCosts {
+ public:
+  explicit CutCosts(const BottleneckProblem& problem);
+
+  const Placement& placement() const { return problem_.placement; }
+  int layers() const { return problem_.layers(); }
+  int stages() const { return placement().stages(); }
+  int ranks() const { return placement().ranks(); }
+
+  // Of all layers before one: sums[l] of l layers.
+  struct Sums {
+    std::vector<std::int64_t> ns, state_bytes, activation_bytes, residue_bytes;
+  };
+  const Sums& sums() const { return sums_; }
+  const std::vector<Way>& ways() const { return ways_; }
+  // One or more a rank, where there are caps.
+  const std::vector<HeldChunks>& moments_of(int rank) const { return moments_[index(rank)]; }
+
+  bool has_caps() const { return !problem_.memory_caps.empty(); }
+  std::int64_t cap_of(int rank) const { return problem_.memory_caps[index(rank)]; }
+  // Of a rank's stages together.
+  std::int64_t beside_ns(int rank) const { return beside_ns_[index(rank)]; }
+  std::int64_t transfer_ns(int cut, int position) const {
+    if (problem_.transfer_ns.empty()) return 0;
+    return problem_.transfer_ns[index(cut) - 1][index(position) - 1];
+  }
+
+  std::int64_t rank_ns(const Cuts& cuts, int rank) const;
+  std::int64_t memory_bytes(const Cuts& cuts, int rank) const;
+  // 0 where it fits.
+  std::int64_t missing_bytes(const Cuts& cuts, int rank) const;
+  // What the layers of a chunk from `begin` to `end` take at a moment, with their states.
+  std::int64_t held_bytes(const HeldChunks& moment, int chunk, int begin, int end) const;
+  LayoutCost cost_of(const Cuts& cuts) const;
+
+  // No layout takes less, or more.
+  std::int64_t least_ns() const;
+  std::int64_t most_ns() const;
+  // What lacks with these cuts, which lack something.
+  Shortfall shortfall_of(const Cuts& cuts) const;
+
+ private:
+  static std::size_t index(int i) { return static_cast<std::size_t>(i); }
+  bool could_take(std::int64_t ns, const std::vector<std::int64_t>& sums_of_smallest) const;
+
+  const BottleneckProblem& problem_;
+  Sums sums_;
+  std::vector<std::int64_t> beside_ns_;
+  std::vector<Way> ways_;
+  std::vector<std::vector<HeldChunks>> moments_;
+};
+
+}  // namespace pipesim
