@@ -2,10 +2,10 @@
 #include "sim/plan/bottleneck.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -209,8 +209,7 @@ TEST(Bottleneck, IsTheLeastOfAllLayouts) {
       for (int r = 0; r < problem.placement.ranks(); ++r) {
         ASSERT_EQ(memory_of(problem, best->layout, r), truth.memory[index(r)]);
       }
-      bool in_order = problem.placement.is_loop() && stages == problem.placement.ranks();
-      if (in_order) {
+      if (problem.placement.is_loop() && stages == problem.placement.ranks()) {
         ASSERT_EQ(best->layout, first);
       }
     } else {
@@ -229,6 +228,246 @@ TEST(Bottleneck, IsTheLeastOfAllLayouts) {
   }
   EXPECT_GT(fitted, 1000);
   EXPECT_GT(lacked, 1000);
+}
+
+// One nanosecond a layer.
+BottleneckProblem alike(int layers, Placement placement) {
+  BottleneckProblem problem;
+  problem.layer_ns.assign(index(layers), 1);
+  problem.placement = std::move(placement);
+  return problem;
+}
+
+TEST(Bottleneck, OfLayersThatAreAlikeIsTheLargestShare) {
+  for (int p = 1; p <= 6; ++p) {
+    for (const Placement& placement :
+         {Placement::loop(p, 1), Placement::loop(p, 2), Placement::v(p, 2), Placement::v(p, 3)}) {
+      for (int n = placement.stages(); n <= placement.stages() + 13; ++n) {
+        const auto best = std::get<Bottleneck>(find_bottleneck(alike(n, placement)));
+        ASSERT_EQ(best.ns, (n + p - 1) / p);
+        ASSERT_TRUE(best.is_proven());
+        const Truth truth = truth_of(alike(n, placement), best.layout);
+        ASSERT_EQ(std::ranges::min(truth.rank_ns), n / p);
+      }
+    }
+  }
+  EXPECT_EQ(std::get<Bottleneck>(find_bottleneck(alike(9, Placement::loop(4, 1)))).layout,
+            (std::vector<int>{2, 2, 2, 3}));
+}
+
+TEST(Bottleneck, OfAsManyLayersAsStagesHasOneEach) {
+  for (const Placement& placement :
+       {Placement::loop(5, 1), Placement::loop(3, 3), Placement::v(4, 2)}) {
+    BottleneckProblem problem = alike(placement.stages(), placement);
+    std::iota(problem.layer_ns.begin(), problem.layer_ns.end(), 1);
+    const auto best = std::get<Bottleneck>(find_bottleneck(problem));
+    EXPECT_EQ(best.layout, std::vector<int>(index(placement.stages()), 1));
+    EXPECT_EQ(best.ns, std::ranges::max(truth_of(problem, best.layout).rank_ns));
+    EXPECT_TRUE(best.is_proven());
+  }
+}
+
+TEST(Bottleneck, OfAVAddsWhatBothLegsSend) {
+  // Rank 0 has stages 0 and 3: each way carries boundary 0 and boundary 2.
+  BottleneckProblem problem = alike(6, Placement::v(2, 2));
+  problem.transfer_ns = {{4, 4, 4, 4, 4, 4}, {90, 90, 90, 90, 90, 90}, {5, 5, 5, 5, 3, 3}};
+  const auto best = std::get<Bottleneck>(find_bottleneck(problem));
+  EXPECT_EQ(best.ns, 4 + 3);
+  EXPECT_EQ(best.layout.back(), 1);
+}
+
+TEST(Bottleneck, TakesNoMoreMemoryThanThereIs) {
+  // Rank 0 holds two microbatches' activations, rank 1 one.
+  BottleneckProblem problem = alike(6, Placement::loop(2, 1));
+  problem.state_bytes.assign(6, 10);
+  problem.activation_bytes = {1, 1, 9, 1, 1, 1};
+  problem.moments = {{{{2}, {0}}}, {{{1}, {0}}}};
+  problem.memory_caps = {47, 1000};
+  const auto best = std::get<Bottleneck>(find_bottleneck(problem));
+  EXPECT_EQ(best.layout, (std::vector<int>{2, 4}));
+  EXPECT_EQ(memory_of(problem, {2, 4}, 0), 2 * 10 + 2 * 2);
+  EXPECT_EQ(memory_of(problem, {3, 3}, 0), 3 * 10 + 2 * 11);
+
+  problem.memory_caps = {11, 40};
+  const auto lack = std::get<Shortfall>(find_bottleneck(problem));
+  EXPECT_EQ(lack.layout, (std::vector<int>{2, 4}));
+  EXPECT_EQ(lack.bytes, 24 - 11);
+  EXPECT_EQ(lack.rank, 0);
+  EXPECT_EQ(lack.at_least_bytes, 13);
+
+  problem.memory_caps = {1000, 1};
+  const auto other = std::get<Shortfall>(find_bottleneck(problem));
+  EXPECT_EQ(other.layout, (std::vector<int>{5, 1}));
+  EXPECT_EQ(other.rank, 1);
+  EXPECT_EQ(other.layer, 5);
+  EXPECT_EQ(other.bytes, 10);
+}
+
+TEST(Bottleneck, NeedsALayerForEachStage) {
+  EXPECT_EQ(testing::error_of([] { find_bottleneck(alike(3, Placement::loop(2, 2))); }),
+            "partition: 3 layers cannot fill 4 stages; give each stage one layer or more");
+}
+
+// One stage a rank: the least bottleneck by all last cuts of all stages. Nothing fits: -1.
+std::int64_t by_all_last_cuts(const BottleneckProblem& problem) {
+  const int n = problem.layers();
+  constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
+  std::vector<std::int64_t> before(index(n) + 1, none);
+  before[0] = 0;
+  for (int stage = 0; stage < problem.placement.stages(); ++stage) {
+    std::vector<std::int64_t> now(index(n) + 1, none);
+    for (int end = 1; end <= n; ++end) {
+      const bool is_last = stage + 1 == problem.placement.stages();
+      const std::int64_t sent = is_last ? 0 : problem.transfer_ns[index(stage)][index(end) - 1];
+      std::int64_t ns = value_at(problem.stage_ns, stage);
+      std::int64_t states = 0;
+      std::int64_t activations = 0;
+      for (int begin = end - 1; begin >= 0; --begin) {
+        ns += problem.layer_ns[index(begin)];
+        states += value_at(problem.state_bytes, begin);
+        activations += value_at(problem.activation_bytes, begin);
+        if (!problem.memory_caps.empty()) {
+          const int held = problem.moments[index(stage)].front().activations.front();
+          if (states + held * activations > problem.memory_caps[index(stage)]) break;
+        }
+        now[index(end)] = std::min(now[index(end)], std::max({before[index(begin)], ns, sent}));
+      }
+    }
+    before = now;
+  }
+  return before.back() == none ? -1 : before.back();
+}
+
+TEST(Bottleneck, OfAThousandLayersOn64RanksIsTheLeast) {
+  std::mt19937_64 random(5);
+  BottleneckProblem problem;
+  problem.placement = Placement::loop(64, 1);
+  problem.layer_ns = random_values(random, 1000, 1'000'000);
+  problem.stage_ns = random_values(random, 64, 1'000'000);
+  for (int b = 1; b < 64; ++b) {
+    problem.transfer_ns.push_back(random_values(random, 1000, 15'000'000));
+  }
+  const auto free = std::get<Bottleneck>(find_bottleneck(problem));
+  EXPECT_TRUE(free.is_proven());
+  EXPECT_EQ(free.ns, by_all_last_cuts(problem));
+  EXPECT_EQ(truth_of(problem, free.layout).bottleneck(), free.ns);
+
+  problem.state_bytes = random_values(random, 1000, 1'000'000);
+  problem.activation_bytes = random_values(random, 1000, 100'000);
+  problem.moments = fullest_moments(generate({"1f1b", 64, 128}));
+  problem.memory_caps.assign(64, 33'000'000);
+  const auto held = std::get<Bottleneck>(find_bottleneck(problem));
+  EXPECT_TRUE(held.is_proven());
+  EXPECT_EQ(held.ns, by_all_last_cuts(problem));
+  EXPECT_GT(held.ns, free.ns);
+  const Truth truth = truth_of(problem, held.layout);
+  EXPECT_EQ(truth.bottleneck(), held.ns);
+  EXPECT_EQ(truth.missing(problem.memory_caps), 0);
+}
+
+TEST(Bottleneck, SaysWhatMayBeMissingWhereThereAreTooManyLayouts) {
+  std::mt19937_64 random(6);
+  BottleneckProblem problem;
+  problem.placement = Placement::loop(8, 6);
+  problem.layer_ns = random_values(random, 96, 1'000'000);
+  const auto best = std::get<Bottleneck>(find_bottleneck(problem));
+  EXPECT_FALSE(best.is_proven());
+  const Truth truth = truth_of(problem, best.layout);
+  EXPECT_EQ(truth.bottleneck(), best.ns);
+  const std::int64_t total =
+      std::accumulate(problem.layer_ns.begin(), problem.layer_ns.end(), std::int64_t{0});
+  EXPECT_LE(best.at_least_ns, best.ns);
+  EXPECT_GE(best.at_least_ns, (total + 7) / 8);
+  EXPECT_LT(static_cast<double>(best.ns), 1.02 * static_cast<double>(best.at_least_ns));
+}
+
+using Moments = std::vector<HeldChunks>;
+
+TEST(FullestMoments, AreAsPublished) {
+  for (int p = 1; p <= 6; ++p) {
+    for (int m = 1; m <= 13; ++m) {
+      const auto one_f_one_b = fullest_moments(generate({"1f1b", p, m}));
+      const auto gpipe = fullest_moments(generate({"gpipe", p, m}));
+      for (int r = 0; r < p; ++r) {
+        EXPECT_EQ(one_f_one_b[index(r)], (Moments{{{std::min(p - r, m)}, {0}}}));
+        EXPECT_EQ(gpipe[index(r)], (Moments{{{m}, {0}}}));
+      }
+    }
+  }
+}
+
+TEST(FullestMoments, OfAListAreItsCrests) {
+  Schedule schedule;
+  schedule.microbatches = 2;
+  schedule.placement = Placement({0, 0});
+  const auto act = [](int stage, Kind kind, int microbatch) {
+    return make_action(stage, kind, microbatch);
+  };
+  // Held, activations and then residues: 1,0 2,0 2,1 | 2,0;0,1 1,0;1,1 | 1,1;1,1 and less.
+  const std::vector<Action> list{act(0, Kind::F, 0), act(0, Kind::F, 1), act(1, Kind::F, 0),
+                                 act(1, Kind::I, 0), act(0, Kind::I, 0), act(1, Kind::F, 1),
+                                 act(0, Kind::W, 0), act(1, Kind::B, 1), act(0, Kind::B, 1),
+                                 act(1, Kind::W, 0)};
+  schedule.actions.add_rank(list);
+  ASSERT_FALSE(find_fault(schedule));
+  EXPECT_EQ(fullest_moments(schedule),
+            (std::vector<Moments>{{{{1, 1}, {1, 1}}, {{2, 0}, {0, 1}}, {{2, 1}, {0, 0}}}}));
+}
+
+// With bytes of each stage's own, ranks need at the fullest of the moments what a
+// simulation meters; and no moment is there for nothing.
+void expect_as_metered(const Schedule& schedule, std::mt19937_64& random) {
+  BottleneckProblem problem = alike(schedule.stages(), schedule.placement);
+  problem.moments = fullest_moments(schedule);
+  problem.activation_bytes = random_values(random, schedule.stages(), 100);
+  problem.residue_bytes = random_values(random, schedule.stages(), 150);
+  Costs costs = testing::costs_of(schedule.stages(), 10, 20);
+  for (int s = 0; s < schedule.stages(); ++s) {
+    costs.stages[index(s)].activation_bytes = problem.activation_bytes[index(s)];
+    costs.stages[index(s)].weight_residue_bytes = problem.residue_bytes[index(s)];
+  }
+  const Metrics metrics = simulate(schedule, costs);
+  const std::vector<int> layout(index(schedule.stages()), 1);
+  for (int rank = 0; rank < schedule.ranks(); ++rank) {
+    ASSERT_EQ(memory_of(problem, layout, rank), metrics.ranks[index(rank)].peak_activation_bytes);
+    const Moments& moments = problem.moments[index(rank)];
+    for (const HeldChunks& one : moments) {
+      EXPECT_EQ(std::ranges::count_if(moments,
+                                      [&](const HeldChunks& other) {
+                                        return std::ranges::equal(other.activations,
+                                                                  one.activations,
+                                                                  std::greater_equal<>()) &&
+                                               std::ranges::equal(other.residues, one.residues,
+                                                                  std::greater_equal<>());
+                                      }),
+                1);
+    }
+  }
+}
+
+TEST(FullestMoments, AreWhatASimulationMeters) {
+  std::mt19937_64 random(7);
+  int generated = 0;
+  for (const Family& family : all_families()) {
+    for (int p = 1; p <= 5; ++p) {
+      for (int v = 1; v <= (family.many_chunks ? 3 : 1); ++v) {
+        for (int m = p; m <= 4 * p; m += p) {
+          SCOPED_TRACE(fmt::format("{} p{} v{} m{}", family.name, p, v, m));
+          ScheduleRequest request{std::string(family.name), p, m, {}, {}, {}};
+          if (family.many_chunks) request.chunks = v;
+          for (int weights = 0; weights < 3; ++weights) {
+            expect_as_metered(generate(request), random);
+          }
+          ++generated;
+        }
+      }
+    }
+  }
+  EXPECT_GT(generated, 100);
+  for (int round = 0; round < 500; ++round) {
+    SCOPED_TRACE(fmt::format("random {}", round));
+    expect_as_metered(testing::random_schedule(random), random);
+  }
 }
 
 }  // namespace

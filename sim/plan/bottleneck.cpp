@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cassert>
+#include <limits>
 #include <utility>
 
 #include "sim/plan/cut_costs.h"
@@ -14,9 +14,11 @@
 namespace pipesim {
 namespace {
 
-// Of sweeps over all layouts, and over those near one.
-constexpr std::int64_t most_steps = std::int64_t{1} << 26;
-constexpr std::int64_t most_steps_nearby = std::int64_t{1} << 22;
+// What sweeps may take, over all layouts and over those near one: some seconds at most.
+constexpr std::int64_t most_steps = std::int64_t{1} << 28;
+constexpr std::int64_t most_steps_of_squares = std::int64_t{1} << 25;
+constexpr std::int64_t most_steps_nearby = std::int64_t{1} << 26;
+constexpr std::int64_t most_steps_a_move = std::int64_t{1} << 22;
 constexpr int most_rounds = 16;  // over the cuts, one by one
 
 std::size_t index(int i) { return static_cast<std::size_t>(i); }
@@ -24,7 +26,11 @@ std::size_t index(int i) { return static_cast<std::size_t>(i); }
 class Search {
  public:
   explicit Search(const CutCosts& costs)
-      : costs_(costs), everything_(costs.most_ns()), at_least_ns_(costs.least_ns()) {}
+      : costs_(costs),
+        everything_(costs.most_ns()),
+        has_one_stage_a_rank_(costs.ranks() == costs.stages()),
+        steps_(has_one_stage_a_rank_ ? std::numeric_limits<std::int64_t>::max() : most_steps),
+        at_least_ns_(costs.least_ns()) {}
 
   std::variant<Bottleneck, Shortfall> run() {
     start();
@@ -95,7 +101,6 @@ class Search {
   // The least bottleneck of what fits. A sweep within close limits is short, so the
   // limits grow until one finds a layout, or shows that there is none up to them.
   void find_fastest() {
-    std::int64_t steps = most_steps;
     std::int64_t beyond = 0;  // how far above the lower bound
     for (;;) {
       const bool fits = cost_.missing_bytes == 0;
@@ -103,7 +108,7 @@ class Search {
       if (at_least_ns_ > last) break;
       beyond = beyond == 0 ? std::min(last - at_least_ns_, at_least_ns_) / 64 + 1 : 4 * beyond;
       const std::int64_t limit = last - at_least_ns_ <= beyond ? last : at_least_ns_ + beyond;
-      const Swept swept = sweep(costs_, {Aim::ns, {0, limit, 0}}, steps);
+      const Swept swept = sweep(costs_, {Aim::ns, {0, limit, 0}}, steps_);
       if (!swept.to_the_end) {
         if (fits) move_nearby(Aim::ns);
         return;
@@ -120,14 +125,14 @@ class Search {
 
   // The same for what lacks, however slow.
   void find_least_missing() {
-    std::int64_t steps = most_steps;
     std::int64_t beyond = 0;
     while (at_least_missing_ < cost_.missing_bytes) {
       const std::int64_t last = cost_.missing_bytes - 1;
       beyond = beyond == 0 ? (last - at_least_missing_) / 64 + 1 : 4 * beyond;
-      const std::int64_t limit =
-          last - at_least_missing_ <= beyond ? last : at_least_missing_ + beyond;
-      const Swept swept = sweep(costs_, {Aim::missing_bytes, {limit, everything_, 0}}, steps);
+      const std::int64_t limit = has_one_stage_a_rank_ || last - at_least_missing_ <= beyond
+                                     ? last
+                                     : at_least_missing_ + beyond;
+      const Swept swept = sweep(costs_, {Aim::missing_bytes, {limit, everything_, 0}}, steps_);
       if (!swept.to_the_end) {
         move_nearby(Aim::missing_bytes);
         return;
@@ -143,42 +148,68 @@ class Search {
 
   // The least sum of squares for the bottleneck.
   void even_out() {
-    std::int64_t steps = most_steps;
-    const Swept swept = sweep(costs_, {Aim::squares, cost_}, steps);
-    if (!swept.to_the_end) {
-      move_nearby(Aim::squares);
-    } else {
+    if (!has_one_stage_a_rank_) steps_ = most_steps_of_squares;
+    const Swept swept = sweep(costs_, {Aim::squares, cost_}, steps_);
+    if (swept.to_the_end) {
       use(swept.cuts);
+    } else {
+      move_nearby(Aim::squares);
     }
   }
 
-  // To the best layout all of whose cuts are near, as long as there is a better one.
+  // To the best layout all of whose cuts are near, or all cuts of two chunks, as long
+  // as there is a better one.
   void move_nearby(Aim aim) {
-    for (const int reach : {1, 2, 4}) {
-      for (;;) {
-        SweepLimits limits{aim, cost_};
-        if (aim == Aim::missing_bytes) {
-          if (cost_.missing_bytes == 0) return;
-          limits.most = {cost_.missing_bytes - 1, everything_, 0};
-        } else if (aim == Aim::ns) {
-          --limits.most.ns;
-        } else {
-          --limits.most.squares;
+    const int chunks = costs_.placement().chunks();
+    const auto every_cut = [](int) { return true; };
+    for (bool moved = true; moved;) {
+      moved = move_within(aim, 1, every_cut);
+      for (int one = 0; one < chunks; ++one) {
+        for (int other = one + 1; other < chunks; ++other) {
+          moved = move_within(aim, 4,
+                              [&](int cut) {
+                                const int chunk = costs_.placement().chunk_of(cut);
+                                return chunk == one || chunk == other;
+                              }) ||
+                  moved;
         }
-        for (const int cut : cuts_) {
-          limits.lowest.push_back(cut - reach);
-          limits.highest.push_back(cut + reach);
-        }
-        std::int64_t steps = most_steps_nearby;
-        const Swept swept = sweep(costs_, limits, steps);
-        if (swept.cuts.empty()) break;
-        use(swept.cuts);
       }
     }
   }
 
+  // To the best layout whose cuts are no further away than `reach`, and those that are
+  // not free where they are; false where none is better, or steps ran out.
+  template <typename IsFree>
+  bool move_within(Aim aim, int reach, const IsFree& is_free) {
+    SweepLimits limits{aim, cost_};
+    switch (aim) {
+      case Aim::missing_bytes:
+        if (cost_.missing_bytes == 0) return false;
+        limits.most = {cost_.missing_bytes - 1, everything_, 0};
+        break;
+      case Aim::ns: --limits.most.ns; break;
+      case Aim::squares: --limits.most.squares; break;
+    }
+    limits.lowest = limits.highest = cuts_;
+    for (int cut = 1; cut < costs_.stages(); ++cut) {
+      if (!is_free(cut)) continue;
+      limits.lowest[index(cut)] -= reach;
+      limits.highest[index(cut)] += reach;
+    }
+    const std::int64_t granted = std::min(steps_nearby_, most_steps_a_move);
+    std::int64_t left = granted;
+    const Swept swept = sweep(costs_, limits, left);
+    steps_nearby_ -= granted - left;
+    if (swept.cuts.empty()) return false;
+    use(swept.cuts);
+    return true;
+  }
+
   const CutCosts& costs_;
   const std::int64_t everything_;  // no bottleneck is longer
+  const bool has_one_stage_a_rank_;
+  std::int64_t steps_;
+  std::int64_t steps_nearby_ = most_steps_nearby;
   std::int64_t at_least_ns_;
   std::int64_t at_least_missing_ = 0;
   Cuts cuts_;  // the best so far

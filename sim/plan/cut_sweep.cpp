@@ -238,7 +238,9 @@ class Sweep {
       places_.resize(step.places.size());
       for (parent_ = 0; parent_ < before.size(); ++parent_) {
         expand(before);
-        if (steps_left_ < 0 || states + next_.size() > most_states) return give_up();
+        if (steps_left_ < 0 || (step.open > 1 && states + next_.size() > most_states)) {
+          return give_up();
+        }
       }
       states += next_.size();
       next_.forget_slots();
@@ -305,7 +307,7 @@ class Sweep {
     const int direction = leftwards ? -1 : 1;
     for (int place_at = leftwards ? high : low; place_at >= low && place_at <= high;
          place_at += direction) {
-      if (--steps_left_ < 0) return;
+      if (--steps_left_ < 0) return;  // nothing comes of this sweep
       cuts_[index(choice.cut)] = place_at;
       std::int64_t with_ns = ns;
       if (complete(choice.complete, at + 1, with_ns)) {
@@ -327,6 +329,7 @@ class Sweep {
     const std::vector<std::int64_t>& before = held_[depth == 0 ? 0 : depth - 1];
     std::vector<std::int64_t>& now = held_[depth];
     const std::vector<HeldChunks>& moments = costs_.moments_of(step_->rank);
+    steps_left_ -= static_cast<std::int64_t>(moments.size());
     fullest_ = 0;
     for (std::size_t m = 0; m < moments.size(); ++m) {
       std::int64_t bytes = before[m];
@@ -378,6 +381,7 @@ class Sweep {
 
   void keep(Squares value) {
     if (value == too_much) return;
+    steps_left_ -= static_cast<std::int64_t>(4 + places_.size());  // as its states are far apart
     for (std::size_t i = 0; i < places_.size(); ++i) {
       places_[i] = cuts_[index(step_->places[i])];
     }
