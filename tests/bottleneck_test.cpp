@@ -21,6 +21,7 @@ namespace pipesim {
 namespace {
 
 using testing::pick;
+using Moments = std::vector<HeldChunks>;
 
 std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
@@ -89,6 +90,36 @@ Truth truth_of(const BottleneckProblem& problem, const std::vector<int>& layout)
     }
   }
   return truth;
+}
+
+// Whether at a moment when the rank is as full as it gets none of its layers takes more.
+bool is_largest_when_fullest(const BottleneckProblem& problem, const Shortfall& lack) {
+  const Placement& placement = problem.placement;
+  const std::int64_t fullest = lack.bytes + problem.memory_caps[index(lack.rank)];
+  Moments moments{{{}, {}}};
+  if (!problem.moments.empty()) moments = problem.moments[index(lack.rank)];
+  for (const HeldChunks& held : moments) {
+    std::int64_t sum = 0;
+    std::int64_t most = 0;
+    std::int64_t named = 0;
+    int layer = 0;
+    for (int stage = 0; stage < placement.stages(); ++stage) {
+      for (int i = 0; i < lack.layout[index(stage)]; ++i, ++layer) {
+        if (placement.rank_of(stage) != lack.rank) continue;
+        std::int64_t bytes = value_at(problem.state_bytes, layer);
+        if (!problem.moments.empty()) {
+          const std::size_t chunk = index(placement.chunk_of(stage));
+          bytes += held.activations[chunk] * value_at(problem.activation_bytes, layer);
+          bytes += held.residues[chunk] * value_at(problem.residue_bytes, layer);
+        }
+        sum += bytes;
+        most = std::max(most, bytes);
+        if (layer == lack.layer) named = bytes;
+      }
+    }
+    if (sum == fullest && named == most) return true;
+  }
+  return false;
 }
 
 // Calls use(layout) for every layout.
@@ -224,6 +255,7 @@ TEST(Bottleneck, IsTheLeastOfAllLayouts) {
       int stage = 0;
       for (int end = best->layout[0]; end <= best->layer;) end += best->layout[index(++stage)];
       ASSERT_EQ(problem.placement.rank_of(stage), best->rank);
+      ASSERT_TRUE(is_largest_when_fullest(problem, *best));
     }
   }
   EXPECT_GT(fitted, 1000);
@@ -380,8 +412,6 @@ TEST(Bottleneck, SaysWhatMayBeMissingWhereThereAreTooManyLayouts) {
   EXPECT_GE(best.at_least_ns, (total + 7) / 8);
   EXPECT_LT(static_cast<double>(best.ns), 1.02 * static_cast<double>(best.at_least_ns));
 }
-
-using Moments = std::vector<HeldChunks>;
 
 TEST(FullestMoments, AreAsPublished) {
   for (int p = 1; p <= 6; ++p) {

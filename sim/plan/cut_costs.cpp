@@ -134,8 +134,9 @@ std::int64_t CutCosts::most_ns() const {
   return most;
 }
 
-// Whether the ranks could hold all layers within `ns`, if they could choose: all but
+// Whether the ranks could hold all layers within `ns`, if each could choose: all but
 // the first layer and the last, which lie where the first stage and the last do.
+// `smallest`: what the smallest of the others take, summed: [l] of l layers.
 bool CutCosts::could_take(std::int64_t ns, const std::vector<std::int64_t>& smallest) const {
   std::int64_t taken = 0;
   for (int rank = 0; rank < ranks(); ++rank) {

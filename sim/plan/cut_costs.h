@@ -50,7 +50,7 @@ class CutCosts {
   };
   const Sums& sums() const { return sums_; }
   const std::vector<Way>& ways() const { return ways_; }
-  // One or more a rank, where there are caps.
+  // One or more; without any activations where the problem has none.
   const std::vector<HeldChunks>& moments_of(int rank) const { return moments_[index(rank)]; }
 
   bool has_caps() const { return !problem_.memory_caps.empty(); }
@@ -70,7 +70,7 @@ class CutCosts {
   std::int64_t held_bytes(const HeldChunks& moment, int chunk, int begin, int end) const;
   LayoutCost cost_of(const Cuts& cuts) const;
 
-  // No layout takes less, or more.
+  // No layout's bottleneck is less, or more.
   std::int64_t least_ns() const;
   std::int64_t most_ns() const;
   // What lacks with these cuts, which lack something.
@@ -78,7 +78,7 @@ class CutCosts {
 
  private:
   static std::size_t index(int i) { return static_cast<std::size_t>(i); }
-  bool could_take(std::int64_t ns, const std::vector<std::int64_t>& sums_of_smallest) const;
+  bool could_take(std::int64_t ns, const std::vector<std::int64_t>& smallest) const;
 
   const BottleneckProblem& problem_;
   Sums sums_;

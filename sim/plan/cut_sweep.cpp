@@ -1,159 +1,17 @@
 #include "sim/plan/cut_sweep.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 #include <vector>
+
+#include "sim/plan/sweep_plan.h"
 
 namespace pipesim {
 namespace {
 
-constexpr int no_stage = -1;
 constexpr std::size_t most_states = std::size_t{1} << 21;  // of all ranks together
 
 std::size_t index(int i) { return static_cast<std::size_t>(i); }
-
-// A cut that is placed when its rank is taken.
-struct Choice {
-  int cut = 0;
-  int left = 0;  // the nearest cuts that are known by then
-  int right = 0;
-  std::vector<int> complete;  // stages of the rank whose cuts are known with it
-  // The stage that grows as the cut moves right or left, where it is the only one.
-  int grows_right = no_stage;
-  int grows_left = no_stage;
-};
-
-// What is done when a rank is taken.
-struct Step {
-  int rank = 0;
-  std::vector<int> known;                 // the open cuts before it
-  std::vector<std::pair<int, int>> gaps;  // cuts around all stages that are not taken before it
-  std::vector<int> complete;              // stages of the rank whose cuts are known by then
-  std::vector<Choice> choices;
-  std::vector<const Way*> ways;  // to ranks that are not taken yet
-  std::vector<int> places;  // cuts that a state tells: the open ones, then those closed at once
-  std::size_t open = 0;
-  int ranks_left = 0;
-  std::int64_t beside_ns_left = 0;
-};
-
-// In which order ranks are taken, so that few cuts are open, and what that means.
-class Planner {
- public:
-  explicit Planner(const CutCosts& costs)
-      : costs_(costs),
-        taken_(index(costs.ranks())),
-        known_(index(costs.stages()) + 1),
-        beside_ns_left_(0) {
-    known_.front() = known_.back() = true;
-    for (int rank = 0; rank < costs.ranks(); ++rank) beside_ns_left_ += costs.beside_ns(rank);
-  }
-
-  std::vector<Step> plan() {
-    std::vector<Step> steps;
-    for (int left = costs_.ranks() - 1; left >= 0; --left) {
-      steps.push_back(take(next_rank()));
-      steps.back().ranks_left = left;
-    }
-    return steps;
-  }
-
- private:
-  bool is_taken(int stage) const { return taken_[index(costs_.placement().rank_of(stage))]; }
-  bool is_open(int cut) const {
-    return cut > 0 && cut < costs_.stages() && is_taken(cut - 1) != is_taken(cut);
-  }
-
-  // The one that leaves the fewest cuts open; of several the one with the last stage.
-  int next_rank() const {
-    int best = -1;
-    int fewest = std::numeric_limits<int>::max();
-    for (int rank = 0; rank < costs_.ranks(); ++rank) {
-      if (taken_[index(rank)]) continue;
-      const std::vector<int>& stages = costs_.placement().stages_of(rank);
-      int opened = 0;
-      const auto meet = [&](int other) {
-        if (other < 0 || other >= costs_.stages()) return;
-        if (costs_.placement().rank_of(other) == rank) return;
-        opened += is_taken(other) ? -1 : 1;
-      };
-      for (const int stage : stages) {
-        meet(stage - 1);
-        meet(stage + 1);
-      }
-      if (opened > fewest) continue;
-      if (opened == fewest && stages.back() < costs_.placement().stages_of(best).back()) continue;
-      best = rank;
-      fewest = opened;
-    }
-    return best;
-  }
-
-  Step take(int rank) {
-    Step step;
-    step.rank = rank;
-    for (int stage = 0; stage < costs_.stages(); ++stage) {
-      if (is_open(stage)) step.known.push_back(stage);
-      if (is_taken(stage)) continue;
-      if (stage == 0 || is_taken(stage - 1)) step.gaps.emplace_back(stage, stage);
-      step.gaps.back().second = stage + 1;
-    }
-    const std::vector<int>& stages = costs_.placement().stages_of(rank);
-    std::vector<int> placed;
-    for (const int stage : stages) {
-      if (known_[index(stage)] && known_[index(stage) + 1]) step.complete.push_back(stage);
-    }
-    for (const int stage : stages) {
-      for (const int cut : {stage, stage + 1}) {
-        if (known_[index(cut)]) continue;
-        step.choices.push_back(choose(cut, stages));
-        placed.push_back(cut);
-      }
-    }
-    taken_[index(rank)] = true;
-    beside_ns_left_ -= costs_.beside_ns(rank);
-    step.beside_ns_left = beside_ns_left_;
-    for (int cut = 0; cut < costs_.stages(); ++cut) {
-      if (is_open(cut)) step.places.push_back(cut);
-    }
-    step.open = step.places.size();
-    for (const int cut : placed) {
-      if (!is_open(cut)) step.places.push_back(cut);
-    }
-    for (const Way& way : costs_.ways()) {
-      if ((way.rank == rank && !taken_[index(way.other)]) ||
-          (way.other == rank && !taken_[index(way.rank)])) {
-        step.ways.push_back(&way);
-      }
-    }
-    return step;
-  }
-
-  Choice choose(int cut, const std::vector<int>& stages) {
-    Choice choice;
-    choice.cut = choice.left = choice.right = cut;
-    while (!known_[index(--choice.left)]) {
-    }
-    while (!known_[index(++choice.right)]) {
-    }
-    known_[index(cut)] = true;
-    for (const int stage : stages) {
-      if (stage != cut && stage + 1 != cut) continue;
-      if (known_[index(stage)] && known_[index(stage) + 1]) choice.complete.push_back(stage);
-    }
-    if (choice.complete.size() == 1) {
-      const int stage = choice.complete.front();
-      (stage == cut ? choice.grows_left : choice.grows_right) = stage;
-    }
-    return choice;
-  }
-
-  const CutCosts& costs_;
-  std::vector<bool> taken_;  // by rank
-  std::vector<bool> known_;  // by cut
-  std::int64_t beside_ns_left_;
-};
 
 // The states after a step, found by their open cuts.
 class States {
@@ -216,7 +74,7 @@ class States {
 class Sweep {
  public:
   Sweep(const CutCosts& costs, const SweepLimits& limits, std::int64_t& steps)
-      : costs_(costs), limits_(limits), plan_(Planner(costs).plan()), steps_left_(steps) {
+      : costs_(costs), limits_(limits), plan_(plan_sweep(costs)), steps_left_(steps) {
     cuts_.resize(index(costs.stages()) + 1);
     cuts_.back() = costs.layers();
     std::size_t most_moments = 0;
@@ -231,7 +89,7 @@ class Sweep {
 
   Swept run() {
     std::size_t states = 0;
-    for (const Step& step : plan_) {
+    for (const SweepStep& step : plan_) {
       const States& before = levels_.back();
       step_ = &step;
       next_ = States(step.places.size(), step.open);
@@ -282,7 +140,7 @@ class Sweep {
       take(ns);
       return;
     }
-    const Choice& choice = step_->choices[at];
+    const CutChoice& choice = step_->choices[at];
     int low = cuts_[index(choice.left)] + (choice.cut - choice.left);
     int high = cuts_[index(choice.right)] - (choice.right - choice.cut);
     if (!limits_.lowest.empty()) {
@@ -428,13 +286,13 @@ class Sweep {
 
   const CutCosts& costs_;
   const SweepLimits& limits_;
-  const std::vector<Step> plan_;
+  const std::vector<SweepStep> plan_;
   std::int64_t& steps_left_;
   std::vector<States> levels_;  // before the first step, and after each
   States next_{0, 0};
 
   // Of the state that is expanded.
-  const Step* step_ = nullptr;
+  const SweepStep* step_ = nullptr;
   std::size_t parent_ = 0;
   Squares parent_value_ = 0;
   std::int64_t layers_ns_left_ = 0;  // before the rank is taken

@@ -41,8 +41,7 @@ std::vector<Counts> crests(const Schedule& schedule, int rank) {
   }
   note();
   std::ranges::sort(found);
-  const auto repeated = std::ranges::unique(found);
-  found.erase(repeated.begin(), repeated.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
   return found;
 }
 
