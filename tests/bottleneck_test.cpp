@@ -166,12 +166,12 @@ Placement random_placement(std::mt19937_64& random) {
   }
 }
 
-BottleneckProblem random_problem(std::mt19937_64& random) {
+BottleneckProblem random_problem(std::mt19937_64& random, Placement placement, int most_layers) {
   BottleneckProblem problem;
-  problem.placement = random_placement(random);
+  problem.placement = std::move(placement);
   const int stages = problem.placement.stages();
   const int ranks = problem.placement.ranks();
-  const int layers = static_cast<int>(pick(random, stages, std::max(stages + 1, 9)));
+  const int layers = static_cast<int>(pick(random, stages, std::max(stages + 1, most_layers)));
   const std::int64_t coarse = pick(random, 0, 1) == 0 ? 4 : 1000;  // ties, or hardly any
   const auto perhaps = [&] { return pick(random, 0, 2) != 0; };
   problem.layer_ns = random_values(random, layers, pick(random, 0, 9) == 0 ? 0 : coarse);
@@ -203,63 +203,81 @@ BottleneckProblem random_problem(std::mt19937_64& random) {
   return problem;
 }
 
+// Whether what is found is the best of all layouts; whether one fits.
+void expect_least_of_all(const BottleneckProblem& problem, bool& fits) {
+  const int stages = problem.placement.stages();
+  auto least = std::tuple(std::numeric_limits<std::int64_t>::max(), std::int64_t{0}, 0.0);
+  std::vector<int> first;  // of those with the least of all three
+  for_each_layout(problem.layers(), stages, [&](const std::vector<int>& layout) {
+    const Truth truth = truth_of(problem, layout);
+    const auto cost =
+        std::tuple(truth.missing(problem.memory_caps), truth.bottleneck(), truth.squares());
+    if (cost >= least) return;
+    least = cost;
+    first = layout;
+  });
+  const auto& [missing, ns, squares] = least;
+  const auto found = find_bottleneck(problem);
+  fits = missing == 0;
+  if (fits) {
+    const auto* best = std::get_if<Bottleneck>(&found);
+    ASSERT_NE(best, nullptr);
+    ASSERT_TRUE(best->is_proven());
+    ASSERT_EQ(best->ns, ns);
+    ASSERT_EQ(best->layout.size(), index(stages));
+    ASSERT_EQ(std::accumulate(best->layout.begin(), best->layout.end(), 0), problem.layers());
+    ASSERT_GE(std::ranges::min(best->layout), 1);
+    const Truth truth = truth_of(problem, best->layout);
+    ASSERT_EQ(truth.missing(problem.memory_caps), 0);
+    ASSERT_EQ(truth.bottleneck(), ns);
+    ASSERT_EQ(truth.squares(), squares);
+    ASSERT_EQ(bottleneck_of(problem, best->layout), ns);
+    for (int r = 0; r < problem.placement.ranks(); ++r) {
+      ASSERT_EQ(memory_of(problem, best->layout, r), truth.memory[index(r)]);
+    }
+    if (problem.placement.is_loop() && stages == problem.placement.ranks()) {
+      ASSERT_EQ(best->layout, first);
+    }
+  } else {
+    const auto* best = std::get_if<Shortfall>(&found);
+    ASSERT_NE(best, nullptr);
+    ASSERT_TRUE(best->is_proven());
+    ASSERT_EQ(best->bytes, missing);
+    const Truth truth = truth_of(problem, best->layout);
+    ASSERT_EQ(truth.missing(problem.memory_caps), missing);
+    ASSERT_EQ(truth.memory[index(best->rank)] - problem.memory_caps[index(best->rank)], missing);
+    int stage = 0;
+    for (int end = best->layout[0]; end <= best->layer;) end += best->layout[index(++stage)];
+    ASSERT_EQ(problem.placement.rank_of(stage), best->rank);
+    ASSERT_TRUE(is_largest_when_fullest(problem, *best));
+  }
+}
+
+void expect_least_of_many(std::mt19937_64& random, int rounds, int most_layers,
+                          const std::function<Placement()>& placement) {
+  int fitted = 0;
+  for (int round = 0; round < rounds; ++round) {
+    SCOPED_TRACE(fmt::format("round {}", round));
+    bool fits = false;
+    ASSERT_NO_FATAL_FAILURE(
+        expect_least_of_all(random_problem(random, placement(), most_layers), fits));
+    fitted += fits ? 1 : 0;
+  }
+  EXPECT_GT(fitted, rounds / 10);
+  EXPECT_LT(fitted, rounds - rounds / 10);
+}
+
 TEST(Bottleneck, IsTheLeastOfAllLayouts) {
   std::mt19937_64 random(1);
-  int fitted = 0;
-  int lacked = 0;
-  for (int round = 0; round < 12'000; ++round) {
-    SCOPED_TRACE(fmt::format("round {}", round));
-    const BottleneckProblem problem = random_problem(random);
-    const int stages = problem.placement.stages();
-    auto least = std::tuple(std::numeric_limits<std::int64_t>::max(), std::int64_t{0}, 0.0);
-    std::vector<int> first;  // of those with the least of all three
-    for_each_layout(problem.layers(), stages, [&](const std::vector<int>& layout) {
-      const Truth truth = truth_of(problem, layout);
-      const auto cost =
-          std::tuple(truth.missing(problem.memory_caps), truth.bottleneck(), truth.squares());
-      if (cost >= least) return;
-      least = cost;
-      first = layout;
-    });
-    const auto& [missing, ns, squares] = least;
-    const auto found = find_bottleneck(problem);
-    if (missing == 0) {
-      ++fitted;
-      const auto* best = std::get_if<Bottleneck>(&found);
-      ASSERT_NE(best, nullptr);
-      ASSERT_TRUE(best->is_proven());
-      ASSERT_EQ(best->ns, ns);
-      ASSERT_EQ(best->layout.size(), index(stages));
-      ASSERT_EQ(std::accumulate(best->layout.begin(), best->layout.end(), 0), problem.layers());
-      ASSERT_GE(std::ranges::min(best->layout), 1);
-      const Truth truth = truth_of(problem, best->layout);
-      ASSERT_EQ(truth.missing(problem.memory_caps), 0);
-      ASSERT_EQ(truth.bottleneck(), ns);
-      ASSERT_EQ(truth.squares(), squares);
-      ASSERT_EQ(bottleneck_of(problem, best->layout), ns);
-      for (int r = 0; r < problem.placement.ranks(); ++r) {
-        ASSERT_EQ(memory_of(problem, best->layout, r), truth.memory[index(r)]);
-      }
-      if (problem.placement.is_loop() && stages == problem.placement.ranks()) {
-        ASSERT_EQ(best->layout, first);
-      }
-    } else {
-      ++lacked;
-      const auto* best = std::get_if<Shortfall>(&found);
-      ASSERT_NE(best, nullptr);
-      ASSERT_TRUE(best->is_proven());
-      ASSERT_EQ(best->bytes, missing);
-      const Truth truth = truth_of(problem, best->layout);
-      ASSERT_EQ(truth.missing(problem.memory_caps), missing);
-      ASSERT_EQ(truth.memory[index(best->rank)] - problem.memory_caps[index(best->rank)], missing);
-      int stage = 0;
-      for (int end = best->layout[0]; end <= best->layer;) end += best->layout[index(++stage)];
-      ASSERT_EQ(problem.placement.rank_of(stage), best->rank);
-      ASSERT_TRUE(is_largest_when_fullest(problem, *best));
-    }
+  expect_least_of_many(random, 12'000, 9, [&] { return random_placement(random); });
+}
+
+TEST(Bottleneck, IsTheLeastWithChunksToo) {
+  std::mt19937_64 random(2);
+  for (const Placement& placement :
+       {Placement::loop(3, 2), Placement::v(3, 2), Placement::loop(2, 3), Placement::v(2, 4)}) {
+    expect_least_of_many(random, 200, 14, [&] { return placement; });
   }
-  EXPECT_GT(fitted, 1000);
-  EXPECT_GT(lacked, 1000);
 }
 
 // One nanosecond a layer.

@@ -7,16 +7,16 @@
 // stages exchange on it. A rank must fit into its memory, which its layers' states
 // and the fullest of its moments take.
 //
-// Exact wherever a sweep over the ranks (cut_sweep.h) ends within a fixed number of
-// steps: always for one stage a rank of up to a thousand layers or so; for two chunks
-// a rank, in a V or a loop, at the sizes of real models. Beyond that the layout is the
-// best of a search near good starts, and a lower bound says what may be missing. The
-// same problem gives the same layout; among those of equal bottleneck that have the
-// least sum of squares of rank times where that sweep ends too, and with one stage a
-// rank of these the lexicographically first.
+// Exact wherever a sweep over the ranks (cut_sweep.h, with its cost) ends within a fixed
+// number of steps: always for one stage a rank; for two chunks a rank, in a V or a loop,
+// up to some 200 layers on 16 ranks; for more chunks up to some dozens of layers. Beyond
+// that the layout is the best that was found near good starts, and a lower bound says
+// what may be missing. The same problem gives the same layout; among those of equal
+// bottleneck one with the least sum of squares of rank times, where that sweep ends too,
+// and with one stage a rank of these the lexicographically first.
 //
 // Nanoseconds and bytes, none negative; their sums over all layers and stages, counted
-// for every microbatch that is held, must stay below 2^62. Plain values; any thread.
+// for every microbatch that is held, must stay below 2^60. Plain values; any thread.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@
 namespace pipesim {
 
 struct BottleneckProblem {
-  // One a layer; what is empty counts as zeros, but for the times.
+  // One a layer; bytes that are not given, an empty list, are zeros.
   std::vector<std::int64_t> layer_ns;          // for one microbatch
   std::vector<std::int64_t> state_bytes;       // weights, gradients, optimizer
   std::vector<std::int64_t> activation_bytes;  // for each microbatch held
@@ -68,6 +68,7 @@ struct Shortfall {
   bool is_proven() const { return bytes == at_least_bytes; }
 };
 
+// Takes some seconds at most, unless one stage a rank has many thousands of layers.
 // Throws where there are fewer layers than stages.
 std::variant<Bottleneck, Shortfall> find_bottleneck(const BottleneckProblem& problem);
 
