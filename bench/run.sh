@@ -75,6 +75,8 @@ echo
 echo
 "$bin/bench/event_bench" --benchmark_min_time=0.5 2>/dev/null
 echo
+"$bin/bench/partition_bench" --benchmark_min_time=0.5 2>/dev/null
+echo
 # At hidden 1024; of the instruction sets the best, which is the first.
 best=$("$bin/bench/operators_bench" --benchmark_list_tests | sed -n 's,^fill/\(.*\)/512$,\1,p' | head -n 1)
 "$bin/bench/operators_bench" --benchmark_min_time=0.2 \
