@@ -17,6 +17,7 @@ int main(int argc, char** argv) {
   pipesim::cli::add_schedule(app, chosen);
   pipesim::cli::add_compare(app, chosen);
   pipesim::cli::add_calibrate(app, chosen);
+  pipesim::cli::add_partition(app, chosen);
   pipesim::cli::add_presets(app, chosen);
   app.footer(
       "How results travel, --p2p:\n"

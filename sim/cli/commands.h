@@ -11,6 +11,7 @@ void add_schedules(CLI::App& app, Work& chosen);  // pipesim schedules
 void add_schedule(CLI::App& app, Work& chosen);   // pipesim schedule ...
 void add_compare(CLI::App& app, Work& chosen);    // pipesim compare ...
 void add_calibrate(CLI::App& app, Work& chosen);  // pipesim calibrate
+void add_partition(CLI::App& app, Work& chosen);  // pipesim partition
 void add_presets(CLI::App& app, Work& chosen);    // pipesim models, clusters, devices
 
 }  // namespace pipesim::cli

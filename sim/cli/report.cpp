@@ -23,13 +23,8 @@ std::string title_of(const ScheduleChoice& choice) {
 std::string verdict(const ScheduleChoice& choice, const Prediction& prediction,
                     const std::optional<CostModel>& model, const Terminal& terminal) {
   const Schedule& schedule = choice.schedule;
-  const int chunks = schedule.placement.chunks();
   std::string what = model ? name_of(*model) + ", " : "";
-  what += fmt::format("{}, {}", title_of(choice), plural(schedule.ranks(), "stage"));
-  if (chunks > 1) what += fmt::format(" x {}", plural(chunks, "chunk"));
-  what += fmt::format(", {}", plural(schedule.microbatches, "microbatch"));
-  const P2p mode = prediction.transfers.mode;
-  if (mode != P2p::async) what += fmt::format(", {} transfers", p2p_name(mode));
+  what += schedule_text(choice, prediction.transfers);
   what += ": ";
   what += fmt::format("{}, of which {:.0f} % bubble", format_time(prediction.metrics.makespan_ns),
                       prediction.metrics.global_bubble() * 100);
@@ -229,6 +224,16 @@ std::string advice(const ScheduleChoice& choice, const Costs& costs, const Predi
 }
 
 }  // namespace
+
+std::string schedule_text(const ScheduleChoice& choice, const Transfers& transfers) {
+  const Schedule& schedule = choice.schedule;
+  const int chunks = schedule.placement.chunks();
+  std::string text = fmt::format("{}, {}", title_of(choice), plural(schedule.ranks(), "stage"));
+  if (chunks > 1) text += fmt::format(" x {}", plural(chunks, "chunk"));
+  text += fmt::format(", {}", plural(schedule.microbatches, "microbatch"));
+  if (transfers.mode != P2p::async) text += fmt::format(", {} transfers", p2p_name(transfers.mode));
+  return text;
+}
 
 std::string report(const ScheduleChoice& choice, const Costs& costs, const Prediction& prediction,
                    const ScheduleFlags& flags, const CostSource& source,

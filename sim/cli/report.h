@@ -10,6 +10,9 @@
 
 namespace pipesim::cli {
 
+// "1F1B, 4 stages, 8 microbatches".
+std::string schedule_text(const ScheduleChoice& choice, const Transfers& transfers);
+
 // `model`: where costs are one's; `memory_cap` is then there.
 std::string report(const ScheduleChoice& choice, const Costs& costs, const Prediction& prediction,
                    const ScheduleFlags& flags, const CostSource& source,

@@ -85,7 +85,8 @@ void add_cost_flags(CLI::App& app, CostFlags& flags) {
        {"--layout", &flags.layout, "3,2,2,2", "layers a virtual stage, or Megatron's layout"}});
 }
 
-CostSource::CostSource(const CostFlags& flags) : flags_(flags) {
+CostSource::CostSource(const CostFlags& flags, std::optional<CostsFile> file)
+    : flags_(flags), file_(std::move(file)) {
   if (flags.p2p) transfers_.mode = parse_p2p(*flags.p2p);
   if (flags.eager_limit) {
     transfers_.eager_limit_bytes = parse_bytes(*flags.eager_limit, "--eager-limit");
@@ -123,8 +124,8 @@ CostSource::CostSource(const CostFlags& flags) : flags_(flags) {
   if (flags.costs) {
     refuse_singles("--costs");
     file_ = read_costs(*flags.costs);
-    return;
   }
+  if (file_) return;
   if (layout_) {
     throw input_error(
         "--layout: needs costs by layer; give --costs with a file of them, or --model");
@@ -151,18 +152,21 @@ PipelineShape CostSource::shape_of(const Schedule& schedule) const {
   return {schedule.placement, splits, layout_};
 }
 
-Costs CostSource::resolve(const Schedule& schedule) const {
+Costs CostSource::resolve(const Schedule& schedule,
+                          const std::optional<std::vector<int>>& layout) const {
   const Placement& placement = schedule.placement;
   Costs costs;
   if (model_) {
     const CostModel model = model_->with_ranks(schedule.ranks());
-    costs = model.costs(shape_of(schedule));
+    PipelineShape shape = shape_of(schedule);
+    shape.layout = layout;
+    costs = model.costs(shape);
     costs.check(placement, schedule.microbatches, name_of(model));
     check_tokens(model.training(), schedule.microbatches);
     return costs;
   }
   if (file_) {
-    costs = file_->resolve(placement, layout_);
+    costs = file_->resolve(placement, layout);
   } else {
     costs.stages.assign(static_cast<std::size_t>(placement.stages()), usual_stage_costs());
     const auto fill = [&](const Flag& flag, std::string_view name, auto parse, auto store) {
@@ -193,6 +197,17 @@ Costs CostSource::resolve(const Schedule& schedule) const {
   }
   costs.check(placement, schedule.microbatches, flags_.costs.value_or("the costs given"));
   return costs;
+}
+
+std::vector<StageCosts> CostSource::layers(const Schedule& schedule) const {
+  if (file_) return file_->layers;
+  const CostModel model = model_->with_ranks(schedule.ranks());
+  const PipelineShape shape = shape_of(schedule);
+  std::vector<StageCosts> all;
+  for (int layer = 0; layer < model.model().layers(); ++layer) {
+    all.push_back(model.layer_costs(layer, shape));
+  }
+  return all;
 }
 
 Schedule CostSource::complete(Schedule schedule) const {

@@ -29,10 +29,16 @@ void add_cost_flags(CLI::App& app, CostFlags& flags);
 // Costs before it is known how many stages there are.
 class CostSource {
  public:
-  explicit CostSource(const CostFlags& flags);
+  // `file`, where it is given, stands for --costs.
+  explicit CostSource(const CostFlags& flags, std::optional<CostsFile> file = {});
 
   // Checked for the schedule's placement and number of microbatches.
-  Costs resolve(const Schedule& schedule) const;
+  Costs resolve(const Schedule& schedule) const { return resolve(schedule, layout_); }
+  Costs resolve(const Schedule& schedule, const std::optional<std::vector<int>>& layout) const;
+  // One a layer, where by_layer().
+  std::vector<StageCosts> layers(const Schedule& schedule) const;
+  // As --layout says.
+  const std::optional<std::vector<int>>& layout() const { return layout_; }
   // The schedule with what a model's replicas exchange while ranks compute.
   Schedule complete(Schedule schedule) const;
   // Whether layers are dealt out to stages, so that different numbers of

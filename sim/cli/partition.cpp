@@ -1,0 +1,170 @@
+// `pipesim partition`: which layers each stage holds, balanced.
+#include "sim/plan/partition.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+
+#include "sim/cli/commands.h"
+#include "sim/cli/layers_input.h"
+#include "sim/cli/outputs.h"
+#include "sim/cli/partition_report.h"
+#include "sim/cost/layout.h"
+#include "traces/base/error.h"
+#include "traces/base/files.h"
+#include "traces/base/text.h"
+#include "traces/print/terminal.h"
+
+namespace pipesim::cli {
+namespace {
+
+struct Flags {
+  ScheduleFlags schedule;
+  LayersFlags layers;
+  Flag layout, objective, trials, budget, memory_cap, output, write_costs;
+  bool json = false;
+};
+
+Objective parse_objective(const Flag& flag) {
+  if (!flag || *flag == "iteration") return Objective::iteration;
+  if (*flag == "bottleneck") return Objective::bottleneck;
+  throw input_error(
+      fmt::format("--objective: {} is none; give iteration or bottleneck", quote(*flag)));
+}
+
+SearchLimits limits_of(const Flags& flags, Objective objective, Progress& progress) {
+  if (objective == Objective::bottleneck) {
+    for (const auto& [flag, name] :
+         {std::pair(&flags.trials, "--trials"), {&flags.budget, "--budget"}}) {
+      if (*flag) {
+        throw input_error(
+            fmt::format("{}: --objective bottleneck searches nothing; keep one of both", name));
+      }
+    }
+  }
+  SearchLimits limits;
+  if (flags.trials) limits.trials = parse_count(*flags.trials, "--trials");
+  const std::int64_t budget_ns =
+      flags.budget ? parse_time_ns(*flags.budget, "--budget") : 10'000'000'000;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(budget_ns);
+  limits.out_of_time = [end] { return std::chrono::steady_clock::now() >= end; };
+  limits.progress = [&progress](std::int64_t tried, std::int64_t makespan_ns) {
+    if (tried % 32 != 0) return;
+    progress.show(fmt::format("{} simulated, the best takes {}", plural(tried, "layout"),
+                              format_time(makespan_ns)));
+  };
+  return limits;
+}
+
+void check_files(const Flags& flags) {
+  check_outputs({{"--costs", flags.layers.costs.costs},
+                 {"--measured", flags.layers.measured},
+                 {"--graph", flags.layers.graph},
+                 {"-o", flags.output, true},
+                 {"--write-costs", flags.write_costs, true}});
+}
+
+// Layers as a model's, or as a file names them.
+std::function<std::string(int)> names_of(const LayersInput& input,
+                                         const std::optional<CostModel>& model) {
+  if (model) return [shape = model->model()](int layer) { return shape.layer_name(layer); };
+  if (input.names.empty()) return [](int layer) { return fmt::format("layer {}", layer); };
+  return [names = input.names](int layer) {
+    return printable(names[static_cast<std::size_t>(layer)]);
+  };
+}
+
+void run(const Flags& flags) {
+  check_files(flags);
+  std::optional<Progress> progress(std::in_place);
+  const Objective objective = parse_objective(flags.objective);
+  const SearchLimits limits = limits_of(flags, objective, *progress);
+  ScheduleFlags schedule_flags = flags.schedule;
+  LayersInput input = read_layers(flags.layers, schedule_flags);
+  if (flags.write_costs && !input.file) {
+    throw input_error("--write-costs writes the layers of a file; a model's are in no file");
+  }
+  CostFlags cost_flags = flags.layers.costs;
+  cost_flags.costs.reset();
+  cost_flags.layout = flags.layout;
+  const CostSource source(cost_flags, input.file);
+  const ScheduleChoice choice = choose_schedule(schedule_flags, source.bytes_needed());
+  const std::optional<CostModel> model = source.cost_model(choice.schedule.ranks());
+  input.name = model ? name_of(*model) : std::filesystem::path(input.name).filename().string();
+
+  PartitionProblem problem;
+  problem.schedule = source.complete(choice.schedule);
+  problem.layers = source.layers(problem.schedule);
+  const int stages = problem.schedule.stages();
+  const auto layers = static_cast<int>(problem.layers.size());
+  problem.even = model ? model->layout({problem.schedule.placement, false, {}})
+                       : resolve_layout({}, layers, stages, input.name);
+  if (source.layout()) problem.given = resolve_layout(source.layout(), layers, stages, input.name);
+  problem.costs = [&](const std::vector<int>& layout) {
+    return source.resolve(problem.schedule, layout);
+  };
+  problem.transfers = source.transfers();
+  problem.memory_cap = memory_cap(flags.memory_cap, model);
+
+  std::optional<OutputFile> output, costs_output;
+  if (flags.output) output.emplace(*flags.output);
+  if (flags.write_costs) costs_output.emplace(*flags.write_costs);
+  const auto name = names_of(input, model);
+  const Partition partition = find_partition(problem, objective, limits, name);
+  const PartitionView view{input.name, choice, problem, partition, objective, name};
+  if (output) {
+    output->write(fmt::format("{}\n", fmt::join(partition.balanced.layout, ",")));
+    output->commit();
+  }
+  if (costs_output) {
+    costs_output->write(to_json(*input.file));
+    costs_output->commit();
+  }
+  progress.reset();
+  if (flags.json) {
+    print(partition_json(view));
+    return;
+  }
+  print(partition_report(view, standard_output()));
+  if (output) print(fmt::format("Layout: {} (for --layout)\n", printable(output->path())));
+  if (costs_output)
+    print(fmt::format("Costs: {} (for --costs)\n", printable(costs_output->path())));
+}
+
+}  // namespace
+
+void add_partition(CLI::App& app, Work& chosen) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = app.add_subcommand("partition", "balances layers over stages");
+  add_schedule_flags(*command, flags->schedule, true);
+  add_flags(*command, "Search",
+            {{"--objective", &flags->objective, "NAME",
+              "iteration: its simulated time, the default; bottleneck: the slowest rank's"},
+             {"--layout", &flags->layout, "3,2,2,2", "a layout to start from, too, and to compare"},
+             {"--memory-cap", &flags->memory_cap, "BYTES",
+              "of each rank; default of a model: a device's"},
+             {"--trials", &flags->trials, "N", "layouts simulated at most; default 2000"},
+             {"--budget", &flags->budget, "T", "time to search at most; default 10s"}});
+  add_layers_flags(*command, flags->layers);
+  const std::string group = "Output";
+  add_flags(*command, group,
+            {{"-o,--output", &flags->output, "FILE", "writes the layout, for --layout FILE"},
+             {"--write-costs", &flags->write_costs, "FILE.json",
+              "writes a file's layers as a costs.json"}});
+  command->add_flag("--json", flags->json, "prints one JSON object")
+      ->group(group)
+      ->disable_flag_override();
+  command->callback([&chosen, flags] { chosen = [flags] { run(*flags); }; });
+  command->footer(
+      "Examples:\n"
+      "  pipesim partition --schedule 1f1b --stages 4 --microbatches 16\n"
+      "      --graph examples/partition/resnet50_graph.txt --p2p-bandwidth 10GB/s\n"
+      "  pipesim partition --schedule interleaved --stages 8 --microbatches 32\n"
+      "      --model llama-3-8b --cluster dgx-h100 --recompute selective\n"
+      "  pipesim partition --measured run.json -o layout.txt");
+}
+
+}  // namespace pipesim::cli

@@ -1,0 +1,26 @@
+// What `pipesim partition` prints.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "sim/plan/partition.h"
+#include "sim/schedule/choice.h"
+#include "traces/print/terminal.h"
+
+namespace pipesim::cli {
+
+// All that there is to say; refers to what its caller holds.
+struct PartitionView {
+  const std::string& name;  // of the model or file
+  const ScheduleChoice& choice;
+  const PartitionProblem& problem;
+  const Partition& partition;
+  Objective objective;
+  const std::function<std::string(int)>& layer_name;
+};
+
+std::string partition_report(const PartitionView& view, const Terminal& terminal);
+std::string partition_json(const PartitionView& view);
+
+}  // namespace pipesim::cli

@@ -1,0 +1,359 @@
+#include "sim/plan/partition.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <tuple>
+#include <utility>
+
+#include "sim/plan/moments.h"
+#include "traces/base/error.h"
+#include "traces/base/text.h"
+
+namespace pipesim {
+namespace {
+
+// What a layout is worth; less is better.
+struct Score {
+  std::int64_t excess_bytes = 0;  // of the rank that lacks most
+  std::int64_t makespan_ns = 0;
+  std::int64_t peak_bytes = 0;
+
+  auto operator<=>(const Score&) const = default;
+};
+
+std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+// C(n, k), or `most` where it is more; both below 2^31.
+std::int64_t choices(std::int64_t n, std::int64_t k, std::int64_t most) {
+  k = std::min(k, n - k);
+  std::int64_t count = 1;
+  for (std::int64_t i = 1; i <= k; ++i) {
+    count = count * (n - k + i) / i;
+    if (count >= most) return most;
+  }
+  return count;
+}
+
+class Search {
+ public:
+  Search(const PartitionProblem& problem, const SearchLimits& limits)
+      : problem_(problem), limits_(limits) {}
+
+  // Simulates it beside the trials.
+  const Score& start(const std::vector<int>& layout) {
+    if (!scores_.contains(layout)) {
+      ++most_;
+      starts_.push_back(layout);
+    }
+    return *try_one(layout);
+  }
+
+  void run() {
+    is_running_ = true;
+    most_ = tried_ + limits_.trials;
+    const auto layers = static_cast<std::int64_t>(problem_.layers.size());
+    const auto stages = static_cast<std::int64_t>(problem_.even.size());
+    const std::int64_t all = choices(layers - 1, stages - 1, limits_.trials + 1);
+    if (all <= limits_.trials) {
+      std::vector<int> layout(problem_.even.size(), 1);
+      try_all(layout, 0, static_cast<int>(layers - stages));
+      if (end_ == SearchEnd::not_searched) end_ = SearchEnd::all_tried;
+      return;
+    }
+    for (const std::vector<int>& layout : starts_) descend(layout);
+    // From elsewhere, until that has been of no use for a while.
+    std::mt19937_64 random(1);
+    constexpr int patience = 30;
+    for (int useless = 0; useless < patience && end_ == SearchEnd::not_searched; ++useless) {
+      const Score before = best_score_;
+      descend(kicked(best_, random));
+      if (best_score_ < before) useless = 0;
+    }
+    if (end_ == SearchEnd::not_searched) end_ = SearchEnd::settled;
+  }
+
+  const std::vector<int>& best() const { return best_; }
+  const Score& best_score() const { return best_score_; }
+  std::int64_t tried() const { return tried_; }
+  SearchEnd end() const { return end_; }
+
+ private:
+  // The score, simulated where the layout is new; null where the search has ended.
+  const Score* try_one(const std::vector<int>& layout) {
+    if (const auto known = scores_.find(layout); known != scores_.end()) return &known->second;
+    if (tried_ >= most_) end_ = SearchEnd::trials;
+    if (is_running_ && limits_.out_of_time && limits_.out_of_time()) end_ = SearchEnd::time;
+    if (end_ != SearchEnd::not_searched) return nullptr;
+    const Score score = score_of(layout);
+    ++tried_;
+    if (best_.empty() || score < best_score_) {
+      best_ = layout;
+      best_score_ = score;
+    }
+    if (limits_.progress) limits_.progress(tried_, best_score_.makespan_ns);
+    return &scores_.emplace(layout, score).first->second;
+  }
+
+  Score score_of(const std::vector<int>& layout) const {
+    const Costs costs = problem_.costs(layout);
+    SimulationOptions options;
+    options.transfers = problem_.transfers;
+    const Metrics metrics = simulate(problem_.schedule, costs, options);
+    const std::vector<StateBytes> states = costs.states(problem_.schedule.placement);
+    Score score;
+    score.makespan_ns = metrics.makespan_ns;
+    for (std::size_t r = 0; r < states.size(); ++r) {
+      score.peak_bytes =
+          std::max(score.peak_bytes, states[r].total() + metrics.ranks[r].peak_memory.total);
+    }
+    if (problem_.memory_cap) {
+      score.excess_bytes = std::max<std::int64_t>(0, score.peak_bytes - *problem_.memory_cap);
+    }
+    return score;
+  }
+
+  // Every way to deal `spare` layers to the stages from `stage` on.
+  void try_all(std::vector<int>& layout, std::size_t stage, int spare) {
+    if (end_ != SearchEnd::not_searched) return;
+    if (stage + 1 == layout.size()) {
+      layout[stage] += spare;
+      try_one(layout);
+      layout[stage] -= spare;
+      return;
+    }
+    for (int more = 0; more <= spare; ++more) {
+      layout[stage] += more;
+      try_all(layout, stage + 1, spare - more);
+      layout[stage] -= more;
+    }
+  }
+
+  // Takes what is better and lies near for as long as there is any.
+  void descend(std::vector<int> layout) {
+    const Score* score = try_one(layout);
+    while (score != nullptr && improve(layout, *score)) score = try_one(layout);
+  }
+
+  // Moves layers between stages, nearest first: to a neighbour up to `farthest`, to others
+  // one. Takes what is better at once; false where nothing was, or the search has ended.
+  bool improve(std::vector<int>& layout, const Score& score) {
+    constexpr int farthest = 8;
+    const auto stages = static_cast<int>(layout.size());
+    const auto is_better = [&](int from, int to, int layers) {
+      if (to < 0 || to >= stages || layout[at(from)] <= layers) return false;
+      std::vector<int> moved = layout;
+      moved[at(from)] -= layers;
+      moved[at(to)] += layers;
+      const Score* other = try_one(moved);
+      if (other == nullptr || !(*other < score)) return false;
+      layout = std::move(moved);
+      return true;
+    };
+    for (int distance = 1; distance <= farthest; ++distance) {
+      for (int from = 0; from < stages; ++from) {
+        if (is_better(from, from - 1, distance) || is_better(from, from + 1, distance)) return true;
+        if (end_ != SearchEnd::not_searched) return false;
+      }
+    }
+    for (int gap = 2; gap < stages; ++gap) {
+      for (int from = 0; from < stages; ++from) {
+        if (is_better(from, from - gap, 1) || is_better(from, from + gap, 1)) return true;
+        if (end_ != SearchEnd::not_searched) return false;
+      }
+    }
+    return false;
+  }
+
+  // With two cuts elsewhere between their neighbours.
+  static std::vector<int> kicked(std::vector<int> layout, std::mt19937_64& random) {
+    const std::size_t cuts = layout.size() - 1;
+    for (int i = 0; i < 2 && cuts > 0; ++i) {
+      const auto cut = static_cast<std::size_t>(random() % cuts);
+      const int both = layout[cut] + layout[cut + 1];
+      layout[cut] = 1 + static_cast<int>(random() % static_cast<std::uint64_t>(both - 1));
+      layout[cut + 1] = both - layout[cut];
+    }
+    return layout;
+  }
+
+  const PartitionProblem& problem_;
+  const SearchLimits& limits_;
+  std::map<std::vector<int>, Score> scores_;
+  std::vector<int> best_;
+  Score best_score_;
+  std::int64_t tried_ = 0;
+  std::int64_t most_ = 0;
+  std::vector<std::vector<int>> starts_;
+  bool is_running_ = false;
+  SearchEnd end_ = SearchEnd::not_searched;
+};
+
+Split split_of(const PartitionProblem& problem, const BottleneckProblem& bottleneck,
+               const std::vector<int>& layout) {
+  Split split;
+  split.layout = layout;
+  split.costs = problem.costs(layout);
+  SimulationOptions options;
+  options.transfers = problem.transfers;
+  split.metrics = simulate(problem.schedule, split.costs, options);
+  const std::vector<StateBytes> states = split.costs.states(problem.schedule.placement);
+  for (std::size_t r = 0; r < states.size(); ++r) {
+    split.memory.push_back({states[r], split.metrics.ranks[r].peak_memory});
+  }
+  split.bottleneck_ns = bottleneck_of(bottleneck, layout);
+  return split;
+}
+
+// What each rank needs in a simulation beside its layers' states and activations, such
+// as buffers, or has needed in one before.
+void raise_reserves(const BottleneckProblem& bottleneck, const Split& split,
+                    std::vector<std::int64_t>& reserves) {
+  for (std::size_t r = 0; r < reserves.size(); ++r) {
+    const std::int64_t known = memory_of(bottleneck, split.layout, static_cast<int>(r));
+    reserves[r] = std::max(reserves[r], split.memory[r].total() - known);
+  }
+}
+
+// Why nothing fits. `tried`: layouts, or all where it is absent.
+[[noreturn]] void throw_shortfall(const PartitionProblem& problem, const Shortfall& lacking,
+                                  const std::optional<std::int64_t>& tried,
+                                  const std::function<std::string(int)>& layer_name) {
+  const std::string which =
+      tried ? fmt::format("none of {} tried fits", plural(*tried, "layout")) : "no layout fits";
+  throw input_error(fmt::format(
+      "{} into {} a rank: with {}, which lacks least, rank {} lacks {}; its largest layer is {}. "
+      "Give more memory, more stages or smaller microbatches",
+      which, format_bytes(*problem.memory_cap), fmt::join(lacking.layout, ","), lacking.rank,
+      format_bytes(lacking.bytes), layer_name(lacking.layer)));
+}
+
+// What a split that was simulated lacks.
+Shortfall shortfall_of(const PartitionProblem& problem, const Split& split) {
+  Shortfall result;
+  result.layout = split.layout;
+  for (std::size_t r = 0; r < split.memory.size(); ++r) {
+    const std::int64_t lacks = split.memory[r].total() - *problem.memory_cap;
+    if (lacks <= result.bytes) continue;
+    result.bytes = lacks;
+    result.rank = static_cast<int>(r);
+  }
+  std::int64_t largest = -1;
+  int layer = 0;
+  for (std::size_t s = 0; s < split.layout.size(); ++s) {
+    for (const int end = layer + split.layout[s]; layer < end; ++layer) {
+      if (problem.schedule.placement.rank_of(static_cast<int>(s)) != result.rank) continue;
+      const StageCosts& own = problem.layers[static_cast<std::size_t>(layer)];
+      const std::int64_t bytes =
+          own.weight_bytes + own.gradient_bytes + own.optimizer_bytes + own.activation_bytes;
+      if (bytes <= largest) continue;
+      largest = bytes;
+      result.layer = layer;
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+std::int64_t Split::peak_memory_bytes() const {
+  std::int64_t most = 0;
+  for (const RankMemory& rank : memory) most = std::max(most, rank.total());
+  return most;
+}
+
+std::string_view search_end_name(SearchEnd end) {
+  switch (end) {
+    case SearchEnd::all_tried: return "all_tried";
+    case SearchEnd::settled: return "settled";
+    case SearchEnd::trials: return "trials";
+    case SearchEnd::time: return "time";
+    case SearchEnd::not_searched: break;
+  }
+  return "not_searched";
+}
+
+BottleneckProblem bottleneck_problem(const PartitionProblem& problem, const Costs& costs_of_even) {
+  BottleneckProblem result;
+  const Placement& placement = problem.schedule.placement;
+  result.placement = placement;
+  for (const StageCosts& layer : problem.layers) {
+    result.layer_ns.push_back(layer.forward_ns + layer.backward_ns());
+    result.state_bytes.push_back(layer.weight_bytes + layer.gradient_bytes + layer.optimizer_bytes);
+    result.activation_bytes.push_back(layer.activation_bytes);
+    result.residue_bytes.push_back(layer.weight_residue_bytes);
+  }
+  std::size_t layer = 0;
+  for (int s = 0; s < placement.stages(); ++s) {
+    const auto at = static_cast<std::size_t>(s);
+    const StageCosts& stage = costs_of_even.stages[at];
+    std::int64_t beside = stage.forward_ns + stage.backward_ns();
+    for (int i = 0; i < problem.even[at]; ++i) beside -= result.layer_ns[layer++];
+    result.stage_ns.push_back(std::max<std::int64_t>(0, beside));
+  }
+  for (int s = 0; s + 1 < placement.stages(); ++s) {
+    const Link& link = costs_of_even.link(placement.rank_of(s), placement.rank_of(s + 1));
+    auto& times = result.transfer_ns.emplace_back();
+    for (const StageCosts& one : problem.layers) {
+      times.push_back(costs_of_even.occupied_ns(link, one.output_bytes));
+    }
+  }
+  result.moments = fullest_moments(problem.schedule);
+  return result;
+}
+
+Partition find_partition(const PartitionProblem& problem, Objective objective,
+                         const SearchLimits& limits,
+                         const std::function<std::string(int)>& layer_name) {
+  Partition result;
+  BottleneckProblem bottleneck = bottleneck_problem(problem, problem.costs(problem.even));
+  result.even = split_of(problem, bottleneck, problem.even);
+  Search search(problem, limits);
+  search.start(problem.even);
+  if (problem.given) {
+    search.start(*problem.given);
+    result.given = split_of(problem, bottleneck, *problem.given);
+  }
+
+  // The least bottleneck, where need be with what simulations have needed beside.
+  std::vector<std::int64_t> reserves(static_cast<std::size_t>(problem.schedule.ranks()), 0);
+  std::vector<int> least;
+  constexpr int most_rounds = 4;
+  for (int round = 0; round < most_rounds; ++round) {
+    bottleneck.memory_caps.clear();
+    for (const std::int64_t reserve : reserves) {
+      if (!problem.memory_cap) break;
+      bottleneck.memory_caps.push_back(std::max<std::int64_t>(0, *problem.memory_cap - reserve));
+    }
+    const auto found = find_bottleneck(bottleneck);
+    if (const auto* lacking = std::get_if<Shortfall>(&found)) {
+      if (round == 0 && lacking->at_least_bytes > 0) {
+        throw_shortfall(problem, *lacking, std::nullopt, layer_name);
+      }
+      search.start(lacking->layout);
+      break;
+    }
+    const auto& layout = std::get<Bottleneck>(found);
+    if (round == 0) result.bottleneck_at_least_ns = layout.at_least_ns;
+    least = layout.layout;
+    if (search.start(least).excess_bytes == 0) break;
+    raise_reserves(bottleneck, split_of(problem, bottleneck, least), reserves);
+  }
+
+  if (objective == Objective::iteration) search.run();
+  const bool takes_least = objective == Objective::bottleneck && !least.empty() &&
+                           search.start(least).excess_bytes == 0 &&
+                           bottleneck_of(bottleneck, least) <= result.even.bottleneck_ns;
+  result.balanced = split_of(problem, bottleneck, takes_least ? least : search.best());
+  result.tried = search.tried();
+  result.end = search.end();
+  if (search.best_score().excess_bytes > 0) {
+    throw_shortfall(problem, shortfall_of(problem, result.balanced), result.tried, layer_name);
+  }
+  return result;
+}
+
+}  // namespace pipesim
