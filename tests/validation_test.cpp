@@ -29,6 +29,57 @@ TEST(ValidationRows, AreAllThereWithTheirUse) {
             (Counts{{Use::fitted, 20}, {Use::unseen, 17}, {Use::contradicts_neighbours, 4}}));
   EXPECT_EQ(counts[Source::vtrain_single_node],
             (Counts{{Use::host_floor, 756}, {Use::unseen, 684}}));
+  EXPECT_EQ(counts[Source::simumax_b200], (Counts{{Use::unseen, 24}}));
+}
+
+// A model and a split have one peak; both are of eight devices.
+TEST(ValidationRows, OfB200AreEightSplitsOfThreeLengths) {
+  std::map<std::pair<std::int64_t, int>, std::vector<int>> microbatches;
+  std::map<std::pair<std::int64_t, int>, int> peaks;
+  for (const Row& row : read_rows(data())) {
+    if (row.source != Source::simumax_b200) {
+      EXPECT_FALSE(row.published_peak_bytes) << row.name;
+      continue;
+    }
+    const std::pair split(row.model.hidden_size, row.training.tensor_parallel);
+    microbatches[split].push_back(row.microbatches);
+    peaks[split] += row.published_peak_bytes ? 1 : 0;
+    EXPECT_EQ(row.training.devices(), 8) << row.name;
+    EXPECT_EQ(row.model.vocabulary_size % (128 * row.training.tensor_parallel), 0) << row.name;
+    EXPECT_EQ(row.published_peak_bytes.has_value(), row.peer_peak_bytes.has_value()) << row.name;
+    // As the source says of itself: -11.37 to -0.18 %.
+    ASSERT_TRUE(row.peer_s) << row.name;
+    EXPECT_GT(*row.peer_s / row.published_s - 1, -0.1138) << row.name;
+    EXPECT_LT(*row.peer_s / row.published_s - 1, -0.0017) << row.name;
+  }
+  EXPECT_EQ(microbatches.size(), 8U);
+  for (const auto& [split, some] : microbatches) {
+    EXPECT_EQ(some, (std::vector<int>{4, 8, 32}));
+    EXPECT_EQ(peaks[split], 1);
+  }
+}
+
+// States and what blocks keep, by hand: 70B on 8 tensor-parallel ranks.
+TEST(ValidationPredictions, PeakIsOfStatesKeptAndLogits) {
+  for (const Row& row : read_rows(data())) {
+    if (row.name != "llama3_70b_l12_tp8_pp1_dp1_mbc4_cef") continue;
+    const double h = 8192;
+    const double f = 28672;
+    const double kv = 1024;
+    const double tokens = 4096;
+    const double vocabulary = 129024;
+    const double parameters =
+        (12 * (2 * h * h + 2 * h * kv + 3 * h * f) + 2 * vocabulary * h) / 8 + 25 * h;
+    // Norms and products' inputs, queries, keys, values, sums of rows, gate, up and their product.
+    const double block = tokens / 8 * (2 * (5 * h + h + 2 * kv + 3 * f) + 4 * 64);
+    const double head = tokens / 8 * (4 * h + 4 * vocabulary);
+    const double gradient_of_logits = tokens / 8 * 2 * vocabulary;
+    const double bytes = 18 * parameters + 12 * block + head + gradient_of_logits;
+    EXPECT_NEAR(static_cast<double>(predict_row(row, find_cluster("dgx-b200")).peak_bytes), bytes,
+                1e-6 * bytes);
+    return;
+  }
+  FAIL() << "no such row";
 }
 
 // Heads divide the hidden size, chunks the blocks of a rank; times are of a sane size.
@@ -77,6 +128,7 @@ TEST(ValidationRows, PublishedMfuFollowsFromTheTime) {
 TEST(ValidationErrors, AreSummarised) {
   const ErrorSummary errors = summarise({{"a", 0.01}, {"b", -0.04}, {"c", 0.02}, {"d", -0.01}});
   EXPECT_EQ(errors.rows, 4U);
+  EXPECT_DOUBLE_EQ(errors.signed_mean, -0.005);
   EXPECT_DOUBLE_EQ(errors.mean, 0.02);
   EXPECT_DOUBLE_EQ(errors.median, 0.015);
   EXPECT_DOUBLE_EQ(errors.worst, 0.04);
@@ -87,6 +139,24 @@ TEST(ValidationClosedForms, ActivationBytesAreExact) {
   const std::vector<BytesRow> rows = activation_bytes(data(), find_cluster("dgx-a100"));
   EXPECT_EQ(rows.size(), 24U);
   for (const BytesRow& row : rows) EXPECT_EQ(row.computed, row.closed_form) << row.formula;
+}
+
+// Only tensor-parallel ranks have reductions to hide.
+TEST(ValidationFindings, WithNothingHiddenIterationsOfB200TakeLonger) {
+  const Findings findings = examine(data());
+  const std::vector<Outcome> hiding = findings.of(Source::simumax_b200);
+  ASSERT_EQ(hiding.size(), findings.outcomes_unhidden.size());
+  for (std::size_t i = 0; i < hiding.size(); ++i) {
+    const Outcome& unhidden = findings.outcomes_unhidden[i];
+    ASSERT_EQ(hiding[i].row->name, unhidden.row->name);
+    EXPECT_EQ(hiding[i].predicted.peak_bytes, unhidden.predicted.peak_bytes);
+    if (hiding[i].row->training.tensor_parallel == 1) {
+      EXPECT_EQ(hiding[i].predicted.seconds, unhidden.predicted.seconds);
+    } else {
+      EXPECT_LT(hiding[i].predicted.seconds, unhidden.predicted.seconds);
+    }
+  }
+  EXPECT_EQ(findings.measure("simumax b200, peak memory").rows, 8U);
 }
 
 TEST(ValidationBounds, ArePassedByName) {

@@ -68,6 +68,10 @@ std::vector<Measure> measure_all(const Findings& findings) {
   add("vtrain multi-node, t 16, wider than a node",
       select(sound, [&](const Outcome& o) { return split(o) == 16; }));
   with_use("vtrain single-node, another simulator", findings.of(Source::vtrain_single_node));
+  const std::vector<Outcome> b200 = findings.of(Source::simumax_b200);
+  add("simumax b200", b200);
+  add("simumax b200, nothing hidden", findings.outcomes_unhidden);
+  measures.push_back({"simumax b200, peak memory", summarise_peaks(b200)});
 
   for (const bool fitted : {true, false}) {
     std::vector<NamedError> errors;
@@ -102,6 +106,7 @@ std::string_view source_name(Source source) {
     case Source::sc21: return "sc21";
     case Source::vtrain_multi_node: return "vtrain multi-node";
     case Source::vtrain_single_node: return "vtrain single-node";
+    case Source::simumax_b200: return "simumax b200";
   }
   return {};
 }
@@ -129,11 +134,16 @@ Findings examine(const std::string& folder) {
   const auto all = [](const Row&) { return true; };
   findings.outcomes = predict_rows(findings.rows, clusters, all);
   for (Row row : findings.rows) {
-    if (row.source != Source::sc21) continue;
-    row.training.software_factor = 1;
-    findings.sc21_at_1.push_back(std::move(row));
+    if (row.source == Source::sc21) {
+      row.training.software_factor = 1;
+      findings.sc21_at_1.push_back(std::move(row));
+    } else if (row.source == Source::simumax_b200) {
+      row.training.asynchronous_reduction = false;
+      findings.b200_unhidden.push_back(std::move(row));
+    }
   }
   findings.outcomes_at_1 = predict_rows(findings.sc21_at_1, clusters, all);
+  findings.outcomes_unhidden = predict_rows(findings.b200_unhidden, clusters, all);
   const Cluster& cluster = clusters.at("dgx-a100");
   findings.device = cluster.device;
   const MatmulTable table = read_matmul_table(folder);

@@ -33,11 +33,13 @@ struct Measure {
 };
 
 struct Findings {
-  Device device;  // whose constants predicted all rows
+  Device device;  // whose constants predicted all rows of A100
   std::vector<Row> rows;
-  std::vector<Row> sc21_at_1;  // with a software factor of 1
+  std::vector<Row> sc21_at_1;      // with a software factor of 1
+  std::vector<Row> b200_unhidden;  // with no reduction beside products
   std::vector<Outcome> outcomes;
   std::vector<Outcome> outcomes_at_1;
+  std::vector<Outcome> outcomes_unhidden;
   std::vector<ProductRow> products;
   std::vector<BytesRow> bytes;
   std::vector<Figure> rates;

@@ -23,7 +23,7 @@ double layer_seconds(const CostModel& model, Quantity quantity) {
 
 Predicted predict_row(const Row& row, const Cluster& cluster) {
   const CostModel model(row.model, cluster, row.training);
-  if (row.quantity != Quantity::iteration) return {layer_seconds(model, row.quantity), 0};
+  if (row.quantity != Quantity::iteration) return {layer_seconds(model, row.quantity), 0, 0};
   const Family& schedule_family = family(row.virtual_stages > 1 ? "interleaved" : "1f1b");
   const Shape shape = resolve_shape(schedule_family, {.name = std::string(schedule_family.name),
                                                       .ranks = row.training.pipeline_parallel,
@@ -31,9 +31,10 @@ Predicted predict_row(const Row& row, const Cluster& cluster) {
                                                       .chunks = row.virtual_stages});
   const Schedule schedule = generate(schedule_family, shape);
   const Costs costs = model.costs({schedule.placement, schedule_family.splits_backward, {}});
-  const std::int64_t makespan_ns =
-      predict(schedule, costs, &schedule_family, shape).metrics.makespan_ns;
-  return {static_cast<double>(makespan_ns) / 1e9, model.mfu(row.microbatches, makespan_ns)};
+  const Prediction prediction = predict(schedule, costs, &schedule_family, shape);
+  const std::int64_t makespan_ns = prediction.metrics.makespan_ns;
+  return {static_cast<double>(makespan_ns) / 1e9, model.mfu(row.microbatches, makespan_ns),
+          prediction.peak_memory_bytes()};
 }
 
 Clusters clusters_of(const std::vector<Row>& rows) {
@@ -77,9 +78,22 @@ ErrorSummary summarise(const std::vector<NamedError>& errors) {
   if (sizes.empty()) return summary;
   std::sort(sizes.begin(), sizes.end());
   const double count = static_cast<double>(sizes.size());
+  summary.signed_mean =
+      std::accumulate(errors.begin(), errors.end(), 0.0,
+                      [](double sum, const NamedError& named) { return sum + named.error; }) /
+      count;
   summary.mean = std::accumulate(sizes.begin(), sizes.end(), 0.0) / count;
   summary.median = (sizes[(sizes.size() - 1) / 2] + sizes[sizes.size() / 2]) / 2;
   return summary;
+}
+
+ErrorSummary summarise_peaks(const std::vector<Outcome>& outcomes) {
+  std::vector<NamedError> errors;
+  for (const Outcome& outcome : outcomes) {
+    if (!outcome.row->published_peak_bytes) continue;
+    errors.push_back({outcome.row->name, outcome.peak_error()});
+  }
+  return summarise(errors);
 }
 
 ErrorSummary summarise(const std::vector<Outcome>& outcomes) {

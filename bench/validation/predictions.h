@@ -16,7 +16,8 @@ namespace pipesim::validation {
 
 struct Predicted {
   double seconds = 0;
-  double mfu = 0;  // of iterations
+  double mfu = 0;               // of iterations
+  std::int64_t peak_bytes = 0;  // of iterations: what the fullest rank holds
 };
 
 // Iterations run 1F1B, interleaved where a rank holds several chunks.
@@ -31,6 +32,10 @@ struct Outcome {
   Predicted predicted;
 
   double error() const { return predicted.seconds / row->published_s - 1; }
+  // Where a peak is published.
+  double peak_error() const {
+    return static_cast<double>(predicted.peak_bytes) / *row->published_peak_bytes - 1;
+  }
 };
 
 // Of the rows that `wanted` holds for, in their order; `rows` must outlive them.
@@ -40,9 +45,10 @@ std::vector<Outcome> predict_rows(const std::vector<Row>& rows, const Clusters& 
 std::vector<Outcome> select(const std::vector<Outcome>& outcomes,
                             const std::function<bool(const Outcome&)>& wanted);
 
-// Absolute errors, as fractions.
+// Absolute errors but for the first, as fractions.
 struct ErrorSummary {
   std::size_t rows = 0;
+  double signed_mean = 0;
   double mean = 0;
   double median = 0;  // of an even number, the mean of the two in the middle
   double worst = 0;
@@ -56,5 +62,7 @@ struct NamedError {
 
 ErrorSummary summarise(const std::vector<NamedError>& errors);
 ErrorSummary summarise(const std::vector<Outcome>& outcomes);
+// Of those whose peaks of memory are published.
+ErrorSummary summarise_peaks(const std::vector<Outcome>& outcomes);
 
 }  // namespace pipesim::validation

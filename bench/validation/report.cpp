@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "bench/validation/b200_section.h"
 #include "bench/validation/goals.h"
 #include "bench/validation/markdown.h"
 #include "traces/base/files.h"
@@ -36,7 +37,8 @@ const char* const introduction =
     R"(# Predictions against published measurements
 
 `bash bench/validation/run.sh` writes this file. One set of constants per device predicts
-every row: those of `a100-sxm-80gb`, on the clusters `dgx-a100` and `vtrain-a100`.
+every row: those of `a100-sxm-80gb`, on the clusters `dgx-a100` and `vtrain-a100`, and
+those of `b200`, on `dgx-b200`.
 Published figures, with sources, units and caveats, stand in `bench/validation/data`.
 
 - Errors are predicted against published time, in percent, positive where the prediction
@@ -73,7 +75,8 @@ std::string constants_section(const Findings& findings) {
                   format_time(device.host.forward_ns), format_time(device.host.backward_ns),
                   format_time(device.host.peer_ns)),
       "half of vTrain's single-node groups, output of a simulator");
-  return "## Constants\n\nAll that is fitted; `fit_costs` prints how the rows would have it, and "
+  return "## Constants\n\nAll that is fitted, of the A100; `fit_costs` prints how the rows would "
+         "have it, and "
          "`fit_costs --without all` what each term is worth. Everything else is from data sheets, "
          "measured by others or assumed, and stands with its source in the files of devices and "
          "clusters.\n\n" +
@@ -295,11 +298,12 @@ std::string products_section(const Findings& findings) {
 }  // namespace
 
 std::string validation_report(const Findings& findings, const std::string& folder) {
-  std::string text =
-      introduction + goals_section(findings) + summary_section(findings) +
-      constants_section(findings) + peers_section(folder) + korthikanti_section(findings) +
-      sc21_section(findings) + multi_node_section(findings) + zero_bubble_section(findings) +
-      trends_section(findings, folder) + products_section(findings) + single_node_section(findings);
+  std::string text = introduction + goals_section(findings) + summary_section(findings) +
+                     constants_section(findings) + peers_section(folder) +
+                     korthikanti_section(findings) + sc21_section(findings) +
+                     multi_node_section(findings) + b200_section(findings) +
+                     zero_bubble_section(findings) + trends_section(findings, folder) +
+                     products_section(findings) + single_node_section(findings);
   text.pop_back();
   return text;
 }

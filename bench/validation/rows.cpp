@@ -73,15 +73,18 @@ Recompute parse_recompute(const std::string& name) {
 
 Model model_of(const Json& row) {
   Model model;
+  model.architecture =
+      by_name<Architecture>(row.value("architecture", "gpt"),
+                            {{"gpt", Architecture::gpt}, {"llama", Architecture::llama}});
   model.blocks = row.at("blocks");
   model.hidden_size = row.at("hidden_size");
   model.heads = row.at("heads");
-  model.kv_heads = model.heads;
-  model.mlp_size = 4 * model.hidden_size;
+  model.kv_heads = row.value("kv_heads", model.heads);
+  model.mlp_size = row.value("mlp_size", 4 * model.hidden_size);
   model.vocabulary_size = row.at("vocabulary_size");
   model.max_sequence_length = row.at("sequence_length");
   model.tied_head = row.at("tied_head");
-  model.dropout_ppm = 100'000;  // what these programs train with
+  model.dropout_ppm = row.value("dropout_ppm", 100'000);  // what these programs train with
   model.name = row.value("model", fmt::format("h {}, {} blocks", model.hidden_size, model.blocks));
   return model;
 }
@@ -95,10 +98,20 @@ Training training_of(const Json& row) {
   training.data_parallel = row.value("data_parallel", 1);
   training.sequence_parallel = row.at("sequence_parallel");
   training.recompute = parse_recompute(row.at("recompute"));
+  training.attention =
+      by_name<Attention>(row.value("attention", "unfused"),
+                         {{"unfused", Attention::unfused}, {"fused", Attention::fused}});
+  training.zero = row.value("zero", 0);
+  training.gradient_bytes = row.value("gradient_bytes", training.gradient_bytes);
   training.precision = parse_precision(row.at("precision").get<std::string>(), "precision");
   training.asynchronous_reduction = row.at("asynchronous_reduction");
   training.software_factor = row.at("software_factor");
   return training;
+}
+
+std::optional<double> bytes_of_gib(const Json& row, const char* key) {
+  if (!row.contains(key)) return std::nullopt;
+  return row.at(key).get<double>() * 1024 * 1024 * 1024;
 }
 
 // A row with what all rows of its source share.
@@ -141,6 +154,11 @@ Row iteration_of(Source source, const Json& json) {
   row.published_s = json.contains("seconds") ? json.at("seconds").get<double>()
                                              : json.at("milliseconds").get<double>() / 1e3;
   if (json.contains("mfu_percent")) row.published_mfu = json.at("mfu_percent").get<double>() / 100;
+  if (json.contains("peer_milliseconds")) {
+    row.peer_s = json.at("peer_milliseconds").get<double>() / 1e3;
+  }
+  row.published_peak_bytes = bytes_of_gib(json, "peak_gib");
+  row.peer_peak_bytes = bytes_of_gib(json, "peer_peak_gib");
   return row;
 }
 
@@ -180,6 +198,12 @@ std::vector<Row> read_rows(const std::string& folder) {
     for (const Json& row : read_csv(folder, table.at("file"))) {
       rows.push_back(iteration_of(source, settle(table.at("settings"), row)));
     }
+  }
+  const Json simumax = read_json(folder, "simumax_b200.json");
+  for (const Json& row : simumax.at("iterations")) {
+    const Json& shape = simumax.at("models").at(row.at("model").get<std::string>());
+    rows.push_back(
+        iteration_of(Source::simumax_b200, settle(settle(simumax.at("settings"), shape), row)));
   }
   return rows;
 }

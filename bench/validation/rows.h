@@ -35,6 +35,7 @@ enum class Source : std::uint8_t {
   sc21,
   vtrain_multi_node,
   vtrain_single_node,  // output of another simulator, not measured
+  simumax_b200,
 };
 
 struct Row {
@@ -48,6 +49,10 @@ struct Row {
   int microbatches = 1;
   double published_s = 0;
   std::optional<double> published_mfu;
+  std::optional<double> published_peak_bytes;  // of the fullest rank
+  // What another simulator predicts of them.
+  std::optional<double> peer_s;
+  std::optional<double> peer_peak_bytes;
   Use use = Use::unseen;
   std::string reason;  // why it contradicts its neighbours
 
