@@ -189,6 +189,27 @@ std::int64_t CutCosts::least_ns() const {
   return least;
 }
 
+int CutCosts::largest_layer(const Cuts& cuts, int rank) const {
+  const std::int64_t fullest = memory_bytes(cuts, rank);
+  int largest = 0;
+  for (const HeldChunks& moment : moments_of(rank)) {
+    std::int64_t bytes = 0;
+    std::int64_t most = -1;
+    for (const int stage : placement().stages_of(rank)) {
+      const int chunk = placement().chunk_of(stage);
+      for (int layer = cuts[index(stage)]; layer < cuts[index(stage) + 1]; ++layer) {
+        const std::int64_t own = held_bytes(moment, chunk, layer, layer + 1);
+        bytes += own;
+        if (own <= most) continue;
+        most = own;
+        largest = layer;
+      }
+    }
+    if (bytes == fullest) break;
+  }
+  return largest;
+}
+
 Shortfall CutCosts::shortfall_of(const Cuts& cuts) const {
   Shortfall shortfall;
   shortfall.layout = layout_of(cuts);
@@ -198,22 +219,7 @@ Shortfall CutCosts::shortfall_of(const Cuts& cuts) const {
     shortfall.rank = rank;
     shortfall.bytes = missing;
   }
-  const std::int64_t fullest = memory_bytes(cuts, shortfall.rank);
-  for (const HeldChunks& moment : moments_of(shortfall.rank)) {
-    std::int64_t bytes = 0;
-    std::int64_t largest = -1;
-    for (const int stage : placement().stages_of(shortfall.rank)) {
-      const int chunk = placement().chunk_of(stage);
-      for (int layer = cuts[index(stage)]; layer < cuts[index(stage) + 1]; ++layer) {
-        const std::int64_t own = held_bytes(moment, chunk, layer, layer + 1);
-        bytes += own;
-        if (own <= largest) continue;
-        largest = own;
-        shortfall.layer = layer;
-      }
-    }
-    if (bytes == fullest) break;
-  }
+  shortfall.layer = largest_layer(cuts, shortfall.rank);
   return shortfall;
 }
 

@@ -68,6 +68,8 @@ class CutCosts {
   std::int64_t missing_bytes(const Cuts& cuts, int rank) const;
   // What the layers of a chunk from `begin` to `end` take at a moment, with their states.
   std::int64_t held_bytes(const HeldChunks& moment, int chunk, int begin, int end) const;
+  // Of a rank the layer that takes most when the rank is fullest.
+  int largest_layer(const Cuts& cuts, int rank) const;
   LayoutCost cost_of(const Cuts& cuts) const;
 
   // No layout's bottleneck is less, or more.

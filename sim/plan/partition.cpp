@@ -18,7 +18,8 @@ namespace {
 
 // What a layout is worth; less is better.
 struct Score {
-  std::int64_t excess_bytes = 0;  // of the rank that lacks most
+  std::int64_t excess_bytes = 0;   // of the rank that lacks most
+  std::int64_t bottleneck_ns = 0;  // where that is the objective, else 0
   std::int64_t makespan_ns = 0;
   std::int64_t peak_bytes = 0;
 
@@ -27,7 +28,7 @@ struct Score {
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
-// C(n, k), or `most` where it is more; both below 2^31.
+// C(n, k), or `most` where it is more; n and `most` below 2^31.
 std::int64_t choices(std::int64_t n, std::int64_t k, std::int64_t most) {
   k = std::min(k, n - k);
   std::int64_t count = 1;
@@ -40,8 +41,10 @@ std::int64_t choices(std::int64_t n, std::int64_t k, std::int64_t most) {
 
 class Search {
  public:
-  Search(const PartitionProblem& problem, const SearchLimits& limits)
-      : problem_(problem), limits_(limits) {}
+  // `bottleneck` where that is the objective, else null.
+  Search(const PartitionProblem& problem, const BottleneckProblem* bottleneck,
+         const SearchLimits& limits)
+      : problem_(problem), bottleneck_(bottleneck), limits_(limits) {}
 
   // Simulates it beside the trials.
   const Score& start(const std::vector<int>& layout) {
@@ -85,9 +88,15 @@ class Search {
   // The score, simulated where the layout is new; null where the search has ended.
   const Score* try_one(const std::vector<int>& layout) {
     if (const auto known = scores_.find(layout); known != scores_.end()) return &known->second;
-    if (tried_ >= most_) end_ = SearchEnd::trials;
-    if (is_running_ && limits_.out_of_time && limits_.out_of_time()) end_ = SearchEnd::time;
     if (end_ != SearchEnd::not_searched) return nullptr;
+    if (tried_ >= most_) {
+      end_ = SearchEnd::trials;
+      return nullptr;
+    }
+    if (is_running_ && limits_.out_of_time && limits_.out_of_time()) {
+      end_ = SearchEnd::time;
+      return nullptr;
+    }
     const Score score = score_of(layout);
     ++tried_;
     if (best_.empty() || score < best_score_) {
@@ -105,6 +114,7 @@ class Search {
     const Metrics metrics = simulate(problem_.schedule, costs, options);
     const std::vector<StateBytes> states = costs.states(problem_.schedule.placement);
     Score score;
+    if (bottleneck_ != nullptr) score.bottleneck_ns = bottleneck_of(*bottleneck_, layout);
     score.makespan_ns = metrics.makespan_ns;
     for (std::size_t r = 0; r < states.size(); ++r) {
       score.peak_bytes =
@@ -138,10 +148,11 @@ class Search {
     while (score != nullptr && improve(layout, *score)) score = try_one(layout);
   }
 
-  // Moves layers between stages, nearest first: to a neighbour up to `farthest`, to others
-  // one. Takes what is better at once; false where nothing was, or the search has ended.
+  // Moves layers between stages, nearest first: to a neighbour each number up to `near` and
+  // then twice as many each time, to others one. Takes what is better at once; false where
+  // nothing was, or the search has ended.
   bool improve(std::vector<int>& layout, const Score& score) {
-    constexpr int farthest = 8;
+    constexpr int near = 8;
     const auto stages = static_cast<int>(layout.size());
     const auto is_better = [&](int from, int to, int layers) {
       if (to < 0 || to >= stages || layout[at(from)] <= layers) return false;
@@ -153,7 +164,8 @@ class Search {
       layout = std::move(moved);
       return true;
     };
-    for (int distance = 1; distance <= farthest; ++distance) {
+    const int farthest = std::ranges::max(layout) - 1;
+    for (int distance = 1; distance <= farthest; distance += distance < near ? 1 : distance) {
       for (int from = 0; from < stages; ++from) {
         if (is_better(from, from - 1, distance) || is_better(from, from + 1, distance)) return true;
         if (end_ != SearchEnd::not_searched) return false;
@@ -168,10 +180,11 @@ class Search {
     return false;
   }
 
-  // With two cuts elsewhere between their neighbours.
+  // With a cut or two elsewhere between their neighbours.
   static std::vector<int> kicked(std::vector<int> layout, std::mt19937_64& random) {
     const std::size_t cuts = layout.size() - 1;
-    for (int i = 0; i < 2 && cuts > 0; ++i) {
+    const std::uint64_t kicks = 1 + random() % 2;
+    for (std::uint64_t i = 0; i < kicks && cuts > 0; ++i) {
       const auto cut = static_cast<std::size_t>(random() % cuts);
       const int both = layout[cut] + layout[cut + 1];
       layout[cut] = 1 + static_cast<int>(random() % static_cast<std::uint64_t>(both - 1));
@@ -181,6 +194,7 @@ class Search {
   }
 
   const PartitionProblem& problem_;
+  const BottleneckProblem* bottleneck_;
   const SearchLimits& limits_;
   std::map<std::vector<int>, Score> scores_;
   std::vector<int> best_;
@@ -218,43 +232,21 @@ void raise_reserves(const BottleneckProblem& bottleneck, const Split& split,
   }
 }
 
-// Why nothing fits. `tried`: layouts, or all where it is absent.
-[[noreturn]] void throw_shortfall(const PartitionProblem& problem, const Shortfall& lacking,
+// Why nothing fits: what `split`, which was simulated, lacks. `tried`: how many layouts
+// were; absent where that speaks for all.
+[[noreturn]] void throw_shortfall(const PartitionProblem& problem,
+                                  const BottleneckProblem& bottleneck, const Split& split,
                                   const std::optional<std::int64_t>& tried,
                                   const std::function<std::string(int)>& layer_name) {
-  const std::string which =
-      tried ? fmt::format("none of {} tried fits", plural(*tried, "layout")) : "no layout fits";
+  const auto fullest = std::ranges::max_element(split.memory, {}, &RankMemory::total);
+  const auto rank = static_cast<int>(fullest - split.memory.begin());
   throw input_error(fmt::format(
-      "{} into {} a rank: with {}, which lacks least, rank {} lacks {}; its largest layer is {}. "
-      "Give more memory, more stages or smaller microbatches",
-      which, format_bytes(*problem.memory_cap), fmt::join(lacking.layout, ","), lacking.rank,
-      format_bytes(lacking.bytes), layer_name(lacking.layer)));
-}
-
-// What a split that was simulated lacks.
-Shortfall shortfall_of(const PartitionProblem& problem, const Split& split) {
-  Shortfall result;
-  result.layout = split.layout;
-  for (std::size_t r = 0; r < split.memory.size(); ++r) {
-    const std::int64_t lacks = split.memory[r].total() - *problem.memory_cap;
-    if (lacks <= result.bytes) continue;
-    result.bytes = lacks;
-    result.rank = static_cast<int>(r);
-  }
-  std::int64_t largest = -1;
-  int layer = 0;
-  for (std::size_t s = 0; s < split.layout.size(); ++s) {
-    for (const int end = layer + split.layout[s]; layer < end; ++layer) {
-      if (problem.schedule.placement.rank_of(static_cast<int>(s)) != result.rank) continue;
-      const StageCosts& own = problem.layers[static_cast<std::size_t>(layer)];
-      const std::int64_t bytes =
-          own.weight_bytes + own.gradient_bytes + own.optimizer_bytes + own.activation_bytes;
-      if (bytes <= largest) continue;
-      largest = bytes;
-      result.layer = layer;
-    }
-  }
-  return result;
+      "{} into {} a rank: with {} rank {} lacks {}; its largest layer is {}. Give more memory, "
+      "more stages or smaller microbatches",
+      tried ? fmt::format("none of {} tried fits", plural(*tried, "layout")) : "no layout fits",
+      format_bytes(*problem.memory_cap), fmt::join(split.layout, ","), rank,
+      format_bytes(fullest->total() - *problem.memory_cap),
+      layer_name(largest_layer(bottleneck, split.layout, rank))));
 }
 
 }  // namespace
@@ -295,10 +287,14 @@ BottleneckProblem bottleneck_problem(const PartitionProblem& problem, const Cost
     result.stage_ns.push_back(std::max<std::int64_t>(0, beside));
   }
   for (int s = 0; s + 1 < placement.stages(); ++s) {
-    const Link& link = costs_of_even.link(placement.rank_of(s), placement.rank_of(s + 1));
+    const int from = placement.rank_of(s);
+    const int to = placement.rank_of(s + 1);
+    const Link& there = costs_of_even.link(from, to);
+    const Link& back = costs_of_even.link(to, from);
     auto& times = result.transfer_ns.emplace_back();
     for (const StageCosts& one : problem.layers) {
-      times.push_back(costs_of_even.occupied_ns(link, one.output_bytes));
+      times.push_back(std::max(costs_of_even.occupied_ns(there, one.output_bytes),
+                               costs_of_even.occupied_ns(back, one.output_bytes)));
     }
   }
   result.moments = fullest_moments(problem.schedule);
@@ -311,16 +307,18 @@ Partition find_partition(const PartitionProblem& problem, Objective objective,
   Partition result;
   BottleneckProblem bottleneck = bottleneck_problem(problem, problem.costs(problem.even));
   result.even = split_of(problem, bottleneck, problem.even);
-  Search search(problem, limits);
+  const bool takes_bottleneck = objective == Objective::bottleneck;
+  const BottleneckProblem unlimited = bottleneck;
+  Search search(problem, takes_bottleneck ? &unlimited : nullptr, limits);
   search.start(problem.even);
   if (problem.given) {
     search.start(*problem.given);
-    result.given = split_of(problem, bottleneck, *problem.given);
+    result.given = split_of(problem, unlimited, *problem.given);
   }
 
   // The least bottleneck, where need be with what simulations have needed beside.
   std::vector<std::int64_t> reserves(static_cast<std::size_t>(problem.schedule.ranks()), 0);
-  std::vector<int> least;
+  bool is_least = false;  // of all that fit
   constexpr int most_rounds = 4;
   for (int round = 0; round < most_rounds; ++round) {
     bottleneck.memory_caps.clear();
@@ -331,27 +329,33 @@ Partition find_partition(const PartitionProblem& problem, Objective objective,
     const auto found = find_bottleneck(bottleneck);
     if (const auto* lacking = std::get_if<Shortfall>(&found)) {
       if (round == 0 && lacking->at_least_bytes > 0) {
-        throw_shortfall(problem, *lacking, std::nullopt, layer_name);
+        throw_shortfall(problem, unlimited, split_of(problem, unlimited, lacking->layout),
+                        std::nullopt, layer_name);
+      }
+      if (round == 0) {
+        result.bottleneck_at_least_ns =
+            std::get<Bottleneck>(find_bottleneck(unlimited)).at_least_ns;
       }
       search.start(lacking->layout);
       break;
     }
-    const auto& layout = std::get<Bottleneck>(found);
-    if (round == 0) result.bottleneck_at_least_ns = layout.at_least_ns;
-    least = layout.layout;
-    if (search.start(least).excess_bytes == 0) break;
-    raise_reserves(bottleneck, split_of(problem, bottleneck, least), reserves);
+    const auto& least = std::get<Bottleneck>(found);
+    if (round == 0) result.bottleneck_at_least_ns = least.at_least_ns;
+    if (search.start(least.layout).excess_bytes == 0) {
+      is_least = round == 0;
+      break;
+    }
+    raise_reserves(unlimited, split_of(problem, unlimited, least.layout), reserves);
   }
 
-  if (objective == Objective::iteration) search.run();
-  const bool takes_least = objective == Objective::bottleneck && !least.empty() &&
-                           search.start(least).excess_bytes == 0 &&
-                           bottleneck_of(bottleneck, least) <= result.even.bottleneck_ns;
-  result.balanced = split_of(problem, bottleneck, takes_least ? least : search.best());
+  if (!takes_bottleneck || !is_least) search.run();
+  result.balanced = split_of(problem, unlimited, search.best());
   result.tried = search.tried();
   result.end = search.end();
   if (search.best_score().excess_bytes > 0) {
-    throw_shortfall(problem, shortfall_of(problem, result.balanced), result.tried, layer_name);
+    const bool is_all = result.end == SearchEnd::all_tried;
+    throw_shortfall(problem, unlimited, result.balanced,
+                    is_all ? std::nullopt : std::optional(result.tried), layer_name);
   }
   return result;
 }

@@ -5,8 +5,10 @@
 // enough, else what lies near these as long as it is better, then what lies near
 // others that differ from the best, until that has been of no use for a while.
 // A layout within the memory beats one that is not; then the shorter iteration
-// counts, then the smaller peak. The result depends on the arguments alone, where
-// no time ran out. Any thread; progress is told on the calling one.
+// counts, then the smaller peak. Where the bottleneck is the objective it counts
+// before these, and a search is needed only where the least does not fit. The result
+// depends on the arguments alone, where no time ran out. Any thread; progress is told
+// on the calling one.
 #pragma once
 
 #include <cstdint>
@@ -54,15 +56,15 @@ struct Split {
 
 enum class Objective : std::uint8_t {
   iteration,   // the simulated time
-  bottleneck,  // the least bottleneck; nothing is searched
+  bottleneck,  // the least bottleneck, then the simulated time
 };
 
 enum class SearchEnd : std::uint8_t {
-  all_tried,  // no layout is better
-  settled,    // nothing better was found for a while
-  trials,     // as many were simulated as may be
-  time,       // ran out
-  not_searched,
+  all_tried,     // no layout is better
+  settled,       // nothing better was found for a while
+  trials,        // as many were simulated as may be
+  time,          // ran out
+  not_searched,  // there was no need to
 };
 std::string_view search_end_name(SearchEnd end);
 
@@ -76,13 +78,15 @@ struct Partition {
   SearchEnd end = SearchEnd::not_searched;
 };
 
-// Throws an input error where no layout fits into the memory: which rank lacks how much
-// in the one that lacks least, and its largest layer, called `layer_name(layer)`.
+// Throws an input error where no layout fits into the memory, or none that was tried:
+// which rank lacks how much in one that lacks least, and its largest layer, called
+// `layer_name(layer)`.
 Partition find_partition(const PartitionProblem& problem, Objective objective,
                          const SearchLimits& limits,
                          const std::function<std::string(int)>& layer_name);
 
-// What the layouts are of, for bottleneck.h; its caps are empty.
+// What the layouts are of, for bottleneck.h; its caps are empty. Of the two ways between
+// two ranks the slower counts for both.
 BottleneckProblem bottleneck_problem(const PartitionProblem& problem, const Costs& costs_of_even);
 
 }  // namespace pipesim
