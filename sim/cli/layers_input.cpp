@@ -62,12 +62,13 @@ void follow(const RecordedRun& run, ScheduleFlags& schedule) {
 
 void add_layers_flags(CLI::App& app, LayersFlags& flags) {
   CostFlags& costs = flags.costs;
+  add_model_flags(app, costs.model);
   add_flags(app, "Layers from a file, instead of a model",
             {{"--costs", &costs.costs, "FILE.json", "costs by layer; format in traces/FORMAT.md"},
              {"--measured", &flags.measured, "TRACE", "a run of pipeexec, calibrated"},
              {"--graph", &flags.graph, "FILE.txt", "PipeDream's profile: a graph of layers"},
              {"--optimizer-multiple", &flags.optimizer_multiple, "N",
-              "optimizer bytes for a byte of parameters of --graph; default 0"},
+              "optimizer bytes a byte of parameters; default 0"},
              {"--p2p-latency", &costs.p2p_latency, "T", "of a hop, with --graph; default 0"},
              {"--p2p-bandwidth", &costs.p2p_bandwidth, "RATE",
               "of a link, with --graph; default unlimited"}});
@@ -75,7 +76,6 @@ void add_layers_flags(CLI::App& app, LayersFlags& flags) {
             {{"--p2p", &costs.p2p, "MODE", "as of pipesim; default async"},
              {"--eager-limit", &costs.eager_limit, "BYTES",
               "a smaller send completes by itself; default 0"}});
-  add_model_flags(app, costs.model);
 }
 
 LayersInput read_layers(const LayersFlags& flags, ScheduleFlags& schedule) {
@@ -116,9 +116,9 @@ LayersInput read_layers(const LayersFlags& flags, ScheduleFlags& schedule) {
   }
   if (!input.file) return input;
   if (input.file->layers.empty()) {
-    throw input_error(
-        fmt::format("{}: has costs by stage; only layers can be dealt out{}", input.name,
-                    source == "--measured" ? "; record a run with --trace and layers" : ""));
+    throw input_error(fmt::format(
+        "{}: has times by stage, but only layers can be dealt out; give {}", input.name,
+        source == "--measured" ? "a trace that pipeexec wrote of a training" : "costs by layer"));
   }
   if (input.names.empty() && input.file->calibration) {
     for (const Provenance::Entry& entry : input.file->calibration->entries) {

@@ -6,9 +6,12 @@
 #include <system_error>
 #include <utility>
 
+#include "sim/cost/hardware/presets.h"
 #include "traces/base/error.h"
 
 namespace pipesim::cli {
+
+Flag file_of(const Flag& flag) { return flag && names_file(*flag) ? flag : Flag(); }
 
 void check_outputs(const std::vector<NamedFile>& files) {
   std::vector<std::pair<std::string_view, std::filesystem::path>> taken;
@@ -21,7 +24,8 @@ void check_outputs(const std::vector<NamedFile>& files) {
         !std::filesystem::exists(path, failed) || std::filesystem::is_regular_file(path, failed);
     for (const auto& [other, other_path] : taken) {
       if (file.written && regular && path == other_path) {
-        throw input_error(fmt::format("{} and {} name the same file", other, file.name));
+        throw input_error(
+            fmt::format("{} and {} name the same file; write to another", other, file.name));
       }
     }
     taken.emplace_back(file.name, path);

@@ -15,6 +15,9 @@ struct NamedFile {
   bool written = false;
 };
 
+// What a flag names, where that is a file and no preset.
+Flag file_of(const Flag& flag);
+
 // Throws an input error where a file that is to be written is one that stands
 // before it in the list. Pipes and terminals may occur twice.
 void check_outputs(const std::vector<NamedFile>& files);

@@ -35,22 +35,21 @@ Objective parse_objective(const Flag& flag) {
       fmt::format("--objective: {} is none; give iteration or bottleneck", quote(*flag)));
 }
 
-SearchLimits limits_of(const Flags& flags, Objective objective, Progress& progress) {
-  if (objective == Objective::bottleneck) {
-    for (const auto& [flag, name] :
-         {std::pair(&flags.trials, "--trials"), {&flags.budget, "--budget"}}) {
-      if (*flag) {
-        throw input_error(
-            fmt::format("{}: --objective bottleneck searches nothing; keep one of both", name));
-      }
-    }
-  }
+SearchLimits limits_of(const Flags& flags, Progress& progress) {
   SearchLimits limits;
   if (flags.trials) limits.trials = parse_count(*flags.trials, "--trials");
-  const std::int64_t budget_ns =
-      flags.budget ? parse_time_ns(*flags.budget, "--budget") : 10'000'000'000;
-  const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(budget_ns);
-  limits.out_of_time = [end] { return std::chrono::steady_clock::now() >= end; };
+  const std::chrono::nanoseconds budget(flags.budget ? parse_time_ns(*flags.budget, "--budget")
+                                                     : 10'000'000'000);
+  if (budget.count() == 0) {
+    throw input_error("--budget: 0 leaves no time to search; give some, such as 10s");
+  }
+  // From when the search begins.
+  using Clock = std::chrono::steady_clock;
+  limits.out_of_time = [budget, end = std::optional<Clock::time_point>()]() mutable {
+    const auto now = Clock::now();
+    if (!end) end = now + budget;
+    return now >= *end;
+  };
   limits.progress = [&progress](std::int64_t tried, std::int64_t makespan_ns) {
     if (tried % 32 != 0) return;
     progress.show(fmt::format("{} simulated, the best takes {}", plural(tried, "layout"),
@@ -60,7 +59,13 @@ SearchLimits limits_of(const Flags& flags, Objective objective, Progress& progre
 }
 
 void check_files(const Flags& flags) {
-  check_outputs({{"--costs", flags.layers.costs.costs},
+  const Flag& schedule = flags.schedule.schedule;
+  const ModelFlags& model = flags.layers.costs.model;
+  check_outputs({{"--schedule", schedule && names_a_file(*schedule) ? schedule : Flag()},
+                 {"--layout", flags.layout},
+                 {"--model", file_of(model.model)},
+                 {"--cluster", file_of(model.cluster)},
+                 {"--costs", flags.layers.costs.costs},
                  {"--measured", flags.layers.measured},
                  {"--graph", flags.layers.graph},
                  {"-o", flags.output, true},
@@ -81,7 +86,7 @@ void run(const Flags& flags) {
   check_files(flags);
   std::optional<Progress> progress(std::in_place);
   const Objective objective = parse_objective(flags.objective);
-  const SearchLimits limits = limits_of(flags, objective, *progress);
+  const SearchLimits limits = limits_of(flags, *progress);
   ScheduleFlags schedule_flags = flags.schedule;
   LayersInput input = read_layers(flags.layers, schedule_flags);
   if (flags.write_costs && !input.file) {
@@ -142,7 +147,7 @@ void add_partition(CLI::App& app, Work& chosen) {
   add_schedule_flags(*command, flags->schedule, true);
   add_flags(*command, "Search",
             {{"--objective", &flags->objective, "NAME",
-              "iteration: its simulated time, the default; bottleneck: the slowest rank's"},
+              "what is least: iteration (default) or bottleneck"},
              {"--layout", &flags->layout, "3,2,2,2", "a layout to start from, too, and to compare"},
              {"--memory-cap", &flags->memory_cap, "BYTES",
               "of each rank; default of a model: a device's"},

@@ -8,7 +8,6 @@
 #include "sim/cli/outputs.h"
 #include "sim/cli/report.h"
 #include "sim/cli/result_json.h"
-#include "sim/cost/hardware/presets.h"
 #include "sim/engine/trace_metadata.h"
 #include "sim/schedule/csv.h"
 #include "traces/base/error.h"
@@ -32,9 +31,6 @@ struct Flags {
 // What recording a trace takes per action: spans of it and its transfers at
 // both ends, and the lines sorted for writing.
 constexpr std::int64_t trace_bytes_per_action = std::int64_t{6} * (sizeof(Span) + 32);
-
-// What a flag names, where that is a file and no preset.
-Flag file_of(const Flag& flag) { return flag && names_file(*flag) ? flag : Flag(); }
 
 void run(const Flags& flags) {
   if (flags.export_file && flags.export_file->ends_with(".gz")) {
