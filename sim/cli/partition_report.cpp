@@ -34,7 +34,23 @@ std::int64_t time_of(const Split& split, int stage) {
   return costs.forward_ns + costs.backward_ns();
 }
 
-// In per cent of the even split's; less than 0 where it takes longer.
+// Where not all stages are shown the slowest of each split are.
+std::vector<int> shown_stages(const PartitionView& view) {
+  const int stages = view.problem.schedule.stages();
+  std::vector<int> shown = shown_ranks(stages);
+  for (const Split* split : {&view.partition.even, &view.partition.balanced}) {
+    int slowest = 0;
+    for (int s = 1; s < stages; ++s) {
+      if (time_of(*split, s) > time_of(*split, slowest)) slowest = s;
+    }
+    shown.push_back(slowest);
+  }
+  std::ranges::sort(shown);
+  shown.erase(std::unique(shown.begin(), shown.end()), shown.end());
+  return shown;
+}
+
+// A fraction of the even split's; less than 0 where it takes longer.
 double gain_of(const Partition& partition) {
   const auto even = static_cast<double>(partition.even.metrics.makespan_ns);
   if (even == 0) return 0;
@@ -116,7 +132,7 @@ std::string picture(const PartitionView& view, const Terminal& terminal) {
   constexpr int margin = 10;
   constexpr int number = 9;
   const int width = std::clamp((terminal.width - margin) / 2 - number - 2, 4, 60);
-  const std::vector<int> shown = shown_ranks(placement.stages());
+  const std::vector<int> shown = shown_stages(view);
   std::string out = fmt::format("stage rank  {:<{}}  balanced, {} of a microbatch\n", "even",
                                 width + number, unit.name);
   for (const int s : shown) {
@@ -138,7 +154,7 @@ std::string picture(const PartitionView& view, const Terminal& terminal) {
 std::string stages_table(const PartitionView& view, const Terminal& terminal) {
   const Split& split = view.partition.balanced;
   const int stages = view.problem.schedule.stages();
-  const std::vector<int> shown = shown_ranks(stages);
+  const std::vector<int> shown = shown_stages(view);
   std::string out =
       fmt::format("{:>5} {:>13} {:>11}  {}\n", "stage", "layers", "sends", "from - to");
   int first = 0;
