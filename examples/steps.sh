@@ -74,3 +74,20 @@ build_release() {
   step "configure: release" cmake --preset release
   step "build: release" cmake --build --preset release
 }
+
+# What other processes, and other machines on the same host, took of the processors,
+# in hundredths of a second, so far. No function of a subshell: times counts the
+# children of this shell.
+by_others() {
+  times >"$log_folder/times"
+  others=$(awk -v hz="$(getconf CLK_TCK)" '
+    FNR == NR { gsub(/[ms]/, " "); ours += $1 * 60 + $2 + $3 * 60 + $4; next }
+    FNR == 1 { print int((($2 + $3 + $4) / hz - ours) * 100) }' "$log_folder/times" /proc/stat)
+  stolen=$(awk -v hz="$(getconf CLK_TCK)" 'NR == 1 { print int($9 / hz * 100) }' /proc/stat)
+}
+
+# share HUNDREDTHS SECONDS: of all processors' time, in percent.
+share() {
+  awk -v taken="$1" -v seconds="$2" -v cores="$(nproc)" \
+    'BEGIN { printf "%.1f", taken < 0 ? 0 : taken / seconds / cores }' # ticks are coarse
+}

@@ -62,17 +62,6 @@ compare() {
     "$(largest peak_memory_bytes "$folder/measured.json")" >>"$folder/results"
 }
 
-# What other processes, and other machines on the same host, took of the processors,
-# in hundredths of a second, so far. No function of a subshell: times counts the
-# children of this shell.
-by_others() {
-  times >"$folder/times"
-  others=$(awk -v hz="$(getconf CLK_TCK)" '
-    FNR == NR { gsub(/[ms]/, " "); ours += $1 * 60 + $2 + $3 * 60 + $4; next }
-    FNR == 1 { print int((($2 + $3 + $4) / hz - ours) * 100) }' "$folder/times" /proc/stat)
-  stolen=$(awk -v hz="$(getconf CLK_TCK)" 'NR == 1 { print int($9 / hz * 100) }' /proc/stat)
-}
-
 by_others
 others_before=$others
 stolen_before=$stolen
@@ -96,12 +85,9 @@ for turn in $(seq "$turns"); do
 done
 
 by_others
-share() {
-  awk -v taken="$1" -v seconds="$(($(date +%s) - started))" -v cores="$(nproc)" \
-    'BEGIN { printf "%.1f", taken < 0 ? 0 : taken / seconds / cores }' # ticks are coarse
-}
-others=$(share "$((others - others_before))")
-stolen=$(share "$((stolen - stolen_before))")
+seconds=$(($(date +%s) - started))
+others=$(share "$((others - others_before))" "$seconds")
+stolen=$(share "$((stolen - stolen_before))" "$seconds")
 
 # The rows of the cases, then all errors, by size: their median.
 rows() {
