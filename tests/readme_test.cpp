@@ -12,21 +12,49 @@
 namespace pipesim {
 namespace {
 
-TEST(Readme, ShowsRealOutput) {
-  const std::string text = read_file(testing::source_file("README.md"));
+// Runs a command line in the folder of the sources, where README's files are.
+testing::Outcome run_in_sources(const std::string& line) {
+  return testing::run_command({"/bin/sh", "-c", "cd '" PIPESIM_SOURCE_DIR "' && " + line},
+                              {"COLUMNS=80", "PIPESIM=" PIPESIM_COMMAND});
+}
+
+struct Shown {
+  std::string command;
+  std::string output;
+};
+
+// The blocks of a page that a line like <!-- output: COMMAND --> stands before.
+std::vector<Shown> shown_in(const std::string& page) {
+  const std::string text = read_file(testing::source_file(page));
   const std::string mark = "<!-- output: ";
-  int shown = 0;
+  std::vector<Shown> all;
   for (std::size_t at = text.find(mark); at != std::string::npos; at = text.find(mark, at + 1)) {
-    const std::size_t flags = at + mark.size();
-    std::istringstream words(text.substr(flags, text.find(" -->", flags) - flags));
-    std::vector<std::string> arguments;
-    for (std::string word; words >> word;) arguments.push_back(word);
-    const std::size_t block = text.find("```\n", flags) + 4;
-    const std::string want = text.substr(block, text.find("```\n", block) - block);
-    EXPECT_EQ(testing::pipesim(arguments, {"COLUMNS=80"}).out, want);
-    ++shown;
+    const std::size_t command = at + mark.size();
+    const std::size_t block = text.find("```\n", command) + 4;
+    all.push_back({text.substr(command, text.find(" -->", command) - command),
+                   text.substr(block, text.find("```\n", block) - block)});
   }
-  EXPECT_GE(shown, 1);
+  return all;
+}
+
+TEST(Readme, ShowsRealOutput) {
+  const std::vector<Shown> all = shown_in("README.md");
+  for (const auto& [flags, output] : all) {
+    const auto outcome = run_in_sources("'" PIPESIM_COMMAND "' " + flags);
+    EXPECT_EQ(outcome.status, 0) << flags;
+    EXPECT_EQ(outcome.err, "") << flags;
+    EXPECT_EQ(outcome.out, output) << flags;
+  }
+  EXPECT_GE(all.size(), 2U);
+}
+
+TEST(Readme, ShowsHowProfilesAreSplit) {
+  const std::vector<Shown> all = shown_in("examples/partition/README.md");
+  ASSERT_EQ(all.size(), 1U);
+  const auto outcome = run_in_sources(all[0].command);
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(outcome.err, "");
+  EXPECT_EQ(outcome.out, all[0].output);
 }
 
 // The command that a line types, or nothing. What mpirun would start as
