@@ -4,11 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <random>
 #include <tuple>
 #include <utility>
 
+#include "sim/plan/cut_costs.h"
 #include "sim/plan/moments.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
@@ -41,10 +43,9 @@ std::int64_t choices(std::int64_t n, std::int64_t k, std::int64_t most) {
 
 class Search {
  public:
-  // `bottleneck` where that is the objective, else null.
-  Search(const PartitionProblem& problem, const BottleneckProblem* bottleneck,
+  Search(const PartitionProblem& problem, const BottleneckProblem& bottleneck, Objective objective,
          const SearchLimits& limits)
-      : problem_(problem), bottleneck_(bottleneck), limits_(limits) {}
+      : problem_(problem), bottleneck_(bottleneck), objective_(objective), limits_(limits) {}
 
   // Simulates it beside the trials.
   const Score& start(const std::vector<int>& layout) {
@@ -67,13 +68,17 @@ class Search {
       if (end_ == SearchEnd::not_searched) end_ = SearchEnd::all_tried;
       return;
     }
+    std::ranges::stable_sort(starts_, {}, [&](const auto& layout) { return scores_.at(layout); });
     for (const std::vector<int>& layout : starts_) descend(layout);
-    // From elsewhere, until that has been of no use for a while.
+    // From elsewhere, where that is not much worse, until it has been of no use for a while.
     std::mt19937_64 random(1);
-    constexpr int patience = 30;
+    constexpr int patience = 300;
     for (int useless = 0; useless < patience && end_ == SearchEnd::not_searched; ++useless) {
       const Score before = best_score_;
-      descend(kicked(best_, random));
+      const std::vector<int> layout = kicked_best(random);
+      const Score* score = try_one(layout);
+      if (score == nullptr || !is_near(*score, before)) continue;
+      descend(layout);
       if (best_score_ < before) useless = 0;
     }
     if (end_ == SearchEnd::not_searched) end_ = SearchEnd::settled;
@@ -114,7 +119,9 @@ class Search {
     const Metrics metrics = simulate(problem_.schedule, costs, options);
     const std::vector<StateBytes> states = costs.states(problem_.schedule.placement);
     Score score;
-    if (bottleneck_ != nullptr) score.bottleneck_ns = bottleneck_of(*bottleneck_, layout);
+    if (objective_ == Objective::bottleneck) {
+      score.bottleneck_ns = bottleneck_of(bottleneck_, layout);
+    }
     score.makespan_ns = metrics.makespan_ns;
     for (std::size_t r = 0; r < states.size(); ++r) {
       score.peak_bytes =
@@ -124,6 +131,17 @@ class Search {
       score.excess_bytes = std::max<std::int64_t>(0, score.peak_bytes - *problem_.memory_cap);
     }
     return score;
+  }
+
+  // Whether it is better, or takes no more than a tenth longer.
+  static bool is_near(const Score& score, const Score& best) {
+    if (score.excess_bytes != best.excess_bytes) return score < best;
+    return score.makespan_ns <= best.makespan_ns + best.makespan_ns / 10;
+  }
+
+  // What is busiest is so for every microbatch.
+  std::int64_t least_makespan_ns(const std::vector<int>& layout) const {
+    return problem_.schedule.microbatches * bottleneck_of(bottleneck_, layout);
   }
 
   // Every way to deal `spare` layers to the stages from `stage` on.
@@ -148,24 +166,23 @@ class Search {
     while (score != nullptr && improve(layout, *score)) score = try_one(layout);
   }
 
-  // Moves layers between stages, nearest first: to a neighbour each number up to `near` and
-  // then twice as many each time, to others one. Takes what is better at once; false where
-  // nothing was, or the search has ended.
+  // Moves layers between stages: to neighbours 1, 2, 4, ..., to others one, nearest first.
+  // Takes what is better at once; false where nothing was, or the search has ended.
   bool improve(std::vector<int>& layout, const Score& score) {
-    constexpr int near = 8;
     const auto stages = static_cast<int>(layout.size());
     const auto is_better = [&](int from, int to, int layers) {
       if (to < 0 || to >= stages || layout[at(from)] <= layers) return false;
       std::vector<int> moved = layout;
       moved[at(from)] -= layers;
       moved[at(to)] += layers;
+      if (score.excess_bytes == 0 && least_makespan_ns(moved) > score.makespan_ns) return false;
       const Score* other = try_one(moved);
       if (other == nullptr || !(*other < score)) return false;
       layout = std::move(moved);
       return true;
     };
     const int farthest = std::ranges::max(layout) - 1;
-    for (int distance = 1; distance <= farthest; distance += distance < near ? 1 : distance) {
+    for (int distance = 1; distance <= farthest; distance *= 2) {
       for (int from = 0; from < stages; ++from) {
         if (is_better(from, from - 1, distance) || is_better(from, from + 1, distance)) return true;
         if (end_ != SearchEnd::not_searched) return false;
@@ -180,21 +197,45 @@ class Search {
     return false;
   }
 
-  // With a cut or two elsewhere between their neighbours.
-  static std::vector<int> kicked(std::vector<int> layout, std::mt19937_64& random) {
-    const std::size_t cuts = layout.size() - 1;
-    const std::uint64_t kicks = 1 + random() % 2;
-    for (std::uint64_t i = 0; i < kicks && cuts > 0; ++i) {
-      const auto cut = static_cast<std::size_t>(random() % cuts);
-      const int both = layout[cut] + layout[cut + 1];
-      layout[cut] = 1 + static_cast<int>(random() % static_cast<std::uint64_t>(both - 1));
-      layout[cut + 1] = both - layout[cut];
+  // Of a few that are new, kicked from the best, that of the least bottleneck.
+  std::vector<int> kicked_best(std::mt19937_64& random) const {
+    constexpr int draws = 4;
+    std::vector<int> result = best_;
+    std::int64_t least = std::numeric_limits<std::int64_t>::max();
+    for (int draw = 0; draw < draws; ++draw) {
+      std::vector<int> one = kicked(best_, random);
+      if (scores_.contains(one)) continue;
+      const std::int64_t ns = bottleneck_of(bottleneck_, one);
+      if (ns >= least) continue;
+      least = ns;
+      result = std::move(one);
     }
-    return layout;
+    return result;
+  }
+
+  // With a cut or two elsewhere: between their neighbours, or anywhere.
+  static std::vector<int> kicked(const std::vector<int>& layout, std::mt19937_64& random) {
+    Cuts cuts = cuts_of(layout);
+    const auto below = [&](int most) {
+      return static_cast<int>(random() % static_cast<std::uint64_t>(most));
+    };
+    const auto inner = static_cast<int>(layout.size()) - 1;
+    for (int kicks = 1 + below(2); kicks > 0 && inner > 0; --kicks) {
+      const int cut = 1 + below(inner);
+      const bool is_near = below(2) == 0;
+      const int least = is_near ? cuts[at(cut) - 1] + 1 : 1;
+      const int end = is_near ? cuts[at(cut) + 1] : cuts.back();
+      const int place = least + below(end - least);
+      if (std::ranges::binary_search(cuts, place)) continue;
+      cuts[at(cut)] = place;
+      std::ranges::sort(cuts);
+    }
+    return layout_of(cuts);
   }
 
   const PartitionProblem& problem_;
-  const BottleneckProblem* bottleneck_;
+  const BottleneckProblem& bottleneck_;
+  const Objective objective_;
   const SearchLimits& limits_;
   std::map<std::vector<int>, Score> scores_;
   std::vector<int> best_;
@@ -309,7 +350,7 @@ Partition find_partition(const PartitionProblem& problem, Objective objective,
   result.even = split_of(problem, bottleneck, problem.even);
   const bool takes_bottleneck = objective == Objective::bottleneck;
   const BottleneckProblem unlimited = bottleneck;
-  Search search(problem, takes_bottleneck ? &unlimited : nullptr, limits);
+  Search search(problem, unlimited, objective, limits);
   search.start(problem.even);
   if (problem.given) {
     search.start(*problem.given);
