@@ -467,6 +467,31 @@ TEST(Partition, OfAProfileIsNearTheBest) {
   }
 }
 
+// The same with 4 stages, where all 877,975 layouts were simulated once.
+TEST(Partition, OfAProfileOnFourStagesIsNearTheBest) {
+  struct Known {
+    const char* family;
+    int microbatches;
+    std::int64_t rate;
+    double best_ns;
+  };
+  for (const Known& known : {Known{"1f1b", 16, 0, 2'114'366'000},
+                             {"1f1b", 16, 10'000'000'000, 2'774'882'060},
+                             {"1f1b", 16, 1'000'000'000, 5'078'541'032},
+                             {"gpipe", 8, 0, 1'245'626'000},
+                             {"gpipe", 8, 10'000'000'000, 1'422'509'696},
+                             {"gpipe", 8, 1'000'000'000, 2'665'324'252}}) {
+    CostsFile file = resnet();
+    if (known.rate > 0) file.costs.p2p.bytes_per_second = known.rate;
+    const PartitionProblem problem =
+        problem_of(generate({known.family, 4, known.microbatches}), file);
+    const Partition searched = find_partition(problem, Objective::iteration, {}, name_of);
+    const auto found_ns = static_cast<double>(searched.balanced.metrics.makespan_ns);
+    EXPECT_GE(found_ns, known.best_ns) << known.family << known.rate;
+    EXPECT_LT(found_ns, 1.01 * known.best_ns) << known.family << known.rate;
+  }
+}
+
 TEST(Partition, LeavesASlowLayerAlone) {
   CostsFile file;
   for (int l = 0; l < 12; ++l) {
