@@ -196,6 +196,14 @@ TEST(PartitionCli, OfAMeasuredRun) {
       expect_as_predicted(" --measured " + trace + " --schedule gpipe --stages 3",
                           "--schedule gpipe --stages 3 --microbatches 4", " --costs " + costs);
   EXPECT_EQ(other["virtual_stages"], 1);
+  // A run that was split otherwise is compared, too.
+  const Outcome uneven_run = run_command({PIPEEXEC_COMMAND, "--transport", "local", "--stages", "2",
+                                          "--schedule", "1f1b", "--layout", "3,7", "--microbatches",
+                                          "4", "--iterations", "3", "--trace", trace});
+  ASSERT_EQ(uneven_run.status, 0) << uneven_run.err;
+  const Json split = json_of("partition --measured " + trace);
+  EXPECT_EQ(split["given"]["layout"], (Json{3, 7}));
+  EXPECT_LE(split["balanced"]["makespan_ns"], split["given"]["makespan_ns"]);
 }
 
 // A schedule from a file, its stages placed in a V.

@@ -109,6 +109,7 @@ LayersInput read_layers(const LayersFlags& flags, ScheduleFlags& schedule) {
     const RecordedRun run = read_run({*flags.measured}, options);
     input.name = *flags.measured;
     input.file = calibrate(std::span(&run, 1)).costs;
+    input.layout = run.about.layout;
     follow(run, schedule);
   } else if (source == "--costs") {
     input.name = *flags.costs.costs;

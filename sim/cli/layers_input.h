@@ -23,6 +23,7 @@ struct LayersInput {
   std::string name;                // of the model or file
   std::optional<CostsFile> file;   // absent where --model gives the layers
   std::vector<std::string> names;  // of a file's layers, where it says them
+  std::vector<int> layout;         // of a measured run; else empty
 };
 
 // Completes `schedule` with what a measured run says of its own.

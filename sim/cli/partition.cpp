@@ -107,7 +107,11 @@ void run(const Flags& flags) {
   const auto layers = static_cast<int>(problem.layers.size());
   problem.even = model ? model->layout({problem.schedule.placement, false, {}})
                        : resolve_layout({}, layers, stages, input.name);
-  if (source.layout()) problem.given = resolve_layout(source.layout(), layers, stages, input.name);
+  if (source.layout()) {
+    problem.given = resolve_layout(source.layout(), layers, stages, input.name);
+  } else if (std::ssize(input.layout) == stages && input.layout != problem.even) {
+    problem.given = input.layout;
+  }
   problem.costs = [&](const std::vector<int>& layout) {
     return source.resolve(problem.schedule, layout);
   };
@@ -148,7 +152,7 @@ void add_partition(CLI::App& app, Work& chosen) {
   add_flags(*command, "Search",
             {{"--objective", &flags->objective, "NAME",
               "what is least: iteration (default) or bottleneck"},
-             {"--layout", &flags->layout, "3,2,2,2", "a layout to start from, too, and to compare"},
+             {"--layout", &flags->layout, "3,2,2,2", "to start from, too; of --measured its own"},
              {"--memory-cap", &flags->memory_cap, "BYTES",
               "of each rank; default of a model: a device's"},
              {"--trials", &flags->trials, "N", "layouts simulated at most; default 2000"},
