@@ -78,7 +78,7 @@ std::string verdict(const PartitionView& view, const Terminal& terminal) {
   const double gain = gain_of(partition) * 100;
   const std::string time = format_time(partition.balanced.metrics.makespan_ns);
   if (partition.balanced.layout == partition.even.layout) {
-    text += fmt::format("{} an iteration split evenly, which nothing found betters", time);
+    text += fmt::format("{} an iteration; the even split is the best found", time);
   } else {
     text += fmt::format("{} an iteration, {:.1f} % {} than split evenly", time, std::abs(gain),
                         gain >= 0 ? "less" : "more");

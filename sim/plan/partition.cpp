@@ -41,6 +41,22 @@ std::int64_t choices(std::int64_t n, std::int64_t k, std::int64_t most) {
   return count;
 }
 
+Split split_of(const PartitionProblem& problem, const BottleneckProblem& bottleneck,
+               const std::vector<int>& layout) {
+  Split split;
+  split.layout = layout;
+  split.costs = problem.costs(layout);
+  SimulationOptions options;
+  options.transfers = problem.transfers;
+  split.metrics = simulate(problem.schedule, split.costs, options);
+  const std::vector<StateBytes> states = split.costs.states(problem.schedule.placement);
+  for (std::size_t r = 0; r < states.size(); ++r) {
+    split.memory.push_back({states[r], split.metrics.ranks[r].peak_memory});
+  }
+  split.bottleneck_ns = bottleneck_of(bottleneck, layout);
+  return split;
+}
+
 class Search {
  public:
   Search(const PartitionProblem& problem, const BottleneckProblem& bottleneck, Objective objective,
@@ -113,20 +129,11 @@ class Search {
   }
 
   Score score_of(const std::vector<int>& layout) const {
-    const Costs costs = problem_.costs(layout);
-    SimulationOptions options;
-    options.transfers = problem_.transfers;
-    const Metrics metrics = simulate(problem_.schedule, costs, options);
-    const std::vector<StateBytes> states = costs.states(problem_.schedule.placement);
+    const Split split = split_of(problem_, bottleneck_, layout);
     Score score;
-    if (objective_ == Objective::bottleneck) {
-      score.bottleneck_ns = bottleneck_of(bottleneck_, layout);
-    }
-    score.makespan_ns = metrics.makespan_ns;
-    for (std::size_t r = 0; r < states.size(); ++r) {
-      score.peak_bytes =
-          std::max(score.peak_bytes, states[r].total() + metrics.ranks[r].peak_memory.total);
-    }
+    if (objective_ == Objective::bottleneck) score.bottleneck_ns = split.bottleneck_ns;
+    score.makespan_ns = split.metrics.makespan_ns;
+    score.peak_bytes = split.peak_memory_bytes();
     if (problem_.memory_cap) {
       score.excess_bytes = std::max<std::int64_t>(0, score.peak_bytes - *problem_.memory_cap);
     }
@@ -246,22 +253,6 @@ class Search {
   bool is_running_ = false;
   SearchEnd end_ = SearchEnd::not_searched;
 };
-
-Split split_of(const PartitionProblem& problem, const BottleneckProblem& bottleneck,
-               const std::vector<int>& layout) {
-  Split split;
-  split.layout = layout;
-  split.costs = problem.costs(layout);
-  SimulationOptions options;
-  options.transfers = problem.transfers;
-  split.metrics = simulate(problem.schedule, split.costs, options);
-  const std::vector<StateBytes> states = split.costs.states(problem.schedule.placement);
-  for (std::size_t r = 0; r < states.size(); ++r) {
-    split.memory.push_back({states[r], split.metrics.ranks[r].peak_memory});
-  }
-  split.bottleneck_ns = bottleneck_of(bottleneck, layout);
-  return split;
-}
 
 // What each rank needs in a simulation beside its layers' states and activations, such
 // as buffers, or has needed in one before.
