@@ -4,11 +4,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "exec/cli/report.h"
 #include "exec/device/devices.h"
 #include "exec/run/agreement.h"
+#include "exec/run/clock_sync.h"
 #include "exec/run/ranks.h"
 #include "exec/run/session.h"
 #include "traces/base/error.h"
@@ -60,6 +62,13 @@ void tell(const Flags& flags, const Task& task, const RunResult& result,
   }
 }
 
+// How many lower ranks this one shares its host with.
+int rank_within_host(Transport& transport) {
+  const SharedClocks hosts = find_shared_clocks(transport, Clock());
+  const auto own = hosts.begin() + transport.rank();
+  return static_cast<int>(std::count(hosts.begin(), own, *own));
+}
+
 // On one rank, from flags to the report. Ranks agree that all could set up,
 // and in the end on how it went.
 void run_rank(const Flags& flags, Transport& transport, bool launched) {
@@ -67,9 +76,11 @@ void run_rank(const Flags& flags, Transport& transport, bool launched) {
   Task task;
   std::unique_ptr<Device> device;
   std::optional<OutputFile> trace;
+  agree(transport, [&] { task = make_task(flags, transport.ranks()); });
+  const std::string device_name = flags.device.value_or("cpu");
+  const int local_rank = names_a_gpu(device_name) ? rank_within_host(transport) : 0;
   agree(transport, [&] {
-    task = make_task(flags, transport.ranks());
-    device = make_device(flags.device.value_or("cpu"));
+    device = make_device(device_name, local_rank);
     if (first && flags.trace) trace.emplace(*flags.trace, flags.trace->ends_with(".gz"));
   });
   const Training& training = task.training;

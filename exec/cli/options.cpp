@@ -39,8 +39,9 @@ bool parse_recompute(const Flag& flag) {
       fmt::format("--recompute: {}", unknown_name("recomputation", *flag, {"none", "full"})));
 }
 
-// Refuses what would not fit into this machine, which all ranks share.
-void check_fits(const Training& training) {
+// Refuses what would not fit into this machine, which all ranks share. What lies
+// on GPUs is found out when they are asked for it.
+void check_fits(const Training& training, bool on_gpus) {
   const Schedule& program = training.program;
   const Model& model = training.model;
   const auto batch = static_cast<double>(training.micro_batch_size);
@@ -80,6 +81,8 @@ void check_fits(const Training& training) {
   numbers += states;
   // The reference of a verification keeps everything, and has weights of its own.
   if (training.verify) numbers += states + microbatches * of_all_layers;
+
+  if (on_gpus) numbers = 0;
 
   // What every rank has of the program and the text, and what it writes down.
   const auto actions = static_cast<double>(program.actions.size());
@@ -144,7 +147,7 @@ void set_model(const Flags& flags, Training& training) {
   if (flags.data) training.text = Text::read(*flags.data);
   training.text.check(training.sequence_length, training.model.vocabulary_size);
   training.verify = flags.verify;
-  check_fits(training);
+  check_fits(training, names_a_gpu(flags.device.value_or("cpu")));
 }
 
 // What takes time on one that does not.

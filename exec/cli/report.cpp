@@ -172,7 +172,9 @@ std::string result_json(const Task& task, const RunResult& result) {
 std::string device_list() {
   std::string out = "devices\n";
   for (const DeviceInfo& device : known_devices()) {
-    out += fmt::format("  {:<8} {}\n", device.name, device.description);
+    out +=
+        fmt::format("  {:<8} {}\n", device.name,
+                    device.left_out.empty() ? device.description : "not here: " + device.left_out);
   }
   out += "transports\n";
   for (const TransportInfo& transport : known_transports()) {

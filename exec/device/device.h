@@ -60,6 +60,9 @@ class Device {
   virtual void release(void* memory) = 0;
   virtual void upload(void* to, const void* from_host, std::int64_t bytes) = 0;
   virtual void download(void* to_host, const void* from, std::int64_t bytes) = 0;
+  // Whether the host may read and write it in place, once all has run: then
+  // transports do.
+  virtual bool host_reaches_memory() const = 0;
   // Waits until everything that was asked for has run.
   virtual void finish() = 0;
 

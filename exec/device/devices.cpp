@@ -2,21 +2,91 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
+
 #include "exec/device/cpu/cpu_device.h"
+#include "exec/device/gpu/library.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 
 namespace pipesim::exec {
+namespace {
 
-std::vector<DeviceInfo> known_devices() {
-  return {{"cpu", make_cpu_device()->description()},
-          {std::string(emulated_device), "takes the time that --costs says; messages are real"}};
+const std::vector<std::string> gpu_kinds{"cuda", "hip"};
+
+std::string kind_of(const std::string& name) { return name.substr(0, name.find(':')); }
+
+// The GPUs of a kind, or why there are none.
+struct Gpus {
+  const GpuModule* module = nullptr;
+  std::vector<std::string> descriptions;
+  std::string left_out;
+};
+
+Gpus find_gpus(const std::string& kind) {
+  Gpus gpus;
+  try {
+    gpus.module = &load_gpu_module(kind, program_folder());
+    gpus.descriptions = gpus.module->gpus();
+  } catch (const Error& error) {
+    gpus.left_out = error.what();
+  }
+  return gpus;
 }
 
-std::unique_ptr<Device> make_device(const std::string& name) {
-  if (name == "cpu" || name == emulated_device) return make_cpu_device();
+std::string those_there() {
   std::vector<std::string> names;
-  for (const DeviceInfo& device : known_devices()) names.push_back(device.name);
+  for (const DeviceInfo& device : known_devices()) {
+    if (device.left_out.empty()) names.push_back(device.name);
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+std::unique_ptr<Device> make_gpu(const std::string& name, int local_rank) {
+  const std::string kind = kind_of(name);
+  const Gpus gpus = find_gpus(kind);
+  if (!gpus.left_out.empty()) {
+    throw input_error(
+        fmt::format("--device {}: {}; there is: {}", name, gpus.left_out, those_there()));
+  }
+  const int count = static_cast<int>(gpus.descriptions.size());
+  if (name == kind) return gpus.module->make({local_rank % count});
+  const char* end = name.data() + name.size();
+  int number = 0;
+  const auto [stop, status] = std::from_chars(name.data() + kind.size() + 1, end, number);
+  if (status != std::errc() || stop != end || number < 0 || number >= count) {
+    throw input_error(
+        fmt::format("--device {}: there is no such GPU; there is: {}", name, those_there()));
+  }
+  return gpus.module->make({number});
+}
+
+}  // namespace
+
+std::vector<DeviceInfo> known_devices() {
+  std::vector<DeviceInfo> devices{
+      {"cpu", make_cpu_device()->description(), ""},
+      {std::string(emulated_device), "takes the time that --costs says; messages are real", ""}};
+  for (const std::string& kind : gpu_kinds) {
+    const Gpus gpus = find_gpus(kind);
+    if (!gpus.left_out.empty()) devices.push_back({kind, "", gpus.left_out});
+    for (std::size_t i = 0; i < gpus.descriptions.size(); ++i) {
+      devices.push_back({fmt::format("{}:{}", kind, i), gpus.descriptions[i], ""});
+    }
+  }
+  return devices;
+}
+
+bool names_a_gpu(const std::string& name) {
+  return std::ranges::find(gpu_kinds, kind_of(name)) != gpu_kinds.end();
+}
+
+std::unique_ptr<Device> make_device(const std::string& name, int local_rank) {
+  if (name == "cpu" || name == emulated_device) return make_cpu_device();
+  if (names_a_gpu(name)) return make_gpu(name, local_rank);
+  std::vector<std::string> names{"cpu", std::string(emulated_device)};
+  names.insert(names.end(), gpu_kinds.begin(), gpu_kinds.end());
   throw input_error(fmt::format("--device: {}", unknown_name("device", name, names)));
 }
 

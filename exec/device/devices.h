@@ -17,11 +17,18 @@ inline constexpr std::string_view emulated_device = "emulated";
 struct DeviceInfo {
   std::string name;         // as in --device
   std::string description;  // of one that is there
+  std::string left_out;     // why it isn't there, or empty
 };
+// GPUs one by one, as cuda:0; a kind of which there is none once, as cuda.
 std::vector<DeviceInfo> known_devices();
 
-// To be made on the thread that will use it. An unknown name is an input error
-// that lists those that are there.
-std::unique_ptr<Device> make_device(const std::string& name);
+// Whether that name is of a GPU, there or not: a kind, alone or as in cuda:1.
+bool names_a_gpu(const std::string& name);
+
+// To be made on the thread that will use it. Of the GPUs of a kind without a
+// number, ranks of one host take them by turns: the one of `local_rank`, their
+// number within the host. An unknown name, or a device that isn't there, is an
+// input error that lists those that are.
+std::unique_ptr<Device> make_device(const std::string& name, int local_rank = 0);
 
 }  // namespace pipesim::exec

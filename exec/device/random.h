@@ -10,6 +10,12 @@
 
 #include <cstdint>
 
+#if defined(__CUDACC__) || defined(__HIP__)
+#define PIPESIM_ANYWHERE __host__ __device__
+#else
+#define PIPESIM_ANYWHERE
+#endif
+
 namespace pipesim::exec {
 
 // What the numbers are for.
@@ -36,8 +42,8 @@ constexpr std::uint32_t philox_step0 = 0x9E3779B9U;
 constexpr std::uint32_t philox_step1 = 0xBB67AE85U;
 
 // The generator itself: four words by counter and key.
-static inline RandomWords philox(const RandomWords& counter, std::uint32_t key0,
-                                 std::uint32_t key1) {
+PIPESIM_ANYWHERE static inline RandomWords philox(const RandomWords& counter, std::uint32_t key0,
+                                                  std::uint32_t key1) {
   RandomWords c = counter;
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t p0 = std::uint64_t{philox_factor0} * c.word[0];
@@ -50,14 +56,15 @@ static inline RandomWords philox(const RandomWords& counter, std::uint32_t key0,
   return c;
 }
 
-static inline RandomWords random_counter(const RandomKey& key, std::uint32_t block) {
+PIPESIM_ANYWHERE static inline RandomWords random_counter(const RandomKey& key,
+                                                          std::uint32_t block) {
   const std::uint32_t use = static_cast<std::uint32_t>(key.purpose) << 28 |
                             (key.site & 255U) << 20 | (key.layer & 0xfffffU);
   return {{block, use, key.step, key.microbatch}};
 }
 
 // The four words of elements 4 x block ... 4 x block + 3.
-static inline RandomWords random_words(const RandomKey& key, std::uint32_t block) {
+PIPESIM_ANYWHERE static inline RandomWords random_words(const RandomKey& key, std::uint32_t block) {
   return philox(random_counter(key, block), static_cast<std::uint32_t>(key.seed),
                 static_cast<std::uint32_t>(key.seed >> 32));
 }

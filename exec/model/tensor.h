@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <span>
 #include <vector>
 
 #include "exec/device/device.h"
@@ -58,10 +57,6 @@ class Tensor {
   std::int64_t size() const { return size_; }
   std::int64_t bytes() const { return size_ * static_cast<std::int64_t>(sizeof(float)); }
   bool empty() const { return data_ == nullptr; }
-  // For a transport, where it can reach the device's memory.
-  std::span<std::byte> host_bytes() const {
-    return std::as_writable_bytes(std::span(data_, static_cast<std::size_t>(size_)));
-  }
 
   // Counts it as something else from now on.
   void serve_as(Use use);
@@ -80,6 +75,8 @@ class Pool {
   ~Pool();
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
+
+  Device& device() const { return device_; }
 
   // Of undefined content.
   Tensor take(std::int64_t size, Use use);

@@ -46,10 +46,6 @@ int Mailbox::tag(const Item& item) const {
   return first_free_tag + place * microbatches_ + item.microbatch;
 }
 
-std::span<std::byte> Mailbox::message(const Buffer& buffer) {
-  return buffer.tensor.host_bytes().first(static_cast<std::size_t>(buffer.record.bytes));
-}
-
 void Mailbox::post(const Action& receive) {
   const Item item = item_of_transfer(receive);
   Buffer& own = incoming(item);
@@ -58,7 +54,8 @@ void Mailbox::post(const Action& receive) {
   own.tensor = pool_.take(floats_for(bytes_of(item)), Use::receive_buffer);
   own.record = {receive, recorder_.now_ns(), 0, 0, bytes_of(item)};
   own.record.start_ns = own.record.reached_ns;
-  own.ticket = transport_.receive(placement_.rank_of(item.stage), tag(item), message(own));
+  own.message = HostView(pool_.device(), own.tensor, own.record.bytes);
+  own.ticket = transport_.receive(placement_.rank_of(item.stage), tag(item), own.message.bytes());
   under_way_.push_back(&own);
 }
 
@@ -70,7 +67,9 @@ void Mailbox::send(const Action& send) {
   own.record.action = send;
   own.record.start_ns = recorder_.now_ns();
   own.record.bytes = bytes_of(item);
-  own.ticket = transport_.send(placement_.rank_of(item.consumer()), tag(item), message(own));
+  own.message = HostView(pool_.device(), own.tensor, own.record.bytes);
+  own.message.fetch();
+  own.ticket = transport_.send(placement_.rank_of(item.consumer()), tag(item), own.message.bytes());
   under_way_.push_back(&own);
 }
 
@@ -108,6 +107,8 @@ void Mailbox::put_output(const Action& action, Tensor result) {
 void Mailbox::settle(Buffer& buffer) {
   const bool receives = is_receive(buffer.record.action.kind);
   buffer.state = receives ? State::full : State::free;
+  if (receives) buffer.message.put();
+  buffer.message = {};
   if (!receives) buffer.tensor = {};
   buffer.record.end_ns = recorder_.now_ns();
   recorder_.add(buffer.record);

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "exec/model/host_view.h"
 #include "exec/run/recorder.h"
 #include "exec/transport/transport.h"
 #include "sim/schedule/placement.h"
@@ -48,6 +49,7 @@ class Mailbox {
   struct Buffer {
     State state = State::free;
     Tensor tensor;
+    HostView message;  // while posted
     Ticket ticket = 0;
     ActionRecord record;
   };
@@ -73,7 +75,6 @@ class Mailbox {
   std::int64_t bytes_of(const Item& item) const {
     return bytes_[static_cast<std::size_t>(std::min(item.stage, item.consumer()))];
   }
-  static std::span<std::byte> message(const Buffer& buffer);
   void settle(Buffer& buffer);
   void wait_for_one();
 

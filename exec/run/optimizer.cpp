@@ -4,6 +4,7 @@
 #include <cmath>
 #include <tuple>
 
+#include "exec/model/host_view.h"
 #include "exec/transport/collectives.h"
 
 namespace pipesim::exec {
@@ -76,7 +77,11 @@ Tensor Optimizer::exchange_tied_gradient() {
   const Tensor& own =
       (embedding != nullptr ? embedding : head)->parameters()[tied_parameter].gradient;
   Tensor theirs = pool_.take(own.size(), Use::receive_buffer);
-  exchange(transport_, other_rank, own.host_bytes(), theirs.host_bytes());
+  HostView sent(device_, own, own.bytes());
+  HostView received(device_, theirs, theirs.bytes());
+  sent.fetch();
+  exchange(transport_, other_rank, sent.bytes(), received.bytes());
+  received.put();
   return theirs;
 }
 

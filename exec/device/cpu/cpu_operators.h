@@ -27,6 +27,7 @@ class CpuBase : public Device {
   void release(void* memory) final;
   void upload(void* to, const void* from_host, std::int64_t bytes) final;
   void download(void* to_host, const void* from, std::int64_t bytes) final;
+  bool host_reaches_memory() const final { return true; }
   void finish() final;
 
  protected:

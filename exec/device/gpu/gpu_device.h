@@ -1,0 +1,18 @@
+// A GPU as a device: one stream, on which everything runs in the order of the
+// calls.
+//
+// A rank's thread makes it and is the only one to call it. Ranks may share a
+// GPU; each has its own stream and memory. Matrix products come from cuBLAS or
+// hipBLAS where the build has it, else from the project's own kernel. Whatever
+// the runtime reports is a work error that names the call.
+#pragma once
+
+#include <memory>
+
+#include "exec/device/gpu/library.h"
+
+namespace pipesim::exec {
+
+std::unique_ptr<Device> make_gpu_device(const GpuOptions& options);
+
+}  // namespace pipesim::exec

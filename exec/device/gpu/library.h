@@ -1,0 +1,46 @@
+// The module that holds the code for GPUs of one kind, loaded when it is asked
+// for, so that one program runs on machines with and without GPUs and drivers.
+//
+// The module is a file beside the program, libpipesim_cuda.so or
+// libpipesim_hip.so, with one function. It stays loaded until the program ends.
+// Any thread may call what is declared here; devices belong to their ranks.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "exec/device/device.h"
+
+namespace pipesim::exec {
+
+struct GpuOptions {
+  int gpu = 0;                // below the number of gpus()
+  bool own_products = false;  // the project's own matrix products in any case
+};
+
+class GpuModule {
+ public:
+  virtual ~GpuModule() = default;
+  // Name, memory and compute capability of each. A work error where there is no
+  // driver, or it fails; where there are none, too.
+  virtual std::vector<std::string> gpus() const = 0;
+  // To be called on the thread that will use it.
+  virtual std::unique_ptr<Device> make(const GpuOptions& options) const = 0;
+};
+
+// The module's function: null unless it was compiled with the same headers,
+// which `interface` stands for.
+extern "C" {
+using GpuEntry = const GpuModule*(const char* interface);
+}
+inline constexpr const char* gpu_entry_name = "pipesim_gpu_module";
+
+// The module for `kind`, cuda or hip, from that folder. A work error where it
+// isn't there, can't be loaded, or is of another build.
+const GpuModule& load_gpu_module(const std::string& kind, const std::string& folder);
+
+// Where the running program lies.
+std::string program_folder();
+
+}  // namespace pipesim::exec

@@ -1,0 +1,63 @@
+#include "exec/device/gpu/memory.h"
+
+#include <string>
+
+#include "traces/base/error.h"
+
+namespace pipesim::exec {
+namespace {
+
+// Small blocks in steps of 512 bytes, large ones of 1 MiB.
+std::int64_t rounded(std::int64_t bytes) {
+  const std::int64_t step = bytes < (std::int64_t{1} << 20) ? 512 : std::int64_t{1} << 20;
+  return (bytes / step + 1) * step;
+}
+
+constexpr std::int64_t most_bytes = std::int64_t{1} << 50;
+
+}  // namespace
+
+GpuMemory::~GpuMemory() {
+  for (const auto& [memory, bytes] : size_) static_cast<void>(gpuFree(memory));
+}
+
+void* GpuMemory::allocate(std::int64_t bytes) {
+  const std::int64_t size = bytes >= 0 && bytes <= most_bytes ? rounded(bytes) : most_bytes;
+  // A block that would leave more than an eighth unused waits for a better use.
+  const auto found = free_.lower_bound(size);
+  if (found != free_.end() && found->first <= size + size / 8) {
+    void* memory = found->second;
+    free_.erase(found);
+    return memory;
+  }
+  void* memory = nullptr;
+  gpuError_t result = gpuMalloc(&memory, static_cast<std::size_t>(size));
+  if (result == gpuErrorMemoryAllocation) {
+    static_cast<void>(gpuGetLastError());  // forgotten, or the next kernel would report it
+    hand_back_free_blocks();
+    result = gpuMalloc(&memory, static_cast<std::size_t>(size));
+  }
+  if (result == gpuErrorMemoryAllocation) {
+    static_cast<void>(gpuGetLastError());
+    throw work_error(std::string(gpu_kind) + ": no memory left for " + std::to_string(bytes) +
+                     " bytes; take a smaller model, smaller microbatches or fewer ranks a GPU");
+  }
+  check(result, "allocation of memory");
+  size_.emplace(memory, size);
+  return memory;
+}
+
+void GpuMemory::release(void* memory) {
+  if (memory != nullptr) free_.emplace(size_.at(memory), memory);
+}
+
+void GpuMemory::hand_back_free_blocks() {
+  check(gpuStreamSynchronize(stream_), "waiting for the GPU");
+  for (const auto& [bytes, memory] : free_) {
+    check(gpuFree(memory), "handing back memory");
+    size_.erase(memory);
+  }
+  free_.clear();
+}
+
+}  // namespace pipesim::exec

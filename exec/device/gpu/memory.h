@@ -1,0 +1,40 @@
+// The GPU's memory, in blocks that are kept when they are released.
+//
+// A released block serves again for about the same size. All work on blocks is
+// on one stream, in the order of the calls, so that one may be handed out again
+// while what used it has still to run. Taking memory from the GPU and handing it
+// back stop the GPU: they happen in the first iteration, and at the end.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <unordered_map>
+
+#include "exec/device/gpu/gpu.h"
+
+namespace pipesim::exec {
+
+class GpuMemory {
+ public:
+  // Of what uses it; outlives this.
+  explicit GpuMemory(gpuStream_t stream) : stream_(stream) {}
+  GpuMemory(const GpuMemory&) = delete;
+  GpuMemory& operator=(const GpuMemory&) = delete;
+  // Nothing may be running any more; hands all back, also what wasn't released.
+  ~GpuMemory();
+
+  // Aligned to 256 bytes; a work error where there is none left, even once all
+  // that is free has been handed back.
+  void* allocate(std::int64_t bytes);
+  // Null does nothing.
+  void release(void* memory);
+
+ private:
+  void hand_back_free_blocks();
+
+  gpuStream_t stream_;
+  std::multimap<std::int64_t, void*> free_;       // by size
+  std::unordered_map<void*, std::int64_t> size_;  // of all blocks
+};
+
+}  // namespace pipesim::exec

@@ -1,0 +1,126 @@
+// The project's own matrix product. A block makes a tile of c of 64 x 64, each
+// thread 4 x 4 of it, from strips of both matrices that are 16 deep.
+#include "exec/device/gpu/kernel.h"
+#include "exec/device/gpu/product.h"
+
+namespace pipesim::exec::kernels {
+namespace {
+
+constexpr int tile = 64;
+constexpr int depth = 16;
+constexpr int side = 4;  // of a thread's part
+static_assert(tile * depth == 4 * block_threads, "a thread loads four of each strip");
+static_assert(tile * tile == side * side * block_threads, "and makes its part of c");
+
+// Four more than a row of a strip, so that writing a column meets other banks.
+using Strip = float[depth][tile + 4];
+
+// strip[p][line] = the matrix at (first_line + line, first_depth + p), 0 outside.
+// Lines are rows of op(a) or columns of op(b). As stored, either a line's
+// elements stand side by side, or the lines do.
+template <bool lines_side_by_side>
+__device__ inline void load_strip(const float* x, std::int64_t stride, std::int64_t first_line,
+                                  std::int64_t lines, std::int64_t first_depth, std::int64_t depths,
+                                  Strip& strip) {
+  const int thread = static_cast<int>(threadIdx.x);
+  if (lines_side_by_side) {
+    const int p = thread / (tile / 4);
+    const int line = thread % (tile / 4) * 4;
+    const std::int64_t at = first_line + line;
+    Four four = {{0, 0, 0, 0}};
+    if (first_depth + p < depths && at < lines) {
+      four = load(x + (first_depth + p) * stride + at, group_size(at, lines));
+    }
+    for (int j = 0; j < 4; ++j) strip[p][line + j] = four.v[j];
+  } else {
+    const int line = thread / (depth / 4);
+    const int p = thread % (depth / 4) * 4;
+    const std::int64_t at = first_depth + p;
+    Four four = {{0, 0, 0, 0}};
+    if (first_line + line < lines && at < depths) {
+      four = load(x + (first_line + line) * stride + at, group_size(at, depths));
+    }
+    for (int j = 0; j < 4; ++j) strip[p + j][line] = four.v[j];
+  }
+}
+
+template <bool transpose_a, bool transpose_b>
+__global__ void __launch_bounds__(block_threads) product_kernel(GpuProduct product) {
+  __shared__ Strip a;
+  __shared__ Strip b;
+  const std::int64_t which = blockIdx.z;
+  const float* from_a = product.a + which * product.a_step;
+  const float* from_b = product.b + which * product.b_step;
+  float* c = product.c + which * product.c_step;
+  const std::int64_t first_row = std::int64_t{blockIdx.x} * tile;
+  const std::int64_t first_column = std::int64_t{blockIdx.y} * tile;
+  const int row = static_cast<int>(threadIdx.x) / (tile / side) * side;
+  const int column = static_cast<int>(threadIdx.x) % (tile / side) * side;
+  float sum[side][side] = {};
+  for (std::int64_t p = 0; p < product.k; p += depth) {
+    load_strip<transpose_a>(from_a, product.lda, first_row, product.m, p, product.k, a);
+    load_strip<!transpose_b>(from_b, product.ldb, first_column, product.n, p, product.k, b);
+    __syncthreads();
+#pragma unroll
+    for (int q = 0; q < depth; ++q) {
+      float left[side];
+      float right[side];
+      for (int i = 0; i < side; ++i) left[i] = a[q][row + i];
+      for (int j = 0; j < side; ++j) right[j] = b[q][column + j];
+      for (int i = 0; i < side; ++i) {
+        for (int j = 0; j < side; ++j) sum[i][j] += left[i] * right[j];
+      }
+    }
+    __syncthreads();
+  }
+  const std::int64_t j = first_column + column;
+  if (j >= product.n) return;
+  const int n = group_size(j, product.n);
+  for (int i = 0; i < side; ++i) {
+    if (first_row + row + i >= product.m) break;
+    float* to = c + (first_row + row + i) * product.ldc + j;
+    Four four = {{sum[i][0], sum[i][1], sum[i][2], sum[i][3]}};
+    if (product.accumulate) {
+      const Four before = load(to, n);
+      for (int part = 0; part < 4; ++part) four.v[part] += before.v[part];
+    }
+    store(to, four, n);
+  }
+}
+
+constexpr std::int64_t most_blocks = 65535;  // of a grid's second and third side
+
+void start(gpuStream_t stream, const GpuProduct& product) {
+  const dim3 blocks(grid(blocks_for(product.m, tile)), grid(blocks_for(product.n, tile)),
+                    grid(product.count));
+  switch (product.transpose) {
+    case Transpose::a:
+      product_kernel<true, false><<<blocks, block_threads, 0, stream>>>(product);
+      break;
+    case Transpose::b:
+      product_kernel<false, true><<<blocks, block_threads, 0, stream>>>(product);
+      break;
+    default: product_kernel<false, false><<<blocks, block_threads, 0, stream>>>(product);
+  }
+  started("the kernel of matrix_product");
+}
+
+}  // namespace
+
+// In pieces that a grid has room for.
+void product(gpuStream_t stream, const GpuProduct& product) {
+  constexpr std::int64_t columns = most_blocks * tile;
+  for (std::int64_t which = 0; which < product.count; which += most_blocks) {
+    for (std::int64_t j = 0; j < product.n; j += columns) {
+      GpuProduct piece = product;
+      piece.count = product.count - which < most_blocks ? product.count - which : most_blocks;
+      piece.n = product.n - j < columns ? product.n - j : columns;
+      piece.a += which * product.a_step;
+      piece.b += which * product.b_step + j * (product.transpose == Transpose::b ? product.ldb : 1);
+      piece.c += which * product.c_step + j;
+      if (piece.m > 0) start(stream, piece);
+    }
+  }
+}
+
+}  // namespace pipesim::exec::kernels

@@ -1,0 +1,44 @@
+// Matrix products of the GPU, many of one shape at once.
+//
+// c[m x n] = op(a)[m x k] op(b)[k x n], row-major, for each of `count`
+// triples that stand `..._step` floats apart. The order of additions depends on
+// the sizes alone. A Products belongs to one stream.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "exec/device/device.h"
+#include "exec/device/gpu/gpu.h"
+
+namespace pipesim::exec {
+
+struct GpuProduct {
+  Transpose transpose = Transpose::none;
+  std::int64_t m = 0, n = 0, k = 0;
+  const float* a = nullptr;
+  const float* b = nullptr;
+  float* c = nullptr;
+  std::int64_t lda = 0, ldb = 0, ldc = 0;  // floats from row to row, as stored
+  std::int64_t count = 1;
+  std::int64_t a_step = 0, b_step = 0, c_step = 0;
+  bool accumulate = false;
+};
+
+namespace kernels {
+// The project's own: tiles in shared memory, k in ascending order.
+void product(gpuStream_t stream, const GpuProduct& product);
+}  // namespace kernels
+
+// The vendor's library, in float32 throughout.
+class LibraryProducts {
+ public:
+  virtual ~LibraryProducts() = default;
+  virtual std::string name() const = 0;
+  virtual void multiply(const GpuProduct& product) = 0;
+};
+// Null where the build has none.
+std::unique_ptr<LibraryProducts> make_library_products(gpuStream_t stream);
+
+}  // namespace pipesim::exec

@@ -1,0 +1,109 @@
+// Operators that draw random numbers: the words are those of random.h, so that
+// dropout drops what it drops on any other device.
+#include "exec/device/gpu/kernel.h"
+#include "exec/device/gpu/kernels.h"
+
+namespace pipesim::exec::kernels {
+namespace {
+
+__device__ inline RandomWords words_at(const RandomKey& key, std::int64_t i) {
+  return random_words(key, static_cast<std::uint32_t>(i / 4));
+}
+
+// The method of Box and Muller, on two pairs of words, in double: a number
+// differs from another device's in the last bit at most, and seldom.
+struct FillNormal {
+  RandomKey key;
+  float deviation;
+  float* x;
+  __device__ void operator()(std::int64_t i, int n) const {
+    const RandomWords words = words_at(key, i);
+    Four four;
+    for (int pair = 0; pair < 4; pair += 2) {
+      const double radius = sqrt(-2 * log((words.word[pair] + 1.0) * 0x1p-32));
+      const double angle = 6.283185307179586 * (words.word[pair + 1] * 0x1p-32);
+      four.v[pair] = static_cast<float>(deviation * (radius * cos(angle)));
+      four.v[pair + 1] = static_cast<float>(deviation * (radius * sin(angle)));
+    }
+    store(x + i, four, n);
+  }
+};
+
+struct Keep {
+  RandomKey key;
+  float kept = 1;  // the probability of being kept
+  std::uint32_t last_dropped = 0;
+
+  // `probability` of dropping, above 0 and at most 1.
+  explicit Keep(const Dropout& dropout) : key(dropout.key), kept(1 - dropout.probability) {
+    const double threshold = static_cast<double>(dropout.probability) * 0x1p32;  // exact
+    const auto below = static_cast<std::int64_t>(threshold);
+    last_dropped =
+        static_cast<std::uint32_t>(static_cast<double>(below) < threshold ? below : below - 1);
+  }
+
+  __device__ Four operator()(const Four& x, std::int64_t i) const {
+    const RandomWords words = words_at(key, i);
+    Four result;
+    for (int j = 0; j < 4; ++j) {
+      result.v[j] = words.word[j] > last_dropped ? x.v[j] / kept : 0.0F;
+    }
+    return result;
+  }
+};
+
+struct Drop {
+  Keep keep;
+  const float* x;
+  float* y;
+  __device__ void operator()(std::int64_t i, int n) const {
+    store(y + i, keep(load(x + i, n), i), n);
+  }
+};
+
+template <bool drops>
+struct BiasDropoutAdd {
+  Keep keep;
+  std::int64_t columns;
+  const float* bias;
+  const float* x;
+  const float* residual;
+  float* y;
+  __device__ void operator()(std::int64_t i, int n) const {
+    Four sum = load(x + i, n);
+    const Four row = load_over(bias, i, columns, n);
+    for (int j = 0; j < 4; ++j) sum.v[j] += row.v[j];
+    if (drops) sum = keep(sum, i);
+    const Four other = load(residual + i, n);
+    for (int j = 0; j < 4; ++j) sum.v[j] += other.v[j];
+    store(y + i, sum, n);
+  }
+};
+
+}  // namespace
+
+void fill_normal(gpuStream_t stream, std::int64_t count, float* x, const RandomKey& key,
+                 float deviation) {
+  each_group(stream, "the kernel of fill_normal", count, FillNormal{key, deviation, x});
+}
+
+void dropout(gpuStream_t stream, std::int64_t count, const float* x, const Dropout& dropout,
+             float* y) {
+  each_group(stream, "the kernel of dropout", count, Drop{Keep(dropout), x, y});
+}
+
+void bias_dropout_add(gpuStream_t stream, std::int64_t rows, std::int64_t columns,
+                      const float* bias, const float* x, const float* residual,
+                      const Dropout& dropout, float* y) {
+  const char* kernel = "the kernel of bias_dropout_add";
+  const Keep keep(dropout);
+  if (dropout.probability > 0) {
+    each_group(stream, kernel, rows * columns,
+               BiasDropoutAdd<true>{keep, columns, bias, x, residual, y});
+  } else {
+    each_group(stream, kernel, rows * columns,
+               BiasDropoutAdd<false>{keep, columns, bias, x, residual, y});
+  }
+}
+
+}  // namespace pipesim::exec::kernels

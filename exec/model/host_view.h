@@ -1,0 +1,35 @@
+// A tensor's bytes as a transport sees them: in place where the host reaches
+// the device's memory, else a copy on the host.
+//
+// The tensor outlives it. One rank, one thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "exec/model/tensor.h"
+
+namespace pipesim::exec {
+
+class HostView {
+ public:
+  HostView() = default;
+  // Of its first `bytes`.
+  HostView(Device& device, const Tensor& tensor, std::int64_t bytes);
+
+  // Where they are; moving the view leaves them there.
+  std::span<std::byte> bytes() const { return bytes_; }
+  // Makes them what the device has, and the other way round. Both wait.
+  void fetch();
+  void put();
+
+ private:
+  Device* device_ = nullptr;
+  void* there_ = nullptr;  // the tensor's, where they are a copy
+  std::vector<std::byte> copy_;
+  std::span<std::byte> bytes_;
+};
+
+}  // namespace pipesim::exec
