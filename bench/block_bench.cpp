@@ -69,6 +69,7 @@ class Stopwatch final : public Device {
   void download(void* to, const void* from, std::int64_t bytes) override {
     device_.download(to, from, bytes);
   }
+  bool host_reaches_memory() const override { return device_.host_reaches_memory(); }
   void finish() override { device_.finish(); }
 
   void fill(std::int64_t count, float* x, float value) override {

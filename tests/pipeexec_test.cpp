@@ -282,7 +282,10 @@ TEST(Pipeexec, RefusesInOneSentence) {
   expect_refused(good + " --seed x", 2, "--seed");
   expect_refused(good + " --learning-rate inf", 2, "--learning-rate");
   expect_refused(good + " --recompute some", 2, "known, nearest first: none, full");
-  expect_refused(good + " --device cuda", 2, "unknown device 'cuda'; known, nearest first: cpu");
+  expect_refused(good + " --device gpu", 2, "unknown device 'gpu'; known, nearest first: cpu");
+  expect_refused(good + " --device cuda:first", 2, "write cuda:0 for the first");
+  expect_refused(good + " --device hip:", 2, "write hip:0 for the first");
+  expect_refused(good + " --device cuda:-1", 2, "has no number of a GPU");
   expect_refused(good + " --transport nccl", 2, "unknown transport 'nccl'");
   expect_refused(good + " --eager-limit 3", 2, "has no unit");
   expect_refused(good + " --checkpoint x", 2, "unknown flag '--checkpoint'");
@@ -304,6 +307,62 @@ TEST(Pipeexec, LeavesNothingBehindWhenItFails) {
   const testing::TemporaryFolder folder;
   expect_refused(good + " --layout 9,9 --trace " + (folder / "run.json"), 2, "--layout");
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+// How a device stands in the list: what is behind its name.
+std::string listed(const std::string& list, const std::string& name) {
+  std::istringstream lines(list);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string first;
+    words >> first >> std::ws;
+    std::string rest;
+    if (first == name && std::getline(words, rest)) return rest;
+  }
+  return {};
+}
+
+// A kind of which there is none is listed with the reason, and asking for it
+// gives the same reason; of one that is there each GPU has a line.
+TEST(Pipeexec, SaysWhyThereIsNoGpu) {
+  const Outcome list = call("--list-devices");
+  EXPECT_EQ(list.status, 0);
+  for (const std::string kind : {"cuda", "hip"}) {
+    const std::string alone = listed(list.out, kind);
+    if (alone.empty()) {
+      EXPECT_NE(listed(list.out, kind + ":0").find("GiB"), std::string::npos) << list.out;
+      expect_refused(good + " --device " + kind + ":99", 2, "there is no such GPU; there is: cpu");
+      continue;
+    }
+    const std::string here = "not here: ";
+    ASSERT_TRUE(alone.starts_with(here)) << alone;
+    const std::string reason = alone.substr(here.size());
+    for (const std::string& name : {kind, kind + ":0", kind + ":99"}) {
+      expect_refused(good + " --device " + name, 2,
+                     "--device " + name + ": " + reason + "; there is: cpu, emulated");
+    }
+  }
+}
+
+// The program alone in a folder, and beside modules that are none.
+TEST(Pipeexec, SaysWhatIsWrongWithAModule) {
+  const testing::TemporaryFolder folder;
+  std::filesystem::copy_file(PIPEEXEC_COMMAND, folder / "pipeexec");
+  const auto reason = [&] {
+    const Outcome list = testing::run_command({folder / "pipeexec", "--list-devices"});
+    EXPECT_EQ(list.status, 0) << list.err;
+    return listed(list.out, "cuda");
+  };
+  EXPECT_EQ(reason(),
+            "not here: libpipesim_cuda.so is not beside the program; build it where CUDA's nvcc is "
+            "installed");
+  write_file(folder / "libpipesim_cuda.so", "no library");
+  EXPECT_NE(reason().find("libpipesim_cuda.so can't be loaded: "), std::string::npos) << reason();
+  std::filesystem::remove(folder / "libpipesim_cuda.so");
+  std::filesystem::copy_file(PIPESIM_STALE_MODULE, folder / "libpipesim_cuda.so");
+  EXPECT_EQ(
+      reason(),
+      "not here: libpipesim_cuda.so is of another build than the program; build both together");
 }
 
 TEST(Pipeexec, ListsAndHelps) {

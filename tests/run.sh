@@ -44,7 +44,7 @@ run_tests() {
 }
 
 check_format() {
-  find . -path ./build -prune -o \( -name '*.h' -o -name '*.cpp' \) -print |
+  find . -path ./build -prune -o \( -name '*.h' -o -name '*.cpp' -o -name '*.cu' \) -print |
     xargs clang-format --dry-run --Werror
 }
 
@@ -62,6 +62,13 @@ step "install the oracle" install_offered "${peer_packages[@]}"
 step "formatting" check_format
 step "build: release" build release
 run_tests release
+for module in cuda:nvcc hip:hipcc; do
+  if [ -e "build/release/libpipesim_${module%:*}.so" ]; then
+    echo "built: the module for ${module%:*}"
+  else
+    skip "the module for ${module%:*} (no working ${module#*:})"
+  fi
+done
 if [ ! -x build/release/bench/peers/simgrid_1f1b ]; then
   skip "the comparison with SimGrid (libsimgrid-dev is not there)"
 fi

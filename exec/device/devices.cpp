@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 
 #include "exec/device/cpu/cpu_device.h"
 #include "exec/device/gpu/library.h"
@@ -43,23 +44,34 @@ std::string those_there() {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
+// The number behind the colon, or nothing where there is no colon.
+std::optional<int> number_of(const std::string& name) {
+  const std::size_t colon = name.find(':');
+  if (colon == std::string::npos) return {};
+  const char* end = name.data() + name.size();
+  int number = 0;
+  const auto [stop, status] = std::from_chars(name.data() + colon + 1, end, number);
+  if (status != std::errc() || stop != end || number < 0) {
+    throw input_error(fmt::format(
+        "--device: {} has no number of a GPU behind the colon; write {}:0 for the first",
+        quote(name), kind_of(name)));
+  }
+  return number;
+}
+
 std::unique_ptr<Device> make_gpu(const std::string& name, int local_rank) {
-  const std::string kind = kind_of(name);
-  const Gpus gpus = find_gpus(kind);
+  const std::optional<int> number = number_of(name);
+  const Gpus gpus = find_gpus(kind_of(name));
   if (!gpus.left_out.empty()) {
     throw input_error(
         fmt::format("--device {}: {}; there is: {}", name, gpus.left_out, those_there()));
   }
   const int count = static_cast<int>(gpus.descriptions.size());
-  if (name == kind) return gpus.module->make({local_rank % count});
-  const char* end = name.data() + name.size();
-  int number = 0;
-  const auto [stop, status] = std::from_chars(name.data() + kind.size() + 1, end, number);
-  if (status != std::errc() || stop != end || number < 0 || number >= count) {
+  if (number && *number >= count) {
     throw input_error(
         fmt::format("--device {}: there is no such GPU; there is: {}", name, those_there()));
   }
-  return gpus.module->make({number});
+  return gpus.module->make({number.value_or(local_rank % count)});
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ void causal_softmax(gpuStream_t stream, std::int64_t heads, std::int64_t sequenc
                     float* x) {
   if (heads * sequence <= 0) return;
   causal_softmax_kernel<<<grid(heads * sequence), block_threads, 0, stream>>>(sequence, scale, x);
-  started("the kernel of attention");
+  started("run the kernel of attention");
 }
 
 void causal_softmax_backward(gpuStream_t stream, std::int64_t heads, std::int64_t sequence,
@@ -48,7 +48,7 @@ void causal_softmax_backward(gpuStream_t stream, std::int64_t heads, std::int64_
   if (heads * sequence <= 0) return;
   causal_softmax_backward_kernel<<<grid(heads * sequence), block_threads, 0, stream>>>(
       sequence, scale, dp, p);
-  started("the kernel of attention_backward");
+  started("run the kernel of attention_backward");
 }
 
 }  // namespace pipesim::exec::kernels

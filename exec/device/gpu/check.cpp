@@ -18,10 +18,12 @@ const char* remedy(gpuError_t result) {
 
 }  // namespace
 
-void check(gpuError_t result, const char* call) {
+void check(gpuError_t result, const char* what) {
   if (result == gpuSuccess) return;
-  throw work_error(std::string(gpu_kind) + ": " + call + " failed: " + gpuGetErrorString(result) +
-                   " (" + gpuGetErrorName(result) + "); " + remedy(result));
+  const std::string name = gpuGetErrorName(result);
+  const std::string text = gpuGetErrorString(result);
+  throw work_error(std::string(gpu_runtime) + " could not " + what + ": " + text +
+                   (text == name ? "" : " (" + name + ")") + "; " + remedy(result));
 }
 
 }  // namespace pipesim::exec

@@ -109,14 +109,15 @@ std::int64_t column_partials(std::int64_t rows, std::int64_t columns) {
 void add_column_sums(gpuStream_t stream, std::int64_t rows, std::int64_t columns, const float* x,
                      float* sums, float* partials) {
   float* const all[] = {sums};
-  sum_chunks(stream, "the kernel of add_column_sums", rows, columns, Plain{x}, partials, true, all);
+  sum_chunks(stream, "run the kernel of add_column_sums", rows, columns, Plain{x}, partials, true,
+             all);
 }
 
 void layer_norm_weight_gradients(gpuStream_t stream, std::int64_t rows, std::int64_t columns,
                                  const float* dy, const float* x, const float* mean,
                                  const float* rstd, float* dgamma, float* dbeta, float* partials) {
   float* const all[] = {dgamma, dbeta};
-  sum_chunks(stream, "the kernel of layer_norm_backward", rows, columns,
+  sum_chunks(stream, "run the kernel of layer_norm_backward", rows, columns,
              NormTerms{dy, x, mean, rstd}, partials, false, all);
 }
 

@@ -30,7 +30,7 @@ void cross_entropy(gpuStream_t stream, std::int64_t rows, std::int64_t classes,
                    const std::int32_t* targets, float* x, float* losses) {
   if (rows <= 0) return;
   cross_entropy_kernel<<<grid(rows), block_threads, 0, stream>>>(classes, targets, x, losses);
-  started("the kernel of cross_entropy");
+  started("run the kernel of cross_entropy");
 }
 
 void cross_entropy_backward(gpuStream_t stream, std::int64_t rows, std::int64_t classes,
@@ -38,7 +38,7 @@ void cross_entropy_backward(gpuStream_t stream, std::int64_t rows, std::int64_t 
   if (rows <= 0) return;
   cross_entropy_backward_kernel<<<grid(blocks_for(rows, block_threads)), block_threads, 0,
                                   stream>>>(rows, classes, targets, x);
-  started("the kernel of cross_entropy_backward");
+  started("run the kernel of cross_entropy_backward");
 }
 
 }  // namespace pipesim::exec::kernels

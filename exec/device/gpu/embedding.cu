@@ -107,7 +107,7 @@ struct Positions {
 
 void embed(gpuStream_t stream, std::int64_t rows, std::int64_t columns, std::int64_t sequence,
            const std::int32_t* tokens, const float* table, const float* positions, float* y) {
-  each_group(stream, "the kernel of embed", rows * columns,
+  each_group(stream, "run the kernel of embed", rows * columns,
              Embed{columns, sequence, tokens, table, positions, y});
 }
 
@@ -115,7 +115,7 @@ void embed_backward(gpuStream_t stream, std::int64_t rows, std::int64_t columns,
                     std::int64_t sequence, const std::int32_t* tokens, const float* dy,
                     float* dtable, float* dpositions, std::int32_t* next) {
   if (rows <= 0) return;
-  const char* kernel = "the kernel of embed_backward";
+  const char* kernel = "run the kernel of embed_backward";
   std::int32_t* first = next + rows;
   link_kernel<<<grid(blocks_for(rows, block_threads)), block_threads, 0, stream>>>(rows, tokens,
                                                                                    next, first);

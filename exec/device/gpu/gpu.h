@@ -34,7 +34,7 @@
 #define gpuSuccess hipSuccess
 
 namespace pipesim::exec {
-inline constexpr const char* gpu_kind = "hip";
+inline constexpr const char* gpu_runtime = "HIP";
 }
 
 #else
@@ -67,14 +67,14 @@ inline constexpr const char* gpu_kind = "hip";
 #define gpuSuccess cudaSuccess
 
 namespace pipesim::exec {
-inline constexpr const char* gpu_kind = "cuda";
+inline constexpr const char* gpu_runtime = "CUDA";
 }
 
 #endif
 
 namespace pipesim::exec {
 
-// A work error that names the call, unless it went well.
-void check(gpuError_t result, const char* call);
+// Unless it went well, a work error that says what could not be done: "count the GPUs".
+void check(gpuError_t result, const char* what);
 
 }  // namespace pipesim::exec

@@ -16,8 +16,8 @@ constexpr std::int64_t float_bytes = sizeof(float);
 class Stream {
  public:
   explicit Stream(int gpu) {
-    check(gpuSetDevice(gpu), "the choice of a GPU");
-    check(gpuStreamCreateWithFlags(&stream_, gpuStreamNonBlocking), "the creation of a stream");
+    check(gpuSetDevice(gpu), "choose the GPU");
+    check(gpuStreamCreateWithFlags(&stream_, gpuStreamNonBlocking), "create a stream");
   }
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
@@ -53,8 +53,8 @@ class GpuDevice final : public Device {
       : stream_of_(options.gpu), stream_(stream_of_.get()), memory_(stream_) {
     if (!options.own_products) library_ = make_library_products(stream_);
     gpuDeviceProp properties;
-    check(gpuGetDeviceProperties(&properties, options.gpu), "asking what the GPU is");
-    description_ = std::string(gpu_kind) + " (" + properties.name + ", matrix products by " +
+    check(gpuGetDeviceProperties(&properties, options.gpu), "tell what the GPU is");
+    description_ = std::string(gpu_runtime) + " (" + properties.name + ", matrix products by " +
                    (library_ ? library_->name() : "its own kernel") + ")";
   }
   GpuDevice(const GpuDevice&) = delete;
@@ -71,14 +71,14 @@ class GpuDevice final : public Device {
   void release(void* memory) override { memory_.release(memory); }
 
   void upload(void* to, const void* from_host, std::int64_t bytes) override {
-    move(to, from_host, bytes, gpuMemcpyHostToDevice, "a copy to the GPU");
+    move(to, from_host, bytes, gpuMemcpyHostToDevice, "copy to the GPU");
     if (bytes > 0) finish();
   }
   void download(void* to_host, const void* from, std::int64_t bytes) override {
-    move(to_host, from, bytes, gpuMemcpyDeviceToHost, "a copy from the GPU");
+    move(to_host, from, bytes, gpuMemcpyDeviceToHost, "copy from the GPU");
     if (bytes > 0) finish();
   }
-  void finish() override { check(gpuStreamSynchronize(stream_), "waiting for the GPU"); }
+  void finish() override { check(gpuStreamSynchronize(stream_), "run what was asked for"); }
 
   // ---- Elements
 
@@ -92,7 +92,7 @@ class GpuDevice final : public Device {
     kernels::add(stream_, count, a, b, y);
   }
   void copy(std::int64_t count, const float* x, float* y) override {
-    move(y, x, count * float_bytes, gpuMemcpyDeviceToDevice, "a copy within the GPU");
+    move(y, x, count * float_bytes, gpuMemcpyDeviceToDevice, "copy within the GPU");
   }
   double sum_of_squares(std::int64_t count, const float* x) override {
     const Scratch partials(memory_,
@@ -259,9 +259,9 @@ class GpuDevice final : public Device {
   }
 
   template <typename Direction>
-  void move(void* to, const void* from, std::int64_t bytes, Direction direction, const char* call) {
+  void move(void* to, const void* from, std::int64_t bytes, Direction direction, const char* what) {
     if (bytes <= 0) return;
-    check(gpuMemcpyAsync(to, from, static_cast<std::size_t>(bytes), direction, stream_), call);
+    check(gpuMemcpyAsync(to, from, static_cast<std::size_t>(bytes), direction, stream_), what);
   }
 
   void multiply(const GpuProduct& product) {

@@ -17,8 +17,8 @@ constexpr std::int64_t blocks_for(std::int64_t count, std::int64_t each) {
 
 inline unsigned grid(std::int64_t blocks) { return static_cast<unsigned>(blocks); }
 
-// After a kernel was started, by its name.
-inline void started(const char* kernel) { check(gpuGetLastError(), kernel); }
+// After a kernel was started: `what` is "run the kernel of ...".
+inline void started(const char* what) { check(gpuGetLastError(), what); }
 
 // ---- Four floats at a time
 

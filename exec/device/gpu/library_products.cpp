@@ -44,27 +44,26 @@
 namespace pipesim::exec {
 namespace {
 
-void check_library(gpublasStatus_t status, const char* call) {
+void check_library(gpublasStatus_t status, const char* what) {
   if (status == gpublasSuccess) return;
-  throw work_error(std::string(gpu_kind) + ": " + call + " failed with status " +
-                   std::to_string(static_cast<int>(status)) +
+  throw work_error(std::string(gpu_runtime) + "'s library of matrix products could not " + what +
+                   ": status " + std::to_string(static_cast<int>(status)) +
                    "; is there memory left, and does the library fit the driver?");
 }
 
 int narrow(std::int64_t size) {
   if (size <= std::numeric_limits<int>::max()) return static_cast<int>(size);
-  throw work_error(std::string(gpu_kind) + ": a matrix of " + std::to_string(size) +
+  throw work_error(std::string(gpu_runtime) + ": a matrix of " + std::to_string(size) +
                    " rows or columns is more than the library takes; use smaller microbatches");
 }
 
 class Blas final : public LibraryProducts {
  public:
   explicit Blas(gpuStream_t stream) {
-    check_library(gpublasCreate(&handle_), "the start of the library of matrix products");
+    check_library(gpublasCreate(&handle_), "start");
     try {
-      check_library(gpublasSetStream(handle_, stream), "the choice of a stream");
-      check_library(gpublasSetAtomicsMode(handle_, gpublasAtomicsNotAllowed),
-                    "the choice of no atomics");
+      check_library(gpublasSetStream(handle_, stream), "take a stream");
+      check_library(gpublasSetAtomicsMode(handle_, gpublasAtomicsNotAllowed), "do without atomics");
       set_up();
     } catch (...) {
       close();
@@ -87,7 +86,7 @@ class Blas final : public LibraryProducts {
             p.transpose == Transpose::a ? gpublasTranspose : gpublasNoTranspose, narrow(p.n),
             narrow(p.m), narrow(p.k), &one, p.b, narrow(p.ldb), p.b_step, p.a, narrow(p.lda),
             p.a_step, &beta, p.c, narrow(p.ldc), p.c_step, narrow(p.count)),
-        "a matrix product");
+        "multiply");
   }
 
  private:
@@ -95,12 +94,12 @@ class Blas final : public LibraryProducts {
   // Pedantic: float32 as it stands, no TF32 and no emulation of it. The
   // workspace is of the size that is recommended for Hopper.
   void set_up() {
-    check_library(cublasSetMathMode(handle_, CUBLAS_PEDANTIC_MATH), "the choice of float32");
+    check_library(cublasSetMathMode(handle_, CUBLAS_PEDANTIC_MATH), "keep to float32");
     constexpr std::size_t bytes = std::size_t{32} << 20;
-    check(gpuMalloc(&workspace_, bytes), "allocation of a workspace");
-    check_library(cublasSetWorkspace(handle_, workspace_, bytes), "the choice of a workspace");
+    check(gpuMalloc(&workspace_, bytes), "allocate a workspace");
+    check_library(cublasSetWorkspace(handle_, workspace_, bytes), "take a workspace");
     int version = 0;
-    check_library(cublasGetVersion(handle_, &version), "the version");
+    check_library(cublasGetVersion(handle_, &version), "tell its version");
     name_ = "cuBLAS " + std::to_string(version / 10000) + "." +
             std::to_string(version / 100 % 100) + "." + std::to_string(version % 100);
   }

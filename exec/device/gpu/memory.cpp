@@ -39,10 +39,10 @@ void* GpuMemory::allocate(std::int64_t bytes) {
   }
   if (result == gpuErrorMemoryAllocation) {
     static_cast<void>(gpuGetLastError());
-    throw work_error(std::string(gpu_kind) + ": no memory left for " + std::to_string(bytes) +
+    throw work_error(std::string(gpu_runtime) + ": no memory left for " + std::to_string(bytes) +
                      " bytes; take a smaller model, smaller microbatches or fewer ranks a GPU");
   }
-  check(result, "allocation of memory");
+  check(result, "allocate memory");
   size_.emplace(memory, size);
   return memory;
 }
@@ -52,9 +52,9 @@ void GpuMemory::release(void* memory) {
 }
 
 void GpuMemory::hand_back_free_blocks() {
-  check(gpuStreamSynchronize(stream_), "waiting for the GPU");
+  check(gpuStreamSynchronize(stream_), "run what was asked for");
   for (const auto& [bytes, memory] : free_) {
-    check(gpuFree(memory), "handing back memory");
+    check(gpuFree(memory), "hand back memory");
     size_.erase(memory);
   }
   free_.clear();

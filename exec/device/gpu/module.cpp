@@ -13,12 +13,12 @@ class Module final : public GpuModule {
  public:
   std::vector<std::string> gpus() const override {
     int count = 0;
-    check(gpuGetDeviceCount(&count), "counting GPUs");
-    check(count > 0 ? gpuSuccess : gpuErrorNoDevice, "counting GPUs");
+    check(gpuGetDeviceCount(&count), "count the GPUs");
+    check(count > 0 ? gpuSuccess : gpuErrorNoDevice, "count the GPUs");
     std::vector<std::string> all;
     for (int gpu = 0; gpu < count; ++gpu) {
       gpuDeviceProp properties;
-      check(gpuGetDeviceProperties(&properties, gpu), "asking what a GPU is");
+      check(gpuGetDeviceProperties(&properties, gpu), "tell what a GPU is");
       char memory[80];
       std::snprintf(memory, sizeof memory, ", %.1f GiB, compute capability %d.%d",
                     static_cast<double>(properties.totalGlobalMem) / (1 << 30), properties.major,

@@ -102,7 +102,7 @@ void start(gpuStream_t stream, const GpuProduct& product) {
       break;
     default: product_kernel<false, false><<<blocks, block_threads, 0, stream>>>(product);
   }
-  started("the kernel of matrix_product");
+  started("run the kernel of matrix_product");
 }
 
 }  // namespace

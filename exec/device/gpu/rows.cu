@@ -84,7 +84,7 @@ void layer_norm(gpuStream_t stream, std::int64_t rows, std::int64_t columns, con
   if (rows <= 0) return;
   layer_norm_kernel<<<grid(rows), block_threads, 0, stream>>>(columns, x, gamma, beta, y, mean,
                                                               rstd);
-  started("the kernel of layer_norm");
+  started("run the kernel of layer_norm");
 }
 
 void layer_norm_input_gradient(gpuStream_t stream, std::int64_t rows, std::int64_t columns,
@@ -94,7 +94,7 @@ void layer_norm_input_gradient(gpuStream_t stream, std::int64_t rows, std::int64
   if (rows <= 0) return;
   input_gradient_kernel<<<grid(rows), block_threads, 0, stream>>>(columns, dy, x, gamma, mean, rstd,
                                                                   residual, dx);
-  started("the kernel of layer_norm_backward");
+  started("run the kernel of layer_norm_backward");
 }
 
 }  // namespace pipesim::exec::kernels

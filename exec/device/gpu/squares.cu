@@ -34,9 +34,9 @@ void sum_of_squares(gpuStream_t stream, std::int64_t count, const float* x, doub
   if (blocks < 1) blocks = 1;
   if (blocks > square_partials) blocks = square_partials;
   squares_kernel<<<grid(blocks), block_threads, 0, stream>>>(count, x, partials);
-  started("the kernel of sum_of_squares");
+  started("run the kernel of sum_of_squares");
   add_partials_kernel<<<1, block_threads, 0, stream>>>(blocks, partials);
-  started("the kernel of sum_of_squares");
+  started("run the kernel of sum_of_squares");
 }
 
 }  // namespace pipesim::exec::kernels
