@@ -4,16 +4,47 @@
 // Operators run in the order of the calls; on a device of its own pace they
 // may return before they have run, and finish() waits for all. The same call
 // with the same values gives the same bits, whatever ran before: layers rely
-// on it. All numbers are float32, matrices row-major; "rows x columns" counts
-// elements. Pointers are the device's memory unless a parameter says host.
+// on it. Matrices are row-major; "rows x columns" counts elements. Pointers and
+// arrays are the device's memory unless a parameter says host. The arrays of
+// one call are of one type, which is the model's precision; what is summed up
+// over microbatches, and what the optimizer holds, is float32 in any case.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "exec/device/random.h"
 
 namespace pipesim::exec {
+
+// What a number is stored as.
+enum class Number : std::uint8_t { float32, bfloat16 };
+
+constexpr std::int64_t bytes_of(Number type) { return type == Number::float32 ? 4 : 2; }
+
+// Numbers that stand side by side; owns nothing.
+struct Array {
+  Array() = default;
+  Array(float* numbers) : data(numbers) {}  // NOLINT: what it is is plain
+  Array(void* numbers, Number number) : data(numbers), type(number) {}
+
+  void* data = nullptr;
+  Number type = Number::float32;
+};
+struct ConstArray {
+  ConstArray() = default;
+  ConstArray(const float* numbers) : data(numbers) {}                     // NOLINT
+  ConstArray(const Array& array) : data(array.data), type(array.type) {}  // NOLINT
+  ConstArray(const void* numbers, Number number) : data(numbers), type(number) {}
+
+  const void* data = nullptr;
+  Number type = Number::float32;
+};
+
+// An instant of a device's work: when all that was asked for before has run.
+// Lives until Device::forget_marks().
+using Mark = std::int64_t;
 
 // Each element is kept with probability 1 - `probability` and then divided by
 // it, else 0: kept where its random word, element i of `key`, is at least
@@ -66,76 +97,101 @@ class Device {
   // Waits until everything that was asked for has run.
   virtual void finish() = 0;
 
+  // ---- Instants
+  virtual Mark mark() = 0;
+  // Never waits.
+  virtual bool has_passed(Mark mark) = 0;
+  // By this host's CLOCK_MONOTONIC, in nanoseconds; waits for it.
+  virtual std::int64_t time_of(Mark mark) = 0;
+  // What is asked for from now on runs after it.
+  virtual void follow(Mark mark) = 0;
+  // Waits until all has run, and ends all marks.
+  virtual void forget_marks() = 0;
+  // A name, for profilers, of what is asked for until end_range(). May be nested.
+  virtual void start_range(const char* name) = 0;
+  virtual void end_range() = 0;
+
+  // ---- Messages, by copies that run beside the operators
+  // Memory of the host that they go to and come from.
+  virtual void* allocate_host(std::int64_t bytes) = 0;
+  virtual void release_host(void* memory) = 0;
+  // Starts one of what `from` holds once all has run that was asked for so far;
+  // the mark is its end.
+  virtual Mark start_download(void* to_host, const void* from, std::int64_t bytes) = 0;
+  // Starts one that does not begin before `after`.
+  virtual Mark start_upload(void* to, const void* from_host, std::int64_t bytes, Mark after) = 0;
+
   // ---- Elements
-  virtual void fill(std::int64_t count, float* x, float value) = 0;
+  virtual void fill(std::int64_t count, Array x, float value) = 0;
   // Normal with mean 0; element i depends on (key, i) alone.
   virtual void fill_normal(std::int64_t count, float* x, const RandomKey& key, float deviation) = 0;
   // y = a + b; y may be a or b.
-  virtual void add(std::int64_t count, const float* a, const float* b, float* y) = 0;
-  virtual void copy(std::int64_t count, const float* x, float* y) = 0;
-  // The sum of x^2, accumulated in double. Waits for the result.
-  virtual double sum_of_squares(std::int64_t count, const float* x) = 0;
+  virtual void add(std::int64_t count, ConstArray a, ConstArray b, Array y) = 0;
+  // Their types may differ: to bfloat16 it rounds to the nearest, ties to even.
+  virtual void copy(std::int64_t count, ConstArray x, Array y) = 0;
+  // *sum = the sum of x^2, accumulated in double.
+  virtual void sum_of_squares(std::int64_t count, const float* x, double* sum) = 0;
   // y = dropout(x); y may be x.
-  virtual void dropout(std::int64_t count, const float* x, const Dropout& dropout, float* y) = 0;
+  virtual void dropout(std::int64_t count, ConstArray x, const Dropout& dropout, Array y) = 0;
 
   // ---- Matrices
   // c[m x n] = op(a)[m x k] op(b)[k x n], added to what c holds where asked.
-  // All three are dense.
+  // All three are dense; c may be float32 whatever a and b are. Sums are float32.
   virtual void matrix_product(Transpose transpose, std::int64_t m, std::int64_t n, std::int64_t k,
-                              const float* a, const float* b, float* c, bool accumulate) = 0;
+                              ConstArray a, ConstArray b, Array c, bool accumulate) = 0;
   // x += bias, to every row.
-  virtual void add_bias(std::int64_t rows, std::int64_t columns, const float* bias, float* x) = 0;
+  virtual void add_bias(std::int64_t rows, std::int64_t columns, ConstArray bias, Array x) = 0;
   // sums += the sum of x's rows.
-  virtual void add_column_sums(std::int64_t rows, std::int64_t columns, const float* x,
+  virtual void add_column_sums(std::int64_t rows, std::int64_t columns, ConstArray x,
                                float* sums) = 0;
 
   // ---- Parts of a layer
   // x += bias; y = gelu(x), by tanh(sqrt(2/pi) (x + 0.044715 x^3)).
-  virtual void bias_gelu(std::int64_t rows, std::int64_t columns, const float* bias, float* x,
-                         float* y) = 0;
+  virtual void bias_gelu(std::int64_t rows, std::int64_t columns, ConstArray bias, Array x,
+                         Array y) = 0;
   // dx = dy gelu'(x); dx may be dy.
-  virtual void gelu_backward(std::int64_t count, const float* x, const float* dy, float* dx) = 0;
+  virtual void gelu_backward(std::int64_t count, ConstArray x, ConstArray dy, Array dx) = 0;
   // y = residual + dropout(x + bias); y may be x.
-  virtual void bias_dropout_add(std::int64_t rows, std::int64_t columns, const float* bias,
-                                const float* x, const float* residual, const Dropout& dropout,
-                                float* y) = 0;
+  virtual void bias_dropout_add(std::int64_t rows, std::int64_t columns, ConstArray bias,
+                                ConstArray x, ConstArray residual, const Dropout& dropout,
+                                Array y) = 0;
   // y = (x - mean) rstd gamma + beta, row by row; epsilon 1e-5.
-  virtual void layer_norm(std::int64_t rows, std::int64_t columns, const float* x,
-                          const float* gamma, const float* beta, float* y, float* mean,
-                          float* rstd) = 0;
+  virtual void layer_norm(std::int64_t rows, std::int64_t columns, ConstArray x, ConstArray gamma,
+                          ConstArray beta, Array y, float* mean, float* rstd) = 0;
   // dx = residual + the gradient by x, where residual is not null (it may be
   // dx). dgamma and dbeta, of all rows, are overwritten. dx must not be dy.
-  virtual void layer_norm_backward(std::int64_t rows, std::int64_t columns, const float* dy,
-                                   const float* x, const float* gamma, const float* mean,
-                                   const float* rstd, const float* residual, float* dx,
-                                   float* dgamma, float* dbeta) = 0;
+  virtual void layer_norm_backward(std::int64_t rows, std::int64_t columns, ConstArray dy,
+                                   ConstArray x, ConstArray gamma, const float* mean,
+                                   const float* rstd, ConstArray residual, Array dx, float* dgamma,
+                                   float* dbeta) = 0;
+  // How many numbers attention() leaves for attention_backward().
+  virtual std::int64_t attention_state(const AttentionShape& shape) const = 0;
   // Causal attention, scaled by 1/sqrt(head_size). qkv[rows x 3 hidden]: q, k
-  // and v of all heads, head by head within each; probabilities[batch x heads x
-  // sequence x sequence], 0 above the diagonal; y[rows x hidden].
-  virtual void attention(const AttentionShape& shape, const float* qkv, float* probabilities,
-                         float* y) = 0;
-  // `probabilities` is used up.
-  virtual void attention_backward(const AttentionShape& shape, const float* qkv,
-                                  float* probabilities, const float* dy, float* dqkv) = 0;
+  // and v of all heads, head by head within each; y[rows x hidden].
+  virtual void attention(const AttentionShape& shape, ConstArray qkv, float* state, Array y) = 0;
+  // `state` is used up; y is attention()'s.
+  virtual void attention_backward(const AttentionShape& shape, ConstArray qkv, float* state,
+                                  ConstArray y, ConstArray dy, Array dqkv) = 0;
   // y[row] = table[tokens[row]] + positions[row % sequence].
   virtual void embed(std::int64_t rows, std::int64_t columns, std::int64_t sequence,
-                     const std::int32_t* tokens, const float* table, const float* positions,
-                     float* y) = 0;
+                     const std::int32_t* tokens, ConstArray table, ConstArray positions,
+                     Array y) = 0;
   // dtable and dpositions += dy's rows, in the order of rows.
   virtual void embed_backward(std::int64_t rows, std::int64_t columns, std::int64_t sequence,
-                              const std::int32_t* tokens, const float* dy, float* dtable,
+                              const std::int32_t* tokens, ConstArray dy, float* dtable,
                               float* dpositions) = 0;
   // x[rows x classes] becomes its softmax, row by row;
   // losses[row] = -log softmax(x)[target].
   virtual void cross_entropy(std::int64_t rows, std::int64_t classes, const std::int32_t* targets,
-                             float* x, float* losses) = 0;
+                             Array x, float* losses) = 0;
   // The softmax becomes the gradient of the sum of losses: 1 less at the target.
   virtual void cross_entropy_backward(std::int64_t rows, std::int64_t classes,
-                                      const std::int32_t* targets, float* x) = 0;
+                                      const std::int32_t* targets, Array x) = 0;
 
-  // weights, first and second moments step by the gradients, which stay.
+  // weights, first and second moments step by the gradients, which stay; where
+  // `rounded` is given, it becomes what the weights then are.
   virtual void adamw(std::int64_t count, const AdamStep& step, const float* gradients,
-                     float* weights, float* first, float* second) = 0;
+                     float* weights, float* first, float* second, Array rounded) = 0;
 };
 
 }  // namespace pipesim::exec

@@ -30,21 +30,20 @@ class DecoderBlock final : public Layer {
   }
 
   Tensor forward(const Microbatch& microbatch, Tensor x, Saved& saved) override {
-    Tensor stats1 = take(2 * rows());
+    Tensor stats1 = take_floats(2 * rows());
     Tensor normed1 = norm(x, norm1_gamma, stats1);
     Tensor qkv = take(rows() * 3 * hidden());
     multiply(normed1, qkv_matrix, hidden(), 3 * hidden(), qkv);
     device().add_bias(rows(), 3 * hidden(), weight(qkv_bias), qkv.data());
-    Tensor probabilities =
-        take(attention().batch * attention().heads * setup_.sequence * setup_.sequence);
+    Tensor state = take_floats(device().attention_state(attention()));
     Tensor mixed = take(x.size());
-    device().attention(attention(), qkv.data(), probabilities.data(), mixed.data());
+    device().attention(attention(), qkv.data(), state.floats(), mixed.data());
     Tensor h = take(x.size());
     multiply(mixed, out_matrix, hidden(), hidden(), h);
     device().bias_dropout_add(rows(), hidden(), weight(out_bias), h.data(), x.data(),
                               dropout(microbatch, 0), h.data());
 
-    Tensor stats2 = take(2 * rows());
+    Tensor stats2 = take_floats(2 * rows());
     Tensor normed2 = norm(h, norm2_gamma, stats2);
     Tensor up = take(rows() * inner());
     multiply(normed2, up_matrix, hidden(), inner(), up);
@@ -60,7 +59,7 @@ class DecoderBlock final : public Layer {
     saved[kept_stats1] = std::move(stats1);
     saved[kept_normed1] = std::move(normed1);
     saved[kept_qkv] = std::move(qkv);
-    saved[kept_probabilities] = std::move(probabilities);
+    saved[kept_state] = std::move(state);
     saved[kept_mixed] = std::move(mixed);
     saved[kept_h] = std::move(h);
     saved[kept_stats2] = std::move(stats2);
@@ -82,7 +81,7 @@ class DecoderBlock final : public Layer {
     multiply_backward(dy_down, down_matrix, inner(), hidden(), dup);
     device().gelu_backward(dup.size(), kept[kept_up].data(), dup.data(), dup.data());
     kept[kept_up] = {};
-    Tensor norm2_gradients = take(2 * hidden());
+    Tensor norm2_gradients = take_floats(2 * hidden());
     Tensor dh = norm_backward(dup, up_matrix, inner(), kept[kept_h], norm2_gamma, kept[kept_stats2],
                               dy, norm2_gradients);
     kept[kept_h] = {};
@@ -95,12 +94,12 @@ class DecoderBlock final : public Layer {
     Tensor dmixed = take(dh.size());
     multiply_backward(dh_out, out_matrix, hidden(), hidden(), dmixed);
     Tensor dqkv = take(rows() * 3 * hidden());
-    device().attention_backward(attention(), kept[kept_qkv].data(), kept[kept_probabilities].data(),
-                                dmixed.data(), dqkv.data());
+    device().attention_backward(attention(), kept[kept_qkv].data(), kept[kept_state].floats(),
+                                kept[kept_mixed].data(), dmixed.data(), dqkv.data());
     kept[kept_qkv] = {};
-    kept[kept_probabilities] = {};
+    kept[kept_state] = {};
     dmixed = {};
-    Tensor norm1_gradients = take(2 * hidden());
+    Tensor norm1_gradients = take_floats(2 * hidden());
     Tensor dx = norm_backward(dqkv, qkv_matrix, 3 * hidden(), kept[kept_x], norm1_gamma,
                               kept[kept_stats1], dh, norm1_gradients);
 
@@ -138,7 +137,7 @@ class DecoderBlock final : public Layer {
     kept_stats1,
     kept_normed1,
     kept_qkv,
-    kept_probabilities,
+    kept_state,
     kept_mixed,
     kept_h,
     kept_stats2,
@@ -184,7 +183,7 @@ class DecoderBlock final : public Layer {
   Tensor norm(const Tensor& x, int gamma, const Tensor& stats) const {
     Tensor y = take(x.size());
     device().layer_norm(rows(), hidden(), x.data(), weight(gamma), weight(gamma + 1), y.data(),
-                        stats.data(), stats.data() + rows());
+                        stats.floats(), stats.floats() + rows());
     return y;
   }
 
@@ -205,8 +204,9 @@ class DecoderBlock final : public Layer {
     multiply_backward(dproduct, matrix, hidden(), outputs, dnormed);
     Tensor dx = take(x.size());
     device().layer_norm_backward(rows(), hidden(), dnormed.data(), x.data(), weight(gamma),
-                                 stats.data(), stats.data() + rows(), residual.data(), dx.data(),
-                                 norm_gradients.data(), norm_gradients.data() + hidden());
+                                 stats.floats(), stats.floats() + rows(), residual.data(),
+                                 dx.data(), norm_gradients.floats(),
+                                 norm_gradients.floats() + hidden());
     return dx;
   }
 };

@@ -23,9 +23,9 @@ class Head final : public Layer {
     Tensor stats;
     if (has_norm_) {
       normed = take(x.size());
-      stats = take(2 * rows());
+      stats = take_floats(2 * rows());
       device().layer_norm(rows(), hidden(), x.data(), weight(gamma), weight(beta), normed.data(),
-                          stats.data(), stats.data() + rows());
+                          stats.floats(), stats.floats() + rows());
     }
     Tensor softmax = take(rows() * classes());
     const Tensor& input = has_norm_ ? normed : x;
@@ -56,10 +56,10 @@ class Head final : public Layer {
     if (has_norm_) {
       const Tensor dnormed = std::move(dx);
       dx = take(x.size());
-      norm_gradients = take(2 * hidden());
+      norm_gradients = take_floats(2 * hidden());
       device().layer_norm_backward(rows(), hidden(), dnormed.data(), x.data(), weight(gamma),
-                                   stats.data(), stats.data() + rows(), nullptr, dx.data(),
-                                   norm_gradients.data(), norm_gradients.data() + hidden());
+                                   stats.floats(), stats.floats() + rows(), {}, dx.data(),
+                                   norm_gradients.floats(), norm_gradients.floats() + hidden());
     }
     saved.push_back(std::move(has_norm_ ? normed : x));
     saved.push_back(std::move(logits));

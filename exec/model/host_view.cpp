@@ -5,11 +5,9 @@ namespace pipesim::exec {
 HostView::HostView(Device& device, const Tensor& tensor, std::int64_t bytes) : device_(&device) {
   const auto size = static_cast<std::size_t>(bytes);
   if (device.host_reaches_memory()) {
-    bytes_ =
-        std::as_writable_bytes(std::span(tensor.data(), static_cast<std::size_t>(tensor.size())))
-            .first(size);
+    bytes_ = {static_cast<std::byte*>(tensor.memory()), size};
   } else {
-    there_ = tensor.data();
+    there_ = tensor.memory();
     copy_.resize(size);
     bytes_ = copy_;
   }

@@ -24,7 +24,9 @@ void Layer::add_parameter(const std::string& name, std::int64_t size, Start star
   Parameter parameter;
   parameter.name = setup_.model.layer_name(index_) + " " + name;
   parameter.decays = decays;
-  parameter.weight = setup_.pool.take(size, Use::weights);
+  const bool rounds = setup_.precision != Number::float32;
+  parameter.weight = setup_.pool.take(size, rounds ? Use::optimizer : Use::weights);
+  if (rounds) parameter.rounded = setup_.pool.take(size, Use::weights, setup_.precision);
   parameter.gradient = setup_.pool.take(size, Use::gradients);
   parameter.first = setup_.pool.take(size, Use::optimizer);
   parameter.second = setup_.pool.take(size, Use::optimizer);
@@ -32,10 +34,11 @@ void Layer::add_parameter(const std::string& name, std::int64_t size, Start star
     RandomKey key{.seed = setup_.seed, .purpose = Purpose::initial_weights};
     key.layer = static_cast<std::uint32_t>(like_layer);
     key.site = static_cast<std::uint32_t>(like_layer == index_ ? parameters_.size() : 0);
-    device().fill_normal(size, parameter.weight.data(), key, start.deviation);
+    device().fill_normal(size, parameter.weight.floats(), key, start.deviation);
   } else {
     device().fill(size, parameter.weight.data(), start.value);
   }
+  if (rounds) device().copy(size, parameter.weight.data(), parameter.rounded.data());
   for (const Tensor* zero : {&parameter.gradient, &parameter.first, &parameter.second}) {
     device().fill(size, zero->data(), 0);
   }
@@ -77,7 +80,7 @@ void Layer::add_norm_gradients(const Tensor& both, int gamma_index) const {
   const std::int64_t size = both.size() / 2;
   for (const int i : {0, 1}) {
     float* sum = gradient(gamma_index + i);
-    device().add(size, sum, both.data() + i * size, sum);
+    device().add(size, sum, both.floats() + i * size, sum);
   }
 }
 

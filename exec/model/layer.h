@@ -27,6 +27,7 @@ struct LayerSetup {
   std::int64_t batch = 1;     // sequences in a microbatch
   std::int64_t sequence = 1;  // positions in each
   std::uint64_t seed = 0;
+  Number precision = Number::float32;  // of weights as operators read them, and activations
 
   std::int64_t rows() const { return batch * sequence; }
 };
@@ -44,9 +45,10 @@ struct Microbatch {
 struct Parameter {
   std::string name;
   bool decays = false;  // AdamW's weight decay applies
-  Tensor weight;
-  Tensor gradient;  // the sum over tokens, divided only by the optimizer
-  Tensor first;     // AdamW's moments
+  Tensor weight;        // float32, which the optimizer steps
+  Tensor rounded;       // what operators read, where the precision is another
+  Tensor gradient;      // float32; the sum over tokens, divided only by the optimizer
+  Tensor first;         // AdamW's moments
   Tensor second;
 };
 
@@ -87,9 +89,16 @@ class Layer {
   }
 
   Device& device() const { return setup_.device; }
-  Tensor take(std::int64_t size) const { return setup_.pool.take(size, Use::activations); }
-  float* weight(int parameter) const { return at(parameter).weight.data(); }
-  float* gradient(int parameter) const { return at(parameter).gradient.data(); }
+  // Of the model's precision, and of float32.
+  Tensor take(std::int64_t size) const {
+    return setup_.pool.take(size, Use::activations, setup_.precision);
+  }
+  Tensor take_floats(std::int64_t size) const { return setup_.pool.take(size, Use::activations); }
+  ConstArray weight(int parameter) const {
+    const Tensor& rounded = at(parameter).rounded;
+    return (rounded.empty() ? at(parameter).weight : rounded).data();
+  }
+  float* gradient(int parameter) const { return at(parameter).gradient.floats(); }
   Dropout dropout(const Microbatch& microbatch, std::uint32_t site) const;
   bool drops() const { return setup_.model.dropout_ppm > 0; }
   // y[rows x outputs] = x[rows x inputs] W, and the gradients through it.

@@ -22,6 +22,7 @@ Tensor::Tensor(Tensor&& other) noexcept
     : pool_(std::exchange(other.pool_, nullptr)),
       data_(std::exchange(other.data_, nullptr)),
       size_(std::exchange(other.size_, 0)),
+      type_(other.type_),
       use_(other.use_) {}
 
 Tensor& Tensor::operator=(Tensor&& other) noexcept {
@@ -29,12 +30,13 @@ Tensor& Tensor::operator=(Tensor&& other) noexcept {
   std::swap(pool_, taken.pool_);
   std::swap(data_, taken.data_);
   std::swap(size_, taken.size_);
+  std::swap(type_, taken.type_);
   std::swap(use_, taken.use_);
   return *this;
 }
 
 Tensor::~Tensor() {
-  if (data_ != nullptr) pool_->give_back(data_, size_, use_);
+  if (data_ != nullptr) pool_->give_back(data_, bytes(), use_);
 }
 
 void Tensor::serve_as(Use use) {
@@ -45,25 +47,24 @@ void Tensor::serve_as(Use use) {
 }
 
 Pool::~Pool() {
-  for (const auto& [size, blocks] : free_) {
-    for (float* block : blocks) device_.release(block);
+  for (const auto& [bytes, blocks] : free_) {
+    for (void* block : blocks) device_.release(block);
   }
 }
 
-Tensor Pool::take(std::int64_t size, Use use) {
+Tensor Pool::take(std::int64_t size, Use use, Number type) {
   Tensor tensor;
   if (size == 0) return tensor;
-  std::vector<float*>& blocks = free_[size];
-  if (blocks.empty()) {
-    blocks.push_back(
-        static_cast<float*>(device_.allocate(size * static_cast<std::int64_t>(sizeof(float)))));
-  }
+  const std::int64_t bytes = size * bytes_of(type);
+  std::vector<void*>& blocks = free_[bytes];
+  if (blocks.empty()) blocks.push_back(device_.allocate(bytes));
   tensor.pool_ = this;
   tensor.data_ = blocks.back();
   tensor.size_ = size;
+  tensor.type_ = type;
   tensor.use_ = use;
   blocks.pop_back();
-  count(use, tensor.bytes());
+  count(use, bytes);
   return tensor;
 }
 
@@ -72,9 +73,9 @@ void Pool::count(Use use, std::int64_t bytes) {
   if (used_.total() > peak_.total()) peak_ = used_;
 }
 
-void Pool::give_back(float* data, std::int64_t size, Use use) {
-  used_[use] -= size * static_cast<std::int64_t>(sizeof(float));
-  free_[size].push_back(data);
+void Pool::give_back(void* data, std::int64_t bytes, Use use) {
+  used_[use] -= bytes;
+  free_[bytes].push_back(data);
 }
 
 }  // namespace pipesim::exec

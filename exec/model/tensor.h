@@ -42,10 +42,10 @@ struct UsedBytes {
 
 class Pool;
 
-// How many numbers have room for so many bytes.
+// How many float32 have room for so many bytes.
 constexpr std::int64_t floats_for(std::int64_t bytes) { return (bytes + 3) / 4; }
 
-// `size` numbers of float32 on the device. Owns its block; moved, not copied.
+// `size` numbers on the device. Owns its block; moved, not copied.
 class Tensor {
  public:
   Tensor() = default;
@@ -53,9 +53,12 @@ class Tensor {
   Tensor& operator=(Tensor&& other) noexcept;
   ~Tensor();
 
-  float* data() const { return data_; }
+  Array data() const { return {data_, type_}; }
+  // Of one that holds float32; else null.
+  float* floats() const { return type_ == Number::float32 ? static_cast<float*>(data_) : nullptr; }
+  void* memory() const { return data_; }
   std::int64_t size() const { return size_; }
-  std::int64_t bytes() const { return size_ * static_cast<std::int64_t>(sizeof(float)); }
+  std::int64_t bytes() const { return size_ * bytes_of(type_); }
   bool empty() const { return data_ == nullptr; }
 
   // Counts it as something else from now on.
@@ -64,8 +67,9 @@ class Tensor {
  private:
   friend class Pool;
   Pool* pool_ = nullptr;
-  float* data_ = nullptr;
+  void* data_ = nullptr;
   std::int64_t size_ = 0;
+  Number type_ = Number::float32;
   Use use_ = Use::activations;
 };
 
@@ -79,7 +83,7 @@ class Pool {
   Device& device() const { return device_; }
 
   // Of undefined content.
-  Tensor take(std::int64_t size, Use use);
+  Tensor take(std::int64_t size, Use use, Number type = Number::float32);
   // Counts bytes, or fewer of them, that nothing is taken for.
   void charge(Use use, std::int64_t bytes) { count(use, bytes); }
 
@@ -92,10 +96,10 @@ class Pool {
  private:
   friend class Tensor;
   void count(Use use, std::int64_t bytes);
-  void give_back(float* data, std::int64_t size, Use use);
+  void give_back(void* data, std::int64_t bytes, Use use);
 
   Device& device_;
-  std::map<std::int64_t, std::vector<float*>> free_;  // by size
+  std::map<std::int64_t, std::vector<void*>> free_;  // by bytes
   UsedBytes used_;
   UsedBytes peak_;
 };

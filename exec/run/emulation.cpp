@@ -50,7 +50,7 @@ std::int64_t Emulation::start_ns(const Action& action, const Tensor& input) cons
   std::int64_t start = end_ns_;
   if (!input.empty()) {
     std::int64_t sent = 0;
-    std::memcpy(&sent, input.data(), sizeof sent);
+    std::memcpy(&sent, input.memory(), sizeof sent);
     const int from_stage = action.kind == Kind::F ? action.stage - 1 : action.stage + 1;
     const int from = program_.placement.rank_of(from_stage);
     if (from != rank_) {
@@ -82,19 +82,18 @@ Tensor Emulation::run(const Action& action, Tensor input) {
   std::int64_t bytes = costs_of(boundary).output_bytes;
   if (anchored) bytes = std::max(bytes, time_bytes);
   Tensor output = pool_.take(floats_for(bytes), Use::activations);
-  if (anchored) std::memcpy(output.data(), &end_ns_, sizeof end_ns_);
+  if (anchored) std::memcpy(output.memory(), &end_ns_, sizeof end_ns_);
   return output;
 }
 
 // Closing work that takes time; one of none is left out, as in a prediction.
 void Emulation::close(Kind kind, int stage, std::int64_t duration_ns) {
   if (duration_ns == 0) return;
-  ActionRecord record{make_action(stage, kind), recorder_.now_ns(), 0, 0, 0};
-  record.start_ns = record.reached_ns;
+  ActionNote note{make_action(stage, kind), recorder_.now(), recorder_.now(), {}, 0};
   end_ns_ = (pace_ == Pace::anchored ? end_ns_ : Clock::monotonic_ns()) + duration_ns;
   sleep_until(end_ns_);
-  record.end_ns = recorder_.now_ns();
-  recorder_.add(record);
+  note.end = recorder_.now();
+  recorder_.add(note);
 }
 
 // Never returns early. Sleeps for all but the time by which sleeps have ended

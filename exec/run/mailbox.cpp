@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "exec/transport/collectives.h"
@@ -17,12 +19,16 @@ namespace {
 }  // namespace
 
 Mailbox::Mailbox(const Placement& placement, int microbatches, std::vector<std::int64_t> bytes,
-                 Transport& transport, Pool& pool, Recorder& recorder)
+                 Number type, Transport& transport, Pool& pool, Recorder& recorder)
     : placement_(placement),
       microbatches_(microbatches),
       bytes_(std::move(bytes)),
+      type_(type),
       transport_(transport),
       pool_(pool),
+      device_(pool.device()),
+      staged_(!device_.host_reaches_memory()),
+      staging_(device_),
       recorder_(recorder),
       chunks_(placement.stages_of(transport.rank()).size()),
       in_(2 * chunks_ * static_cast<std::size_t>(microbatches)),
@@ -51,11 +57,13 @@ void Mailbox::post(const Action& receive) {
   Buffer& own = incoming(item);
   if (own.state != State::free) return;  // posted ahead
   own.state = State::posted;
-  own.tensor = pool_.take(floats_for(bytes_of(item)), Use::receive_buffer);
-  own.record = {receive, recorder_.now_ns(), 0, 0, bytes_of(item)};
-  own.record.start_ns = own.record.reached_ns;
-  own.message = HostView(pool_.device(), own.tensor, own.record.bytes);
-  own.ticket = transport_.receive(placement_.rank_of(item.stage), tag(item), own.message.bytes());
+  own.note = {receive, recorder_.now(), {}, {}, bytes_of(item)};
+  own.note.start = own.note.reached;
+  const std::int64_t each = exec::bytes_of(type_);
+  own.tensor = pool_.take((own.note.bytes + each - 1) / each, Use::receive_buffer, type_);
+  if (staged_) own.usable = device_.mark();
+  own.message = message_of(own);
+  own.ticket = transport_.receive(placement_.rank_of(item.stage), tag(item), own.message);
   under_way_.push_back(&own);
 }
 
@@ -64,13 +72,41 @@ void Mailbox::send(const Action& send) {
   Buffer& own = outgoing(item);
   if (own.state != State::full) misused(send, "there is nothing to send");
   own.state = State::posted;
-  own.record.action = send;
-  own.record.start_ns = recorder_.now_ns();
-  own.record.bytes = bytes_of(item);
-  own.message = HostView(pool_.device(), own.tensor, own.record.bytes);
-  own.message.fetch();
-  own.ticket = transport_.send(placement_.rank_of(item.consumer()), tag(item), own.message.bytes());
+  own.note.action = send;
+  own.note.start = recorder_.mark();
+  own.note.bytes = bytes_of(item);
+  own.message = message_of(own);
+  own.ticket.reset();
   under_way_.push_back(&own);
+  if (staged_) {
+    own.copied = device_.start_download(own.message.data(), own.tensor.memory(), own.note.bytes);
+  } else {
+    start_send(own);
+  }
+}
+
+std::span<std::byte> Mailbox::message_of(const Buffer& buffer) {
+  if (staged_) return staging_.take(buffer.note.bytes);
+  return {static_cast<std::byte*>(buffer.tensor.memory()),
+          static_cast<std::size_t>(buffer.note.bytes)};
+}
+
+void Mailbox::start_send(Buffer& buffer) {
+  const Item item = item_of_transfer(buffer.note.action);
+  buffer.ticket = transport_.send(placement_.rank_of(item.consumer()), tag(item), buffer.message);
+}
+
+bool Mailbox::start_copied() {
+  bool copies = false;
+  for (Buffer* buffer : under_way_) {
+    if (buffer->ticket) continue;
+    if (device_.has_passed(buffer->copied)) {
+      start_send(*buffer);
+    } else {
+      copies = true;
+    }
+  }
+  return copies;
 }
 
 Tensor Mailbox::take_input(const Action& action) {
@@ -82,41 +118,50 @@ Tensor Mailbox::take_input(const Action& action) {
     while (own.state == State::posted) wait_for_one();
   } catch (const TimedOut& error) {
     throw TimedOut(
-        fmt::format("{} needs {}: {}", to_text(action), to_text(own.record.action), error.what()));
+        fmt::format("{} needs {}: {}", to_text(action), to_text(own.note.action), error.what()));
   }
   if (own.state != State::full) misused(action, "its input was not received");
   own.state = State::owned;
+  if (staged_ && !is_local(item)) device_.follow(own.copied);
   own.tensor.serve_as(Use::activations);
   return std::move(own.tensor);
 }
 
-void Mailbox::put_output(const Action& action, Tensor result) {
+void Mailbox::put_output(const Action& action, Tensor result, Instant there) {
   const Item item{action.kind == Kind::F, action.stage, action.microbatch};
   if (!exists(item.consumer())) return;
   const bool local = is_local(item);
   Buffer& own = local ? incoming(item) : outgoing(item);
   if (own.state != State::free) misused(action, "its result was there before");
   own.state = State::full;
-  own.record.action = action;
+  own.note.action = action;
   own.tensor = std::move(result);
   own.tensor.serve_as(local ? Use::activations : Use::send_buffer);
-  own.record.reached_ns = recorder_.now_ns();
+  own.note.reached = there;
 }
 
 // Of a transfer that is done: a RECV's buffer is full, a SEND's free again.
 void Mailbox::settle(Buffer& buffer) {
-  const bool receives = is_receive(buffer.record.action.kind);
+  const bool receives = is_receive(buffer.note.action.kind);
   buffer.state = receives ? State::full : State::free;
-  if (receives) buffer.message.put();
+  buffer.note.end = recorder_.now();
+  if (staged_ && receives) {
+    buffer.copied = device_.start_upload(buffer.tensor.memory(), buffer.message.data(),
+                                         buffer.note.bytes, buffer.usable);
+    buffer.note.end = {buffer.copied, true};
+    staging_.give_back(buffer.message, buffer.copied);
+  } else if (staged_) {
+    staging_.give_back(buffer.message);
+  }
   buffer.message = {};
   if (!receives) buffer.tensor = {};
-  buffer.record.end_ns = recorder_.now_ns();
-  recorder_.add(buffer.record);
+  recorder_.add(buffer.note);
 }
 
 void Mailbox::poll() {
+  start_copied();
   std::erase_if(under_way_, [&](Buffer* buffer) {
-    if (!transport_.test(buffer->ticket)) return false;
+    if (!buffer->ticket || !transport_.test(*buffer->ticket)) return false;
     settle(*buffer);
     return true;
   });
@@ -125,26 +170,50 @@ void Mailbox::poll() {
 // Whichever it is, so that each is seen to end when it does. Receives come
 // first: where patience ends, it is them that the rank has waited for.
 void Mailbox::wait_for_one() {
-  std::stable_partition(under_way_.begin(), under_way_.end(), [](const Buffer* buffer) {
-    return is_receive(buffer->record.action.kind);
-  });
+  std::stable_partition(under_way_.begin(), under_way_.end(),
+                        [](const Buffer* buffer) { return is_receive(buffer->note.action.kind); });
+  std::vector<Buffer*> waiting;
   std::vector<Ticket> tickets;
-  for (const Buffer* buffer : under_way_) tickets.push_back(buffer->ticket);
-  const auto done = under_way_.begin() + static_cast<std::ptrdiff_t>(transport_.wait_any(tickets));
-  settle(**done);
-  under_way_.erase(done);
+  for (;;) {
+    const bool copies = start_copied();
+    waiting.clear();
+    tickets.clear();
+    for (Buffer* buffer : under_way_) {
+      if (!buffer->ticket) continue;
+      waiting.push_back(buffer);
+      tickets.push_back(*buffer->ticket);
+    }
+    if (!copies || !tickets.empty()) {
+      constexpr std::chrono::microseconds turn(20);  // then copies may have run
+      const std::size_t done =
+          copies ? transport_.wait_any_until(tickets, std::chrono::steady_clock::now() + turn)
+                 : transport_.wait_any(tickets);
+      if (done < tickets.size()) {
+        settle(*waiting[done]);
+        std::erase(under_way_, waiting[done]);
+        return;
+      }
+    }
+  }
+}
+
+void Mailbox::wait_for(Mark mark) {
+  while (!device_.has_passed(mark)) {
+    poll();
+    std::this_thread::yield();
+  }
 }
 
 void Mailbox::finish_iteration() {
   for (Buffer& buffer : in_) {
     if (buffer.state == State::posted || buffer.state == State::full) {
-      misused(buffer.record.action, "received, but never used");
+      misused(buffer.note.action, "received, but never used");
     }
     buffer.state = State::free;
   }
   while (!under_way_.empty()) wait_for_one();
   for (const Buffer& buffer : out_) {
-    if (buffer.state != State::free) misused(buffer.record.action, "made, but never sent");
+    if (buffer.state != State::free) misused(buffer.note.action, "made, but never sent");
   }
 }
 

@@ -5,13 +5,21 @@
 // posted until the transport is done with it; only then is its memory given
 // back. A result for a stage of the same rank is handed over as it is. Misuse
 // is an error that names the action. One rank, one thread.
+//
+// Transports read and write the host's memory. Where that is not the device's,
+// a message passes through staging memory, by copies that run beside the
+// operators: a send begins once its copy has run, and what needs a received
+// tensor follows the copy to it.
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <vector>
 
-#include "exec/model/host_view.h"
+#include "exec/model/staging.h"
 #include "exec/run/recorder.h"
 #include "exec/transport/transport.h"
 #include "sim/schedule/placement.h"
@@ -21,9 +29,9 @@ namespace pipesim::exec {
 class Mailbox {
  public:
   // `bytes` of what each stage but the last sends to the next; its gradient,
-  // which comes back, has as many.
+  // which comes back, has as many. Numbers are of that type.
   Mailbox(const Placement& placement, int microbatches, std::vector<std::int64_t> bytes,
-          Transport& transport, Pool& pool, Recorder& recorder);
+          Number type, Transport& transport, Pool& pool, Recorder& recorder);
   // Where an error unwinds, buffers may be posted: the transport lets go of them.
   ~Mailbox();
   Mailbox(const Mailbox&) = delete;
@@ -36,22 +44,28 @@ class Mailbox {
   // The input of an F, I or B that is to run, once it is there; empty where it
   // has none.
   Tensor take_input(const Action& action);
-  // Its result.
-  void put_output(const Action& action, Tensor result);
+  // Its result, which is there at that instant.
+  void put_output(const Action& action, Tensor result, Instant there);
 
   // Notes which transfers are done.
   void poll();
+  // Gives transfers time until the device has passed the mark.
+  void wait_for(Mark mark);
   // Waits for all sends; then every buffer must have served.
   void finish_iteration();
+  // After the device has forgotten its marks.
+  void forget_marks() { staging_.forget_marks(); }
 
  private:
   enum class State : std::uint8_t { free, posted, full, owned };
   struct Buffer {
     State state = State::free;
     Tensor tensor;
-    HostView message;  // while posted
-    Ticket ticket = 0;
-    ActionRecord record;
+    std::span<std::byte> message;  // while posted; the tensor's own, or staging memory
+    Mark copied = 0;               // of the copy from or to staging memory
+    Mark usable = 0;               // a received tensor's memory, from then on
+    std::optional<Ticket> ticket;  // none while a send's copy runs
+    ActionNote note;
   };
   // A result on its way, by the stage that makes it: an activation to the next
   // stage, a gradient to the one before.
@@ -75,14 +89,22 @@ class Mailbox {
   std::int64_t bytes_of(const Item& item) const {
     return bytes_[static_cast<std::size_t>(std::min(item.stage, item.consumer()))];
   }
+  std::span<std::byte> message_of(const Buffer& buffer);
+  void start_send(Buffer& buffer);
+  // Starts the sends whose copies have run; whether any copy still runs.
+  bool start_copied();
   void settle(Buffer& buffer);
   void wait_for_one();
 
   const Placement& placement_;
   std::int32_t microbatches_;
   std::vector<std::int64_t> bytes_;
+  Number type_;
   Transport& transport_;
   Pool& pool_;
+  Device& device_;
+  bool staged_;
+  Staging staging_;
   Recorder& recorder_;
   std::size_t chunks_;              // of this rank
   std::vector<Buffer> in_;          // [direction][chunk that takes it][microbatch]

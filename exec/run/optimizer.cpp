@@ -36,9 +36,23 @@ AdamStep adam_step(const Training& training, int step, double gradient_norm) {
 void step_layer(Device& device, Layer& layer, AdamStep step) {
   for (Parameter& parameter : layer.parameters()) {
     step.weight_decay = parameter.decays ? weight_decay : 0;
-    device.adamw(parameter.weight.size(), step, parameter.gradient.data(), parameter.weight.data(),
-                 parameter.first.data(), parameter.second.data());
+    device.adamw(parameter.weight.size(), step, parameter.gradient.floats(),
+                 parameter.weight.floats(), parameter.first.floats(), parameter.second.floats(),
+                 parameter.rounded.data());
   }
+}
+
+std::vector<double> sums_of_squares(Device& device, Pool& pool,
+                                    const std::vector<const Tensor*>& tensors) {
+  std::vector<double> sums(tensors.size());
+  const auto bytes = static_cast<std::int64_t>(sums.size() * sizeof(double));
+  const Tensor there = pool.take(floats_for(bytes), Use::activations);
+  auto* sum = static_cast<double*>(there.memory());
+  for (const Tensor* tensor : tensors) {
+    device.sum_of_squares(tensor->size(), tensor->floats(), sum++);
+  }
+  device.download(sums.data(), there.memory(), bytes);
+  return sums;
 }
 
 double mean_loss(const std::vector<float>& losses) {
@@ -106,9 +120,10 @@ Outcome Optimizer::reduce(const std::vector<float>& losses) {
   std::vector<Part> parts;
   if (!losses.empty()) parts.push_back({loss_part, 0, mean_loss(losses)});
   for (const auto& stage : stages_) {
-    ActionRecord record{make_action(stage->index(), Kind::REDUCE_GRAD), recorder_.now_ns(), 0, 0,
-                        0};
-    record.start_ns = record.reached_ns;
+    ActionNote note{make_action(stage->index(), Kind::REDUCE_GRAD), recorder_.mark(), {}, {}, 0};
+    note.start = note.reached;
+    std::vector<const Tensor*> gradients;
+    const std::size_t first = parts.size();
     for (const auto& layer : stage->layers()) {
       add_tied_gradient(*layer, tied);
       const auto& parameters = layer->parameters();
@@ -117,13 +132,14 @@ Outcome Optimizer::reduce(const std::vector<float>& losses) {
         const bool counted = training_.model.tied_head && training_.model.is_head(layer->index()) &&
                              i == tied_parameter;
         if (counted) continue;
-        const Tensor& gradient = parameters[i].gradient;
-        parts.push_back({layer->index(), static_cast<std::int32_t>(i),
-                         device_.sum_of_squares(gradient.size(), gradient.data())});
+        gradients.push_back(&parameters[i].gradient);
+        parts.push_back({layer->index(), static_cast<std::int32_t>(i), 0});
       }
     }
-    record.end_ns = recorder_.now_ns();
-    recorder_.add(record);
+    const std::vector<double> squares = sums_of_squares(device_, pool_, gradients);
+    for (std::size_t i = 0; i < squares.size(); ++i) parts[first + i].value = squares[i];
+    note.end = recorder_.mark();
+    recorder_.add(note);
   }
   Outcome outcome;
   const std::vector<Bytes> all = gather(transport_, bytes_of(parts));
@@ -146,16 +162,15 @@ Outcome Optimizer::reduce(const std::vector<float>& losses) {
 
 void Optimizer::step(int step, const Outcome& outcome) {
   if (stages_.empty()) return;
-  ActionRecord record{make_action(stages_.front()->index(), Kind::OPTIMIZER), recorder_.now_ns(), 0,
-                      0, 0};
-  record.start_ns = record.reached_ns;
+  ActionNote note{
+      make_action(stages_.front()->index(), Kind::OPTIMIZER), recorder_.mark(), {}, {}, 0};
+  note.start = note.reached;
   const AdamStep adam = adam_step(training_, step, outcome.gradient_norm);
   for (const auto& stage : stages_) {
     for (const auto& layer : stage->layers()) step_layer(device_, *layer, adam);
   }
-  device_.finish();
-  record.end_ns = recorder_.now_ns();
-  recorder_.add(record);
+  note.end = recorder_.mark();
+  recorder_.add(note);
 }
 
 }  // namespace pipesim::exec

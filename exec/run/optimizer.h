@@ -25,6 +25,10 @@ void step_layer(Device& device, Layer& layer, AdamStep step);
 // The mean of losses of tokens, summed in double in their order.
 double mean_loss(const std::vector<float>& losses);
 
+// The sums of squares of tensors of float32, in their order.
+std::vector<double> sums_of_squares(Device& device, Pool& pool,
+                                    const std::vector<const Tensor*>& tensors);
+
 class Optimizer {
  public:
   Optimizer(const Training& training, Device& device, Transport& transport, Pool& pool,

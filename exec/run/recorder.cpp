@@ -4,13 +4,32 @@ namespace pipesim::exec {
 
 void Recorder::start_iteration(bool keep) {
   keep_ = keep;
-  now_.actions.clear();
-  now_.layers.clear();
-  now_.memory.clear();
+  actions_.clear();
+  layers_.clear();
+  memory_.clear();
+}
+
+std::int64_t Recorder::time_of(Instant instant) const {
+  return instant.is_mark ? clock_.shown_at(device_.time_of(instant.value)) : instant.value;
 }
 
 void Recorder::finish_iteration() {
-  if (keep_) kept_.push_back(now_);  // a copy: what has grown serves the next one, too
+  if (keep_) {
+    IterationRecord record;
+    for (const ActionNote& note : actions_) {
+      record.actions.push_back(
+          {note.action, time_of(note.reached), time_of(note.start), time_of(note.end), note.bytes});
+    }
+    for (const LayerNote& note : layers_) {
+      record.layers.push_back(
+          {note.action, note.layer, note.kind, note.again, time_of(note.start), time_of(note.end)});
+    }
+    for (const MemoryNote& note : memory_) {
+      record.memory.push_back({time_of(note.time), note.chunks, note.bytes});
+    }
+    kept_.push_back(std::move(record));
+  }
+  device_.forget_marks();
 }
 
 }  // namespace pipesim::exec

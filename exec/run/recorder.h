@@ -1,7 +1,9 @@
 // What a rank did, when, and what it held: written down as it runs.
 //
-// Times are those of the rank's clock (clock.h). A recorder belongs to one rank and one thread.
-// What it keeps of an iteration are plain values, which travel to rank 0 as bytes.
+// Notes name instants, some of which are the device's and have no time until it
+// gets there. With the end of an iteration they become records, whose times are
+// those of the rank's clock (clock.h); as plain values they travel to rank 0. A
+// recorder belongs to one rank and one thread; its device outlives it.
 #pragma once
 
 #include <cstdint>
@@ -38,6 +40,34 @@ struct MemoryRecord {
   UsedBytes bytes;
 };
 
+// A time of the rank's clock, or a mark of its device.
+struct Instant {
+  std::int64_t value = 0;
+  bool is_mark = false;
+};
+
+// The same before their times are known.
+struct ActionNote {
+  Action action;
+  Instant reached;
+  Instant start;
+  Instant end;
+  std::int64_t bytes = 0;
+};
+struct LayerNote {
+  Action action;
+  std::int32_t layer = 0;
+  Kind kind = Kind::F;
+  bool again = false;
+  Instant start;
+  Instant end;
+};
+struct MemoryNote {
+  Instant time;
+  std::int64_t chunks = 0;
+  UsedBytes bytes;
+};
+
 struct IterationRecord {
   std::vector<ActionRecord> actions;
   std::vector<LayerRecord> layers;
@@ -47,30 +77,41 @@ struct IterationRecord {
 class Recorder {
  public:
   // Layers and memory are recorded only where asked for.
-  Recorder(const Clock& clock, bool in_detail) : clock_(clock), in_detail_(in_detail) {}
+  Recorder(Device& device, const Clock& clock, bool in_detail)
+      : device_(device), clock_(clock), in_detail_(in_detail) {}
 
-  std::int64_t now_ns() const { return clock_.now_ns(); }
+  bool in_detail() const { return in_detail_; }
+  // Of this thread.
+  Instant now() const { return {clock_.now_ns(), false}; }
+  // Of the device: when all has run that it was asked for so far.
+  Instant mark() const { return {device_.mark(), true}; }
 
   // What comes belongs to a new iteration, kept or forgotten.
   void start_iteration(bool keep);
 
-  void add(const ActionRecord& record) { now_.actions.push_back(record); }
-  void add(const LayerRecord& record) {
-    if (in_detail_) now_.layers.push_back(record);
+  void add(const ActionNote& note) { actions_.push_back(note); }
+  void add(const LayerNote& note) {
+    if (in_detail_) layers_.push_back(note);
   }
-  void add(const MemoryRecord& record) {
-    if (in_detail_) now_.memory.push_back(record);
+  void add(const MemoryNote& note) {
+    if (in_detail_) memory_.push_back(note);
   }
+  // Waits for the device, and ends all its marks.
   void finish_iteration();
 
   // Those kept, in order.
   const std::vector<IterationRecord>& iterations() const { return kept_; }
 
  private:
+  std::int64_t time_of(Instant instant) const;
+
+  Device& device_;
   Clock clock_;
   bool in_detail_;
   bool keep_ = false;
-  IterationRecord now_;
+  std::vector<ActionNote> actions_;
+  std::vector<LayerNote> layers_;
+  std::vector<MemoryNote> memory_;
   std::vector<IterationRecord> kept_;
 };
 

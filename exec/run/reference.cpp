@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include "exec/transport/collectives.h"
 
@@ -12,9 +13,13 @@ namespace pipesim::exec {
 
 Reference::Reference(const Training& training, Device& device)
     : training_(training), device_(device), pool_(device) {
-  const LayerSetup setup{
-      device,       pool_, training.model, training.micro_batch_size, training.sequence_length,
-      training.seed};
+  const LayerSetup setup{device,
+                         pool_,
+                         training.model,
+                         training.micro_batch_size,
+                         training.sequence_length,
+                         training.seed,
+                         training.precision};
   for (int i = 0; i < training.model.layers(); ++i) layers_.push_back(make_layer(setup, i));
   for (Tensor* tensor : {&tokens_, &targets_, &losses_}) {
     *tensor = pool_.take(training.tokens(), Use::receive_buffer);
@@ -42,14 +47,14 @@ Outcome Reference::run(int iteration) {
     const Sample sample =
         draw_sample(training_.text, training_.seed, static_cast<std::uint32_t>(iteration), index,
                     training_.micro_batch_size, training_.sequence_length);
-    float* tokens = tokens_.data() + static_cast<std::int64_t>(j) * rows;
-    float* targets = targets_.data() + static_cast<std::int64_t>(j) * rows;
+    float* tokens = tokens_.floats() + static_cast<std::int64_t>(j) * rows;
+    float* targets = targets_.floats() + static_cast<std::int64_t>(j) * rows;
     device_.upload(tokens, sample.tokens.data(), rows * 4);
     device_.upload(targets, sample.targets.data(), rows * 4);
     microbatches[j] = {static_cast<std::uint32_t>(iteration), index,
                        reinterpret_cast<std::int32_t*>(tokens),
                        reinterpret_cast<std::int32_t*>(targets),
-                       losses_.data() + static_cast<std::int64_t>(j) * rows};
+                       losses_.floats() + static_cast<std::int64_t>(j) * rows};
   }
   std::vector<std::vector<Saved>> saved;  // [layer][microbatch]
   std::vector<Tensor> passing(count);     // what goes from layer to layer
@@ -74,7 +79,7 @@ Outcome Reference::run(int iteration) {
     }
   }
   std::vector<float> losses(static_cast<std::size_t>(losses_.size()));
-  device_.download(losses.data(), losses_.data(), losses_.bytes());
+  device_.download(losses.data(), losses_.memory(), losses_.bytes());
   const Outcome result = outcome(losses);
   const AdamStep step = adam_step(training_, iteration, result.gradient_norm);
   for (const auto& layer : layers_) step_layer(device_, *layer, step);
@@ -89,15 +94,17 @@ Outcome Reference::outcome(const std::vector<float>& losses) {
     device_.add(table.size(), table.data(), matrix.data(), table.data());
     device_.copy(table.size(), table.data(), matrix.data());
   }
-  double squares = 0;
+  std::vector<const Tensor*> gradients;
   for (const auto& layer : layers_) {
     for (const Parameter& parameter : layer->parameters()) {
       const bool is_shared =
           tied && layer == layers_.back() && &parameter == &layer->parameters()[tied_parameter];
       if (is_shared) continue;
-      squares += device_.sum_of_squares(parameter.gradient.size(), parameter.gradient.data());
+      gradients.push_back(&parameter.gradient);
     }
   }
+  const std::vector<double> parts = sums_of_squares(device_, pool_, gradients);
+  const double squares = std::accumulate(parts.begin(), parts.end(), 0.0);
   return {mean_loss(losses), std::sqrt(squares) / static_cast<double>(training_.tokens())};
 }
 
@@ -137,7 +144,7 @@ std::vector<float> values_of_layer(Device& device, const Layer& layer, Which whi
     const Tensor& tensor = parameter.*which;
     const std::size_t at = all.size();
     all.resize(at + static_cast<std::size_t>(tensor.size()));
-    device.download(all.data() + at, tensor.data(), tensor.bytes());
+    device.download(all.data() + at, tensor.memory(), tensor.bytes());
   }
   return all;
 }

@@ -34,11 +34,13 @@ Stage::Slot& Stage::slot_in(State expected, Kind kind, const Microbatch& microba
 
 template <typename Work>
 auto Stage::timed(const Action& action, const Layer& layer, Kind kind, bool again, Work work) {
-  LayerRecord record{action, layer.index(), kind, again, recorder_.now_ns(), 0};
+  LayerNote layer_note{action, layer.index(), kind, again, {}, {}};
+  if (recorder_.in_detail()) layer_note.start = recorder_.mark();
   const auto note = [&] {
-    setup_.layers.device.finish();
-    record.end_ns = recorder_.now_ns();
-    recorder_.add(record);
+    if (recorder_.in_detail()) {
+      layer_note.end = recorder_.mark();
+      recorder_.add(layer_note);
+    }
     between_layers_();
   };
   if constexpr (std::is_void_v<decltype(work())>) {
@@ -73,7 +75,7 @@ Tensor Stage::forward(const Microbatch& microbatch, Tensor x) {
   // The layers take their input over: they get a copy.
   Tensor input;
   if (!x.empty()) {
-    input = setup_.layers.pool.take(x.size(), Use::activations);
+    input = setup_.layers.pool.take(x.size(), Use::activations, setup_.layers.precision);
     setup_.layers.device.copy(x.size(), x.data(), input.data());
   }
   slot.x = std::move(x);

@@ -9,9 +9,13 @@ Trainer::Trainer(const Training& training, Device& device, Transport& transport,
     : training_(training),
       device_(device),
       optimizer_(training, device, transport, pool, stages_, recorder) {
-  const LayerSetup layers{
-      device,       pool, training.model, training.micro_batch_size, training.sequence_length,
-      training.seed};
+  const LayerSetup layers{device,
+                          pool,
+                          training.model,
+                          training.micro_batch_size,
+                          training.sequence_length,
+                          training.seed,
+                          training.precision};
   for (const int stage : training.program.placement.stages_of(transport.rank())) {
     const Stage::Setup setup{layers,
                              stage,
@@ -40,14 +44,14 @@ void Trainer::start_iteration(int iteration) {
         static_cast<std::uint32_t>(j), training_.micro_batch_size, training_.sequence_length);
     const std::int64_t bytes = training_.rows() * static_cast<std::int64_t>(sizeof(std::int32_t));
     const std::int64_t at = j * training_.rows();
-    if (has_embedding_) device_.upload(tokens_.data() + at, sample.tokens.data(), bytes);
-    if (has_head_) device_.upload(targets_.data() + at, sample.targets.data(), bytes);
+    if (has_embedding_) device_.upload(tokens_.floats() + at, sample.tokens.data(), bytes);
+    if (has_head_) device_.upload(targets_.floats() + at, sample.targets.data(), bytes);
   }
 }
 
 std::vector<float> Trainer::read_losses() const {
   std::vector<float> losses(static_cast<std::size_t>(losses_.size()));
-  if (has_head_) device_.download(losses.data(), losses_.data(), losses_.bytes());
+  if (has_head_) device_.download(losses.data(), losses_.memory(), losses_.bytes());
   return losses;
 }
 
@@ -56,10 +60,10 @@ Microbatch Trainer::microbatch(const Action& action) const {
   Microbatch microbatch;
   microbatch.step = static_cast<std::uint32_t>(iteration_);
   microbatch.index = static_cast<std::uint32_t>(action.microbatch);
-  if (has_embedding_) microbatch.tokens = reinterpret_cast<std::int32_t*>(tokens_.data()) + at;
+  if (has_embedding_) microbatch.tokens = reinterpret_cast<std::int32_t*>(tokens_.floats()) + at;
   if (has_head_) {
-    microbatch.targets = reinterpret_cast<std::int32_t*>(targets_.data()) + at;
-    microbatch.losses = losses_.data() + at;
+    microbatch.targets = reinterpret_cast<std::int32_t*>(targets_.floats()) + at;
+    microbatch.losses = losses_.floats() + at;
   }
   return microbatch;
 }

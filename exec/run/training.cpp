@@ -15,7 +15,7 @@ int Training::first_layer(int stage) const {
 
 std::vector<std::int64_t> Training::message_bytes() const {
   if (costs) return Emulation::message_bytes(*costs, pace);
-  const std::int64_t bytes = rows() * model.hidden_size * static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t bytes = rows() * model.hidden_size * bytes_of(precision);
   return std::vector<std::int64_t>(static_cast<std::size_t>(program.stages()), bytes);
 }
 
@@ -30,10 +30,10 @@ std::string Training::fingerprint() const {
                           fmt::join(layout, ","), micro_batch_size, sequence_length);
   return fmt::format(
       "program of {} ranks {:x}, {}, text of {} bytes {:x}, {} microbatches, {} + {} iterations, "
-      "seed {}, learning rate {}, recompute {}, verify {}, details {}",
+      "seed {}, learning rate {}, recompute {}, {} bytes a number, verify {}, details {}",
       program.ranks(), rows, what, text.bytes().size(), std::hash<std::string_view>()(text.bytes()),
-      program.microbatches, warmup, iterations, seed, learning_rate, recompute, verify,
-      record_details);
+      program.microbatches, warmup, iterations, seed, learning_rate, recompute, bytes_of(precision),
+      verify, record_details);
 }
 
 }  // namespace pipesim::exec

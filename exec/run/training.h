@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "exec/data/text.h"
+#include "exec/device/device.h"
 #include "exec/run/emulation.h"
 #include "sim/cost/costs.h"
 #include "sim/cost/model.h"
@@ -26,7 +27,8 @@ struct Training {
   std::uint64_t seed = 1;
   float learning_rate = 1e-3F;
   bool recompute = false;
-  bool record_details = false;  // layers and memory, for a trace
+  Number precision = Number::float32;  // of weights as they are read, and activations
+  bool record_details = false;         // layers and memory, for a trace
   bool verify = false;
 
   // On an emulated device nothing is trained: costs take the place of the

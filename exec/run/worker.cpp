@@ -8,15 +8,23 @@
 #include "exec/transport/collectives.h"
 
 namespace pipesim::exec {
+namespace {
+
+// By how many compute actions a device may be behind: so many that it never
+// waits for its rank's thread, and so few that what is freed here is soon free there.
+constexpr std::size_t most_behind = 2;
+
+}  // namespace
 
 Worker::Worker(const Training& training, Device& memory, Transport& transport, const Clock& clock,
                const MakeWorkload& make_workload)
     : training_(training),
+      device_(memory),
       transport_(transport),
       pool_(memory),
-      recorder_(clock, training.record_details),
+      recorder_(memory, clock, training.record_details),
       mailbox_(training.program.placement, training.program.microbatches, training.message_bytes(),
-               transport, pool_, recorder_),
+               training.precision, transport, pool_, recorder_),
       workload_(make_workload(pool_, recorder_, [this] { mailbox_.poll(); })) {}
 
 Outcome Worker::run(int iteration) {
@@ -41,20 +49,22 @@ Outcome Worker::run_in_time(int iteration) {
   run_list();
   mailbox_.finish_iteration();
   phase_ = "in the reduction";
-  note_memory();
+  note_memory(recorder_.mark());
   const Outcome outcome = workload_->finish_iteration();
   const int first_stage = training_.program.placement.stages_of(transport_.rank()).front();
   note_peak(make_action(first_stage, Kind::REDUCE_GRAD));
+  asked_.clear();
   recorder_.finish_iteration();
+  mailbox_.forget_marks();
   return outcome;
 }
 
 void Worker::run_list() {
   const auto actions = training_.program.actions[transport_.rank()];
   posted_ = 0;
-  note_memory();
+  note_memory(recorder_.mark());
   for (std::size_t i = 0; i < actions.size(); ++i) {
-    const std::int64_t reached = recorder_.now_ns();
+    const Instant reached = recorder_.mark();
     post_ahead(i);
     const Action& action = actions[i];
     if (is_compute(action.kind)) {
@@ -63,7 +73,7 @@ void Worker::run_list() {
       mailbox_.send(make_action(action.stage, action.kind, action.microbatch));
     } else if (action.kind == Kind::UNSHARD || action.kind == Kind::RESHARD) {
       // Nothing to do: every rank holds the whole parameters of its stages.
-      recorder_.add(ActionRecord{action, reached, reached, reached, 0});
+      recorder_.add(ActionNote{action, reached, reached, reached, 0});
     }
     // After an action its result comes first.
     if (!is_compute(action.kind)) mailbox_.poll();
@@ -88,20 +98,30 @@ void Worker::post_ahead(std::size_t index) {
   }
 }
 
-void Worker::run_compute(const Action& action, std::int64_t reached_ns) {
+void Worker::run_compute(const Action& action, Instant reached) {
   Tensor input = action.kind == Kind::W ? Tensor() : mailbox_.take_input(action);
-  ActionRecord record{action, reached_ns, recorder_.now_ns(), 0, 0};
+  ActionNote note{action, reached, recorder_.mark(), {}, 0};
   if (action.kind == Kind::F) {
     peak_chunks_ = std::max(peak_chunks_, ++chunks_);
-    note_memory();
+    note_memory(note.start);
   }
+  device_.start_range(("PP:" + to_text(action)).c_str());
   Tensor output = workload_->run(action, std::move(input));
+  device_.end_range();
   if (is_backward(action.kind)) --chunks_;
-  record.end_ns = recorder_.now_ns();
-  recorder_.add(record);
-  if (action.kind != Kind::W) mailbox_.put_output(action, std::move(output));
+  note.end = recorder_.mark();
+  recorder_.add(note);
+  if (action.kind != Kind::W) mailbox_.put_output(action, std::move(output), note.end);
   note_peak(action);
-  note_memory();
+  note_memory(note.end);
+  keep_up(note.end.value);
+}
+
+void Worker::keep_up(Mark end) {
+  asked_.push_back(end);
+  if (asked_.size() < most_behind) return;
+  mailbox_.wait_for(asked_.front());
+  asked_.pop_front();
 }
 
 void Worker::note_peak(const Action& action) {
@@ -110,9 +130,7 @@ void Worker::note_peak(const Action& action) {
   peak_action_ = action;
 }
 
-void Worker::note_memory() {
-  recorder_.add(MemoryRecord{recorder_.now_ns(), chunks_, pool_.used()});
-}
+void Worker::note_memory(Instant time) { recorder_.add(MemoryNote{time, chunks_, pool_.used()}); }
 
 RankMemory Worker::peak_memory() const {
   const UsedBytes& peak = pool_.peak();

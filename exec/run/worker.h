@@ -1,10 +1,12 @@
 // One rank at work: interprets its row of the program, iteration by iteration.
 //
-// It never asks which schedule it runs. All ranks make a worker of the same
+// It never asks which schedule it runs. A device of its own pace may be a few
+// actions behind. All ranks make a worker of the same
 // training and call run() for the same iterations. A worker belongs to its
 // rank's thread; device and transport outlive it.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <memory>
 
@@ -39,13 +41,15 @@ class Worker {
  private:
   Outcome run_in_time(int iteration);
   void run_list();
-  void run_compute(const Action& action, std::int64_t reached_ns);
+  void run_compute(const Action& action, Instant reached);
   void post_ahead(std::size_t index);
-  void note_memory();
+  void note_memory(Instant time);
+  void keep_up(Mark end);
   // Whether memory has never been fuller: then `action` has filled it.
   void note_peak(const Action& action);
 
   const Training& training_;
+  Device& device_;
   Transport& transport_;
   Pool pool_;
   Recorder recorder_;
@@ -54,6 +58,7 @@ class Worker {
 
   const char* phase_ = "";  // for whom it took too long
   std::size_t posted_ = 0;  // actions up to here have their receives posted
+  std::deque<Mark> asked_;  // ends of compute actions that the device may not have reached
   std::int64_t chunks_ = 0;
   std::int64_t peak_chunks_ = 0;
   std::int64_t peak_bytes_ = 0;

@@ -1,8 +1,8 @@
 #include "exec/device/cpu/cpu_device.h"
 
-#include <cstdlib>
+#include <chrono>
 #include <cstring>
-#include <limits>
+#include <utility>
 
 #include "exec/device/cpu/cpu_operators.h"
 #include "exec/device/cpu/library_products.h"
@@ -11,56 +11,154 @@
 
 namespace pipesim::exec {
 
-CpuBase::CpuBase(const char* instructions, bool own_products)
-    : description_(std::string("cpu (") + instructions + ", matrix products by " +
-                   (own_products ? "its own kernel" : products_library()) + ")") {}
-
-CpuBase::~CpuBase() { release(scratch_); }
-
-std::string CpuBase::description() const { return description_; }
-
-void* CpuBase::allocate(std::int64_t bytes) {
-  constexpr std::size_t line = 64;
-  // aligned_alloc wants whole lines; no bytes are one line, so that null means failure.
-  const auto lines = static_cast<std::size_t>(bytes) / line + 1;
-  void* memory =
-      bytes >= 0 && bytes <= max_bytes ? std::aligned_alloc(line, lines * line) : nullptr;
-  if (memory == nullptr) {
-    throw work_error("cpu: no memory left for " + format_bytes(bytes) +
-                     "; take a smaller model, smaller microbatches or fewer ranks");
-  }
-  return memory;
-}
-
-void CpuBase::release(void* memory) { std::free(memory); }
-
-void CpuBase::upload(void* to, const void* from_host, std::int64_t bytes) {
-  if (bytes > 0) std::memcpy(to, from_host, static_cast<std::size_t>(bytes));
-}
-
-void CpuBase::download(void* to_host, const void* from, std::int64_t bytes) {
-  if (bytes > 0) std::memcpy(to_host, from, static_cast<std::size_t>(bytes));
-}
-
-void CpuBase::finish() {}
-
-float* CpuBase::scratch(std::int64_t floats) {
-  if (floats > scratch_floats_) {
-    release(scratch_);
-    scratch_ = nullptr;
-    scratch_floats_ = 0;
-    scratch_ = static_cast<float*>(allocate(floats * static_cast<std::int64_t>(sizeof(float))));
-    scratch_floats_ = floats;
-  }
-  return scratch_;
-}
-
 namespace {
+
+// Device's arrays as the float32 that the operators take.
+float* floats(Array array) {
+  if (array.type != Number::float32) throw work_error("cpu: it computes in float32 alone");
+  return static_cast<float*>(array.data);
+}
+const float* floats(ConstArray array) {
+  return floats(Array(const_cast<void*>(array.data), array.type));
+}
+
+class CpuDevice final : public Device {
+ public:
+  CpuDevice(std::unique_ptr<FloatOperators> operators, const char* instructions, bool own_products)
+      : operators_(std::move(operators)),
+        description_(std::string("cpu (") + instructions + ", matrix products by " +
+                     (own_products ? "its own kernel" : products_library()) + ")") {}
+
+  std::string description() const override { return description_; }
+
+  void* allocate(std::int64_t bytes) override { return FloatOperators::allocate(bytes); }
+  void release(void* memory) override { FloatOperators::release(memory); }
+  void upload(void* to, const void* from_host, std::int64_t bytes) override {
+    if (bytes > 0) std::memcpy(to, from_host, static_cast<std::size_t>(bytes));
+  }
+  void download(void* to_host, const void* from, std::int64_t bytes) override {
+    upload(to_host, from, bytes);
+  }
+  bool host_reaches_memory() const override { return true; }
+  void finish() override {}
+
+  // What was asked for has run when the call returns: a mark is its time.
+  Mark mark() override {
+    return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+  }
+  bool has_passed(Mark /*mark*/) override { return true; }
+  std::int64_t time_of(Mark mark) override { return mark; }
+  void follow(Mark /*mark*/) override {}
+  void forget_marks() override {}
+  void start_range(const char* /*name*/) override {}
+  void end_range() override {}
+
+  void* allocate_host(std::int64_t bytes) override { return allocate(bytes); }
+  void release_host(void* memory) override { release(memory); }
+  Mark start_download(void* to_host, const void* from, std::int64_t bytes) override {
+    download(to_host, from, bytes);
+    return mark();
+  }
+  Mark start_upload(void* to, const void* from_host, std::int64_t bytes, Mark /*after*/) override {
+    upload(to, from_host, bytes);
+    return mark();
+  }
+
+  void fill(std::int64_t count, Array x, float value) override {
+    operators_->fill(count, floats(x), value);
+  }
+  void fill_normal(std::int64_t count, float* x, const RandomKey& key, float deviation) override {
+    operators_->fill_normal(count, x, key, deviation);
+  }
+  void add(std::int64_t count, ConstArray a, ConstArray b, Array y) override {
+    operators_->add(count, floats(a), floats(b), floats(y));
+  }
+  void copy(std::int64_t count, ConstArray x, Array y) override {
+    operators_->copy(count, floats(x), floats(y));
+  }
+  void sum_of_squares(std::int64_t count, const float* x, double* sum) override {
+    *sum = operators_->sum_of_squares(count, x);
+  }
+  void dropout(std::int64_t count, ConstArray x, const Dropout& dropout, Array y) override {
+    operators_->dropout(count, floats(x), dropout, floats(y));
+  }
+  void matrix_product(Transpose transpose, std::int64_t m, std::int64_t n, std::int64_t k,
+                      ConstArray a, ConstArray b, Array c, bool accumulate) override {
+    operators_->matrix_product(transpose, m, n, k, floats(a), floats(b), floats(c), accumulate);
+  }
+  void add_bias(std::int64_t rows, std::int64_t columns, ConstArray bias, Array x) override {
+    operators_->add_bias(rows, columns, floats(bias), floats(x));
+  }
+  void add_column_sums(std::int64_t rows, std::int64_t columns, ConstArray x,
+                       float* sums) override {
+    operators_->add_column_sums(rows, columns, floats(x), sums);
+  }
+  void bias_gelu(std::int64_t rows, std::int64_t columns, ConstArray bias, Array x,
+                 Array y) override {
+    operators_->bias_gelu(rows, columns, floats(bias), floats(x), floats(y));
+  }
+  void gelu_backward(std::int64_t count, ConstArray x, ConstArray dy, Array dx) override {
+    operators_->gelu_backward(count, floats(x), floats(dy), floats(dx));
+  }
+  void bias_dropout_add(std::int64_t rows, std::int64_t columns, ConstArray bias, ConstArray x,
+                        ConstArray residual, const Dropout& dropout, Array y) override {
+    operators_->bias_dropout_add(rows, columns, floats(bias), floats(x), floats(residual), dropout,
+                                 floats(y));
+  }
+  void layer_norm(std::int64_t rows, std::int64_t columns, ConstArray x, ConstArray gamma,
+                  ConstArray beta, Array y, float* mean, float* rstd) override {
+    operators_->layer_norm(rows, columns, floats(x), floats(gamma), floats(beta), floats(y), mean,
+                           rstd);
+  }
+  void layer_norm_backward(std::int64_t rows, std::int64_t columns, ConstArray dy, ConstArray x,
+                           ConstArray gamma, const float* mean, const float* rstd,
+                           ConstArray residual, Array dx, float* dgamma, float* dbeta) override {
+    operators_->layer_norm_backward(rows, columns, floats(dy), floats(x), floats(gamma), mean, rstd,
+                                    floats(residual), floats(dx), dgamma, dbeta);
+  }
+  // The probabilities.
+  std::int64_t attention_state(const AttentionShape& shape) const override {
+    return shape.batch * shape.heads * shape.sequence * shape.sequence;
+  }
+  void attention(const AttentionShape& shape, ConstArray qkv, float* state, Array y) override {
+    operators_->attention(shape, floats(qkv), state, floats(y));
+  }
+  void attention_backward(const AttentionShape& shape, ConstArray qkv, float* state,
+                          ConstArray /*y*/, ConstArray dy, Array dqkv) override {
+    operators_->attention_backward(shape, floats(qkv), state, floats(dy), floats(dqkv));
+  }
+  void embed(std::int64_t rows, std::int64_t columns, std::int64_t sequence,
+             const std::int32_t* tokens, ConstArray table, ConstArray positions, Array y) override {
+    operators_->embed(rows, columns, sequence, tokens, floats(table), floats(positions), floats(y));
+  }
+  void embed_backward(std::int64_t rows, std::int64_t columns, std::int64_t sequence,
+                      const std::int32_t* tokens, ConstArray dy, float* dtable,
+                      float* dpositions) override {
+    operators_->embed_backward(rows, columns, sequence, tokens, floats(dy), dtable, dpositions);
+  }
+  void cross_entropy(std::int64_t rows, std::int64_t classes, const std::int32_t* targets, Array x,
+                     float* losses) override {
+    operators_->cross_entropy(rows, classes, targets, floats(x), losses);
+  }
+  void cross_entropy_backward(std::int64_t rows, std::int64_t classes, const std::int32_t* targets,
+                              Array x) override {
+    operators_->cross_entropy_backward(rows, classes, targets, floats(x));
+  }
+  void adamw(std::int64_t count, const AdamStep& step, const float* gradients, float* weights,
+             float* first, float* second, Array rounded) override {
+    operators_->adamw(count, step, gradients, weights, first, second);
+    if (rounded.data != nullptr) operators_->copy(count, weights, floats(rounded));
+  }
+
+ private:
+  std::unique_ptr<FloatOperators> operators_;
+  std::string description_;
+};
 
 struct InstructionSet {
   const char* name;
   bool runs_here;
-  Device* (*make)(bool own_products);
+  FloatOperators* (*make)(bool own_products);
 };
 
 std::vector<InstructionSet> compiled_in() {
@@ -97,7 +195,8 @@ std::unique_ptr<Device> make_cpu_device(const CpuOptions& options) {
   if (!own_products) use_one_thread_for_products();
   for (const InstructionSet& set : compiled_in()) {
     if (set.runs_here && (options.instructions.empty() || options.instructions == set.name)) {
-      return std::unique_ptr<Device>(set.make(own_products));
+      return std::make_unique<CpuDevice>(std::unique_ptr<FloatOperators>(set.make(own_products)),
+                                         set.name, own_products);
     }
   }
   throw input_error(unknown_name("instruction set", options.instructions, cpu_instruction_sets()));

@@ -54,9 +54,9 @@ inline void clear(std::int64_t count, float* x) {
   if (count > 0) __builtin_memset(x, 0, bytes_of(count));
 }
 
-class CpuOperators final : public CpuBase {
+class CpuOperators final : public FloatOperators {
  public:
-  explicit CpuOperators(bool own_products) : CpuBase(PIPESIM_INSTRUCTIONS, own_products) {
+  explicit CpuOperators(bool own_products) {
     if (own_products) packed_ = static_cast<float*>(allocate(std::int64_t{4} * packed_floats));
   }
   CpuOperators(const CpuOperators&) = delete;
@@ -435,6 +435,6 @@ class CpuOperators final : public CpuBase {
 
 }  // namespace
 
-Device* PIPESIM_MAKE_OPERATORS(bool own_products) { return new CpuOperators(own_products); }
+FloatOperators* PIPESIM_MAKE_OPERATORS(bool own_products) { return new CpuOperators(own_products); }
 
 }  // namespace pipesim::exec

@@ -1,47 +1,83 @@
-// What the CPU's operators share, whatever instruction set they are compiled for.
+// The operators of device.h in float32, on the CPU's own memory.
 //
 // cpu_operators.cpp is compiled once for each instruction set. Of an inline
 // function or a template that several of those copies emit, the linker keeps
 // any one, for all callers: one that this machine may not be able to run. So
 // those files emit nothing but internal symbols, and what needs the standard
-// library lives behind this class, in cpu_device.cpp.
+// library lives behind this class, in cpu_memory.cpp.
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 #include "exec/device/device.h"
 
 namespace pipesim::exec {
 
-// Memory and the description; owns the scratch memory of the operators.
-class CpuBase : public Device {
+class FloatOperators {
  public:
-  CpuBase(const char* instructions, bool own_products);
-  CpuBase(const CpuBase&) = delete;
-  CpuBase& operator=(const CpuBase&) = delete;
-  ~CpuBase() override;
+  FloatOperators() = default;
+  FloatOperators(const FloatOperators&) = delete;
+  FloatOperators& operator=(const FloatOperators&) = delete;
+  virtual ~FloatOperators();
 
-  std::string description() const final;
-  void* allocate(std::int64_t bytes) final;
-  void release(void* memory) final;
-  void upload(void* to, const void* from_host, std::int64_t bytes) final;
-  void download(void* to_host, const void* from, std::int64_t bytes) final;
-  bool host_reaches_memory() const final { return true; }
-  void finish() final;
+  // Aligned to 64 bytes; throws where there is none left.
+  static void* allocate(std::int64_t bytes);
+  static void release(void* memory);
+
+  virtual void fill(std::int64_t count, float* x, float value) = 0;
+  virtual void fill_normal(std::int64_t count, float* x, const RandomKey& key, float deviation) = 0;
+  virtual void add(std::int64_t count, const float* a, const float* b, float* y) = 0;
+  virtual void copy(std::int64_t count, const float* x, float* y) = 0;
+  virtual double sum_of_squares(std::int64_t count, const float* x) = 0;
+  virtual void dropout(std::int64_t count, const float* x, const Dropout& dropout, float* y) = 0;
+  virtual void matrix_product(Transpose transpose, std::int64_t m, std::int64_t n, std::int64_t k,
+                              const float* a, const float* b, float* c, bool accumulate) = 0;
+  virtual void add_bias(std::int64_t rows, std::int64_t columns, const float* bias, float* x) = 0;
+  virtual void add_column_sums(std::int64_t rows, std::int64_t columns, const float* x,
+                               float* sums) = 0;
+  virtual void bias_gelu(std::int64_t rows, std::int64_t columns, const float* bias, float* x,
+                         float* y) = 0;
+  virtual void gelu_backward(std::int64_t count, const float* x, const float* dy, float* dx) = 0;
+  virtual void bias_dropout_add(std::int64_t rows, std::int64_t columns, const float* bias,
+                                const float* x, const float* residual, const Dropout& dropout,
+                                float* y) = 0;
+  virtual void layer_norm(std::int64_t rows, std::int64_t columns, const float* x,
+                          const float* gamma, const float* beta, float* y, float* mean,
+                          float* rstd) = 0;
+  virtual void layer_norm_backward(std::int64_t rows, std::int64_t columns, const float* dy,
+                                   const float* x, const float* gamma, const float* mean,
+                                   const float* rstd, const float* residual, float* dx,
+                                   float* dgamma, float* dbeta) = 0;
+  // probabilities[batch x heads x sequence x sequence], 0 above the diagonal;
+  // the backward uses them up.
+  virtual void attention(const AttentionShape& shape, const float* qkv, float* probabilities,
+                         float* y) = 0;
+  virtual void attention_backward(const AttentionShape& shape, const float* qkv,
+                                  float* probabilities, const float* dy, float* dqkv) = 0;
+  virtual void embed(std::int64_t rows, std::int64_t columns, std::int64_t sequence,
+                     const std::int32_t* tokens, const float* table, const float* positions,
+                     float* y) = 0;
+  virtual void embed_backward(std::int64_t rows, std::int64_t columns, std::int64_t sequence,
+                              const std::int32_t* tokens, const float* dy, float* dtable,
+                              float* dpositions) = 0;
+  virtual void cross_entropy(std::int64_t rows, std::int64_t classes, const std::int32_t* targets,
+                             float* x, float* losses) = 0;
+  virtual void cross_entropy_backward(std::int64_t rows, std::int64_t classes,
+                                      const std::int32_t* targets, float* x) = 0;
+  virtual void adamw(std::int64_t count, const AdamStep& step, const float* gradients,
+                     float* weights, float* first, float* second) = 0;
 
  protected:
   // Room for so many floats, until the next call; what was in it is lost.
   float* scratch(std::int64_t floats);
 
  private:
-  std::string description_;
   float* scratch_ = nullptr;
   std::int64_t scratch_floats_ = 0;
 };
 
-Device* make_cpu_operators_v4(bool own_products);
-Device* make_cpu_operators_v3(bool own_products);
-Device* make_cpu_operators_baseline(bool own_products);
+FloatOperators* make_cpu_operators_v4(bool own_products);
+FloatOperators* make_cpu_operators_v3(bool own_products);
+FloatOperators* make_cpu_operators_baseline(bool own_products);
 
 }  // namespace pipesim::exec
