@@ -39,16 +39,14 @@ __global__ void causal_softmax_backward_kernel(std::int64_t sequence, float scal
 void causal_softmax(gpuStream_t stream, std::int64_t heads, std::int64_t sequence, float scale,
                     float* x) {
   if (heads * sequence <= 0) return;
-  causal_softmax_kernel<<<grid(heads * sequence), block_threads, 0, stream>>>(sequence, scale, x);
-  started("run the kernel of attention");
+  launch(stream, "attention", grid(heads * sequence), causal_softmax_kernel, sequence, scale, x);
 }
 
 void causal_softmax_backward(gpuStream_t stream, std::int64_t heads, std::int64_t sequence,
                              float scale, const float* dp, float* p) {
   if (heads * sequence <= 0) return;
-  causal_softmax_backward_kernel<<<grid(heads * sequence), block_threads, 0, stream>>>(
-      sequence, scale, dp, p);
-  started("run the kernel of attention_backward");
+  launch(stream, "attention_backward", grid(heads * sequence), causal_softmax_backward_kernel,
+         sequence, scale, dp, p);
 }
 
 }  // namespace pipesim::exec::kernels

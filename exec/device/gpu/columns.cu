@@ -83,20 +83,18 @@ __global__ void add_chunks_kernel(std::int64_t columns, std::int64_t chunks, con
 }
 
 template <typename Terms>
-void sum_chunks(gpuStream_t stream, const char* kernel, std::int64_t rows, std::int64_t columns,
+void sum_chunks(gpuStream_t stream, const char* name, std::int64_t rows, std::int64_t columns,
                 const Terms& terms, float* partials, bool accumulate, float* const* sums) {
   if (columns <= 0) return;
   const std::int64_t each = rows_a_chunk(rows);
   const std::int64_t chunks = blocks_for(rows, each);
   if (chunks > 0) {
     const dim3 blocks(grid(blocks_for(columns, tile_columns)), grid(chunks));
-    chunk_sums_kernel<<<blocks, block_threads, 0, stream>>>(rows, columns, each, terms, partials);
-    started(kernel);
+    launch(stream, name, blocks, chunk_sums_kernel<Terms>, rows, columns, each, terms, partials);
   }
   for (int s = 0; s < Terms::sums; ++s) {
-    add_chunks_kernel<<<grid(blocks_for(columns, block_threads)), block_threads, 0, stream>>>(
-        columns, chunks, partials + s * chunks * columns, accumulate, sums[s]);
-    started(kernel);
+    launch(stream, name, grid(blocks_for(columns, block_threads)), add_chunks_kernel, columns,
+           chunks, partials + s * chunks * columns, accumulate, sums[s]);
   }
 }
 
@@ -109,16 +107,15 @@ std::int64_t column_partials(std::int64_t rows, std::int64_t columns) {
 void add_column_sums(gpuStream_t stream, std::int64_t rows, std::int64_t columns, const float* x,
                      float* sums, float* partials) {
   float* const all[] = {sums};
-  sum_chunks(stream, "run the kernel of add_column_sums", rows, columns, Plain{x}, partials, true,
-             all);
+  sum_chunks(stream, "add_column_sums", rows, columns, Plain{x}, partials, true, all);
 }
 
 void layer_norm_weight_gradients(gpuStream_t stream, std::int64_t rows, std::int64_t columns,
                                  const float* dy, const float* x, const float* mean,
                                  const float* rstd, float* dgamma, float* dbeta, float* partials) {
   float* const all[] = {dgamma, dbeta};
-  sum_chunks(stream, "run the kernel of layer_norm_backward", rows, columns,
-             NormTerms{dy, x, mean, rstd}, partials, false, all);
+  sum_chunks(stream, "layer_norm_backward", rows, columns, NormTerms{dy, x, mean, rstd}, partials,
+             false, all);
 }
 
 }  // namespace pipesim::exec::kernels

@@ -29,16 +29,14 @@ __global__ void cross_entropy_backward_kernel(std::int64_t rows, std::int64_t cl
 void cross_entropy(gpuStream_t stream, std::int64_t rows, std::int64_t classes,
                    const std::int32_t* targets, float* x, float* losses) {
   if (rows <= 0) return;
-  cross_entropy_kernel<<<grid(rows), block_threads, 0, stream>>>(classes, targets, x, losses);
-  started("run the kernel of cross_entropy");
+  launch(stream, "cross_entropy", grid(rows), cross_entropy_kernel, classes, targets, x, losses);
 }
 
 void cross_entropy_backward(gpuStream_t stream, std::int64_t rows, std::int64_t classes,
                             const std::int32_t* targets, float* x) {
   if (rows <= 0) return;
-  cross_entropy_backward_kernel<<<grid(blocks_for(rows, block_threads)), block_threads, 0,
-                                  stream>>>(rows, classes, targets, x);
-  started("run the kernel of cross_entropy_backward");
+  launch(stream, "cross_entropy_backward", grid(blocks_for(rows, block_threads)),
+         cross_entropy_backward_kernel, rows, classes, targets, x);
 }
 
 }  // namespace pipesim::exec::kernels

@@ -122,32 +122,32 @@ struct Adam {
 }  // namespace
 
 void fill(gpuStream_t stream, std::int64_t count, float* x, float value) {
-  each_group(stream, "run the kernel of fill", count, Fill{x, value});
+  each_group(stream, "fill", count, Fill{x, value});
 }
 
 void add(gpuStream_t stream, std::int64_t count, const float* a, const float* b, float* y) {
-  each_group(stream, "run the kernel of add", count, AddArrays{a, b, y});
+  each_group(stream, "add", count, AddArrays{a, b, y});
 }
 
 void add_bias(gpuStream_t stream, std::int64_t rows, std::int64_t columns, const float* bias,
               float* x) {
-  each_group(stream, "run the kernel of add_bias", rows * columns, AddBias{columns, bias, x});
+  each_group(stream, "add_bias", rows * columns, AddBias{columns, bias, x});
 }
 
 void bias_gelu(gpuStream_t stream, std::int64_t rows, std::int64_t columns, const float* bias,
                float* x, float* y) {
-  each_group(stream, "run the kernel of bias_gelu", rows * columns, BiasGelu{columns, bias, x, y});
+  each_group(stream, "bias_gelu", rows * columns, BiasGelu{columns, bias, x, y});
 }
 
 void gelu_backward(gpuStream_t stream, std::int64_t count, const float* x, const float* dy,
                    float* dx) {
-  each_group(stream, "run the kernel of gelu_backward", count, GeluBackward{x, dy, dx});
+  each_group(stream, "gelu_backward", count, GeluBackward{x, dy, dx});
 }
 
 void adamw(gpuStream_t stream, std::int64_t count, const AdamStep& step, const float* gradients,
            float* weights, float* first, float* second) {
   each_group(
-      stream, "run the kernel of adamw", count,
+      stream, "adamw", count,
       Adam{step, 1 - step.learning_rate * step.weight_decay, step.learning_rate / step.correction1,
            1 / step.correction2, gradients, weights, first, second});
 }

@@ -107,7 +107,7 @@ struct Positions {
 
 void embed(gpuStream_t stream, std::int64_t rows, std::int64_t columns, std::int64_t sequence,
            const std::int32_t* tokens, const float* table, const float* positions, float* y) {
-  each_group(stream, "run the kernel of embed", rows * columns,
+  each_group(stream, "embed", rows * columns,
              Embed{columns, sequence, tokens, table, positions, y});
 }
 
@@ -115,15 +115,13 @@ void embed_backward(gpuStream_t stream, std::int64_t rows, std::int64_t columns,
                     std::int64_t sequence, const std::int32_t* tokens, const float* dy,
                     float* dtable, float* dpositions, std::int32_t* next) {
   if (rows <= 0) return;
-  const char* kernel = "run the kernel of embed_backward";
+  const char* name = "embed_backward";
   std::int32_t* first = next + rows;
-  link_kernel<<<grid(blocks_for(rows, block_threads)), block_threads, 0, stream>>>(rows, tokens,
-                                                                                   next, first);
-  started(kernel);
-  table_kernel<<<grid(rows), block_threads, 0, stream>>>(columns, tokens, next, first, dy, dtable);
-  started(kernel);
+  launch(stream, name, grid(blocks_for(rows, block_threads)), link_kernel, rows, tokens, next,
+         first);
+  launch(stream, name, grid(rows), table_kernel, columns, tokens, next, first, dy, dtable);
   const std::int64_t places = rows < sequence ? rows : sequence;
-  each_group(stream, kernel, places * columns,
+  each_group(stream, name, places * columns,
              Positions{rows * columns, sequence * columns, dy, dpositions});
 }
 

@@ -1,7 +1,8 @@
 // The names of the GPU's runtime: CUDA's or HIP's under one set of names.
 //
-// What is compiled by hipcc gets HIP, all else CUDA. Only the sources of the
-// module (library.h) include this, and pipeexec itself links nothing of either.
+// What is compiled by hipcc gets HIP, all else CUDA; with PIPESIM_GPU_EMULATED
+// something else that has these names. Only the sources of the module
+// (library.h) include this, and pipeexec itself links nothing of either.
 #pragma once
 
 #if defined(__HIP__) || defined(PIPESIM_GPU_HIP)
@@ -9,32 +10,57 @@
 #include <hip/hip_runtime.h>
 
 #define gpuDeviceProp hipDeviceProp_t
+#define gpuDeviceSynchronize hipDeviceSynchronize
 #define gpuError_t hipError_t
+#define gpuErrorInsufficientDriver hipErrorInsufficientDriver
+#define gpuErrorInvalidValue hipErrorInvalidValue
 #define gpuErrorMemoryAllocation hipErrorOutOfMemory
 #define gpuErrorNoDevice hipErrorNoDevice
-#define gpuErrorInsufficientDriver hipErrorInsufficientDriver
+#define gpuErrorNotReady hipErrorNotReady
+#define gpuEvent_t hipEvent_t
+#define gpuEventCreateWithFlags hipEventCreateWithFlags
+#define gpuEventDestroy hipEventDestroy
+#define gpuEventDisableTiming hipEventDisableTiming
+#define gpuEventElapsedTime hipEventElapsedTime
+#define gpuEventQuery hipEventQuery
+#define gpuEventRecord hipEventRecord
+#define gpuEventSynchronize hipEventSynchronize
 #define gpuFree hipFree
+#define gpuGetDevice hipGetDevice
 #define gpuGetDeviceCount hipGetDeviceCount
 #define gpuGetDeviceProperties hipGetDeviceProperties
 #define gpuGetErrorName hipGetErrorName
 #define gpuGetErrorString hipGetErrorString
 #define gpuGetLastError hipGetLastError
+#define gpuHostFree hipHostFree
+#define gpuHostMalloc hipHostMalloc
 #define gpuMalloc hipMalloc
 #define gpuMemcpyAsync hipMemcpyAsync
 #define gpuMemcpyDeviceToDevice hipMemcpyDeviceToDevice
 #define gpuMemcpyDeviceToHost hipMemcpyDeviceToHost
 #define gpuMemcpyHostToDevice hipMemcpyHostToDevice
+#define gpuMemGetInfo hipMemGetInfo
 #define gpuMemsetAsync hipMemsetAsync
+#define gpuPeekAtLastError hipPeekAtLastError
 #define gpuSetDevice hipSetDevice
+#define gpuStream_t hipStream_t
 #define gpuStreamCreateWithFlags hipStreamCreateWithFlags
 #define gpuStreamDestroy hipStreamDestroy
 #define gpuStreamNonBlocking hipStreamNonBlocking
 #define gpuStreamSynchronize hipStreamSynchronize
-#define gpuStream_t hipStream_t
+#define gpuStreamWaitEvent hipStreamWaitEvent
 #define gpuSuccess hipSuccess
 
 namespace pipesim::exec {
 inline constexpr const char* gpu_runtime = "HIP";
+}
+
+#elif defined(PIPESIM_GPU_EMULATED)
+
+#include <emulated_gpu.h>
+
+namespace pipesim::exec {
+inline constexpr const char* gpu_runtime = "emulated CUDA";
 }
 
 #else
@@ -42,28 +68,45 @@ inline constexpr const char* gpu_runtime = "HIP";
 #include <cuda_runtime.h>
 
 #define gpuDeviceProp cudaDeviceProp
+#define gpuDeviceSynchronize cudaDeviceSynchronize
 #define gpuError_t cudaError_t
+#define gpuErrorInsufficientDriver cudaErrorInsufficientDriver
+#define gpuErrorInvalidValue cudaErrorInvalidValue
 #define gpuErrorMemoryAllocation cudaErrorMemoryAllocation
 #define gpuErrorNoDevice cudaErrorNoDevice
-#define gpuErrorInsufficientDriver cudaErrorInsufficientDriver
+#define gpuErrorNotReady cudaErrorNotReady
+#define gpuEvent_t cudaEvent_t
+#define gpuEventCreateWithFlags cudaEventCreateWithFlags
+#define gpuEventDestroy cudaEventDestroy
+#define gpuEventDisableTiming cudaEventDisableTiming
+#define gpuEventElapsedTime cudaEventElapsedTime
+#define gpuEventQuery cudaEventQuery
+#define gpuEventRecord cudaEventRecord
+#define gpuEventSynchronize cudaEventSynchronize
 #define gpuFree cudaFree
+#define gpuGetDevice cudaGetDevice
 #define gpuGetDeviceCount cudaGetDeviceCount
 #define gpuGetDeviceProperties cudaGetDeviceProperties
 #define gpuGetErrorName cudaGetErrorName
 #define gpuGetErrorString cudaGetErrorString
 #define gpuGetLastError cudaGetLastError
+#define gpuHostFree cudaFreeHost
+#define gpuHostMalloc cudaMallocHost
 #define gpuMalloc cudaMalloc
 #define gpuMemcpyAsync cudaMemcpyAsync
 #define gpuMemcpyDeviceToDevice cudaMemcpyDeviceToDevice
 #define gpuMemcpyDeviceToHost cudaMemcpyDeviceToHost
 #define gpuMemcpyHostToDevice cudaMemcpyHostToDevice
+#define gpuMemGetInfo cudaMemGetInfo
 #define gpuMemsetAsync cudaMemsetAsync
+#define gpuPeekAtLastError cudaPeekAtLastError
 #define gpuSetDevice cudaSetDevice
+#define gpuStream_t cudaStream_t
 #define gpuStreamCreateWithFlags cudaStreamCreateWithFlags
 #define gpuStreamDestroy cudaStreamDestroy
 #define gpuStreamNonBlocking cudaStreamNonBlocking
 #define gpuStreamSynchronize cudaStreamSynchronize
-#define gpuStream_t cudaStream_t
+#define gpuStreamWaitEvent cudaStreamWaitEvent
 #define gpuSuccess cudaSuccess
 
 namespace pipesim::exec {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "exec/device/gpu/gpu.h"
 
@@ -17,8 +18,24 @@ constexpr std::int64_t blocks_for(std::int64_t count, std::int64_t each) {
 
 inline unsigned grid(std::int64_t blocks) { return static_cast<unsigned>(blocks); }
 
-// After a kernel was started: `what` is "run the kernel of ...".
-inline void started(const char* what) { check(gpuGetLastError(), what); }
+template <typename T>
+struct Same {
+  using Type = T;
+};
+
+// Starts blocks of block_threads threads each. `name`, of the operator, is for
+// the work error of a kernel that could not be started.
+template <typename... Parameters>
+void launch(gpuStream_t stream, const char* name, dim3 blocks, void (*kernel)(Parameters...),
+            typename Same<Parameters>::Type... arguments) {
+#ifndef PIPESIM_GPU_EMULATED
+  kernel<<<blocks, block_threads, 0, stream>>>(arguments...);
+#else
+  emulated_gpu::launch(stream, name, blocks, block_threads, kernel, arguments...);
+#endif
+  const gpuError_t result = gpuGetLastError();
+  if (result != gpuSuccess) check(result, ("run the kernel of " + std::string(name)).c_str());
+}
 
 // ---- Four floats at a time
 
@@ -89,11 +106,10 @@ __global__ void each_group_kernel(std::int64_t count, Body body) {
 }
 
 template <typename Body>
-void each_group(gpuStream_t stream, const char* kernel, std::int64_t count, const Body& body) {
+void each_group(gpuStream_t stream, const char* name, std::int64_t count, const Body& body) {
   if (count <= 0) return;
-  each_group_kernel<<<grid(blocks_for(count, 4 * block_threads)), block_threads, 0, stream>>>(count,
-                                                                                              body);
-  started(kernel);
+  launch(stream, name, grid(blocks_for(count, 4 * block_threads)), each_group_kernel<Body>, count,
+         body);
 }
 
 // ---- A block's sum or largest, which all its threads get

@@ -93,16 +93,12 @@ constexpr std::int64_t most_blocks = 65535;  // of a grid's second and third sid
 void start(gpuStream_t stream, const GpuProduct& product) {
   const dim3 blocks(grid(blocks_for(product.m, tile)), grid(blocks_for(product.n, tile)),
                     grid(product.count));
+  const char* name = "matrix_product";
   switch (product.transpose) {
-    case Transpose::a:
-      product_kernel<true, false><<<blocks, block_threads, 0, stream>>>(product);
-      break;
-    case Transpose::b:
-      product_kernel<false, true><<<blocks, block_threads, 0, stream>>>(product);
-      break;
-    default: product_kernel<false, false><<<blocks, block_threads, 0, stream>>>(product);
+    case Transpose::a: launch(stream, name, blocks, product_kernel<true, false>, product); break;
+    case Transpose::b: launch(stream, name, blocks, product_kernel<false, true>, product); break;
+    default: launch(stream, name, blocks, product_kernel<false, false>, product);
   }
-  started("run the kernel of matrix_product");
 }
 
 }  // namespace

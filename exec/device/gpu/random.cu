@@ -84,24 +84,24 @@ struct BiasDropoutAdd {
 
 void fill_normal(gpuStream_t stream, std::int64_t count, float* x, const RandomKey& key,
                  float deviation) {
-  each_group(stream, "run the kernel of fill_normal", count, FillNormal{key, deviation, x});
+  each_group(stream, "fill_normal", count, FillNormal{key, deviation, x});
 }
 
 void dropout(gpuStream_t stream, std::int64_t count, const float* x, const Dropout& dropout,
              float* y) {
-  each_group(stream, "run the kernel of dropout", count, Drop{Keep(dropout), x, y});
+  each_group(stream, "dropout", count, Drop{Keep(dropout), x, y});
 }
 
 void bias_dropout_add(gpuStream_t stream, std::int64_t rows, std::int64_t columns,
                       const float* bias, const float* x, const float* residual,
                       const Dropout& dropout, float* y) {
-  const char* kernel = "run the kernel of bias_dropout_add";
+  const char* name = "bias_dropout_add";
   const Keep keep(dropout);
   if (dropout.probability > 0) {
-    each_group(stream, kernel, rows * columns,
+    each_group(stream, name, rows * columns,
                BiasDropoutAdd<true>{keep, columns, bias, x, residual, y});
   } else {
-    each_group(stream, kernel, rows * columns,
+    each_group(stream, name, rows * columns,
                BiasDropoutAdd<false>{keep, columns, bias, x, residual, y});
   }
 }

@@ -82,9 +82,8 @@ __global__ void input_gradient_kernel(std::int64_t columns, const float* dy, con
 void layer_norm(gpuStream_t stream, std::int64_t rows, std::int64_t columns, const float* x,
                 const float* gamma, const float* beta, float* y, float* mean, float* rstd) {
   if (rows <= 0) return;
-  layer_norm_kernel<<<grid(rows), block_threads, 0, stream>>>(columns, x, gamma, beta, y, mean,
-                                                              rstd);
-  started("run the kernel of layer_norm");
+  launch(stream, "layer_norm", grid(rows), layer_norm_kernel, columns, x, gamma, beta, y, mean,
+         rstd);
 }
 
 void layer_norm_input_gradient(gpuStream_t stream, std::int64_t rows, std::int64_t columns,
@@ -92,9 +91,8 @@ void layer_norm_input_gradient(gpuStream_t stream, std::int64_t rows, std::int64
                                const float* mean, const float* rstd, const float* residual,
                                float* dx) {
   if (rows <= 0) return;
-  input_gradient_kernel<<<grid(rows), block_threads, 0, stream>>>(columns, dy, x, gamma, mean, rstd,
-                                                                  residual, dx);
-  started("run the kernel of layer_norm_backward");
+  launch(stream, "layer_norm_backward", grid(rows), input_gradient_kernel, columns, dy, x, gamma,
+         mean, rstd, residual, dx);
 }
 
 }  // namespace pipesim::exec::kernels

@@ -33,10 +33,8 @@ void sum_of_squares(gpuStream_t stream, std::int64_t count, const float* x, doub
   std::int64_t blocks = blocks_for(count, 16 * block_threads);
   if (blocks < 1) blocks = 1;
   if (blocks > square_partials) blocks = square_partials;
-  squares_kernel<<<grid(blocks), block_threads, 0, stream>>>(count, x, partials);
-  started("run the kernel of sum_of_squares");
-  add_partials_kernel<<<1, block_threads, 0, stream>>>(blocks, partials);
-  started("run the kernel of sum_of_squares");
+  launch(stream, "sum_of_squares", grid(blocks), squares_kernel, count, x, partials);
+  launch(stream, "sum_of_squares", 1, add_partials_kernel, blocks, partials);
 }
 
 }  // namespace pipesim::exec::kernels
