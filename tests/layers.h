@@ -81,14 +81,14 @@ inline std::vector<Example> every_example() {
 
 inline std::vector<float> read(exec::Device& device, const exec::Tensor& tensor) {
   std::vector<float> values(static_cast<std::size_t>(tensor.size()));
-  device.download(values.data(), tensor.data(), tensor.bytes());
+  device.download(values.data(), tensor.memory(), tensor.bytes());
   return values;
 }
 
 inline void write(exec::Device& device, const std::vector<float>& values,
                   const exec::Tensor& tensor) {
   ASSERT_EQ(static_cast<std::int64_t>(values.size()), tensor.size());
-  device.upload(tensor.data(), values.data(), tensor.bytes());
+  device.upload(tensor.memory(), values.data(), tensor.bytes());
 }
 
 // Weights as large as trained ones: with the initial ones attention is nearly

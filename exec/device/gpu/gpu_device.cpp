@@ -7,27 +7,28 @@
 #include "exec/device/gpu/kernels.h"
 #include "exec/device/gpu/memory.h"
 #include "exec/device/gpu/product.h"
+#include "exec/device/gpu/profiler.h"
+#include "exec/device/gpu/streams.h"
+#include "traces/base/error.h"
 
 namespace pipesim::exec {
 namespace {
 
 constexpr std::int64_t float_bytes = sizeof(float);
 
-class Stream {
+// Chooses the GPU before anything is made on it.
+class Chosen {
  public:
-  explicit Stream(int gpu) {
-    check(gpuSetDevice(gpu), "choose the GPU");
-    check(gpuStreamCreateWithFlags(&stream_, gpuStreamNonBlocking), "create a stream");
-  }
-  Stream(const Stream&) = delete;
-  Stream& operator=(const Stream&) = delete;
-  ~Stream() { static_cast<void>(gpuStreamDestroy(stream_)); }
-
-  gpuStream_t get() const { return stream_; }
-
- private:
-  gpuStream_t stream_ = nullptr;
+  explicit Chosen(int gpu) { check(gpuSetDevice(gpu), "choose the GPU"); }
 };
+
+float* floats(Array array) {
+  if (array.type != Number::float32) throw work_error("GPU: it computes in float32 alone");
+  return static_cast<float*>(array.data);
+}
+const float* floats(ConstArray array) {
+  return floats(Array(const_cast<void*>(array.data), array.type));
+}
 
 // Room for one operator. What comes later on the stream may have it at once.
 class Scratch {
@@ -50,7 +51,7 @@ class Scratch {
 class GpuDevice final : public Device {
  public:
   explicit GpuDevice(const GpuOptions& options)
-      : stream_of_(options.gpu), stream_(stream_of_.get()), memory_(stream_) {
+      : chosen_(options.gpu), marks_(operators_), stream_(operators_.get()), memory_(stream_) {
     if (!options.own_products) library_ = make_library_products(stream_);
     gpuDeviceProp properties;
     check(gpuGetDeviceProperties(&properties, options.gpu), "tell what the GPU is");
@@ -60,7 +61,11 @@ class GpuDevice final : public Device {
   GpuDevice(const GpuDevice&) = delete;
   GpuDevice& operator=(const GpuDevice&) = delete;
   // Before the memory goes, what uses it must have run.
-  ~GpuDevice() override { static_cast<void>(gpuStreamSynchronize(stream_)); }
+  ~GpuDevice() override {
+    for (const Stream* stream : {&operators_, &downloads_, &uploads_}) {
+      static_cast<void>(gpuStreamSynchronize(stream->get()));
+    }
+  }
 
   std::string description() const override { return description_; }
   bool host_reaches_memory() const override { return false; }
@@ -71,155 +76,196 @@ class GpuDevice final : public Device {
   void release(void* memory) override { memory_.release(memory); }
 
   void upload(void* to, const void* from_host, std::int64_t bytes) override {
-    move(to, from_host, bytes, gpuMemcpyHostToDevice, "copy to the GPU");
-    if (bytes > 0) finish();
+    move(to, from_host, bytes, gpuMemcpyHostToDevice, "copy to the GPU", operators_);
+    if (bytes > 0) operators_.finish();
   }
   void download(void* to_host, const void* from, std::int64_t bytes) override {
-    move(to_host, from, bytes, gpuMemcpyDeviceToHost, "copy from the GPU");
-    if (bytes > 0) finish();
+    move(to_host, from, bytes, gpuMemcpyDeviceToHost, "copy from the GPU", operators_);
+    if (bytes > 0) operators_.finish();
   }
-  void finish() override { check(gpuStreamSynchronize(stream_), "run what was asked for"); }
+  void finish() override {
+    for (const Stream* stream : {&operators_, &downloads_, &uploads_}) stream->finish();
+  }
+
+  // ---- Instants
+
+  Mark mark() override { return marks_.set(operators_); }
+  bool has_passed(Mark mark) override { return marks_.has_passed(mark); }
+  std::int64_t time_of(Mark mark) override { return marks_.time_of(mark); }
+  void follow(Mark mark) override { marks_.follow(operators_, mark); }
+  void forget_marks() override {
+    finish();
+    marks_.forget();
+  }
+  void start_range(const char* name) override { start_profiler_range(name); }
+  void end_range() override { end_profiler_range(); }
+
+  // ---- Messages
+
+  void* allocate_host(std::int64_t bytes) override {
+    void* memory = nullptr;
+    check(gpuHostMalloc(&memory, static_cast<std::size_t>(bytes > 0 ? bytes : 1)),
+          "allocate memory of the host for messages");
+    return memory;
+  }
+  void release_host(void* memory) override { static_cast<void>(gpuHostFree(memory)); }
+  Mark start_download(void* to_host, const void* from, std::int64_t bytes) override {
+    marks_.follow(downloads_, marks_.set(operators_));
+    move(to_host, from, bytes, gpuMemcpyDeviceToHost, "copy from the GPU", downloads_);
+    return marks_.set(downloads_);
+  }
+  Mark start_upload(void* to, const void* from_host, std::int64_t bytes, Mark after) override {
+    marks_.follow(uploads_, after);
+    move(to, from_host, bytes, gpuMemcpyHostToDevice, "copy to the GPU", uploads_);
+    return marks_.set(uploads_);
+  }
 
   // ---- Elements
 
-  void fill(std::int64_t count, float* x, float value) override {
-    kernels::fill(stream_, count, x, value);
+  void fill(std::int64_t count, Array x, float value) override {
+    kernels::fill(stream_, count, floats(x), value);
   }
   void fill_normal(std::int64_t count, float* x, const RandomKey& key, float deviation) override {
     kernels::fill_normal(stream_, count, x, key, deviation);
   }
-  void add(std::int64_t count, const float* a, const float* b, float* y) override {
-    kernels::add(stream_, count, a, b, y);
+  void add(std::int64_t count, ConstArray a, ConstArray b, Array y) override {
+    kernels::add(stream_, count, floats(a), floats(b), floats(y));
   }
-  void copy(std::int64_t count, const float* x, float* y) override {
-    move(y, x, count * float_bytes, gpuMemcpyDeviceToDevice, "copy within the GPU");
+  void copy(std::int64_t count, ConstArray x, Array y) override {
+    move(floats(y), floats(x), count * float_bytes, gpuMemcpyDeviceToDevice, "copy within the GPU",
+         operators_);
   }
-  double sum_of_squares(std::int64_t count, const float* x) override {
+  void sum_of_squares(std::int64_t count, const float* x, double* sum) override {
     const Scratch partials(memory_,
                            kernels::square_partials * static_cast<std::int64_t>(sizeof(double)));
     kernels::sum_of_squares(stream_, count, x, partials.as<double>());
-    double sum = 0;
-    download(&sum, partials.as<double>(), sizeof sum);
-    return sum;
+    move(sum, partials.as<double>(), sizeof(double), gpuMemcpyDeviceToDevice, "copy within the GPU",
+         operators_);
   }
-  void dropout(std::int64_t count, const float* x, const Dropout& dropout, float* y) override {
+  void dropout(std::int64_t count, ConstArray x, const Dropout& dropout, Array y) override {
     if (dropout.probability > 0) {
-      kernels::dropout(stream_, count, x, dropout, y);
-    } else if (y != x) {
-      copy(count, x, y);
+      kernels::dropout(stream_, count, floats(x), dropout, floats(y));
+    } else if (floats(y) != floats(x)) {
+      copy(count, floats(x), floats(y));
     }
   }
 
   // ---- Matrices
 
   void matrix_product(Transpose transpose, std::int64_t m, std::int64_t n, std::int64_t k,
-                      const float* a, const float* b, float* c, bool accumulate) override {
+                      ConstArray a, ConstArray b, Array c, bool accumulate) override {
     GpuProduct product;
     product.transpose = transpose;
     product.m = m;
     product.n = n;
     product.k = k;
-    product.a = a;
-    product.b = b;
-    product.c = c;
+    product.a = floats(a);
+    product.b = floats(b);
+    product.c = floats(c);
     product.lda = transpose == Transpose::a ? m : k;
     product.ldb = transpose == Transpose::b ? k : n;
     product.ldc = n;
     product.accumulate = accumulate;
     multiply(product);
   }
-  void add_bias(std::int64_t rows, std::int64_t columns, const float* bias, float* x) override {
-    kernels::add_bias(stream_, rows, columns, bias, x);
+  void add_bias(std::int64_t rows, std::int64_t columns, ConstArray bias, Array x) override {
+    kernels::add_bias(stream_, rows, columns, floats(bias), floats(x));
   }
-  void add_column_sums(std::int64_t rows, std::int64_t columns, const float* x,
+  void add_column_sums(std::int64_t rows, std::int64_t columns, ConstArray x,
                        float* sums) override {
     const Scratch partials(memory_, kernels::column_partials(rows, columns) * float_bytes);
-    kernels::add_column_sums(stream_, rows, columns, x, sums, partials.as<float>());
+    kernels::add_column_sums(stream_, rows, columns, floats(x), sums, partials.as<float>());
   }
 
   // ---- Parts of a layer
 
-  void bias_gelu(std::int64_t rows, std::int64_t columns, const float* bias, float* x,
-                 float* y) override {
-    kernels::bias_gelu(stream_, rows, columns, bias, x, y);
+  void bias_gelu(std::int64_t rows, std::int64_t columns, ConstArray bias, Array x,
+                 Array y) override {
+    kernels::bias_gelu(stream_, rows, columns, floats(bias), floats(x), floats(y));
   }
-  void gelu_backward(std::int64_t count, const float* x, const float* dy, float* dx) override {
-    kernels::gelu_backward(stream_, count, x, dy, dx);
+  void gelu_backward(std::int64_t count, ConstArray x, ConstArray dy, Array dx) override {
+    kernels::gelu_backward(stream_, count, floats(x), floats(dy), floats(dx));
   }
-  void bias_dropout_add(std::int64_t rows, std::int64_t columns, const float* bias, const float* x,
-                        const float* residual, const Dropout& dropout, float* y) override {
-    kernels::bias_dropout_add(stream_, rows, columns, bias, x, residual, dropout, y);
+  void bias_dropout_add(std::int64_t rows, std::int64_t columns, ConstArray bias, ConstArray x,
+                        ConstArray residual, const Dropout& dropout, Array y) override {
+    kernels::bias_dropout_add(stream_, rows, columns, floats(bias), floats(x), floats(residual),
+                              dropout, floats(y));
   }
-  void layer_norm(std::int64_t rows, std::int64_t columns, const float* x, const float* gamma,
-                  const float* beta, float* y, float* mean, float* rstd) override {
-    kernels::layer_norm(stream_, rows, columns, x, gamma, beta, y, mean, rstd);
+  void layer_norm(std::int64_t rows, std::int64_t columns, ConstArray x, ConstArray gamma,
+                  ConstArray beta, Array y, float* mean, float* rstd) override {
+    kernels::layer_norm(stream_, rows, columns, floats(x), floats(gamma), floats(beta), floats(y),
+                        mean, rstd);
   }
   // The gradients by weights first: dx may be the residual, and reads nothing of them.
-  void layer_norm_backward(std::int64_t rows, std::int64_t columns, const float* dy, const float* x,
-                           const float* gamma, const float* mean, const float* rstd,
-                           const float* residual, float* dx, float* dgamma, float* dbeta) override {
+  void layer_norm_backward(std::int64_t rows, std::int64_t columns, ConstArray dy, ConstArray x,
+                           ConstArray gamma, const float* mean, const float* rstd,
+                           ConstArray residual, Array dx, float* dgamma, float* dbeta) override {
     const Scratch partials(memory_, kernels::column_partials(rows, columns) * float_bytes);
-    kernels::layer_norm_weight_gradients(stream_, rows, columns, dy, x, mean, rstd, dgamma, dbeta,
-                                         partials.as<float>());
-    kernels::layer_norm_input_gradient(stream_, rows, columns, dy, x, gamma, mean, rstd, residual,
-                                       dx);
+    kernels::layer_norm_weight_gradients(stream_, rows, columns, floats(dy), floats(x), mean, rstd,
+                                         dgamma, dbeta, partials.as<float>());
+    kernels::layer_norm_input_gradient(stream_, rows, columns, floats(dy), floats(x), floats(gamma),
+                                       mean, rstd, floats(residual), floats(dx));
   }
 
-  void attention(const AttentionShape& shape, const float* qkv, float* probabilities,
-                 float* y) override {
+  std::int64_t attention_state(const AttentionShape& shape) const override {
+    return shape.batch * shape.heads * shape.sequence * shape.sequence;
+  }
+  void attention(const AttentionShape& shape, ConstArray qkv, float* probabilities,
+                 Array y) override {
     for (std::int64_t i = 0; i < shape.batch; ++i) {
       const Heads at(shape, i);
-      multiply(at.scores(Transpose::b, qkv + at.q, 3 * at.hidden, qkv + at.k, 3 * at.hidden,
-                         probabilities + at.p));
+      multiply(at.scores(Transpose::b, floats(qkv) + at.q, 3 * at.hidden, floats(qkv) + at.k,
+                         3 * at.hidden, probabilities + at.p));
     }
     kernels::causal_softmax(stream_, shape.batch * shape.heads, shape.sequence, scale(shape),
                             probabilities);
     for (std::int64_t i = 0; i < shape.batch; ++i) {
       const Heads at(shape, i);
-      multiply(at.mixed(Transpose::none, probabilities + at.p, qkv + at.v, 3 * at.hidden, y + at.y,
-                        at.hidden));
+      multiply(at.mixed(Transpose::none, probabilities + at.p, floats(qkv) + at.v, 3 * at.hidden,
+                        floats(y) + at.y, at.hidden));
     }
   }
 
-  void attention_backward(const AttentionShape& shape, const float* qkv, float* probabilities,
-                          const float* dy, float* dqkv) override {
+  void attention_backward(const AttentionShape& shape, ConstArray qkv, float* probabilities,
+                          ConstArray /*y*/, ConstArray dy, Array dqkv) override {
     const Scratch room(memory_, shape.heads * shape.sequence * shape.sequence * float_bytes);
     auto* dp = room.as<float>();  // of one sequence
     for (std::int64_t i = 0; i < shape.batch; ++i) {
       const Heads at(shape, i);
       const std::int64_t wide = 3 * at.hidden;
       float* p = probabilities + at.p;
-      multiply(at.scores(Transpose::b, dy + at.y, at.hidden, qkv + at.v, wide, dp));
-      multiply(at.mixed(Transpose::a, p, dy + at.y, at.hidden, dqkv + at.v, wide));
+      multiply(at.scores(Transpose::b, floats(dy) + at.y, at.hidden, floats(qkv) + at.v, wide, dp));
+      multiply(at.mixed(Transpose::a, p, floats(dy) + at.y, at.hidden, floats(dqkv) + at.v, wide));
       kernels::causal_softmax_backward(stream_, shape.heads, shape.sequence, scale(shape), dp, p);
-      multiply(at.mixed(Transpose::none, p, qkv + at.k, wide, dqkv + at.q, wide));
-      multiply(at.mixed(Transpose::a, p, qkv + at.q, wide, dqkv + at.k, wide));
+      multiply(at.mixed(Transpose::none, p, floats(qkv) + at.k, wide, floats(dqkv) + at.q, wide));
+      multiply(at.mixed(Transpose::a, p, floats(qkv) + at.q, wide, floats(dqkv) + at.k, wide));
     }
   }
 
   void embed(std::int64_t rows, std::int64_t columns, std::int64_t sequence,
-             const std::int32_t* tokens, const float* table, const float* positions,
-             float* y) override {
-    kernels::embed(stream_, rows, columns, sequence, tokens, table, positions, y);
+             const std::int32_t* tokens, ConstArray table, ConstArray positions, Array y) override {
+    kernels::embed(stream_, rows, columns, sequence, tokens, floats(table), floats(positions),
+                   floats(y));
   }
   void embed_backward(std::int64_t rows, std::int64_t columns, std::int64_t sequence,
-                      const std::int32_t* tokens, const float* dy, float* dtable,
+                      const std::int32_t* tokens, ConstArray dy, float* dtable,
                       float* dpositions) override {
     const Scratch next(memory_, 2 * rows * static_cast<std::int64_t>(sizeof(std::int32_t)));
-    kernels::embed_backward(stream_, rows, columns, sequence, tokens, dy, dtable, dpositions,
-                            next.as<std::int32_t>());
+    kernels::embed_backward(stream_, rows, columns, sequence, tokens, floats(dy), dtable,
+                            dpositions, next.as<std::int32_t>());
   }
-  void cross_entropy(std::int64_t rows, std::int64_t classes, const std::int32_t* targets, float* x,
+  void cross_entropy(std::int64_t rows, std::int64_t classes, const std::int32_t* targets, Array x,
                      float* losses) override {
-    kernels::cross_entropy(stream_, rows, classes, targets, x, losses);
+    kernels::cross_entropy(stream_, rows, classes, targets, floats(x), losses);
   }
   void cross_entropy_backward(std::int64_t rows, std::int64_t classes, const std::int32_t* targets,
-                              float* x) override {
-    kernels::cross_entropy_backward(stream_, rows, classes, targets, x);
+                              Array x) override {
+    kernels::cross_entropy_backward(stream_, rows, classes, targets, floats(x));
   }
   void adamw(std::int64_t count, const AdamStep& step, const float* gradients, float* weights,
-             float* first, float* second) override {
+             float* first, float* second, Array rounded) override {
     kernels::adamw(stream_, count, step, gradients, weights, first, second);
+    if (rounded.data != nullptr) copy(count, weights, floats(rounded));
   }
 
  private:
@@ -259,9 +305,10 @@ class GpuDevice final : public Device {
   }
 
   template <typename Direction>
-  void move(void* to, const void* from, std::int64_t bytes, Direction direction, const char* what) {
+  static void move(void* to, const void* from, std::int64_t bytes, Direction direction,
+                   const char* what, const Stream& stream) {
     if (bytes <= 0) return;
-    check(gpuMemcpyAsync(to, from, static_cast<std::size_t>(bytes), direction, stream_), what);
+    check(gpuMemcpyAsync(to, from, static_cast<std::size_t>(bytes), direction, stream.get()), what);
   }
 
   void multiply(const GpuProduct& product) {
@@ -273,8 +320,12 @@ class GpuDevice final : public Device {
     }
   }
 
-  Stream stream_of_;
-  gpuStream_t stream_;
+  Chosen chosen_;
+  Stream operators_;
+  Stream downloads_;
+  Stream uploads_;
+  Marks marks_;
+  gpuStream_t stream_;  // of the operators
   GpuMemory memory_;
   std::unique_ptr<LibraryProducts> library_;  // none: products by our own kernel
   std::string description_;
