@@ -72,81 +72,98 @@ class Stopwatch final : public Device {
   bool host_reaches_memory() const override { return device_.host_reaches_memory(); }
   void finish() override { device_.finish(); }
 
-  void fill(std::int64_t count, float* x, float value) override {
+  Mark mark() override { return device_.mark(); }
+  bool has_passed(Mark mark) override { return device_.has_passed(mark); }
+  std::int64_t time_of(Mark mark) override { return device_.time_of(mark); }
+  void follow(Mark mark) override { device_.follow(mark); }
+  void forget_marks() override { device_.forget_marks(); }
+  void start_range(const char* name) override { device_.start_range(name); }
+  void end_range() override { device_.end_range(); }
+  void* allocate_host(std::int64_t bytes) override { return device_.allocate_host(bytes); }
+  void release_host(void* memory) override { device_.release_host(memory); }
+  Mark start_download(void* to, const void* from, std::int64_t bytes) override {
+    return device_.start_download(to, from, bytes);
+  }
+  Mark start_upload(void* to, const void* from, std::int64_t bytes, Mark after) override {
+    return device_.start_upload(to, from, bytes, after);
+  }
+
+  void fill(std::int64_t count, Array x, float value) override {
     time("fill", [&] { device_.fill(count, x, value); });
   }
   void fill_normal(std::int64_t count, float* x, const RandomKey& key, float deviation) override {
     device_.fill_normal(count, x, key, deviation);
   }
-  void add(std::int64_t count, const float* a, const float* b, float* y) override {
+  void add(std::int64_t count, ConstArray a, ConstArray b, Array y) override {
     time("add", [&] { device_.add(count, a, b, y); });
   }
-  void copy(std::int64_t count, const float* x, float* y) override {
+  void copy(std::int64_t count, ConstArray x, Array y) override {
     time("copy", [&] { device_.copy(count, x, y); });
   }
-  double sum_of_squares(std::int64_t count, const float* x) override {
-    return device_.sum_of_squares(count, x);
+  void sum_of_squares(std::int64_t count, const float* x, double* sum) override {
+    device_.sum_of_squares(count, x, sum);
   }
-  void dropout(std::int64_t count, const float* x, const Dropout& dropout, float* y) override {
+  void dropout(std::int64_t count, ConstArray x, const Dropout& dropout, Array y) override {
     time("dropout", [&] { device_.dropout(count, x, dropout, y); });
   }
   void matrix_product(Transpose transpose, std::int64_t m, std::int64_t n, std::int64_t k,
-                      const float* a, const float* b, float* c, bool accumulate) override {
+                      ConstArray a, ConstArray b, Array c, bool accumulate) override {
     const double start = seconds();
     device_.matrix_product(transpose, m, n, k, a, b, c, accumulate);
     auto& [calls, total] = products[{transpose, m, n, k, accumulate}];
     ++calls;
     total += seconds() - start;
   }
-  void add_bias(std::int64_t rows, std::int64_t columns, const float* bias, float* x) override {
+  void add_bias(std::int64_t rows, std::int64_t columns, ConstArray bias, Array x) override {
     time("add_bias", [&] { device_.add_bias(rows, columns, bias, x); });
   }
-  void add_column_sums(std::int64_t rows, std::int64_t columns, const float* x,
+  void add_column_sums(std::int64_t rows, std::int64_t columns, ConstArray x,
                        float* sums) override {
     time("add_column_sums", [&] { device_.add_column_sums(rows, columns, x, sums); });
   }
-  void bias_gelu(std::int64_t rows, std::int64_t columns, const float* bias, float* x,
-                 float* y) override {
+  void bias_gelu(std::int64_t rows, std::int64_t columns, ConstArray bias, Array x,
+                 Array y) override {
     time("bias_gelu", [&] { device_.bias_gelu(rows, columns, bias, x, y); });
   }
-  void gelu_backward(std::int64_t count, const float* x, const float* dy, float* dx) override {
+  void gelu_backward(std::int64_t count, ConstArray x, ConstArray dy, Array dx) override {
     time("gelu_backward", [&] { device_.gelu_backward(count, x, dy, dx); });
   }
-  void bias_dropout_add(std::int64_t rows, std::int64_t columns, const float* bias, const float* x,
-                        const float* residual, const Dropout& dropout, float* y) override {
+  void bias_dropout_add(std::int64_t rows, std::int64_t columns, ConstArray bias, ConstArray x,
+                        ConstArray residual, const Dropout& dropout, Array y) override {
     time("bias_dropout_add",
          [&] { device_.bias_dropout_add(rows, columns, bias, x, residual, dropout, y); });
   }
-  void layer_norm(std::int64_t rows, std::int64_t columns, const float* x, const float* gamma,
-                  const float* beta, float* y, float* mean, float* rstd) override {
+  void layer_norm(std::int64_t rows, std::int64_t columns, ConstArray x, ConstArray gamma,
+                  ConstArray beta, Array y, float* mean, float* rstd) override {
     time("layer_norm", [&] { device_.layer_norm(rows, columns, x, gamma, beta, y, mean, rstd); });
   }
-  void layer_norm_backward(std::int64_t rows, std::int64_t columns, const float* dy, const float* x,
-                           const float* gamma, const float* mean, const float* rstd,
-                           const float* residual, float* dx, float* dgamma, float* dbeta) override {
+  void layer_norm_backward(std::int64_t rows, std::int64_t columns, ConstArray dy, ConstArray x,
+                           ConstArray gamma, const float* mean, const float* rstd,
+                           ConstArray residual, Array dx, float* dgamma, float* dbeta) override {
     time("layer_norm_backward", [&] {
       device_.layer_norm_backward(rows, columns, dy, x, gamma, mean, rstd, residual, dx, dgamma,
                                   dbeta);
     });
   }
-  void attention(const AttentionShape& shape, const float* qkv, float* probabilities,
-                 float* y) override {
-    time("attention", [&] { device_.attention(shape, qkv, probabilities, y); });
+  std::int64_t attention_state(const AttentionShape& shape) const override {
+    return device_.attention_state(shape);
   }
-  void attention_backward(const AttentionShape& shape, const float* qkv, float* probabilities,
-                          const float* dy, float* dqkv) override {
-    time("attention_backward",
-         [&] { device_.attention_backward(shape, qkv, probabilities, dy, dqkv); });
+  void attention(const AttentionShape& shape, ConstArray qkv, float* state, Array y) override {
+    time("attention", [&] { device_.attention(shape, qkv, state, y); });
+  }
+  void attention_backward(const AttentionShape& shape, ConstArray qkv, float* state, ConstArray y,
+                          ConstArray dy, Array dqkv) override {
+    time("attention_backward", [&] { device_.attention_backward(shape, qkv, state, y, dy, dqkv); });
   }
 
   // No parts of a block.
-  void embed(std::int64_t, std::int64_t, std::int64_t, const std::int32_t*, const float*,
-             const float*, float*) override {}
-  void embed_backward(std::int64_t, std::int64_t, std::int64_t, const std::int32_t*, const float*,
+  void embed(std::int64_t, std::int64_t, std::int64_t, const std::int32_t*, ConstArray, ConstArray,
+             Array) override {}
+  void embed_backward(std::int64_t, std::int64_t, std::int64_t, const std::int32_t*, ConstArray,
                       float*, float*) override {}
-  void cross_entropy(std::int64_t, std::int64_t, const std::int32_t*, float*, float*) override {}
-  void cross_entropy_backward(std::int64_t, std::int64_t, const std::int32_t*, float*) override {}
-  void adamw(std::int64_t, const AdamStep&, const float*, float*, float*, float*) override {}
+  void cross_entropy(std::int64_t, std::int64_t, const std::int32_t*, Array, float*) override {}
+  void cross_entropy_backward(std::int64_t, std::int64_t, const std::int32_t*, Array) override {}
+  void adamw(std::int64_t, const AdamStep&, const float*, float*, float*, float*, Array) override {}
 
  private:
   void time(const char* name, const std::function<void()>& run) {
@@ -204,7 +221,7 @@ class Block {
  private:
   Tensor given() {
     Tensor tensor = pool_.take(static_cast<std::int64_t>(x_.size()), Use::activations);
-    device_.upload(tensor.data(), x_.data(), tensor.bytes());
+    device_.upload(tensor.memory(), x_.data(), tensor.bytes());
     return tensor;
   }
 
@@ -365,18 +382,18 @@ const std::vector<Operator> operators{
     {"layer_norm", 2, 2,
      [](Device& device, std::int64_t count, auto* x) {
        device.layer_norm(count / columns, columns, x[0].data(), x[4].data(), x[5].data(),
-                         x[1].data(), x[6].data(), x[7].data());
+                         x[1].data(), x[6].floats(), x[7].floats());
      }},
     {"layer_norm_backward", 4, 4,
      [](Device& device, std::int64_t count, auto* x) {
        device.layer_norm_backward(count / columns, columns, x[0].data(), x[1].data(), x[4].data(),
-                                  x[6].data(), x[7].data(), x[2].data(), x[3].data(), x[8].data(),
-                                  x[9].data());
+                                  x[6].floats(), x[7].floats(), x[2].data(), x[3].data(),
+                                  x[8].floats(), x[9].floats());
      }},
     {"softmax, in place", 2, 1,
      [](Device& device, std::int64_t count, auto* x) {
        static const std::vector<std::int32_t> targets(1U << 20U);
-       device.cross_entropy(count / columns, columns, targets.data(), x[0].data(), x[6].data());
+       device.cross_entropy(count / columns, columns, targets.data(), x[0].data(), x[6].floats());
      }},
     {"bias_gelu", 3, 2,
      [](Device& device, std::int64_t count, auto* x) {
@@ -397,8 +414,8 @@ const std::vector<Operator> operators{
      }},
     {"adamw", 7, 4,
      [](Device& device, std::int64_t count, auto* x) {
-       device.adamw(count, {.learning_rate = 1e-9F}, x[0].data(), x[1].data(), x[2].data(),
-                    x[3].data());
+       device.adamw(count, {.learning_rate = 1e-9F}, x[0].floats(), x[1].floats(), x[2].floats(),
+                    x[3].floats(), {});
      }},
 };
 
@@ -425,7 +442,7 @@ void measure_bandwidth(Device& device) {
           for (float& value : values) value *= value;
         }
         x[array] = pool.take(size, Use::activations);
-        device.upload(x[array].data(), values.data(), x[array].bytes());
+        device.upload(x[array].memory(), values.data(), x[array].bytes());
       };
       for (int array = 0; array < op.arrays; ++array) put(array, count, 1);
       for (int array = 4; array < 6; ++array) put(array, columns, 1e-3F);

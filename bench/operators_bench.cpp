@@ -75,7 +75,9 @@ const std::vector<Operator> operators{
      true},
     {"sum_of_squares", 1,
      [](Device& device, Arrays& x) {
-       benchmark::DoNotOptimize(device.sum_of_squares(rows * x.columns, x.a.data()));
+       double sum = 0;
+       device.sum_of_squares(rows * x.columns, x.a.data(), &sum);
+       benchmark::DoNotOptimize(sum);
      }},
     {"dropout", 2,
      [](Device& device, Arrays& x) {
@@ -130,7 +132,7 @@ const std::vector<Operator> operators{
     {"adamw", 7,
      [](Device& device, Arrays& x) {
        device.adamw(rows * x.columns, {.learning_rate = 1e-9F}, x.a.data(), x.b.data(), x.c.data(),
-                    x.d.data());
+                    x.d.data(), {});
      },
      true},
 };
@@ -177,7 +179,8 @@ void attention(benchmark::State& state, bool own, bool backward) {
   device->attention(shape, qkv.data(), probabilities.data(), y.data());
   for (auto _ : state) {
     if (backward) {  // `probabilities` becomes something else; the speed stays
-      device->attention_backward(shape, qkv.data(), probabilities.data(), dy.data(), dqkv.data());
+      device->attention_backward(shape, qkv.data(), probabilities.data(), y.data(), dy.data(),
+                                 dqkv.data());
     } else {
       device->attention(shape, qkv.data(), probabilities.data(), y.data());
     }

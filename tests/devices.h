@@ -91,6 +91,15 @@ class Array {
   float* memory_;
 };
 
+inline double sum_of_squares(exec::Device& device, std::int64_t count, const float* x) {
+  auto* sum = static_cast<double*>(device.allocate(sizeof(double)));
+  device.sum_of_squares(count, x, sum);
+  double value = 0;
+  device.download(&value, sum, sizeof value);
+  device.release(sum);
+  return value;
+}
+
 // |got - want| <= relative |want| + absolute, for each element.
 inline void expect_close(const std::vector<float>& got, const std::vector<double>& want,
                          double relative, double absolute, const char* what) {

@@ -196,7 +196,7 @@ TEST(Gpu, SumsOfSquares) {
       std::optional<double> first;
       for (const int offset : {0, 0, 1, 2}) {
         Array a(gpu, x, offset);
-        const double got = gpu.sum_of_squares(count, a.data());
+        const double got = testing::sum_of_squares(gpu, count, a.data());
         EXPECT_NEAR(got, want, 1e-13 * want) << count;
         EXPECT_EQ(got, first.value_or(got)) << count << ", at offset " << offset;
         first = got;
@@ -247,7 +247,7 @@ TEST(Gpu, AdamW) {
                    step.correction1 = 0.3F;
                    step.correction2 = 0.1F;
                    step.gradient_scale = 0.7F;
-                   d.adamw(count, step, g.data(), w.data(), m.data(), v.data());
+                   d.adamw(count, step, g.data(), w.data(), m.data(), v.data(), {});
                    return joined(w.values(), joined(m.values(), v.values()));
                  });
 }
@@ -390,14 +390,14 @@ TEST(Gpu, Attention) {
                   [&](Device& d, int o) {
                     const std::int64_t count = shape.rows() * shape.hidden();
                     Array qkv(d, normals(3 * count, 1), o);
-                    Array p(d, shape.batch * shape.heads * shape.sequence * shape.sequence, 2 * o);
+                    Array state(d, d.attention_state(shape), 2 * o);
                     Array y(d, count, 3 * o);
                     Array dy(d, normals(count, 2), o);
                     Array dqkv(d, 3 * count, o);
-                    d.attention(shape, qkv.data(), p.data(), y.data());
-                    const auto probabilities = p.values();
-                    d.attention_backward(shape, qkv.data(), p.data(), dy.data(), dqkv.data());
-                    return joined(joined(y.values(), probabilities), dqkv.values());
+                    d.attention(shape, qkv.data(), state.data(), y.data());
+                    d.attention_backward(shape, qkv.data(), state.data(), y.data(), dy.data(),
+                                         dqkv.data());
+                    return joined(y.values(), dqkv.values());
                   });
     if (::testing::Test::HasFatalFailure()) return;
   }

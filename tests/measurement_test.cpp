@@ -6,6 +6,7 @@
 
 #include <map>
 
+#include "exec/device/cpu/cpu_device.h"
 #include "exec/run/ranks.h"
 #include "traces/metrics.h"
 
@@ -69,9 +70,9 @@ exec::IterationRecord record_rank(int rank, std::int64_t shift) {
 
 // A recorder that has seen this rank's iterations, one for each shift, by that
 // clock.
-Recorder recorder_of(int rank, const std::vector<std::int64_t>& shifts,
+Recorder recorder_of(exec::Device& device, int rank, const std::vector<std::int64_t>& shifts,
                      const exec::Clock& clock = {}) {
-  Recorder recorder(clock, true);
+  Recorder recorder(device, clock, true);
   for (const std::int64_t shift : shifts) {
     exec::IterationRecord record = record_rank(rank, shift);
     for (ActionRecord& action : record.actions) {
@@ -84,9 +85,17 @@ Recorder recorder_of(int rank, const std::vector<std::int64_t>& shifts,
     }
     for (MemoryRecord& memory : record.memory) memory.time_ns = clock.shown_at(memory.time_ns);
     recorder.start_iteration(true);
-    for (const ActionRecord& action : record.actions) recorder.add(action);
-    for (const LayerRecord& layer : record.layers) recorder.add(layer);
-    for (const MemoryRecord& memory : record.memory) recorder.add(memory);
+    for (const ActionRecord& action : record.actions) {
+      recorder.add(exec::ActionNote{
+          action.action, {action.reached_ns}, {action.start_ns}, {action.end_ns}, action.bytes});
+    }
+    for (const LayerRecord& layer : record.layers) {
+      recorder.add(exec::LayerNote{
+          layer.action, layer.layer, layer.kind, layer.again, {layer.start_ns}, {layer.end_ns}});
+    }
+    for (const MemoryRecord& memory : record.memory) {
+      recorder.add(exec::MemoryNote{{memory.time_ns}, memory.chunks, memory.bytes});
+    }
     recorder.finish_iteration();
   }
   return recorder;
@@ -97,7 +106,8 @@ template <typename Result, typename Gather>
 Result on_two_ranks(const std::vector<std::int64_t>& shifts, Gather gather) {
   Result result;
   exec::run_as_threads(2, {}, [&](exec::Transport& transport) {
-    const Recorder recorder = recorder_of(transport.rank(), shifts);
+    const auto device = exec::make_cpu_device();
+    const Recorder recorder = recorder_of(*device, transport.rank(), shifts);
     Result mine = gather(transport, recorder);
     if (transport.rank() == 0) result = std::move(mine);
   });
@@ -211,8 +221,9 @@ TEST(Measurement, ByAnotherClockItIsTheSame) {
   MeasuredIteration second;
   exec::run_as_threads(2, {}, [&](exec::Transport& transport) {
     const bool first = transport.rank() == 0;
+    const auto device = exec::make_cpu_device();
     const Recorder recorder =
-        recorder_of(transport.rank(), {far, far + later}, first ? exec::Clock() : other);
+        recorder_of(*device, transport.rank(), {far, far + later}, first ? exec::Clock() : other);
     const exec::ClockRelation clock = first ? exec::ClockRelation() : relation;
     const auto all = gather_extents(transport, recorder, clock);
     auto mine = gather_iteration(transport, recorder, 1, far + 10, clock);

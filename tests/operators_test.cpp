@@ -105,7 +105,7 @@ TEST(Operators, Elements) {
     EXPECT_EQ(sum.values(), added);
     EXPECT_EQ(b.values(), added);
     EXPECT_EQ(copied.values(), x);
-    EXPECT_NEAR(device.sum_of_squares(count, a.data()), squares, 1e-14 * squares);
+    EXPECT_NEAR(testing::sum_of_squares(device, count, a.data()), squares, 1e-14 * squares);
     device.fill(count, sum.data(), -0.5F);
     EXPECT_EQ(sum.values(), std::vector<float>(x.size(), -0.5F));
   });
@@ -478,7 +478,7 @@ TEST(Operators, AdamW) {
     Array weights(device, w);
     Array first(device, m);
     Array second(device, v);
-    device.adamw(count, step, gradients.data(), weights.data(), first.data(), second.data());
+    device.adamw(count, step, gradients.data(), weights.data(), first.data(), second.data(), {});
     Doubles want_w;
     Doubles want_m;
     Doubles want_v;

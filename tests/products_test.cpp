@@ -137,7 +137,7 @@ void check_attention(const AttentionShape& shape, std::size_t samples) {
     device->attention(shape, x.data(), p.data(), y.data());
     expect_close(p.values(), want.probabilities, 1e-5, 0, "probabilities");  // exact zeros
     expect_close(y.values(), want.y, 1e-5, 2e-6, "y");
-    device->attention_backward(shape, x.data(), p.data(), d.data(), dqkv.data());
+    device->attention_backward(shape, x.data(), p.data(), y.data(), d.data(), dqkv.data());
     const auto all = dqkv.values();
     EXPECT_EQ(std::ranges::count_if(all, [](float value) { return std::isnan(value); }), 0);
     std::vector<float> got;
@@ -211,7 +211,7 @@ const std::vector<Call> calls{
     {"sum_of_squares",
      [](Device& d, int o) {
        Array x(d, normals(count, 1), o);
-       const double sum = d.sum_of_squares(count, x.data());
+       const double sum = testing::sum_of_squares(d, count, x.data());
        return std::vector<float>{static_cast<float>(sum), static_cast<float>(sum * 0x1p24)};
      }},
     {"add_column_sums",
@@ -252,7 +252,7 @@ const std::vector<Call> calls{
        const auto forward = y.values();
        Array dgamma(d, columns, o);
        d.layer_norm_backward(rows, columns, y.data(), x.data(), gamma.data(), mean.data(),
-                             rstd.data(), nullptr, dx.data(), dgamma.data(), beta.data());
+                             rstd.data(), {}, dx.data(), dgamma.data(), beta.data());
        return joined(joined(forward, dx.values()), joined(dgamma.values(), beta.values()));
      }},
     {"attention",
@@ -263,7 +263,7 @@ const std::vector<Call> calls{
        Array y(d, 200 * 24, 3 * o);
        Array dqkv(d, 200 * 72, o);
        d.attention(shape, qkv.data(), p.data(), y.data());
-       d.attention_backward(shape, qkv.data(), p.data(), y.data(), dqkv.data());
+       d.attention_backward(shape, qkv.data(), p.data(), y.data(), y.data(), dqkv.data());
        return joined(y.values(), dqkv.values());
      }},
     {"cross_entropy",
@@ -281,7 +281,7 @@ const std::vector<Call> calls{
        Array m(d, normals(count, 3), 3 * o);
        Array v(d, std::vector<float>(at(count), 0.1F), o);
        d.adamw(count, {.learning_rate = 0.1F, .weight_decay = 0.1F}, g.data(), w.data(), m.data(),
-               v.data());
+               v.data(), {});
        return joined(w.values(), joined(m.values(), v.values()));
      }},
     {"fill_normal",

@@ -29,7 +29,10 @@ class Rank {
  public:
   // `layout`: the layers of each stage.
   Rank(const Example& example, const std::vector<int>& layout, bool recompute)
-      : example_(example), device_(make_cpu_device()), pool_(*device_), recorder_(Clock(), true) {
+      : example_(example),
+        device_(make_cpu_device()),
+        pool_(*device_),
+        recorder_(*device_, Clock(), true) {
     recorder_.start_iteration(true);
     int first = 0;
     for (const int count : layout) {
@@ -361,12 +364,12 @@ TEST(Pool, CountsByUseAndRemembersTheFirstFullestInstant) {
   EXPECT_EQ(pool.used()[Use::activations], 0);
   EXPECT_EQ(pool.used()[Use::residue], 40);
   EXPECT_EQ(pool.peak()[Use::activations], 40);  // not fuller since
-  const float* memory = b.data();
+  const void* memory = b.memory();
   b = {};
   EXPECT_EQ(pool.used().total(), 40);
   EXPECT_EQ(pool.peak().total(), 120);
   Tensor c = pool.take(20, Use::receive_buffer);
-  EXPECT_EQ(c.data(), memory);
+  EXPECT_EQ(c.memory(), memory);
   Tensor d = std::move(c);
   EXPECT_TRUE(c.empty());  // NOLINT(bugprone-use-after-move): what is left is said to be empty
   EXPECT_EQ(pool.used()[Use::receive_buffer], 80);
