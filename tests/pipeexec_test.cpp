@@ -282,6 +282,8 @@ TEST(Pipeexec, RefusesInOneSentence) {
   expect_refused(good + " --seed x", 2, "--seed");
   expect_refused(good + " --learning-rate inf", 2, "--learning-rate");
   expect_refused(good + " --recompute some", 2, "known, nearest first: none, full");
+  expect_refused(good + " --precision fp16", 2, "known, nearest first: fp32, bf16");
+  expect_refused(good + " --precision bf16", 2, "device cpu computes in fp32 alone");
   expect_refused(good + " --device gpu", 2, "unknown device 'gpu'; known, nearest first: cpu");
   expect_refused(good + " --device cuda:first", 2, "write cuda:0 for the first");
   expect_refused(good + " --device hip:", 2, "write hip:0 for the first");

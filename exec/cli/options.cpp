@@ -39,6 +39,20 @@ bool parse_recompute(const Flag& flag) {
       fmt::format("--recompute: {}", unknown_name("recomputation", *flag, {"none", "full"})));
 }
 
+Number parse_precision(const Flag& flag, const std::string& device) {
+  if (!flag || *flag == precision_name(Number::float32)) return Number::float32;
+  const std::string_view bf16 = precision_name(Number::bfloat16);
+  if (*flag != bf16) {
+    throw input_error(
+        fmt::format("--precision: {}", unknown_name("precision", *flag, {"fp32", "bf16"})));
+  }
+  if (!names_a_gpu(device)) {
+    throw input_error(fmt::format(
+        "--precision {}: device {} computes in fp32 alone; give a GPU by --device", bf16, device));
+  }
+  return Number::bfloat16;
+}
+
 // Refuses what would not fit into this machine, which all ranks share. What lies
 // on GPUs is found out when they are asked for it.
 void check_fits(const Training& training, bool on_gpus) {
@@ -144,10 +158,12 @@ void set_model(const Flags& flags, Training& training) {
                                           "a number such as 0.001 or 3e-4");
   }
   training.recompute = parse_recompute(flags.recompute);
+  const std::string device = flags.device.value_or("cpu");
+  training.precision = parse_precision(flags.precision, device);
   if (flags.data) training.text = Text::read(*flags.data);
   training.text.check(training.sequence_length, training.model.vocabulary_size);
   training.verify = flags.verify;
-  check_fits(training, names_a_gpu(flags.device.value_or("cpu")));
+  check_fits(training, names_a_gpu(device));
 }
 
 // What takes time on one that does not.
@@ -159,7 +175,8 @@ void set_costs(const Flags& flags, Training& training) {
       {&flags.sequence_length, "--sequence-length"},
       {&flags.seed, "--seed"},
       {&flags.learning_rate, "--learning-rate"},
-      {&flags.recompute, "--recompute"}};
+      {&flags.recompute, "--recompute"},
+      {&flags.precision, "--precision"}};
   for (const auto& [flag, name] : meaningless) {
     if (*flag) throw input_error(fmt::format("{}: an emulated device trains nothing", name));
   }
@@ -221,7 +238,9 @@ void add_all_flags(CLI::App& app, Flags& flags) {
        {"--seed", &flags.seed, "N", "of weights, samples and dropout; default 1"},
        {"--learning-rate", &flags.learning_rate, "X", "of AdamW; default 0.001"},
        {"--recompute", &flags.recompute, "none|full",
-        "forwards once more in backwards; default none"}});
+        "forwards once more in backwards; default none"},
+       {"--precision", &flags.precision, "fp32|bf16",
+        "of activations and what multiplies; default fp32"}});
   add_flags(
       app, "Machine",
       {{"--device", &flags.device, "NAME", "what computes; default cpu"},

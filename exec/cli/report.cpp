@@ -56,6 +56,10 @@ std::string model_lines(const Training& training) {
                                 model.hidden_size, count_of_parameters(model.parameters()));
   out += fmt::format("        layers a virtual stage: {}{}\n", fmt::join(training.layout, ","),
                      training.recompute ? "; activations recomputed" : "");
+  if (training.precision != Number::float32) {
+    out += fmt::format("        {}; gradients, and what the optimizer holds, in fp32\n",
+                       precision_name(training.precision));
+  }
   out += fmt::format("        {} of {} x {} tokens of {}\n",
                      plural(training.program.microbatches, "microbatch"), training.micro_batch_size,
                      training.sequence_length, printable(training.text.name()));
@@ -122,6 +126,7 @@ std::string result_json(const Task& task, const RunResult& result) {
     json["seed"] = training.seed;
     json["learning_rate"] = training.learning_rate;
     json["recompute"] = training.recompute ? "full" : "none";
+    json["precision"] = precision_name(training.precision);
   }
   json["device"] = result.device;
   json["transport"] = result.transport;

@@ -79,6 +79,7 @@ std::string metadata(const Training& training, const RunResult& result) {
     json["micro_batch_size"] = training.micro_batch_size;
     json["sequence_length"] = training.sequence_length;
     json["recompute"] = training.recompute ? "full" : "none";
+    json["precision"] = precision_name(training.precision);
   }
   json["program"] = rows_of<Json>(program);
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);

@@ -9,6 +9,10 @@
 
 namespace pipesim::exec {
 
+std::string_view precision_name(Number precision) {
+  return precision == Number::float32 ? "fp32" : "bf16";
+}
+
 int Training::first_layer(int stage) const {
   return std::accumulate(layout.begin(), layout.begin() + stage, 0);
 }
@@ -30,10 +34,10 @@ std::string Training::fingerprint() const {
                           fmt::join(layout, ","), micro_batch_size, sequence_length);
   return fmt::format(
       "program of {} ranks {:x}, {}, text of {} bytes {:x}, {} microbatches, {} + {} iterations, "
-      "seed {}, learning rate {}, recompute {}, {} bytes a number, verify {}, details {}",
+      "seed {}, learning rate {}, recompute {}, precision {}, verify {}, details {}",
       program.ranks(), rows, what, text.bytes().size(), std::hash<std::string_view>()(text.bytes()),
-      program.microbatches, warmup, iterations, seed, learning_rate, recompute, bytes_of(precision),
-      verify, record_details);
+      program.microbatches, warmup, iterations, seed, learning_rate, recompute,
+      precision_name(precision), verify, record_details);
 }
 
 }  // namespace pipesim::exec

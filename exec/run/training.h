@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "exec/data/text.h"
@@ -14,6 +15,9 @@
 #include "sim/schedule/schedule.h"
 
 namespace pipesim::exec {
+
+// "fp32" or "bf16".
+std::string_view precision_name(Number precision);
 
 struct Training {
   Schedule program;  // with transfers
