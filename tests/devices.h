@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <limits>
 #include <memory>
 #include <random>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "exec/device/cpu/cpu_device.h"
+#include "exec/device/gpu/library.h"
 
 namespace pipesim::testing {
 
@@ -25,6 +27,19 @@ inline std::vector<std::unique_ptr<exec::Device>> every_device() {
     devices.push_back(exec::make_cpu_device({set, true}));
   }
   return devices;
+}
+
+// The device that layers and runs are tested on: the CPU, or a GPU where the
+// environment's PIPESIM_TEST_GPU names one, as cuda:0, of the modules in the
+// folder PIPESIM_TEST_MODULES.
+inline bool tests_a_gpu() { return std::getenv("PIPESIM_TEST_GPU") != nullptr; }
+inline std::unique_ptr<exec::Device> make_test_device() {
+  if (!tests_a_gpu()) return exec::make_cpu_device();
+  const std::string name = std::getenv("PIPESIM_TEST_GPU");
+  const std::size_t colon = name.find(':');
+  const exec::GpuModule& module =
+      exec::load_gpu_module(name.substr(0, colon), std::getenv("PIPESIM_TEST_MODULES"));
+  return module.make({.gpu = std::stoi(name.substr(colon + 1))});
 }
 
 inline std::vector<float> normals(std::int64_t count, unsigned seed, float deviation = 1) {

@@ -2,10 +2,10 @@
 
 #include <utility>
 
-#include "exec/device/devices.h"
 #include "exec/run/ranks.h"
 #include "sim/cost/layout.h"
 #include "sim/schedule/lower.h"
+#include "tests/devices.h"
 
 namespace pipesim::testing {
 
@@ -43,7 +43,7 @@ exec::RunResult run_locally(const exec::Training& training,
   exec::RunResult result;
   exec::run_as_threads(training.program.ranks(), eager_limit_bytes, [&](exec::Transport& own) {
     const auto wrapped = wrap ? wrap(own) : nullptr;
-    const auto device = exec::make_device("cpu");
+    const auto device = make_test_device();
     const auto ignore = [](int, const exec::Outcome&) {};
     const bool first = own.rank() == 0;
     const auto clock =

@@ -35,7 +35,7 @@ constexpr double gradient_tolerance = 2e-5;
 class Layers {
  public:
   explicit Layers(Example example, std::uint64_t seed = testing::example_seed)
-      : example_(std::move(example)), device_(make_cpu_device()), pool_(*device_) {
+      : example_(std::move(example)), device_(testing::make_test_device()), pool_(*device_) {
     const LayerSetup setup{*device_,          pool_, example_.model, example_.batch,
                            example_.sequence, seed};
     for (int i = 0; i < example_.model.layers(); ++i) layers_.push_back(make_layer(setup, i));
@@ -265,7 +265,7 @@ TEST(Model, InitialWeightsDependOnSeedAndLayerAlone) {
     Layers together(example);
     EXPECT_NE(Layers(example, 1).weights(), together.weights());
     for (int i = example.model.layers() - 1; i >= 0; --i) {
-      const auto device = make_cpu_device();
+      const auto device = testing::make_test_device();
       Pool pool(*device);
       // Nor on the microbatch's size.
       const auto alone = make_layer({*device, pool, example.model, 1, 2, testing::example_seed}, i);
@@ -306,7 +306,7 @@ TEST(Model, WeightsDecayInMatricesAndTheTableOnly) {
 // twice as large as half of it is dropped.
 std::vector<float> masks(std::uint64_t seed, int layer, std::uint32_t step, std::uint32_t index) {
   const Example example = gpt_example(true, 500'000);
-  const auto device = make_cpu_device();
+  const auto device = testing::make_test_device();
   Pool pool(*device);
   const auto block =
       make_layer({*device, pool, example.model, example.batch, example.sequence, seed}, layer);

@@ -193,7 +193,7 @@ void check(const Case& which, const Example& example, bool strong) {
   SCOPED_TRACE(std::string(which.schedule) + ", " + example.model.name);
   const testing::TemporaryFolder folder;
   const Training training = training_of(which, example, tiny_text(folder));
-  const auto device = make_cpu_device();
+  const auto device = testing::make_test_device();
   LocalWorld world(1);
   const Trainer* trainer = nullptr;
   Worker worker(training, *device, world.transport(0), Clock(),
