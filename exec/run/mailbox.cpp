@@ -183,17 +183,18 @@ void Mailbox::wait_for_one() {
       waiting.push_back(buffer);
       tickets.push_back(*buffer->ticket);
     }
-    if (!copies || !tickets.empty()) {
-      constexpr std::chrono::microseconds turn(20);  // then copies may have run
-      const std::size_t done =
-          copies ? transport_.wait_any_until(tickets, std::chrono::steady_clock::now() + turn)
-                 : transport_.wait_any(tickets);
-      if (done < tickets.size()) {
-        settle(*waiting[done]);
-        std::erase(under_way_, waiting[done]);
-        return;
-      }
+    if (tickets.empty()) {
+      std::this_thread::yield();
+      continue;
     }
+    constexpr std::chrono::microseconds turn(20);  // then copies may have run
+    const std::size_t done =
+        copies ? transport_.wait_any_until(tickets, std::chrono::steady_clock::now() + turn)
+               : transport_.wait_any(tickets);
+    if (done == tickets.size()) continue;
+    settle(*waiting[done]);
+    std::erase(under_way_, waiting[done]);
+    return;
   }
 }
 
