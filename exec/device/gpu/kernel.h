@@ -31,7 +31,7 @@ void launch(gpuStream_t stream, const char* name, dim3 blocks, void (*kernel)(Pa
 #ifndef PIPESIM_GPU_EMULATED
   kernel<<<blocks, block_threads, 0, stream>>>(arguments...);
 #else
-  emulated_gpu::launch(stream, name, blocks, block_threads, kernel, arguments...);
+  emulated_gpu::launch(stream, name, {blocks, block_threads}, kernel, arguments...);
 #endif
   const gpuError_t result = gpuGetLastError();
   if (result != gpuSuccess) check(result, ("run the kernel of " + std::string(name)).c_str());
