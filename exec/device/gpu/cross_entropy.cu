@@ -5,12 +5,13 @@
 namespace pipesim::exec::kernels {
 namespace {
 
-__global__ void cross_entropy_kernel(std::int64_t classes, const std::int32_t* targets, float* x,
+template <typename T>
+__global__ void cross_entropy_kernel(std::int64_t classes, const std::int32_t* targets, T* x,
                                      float* losses) {
   __shared__ float room[block_threads];
   const std::int64_t row = blockIdx.x;
   x += row * classes;
-  const double target = x[targets[row]];
+  const double target = float{x[targets[row]]};
   __syncthreads();  // before any thread overwrites it
   const Normaliser norm = softmax(classes, 1, x, room);
   if (threadIdx.x == 0) {
@@ -18,25 +19,35 @@ __global__ void cross_entropy_kernel(std::int64_t classes, const std::int32_t* t
   }
 }
 
+template <typename T>
 __global__ void cross_entropy_backward_kernel(std::int64_t rows, std::int64_t classes,
-                                              const std::int32_t* targets, float* x) {
+                                              const std::int32_t* targets, T* x) {
   const std::int64_t row = std::int64_t{blockIdx.x} * block_threads + threadIdx.x;
-  if (row < rows) x[row * classes + targets[row]] -= 1;
+  if (row >= rows) return;
+  T& target = x[row * classes + targets[row]];
+  target = static_cast<T>(target - 1.0F);
 }
 
 }  // namespace
 
+template <typename T>
 void cross_entropy(gpuStream_t stream, std::int64_t rows, std::int64_t classes,
-                   const std::int32_t* targets, float* x, float* losses) {
+                   const std::int32_t* targets, T* x, float* losses) {
   if (rows <= 0) return;
-  launch(stream, "cross_entropy", grid(rows), cross_entropy_kernel, classes, targets, x, losses);
+  launch(stream, "cross_entropy", grid(rows), cross_entropy_kernel<T>, classes, targets, x, losses);
 }
 
+template <typename T>
 void cross_entropy_backward(gpuStream_t stream, std::int64_t rows, std::int64_t classes,
-                            const std::int32_t* targets, float* x) {
+                            const std::int32_t* targets, T* x) {
   if (rows <= 0) return;
   launch(stream, "cross_entropy_backward", grid(blocks_for(rows, block_threads)),
-         cross_entropy_backward_kernel, rows, classes, targets, x);
+         cross_entropy_backward_kernel<T>, rows, classes, targets, x);
 }
+
+template decltype(cross_entropy<float>) cross_entropy<float>;
+template decltype(cross_entropy<gpuBfloat16>) cross_entropy<gpuBfloat16>;
+template decltype(cross_entropy_backward<float>) cross_entropy_backward<float>;
+template decltype(cross_entropy_backward<gpuBfloat16>) cross_entropy_backward<gpuBfloat16>;
 
 }  // namespace pipesim::exec::kernels

@@ -5,34 +5,47 @@
 namespace pipesim::exec::kernels {
 namespace {
 
+template <typename T>
 struct Fill {
-  float* x;
+  T* x;
   float value;
   __device__ void operator()(std::int64_t i, int n) const {
-    store(x + i, {{value, value, value, value}}, n);
+    Group<group_of<T>> group;
+    for (float& v : group.v) v = value;
+    store(x + i, group, n);
   }
 };
 
+// Between types; a group is what fits for the wider one.
+template <typename From, typename To>
+struct Copy {
+  const From* x;
+  To* y;
+  __device__ void operator()(std::int64_t i, int n) const { store(y + i, load<4>(x + i, n), n); }
+};
+
+template <typename T>
 struct AddArrays {
-  const float* a;
-  const float* b;
-  float* y;
+  const T* a;
+  const T* b;
+  T* y;
   __device__ void operator()(std::int64_t i, int n) const {
-    Four sum = load(a + i, n);
-    const Four other = load(b + i, n);
-    for (int j = 0; j < 4; ++j) sum.v[j] += other.v[j];
+    auto sum = load(a + i, n);
+    const auto other = load(b + i, n);
+    for (int j = 0; j < group_of<T>; ++j) sum.v[j] += other.v[j];
     store(y + i, sum, n);
   }
 };
 
+template <typename T>
 struct AddBias {
   std::int64_t columns;
-  const float* bias;
-  float* x;
+  const T* bias;
+  T* x;
   __device__ void operator()(std::int64_t i, int n) const {
-    Four sum = load(x + i, n);
-    const Four row = load_over(bias, i, columns, n);
-    for (int j = 0; j < 4; ++j) sum.v[j] += row.v[j];
+    auto sum = load(x + i, n);
+    const auto row = load_over(bias, i, columns, n);
+    for (int j = 0; j < group_of<T>; ++j) sum.v[j] += row.v[j];
     store(x + i, sum, n);
   }
 };
@@ -52,16 +65,17 @@ __device__ inline Gate gelu_gate(float x) {
   return {e, 1.0F / (1.0F + e)};
 }
 
+template <typename T>
 struct BiasGelu {
   std::int64_t columns;
-  const float* bias;
-  float* x;
-  float* y;
+  const T* bias;
+  T* x;
+  T* y;
   __device__ void operator()(std::int64_t i, int n) const {
-    Four sum = load(x + i, n);
-    const Four row = load_over(bias, i, columns, n);
-    Four result;
-    for (int j = 0; j < 4; ++j) {
+    auto sum = load(x + i, n);
+    const auto row = load_over(bias, i, columns, n);
+    auto result = sum;
+    for (int j = 0; j < group_of<T>; ++j) {
       sum.v[j] += row.v[j];
       result.v[j] = sum.v[j] * gelu_gate(sum.v[j]).value;
     }
@@ -73,14 +87,15 @@ struct BiasGelu {
 // With the gate s: gelu' = s + x s' and s' = s (1 - s) 2u' = e s^2 2u'. Beyond
 // 10 gelu' is 1 or 0 to the last bit, and stopping there keeps e finite; a NaN
 // passes both comparisons.
+template <typename T>
 struct GeluBackward {
-  const float* x;
-  const float* dy;
-  float* dx;
+  const T* x;
+  const T* dy;
+  T* dx;
   __device__ void operator()(std::int64_t i, int n) const {
-    const Four at = load(x + i, n);
-    Four gradient = load(dy + i, n);
-    for (int j = 0; j < 4; ++j) {
+    const auto at = load(x + i, n);
+    auto gradient = load(dy + i, n);
+    for (int j = 0; j < group_of<T>; ++j) {
       float v = at.v[j];
       if (v > 10.0F) v = 10.0F;
       if (v < -10.0F) v = -10.0F;
@@ -92,6 +107,8 @@ struct GeluBackward {
   }
 };
 
+// Groups of four: `rounded`, which may be null, is written as it stands.
+template <typename T>
 struct Adam {
   AdamStep step;
   float decay;
@@ -101,6 +118,7 @@ struct Adam {
   float* weights;
   float* first;
   float* second;
+  T* rounded;
   __device__ void operator()(std::int64_t i, int n) const {
     const Four gradient = load(gradients + i, n);
     Four weight = load(weights + i, n);
@@ -116,40 +134,65 @@ struct Adam {
     store(first + i, m, n);
     store(second + i, v, n);
     store(weights + i, weight, n);
+    if (rounded != nullptr) store(rounded + i, weight, n);
   }
 };
 
 }  // namespace
 
-void fill(gpuStream_t stream, std::int64_t count, float* x, float value) {
-  each_group(stream, "fill", count, Fill{x, value});
+template <typename T>
+void fill(gpuStream_t stream, std::int64_t count, T* x, float value) {
+  each_group<group_of<T>>(stream, "fill", count, Fill<T>{x, value});
 }
 
-void add(gpuStream_t stream, std::int64_t count, const float* a, const float* b, float* y) {
-  each_group(stream, "add", count, AddArrays{a, b, y});
+template <typename From, typename To>
+void convert(gpuStream_t stream, std::int64_t count, const From* x, To* y) {
+  each_group<4>(stream, "copy", count, Copy<From, To>{x, y});
 }
 
-void add_bias(gpuStream_t stream, std::int64_t rows, std::int64_t columns, const float* bias,
-              float* x) {
-  each_group(stream, "add_bias", rows * columns, AddBias{columns, bias, x});
+template <typename T>
+void add(gpuStream_t stream, std::int64_t count, const T* a, const T* b, T* y) {
+  each_group<group_of<T>>(stream, "add", count, AddArrays<T>{a, b, y});
 }
 
-void bias_gelu(gpuStream_t stream, std::int64_t rows, std::int64_t columns, const float* bias,
-               float* x, float* y) {
-  each_group(stream, "bias_gelu", rows * columns, BiasGelu{columns, bias, x, y});
+template <typename T>
+void add_bias(gpuStream_t stream, std::int64_t rows, std::int64_t columns, const T* bias, T* x) {
+  each_group<group_of<T>>(stream, "add_bias", rows * columns, AddBias<T>{columns, bias, x});
 }
 
-void gelu_backward(gpuStream_t stream, std::int64_t count, const float* x, const float* dy,
-                   float* dx) {
-  each_group(stream, "gelu_backward", count, GeluBackward{x, dy, dx});
+template <typename T>
+void bias_gelu(gpuStream_t stream, std::int64_t rows, std::int64_t columns, const T* bias, T* x,
+               T* y) {
+  each_group<group_of<T>>(stream, "bias_gelu", rows * columns, BiasGelu<T>{columns, bias, x, y});
 }
 
+template <typename T>
+void gelu_backward(gpuStream_t stream, std::int64_t count, const T* x, const T* dy, T* dx) {
+  each_group<group_of<T>>(stream, "gelu_backward", count, GeluBackward<T>{x, dy, dx});
+}
+
+template <typename T>
 void adamw(gpuStream_t stream, std::int64_t count, const AdamStep& step, const float* gradients,
-           float* weights, float* first, float* second) {
-  each_group(
-      stream, "adamw", count,
-      Adam{step, 1 - step.learning_rate * step.weight_decay, step.learning_rate / step.correction1,
-           1 / step.correction2, gradients, weights, first, second});
+           float* weights, float* first, float* second, T* rounded) {
+  each_group<4>(stream, "adamw", count,
+                Adam<T>{step, 1 - step.learning_rate * step.weight_decay,
+                        step.learning_rate / step.correction1, 1 / step.correction2, gradients,
+                        weights, first, second, rounded});
 }
+
+template decltype(fill<float>) fill<float>;
+template decltype(fill<gpuBfloat16>) fill<gpuBfloat16>;
+template decltype(add<float>) add<float>;
+template decltype(add<gpuBfloat16>) add<gpuBfloat16>;
+template decltype(add_bias<float>) add_bias<float>;
+template decltype(add_bias<gpuBfloat16>) add_bias<gpuBfloat16>;
+template decltype(bias_gelu<float>) bias_gelu<float>;
+template decltype(bias_gelu<gpuBfloat16>) bias_gelu<gpuBfloat16>;
+template decltype(gelu_backward<float>) gelu_backward<float>;
+template decltype(gelu_backward<gpuBfloat16>) gelu_backward<gpuBfloat16>;
+template decltype(adamw<float>) adamw<float>;
+template decltype(adamw<gpuBfloat16>) adamw<gpuBfloat16>;
+template decltype(convert<float, gpuBfloat16>) convert<float, gpuBfloat16>;
+template decltype(convert<gpuBfloat16, float>) convert<gpuBfloat16, float>;
 
 }  // namespace pipesim::exec::kernels

@@ -11,13 +11,14 @@
 namespace pipesim::exec::kernels {
 namespace {
 
+template <typename T>
 struct Embed {
   std::int64_t columns;
   std::int64_t sequence;
   const std::int32_t* tokens;
-  const float* table;
-  const float* positions;
-  float* y;
+  const T* table;
+  const T* positions;
+  T* y;
 
   __device__ float at(std::int64_t i) const {
     const std::int64_t row = i / columns;
@@ -28,13 +29,13 @@ struct Embed {
   __device__ void operator()(std::int64_t i, int n) const {
     const std::int64_t row = i / columns;
     const std::int64_t column = i - row * columns;
-    Four sum = {{0, 0, 0, 0}};
+    Group<group_of<T>> sum = {};
     if (column + n <= columns) {
       sum = load(table + tokens[row] * columns + column, n);
-      const Four position = load(positions + column_of(row, sequence) * columns + column, n);
-      for (int j = 0; j < 4; ++j) sum.v[j] += position.v[j];
+      const auto position = load(positions + column_of(row, sequence) * columns + column, n);
+      for (int j = 0; j < group_of<T>; ++j) sum.v[j] += position.v[j];
     } else {
-      for (int j = 0; j < 4; ++j) {
+      for (int j = 0; j < group_of<T>; ++j) {
         if (j < n) sum.v[j] = at(i + j);
       }
     }
@@ -69,33 +70,38 @@ __global__ void link_kernel(std::int64_t rows, const std::int32_t* tokens, std::
   }
 }
 
+template <typename T>
 __global__ void table_kernel(std::int64_t columns, const std::int32_t* tokens,
-                             const std::int32_t* next, const std::int32_t* first, const float* dy,
+                             const std::int32_t* next, const std::int32_t* first, const T* dy,
                              float* dtable) {
+  constexpr int size = group_of<T>;
   const std::int64_t row = blockIdx.x;
   if (first[row] == 0) return;
   float* sums = dtable + tokens[row] * columns;
-  each_group_of_row(columns, [&](std::int64_t i, int n) {
-    Four sum = load(sums + i, n);
+  each_group_of_row<size>(columns, [&](std::int64_t i, int n) {
+    auto sum = load<size>(sums + i, n);
     for (std::int64_t at = row; at >= 0; at = next[at]) {
-      const Four term = load(dy + at * columns + i, n);
-      for (int j = 0; j < 4; ++j) sum.v[j] += term.v[j];
+      const auto term = load(dy + at * columns + i, n);
+      for (int j = 0; j < size; ++j) sum.v[j] += term.v[j];
     }
     store(sums + i, sum, n);
   });
 }
 
 // dpositions, of as many positions as there are rows for.
+template <typename T>
 struct Positions {
+  static constexpr int size = group_of<T>;
   std::int64_t count;  // of all rows
   std::int64_t cycle;  // sequence x columns
-  const float* dy;
+  const T* dy;
   float* dpositions;
   __device__ void operator()(std::int64_t i, int n) const {
-    Four sum = load(dpositions + i, n);
+    auto sum = load<size>(dpositions + i, n);
     for (std::int64_t at = i; at < count; at += cycle) {
-      const Four term = load(dy + at, group_size(at, count) < n ? group_size(at, count) : n);
-      for (int j = 0; j < 4; ++j) {
+      const int there = group_size<size>(at, count);
+      const auto term = load(dy + at, there < n ? there : n);
+      for (int j = 0; j < size; ++j) {
         if (at + j < count) sum.v[j] += term.v[j];
       }
     }
@@ -105,24 +111,31 @@ struct Positions {
 
 }  // namespace
 
+template <typename T>
 void embed(gpuStream_t stream, std::int64_t rows, std::int64_t columns, std::int64_t sequence,
-           const std::int32_t* tokens, const float* table, const float* positions, float* y) {
-  each_group(stream, "embed", rows * columns,
-             Embed{columns, sequence, tokens, table, positions, y});
+           const std::int32_t* tokens, const T* table, const T* positions, T* y) {
+  each_group<group_of<T>>(stream, "embed", rows * columns,
+                          Embed<T>{columns, sequence, tokens, table, positions, y});
 }
 
+template <typename T>
 void embed_backward(gpuStream_t stream, std::int64_t rows, std::int64_t columns,
-                    std::int64_t sequence, const std::int32_t* tokens, const float* dy,
-                    float* dtable, float* dpositions, std::int32_t* next) {
+                    std::int64_t sequence, const std::int32_t* tokens, const T* dy, float* dtable,
+                    float* dpositions, std::int32_t* next) {
   if (rows <= 0) return;
   const char* name = "embed_backward";
   std::int32_t* first = next + rows;
   launch(stream, name, grid(blocks_for(rows, block_threads)), link_kernel, rows, tokens, next,
          first);
-  launch(stream, name, grid(rows), table_kernel, columns, tokens, next, first, dy, dtable);
+  launch(stream, name, grid(rows), table_kernel<T>, columns, tokens, next, first, dy, dtable);
   const std::int64_t places = rows < sequence ? rows : sequence;
-  each_group(stream, name, places * columns,
-             Positions{rows * columns, sequence * columns, dy, dpositions});
+  each_group<group_of<T>>(stream, name, places * columns,
+                          Positions<T>{rows * columns, sequence * columns, dy, dpositions});
 }
+
+template decltype(embed<float>) embed<float>;
+template decltype(embed<gpuBfloat16>) embed<gpuBfloat16>;
+template decltype(embed_backward<float>) embed_backward<float>;
+template decltype(embed_backward<gpuBfloat16>) embed_backward<gpuBfloat16>;
 
 }  // namespace pipesim::exec::kernels

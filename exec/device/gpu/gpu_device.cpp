@@ -30,6 +30,37 @@ const float* floats(ConstArray array) {
   return floats(Array(const_cast<void*>(array.data), array.type));
 }
 
+template <typename T>
+T* numbers(Array array) {
+  return static_cast<T*>(array.data);
+}
+template <typename T>
+const T* numbers(ConstArray array) {
+  return static_cast<const T*>(array.data);
+}
+
+[[noreturn]] void refuse_types(const char* name) {
+  throw work_error(std::string(gpu_runtime) + ": " + name +
+                   " was given both float32 and bfloat16; give it arrays of one type");
+}
+
+// Calls body with pointers to what the arrays hold, which is of one type; what
+// the type of a null array is said to be doesn't matter. `name` is the operator's.
+template <typename Body, typename... Arrays>
+void by_type(const char* name, const Body& body, Arrays... arrays) {
+  bool float32 = false;
+  bool bfloat16 = false;
+  for (const ConstArray& array : {ConstArray(arrays)...}) {
+    if (array.data != nullptr) (array.type == Number::bfloat16 ? bfloat16 : float32) = true;
+  }
+  if (float32 && bfloat16) refuse_types(name);
+  if (bfloat16) {
+    body(numbers<gpuBfloat16>(arrays)...);
+  } else {
+    body(numbers<float>(arrays)...);
+  }
+}
+
 // Room for one operator. What comes later on the stream may have it at once.
 class Scratch {
  public:
@@ -123,17 +154,25 @@ class GpuDevice final : public Device {
   // ---- Elements
 
   void fill(std::int64_t count, Array x, float value) override {
-    kernels::fill(stream_, count, floats(x), value);
+    by_type(
+        "fill", [&](auto* to) { kernels::fill(stream_, count, to, value); }, x);
   }
   void fill_normal(std::int64_t count, float* x, const RandomKey& key, float deviation) override {
     kernels::fill_normal(stream_, count, x, key, deviation);
   }
   void add(std::int64_t count, ConstArray a, ConstArray b, Array y) override {
-    kernels::add(stream_, count, floats(a), floats(b), floats(y));
+    by_type(
+        "add", [&](auto*... all) { kernels::add(stream_, count, all...); }, a, b, y);
   }
   void copy(std::int64_t count, ConstArray x, Array y) override {
-    move(floats(y), floats(x), count * float_bytes, gpuMemcpyDeviceToDevice, "copy within the GPU",
-         operators_);
+    if (x.type == y.type) {
+      move(y.data, x.data, count * bytes_of(x.type), gpuMemcpyDeviceToDevice, "copy within the GPU",
+           operators_);
+    } else if (x.type == Number::float32) {
+      kernels::convert(stream_, count, numbers<float>(x), numbers<gpuBfloat16>(y));
+    } else {
+      kernels::convert(stream_, count, numbers<gpuBfloat16>(x), numbers<float>(y));
+    }
   }
   void sum_of_squares(std::int64_t count, const float* x, double* sum) override {
     const Scratch partials(memory_,
@@ -143,25 +182,33 @@ class GpuDevice final : public Device {
          operators_);
   }
   void dropout(std::int64_t count, ConstArray x, const Dropout& dropout, Array y) override {
-    if (dropout.probability > 0) {
-      kernels::dropout(stream_, count, floats(x), dropout, floats(y));
-    } else if (floats(y) != floats(x)) {
-      copy(count, floats(x), floats(y));
-    }
+    by_type(
+        "dropout",
+        [&](auto*... all) {
+          if (dropout.probability > 0) {
+            kernels::dropout(stream_, count, dropout, all...);
+          } else if (y.data != x.data) {
+            copy(count, x, y);
+          }
+        },
+        x, y);
   }
 
   // ---- Matrices
 
   void matrix_product(Transpose transpose, std::int64_t m, std::int64_t n, std::int64_t k,
                       ConstArray a, ConstArray b, Array c, bool accumulate) override {
+    if (b.type != a.type || (c.type != a.type && c.type != Number::float32)) {
+      refuse_types("matrix_product");
+    }
     GpuProduct product;
     product.transpose = transpose;
     product.m = m;
     product.n = n;
     product.k = k;
-    product.a = floats(a);
-    product.b = floats(b);
-    product.c = floats(c);
+    product.a = a;
+    product.b = b;
+    product.c = c;
     product.lda = transpose == Transpose::a ? m : k;
     product.ldb = transpose == Transpose::b ? k : n;
     product.ldc = n;
@@ -169,42 +216,62 @@ class GpuDevice final : public Device {
     multiply(product);
   }
   void add_bias(std::int64_t rows, std::int64_t columns, ConstArray bias, Array x) override {
-    kernels::add_bias(stream_, rows, columns, floats(bias), floats(x));
+    by_type(
+        "add_bias", [&](auto*... all) { kernels::add_bias(stream_, rows, columns, all...); }, bias,
+        x);
   }
   void add_column_sums(std::int64_t rows, std::int64_t columns, ConstArray x,
                        float* sums) override {
     const Scratch partials(memory_, kernels::column_partials(rows, columns) * float_bytes);
-    kernels::add_column_sums(stream_, rows, columns, floats(x), sums, partials.as<float>());
+    by_type(
+        "add_column_sums",
+        [&](auto* from) {
+          kernels::add_column_sums(stream_, rows, columns, from, sums, partials.as<float>());
+        },
+        x);
   }
 
   // ---- Parts of a layer
 
   void bias_gelu(std::int64_t rows, std::int64_t columns, ConstArray bias, Array x,
                  Array y) override {
-    kernels::bias_gelu(stream_, rows, columns, floats(bias), floats(x), floats(y));
+    by_type(
+        "bias_gelu", [&](auto*... all) { kernels::bias_gelu(stream_, rows, columns, all...); },
+        bias, x, y);
   }
   void gelu_backward(std::int64_t count, ConstArray x, ConstArray dy, Array dx) override {
-    kernels::gelu_backward(stream_, count, floats(x), floats(dy), floats(dx));
+    by_type(
+        "gelu_backward", [&](auto*... all) { kernels::gelu_backward(stream_, count, all...); }, x,
+        dy, dx);
   }
   void bias_dropout_add(std::int64_t rows, std::int64_t columns, ConstArray bias, ConstArray x,
                         ConstArray residual, const Dropout& dropout, Array y) override {
-    kernels::bias_dropout_add(stream_, rows, columns, floats(bias), floats(x), floats(residual),
-                              dropout, floats(y));
+    by_type(
+        "bias_dropout_add",
+        [&](auto*... all) { kernels::bias_dropout_add(stream_, rows, columns, dropout, all...); },
+        bias, x, residual, y);
   }
   void layer_norm(std::int64_t rows, std::int64_t columns, ConstArray x, ConstArray gamma,
                   ConstArray beta, Array y, float* mean, float* rstd) override {
-    kernels::layer_norm(stream_, rows, columns, floats(x), floats(gamma), floats(beta), floats(y),
-                        mean, rstd);
+    by_type(
+        "layer_norm",
+        [&](auto*... all) { kernels::layer_norm(stream_, rows, columns, all..., mean, rstd); }, x,
+        gamma, beta, y);
   }
   // The gradients by weights first: dx may be the residual, and reads nothing of them.
   void layer_norm_backward(std::int64_t rows, std::int64_t columns, ConstArray dy, ConstArray x,
                            ConstArray gamma, const float* mean, const float* rstd,
                            ConstArray residual, Array dx, float* dgamma, float* dbeta) override {
     const Scratch partials(memory_, kernels::column_partials(rows, columns) * float_bytes);
-    kernels::layer_norm_weight_gradients(stream_, rows, columns, floats(dy), floats(x), mean, rstd,
-                                         dgamma, dbeta, partials.as<float>());
-    kernels::layer_norm_input_gradient(stream_, rows, columns, floats(dy), floats(x), floats(gamma),
-                                       mean, rstd, floats(residual), floats(dx));
+    by_type(
+        "layer_norm_backward",
+        [&](auto* slope, auto* in, auto*... others) {
+          kernels::layer_norm_weight_gradients(stream_, rows, columns, slope, in, mean, rstd,
+                                               dgamma, dbeta, partials.as<float>());
+          kernels::layer_norm_input_gradient(stream_, rows, columns, mean, rstd, slope, in,
+                                             others...);
+        },
+        dy, x, gamma, residual, dx);
   }
 
   std::int64_t attention_state(const AttentionShape& shape) const override {
@@ -244,28 +311,49 @@ class GpuDevice final : public Device {
 
   void embed(std::int64_t rows, std::int64_t columns, std::int64_t sequence,
              const std::int32_t* tokens, ConstArray table, ConstArray positions, Array y) override {
-    kernels::embed(stream_, rows, columns, sequence, tokens, floats(table), floats(positions),
-                   floats(y));
+    by_type(
+        "embed",
+        [&](auto*... all) { kernels::embed(stream_, rows, columns, sequence, tokens, all...); },
+        table, positions, y);
   }
   void embed_backward(std::int64_t rows, std::int64_t columns, std::int64_t sequence,
                       const std::int32_t* tokens, ConstArray dy, float* dtable,
                       float* dpositions) override {
     const Scratch next(memory_, 2 * rows * static_cast<std::int64_t>(sizeof(std::int32_t)));
-    kernels::embed_backward(stream_, rows, columns, sequence, tokens, floats(dy), dtable,
-                            dpositions, next.as<std::int32_t>());
+    by_type(
+        "embed_backward",
+        [&](auto* slope) {
+          kernels::embed_backward(stream_, rows, columns, sequence, tokens, slope, dtable,
+                                  dpositions, next.as<std::int32_t>());
+        },
+        dy);
   }
   void cross_entropy(std::int64_t rows, std::int64_t classes, const std::int32_t* targets, Array x,
                      float* losses) override {
-    kernels::cross_entropy(stream_, rows, classes, targets, floats(x), losses);
+    by_type(
+        "cross_entropy",
+        [&](auto* logits) {
+          kernels::cross_entropy(stream_, rows, classes, targets, logits, losses);
+        },
+        x);
   }
   void cross_entropy_backward(std::int64_t rows, std::int64_t classes, const std::int32_t* targets,
                               Array x) override {
-    kernels::cross_entropy_backward(stream_, rows, classes, targets, floats(x));
+    by_type(
+        "cross_entropy_backward",
+        [&](auto* softmax) {
+          kernels::cross_entropy_backward(stream_, rows, classes, targets, softmax);
+        },
+        x);
   }
   void adamw(std::int64_t count, const AdamStep& step, const float* gradients, float* weights,
              float* first, float* second, Array rounded) override {
-    kernels::adamw(stream_, count, step, gradients, weights, first, second);
-    if (rounded.data != nullptr) copy(count, weights, floats(rounded));
+    by_type(
+        "adamw",
+        [&](auto* to) {
+          kernels::adamw(stream_, count, step, gradients, weights, first, second, to);
+        },
+        rounded);
   }
 
  private:

@@ -1,10 +1,11 @@
-// What the kernels are written with: starting one, groups of four floats, and
-// sums by a tree. For .cu files alone.
+// What the kernels are written with: starting one, groups of elements, and sums
+// by a tree. For .cu files alone.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
+#include "exec/device/gpu/bfloat16.h"
 #include "exec/device/gpu/gpu.h"
 
 namespace pipesim::exec::kernels {
@@ -37,43 +38,92 @@ void launch(gpuStream_t stream, const char* name, dim3 blocks, void (*kernel)(Pa
   if (result != gpuSuccess) check(result, ("run the kernel of " + std::string(name)).c_str());
 }
 
-// ---- Four floats at a time
+// ---- Groups of elements, which are floats in registers whatever their type
 
-struct Four {
-  float v[4];
+template <int size>
+struct Group {
+  float v[size];
+};
+using Four = Group<4>;
+
+// As many as an access of 16 bytes reads or writes.
+template <typename T>
+constexpr int group_of = 16 / static_cast<int>(sizeof(T));
+
+// Memory in one access.
+template <int words>
+struct [[gnu::may_alias]] alignas(4 * words) Words {
+  std::uint32_t word[words];
 };
 
-__device__ inline bool is_wide(const float* x) {
-  return (reinterpret_cast<std::uintptr_t>(x) & 15U) == 0;
+__device__ inline void unpack(std::uint32_t word, float* v, const float* /*type*/) {
+  v[0] = float_of_bits(word);
+}
+__device__ inline void unpack(std::uint32_t word, float* v, const gpuBfloat16* /*type*/) {
+  v[0] = float_of_bits(word << 16);
+  v[1] = float_of_bits(word & 0xffff0000U);
+}
+__device__ inline std::uint32_t pack(const float* v, const float* /*type*/) {
+  return bits_of_float(v[0]);
+}
+__device__ inline std::uint32_t pack(const float* v, const gpuBfloat16* /*type*/) {
+  return bfloat16_pair(v[0], v[1]);
 }
 
-// Of those at x, the first n (1 to 4), else 0; by one access where x is aligned.
-__device__ inline Four load(const float* x, int n) {
-  Four four = {{0, 0, 0, 0}};
-  if (n == 4 && is_wide(x)) {
-    const float4 all = *reinterpret_cast<const float4*>(x);
-    four = {{all.x, all.y, all.z, all.w}};
+// How a group of `size` elements is read and written at once.
+template <int size, typename T>
+struct Wide {
+  static constexpr int in_word = 4 / static_cast<int>(sizeof(T));
+  static constexpr int words = size / in_word < 4 ? size / in_word : 4;  // in one access
+  using Access = Words<words>;
+
+  __device__ static bool fits(const T* x) {
+    return (reinterpret_cast<std::uintptr_t>(x) & (sizeof(Access) - 1)) == 0;
+  }
+};
+
+// Of those at x, the first n (1 to `size`), else 0; wide where x is aligned.
+template <int size, typename T>
+__device__ inline Group<size> load(const T* x, int n) {
+  using Way = Wide<size, T>;
+  Group<size> group = {};
+  if (n == size && Way::fits(x)) {
+    for (int j = 0; j < size; j += Way::words * Way::in_word) {
+      const auto all = *reinterpret_cast<const typename Way::Access*>(x + j);
+      for (int w = 0; w < Way::words; ++w) unpack(all.word[w], group.v + j + w * Way::in_word, x);
+    }
   } else {
-    for (int j = 0; j < 4; ++j) {
-      if (j < n) four.v[j] = x[j];
+    for (int j = 0; j < size; ++j) {
+      if (j < n) group.v[j] = x[j];
     }
   }
-  return four;
+  return group;
+}
+template <typename T>
+__device__ inline Group<group_of<T>> load(const T* x, int n) {
+  return load<group_of<T>, T>(x, n);
 }
 
-__device__ inline void store(float* x, const Four& four, int n) {
-  if (n == 4 && is_wide(x)) {
-    *reinterpret_cast<float4*>(x) = make_float4(four.v[0], four.v[1], four.v[2], four.v[3]);
+template <typename T, int size>
+__device__ inline void store(T* x, const Group<size>& group, int n) {
+  using Way = Wide<size, T>;
+  if (n == size && Way::fits(x)) {
+    for (int j = 0; j < size; j += Way::words * Way::in_word) {
+      typename Way::Access all;
+      for (int w = 0; w < Way::words; ++w) all.word[w] = pack(group.v + j + w * Way::in_word, x);
+      *reinterpret_cast<typename Way::Access*>(x + j) = all;
+    }
   } else {
-    for (int j = 0; j < 4; ++j) {
-      if (j < n) x[j] = four.v[j];
+    for (int j = 0; j < size; ++j) {
+      if (j < n) x[j] = static_cast<T>(group.v[j]);
     }
   }
 }
 
-// How many of the group of four at `i` there are.
+// How many of the group at `i` there are.
+template <int size = 4>
 __device__ inline int group_size(std::int64_t i, std::int64_t count) {
-  return count - i < 4 ? static_cast<int>(count - i) : 4;
+  return count - i < size ? static_cast<int>(count - i) : size;
 }
 
 // i % columns, without a division of 64 bits where none is needed.
@@ -86,30 +136,32 @@ __device__ inline std::int64_t column_of(std::int64_t i, std::int64_t columns) {
 
 // The values of a row of `columns` that stand over elements i ... i + n - 1 of
 // a matrix; the group may go on in the next row.
-__device__ inline Four load_over(const float* row, std::int64_t i, std::int64_t columns, int n) {
+template <typename T>
+__device__ inline Group<group_of<T>> load_over(const T* row, std::int64_t i, std::int64_t columns,
+                                               int n) {
   std::int64_t column = column_of(i, columns);
   if (column + n <= columns) return load(row + column, n);
-  Four four = {{0, 0, 0, 0}};
-  for (int j = 0; j < 4; ++j) {
+  Group<group_of<T>> group = {};
+  for (int j = 0; j < group_of<T>; ++j) {
     if (j >= n) break;
-    four.v[j] = row[column];
+    group.v[j] = row[column];
     if (++column == columns) column = 0;
   }
-  return four;
+  return group;
 }
 
-// body(i, n) for each group of four elements of `count`, a thread each.
-template <typename Body>
+// body(i, n) for each group of `size` elements of `count`, a thread each.
+template <int size, typename Body>
 __global__ void each_group_kernel(std::int64_t count, Body body) {
-  const std::int64_t i = 4 * (std::int64_t{blockIdx.x} * block_threads + threadIdx.x);
-  if (i < count) body(i, group_size(i, count));
+  const std::int64_t i = size * (std::int64_t{blockIdx.x} * block_threads + threadIdx.x);
+  if (i < count) body(i, group_size<size>(i, count));
 }
 
-template <typename Body>
+template <int size = 4, typename Body>
 void each_group(gpuStream_t stream, const char* name, std::int64_t count, const Body& body) {
   if (count <= 0) return;
-  launch(stream, name, grid(blocks_for(count, 4 * block_threads)), each_group_kernel<Body>, count,
-         body);
+  launch(stream, name, grid(blocks_for(count, size * block_threads)), each_group_kernel<size, Body>,
+         count, body);
 }
 
 // ---- A block's sum or largest, which all its threads get
@@ -140,26 +192,35 @@ __device__ inline T combined(T own, T* room, Combine combine) {
   return all;
 }
 
-// body(i, n) for this thread's groups of four of a row, in ascending order.
-template <typename Body>
+// body(i, n) for this thread's groups of a row, in ascending order.
+template <int size = 4, typename Body>
 __device__ inline void each_group_of_row(std::int64_t count, Body body) {
-  for (std::int64_t i = std::int64_t{4} * threadIdx.x; i < count; i += 4 * block_threads) {
-    body(i, group_size(i, count));
+  for (std::int64_t i = std::int64_t{size} * threadIdx.x; i < count; i += size * block_threads) {
+    body(i, group_size<size>(i, count));
   }
 }
 
-// The same, added up over the block: body(i, n) returns a Four, of which the
+template <int size>
+__device__ inline float tree_sum(const float* v) {
+  if constexpr (size == 1) {
+    return v[0];
+  } else {
+    return tree_sum<size / 2>(v) + tree_sum<size / 2>(v + size / 2);
+  }
+}
+
+// The same, added up over the block: body(i, n) returns a group, of which the
 // first n count.
-template <typename Body>
+template <int size = 4, typename Body>
 __device__ inline float sum_of_row(std::int64_t count, float* room, Body body) {
-  Four sum = {{0, 0, 0, 0}};
-  each_group_of_row(count, [&](std::int64_t i, int n) {
-    const Four four = body(i, n);
-    for (int j = 0; j < 4; ++j) {
-      if (j < n) sum.v[j] += four.v[j];
+  Group<size> sum = {};
+  each_group_of_row<size>(count, [&](std::int64_t i, int n) {
+    const Group<size> group = body(i, n);
+    for (int j = 0; j < size; ++j) {
+      if (j < n) sum.v[j] += group.v[j];
     }
   });
-  return combined((sum.v[0] + sum.v[1]) + (sum.v[2] + sum.v[3]), room, Add());
+  return combined(tree_sum<size>(sum.v), room, Add());
 }
 
 }  // namespace pipesim::exec::kernels

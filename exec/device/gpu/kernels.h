@@ -4,34 +4,44 @@
 // sum has an order of its own that depends on sizes alone: no atomics, trees in
 // shared memory, and no assumption about how many threads run in step. The
 // order does not depend on how arrays are aligned. A kernel that could not be
-// started is a work error.
+// started is a work error. T is float or gpuBfloat16; what is computed is float32
+// until it is stored.
 #pragma once
 
 #include <cstdint>
 
 #include "exec/device/device.h"
+#include "exec/device/gpu/bfloat16.h"
 #include "exec/device/gpu/gpu.h"
 
 namespace pipesim::exec::kernels {
 
-void fill(gpuStream_t stream, std::int64_t count, float* x, float value);
+template <typename T>
+void fill(gpuStream_t stream, std::int64_t count, T* x, float value);
 void fill_normal(gpuStream_t stream, std::int64_t count, float* x, const RandomKey& key,
                  float deviation);
-void add(gpuStream_t stream, std::int64_t count, const float* a, const float* b, float* y);
+// From one type to the other.
+template <typename From, typename To>
+void convert(gpuStream_t stream, std::int64_t count, const From* x, To* y);
+template <typename T>
+void add(gpuStream_t stream, std::int64_t count, const T* a, const T* b, T* y);
 // `probability` above 0.
-void dropout(gpuStream_t stream, std::int64_t count, const float* x, const Dropout& dropout,
-             float* y);
-void add_bias(gpuStream_t stream, std::int64_t rows, std::int64_t columns, const float* bias,
-              float* x);
-void bias_gelu(gpuStream_t stream, std::int64_t rows, std::int64_t columns, const float* bias,
-               float* x, float* y);
-void gelu_backward(gpuStream_t stream, std::int64_t count, const float* x, const float* dy,
-                   float* dx);
+template <typename T>
+void dropout(gpuStream_t stream, std::int64_t count, const Dropout& dropout, const T* x, T* y);
+template <typename T>
+void add_bias(gpuStream_t stream, std::int64_t rows, std::int64_t columns, const T* bias, T* x);
+template <typename T>
+void bias_gelu(gpuStream_t stream, std::int64_t rows, std::int64_t columns, const T* bias, T* x,
+               T* y);
+template <typename T>
+void gelu_backward(gpuStream_t stream, std::int64_t count, const T* x, const T* dy, T* dx);
+template <typename T>
 void bias_dropout_add(gpuStream_t stream, std::int64_t rows, std::int64_t columns,
-                      const float* bias, const float* x, const float* residual,
-                      const Dropout& dropout, float* y);
+                      const Dropout& dropout, const T* bias, const T* x, const T* residual, T* y);
+// `rounded` may be null.
+template <typename T>
 void adamw(gpuStream_t stream, std::int64_t count, const AdamStep& step, const float* gradients,
-           float* weights, float* first, float* second);
+           float* weights, float* first, float* second, T* rounded);
 
 // The sum, in partials[0]; room for so many.
 inline constexpr std::int64_t square_partials = 1024;
@@ -39,17 +49,20 @@ void sum_of_squares(gpuStream_t stream, std::int64_t count, const float* x, doub
 
 // Sums over rows; `partials` is room for column_partials() floats.
 std::int64_t column_partials(std::int64_t rows, std::int64_t columns);
-void add_column_sums(gpuStream_t stream, std::int64_t rows, std::int64_t columns, const float* x,
+template <typename T>
+void add_column_sums(gpuStream_t stream, std::int64_t rows, std::int64_t columns, const T* x,
                      float* sums, float* partials);
-void layer_norm(gpuStream_t stream, std::int64_t rows, std::int64_t columns, const float* x,
-                const float* gamma, const float* beta, float* y, float* mean, float* rstd);
+template <typename T>
+void layer_norm(gpuStream_t stream, std::int64_t rows, std::int64_t columns, const T* x,
+                const T* gamma, const T* beta, T* y, float* mean, float* rstd);
+template <typename T>
 void layer_norm_input_gradient(gpuStream_t stream, std::int64_t rows, std::int64_t columns,
-                               const float* dy, const float* x, const float* gamma,
-                               const float* mean, const float* rstd, const float* residual,
-                               float* dx);
+                               const float* mean, const float* rstd, const T* dy, const T* x,
+                               const T* gamma, const T* residual, T* dx);
+template <typename T>
 void layer_norm_weight_gradients(gpuStream_t stream, std::int64_t rows, std::int64_t columns,
-                                 const float* dy, const float* x, const float* mean,
-                                 const float* rstd, float* dgamma, float* dbeta, float* partials);
+                                 const T* dy, const T* x, const float* mean, const float* rstd,
+                                 float* dgamma, float* dbeta, float* partials);
 
 // Each row of x[heads x sequence x sequence], up to its place on the diagonal,
 // becomes the softmax of it times `scale`; the rest 0.
@@ -59,16 +72,20 @@ void causal_softmax(gpuStream_t stream, std::int64_t heads, std::int64_t sequenc
 void causal_softmax_backward(gpuStream_t stream, std::int64_t heads, std::int64_t sequence,
                              float scale, const float* dp, float* p);
 
+template <typename T>
 void embed(gpuStream_t stream, std::int64_t rows, std::int64_t columns, std::int64_t sequence,
-           const std::int32_t* tokens, const float* table, const float* positions, float* y);
+           const std::int32_t* tokens, const T* table, const T* positions, T* y);
 // `next` is room for 2 x rows.
+template <typename T>
 void embed_backward(gpuStream_t stream, std::int64_t rows, std::int64_t columns,
-                    std::int64_t sequence, const std::int32_t* tokens, const float* dy,
-                    float* dtable, float* dpositions, std::int32_t* next);
+                    std::int64_t sequence, const std::int32_t* tokens, const T* dy, float* dtable,
+                    float* dpositions, std::int32_t* next);
 
+template <typename T>
 void cross_entropy(gpuStream_t stream, std::int64_t rows, std::int64_t classes,
-                   const std::int32_t* targets, float* x, float* losses);
+                   const std::int32_t* targets, T* x, float* losses);
+template <typename T>
 void cross_entropy_backward(gpuStream_t stream, std::int64_t rows, std::int64_t classes,
-                            const std::int32_t* targets, float* x);
+                            const std::int32_t* targets, T* x);
 
 }  // namespace pipesim::exec::kernels

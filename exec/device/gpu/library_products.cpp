@@ -1,5 +1,6 @@
-// Matrix products by cuBLAS or hipBLAS, in float32 and always in the same
-// order: no tensor cores, no atomics, and a workspace of the handle's own.
+// Matrix products by cuBLAS or hipBLAS, with sums in float32 and always in the
+// same order: no atomics, and a workspace of the handle's own. Float32 is
+// multiplied as it stands, bfloat16 by tensor cores.
 #include "exec/device/gpu/product.h"
 #include "traces/base/error.h"
 
@@ -13,31 +14,59 @@
 
 #define gpublasAtomicsNotAllowed CUBLAS_ATOMICS_NOT_ALLOWED
 #define gpublasCreate cublasCreate
+#define gpublasDefaultAlgorithm CUBLAS_GEMM_DEFAULT
 #define gpublasDestroy cublasDestroy
+#define gpublasGemmStridedBatchedEx cublasGemmStridedBatchedEx
 #define gpublasHandle_t cublasHandle_t
 #define gpublasNoTranspose CUBLAS_OP_N
 #define gpublasSetAtomicsMode cublasSetAtomicsMode
 #define gpublasSetStream cublasSetStream
-#define gpublasSgemmStridedBatched cublasSgemmStridedBatched
 #define gpublasStatus_t cublasStatus_t
 #define gpublasSuccess CUBLAS_STATUS_SUCCESS
 #define gpublasTranspose CUBLAS_OP_T
 
+namespace pipesim::exec {
+namespace {
+// Pedantic: no TF32, and no emulation of float32 by smaller numbers.
+constexpr auto float32_type = CUDA_R_32F;
+constexpr auto float32_sums = CUBLAS_COMPUTE_32F_PEDANTIC;
+constexpr auto bfloat16_type = CUDA_R_16BF;
+constexpr auto bfloat16_sums = CUBLAS_COMPUTE_32F;
+}  // namespace
+}  // namespace pipesim::exec
+
 #else
 
+#define HIPBLAS_V2  // the types of hipBLAS 3 in hipBLAS 2
 #include <hipblas/hipblas.h>
 
 #define gpublasAtomicsNotAllowed HIPBLAS_ATOMICS_NOT_ALLOWED
 #define gpublasCreate hipblasCreate
+#define gpublasDefaultAlgorithm HIPBLAS_GEMM_DEFAULT
 #define gpublasDestroy hipblasDestroy
+#define gpublasGemmStridedBatchedEx hipblasGemmStridedBatchedEx
 #define gpublasHandle_t hipblasHandle_t
 #define gpublasNoTranspose HIPBLAS_OP_N
 #define gpublasSetAtomicsMode hipblasSetAtomicsMode
 #define gpublasSetStream hipblasSetStream
-#define gpublasSgemmStridedBatched hipblasSgemmStridedBatched
 #define gpublasStatus_t hipblasStatus_t
 #define gpublasSuccess HIPBLAS_STATUS_SUCCESS
 #define gpublasTranspose HIPBLAS_OP_T
+
+namespace pipesim::exec {
+namespace {
+#if hipblasVersionMajor >= 2
+constexpr auto float32_type = HIP_R_32F;
+constexpr auto float32_sums = HIPBLAS_COMPUTE_32F;
+constexpr auto bfloat16_type = HIP_R_16BF;
+#else
+constexpr auto float32_type = HIPBLAS_R_32F;
+constexpr auto float32_sums = HIPBLAS_R_32F;
+constexpr auto bfloat16_type = HIPBLAS_R_16B;
+#endif
+constexpr auto bfloat16_sums = float32_sums;
+}  // namespace
+}  // namespace pipesim::exec
 
 #endif
 
@@ -56,6 +85,8 @@ int narrow(std::int64_t size) {
   throw work_error(std::string(gpu_runtime) + ": a matrix of " + std::to_string(size) +
                    " rows or columns is more than the library takes; use smaller microbatches");
 }
+
+auto type_of(Number type) { return type == Number::float32 ? float32_type : bfloat16_type; }
 
 class Blas final : public LibraryProducts {
  public:
@@ -80,21 +111,25 @@ class Blas final : public LibraryProducts {
   void multiply(const GpuProduct& p) override {
     const float one = 1;
     const float beta = p.accumulate ? 1 : 0;
+    const auto type = type_of(p.a.type);
     check_library(
-        gpublasSgemmStridedBatched(
+        gpublasGemmStridedBatchedEx(
             handle_, p.transpose == Transpose::b ? gpublasTranspose : gpublasNoTranspose,
             p.transpose == Transpose::a ? gpublasTranspose : gpublasNoTranspose, narrow(p.n),
-            narrow(p.m), narrow(p.k), &one, p.b, narrow(p.ldb), p.b_step, p.a, narrow(p.lda),
-            p.a_step, &beta, p.c, narrow(p.ldc), p.c_step, narrow(p.count)),
+            narrow(p.m), narrow(p.k), &one, p.b.data, type, narrow(p.ldb), p.b_step, p.a.data, type,
+            narrow(p.lda), p.a_step, &beta, p.c.data, type_of(p.c.type), narrow(p.ldc), p.c_step,
+            narrow(p.count), p.a.type == Number::float32 ? float32_sums : bfloat16_sums,
+            gpublasDefaultAlgorithm),
         "multiply");
   }
 
  private:
 #ifdef PIPESIM_HAS_CUBLAS
-  // Pedantic: float32 as it stands, no TF32 and no emulation of it. The
-  // workspace is of the size that is recommended for Hopper.
+  // Partial sums are never rounded to bfloat16. The workspace is of the size that
+  // is recommended for Hopper.
   void set_up() {
-    check_library(cublasSetMathMode(handle_, CUBLAS_PEDANTIC_MATH), "keep to float32");
+    check_library(cublasSetMathMode(handle_, CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION),
+                  "keep sums in float32");
     constexpr std::size_t bytes = std::size_t{32} << 20;
     check(gpuMalloc(&workspace_, bytes), "allocate a workspace");
     check_library(cublasSetWorkspace(handle_, workspace_, bytes), "take a workspace");

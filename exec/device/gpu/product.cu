@@ -18,8 +18,8 @@ using Strip = float[depth][tile + 4];
 // strip[p][line] = the matrix at (first_line + line, first_depth + p), 0 outside.
 // Lines are rows of op(a) or columns of op(b). As stored, either a line's
 // elements stand side by side, or the lines do.
-template <bool lines_side_by_side>
-__device__ inline void load_strip(const float* x, std::int64_t stride, std::int64_t first_line,
+template <bool lines_side_by_side, typename T>
+__device__ inline void load_strip(const T* x, std::int64_t stride, std::int64_t first_line,
                                   std::int64_t lines, std::int64_t first_depth, std::int64_t depths,
                                   Strip& strip) {
   const int thread = static_cast<int>(threadIdx.x);
@@ -29,7 +29,7 @@ __device__ inline void load_strip(const float* x, std::int64_t stride, std::int6
     const std::int64_t at = first_line + line;
     Four four = {{0, 0, 0, 0}};
     if (first_depth + p < depths && at < lines) {
-      four = load(x + (first_depth + p) * stride + at, group_size(at, lines));
+      four = load<4>(x + (first_depth + p) * stride + at, group_size(at, lines));
     }
     for (int j = 0; j < 4; ++j) strip[p][line + j] = four.v[j];
   } else {
@@ -38,22 +38,24 @@ __device__ inline void load_strip(const float* x, std::int64_t stride, std::int6
     const std::int64_t at = first_depth + p;
     Four four = {{0, 0, 0, 0}};
     if (first_line + line < lines && at < depths) {
-      four = load(x + (first_line + line) * stride + at, group_size(at, depths));
+      four = load<4>(x + (first_line + line) * stride + at, group_size(at, depths));
     }
     for (int j = 0; j < 4; ++j) strip[p + j][line] = four.v[j];
   }
 }
 
-template <bool transpose_a, bool transpose_b>
-__global__ void __launch_bounds__(block_threads) product_kernel(GpuProduct product) {
+// Of the products from `first` on, the columns from `start` on.
+template <typename In, typename Out, bool transpose_a, bool transpose_b>
+__global__ void __launch_bounds__(block_threads)
+    product_kernel(GpuProduct product, std::int64_t first, std::int64_t start) {
   __shared__ Strip a;
   __shared__ Strip b;
-  const std::int64_t which = blockIdx.z;
-  const float* from_a = product.a + which * product.a_step;
-  const float* from_b = product.b + which * product.b_step;
-  float* c = product.c + which * product.c_step;
+  const std::int64_t which = first + blockIdx.z;
+  const In* from_a = static_cast<const In*>(product.a.data) + which * product.a_step;
+  const In* from_b = static_cast<const In*>(product.b.data) + which * product.b_step;
+  Out* c = static_cast<Out*>(product.c.data) + which * product.c_step;
   const std::int64_t first_row = std::int64_t{blockIdx.x} * tile;
-  const std::int64_t first_column = std::int64_t{blockIdx.y} * tile;
+  const std::int64_t first_column = start + std::int64_t{blockIdx.y} * tile;
   const int row = static_cast<int>(threadIdx.x) / (tile / side) * side;
   const int column = static_cast<int>(threadIdx.x) % (tile / side) * side;
   float sum[side][side] = {};
@@ -78,10 +80,10 @@ __global__ void __launch_bounds__(block_threads) product_kernel(GpuProduct produ
   const int n = group_size(j, product.n);
   for (int i = 0; i < side; ++i) {
     if (first_row + row + i >= product.m) break;
-    float* to = c + (first_row + row + i) * product.ldc + j;
+    Out* to = c + (first_row + row + i) * product.ldc + j;
     Four four = {{sum[i][0], sum[i][1], sum[i][2], sum[i][3]}};
     if (product.accumulate) {
-      const Four before = load(to, n);
+      const Four before = load<4>(to, n);
       for (int part = 0; part < 4; ++part) four.v[part] += before.v[part];
     }
     store(to, four, n);
@@ -90,32 +92,41 @@ __global__ void __launch_bounds__(block_threads) product_kernel(GpuProduct produ
 
 constexpr std::int64_t most_blocks = 65535;  // of a grid's second and third side
 
+// In pieces that a grid has room for.
+template <typename In, typename Out, bool transpose_a, bool transpose_b>
 void start(gpuStream_t stream, const GpuProduct& product) {
-  const dim3 blocks(grid(blocks_for(product.m, tile)), grid(blocks_for(product.n, tile)),
-                    grid(product.count));
-  const char* name = "matrix_product";
+  constexpr std::int64_t columns = most_blocks * tile;
+  if (product.m <= 0) return;
+  for (std::int64_t first = 0; first < product.count; first += most_blocks) {
+    for (std::int64_t j = 0; j < product.n; j += columns) {
+      const std::int64_t count =
+          product.count - first < most_blocks ? product.count - first : most_blocks;
+      const std::int64_t n = product.n - j < columns ? product.n - j : columns;
+      const dim3 blocks(grid(blocks_for(product.m, tile)), grid(blocks_for(n, tile)), grid(count));
+      launch(stream, "matrix_product", blocks, product_kernel<In, Out, transpose_a, transpose_b>,
+             product, first, j);
+    }
+  }
+}
+
+template <typename In, typename Out>
+void start(gpuStream_t stream, const GpuProduct& product) {
   switch (product.transpose) {
-    case Transpose::a: launch(stream, name, blocks, product_kernel<true, false>, product); break;
-    case Transpose::b: launch(stream, name, blocks, product_kernel<false, true>, product); break;
-    default: launch(stream, name, blocks, product_kernel<false, false>, product);
+    case Transpose::a: start<In, Out, true, false>(stream, product); break;
+    case Transpose::b: start<In, Out, false, true>(stream, product); break;
+    default: start<In, Out, false, false>(stream, product);
   }
 }
 
 }  // namespace
 
-// In pieces that a grid has room for.
 void product(gpuStream_t stream, const GpuProduct& product) {
-  constexpr std::int64_t columns = most_blocks * tile;
-  for (std::int64_t which = 0; which < product.count; which += most_blocks) {
-    for (std::int64_t j = 0; j < product.n; j += columns) {
-      GpuProduct piece = product;
-      piece.count = product.count - which < most_blocks ? product.count - which : most_blocks;
-      piece.n = product.n - j < columns ? product.n - j : columns;
-      piece.a += which * product.a_step;
-      piece.b += which * product.b_step + j * (product.transpose == Transpose::b ? product.ldb : 1);
-      piece.c += which * product.c_step + j;
-      if (piece.m > 0) start(stream, piece);
-    }
+  if (product.a.type == Number::float32) {
+    start<float, float>(stream, product);
+  } else if (product.c.type == Number::float32) {
+    start<gpuBfloat16, float>(stream, product);
+  } else {
+    start<gpuBfloat16, gpuBfloat16>(stream, product);
   }
 }
 

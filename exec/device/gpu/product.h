@@ -1,8 +1,9 @@
 // Matrix products of the GPU, many of one shape at once.
 //
 // c[m x n] = op(a)[m x k] op(b)[k x n], row-major, for each of `count`
-// triples that stand `..._step` floats apart. The order of additions depends on
-// the sizes alone. A Products belongs to one stream.
+// triples that stand `..._step` numbers apart. a and b are of one type, c of that
+// one or float32; sums are float32. The order of additions depends on the sizes
+// and types alone. A Products belongs to one stream.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +18,9 @@ namespace pipesim::exec {
 struct GpuProduct {
   Transpose transpose = Transpose::none;
   std::int64_t m = 0, n = 0, k = 0;
-  const float* a = nullptr;
-  const float* b = nullptr;
-  float* c = nullptr;
-  std::int64_t lda = 0, ldb = 0, ldc = 0;  // floats from row to row, as stored
+  ConstArray a, b;
+  Array c;
+  std::int64_t lda = 0, ldb = 0, ldc = 0;  // numbers from row to row, as stored
   std::int64_t count = 1;
   std::int64_t a_step = 0, b_step = 0, c_step = 0;
   bool accumulate = false;
@@ -31,7 +31,7 @@ namespace kernels {
 void product(gpuStream_t stream, const GpuProduct& product);
 }  // namespace kernels
 
-// The vendor's library, in float32 throughout.
+// The vendor's library.
 class LibraryProducts {
  public:
   virtual ~LibraryProducts() = default;

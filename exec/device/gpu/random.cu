@@ -29,6 +29,7 @@ struct FillNormal {
   }
 };
 
+// Dropout of groups.
 struct Keep {
   RandomKey key;
   float kept = 1;  // the probability of being kept
@@ -42,40 +43,44 @@ struct Keep {
         static_cast<std::uint32_t>(static_cast<double>(below) < threshold ? below : below - 1);
   }
 
-  __device__ Four operator()(const Four& x, std::int64_t i) const {
-    const RandomWords words = words_at(key, i);
-    Four result;
-    for (int j = 0; j < 4; ++j) {
-      result.v[j] = words.word[j] > last_dropped ? x.v[j] / kept : 0.0F;
+  template <int size>
+  __device__ Group<size> operator()(const Group<size>& x, std::int64_t i) const {
+    Group<size> result;
+    for (int first = 0; first < size; first += 4) {
+      const RandomWords words = words_at(key, i + first);
+      for (int j = 0; j < 4; ++j) {
+        result.v[first + j] = words.word[j] > last_dropped ? x.v[first + j] / kept : 0.0F;
+      }
     }
     return result;
   }
 };
 
+template <typename T>
 struct Drop {
   Keep keep;
-  const float* x;
-  float* y;
+  const T* x;
+  T* y;
   __device__ void operator()(std::int64_t i, int n) const {
     store(y + i, keep(load(x + i, n), i), n);
   }
 };
 
-template <bool drops>
+template <typename T, bool drops>
 struct BiasDropoutAdd {
   Keep keep;
   std::int64_t columns;
-  const float* bias;
-  const float* x;
-  const float* residual;
-  float* y;
+  const T* bias;
+  const T* x;
+  const T* residual;
+  T* y;
   __device__ void operator()(std::int64_t i, int n) const {
-    Four sum = load(x + i, n);
-    const Four row = load_over(bias, i, columns, n);
-    for (int j = 0; j < 4; ++j) sum.v[j] += row.v[j];
+    auto sum = load(x + i, n);
+    const auto row = load_over(bias, i, columns, n);
+    for (int j = 0; j < group_of<T>; ++j) sum.v[j] += row.v[j];
     if (drops) sum = keep(sum, i);
-    const Four other = load(residual + i, n);
-    for (int j = 0; j < 4; ++j) sum.v[j] += other.v[j];
+    const auto other = load(residual + i, n);
+    for (int j = 0; j < group_of<T>; ++j) sum.v[j] += other.v[j];
     store(y + i, sum, n);
   }
 };
@@ -87,23 +92,28 @@ void fill_normal(gpuStream_t stream, std::int64_t count, float* x, const RandomK
   each_group(stream, "fill_normal", count, FillNormal{key, deviation, x});
 }
 
-void dropout(gpuStream_t stream, std::int64_t count, const float* x, const Dropout& dropout,
-             float* y) {
-  each_group(stream, "dropout", count, Drop{Keep(dropout), x, y});
+template <typename T>
+void dropout(gpuStream_t stream, std::int64_t count, const Dropout& dropout, const T* x, T* y) {
+  each_group<group_of<T>>(stream, "dropout", count, Drop<T>{Keep(dropout), x, y});
 }
 
+template <typename T>
 void bias_dropout_add(gpuStream_t stream, std::int64_t rows, std::int64_t columns,
-                      const float* bias, const float* x, const float* residual,
-                      const Dropout& dropout, float* y) {
+                      const Dropout& dropout, const T* bias, const T* x, const T* residual, T* y) {
   const char* name = "bias_dropout_add";
   const Keep keep(dropout);
   if (dropout.probability > 0) {
-    each_group(stream, name, rows * columns,
-               BiasDropoutAdd<true>{keep, columns, bias, x, residual, y});
+    each_group<group_of<T>>(stream, name, rows * columns,
+                            BiasDropoutAdd<T, true>{keep, columns, bias, x, residual, y});
   } else {
-    each_group(stream, name, rows * columns,
-               BiasDropoutAdd<false>{keep, columns, bias, x, residual, y});
+    each_group<group_of<T>>(stream, name, rows * columns,
+                            BiasDropoutAdd<T, false>{keep, columns, bias, x, residual, y});
   }
 }
+
+template decltype(dropout<float>) dropout<float>;
+template decltype(dropout<gpuBfloat16>) dropout<gpuBfloat16>;
+template decltype(bias_dropout_add<float>) bias_dropout_add<float>;
+template decltype(bias_dropout_add<gpuBfloat16>) bias_dropout_add<gpuBfloat16>;
 
 }  // namespace pipesim::exec::kernels
