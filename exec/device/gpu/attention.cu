@@ -1,52 +1,453 @@
-// The softmax of causal attention, and back through it: a block a row.
+// Causal attention, and back through it, on tiles of 64 queries by 64 keys.
+//
+// Forward, a block has a tile of queries and goes through the keys, with the
+// largest score and the sum of exponentials so far (Milakov and Gimelshein,
+// 2018; Dao et al., 2022). Backward, the weights are made again from the
+// logarithms of those sums: one kernel has a tile of queries and adds up dq in
+// the order of keys, another a tile of keys and adds up dk and dv in the order of
+// queries. Threads are 16 x 16, each with 4 x 4 of a tile's scores and with 4 rows
+// of the sums. All arithmetic is float32.
+#include <string>
+
+#include "exec/device/gpu/attention.h"
 #include "exec/device/gpu/kernels.h"
-#include "exec/device/gpu/softmax.h"
+#include "traces/base/error.h"
 
 namespace pipesim::exec::kernels {
 namespace {
 
-__global__ void causal_softmax_kernel(std::int64_t sequence, float scale, float* x) {
-  __shared__ float room[block_threads];
-  const std::int64_t row = column_of(blockIdx.x, sequence);
-  x += std::int64_t{blockIdx.x} * sequence;
-  const std::int64_t count = row + 1;
-  softmax(count, scale, x, room);
-  for (std::int64_t i = count + threadIdx.x; i < sequence; i += block_threads) x[i] = 0;
+constexpr int tile = 64;
+constexpr int depth = 16;
+constexpr int side = 4;              // of a thread's part of the scores
+constexpr int across = tile / side;  // threads
+constexpr std::int64_t most_head_size = 4 * tile;
+constexpr std::int64_t most_sequence = std::int64_t{1} << 30;  // in 32 bits, and tiles beyond
+static_assert(across * across == block_threads, "a thread for each part");
+static_assert(tile * depth == 4 * block_threads, "a thread loads four of a strip");
+
+// Four more than a row needs, so that a column's elements meet other banks.
+using Strip = float[depth][tile + 4];
+using Weights = float[tile][tile + 4];
+template <int groups>
+using WideStrip = float[depth][groups * tile];
+
+__device__ inline int own_row() { return static_cast<int>(threadIdx.x) / across * side; }
+__device__ inline int own_column() { return static_cast<int>(threadIdx.x) % across * side; }
+
+__device__ inline Four four_of(const float* aligned) {
+  const float4 all = *reinterpret_cast<const float4*>(aligned);
+  return {{all.x, all.y, all.z, all.w}};
 }
 
-__global__ void causal_softmax_backward_kernel(std::int64_t sequence, float scale, const float* dp,
-                                               float* p) {
+template <typename T>
+__device__ inline void load_strip(const HeadRows<const T>& x, int first, int column, Strip& strip) {
+  const int thread = static_cast<int>(threadIdx.x);
+  const int line = thread / (depth / 4);
+  const int p = thread % (depth / 4) * 4;
+  Four four = {{0, 0, 0, 0}};
+  if (first + line < x.count && column + p < x.columns) {
+    four = load<4>(x.row(first + line) + column + p, group_size(column + p, x.columns));
+  }
+  for (int j = 0; j < 4; ++j) strip[p + j][line] = four.v[j];
+}
+
+struct Products {
+  Strip a;
+  Strip b;
+};
+
+// sum[i][j] = a's row times b's row, of this thread's part of the two tiles.
+// Nobody reads `room` any more when it returns.
+template <typename T>
+__device__ inline void products(const HeadRows<const T>& a, int first_a, const HeadRows<const T>& b,
+                                int first_b, Products& room, float (&sum)[side][side]) {
+  for (auto& row : sum) {
+    for (float& one : row) one = 0;
+  }
+  for (int column = 0; column < a.columns; column += depth) {
+    load_strip(a, first_a, column, room.a);
+    load_strip(b, first_b, column, room.b);
+    __syncthreads();
+#pragma unroll
+    for (int p = 0; p < depth; ++p) {
+      const Four left = four_of(&room.a[p][own_row()]);
+      const Four right = four_of(&room.b[p][own_column()]);
+      for (int i = 0; i < side; ++i) {
+        for (int j = 0; j < side; ++j) sum[i][j] += left.v[i] * right.v[j];
+      }
+    }
+    __syncthreads();
+  }
+}
+
+// A thread's part of a tile of results: 4 rows, and of each group of 64 columns 4.
+template <int groups>
+struct Sums {
+  float v[side][groups][4] = {};
+
+  // Row i by factor[i].
+  __device__ void scale(const float (&factor)[side]) {
+#pragma unroll
+    for (int i = 0; i < side; ++i) {
+#pragma unroll
+      for (int group = 0; group < groups; ++group) {
+        for (int j = 0; j < 4; ++j) v[i][group][j] *= factor[i];
+      }
+    }
+  }
+};
+
+// sums += weights times the 64 rows of x from `first`. `weights` may have been
+// written just before; nobody reads them or `room` any more when it returns.
+template <int groups, typename T>
+__device__ inline void mix(const Weights& weights, const HeadRows<const T>& x, int first,
+                           WideStrip<groups>& room, Sums<groups>& sums) {
+  for (int p = 0; p < tile; p += depth) {
+    for (int i = static_cast<int>(threadIdx.x); i < depth * groups * tile / 4; i += block_threads) {
+      const int line = i / (groups * tile / 4);
+      const int column = i % (groups * tile / 4) * 4;
+      Four four = {{0, 0, 0, 0}};
+      if (first + p + line < x.count && column < x.columns) {
+        four = load<4>(x.row(first + p + line) + column, group_size(column, x.columns));
+      }
+      *reinterpret_cast<float4*>(&room[line][column]) =
+          make_float4(four.v[0], four.v[1], four.v[2], four.v[3]);
+    }
+    __syncthreads();
+#pragma unroll
+    for (int q = 0; q < depth; q += 4) {
+      Four left[side];
+      for (int i = 0; i < side; ++i) left[i] = four_of(&weights[own_row() + i][p + q]);
+      for (int part = 0; part < 4; ++part) {
+#pragma unroll
+        for (int group = 0; group < groups; ++group) {
+          const Four right = four_of(&room[q + part][group * tile + own_column()]);
+          for (int i = 0; i < side; ++i) {
+            for (int j = 0; j < 4; ++j) sums.v[i][group][j] += left[i].v[part] * right.v[j];
+          }
+        }
+      }
+    }
+    __syncthreads();
+  }
+}
+
+__device__ inline void store_weights(const float (&part)[side][side], Weights& weights) {
+  for (int i = 0; i < side; ++i) {
+    *reinterpret_cast<float4*>(&weights[own_row() + i][own_column()]) =
+        make_float4(part[i][0], part[i][1], part[i][2], part[i][3]);
+  }
+}
+
+// The rows of x from `first` become the sums.
+template <int groups, typename T>
+__device__ inline void store_sums(const Sums<groups>& sums, const HeadRows<T>& x, int first) {
+#pragma unroll
+  for (int i = 0; i < side; ++i) {
+    const int row = first + own_row() + i;
+#pragma unroll
+    for (int group = 0; group < groups; ++group) {
+      const int column = group * tile + own_column();
+      if (row >= x.count || column >= x.columns) continue;
+      const auto& part = sums.v[i][group];
+      store(x.row(row) + column, Four{{part[0], part[1], part[2], part[3]}},
+            group_size(column, x.columns));
+    }
+  }
+}
+
+__device__ inline int tiles_of(int sequence) { return (sequence + tile - 1) / tile; }
+
+// The blocks with the most to do come first: a head's last queries.
+struct Place {
+  std::int64_t head;
+  int first;  // of the tile's rows
+};
+__device__ inline Place place_of_queries(int sequence) {
+  const auto tiles = static_cast<unsigned>(tiles_of(sequence));
+  return {blockIdx.x / tiles, static_cast<int>(tiles - 1 - blockIdx.x % tiles) * tile};
+}
+__device__ inline Place place_of_keys(int sequence) {
+  const auto tiles = static_cast<unsigned>(tiles_of(sequence));
+  return {blockIdx.x / tiles, static_cast<int>(blockIdx.x % tiles) * tile};
+}
+
+// Of the rows of a tile. Four threads share a row.
+struct Softmax {
+  float largest[tile];
+  float sum[tile];     // of exp(score - largest)
+  float factor[tile];  // what sums so far are multiplied by
+  float part[2][tile][4];
+};
+
+// Scores become exp(score - largest so far). All threads call it, and each
+// passes a barrier before it reads what another has written.
+__device__ inline void exponentials(Weights& scores, Softmax& rows) {
+  const int row = static_cast<int>(threadIdx.x) / 4;
+  const int quarter = static_cast<int>(threadIdx.x) % 4;
+  float most = -INFINITY;
+  for (int i = quarter; i < tile; i += 4) most = Largest()(most, scores[row][i]);
+  rows.part[0][row][quarter] = most;
+  __syncthreads();
+  const float before = rows.largest[row];
+  most = before;
+  for (const float part : rows.part[0][row]) most = Largest()(most, part);
+  float sum = 0;
+  for (int i = quarter; i < tile; i += 4) {
+    scores[row][i] = expf(scores[row][i] - most);
+    sum += scores[row][i];
+  }
+  rows.part[1][row][quarter] = sum;
+  __syncthreads();
+  if (quarter != 0) return;
+  const float* parts = rows.part[1][row];
+  const float factor = expf(before - most);
+  rows.factor[row] = factor;
+  rows.largest[row] = most;
+  rows.sum[row] = rows.sum[row] * factor + ((parts[0] + parts[1]) + (parts[2] + parts[3]));
+}
+
+template <typename T, int groups>
+__global__ void __launch_bounds__(block_threads) attention_kernel(AttentionArrays<T> arrays) {
+  alignas(16) __shared__ Products room;
+  alignas(16) __shared__ Weights weights;
+  alignas(16) __shared__ WideStrip<groups> wide;
+  __shared__ Softmax rows;
+  const Place place = place_of_queries(arrays.sequence);
+  const auto queries = arrays.queries(place.head);
+  const auto keys = arrays.keys(place.head);
+  const auto values = arrays.values(place.head);
+  const int row = own_row();
+  if (threadIdx.x < tile) {
+    rows.largest[threadIdx.x] = -INFINITY;
+    rows.sum[threadIdx.x] = 0;
+  }
+  Sums<groups> y;
+  // Every row meets key 0 first, so that its largest score is soon a number.
+  for (int key = 0; key <= place.first; key += tile) {
+    float score[side][side];
+    products(queries, place.first, keys, key, room, score);
+    for (int i = 0; i < side; ++i) {
+      for (int j = 0; j < side; ++j) {
+        const bool seen = key + own_column() + j <= place.first + row + i;
+        score[i][j] = seen ? score[i][j] * arrays.scale : -INFINITY;
+      }
+    }
+    store_weights(score, weights);
+    __syncthreads();
+    exponentials(weights, rows);
+    __syncthreads();
+    float factor[side];
+    for (int i = 0; i < side; ++i) factor[i] = rows.factor[row + i];
+    y.scale(factor);
+    mix<groups>(weights, values, key, wide, y);
+  }
+  float inverse[side];
+  for (int i = 0; i < side; ++i) inverse[i] = 1 / rows.sum[row + i];
+  y.scale(inverse);
+  store_sums(y, arrays.rows(arrays.result, 1, 0, place.head), place.first);
+  const int own = static_cast<int>(threadIdx.x);
+  if (own < tile && place.first + own < arrays.sequence) {
+    arrays.log_sums[place.head * arrays.sequence + place.first + own] =
+        rows.largest[own] + logf(rows.sum[own]);
+  }
+}
+
+// What a query brings to the backward pass.
+struct Query {
+  float log_sum;
+  float dot;
+};
+template <typename T>
+__device__ inline Query query_of(const AttentionArrays<T>& arrays, std::int64_t head, int query) {
+  if (query >= arrays.sequence) return {0, 0};  // its q and dy are 0, then
+  const std::int64_t at = head * arrays.sequence + query;
+  return {arrays.log_sums[at], arrays.dots[at]};
+}
+
+template <typename T, int groups>
+__global__ void __launch_bounds__(block_threads) query_gradient_kernel(AttentionArrays<T> arrays) {
+  alignas(16) __shared__ Products room;
+  alignas(16) __shared__ Weights weights;
+  alignas(16) __shared__ WideStrip<groups> wide;
+  const Place place = place_of_queries(arrays.sequence);
+  const auto queries = arrays.queries(place.head);
+  const auto keys = arrays.keys(place.head);
+  const auto values = arrays.values(place.head);
+  const auto dy = arrays.rows(arrays.dy, 1, 0, place.head);
+  const int first = place.first + own_row();
+  Query query[side];
+  for (int i = 0; i < side; ++i) query[i] = query_of(arrays, place.head, first + i);
+  Sums<groups> dq;
+  for (int key = 0; key <= place.first; key += tile) {
+    float score[side][side];
+    float slope[side][side];
+    products(queries, place.first, keys, key, room, score);
+    products(dy, place.first, values, key, room, slope);
+    for (int i = 0; i < side; ++i) {
+      for (int j = 0; j < side; ++j) {
+        const bool seen = key + own_column() + j <= first + i;
+        const float weight = expf(score[i][j] * arrays.scale - query[i].log_sum);
+        slope[i][j] = seen ? weight * (slope[i][j] - query[i].dot) : 0;
+      }
+    }
+    store_weights(slope, weights);
+    mix<groups>(weights, keys, key, wide, dq);
+  }
+  const float factor[side] = {arrays.scale, arrays.scale, arrays.scale, arrays.scale};
+  dq.scale(factor);
+  store_sums(dq, arrays.rows(arrays.result, 3, 0, place.head), place.first);
+}
+
+// Rows of the tiles are keys, columns queries.
+template <typename T, int groups>
+__global__ void __launch_bounds__(block_threads)
+    key_value_gradient_kernel(AttentionArrays<T> arrays) {
+  alignas(16) __shared__ Products room;
+  alignas(16) __shared__ Weights weights;
+  alignas(16) __shared__ WideStrip<groups> wide;
+  const Place place = place_of_keys(arrays.sequence);
+  const auto queries = arrays.queries(place.head);
+  const auto keys = arrays.keys(place.head);
+  const auto values = arrays.values(place.head);
+  const auto dy = arrays.rows(arrays.dy, 1, 0, place.head);
+  const int first = place.first + own_row();
+  Sums<groups> dk;
+  Sums<groups> dv;
+  for (int tile_of_queries = place.first; tile_of_queries < arrays.sequence;
+       tile_of_queries += tile) {
+    float weight[side][side];
+    float slope[side][side];
+    Query query[side];
+    products(keys, place.first, queries, tile_of_queries, room, weight);
+    for (int j = 0; j < side; ++j) {
+      const int at = tile_of_queries + own_column() + j;
+      query[j] = query_of(arrays, place.head, at);
+      for (int i = 0; i < side; ++i) {
+        const float exponent = weight[i][j] * arrays.scale - query[j].log_sum;
+        weight[i][j] = first + i <= at ? expf(exponent) : 0;
+      }
+    }
+    store_weights(weight, weights);
+    mix<groups>(weights, dy, tile_of_queries, wide, dv);
+    products(values, place.first, dy, tile_of_queries, room, slope);
+    for (int i = 0; i < side; ++i) {
+      for (int j = 0; j < side; ++j) slope[i][j] = weight[i][j] * (slope[i][j] - query[j].dot);
+    }
+    store_weights(slope, weights);
+    mix<groups>(weights, queries, tile_of_queries, wide, dk);
+  }
+  const float factor[side] = {arrays.scale, arrays.scale, arrays.scale, arrays.scale};
+  dk.scale(factor);
+  store_sums(dk, arrays.rows(arrays.result, 3, 1, place.head), place.first);
+  store_sums(dv, arrays.rows(arrays.result, 3, 2, place.head), place.first);
+}
+
+// Sixteen threads for each row of a head.
+constexpr int dot_threads = 16;
+
+template <typename T>
+__global__ void dots_kernel(std::int64_t count, std::int64_t heads, std::int64_t sequence,
+                            std::int64_t head_size, const T* y, const T* dy, float* dots) {
   __shared__ float room[block_threads];
-  const std::int64_t count = column_of(blockIdx.x, sequence) + 1;
-  dp += std::int64_t{blockIdx.x} * sequence;
-  p += std::int64_t{blockIdx.x} * sequence;
-  const float dot = sum_of_row(count, room, [&](std::int64_t i, int n) {
-    Four product = load(dp + i, n);
-    const Four other = load(p + i, n);
-    for (int j = 0; j < 4; ++j) product.v[j] *= other.v[j];
-    return product;
-  });
-  each_group_of_row(count, [&](std::int64_t i, int n) {
-    Four gradient = load(p + i, n);
-    const Four by = load(dp + i, n);
-    for (int j = 0; j < 4; ++j) gradient.v[j] *= (by.v[j] - dot) * scale;
-    store(p + i, gradient, n);
-  });
+  const int own = static_cast<int>(threadIdx.x) % dot_threads;
+  const std::int64_t i = (std::int64_t{blockIdx.x} * block_threads + threadIdx.x) / dot_threads;
+  float sum = 0;
+  if (i < count) {
+    for (std::int64_t column = 4 * own; column < head_size; column += 4 * dot_threads) {
+      const int n = group_size(column, head_size);
+      const Four a = load<4>(y + i * head_size + column, n);
+      const Four b = load<4>(dy + i * head_size + column, n);
+      sum += (a.v[0] * b.v[0] + a.v[1] * b.v[1]) + (a.v[2] * b.v[2] + a.v[3] * b.v[3]);
+    }
+  }
+  room[threadIdx.x] = sum;
+  __syncthreads();
+  for (int half = dot_threads / 2; half > 0; half /= 2) {
+    if (own < half) room[threadIdx.x] += room[threadIdx.x + static_cast<unsigned>(half)];
+    __syncthreads();
+  }
+  if (own != 0 || i >= count) return;
+  const std::int64_t row = i / heads;
+  const std::int64_t head = row / sequence * heads + i % heads;
+  dots[head * sequence + row % sequence] = room[threadIdx.x];
+}
+
+std::int64_t blocks_of(const AttentionShape& shape) {
+  return shape.batch * shape.heads * blocks_for(shape.sequence, tile);
+}
+
+template <typename T>
+using Kernel = void (*)(AttentionArrays<T>);
+
+// The one for heads of that size.
+template <typename T>
+Kernel<T> of_size(const AttentionShape& shape, const Kernel<T> (&kernels)[4]) {
+  return kernels[(shape.head_size - 1) / tile];
+}
+
+// False where there are no rows; a work error for what the kernels can't do.
+bool has_work(const AttentionShape& shape) {
+  if (shape.head_size > most_head_size) {
+    throw work_error("GPU: heads of " + std::to_string(shape.head_size) +
+                     " numbers are too large for attention; use at most " +
+                     std::to_string(most_head_size));
+  }
+  if (shape.sequence > most_sequence) {
+    throw work_error("GPU: a sequence of " + std::to_string(shape.sequence) +
+                     " is too long for attention; use at most " + std::to_string(most_sequence));
+  }
+  return shape.rows() * shape.hidden() > 0;
 }
 
 }  // namespace
 
-void causal_softmax(gpuStream_t stream, std::int64_t heads, std::int64_t sequence, float scale,
-                    float* x) {
-  if (heads * sequence <= 0) return;
-  launch(stream, "attention", grid(heads * sequence), causal_softmax_kernel, sequence, scale, x);
+template <typename T>
+void attention(gpuStream_t stream, const AttentionShape& shape, const T* qkv, float* log_sums,
+               T* y) {
+  if (!has_work(shape)) return;
+  AttentionArrays<T> arrays = arrays_of(shape, qkv, y);
+  arrays.log_sums = log_sums;
+  launch(stream, "attention", grid(blocks_of(shape)),
+         of_size<T>(shape, {attention_kernel<T, 1>, attention_kernel<T, 2>, attention_kernel<T, 3>,
+                            attention_kernel<T, 4>}),
+         arrays);
 }
 
-void causal_softmax_backward(gpuStream_t stream, std::int64_t heads, std::int64_t sequence,
-                             float scale, const float* dp, float* p) {
-  if (heads * sequence <= 0) return;
-  launch(stream, "attention_backward", grid(heads * sequence), causal_softmax_backward_kernel,
-         sequence, scale, dp, p);
+template <typename T>
+void attention_dots(gpuStream_t stream, const AttentionShape& shape, const T* y, const T* dy,
+                    float* dots) {
+  const std::int64_t count = shape.rows() * shape.heads;
+  if (count <= 0) return;
+  launch(stream, "attention_backward", grid(blocks_for(count * dot_threads, block_threads)),
+         dots_kernel<T>, count, shape.heads, shape.sequence, shape.head_size, y, dy, dots);
 }
+
+template <typename T>
+void attention_backward(gpuStream_t stream, const AttentionShape& shape, const T* qkv,
+                        float* log_sums, float* dots, const T* dy, T* dqkv) {
+  if (!has_work(shape)) return;
+  AttentionArrays<T> arrays = arrays_of(shape, qkv, dqkv);
+  arrays.dy = dy;
+  arrays.log_sums = log_sums;
+  arrays.dots = dots;
+  launch(stream, "attention_backward", grid(blocks_of(shape)),
+         of_size<T>(shape, {query_gradient_kernel<T, 1>, query_gradient_kernel<T, 2>,
+                            query_gradient_kernel<T, 3>, query_gradient_kernel<T, 4>}),
+         arrays);
+  launch(stream, "attention_backward", grid(blocks_of(shape)),
+         of_size<T>(shape, {key_value_gradient_kernel<T, 1>, key_value_gradient_kernel<T, 2>,
+                            key_value_gradient_kernel<T, 3>, key_value_gradient_kernel<T, 4>}),
+         arrays);
+}
+
+#define PIPESIM_FOR(T)                                                                           \
+  template void attention(gpuStream_t, const AttentionShape&, const T*, float*, T*);             \
+  template void attention_dots(gpuStream_t, const AttentionShape&, const T*, const T*, float*);  \
+  template void attention_backward(gpuStream_t, const AttentionShape&, const T*, float*, float*, \
+                                   const T*, T*);
+PIPESIM_FOR(float)
+PIPESIM_FOR(gpuBfloat16)
+#undef PIPESIM_FOR
 
 }  // namespace pipesim::exec::kernels

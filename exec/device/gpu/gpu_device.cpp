@@ -1,6 +1,5 @@
 #include "exec/device/gpu/gpu_device.h"
 
-#include <cmath>
 #include <string>
 
 #include "exec/device/gpu/gpu.h"
@@ -21,14 +20,6 @@ class Chosen {
  public:
   explicit Chosen(int gpu) { check(gpuSetDevice(gpu), "choose the GPU"); }
 };
-
-float* floats(Array array) {
-  if (array.type != Number::float32) throw work_error("GPU: it computes in float32 alone");
-  return static_cast<float*>(array.data);
-}
-const float* floats(ConstArray array) {
-  return floats(Array(const_cast<void*>(array.data), array.type));
-}
 
 template <typename T>
 T* numbers(Array array) {
@@ -274,39 +265,26 @@ class GpuDevice final : public Device {
         dy, x, gamma, residual, dx);
   }
 
+  // A number for each row of each head.
   std::int64_t attention_state(const AttentionShape& shape) const override {
-    return shape.batch * shape.heads * shape.sequence * shape.sequence;
+    return shape.rows() * shape.heads;
   }
-  void attention(const AttentionShape& shape, ConstArray qkv, float* probabilities,
-                 Array y) override {
-    for (std::int64_t i = 0; i < shape.batch; ++i) {
-      const Heads at(shape, i);
-      multiply(at.scores(Transpose::b, floats(qkv) + at.q, 3 * at.hidden, floats(qkv) + at.k,
-                         3 * at.hidden, probabilities + at.p));
-    }
-    kernels::causal_softmax(stream_, shape.batch * shape.heads, shape.sequence, scale(shape),
-                            probabilities);
-    for (std::int64_t i = 0; i < shape.batch; ++i) {
-      const Heads at(shape, i);
-      multiply(at.mixed(Transpose::none, probabilities + at.p, floats(qkv) + at.v, 3 * at.hidden,
-                        floats(y) + at.y, at.hidden));
-    }
+  void attention(const AttentionShape& shape, ConstArray qkv, float* state, Array y) override {
+    by_type(
+        "attention",
+        [&](auto* in, auto* out) { kernels::attention(stream_, shape, in, state, out); }, qkv, y);
   }
-
-  void attention_backward(const AttentionShape& shape, ConstArray qkv, float* probabilities,
-                          ConstArray /*y*/, ConstArray dy, Array dqkv) override {
-    const Scratch room(memory_, shape.heads * shape.sequence * shape.sequence * float_bytes);
-    auto* dp = room.as<float>();  // of one sequence
-    for (std::int64_t i = 0; i < shape.batch; ++i) {
-      const Heads at(shape, i);
-      const std::int64_t wide = 3 * at.hidden;
-      float* p = probabilities + at.p;
-      multiply(at.scores(Transpose::b, floats(dy) + at.y, at.hidden, floats(qkv) + at.v, wide, dp));
-      multiply(at.mixed(Transpose::a, p, floats(dy) + at.y, at.hidden, floats(dqkv) + at.v, wide));
-      kernels::causal_softmax_backward(stream_, shape.heads, shape.sequence, scale(shape), dp, p);
-      multiply(at.mixed(Transpose::none, p, floats(qkv) + at.k, wide, floats(dqkv) + at.q, wide));
-      multiply(at.mixed(Transpose::a, p, floats(qkv) + at.q, wide, floats(dqkv) + at.k, wide));
-    }
+  void attention_backward(const AttentionShape& shape, ConstArray qkv, float* state, ConstArray y,
+                          ConstArray dy, Array dqkv) override {
+    const Scratch room(memory_, attention_state(shape) * float_bytes);
+    auto* dots = room.as<float>();
+    by_type(
+        "attention_backward",
+        [&](auto* in, auto* out, auto* slope, auto* slope_in) {
+          kernels::attention_dots(stream_, shape, out, slope, dots);
+          kernels::attention_backward(stream_, shape, in, state, dots, slope, slope_in);
+        },
+        qkv, y, dy, dqkv);
   }
 
   void embed(std::int64_t rows, std::int64_t columns, std::int64_t sequence,
@@ -357,41 +335,6 @@ class GpuDevice final : public Device {
   }
 
  private:
-  // All heads of one sequence: where they lie, and their products.
-  struct Heads {
-    Heads(const AttentionShape& shape, std::int64_t i)
-        : heads(shape.heads),
-          size(shape.head_size),
-          sequence(shape.sequence),
-          hidden(shape.hidden()),
-          q(i * sequence * 3 * hidden),
-          k(q + hidden),
-          v(k + hidden),
-          p(i * heads * sequence * sequence),
-          y(i * sequence * hidden) {}
-
-    // c[sequence x sequence] = a b^T, for each head.
-    GpuProduct scores(Transpose transpose, const float* a, std::int64_t lda, const float* b,
-                      std::int64_t ldb, float* c) const {
-      return {transpose, sequence, sequence, size,  a,    b,    c,
-              lda,       ldb,      sequence, heads, size, size, sequence * sequence};
-    }
-    // c[sequence x head_size] = op(p) b, for each head.
-    GpuProduct mixed(Transpose transpose, const float* weights, const float* b, std::int64_t ldb,
-                     float* c, std::int64_t ldc) const {
-      return {transpose, sequence, size, sequence, weights, b,
-              c,         sequence, ldb,  ldc,      heads,   sequence * sequence,
-              size,      size};
-    }
-
-    std::int64_t heads, size, sequence, hidden;
-    std::int64_t q, k, v, p, y;  // where the first head begins in its array
-  };
-
-  static float scale(const AttentionShape& shape) {
-    return 1 / std::sqrt(static_cast<float>(shape.head_size));
-  }
-
   template <typename Direction>
   static void move(void* to, const void* from, std::int64_t bytes, Direction direction,
                    const char* what, const Stream& stream) {

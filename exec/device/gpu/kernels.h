@@ -64,13 +64,19 @@ void layer_norm_weight_gradients(gpuStream_t stream, std::int64_t rows, std::int
                                  const T* dy, const T* x, const float* mean, const float* rstd,
                                  float* dgamma, float* dbeta, float* partials);
 
-// Each row of x[heads x sequence x sequence], up to its place on the diagonal,
-// becomes the softmax of it times `scale`; the rest 0.
-void causal_softmax(gpuStream_t stream, std::int64_t heads, std::int64_t sequence, float scale,
-                    float* x);
-// p becomes the gradient by what was scaled, from dp, the gradient by p.
-void causal_softmax_backward(gpuStream_t stream, std::int64_t heads, std::int64_t sequence,
-                             float scale, const float* dp, float* p);
+// Causal attention without a matrix of scores: what is kept, log_sums[batch x heads x
+// sequence], are the logarithms of the rows' sums of exponentials. A work error
+// for heads of more than 256 numbers.
+template <typename T>
+void attention(gpuStream_t stream, const AttentionShape& shape, const T* qkv, float* log_sums,
+               T* y);
+// dots[batch x heads x sequence]: a head's rows of y times those of dy.
+template <typename T>
+void attention_dots(gpuStream_t stream, const AttentionShape& shape, const T* y, const T* dy,
+                    float* dots);
+template <typename T>
+void attention_backward(gpuStream_t stream, const AttentionShape& shape, const T* qkv,
+                        float* log_sums, float* dots, const T* dy, T* dqkv);
 
 template <typename T>
 void embed(gpuStream_t stream, std::int64_t rows, std::int64_t columns, std::int64_t sequence,

@@ -1,0 +1,63 @@
+// What the kernels of attention know of their arrays. For .cu files alone.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "exec/device/device.h"
+#include "exec/device/gpu/kernel.h"
+
+namespace pipesim::exec::kernels {
+
+// Rows of one head: row i begins at data + i x stride.
+template <typename T>
+struct HeadRows {
+  T* data;
+  std::int64_t stride;
+  int count;
+  int columns;
+
+  __device__ T* row(std::int64_t i) const { return data + i * stride; }
+};
+
+// One call's arrays. log_sums and dots are [batch x heads x sequence]:
+// the logarithm of the sum of a row's exp(scaled score), and its sum of dy y.
+template <typename T>
+struct AttentionArrays {
+  int sequence;
+  int heads;
+  int head_size;
+  float scale;  // of scores
+  const T* qkv;
+  const T* dy;
+  T* result;  // y, or dqkv
+  float* log_sums;
+  float* dots;
+
+  // Heads are counted over all sequences. q, k and v are parts 0, 1 and 2 of
+  // an array of three.
+  template <typename U>
+  __device__ HeadRows<U> rows(U* array, int parts, int part, std::int64_t head) const {
+    const std::int64_t hidden = std::int64_t{heads} * head_size;
+    return {
+        array + head / heads * sequence * parts * hidden + part * hidden + head % heads * head_size,
+        parts * hidden, sequence, head_size};
+  }
+  __device__ HeadRows<const T> queries(std::int64_t head) const { return rows(qkv, 3, 0, head); }
+  __device__ HeadRows<const T> keys(std::int64_t head) const { return rows(qkv, 3, 1, head); }
+  __device__ HeadRows<const T> values(std::int64_t head) const { return rows(qkv, 3, 2, head); }
+};
+
+template <typename T>
+AttentionArrays<T> arrays_of(const AttentionShape& shape, const T* qkv, T* result) {
+  AttentionArrays<T> arrays{};
+  arrays.sequence = static_cast<int>(shape.sequence);
+  arrays.heads = static_cast<int>(shape.heads);
+  arrays.head_size = static_cast<int>(shape.head_size);
+  arrays.scale = 1 / std::sqrt(static_cast<float>(shape.head_size));
+  arrays.qkv = qkv;
+  arrays.result = result;
+  return arrays;
+}
+
+}  // namespace pipesim::exec::kernels
