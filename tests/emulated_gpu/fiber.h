@@ -13,8 +13,15 @@ namespace emulated_gpu {
 
 class Fiber {
  public:
+#ifdef __x86_64__
+  using Place = void* [5];
+#else
+  using Place = std::jmp_buf;
+#endif
+
   // `body` never returns: it calls leave(), for good in the end.
-  explicit Fiber(std::function<void()> body);
+  // Fibers used together have different numbers.
+  Fiber(std::function<void()> body, std::size_t number);
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
   ~Fiber();
@@ -28,10 +35,11 @@ class Fiber {
   static void enter(unsigned low, unsigned high);
 
   std::function<void()> body_;
+  std::size_t colour_;
   char* stack_;
   bool started_ = false;
-  std::jmp_buf inside_;
-  std::jmp_buf outside_;
+  Place inside_;
+  Place outside_;
 };
 
 }  // namespace emulated_gpu

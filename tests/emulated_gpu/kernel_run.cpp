@@ -49,7 +49,7 @@ void KernelRuns::wait_at_barrier() {
 
 Fiber& KernelRuns::idle_fiber() {
   if (fibers_.size() == waiting_.size()) {
-    fibers_.push_back(std::make_unique<Fiber>([this] { run_threads(); }));
+    fibers_.push_back(std::make_unique<Fiber>([this] { run_threads(); }, fibers_.size()));
   }
   return *fibers_[waiting_.size()];
 }
