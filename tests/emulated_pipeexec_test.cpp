@@ -1,0 +1,92 @@
+// pipeexec on GPUs that the CPU stands in for, as users would run it on others.
+// What it runs is said in tests/emulated_gpu/emulated_gpu.h.
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/command.h"
+#include "tests/files.h"
+#include "traces/base/files.h"
+
+namespace pipesim {
+namespace {
+
+using testing::Outcome;
+
+// As small as a model gets that has every kind of layer.
+std::string model_in(const testing::TemporaryFolder& folder, int blocks) {
+  const std::string path = folder / "model.json";
+  write_file(path, R"({"format": "pipesim-model", "version": 1, "architecture": "gpt",
+                       "hidden_size": 8, "heads": 2, "kv_heads": 2, "experts": 1,
+                       "vocabulary_size": 256, "max_sequence_length": 4, "blocks": )" +
+                       std::to_string(blocks) + "}");
+  return path;
+}
+
+Outcome call(const std::string& line, const std::vector<std::string>& environment = {}) {
+  std::vector<std::string> argv{PIPESIM_EMULATED "/pipeexec"};
+  std::istringstream in(line);
+  for (std::string word; in >> word;) argv.push_back(word);
+  return testing::run_command(argv, environment);
+}
+
+Outcome train(const std::string& line, const std::string& model,
+              const std::vector<std::string>& environment = {}) {
+  return call(
+      "--transport local --warmup 0 --iterations 1 --microbatches 4 --micro-batch-size 1 "
+      "--sequence-length 4 --verify --quiet --timeout 60s --model " +
+          model + " " + line,
+      environment);
+}
+
+TEST(EmulatedPipeexec, ListsItsGpus) {
+  const Outcome one = call("--list-devices");
+  EXPECT_EQ(one.status, 0) << one.err;
+  EXPECT_NE(one.out.find("cuda:0   Emulated GPU, 1.0 GiB"), std::string::npos) << one.out;
+  EXPECT_EQ(one.out.find("cuda:1"), std::string::npos) << one.out;
+  const Outcome two = call("--list-devices", {"PIPESIM_EMULATED_GPUS=2"});
+  EXPECT_NE(two.out.find("cuda:1   Emulated GPU"), std::string::npos) << two.out;
+  const Outcome none = call("--list-devices", {"PIPESIM_EMULATED_GPUS=0"});
+  EXPECT_EQ(none.status, 0) << none.err;
+  EXPECT_NE(none.out.find("could not count the GPUs"), std::string::npos) << none.out;
+}
+
+// Both kinds of seeds.
+TEST(EmulatedPipeexec, PipelinesHaveTheBitsOfOneRank) {
+  const testing::TemporaryFolder folder;
+  const std::string model = model_in(folder, 6);
+  int seed = 0;
+  for (const char* schedule : {"gpipe", "1f1b", "interleaved", "zb-h1"}) {
+    for (const int stages : {1, 2, 4}) {
+      const std::string line = "--device cuda --schedule " + std::string(schedule) + " --stages " +
+                               std::to_string(stages);
+      const std::string with = "PIPESIM_EMULATED_GPU_SEED=" + std::to_string(++seed);
+      const Outcome outcome = train(line, model, {with});
+      EXPECT_EQ(outcome.status, 0) << line << ", " << with << ": " << outcome.err;
+    }
+  }
+}
+
+TEST(EmulatedPipeexec, RanksTakeGpusByTurns) {
+  const testing::TemporaryFolder folder;
+  const std::string model = model_in(folder, 2);
+  const std::string line = "--schedule 1f1b --stages 3 --device cuda";
+  const Outcome outcome = train(line, model, {"PIPESIM_EMULATED_GPUS=2"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  const Outcome second = train(line + ":1", model, {"PIPESIM_EMULATED_GPUS=2"});
+  EXPECT_EQ(second.status, 0) << second.err;
+  testing::expect_one_sentence(train(line + ":1", model), "pipeexec", line + ":1", 2,
+                               "there is no such GPU");
+}
+
+TEST(EmulatedPipeexec, SaysThatMemoryIsUsedUp) {
+  const testing::TemporaryFolder folder;
+  const std::string line = "--schedule 1f1b --stages 2 --device cuda";
+  testing::expect_one_sentence(train(line, model_in(folder, 40), {"PIPESIM_EMULATED_GPU_MIB=1"}),
+                               "pipeexec", line, 1, "no memory left for");
+}
+
+}  // namespace
+}  // namespace pipesim
