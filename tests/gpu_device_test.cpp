@@ -9,9 +9,13 @@
 // Tolerances: u = 2^-24 is the error of one rounding. What is computed without
 // sums, other than by exp, has the CPU's bits. Sums of n products of normal
 // numbers are off by about 0.3 u n, since partial sums grow as the root; 8 u n
-// leaves room for the largest of a million of those, on both sides.
+// leaves room for the largest of a million of those, on both sides. In bfloat16
+// the operators are given numbers of that type, and the CPU computes in float32
+// with the same: rounding keeps the order, so that a result lies between the
+// bounds of float32, rounded.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <functional>
@@ -114,6 +118,159 @@ void expect_parity(const std::string& name, const Close& close, const Run& run) 
   });
 }
 
+// ---- Both types
+
+// By arithmetic that is exact but for the one rounding, to nearest and even.
+float nearest_bfloat16(double x) {
+  if (!std::isfinite(x)) return static_cast<float>(x);
+  int exponent = 0;
+  std::frexp(x, &exponent);
+  const double step = std::ldexp(1.0, std::max(exponent - 8, -133));
+  const double nearest = std::nearbyint(x / step) * step;
+  const bool fits = std::abs(nearest) < 0x1p128;
+  return std::copysign(fits ? static_cast<float>(nearest) : INFINITY, static_cast<float>(x));
+}
+
+std::vector<float> rounded(Number precision, std::vector<float> x) {
+  if (precision == Number::bfloat16) std::ranges::transform(x, x.begin(), nearest_bfloat16);
+  return x;
+}
+
+// Where arrays lie, what they are stored as, and the type that all their numbers
+// are of, which on the CPU is not what they are stored as.
+struct Place {
+  Device& device;
+  Number precision = Number::float32;
+  Number stored = Number::float32;
+  int offset = 0;  // numbers past an aligned address
+
+  std::vector<float> normals(std::int64_t count, unsigned seed, float deviation = 1) const {
+    return rounded(precision, testing::normals(count, seed, deviation));
+  }
+};
+
+// Numbers of either type between guards; without values they are NaN.
+class Tensor {
+ public:
+  Tensor(const Place& place, const std::vector<float>& values, int times = 1)
+      : device_(place.device),
+        type_(place.stored),
+        size_(values.size()),
+        skipped_(times * place.offset * bytes_of(type_)) {
+    std::vector<float> all(guards, guard);
+    all.insert(all.end(), values.begin(), values.end());
+    all.insert(all.end(), guards, guard);
+    memory_ = static_cast<char*>(device_.allocate(skipped_ + bytes_of_all()));
+    if (type_ == Number::float32) {
+      device_.upload(memory_ + skipped_, all.data(), bytes_of_all());
+    } else {
+      std::vector<std::uint16_t> halves;
+      for (const std::uint32_t word : bits(all)) {
+        halves.push_back(static_cast<std::uint16_t>(word >> 16));
+      }
+      device_.upload(memory_ + skipped_, halves.data(), bytes_of_all());
+    }
+  }
+  Tensor(const Place& place, std::int64_t count, int times = 1)
+      : Tensor(place, std::vector<float>(at(count), NAN), times) {}
+  Tensor(const Tensor&) = delete;
+  Tensor& operator=(const Tensor&) = delete;
+  ~Tensor() {
+    const std::vector<float> all = everything();
+    EXPECT_EQ(std::count(all.begin(), all.begin() + guards, guard), guards) << "written before it";
+    EXPECT_EQ(std::count(all.end() - guards, all.end(), guard), guards) << "written behind it";
+    device_.release(memory_);
+  }
+
+  exec::Array data() { return {memory_ + skipped_ + guards * bytes_of(type_), type_}; }
+  std::vector<float> values() const {
+    const std::vector<float> all = everything();
+    return {all.begin() + guards, all.end() - guards};
+  }
+
+ private:
+  static constexpr int guards = 16;
+  static constexpr float guard = 12352;
+
+  std::int64_t bytes_of_all() const {
+    return (static_cast<std::int64_t>(size_) + 2 * guards) * bytes_of(type_);
+  }
+  std::vector<float> everything() const {
+    std::vector<float> all(size_ + 2 * guards);
+    if (type_ == Number::float32) {
+      device_.download(all.data(), memory_ + skipped_, bytes_of_all());
+    } else {
+      std::vector<std::uint16_t> halves(all.size());
+      device_.download(halves.data(), memory_ + skipped_, bytes_of_all());
+      std::ranges::transform(halves, all.begin(), [](std::uint16_t half) {
+        return std::bit_cast<float>(std::uint32_t{half} << 16);
+      });
+    }
+    return all;
+  }
+
+  Device& device_;
+  Number type_;
+  std::size_t size_;
+  std::int64_t skipped_;
+  char* memory_ = nullptr;
+};
+
+struct Results {
+  std::vector<float> numbers;    // of the type
+  std::vector<float> sums = {};  // float32 in any case
+};
+using TypedRun = std::function<Results(const Place&)>;
+
+void expect_same(const Results& got, const Results& want) {
+  ASSERT_EQ(bits(got.numbers), bits(want.numbers));
+  ASSERT_EQ(bits(got.sums), bits(want.sums));
+}
+
+void expect_numbers(Number precision, const std::vector<float>& got, const std::vector<float>& want,
+                    const Close& close, const std::string& name) {
+  if (precision == Number::float32) {
+    expect_close(got, wide(want), close.relative, close.absolute, name.c_str());
+    return;
+  }
+  ASSERT_EQ(got.size(), want.size());
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const double allowed = close.relative * std::abs(want[i]) + close.absolute;
+    ASSERT_TRUE(nearest_bfloat16(want[i] - allowed) <= got[i] &&
+                got[i] <= nearest_bfloat16(want[i] + allowed))
+        << name << "[" << i << "]: " << got[i] << " instead of " << want[i];
+  }
+}
+
+// The same with numbers of either type. What has the CPU's bits in float32 has
+// them, rounded once, in bfloat16.
+void expect_typed_parity(const std::string& name, const Close& close, const TypedRun& run) {
+  for (const Number precision : {Number::float32, Number::bfloat16}) {
+    SCOPED_TRACE(name + (precision == Number::float32 ? ", float32" : ", bfloat16"));
+    const auto cpu = make_cpu_device();
+    Results want = run({*cpu, precision});
+    on_every_gpu([&](Device& gpu, bool own_products) {
+      if (own_products && !close.by_library) return;  // nothing else than before
+      const Results got = run({gpu, precision, precision});
+      if (close.relative == 0 && close.absolute == 0) {
+        want.numbers = rounded(precision, want.numbers);
+        expect_same(got, want);
+      } else {
+        expect_numbers(precision, got.numbers, want.numbers, close, name);
+        expect_close(got.sums, wide(want.sums), close.relative, close.absolute, name.c_str());
+      }
+      if (::testing::Test::HasFatalFailure()) return;
+      for (const int offset : {0, 1, 3, 4, 8}) {
+        if (offset > 0 && close.by_library && !own_products) return;
+        SCOPED_TRACE("again at offset " + std::to_string(offset));
+        expect_same(run({gpu, precision, precision, offset}), got);
+        if (::testing::Test::HasFatalFailure()) return;
+      }
+    });
+    if (::testing::Test::HasFatalFailure()) return;
+  }
+}
+
 struct Shape {
   std::int64_t rows;
   std::int64_t columns;
@@ -123,15 +280,13 @@ struct Shape {
 const std::vector<Shape> shapes{{1, 1},   {3, 1},    {1, 3},    {17, 17},   {3, 129},   {129, 3},
                                 {65, 64}, {1, 1000}, {1000, 7}, {17, 1024}, {300, 257}, {5, 4099}};
 
-void on_every_shape(
-    const std::string& name, const std::function<Close(std::int64_t, std::int64_t)>& close,
-    const std::function<std::vector<float>(Device&, int, std::int64_t, std::int64_t)>& run) {
+void on_every_shape(const std::string& name,
+                    const std::function<Close(std::int64_t, std::int64_t)>& close,
+                    const std::function<Results(const Place&, std::int64_t, std::int64_t)>& run) {
   for (const auto& [rows, columns] : shapes) {
-    expect_parity(name + ", " + std::to_string(rows) + " x " + std::to_string(columns),
-                  close(rows, columns),
-                  [&, rows = rows, columns = columns](Device& device, int offset) {
-                    return run(device, offset, rows, columns);
-                  });
+    expect_typed_parity(
+        name + ", " + std::to_string(rows) + " x " + std::to_string(columns), close(rows, columns),
+        [&, rows = rows, columns = columns](const Place& p) { return run(p, rows, columns); });
     if (::testing::Test::HasFatalFailure()) return;
   }
 }
@@ -179,19 +334,86 @@ TEST(Gpu, MemoryIsAlignedServesAgainAndEnds) {
 
 TEST(Gpu, Elements) {
   on_every_shape("add, copy, fill", same_bits,
-                 [](Device& d, int o, std::int64_t rows, std::int64_t columns) {
+                 [](const Place& p, std::int64_t rows, std::int64_t columns) {
                    const std::int64_t count = rows * columns;
-                   Array a(d, normals(count, 1), o);
-                   Array b(d, normals(count, 2), 2 * o);
-                   Array sum(d, count, 3 * o);
-                   Array copied(d, count, o);
-                   Array filled(d, count, o);
-                   d.add(count, a.data(), b.data(), sum.data());
-                   d.add(count, a.data(), b.data(), b.data());
-                   d.copy(count, sum.data(), copied.data());
-                   d.fill(count, filled.data(), -0.5F);
-                   return joined(joined(b.values(), copied.values()), filled.values());
+                   Tensor a(p, p.normals(count, 1));
+                   Tensor b(p, p.normals(count, 2), 2);
+                   Tensor sum(p, count, 3);
+                   Tensor copied(p, count);
+                   Tensor filled(p, count);
+                   p.device.add(count, a.data(), b.data(), sum.data());
+                   p.device.add(count, a.data(), b.data(), b.data());
+                   p.device.copy(count, sum.data(), copied.data());
+                   p.device.fill(count, filled.data(), -1 / 3.0F);
+                   return Results{joined(joined(b.values(), copied.values()), filled.values())};
                  });
+}
+
+// All bfloat16 numbers, the middle between each and the next, and what is beside.
+TEST(Gpu, CopiesConvert) {
+  std::vector<float> every;
+  std::vector<float> others;
+  for (std::uint32_t half = 0; half < 0x10000; ++half) {
+    every.push_back(std::bit_cast<float>(half << 16));
+    for (const std::uint32_t below : {1U, 0x7fffU, 0x8000U, 0x8001U, 0xffffU}) {
+      others.push_back(std::bit_cast<float>(half << 16 | below));
+    }
+  }
+  const auto is_same = [](float a, float b) {
+    return std::isnan(a) ? std::isnan(b) : bits({a}) == bits({b});
+  };
+  on_every_gpu([&](Device& gpu, bool) {
+    for (const int offset : {0, 1, 2, 4}) {
+      const Place halves{gpu, Number::bfloat16, Number::bfloat16, offset};
+      const Place floats{gpu, Number::float32, Number::float32, offset};
+      for (const std::vector<float>& x : {every, others}) {
+        const auto count = static_cast<std::int64_t>(x.size());
+        Tensor from(floats, x);
+        Tensor half(halves, count, 3);
+        Tensor back(floats, count, 2);
+        gpu.copy(count, from.data(), half.data());
+        gpu.copy(count, half.data(), back.data());
+        const auto got = half.values();
+        ASSERT_EQ(bits(back.values()), bits(got));
+        for (std::size_t i = 0; i < x.size(); ++i) {
+          ASSERT_PRED2(is_same, nearest_bfloat16(x[i]), got[i]) << i;
+        }
+      }
+      for (const std::int64_t count : {0, 1, 3, 5, 9}) {
+        Tensor from(floats, std::vector<float>(at(count), 1 / 3.0F));
+        Tensor half(halves, count);
+        gpu.copy(count, from.data(), half.data());
+        ASSERT_EQ(half.values(), std::vector<float>(at(count), nearest_bfloat16(1 / 3.0F)));
+      }
+    }
+  });
+}
+
+TEST(Gpu, MixedTypesAreRefused) {
+  on_every_gpu([](Device& gpu, bool) {
+    Tensor x({gpu}, std::vector<float>(16, 1));
+    Tensor y({gpu, Number::bfloat16, Number::bfloat16}, std::vector<float>(16, 1));
+    const auto refused = [](const std::string& operation, const std::function<void()>& call) {
+      const std::string error = testing::error_of(call);
+      EXPECT_NE(error.find(": " + operation + " was given both float32 and bfloat16; give it"),
+                std::string::npos)
+          << error;
+    };
+    refused("add", [&] { gpu.add(16, x.data(), y.data(), y.data()); });
+    refused("dropout", [&] { gpu.dropout(16, x.data(), {}, y.data()); });
+    refused("layer_norm_backward", [&] {
+      float* f = static_cast<float*>(x.data().data);
+      gpu.layer_norm_backward(1, 16, y.data(), y.data(), y.data(), f, f, x.data(), y.data(), f, f);
+    });
+    const auto multiply = [&](Tensor& a, Tensor& b, Tensor& c) {
+      gpu.matrix_product(Transpose::none, 4, 4, 4, a.data(), b.data(), c.data(), false);
+    };
+    refused("matrix_product", [&] { multiply(x, y, y); });
+    refused("matrix_product", [&] { multiply(y, x, x); });
+    refused("matrix_product", [&] { multiply(x, x, y); });
+    EXPECT_EQ(x.values(), std::vector<float>(16, 1));
+    EXPECT_EQ(y.values(), std::vector<float>(16, 1));
+  });
 }
 
 TEST(Gpu, SumsOfSquares) {
@@ -217,16 +439,16 @@ TEST(Gpu, DropoutHasTheMasksOfTheCpu) {
   for (const float probability : {0.0F, 1e-9F, 0.1F, 0.5F, 0.999F, 1.0F}) {
     const Dropout dropout{key, probability};
     on_every_shape("dropout " + std::to_string(probability), same_bits,
-                   [&](Device& d, int o, std::int64_t rows, std::int64_t columns) {
+                   [&](const Place& p, std::int64_t rows, std::int64_t columns) {
                      const std::int64_t count = rows * columns;
-                     Array x(d, normals(count, 1), o);
-                     Array bias(d, normals(columns, 2), 2 * o);
-                     Array residual(d, normals(count, 3), 3 * o);
-                     Array y(d, count, o);
-                     d.dropout(count, x.data(), dropout, y.data());
-                     d.bias_dropout_add(rows, columns, bias.data(), x.data(), residual.data(),
-                                        dropout, x.data());
-                     return joined(x.values(), y.values());
+                     Tensor x(p, p.normals(count, 1));
+                     Tensor bias(p, p.normals(columns, 2), 2);
+                     Tensor residual(p, p.normals(count, 3), 3);
+                     Tensor y(p, count);
+                     p.device.dropout(count, x.data(), dropout, y.data());
+                     p.device.bias_dropout_add(rows, columns, bias.data(), x.data(),
+                                               residual.data(), dropout, x.data());
+                     return Results{joined(x.values(), y.values())};
                    });
   }
 }
@@ -244,31 +466,34 @@ TEST(Gpu, NormalNumbersAreThoseOfTheCpu) {
 }
 
 TEST(Gpu, AdamW) {
-  on_every_shape("adamw", within(8 * u, 8 * u),
-                 [](Device& d, int o, std::int64_t rows, std::int64_t columns) {
-                   const std::int64_t count = rows * columns;
-                   Array g(d, normals(count, 1), o);
-                   Array w(d, normals(count, 2), 2 * o);
-                   Array m(d, normals(count, 3), 3 * o);
-                   Array v(d, std::vector<float>(at(count), 0.1F), o);
-                   AdamStep step{.learning_rate = 0.1F, .weight_decay = 0.1F};
-                   step.correction1 = 0.3F;
-                   step.correction2 = 0.1F;
-                   step.gradient_scale = 0.7F;
-                   d.adamw(count, step, g.data(), w.data(), m.data(), v.data(), {});
-                   return joined(w.values(), joined(m.values(), v.values()));
-                 });
+  on_every_shape(
+      "adamw", within(8 * u, 8 * u), [](const Place& p, std::int64_t rows, std::int64_t columns) {
+        const std::int64_t count = rows * columns;
+        Array g(p.device, normals(count, 1), p.offset);
+        Array w(p.device, normals(count, 2), 2 * p.offset);
+        Array m(p.device, normals(count, 3), 3 * p.offset);
+        Array v(p.device, std::vector<float>(at(count), 0.1F), p.offset);
+        Tensor weights(p, count, 3);
+        AdamStep step{.learning_rate = 0.1F, .weight_decay = 0.1F};
+        step.correction1 = 0.3F;
+        step.correction2 = 0.1F;
+        step.gradient_scale = 0.7F;
+        p.device.adamw(count, step, g.data(), w.data(), m.data(), v.data(), {});
+        p.device.adamw(count, step, g.data(), w.data(), m.data(), v.data(), weights.data());
+        EXPECT_EQ(bits(weights.values()), bits(rounded(p.stored, w.values())));
+        return Results{weights.values(), joined(w.values(), joined(m.values(), v.values()))};
+      });
 }
 
 // ---- Rows and columns
 
 TEST(Gpu, Bias) {
   on_every_shape("add_bias", same_bits,
-                 [](Device& d, int o, std::int64_t rows, std::int64_t columns) {
-                   Array x(d, normals(rows * columns, 1), o);
-                   Array bias(d, normals(columns, 2), 2 * o);
-                   d.add_bias(rows, columns, bias.data(), x.data());
-                   return x.values();
+                 [](const Place& p, std::int64_t rows, std::int64_t columns) {
+                   Tensor x(p, p.normals(rows * columns, 1));
+                   Tensor bias(p, p.normals(columns, 2), 2);
+                   p.device.add_bias(rows, columns, bias.data(), x.data());
+                   return Results{x.values()};
                  });
 }
 
@@ -278,47 +503,51 @@ TEST(Gpu, ColumnSums) {
       [](std::int64_t rows, std::int64_t) {
         return Close{0, 8 * u * static_cast<double>(rows + 1)};
       },
-      [](Device& d, int o, std::int64_t rows, std::int64_t columns) {
-        Array x(d, normals(rows * columns, 1), o);
-        Array sums(d, normals(columns, 2), 2 * o);
-        d.add_column_sums(rows, columns, x.data(), sums.data());
-        return sums.values();
+      [](const Place& p, std::int64_t rows, std::int64_t columns) {
+        Tensor x(p, p.normals(rows * columns, 1));
+        Array sums(p.device, normals(columns, 2), 2 * p.offset);
+        p.device.add_column_sums(rows, columns, x.data(), sums.data());
+        return Results{{}, sums.values()};
       });
 }
 
 TEST(Gpu, Gelu) {
   on_every_shape("gelu", within(64 * u, 8 * u),
-                 [](Device& d, int o, std::int64_t rows, std::int64_t columns) {
+                 [](const Place& p, std::int64_t rows, std::int64_t columns) {
                    const std::int64_t count = rows * columns;
-                   Array x(d, normals(count, 1, 3), o);
-                   Array bias(d, normals(columns, 2), 2 * o);
-                   Array y(d, count, 3 * o);
-                   Array dy(d, normals(count, 3), o);
-                   d.bias_gelu(rows, columns, bias.data(), x.data(), y.data());
-                   d.gelu_backward(count, x.data(), dy.data(), dy.data());
-                   return joined(joined(x.values(), y.values()), dy.values());
+                   Tensor x(p, p.normals(count, 1, 3));
+                   Tensor bias(p, p.normals(columns, 2), 2);
+                   Tensor y(p, count, 3);
+                   Tensor dy(p, p.normals(count, 3));
+                   p.device.gelu_backward(count, x.data(), dy.data(), dy.data());
+                   p.device.bias_gelu(rows, columns, bias.data(), x.data(), y.data());
+                   return Results{joined(joined(x.values(), y.values()), dy.values())};
                  });
 }
 
 TEST(Gpu, GeluOfLargeNumbersAndNaN) {
-  const std::vector<float> x{11, 50, 1e4F, 1e20F, 3e38F, -11, -50, -1e4F, -1e20F, -3e38F, NAN};
-  on_every_gpu([&](Device& gpu, bool) {
-    const auto count = static_cast<std::int64_t>(x.size());
-    Array a(gpu, x);
-    Array bias(gpu, std::vector<float>(x.size(), 0));
-    Array y(gpu, count);
-    Array dx(gpu, std::vector<float>(x.size(), 1));
-    gpu.bias_gelu(1, count, bias.data(), a.data(), y.data());
-    gpu.gelu_backward(count, a.data(), dx.data(), dx.data());
-    const auto values = y.values();
-    const auto slopes = dx.values();
-    for (std::size_t i = 0; i + 1 < x.size(); ++i) {
-      EXPECT_EQ(values[i], x[i] > 0 ? x[i] : 0) << x[i];
-      EXPECT_NEAR(slopes[i], x[i] > 0 ? 1 : 0, 1e-30) << x[i];
-    }
-    EXPECT_TRUE(std::isnan(values.back()));
-    EXPECT_TRUE(std::isnan(slopes.back()));
-  });
+  for (const Number type : {Number::float32, Number::bfloat16}) {
+    const auto x =
+        rounded(type, {11, 50, 1e4F, 1e20F, 3e38F, -11, -50, -1e4F, -1e20F, -3e38F, NAN});
+    on_every_gpu([&](Device& gpu, bool) {
+      const Place p{gpu, type, type};
+      const auto count = static_cast<std::int64_t>(x.size());
+      Tensor a(p, x);
+      Tensor bias(p, std::vector<float>(x.size(), 0));
+      Tensor y(p, count);
+      Tensor dx(p, std::vector<float>(x.size(), 1));
+      gpu.bias_gelu(1, count, bias.data(), a.data(), y.data());
+      gpu.gelu_backward(count, a.data(), dx.data(), dx.data());
+      const auto values = y.values();
+      const auto slopes = dx.values();
+      for (std::size_t i = 0; i + 1 < x.size(); ++i) {
+        EXPECT_EQ(values[i], x[i] > 0 ? x[i] : 0) << x[i];
+        EXPECT_NEAR(slopes[i], x[i] > 0 ? 1 : 0, 1e-30) << x[i];
+      }
+      EXPECT_TRUE(std::isnan(values.back()));
+      EXPECT_TRUE(std::isnan(slopes.back()));
+    });
+  }
 }
 
 // dgamma sums over rows.
@@ -330,29 +559,31 @@ TEST(Gpu, LayerNorm) {
         if (columns < 3) return Close{1e-4, 1e-4};
         return Close{1e-5, 1e-5 + 16 * u * static_cast<double>(rows)};
       },
-      [](Device& d, int o, std::int64_t rows, std::int64_t columns) {
+      [](const Place& p, std::int64_t rows, std::int64_t columns) {
         const std::int64_t count = rows * columns;
-        Array x(d, normals(count, 1), o);
-        Array gamma(d, normals(columns, 2), 2 * o);
-        Array beta(d, normals(columns, 3), 2 * o);
-        Array dy(d, normals(count, 4), 3 * o);
-        Array residual(d, normals(count, 5), o);
-        Array y(d, count, o);
-        Array mean(d, rows, o);
-        Array rstd(d, rows, o);
-        Array dx(d, count, o);
-        Array dgamma(d, columns, 2 * o);
-        Array dbeta(d, columns, 3 * o);
-        d.layer_norm(rows, columns, x.data(), gamma.data(), beta.data(), y.data(), mean.data(),
-                     rstd.data());
-        d.layer_norm_backward(rows, columns, dy.data(), x.data(), gamma.data(), mean.data(),
-                              rstd.data(), nullptr, dx.data(), dgamma.data(), dbeta.data());
-        d.layer_norm_backward(rows, columns, dy.data(), x.data(), gamma.data(), mean.data(),
-                              rstd.data(), residual.data(), residual.data(), dgamma.data(),
-                              dbeta.data());
-        std::vector<float> all;
-        for (Array* array : {&y, &mean, &rstd, &dx, &residual, &dgamma, &dbeta}) {
-          all = joined(std::move(all), array->values());
+        Tensor x(p, p.normals(count, 1));
+        Tensor gamma(p, p.normals(columns, 2), 2);
+        Tensor beta(p, p.normals(columns, 3), 2);
+        Tensor dy(p, p.normals(count, 4), 3);
+        Tensor residual(p, p.normals(count, 5));
+        Tensor y(p, count);
+        Array mean(p.device, rows, p.offset);
+        Array rstd(p.device, rows, p.offset);
+        Tensor dx(p, count);
+        Array dgamma(p.device, columns, 2 * p.offset);
+        Array dbeta(p.device, columns, 3 * p.offset);
+        p.device.layer_norm(rows, columns, x.data(), gamma.data(), beta.data(), y.data(),
+                            mean.data(), rstd.data());
+        const auto backward = [&](ConstArray from, exec::Array to) {
+          p.device.layer_norm_backward(rows, columns, dy.data(), x.data(), gamma.data(),
+                                       mean.data(), rstd.data(), from, to, dgamma.data(),
+                                       dbeta.data());
+        };
+        backward(nullptr, dx.data());
+        backward(residual.data(), residual.data());
+        Results all{joined(y.values(), joined(dx.values(), residual.values()))};
+        for (Array* array : {&mean, &rstd, &dgamma, &dbeta}) {
+          all.sums = joined(std::move(all.sums), array->values());
         }
         return all;
       });
@@ -370,17 +601,21 @@ TEST(Gpu, MatrixProducts) {
   for (const auto& [m, n, k] : sizes) {
     for (const Transpose transpose : {Transpose::none, Transpose::a, Transpose::b}) {
       for (const bool accumulate : {false, true}) {
-        expect_parity(
+        expect_typed_parity(
             "product " + std::to_string(m) + " x " + std::to_string(n) + " x " + std::to_string(k) +
                 ", transpose " + std::to_string(static_cast<int>(transpose)),
             {0, 8 * u * static_cast<double>(k + 1), true},
-            [&, m = m, n = n, k = k](Device& d, int o) {
-              Array a(d, normals(m * k, 1), o);
-              Array b(d, normals(n * k, 2), 2 * o);
-              Array c(d, accumulate ? normals(m * n, 3) : std::vector<float>(at(m * n), NAN),
-                      3 * o);
-              d.matrix_product(transpose, m, n, k, a.data(), b.data(), c.data(), accumulate);
-              return c.values();
+            [&, m = m, n = n, k = k](const Place& p) {
+              Tensor a(p, p.normals(m * k, 1));
+              Tensor b(p, p.normals(n * k, 2), 2);
+              const auto before =
+                  accumulate ? p.normals(m * n, 3) : std::vector<float>(at(m * n), NAN);
+              Tensor c(p, before, 3);
+              Array sums(p.device, before, 3 * p.offset);
+              for (const exec::Array to : {c.data(), exec::Array(sums.data())}) {
+                p.device.matrix_product(transpose, m, n, k, a.data(), b.data(), to, accumulate);
+              }
+              return Results{c.values(), sums.values()};
             });
         if (::testing::Test::HasFatalFailure()) return;
       }
@@ -414,20 +649,22 @@ TEST(Gpu, Attention) {
 // ---- Ends of a model
 
 TEST(Gpu, EmbeddingAndItsGradientInTheOrderOfRows) {
-  for (const std::int32_t words : {1, 5, 3000}) {
+  for (const std::int32_t words : {1, 5, 500}) {
     on_every_shape("embed of " + std::to_string(words) + " words", same_bits,
-                   [&](Device& d, int o, std::int64_t rows, std::int64_t columns) {
+                   [&](const Place& p, std::int64_t rows, std::int64_t columns) {
                      const std::int64_t sequence = 19;
-                     const Numbers tokens(d, choices(rows, words, 1));
-                     Array table(d, normals(words * columns, 2), o);
-                     Array positions(d, normals(sequence * columns, 3), 2 * o);
-                     Array dy(d, normals(rows * columns, 4), 3 * o);
-                     Array y(d, rows * columns, o);
-                     d.embed(rows, columns, sequence, tokens.data(), table.data(), positions.data(),
-                             y.data());
-                     d.embed_backward(rows, columns, sequence, tokens.data(), dy.data(),
-                                      table.data(), positions.data());
-                     return joined(joined(y.values(), table.values()), positions.values());
+                     const Numbers tokens(p.device, choices(rows, words, 1));
+                     Tensor table(p, p.normals(words * columns, 2));
+                     Tensor positions(p, p.normals(sequence * columns, 3), 2);
+                     Tensor dy(p, p.normals(rows * columns, 4), 3);
+                     Tensor y(p, rows * columns);
+                     Array dtable(p.device, normals(words * columns, 5), p.offset);
+                     Array dpositions(p.device, normals(sequence * columns, 6), 2 * p.offset);
+                     p.device.embed(rows, columns, sequence, tokens.data(), table.data(),
+                                    positions.data(), y.data());
+                     p.device.embed_backward(rows, columns, sequence, tokens.data(), dy.data(),
+                                             dtable.data(), dpositions.data());
+                     return Results{y.values(), joined(dtable.values(), dpositions.values())};
                    });
     if (::testing::Test::HasFatalFailure()) return;
   }
@@ -435,14 +672,21 @@ TEST(Gpu, EmbeddingAndItsGradientInTheOrderOfRows) {
 
 TEST(Gpu, CrossEntropy) {
   on_every_shape("cross_entropy", within(1e-5, 1e-5),
-                 [](Device& d, int o, std::int64_t rows, std::int64_t classes) {
-                   const Numbers targets(d, choices(rows, static_cast<std::int32_t>(classes), 2));
-                   Array x(d, normals(rows * classes, 1, 4), o);
-                   Array losses(d, rows, 2 * o);
-                   d.cross_entropy(rows, classes, targets.data(), x.data(), losses.data());
-                   const auto softmax = x.values();
-                   d.cross_entropy_backward(rows, classes, targets.data(), x.data());
-                   return joined(joined(softmax, losses.values()), x.values());
+                 [](const Place& p, std::int64_t rows, std::int64_t classes) {
+                   const Numbers targets(p.device,
+                                         choices(rows, static_cast<std::int32_t>(classes), 2));
+                   Tensor x(p, p.normals(rows * classes, 1, 4));
+                   Array losses(p.device, rows, 2 * p.offset);
+                   p.device.cross_entropy(rows, classes, targets.data(), x.data(), losses.data());
+                   return Results{x.values(), losses.values()};
+                 });
+  on_every_shape("cross_entropy_backward", same_bits,
+                 [](const Place& p, std::int64_t rows, std::int64_t classes) {
+                   const Numbers targets(p.device,
+                                         choices(rows, static_cast<std::int32_t>(classes), 2));
+                   Tensor x(p, p.normals(rows * classes, 1));
+                   p.device.cross_entropy_backward(rows, classes, targets.data(), x.data());
+                   return Results{x.values()};
                  });
 }
 
