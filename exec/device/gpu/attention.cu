@@ -156,22 +156,6 @@ __device__ inline void store_sums(const Sums<groups>& sums, const HeadRows<T>& x
   }
 }
 
-__device__ inline int tiles_of(int sequence) { return (sequence + tile - 1) / tile; }
-
-// The blocks with the most to do come first: a head's last queries.
-struct Place {
-  std::int64_t head;
-  int first;  // of the tile's rows
-};
-__device__ inline Place place_of_queries(int sequence) {
-  const auto tiles = static_cast<unsigned>(tiles_of(sequence));
-  return {blockIdx.x / tiles, static_cast<int>(tiles - 1 - blockIdx.x % tiles) * tile};
-}
-__device__ inline Place place_of_keys(int sequence) {
-  const auto tiles = static_cast<unsigned>(tiles_of(sequence));
-  return {blockIdx.x / tiles, static_cast<int>(blockIdx.x % tiles) * tile};
-}
-
 // Of the rows of a tile. Four threads share a row.
 struct Softmax {
   float largest[tile];
@@ -213,7 +197,7 @@ __global__ void __launch_bounds__(block_threads) attention_kernel(AttentionArray
   alignas(16) __shared__ Weights weights;
   alignas(16) __shared__ WideStrip<groups> wide;
   __shared__ Softmax rows;
-  const Place place = place_of_queries(arrays.sequence);
+  const Place place = place_of_queries(arrays.sequence, tile);
   const auto queries = arrays.queries(place.head);
   const auto keys = arrays.keys(place.head);
   const auto values = arrays.values(place.head);
@@ -270,7 +254,7 @@ __global__ void __launch_bounds__(block_threads) query_gradient_kernel(Attention
   alignas(16) __shared__ Products room;
   alignas(16) __shared__ Weights weights;
   alignas(16) __shared__ WideStrip<groups> wide;
-  const Place place = place_of_queries(arrays.sequence);
+  const Place place = place_of_queries(arrays.sequence, tile);
   const auto queries = arrays.queries(place.head);
   const auto keys = arrays.keys(place.head);
   const auto values = arrays.values(place.head);
@@ -306,7 +290,7 @@ __global__ void __launch_bounds__(block_threads)
   alignas(16) __shared__ Products room;
   alignas(16) __shared__ Weights weights;
   alignas(16) __shared__ WideStrip<groups> wide;
-  const Place place = place_of_keys(arrays.sequence);
+  const Place place = place_of_keys(arrays.sequence, tile);
   const auto queries = arrays.queries(place.head);
   const auto keys = arrays.keys(place.head);
   const auto values = arrays.values(place.head);
@@ -373,10 +357,6 @@ __global__ void dots_kernel(std::int64_t count, std::int64_t heads, std::int64_t
   dots[head * sequence + row % sequence] = room[threadIdx.x];
 }
 
-std::int64_t blocks_of(const AttentionShape& shape) {
-  return shape.batch * shape.heads * blocks_for(shape.sequence, tile);
-}
-
 template <typename T>
 using Kernel = void (*)(AttentionArrays<T>);
 
@@ -386,8 +366,9 @@ Kernel<T> of_size(const AttentionShape& shape, const Kernel<T> (&kernels)[4]) {
   return kernels[(shape.head_size - 1) / tile];
 }
 
-// False where there are no rows; a work error for what the kernels can't do.
-bool has_work(const AttentionShape& shape) {
+}  // namespace
+
+bool attention_has_work(const AttentionShape& shape) {
   if (shape.head_size > most_head_size) {
     throw work_error("GPU: heads of " + std::to_string(shape.head_size) +
                      " numbers are too large for attention; use at most " +
@@ -400,15 +381,13 @@ bool has_work(const AttentionShape& shape) {
   return shape.rows() * shape.hidden() > 0;
 }
 
-}  // namespace
-
 template <typename T>
 void attention(gpuStream_t stream, const AttentionShape& shape, const T* qkv, float* log_sums,
                T* y) {
-  if (!has_work(shape)) return;
+  if (!attention_has_work(shape)) return;
   AttentionArrays<T> arrays = arrays_of(shape, qkv, y);
   arrays.log_sums = log_sums;
-  launch(stream, "attention", grid(blocks_of(shape)),
+  launch(stream, "attention", attention_grid(shape, tile),
          of_size<T>(shape, {attention_kernel<T, 1>, attention_kernel<T, 2>, attention_kernel<T, 3>,
                             attention_kernel<T, 4>}),
          arrays);
@@ -426,16 +405,16 @@ void attention_dots(gpuStream_t stream, const AttentionShape& shape, const T* y,
 template <typename T>
 void attention_backward(gpuStream_t stream, const AttentionShape& shape, const T* qkv,
                         float* log_sums, float* dots, const T* dy, T* dqkv) {
-  if (!has_work(shape)) return;
+  if (!attention_has_work(shape)) return;
   AttentionArrays<T> arrays = arrays_of(shape, qkv, dqkv);
   arrays.dy = dy;
   arrays.log_sums = log_sums;
   arrays.dots = dots;
-  launch(stream, "attention_backward", grid(blocks_of(shape)),
+  launch(stream, "attention_backward", attention_grid(shape, tile),
          of_size<T>(shape, {query_gradient_kernel<T, 1>, query_gradient_kernel<T, 2>,
                             query_gradient_kernel<T, 3>, query_gradient_kernel<T, 4>}),
          arrays);
-  launch(stream, "attention_backward", grid(blocks_of(shape)),
+  launch(stream, "attention_backward", attention_grid(shape, tile),
          of_size<T>(shape, {key_value_gradient_kernel<T, 1>, key_value_gradient_kernel<T, 2>,
                             key_value_gradient_kernel<T, 3>, key_value_gradient_kernel<T, 4>}),
          arrays);

@@ -48,6 +48,9 @@ struct AttentionArrays {
   __device__ HeadRows<const T> values(std::int64_t head) const { return rows(qkv, 3, 2, head); }
 };
 
+// False where there are no rows; a work error for what no kernel can do.
+bool attention_has_work(const AttentionShape& shape);
+
 template <typename T>
 AttentionArrays<T> arrays_of(const AttentionShape& shape, const T* qkv, T* result) {
   AttentionArrays<T> arrays{};
@@ -58,6 +61,28 @@ AttentionArrays<T> arrays_of(const AttentionShape& shape, const T* qkv, T* resul
   arrays.qkv = qkv;
   arrays.result = result;
   return arrays;
+}
+
+// The blocks of all heads stand side by side. Those with the most to do come
+// first: a head's last queries, or its first keys.
+struct Place {
+  std::int64_t head;
+  int first;  // of the tile's rows
+
+  __device__ int end(int sequence, int tile) const {
+    return sequence - first < tile ? sequence : first + tile;
+  }
+};
+__device__ inline Place place_of_keys(int sequence, int tile) {
+  const auto tiles = static_cast<unsigned>((sequence + tile - 1) / tile);
+  return {blockIdx.x / tiles, static_cast<int>(blockIdx.x % tiles) * tile};
+}
+__device__ inline Place place_of_queries(int sequence, int tile) {
+  const auto tiles = static_cast<unsigned>((sequence + tile - 1) / tile);
+  return {blockIdx.x / tiles, static_cast<int>(tiles - 1 - blockIdx.x % tiles) * tile};
+}
+inline unsigned attention_grid(const AttentionShape& shape, int tile) {
+  return grid(shape.batch * shape.heads * blocks_for(shape.sequence, tile));
 }
 
 }  // namespace pipesim::exec::kernels

@@ -1,6 +1,7 @@
 #include "exec/device/gpu/gpu_device.h"
 
 #include <string>
+#include <type_traits>
 
 #include "exec/device/gpu/gpu.h"
 #include "exec/device/gpu/kernels.h"
@@ -74,11 +75,14 @@ class GpuDevice final : public Device {
  public:
   explicit GpuDevice(const GpuOptions& options)
       : chosen_(options.gpu), marks_(operators_), stream_(operators_.get()), memory_(stream_) {
+    tensor_cores_ = options.tensor_cores && kernels::has_tensor_cores(options.gpu);
     if (!options.own_products) library_ = make_library_products(stream_);
     gpuDeviceProp properties;
     check(gpuGetDeviceProperties(&properties, options.gpu), "tell what the GPU is");
     description_ = std::string(gpu_runtime) + " (" + properties.name + ", matrix products by " +
-                   (library_ ? library_->name() : "its own kernel") + ")";
+                   (library_ ? library_->name() : "its own kernel") +
+                   ", attention by its own kernel" +
+                   (tensor_cores_ ? ", on tensor cores for bfloat16)" : ")");
   }
   GpuDevice(const GpuDevice&) = delete;
   GpuDevice& operator=(const GpuDevice&) = delete;
@@ -272,7 +276,15 @@ class GpuDevice final : public Device {
   void attention(const AttentionShape& shape, ConstArray qkv, float* state, Array y) override {
     by_type(
         "attention",
-        [&](auto* in, auto* out) { kernels::attention(stream_, shape, in, state, out); }, qkv, y);
+        [&](auto* in, auto* out) {
+          if constexpr (std::is_same_v<decltype(out), gpuBfloat16*>) {
+            if (on_tensor_cores(shape)) {
+              return kernels::tensor_attention(stream_, shape, in, state, out);
+            }
+          }
+          kernels::attention(stream_, shape, in, state, out);
+        },
+        qkv, y);
   }
   void attention_backward(const AttentionShape& shape, ConstArray qkv, float* state, ConstArray y,
                           ConstArray dy, Array dqkv) override {
@@ -282,6 +294,12 @@ class GpuDevice final : public Device {
         "attention_backward",
         [&](auto* in, auto* out, auto* slope, auto* slope_in) {
           kernels::attention_dots(stream_, shape, out, slope, dots);
+          if constexpr (std::is_same_v<decltype(slope_in), gpuBfloat16*>) {
+            if (on_tensor_cores(shape)) {
+              return kernels::tensor_attention_backward(stream_, shape, in, state, dots, slope,
+                                                        slope_in);
+            }
+          }
           kernels::attention_backward(stream_, shape, in, state, dots, slope, slope_in);
         },
         qkv, y, dy, dqkv);
@@ -335,6 +353,10 @@ class GpuDevice final : public Device {
   }
 
  private:
+  bool on_tensor_cores(const AttentionShape& shape) const {
+    return tensor_cores_ && shape.head_size <= kernels::tensor_head_size;
+  }
+
   template <typename Direction>
   static void move(void* to, const void* from, std::int64_t bytes, Direction direction,
                    const char* what, const Stream& stream) {
@@ -359,6 +381,7 @@ class GpuDevice final : public Device {
   gpuStream_t stream_;  // of the operators
   GpuMemory memory_;
   std::unique_ptr<LibraryProducts> library_;  // none: products by our own kernel
+  bool tensor_cores_ = false;                 // for attention
   std::string description_;
 };
 

@@ -24,18 +24,31 @@ struct Same {
   using Type = T;
 };
 
-// Starts blocks of block_threads threads each. `name`, of the operator, is for
-// the work error of a kernel that could not be started.
+struct Block {
+  int threads = block_threads;
+  int shared_bytes = 0;  // beyond what the kernel declares
+};
+
+// Starts blocks. `name`, of the operator, is for the work error of a kernel that
+// could not be started.
 template <typename... Parameters>
-void launch(gpuStream_t stream, const char* name, dim3 blocks, void (*kernel)(Parameters...),
-            typename Same<Parameters>::Type... arguments) {
+void launch(gpuStream_t stream, const char* name, dim3 blocks, const Block& block,
+            void (*kernel)(Parameters...), typename Same<Parameters>::Type... arguments) {
+  const auto shared_bytes = static_cast<std::size_t>(block.shared_bytes);
 #ifndef PIPESIM_GPU_EMULATED
-  kernel<<<blocks, block_threads, 0, stream>>>(arguments...);
+  kernel<<<blocks, block.threads, shared_bytes, stream>>>(arguments...);
 #else
-  emulated_gpu::launch(stream, name, {blocks, block_threads}, kernel, arguments...);
+  emulated_gpu::launch(stream, name, {blocks, block.threads, shared_bytes}, kernel, arguments...);
 #endif
   const gpuError_t result = gpuGetLastError();
   if (result != gpuSuccess) check(result, ("run the kernel of " + std::string(name)).c_str());
+}
+
+// Of block_threads threads each.
+template <typename... Parameters>
+void launch(gpuStream_t stream, const char* name, dim3 blocks, void (*kernel)(Parameters...),
+            typename Same<Parameters>::Type... arguments) {
+  launch(stream, name, blocks, Block{}, kernel, arguments...);
 }
 
 // ---- Groups of elements, which are floats in registers whatever their type

@@ -77,6 +77,15 @@ void attention_dots(gpuStream_t stream, const AttentionShape& shape, const T* y,
 template <typename T>
 void attention_backward(gpuStream_t stream, const AttentionShape& shape, const T* qkv,
                         float* log_sums, float* dots, const T* dy, T* dqkv);
+// The same for bfloat16 by tensor cores, and heads of at most so many numbers,
+// where the GPU and the build have them.
+inline constexpr int tensor_head_size = 128;
+bool has_tensor_cores(int gpu);
+void tensor_attention(gpuStream_t stream, const AttentionShape& shape, const gpuBfloat16* qkv,
+                      float* log_sums, gpuBfloat16* y);
+void tensor_attention_backward(gpuStream_t stream, const AttentionShape& shape,
+                               const gpuBfloat16* qkv, float* log_sums, float* dots,
+                               const gpuBfloat16* dy, gpuBfloat16* dqkv);
 
 template <typename T>
 void embed(gpuStream_t stream, std::int64_t rows, std::int64_t columns, std::int64_t sequence,

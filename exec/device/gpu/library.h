@@ -17,6 +17,7 @@ namespace pipesim::exec {
 struct GpuOptions {
   int gpu = 0;                // below the number of gpus()
   bool own_products = false;  // the project's own matrix products in any case
+  bool tensor_cores = true;   // for attention in bfloat16, where the GPU has them
 };
 
 class GpuModule {

@@ -1,0 +1,481 @@
+// Causal attention of bfloat16, and back through it, on tensor cores.
+//
+// The orders are those of attention.cu, on larger tiles (Dao, 2023). Operands are
+// bfloat16, and so are weights and their gradients when they are multiplied by
+// another matrix; sums, softmax and what is kept are float32. The next keys and
+// values, or queries, are copied while these are used: one barrier a tile.
+#include "exec/device/gpu/attention.h"
+#include "exec/device/gpu/kernels.h"
+
+#ifndef PIPESIM_GPU_HIP
+
+#include "exec/device/gpu/tensor_tiles.h"
+
+namespace pipesim::exec::kernels {
+namespace {
+
+using Arrays = AttentionArrays<gpuBfloat16>;
+using Rows = HeadRows<const gpuBfloat16>;
+
+constexpr float log2_e = 1.44269504F;
+
+// How a kernel deals out its work: a warp has 16 x `high` of a block's `own` rows,
+// and meets `others` at a time. They lie in shared memory: `kinds` of its own, then
+// two kinds of others, twice.
+template <int warp_count, int fragments_high, int rows_met, int own_kinds>
+struct Plan {
+  static constexpr int warps = warp_count;
+  static constexpr int threads = 32 * warps;
+  static constexpr int high = fragments_high;
+  static constexpr int own = 16 * high * warps;
+  static constexpr int others = rows_met;
+  static constexpr int kinds = own_kinds;
+};
+using ForwardPlan = Plan<4, 2, 64, 1>;
+using QueryPlan = Plan<4, 2, 32, 2>;
+using KeyPlan = Plan<8, 1, 64, 2>;
+
+template <typename Plan, int size>
+constexpr int plan_bytes() {
+  return tile_bytes<size>(Plan::kinds * Plan::own + 4 * Plan::others);
+}
+constexpr int float_bytes = 4;
+// With logarithms and dots of the queries, twice.
+template <int size>
+constexpr int key_plan_bytes() {
+  return plan_bytes<KeyPlan, size>() + 4 * KeyPlan::others * float_bytes;
+}
+
+// A warp's first row of the block's.
+template <typename Plan>
+__device__ inline int warp_row() {
+  return static_cast<int>(threadIdx.x) / 32 * 16 * Plan::high;
+}
+
+template <int high>
+__device__ inline void set_all(float (&x)[high][2], float value) {
+#pragma unroll
+  for (int i = 0; i < high; ++i) x[i][0] = x[i][1] = value;
+}
+
+// Sets what a query may not see. Rows and columns are the first ones'; of the two,
+// `queries_are_rows` says which are queries.
+template <bool queries_are_rows, int high, int columns>
+__device__ inline void mask(SumTiles<high, columns>& sums, int row, int column, float value) {
+#pragma unroll
+  for (int i = 0; i < high; ++i) {
+#pragma unroll
+    for (int j = 0; j < columns / 8; ++j) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        const int ahead = (column + 8 * j + column_of_sum(e)) - (row + 16 * i + row_of(e));
+        if (queries_are_rows ? ahead > 0 : ahead < 0) sums[i][j].v[e] = value;
+      }
+    }
+  }
+}
+
+// Scores become weights, exp(score x scale - largest so far), of rows that are
+// spread over four lanes; `factor` is scale x log2(e). What was summed up for the
+// rows before, y too, shrinks.
+template <int size, int high, int columns>
+__device__ inline void exponentials(SumTiles<high, columns>& scores, float factor,
+                                    float (&largest)[high][2], float (&sum)[high][2],
+                                    SumTiles<high, size>& y) {
+#pragma unroll
+  for (int i = 0; i < high; ++i) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int first = 2 * half;
+      float most = largest[i][half];
+#pragma unroll
+      for (int j = 0; j < columns / 8; ++j) {
+        most = fmaxf(most, fmaxf(scores[i][j].v[first], scores[i][j].v[first + 1]));
+      }
+      most = fmaxf(most, of_lane_across(most, 1));
+      most = fmaxf(most, of_lane_across(most, 2));
+      const float base = most * factor;
+      const float shrink = power_of_two(largest[i][half] * factor - base);
+      largest[i][half] = most;
+      float added = 0;
+#pragma unroll
+      for (int j = 0; j < columns / 8; ++j) {
+#pragma unroll
+        for (int e = first; e < first + 2; ++e) {
+          scores[i][j].v[e] = power_of_two(scores[i][j].v[e] * factor - base);
+          added += scores[i][j].v[e];
+        }
+      }
+      sum[i][half] = sum[i][half] * shrink + added;
+#pragma unroll
+      for (int j = 0; j < size / 8; ++j) {
+        y[i][j].v[first] *= shrink;
+        y[i][j].v[first + 1] *= shrink;
+      }
+    }
+  }
+}
+
+template <int size>
+__global__ void __launch_bounds__(ForwardPlan::threads, 2)
+    tensor_attention_kernel(Arrays arrays, bool is_wide) {
+  using Plan = ForwardPlan;
+  constexpr int high = Plan::high;
+  constexpr int others = Plan::others;
+  constexpr SharedAddress both = shared_rows<size>(2 * others);
+  const Place place = place_of_queries(arrays.sequence, Plan::own);
+  const Rows keys = arrays.keys(place.head);
+  const Rows values = arrays.values(place.head);
+  const SharedAddress q = dynamic_shared();
+  const SharedAddress k = q + shared_rows<size>(Plan::own);
+  const SharedAddress v = k + shared_rows<size>(others);
+  const int row = warp_row<Plan>();
+  const SharedAddress own_q = q + shared_rows<size>(row);
+
+  start_tile<size, Plan::threads>(q, Plan::own, arrays.queries(place.head), place.first, is_wide);
+  start_tile<size, Plan::threads>(k, others, keys, 0, is_wide);
+  start_tile<size, Plan::threads>(v, others, values, 0, is_wide);
+  SumTiles<high, size> y = {};
+  float largest[high][2];
+  float sum[high][2];  // of the columns that this lane has
+  set_all(largest, -INFINITY);
+  set_all(sum, 0);
+  // Every row meets key 0 first, so that its largest score is soon a number.
+  const int end = place.end(arrays.sequence, Plan::own);
+  SharedAddress now = 0;
+  for (int key = 0; key < end; key += others) {
+    finish_copies();
+    __syncthreads();
+    const SharedAddress next = both - now;
+    if (key + others < end) {
+      start_tile<size, Plan::threads>(k + next, others, keys, key + others, is_wide);
+      start_tile<size, Plan::threads>(v + next, others, values, key + others, is_wide);
+    }
+    SumTiles<high, others> weight;
+    products<size, high, others>(own_q, k + now, weight);
+    if (key + others > place.first + 1) {
+      mask<true, high, others>(weight, place.first + row, key, -INFINITY);
+    }
+    exponentials<size, high, others>(weight, arrays.scale * log2_e, largest, sum, y);
+    mix<size, high, others>(weight, v + now, y);
+    now = next;
+  }
+#pragma unroll
+  for (int i = 0; i < high; ++i) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float all = sum[i][half];
+      all += of_lane_across(all, 1);
+      all += of_lane_across(all, 2);
+      const int query = place.first + row + 16 * i + row_of(2 * half);
+      if (lane() % 4 == 0 && query < arrays.sequence) {
+        arrays.log_sums[place.head * arrays.sequence + query] =
+            largest[i][half] * arrays.scale + logf(all);
+      }
+      sum[i][half] = 1 / all;
+    }
+  }
+  write_sums<size, high>(y, sum, own_q);  // rows that this warp alone reads
+  __syncthreads();
+  store_tile<size, Plan::threads>(q, Plan::own, arrays.rows(arrays.result, 1, 0, place.head),
+                                  place.first, is_wide);
+}
+
+template <int size>
+__global__ void __launch_bounds__(QueryPlan::threads, 2)
+    tensor_query_gradient_kernel(Arrays arrays, bool is_wide) {
+  using Plan = QueryPlan;
+  constexpr int high = Plan::high;
+  constexpr int others = Plan::others;
+  constexpr SharedAddress both = shared_rows<size>(2 * others);
+  const Place place = place_of_queries(arrays.sequence, Plan::own);
+  const Rows keys = arrays.keys(place.head);
+  const Rows values = arrays.values(place.head);
+  const SharedAddress q = dynamic_shared();
+  const SharedAddress dy = q + shared_rows<size>(Plan::own);
+  const SharedAddress k = dy + shared_rows<size>(Plan::own);
+  const SharedAddress v = k + shared_rows<size>(others);
+  const int row = warp_row<Plan>();
+  const SharedAddress own_q = q + shared_rows<size>(row);
+  const SharedAddress own_dy = dy + shared_rows<size>(row);
+
+  start_tile<size, Plan::threads>(q, Plan::own, arrays.queries(place.head), place.first, is_wide);
+  start_tile<size, Plan::threads>(dy, Plan::own, arrays.rows(arrays.dy, 1, 0, place.head),
+                                  place.first, is_wide);
+  start_tile<size, Plan::threads>(k, others, keys, 0, is_wide);
+  start_tile<size, Plan::threads>(v, others, values, 0, is_wide);
+  float log_sum[high][2];  // to the base 2
+  float dot[high][2];
+#pragma unroll
+  for (int i = 0; i < high; ++i) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int query = place.first + row + 16 * i + row_of(2 * half);
+      const bool there = query < arrays.sequence;  // else its q and dy are 0
+      const std::int64_t at = place.head * arrays.sequence + query;
+      log_sum[i][half] = there ? arrays.log_sums[at] * log2_e : 0;
+      dot[i][half] = there ? arrays.dots[at] : 0;
+    }
+  }
+  SumTiles<high, size> dq = {};
+  const float factor = arrays.scale * log2_e;
+  const int end = place.end(arrays.sequence, Plan::own);
+  SharedAddress now = 0;
+  for (int key = 0; key < end; key += others) {
+    finish_copies();
+    __syncthreads();
+    const SharedAddress next = both - now;
+    if (key + others < end) {
+      start_tile<size, Plan::threads>(k + next, others, keys, key + others, is_wide);
+      start_tile<size, Plan::threads>(v + next, others, values, key + others, is_wide);
+    }
+    SumTiles<high, others> weight;
+    SumTiles<high, others> slope;
+    products<size, high, others>(own_q, k + now, weight);
+#pragma unroll
+    for (int i = 0; i < high; ++i) {
+#pragma unroll
+      for (int j = 0; j < others / 8; ++j) {
+#pragma unroll
+        for (int e = 0; e < 4; ++e) {
+          weight[i][j].v[e] = power_of_two(weight[i][j].v[e] * factor - log_sum[i][e / 2]);
+        }
+      }
+    }
+    if (key + others > place.first + 1) {
+      mask<true, high, others>(weight, place.first + row, key, 0);
+    }
+    products<size, high, others>(own_dy, v + now, slope);
+#pragma unroll
+    for (int i = 0; i < high; ++i) {
+#pragma unroll
+      for (int j = 0; j < others / 8; ++j) {
+#pragma unroll
+        for (int e = 0; e < 4; ++e) {
+          slope[i][j].v[e] = weight[i][j].v[e] * (slope[i][j].v[e] - dot[i][e / 2]);
+        }
+      }
+    }
+    mix<size, high, others>(slope, k + now, dq);
+    now = next;
+  }
+  float scale[high][2];
+  set_all(scale, arrays.scale);
+  write_sums<size, high>(dq, scale, own_q);
+  __syncthreads();
+  store_tile<size, Plan::threads>(q, Plan::own, arrays.rows(arrays.result, 3, 0, place.head),
+                                  place.first, is_wide);
+}
+
+// What a block of keys meets: rows of q and dy, their logarithms and dots.
+template <int size>
+struct QueryTile {
+  static constexpr int rows = KeyPlan::others;
+  static constexpr SharedAddress bytes =
+      shared_rows<size>(2 * rows) + shared_bytes(2 * rows * float_bytes);
+
+  SharedAddress q;
+  __device__ SharedAddress dy() const { return q + shared_rows<size>(rows); }
+  // Two floats of columns that a lane has.
+  __device__ float2 log_sums(int j) const { return floats(j); }
+  __device__ float2 dots(int j) const { return floats(rows + j); }
+
+  __device__ void start(const Arrays& arrays, std::int64_t head, int first, bool is_wide) const {
+    start_tile<size, KeyPlan::threads>(q, rows, arrays.queries(head), first, is_wide);
+    start_tile<size, KeyPlan::threads>(dy(), rows, arrays.rows(arrays.dy, 1, 0, head), first,
+                                       is_wide);
+    const int own = static_cast<int>(threadIdx.x);
+    if (own >= 2 * rows) return;
+    const float* from = own < rows ? arrays.log_sums : arrays.dots;
+    const int query = first + own % rows;
+    const bool there = query < arrays.sequence;  // else its q and dy are 0
+    start_copy<4>(place_of(own), from + (there ? head * arrays.sequence + query : 0), there);
+  }
+
+ private:
+  __device__ SharedAddress place_of(int j) const {
+    return dy() + shared_rows<size>(rows) + shared_bytes(float_bytes * j);
+  }
+  __device__ float2 floats(int j) const {
+    return shared_at<float2>(place_of(j + column_of_sum(0)));
+  }
+};
+
+// Rows of the scores are keys here, columns queries.
+template <int size>
+__global__ void __launch_bounds__(KeyPlan::threads, 1)
+    tensor_key_value_gradient_kernel(Arrays arrays, bool is_wide) {
+  using Plan = KeyPlan;
+  constexpr int high = Plan::high;
+  constexpr int others = Plan::others;
+  const Place place = place_of_keys(arrays.sequence, Plan::own);
+  const SharedAddress k = dynamic_shared();
+  const SharedAddress v = k + shared_rows<size>(Plan::own);
+  QueryTile<size> now = {v + shared_rows<size>(Plan::own)};
+  QueryTile<size> next = {now.q + QueryTile<size>::bytes};
+  const int row = warp_row<Plan>();
+  const SharedAddress own_k = k + shared_rows<size>(row);
+  const SharedAddress own_v = v + shared_rows<size>(row);
+
+  start_tile<size, Plan::threads>(k, Plan::own, arrays.keys(place.head), place.first, is_wide);
+  start_tile<size, Plan::threads>(v, Plan::own, arrays.values(place.head), place.first, is_wide);
+  now.start(arrays, place.head, place.first, is_wide);
+  SumTiles<high, size> dk = {};
+  SumTiles<high, size> dv = {};
+  const float factor = arrays.scale * log2_e;
+  for (int query = place.first; query < arrays.sequence; query += others) {
+    finish_copies();
+    __syncthreads();
+    if (query + others < arrays.sequence) {
+      next.start(arrays, place.head, query + others, is_wide);
+    }
+    SumTiles<high, others> weight;
+    SumTiles<high, others> slope;
+    products<size, high, others>(own_k, now.q, weight);
+#pragma unroll
+    for (int j = 0; j < others / 8; ++j) {
+      const float2 log_sums = now.log_sums(8 * j);
+#pragma unroll
+      for (int i = 0; i < high; ++i) {
+#pragma unroll
+        for (int e = 0; e < 4; ++e) {
+          const float log_sum = (e % 2 == 0 ? log_sums.x : log_sums.y) * log2_e;
+          weight[i][j].v[e] = power_of_two(weight[i][j].v[e] * factor - log_sum);
+        }
+      }
+    }
+    if (query < place.first + Plan::own) {
+      mask<false, high, others>(weight, place.first + row, query, 0);
+    }
+    mix<size, high, others>(weight, now.dy(), dv);
+    products<size, high, others>(own_v, now.dy(), slope);
+#pragma unroll
+    for (int j = 0; j < others / 8; ++j) {
+      const float2 dots = now.dots(8 * j);
+#pragma unroll
+      for (int i = 0; i < high; ++i) {
+#pragma unroll
+        for (int e = 0; e < 4; ++e) {
+          slope[i][j].v[e] =
+              weight[i][j].v[e] * (slope[i][j].v[e] - (e % 2 == 0 ? dots.x : dots.y));
+        }
+      }
+    }
+    mix<size, high, others>(slope, now.q, dk);
+    const QueryTile<size> free = now;
+    now = next;
+    next = free;
+  }
+  float scale[high][2];
+  set_all(scale, arrays.scale);
+  write_sums<size, high>(dk, scale, own_k);
+  set_all(scale, 1);
+  write_sums<size, high>(dv, scale, own_v);
+  __syncthreads();
+  store_tile<size, Plan::threads>(k, Plan::own, arrays.rows(arrays.result, 3, 1, place.head),
+                                  place.first, is_wide);
+  store_tile<size, Plan::threads>(v, Plan::own, arrays.rows(arrays.result, 3, 2, place.head),
+                                  place.first, is_wide);
+}
+
+// ---- Starting them
+
+using Kernel = void (*)(Arrays, bool);
+
+bool is_aligned(const void* memory) {
+  return (reinterpret_cast<std::uintptr_t>(memory) & 15U) == 0;
+}
+
+template <typename Plan>
+void start(gpuStream_t stream, const char* name, const AttentionShape& shape, Kernel kernel,
+           int bytes, const Arrays& arrays) {
+#ifndef PIPESIM_GPU_EMULATED
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+        "have enough shared memory for attention");
+#endif
+  const bool is_wide = shape.head_size % 8 == 0 && is_aligned(arrays.qkv) &&
+                       is_aligned(arrays.dy) && is_aligned(arrays.result);
+  launch(stream, name, attention_grid(shape, Plan::own), Block{Plan::threads, bytes}, kernel,
+         arrays, is_wide);
+}
+
+template <int size>
+struct OfSize {
+  static void forward(gpuStream_t stream, const AttentionShape& shape, const Arrays& arrays) {
+    start<ForwardPlan>(stream, "attention", shape, tensor_attention_kernel<size>,
+                       plan_bytes<ForwardPlan, size>(), arrays);
+  }
+  static void backward(gpuStream_t stream, const AttentionShape& shape, const Arrays& arrays) {
+    const char* name = "attention_backward";
+    start<QueryPlan>(stream, name, shape, tensor_query_gradient_kernel<size>,
+                     plan_bytes<QueryPlan, size>(), arrays);
+    start<KeyPlan>(stream, name, shape, tensor_key_value_gradient_kernel<size>,
+                   key_plan_bytes<size>(), arrays);
+  }
+};
+
+// body(OfSize) for the smallest that holds the heads.
+template <typename Body>
+void by_size(const AttentionShape& shape, const Body& body) {
+  if (!attention_has_work(shape)) return;
+  if (shape.head_size <= 32) {
+    body(OfSize<32>());
+  } else if (shape.head_size <= 64) {
+    body(OfSize<64>());
+  } else if (shape.head_size <= 80) {
+    body(OfSize<80>());
+  } else if (shape.head_size <= 96) {
+    body(OfSize<96>());
+  } else {
+    body(OfSize<128>());
+  }
+}
+
+}  // namespace
+
+bool has_tensor_cores(int gpu) {
+#ifdef PIPESIM_GPU_EMULATED
+  return gpu >= 0;
+#else
+  int bytes = 0;
+  check(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, gpu),
+        "tell how much shared memory the GPU has");
+  cudaFuncAttributes kernel;
+  check(cudaFuncGetAttributes(&kernel, tensor_key_value_gradient_kernel<tensor_head_size>),
+        "look up the kernel of attention_backward");
+  return kernel.ptxVersion >= 80 && bytes >= key_plan_bytes<tensor_head_size>();
+#endif
+}
+
+void tensor_attention(gpuStream_t stream, const AttentionShape& shape, const gpuBfloat16* qkv,
+                      float* log_sums, gpuBfloat16* y) {
+  Arrays arrays = arrays_of(shape, qkv, y);
+  arrays.log_sums = log_sums;
+  by_size(shape, [&](auto of_size) { of_size.forward(stream, shape, arrays); });
+}
+
+void tensor_attention_backward(gpuStream_t stream, const AttentionShape& shape,
+                               const gpuBfloat16* qkv, float* log_sums, float* dots,
+                               const gpuBfloat16* dy, gpuBfloat16* dqkv) {
+  Arrays arrays = arrays_of(shape, qkv, dqkv);
+  arrays.dy = dy;
+  arrays.log_sums = log_sums;
+  arrays.dots = dots;
+  by_size(shape, [&](auto of_size) { of_size.backward(stream, shape, arrays); });
+}
+
+}  // namespace pipesim::exec::kernels
+
+#else
+
+namespace pipesim::exec::kernels {
+
+bool has_tensor_cores(int /*gpu*/) { return false; }
+void tensor_attention(gpuStream_t, const AttentionShape&, const gpuBfloat16*, float*,
+                      gpuBfloat16*) {}
+void tensor_attention_backward(gpuStream_t, const AttentionShape&, const gpuBfloat16*, float*,
+                               float*, const gpuBfloat16*, gpuBfloat16*) {}
+
+}  // namespace pipesim::exec::kernels
+
+#endif
