@@ -10,6 +10,7 @@
 #include "exec/cli/report.h"
 #include "exec/device/devices.h"
 #include "exec/run/agreement.h"
+#include "exec/run/channels.h"
 #include "exec/run/clock_sync.h"
 #include "exec/run/ranks.h"
 #include "exec/run/session.h"
@@ -71,19 +72,26 @@ int rank_within_host(Transport& transport) {
 
 // On one rank, from flags to the report. Ranks agree that all could set up,
 // and in the end on how it went.
-void run_rank(const Flags& flags, Transport& transport, bool launched) {
-  const bool first = transport.rank() == 0;
+void run_rank(const Flags& flags, const Ranks& ranks, Transport& control, bool launched) {
+  const bool first = control.rank() == 0;
   Task task;
   std::unique_ptr<Device> device;
   std::optional<OutputFile> trace;
-  agree(transport, [&] { task = make_task(flags, transport.ranks()); });
+  std::unique_ptr<Transport> linked;
+  agree(control, [&] { task = make_task(flags, control.ranks()); });
+  agree_on(control, "--transport", ranks.transport);
   const std::string device_name = flags.device.value_or("cpu");
-  const int local_rank = names_a_gpu(device_name) ? rank_within_host(transport) : 0;
-  agree(transport, [&] {
+  const int local_rank = names_a_gpu(device_name) ? rank_within_host(control) : 0;
+  agree(control, [&] {
     device = make_device(device_name, local_rank);
     if (first && flags.trace) trace.emplace(*flags.trace, flags.trace->ends_with(".gz"));
   });
   const Training& training = task.training;
+  if (ranks.linked) {
+    linked = link_devices(control, *device, find_link_library(ranks.transport), ranks.transport,
+                          training);
+  }
+  Transport& transport = linked ? *linked : control;
   std::optional<Progress> progress;
   const Destination standard_error(STDERR_FILENO, launched);
   if (first) progress.emplace(standard_error.descriptor());
@@ -103,6 +111,7 @@ void run_rank(const Flags& flags, Transport& transport, bool launched) {
 }  // namespace
 
 void run_command(const Flags& flags, const std::optional<Launch>& launch) {
+  if (links_devices(flags.transport.value_or(""))) prepare_for_links();
   if (flags.list_devices) {
     if (!launch || launch->rank == 0) print(device_list());
     return;
@@ -111,7 +120,7 @@ void run_command(const Flags& flags, const std::optional<Launch>& launch) {
   const bool launched = ranks.by_mpi && launch;
   const RankWork work = [&](Transport& transport) {
     if (ranks.patience_ns > 0) transport.set_patience(std::chrono::nanoseconds(ranks.patience_ns));
-    run_rank(flags, transport, launched);
+    run_rank(flags, ranks, transport, launched);
   };
   if (!ranks.by_mpi) {
     run_as_threads(ranks.count, ranks.eager_limit_bytes, work);

@@ -246,7 +246,7 @@ void add_all_flags(CLI::App& app, Flags& flags) {
       {{"--device", &flags.device, "NAME", "what computes; default cpu"},
        {"--costs", &flags.costs, "FILE.json", "times of an emulated device; default as pipesim's"},
        {"--pace", &flags.pace, "wall|anchored", "what emulated actions keep to; default wall"},
-       {"--transport", &flags.transport, "mpi|local", "processes of MPI, or threads; see below"},
+       {"--transport", &flags.transport, "NAME", "mpi, local, nccl or rccl; see below"},
        {"--eager-limit", &flags.eager_limit, "BYTES",
         "from here on sends wait for receivers; 0: all"},
        {"--timeout", &flags.timeout, "T", "a rank that waits longer ends all; default 300s"}});
@@ -271,21 +271,23 @@ Ranks choose_ranks(const Flags& flags, const std::optional<Launch>& launch) {
   }
   ranks.patience_ns = parse_time_ns(flags.timeout.value_or("300s"), "--timeout");
   const std::string name = flags.transport.value_or(launch ? "mpi" : "local");
-  const auto known = known_transports();
-  const auto found = std::ranges::find(known, name, &TransportInfo::name);
-  if (found == known.end() || !found->left_out.empty()) {
+  const auto found = find_transport(name);
+  if (!found || !found->left_out.empty()) {
     std::vector<std::string> there;
-    for (const TransportInfo& transport : known) {
+    for (const TransportInfo& transport : known_transports()) {
       if (transport.left_out.empty()) there.push_back(transport.name);
     }
-    if (found == known.end()) {
+    if (!found) {
       throw input_error(
           fmt::format("--transport: {}", unknown_name("transport", name, std::move(there))));
     }
     throw input_error(fmt::format("--transport {}: {}; there is: {}", name, found->left_out,
                                   fmt::join(there, ", ")));
   }
-  ranks.by_mpi = name == "mpi";
+  ranks.transport = name;
+  ranks.linked = links_devices(name);
+  ranks.by_mpi = name == "mpi" || ranks.linked;
+  if (ranks.linked) check_linked(name, flags.device.value_or("cpu"));
   if (ranks.by_mpi) return ranks;
   if (launch && launch->ranks > 1) {
     throw input_error(fmt::format(

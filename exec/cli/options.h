@@ -28,8 +28,10 @@ void add_all_flags(CLI::App& app, Flags& flags);
 
 // How ranks are made.
 struct Ranks {
+  std::string transport;
   bool by_mpi = false;
-  int count = 1;  // of threads, where not by MPI
+  bool linked = false;  // their devices, too
+  int count = 1;        // of threads, where not by MPI
   std::optional<std::int64_t> eager_limit_bytes;
   std::int64_t patience_ns = 0;  // of a wait; 0: for ever
 };

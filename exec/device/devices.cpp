@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <optional>
 
 #include "exec/device/cpu/cpu_device.h"
@@ -17,6 +18,11 @@ namespace {
 const std::vector<std::string> gpu_kinds{"cuda", "hip"};
 
 std::string kind_of(const std::string& name) { return name.substr(0, name.find(':')); }
+
+// The kind of GPUs that a transport links.
+std::string linked_kind(const std::string& transport) {
+  return transport == "nccl" ? "cuda" : "hip";
+}
 
 // The GPUs of a kind, or why there are none.
 struct Gpus {
@@ -92,6 +98,32 @@ std::vector<DeviceInfo> known_devices() {
 
 bool names_a_gpu(const std::string& name) {
   return std::ranges::find(gpu_kinds, kind_of(name)) != gpu_kinds.end();
+}
+
+bool links_devices(const std::string& transport) {
+  return transport == "nccl" || transport == "rccl";
+}
+
+const LinkLibrary& find_link_library(const std::string& transport) {
+  return load_gpu_module(linked_kind(transport), program_folder()).links();
+}
+
+void check_linked(const std::string& transport, const std::string& device) {
+  const std::string kind = linked_kind(transport);
+  if (names_a_gpu(device) && kind_of(device) == kind) return;
+  throw input_error(fmt::format(
+      "--transport {0}: it links devices of {1}, and {2} is none; give --device {1}, or leave "
+      "--transport out",
+      transport, kind, quote(device)));
+}
+
+void prepare_for_links() {
+  // A GPU that waits for a message may not be able to load a kernel, and without
+  // it not get to what the other rank waits for: all are loaded at the start.
+  ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+  // A stream that waits must hold up no other: each gets a queue of its own.
+  ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+  ::setenv("GPU_MAX_HW_QUEUES", "16", 0);  // the same, of HIP
 }
 
 std::unique_ptr<Device> make_device(const std::string& name, int local_rank) {

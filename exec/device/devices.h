@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "exec/device/device.h"
+#include "exec/device/link.h"
 
 namespace pipesim::exec {
 
@@ -30,5 +31,15 @@ bool names_a_gpu(const std::string& name);
 // number within the host. An unknown name, or a device that isn't there, is an
 // input error that lists those that are.
 std::unique_ptr<Device> make_device(const std::string& name, int local_rank = 0);
+
+// Whether a transport of that name links devices: nccl those of CUDA, rccl of HIP.
+bool links_devices(const std::string& transport);
+// What makes its links; a work error says why that isn't there.
+const LinkLibrary& find_link_library(const std::string& transport);
+// An input error unless that device is one that it links.
+void check_linked(const std::string& transport, const std::string& device);
+// What GPUs that are linked need. Before anything is asked about GPUs, and while
+// the process has one thread: it changes the environment.
+void prepare_for_links();
 
 }  // namespace pipesim::exec

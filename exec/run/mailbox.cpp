@@ -6,8 +6,10 @@
 #include <thread>
 #include <utility>
 
+#include "exec/run/channels.h"
 #include "exec/transport/collectives.h"
 #include "traces/base/error.h"
+#include "traces/base/text.h"
 
 namespace pipesim::exec {
 namespace {
@@ -27,14 +29,18 @@ Mailbox::Mailbox(const Placement& placement, int microbatches, std::vector<std::
       transport_(transport),
       pool_(pool),
       device_(pool.device()),
-      staged_(!device_.host_reaches_memory()),
+      link_(transport.link()),
+      staged_(!device_.host_reaches_memory() && link_ == nullptr),
       staging_(device_),
       recorder_(recorder),
       chunks_(placement.stages_of(transport.rank()).size()),
       in_(2 * chunks_ * static_cast<std::size_t>(microbatches)),
       out_(in_.size()) {}
 
-Mailbox::~Mailbox() { transport_.abandon(); }
+Mailbox::~Mailbox() {
+  transport_.abandon();
+  if (link_ != nullptr && !under_way_.empty()) link_->abort();
+}
 
 Mailbox::Item Mailbox::item_of_transfer(const Action& transfer) {
   const Action send = is_send(transfer.kind) ? transfer : peer_of(transfer);
@@ -61,10 +67,14 @@ void Mailbox::post(const Action& receive) {
   own.note.start = own.note.reached;
   const std::int64_t each = exec::bytes_of(type_);
   own.tensor = pool_.take((own.note.bytes + each - 1) / each, Use::receive_buffer, type_);
-  if (staged_) own.usable = device_.mark();
+  if (staged_ || link_ != nullptr) own.usable = device_.mark();
+  under_way_.push_back(&own);
+  if (link_ != nullptr) {
+    start_linked(own);
+    return;
+  }
   own.message = message_of(own);
   own.ticket = transport_.receive(placement_.rank_of(item.stage), tag(item), own.message);
-  under_way_.push_back(&own);
 }
 
 void Mailbox::send(const Action& send) {
@@ -75,9 +85,13 @@ void Mailbox::send(const Action& send) {
   own.note.action = send;
   own.note.start = recorder_.mark();
   own.note.bytes = bytes_of(item);
-  own.message = message_of(own);
   own.ticket.reset();
   under_way_.push_back(&own);
+  if (link_ != nullptr) {
+    start_linked(own);
+    return;
+  }
+  own.message = message_of(own);
   if (staged_) {
     own.copied = device_.start_download(own.message.data(), own.tensor.memory(), own.note.bytes);
   } else {
@@ -122,7 +136,11 @@ Tensor Mailbox::take_input(const Action& action) {
   }
   if (own.state != State::full) misused(action, "its input was not received");
   own.state = State::owned;
-  if (staged_ && !is_local(item)) device_.follow(own.copied);
+  if (link_ != nullptr && !is_local(item)) {
+    own.awaited = device_.mark();
+    own.consumer = action;
+  }
+  if ((staged_ || link_ != nullptr) && !is_local(item)) device_.follow(own.copied);
   own.tensor.serve_as(Use::activations);
   return std::move(own.tensor);
 }
@@ -158,7 +176,67 @@ void Mailbox::settle(Buffer& buffer) {
   recorder_.add(buffer.note);
 }
 
+// A receive starts once its memory is the rank's alone, a send with its result.
+void Mailbox::start_linked(Buffer& buffer) {
+  ActionNote& note = buffer.note;
+  const Channel channel = channel_of(placement_, note.action);
+  buffer.waited_since.reset();
+  if (is_send(note.action.kind)) {
+    buffer.awaited = note.start.value;
+    buffer.copied = link_->send(channel, buffer.tensor.memory(), note.bytes, note.start.value);
+  } else {
+    note.reached = note.start = {buffer.usable, true};
+    buffer.awaited.reset();  // until something needs it
+    buffer.copied = link_->receive(channel, buffer.tensor.memory(), note.bytes, buffer.usable);
+    buffer.state = State::full;
+  }
+  note.end = {buffer.copied, true};
+}
+
+void Mailbox::settle_linked(Buffer& buffer) {
+  recorder_.add(buffer.note);
+  if (is_receive(buffer.note.action.kind)) return;
+  buffer.state = State::free;
+  buffer.tensor = {};
+}
+
+void Mailbox::poll_link() {
+  link_->check();
+  std::vector<Buffer*> rest;
+  for (Buffer* buffer : under_way_) {
+    if (device_.has_passed(buffer->copied)) {
+      settle_linked(*buffer);
+    } else {
+      rest.push_back(buffer);
+    }
+  }
+  under_way_ = std::move(rest);
+  for (Buffer* buffer : under_way_) check_patience(*buffer);
+}
+
+// Patience begins when nothing is left for the device to do before the message
+// ends, however far ahead of it the rank's thread has been.
+void Mailbox::check_patience(Buffer& buffer) {
+  const auto patience = transport_.patience();
+  if (!patience || !buffer.awaited) return;
+  const Time now = std::chrono::steady_clock::now();
+  if (!buffer.waited_since && device_.has_passed(*buffer.awaited)) buffer.waited_since = now;
+  if (!buffer.waited_since || now - *buffer.waited_since < *patience) return;
+  const Action& transfer = buffer.note.action;
+  const Channel channel = channel_of(placement_, transfer);
+  const bool receives = is_receive(transfer.kind);
+  const std::string needed =
+      receives ? fmt::format("{} needs ", to_text(buffer.consumer)) : std::string();
+  throw TimedOut(fmt::format("{}{}: waited {} for {}", needed, to_text(transfer),
+                             format_time(patience->count()),
+                             receives ? a_message_from(channel.from) : a_taker_at(channel.to)));
+}
+
 void Mailbox::poll() {
+  if (link_ != nullptr) {
+    poll_link();
+    return;
+  }
   start_copied();
   std::erase_if(under_way_, [&](Buffer* buffer) {
     if (!buffer->ticket || !transport_.test(*buffer->ticket)) return false;
@@ -212,7 +290,14 @@ void Mailbox::finish_iteration() {
     }
     buffer.state = State::free;
   }
-  while (!under_way_.empty()) wait_for_one();
+  while (!under_way_.empty()) {
+    if (link_ == nullptr) {
+      wait_for_one();
+      continue;
+    }
+    poll_link();
+    std::this_thread::yield();
+  }
   for (const Buffer& buffer : out_) {
     if (buffer.state != State::free) misused(buffer.note.action, "made, but never sent");
   }

@@ -9,10 +9,13 @@
 // Transports read and write the host's memory. Where that is not the device's,
 // a message passes through staging memory, by copies that run beside the
 // operators: a send begins once its copy has run, and what needs a received
-// tensor follows the copy to it.
+// tensor follows the copy to it. Where devices are linked (exec/device/link.h)
+// they carry messages by themselves: a received tensor counts as there as soon
+// as it is posted, and what needs it follows its mark.
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -47,7 +50,8 @@ class Mailbox {
   // Its result, which is there at that instant.
   void put_output(const Action& action, Tensor result, Instant there);
 
-  // Notes which transfers are done.
+  // Notes which transfers are done, and throws TimedOut where the device waits
+  // for a linked one for too long.
   void poll();
   // Gives transfers time until the device has passed the mark.
   void wait_for(Mark mark);
@@ -57,15 +61,20 @@ class Mailbox {
   void forget_marks() { staging_.forget_marks(); }
 
  private:
+  using Time = std::chrono::steady_clock::time_point;
   enum class State : std::uint8_t { free, posted, full, owned };
   struct Buffer {
     State state = State::free;
     Tensor tensor;
     std::span<std::byte> message;  // while posted; the tensor's own, or staging memory
-    Mark copied = 0;               // of the copy from or to staging memory
+    Mark copied = 0;               // of the copy from or to staging memory, or over a link
     Mark usable = 0;               // a received tensor's memory, from then on
     std::optional<Ticket> ticket;  // none while a send's copy runs
     ActionNote note;
+    // Of one that is linked: the device can do nothing before it, from then on.
+    std::optional<Mark> awaited;
+    std::optional<Time> waited_since;  // when that had come
+    Action consumer;                   // what awaits it, of a received one
   };
   // A result on its way, by the stage that makes it: an activation to the next
   // stage, a gradient to the one before.
@@ -95,6 +104,11 @@ class Mailbox {
   bool start_copied();
   void settle(Buffer& buffer);
   void wait_for_one();
+  // The same over a link.
+  void start_linked(Buffer& buffer);
+  void settle_linked(Buffer& buffer);
+  void poll_link();
+  void check_patience(Buffer& buffer);
 
   const Placement& placement_;
   std::int32_t microbatches_;
@@ -103,13 +117,14 @@ class Mailbox {
   Transport& transport_;
   Pool& pool_;
   Device& device_;
+  Link* link_;  // or null
   bool staged_;
   Staging staging_;
   Recorder& recorder_;
   std::size_t chunks_;              // of this rank
   std::vector<Buffer> in_;          // [direction][chunk that takes it][microbatch]
   std::vector<Buffer> out_;         // [direction][chunk that makes it][microbatch]
-  std::vector<Buffer*> under_way_;  // whose state is posted
+  std::vector<Buffer*> under_way_;  // those posted; over a link, until they have passed
 };
 
 }  // namespace pipesim::exec

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "exec/model/host_view.h"
+#include "exec/run/channels.h"
 #include "exec/transport/collectives.h"
 
 namespace pipesim::exec {
@@ -91,6 +92,17 @@ Tensor Optimizer::exchange_tied_gradient() {
   const Tensor& own =
       (embedding != nullptr ? embedding : head)->parameters()[tied_parameter].gradient;
   Tensor theirs = pool_.take(own.size(), Use::receive_buffer);
+  if (Link* link = transport_.link()) {
+    const Mark there = device_.mark();
+    const int rank = transport_.rank();
+    const Mark sent =
+        link->send({rank, other_rank, Lane::tied_gradient}, own.memory(), own.bytes(), there);
+    const Mark received = link->receive({other_rank, rank, Lane::tied_gradient}, theirs.memory(),
+                                        theirs.bytes(), there);
+    wait_on_link(device_, *link, received, transport_.patience(), a_message_from(other_rank));
+    wait_on_link(device_, *link, sent, transport_.patience(), a_taker_at(other_rank));
+    return theirs;
+  }
   HostView sent(device_, own, own.bytes());
   HostView received(device_, theirs, theirs.bytes());
   sent.fetch();

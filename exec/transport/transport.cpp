@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "exec/device/devices.h"
 #include "exec/transport/mpi.h"
 #include "traces/base/text.h"
 
@@ -29,8 +30,24 @@ std::size_t Transport::wait_any(std::span<const Ticket> tickets) {
 }
 
 std::vector<TransportInfo> known_transports() {
-  return {{"mpi", "ranks are the processes of an MPI job", mpi_left_out()},
-          {"local", "ranks are threads of one process", {}}};
+  std::vector<TransportInfo> known;
+  for (const char* name : {"mpi", "local", "nccl", "rccl"}) known.push_back(*find_transport(name));
+  return known;
+}
+
+std::optional<TransportInfo> find_transport(const std::string& name) {
+  if (name == "mpi") return {{name, "ranks are the processes of an MPI job", mpi_left_out()}};
+  if (name == "local") return {{name, "ranks are threads of one process", {}}};
+  if (!links_devices(name)) return std::nullopt;
+  TransportInfo info{name, {}, mpi_left_out()};
+  if (!info.left_out.empty()) return info;
+  try {
+    info.what = fmt::format("processes of an MPI job, results from GPU to GPU by {}",
+                            find_link_library(name).name());
+  } catch (const Error& error) {
+    info.left_out = error.what();
+  }
+  return info;
 }
 
 std::optional<Launch> launched_by_mpi() {

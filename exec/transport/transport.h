@@ -17,20 +17,17 @@
 #include <string>
 #include <vector>
 
+#include "exec/device/timed_out.h"
 #include "traces/base/error.h"
 
 namespace pipesim::exec {
+
+class Link;
 
 // What a rank's waits end with when another rank has failed.
 class PeerFailed : public Error {
  public:
   PeerFailed() : Error(Cause::work, "another rank failed") {}
-};
-
-// That a wait has lasted longer than a transport's patience.
-class TimedOut : public Error {
- public:
-  explicit TimedOut(const std::string& message) : Error(Cause::work, message) {}
 };
 
 // That a message has another size than its receiver expects, which names both.
@@ -69,6 +66,7 @@ class Transport {
   std::size_t wait_any(std::span<const Ticket> tickets);
   void wait(Ticket ticket) { wait_any({&ticket, 1}); }
   void set_patience(std::chrono::nanoseconds patience) { patience_ = patience; }
+  std::optional<std::chrono::nanoseconds> patience() const { return patience_; }
   // For people, what a ticket waits for: "a message from rank 3".
   virtual std::string awaited(Ticket /*ticket*/) const { return "another rank"; }
 
@@ -78,6 +76,9 @@ class Transport {
     std::int64_t tag = std::numeric_limits<int>::max();
   };
   virtual Limits limits() const { return {}; }
+
+  // Where results go from device to device instead, and only they; else null.
+  virtual Link* link() { return nullptr; }
 
   // Ends all tickets; no bytes of theirs are touched any more, other than those
   // of sends that a transport can't take back.
@@ -98,5 +99,7 @@ struct TransportInfo {
   std::string left_out;  // why it isn't there, or empty
 };
 std::vector<TransportInfo> known_transports();
+// The one of that name, there or not; looks at no other.
+std::optional<TransportInfo> find_transport(const std::string& name);
 
 }  // namespace pipesim::exec

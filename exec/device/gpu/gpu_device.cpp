@@ -93,6 +93,9 @@ class GpuDevice final : public Device {
     }
   }
 
+  Marks& marks() { return marks_; }
+  GpuMemory& memory() { return memory_; }
+
   std::string description() const override { return description_; }
   bool host_reaches_memory() const override { return false; }
 
@@ -390,5 +393,8 @@ class GpuDevice final : public Device {
 std::unique_ptr<Device> make_gpu_device(const GpuOptions& options) {
   return std::make_unique<GpuDevice>(options);
 }
+
+Marks& marks_of(Device& device) { return static_cast<GpuDevice&>(device).marks(); }
+GpuMemory& memory_of(Device& device) { return static_cast<GpuDevice&>(device).memory(); }
 
 }  // namespace pipesim::exec

@@ -13,6 +13,13 @@
 
 namespace pipesim::exec {
 
+class GpuMemory;
+class Marks;
+
 std::unique_ptr<Device> make_gpu_device(const GpuOptions& options);
+
+// What a link of such a device works with.
+Marks& marks_of(Device& device);
+GpuMemory& memory_of(Device& device);
 
 }  // namespace pipesim::exec

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "exec/device/device.h"
+#include "exec/device/link.h"
 
 namespace pipesim::exec {
 
@@ -28,6 +29,9 @@ class GpuModule {
   virtual std::vector<std::string> gpus() const = 0;
   // To be called on the thread that will use it.
   virtual std::unique_ptr<Device> make(const GpuOptions& options) const = 0;
+  // What links those devices; a work error where it isn't there. Asks nothing of
+  // GPUs or their driver.
+  virtual const LinkLibrary& links() const = 0;
 };
 
 // The module's function: null unless it was compiled with the same headers,

@@ -34,8 +34,10 @@ void* GpuMemory::allocate(std::int64_t bytes) {
   gpuError_t result = gpuMalloc(&memory, static_cast<std::size_t>(size));
   if (result == gpuErrorMemoryAllocation) {
     static_cast<void>(gpuGetLastError());  // forgotten, or the next kernel would report it
-    hand_back_free_blocks();
-    result = gpuMalloc(&memory, static_cast<std::size_t>(size));
+    if (!keeps_all_) {
+      hand_back_free_blocks();
+      result = gpuMalloc(&memory, static_cast<std::size_t>(size));
+    }
   }
   if (result == gpuErrorMemoryAllocation) {
     static_cast<void>(gpuGetLastError());

@@ -28,11 +28,15 @@ class GpuMemory {
   void* allocate(std::int64_t bytes);
   // Null does nothing.
   void release(void* memory);
+  // Hands back nothing from now on but at the end: that would stop the GPU while
+  // messages of a link wait for what it has still to do.
+  void keep_all() { keeps_all_ = true; }
 
  private:
   void hand_back_free_blocks();
 
   gpuStream_t stream_;
+  bool keeps_all_ = false;
   std::multimap<std::int64_t, void*> free_;       // by size
   std::unordered_map<void*, std::int64_t> size_;  // of all blocks
 };

@@ -4,6 +4,9 @@
 
 #include "exec/device/gpu/gpu.h"
 #include "exec/device/gpu/gpu_device.h"
+#ifdef PIPESIM_HAS_NCCL
+#include "exec/device/gpu/nccl.h"
+#endif
 #include "traces/base/error.h"
 
 namespace pipesim::exec {
@@ -30,6 +33,15 @@ class Module final : public GpuModule {
 
   std::unique_ptr<Device> make(const GpuOptions& options) const override {
     return make_gpu_device(options);
+  }
+
+  const LinkLibrary& links() const override {
+#ifdef PIPESIM_HAS_NCCL
+    return nccl_library();
+#else
+    throw work_error(std::string("this build of the module for ") + gpu_runtime +
+                     " has neither NCCL nor RCCL: install it with its header, and build again");
+#endif
   }
 };
 

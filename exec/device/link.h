@@ -1,0 +1,83 @@
+// Messages from the memory of one rank's device to that of another's, which
+// never pass through the host.
+//
+// A link is one rank's end of all its channels. A channel leads one way,
+// between two ranks; its messages arrive in the order in which they were sent,
+// and those of other channels neither wait for them nor hold them up. Nothing
+// here waits for another rank but the making of a link: a message starts when
+// the device gets there, and its end is a mark of the device. A link belongs to
+// the thread of its rank; its device outlives it.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "exec/device/device.h"
+
+namespace pipesim::exec {
+
+// What travels on a channel.
+enum class Lane : std::uint8_t { activations, gradients, tied_gradient };
+
+struct Channel {
+  int from = 0;  // ranks
+  int to = 0;
+  Lane lane = Lane::activations;
+
+  friend auto operator<=>(const Channel&, const Channel&) = default;
+};
+
+// By which the two ends of a channel find each other; made by one of them.
+using ChannelKey = std::array<std::byte, 128>;
+
+class Link {
+ public:
+  virtual ~Link() = default;
+
+  // Starts one of so many bytes, more than none, once the device has passed
+  // `after`; the receiver must expect as many. Until the mark that comes back
+  // has passed the memory is the link's.
+  virtual Mark send(const Channel& channel, const void* from, std::int64_t bytes, Mark after) = 0;
+  virtual Mark receive(const Channel& channel, void* to, std::int64_t bytes, Mark after) = 0;
+
+  // Throws a work error that names the other rank where a channel has failed.
+  virtual void check() = 0;
+  // Ends all messages: their marks pass, whatever has arrived. The link is of no
+  // use any more.
+  virtual void abort() = 0;
+};
+
+struct LinkSetup {
+  int rank = 0;
+  // Those of the rank, in an order that all ranks agree on: it is the order in
+  // which they are opened.
+  struct End {
+    Channel channel;
+    ChannelKey key;
+  };
+  std::vector<End> ends;
+  std::optional<std::chrono::nanoseconds> patience;  // none: for ever
+};
+
+// What makes links between devices of one kind. Any thread may call it.
+class LinkLibrary {
+ public:
+  virtual ~LinkLibrary() = default;
+
+  // For people, with its version: "NCCL 2.28.9".
+  virtual std::string name() const = 0;
+  virtual ChannelKey new_key() const = 0;
+  // Opens each channel and sends something over it. All ranks take part. A work
+  // error names the rank that can't be reached; one that doesn't answer within
+  // patience, and longer for each message later, is for who waits to find out.
+  virtual std::unique_ptr<Link> connect(Device& device, const LinkSetup& setup) const = 0;
+};
+
+}  // namespace pipesim::exec
