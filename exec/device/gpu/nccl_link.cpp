@@ -8,9 +8,10 @@
 #include <cstring>
 #include <exception>
 #include <functional>
-#include <map>
+#include <memory>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "exec/device/gpu/gpu_device.h"
 #include "exec/device/gpu/memory.h"
@@ -77,7 +78,7 @@ class NcclLink final : public Link {
   }
 
   Mark send(const Channel& channel, const void* from, std::int64_t bytes, Mark after) override {
-    End& end = ends_.at(channel);
+    End& end = at(channel);
     marks_.follow(end.stream, after);
     settle(end,
            nccl_.send(from, static_cast<std::size_t>(bytes), ncclInt8, end.other(),
@@ -87,7 +88,7 @@ class NcclLink final : public Link {
   }
 
   Mark receive(const Channel& channel, void* to, std::int64_t bytes, Mark after) override {
-    End& end = ends_.at(channel);
+    End& end = at(channel);
     marks_.follow(end.stream, after);
     settle(end,
            nccl_.receive(to, static_cast<std::size_t>(bytes), ncclInt8, end.other(),
@@ -97,18 +98,19 @@ class NcclLink final : public Link {
   }
 
   void check() override {
-    for (auto& [channel, end] : ends_) state_of(end, "keep the channel to");
+    for (const auto& end : ends_) state_of(*end, "keep the channel to");
   }
 
   void abort() override {
-    for (auto& [channel, end] : ends_) {
-      ncclComm_t communicator = std::exchange(end.communicator, nullptr);
+    for (const auto& end : ends_) {
+      ncclComm_t communicator = std::exchange(end->communicator, nullptr);
       if (communicator != nullptr) static_cast<void>(nccl_.abort(communicator));
     }
   }
 
  private:
   struct End {
+    Channel channel;
     bool sends = false;
     int peer = 0;  // its rank
     ncclComm_t communicator = nullptr;
@@ -119,12 +121,25 @@ class NcclLink final : public Link {
     int other() const { return 1 - own(); }
   };
 
+  End& at(const Channel& channel) {
+    const auto found =
+        std::find_if(ends_.begin(), ends_.end(),
+                     [&](const std::unique_ptr<End>& end) { return end->channel == channel; });
+    if (found == ends_.end()) {
+      throw work_error("rank " + std::to_string(rank_) + " has no channel between ranks " +
+                       std::to_string(channel.from) + " and " + std::to_string(channel.to));
+    }
+    return **found;
+  }
+
   // One after the other, each up to a message that has arrived: as all ranks
   // keep to one order, the first channel that isn't open has both its ends at
   // it. That message makes NCCL's own connections, which a GPU might not be able
   // to make while other messages wait.
   void open(const LinkSetup::End& wanted) {
-    End& end = ends_[wanted.channel];
+    ends_.push_back(std::make_unique<End>());
+    End& end = *ends_.back();
+    end.channel = wanted.channel;
     end.sends = wanted.channel.from == rank_;
     end.peer = end.sends ? wanted.channel.to : wanted.channel.from;
     ncclUniqueId id;
@@ -181,18 +196,18 @@ class NcclLink final : public Link {
 
   // Both ends finish a communicator before either destroys it.
   void take_leave() {
-    for (auto& [channel, end] : ends_) {
-      if (end.communicator != nullptr) static_cast<void>(nccl_.finalize(end.communicator));
+    for (const auto& end : ends_) {
+      if (end->communicator != nullptr) static_cast<void>(nccl_.finalize(end->communicator));
     }
     const Time latest = std::chrono::steady_clock::now() + farewell;
-    for (auto& [channel, end] : ends_) {
-      if (end.communicator == nullptr) continue;
+    for (const auto& end : ends_) {
+      if (end->communicator == nullptr) continue;
       ncclResult_t state = ncclInProgress;
       while (state == ncclInProgress && std::chrono::steady_clock::now() < latest) {
-        if (nccl_.state(end.communicator, &state) != ncclSuccess) break;
+        if (nccl_.state(end->communicator, &state) != ncclSuccess) break;
       }
-      const auto end_it = state == ncclSuccess ? nccl_.destroy : nccl_.abort;
-      static_cast<void>(end_it(std::exchange(end.communicator, nullptr)));
+      const auto take_down = state == ncclSuccess ? nccl_.destroy : nccl_.abort;
+      static_cast<void>(take_down(std::exchange(end->communicator, nullptr)));
     }
   }
 
@@ -202,7 +217,7 @@ class NcclLink final : public Link {
   int rank_;
   std::optional<std::chrono::nanoseconds> patience_;
   int exceptions_ = std::uncaught_exceptions();
-  std::map<Channel, End> ends_;
+  std::vector<std::unique_ptr<End>> ends_;
 };
 
 }  // namespace
