@@ -17,9 +17,9 @@
 #include <tuple>
 #include <vector>
 
+#include "bench/block.h"
 #include "exec/device/cpu/cpu_device.h"
 #include "exec/device/cpu/library_products.h"
-#include "exec/model/layer.h"
 
 namespace pipesim::exec {
 namespace {
@@ -183,36 +183,27 @@ struct Shape {
 };
 
 // A block with the gradient that comes back; one call runs F, I and W.
-class Block {
+class TimedBlock {
  public:
-  Block(Device& device, const Shape& shape) : device_(device), pool_(device) {
-    Model model;
-    model.blocks = 1;
-    model.hidden_size = shape.hidden;
-    model.heads = shape.hidden / 64;
-    model.kv_heads = model.heads;
-    model.mlp_size = 4 * shape.hidden;
-    model.max_sequence_length = shape.sequence;
-    layer_ = make_layer({device, pool_, model, shape.batch, shape.sequence, 1}, 1);
-    x_ = numbers(shape.batch * shape.sequence * shape.hidden);
-  }
+  TimedBlock(Device& device, const Shape& shape)
+      : device_(device),
+        block_(device, {.hidden = shape.hidden,
+                        .heads = shape.hidden / 64,
+                        .batch = shape.batch,
+                        .sequence = shape.sequence}),
+        x_(numbers(shape.batch * shape.sequence * shape.hidden)) {}
 
   void run() {
     Tensor x = given();
     Tensor dy = given();
-    Saved saved;
     double start = seconds();
-    const auto lap = [&](std::vector<double>& times) {
+    std::vector<double>* times[] = {&f, &i, &w};
+    std::size_t lap = 0;
+    block_.run(std::move(x), std::move(dy), [&] {
       const double now = seconds();
-      times.push_back(now - start);
+      times[lap++]->push_back(now - start);
       start = now;
-    };
-    const Tensor y = layer_->forward({}, std::move(x), saved);
-    lap(f);
-    const Tensor dx = layer_->backward_input({}, std::move(dy), saved);
-    lap(i);
-    layer_->backward_weight({}, saved);
-    lap(w);
+    });
     total.push_back(f.back() + i.back() + w.back());
   }
 
@@ -220,14 +211,13 @@ class Block {
 
  private:
   Tensor given() {
-    Tensor tensor = pool_.take(static_cast<std::int64_t>(x_.size()), Use::activations);
+    Tensor tensor = block_.take();
     device_.upload(tensor.memory(), x_.data(), tensor.bytes());
     return tensor;
   }
 
   Device& device_;
-  Pool pool_;
-  std::unique_ptr<Layer> layer_;
+  Block block_;
   std::vector<float> x_;
 };
 
@@ -276,7 +266,7 @@ class BareProduct {
 
 void measure_block(Device& device, const Shape& shape) {
   Stopwatch watch(device);
-  Block block(watch, shape);
+  TimedBlock block(watch, shape);
   for (int warm = 0; warm < 3; ++warm) block.run();
   block.f.clear(), block.i.clear(), block.w.clear(), block.total.clear();
 
@@ -471,7 +461,7 @@ int main(int argc, char** argv) {
   if (argc == 6 && std::string(argv[1]) == "--times") {
     const Shape shape{std::atol(argv[2]), std::atol(argv[3]), std::atol(argv[4]),
                       std::atoi(argv[5])};
-    Block block(*device, shape);
+    TimedBlock block(*device, shape);
     std::vector<double> backward;
     for (int run = 0; run < shape.runs + 3; ++run) block.run();
     for (auto* times : {&block.f, &block.i, &block.w, &block.total}) {

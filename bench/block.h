@@ -1,0 +1,61 @@
+// A decoder block on a device, for benchmarks: F, I and W of a microbatch.
+//
+// It owns its weights. The device outlives it, and it what take() gives. One thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "exec/model/layer.h"
+
+namespace pipesim::exec {
+
+struct BlockShape {
+  std::int64_t hidden = 512;
+  std::int64_t heads = 8;
+  std::int64_t batch = 4;
+  std::int64_t sequence = 256;
+  Number precision = Number::float32;
+
+  std::int64_t rows() const { return batch * sequence; }
+  std::int64_t mlp() const { return 4 * hidden; }
+};
+
+class Block {
+ public:
+  Block(Device& device, const BlockShape& shape) : shape_(shape), pool_(device) {
+    Model model;
+    model.blocks = 1;
+    model.hidden_size = shape.hidden;
+    model.heads = shape.heads;
+    model.kv_heads = model.heads;
+    model.mlp_size = shape.mlp();
+    model.max_sequence_length = shape.sequence;
+    layer_ = make_layer({device, pool_, model, shape.batch, shape.sequence, 1, shape.precision}, 1);
+  }
+
+  // Room for an input or a gradient, of undefined content.
+  Tensor take() {
+    return pool_.take(shape_.rows() * shape_.hidden, Use::activations, shape_.precision);
+  }
+
+  // Calls lap() after each of F, I and W.
+  template <typename Lap>
+  void run(Tensor x, Tensor dy, const Lap& lap) {
+    Saved saved;
+    const Tensor y = layer_->forward({}, std::move(x), saved);
+    lap();
+    const Tensor dx = layer_->backward_input({}, std::move(dy), saved);
+    lap();
+    layer_->backward_weight({}, saved);
+    lap();
+  }
+
+ private:
+  BlockShape shape_;
+  Pool pool_;
+  std::unique_ptr<Layer> layer_;
+};
+
+}  // namespace pipesim::exec

@@ -1,0 +1,106 @@
+// Times on a device, by its marks, and arrays of random numbers on it.
+//
+// All times are milliseconds of the device's clock. One device, one thread.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "exec/device/device.h"
+
+namespace pipesim::exec {
+
+inline double median(std::vector<double> x) {
+  const auto middle = x.begin() + static_cast<std::ptrdiff_t>(x.size() / 2);
+  std::nth_element(x.begin(), middle, x.end());
+  return *middle;
+}
+
+// How much is measured: so many repeats, each of calls that take so long together.
+struct Effort {
+  int repeats = 15;
+  double repeat_ms = 5;
+};
+
+// Calls that make a repeat, told by one that was warm. run(i) is the i-th call.
+using Run = std::function<void(int)>;
+
+// Of so many calls that follow each other, from when the device gets to them to
+// their end, divided by their number. Nothing else may be running.
+inline double time_of(Device& device, int calls, const Run& run) {
+  device.finish();
+  const Mark before = device.mark();
+  for (int call = 0; call < calls; ++call) run(call);
+  const Mark after = device.mark();
+  const std::int64_t ns = device.time_of(after) - device.time_of(before);
+  device.forget_marks();
+  return static_cast<double>(ns) / 1e6 / calls;
+}
+
+inline int calls_for(double call_ms, const Effort& effort) {
+  return static_cast<int>(
+      std::clamp(std::ceil(effort.repeat_ms / std::max(call_ms, 1e-4)), 1.0, 1e4));
+}
+
+// The median of the repeats, after a warm-up.
+inline double time_of(Device& device, const Effort& effort, const Run& run) {
+  time_of(device, 3, run);
+  const int calls = calls_for(time_of(device, 3, run), effort);
+  time_of(device, calls, run);
+  std::vector<double> times;
+  for (int repeat = 0; repeat < effort.repeats; ++repeat) {
+    times.push_back(time_of(device, calls, run));
+  }
+  return median(times);
+}
+
+// Normal numbers on a device, of a type; released with it.
+class Numbers {
+ public:
+  Numbers(Device& device, std::int64_t count, Number type, std::uint32_t seed, float deviation = 1)
+      : device_(device), type_(type), data_(device.allocate(count * bytes_of(type))) {
+    RandomKey key{.seed = seed, .purpose = Purpose::initial_weights};
+    if (type == Number::float32) {
+      device.fill_normal(count, static_cast<float*>(data_), key, deviation);
+      return;
+    }
+    const Numbers wide(device, count, Number::float32, seed, deviation);
+    device.copy(count, wide.array(), array());
+    device.finish();
+  }
+  Numbers(const Numbers&) = delete;
+  Numbers& operator=(const Numbers&) = delete;
+  ~Numbers() { device_.release(data_); }
+
+  Array array() const { return {data_, type_}; }
+  float* floats() const { return static_cast<float*>(data_); }
+  void* data() const { return data_; }
+
+ private:
+  Device& device_;
+  Number type_;
+  void* data_;
+};
+
+// Several of the same size, so that what one call reads is in no cache.
+class Rotation {
+ public:
+  static constexpr int sets = 3;
+
+  Rotation(Device& device, std::int64_t count, Number type, std::uint32_t seed,
+           float deviation = 1) {
+    for (std::uint32_t set = 0; set < sets; ++set) {
+      all_.push_back(std::make_unique<Numbers>(device, count, type, seed + 100 * set, deviation));
+    }
+  }
+  const Numbers& operator[](int call) const { return *all_[static_cast<std::size_t>(call % sets)]; }
+
+ private:
+  std::vector<std::unique_ptr<Numbers>> all_;
+};
+
+}  // namespace pipesim::exec
