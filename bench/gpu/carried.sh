@@ -21,7 +21,7 @@ export OPAL_LIBDIR=$libraries/openmpi/lib OPAL_PKGLIBDIR=$libraries/openmpi/lib/
 export OPAL_BINDIR=$prefix/bin OPAL_DATADIR=$prefix/share OPAL_PKGDATADIR=$prefix/share/openmpi
 export OPAL_SYSCONFDIR=$unpacked/etc/openmpi
 export PMIX_INSTALL_PREFIX=$prefix PMIX_LIBDIR=$libraries PMIX_PKGLIBDIR=$libraries/pmix2/lib/pmix
-export OMPI_MCA_plm_rsh_agent=sh
+export OMPI_MCA_plm_rsh_agent=sh OMPI_MCA_mca_base_component_show_load_errors=0
 
 # The compiler wrapper would name the folders of an installation.
 settings+=(

@@ -22,7 +22,7 @@ fi
 packages=(
   libcli11-dev libfmt-dev "libfmt9 libfmt10" nlohmann-json3-dev rapidjson-dev zlib1g-dev
   libgtest-dev googletest
-  libdnnl-dev "libdnnl2 libdnnl3"
+  libdnnl-dev "libdnnl2 libdnnl3" ocl-icd-libopencl1
   openmpi-bin openmpi-common "libopenmpi3 libopenmpi3t64 libopenmpi40" libopenmpi-dev
   "libpmix2 libpmix2t64" libhwloc15 libhwloc-plugins
   "libevent-2.1-7 libevent-2.1-7t64" "libevent-core-2.1-7 libevent-core-2.1-7t64"
