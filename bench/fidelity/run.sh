@@ -5,6 +5,11 @@
 #
 #   bash bench/fidelity/run.sh            5 turns, on an idle machine of 2 cores or more
 #   TURNS=1 OUTPUT=- bash bench/fidelity/run.sh
+#   BIN=build/gpu CASES="gpu1 gpu2" FLAGS="--device cuda:0 ..." OUTPUT=- bash bench/fidelity/run.sh
+#
+# With BIN it takes the programs from there and builds nothing. CASES are of mpi, local,
+# emulated, and gpu1, gpu2 and gpu4, that many ranks on what FLAGS of pipeexec say.
+# ITERATIONS is how many are measured, PIPEEXEC another one, ROWS a file for plain rows.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . examples/steps.sh
@@ -13,13 +18,18 @@ build() {
   cmake --preset release
   cmake --build --preset release --target pipesim pipeexec
 }
-step "install packages" install "${build_packages[@]}"
-step "build: release" build
+if [ -z "${BIN:-}" ]; then
+  step "install packages" install "${build_packages[@]}"
+  step "build: release" build
+fi
 
 turns=${TURNS:-5}
 output=${OUTPUT:-bench/FIDELITY.md}
-iterations=20
-bin=build/release
+iterations=${ITERATIONS:-20}
+bin=${BIN:-build/release}
+pipeexec=${PIPEEXEC:-$bin/pipeexec}
+read -r -a cases <<<"${CASES:-mpi local emulated}"
+read -r -a flags <<<"${FLAGS:-}"
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
@@ -33,11 +43,12 @@ largest() { sed -n "s/^ *\"$1\": \([0-9]*\),*$/\1/p" "$2" | sort -n | tail -n 1;
 execute() {
   local case=$1 schedule=$2 microbatches=$3
   shift 3
-  local run=("$bin/pipeexec" --schedule "$schedule" --microbatches "$microbatches"
+  local run=("$pipeexec" --schedule "$schedule" --microbatches "$microbatches"
     --iterations "$iterations" "$@")
   case $case in
     mpi) mpi -n 2 "${run[@]}" --micro-batch-size 8 ;;
     local) "${run[@]}" --micro-batch-size 8 --transport local --stages 2 ;;
+    gpu*) "${run[@]}" "${flags[@]}" --transport local --stages "${case#gpu}" ;;
     emulated) mpi -n 4 "${run[@]}" --device emulated --costs bench/fidelity/emulated.json ;;
   esac
 }
@@ -67,8 +78,9 @@ others_before=$others
 stolen_before=$stolen
 started=$(date +%s)
 for turn in $(seq "$turns"); do
-  for case in mpi local emulated; do
+  for case in "${cases[@]}"; do
     ranks=2
+    if [[ "$case" = gpu* ]]; then ranks=${case#gpu}; fi
     looped=gpipe # costs by layer are laid out anew
     if [ "$case" = emulated ]; then
       ranks=4
@@ -84,10 +96,34 @@ for turn in $(seq "$turns"); do
   done
 done
 
+if [ -n "${ROWS:-}" ]; then cp "$folder/results" "$ROWS"; fi
 by_others
 seconds=$(($(date +%s) - started))
 others=$(share "$((others - others_before))" "$seconds")
 stolen=$(share "$((stolen - stolen_before))" "$seconds")
+
+# What the cases are.
+legend() {
+  if [[ " ${cases[*]} " = *" mpi "* || " ${cases[*]} " = *" local "* ]]; then
+    cat <<TEXT
+- \`mpi\`, \`local\`: 2 ranks train gpt-mini (8 sequences of 64 a microbatch) on the cpu
+  device, one core each, as processes or threads. Calibrated by layer.
+TEXT
+  fi
+  if [[ " ${cases[*]} " = *" emulated "* ]]; then
+    cat <<TEXT
+- \`emulated\`: 4 ranks over MPI, actions of 1.4 to 7.3 ms in wall pace (bench/fidelity/emulated.json).
+  Calibrated by stage, so that interleaved, with two chunks a rank, needs a looped
+  schedule to start from.
+TEXT
+  fi
+  if [[ " ${cases[*]} " = *" gpu"* ]]; then
+    cat <<TEXT
+- \`gpu1\`, \`gpu2\`, \`gpu4\`: that many ranks, threads, with \`${flags[*]}\`; several take
+  turns on one GPU. Calibrated by layer.
+TEXT
+  fi
+}
 
 # The rows of the cases, then all errors, by size: their median.
 rows() {
@@ -108,7 +144,7 @@ rows() {
         all = all sprintf("%s%+.1f", i > 1 ? ", " : "", error[i])
       }
       split(last, f, " ")
-      group = f[1] == "emulated" ? f[1] : "cpu"
+      group = f[1] == "mpi" || f[1] == "local" ? "cpu" : f[1]
       for (i = 1; i <= n; i++) {
         if (row != "gpipe 4") size_of[group, ++sizes[group]] = size(error[i])
       }
@@ -130,8 +166,12 @@ rows() {
     END {
       flush()
       printf "\nOf the rows that are not the calibrated one itself:\n\n"
-      for (g = 1; g <= 2; g++) {
-        group = g == 1 ? "cpu" : "emulated"
+      known = split("cpu:2 ranks that train,emulated:4 emulated ranks,gpu1:1 rank on a GPU," \
+                    "gpu2:2 ranks that share a GPU,gpu4:4 ranks that share a GPU", groups, ",")
+      for (g = 1; g <= known; g++) {
+        split(groups[g], named, ":")
+        group = named[1]
+        if (!sizes[group]) continue
         within = 0
         for (i = 1; i <= sizes[group]; i++) {
           all_of[i] = size_of[group, i]
@@ -139,8 +179,7 @@ rows() {
         }
         m = median(all_of, sizes[group])
         printf "- %s: median of the absolute error %.1f %%, largest %.1f %%; %d of %d within 3 %%\n",
-          group == "cpu" ? "2 ranks that train" : "4 emulated ranks", m, all_of[sizes[group]],
-          within, sizes[group]
+          named[2], m, all_of[sizes[group]], within, sizes[group]
       }
     }'
 }
@@ -159,11 +198,9 @@ date:    $(date -u +%F)
 others:  $others % of the processors' time went to other processes meanwhile, and the
          host kept back $stolen %
 
-- \`mpi\`, \`local\`: 2 ranks train gpt-mini (8 sequences of 64 a microbatch) on the cpu
-  device, one core each, as processes or threads. Calibrated by layer.
-- \`emulated\`: 4 ranks over MPI, actions of 1.4 to 7.3 ms in wall pace (bench/fidelity/emulated.json).
-  Calibrated by stage, so that interleaved, with two chunks a rank, needs a looped
-  schedule to start from.
+TEXT
+  legend
+  cat <<TEXT
 
 Errors are predicted against measured, in percent, positive where the prediction is
 too long. Memory is the peak of the fullest rank. GPipe does no I without its W, so that

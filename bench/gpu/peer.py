@@ -104,7 +104,7 @@ def measure_block(args, hidden, heads, batch, sequence, sums):
 
     for _ in range(2):
         one = one_round()[2]
-    rounds = 2 if args.small else min(15, max(3, int(1000 / (one * blocks))))
+    rounds = 2 if args.small else min(15, max(3, int(500 / (one * blocks))))
     forward, backward, totals = [], [], []
     for _ in range(rounds):
         f, b, total = one_round()

@@ -38,7 +38,7 @@ struct Shapes {
   std::vector<std::pair<std::int64_t, std::int64_t>> products;  // rows, hidden
   OperatorShape operators;
   Effort effort;
-  double block_ms = 1000;  // how long a block is repeated
+  double block_ms = 500;  // how long a block is repeated
   int most_rounds = 15;
 };
 

@@ -1,0 +1,315 @@
+# Sourced by run.sh: the parts, each a function, and what runs a command of one.
+
+# note NAME ok|failed|"left out" [WHY] [SECONDS]
+note() {
+  printf '%s\t%s\t%s\t%s\t%s\n' "${part:-}" "$1" "$2" "${4:-0}" "${3:-}" >>"$work/status"
+  if [ "$2" = "left out" ]; then printf '%-52s left out: %s\n' "$1" "$3"; fi
+}
+
+log_of() { echo "$work/logs/${1//[^a-zA-Z0-9]/-}.log"; }
+
+# run LIMIT NAME COMMAND...: a line here, its output in a log. LIMIT is in seconds.
+run() {
+  local limit=$1 name=$2 start=$SECONDS status=0 left=$((seconds - SECONDS))
+  shift 2
+  local log
+  log=$(log_of "$name")
+  if [ "$left" -le 0 ]; then
+    note "$name" failed "no time was left for it"
+    printf '%-52s FAILED: no time left\n' "$name"
+    return 1
+  fi
+  timeout -k 5 "$((limit < left ? limit : left))" "$@" >"$log" 2>"$log.err" </dev/null || status=$?
+  if [ "$status" = 0 ]; then
+    note "$name" ok "" "$((SECONDS - start))"
+    printf '%-52s ok %5s s\n' "$name" "$((SECONDS - start))"
+  elif [ "$status" = 77 ]; then
+    note "$name" "left out" "$(sed -n 's/^skipped: //p' "$log")"
+    status=0
+  else
+    local why
+    why=$(tail -n 1 "$log.err" | cut -c 1-200)
+    if [ "$status" = 124 ] || [ "$status" = 137 ]; then why="not done in time; $why"; fi
+    note "$name" failed "status $status; $why" "$((SECONDS - start))"
+    printf '%-52s FAILED with %s\n' "$name" "$status"
+    tail -q -n 12 "$log" "$log.err" | cut -c 1-300
+  fi
+  return "$status"
+}
+
+# beside N: waits until fewer than N commands run in the background.
+beside() {
+  while [ "$(jobs -rp | wc -l)" -ge "$1" ]; do wait -n; done
+}
+
+# figures NAME: what that run printed, one JSON object a line, becomes results.
+figures() { grep '^{' "$(log_of "$1")" >>"$work/figures.jsonl"; }
+
+# check NAME ARGUMENT...: of checks.py.
+check() {
+  local name=$1 status=0
+  shift
+  run 30 "$name" "$python" bench/gpu/checks.py "$@" || status=$?
+  figures "$name"
+  grep -hv '^{' "$(log_of "$name")" | sed 's/^/   /'
+  return "$status"
+}
+
+has_target() { cmake --build "$build" --target help | grep -w "$1" >/dev/null; }
+
+describe_machine() {
+  {
+    date -u +%F
+    uname -mr
+    grep -m1 'model name' /proc/cpuinfo
+    echo "$(nproc) cores"
+    nvidia-smi || rocm-smi
+    nvcc --version || hipcc --version
+  } >"$work/logs/machine.log" 2>&1
+  echo "date:    $(date -u +%F)"
+  echo "machine: $(grep -m1 'model name' /proc/cpuinfo | cut -d: -f2 | sed 's/^ *//'), $(nproc) cores"
+  nvidia-smi --query-gpu=name,memory.total,driver_version,clocks.max.sm,power.limit \
+    --format=csv,noheader 2>/dev/null | sed 's/^/GPU:     /'
+  nvcc --version 2>/dev/null | sed -n 's/.*release/nvcc:    release/p'
+}
+
+# What gets trained: gpt-mini, or less; and for times a model that keeps a GPU busy.
+tiny_model=(--model gpt-mini)
+busy_model=(--model bench/gpu/model.json --sequence-length 512)
+if [ -n "$small" ]; then
+  tiny_model=(--model bench/gpu/small.json --sequence-length 16 --micro-batch-size 1)
+  busy_model=("${tiny_model[@]}")
+fi
+
+# pipeexec FLAG...: the command line of a run on threads.
+pipeexec() { command=("$module/pipeexec" --transport local --device "$device" "$@"); }
+
+# ---- build
+
+part_build() {
+  if [ -n "$binaries" ]; then
+    note "build" "left out" "--binaries was given"
+    return
+  fi
+  # For this machine's GPU alone, where it says what it is.
+  local architecture
+  architecture=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1 | tr -d .)
+  if [[ "$architecture" =~ ^[0-9]+$ ]]; then
+    settings+=("-DCMAKE_CUDA_ARCHITECTURES=$architecture")
+  fi
+  local generator=()
+  if command -v ninja >/dev/null; then generator=(-G Ninja); fi
+  run 120 "configure" cmake -S . -B "$build" "${generator[@]}" -DCMAKE_BUILD_TYPE=Release \
+    -DPIPESIM_EXAMPLES=OFF "${settings[@]}" || return
+  grep 'left out' "$(log_of configure)"
+  if ! has_target "pipesim_$kind"; then
+    note "the module for $kind" failed "it can't be built here"
+    echo "the module for $kind can't be built here: see configure.log"
+    return
+  fi
+  run 400 "build" cmake --build "$build" --parallel "$jobs" --target pipeexec pipesim "pipesim_$kind" ||
+    return
+  local target targets=() keep_going=-k
+  if [ ${#generator[@]} -gt 0 ]; then keep_going=-k0; fi
+  for target in gpu_device_test model_test stage_test step_test run_test gpu_speed nccl_self; do
+    if has_target "$target"; then targets+=("$target"); fi
+  done
+  run 400 "build tests and benchmarks" cmake --build "$build" --parallel "$jobs" \
+    --target "${targets[@]}" -- "$keep_going"
+}
+
+# ---- parity: the tests that compare operators with the CPU's, and layers and runs with oracles
+
+part_parity() {
+  run 60 "list of devices" "$module/pipeexec" --list-devices && cat "$(log_of "list of devices")"
+  if [ ! -x "$bin/tests/gpu_device_test" ]; then
+    note "parity with the CPU" "left out" "GoogleTest not found; add it to CMAKE_PREFIX_PATH"
+    return
+  fi
+  run 120 "parity with the CPU" "$bin/tests/gpu_device_test" "$module"
+  local test
+  for test in model_test stage_test step_test run_test; do
+    if [ ! -x "$bin/tests/$test" ]; then continue; fi
+    run 120 "$test on the GPU" env PIPESIM_TEST_GPU="$device" PIPESIM_TEST_MODULES="$module" \
+      "$bin/tests/$test"
+  done
+}
+
+# ---- verify: every schedule's losses, gradients and weights have the bits of one rank
+
+# verify NAME SCHEDULE RANKS FLAG...: beside others.
+verify() {
+  local name=$1 schedule=$2 ranks=$3
+  shift 3
+  if ! "$bin/pipesim" --schedule "$schedule" --stages "$ranks" --microbatches 8 --json \
+    >"$(log_of "plan $name")" 2>&1; then
+    note "verify: $name" "left out" "$(head -n 1 "$(log_of "plan $name")")"
+    return
+  fi
+  pipeexec --schedule "$schedule" --stages "$ranks" --microbatches 8 --iterations 2 --warmup 1 \
+    "${tiny_model[@]}" --verify --json "$@"
+  beside 4
+  run 120 "verify: $name" "${command[@]}" &
+}
+
+part_verify() {
+  local precision ranks schedule trace
+  local -a names
+  mapfile -t names < <("$bin/pipesim" schedules | sed -n 's/^\([a-z0-9][a-z0-9-]*\) .*/\1/p')
+  for precision in fp32 bf16; do
+    for ranks in 1 2 4; do
+      for schedule in "${names[@]}"; do
+        trace=()
+        if [ "$precision $ranks" = "bf16 4" ]; then
+          trace=(--trace "$work/traces/$schedule.json.gz")
+        fi
+        verify "$precision, $ranks ranks, $schedule" "$schedule" "$ranks" --precision "$precision" \
+          "${trace[@]}"
+      done
+    done
+    for schedule in gpipe 1f1b zb-h1 interleaved; do
+      verify "$precision, 2 ranks, $schedule, recomputation" "$schedule" 2 --precision "$precision" \
+        --recompute full
+    done
+    verify "$precision, 2 ranks, 1f1b, sends that wait" 1f1b 2 --precision "$precision" --eager-limit 0
+  done
+  beside 1
+  local mpirun
+  mpirun=$(command -v mpirun.openmpi || command -v mpirun)
+  if [ -z "$mpirun" ] || "$module/pipeexec" --list-devices | grep -q 'mpi .*not here'; then
+    note "verify over MPI" "left out" "this build or machine has no MPI"
+    return
+  fi
+  for ranks in 2 4; do
+    run 120 "verify: over MPI, $ranks ranks, 1f1b" env OMPI_ALLOW_RUN_AS_ROOT=1 \
+      OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "$mpirun" --oversubscribe -n "$ranks" "$module/pipeexec" \
+      --device "$device" --schedule 1f1b --microbatches 8 --iterations 2 --warmup 1 \
+      "${tiny_model[@]}" --verify --json
+  done
+}
+
+# ---- losses: the same twice, and near those of the CPU
+
+part_losses() {
+  local run
+  for run in "$device fp32 1" "$device fp32 2" "$device bf16 1" "$device bf16 2" "cpu fp32 1"; do
+    set -- $run
+    run 120 "losses, $run" "$module/pipeexec" --transport local --device "$1" --schedule 1f1b --stages 2 \
+      --microbatches 8 --iterations 8 "${tiny_model[@]}" --precision "$2" --json
+  done
+  local precision tolerance
+  for precision in fp32 bf16; do
+    check "the same training twice, $precision" same "$precision" \
+      "$(log_of "losses, $device $precision 1")" "$(log_of "losses, $device $precision 2")"
+    tolerance=0.001
+    if [ "$precision" = bf16 ]; then tolerance=0.02; fi
+    check "losses near the CPU's, $precision" losses "$precision" "$tolerance" \
+      "$(log_of "losses, $device $precision 1")" "$(log_of "losses, cpu fp32 1")"
+  done
+}
+
+# ---- speed: a block beside PyTorch, products beside cuBLAS, operators beside a copy
+
+part_speed() {
+  local turn turns=2 precision name
+  local ours=("$bin/gpu_speed" --kind "$kind" --module "$module")
+  local theirs=("$python" bench/gpu/peer.py)
+  if [ -n "$small" ]; then
+    turns=2
+    ours+=(--small --no-bare)
+    theirs+=(--small --device cpu)
+  fi
+  if [ -n "${own_library_path+set}" ]; then # PyTorch finds its own libraries
+    theirs=(env LD_LIBRARY_PATH="$own_library_path" "${theirs[@]}")
+  fi
+  if ! "$python" -c 'import torch' 2>/dev/null; then
+    note "PyTorch" "left out" "$python has none; PYTHON=... names another"
+    theirs=()
+  fi
+  for precision in bf16 fp32; do
+    for ((turn = 1; turn <= turns; turn++)); do
+      name="speed: blocks, $precision, turn $turn"
+      run 60 "$name" "${ours[@]}" --precision "$precision" --parts block,attention
+      figures "$name"
+      if [ ${#theirs[@]} = 0 ]; then continue; fi
+      name="speed: PyTorch, $precision, turn $turn"
+      run 90 "$name" "${theirs[@]}" --precision "$precision"
+      figures "$name"
+    done
+    name="speed: products and operators, $precision"
+    run 120 "$name" "${ours[@]}" --precision "$precision" --parts products,operators
+    figures "$name"
+  done
+}
+
+# ---- recorder: on against off, and gaps between actions on the stream of operators
+
+part_recorder() {
+  local turn turns=5 state
+  local flags=(--schedule 1f1b --stages 1 --microbatches 16 --iterations 20 --warmup 3 --json)
+  if [ -n "$small" ]; then
+    turns=2
+    flags=(--schedule 1f1b --stages 1 --microbatches 16 --iterations 2 --warmup 1 --json)
+  fi
+  for ((turn = 1; turn <= turns; turn++)); do
+    for state in off on; do
+      pipeexec "${flags[@]}" "${busy_model[@]}" --precision bf16
+      if [ "$state" = on ]; then command+=(--trace "$work/traces/one_rank.json"); fi
+      run 60 "recorder $state, turn $turn" "${command[@]}"
+    done
+  done
+  check "recorder, on against off" recorder "$work/logs"
+  check "gaps on the stream" gaps "$work/traces/one_rank.json"
+  gzip -f "$work/traces/one_rank.json"
+}
+
+# ---- fidelity: predictions from a calibration, against what was measured
+
+part_fidelity() {
+  local name="fidelity" turns=2 iterations=15
+  if [ -n "$small" ]; then turns=1 iterations=2; fi
+  run 240 "$name" env TURNS=$turns ITERATIONS=$iterations OUTPUT=- BIN="$bin" PIPEEXEC="$module/pipeexec" \
+    CASES="gpu1 gpu2 gpu4" FLAGS="--device $device --precision bf16 ${busy_model[*]}" \
+    ROWS="$work/fidelity" bash bench/fidelity/run.sh
+  sed -n '/^| case/,$p' "$(log_of "$name")"
+  if [ -s "$work/fidelity" ]; then check "fidelity: rows" fidelity "$work/fidelity"; fi
+}
+
+# ---- nccl
+
+part_nccl() {
+  local program
+  program=$(find "$bin" -name nccl_self -type f -perm -u+x | head -n 1)
+  if [ -z "$program" ]; then
+    note "NCCL, one rank with itself" "left out" "this build has no nccl_self"
+    return
+  fi
+  run 60 "NCCL, one rank with itself" "$program" && cat "$(log_of "NCCL, one rank with itself")"
+}
+
+# ---- sanitize: the parity test under compute-sanitizer's tools, our kernels alone
+
+part_sanitize() {
+  local sanitizer tool test=$bin/tests/gpu_device_test
+  sanitizer=$(PATH=$PATH:/usr/local/cuda/bin command -v compute-sanitizer)
+  if [ -z "$sanitizer" ] || [ ! -x "$test" ]; then
+    note "compute-sanitizer" "left out" "no compute-sanitizer, or no gpu_device_test, here"
+    return
+  fi
+  local common=(--error-exitcode 1 --report-api-errors no --target-processes application-only)
+  timeout 60 "$sanitizer" "${common[@]}" "$test" "$module" --gtest_filter=Gpu.Gelu \
+    >"$(log_of "sanitizer, tried")" 2>&1
+  if grep -q 'Device not supported' "$(log_of "sanitizer, tried")"; then
+    note "compute-sanitizer" "left out" "it does not support this device or machine"
+    return
+  fi
+  for tool in memcheck synccheck initcheck racecheck; do
+    local of_tool=("${common[@]}" --tool "$tool")
+    # Of the library's kernels the shared memory is its own affair.
+    if [ "$tool" = racecheck ]; then of_tool+=(--kernel-regex kns=pipesim); fi
+    run 240 "compute-sanitizer, $tool" "$sanitizer" "${of_tool[@]}" "$test" "$module" \
+      '--gtest_filter=Gpu.*-*Pipelines*:*SumsOfSquares*' &
+  done
+  wait
+  grep -h 'ERROR SUMMARY\|RACECHECK SUMMARY' "$work"/logs/compute-sanitizer-*.log
+}
