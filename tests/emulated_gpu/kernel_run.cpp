@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "tests/emulated_gpu/shared_memory.h"
-
 uint3 threadIdx{};
 uint3 blockIdx{};
 dim3 blockDim;
@@ -85,7 +83,8 @@ bool KernelRuns::run_block(const Kernel& kernel, std::uint64_t order) {
 
 std::string KernelRuns::run(const Kernel& kernel, const std::function<std::uint64_t()>& random) {
   const dim3 blocks = kernel.shape.blocks;
-  SharedMemory shared(kernel.address, kernel.shape.shared_bytes);
+  Extent& extent = extents_[kernel.address];
+  SharedMemory shared(kernel.address, extent, kernel.shape.shared_bytes);
   kernel_ = &kernel;
   dynamic_ = shared.dynamic();
   gridDim = blocks;
@@ -104,8 +103,11 @@ std::string KernelRuns::run(const Kernel& kernel, const std::function<std::uint6
       return "the kernel of " + kernel.name + ": in " + block_name() + " " + met + " of " +
              std::to_string(threads_) + " threads wait at a barrier that the others don't meet";
     }
-    if (i == 0 && shared.used() > most_shared_bytes) {
-      return "the kernel of " + kernel.name + " uses " + std::to_string(shared.used()) +
+    if (i > 0) continue;
+    const std::size_t used = shared.look();
+    extent = shared.extent();
+    if (used > most_shared_bytes) {
+      return "the kernel of " + kernel.name + " uses " + std::to_string(used) +
              " bytes of shared memory; there are " + std::to_string(most_shared_bytes);
     }
   }

@@ -10,11 +10,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "tests/emulated_gpu/fiber.h"
+#include "tests/emulated_gpu/shared_memory.h"
 
 namespace emulated_gpu {
 
@@ -43,6 +45,7 @@ class KernelRuns {
     Fiber* fiber;
   };
 
+  std::map<const void*, Extent> extents_;  // by kernel
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<Waiting> waiting_;  // at a barrier
   const Kernel* kernel_ = nullptr;

@@ -21,6 +21,8 @@ namespace {
 
 constexpr char poison_byte = '\xff';
 constexpr std::size_t alignment = 256;
+constexpr std::size_t chunk = 1024;
+constexpr std::size_t margin = 8 * chunk;
 
 // The thread-local storage of the library that holds an address.
 struct Storage {
@@ -30,7 +32,7 @@ struct Storage {
   bool initialised = false;
 };
 
-int look(dl_phdr_info* info, std::size_t /*size*/, void* wanted) {
+int find(dl_phdr_info* info, std::size_t /*size*/, void* wanted) {
   auto& storage = *static_cast<Storage*>(wanted);
   const ElfW(Phdr)* tls = nullptr;
   bool found = false;
@@ -51,17 +53,18 @@ int look(dl_phdr_info* info, std::size_t /*size*/, void* wanted) {
 
 }  // namespace
 
-SharedMemory::SharedMemory(const void* kernel, std::size_t dynamic_bytes)
-    : room_(dynamic_bytes + alignment), dynamic_bytes_(dynamic_bytes) {
+SharedMemory::SharedMemory(const void* kernel, const Extent& extent, std::size_t dynamic_bytes)
+    : extent_(extent), room_(dynamic_bytes + alignment), dynamic_bytes_(dynamic_bytes) {
   const auto start = reinterpret_cast<std::uintptr_t>(room_.data());
   dynamic_ = room_.data() + (alignment - start % alignment);
   Storage storage{reinterpret_cast<std::uintptr_t>(kernel)};
-  ::dl_iterate_phdr(look, &storage);
+  ::dl_iterate_phdr(find, &storage);
   if (storage.initialised) {
     std::fputs("emulated GPU: a library with kernels has thread_local variables; move them\n",
                stderr);
     std::abort();
   }
+  extent_.end = std::min(extent_.end, storage.bytes);
   if (storage.bytes == 0) return;
   EmulatedGpuTlsIndex index{storage.library, 0};
   fixed_ = static_cast<char*>(__tls_get_addr(&index));
@@ -69,14 +72,34 @@ SharedMemory::SharedMemory(const void* kernel, std::size_t dynamic_bytes)
 }
 
 void SharedMemory::poison() {
-  if (fixed_ != nullptr) std::memset(fixed_, poison_byte, fixed_bytes_);
+  if (!has_looked_ && fixed_ != nullptr) {
+    std::memset(fixed_ + extent_.begin, poison_byte, extent_.end - extent_.begin);
+  }
+  for (const std::size_t at : touched_) {
+    std::memset(fixed_ + at, poison_byte, std::min(chunk, extent_.end - at));
+  }
   std::memset(dynamic_, poison_byte, dynamic_bytes_);
 }
 
-std::size_t SharedMemory::used() const {
-  const auto touched =
-      std::count_if(fixed_, fixed_ + fixed_bytes_, [](char byte) { return byte != poison_byte; });
-  return static_cast<std::size_t>(touched) + dynamic_bytes_;
+std::size_t SharedMemory::look() {
+  static const std::vector<char> poisoned(chunk, poison_byte);
+  std::size_t bytes = dynamic_bytes_;
+  has_looked_ = true;
+  for (std::size_t at = extent_.begin; at < extent_.end; at += chunk) {
+    const char* part = fixed_ + at;
+    const std::size_t size = std::min(chunk, extent_.end - at);
+    if (std::memcmp(part, poisoned.data(), size) == 0) continue;
+    touched_.push_back(at);
+    bytes += size - static_cast<std::size_t>(std::count(part, part + size, poison_byte));
+  }
+  return bytes;
+}
+
+Extent SharedMemory::extent() const {
+  if (touched_.empty()) return {0, 0};
+  const std::size_t begin = touched_.front();
+  return {begin < margin ? 0 : begin - margin,
+          std::min(touched_.back() + chunk + margin, fixed_bytes_)};
 }
 
 }  // namespace emulated_gpu
