@@ -288,7 +288,7 @@ TEST(Pipeexec, RefusesInOneSentence) {
   expect_refused(good + " --device cuda:first", 2, "write cuda:0 for the first");
   expect_refused(good + " --device hip:", 2, "write hip:0 for the first");
   expect_refused(good + " --device cuda:-1", 2, "has no number of a GPU");
-  expect_refused(good + " --transport nccl", 2, "unknown transport 'nccl'");
+  expect_refused(good + " --transport ucx", 2, "unknown transport 'ucx'");
   expect_refused(good + " --eager-limit 3", 2, "has no unit");
   expect_refused(good + " --checkpoint x", 2, "unknown flag '--checkpoint'");
   expect_refused(good + " --trace " + (folder / "no/run.json"), 2, "No such file");

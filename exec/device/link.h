@@ -47,7 +47,7 @@ class Link {
   virtual Mark send(const Channel& channel, const void* from, std::int64_t bytes, Mark after) = 0;
   virtual Mark receive(const Channel& channel, void* to, std::int64_t bytes, Mark after) = 0;
 
-  // Throws a work error that names the other rank where a channel has failed.
+  // Throws PeerLost, which names the other rank, where a channel has failed.
   virtual void check() = 0;
   // Ends all messages: their marks pass, whatever has arrived. The link is of no
   // use any more.
@@ -74,9 +74,9 @@ class LinkLibrary {
   // For people, with its version: "NCCL 2.28.9".
   virtual std::string name() const = 0;
   virtual ChannelKey new_key() const = 0;
-  // Opens each channel and sends something over it. All ranks take part. A work
-  // error names the rank that can't be reached; one that doesn't answer within
-  // patience, and longer for each message later, is for who waits to find out.
+  // Opens each channel and sends something over it. All ranks take part. PeerLost
+  // or TimedOut names the one that can't be reached. Whether one answers later is
+  // for those to find out who wait for it.
   virtual std::unique_ptr<Link> connect(Device& device, const LinkSetup& setup) const = 0;
 };
 

@@ -201,7 +201,14 @@ void Mailbox::settle_linked(Buffer& buffer) {
 }
 
 void Mailbox::poll_link() {
-  link_->check();
+  try {
+    link_->check();
+  } catch (const PeerLost& error) {
+    const auto waited = std::ranges::find_if(
+        under_way_, [](const Buffer* buffer) { return buffer->waited_since.has_value(); });
+    if (waited == under_way_.end()) throw;
+    throw PeerLost(fmt::format("{}: {}", purpose(**waited), error.what()));
+  }
   std::vector<Buffer*> rest;
   for (Buffer* buffer : under_way_) {
     if (device_.has_passed(buffer->copied)) {
@@ -222,14 +229,16 @@ void Mailbox::check_patience(Buffer& buffer) {
   const Time now = std::chrono::steady_clock::now();
   if (!buffer.waited_since && device_.has_passed(*buffer.awaited)) buffer.waited_since = now;
   if (!buffer.waited_since || now - *buffer.waited_since < *patience) return;
+  const Channel channel = channel_of(placement_, buffer.note.action);
+  throw TimedOut(fmt::format(
+      "{}: waited {} for {}", purpose(buffer), format_time(patience->count()),
+      is_receive(buffer.note.action.kind) ? a_message_from(channel.from) : a_taker_at(channel.to)));
+}
+
+std::string Mailbox::purpose(const Buffer& buffer) const {
   const Action& transfer = buffer.note.action;
-  const Channel channel = channel_of(placement_, transfer);
-  const bool receives = is_receive(transfer.kind);
-  const std::string needed =
-      receives ? fmt::format("{} needs ", to_text(buffer.consumer)) : std::string();
-  throw TimedOut(fmt::format("{}{}: waited {} for {}", needed, to_text(transfer),
-                             format_time(patience->count()),
-                             receives ? a_message_from(channel.from) : a_taker_at(channel.to)));
+  if (is_send(transfer.kind)) return to_text(transfer);
+  return fmt::format("{} needs {}", to_text(buffer.consumer), to_text(transfer));
 }
 
 void Mailbox::poll() {

@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "exec/model/staging.h"
@@ -109,6 +110,8 @@ class Mailbox {
   void settle_linked(Buffer& buffer);
   void poll_link();
   void check_patience(Buffer& buffer);
+  // "1F0 needs 1RECV_F0", of a receive.
+  std::string purpose(const Buffer& buffer) const;
 
   const Placement& placement_;
   std::int32_t microbatches_;

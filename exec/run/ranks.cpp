@@ -84,6 +84,9 @@ void run_as_threads(int ranks, std::optional<std::int64_t> eager_limit_bytes,
 void run_as_process(Transport& transport, const RankWork& work,
                     const std::function<void(const std::string& error)>& last_words) {
   wake_in_time();
+  // Patience of the others ends about now, too, and who broke off has a reason:
+  // let each say what it waits for.
+  const auto wait_for_theirs = [] { std::this_thread::sleep_for(std::chrono::seconds(1)); };
   try {
     work(transport);
     return;
@@ -91,8 +94,10 @@ void run_as_process(Transport& transport, const RankWork& work,
     throw;
   } catch (const TimedOut& error) {
     last_words(error.what());
-    // The others' patience ends about now, too: let each say what it waits for.
-    std::this_thread::sleep_for(std::chrono::seconds(1));
+    wait_for_theirs();
+  } catch (const PeerLost& error) {
+    last_words(error.what());
+    wait_for_theirs();
   } catch (const Error& error) {
     last_words(error.what());
   } catch (const std::bad_alloc&) {

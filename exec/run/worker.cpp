@@ -28,10 +28,15 @@ Worker::Worker(const Training& training, Device& memory, Transport& transport, c
       workload_(make_workload(pool_, recorder_, [this] { mailbox_.poll(); })) {}
 
 Outcome Worker::run(int iteration) {
+  const auto tell = [&](const Error& error) {
+    return fmt::format("iteration {}, {}: {}", iteration, phase_, error.what());
+  };
   try {
     return run_in_time(iteration);
   } catch (const TimedOut& error) {
-    throw TimedOut(fmt::format("iteration {}, {}: {}", iteration, phase_, error.what()));
+    throw TimedOut(tell(error));
+  } catch (const PeerLost& error) {
+    throw PeerLost(tell(error));
   }
 }
 

@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "exec/device/timed_out.h"
+#include "exec/device/peer_errors.h"
 #include "traces/base/error.h"
 
 namespace pipesim::exec {

@@ -131,7 +131,7 @@ bool ncclComm::turn() {
     move_on();
   }
   if (wire_.is_gone() && !other_leaves_ && ++turns_gone_ > slowness) {
-    fail(ncclRemoteError, "the process of rank " + std::to_string(1 - rank_) + " is gone");
+    fail(ncclRemoteError, "the other process is gone");
   }
   return !started_.empty();
 }

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "exec/device/peer_errors.h"
 #include "traces/base/error.h"
 
 namespace pipesim::exec {
@@ -99,10 +100,10 @@ void check(const Nccl& nccl, ncclResult_t result, ncclComm_t communicator,
   if (more != nullptr && *more != '\0') said += std::string(" (") + more + ")";
   while (!said.empty() && said.back() == '\n') said.pop_back();
   const bool shared = said.find("Duplicate GPU") != std::string::npos;
-  throw work_error((nccl.name.empty() ? library_name : nccl.name) + " could not " + what + ": " +
-                   said + "; " +
-                   (shared ? "ranks that share a GPU take --transport mpi"
-                           : "run it again with NCCL_DEBUG=WARN to see more"));
+  throw PeerLost((nccl.name.empty() ? library_name : nccl.name) + " could not " + what + ": " +
+                 said + "; " +
+                 (shared ? "ranks that share a GPU take --transport mpi"
+                         : "run it again with NCCL_DEBUG=WARN to see more"));
 }
 
 const LinkLibrary& nccl_library() {

@@ -36,7 +36,7 @@ struct Nccl {
 // Loads it, once a process; a work error where it isn't there or too old.
 const Nccl& find_nccl();
 
-// Unless it went well or still does, a work error: "NCCL could not open the
+// Unless it went well or still does, PeerLost: "NCCL could not open the
 // channel to rank 1: ...".
 void check(const Nccl& nccl, ncclResult_t result, ncclComm_t communicator, const std::string& what);
 

@@ -17,7 +17,7 @@
 #include "exec/device/gpu/memory.h"
 #include "exec/device/gpu/nccl.h"
 #include "exec/device/gpu/streams.h"
-#include "exec/device/timed_out.h"
+#include "exec/device/peer_errors.h"
 #include "traces/base/error.h"
 
 namespace pipesim::exec {
