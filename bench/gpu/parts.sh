@@ -43,15 +43,19 @@ beside() {
 }
 
 # figures NAME: what that run printed, one JSON object a line, becomes results.
-figures() { grep '^{' "$(log_of "$1")" >>"$work/figures.jsonl"; }
+figures() {
+  if [ -e "$(log_of "$1")" ]; then grep '^{' "$(log_of "$1")" >>"$work/figures.jsonl"; fi
+}
 
 # check NAME ARGUMENT...: of checks.py.
 check() {
   local name=$1 status=0
   shift
   run 30 "$name" "$python" bench/gpu/checks.py "$@" || status=$?
-  figures "$name"
-  grep -hv '^{' "$(log_of "$name")" | sed 's/^/   /'
+  if [ -e "$(log_of "$name")" ]; then
+    figures "$name"
+    grep -v '^{' "$(log_of "$name")" | sed 's/^/   /'
+  fi
   return "$status"
 }
 
@@ -76,9 +80,11 @@ describe_machine() {
 # What gets trained: gpt-mini, or less; and for times a model that keeps a GPU busy.
 tiny_model=(--model gpt-mini)
 busy_model=(--model bench/gpu/model.json --sequence-length 512)
+short=(--microbatches 8 --iterations 2 --warmup 1) # of what is compared bit by bit
 if [ -n "$small" ]; then
-  tiny_model=(--model bench/gpu/small.json --sequence-length 16 --micro-batch-size 1)
+  tiny_model=(--model bench/gpu/small.json --sequence-length 4 --micro-batch-size 1)
   busy_model=("${tiny_model[@]}")
+  short=(--microbatches 4 --iterations 1 --warmup 0)
 fi
 
 # pipeexec FLAG...: the command line of a run on threads.
@@ -141,13 +147,12 @@ part_parity() {
 verify() {
   local name=$1 schedule=$2 ranks=$3
   shift 3
-  if ! "$bin/pipesim" --schedule "$schedule" --stages "$ranks" --microbatches 8 --json \
+  if ! "$bin/pipesim" --schedule "$schedule" --stages "$ranks" "${short[@]:0:2}" --json \
     >"$(log_of "plan $name")" 2>&1; then
     note "verify: $name" "left out" "$(head -n 1 "$(log_of "plan $name")")"
     return
   fi
-  pipeexec --schedule "$schedule" --stages "$ranks" --microbatches 8 --iterations 2 --warmup 1 \
-    "${tiny_model[@]}" --verify --json "$@"
+  pipeexec --schedule "$schedule" --stages "$ranks" "${short[@]}" "${tiny_model[@]}" --verify --json "$@"
   beside 4
   run 120 "verify: $name" "${command[@]}" &
 }
@@ -155,7 +160,7 @@ verify() {
 part_verify() {
   local precision ranks schedule trace
   local -a names
-  mapfile -t names < <("$bin/pipesim" schedules | sed -n 's/^\([a-z0-9][a-z0-9-]*\) .*/\1/p')
+  mapfile -t names < <("$bin/pipesim" schedules | sed -n '/^$/q; s/^\([a-z0-9][a-z0-9-]*\) .*/\1/p')
   for precision in fp32 bf16; do
     for ranks in 1 2 4; do
       for schedule in "${names[@]}"; do
@@ -163,15 +168,15 @@ part_verify() {
         if [ "$precision $ranks" = "bf16 4" ]; then
           trace=(--trace "$work/traces/$schedule.json.gz")
         fi
-        verify "$precision, $ranks ranks, $schedule" "$schedule" "$ranks" --precision "$precision" \
+        verify "$precision, ranks $ranks, $schedule" "$schedule" "$ranks" --precision "$precision" \
           "${trace[@]}"
       done
     done
     for schedule in gpipe 1f1b zb-h1 interleaved; do
-      verify "$precision, 2 ranks, $schedule, recomputation" "$schedule" 2 --precision "$precision" \
+      verify "$precision, ranks 2, $schedule, recomputation" "$schedule" 2 --precision "$precision" \
         --recompute full
     done
-    verify "$precision, 2 ranks, 1f1b, sends that wait" 1f1b 2 --precision "$precision" --eager-limit 0
+    verify "$precision, ranks 2, 1f1b, sends that wait" 1f1b 2 --precision "$precision" --eager-limit 0
   done
   beside 1
   local mpirun
@@ -181,10 +186,9 @@ part_verify() {
     return
   fi
   for ranks in 2 4; do
-    run 120 "verify: over MPI, $ranks ranks, 1f1b" env OMPI_ALLOW_RUN_AS_ROOT=1 \
+    run 120 "verify: over MPI, ranks $ranks, 1f1b" env OMPI_ALLOW_RUN_AS_ROOT=1 \
       OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "$mpirun" --oversubscribe -n "$ranks" "$module/pipeexec" \
-      --device "$device" --schedule 1f1b --microbatches 8 --iterations 2 --warmup 1 \
-      "${tiny_model[@]}" --verify --json
+      --device "$device" --schedule 1f1b "${short[@]}" "${tiny_model[@]}" --verify --json
   done
 }
 
