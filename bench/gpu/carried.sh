@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2154
 # Sourced, with a folder of bench/gpu/carry.sh in $carried and one to unpack into in
 # $unpacked: has CMake, the linker and Open MPI find what is in there. Adds what CMake
 # can't find by itself to $settings.

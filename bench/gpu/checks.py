@@ -114,5 +114,12 @@ def fidelity(path):
     return True
 
 
-checks = {check.__name__: check for check in (same, losses, recorder, gaps, fidelity)}
-sys.exit(0 if checks[sys.argv[1]](*sys.argv[2:]) else 1)
+def main():
+    checks = {check.__name__: check for check in (same, losses, recorder, gaps, fidelity)}
+    try:
+        sys.exit(0 if checks[sys.argv[1]](*sys.argv[2:]) else 1)
+    except (AssertionError, OSError, ValueError) as error:  # json's, too
+        sys.exit(f"checks.py {' '.join(sys.argv[1:])}: {error}; did the runs it is about fail?")
+
+
+main()

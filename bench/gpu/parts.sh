@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2154 # run.sh sets what is used here
 # Sourced by run.sh: the parts, each a function, and what runs a command of one.
 
 # note NAME ok|failed|"left out" [WHY] [SECONDS]
@@ -264,7 +265,7 @@ part_recorder() {
   done
   check "recorder, on against off" recorder "$work/logs"
   check "gaps on the stream" gaps "$work/traces/one_rank.json"
-  gzip -f "$work/traces/one_rank.json"
+  if [ -e "$work/traces/one_rank.json" ]; then gzip -f "$work/traces/one_rank.json"; fi
 }
 
 # ---- fidelity: predictions from a calibration, against what was measured

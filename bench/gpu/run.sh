@@ -15,12 +15,12 @@
 # there was any. PYTHON names a Python that has PyTorch; default python3.
 # Writes results.txt, results.json, logs.tar.gz and traces.tar.gz.
 set -uo pipefail
-cd "$(dirname "$0")/../.."
+cd "$(dirname "$0")/../.." || exit 1
 
 all_parts=build,parity,verify,losses,speed,recorder,fidelity,nccl,sanitize
 only=$all_parts
 seconds=86400
-carried= binaries= module= small=
+carried='' binaries='' module='' small=''
 words=()
 while [ $# -gt 0 ]; do
   case $1 in
@@ -76,7 +76,7 @@ everything() {
     echo
     echo "== $part"
     began=$SECONDS
-    part_$part
+    "part_$part"
     echo "   $part took $((SECONDS - began)) s"
     pack # what there is by then comes back even if this is ended from outside
     if [ "$part" = build ] && [ ! -x "$bin/pipeexec" ]; then break; fi
