@@ -1,82 +1,5 @@
 # shellcheck shell=bash disable=SC2154 # run.sh sets what is used here
-# Sourced by run.sh: the parts, each a function, and what runs a command of one.
-
-# note NAME ok|failed|"left out" [WHY] [SECONDS]
-note() {
-  printf '%s\t%s\t%s\t%s\t%s\n' "${part:-}" "$1" "$2" "${4:-0}" "${3:-}" >>"$work/status"
-  if [ "$2" = "left out" ]; then printf '%-52s left out: %s\n' "$1" "$3"; fi
-}
-
-log_of() { echo "$work/logs/${1//[^a-zA-Z0-9]/-}.log"; }
-
-# run LIMIT NAME COMMAND...: a line here, its output in a log. LIMIT is in seconds.
-run() {
-  local limit=$1 name=$2 start=$SECONDS status=0 left=$((seconds - SECONDS))
-  shift 2
-  local log
-  log=$(log_of "$name")
-  if [ "$left" -le 0 ]; then
-    note "$name" failed "no time was left for it"
-    printf '%-52s FAILED: no time left\n' "$name"
-    return 1
-  fi
-  timeout -k 5 "$((limit < left ? limit : left))" "$@" >"$log" 2>"$log.err" </dev/null || status=$?
-  if [ "$status" = 0 ]; then
-    note "$name" ok "" "$((SECONDS - start))"
-    printf '%-52s ok %5s s\n' "$name" "$((SECONDS - start))"
-  elif [ "$status" = 77 ]; then
-    note "$name" "left out" "$(sed -n 's/^skipped: //p' "$log")"
-    status=0
-  else
-    local why
-    why=$(tail -n 1 "$log.err" | cut -c 1-200)
-    if [ "$status" = 124 ] || [ "$status" = 137 ]; then why="not done in time; $why"; fi
-    note "$name" failed "status $status; $why" "$((SECONDS - start))"
-    printf '%-52s FAILED with %s\n' "$name" "$status"
-    tail -q -n 12 "$log" "$log.err" | cut -c 1-300
-  fi
-  return "$status"
-}
-
-# beside N: waits until fewer than N commands run in the background.
-beside() {
-  while [ "$(jobs -rp | wc -l)" -ge "$1" ]; do wait -n; done
-}
-
-# figures NAME: what that run printed, one JSON object a line, becomes results.
-figures() {
-  if [ -e "$(log_of "$1")" ]; then grep '^{' "$(log_of "$1")" >>"$work/figures.jsonl"; fi
-}
-
-# check NAME ARGUMENT...: of checks.py.
-check() {
-  local name=$1 status=0
-  shift
-  run 30 "$name" "$python" bench/gpu/checks.py "$@" || status=$?
-  if [ -e "$(log_of "$name")" ]; then
-    figures "$name"
-    grep -v '^{' "$(log_of "$name")" | sed 's/^/   /'
-  fi
-  return "$status"
-}
-
-has_target() { cmake --build "$build" --target help | grep -w "$1" >/dev/null; }
-
-describe_machine() {
-  {
-    date -u +%F
-    uname -mr
-    grep -m1 'model name' /proc/cpuinfo
-    echo "$(nproc) cores"
-    nvidia-smi || rocm-smi
-    nvcc --version || hipcc --version
-  } >"$work/logs/machine.log" 2>&1
-  echo "date:    $(date -u +%F)"
-  echo "machine: $(grep -m1 'model name' /proc/cpuinfo | cut -d: -f2 | sed 's/^ *//'), $(nproc) cores"
-  nvidia-smi --query-gpu=name,memory.total,driver_version,clocks.max.sm,power.limit \
-    --format=csv,noheader 2>/dev/null | sed 's/^/GPU:     /'
-  nvcc --version 2>/dev/null | sed -n 's/.*release/nvcc:    release/p'
-}
+# Sourced by run.sh: the parts, each a function.
 
 # What gets trained: gpt-mini, or less; and for times a model that keeps a GPU busy.
 tiny_model=(--model gpt-mini)
@@ -108,6 +31,11 @@ part_build() {
   if command -v ninja >/dev/null; then generator=(-G Ninja); fi
   run 120 "configure" cmake -S . -B "$build" "${generator[@]}" -DCMAKE_BUILD_TYPE=Release \
     -DPIPESIM_EXAMPLES=OFF "${settings[@]}" || return
+  if [ "$kind" = cuda ] && grep -q 'left out: \(cuBLAS\|NCCL\)' "$(log_of configure)" &&
+    find_packaged_libraries; then
+    run 120 "configure with Python's libraries" cmake -S . -B "$build" "${settings[@]}" || return
+    cp "$(log_of "configure with Python's libraries")" "$(log_of configure)"
+  fi
   grep 'left out' "$(log_of configure)"
   if ! has_target "pipesim_$kind"; then
     note "the module for $kind" failed "it can't be built here"
@@ -180,16 +108,14 @@ part_verify() {
     verify "$precision, ranks 2, 1f1b, sends that wait" 1f1b 2 --precision "$precision" --eager-limit 0
   done
   beside 1
-  local mpirun
-  mpirun=$(command -v mpirun.openmpi || command -v mpirun)
-  if [ -z "$mpirun" ] || "$module/pipeexec" --list-devices | grep -q 'mpi .*not here'; then
+  if [ -z "$mpirun" ] || ! has_transport mpi; then
     note "verify over MPI" "left out" "this build or machine has no MPI"
     return
   fi
   for ranks in 2 4; do
-    run 120 "verify: over MPI, ranks $ranks, 1f1b" env OMPI_ALLOW_RUN_AS_ROOT=1 \
-      OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "$mpirun" --oversubscribe -n "$ranks" "$module/pipeexec" \
-      --device "$device" --schedule 1f1b "${short[@]}" "${tiny_model[@]}" --verify --json
+    over_mpi "$ranks" "$module/pipeexec" --device "$device" --schedule 1f1b "${short[@]}" \
+      "${tiny_model[@]}" --verify --json
+    run 120 "verify: over MPI, ranks $ranks, 1f1b" "${command[@]}"
   done
 }
 
@@ -280,16 +206,26 @@ part_fidelity() {
   if [ -s "$work/fidelity" ]; then check "fidelity: rows" fidelity "$work/fidelity"; fi
 }
 
-# ---- nccl
+# ---- nccl: what one GPU can show of it, which is no message between two
 
 part_nccl() {
-  local program
+  local program name=nccl
+  if [ "$kind" = hip ]; then name=rccl; fi
   program=$(find "$bin" -name nccl_self -type f -perm -u+x | head -n 1)
-  if [ -z "$program" ]; then
+  if [ -n "$program" ]; then
+    run 60 "NCCL, one rank with itself" env \
+      "LD_LIBRARY_PATH=${nccl_folder:+$nccl_folder:}${LD_LIBRARY_PATH:-}" "$program" &&
+      cat "$(log_of "NCCL, one rank with itself")"
+  else
     note "NCCL, one rank with itself" "left out" "this build has no nccl_self"
+  fi
+  if [ -z "$mpirun" ] || ! LD_LIBRARY_PATH=${nccl_folder:+$nccl_folder:}${LD_LIBRARY_PATH:-} has_transport $name; then
+    note "one rank, --transport $name" "left out" "pipeexec --list-devices says why: see its log"
     return
   fi
-  run 60 "NCCL, one rank with itself" "$program" && cat "$(log_of "NCCL, one rank with itself")"
+  over_mpi 1 "$module/pipeexec" --device "$device" --transport $name --schedule 1f1b "${short[@]}" \
+    "${tiny_model[@]}" --verify --json
+  run 60 "one rank, --transport $name" "${command[@]}"
 }
 
 # ---- sanitize: the parity test under compute-sanitizer's tools, our kernels alone

@@ -59,6 +59,7 @@ mkdir -p "$work/logs" "$work/traces"
 settings=()
 unpacked=$build/carried
 if [ -n "$carried" ]; then . bench/gpu/carried.sh; fi
+. bench/gpu/helpers.sh
 . bench/gpu/parts.sh
 
 pack() {
