@@ -59,13 +59,13 @@ std::string left_out(const std::string& kind) {
 void on_every_gpu(const std::function<void(Device&, bool own_products)>& check) {
   for (const char* kind : kinds) {
     if (left_out(kind) != testing::no_error) continue;
-    std::string done;
-    for (const bool own : {true, false}) {
-      const auto device = module_of(kind).make({.gpu = 0, .own_products = own});
-      if (device->description() == done) continue;  // there is no library
-      done = device->description();
-      SCOPED_TRACE(done);
-      check(*device, own);
+    const auto own = module_of(kind).make({.gpu = 0, .own_products = true});
+    const auto usual = module_of(kind).make({.gpu = 0, .own_products = false});
+    const bool has_library = usual->description() != own->description();
+    for (Device* device : {usual.get(), own.get()}) {
+      SCOPED_TRACE(device->description());
+      const bool own_products = device == own.get() || !has_library;
+      if (device == usual.get() || has_library) check(*device, own_products);
       if (::testing::Test::HasFatalFailure()) return;
     }
   }
@@ -157,8 +157,10 @@ void expect_typed_parity(const std::string& name, const Close& close, const Type
     SCOPED_TRACE(name + (precision == Number::float32 ? ", float32" : ", bfloat16"));
     const auto cpu = make_cpu_device();
     Results want = run({*cpu, precision});
+    int compared = 0;
     on_every_gpu([&](Device& gpu, bool own_products) {
       const Results got = run({gpu, precision, precision});
+      ++compared;
       if (close.relative == 0 && close.absolute == 0) {
         want.numbers = rounded(precision, want.numbers);
         expect_same(got, want);
@@ -175,6 +177,7 @@ void expect_typed_parity(const std::string& name, const Close& close, const Type
       }
     });
     if (::testing::Test::HasFatalFailure()) return;
+    EXPECT_GT(compared, 0);
   }
 }
 
