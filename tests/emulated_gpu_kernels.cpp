@@ -109,4 +109,8 @@ void start(gpuStream_t stream, dim3 blocks, int n, std::size_t shared_bytes) {
   launch(stream, "start", {blocks, n, shared_bytes}, nothing_kernel);
 }
 
+gpuError_t allow_shared_memory(int bytes) {
+  return gpuFuncSetAttribute(nothing_kernel, gpuFuncAttributeMaxDynamicSharedMemorySize, bytes);
+}
+
 }  // namespace pipesim::testing

@@ -30,5 +30,7 @@ void tell_places(gpuStream_t stream, dim3 blocks, int n, float* y);
 void write_at(gpuStream_t stream, float* x, std::int64_t at);
 // Starts a kernel that does nothing.
 void start(gpuStream_t stream, dim3 blocks, int n, std::size_t shared_bytes = 0);
+// Lets start() ask for so much.
+gpuError_t allow_shared_memory(int bytes);
 
 }  // namespace pipesim::testing

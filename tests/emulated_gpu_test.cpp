@@ -202,6 +202,21 @@ TEST(EmulatedGpu, SharedMemoryHasALimit) {
                  "the kernel of use_shared_memory uses 49153 bytes");
 }
 
+TEST(EmulatedGpu, AKernelMayBeAllowedMoreSharedMemory) {
+  begin(1);
+  gpuStream_t stream = new_stream();
+  gpuDeviceProp properties;
+  ASSERT_FINE(gpuGetDeviceProperties(&properties, 0));
+  const auto most = static_cast<int>(properties.sharedMemPerBlockOptin);
+  EXPECT_EQ(most, 232448);
+  ASSERT_FINE(allow_shared_memory(most));
+  start(stream, 1, 1, static_cast<std::size_t>(most));
+  ASSERT_EQ(gpuGetLastError(), gpuSuccess);
+  start(stream, 1, 1, static_cast<std::size_t>(most) + 1);
+  expect_failure(gpuGetLastError(), gpuErrorInvalidValue, "unless its kernel is allowed more");
+  expect_failure(allow_shared_memory(most + 1), gpuErrorInvalidValue, "at most 232448 bytes");
+}
+
 TEST(EmulatedGpu, GridsHaveLimits) {
   begin(1);
   gpuStream_t stream = new_stream();

@@ -109,6 +109,7 @@ struct gpuDeviceProp {
   char name[256];
   std::size_t totalGlobalMem;
   std::size_t sharedMemPerBlock;
+  std::size_t sharedMemPerBlockOptin;
   int major;
   int minor;
   int multiProcessorCount;
@@ -118,6 +119,15 @@ gpuError_t gpuGetDeviceProperties(gpuDeviceProp* properties, int gpu);
 gpuError_t gpuGetDevice(int* gpu);
 gpuError_t gpuSetDevice(int gpu);
 gpuError_t gpuDeviceSynchronize();
+
+enum gpuFuncAttribute : int { gpuFuncAttributeMaxDynamicSharedMemorySize = 8 };
+// Lets launches of the kernel ask for so much.
+gpuError_t gpuFuncSetAttribute(const void* kernel, gpuFuncAttribute attribute, int bytes);
+template <typename... Parameters>
+gpuError_t gpuFuncSetAttribute(void (*kernel)(Parameters...), gpuFuncAttribute attribute,
+                               int bytes) {
+  return gpuFuncSetAttribute(reinterpret_cast<const void*>(kernel), attribute, bytes);
+}
 
 gpuError_t gpuMemGetInfo(std::size_t* left, std::size_t* total);
 gpuError_t gpuMalloc(void** memory, std::size_t bytes);

@@ -1,6 +1,5 @@
 // The functions of the runtime: they check what is asked for and put it on
 // streams.
-#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <iterator>
@@ -82,10 +81,15 @@ void launch_thunk(gpuStream_t stream, const char* name, const Shape& shape, cons
             gpuErrorInvalidConfiguration, "a grid has 1 to 2147483647 x 65535 x 65535 blocks");
     require(shape.threads >= 1 && shape.threads <= most_threads, gpuErrorInvalidConfiguration,
             "a block has 1 to 1024 threads");
-    require(shape.shared_bytes <= most_shared_bytes, gpuErrorInvalidValue,
-            "a block has 49152 bytes of shared memory");
+    const auto allowed = runtime.allowed.find(kernel);
+    const bool is_allowed_more = allowed != runtime.allowed.end();
+    require(shape.shared_bytes <= (is_allowed_more ? allowed->second : most_shared_bytes),
+            gpuErrorInvalidValue,
+            "a block has 49152 bytes of shared memory unless its kernel is allowed more");
+    const std::size_t most = is_allowed_more ? most_allowed_bytes : most_shared_bytes;
     push(runtime, host, stream,
-         {[&runtime, seed = host.random(), work = Kernel{name, shape, kernel, std::move(thread)}] {
+         {[&runtime, seed = host.random(),
+           work = Kernel{name, shape, kernel, most, std::move(thread)}] {
            run_kernel(runtime, work, seed);
          }});
   }));
@@ -148,7 +152,17 @@ gpuError_t gpuGetDeviceCount(int* count) {
 gpuError_t gpuGetDeviceProperties(gpuDeviceProp* properties, int gpu) {
   return call([&](Runtime& runtime, HostThread&) {
     require_gpu(runtime, gpu);
-    *properties = {"Emulated GPU", runtime.options.memory, most_shared_bytes, 0, 0, 1};
+    *properties = {
+        "Emulated GPU", runtime.options.memory, most_shared_bytes, most_allowed_bytes, 0, 0, 1};
+  });
+}
+
+gpuError_t gpuFuncSetAttribute(const void* kernel, gpuFuncAttribute attribute, int bytes) {
+  return call([&](Runtime& runtime, HostThread&) {
+    require(attribute == gpuFuncAttributeMaxDynamicSharedMemorySize && bytes >= 0 &&
+                static_cast<std::size_t>(bytes) <= most_allowed_bytes,
+            gpuErrorInvalidValue, "a block has at most 232448 bytes of shared memory");
+    runtime.allowed[kernel] = static_cast<std::size_t>(bytes);
   });
 }
 

@@ -5,6 +5,7 @@
 #include <emulated_gpu.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -39,7 +40,8 @@ struct Runtime {
   Streams streams;
   std::vector<std::unique_ptr<Event>> events;
   KernelRuns kernels;
-  std::string broken;  // why all functions fail, once a kernel went wrong
+  std::map<const void*, std::size_t> allowed;  // bytes of shared memory, of kernels
+  std::string broken;                          // why all functions fail, once a kernel went wrong
 };
 
 // Of the calling thread.
