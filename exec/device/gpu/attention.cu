@@ -232,7 +232,7 @@ __global__ void __launch_bounds__(block_threads) attention_kernel(AttentionArray
   store_sums(y, arrays.rows(arrays.result, 1, 0, place.head), place.first);
   const int own = static_cast<int>(threadIdx.x);
   if (own < tile && place.first + own < arrays.sequence) {
-    arrays.log_sums[place.head * arrays.sequence + place.first + own] =
+    arrays.log_sums[std::int64_t{place.head} * arrays.sequence + place.first + own] =
         rows.largest[own] + logf(rows.sum[own]);
   }
 }
@@ -243,9 +243,9 @@ struct Query {
   float dot;
 };
 template <typename T>
-__device__ inline Query query_of(const AttentionArrays<T>& arrays, std::int64_t head, int query) {
+__device__ inline Query query_of(const AttentionArrays<T>& arrays, int head, int query) {
   if (query >= arrays.sequence) return {0, 0};  // its q and dy are 0, then
-  const std::int64_t at = head * arrays.sequence + query;
+  const std::int64_t at = std::int64_t{head} * arrays.sequence + query;
   return {arrays.log_sums[at], arrays.dots[at]};
 }
 

@@ -37,15 +37,15 @@ struct AttentionArrays {
   // Heads are counted over all sequences. q, k and v are parts 0, 1 and 2 of
   // an array of three.
   template <typename U>
-  __device__ HeadRows<U> rows(U* array, int parts, int part, std::int64_t head) const {
+  __device__ HeadRows<U> rows(U* array, int parts, int part, int head) const {
     const std::int64_t hidden = std::int64_t{heads} * head_size;
     return {
         array + head / heads * sequence * parts * hidden + part * hidden + head % heads * head_size,
         parts * hidden, sequence, head_size};
   }
-  __device__ HeadRows<const T> queries(std::int64_t head) const { return rows(qkv, 3, 0, head); }
-  __device__ HeadRows<const T> keys(std::int64_t head) const { return rows(qkv, 3, 1, head); }
-  __device__ HeadRows<const T> values(std::int64_t head) const { return rows(qkv, 3, 2, head); }
+  __device__ HeadRows<const T> queries(int head) const { return rows(qkv, 3, 0, head); }
+  __device__ HeadRows<const T> keys(int head) const { return rows(qkv, 3, 1, head); }
+  __device__ HeadRows<const T> values(int head) const { return rows(qkv, 3, 2, head); }
 };
 
 // False where there are no rows; a work error for what no kernel can do.
@@ -66,7 +66,7 @@ AttentionArrays<T> arrays_of(const AttentionShape& shape, const T* qkv, T* resul
 // The blocks of all heads stand side by side. Those with the most to do come
 // first: a head's last queries, or its first keys.
 struct Place {
-  std::int64_t head;
+  int head;
   int first;  // of the tile's rows
 
   __device__ int end(int sequence, int tile) const {
@@ -75,11 +75,12 @@ struct Place {
 };
 __device__ inline Place place_of_keys(int sequence, int tile) {
   const auto tiles = static_cast<unsigned>((sequence + tile - 1) / tile);
-  return {blockIdx.x / tiles, static_cast<int>(blockIdx.x % tiles) * tile};
+  return {static_cast<int>(blockIdx.x / tiles), static_cast<int>(blockIdx.x % tiles) * tile};
 }
 __device__ inline Place place_of_queries(int sequence, int tile) {
   const auto tiles = static_cast<unsigned>((sequence + tile - 1) / tile);
-  return {blockIdx.x / tiles, static_cast<int>(tiles - 1 - blockIdx.x % tiles) * tile};
+  return {static_cast<int>(blockIdx.x / tiles),
+          static_cast<int>(tiles - 1 - blockIdx.x % tiles) * tile};
 }
 inline unsigned attention_grid(const AttentionShape& shape, int tile) {
   return grid(shape.batch * shape.heads * blocks_for(shape.sequence, tile));

@@ -15,7 +15,6 @@ namespace pipesim::exec::kernels {
 namespace {
 
 using Arrays = AttentionArrays<gpuBfloat16>;
-using Rows = HeadRows<const gpuBfloat16>;
 
 constexpr float log2_e = 1.44269504F;
 
@@ -44,6 +43,21 @@ constexpr int float_bytes = 4;
 template <int size>
 constexpr int key_plan_bytes() {
   return plan_bytes<KeyPlan, size>() + 4 * KeyPlan::others * float_bytes;
+}
+
+template <typename Plan, int size>
+using Part = OwnPart<size, Plan::threads, const gpuBfloat16>;
+
+template <typename Plan, int size>
+__device__ inline void start_own_tile(SharedAddress tile, const HeadRows<const gpuBfloat16>& x,
+                                      const Place& place, bool is_wide) {
+  Part<Plan, size>(x, place.first).template start_tile<Plan::own>(tile, is_wide);
+}
+template <typename Plan, int size>
+__device__ inline void store_own_tile(SharedAddress tile, const HeadRows<gpuBfloat16>& x,
+                                      const Place& place, bool is_wide) {
+  const OwnPart<size, Plan::threads, gpuBfloat16> part(x, place.first);
+  part.template store_tile<Plan::own>(tile, is_wide);
 }
 
 // A warp's first row of the block's.
@@ -124,17 +138,17 @@ __global__ void __launch_bounds__(ForwardPlan::threads, 2)
   constexpr int others = Plan::others;
   constexpr SharedAddress both = shared_rows<size>(2 * others);
   const Place place = place_of_queries(arrays.sequence, Plan::own);
-  const Rows keys = arrays.keys(place.head);
-  const Rows values = arrays.values(place.head);
+  Part<Plan, size> keys(arrays.keys(place.head), 0);
+  const int hidden = arrays.heads * arrays.head_size;  // from keys to values
   const SharedAddress q = dynamic_shared();
   const SharedAddress k = q + shared_rows<size>(Plan::own);
   const SharedAddress v = k + shared_rows<size>(others);
   const int row = warp_row<Plan>();
   const SharedAddress own_q = q + shared_rows<size>(row);
 
-  start_tile<size, Plan::threads>(q, Plan::own, arrays.queries(place.head), place.first, is_wide);
-  start_tile<size, Plan::threads>(k, others, keys, 0, is_wide);
-  start_tile<size, Plan::threads>(v, others, values, 0, is_wide);
+  start_own_tile<Plan, size>(q, arrays.queries(place.head), place, is_wide);
+  keys.template start_tile<others>(k, is_wide);
+  keys.template start_tile<others>(v, is_wide, hidden);
   SumTiles<high, size> y = {};
   float largest[high][2];
   float sum[high][2];  // of the columns that this lane has
@@ -148,8 +162,9 @@ __global__ void __launch_bounds__(ForwardPlan::threads, 2)
     __syncthreads();
     const SharedAddress next = both - now;
     if (key + others < end) {
-      start_tile<size, Plan::threads>(k + next, others, keys, key + others, is_wide);
-      start_tile<size, Plan::threads>(v + next, others, values, key + others, is_wide);
+      keys.pass(others);
+      keys.template start_tile<others>(k + next, is_wide);
+      keys.template start_tile<others>(v + next, is_wide, hidden);
     }
     SumTiles<high, others> weight;
     products<size, high, others>(own_q, k + now, weight);
@@ -169,7 +184,7 @@ __global__ void __launch_bounds__(ForwardPlan::threads, 2)
       all += of_lane_across(all, 2);
       const int query = place.first + row + 16 * i + row_of(2 * half);
       if (lane() % 4 == 0 && query < arrays.sequence) {
-        arrays.log_sums[place.head * arrays.sequence + query] =
+        arrays.log_sums[std::int64_t{place.head} * arrays.sequence + query] =
             largest[i][half] * arrays.scale + logf(all);
       }
       sum[i][half] = 1 / all;
@@ -177,8 +192,7 @@ __global__ void __launch_bounds__(ForwardPlan::threads, 2)
   }
   write_sums<size, high>(y, sum, own_q);  // rows that this warp alone reads
   __syncthreads();
-  store_tile<size, Plan::threads>(q, Plan::own, arrays.rows(arrays.result, 1, 0, place.head),
-                                  place.first, is_wide);
+  store_own_tile<Plan, size>(q, arrays.rows(arrays.result, 1, 0, place.head), place, is_wide);
 }
 
 template <int size>
@@ -189,8 +203,8 @@ __global__ void __launch_bounds__(QueryPlan::threads, 2)
   constexpr int others = Plan::others;
   constexpr SharedAddress both = shared_rows<size>(2 * others);
   const Place place = place_of_queries(arrays.sequence, Plan::own);
-  const Rows keys = arrays.keys(place.head);
-  const Rows values = arrays.values(place.head);
+  Part<Plan, size> keys(arrays.keys(place.head), 0);
+  const int hidden = arrays.heads * arrays.head_size;  // from keys to values
   const SharedAddress q = dynamic_shared();
   const SharedAddress dy = q + shared_rows<size>(Plan::own);
   const SharedAddress k = dy + shared_rows<size>(Plan::own);
@@ -199,11 +213,10 @@ __global__ void __launch_bounds__(QueryPlan::threads, 2)
   const SharedAddress own_q = q + shared_rows<size>(row);
   const SharedAddress own_dy = dy + shared_rows<size>(row);
 
-  start_tile<size, Plan::threads>(q, Plan::own, arrays.queries(place.head), place.first, is_wide);
-  start_tile<size, Plan::threads>(dy, Plan::own, arrays.rows(arrays.dy, 1, 0, place.head),
-                                  place.first, is_wide);
-  start_tile<size, Plan::threads>(k, others, keys, 0, is_wide);
-  start_tile<size, Plan::threads>(v, others, values, 0, is_wide);
+  start_own_tile<Plan, size>(q, arrays.queries(place.head), place, is_wide);
+  start_own_tile<Plan, size>(dy, arrays.rows(arrays.dy, 1, 0, place.head), place, is_wide);
+  keys.template start_tile<others>(k, is_wide);
+  keys.template start_tile<others>(v, is_wide, hidden);
   float log_sum[high][2];  // to the base 2
   float dot[high][2];
 #pragma unroll
@@ -212,7 +225,7 @@ __global__ void __launch_bounds__(QueryPlan::threads, 2)
     for (int half = 0; half < 2; ++half) {
       const int query = place.first + row + 16 * i + row_of(2 * half);
       const bool there = query < arrays.sequence;  // else its q and dy are 0
-      const std::int64_t at = place.head * arrays.sequence + query;
+      const std::int64_t at = std::int64_t{place.head} * arrays.sequence + query;
       log_sum[i][half] = there ? arrays.log_sums[at] * log2_e : 0;
       dot[i][half] = there ? arrays.dots[at] : 0;
     }
@@ -226,8 +239,9 @@ __global__ void __launch_bounds__(QueryPlan::threads, 2)
     __syncthreads();
     const SharedAddress next = both - now;
     if (key + others < end) {
-      start_tile<size, Plan::threads>(k + next, others, keys, key + others, is_wide);
-      start_tile<size, Plan::threads>(v + next, others, values, key + others, is_wide);
+      keys.pass(others);
+      keys.template start_tile<others>(k + next, is_wide);
+      keys.template start_tile<others>(v + next, is_wide, hidden);
     }
     SumTiles<high, others> weight;
     SumTiles<high, others> slope;
@@ -263,11 +277,11 @@ __global__ void __launch_bounds__(QueryPlan::threads, 2)
   set_all(scale, arrays.scale);
   write_sums<size, high>(dq, scale, own_q);
   __syncthreads();
-  store_tile<size, Plan::threads>(q, Plan::own, arrays.rows(arrays.result, 3, 0, place.head),
-                                  place.first, is_wide);
+  store_own_tile<Plan, size>(q, arrays.rows(arrays.result, 3, 0, place.head), place, is_wide);
 }
 
-// What a block of keys meets: rows of q and dy, their logarithms and dots.
+// What a block of keys meets: rows of q and dy, and the logarithms and dots of
+// those rows.
 template <int size>
 struct QueryTile {
   static constexpr int rows = KeyPlan::others;
@@ -276,29 +290,42 @@ struct QueryTile {
 
   SharedAddress q;
   __device__ SharedAddress dy() const { return q + shared_rows<size>(rows); }
-  // Two floats of columns that a lane has.
-  __device__ float2 log_sums(int j) const { return floats(j); }
-  __device__ float2 dots(int j) const { return floats(rows + j); }
+  __device__ SharedAddress log_sum(int j) const {
+    return dy() + shared_rows<size>(rows) + shared_bytes(float_bytes * j);
+  }
+  __device__ SharedAddress dot(int j) const { return log_sum(rows + j); }
+};
 
-  __device__ void start(const Arrays& arrays, std::int64_t head, int first, bool is_wide) const {
-    start_tile<size, KeyPlan::threads>(q, rows, arrays.queries(head), first, is_wide);
-    start_tile<size, KeyPlan::threads>(dy(), rows, arrays.rows(arrays.dy, 1, 0, head), first,
-                                       is_wide);
-    const int own = static_cast<int>(threadIdx.x);
-    if (own >= 2 * rows) return;
-    const float* from = own < rows ? arrays.log_sums : arrays.dots;
-    const int query = first + own % rows;
-    const bool there = query < arrays.sequence;  // else its q and dy are 0
-    start_copy<4>(place_of(own), from + (there ? head * arrays.sequence + query : 0), there);
+// Copies them, from the queries at `first` on.
+template <int size>
+class QueryReader {
+ public:
+  __device__ QueryReader(const Arrays& arrays, const Place& place)
+      : queries_(arrays.queries(place.head), place.first),
+        slopes_(arrays.rows(arrays.dy, 1, 0, place.head), place.first),
+        left_(arrays.sequence - place.first - own() % rows),
+        number_((own() < rows ? arrays.log_sums : arrays.dots) +
+                std::int64_t{place.head} * arrays.sequence + place.first + own() % rows) {}
+
+  __device__ void start(const QueryTile<size>& tile, bool is_wide) {
+    queries_.template start_tile<rows>(tile.q, is_wide);
+    queries_.pass(rows);
+    slopes_.template start_tile<rows>(tile.dy(), is_wide);
+    slopes_.pass(rows);
+    if (own() < 2 * rows) start_copy<4>(tile.log_sum(own()), number_, left_ > 0);
+    number_ += rows;
+    left_ -= rows;
   }
 
  private:
-  __device__ SharedAddress place_of(int j) const {
-    return dy() + shared_rows<size>(rows) + shared_bytes(float_bytes * j);
-  }
-  __device__ float2 floats(int j) const {
-    return shared_at<float2>(place_of(j + column_of_sum(0)));
-  }
+  static constexpr int rows = KeyPlan::others;
+  static_assert(2 * rows <= KeyPlan::threads, "a thread for each number");
+  __device__ static int own() { return static_cast<int>(threadIdx.x); }
+
+  Part<KeyPlan, size> queries_;
+  Part<KeyPlan, size> slopes_;
+  int left_;
+  const float* number_;
 };
 
 // Rows of the scores are keys here, columns queries.
@@ -317,24 +344,23 @@ __global__ void __launch_bounds__(KeyPlan::threads, 1)
   const SharedAddress own_k = k + shared_rows<size>(row);
   const SharedAddress own_v = v + shared_rows<size>(row);
 
-  start_tile<size, Plan::threads>(k, Plan::own, arrays.keys(place.head), place.first, is_wide);
-  start_tile<size, Plan::threads>(v, Plan::own, arrays.values(place.head), place.first, is_wide);
-  now.start(arrays, place.head, place.first, is_wide);
+  start_own_tile<Plan, size>(k, arrays.keys(place.head), place, is_wide);
+  start_own_tile<Plan, size>(v, arrays.values(place.head), place, is_wide);
+  QueryReader<size> reader(arrays, place);
+  reader.start(now, is_wide);
   SumTiles<high, size> dk = {};
   SumTiles<high, size> dv = {};
   const float factor = arrays.scale * log2_e;
   for (int query = place.first; query < arrays.sequence; query += others) {
     finish_copies();
     __syncthreads();
-    if (query + others < arrays.sequence) {
-      next.start(arrays, place.head, query + others, is_wide);
-    }
+    if (query + others < arrays.sequence) reader.start(next, is_wide);
     SumTiles<high, others> weight;
     SumTiles<high, others> slope;
     products<size, high, others>(own_k, now.q, weight);
 #pragma unroll
     for (int j = 0; j < others / 8; ++j) {
-      const float2 log_sums = now.log_sums(8 * j);
+      const auto log_sums = shared_at<float2>(now.log_sum(8 * j + column_of_sum(0)));
 #pragma unroll
       for (int i = 0; i < high; ++i) {
 #pragma unroll
@@ -351,7 +377,7 @@ __global__ void __launch_bounds__(KeyPlan::threads, 1)
     products<size, high, others>(own_v, now.dy(), slope);
 #pragma unroll
     for (int j = 0; j < others / 8; ++j) {
-      const float2 dots = now.dots(8 * j);
+      const auto dots = shared_at<float2>(now.dot(8 * j + column_of_sum(0)));
 #pragma unroll
       for (int i = 0; i < high; ++i) {
 #pragma unroll
@@ -372,10 +398,8 @@ __global__ void __launch_bounds__(KeyPlan::threads, 1)
   set_all(scale, 1);
   write_sums<size, high>(dv, scale, own_v);
   __syncthreads();
-  store_tile<size, Plan::threads>(k, Plan::own, arrays.rows(arrays.result, 3, 1, place.head),
-                                  place.first, is_wide);
-  store_tile<size, Plan::threads>(v, Plan::own, arrays.rows(arrays.result, 3, 2, place.head),
-                                  place.first, is_wide);
+  store_own_tile<Plan, size>(k, arrays.rows(arrays.result, 3, 1, place.head), place, is_wide);
+  store_own_tile<Plan, size>(v, arrays.rows(arrays.result, 3, 2, place.head), place, is_wide);
 }
 
 // ---- Starting them
@@ -389,10 +413,8 @@ bool is_aligned(const void* memory) {
 template <typename Plan>
 void start(gpuStream_t stream, const char* name, const AttentionShape& shape, Kernel kernel,
            int bytes, const Arrays& arrays) {
-#ifndef PIPESIM_GPU_EMULATED
-  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
-        "have enough shared memory for attention");
-#endif
+  check(gpuFuncSetAttribute(kernel, gpuFuncAttributeMaxDynamicSharedMemorySize, bytes),
+        "allow attention its shared memory");
   const bool is_wide = shape.head_size % 8 == 0 && is_aligned(arrays.qkv) &&
                        is_aligned(arrays.dy) && is_aligned(arrays.result);
   launch(stream, name, attention_grid(shape, Plan::own), Block{Plan::threads, bytes}, kernel,
@@ -434,17 +456,18 @@ void by_size(const AttentionShape& shape, const Body& body) {
 }  // namespace
 
 bool has_tensor_cores(int gpu) {
-#ifdef PIPESIM_GPU_EMULATED
-  return gpu >= 0;
-#else
-  int bytes = 0;
-  check(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, gpu),
-        "tell how much shared memory the GPU has");
-  cudaFuncAttributes kernel;
+  gpuDeviceProp properties;
+  check(gpuGetDeviceProperties(&properties, gpu), "tell what the GPU is");
+  if (properties.sharedMemPerBlockOptin < std::size_t{key_plan_bytes<tensor_head_size>()}) {
+    return false;
+  }
+#ifndef PIPESIM_GPU_EMULATED
+  cudaFuncAttributes kernel;  // as compiled for this GPU
   check(cudaFuncGetAttributes(&kernel, tensor_key_value_gradient_kernel<tensor_head_size>),
         "look up the kernel of attention_backward");
-  return kernel.ptxVersion >= 80 && bytes >= key_plan_bytes<tensor_head_size>();
+  if (kernel.ptxVersion < 80) return false;
 #endif
+  return true;
 }
 
 void tensor_attention(gpuStream_t stream, const AttentionShape& shape, const gpuBfloat16* qkv,

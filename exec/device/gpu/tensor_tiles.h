@@ -27,49 +27,90 @@ __device__ inline int lane() { return static_cast<int>(threadIdx.x) % 32; }
 __device__ inline int row_of(int i) { return lane() / 4 + i / 2 * 8; }
 __device__ inline int column_of_sum(int i) { return lane() % 4 * 2 + i % 2; }
 
-// `count` rows of x from `first` on, columns and rows beyond it as 0. Wide: by
-// copies of 16 bytes that have to be finished.
-template <int size, int threads>
-__device__ inline void start_tile(SharedAddress to, int count, const HeadRows<const gpuBfloat16>& x,
-                                  int first, bool is_wide) {
-  constexpr int in_row = size / 8;
-  for (int i = static_cast<int>(threadIdx.x); i < count * in_row; i += threads) {
-    const int row = i / in_row;
-    const int column = i % in_row * 8;
-    const SharedAddress at = to + shared_rows<size>(row, column);
-    const bool there = first + row < x.count && column < x.columns;
-    const gpuBfloat16* from = there ? x.row(first + row) + column : x.data;
-    if (is_wide) {
-      start_copy<16>(at, from, there);
-    } else {
-      for (int j = 0; j < 8; ++j) {
-        shared_at<gpuBfloat16>(at + shared_bytes(2 * j)).bits =
-            there && column + j < x.columns ? from[j].bits : std::uint16_t{0};
-      }
-    }
-  }
-}
+// The part of a matrix that a thread moves between it and tiles: the same eight
+// columns of every so many rows.
+template <int size, int threads, typename T>
+class OwnPart {
+ public:
+  // From that row on.
+  __device__ OwnPart(const HeadRows<T>& x, int first)
+      : at_(x.row(first + own_row()) + own_column()),
+        stride_(static_cast<int>(x.stride)),
+        rows_(x.count - first - own_row()),
+        columns_(x.columns - own_column()) {}
 
-// The other way; all of the block have written the tile.
-template <int size, int threads>
-__device__ inline void store_tile(SharedAddress from, int count, const HeadRows<gpuBfloat16>& x,
-                                  int first, bool is_wide) {
-  constexpr int in_row = size / 8;
-  for (int i = static_cast<int>(threadIdx.x); i < count * in_row; i += threads) {
-    const int row = i / in_row;
-    const int column = i % in_row * 8;
-    if (first + row >= x.count || column >= x.columns) continue;
-    const SharedAddress at = from + shared_rows<size>(row, column);
-    gpuBfloat16* to = x.row(first + row) + column;
+  // A tile of the next `count` rows, or of those that many numbers beside them; columns and rows
+  // that there are none of as 0. Wide: by copies that have to be finished.
+  template <int count>
+  __device__ void start_tile(SharedAddress tile, bool is_wide, int beside = 0) const {
     if (is_wide) {
-      *reinterpret_cast<Words<4>*>(to) = shared_at<Words<4>>(at);
+      each_wide<count>(tile, beside, [](SharedAddress to, T* from, bool there) {
+        start_copy<16>(to, from, there);
+      });
     } else {
-      for (int j = 0; j < 8 && column + j < x.columns; ++j) {
-        to[j] = shared_at<gpuBfloat16>(at + shared_bytes(2 * j));
+      each_narrow<count>(tile, beside, [](SharedAddress to, T* from, bool there) {
+        shared_at<gpuBfloat16>(to).bits = there ? from->bits : std::uint16_t{0};
+      });
+    }
+  }
+  // On to the rows behind those.
+  __device__ void pass(int count) {
+    at_ += std::int64_t{stride_} * count;
+    rows_ -= count;
+  }
+
+  // The other way; all of the block have written the tile.
+  template <int count>
+  __device__ void store_tile(SharedAddress tile, bool is_wide) const {
+    if (is_wide) {
+      each_wide<count>(tile, 0, [](SharedAddress from, T* to, bool there) {
+        if (there) *reinterpret_cast<Words<4>*>(to) = shared_at<Words<4>>(from);
+      });
+    } else {
+      each_narrow<count>(tile, 0, [](SharedAddress from, T* to, bool there) {
+        if (there) *to = shared_at<gpuBfloat16>(from);
+      });
+    }
+  }
+
+ private:
+  static constexpr int across = size / 8;           // threads along a row
+  static constexpr int at_once = threads / across;  // rows; threads beyond have none
+
+  __device__ static int own_row() { return static_cast<int>(threadIdx.x) / across; }
+  __device__ static int own_column() { return static_cast<int>(threadIdx.x) % across * 8; }
+
+  // move(place in the tile, place in the matrix, whether there is one).
+  template <int count, typename Move>
+  __device__ void each_wide(SharedAddress tile, int beside, Move move) const {
+    if (at_once * across < threads && own_row() >= at_once) return;
+    tile += shared_rows<size>(own_row(), own_column());
+    const int end = columns_ > 0 ? rows_ : 0;
+#pragma unroll
+    for (int i = 0; i < count; i += at_once) {
+      if (count % at_once != 0 && i + own_row() >= count) break;
+      move(tile + shared_rows<size>(i), at_ + beside + std::int64_t{stride_} * i, i < end);
+    }
+  }
+  template <int count, typename Move>
+  __device__ void each_narrow(SharedAddress tile, int beside, Move move) const {
+    if (at_once * across < threads && own_row() >= at_once) return;
+    tile += shared_rows<size>(own_row(), own_column());
+#pragma unroll 1
+    for (int i = 0; i + own_row() < count; i += at_once) {
+#pragma unroll 1
+      for (int j = 0; j < 8; ++j) {
+        move(tile + shared_rows<size>(i, j), at_ + beside + std::int64_t{stride_} * i + j,
+             i < rows_ && j < columns_);
       }
     }
   }
-}
+
+  T* at_;
+  int stride_;
+  int rows_;  // that x has from there on
+  int columns_;
+};
 
 template <int high, int columns>
 using SumTiles = FragmentC[high][columns / 8];
@@ -95,7 +136,7 @@ __device__ inline void products(SharedAddress a, SharedAddress b, SumTiles<high,
   }
   a += lane_in_rows<size>();
   b += lane_in_columns<size>();
-#pragma unroll
+#pragma unroll 2  // all at once takes more registers than there are
   for (int k = 0; k < size; k += 16) {
     FragmentA left[high];
 #pragma unroll
