@@ -17,7 +17,9 @@ int main(int argc, char** argv) {
   exec::add_all_flags(app, flags);
   app.footer(
       "Without --transport, ranks are the processes that mpirun has started, or else\n"
-      "--stages threads of this one.\n"
+      "--stages threads of this one. With --transport nccl (rccl for HIP) they are\n"
+      "processes of MPI, too, and results go from GPU to GPU; that has run on\n"
+      "emulated GPUs alone so far.\n"
       "\n"
       "Examples:\n"
       "  mpirun -n 4 pipeexec --schedule 1f1b --microbatches 8\n"

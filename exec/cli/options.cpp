@@ -287,7 +287,13 @@ Ranks choose_ranks(const Flags& flags, const std::optional<Launch>& launch) {
   ranks.transport = name;
   ranks.linked = links_devices(name);
   ranks.by_mpi = name == "mpi" || ranks.linked;
-  if (ranks.linked) check_linked(name, flags.device.value_or("cpu"));
+  if (ranks.linked) {
+    check_linked(name, flags.device.value_or("cpu"));
+    if (flags.eager_limit) {
+      throw input_error(fmt::format(
+          "--eager-limit: sends over {} wait for their receivers anyway; leave it out", name));
+    }
+  }
   if (ranks.by_mpi) return ranks;
   if (launch && launch->ranks > 1) {
     throw input_error(fmt::format(
