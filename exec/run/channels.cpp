@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <map>
-#include <thread>
 #include <tuple>
 
 #include "exec/run/agreement.h"
+#include "exec/transport/back_off.h"
 #include "exec/transport/collectives.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
@@ -107,12 +107,11 @@ std::unique_ptr<LinkedTransport> link_devices(Transport& control, Device& device
 void wait_on_link(Device& device, Link& link, Mark mark,
                   std::optional<std::chrono::nanoseconds> patience, const std::string& what) {
   const auto start = std::chrono::steady_clock::now();
-  while (!device.has_passed(mark)) {
+  for (BackOff pause; !device.has_passed(mark); pause.pause()) {
     link.check();
     if (patience && std::chrono::steady_clock::now() - start > *patience) {
       throw TimedOut(fmt::format("waited {} for {}", format_time(patience->count()), what));
     }
-    std::this_thread::yield();
   }
 }
 

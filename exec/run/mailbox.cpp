@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <thread>
 #include <utility>
 
 #include "exec/run/channels.h"
+#include "exec/transport/back_off.h"
 #include "exec/transport/collectives.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
@@ -261,7 +261,7 @@ void Mailbox::wait_for_one() {
                         [](const Buffer* buffer) { return is_receive(buffer->note.action.kind); });
   std::vector<Buffer*> waiting;
   std::vector<Ticket> tickets;
-  for (;;) {
+  for (BackOff pause;;) {
     const bool copies = start_copied();
     waiting.clear();
     tickets.clear();
@@ -271,7 +271,7 @@ void Mailbox::wait_for_one() {
       tickets.push_back(*buffer->ticket);
     }
     if (tickets.empty()) {
-      std::this_thread::yield();
+      pause.pause();
       continue;
     }
     constexpr std::chrono::microseconds turn(20);  // then copies may have run
@@ -286,9 +286,14 @@ void Mailbox::wait_for_one() {
 }
 
 void Mailbox::wait_for(Mark mark) {
-  while (!device_.has_passed(mark)) {
+  const Time start = std::chrono::steady_clock::now();
+  for (BackOff pause; !device_.has_passed(mark); pause.pause()) {
     poll();
-    std::this_thread::yield();
+    const auto patience = transport_.patience();
+    if (patience && std::chrono::steady_clock::now() - start > *patience) {
+      throw TimedOut(fmt::format("waited {} for the device to do what it was asked for",
+                                 format_time(patience->count())));
+    }
   }
 }
 
@@ -299,14 +304,8 @@ void Mailbox::finish_iteration() {
     }
     buffer.state = State::free;
   }
-  while (!under_way_.empty()) {
-    if (link_ == nullptr) {
-      wait_for_one();
-      continue;
-    }
-    poll_link();
-    std::this_thread::yield();
-  }
+  while (link_ == nullptr && !under_way_.empty()) wait_for_one();
+  for (BackOff pause; !under_way_.empty(); pause.pause()) poll_link();
   for (const Buffer& buffer : out_) {
     if (buffer.state != State::free) misused(buffer.note.action, "made, but never sent");
   }

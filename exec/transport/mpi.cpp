@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 #include <mpi.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <thread>
 
+#include "exec/transport/back_off.h"
 #include "traces/base/error.h"
 
 namespace pipesim::exec {
@@ -25,26 +24,6 @@ Error failure_of(const char* call, int status) {
 void check(int status, const char* call) {
   if (status != MPI_SUCCESS) throw failure_of(call, status);
 }
-
-// Yields at first, then sleeps for a share of what was waited so far: from 5
-// to 50 us.
-class BackOff {
- public:
-  void pause() {
-    if (++turns_ < 20) {
-      std::this_thread::yield();
-      return;
-    }
-    using std::chrono::microseconds;
-    const auto waited = std::chrono::steady_clock::now() - since_;
-    std::this_thread::sleep_for(
-        std::clamp<std::chrono::nanoseconds>(waited / 64, microseconds(5), microseconds(50)));
-  }
-
- private:
-  std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
-  int turns_ = 0;
-};
 
 class MpiTransport final : public Transport {
  public:

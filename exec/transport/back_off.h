@@ -1,0 +1,32 @@
+// The pauses of a wait that has to look again and again: turns given up at
+// first, then sleeps for a share of what was waited so far, from 5 to 50 us, so
+// that more waiting ranks than processors don't starve those that work.
+//
+// One for each wait, on its thread.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+namespace pipesim::exec {
+
+class BackOff {
+ public:
+  void pause() {
+    if (++turns_ < 20) {
+      std::this_thread::yield();
+      return;
+    }
+    using std::chrono::microseconds;
+    const auto waited = std::chrono::steady_clock::now() - since_;
+    std::this_thread::sleep_for(
+        std::clamp<std::chrono::nanoseconds>(waited / 64, microseconds(5), microseconds(50)));
+  }
+
+ private:
+  std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
+  int turns_ = 0;
+};
+
+}  // namespace pipesim::exec
