@@ -3,8 +3,10 @@
 //
 // A rank's thread makes it and is the only one to call it. Ranks may share a
 // GPU; each has its own stream and memory. Matrix products come from cuBLAS or
-// hipBLAS where the build has it, else from the project's own kernel. Whatever
-// the runtime reports is a work error that names the call.
+// hipBLAS where the build has it, else from the project's own kernel. Attention is
+// the project's own, for bfloat16 on tensor cores where CUDA's GPUs have them and
+// heads have at most 128 numbers; description() tells. Whatever the runtime
+// reports is a work error that names the call.
 #pragma once
 
 #include <memory>
