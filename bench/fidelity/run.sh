@@ -9,7 +9,7 @@
 #
 # With BIN it takes the programs from there and builds nothing. CASES are of mpi, local,
 # emulated, and gpu1, gpu2 and gpu4, that many ranks on what FLAGS of pipeexec say.
-# ITERATIONS is how many are measured, PIPEEXEC another one, ROWS a file for plain rows.
+# ITERATIONS is how many are measured, PIPEEXEC another one, ROWS a file that gets plain rows as they come.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . examples/steps.sh
@@ -31,6 +31,8 @@ pipeexec=${PIPEEXEC:-$bin/pipeexec}
 read -r -a cases <<<"${CASES:-mpi local emulated}"
 read -r -a flags <<<"${FLAGS:-}"
 folder=$(mktemp -d)
+results=${ROWS:-$folder/results}
+: >"$results"
 trap 'rm -rf "$folder"' EXIT
 
 # key NAME FILE: a number of a JSON result.
@@ -70,7 +72,7 @@ compare() {
   echo "$turn $case $costs $schedule $microbatches $(key makespan_ns "$folder/predicted.json")" \
     "$(key iteration_ns "$folder/measured.json")" \
     "$(largest peak_memory_bytes "$folder/predicted.json")" \
-    "$(largest peak_memory_bytes "$folder/measured.json")" >>"$folder/results"
+    "$(largest peak_memory_bytes "$folder/measured.json")" >>"$results"
 }
 
 by_others
@@ -96,7 +98,6 @@ for turn in $(seq "$turns"); do
   done
 done
 
-if [ -n "${ROWS:-}" ]; then cp "$folder/results" "$ROWS"; fi
 by_others
 seconds=$(($(date +%s) - started))
 others=$(share "$((others - others_before))" "$seconds")
@@ -127,7 +128,7 @@ TEXT
 
 # The rows of the cases, then all errors, by size: their median.
 rows() {
-  sort -s -k2,5 "$folder/results" | awk '
+  sort -s -k2,5 "$results" | awk '
     function median(list, n,   i, j, t) {
       for (i = 2; i <= n; i++) {
         t = list[i]

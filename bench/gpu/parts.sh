@@ -197,10 +197,10 @@ part_recorder() {
 # ---- fidelity: predictions from a calibration, against what was measured
 
 part_fidelity() {
-  local name="fidelity" turns=2 iterations=15
-  if [ -n "$small" ]; then turns=1 iterations=2; fi
+  local name="fidelity" turns=2 iterations=15 cases="gpu1 gpu2 gpu4"
+  if [ -n "$small" ]; then turns=1 iterations=1 cases="gpu1 gpu2"; fi
   run 240 "$name" env TURNS=$turns ITERATIONS=$iterations OUTPUT=- BIN="$bin" PIPEEXEC="$module/pipeexec" \
-    CASES="gpu1 gpu2 gpu4" FLAGS="--device $device --precision bf16 ${busy_model[*]}" \
+    CASES="$cases" FLAGS="--device $device --precision bf16 ${busy_model[*]}" \
     ROWS="$work/fidelity" bash bench/fidelity/run.sh
   sed -n '/^| case/,$p' "$(log_of "$name")"
   if [ -s "$work/fidelity" ]; then check "fidelity: rows" fidelity "$work/fidelity"; fi
