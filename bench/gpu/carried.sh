@@ -26,7 +26,7 @@ export OMPI_MCA_plm_rsh_agent=sh OMPI_MCA_mca_base_component_show_load_errors=0
 
 # The compiler wrapper would name the folders of an installation.
 settings+=(
-  -DMPI_SKIP_COMPILER_WRAPPER=ON
+  -DMPI_SKIP_COMPILER_WRAPPER=ON -DMPI_CXX_SKIP_MPICXX=ON
   "-DMPI_CXX_HEADER_DIR=$libraries/openmpi/include" -DMPI_CXX_LIB_NAMES=mpi
   "-DMPI_mpi_LIBRARY=$libraries/openmpi/lib/libmpi.so"
   "-DMPIEXEC_EXECUTABLE=$prefix/bin/mpirun.openmpi")
