@@ -2,8 +2,9 @@
 //
 // One operation of a communicator at a time, and each on a stream of its own:
 // NCCL runs what stands on one in its order, and a posted receive holds up
-// nothing else. Communicators don't block: what NCCL does for one in the
-// background is polled for, with patience.
+// nothing else. That takes kernels that run side by side: NCCL promises it for
+// none, so that they are kept small. Communicators don't block: what NCCL does
+// for one in the background is polled for, with patience.
 #include <algorithm>
 #include <cstring>
 #include <exception>
@@ -23,9 +24,18 @@
 namespace pipesim::exec {
 namespace {
 
-// Of the GPU's multiprocessors each message that is under way holds one for
-// every block of NCCL's kernel, also while it waits; the rest are the operators'.
+// A message that is under way holds so many multiprocessors, also while it waits;
+// all together hold half of them at most.
 constexpr int most_blocks = 4;
+
+int blocks_of(std::size_t channels) {
+  int gpu = 0;
+  gpuDeviceProp properties;
+  check(gpuGetDevice(&gpu), "tell which GPU is chosen");
+  check(gpuGetDeviceProperties(&properties, gpu), "tell what the GPU is");
+  const int all = properties.multiProcessorCount / 2;
+  return std::clamp(all / static_cast<int>(std::max<std::size_t>(channels, 1)), 1, most_blocks);
+}
 
 // How long the other end may take to take leave.
 constexpr std::chrono::seconds farewell(10);
@@ -61,6 +71,7 @@ class NcclLink final : public Link {
         device_(device),
         marks_(marks_of(device)),
         rank_(setup.rank),
+        blocks_(blocks_of(setup.ends.size())),
         patience_(setup.patience) {
     memory_of(device).keep_all();
     try {
@@ -146,7 +157,7 @@ class NcclLink final : public Link {
     std::memcpy(&id, wanted.key.data(), sizeof id);
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
-    config.maxCTAs = most_blocks;
+    config.maxCTAs = blocks_;
     settle(end, nccl_.init(&end.communicator, 2, id, end.own(), &config), "open the channel to");
 
     Number32 number(device_);
@@ -215,6 +226,7 @@ class NcclLink final : public Link {
   Device& device_;
   Marks& marks_;
   int rank_;
+  int blocks_;
   std::optional<std::chrono::nanoseconds> patience_;
   int exceptions_ = std::uncaught_exceptions();
   std::vector<std::unique_ptr<End>> ends_;
