@@ -45,15 +45,18 @@ class LinkedPipeexec : public ::testing::Test {
     return mpirun(ranks, command(arguments), environment);
   }
 
-  // Of three ranks the middle one has that fault.
-  Outcome run_with_fault(const std::string& fault, const std::string& timeout) const {
+  // Of two ranks the last, or of three the middle one has that fault.
+  Outcome run_with_fault(const std::string& fault, const std::string& timeout,
+                         int ranks = 3) const {
     const auto own = command({"--transport", "nccl", "--schedule", "1f1b", "--microbatches", "4",
                               "--quiet", "--timeout", timeout, "--trace", folder_ / "trace.json"});
     std::vector<std::string> all = own;
     all.insert(all.end(), {":", "-n", "1", "env", "PIPESIM_EMULATED_NCCL_FAULT=" + fault});
     all.insert(all.end(), own.begin(), own.end());
-    all.insert(all.end(), {":", "-n", "1"});
-    all.insert(all.end(), own.begin(), own.end());
+    if (ranks == 3) {
+      all.insert(all.end(), {":", "-n", "1"});
+      all.insert(all.end(), own.begin(), own.end());
+    }
     Outcome outcome = mpirun(1, all);
     EXPECT_NE(outcome.status, 0) << fault;
     EXPECT_EQ(outcome.out, "") << fault;
@@ -89,6 +92,7 @@ TEST_F(LinkedPipeexec, GivesWhatOneRankGives) {
     verify(4, {"interleaved", "--microbatches", "4"}, seed);
   }
   verify(4, {testing::golden("dualpipev_4rank_10mb.csv")}, "2");
+  verify(2, {"1f1b", "--microbatches", "4", "--precision", "bf16"}, "1");
 }
 
 TEST_F(LinkedPipeexec, GoesOnForIterations) {
@@ -174,6 +178,15 @@ TEST_F(LinkedPipeexec, AMessageThatNeverComesIsNamed) {
     const Outcome outcome = run_with_fault(fault, "500ms");
     EXPECT_NE(outcome.err.find(said), std::string::npos) << fault << ": " << outcome.err;
   }
+}
+
+// The gradient of a tied matrix, after four channels and eight messages.
+TEST_F(LinkedPipeexec, AGradientThatNeverComesIsNamed) {
+  const Outcome outcome = run_with_fault("lose:13", "500ms", 2);
+  EXPECT_NE(outcome.err.find("rank 0: iteration 0, in the reduction: waited 500.0 ms for a message "
+                             "from rank 1"),
+            std::string::npos)
+      << outcome.err;
 }
 
 TEST_F(LinkedPipeexec, WhatTheLibraryReportsEndsAll) {
