@@ -63,6 +63,7 @@ class Stopwatch final : public Device {
   std::string description() const override { return device_.description(); }
   void* allocate(std::int64_t bytes) override { return device_.allocate(bytes); }
   void release(void* memory) override { device_.release(memory); }
+  std::int64_t most_taken_bytes() const override { return device_.most_taken_bytes(); }
   void upload(void* to, const void* from, std::int64_t bytes) override {
     device_.upload(to, from, bytes);
   }

@@ -161,8 +161,10 @@ std::string result_json(const Task& task, const RunResult& result) {
                        {"optimizer", memory.states.optimizer},
                        {"activations", working.activations + working.residue},
                        {"buffers", working.send_buffers + working.receive_buffers}}},
+                     {"taken_from_gpu_bytes", nullptr},
                      {"clock_offset_ns", result.clocks[r].offset_ns()},
                      {"clock_uncertainty_ns", result.clocks[r].uncertainty_ns()}});
+    if (result.taken_bytes[r] > 0) ranks.back()["taken_from_gpu_bytes"] = result.taken_bytes[r];
   }
   json["ranks"] = std::move(ranks);
   json["verify"] = nullptr;

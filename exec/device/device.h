@@ -89,6 +89,9 @@ class Device {
   // ---- Memory, aligned to 64 bytes; throws a work error where there is none left.
   virtual void* allocate(std::int64_t bytes) = 0;
   virtual void release(void* memory) = 0;
+  // The most that it has taken from the GPU at once, with room for operators and
+  // what it keeps for later; 0 where the host's memory serves.
+  virtual std::int64_t most_taken_bytes() const = 0;
   virtual void upload(void* to, const void* from_host, std::int64_t bytes) = 0;
   virtual void download(void* to_host, const void* from, std::int64_t bytes) = 0;
   // Whether the host may read and write it in place, once all has run: then

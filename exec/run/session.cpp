@@ -35,6 +35,7 @@ int count_processors(Transport& transport) {
 struct PeakReport {
   std::int64_t chunks = 0;
   RankMemory memory;
+  std::int64_t taken_bytes = 0;
 };
 
 std::vector<std::string> layer_names(const Model& model) {
@@ -233,11 +234,12 @@ RunResult run_session(const Training& training, Device& device, Transport& trans
   }
   bring_together(training, transport, worker.recorder(), trace, result);
 
-  const PeakReport own{worker.peak_chunks(), worker.peak_memory()};
+  const PeakReport own{worker.peak_chunks(), worker.peak_memory(), device.most_taken_bytes()};
   std::size_t rank = 0;
   for (const PeakReport& report : gather_value(transport, own)) {
     result.metrics.ranks[rank++].peak_activation_chunks = report.chunks;
     result.memory.push_back(report.memory);
+    result.taken_bytes.push_back(report.taken_bytes);
   }
   return result;
 }

@@ -31,8 +31,9 @@ struct RunResult {
   std::vector<Span> spans;
   Metrics metrics;
 
-  std::vector<RankMemory> memory;  // of each rank at its fullest
-  int processors = 0;              // that the ranks may run on
+  std::vector<RankMemory> memory;         // of each rank at its fullest
+  std::vector<std::int64_t> taken_bytes;  // from its GPU, the most at once; 0 of the host's
+  int processors = 0;                     // that the ranks may run on
 
   bool several_clocks = false;          // else all ranks share one
   std::vector<ClockRelation> clocks;    // of each rank

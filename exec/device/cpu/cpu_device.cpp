@@ -33,6 +33,7 @@ class CpuDevice final : public Device {
 
   void* allocate(std::int64_t bytes) override { return FloatOperators::allocate(bytes); }
   void release(void* memory) override { FloatOperators::release(memory); }
+  std::int64_t most_taken_bytes() const override { return 0; }
   void upload(void* to, const void* from_host, std::int64_t bytes) override {
     if (bytes > 0) std::memcpy(to, from_host, static_cast<std::size_t>(bytes));
   }

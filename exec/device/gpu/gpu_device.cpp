@@ -103,6 +103,7 @@ class GpuDevice final : public Device {
 
   void* allocate(std::int64_t bytes) override { return memory_.allocate(bytes); }
   void release(void* memory) override { memory_.release(memory); }
+  std::int64_t most_taken_bytes() const override { return memory_.most_taken_bytes(); }
 
   void upload(void* to, const void* from_host, std::int64_t bytes) override {
     move(to, from_host, bytes, gpuMemcpyHostToDevice, "copy to the GPU", operators_);

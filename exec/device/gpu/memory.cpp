@@ -1,5 +1,6 @@
 #include "exec/device/gpu/memory.h"
 
+#include <algorithm>
 #include <string>
 
 #include "traces/base/error.h"
@@ -46,6 +47,8 @@ void* GpuMemory::allocate(std::int64_t bytes) {
   }
   check(result, "allocate memory");
   size_.emplace(memory, size);
+  taken_bytes_ += size;
+  most_taken_bytes_ = std::max(most_taken_bytes_, taken_bytes_);
   return memory;
 }
 
@@ -58,6 +61,7 @@ void GpuMemory::hand_back_free_blocks() {
   for (const auto& [bytes, memory] : free_) {
     check(gpuFree(memory), "hand back memory");
     size_.erase(memory);
+    taken_bytes_ -= bytes;
   }
   free_.clear();
 }

@@ -31,12 +31,16 @@ class GpuMemory {
   // Hands back nothing from now on but at the end: that would stop the GPU while
   // messages of a link wait for what it has still to do.
   void keep_all() { keeps_all_ = true; }
+  // At once, with blocks that are free.
+  std::int64_t most_taken_bytes() const { return most_taken_bytes_; }
 
  private:
   void hand_back_free_blocks();
 
   gpuStream_t stream_;
   bool keeps_all_ = false;
+  std::int64_t taken_bytes_ = 0;
+  std::int64_t most_taken_bytes_ = 0;
   std::multimap<std::int64_t, void*> free_;       // by size
   std::unordered_map<void*, std::int64_t> size_;  // of all blocks
 };
