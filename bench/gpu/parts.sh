@@ -27,6 +27,7 @@ part_build() {
   if [[ "$architecture" =~ ^[0-9]+$ ]]; then
     settings+=("-DCMAKE_CUDA_ARCHITECTURES=$architecture")
   fi
+  if [ "$kind" = cuda ]; then settings+=(-DPIPESIM_HIP=OFF); else settings+=(-DPIPESIM_CUDA=OFF); fi
   local generator=()
   if command -v ninja >/dev/null; then generator=(-G Ninja); fi
   run 120 "configure" cmake -S . -B "$build" "${generator[@]}" -DCMAKE_BUILD_TYPE=Release \
