@@ -2,6 +2,7 @@
 // What it runs is said in tests/emulated_gpu/emulated_gpu.h.
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -79,6 +80,34 @@ TEST(EmulatedPipeexec, RanksTakeGpusByTurns) {
   EXPECT_EQ(second.status, 0) << second.err;
   testing::expect_one_sentence(train(line + ":1", model), "pipeexec", line + ":1", 2,
                                "there is no such GPU");
+}
+
+// At least what its tensors hold; in bf16 half of that for weights, with those of
+// the optimizer in fp32.
+TEST(EmulatedPipeexec, TellsWhatARankTookAndHolds) {
+  const testing::TemporaryFolder folder;
+  const std::string line = "--schedule 1f1b --stages 2 --device cuda --json";
+  const std::string model = model_in(folder, 2);
+  const auto rank = [&](const std::string& flags) {
+    const Outcome outcome = train(line + flags, model);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return nlohmann::json::parse(outcome.out)["ranks"][0];
+  };
+  const auto whole = rank("");
+  const auto half = rank(" --precision bf16");
+  for (const auto& told : {whole, half}) {
+    EXPECT_GT(told["taken_from_gpu_bytes"].get<std::int64_t>(),
+              told["peak_memory_bytes"].get<std::int64_t>());
+  }
+  const auto bytes = [](const nlohmann::json& told, const char* use) {
+    return told["memory_bytes"][use].get<std::int64_t>();
+  };
+  const std::int64_t weights = bytes(whole, "weights");
+  EXPECT_EQ(2 * bytes(half, "weights"), weights);
+  EXPECT_EQ(bytes(half, "gradients"), bytes(whole, "gradients"));
+  EXPECT_EQ(bytes(whole, "optimizer"), 2 * weights);
+  EXPECT_EQ(bytes(half, "optimizer"), 3 * weights);
+  EXPECT_LT(bytes(half, "activations"), bytes(whole, "activations"));
 }
 
 TEST(EmulatedPipeexec, SaysThatMemoryIsUsedUp) {
