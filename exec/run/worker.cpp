@@ -12,7 +12,7 @@ namespace {
 
 // By how many compute actions a device may be behind: so many that it never
 // waits for its rank's thread, and so few that what is freed here is soon free there.
-constexpr std::size_t most_behind = 2;
+constexpr std::size_t most_behind = 3;
 
 }  // namespace
 
