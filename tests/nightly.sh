@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The tests on random programs, 100,000 programs each, with assertions and
-# sanitizers and once more as released. Takes some minutes.
+# sanitizers and once more as released; and what is tried on a machine with a GPU, on
+# one that the CPU stands in for. Takes some minutes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . examples/steps.sh
@@ -15,3 +16,6 @@ for preset in release asan-ubsan; do
   step "100,000 random programs: $preset" \
     env PIPESIM_RANDOM_PROGRAMS=100000 build/$preset/tests/transfers_test
 done
+step "what a machine with a GPU tries, on an emulated one" bash bench/gpu/run.sh --small \
+  --binaries build/release --module build/release/tests/emulated_gpu \
+  --only verify,losses,recorder,fidelity cuda build/gpu/emulated
