@@ -181,12 +181,11 @@ void Mailbox::start_linked(Buffer& buffer) {
   ActionNote& note = buffer.note;
   const Channel channel = channel_of(placement_, note.action);
   buffer.waited_since.reset();
+  buffer.awaited.reset();  // until something needs it
   if (is_send(note.action.kind)) {
-    buffer.awaited = note.start.value;
     buffer.copied = link_->send(channel, buffer.tensor.memory(), note.bytes, note.start.value);
   } else {
     note.reached = note.start = {buffer.usable, true};
-    buffer.awaited.reset();  // until something needs it
     buffer.copied = link_->receive(channel, buffer.tensor.memory(), note.bytes, buffer.usable);
     buffer.state = State::full;
   }
@@ -305,6 +304,10 @@ void Mailbox::finish_iteration() {
     buffer.state = State::free;
   }
   while (link_ == nullptr && !under_way_.empty()) wait_for_one();
+  // Now the rank has nothing to do but to wait for those that take its messages.
+  for (Buffer* buffer : under_way_) {
+    if (!buffer->awaited) buffer->awaited = device_.mark();
+  }
   for (BackOff pause; !under_way_.empty(); pause.pause()) poll_link();
   for (const Buffer& buffer : out_) {
     if (buffer.state != State::free) misused(buffer.note.action, "made, but never sent");

@@ -1,0 +1,70 @@
+// What a rank receives and sends, on a device of its own pace: an emulated GPU,
+// whose work runs when something waits for it or looks at it.
+#include "exec/run/mailbox.h"
+
+#include <gtest/gtest.h>
+
+#include "exec/transport/linked.h"
+#include "exec/transport/local.h"
+#include "tests/devices.h"
+
+namespace pipesim::exec {
+namespace {
+
+constexpr std::int64_t count = 16;  // numbers of a message
+constexpr std::int64_t message_bytes = count * 4;
+
+// A link of which no message ends before the device has done much else.
+class SlowLink final : public Link {
+ public:
+  explicit SlowLink(Device& device) : device_(device), memory_(device.allocate(message_bytes)) {}
+  SlowLink(const SlowLink&) = delete;
+  SlowLink& operator=(const SlowLink&) = delete;
+  ~SlowLink() override { device_.release(memory_); }
+
+  Mark send(const Channel&, const void*, std::int64_t, Mark) override { return end(); }
+  Mark receive(const Channel&, void*, std::int64_t, Mark) override { return end(); }
+  void check() override {}
+  void abort() override {}
+
+ private:
+  Mark end() {
+    for (int i = 0; i < 300; ++i) device_.fill(count, static_cast<float*>(memory_), 0);
+    return device_.mark();
+  }
+
+  Device& device_;
+  void* memory_;
+};
+
+// Of the first of two ranks.
+struct Rank {
+  std::unique_ptr<Device> device = testing::make_test_device();
+  LocalWorld world{2};
+  Placement placement = Placement::loop(2, 1);
+};
+
+// The other rank may take a message when it pleases, as long as this one has
+// something else to do: even without any patience.
+TEST(Mailbox, ASendIsWaitedForAtTheEndAlone) {
+  Rank rank;
+  rank.world.transport(0).set_patience(std::chrono::nanoseconds(0));
+  LinkedTransport transport(rank.world.transport(0), std::make_unique<SlowLink>(*rank.device),
+                            "slow");
+  Pool pool(*rank.device);
+  Recorder recorder(*rank.device, Clock(), false);
+  Mailbox mailbox(rank.placement, 1, {message_bytes}, Number::float32, transport, pool, recorder);
+  mailbox.put_output(make_action(0, Kind::F, 0), pool.take(count, Use::activations),
+                     recorder.mark());
+  mailbox.send(make_action(0, Kind::SEND_F, 0));
+  for (int i = 0; i < 10; ++i) ASSERT_NO_THROW(mailbox.poll());
+  try {
+    mailbox.finish_iteration();
+    FAIL() << "no patience, and yet it waited";
+  } catch (const TimedOut& error) {
+    EXPECT_STREQ(error.what(), "0SEND_F0: waited 0 ms for rank 1 to take a message");
+  }
+}
+
+}  // namespace
+}  // namespace pipesim::exec
