@@ -493,6 +493,15 @@ TEST(EmulatedGpu, PinnedMemoryMayNotGoWhileACopyNeedsIt) {
   float* pinned = new_pinned(1);
   ASSERT_FINE(to_gpu(stream, x, pinned, 1));
   expect_failure(gpuHostFree(pinned), gpuErrorInvalidValue, "has still to run");
+  expect_failure(gpuStreamSynchronize(stream), gpuErrorLaunchFailure, "has still to run");
+}
+
+TEST(EmulatedGpu, PinnedMemoryGoesOnceCopiesHaveRun) {
+  begin(1);
+  gpuStream_t stream = new_stream();
+  float* x = new_memory(1);
+  float* pinned = new_pinned(1);
+  ASSERT_FINE(to_gpu(stream, x, pinned, 1));
   ASSERT_FINE(gpuStreamSynchronize(stream));
   ASSERT_FINE(gpuHostFree(pinned));
   expect_failure(gpuHostFree(pinned), gpuErrorInvalidValue, "was freed before");

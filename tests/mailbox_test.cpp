@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
+#include "exec/transport/collectives.h"
 #include "exec/transport/linked.h"
 #include "exec/transport/local.h"
 #include "tests/devices.h"
@@ -64,6 +67,29 @@ TEST(Mailbox, ASendIsWaitedForAtTheEndAlone) {
   } catch (const TimedOut& error) {
     EXPECT_STREQ(error.what(), "0SEND_F0: waited 0 ms for rank 1 to take a message");
   }
+}
+
+// As an error leaves it: the copy of what was received has still to run.
+TEST(Mailbox, StagingMemoryGoesOnceCopiesHaveRun) {
+  Rank rank;
+  std::array<float, count> got{};
+  {
+    Pool pool(*rank.device);
+    Recorder recorder(*rank.device, Clock(), false);
+    Mailbox mailbox(rank.placement, 1, {message_bytes}, Number::float32, rank.world.transport(0),
+                    pool, recorder);
+    const std::vector<float> sent(count, 5);
+    rank.world.transport(1).send(0, first_free_tag + 3,
+                                 std::as_bytes(std::span(sent)));  // what 1SEND_B0 has as its tag
+    mailbox.post(make_action(0, Kind::RECV_B, 0));
+    const Tensor x = mailbox.take_input(make_action(0, Kind::B, 0));
+    rank.device->copy(count, x.data(), x.data());
+  }
+  void* memory = rank.device->allocate(message_bytes);
+  rank.device->fill(count, static_cast<float*>(memory), 3);
+  rank.device->download(got.data(), memory, message_bytes);
+  rank.device->release(memory);
+  EXPECT_EQ(got.front(), 3);
 }
 
 }  // namespace

@@ -117,6 +117,7 @@ class Device {
   // ---- Messages, by copies that run beside the operators
   // Memory of the host that they go to and come from.
   virtual void* allocate_host(std::int64_t bytes) = 0;
+  // Waits for copies that have been started.
   virtual void release_host(void* memory) = 0;
   // Starts one of what `from` holds once all has run that was asked for so far;
   // the mark is its end.

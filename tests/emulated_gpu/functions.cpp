@@ -227,8 +227,10 @@ gpuError_t gpuHostFree(void* memory) {
     if (memory == nullptr) return;
     require(runtime.pinned.has(memory), gpuErrorInvalidValue,
             "what is freed is not pinned memory, or was freed before");
-    require(!runtime.streams.needs(memory, runtime.pinned.bytes(memory)), gpuErrorInvalidValue,
-            "pinned memory is freed while a copy that needs it has still to run");
+    if (runtime.streams.needs(memory, runtime.pinned.bytes(memory))) {
+      runtime.broken = "pinned memory is freed while a copy that needs it has still to run";
+      throw Failure{gpuErrorInvalidValue, runtime.broken};
+    }
     runtime.pinned.release(memory);
   });
 }

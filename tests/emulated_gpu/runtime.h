@@ -41,7 +41,7 @@ struct Runtime {
   std::vector<std::unique_ptr<Event>> events;
   KernelRuns kernels;
   std::map<const void*, std::size_t> allowed;  // bytes of shared memory, of kernels
-  std::string broken;                          // why all functions fail, once a kernel went wrong
+  std::string broken;  // why all functions fail, once something went wrong that can't be undone
 };
 
 // Of the calling thread.

@@ -138,7 +138,12 @@ class GpuDevice final : public Device {
           "allocate memory of the host for messages");
     return memory;
   }
-  void release_host(void* memory) override { static_cast<void>(gpuHostFree(memory)); }
+  void release_host(void* memory) override {
+    for (const Stream* stream : {&downloads_, &uploads_}) {
+      static_cast<void>(gpuStreamSynchronize(stream->get()));
+    }
+    static_cast<void>(gpuHostFree(memory));
+  }
   Mark start_download(void* to_host, const void* from, std::int64_t bytes) override {
     marks_.follow(downloads_, marks_.set(operators_));
     move(to_host, from, bytes, gpuMemcpyDeviceToHost, "copy from the GPU", downloads_);
