@@ -121,6 +121,22 @@ MeasuredIteration iteration(std::size_t index, std::int64_t zero_ns) {
       });
 }
 
+// A message's start may be of a device's clock, and its end of the rank's.
+TEST(Measurement, NothingEndsBeforeItStarts) {
+  const auto device = exec::make_cpu_device();
+  Recorder recorder(*device, {}, false);
+  recorder.start_iteration(true);
+  recorder.add(exec::ActionNote{make_action(0, Kind::SEND_F, 0), {10}, {20}, {17}, 64});
+  recorder.add(exec::ActionNote{make_action(0, Kind::RECV_B, 0), {30}, {30}, {40}, 64});
+  recorder.finish_iteration();
+  const std::vector<ActionRecord>& actions = recorder.iterations().front().actions;
+  ASSERT_EQ(actions.size(), 2);
+  EXPECT_EQ(actions[0].start_ns, 20);
+  EXPECT_EQ(actions[0].end_ns, 20);
+  EXPECT_EQ(actions[1].start_ns, 30);
+  EXPECT_EQ(actions[1].end_ns, 40);
+}
+
 TEST(Measurement, ExtentsLeaveTransfersAside) {
   const auto extents = on_two_ranks<std::vector<Extent>>(
       {far, far + 1000}, [](exec::Transport& transport, const Recorder& recorder) {

@@ -1,5 +1,7 @@
 #include "exec/run/recorder.h"
 
+#include <algorithm>
+
 namespace pipesim::exec {
 
 void Recorder::start_iteration(bool keep) {
@@ -17,8 +19,11 @@ void Recorder::finish_iteration() {
   if (keep_) {
     IterationRecord record;
     for (const ActionNote& note : actions_) {
-      record.actions.push_back(
-          {note.action, time_of(note.reached), time_of(note.start), time_of(note.end), note.bytes});
+      // Where one is of the device and the other of this thread, they may come out
+      // the other way round by what the two clocks are compared to.
+      const std::int64_t start = time_of(note.start);
+      const std::int64_t end = std::max(start, time_of(note.end));
+      record.actions.push_back({note.action, time_of(note.reached), start, end, note.bytes});
     }
     for (const LayerNote& note : layers_) {
       record.layers.push_back(
