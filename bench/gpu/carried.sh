@@ -4,7 +4,7 @@
 # can't find by itself to $settings.
 rm -rf "$unpacked"
 mkdir -p "$unpacked"
-tar -xzf "$carried/packages.tar.gz" -C "$unpacked"
+tar -xzf "$carried/packages.tar.gz" -C "$unpacked" || exit 1
 unpacked=$(cd "$unpacked" && pwd)
 prefix=$unpacked/usr
 libraries=$prefix/lib/x86_64-linux-gnu

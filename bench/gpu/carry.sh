@@ -10,7 +10,17 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
+if [ $# -gt 1 ] || [[ ${1:-} == -* ]]; then
+  echo "bench/gpu/carry.sh: $* is not one folder; its head says what it does" >&2
+  exit 2
+fi
 folder=${1:-build/carried}
+for program in apt-get dpkg; do
+  if ! command -v "$program" >/dev/null; then
+    echo "bench/gpu/carry.sh: there is no $program here; run it on Debian or Ubuntu" >&2
+    exit 1
+  fi
+done
 if [ "$(dpkg --print-architecture)" != amd64 ]; then
   echo "this machine is no x86-64: run this on one that is"
   exit 1

@@ -61,6 +61,23 @@ check() {
   return "$status"
 }
 
+# Whether the GPU is there that all parts but the build need; else notes why not.
+find_gpu() {
+  local why
+  if [ -n "${found_gpu:-}" ]; then return; fi
+  if [ ! -x "$module/pipeexec" ]; then
+    why="$module has no pipeexec; the part build makes it"
+  elif "$module/pipeexec" --list-devices >"$(log_of "list of devices")" 2>&1 &&
+    grep -q "^  $device " "$(log_of "list of devices")"; then
+    found_gpu=yes
+    return
+  else
+    why=$(sed -n "s/^  $kind  *not here: //p" "$(log_of "list of devices")")
+  fi
+  note "the GPU $device" failed "${why:-$module/pipeexec --list-devices does not name it}"
+  return 1
+}
+
 has_target() { cmake --build "$build" --target help | grep -w "$1" >/dev/null; }
 
 describe_machine() {

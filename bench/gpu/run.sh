@@ -12,7 +12,8 @@
 #     --small              tiny sizes, for a GPU that the CPU stands in for
 #
 # Needs no network and installs nothing. Goes on after a failure, and ends with 1 if
-# there was any. PYTHON names a Python that has PyTorch; default python3.
+# there was any, with 2 where it was called wrongly. PYTHON names a Python that has
+# PyTorch; default python3.
 # Writes results.txt, results.json, logs.tar.gz and traces.tar.gz.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
@@ -21,8 +22,20 @@ all_parts=build,parity,verify,losses,speed,recorder,fidelity,nccl,sanitize
 only=$all_parts
 seconds=86400
 carried='' binaries='' module='' small=''
+
+# wrong_usage SENTENCE
+wrong_usage() {
+  echo "bench/gpu/run.sh: $1" >&2
+  exit 2
+}
+
 words=()
 while [ $# -gt 0 ]; do
+  case $1 in
+    --only | --seconds | --with | --binaries | --module)
+      if [ -z "${2:-}" ]; then wrong_usage "$1 has no value; its line at the head of the script says which"; fi
+      ;;
+  esac
   case $1 in
     --only) only=$2 && shift ;;
     --seconds) seconds=$2 && shift ;;
@@ -30,7 +43,8 @@ while [ $# -gt 0 ]; do
     --binaries) binaries=$2 && shift ;;
     --module) module=$2 && shift ;;
     --small) small=yes ;;
-    -*) echo "$1 is no option; there are: $(sed -n 's/^#     \(--[a-z]*\).*/\1/p' "$0" | xargs)" && exit 2 ;;
+    --help) sed -n '2,/^set /{ /^set /d; s/^# \{0,1\}//; p; }' bench/gpu/run.sh && exit ;;
+    -*) wrong_usage "$1 is no option; there are: $(sed -n 's/^#     \(--[a-z]*\).*/\1/p' bench/gpu/run.sh | xargs)" ;;
     *) words+=("$1") ;;
   esac
   shift
@@ -46,11 +60,25 @@ jobs=${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}
 for part in ${only//,/ }; do
   case ,$all_parts, in
     *,"$part",*) ;;
-    *) echo "--only $part: there are ${all_parts//,/, }" && exit 2 ;;
+    *) wrong_usage "--only $part: there are ${all_parts//,/, }" ;;
   esac
 done
+if [ ${#words[@]} -gt 2 ]; then wrong_usage "${words[2]} is one word too many; give a kind and a folder"; fi
+if [ "$kind" != cuda ] && [ "$kind" != hip ]; then
+  wrong_usage "$kind is no kind of GPU; there are: cuda hip"
+fi
+if [[ ! "$seconds" =~ ^[1-9][0-9]{0,8}$ ]]; then
+  wrong_usage "--seconds $seconds is no whole number of seconds from 1"
+fi
+if [ -n "$carried" ] && [ ! -f "$carried/packages.tar.gz" ]; then
+  wrong_usage "--with $carried: there is no packages.tar.gz in it; bench/gpu/carry.sh makes one"
+fi
+if [ -n "$binaries" ] && [ ! -x "$binaries/pipesim" ]; then
+  wrong_usage "--binaries $binaries: there is no pipesim in it; name the folder of a build"
+fi
+command -v "$python" >/dev/null || wrong_usage "there is no $python; PYTHON=... names one"
 
-mkdir -p "$build" "$folder"
+mkdir -p "$folder" || exit 1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$work/logs" "$work/traces"
@@ -74,6 +102,10 @@ everything() {
   local part began
   for part in ${all_parts//,/ }; do
     case ,$only, in *,"$part",*) ;; *) continue ;; esac
+    if [ "$part" != build ] && ! find_gpu; then
+      pack
+      break
+    fi
     echo
     echo "== $part"
     began=$SECONDS
