@@ -1,13 +1,29 @@
 #include "exec/device/gpu/library.h"
 
 #include <dlfcn.h>
+#include <elf.h>
 #include <fmt/format.h>
 
+#include <cstring>
 #include <filesystem>
+#include <fstream>
 
 #include "traces/base/error.h"
 
 namespace pipesim::exec {
+namespace {
+
+// How many bytes the library that begins so should have: linkers put the table of
+// sections last. 0 for what is no library, which the loader refuses by itself.
+std::uintmax_t whole_size(const std::filesystem::path& path) {
+  Elf64_Ehdr header{};
+  std::ifstream file(path, std::ios::binary);
+  if (!file.read(reinterpret_cast<char*>(&header), sizeof header)) return 0;
+  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return 0;
+  return header.e_shoff + std::uintmax_t{header.e_shnum} * header.e_shentsize;
+}
+
+}  // namespace
 
 const GpuModule& load_gpu_module(const std::string& kind, const std::string& folder) {
   const std::string name = fmt::format("libpipesim_{}.so", kind);
@@ -16,6 +32,12 @@ const GpuModule& load_gpu_module(const std::string& kind, const std::string& fol
   if (!std::filesystem::exists(path, failed)) {
     throw work_error(fmt::format("{} is not beside the program; build it where {} is installed",
                                  name, kind == "cuda" ? "CUDA's nvcc" : "HIP's hipcc"));
+  }
+  // The loader would map what is missing, and die by touching it.
+  const std::uintmax_t size = std::filesystem::file_size(path, failed);
+  if (!failed && size < whole_size(path)) {
+    throw work_error(fmt::format("{} is not whole: {} of {} bytes; build or copy it again", name,
+                                 size, whole_size(path)));
   }
   void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (library == nullptr) {
