@@ -246,5 +246,18 @@ TEST_F(LinkedPipeexec, OneTransportIsTheSameOnAllRanks) {
       << outcome.err;
 }
 
+// The one with a GPU asks how ranks share hosts, and so the other one must.
+TEST_F(LinkedPipeexec, OneKindOfDeviceIsTheSameOnAllRanks) {
+  auto all = command({"--schedule", "1f1b", "--microbatches", "2", "--timeout", "20s"});
+  auto other = all;
+  std::ranges::replace(other, std::string("cuda"), std::string("cpu"));
+  all.insert(all.end(), {":", "-n", "1"});
+  all.insert(all.end(), other.begin(), other.end());
+  const Outcome outcome = mpirun(1, all);
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_NE(outcome.err.find("rank 1: the device is not the one of rank 0"), std::string::npos)
+      << outcome.err;
+}
+
 }  // namespace
 }  // namespace pipesim

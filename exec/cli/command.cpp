@@ -80,10 +80,10 @@ void run_rank(const Flags& flags, const Ranks& ranks, Transport& control, bool l
   std::unique_ptr<Transport> linked;
   agree(control, [&] { task = make_task(flags, control.ranks()); });
   agree_on(control, "--transport", ranks.transport);
-  const std::string device_name = flags.device.value_or("cpu");
-  const int local_rank = names_a_gpu(device_name) ? rank_within_host(control) : 0;
+  // All ranks ask, since not all need have the same device.
+  const int local_rank = rank_within_host(control);
   agree(control, [&] {
-    device = make_device(device_name, local_rank);
+    device = make_device(flags.device.value_or("cpu"), local_rank);
     if (first && flags.trace) trace.emplace(*flags.trace, flags.trace->ends_with(".gz"));
   });
   const Training& training = task.training;
