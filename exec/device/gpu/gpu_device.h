@@ -1,8 +1,8 @@
-// A GPU as a device: one stream, on which everything runs in the order of the
-// calls.
+// A GPU as a device: one stream, on which operators run in the order of the calls,
+// and one each for copies of messages to and from the host (streams.h).
 //
 // A rank's thread makes it and is the only one to call it. Ranks may share a
-// GPU; each has its own stream and memory. Matrix products come from cuBLAS or
+// GPU; each has its own streams and memory. Matrix products come from cuBLAS or
 // hipBLAS where the build has it, else from the project's own kernel. Attention is
 // the project's own, for bfloat16 on tensor cores where CUDA's GPUs have them and
 // heads have at most 128 numbers; description() tells. Whatever the runtime
