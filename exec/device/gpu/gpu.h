@@ -10,17 +10,14 @@
 #include <hip/hip_runtime.h>
 
 #define gpuDeviceProp hipDeviceProp_t
-#define gpuDeviceSynchronize hipDeviceSynchronize
 #define gpuError_t hipError_t
 #define gpuErrorInsufficientDriver hipErrorInsufficientDriver
-#define gpuErrorInvalidValue hipErrorInvalidValue
 #define gpuErrorMemoryAllocation hipErrorOutOfMemory
 #define gpuErrorNoDevice hipErrorNoDevice
 #define gpuErrorNotReady hipErrorNotReady
 #define gpuEvent_t hipEvent_t
 #define gpuEventCreateWithFlags hipEventCreateWithFlags
 #define gpuEventDestroy hipEventDestroy
-#define gpuEventDisableTiming hipEventDisableTiming
 #define gpuEventElapsedTime hipEventElapsedTime
 #define gpuEventQuery hipEventQuery
 #define gpuEventRecord hipEventRecord
@@ -41,9 +38,6 @@
 #define gpuMemcpyDeviceToDevice hipMemcpyDeviceToDevice
 #define gpuMemcpyDeviceToHost hipMemcpyDeviceToHost
 #define gpuMemcpyHostToDevice hipMemcpyHostToDevice
-#define gpuMemGetInfo hipMemGetInfo
-#define gpuMemsetAsync hipMemsetAsync
-#define gpuPeekAtLastError hipPeekAtLastError
 #define gpuSetDevice hipSetDevice
 #define gpuStream_t hipStream_t
 #define gpuStreamCreateWithFlags hipStreamCreateWithFlags
@@ -70,17 +64,14 @@ inline constexpr const char* gpu_runtime = "emulated CUDA";
 #include <cuda_runtime.h>
 
 #define gpuDeviceProp cudaDeviceProp
-#define gpuDeviceSynchronize cudaDeviceSynchronize
 #define gpuError_t cudaError_t
 #define gpuErrorInsufficientDriver cudaErrorInsufficientDriver
-#define gpuErrorInvalidValue cudaErrorInvalidValue
 #define gpuErrorMemoryAllocation cudaErrorMemoryAllocation
 #define gpuErrorNoDevice cudaErrorNoDevice
 #define gpuErrorNotReady cudaErrorNotReady
 #define gpuEvent_t cudaEvent_t
 #define gpuEventCreateWithFlags cudaEventCreateWithFlags
 #define gpuEventDestroy cudaEventDestroy
-#define gpuEventDisableTiming cudaEventDisableTiming
 #define gpuEventElapsedTime cudaEventElapsedTime
 #define gpuEventQuery cudaEventQuery
 #define gpuEventRecord cudaEventRecord
@@ -101,9 +92,6 @@ inline constexpr const char* gpu_runtime = "emulated CUDA";
 #define gpuMemcpyDeviceToDevice cudaMemcpyDeviceToDevice
 #define gpuMemcpyDeviceToHost cudaMemcpyDeviceToHost
 #define gpuMemcpyHostToDevice cudaMemcpyHostToDevice
-#define gpuMemGetInfo cudaMemGetInfo
-#define gpuMemsetAsync cudaMemsetAsync
-#define gpuPeekAtLastError cudaPeekAtLastError
 #define gpuSetDevice cudaSetDevice
 #define gpuStream_t cudaStream_t
 #define gpuStreamCreateWithFlags cudaStreamCreateWithFlags
