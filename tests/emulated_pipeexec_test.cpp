@@ -17,10 +17,11 @@ namespace {
 using testing::Outcome;
 
 // As small as a model gets that has every kind of layer.
-std::string model_in(const testing::TemporaryFolder& folder, int blocks) {
+std::string model_in(const testing::TemporaryFolder& folder, int blocks, int head_size = 4) {
   const std::string path = folder / "model.json";
   write_file(path, R"({"format": "pipesim-model", "version": 1, "architecture": "gpt",
-                       "hidden_size": 8, "heads": 2, "kv_heads": 2, "experts": 1,
+                       "hidden_size": )" +
+                       std::to_string(2 * head_size) + R"(, "heads": 2, "kv_heads": 2, "experts": 1,
                        "vocabulary_size": 256, "max_sequence_length": 4, "blocks": )" +
                        std::to_string(blocks) + "}");
   return path;
@@ -115,6 +116,16 @@ TEST(EmulatedPipeexec, SaysThatMemoryIsUsedUp) {
   const std::string line = "--schedule 1f1b --stages 2 --device cuda";
   testing::expect_one_sentence(train(line, model_in(folder, 40), {"PIPESIM_EMULATED_GPU_MIB=1"}),
                                "pipeexec", line, 1, "no memory left for");
+}
+
+TEST(EmulatedPipeexec, RefusesHeadsThatAreTooLarge) {
+  const testing::TemporaryFolder folder;
+  for (const char* precision : {"fp32", "bf16"}) {
+    const std::string line =
+        "--schedule 1f1b --stages 2 --device cuda --precision " + std::string(precision);
+    testing::expect_one_sentence(train(line, model_in(folder, 2, 257)), "pipeexec", line, 2,
+                                 "heads of 257 numbers are too large for attention; use at most");
+  }
 }
 
 }  // namespace

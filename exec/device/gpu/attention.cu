@@ -370,13 +370,13 @@ Kernel<T> of_size(const AttentionShape& shape, const Kernel<T> (&kernels)[4]) {
 
 bool attention_has_work(const AttentionShape& shape) {
   if (shape.head_size > most_head_size) {
-    throw work_error("GPU: heads of " + std::to_string(shape.head_size) +
-                     " numbers are too large for attention; use at most " +
-                     std::to_string(most_head_size));
+    throw input_error("GPU: heads of " + std::to_string(shape.head_size) +
+                      " numbers are too large for attention; use at most " +
+                      std::to_string(most_head_size));
   }
   if (shape.sequence > most_sequence) {
-    throw work_error("GPU: a sequence of " + std::to_string(shape.sequence) +
-                     " is too long for attention; use at most " + std::to_string(most_sequence));
+    throw input_error("GPU: a sequence of " + std::to_string(shape.sequence) +
+                      " is too long for attention; use at most " + std::to_string(most_sequence));
   }
   return shape.rows() * shape.hidden() > 0;
 }

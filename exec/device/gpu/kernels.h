@@ -65,8 +65,8 @@ void layer_norm_weight_gradients(gpuStream_t stream, std::int64_t rows, std::int
                                  float* dgamma, float* dbeta, float* partials);
 
 // Causal attention without a matrix of scores: what is kept, log_sums[batch x heads x
-// sequence], are the logarithms of the rows' sums of exponentials. A work error
-// for heads of more than 256 numbers.
+// sequence], are the logarithms of the rows' sums of exponentials. An input
+// error for heads of more than 256 numbers.
 template <typename T>
 void attention(gpuStream_t stream, const AttentionShape& shape, const T* qkv, float* log_sums,
                T* y);
