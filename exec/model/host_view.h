@@ -15,7 +15,6 @@ namespace pipesim::exec {
 
 class HostView {
  public:
-  HostView() = default;
   // Of its first `bytes`.
   HostView(Device& device, const Tensor& tensor, std::int64_t bytes);
 
