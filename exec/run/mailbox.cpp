@@ -285,15 +285,7 @@ void Mailbox::wait_for_one() {
 }
 
 void Mailbox::wait_for(Mark mark) {
-  const Time start = std::chrono::steady_clock::now();
-  for (BackOff pause; !device_.has_passed(mark); pause.pause()) {
-    poll();
-    const auto patience = transport_.patience();
-    if (patience && std::chrono::steady_clock::now() - start > *patience) {
-      throw TimedOut(fmt::format("waited {} for the device to do what it was asked for",
-                                 format_time(patience->count())));
-    }
-  }
+  for (BackOff pause; !device_.has_passed(mark); pause.pause()) poll();
 }
 
 void Mailbox::finish_iteration() {

@@ -374,7 +374,7 @@ class GpuDevice final : public Device {
   }
 
   void multiply(const GpuProduct& product) {
-    if (product.m == 0 || product.n == 0 || product.count == 0) return;
+    if (product.m == 0 || product.n == 0) return;
     if (library_ && product.k > 0) {
       library_->multiply(product);
     } else {

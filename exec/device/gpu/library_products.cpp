@@ -16,7 +16,7 @@
 #define gpublasCreate cublasCreate
 #define gpublasDefaultAlgorithm CUBLAS_GEMM_DEFAULT
 #define gpublasDestroy cublasDestroy
-#define gpublasGemmStridedBatchedEx cublasGemmStridedBatchedEx
+#define gpublasGemmEx cublasGemmEx
 #define gpublasHandle_t cublasHandle_t
 #define gpublasNoTranspose CUBLAS_OP_N
 #define gpublasSetAtomicsMode cublasSetAtomicsMode
@@ -44,7 +44,7 @@ constexpr auto bfloat16_sums = CUBLAS_COMPUTE_32F;
 #define gpublasCreate hipblasCreate
 #define gpublasDefaultAlgorithm HIPBLAS_GEMM_DEFAULT
 #define gpublasDestroy hipblasDestroy
-#define gpublasGemmStridedBatchedEx hipblasGemmStridedBatchedEx
+#define gpublasGemmEx hipblasGemmEx
 #define gpublasHandle_t hipblasHandle_t
 #define gpublasNoTranspose HIPBLAS_OP_N
 #define gpublasSetAtomicsMode hipblasSetAtomicsMode
@@ -113,13 +113,12 @@ class Blas final : public LibraryProducts {
     const float beta = p.accumulate ? 1 : 0;
     const auto type = type_of(p.a.type);
     check_library(
-        gpublasGemmStridedBatchedEx(
-            handle_, p.transpose == Transpose::b ? gpublasTranspose : gpublasNoTranspose,
-            p.transpose == Transpose::a ? gpublasTranspose : gpublasNoTranspose, narrow(p.n),
-            narrow(p.m), narrow(p.k), &one, p.b.data, type, narrow(p.ldb), p.b_step, p.a.data, type,
-            narrow(p.lda), p.a_step, &beta, p.c.data, type_of(p.c.type), narrow(p.ldc), p.c_step,
-            narrow(p.count), p.a.type == Number::float32 ? float32_sums : bfloat16_sums,
-            gpublasDefaultAlgorithm),
+        gpublasGemmEx(handle_, p.transpose == Transpose::b ? gpublasTranspose : gpublasNoTranspose,
+                      p.transpose == Transpose::a ? gpublasTranspose : gpublasNoTranspose,
+                      narrow(p.n), narrow(p.m), narrow(p.k), &one, p.b.data, type, narrow(p.ldb),
+                      p.a.data, type, narrow(p.lda), &beta, p.c.data, type_of(p.c.type),
+                      narrow(p.ldc), p.a.type == Number::float32 ? float32_sums : bfloat16_sums,
+                      gpublasDefaultAlgorithm),
         "multiply");
   }
 

@@ -2,8 +2,8 @@
 //
 // A released block serves again for about the same size. All work on blocks is
 // on one stream, in the order of the calls, so that one may be handed out again
-// while what used it has still to run. Taking memory from the GPU and handing it
-// back stop the GPU: they happen in the first iteration, and at the end.
+// while what used it has still to run. Taking memory from the GPU costs time, and
+// handing it back stops the GPU: they happen in the first iteration, and at the end.
 #pragma once
 
 #include <cstdint>

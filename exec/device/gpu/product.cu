@@ -44,16 +44,15 @@ __device__ inline void load_strip(const T* x, std::int64_t stride, std::int64_t 
   }
 }
 
-// Of the products from `first` on, the columns from `start` on.
+// The columns from `start` on.
 template <typename In, typename Out, bool transpose_a, bool transpose_b>
 __global__ void __launch_bounds__(block_threads)
-    product_kernel(GpuProduct product, std::int64_t first, std::int64_t start) {
+    product_kernel(GpuProduct product, std::int64_t start) {
   __shared__ Strip a;
   __shared__ Strip b;
-  const std::int64_t which = first + blockIdx.z;
-  const In* from_a = static_cast<const In*>(product.a.data) + which * product.a_step;
-  const In* from_b = static_cast<const In*>(product.b.data) + which * product.b_step;
-  Out* c = static_cast<Out*>(product.c.data) + which * product.c_step;
+  const In* from_a = static_cast<const In*>(product.a.data);
+  const In* from_b = static_cast<const In*>(product.b.data);
+  Out* c = static_cast<Out*>(product.c.data);
   const std::int64_t first_row = std::int64_t{blockIdx.x} * tile;
   const std::int64_t first_column = start + std::int64_t{blockIdx.y} * tile;
   const int row = static_cast<int>(threadIdx.x) / (tile / side) * side;
@@ -90,22 +89,18 @@ __global__ void __launch_bounds__(block_threads)
   }
 }
 
-constexpr std::int64_t most_blocks = 65535;  // of a grid's second and third side
+constexpr std::int64_t most_blocks = 65535;  // of a grid's second side
 
 // In pieces that a grid has room for.
 template <typename In, typename Out, bool transpose_a, bool transpose_b>
 void start(gpuStream_t stream, const GpuProduct& product) {
   constexpr std::int64_t columns = most_blocks * tile;
   if (product.m <= 0) return;
-  for (std::int64_t first = 0; first < product.count; first += most_blocks) {
-    for (std::int64_t j = 0; j < product.n; j += columns) {
-      const std::int64_t count =
-          product.count - first < most_blocks ? product.count - first : most_blocks;
-      const std::int64_t n = product.n - j < columns ? product.n - j : columns;
-      const dim3 blocks(grid(blocks_for(product.m, tile)), grid(blocks_for(n, tile)), grid(count));
-      launch(stream, "matrix_product", blocks, product_kernel<In, Out, transpose_a, transpose_b>,
-             product, first, j);
-    }
+  for (std::int64_t j = 0; j < product.n; j += columns) {
+    const std::int64_t n = product.n - j < columns ? product.n - j : columns;
+    const dim3 blocks(grid(blocks_for(product.m, tile)), grid(blocks_for(n, tile)));
+    launch(stream, "matrix_product", blocks, product_kernel<In, Out, transpose_a, transpose_b>,
+           product, j);
   }
 }
 

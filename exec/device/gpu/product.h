@@ -1,9 +1,8 @@
-// Matrix products of the GPU, many of one shape at once.
+// Matrix products of the GPU.
 //
-// c[m x n] = op(a)[m x k] op(b)[k x n], row-major, for each of `count`
-// triples that stand `..._step` numbers apart. a and b are of one type, c of that
-// one or float32; sums are float32. The order of additions depends on the sizes
-// and types alone. A Products belongs to one stream.
+// c[m x n] = op(a)[m x k] op(b)[k x n], row-major. a and b are of one type, c of
+// that one or float32; sums are float32. The order of additions depends on the
+// sizes and types alone. A LibraryProducts belongs to one stream.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +20,6 @@ struct GpuProduct {
   ConstArray a, b;
   Array c;
   std::int64_t lda = 0, ldb = 0, ldc = 0;  // numbers from row to row, as stored
-  std::int64_t count = 1;
-  std::int64_t a_step = 0, b_step = 0, c_step = 0;
   bool accumulate = false;
 };
 
