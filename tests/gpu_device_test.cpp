@@ -1,218 +1,18 @@
-// The operators of GPUs against those of the CPU, which plain loops in double
-// check elsewhere (operators_test, products_test); and that the same call gives
-// the same bits again.
+// The operators of GPUs against those of the CPU (tests/gpu_parity.h); and that the
+// same call gives the same bits again.
 //
 // gpu_device_test [FOLDER]: of the modules in that folder, else of those beside
 // pipeexec. Exits with 77, as skipped, where no folder is named and no module
 // finds a GPU.
-//
-// Tolerances: u = 2^-24 is the error of one rounding. What is computed without
-// sums, other than by exp, has the CPU's bits. Sums of n products of normal
-// numbers are off by about 0.3 u n, since partial sums grow as the root; 8 u n
-// leaves room for the largest of a million of those, on both sides. In bfloat16
-// the operators are given numbers of that type, and the CPU computes in float32
-// with the same: rounding keeps the order, so that a result lies between the
-// bounds of float32, rounded.
-#include <gtest/gtest.h>
-
 #include <cstdio>
-#include <filesystem>
-#include <functional>
 #include <optional>
+#include <sstream>
 
-#include "exec/device/gpu/library.h"
 #include "tests/command.h"
-#include "tests/devices.h"
-#include "tests/errors.h"
-#include "tests/typed_arrays.h"
+#include "tests/gpu_parity.h"
 
-namespace pipesim::exec {
+namespace pipesim::exec::parity {
 namespace {
-
-using testing::Array;
-using testing::bits;
-using testing::choices;
-using testing::expect_close;
-using testing::nearest_bfloat16;
-using testing::normals;
-using testing::Place;
-using testing::rounded;
-using testing::Tensor;
-using testing::wide;
-
-constexpr double u = 0x1p-24;
-
-const char* const kinds[] = {"cuda", "hip"};
-
-std::string& modules() {
-  static std::string folder = std::filesystem::path(PIPEEXEC_COMMAND).parent_path().string();
-  return folder;
-}
-
-const GpuModule& module_of(const std::string& kind) { return load_gpu_module(kind, modules()); }
-
-// Why there is no GPU of that kind, or no_error.
-std::string left_out(const std::string& kind) {
-  return testing::error_of([&] { module_of(kind).gpus(); });
-}
-
-void on_every_gpu(const std::function<void(Device&, bool own_products)>& check) {
-  for (const char* kind : kinds) {
-    if (left_out(kind) != testing::no_error) continue;
-    const auto own = module_of(kind).make({.gpu = 0, .own_products = true});
-    const auto usual = module_of(kind).make({.gpu = 0, .own_products = false});
-    const bool has_library = usual->description() != own->description();
-    for (Device* device : {usual.get(), own.get()}) {
-      SCOPED_TRACE(device->description());
-      const bool own_products = device == own.get() || !has_library;
-      if (device == usual.get() || has_library) check(*device, own_products);
-      if (::testing::Test::HasFatalFailure()) return;
-    }
-  }
-}
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
-// Whole numbers on a device.
-class Numbers {
- public:
-  Numbers(Device& device, const std::vector<std::int32_t>& values)
-      : device_(device), bytes_(4 * static_cast<std::int64_t>(values.size())) {
-    data_ = static_cast<std::int32_t*>(device.allocate(bytes_));
-    device.upload(data_, values.data(), bytes_);
-  }
-  Numbers(const Numbers&) = delete;
-  Numbers& operator=(const Numbers&) = delete;
-  ~Numbers() { device_.release(data_); }
-
-  const std::int32_t* data() const { return data_; }
-
- private:
-  Device& device_;
-  std::int64_t bytes_;
-  std::int32_t* data_;
-};
-
-// An operator on fresh arrays, `offset` floats past an aligned address.
-using Run = std::function<std::vector<float>(Device&, int offset)>;
-
-struct Close {
-  double relative = 0;
-  double absolute = 0;      // both 0: the same bits
-  bool by_library = false;  // bits may depend on alignment
-};
-
-// Every GPU gives the CPU's values, and the same bits again, at any alignment.
-void expect_parity(const std::string& name, const Close& close, const Run& run) {
-  SCOPED_TRACE(name);
-  const auto cpu = make_cpu_device();
-  const std::vector<float> want = run(*cpu, 0);
-  on_every_gpu([&](Device& gpu, bool own_products) {
-    const std::vector<float> got = run(gpu, 0);
-    if (close.relative == 0 && close.absolute == 0) {
-      ASSERT_EQ(bits(got), bits(want));
-    } else {
-      expect_close(got, wide(want), close.relative, close.absolute, name.c_str());
-    }
-    ASSERT_EQ(bits(run(gpu, 0)), bits(got)) << "called again";
-    if (close.by_library && !own_products) return;
-    for (const int offset : {1, 3, 4}) {
-      ASSERT_EQ(bits(run(gpu, offset)), bits(got)) << "at offset " << offset;
-    }
-  });
-}
-
-// ---- Both types
-
-struct Results {
-  std::vector<float> numbers;    // of the type
-  std::vector<float> sums = {};  // float32 in any case
-};
-using TypedRun = std::function<Results(const Place&)>;
-
-void expect_same(const Results& got, const Results& want) {
-  ASSERT_EQ(bits(got.numbers), bits(want.numbers));
-  ASSERT_EQ(bits(got.sums), bits(want.sums));
-}
-
-void expect_numbers(Number precision, const std::vector<float>& got, const std::vector<float>& want,
-                    const Close& close, const std::string& name) {
-  if (precision == Number::float32) {
-    expect_close(got, wide(want), close.relative, close.absolute, name.c_str());
-    return;
-  }
-  ASSERT_EQ(got.size(), want.size());
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    const double allowed = close.relative * std::abs(want[i]) + close.absolute;
-    ASSERT_TRUE(nearest_bfloat16(want[i] - allowed) <= got[i] &&
-                got[i] <= nearest_bfloat16(want[i] + allowed))
-        << name << "[" << i << "]: " << got[i] << " instead of " << want[i];
-  }
-}
-
-// The same with numbers of either type. What has the CPU's bits in float32 has
-// them, rounded once, in bfloat16.
-void expect_typed_parity(const std::string& name, const Close& close, const TypedRun& run) {
-  for (const Number precision : {Number::float32, Number::bfloat16}) {
-    SCOPED_TRACE(name + (precision == Number::float32 ? ", float32" : ", bfloat16"));
-    const auto cpu = make_cpu_device();
-    Results want = run({*cpu, precision});
-    int compared = 0;
-    on_every_gpu([&](Device& gpu, bool own_products) {
-      const Results got = run({gpu, precision, precision});
-      ++compared;
-      if (close.relative == 0 && close.absolute == 0) {
-        want.numbers = rounded(precision, want.numbers);
-        expect_same(got, want);
-      } else {
-        expect_numbers(precision, got.numbers, want.numbers, close, name);
-        expect_close(got.sums, wide(want.sums), close.relative, close.absolute, name.c_str());
-      }
-      if (::testing::Test::HasFatalFailure()) return;
-      for (const int offset : {0, 1, 3, 4, 8}) {
-        if (offset > 0 && close.by_library && !own_products) return;
-        SCOPED_TRACE("again at offset " + std::to_string(offset));
-        expect_same(run({gpu, precision, precision, offset}), got);
-        if (::testing::Test::HasFatalFailure()) return;
-      }
-    });
-    if (::testing::Test::HasFatalFailure()) return;
-    EXPECT_GT(compared, 0);
-  }
-}
-
-struct Shape {
-  std::int64_t rows;
-  std::int64_t columns;
-};
-
-// Beside and below groups of four, blocks and chunks; many rows, wide rows.
-const std::vector<Shape> shapes{{1, 1},   {3, 1},    {1, 3},    {17, 17},   {3, 129},   {129, 3},
-                                {65, 64}, {1, 1000}, {1000, 7}, {17, 1024}, {300, 257}, {5, 4099}};
-
-void on_every_shape(const std::string& name,
-                    const std::function<Close(std::int64_t, std::int64_t)>& close,
-                    const std::function<Results(const Place&, std::int64_t, std::int64_t)>& run) {
-  for (const auto& [rows, columns] : shapes) {
-    expect_typed_parity(
-        name + ", " + std::to_string(rows) + " x " + std::to_string(columns), close(rows, columns),
-        [&, rows = rows, columns = columns](const Place& p) { return run(p, rows, columns); });
-    if (::testing::Test::HasFatalFailure()) return;
-  }
-}
-
-Close same_bits(std::int64_t /*rows*/, std::int64_t /*columns*/) { return {}; }
-
-std::function<Close(std::int64_t, std::int64_t)> within(double relative, double absolute) {
-  return [=](std::int64_t, std::int64_t) { return Close{relative, absolute}; };
-}
-
-std::vector<float> joined(std::vector<float> a, const std::vector<float>& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
-const RandomKey key{.seed = 0x123456789abcdef, .site = 3, .layer = 9, .step = 77, .microbatch = 5};
 
 // ---- The device
 
@@ -533,136 +333,6 @@ TEST(Gpu, MatrixProducts) {
   }
 }
 
-// ---- Attention
-
-// On tensor cores too, where the GPU has them: for bfloat16.
-void with_every_attention(const std::function<void(Device&)>& check) {
-  for (const char* kind : kinds) {
-    if (left_out(kind) != testing::no_error) continue;
-    std::string done;
-    for (const bool tensor_cores : {false, true}) {
-      const auto device =
-          module_of(kind).make({.own_products = true, .tensor_cores = tensor_cores});
-      if (device->description() == done) continue;
-      done = device->description();
-      EXPECT_EQ(done.find("tensor cores") != std::string::npos, tensor_cores) << done;
-      SCOPED_TRACE(done);
-      check(*device);
-      if (::testing::Test::HasFatalFailure()) return;
-    }
-  }
-}
-
-// y, then the gradient by qkv, whose q and k are of that size.
-std::vector<float> attention_both_ways(const Place& p, const AttentionShape& shape, float size) {
-  const std::int64_t count = shape.rows() * shape.hidden();
-  std::vector<float> numbers = p.normals(3 * count, 1);
-  for (std::int64_t i = 0; i < 3 * count; ++i) {
-    if (i % (3 * shape.hidden()) < 2 * shape.hidden()) numbers[at(i)] *= size;
-  }
-  Tensor qkv(p, rounded(p.precision, numbers));
-  Array state(p.device, p.device.attention_state(shape), 2 * p.offset);
-  Tensor y(p, count, 3);
-  Tensor dy(p, p.normals(count, 2), 2);
-  Tensor dqkv(p, 3 * count);
-  p.device.attention(shape, qkv.data(), state.data(), y.data());
-  p.device.attention_backward(shape, qkv.data(), state.data(), y.data(), dy.data(), dqkv.data());
-  return joined(y.values(), dqkv.values());
-}
-
-// The same bits again, wherever arrays lie.
-void expect_attention(const AttentionShape& shape, float size, double float32_close,
-                      double bfloat16_close) {
-  SCOPED_TRACE("sequence " + std::to_string(shape.sequence) + ", heads of " +
-               std::to_string(shape.head_size) + ", size " + std::to_string(size));
-  const auto cpu = make_cpu_device();
-  for (const Number precision : {Number::float32, Number::bfloat16}) {
-    SCOPED_TRACE(precision == Number::float32 ? "float32" : "bfloat16");
-    const double close = precision == Number::float32 ? float32_close : bfloat16_close;
-    const std::vector<double> want = wide(attention_both_ways({*cpu, precision}, shape, size));
-    with_every_attention([&](Device& gpu) {
-      const auto got = attention_both_ways({gpu, precision, precision}, shape, size);
-      expect_close(got, want, close, close, "attention");
-      if (::testing::Test::HasFatalFailure()) return;
-      for (const int offset : {0, 1, 8}) {
-        const auto again = attention_both_ways({gpu, precision, precision, offset}, shape, size);
-        ASSERT_EQ(bits(again), bits(got)) << "again, at offset " << offset;
-      }
-    });
-    if (::testing::Test::HasFatalFailure()) return;
-  }
-}
-
-// What is summed there is of size 1, and of at most `sequence` terms. In bfloat16
-// y, weights and their gradients are off by 2^-9 of themselves each, and so are
-// a row's dots, of head_size terms.
-TEST(Gpu, Attention) {
-  for (const AttentionShape& shape :
-       {AttentionShape{1, 1, 1, 1}, AttentionShape{2, 2, 3, 3}, AttentionShape{3, 17, 1, 16},
-        AttentionShape{1, 17, 3, 80}, AttentionShape{2, 64, 2, 64}, AttentionShape{1, 65, 2, 128},
-        AttentionShape{1, 65, 1, 33}, AttentionShape{2, 129, 2, 32}, AttentionShape{1, 129, 1, 96},
-        AttentionShape{1, 129, 1, 17}, AttentionShape{1, 300, 2, 20}, AttentionShape{1, 300, 1, 80},
-        AttentionShape{1, 300, 1, 128}, AttentionShape{1, 70, 2, 200},
-        AttentionShape{2, 33, 1, 256}}) {
-    expect_attention(shape, 1, 2e-5, 0x1p-5);
-    if (::testing::Test::HasFatalFailure()) return;
-  }
-}
-
-// Scores are normal with deviation size^2: beyond 80, whose exponential is not a
-// float's. They are off by u of themselves, and gradients are larger by `size`.
-TEST(Gpu, AttentionOfLargeScores) {
-  expect_attention({1, 130, 2, 64}, 6, 2e-3, 0.25);
-  expect_attention({1, 66, 1, 16}, 6, 2e-3, 0.25);
-}
-
-// A matrix of scores would take 16 MB.
-TEST(Gpu, AttentionKeepsANumberForEachRowOfEachHead) {
-  const AttentionShape shape{1, 2000, 1, 8};
-  with_every_attention([&](Device& gpu) {
-    EXPECT_EQ(gpu.attention_state({2, 300, 5, 16}), 2 * 300 * 5);
-    const auto got = attention_both_ways({gpu}, shape, 1);
-    const auto cpu = make_cpu_device();
-    expect_close(got, wide(attention_both_ways({*cpu}, shape, 1)), 2e-5, 2e-5, "attention");
-  });
-}
-
-// The first position sees itself alone.
-TEST(Gpu, AttentionOfTheFirstPositionIsItsValue) {
-  const AttentionShape shape{2, 5, 3, 16};
-  const std::int64_t hidden = shape.hidden();
-  with_every_attention([&](Device& gpu) {
-    for (const Number type : {Number::float32, Number::bfloat16}) {
-      const Place p{gpu, type, type};
-      const auto numbers = p.normals(3 * shape.rows() * hidden, 1);
-      Tensor qkv(p, numbers);
-      Tensor y(p, shape.rows() * hidden);
-      Array state(gpu, gpu.attention_state(shape));
-      gpu.attention(shape, qkv.data(), state.data(), y.data());
-      const auto values = y.values();
-      for (std::int64_t i = 0; i < shape.batch; ++i) {
-        const std::int64_t row = i * shape.sequence;
-        for (std::int64_t j = 0; j < hidden; ++j) {
-          ASSERT_EQ(values[at(row * hidden + j)], numbers[at(3 * row * hidden + 2 * hidden + j)]);
-        }
-      }
-    }
-  });
-}
-
-TEST(Gpu, AttentionHasALimitOfHeads) {
-  with_every_attention([](Device& gpu) {
-    Array x(gpu, 3 * 257);
-    for (const Number type : {Number::float32, Number::bfloat16}) {
-      const exec::Array array(x.data(), type);
-      const std::string error = testing::error_of([&] {
-        gpu.attention({1, 1, 1, 257}, array, x.data(), array);
-      });
-      EXPECT_EQ(error, "GPU: heads of 257 numbers are too large for attention; use at most 256");
-    }
-  });
-}
-
 // ---- Ends of a model
 
 TEST(Gpu, EmbeddingAndItsGradientInTheOrderOfRows) {
@@ -729,15 +399,15 @@ TEST(Gpu, PipelinesHaveTheBitsOfOneRank) {
 }
 
 }  // namespace
-}  // namespace pipesim::exec
+}  // namespace pipesim::exec::parity
 
 int main(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);
-  if (argc > 1) pipesim::exec::modules() = argv[1];
+  if (argc > 1) pipesim::exec::parity::modules() = argv[1];
   bool there = false;
   std::string reasons;
-  for (const char* kind : pipesim::exec::kinds) {
-    const std::string reason = pipesim::exec::left_out(kind);
+  for (const char* kind : pipesim::exec::parity::kinds) {
+    const std::string reason = pipesim::exec::parity::left_out(kind);
     there = there || reason == pipesim::testing::no_error;
     reasons += (reasons.empty() ? "" : "; ") + std::string(kind) + ": " + reason;
   }
