@@ -115,7 +115,7 @@ TEST(EmulatedPipeexec, SaysThatMemoryIsUsedUp) {
   const testing::TemporaryFolder folder;
   const std::string line = "--schedule 1f1b --stages 2 --device cuda";
   testing::expect_one_sentence(train(line, model_in(folder, 40), {"PIPESIM_EMULATED_GPU_MIB=1"}),
-                               "pipeexec", line, 1, "no memory left for");
+                               "pipeexec", line, 1, "MiB free of 1 MiB");
 }
 
 TEST(EmulatedPipeexec, RefusesHeadsThatAreTooLarge) {

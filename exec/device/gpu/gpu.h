@@ -34,6 +34,7 @@
 #define gpuHostFree hipHostFree
 #define gpuHostMalloc hipHostMalloc
 #define gpuMalloc hipMalloc
+#define gpuMemGetInfo hipMemGetInfo
 #define gpuMemcpyAsync hipMemcpyAsync
 #define gpuMemcpyDeviceToDevice hipMemcpyDeviceToDevice
 #define gpuMemcpyDeviceToHost hipMemcpyDeviceToHost
@@ -88,6 +89,7 @@ inline constexpr const char* gpu_runtime = "emulated CUDA";
 #define gpuHostFree cudaFreeHost
 #define gpuHostMalloc cudaMallocHost
 #define gpuMalloc cudaMalloc
+#define gpuMemGetInfo cudaMemGetInfo
 #define gpuMemcpyAsync cudaMemcpyAsync
 #define gpuMemcpyDeviceToDevice cudaMemcpyDeviceToDevice
 #define gpuMemcpyDeviceToHost cudaMemcpyDeviceToHost

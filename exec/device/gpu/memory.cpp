@@ -16,6 +16,17 @@ std::int64_t rounded(std::int64_t bytes) {
 
 constexpr std::int64_t most_bytes = std::int64_t{1} << 50;
 
+// " on the GPU, which has 80 MiB free of 1024 MiB", of the chosen one; empty where it
+// does not say.
+std::string what_is_free() {
+  std::size_t free = 0;
+  std::size_t all = 0;
+  if (gpuMemGetInfo(&free, &all) != gpuSuccess) return {};
+  constexpr std::size_t mib = std::size_t{1} << 20;
+  return " on the GPU, which has " + std::to_string(free / mib) + " MiB free of " +
+         std::to_string(all / mib) + " MiB";
+}
+
 }  // namespace
 
 GpuMemory::~GpuMemory() {
@@ -43,7 +54,8 @@ void* GpuMemory::allocate(std::int64_t bytes) {
   if (result == gpuErrorMemoryAllocation) {
     static_cast<void>(gpuGetLastError());
     throw work_error(std::string(gpu_runtime) + ": no memory left for " + std::to_string(bytes) +
-                     " bytes; take a smaller model, smaller microbatches or fewer ranks a GPU");
+                     " bytes" + what_is_free() +
+                     "; take a smaller model, smaller microbatches or fewer ranks a GPU");
   }
   check(result, "allocate memory");
   size_.emplace(memory, size);
