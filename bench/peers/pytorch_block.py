@@ -9,27 +9,8 @@ import sys
 import time
 
 import torch
-from torch.nn import functional
 
-
-class Block(torch.nn.Module):
-    def __init__(self, hidden):
-        super().__init__()
-        self.heads = hidden // 64
-        self.norm1 = torch.nn.LayerNorm(hidden)
-        self.qkv = torch.nn.Linear(hidden, 3 * hidden)
-        self.out = torch.nn.Linear(hidden, hidden)
-        self.norm2 = torch.nn.LayerNorm(hidden)
-        self.up = torch.nn.Linear(hidden, 4 * hidden)
-        self.down = torch.nn.Linear(4 * hidden, hidden)
-
-    def forward(self, x):
-        batch, sequence, hidden = x.shape
-        heads = self.qkv(self.norm1(x)).view(batch, sequence, 3, self.heads, 64)
-        q, k, v = heads.permute(2, 0, 3, 1, 4)
-        mixed = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-        h = x + self.out(mixed.transpose(1, 2).reshape(batch, sequence, hidden))
-        return h + self.down(functional.gelu(self.up(self.norm2(h)), approximate="tanh"))
+from gpt2_block import Block
 
 
 def main():
@@ -39,7 +20,7 @@ def main():
     hidden, batch, sequence, runs = map(int, sys.argv[1:])
     torch.set_num_threads(1)
     torch.manual_seed(1)
-    block = Block(hidden)
+    block = Block(hidden, hidden // 64)
     x = torch.randn(batch, sequence, hidden, requires_grad=True)
     dy = torch.randn(batch, sequence, hidden)
     forward, backward, total = [], [], []
