@@ -65,10 +65,10 @@ void read_csv_text(benchmark::State& state) {
 void check_deadlock(benchmark::State& state) {
   const Schedule program =
       lower(one_f_one_b(static_cast<int>(state.range(0)), static_cast<int>(state.range(1))));
-  const Transport transport = all_transports()[static_cast<std::size_t>(state.range(2))];
-  for (auto _ : state) benchmark::DoNotOptimize(find_deadlock(program, transport).has_value());
+  const SendMode mode = all_send_modes()[static_cast<std::size_t>(state.range(2))];
+  for (auto _ : state) benchmark::DoNotOptimize(find_deadlock(program, mode).has_value());
   per_action(state, program.actions.size());
-  state.SetLabel(std::string(transport_name(transport)));
+  state.SetLabel(std::string(send_mode_name(mode)));
 }
 
 BENCHMARK(generate_schedule)->Args({256, 4096})->Unit(benchmark::kMillisecond);

@@ -25,7 +25,7 @@ class Idle final : public Workload {
 // time is that of an action.
 void run_program(benchmark::State& state) {
   const int chunks = static_cast<int>(state.range(0));
-  Training training;
+  TrainingJob training;
   training.program = lower(generate({.name = chunks == 1 ? "1f1b" : "interleaved",
                                      .ranks = 1,
                                      .microbatches = 256,

@@ -1,21 +1,17 @@
 // pipeexec: trains a model by a pipeline schedule, and measures it.
 #include <malloc.h>
 
-#include <CLI/CLI.hpp>
-
 #include "exec/cli/command.h"
-#include "traces/command/program.h"
 
 int main(int argc, char** argv) {
   using namespace pipesim;
-  CLI::App app(
-      "pipeexec trains a model by a pipeline schedule, one rank a stage, and\n"
-      "measures when every action ran and what memory it held.",
-      "pipeexec");
-  app.set_version_flag("--version", "pipeexec " PIPESIM_VERSION);
+  CommandLine program("pipeexec",
+                      "pipeexec trains a model by a pipeline schedule, one rank a stage, and\n"
+                      "measures when every action ran and what memory it held.",
+                      PIPESIM_VERSION);
   exec::Flags flags;
-  exec::add_all_flags(app, flags);
-  app.footer(
+  exec::add_all_flags(program, flags);
+  program.set_footer(
       "Without --transport, ranks are the processes that mpirun has started, or else\n"
       "--stages threads of this one. With --transport nccl (rccl for HIP) they are\n"
       "processes of MPI, too, and results go from GPU to GPU; that has run on\n"
@@ -33,8 +29,7 @@ int main(int argc, char** argv) {
   ::mallopt(M_ARENA_MAX, 1);
 #endif
   const auto launch = exec::launched_by_mpi();
-  Work chosen;
-  app.callback([&] { chosen = [&] { exec::run_command(flags, launch); }; });
-  if (!launch || launch->rank == 0) return run_program(app, argc, argv, chosen);
-  return run_program(app, argc, argv, chosen, exec::pass_on);
+  program.set_work([&] { exec::run_command(flags, launch); });
+  if (!launch || launch->rank == 0) return program.run(argc, argv);
+  return program.run(argc, argv, exec::pass_on);
 }

@@ -1,7 +1,6 @@
 // pipeview: shows a predicted and a measured pipeline timeline side by side.
 #include <malloc.h>
 
-#include <CLI/CLI.hpp>
 #include <QApplication>
 #include <QStandardPaths>
 #include <cstdio>
@@ -16,8 +15,7 @@
 #include "gui/window/screenshot.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
-#include "traces/command/flags.h"
-#include "traces/command/program.h"
+#include "traces/command/command_line.h"
 #include "traces/print/terminal.h"
 
 namespace pipesim::gui {
@@ -111,8 +109,8 @@ void prepare_screen(const Flags& flags, QSize size) {
 }
 
 // What would be ignored is refused.
-void check_together(const CLI::App& app, const Flags& flags) {
-  const std::string other = first_given(app, {"--report", "traces"});
+void check_together(const CommandLine& program, const Flags& flags) {
+  const std::string other = program.first_given({"--report", "traces"});
   if (flags.report && !other.empty()) {
     throw input_error(other + " means nothing beside --report, which prints; leave it away");
   }
@@ -127,8 +125,8 @@ void check_together(const CLI::App& app, const Flags& flags) {
   }
 }
 
-void run(const CLI::App& app, const Flags& flags, int argc, char** argv) {
-  check_together(app, flags);
+void run(const CommandLine& program, const Flags& flags, int argc, char** argv) {
+  check_together(program, flags);
   if (flags.report) {
     if (flags.traces.empty()) throw input_error("--report: give a trace, or two to compare");
     print(report_of(open_traces(flags.traces), standard_output()));
@@ -164,49 +162,39 @@ int main(int argc, char** argv) {
   // What opening large traces needs for a while goes back to the system at once.
   mallopt(M_MMAP_THRESHOLD, 128 << 10);
 #endif
-  CLI::App app(
+  pipesim::CommandLine program(
+      "pipeview",
       "pipeview shows a predicted and a measured pipeline timeline side by side:\n"
       "where they differ, and why. Without traces it opens a pipeline to play with.",
-      "pipeview");
-  app.set_version_flag("--version", "pipeview " PIPESIM_VERSION);
+      PIPESIM_VERSION);
   pipesim::gui::Flags flags;
-  app.add_option("traces", flags.traces, "what to open; a prediction comes first")
-      ->type_name("FILE");
-  pipesim::add_flags(
-      app, "Without a screen",
+  program.add_flags("",
+                    {{"traces", &flags.traces, "FILE", "what to open; a prediction comes first"}});
+  program.add_flags(
+      "Without a screen",
       {{"--screenshot", &flags.screenshot, "FILE.png", "writes a picture of the window"},
        {"--size", &flags.size, "WxH", "of the window (1600x900)"},
-       {"--scale", &flags.scale, "N", "pixels for one, each way (1)"}});
-  app.add_flag("--report", flags.report, "prints what `pipesim compare` does")
-      ->group("Without a screen")
-      ->disable_flag_override();
-  const std::string view = "What is shown";
-  pipesim::add_flags(
-      app, view,
+       {"--scale", &flags.scale, "N", "pixels for one, each way (1)"},
+       {"--report", &flags.report, "prints what `pipesim compare` does"}});
+  program.add_flags(
+      "What is shown",
       {{"--theme", &flags.theme, "light|dark", "colours (those of the desktop)"},
        {"--align", &flags.align, "absolute|iteration|slot", "the time axis (iteration)"},
        {"--show", &flags.show, "stacked|overlay|difference", "both timelines (stacked)"},
        {"--colour", &flags.colour, "kind|microbatch|error", "what colours mean (kind)"},
        {"--select", &flags.select, "2B3", "an action, as the search finds it"},
        {"--range", &flags.range, "1ms..5ms", "the part of the axis that is shown"},
-       {"--memory-cap", &flags.memory_cap, "16GiB", "of a rank: a line on memory curves"}});
-  app.add_flag("--transfers", flags.transfers, "sends and receives on rows of their own")
-      ->group(view)
-      ->disable_flag_override();
-  app.add_flag("--critical", flags.critical, "the critical path")
-      ->group(view)
-      ->disable_flag_override();
-  app.add_flag("--playground", flags.playground, "a pipeline to play with")
-      ->group(view)
-      ->disable_flag_override();
-  app.footer(
+       {"--memory-cap", &flags.memory_cap, "16GiB", "of a rank: a line on memory curves"},
+       {"--transfers", &flags.transfers, "sends and receives on rows of their own"},
+       {"--critical", &flags.critical, "the critical path"},
+       {"--playground", &flags.playground, "a pipeline to play with"}});
+  program.set_footer(
       "Traces are of pipesim, pipeexec or PyTorch's profiler, or any Chrome trace.\n"
       "\n"
       "Examples:\n"
       "  pipeview predicted.json measured.json\n"
       "  pipeview predicted.json measured.json --screenshot both.png --size 1600x900\n"
       "  pipeview predicted.json measured.json --report");
-  pipesim::Work chosen;
-  app.callback([&] { chosen = [&] { pipesim::gui::run(app, flags, argc, argv); }; });
-  return pipesim::run_program(app, argc, argv, chosen);
+  program.set_work([&] { pipesim::gui::run(program, flags, argc, argv); });
+  return program.run(argc, argv);
 }

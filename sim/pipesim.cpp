@@ -1,25 +1,20 @@
 // pipesim: predicts what a pipeline schedule does with time and memory.
-#include <CLI/CLI.hpp>
-
 #include "sim/cli/commands.h"
-#include "traces/command/program.h"
 
 int main(int argc, char** argv) {
-  CLI::App app(
+  pipesim::CommandLine program(
+      "pipesim",
       "pipesim predicts how long a pipeline-parallel training iteration takes,\n"
       "how much of it is bubble, and how much memory activations need.",
-      "pipesim");
-  app.set_version_flag("--version", "pipesim " PIPESIM_VERSION);
-  app.require_subcommand(0, 1);
-  pipesim::Work chosen;
-  pipesim::cli::add_predict(app, chosen);
-  pipesim::cli::add_schedules(app, chosen);
-  pipesim::cli::add_schedule(app, chosen);
-  pipesim::cli::add_compare(app, chosen);
-  pipesim::cli::add_calibrate(app, chosen);
-  pipesim::cli::add_partition(app, chosen);
-  pipesim::cli::add_presets(app, chosen);
-  app.footer(
+      PIPESIM_VERSION);
+  pipesim::cli::add_predict(program);
+  pipesim::cli::add_schedules(program);
+  pipesim::cli::add_schedule(program);
+  pipesim::cli::add_compare(program);
+  pipesim::cli::add_calibrate(program);
+  pipesim::cli::add_partition(program);
+  pipesim::cli::add_presets(program);
+  program.set_footer(
       "How results travel, --p2p:\n"
       "  async      from the moment they exist, holding no device\n"
       "  blocking   SEND and RECV meet and hold both devices\n"
@@ -35,5 +30,5 @@ int main(int argc, char** argv) {
       "  pipesim --model gpt2-small --cluster dgx-a100 --schedule 1f1b --stages 4\n"
       "      --microbatches 32 --micro-batch-size 8 --explain\n"
       "  pipesim schedules --compare --stages 4 --microbatches 8,16");
-  return pipesim::run_program(app, argc, argv, chosen);
+  return program.run(argc, argv);
 }

@@ -6,11 +6,12 @@
 #include <array>
 #include <functional>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <queue>
 #include <set>
 #include <tuple>
 #include <utility>
+
+#include "traces/base/json.h"
 
 namespace pipesim {
 namespace {
@@ -28,15 +29,15 @@ struct Entry {
   bool at_end = false;  // of a counter: it counts what the span's end changes
 };
 
-enum class Track : std::uint8_t { compute, send, receive, collectives };
+enum class ActionTrack : std::uint8_t { compute, send, receive, collectives };
 constexpr std::array<std::string_view, 4> track_names{"compute", "send", "receive", "collectives"};
 
-Track track_of(const Action& action) {
-  if (is_send(action.kind)) return Track::send;
-  if (is_receive(action.kind)) return Track::receive;
+ActionTrack track_of(const Action& action) {
+  if (is_send(action.kind)) return ActionTrack::send;
+  if (is_receive(action.kind)) return ActionTrack::receive;
   // What takes no time stands where its rank came to it.
   const bool takes_time = is_collective(action) && action.kind != Kind::RESHARD;
-  return takes_time ? Track::collectives : Track::compute;
+  return takes_time ? ActionTrack::collectives : ActionTrack::compute;
 }
 
 std::string_view category_of(const Action& action) {
@@ -89,8 +90,7 @@ struct Rank {
 
 // As it stands between the quotes of a JSON string.
 std::string escaped(const std::string& text) {
-  const std::string quoted =
-      nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  const std::string quoted = quoted_json(text);
   return quoted.substr(1, quoted.size() - 2);
 }
 
@@ -181,7 +181,7 @@ class ChromeTraceWriter::Impl {
     lane_.assign(spans_.size(), 0);
     for (std::size_t i = 0; i < spans_.size(); ++i) {
       const Span& span = spans_[i];
-      if (track_of(span.action) != Track::compute) lane_[i] = lanes_of(span).take(span);
+      if (track_of(span.action) != ActionTrack::compute) lane_[i] = lanes_of(span).take(span);
     }
   }
 
@@ -214,7 +214,7 @@ class ChromeTraceWriter::Impl {
       }
       for (std::size_t track = 0; track < track_names.size(); ++track) {
         Lanes& lanes = rank.lanes[track];
-        const bool always = static_cast<Track>(track) != Track::collectives;
+        const bool always = static_cast<ActionTrack>(track) != ActionTrack::collectives;
         const std::size_t count = std::max<std::uint32_t>(always ? 1 : 0, lanes.count);
         while (lanes.threads.size() < count) {
           const int tid = ++rank.threads;

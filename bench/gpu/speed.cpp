@@ -18,8 +18,7 @@
 #include "exec/device/gpu/library.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
-#include "traces/command/flags.h"
-#include "traces/command/program.h"
+#include "traces/command/command_line.h"
 
 namespace pipesim::exec {
 namespace {
@@ -276,16 +275,15 @@ void measure(const Flags& flags) {
 
 int main(int argc, char** argv) {
   using namespace pipesim;
-  CLI::App app("gpu_speed times a GPU's operators", "gpu_speed");
+  CommandLine program("gpu_speed", "gpu_speed times a GPU's operators", PIPESIM_VERSION);
   exec::Flags flags;
-  add_flags(app, "What",
-            {{"--kind", &flags.kind, "cuda|hip", "which GPU; default cuda"},
-             {"--module", &flags.folder, "FOLDER", "where its module lies; default: beside this"},
-             {"--precision", &flags.precision, "fp32|bf16", "of operands; default fp32"},
-             {"--parts", &flags.parts, "LIST", "of block,attention,products,operators"}});
-  app.add_flag("--small", flags.small, "tiny sizes, to try it out");
-  app.add_flag("--no-bare", flags.no_bare, "without cuBLAS called bare");
-  Work chosen;
-  app.callback([&] { chosen = [&] { exec::measure(flags); }; });
-  return run_program(app, argc, argv, chosen);
+  program.add_flags(
+      "What", {{"--kind", &flags.kind, "cuda|hip", "which GPU; default cuda"},
+               {"--module", &flags.folder, "FOLDER", "where its module lies; default: beside this"},
+               {"--precision", &flags.precision, "fp32|bf16", "of operands; default fp32"},
+               {"--parts", &flags.parts, "LIST", "of block,attention,products,operators"},
+               {"--small", &flags.small, "tiny sizes, to try it out"},
+               {"--no-bare", &flags.no_bare, "without cuBLAS called bare"}});
+  program.set_work([&] { exec::measure(flags); });
+  return program.run(argc, argv);
 }

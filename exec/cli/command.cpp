@@ -86,7 +86,7 @@ void run_rank(const Flags& flags, const Ranks& ranks, Transport& control, bool l
     device = make_device(flags.device.value_or("cpu"), local_rank);
     if (first && flags.trace) trace.emplace(*flags.trace, flags.trace->ends_with(".gz"));
   });
-  const Training& training = task.training;
+  const TrainingJob& training = task.training;
   if (ranks.linked) {
     linked = link_devices(control, *device, find_link_library(ranks.transport), ranks.transport,
                           training);

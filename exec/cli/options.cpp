@@ -55,7 +55,7 @@ Number parse_precision(const Flag& flag, const std::string& device) {
 
 // Refuses what would not fit into this machine, which all ranks share. What lies
 // on GPUs is found out when they are asked for it.
-void check_fits(const Training& training, bool on_gpus) {
+void check_fits(const TrainingJob& training, bool on_gpus) {
   const Schedule& program = training.program;
   const Model& model = training.model;
   const auto batch = static_cast<double>(training.micro_batch_size);
@@ -118,12 +118,12 @@ void check_fits(const Training& training, bool on_gpus) {
 // hold up what stands behind them.
 Schedule program_of(const Schedule& schedule) {
   if (!schedule.has_transfers()) return lower(schedule);
-  if (find_deadlock(schedule, ::pipesim::Transport::buffered)) throw_deadlock(schedule);
+  if (find_deadlock(schedule, SendMode::buffered)) throw_deadlock(schedule);
   return schedule;
 }
 
 // What is trained on a device that computes.
-void set_model(const Flags& flags, Training& training) {
+void set_model(const Flags& flags, TrainingJob& training) {
   for (const auto& [flag, name] : {std::pair(&flags.costs, "--costs"), {&flags.pace, "--pace"}}) {
     if (*flag) throw input_error(fmt::format("{}: only --device emulated has costs", name));
   }
@@ -167,7 +167,7 @@ void set_model(const Flags& flags, Training& training) {
 }
 
 // What takes time on one that does not.
-void set_costs(const Flags& flags, Training& training) {
+void set_costs(const Flags& flags, TrainingJob& training) {
   const std::pair<const Flag*, std::string_view> meaningless[] = {
       {&flags.model, "--model"},
       {&flags.data, "--data"},
@@ -182,9 +182,9 @@ void set_costs(const Flags& flags, Training& training) {
   }
   if (flags.verify) throw input_error("--verify: an emulated device has no results to compare");
   if (flags.pace) {
-    if (*flags.pace == pace_name(Pace::anchored)) {
-      training.pace = Pace::anchored;
-    } else if (*flags.pace != pace_name(Pace::wall)) {
+    if (*flags.pace == pace_name(EmulationPace::anchored)) {
+      training.pace = EmulationPace::anchored;
+    } else if (*flags.pace != pace_name(EmulationPace::wall)) {
       throw input_error(
           fmt::format("--pace: {}", unknown_name("pace", *flags.pace, {"wall", "anchored"})));
     }
@@ -213,9 +213,9 @@ void set_costs(const Flags& flags, Training& training) {
 
 }  // namespace
 
-void add_all_flags(CLI::App& app, Flags& flags) {
-  add_flags(
-      app, "Schedule",
+void add_all_flags(CommandLine& program, Flags& flags) {
+  program.add_flags(
+      "Schedule",
       {{"--schedule", &flags.schedule.schedule, "NAME|FILE.csv",
         "a name (`pipesim schedules` lists them) or file"},
        {"--microbatches", &flags.schedule.microbatches, "M", "microbatches an iteration"},
@@ -225,8 +225,8 @@ void add_all_flags(CLI::App& app, Flags& flags) {
        {"--group", &flags.schedule.group, "G", "microbatches a group of interleaved; default P"},
        {"--placement", &flags.schedule.placement, "loop|v|LIST",
         "loop, v or each stage's rank; default loop"}});
-  add_flags(
-      app, "Training",
+  program.add_flags(
+      "Training",
       {{"--model", &flags.model, "NAME|FILE.json",
         "a gpt or mlp by name, or a file; default gpt-mini"},
        {"--layout", &flags.layout, "3,2,2,3", "layers a virtual stage; default: evenly"},
@@ -241,27 +241,22 @@ void add_all_flags(CLI::App& app, Flags& flags) {
         "forwards once more in backwards; default none"},
        {"--precision", &flags.precision, "fp32|bf16",
         "of activations and what multiplies; default fp32"}});
-  add_flags(
-      app, "Machine",
+  program.add_flags(
+      "Machine",
       {{"--device", &flags.device, "NAME", "what computes; default cpu"},
        {"--costs", &flags.costs, "FILE.json", "times of an emulated device; default as pipesim's"},
        {"--pace", &flags.pace, "wall|anchored", "what emulated actions keep to; default wall"},
        {"--transport", &flags.transport, "NAME", "mpi, local, nccl or rccl; see below"},
        {"--eager-limit", &flags.eager_limit, "BYTES",
         "from here on sends wait for receivers; 0: all"},
-       {"--timeout", &flags.timeout, "T", "a rank that waits longer ends all; default 300s"}});
-  app.add_flag("--list-devices", flags.list_devices, "lists devices and transports")
-      ->group("Machine")
-      ->disable_flag_override();
-  add_flags(
-      app, "Output",
-      {{"--trace", &flags.trace, "FILE.json[.gz]", "writes what was measured as a Chrome trace"}});
-  const auto add = [&](const char* name, bool& value, const char* help) {
-    app.add_flag(name, value, help)->group("Output")->disable_flag_override();
-  };
-  add("--verify", flags.verify, "compares losses and gradients with one rank's");
-  add("--json", flags.json, "prints the result as one JSON object");
-  add("--quiet", flags.quiet, "prints no report");
+       {"--timeout", &flags.timeout, "T", "a rank that waits longer ends all; default 300s"},
+       {"--list-devices", &flags.list_devices, "lists devices and transports"}});
+  program.add_flags(
+      "Output",
+      {{"--trace", &flags.trace, "FILE.json[.gz]", "writes what was measured as a Chrome trace"},
+       {"--verify", &flags.verify, "compares losses and gradients with one rank's"},
+       {"--json", &flags.json, "prints the result as one JSON object"},
+       {"--quiet", &flags.quiet, "prints no report"}});
 }
 
 Ranks choose_ranks(const Flags& flags, const std::optional<Launch>& launch) {
@@ -318,7 +313,7 @@ Ranks choose_ranks(const Flags& flags, const std::optional<Launch>& launch) {
 
 Task make_task(const Flags& flags, int ranks) {
   Task task;
-  Training& training = task.training;
+  TrainingJob& training = task.training;
   ScheduleFlags schedule = flags.schedule;
   const bool is_file = schedule.schedule && names_a_file(*schedule.schedule);
   if (!schedule.stages && !is_file) schedule.stages = std::to_string(ranks);

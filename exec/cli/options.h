@@ -8,7 +8,7 @@
 #include "exec/run/training.h"
 #include "exec/transport/mpi.h"
 #include "sim/schedule/choice.h"
-#include "traces/command/flags.h"
+#include "traces/command/command_line.h"
 
 namespace pipesim::exec {
 
@@ -24,7 +24,7 @@ struct Flags {
   bool list_devices = false;
 };
 
-void add_all_flags(CLI::App& app, Flags& flags);
+void add_all_flags(CommandLine& program, Flags& flags);
 
 // How ranks are made.
 struct Ranks {
@@ -43,7 +43,7 @@ Ranks choose_ranks(const Flags& flags, const std::optional<Launch>& launch);
 // What is to be trained on so many ranks. Whatever is wrong with it is an
 // input error, found before anything of its size is built.
 struct Task {
-  Training training;
+  TrainingJob training;
   std::string title;  // of the schedule, as in a sentence
 };
 Task make_task(const Flags& flags, int ranks);

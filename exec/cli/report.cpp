@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "exec/device/devices.h"
 #include "sim/schedule/description.h"
+#include "traces/base/json.h"
 #include "traces/base/text.h"
 #include "traces/print/picture.h"
 #include "traces/print/tables.h"
@@ -15,7 +15,7 @@
 namespace pipesim::exec {
 namespace {
 
-double tokens_per_second(const Training& training, const RunResult& result) {
+double tokens_per_second(const TrainingJob& training, const RunResult& result) {
   const std::int64_t time = std::max<std::int64_t>(1, result.median_ns());
   return static_cast<double>(training.tokens()) * 1e9 / static_cast<double>(time);
 }
@@ -35,7 +35,8 @@ std::string verdict(const Task& task, const RunResult& result, const Terminal& t
   return bold(wrap(what, terminal.width), terminal.colour) + "\n";
 }
 
-std::string picture(const Training& training, const RunResult& result, const Terminal& terminal) {
+std::string picture(const TrainingJob& training, const RunResult& result,
+                    const Terminal& terminal) {
   const Schedule& program = training.program;
   Picture drawing(Picture::frame_of(program.placement.chunk_of_stage(), program.actions.lengths(),
                                     result.metrics.makespan_ns),
@@ -49,7 +50,7 @@ std::string count_of_parameters(std::int64_t count) {
   return format_count(count);
 }
 
-std::string model_lines(const Training& training) {
+std::string model_lines(const TrainingJob& training) {
   const Model& model = training.model;
   std::string out = fmt::format("model   {}: {}, hidden size {}, {} parameters\n",
                                 printable(model.name), plural(model.blocks, "block"),
@@ -66,7 +67,7 @@ std::string model_lines(const Training& training) {
   return out;
 }
 
-std::string run_lines(const Training& training, const RunResult& result) {
+std::string run_lines(const TrainingJob& training, const RunResult& result) {
   std::string out = training.costs ? "" : model_lines(training);
   out += fmt::format("run     {}; transport {}\n", result.device, result.transport);
   const auto [fastest, slowest] = std::ranges::minmax_element(result.iteration_ns);
@@ -110,8 +111,7 @@ std::string report(const Task& task, const RunResult& result, const Terminal& te
 }
 
 std::string result_json(const Task& task, const RunResult& result) {
-  using Json = nlohmann::ordered_json;
-  const Training& training = task.training;
+  const TrainingJob& training = task.training;
   Json json;
   json["format"] = "pipeexec-result";
   json["version"] = 1;
@@ -173,7 +173,7 @@ std::string result_json(const Task& task, const RunResult& result) {
                       {"max_abs_error", result.verification->max_abs_error},
                       {"max_rel_error", result.verification->max_rel_error}};
   }
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json.dump(2) + "\n";
 }
 
 std::string device_list() {

@@ -37,9 +37,9 @@ struct Channel {
 // By which the two ends of a channel find each other; made by one of them.
 using ChannelKey = std::array<std::byte, 128>;
 
-class Link {
+class DeviceLink {
  public:
-  virtual ~Link() = default;
+  virtual ~DeviceLink() = default;
 
   // Starts one of so many bytes, more than none, once the device has passed
   // `after`; the receiver must expect as many. Until the mark that comes back
@@ -77,7 +77,7 @@ class LinkLibrary {
   // Opens each channel and sends something over it. All ranks take part. PeerLost
   // or TimedOut names the one that can't be reached. Whether one answers later is
   // for those to find out who wait for it.
-  virtual std::unique_ptr<Link> connect(Device& device, const LinkSetup& setup) const = 0;
+  virtual std::unique_ptr<DeviceLink> connect(Device& device, const LinkSetup& setup) const = 0;
 };
 
 }  // namespace pipesim::exec

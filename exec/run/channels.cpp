@@ -45,7 +45,7 @@ Channel channel_of(const Placement& placement, const Action& transfer) {
           send.kind == Kind::SEND_F ? Lane::activations : Lane::gradients};
 }
 
-std::vector<Channel> channels_of(const Training& training) {
+std::vector<Channel> channels_of(const TrainingJob& training) {
   const Schedule& program = training.program;
   Traffic sends;
   Traffic receives;  // by their SENDs
@@ -75,7 +75,7 @@ std::vector<Channel> channels_of(const Training& training) {
 
 std::unique_ptr<LinkedTransport> link_devices(Transport& control, Device& device,
                                               const LinkLibrary& library, const std::string& name,
-                                              const Training& training) {
+                                              const TrainingJob& training) {
   std::vector<Channel> channels;
   std::vector<ChannelKey> own;  // of the channels that lead away from this rank
   agree(control, [&] {
@@ -104,7 +104,7 @@ std::unique_ptr<LinkedTransport> link_devices(Transport& control, Device& device
   return std::make_unique<LinkedTransport>(control, library.connect(device, setup), name);
 }
 
-void wait_on_link(Device& device, Link& link, Mark mark,
+void wait_on_link(Device& device, DeviceLink& link, Mark mark,
                   std::optional<std::chrono::nanoseconds> patience, const std::string& what) {
   const auto start = std::chrono::steady_clock::now();
   for (BackOff pause; !device.has_passed(mark); pause.pause()) {

@@ -24,16 +24,16 @@ Channel channel_of(const Placement& placement, const Action& transfer);
 // are sent in: each would get another's. With the same order no program that
 // finishes on `buffered` transports gets stuck: what stands before a message on
 // its channel was sent, and its receive reached, before its own was.
-std::vector<Channel> channels_of(const Training& training);
+std::vector<Channel> channels_of(const TrainingJob& training);
 
 // All ranks take part: links their devices.
 std::unique_ptr<LinkedTransport> link_devices(Transport& control, Device& device,
                                               const LinkLibrary& library, const std::string& name,
-                                              const Training& training);
+                                              const TrainingJob& training);
 
 // Waits until the device has passed the mark, as long as patience lasts: then
 // TimedOut, "waited 5 s for <what>".
-void wait_on_link(Device& device, Link& link, Mark mark,
+void wait_on_link(Device& device, DeviceLink& link, Mark mark,
                   std::optional<std::chrono::nanoseconds> patience, const std::string& what);
 
 }  // namespace pipesim::exec

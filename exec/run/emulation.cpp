@@ -13,10 +13,12 @@ constexpr auto time_bytes = static_cast<std::int64_t>(sizeof(std::int64_t));
 
 }  // namespace
 
-std::string_view pace_name(Pace pace) { return pace == Pace::wall ? "wall" : "anchored"; }
+std::string_view pace_name(EmulationPace pace) {
+  return pace == EmulationPace::wall ? "wall" : "anchored";
+}
 
-Emulation::Emulation(const Schedule& program, const Costs& costs, Pace pace, int rank, Pool& pool,
-                     Recorder& recorder)
+Emulation::Emulation(const Schedule& program, const Costs& costs, EmulationPace pace, int rank,
+                     Pool& pool, Recorder& recorder)
     : program_(program), costs_(costs), pace_(pace), rank_(rank), pool_(pool), recorder_(recorder) {
   const StateBytes states = costs.states(program.placement)[static_cast<std::size_t>(rank)];
   pool.charge(Use::weights, states.weights);
@@ -24,11 +26,11 @@ Emulation::Emulation(const Schedule& program, const Costs& costs, Pace pace, int
   pool.charge(Use::optimizer, states.optimizer);
 }
 
-std::vector<std::int64_t> Emulation::message_bytes(const Costs& costs, Pace pace) {
+std::vector<std::int64_t> Emulation::message_bytes(const Costs& costs, EmulationPace pace) {
   std::vector<std::int64_t> bytes;
   for (const StageCosts& stage : costs.stages) {
-    bytes.push_back(pace == Pace::wall ? stage.output_bytes
-                                       : std::max(stage.output_bytes, time_bytes));
+    bytes.push_back(pace == EmulationPace::wall ? stage.output_bytes
+                                                : std::max(stage.output_bytes, time_bytes));
   }
   return bytes;
 }
@@ -65,7 +67,7 @@ std::int64_t Emulation::start_ns(const Action& action, const Tensor& input) cons
 
 Tensor Emulation::run(const Action& action, Tensor input) {
   const StageCosts& stage = costs_of(action.stage);
-  const bool anchored = pace_ == Pace::anchored;
+  const bool anchored = pace_ == EmulationPace::anchored;
   const std::int64_t start = anchored ? start_ns(action, input) : Clock::monotonic_ns();
   input = {};
   if (action.kind == Kind::F) pool_.charge(Use::activations, stage.activation_bytes);
@@ -90,7 +92,7 @@ Tensor Emulation::run(const Action& action, Tensor input) {
 void Emulation::close(Kind kind, int stage, std::int64_t duration_ns) {
   if (duration_ns == 0) return;
   ActionNote note{make_action(stage, kind), recorder_.now(), recorder_.now(), {}, 0};
-  end_ns_ = (pace_ == Pace::anchored ? end_ns_ : Clock::monotonic_ns()) + duration_ns;
+  end_ns_ = (pace_ == EmulationPace::anchored ? end_ns_ : Clock::monotonic_ns()) + duration_ns;
   sleep_until(end_ns_);
   note.end = recorder_.now();
   recorder_.add(note);

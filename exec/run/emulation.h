@@ -20,13 +20,13 @@
 
 namespace pipesim::exec {
 
-enum class Pace : std::uint8_t { wall, anchored };
-std::string_view pace_name(Pace pace);
+enum class EmulationPace : std::uint8_t { wall, anchored };
+std::string_view pace_name(EmulationPace pace);
 
 class Emulation final : public Workload {
  public:
   // Program and costs outlive it. Activations are counted in `pool`, not taken.
-  Emulation(const Schedule& program, const Costs& costs, Pace pace, int rank, Pool& pool,
+  Emulation(const Schedule& program, const Costs& costs, EmulationPace pace, int rank, Pool& pool,
             Recorder& recorder);
 
   void start_iteration(int iteration) override;
@@ -35,7 +35,7 @@ class Emulation final : public Workload {
 
   // What each virtual stage sends to the next; anchored messages have room for
   // a time.
-  static std::vector<std::int64_t> message_bytes(const Costs& costs, Pace pace);
+  static std::vector<std::int64_t> message_bytes(const Costs& costs, EmulationPace pace);
 
  private:
   const StageCosts& costs_of(int stage) const {
@@ -48,7 +48,7 @@ class Emulation final : public Workload {
 
   const Schedule& program_;
   const Costs& costs_;
-  Pace pace_;
+  EmulationPace pace_;
   int rank_;
   Pool& pool_;
   Recorder& recorder_;

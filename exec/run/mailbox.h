@@ -120,7 +120,7 @@ class Mailbox {
   Transport& transport_;
   Pool& pool_;
   Device& device_;
-  Link* link_;  // or null
+  DeviceLink* link_;  // or null
   bool staged_;
   Staging staging_;
   Recorder& recorder_;

@@ -22,7 +22,7 @@ constexpr std::int32_t loss_part = -1;
 
 }  // namespace
 
-AdamStep adam_step(const Training& training, int step, double gradient_norm) {
+AdamStep adam_step(const TrainingJob& training, int step, double gradient_norm) {
   AdamStep adam;
   adam.learning_rate = training.learning_rate;
   adam.beta1 = adam_beta1;
@@ -62,7 +62,7 @@ double mean_loss(const std::vector<float>& losses) {
   return sum / static_cast<double>(losses.size());
 }
 
-Optimizer::Optimizer(const Training& training, Device& device, Transport& transport, Pool& pool,
+Optimizer::Optimizer(const TrainingJob& training, Device& device, Transport& transport, Pool& pool,
                      std::vector<std::unique_ptr<Stage>>& stages, Recorder& recorder)
     : training_(training),
       device_(device),
@@ -92,7 +92,7 @@ Tensor Optimizer::exchange_tied_gradient() {
   const Tensor& own =
       (embedding != nullptr ? embedding : head)->parameters()[tied_parameter].gradient;
   Tensor theirs = pool_.take(own.size(), Use::receive_buffer);
-  if (Link* link = transport_.link()) {
+  if (DeviceLink* link = transport_.link()) {
     const Mark there = device_.mark();
     const int rank = transport_.rank();
     const Mark sent =

@@ -19,7 +19,7 @@
 namespace pipesim::exec {
 
 // What AdamW does at a step, counted from 0, after gradients of that norm.
-AdamStep adam_step(const Training& training, int step, double gradient_norm);
+AdamStep adam_step(const TrainingJob& training, int step, double gradient_norm);
 // One step of all parameters of a layer.
 void step_layer(Device& device, Layer& layer, AdamStep step);
 // The mean of losses of tokens, summed in double in their order.
@@ -31,7 +31,7 @@ std::vector<double> sums_of_squares(Device& device, Pool& pool,
 
 class Optimizer {
  public:
-  Optimizer(const Training& training, Device& device, Transport& transport, Pool& pool,
+  Optimizer(const TrainingJob& training, Device& device, Transport& transport, Pool& pool,
             std::vector<std::unique_ptr<Stage>>& stages, Recorder& recorder);
 
   // `losses` of all tokens, on the rank that holds the head. The outcome, and
@@ -45,7 +45,7 @@ class Optimizer {
   void add_tied_gradient(const Layer& layer, const Tensor& theirs);
   Layer* layer_at(int index) const;  // null where another rank holds it
 
-  const Training& training_;
+  const TrainingJob& training_;
   Device& device_;
   Transport& transport_;
   Pool& pool_;

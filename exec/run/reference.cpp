@@ -11,7 +11,7 @@
 
 namespace pipesim::exec {
 
-Reference::Reference(const Training& training, Device& device)
+Reference::Reference(const TrainingJob& training, Device& device)
     : training_(training), device_(device), pool_(device) {
   const LayerSetup setup{device,
                          pool_,
@@ -150,7 +150,7 @@ std::vector<float> values_of_layer(Device& device, const Layer& layer, Which whi
 }
 
 // Layer by layer, all ranks together, what the one that holds it has of it.
-void compare_layers(const Training& training, Transport& transport, Device& device,
+void compare_layers(const TrainingJob& training, Transport& transport, Device& device,
                     const std::vector<std::unique_ptr<Stage>>& stages, Which which,
                     const std::string& what, double divisor, const Reference* reference,
                     Verification* result) {
@@ -179,7 +179,7 @@ void compare_layers(const Training& training, Transport& transport, Device& devi
 
 }  // namespace
 
-void compare_with_reference(const Training& training, Transport& transport, Device& device,
+void compare_with_reference(const TrainingJob& training, Transport& transport, Device& device,
                             const std::vector<std::unique_ptr<Stage>>& stages, int iteration,
                             const Outcome& outcome, Reference* reference, Verification* result) {
   if (reference != nullptr) {

@@ -17,7 +17,7 @@ namespace pipesim::exec {
 
 class Reference {
  public:
-  Reference(const Training& training, Device& device);
+  Reference(const TrainingJob& training, Device& device);
   ~Reference();
 
   // Iterations in order, from 0. The weights have then made their step; the
@@ -30,7 +30,7 @@ class Reference {
   std::vector<int> order_of_stage(int stage) const;
   Outcome outcome(const std::vector<float>& losses);
 
-  const Training& training_;
+  const TrainingJob& training_;
   Device& device_;
   Pool pool_;
   std::vector<std::unique_ptr<Layer>> layers_;
@@ -51,7 +51,7 @@ struct Verification {
 
 // Adds what an iteration shows. Called on all ranks; `reference` and `result`
 // on rank 0 only, null elsewhere.
-void compare_with_reference(const Training& training, Transport& transport, Device& device,
+void compare_with_reference(const TrainingJob& training, Transport& transport, Device& device,
                             const std::vector<std::unique_ptr<Stage>>& stages, int iteration,
                             const Outcome& outcome, Reference* reference, Verification* result);
 

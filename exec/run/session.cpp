@@ -4,7 +4,6 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "exec/run/agreement.h"
@@ -13,6 +12,7 @@
 #include "exec/transport/collectives.h"
 #include "sim/schedule/description.h"
 #include "traces/base/error.h"
+#include "traces/base/json.h"
 #include "traces/base/text.h"
 #include "traces/causality.h"
 #include "traces/chrome_writer.h"
@@ -44,8 +44,7 @@ std::vector<std::string> layer_names(const Model& model) {
   return names;
 }
 
-std::string metadata(const Training& training, const RunResult& result) {
-  using Json = nlohmann::ordered_json;
+std::string metadata(const TrainingJob& training, const RunResult& result) {
   const Schedule& program = training.program;
   Json json;
   json["format"] = "pipesim-trace";
@@ -71,10 +70,10 @@ std::string metadata(const Training& training, const RunResult& result) {
     json["adjusted_transfers"] = result.adjusted_transfers;
   }
   if (training.costs) {
-    json["costs"] = Json::parse(to_json(*training.costs));
+    json["costs"] = Json::verbatim(to_json(*training.costs));
     json["pace"] = pace_name(training.pace);
   } else {
-    json["model"] = Json::parse(to_json(training.model));
+    json["model"] = Json::verbatim(to_json(training.model));
     json["layout"] = training.layout;
     json["layers"] = layer_names(training.model);
     json["micro_batch_size"] = training.micro_batch_size;
@@ -82,12 +81,12 @@ std::string metadata(const Training& training, const RunResult& result) {
     json["recompute"] = training.recompute ? "full" : "none";
     json["precision"] = precision_name(training.precision);
   }
-  json["program"] = rows_of<Json>(program);
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  json["program"] = rows_of(program);
+  return json.dump();
 }
 
 // What travels must fit into what a transport takes.
-void check_messages(const Training& training, const Transport& transport) {
+void check_messages(const TrainingJob& training, const Transport& transport) {
   const Transport::Limits limits = transport.limits();
   const std::int64_t bytes = std::ranges::max(training.message_bytes());
   if (transport.ranks() > 1 && bytes > limits.message_bytes) {
@@ -139,7 +138,7 @@ std::int64_t shift_clocks(Transport& transport, const Recorder& recorder,
 
 // All ranks take part; rank 0 gets the spans of the median iteration into
 // `result`, and writes all of them where there is a trace.
-void bring_together(const Training& training, Transport& transport, const Recorder& recorder,
+void bring_together(const TrainingJob& training, Transport& transport, const Recorder& recorder,
                     OutputFile* trace, RunResult& result) {
   const bool first = transport.rank() == 0;
   const ClockRelation& clock = result.clocks[static_cast<std::size_t>(transport.rank())];
@@ -180,7 +179,7 @@ void bring_together(const Training& training, Transport& transport, const Record
 
 }  // namespace
 
-RunResult run_session(const Training& training, Device& device, Transport& transport,
+RunResult run_session(const TrainingJob& training, Device& device, Transport& transport,
                       const OnIteration& on_iteration, OutputFile* trace, const Clock& clock) {
   const bool first = transport.rank() == 0;
   agree_on(transport, "the command line", training.fingerprint());
@@ -188,7 +187,7 @@ RunResult run_session(const Training& training, Device& device, Transport& trans
   const SharedClocks clocks = find_shared_clocks(transport, clock);
   agree(transport, [&] {
     check_messages(training, transport);
-    if (training.costs && training.pace == Pace::anchored && !all_share_one(clocks)) {
+    if (training.costs && training.pace == EmulationPace::anchored && !all_share_one(clocks)) {
       throw input_error(
           "ranks of several hosts share no clock to anchor actions to; use --pace wall");
     }

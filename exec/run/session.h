@@ -47,7 +47,7 @@ using OnIteration = std::function<void(int iteration, const Outcome& outcome)>;
 
 // `trace`, where given, is rank 0's, and is written but not committed. `clock`
 // is the rank's own.
-RunResult run_session(const Training& training, Device& device, Transport& transport,
+RunResult run_session(const TrainingJob& training, Device& device, Transport& transport,
                       const OnIteration& on_iteration, OutputFile* trace, const Clock& clock = {});
 
 }  // namespace pipesim::exec

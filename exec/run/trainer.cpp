@@ -4,7 +4,7 @@
 
 namespace pipesim::exec {
 
-Trainer::Trainer(const Training& training, Device& device, Transport& transport, Pool& pool,
+Trainer::Trainer(const TrainingJob& training, Device& device, Transport& transport, Pool& pool,
                  Recorder& recorder, const std::function<void()>& between_layers)
     : training_(training),
       device_(device),

@@ -17,7 +17,7 @@ namespace pipesim::exec {
 class Trainer final : public Workload {
  public:
   // `between_layers` is called after each layer's part of an action.
-  Trainer(const Training& training, Device& device, Transport& transport, Pool& pool,
+  Trainer(const TrainingJob& training, Device& device, Transport& transport, Pool& pool,
           Recorder& recorder, const std::function<void()>& between_layers);
 
   void start_iteration(int iteration) override;
@@ -31,7 +31,7 @@ class Trainer final : public Workload {
   std::vector<float> read_losses() const;
   Microbatch microbatch(const Action& action) const;
 
-  const Training& training_;
+  const TrainingJob& training_;
   Device& device_;
   std::vector<std::unique_ptr<Stage>> stages_;  // by chunk
   Optimizer optimizer_;

@@ -13,17 +13,17 @@ std::string_view precision_name(Number precision) {
   return precision == Number::float32 ? "fp32" : "bf16";
 }
 
-int Training::first_layer(int stage) const {
+int TrainingJob::first_layer(int stage) const {
   return std::accumulate(layout.begin(), layout.begin() + stage, 0);
 }
 
-std::vector<std::int64_t> Training::message_bytes() const {
+std::vector<std::int64_t> TrainingJob::message_bytes() const {
   if (costs) return Emulation::message_bytes(*costs, pace);
   const std::int64_t bytes = rows() * model.hidden_size * bytes_of(precision);
   return std::vector<std::int64_t>(static_cast<std::size_t>(program.stages()), bytes);
 }
 
-std::string Training::fingerprint() const {
+std::string TrainingJob::fingerprint() const {
   std::size_t rows = 0;
   for (int rank = 0; rank < program.ranks(); ++rank) {
     rows = 31 * rows + std::hash<std::string>()(csv_row(program.actions[rank]));

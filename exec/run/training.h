@@ -19,7 +19,7 @@ namespace pipesim::exec {
 // "fp32" or "bf16".
 std::string_view precision_name(Number precision);
 
-struct Training {
+struct TrainingJob {
   Schedule program;  // with transfers
   Model model;
   std::vector<int> layout;  // layers of each virtual stage
@@ -38,7 +38,7 @@ struct Training {
   // On an emulated device nothing is trained: costs take the place of the
   // model and its layout.
   std::optional<Costs> costs;
-  Pace pace = Pace::wall;
+  EmulationPace pace = EmulationPace::wall;
 
   std::int64_t rows() const { return micro_batch_size * sequence_length; }
   // Of an iteration.

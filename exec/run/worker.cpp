@@ -16,8 +16,8 @@ constexpr std::size_t most_behind = 3;
 
 }  // namespace
 
-Worker::Worker(const Training& training, Device& memory, Transport& transport, const Clock& clock,
-               const MakeWorkload& make_workload)
+Worker::Worker(const TrainingJob& training, Device& memory, Transport& transport,
+               const Clock& clock, const MakeWorkload& make_workload)
     : training_(training),
       device_(memory),
       transport_(transport),

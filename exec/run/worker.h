@@ -26,7 +26,7 @@ using MakeWorkload = std::function<std::unique_ptr<Workload>(Pool& pool, Recorde
 class Worker {
  public:
   // Buffers lie in the memory of that device.
-  Worker(const Training& training, Device& memory, Transport& transport, const Clock& clock,
+  Worker(const TrainingJob& training, Device& memory, Transport& transport, const Clock& clock,
          const MakeWorkload& make_workload);
 
   // One iteration, counted from 0, on all ranks together; recorded from the
@@ -48,7 +48,7 @@ class Worker {
   // Whether memory has never been fuller: then `action` has filled it.
   void note_peak(const Action& action);
 
-  const Training& training_;
+  const TrainingJob& training_;
   Device& device_;
   Transport& transport_;
   Pool pool_;

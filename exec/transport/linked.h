@@ -13,12 +13,12 @@ namespace pipesim::exec {
 class LinkedTransport final : public Transport {
  public:
   // `control` outlives it, and so does the link's device.
-  LinkedTransport(Transport& control, std::unique_ptr<Link> link, std::string name);
+  LinkedTransport(Transport& control, std::unique_ptr<DeviceLink> link, std::string name);
 
   int rank() const override { return control_.rank(); }
   int ranks() const override { return control_.ranks(); }
   std::string name() const override { return name_; }
-  Link* link() override { return link_.get(); }
+  DeviceLink* link() override { return link_.get(); }
   Ticket send(int to, int tag, std::span<const std::byte> bytes) override {
     return control_.send(to, tag, bytes);
   }
@@ -35,7 +35,7 @@ class LinkedTransport final : public Transport {
 
  private:
   Transport& control_;
-  std::unique_ptr<Link> link_;
+  std::unique_ptr<DeviceLink> link_;
   std::string name_;
 };
 

@@ -22,7 +22,7 @@
 
 namespace pipesim::exec {
 
-class Link;
+class DeviceLink;
 
 // What a rank's waits end with when another rank has failed.
 class PeerFailed : public Error {
@@ -78,7 +78,7 @@ class Transport {
   virtual Limits limits() const { return {}; }
 
   // Where results go from device to device instead, and only they; else null.
-  virtual Link* link() { return nullptr; }
+  virtual DeviceLink* link() { return nullptr; }
 
   // Ends all tickets; no bytes of theirs are touched any more, other than those
   // of sends that a transport can't take back.

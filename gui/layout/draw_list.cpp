@@ -4,17 +4,11 @@
 
 #include <iterator>
 
+#include "gui/layout/text_buffer.h"
 #include "traces/base/text.h"
 
 namespace pipesim::gui {
 namespace {
-
-using Buffer = fmt::memory_buffer;
-
-template <typename... Arguments>
-void add(Buffer& out, fmt::format_string<Arguments...> format, Arguments&&... arguments) {
-  fmt::format_to(std::back_inserter(out), format, std::forward<Arguments>(arguments)...);
-}
 
 void add_box(Buffer& out, const char* layer, const DrawList::Box& box) {
   add(out, "{} {},{} {}x{}", layer, box.x, box.y, box.width, box.height);

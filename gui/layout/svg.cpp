@@ -6,16 +6,10 @@
 #include <string_view>
 
 #include "gui/layout/draw_list.h"
+#include "gui/layout/text_buffer.h"
 
 namespace pipesim::gui {
 namespace {
-
-using Buffer = fmt::memory_buffer;
-
-template <typename... Arguments>
-void add(Buffer& out, fmt::format_string<Arguments...> format, Arguments&&... arguments) {
-  fmt::format_to(std::back_inserter(out), format, std::forward<Arguments>(arguments)...);
-}
 
 // How many bytes the UTF-8 character at the front takes; 0 where there is none that
 // XML takes.

@@ -53,6 +53,7 @@ struct Document {
   std::vector<std::string> not_opened;         // of the files asked for last: what is wrong, each
   std::optional<std::int64_t> capacity_bytes;  // of a rank's memory, where the user says it
 
+  const OpenTrace& trace(int index) const { return *traces[static_cast<std::size_t>(index)]; }
   // Which side of the pair a trace is, if any.
   std::optional<Side> side_of(int trace) const;
 };

@@ -5,14 +5,6 @@
 #include <utility>
 
 namespace pipesim::gui {
-namespace {
-
-const OpenTrace& trace_at(const Document& document, int trace) {
-  return *document.traces[static_cast<std::size_t>(trace)];
-}
-
-}  // namespace
-
 std::int64_t first_start_ns(const EventTrace& events) {
   std::optional<std::int64_t> first;
   const auto note = [&](std::int64_t ns) { first = std::min(first.value_or(ns), ns); };
@@ -43,7 +35,7 @@ std::int64_t clock_ahead_ns(const Document& document, int trace, std::int32_t ra
 std::int64_t offset_ns(const Document& document, int trace, std::int32_t rank,
                        Alignment alignment) {
   if (alignment == Alignment::absolute) return 0;
-  const OpenTrace& own = trace_at(document, trace);
+  const OpenTrace& own = document.trace(trace);
   if (own.events) return -first_start_ns(*own.events);
   if (alignment == Alignment::slot || own.run->iterations.empty()) return 0;
   if (const auto side = document.side_of(trace)) {
@@ -54,7 +46,7 @@ std::int64_t offset_ns(const Document& document, int trace, std::int32_t rank,
 
 std::vector<IdleSpan> idle_times(const Document& document, int trace,
                                  const RecordedIteration& iteration) {
-  const RecordedRun& run = *trace_at(document, trace).run;
+  const RecordedRun& run = *document.trace(trace).run;
   std::vector<std::int64_t> ahead;
   for (int rank = 0; rank < run.ranks; ++rank) {
     ahead.push_back(clock_ahead_ns(document, trace, rank));

@@ -68,15 +68,11 @@ class Area {
  private:
   static constexpr std::size_t first_idle = kind_count;
 
-  const OpenTrace& trace_at(int trace) const {
-    return *document_.traces[static_cast<std::size_t>(trace)];
-  }
-
   TraceSums& sums_of(int trace) {
     const auto [found, is_new] = sums_.try_emplace(trace);
     if (is_new) {
       order_.push_back(trace);
-      const OpenTrace& own = trace_at(trace);
+      const OpenTrace& own = document_.trace(trace);
       found->second.sums.resize(own.run ? first_idle + bubble_names.size()
                                         : own.events->texts.size());
     }
@@ -84,7 +80,7 @@ class Area {
   }
 
   void add(const BarRow& row, const Lane& lane, TraceSums& own, bool slots) {
-    const OpenTrace& trace = trace_at(lane.trace);
+    const OpenTrace& trace = document_.trace(lane.trace);
     const std::int64_t from_ns = range_.from_ns - lane.offset_ns;
     const std::int64_t to_ns = range_.to_ns - lane.offset_ns;
     for (std::size_t i = row.first_ending_after(from_ns); i < row.size(); ++i) {
@@ -124,7 +120,7 @@ class Area {
   void add_kinds(Table& table) const {
     for (std::size_t what = 0; what < first_idle + bubble_names.size(); ++what) {
       const auto of = [&](int trace) {
-        return trace_at(trace).run ? sums_.at(trace).sums[what] : Sum{};
+        return document_.trace(trace).run ? sums_.at(trace).sums[what] : Sum{};
       };
       if (std::ranges::all_of(order_, [&](int trace) { return of(trace).count == 0; })) continue;
       RowOf row(table);
@@ -149,7 +145,7 @@ class Area {
     };
     std::vector<Named> all;
     for (const int trace : order_) {
-      if (!trace_at(trace).events) continue;
+      if (!document_.trace(trace).events) continue;
       const auto& sums = sums_.at(trace).sums;
       for (std::size_t text = 0; text < sums.size(); ++text) {
         if (sums[text].count > 0) all.push_back({trace, text, sums[text]});
@@ -164,7 +160,7 @@ class Area {
     }
     for (const Named& named : all) {
       RowOf row(table);
-      row.text(trace_at(named.trace).events->texts[named.text]);
+      row.text(document_.trace(named.trace).events->texts[named.text]);
       for (const int trace : order_) {
         add_cells(row, trace, trace == named.trace ? named.sum : Sum{});
       }

@@ -14,10 +14,6 @@
 namespace pipesim::gui {
 namespace {
 
-const OpenTrace& trace_at(const Document& document, int trace) {
-  return *document.traces[static_cast<std::size_t>(trace)];
-}
-
 // An instant of an iteration to the microsecond: "33012.500 ms".
 std::string instant(std::int64_t ns) {
   return fmt::format("{:.3f} ms", static_cast<double>(ns) / 1e6);
@@ -74,7 +70,7 @@ class Details {
   }
 
  private:
-  const RecordedRun& run_of(int trace) const { return *trace_at(document_, trace).run; }
+  const RecordedRun& run_of(int trace) const { return *document_.trace(trace).run; }
   const Span& span_of(const Column& column) const { return run_of(column.trace).spans[column.ref]; }
   const Comparison& comparison() const { return document_.pair->comparison; }
   const Operations& operations() const { return comparison().operations; }
@@ -370,7 +366,7 @@ std::optional<std::int64_t> own_time_ns(const Document& document, const Scene& s
 }
 
 Table details_of_slice(const Document& document, const Scene& scene, const Pick& pick) {
-  const EventTrace& events = *trace_at(document, pick.trace).events;
+  const EventTrace& events = *document.trace(pick.trace).events;
   const Slice& slice = events.slices[pick.ref];
   const std::int64_t took_ns = slice.end_ns - slice.start_ns;
   Table table;
@@ -408,7 +404,7 @@ Table detail_table(const Document& document, const Scene& scene, const Pick& pic
     table.note = "Nothing is selected.";
     return table;
   }
-  const OpenTrace& trace = trace_at(document, pick.trace);
+  const OpenTrace& trace = document.trace(pick.trace);
   return trace.run ? Details(document, scene, pick).table()
                    : details_of_slice(document, scene, pick);
 }

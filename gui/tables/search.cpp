@@ -140,9 +140,6 @@ class Search {
   }
 
  private:
-  const OpenTrace& trace_at(int trace) const {
-    return *document_.traces[static_cast<std::size_t>(trace)];
-  }
   int traces() const { return static_cast<int>(document_.traces.size()); }
 
   void add(const Pick& pick) {
@@ -161,8 +158,8 @@ class Search {
   // Of a kind that was not asked for, transfers are left out.
   void actions(const Wanted& wanted) {
     for (int trace = 0; trace < traces(); ++trace) {
-      if (!trace_at(trace).run) continue;
-      const RecordedRun& run = *trace_at(trace).run;
+      if (!document_.trace(trace).run) continue;
+      const RecordedRun& run = *document_.trace(trace).run;
       for (const RecordedIteration& iteration : run.iterations) {
         for (std::size_t i = iteration.begin; i < iteration.end; ++i) {
           const Span& span = run.spans[i];
@@ -234,8 +231,8 @@ class Search {
 
   void names(const std::string& capitals) {
     for (int trace = 0; trace < traces(); ++trace) {
-      if (!trace_at(trace).events) continue;
-      const EventTrace& events = *trace_at(trace).events;
+      if (!document_.trace(trace).events) continue;
+      const EventTrace& events = *document_.trace(trace).events;
       std::vector<bool> holds;
       holds.reserve(events.texts.size());
       for (const std::string& text : events.texts) {

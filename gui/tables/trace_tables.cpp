@@ -12,10 +12,6 @@ namespace pipesim::gui {
 namespace {
 
 int count_of(const Document& document) { return static_cast<int>(document.traces.size()); }
-const OpenTrace& trace_at(const Document& document, int trace) {
-  return *document.traces[static_cast<std::size_t>(trace)];
-}
-
 std::string_view name_of(Source source) {
   switch (source) {
     case Source::predicted: return "predicted";
@@ -49,7 +45,7 @@ RankNumbers numbers_without_idle(const Document& document, int trace) {
     const SideResult& own = document.pair->comparison.sides[*side];
     return {own.ranks, own.peaks, own.global_bubble, {}};
   }
-  const RecordedRun& run = *trace_at(document, trace).run;
+  const RecordedRun& run = *document.trace(trace).run;
   if (run.iterations.empty()) return {};
   const Metrics metrics = run.metrics(run.median_iteration());
   return {metrics.ranks, {}, metrics.global_bubble(), {}};
@@ -59,7 +55,7 @@ RankNumbers numbers_of(const Document& document, int trace) {
   RankNumbers numbers = numbers_without_idle(document, trace);
   numbers.idle.resize(numbers.ranks.size());
   if (numbers.ranks.empty()) return numbers;
-  const RecordedIteration& iteration = compared_iteration(*trace_at(document, trace).run);
+  const RecordedIteration& iteration = compared_iteration(*document.trace(trace).run);
   for (const IdleSpan& idle : idle_times(document, trace, iteration)) {
     auto& own = numbers.idle[static_cast<std::size_t>(idle.rank)];
     if (idle.ended_by == iteration.end - iteration.begin || own.size() == most_picks) continue;
@@ -93,7 +89,7 @@ std::string sentence_of(const EventTrace& events) {
 
 std::string name_of_run(const Document& document, int trace) {
   if (const auto side = document.side_of(trace)) return std::string(side_names[*side]);
-  return trace_at(document, trace).name;
+  return document.trace(trace).name;
 }
 
 Table bubble_table(const Document& document) {
@@ -107,7 +103,7 @@ Table bubble_table(const Document& document) {
   std::size_t ranks = 0;
   std::string shares;
   for (int trace = 0; trace < count_of(document); ++trace) {
-    if (!trace_at(document, trace).run) continue;
+    if (!document.trace(trace).run) continue;
     runs.emplace_back(trace, numbers_of(document, trace));
   }
   std::ranges::stable_sort(runs, {}, [&](const auto& run) {
@@ -154,8 +150,8 @@ Table name_table(const Document& document, std::size_t most) {
   };
   std::vector<Sum> sums;
   for (int trace = 0; trace < count_of(document); ++trace) {
-    if (!trace_at(document, trace).events) continue;
-    const EventTrace& events = *trace_at(document, trace).events;
+    if (!document.trace(trace).events) continue;
+    const EventTrace& events = *document.trace(trace).events;
     std::vector<Sum> own(events.texts.size());
     for (std::size_t i = 0; i < events.slices.size(); ++i) {
       const Slice& slice = events.slices[i];
@@ -186,7 +182,7 @@ Table name_table(const Document& document, std::size_t most) {
   for (const Sum& sum : sums) {
     RowOf(table)
         .text(sum.name)
-        .text(trace_at(document, sum.trace).name)
+        .text(document.trace(sum.trace).name)
         .count(sum.count)
         .time(sum.total_ns)
         .time(sum.total_ns / sum.count)
@@ -205,7 +201,7 @@ Table trace_table(const Document& document) {
                    number_column("microbatches"), number_column("iterations"),
                    time_column("makespan"),       number_column("warnings")};
   for (int trace = 0; trace < count_of(document); ++trace) {
-    const OpenTrace& own = trace_at(document, trace);
+    const OpenTrace& own = document.trace(trace);
     const auto side = document.side_of(trace);
     RowOf row(table);
     row.text(own.name).text(side ? side_names[*side] : "");

@@ -88,10 +88,10 @@ void observe(const RecordedRun& run, bool by_layer, Observations& all) {
   for (const RecordedIteration& iteration : run.iterations) {
     const IterationWork iteration_work = work_of(run, iteration);
     std::map<std::pair<std::int32_t, Kind>, int> count;
-    for (const Work& work : iteration_work.work) {
+    for (const ComputeWork& work : iteration_work.work) {
       ++count[{work.span->action.stage, work.span->action.kind}];
     }
-    for (const Work& work : iteration_work.work) {
+    for (const ComputeWork& work : iteration_work.work) {
       const Action& action = work.span->action;
       if (work.is_first && count[{action.stage, action.kind}] > enough_others) continue;
       all.actions.push_back({work.span, work.occupied_ns, 0, work.received, 0});

@@ -62,7 +62,7 @@ CountedBytes count(const RecordedRun& run) {
     }
   }
   for (const RecordedIteration& iteration : run.iterations) {
-    for (const Work& work : work_of(run, iteration).work) {
+    for (const ComputeWork& work : work_of(run, iteration).work) {
       const Span& span = *work.span;
       if (span.action.kind != Kind::F && span.action.kind != Kind::I) continue;
       // What it leaves is noted at its end or a little later, before the next.

@@ -31,7 +31,7 @@ void add_rank(const RecordedRun& run, const RankSpans& rank, IterationWork& all)
       all.overlapped.push_back({forward_first ? &span : other, forward_first ? other : &span});
       continue;
     }
-    Work work{&span, span.end_ns - span.start_ns, 0, false};
+    ComputeWork work{&span, span.end_ns - span.start_ns, 0, false};
     if (measured) {
       std::int64_t released = span.end_ns;
       if (i + 1 < compute.size()) {

@@ -12,7 +12,7 @@
 namespace pipesim {
 
 // A compute action that shares its cell with no other.
-struct Work {
+struct ComputeWork {
   const Span* span = nullptr;
   // How long it kept its rank: to its end, and, where a measurement says when the
   // rank came to its next compute action, what it did until then, too.
@@ -32,7 +32,7 @@ struct OverlappedWork {
 };
 
 struct IterationWork {
-  std::vector<Work> work;  // by rank, then in order
+  std::vector<ComputeWork> work;  // by rank, then in order
   std::vector<OverlappedWork> overlapped;
 };
 

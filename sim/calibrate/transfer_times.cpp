@@ -21,13 +21,15 @@ struct Transfer {
   bool counts = true;  // its receiver stood waiting for it
 };
 
-using Key = std::tuple<Kind, std::int32_t, std::int32_t>;
-Key key_of(const Action& action) { return {action.kind, action.stage, action.microbatch}; }
+using MessageKey = std::tuple<Kind, std::int32_t, std::int32_t>;
+MessageKey message_key(const Action& action) {
+  return {action.kind, action.stage, action.microbatch};
+}
 
 // The action that needs what a RECV brings.
-const Span* consumer_of(const Action& receive, const std::map<Key, const Span*>& spans) {
+const Span* consumer_of(const Action& receive, const std::map<MessageKey, const Span*>& spans) {
   const auto find = [&](Kind kind) -> const Span* {
-    const auto found = spans.find(Key{kind, receive.stage, receive.microbatch});
+    const auto found = spans.find(MessageKey{kind, receive.stage, receive.microbatch});
     return found == spans.end() ? nullptr : found->second;
   };
   if (receive.kind == Kind::RECV_F) return find(Kind::F);
@@ -37,13 +39,13 @@ const Span* consumer_of(const Action& receive, const std::map<Key, const Span*>&
 
 void collect(const RecordedRun& run, const RecordedIteration& iteration,
              std::vector<Transfer>& transfers) {
-  std::map<Key, const Span*> spans;
+  std::map<MessageKey, const Span*> spans;
   for (std::size_t i = iteration.begin; i < iteration.end; ++i) {
-    spans.emplace(key_of(run.spans[i].action), &run.spans[i]);
+    spans.emplace(message_key(run.spans[i].action), &run.spans[i]);
   }
   for (const auto& [key, receive] : spans) {
     if (!is_receive(receive->action.kind)) continue;
-    const auto sent = spans.find(key_of(peer_of(receive->action)));
+    const auto sent = spans.find(message_key(peer_of(receive->action)));
     if (sent == spans.end()) continue;
     const Span& send = *sent->second;
     Transfer transfer{send.rank, receive->rank, receive->bytes, 0, true};

@@ -11,7 +11,6 @@
 #include "traces/base/error.h"
 #include "traces/base/files.h"
 #include "traces/base/text.h"
-#include "traces/command/flags.h"
 #include "traces/print/tables.h"
 #include "traces/print/terminal.h"
 #include "traces/read/read_run.h"
@@ -19,13 +18,13 @@
 namespace pipesim::cli {
 namespace {
 
-struct Flags {
+struct CalibrateFlags {
   std::vector<std::string> traces;
-  std::string output;
+  Flag output;
 };
 
-void check_output(const Flags& flags) {
-  if (flags.output.ends_with(".gz")) {
+void check_output(const CalibrateFlags& flags) {
+  if (flags.output->ends_with(".gz")) {
     throw input_error("-o: costs are written as plain JSON; leave .gz away");
   }
   std::vector<NamedFile> files;
@@ -152,9 +151,9 @@ std::string notes(const Provenance& provenance, int width) {
   return provenance.notes.empty() ? "" : out;
 }
 
-void run(const Flags& flags) {
+void run(const CalibrateFlags& flags) {
   check_output(flags);
-  OutputFile output(flags.output);
+  OutputFile output(*flags.output);
   std::optional<Progress> progress(std::in_place);
   progress->show("reading traces");
   ReadOptions options;
@@ -172,22 +171,21 @@ void run(const Flags& flags) {
   print(heading(runs, width) + table(calibration.costs) + lines(calibration) +
         notes(provenance, width));
   if (!warnings.empty()) print("\nwarnings\n" + warnings);
-  print(fmt::format("\nCosts: {} (for pipesim --costs)\n", printable(flags.output)));
+  print(fmt::format("\nCosts: {} (for pipesim --costs)\n", printable(*flags.output)));
 }
 
 }  // namespace
 
-void add_calibrate(CLI::App& app, Work& chosen) {
-  auto flags = std::make_shared<Flags>();
-  CLI::App* command = app.add_subcommand("calibrate", "turns recorded traces into a costs.json");
-  command->add_option("traces", flags->traces, "runs of one model, see below")
-      ->type_name("TRACE")
-      ->required();
-  command->add_option("-o,--output", flags->output, "the costs.json that is written")
-      ->type_name("FILE.json")
-      ->required();
-  command->callback([&chosen, flags] { chosen = [flags] { run(*flags); }; });
-  command->footer(
+void add_calibrate(CommandLine& program) {
+  auto flags = std::make_shared<CalibrateFlags>();
+  CommandLine& command =
+      program.add_command("calibrate", "turns recorded traces into a costs.json");
+  command.add_flags(
+      "", {FlagHelp("traces", &flags->traces, "TRACE", "runs of one model, see below").required(),
+           FlagHelp("-o,--output", &flags->output, "FILE.json", "the costs.json that is written")
+               .required()});
+  command.set_work([flags] { run(*flags); });
+  command.set_footer(
       "Each trace of pipeexec is a run, and several are more samples; the profiles that\n"
       "PyTorch wrote, one a rank, are one run. Traces with layers give costs by layer,\n"
       "which any --layout deals out; others give costs by stage.\n"

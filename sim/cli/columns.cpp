@@ -16,32 +16,32 @@ std::size_t width_of(const Column& column) {
   return width;
 }
 
-std::size_t width_of(const Group& group) {
+std::size_t width_of(const ColumnGroup& group) {
   std::size_t width = gap - 1;
   for (const Column& column : group.columns) width += 1 + width_of(column);
   return std::max(width, group.title.empty() ? 0 : gap + group.title.size() + 4);
 }
 
-bool has_value(std::span<const Group> groups, std::size_t row) {
-  return std::ranges::any_of(groups, [&](const Group& group) {
+bool has_value(std::span<const ColumnGroup> groups, std::size_t row) {
+  return std::ranges::any_of(groups, [&](const ColumnGroup& group) {
     return std::ranges::any_of(group.columns,
                                [&](const Column& column) { return column.cells[row] != "-"; });
   });
 }
 
-std::string title_of(const Group& group) {
+std::string title_of(const ColumnGroup& group) {
   const std::size_t inner = width_of(group) - gap;
   if (group.title.empty()) return std::string(inner, ' ');
   return fmt::format("{:-^{}}", " " + group.title + " ", inner);
 }
 
 // Groups side by side.
-std::string page(const std::vector<std::string>& labels, std::span<const Group> groups,
+std::string page(const std::vector<std::string>& labels, std::span<const ColumnGroup> groups,
                  std::size_t margin) {
   std::string titles(margin, ' ');
   std::vector<std::string> lines;
   for (const std::string& label : labels) lines.push_back(fmt::format("{:<{}}", label, margin));
-  for (const Group& group : groups) {
+  for (const ColumnGroup& group : groups) {
     titles += std::string(gap, ' ') + title_of(group);
     // The first column has what a wide title leaves.
     std::size_t wide = width_of(group);
@@ -70,7 +70,7 @@ std::string page(const std::vector<std::string>& labels, std::span<const Group> 
 
 }  // namespace
 
-std::string table(const std::vector<std::string>& labels, const std::vector<Group>& groups,
+std::string table(const std::vector<std::string>& labels, const std::vector<ColumnGroup>& groups,
                   std::size_t width) {
   std::size_t margin = labels.front().size();
   for (std::size_t row = 0; row + 1 < labels.size(); ++row) {

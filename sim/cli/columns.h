@@ -13,14 +13,14 @@ struct Column {
 };
 
 // Columns that stay together, under a title if it has one.
-struct Group {
+struct ColumnGroup {
   std::string title;
   std::vector<Column> columns;
 };
 
 // `labels` name the rows, and before them the heading; every column has a cell a
 // row. Rows without any value are left out. Pure.
-std::string table(const std::vector<std::string>& labels, const std::vector<Group>& groups,
+std::string table(const std::vector<std::string>& labels, const std::vector<ColumnGroup>& groups,
                   std::size_t width);
 
 }  // namespace pipesim::cli

@@ -1,17 +1,16 @@
-// The commands of pipesim, one file each. Each registers its flags; once the
-// command line is read, `chosen` holds the work of the command that was given.
+// The commands of pipesim, one file each: each adds its flags and its work.
 #pragma once
 
-#include "traces/command/program.h"
+#include "traces/command/command_line.h"
 
 namespace pipesim::cli {
 
-void add_predict(CLI::App& app, Work& chosen);    // pipesim itself
-void add_schedules(CLI::App& app, Work& chosen);  // pipesim schedules
-void add_schedule(CLI::App& app, Work& chosen);   // pipesim schedule ...
-void add_compare(CLI::App& app, Work& chosen);    // pipesim compare ...
-void add_calibrate(CLI::App& app, Work& chosen);  // pipesim calibrate
-void add_partition(CLI::App& app, Work& chosen);  // pipesim partition
-void add_presets(CLI::App& app, Work& chosen);    // pipesim models, clusters, devices
+void add_predict(CommandLine& program);    // pipesim itself
+void add_schedules(CommandLine& program);  // pipesim schedules
+void add_schedule(CommandLine& program);   // pipesim schedule ...
+void add_compare(CommandLine& program);    // pipesim compare ...
+void add_calibrate(CommandLine& program);  // pipesim calibrate
+void add_partition(CommandLine& program);  // pipesim partition
+void add_presets(CommandLine& program);    // pipesim models, clusters, devices
 
 }  // namespace pipesim::cli

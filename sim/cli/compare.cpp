@@ -13,14 +13,13 @@
 #include "traces/base/error.h"
 #include "traces/base/files.h"
 #include "traces/base/text.h"
-#include "traces/command/flags.h"
 #include "traces/print/terminal.h"
 #include "traces/read/read_run.h"
 
 namespace pipesim::cli {
 namespace {
 
-struct Flags {
+struct CompareFlags {
   std::vector<std::string> files;
   Flag schedule, operations, html;
   bool json = false;
@@ -35,7 +34,7 @@ std::vector<std::string> rows_of_file(const std::string& path) {
   return rows;
 }
 
-std::vector<NamedFile> named_files(const Flags& flags) {
+std::vector<NamedFile> named_files(const CompareFlags& flags) {
   std::vector<NamedFile> files{{"--schedule", flags.schedule}};
   for (std::size_t i = 0; i < flags.files.size(); ++i) {
     files.push_back({i == 0 ? "PREDICTED" : "MEASURED", flags.files[i]});
@@ -45,7 +44,7 @@ std::vector<NamedFile> named_files(const Flags& flags) {
   return files;
 }
 
-void run(const Flags& flags) {
+void run(const CompareFlags& flags) {
   if (flags.files.size() < 2) {
     throw input_error("compare: give a predicted trace and a measured one");
   }
@@ -85,23 +84,19 @@ void run(const Flags& flags) {
 
 }  // namespace
 
-void add_compare(CLI::App& app, Work& chosen) {
-  auto flags = std::make_shared<Flags>();
-  CLI::App* command = app.add_subcommand("compare", "puts a prediction beside a measurement");
-  command->add_option("traces", flags->files, "PREDICTED, then MEASURED")->type_name("FILE");
-  add_flags(*command, "Input",
-            {{"--schedule", &flags->schedule, "FILE.csv",
-              "tells actions that a profile leaves unnamed"}});
-  const std::string group = "Output";
-  add_flags(
-      *command, group,
+void add_compare(CommandLine& program) {
+  auto flags = std::make_shared<CompareFlags>();
+  CommandLine& command = program.add_command("compare", "puts a prediction beside a measurement");
+  command.add_flags("", {{"traces", &flags->files, "FILE", "PREDICTED, then MEASURED"}});
+  command.add_flags("Input", {{"--schedule", &flags->schedule, "FILE.csv",
+                               "tells actions that a profile leaves unnamed"}});
+  command.add_flags(
+      "Output",
       {{"--operations", &flags->operations, "FILE.csv", "writes times and lateness of each action"},
-       {"--html", &flags->html, "FILE.html", "writes all of it as a page for a browser"}});
-  command->add_flag("--json", flags->json, "prints the result as one JSON object")
-      ->group(group)
-      ->disable_flag_override();
-  command->callback([flags, &chosen] { chosen = [flags] { run(*flags); }; });
-  command->footer(
+       {"--html", &flags->html, "FILE.html", "writes all of it as a page for a browser"},
+       {"--json", &flags->json, "prints the result as one JSON object"}});
+  command.set_work([flags] { run(*flags); });
+  command.set_footer(
       "Traces are of pipesim, pipeexec or PyTorch's profiler; a profile measured on\n"
       "several ranks is one run in as many files. --schedule is by default PREDICTED's.\n"
       "\n"

@@ -44,10 +44,10 @@ std::string layer_table(const Explanation& explanation, std::size_t width) {
   }
   constexpr std::int64_t least_in_ms = 100'000;
   const TableUnit unit = longest < least_in_ms ? table_unit(longest) : TableUnit{"ms", 1e6, 3};
-  std::vector<Group> groups;
+  std::vector<ColumnGroup> groups;
   for (std::size_t k = 0; k < shown; ++k) {
     const LayerKind& kind = explanation.layers[k];
-    Group& group = groups.emplace_back();
+    ColumnGroup& group = groups.emplace_back();
     group.title = kind.count == 1 ? printable(kind.name)
                                   : fmt::format("{} x {}", kind.count, printable(kind.name));
     group.columns = {{"F", {}}, {"B", {}}, {"%", {}}};
@@ -76,7 +76,7 @@ struct Ranks {
   std::size_t last;
 };
 
-std::string name_of(const Ranks& ranks) {
+std::string title_of(const Ranks& ranks) {
   if (ranks.first == ranks.last) return fmt::format("rank {}", ranks.first);
   return fmt::format("ranks {}-{}", ranks.first, ranks.last);
 }
@@ -95,11 +95,11 @@ std::string rank_time_table(const Explanation& explanation, std::int64_t makespa
   }
   const TableUnit unit = table_unit(makespan_ns);
   const std::vector<int> shown = shown_ranks(static_cast<int>(runs.size()));
-  std::vector<Group> groups;
+  std::vector<ColumnGroup> groups;
   for (const int i : shown) {
     const TimeUses& uses = all[static_cast<std::size_t>(i)];
-    Group& group = groups.emplace_back();
-    group.title = name_of(runs[static_cast<std::size_t>(i)]);
+    ColumnGroup& group = groups.emplace_back();
+    group.title = title_of(runs[static_cast<std::size_t>(i)]);
     group.columns = {{std::string(unit.name), {}}, {"%", {}}};
     const auto add = [&](std::int64_t ns) {
       group.columns[0].cells.push_back(unit.text(ns));
@@ -157,7 +157,7 @@ std::string memory_table(const Explanation& explanation, std::int64_t memory_byt
                                         fmt::format("% of {}", format_bytes(memory_bytes)),
                                         "too much"};
   const std::vector<int> shown = shown_ranks(static_cast<int>(explanation.ranks.size()));
-  std::vector<Group> groups;
+  std::vector<ColumnGroup> groups;
   for (const int r : shown) {
     const RankUse& rank = explanation.ranks[static_cast<std::size_t>(r)];
     const StateBytes& states = rank.memory.states;

@@ -60,22 +60,22 @@ void follow(const RecordedRun& run, ScheduleFlags& schedule) {
 
 }  // namespace
 
-void add_layers_flags(CLI::App& app, LayersFlags& flags) {
+void add_layers_flags(CommandLine& command, LayersFlags& flags) {
   CostFlags& costs = flags.costs;
-  add_model_flags(app, costs.model);
-  add_flags(app, "Layers from a file, instead of a model",
-            {{"--costs", &costs.costs, "FILE.json", "costs by layer; format in traces/FORMAT.md"},
-             {"--measured", &flags.measured, "TRACE", "a run of pipeexec, calibrated"},
-             {"--graph", &flags.graph, "FILE.txt", "PipeDream's profile: a graph of layers"},
-             {"--optimizer-multiple", &flags.optimizer_multiple, "N",
-              "optimizer bytes a byte of parameters; default 0"},
-             {"--p2p-latency", &costs.p2p_latency, "T", "of a hop, with --graph; default 0"},
-             {"--p2p-bandwidth", &costs.p2p_bandwidth, "RATE",
-              "of a link, with --graph; default unlimited"}});
-  add_flags(app, "Transfers",
-            {{"--p2p", &costs.p2p, "MODE", "as of pipesim; default async"},
-             {"--eager-limit", &costs.eager_limit, "BYTES",
-              "a smaller send completes by itself; default 0"}});
+  add_model_flags(command, costs.model);
+  command.add_flags(
+      "Layers from a file, instead of a model",
+      {{"--costs", &costs.costs, "FILE.json", "costs by layer; format in traces/FORMAT.md"},
+       {"--measured", &flags.measured, "TRACE", "a run of pipeexec, calibrated"},
+       {"--graph", &flags.graph, "FILE.txt", "PipeDream's profile: a graph of layers"},
+       {"--optimizer-multiple", &flags.optimizer_multiple, "N",
+        "optimizer bytes a byte of parameters; default 0"},
+       {"--p2p-latency", &costs.p2p_latency, "T", "of a hop, with --graph; default 0"},
+       {"--p2p-bandwidth", &costs.p2p_bandwidth, "RATE",
+        "of a link, with --graph; default unlimited"}});
+  command.add_flags("Transfers", {{"--p2p", &costs.p2p, "MODE", "as of pipesim; default async"},
+                                  {"--eager-limit", &costs.eager_limit, "BYTES",
+                                   "a smaller send completes by itself; default 0"}});
 }
 
 LayersInput read_layers(const LayersFlags& flags, ScheduleFlags& schedule) {

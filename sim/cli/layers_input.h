@@ -8,7 +8,7 @@
 
 #include "sim/cli/setup.h"
 #include "sim/cost/costs.h"
-#include "traces/command/flags.h"
+#include "traces/command/command_line.h"
 
 namespace pipesim::cli {
 
@@ -17,7 +17,7 @@ struct LayersFlags {
   Flag graph, optimizer_multiple, measured;
 };
 
-void add_layers_flags(CLI::App& app, LayersFlags& flags);
+void add_layers_flags(CommandLine& command, LayersFlags& flags);
 
 struct LayersInput {
   std::string name;                // of the model or file

@@ -72,64 +72,40 @@ Attention usual_attention(const Model& model) {
                                 fmt::join(known, ", ")));
 }
 
+std::vector<FlagHelp> all_flags(ModelFlags& flags) {
+  return {
+      {"--model", &flags.model, "NAME|FILE.json", "what is trained; `pipesim models` lists them"},
+      {"--cluster", &flags.cluster, "NAME|FILE.json", "what on; `pipesim clusters` lists them"},
+      {"--micro-batch-size", &flags.micro_batch_size, "B", "sequences a microbatch; default 1"},
+      {"--sequence-length", &flags.sequence_length, "S", "tokens; default the model's longest"},
+      {"--tensor-parallel", &flags.tensor_parallel, "T", "ranks a layer is split over; default 1"},
+      {"--data-parallel", &flags.data_parallel, "D", "replicas of the pipeline; default 1"},
+      {"--devices", &flags.devices, "N", "all devices; then D is N / (stages x T)"},
+      {"--sequence-parallel", &flags.sequence_parallel,
+       "splits by tokens what T ranks would repeat"},
+      {"--recompute", &flags.recompute, "WHAT",
+       "none, selective (attention) or full; default none"},
+      {"--attention", &flags.attention, "HOW", "fused or unfused; default unfused for a gpt"},
+      {"--precision", &flags.precision, "NAME", "bf16, fp16, fp32, tf32 or fp8; default bf16"},
+      {"--zero", &flags.zero, "0|1|2|3", "replicas split optimizer, gradients, weights"},
+      {"--shard-over", &flags.shard_over, "N", "over so many replicas only; default all"},
+      {"--gradient-bytes", &flags.gradient_bytes, "2|4",
+       "of a parameter's gradient; default as its weight"},
+      {"--bucket-bytes", &flags.bucket_bytes, "BYTES",
+       "reduces gradients as buckets fill; default at last"},
+      {"--tensor-overlap", &flags.tensor_overlap, "on|off",
+       "reductions beside weight gradients; default on"},
+      {"--software-factor", &flags.software_factor, "X",
+       "on the rate of matrix products; default 1"}};
+}
+
 }  // namespace
 
-void add_model_flags(CLI::App& app, ModelFlags& flags) {
-  const std::string group = "Costs from a model on a cluster, instead of those below";
-  add_flags(
-      app, group,
-      {{"--model", &flags.model, "NAME|FILE.json", "what is trained; `pipesim models` lists them"},
-       {"--cluster", &flags.cluster, "NAME|FILE.json", "what on; `pipesim clusters` lists them"},
-       {"--micro-batch-size", &flags.micro_batch_size, "B", "sequences a microbatch; default 1"},
-       {"--sequence-length", &flags.sequence_length, "S", "tokens; default the model's longest"},
-       {"--tensor-parallel", &flags.tensor_parallel, "T", "ranks a layer is split over; default 1"},
-       {"--data-parallel", &flags.data_parallel, "D", "replicas of the pipeline; default 1"},
-       {"--devices", &flags.devices, "N", "all devices; then D is N / (stages x T)"}});
-  app.add_flag("--sequence-parallel", flags.sequence_parallel,
-               "splits by tokens what T ranks would repeat")
-      ->group(group)
-      ->disable_flag_override();
-  add_flags(
-      app, group,
-      {{"--recompute", &flags.recompute, "WHAT",
-        "none, selective (attention) or full; default none"},
-       {"--attention", &flags.attention, "HOW", "fused or unfused; default unfused for a gpt"},
-       {"--precision", &flags.precision, "NAME", "bf16, fp16, fp32, tf32 or fp8; default bf16"},
-       {"--zero", &flags.zero, "0|1|2|3", "replicas split optimizer, gradients, weights"},
-       {"--shard-over", &flags.shard_over, "N", "over so many replicas only; default all"},
-       {"--gradient-bytes", &flags.gradient_bytes, "2|4",
-        "of a parameter's gradient; default as its weight"},
-       {"--bucket-bytes", &flags.bucket_bytes, "BYTES",
-        "reduces gradients as buckets fill; default at last"},
-       {"--tensor-overlap", &flags.tensor_overlap, "on|off",
-        "reductions beside weight gradients; default on"},
-       {"--software-factor", &flags.software_factor, "X",
-        "on the rate of matrix products; default 1"}});
+void add_model_flags(CommandLine& command, ModelFlags& flags) {
+  command.add_flags("Costs from a model on a cluster, instead of those below", all_flags(flags));
 }
 
-std::string first_model_flag(const ModelFlags& flags) {
-  const std::pair<const Flag*, const char*> all[] = {
-      {&flags.model, "--model"},
-      {&flags.cluster, "--cluster"},
-      {&flags.micro_batch_size, "--micro-batch-size"},
-      {&flags.sequence_length, "--sequence-length"},
-      {&flags.tensor_parallel, "--tensor-parallel"},
-      {&flags.data_parallel, "--data-parallel"},
-      {&flags.devices, "--devices"},
-      {&flags.recompute, "--recompute"},
-      {&flags.attention, "--attention"},
-      {&flags.precision, "--precision"},
-      {&flags.zero, "--zero"},
-      {&flags.shard_over, "--shard-over"},
-      {&flags.gradient_bytes, "--gradient-bytes"},
-      {&flags.bucket_bytes, "--bucket-bytes"},
-      {&flags.tensor_overlap, "--tensor-overlap"},
-      {&flags.software_factor, "--software-factor"}};
-  for (const auto& [flag, name] : all) {
-    if (*flag) return name;
-  }
-  return flags.sequence_parallel ? "--sequence-parallel" : "";
-}
+std::string first_model_flag(ModelFlags flags) { return first_given(all_flags(flags)); }
 
 ModelSource::ModelSource(const ModelFlags& flags) {
   if (!flags.model && !flags.cluster) {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sim/cost/estimate/cost_model.h"
-#include "traces/command/flags.h"
+#include "traces/command/command_line.h"
 
 namespace pipesim::cli {
 
@@ -18,10 +18,10 @@ struct ModelFlags {
   bool sequence_parallel = false;
 };
 
-void add_model_flags(CLI::App& app, ModelFlags& flags);
+void add_model_flags(CommandLine& command, ModelFlags& flags);
 
 // The first of them that was given, or empty.
-std::string first_model_flag(const ModelFlags& flags);
+std::string first_model_flag(ModelFlags flags);
 
 // A model on a cluster, before it is known how many ranks its pipeline has.
 class ModelSource {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "traces/command/flags.h"
+#include "traces/command/command_line.h"
 
 namespace pipesim::cli {
 

@@ -21,7 +21,7 @@
 namespace pipesim::cli {
 namespace {
 
-struct Flags {
+struct PartitionFlags {
   ScheduleFlags schedule;
   LayersFlags layers;
   Flag layout, objective, trials, budget, memory_cap, output, write_costs;
@@ -35,7 +35,7 @@ Objective parse_objective(const Flag& flag) {
       fmt::format("--objective: {} is none; give iteration or bottleneck", quote(*flag)));
 }
 
-SearchLimits limits_of(const Flags& flags, Progress& progress) {
+SearchLimits limits_of(const PartitionFlags& flags, Progress& progress) {
   SearchLimits limits;
   if (flags.trials) limits.trials = parse_count(*flags.trials, "--trials");
   const std::chrono::nanoseconds budget(flags.budget ? parse_time_ns(*flags.budget, "--budget")
@@ -58,7 +58,7 @@ SearchLimits limits_of(const Flags& flags, Progress& progress) {
   return limits;
 }
 
-void check_files(const Flags& flags) {
+void check_files(const PartitionFlags& flags) {
   const Flag& schedule = flags.schedule.schedule;
   const ModelFlags& model = flags.layers.costs.model;
   check_outputs({{"--schedule", schedule && names_a_file(*schedule) ? schedule : Flag()},
@@ -82,7 +82,7 @@ std::function<std::string(int)> names_of(const LayersInput& input,
   };
 }
 
-void run(const Flags& flags) {
+void run(const PartitionFlags& flags) {
   check_files(flags);
   std::optional<Progress> progress(std::in_place);
   const Objective objective = parse_objective(flags.objective);
@@ -145,29 +145,27 @@ void run(const Flags& flags) {
 
 }  // namespace
 
-void add_partition(CLI::App& app, Work& chosen) {
-  auto flags = std::make_shared<Flags>();
-  CLI::App* command = app.add_subcommand("partition", "balances layers over stages");
-  add_schedule_flags(*command, flags->schedule, true);
-  add_flags(*command, "Search",
-            {{"--objective", &flags->objective, "NAME",
-              "what is least: iteration (default) or bottleneck"},
-             {"--layout", &flags->layout, "3,2,2,2", "to start from, too; of --measured its own"},
-             {"--memory-cap", &flags->memory_cap, "BYTES",
-              "of each rank; default of a model: a device's"},
-             {"--trials", &flags->trials, "N", "layouts simulated at most; default 2000"},
-             {"--budget", &flags->budget, "T", "time to search at most; default 10s"}});
-  add_layers_flags(*command, flags->layers);
-  const std::string group = "Output";
-  add_flags(*command, group,
-            {{"-o,--output", &flags->output, "FILE", "writes the layout, for --layout FILE"},
-             {"--write-costs", &flags->write_costs, "FILE.json",
-              "writes a file's layers as a costs.json"}});
-  command->add_flag("--json", flags->json, "prints one JSON object")
-      ->group(group)
-      ->disable_flag_override();
-  command->callback([&chosen, flags] { chosen = [flags] { run(*flags); }; });
-  command->footer(
+void add_partition(CommandLine& program) {
+  auto flags = std::make_shared<PartitionFlags>();
+  CommandLine& command = program.add_command("partition", "balances layers over stages");
+  add_schedule_flags(command, flags->schedule, true);
+  command.add_flags(
+      "Search",
+      {{"--objective", &flags->objective, "NAME",
+        "what is least: iteration (default) or bottleneck"},
+       {"--layout", &flags->layout, "3,2,2,2", "to start from, too; of --measured its own"},
+       {"--memory-cap", &flags->memory_cap, "BYTES",
+        "of each rank; default of a model: a device's"},
+       {"--trials", &flags->trials, "N", "layouts simulated at most; default 2000"},
+       {"--budget", &flags->budget, "T", "time to search at most; default 10s"}});
+  add_layers_flags(command, flags->layers);
+  command.add_flags(
+      "Output", {{"-o,--output", &flags->output, "FILE", "writes the layout, for --layout FILE"},
+                 {"--write-costs", &flags->write_costs, "FILE.json",
+                  "writes a file's layers as a costs.json"},
+                 {"--json", &flags->json, "prints one JSON object"}});
+  command.set_work([flags] { run(*flags); });
+  command.set_footer(
       "Examples:\n"
       "  pipesim partition --schedule 1f1b --stages 4 --microbatches 16\n"
       "      --graph examples/partition/resnet50_graph.txt --p2p-bandwidth 10GB/s\n"

@@ -5,19 +5,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "sim/cli/report.h"
 #include "sim/cost/layout.h"
+#include "traces/base/json.h"
 #include "traces/base/text.h"
 #include "traces/print/picture.h"
 #include "traces/print/tables.h"
 
 namespace pipesim::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
@@ -300,7 +298,7 @@ std::string partition_json(const PartitionView& view) {
     first += size;
   }
   json["parts"] = std::move(parts);
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json.dump(2) + "\n";
 }
 
 }  // namespace pipesim::cli

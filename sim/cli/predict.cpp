@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <utility>
 
 #include "sim/cli/commands.h"
 #include "sim/cli/explanation_report.h"
@@ -19,7 +20,7 @@
 namespace pipesim::cli {
 namespace {
 
-struct Flags {
+struct PredictFlags {
   ScheduleFlags schedule;
   CostFlags costs;
   Flag memory_cap, trace, export_file;
@@ -32,7 +33,7 @@ struct Flags {
 // both ends, and the lines sorted for writing.
 constexpr std::int64_t trace_bytes_per_action = std::int64_t{6} * (sizeof(Span) + 32);
 
-void run(const Flags& flags) {
+void run(const PredictFlags& flags) {
   if (flags.export_file && flags.export_file->ends_with(".gz")) {
     throw input_error("--export: a schedule is written as plain CSV; leave .gz away");
   }
@@ -101,33 +102,20 @@ void run(const Flags& flags) {
 
 }  // namespace
 
-void add_predict(CLI::App& app, Work& chosen) {
-  auto flags = std::make_shared<Flags>();
-  add_schedule_flags(app, flags->schedule, true);
-  add_cost_flags(app, flags->costs);
-  const std::string group = "Output";
-  add_flags(
-      app, group,
+void add_predict(CommandLine& program) {
+  auto flags = std::make_shared<PredictFlags>();
+  add_schedule_flags(program, flags->schedule, true);
+  add_cost_flags(program, flags->costs);
+  program.add_flags(
+      "Output",
       {{"--memory-cap", &flags->memory_cap, "BYTES",
         "says what fits; default of a model: a device's"},
        {"--trace", &flags->trace, "FILE.json[.gz]", "writes the timeline as a Chrome trace"},
-       {"--export", &flags->export_file, "FILE.csv", "writes the schedule as PyTorch's CSV"}});
-  app.add_flag("--explain", flags->explain, "says where a model's time and memory go")
-      ->group(group)
-      ->disable_flag_override();
-  app.add_flag("--json", flags->json, "prints the result as one JSON object")
-      ->group(group)
-      ->disable_flag_override();
-  app.add_flag("--quiet", flags->quiet, "prints no report")->group(group)->disable_flag_override();
-  app.callback([&app, &chosen, flags] {
-    const auto given = app.get_subcommands();
-    if (given.empty()) {
-      chosen = [flags] { run(*flags); };
-    } else if (const std::string stray = first_given(app); !stray.empty()) {
-      throw input_error(fmt::format("{} stands before {}; write a subcommand's flags after it",
-                                    stray, given.front()->get_name()));
-    }
-  });
+       {"--export", &flags->export_file, "FILE.csv", "writes the schedule as PyTorch's CSV"},
+       {"--explain", &flags->explain, "says where a model's time and memory go"},
+       {"--json", &flags->json, "prints the result as one JSON object"},
+       {"--quiet", &flags->quiet, "prints no report"}});
+  program.set_work([flags] { run(*flags); });
 }
 
 }  // namespace pipesim::cli

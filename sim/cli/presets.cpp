@@ -3,14 +3,12 @@
 
 #include <algorithm>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "sim/cli/commands.h"
 #include "sim/cost/hardware/cluster.h"
 #include "sim/cost/model.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
-#include "traces/command/flags.h"
 #include "traces/print/terminal.h"
 
 namespace pipesim::cli {
@@ -72,7 +70,7 @@ std::string gigabytes(std::int64_t bytes_per_second) {
   return fmt::format("{:g}", static_cast<double>(bytes_per_second) / 1e9);
 }
 
-std::string teraflops(const Device& device, Precision precision) {
+std::string teraflops(const DeviceSpec& device, Precision precision) {
   const auto& peak = device.flops_per_second[static_cast<std::size_t>(precision)];
   return peak ? fmt::format("{:g}", *peak / 1e12) : "-";
 }
@@ -103,7 +101,7 @@ void list_devices() {
   std::vector<Row> rows{{"device", "memory", "rate", "bf16", "fp16", "tf32", "fp32", "fp8"},
                         {"", "GiB", "GB/s", "TFLOP/s", "TFLOP/s", "TFLOP/s", "TFLOP/s", "TFLOP/s"}};
   for (const std::string& name : known_devices()) {
-    const Device device = find_device(name);
+    const DeviceSpec device = find_device(name);
     Row row{name, gibibytes(device.memory_bytes), gigabytes(device.memory_bytes_per_second)};
     for (const Precision precision :
          {Precision::bf16, Precision::fp16, Precision::tf32, Precision::fp32, Precision::fp8}) {
@@ -123,7 +121,7 @@ void print_model(const std::string& name) {
   for (const Model& model : known_models()) {
     names.push_back(model.name);
     if (model.name != name) continue;
-    print(nlohmann::ordered_json::parse(to_json(model)).dump(2) + "\n");
+    print(to_json(model, 2) + "\n");
     return;
   }
   throw input_error(unknown_name("model", name, names));
@@ -141,19 +139,17 @@ void print_preset(std::string_view what, const std::string& name,
 
 }  // namespace
 
-void add_presets(CLI::App& app, Work& chosen) {
+void add_presets(CommandLine& program) {
   const auto add = [&](const std::string& name, const std::string& help, auto list, auto show) {
     auto given = std::make_shared<Flag>();
-    CLI::App* command = app.add_subcommand(name, help);
-    command->add_option("name", *given, "prints this one as a file")->type_name("NAME");
-    command->callback([&chosen, given, list, show] {
-      chosen = [given, list, show] {
-        if (*given) {
-          show(**given);
-        } else {
-          list();
-        }
-      };
+    CommandLine& command = program.add_command(name, help);
+    command.add_flags("", {{"name", given.get(), "NAME", "prints this one as a file"}});
+    command.set_work([given, list, show] {
+      if (*given) {
+        show(**given);
+      } else {
+        list();
+      }
     });
   };
   add("models", "lists the models known by name, or prints one", list_models, print_model);

@@ -1,13 +1,11 @@
 #include "sim/cli/result_json.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "sim/schedule/description.h"
+#include "traces/base/json.h"
 
 namespace pipesim::cli {
-
-using Json = nlohmann::ordered_json;
 
 namespace {
 
@@ -20,11 +18,6 @@ Json peak_json(const MemoryPeak& peak) {
           {"weight_residue_bytes", peak.bytes.residue},
           {"send_buffer_bytes", peak.bytes.send_buffers},
           {"receive_buffer_bytes", peak.bytes.receive_buffers}};
-}
-
-template <typename Value>
-Json or_null(const std::optional<Value>& value) {
-  return value ? Json(*value) : Json(nullptr);
 }
 
 // All that the costs follow from, defaults included.
@@ -43,9 +36,9 @@ Json training_json(const CostModel& model) {
           {"attention", training.attention == Attention::fused ? "fused" : "unfused"},
           {"precision", precision_name(training.precision)},
           {"zero", training.zero},
-          {"shard_over", or_null(training.shard_over)},
+          {"shard_over", training.shard_over},
           {"gradient_bytes", training.gradient_bytes},
-          {"bucket_bytes", or_null(training.bucket_bytes)},
+          {"bucket_bytes", training.bucket_bytes},
           {"tensor_overlap", training.asynchronous_reduction},
           {"software_factor", training.software_factor}};
 }
@@ -91,7 +84,7 @@ Json explanation_json(const Explanation& explanation, std::int64_t memory_bytes)
           {"model_flops", throughput.model_flops},
           {"recomputed_flops", throughput.recomputed_flops},
           {"peak_flops_per_second", throughput.peak_flops_per_second},
-          {"hfu", or_null(throughput.hfu)},
+          {"hfu", throughput.hfu},
           {"memory_bytes", memory_bytes},
           {"layers", std::move(layers)},
           {"ranks", std::move(ranks)},
@@ -117,8 +110,8 @@ std::string result_json(const Schedule& schedule, const Prediction& prediction,
   json["makespan_ns"] = metrics.makespan_ns;
   if (model) {
     const Throughput reached = throughput(*model, schedule.microbatches, metrics.makespan_ns);
-    json["tokens_per_second"] = or_null(reached.tokens_per_second);
-    json["mfu"] = or_null(reached.mfu);
+    json["tokens_per_second"] = reached.tokens_per_second;
+    json["mfu"] = reached.mfu;
   }
   Json& bubble = json["bubble_fraction"];
   bubble["global"] = metrics.global_bubble();
@@ -173,7 +166,7 @@ std::string result_json(const Schedule& schedule, const Prediction& prediction,
   }
   json["ranks"] = std::move(ranks);
   if (explanation) json["explanation"] = explanation_json(*explanation, memory_cap.value());
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json.dump(2) + "\n";
 }
 
 }  // namespace pipesim::cli

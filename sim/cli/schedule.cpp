@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "sim/cli/commands.h"
 #include "sim/cli/setup.h"
@@ -11,6 +10,7 @@
 #include "sim/schedule/lower.h"
 #include "traces/base/error.h"
 #include "traces/base/files.h"
+#include "traces/base/json.h"
 #include "traces/base/text.h"
 #include "traces/print/terminal.h"
 
@@ -23,7 +23,7 @@ constexpr BytesNeeded needed_to_lower{100, simulation_bytes_per_slot};
 constexpr BytesNeeded needed_to_print{80, simulation_bytes_per_slot};
 constexpr BytesNeeded needed_to_convert{48, simulation_bytes_per_slot};
 
-struct Flags {
+struct ScheduleVerbFlags {
   ScheduleFlags schedule;
   Flag output, transport;
   bool merge = false;
@@ -63,53 +63,51 @@ std::string grid(const Schedule& schedule) {
   return out;
 }
 
-void check_schedule(const Flags& flags) {
+void check_schedule(const ScheduleVerbFlags& flags) {
   const ScheduleChoice choice = choose_schedule(flags.schedule, needed_to_check);
   const Schedule& schedule = choice.schedule;
-  std::vector<Transport> transports = all_transports();
-  if (flags.transport) transports = {parse_transport(*flags.transport)};
+  std::vector<SendMode> modes = all_send_modes();
+  if (flags.transport) modes = {parse_send_mode(*flags.transport)};
 
   // A compute schedule that deadlocks has no lowering to check.
   const auto own =
-      schedule.has_transfers() ? std::nullopt : find_deadlock(schedule, Transport::buffered);
+      schedule.has_transfers() ? std::nullopt : find_deadlock(schedule, SendMode::buffered);
   const bool lower_it = !own && !schedule.has_transfers();
   const Schedule lowered = lower_it ? lower(schedule) : Schedule{};
   const Schedule& program = lower_it ? lowered : schedule;
 
   // Needs a program that runs with buffers at least.
   std::optional<std::int64_t> unit_steps;
-  if (!own && !find_deadlock(program, Transport::buffered)) unit_steps = count_unit_steps(program);
+  if (!own && !find_deadlock(program, SendMode::buffered)) unit_steps = count_unit_steps(program);
 
-  nlohmann::ordered_json verdicts = nlohmann::ordered_json::object();
+  Json verdicts = Json::object();
   std::string text = fmt::format(
       "{}: {}, {}, {}, {}{}\n", printable(schedule.name), plural(schedule.ranks(), "rank"),
       plural(schedule.stages(), "stage"), plural(schedule.microbatches, "microbatch"),
       plural(schedule.actions.size(), "action"),
       schedule.has_transfers() ? "" : "; transfers as `schedule lower` places them");
   std::string stuck;
-  for (const Transport transport : transports) {
-    const auto cycle = own ? own : find_deadlock(program, transport);
-    if (cycle) stuck += fmt::format("{}{}", stuck.empty() ? "" : ", ", transport_name(transport));
-    text += fmt::format("{:<11} {}\n", transport_name(transport), cycle.value_or("runs"));
-    verdicts[std::string(transport_name(transport))] = {
-        {"runs", !cycle}, {"cycle", cycle ? nlohmann::ordered_json(*cycle) : nullptr}};
+  for (const SendMode mode : modes) {
+    const auto cycle = own ? own : find_deadlock(program, mode);
+    if (cycle) stuck += fmt::format("{}{}", stuck.empty() ? "" : ", ", send_mode_name(mode));
+    text += fmt::format("{:<11} {}\n", send_mode_name(mode), cycle.value_or("runs"));
+    verdicts[std::string(send_mode_name(mode))] = {{"runs", !cycle}, {"cycle", cycle}};
   }
   if (unit_steps) {
     text += fmt::format("{} unit steps, a receive sharing its send's\n", format_count(*unit_steps));
   }
   if (flags.json) {
-    nlohmann::ordered_json json{
-        {"format", "pipesim-check"},
-        {"version", 1},
-        {"schedule", schedule.name},
-        {"stages", schedule.ranks()},
-        {"virtual_stages", schedule.placement.chunks()},
-        {"microbatches", schedule.microbatches},
-        {"actions", schedule.actions.size()},
-        {"has_transfers", schedule.has_transfers()},
-        {"unit_steps", unit_steps ? nlohmann::ordered_json(*unit_steps) : nullptr},
-        {"transports", verdicts}};
-    text = json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+    Json json{{"format", "pipesim-check"},
+              {"version", 1},
+              {"schedule", schedule.name},
+              {"stages", schedule.ranks()},
+              {"virtual_stages", schedule.placement.chunks()},
+              {"microbatches", schedule.microbatches},
+              {"actions", schedule.actions.size()},
+              {"has_transfers", schedule.has_transfers()},
+              {"unit_steps", unit_steps},
+              {"transports", verdicts}};
+    text = json.dump(2) + "\n";
   }
   print(text);
   if (!stuck.empty()) throw work_error(fmt::format("{} deadlocks on {}", schedule.name, stuck));
@@ -117,51 +115,47 @@ void check_schedule(const Flags& flags) {
 
 }  // namespace
 
-void add_schedule(CLI::App& app, Work& chosen) {
-  CLI::App* command =
-      app.add_subcommand("schedule", "prints, checks, lowers or converts one schedule");
-  command->require_subcommand(1);
+void add_schedule(CommandLine& program) {
+  CommandLine& command =
+      program.add_command("schedule", "prints, checks, lowers or converts one schedule");
   const auto add = [&](const std::string& name, const std::string& help, auto run) {
-    auto flags = std::make_shared<Flags>();
-    CLI::App* verb = command->add_subcommand(name, help);
-    verb->add_option("schedule", flags->schedule.schedule, "a schedule's name or a CSV file")
-        ->type_name("NAME|FILE.csv")
-        ->required();
-    add_schedule_flags(*verb, flags->schedule, false);
-    verb->callback([&chosen, flags, run] { chosen = [flags, run] { run(*flags); }; });
-    return std::pair(verb, flags);
+    auto flags = std::make_shared<ScheduleVerbFlags>();
+    CommandLine& verb = command.add_command(name, help);
+    verb.add_flags("", {FlagHelp("schedule", &flags->schedule.schedule, "NAME|FILE.csv",
+                                 "a schedule's name or a CSV file")
+                            .required()});
+    add_schedule_flags(verb, flags->schedule, false);
+    verb.set_work([flags, run] { run(*flags); });
+    return std::pair<CommandLine&, ScheduleVerbFlags&>(verb, *flags);
   };
 
-  add("print", "prints the actions of each rank in columns", [](const Flags& flags) {
+  add("print", "prints the actions of each rank in columns", [](const ScheduleVerbFlags& flags) {
     print(grid(choose_schedule(flags.schedule, needed_to_print).schedule));
   });
 
   const auto [check, check_flags] =
       add("check", "says where it runs; status 1 where it deadlocks", check_schedule);
-  check
-      ->add_option("--transport", check_flags->transport,
-                   "buffered, rendezvous, fifo or edge-fifo; all")
-      ->type_name("NAME");
-  check->add_flag("--json", check_flags->json, "prints one JSON object")->disable_flag_override();
+  check.add_flags("", {{"--transport", &check_flags.transport, "NAME",
+                        "buffered, rendezvous, fifo or edge-fifo; all"},
+                       {"--json", &check_flags.json, "prints one JSON object"}});
 
   const auto [lowered, lower_flags] =
-      add("lower", "inserts SEND and RECV, writes the program", [](const Flags& flags) {
+      add("lower", "inserts SEND and RECV, writes the program", [](const ScheduleVerbFlags& flags) {
         put(flags.output, to_csv(lower(choose_schedule(flags.schedule, needed_to_lower).schedule)));
       });
+  lowered.add_flags(
+      "", {{"-o,--output", &lower_flags.output, "FILE.csv", "the file; default standard output"}});
+
   const auto [converted, convert_flags] =
-      add("convert", "writes it as PyTorch's current CSV", [](const Flags& flags) {
+      add("convert", "writes it as PyTorch's current CSV", [](const ScheduleVerbFlags& flags) {
         const Schedule schedule = choose_schedule(flags.schedule, needed_to_convert).schedule;
         put(flags.output, to_csv(flags.merge ? merge_backward(schedule) : schedule));
       });
-  converted
-      ->add_flag("--merge-backward", convert_flags->merge,
-                 "replaces each I that its W follows by B")
-      ->disable_flag_override();
-  lowered->add_option("-o,--output", lower_flags->output, "the file; default standard output")
-      ->type_name("FILE.csv");
-  converted->add_option("-o,--output", convert_flags->output, "the file; default standard output")
-      ->type_name("FILE.csv");
-  command->footer(
+  converted.add_flags(
+      "",
+      {{"--merge-backward", &convert_flags.merge, "replaces each I that its W follows by B"},
+       {"-o,--output", &convert_flags.output, "FILE.csv", "the file; default standard output"}});
+  command.set_footer(
       "Examples:\n"
       "  pipesim schedule print zb-h1 --stages 4 --microbatches 8\n"
       "  pipesim schedule check my_order.csv --transport rendezvous\n"

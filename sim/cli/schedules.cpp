@@ -3,28 +3,26 @@
 
 #include <algorithm>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "sim/cli/commands.h"
 #include "sim/cli/setup.h"
 #include "sim/cost/estimate/explanation.h"
 #include "sim/plan/candidates.h"
 #include "traces/base/error.h"
+#include "traces/base/json.h"
 #include "traces/base/text.h"
 #include "traces/print/terminal.h"
 
 namespace pipesim::cli {
 namespace {
 
-struct Flags {
+struct SchedulesFlags {
   ScheduleFlags schedule;
   CostFlags costs;
   Flag memory_cap;
   bool compare = false;
   bool json = false;
 };
-
-using Json = nlohmann::ordered_json;
 
 void print_list(bool json) {
   if (json) {
@@ -38,9 +36,8 @@ void print_list(bool json) {
                       {"peak_activation_chunks", family.peak},
                       {"default_virtual_stages", family.default_chunks}});
     }
-    print(fmt::format(
-        "{}\n",
-        Json{{"format", "pipesim-schedules"}, {"version", 1}, {"schedules", list}}.dump(2)));
+    const Json all{{"format", "pipesim-schedules"}, {"version", 1}, {"schedules", list}};
+    print(all.dump(2) + "\n");
     return;
   }
   for (const Family& family : all_families()) {
@@ -79,9 +76,8 @@ void print_json(const std::vector<Candidate>& all, const std::optional<CostModel
       row["makespan_ns"] = metrics.makespan_ns;
       if (model) {
         const Throughput reached = throughput(*model, c.microbatches, metrics.makespan_ns);
-        row["tokens_per_second"] =
-            reached.tokens_per_second ? Json(*reached.tokens_per_second) : Json(nullptr);
-        row["mfu"] = reached.mfu ? Json(*reached.mfu) : Json(nullptr);
+        row["tokens_per_second"] = reached.tokens_per_second;
+        row["mfu"] = reached.mfu;
       }
       row["bubble_fraction"] = {{"global", metrics.global_bubble()},
                                 {"span", metrics.span_bubble()}};
@@ -93,9 +89,8 @@ void print_json(const std::vector<Candidate>& all, const std::optional<CostModel
     }
     rows.push_back(std::move(row));
   }
-  print(fmt::format(
-      "{}\n", Json{{"format", "pipesim-schedules-comparison"}, {"version", 1}, {"rows", rows}}.dump(
-                  2, ' ', false, Json::error_handler_t::replace)));
+  const Json all_rows{{"format", "pipesim-schedules-comparison"}, {"version", 1}, {"rows", rows}};
+  print(all_rows.dump(2) + "\n");
 }
 
 // The span bubble, or, where a model tells more, how much it uses of the devices.
@@ -150,9 +145,9 @@ void print_table(const std::vector<Candidate>& all, bool by_layer,
   print(wrap(out, standard_output().width));
 }
 
-void run(const CLI::App& app, const Flags& flags) {
+void run(const CommandLine& command, const SchedulesFlags& flags) {
   if (!flags.compare) {
-    if (const std::string stray = first_given(app, {"--json"}); !stray.empty()) {
+    if (const std::string stray = command.first_given({"--json"}); !stray.empty()) {
       throw input_error(fmt::format("{} belongs to --compare; add it", stray));
     }
     print_list(flags.json);
@@ -182,22 +177,19 @@ void run(const CLI::App& app, const Flags& flags) {
 
 }  // namespace
 
-void add_schedules(CLI::App& app, Work& chosen) {
-  auto flags = std::make_shared<Flags>();
-  CLI::App* command = app.add_subcommand("schedules", "lists the schedules, or compares them");
-  command
-      ->add_flag("--compare", flags->compare, "tries every schedule; --microbatches may be a list")
-      ->disable_flag_override();
-  command->add_option("--memory-cap", flags->memory_cap, "says what exceeds so much memory")
-      ->type_name("BYTES");
-  command->add_flag("--json", flags->json, "prints one JSON object")->disable_flag_override();
-  add_schedule_flags(*command, flags->schedule, false);
-  add_cost_flags(*command, flags->costs);
-  command->footer(
+void add_schedules(CommandLine& program) {
+  auto flags = std::make_shared<SchedulesFlags>();
+  CommandLine& command = program.add_command("schedules", "lists the schedules, or compares them");
+  command.add_flags(
+      "", {{"--compare", &flags->compare, "tries every schedule; --microbatches may be a list"},
+           {"--memory-cap", &flags->memory_cap, "BYTES", "says what exceeds so much memory"},
+           {"--json", &flags->json, "prints one JSON object"}});
+  add_schedule_flags(command, flags->schedule, false);
+  add_cost_flags(command, flags->costs);
+  command.set_footer(
       "Example:\n"
       "  pipesim schedules --compare --stages 8 --microbatches 16,64 --p2p-latency 9us");
-  command->callback(
-      [command, &chosen, flags] { chosen = [command, flags] { run(*command, *flags); }; });
+  command.set_work([&command, flags] { run(command, *flags); });
 }
 
 }  // namespace pipesim::cli

@@ -44,41 +44,53 @@ void check_tokens(const Training& training, int microbatches) {
                                 plural(training.data_parallel, "replica"), most));
 }
 
-}  // namespace
-
-void add_schedule_flags(CLI::App& app, ScheduleFlags& flags, bool with_name) {
-  const std::string group = "Schedule";
-  if (with_name) {
-    add_flags(app, group,
-              {{"--schedule", &flags.schedule, "NAME|FILE.csv",
-                "a name (`pipesim schedules` lists them) or file"}});
-  }
-  add_flags(app, group,
-            {{"--stages", &flags.stages, "P", "pipeline ranks"},
-             {"--microbatches", &flags.microbatches, "M", "microbatches an iteration"},
-             {"--virtual-stages", &flags.virtual_stages, "V",
-              "chunks a rank; default 1, looped schedules 2"},
-             {"--group", &flags.group, "G", "microbatches a group of interleaved; default P"},
-             {"--placement", &flags.placement, "loop|v|LIST",
-              "loop, v or each stage's rank; default loop"}});
+// The flags that each give one of the costs.
+std::vector<FlagHelp> single_costs(CostFlags& flags) {
+  return {
+      {"--forward", &flags.forward, "T", "time of a forward; default 1ms"},
+      {"--backward", &flags.backward, "T", "full backward, halved into I and W; default 2ms"},
+      {"--backward-input", &flags.backward_input, "T", "time of an input gradient; default 1ms"},
+      {"--backward-weight", &flags.backward_weight, "T", "time of a weight gradient; default 1ms"},
+      {"--activation-bytes", &flags.activation_bytes, "BYTES",
+       "kept from forward to backward; default 0"},
+      {"--p2p-latency", &flags.p2p_latency, "T", "of a hop between ranks; default 0"},
+      {"--p2p-bytes", &flags.p2p_bytes, "BYTES", "sent to the next stage, and back; default 0"},
+      {"--p2p-bandwidth", &flags.p2p_bandwidth, "RATE", "of a link; default unlimited"},
+      {"--compute-slowdown", &flags.compute_slowdown, "10%",
+       "of compute while a transfer overlaps it; default 0"}};
 }
 
-void add_cost_flags(CLI::App& app, CostFlags& flags) {
-  add_model_flags(app, flags.model);
-  add_flags(
-      app, "Costs, of a chunk and a microbatch; a list gives one a virtual stage",
-      {{"--forward", &flags.forward, "T", "time of a forward; default 1ms"},
-       {"--backward", &flags.backward, "T", "full backward, halved into I and W; default 2ms"},
-       {"--backward-input", &flags.backward_input, "T", "time of an input gradient; default 1ms"},
-       {"--backward-weight", &flags.backward_weight, "T", "time of a weight gradient; default 1ms"},
-       {"--activation-bytes", &flags.activation_bytes, "BYTES",
-        "kept from forward to backward; default 0"},
-       {"--p2p-latency", &flags.p2p_latency, "T", "of a hop between ranks; default 0"},
-       {"--p2p-bytes", &flags.p2p_bytes, "BYTES", "sent to the next stage, and back; default 0"},
-       {"--p2p-bandwidth", &flags.p2p_bandwidth, "RATE", "of a link; default unlimited"},
-       {"--compute-slowdown", &flags.compute_slowdown, "10%",
-        "of compute while a transfer overlaps it; default 0"},
-       {"--p2p", &flags.p2p, "MODE", "how results travel, see below; default async"},
+void refuse_single_costs(CostFlags flags, std::string_view other) {
+  if (const std::string name = first_given(single_costs(flags)); !name.empty()) {
+    throw input_error(fmt::format("{} and {} both give costs; keep one", name, other));
+  }
+}
+
+}  // namespace
+
+void add_schedule_flags(CommandLine& command, ScheduleFlags& flags, bool with_name) {
+  const std::string group = "Schedule";
+  if (with_name) {
+    command.add_flags(group, {{"--schedule", &flags.schedule, "NAME|FILE.csv",
+                               "a name (`pipesim schedules` lists them) or file"}});
+  }
+  command.add_flags(
+      group, {{"--stages", &flags.stages, "P", "pipeline ranks"},
+              {"--microbatches", &flags.microbatches, "M", "microbatches an iteration"},
+              {"--virtual-stages", &flags.virtual_stages, "V",
+               "chunks a rank; default 1, looped schedules 2"},
+              {"--group", &flags.group, "G", "microbatches a group of interleaved; default P"},
+              {"--placement", &flags.placement, "loop|v|LIST",
+               "loop, v or each stage's rank; default loop"}});
+}
+
+void add_cost_flags(CommandLine& command, CostFlags& flags) {
+  add_model_flags(command, flags.model);
+  const std::string group = "Costs, of a chunk and a microbatch; a list gives one a virtual stage";
+  command.add_flags(group, single_costs(flags));
+  command.add_flags(
+      group,
+      {{"--p2p", &flags.p2p, "MODE", "how results travel, see below; default async"},
        {"--eager-limit", &flags.eager_limit, "BYTES",
         "a smaller send completes by itself; default 0"},
        {"--costs", &flags.costs, "FILE.json", "all of these; format in traces/FORMAT.md"},
@@ -96,33 +108,18 @@ CostSource::CostSource(const CostFlags& flags, std::optional<CostsFile> file)
     layout = parse_layout(*flags.layout);
     layout_ = layout->layers;
   }
-  const std::pair<const Flag*, std::string_view> singles[] = {
-      {&flags.forward, "--forward"},
-      {&flags.backward, "--backward"},
-      {&flags.backward_input, "--backward-input"},
-      {&flags.backward_weight, "--backward-weight"},
-      {&flags.activation_bytes, "--activation-bytes"},
-      {&flags.p2p_latency, "--p2p-latency"},
-      {&flags.p2p_bytes, "--p2p-bytes"},
-      {&flags.p2p_bandwidth, "--p2p-bandwidth"},
-      {&flags.compute_slowdown, "--compute-slowdown"}};
-  const auto refuse_singles = [&](std::string_view other) {
-    for (const auto& [flag, name] : singles) {
-      if (*flag) throw input_error(fmt::format("{} and {} both give costs; keep one", name, other));
-    }
-  };
   const std::string of_model = first_model_flag(flags.model);
   if (!of_model.empty()) {
     if (flags.costs) {
       throw input_error(fmt::format("--costs and {} both give costs; keep one", of_model));
     }
-    refuse_singles(of_model);
+    refuse_single_costs(flags, of_model);
     model_.emplace(flags.model);
     if (layout) check_letters(*layout, model_->model());
     return;
   }
   if (flags.costs) {
-    refuse_singles("--costs");
+    refuse_single_costs(flags, "--costs");
     file_ = read_costs(*flags.costs);
   }
   if (file_) return;

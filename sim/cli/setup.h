@@ -11,7 +11,7 @@
 #include "sim/engine/simulate.h"
 #include "sim/plan/candidates.h"
 #include "sim/schedule/choice.h"
-#include "traces/command/flags.h"
+#include "traces/command/command_line.h"
 
 namespace pipesim::cli {
 
@@ -23,8 +23,8 @@ struct CostFlags {
   ModelFlags model;
 };
 
-void add_schedule_flags(CLI::App& app, ScheduleFlags& flags, bool with_name);
-void add_cost_flags(CLI::App& app, CostFlags& flags);
+void add_schedule_flags(CommandLine& command, ScheduleFlags& flags, bool with_name);
+void add_cost_flags(CommandLine& command, CostFlags& flags);
 
 // Costs before it is known how many stages there are.
 class CostSource {

@@ -12,12 +12,12 @@ namespace {
 // An action's identity within an iteration as one number, whose order is that of
 // (kind, stage, microbatch).
 using Key = std::uint64_t;
-Key key_of(const Action& action) {
+Key operation_key(const Action& action) {
   static_assert(max_index < (1 << 30) - 1);
   return static_cast<Key>(action.kind) << 60 | static_cast<Key>(action.stage) << 30 |
          static_cast<Key>(action.microbatch + 1);
 }
-bool by_key(const Action& a, const Action& b) { return key_of(a) < key_of(b); }
+bool by_key(const Action& a, const Action& b) { return operation_key(a) < operation_key(b); }
 Action without_cell(const Action& action) {
   return make_action(action.stage, action.kind, action.microbatch);
 }
@@ -28,7 +28,7 @@ class Index {
   explicit Index(std::span<const Span> spans) : spans_(spans) {
     entries_.reserve(spans.size());
     for (std::uint32_t i = 0; i < spans.size(); ++i) {
-      entries_.emplace_back(key_of(spans[i].action), i);
+      entries_.emplace_back(operation_key(spans[i].action), i);
     }
     std::ranges::sort(entries_);
     const auto first_of_each =
@@ -43,8 +43,8 @@ class Index {
   std::int64_t repeated() const { return repeated_; }
 
   const Span* find(const Action& action) const {
-    const auto at = std::ranges::lower_bound(entries_, key_of(action), {}, &Entry::first);
-    if (at == entries_.end() || at->first != key_of(action)) return nullptr;
+    const auto at = std::ranges::lower_bound(entries_, operation_key(action), {}, &Entry::first);
+    if (at == entries_.end() || at->first != operation_key(action)) return nullptr;
     return &spans_[at->second];
   }
 
@@ -258,8 +258,8 @@ class Joiner {
 }  // namespace
 
 OperationId Operations::find(const Action& action) const {
-  const auto at = std::ranges::lower_bound(actions, key_of(action), {}, key_of);
-  if (at == actions.end() || key_of(*at) != key_of(action)) return no_operation;
+  const auto at = std::ranges::lower_bound(actions, operation_key(action), {}, operation_key);
+  if (at == actions.end() || operation_key(*at) != operation_key(action)) return no_operation;
   return static_cast<OperationId>(at - actions.begin());
 }
 

@@ -8,7 +8,7 @@
 namespace pipesim {
 namespace {
 
-constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t never_reached = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t not_yet = std::numeric_limits<std::int64_t>::min();
 
 // Puts operations into one sequence, in which each follows its input and what its
@@ -233,7 +233,7 @@ Values values_of(const Operations& operations, Side side, const Order& all) {
 
 std::int64_t Player::makespan_ns(const Order& order, const Values& values) {
   stream_end_ns_.assign(order.stream_count, not_yet);
-  std::int64_t first = order.first_collective_ns.value_or(never);
+  std::int64_t first = order.first_collective_ns.value_or(never_reached);
   std::int64_t last = not_yet;
   for (const OperationId id : order.sequence) {
     const std::int64_t start =
@@ -260,7 +260,7 @@ Played play(const Operations& operations, const Order& order, const Values& valu
   played.awaited.assign(size, no_operation);
   std::vector<std::array<OperationId, 2>> before(size, {no_operation, no_operation});
   std::vector<OperationId> last_on(order.stream_count, no_operation);
-  std::int64_t first = order.first_collective_ns.value_or(never);
+  std::int64_t first = order.first_collective_ns.value_or(never_reached);
   OperationId last = no_operation;
   for (const OperationId id : order.sequence) {
     OperationId& awaited = played.awaited[id];

@@ -12,7 +12,7 @@ namespace pipesim {
 namespace {
 
 // Values of one class that belong together: they are replaced together.
-struct Group {
+struct CauseGroup {
   Term term{};
   std::int32_t rank = -1;
   std::int32_t stage = -1;  // -1: all of the rank
@@ -40,7 +40,7 @@ class Ranking {
 
   std::vector<RootCause> run() {
     collect();
-    for (const Group& group : largest_groups()) try_group(group);
+    for (const CauseGroup& group : largest_groups()) try_group(group);
     add_order();
     add_clocks();
     // Those first that explain the difference: what makes the run longer where it
@@ -69,7 +69,7 @@ class Ranking {
            std::int32_t backward_stage = -1) {
     const std::int64_t own = difference(term, id);
     if (own == 0) return;
-    Group& group = groups_[{term, rank, stage, kind, backward_stage}];
+    CauseGroup& group = groups_[{term, rank, stage, kind, backward_stage}];
     group.backward_stage = backward_stage;
     group.term = term;
     group.rank = rank;
@@ -105,10 +105,10 @@ class Ranking {
     }
   }
 
-  std::vector<Group> largest_groups() {
-    std::vector<Group> sorted;
+  std::vector<CauseGroup> largest_groups() {
+    std::vector<CauseGroup> sorted;
     for (auto& [key, group] : groups_) sorted.push_back(std::move(group));
-    std::ranges::stable_sort(sorted, std::greater(), &Group::difference_ns);
+    std::ranges::stable_sort(sorted, std::greater(), &CauseGroup::difference_ns);
     const std::size_t affordable =
         std::max<std::size_t>(8, most_visits / (2 * std::max<std::size_t>(1, operations_.size())));
     if (sorted.size() > affordable) sorted.resize(affordable);
@@ -117,7 +117,7 @@ class Ranking {
 
   // What a side's makespan becomes when the group's values are the other's; what
   // the other does not have takes no time there, and follows without a gap.
-  std::int64_t change_when_replaced(Side side, const Group& group) {
+  std::int64_t change_when_replaced(Side side, const CauseGroup& group) {
     const Side other = side == predicted_side ? measured_side : predicted_side;
     const auto value = value_of(group.term);
     const auto take_from = [&](const Values& from) {
@@ -132,7 +132,7 @@ class Ranking {
     return makespan - comparison_.sides[side].played.makespan_ns;
   }
 
-  void try_group(const Group& group) {
+  void try_group(const CauseGroup& group) {
     RootCause cause;
     cause.term = group.term;
     cause.rank = group.rank;
@@ -151,7 +151,7 @@ class Ranking {
   }
 
   // The one that makes out nine tenths of the group's difference.
-  std::optional<std::int32_t> outstanding_microbatch(const Group& group) const {
+  std::optional<std::int32_t> outstanding_microbatch(const CauseGroup& group) const {
     for (const OperationId id : group.operations) {
       if (std::abs(difference(group.term, id)) * 10 < group.difference_ns * 9) continue;
       const std::int32_t microbatch = operations_.actions[id].microbatch;
@@ -161,7 +161,7 @@ class Ranking {
   }
 
   // The median of the group's values on a side, or the outstanding one.
-  std::int64_t typical(Side side, const Group& group,
+  std::int64_t typical(Side side, const CauseGroup& group,
                        const std::optional<std::int32_t>& microbatch) const {
     std::vector<std::int64_t> own;
     for (const OperationId id : group.operations) {
@@ -171,7 +171,7 @@ class Ranking {
     return quantiles_of(std::move(own)).p50;
   }
 
-  std::string describe(const Group& group, const RootCause& cause) const {
+  std::string describe(const CauseGroup& group, const RootCause& cause) const {
     const std::string took = format_time(typical(measured_side, group, cause.microbatch));
     const std::string planned = format_time(typical(predicted_side, group, cause.microbatch));
     const std::string action = name_of(group, cause);
@@ -196,7 +196,7 @@ class Ranking {
     }
   }
 
-  static std::string name_of(const Group& group, const RootCause& cause) {
+  static std::string name_of(const CauseGroup& group, const RootCause& cause) {
     if (group.backward_stage >= 0) {
       return fmt::format("F of stage {} in one cell with a backward of stage {}", group.stage,
                          group.backward_stage);
@@ -208,7 +208,7 @@ class Ranking {
   }
 
   // "3 us after", or before.
-  std::string after(Side side, const Group& group, const RootCause& cause) const {
+  std::string after(Side side, const CauseGroup& group, const RootCause& cause) const {
     const std::int64_t gap = typical(side, group, cause.microbatch);
     return format_time(std::abs(gap)) + (gap < 0 ? " before" : " after");
   }
@@ -282,7 +282,7 @@ class Ranking {
   const std::array<Values, 2>& values_;
   std::array<Values, 2> scratch_;  // the same, but while a group is replaced
   Player player_;
-  std::map<std::tuple<Term, std::int32_t, std::int32_t, Kind, std::int32_t>, Group> groups_;
+  std::map<std::tuple<Term, std::int32_t, std::int32_t, Kind, std::int32_t>, CauseGroup> groups_;
   std::vector<RootCause> causes_;
 };
 

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "sim/cost/costs.h"
 #include "traces/base/error.h"
 #include "traces/base/files.h"
+#include "traces/base/json.h"
 #include "traces/base/json_reader.h"
 #include "traces/base/text.h"
 
@@ -236,8 +236,6 @@ Provenance read_provenance(const JsonCursor& cursor, std::size_t entries) {
   return result;
 }
 
-using Json = nlohmann::ordered_json;
-
 Json collective_json(const CollectiveCosts& collective) {
   return {{"latency_ns", collective.latency_ns},
           {"bytes", collective.bytes},
@@ -273,7 +271,7 @@ Json entries_json(const std::vector<StageCosts>& entries) {
 
 void put_link(Json& json, const Link& link) {
   json["latency_ns"] = link.latency_ns;
-  json["bandwidth_bytes_per_s"] = link.bytes_per_second ? Json(*link.bytes_per_second) : Json();
+  json["bandwidth_bytes_per_s"] = link.bytes_per_second;
 }
 
 void put_route(Json& json, const Link& link, const Costs& costs) {
@@ -284,7 +282,7 @@ void put_route(Json& json, const Link& link, const Costs& costs) {
 
 Json collective_link_json(const Link& link, const Costs& costs) {
   Json json;
-  json["bandwidth_bytes_per_s"] = link.bytes_per_second ? Json(*link.bytes_per_second) : Json();
+  json["bandwidth_bytes_per_s"] = link.bytes_per_second;
   put_route(json, link, costs);
   return json;
 }
@@ -392,7 +390,7 @@ std::string to_json(const Costs& costs) {
   put_collective_links(json, costs);
   if (!costs.optimizer_ns.empty()) json["optimizer_ns"] = costs.optimizer_ns;
   if (!costs.reduce_gradients_ns.empty()) json["reduce_gradients_ns"] = costs.reduce_gradients_ns;
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json.dump();
 }
 
 std::string to_json(const CostsFile& file) {
@@ -416,7 +414,7 @@ std::string to_json(const CostsFile& file) {
   put_closing("optimizer_ns", file.optimizer_ns, costs.optimizer_ns);
   put_closing("reduce_gradients_ns", file.reduce_gradients_ns, costs.reduce_gradients_ns);
   if (file.calibration) json["calibration"] = provenance_json(*file.calibration);
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json.dump(2) + "\n";
 }
 
 }  // namespace pipesim

@@ -79,6 +79,6 @@ Model parse_model(std::string_view text, const std::string& file);
 // A known name, or a file: what ends in .json or holds a slash.
 Model find_model(const std::string& name_or_file);
 // The description as a JSON file that parse_model() reads, on one line.
-std::string to_json(const Model& model);
+std::string to_json(const Model& model, int indent = -1);
 
 }  // namespace pipesim

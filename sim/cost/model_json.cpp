@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <iterator>
-#include <nlohmann/json.hpp>
 
 #include "sim/cost/model.h"
+#include "traces/base/json.h"
 #include "traces/base/json_reader.h"
 #include "traces/base/text.h"
 
@@ -174,8 +174,6 @@ double roughly_all_parameters(const Model& model) {
   return sum;
 }
 
-using Json = nlohmann::ordered_json;
-
 Json layer_json(const ListedLayer& layer) {
   Json json;
   json["name"] = layer.name;
@@ -247,7 +245,7 @@ Model parse_model(std::string_view text, const std::string& file) {
   return model;
 }
 
-std::string to_json(const Model& model) {
+std::string to_json(const Model& model, int indent) {
   Json json;
   json["format"] = "pipesim-model";
   json["version"] = 1;
@@ -258,7 +256,7 @@ std::string to_json(const Model& model) {
   } else {
     put_shape(model, json);
   }
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json.dump(indent);
 }
 
 }  // namespace pipesim

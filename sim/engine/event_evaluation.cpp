@@ -17,8 +17,8 @@
 namespace pipesim {
 namespace {
 
-Kind send_kind(Work transfer) {
-  return transfer == Work::transfer_forward ? Kind::SEND_F : Kind::SEND_B;
+Kind send_kind(TaskKind transfer) {
+  return transfer == TaskKind::transfer_forward ? Kind::SEND_F : Kind::SEND_B;
 }
 
 // The engine's model: what the tasks of a schedule do when they start and end.
@@ -46,7 +46,7 @@ class EventEvaluation {
 
   Metrics run() {
     if (!engine_.run()) {
-      throw_deadlock(schedule_, transport_of(transfers_.mode),
+      throw_deadlock(schedule_, send_mode_of(transfers_.mode),
                      [this](const Action& send) { return is_eager(send, costs_, transfers_); });
     }
     return summarise(accounts_);
@@ -67,18 +67,18 @@ class EventEvaluation {
     }
     const TaskRow& row = tasks_.row(task);
     switch (row.work) {
-      case Work::forward:
-      case Work::backward:
-      case Work::weight: start_compute(task, row); break;
-      case Work::transfer_forward:
-      case Work::transfer_backward: start_transfer(task, row); break;
-      case Work::send_forward:
-      case Work::send_backward:
+      case TaskKind::forward:
+      case TaskKind::backward:
+      case TaskKind::weight: start_compute(task, row); break;
+      case TaskKind::transfer_forward:
+      case TaskKind::transfer_backward: start_transfer(task, row); break;
+      case TaskKind::send_forward:
+      case TaskKind::send_backward:
         leave(task, row);
         engine_.finish_at(task, engine_.now_ns());
         break;
-      case Work::receive_forward:
-      case Work::receive_backward: engine_.finish_at(task, engine_.now_ns()); break;
+      case TaskKind::receive_forward:
+      case TaskKind::receive_backward: engine_.finish_at(task, engine_.now_ns()); break;
     }
   }
 
@@ -93,11 +93,11 @@ class EventEvaluation {
     }
     const TaskRow& row = tasks_.row(task);
     switch (row.work) {
-      case Work::forward:
-      case Work::backward:
-      case Work::weight: finish_compute(task, row); return;
-      case Work::transfer_forward:
-      case Work::transfer_backward: finish_transfer(task, row); break;
+      case TaskKind::forward:
+      case TaskKind::backward:
+      case TaskKind::weight: finish_compute(task, row); return;
+      case TaskKind::transfer_forward:
+      case TaskKind::transfer_backward: finish_transfer(task, row); break;
       default: finish_end(task, row); break;
     }
     signal_successor(task, row);
@@ -483,7 +483,7 @@ class EventEvaluation {
     Tail& tail = tails_[row.streams[0]];
     // Where the stream came to a RECV after the arrival, the stream is what
     // its consumer waited for.
-    const bool is_receive = row.work >= Work::receive_forward;
+    const bool is_receive = row.work >= TaskKind::receive_forward;
     if (is_receive && tail.end_ns == now) input.path = tail.path;
     tail = {now, input.path};
   }
@@ -494,7 +494,7 @@ class EventEvaluation {
     if (const std::uint32_t joined = tasks_.joined_with(next)) [[unlikely]] {
       const TaskId forward = tasks_.joined[joined - 1].forward;
       LastInput& last = last_inputs_[joined - 1];
-      const bool is_input = row.work >= Work::transfer_forward;
+      const bool is_input = row.work >= TaskKind::transfer_forward;
       // Of two at one instant, the forward's counts.
       if (is_input && (last.time_ns < engine_.now_ns() || next == forward)) {
         last = {&inputs_[tasks_.slot(row.consumer, tasks_.microbatch(task))], engine_.now_ns()};

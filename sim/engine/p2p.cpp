@@ -14,19 +14,19 @@ namespace {
 struct Mode {
   P2p mode;
   std::string_view name;
-  Transport transport;
+  SendMode sending;
 };
 
-constexpr std::array<Mode, 4> modes{{{P2p::async, "async", Transport::buffered},
-                                     {P2p::blocking, "blocking", Transport::rendezvous},
-                                     {P2p::fifo, "fifo", Transport::fifo},
-                                     {P2p::edge_fifo, "edge-fifo", Transport::edge_fifo}}};
+constexpr std::array<Mode, 4> modes{{{P2p::async, "async", SendMode::buffered},
+                                     {P2p::blocking, "blocking", SendMode::rendezvous},
+                                     {P2p::fifo, "fifo", SendMode::fifo},
+                                     {P2p::edge_fifo, "edge-fifo", SendMode::edge_fifo}}};
 
 }  // namespace
 
 std::string_view p2p_name(P2p mode) { return std::ranges::find(modes, mode, &Mode::mode)->name; }
 
-Transport transport_of(P2p mode) { return std::ranges::find(modes, mode, &Mode::mode)->transport; }
+SendMode send_mode_of(P2p mode) { return std::ranges::find(modes, mode, &Mode::mode)->sending; }
 
 P2p parse_p2p(std::string_view name) {
   std::vector<std::string> known;

@@ -27,6 +27,6 @@ std::string_view p2p_name(P2p mode);
 P2p parse_p2p(std::string_view name);
 
 // What the deadlock check calls it.
-Transport transport_of(P2p mode);
+SendMode send_mode_of(P2p mode);
 
 }  // namespace pipesim

@@ -13,9 +13,9 @@
 namespace pipesim {
 namespace {
 
-class Builder {
+class TasksBuilder {
  public:
-  Builder(const Schedule& schedule, const Costs& costs, const Transfers& transfers)
+  TasksBuilder(const Schedule& schedule, const Costs& costs, const Transfers& transfers)
       : schedule_(schedule),
         placement_(schedule.placement),
         costs_(costs),
@@ -25,7 +25,7 @@ class Builder {
   Tasks build() {
     tasks_.stages = schedule_.stages();
     while (1 << tasks_.shift < schedule_.microbatches) ++tasks_.shift;
-    tasks_.rows.resize(static_cast<std::size_t>(tasks_.stages) * work_count);
+    tasks_.rows.resize(static_cast<std::size_t>(tasks_.stages) * task_kind_count);
     tasks_.is_whole.resize(tasks_.slots());
     streams_ = static_cast<std::size_t>(schedule_.ranks());  // one for compute a rank
     if (transfers_.mode == P2p::fifo) streams_ *= 2;
@@ -50,7 +50,7 @@ class Builder {
                                   plural(schedule_.microbatches, "microbatch")));
   }
 
-  TaskRow& row(Work work, int stage) { return tasks_.rows[tasks_.row_of(work, stage)]; }
+  TaskRow& row(TaskKind work, int stage) { return tasks_.rows[tasks_.row_of(work, stage)]; }
 
   // ---- Rows
 
@@ -60,9 +60,9 @@ class Builder {
     }
     for (int stage = 0; stage < tasks_.stages; ++stage) {
       const StageCosts& costs = costs_.stages[static_cast<std::size_t>(stage)];
-      add_compute(Work::forward, stage, costs.forward_ns, costs.forward_ns);
-      add_compute(Work::backward, stage, costs.backward_input_ns, costs.backward_ns());
-      add_compute(Work::weight, stage, costs.backward_weight_ns, costs.backward_weight_ns);
+      add_compute(TaskKind::forward, stage, costs.forward_ns, costs.forward_ns);
+      add_compute(TaskKind::backward, stage, costs.backward_input_ns, costs.backward_ns());
+      add_compute(TaskKind::weight, stage, costs.backward_weight_ns, costs.backward_weight_ns);
     }
     for (int stage = 0; stage + 1 < tasks_.stages; ++stage) {
       // The gradient that travels back has the size of what came forward.
@@ -72,7 +72,7 @@ class Builder {
     }
   }
 
-  TaskRow& add_row(Work work, int stage) {
+  TaskRow& add_row(TaskKind work, int stage) {
     TaskRow& own = row(work, stage);
     own.work = work;
     own.stage = stage;
@@ -80,14 +80,14 @@ class Builder {
     return own;
   }
 
-  void add_compute(Work work, int stage, std::int64_t duration_ns, std::int64_t whole_ns) {
+  void add_compute(TaskKind work, int stage, std::int64_t duration_ns, std::int64_t whole_ns) {
     TaskRow& own = add_row(work, stage);
     own.streams[0] = static_cast<StreamId>(own.rank);
     own.duration_ns = {duration_ns, whole_ns};
   }
 
   // The end of `from` signals `to`.
-  void signals(Work from, int from_stage, Work to, int to_stage) {
+  void signals(TaskKind from, int from_stage, TaskKind to, int to_stage) {
     row(from, from_stage).successor = static_cast<std::int32_t>(tasks_.row_of(to, to_stage));
     row(to, to_stage).needs_signal = true;
   }
@@ -95,8 +95,8 @@ class Builder {
   // The way of a stage's result to its neighbour.
   void connect(int from, int to, std::int64_t bytes) {
     const bool forward = to > from;
-    const Work producer = forward ? Work::forward : Work::backward;
-    const Work consumer = producer;
+    const TaskKind producer = forward ? TaskKind::forward : TaskKind::backward;
+    const TaskKind consumer = producer;
     const int from_rank = placement_.rank_of(from);
     const int to_rank = placement_.rank_of(to);
     if (from_rank == to_rank) {
@@ -105,7 +105,7 @@ class Builder {
     }
     row(consumer, to).has_input = true;
     row(producer, from).consumer = to;
-    const Work transfer = forward ? Work::transfer_forward : Work::transfer_backward;
+    const TaskKind transfer = forward ? TaskKind::transfer_forward : TaskKind::transfer_backward;
     const Link& link = costs_.link(from_rank, to_rank);
     TaskRow& own = add_row(transfer, from);
     own.consumer = to;
@@ -122,10 +122,10 @@ class Builder {
     const bool eager = !async && is_eager(sent, costs_, transfers_);
     const StreamId sender = stream_for(from_rank, from_rank, to_rank);
     const StreamId receiver = stream_for(to_rank, from_rank, to_rank);
-    Work first = transfer;  // what the producer's end lets go on
-    Work last = transfer;   // what lets the consumer go on
+    TaskKind first = transfer;  // what the producer's end lets go on
+    TaskKind last = transfer;   // what lets the consumer go on
     if (eager || (async && sends_are_listed_)) {
-      first = forward ? Work::send_forward : Work::send_backward;
+      first = forward ? TaskKind::send_forward : TaskKind::send_backward;
       TaskRow& send = add_row(first, from);
       send.consumer = to;
       send.streams[0] = sender;
@@ -134,7 +134,7 @@ class Builder {
       own.streams = {sender, receiver};
     }
     if (eager) {
-      last = forward ? Work::receive_forward : Work::receive_backward;
+      last = forward ? TaskKind::receive_forward : TaskKind::receive_backward;
       TaskRow& receive = add_row(last, to);
       receive.consumer = to;
       receive.streams[0] = receiver;
@@ -345,16 +345,17 @@ class Builder {
     const bool forward = send.kind == Kind::SEND_F;
     const bool batched =
         action.joined && (transfers_.mode == P2p::blocking || transfers_.mode == P2p::fifo);
-    const std::size_t meeting =
-        tasks_.row_of(forward ? Work::transfer_forward : Work::transfer_backward, send.stage);
+    const std::size_t meeting = tasks_.row_of(
+        forward ? TaskKind::transfer_forward : TaskKind::transfer_backward, send.stage);
     const auto& streams = tasks_.rows[meeting].streams;
     if (streams[0] != no_stream) {
       tasks_.plan.append(streams[is_send(action.kind) ? 0 : 1],
                          tasks_.task(meeting, action.microbatch), batched);
       return;
     }
-    Work work = forward ? Work::send_forward : Work::send_backward;
-    if (is_receive(action.kind)) work = forward ? Work::receive_forward : Work::receive_backward;
+    TaskKind work = forward ? TaskKind::send_forward : TaskKind::send_backward;
+    if (is_receive(action.kind))
+      work = forward ? TaskKind::receive_forward : TaskKind::receive_backward;
     const std::size_t end = tasks_.row_of(work, action.stage);
     const StreamId stream = tasks_.rows[end].streams[0];
     if (stream == no_stream) return;
@@ -424,7 +425,7 @@ bool is_eager(const Action& send, const Costs& costs, const Transfers& transfers
 }
 
 Tasks make_tasks(const Schedule& schedule, const Costs& costs, const Transfers& transfers) {
-  return Builder(schedule, costs, transfers).build();
+  return TasksBuilder(schedule, costs, transfers).build();
 }
 
 }  // namespace pipesim

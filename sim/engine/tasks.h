@@ -30,7 +30,7 @@
 
 namespace pipesim {
 
-enum class Work : std::uint8_t {
+enum class TaskKind : std::uint8_t {
   forward,
   backward,  // I or B
   weight,
@@ -41,12 +41,12 @@ enum class Work : std::uint8_t {
   receive_forward,  // the RECV alone, where its SEND is eager; of the stage that receives
   receive_backward,
 };
-inline constexpr int work_count = 9;
+inline constexpr int task_kind_count = 9;
 
 // What all microbatches of a stage have in common; a row that is not used
 // stands on no stream and signals nobody.
 struct TaskRow {
-  Work work{};
+  TaskKind work{};
   std::int32_t stage = 0;
   std::int32_t rank = 0;
   std::array<StreamId, 2> streams{no_stream, no_stream};
@@ -130,7 +130,7 @@ struct Tasks {
 
   std::size_t first_closing() const { return rows.size() << shift; }
   std::size_t first_step = 0;
-  std::size_t row_of(Work work, int stage) const {
+  std::size_t row_of(TaskKind work, int stage) const {
     return static_cast<std::size_t>(work) * static_cast<std::size_t>(stages) +
            static_cast<std::size_t>(stage);
   }
@@ -141,9 +141,9 @@ struct Tasks {
   }
   // The task of an F, I, W or B.
   TaskId task_of(const Action& compute) const {
-    const Work work = compute.kind == Kind::F   ? Work::forward
-                      : compute.kind == Kind::W ? Work::weight
-                                                : Work::backward;
+    const TaskKind work = compute.kind == Kind::F   ? TaskKind::forward
+                          : compute.kind == Kind::W ? TaskKind::weight
+                                                    : TaskKind::backward;
     return task(row_of(work, compute.stage), compute.microbatch);
   }
   // The action of a compute task.
@@ -151,8 +151,8 @@ struct Tasks {
     const TaskRow& own = row(compute);
     const int mb = microbatch(compute);
     switch (own.work) {
-      case Work::forward: return make_action(own.stage, Kind::F, mb);
-      case Work::weight: return make_action(own.stage, Kind::W, mb);
+      case TaskKind::forward: return make_action(own.stage, Kind::F, mb);
+      case TaskKind::weight: return make_action(own.stage, Kind::W, mb);
       default:
         return make_action(own.stage, is_whole[slot(own.stage, mb)] != 0 ? Kind::B : Kind::I, mb);
     }
@@ -178,8 +178,8 @@ struct Tasks {
     if (joined.empty()) return 0;
     const TaskRow& own = row(task);
     const std::size_t at = slot(own.stage, microbatch(task));
-    if (own.work == Work::forward) return joined_at_forward[at];
-    return own.work == Work::backward ? joined_at_backward[at] : 0;
+    if (own.work == TaskKind::forward) return joined_at_forward[at];
+    return own.work == TaskKind::backward ? joined_at_backward[at] : 0;
   }
 };
 

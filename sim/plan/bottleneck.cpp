@@ -8,6 +8,7 @@
 
 #include "sim/plan/cut_costs.h"
 #include "sim/plan/cut_sweep.h"
+#include "sim/plan/index.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 
@@ -21,11 +22,9 @@ constexpr std::int64_t most_steps_nearby = std::int64_t{1} << 26;
 constexpr std::int64_t most_steps_a_move = std::int64_t{1} << 22;
 constexpr int most_rounds = 16;  // over the cuts, one by one
 
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
-
-class Search {
+class BottleneckSearch {
  public:
-  explicit Search(const CutCosts& costs)
+  explicit BottleneckSearch(const CutCosts& costs)
       : costs_(costs),
         everything_(costs.most_ns()),
         has_one_stage_a_rank_(costs.ranks() == costs.stages()),
@@ -225,7 +224,7 @@ std::variant<Bottleneck, Shortfall> find_bottleneck(const BottleneckProblem& pro
                                   plural(problem.placement.stages(), "stage")));
   }
   const CutCosts costs(problem);
-  return Search(costs).run();
+  return BottleneckSearch(costs).run();
 }
 
 std::int64_t bottleneck_of(const BottleneckProblem& problem, const std::vector<int>& layout) {

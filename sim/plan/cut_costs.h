@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/plan/bottleneck.h"
+#include "sim/plan/index.h"
 
 namespace pipesim {
 
@@ -79,7 +80,6 @@ class CutCosts {
   Shortfall shortfall_of(const Cuts& cuts) const;
 
  private:
-  static std::size_t index(int i) { return static_cast<std::size_t>(i); }
   bool could_take(std::int64_t ns, const std::vector<std::int64_t>& smallest) const;
 
   const BottleneckProblem& problem_;

@@ -4,14 +4,13 @@
 #include <utility>
 #include <vector>
 
+#include "sim/plan/index.h"
 #include "sim/plan/sweep_plan.h"
 
 namespace pipesim {
 namespace {
 
 constexpr std::size_t most_states = std::size_t{1} << 21;  // of all ranks together
-
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 // The states after a step, found by their open cuts.
 class States {

@@ -57,10 +57,10 @@ Split split_of(const PartitionProblem& problem, const BottleneckProblem& bottlen
   return split;
 }
 
-class Search {
+class PartitionSearch {
  public:
-  Search(const PartitionProblem& problem, const BottleneckProblem& bottleneck, Objective objective,
-         const SearchLimits& limits)
+  PartitionSearch(const PartitionProblem& problem, const BottleneckProblem& bottleneck,
+                  Objective objective, const SearchLimits& limits)
       : problem_(problem), bottleneck_(bottleneck), objective_(objective), limits_(limits) {}
 
   // Simulates it beside the trials.
@@ -341,7 +341,7 @@ Partition find_partition(const PartitionProblem& problem, Objective objective,
   result.even = split_of(problem, bottleneck, problem.even);
   const bool takes_bottleneck = objective == Objective::bottleneck;
   const BottleneckProblem unlimited = bottleneck;
-  Search search(problem, unlimited, objective, limits);
+  PartitionSearch search(problem, unlimited, objective, limits);
   search.start(problem.even);
   if (problem.given) {
     search.start(*problem.given);

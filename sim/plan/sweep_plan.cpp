@@ -2,10 +2,10 @@
 
 #include <limits>
 
+#include "sim/plan/index.h"
+
 namespace pipesim {
 namespace {
-
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 class Planner {
  public:

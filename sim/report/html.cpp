@@ -5,17 +5,17 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "sim/report/page.h"
 #include "sim/report/picture.h"
 #include "sim/report/words.h"
+#include "traces/base/json.h"
 #include "traces/base/text.h"
 
 namespace pipesim {
 namespace {
 
-constexpr std::size_t most_kinds_shown = 200;
+constexpr std::size_t most_kinds_on_page = 200;
 constexpr std::size_t most_dots = 400;
 
 // ---- HTML
@@ -29,11 +29,8 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
 // Any text as the content of an element or an attribute: valid UTF-8, no control
 // characters, no markup.
 std::string escape(std::string_view text) {
-  using Json = nlohmann::json;
-  const std::string valid =
-      Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace));
   std::string out;
-  for (const char c : printable(valid)) {
+  for (const char c : printable(valid_utf8(text))) {
     switch (c) {
       case '&': out += "&amp;"; break;
       case '<': out += "&lt;"; break;
@@ -170,7 +167,7 @@ std::string causes(const Comparison& comparison) {
 // ---- Tables
 
 std::string kinds(const Comparison& comparison) {
-  const auto& [rows, all, unit] = kind_rows(comparison, most_kinds_shown);
+  const auto& [rows, all, unit] = kind_rows(comparison, most_kinds_on_page);
   std::string rest;
   if (rows.size() < all) {
     rest = fmt::format("<p>The {} that differ most, of {}; <code>--json</code> has all.</p>\n",
@@ -256,7 +253,7 @@ std::string bubbles(const Comparison& comparison) {
   return out;
 }
 
-std::string critical_paths(const Comparison& comparison) {
+std::string critical_paths_html(const Comparison& comparison) {
   Table table(1, {"", "compute", "transfers", "other", "steps"});
   for (const Side side : both_sides) {
     const ChainTimes& times = comparison.sides[side].critical_path;
@@ -378,7 +375,7 @@ std::string comparison_html(const RecordedRun& predicted, const RecordedRun& mea
                           {"causes", causes(comparison)},
                           {"kinds", kinds(comparison)},
                           {"bubbles", bubbles(comparison)},
-                          {"critical_paths", critical_paths(comparison)},
+                          {"critical_paths", critical_paths_html(comparison)},
                           {"facts", facts(predicted, measured, comparison)},
                           {"iterations", iterations(measured, comparison)},
                           {"clocks", clocks(measured, comparison)}});

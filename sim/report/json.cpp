@@ -4,14 +4,12 @@
 
 #include <algorithm>
 #include <iterator>
-#include <nlohmann/json.hpp>
 
 #include "sim/report/words.h"
+#include "traces/base/json.h"
 
 namespace pipesim {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // The same of both sides.
 template <typename Value>
@@ -25,22 +23,17 @@ Json quantiles(const Quantiles& values) {
   return {{"p10", values.p10}, {"p50", values.p50}, {"p90", values.p90}, {"count", values.count}};
 }
 
-template <typename Value>
-Json or_null(const std::optional<Value>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
-Json causes(const Comparison& comparison) {
+Json causes_json(const Comparison& comparison) {
   Json list = Json::array();
   for (const RootCause& cause : comparison.root_causes) {
     Json one;
     one["rank"] = cause.rank < 0 ? Json(nullptr) : Json(cause.rank);
-    one["stage"] = or_null(cause.stage);
+    one["stage"] = cause.stage;
     one["kind"] = cause.backward_stage ? Json("OVERLAP_F_B")
                   : cause.kind         ? Json(kind_name(*cause.kind))
                                        : Json(nullptr);
     if (cause.backward_stage) one["backward_stage"] = *cause.backward_stage;
-    one["microbatch"] = or_null(cause.microbatch);
+    one["microbatch"] = cause.microbatch;
     one["term"] = term_names[static_cast<std::size_t>(cause.term)];
     one["effect_ns"] = cause.effect_ns;
     one["alone_ns"] = cause.alone_ns;
@@ -50,7 +43,7 @@ Json causes(const Comparison& comparison) {
   return list;
 }
 
-Json ranks(const SideResult& side) {
+Json ranks_json(const SideResult& side) {
   Json list = Json::array();
   for (std::size_t r = 0; r < side.ranks.size(); ++r) {
     const RankMetrics& rank = side.ranks[r];
@@ -84,7 +77,7 @@ Json divergence(const Comparison& comparison) {
           {"measured", text(parting.next[measured_side])}};
 }
 
-Json kinds(const Comparison& comparison) {
+Json kinds_json(const Comparison& comparison) {
   Json list = Json::array();
   for (const StageKind& row : comparison.stage_kinds) {
     list.push_back({{"rank", row.rank},
@@ -101,7 +94,7 @@ Json kinds(const Comparison& comparison) {
   return list;
 }
 
-Json clocks(const RecordedRun& measured, const Comparison& comparison) {
+Json clocks_json(const RecordedRun& measured, const Comparison& comparison) {
   Json list = Json::array();
   for (std::size_t rank = 0; rank < comparison.clocks.size(); ++rank) {
     const ClockShift& clock = comparison.clocks[rank];
@@ -115,7 +108,7 @@ Json clocks(const RecordedRun& measured, const Comparison& comparison) {
   return list;
 }
 
-Json warnings(const RecordedRun& run) {
+Json warnings_json(const RecordedRun& run) {
   Json list = Json::array();
   for (const Warnings::Kind& kind : run.warnings.kinds()) {
     list.push_back({{"what", kind.what}, {"first", kind.first_place}, {"count", kind.count}});
@@ -153,7 +146,7 @@ std::string comparison_json(const RecordedRun& predicted, const RecordedRun& mea
     swapped.push_back(to_text(comparison.operations.actions[id]));
   }
   json["conformance"]["actions"] = std::move(swapped);
-  json["root_causes"] = causes(comparison);
+  json["root_causes"] = causes_json(comparison);
   json["iteration_ns"] = quantiles(comparison.iterations);
   json["bubble_fraction"] =
       of_both(comparison, [](const SideResult& side) { return Json(side.global_bubble); });
@@ -163,11 +156,12 @@ std::string comparison_json(const RecordedRun& predicted, const RecordedRun& mea
         {"compute_ns", times.compute_ns}, {"p2p_ns", times.p2p_ns}, {"other_ns", times.other_ns}};
   });
   json["critical_path"]["parting"] = divergence(comparison);
-  json["ranks"] = of_both(comparison, [](const SideResult& side) { return ranks(side); });
-  json["stage_kinds"] = kinds(comparison);
-  json["clocks"] = clocks(measured, comparison);
-  json["warnings"] = {{"predicted", warnings(predicted)}, {"measured", warnings(measured)}};
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  json["ranks"] = of_both(comparison, [](const SideResult& side) { return ranks_json(side); });
+  json["stage_kinds"] = kinds_json(comparison);
+  json["clocks"] = clocks_json(measured, comparison);
+  json["warnings"] = {{"predicted", warnings_json(predicted)},
+                      {"measured", warnings_json(measured)}};
+  return json.dump(2) + "\n";
 }
 
 std::string operations_csv(const Comparison& comparison) {

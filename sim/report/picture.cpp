@@ -23,16 +23,14 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 #include <optional>
 
+#include "traces/base/json.h"
 #include "traces/base/text.h"
 #include "traces/print/picture.h"
 
 namespace pipesim {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::size_t most_operations = 20'000;
 constexpr std::size_t most_ranks = 64;
@@ -372,7 +370,7 @@ ComparisonPicture comparison_picture(const RecordedRun& predicted, const Recorde
   drawing.add_to(json);
   json["memory"] = {memory_curves(predicted, comparison, predicted_side, shown),
                     memory_curves(measured, comparison, measured_side, shown)};
-  return {json.dump(-1, ' ', true), drawing.left_out(all_ranks)};
+  return {json.dump(), drawing.left_out(all_ranks)};
 }
 
 }  // namespace pipesim

@@ -17,7 +17,7 @@ constexpr std::string_view grammar =
     "SEND_B, RECV_B, UNSHARD, RESHARD, REDUCE_GRAD (the last three without a microbatch), or "
     "(0F1;3B0)OVERLAP_F_B";
 
-struct Place {
+struct CsvPlace {
   std::size_t line = 1;
   std::size_t column = 1;
 };
@@ -69,7 +69,7 @@ class Parser {
     }
   }
 
-  [[noreturn]] void fail(Place place, std::string_view rule) const {
+  [[noreturn]] void fail(CsvPlace place, std::string_view rule) const {
     throw input_error(fmt::format("{}:{}:{}: {}", file_, place.line, place.column, rule));
   }
 
@@ -77,7 +77,7 @@ class Parser {
     schedule_.actions.add_rank();
     bool works = false;
     for_each_cell(rows_[line], [&](std::string_view cell, std::size_t offset) {
-      const Place place{line + 1, offset + 1};
+      const CsvPlace place{line + 1, offset + 1};
       if (cell.empty()) {
         schedule_.actions.add({});
       } else if (cell.front() == '(') {
@@ -94,7 +94,7 @@ class Parser {
     }
   }
 
-  Action read_action(std::string_view text, Place place) {
+  Action read_action(std::string_view text, CsvPlace place) {
     bool is_bw = false;
     const auto action = parse_action(text, &is_bw);
     if (!action || action->kind == Kind::OPTIMIZER) {
@@ -113,7 +113,7 @@ class Parser {
     return *action;
   }
 
-  void read_joined(std::string_view cell, Place place) {
+  void read_joined(std::string_view cell, CsvPlace place) {
     const std::size_t close = cell.find(')');
     const std::string_view type =
         close == std::string_view::npos ? std::string_view{} : cell.substr(close + 1);
@@ -197,10 +197,10 @@ class Parser {
   }
 
   // The cell that holds action `index` of a rank, or the end of its row.
-  Place place_of(int rank, std::size_t index) const {
+  CsvPlace place_of(int rank, std::size_t index) const {
     const auto line = static_cast<std::size_t>(rank);
     std::size_t actions = 0;
-    Place place{line + 1, rows_[line].size() + 1};
+    CsvPlace place{line + 1, rows_[line].size() + 1};
     for_each_cell(rows_[line], [&](std::string_view cell, std::size_t offset) {
       actions +=
           cell.starts_with('(') ? 1 + static_cast<std::size_t>(std::ranges::count(cell, ';')) : 1;

@@ -34,14 +34,14 @@ struct Stream {
   std::size_t unfinished = 0;  // items of that cell still to run
 };
 
-// The untimed execution of a schedule on a transport. A node is a compute
+// The untimed execution of a schedule. A node is a compute
 // cell, or a transfer with both its ends (one end each where its SEND
 // completes by itself).
 class Execution {
  public:
-  Execution(const Schedule& schedule, Transport transport, const EagerSends& eager)
+  Execution(const Schedule& schedule, SendMode mode, const EagerSends& eager)
       : schedule_(schedule),
-        transport_(transport),
+        mode_(mode),
         eager_(eager),
         program_(schedule.has_transfers()),
         microbatches_(static_cast<std::size_t>(schedule.microbatches)) {
@@ -110,12 +110,12 @@ class Execution {
   // Transfers of one cell progress side by side. A stream an edge keeps its
   // own order whatever the cells.
   bool is_batched(const Action& action) const {
-    return action.joined && is_transfer(action.kind) && transport_ != Transport::edge_fifo;
+    return action.joined && is_transfer(action.kind) && mode_ != SendMode::edge_fifo;
   }
 
   // Whether the SEND of a transfer, given by either end, completes by itself.
   bool is_eager(const Action& transfer) const {
-    if (transport_ == Transport::buffered) return true;
+    if (mode_ == SendMode::buffered) return true;
     return eager_ && eager_(is_send(transfer.kind) ? transfer : peer_of(transfer));
   }
 
@@ -129,11 +129,10 @@ class Execution {
   }
 
   std::uint32_t stream_for(int rank, const Action& action) {
-    if (!is_transfer(action.kind) || transport_ == Transport::buffered ||
-        transport_ == Transport::rendezvous) {
+    if (!is_transfer(action.kind) || mode_ == SendMode::buffered || mode_ == SendMode::rendezvous) {
       return stream_at({rank, -1, -1});
     }
-    if (transport_ == Transport::fifo) return stream_at({rank, rank, -1});
+    if (mode_ == SendMode::fifo) return stream_at({rank, rank, -1});
     const int peer = schedule_.placement.rank_of(peer_of(action).stage);
     return is_send(action.kind) ? stream_at({rank, rank, peer}) : stream_at({rank, peer, rank});
   }
@@ -183,7 +182,7 @@ class Execution {
   std::optional<Action> producer_of(const Action& action) const {
     const int stage = action.stage;
     const int mb = action.microbatch;
-    const bool streamed = transport_ == Transport::fifo || transport_ == Transport::edge_fifo;
+    const bool streamed = mode_ == SendMode::fifo || mode_ == SendMode::edge_fifo;
     const auto input = [&](int from, Kind result, Kind receive) -> std::optional<Action> {
       if (from < 0 || from == schedule_.stages()) return std::nullopt;
       const bool local = schedule_.placement.rank_of(from) == schedule_.placement.rank_of(stage);
@@ -303,7 +302,7 @@ class Execution {
   }
 
   const Schedule& schedule_;
-  Transport transport_;
+  SendMode mode_;
   const EagerSends& eager_;
   bool program_;
   std::size_t microbatches_;
@@ -315,40 +314,40 @@ class Execution {
   std::vector<std::array<std::uint32_t, 2>> streams_of_;
 };
 
-constexpr std::array<std::pair<Transport, std::string_view>, 4> transports{
-    {{Transport::buffered, "buffered"},
-     {Transport::rendezvous, "rendezvous"},
-     {Transport::fifo, "fifo"},
-     {Transport::edge_fifo, "edge-fifo"}}};
+constexpr std::array<std::pair<SendMode, std::string_view>, 4> send_modes{
+    {{SendMode::buffered, "buffered"},
+     {SendMode::rendezvous, "rendezvous"},
+     {SendMode::fifo, "fifo"},
+     {SendMode::edge_fifo, "edge-fifo"}}};
 
 }  // namespace
 
-std::string_view transport_name(Transport transport) {
-  return std::ranges::find(transports, transport, &decltype(transports)::value_type::first)->second;
+std::string_view send_mode_name(SendMode mode) {
+  return std::ranges::find(send_modes, mode, &decltype(send_modes)::value_type::first)->second;
 }
 
-std::vector<Transport> all_transports() {
-  std::vector<Transport> all(transports.size());
-  std::ranges::transform(transports, all.begin(), [](const auto& entry) { return entry.first; });
+std::vector<SendMode> all_send_modes() {
+  std::vector<SendMode> all(send_modes.size());
+  std::ranges::transform(send_modes, all.begin(), [](const auto& entry) { return entry.first; });
   return all;
 }
 
-Transport parse_transport(std::string_view name) {
+SendMode parse_send_mode(std::string_view name) {
   std::vector<std::string> known;
-  for (const auto& [transport, known_name] : transports) {
-    if (known_name == name) return transport;
+  for (const auto& [mode, known_name] : send_modes) {
+    if (known_name == name) return mode;
     known.emplace_back(known_name);
   }
   throw input_error(unknown_name("transport", name, known));
 }
 
-std::optional<std::string> find_deadlock(const Schedule& schedule, Transport transport,
+std::optional<std::string> find_deadlock(const Schedule& schedule, SendMode mode,
                                          const EagerSends& eager) {
-  return Execution(schedule, transport, eager).run();
+  return Execution(schedule, mode, eager).run();
 }
 
-void throw_deadlock(const Schedule& schedule, Transport transport, const EagerSends& eager) {
-  const auto cycle = find_deadlock(schedule, transport, eager);
+void throw_deadlock(const Schedule& schedule, SendMode mode, const EagerSends& eager) {
+  const auto cycle = find_deadlock(schedule, mode, eager);
   throw input_error(fmt::format("{}: {}", schedule.name, cycle.value_or("makes no progress")));
 }
 

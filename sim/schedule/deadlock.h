@@ -1,6 +1,6 @@
 // Does a schedule finish, whatever the times? If not, who waits for whom?
 //
-// Each transport turns a rank's list into streams that run in order; a
+// Each way of sending turns a rank's list into streams that run in order; a
 // schedule deadlocks when their heads wait for each other in a cycle. No
 // timing enters: a deadlock found here happens always, and only then.
 #pragma once
@@ -15,32 +15,32 @@
 
 namespace pipesim {
 
-enum class Transport {
+// How SEND and RECV hold up what stands behind them.
+enum class SendMode {
   buffered,    // a SEND completes by itself, a RECV holds its rank until then
   rendezvous,  // SEND and RECV hold both ranks until they meet
   fifo,        // rendezvous on one in-order communication stream a rank
   edge_fifo,   // rendezvous on one stream for each directed pair of ranks
 };
 
-std::string_view transport_name(Transport transport);
-std::vector<Transport> all_transports();
-Transport parse_transport(std::string_view name);
+std::string_view send_mode_name(SendMode mode);
+std::vector<SendMode> all_send_modes();
+SendMode parse_send_mode(std::string_view name);
 
-// Of a SEND: whether it completes by itself on any transport, as one below the
+// Of a SEND: whether it completes by itself in any mode, as one below the
 // eager limit does. Absent: none does.
 using EagerSends = std::function<bool(const Action& send)>;
 
 // The wait-for cycle in action names, or nothing where the schedule finishes.
 // A compute schedule is checked on its data dependencies alone, which is what
-// `buffered` means for it; the other transports need a program. Expects a
+// `buffered` means for it; the other modes need a program. Expects a
 // schedule in which find_fault() finds nothing.
-std::optional<std::string> find_deadlock(const Schedule& schedule, Transport transport,
+std::optional<std::string> find_deadlock(const Schedule& schedule, SendMode mode,
                                          const EagerSends& eager = {});
 
 // Throws, as an input error, the cycle in which a schedule that made no
 // progress is caught.
-[[noreturn]] void throw_deadlock(const Schedule& schedule,
-                                 Transport transport = Transport::buffered,
+[[noreturn]] void throw_deadlock(const Schedule& schedule, SendMode mode = SendMode::buffered,
                                  const EagerSends& eager = {});
 
 }  // namespace pipesim

@@ -74,4 +74,13 @@ ScaledDecimal scale_decimal(std::string_view text, int scale) {
   return {is_negative ? -magnitude : magnitude, ScaledDecimal::Status::fine};
 }
 
+std::optional<std::int64_t> whole_number(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (status == std::errc() && end == text.data() + text.size()) return value;
+  const ScaledDecimal scaled = scale_decimal(text, 0);
+  if (scaled.status != ScaledDecimal::Status::fine) return std::nullopt;
+  return scaled.value;
+}
+
 }  // namespace pipesim

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace pipesim {
@@ -18,5 +19,9 @@ struct ScaledDecimal {
 // from zero: "12.3456" by 3 is 12346. Takes a sign, an exponent and blanks
 // around; out of range beyond 64 bits.
 ScaledDecimal scale_decimal(std::string_view text, int scale);
+
+// The whole number nearest to `text`: 3, 3.0, or in blanks. Nothing where it is no
+// number of 64 bits.
+std::optional<std::int64_t> whole_number(std::string_view text);
 
 }  // namespace pipesim

@@ -20,7 +20,7 @@
 namespace pipesim {
 namespace {
 
-constexpr int deepest = 64;
+constexpr int deepest_argument = 64;
 constexpr std::int64_t latest_ns = (std::int64_t{1} << 62) - 1;
 
 // Strings stay where they are in the window, escapes undone in place; numbers
@@ -342,9 +342,9 @@ class TraceReader {
     const auto value = window_.take();
     if (!value || value->text.empty()) return break_off(!value);
     StrictWriter writer;
-    if (value->depth > deepest || !parse(value->text, writer)) {
+    if (value->depth > deepest_argument || !parse(value->text, writer)) {
       warnings_.add(fmt::format("member {} is no JSON or nested deeper than {} levels, left out",
-                                quote(*key), deepest),
+                                quote(*key), deepest_argument),
                     path_);
       return;
     }
@@ -377,9 +377,10 @@ class TraceReader {
       if (next != '{') {
         ++strange_;
         warnings_.add("elements that are no events, left out", element());
-      } else if (value->depth > deepest) {
-        warnings_.add(fmt::format("events nested deeper than {} levels, left out", deepest),
-                      element());
+      } else if (value->depth > deepest_argument) {
+        warnings_.add(
+            fmt::format("events nested deeper than {} levels, left out", deepest_argument),
+            element());
       } else {
         handler_.clear();
         if (parse(value->text, handler_)) {

@@ -26,12 +26,6 @@
 namespace pipesim {
 namespace {
 
-std::optional<std::int64_t> whole_number(std::string_view text) {
-  const ScaledDecimal scaled = scale_decimal(text, 0);
-  if (scaled.status != ScaledDecimal::Status::fine) return std::nullopt;
-  return scaled.value;
-}
-
 std::optional<double> finite_number(std::string_view text) {
   double value = 0;
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -92,9 +86,9 @@ class Numbers {
   std::uint32_t last_ = 0;
 };
 
-class Collector {
+class EventCollector {
  public:
-  explicit Collector(const std::string& path) : path_(path) { trace_.name = path; }
+  explicit EventCollector(const std::string& path) : path_(path) { trace_.name = path; }
 
   void visit(const ChromeEvent& event) {
     if (event.phase == 'M') {
@@ -437,7 +431,7 @@ class Collector {
 }  // namespace
 
 EventTrace read_event_trace(const std::string& path, const ReadProgress& progress) {
-  Collector collector(path);
+  EventCollector collector(path);
   Warnings odd;
   const ChromeTrace read = read_chrome_trace(
       path, [&](const ChromeEvent& event) { collector.visit(event); }, odd, progress);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <optional>
 #include <set>
@@ -16,15 +15,6 @@ namespace pipesim {
 namespace {
 
 constexpr std::int64_t not_said = -1;
-
-std::optional<std::int64_t> whole_number(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (status == std::errc() && end == text.data() + text.size()) return value;
-  const ScaledDecimal scaled = scale_decimal(text, 0);  // 3.0, or in blanks
-  if (scaled.status != ScaledDecimal::Status::fine) return std::nullopt;
-  return scaled.value;
-}
 
 }  // namespace
 

@@ -11,14 +11,14 @@
 namespace pipesim {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Parsed = nlohmann::ordered_json;
 
 constexpr std::int64_t most_results = std::int64_t{1} << 26;  // stages x microbatches
 
 // Members of one object, each of its kind or an error that says where.
 class Members {
  public:
-  Members(const Json& object, const std::string& path, std::string name)
+  Members(const Parsed& object, const std::string& path, std::string name)
       : object_(object), path_(path), name_(std::move(name)) {
     if (!object.is_object()) {
       throw input_error(fmt::format("{}: {} must be an object", path_, name_));
@@ -28,22 +28,22 @@ class Members {
   [[noreturn]] void fail(std::string_view key, std::string_view rule) const {
     throw input_error(fmt::format("{}: {}.{} {}", path_, name_, key, rule));
   }
-  const Json* find(std::string_view key) const {
+  const Parsed* find(std::string_view key) const {
     const auto found = object_.find(key);
     return found == object_.end() || found->is_null() ? nullptr : &*found;
   }
-  const Json& require(std::string_view key) const {
-    const Json* value = find(key);
+  const Parsed& require(std::string_view key) const {
+    const Parsed* value = find(key);
     if (value == nullptr) fail(key, "is missing");
     return *value;
   }
   std::string string_or_nothing(std::string_view key) const {
-    const Json* value = find(key);
+    const Parsed* value = find(key);
     if (value == nullptr) return {};
     if (!value->is_string()) fail(key, "must be a string");
     return value->get<std::string>();
   }
-  std::int64_t integer(std::string_view key, const Json& value, std::int64_t least,
+  std::int64_t integer(std::string_view key, const Parsed& value, std::int64_t least,
                        std::int64_t most) const {
     const bool fits = value.is_number_integer() &&
                       !(value.is_number_unsigned() && value.get<std::uint64_t>() > INT64_MAX) &&
@@ -53,39 +53,39 @@ class Members {
   }
   std::int64_t integer_or(std::string_view key, std::int64_t fallback, std::int64_t least,
                           std::int64_t most) const {
-    const Json* value = find(key);
+    const Parsed* value = find(key);
     return value == nullptr ? fallback : integer(key, *value, least, most);
   }
   // Calls use(item) for each of a list; nothing where there is none.
   template <typename Use>
   void each(std::string_view key, Use use) const {
-    const Json* value = find(key);
+    const Parsed* value = find(key);
     if (value == nullptr) return;
     if (!value->is_array()) fail(key, "must be a list");
-    for (const Json& item : *value) use(item);
+    for (const Parsed& item : *value) use(item);
   }
   std::vector<int> counts(std::string_view key) const {
     std::vector<int> list;
-    each(key, [&](const Json& item) {
+    each(key, [&](const Parsed& item) {
       list.push_back(static_cast<int>(integer(key, item, 0, max_count)));
     });
     return list;
   }
   std::vector<std::string> strings(std::string_view key) const {
     std::vector<std::string> list;
-    each(key, [&](const Json& item) {
+    each(key, [&](const Parsed& item) {
       if (!item.is_string()) fail(key, "must hold strings");
       list.push_back(item.get<std::string>());
     });
     return list;
   }
   std::string json_or_nothing(std::string_view key) const {
-    const Json* value = find(key);
+    const Parsed* value = find(key);
     return value == nullptr ? std::string() : value->dump();
   }
 
  private:
-  const Json& object_;
+  const Parsed& object_;
   const std::string& path_;
   std::string name_;
 };
@@ -97,7 +97,7 @@ Source source_of(const Members& members) {
   members.fail("source", fmt::format("{} is neither 'predicted' nor 'measured'", quote(source)));
 }
 
-RecordedClock clock_of(const Json& item, const std::string& path) {
+RecordedClock clock_of(const Parsed& item, const std::string& path) {
   const Members clock(item, path, "metadata.pipesim.clocks");
   const auto time = [&](std::string_view key) {
     return clock.integer_or(key, 0, INT64_MIN / 4, INT64_MAX / 4);
@@ -130,7 +130,7 @@ void place_stages(const Members& members, OwnMetadata& own) {
 std::optional<OwnMetadata> own_metadata(const std::string& path, const ChromeTrace& trace) {
   const auto member = trace.members.find("metadata");
   if (member == trace.members.end()) return std::nullopt;
-  const Json metadata = Json::parse(member->second, nullptr, false);
+  const Parsed metadata = Parsed::parse(member->second, nullptr, false);
   if (!metadata.is_object()) return std::nullopt;
   const auto pipesim = metadata.find("pipesim");
   if (pipesim == metadata.end() || !pipesim->is_object()) return std::nullopt;
@@ -162,7 +162,7 @@ std::optional<OwnMetadata> own_metadata(const std::string& path, const ChromeTra
   if (!about.layout.empty() && about.layout.size() != about.rank_of_stage.size()) {
     members.fail("layout", "must have a number a virtual stage");
   }
-  members.each("clocks", [&](const Json& item) { about.clocks.push_back(clock_of(item, path)); });
+  members.each("clocks", [&](const Parsed& item) { about.clocks.push_back(clock_of(item, path)); });
   if (!about.clocks.empty() && std::ssize(about.clocks) != own.ranks) {
     members.fail("clocks", "must have an entry a rank");
   }

@@ -2,7 +2,7 @@
 //
 // On the calling thread alone, once that thread has called
 // use_one_thread_for_products(). The same product has the same bits at every
-// call, wherever its matrices lie: tests/products_test.cpp holds it to that.
+// call, wherever its matrices lie: tests/exec/products_test.cpp holds it to that.
 #pragma once
 
 #include <cstdint>

@@ -80,7 +80,7 @@ class NcclLibrary final : public LinkLibrary {
     return key;
   }
 
-  std::unique_ptr<Link> connect(Device& device, const LinkSetup& setup) const override {
+  std::unique_ptr<DeviceLink> connect(Device& device, const LinkSetup& setup) const override {
     return make_nccl_link(device, setup);
   }
 };

@@ -42,6 +42,6 @@ void check(const Nccl& nccl, ncclResult_t result, ncclComm_t communicator, const
 
 // Throws as find_nccl() does.
 const LinkLibrary& nccl_library();
-std::unique_ptr<Link> make_nccl_link(Device& device, const LinkSetup& setup);
+std::unique_ptr<DeviceLink> make_nccl_link(Device& device, const LinkSetup& setup);
 
 }  // namespace pipesim::exec

@@ -64,7 +64,7 @@ class Number32 {
   void* memory_;
 };
 
-class NcclLink final : public Link {
+class NcclLink final : public DeviceLink {
  public:
   NcclLink(Device& device, const LinkSetup& setup)
       : nccl_(find_nccl()),
@@ -234,7 +234,7 @@ class NcclLink final : public Link {
 
 }  // namespace
 
-std::unique_ptr<Link> make_nccl_link(Device& device, const LinkSetup& setup) {
+std::unique_ptr<DeviceLink> make_nccl_link(Device& device, const LinkSetup& setup) {
   return std::make_unique<NcclLink>(device, setup);
 }
 

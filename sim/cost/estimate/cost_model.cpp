@@ -165,7 +165,7 @@ class Estimator {
 
   const Model& model_;
   const Cluster& cluster_;
-  const Device& device_;
+  const DeviceSpec& device_;
   const Training& training_;
 };
 

@@ -7,20 +7,20 @@
 namespace pipesim {
 namespace {
 
-double peak_of(const Device& device, Precision precision) {
+double peak_of(const DeviceSpec& device, Precision precision) {
   return device.flops_per_second[static_cast<std::size_t>(precision)].value();
 }
 
-double gaps(const Device& device, int kernels) {
+double gaps(const DeviceSpec& device, int kernels) {
   return kernels * static_cast<double>(device.kernel_gap_ns) * 1e-9;
 }
 
-double streaming_seconds(const Device& device, double bytes) {
+double streaming_seconds(const DeviceSpec& device, double bytes) {
   return bytes / (static_cast<double>(device.memory_bytes_per_second) * device.memory_share);
 }
 
 // At the full peak.
-double tile_seconds(const Device& device, double peak, const MatrixProduct& product,
+double tile_seconds(const DeviceSpec& device, double peak, const MatrixProduct& product,
                     const Tile& tile) {
   const double inner = static_cast<double>(product.inner + device.matmul.ramp);
   if (tile.rows == 0) {
@@ -40,11 +40,11 @@ double tile_seconds(const Device& device, double peak, const MatrixProduct& prod
 
 }  // namespace
 
-double memory_seconds(const Device& device, double bytes, int kernels) {
+double memory_seconds(const DeviceSpec& device, double bytes, int kernels) {
   return streaming_seconds(device, bytes) + gaps(device, kernels);
 }
 
-double product_seconds(const Device& device, Precision precision, const MatrixProduct& product,
+double product_seconds(const DeviceSpec& device, Precision precision, const MatrixProduct& product,
                        double software_factor) {
   const double peak = peak_of(device, precision);
   double fastest = std::numeric_limits<double>::infinity();
@@ -64,7 +64,7 @@ double product_seconds(const Device& device, Precision precision, const MatrixPr
   return std::max(fastest, streaming_seconds(device, bytes)) + gaps(device, 1);
 }
 
-double work_seconds(const Device& device, Precision precision, double flops, double share,
+double work_seconds(const DeviceSpec& device, Precision precision, double flops, double share,
                     double bytes, int kernels) {
   return std::max(flops / (peak_of(device, precision) * share), streaming_seconds(device, bytes)) +
          gaps(device, kernels);

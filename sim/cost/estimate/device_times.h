@@ -8,16 +8,16 @@
 namespace pipesim {
 
 // Seconds that so many bytes take through memory, in so many kernels.
-double memory_seconds(const Device& device, double bytes, int kernels);
+double memory_seconds(const DeviceSpec& device, double bytes, int kernels);
 
 // Seconds of a product, one kernel: the best of the device's tiles, whose number
 // of waves over the multiprocessors is counted partly in whole waves, or the
 // time of its bytes if that is longer. `software_factor` multiplies the rate.
-double product_seconds(const Device& device, Precision precision, const MatrixProduct& product,
+double product_seconds(const DeviceSpec& device, Precision precision, const MatrixProduct& product,
                        double software_factor = 1);
 
 // Seconds of FLOPs that reach `share` of the peak, or of their bytes.
-double work_seconds(const Device& device, Precision precision, double flops, double share,
+double work_seconds(const DeviceSpec& device, Precision precision, double flops, double share,
                     double bytes, int kernels);
 
 }  // namespace pipesim

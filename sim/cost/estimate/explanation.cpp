@@ -111,7 +111,7 @@ bool says_flops(const Model& model) {
 }
 
 // Of a device's keys those that this training looks at.
-std::vector<std::string> used_of_device(const Device& device, Precision precision) {
+std::vector<std::string> used_of_device(const DeviceSpec& device, Precision precision) {
   std::vector<std::string> used;
   for (const std::string& key : device.unverified) {
     const bool is_peak = std::string_view(key).starts_with("peak.");

@@ -14,9 +14,9 @@ constexpr std::int64_t divide_up(std::int64_t value, std::int64_t by) {
 // Collects a layer's operators. Sizes: `tokens_` T of the microbatch, `hidden_`
 // h, `value_` bytes of a value. What tensor parallelism leaves whole has
 // `whole_` values a rank: all Th, or with sequence parallelism its part.
-class Builder {
+class OperatorsBuilder {
  public:
-  Builder(const Model& model, const Training& training)
+  OperatorsBuilder(const Model& model, const Training& training)
       : model_(model),
         training_(training),
         split_(training.tensor_parallel),
@@ -386,7 +386,7 @@ std::string_view operator_class_name(OperatorClass of) {
 }
 
 std::vector<Operator> layer_operators(const Model& model, int layer, const Training& training) {
-  Builder builder(model, training);
+  OperatorsBuilder builder(model, training);
   if (model.is_listed()) return builder.listed(model.list[static_cast<std::size_t>(layer)]);
   if (model.is_embedding(layer)) return builder.embedding();
   if (model.is_head(layer)) return builder.head();

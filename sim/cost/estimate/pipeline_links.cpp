@@ -14,7 +14,7 @@ namespace pipesim {
 namespace {
 
 // Where the first device of a pipeline rank stands, and the card that it uses.
-struct Place {
+struct DevicePlace {
   std::int64_t node = 0;
   std::int64_t card = 0;
 };
@@ -53,13 +53,13 @@ class Linker {
       Link& link = costs_.collective_links.emplace_back();
       link.bytes_per_second = to_rate(way.bytes_per_second);
       if (!way.leaves_node) continue;
-      const Place here = place_of(rank);
+      const DevicePlace here = place_of(rank);
       link.through = {card(here, "out"), card(here, "in")};
     }
   }
 
  private:
-  Place place_of(int rank) const {
+  DevicePlace place_of(int rank) const {
     const std::int64_t device = rank * devices_a_rank(training_);
     const std::int64_t per_node = cluster_.devices_per_node;
     return {device / per_node, device % per_node * cluster_.network.cards_per_node / per_node};
@@ -79,8 +79,8 @@ class Linker {
   }
 
   void connect(int from, int to) {
-    const Place here = place_of(from);
-    const Place there = place_of(to);
+    const DevicePlace here = place_of(from);
+    const DevicePlace there = place_of(to);
     Link link;
     if (stay_in_node(from, to)) {
       link.latency_ns = cluster_.node.p2p_latency_ns;
@@ -95,7 +95,7 @@ class Linker {
   // One way of a card, as far as this replica has it: the devices that stand
   // for the same rank in other replicas and in its tensor-parallel group send
   // at the same time.
-  int card(const Place& place, const char* way) {
+  int card(const DevicePlace& place, const char* way) {
     std::string name = fmt::format("node {} card {} {}", place.node, place.card, way);
     const auto [at, is_new] = cards_.emplace(name, static_cast<int>(costs_.shared_links.size()));
     if (is_new) {

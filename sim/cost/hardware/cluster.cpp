@@ -11,7 +11,7 @@
 namespace pipesim {
 namespace {
 
-Device find_device_of(const JsonCursor& given) {
+DeviceSpec find_device_of(const JsonCursor& given) {
   if (given.value().get_if<JsonValue::Object>() != nullptr) return read_device(given);
   if (given.value().get_if<std::string>() == nullptr) {
     given.fail("must be a preset's name, a file's name or an object");

@@ -46,7 +46,7 @@ struct Network {
 struct Cluster {
   std::string name;
   std::string title;
-  Device device;
+  DeviceSpec device;
   int devices_per_node = 1;
   std::optional<std::int64_t> nodes;    // as many as are asked for where absent
   NodeLinks node;                       // nothing where a node has one device
@@ -59,11 +59,11 @@ std::vector<std::string> known_devices();
 std::vector<std::string> known_clusters();
 
 // `file` names the text in errors.
-Device parse_device(std::string_view text, const std::string& file);
+DeviceSpec parse_device(std::string_view text, const std::string& file);
 Cluster parse_cluster(std::string_view text, const std::string& file);
 
 // A preset's name, or a file: what ends in .json or holds a slash.
-Device find_device(const std::string& name_or_file);
+DeviceSpec find_device(const std::string& name_or_file);
 Cluster find_cluster(const std::string& name_or_file);
 
 // A preset's file as it is written, sources included.

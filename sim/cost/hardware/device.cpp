@@ -17,7 +17,7 @@ constexpr std::array<std::string_view, precision_count> precision_names{"fp32", 
 constexpr std::int64_t longest_ramp = 1 << 20;
 constexpr std::int64_t largest_tile = 1 << 20;
 
-void read_peak(const JsonCursor& object, const Sources& sources, Device& device) {
+void read_peak(const JsonCursor& object, const Sources& sources, DeviceSpec& device) {
   Section section(object, sources);
   for (std::size_t i = 0; i < precision_names.size(); ++i) {
     section.optional(precision_names[i], device.flops_per_second[i], read_flops);
@@ -63,7 +63,7 @@ void read_matmul(const JsonCursor& object, const Sources& sources, MatmulRate& m
   section.finish();
 }
 
-void read_reached(const JsonCursor& object, const Sources& sources, Device& device) {
+void read_reached(const JsonCursor& object, const Sources& sources, DeviceSpec& device) {
   Section section(object, sources);
   section.optional("memory_share", device.memory_share, read_share);
   section.optional("attention_traffic", device.attention_traffic, read_factor);
@@ -71,7 +71,7 @@ void read_reached(const JsonCursor& object, const Sources& sources, Device& devi
   section.finish();
 }
 
-void read_software(const JsonCursor& object, const Sources& sources, Device& device) {
+void read_software(const JsonCursor& object, const Sources& sources, DeviceSpec& device) {
   Section section(object, sources);
   section.optional("kernel_gap", device.kernel_gap_ns, read_time);
   section.optional("host_forward", device.host.forward_ns, read_time);
@@ -100,8 +100,8 @@ Precision parse_precision(std::string_view name, std::string_view where) {
   return static_cast<Precision>(known - precision_names.begin());
 }
 
-Device read_device(const JsonCursor& object) {
-  Device device;
+DeviceSpec read_device(const JsonCursor& object) {
+  DeviceSpec device;
   const Sources sources(object, device.unverified);
   Section section(object, sources);
   JsonMembers& members = section.members();
@@ -126,7 +126,7 @@ Device read_device(const JsonCursor& object) {
   return device;
 }
 
-Device parse_device(std::string_view text, const std::string& file) {
+DeviceSpec parse_device(std::string_view text, const std::string& file) {
   const JsonValue document = parse_json(text, file);
   return read_device(JsonCursor(document, file));
 }

@@ -51,7 +51,7 @@ struct HostFloor {
   std::int64_t peer_ns = 0;      // on top of either, for each further tensor-parallel rank
 };
 
-struct Device {
+struct DeviceSpec {
   std::string name;   // "a100-sxm-80gb"
   std::string title;  // for people
   // Operations a second, dense; nothing where the device has no such unit.

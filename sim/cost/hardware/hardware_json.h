@@ -70,6 +70,6 @@ double read_factor(const JsonCursor& value);        // in (0, 100]
 double read_least_factor(const JsonCursor& value);  // in [1, 100]
 
 // A device within another document: `format` and `version` may be left out.
-Device read_device(const JsonCursor& object);
+DeviceSpec read_device(const JsonCursor& object);
 
 }  // namespace pipesim

@@ -41,7 +41,7 @@ std::string_view cluster_preset(const std::string& name) {
   return text_of(cluster_presets(), "cluster", name);
 }
 
-Device find_device(const std::string& name_or_file) {
+DeviceSpec find_device(const std::string& name_or_file) {
   if (names_file(name_or_file)) return parse_device(read_file(name_or_file), name_or_file);
   return parse_device(device_preset(name_or_file), name_or_file + ".json");
 }

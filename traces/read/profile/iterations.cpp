@@ -84,7 +84,7 @@ std::set<std::int64_t> numbers_of(const ProfileProcess& process) {
 }
 
 // What a rank does of each kind in an iteration.
-struct Row {
+struct RankRow {
   std::vector<Action> forwards, backwards, weights;
 
   std::vector<Action>& of(Kind kind) {
@@ -92,8 +92,8 @@ struct Row {
   }
 };
 
-Row parse_row(const std::string& text, std::size_t rank) {
-  Row row;
+RankRow parse_row(const std::string& text, std::size_t rank) {
+  RankRow row;
   for (std::string_view cell : split(text, ',')) {
     cell = strip(cell);
     if (cell.size() >= 2 && cell.front() == '"' && cell.back() == '"') {
@@ -199,7 +199,7 @@ void infer_actions(std::vector<ProfileProcess>& processes,
   }
   const bool by_steps = have_steps(processes);
   for (std::size_t rank = 0; rank < processes.size(); ++rank) {
-    Row row = parse_row(program[rank], rank);
+    RankRow row = parse_row(program[rank], rank);
     ProfileProcess copy = processes[rank];  // kinds are looked up by what turns say
     for (const Turns& turns : all_turns) {
       infer_kind(copy, rank, turns, row.of(turns.kind), by_steps);

@@ -16,7 +16,7 @@ namespace pipesim {
 namespace {
 
 // A time beyond 2096 or as long before 1970 is none; sums of two stay in range.
-constexpr std::int64_t latest_ns = 4'000'000'000'000'000'000;
+constexpr std::int64_t latest_profiled_ns = 4'000'000'000'000'000'000;
 // 2001: a time after it that has no base counts from 1970.
 constexpr std::int64_t year_2001_ns = 1'000'000'000'000'000'000;
 
@@ -99,9 +99,9 @@ Category category_of(std::string_view name) {
 }
 
 // Takes a file's events one by one.
-class Collector {
+class ProfileCollector {
  public:
-  Collector(ProfileFile& file, Warnings& warnings) : file_(file), warnings_(warnings) {}
+  ProfileCollector(ProfileFile& file, Warnings& warnings) : file_(file), warnings_(warnings) {}
 
   void visit(const ChromeEvent& event) {
     ++file_.events;
@@ -140,10 +140,10 @@ class Collector {
   };
 
   std::optional<Times> times_of(const ChromeEvent& event) {
-    const std::int64_t start = event.ts_ns.value_or(latest_ns + 1);
+    const std::int64_t start = event.ts_ns.value_or(latest_profiled_ns + 1);
     const std::int64_t length = std::max<std::int64_t>(event.dur_ns.value_or(0), 0);
-    if (start > latest_ns || start < -latest_ns ||
-        length > latest_ns - std::max<std::int64_t>(start, 0)) {
+    if (start > latest_profiled_ns || start < -latest_profiled_ns ||
+        length > latest_profiled_ns - std::max<std::int64_t>(start, 0)) {
       warnings_.add("events without a time that can be, left out",
                     fmt::format("{}: event {}", file_.path, event.index));
       return std::nullopt;
@@ -265,7 +265,7 @@ bool add_base(ProfileFile& file, std::int64_t base_ns) {
     }
   };
   each([&](std::int64_t& time) {
-    fine = fine && time + base_ns <= latest_ns && time + base_ns >= -latest_ns;
+    fine = fine && time + base_ns <= latest_profiled_ns && time + base_ns >= -latest_profiled_ns;
   });
   if (fine) each([&](std::int64_t& time) { time += base_ns; });
   return fine;
@@ -290,7 +290,7 @@ void read_members(ProfileFile& file, const ChromeTrace& trace, Warnings& warning
     std::string_view text = entry->second;
     if (text.size() >= 2 && text.front() == '"') text = text.substr(1, text.size() - 2);
     const auto base = whole(text);
-    if (base && *base > 0 && *base <= latest_ns && add_base(file, *base)) {
+    if (base && *base > 0 && *base <= latest_profiled_ns && add_base(file, *base)) {
       file.since_1970 = true;
     } else {
       warnings.add("baseTimeNanoseconds that can't be, not used", file.path);
@@ -308,7 +308,7 @@ ProfileFile read_profile_file(const std::string& path, Warnings& warnings,
                               const ReadProgress& progress) {
   ProfileFile file;
   file.path = path;
-  Collector collector(file, warnings);
+  ProfileCollector collector(file, warnings);
   const ChromeTrace trace = read_chrome_trace(
       path, [&](const ChromeEvent& event) { collector.visit(event); }, warnings, progress);
   read_members(file, trace, warnings);

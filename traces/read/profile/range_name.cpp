@@ -22,7 +22,7 @@ constexpr std::array<std::pair<std::string_view, Kind>, 9> turns{{
 }};
 
 // The number that `text` is; nothing where it is none of an int32 from 0 on.
-std::optional<std::int32_t> whole_number(std::string_view text) {
+std::optional<std::int32_t> index_number(std::string_view text) {
   std::int32_t value = 0;
   const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (fault != std::errc() || end != text.data() + text.size() || value < 0) return std::nullopt;
@@ -82,7 +82,7 @@ RangeName parse_range_name(std::string_view text) {
   if (take(text, "PP:")) return pipeline_range(text);
   RangeName name;
   if (take(text, "ProfilerStep#")) {
-    const auto number = whole_number(text);
+    const auto number = index_number(text);
     if (!number) return name;
     name.says = RangeName::Says::iteration;
     name.number = *number;
@@ -95,7 +95,7 @@ RangeName parse_range_name(std::string_view text) {
   }
   const bool forward = take(text, "Forward ");
   if (forward || take(text, "Backward ")) {
-    const auto microbatch = whole_number(text);
+    const auto microbatch = index_number(text);
     if (!microbatch || *microbatch > max_index) return name;
     name.says = RangeName::Says::microbatch;
     name.action = make_action(0, forward ? Kind::F : Kind::B, *microbatch);

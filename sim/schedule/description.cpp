@@ -1,0 +1,22 @@
+#include "sim/schedule/description.h"
+
+#include "sim/schedule/csv.h"
+
+namespace pipesim {
+
+void describe(const Schedule& schedule, Json& json) {
+  json["schedule"] = schedule.name;
+  json["stages"] = schedule.ranks();
+  json["virtual_stages"] = schedule.placement.chunks();
+  json["microbatches"] = schedule.microbatches;
+}
+
+Json rows_of(const Schedule& schedule) {
+  Json rows = Json::array();
+  for (int rank = 0; rank < schedule.ranks(); ++rank) {
+    rows.push_back(csv_row(schedule.actions[rank]));
+  }
+  return rows;
+}
+
+}  // namespace pipesim

@@ -1,0 +1,85 @@
+#include "traces/base/json.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace pipesim {
+namespace {
+
+void break_line(std::string& out, int indent, int depth) {
+  if (indent < 0) return;
+  out += '\n';
+  out.append(static_cast<std::size_t>(indent) * static_cast<std::size_t>(depth), ' ');
+}
+
+}  // namespace
+
+Json::Json(double value) : Json(Type::verbatim, nlohmann::json(value).dump()) {}
+
+Json::Json(std::initializer_list<Json> items) : type_(Type::list) {
+  if (!std::ranges::all_of(items, &Json::is_member)) {
+    items_ = items;
+    return;
+  }
+  type_ = Type::object;
+  for (const Json& item : items) {
+    keys_.push_back(item.items_[0].text_);
+    items_.push_back(item.items_[1]);
+  }
+}
+
+bool Json::is_member() const {
+  return type_ == Type::list && items_.size() == 2 && items_[0].type_ == Type::text;
+}
+
+Json& Json::operator[](std::string_view key) {
+  type_ = Type::object;
+  const auto found = std::ranges::find(keys_, key);
+  if (found != keys_.end()) return items_[static_cast<std::size_t>(found - keys_.begin())];
+  keys_.emplace_back(key);
+  return items_.emplace_back();
+}
+
+void Json::push_back(Json item) {
+  type_ = Type::list;
+  items_.push_back(std::move(item));
+}
+
+void Json::put(std::string& out, int indent, int depth) const {
+  switch (type_) {
+    case Type::null: out += "null"; return;
+    case Type::text: out += quoted_json(text_); return;
+    case Type::verbatim: out += text_; return;
+    case Type::list:
+    case Type::object: break;
+  }
+  const bool is_object = type_ == Type::object;
+  out += is_object ? '{' : '[';
+  for (std::size_t i = 0; i < items_.size(); ++i) {
+    if (i > 0) out += ',';
+    break_line(out, indent, depth + 1);
+    if (is_object) out += quoted_json(keys_[i]) + (indent < 0 ? ":" : ": ");
+    items_[i].put(out, indent, depth + 1);
+  }
+  if (!items_.empty()) break_line(out, indent, depth);
+  out += is_object ? '}' : ']';
+}
+
+std::string Json::dump(int indent) const {
+  std::string out;
+  put(out, indent, 0);
+  return out;
+}
+
+std::string quoted_json(std::string_view text) {
+  const bool is_plain = std::ranges::all_of(
+      text, [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; });
+  if (is_plain) return '"' + std::string(text) + '"';
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string valid_utf8(std::string_view text) {
+  return nlohmann::json::parse(quoted_json(text)).get<std::string>();
+}
+
+}  // namespace pipesim

@@ -1,0 +1,85 @@
+// JSON to be written: values built in order, and their text.
+//
+// What reads JSON is json_reader.h, which knows positions. This is a narrow face of
+// nlohmann-json, whose header takes seconds to compile: json.cpp and two readers of
+// traces include it. Plain values; any thread.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace pipesim {
+
+class Json {
+ public:
+  // Null, which becomes a list or an object where it is used as one.
+  Json() = default;
+  Json(std::nullptr_t) {}
+  Json(std::string text) : type_(Type::text), text_(std::move(text)) {}
+  Json(std::string_view text) : type_(Type::text), text_(text) {}
+  Json(const char* text) : type_(Type::text), text_(text) {}
+  Json(std::same_as<bool> auto value) : Json(Type::verbatim, value ? "true" : "false") {}
+  template <std::integral T>
+  requires(!std::same_as<T, bool>) Json(T value) : Json(Type::verbatim, std::to_string(value)) {}
+  Json(double value);
+  Json(float value) : Json(double{value}) {}
+  // The value, or null.
+  template <typename T>
+  Json(const std::optional<T>& value) {
+    if (value) *this = Json(*value);
+  }
+  // A list of what a vector, array or the like holds.
+  template <typename List>
+  requires requires(const List& list) {
+    list.begin() != list.end();
+    list.data();
+  } &&(!std::convertible_to<List, std::string_view>)Json(const List& list)
+      : type_(Type::list), items_(list.begin(), list.end()) {
+  }
+  // An object where every item is a list of a text and a value, else a list.
+  Json(std::initializer_list<Json> items);
+
+  static Json array() { return Json(Type::list, {}); }
+  static Json object() { return Json(Type::object, {}); }
+  // Text that is JSON already, and stands as it is.
+  static Json verbatim(std::string text) { return Json(Type::verbatim, std::move(text)); }
+
+  // Of an object: the member, appended as null where it is missing.
+  Json& operator[](std::string_view key);
+  // Of a list.
+  Json& operator[](std::size_t index) { return items_[index]; }
+  Json& back() { return items_.back(); }
+  std::size_t size() const { return items_.size(); }
+  void push_back(Json item);
+
+  // On one line, or on lines indented by `indent` a level. Numbers with a fraction
+  // print shortest so that they read back as they are; what is not finite as null;
+  // what is not UTF-8 as U+FFFD.
+  std::string dump(int indent = -1) const;
+
+ private:
+  enum class Type : std::uint8_t { null, text, verbatim, list, object };
+
+  Json(Type type, std::string text) : type_(type), text_(std::move(text)) {}
+  bool is_member() const;
+  void put(std::string& out, int indent, int depth) const;
+
+  Type type_ = Type::null;
+  std::string text_;               // of a text, and what stands as it is
+  std::vector<std::string> keys_;  // of an object, one an item
+  std::vector<Json> items_;
+};
+
+// As it stands in JSON, between quotes.
+std::string quoted_json(std::string_view text);
+// With U+FFFD for what is not UTF-8.
+std::string valid_utf8(std::string_view text);
+
+}  // namespace pipesim

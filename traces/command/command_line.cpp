@@ -1,0 +1,162 @@
+#include "traces/command/command_line.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+#include "traces/base/text.h"
+#include "traces/print/terminal.h"
+
+namespace pipesim {
+namespace {
+
+// What was not expected on the command line, with the nearest names known.
+std::string unexpected(const CLI::App& command, const std::string& name,
+                       const std::vector<std::string>& extras) {
+  const std::string extra = extras.empty() ? "" : extras.front();
+  std::vector<std::string> known;
+  if (extra.starts_with('-')) {
+    const std::string flag = extra.substr(0, extra.find('='));
+    for (const CLI::Option* option : command.get_options()) known.push_back(option->get_name());
+    known = nearest_first(flag, known);
+    constexpr std::size_t most = 5;
+    if (known.size() > most) known.resize(most);
+    return unknown_name("flag", flag, known) + fmt::format("; `{} --help` lists all", name);
+  }
+  for (const CLI::App* sub : command.get_subcommands({})) known.push_back(sub->get_name());
+  if (known.empty()) return fmt::format("{} was not expected", quote(extra));
+  return unknown_name("subcommand", extra, known);
+}
+
+}  // namespace
+
+bool FlagHelp::is_given() const {
+  return std::visit(
+      [](const auto* given) {
+        if constexpr (std::is_same_v<decltype(given), const bool*>) {
+          return *given;
+        } else if constexpr (std::is_same_v<decltype(given), const Flag*>) {
+          return given->has_value();
+        } else {
+          return !given->empty();
+        }
+      },
+      value);
+}
+
+std::string first_given(std::span<const FlagHelp> flags) {
+  const auto found = std::ranges::find_if(flags, &FlagHelp::is_given);
+  return found == flags.end() ? "" : found->name;
+}
+
+CommandLine::CommandLine(const std::string& name, const std::string& about,
+                         const std::string& version)
+    : program_(std::make_unique<CLI::App>(about, name)), app_(*program_) {
+  app_.set_version_flag("--version", name + " " + version);
+}
+
+CommandLine::CommandLine(CLI::App& app, const CommandLine& parent) : app_(app), parent_(&parent) {}
+
+CommandLine::~CommandLine() = default;
+
+CommandLine& CommandLine::add_command(const std::string& name, const std::string& about) {
+  CLI::App& app = *app_.add_subcommand(name, about);
+  return *commands_.emplace_back(new CommandLine(app, *this));
+}
+
+void CommandLine::add_flags(const std::string& group, std::span<const FlagHelp> flags) {
+  for (const FlagHelp& flag : flags) {
+    CLI::Option* option = std::visit(
+        [&](auto* value) {
+          if constexpr (std::is_same_v<decltype(value), bool*>) {
+            return app_.add_flag(flag.name, *value, flag.help)->disable_flag_override();
+          } else {
+            return app_.add_option(flag.name, *value, flag.help)->type_name(flag.type);
+          }
+        },
+        flag.value);
+    if (!group.empty()) option->group(group);
+    if (flag.is_required) option->required();
+  }
+}
+
+void CommandLine::set_footer(const std::string& text) { app_.footer(text); }
+
+std::string CommandLine::first_given(const std::vector<std::string>& except) const {
+  for (const CLI::Option* option : app_.get_options()) {
+    if (option->count() > 0 && std::ranges::find(except, option->get_name()) == except.end()) {
+      return option->get_name();
+    }
+  }
+  return {};
+}
+
+std::string CommandLine::full_name() const {
+  return (parent_ == nullptr ? "" : parent_->full_name() + " ") + app_.get_name();
+}
+
+// The innermost command that was given.
+const CommandLine& CommandLine::chosen() const {
+  const auto given =
+      std::ranges::find_if(commands_, [](const auto& command) { return command->app_.parsed(); });
+  return given == commands_.end() ? *this : (*given)->chosen();
+}
+
+void CommandLine::require_subcommands() {
+  if (!commands_.empty()) app_.require_subcommand(work_ ? 0 : 1, 1);
+  for (const auto& command : commands_) command->require_subcommands();
+}
+
+void CommandLine::parse_and_work(int argc, char** argv, bool speaks) {
+  require_subcommands();
+  try {
+    app_.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    if (speaks) print(app_.help());
+    return finish_printing();
+  } catch (const CLI::CallForVersion& version) {
+    if (speaks) print(fmt::format("{}\n", version.what()));
+    return finish_printing();
+  } catch (const CLI::ExtrasError&) {
+    throw input_error(unexpected(chosen().app_, chosen().full_name(), app_.remaining(true)));
+  } catch (const CLI::ParseError& error) {
+    throw input_error(fmt::format("{}; see `{} --help`", error.what(), chosen().full_name()));
+  }
+  const CommandLine& command = chosen();
+  for (const CommandLine* above = command.parent_; above != nullptr; above = above->parent_) {
+    if (const std::string stray = above->first_given(); !stray.empty()) {
+      throw input_error(fmt::format("{} stands before {}; write a subcommand's flags after it",
+                                    stray, command.app_.get_name()));
+    }
+  }
+  command.work_();
+  finish_printing();
+}
+
+int CommandLine::run(int argc, char** argv, const std::function<void(const Error&)>& elsewhere) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file size limit is an error of write()
+  const auto fail = [&](const Error& error) {
+    if (elsewhere) {
+      elsewhere(error);
+      return 0;
+    }
+    fmt::print(stderr, "{}: {}\n", app_.get_name(), printable(error.what()));
+    return error.exit_status();
+  };
+  try {
+    parse_and_work(argc, argv, !elsewhere);
+    return 0;
+  } catch (const Error& error) {
+    return fail(error);
+  } catch (const std::bad_alloc&) {
+    return fail(input_error("out of memory; use fewer stages or microbatches"));
+  }
+}
+
+}  // namespace pipesim

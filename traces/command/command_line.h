@@ -1,0 +1,103 @@
+// A program's command line: its commands, their flags, and the work they do.
+//
+// CLI11 parses, and only command.cpp includes it: its headers take seconds to
+// compile. Flags come as text or as switches; what a text means is for the code that
+// uses it to say. CommandLine owns its subcommands; the values that flags are put into
+// belong to the caller and outlive run(). For one thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "traces/base/error.h"
+
+namespace CLI {
+class App;
+}
+
+namespace pipesim {
+
+// A flag's text, absent where the flag was not given.
+using Flag = std::optional<std::string>;
+
+// A flag by its name and meaning, and where it is put. A name without dashes is an
+// argument's, by position.
+struct FlagHelp {
+  FlagHelp(std::string called, Flag* text, std::string kind, std::string meaning)
+      : name(std::move(called)), value(text), type(std::move(kind)), help(std::move(meaning)) {}
+  FlagHelp(std::string called, std::vector<std::string>* texts, std::string kind,
+           std::string meaning)
+      : name(std::move(called)), value(texts), type(std::move(kind)), help(std::move(meaning)) {}
+  // A switch.
+  FlagHelp(std::string called, bool* given, std::string meaning)
+      : name(std::move(called)), value(given), help(std::move(meaning)) {}
+
+  FlagHelp required() && {
+    is_required = true;
+    return std::move(*this);
+  }
+  bool is_given() const;
+
+  std::string name;
+  std::variant<Flag*, std::vector<std::string>*, bool*> value;
+  std::string type;  // of the text, as help shows it
+  std::string help;
+  bool is_required = false;
+};
+
+// The first that was given, by name; empty where none was.
+std::string first_given(std::span<const FlagHelp> flags);
+
+class CommandLine {
+ public:
+  // A program.
+  CommandLine(const std::string& name, const std::string& about, const std::string& version);
+  ~CommandLine();
+  CommandLine(const CommandLine&) = delete;
+  CommandLine& operator=(const CommandLine&) = delete;
+
+  CommandLine& add_command(const std::string& name, const std::string& about);
+  // Shown in help below the heading `group`, or with what has none.
+  void add_flags(const std::string& group, std::span<const FlagHelp> flags);
+  void add_flags(const std::string& group, std::initializer_list<FlagHelp> flags) {
+    add_flags(group, std::span(flags.begin(), flags.size()));
+  }
+  // Stands below the flags in help.
+  void set_footer(const std::string& text);
+  // What is done where the command line ends with this command. A command without
+  // work needs one of its subcommands.
+  void set_work(std::function<void()> work) { work_ = std::move(work); }
+
+  // The first flag that was given to this command itself, other than `except`; empty
+  // where there is none. To be asked by its work.
+  std::string first_given(const std::vector<std::string>& except = {}) const;
+
+  // Of a program, called once, by main: parses, works, and returns the exit status.
+  // Errors go to standard error as one sentence after the program's name; unknown
+  // flags and subcommands with the nearest names known. A program of several
+  // processes speaks on one of them: the others print nothing, hand their errors to
+  // `elsewhere` and end with status 0, so that a launcher waits for the one that has
+  // more to say.
+  int run(int argc, char** argv, const std::function<void(const Error&)>& elsewhere = {});
+
+ private:
+  CommandLine(CLI::App& app, const CommandLine& parent);
+
+  std::string full_name() const;
+  const CommandLine& chosen() const;
+  void require_subcommands();
+  void parse_and_work(int argc, char** argv, bool speaks);
+
+  std::unique_ptr<CLI::App> program_;  // of a program itself
+  CLI::App& app_;
+  const CommandLine* parent_ = nullptr;
+  std::vector<std::unique_ptr<CommandLine>> commands_;
+  std::function<void()> work_;
+};
+
+}  // namespace pipesim
