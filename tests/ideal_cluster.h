@@ -33,8 +33,8 @@ inline Model llama(std::int64_t kv_heads) {
 }
 
 // A device on which everything takes what its peak says.
-inline Device ideal_device() {
-  Device device;
+inline DeviceSpec ideal_device() {
+  DeviceSpec device;
   device.name = "ideal";
   device.flops_per_second.fill(1e14);
   device.memory_bytes = std::int64_t{80} << 30;

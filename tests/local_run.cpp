@@ -25,7 +25,7 @@ Model tiny_model(int layers, Architecture architecture) {
 }
 
 exec::Training tiny_training(const Schedule& schedule, const Model& model) {
-  exec::Training training;
+  exec::TrainingJob training;
   training.program = schedule.has_transfers() ? schedule : lower(schedule);
   training.model = model;
   training.layout = even_layout(model.layers(), schedule.stages());
@@ -37,7 +37,7 @@ exec::Training tiny_training(const Schedule& schedule, const Model& model) {
   return training;
 }
 
-exec::RunResult run_locally(const exec::Training& training,
+exec::RunResult run_locally(const exec::TrainingJob& training,
                             std::optional<std::int64_t> eager_limit_bytes, const Wrap& wrap,
                             OutputFile* trace, const std::vector<exec::Clock>& clocks) {
   exec::RunResult result;

@@ -173,7 +173,7 @@ TEST(Calibration, OfAPredictionGivesItsCosts) {
       exchanged += file.calibration->transfers.has_value();
       Schedule other = lower(schedule);
       testing::shuffle(other, random);
-      if (find_deadlock(other, Transport::buffered)) continue;
+      if (find_deadlock(other, SendMode::buffered)) continue;
       Costs alone = costs;  // cells may have come apart
       Costs alone_again = again;
       for (auto* both : {&alone, &alone_again}) {
@@ -496,7 +496,7 @@ TEST(Calibration, RefusesRunsThatDoNotBelongTogether) {
 RecordedRun trained_run(const std::string& schedule, int stages, int microbatches,
                         const Model& model, bool recompute = false) {
   const testing::TemporaryFolder folder;
-  exec::Training training =
+  exec::TrainingJob training =
       testing::tiny_training(schedule_of(schedule, stages, microbatches), model);
   training.verify = false;
   training.record_details = true;

@@ -22,8 +22,8 @@ namespace {
 constexpr Lane activations = Lane::activations;
 constexpr Lane gradients = Lane::gradients;
 
-Training training_of(Schedule program, bool tied = false) {
-  Training training;
+TrainingJob training_of(Schedule program, bool tied = false) {
+  TrainingJob training;
   training.program = std::move(program);
   training.model.tied_head = tied;
   return training;

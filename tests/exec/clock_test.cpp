@@ -224,7 +224,7 @@ void expect_causal(const std::vector<Span>& spans, bool adjusted) {
 // causal, as all is in truth.
 TEST(ClockSync, ARunIsTheSameByOtherClocks) {
   const Schedule schedule = generate({.name = "1f1b", .ranks = 4, .microbatches = 6});
-  exec::Training training = testing::tiny_training(schedule, testing::tiny_model(8));
+  exec::TrainingJob training = testing::tiny_training(schedule, testing::tiny_model(8));
   training.iterations = 3;
   training.record_details = true;
   const exec::RunResult plain = testing::run_locally(training);
@@ -279,7 +279,7 @@ TEST(ClockSync, ARunIsTheSameByOtherClocks) {
 
 TEST(ClockSync, NothingIsSaidOfOneClock) {
   const Schedule schedule = generate({.name = "gpipe", .ranks = 2, .microbatches = 2});
-  const exec::Training training = testing::tiny_training(schedule, testing::tiny_model(4));
+  const exec::TrainingJob training = testing::tiny_training(schedule, testing::tiny_model(4));
   const testing::TemporaryFolder folder;
   OutputFile file(folder / "trace.json", false);
   const exec::RunResult result = testing::run_locally(training, {}, {}, &file);

@@ -15,12 +15,12 @@
 namespace pipesim {
 namespace {
 
-using exec::Pace;
+using exec::EmulationPace;
 using exec::RunResult;
-using exec::Training;
+using exec::TrainingJob;
 
-Training emulated(const Schedule& schedule, const Costs& costs, Pace pace) {
-  Training training;
+TrainingJob emulated(const Schedule& schedule, const Costs& costs, EmulationPace pace) {
+  TrainingJob training;
   training.program = lower(schedule);
   training.costs = costs;
   training.pace = pace;
@@ -59,7 +59,7 @@ std::int64_t least_time(const Action& action, const StageCosts& costs) {
   }
 }
 
-class Emulated : public ::testing::TestWithParam<Pace> {};
+class Emulated : public ::testing::TestWithParam<EmulationPace> {};
 
 // Sleeps may be late, but never end early: no run beats its prediction.
 TEST_P(Emulated, NeverFasterThanPredicted) {
@@ -69,7 +69,7 @@ TEST_P(Emulated, NeverFasterThanPredicted) {
     const Costs costs = uneven_costs(schedule);
     const RunResult result = testing::run_locally(emulated(schedule, costs, GetParam()));
     const Metrics predicted = simulate(schedule, costs);
-    EXPECT_GE(result.metrics.makespan_ns, GetParam() == Pace::wall ? predicted.makespan_ns : 0);
+    EXPECT_GE(result.metrics.makespan_ns, GetParam() == EmulationPace::wall ? predicted.makespan_ns : 0);
     for (std::size_t r = 0; r < predicted.ranks.size(); ++r) {
       EXPECT_EQ(result.metrics.ranks[r].peak_activation_chunks,
                 predicted.ranks[r].peak_activation_chunks);
@@ -79,10 +79,10 @@ TEST_P(Emulated, NeverFasterThanPredicted) {
       ++counts[span.action.kind];
       const StageCosts& own = costs.stages[static_cast<std::size_t>(span.action.stage)];
       const std::int64_t took = span.end_ns - span.start_ns;
-      if (GetParam() == Pace::wall) {
+      if (GetParam() == EmulationPace::wall) {
         EXPECT_GE(took, least_time(span.action, own)) << to_text(span.action);
       }
-      const std::int64_t least = GetParam() == Pace::wall ? 0 : 8;  // the time it carries
+      const std::int64_t least = GetParam() == EmulationPace::wall ? 0 : 8;  // the time it carries
       if (span.action.kind == Kind::SEND_F) {
         EXPECT_EQ(span.bytes, std::max(own.output_bytes, least));
       }
@@ -96,14 +96,14 @@ TEST_P(Emulated, NeverFasterThanPredicted) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Paces, Emulated, ::testing::Values(Pace::wall, Pace::anchored));
+INSTANTIATE_TEST_SUITE_P(Paces, Emulated, ::testing::Values(EmulationPace::wall, EmulationPace::anchored));
 
 // What is counted is what the costs say, at its most as predicted.
 TEST(Emulation, CountsTheMemoryOfTheCosts) {
   const Schedule schedule = generate({.name = "zb-h2", .ranks = 2, .microbatches = 5});
   Costs costs = uneven_costs(schedule);
   for (StageCosts& stage : costs.stages) stage.output_bytes = 0;
-  const RunResult result = testing::run_locally(emulated(schedule, costs, Pace::wall));
+  const RunResult result = testing::run_locally(emulated(schedule, costs, EmulationPace::wall));
   const Metrics predicted = simulate(schedule, costs);
   for (std::size_t r = 0; r < 2; ++r) {
     EXPECT_EQ(result.memory[r].states.weights, 17);

@@ -18,7 +18,7 @@ constexpr std::int64_t count = 16;  // numbers of a message
 constexpr std::int64_t message_bytes = count * 4;
 
 // A link of which every message waits for many copies, which run beside the operators.
-class SlowLink final : public Link {
+class SlowLink final : public DeviceLink {
  public:
   explicit SlowLink(Device& device)
       : device_(device),

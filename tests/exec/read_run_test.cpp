@@ -394,7 +394,7 @@ TEST(ReadRun, ATrainingComesBackAsItWas) {
   for (const char* family : {"1f1b", "zb-h1"}) {
     for (const bool recompute : {false, true}) {
       SCOPED_TRACE(family);
-      exec::Training training =
+      exec::TrainingJob training =
           testing::tiny_training(generate({family, 2, 4}), testing::tiny_model(4));
       training.iterations = 3;
       training.verify = false;

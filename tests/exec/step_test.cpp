@@ -47,8 +47,8 @@ Text tiny_text(const testing::TemporaryFolder& folder) {
   return Text::read(folder / "text");
 }
 
-Training training_of(const Case& which, const Example& example, const Text& text) {
-  Training training;
+TrainingJob training_of(const Case& which, const Example& example, const Text& text) {
+  TrainingJob training;
   ScheduleRequest request{which.schedule, 1, microbatches};
   if (which.chunks > 1) request.chunks = which.chunks;
   training.program = lower(generate(request));
@@ -78,7 +78,7 @@ Weights read_all(Device& device, const Trainer& trainer, Tensor Parameter::*whic
   return all;
 }
 
-std::vector<OracleBatch> batches_of(const Training& training, int iteration) {
+std::vector<OracleBatch> batches_of(const TrainingJob& training, int iteration) {
   std::vector<OracleBatch> batches;
   for (std::uint32_t j = 0; j < microbatches; ++j) {
     const auto step = static_cast<std::uint32_t>(iteration);
@@ -91,7 +91,7 @@ std::vector<OracleBatch> batches_of(const Training& training, int iteration) {
 }
 
 // The mean over all tokens of the iteration.
-double oracle_loss(const Training& training, const Weights& weights, int iteration) {
+double oracle_loss(const TrainingJob& training, const Weights& weights, int iteration) {
   double sum = 0;
   std::int64_t tokens = 0;
   for (const OracleBatch& batch : batches_of(training, iteration)) {
@@ -104,7 +104,7 @@ double oracle_loss(const Training& training, const Weights& weights, int iterati
 }
 
 // Of the mean loss, by each parameter; a shared matrix is moved in both places.
-Weights oracle_gradients(const Training& training, const Weights& weights, int iteration) {
+Weights oracle_gradients(const TrainingJob& training, const Weights& weights, int iteration) {
   Weights gradients;
   for (const auto& parameter : weights) {
     const std::string& name = parameter.first;
@@ -164,7 +164,7 @@ class Adam {
 
 // What is left at the end of each iteration: states, and the arrays that the
 // rank has for its samples and losses.
-void expect_nothing_left(const Training& training, const Worker& worker) {
+void expect_nothing_left(const TrainingJob& training, const Worker& worker) {
   std::int64_t parameters = 0;
   for (int i = 0; i < training.model.layers(); ++i) {
     parameters += training.model.layer_parameters(i);
@@ -192,7 +192,7 @@ void expect_nothing_left(const Training& training, const Worker& worker) {
 void check(const Case& which, const Example& example, bool strong) {
   SCOPED_TRACE(std::string(which.schedule) + ", " + example.model.name);
   const testing::TemporaryFolder folder;
-  const Training training = training_of(which, example, tiny_text(folder));
+  const TrainingJob training = training_of(which, example, tiny_text(folder));
   const auto device = testing::make_test_device();
   LocalWorld world(1);
   const Trainer* trainer = nullptr;

@@ -17,10 +17,10 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
     const std::string written = to_csv(schedule);
     if (to_csv(parse_csv(written, "fuzz.csv")) != written) std::abort();
     bool buffered_runs = false;
-    for (const Transport transport : all_transports()) {
-      if (!schedule.has_transfers() && transport != Transport::buffered) continue;
-      const bool runs = !find_deadlock(schedule, transport);
-      if (transport == Transport::buffered) buffered_runs = runs;
+    for (const SendMode mode : all_send_modes()) {
+      if (!schedule.has_transfers() && mode != SendMode::buffered) continue;
+      const bool runs = !find_deadlock(schedule, mode);
+      if (mode == SendMode::buffered) buffered_runs = runs;
     }
     Costs costs;
     StageCosts stage;
@@ -39,8 +39,8 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
     if (!schedule.has_transfers()) {
       const Schedule program = lower(schedule);
       if (find_fault(program)) std::abort();
-      for (const Transport transport : all_transports()) {
-        if (find_deadlock(program, transport)) std::abort();
+      for (const SendMode mode : all_send_modes()) {
+        if (find_deadlock(program, mode)) std::abort();
       }
     }
   } catch (const Error&) {

@@ -1,4 +1,4 @@
-#include "tests/emulated_gpu_kernels.h"
+#include "tests/gpu/emulated_gpu_kernels.h"
 
 namespace pipesim::testing {
 namespace {

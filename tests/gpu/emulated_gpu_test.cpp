@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/emulated_gpu_kernels.h"
+#include "tests/gpu/emulated_gpu_kernels.h"
 
 namespace pipesim::testing {
 namespace {

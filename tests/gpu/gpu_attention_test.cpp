@@ -1,5 +1,5 @@
 // Attention on GPUs: part of gpu_device_test.
-#include "tests/gpu_parity.h"
+#include "tests/gpu/gpu_parity.h"
 
 namespace pipesim::exec::parity {
 namespace {

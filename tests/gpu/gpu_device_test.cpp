@@ -1,4 +1,4 @@
-// The operators of GPUs against those of the CPU (tests/gpu_parity.h); and that the
+// The operators of GPUs against those of the CPU (tests/gpu/gpu_parity.h); and that the
 // same call gives the same bits again.
 //
 // gpu_device_test [FOLDER]: of the modules in that folder, else of those beside
@@ -9,7 +9,7 @@
 #include <sstream>
 
 #include "tests/command.h"
-#include "tests/gpu_parity.h"
+#include "tests/gpu/gpu_parity.h"
 
 namespace pipesim::exec::parity {
 namespace {

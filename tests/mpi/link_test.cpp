@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/files.h"
-#include "tests/mpirun.h"
+#include "tests/mpi/mpirun.h"
 #include "traces/base/files.h"
 
 namespace pipesim {

@@ -57,7 +57,7 @@ int main(int argc, char** argv) {
   }
   const auto mpi = exec::make_mpi_transport();
   const Schedule schedule = generate({.name = "1f1b", .ranks = mpi->ranks(), .microbatches = 4});
-  exec::Training training = testing::tiny_training(schedule, testing::tiny_model(6));
+  exec::TrainingJob training = testing::tiny_training(schedule, testing::tiny_model(6));
   training.verify = false;
   training.record_details = !trace_path.empty();
   training.iterations = 3;

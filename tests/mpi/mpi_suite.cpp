@@ -1,4 +1,4 @@
-// The transport suite on the ranks of an MPI job, for tests/mpi_test.cpp.
+// The transport suite on the ranks of an MPI job, for tests/mpi/mpi_test.cpp.
 //
 // --eager-limit N is that of the transport; --fail RANK lets that rank fail in
 // the middle of its work instead, --disagree all of them.

@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "tests/files.h"
-#include "tests/mpirun.h"
+#include "tests/mpi/mpirun.h"
 #include "traces/base/files.h"
 
 namespace pipesim {

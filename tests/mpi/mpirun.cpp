@@ -1,4 +1,4 @@
-#include "tests/mpirun.h"
+#include "tests/mpi/mpirun.h"
 
 #include <unistd.h>
 

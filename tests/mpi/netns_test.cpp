@@ -16,7 +16,7 @@
 #include "sim/engine/simulate.h"
 #include "sim/schedule/family.h"
 #include "tests/files.h"
-#include "tests/mpirun.h"
+#include "tests/mpi/mpirun.h"
 #include "traces/base/files.h"
 
 namespace pipesim {
@@ -99,7 +99,7 @@ TEST_F(Hosts, ASlowEdgeShows) {
                                                        this_host() + ":2," + second->name() + ":2",
                                                        "--mca",
                                                        "plm_rsh_agent",
-                                                       testing::source_file("tests/netns_agent.sh"),
+                                                       testing::source_file("tests/mpi/netns_agent.sh"),
                                                        "--mca",
                                                        "oob_tcp_if_include",
                                                        second->subnet(),

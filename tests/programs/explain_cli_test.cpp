@@ -162,7 +162,7 @@ TEST(Explanation, SlowerBesideTransfers) {
 }
 
 TEST(Explanation, NamesWhatIsNotVerified) {
-  const Device device = find_device("a100-sxm-80gb");
+  const DeviceSpec device = find_device("a100-sxm-80gb");
   const Json of_node = json_of(small + " --explain")["explanation"]["unverified"];
   for (const Json& key : of_node["device"]) {
     EXPECT_NE(std::ranges::find(device.unverified, key.get<std::string>()),

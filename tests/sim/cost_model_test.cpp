@@ -195,11 +195,11 @@ TEST(CostModel, ATiedHeadIsHeldOnceOnOneRankAndTwiceOnTwo) {
 
 // On a device without overheads a product takes its FLOPs, on any device no less.
 TEST(DeviceTimes, ProductsTakeAtLeastTheirFlops) {
-  const Device ideal = ideal_device();
+  const DeviceSpec ideal = ideal_device();
   const MatrixProduct square{1, 4096, 4096, 4096};
   EXPECT_DOUBLE_EQ(product_seconds(ideal, Precision::bf16, square), square.flops() / 1e14);
 
-  const Device real = find_device("a100-sxm-80gb");
+  const DeviceSpec real = find_device("a100-sxm-80gb");
   std::mt19937 random(1);
   for (int i = 0; i < 2000; ++i) {
     const auto size = [&] { return static_cast<std::int64_t>(1 + random() % 20000); };
@@ -215,7 +215,7 @@ TEST(DeviceTimes, ProductsTakeAtLeastTheirFlops) {
 }
 
 TEST(DeviceTimes, APartOfAWaveCountsAsItsShareSays) {
-  Device device = ideal_device();
+  DeviceSpec device = ideal_device();
   device.multiprocessors = 100;
   device.matmul.tiles = {{128, 128, 1}};
   const auto seconds = [&](double whole_waves, std::int64_t tiles) {

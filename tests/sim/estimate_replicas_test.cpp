@@ -30,7 +30,7 @@ double parameters_of(const CostModel& costs) {
 
 // A table and its copy at both ends of one node: its links carry their sum, however
 // far apart they are.
-TEST(CostModel, TiedEndsOfOneNodeNeedNoNetwork) {
+TEST(ReplicaCosts, TiedEndsOfOneNodeNeedNoNetwork) {
   Cluster node = ideal_cluster();
   node.network = {};
   const CostModel model(gpt(8, 1024, 16), node, training(1, 512));
@@ -43,7 +43,7 @@ TEST(CostModel, TiedEndsOfOneNodeNeedNoNetwork) {
   }
 }
 
-TEST(CollectiveTimes, TheNodeWithFewestMembersSetsTheRings) {
+TEST(ReplicaCollectives, TheNodeWithFewestMembersSetsTheRings) {
   const Cluster cluster = ideal_cluster();
   const auto rate = [&](const Group& group) {
     const Exchange one = exchange(cluster, group, CollectiveKind::all_reduce, 1e9);
@@ -62,7 +62,7 @@ TEST(CollectiveTimes, TheNodeWithFewestMembersSetsTheRings) {
 }
 
 // Replicas of t tensor-parallel ranks: t groups pass what they reduce through a node's cards.
-TEST(CollectiveTimes, WithoutRailsGroupsOfSeveralMembersMeetOnOneCard) {
+TEST(ReplicaCollectives, WithoutRailsGroupsOfSeveralMembersMeetOnOneCard) {
   Cluster cluster = ideal_cluster();
   cluster.node.collectives = {{2, 900'000'000'000, 0, {}}};
   cluster.network.cards_per_node = 4;
@@ -82,7 +82,7 @@ TEST(CollectiveTimes, WithoutRailsGroupsOfSeveralMembersMeetOnOneCard) {
 }
 
 // Two members are in the second node, whose other devices use its card, too.
-TEST(CollectiveTimes, ACrowdGetsNoMoreThanTheNodesDevices) {
+TEST(ReplicaCollectives, ACrowdGetsNoMoreThanTheNodesDevices) {
   Cluster cluster = ideal_cluster();
   cluster.network.cards_per_node = 1;
   const Group group{6, 2, 0};
@@ -94,7 +94,7 @@ TEST(CollectiveTimes, ACrowdGetsNoMoreThanTheNodesDevices) {
 }
 
 // Of groups side by side the one that crosses nodes counts, with its fewest members.
-TEST(CollectiveTimes, TheGroupThatIsWorstOffCounts) {
+TEST(ReplicaCollectives, TheGroupThatIsWorstOffCounts) {
   const Cluster cluster = ideal_cluster();
   const auto slowest = [&](const Group& group) {
     return exchange(cluster, group, CollectiveKind::all_reduce, 1e9);
@@ -110,7 +110,7 @@ TEST(CollectiveTimes, TheGroupThatIsWorstOffCounts) {
   EXPECT_TRUE(slowest({2, 4, 0, 5}).leaves_node);  // devices 4 and 8
 }
 
-TEST(CollectiveTimes, WithoutANetworkNothingLeavesANode) {
+TEST(ReplicaCollectives, WithoutANetworkNothingLeavesANode) {
   Cluster node = ideal_cluster();
   node.network = {};
   EXPECT_EQ(testing::input_error_of([&] {
@@ -127,7 +127,7 @@ TEST(CollectiveTimes, WithoutANetworkNothingLeavesANode) {
 }
 
 // With five replicas a rank, only replica 0 has both ranks in one node.
-TEST(CostModel, LinksAreThoseOfTheReplicaThatIsWorstOff) {
+TEST(ReplicaCosts, LinksAreThoseOfTheReplicaThatIsWorstOff) {
   Training how = training(1, 512);
   const auto leaves = [&](int replicas) {
     how.data_parallel = replicas;
@@ -141,7 +141,7 @@ TEST(CostModel, LinksAreThoseOfTheReplicaThatIsWorstOff) {
 }
 
 // With five replicas a rank, devices 4 and 9 have the table and its copy in two nodes.
-TEST(CostModel, TiedEndsAreThoseOfTheReplicaThatIsWorstOff) {
+TEST(ReplicaCosts, TiedEndsAreThoseOfTheReplicaThatIsWorstOff) {
   Training how = training(1, 512);
   how.data_parallel = 5;
   Model model = gpt(4, 1024, 16);
@@ -156,7 +156,7 @@ TEST(CostModel, TiedEndsAreThoseOfTheReplicaThatIsWorstOff) {
 }
 
 // Replicas that keep an eighth of their gradients sum an eighth of the table's.
-TEST(CostModel, TiedEndsSumTheGradientsThatTheyKeep) {
+TEST(ReplicaCosts, TiedEndsSumTheGradientsThatTheyKeep) {
   Training how = training(1, 512);
   how.data_parallel = 8;
   Model model = gpt(4, 1024, 16);
@@ -180,7 +180,7 @@ TEST(CostModel, TiedEndsSumTheGradientsThatTheyKeep) {
 
 // Three share, of nine: devices 6 to 8 are in two nodes, and so are those that hold
 // the same as 8.
-TEST(Replicas, TheShardsThatAreWorstOffCount) {
+TEST(EstimateReplicas, TheShardsThatAreWorstOffCount) {
   Training how = training(1, 512);
   how.data_parallel = 9;
   how.zero = 1;
@@ -198,7 +198,7 @@ TEST(Replicas, TheShardsThatAreWorstOffCount) {
 
 // ---- Replicas that exchange beside compute
 
-TEST(Replicas, BucketsAndPartsBecomeCollectives) {
+TEST(EstimateReplicas, BucketsAndPartsBecomeCollectives) {
   Training how = training(1, 512);
   how.data_parallel = 16;
   how.bucket_bytes = 10'000'000;
@@ -234,7 +234,7 @@ TEST(Replicas, BucketsAndPartsBecomeCollectives) {
               15.0 / 16 * 2 * static_cast<double>(n) / 8, 1);
 }
 
-TEST(Replicas, ProgramsReduceAndGatherAsTrainingSays) {
+TEST(EstimateReplicas, ProgramsReduceAndGatherAsTrainingSays) {
   const Schedule plain = parse_csv("0F0,0F1,0B0,0B1\n", "one.csv");
   const auto row = [&](int zero, std::optional<std::int64_t> bucket) {
     Training how = training(1, 512);
@@ -253,7 +253,7 @@ TEST(Replicas, ProgramsReduceAndGatherAsTrainingSays) {
 }
 
 // What a file lists is kept, and so must gather what is split.
-TEST(Replicas, ProgramsOfFilesGatherWhatIsSplit) {
+TEST(EstimateReplicas, ProgramsOfFilesGatherWhatIsSplit) {
   Training how = training(1, 512);
   how.data_parallel = 4;
   how.zero = 3;
@@ -273,7 +273,7 @@ TEST(Replicas, ProgramsOfFilesGatherWhatIsSplit) {
 }
 
 // Hybrid sharding: parts within a node, sums of them across nodes.
-TEST(Replicas, HybridShardsGatherWithinANode) {
+TEST(EstimateReplicas, HybridShardsGatherWithinANode) {
   Training how = training(1, 512);
   how.data_parallel = 16;
   how.zero = 3;
@@ -294,7 +294,7 @@ TEST(Replicas, HybridShardsGatherWithinANode) {
 }
 
 // Within a node, as closing work and as actions of the program.
-TEST(Replicas, SplitStatesAreGatheredAtTheGathersRate) {
+TEST(EstimateReplicas, SplitStatesAreGatheredAtTheGathersRate) {
   Cluster cluster = ideal_cluster();
   cluster.node.collectives.back().gather_bytes_per_second = 150'000'000'000;
   Training how = training(1, 512);
@@ -325,7 +325,7 @@ TEST(Replicas, SplitStatesAreGatheredAtTheGathersRate) {
 }
 
 // Two chunks on one rank are two stages, each gathered whole.
-TEST(Replicas, OnlyALoneStageGathersLayerByLayer) {
+TEST(EstimateReplicas, OnlyALoneStageGathersLayerByLayer) {
   Training how = training(1, 512);
   how.data_parallel = 4;
   how.zero = 3;
@@ -341,7 +341,7 @@ TEST(Replicas, OnlyALoneStageGathersLayerByLayer) {
 
 // What runs beside a backward takes no longer than what follows it, and no less
 // than nothing.
-TEST(Replicas, BucketsHideReductionsBehindBackwards) {
+TEST(EstimateReplicas, BucketsHideReductionsBehindBackwards) {
   Training how = training(4, 1024);
   how.data_parallel = 16;
   Model model = gpt(8, 2048, 16);

@@ -95,7 +95,7 @@ TEST(Presets, SayWhatADeviceIs) {
   std::set<std::string> titles;
   for (const std::string& name : known_devices()) {
     SCOPED_TRACE(name);
-    const Device device = find_device(name);
+    const DeviceSpec device = find_device(name);
     EXPECT_EQ(device.name, name);
     EXPECT_NE(device.title, name);
     EXPECT_TRUE(titles.insert(device.title).second) << device.title;
@@ -196,7 +196,7 @@ TEST(Presets, MarkWhatIsAssumedOrCarriedOver) {
 
 TEST(Presets, HaveTheFiguresOfSelene) {
   const Cluster cluster = find_cluster("dgx-a100");
-  const Device& device = cluster.device;
+  const DeviceSpec& device = cluster.device;
   EXPECT_EQ(device.name, "a100-sxm-80gb");
   EXPECT_EQ(device.flops_per_second[static_cast<std::size_t>(Precision::bf16)], 312e12);
   EXPECT_EQ(device.flops_per_second[static_cast<std::size_t>(Precision::fp8)], std::nullopt);
@@ -231,7 +231,7 @@ TEST(Presets, GatherAsNodesWithoutSharpReduce) {
 }
 
 TEST(Hardware, WhatADeviceDoesNotSayIsIdeal) {
-  const Device device = parse_device(small_device, "d.json");
+  const DeviceSpec device = parse_device(small_device, "d.json");
   EXPECT_EQ(device.title, "small");
   EXPECT_EQ(device.flops_per_second[static_cast<std::size_t>(Precision::bf16)], 2e12);
   EXPECT_EQ(device.flops_per_second[static_cast<std::size_t>(Precision::fp32)], std::nullopt);
@@ -251,7 +251,7 @@ TEST(Hardware, ReadsEverySection) {
       R"("reached":{"memory_share":0.75,"attention_traffic":0.5,"fused_attention_share":1},)"
       R"("software":{"kernel_gap":"1.5us","host_forward":"1ms","host_backward":"2ms",)"
       R"("host_peer":"3ns","p2p_overhead":"0","hidden_reduction":0,"compute_slowdown":0.125})");
-  const Device device = parse_device(text, "d.json");
+  const DeviceSpec device = parse_device(text, "d.json");
   EXPECT_EQ(device.title, "Small");
   EXPECT_EQ(device.memory_bytes, 80'000'000'000);
   EXPECT_EQ(device.multiprocessors, 3);
@@ -314,7 +314,7 @@ TEST(Hardware, ReadsTheExamplesOfTheFormat) {
     const std::size_t begin = text.find(fence, text.find("\n## " + heading)) + fence.size();
     return text.substr(begin, text.find("```", begin) - begin);
   };
-  const Device device = parse_device(example("Devices: `pipesim-device`"), "FORMAT.md");
+  const DeviceSpec device = parse_device(example("Devices: `pipesim-device`"), "FORMAT.md");
   EXPECT_EQ(device.matmul.whole_waves, 0.49);
   EXPECT_EQ(device.unverified, std::vector<std::string>{"software.kernel_gap"});
   const Cluster cluster = parse_cluster(example("Clusters: `pipesim-cluster`"), "FORMAT.md");

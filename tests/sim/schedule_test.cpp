@@ -209,7 +209,7 @@ TEST(Generators, RanksMayBeNumberedAnyhow) {
   for (const Family& f : all_families()) {
     const auto makespan = [&](const std::string& placement) {
       const Schedule schedule = generate({std::string(f.name), 4, 8, {}, {}, placement});
-      EXPECT_FALSE(find_deadlock(schedule, Transport::buffered)) << f.name << " " << placement;
+      EXPECT_FALSE(find_deadlock(schedule, SendMode::buffered)) << f.name << " " << placement;
       return simulate(schedule, unit_costs(schedule)).makespan_ns;
     };
     const bool two = f.default_chunks == 2;
@@ -223,7 +223,7 @@ TEST(Generators, NaiveAndBreadthFirstRunOnAnyPlacement) {
   for (const char* name : {"naive", "bfs"}) {
     for (const char* placement : {"v", "0,0,1,1,2,2", "0,2,1,1,2,0"}) {
       const Schedule schedule = generate({name, 3, 4, 2, {}, placement});
-      EXPECT_EQ(find_deadlock(schedule, Transport::buffered), std::nullopt) << name << placement;
+      EXPECT_EQ(find_deadlock(schedule, SendMode::buffered), std::nullopt) << name << placement;
     }
   }
 }
@@ -233,7 +233,7 @@ TEST(Generators, RaggedGroupsStallOrDeadlock) {
   const Metrics metrics = simulate(ragged, unit_costs(ragged));
   EXPECT_EQ(metrics.makespan_ns - metrics.ranks[0].busy_ns, 19);
   for (const int m : {12, 20}) {
-    EXPECT_TRUE(find_deadlock(generate({"interleaved", 8, m, 2}), Transport::buffered)) << m;
+    EXPECT_TRUE(find_deadlock(generate({"interleaved", 8, m, 2}), SendMode::buffered)) << m;
   }
 }
 
@@ -288,9 +288,9 @@ TEST(Deadlock, GoldensRunOnEveryTransport) {
     Schedule program = read_csv(golden(name));
     if (!program.has_transfers()) program = lower(program);
     EXPECT_FALSE(find_fault(program)) << name;
-    for (const Transport transport : all_transports()) {
-      EXPECT_EQ(find_deadlock(program, transport), std::nullopt)
-          << name << " " << transport_name(transport);
+    for (const SendMode mode : all_send_modes()) {
+      EXPECT_EQ(find_deadlock(program, mode), std::nullopt)
+          << name << " " << send_mode_name(mode);
     }
     EXPECT_GT(simulate(program, unit_costs(program)).makespan_ns, 0);
   }
@@ -299,14 +299,14 @@ TEST(Deadlock, GoldensRunOnEveryTransport) {
 TEST(Deadlock, NegativeGoldenNeedsBuffersOrAFifoAnEdge) {
   const Schedule program = read_csv(golden("recv_before_consumer_deadlocks.csv"));
   EXPECT_EQ(count_unit_steps(program), 42);
-  EXPECT_EQ(find_deadlock(program, Transport::buffered), std::nullopt);
-  EXPECT_EQ(find_deadlock(program, Transport::edge_fifo), std::nullopt);
-  const auto rendezvous = find_deadlock(program, Transport::rendezvous);
+  EXPECT_EQ(find_deadlock(program, SendMode::buffered), std::nullopt);
+  EXPECT_EQ(find_deadlock(program, SendMode::edge_fifo), std::nullopt);
+  const auto rendezvous = find_deadlock(program, SendMode::rendezvous);
   ASSERT_TRUE(rendezvous);
   EXPECT_EQ(*rendezvous,
             "deadlock: 0SEND_F1 on rank 0 waits for 1RECV_F1, which stands behind 1SEND_F0 on rank "
             "1; 1SEND_F0 on rank 1 waits for 2RECV_F0, which stands behind 0SEND_F1 on rank 0");
-  const auto fifo = find_deadlock(program, Transport::fifo);
+  const auto fifo = find_deadlock(program, SendMode::fifo);
   ASSERT_TRUE(fifo);
   EXPECT_NE(fifo->find("rank 0's transfers"), std::string::npos) << *fifo;
 }
@@ -317,14 +317,14 @@ TEST(Deadlock, HeadToHeadSendsNeedBuffers) {
       "0F0,0SEND_F0,2RECV_F0,2F0,2SEND_F0,2RECV_B0,2B0,2SEND_B0,0RECV_B0,0B0\n"
       "1RECV_F0,1F0,1SEND_F0,3RECV_F0,3F0,3B0,3SEND_B0,1RECV_B0,1B0,1SEND_B0\n",
       "fine.csv");
-  for (const Transport t : all_transports()) EXPECT_FALSE(find_deadlock(program, t));
+  for (const SendMode t : all_send_modes()) EXPECT_FALSE(find_deadlock(program, t));
   const Schedule crossed = parse_csv(
       "0F0,0SEND_F0,0F1,0SEND_F1,2RECV_F0,2F0,2B0,2SEND_B0,2RECV_F1,2F1,2B1,2SEND_B1,0RECV_B0,0B0,"
       "0RECV_B1,0B1\n"
       "1RECV_F0,1F0,1SEND_F0,1RECV_F1,1F1,1SEND_F1,1RECV_B0,1B0,1SEND_B0,1RECV_B1,1B1,1SEND_B1\n",
       "crossed.csv");
-  EXPECT_FALSE(find_deadlock(crossed, Transport::buffered));
-  EXPECT_TRUE(find_deadlock(crossed, Transport::rendezvous));
+  EXPECT_FALSE(find_deadlock(crossed, SendMode::buffered));
+  EXPECT_TRUE(find_deadlock(crossed, SendMode::rendezvous));
 }
 
 TEST(Deadlock, ABatchOfTransfersProgressesTogether) {
@@ -337,7 +337,7 @@ TEST(Deadlock, ABatchOfTransfersProgressesTogether) {
   };
   const Schedule apart = program("0SEND_F1,2RECV_F0", "1SEND_F0,1RECV_F1");
   const Schedule batched = program("(0SEND_F1;2RECV_F0)BATCH_P2P", "(1SEND_F0;1RECV_F1)BATCH_P2P");
-  for (const Transport t : {Transport::rendezvous, Transport::fifo}) {
+  for (const SendMode t : {SendMode::rendezvous, SendMode::fifo}) {
     EXPECT_TRUE(find_deadlock(apart, t));
     EXPECT_EQ(find_deadlock(batched, t), std::nullopt);
   }
@@ -348,11 +348,11 @@ TEST(Deadlock, LoweredRandomSchedulesRunOnEveryTransport) {
   std::mt19937_64 random(11);
   for (int i = 0; i < 500; ++i) {
     const Schedule schedule = testing::random_schedule(random);
-    EXPECT_FALSE(find_deadlock(schedule, Transport::buffered));
+    EXPECT_FALSE(find_deadlock(schedule, SendMode::buffered));
     const Schedule program = lower(schedule);
-    for (const Transport t : all_transports()) {
+    for (const SendMode t : all_send_modes()) {
       const auto cycle = find_deadlock(program, t);
-      ASSERT_FALSE(cycle) << transport_name(t) << ": " << *cycle << "\n" << to_csv(program);
+      ASSERT_FALSE(cycle) << send_mode_name(t) << ": " << *cycle << "\n" << to_csv(program);
     }
   }
 }
@@ -360,14 +360,14 @@ TEST(Deadlock, LoweredRandomSchedulesRunOnEveryTransport) {
 // An untimed interpreter of a few lines, sharing nothing with the checker: each
 // rank's list is dealt to queues; a compute cell at a head runs once its inputs
 // are done, a transfer once both its ends are at heads and its data is there.
-bool finishes(const Schedule& program, Transport transport) {
+bool finishes(const Schedule& program, SendMode mode) {
   std::map<std::array<int, 3>, std::vector<Action>> queues;
   for (int r = 0; r < program.ranks(); ++r) {
     for (const Action& a : program.actions[r]) {
       if (a.kind == Kind::IDLE) continue;
       std::array<int, 3> key{r, -1, -1};
-      if (is_transfer(a.kind) && transport == Transport::fifo) key = {r, r, -1};
-      if (is_transfer(a.kind) && transport == Transport::edge_fifo) {
+      if (is_transfer(a.kind) && mode == SendMode::fifo) key = {r, r, -1};
+      if (is_transfer(a.kind) && mode == SendMode::edge_fifo) {
         const int peer = program.placement.rank_of(peer_of(a).stage);
         key = is_send(a.kind) ? std::array{r, r, peer} : std::array{r, peer, r};
       }
@@ -422,19 +422,19 @@ bool finishes(const Schedule& program, Transport transport) {
 
 TEST(Deadlock, AgreesWithAnUntimedInterpreterOnShuffledPrograms) {
   std::mt19937_64 random(13);
-  std::map<Transport, int> deadlocks;
+  std::map<SendMode, int> deadlocks;
   for (int i = 0; i < 1500; ++i) {
     Schedule program = lower(testing::random_schedule(random));
     testing::shuffle(program, random);
-    for (const Transport t : {Transport::rendezvous, Transport::fifo, Transport::edge_fifo}) {
+    for (const SendMode t : {SendMode::rendezvous, SendMode::fifo, SendMode::edge_fifo}) {
       const bool runs = finishes(program, t);
       deadlocks[t] += runs ? 0 : 1;
       const auto cycle = find_deadlock(program, t);
-      ASSERT_EQ(!cycle.has_value(), runs) << transport_name(t) << "\n" << to_csv(program);
+      ASSERT_EQ(!cycle.has_value(), runs) << send_mode_name(t) << "\n" << to_csv(program);
     }
   }
-  for (const auto& [transport, count] : deadlocks)
-    EXPECT_GT(count, 20) << transport_name(transport);
+  for (const auto& [mode, count] : deadlocks)
+    EXPECT_GT(count, 20) << send_mode_name(mode);
 }
 
 TEST(Deadlock, AnEdgesEndsInDifferentOrdersAreACycle) {
@@ -442,8 +442,8 @@ TEST(Deadlock, AnEdgesEndsInDifferentOrdersAreACycle) {
       "0F0,0SEND_F0,0RECV_B0,0B0,0F1,0SEND_F1,0RECV_B1,0B1\n"
       "1RECV_F1,1RECV_F0,1F0,1B0,1SEND_B0,1F1,1B1,1SEND_B1\n",
       "ends.csv");
-  EXPECT_EQ(find_deadlock(program, Transport::buffered).has_value(), true);
-  const auto cycle = find_deadlock(program, Transport::edge_fifo);
+  EXPECT_EQ(find_deadlock(program, SendMode::buffered).has_value(), true);
+  const auto cycle = find_deadlock(program, SendMode::edge_fifo);
   ASSERT_TRUE(cycle);
   EXPECT_NE(cycle->find("0SEND_F0 on rank 0's end of edge 0->1 waits for 1RECV_F0"),
             std::string::npos)

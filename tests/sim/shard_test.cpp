@@ -109,7 +109,7 @@ void check(const Schedule& before, const Sharding& sharding) {
   const Schedule after = shard(before, sharding);
   EXPECT_EQ(to_csv(without_replicas(after)), to_csv(before));
   EXPECT_FALSE(find_fault(after));
-  EXPECT_FALSE(find_deadlock(after, Transport::buffered));
+  EXPECT_FALSE(find_deadlock(after, SendMode::buffered));
   std::vector<int> reduced(static_cast<std::size_t>(before.stages()));
   std::vector<int> last_gradients(reduced.size());
   for (int rank = 0; rank < before.ranks(); ++rank) {
@@ -173,8 +173,8 @@ TEST(Shard, SurvivesLowering) {
     const Schedule after = shard(compute, sharding);
     const Schedule program = lower(after);
     EXPECT_FALSE(find_fault(program));
-    for (const Transport transport : all_transports()) {
-      EXPECT_FALSE(find_deadlock(program, transport));
+    for (const SendMode mode : all_send_modes()) {
+      EXPECT_FALSE(find_deadlock(program, mode));
     }
     for (int rank = 0; rank < compute.ranks(); ++rank) {
       std::vector<Action> rest;

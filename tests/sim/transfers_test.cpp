@@ -239,7 +239,7 @@ TEST(Transfers, AgreeWithTheOracle) {
       // What happens at run time is what the checker says beforehand.
       ++deadlocks;
       const auto cycle =
-          find_deadlock(program, transport_of(transfers.mode), [&](const Action& send) {
+          find_deadlock(program, send_mode_of(transfers.mode), [&](const Action& send) {
             const int first = std::min(send.stage, peer_of(send).stage);
             return costs.stages[static_cast<std::size_t>(first)].output_bytes <
                    transfers.eager_limit_bytes;

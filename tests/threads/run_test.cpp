@@ -24,7 +24,7 @@ namespace pipesim {
 namespace {
 
 using exec::RunResult;
-using exec::Training;
+using exec::TrainingJob;
 using testing::run_locally;
 using testing::tiny_model;
 using testing::tiny_training;
@@ -37,7 +37,7 @@ std::vector<std::int64_t> peaks(const Metrics& metrics) {
 
 // That a run is right: the bits of one rank, the peaks of the prediction, and
 // every action of the program once.
-void expect_right(const Schedule& schedule, const Training& training, const RunResult& result) {
+void expect_right(const Schedule& schedule, const TrainingJob& training, const RunResult& result) {
   ASSERT_TRUE(result.verification);
   EXPECT_TRUE(result.verification->bitwise) << result.verification->worst;
   EXPECT_EQ(result.verification->max_abs_error, 0);
@@ -71,7 +71,7 @@ void expect_right(const Schedule& schedule, const Training& training, const RunR
 
 void run_and_expect_right(const Schedule& schedule, bool recompute,
                           std::optional<std::int64_t> eager_limit_bytes = {}) {
-  Training training = tiny_training(schedule, tiny_model(std::max(4, schedule.stages())));
+  TrainingJob training = tiny_training(schedule, tiny_model(std::max(4, schedule.stages())));
   training.recompute = recompute;
   expect_right(schedule, training, run_locally(training, eager_limit_bytes));
 }
@@ -162,7 +162,7 @@ TEST(Run, OtherModels) {
         SCOPED_TRACE(::testing::Message() << "tied " << tied << " first " << layout.front());
         Model model = tiny_model(6, architecture);
         model.tied_head = tied;
-        Training training = tiny_training(schedule, model);
+        TrainingJob training = tiny_training(schedule, model);
         training.layout = layout;
         training.iterations = 3;
         expect_right(schedule, training, run_locally(training));
@@ -177,7 +177,7 @@ TEST(Run, RandomDelaysChangeNothing) {
     for (unsigned seed = 0; seed < 4; ++seed) {
       SCOPED_TRACE(::testing::Message() << name << " " << seed);
       const Schedule schedule = generate({.name = name, .ranks = 4, .microbatches = 5});
-      Training training = tiny_training(schedule, tiny_model(8));
+      TrainingJob training = tiny_training(schedule, tiny_model(8));
       training.iterations = 2;
       const testing::Wrap wrap = [&](exec::Transport& own) {
         const auto drawn = 100 * seed + static_cast<unsigned>(own.rank());
@@ -209,7 +209,7 @@ class SpoilingTransport final : public testing::ForwardingTransport {
 
 TEST(Run, VerificationSeesASingleBit) {
   const Schedule schedule = generate({.name = "1f1b", .ranks = 2, .microbatches = 3});
-  const Training training = tiny_training(schedule, tiny_model(4));
+  const TrainingJob training = tiny_training(schedule, tiny_model(4));
   const auto size = static_cast<std::size_t>(training.rows() * training.model.hidden_size) * 4;
   const RunResult result = run_locally(training, {}, [&](exec::Transport& own) {
     return std::make_unique<SpoilingTransport>(own, size);
@@ -232,7 +232,7 @@ TEST(Run, LossFallsAlikeOnRealText) {
   model.dropout_ppm = 0;
   std::vector<std::vector<double>> all;
   for (const char* name : {"1f1b", "zb-h1", "gpipe", "naive", "interleaved", "bfs"}) {
-    Training training =
+    TrainingJob training =
         tiny_training(generate({.name = name, .ranks = 2, .microbatches = 4}), model);
     training.micro_batch_size = 2;
     training.sequence_length = 32;
@@ -257,7 +257,7 @@ TEST(Run, LossFallsAlikeOnRealText) {
 // A training that diverges alike everywhere is the same, though no number is.
 TEST(Run, VerificationOfWhatIsNotANumber) {
   const Schedule schedule = generate({.name = "1f1b", .ranks = 2, .microbatches = 3});
-  Training training = tiny_training(schedule, tiny_model(4));
+  TrainingJob training = tiny_training(schedule, tiny_model(4));
   training.learning_rate = 1e30F;
   training.iterations = 4;
   const RunResult result = run_locally(training);
@@ -272,8 +272,8 @@ TEST(Run, TheReferenceFollowsTheOrderOfTheProgram) {
     const ScheduleRequest request{.name = name, .ranks = 2, .microbatches = 5, .chunks = 1};
     return tiny_training(generate(request), tiny_model(4));
   };
-  const Training ascending = training_by("gpipe");
-  const Training descending = training_by("bfs");
+  const TrainingJob ascending = training_by("gpipe");
+  const TrainingJob descending = training_by("bfs");
   const auto device = exec::make_device("cpu");
   const exec::Outcome one = exec::Reference(ascending, *device).run(0);
   const exec::Outcome other = exec::Reference(descending, *device).run(0);
