@@ -1,0 +1,100 @@
+"""Fits how matrix products depend on their shape, on every second row of a table of
+one card."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from dataclasses import asdict, dataclass
+from math import log1p
+
+from layer_figures import examine_products
+from minimise import minimise
+from predictions import summarise
+from program import Json, Pipesim, value_of
+from rows import Product, read_products
+
+HALF = (128, 128)
+QUARTER = (128, 64)
+
+
+@dataclass(frozen=True)
+class ShapeConstants:
+    """What the fit may change: of the tiles, all those of one area alike. The best one is
+    1, and what no row of the table takes stays as it is."""
+
+    peak_share: float
+    ramp: float
+    whole_waves: float
+    accumulation: float
+    half: float  # of tiles of 128 x 128
+    quarter: float  # of tiles of 128 x 64 and 64 x 128
+
+
+SPREADS = ShapeConstants(0.1, 100, 0.3, 0.05, 0.1, 0.1)
+TITLES = {"half": "tile 128x128", "quarter": "tile 128x64"}
+
+
+def area(tile: Json | tuple[int, int]) -> int:
+    rows, columns = tile if isinstance(tile, tuple) else (tile["rows"], tile["columns"])
+    return rows * columns
+
+
+def constants_of(device: Json) -> ShapeConstants:
+    matmul = device["matmul"]
+    efficiency = {area(tile): value_of(tile["efficiency"]) for tile in value_of(matmul["tiles"])}
+    single = [value_of(matmul[key]) for key in ("peak_share", "ramp", "whole_waves", "accumulation")]
+    return ShapeConstants(*single, efficiency[area(HALF)], efficiency[area(QUARTER)])
+
+
+def with_constants(device: Json, constants: ShapeConstants) -> Json:
+    changed = deepcopy(device)
+    matmul = changed["matmul"]
+    matmul["peak_share"] = constants.peak_share
+    matmul["ramp"] = round(max(0, constants.ramp))
+    matmul["whole_waves"] = min(max(constants.whole_waves, 0), 1)
+    matmul["accumulation"] = max(1, constants.accumulation)
+    for tile in value_of(matmul["tiles"]):
+        if area(tile) == area(HALF):
+            tile["efficiency"] = constants.half
+        elif area(tile) == area(QUARTER):
+            tile["efficiency"] = constants.quarter
+    return changed
+
+
+def fit_products(pipesim: Pipesim) -> str:
+    """What was found, and the errors on fitted and unseen rows, as text."""
+    card, products = read_products()
+    device = pipesim.preset("devices", card)
+    start = constants_of(device)
+
+    def at(point: Sequence[float]) -> ShapeConstants:
+        values = [
+            value + position * spread
+            for value, position, spread in zip(asdict(start).values(), point, asdict(SPREADS).values())
+        ]
+        return ShapeConstants(*values)
+
+    def errors(constants: ShapeConstants, wanted: Callable[[Product], bool]) -> list[tuple[str, float]]:
+        some = [product for product in products if wanted(product)]
+        rows = examine_products(pipesim, some, with_constants(device, constants))
+        return [(row.product.name, row.error) for row in rows]
+
+    def loss(point: Sequence[float]) -> float:
+        usual_error = 0.02
+        fitted = errors(at(point), lambda product: product.fitted)
+        return sum(log1p((error / usual_error) ** 2) for _, error in fitted)
+
+    end = at(minimise(loss, [0.0] * len(asdict(start))))
+    text = f"{'constant':<16} {'start':>9} {'end':>9}\n"
+    for name, before in asdict(start).items():
+        text += f"{TITLES.get(name, name):<16} {before:>9.4f} {getattr(end, name):>9.4f}\n"
+    text += "\nabsolute errors, %: mean, median, worst\n"
+    text += f"{'':<10} {'at the start':<20}   at the end\n"
+    for fitted in (True, False):
+        text += f"{'fitted' if fitted else 'unseen':<10}"
+        for constants in (start, end):
+            some = summarise(errors(constants, lambda product: product.fitted is fitted))
+            text += f" {100 * some.mean:6.2f} {100 * some.median:6.2f} {100 * some.worst:6.2f}  "
+        text += "\n"
+    return text
