@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from layer_figures import BytesRow, ProductRow, activation_bytes, examine_products
-from predictions import ErrorSummary, NamedError, Outcome, peaks, predict_rows, select, summarise, times
+from predictions import ErrorSummary, NamedError, Outcome, peaks, predict_rows, summarise, times
 from program import Json, Pipesim
 from rows import DATA, Source, Use, read_products, read_rows
 from schedule_figures import Figure, bubble_rates, gpipe_speedups, schedule_ratios
@@ -27,7 +27,7 @@ class Findings:
     speedups: list[Figure]
 
     def of(self, source: Source) -> list[Outcome]:
-        return select(self.outcomes, lambda row: row.source is source)
+        return [outcome for outcome in self.outcomes if outcome.row.source is source]
 
 
 # Errors of some rows, under the names that goals and bounds know them by.
@@ -39,7 +39,7 @@ USE_TITLES = {Use.FITTED: "fitted", Use.HOST_FLOOR: "host floor", Use.UNSEEN: "u
 def by_use(name: str, outcomes: list[Outcome]) -> Measures:
     measures = {name: summarise(times(outcomes))}
     for use, title in USE_TITLES.items():
-        some = select(outcomes, lambda row: row.use is use)
+        some = [outcome for outcome in outcomes if outcome.row.use is use]
         if some:
             measures[f"{name}, {title}"] = summarise(times(some))
     return measures
@@ -47,10 +47,10 @@ def by_use(name: str, outcomes: list[Outcome]) -> Measures:
 
 def multi_node_measures(outcomes: list[Outcome]) -> Measures:
     name = "vtrain multi-node"
-    sound = select(outcomes, lambda row: row.use is not Use.CONTRADICTS)
+    sound = [outcome for outcome in outcomes if outcome.row.use is not Use.CONTRADICTS]
 
     def of_splits(some: list[Outcome], *splits: int) -> ErrorSummary:
-        return summarise(times(select(some, lambda row: row.training.tensor_parallel in splits)))
+        return summarise(times(one for one in some if one.row.training.tensor_parallel in splits))
 
     return {
         **by_use(name, outcomes),
@@ -83,7 +83,11 @@ def measure(findings: Findings) -> Measures:
     measures["simumax b200, peak memory"] = summarise(peaks(b200))
     for fitted, title in ((True, "fitted"), (False, "unseen")):
         measures[f"matrix products, {title}"] = summarise(
-            [(row.product.name, row.error) for row in findings.products if row.product.fitted is fitted]
+            [
+                (row.product.name, row.error)
+                for row in findings.products
+                if row.product.fitted is fitted
+            ]
         )
     measures["activation bytes"] = summarise(
         [(row.name, row.computed / row.closed_form - 1) for row in findings.bytes]
@@ -108,7 +112,7 @@ def examine(pipesim: Pipesim, folder: Path = DATA) -> Findings:
         if row.source is Source.SC21
     ]
     unhidden = [
-        replace(row, training=replace(row.training, tensor_overlap=False))
+        replace(row, training=replace(row.training, asynchronous_reduction=False))
         for row in rows
         if row.source is Source.SIMUMAX_B200
     ]

@@ -159,10 +159,12 @@ class Fit:
         start = [(self.start[one.name] - one.expected) / one.spread for one in self.free]
         self.end = self._values(minimise(self._loss, start))
 
-    def errors(self, values: Values, wanted: Callable[[Row], bool]) -> str:
+    def errors(self, values: Values, rows: Sequence[Row]) -> str:
         """Mean, median and worst of some rows, in percent."""
-        errors = summarise(self._errors(values, [row for row in self.rows if wanted(row)]))
-        return " ".join(f"{100 * figure:6.2f}" for figure in (errors.mean, errors.median, errors.worst))
+        errors = summarise(self._errors(values, rows))
+        return " ".join(
+            f"{100 * figure:6.2f}" for figure in (errors.mean, errors.median, errors.worst)
+        )
 
     def _values(self, point: Sequence[float]) -> Values:
         found = {one.name: one.clamped(position) for one, position in zip(self.free, point)}
@@ -203,10 +205,8 @@ def print_fit(fit: Fit) -> None:
     print(f"{'':<28} {'at the start':<20}   {'at the end':<20}")
     for source in WEIGHTS:
         for use in (Use.FITTED, Use.UNSEEN):
-            before, after = (
-                fit.errors(values, lambda row: row.source is source and row.use is use)
-                for values in (fit.start, fit.end)
-            )
+            rows = [row for row in fit.rows if row.source is source and row.use is use]
+            before, after = fit.errors(fit.start, rows), fit.errors(fit.end, rows)
             print(f"{f'{source.value}, {use.value}':<28} {before}   {after}")
 
 
@@ -219,7 +219,10 @@ def print_ablations(program: Path, rows: Sequence[Row], terms: Sequence[str]) ->
         with Pipesim(program) as pipesim:  # with its files
             fit = Fit(pipesim, rows, term)
             fit.run()
-            columns = [fit.errors(fit.end, lambda row: row.source is source) for source in WEIGHTS]
+            columns = [
+                fit.errors(fit.end, [row for row in rows if row.source is source])
+                for source in WEIGHTS
+            ]
         print(f"{term or 'nothing':<20}" + "".join(f" |{column}" for column in columns), flush=True)
 
 
@@ -232,7 +235,9 @@ def main(arguments: Sequence[str]) -> int:
     what.add_argument("--products", action="store_true", help="fit the shape of matrix products")
     given = parser.parse_args(arguments)
     if given.without not in (None, "all", *TERMS):
-        raise InputError(f"--without: unknown term '{given.without}'; known: all, {', '.join(TERMS)}")
+        raise InputError(
+            f"--without: unknown term '{given.without}'; known: all, {', '.join(TERMS)}"
+        )
     rows = [row for row in read_rows() if row.source in WEIGHTS]
     if given.without:
         terms = TERMS if given.without == "all" else [given.without]

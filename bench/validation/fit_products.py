@@ -3,19 +3,19 @@ one card."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass
 from math import log1p
 
 from layer_figures import examine_products
 from minimise import minimise
-from predictions import summarise
+from predictions import NamedError, summarise
 from program import Json, Pipesim, value_of
-from rows import Product, read_products
+from rows import read_products
 
-HALF = (128, 128)
-QUARTER = (128, 64)
+HALF_AREA = 128 * 128
+QUARTER_AREA = 128 * 64
 
 
 @dataclass(frozen=True)
@@ -35,16 +35,21 @@ SPREADS = ShapeConstants(0.1, 100, 0.3, 0.05, 0.1, 0.1)
 TITLES = {"half": "tile 128x128", "quarter": "tile 128x64"}
 
 
-def area(tile: Json | tuple[int, int]) -> int:
-    rows, columns = tile if isinstance(tile, tuple) else (tile["rows"], tile["columns"])
-    return rows * columns
+def area(tile: Json) -> int:
+    return tile["rows"] * tile["columns"]
 
 
 def constants_of(device: Json) -> ShapeConstants:
     matmul = device["matmul"]
     efficiency = {area(tile): value_of(tile["efficiency"]) for tile in value_of(matmul["tiles"])}
-    single = [value_of(matmul[key]) for key in ("peak_share", "ramp", "whole_waves", "accumulation")]
-    return ShapeConstants(*single, efficiency[area(HALF)], efficiency[area(QUARTER)])
+    return ShapeConstants(
+        peak_share=value_of(matmul["peak_share"]),
+        ramp=value_of(matmul["ramp"]),
+        whole_waves=value_of(matmul["whole_waves"]),
+        accumulation=value_of(matmul["accumulation"]),
+        half=efficiency[HALF_AREA],
+        quarter=efficiency[QUARTER_AREA],
+    )
 
 
 def with_constants(device: Json, constants: ShapeConstants) -> Json:
@@ -55,9 +60,9 @@ def with_constants(device: Json, constants: ShapeConstants) -> Json:
     matmul["whole_waves"] = min(max(constants.whole_waves, 0), 1)
     matmul["accumulation"] = max(1, constants.accumulation)
     for tile in value_of(matmul["tiles"]):
-        if area(tile) == area(HALF):
+        if area(tile) == HALF_AREA:
             tile["efficiency"] = constants.half
-        elif area(tile) == area(QUARTER):
+        elif area(tile) == QUARTER_AREA:
             tile["efficiency"] = constants.quarter
     return changed
 
@@ -71,19 +76,20 @@ def fit_products(pipesim: Pipesim) -> str:
     def at(point: Sequence[float]) -> ShapeConstants:
         values = [
             value + position * spread
-            for value, position, spread in zip(asdict(start).values(), point, asdict(SPREADS).values())
+            for value, position, spread in zip(
+                asdict(start).values(), point, asdict(SPREADS).values()
+            )
         ]
         return ShapeConstants(*values)
 
-    def errors(constants: ShapeConstants, wanted: Callable[[Product], bool]) -> list[tuple[str, float]]:
-        some = [product for product in products if wanted(product)]
+    def errors(constants: ShapeConstants, fitted: bool) -> list[NamedError]:
+        some = [product for product in products if product.fitted is fitted]
         rows = examine_products(pipesim, some, with_constants(device, constants))
         return [(row.product.name, row.error) for row in rows]
 
     def loss(point: Sequence[float]) -> float:
         usual_error = 0.02
-        fitted = errors(at(point), lambda product: product.fitted)
-        return sum(log1p((error / usual_error) ** 2) for _, error in fitted)
+        return sum(log1p((error / usual_error) ** 2) for _, error in errors(at(point), fitted=True))
 
     end = at(minimise(loss, [0.0] * len(asdict(start))))
     text = f"{'constant':<16} {'start':>9} {'end':>9}\n"
@@ -94,7 +100,7 @@ def fit_products(pipesim: Pipesim) -> str:
     for fitted in (True, False):
         text += f"{'fitted' if fitted else 'unseen':<10}"
         for constants in (start, end):
-            some = summarise(errors(constants, lambda product: product.fitted is fitted))
+            some = summarise(errors(constants, fitted))
             text += f" {100 * some.mean:6.2f} {100 * some.median:6.2f} {100 * some.worst:6.2f}  "
         text += "\n"
     return text

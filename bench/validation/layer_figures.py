@@ -47,7 +47,6 @@ def activation_bytes(pipesim: Pipesim, folder: Path) -> list[BytesRow]:
         for sequence, batch, hidden, heads, split in BLOCK_SHAPES:
             model = Model(
                 name="one block",
-                architecture="gpt",
                 blocks=1,
                 hidden_size=hidden,
                 heads=heads,
@@ -56,29 +55,22 @@ def activation_bytes(pipesim: Pipesim, folder: Path) -> list[BytesRow]:
                 vocabulary_size=51200,
                 max_sequence_length=sequence,
                 tied_head=False,
-                dropout=0.1,
             )
             training = Training(
                 micro_batch_size=batch,
                 sequence_length=sequence,
-                pipeline_parallel=3,
                 tensor_parallel=split if form["tensor_parallel"] else 1,
-                data_parallel=1,
                 sequence_parallel=form["sequence_parallel"],
                 recompute=form["recompute"],
-                attention="unfused",
-                zero=0,
-                gradient_bytes=2,
-                precision="bf16",
-                tensor_overlap=True,
-                software_factor=1,
             )
             # The embedding, the block and the head have a rank each.
             command = ["--schedule", "1f1b", "--stages", "3", "--layout", "1,1,1"]
             command += ["--microbatches", "1"]
             commands.append(command + model_flags(pipesim, model, "dgx-a100", training))
             shape = f"s {sequence}, b {batch}, h {hidden}, a {heads}, t {training.tensor_parallel}"
-            rows.append((form["name"], form["formula"], shape, closed_form(training, hidden, heads)))
+            rows.append(
+                (form["name"], form["formula"], shape, closed_form(training, hidden, heads))
+            )
     results = pipesim.predict(commands)
     return [
         BytesRow(*row, computed=result["ranks"][1]["peak_activation_bytes"])

@@ -14,7 +14,9 @@ def minimise(function: Callable[[Sequence[float]], float], start: Sequence[float
         import numpy
         from scipy import optimize
     except ImportError as error:
-        raise InputError(f"needs Debian's python3-numpy and python3-scipy: {error}") from error
+        raise InputError(
+            f"needs numpy and scipy, on Debian python3-numpy and python3-scipy: {error}"
+        ) from error
     step, tolerance = 0.5, 1e-6
     at = numpy.array(start, dtype=float)
     before = function(at)

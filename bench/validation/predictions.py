@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean, median
 
@@ -22,9 +22,10 @@ class Outcome:
         return self.seconds / self.row.published_s - 1
 
     @property
-    def peak_error(self) -> float:
+    def peak_error(self) -> float | None:
         """Where a peak is published."""
-        return self.peak_bytes / self.row.published_peak_bytes - 1
+        published = self.row.published_peak_bytes
+        return None if published is None else self.peak_bytes / published - 1
 
 
 @dataclass(frozen=True)
@@ -43,25 +44,16 @@ NamedError = tuple[str, float]
 
 
 def model_flags(pipesim: Pipesim, model: Model, cluster: str, training: Training) -> list[str]:
+    """But for the ranks of the pipeline, which are the schedule's."""
     file = {"format": "pipesim-model", "version": 1, **asdict(model)}
     flags = ["--model", pipesim.file(file), "--cluster", cluster]
-    for name in (
-        "micro_batch_size",
-        "sequence_length",
-        "tensor_parallel",
-        "data_parallel",
-        "recompute",
-        "attention",
-        "zero",
-        "gradient_bytes",
-        "precision",
-        "software_factor",
-    ):
-        flags += [f"--{name.replace('_', '-')}", str(getattr(training, name))]
+    for name, value in asdict(training).items():
+        if name != "pipeline_parallel" and not isinstance(value, bool):
+            flags += [f"--{name.replace('_', '-')}", str(value)]
     if training.sequence_parallel:
         flags.append("--sequence-parallel")
     if training.tensor_parallel > 1:
-        flags += ["--tensor-overlap", "on" if training.tensor_overlap else "off"]
+        flags += ["--tensor-overlap", "on" if training.asynchronous_reduction else "off"]
     return flags
 
 
@@ -91,10 +83,6 @@ def predict_rows(pipesim: Pipesim, rows: Sequence[Row]) -> list[Outcome]:
     return [outcome_of(row, result) for row, result in zip(rows, results)]
 
 
-def select(outcomes: Iterable[Outcome], wanted: Callable[[Row], bool]) -> list[Outcome]:
-    return [outcome for outcome in outcomes if wanted(outcome.row)]
-
-
 def summarise(errors: Sequence[NamedError]) -> ErrorSummary:
     """The worst is the last of those that err as much; there is at least one error."""
     sizes = [abs(error) for _, error in errors]
@@ -116,7 +104,7 @@ def times(outcomes: Iterable[Outcome]) -> list[NamedError]:
 def peaks(outcomes: Iterable[Outcome]) -> list[NamedError]:
     """Of those whose peaks of memory are published."""
     return [
-        (outcome.row.name, outcome.peak_error)
+        (outcome.row.name, error)
         for outcome in outcomes
-        if outcome.row.published_peak_bytes is not None
+        if (error := outcome.peak_error) is not None
     ]

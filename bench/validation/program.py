@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 Json = dict[str, Any]
 
@@ -36,7 +36,7 @@ class Pipesim:
         self._files: dict[str, str] = {}
         self.runs = 0  # predictions so far
 
-    def __enter__(self) -> Pipesim:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -68,7 +68,8 @@ class Pipesim:
         except OSError as error:
             raise InputError(f"{self._path}: cannot be run: {error.strerror}") from error
         if done.returncode != 0:
-            raise InputError(f"{done.stderr.strip()} (of `pipesim {' '.join(arguments)}`)")
+            first_line = done.stderr.strip().partition("\n")[0]
+            raise InputError(f"{first_line} (of `{self._path.name} {' '.join(arguments)}`)")
         try:
             return json.loads(done.stdout)
         except json.JSONDecodeError as error:

@@ -64,7 +64,10 @@ def time_title(text: str) -> str:
 def constants_table(findings: Findings, software_2021: float) -> str:
     device = findings.device
     reached, software = device["reached"], device["software"]
-    host = {name: time_title(value_of(software[f"host_{name}"])) for name in ("forward", "backward", "peer")}
+    host = {
+        name: time_title(value_of(software[f"host_{name}"]))
+        for name in ("forward", "backward", "peer")
+    }
     fitted = "rows marked fitted"
     rows = [
         ("share of the peak of matrix products", value_of(device["matmul"]["peak_share"]), fitted),
@@ -85,7 +88,9 @@ def constants_table(findings: Findings, software_2021: float) -> str:
             "half of vTrain's single-node groups, output of a simulator",
         ),
     ]
-    return table(["constant", "value", "fitted on"], [[name, str(value), on] for name, value, on in rows])
+    return table(
+        ["constant", "value", "fitted on"], [[name, str(value), on] for name, value, on in rows]
+    )
 
 
 def peers_table(file: Json) -> str:
@@ -97,7 +102,13 @@ def peers_table(file: Json) -> str:
     return table(
         ["simulator", "rows", "mean", "worst", "source"],
         [
-            [peer["name"], peer["rows"], figure(peer, "mean"), figure(peer, "worst"), peer["source"]]
+            [
+                peer["name"],
+                peer["rows"],
+                figure(peer, "mean"),
+                figure(peer, "worst"),
+                peer["source"],
+            ]
             for peer in file["peers"]
         ],
     )
@@ -173,17 +184,17 @@ def b200_tables(findings: Findings) -> dict[str, str]:
     time_rows, peak_rows, peer_times, peer_peaks = [], [], [], []
     for outcome, unhidden in zip(outcomes, findings.outcomes_unhidden):
         row = outcome.row
-        peer = row.peer_s / row.published_s - 1
-        peer_times.append((row.name, peer))
+        peer_times.append((row.name, row.peer_error))
         published, predicted = f"{row.published_s * 1e3:.1f}", f"{outcome.seconds * 1e3:.1f}"
-        errors = [signed(error) for error in (outcome.error, unhidden.error, peer)]
+        errors = [signed(error) for error in (outcome.error, unhidden.error, row.peer_error)]
         time_rows.append([row.name, published, predicted, *errors, use_title(row.use)])
-        if row.published_peak_bytes is None:
+        if row.published_peak_bytes is None or outcome.peak_error is None:
             continue
-        peer = row.peer_peak_bytes / row.published_peak_bytes - 1
-        peer_peaks.append((row.name, peer))
+        peer_peaks.append((row.name, row.peer_peak_error))
         sizes = [f"{row.published_peak_bytes / gib:.2f}", f"{outcome.peak_bytes / gib:.2f}"]
-        peak_rows.append([row.name, *sizes, signed(outcome.peak_error), signed(peer)])
+        peak_rows.append(
+            [row.name, *sizes, signed(outcome.peak_error), signed(row.peer_peak_error)]
+        )
 
     def line(name: str, errors: ErrorSummary) -> list[str]:
         figures = [percent(figure) for figure in (errors.mean, errors.median, errors.worst)]
@@ -225,7 +236,9 @@ def figures_table(heads: Sequence[str], figures: Iterable[Figure], decimals: int
 
 
 def schedule_tables(findings: Findings) -> dict[str, str]:
-    of_ratios = [f"1F1B : {name}, {hop}" for hop in ("free", "held") for name in ("ZB-1p", "1F1B-I")]
+    of_ratios = [
+        f"1F1B : {name}, {hop}" for hop in ("free", "held") for name in ("ZB-1p", "1F1B-I")
+    ]
     return {
         "rates": figures_table(["run", "1F1B", "ZB-H1", "ZB-H2", "1F1B-I"], findings.rates, 4),
         "ratios": figures_table(["run", *of_ratios], findings.ratios, 3),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import Enum
 from pathlib import Path
 
@@ -44,7 +44,6 @@ class Model:
     """A decoder, by the keys of a pipesim-model."""
 
     name: str
-    architecture: str
     blocks: int
     hidden_size: int
     heads: int
@@ -53,26 +52,27 @@ class Model:
     vocabulary_size: int
     max_sequence_length: int
     tied_head: bool
-    dropout: float
+    architecture: str = "gpt"
+    dropout: float = 0.1  # what these programs train with
 
 
 @dataclass(frozen=True)
 class Training:
-    """How a model is trained, by the names of pipesim's flags."""
+    """How a model is trained, as in sim/cost/estimate/training.h."""
 
     micro_batch_size: int
     sequence_length: int
-    pipeline_parallel: int
     tensor_parallel: int
-    data_parallel: int
     sequence_parallel: bool
     recompute: str
-    attention: str
-    zero: int
-    gradient_bytes: int
-    precision: str
-    tensor_overlap: bool
-    software_factor: float
+    pipeline_parallel: int = 1
+    data_parallel: int = 1
+    attention: str = "unfused"
+    zero: int = 0
+    gradient_bytes: int = 2
+    precision: str = "bf16"
+    asynchronous_reduction: bool = True
+    software_factor: float = 1
 
     @property
     def devices(self) -> int:
@@ -97,6 +97,18 @@ class Row:
     peer_peak_bytes: float | None
     use: Use
     reason: str  # why it contradicts its neighbours
+
+    @property
+    def peer_error(self) -> float:
+        """Where another simulator predicts the time."""
+        assert self.peer_s is not None
+        return self.peer_s / self.published_s - 1
+
+    @property
+    def peer_peak_error(self) -> float:
+        """Where it predicts the peak of memory."""
+        assert self.peer_peak_bytes is not None and self.published_peak_bytes is not None
+        return self.peer_peak_bytes / self.published_peak_bytes - 1
 
 
 @dataclass(frozen=True)
@@ -149,39 +161,21 @@ def read_csv(path: Path) -> list[Json]:
     return [dict(zip(first, map(cell, line))) for line in lines]
 
 
+def pick(row: Json, kind: type) -> Json:
+    """What a row says of the fields of a dataclass."""
+    return {field.name: row[field.name] for field in fields(kind) if field.name in row}
+
+
 def model_of(row: Json) -> Model:
-    hidden = row["hidden_size"]
-    return Model(
-        name=row.get("model", f"h {hidden}, {row['blocks']} blocks"),
-        architecture=row.get("architecture", "gpt"),
-        blocks=row["blocks"],
-        hidden_size=hidden,
-        heads=row["heads"],
-        kv_heads=row.get("kv_heads", row["heads"]),
-        mlp_size=row.get("mlp_size", 4 * hidden),
-        vocabulary_size=row["vocabulary_size"],
-        max_sequence_length=row["sequence_length"],
-        tied_head=row["tied_head"],
-        dropout=row.get("dropout_ppm", 100_000) / 1e6,  # what these programs train with
-    )
-
-
-def training_of(row: Json) -> Training:
-    return Training(
-        micro_batch_size=row["micro_batch_size"],
-        sequence_length=row["sequence_length"],
-        pipeline_parallel=row.get("pipeline_parallel", 1),
-        tensor_parallel=row["tensor_parallel"],
-        data_parallel=row.get("data_parallel", 1),
-        sequence_parallel=row["sequence_parallel"],
-        recompute=row["recompute"],
-        attention=row.get("attention", "unfused"),
-        zero=row.get("zero", 0),
-        gradient_bytes=row.get("gradient_bytes", 2),
-        precision=row["precision"],
-        tensor_overlap=row["asynchronous_reduction"],
-        software_factor=row["software_factor"],
-    )
+    said = {
+        "name": row.get("model", f"h {row['hidden_size']}, {row['blocks']} blocks"),
+        "kv_heads": row["heads"],
+        "mlp_size": 4 * row["hidden_size"],
+        "max_sequence_length": row["sequence_length"],
+    }
+    if "dropout_ppm" in row:
+        said["dropout"] = row["dropout_ppm"] / 1e6
+    return Model(**said | {key: value for key, value in pick(row, Model).items() if key != "name"})
 
 
 def in_units(row: Json, key: str, unit: float) -> float | None:
@@ -199,7 +193,7 @@ def name_of(row: Json) -> str:
 
 
 def row_of(source: Source, row: Json, name: str, quantity: Quantity, seconds: float) -> Row:
-    training = training_of(row)
+    training = Training(**pick(row, Training))
     at_once = training.micro_batch_size * training.data_parallel
     batch = row.get("global_batch", at_once)
     if batch % at_once != 0:
@@ -268,8 +262,10 @@ def read_rows(folder: Path = DATA) -> list[Row]:
     """All of them, in the files' order."""
     try:
         return read_files(folder)
-    except (KeyError, ValueError) as error:
-        raise InputError(f"{folder}: a row lacks a key, or has none that is known: {error}") from error
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            f"{folder}: a row lacks a key, or has none that is known: {error}"
+        ) from error
 
 
 def read_products(folder: Path = DATA) -> tuple[str, list[Product]]:

@@ -50,7 +50,12 @@ def profiled_costs(times: Json, chunks: int, holds_sender: bool) -> Json:
         for stage in range(last + 1)
     ]
     latency = 0 if holds_sender else hop
-    return {"format": "pipesim-costs", "version": 1, "stages": stages, "p2p": {"latency_ns": latency}}
+    return {
+        "format": "pipesim-costs",
+        "version": 1,
+        "stages": stages,
+        "p2p": {"latency_ns": latency},
+    }
 
 
 def profiled_runs(
@@ -127,7 +132,9 @@ def gpipe_seconds(pipesim: Pipesim, shapes: list[tuple[int, int]]) -> list[float
             "backward-input": f"{2 * forward_ns}ns",
             "backward-weight": f"{forward_ns}ns",
         }
-        commands.append([text for name, value in flags.items() for text in (f"--{name}", str(value))])
+        commands.append(
+            [text for name, value in flags.items() for text in (f"--{name}", str(value))]
+        )
     return [result["makespan_ns"] / 1e9 for result in pipesim.predict(commands)]
 
 
