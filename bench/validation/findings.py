@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from layer_figures import BytesRow, ProductRow, activation_bytes, examine_products
+from activation_bytes import BytesRow, activation_bytes
 from predictions import ErrorSummary, NamedError, Outcome, peaks, predict_rows, summarise, times
+from products import ProductRow, examine_products
 from program import Json, Pipesim
 from rows import DATA, Source, Use, read_products, read_rows
 from schedule_figures import Figure, bubble_rates, gpipe_speedups, schedule_ratios

@@ -23,7 +23,7 @@ from command_line import Parser, run_program
 from fit_products import fit_products
 from minimise import minimise
 from predictions import predict_rows, summarise, times
-from program import InputError, Json, Pipesim, nanoseconds, value_of
+from program import InputError, Json, Pipesim, inlined, nanoseconds, value_of
 from rows import Row, Source, Use, read_rows
 
 # One set of constants, of the A100; another simulator's output is not measured.
@@ -114,9 +114,7 @@ TERMS = (*NEUTRAL, *CHANGES)
 def read_cluster(pipesim: Pipesim, name: str) -> Json:
     """With its device in it."""
     cluster = pipesim.preset("clusters", name)
-    device = pipesim.preset("devices", cluster["device"])
-    inline = {key: value for key, value in device.items() if key not in ("format", "version")}
-    return {**cluster, "device": inline}
+    return {**cluster, "device": inlined(pipesim.preset("devices", cluster["device"]))}
 
 
 def value_in(cluster: Json, parameter: Parameter) -> float:

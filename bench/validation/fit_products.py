@@ -8,9 +8,9 @@ from copy import deepcopy
 from dataclasses import asdict, dataclass
 from math import log1p
 
-from layer_figures import examine_products
 from minimise import minimise
 from predictions import NamedError, summarise
+from products import examine_products
 from program import Json, Pipesim, value_of
 from rows import read_products
 

@@ -76,6 +76,11 @@ class Pipesim:
             raise InputError(f"{self._path}: prints no JSON; name pipesim by --pipesim") from error
 
 
+def inlined(preset: Json) -> Json:
+    """As it may stand in another file."""
+    return {key: value for key, value in preset.items() if key not in ("format", "version")}
+
+
 def value_of(entry: Any) -> Any:
     """A value of a device's or cluster's file, which may have its source beside it."""
     return entry["value"] if isinstance(entry, dict) else entry

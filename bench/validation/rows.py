@@ -44,6 +44,7 @@ class Model:
     """A decoder, by the keys of a pipesim-model."""
 
     name: str
+    architecture: str
     blocks: int
     hidden_size: int
     heads: int
@@ -52,8 +53,7 @@ class Model:
     vocabulary_size: int
     max_sequence_length: int
     tied_head: bool
-    architecture: str = "gpt"
-    dropout: float = 0.1  # what these programs train with
+    dropout: float
 
 
 @dataclass(frozen=True)
@@ -167,15 +167,16 @@ def pick(row: Json, kind: type) -> Json:
 
 
 def model_of(row: Json) -> Model:
-    said = {
-        "name": row.get("model", f"h {row['hidden_size']}, {row['blocks']} blocks"),
+    hidden = row["hidden_size"]
+    defaults = {
+        "architecture": "gpt",
         "kv_heads": row["heads"],
-        "mlp_size": 4 * row["hidden_size"],
+        "mlp_size": 4 * hidden,
         "max_sequence_length": row["sequence_length"],
+        "dropout": row.get("dropout_ppm", 100_000) / 1e6,  # what these programs train with
     }
-    if "dropout_ppm" in row:
-        said["dropout"] = row["dropout_ppm"] / 1e6
-    return Model(**said | {key: value for key, value in pick(row, Model).items() if key != "name"})
+    name = row.get("model", f"h {hidden}, {row['blocks']} blocks")
+    return Model(**defaults | pick(row, Model) | {"name": name})
 
 
 def in_units(row: Json, key: str, unit: float) -> float | None:
