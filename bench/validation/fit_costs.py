@@ -155,7 +155,7 @@ class Fit:
 
     def run(self) -> None:
         start = [(self.start[one.name] - one.expected) / one.spread for one in self.free]
-        self.end = self._values(minimise(self._loss, start))
+        self.end = self._values(minimise(self._loss, start, tolerance=1e-6))
 
     def errors(self, values: Values, rows: Sequence[Row]) -> str:
         """Mean, median and worst of some rows, in percent."""

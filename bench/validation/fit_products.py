@@ -91,7 +91,8 @@ def fit_products(pipesim: Pipesim) -> str:
         usual_error = 0.02
         return sum(log1p((error / usual_error) ** 2) for _, error in errors(at(point), fitted=True))
 
-    end = at(minimise(loss, [0.0] * len(asdict(start))))
+    # Times are whole nanoseconds: closer than this the loss has steps.
+    end = at(minimise(loss, [0.0] * len(asdict(start)), tolerance=1e-3))
     text = f"{'constant':<16} {'start':>9} {'end':>9}\n"
     for name, before in asdict(start).items():
         text += f"{TITLES.get(name, name):<16} {before:>9.4f} {getattr(end, name):>9.4f}\n"

@@ -7,9 +7,11 @@ from collections.abc import Callable, Sequence
 from program import InputError
 
 
-def minimise(function: Callable[[Sequence[float]], float], start: Sequence[float]) -> list[float]:
-    """Nelder and Mead's, from first steps of half a unit, until corners agree; again from
-    where it stopped until that gains nothing more."""
+def minimise(
+    function: Callable[[Sequence[float]], float], start: Sequence[float], tolerance: float
+) -> list[float]:
+    """Nelder and Mead's, from first steps of half a unit, until the values at all corners
+    agree within the tolerance; again from where it stopped until that gains no more."""
     try:
         import numpy
         from scipy import optimize
@@ -17,7 +19,7 @@ def minimise(function: Callable[[Sequence[float]], float], start: Sequence[float
         raise InputError(
             f"needs numpy and scipy, on Debian python3-numpy and python3-scipy: {error}"
         ) from error
-    step, tolerance = 0.5, 1e-6
+    step = 0.5
     at = numpy.array(start, dtype=float)
     before = function(at)
     while True:
