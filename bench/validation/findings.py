@@ -83,13 +83,9 @@ def measure(findings: Findings) -> Measures:
     measures["simumax b200, nothing hidden"] = summarise(times(findings.outcomes_unhidden))
     measures["simumax b200, peak memory"] = summarise(peaks(b200))
     for fitted, title in ((True, "fitted"), (False, "unseen")):
-        measures[f"matrix products, {title}"] = summarise(
-            [
-                (row.product.name, row.error)
-                for row in findings.products
-                if row.product.fitted is fitted
-            ]
-        )
+        some = [row for row in findings.products if row.product.fitted is fitted]
+        errors = [(row.product.name, row.error) for row in some]
+        measures[f"matrix products, {title}"] = summarise(errors)
     measures["activation bytes"] = summarise(
         [(row.name, row.computed / row.closed_form - 1) for row in findings.bytes]
     )

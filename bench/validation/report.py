@@ -7,7 +7,7 @@ from pathlib import Path
 from string import Template
 
 from findings import USE_TITLES, Findings, Measures
-from goals import goals
+from goals import Goal, goals
 from predictions import ErrorSummary, Outcome, peaks, summarise, times
 from program import Json, nanoseconds, value_of
 from rows import DATA, Source, Use, read_json
@@ -29,29 +29,28 @@ def signed(fraction: float, decimals: int = 1) -> str:
     return f"{100 * fraction:+.{decimals}f}"
 
 
+def spread(errors: ErrorSummary, decimals: int = 2) -> list[str]:
+    return [percent(one, decimals) for one in (errors.mean, errors.median, errors.worst)]
+
+
 def use_title(use: Use) -> str:
     return USE_TITLES.get(use, "contradicts")
 
 
-def goal_rows(measures: Measures) -> list[list[str]]:
-    return [
-        [
-            goal.measure,
-            goal.statistic,
-            percent(goal.limit),
-            percent(goal.reached),
-            "met" if goal.met else f"missed by {percent(goal.reached - goal.limit)}",
-        ]
-        for goal in goals(measures)
-    ]
+def goals_table(reached: Iterable[Goal]) -> str:
+    rows = []
+    for goal in reached:
+        word = "met" if goal.met else f"missed by {percent(goal.reached - goal.limit)}"
+        limit, figure = percent(goal.limit), percent(goal.reached)
+        rows.append([goal.measure, goal.statistic, limit, figure, word])
+    return table(["errors of", "statistic", "goal", "reached", ""], rows)
 
 
 def summary_table(measures: Measures) -> str:
     rows = []
     for name, errors in measures.items():
-        figures = [percent(figure) for figure in (errors.mean, errors.median, errors.worst)]
         which = errors.worst_name if errors.worst > 0 else ""
-        rows.append([name, str(errors.rows), *figures, which])
+        rows.append([name, str(errors.rows), *spread(errors), which])
     return table(["errors of", "rows", "mean", "median", "worst", "which"], rows)
 
 
@@ -99,35 +98,20 @@ def peers_table(file: Json) -> str:
     def figure(peer: Json, key: str) -> str:
         return f"{peer[key]:.2f}" if key in peer else ""
 
-    return table(
-        ["simulator", "rows", "mean", "worst", "source"],
-        [
-            [
-                peer["name"],
-                peer["rows"],
-                figure(peer, "mean"),
-                figure(peer, "worst"),
-                peer["source"],
-            ]
-            for peer in file["peers"]
-        ],
-    )
+    rows = []
+    for peer in file["peers"]:
+        figures = [figure(peer, "mean"), figure(peer, "worst")]
+        rows.append([peer["name"], peer["rows"], *figures, peer["source"]])
+    return table(["simulator", "rows", "mean", "worst", "source"], rows)
 
 
 def rows_table(outcomes: Iterable[Outcome], unit: str = "s", scale: float = 1) -> str:
     rows = []
     for outcome in outcomes:
         row = outcome.row
-        title = use_title(row.use)
-        rows.append(
-            [
-                row.name,
-                f"{row.published_s * scale:.3f}",
-                f"{outcome.seconds * scale:.3f}",
-                signed(outcome.error),
-                f"{title}: {row.reason}" if row.reason else title,
-            ]
-        )
+        use = use_title(row.use) + (f": {row.reason}" if row.reason else "")
+        figures = [f"{seconds * scale:.3f}" for seconds in (row.published_s, outcome.seconds)]
+        rows.append([row.name, *figures, signed(outcome.error), use])
     return table(["row", f"published, {unit}", f"predicted, {unit}", "error, %", "use"], rows)
 
 
@@ -172,8 +156,8 @@ def single_node_table(outcomes: Iterable[Outcome]) -> str:
     rows = []
     for key, group in sorted(groups.items()):
         errors = summarise(times(group))
-        figures = [percent(figure, 1) for figure in (errors.mean, errors.median, errors.worst)]
-        rows.append([*map(str, key), str(errors.rows), *figures, use_title(group[0].row.use)])
+        use = use_title(group[0].row.use)
+        rows.append([*map(str, key), str(errors.rows), *spread(errors, 1), use])
     return table(["h", "t", "b", "rows", "mean", "median", "worst", "use"], rows)
 
 
@@ -197,9 +181,8 @@ def b200_tables(findings: Findings) -> dict[str, str]:
         )
 
     def line(name: str, errors: ErrorSummary) -> list[str]:
-        figures = [percent(figure) for figure in (errors.mean, errors.median, errors.worst)]
         signed_mean = signed(errors.signed_mean, 2)
-        return [name, str(errors.rows), signed_mean, *figures, errors.worst_name]
+        return [name, str(errors.rows), signed_mean, *spread(errors), errors.worst_name]
 
     summary = [
         line("time", summarise(times(outcomes))),
@@ -222,17 +205,11 @@ def b200_tables(findings: Findings) -> dict[str, str]:
 
 def figures_table(heads: Sequence[str], figures: Iterable[Figure], decimals: int) -> str:
     """Computed here / published."""
-    return table(
-        heads,
-        [
-            [figure.name]
-            + [
-                f"{computed:.{decimals}f} / {published:.{decimals}f}"
-                for computed, published in zip(figure.computed, figure.published)
-            ]
-            for figure in figures
-        ],
-    )
+    rows = []
+    for figure in figures:
+        pairs = zip(figure.computed, figure.published)
+        rows.append([figure.name, *(f"{a:.{decimals}f} / {b:.{decimals}f}" for a, b in pairs)])
+    return table(heads, rows)
 
 
 def schedule_tables(findings: Findings) -> dict[str, str]:
@@ -276,7 +253,7 @@ def validation_report(findings: Findings, measures: Measures, folder: Path = DAT
     tables = {
         "goals_met": str(sum(goal.met for goal in reached)),
         "goals_all": str(len(reached)),
-        "goals": table(["errors of", "statistic", "goal", "reached", ""], goal_rows(measures)),
+        "goals": goals_table(reached),
         "summary": summary_table(measures),
         "constants": constants_table(findings, software_2021),
         "peers": peers_table(read_json(folder / "peers.json")),

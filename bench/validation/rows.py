@@ -239,17 +239,12 @@ def read_layers(file: Json) -> list[Row]:
 def read_files(folder: Path) -> list[Row]:
     korthikanti = read_json(folder / "korthikanti_2022.json")
     rows = read_layers(korthikanti)
-    for source, file in (
-        (Source.KORTHIKANTI, korthikanti),
-        (Source.SC21, read_json(folder / "megatron_sc21.json")),
-    ):
+    sc21 = read_json(folder / "megatron_sc21.json")
+    for source, file in ((Source.KORTHIKANTI, korthikanti), (Source.SC21, sc21)):
         rows += [iteration_of(source, {**file["settings"], **row}) for row in file["iterations"]]
     vtrain = read_json(folder / "vtrain_2023.json")
-    for source, key in (
-        (Source.VTRAIN_MULTI_NODE, "multi_node"),
-        (Source.VTRAIN_SINGLE_NODE, "single_node"),
-    ):
-        table = vtrain[key]
+    for source in (Source.VTRAIN_MULTI_NODE, Source.VTRAIN_SINGLE_NODE):
+        table = vtrain["multi_node" if source is Source.VTRAIN_MULTI_NODE else "single_node"]
         for row in read_csv(folder / table["file"]):
             rows.append(iteration_of(source, {**table["settings"], **row}))
     simumax = read_json(folder / "simumax_b200.json")
