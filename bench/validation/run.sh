@@ -6,11 +6,11 @@ cd "$(dirname "$0")/../.."
 
 build() {
   cmake --preset release
-  cmake --build build/release --target validate
+  cmake --build build/release --target pipesim
 }
-step "install packages" install "${build_packages[@]}"
+step "install packages" install "${build_packages[@]}" python3
 step "build: release" build
 echo
-build/release/bench/validation/validate -o bench/VALIDATION.md
+python3 -B bench/validation/validate.py -o bench/VALIDATION.md
 echo "machine: $(grep -m1 'model name' /proc/cpuinfo | cut -d: -f2 | sed 's/^ *//'), $(nproc) cores"
 echo "written: bench/VALIDATION.md"

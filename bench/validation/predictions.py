@@ -1,0 +1,110 @@
+"""What pipesim says of the published rows, and by how much it errs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from statistics import fmean, median
+
+from program import Json, Pipesim
+from rows import Model, Quantity, Row, Training
+
+
+@dataclass(frozen=True)
+class Outcome:
+    row: Row
+    seconds: float
+    mfu: float
+    peak_bytes: int  # what the fullest rank holds
+
+    @property
+    def error(self) -> float:
+        return self.seconds / self.row.published_s - 1
+
+    @property
+    def peak_error(self) -> float | None:
+        """Where a peak is published."""
+        published = self.row.published_peak_bytes
+        return None if published is None else self.peak_bytes / published - 1
+
+
+@dataclass(frozen=True)
+class ErrorSummary:
+    """Absolute errors but for the first, as fractions."""
+
+    rows: int
+    signed_mean: float
+    mean: float
+    median: float
+    worst: float
+    worst_name: str
+
+
+NamedError = tuple[str, float]
+
+
+def model_flags(pipesim: Pipesim, model: Model, cluster: str, training: Training) -> list[str]:
+    """But for the ranks of the pipeline, which are the schedule's."""
+    file = {"format": "pipesim-model", "version": 1, **asdict(model)}
+    flags = ["--model", pipesim.file(file), "--cluster", cluster]
+    for name, value in asdict(training).items():
+        if name != "pipeline_parallel" and not isinstance(value, bool):
+            flags += [f"--{name.replace('_', '-')}", str(value)]
+    if training.sequence_parallel:
+        flags.append("--sequence-parallel")
+    if training.tensor_parallel > 1:
+        flags += ["--tensor-overlap", "on" if training.asynchronous_reduction else "off"]
+    return flags
+
+
+def command_of(pipesim: Pipesim, row: Row) -> list[str]:
+    """Iterations run 1F1B, interleaved where a rank holds several chunks."""
+    schedule = "interleaved" if row.virtual_stages > 1 else "1f1b"
+    command = ["--schedule", schedule, "--stages", str(row.training.pipeline_parallel)]
+    if row.virtual_stages > 1:
+        command += ["--virtual-stages", str(row.virtual_stages)]
+    command += ["--microbatches", str(row.microbatches), "--explain"]
+    return command + model_flags(pipesim, row.model, row.cluster, row.training)
+
+
+def layer_of(result: Json, name: str) -> Json:
+    return next(layer for layer in result["explanation"]["layers"] if layer["name"] == name)
+
+
+def outcome_of(row: Row, result: Json) -> Outcome:
+    nanoseconds = result["makespan_ns"]
+    if row.quantity is not Quantity.ITERATION:
+        nanoseconds = sum(layer_of(result, "block")[f"{row.quantity.value}_ns"].values())
+    return Outcome(row, nanoseconds / 1e9, result["mfu"], result["peak_memory_bytes"])
+
+
+def predict_rows(pipesim: Pipesim, rows: Sequence[Row]) -> list[Outcome]:
+    results = pipesim.predict([command_of(pipesim, row) for row in rows])
+    return [outcome_of(row, result) for row, result in zip(rows, results)]
+
+
+def summarise(errors: Sequence[NamedError]) -> ErrorSummary:
+    """The worst is the last of those that err as much; there is at least one error."""
+    sizes = [abs(error) for _, error in errors]
+    worst_name, worst = max(reversed(errors), key=lambda named: abs(named[1]))
+    return ErrorSummary(
+        rows=len(errors),
+        signed_mean=fmean(error for _, error in errors),
+        mean=fmean(sizes),
+        median=median(sizes),
+        worst=abs(worst),
+        worst_name=worst_name,
+    )
+
+
+def times(outcomes: Iterable[Outcome]) -> list[NamedError]:
+    return [(outcome.row.name, outcome.error) for outcome in outcomes]
+
+
+def peaks(outcomes: Iterable[Outcome]) -> list[NamedError]:
+    """Of those whose peaks of memory are published."""
+    return [
+        (outcome.row.name, error)
+        for outcome in outcomes
+        if (error := outcome.peak_error) is not None
+    ]

@@ -1,0 +1,274 @@
+"""bench/VALIDATION.md: the words of report.md, and tables of the findings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from string import Template
+
+from findings import USE_TITLES, Findings, Measures
+from goals import Goal, goals
+from predictions import ErrorSummary, Outcome, peaks, summarise, times
+from program import Json, nanoseconds, value_of
+from rows import DATA, Source, Use, read_json
+from schedule_figures import Figure
+
+WORDS = Path(__file__).resolve().parent / "report.md"
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join("".join(f"| {cell} " for cell in line) + "|" for line in lines)
+
+
+def percent(fraction: float, decimals: int = 2) -> str:
+    return f"{100 * fraction:.{decimals}f}"
+
+
+def signed(fraction: float, decimals: int = 1) -> str:
+    return f"{100 * fraction:+.{decimals}f}"
+
+
+def spread(errors: ErrorSummary, decimals: int = 2) -> list[str]:
+    return [percent(one, decimals) for one in (errors.mean, errors.median, errors.worst)]
+
+
+def use_title(use: Use) -> str:
+    return USE_TITLES.get(use, "contradicts")
+
+
+def goals_table(reached: Iterable[Goal]) -> str:
+    rows = []
+    for goal in reached:
+        word = "met" if goal.met else f"missed by {percent(goal.reached - goal.limit)}"
+        limit, figure = percent(goal.limit), percent(goal.reached)
+        rows.append([goal.measure, goal.statistic, limit, figure, word])
+    return table(["errors of", "statistic", "goal", "reached", ""], rows)
+
+
+def summary_table(measures: Measures) -> str:
+    rows = []
+    for name, errors in measures.items():
+        which = errors.worst_name if errors.worst > 0 else ""
+        rows.append([name, str(errors.rows), *spread(errors), which])
+    return table(["errors of", "rows", "mean", "median", "worst", "which"], rows)
+
+
+def time_title(text: str) -> str:
+    """Of less than 0.1 s."""
+    ns = nanoseconds(text)
+    return f"{ns / 1e3:.4g} us" if ns < 1e6 else f"{ns / 1e6:.2f} ms"
+
+
+def constants_table(findings: Findings, software_2021: float) -> str:
+    device = findings.device
+    reached, software = device["reached"], device["software"]
+    host = {
+        name: time_title(value_of(software[f"host_{name}"]))
+        for name in ("forward", "backward", "peer")
+    }
+    fitted = "rows marked fitted"
+    rows = [
+        ("share of the peak of matrix products", value_of(device["matmul"]["peak_share"]), fitted),
+        ("share of memory's rate", value_of(reached["memory_share"]), fitted),
+        ("traffic of unfused attention", value_of(reached["attention_traffic"]), fitted),
+        ("a message, of its sender's time", time_title(value_of(software["p2p_overhead"])), fitted),
+        ("hidden part of a reduction", value_of(software["hidden_reduction"]), fitted),
+        ("share of a network card's rate", value_of(findings.cluster["network"]["share"]), fitted),
+        ("software factor of 2021", software_2021, "rows marked fitted of SC21"),
+        (
+            "shape of matrix products",
+            "tiles, ramp, whole waves, accumulation",
+            "shapes of SimuMax's table",
+        ),
+        (
+            "host floor of a layer",
+            f"{host['forward']} forward, {host['backward']} backward, {host['peer']} more for each peer",
+            "half of vTrain's single-node groups, output of a simulator",
+        ),
+    ]
+    return table(
+        ["constant", "value", "fitted on"], [[name, str(value), on] for name, value, on in rows]
+    )
+
+
+def peers_table(file: Json) -> str:
+    """Of other programs, as they publish them."""
+
+    def figure(peer: Json, key: str) -> str:
+        return f"{peer[key]:.2f}" if key in peer else ""
+
+    rows = []
+    for peer in file["peers"]:
+        figures = [figure(peer, "mean"), figure(peer, "worst")]
+        rows.append([peer["name"], peer["rows"], *figures, peer["source"]])
+    return table(["simulator", "rows", "mean", "worst", "source"], rows)
+
+
+def rows_table(outcomes: Iterable[Outcome], unit: str = "s", scale: float = 1) -> str:
+    rows = []
+    for outcome in outcomes:
+        row = outcome.row
+        use = use_title(row.use) + (f": {row.reason}" if row.reason else "")
+        figures = [f"{seconds * scale:.3f}" for seconds in (row.published_s, outcome.seconds)]
+        rows.append([row.name, *figures, signed(outcome.error), use])
+    return table(["row", f"published, {unit}", f"predicted, {unit}", "error, %", "use"], rows)
+
+
+def mfu_table(outcomes: Iterable[Outcome]) -> str:
+    return table(
+        ["row", "published MFU, %", "predicted MFU, %"],
+        [
+            [outcome.row.name, percent(outcome.row.published_mfu, 1), percent(outcome.mfu, 1)]
+            for outcome in outcomes
+            if outcome.row.published_mfu is not None
+        ],
+    )
+
+
+def bytes_table(findings: Findings) -> str:
+    return table(
+        ["kept", "closed form", "shape", "closed form, bytes", "computed, bytes"],
+        [
+            [row.name, row.formula, row.shape, f"{row.closed_form:,}", f"{row.computed:,}"]
+            for row in findings.bytes
+        ],
+    )
+
+
+def sc21_table(findings: Findings) -> str:
+    rows = []
+    for outcome, at_1 in zip(findings.of(Source.SC21), findings.outcomes_at_1):
+        row = outcome.row
+        published, predicted = f"{row.published_s:.3f}", f"{outcome.seconds:.3f}"
+        errors = [signed(outcome.error), signed(at_1.error)]
+        rows.append([row.name, published, predicted, *errors, use_title(row.use)])
+    heads = ["row", "published, s", "predicted, s", "error, %", "error with factor 1, %", "use"]
+    return table(heads, rows)
+
+
+def single_node_table(outcomes: Iterable[Outcome]) -> str:
+    groups: dict[tuple[int, int, int], list[Outcome]] = {}
+    for outcome in outcomes:
+        training = outcome.row.training
+        key = (outcome.row.model.hidden_size, training.tensor_parallel, training.micro_batch_size)
+        groups.setdefault(key, []).append(outcome)
+    rows = []
+    for key, group in sorted(groups.items()):
+        errors = summarise(times(group))
+        use = use_title(group[0].row.use)
+        rows.append([*map(str, key), str(errors.rows), *spread(errors, 1), use])
+    return table(["h", "t", "b", "rows", "mean", "median", "worst", "use"], rows)
+
+
+def b200_tables(findings: Findings) -> dict[str, str]:
+    """Iterations and peaks of memory measured on B200, beside what SimuMax predicts."""
+    gib = 1024**3
+    outcomes = findings.of(Source.SIMUMAX_B200)
+    time_rows, peak_rows, peer_times, peer_peaks = [], [], [], []
+    for outcome, unhidden in zip(outcomes, findings.outcomes_unhidden):
+        row = outcome.row
+        peer_times.append((row.name, row.peer_error))
+        published, predicted = f"{row.published_s * 1e3:.1f}", f"{outcome.seconds * 1e3:.1f}"
+        errors = [signed(error) for error in (outcome.error, unhidden.error, row.peer_error)]
+        time_rows.append([row.name, published, predicted, *errors, use_title(row.use)])
+        if row.published_peak_bytes is None or outcome.peak_error is None:
+            continue
+        peer_peaks.append((row.name, row.peer_peak_error))
+        sizes = [f"{row.published_peak_bytes / gib:.2f}", f"{outcome.peak_bytes / gib:.2f}"]
+        peak_rows.append(
+            [row.name, *sizes, signed(outcome.peak_error), signed(row.peer_peak_error)]
+        )
+
+    def line(name: str, errors: ErrorSummary) -> list[str]:
+        signed_mean = signed(errors.signed_mean, 2)
+        return [name, str(errors.rows), signed_mean, *spread(errors), errors.worst_name]
+
+    summary = [
+        line("time", summarise(times(outcomes))),
+        line("time, nothing hidden", summarise(times(findings.outcomes_unhidden))),
+        line("time, SimuMax", summarise(peer_times)),
+        line("peak memory", summarise(peaks(outcomes))),
+        line("peak memory, SimuMax", summarise(peer_peaks)),
+    ]
+    of_times = ["measured, ms", "predicted, ms", "error, %", "with nothing hidden, %"]
+    of_peaks = ["measured, GiB", "predicted, GiB", "error, %"]
+    theirs = "SimuMax's error, %"
+    return {
+        "b200_summary": table(
+            ["errors of", "rows", "signed mean", "mean", "median", "worst", "which"], summary
+        ),
+        "b200": table(["row", *of_times, theirs, "use"], time_rows),
+        "b200_peaks": table(["row", *of_peaks, theirs], peak_rows),
+    }
+
+
+def figures_table(heads: Sequence[str], figures: Iterable[Figure], decimals: int) -> str:
+    """Computed here / published."""
+    rows = []
+    for figure in figures:
+        pairs = zip(figure.computed, figure.published)
+        rows.append([figure.name, *(f"{a:.{decimals}f} / {b:.{decimals}f}" for a, b in pairs)])
+    return table(heads, rows)
+
+
+def schedule_tables(findings: Findings) -> dict[str, str]:
+    of_ratios = [
+        f"1F1B : {name}, {hop}" for hop in ("free", "held") for name in ("ZB-1p", "1F1B-I")
+    ]
+    return {
+        "rates": figures_table(["run", "1F1B", "ZB-H1", "ZB-H2", "1F1B-I"], findings.rates, 4),
+        "ratios": figures_table(["run", *of_ratios], findings.ratios, 3),
+        "speedups": figures_table(["network", "K 2", "K 4", "K 8"], findings.speedups, 2),
+    }
+
+
+def dualpipe_table(file: Json) -> str:
+    keys = ("method", "bubble", "params_per_device", "activation_per_device", "devices")
+    return table(
+        ["schedule", "bubble", "parameters", "activations", "devices"],
+        [[row[key] for key in keys] for row in file["rows"]],
+    )
+
+
+def products_table(findings: Findings) -> str:
+    """The worst."""
+    shown = 10
+    worst = sorted(findings.products, key=lambda row: -abs(row.error))[:shown]
+    rows = []
+    for row in worst:
+        shares = [percent(row.product.efficiency, 1), percent(row.computed, 1)]
+        use = "fitted" if row.product.fitted else "unseen"
+        rows.append([row.product.name, *shares, signed(row.error), use])
+    heads = ["product", "published, % of the peak", "computed", "error of the time, %", "use"]
+    return table(heads, rows)
+
+
+def validation_report(findings: Findings, measures: Measures, folder: Path = DATA) -> str:
+    """`folder` holds the figures that are listed but not predicted. The same findings
+    give the same bytes."""
+    korthikanti = findings.of(Source.KORTHIKANTI)
+    software_2021 = findings.of(Source.SC21)[0].row.training.software_factor
+    reached = goals(measures)
+    tables = {
+        "goals_met": str(sum(goal.met for goal in reached)),
+        "goals_all": str(len(reached)),
+        "goals": goals_table(reached),
+        "summary": summary_table(measures),
+        "constants": constants_table(findings, software_2021),
+        "peers": peers_table(read_json(folder / "peers.json")),
+        "korthikanti": rows_table(korthikanti),
+        "mfu": mfu_table(korthikanti),
+        "layers": rows_table(findings.of(Source.KORTHIKANTI_LAYERS), "ms", 1e3),
+        "bytes": bytes_table(findings),
+        "software_2021": str(software_2021),
+        "sc21": sc21_table(findings),
+        "multi_node": rows_table(findings.of(Source.VTRAIN_MULTI_NODE)),
+        **b200_tables(findings),
+        **schedule_tables(findings),
+        "dualpipe": dualpipe_table(read_json(folder / "dualpipe.json")),
+        "product_count": str(len(findings.products)),
+        "products": products_table(findings),
+        "single_node": single_node_table(findings.of(Source.VTRAIN_SINGLE_NODE)),
+    }
+    return Template(WORDS.read_text()).substitute(tables)

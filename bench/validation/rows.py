@@ -1,0 +1,281 @@
+"""Published measurements, as rows that pipesim can predict.
+
+The figures stand in data/, with their source, units and caveats, and with what each
+is used for: that was decided before anything was fitted.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import dataclass, fields
+from enum import Enum
+from pathlib import Path
+
+from program import InputError, Json
+
+DATA = Path(__file__).resolve().parent / "data"
+
+
+class Quantity(Enum):
+    ITERATION = "iteration"  # from the first forward to the end of the optimizer's step
+    LAYER_FORWARD = "forward"  # of one block, one microbatch
+    LAYER_BACKWARD = "backward"  # with what is computed again
+
+
+class Use(Enum):
+    FITTED = "fitted"  # constants may be fitted on it
+    HOST_FLOOR = "host_floor"  # of a simulator; only the host's floor was read off it
+    UNSEEN = "unseen"  # never looked at when fitting
+    CONTRADICTS = "contradicts_neighbours"  # see Row.reason; never fitted
+
+
+class Source(Enum):
+    KORTHIKANTI = "korthikanti"  # table 5
+    KORTHIKANTI_LAYERS = "korthikanti layers"  # table 4
+    SC21 = "sc21"
+    VTRAIN_MULTI_NODE = "vtrain multi-node"
+    VTRAIN_SINGLE_NODE = "vtrain single-node"  # output of another simulator, not measured
+    SIMUMAX_B200 = "simumax b200"
+
+
+@dataclass(frozen=True)
+class Model:
+    """A decoder, by the keys of a pipesim-model."""
+
+    name: str
+    architecture: str
+    blocks: int
+    hidden_size: int
+    heads: int
+    kv_heads: int
+    mlp_size: int
+    vocabulary_size: int
+    max_sequence_length: int
+    tied_head: bool
+    dropout: float
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a model is trained, as in sim/cost/estimate/training.h."""
+
+    micro_batch_size: int
+    sequence_length: int
+    tensor_parallel: int
+    sequence_parallel: bool
+    recompute: str
+    pipeline_parallel: int = 1
+    data_parallel: int = 1
+    attention: str = "unfused"
+    zero: int = 0
+    gradient_bytes: int = 2
+    precision: str = "bf16"
+    asynchronous_reduction: bool = True
+    software_factor: float = 1
+
+    @property
+    def devices(self) -> int:
+        return self.pipeline_parallel * self.tensor_parallel * self.data_parallel
+
+
+@dataclass(frozen=True)
+class Row:
+    source: Source
+    name: str
+    quantity: Quantity
+    model: Model
+    cluster: str
+    training: Training
+    virtual_stages: int  # chunks a rank
+    microbatches: int
+    published_s: float
+    published_mfu: float | None
+    published_peak_bytes: float | None  # of the fullest rank
+    # What another simulator predicts of them.
+    peer_s: float | None
+    peer_peak_bytes: float | None
+    use: Use
+    reason: str  # why it contradicts its neighbours
+
+    @property
+    def peer_error(self) -> float:
+        """Where another simulator predicts the time."""
+        assert self.peer_s is not None
+        return self.peer_s / self.published_s - 1
+
+    @property
+    def peer_peak_error(self) -> float:
+        """Where it predicts the peak of memory."""
+        assert self.peer_peak_bytes is not None and self.published_peak_bytes is not None
+        return self.peer_peak_bytes / self.published_peak_bytes - 1
+
+
+@dataclass(frozen=True)
+class Product:
+    """A matrix product, `rows` x `inner` by `inner` x `columns`, on one card."""
+
+    rows: int
+    inner: int
+    columns: int
+    accumulates: bool  # onto fp32
+    efficiency: float  # the share of the peak that it reached
+    fitted: bool
+
+    @property
+    def name(self) -> str:
+        suffix = ", accumulating" if self.accumulates else ""
+        return f"{self.rows} x {self.inner} x {self.columns}{suffix}"
+
+
+def read_json(path: Path) -> Json:
+    try:
+        return json.loads(path.read_text())
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise InputError(f"{path}: is no JSON: {error}") from error
+
+
+def cell(text: str) -> int | float | str:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return text
+
+
+def read_csv(path: Path) -> list[Json]:
+    """One object a row, by the names of the first line."""
+    try:
+        with path.open(newline="") as file:
+            first, *lines = csv.reader(file)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from error
+    for line in lines:
+        if len(line) != len(first):
+            raise InputError(
+                f"{path}: a row has {len(line)} cells, the first line {len(first)}; give it as many"
+            )
+    return [dict(zip(first, map(cell, line))) for line in lines]
+
+
+def pick(row: Json, kind: type) -> Json:
+    """What a row says of the fields of a dataclass."""
+    return {field.name: row[field.name] for field in fields(kind) if field.name in row}
+
+
+def model_of(row: Json) -> Model:
+    hidden = row["hidden_size"]
+    defaults = {
+        "architecture": "gpt",
+        "kv_heads": row["heads"],
+        "mlp_size": 4 * hidden,
+        "max_sequence_length": row["sequence_length"],
+        "dropout": row.get("dropout_ppm", 100_000) / 1e6,  # what these programs train with
+    }
+    name = row.get("model", f"h {hidden}, {row['blocks']} blocks")
+    return Model(**defaults | pick(row, Model) | {"name": name})
+
+
+def in_units(row: Json, key: str, unit: float) -> float | None:
+    return row[key] / unit if key in row else None
+
+
+def name_of(row: Json) -> str:
+    if "name" in row:
+        return row["name"]
+    return (
+        f"row {row['row']}: h {row['hidden_size']}, {row['blocks']} blocks, "
+        f"t {row['tensor_parallel']}, p {row['pipeline_parallel']}, "
+        f"d {row['data_parallel']}, b {row['micro_batch_size']}"
+    )
+
+
+def row_of(source: Source, row: Json, name: str, quantity: Quantity, seconds: float) -> Row:
+    training = Training(**pick(row, Training))
+    at_once = training.micro_batch_size * training.data_parallel
+    batch = row.get("global_batch", at_once)
+    if batch % at_once != 0:
+        raise InputError(f"{DATA}: {name}: a batch of {batch} is no multiple of {at_once}; mend it")
+    gib = 1024**3
+    return Row(
+        source=source,
+        name=name,
+        quantity=quantity,
+        model=model_of(row),
+        cluster=row["cluster"],
+        training=training,
+        virtual_stages=row.get("virtual_stages", 1),
+        microbatches=batch // at_once,
+        published_s=seconds,
+        published_mfu=in_units(row, "mfu_percent", 100),
+        published_peak_bytes=in_units(row, "peak_gib", 1 / gib),
+        peer_s=in_units(row, "peer_milliseconds", 1e3),
+        peer_peak_bytes=in_units(row, "peer_peak_gib", 1 / gib),
+        use=Use(row["use"]),
+        reason=row.get("reason", ""),
+    )
+
+
+def iteration_of(source: Source, row: Json) -> Row:
+    seconds = row["seconds"] if "seconds" in row else row["milliseconds"] / 1e3
+    return row_of(source, row, name_of(row), Quantity.ITERATION, seconds)
+
+
+def read_layers(file: Json) -> list[Row]:
+    """Table 4: a forward and a backward each."""
+    rows = []
+    for layer in file["layers"]:
+        row = {**file["settings"], **file["layer_settings"], **layer}
+        for quantity in (Quantity.LAYER_FORWARD, Quantity.LAYER_BACKWARD):
+            name = f"{layer['name']}, {quantity.value}"
+            seconds = layer[f"{quantity.value}_ms"] / 1e3
+            rows.append(row_of(Source.KORTHIKANTI_LAYERS, row, name, quantity, seconds))
+    return rows
+
+
+def read_files(folder: Path) -> list[Row]:
+    korthikanti = read_json(folder / "korthikanti_2022.json")
+    rows = read_layers(korthikanti)
+    sc21 = read_json(folder / "megatron_sc21.json")
+    for source, file in ((Source.KORTHIKANTI, korthikanti), (Source.SC21, sc21)):
+        rows += [iteration_of(source, {**file["settings"], **row}) for row in file["iterations"]]
+    vtrain = read_json(folder / "vtrain_2023.json")
+    for source in (Source.VTRAIN_MULTI_NODE, Source.VTRAIN_SINGLE_NODE):
+        table = vtrain["multi_node" if source is Source.VTRAIN_MULTI_NODE else "single_node"]
+        for row in read_csv(folder / table["file"]):
+            rows.append(iteration_of(source, {**table["settings"], **row}))
+    simumax = read_json(folder / "simumax_b200.json")
+    for row in simumax["iterations"]:
+        shape = simumax["models"][row["model"]]
+        rows.append(iteration_of(Source.SIMUMAX_B200, {**simumax["settings"], **shape, **row}))
+    return rows
+
+
+def read_rows(folder: Path = DATA) -> list[Row]:
+    """All of them, in the files' order."""
+    try:
+        return read_files(folder)
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            f"{folder}: a row lacks a key, or has none that is known: {error}"
+        ) from error
+
+
+def read_products(folder: Path = DATA) -> tuple[str, list[Product]]:
+    """The device's name, and its products in the table's order."""
+    file = read_json(folder / "simumax_a100_pcie.json")
+    products = [
+        Product(
+            rows=row["rows"],
+            inner=row["inner"],
+            columns=row["columns"],
+            accumulates=row["accumulates"] == "true",
+            efficiency=row["efficiency"],
+            fitted=Use(row["use"]) is Use.FITTED,
+        )
+        for row in read_csv(folder / file["file"])
+    ]
+    return file["device"], products

@@ -1,0 +1,237 @@
+"""The published rows, what is made of them, and the program that compares.
+
+PIPESIM names the program; default build/release/pipesim.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+from collections import Counter, defaultdict
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
+from pathlib import Path
+
+VALIDATION = Path(__file__).resolve().parents[2] / "bench" / "validation"
+sys.path.insert(0, str(VALIDATION))
+
+from findings import Findings, examine, measure  # noqa: E402
+from goals import broken_bounds  # noqa: E402
+from predictions import ErrorSummary, summarise  # noqa: E402
+from program import DEFAULT_PROGRAM, InputError, Pipesim  # noqa: E402
+from report import validation_report  # noqa: E402
+from rows import Row, Source, Use, read_products, read_rows  # noqa: E402
+from validate import check  # noqa: E402
+
+PROGRAM = Path(os.environ.get("PIPESIM", DEFAULT_PROGRAM))
+ROWS = read_rows()
+
+pipesim: Pipesim
+findings: Findings
+
+
+def setUpModule() -> None:
+    global pipesim, findings
+    pipesim = unittest.enterModuleContext(Pipesim(PROGRAM))
+    findings = examine(pipesim)
+
+
+def rows_of(source: Source) -> list[Row]:
+    return [row for row in ROWS if row.source is source]
+
+
+def validate(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, VALIDATION / "validate.py", "--pipesim", PROGRAM, *arguments]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+class Rows(unittest.TestCase):
+    def test_are_all_there_with_their_use(self) -> None:
+        counts: dict[Source, Counter[Use]] = defaultdict(Counter)
+        for row in ROWS:
+            counts[row.source][row.use] += 1
+        fitted, unseen = Use.FITTED, Use.UNSEEN
+        self.assertEqual(
+            counts,
+            {
+                Source.KORTHIKANTI_LAYERS: {fitted: 4, unseen: 6},
+                Source.KORTHIKANTI: {fitted: 2, unseen: 2},
+                Source.SC21: {fitted: 2, unseen: 3},
+                Source.VTRAIN_MULTI_NODE: {fitted: 20, unseen: 17, Use.CONTRADICTS: 4},
+                Source.VTRAIN_SINGLE_NODE: {Use.HOST_FLOOR: 756, unseen: 684},
+                Source.SIMUMAX_B200: {unseen: 24},
+            },
+        )
+
+    def test_of_b200_are_eight_splits_of_three_lengths(self) -> None:
+        """A model and a split have one peak; both are of eight devices."""
+        for row in ROWS:
+            if row.source is not Source.SIMUMAX_B200:
+                self.assertIsNone(row.published_peak_bytes, row.name)
+        microbatches = defaultdict(list)
+        peaks = Counter()
+        for row in rows_of(Source.SIMUMAX_B200):
+            split = (row.model.hidden_size, row.training.tensor_parallel)
+            microbatches[split].append(row.microbatches)
+            peaks[split] += row.published_peak_bytes is not None
+            self.assertEqual(row.training.devices, 8, row.name)
+            filled_up_to = 128 * row.training.tensor_parallel
+            self.assertEqual(row.model.vocabulary_size % filled_up_to, 0, row.name)
+            self.assertEqual(
+                row.published_peak_bytes is None, row.peer_peak_bytes is None, row.name
+            )
+            # As the source says of itself: -11.37 to -0.18 %.
+            self.assertTrue(-0.1138 < row.peer_error < -0.0017, row.name)
+        self.assertEqual(len(microbatches), 8)
+        for split, some in microbatches.items():
+            self.assertEqual(some, [4, 8, 32])
+            self.assertEqual(peaks[split], 1)
+
+    def test_hold_together(self) -> None:
+        """Heads divide the hidden size, chunks the blocks of a rank; times are of a sane size."""
+        for row in ROWS:
+            self.assertEqual(row.use is Use.CONTRADICTS, row.reason != "", row.name)
+            self.assertEqual(row.model.hidden_size % row.model.heads, 0, row.name)
+            blocks = row.model.blocks // row.training.pipeline_parallel
+            self.assertEqual(blocks % row.virtual_stages, 0, row.name)
+            self.assertTrue(0.001 < row.published_s < 30, row.name)
+
+    def test_near_copies_are_not_divided_between_uses(self) -> None:
+        """Rows that differ in depth, microbatches or replicas only are near-copies."""
+        uses = defaultdict(set)
+        for row in rows_of(Source.VTRAIN_SINGLE_NODE):
+            training = row.training
+            group = (row.model.hidden_size, training.tensor_parallel, training.micro_batch_size)
+            uses[group].add(row.use)
+        self.assertEqual(len(uses), 32)
+        self.assertTrue(all(len(some) == 1 for some in uses.values()))
+
+    def test_published_mfu_follows_from_the_time(self) -> None:
+        """As the paper defines it."""
+        compared = [row for row in ROWS if row.published_mfu is not None]
+        self.assertEqual(len(compared), 2)
+        for row in compared:
+            h, blocks = row.model.hidden_size, row.model.blocks
+            s, vocabulary = row.training.sequence_length, row.model.vocabulary_size
+            batch = row.microbatches * row.training.micro_batch_size
+            flops = (
+                72 * batch * blocks * s * h**2 * (1 + s / (6 * h) + vocabulary / (12 * h * blocks))
+            )
+            mfu = flops / (312e12 * row.training.devices * row.published_s)
+            self.assertAlmostEqual(mfu, row.published_mfu, delta=0.002, msg=row.name)
+
+
+class Predictions(unittest.TestCase):
+    def test_peak_is_of_states_kept_and_logits(self) -> None:
+        """By hand: 70B on 8 tensor-parallel ranks."""
+        name = "llama3_70b_l12_tp8_pp1_dp1_mbc4_cef"
+        (outcome,) = (one for one in findings.outcomes if one.row.name == name)
+        h, f, kv, tokens, vocabulary = 8192, 28672, 1024, 4096, 129024
+        matrices = 12 * (2 * h * h + 2 * h * kv + 3 * h * f) + 2 * vocabulary * h
+        parameters = matrices / 8 + 25 * h
+        # Norms and products' inputs, queries, keys, values, sums of rows, gate, up and their product.
+        block = tokens / 8 * (2 * (5 * h + h + 2 * kv + 3 * f) + 4 * 64)
+        head = tokens / 8 * (4 * h + 4 * vocabulary)
+        gradient_of_logits = tokens / 8 * 2 * vocabulary
+        expected = 18 * parameters + 12 * block + head + gradient_of_logits
+        self.assertAlmostEqual(outcome.peak_bytes, expected, delta=1e-6 * expected)
+
+    def test_activation_bytes_are_exact(self) -> None:
+        self.assertEqual(len(findings.bytes), 24)
+        for row in findings.bytes:
+            self.assertEqual(row.computed, row.closed_form, row.formula)
+
+    def test_products_are_those_of_the_table(self) -> None:
+        """One by hand: tiles of 256 x 128, whose waves are 5,120 x 16,384 / 32,768 / 108."""
+        _, products = read_products()
+        self.assertEqual([row.product for row in findings.products], products)
+        (row,) = (one for one in findings.products if one.product.name == "4096 x 5120 x 16384")
+        parts = 16 * 128 / 108
+        waves = 0.49 * 19 + 0.51 * parts
+        share = 0.78 * parts / waves * 5120 / (5120 + 160)
+        seconds = 2 * 4096 * 5120 * 16384 / (312e12 * share) + 4e-6
+        computed = 2 * 4096 * 5120 * 16384 / 312e12 / seconds
+        self.assertAlmostEqual(row.computed, computed, delta=1e-5)
+
+    def test_with_nothing_hidden_iterations_of_b200_take_longer(self) -> None:
+        """Only tensor-parallel ranks have reductions to hide."""
+        hiding = findings.of(Source.SIMUMAX_B200)
+        self.assertEqual(len(hiding), 24)
+        for hidden, unhidden in zip(hiding, findings.outcomes_unhidden, strict=True):
+            self.assertEqual(hidden.row.name, unhidden.row.name)
+            self.assertEqual(hidden.peak_bytes, unhidden.peak_bytes)
+            if hidden.row.training.tensor_parallel == 1:
+                self.assertEqual(hidden.seconds, unhidden.seconds)
+            else:
+                self.assertLess(hidden.seconds, unhidden.seconds)
+        self.assertEqual(measure(findings)["simumax b200, peak memory"].rows, 8)
+
+
+class Errors(unittest.TestCase):
+    def test_are_summarised(self) -> None:
+        errors = summarise([("a", 0.01), ("b", -0.04), ("c", 0.02), ("d", -0.01)])
+        self.assertEqual(errors.rows, 4)
+        self.assertAlmostEqual(errors.signed_mean, -0.005)
+        self.assertAlmostEqual(errors.mean, 0.02)
+        self.assertAlmostEqual(errors.median, 0.015)
+        self.assertAlmostEqual(errors.worst, 0.04)
+        self.assertEqual(errors.worst_name, "b")
+
+    def test_pass_bounds_by_name(self) -> None:
+        measures = {"sc21": ErrorSummary(1, 0, mean=0.031, median=0, worst=0, worst_name="row 7")}
+        with tempfile.TemporaryDirectory() as folder:
+            bounds = Path(folder) / "bounds.json"
+            bounds.write_text('{"sc21": {"mean": 3.2}}')
+            self.assertEqual(broken_bounds(measures, bounds), [])
+            bounds.write_text('{"sc21": {"mean": 3.0}}')
+            sentence = "sc21: mean error of 3.100 %, above its bound of 3 %; worst: row 7"
+            self.assertEqual(broken_bounds(measures, bounds), [sentence])
+            bounds.write_text("{}")
+            self.assertEqual(len(broken_bounds(measures, bounds)), 1)
+
+
+class Program(unittest.TestCase):
+    def test_writes_the_same_report_twice(self) -> None:
+        report = validation_report(findings, measure(findings))
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "report.md"
+            done = validate("-o", str(path))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(path.read_text(), report)
+        for row in ROWS:
+            if row.source is not Source.VTRAIN_SINGLE_NODE:
+                self.assertIn(f"| {row.name} |", report)
+
+    def test_ends_with_1_where_a_bound_is_passed(self) -> None:
+        measures = {"sc21": ErrorSummary(1, 0, mean=0.031, median=0, worst=0, worst_name="row 7")}
+        with tempfile.TemporaryDirectory() as folder, redirect_stdout(StringIO()) as out:
+            bounds = Path(folder) / "bounds.json"
+            for bound, status in ((3.2, 0), (3.0, 1)):
+                bounds.write_text(json.dumps({"sc21": {"mean": bound}}))
+                with redirect_stderr(StringIO()):
+                    self.assertEqual(check(measures, bounds), status)
+        self.assertIn("1 measures within their bounds\nsc21: mean error of 3.100 %", out.getvalue())
+
+    def test_refuses_in_one_sentence(self) -> None:
+        for arguments, word in (
+            (["--pipesim", "no/such/program"], "no/such/program"),
+            (["--bound"], "--bound"),
+            (["--check", "--bounds"], "not allowed"),
+        ):
+            done = validate(*arguments)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertRegex(done.stderr, rf"\Avalidate\.py: .*{re.escape(word)}.*\n\Z")
+
+    def test_refuses_data_that_are_missing(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            with self.assertRaisesRegex(InputError, "korthikanti_2022.json: cannot be read"):
+                read_rows(Path(folder))
+
+
+if __name__ == "__main__":
+    unittest.main()
