@@ -654,6 +654,14 @@ TEST(EmulatedGpuFibers, RunByTurnsOnWhateverThreadResumesThem) {
   throw std::runtime_error("deep");
 }
 
+// The address sanitizer reports what is forbidden of that stack.
+PIPESIM_UNWATCHED __attribute__((noinline)) void touch_stack() {
+  char room[16384];
+  std::memset(room, 1, sizeof room);
+  volatile char seen = room[sizeof room / 2];
+  static_cast<void>(seen);
+}
+
 TEST(EmulatedGpuFibers, CatchWhatIsThrownOnThem) {
   int caught = 0;
   std::vector<std::unique_ptr<Fiber>> fibers;
@@ -666,6 +674,7 @@ TEST(EmulatedGpuFibers, CatchWhatIsThrownOnThem) {
             } catch (const std::runtime_error&) {
               ++caught;
             }
+            touch_stack();
             fiber.leave();
           }
         },
@@ -674,6 +683,7 @@ TEST(EmulatedGpuFibers, CatchWhatIsThrownOnThem) {
   for (int round = 0; round < 10; ++round) {
     for (const auto& fiber : fibers) fiber->resume();
     EXPECT_THROW(fail_deep(50), std::runtime_error);
+    touch_stack();
   }
   EXPECT_EQ(caught, 200);
 }
@@ -692,6 +702,7 @@ TEST(EmulatedGpuFibers, MayGoInTheMiddle) {
     for (int i = 0; i < 5; ++i) {
       fibers.push_back(new_fiber(
           [again, i](Fiber& fiber) {
+            touch_stack();
             for (;;) leave_deep(fiber, (17 * again + 5 * i) % 50);
           },
           static_cast<std::size_t>(i)));
@@ -704,7 +715,7 @@ TEST(EmulatedGpuFibers, MayGoInTheMiddle) {
 
 #ifdef PIPESIM_ADDRESS_SANITIZER
 // By a pointer, which the undefined-behaviour sanitizer doesn't follow.
-int read_at(volatile const int* room, std::size_t at) { return room[at]; }
+int number_at(volatile const int* room, std::size_t at) { return room[at]; }
 
 // What the sanitizer knows of a frame lasts while another stack is in use.
 TEST(EmulatedGpuDeath, FramesAreWatchedAfterChangesOfStacks) {
@@ -713,7 +724,7 @@ TEST(EmulatedGpuDeath, FramesAreWatchedAfterChangesOfStacks) {
     const auto fiber = new_fiber([&](Fiber& own) {
       volatile int room[16] = {};
       own.leave();
-      got = read_at(room, at);
+      got = number_at(room, at);
       own.leave();
     });
     fiber->resume();
@@ -727,12 +738,30 @@ TEST(EmulatedGpuDeath, FramesAreWatchedAfterChangesOfStacks) {
     });
     fiber->resume();
     fiber->resume();
-    return read_at(room, at);
+    return number_at(room, at);
   };
   EXPECT_EQ(read_on_fiber(15), 0);
   EXPECT_EQ(read_outside(15), 0);
   EXPECT_DEATH(read_on_fiber(16), "stack-buffer-overflow");
   EXPECT_DEATH(read_outside(16), "stack-buffer-overflow");
+}
+
+TEST(EmulatedGpuDeath, ReadingBesideAnAllocationIsReported) {
+  begin(1);
+  gpuStream_t stream = new_stream();
+  float* x = new_memory(stream, counted(101));
+  float* freed = new_memory(100);
+  ASSERT_FINE(gpuFree(freed));
+  float* y = new_memory(1);
+  const auto reads = [&](const float* from, std::int64_t at) {
+    read_at(stream, from, at, y);
+    return gpuStreamSynchronize(stream);
+  };
+  ASSERT_FINE(reads(x, 0));
+  ASSERT_FINE(reads(x, 100));
+  EXPECT_DEATH(static_cast<void>(reads(x, -1)), "use-after-poison");
+  EXPECT_DEATH(static_cast<void>(reads(x, 101)), "use-after-poison");
+  EXPECT_DEATH(static_cast<void>(reads(freed, 0)), "use-after-poison");
 }
 #endif
 

@@ -1,5 +1,8 @@
-// Whether the address sanitizer watches: PIPESIM_ADDRESS_SANITIZER, and its headers.
+// Whether the address sanitizer watches: PIPESIM_ADDRESS_SANITIZER, and how it is
+// told what it can't see by itself.
 #pragma once
+
+#include <cstddef>
 
 #if defined(__SANITIZE_ADDRESS__)
 #define PIPESIM_ADDRESS_SANITIZER
@@ -13,3 +16,27 @@
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
+
+// Of a function that may touch everything.
+#define PIPESIM_UNWATCHED __attribute__((no_sanitize_address))
+
+namespace emulated_gpu {
+
+// Whether anybody else may touch that memory. It begins at a multiple of 8; to the
+// sanitizer it ends at one, too, where what follows is forbidden.
+inline void forbid(const void* memory, std::size_t bytes) {
+#ifdef PIPESIM_ADDRESS_SANITIZER
+  __asan_poison_memory_region(memory, bytes);
+#else
+  static_cast<void>(memory), static_cast<void>(bytes);
+#endif
+}
+inline void permit(const void* memory, std::size_t bytes) {
+#ifdef PIPESIM_ADDRESS_SANITIZER
+  __asan_unpoison_memory_region(memory, bytes);
+#else
+  static_cast<void>(memory), static_cast<void>(bytes);
+#endif
+}
+
+}  // namespace emulated_gpu

@@ -37,21 +37,19 @@ constexpr std::size_t stack_bytes = std::size_t{128} << 10;
 // what doesn't return, since the sanitizer would forget what it knows of the stack
 // although its frames live on.
 #ifdef PIPESIM_ADDRESS_SANITIZER
-#define PIPESIM_PLAIN __attribute__((no_sanitize_address))
-PIPESIM_PLAIN void departing(void** kept, const void* to, std::size_t bytes) {
+PIPESIM_UNWATCHED void departing(void** kept, const void* to, std::size_t bytes) {
   __sanitizer_start_switch_fiber(kept, to, bytes);
 }
-PIPESIM_PLAIN void arrived(void* kept, const void** from, std::size_t* bytes) {
+PIPESIM_UNWATCHED void arrived(void* kept, const void** from, std::size_t* bytes) {
   __sanitizer_finish_switch_fiber(kept, from, bytes);
 }
 #else
-#define PIPESIM_PLAIN
 void departing(void** /*kept*/, const void* /*to*/, std::size_t /*bytes*/) {}
 void arrived(void* /*kept*/, const void** /*from*/, std::size_t* /*bytes*/) {}
 #endif
 
 // Not in the function that marked a place: compilers don't like that.
-[[noreturn]] __attribute__((noinline)) PIPESIM_PLAIN void jump(Fiber::Place& place) {
+[[noreturn]] __attribute__((noinline)) PIPESIM_UNWATCHED void jump(Fiber::Place& place) {
   PIPESIM_JUMP(place);
 }
 
@@ -77,11 +75,11 @@ void Fiber::end() {
 #ifdef PIPESIM_ADDRESS_SANITIZER
   ends_ = true;
   if (started_) resume();
-  __asan_unpoison_memory_region(stack_, page + stack_bytes);
+  permit(stack_, page + stack_bytes);
 #endif
 }
 
-PIPESIM_PLAIN void Fiber::enter(unsigned low, unsigned high) {
+PIPESIM_UNWATCHED void Fiber::enter(unsigned low, unsigned high) {
   const auto address = std::uint64_t{low} | (std::uint64_t{high} << 32);
   auto* fiber = reinterpret_cast<Fiber*>(static_cast<std::uintptr_t>(address));
   arrived(nullptr, &fiber->outside_stack_, &fiber->outside_bytes_);
@@ -89,7 +87,7 @@ PIPESIM_PLAIN void Fiber::enter(unsigned low, unsigned high) {
   std::abort();
 }
 
-PIPESIM_PLAIN void Fiber::resume() {
+PIPESIM_UNWATCHED void Fiber::resume() {
   if (PIPESIM_MARK(outside_) != 0) {
     arrived(outside_kept_, nullptr, nullptr);
     return;
@@ -113,7 +111,7 @@ PIPESIM_PLAIN void Fiber::resume() {
   std::abort();
 }
 
-PIPESIM_PLAIN void Fiber::leave() {
+PIPESIM_UNWATCHED void Fiber::leave() {
   if (PIPESIM_MARK(inside_) == 0) {
     departing(&inside_kept_, outside_stack_, outside_bytes_);
     jump(outside_);
