@@ -16,6 +16,11 @@
 #include "tests/emulated_gpu/fiber.h"
 #include "tests/emulated_gpu_kernels.h"
 
+#ifdef PIPESIM_ADDRESS_SANITIZER
+// Fake stacks for frames, which fibers must have of their own, too.
+extern "C" const char* __asan_default_options() { return "detect_stack_use_after_return=1"; }
+#endif
+
 namespace pipesim::testing {
 namespace {
 
@@ -762,6 +767,14 @@ TEST(EmulatedGpuDeath, ReadingBesideAnAllocationIsReported) {
   EXPECT_DEATH(static_cast<void>(reads(x, -1)), "use-after-poison");
   EXPECT_DEATH(static_cast<void>(reads(x, 101)), "use-after-poison");
   EXPECT_DEATH(static_cast<void>(reads(freed, 0)), "use-after-poison");
+
+  ASSERT_FINE(reads(nullptr, 99));
+  EXPECT_DEATH(static_cast<void>(reads(nullptr, -1)), "use-after-poison");
+  EXPECT_DEATH(static_cast<void>(reads(nullptr, 100)), "AddressSanitizer: ");
+  volatile const float* pinned = new_pinned(5);
+  EXPECT_TRUE(std::isnan(pinned[4]));
+  EXPECT_DEATH(static_cast<void>(pinned[-1]), "use-after-poison");
+  EXPECT_DEATH(static_cast<void>(pinned[5]), "AddressSanitizer: ");
 }
 #endif
 

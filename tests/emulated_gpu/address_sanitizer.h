@@ -22,8 +22,8 @@
 
 namespace emulated_gpu {
 
-// Whether anybody else may touch that memory. It begins at a multiple of 8; to the
-// sanitizer it ends at one, too, where what follows is forbidden.
+// Whether that memory may be touched by whoever is watched. The sanitizer counts in
+// pieces of 8 bytes, of which only the last may be forbidden.
 inline void forbid(const void* memory, std::size_t bytes) {
 #ifdef PIPESIM_ADDRESS_SANITIZER
   __asan_poison_memory_region(memory, bytes);

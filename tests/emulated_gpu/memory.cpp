@@ -142,6 +142,8 @@ void* PinnedMemory::allocate(std::size_t bytes) {
   const std::size_t start = reinterpret_cast<std::uintptr_t>(room.get()) % step;
   char* memory = room.get() + (step - start);
   std::memset(memory, poison_byte, bytes);
+  forbid(room.get(), step - start);
+  forbid(memory + bytes, start);
   blocks_.emplace(memory, Block{std::move(room), bytes});
   return memory;
 }
