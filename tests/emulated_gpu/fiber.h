@@ -19,7 +19,8 @@ class Fiber {
   using Place = std::jmp_buf;
 #endif
 
-  // `body` never returns: it calls leave(), for good in the end.
+  // `body` never returns: it calls leave(), for good in the end, and never while it
+  // handles an exception. What is on its stack then is not destroyed.
   // Fibers used together have different numbers.
   Fiber(std::function<void()> body, std::size_t number);
   Fiber(const Fiber&) = delete;
@@ -33,6 +34,7 @@ class Fiber {
 
  private:
   static void enter(unsigned low, unsigned high);
+  void end();
 
   std::function<void()> body_;
   std::size_t colour_;
@@ -40,6 +42,13 @@ class Fiber {
   bool started_ = false;
   Place inside_;
   Place outside_;
+  // For the address sanitizer: what it keeps of a stack while the other one is in
+  // use, and where the one is from which resume() was last called.
+  void* inside_kept_ = nullptr;
+  void* outside_kept_ = nullptr;
+  const void* outside_stack_ = nullptr;
+  std::size_t outside_bytes_ = 0;
+  bool ends_ = false;
 };
 
 }  // namespace emulated_gpu

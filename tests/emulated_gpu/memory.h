@@ -11,7 +11,8 @@ namespace emulated_gpu {
 
 // Of one GPU: a region of its own that nobody can touch unless it is open, as
 // long as no more than 4 MiB are taken. There is a gap behind each allocation,
-// in which nothing may be written.
+// in which nothing may be written; the address sanitizer reports what touches it,
+// or what was freed.
 class DeviceMemory {
  public:
   explicit DeviceMemory(std::size_t limit);
@@ -45,6 +46,7 @@ class DeviceMemory {
   char* region_;
   std::size_t region_bytes_;
   char* next_;                           // where to look for room first
+  char* touched_end_;                    // what lies behind was never handed out
   std::map<char*, std::size_t> blocks_;  // and their bytes
 };
 

@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "tests/emulated_gpu/address_sanitizer.h"
+
 // Of glibc: the calling thread's copy of a library's thread-local storage, made
 // where there is none yet.
 struct EmulatedGpuTlsIndex {
@@ -57,6 +59,8 @@ SharedMemory::SharedMemory(const void* kernel, const Extent& extent, std::size_t
     : extent_(extent), room_(dynamic_bytes + alignment), dynamic_bytes_(dynamic_bytes) {
   const auto start = reinterpret_cast<std::uintptr_t>(room_.data());
   dynamic_ = room_.data() + (alignment - start % alignment);
+  forbid(room_.data(), alignment - start % alignment);
+  forbid(dynamic_ + dynamic_bytes, start % alignment);
   Storage storage{reinterpret_cast<std::uintptr_t>(kernel)};
   ::dl_iterate_phdr(find, &storage);
   if (storage.initialised) {

@@ -23,9 +23,12 @@ struct Calls {
   // Of the open groups, by communicator, in the order of their first use.
   std::vector<std::pair<ncclComm_t, std::shared_ptr<Launch>>> grouped;
   int transfers = 0;  // that were asked for
+  // All that were ever made: streams may still hold starts of them.
+  std::vector<std::unique_ptr<ncclComm>> communicators;
 };
+// Never taken down, like the process's GPUs.
 Calls& calls() {
-  static Calls all;
+  static Calls& all = *new Calls;
   return all;
 }
 
@@ -153,7 +156,8 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* communicator, int ranks, ncclUni
             "the configuration is not initialized");
     require(calls().groups == 0, ncclInvalidUsage, "communicators are not emulated within groups");
     const bool blocks = config == nullptr || config->blocking != 0;
-    *communicator = new ncclComm(runtime, ranks, rank, id.internal, blocks);
+    auto made = std::make_unique<ncclComm>(runtime, ranks, rank, id.internal, blocks);
+    *communicator = calls().communicators.emplace_back(std::move(made)).get();
     return outcome(runtime, **communicator);
   });
 }
@@ -166,7 +170,6 @@ ncclResult_t ncclCommFinalize(ncclComm_t communicator) {
   });
 }
 
-// It stays where it is: streams may still hold starts of it.
 ncclResult_t ncclCommDestroy(ncclComm_t communicator) {
   return call([&](Runtime&) {
     require(communicator->state() == ncclSuccess, ncclInvalidUsage,

@@ -1,5 +1,7 @@
 #include "tests/gpu/emulated_gpu_kernels.h"
 
+#include "tests/emulated_gpu/address_sanitizer.h"
+
 namespace pipesim::testing {
 namespace {
 
@@ -62,7 +64,15 @@ __global__ void places_kernel(float* y) {
                       static_cast<float>(blockIdx.y), static_cast<float>(blockIdx.z));
 }
 
-__global__ void write_kernel(float* x, std::int64_t at) { x[at] = 1; }
+// Even where the address sanitizer would not let it.
+__global__ PIPESIM_UNWATCHED void write_kernel(float* x, std::int64_t at) { x[at] = 1; }
+
+__global__ void read_kernel(const float* x, std::int64_t at, float* y) {
+  if (x == nullptr) x = static_cast<const float*>(emulated_gpu::dynamic_shared());
+  volatile float unused = x[at];
+  static_cast<void>(unused);
+  *y = 1;
+}
 
 __global__ void nothing_kernel() {}
 
@@ -104,6 +114,9 @@ void tell_places(gpuStream_t stream, dim3 blocks, int n, float* y) {
 }
 void write_at(gpuStream_t stream, float* x, std::int64_t at) {
   launch(stream, "write_at", {1, 1}, write_kernel, x, at);
+}
+void read_at(gpuStream_t stream, const float* x, std::int64_t at, float* y) {
+  launch(stream, "read_at", {1, 1, 100 * sizeof(float)}, read_kernel, x, at, y);
 }
 void start(gpuStream_t stream, dim3 blocks, int n, std::size_t shared_bytes) {
   launch(stream, "start", {blocks, n, shared_bytes}, nothing_kernel);

@@ -28,6 +28,9 @@ void use_shared_memory(gpuStream_t stream, int bytes, float* y);
 void tell_places(gpuStream_t stream, dim3 blocks, int n, float* y);
 // One thread that writes x[at].
 void write_at(gpuStream_t stream, float* x, std::int64_t at);
+// One thread that reads x[at] for nothing, then y[0] = 1. Without an x it is one of
+// the 100 numbers of dynamic shared memory.
+void read_at(gpuStream_t stream, const float* x, std::int64_t at, float* y);
 // Starts a kernel that does nothing.
 void start(gpuStream_t stream, dim3 blocks, int n, std::size_t shared_bytes = 0);
 // Lets start() ask for so much.
