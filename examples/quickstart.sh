@@ -7,14 +7,13 @@ cd "$(dirname "$0")/.."
 . examples/steps.sh
 
 build() {
-  cmake --preset release -DPIPESIM_TESTS=OFF -DPIPESIM_BENCH=OFF -DPIPESIM_EXAMPLES=OFF \
-    -B build/quickstart
-  cmake --build build/quickstart
+  cmake --preset release
+  cmake --build --preset programs
 }
 
 step "install packages" install "${build_packages[@]}"
 step "build" build
-bin=build/quickstart
+bin=build/release
 echo
 echo "---- Predicted: pipesim --schedule 1f1b --stages 4 --microbatches 8"
 echo

@@ -24,7 +24,7 @@ Model tiny_model(int layers, Architecture architecture) {
   return model;
 }
 
-exec::Training tiny_training(const Schedule& schedule, const Model& model) {
+exec::TrainingJob tiny_training(const Schedule& schedule, const Model& model) {
   exec::TrainingJob training;
   training.program = schedule.has_transfers() ? schedule : lower(schedule);
   training.model = model;

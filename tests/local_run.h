@@ -16,7 +16,7 @@ Model tiny_model(int layers, Architecture architecture = Architecture::gpt);
 
 // One measured iteration and no warm-up of that schedule, verified, on layers
 // dealt out evenly. A schedule without transfers is lowered.
-exec::Training tiny_training(const Schedule& schedule, const Model& model);
+exec::TrainingJob tiny_training(const Schedule& schedule, const Model& model);
 
 // What rank 0 reports. `wrap`, where given, puts another transport before each
 // rank's own, which outlives it. `clocks`, where given, are those of the ranks.

@@ -1,21 +1,68 @@
 #!/usr/bin/env bash
-# The tests on random programs, 100,000 programs each, with assertions and
-# sanitizers and once more as released; and what is tried on a machine with a GPU, on
-# one that the CPU stands in for. Takes some minutes.
+# What takes too long for every change: the tests as they are in tests/run.sh, then
+#   - every source compiled by itself, with warnings as errors: a unity build hides an
+#     include that is missing;
+#   - benchmarks and examples, which no test needs;
+#   - 100,000 random programs, as released and under sanitizers;
+#   - the emulated GPU's long tests, and the window, under sanitizers;
+#   - the fuzzers for five minutes each;
+#   - what is tried on a machine with a GPU, on an emulated one;
+#   - the HIP module, where Debian offers hipcc.
+# Takes about an hour and a half on two cores.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+bash tests/run.sh
 . examples/steps.sh
 
-build() {
-  cmake --preset "$1"
-  cmake --build --preset "$1"
+build_by_itself() {
+  cmake --preset release -B build/plain -DCMAKE_UNITY_BUILD=OFF -DPIPESIM_WERROR=ON \
+    -DPIPESIM_TESTS=OFF
+  cmake --build build/plain
 }
-step "install packages" install "${build_packages[@]}" "${test_packages[@]}"
+
+# random_programs PRESET: random programs of transfers_test.
+random_programs() {
+  env PIPESIM_RANDOM_PROGRAMS=100000 "build/$1/tests/sim_tests" '--gtest_filter=Transfers.*'
+}
+
+build_window() {
+  cmake --preset asan-ubsan -B build/asan-window -DPIPESIM_QT=ON -DPIPESIM_FUZZERS=OFF
+  cmake --build build/asan-window --target window_tests program_tests
+}
+
+fuzz_long() {
+  local corpus
+  corpus=$(mktemp -d)
+  build/asan-ubsan/tests/"$1"_fuzz -max_total_time=300 -timeout=10 -rss_limit_mb=4096 \
+    -max_len=4096 -dict=tests/fuzz/"$1".dict -artifact_prefix="$log_folder/$1-" \
+    "$corpus" tests/fuzz/seeds/"$1"
+  rm -rf "$corpus"
+}
+
+build_hip() {
+  cmake --preset release -B build/hip -DPIPESIM_CUDA=OFF -DPIPESIM_HIP_ARCHITECTURES=gfx90a
+  cmake --build build/hip --target pipesim_hip
+}
+
+step "build: every source by itself" build_by_itself
+step "build: benchmarks and examples" cmake --build --preset release
 for preset in release asan-ubsan; do
-  step "build: $preset" build $preset
-  step "100,000 random programs: $preset" \
-    env PIPESIM_RANDOM_PROGRAMS=100000 build/$preset/tests/transfers_test
+  step "100,000 random programs: $preset" random_programs $preset
+done
+step "long tests: asan-ubsan" ctest --preset asan-ubsan-nightly -j2
+step "build: the window, asan-ubsan" build_window
+step "test: the window, asan-ubsan" ctest --test-dir build/asan-window -j2 --output-on-failure \
+  -R '^(painter|pipeview_cli|playground_panel|readme|window.*)_test$'
+for reader in chrome csv costs kineto model pipedream; do
+  step "fuzz: $reader, 300 s" fuzz_long "$reader"
 done
 step "what a machine with a GPU tries, on an emulated one" bash bench/gpu/run.sh --small \
   --binaries build/release --module build/release/tests/emulated_gpu \
   --only verify,losses,recorder,fidelity cuda build/gpu/emulated
+step "install hipcc" install_offered hipcc
+if command -v hipcc >/dev/null; then
+  step "build: the HIP module, gfx90a" build_hip
+  echo "compiled: the HIP module by $(hipcc --version | grep -m1 -i 'hip version'), for gfx90a"
+else
+  echo "skipped: the HIP module (hipcc is not offered here)"
+fi

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# Installs what building and testing needs (Debian packages), builds, and runs
-# every test: release, address and undefined-behaviour sanitizers, the thread
-# sanitizer where there are threads, and the fuzzers for half a minute each.
+# Installs what building and testing needs (Debian packages), builds, and runs the tests:
+# as released, with the address and undefined-behaviour sanitizers, with the thread
+# sanitizer where there are threads, and the fuzzers for ten seconds each. The quickstart
+# comes first, in the folder that the tests are built in. tests/nightly.sh runs what
+# takes longer.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . examples/steps.sh
@@ -16,11 +18,15 @@ skip() {
 }
 
 # Warnings are errors in continuous integration, and in the release build only:
-# g++ raises false alarms where sanitizers have rewritten the code.
-build() {
+# sanitizers raise false alarms in code that they have rewritten.
+configure() {
   local werror=OFF
   if [ "$1" = release ] && [ "${CI:-}" = true ]; then werror=ON; fi
   cmake --preset "$1" -DPIPESIM_WERROR=$werror
+}
+
+build() {
+  configure "$1"
   cmake --build --preset "$1"
 }
 
@@ -48,19 +54,29 @@ check_format() {
     xargs clang-format --dry-run --Werror
 }
 
-# fuzz READER: new inputs go to a folder that is thrown away.
+# fuzz READER...: as many at once as there are processors, ten seconds each. New inputs go
+# to a folder that is thrown away.
 fuzz() {
-  local corpus
-  corpus=$(mktemp -d)
-  build/fuzz/tests/"$1"_fuzz -max_total_time=30 -timeout=10 -rss_limit_mb=4096 -max_len=4096 \
-    -dict=tests/fuzz/"$1".dict -artifact_prefix="$log_folder/$1-" "$corpus" tests/fuzz/seeds/"$1"
-  rm -rf "$corpus"
+  fuzz_one() {
+    local corpus
+    corpus=$(mktemp -d)
+    build/asan-ubsan/tests/"$1"_fuzz -max_total_time=10 -timeout=10 -rss_limit_mb=4096 \
+      -max_len=4096 -dict=tests/fuzz/"$1".dict -artifact_prefix="$PWD/$log_folder/$1-" \
+      "$corpus" tests/fuzz/seeds/"$1" >"$log_folder/fuzz-$1.log" 2>&1 ||
+      { cat "$log_folder/fuzz-$1.log"; return 1; }
+    rm -rf "$corpus"
+  }
+  export -f fuzz_one
+  export log_folder
+  printf '%s\n' "$@" | xargs -P "$(nproc)" -I{} bash -c 'fuzz_one {}'
 }
 
 step "install packages" install "${build_packages[@]}" "${test_packages[@]}"
 step "install the oracle" install_offered "${peer_packages[@]}"
 step "formatting" check_format
-step "build: release" build release
+step "configure: release" configure release
+step "quickstart" bash examples/quickstart.sh
+step "build: release" cmake --build --preset tests
 run_tests release
 for module in cuda:nvcc hip:hipcc; do
   if [ -e "build/release/libpipesim_${module%:*}.so" ]; then
@@ -72,15 +88,12 @@ done
 if [ ! -x build/release/bench/peers/simgrid_1f1b ]; then
   skip "the comparison with SimGrid (libsimgrid-dev is not there)"
 fi
-step "quickstart" bash examples/quickstart.sh
 step "build: asan-ubsan" build asan-ubsan
 run_tests asan-ubsan
+readers=(chrome csv costs kineto model pipedream)
+step "fuzz: ${readers[*]}" fuzz "${readers[@]}"
+passed=$((passed + ${#readers[@]}))
 step "build: tsan" build tsan
 run_tests tsan
-step "build: fuzz" build fuzz
-for reader in chrome csv costs kineto model pipedream; do
-  step "fuzz: $reader, 30 s" fuzz "$reader"
-  passed=$((passed + 1))
-done
 echo
 echo "$passed passed, 0 failed, $skipped skipped"

@@ -8,7 +8,7 @@ simulation must take the steps that `pipesim schedule check` counts. And the
 orders that PyTorch's own schedule classes generate must be pipesim's.
 
     python3 -m venv venv && venv/bin/pip install torch numpy
-    venv/bin/python examples/pytorch/check_schedules.py build/quickstart/pipesim
+    venv/bin/python examples/pytorch/check_schedules.py build/release/pipesim
 
 Needs PyTorch (2.5 or newer, no GPU); nothing else in this project does.
 """

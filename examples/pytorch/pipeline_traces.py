@@ -6,7 +6,7 @@ over gloo on the CPU; torch.profiler records a few iterations of each rank in
 PREFIX.rank0.json.gz, PREFIX.rank1.json.gz, ...
 
     python3 -m venv venv && venv/bin/pip install torch numpy
-    build/quickstart/pipesim schedule convert 1f1b --stages 2 --microbatches 4 -o 1f1b.csv
+    build/release/pipesim schedule convert 1f1b --stages 2 --microbatches 4 -o 1f1b.csv
     venv/bin/python examples/pytorch/pipeline_traces.py 1f1b.csv 1f1b
 
 Instead of a file, ScheduleGPipe runs PyTorch's own class of that name, on two

@@ -9,6 +9,7 @@
 #include "sim/schedule/description.h"
 #include "traces/base/json.h"
 #include "traces/base/text.h"
+#include "traces/metrics_json.h"
 #include "traces/print/picture.h"
 #include "traces/print/tables.h"
 
@@ -144,23 +145,13 @@ std::string result_json(const Task& task, const RunResult& result) {
   for (std::size_t r = 0; r < result.memory.size(); ++r) {
     const RankMetrics& rank = result.metrics.ranks[r];
     const RankMemory& memory = result.memory[r];
-    const WorkingBytes& working = memory.peak.bytes;
     ranks.push_back({{"rank", r},
                      {"busy_ns", rank.busy_ns},
-                     {"bubble_ns",
-                      {{"warmup", rank.bubble.warmup_ns},
-                       {"steady", rank.bubble.steady_ns},
-                       {"drain", rank.bubble.drain_ns},
-                       {"p2p", rank.bubble.p2p_ns}}},
+                     {"bubble_ns", bubble_json(rank.bubble)},
                      {"peak_memory_bytes", memory.total()},
                      {"peak_action", to_text(memory.peak.action)},
                      {"peak_activation_chunks", rank.peak_activation_chunks},
-                     {"memory_bytes",
-                      {{"weights", memory.states.weights},
-                       {"gradients", memory.states.gradients},
-                       {"optimizer", memory.states.optimizer},
-                       {"activations", working.activations + working.residue},
-                       {"buffers", working.send_buffers + working.receive_buffers}}},
+                     {"memory_bytes", memory_bytes_json(memory)},
                      {"taken_from_gpu_bytes", nullptr},
                      {"clock_offset_ns", result.clocks[r].offset_ns()},
                      {"clock_uncertainty_ns", result.clocks[r].uncertainty_ns()}});

@@ -4,6 +4,7 @@
 
 #include "sim/schedule/description.h"
 #include "traces/base/json.h"
+#include "traces/metrics_json.h"
 
 namespace pipesim::cli {
 
@@ -145,20 +146,13 @@ std::string result_json(const Schedule& schedule, const Prediction& prediction,
     entry["busy_ns"] = rank.busy_ns;
     entry["first_start_ns"] = rank.first_start_ns;
     entry["last_end_ns"] = rank.last_end_ns;
-    entry["bubble_ns"] = {{"warmup", rank.bubble.warmup_ns},
-                          {"steady", rank.bubble.steady_ns},
-                          {"drain", rank.bubble.drain_ns},
-                          {"p2p", rank.bubble.p2p_ns}};
+    entry["bubble_ns"] = bubble_json(rank.bubble);
     entry["peak_activation_chunks"] = rank.peak_activation_chunks;
     entry["peak_activation_bytes"] = rank.peak_activation_bytes;
     entry["peak_memory_bytes"] = memory.total();
     if (memory_cap) entry["fits"] = memory.total() <= *memory_cap;
     const WorkingBytes& working = memory.peak.bytes;
-    entry["memory_bytes"] = {{"weights", memory.states.weights},
-                             {"gradients", memory.states.gradients},
-                             {"optimizer", memory.states.optimizer},
-                             {"activations", working.activations + working.residue},
-                             {"buffers", working.send_buffers + working.receive_buffers}};
+    entry["memory_bytes"] = memory_bytes_json(memory);
     if (gathers) entry["memory_bytes"]["unsharded"] = working.unsharded;
     if (has_workspace) entry["memory_bytes"]["workspace"] = working.workspace;
     entry["peak_memory"] = peak_json(memory.peak);

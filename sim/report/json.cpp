@@ -7,6 +7,7 @@
 
 #include "sim/report/words.h"
 #include "traces/base/json.h"
+#include "traces/metrics_json.h"
 
 namespace pipesim {
 namespace {
@@ -50,10 +51,7 @@ Json ranks_json(const SideResult& side) {
     Json one;
     one["rank"] = r;
     one["busy_ns"] = rank.busy_ns;
-    one["bubble_ns"] = {{"warmup", rank.bubble.warmup_ns},
-                        {"steady", rank.bubble.steady_ns},
-                        {"drain", rank.bubble.drain_ns},
-                        {"p2p", rank.bubble.p2p_ns}};
+    one["bubble_ns"] = bubble_json(rank.bubble);
     one["peak_activation_chunks"] = rank.peak_activation_chunks;
     if (!side.peaks.empty()) {
       const MemoryPeak& peak = side.peaks[r];

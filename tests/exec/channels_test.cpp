@@ -136,7 +136,7 @@ TEST(Channels, TakeWhateverRunsOnThem) {
     EXPECT_TRUE(is_accepted(program));
     EXPECT_TRUE(runs_on_channels(program));
     testing::shuffle(program, random);
-    if (find_deadlock(program, ::pipesim::Transport::buffered)) continue;
+    if (find_deadlock(program, SendMode::buffered)) continue;
     const bool takes = is_accepted(program);
     EXPECT_EQ(runs_on_channels(program), takes) << i;
     ++(takes ? accepted : refused);

@@ -53,6 +53,13 @@ const std::map<std::string, std::vector<std::string>> allowed{
 const std::vector<std::string> common_names{"exec/device/gpu/gpu.h", "exec/device/gpu/nccl.h"};
 const std::vector<std::string> confined{"<mpi.h>", "<dnnl", "<cuda", "<nccl", "<hip/", "<rccl/"};
 
+// Headers that take seconds to compile, and the sources that may include them.
+const std::map<std::string, std::vector<std::string>> costly{
+    {"<CLI/", {"traces/command/command_line.cpp"}},
+    {"<nlohmann/",
+     {"traces/base/json.cpp", "traces/read/own_metadata.cpp",
+      "traces/read/profile/profile_file.cpp"}}};
+
 // The viewer's window is the one place that knows Qt.
 bool may_use_qt(const std::string& path) {
   return path.starts_with("gui/window/") || path == "gui/pipeview.cpp";
@@ -86,6 +93,10 @@ TEST(Layering, IncludesPointDownwards) {
           for (const std::string& header : confined) {
             EXPECT_FALSE(target.starts_with(header)) << path << " includes " << target;
           }
+        }
+        for (const auto& [header, sources] : costly) {
+          EXPECT_TRUE(!target.starts_with(header) || std::ranges::count(sources, path) == 1)
+              << path << " includes " << target;
         }
         if (target.starts_with("<Q")) {
           EXPECT_TRUE(may_use_qt(path)) << path << " includes " << target;

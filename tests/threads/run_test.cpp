@@ -87,7 +87,7 @@ TEST(Run, EverySchedule) {
         Schedule schedule;
         try {
           schedule = generate(request);
-          if (find_deadlock(schedule, Transport::buffered)) continue;
+          if (find_deadlock(schedule, SendMode::buffered)) continue;
         } catch (const Error& error) {
           // A shape that the family's definition leaves out.
           EXPECT_EQ(error.exit_status(), 2);
@@ -128,7 +128,7 @@ TEST(Run, ScheduleFiles) {
     if (entry.path().extension() != ".csv") continue;
     SCOPED_TRACE(entry.path().filename());
     const Schedule schedule = read_csv(entry.path().string());
-    if (find_deadlock(schedule, Transport::buffered)) continue;
+    if (find_deadlock(schedule, SendMode::buffered)) continue;
     run_and_expect_right(schedule, false);
     run_and_expect_right(schedule, true, 0);
     ++files;
@@ -145,7 +145,7 @@ TEST(Run, RandomSchedulesAndShuffledPrograms) {
     if (i % 2 == 1) {
       schedule = lower(schedule);
       testing::shuffle(schedule, random);
-      if (find_deadlock(schedule, Transport::buffered)) continue;
+      if (find_deadlock(schedule, SendMode::buffered)) continue;
     }
     run_and_expect_right(schedule, i % 4 < 2,
                          i % 3 == 0 ? std::optional<std::int64_t>(0) : std::nullopt);

@@ -14,7 +14,7 @@ void break_line(std::string& out, int indent, int depth) {
 
 }  // namespace
 
-Json::Json(double value) : Json(Type::verbatim, nlohmann::json(value).dump()) {}
+Json::Json(double value) : Json(Type::verbatim, nlohmann::ordered_json(value).dump()) {}
 
 Json::Json(std::initializer_list<Json> items) : type_(Type::list) {
   if (!std::ranges::all_of(items, &Json::is_member)) {
@@ -75,11 +75,12 @@ std::string quoted_json(std::string_view text) {
   const bool is_plain = std::ranges::all_of(
       text, [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; });
   if (is_plain) return '"' + std::string(text) + '"';
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return nlohmann::ordered_json(text).dump(-1, ' ', false,
+                                           nlohmann::ordered_json::error_handler_t::replace);
 }
 
 std::string valid_utf8(std::string_view text) {
-  return nlohmann::json::parse(quoted_json(text)).get<std::string>();
+  return nlohmann::ordered_json::parse(quoted_json(text)).get<std::string>();
 }
 
 }  // namespace pipesim

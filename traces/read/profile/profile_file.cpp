@@ -241,7 +241,7 @@ class ProfileCollector {
   std::map<std::pair<int, std::string>, int> threads_;
 };
 
-std::optional<int> small_number(const nlohmann::json& object, const char* key) {
+std::optional<int> small_number(const nlohmann::ordered_json& object, const char* key) {
   const auto entry = object.find(key);
   if (entry == object.end() || !entry->is_number_integer()) return std::nullopt;
   const auto value = entry->get<std::int64_t>();
@@ -249,7 +249,7 @@ std::optional<int> small_number(const nlohmann::json& object, const char* key) {
   return static_cast<int>(value);
 }
 
-std::string text_of(const nlohmann::json& value) {
+std::string text_of(const nlohmann::ordered_json& value) {
   return value.is_string() ? value.get<std::string>() : std::string();
 }
 
@@ -274,17 +274,19 @@ bool add_base(ProfileFile& file, std::int64_t base_ns) {
 void read_members(ProfileFile& file, const ChromeTrace& trace, Warnings& warnings) {
   const auto member = [&](std::string_view key) {
     const auto entry = trace.members.find(key);
-    return entry == trace.members.end() ? nlohmann::json()
-                                        : nlohmann::json::parse(entry->second, nullptr, false);
+    return entry == trace.members.end()
+               ? nlohmann::ordered_json()
+               : nlohmann::ordered_json::parse(entry->second, nullptr, false);
   };
   if (const auto info = member("distributedInfo"); info.is_object()) {
     file.rank = small_number(info, "rank");
     file.world_size = small_number(info, "world_size").value_or(0);
-    file.backend = text_of(info.value("backend", nlohmann::json()));
+    file.backend = text_of(info.value("backend", nlohmann::ordered_json()));
   }
   file.host = text_of(member("host_name"));
   if (const auto devices = member("deviceProperties"); devices.is_array() && !devices.empty()) {
-    if (devices[0].is_object()) file.device = text_of(devices[0].value("name", nlohmann::json()));
+    if (devices[0].is_object())
+      file.device = text_of(devices[0].value("name", nlohmann::ordered_json()));
   }
   if (const auto entry = trace.members.find("baseTimeNanoseconds"); entry != trace.members.end()) {
     std::string_view text = entry->second;

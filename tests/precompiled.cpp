@@ -1,0 +1,1 @@
+// Nothing: precompiled.h is compiled with it.

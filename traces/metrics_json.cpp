@@ -1,0 +1,21 @@
+#include "traces/metrics_json.h"
+
+namespace pipesim {
+
+Json bubble_json(const Bubble& bubble) {
+  return {{"warmup", bubble.warmup_ns},
+          {"steady", bubble.steady_ns},
+          {"drain", bubble.drain_ns},
+          {"p2p", bubble.p2p_ns}};
+}
+
+Json memory_bytes_json(const RankMemory& memory) {
+  const WorkingBytes& working = memory.peak.bytes;
+  return {{"weights", memory.states.weights},
+          {"gradients", memory.states.gradients},
+          {"optimizer", memory.states.optimizer},
+          {"activations", working.activations + working.residue},
+          {"buffers", working.send_buffers + working.receive_buffers}};
+}
+
+}  // namespace pipesim
