@@ -1,7 +1,8 @@
-// What the README shows is what the command prints, and what it says to type
+// What the READMEs show is what the commands print, and what they say to type
 // works.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <filesystem>
 #include <sstream>
 
@@ -12,7 +13,11 @@
 namespace pipesim {
 namespace {
 
-// Runs a command line in the folder of the sources, where README's files are.
+// In the order in which they are read: a page uses files that those before it write.
+constexpr std::array pages = {"README.md", "sim/README.md", "exec/README.md", "gui/README.md",
+                              "bench/README.md"};
+
+// Runs a command line in the folder of the sources, where the pages' files are.
 testing::Outcome run_in_sources(const std::string& line) {
   return testing::run_command({"/bin/sh", "-c", "cd '" PIPESIM_SOURCE_DIR "' && " + line},
                               {"COLUMNS=80", "PIPESIM=" PIPESIM_COMMAND});
@@ -37,15 +42,56 @@ std::vector<Shown> shown_in(const std::string& page) {
   return all;
 }
 
-TEST(Readme, ShowsRealOutput) {
-  const std::vector<Shown> all = shown_in("README.md");
-  for (const auto& [flags, output] : all) {
-    const auto outcome = run_in_sources("'" PIPESIM_COMMAND "' " + flags);
-    EXPECT_EQ(outcome.status, 0) << flags;
-    EXPECT_EQ(outcome.err, "") << flags;
-    EXPECT_EQ(outcome.out, output) << flags;
+std::vector<std::string> split_lines(const std::string& text) {
+  std::vector<std::string> all;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) all.push_back(line);
+  return all;
+}
+
+// Whether a block shows what was printed: all of it, where a line `...` stands for one
+// or more lines left out.
+bool shows(const std::string& block, const std::string& printed) {
+  const std::vector<std::string> shown = split_lines(block);
+  const std::vector<std::string> all = split_lines(printed);
+  // fits[i]: the lines of the block so far show the first i that were printed.
+  std::vector<bool> fits(all.size() + 1);
+  fits[0] = true;
+  for (const std::string& line : shown) {
+    std::vector<bool> next(fits.size());
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      next[i + 1] = line == "..." ? fits[i] || next[i] : fits[i] && line == all[i];
+    }
+    fits = next;
   }
-  EXPECT_GE(all.size(), 2U);
+  return fits.back() && printed.ends_with('\n');
+}
+
+TEST(Readme, LinesAreLeftOutWhereItSaysSo) {
+  EXPECT_TRUE(shows("a\nb\n", "a\nb\n"));
+  EXPECT_TRUE(shows("a\n...\nd\n", "a\nb\nc\nd\n"));
+  EXPECT_TRUE(shows("...\nb\n...\n", "a\nb\nb\nc\n"));
+  EXPECT_FALSE(shows("a\n", "a\nb\n"));
+  EXPECT_FALSE(shows("a\n...\n", "a\n"));
+  EXPECT_FALSE(shows("a\n...\nc\n", "a\nb\n"));
+  EXPECT_FALSE(shows("...\nc\nb\n...\n", "a\nb\nc\nd\n"));
+  EXPECT_FALSE(shows("a...\n", "ab\n"));
+}
+
+TEST(Readme, ShowsRealOutput) {
+  int compared = 0;
+  for (const char* page : pages) {
+    for (const auto& [flags, output] : shown_in(page)) {
+      const auto outcome = run_in_sources("'" PIPESIM_COMMAND "' " + flags);
+      EXPECT_EQ(outcome.status, 0) << page << ": " << flags;
+      EXPECT_EQ(outcome.err, "") << page << ": " << flags;
+      EXPECT_TRUE(shows(output, outcome.out)) << page << ": " << flags << "\nshown:\n"
+                                              << output << "printed:\n"
+                                              << outcome.out;
+      ++compared;
+    }
+  }
+  EXPECT_GE(compared, 6);
 }
 
 TEST(Readme, ShowsHowProfilesAreSplit) {
@@ -89,25 +135,27 @@ TEST(Readme, SaysWhatWorks) {
     std::filesystem::copy(testing::source_file(used), folder.path() / used,
                           std::filesystem::copy_options::recursive);
   }
-  std::istringstream lines(read_file(testing::source_file("README.md")));
   int run = 0;
-  bool in_block = false;
-  for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with("```")) in_block = !in_block;
-    if (!in_block) continue;
-    for (std::string next; line.ends_with("\\") && std::getline(lines, next);) {
-      line.pop_back();
-      line += next;
+  for (const char* page : pages) {
+    std::istringstream lines(read_file(testing::source_file(page)));
+    bool in_block = false;
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with("```")) in_block = !in_block;
+      if (!in_block) continue;
+      for (std::string next; line.ends_with("\\") && std::getline(lines, next);) {
+        line.pop_back();
+        line += next;
+      }
+      const std::string command = command_of(line);
+      if (command.empty()) continue;
+      const auto outcome = testing::run_command(
+          {"/bin/sh", "-c", "cd '" + folder.path().string() + "' && " + command});
+      EXPECT_EQ(outcome.status, 0) << page << ": " << line << "\n" << outcome.err;
+      EXPECT_EQ(outcome.err, "") << page << ": " << line;
+      ++run;
     }
-    const std::string command = command_of(line);
-    if (command.empty()) continue;
-    const auto outcome = testing::run_command(
-        {"/bin/sh", "-c", "cd '" + folder.path().string() + "' && " + command});
-    EXPECT_EQ(outcome.status, 0) << line << "\n" << outcome.err;
-    EXPECT_EQ(outcome.err, "");
-    ++run;
   }
-  EXPECT_GE(run, 12);
+  EXPECT_GE(run, 32);
 }
 
 }  // namespace
