@@ -3,12 +3,13 @@
 #   - every source compiled by itself, with warnings as errors: a unity build hides an
 #     include that is missing;
 #   - benchmarks and examples, which no test needs;
+#   - all tests under the address and undefined-behaviour sanitizers, those of the emulated
+#     GPU and of the window included;
 #   - 100,000 random programs, as released and under sanitizers;
-#   - the emulated GPU's long tests, and the window, under sanitizers;
 #   - the fuzzers for five minutes each;
 #   - what is tried on a machine with a GPU, on an emulated one;
 #   - the HIP module, where Debian offers hipcc.
-# Takes about an hour and a half on two cores.
+# Takes about three hours on two cores.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bash tests/run.sh
@@ -20,20 +21,22 @@ build_by_itself() {
   cmake --build build/plain
 }
 
-# random_programs PRESET: random programs of transfers_test.
-random_programs() {
-  env PIPESIM_RANDOM_PROGRAMS=100000 "build/$1/tests/sim_tests" '--gtest_filter=Transfers.*'
+sanitized=build/asan-ubsan-nightly
+build_sanitized() {
+  cmake --preset asan-ubsan -B $sanitized -DPIPESIM_QT=ON \
+    -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O1 -g1"
+  cmake --build $sanitized --target tests
 }
 
-build_window() {
-  cmake --preset asan-ubsan -B build/asan-window -DPIPESIM_QT=ON -DPIPESIM_FUZZERS=OFF
-  cmake --build build/asan-window --target window_tests program_tests
+# random_programs TREE
+random_programs() {
+  env PIPESIM_RANDOM_PROGRAMS=100000 "$1/tests/sim_tests" '--gtest_filter=Transfers.*'
 }
 
 fuzz_long() {
   local corpus
   corpus=$(mktemp -d)
-  build/asan-ubsan/tests/"$1"_fuzz -max_total_time=300 -timeout=10 -rss_limit_mb=4096 \
+  $sanitized/tests/"$1"_fuzz -max_total_time=300 -timeout=10 -rss_limit_mb=4096 \
     -max_len=4096 -dict=tests/fuzz/"$1".dict -artifact_prefix="$log_folder/$1-" \
     "$corpus" tests/fuzz/seeds/"$1"
   rm -rf "$corpus"
@@ -46,13 +49,10 @@ build_hip() {
 
 step "build: every source by itself" build_by_itself
 step "build: benchmarks and examples" cmake --build --preset release
-for preset in release asan-ubsan; do
-  step "100,000 random programs: $preset" random_programs $preset
-done
-step "long tests: asan-ubsan" ctest --preset asan-ubsan-nightly -j2
-step "build: the window, asan-ubsan" build_window
-step "test: the window, asan-ubsan" ctest --test-dir build/asan-window -j2 --output-on-failure \
-  -R '^(painter|pipeview_cli|playground_panel|readme|window.*)_test$'
+step "build: asan-ubsan, all tests" build_sanitized
+step "test: asan-ubsan, all tests" ctest --test-dir $sanitized -j2 --output-on-failure
+step "100,000 random programs" random_programs build/release
+step "100,000 random programs: asan-ubsan" random_programs $sanitized
 for reader in chrome csv costs kineto model pipedream; do
   step "fuzz: $reader, 300 s" fuzz_long "$reader"
 done

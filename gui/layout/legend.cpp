@@ -78,8 +78,8 @@ std::vector<Entry> entries_of(const Drawing& drawing) {
     }
   }
 
-  std::ranges::stable_partition(
-      sides, [](const Entry& side) { return side.name == side_names[predicted_side]; });
+  std::stable_partition(sides.begin(), sides.end(),
+                        [](const Entry& side) { return side.name == side_names[predicted_side]; });
 
   const auto& shades = drawing.palette.shades;
   std::vector<Entry> entries;

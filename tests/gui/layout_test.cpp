@@ -541,8 +541,8 @@ TEST(Layout, CurvesTellTrueValues) {
     const auto& area = most > 0 ? picture.list.areas.front() : picture.list.areas.back();
     const std::set<std::int16_t> heights(area.tops.begin(), area.tops.end());
     EXPECT_GE(heights.size(), 8U) << most;
-    const bool told = std::ranges::any_of(picture.list.texts,
-                                          [&](const auto& other) { return other.text == text; });
+    const bool told = std::ranges::any_of(
+        picture.list.texts, [&wanted = text](const auto& other) { return other.text == wanted; });
     EXPECT_EQ(told, most > 0) << most;
   }
 }

@@ -104,8 +104,8 @@ TEST(Readme, ShowsHowProfilesAreSplit) {
 }
 
 // The command that a line types, or nothing. What mpirun would start as
-// processes runs as threads, so that builds without MPI test it, too; a window is
-// drawn instead of opened.
+// processes runs as threads, so that builds without MPI test it, too; trainings are
+// short; a window is drawn instead of opened.
 std::string command_of(std::string line) {
   const std::string launcher = "mpirun -n ";
   if (line.starts_with(launcher)) {
@@ -114,7 +114,12 @@ std::string command_of(std::string line) {
     line = line.substr(end + 1) + " --stages " + ranks;
   }
   if (line.starts_with("pipesim ")) return "'" PIPESIM_COMMAND "'" + line.substr(7);
-  if (line.starts_with("pipeexec ")) return "'" PIPEEXEC_COMMAND "'" + line.substr(8);
+  if (line.starts_with("pipeexec ")) {
+    const bool trains = line.find("--schedule") != std::string::npos;
+    const bool is_short = !trains || line.find("--iterations") != std::string::npos;
+    return "'" PIPEEXEC_COMMAND "'" + line.substr(8) +
+           (is_short ? "" : " --iterations 2 --warmup 1");
+  }
 #ifdef PIPEVIEW_COMMAND
   if (line.starts_with("pipeview ")) {
     const bool opens_window = line.find("--screenshot") == std::string::npos &&

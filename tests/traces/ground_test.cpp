@@ -6,12 +6,17 @@
 
 #include <filesystem>
 #include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
 
 #include "tests/errors.h"
 #include "tests/files.h"
 #include "traces/action.h"
 #include "traces/base/error.h"
 #include "traces/base/files.h"
+#include "traces/base/json.h"
 #include "traces/base/json_reader.h"
 #include "traces/base/text.h"
 
@@ -191,6 +196,45 @@ TEST(Json, RefusesWhatIsNotJson) {
         std::string(100, '[') + std::string(100, ']'), std::string(1'000'000, '[')}) {
     EXPECT_NE(parse(text), no_error) << quote(text);
   }
+}
+
+// As nlohmann-json writes the same values.
+TEST(JsonText, IsThatOfTheLibrary) {
+  const std::string broken = "caf\xc3\xa9 \xff \"quoted\" \\ \n \x01";
+  const std::vector<double> numbers{0, 1, 0.1, 1e-5, 1e20, -2.5e300, 1.0 / 3};
+  Json ours{{"text", broken}, {"none", nullptr}, {"yes", true}, {"list", numbers}};
+  ours["least"] = INT64_MIN;
+  ours["most"] = UINT64_MAX;
+  ours["absent"] = std::optional<int>();
+  ours["there"] = std::optional<int>(7);
+  ours["nested"]["empty"] = Json::array();
+  ours["nested"]["object"] = Json::object();
+  ours["rows"].push_back({1, "two", 3.0F});
+  ours["rows"].push_back({"two", "texts"});
+  ours["yes"] = false;
+  nlohmann::ordered_json theirs{{"text", broken}, {"none", nullptr}, {"yes", true}};
+  theirs["list"] = numbers;
+  theirs["least"] = INT64_MIN;
+  theirs["most"] = UINT64_MAX;
+  theirs["absent"] = nullptr;
+  theirs["there"] = 7;
+  theirs["nested"]["empty"] = nlohmann::ordered_json::array();
+  theirs["nested"]["object"] = nlohmann::ordered_json::object();
+  theirs["rows"].push_back({1, "two", 3.0F});
+  theirs["rows"].push_back({"two", "texts"});
+  theirs["yes"] = false;
+  const auto replace = nlohmann::ordered_json::error_handler_t::replace;
+  EXPECT_EQ(ours.dump(), theirs.dump(-1, ' ', false, replace));
+  EXPECT_EQ(ours.dump(2), theirs.dump(2, ' ', false, replace));
+}
+
+TEST(JsonText, WhatIsNoNumberOrNoUtf8IsReplaced) {
+  EXPECT_EQ(Json(std::numeric_limits<double>::infinity()).dump(), "null");
+  EXPECT_EQ(Json().dump(), "null");
+  EXPECT_EQ(valid_utf8("a\xff"), "a\xef\xbf\xbd");
+  EXPECT_EQ(valid_utf8("\xc3\xa9\n\""), "\xc3\xa9\n\"");
+  const Json verbatim{{"as", Json::verbatim("[1, 2]")}};
+  EXPECT_EQ(verbatim.dump(), R"({"as":[1, 2]})");
 }
 
 }  // namespace
