@@ -33,7 +33,7 @@ build() {
 # run_tests PRESET: counts what passed, and what was skipped, of which each test
 # that skips itself says why on a line of its own.
 run_tests() {
-  step "test: $1" ctest --preset "$1" -j2
+  step "test: $1" ctest --preset "$1" -j3  # some of them wait for processes
   local log=$log_folder/$step_number-test--$1.log
   local count
   count=$(grep -cE '^ *[0-9]+/[0-9]+ Test .* Passed' "$log")

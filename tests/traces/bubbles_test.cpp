@@ -44,14 +44,12 @@ void expect_tiled(std::span<const Span> spans, const std::vector<IdleSpan>& idle
                   std::int64_t from_ns, std::int64_t to_ns) {
   for (int rank = 0; rank < ranks; ++rank) {
     std::vector<std::pair<std::int64_t, std::int64_t>> times;
-    std::int64_t idle_ns = 0;
     std::int64_t last = from_ns;
     for (const IdleSpan& one : idle) {
       if (one.rank != rank) continue;
       ASSERT_LT(one.start_ns, one.end_ns);
       ASSERT_GE(one.start_ns, last) << "sorted, and none in another";
       last = one.end_ns;
-      idle_ns += one.end_ns - one.start_ns;
       times.emplace_back(one.start_ns, one.end_ns);
     }
     for (const Span& span : spans) {
