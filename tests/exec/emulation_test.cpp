@@ -69,7 +69,8 @@ TEST_P(Emulated, NeverFasterThanPredicted) {
     const Costs costs = uneven_costs(schedule);
     const RunResult result = testing::run_locally(emulated(schedule, costs, GetParam()));
     const Metrics predicted = simulate(schedule, costs);
-    EXPECT_GE(result.metrics.makespan_ns, GetParam() == EmulationPace::wall ? predicted.makespan_ns : 0);
+    EXPECT_GE(result.metrics.makespan_ns,
+              GetParam() == EmulationPace::wall ? predicted.makespan_ns : 0);
     for (std::size_t r = 0; r < predicted.ranks.size(); ++r) {
       EXPECT_EQ(result.metrics.ranks[r].peak_activation_chunks,
                 predicted.ranks[r].peak_activation_chunks);
@@ -96,7 +97,8 @@ TEST_P(Emulated, NeverFasterThanPredicted) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Paces, Emulated, ::testing::Values(EmulationPace::wall, EmulationPace::anchored));
+INSTANTIATE_TEST_SUITE_P(Paces, Emulated,
+                         ::testing::Values(EmulationPace::wall, EmulationPace::anchored));
 
 // What is counted is what the costs say, at its most as predicted.
 TEST(Emulation, CountsTheMemoryOfTheCosts) {

@@ -289,8 +289,7 @@ TEST(Deadlock, GoldensRunOnEveryTransport) {
     if (!program.has_transfers()) program = lower(program);
     EXPECT_FALSE(find_fault(program)) << name;
     for (const SendMode mode : all_send_modes()) {
-      EXPECT_EQ(find_deadlock(program, mode), std::nullopt)
-          << name << " " << send_mode_name(mode);
+      EXPECT_EQ(find_deadlock(program, mode), std::nullopt) << name << " " << send_mode_name(mode);
     }
     EXPECT_GT(simulate(program, unit_costs(program)).makespan_ns, 0);
   }
@@ -433,8 +432,7 @@ TEST(Deadlock, AgreesWithAnUntimedInterpreterOnShuffledPrograms) {
       ASSERT_EQ(!cycle.has_value(), runs) << send_mode_name(t) << "\n" << to_csv(program);
     }
   }
-  for (const auto& [mode, count] : deadlocks)
-    EXPECT_GT(count, 20) << send_mode_name(mode);
+  for (const auto& [mode, count] : deadlocks) EXPECT_GT(count, 20) << send_mode_name(mode);
 }
 
 TEST(Deadlock, AnEdgesEndsInDifferentOrdersAreACycle) {
