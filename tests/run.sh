@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Installs what building and testing needs (Debian packages), builds, and runs the tests:
-# as released, with the address and undefined-behaviour sanitizers, with the thread
-# sanitizer where there are threads, and the fuzzers for ten seconds each. The quickstart
-# comes first, in the folder that the tests are built in. tests/nightly.sh runs what
-# takes longer.
+# all as released, the readers of foreign files with the address and undefined-behaviour
+# sanitizers and as fuzzers for ten seconds each, and with the thread sanitizer what has
+# threads. The quickstart comes first, in the folder that the tests are built in.
+# tests/nightly.sh runs what takes longer.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . examples/steps.sh
