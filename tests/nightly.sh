@@ -5,6 +5,7 @@
 #   - benchmarks and examples, which no test needs;
 #   - all tests under the address and undefined-behaviour sanitizers, those of the emulated
 #     GPU and of the window included;
+#   - what has threads under the thread sanitizer;
 #   - 100,000 random programs, as released and under sanitizers;
 #   - the fuzzers for five minutes each;
 #   - what is tried on a machine with a GPU, on an emulated one;
@@ -26,6 +27,11 @@ build_sanitized() {
   cmake --preset asan-ubsan -B $sanitized -DPIPESIM_QT=ON \
     -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O1 -g1"
   cmake --build $sanitized --target tests
+}
+
+build_tsan() {
+  cmake --preset tsan
+  cmake --build --preset tsan
 }
 
 # random_programs TREE
@@ -51,6 +57,8 @@ step "build: every source by itself" build_by_itself
 step "build: benchmarks and examples" cmake --build --preset release
 step "build: asan-ubsan, all tests" build_sanitized
 step "test: asan-ubsan, all tests" ctest --test-dir $sanitized -j2 --output-on-failure
+step "build: tsan" build_tsan
+step "test: tsan" ctest --preset tsan -j2
 step "100,000 random programs" random_programs build/release
 step "100,000 random programs: asan-ubsan" random_programs $sanitized
 for reader in chrome csv costs kineto model pipedream; do

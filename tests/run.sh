@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # Installs what building and testing needs (Debian packages), builds, and runs the tests:
-# all as released, the readers of foreign files with the address and undefined-behaviour
-# sanitizers and as fuzzers for ten seconds each, and with the thread sanitizer what has
-# threads. The quickstart comes first, in the folder that the tests are built in.
-# tests/nightly.sh runs what takes longer.
+# all as released, and the readers of foreign files with the address and
+# undefined-behaviour sanitizers and as fuzzers for ten seconds each. The quickstart comes
+# first, in the folder that the tests are built in. tests/nightly.sh runs what takes longer.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . examples/steps.sh
@@ -93,7 +92,5 @@ run_tests asan-ubsan
 readers=(chrome csv costs kineto model pipedream)
 step "fuzz: ${readers[*]}" fuzz "${readers[@]}"
 passed=$((passed + ${#readers[@]}))
-step "build: tsan" build tsan
-run_tests tsan
 echo
 echo "$passed passed, 0 failed, $skipped skipped"
