@@ -92,9 +92,12 @@ def compiler_of(entry: dict[str, str]) -> list[str]:
     return kept
 
 
-def print_headers(tree: Path, objects: int) -> None:
+def print_headers(tree: Path, objects: list[Command]) -> None:
+    built = {command.output for command in objects}
     entries = [e for e in json.loads((tree / "compile_commands.json").read_text())
-               if e["file"].endswith((".cpp", ".cxx"))]
+               if e["file"].endswith((".cpp", ".cxx")) and e.get("output") in built]
+    if not entries:
+        return
     seen: dict[Path, set[str]] = {}
     uses: Counter[str] = Counter()
     for entry in entries:
@@ -104,7 +107,7 @@ def print_headers(tree: Path, objects: int) -> None:
     for header, count in uses.items():
         alone = seconds_to_read(header, command, entries[0]["directory"])
         rows.append((alone * count, header, alone, count))
-    print(f"  headers, alone x objects that include them, of {objects}")
+    print(f"  headers, alone x objects that include them, of {len(objects)}")
     for total, header, alone, count in sorted(rows, reverse=True)[:SHOWN]:
         print(f"  {total:8.1f} s  {alone:5.2f} x {count:4}  <{header}>")
 
@@ -127,7 +130,7 @@ def print_tree(tree: Path, with_headers: bool) -> None:
     for command in sorted(objects, key=lambda c: -c.seconds)[:SHOWN]:
         print(f"  {command.seconds:8.1f} s  {command.output}")
     if with_headers:
-        print_headers(tree, len(objects))
+        print_headers(tree, objects)
 
 
 def main() -> None:
