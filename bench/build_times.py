@@ -95,7 +95,8 @@ def compiler_of(entry: dict[str, str]) -> list[str]:
 def print_headers(tree: Path, objects: list[Command]) -> None:
     built = {command.output for command in objects}
     entries = [e for e in json.loads((tree / "compile_commands.json").read_text())
-               if e["file"].endswith((".cpp", ".cxx")) and e.get("output") in built]
+               if e["file"].endswith((".cpp", ".cxx")) and
+               re.search(r" -o (\S+)", e["command"])[1] in built]
     if not entries:
         return
     seen: dict[Path, set[str]] = {}
