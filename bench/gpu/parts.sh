@@ -47,7 +47,7 @@ part_build() {
     return
   local target targets=() keep_going=-k
   if [ ${#generator[@]} -gt 0 ]; then keep_going=-k0; fi
-  for target in gpu_device_test model_test stage_test step_test run_test gpu_speed nccl_self; do
+  for target in gpu_device_tests exec_tests thread_tests gpu_speed nccl_self; do
     if has_target "$target"; then targets+=("$target"); fi
   done
   run 400 "build tests and benchmarks" cmake --build "$build" --parallel "$jobs" \
@@ -58,16 +58,17 @@ part_build() {
 
 part_parity() {
   run 60 "list of devices" "$module/pipeexec" --list-devices && cat "$(log_of "list of devices")"
-  if [ ! -x "$bin/tests/gpu_device_test" ]; then
+  if [ ! -x "$bin/tests/gpu_device_tests" ]; then
     note "parity with the CPU" "left out" "GoogleTest not found; add it to CMAKE_PREFIX_PATH"
     return
   fi
-  run 120 "parity with the CPU" "$bin/tests/gpu_device_test" "$module"
-  local test
-  for test in model_test stage_test step_test run_test; do
-    if [ ! -x "$bin/tests/$test" ]; then continue; fi
-    run 120 "$test on the GPU" env PIPESIM_TEST_GPU="$device" PIPESIM_TEST_MODULES="$module" \
-      "$bin/tests/$test"
+  run 120 "parity with the CPU" "$bin/tests/gpu_device_tests" "$module"
+  local suite program
+  for suite in Model Stage StageMemory Step Run; do
+    program=exec_tests
+    if [ "$suite" = Run ]; then program=thread_tests; fi
+    run 120 "$suite on the GPU" env PIPESIM_TEST_GPU="$device" PIPESIM_TEST_MODULES="$module" \
+      "$bin/tests/$program" "--gtest_filter=$suite.*"
   done
 }
 
@@ -232,10 +233,10 @@ part_nccl() {
 # ---- sanitize: the parity test under compute-sanitizer's tools, our kernels alone
 
 part_sanitize() {
-  local sanitizer tool test=$bin/tests/gpu_device_test
+  local sanitizer tool test=$bin/tests/gpu_device_tests
   sanitizer=$(PATH=$PATH:/usr/local/cuda/bin command -v compute-sanitizer)
   if [ -z "$sanitizer" ] || [ ! -x "$test" ]; then
-    note "compute-sanitizer" "left out" "no compute-sanitizer, or no gpu_device_test, here"
+    note "compute-sanitizer" "left out" "no compute-sanitizer, or no gpu_device_tests, here"
     return
   fi
   local common=(--error-exitcode 1 --report-api-errors no --target-processes application-only)
