@@ -267,9 +267,10 @@ TEST(ClockSync, ARunIsTheSameByOtherClocks) {
       EXPECT_EQ(clock["shift_ns"], result.clocks[rank].shift_ns());
       EXPECT_EQ(json["ranks"][rank]["clock_offset_ns"], clock["offset_ns"]);
       EXPECT_EQ(json["ranks"][rank]["clock_uncertainty_ns"], clock["uncertainty_ns"]);
-      // 10 ms, as well as that could be told.
+      // As right as it says; what the clocks drift until they are first read is no millisecond.
       const std::int64_t told = std::abs(result.clocks[rank].offset_ns());
-      EXPECT_EQ(told + result.clocks[rank].uncertainty_ns() > 5 * ms, rank > 0);
+      EXPECT_LE(std::abs(told - (rank > 0 ? 10 * ms : 0)),
+                result.clocks[rank].uncertainty_ns() + ms);
     }
     std::map<std::int64_t, int> arrows;
     for (const Json& event : trace["traceEvents"]) {

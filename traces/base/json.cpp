@@ -1,6 +1,7 @@
 #include "traces/base/json.h"
 
 #include <algorithm>
+#include <cassert>
 #include <nlohmann/json.hpp>
 
 namespace pipesim {
@@ -33,7 +34,8 @@ bool Json::is_member() const {
 }
 
 Json& Json::operator[](std::string_view key) {
-  type_ = Type::object;
+  if (type_ == Type::null) type_ = Type::object;
+  assert(type_ == Type::object);
   const auto found = std::ranges::find(keys_, key);
   if (found != keys_.end()) return items_[static_cast<std::size_t>(found - keys_.begin())];
   keys_.emplace_back(key);
@@ -41,7 +43,8 @@ Json& Json::operator[](std::string_view key) {
 }
 
 void Json::push_back(Json item) {
-  type_ = Type::list;
+  if (type_ == Type::null) type_ = Type::list;
+  assert(type_ == Type::list);
   items_.push_back(std::move(item));
 }
 

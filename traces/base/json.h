@@ -17,6 +17,14 @@
 
 namespace pipesim {
 
+// A vector, an array or the like, and no text.
+template <typename List>
+concept Listed = !std::convertible_to<List, std::string_view> && requires(const List& list) {
+  list.begin();
+  list.end();
+  list.data();
+};
+
 class Json {
  public:
   // Null, which becomes a list or an object where it is used as one.
@@ -25,9 +33,7 @@ class Json {
   Json(std::string text) : type_(Type::text), text_(std::move(text)) {}
   Json(std::string_view text) : type_(Type::text), text_(text) {}
   Json(const char* text) : type_(Type::text), text_(text) {}
-  Json(std::same_as<bool> auto value) : Json(Type::verbatim, value ? "true" : "false") {}
-  template <std::integral T>
-  requires(!std::same_as<T, bool>) Json(T value) : Json(Type::verbatim, std::to_string(value)) {}
+  Json(std::integral auto value) : Json(Type::verbatim, text_of(value)) {}
   Json(double value);
   Json(float value) : Json(double{value}) {}
   // The value, or null.
@@ -36,13 +42,7 @@ class Json {
     if (value) *this = Json(*value);
   }
   // A list of what a vector, array or the like holds.
-  template <typename List>
-  requires requires(const List& list) {
-    list.begin() != list.end();
-    list.data();
-  } &&(!std::convertible_to<List, std::string_view>)Json(const List& list)
-      : type_(Type::list), items_(list.begin(), list.end()) {
-  }
+  Json(const Listed auto& list) : type_(Type::list), items_(list.begin(), list.end()) {}
   // An object where every item is a list of a text and a value, else a list.
   Json(std::initializer_list<Json> items);
 
@@ -51,9 +51,9 @@ class Json {
   // Text that is JSON already, and stands as it is.
   static Json verbatim(std::string text) { return Json(Type::verbatim, std::move(text)); }
 
-  // Of an object: the member, appended as null where it is missing.
+  // Of an object, or null: the member, appended as null where it is missing.
   Json& operator[](std::string_view key);
-  // Of a list.
+  // Of a list; push_back() makes one of null.
   Json& operator[](std::size_t index) { return items_[index]; }
   Json& back() { return items_.back(); }
   std::size_t size() const { return items_.size(); }
@@ -66,6 +66,9 @@ class Json {
 
  private:
   enum class Type : std::uint8_t { null, text, verbatim, list, object };
+
+  static std::string text_of(bool value) { return value ? "true" : "false"; }
+  static std::string text_of(std::integral auto value) { return std::to_string(value); }
 
   Json(Type type, std::string text) : type_(type), text_(std::move(text)) {}
   bool is_member() const;
