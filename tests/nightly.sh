@@ -39,15 +39,6 @@ random_programs() {
   env PIPESIM_RANDOM_PROGRAMS=100000 "$1/tests/sim_tests" '--gtest_filter=Transfers.*'
 }
 
-fuzz_long() {
-  local corpus
-  corpus=$(mktemp -d)
-  $sanitized/tests/"$1"_fuzz -max_total_time=300 -timeout=10 -rss_limit_mb=4096 \
-    -max_len=4096 -dict=tests/fuzz/"$1".dict -artifact_prefix="$log_folder/$1-" \
-    "$corpus" tests/fuzz/seeds/"$1"
-  rm -rf "$corpus"
-}
-
 build_hip() {
   cmake --preset release -B build/hip -DPIPESIM_CUDA=OFF -DPIPESIM_HIP_ARCHITECTURES=gfx90a
   cmake --build build/hip --target pipesim_hip
@@ -61,9 +52,7 @@ step "build: tsan" build_tsan
 step "test: tsan" ctest --preset tsan -j2
 step "100,000 random programs" random_programs build/release
 step "100,000 random programs: asan-ubsan" random_programs $sanitized
-for reader in chrome csv costs kineto model pipedream; do
-  step "fuzz: $reader, 300 s" fuzz_long "$reader"
-done
+step "fuzz for five minutes each" bash tests/fuzz.sh $sanitized 300
 step "what a machine with a GPU tries, on an emulated one" bash bench/gpu/run.sh --small \
   --binaries build/release --module build/release/tests/emulated_gpu \
   --only verify,losses,recorder,fidelity cuda build/gpu/emulated

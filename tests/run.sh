@@ -53,23 +53,6 @@ check_format() {
     xargs clang-format --dry-run --Werror
 }
 
-# fuzz READER...: as many at once as there are processors, ten seconds each. New inputs go
-# to a folder that is thrown away.
-fuzz() {
-  fuzz_one() {
-    local corpus
-    corpus=$(mktemp -d)
-    build/asan-ubsan/tests/"$1"_fuzz -max_total_time=10 -timeout=10 -rss_limit_mb=4096 \
-      -max_len=4096 -dict=tests/fuzz/"$1".dict -artifact_prefix="$PWD/$log_folder/$1-" \
-      "$corpus" tests/fuzz/seeds/"$1" >"$log_folder/fuzz-$1.log" 2>&1 ||
-      { cat "$log_folder/fuzz-$1.log"; return 1; }
-    rm -rf "$corpus"
-  }
-  export -f fuzz_one
-  export log_folder
-  printf '%s\n' "$@" | xargs -P "$(nproc)" -I{} bash -c 'fuzz_one {}'
-}
-
 step "install packages" install "${build_packages[@]}" "${test_packages[@]}"
 step "install the oracle" install_offered "${peer_packages[@]}"
 step "formatting" check_format
@@ -89,8 +72,7 @@ if [ ! -x build/release/bench/peers/simgrid_1f1b ]; then
 fi
 step "build: asan-ubsan" build asan-ubsan
 run_tests asan-ubsan
-readers=(chrome csv costs kineto model pipedream)
-step "fuzz: ${readers[*]}" fuzz "${readers[@]}"
-passed=$((passed + ${#readers[@]}))
+step "fuzz" bash tests/fuzz.sh build/asan-ubsan 10
+passed=$((passed + $(find tests/fuzz -name '*.dict' | wc -l)))
 echo
 echo "$passed passed, 0 failed, $skipped skipped"

@@ -3,8 +3,10 @@
 // Pure; any thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "traces/timeline.h"
@@ -12,6 +14,8 @@
 namespace pipesim {
 
 enum class BubbleKind : std::uint8_t { warmup, steady, drain, p2p };
+// By BubbleKind.
+inline constexpr std::array<std::string_view, 4> bubble_names{"warm-up", "steady", "drain", "p2p"};
 
 // Idle time of a rank within the makespan, of one cause; an idle time of which a part
 // was spent on an input's way is two or three of them.

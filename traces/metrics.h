@@ -28,6 +28,8 @@ struct Bubble {
   std::int64_t p2p_ns = 0;
 
   std::int64_t total_ns() const { return warmup_ns + steady_ns + drain_ns + p2p_ns; }
+  // As BubbleKind (bubbles.h) counts.
+  std::array<std::int64_t, 4> by_kind() const { return {warmup_ns, steady_ns, drain_ns, p2p_ns}; }
 };
 
 struct RankMetrics {

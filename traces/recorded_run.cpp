@@ -5,6 +5,14 @@
 
 namespace pipesim {
 
+std::string_view name_of(Source source) {
+  switch (source) {
+    case Source::predicted: return "predicted";
+    case Source::measured: return "measured";
+    default: return "profiled";
+  }
+}
+
 std::size_t RecordedRun::median_iteration() const {
   std::vector<std::int64_t> makespans;
   for (const RecordedIteration& iteration : iterations) {

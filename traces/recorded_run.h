@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "traces/base/large_vector.h"
@@ -23,6 +24,8 @@ enum class Source : std::uint8_t {
   measured,
   profiled,  // by PyTorch's profiler
 };
+// "predicted", "measured", "profiled".
+std::string_view name_of(Source source);
 
 // How it is known which action a span is.
 enum class Identified : std::uint8_t {

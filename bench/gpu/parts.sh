@@ -64,7 +64,7 @@ part_parity() {
   fi
   run 120 "parity with the CPU" "$bin/tests/gpu_device_tests" "$module"
   local suite program
-  for suite in Model Stage StageMemory Step Run; do
+  for suite in Model Pool Stage StageMemory Step Run; do
     program=exec_tests
     if [ "$suite" = Run ]; then program=thread_tests; fi
     run 120 "$suite on the GPU" env PIPESIM_TEST_GPU="$device" PIPESIM_TEST_MODULES="$module" \

@@ -76,6 +76,19 @@ class Pipesim:
             raise InputError(f"{self._path}: prints no JSON; name pipesim by --pipesim") from error
 
 
+def write_whole(path: Path, text: str) -> None:
+    """The file has all of the text, or stays as it was."""
+    part = path.parent / f"{path.name}.{os.getpid()}.part"
+    try:
+        try:
+            part.write_text(text)
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror}") from error
+
+
 def inlined(preset: Json) -> Json:
     """As it may stand in another file."""
     return {key: value for key, value in preset.items() if key not in ("format", "version")}

@@ -18,7 +18,7 @@ from pathlib import Path
 from command_line import Parser, run_program
 from findings import Findings, Measures, examine, measure
 from goals import BOUNDS, broken_bounds, goals, present_bounds
-from program import InputError, Pipesim
+from program import Pipesim, write_whole
 from report import validation_report
 
 
@@ -30,19 +30,15 @@ def check(measures: Measures, bounds: Path) -> int:
         return 0
     print("\n".join(broken))
     print(
-        f"validate.py: bounds passed: {len(broken)}, those of {len(measures)} measures being known; "
-        "mend the cost model, or record new bounds in bench/validation/bounds.json",
+        f"validate.py: {len(broken)} bounds are broken; "
+        f"mend the cost model, or record new bounds in {bounds}",
         file=sys.stderr,
     )
     return 1
 
 
 def write_report(findings: Findings, measures: Measures, output: Path) -> None:
-    text = validation_report(findings, measures)
-    try:
-        output.write_text(text)
-    except OSError as error:
-        raise InputError(f"{output}: cannot be written: {error.strerror}") from error
+    write_whole(output, validation_report(findings, measures))
     for goal in goals(measures):
         word = "met" if goal.met else "missed"
         reached, limit = 100 * goal.reached, 100 * goal.limit

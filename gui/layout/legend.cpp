@@ -5,6 +5,7 @@
 
 #include "gui/layout/parts.h"
 #include "sim/report/words.h"
+#include "traces/bubbles.h"
 
 namespace pipesim::gui {
 namespace {
@@ -30,10 +31,6 @@ constexpr std::array<Meaning, 8> error_meanings{{{"over 30 % faster", "<-30 %"},
                                                  {"to 30 % slower", "+30 %"},
                                                  {"over 30 % slower", ">+30 %"},
                                                  {"only one has it", "only one"}}};
-constexpr std::array<Meaning, 4> bubble_meanings{{{"warm-up bubble", "warm-up"},
-                                                  {"steady bubble", "steady"},
-                                                  {"drain bubble", "drain"},
-                                                  {"transfer wait", "p2p"}}};
 
 struct Entry {
   Rgb colour = 0;
@@ -103,8 +100,9 @@ std::vector<Entry> entries_of(const Drawing& drawing) {
     entries.back().name += ", and so on by eights";
   }
   if (slices) entries.push_back({shades[15], "slices coloured by name", "by name"});
-  for (Shade i = 0; i < bubble_meanings.size(); ++i) {
-    add(static_cast<Shade>(first_bubble_shade + i), bubble_meanings[i]);
+  for (std::size_t i = 0; i < bubble_names.size(); ++i) {
+    const std::string name = fmt::format("{} bubble", bubble_names[i]);
+    add(static_cast<Shade>(first_bubble_shade + i), {name, bubble_names[i]});
   }
   if (drawing.view.critical) {
     entries.push_back({shades[critical_shade], "critical path", "critical"});

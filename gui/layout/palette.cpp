@@ -2,17 +2,30 @@
 
 #include <algorithm>
 
+#include "traces/print/colours.h"
+
 namespace pipesim::gui {
 namespace {
 
 using Eight = std::array<Rgb, 8>;
 
-// After Okabe and Ito: blue forwards, orange backwards and input gradients, green
-// weight gradients.
-constexpr Eight light_kinds{0x0072b2, 0xe69f00, 0x009e73, 0xdb8500,
-                            0x8a9ba8, 0xb0a090, 0x9a8cc2, 0xcc79a7};
-constexpr Eight dark_kinds{0x2b8fce, 0xe69f00, 0x00a67a, 0xd98200,
-                           0x71828f, 0x8f8072, 0x8d80bb, 0xc876a4};
+// F, I, W, B; then what is less loud than they are.
+constexpr Eight light_kinds{colours::forward.light,
+                            colours::backward.light,
+                            colours::weight_gradient.light,
+                            0xdb8500,
+                            0x8a9ba8,
+                            0xb0a090,
+                            0x9a8cc2,
+                            colours::other.light};
+constexpr Eight dark_kinds{colours::forward.dark,
+                           colours::backward.dark,
+                           colours::weight_gradient.dark,
+                           0xd98200,
+                           0x71828f,
+                           0x8f8072,
+                           0x8d80bb,
+                           colours::other.dark};
 constexpr Eight microbatches{0x0072b2, 0xe69f00, 0x009e73, 0xcc79a7,
                              0x56b4e9, 0xd55e00, 0xd9cb2f, 0x7a68b3};
 constexpr Eight light_errors{0x1c5fa8, 0x5b9bd1, 0xaacde8, 0xc6c6c0,
@@ -27,6 +40,7 @@ constexpr int channel(Rgb colour, int shift) { return static_cast<int>(colour >>
 Palette palette(Theme theme, Colouring colouring) {
   const bool light = theme == Theme::light;
   const auto of = [light](Rgb in_light, Rgb in_dark) { return light ? in_light : in_dark; };
+  const auto shared = [&of](const Colour& colour) { return of(colour.light, colour.dark); };
   Palette made;
   const Eight& first = colouring == Colouring::microbatch ? microbatches
                        : colouring == Colouring::error    ? (light ? light_errors : dark_errors)
@@ -37,14 +51,14 @@ Palette palette(Theme theme, Colouring colouring) {
   made.shades[first_bubble_shade + 2] = of(0xe6dbf0, 0x342c42);
   made.shades[first_bubble_shade + 3] = of(0xeee7c6, 0x38351f);
   made.shades[critical_shade] = of(0xb0003a, 0xff4f86);
-  made.shades[late_shade] = of(0xd55e00, 0xe8752a);
-  made.shades[early_shade] = of(0x0072b2, 0x2b8fce);
-  made.shades[15] = of(0x9a9a9a, 0x858585);
-  made.background = of(0xffffff, 0x161618);
+  made.shades[late_shade] = shared(colours::late);
+  made.shades[early_shade] = shared(colours::early);
+  made.shades[15] = shared(colours::neutral);
+  made.background = shared(colours::paper);
   made.band = of(0xf6f6f3, 0x1d1d20);
   made.gutter = of(0xefefec, 0x232327);
   made.grid = of(0xe2e2dd, 0x303035);
-  made.text = of(0x1c1c1c, 0xe8e8e6);
+  made.text = shared(colours::ink);
   made.faint_text = of(0x5c5c5c, 0xa6a6a2);
   made.on_bar = 0x111111;
   made.on_dark_bar = 0xffffff;

@@ -1,5 +1,5 @@
-// The colours of the viewer, light and dark: those of terminal and page, told
-// apart by colour-blind eyes.
+// The colours of the viewer, light and dark: those of terminal and page
+// (traces/print/colours.h) and what those have no need of.
 //
 // What shades 0 to 7 mean:
 //   kind        F, I, W, B, forward transfers, backward transfers, closing work

@@ -4,12 +4,11 @@
 
 #include "gui/layout/parts.h"
 #include "traces/base/text.h"
+#include "traces/bubbles.h"
 
 namespace pipesim::gui {
 namespace {
 
-constexpr std::array<std::string_view, 4> bubble_words{"warm-up", "idle", "drain",
-                                                       "waits for transfer"};
 constexpr int most_frames = 300;
 
 Shades faded(const Shades& shades, Rgb ground, int share) {
@@ -22,8 +21,8 @@ Shades faded(const Shades& shades, Rgb ground, int share) {
 // What a bar may be called, the longest name first.
 std::vector<std::string> names_of(const Drawing& drawing, const LabelPlace& place) {
   if (is_bubble(place.shade)) {
-    const auto word = bubble_words[static_cast<std::size_t>(place.shade - first_bubble_shade)];
-    return {fmt::format("{} {}", word, format_time(place.length_ns)), std::string(word)};
+    const auto name = bubble_names[static_cast<std::size_t>(place.shade - first_bubble_shade)];
+    return {fmt::format("{} {}", name, format_time(place.length_ns)), std::string(name)};
   }
   const OpenTrace* trace = drawing.trace(place.trace);
   if (trace == nullptr || place.ref == no_ref) return {};

@@ -310,7 +310,7 @@ class Details {
       if (std::ranges::all_of(sums, [&](const auto& own) { return !own || (*own)[kind] == 0; })) {
         continue;
       }
-      time_row(meaning_of(static_cast<BubbleKind>(kind)), [&](const Column& column) {
+      time_row(meaning_of(static_cast<BubbleKind>(kind)).c_str(), [&](const Column& column) {
         const auto own = of(column);
         return own ? std::optional((*own)[kind]) : std::nullopt;
       });
@@ -329,12 +329,13 @@ class Details {
                 [&](const Column& c) { return input_time(c, &Span::input_arrival_ns); });
   }
 
-  static const char* meaning_of(BubbleKind kind) {
+  static std::string meaning_of(BubbleKind kind) {
+    const std::string name(bubble_names[static_cast<std::size_t>(kind)]);
     switch (kind) {
-      case BubbleKind::warmup: return "warm-up: before its first backward";
-      case BubbleKind::steady: return "steady: between forwards and backwards";
-      case BubbleKind::drain: return "drain: after its last forward";
-      default: return "p2p: its input was on its way";
+      case BubbleKind::warmup: return name + ": before its first backward";
+      case BubbleKind::steady: return name + ": between forwards and backwards";
+      case BubbleKind::drain: return name + ": after its last forward";
+      default: return name + ": its input was on its way";
     }
   }
 

@@ -56,9 +56,6 @@ class RowOf {
   Table::Row& row_;
 };
 
-// What idle time is called, by BubbleKind.
-inline constexpr std::array<std::string_view, 4> bubble_names{"warm-up", "steady", "drain", "p2p"};
-
 // How a lane or column of a run is called: its side, else its name.
 std::string name_of_run(const Document& document, int trace);
 // The bars of an operation, on the sides that have it.

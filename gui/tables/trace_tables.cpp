@@ -12,13 +12,6 @@ namespace pipesim::gui {
 namespace {
 
 int count_of(const Document& document) { return static_cast<int>(document.traces.size()); }
-std::string_view name_of(Source source) {
-  switch (source) {
-    case Source::predicted: return "predicted";
-    case Source::measured: return "measured";
-    default: return "profiled";
-  }
-}
 
 std::int64_t count_of(const Warnings& warnings) {
   std::int64_t count = 0;

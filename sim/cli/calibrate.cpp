@@ -36,14 +36,12 @@ void check_output(const CalibrateFlags& flags) {
 std::string heading(const std::vector<RecordedRun>& runs, int width) {
   std::string out;
   for (const RecordedRun& run : runs) {
-    const char* source = run.about.source == Source::predicted  ? "predicted"
-                         : run.about.source == Source::measured ? "measured"
-                                                                : "profiled";
     const std::string line = fmt::format(
         "{} {}: {}, {}, {}, {} {}", out.empty() ? "Calibrated from" : "and", printable(run.name),
         run.about.schedule.empty() ? "a schedule" : printable(run.about.schedule),
         plural(run.ranks, "rank"), plural(run.microbatches, "microbatch"),
-        plural(static_cast<std::int64_t>(run.iterations.size()), "iteration"), source);
+        plural(static_cast<std::int64_t>(run.iterations.size()), "iteration"),
+        name_of(run.about.source));
     out += wrap(line, width) + "\n";
   }
   return out;

@@ -11,6 +11,8 @@
 #include "sim/report/words.h"
 #include "traces/base/json.h"
 #include "traces/base/text.h"
+#include "traces/bubbles.h"
+#include "traces/print/colours.h"
 
 namespace pipesim {
 namespace {
@@ -195,14 +197,14 @@ std::string kinds(const Comparison& comparison) {
 std::string bubble_bars(const RankMetrics& rank, std::int64_t makespan_ns) {
   std::string out = "<div class=\"bars\">";
   double from = 0;
-  for (const auto& [name, ns] : {std::pair("busy", rank.busy_ns),
-                                 {"warmup", rank.bubble.warmup_ns},
-                                 {"steady", rank.bubble.steady_ns},
-                                 {"drain", rank.bubble.drain_ns},
-                                 {"p2p", rank.bubble.p2p_ns}}) {
+  const auto add = [&](std::string_view name, std::int64_t ns) {
     const double to = from + fraction_of(ns, makespan_ns);
     if (ns > 0) out += bar(name, from, to);
     from = to;
+  };
+  add("busy", rank.busy_ns);
+  for (std::size_t kind = 0; kind < bubble_names.size(); ++kind) {
+    add(bubble_names[kind], rank.bubble.by_kind()[kind]);
   }
   return out + "</div>";
 }
@@ -215,10 +217,8 @@ std::string bubbles(const Comparison& comparison) {
   const bool bytes =
       std::ranges::any_of(sides, [](const SideResult& side) { return !side.peaks.empty(); });
   std::vector<std::string> heads{"rank", "", "busy"};
-  for (const char* name : {"warm-up", "steady", "drain", "p2p"}) {
-    std::string key = name;
-    std::erase(key, '-');
-    heads.push_back(fmt::format("<b class=\"{}\"></b>{}", key, name));
+  for (const std::string_view name : bubble_names) {
+    heads.push_back(fmt::format("<b class=\"{0}\"></b>{0}", name));
   }
   heads.insert(heads.end(), {"all", "chunks"});
   if (bytes) heads.insert(heads.end(), {"peak", "filled by"});
@@ -231,10 +231,7 @@ std::string bubbles(const Comparison& comparison) {
       const RankMetrics& rank = sides[side].ranks[at];
       std::vector<std::string> cells{side == predicted_side ? std::to_string(r) : "",
                                      std::string(side_names[side]), unit.text(rank.busy_ns)};
-      for (const std::int64_t ns : {rank.bubble.warmup_ns, rank.bubble.steady_ns,
-                                    rank.bubble.drain_ns, rank.bubble.p2p_ns}) {
-        cells.push_back(unit.text(ns));
-      }
+      for (const std::int64_t ns : rank.bubble.by_kind()) cells.push_back(unit.text(ns));
       cells.push_back(bubble_bars(rank, longest));
       cells.push_back(format_count(rank.peak_activation_chunks));
       if (bytes) {
@@ -338,6 +335,25 @@ std::string clocks(const RecordedRun& measured, const Comparison& comparison) {
 
 // Puts the values in place of their names, once: a value that looks like a name
 // stays as it is.
+// The colours as variables of the page's style.
+std::string colour_variables() {
+  using namespace colours;
+  constexpr std::pair<std::string_view, Colour> named[] = {
+      {"forward", forward}, {"backward", backward}, {"weight", weight_gradient},
+      {"other", other},     {"neutral", neutral},   {"late", late},
+      {"early", early},     {"ink", ink},           {"paper", paper}};
+  std::string light;
+  std::string dark;
+  for (const auto& [name, colour] : named) {
+    light += fmt::format(" --{}: #{:06x};", name, colour.light);
+    dark += fmt::format(" --{}: #{:06x};", name, colour.dark);
+  }
+  return fmt::format(
+      ":root {{{} }}\n"
+      "@media screen and (prefers-color-scheme: dark) {{ :root:not(.printing) {{{} }} }}\n",
+      light, dark);
+}
+
 std::string fill(std::string_view page, const std::map<std::string_view, std::string>& values) {
   std::string out;
   for (;;) {
@@ -363,7 +379,7 @@ std::string comparison_html(const RecordedRun& predicted, const RecordedRun& mea
       replace_all(verdict, fmt::format(" {}{}", unit, end), fmt::format("&nbsp;{}{}", unit, end));
     }
   }
-  return fill(page_html, {{"style", std::string(page_css)},
+  return fill(page_html, {{"style", colour_variables() + std::string(page_css)},
                           {"script", std::string(page_js)},
                           {"data", std::move(picture.json)},
                           {"left_out", escape(picture.left_out)},

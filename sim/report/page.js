@@ -168,7 +168,7 @@ function showLegend() {
   const isUsed = (name) => work.some((bar) => bar.parts.some((part) => part[0] === name));
   const words = ["forward", "backward, input gradient", "weight gradient", "optimizer, reduction"];
   const kinds = colourNames.map((name, i) => (isUsed(name) ? swatch(name, words[i]) : "")).join("") +
-    (transfers.length ? swatch("transfer", "transfer to this rank") : "");
+    (transfers.length ? swatch("neutral", "transfer to this rank") : "");
   const most = time(largest[view.colour] || 0);
   const scale = `<span>measured: -${most}<b class="scale"></b>+${most} ` +
     `${view.colour === "late" ? "later" : "longer"} than predicted</span>` +

@@ -117,7 +117,7 @@ function extent() {
 const colours = {};
 function readColours() {
   const style = getComputedStyle(document.documentElement);
-  for (const name of ["ink", "faint", "line", "paper", "track", "transfer", "late", "early", "even",
+  for (const name of ["ink", "faint", "line", "paper", "track", "neutral", "late", "early", "even",
     "on-forward", "on-backward", ...colourNames]) {
     colours[name] = style.getPropertyValue("--" + name).trim();
   }
@@ -176,7 +176,7 @@ function drawBar(bar, y) {
     if (right - left > 12) drawLabel(bar, left, right, y);
   } else {
     const height = isChosen(bar) ? track : track / 3;
-    pen.fillStyle = isChosen(bar) ? colours.late : colours.transfer;
+    pen.fillStyle = isChosen(bar) ? colours.late : colours.neutral;
     pen.fillRect(left, y + (track - height) / 2, Math.max(right - left, isChosen(bar) ? 2 : 0), height);
   }
   if (isCritical(bar) && bar.sender === undefined) {

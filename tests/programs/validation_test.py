@@ -23,7 +23,7 @@ sys.path.insert(0, str(VALIDATION))
 from findings import Findings, examine, measure  # noqa: E402
 from goals import broken_bounds  # noqa: E402
 from predictions import ErrorSummary, summarise  # noqa: E402
-from program import DEFAULT_PROGRAM, InputError, Pipesim  # noqa: E402
+from program import DEFAULT_PROGRAM, InputError, Pipesim, write_whole  # noqa: E402
 from report import validation_report  # noqa: E402
 from rows import Row, Source, Use, read_products, read_rows  # noqa: E402
 from validate import check  # noqa: E402
@@ -206,6 +206,17 @@ class Program(unittest.TestCase):
         for row in ROWS:
             if row.source is not Source.VTRAIN_SINGLE_NODE:
                 self.assertIn(f"| {row.name} |", report)
+
+    def test_leaves_no_part_of_a_report_that_can_not_be_written(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "report.md"
+            path.mkdir()
+            with self.assertRaisesRegex(InputError, "report.md: cannot be written: Is a directory"):
+                write_whole(path, "text")
+            self.assertEqual(list(Path(folder).iterdir()), [path])
+            for missing in (Path(folder) / "no" / "report.md", Path(".")):
+                with self.assertRaisesRegex(InputError, "cannot be written"):
+                    write_whole(missing, "text")
 
     def test_ends_with_1_where_a_bound_is_passed(self) -> None:
         measures = {"sc21": ErrorSummary(1, 0, mean=0.031, median=0, worst=0, worst_name="row 7")}

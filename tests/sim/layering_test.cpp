@@ -40,7 +40,7 @@ const std::map<std::string, std::vector<std::string>> allowed{
       "exec/data", "exec/model"}},
     {"exec", {"traces/*", "sim/schedule", "sim/cost", "exec/*"}},
     {"gui/scene", {"traces", "traces/base", "traces/read", "sim/compare", "sim/report"}},
-    {"gui/layout", {"traces", "traces/base", "sim/report", "gui/scene"}},
+    {"gui/layout", {"traces", "traces/base", "traces/print", "sim/report", "gui/scene"}},
     {"gui/commands", {"traces", "traces/base", "gui/scene", "gui/layout"}},
     {"gui/tables",
      {"traces", "traces/base", "traces/print", "sim/compare", "sim/report", "gui/scene"}},

@@ -12,6 +12,7 @@
 
 #include "traces/base/error.h"
 #include "traces/base/text.h"
+#include "traces/print/colours.h"
 
 namespace pipesim {
 namespace {
@@ -87,12 +88,17 @@ void Progress::show(const std::string& what) {
 }
 
 std::string paint(std::string_view text, Kind kind, bool colour) {
+  const auto on = [&](const Colour& ground, int ink) {
+    return styled(text, fmt::format("38;5;{};48;5;{}", ink, ground.terminal), colour);
+  };
+  constexpr int black = 16;
+  constexpr int white = 231;
   switch (kind) {
-    case Kind::F: return styled(text, "38;5;231;48;5;25", colour);
+    case Kind::F: return on(colours::forward, white);
     case Kind::I:
-    case Kind::B: return styled(text, "38;5;16;48;5;214", colour);
-    case Kind::W: return styled(text, "38;5;16;48;5;36", colour);
-    default: return styled(text, "38;5;231;48;5;240", colour);
+    case Kind::B: return on(colours::backward, black);
+    case Kind::W: return on(colours::weight_gradient, black);
+    default: return on(colours::neutral, white);
   }
 }
 

@@ -92,8 +92,9 @@ class Members {
 
 Source source_of(const Members& members) {
   const std::string source = members.string_or_nothing("source");
-  if (source == "predicted") return Source::predicted;
-  if (source == "measured") return Source::measured;
+  for (const Source known : {Source::predicted, Source::measured}) {
+    if (source == name_of(known)) return known;
+  }
   members.fail("source", fmt::format("{} is neither 'predicted' nor 'measured'", quote(source)));
 }
 

@@ -1,0 +1,32 @@
+// What pictures of a run are coloured with, in the terminal, on a page and in the viewer
+// alike; after Okabe and Ito, whose colours colour-blind eyes tell apart.
+#pragma once
+
+#include <cstdint>
+
+namespace pipesim {
+
+// 0xrrggbb on a light and on a dark ground; the nearest of a terminal's 256, where
+// terminals show it.
+struct Colour {
+  std::uint32_t light = 0;
+  std::uint32_t dark = 0;
+  int terminal = -1;
+};
+
+namespace colours {
+
+inline constexpr Colour forward{0x0072b2, 0x2b8fce, 25};
+inline constexpr Colour backward{0xe69f00, 0xe69f00, 214};  // and gradients of inputs
+inline constexpr Colour weight_gradient{0x009e73, 0x00a67a, 36};
+inline constexpr Colour other{0xcc79a7, 0xc876a4};
+inline constexpr Colour neutral{0x9a9a9a, 0x858585, 240};
+
+inline constexpr Colour late{0xd55e00, 0xe8752a};
+inline constexpr Colour early{0x0072b2, 0x2b8fce};
+
+inline constexpr Colour ink{0x1c1c1c, 0xe8e8e6};
+inline constexpr Colour paper{0xffffff, 0x161618};
+
+}  // namespace colours
+}  // namespace pipesim
