@@ -4,6 +4,8 @@
 #include <cassert>
 #include <nlohmann/json.hpp>
 
+#include "traces/base/json_slice.h"
+
 namespace pipesim {
 namespace {
 
@@ -82,8 +84,6 @@ std::string quoted_json(std::string_view text) {
                                            nlohmann::ordered_json::error_handler_t::replace);
 }
 
-std::string valid_utf8(std::string_view text) {
-  return nlohmann::ordered_json::parse(quoted_json(text)).get<std::string>();
-}
+std::string valid_utf8(std::string_view text) { return *JsonSlice(quoted_json(text)).string(); }
 
 }  // namespace pipesim

@@ -1,8 +1,8 @@
 // JSON to be written: values built in order, and their text.
 //
 // What reads JSON is json_reader.h, which knows positions. This is a narrow face of
-// nlohmann-json, whose header takes seconds to compile: json.cpp and two readers of
-// traces include it. Plain values; any thread.
+// nlohmann-json, whose header takes seconds to compile: json.cpp alone includes it.
+// Plain values; any thread.
 #pragma once
 
 #include <concepts>

@@ -3,22 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "traces/base/error.h"
+#include "traces/base/json_slice.h"
 #include "traces/base/text.h"
 
 namespace pipesim {
 namespace {
-
-using Parsed = nlohmann::ordered_json;
 
 constexpr std::int64_t most_results = std::int64_t{1} << 26;  // stages x microbatches
 
 // Members of one object, each of its kind or an error that says where.
 class Members {
  public:
-  Members(const Parsed& object, const std::string& path, std::string name)
+  Members(JsonSlice object, const std::string& path, std::string name)
       : object_(object), path_(path), name_(std::move(name)) {
     if (!object.is_object()) {
       throw input_error(fmt::format("{}: {} must be an object", path_, name_));
@@ -28,64 +26,66 @@ class Members {
   [[noreturn]] void fail(std::string_view key, std::string_view rule) const {
     throw input_error(fmt::format("{}: {}.{} {}", path_, name_, key, rule));
   }
-  const Parsed* find(std::string_view key) const {
+  std::optional<JsonSlice> find(std::string_view key) const {
     const auto found = object_.find(key);
-    return found == object_.end() || found->is_null() ? nullptr : &*found;
+    return found && found->is_null() ? std::nullopt : found;
   }
-  const Parsed& require(std::string_view key) const {
-    const Parsed* value = find(key);
-    if (value == nullptr) fail(key, "is missing");
+  JsonSlice require(std::string_view key) const {
+    const auto value = find(key);
+    if (!value) fail(key, "is missing");
     return *value;
   }
   std::string string_or_nothing(std::string_view key) const {
-    const Parsed* value = find(key);
-    if (value == nullptr) return {};
-    if (!value->is_string()) fail(key, "must be a string");
-    return value->get<std::string>();
+    const auto value = find(key);
+    if (!value) return {};
+    const auto text = value->string();
+    if (!text) fail(key, "must be a string");
+    return *text;
   }
-  std::int64_t integer(std::string_view key, const Parsed& value, std::int64_t least,
+  std::int64_t integer(std::string_view key, JsonSlice value, std::int64_t least,
                        std::int64_t most) const {
-    const bool fits = value.is_number_integer() &&
-                      !(value.is_number_unsigned() && value.get<std::uint64_t>() > INT64_MAX) &&
-                      value.get<std::int64_t>() >= least && value.get<std::int64_t>() <= most;
-    if (!fits) fail(key, fmt::format("must hold whole numbers from {} to {}", least, most));
-    return value.get<std::int64_t>();
+    const auto number = value.whole();
+    if (!number || *number < least || *number > most) {
+      fail(key, fmt::format("must hold whole numbers from {} to {}", least, most));
+    }
+    return *number;
   }
   std::int64_t integer_or(std::string_view key, std::int64_t fallback, std::int64_t least,
                           std::int64_t most) const {
-    const Parsed* value = find(key);
-    return value == nullptr ? fallback : integer(key, *value, least, most);
+    const auto value = find(key);
+    return value ? integer(key, *value, least, most) : fallback;
   }
   // Calls use(item) for each of a list; nothing where there is none.
   template <typename Use>
   void each(std::string_view key, Use use) const {
-    const Parsed* value = find(key);
-    if (value == nullptr) return;
-    if (!value->is_array()) fail(key, "must be a list");
-    for (const Parsed& item : *value) use(item);
+    const auto value = find(key);
+    if (!value) return;
+    if (!value->is_list()) fail(key, "must be a list");
+    value->each(use);
   }
   std::vector<int> counts(std::string_view key) const {
     std::vector<int> list;
-    each(key, [&](const Parsed& item) {
+    each(key, [&](JsonSlice item) {
       list.push_back(static_cast<int>(integer(key, item, 0, max_count)));
     });
     return list;
   }
   std::vector<std::string> strings(std::string_view key) const {
     std::vector<std::string> list;
-    each(key, [&](const Parsed& item) {
-      if (!item.is_string()) fail(key, "must hold strings");
-      list.push_back(item.get<std::string>());
+    each(key, [&](JsonSlice item) {
+      const auto text = item.string();
+      if (!text) fail(key, "must hold strings");
+      list.push_back(*text);
     });
     return list;
   }
   std::string json_or_nothing(std::string_view key) const {
-    const Parsed* value = find(key);
-    return value == nullptr ? std::string() : value->dump();
+    const auto value = find(key);
+    return value ? std::string(value->text()) : std::string();
   }
 
  private:
-  const Parsed& object_;
+  JsonSlice object_;
   const std::string& path_;
   std::string name_;
 };
@@ -98,7 +98,7 @@ Source source_of(const Members& members) {
   members.fail("source", fmt::format("{} is neither 'predicted' nor 'measured'", quote(source)));
 }
 
-RecordedClock clock_of(const Parsed& item, const std::string& path) {
+RecordedClock clock_of(JsonSlice item, const std::string& path) {
   const Members clock(item, path, "metadata.pipesim.clocks");
   const auto time = [&](std::string_view key) {
     return clock.integer_or(key, 0, INT64_MIN / 4, INT64_MAX / 4);
@@ -131,19 +131,17 @@ void place_stages(const Members& members, OwnMetadata& own) {
 std::optional<OwnMetadata> own_metadata(const std::string& path, const ChromeTrace& trace) {
   const auto member = trace.members.find("metadata");
   if (member == trace.members.end()) return std::nullopt;
-  const Parsed metadata = Parsed::parse(member->second, nullptr, false);
-  if (!metadata.is_object()) return std::nullopt;
-  const auto pipesim = metadata.find("pipesim");
-  if (pipesim == metadata.end() || !pipesim->is_object()) return std::nullopt;
+  const auto pipesim = JsonSlice(member->second).find("pipesim");
+  if (!pipesim) return std::nullopt;
   const auto format = pipesim->find("format");
-  if (format == pipesim->end() || *format != "pipesim-trace") return std::nullopt;
+  if (!format || format->string() != "pipesim-trace") return std::nullopt;
 
   const Members members(*pipesim, path, "metadata.pipesim");
   if (members.integer("version", members.require("version"), 0, max_count) != 1) {
     members.fail("version", "is not 1, the only one that this program reads");
   }
   OwnMetadata own;
-  own.text = pipesim->dump();
+  own.text = pipesim->text();
   place_stages(members, own);
   RunDescription& about = own.about;
   about.source = source_of(members);
@@ -163,7 +161,7 @@ std::optional<OwnMetadata> own_metadata(const std::string& path, const ChromeTra
   if (!about.layout.empty() && about.layout.size() != about.rank_of_stage.size()) {
     members.fail("layout", "must have a number a virtual stage");
   }
-  members.each("clocks", [&](const Parsed& item) { about.clocks.push_back(clock_of(item, path)); });
+  members.each("clocks", [&](JsonSlice item) { about.clocks.push_back(clock_of(item, path)); });
   if (!about.clocks.empty() && std::ssize(about.clocks) != own.ranks) {
     members.fail("clocks", "must have an entry a rank");
   }

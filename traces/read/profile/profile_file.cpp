@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 
+#include "traces/base/json_slice.h"
 #include "traces/base/text.h"
 #include "traces/read/chrome_reader.h"
 
@@ -241,16 +241,14 @@ class ProfileCollector {
   std::map<std::pair<int, std::string>, int> threads_;
 };
 
-std::optional<int> small_number(const nlohmann::ordered_json& object, const char* key) {
-  const auto entry = object.find(key);
-  if (entry == object.end() || !entry->is_number_integer()) return std::nullopt;
-  const auto value = entry->get<std::int64_t>();
-  if (value < 0 || value > max_count) return std::nullopt;
-  return static_cast<int>(value);
+std::optional<int> small_number(std::optional<JsonSlice> value) {
+  const auto number = value ? value->whole() : std::nullopt;
+  if (!number || *number < 0 || *number > max_count) return std::nullopt;
+  return static_cast<int>(*number);
 }
 
-std::string text_of(const nlohmann::ordered_json& value) {
-  return value.is_string() ? value.get<std::string>() : std::string();
+std::string text_of(std::optional<JsonSlice> value) {
+  return value ? value->string().value_or("") : "";
 }
 
 // Adds `base_ns` to every time; where one then can't be, the base is none.
@@ -274,19 +272,15 @@ bool add_base(ProfileFile& file, std::int64_t base_ns) {
 void read_members(ProfileFile& file, const ChromeTrace& trace, Warnings& warnings) {
   const auto member = [&](std::string_view key) {
     const auto entry = trace.members.find(key);
-    return entry == trace.members.end()
-               ? nlohmann::ordered_json()
-               : nlohmann::ordered_json::parse(entry->second, nullptr, false);
+    return JsonSlice(entry == trace.members.end() ? "null" : std::string_view(entry->second));
   };
-  if (const auto info = member("distributedInfo"); info.is_object()) {
-    file.rank = small_number(info, "rank");
-    file.world_size = small_number(info, "world_size").value_or(0);
-    file.backend = text_of(info.value("backend", nlohmann::ordered_json()));
-  }
+  const JsonSlice info = member("distributedInfo");
+  file.rank = small_number(info.find("rank"));
+  file.world_size = small_number(info.find("world_size")).value_or(0);
+  file.backend = text_of(info.find("backend"));
   file.host = text_of(member("host_name"));
-  if (const auto devices = member("deviceProperties"); devices.is_array() && !devices.empty()) {
-    if (devices[0].is_object())
-      file.device = text_of(devices[0].value("name", nlohmann::ordered_json()));
+  if (const auto device = member("deviceProperties").front()) {
+    file.device = text_of(device->find("name"));
   }
   if (const auto entry = trace.members.find("baseTimeNanoseconds"); entry != trace.members.end()) {
     std::string_view text = entry->second;
