@@ -45,16 +45,6 @@ inline std::string write(const TemporaryFolder& folder, const std::string& name,
   return folder / name;
 }
 
-inline std::string work_error_of(const Paths& paths, const ReadOptions& options = {}) {
-  return error_of([&] {
-    try {
-      read_profile(paths, options);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.exit_status(), 1) << error.what();
-      throw;
-    }
-  });
-}
 inline std::string refusal_of(const Paths& paths, const ReadOptions& options = {}) {
   return input_error_of([&] { read_profile(paths, options); });
 }
@@ -152,14 +142,13 @@ inline RecordedRun read(const std::vector<Json>& traces, const ReadOptions& opti
 }
 
 // The first line of a refusal, by the files' names alone.
-inline std::string refusal(const std::vector<Json>& traces, int status,
-                           const ReadOptions& options = {}) {
+inline std::string refusal(const std::vector<Json>& traces, const ReadOptions& options = {}) {
   const TemporaryFolder folder;
   Paths paths;
   for (std::size_t i = 0; i < traces.size(); ++i) {
     paths.push_back(write(folder, "trace" + std::to_string(i) + ".json", traces[i]));
   }
-  std::string text = status == 2 ? refusal_of(paths, options) : work_error_of(paths, options);
+  std::string text = refusal_of(paths, options);
   for (std::size_t at = 0; (at = text.find(folder.path().string())) != std::string::npos;) {
     text.erase(at, folder.path().string().size() + 1);
   }

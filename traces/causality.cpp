@@ -5,65 +5,92 @@
 namespace pipesim {
 namespace {
 
+struct Edge {
+  std::size_t from, to;
+  std::int64_t took_ns;
+};
+
+// Those to later clocks in their order, then those to earlier ones in the opposite order:
+// a path runs along many of either kind in one round.
+std::vector<Edge> edges_of(const LeastTransfers& least) {
+  std::vector<Edge> edges;
+  for (const auto& [pair, took_ns] : least.pairs()) {
+    edges.push_back(
+        {static_cast<std::size_t>(pair.first), static_cast<std::size_t>(pair.second), took_ns});
+  }
+  const auto earlier =
+      std::ranges::stable_partition(edges, [](const Edge& edge) { return edge.from < edge.to; });
+  std::ranges::reverse(earlier);
+  return edges;
+}
+
+// Whether some clock waits for itself.
+bool has_cycle(const std::vector<std::size_t>& waits_for, std::size_t none) {
+  std::vector<std::size_t> seen(waits_for.size(), none);  // on the way from which clock
+  for (std::size_t start = 0; start < seen.size(); ++start) {
+    std::size_t at = start;
+    while (at != none && seen[at] == none) {
+      seen[at] = start;
+      at = waits_for[at];
+    }
+    if (at != none && seen[at] == start) return true;
+  }
+  return false;
+}
+
 // Longest paths from a source that reaches each clock by 0, where a pair is an
-// edge of what it lacks (Bellman and Ford): the least solution, or nothing where
-// a cycle lacks something.
-std::optional<std::vector<std::int64_t>> least_shifts(const LeastTransfers& least,
-                                                      std::int64_t least_ns) {
-  const int clocks = least.clocks();
-  std::vector<std::int64_t> shifts(static_cast<std::size_t>(clocks), 0);
-  for (int round = 0; round <= clocks; ++round) {
+// edge of what it lacks (Bellman and Ford; the order of edges is Yen's): the least
+// solution, or nothing where a cycle lacks something.
+std::optional<std::vector<std::int64_t>> least_shifts(const std::vector<Edge>& edges,
+                                                      std::size_t clocks, std::int64_t least_ns) {
+  std::vector<std::int64_t> shifts(clocks, 0);
+  const std::size_t none = clocks;
+  std::vector<std::size_t> waits_for(clocks, none);  // the clock that a shift comes from
+  for (;;) {
     bool changed = false;
-    for (int from = 0; from < clocks; ++from) {
-      for (int to = 0; to < clocks; ++to) {
-        const auto took = least.took_ns(from, to);
-        if (!took) continue;
-        const std::int64_t needed = shifts[static_cast<std::size_t>(from)] + least_ns - *took;
-        std::int64_t& shift = shifts[static_cast<std::size_t>(to)];
-        if (needed <= shift) continue;
-        shift = needed;
-        changed = true;
-      }
+    for (const Edge& edge : edges) {
+      const std::int64_t needed = shifts[edge.from] + least_ns - edge.took_ns;
+      if (needed <= shifts[edge.to]) continue;
+      shifts[edge.to] = needed;
+      waits_for[edge.to] = edge.from;
+      changed = true;
     }
     if (!changed) return shifts;
+    if (has_cycle(waits_for, none)) return std::nullopt;
   }
-  return std::nullopt;
 }
 
 }  // namespace
 
-LeastTransfers::LeastTransfers(int clocks) : clocks_(clocks), took_ns_(place(clocks, 0)) {}
-
 void LeastTransfers::add(int from, int to, std::int64_t took_ns) {
   if (from == to) return;
-  auto& least = took_ns_[place(from, to)];
-  least = std::min(least.value_or(took_ns), took_ns);
+  std::int64_t& least = took_ns_.try_emplace({from, to}, took_ns).first->second;
+  least = std::min(least, took_ns);
 }
 
 std::optional<std::int64_t> LeastTransfers::took_ns(int from, int to) const {
-  return took_ns_[place(from, to)];
+  const auto found = took_ns_.find({from, to});
+  return found == took_ns_.end() ? std::nullopt : std::optional(found->second);
 }
 
 CausalShifts causal_shifts(const LeastTransfers& least, std::int64_t least_ns) {
+  const std::vector<Edge> edges = edges_of(least);
+  const auto clocks = static_cast<std::size_t>(least.clocks());
   // What the worst pair lacks is always enough: then no shift is needed.
   std::int64_t enough = 0;
-  for (int from = 0; from < least.clocks(); ++from) {
-    for (int to = 0; to < least.clocks(); ++to) {
-      enough = std::max(enough, least_ns - least.took_ns(from, to).value_or(least_ns));
-    }
-  }
+  for (const Edge& edge : edges) enough = std::max(enough, least_ns - edge.took_ns);
   std::int64_t smallest = 0;
-  if (!least_shifts(least, least_ns)) {
-    for (std::int64_t most = enough; smallest < most;) {
-      const std::int64_t middle = smallest + (most - smallest) / 2;
-      if (least_shifts(least, least_ns - middle)) {
-        most = middle;
-      } else {
-        smallest = middle + 1;
-      }
+  auto shifts = least_shifts(edges, clocks, least_ns);
+  for (std::int64_t most = enough; !shifts && smallest < most;) {
+    const std::int64_t middle = smallest + (most - smallest) / 2;
+    if (least_shifts(edges, clocks, least_ns - middle)) {
+      most = middle;
+    } else {
+      smallest = middle + 1;
     }
   }
-  return {*least_shifts(least, least_ns - smallest), smallest};
+  if (!shifts) shifts = least_shifts(edges, clocks, least_ns - smallest);
+  return {*shifts, smallest};
 }
 
 }  // namespace pipesim

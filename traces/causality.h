@@ -7,30 +7,30 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace pipesim {
 
-// Of each ordered pair of clocks, the least time that any message took.
+// Of each ordered pair of clocks that had a message, the least time that any took. Holds
+// those pairs only.
 class LeastTransfers {
  public:
-  explicit LeastTransfers(int clocks);
+  explicit LeastTransfers(int clocks) : clocks_(clocks) {}
 
   void add(int from, int to, std::int64_t took_ns);
 
   int clocks() const { return clocks_; }
   // Nothing where no message was seen; of a clock to itself never.
   std::optional<std::int64_t> took_ns(int from, int to) const;
+  // By (from, to).
+  const std::map<std::pair<int, int>, std::int64_t>& pairs() const { return took_ns_; }
 
  private:
-  std::size_t place(int from, int to) const {
-    return static_cast<std::size_t>(from) * static_cast<std::size_t>(clocks_) +
-           static_cast<std::size_t>(to);
-  }
-
   int clocks_;
-  std::vector<std::optional<std::int64_t>> took_ns_;
+  std::map<std::pair<int, int>, std::int64_t> took_ns_;
 };
 
 // The shift x of each clock: of all x >= 0 with
@@ -40,6 +40,9 @@ class LeastTransfers {
 // the least, which is the least for every clock at once. The allowance is 0
 // where that has a solution. Where it has none, since around some cycle of
 // clocks messages take too little together, it is the smallest that has one.
+//
+// Where clocks send to the next and the one before, as in a pipeline, this takes time in
+// proportion to the pairs.
 struct CausalShifts {
   std::vector<std::int64_t> shift_ns;
   std::int64_t allowance_ns = 0;

@@ -1,5 +1,6 @@
 // What was odd in an input that was read all the same: counted by kind, each
-// with the first place where it occurred. One owner, one thread.
+// with the first place where it occurred. After the first 100 kinds others are counted as
+// one. One owner, one thread.
 #pragma once
 
 #include <cstdint>

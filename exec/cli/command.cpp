@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
+#include <cstdlib>
 
 #include "exec/cli/report.h"
 #include "exec/device/devices.h"
@@ -126,9 +126,17 @@ void run_command(const Flags& flags, const std::optional<Launch>& launch) {
     run_as_threads(ranks.count, ranks.eager_limit_bytes, work);
     return;
   }
-  const auto transport = make_mpi_transport(ranks.eager_limit_bytes);
+  const StartLimit limit{
+      std::chrono::nanoseconds(ranks.patience_ns), [&] {
+        complain(fmt::format(
+            "pipeexec: {}waited {} for MPI to start; do all ranks that mpirun "
+            "starts run pipeexec?\n",
+            launch ? fmt::format("rank {}: ", launch->rank) : "", format_time(ranks.patience_ns)));
+        std::_Exit(1);
+      }};
+  const auto transport = make_mpi_transport(ranks.eager_limit_bytes, limit);
   run_as_process(*transport, work, [&](const std::string& error) {
-    fmt::print(stderr, "pipeexec: rank {}: {}\n", transport->rank(), printable(error));
+    complain(fmt::format("pipeexec: rank {}: {}\n", transport->rank(), printable(error)));
   });
 }
 

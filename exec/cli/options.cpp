@@ -249,7 +249,7 @@ void add_all_flags(CommandLine& program, Flags& flags) {
        {"--transport", &flags.transport, "NAME", "mpi, local, nccl or rccl; see below"},
        {"--eager-limit", &flags.eager_limit, "BYTES",
         "from here on sends wait for receivers; 0: all"},
-       {"--timeout", &flags.timeout, "T", "a rank that waits longer ends all; default 300s"},
+       {"--timeout", &flags.timeout, "T", "longest wait of a rank; 0s: for ever; default 300s"},
        {"--list-devices", &flags.list_devices, "lists devices and transports"}});
   program.add_flags(
       "Output",

@@ -4,7 +4,11 @@
 #include <mpi.h>
 
 #include <chrono>
+#include <condition_variable>
 #include <cstdlib>
+#include <mutex>
+#include <stop_token>
+#include <thread>
 
 #include "exec/transport/back_off.h"
 #include "traces/base/error.h"
@@ -25,10 +29,29 @@ void check(int status, const char* call) {
   if (status != MPI_SUCCESS) throw failure_of(call, status);
 }
 
+// Holds while MPI starts.
+class StartWatch {
+ public:
+  explicit StartWatch(const StartLimit& limit) {
+    if (limit.patience.count() == 0) return;
+    watcher_ = std::jthread([this, &limit](const std::stop_token& stop) {
+      std::unique_lock lock(mutex_);
+      ended_.wait_for(lock, stop, limit.patience, [] { return false; });
+      if (!stop.stop_requested()) limit.give_up();
+    });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable_any ended_;
+  std::jthread watcher_;
+};
+
 class MpiTransport final : public Transport {
  public:
-  explicit MpiTransport(std::optional<std::int64_t> eager_limit_bytes)
+  MpiTransport(std::optional<std::int64_t> eager_limit_bytes, const StartLimit& limit)
       : eager_limit_bytes_(eager_limit_bytes) {
+    const StartWatch watch(limit);
     int provided = 0;
     check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -172,8 +195,9 @@ class MpiTransport final : public Transport {
 
 std::string mpi_left_out() { return {}; }
 
-std::unique_ptr<Transport> make_mpi_transport(std::optional<std::int64_t> eager_limit_bytes) {
-  return std::make_unique<MpiTransport>(eager_limit_bytes);
+std::unique_ptr<Transport> make_mpi_transport(std::optional<std::int64_t> eager_limit_bytes,
+                                              const StartLimit& limit) {
+  return std::make_unique<MpiTransport>(eager_limit_bytes, limit);
 }
 
 }  // namespace pipesim::exec

@@ -8,7 +8,9 @@
 // without MPI, making one is an input error that says so.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,9 +22,17 @@ namespace pipesim::exec {
 // Why there is no MPI in this build, or empty.
 std::string mpi_left_out();
 
+// MPI's start waits for the other ranks, and can't be interrupted. Where it takes longer
+// than `patience`, another thread calls give_up(), which ends the process.
+struct StartLimit {
+  std::chrono::nanoseconds patience{0};  // 0: for ever
+  std::function<void()> give_up;
+};
+
 // Starts MPI, once a process, and ends it when destroyed, which waits for the
 // other ranks. Without an eager limit MPI's own decides when a send is done.
-std::unique_ptr<Transport> make_mpi_transport(std::optional<std::int64_t> eager_limit_bytes = {});
+std::unique_ptr<Transport> make_mpi_transport(std::optional<std::int64_t> eager_limit_bytes = {},
+                                              const StartLimit& limit = {});
 
 // As which rank of how many a launcher such as mpirun has started this
 // process, told before MPI is; nothing where it has not.

@@ -7,26 +7,17 @@
 
 #include "gui/layout/draw_list.h"
 #include "gui/layout/text_buffer.h"
+#include "traces/base/utf8.h"
 
 namespace pipesim::gui {
 namespace {
 
-// How many bytes the UTF-8 character at the front takes; 0 where there is none that
-// XML takes.
+// How many bytes the character at the front takes; 0 where there is none that XML takes.
 std::size_t character(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  if (byte(0) < 0x80) return byte(0) >= 0x20 && byte(0) != 0x7f ? 1 : 0;
-  const std::size_t size = byte(0) >= 0xf0 ? 4 : byte(0) >= 0xe0 ? 3 : 2;
-  if (byte(0) < 0xc2 || byte(0) > 0xf4 || text.size() < size) return 0;
-  for (std::size_t i = 1; i < size; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  }
-  const bool longer_than_needed =
-      (byte(0) == 0xe0 && byte(1) < 0xa0) || (byte(0) == 0xf0 && byte(1) < 0x90);
-  const bool no_character = (byte(0) == 0xed && byte(1) >= 0xa0) ||
-                            (byte(0) == 0xf4 && byte(1) >= 0x90) ||
-                            (byte(0) == 0xef && byte(1) == 0xbf && byte(2) >= 0xbe);
-  return longer_than_needed || no_character ? 0 : size;
+  const std::size_t size = utf8_size(text);
+  const bool control = size == 1 && (text[0] < 0x20 || text[0] == 0x7f);
+  const bool none = text.starts_with("\xef\xbf\xbe") || text.starts_with("\xef\xbf\xbf");
+  return control || none ? 0 : size;
 }
 
 // As XML takes it; what it takes in no form becomes U+FFFD.

@@ -8,6 +8,7 @@
 
 #include "gui/tables/table_rows.h"
 #include "gui/tables/tables.h"
+#include "traces/bubbles.h"
 
 namespace pipesim::gui {
 namespace {

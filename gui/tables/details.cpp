@@ -10,6 +10,7 @@
 #include "gui/scene/run_times.h"
 #include "gui/tables/table_rows.h"
 #include "gui/tables/tables.h"
+#include "traces/bubbles.h"
 
 namespace pipesim::gui {
 namespace {

@@ -90,7 +90,7 @@ std::string report_of(const Document& document, const Terminal& terminal) {
   }
   if (document.traces.size() == 1) return report_of(document, *document.traces.front(), terminal);
   for (const auto& trace : document.traces) {
-    if (!trace->run) throw work_error(trace->name + ": " + trace->banner);
+    if (!trace->run) throw input_error(trace->name + ": " + trace->banner);
   }
   throw input_error(document.not_compared);
 }

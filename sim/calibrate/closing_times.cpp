@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -27,29 +28,31 @@ void observe_closing(const RecordedRun& run, const RecordedIteration& iteration,
     std::int64_t reduction_start_ns = 0, optimizer_start_ns = 0;
     bool reduces = false, steps = false;
   };
-  std::vector<Rank> ranks(static_cast<std::size_t>(run.ranks));
-  std::int64_t computed_ns = std::numeric_limits<std::int64_t>::min();  // by all ranks
+  std::map<std::int32_t, Rank> ranks;  // that do closing work
+  // By all ranks; an iteration in which none computes has nothing to wait for.
+  std::int64_t computed_ns = iteration.start_ns;
   std::int64_t reduced_ns = computed_ns;
   for (std::size_t i = iteration.begin; i < iteration.end; ++i) {
     const Span& span = run.spans[i];
-    Rank& rank = ranks[static_cast<std::size_t>(span.rank)];
     if (is_compute(span.action.kind)) computed_ns = std::max(computed_ns, span.end_ns);
     if (is_collective(span.action)) continue;
     if (span.action.kind == Kind::REDUCE_GRAD) {
+      Rank& rank = ranks[span.rank];
       if (!std::exchange(rank.reduces, true)) rank.reduction_start_ns = span.start_ns;
       rank.reduction_ns += span.end_ns - span.start_ns;
       reduced_ns = std::max(reduced_ns, span.end_ns);
     } else if (span.action.kind == Kind::OPTIMIZER) {
+      Rank& rank = ranks[span.rank];
       if (!std::exchange(rank.steps, true)) rank.optimizer_start_ns = span.start_ns;
       rank.optimizer_ns += span.end_ns - span.start_ns;
     }
   }
   reduced_ns = std::max(reduced_ns, computed_ns);
-  for (std::size_t r = 0; r < ranks.size(); ++r) {
-    const Rank& rank = ranks[r];
-    const auto since = [](std::int64_t start_ns, std::int64_t from_ns) {
-      return std::max<std::int64_t>(0, start_ns - from_ns);
-    };
+  const auto since = [](std::int64_t start_ns, std::int64_t from_ns) {
+    return std::max<std::int64_t>(0, start_ns - from_ns);
+  };
+  for (const auto& [number, rank] : ranks) {
+    const auto r = static_cast<std::size_t>(number);
     if (rank.reduces) {
       all.reduction[r].add(rank.reduction_ns + since(rank.reduction_start_ns, computed_ns));
     }
@@ -80,9 +83,9 @@ void set_closing(const std::vector<Samples>& ranks, std::int64_t tolerance_ns,
 // By what each rank took, of what its layers hold.
 void deal_to_layers(const std::vector<Samples>& ranks, const RunDescription& about,
                     const Dealer& dealer, std::vector<PartsSum>& sums) {
+  const Dealer::Sums own = dealer.sums_of(about);
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    if (ranks[rank].empty()) continue;
-    sums.push_back(dealer.rank_sum(about, rank, ranks[rank].typical()));
+    if (!ranks[rank].empty()) sums.push_back(own.of_rank(rank, ranks[rank].typical()));
   }
 }
 

@@ -64,26 +64,37 @@ Dealer::Dealer(const RunDescription& about, bool by_layer, const std::vector<Sta
 }
 
 bool Dealer::determined_by(const std::vector<PartsSum>& sums) const {
-  std::set<std::vector<double>> different;
+  std::set<std::vector<std::pair<std::size_t, double>>> different;
   for (const PartsSum& sum : sums) different.insert(sum.counts);
   return different.size() >= kinds_;
 }
 
-PartsSum Dealer::stage_sum(const RunDescription& about, std::size_t stage, double sum) const {
-  PartsSum result{std::vector<double>(kinds_), sum};
-  const auto [first, last] = entries_of_stages(about, by_layer_)[stage];
-  for (std::size_t i = first; i < last; ++i) result.counts[kind_of_[i]] += 1;
-  return result;
+Dealer::Sums Dealer::sums_of(const RunDescription& about) const {
+  Sums sums(*this);
+  sums.entries_ = entries_of_stages(about, by_layer_);
+  for (std::size_t s = 0; s < about.rank_of_stage.size(); ++s) {
+    const auto rank = static_cast<std::size_t>(about.rank_of_stage[s]);
+    if (rank >= sums.stages_.size()) sums.stages_.resize(rank + 1);
+    sums.stages_[rank].push_back(s);
+  }
+  return sums;
 }
 
-PartsSum Dealer::rank_sum(const RunDescription& about, std::size_t rank, double sum) const {
-  PartsSum result{std::vector<double>(kinds_), sum};
-  for (std::size_t s = 0; s < about.rank_of_stage.size(); ++s) {
-    if (static_cast<std::size_t>(about.rank_of_stage[s]) != rank) continue;
-    const PartsSum stage = stage_sum(about, s, 0);
-    for (std::size_t k = 0; k < kinds_; ++k) result.counts[k] += stage.counts[k];
-  }
-  return result;
+void Dealer::Sums::count(std::size_t stage, Kinds& kinds) const {
+  const auto [first, last] = entries_[stage];
+  for (std::size_t i = first; i < last; ++i) kinds[dealer_.kind_of_[i]] += 1;
+}
+
+PartsSum Dealer::Sums::of_stage(std::size_t stage, double sum) const {
+  Kinds kinds;
+  count(stage, kinds);
+  return {{kinds.begin(), kinds.end()}, sum};
+}
+
+PartsSum Dealer::Sums::of_rank(std::size_t rank, double sum) const {
+  Kinds kinds;
+  for (const std::size_t stage : stages_[rank]) count(stage, kinds);
+  return {{kinds.begin(), kinds.end()}, sum};
 }
 
 void Dealer::deal(const std::vector<PartsSum>& sums, By by, std::int64_t StageCosts::*field,

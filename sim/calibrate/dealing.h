@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -35,8 +36,24 @@ class Dealer {
   // Whether sums alone tell all kinds apart.
   bool determined_by(const std::vector<PartsSum>& sums) const;
 
-  PartsSum stage_sum(const RunDescription& about, std::size_t stage, double sum) const;
-  PartsSum rank_sum(const RunDescription& about, std::size_t rank, double sum) const;
+  // The sums of a run, whose description must outlive them.
+  class Sums {
+   public:
+    PartsSum of_stage(std::size_t stage, double sum) const;
+    PartsSum of_rank(std::size_t rank, double sum) const;
+
+   private:
+    friend Dealer;
+    using Kinds = std::map<std::size_t, double>;  // how many entries of each
+
+    explicit Sums(const Dealer& dealer) : dealer_(dealer) {}
+    void count(std::size_t stage, Kinds& kinds) const;
+
+    const Dealer& dealer_;
+    std::vector<std::pair<std::size_t, std::size_t>> entries_;  // of each stage
+    std::vector<std::vector<std::size_t>> stages_;              // of each rank
+  };
+  Sums sums_of(const RunDescription& about) const;
 
   void deal(const std::vector<PartsSum>& sums, By by, std::int64_t StageCosts::*field,
             std::vector<StageCosts>& entries) const;

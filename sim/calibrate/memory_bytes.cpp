@@ -150,12 +150,12 @@ std::vector<std::string> set_bytes(std::span<const RecordedRun* const> runs, boo
   for (const RecordedRun* run : runs) {
     if (run->samples.empty()) continue;
     const CountedBytes counted = count(*run);
+    const Dealer::Sums own = dealer.sums_of(run->about);
     for (std::size_t s = 0; s < counted.activations.size(); ++s) {
       for (const auto& [samples, sums] :
            {std::pair(&counted.activations[s], &activations), {&counted.residue[s], &residue}}) {
         if (samples->empty()) continue;
-        sums->push_back(
-            dealer.stage_sum(run->about, s, static_cast<double>(samples->quantile(0.5))));
+        sums->push_back(own.of_stage(s, static_cast<double>(samples->quantile(0.5))));
       }
     }
     for (std::size_t rank = 0; rank < counted.states.size(); ++rank) {
@@ -163,7 +163,7 @@ std::vector<std::string> set_bytes(std::span<const RecordedRun* const> runs, boo
       for (const auto& [sums, bytes] : {std::pair(&weights, states.weights),
                                         {&gradients, states.gradients},
                                         {&optimizer, states.optimizer}}) {
-        sums->push_back(dealer.rank_sum(run->about, rank, static_cast<double>(bytes)));
+        sums->push_back(own.of_rank(rank, static_cast<double>(bytes)));
       }
     }
   }

@@ -1,9 +1,12 @@
 #include "sim/calibrate/shares.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
-#include <cstddef>
-#include <utility>
+#include <numeric>
+
+#include "traces/base/error.h"
 
 namespace pipesim {
 namespace {
@@ -27,6 +30,77 @@ std::vector<double> solve(Matrix a, std::vector<double> b) {
   return b;
 }
 
+// A group of parts that share sums, directly or by way of others, and those sums.
+struct Sharing {
+  std::vector<std::size_t> parts;  // ascending
+  std::vector<const PartsSum*> sums;
+};
+
+std::vector<Sharing> groups_of(const std::vector<PartsSum>& sums, std::size_t parts) {
+  std::vector<std::size_t> towards(parts);  // a part of the same group, itself at its head
+  std::iota(towards.begin(), towards.end(), std::size_t{0});
+  const auto head = [&](std::size_t part) {
+    while (towards[part] != part) part = towards[part] = towards[towards[part]];
+    return part;
+  };
+  for (const PartsSum& equation : sums) {
+    for (const auto& [part, count] : equation.counts) {
+      towards[head(part)] = head(equation.counts.front().first);
+    }
+  }
+  std::vector<Sharing> groups(parts);
+  for (std::size_t part = 0; part < parts; ++part) groups[head(part)].parts.push_back(part);
+  for (const PartsSum& equation : sums) {
+    if (!equation.counts.empty()) {
+      groups[head(equation.counts.front().first)].sums.push_back(&equation);
+    }
+  }
+  std::erase_if(groups, [](const Sharing& group) { return group.parts.empty(); });
+  return groups;
+}
+
+// What the parts of a group are; `scale` brings each near 1.
+std::vector<double> solve(const Sharing& group, double whole, const std::vector<double>& expected,
+                          std::vector<double> scale) {
+  const std::size_t parts = group.parts.size();
+  const auto place_of = [&](std::size_t part) {
+    return static_cast<std::size_t>(std::ranges::lower_bound(group.parts, part) -
+                                    group.parts.begin());
+  };
+  // The unknowns are ratios to what is expected, which are 1 but for what the
+  // sums say: min |A x - b|^2 + tiny |x - 1|^2. Where one comes out below 0, its
+  // part is none, and the others are found without it.
+  constexpr double tiny = 1e-11;
+  for (;;) {
+    Matrix normal(parts, std::vector<double>(parts));
+    std::vector<double> right(parts);
+    for (std::size_t i = 0; i < parts; ++i) {
+      normal[i][i] = tiny;
+      if (scale[i] > 0) right[i] = tiny * expected[group.parts[i]] / (scale[i] * whole);
+    }
+    for (const PartsSum* equation : group.sums) {
+      for (const auto& [part, count] : equation->counts) {
+        const std::size_t i = place_of(part);
+        const double own = count * scale[i];
+        right[i] += own * equation->sum / whole;
+        for (const auto& [other, others] : equation->counts) {
+          const std::size_t j = place_of(other);
+          normal[i][j] += own * others * scale[j];
+        }
+      }
+    }
+    std::vector<double> found = solve(std::move(normal), std::move(right));
+    bool any_below = false;
+    for (std::size_t i = 0; i < parts; ++i) {
+      found[i] *= scale[i] * whole;
+      if (found[i] >= 0) continue;
+      any_below = true;
+      scale[i] = 0;
+    }
+    if (!any_below) return found;
+  }
+}
+
 }  // namespace
 
 std::vector<double> deal_out(const std::vector<PartsSum>& sums, const std::vector<double>& usual) {
@@ -35,47 +109,32 @@ std::vector<double> deal_out(const std::vector<PartsSum>& sums, const std::vecto
   double usual_whole = 0;
   for (const PartsSum& equation : sums) {
     whole += equation.sum;
-    for (std::size_t i = 0; i < parts; ++i) usual_whole += equation.counts[i] * usual[i];
+    for (const auto& [part, count] : equation.counts) usual_whole += count * usual[part];
   }
+  std::vector<double> result(parts);
+  if (whole <= 0 || usual_whole <= 0) return result;
   std::vector<double> expected(parts);
-  if (whole <= 0 || usual_whole <= 0) return expected;
   double largest = 0;
   for (std::size_t i = 0; i < parts; ++i) {
     expected[i] = usual[i] * whole / usual_whole;
     largest = std::max(largest, expected[i]);
   }
-  // The unknowns are ratios to what is expected, which are 1 but for what the
-  // sums say: min |A x - b|^2 + tiny |x - 1|^2. Where one comes out below 0, its
-  // part is none, and the others are found without it.
-  constexpr double tiny = 1e-11;
-  std::vector<bool> is_none(parts);
-  const auto scale = [&](std::size_t i) {
-    return is_none[i] ? 0 : std::max(expected[i], 1e-3 * largest) / whole;
-  };
-  for (;;) {
-    Matrix normal(parts, std::vector<double>(parts));
-    std::vector<double> right(parts);
-    for (std::size_t i = 0; i < parts; ++i) {
-      normal[i][i] = tiny;
-      if (is_none[i]) continue;
-      right[i] = tiny * expected[i] / (scale(i) * whole);
-      for (const PartsSum& equation : sums) {
-        const double own = equation.counts[i] * scale(i);
-        right[i] += own * equation.sum / whole;
-        for (std::size_t j = 0; j < parts; ++j) {
-          normal[i][j] += own * equation.counts[j] * scale(j);
-        }
-      }
+  for (const Sharing& group : groups_of(sums, parts)) {
+    constexpr std::size_t most = 256;
+    if (group.parts.size() > most) {
+      throw input_error(fmt::format(
+          "{} kinds of layers are to be told apart by sums that overlap; at most {} can be: give "
+          "layers of a kind one name and a number, as 'block 1' and 'block 2'",
+          group.parts.size(), most));
     }
-    std::vector<double> found = solve(std::move(normal), std::move(right));
-    bool any_below = false;
-    for (std::size_t i = 0; i < parts; ++i) {
-      found[i] *= scale(i) * whole;
-      if (found[i] >= 0) continue;
-      any_below = is_none[i] = true;
+    std::vector<double> scale;
+    for (const std::size_t part : group.parts) {
+      scale.push_back(std::max(expected[part], 1e-3 * largest) / whole);
     }
-    if (!any_below) return found;
+    const std::vector<double> found = solve(group, whole, expected, std::move(scale));
+    for (std::size_t i = 0; i < found.size(); ++i) result[group.parts[i]] = found[i];
   }
+  return result;
 }
 
 }  // namespace pipesim

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <set>
 
 #include "sim/cost/costs.h"
 #include "traces/base/error.h"
@@ -85,29 +87,32 @@ void read_link(JsonMembers& members, Link& link) {
   });
 }
 
+// Shared links by name: their indices.
+using LinkPlaces = std::map<std::string, int, std::less<>>;
+
 // An edge's `links`: names of shared links, turned into their indices.
-std::vector<int> read_route(const JsonCursor& list, const std::vector<SharedLink>& shared) {
+std::vector<int> read_route(const JsonCursor& list, const LinkPlaces& shared) {
   std::vector<int> route;
+  std::set<int> seen;
   for (const JsonCursor& item : list.array()) {
-    const auto found = std::ranges::find(shared, item.string(), &SharedLink::name);
+    const auto found = shared.find(item.string());
     if (found == shared.end()) {
       if (shared.empty()) item.fail("names a link, but p2p.links lists none");
-      std::vector<std::string> names(shared.size());
-      std::ranges::transform(shared, names.begin(), &SharedLink::name);
+      std::vector<std::string> names;
+      for (const auto& [name, place] : shared) names.push_back(name);
       names = nearest_first(item.string(), std::move(names));
       constexpr std::size_t most = 5;
       if (names.size() > most) names.resize(most);
       for (std::string& name : names) name = quote(name);
       item.fail(unknown_name("link", item.string(), names));
     }
-    const int index = static_cast<int>(found - shared.begin());
-    if (std::ranges::find(route, index) != route.end()) item.fail("is named twice");
-    route.push_back(index);
+    if (!seen.insert(found->second).second) item.fail("is named twice");
+    route.push_back(found->second);
   }
   return route;
 }
 
-void read_p2p(const JsonCursor& cursor, CostsFile& file) {
+void read_p2p(const JsonCursor& cursor, CostsFile& file, LinkPlaces& places) {
   Costs& costs = file.costs;
   JsonMembers members(cursor);
   read_link(members, costs.p2p);
@@ -123,8 +128,7 @@ void read_p2p(const JsonCursor& cursor, CostsFile& file) {
       shared.bytes_per_second =
           link.required("bandwidth_bytes_per_s").rounded(1, max_bytes_per_second);
       link.finish();
-      if (std::ranges::find(costs.shared_links, shared.name, &SharedLink::name) !=
-          costs.shared_links.end()) {
+      if (!places.emplace(shared.name, static_cast<int>(places.size())).second) {
         item.fail(fmt::format("link {} is given twice", quote(shared.name)));
       }
       costs.shared_links.push_back(std::move(shared));
@@ -137,9 +141,8 @@ void read_p2p(const JsonCursor& cursor, CostsFile& file) {
       const int to = static_cast<int>(edge.required("to").integer(0, max_count));
       Link link = costs.p2p;
       read_link(edge, link);
-      edge.optional("links", [&](const JsonCursor& names) {
-        link.through = read_route(names, costs.shared_links);
-      });
+      edge.optional("links",
+                    [&](const JsonCursor& names) { link.through = read_route(names, places); });
       edge.finish();
       if (from == to) item.fail("an edge joins two different ranks");
       if (!costs.edges.emplace(std::pair(from, to), link).second) {
@@ -162,7 +165,7 @@ void read_closing_work(const JsonCursor& cursor, std::optional<std::int64_t>& ev
 }
 
 // The way of a rank to its replicas.
-Link read_collective_link(const JsonCursor& cursor, const std::vector<SharedLink>& shared) {
+Link read_collective_link(const JsonCursor& cursor, const LinkPlaces& shared) {
   JsonMembers members(cursor);
   Link link;
   members.optional("bandwidth_bytes_per_s", [&](const JsonCursor& value) {
@@ -175,8 +178,7 @@ Link read_collective_link(const JsonCursor& cursor, const std::vector<SharedLink
 }
 
 // One for every rank, or a list with one a rank.
-void read_collective_links(const JsonCursor& cursor, CostsFile& file) {
-  const std::vector<SharedLink>& shared = file.costs.shared_links;
+void read_collective_links(const JsonCursor& cursor, CostsFile& file, const LinkPlaces& shared) {
   if (!cursor.is_array()) {
     file.collective_link = read_collective_link(cursor, shared);
     return;
@@ -358,9 +360,10 @@ CostsFile parse_costs(std::string_view text, const std::string& file) {
   };
   read_list("stages", result.costs.stages);
   read_list("layers", result.layers);
-  members.optional("p2p", [&](const JsonCursor& value) { read_p2p(value, result); });
+  LinkPlaces shared;
+  members.optional("p2p", [&](const JsonCursor& value) { read_p2p(value, result, shared); });
   members.optional("collectives",
-                   [&](const JsonCursor& value) { read_collective_links(value, result); });
+                   [&](const JsonCursor& value) { read_collective_links(value, result, shared); });
   const auto given_by_layer = [&](std::int64_t StageCosts::*field, const JsonCursor& value) {
     const auto has = [&](const StageCosts& layer) { return layer.*field > 0; };
     if (std::ranges::any_of(result.layers, has)) value.fail("layers have it, too; keep one");

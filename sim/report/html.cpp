@@ -11,6 +11,7 @@
 #include "sim/report/words.h"
 #include "traces/base/json.h"
 #include "traces/base/text.h"
+#include "traces/base/utf8.h"
 #include "traces/bubbles.h"
 #include "traces/print/colours.h"
 

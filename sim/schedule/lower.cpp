@@ -194,6 +194,139 @@ class Lowering {
   ActionLists program_;
 };
 
+// When each action of a program runs, if each takes a step.
+//
+// A rank goes on until it waits for a SEND that has no step yet; that SEND wakes it. So
+// every action is looked at once, and once more for each time its rank is woken.
+class UnitSteps {
+ public:
+  explicit UnitSteps(const Schedule& program)
+      : program_(program),
+        microbatches_(static_cast<std::size_t>(program.microbatches)),
+        forward_ready_(program),
+        backward_ready_(program),
+        ranks_(static_cast<std::size_t>(program.ranks())) {
+    const std::size_t results = static_cast<std::size_t>(program.stages()) * microbatches_;
+    for (auto* sent : {&forward_sent_, &backward_sent_}) sent->assign(results, not_yet);
+  }
+
+  std::int64_t count() {
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+      const auto list = program_.actions[static_cast<int>(rank)];
+      ranks_[rank] = {list.data(), list.data() + list.size(), 0, false};
+      runnable_.push_back(rank);
+    }
+    while (!runnable_.empty()) {
+      const std::size_t rank = runnable_.back();
+      runnable_.pop_back();
+      advance(rank);
+    }
+    std::int64_t steps = 0;
+    for (const Rank& rank : ranks_) {
+      if (rank.waits) throw_deadlock(program_);
+      steps = std::max(steps, rank.step);
+    }
+    return steps;
+  }
+
+ private:
+  static constexpr std::int64_t not_yet = -1;
+
+  struct Rank {
+    const Action* next = nullptr;
+    const Action* end = nullptr;
+    std::int64_t step = 0;  // of the action before `next`, from 1
+    bool waits = false;
+  };
+
+  std::int64_t& sent(Kind send, int stage, int microbatch) {
+    auto& steps = send == Kind::SEND_F ? forward_sent_ : backward_sent_;
+    return steps[static_cast<std::size_t>(stage) * microbatches_ +
+                 static_cast<std::size_t>(microbatch)];
+  }
+
+  void advance(std::size_t number) {
+    Rank& rank = ranks_[number];
+    rank.waits = false;
+    for (;;) {
+      while (rank.next != rank.end && rank.next->kind == Kind::IDLE) ++rank.next;
+      if (rank.next == rank.end) return;
+      const std::span<const Action> cell(rank.next, cell_size(rank.next, rank.end));
+      std::int64_t step = rank.step + 1;
+      // A cell that receives sends as soon as its turn comes.
+      if (std::ranges::any_of(cell, [](const Action& a) { return is_receive(a.kind); })) {
+        send_all(cell, step);
+      }
+      for (const Action& a : cell) {
+        if (!is_ready(a, step)) {
+          rank.waits = true;
+          return;
+        }
+      }
+      send_all(cell, step);
+      for (const Action& a : cell) finish(number, a);
+      rank.step = step;
+      rank.next += cell.size();
+    }
+  }
+
+  // Whether it runs at all, as far as is known; `step` becomes the one when it does.
+  bool is_ready(const Action& a, std::int64_t& step) {
+    switch (a.kind) {
+      case Kind::F: return a.stage == 0 || forward_ready_.test(a.stage, a.microbatch);
+      case Kind::I:
+      case Kind::B:
+        return a.stage == program_.stages() - 1 || backward_ready_.test(a.stage, a.microbatch);
+      case Kind::RECV_F:
+      case Kind::RECV_B: {
+        const bool forward = a.kind == Kind::RECV_F;
+        const std::int64_t from = sent(forward ? Kind::SEND_F : Kind::SEND_B,
+                                       forward ? a.stage - 1 : a.stage + 1, a.microbatch);
+        step = std::max(step, from);
+        return from != not_yet;
+      }
+      default: return true;
+    }
+  }
+
+  void send_all(std::span<const Action> cell, std::int64_t step) {
+    for (const Action& a : cell) {
+      if (!is_send(a.kind)) continue;
+      std::int64_t& known = sent(a.kind, a.stage, a.microbatch);
+      if (known != not_yet) continue;
+      known = step;
+      const int to = a.kind == Kind::SEND_F ? a.stage + 1 : a.stage - 1;
+      const auto receiver = static_cast<std::size_t>(program_.placement.rank_of(to));
+      if (std::exchange(ranks_[receiver].waits, false)) runnable_.push_back(receiver);
+    }
+  }
+
+  // What is on its own rank then can be used by a later cell.
+  void finish(std::size_t rank, const Action& a) {
+    const auto local = [&](int stage) {
+      return program_.placement.rank_of(stage) == static_cast<int>(rank);
+    };
+    if (a.kind == Kind::F && a.stage < program_.stages() - 1 && local(a.stage + 1)) {
+      forward_ready_.set(a.stage + 1, a.microbatch);
+    } else if (is_backward(a.kind) && a.stage > 0 && local(a.stage - 1)) {
+      backward_ready_.set(a.stage - 1, a.microbatch);
+    } else if (a.kind == Kind::RECV_F) {
+      forward_ready_.set(a.stage, a.microbatch);
+    } else if (a.kind == Kind::RECV_B) {
+      backward_ready_.set(a.stage, a.microbatch);
+    }
+  }
+
+  const Schedule& program_;
+  std::size_t microbatches_;
+  Flags forward_ready_;
+  Flags backward_ready_;
+  std::vector<std::int64_t> forward_sent_;  // steps, by (stage, microbatch) of the sender
+  std::vector<std::int64_t> backward_sent_;
+  std::vector<Rank> ranks_;
+  std::vector<std::size_t> runnable_;
+};
+
 }  // namespace
 
 Schedule lower(const Schedule& compute) {
@@ -224,78 +357,6 @@ Schedule merge_backward(const Schedule& schedule) {
   return schedule.with(std::move(merged));
 }
 
-std::int64_t count_unit_steps(const Schedule& program) {
-  Flags forward_sent(program);
-  Flags backward_sent(program);
-  Flags forward_ready(program);
-  Flags backward_ready(program);
-  const int last_stage = program.stages() - 1;
-
-  // Whether an action can run now; a compute action needs the RECV, or the
-  // neighbour's result on its own rank, of an earlier step.
-  const auto is_ready = [&](const Action& a) {
-    switch (a.kind) {
-      case Kind::F: return a.stage == 0 || forward_ready.test(a.stage, a.microbatch);
-      case Kind::I:
-      case Kind::B: return a.stage == last_stage || backward_ready.test(a.stage, a.microbatch);
-      case Kind::RECV_F: return forward_sent.test(a.stage - 1, a.microbatch);
-      case Kind::RECV_B: return backward_sent.test(a.stage + 1, a.microbatch);
-      default: return true;
-    }
-  };
-  const auto run = [&](std::size_t rank, const Action& a) {
-    const auto local = [&](int stage) {
-      return program.placement.rank_of(stage) == static_cast<int>(rank);
-    };
-    if (a.kind == Kind::F && a.stage < last_stage && local(a.stage + 1)) {
-      forward_ready.set(a.stage + 1, a.microbatch);
-    } else if (is_backward(a.kind) && a.stage > 0 && local(a.stage - 1)) {
-      backward_ready.set(a.stage - 1, a.microbatch);
-    } else if (a.kind == Kind::SEND_F) {
-      forward_sent.set(a.stage, a.microbatch);
-    } else if (a.kind == Kind::SEND_B) {
-      backward_sent.set(a.stage, a.microbatch);
-    } else if (a.kind == Kind::RECV_F) {
-      forward_ready.set(a.stage, a.microbatch);
-    } else if (a.kind == Kind::RECV_B) {
-      backward_ready.set(a.stage, a.microbatch);
-    }
-  };
-
-  std::vector<std::size_t> cursor(static_cast<std::size_t>(program.ranks()));
-  std::int64_t steps = 0;
-  for (;; ++steps) {
-    bool unfinished = false;
-    bool progress = false;
-    // Cells that receive go last, so that they see the sends of their own step.
-    std::vector<std::pair<std::size_t, std::span<const Action>>> receiving;
-    for (std::size_t rank = 0; rank < cursor.size(); ++rank) {
-      const auto list = program.actions[static_cast<int>(rank)];
-      while (cursor[rank] < list.size() && list[cursor[rank]].kind == Kind::IDLE) ++cursor[rank];
-      if (cursor[rank] == list.size()) continue;
-      unfinished = true;
-      const Action* first = list.data() + cursor[rank];
-      const std::span<const Action> cell(first, cell_size(first, list.data() + list.size()));
-      if (std::ranges::any_of(cell, [](const Action& a) { return is_receive(a.kind); })) {
-        for (const Action& a : cell) {
-          if (is_send(a.kind)) run(rank, a);
-        }
-        receiving.emplace_back(rank, cell);
-      } else if (std::ranges::all_of(cell, is_ready)) {
-        for (const Action& a : cell) run(rank, a);
-        cursor[rank] += cell.size();
-        progress = true;
-      }
-    }
-    for (const auto& [rank, cell] : receiving) {
-      if (!std::ranges::all_of(cell, is_ready)) continue;
-      for (const Action& a : cell) run(rank, a);
-      cursor[rank] += cell.size();
-      progress = true;
-    }
-    if (!unfinished) return steps;
-    if (!progress) throw_deadlock(program);
-  }
-}
+std::int64_t count_unit_steps(const Schedule& program) { return UnitSteps(program).count(); }
 
 }  // namespace pipesim

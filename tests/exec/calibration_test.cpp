@@ -113,7 +113,7 @@ TEST(Samples, TheTypicalIsTheMeanOfTheMiddle) {
 
 TEST(Shares, FitTheSumsAndKeepProportions) {
   // Two stages of an embedding and two blocks, and of two blocks and a head.
-  const std::vector<PartsSum> sums{{{1, 2, 0}, 50}, {{0, 2, 1}, 44}};
+  const std::vector<PartsSum> sums{{{{0, 1}, {1, 2}}, 50}, {{{1, 2}, {2, 1}}, 44}};
   const auto parts = deal_out(sums, {1, 2, 0.4});
   ASSERT_EQ(parts.size(), 3U);
   EXPECT_NEAR(parts[0] + 2 * parts[1], 50, 1e-6);
@@ -122,15 +122,16 @@ TEST(Shares, FitTheSumsAndKeepProportions) {
   EXPECT_NEAR(parts[1], 20, 1.0);
   EXPECT_NEAR(parts[2], 4, 1.0);
   // A part that would have to be negative is none, and sums still fit.
-  const auto no_head = deal_out({{{1, 1, 0}, 1000}, {{0, 1, 1}, 600}}, {110, 260, 410});
+  const auto no_head =
+      deal_out({{{{0, 1}, {1, 1}}, 1000}, {{{1, 1}, {2, 1}}, 600}}, {110, 260, 410});
   EXPECT_NEAR(no_head[0], 400, 1e-3);
   EXPECT_NEAR(no_head[1], 600, 1e-3);
   EXPECT_NEAR(no_head[2], 0, 1e-3);
   // Where sums determine all parts, what is usual does not matter.
-  const auto determined = deal_out({{{1, 1}, 7}, {{1, 3}, 13}}, {9, 1});
+  const auto determined = deal_out({{{{0, 1}, {1, 1}}, 7}, {{{0, 1}, {1, 3}}, 13}}, {9, 1});
   EXPECT_NEAR(determined[0], 4, 1e-3);
   EXPECT_NEAR(determined[1], 3, 1e-3);
-  EXPECT_EQ(deal_out({{{1, 1}, 0}}, {1, 1}), (std::vector<double>{0, 0}));
+  EXPECT_EQ(deal_out({{{{0, 1}, {1, 1}}, 0}}, {1, 1}), (std::vector<double>{0, 0}));
 }
 
 // Any prediction, calibrated: simulated with the costs that come back, the same

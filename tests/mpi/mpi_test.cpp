@@ -125,6 +125,17 @@ TEST(MpiFault, AHangingRankIsFoundOut) {
   }
 }
 
+TEST(MpiPipeexec, AStartThatLacksARankEnds) {
+  const Outcome outcome = testing::mpirun(
+      2, {"/bin/sh", "-c",
+          "if [ $OMPI_COMM_WORLD_RANK = 1 ]; then exec tail -f /dev/null; fi; exec \"$0\" \"$@\"",
+          PIPEEXEC_COMMAND, "--schedule", "1f1b", "--microbatches", "2", "--timeout", "1s"});
+  EXPECT_NE(outcome.status, 0);
+  EXPECT_NE(outcome.err.find("pipeexec: rank 0: waited 1000.0 ms for MPI to start"),
+            std::string::npos)
+      << outcome.err;
+}
+
 TEST(MpiPipeexec, AWrongInputEndsItBeforeTraining) {
   const Outcome number = pipeexec(3, {"--microbatches", "x"});
   EXPECT_EQ(number.status, 2);

@@ -384,6 +384,25 @@ TEST(Output, SaysWhyStandardOutputFailed) {
   }
 }
 
+TEST(Output, EndsAsEverWhereAStandardDescriptorIsOfNoUse) {
+  const testing::TemporaryFolder folder;
+  const std::string trace = folder / "t.json";
+  const std::string good =
+      "\"$PIPESIM\" --schedule 1f1b --stages 2 --microbatches 2 --trace " + trace;
+  for (const char* where : {" 2>&-", " 2>/dev/full", " <&- 2>&-"}) {
+    const Outcome refused = shell("\"$PIPESIM\" --schedule nothing" + std::string(where));
+    EXPECT_EQ(refused.status, 2) << where;
+    EXPECT_EQ(refused.out + refused.err, "") << where;
+    const Outcome done = shell(good + where);
+    EXPECT_EQ(done.status, 0) << where;
+    EXPECT_TRUE(read_file(trace).starts_with("{")) << where;
+    std::filesystem::remove(trace);
+  }
+  const Outcome unprinted = shell(good + " >&-");
+  EXPECT_EQ(unprinted.status, 1);
+  EXPECT_EQ(unprinted.err, "pipesim: cannot write to standard output: Bad file descriptor\n");
+}
+
 TEST(Output, AFileSizeLimitIsAnErrorAndLeavesNothing) {
   const testing::TemporaryFolder folder;
   const Outcome outcome = shell(

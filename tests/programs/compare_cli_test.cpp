@@ -223,7 +223,7 @@ TEST_F(CompareCommand, RefusesWrongInput) {
   refused({good, write("result.json", R"({"format":"pipesim-result","version":1})")}, 2,
           "pipesim-result");
   refused({good, write("text.json", "hello")}, 2, "text.json");
-  refused({good, write("none.json", R"({"traceEvents":[]})")}, 1, "none.json");
+  refused({good, write("none.json", R"({"traceEvents":[]})")}, 2, "none.json");
   refused({good, good, "--operations", folder_ / "absent/x.csv"}, 2, "absent/x.csv");
   refused({good, good, "--nonsense"}, 2, "--nonsense");
   // Of another run altogether.

@@ -181,7 +181,7 @@ TEST(KinetoDevice, RefusesKernelsThatNothingLaunched) {
   for (Json& event : traces[1]["traceEvents"]) {
     if (event["cat"] == "cuda_runtime") event["cat"] = "lost";
   }
-  EXPECT_EQ(refusal(traces, 1),
+  EXPECT_EQ(refusal(traces),
             "trace1.json: none of its 5 kernels belongs to a range of the pipeline, as where "
             "launches were not recorded; record activities of CPU and device");
 }
@@ -248,7 +248,7 @@ TEST(KinetoDevice, ReadsRanksFromOneFile) {
 }
 
 TEST(KinetoDevice, DoesNotGuessWhichRankLaunchedAKernel) {
-  EXPECT_EQ(refusal({merged(0)}, 1),
+  EXPECT_EQ(refusal({merged(0)}),
             "trace0.json: none of its 10 kernels belongs to a range of the pipeline, as where "
             "launches were not recorded; record activities of CPU and device");
 }

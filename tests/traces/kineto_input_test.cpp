@@ -56,24 +56,24 @@ TEST(KinetoInferred, CountsWhereThereAreNoSteps) {
 TEST(KinetoInferred, RefusesWhatDoesNotFit) {
   const std::vector<Json> traces = {turns_of(0), turns_of(1)};
   EXPECT_EQ(
-      refusal(traces, 1),
+      refusal(traces),
       "trace0.json: no range like `PP:0F0` or `Forward 0` says which action of a pipeline ran, "
       "but it holds 8 backward_step, 8 forward_step: give the schedule that ran, by whose "
       "order the n-th of them is told");
   ReadOptions options;
   options.program = {"0F0,0F1,0F2,0B0,0B1,0B2", "1F0,1F1,1F2,1B0,1B1,1B2"};
-  EXPECT_EQ(refusal(traces, 2, options),
+  EXPECT_EQ(refusal(traces, options),
             "trace0.json: iteration 7 of rank 0 has 2 forwards, the schedule 3; give the schedule "
             "that ran");
   options.program = {"0F0,0F1,0I0,0W0,0I1,0W1", "1F0,1F1,1I0,1W0,1I1,1W1"};
-  EXPECT_EQ(refusal(traces, 2, options),
+  EXPECT_EQ(refusal(traces, options),
             "trace0.json: rank 0 has no weight gradients, the schedule 2 an iteration; give the "
             "schedule that ran");
   options.program = {"0F0,0F1,0B0,0B1"};
-  EXPECT_EQ(refusal(traces, 2, options),
+  EXPECT_EQ(refusal(traces, options),
             "trace0.json: the schedule has 1 rank, the files 2; give one of each rank");
   options.program = {"0F0,0F1,0B0,0B1", "what"};
-  EXPECT_EQ(refusal(traces, 2, options), "the schedule's row of rank 1: 'what' is no action");
+  EXPECT_EQ(refusal(traces, options), "the schedule's row of rank 1: 'what' is no action");
 }
 
 TEST(KinetoInput, RefusesARankTwice) {
@@ -100,7 +100,7 @@ TEST(KinetoInput, RefusesReplicas) {
   Json replica = traces[0];
   replica["distributedInfo"]["rank"] = 2;
   traces.push_back(replica);
-  EXPECT_EQ(refusal(traces, 2),
+  EXPECT_EQ(refusal(traces),
             "trace0.json and trace2.json: stage 0 ran in both, as of two replicas or of one rank "
             "twice; give the files of one pipeline");
 }
@@ -111,7 +111,7 @@ TEST(KinetoInput, RefusesARankThatSendsForAnother) {
   third.range("PP:0SEND_F1", 0, 10).message(1, 20, 10);
   third.range("Optimizer.step#SGD.step", 30, 5).kernel(31, 50, 5);
   traces.push_back(third.json());
-  EXPECT_EQ(refusal(traces, 2),
+  EXPECT_EQ(refusal(traces),
             "trace0.json and trace2.json: stage 0 ran in both, as of two replicas or of one rank "
             "twice; give the files of one pipeline");
 }
@@ -134,18 +134,18 @@ TEST(KinetoInput, RefusesWhatIsNoPipeline) {
   Profile other(0, 1);
   other.range("Optimizer.step#SGD.step", 0, 10).kernel(1, 20, 10);
   other.range("DistributedDataParallel.forward", 20, 10);
-  EXPECT_EQ(refusal({other.json()}, 1),
+  EXPECT_EQ(refusal({other.json()}),
             "trace0.json: no range like `PP:0F0` or `Forward 0` says which action of a pipeline "
             "ran; it holds 4 events: 2 user_annotation, 1 cuda_runtime, 1 kernel; give the traces "
             "of a run by torch.distributed.pipelining");
   std::vector<Json> traces = two_ranks();
   traces[1] = other.json();
-  EXPECT_NE(refusal(traces, 1).find("trace1.json: no range like"), std::string::npos);
+  EXPECT_NE(refusal(traces).find("trace1.json: no range like"), std::string::npos);
 }
 
 TEST(KinetoInput, SaysWhatTracesOfOthersHold) {
   const auto message = [](const std::string& name) {
-    return work_error_of({testing::source_file("tests/data/traces/" + name)});
+    return refusal_of({testing::source_file("tests/data/traces/" + name)});
   };
   EXPECT_NE(message("hta_amd_mi250.json.gz")
                 .find("it holds 220 events: 70 cpu_op, 21 cuda_runtime, 14 kernel, 3 "
@@ -161,14 +161,14 @@ TEST(KinetoInput, SaysWhatTracesOfOthersHold) {
 TEST(KinetoInput, RefusesMicrobatchesWithGaps) {
   Profile only(0, 1);
   only.range("PP:0F0", 0, 10).range("PP:0F999999999", 20, 10);
-  EXPECT_EQ(refusal({only.json()}, 2),
+  EXPECT_EQ(refusal({only.json()}),
             "trace0.json: it has microbatch 999999999 but not 1; record whole iterations");
 }
 
 TEST(KinetoInput, RefusesTimesThatAreFarApart) {
   Profile only(0, 1);
   only.range("PP:0F0", 0, 10).range("PP:0F1", 2e12, 10);
-  EXPECT_EQ(refusal({only.json()}, 2),
+  EXPECT_EQ(refusal({only.json()}),
             "trace0.json: 0F1 is more than 11 days from the first iteration; leave out what is not "
             "of the run");
 }

@@ -1,5 +1,6 @@
 // Reading tells how far it is, and can be given up at any time.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -92,7 +93,13 @@ TEST(ReadingProgress, OfAProfileIsThatOfItsFiles) {
   EXPECT_LE(told.back(), 1);
 }
 
-TEST(ReadingProgress, NothingIsToldOfAPipe) { EXPECT_EQ(InputFile("/dev/null").share_read(), 0); }
+TEST(ReadingProgress, NothingIsToldOfAPipe) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  ::close(ends[1]);
+  EXPECT_EQ(InputFile("/dev/fd/" + std::to_string(ends[0])).share_read(), 0);
+  ::close(ends[0]);
+}
 
 }  // namespace
 }  // namespace pipesim

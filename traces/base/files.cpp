@@ -12,9 +12,11 @@
 #include <climits>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "traces/base/error.h"
+#include "traces/base/part_file.h"
 #include "traces/base/text.h"
 
 namespace pipesim {
@@ -26,6 +28,11 @@ Error unreadable(const std::string& path, std::string_view why) {
 }
 
 int open_for_reading(const std::string& path) {
+  // What has no end, as /dev/zero, or waits for someone to type.
+  struct stat info {};
+  if (::stat(path.c_str(), &info) == 0 && (S_ISCHR(info.st_mode) || S_ISBLK(info.st_mode))) {
+    throw unreadable(path, "it is a device; give a file or a pipe");
+  }
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) throw unreadable(path, std::strerror(errno));
   return fd;
@@ -117,9 +124,9 @@ double InputFile::share_read() const {
 }
 
 struct OutputFile::State {
-  std::string path;       // as the user wrote it
-  std::string target;     // links resolved; empty when written directly
-  std::string temporary;  // the name of the file while it has one
+  std::string path;                   // as the user wrote it
+  std::string target;                 // links resolved; empty when written directly
+  std::optional<PartFile> temporary;  // the name of the file while it has one
   int fd = -1;
   gzFile gzip = nullptr;
   std::string buffer;
@@ -142,10 +149,10 @@ struct OutputFile::State {
   template <typename Make>
   void with_free_name(Make make) {
     for (int attempt = 0;; ++attempt) {
-      temporary = fmt::format("{}/.pipesim-{}-{}.part", folder(), ::getpid(), attempt);
-      if (make(temporary)) return;
+      temporary.emplace(fmt::format("{}/.pipesim-{}-{}.part", folder(), ::getpid(), attempt));
+      if (make(temporary->name())) return;
       const int error = errno;
-      temporary.clear();
+      temporary->forget();
       errno = error;
       if (error != EEXIST) fail("write");
     }
@@ -186,7 +193,6 @@ struct OutputFile::State {
   ~State() {
     if (gzip != nullptr) gzclose(gzip);
     if (fd >= 0) ::close(fd);
-    if (!temporary.empty()) ::unlink(temporary.c_str());
   }
 };
 
@@ -236,6 +242,13 @@ OutputFile::OutputFile(std::string path, bool gzip) : state_(std::make_unique<St
     if (char resolved[PATH_MAX]; exists && ::realpath(state.path.c_str(), resolved) != nullptr) {
       state.target = resolved;  // replace what a link points at, not the link
     }
+    // An unnamed file would find out in the end.
+    const std::string name = state.target.substr(state.target.rfind('/') + 1);
+    const long longest = ::pathconf(state.folder().c_str(), _PC_NAME_MAX);
+    if (longest > 0 && name.size() > static_cast<std::size_t>(longest)) {
+      errno = ENAMETOOLONG;
+      state.fail("write");
+    }
     state.open_temporary();
     // A new file gets what the umask leaves, an existing one keeps what it has.
     if (exists && ::fchmod(state.fd, info.st_mode & 07777U) != 0) state.fail("write");
@@ -262,7 +275,7 @@ void OutputFile::commit() {
   if (state.gzip != nullptr && gzclose(std::exchange(state.gzip, nullptr)) != Z_OK) {
     state.fail("write");
   }
-  if (!state.target.empty() && state.temporary.empty()) {
+  if (!state.target.empty() && !state.temporary) {
     const std::string open_file = fmt::format("/proc/self/fd/{}", state.fd);
     state.with_free_name([&](const std::string& name) {
       return ::linkat(AT_FDCWD, open_file.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0;
@@ -270,8 +283,8 @@ void OutputFile::commit() {
   }
   if (::close(std::exchange(state.fd, -1)) != 0) state.fail("write");
   if (state.target.empty()) return;  // written directly
-  if (::rename(state.temporary.c_str(), state.target.c_str()) != 0) state.fail("write");
-  state.temporary.clear();
+  if (::rename(state.temporary->name().c_str(), state.target.c_str()) != 0) state.fail("write");
+  state.temporary->forget();
 }
 
 const std::string& OutputFile::path() const { return state_->path; }

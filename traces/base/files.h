@@ -8,10 +8,11 @@
 
 namespace pipesim {
 
-// The content of `path`, or an input error that says why it can't be read.
+// The content of `path`, a file or a pipe of 1 GiB at most, or an input error that says why
+// it can't be read.
 std::string read_file(const std::string& path);
 
-// A file read from its beginning on, plain or gzip; its first bytes tell which.
+// A file or a pipe read from its beginning on, plain or gzip; its first bytes tell which.
 // Opening fails at once, as an input error. One owner, one thread.
 class InputFile {
  public:
@@ -35,7 +36,8 @@ class InputFile {
 
 // A file under construction. What is written goes to a temporary file beside
 // `path`; commit() renames it into place; without commit() the destructor
-// removes it, so `path` never holds half a result. An existing path that is not a regular file (a
+// removes it, as does the system or a signal's handler where the process is ended, so
+// `path` never holds half a result. An existing path that is not a regular file (a
 // pipe, a terminal) is written directly. Opening fails at once, as an input error,
 // where the path can't be written, before any work is done. One owner, one thread.
 class OutputFile {

@@ -4,8 +4,6 @@
 #include <cassert>
 #include <nlohmann/json.hpp>
 
-#include "traces/base/json_slice.h"
-
 namespace pipesim {
 namespace {
 
@@ -83,7 +81,5 @@ std::string quoted_json(std::string_view text) {
   return nlohmann::ordered_json(text).dump(-1, ' ', false,
                                            nlohmann::ordered_json::error_handler_t::replace);
 }
-
-std::string valid_utf8(std::string_view text) { return *JsonSlice(quoted_json(text)).string(); }
 
 }  // namespace pipesim

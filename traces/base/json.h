@@ -82,7 +82,5 @@ class Json {
 
 // As it stands in JSON, between quotes.
 std::string quoted_json(std::string_view text);
-// With U+FFFD for what is not UTF-8.
-std::string valid_utf8(std::string_view text);
 
 }  // namespace pipesim

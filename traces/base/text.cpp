@@ -8,8 +8,10 @@
 #include <cmath>
 #include <numeric>
 #include <span>
+#include <utility>
 
 #include "traces/base/error.h"
+#include "traces/base/utf8.h"
 
 namespace pipesim {
 namespace {
@@ -224,55 +226,62 @@ std::string plural(std::int64_t count, std::string_view singular, std::string_vi
 }
 
 std::vector<std::string> nearest_first(std::string_view name, std::vector<std::string> known) {
-  std::stable_sort(known.begin(), known.end(), [&](const auto& a, const auto& b) {
-    return edit_distance(name, a) < edit_distance(name, b);
-  });
-  return known;
+  // What is like it is so from the beginning; a name of a megabyte isn't worth more.
+  constexpr std::size_t compared = 64;
+  std::vector<std::pair<std::size_t, std::size_t>> by_distance;
+  for (const std::string& other : known) {
+    by_distance.emplace_back(
+        edit_distance(name.substr(0, compared), std::string_view(other).substr(0, compared)),
+        by_distance.size());
+  }
+  std::ranges::sort(by_distance);
+  std::vector<std::string> sorted;
+  for (const auto& [distance, place] : by_distance) sorted.push_back(std::move(known[place]));
+  return sorted;
 }
 
 std::string unknown_name(std::string_view what, std::string_view name,
                          const std::vector<std::string>& known) {
-  // A name of a megabyte is not worth a quadratic comparison.
-  const std::string_view compared = name.substr(0, 64);
   return fmt::format("unknown {} {}; known, nearest first: {}", what, quote(name),
-                     fmt::join(nearest_first(compared, known), ", "));
+                     fmt::join(nearest_first(name, known), ", "));
 }
 
 namespace {
 
-// The length of a sequence of UTF-8 at the beginning of `text` that would act
-// on a terminal or turn the text around: controls of Latin-1, separators of
-// lines, marks of direction. 0 where there is none.
-std::size_t hidden_control(std::string_view text) {
+// Whether a character of that many bytes would act on a terminal or turn the text around:
+// controls, separators of lines, marks of direction.
+bool is_control(std::string_view text, std::size_t size) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  if (text.size() >= 2 && byte(0) == 0xc2 && byte(1) >= 0x80 && byte(1) < 0xa0) return 2;
-  if (text.size() < 3 || byte(0) != 0xe2) return 0;
+  if (size == 1) return byte(0) < 0x20 || byte(0) == 0x7f;
+  if (size == 2) return byte(0) == 0xc2 && byte(1) < 0xa0;
+  if (size != 3 || byte(0) != 0xe2) return false;
   const bool separates = byte(1) == 0x80 && byte(2) >= 0xa8 && byte(2) <= 0xae;
   const bool isolates = byte(1) == 0x81 && byte(2) >= 0xa6 && byte(2) <= 0xa9;
-  return separates || isolates ? 3 : 0;
+  return separates || isolates;
 }
 
 }  // namespace
 
 std::string printable(std::string_view text) {
   std::string result;
-  std::size_t hidden = 0;  // bytes still to be escaped
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    if (hidden == 0) hidden = hidden_control(text.substr(i));
-    if (byte < 0x20 || byte == 0x7f || hidden > 0) {
-      result += fmt::format("\\x{:02x}", byte);
+  while (!text.empty()) {
+    const std::size_t size = utf8_size(text);
+    const std::string_view character = text.substr(0, std::max<std::size_t>(size, 1));
+    if (size == 0 || is_control(text, size)) {
+      for (const char byte : character) {
+        result += fmt::format("\\x{:02x}", static_cast<unsigned char>(byte));
+      }
     } else {
-      result += text[i];
+      result += character;
     }
-    if (hidden > 0) --hidden;
+    text.remove_prefix(character.size());
   }
   return result;
 }
 
 std::string quote(std::string_view text) {
   constexpr std::size_t longest = 60;
-  return fmt::format("'{}{}'", printable(text.substr(0, longest)),
+  return fmt::format("'{}{}'", printable(utf8_prefix(text, longest)),
                      text.size() > longest ? "..." : "");
 }
 

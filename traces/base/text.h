@@ -54,15 +54,17 @@ std::string format_count(std::int64_t value);
 // count 1 -> "1 microbatch", 8 -> "8 microbatches".
 std::string plural(std::int64_t count, std::string_view singular, std::string_view many = {});
 
-// The known names, nearest to `name` first (edit distance, then as listed).
+// The known names, nearest to `name` first: by the edit distance of their first 64 bytes,
+// then as listed.
 std::vector<std::string> nearest_first(std::string_view name, std::vector<std::string> known);
 // "unknown schedule 'x1f1b'; known, nearest first: 1f1b, ...".
 std::string unknown_name(std::string_view what, std::string_view name,
                          const std::vector<std::string>& known);
 
-// Control characters escaped, so that it stays on one line.
+// What acts on a terminal, and bytes that are of no character, escaped: it stays on one
+// line.
 std::string printable(std::string_view text);
-// User text inside a message: quoted, printable, cut at 60.
+// User text inside a message: quoted, printable, cut at 60 bytes or up to 3 before.
 std::string quote(std::string_view text);
 
 }  // namespace pipesim

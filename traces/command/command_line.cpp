@@ -1,6 +1,8 @@
 #include "traces/command/command_line.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -32,6 +34,15 @@ std::string unexpected(const CLI::App& command, const std::string& name,
   for (const CLI::App* sub : command.get_subcommands({})) known.push_back(sub->get_name());
   if (known.empty()) return fmt::format("{} was not expected", quote(extra));
   return unknown_name("subcommand", extra, known);
+}
+
+// Where standard input, output or error is closed, no file that is opened takes its place:
+// using it goes on failing.
+void occupy_standard_descriptors() {
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(descriptor, F_GETFD) >= 0) continue;
+    static_cast<void>(::open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY));
+  }
 }
 
 }  // namespace
@@ -141,12 +152,13 @@ void CommandLine::parse_and_work(int argc, char** argv, bool speaks) {
 
 int CommandLine::run(int argc, char** argv, const std::function<void(const Error&)>& elsewhere) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file size limit is an error of write()
+  occupy_standard_descriptors();
   const auto fail = [&](const Error& error) {
     if (elsewhere) {
       elsewhere(error);
       return 0;
     }
-    fmt::print(stderr, "{}: {}\n", app_.get_name(), printable(error.what()));
+    complain(fmt::format("{}: {}\n", app_.get_name(), printable(error.what())));
     return error.exit_status();
   };
   try {

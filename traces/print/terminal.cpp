@@ -58,6 +58,8 @@ void finish_printing() {
   if (std::fflush(stdout) != 0) fail_printing();
 }
 
+void complain(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); }
+
 std::string wrap(const std::string& text, int width) {
   std::string out;
   for (const std::string_view paragraph : split(text, '\n')) {
@@ -80,11 +82,11 @@ Progress::Progress() : Progress(STDERR_FILENO) {}
 Progress::Progress(int descriptor) : visible_(::isatty(descriptor) == 1) {}
 
 Progress::~Progress() {
-  if (visible_) fmt::print(stderr, "\r\x1b[K");
+  if (visible_) complain("\r\x1b[K");
 }
 
 void Progress::show(const std::string& what) {
-  if (visible_) fmt::print(stderr, "\r\x1b[K{} ...", what);
+  if (visible_) complain(fmt::format("\r\x1b[K{} ...", what));
 }
 
 std::string paint(std::string_view text, Kind kind, bool colour) {

@@ -22,6 +22,8 @@ Terminal standard_output();
 void print(std::string_view text);
 // Flushes it; for main, once all is printed.
 void finish_printing();
+// Writes to standard error; what can't be written there is lost.
+void complain(std::string_view text);
 
 // A line on standard error that says what is being done, replaced by the next
 // and removed at the end; nothing where that is no terminal, or where another

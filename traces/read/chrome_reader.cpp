@@ -15,12 +15,15 @@
 #include "traces/base/error.h"
 #include "traces/base/json_window.h"
 #include "traces/base/text.h"
+#include "traces/base/utf8.h"
 #include "traces/read/foreign_file.h"
 
 namespace pipesim {
 namespace {
 
 constexpr int deepest_argument = 64;
+// Of nested arguments, "outer.inner", in bytes of the event's text.
+constexpr std::size_t longest_names = 16;
 constexpr std::int64_t latest_ns = (std::int64_t{1} << 62) - 1;
 
 // Strings stay where they are in the window, escapes undone in place; numbers
@@ -37,7 +40,8 @@ bool parse(std::span<char> text, Handler& handler) {
 // Takes one event apart. Its text must outlive the event.
 class EventHandler {
  public:
-  void clear() {
+  // Before an event whose text has so many bytes.
+  void clear(std::size_t bytes) {
     fields_ = {};
     members_ = 0;
     depth_ = 0;
@@ -47,6 +51,8 @@ class EventHandler {
     prefix_ends_.clear();
     args_.clear();
     names_used_ = 0;
+    names_left_ = longest_names * bytes;
+    names_too_long_ = false;
   }
 
   bool Null() { return scalar(depth_ == 1 ? std::string_view() : "null"); }
@@ -70,7 +76,11 @@ class EventHandler {
       field_ = field_of(key);
       if (field_ == Field::args) args_.clear();
     } else if (lists_ == 0 && field_ == Field::args) {
-      key_ = prefix_.empty() ? key : joined(key);
+      if (prefix_.empty()) {
+        key_ = key;
+      } else {
+        join(key);
+      }
     }
     return true;
   }
@@ -110,6 +120,8 @@ class EventHandler {
   std::string_view id() const { return of(Field::id); }
   bool binds_enclosing() const { return of(Field::binding) == "e"; }
   std::span<const TraceArgument> args() const { return args_; }
+  // Arguments from there on are left out.
+  bool names_too_long() const { return names_too_long_; }
 
  private:
   enum class Field : std::uint8_t {
@@ -155,19 +167,23 @@ class EventHandler {
   bool scalar(std::string_view text) {
     if (lists_ > 0) return true;
     if (depth_ > 1 && field_ == Field::args) {
-      args_.push_back({key_, text});
+      if (!names_too_long_) args_.push_back({key_, text});
     } else if (depth_ == 1 || field_ == Field::id) {  // "id2": {"local": "0x7"}
       fields_[static_cast<std::size_t>(field_)] = text;
     }
     return true;
   }
 
-  std::string_view joined(std::string_view key) {
+  void join(std::string_view key) {
+    const std::size_t bytes = prefix_.size() + key.size();
+    names_too_long_ = names_too_long_ || bytes > names_left_;
+    if (names_too_long_) return;
+    names_left_ -= bytes;
     if (names_used_ == names_.size()) names_.emplace_back();
     std::string& name = names_[names_used_++];
     name = prefix_;
     name += key;
-    return name;
+    key_ = name;
   }
 
   std::array<std::string_view, 11> fields_;
@@ -181,32 +197,9 @@ class EventHandler {
   std::vector<TraceArgument> args_;
   std::deque<std::string> names_;  // of nested arguments; they stay where they are
   std::size_t names_used_ = 0;
+  std::size_t names_left_ = 0;  // bytes
+  bool names_too_long_ = false;
 };
-
-// With every byte sequence that is no UTF-8 replaced.
-std::string valid_utf8(std::string_view text) {
-  std::string valid;
-  for (std::size_t at = 0; at < text.size();) {
-    struct {
-      std::string_view rest;
-      std::string taken;
-      char Take() {
-        const char byte = rest.empty() ? '\0' : rest.front();
-        rest.remove_prefix(std::min<std::size_t>(1, rest.size()));
-        return byte;
-      }
-      void Put(char byte) { taken += byte; }
-    } stream{text.substr(at), {}};
-    if (rapidjson::UTF8<>::Validate(stream, stream)) {
-      valid += stream.taken;
-      at += stream.taken.size();
-    } else {
-      valid += "\xef\xbf\xbd";
-      ++at;
-    }
-  }
-  return valid;
-}
 
 // Writes what is parsed as strict JSON.
 class StrictWriter {
@@ -382,8 +375,14 @@ class TraceReader {
             fmt::format("events nested deeper than {} levels, left out", deepest_argument),
             element());
       } else {
-        handler_.clear();
+        handler_.clear(value->text.size());
         if (parse(value->text, handler_)) {
+          if (handler_.names_too_long()) {
+            warnings_.add(fmt::format("names of nested arguments longer than {} times their event, "
+                                      "left out with those behind",
+                                      longest_names),
+                          element());
+          }
           visit_event();
         } else {
           warnings_.add("events that are no JSON, left out", element());

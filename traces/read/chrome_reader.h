@@ -19,8 +19,9 @@
 namespace pipesim {
 
 // A scalar among an event's args: a string's content, or a number, true, false or
-// null as the file has it. Members of nested objects are named "outer.inner";
-// what lists hold is left out. Of several with one name the last counts.
+// null as the file has it. Members of nested objects are named "outer.inner", as long as
+// these names together are no longer than 16 times their event; what lists hold is left
+// out. Of several with one name the last counts.
 struct TraceArgument {
   std::string_view key;
   std::string_view text;

@@ -17,6 +17,7 @@
 #include "traces/base/decimal.h"
 #include "traces/base/gathering.h"
 #include "traces/base/text.h"
+#include "traces/base/utf8.h"
 #include "traces/read/chrome_reader.h"
 #include "traces/read/event_flows.h"
 #include "traces/read/event_rows.h"
@@ -57,7 +58,7 @@ struct Track {
 
 struct Counter {
   std::uint32_t process = 0;
-  std::string name, key;
+  std::uint32_t name = 0, key = 0;  // of the counters' texts
   std::vector<CounterTrack::Sample> samples;
 };
 
@@ -85,6 +86,13 @@ class Numbers {
   std::string key_, last_key_;
   std::uint32_t last_ = 0;
 };
+
+// Many may have the name of one long text.
+std::string cut(std::string_view name) {
+  constexpr std::size_t longest = 256;
+  const std::string_view kept = utf8_prefix(name, longest);
+  return kept.size() < name.size() ? std::string(kept) + "..." : std::string(name);
+}
 
 class EventCollector {
  public:
@@ -277,21 +285,21 @@ class EventCollector {
   }
 
   void add_counters(const ChromeEvent& event) {
+    const std::uint32_t process = process_of(event.pid);
+    line_ = event.name;
+    if (!event.id.empty()) line_.append(" ").append(event.id);
+    const std::uint32_t name = counter_texts_.place_of(line_);
     for (const auto& [key, text] : event.args) {
       const auto value = finite_number(text);
       if (!value) {
         trace_.warnings.add("counters that are no numbers, left out", place(event));
         continue;
       }
-      bool is_new = false;
-      const std::uint32_t number =
-          counter_numbers_.of({event.pid, event.name, event.id, key}, is_new);
-      if (is_new) {
-        std::string name(event.name);
-        if (!event.id.empty()) name += fmt::format(" {}", event.id);
-        counters_.push_back({process_of(event.pid), std::move(name), std::string(key), {}});
-      }
-      counters_[number].samples.push_back({*event.ts_ns, *value});
+      const CounterKey own{process, name, counter_texts_.place_of(key)};
+      const auto [entry, is_new] =
+          counter_numbers_.try_emplace(own, static_cast<std::uint32_t>(counters_.size()));
+      if (is_new) counters_.push_back({process, name, std::get<2>(own), {}});
+      counters_[entry->second].samples.push_back({*event.ts_ns, *value});
     }
   }
 
@@ -348,9 +356,9 @@ class EventCollector {
       auto& first = first_of_process_[track.process];
       first = std::min(first, place_of_track_[number]);
       EventTrack shown;
-      shown.process = name_of(processes_[track.process]);
+      shown.process = cut(name_of(processes_[track.process]));
       shown.process_order = processes_[track.process].order;
-      shown.name = name_of(track);
+      shown.name = cut(name_of(track));
       shown.order = track.order;
       // What a track has no rows for goes on another of the same name.
       for (LargeVector<Slice> own = track.slices.take(); !own.empty();) {
@@ -391,12 +399,14 @@ class EventCollector {
   }
 
   void take_counters() {
-    std::map<std::pair<std::uint32_t, std::string_view>, int> keys;  // of each counter
+    const std::vector<std::string> texts = counter_texts_.take();
+    std::map<std::pair<std::uint32_t, std::uint32_t>, int> keys;  // of each counter
     for (const Counter& counter : counters_) ++keys[{counter.process, counter.name}];
     for (Counter& counter : counters_) {
       CounterTrack track;
       const int several = keys[{counter.process, counter.name}];
-      track.name = several > 1 ? fmt::format("{} {}", counter.name, counter.key) : counter.name;
+      track.name = cut(texts[counter.name]);
+      if (several > 1) track.name += " " + cut(texts[counter.key]);
       track.track = std::min(first_of_process_[counter.process],
                              static_cast<std::uint32_t>(trace_.tracks.size()));
       track.samples = std::move(counter.samples);
@@ -414,8 +424,10 @@ class EventCollector {
   std::deque<Process> processes_;
   std::deque<Track> tracks_;
   std::deque<Counter> counters_;
-  Numbers process_numbers_, track_numbers_, stack_numbers_, counter_numbers_;
-  EventTexts texts_;
+  Numbers process_numbers_, track_numbers_, stack_numbers_;
+  using CounterKey = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;
+  std::map<CounterKey, std::uint32_t> counter_numbers_;  // by process, name and key
+  EventTexts texts_, counter_texts_;
   std::size_t argument_budget_ = most_argument_bytes;
   std::string line_;
   std::deque<std::string> categories_;

@@ -26,6 +26,7 @@ struct Slice {
   std::uint16_t row = 0;  // within its track: nested below, overlapping side by side
 };
 
+// Names are cut where they have more than 256 bytes, since there may be many of one.
 struct EventTrack {
   std::string process;  // "python 1234", or its number
   std::string name;     // of the thread
@@ -34,7 +35,7 @@ struct EventTrack {
 };
 
 struct CounterTrack {
-  std::string name;         // with its key, where it has several
+  std::string name;         // with its key, where it has several; cut as those of tracks
   std::uint32_t track = 0;  // of its process: the first; tracks.size() where it has none
   struct Sample {
     std::int64_t time_ns = 0;

@@ -265,7 +265,7 @@ class Assembly {
     for (const auto& kind : kinds) {
       message += fmt::format("; {}: {}", format_count(kind.count), kind.what);
     }
-    throw work_error(message);
+    throw input_error(message);
   }
 
   const std::string& name_;

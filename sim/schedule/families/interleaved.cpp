@@ -15,16 +15,16 @@ namespace {
 // group may be smaller.
 class Table {
  public:
-  Table(const Shape& shape, int rank) : shape_(shape), rank_(rank) {}
+  Table(const Shape& shape, int group, int rank) : shape_(shape), group_(group), rank_(rank) {}
 
   Turn forward(int k) const { return turn(k, false); }
   Turn backward(int k) const { return turn(k, true); }
 
  private:
   Turn turn(int k, bool reversed) const {
-    const std::int64_t full = std::int64_t{shape_.group} * shape_.chunks;
-    const int first = static_cast<int>(k / full) * shape_.group;  // opens the group
-    const int size = std::min(shape_.group, shape_.microbatches - first);
+    const std::int64_t full = std::int64_t{group_} * shape_.chunks;
+    const int first = static_cast<int>(k / full) * group_;  // opens the group
+    const int size = std::min(group_, shape_.microbatches - first);
     const int within = static_cast<int>(k % full);
     const int chunk = within / size;
     return {shape_.stage(rank_, reversed ? shape_.chunks - 1 - chunk : chunk),
@@ -32,33 +32,37 @@ class Table {
   }
 
   const Shape& shape_;
+  int group_;
   int rank_;
 };
 
-void actions(const Shape& shape, int rank, ActionLists& out) {
-  const Table table(shape, rank);
+void actions_in_groups(const Shape& shape, int group, int rank, ActionLists& out) {
+  const Table table(shape, group, rank);
   const std::int64_t warmup = std::int64_t{2} * (shape.ranks - 1 - shape.place(rank)) +
-                              (shape.chunks - 1) * std::int64_t{shape.group};
+                              (shape.chunks - 1) * std::int64_t{group};
   warmup_pairs_drain(
       out, shape.microbatches * shape.chunks, warmup, [&](int k) { return table.forward(k); },
       [&](int k) { return table.backward(k); });
 }
 
-// PyTorch splits m into m // p rounds (at least one) of equal size.
-Shape in_rounds(Shape shape) {
-  shape.group = shape.microbatches / std::max(1, shape.microbatches / shape.ranks);
-  return shape;
+void actions(const Shape& shape, int rank, ActionLists& out) {
+  actions_in_groups(shape, shape.group, rank, out);
+}
+
+// PyTorch splits m into m // p rounds (at least one) of equal size: microbatches in each.
+int round_of(const Shape& shape) {
+  return shape.microbatches / std::max(1, shape.microbatches / shape.ranks);
 }
 
 void pytorch_actions(const Shape& shape, int rank, ActionLists& out) {
-  actions(in_rounds(shape), rank, out);
+  actions_in_groups(shape, round_of(shape), rank, out);
 }
 
-void zero_bubble_actions(const Shape& given, int rank, ActionLists& out) {
-  const Shape shape = in_rounds(given);
-  const Table table(shape, rank);
+void zero_bubble_actions(const Shape& shape, int rank, ActionLists& out) {
+  const int group = round_of(shape);
+  const Table table(shape, group, rank);
   const std::int64_t warmup =
-      (shape.chunks - 1) * std::int64_t{shape.group} + shape.ranks - 1 - shape.place(rank);
+      (shape.chunks - 1) * std::int64_t{group} + shape.ranks - 1 - shape.place(rank);
   warmup_pairs_drain_split(
       out, shape.microbatches * shape.chunks, warmup, shape.place(rank),
       [&](int k) { return table.forward(k); }, [&](int k) { return table.backward(k); });
@@ -74,12 +78,12 @@ std::string uneven_rounds(const Shape& shape) {
       shape.microbatches, rounds, shape.microbatches % rounds, below, below + rounds);
 }
 
-std::optional<ClosedForm> closed_form(const Shape& shape, const UniformTimes& t) {
+std::optional<ClosedForm> bubble_in_groups(const Shape& shape, int group, const UniformTimes& t) {
   const std::int64_t p = shape.ranks;
   const std::int64_t v = shape.chunks;
   const std::int64_t m = shape.microbatches;
   const std::int64_t pair = t.forward_ns + t.backward_ns();
-  if (shape.group != p) return std::nullopt;
+  if (group != p) return std::nullopt;
   if (t.hop_ns == 0 && m < p) return few_microbatches(shape, t);
   if (m % p != 0) return std::nullopt;
   if (t.hop_ns == 0) return ClosedForm{BubbleMetric::global, (p - 1) * pair, "(p-1)(F+B)"};
@@ -88,8 +92,12 @@ std::optional<ClosedForm> closed_form(const Shape& shape, const UniformTimes& t)
                     "(p-1)(F+B) + 2(pv-1)c"};
 }
 
+std::optional<ClosedForm> closed_form(const Shape& shape, const UniformTimes& t) {
+  return bubble_in_groups(shape, shape.group, t);
+}
+
 std::optional<ClosedForm> pytorch_closed_form(const Shape& shape, const UniformTimes& t) {
-  return closed_form(in_rounds(shape), t);
+  return bubble_in_groups(shape, round_of(shape), t);
 }
 
 std::optional<ClosedForm> zero_bubble_closed_form(const Shape& shape, const UniformTimes& t) {

@@ -50,12 +50,12 @@ std::string holdings(const ProfileFile& file) {
   if (with_program) {
     what += ", and no `forward_step` or the like of which the schedule could tell it";
   } else if (!turns.empty()) {
-    throw work_error(
+    throw input_error(
         fmt::format("{}, but it holds {}: give the schedule that ran, by whose order "
                     "the n-th of them is told",
                     what, turns));
   }
-  throw work_error(
+  throw input_error(
       fmt::format("{}; it holds {}; give the traces of a run by torch.distributed.pipelining", what,
                   holdings(file)));
 }
@@ -82,7 +82,7 @@ std::vector<ProfileProcess> processes_of(const std::vector<ProfileFile>& files, 
     }
     if (any) continue;
     if (tells_actions(files[i], inferred)) {
-      throw work_error(fmt::format(
+      throw input_error(fmt::format(
           "{}: none of its {} belongs to a range of the pipeline, as where launches were not "
           "recorded; record activities of CPU and device",
           files[i].path, plural(static_cast<std::int64_t>(files[i].kernels.size()), "kernel")));
