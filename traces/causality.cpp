@@ -18,9 +18,9 @@ std::vector<Edge> edges_of(const LeastTransfers& least) {
     edges.push_back(
         {static_cast<std::size_t>(pair.first), static_cast<std::size_t>(pair.second), took_ns});
   }
-  const auto earlier =
-      std::ranges::stable_partition(edges, [](const Edge& edge) { return edge.from < edge.to; });
-  std::ranges::reverse(earlier);
+  const auto earlier = std::stable_partition(edges.begin(), edges.end(),
+                                             [](const Edge& edge) { return edge.from < edge.to; });
+  std::reverse(earlier, edges.end());
   return edges;
 }
 

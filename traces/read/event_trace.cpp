@@ -350,13 +350,15 @@ class EventCollector {
     trace_.slices.reserve(slices);
     place_of_track_.assign(tracks_.size(), std::numeric_limits<std::uint32_t>::max());
     first_of_process_.assign(processes_.size(), std::numeric_limits<std::uint32_t>::max());
+    std::vector<std::string> process_names;
+    for (const Process& process : processes_) process_names.push_back(cut(name_of(process)));
     for (const std::uint32_t number : shown_tracks()) {
       Track& track = tracks_[number];
       place_of_track_[number] = static_cast<std::uint32_t>(trace_.tracks.size());
       auto& first = first_of_process_[track.process];
       first = std::min(first, place_of_track_[number]);
       EventTrack shown;
-      shown.process = cut(name_of(processes_[track.process]));
+      shown.process = process_names[track.process];
       shown.process_order = processes_[track.process].order;
       shown.name = cut(name_of(track));
       shown.order = track.order;
