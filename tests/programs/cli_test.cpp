@@ -384,6 +384,15 @@ TEST(Output, SaysWhyStandardOutputFailed) {
   }
 }
 
+TEST(Input, IsRefusedWhereMemoryRunsOut) {
+  const testing::TemporaryFolder folder;
+  const std::string trace = folder / "t.json";
+  ASSERT_EQ(call("--schedule 1f1b --stages 64 --microbatches 1024 --trace " + trace).status, 0);
+  const Outcome outcome = shell("ulimit -v 310000; \"$PIPESIM\" compare " + trace + " " + trace);
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_NE(outcome.err.find("memory runs out after "), std::string::npos) << outcome.err;
+}
+
 TEST(Output, EndsAsEverWhereAStandardDescriptorIsOfNoUse) {
   const testing::TemporaryFolder folder;
   const std::string trace = folder / "t.json";

@@ -302,6 +302,31 @@ TEST(Transfers, DirectEvaluationAndEventEngineAreEqual) {
   }
 }
 
+// Where nothing is shared: no bandwidth by several transfers, and no rank by compute and
+// a transfer that slows it down.
+TEST(Transfers, WithoutSharingLongerIsNeverShorterAndAsyncIsFastest) {
+  std::mt19937_64 random(34);
+  for (int i = 0; i < random_programs() / 4; ++i) {
+    const Schedule program = lower(testing::random_schedule(random));
+    Costs costs = testing::without_bytes(testing::random_costs(random, program));
+    Costs longer = costs;
+    StageCosts& stage =
+        longer.stages[static_cast<std::size_t>(pick(random, 0, program.stages() - 1))];
+    std::int64_t* const times[] = {&stage.forward_ns, &stage.backward_input_ns,
+                                   &stage.backward_weight_ns, &longer.p2p.latency_ns};
+    *times[pick(random, 0, 3)] += pick(random, 1, 500);
+    SCOPED_TRACE(to_csv(program) + to_json(costs));
+    std::int64_t async_ns = 0;
+    for (const P2p mode : {P2p::async, P2p::blocking, P2p::fifo, P2p::edge_fifo}) {
+      const std::int64_t makespan_ns = simulate(program, costs, with(mode)).makespan_ns;
+      if (mode == P2p::async) async_ns = makespan_ns;
+      EXPECT_GE(makespan_ns, async_ns);
+      EXPECT_GE(simulate(program, longer, with(mode)).makespan_ns, makespan_ns);
+    }
+    if (HasFailure()) break;
+  }
+}
+
 // Everything at once, for the assertions that a debug build makes: links never
 // above what they carry, all bytes delivered, no negative memory, streams in
 // order. What can be said from outside is said here.

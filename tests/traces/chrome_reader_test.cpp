@@ -264,6 +264,20 @@ TEST(ChromeReader, ArgumentsAreFlat) {
   EXPECT_TRUE(read_text(R"([{"ph":"i","args":[{"a":1}]}])").only().args.empty());
 }
 
+TEST(ChromeReader, NamesOfNestedArgumentsTakeNoMoreThanAMultiple) {
+  const std::string outer(20'000, 'k');
+  std::string inner;
+  for (int i = 0; i < 1000; ++i) inner += (i == 0 ? "\"" : ",\"") + std::to_string(i) + "\":1";
+  const Read read = read_text("[{\"ph\":\"i\",\"args\":{\"" + outer + "\":{" + inner +
+                              "},\"z\":1}},{\"ph\":\"i\",\"args\":{\"a\":{\"b\":1}}}]");
+  ASSERT_EQ(read.events.size(), 2U);
+  EXPECT_GT(read.events[0].args.size(), 5U);
+  EXPECT_LT(read.events[0].args.size(), 20U);
+  EXPECT_EQ(read.events[0].args[0].first, outer + ".0");
+  EXPECT_EQ(read.events[1].args.size(), 1U);
+  EXPECT_EQ(read.warned("names of nested arguments"), 1);
+}
+
 TEST(ChromeReader, NestingHasAnEnd) {
   const auto nested = [](int depth) {
     std::string text;

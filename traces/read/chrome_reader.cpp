@@ -14,6 +14,7 @@
 #include "traces/base/decimal.h"
 #include "traces/base/error.h"
 #include "traces/base/json_window.h"
+#include "traces/base/memory.h"
 #include "traces/base/text.h"
 #include "traces/base/utf8.h"
 #include "traces/read/foreign_file.h"
@@ -22,8 +23,12 @@ namespace pipesim {
 namespace {
 
 constexpr int deepest_argument = 64;
-// Of nested arguments, "outer.inner", in bytes of the event's text.
-constexpr std::size_t longest_names = 16;
+// Of nested arguments, "outer.inner": so many bytes in any case, and so many for each of
+// the event's text.
+constexpr std::size_t short_names = std::size_t{1} << 14;
+constexpr std::size_t longest_names = 8;
+// Of the text of an event.
+constexpr std::int64_t longest_event = std::int64_t{16} << 20;
 constexpr std::int64_t latest_ns = (std::int64_t{1} << 62) - 1;
 
 // Strings stay where they are in the window, escapes undone in place; numbers
@@ -51,7 +56,7 @@ class EventHandler {
     prefix_ends_.clear();
     args_.clear();
     names_used_ = 0;
-    names_left_ = longest_names * bytes;
+    names_left_ = short_names + longest_names * bytes;
     names_too_long_ = false;
   }
 
@@ -367,9 +372,13 @@ class TraceReader {
       if (!value || value->text.empty()) return break_off(!value);
       ++elements_;
       if (window_.offset() >= next_look_) report_progress();
+      if (window_.offset() >= next_memory_look_) look_for_memory();
       if (next != '{') {
         ++strange_;
         warnings_.add("elements that are no events, left out", element());
+      } else if (std::ssize(value->text) > longest_event) {
+        warnings_.add(fmt::format("events of more than {}, left out", format_bytes(longest_event)),
+                      element());
       } else if (value->depth > deepest_argument) {
         warnings_.add(
             fmt::format("events nested deeper than {} levels, left out", deepest_argument),
@@ -389,6 +398,16 @@ class TraceReader {
         }
       }
     }
+  }
+
+  // Who visits the events keeps them, and there may be any number.
+  void look_for_memory() {
+    constexpr std::int64_t stretch = std::int64_t{4} << 20;
+    constexpr std::int64_t least = std::int64_t{256} << 20;
+    next_memory_look_ = window_.offset() + stretch;
+    if (available_memory_bytes() >= least) return;
+    throw input_error(fmt::format("{}: memory runs out after {}; open a part of it", path_,
+                                  plural(trace_.events, "event")));
   }
 
   void report_progress() {
@@ -468,6 +487,7 @@ class TraceReader {
   std::int64_t strange_ = 0;   // of them, that no writer of traces makes
   std::size_t member_bytes_ = 0;
   std::int64_t next_look_ = 0;  // at how much is read: an offset
+  std::int64_t next_memory_look_ = 0;
   double reported_ = 0;
   bool is_done_ = false;  // with the head
   bool ends_ = false;     // where it breaks off

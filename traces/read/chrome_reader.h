@@ -20,7 +20,7 @@ namespace pipesim {
 
 // A scalar among an event's args: a string's content, or a number, true, false or
 // null as the file has it. Members of nested objects are named "outer.inner", as long as
-// these names together are no longer than 16 times their event; what lists hold is left
+// these names together are no longer than 8 times their event and 16 KiB; what lists hold is left
 // out. Of several with one name the last counts.
 struct TraceArgument {
   std::string_view key;
@@ -54,8 +54,8 @@ struct ChromeTrace {
 
 // Visits the events in the order of the file, but for those that say too little:
 // one without a phase, an X without ts. Throws an input error where the file is
-// no Chrome trace, saying what it looks like instead, and where one value, or
-// what stands beside the events, has more than 256 MiB.
+// no Chrome trace, saying what it looks like instead, where one value, or what stands
+// beside the events, has more than 256 MiB, and where memory runs out.
 ChromeTrace read_chrome_trace(const std::string& path,
                               const std::function<void(const ChromeEvent&)>& visit,
                               Warnings& warnings, const ReadProgress& progress = {});

@@ -3,8 +3,13 @@
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
+#include <functional>
+#include <numeric>
+#include <queue>
+#include <set>
 #include <system_error>
 #include <tuple>
+#include <utility>
 
 namespace pipesim {
 namespace {
@@ -25,7 +30,23 @@ class SliceFinder {
     for (std::size_t row = 0; row < rows; ++row) begin_[row + 1] += begin_[row];
   }
 
-  // The innermost that holds the instant; where none does, one that ends there.
+  struct Found {
+    std::uint32_t enclosing;  // the innermost that holds the instant, else one that ends there
+    std::uint32_t next;       // the first that starts then or later, of several the outermost
+  };
+
+  // For each of some instants, in order.
+  std::vector<Found> find(std::uint32_t track, std::span<const std::int64_t> times) const {
+    constexpr int searched_one_by_one = 64;
+    std::vector<Found> found;
+    if (trace_.tracks[track].rows > searched_one_by_one) return sweep(track, times);
+    for (const std::int64_t time_ns : times) {
+      found.push_back({enclosing(track, time_ns), next(track, time_ns)});
+    }
+    return found;
+  }
+
+ private:
   std::uint32_t enclosing(std::uint32_t track, std::int64_t time_ns) const {
     std::uint32_t ended = no_slice;
     for (int row = trace_.tracks[track].rows; row-- > 0;) {
@@ -40,7 +61,6 @@ class SliceFinder {
     return ended;
   }
 
-  // The first that starts then or later, of several the outermost.
   std::uint32_t next(std::uint32_t track, std::int64_t time_ns) const {
     std::uint32_t best = no_slice;
     for (int row = 0; row < trace_.tracks[track].rows; ++row) {
@@ -53,7 +73,59 @@ class SliceFinder {
     return best;
   }
 
- private:
+  // The same of many rows: all instants from the first to the last, with the rows that
+  // hold them.
+  std::vector<Found> sweep(std::uint32_t track, std::span<const std::int64_t> times) const {
+    const std::size_t first = begin_[first_row_[track]];
+    const std::size_t last =
+        begin_[first_row_[track] + static_cast<std::size_t>(trace_.tracks[track].rows)];
+    std::vector<std::uint32_t> by_start(last - first);
+    std::iota(by_start.begin(), by_start.end(), static_cast<std::uint32_t>(first));
+    std::ranges::sort(by_start, {}, [&](std::uint32_t slice) {
+      return std::tuple(trace_.slices[slice].start_ns, trace_.slices[slice].row);
+    });
+    using End = std::pair<std::int64_t, std::uint32_t>;  // of a slice
+    std::priority_queue<End, std::vector<End>, std::greater<>> ends;
+    std::vector<std::uint32_t> started(static_cast<std::size_t>(trace_.tracks[track].rows),
+                                       no_slice);  // the last on each row
+    std::set<std::uint16_t> holding;               // rows
+    std::size_t next = 0;                          // to start
+    std::vector<Found> found;
+    for (std::size_t i = 0; i < times.size(); ++i) {
+      const std::int64_t time_ns = times[i];
+      if (i > 0 && times[i - 1] == time_ns) {
+        found.push_back(found.back());
+        continue;
+      }
+      for (; next < by_start.size() && trace_.slices[by_start[next]].start_ns <= time_ns; ++next) {
+        const Slice& slice = trace_.slices[by_start[next]];
+        started[slice.row] = by_start[next];
+        holding.insert(slice.row);
+        ends.emplace(slice.end_ns, by_start[next]);
+      }
+      // What ends now stays till a later instant, in case nothing holds this one.
+      while (!ends.empty() && ends.top().first < time_ns) {
+        const std::uint32_t slice = ends.top().second;
+        ends.pop();
+        const std::uint16_t row = trace_.slices[slice].row;
+        if (started[row] == slice) holding.erase(row);
+      }
+      Found one{no_slice, no_slice};
+      for (auto row = holding.rbegin(); row != holding.rend(); ++row) {
+        const Slice& slice = trace_.slices[started[*row]];
+        const bool holds = slice.end_ns > time_ns || slice.start_ns == time_ns;
+        if (holds || one.enclosing == no_slice) one.enclosing = started[*row];
+        if (holds) break;
+      }
+      const auto later = std::ranges::lower_bound(by_start, time_ns, {}, [&](std::uint32_t slice) {
+        return trace_.slices[slice].start_ns;
+      });
+      if (later != by_start.end()) one.next = *later;
+      found.push_back(one);
+    }
+    return found;
+  }
+
   using Place = LargeVector<Slice>::const_iterator;
 
   std::pair<Place, Place> row_of(std::uint32_t track, int row) const {
@@ -96,6 +168,38 @@ void EventFlows::add(const ChromeEvent& event, std::uint32_t track) {
   points_.push_back(point);
 }
 
+std::vector<std::uint32_t> EventFlows::slices_of(const LargeVector<Point>& points,
+                                                 const EventTrace& trace,
+                                                 std::span<const std::uint32_t> track_of) {
+  const SliceFinder finder(trace);
+  // Track by track, in the order of time.
+  std::vector<std::uint32_t> order(points.size());
+  std::iota(order.begin(), order.end(), 0U);
+  const auto track = [&](std::uint32_t point) { return track_of[points[point].track]; };
+  std::ranges::stable_sort(order, {}, [&](std::uint32_t point) {
+    return std::pair(track(point), points[point].time_ns);
+  });
+  std::vector<std::uint32_t> slices(points.size(), no_slice);
+  std::vector<std::int64_t> times;
+  for (std::size_t begin = 0, end = 0; begin < order.size(); begin = end) {
+    const std::uint32_t own = track(order[begin]);
+    times.clear();
+    for (end = begin; end < order.size() && track(order[end]) == own; ++end) {
+      times.push_back(points[order[end]].time_ns);
+    }
+    if (own >= trace.tracks.size()) continue;
+    const std::vector<SliceFinder::Found> found = finder.find(own, times);
+    for (std::size_t i = begin; i < end; ++i) {
+      const Point& point = points[order[i]];
+      const auto& [enclosing, next] = found[i - begin];
+      const std::uint32_t wanted = point.binds_enclosing ? enclosing : next;
+      const std::uint32_t other = point.binds_enclosing ? next : enclosing;
+      slices[order[i]] = wanted != no_slice || point.phase == 's' ? wanted : other;
+    }
+  }
+  return slices;
+}
+
 std::vector<EventArrow> EventFlows::arrows(const EventTrace& trace,
                                            std::span<const std::uint32_t> track_of) && {
   LargeVector<Point> points = points_.take();
@@ -104,16 +208,7 @@ std::vector<EventArrow> EventFlows::arrows(const EventTrace& trace,
     return std::tuple(a.kind, a.id, a.time_ns, rank(a.phase)) <
            std::tuple(b.kind, b.id, b.time_ns, rank(b.phase));
   });
-  const SliceFinder finder(trace);
-  const auto slice_of = [&](const Point& point) {
-    const std::uint32_t track = track_of[point.track];
-    if (track >= trace.tracks.size()) return no_slice;
-    const std::uint32_t enclosing = finder.enclosing(track, point.time_ns);
-    const std::uint32_t next = finder.next(track, point.time_ns);
-    const std::uint32_t wanted = point.binds_enclosing ? enclosing : next;
-    if (wanted != no_slice || point.phase == 's') return wanted;
-    return point.binds_enclosing ? next : enclosing;
-  };
+  const std::vector<std::uint32_t> slices = slices_of(points, trace, track_of);
   std::vector<EventArrow> arrows;
   const auto join = [&](std::uint32_t from, std::uint32_t to) {
     if (from != no_slice && to != no_slice && from != to) arrows.push_back({from, to});
@@ -124,7 +219,7 @@ std::vector<EventArrow> EventFlows::arrows(const EventTrace& trace,
     std::vector<std::uint32_t> early;
     bool started = false;
     for (; i < points.size() && points[i].kind == first.kind && points[i].id == first.id; ++i) {
-      const std::uint32_t slice = slice_of(points[i]);
+      const std::uint32_t slice = slices[i];
       if (points[i].phase == 's') {
         last = slice;
         started = true;

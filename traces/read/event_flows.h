@@ -38,6 +38,10 @@ class EventFlows {
     bool binds_enclosing = true;
   };
   std::uint32_t number_of(std::initializer_list<std::string_view> texts);
+  // The slice that each point means.
+  static std::vector<std::uint32_t> slices_of(const LargeVector<Point>& points,
+                                              const EventTrace& trace,
+                                              std::span<const std::uint32_t> track_of);
 
   // Of categories and names of flows, and of ids that are no numbers.
   std::unordered_map<std::string, std::uint32_t> numbers_;

@@ -176,12 +176,14 @@ std::vector<int> place_stages(std::vector<ProfileProcess>& processes,
         processes.front().name, missing.size() == 1 ? "stage" : "stages", list_of(missing), given,
         std::max(given, files[processes.front().file].world_size)));
   }
+  std::vector<int> first_stage(processes.size(), stages.largest + 1);
+  for (int stage = stages.largest; stage >= 0; --stage) {
+    const int rank = rank_of_stage[static_cast<std::size_t>(stage)];
+    first_stage[static_cast<std::size_t>(rank)] = stage;
+  }
   for (std::size_t rank = 0; rank < processes.size(); ++rank) {
-    const auto first =
-        std::find(rank_of_stage.begin(), rank_of_stage.end(), static_cast<int>(rank));
-    const int stage = static_cast<int>(first - rank_of_stage.begin());
     for (ProfileOperation& operation : processes[rank].operations) {
-      if (operation.says == Says::optimizer) operation.action.stage = stage;
+      if (operation.says == Says::optimizer) operation.action.stage = first_stage[rank];
     }
   }
   return rank_of_stage;
