@@ -29,12 +29,15 @@ void observe_closing(const RecordedRun& run, const RecordedIteration& iteration,
     bool reduces = false, steps = false;
   };
   std::map<std::int32_t, Rank> ranks;  // that do closing work
-  // By all ranks; an iteration in which none computes has nothing to wait for.
-  std::int64_t computed_ns = iteration.start_ns;
+  bool computes = false;
+  std::int64_t computed_ns = iteration.start_ns;  // by all ranks
   std::int64_t reduced_ns = computed_ns;
   for (std::size_t i = iteration.begin; i < iteration.end; ++i) {
     const Span& span = run.spans[i];
-    if (is_compute(span.action.kind)) computed_ns = std::max(computed_ns, span.end_ns);
+    if (is_compute(span.action.kind)) {
+      computes = true;
+      computed_ns = std::max(computed_ns, span.end_ns);
+    }
     if (is_collective(span.action)) continue;
     if (span.action.kind == Kind::REDUCE_GRAD) {
       Rank& rank = ranks[span.rank];
@@ -48,8 +51,9 @@ void observe_closing(const RecordedRun& run, const RecordedIteration& iteration,
     }
   }
   reduced_ns = std::max(reduced_ns, computed_ns);
-  const auto since = [](std::int64_t start_ns, std::int64_t from_ns) {
-    return std::max<std::int64_t>(0, start_ns - from_ns);
+  // Where no action of compute was kept, it is not known what a rank waited for.
+  const auto since = [&](std::int64_t start_ns, std::int64_t from_ns) {
+    return computes ? std::max<std::int64_t>(0, start_ns - from_ns) : 0;
   };
   for (const auto& [number, rank] : ranks) {
     const auto r = static_cast<std::size_t>(number);

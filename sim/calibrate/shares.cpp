@@ -59,10 +59,18 @@ std::vector<Sharing> groups_of(const std::vector<PartsSum>& sums, std::size_t pa
   return groups;
 }
 
-// What the parts of a group are; `scale` brings each near 1.
-std::vector<double> solve(const Sharing& group, double whole, const std::vector<double>& expected,
-                          std::vector<double> scale) {
+std::vector<double> parts_of(const Sharing& group, const std::vector<double>& expected) {
   const std::size_t parts = group.parts.size();
+  double whole = 0;
+  for (const PartsSum* equation : group.sums) whole += equation->sum;
+  double largest = 0;
+  for (const std::size_t part : group.parts) largest = std::max(largest, expected[part]);
+  if (group.sums.empty()) return {expected[group.parts.front()]};
+  if (whole <= 0) return std::vector<double>(parts);
+  std::vector<double> scale;  // that brings each near 1; 0 for one that is none
+  for (const std::size_t part : group.parts) {
+    scale.push_back(std::max(expected[part], largest > 0 ? 1e-3 * largest : whole) / whole);
+  }
   const auto place_of = [&](std::size_t part) {
     return static_cast<std::size_t>(std::ranges::lower_bound(group.parts, part) -
                                     group.parts.begin());
@@ -113,12 +121,8 @@ std::vector<double> deal_out(const std::vector<PartsSum>& sums, const std::vecto
   }
   std::vector<double> result(parts);
   if (whole <= 0 || usual_whole <= 0) return result;
-  std::vector<double> expected(parts);
-  double largest = 0;
-  for (std::size_t i = 0; i < parts; ++i) {
-    expected[i] = usual[i] * whole / usual_whole;
-    largest = std::max(largest, expected[i]);
-  }
+  std::vector<double> expected;
+  for (const double part : usual) expected.push_back(part * whole / usual_whole);
   for (const Sharing& group : groups_of(sums, parts)) {
     constexpr std::size_t most = 256;
     if (group.parts.size() > most) {
@@ -127,11 +131,7 @@ std::vector<double> deal_out(const std::vector<PartsSum>& sums, const std::vecto
           "layers of a kind one name and a number, as 'block 1' and 'block 2'",
           group.parts.size(), most));
     }
-    std::vector<double> scale;
-    for (const std::size_t part : group.parts) {
-      scale.push_back(std::max(expected[part], 1e-3 * largest) / whole);
-    }
-    const std::vector<double> found = solve(group, whole, expected, std::move(scale));
+    const std::vector<double> found = parts_of(group, expected);
     for (std::size_t i = 0; i < found.size(); ++i) result[group.parts[i]] = found[i];
   }
   return result;

@@ -134,6 +134,69 @@ TEST(Shares, FitTheSumsAndKeepProportions) {
   EXPECT_EQ(deal_out({{{{0, 1}, {1, 1}}, 0}}, {1, 1}), (std::vector<double>{0, 0}));
 }
 
+// Groups of parts that share no sum are found each by itself, with the same result.
+TEST(Shares, OfGroupsAreThoseOfEachAlone) {
+  std::vector<PartsSum> sums;
+  std::vector<double> usual;
+  for (std::size_t g = 0; g < 1000; ++g) {
+    const auto times = static_cast<double>(1 + g % 7);
+    sums.push_back({{{2 * g, 1}, {2 * g + 1, 2}}, 5 * times});
+    sums.push_back({{{2 * g, 2}, {2 * g + 1, 1}}, 7 * times});
+    usual.insert(usual.end(), {times, times});
+  }
+  const std::vector<double> parts = deal_out(sums, usual);
+  for (std::size_t g = 0; g < 1000; ++g) {
+    const auto times = static_cast<double>(1 + g % 7);
+    ASSERT_NEAR(parts[2 * g], 3 * times, 1e-3) << g;
+    ASSERT_NEAR(parts[2 * g + 1], times, 1e-3) << g;
+  }
+}
+
+TEST(Shares, OfPartsThatUsuallyAreNothingAreEqual) {
+  const std::vector<double> parts = deal_out({{{{0, 1}}, 5}, {{{1, 1}, {2, 1}}, 8}}, {1, 0, 0});
+  EXPECT_NEAR(parts[0], 5, 1e-6);
+  EXPECT_NEAR(parts[1], 4, 1e-6);
+  EXPECT_NEAR(parts[2], 4, 1e-6);
+}
+
+TEST(Shares, OfTooManyKindsAreRefused) {
+  std::vector<PartsSum> chain;
+  for (std::size_t i = 0; i < 300; ++i) chain.push_back({{{i, 1}, {i + 1, 1}}, 2});
+  const std::vector<double> usual(301, 1.0);
+  EXPECT_NE(testing::input_error_of([&] { deal_out(chain, usual); }).find("at most 256"),
+            std::string::npos);
+  chain.resize(255);
+  EXPECT_EQ(deal_out(chain, usual).size(), 301U);
+}
+
+// An iteration of which only the closing work was kept says what that took.
+TEST(Calibration, AnIterationWithoutComputeGivesNoNonsense) {
+  const Schedule schedule = schedule_of("1f1b", 2, 4);
+  Costs costs = testing::costs_of(2, 1'000'000, 2'000'000);
+  costs.reduce_gradients_ns = {300'000, 300'000};
+  costs.optimizer_ns = {200'000, 200'000};
+  RecordedRun run = as_measured(predicted_run(schedule, costs));
+  RecordedIteration bare = run.iterations.front();
+  const std::size_t first = run.spans.size();
+  for (std::size_t i = bare.begin; i < bare.end; ++i) {
+    Span span = run.spans[i];
+    if (span.action.kind != Kind::REDUCE_GRAD && span.action.kind != Kind::OPTIMIZER) continue;
+    span.iteration = 1;
+    run.spans.push_back(span);
+  }
+  bare.number = 1;
+  bare.begin = first;
+  bare.end = run.spans.size();
+  const IterationExtent extent = extent_of(run.spans_of(bare));
+  bare.start_ns = extent.start_ns;
+  bare.makespan_ns = extent.makespan_ns;
+  run.iterations.push_back(bare);
+  const Calibration calibration = calibrate({&run, 1});
+  ASSERT_TRUE(calibration.costs.reduce_gradients_ns && calibration.costs.optimizer_ns);
+  EXPECT_EQ(*calibration.costs.reduce_gradients_ns, 300'000);
+  EXPECT_EQ(*calibration.costs.optimizer_ns, 200'000);
+}
+
 // Any prediction, calibrated: simulated with the costs that come back, the same
 // schedule takes the same times, and so does any other order of what was told.
 TEST(Calibration, OfAPredictionGivesItsCosts) {
