@@ -64,7 +64,7 @@ step "what a machine with a GPU tries, on an emulated one" bash bench/gpu/run.sh
 step "install hipcc" install_offered hipcc
 if command -v hipcc >/dev/null; then
   step "build: the HIP module, gfx90a" build_hip
-  echo "compiled: the HIP module by $(hipcc --version | grep -m1 -i 'hip version'), for gfx90a"
+  echo "compiled: the HIP module by $(hipcc --version 2>/dev/null | grep -m1 -i 'hip version'), for gfx90a"
 else
   echo "skipped: the HIP module (hipcc is not offered here)"
 fi
