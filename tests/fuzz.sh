@@ -4,8 +4,16 @@
 #   bash tests/fuzz.sh TREE SECONDS    the fuzzers of a build folder, so long each
 set -euo pipefail
 cd "$(dirname "$0")/.."
+if [ $# != 2 ]; then
+  echo "fuzz.sh: say which build folder, and how many seconds each" >&2
+  exit 2
+fi
 tree=$1
 seconds=$2
+if [ ! -x "$tree/tests/csv_fuzz" ]; then
+  echo "fuzz.sh: $tree has no fuzzers; cmake --preset asan-ubsan makes a folder that has" >&2
+  exit 2
+fi
 failures=build/fuzz
 mkdir -p "$failures"
 
