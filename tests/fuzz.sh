@@ -21,7 +21,7 @@ fuzz() {
   local corpus log=$failures/$1.log
   corpus=$(mktemp -d)
   trap 'rm -rf "$corpus"' RETURN
-  "$tree/tests/$1_fuzz" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=4096 \
+  "$tree/tests/$1_fuzz" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=4096 -malloc_limit_mb=64 \
     -max_len=4096 -dict=tests/fuzz/"$1".dict -artifact_prefix="$failures/$1-" \
     "$corpus" tests/fuzz/seeds/"$1" >"$log" 2>&1 || {
     tail -n 60 "$log"
