@@ -402,9 +402,8 @@ class TraceReader {
 
   // Who visits the events keeps them, and there may be any number.
   void look_for_memory() {
-    constexpr std::int64_t stretch = std::int64_t{4} << 20;
-    constexpr std::int64_t least = std::int64_t{256} << 20;
-    next_memory_look_ = window_.offset() + stretch;
+    constexpr std::int64_t least = std::int64_t{256} << 20;  // 64 times what is read till then
+    next_memory_look_ = window_.offset() + memory_stretch;
     if (available_memory_bytes() >= least) return;
     throw input_error(fmt::format("{}: memory runs out after {}; open a part of it", path_,
                                   plural(trace_.events, "event")));
@@ -487,7 +486,8 @@ class TraceReader {
   std::int64_t strange_ = 0;   // of them, that no writer of traces makes
   std::size_t member_bytes_ = 0;
   std::int64_t next_look_ = 0;  // at how much is read: an offset
-  std::int64_t next_memory_look_ = 0;
+  static constexpr std::int64_t memory_stretch = std::int64_t{4} << 20;
+  std::int64_t next_memory_look_ = memory_stretch;
   double reported_ = 0;
   bool is_done_ = false;  // with the head
   bool ends_ = false;     // where it breaks off
