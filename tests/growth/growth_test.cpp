@@ -259,26 +259,23 @@ const std::vector<Growing>& traces() {
   return all;
 }
 
-TEST(Growth, OfTracesAsRuns) {
+void expect_linear_traces(const std::function<void(const std::string& path)>& read) {
   const testing::TemporaryFolder folder;
   const std::string path = folder / "t.json";
   for (const Growing& input : traces()) {
     expect_linear(input, 64, [&](const std::string& text) {
       write_file(path, text);
-      read_run({path});
+      read(path);
     });
   }
 }
 
+TEST(Growth, OfTracesAsRuns) {
+  expect_linear_traces([](const std::string& path) { read_run({path}); });
+}
+
 TEST(Growth, OfTracesAsEvents) {
-  const testing::TemporaryFolder folder;
-  const std::string path = folder / "t.json";
-  for (const Growing& input : traces()) {
-    expect_linear(input, 64, [&](const std::string& text) {
-      write_file(path, text);
-      read_event_trace(path);
-    });
-  }
+  expect_linear_traces([](const std::string& path) { read_event_trace(path); });
 }
 
 TEST(Growth, OfCalibrations) {

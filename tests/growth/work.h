@@ -1,6 +1,6 @@
 // What a call costs, counted: comparisons and switches that the compiler instrumented, and
-// memory. The same for the same input on every machine, so that a path that is quadratic
-// shows without a clock.
+// memory. The same for the same input and compiler, so that a path that is quadratic shows
+// without a clock.
 //
 // For builds with the fuzzers, whose libraries are instrumented, and the address sanitizer,
 // which tells of memory. One thread.

@@ -357,6 +357,15 @@ TEST(EventTrace, CountersOneTrackAKey) {
   EXPECT_EQ(warned(trace, "counters that are no numbers"), 2);
 }
 
+TEST(EventTrace, ACounterWithAnIdIsNoOtherOfThatName) {
+  const EventTrace trace =
+      read_events(R"({"ph":"C","ts":1,"pid":1,"name":"a 1","args":{"v":1}},)"
+                  R"({"ph":"C","ts":1,"pid":1,"name":"a","id":1,"args":{"v":2}})");
+  ASSERT_EQ(trace.counters.size(), 2U);
+  EXPECT_EQ(trace.counters[0].name, "a 1");
+  EXPECT_EQ(trace.counters[1].name, "a 1");
+}
+
 TEST(EventTrace, NamesAndOrders) {
   const EventTrace trace = read_events(R"(
     {"ph":"X","pid":3,"tid":10,"name":"x","ts":1,"dur":2,"cat":"work"},

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <compare>
@@ -58,7 +59,7 @@ struct Track {
 
 struct Counter {
   std::uint32_t process = 0;
-  std::uint32_t name = 0, key = 0;  // of the counters' texts
+  std::uint32_t name = 0, id = 0, key = 0;  // places among the counters' texts
   std::vector<CounterTrack::Sample> samples;
 };
 
@@ -286,19 +287,18 @@ class EventCollector {
 
   void add_counters(const ChromeEvent& event) {
     const std::uint32_t process = process_of(event.pid);
-    line_ = event.name;
-    if (!event.id.empty()) line_.append(" ").append(event.id);
-    const std::uint32_t name = counter_texts_.place_of(line_);
+    const std::uint32_t name = counter_texts_.place_of(event.name);
+    const std::uint32_t id = counter_texts_.place_of(event.id);
     for (const auto& [key, text] : event.args) {
       const auto value = finite_number(text);
       if (!value) {
         trace_.warnings.add("counters that are no numbers, left out", place(event));
         continue;
       }
-      const CounterKey own{process, name, counter_texts_.place_of(key)};
+      const CounterKey own{process, name, id, counter_texts_.place_of(key)};
       const auto [entry, is_new] =
           counter_numbers_.try_emplace(own, static_cast<std::uint32_t>(counters_.size()));
-      if (is_new) counters_.push_back({process, name, std::get<2>(own), {}});
+      if (is_new) counters_.push_back({process, name, id, own.back(), {}});
       counters_[entry->second].samples.push_back({*event.ts_ns, *value});
     }
   }
@@ -402,12 +402,13 @@ class EventCollector {
 
   void take_counters() {
     const std::vector<std::string> texts = counter_texts_.take();
-    std::map<std::pair<std::uint32_t, std::uint32_t>, int> keys;  // of each counter
-    for (const Counter& counter : counters_) ++keys[{counter.process, counter.name}];
+    std::map<std::array<std::uint32_t, 3>, int> keys;  // of each counter
+    for (const Counter& counter : counters_) ++keys[{counter.process, counter.name, counter.id}];
     for (Counter& counter : counters_) {
       CounterTrack track;
-      const int several = keys[{counter.process, counter.name}];
+      const int several = keys[{counter.process, counter.name, counter.id}];
       track.name = cut(texts[counter.name]);
+      if (counter.id != 0) track.name += " " + cut(texts[counter.id]);
       if (several > 1) track.name += " " + cut(texts[counter.key]);
       track.track = std::min(first_of_process_[counter.process],
                              static_cast<std::uint32_t>(trace_.tracks.size()));
@@ -427,8 +428,8 @@ class EventCollector {
   std::deque<Track> tracks_;
   std::deque<Counter> counters_;
   Numbers process_numbers_, track_numbers_, stack_numbers_;
-  using CounterKey = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;
-  std::map<CounterKey, std::uint32_t> counter_numbers_;  // by process, name and key
+  using CounterKey = std::array<std::uint32_t, 4>;
+  std::map<CounterKey, std::uint32_t> counter_numbers_;  // by process, name, id and key
   EventTexts texts_, counter_texts_;
   std::size_t argument_budget_ = most_argument_bytes;
   std::string line_;
