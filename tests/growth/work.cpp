@@ -39,17 +39,20 @@ Work work_of(const std::function<void()>& call) {
 
 }  // namespace pipesim::testing
 
-// What -fsanitize=fuzzer-no-link calls before each comparison and switch.
-#define PIPESIM_COUNT(name, type) \
-  extern "C" void __sanitizer_cov_trace_##name(type, type) { ++pipesim::testing::counted.steps; }
-PIPESIM_COUNT(cmp1, std::uint8_t)
-PIPESIM_COUNT(cmp2, std::uint16_t)
-PIPESIM_COUNT(cmp4, std::uint32_t)
-PIPESIM_COUNT(cmp8, std::uint64_t)
-PIPESIM_COUNT(const_cmp1, std::uint8_t)
-PIPESIM_COUNT(const_cmp2, std::uint16_t)
-PIPESIM_COUNT(const_cmp4, std::uint32_t)
-PIPESIM_COUNT(const_cmp8, std::uint64_t)
-extern "C" void __sanitizer_cov_trace_switch(std::uint64_t /*value*/, std::uint64_t* /*cases*/) {
-  ++pipesim::testing::counted.steps;
-}
+// What -fsanitize=fuzzer-no-link calls before each comparison and switch. Programs that
+// count are linked with --wrap of each, so that a fuzzer still learns of them, too.
+#define PIPESIM_COUNT(name, first, second)                                 \
+  extern "C" void __real___sanitizer_cov_trace_##name(first, second);      \
+  extern "C" void __wrap___sanitizer_cov_trace_##name(first a, second b) { \
+    ++pipesim::testing::counted.steps;                                     \
+    __real___sanitizer_cov_trace_##name(a, b);                             \
+  }
+PIPESIM_COUNT(cmp1, std::uint8_t, std::uint8_t)
+PIPESIM_COUNT(cmp2, std::uint16_t, std::uint16_t)
+PIPESIM_COUNT(cmp4, std::uint32_t, std::uint32_t)
+PIPESIM_COUNT(cmp8, std::uint64_t, std::uint64_t)
+PIPESIM_COUNT(const_cmp1, std::uint8_t, std::uint8_t)
+PIPESIM_COUNT(const_cmp2, std::uint16_t, std::uint16_t)
+PIPESIM_COUNT(const_cmp4, std::uint32_t, std::uint32_t)
+PIPESIM_COUNT(const_cmp8, std::uint64_t, std::uint64_t)
+PIPESIM_COUNT(switch, std::uint64_t, std::uint64_t*)

@@ -48,10 +48,9 @@ struct Found {
 class Origins {
  public:
   explicit Origins(const ProfileFile& file)
-      : file_(file),
-        launches_(sorted(file.launches)),
-        operators_(sorted(file.operators)),
-        flows_(sorted(file.flows)) {}
+      : launches_(first_of_each_id(file, file.launches)),
+        operators_(first_of_each_id(file, file.operators)),
+        flows_(first_of_each_id(file, file.flows)) {}
 
   // Nothing where the file does not tell, or two processes may have launched it.
   std::optional<ProfileOrigin> of(const ProfileKernel& kernel) const {
@@ -61,30 +60,38 @@ class Origins {
   }
 
  private:
-  static std::vector<ProfileOrigin> sorted(std::vector<ProfileOrigin> origins) {
+  // Sorted by id; without those of two processes.
+  static std::vector<ProfileOrigin> first_of_each_id(const ProfileFile& file,
+                                                     std::vector<ProfileOrigin> origins) {
     std::sort(origins.begin(), origins.end(), [](const auto& a, const auto& b) {
       return std::tie(a.id, a.time_ns, a.thread) < std::tie(b.id, b.time_ns, b.thread);
     });
+    const auto process = [&](const ProfileOrigin& origin) {
+      return file.threads[static_cast<std::size_t>(origin.thread)].process;
+    };
+    auto kept = origins.begin();
+    for (auto first = origins.begin(); first != origins.end();) {
+      const auto next = std::find_if(first, origins.end(),
+                                     [&](const auto& origin) { return origin.id != first->id; });
+      const bool of_one_process = std::all_of(
+          first, next, [&](const auto& origin) { return process(origin) == process(*first); });
+      if (of_one_process) *kept++ = *first;
+      first = next;
+    }
+    origins.erase(kept, origins.end());
     return origins;
   }
 
-  std::optional<ProfileOrigin> find(const std::vector<ProfileOrigin>& origins,
-                                    std::int64_t id) const {
+  static std::optional<ProfileOrigin> find(const std::vector<ProfileOrigin>& origins,
+                                           std::int64_t id) {
     if (id < 0) return std::nullopt;
-    const auto process = [&](const ProfileOrigin& origin) {
-      return file_.threads[static_cast<std::size_t>(origin.thread)].process;
-    };
     const auto first = std::lower_bound(
         origins.begin(), origins.end(), id,
         [](const ProfileOrigin& origin, std::int64_t wanted) { return origin.id < wanted; });
     if (first == origins.end() || first->id != id) return std::nullopt;
-    for (auto next = first + 1; next != origins.end() && next->id == id; ++next) {
-      if (process(*next) != process(*first)) return std::nullopt;
-    }
     return *first;
   }
 
-  const ProfileFile& file_;
   std::vector<ProfileOrigin> launches_, operators_, flows_;
 };
 

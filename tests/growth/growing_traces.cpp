@@ -1,0 +1,156 @@
+#include "tests/growth/growing_traces.h"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
+namespace pipesim::testing {
+namespace {
+
+std::string events(const std::string& list) { return "{\"traceEvents\":[" + list + "]}"; }
+
+std::string event_with_args(const std::string& args) {
+  return events(R"({"ph":"X","ts":1,"dur":1,"pid":1,"tid":1,"name":"a","args":)" + args + "}");
+}
+
+std::string slice(const std::string& members) { return R"({"ph":"X",)" + members + "}"; }
+
+// Copies with commas in between.
+std::string many(const std::string& item) { return "<" + item + "|,>"; }
+
+std::string slices_within_slices(int n) {
+  std::string list;
+  for (int i = 0; i < n; ++i) {
+    list += fmt::format(R"({}{{"ph":"X","ts":{},"dur":{},"pid":1,"tid":1,"name":"a"}})",
+                        i == 0 ? "" : ",", i, 2 * (n - i));
+  }
+  return events(list);
+}
+
+// A run of ours: of each microbatch F on the ranks one after the other, then B back.
+std::string own_trace(int ranks, int microbatches, int iterations) {
+  std::string list;
+  for (int iteration = 0; iteration < iterations; ++iteration) {
+    for (int rank = 0; rank < ranks; ++rank) {
+      for (int m = 0; m < microbatches; ++m) {
+        for (const char kind : {'F', 'B'}) {
+          const std::int64_t at =
+              ((std::int64_t{iteration} * 2 + (kind == 'B')) * microbatches + m) * (ranks + 1) +
+              (kind == 'F' ? rank : ranks - rank);
+          list += fmt::format(
+              R"({}{{"ph":"X","ts":{},"dur":1,"pid":0,"tid":{},"name":"{}{}{}","args":{{"kind":"{}",)"
+              R"("stage":{},"rank":{},"microbatch":{},"iteration":{}}}}})",
+              list.empty() ? "" : ",", at, rank, rank, kind, m, kind, rank, rank, m, iteration);
+        }
+      }
+    }
+  }
+  std::string rank_of_stage = "0";
+  for (int rank = 1; rank < ranks; ++rank) rank_of_stage += fmt::format(",{}", rank);
+  return fmt::format(
+      R"({{"metadata":{{"pipesim":{{"format":"pipesim-trace","version":1,"source":"measured",)"
+      R"("microbatches":{},"rank_of_stage":[{}]}}}},"traceEvents":[{}]}})",
+      microbatches, rank_of_stage, list);
+}
+
+std::string range(const std::string& time, const std::string& thread, const std::string& name) {
+  return slice(R"("dur":0.25,"ts":)" + time + "," + thread +
+               R"(,"cat":"user_annotation","name":")" + name + '"');
+}
+
+// A launch and what it has launched.
+std::string kernel(const std::string& time, const std::string& correlation) {
+  return slice(
+             R"("dur":0.125,"pid":0,"tid":1,"cat":"cuda_runtime","name":"cudaLaunchKernel","ts":)" +
+             time + R"(,"args":{"correlation":)" + correlation + "}") +
+         "," +
+         slice(R"("dur":0.125,"pid":0,"tid":7,"cat":"kernel","name":"gemm","ts":)" + time +
+               R"(,"args":{"stream":7,"correlation":)" + correlation + "}");
+}
+
+std::string profile(const std::string& list) {
+  return R"({"distributedInfo":{"rank":0,"world_size":1},"traceEvents":[)" + list + "]}";
+}
+
+std::string own_metadata(const std::string& members) {
+  return R"({"metadata":{"pipesim":{"format":"pipesim-trace","version":1,"source":"measured",)"
+         R"("microbatches":1,"rank_of_stage":[0],)" +
+         members + R"(}},"traceEvents":[]})";
+}
+
+}  // namespace
+
+std::vector<Growing> growing_runs() {
+  return {{"ranks", [](int n) { return own_trace(n, 2, 2); }, 25},
+          {"microbatches", [](int n) { return own_trace(2, n, 2); }, 25},
+          {"iterations", [](int n) { return own_trace(2, 2, n); }, 25}};
+}
+
+std::vector<Growing> growing_profiles() {
+  const std::string thread = R"("pid":0,"tid":1)";
+  const std::string process = R"("pid":#,"tid":1)";
+  const std::string forward = range("#", thread, "PP:0F#");
+  const std::string backward = range("#.5", thread, "PP:0B#");
+  const std::string of_ranks =
+      many(range("#", process, "PP:#F0") + "," + range("#.5", process, "PP:#B0"));
+  const std::string named =
+      R"({"ph":"M","pid":#,"tid":0,"name":"process_name","args":{"name":"rank #"}})";
+  return {growing("microbatches of a profile", profile(many(forward) + "," + many(backward)), 500),
+          growing("processes of a profile", events(of_ranks), 250),
+          growing("names of processes of a profile", events(many(named) + "," + of_ranks), 250),
+          growing("kernels of a profile",
+                  profile(many(forward + "," + kernel("#", "#") + "," + backward + "," +
+                               kernel("#.5", "#5"))),
+                  250),
+          growing("kernels of one launch",
+                  profile(many(forward + "," + kernel("#", "1") + "," + backward + "," +
+                               kernel("#.5", "2"))),
+                  250)};
+}
+
+std::vector<Growing> growing_events() {
+  const std::string overlapping = many(slice(R"("ts":#,"dur":9999,"pid":1,"tid":1,"name":"a")"));
+  const std::string thread = many(slice(R"("ts":#,"dur":1,"pid":1,"tid":#,"name":"a")"));
+  return {
+      growing("slices, one after the other",
+              events(many(slice(R"("ts":#,"dur":0.5,"pid":1,"tid":1,"name":"a")"))), 500),
+      {"slices within slices", slices_within_slices, 500},
+      growing("slices that overlap", events(overlapping), 500),
+      growing("threads", events(thread), 500),
+      growing("processes", events(many(slice(R"("ts":#,"dur":1,"pid":#,"tid":1,"name":"a")"))),
+              500),
+      growing("names of slices",
+              events(many(slice(R"("ts":#,"dur":0.5,"pid":1,"tid":1,"name":"name#")"))), 500),
+      growing("begins without ends",
+              events(many(R"({"ph":"B","ts":#,"pid":1,"tid":1,"name":"a"})")), 500),
+      growing("threads of a process with a long name",
+              events(R"({"ph":"M","pid":1,"name":"process_name","args":{"name":"<)" +
+                     std::string(100, 'n') + ">\"}}," + thread),
+              500),
+      growing("flows between overlapping slices",
+              events(overlapping + "," +
+                     many(R"({"ph":"s","ts":#,"pid":1,"tid":1,"id":#,"name":"f"},)"
+                          R"({"ph":"f","ts":#,"pid":1,"tid":1,"id":#,"name":"f"})")),
+              500),
+      growing("counters of an event with a long name",
+              events(R"({"ph":"C","ts":1,"pid":1,"name":"<nnnnnnnnnn>","args":{)" +
+                     many(R"("#":1)") + "}}")),
+      growing("counters", events(many(R"({"ph":"C","ts":#,"pid":1,"name":"c#","args":{"v":#}})"))),
+      growing("arguments", event_with_args("{" + many(R"("#":1)") + "}")),
+      growing("arguments within a long name",
+              event_with_args(R"({"<kkkkkkk>":{)" + many(R"("#":1)") + "}}")),
+      growing("a long string", event_with_args(R"({"a":"<x>"})"), 50000),
+      growing("nesting", event_with_args("<[><]>")),
+      growing("members beside the events",
+              "{" + many(R"("#":[])") + R"(,"traceEvents":[{"ph":"i","ts":1,"name":"a"}]})"),
+      growing("members that are no JSON",
+              "{" + many(R"("#":[1 2])") + R"(,"traceEvents":[{"ph":"i","ts":1,"name":"a"}]})"),
+      growing("empty objects in the metadata",
+              R"({"metadata":{"x":[<{}|,>]},"traceEvents":[{"ph":"i","ts":1,"name":"a"}]})", 10000),
+      growing("keys of the metadata", own_metadata(many(R"("k#":1)"))),
+      growing("layers of the metadata", own_metadata(R"("layers":[<"l#"|,>])")),
+  };
+}
+
+}  // namespace pipesim::testing

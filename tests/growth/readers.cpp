@@ -1,0 +1,86 @@
+#include "tests/growth/readers.h"
+
+#include <algorithm>
+#include <optional>
+#include <stdexcept>
+
+#include "sim/calibrate/calibration.h"
+#include "sim/compare/comparison.h"
+#include "sim/cost/costs.h"
+#include "sim/cost/hardware/cluster.h"
+#include "sim/cost/layout.h"
+#include "sim/cost/model.h"
+#include "sim/cost/pipedream_graph.h"
+#include "sim/schedule/csv.h"
+#include "sim/schedule/deadlock.h"
+#include "sim/schedule/lower.h"
+#include "tests/fuzz/memory_file.h"
+#include "traces/base/text.h"
+#include "traces/read/event_trace.h"
+#include "traces/read/read_run.h"
+
+namespace pipesim::testing {
+namespace {
+
+void read_schedule(const std::string& text) {
+  const Schedule schedule = parse_csv(text, "grown.csv");
+  for (const SendMode mode : all_send_modes()) {
+    if (schedule.has_transfers() || mode == SendMode::buffered) find_deadlock(schedule, mode);
+  }
+  count_unit_steps(schedule.has_transfers() ? schedule : lower(schedule));
+}
+
+void read_costs_file(const std::string& text) {
+  const CostsFile file = parse_costs(text, "grown.json");
+  const auto stages = static_cast<int>(file.layers.empty() ? file.costs.stages.size() : 1);
+  const Placement placement = Placement::loop(stages, 1);
+  file.resolve(placement, std::nullopt).check(placement, 1000, "grown");
+}
+
+void read_runs_as_calibration(const std::string& text) {
+  const MemoryFile file(text);
+  const std::vector<RecordedRun> runs = read_runs({file.path()});
+  calibrate(runs);
+  compare(runs[0], runs[0]);
+}
+
+}  // namespace
+
+const std::vector<Reader>& readers() {
+  static const std::vector<Reader> all{
+      {"run",
+       [](const std::string& text) {
+         const MemoryFile file(text);
+         read_run({file.path()}, {.layers = true, .samples = true, .program = {}});
+       }},
+      {"events",
+       [](const std::string& text) {
+         const MemoryFile file(text);
+         read_event_trace(file.path());
+       }},
+      {"calibration", read_runs_as_calibration},
+      {"schedule", read_schedule},
+      {"costs", read_costs_file},
+      {"model", [](const std::string& text) { parse_model(text, "grown.json"); }},
+      {"device", [](const std::string& text) { parse_device(text, "grown.json"); }},
+      {"cluster", [](const std::string& text) { parse_cluster(text, "grown.json"); }},
+      {"graph", [](const std::string& text) { parse_pipedream_graph(text, "grown.txt", 2); }},
+      {"layout", [](const std::string& text) { parse_layout(text); }},
+      {"message",
+       [](const std::string& text) {
+         quote(text);
+         printable(text);
+       }},
+  };
+  return all;
+}
+
+const Reader& find_reader(std::string_view name) {
+  const auto found = std::ranges::find(readers(), name, &Reader::name);
+  if (found == readers().end()) {
+    throw std::out_of_range("no reader is called " + std::string(name));
+  }
+  return *found;
+}
+
+}  // namespace pipesim::testing
