@@ -46,10 +46,11 @@ struct Part {
   std::size_t begin = 0, end = 0;
 };
 
+bool is(char c, std::string_view set) { return set.find(c) != set.npos; }
+
 // The element of a list, the cell or the line around a place.
 Part element_around(std::string_view text, std::size_t at, bool whole_line) {
   const std::string_view ends = whole_line ? "\n" : ",\n";
-  const auto is = [&](char c, std::string_view set) { return set.find(c) != set.npos; };
   Part part{at, at};
   for (int depth = 0; part.begin > 0; --part.begin) {
     const char c = text[part.begin - 1];
@@ -62,6 +63,15 @@ Part element_around(std::string_view text, std::size_t at, bool whole_line) {
     if (depth == 0 && (is(c, "]})") || is(c, ends))) break;
     if (is(c, "[{(")) ++depth;
     if (is(c, "]})")) --depth;
+  }
+  return part;
+}
+
+// That, or what it is an element of, and so on.
+Part some_element(std::string_view text, Random& random, bool whole_line) {
+  Part part = element_around(text, below(random, text.size()), whole_line);
+  while (part.begin > 0 && is(text[part.begin - 1], "[{(") && below(random, 2) == 0) {
+    part = element_around(text, part.begin - 1, whole_line);
   }
   return part;
 }
@@ -86,10 +96,8 @@ std::string numbered(std::string_view part, Random& random) {
 
 // Returns an empty text where nothing is to be done there.
 std::string mutated(std::string_view text, Random& random) {
-  const std::size_t at = below(random, text.size());
-  const std::size_t quotation = text.find('"', at);
   const bool whole_line = below(random, 4) == 0;
-  const Part part = element_around(text, at, whole_line);
+  const Part part = some_element(text, random, whole_line);
   const std::string before(text.substr(0, part.begin));
   const std::string_view item = text.substr(part.begin, part.end - part.begin);
   const std::string after(text.substr(part.end));
@@ -101,12 +109,14 @@ std::string mutated(std::string_view text, Random& random) {
              (whole_line ? "|\n>" : "|,>") + after;
     case 3: return before + "<[>" + std::string(item) + "<]>" + after;
     case 4: return before + R"(<{"a":>)" + std::string(item) + "<}>" + after;
-    case 5:
+    case 5: {
+      const std::size_t quotation = text.find('"', part.begin);
       if (quotation == text.npos) return {};
       return std::string(text.substr(0, quotation + 1)) + "<x>" +
              std::string(text.substr(quotation + 1));
+    }
     default: {  // once instead of many times
-      const std::size_t open = text.find('<', at);
+      const std::size_t open = text.find('<', part.begin);
       const std::size_t close = text.find('>', open);
       if (close == text.npos) return {};
       return std::string(text.substr(0, open)) +

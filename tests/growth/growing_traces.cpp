@@ -10,6 +10,8 @@ namespace {
 
 std::string events(const std::string& list) { return "{\"traceEvents\":[" + list + "]}"; }
 
+const std::string instant = R"({"ph":"i","ts":1,"pid":1,"tid":1,"name":"a"})";
+
 std::string event_with_args(const std::string& args) {
   return events(R"({"ph":"X","ts":1,"dur":1,"pid":1,"tid":1,"name":"a","args":)" + args + "}");
 }
@@ -76,7 +78,7 @@ std::string profile(const std::string& list) {
 std::string own_metadata(const std::string& members) {
   return R"({"metadata":{"pipesim":{"format":"pipesim-trace","version":1,"source":"measured",)"
          R"("microbatches":1,"rank_of_stage":[0],)" +
-         members + R"(}},"traceEvents":[]})";
+         members + R"(}},"traceEvents":[)" + instant + "]}";
 }
 
 }  // namespace
@@ -141,13 +143,13 @@ std::vector<Growing> growing_events() {
       growing("arguments within a long name",
               event_with_args(R"({"<kkkkkkk>":{)" + many(R"("#":1)") + "}}")),
       growing("a long string", event_with_args(R"({"a":"<x>"})"), 50000),
-      growing("nesting", event_with_args("<[><]>")),
+      growing("nesting", events(slice(R"("args":<[><]>)") + "," + instant)),
       growing("members beside the events",
-              "{" + many(R"("#":[])") + R"(,"traceEvents":[{"ph":"i","ts":1,"name":"a"}]})"),
+              "{" + many(R"("#":[])") + R"(,"traceEvents":[)" + instant + "]}"),
       growing("members that are no JSON",
-              "{" + many(R"("#":[1 2])") + R"(,"traceEvents":[{"ph":"i","ts":1,"name":"a"}]})"),
+              "{" + many(R"("#":[1 2])") + R"(,"traceEvents":[)" + instant + "]}"),
       growing("empty objects in the metadata",
-              R"({"metadata":{"x":[<{}|,>]},"traceEvents":[{"ph":"i","ts":1,"name":"a"}]})", 10000),
+              R"({"metadata":{"x":[<{}|,>]},"traceEvents":[)" + instant + "]}", 10000),
       growing("keys of the metadata", own_metadata(many(R"("k#":1)"))),
       growing("layers of the metadata", own_metadata(R"("layers":[<"l#"|,>])")),
   };
