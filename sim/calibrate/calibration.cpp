@@ -76,6 +76,15 @@ void check_layers(const RecordedRun& run) {
   }
 }
 
+// What is within the limits of traces may be beyond those of costs, together.
+void check_readable(const CostsFile& costs, const RecordedRun& run) {
+  try {
+    parse_costs(to_json(costs), "the costs of it");
+  } catch (const Error& error) {
+    throw input_error(fmt::format("{}: {}", run.name, error.what()));
+  }
+}
+
 }  // namespace
 
 Calibration calibrate(std::span<const RecordedRun> all) {
@@ -118,6 +127,7 @@ Calibration calibrate(std::span<const RecordedRun> all) {
                             "I and W: no stage did them apart; each is half a B");
   }
   (by_layer ? costs.layers : costs.costs.stages) = std::move(compute.entries);
+  check_readable(costs, *runs.front());
   return result;
 }
 

@@ -143,10 +143,40 @@ Samples& samples_of(Entry& entry, Kind kind) {
   }
 }
 
-[[noreturn]] void nothing_of(const Entry& entry, std::string_view what) {
-  throw work_error(
-      fmt::format("{}: nothing was measured of its {} alone; calibrate from a run that has it",
-                  entry.name, what));
+// What was measured, in words for a refusal.
+struct Subject {
+  const RecordedRun& run;
+  bool by_layer;
+
+  std::size_t size() const {
+    return by_layer ? run.about.layers.size() : run.about.rank_of_stage.size();
+  }
+  std::string name(std::size_t entry) const {
+    return by_layer ? "layer " + quote(run.about.layers[entry]) : fmt::format("stage {}", entry);
+  }
+  [[noreturn]] void lacks(std::size_t entry, std::string_view what) const {
+    throw input_error(
+        fmt::format("{}: nothing was measured of {} of {} alone; calibrate from a run that has it",
+                    run.name, what, name(entry)));
+  }
+};
+
+// Refuses at once what has nothing at all, before much is made of it.
+void check_measured(std::span<const RecordedRun* const> runs, const Subject& subject) {
+  std::vector<bool> seen(subject.size(), false);
+  for (const RecordedRun* run : runs) {
+    for (const Span& span : run->spans) {
+      if (subject.by_layer || !is_compute(span.action.kind)) continue;
+      seen[static_cast<std::size_t>(span.action.stage)] = true;
+    }
+    for (const LayerSpan& layer : run->layers) {
+      if (subject.by_layer) seen[static_cast<std::size_t>(layer.layer)] = true;
+    }
+  }
+  const auto missing = std::ranges::find(seen, false);
+  if (missing != seen.end()) {
+    subject.lacks(static_cast<std::size_t>(missing - seen.begin()), "F");
+  }
 }
 
 // What actions take beside their layers, a layer.
@@ -171,9 +201,10 @@ BesideLayers beside_layers(const std::vector<Observation>& actions, std::int64_t
   return result;
 }
 
-void set_layer(const Entry& entry, const BesideLayers& beside, StageCosts& costs) {
+void set_layer(const Subject& subject, std::size_t place, const Entry& entry,
+               const BesideLayers& beside, StageCosts& costs) {
   const auto sum = [&](const Samples& own, std::string_view what, double more) {
-    if (own.empty()) nothing_of(entry, what);
+    if (own.empty()) subject.lacks(place, what);
     return std::max<std::int64_t>(0, std::llround(own.typical() + more));
   };
   costs.forward_ns = sum(entry.forward, "F", beside.forward);
@@ -182,10 +213,11 @@ void set_layer(const Entry& entry, const BesideLayers& beside, StageCosts& costs
 }
 
 // A B is split like the I and W of its stage, else of all stages, else in halves.
-void set_stage(const Entry& entry, double usual_input_share, StageCosts& costs) {
-  if (entry.forward.empty()) nothing_of(entry, "F");
+void set_stage(const Subject& subject, std::size_t place, const Entry& entry,
+               double usual_input_share, StageCosts& costs) {
+  if (entry.forward.empty()) subject.lacks(place, "F");
   const bool apart = !entry.backward_input.empty() && !entry.backward_weight.empty();
-  if (entry.backward.empty() && !apart) nothing_of(entry, "B, or I and W,");
+  if (entry.backward.empty() && !apart) subject.lacks(place, "B, or I and W,");
   costs.forward_ns = entry.forward.typical_ns();
   costs.backward_input_ns = entry.backward_input.typical_ns();
   costs.backward_weight_ns = entry.backward_weight.typical_ns();
@@ -245,6 +277,8 @@ std::optional<Spread> spread_of(const Samples& samples) {
 
 ComputeTimes compute_times(std::span<const RecordedRun* const> runs, bool by_layer) {
   const RunDescription& about = runs.front()->about;
+  const Subject subject{*runs.front(), by_layer};
+  check_measured(runs, subject);
   Observations all;
   all.entries.resize(by_layer ? about.layers.size() : about.rank_of_stage.size());
   for (std::size_t i = 0; i < all.entries.size(); ++i) {
@@ -258,7 +292,7 @@ ComputeTimes compute_times(std::span<const RecordedRun* const> runs, bool by_lay
   if (by_layer) {
     const BesideLayers beside = beside_layers(all.actions, result.receive_ns);
     for (std::size_t i = 0; i < all.entries.size(); ++i) {
-      set_layer(all.entries[i], beside, result.entries[i]);
+      set_layer(subject, i, all.entries[i], beside, result.entries[i]);
     }
   } else {
     for (const Observation& action : all.actions) {
@@ -268,7 +302,7 @@ ComputeTimes compute_times(std::span<const RecordedRun* const> runs, bool by_lay
     }
     const double usual_input_share = input_share(all.entries);
     for (std::size_t i = 0; i < all.entries.size(); ++i) {
-      set_stage(all.entries[i], usual_input_share, result.entries[i]);
+      set_stage(subject, i, all.entries[i], usual_input_share, result.entries[i]);
     }
     set_overlaps(all.overlaps, result.entries);
   }

@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <functional>
 #include <map>
 #include <optional>
+#include <queue>
 #include <utility>
+#include <vector>
 
 namespace pipesim {
 namespace {
@@ -76,24 +79,32 @@ std::vector<ClockShift> find_clock_shifts(const Operations& operations, int rank
 
   // From pair to pair, those that contradict themselves least first.
   std::ranges::stable_sort(pairs, {}, &Pair::mismatch_ns);
+  std::vector<std::vector<std::size_t>> pairs_of(shifts.size());
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    pairs_of[static_cast<std::size_t>(pairs[i].one)].push_back(i);
+    pairs_of[static_cast<std::size_t>(pairs[i].other)].push_back(i);
+  }
   std::vector<bool> known(shifts.size(), false);
+  std::priority_queue<std::size_t, std::vector<std::size_t>, std::greater<>> next;
+  const auto know = [&](std::size_t rank) {
+    known[rank] = true;
+    for (const std::size_t i : pairs_of[rank]) next.push(i);
+  };
   for (std::size_t root = 0; root < shifts.size(); ++root) {
     if (known[root]) continue;
-    known[root] = true;
-    for (bool grown = true; grown;) {
-      grown = false;
-      for (const Pair& pair : pairs) {
-        const auto one = static_cast<std::size_t>(pair.one);
-        const auto other = static_cast<std::size_t>(pair.other);
-        if (known[one] == known[other]) continue;
-        const std::size_t from = known[one] ? one : other;
-        const std::size_t to = known[one] ? other : one;
-        const std::int64_t ahead = pair.is_off ? pair.ahead_ns : 0;
-        shifts[to].ahead_ns = shifts[from].ahead_ns + (to == other ? ahead : -ahead);
-        shifts[to].uncertainty_ns = shifts[from].uncertainty_ns + pair.mismatch_ns / 2;
-        known[to] = grown = true;
-        break;
-      }
+    know(root);
+    while (!next.empty()) {
+      const Pair& pair = pairs[next.top()];
+      next.pop();
+      const auto one = static_cast<std::size_t>(pair.one);
+      const auto other = static_cast<std::size_t>(pair.other);
+      if (known[one] && known[other]) continue;
+      const std::size_t from = known[one] ? one : other;
+      const std::size_t to = known[one] ? other : one;
+      const std::int64_t ahead = pair.is_off ? pair.ahead_ns : 0;
+      shifts[to].ahead_ns = shifts[from].ahead_ns + (to == other ? ahead : -ahead);
+      shifts[to].uncertainty_ns = shifts[from].uncertainty_ns + pair.mismatch_ns / 2;
+      know(to);
     }
   }
   // Counted from the clock in the middle, which is right unless most are wrong.

@@ -245,15 +245,43 @@ class Ranking {
   }
 
   // A clock's effect is what the makespan would be were it alone put right.
+  // What a rank's work took up by its own clock.
+  struct Reach {
+    std::int64_t first_ns, last_ns;
+  };
+
   void add_clocks() {
     const auto& clocks = comparison_.clocks;
+    std::vector<std::optional<Reach>> reach(clocks.size());
+    for (OperationId id = 0; id < operations_.size(); ++id) {
+      const Occurrence& own = operations_.sides[measured_side][id];
+      if (!own.exists() || operations_.transfers(id)) continue;
+      auto& all = reach[static_cast<std::size_t>(own.rank)];
+      if (!all) all = Reach{own.start_ns, own.end_ns};
+      all->first_ns = std::min(all->first_ns, own.start_ns);
+      all->last_ns = std::max(all->last_ns, own.end_ns);
+    }
+    // Of all ranks as recorded; and of those before and behind a place.
+    const auto recorded = [&](std::size_t rank) {
+      auto all = reach[rank];
+      if (all) *all = {all->first_ns + clocks[rank].ahead_ns, all->last_ns + clocks[rank].ahead_ns};
+      return all;
+    };
+    std::vector<std::optional<Reach>> before(clocks.size() + 1), behind(clocks.size() + 1);
+    for (std::size_t rank = 0; rank < clocks.size(); ++rank) {
+      before[rank + 1] = both(before[rank], recorded(rank));
+    }
+    for (std::size_t rank = clocks.size(); rank-- > 0;) {
+      behind[rank] = both(behind[rank + 1], recorded(rank));
+    }
     for (std::size_t rank = 0; rank < clocks.size(); ++rank) {
       if (clocks[rank].ahead_ns == 0) continue;
+      const auto righted = both(both(before[rank], reach[rank]), behind[rank + 1]);
       RootCause cause;
       cause.term = Term::clock;
       cause.rank = static_cast<std::int32_t>(rank);
-      cause.effect_ns =
-          comparison_.sides[measured_side].makespan_ns - recorded_makespan_without(rank);
+      cause.effect_ns = comparison_.sides[measured_side].makespan_ns -
+                        (righted ? righted->last_ns - righted->first_ns : 0);
       cause.operations = operations_.lists[measured_side][rank];
       cause.why = fmt::format("the clock of rank {} is {} {} the others", rank,
                               format_time(std::abs(clocks[rank].ahead_ns)),
@@ -262,18 +290,9 @@ class Ranking {
     }
   }
 
-  std::int64_t recorded_makespan_without(std::size_t right) const {
-    std::optional<std::int64_t> first;
-    std::optional<std::int64_t> last;
-    for (OperationId id = 0; id < operations_.size(); ++id) {
-      const Occurrence& own = operations_.sides[measured_side][id];
-      if (!own.exists() || operations_.transfers(id)) continue;
-      const auto rank = static_cast<std::size_t>(own.rank);
-      const std::int64_t ahead = rank == right ? 0 : comparison_.clocks[rank].ahead_ns;
-      first = std::min(first.value_or(own.start_ns + ahead), own.start_ns + ahead);
-      last = std::max(last.value_or(own.end_ns + ahead), own.end_ns + ahead);
-    }
-    return last.value_or(0) - first.value_or(0);
+  static std::optional<Reach> both(const std::optional<Reach>& a, const std::optional<Reach>& b) {
+    if (!a || !b) return a ? a : b;
+    return Reach{std::min(a->first_ns, b->first_ns), std::max(a->last_ns, b->last_ns)};
   }
 
   const Comparison& comparison_;

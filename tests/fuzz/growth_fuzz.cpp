@@ -67,11 +67,14 @@ Part element_around(std::string_view text, std::size_t at, bool whole_line) {
   return part;
 }
 
-// That, or what it is an element of, and so on.
-Part some_element(std::string_view text, Random& random, bool whole_line) {
+// One or several neighbours, or what they are elements of, and so on.
+Part some_elements(std::string_view text, Random& random, bool whole_line) {
   Part part = element_around(text, below(random, text.size()), whole_line);
   while (part.begin > 0 && is(text[part.begin - 1], "[{(") && below(random, 2) == 0) {
     part = element_around(text, part.begin - 1, whole_line);
+  }
+  while (part.end + 1 < text.size() && is(text[part.end], ",\n") && below(random, 3) == 0) {
+    part.end = element_around(text, part.end + 1, whole_line).end;
   }
   return part;
 }
@@ -97,7 +100,7 @@ std::string numbered(std::string_view part, Random& random) {
 // Returns an empty text where nothing is to be done there.
 std::string mutated(std::string_view text, Random& random) {
   const bool whole_line = below(random, 4) == 0;
-  const Part part = some_element(text, random, whole_line);
+  const Part part = some_elements(text, random, whole_line);
   const std::string before(text.substr(0, part.begin));
   const std::string_view item = text.substr(part.begin, part.end - part.begin);
   const std::string after(text.substr(part.end));

@@ -30,6 +30,15 @@ std::string slices_within_slices(int n) {
   return events(list);
 }
 
+std::string own_trace_of(int ranks, int microbatches, const std::string& list) {
+  std::string rank_of_stage = "0";
+  for (int rank = 1; rank < ranks; ++rank) rank_of_stage += fmt::format(",{}", rank);
+  return fmt::format(
+      R"({{"metadata":{{"pipesim":{{"format":"pipesim-trace","version":1,"source":"measured",)"
+      R"("microbatches":{},"rank_of_stage":[{}]}}}},"traceEvents":[{}]}})",
+      microbatches, rank_of_stage, list);
+}
+
 // A run of ours: of each microbatch F on the ranks one after the other, then B back.
 std::string own_trace(int ranks, int microbatches, int iterations) {
   std::string list;
@@ -48,12 +57,31 @@ std::string own_trace(int ranks, int microbatches, int iterations) {
       }
     }
   }
-  std::string rank_of_stage = "0";
-  for (int rank = 1; rank < ranks; ++rank) rank_of_stage += fmt::format(",{}", rank);
-  return fmt::format(
-      R"({{"metadata":{{"pipesim":{{"format":"pipesim-trace","version":1,"source":"measured",)"
-      R"("microbatches":{},"rank_of_stage":[{}]}}}},"traceEvents":[{}]}})",
-      microbatches, rank_of_stage, list);
+  return own_trace_of(ranks, microbatches, list);
+}
+
+// Of one microbatch, that goes to the last rank and back: each rank's clock is ahead of that
+// of the rank before.
+std::string sent_trace(int ranks, std::int64_t ahead_us) {
+  std::string list;
+  const auto add = [&](std::string_view kind, int rank, int at, int bytes) {
+    list += fmt::format(
+        R"({}{{"ph":"X","ts":{},"dur":1,"pid":0,"tid":{},"name":"{}","args":{{"kind":"{}",)"
+        R"("stage":{},"rank":{},"microbatch":0,"iteration":0,"bytes":{}}}}})",
+        list.empty() ? "" : ",", at + rank * ahead_us, rank, kind, kind, rank, rank, bytes);
+  };
+  for (int rank = 0; rank < ranks; ++rank) {
+    const int forward = 4 * rank;
+    const int backward = 4 * (2 * ranks - rank);
+    const bool is_last = rank + 1 == ranks;
+    if (rank > 0) add("RECV_F", rank, forward - 1, 8);
+    add("F", rank, forward, 0);
+    if (!is_last) add("SEND_F", rank, forward + 2, 8);
+    if (!is_last) add("RECV_B", rank, backward - 1, 8);
+    add("B", rank, backward, 0);
+    if (rank > 0) add("SEND_B", rank, backward + 2, 8);
+  }
+  return own_trace_of(ranks, 1, list);
 }
 
 std::string range(const std::string& time, const std::string& thread, const std::string& name) {
@@ -89,6 +117,11 @@ std::vector<Growing> growing_runs() {
           {"iterations", [](int n) { return own_trace(2, 2, n); }, 25}};
 }
 
+Growing growing_clocks() {
+  return {"ranks whose clocks are off", [](int n) { return sent_trace(n, clock_error_ns / 1000); },
+          50};
+}
+
 std::vector<Growing> growing_profiles() {
   const std::string thread = R"("pid":0,"tid":1)";
   const std::string process = R"("pid":#,"tid":1)";
@@ -104,6 +137,24 @@ std::vector<Growing> growing_profiles() {
           growing("kernels of a profile",
                   profile(many(forward + "," + kernel("#", "#") + "," + backward + "," +
                                kernel("#.5", "#5"))),
+                  250),
+          growing("kernels behind nested ranges",
+                  profile(many(forward + "," + kernel("#", "#") + "," + backward + "," +
+                               kernel("#.5", "#5") + "," +
+                               slice(R"("ts":-#,"dur":9#,"pid":0,"tid":2,"cat":)"
+                                     R"("user_annotation","name":"Optimizer.step#SGD.step")") +
+                               "," +
+                               slice(R"("ts":100000#,"dur":1,"pid":0,"tid":2,"cat":)"
+                                     R"("cuda_runtime","name":"cudaLaunchKernel",)"
+                                     R"("args":{"correlation":#7})") +
+                               "," +
+                               slice(R"("ts":100000#,"dur":1,"pid":0,"tid":7,"cat":"kernel",)"
+                                     R"("name":"gemm","args":{"correlation":#7})"))),
+                  250),
+          growing("threads with ranges, and kernels outside",
+                  profile(many(range("#", R"("pid":0,"tid":#)", "PP:0F#") + "," + kernel("#", "#") +
+                               "," + range("#.5", R"("pid":0,"tid":#)", "PP:0B#") + "," +
+                               kernel("#.5", "#5") + "," + kernel("-1#", "#7"))),
                   250),
           growing("kernels of one launch",
                   profile(many(forward + "," + kernel("#", "1") + "," + backward + "," +
@@ -126,6 +177,10 @@ std::vector<Growing> growing_events() {
               events(many(slice(R"("ts":#,"dur":0.5,"pid":1,"tid":1,"name":"name#")"))), 500),
       growing("begins without ends",
               events(many(R"({"ph":"B","ts":#,"pid":1,"tid":1,"name":"a"})")), 500),
+      growing("begins, then ends without a name",
+              events(many(R"({"ph":"B","ts":-#,"pid":1,"tid":1,"name":"a"})") + "," +
+                     many(R"({"ph":"E","ts":#.5,"pid":1,"tid":1})")),
+              500),
       growing("threads of a process with a long name",
               events(R"({"ph":"M","pid":1,"name":"process_name","args":{"name":"<)" +
                      std::string(100, 'n') + ">\"}}," + thread),
@@ -143,6 +198,8 @@ std::vector<Growing> growing_events() {
       growing("arguments within a long name",
               event_with_args(R"({"<kkkkkkk>":{)" + many(R"("#":1)") + "}}")),
       growing("a long string", event_with_args(R"({"a":"<x>"})"), 50000),
+      growing("objects within a long name",
+              event_with_args(R"({"<kkkkkkk>":{)" + many(R"("a#":{})") + "}}")),
       growing("nesting", events(slice(R"("args":<[><]>)") + "," + instant)),
       growing("members beside the events",
               "{" + many(R"("#":[])") + R"(,"traceEvents":[)" + instant + "]}"),

@@ -2,17 +2,22 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "sim/compare/comparison.h"
 #include "sim/schedule/csv.h"
 #include "sim/schedule/family.h"
 #include "sim/schedule/lower.h"
+#include "tests/fuzz/memory_file.h"
 #include "tests/growth/expect_linear.h"
 #include "tests/growth/growing_traces.h"
 #include "tests/growth/readers.h"
 #include "tests/growth/template.h"
+#include "traces/read/read_run.h"
 
 namespace pipesim {
 namespace {
@@ -47,6 +52,33 @@ TEST(Growth, OfTracesAsEvents) {
 TEST(Growth, OfCalibrations) {
   expect_linear_reading("calibration", testing::growing_runs());
   expect_linear_reading("calibration", testing::growing_profiles());
+}
+
+RecordedRun read_text(const std::string& text) {
+  const testing::MemoryFile file(text);
+  return read_run({file.path()});
+}
+
+TEST(Growth, OfComparisons) {
+  for (const Growing& input : testing::growing_runs()) {
+    expect_linear(input, 2 * most_bytes, Outcome::read, [](const std::string& text) {
+      const RecordedRun run = read_text(text);
+      compare(run, run);
+    });
+  }
+  expect_linear(
+      testing::growing_clocks(), 2 * most_bytes, Outcome::read, [](const std::string& text) {
+        const RecordedRun run = read_text(text);
+        RecordedRun right = run;
+        for (Span& span : right.spans) {
+          span.start_ns -= span.rank * testing::clock_error_ns;
+          span.end_ns -= span.rank * testing::clock_error_ns;
+        }
+        std::ranges::stable_sort(
+            right.spans, {}, [](const Span& span) { return std::pair(span.start_ns, span.rank); });
+        const Comparison comparison = compare(right, run);
+        EXPECT_NE(comparison.clocks.front().ahead_ns, 0);
+      });
 }
 
 TEST(Growth, OfSchedules) {

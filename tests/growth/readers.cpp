@@ -5,7 +5,6 @@
 #include <stdexcept>
 
 #include "sim/calibrate/calibration.h"
-#include "sim/compare/comparison.h"
 #include "sim/cost/costs.h"
 #include "sim/cost/hardware/cluster.h"
 #include "sim/cost/layout.h"
@@ -37,11 +36,9 @@ void read_costs_file(const std::string& text) {
   file.resolve(placement, std::nullopt).check(placement, 1000, "grown");
 }
 
-void read_runs_as_calibration(const std::string& text) {
+void read_as_calibration(const std::string& text) {
   const MemoryFile file(text);
-  const std::vector<RecordedRun> runs = read_runs({file.path()});
-  calibrate(runs);
-  compare(runs[0], runs[0]);
+  calibrate(read_runs({file.path()}));
 }
 
 }  // namespace
@@ -58,7 +55,7 @@ const std::vector<Reader>& readers() {
          const MemoryFile file(text);
          read_event_trace(file.path());
        }},
-      {"calibration", read_runs_as_calibration},
+      {"calibration", read_as_calibration},
       {"schedule", read_schedule},
       {"costs", read_costs_file},
       {"model", [](const std::string& text) { parse_model(text, "grown.json"); }},

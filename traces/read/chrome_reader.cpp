@@ -92,8 +92,10 @@ class EventHandler {
   bool StartObject() {
     if (++depth_ > 2 && lists_ == 0 && field_ == Field::args) {
       prefix_ends_.push_back(prefix_.size());
-      prefix_ = key_;
-      prefix_ += '.';
+      if (!names_too_long_) {
+        prefix_ = key_;
+        prefix_ += '.';
+      }
     }
     return true;
   }

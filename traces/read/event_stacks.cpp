@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
+#include <unordered_map>
+#include <vector>
 
 namespace pipesim {
 namespace {
@@ -31,6 +34,10 @@ void join_edges(LargeVector<EventEdge> edges, std::int64_t last_ns, const std::s
     std::ranges::stable_sort(edges, {}, &EventEdge::time_ns);
   }
   std::vector<Stack> stacks;
+  std::unordered_map<std::uint64_t, std::int64_t> open;  // how many, by stack and name
+  const auto key = [](std::uint32_t stack, std::uint32_t name) {
+    return std::uint64_t{stack} << 32U | name;
+  };
   const auto close = [&](Stack& stack, std::int64_t time_ns) {
     stack.back().end_ns = time_ns;
     add(stack.back());
@@ -45,6 +52,7 @@ void join_edges(LargeVector<EventEdge> edges, std::int64_t last_ns, const std::s
     }
     if (edge.what == EventEdge::What::begin) {
       stack.push_back(opened(edge, stack));
+      ++open[key(edge.stack, edge.name)];
       continue;
     }
     if (stack.empty()) {
@@ -52,16 +60,21 @@ void join_edges(LargeVector<EventEdge> edges, std::int64_t last_ns, const std::s
       continue;
     }
     std::size_t depth = stack.size();
-    while (depth > 0 && stack[depth - 1].name != edge.name) --depth;
-    if (depth == 0) depth = stack.size();
+    if (open.contains(key(edge.stack, edge.name))) {
+      while (stack[depth - 1].name != edge.name) --depth;
+    }
     if (depth < stack.size()) {
       warnings.add("slices without an end, taken to end with what is around them", path,
                    static_cast<std::int64_t>(stack.size() - depth));
     }
-    while (stack.size() > depth) close(stack, edge.time_ns);
     // What only the end says.
-    if (stack.back().arguments == 0) stack.back().arguments = edge.arguments;
-    close(stack, edge.time_ns);
+    Slice& ended = stack[depth - 1];
+    if (ended.arguments == 0) ended.arguments = edge.arguments;
+    while (stack.size() >= depth) {
+      const auto same = open.find(key(edge.stack, stack.back().name));
+      if (--same->second == 0) open.erase(same);
+      close(stack, edge.time_ns);
+    }
   }
   for (Stack& stack : stacks) {
     if (stack.empty()) continue;

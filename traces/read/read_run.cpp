@@ -60,6 +60,27 @@ std::optional<OwnFile> read_own(const std::string& path, const ReadOptions& opti
   return OwnFile{std::move(events), std::move(*metadata)};
 }
 
+// Sums over a run, and differences of two of them, must have room in 64 bits.
+RecordedRun checked(RecordedRun run) {
+  constexpr std::int64_t most_ns = std::int64_t{1} << 58;  // 9 years
+  std::int64_t left_ns = most_ns;
+  const auto take = [&](std::int64_t ns) {
+    if (ns <= left_ns) {
+      left_ns -= ns;
+      return;
+    }
+    throw input_error(fmt::format(
+        "{}: its actions take more than 9 years together; times of traces are microseconds",
+        run.name));
+  };
+  for (const Span& span : run.spans) {
+    take(span.end_ns - span.start_ns);
+    take(span.queued_ns);
+  }
+  for (const LayerSpan& layer : run.layers) take(layer.end_ns - layer.start_ns);
+  return run;
+}
+
 // The ranks that each file has actions of must be its alone.
 void check_that_ranks_differ(const std::vector<OwnFile>& files) {
   std::map<std::int32_t, std::string> file_of_rank;
@@ -93,7 +114,7 @@ RecordedRun run_of(std::vector<OwnFile> files) {
   const OwnMetadata metadata = std::move(files.front().metadata);
   std::vector<OwnEvents> events;
   for (OwnFile& file : files) events.push_back(std::move(file.events));
-  return own_run(std::move(events), metadata, name);
+  return checked(own_run(std::move(events), metadata, name));
 }
 
 RecordedRun run_of(OwnFile file) {
@@ -132,7 +153,7 @@ RecordedRun read_run(const std::vector<std::string>& paths, const ReadOptions& o
     }
     if (file) own.push_back(std::move(*file));
   }
-  return own.empty() ? read_profile(paths, options) : run_of(std::move(own));
+  return own.empty() ? checked(read_profile(paths, options)) : run_of(std::move(own));
 }
 
 std::vector<RecordedRun> read_runs(const std::vector<std::string>& paths,
@@ -148,7 +169,7 @@ std::vector<RecordedRun> read_runs(const std::vector<std::string>& paths,
       profiles.push_back(paths[i]);
     }
   }
-  if (!profiles.empty()) runs.push_back(read_profile(profiles, options));
+  if (!profiles.empty()) runs.push_back(checked(read_profile(profiles, options)));
   return runs;
 }
 

@@ -8,6 +8,8 @@
 #include <tuple>
 #include <utility>
 
+#include "traces/base/error.h"
+#include "traces/base/text.h"
 #include "traces/read/profile/range_index.h"
 
 namespace pipesim {
@@ -143,7 +145,7 @@ class Finder {
         what.loose.push_back(&kernel);
       } else {
         what.collectives.add(kernel.start_ns, kernel.end_ns);
-        what.collective_bytes += kernel.bytes;
+        add_bytes(what.collective_bytes, kernel);
       }
     }
     result_.unmatched += lost;
@@ -153,6 +155,13 @@ class Finder {
     for (const ProfileRange& range : file_.ranges) {
       result_.unmatched += range.name.says == Says::unknown ? 1 : 0;
     }
+  }
+
+  void add_bytes(std::int64_t& sum, const ProfileKernel& kernel) const {
+    sum += kernel.bytes;
+    if (sum <= max_bytes) return;
+    throw input_error(
+        fmt::format("{}: messages of one range have more than 1 PiB together", file_.path));
   }
 
   void add_messages() {
@@ -298,7 +307,7 @@ class Finder {
                                 : kernel->message == ProfileKernel::Message::receive;
       Messages& way = receives ? received : sent;
       way.hull.add(kernel->start_ns, kernel->end_ns);
-      way.bytes += kernel->bytes;
+      add_bytes(way.bytes, *kernel);
     }
     for (const bool sends : {false, true}) {
       const Messages& way = sends ? sent : received;

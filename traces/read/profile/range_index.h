@@ -26,14 +26,21 @@ class RangeIndex {
   const std::vector<int>& ranges() const { return ranges_; }
 
  private:
-  struct Entry {
+  // From a time on, up to the next one's, that range or none.
+  struct Step {
+    std::int64_t from_ns;
     int range;
-    int outer;  // entry of the same thread around it, or none
   };
+  using Steps = std::vector<Step>;  // by time
+
+  static int at(const Steps& steps, std::int64_t time_ns);
+  // Of one thread's ranges, by start, outer ones first.
+  Steps innermost(const std::vector<int>& ranges) const;
+  // Of threads' steps, at each time those of the first thread that has a range.
+  Steps first_of(const std::vector<int>& threads) const;
 
   const ProfileFile& file_;
-  std::vector<std::vector<Entry>> threads_;  // by start, outer ones first
-  std::vector<std::vector<int>> busy_;       // of each process, its threads that have entries
+  std::vector<Steps> threads_, processes_;
   std::vector<int> ranges_;
 };
 

@@ -168,13 +168,27 @@ std::vector<int> place_stages(std::vector<ProfileProcess>& processes,
       rank_of_stage.push_back(static_cast<int>(entry->second));
     }
   }
-  if (!missing.empty()) {
+  const auto refuse = [&](const ProfileProcess& process, const std::string& what) {
     const auto given = static_cast<int>(processes.size());
     throw input_error(fmt::format(
-        "{}: nothing here is of {} {}: files of some ranks are not given ({} of {} here), or their "
-        "kernels were lost; give the files of all ranks of the pipeline",
-        processes.front().name, missing.size() == 1 ? "stage" : "stages", list_of(missing), given,
-        std::max(given, files[processes.front().file].world_size)));
+        "{}: {}: files of some ranks are not given ({} of {} here), or their kernels were lost; "
+        "give the files of all ranks of the pipeline",
+        process.name, what, given, std::max(given, files[process.file].world_size)));
+  };
+  if (!missing.empty()) {
+    refuse(processes.front(),
+           fmt::format("nothing here is of {} {}", missing.size() == 1 ? "stage" : "stages",
+                       list_of(missing)));
+  }
+  for (const ProfileProcess& process : processes) {
+    for (const ProfileOperation& operation : process.operations) {
+      if (operation.says == Says::optimizer || !is_transfer(operation.action.kind)) continue;
+      const int peer = peer_of(operation.action).stage;
+      if (peer < 0 || peer > stages.largest) {
+        refuse(process, fmt::format("nothing here is of the stage at the other end of {}",
+                                    to_text(operation.action)));
+      }
+    }
   }
   std::vector<int> first_stage(processes.size(), stages.largest + 1);
   for (int stage = stages.largest; stage >= 0; --stage) {
