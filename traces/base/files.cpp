@@ -14,6 +14,7 @@
 #include <cstring>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "traces/base/error.h"
 #include "traces/base/part_file.h"
@@ -70,48 +71,114 @@ std::string read_file(const std::string& path) {
 
 struct InputFile::State {
   std::string path;
-  gzFile file = nullptr;
+  int fd = -1;
   std::int64_t bytes = 0;
+  std::int64_t bytes_read = 0;
+  std::vector<char> ahead;  // read, but not passed on
+  std::size_t at = 0;
+  std::optional<z_stream> gzip;
+  bool has_begun = false;
+  bool is_over = false;
   bool damaged = false;
 
   ~State() {
-    if (file != nullptr) gzclose(file);
+    if (gzip) ::inflateEnd(&*gzip);
+    if (fd >= 0) ::close(fd);
+  }
+
+  // Up to so many bytes; 0 at the end.
+  std::size_t read_raw(char* to, std::size_t size) {
+    ssize_t got = 0;
+    do {
+      got = ::read(fd, to, size);
+    } while (got < 0 && errno == EINTR);
+    if (got < 0) throw unreadable(path, std::strerror(errno));
+    bytes_read += got;
+    return static_cast<std::size_t>(got);
+  }
+
+  // Reads ahead until there are so many bytes, or the file ends; whether there are.
+  bool look(std::size_t least) {
+    constexpr std::size_t stretch = std::size_t{1} << 16;
+    while (ahead.size() - at < least) {
+      ahead.erase(ahead.begin(), ahead.begin() + static_cast<std::ptrdiff_t>(at));
+      at = 0;
+      const std::size_t had = ahead.size();
+      ahead.resize(had + stretch);
+      const std::size_t got = read_raw(ahead.data() + had, stretch);
+      ahead.resize(had + got);
+      if (got == 0) return false;
+    }
+    return true;
+  }
+
+  bool gzip_begins() { return look(2) && ahead[at] == '\x1f' && ahead[at + 1] == '\x8b'; }
+
+  void begin() {
+    has_begun = true;
+    if (!gzip_begins()) return;
+    gzip.emplace();
+    constexpr int gzip_alone = 16 + MAX_WBITS;
+    if (::inflateInit2(&*gzip, gzip_alone) != Z_OK) throw unreadable(path, "out of memory");
+  }
+
+  std::size_t read_plain(char* to, std::size_t size) {
+    std::size_t got = std::min(size, ahead.size() - at);
+    std::copy_n(ahead.data() + at, got, to);
+    at += got;
+    while (got < size) {
+      const std::size_t more = read_raw(to + got, size - got);
+      if (more == 0) break;
+      got += more;
+    }
+    return got;
+  }
+
+  // What was unpacked before the data break off counts.
+  std::size_t read_gzip(char* to, std::size_t size) {
+    constexpr std::size_t most = std::size_t{1} << 30;  // that zlib counts
+    std::size_t got = 0;
+    while (got < size && !is_over) {
+      if (!look(1)) {
+        is_over = damaged = true;
+        break;
+      }
+      const auto room = static_cast<uInt>(std::min(size - got, most));
+      const auto packed = static_cast<uInt>(std::min(ahead.size() - at, most));
+      gzip->next_in = reinterpret_cast<Bytef*>(ahead.data() + at);
+      gzip->avail_in = packed;
+      gzip->next_out = reinterpret_cast<Bytef*>(to + got);
+      gzip->avail_out = room;
+      const int status = ::inflate(&*gzip, Z_NO_FLUSH);
+      at += packed - gzip->avail_in;
+      got += room - gzip->avail_out;
+      if (status == Z_MEM_ERROR) throw unreadable(path, "out of memory");
+      if (status == Z_STREAM_END) {
+        is_over = !gzip_begins();  // what is behind may be anything
+        if (!is_over) ::inflateReset(&*gzip);
+      } else if (status != Z_OK && status != Z_BUF_ERROR) {
+        is_over = damaged = true;
+      }
+    }
+    return got;
   }
 };
 
 InputFile::InputFile(std::string path) : state_(std::make_unique<State>()) {
   State& state = *state_;
   state.path = std::move(path);
-  const int fd = open_for_reading(state.path);
+  state.fd = open_for_reading(state.path);
   struct stat info {};
-  if (::fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) state.bytes = info.st_size;
-  state.file = gzdopen(fd, "rb");  // reads plain files, too
-  if (state.file == nullptr) {
-    ::close(fd);
-    throw unreadable(state.path, "out of memory");
-  }
-  gzbuffer(state.file, 1U << 16);
+  if (::fstat(state.fd, &info) == 0 && S_ISREG(info.st_mode)) state.bytes = info.st_size;
 }
 
 InputFile::InputFile(InputFile&&) noexcept = default;
 InputFile::~InputFile() = default;
 
 std::size_t InputFile::read(char* to, std::size_t size) {
-  constexpr std::size_t most = std::size_t{1} << 30;  // that zlib counts
-  std::size_t got = 0;
-  while (got < size && !state_->damaged) {
-    errno = 0;
-    const int count =
-        gzread(state_->file, to + got, static_cast<unsigned>(std::min(size - got, most)));
-    int status = Z_OK;
-    gzerror(state_->file, &status);
-    if (status == Z_ERRNO) throw unreadable(state_->path, std::strerror(errno));
-    // Z_BUF_ERROR: compressed data end too early.
-    state_->damaged = status != Z_OK && status != Z_STREAM_END;
-    if (count <= 0) break;
-    got += static_cast<std::size_t>(count);
-  }
-  return got;
+  State& state = *state_;
+  if (!state.has_begun) state.begin();
+  return state.gzip ? state.read_gzip(to, size) : state.read_plain(to, size);
 }
 
 bool InputFile::damaged() const { return state_->damaged; }
@@ -119,7 +186,7 @@ const std::string& InputFile::path() const { return state_->path; }
 std::int64_t InputFile::bytes() const { return state_->bytes; }
 double InputFile::share_read() const {
   if (state_->bytes == 0) return 0;
-  const auto read = static_cast<double>(gzoffset(state_->file));
+  const auto read = static_cast<double>(state_->bytes_read);
   return std::clamp(read / static_cast<double>(state_->bytes), 0.0, 1.0);
 }
 

@@ -21,8 +21,8 @@ class InputFile {
   InputFile(InputFile&&) noexcept;
   InputFile& operator=(InputFile&&) = delete;
 
-  // Puts up to `size` bytes at `to`, less only at the end; 0 there. What comes
-  // after compressed data break off or are damaged is left out, see damaged().
+  // Puts up to `size` bytes at `to`, less only at the end; 0 there. Where compressed data
+  // break off or are damaged, that is the end, see damaged().
   std::size_t read(char* to, std::size_t size);
   bool damaged() const;
   const std::string& path() const;

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstring>
+#include <span>
+#include <system_error>
 #include <utility>
 
 #include "traces/base/error.h"
@@ -37,6 +40,29 @@ const char* find(const ByteSet& set, const char* at) {
 void respell(char* word) {
   if (std::strncmp(word, "nan", 3) == 0) std::memcpy(word, "NaN", 3);
   if (std::strncmp(word, "inf", 3) == 0) *word = 'I';
+}
+
+// What is of note may go on for so many bytes: a pair of escapes such as \ud83d\ude00.
+constexpr std::size_t longest_note = 12;
+
+// The 16 bits of the escape that a text starts with, such as \u00e9; nothing of another.
+std::optional<unsigned> unit_of(std::span<const char> text) {
+  if (text.size() < 6 || text[0] != '\\' || text[1] != 'u') return std::nullopt;
+  unsigned unit = 0;
+  const auto [end, error] = std::from_chars(&text[2], &text[2] + 4, unit, 16);
+  if (error != std::errc() || end != &text[2] + 4) return std::nullopt;
+  return unit;
+}
+
+// Half of a pair without the other becomes the replacement character. Returns how many bytes
+// the escape has, or the pair.
+std::size_t respell_escape(std::span<char> text) {
+  const auto first = unit_of(text);
+  if (!first || *first < 0xd800 || *first > 0xdfff) return 2;
+  const auto second = *first < 0xdc00 ? unit_of(text.subspan(6)) : std::nullopt;
+  if (second && *second >= 0xdc00 && *second <= 0xdfff) return 12;
+  std::memcpy(text.data(), "\\ufffd", 6);
+  return 6;
 }
 
 }  // namespace
@@ -118,12 +144,13 @@ std::optional<JsonWindow::Value> JsonWindow::take() {
       const char* const note =
           find(in_string ? of_note_in_strings : of_note_between, text + length);
       length = static_cast<std::size_t>(note - text);
-      // What is of note may go on for three bytes.
-      if (at_ + length + 3 > end_ && fill()) continue;
+      if (at_ + length + longest_note > end_ && fill()) continue;
       if (at_ + length == end_) return std::nullopt;
       switch (window_[at_ + length]) {
         case '"': in_string = !in_string; break;
-        case '\\': ++length; break;
+        case '\\':
+          length += respell_escape({window_.data() + at_ + length, end_ - at_ - length}) - 1;
+          break;
         case '{':
         case '[': deepest = std::max(deepest, ++depth); break;
         case '}':

@@ -3,7 +3,8 @@
 // A window moves over the text, and holds one value whole at a time, for a
 // parser to take apart in place. What is common though it is not JSON is put
 // right on the way: control characters in strings are blanks here, nan and inf
-// NaN and Inf. A byte-order mark is passed over. One owner, one thread.
+// NaN and Inf, half a surrogate pair the replacement character. A byte-order mark is
+// passed over. One owner, one thread.
 #pragma once
 
 #include <cstdint>

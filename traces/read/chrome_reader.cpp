@@ -266,7 +266,13 @@ class TraceReader {
     switch (window_.peek()) {
       case '[': open_events(); break;
       case '{': read_object(); break;
-      default: throw no_trace(path_, window_.head());
+      default:
+        if (window_.file().damaged() && window_.head().empty()) {
+          throw input_error(fmt::format(
+              "{}: the compressed data are damaged from their start; copy or record it again",
+              path_));
+        }
+        throw no_trace(path_, window_.head());
     }
     if (is_done_) return std::move(trace_);
     if (!trace_.truncated && window_.peek() != '\0') {

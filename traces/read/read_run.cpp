@@ -50,10 +50,14 @@ std::optional<OwnFile> read_own(const std::string& path, const ReadOptions& opti
   events.finish();
   auto metadata = own_metadata(path, trace);
   if (!metadata && !events.spans.empty()) {
+    std::string why;
+    for (const Warnings::Kind& kind : odd.kinds()) {
+      if (kind.what.find("'metadata'") != std::string::npos) why = "; " + kind.what;
+    }
     throw input_error(fmt::format(
         "{}: has actions as pipesim and pipeexec write them, but no metadata.pipesim, which says "
-        "what they are of; keep the members beside traceEvents when the file is written again",
-        path));
+        "what they are of{}; keep the members beside traceEvents when the file is written again",
+        path, why));
   }
   if (!metadata) return std::nullopt;
   events.warnings.add(odd);
