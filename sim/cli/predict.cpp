@@ -29,9 +29,11 @@ struct PredictFlags {
   bool quiet = false;
 };
 
-// What recording a trace takes per action: spans of it and its transfers at
-// both ends, and the lines sorted for writing.
-constexpr std::int64_t trace_bytes_per_action = std::int64_t{6} * (sizeof(Span) + 32);
+// What recording a trace takes: of each action spans of it and its transfers at both ends, and
+// the lines sorted for writing; of stages and ranks what says what they are.
+constexpr BytesNeeded trace_needs{std::int64_t{6} * (sizeof(Span) + 32), 0, 1800, 1500};
+// Of a result as JSON.
+constexpr BytesNeeded json_needs{0, 0, 0, 3600};
 
 void run(const PredictFlags& flags) {
   if (flags.export_file && flags.export_file->ends_with(".gz")) {
@@ -49,7 +51,8 @@ void run(const PredictFlags& flags) {
     throw input_error("--explain: only a model says what time and memory are for; give --model");
   }
   BytesNeeded needed = source.bytes_needed();
-  if (flags.trace) needed.per_action += trace_bytes_per_action;
+  if (flags.trace) needed += trace_needs;
+  if (flags.json) needed += json_needs;
   ScheduleChoice choice = choose_schedule(flags.schedule, needed);
   choice.schedule = source.complete(std::move(choice.schedule));
   const std::optional<CostModel> model = source.cost_model(choice.schedule.ranks());

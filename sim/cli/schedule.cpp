@@ -18,10 +18,10 @@ namespace pipesim::cli {
 namespace {
 
 // What each verb takes beside the schedule.
-constexpr BytesNeeded needed_to_check{160, simulation_bytes_per_slot};
-constexpr BytesNeeded needed_to_lower{100, simulation_bytes_per_slot};
-constexpr BytesNeeded needed_to_print{80, simulation_bytes_per_slot};
-constexpr BytesNeeded needed_to_convert{48, simulation_bytes_per_slot};
+constexpr BytesNeeded needed_to_check{160, 24, 100, 1100};
+constexpr BytesNeeded needed_to_lower{100, 24, 0, 150};
+constexpr BytesNeeded needed_to_print{80, 24, 0, 150};
+constexpr BytesNeeded needed_to_convert{48, 24, 0, 150};
 
 struct ScheduleVerbFlags {
   ScheduleFlags schedule;

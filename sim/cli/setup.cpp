@@ -135,7 +135,9 @@ CostSource::CostSource(const CostFlags& flags, std::optional<CostsFile> file)
 BytesNeeded CostSource::bytes_needed() const {
   const bool only_latency = transfers_.mode == P2p::async && !file_ && !model_ &&
                             !flags_.p2p_bytes && !flags_.compute_slowdown;
-  return {only_latency ? 0 : event_bytes_per_action, simulation_bytes_per_slot};
+  BytesNeeded needed = simulation_needs;
+  if (!only_latency) needed += event_needs;
+  return needed;
 }
 
 std::optional<CostModel> CostSource::cost_model(int pipeline_ranks) const {

@@ -60,6 +60,11 @@ class CostSource {
   Transfers transfers_;
 };
 
+// What simulating takes: results, costs, metrics and the report; and where events are queued,
+// the program, its streams and inputs.
+inline constexpr BytesNeeded simulation_needs{0, 24, 300, 1100};
+inline constexpr BytesNeeded event_needs{80, 0, 560, 600};
+
 // Trying candidates with these costs.
 Trial trial_with(const CostSource& source);
 

@@ -32,11 +32,6 @@ struct SimulationOptions {
   bool always_by_events = false;
 };
 
-// The bytes that simulate() needs beside the schedule, per (stage, microbatch),
-// and per action where it queues events: the program, its streams, its inputs.
-inline constexpr std::int64_t simulation_bytes_per_slot = 24;
-inline constexpr std::int64_t event_bytes_per_action = 80;
-
 // Expects a schedule that find_fault() passes and costs that check() passes. A
 // compute schedule is lowered first where the mode needs to know the order of
 // transfers. Throws where the schedule deadlocks, with the wait-for cycle that

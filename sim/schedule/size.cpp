@@ -9,6 +9,17 @@
 #include "traces/base/text.h"
 
 namespace pipesim {
+namespace {
+
+double bytes_of(const BytesNeeded& needed, double actions, double slots, double stages,
+                double ranks) {
+  return actions * static_cast<double>(needed.per_action) +
+         slots * static_cast<double>(needed.per_slot) +
+         stages * static_cast<double>(needed.per_stage) +
+         ranks * static_cast<double>(needed.per_rank);
+}
+
+}  // namespace
 
 void check_size(const Family& family, const ScheduleRequest& request, const BytesNeeded& needed) {
   const int chunks = request.chunks.value_or(family.default_chunks);
@@ -18,8 +29,9 @@ void check_size(const Family& family, const ScheduleRequest& request, const Byte
   const std::string what =
       fmt::format("{} x {} x {}, {:.3g} actions", plural(request.ranks, "stage"),
                   plural(chunks, "chunk"), plural(request.microbatches, "microbatch"), actions);
-  check_memory(what, actions * (sizeof(Action) + static_cast<double>(needed.per_action)) +
-                         slots * static_cast<double>(needed.per_slot));
+  check_memory(what, actions * sizeof(Action) +
+                         bytes_of(needed, actions, slots,
+                                  static_cast<double>(chunks) * request.ranks, request.ranks));
   if (per_rank > std::numeric_limits<std::int32_t>::max() ||
       static_cast<double>(request.ranks) * chunks > max_index) {
     throw input_error(fmt::format("{} are more than pipesim can number; use fewer", what));
@@ -28,9 +40,9 @@ void check_size(const Family& family, const ScheduleRequest& request, const Byte
 
 void check_size(const Schedule& schedule, const BytesNeeded& needed) {
   const std::int64_t actions = schedule.actions.size();
-  check_memory(
-      fmt::format("{} of {}", plural(actions, "action"), schedule.name),
-      static_cast<double>(actions) * static_cast<double>(needed.per_action + needed.per_slot));
+  const auto all = static_cast<double>(actions);
+  check_memory(fmt::format("{} of {}", plural(actions, "action"), schedule.name),
+               bytes_of(needed, all, all, schedule.stages(), schedule.ranks()));
 }
 
 }  // namespace pipesim

@@ -10,7 +10,17 @@ namespace pipesim {
 // What a caller takes beside the schedule itself.
 struct BytesNeeded {
   std::int64_t per_action = 0;
-  std::int64_t per_slot = 0;  // of (stage, microbatch)
+  std::int64_t per_slot = 0;   // of (stage, microbatch)
+  std::int64_t per_stage = 0;  // virtual ones
+  std::int64_t per_rank = 0;
+
+  BytesNeeded& operator+=(const BytesNeeded& other) {
+    per_action += other.per_action;
+    per_slot += other.per_slot;
+    per_stage += other.per_stage;
+    per_rank += other.per_rank;
+    return *this;
+  }
 };
 
 // Refuses, with the estimate, a schedule of that shape that would not fit

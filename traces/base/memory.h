@@ -2,13 +2,18 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 
 namespace pipesim {
 
-// What the system says is available, or the limit of this process or its
-// control group where that is less.
+// What the system says is available, or what the limits of this process and its control
+// groups leave where that is less.
 std::int64_t available_memory_bytes();
+
+// What control groups leave, those around them included: `groups` as /proc/self/cgroup has
+// them, of either version, mounted at `root`. The largest number where none has a limit.
+std::int64_t group_memory_bytes(const std::string& groups, const std::filesystem::path& root);
 
 // Throws an input error with the estimate where `bytes` exceed that. `what`
 // needs the memory: "4 stages x 8 microbatches".
