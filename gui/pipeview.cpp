@@ -1,4 +1,5 @@
 // pipeview: shows a predicted and a measured pipeline timeline side by side.
+#include <fmt/format.h>
 #include <malloc.h>
 
 #include <QApplication>
@@ -46,8 +47,8 @@ TimeRange parse_range(const std::string& text) {
   const TimeRange range{parse_time_ns(text.substr(0, dots), "--range"),
                         parse_time_ns(text.substr(dots + 2), "--range")};
   if (range.length_ns() < least_range_ns) {
-    throw input_error("--range: " + quote(text) +
-                      " holds no time; its end must come after its start");
+    throw input_error(fmt::format("--range: {} is shorter than {}; its end must be later",
+                                  quote(text), format_time(least_range_ns)));
   }
   return range;
 }

@@ -155,7 +155,7 @@ void set_model(const Flags& flags, TrainingJob& training) {
   }
   if (flags.learning_rate) {
     training.learning_rate = parse_number(*flags.learning_rate, "--learning-rate", 0.0F, 1e6F,
-                                          "a number such as 0.001 or 3e-4");
+                                          "a number such as 0.001, up to 1e6");
   }
   training.recompute = parse_recompute(flags.recompute);
   const std::string device = flags.device.value_or("cpu");

@@ -9,6 +9,8 @@ namespace {
 
 // Shares of a column are counted in so many parts.
 constexpr std::int64_t parts = 1 << 16;
+// However short bars are, they are seen.
+constexpr double least_filled = 0.375 * parts;
 
 // A colour with room between its channels for a product with `parts`.
 struct Spread {
@@ -141,10 +143,14 @@ void paint_row(const BarRow& row, const RowPaint& paint, std::span<const std::in
     std::int64_t rest = parts;
     std::int64_t all_ns = 0;
     for (std::size_t i = 0; i < used_count; ++i) {
+      all_ns += filled[used[i].shade] - before[i];
+    }
+    const double scale =
+        all_ns == 0 ? 0 : std::max(parts_of_ns, least_filled / static_cast<double>(all_ns));
+    for (std::size_t i = 0; i < used_count; ++i) {
       const std::int64_t busy_ns = filled[used[i].shade] - before[i];
       before[i] += busy_ns;
-      all_ns += busy_ns;
-      const auto share = static_cast<std::int64_t>(static_cast<double>(busy_ns) * parts_of_ns);
+      const auto share = static_cast<std::int64_t>(static_cast<double>(busy_ns) * scale);
       sum.add(used[i].colour, static_cast<std::uint64_t>(share));
       rest -= share;
     }

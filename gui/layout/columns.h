@@ -1,4 +1,5 @@
-// Bars as colours of columns of pixels, each the mean of what it holds.
+// Bars as colours of columns of pixels, each the mean of what it holds, of which bars have
+// three eighths at least where there are any.
 //
 // Any thread.
 #pragma once

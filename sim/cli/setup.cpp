@@ -97,8 +97,11 @@ void add_cost_flags(CommandLine& command, CostFlags& flags) {
        {"--layout", &flags.layout, "3,2,2,2", "layers a virtual stage, or Megatron's layout"}});
 }
 
-CostSource::CostSource(const CostFlags& flags, std::optional<CostsFile> file)
-    : flags_(flags), file_(std::move(file)) {
+CostSource::CostSource(const CostFlags& flags)
+    : CostSource(flags, {}, flags.costs.value_or("the costs given")) {}
+
+CostSource::CostSource(const CostFlags& flags, std::optional<CostsFile> file, std::string name)
+    : flags_(flags), file_(std::move(file)), name_(std::move(name)) {
   if (flags.p2p) transfers_.mode = parse_p2p(*flags.p2p);
   if (flags.eager_limit) {
     transfers_.eager_limit_bytes = parse_bytes(*flags.eager_limit, "--eager-limit");
@@ -194,7 +197,7 @@ Costs CostSource::resolve(const Schedule& schedule,
           parse_slowdown_ppm(*flags_.compute_slowdown, "--compute-slowdown");
     }
   }
-  costs.check(placement, schedule.microbatches, flags_.costs.value_or("the costs given"));
+  costs.check(placement, schedule.microbatches, name_);
   return costs;
 }
 

@@ -30,7 +30,9 @@ void add_cost_flags(CommandLine& command, CostFlags& flags);
 class CostSource {
  public:
   // `file`, where it is given, stands for --costs.
-  explicit CostSource(const CostFlags& flags, std::optional<CostsFile> file = {});
+  explicit CostSource(const CostFlags& flags);
+  // With costs that come from elsewhere, by a name for messages.
+  CostSource(const CostFlags& flags, std::optional<CostsFile> file, std::string name);
 
   // Checked for the schedule's placement and number of microbatches.
   Costs resolve(const Schedule& schedule) const { return resolve(schedule, layout_); }
@@ -55,6 +57,7 @@ class CostSource {
  private:
   CostFlags flags_;
   std::optional<CostsFile> file_;
+  std::string name_;
   std::optional<ModelSource> model_;
   std::optional<std::vector<int>> layout_;
   Transfers transfers_;

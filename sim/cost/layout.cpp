@@ -71,7 +71,7 @@ class MegatronLayout {
     int times = 0;
     const auto [end, status] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), times);
     if (status != std::errc() || times < 1 || times > static_cast<int>(longest)) {
-      fail("a '*' without a count");
+      fail(fmt::format("a '*' without a count from 1 to {}", format_count(longest)));
     }
     rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
     return times;

@@ -18,6 +18,7 @@ namespace {
 // What sweeps may take, over all layouts and over those near one: some seconds at most.
 constexpr std::int64_t most_steps = std::int64_t{1} << 28;
 constexpr std::int64_t most_steps_of_squares = std::int64_t{1} << 25;
+constexpr std::int64_t most_steps_of_one_stage = std::int64_t{1} << 27;  // a rank, for squares
 constexpr std::int64_t most_steps_nearby = std::int64_t{1} << 26;
 constexpr std::int64_t most_steps_a_move = std::int64_t{1} << 22;
 constexpr int most_rounds = 16;  // over the cuts, one by one
@@ -28,7 +29,6 @@ class BottleneckSearch {
       : costs_(costs),
         everything_(costs.most_ns()),
         has_one_stage_a_rank_(costs.ranks() == costs.stages()),
-        steps_(has_one_stage_a_rank_ ? std::numeric_limits<std::int64_t>::max() : most_steps),
         at_least_ns_(costs.least_ns()) {}
 
   std::variant<Bottleneck, Shortfall> run() {
@@ -147,7 +147,7 @@ class BottleneckSearch {
 
   // The least sum of squares for the bottleneck.
   void even_out() {
-    if (!has_one_stage_a_rank_) steps_ = most_steps_of_squares;
+    steps_ = has_one_stage_a_rank_ ? most_steps_of_one_stage : most_steps_of_squares;
     const Swept swept = sweep(costs_, {Aim::squares, cost_}, steps_);
     if (swept.to_the_end) {
       use(swept.cuts);
@@ -207,7 +207,7 @@ class BottleneckSearch {
   const CutCosts& costs_;
   const std::int64_t everything_;  // no bottleneck is longer
   const bool has_one_stage_a_rank_;
-  std::int64_t steps_;
+  std::int64_t steps_ = most_steps;
   std::int64_t steps_nearby_ = most_steps_nearby;
   std::int64_t at_least_ns_;
   std::int64_t at_least_missing_ = 0;

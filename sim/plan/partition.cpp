@@ -13,6 +13,7 @@
 #include "sim/plan/cut_costs.h"
 #include "sim/plan/moments.h"
 #include "traces/base/error.h"
+#include "traces/base/memory.h"
 #include "traces/base/text.h"
 
 namespace pipesim {
@@ -336,6 +337,18 @@ BottleneckProblem bottleneck_problem(const PartitionProblem& problem, const Cost
 Partition find_partition(const PartitionProblem& problem, Objective objective,
                          const SearchLimits& limits,
                          const std::function<std::string(int)>& layer_name) {
+  const auto layers = static_cast<std::int64_t>(problem.layers.size());
+  const int stages = problem.schedule.stages();
+  const std::string what =
+      fmt::format("{} in {}", plural(layers, "layer"), plural(stages, "stage"));
+  constexpr std::int64_t most_places = std::int64_t{1} << 25;  // of cuts; takes half a minute
+  if (layers * stages > most_places) {
+    throw input_error(
+        fmt::format("{}: more than can be searched, {} layers times stages; take layers together",
+                    what, format_count(most_places)));
+  }
+  constexpr double bytes_of_each = 28;  // the message behind it, twice, and a sweep's state
+  check_memory(what, bytes_of_each * static_cast<double>(layers * stages));
   Partition result;
   BottleneckProblem bottleneck = bottleneck_problem(problem, problem.costs(problem.even));
   result.even = split_of(problem, bottleneck, problem.even);

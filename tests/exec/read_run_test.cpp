@@ -560,7 +560,7 @@ TEST(ReadRun, CutOffAnywhere) {
 TEST(ReadRun, AnIterationOfDaysIsNone) {
   const Measured made = measured(3);
   const RecordedRun run = read_text(slices_changed(made.trace, [](Json& event) {
-    if (event["args"]["iteration"] == 1 && event["pid"] == 2) event["ts"] = -4.6e15;
+    if (event["args"]["iteration"] == 1 && event["pid"] == 2) event["ts"] = -2.2e15;
   }));
   EXPECT_EQ(warned(run, "more than 11 days"), 1);
   ASSERT_EQ(run.iterations.size(), 2U);

@@ -22,7 +22,7 @@ void require(bool holds) {
 }
 
 void read_events(const std::string& path) {
-  constexpr std::int64_t latest_ns = (std::int64_t{1} << 62) - 1;
+  constexpr std::int64_t latest_ns = (std::int64_t{1} << 61) - 1;
   Warnings warnings;
   std::int64_t events = 0;
   std::int64_t last_index = -1;

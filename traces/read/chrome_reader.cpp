@@ -29,7 +29,7 @@ constexpr std::size_t short_names = std::size_t{1} << 14;
 constexpr std::size_t longest_names = 8;
 // Of the text of an event.
 constexpr std::int64_t longest_event = std::int64_t{16} << 20;
-constexpr std::int64_t latest_ns = (std::int64_t{1} << 62) - 1;
+constexpr std::int64_t latest_ns = (std::int64_t{1} << 61) - 1;
 
 // Strings stay where they are in the window, escapes undone in place; numbers
 // come as text.

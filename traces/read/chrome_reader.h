@@ -28,7 +28,7 @@ struct TraceArgument {
 };
 
 // One event; refers to the reader's memory, and is good for one call. Times lie
-// within about 146 years of 0, so that differences fit into 64 bits, ends as
+// within about 73 years of 0, so that differences and margins fit into 64 bits, ends as
 // well; a duration is never negative. An X has both.
 struct ChromeEvent {
   char phase = '\0';

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "sim/cost/hardware/cluster.h"
 #include "sim/cost/hardware/hardware_json.h"
@@ -31,6 +33,7 @@ void read_peak(const JsonCursor& object, const Sources& sources, DeviceSpec& dev
 
 std::vector<Tile> read_tiles(const JsonCursor& list, const Sources& sources) {
   std::vector<Tile> tiles;
+  std::set<std::pair<std::int64_t, std::int64_t>> shapes;
   const auto edge = [](const JsonCursor& value) { return value.integer(1, largest_tile); };
   for (const JsonCursor& item : list.array()) {
     Section section(item, sources);
@@ -39,10 +42,7 @@ std::vector<Tile> read_tiles(const JsonCursor& list, const Sources& sources) {
     section.required("columns", tile.columns, edge);
     section.required("efficiency", tile.efficiency, read_share);
     section.finish();
-    const auto same = [&](const Tile& other) {
-      return other.rows == tile.rows && other.columns == tile.columns;
-    };
-    if (std::ranges::any_of(tiles, same)) {
+    if (!shapes.emplace(tile.rows, tile.columns).second) {
       item.fail(fmt::format("tile {}x{} is given twice; keep one", tile.rows, tile.columns));
     }
     tiles.push_back(tile);
