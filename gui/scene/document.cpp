@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "traces/base/error.h"
+#include "traces/base/text.h"
+#include "traces/base/utf8.h"
 
 namespace pipesim::gui {
 namespace {
@@ -162,7 +164,10 @@ Document without_trace(const Document& document, int trace) {
 }
 
 std::string label_of(const OpenTrace& trace, Ref ref) {
-  if (trace.events) return std::string(trace.events->text(trace.events->slices[ref].name));
+  constexpr std::size_t longest = 256;  // bytes; no label has room for more
+  if (trace.events) {
+    return printable(utf8_prefix(trace.events->text(trace.events->slices[ref].name), longest));
+  }
   const RecordedRun& run = *trace.run;
   std::string text = to_text(run.spans[ref].action);
   const bool one_each = static_cast<int>(run.chunk_of_stage.size()) == run.ranks;

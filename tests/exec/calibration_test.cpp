@@ -19,6 +19,7 @@
 #include "tests/local_run.h"
 #include "tests/random_schedule.h"
 #include "traces/base/files.h"
+#include "traces/base/text.h"
 #include "traces/chrome_writer.h"
 #include "traces/read/read_run.h"
 
@@ -136,6 +137,21 @@ TEST(Calibration, AnIterationWithoutComputeGivesNoNonsense) {
   ASSERT_TRUE(calibration.costs.reduce_gradients_ns && calibration.costs.optimizer_ns);
   EXPECT_EQ(*calibration.costs.reduce_gradients_ns, 300'000);
   EXPECT_EQ(*calibration.costs.optimizer_ns, 200'000);
+}
+
+// Each is within what a trace may say, but not what is made of them.
+TEST(Calibration, GivesNoCostsThatCannotBeRead) {
+  const Schedule schedule = schedule_of("1f1b", 2, 4);
+  Costs costs = testing::costs_of(2, 1'000'000, 2'000'000);
+  costs.optimizer_ns = {max_time_ns * 6 / 10, max_time_ns * 6 / 10};
+  RecordedRun run = as_measured(predicted_run(schedule, costs, "long.json"));
+  Span more = run.spans.back();
+  ASSERT_EQ(more.action.kind, Kind::OPTIMIZER);
+  run.spans.push_back(more);
+  run.iterations.back().end = run.spans.size();
+  const std::string error = testing::input_error_of([&] { costs_from(run); });
+  EXPECT_TRUE(error.starts_with("long.json: ")) << error;
+  EXPECT_NE(error.find("optimizer_ns"), std::string::npos) << error;
 }
 
 // Any prediction, calibrated: simulated with the costs that come back, the same

@@ -556,6 +556,26 @@ TEST(ReadRun, CutOffAnywhere) {
   EXPECT_EQ(seen, (std::set<std::size_t>{1, 2, 3, 4, 5, 6, 7, 8, 9, 18, 27}));
 }
 
+// More than 2^58 ns would leave no room for sums of two of them, and what is added.
+TEST(ReadRun, ActionsOfYearsAreRefused) {
+  const auto overlapping = [](int actions) {
+    std::string trace =
+        R"({"metadata":{"pipesim":{"format":"pipesim-trace","version":1,"source":"measured",)"
+        R"("microbatches":)" +
+        std::to_string(actions) + R"(,"rank_of_stage":[0]}},"traceEvents":[)";
+    for (int m = 0; m < actions; ++m) {
+      trace += std::string(m == 0 ? "" : ",") +
+               R"({"ph":"X","ts":0,"dur":999999999999,"pid":0,"tid":0,"name":"F",)"
+               R"("args":{"kind":"F","stage":0,"rank":0,"iteration":0,"microbatch":)" +
+               std::to_string(m) + "}}";
+    }
+    return trace + "]}";
+  };
+  EXPECT_EQ(read_text(overlapping(288)).spans.size(), 288U);
+  const std::string error = testing::input_error_of([&] { read_text(overlapping(289)); });
+  EXPECT_NE(error.find("more than 9 years together"), std::string::npos) << error;
+}
+
 // Clocks that are years apart are not one run's.
 TEST(ReadRun, AnIterationOfDaysIsNone) {
   const Measured made = measured(3);

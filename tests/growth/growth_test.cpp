@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sim/compare/comparison.h"
+#include "sim/cost/hardware/cluster.h"
 #include "sim/schedule/csv.h"
 #include "sim/schedule/family.h"
 #include "sim/schedule/lower.h"
@@ -175,6 +176,15 @@ TEST(Growth, OfHardware) {
                            growing("a long name", "{" + format + R"("name":"<x>"})", 50000)},
                           Outcome::refused);
   }
+}
+
+TEST(Growth, OfTiles) {
+  std::string text(device_preset("laptop-cpu"));
+  const std::string section = R"("matmul": {)";
+  text.insert(text.find(section) + section.size(),
+              R"("tiles":[<{"rows":{"value":1#,"source":"s"},"columns":{"value":128,"source":"s"},)"
+              R"("efficiency":{"value":0.5,"source":"s"}}|,>],)");
+  expect_linear_reading("device", {growing("tiles", text, 250)});
 }
 
 TEST(Growth, OfPipedreamGraphs) {

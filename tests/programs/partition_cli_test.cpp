@@ -291,6 +291,23 @@ TEST(PartitionCli, SaysWhatMemoryLacks) {
 
 // ---- Refused
 
+// Refused before hours and gigabytes are spent.
+TEST(PartitionCli, RefusesWhatIsTooLargeToSearch) {
+  const TemporaryFolder folder;
+  std::string layers;
+  for (int i = 0; i < 8000; ++i) {
+    layers += std::string(i == 0 ? "" : ",") + R"({"forward_ns":0,"backward_ns":0})";
+  }
+  const std::string costs = folder / "many.json";
+  write_file(costs, R"({"format":"pipesim-costs","version":1,"layers":[)" + layers + "]}");
+  const Outcome refused =
+      call("partition --schedule 1f1b --stages 6000 --microbatches 4 --costs " + costs);
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_NE(refused.err.find("8,000 layers in 6,000 stages: more than can be searched"),
+            std::string::npos)
+      << refused.err;
+}
+
 TEST(PartitionCli, RefusesWhatItCannotDo) {
   const TemporaryFolder folder;
   const std::string stages = folder / "stages.json";

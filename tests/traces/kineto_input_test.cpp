@@ -95,6 +95,15 @@ TEST(KinetoInput, RefusesAPartOfThePipeline) {
       << message;
 }
 
+// Ranges that name no stage are of the first rank that is given, but their messages tell.
+TEST(KinetoInput, RefusesARankWhoseNeighbourIsNotGiven) {
+  const std::string message = refusal_of({recorded("gpipe.rank1.json.gz")});
+  EXPECT_NE(message.find("nothing here is of the stage at the other end of 0RECV_F0: files of "
+                         "some ranks are not given (1 of 2 here)"),
+            std::string::npos)
+      << message;
+}
+
 TEST(KinetoInput, RefusesReplicas) {
   std::vector<Json> traces = two_ranks();
   Json replica = traces[0];
