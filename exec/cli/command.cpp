@@ -53,7 +53,8 @@ void tell(const Flags& flags, const Task& task, const RunResult& result,
   } else if (!flags.quiet) {
     const Destination output(STDOUT_FILENO, launched);
     print(report(task, result, terminal_of(output.descriptor())));
-    if (trace) print(fmt::format("Trace: {} (open it in ui.perfetto.dev)\n", printable(trace->path())));
+    if (trace)
+      print(fmt::format("Trace: {} (open it in ui.perfetto.dev)\n", printable(trace->path())));
   }
   finish_printing();
   // The order of sums is the same, and so must the bits be.

@@ -26,7 +26,8 @@ std::size_t Transport::wait_any(std::span<const Ticket> tickets) {
   if (done < tickets.size()) return done;
   const std::string what = awaited(tickets.front());
   abandon();
-  throw TimedOut(fmt::format("waited {} for {}; --timeout allows no more", format_time(patience_->count()), what));
+  throw TimedOut(fmt::format("waited {} for {}; --timeout allows no more",
+                             format_time(patience_->count()), what));
 }
 
 std::vector<TransportInfo> known_transports() {

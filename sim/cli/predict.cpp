@@ -99,7 +99,8 @@ void run(const PredictFlags& flags) {
     print("\n" + explanation_report(*model, *explanation, prediction.metrics.makespan_ns, *cap,
                                     terminal.width));
   }
-  if (trace) print(fmt::format("Trace: {} (open it in ui.perfetto.dev)\n", printable(trace->path())));
+  if (trace)
+    print(fmt::format("Trace: {} (open it in ui.perfetto.dev)\n", printable(trace->path())));
   if (exported) print(fmt::format("Schedule: {}\n", printable(exported->path())));
 }
 
