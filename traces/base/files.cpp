@@ -186,7 +186,8 @@ const std::string& InputFile::path() const { return state_->path; }
 std::int64_t InputFile::bytes() const { return state_->bytes; }
 double InputFile::share_read() const {
   if (state_->bytes == 0) return 0;
-  const auto read = static_cast<double>(state_->bytes_read);
+  const std::int64_t left = std::ssize(state_->ahead) - static_cast<std::int64_t>(state_->at);
+  const auto read = static_cast<double>(state_->bytes_read - left);
   return std::clamp(read / static_cast<double>(state_->bytes), 0.0, 1.0);
 }
 
