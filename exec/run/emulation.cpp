@@ -88,9 +88,8 @@ Tensor Emulation::run(const Action& action, Tensor input) {
   return output;
 }
 
-// Closing work that takes time; one of none is left out, as in a prediction.
+// As a prediction has it, also where it takes no time.
 void Emulation::close(Kind kind, int stage, std::int64_t duration_ns) {
-  if (duration_ns == 0) return;
   ActionNote note{make_action(stage, kind), recorder_.now(), recorder_.now(), {}, 0};
   end_ns_ = (pace_ == EmulationPace::anchored ? end_ns_ : Clock::monotonic_ns()) + duration_ns;
   sleep_until(end_ns_);
@@ -115,17 +114,15 @@ void Emulation::sleep_until(std::int64_t monotonic_ns) {
   }
 }
 
-Outcome Emulation::finish_iteration() {
-  const auto at = static_cast<std::size_t>(rank_);
-  const std::vector<int>& stages = program_.placement.stages_of(rank_);
-  const auto count = static_cast<std::int64_t>(stages.size());
-  if (!costs_.reduce_gradients_ns.empty()) {
-    for (std::int64_t i = 0; i < count; ++i) {
-      close(Kind::REDUCE_GRAD, stages[static_cast<std::size_t>(i)],
-            share_of(costs_.reduce_gradients_ns[at], count, i));
-    }
-  }
-  if (!costs_.optimizer_ns.empty()) close(Kind::OPTIMIZER, stages.front(), costs_.optimizer_ns[at]);
+void Emulation::reduce(int stage, std::int64_t number, std::int64_t count) {
+  if (costs_.reduce_gradients_ns.empty()) return;
+  close(Kind::REDUCE_GRAD, stage,
+        share_of(costs_.reduce_gradients_ns[static_cast<std::size_t>(rank_)], count, number));
+}
+
+Outcome Emulation::step(int stage) {
+  if (costs_.optimizer_ns.empty()) return {};
+  close(Kind::OPTIMIZER, stage, costs_.optimizer_ns[static_cast<std::size_t>(rank_)]);
   return {};
 }
 

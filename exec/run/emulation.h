@@ -31,7 +31,8 @@ class Emulation final : public Workload {
 
   void start_iteration(int iteration) override;
   Tensor run(const Action& action, Tensor input) override;
-  Outcome finish_iteration() override;
+  void reduce(int stage, std::int64_t number, std::int64_t count) override;
+  Outcome step(int stage) override;
 
   // What each virtual stage sends to the next; anchored messages have room for
   // a time.

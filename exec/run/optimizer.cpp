@@ -3,25 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <tuple>
+#include <utility>
 
 #include "exec/model/host_view.h"
 #include "exec/run/channels.h"
 #include "exec/transport/collectives.h"
 
 namespace pipesim::exec {
-namespace {
-
-// What a rank adds to the outcome: the sum of squares of a parameter's
-// gradient, or, at layer -1, the loss.
-struct Part {
-  std::int32_t layer = 0;
-  std::int32_t parameter = 0;
-  double value = 0;
-};
-constexpr std::int32_t loss_part = -1;
-
-}  // namespace
-
 AdamStep adam_step(const TrainingJob& training, int step, double gradient_norm) {
   AdamStep adam;
   adam.learning_rate = training.learning_rate;
@@ -43,16 +31,19 @@ void step_layer(Device& device, Layer& layer, AdamStep step) {
   }
 }
 
-std::vector<double> sums_of_squares(Device& device, Pool& pool,
-                                    const std::vector<const Tensor*>& tensors) {
-  std::vector<double> sums(tensors.size());
-  const auto bytes = static_cast<std::int64_t>(sums.size() * sizeof(double));
-  const Tensor there = pool.take(floats_for(bytes), Use::activations);
-  auto* sum = static_cast<double*>(there.memory());
+SumsOfSquares::SumsOfSquares(Device& device, Pool& pool, const std::vector<const Tensor*>& tensors)
+    : device_(&device), count_(tensors.size()) {
+  if (tensors.empty()) return;
+  there_ = pool.take(floats_for(bytes()), Use::activations);
+  auto* sum = static_cast<double*>(there_.memory());
   for (const Tensor* tensor : tensors) {
     device.sum_of_squares(tensor->size(), tensor->floats(), sum++);
   }
-  device.download(sums.data(), there.memory(), bytes);
+}
+
+std::vector<double> SumsOfSquares::read() const {
+  std::vector<double> sums(count_);
+  if (count_ > 0) device_->download(sums.data(), there_.memory(), bytes());
   return sums;
 }
 
@@ -127,32 +118,54 @@ void Optimizer::add_tied_gradient(const Layer& layer, const Tensor& theirs) {
   }
 }
 
-Outcome Optimizer::reduce(const std::vector<float>& losses) {
-  const Tensor tied = exchange_tied_gradient();
+bool Optimizer::is_tied(const Layer& layer, std::size_t parameter) const {
+  const Model& model = training_.model;
+  return model.tied_head && parameter == tied_parameter &&
+         (model.is_embedding(layer.index()) || model.is_head(layer.index()));
+}
+
+Optimizer::Reduced Optimizer::reduced(
+    const std::vector<std::pair<const Layer*, std::size_t>>& parameters) {
   std::vector<Part> parts;
-  if (!losses.empty()) parts.push_back({loss_part, 0, mean_loss(losses)});
-  for (const auto& stage : stages_) {
-    ActionNote note{make_action(stage->index(), Kind::REDUCE_GRAD), recorder_.mark(), {}, {}, 0};
-    note.start = note.reached;
-    std::vector<const Tensor*> gradients;
-    const std::size_t first = parts.size();
-    for (const auto& layer : stage->layers()) {
-      add_tied_gradient(*layer, tied);
-      const auto& parameters = layer->parameters();
-      for (std::size_t i = 0; i < parameters.size(); ++i) {
-        // The tied matrix is the embedding's.
-        const bool counted = training_.model.tied_head && training_.model.is_head(layer->index()) &&
-                             i == tied_parameter;
-        if (counted) continue;
-        gradients.push_back(&parameters[i].gradient);
-        parts.push_back({layer->index(), static_cast<std::int32_t>(i), 0});
-      }
-    }
-    const std::vector<double> squares = sums_of_squares(device_, pool_, gradients);
-    for (std::size_t i = 0; i < squares.size(); ++i) parts[first + i].value = squares[i];
-    note.end = recorder_.mark();
-    recorder_.add(note);
+  std::vector<const Tensor*> gradients;
+  for (const auto& [layer, parameter] : parameters) {
+    parts.push_back({layer->index(), static_cast<std::int32_t>(parameter), 0});
+    gradients.push_back(&layer->parameters()[parameter].gradient);
   }
+  return {std::move(parts), SumsOfSquares(device_, pool_, gradients)};
+}
+
+void Optimizer::add_parts(const Reduced& reduced, std::vector<Part>& parts) {
+  const std::vector<double> squares = reduced.squares.read();
+  for (std::size_t i = 0; i < squares.size(); ++i) {
+    parts.push_back(reduced.parts[i]);
+    parts.back().value = squares[i];
+  }
+}
+
+void Optimizer::reduce(const Stage& stage) {
+  ActionNote note{make_action(stage.index(), Kind::REDUCE_GRAD), recorder_.mark(), {}, {}, 0};
+  note.start = note.reached;
+  std::vector<std::pair<const Layer*, std::size_t>> parameters;
+  for (const auto& layer : stage.layers()) {
+    for (std::size_t i = 0; i < layer->parameters().size(); ++i) {
+      if (!is_tied(*layer, i)) parameters.emplace_back(layer.get(), i);
+    }
+  }
+  reduced_.insert_or_assign(stage.index(), reduced(parameters));
+  note.end = recorder_.mark();
+  recorder_.add(note);
+}
+
+void Optimizer::add_tied_gradients() {
+  const Tensor theirs = exchange_tied_gradient();
+  for (const auto& stage : stages_) {
+    for (const auto& layer : stage->layers()) add_tied_gradient(*layer, theirs);
+  }
+}
+
+// The same on all ranks.
+Outcome Optimizer::outcome_of(std::vector<Part> parts) {
   Outcome outcome;
   const std::vector<Bytes> all = gather(transport_, bytes_of(parts));
   if (transport_.rank() == 0) {
@@ -172,8 +185,19 @@ Outcome Optimizer::reduce(const std::vector<float>& losses) {
   return broadcast_value(transport_, outcome);
 }
 
-void Optimizer::step(int step, const Outcome& outcome) {
-  if (stages_.empty()) return;
+Outcome Optimizer::step(int step, const std::vector<float>& losses) {
+  add_tied_gradients();
+  std::vector<Part> parts;
+  if (!losses.empty()) parts.push_back({loss_part, 0, mean_loss(losses)});
+  for (const auto& [stage, own] : reduced_) add_parts(own, parts);
+  reduced_.clear();
+  // The tied matrix is the embedding's.
+  const Layer* embedding = layer_at(0);
+  if (training_.model.tied_head && embedding != nullptr) {
+    add_parts(reduced({{embedding, tied_parameter}}), parts);
+  }
+  const Outcome outcome = outcome_of(std::move(parts));
+  if (stages_.empty()) return outcome;
   ActionNote note{
       make_action(stages_.front()->index(), Kind::OPTIMIZER), recorder_.mark(), {}, {}, 0};
   note.start = note.reached;
@@ -183,6 +207,7 @@ void Optimizer::step(int step, const Outcome& outcome) {
   }
   note.end = recorder_.mark();
   recorder_.add(note);
+  return outcome;
 }
 
 }  // namespace pipesim::exec

@@ -7,7 +7,10 @@
 // the partition. Every rank calls the same functions in the same order.
 #pragma once
 
-#include <optional>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "exec/run/recorder.h"
@@ -25,25 +28,55 @@ void step_layer(Device& device, Layer& layer, AdamStep step);
 // The mean of losses of tokens, summed in double in their order.
 double mean_loss(const std::vector<float>& losses);
 
-// The sums of squares of tensors of float32, in their order.
-std::vector<double> sums_of_squares(Device& device, Pool& pool,
-                                    const std::vector<const Tensor*>& tensors);
+// The sums of squares of tensors of float32, in their order. Made on the device, which is
+// waited for only where they are read.
+class SumsOfSquares {
+ public:
+  SumsOfSquares(Device& device, Pool& pool, const std::vector<const Tensor*>& tensors);
+  std::vector<double> read() const;
+
+ private:
+  std::int64_t bytes() const { return static_cast<std::int64_t>(count_ * sizeof(double)); }
+
+  Device* device_;
+  std::size_t count_;
+  Tensor there_;
+};
 
 class Optimizer {
  public:
   Optimizer(const TrainingJob& training, Device& device, Transport& transport, Pool& pool,
             std::vector<std::unique_ptr<Stage>>& stages, Recorder& recorder);
 
-  // `losses` of all tokens, on the rank that holds the head. The outcome, and
-  // with it the gradients as the optimizer will use them but for the division
-  // and clipping, stand before the weights change.
-  Outcome reduce(const std::vector<float>& losses);
-  void step(int step, const Outcome& outcome);
+  // Finds the part of the norm that a stage's gradients make, but for tied ones, without
+  // waiting for the device. Of a stage that is reduced again the last counts.
+  void reduce(const Stage& stage);
+  // `losses` of all tokens, on the rank that holds the head. Adds up the tied gradients and
+  // finds the norm with all ranks; then weights change.
+  Outcome step(int step, const std::vector<float>& losses);
 
  private:
+  // What a rank adds to the outcome: the sum of squares of a parameter's gradient, or, at
+  // layer -1, the loss.
+  struct Part {
+    std::int32_t layer = 0;
+    std::int32_t parameter = 0;
+    double value = 0;
+  };
+  static constexpr std::int32_t loss_part = -1;
+  struct Reduced {
+    std::vector<Part> parts;  // without their values
+    SumsOfSquares squares;
+  };
+
+  bool is_tied(const Layer& layer, std::size_t parameter) const;
+  Reduced reduced(const std::vector<std::pair<const Layer*, std::size_t>>& parameters);
+  static void add_parts(const Reduced& reduced, std::vector<Part>& parts);
+  void add_tied_gradients();
   Tensor exchange_tied_gradient();
   void add_tied_gradient(const Layer& layer, const Tensor& theirs);
   Layer* layer_at(int index) const;  // null where another rank holds it
+  Outcome outcome_of(std::vector<Part> parts);
 
   const TrainingJob& training_;
   Device& device_;
@@ -51,6 +84,7 @@ class Optimizer {
   Pool& pool_;
   std::vector<std::unique_ptr<Stage>>& stages_;
   Recorder& recorder_;
+  std::map<int, Reduced> reduced_;  // by stage, of this iteration
 };
 
 }  // namespace pipesim::exec

@@ -103,7 +103,7 @@ Outcome Reference::outcome(const std::vector<float>& losses) {
       gradients.push_back(&parameter.gradient);
     }
   }
-  const std::vector<double> parts = sums_of_squares(device_, pool_, gradients);
+  const std::vector<double> parts = SumsOfSquares(device_, pool_, gradients).read();
   const double squares = std::accumulate(parts.begin(), parts.end(), 0.0);
   return {mean_loss(losses), std::sqrt(squares) / static_cast<double>(training_.tokens())};
 }

@@ -68,9 +68,13 @@ Microbatch Trainer::microbatch(const Action& action) const {
   return microbatch;
 }
 
+Stage& Trainer::stage_at(int index) {
+  const int chunk = training_.program.placement.chunk_of(index);
+  return *stages_[static_cast<std::size_t>(chunk)];
+}
+
 Tensor Trainer::run(const Action& action, Tensor input) {
-  const int chunk = training_.program.placement.chunk_of(action.stage);
-  Stage& stage = *stages_[static_cast<std::size_t>(chunk)];
+  Stage& stage = stage_at(action.stage);
   switch (action.kind) {
     case Kind::F: return stage.forward(microbatch(action), std::move(input));
     case Kind::I: return stage.backward_input(microbatch(action), std::move(input));
@@ -79,10 +83,10 @@ Tensor Trainer::run(const Action& action, Tensor input) {
   }
 }
 
-Outcome Trainer::finish_iteration() {
-  const Outcome outcome = optimizer_.reduce(read_losses());
-  optimizer_.step(iteration_, outcome);
-  return outcome;
+void Trainer::reduce(int stage, std::int64_t /*number*/, std::int64_t /*count*/) {
+  optimizer_.reduce(stage_at(stage));
 }
+
+Outcome Trainer::step(int /*stage*/) { return optimizer_.step(iteration_, read_losses()); }
 
 }  // namespace pipesim::exec

@@ -22,12 +22,14 @@ class Trainer final : public Workload {
 
   void start_iteration(int iteration) override;
   Tensor run(const Action& action, Tensor input) override;
+  void reduce(int stage, std::int64_t number, std::int64_t count) override;
   // Gradients stay as they are until the next iteration.
-  Outcome finish_iteration() override;
+  Outcome step(int stage) override;
 
   const std::vector<std::unique_ptr<Stage>>& stages() const { return stages_; }
 
  private:
+  Stage& stage_at(int index);
   std::vector<float> read_losses() const;
   Microbatch microbatch(const Action& action) const;
 

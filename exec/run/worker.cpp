@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "exec/transport/collectives.h"
+#include "sim/schedule/closing.h"
 
 namespace pipesim::exec {
 namespace {
@@ -21,11 +22,23 @@ Worker::Worker(const TrainingJob& training, Device& memory, Transport& transport
     : training_(training),
       device_(memory),
       transport_(transport),
+      list_(whole_list()),
+      reductions_(std::ranges::count(list_, Kind::REDUCE_GRAD, &Action::kind)),
       pool_(memory),
       recorder_(memory, clock, training.record_details),
       mailbox_(training.program.placement, training.program.microbatches, training.message_bytes(),
                training.precision, transport, pool_, recorder_),
       workload_(make_workload(pool_, recorder_, [this] { mailbox_.poll(); })) {}
+
+// A training reduces and steps; on an emulated device costs say what it does.
+std::vector<Action> Worker::whole_list() const {
+  const auto& costs = training_.costs;
+  const Closing closing{.reduces = !costs || !costs->reduce_gradients_ns.empty(),
+                        .steps = !costs || !costs->optimizer_ns.empty()};
+  const int rank = transport_.rank();
+  return with_closing(training_.program.actions[rank], training_.program.placement.stages_of(rank),
+                      closing);
+}
 
 Outcome Worker::run(int iteration) {
   const auto tell = [&](const Error& error) {
@@ -51,27 +64,22 @@ Outcome Worker::run_in_time(int iteration) {
   recorder_.start_iteration(iteration >= training_.warmup);
   barrier(transport_);
   phase_ = "in its actions";
-  run_list();
-  mailbox_.finish_iteration();
-  phase_ = "in the reduction";
-  note_memory(recorder_.mark());
-  const Outcome outcome = workload_->finish_iteration();
-  const int first_stage = training_.program.placement.stages_of(transport_.rank()).front();
-  note_peak(make_action(first_stage, Kind::REDUCE_GRAD));
+  const Outcome outcome = run_list();
   asked_.clear();
   recorder_.finish_iteration();
   mailbox_.forget_marks();
   return outcome;
 }
 
-void Worker::run_list() {
-  const auto actions = training_.program.actions[transport_.rank()];
+Outcome Worker::run_list() {
+  Outcome outcome;
+  std::int64_t reduced = 0;
   posted_ = 0;
   note_memory(recorder_.mark());
-  for (std::size_t i = 0; i < actions.size(); ++i) {
+  for (std::size_t i = 0; i < list_.size(); ++i) {
     const Instant reached = recorder_.mark();
     post_ahead(i);
-    const Action& action = actions[i];
+    const Action& action = list_[i];
     if (is_compute(action.kind)) {
       run_compute(make_action(action.stage, action.kind, action.microbatch), reached);
     } else if (is_send(action.kind)) {
@@ -79,23 +87,40 @@ void Worker::run_list() {
     } else if (action.kind == Kind::UNSHARD || action.kind == Kind::RESHARD) {
       // Nothing to do: every rank holds the whole parameters of its stages.
       recorder_.add(ActionNote{action, reached, reached, reached, 0});
+    } else if (action.kind == Kind::REDUCE_GRAD) {
+      workload_->reduce(action.stage, reduced++, reductions_);
+      note_peak(action);
+    } else if (action.kind == Kind::OPTIMIZER) {
+      outcome = step(action);
     }
     // After an action its result comes first.
     if (!is_compute(action.kind)) mailbox_.poll();
   }
+  mailbox_.finish_iteration();
+  note_memory(recorder_.mark());
+  return outcome;
+}
+
+// Messages come first, since all ranks meet there.
+Outcome Worker::step(const Action& action) {
+  mailbox_.finish_iteration();
+  phase_ = "in the optimizer step";
+  note_memory(recorder_.mark());
+  const Outcome outcome = workload_->step(action.stage);
+  note_peak(action);
+  return outcome;
 }
 
 // Posts the receives up to the second compute action from here, so that the
 // input of the next one can arrive while this one runs.
 void Worker::post_ahead(std::size_t index) {
-  const auto actions = training_.program.actions[transport_.rank()];
   posted_ = std::max(posted_, index);
   std::size_t compute = 0;
-  for (std::size_t i = index; i < actions.size() && compute < 2; ++i) {
-    if (is_compute(actions[i].kind)) ++compute;
+  for (std::size_t i = index; i < list_.size() && compute < 2; ++i) {
+    if (is_compute(list_[i].kind)) ++compute;
     if (i < posted_) continue;
-    if (is_receive(actions[i].kind)) {
-      const Action receive = make_action(actions[i].stage, actions[i].kind, actions[i].microbatch);
+    if (is_receive(list_[i].kind)) {
+      const Action receive = make_action(list_[i].stage, list_[i].kind, list_[i].microbatch);
       mailbox_.post(receive);
       note_peak(receive);
     }

@@ -9,6 +9,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "exec/run/mailbox.h"
 #include "exec/run/recorder.h"
@@ -39,10 +40,12 @@ class Worker {
   RankMemory peak_memory() const;
 
  private:
+  std::vector<Action> whole_list() const;
   Outcome run_in_time(int iteration);
-  void run_list();
+  Outcome run_list();
   void run_compute(const Action& action, Instant reached);
   void post_ahead(std::size_t index);
+  Outcome step(const Action& action);
   void note_memory(Instant time);
   void keep_up(Mark end);
   // Whether memory has never been fuller: then `action` has filled it.
@@ -51,6 +54,8 @@ class Worker {
   const TrainingJob& training_;
   Device& device_;
   Transport& transport_;
+  std::vector<Action> list_;     // the rank's, to its end
+  std::int64_t reductions_ = 0;  // in it
   Pool pool_;
   Recorder recorder_;
   Mailbox mailbox_;

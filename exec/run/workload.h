@@ -2,9 +2,11 @@
 // the time that costs say.
 //
 // The worker (worker.h) decides when and passes tensors on; a workload never
-// sees the program. All ranks call start_iteration() and finish_iteration()
-// together. One rank, one thread.
+// sees the program. All ranks call start_iteration() together, and step(), where it is
+// called, at the end of their lists. One rank, one thread.
 #pragma once
+
+#include <cstdint>
 
 #include "exec/model/tensor.h"
 #include "traces/action.h"
@@ -25,8 +27,11 @@ class Workload {
   virtual void start_iteration(int iteration) = 0;
   // An F, I, W or B: its result from its input, empty where there is none.
   virtual Tensor run(const Action& action, Tensor input) = 0;
-  // After the rank's list: gradients are reduced and weights step.
-  virtual Outcome finish_iteration() = 0;
+  // A REDUCE_GRAD of a stage, of its rank's so many the n-th, from 0: later ones of the
+  // stage replace what an earlier one has found.
+  virtual void reduce(int stage, std::int64_t number, std::int64_t count) = 0;
+  // The OPTIMIZER: weights step, once ranks have exchanged what that takes.
+  virtual Outcome step(int stage) = 0;
 };
 
 }  // namespace pipesim::exec

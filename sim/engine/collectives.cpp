@@ -61,9 +61,11 @@ class Finder {
         }
       }
     }
+    const auto optimizer = std::ranges::find(list, Kind::OPTIMIZER, &Action::kind);
+    const auto end = static_cast<std::size_t>(optimizer - list.begin());
     for (const int index : schedule_.placement.stages_of(rank_)) {
       if (!costs_of(index).reduce.exists() || stage(index).reductions > 0) continue;
-      add(make_action(index, Kind::REDUCE_GRAD), stage(index).reductions, list.size());
+      add(make_action(index, Kind::REDUCE_GRAD), stage(index).reductions, end);
     }
   }
 

@@ -5,7 +5,8 @@
 //   without one is never gathered.
 // - A REDUCE_GRAD straight behind the action that makes the last of its gradients,
 //   transfers, RESHARDs and empty cells aside, goes on while that is still running,
-//   part by part. A stage that has none is reduced after its rank's last action.
+//   part by part. A stage that has none is reduced after its rank's last action but for
+//   the optimizer step.
 //
 // Plain functions of their arguments; any thread.
 #pragma once
@@ -24,7 +25,8 @@ struct Collective {
 
   Action action;  // with its number
   std::int32_t rank = 0;
-  std::size_t place = 0;  // in its rank's list; that list's length where it has none
+  // In its rank's list; where it has none, that of the optimizer step or the list's length.
+  std::size_t place = 0;
   // The first action of a cell in that list: of an UNSHARD, the one that waits for
   // it; of a REDUCE_GRAD, the one that it is straight behind.
   std::int64_t cell = none;

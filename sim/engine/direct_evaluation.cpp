@@ -43,7 +43,6 @@ class DirectEvaluation {
           ranks_[static_cast<std::size_t>(rank)].end) {
         throw_deadlock(schedule_);
       }
-      close(rank);
     }
     return metrics_.finish();
   }
@@ -143,6 +142,9 @@ class DirectEvaluation {
              runnable);
       } else if (cell->kind == Kind::REDUCE_GRAD) {
         reduce(rank_index, rank, *cell);
+      } else if (cell->kind == Kind::OPTIMIZER && !costs_.optimizer_ns.empty()) {
+        add_closing(rank_index, rank, *cell,
+                    costs_.optimizer_ns[static_cast<std::size_t>(rank_index)]);
       }
     }
     rank.next = cell;
@@ -263,19 +265,6 @@ class DirectEvaluation {
     if (costs_.reduce_gradients_ns.empty()) return;
     const std::int64_t total = costs_.reduce_gradients_ns[static_cast<std::size_t>(rank_index)];
     add_closing(rank_index, rank, action, share_of(total, rank.reductions, rank.reduced++));
-  }
-
-  void close(int rank_index) {
-    Rank& rank = ranks_[static_cast<std::size_t>(rank_index)];
-    const auto at = static_cast<std::size_t>(rank_index);
-    const std::int32_t stage = schedule_.placement.stages_of(rank_index).front();
-    if (!costs_.reduce_gradients_ns.empty() && rank.reductions == 0) {
-      add_closing(rank_index, rank, make_action(stage, Kind::REDUCE_GRAD),
-                  costs_.reduce_gradients_ns[at]);
-    }
-    if (!costs_.optimizer_ns.empty()) {
-      add_closing(rank_index, rank, make_action(stage, Kind::OPTIMIZER), costs_.optimizer_ns[at]);
-    }
   }
 
   const Schedule& schedule_;

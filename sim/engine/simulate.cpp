@@ -1,11 +1,14 @@
 #include "sim/engine/simulate.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "sim/engine/collectives.h"
 #include "sim/engine/direct_evaluation.h"
 #include "sim/engine/event_evaluation.h"
+#include "sim/schedule/closing.h"
 #include "sim/schedule/lower.h"
 
 namespace pipesim {
@@ -19,14 +22,40 @@ bool needs_events(const Schedule& schedule, const Costs& costs, const Simulation
   return exchanges_bytes(costs.footprints(schedule.placement)) || has_collectives(schedule, costs);
 }
 
+namespace {
+
+// What takes time at the end of an iteration, or waits for what does.
+std::vector<Closing> closing_of(const Schedule& schedule, const Costs& costs) {
+  std::vector<Closing> closing(
+      static_cast<std::size_t>(schedule.ranks()),
+      {.reduces = !costs.reduce_gradients_ns.empty(), .steps = !costs.optimizer_ns.empty()});
+  for (const Collective& collective : find_collectives(schedule, costs)) {
+    if (collective.action.kind == Kind::RESHARD) continue;
+    closing[static_cast<std::size_t>(collective.rank)].steps = true;
+  }
+  return closing;
+}
+
+Metrics evaluate(const Schedule& program, const Costs& costs, const SimulationOptions& options) {
+  if (!needs_events(program, costs, options)) {
+    return evaluate_directly(program, costs, options.sink);
+  }
+  return evaluate_by_events(program, costs, options.transfers, options.sink);
+}
+
+}  // namespace
+
 Metrics simulate(const Schedule& schedule, const Costs& costs, const SimulationOptions& options) {
-  if (!needs_events(schedule, costs, options)) {
-    return evaluate_directly(schedule, costs, options.sink);
-  }
+  std::optional<Schedule> program;
   if (options.transfers.mode != P2p::async && !schedule.has_transfers()) {
-    return evaluate_by_events(lower(schedule), costs, options.transfers, options.sink);
+    program = lower(schedule);
   }
-  return evaluate_by_events(schedule, costs, options.transfers, options.sink);
+  if (!costs.reduce_gradients_ns.empty() || !costs.optimizer_ns.empty() ||
+      has_collectives(schedule, costs)) {
+    const Schedule& open = program ? *program : schedule;
+    program = with_closing(open, closing_of(open, costs));
+  }
+  return evaluate(program ? *program : schedule, costs, options);
 }
 
 Timeline record_timeline(const Schedule& schedule, const Costs& costs,

@@ -266,10 +266,10 @@ class TasksBuilder {
   // ---- Streams
 
   std::size_t count_closing() const {
-    // A reduction and an optimizer step a rank, or as many as are listed.
     return static_cast<std::size_t>(
-               std::ranges::count(schedule_.actions.all(), Kind::REDUCE_GRAD, &Action::kind)) +
-           2 * static_cast<std::size_t>(schedule_.ranks());
+        std::ranges::count_if(schedule_.actions.all(), [](const Action& action) {
+          return action.kind == Kind::REDUCE_GRAD || action.kind == Kind::OPTIMIZER;
+        }));
   }
 
   // A row stands on its streams with all its microbatches, or with none.
@@ -297,7 +297,8 @@ class TasksBuilder {
 
   void fill_streams(int rank) {
     const auto list = schedule_.actions[rank];
-    const std::size_t first_closing = tasks_.closing.size();
+    const std::int64_t reductions = std::ranges::count(list, Kind::REDUCE_GRAD, &Action::kind);
+    std::int64_t reduced = 0;
     for (std::size_t i = 0; i < list.size(); ++i) {
       const Action& action = list[i];
       if (is_compute(action.kind)) {
@@ -309,13 +310,17 @@ class TasksBuilder {
       } else if (is_transfer(action.kind)) {
         append_transfer(action);
       } else if (action.kind == Kind::REDUCE_GRAD && !costs_.reduce_gradients_ns.empty()) {
-        add_closing(rank, action, 0);
+        // They share their rank's time for it.
+        const std::int64_t total = costs_.reduce_gradients_ns[static_cast<std::size_t>(rank)];
+        add_closing(rank, action, share_of(total, reductions, reduced++));
+      } else if (action.kind == Kind::OPTIMIZER) {
+        append_calls(rank, i);
+        add_optimizer(rank, action);
       } else if (is_of_replicas(action.kind)) {
         append_calls(rank, i);
       }
     }
     append_calls(rank, list.size());
-    close(rank, first_closing);
   }
 
   void note(const Action& action) {
@@ -368,26 +373,12 @@ class TasksBuilder {
     tasks_.closing.push_back({action, rank, duration_ns});
   }
 
-  // A rank's reduction time is shared by its REDUCE_GRAD actions; without any it
-  // stands at the end.
-  void close(int rank, std::size_t first) {
-    const auto at = static_cast<std::size_t>(rank);
-    const std::int32_t stage = placement_.stages_of(rank).front();
-    if (!costs_.reduce_gradients_ns.empty()) {
-      if (tasks_.closing.size() == first) {
-        add_closing(rank, make_action(stage, Kind::REDUCE_GRAD), 0);
-      }
-      const std::int64_t total = costs_.reduce_gradients_ns[at];
-      const auto count = static_cast<std::int64_t>(tasks_.closing.size() - first);
-      for (std::size_t i = first; i < tasks_.closing.size(); ++i) {
-        tasks_.closing[i].duration_ns =
-            share_of(total, count, static_cast<std::int64_t>(i - first));
-      }
-    }
+  // It waits for the last of its rank's collectives, which end in order.
+  void add_optimizer(int rank, const Action& action) {
+    const std::int64_t duration =
+        costs_.optimizer_ns.empty() ? 0 : costs_.optimizer_ns[static_cast<std::size_t>(rank)];
+    add_closing(rank, action, duration);
     CollectiveTasks* last = last_collective(rank);
-    if (costs_.optimizer_ns.empty() && last == nullptr) return;
-    const std::int64_t duration = costs_.optimizer_ns.empty() ? 0 : costs_.optimizer_ns[at];
-    add_closing(rank, make_action(stage, Kind::OPTIMIZER), duration);
     if (last == nullptr) return;
     last->optimizer = static_cast<TaskId>(tasks_.first_closing() + tasks_.closing.size() - 1);
     tasks_.plan.need_signal(last->optimizer);

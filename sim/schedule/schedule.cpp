@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 namespace pipesim {
 namespace {
@@ -35,7 +36,8 @@ class Checker {
         return ScheduleFault{rank, list.size() - 1, "a cell is joined with nothing after it"};
       }
     }
-    return find_missing();
+    if (auto fault = find_missing()) return fault;
+    return find_lost_gradients();
   }
 
  private:
@@ -157,6 +159,28 @@ class Checker {
             rank, schedule_.actions[rank].size(),
             fmt::format("{} is missing",
                         to_text(make_action(stage, static_cast<Kind>(kind), microbatch)))};
+      }
+    }
+    return std::nullopt;
+  }
+
+  // What a stage's last reduction comes too early for.
+  std::optional<ScheduleFault> find_lost_gradients() const {
+    for (int rank = 0; rank < schedule_.ranks(); ++rank) {
+      const auto list = schedule_.actions[rank];
+      std::map<std::int32_t, std::size_t> reduced;  // by stage, where last
+      for (std::size_t i = 0; i < list.size(); ++i) {
+        if (list[i].kind == Kind::REDUCE_GRAD) reduced[list[i].stage] = i;
+      }
+      if (reduced.empty()) continue;
+      for (std::size_t i = 0; i < list.size(); ++i) {
+        if (list[i].kind != Kind::B && list[i].kind != Kind::W) continue;
+        const auto last = reduced.find(list[i].stage);
+        if (last == reduced.end() || last->second > i) continue;
+        return ScheduleFault{
+            rank, i,
+            fmt::format("{} makes gradients behind the last {}, which are then never reduced",
+                        to_text(list[i]), to_text(list[last->second]))};
       }
     }
     return std::nullopt;

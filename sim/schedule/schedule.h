@@ -94,7 +94,8 @@ struct ScheduleFault {
 
 // Checks that every stage has each microbatch's F once, and B once or I and W
 // once; that F precedes I precedes W on its rank; that transfers, where there
-// are any, are complete and in a possible place. Returns the first fault.
+// are any, are complete and in a possible place; that no gradient is made behind its stage's
+// last REDUCE_GRAD. Returns the first fault.
 // Says nothing of deadlock: see deadlock.h.
 std::optional<ScheduleFault> find_fault(const Schedule& schedule);
 

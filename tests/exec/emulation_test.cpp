@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <string>
+#include <utility>
 
 #include "sim/engine/simulate.h"
 #include "sim/schedule/family.h"
@@ -94,6 +97,26 @@ TEST_P(Emulated, NeverFasterThanPredicted) {
     EXPECT_EQ(counts[Kind::REDUCE_GRAD], schedule.stages());
     EXPECT_TRUE(result.losses.empty());
     EXPECT_NE(result.device.find(exec::pace_name(GetParam())), std::string::npos);
+  }
+}
+
+// Every action that is predicted is done, on its rank, and no other: the reduction of each
+// stage, too, however many a rank has.
+TEST_P(Emulated, DoesWhatIsPredicted) {
+  const auto done = [](const auto& spans) {
+    std::multiset<std::pair<int, std::string>> actions;
+    for (const Span& span : spans) actions.emplace(span.rank, to_text(span.action));
+    return actions;
+  };
+  for (const Family& family : all_families()) {
+    for (const int ranks : {1, 3}) {
+      SCOPED_TRACE(std::string(family.name) + " on " + std::to_string(ranks));
+      const Schedule schedule =
+          generate({.name = std::string(family.name), .ranks = ranks, .microbatches = 3});
+      const Costs costs = uneven_costs(schedule);
+      const RunResult result = testing::run_locally(emulated(schedule, costs, GetParam()));
+      EXPECT_EQ(done(result.spans), done(record_timeline(schedule, costs).spans));
+    }
   }
 }
 

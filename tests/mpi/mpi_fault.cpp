@@ -1,7 +1,7 @@
 // A training job one rank of which is struck by a signal, as by kill:
 //   mpi_fault --rank R --signal S --at N [--timeout MS] [--trace FILE]
 // strikes rank R when it is about to send its N-th result; at 0, when it takes
-// part in the reduction that ends its first iteration.
+// part in the optimizer step that ends its first iteration.
 #include <fmt/format.h>
 
 #include <charconv>

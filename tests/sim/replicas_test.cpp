@@ -193,20 +193,21 @@ TEST(Replicas, ShareACardWithTransfers) {
   costs.edges[{0, 1}] = {0, {}, {0}};
   costs.stages[0].reduce.bytes = 100;
   costs.collective_links = {{0, {}, {0}}, {}};
-  const Timeline timeline = timeline_of("0F0,0REDUCE_GRAD,0B0\n1F0,1B0\n", costs);
+  const Timeline timeline = timeline_of("0F0,0REDUCE_GRAD,0B0,0REDUCE_GRAD\n1F0,1B0\n", costs);
   EXPECT_EQ(times_of(timeline, "0REDUCE_GRAD"), Times(100, 300));
   EXPECT_EQ(times_of(timeline, "0SEND_F0"), Times(100, 400));
   EXPECT_EQ(times_of(timeline, "1F0"), Times(400, 500));
   // Its own link is the narrower one: a quarter, which leaves three to the result.
   costs.collective_links[0].bytes_per_second = byte_a_ns / 4;
-  const Timeline narrow = timeline_of("0F0,0REDUCE_GRAD,0B0\n1F0,1B0\n", costs);
+  const Timeline narrow = timeline_of("0F0,0REDUCE_GRAD,0B0,0REDUCE_GRAD\n1F0,1B0\n", costs);
   EXPECT_EQ(times_of(narrow, "0SEND_F0"), Times(100, 367));  // 100 + 200 / 0.75
   EXPECT_EQ(times_of(narrow, "0REDUCE_GRAD"), Times(100, 500));
   // Rank 1's weights go the same way, 100 of 150 bytes alone: then three share, until
   // 250, and two, until 350.
   costs.stages[1].unshard.bytes = 150;
   costs.collective_links = {{0, {}, {0}}, {0, {}, {0}}};
-  const Timeline three = timeline_of("0F0,0REDUCE_GRAD,0B0\n1UNSHARD,1F0,1B0\n", costs);
+  const Timeline three =
+      timeline_of("0F0,0REDUCE_GRAD,0B0,0REDUCE_GRAD\n1UNSHARD,1F0,1B0\n", costs);
   EXPECT_EQ(times_of(three, "1UNSHARD"), Times(0, 250));
   EXPECT_EQ(times_of(three, "0REDUCE_GRAD"), Times(100, 350));
   EXPECT_EQ(times_of(three, "0SEND_F0"), Times(100, 450));

@@ -573,6 +573,9 @@ TEST(Csv, PointsAtTheFaultyCell) {
       {"0F0,0B0\n2F0,2B0\n", "f.csv: no row holds stage 1"},
       {"0F0,0B0,0F0\n", "f.csv:1:9: rank 0: 0F0 is done twice"},
       {"0F0,0B0,0B0\n", "f.csv:1:9: rank 0: 0B0 is done twice"},
+      {"0F0,0F1,0B0,0REDUCE_GRAD,0B1\n",
+       "f.csv:1:26: rank 0: 0B1 makes gradients behind the last 0REDUCE_GRAD, which are then "
+       "never reduced"},
       {"0B0,0F0\n", "f.csv:1:1: rank 0: 0B0 needs 0F0 before it"},
       {"0F0,0W0,0I0\n", "f.csv:1:5: rank 0: 0W0 needs 0I0 before it"},
       {"0F0,0I0,0W0,0B0\n", "f.csv:1:13: rank 0: 0B0 repeats a backward"},

@@ -9,6 +9,7 @@
 #include "exec/device/devices.h"
 #include "sim/cost/costs.h"
 #include "sim/engine/simulate.h"
+#include "sim/schedule/closing.h"
 #include "sim/schedule/csv.h"
 #include "sim/schedule/deadlock.h"
 #include "sim/schedule/family.h"
@@ -47,18 +48,11 @@ void expect_right(const Schedule& schedule, const TrainingJob& training, const R
 
   std::vector<std::string> planned;
   std::vector<std::string> done;
-  for (const Action& action : training.program.actions.all()) {
-    const bool closing = action.kind == Kind::REDUCE_GRAD;
-    if (action.kind != Kind::IDLE && !closing) {
-      planned.push_back(to_text(make_action(action.stage, action.kind, action.microbatch)));
-    }
-  }
-  for (int stage = 0; stage < schedule.stages(); ++stage) {
-    planned.push_back(to_text(make_action(stage, Kind::REDUCE_GRAD)));
-  }
-  for (int rank = 0; rank < schedule.ranks(); ++rank) {
-    planned.push_back(
-        to_text(make_action(schedule.placement.stages_of(rank).front(), Kind::OPTIMIZER)));
+  const std::vector<Closing> closing(static_cast<std::size_t>(schedule.ranks()), {true, true});
+  const Schedule whole = with_closing(training.program, closing);
+  for (const Action& action : whole.actions.all()) {
+    if (action.kind == Kind::IDLE) continue;
+    planned.push_back(to_text(make_action(action.stage, action.kind, action.microbatch)));
   }
   for (const Span& span : result.spans) {
     done.push_back(to_text(span.action));
