@@ -18,7 +18,8 @@ class Idle final : public Workload {
  public:
   void start_iteration(int /*iteration*/) override {}
   Tensor run(const Action& /*action*/, Tensor input) override { return input; }
-  Outcome finish_iteration() override { return {}; }
+  void reduce(int /*stage*/, std::int64_t /*number*/, std::int64_t /*count*/) override {}
+  Outcome step(int /*stage*/) override { return {}; }
 };
 
 // Arguments: chunks on the rank, whether layers and memory are recorded. The
