@@ -10,6 +10,7 @@
 #include "exec/transport/collectives.h"
 
 namespace pipesim::exec {
+
 AdamStep adam_step(const TrainingJob& training, int step, double gradient_norm) {
   AdamStep adam;
   adam.learning_rate = training.learning_rate;

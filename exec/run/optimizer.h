@@ -4,7 +4,7 @@
 // Gradients are sums over tokens until here; they are divided, once, by the
 // number of tokens of the iteration. The norm is a sum over parameters in the
 // order of the model, made on rank 0, so that it has the same bits whatever
-// the partition. Every rank calls the same functions in the same order.
+// the partition. All ranks call step() together.
 #pragma once
 
 #include <cstddef>

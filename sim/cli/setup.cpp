@@ -136,6 +136,10 @@ CostSource::CostSource(const CostFlags& flags, std::optional<CostsFile> file, st
 }
 
 BytesNeeded CostSource::bytes_needed() const {
+  // Results, costs, metrics and the report; where events are queued, the program, its
+  // streams and inputs, too.
+  constexpr BytesNeeded simulation_needs{0, 24, 300, 1100};
+  constexpr BytesNeeded event_needs{80, 0, 560, 600};
   const bool only_latency = transfers_.mode == P2p::async && !file_ && !model_ &&
                             !flags_.p2p_bytes && !flags_.compute_slowdown;
   BytesNeeded needed = simulation_needs;

@@ -29,9 +29,8 @@ void add_cost_flags(CommandLine& command, CostFlags& flags);
 // Costs before it is known how many stages there are.
 class CostSource {
  public:
-  // `file`, where it is given, stands for --costs.
   explicit CostSource(const CostFlags& flags);
-  // With costs that come from elsewhere, by a name for messages.
+  // `file`, where it is given, stands for --costs; `name` is what it is of, in messages.
   CostSource(const CostFlags& flags, std::optional<CostsFile> file, std::string name);
 
   // Checked for the schedule's placement and number of microbatches.
@@ -62,11 +61,6 @@ class CostSource {
   std::optional<std::vector<int>> layout_;
   Transfers transfers_;
 };
-
-// What simulating takes: results, costs, metrics and the report; and where events are queued,
-// the program, its streams and inputs.
-inline constexpr BytesNeeded simulation_needs{0, 24, 300, 1100};
-inline constexpr BytesNeeded event_needs{80, 0, 560, 600};
 
 // Trying candidates with these costs.
 Trial trial_with(const CostSource& source);

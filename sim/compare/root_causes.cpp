@@ -244,12 +244,12 @@ class Ranking {
     causes_.push_back(std::move(cause));
   }
 
-  // A clock's effect is what the makespan would be were it alone put right.
   // What a rank's work took up by its own clock.
   struct Reach {
     std::int64_t first_ns, last_ns;
   };
 
+  // A clock's effect is what the makespan would be were it alone put right.
   void add_clocks() {
     const auto& clocks = comparison_.clocks;
     std::vector<std::optional<Reach>> reach(clocks.size());

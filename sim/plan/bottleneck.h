@@ -7,14 +7,13 @@
 // stages exchange on it. A rank must fit into its memory, which its layers' states
 // and the fullest of its moments take.
 //
-// Exact wherever a sweep over the ranks (cut_sweep.h, with its cost) ends within a fixed
-// number of steps: for one stage a rank up to some 2,000 layers on 64 ranks or 8,000 on 8,
-// in most cases far beyond; for two chunks a rank, in a V or a loop,
-// up to some 200 layers on 16 ranks; for more chunks up to some dozens of layers. Beyond
-// that the layout is the best that was found near good starts, and a lower bound says
-// what may be missing. The same problem gives the same layout; among those of equal
-// bottleneck one with the least sum of squares of rank times, where that sweep ends too,
-// and with one stage a rank of these the lexicographically first.
+// Exact wherever a sweep over the ranks (cut_sweep.h, with its cost) ends within 2^28 steps:
+// one stage a rank takes half of layers^2 x ranks at most; for two chunks a rank, in a V or
+// a loop, that is up to some 200 layers on 16 ranks; for more chunks up to some dozens of
+// layers. Beyond that the layout is the best that was found near good starts, and a lower
+// bound says what may be missing. The same problem gives the same layout; among those of
+// equal bottleneck one with the least sum of squares of rank times, where that sweep ends
+// too, and with one stage a rank of these the lexicographically first.
 //
 // Nanoseconds and bytes, none negative; their sums over all layers and stages, counted
 // for every microbatch that is held, must stay below 2^60. Plain values; any thread.

@@ -341,7 +341,7 @@ Partition find_partition(const PartitionProblem& problem, Objective objective,
   const int stages = problem.schedule.stages();
   const std::string what =
       fmt::format("{} in {}", plural(layers, "layer"), plural(stages, "stage"));
-  constexpr std::int64_t most_places = std::int64_t{1} << 25;  // of cuts; takes half a minute
+  constexpr std::int64_t most_places = std::int64_t{1} << 25;  // of cuts
   if (layers * stages > most_places) {
     throw input_error(
         fmt::format("{}: more than can be searched, {} layers times stages; take layers together",
