@@ -13,8 +13,8 @@
 #include "gui/window/letters.h"
 #include "gui/window/painter.h"
 #include "gui/window/session.h"
+#include "sim/engine/record_run.h"
 #include "sim/engine/simulate.h"
-#include "sim/engine/trace_metadata.h"
 #include "sim/schedule/family.h"
 #include "traces/base/files.h"
 #include "traces/chrome_writer.h"
@@ -94,8 +94,7 @@ std::string written_trace(int microbatches) {
   Costs costs;
   costs.stages.assign(16, StageCosts{});
   OutputFile file(path);
-  write_chrome_trace(record_timeline(schedule, costs),
-                     trace_metadata_json(schedule, costs, Prediction{}), file);
+  write_chrome_trace(record_run(schedule, costs), file);
   file.commit();
   return path;
 }

@@ -5,32 +5,20 @@
 #include <string>
 #include <utility>
 
-#include "sim/engine/simulate.h"
+#include "sim/engine/record_run.h"
 #include "traces/recorded_run.h"
 
 namespace pipesim::testing {
 
-// A predicted iteration of that schedule.
+// A predicted run of that schedule by another name, and without its costs, so that nothing
+// is taken from them.
 inline RecordedRun recorded(const Schedule& schedule, const Costs& costs,
                             const std::string& name = "predicted",
                             const SimulationOptions& options = {}) {
-  Timeline timeline = record_timeline(schedule, costs, options);
-  RecordedRun run;
-  static_cast<TimelineFrame&>(run) = timeline;
+  RecordedRun run = record_run(schedule, costs, options);
   run.name = name;
-  run.about.source = Source::predicted;
-  run.about.schedule = schedule.name;
-  run.about.p2p = p2p_name(options.transfers.mode);
-  run.about.rank_of_stage = schedule.placement.rank_of_stage();
-  run.spans.assign(timeline.spans.begin(), timeline.spans.end());
-  RecordedIteration iteration;
-  iteration.end = run.spans.size();
-  for (const Span& span : run.spans) {
-    if (!is_transfer(span.action.kind)) {
-      iteration.makespan_ns = std::max(iteration.makespan_ns, span.end_ns);
-    }
-  }
-  run.iterations = {iteration};
+  run.about.program.clear();
+  run.about.costs_json.clear();
   return run;
 }
 

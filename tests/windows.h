@@ -12,13 +12,13 @@
 #include "gui/window/letters.h"
 #include "gui/window/main_window.h"
 #include "gui/window/timeline.h"
-#include "sim/engine/simulate.h"
-#include "sim/engine/trace_metadata.h"
+#include "sim/engine/record_run.h"
 #include "sim/schedule/family.h"
 #include "tests/files.h"
 #include "tests/random_schedule.h"
 #include "traces/base/files.h"
 #include "traces/chrome_writer.h"
+#include "traces/run_metadata.h"
 
 namespace pipesim::gui::testing {
 
@@ -46,11 +46,14 @@ class TraceFiles {
     costs.stages[2].backward_input_ns = backward_ns / 2;
     costs.stages[2].backward_weight_ns = backward_ns - backward_ns / 2;
     for (StageCosts& stage : costs.stages) stage.activation_bytes = 1 << 30;
-    std::string metadata = trace_metadata_json(schedule, costs, Prediction{});
+    const RecordedRun run = record_run(schedule, costs);
+    std::string metadata = metadata_json(run);
     const std::string from = "\"predicted\"";
     metadata.replace(metadata.find(from), from.size(), '"' + source + '"');
     OutputFile file(path);
-    write_chrome_trace(record_timeline(schedule, costs), metadata, file);
+    ChromeTraceWriter writer(run, metadata, file);
+    writer.add(run.spans);
+    writer.finish();
     file.commit();
   }
 

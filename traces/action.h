@@ -3,10 +3,10 @@
 // The vocabulary that schedules, simulator, executor and viewer share. Kinds
 // are those of PyTorch's pipeline runtime plus the optimizer step. The text
 // form is `2F0`: stage, kind, microbatch; UNSHARD, RESHARD, REDUCE_GRAD and
-// OPTIMIZER take no microbatch (`1UNSHARD`). The pair (kind, stage,
-// microbatch), with the iteration, is the identity that joins a prediction
-// and a measurement; a collective, of which a stage may have several an
-// iteration, has its number in place of the microbatch. Plain values; any thread.
+// OPTIMIZER take no microbatch (`1UNSHARD`). Kind, stage and microbatch, with the
+// number of a collective, of which a stage may have several an iteration, are the
+// identity that joins a prediction and a measurement (action_key.h); what waits for
+// what is in dependency.h. Plain values; any thread.
 #pragma once
 
 #include <cstdint>
@@ -49,31 +49,38 @@ std::string_view kind_name(Kind kind);
 std::optional<Kind> parse_kind(std::string_view name);
 
 inline constexpr std::int32_t no_microbatch = -1;
+inline constexpr std::uint16_t no_number = 0xffff;
 
 // The largest virtual stage or microbatch index that the text form may name.
 inline constexpr std::int32_t max_index = 999'999'999;
 
 struct Action {
   std::int32_t stage = 0;
-  // Of a collective that happened: which of its stage's of that kind, from 0.
   std::int32_t microbatch = no_microbatch;
   Kind kind = Kind::IDLE;
   // One cell with the action after it: a forward joined with a backward is
   // PyTorch's OVERLAP_F_B, joined transfers are its BATCH_P2P.
   bool joined = false;
+  // Of a collective that happened: which of its stage's of that kind, from 0.
+  std::uint16_t number = no_number;
 
   bool operator==(const Action&) const = default;
 };
+static_assert(sizeof(Action) == 12);
 
 constexpr Action make_action(std::int32_t stage, Kind kind,
                              std::int32_t microbatch = no_microbatch) {
-  return {stage, microbatch, kind, false};
+  return {stage, microbatch, kind, false, no_number};
+}
+// Below no_number.
+constexpr Action make_collective(std::int32_t stage, Kind kind, std::int32_t number) {
+  return {stage, no_microbatch, kind, false, static_cast<std::uint16_t>(number)};
 }
 
 // Whether it is an exchange with a stage's replicas, or the release of what one
 // brought, beside what its rank computes; a list's action is not one yet.
 constexpr bool is_collective(const Action& action) {
-  return is_of_replicas(action.kind) && action.microbatch != no_microbatch;
+  return is_of_replicas(action.kind) && action.number != no_number;
 }
 // Whether it moves results, weights or gradients beside what its rank computes.
 constexpr bool is_communication(const Action& action) {

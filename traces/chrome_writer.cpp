@@ -12,6 +12,8 @@
 #include <utility>
 
 #include "traces/base/json.h"
+#include "traces/base/large_vector.h"
+#include "traces/run_metadata.h"
 
 namespace pipesim {
 namespace {
@@ -119,6 +121,7 @@ class ChromeTraceWriter::Impl {
   void add(std::span<const Span> spans, std::span<const LayerSpan> layers,
            std::span<const MemorySample> samples) {
     spans_ = spans;
+    find_iterations();
     assign_lanes();
     write_names();
     if (!started_ && !is_measured_) {
@@ -229,7 +232,16 @@ class ChromeTraceWriter::Impl {
     }
   }
 
-  // Of each transfer of the iteration, when it was sent and when its arrow
+  // Which iterations the spans are of.
+  void find_iterations() {
+    first_iteration_ = last_iteration_ = spans_.empty() ? 0 : spans_.front().iteration;
+    for (const Span& span : spans_) {
+      first_iteration_ = std::min(first_iteration_, span.iteration);
+      last_iteration_ = std::max(last_iteration_, span.iteration);
+    }
+  }
+
+  // Of each transfer that is being written, when it was sent and when its arrow
   // arrives; -1 for one that is not there.
   struct Flow {
     std::int64_t start_ns = -1;
@@ -239,20 +251,26 @@ class ChromeTraceWriter::Impl {
     bool points_forward() const { return start_ns >= 0 && end_ns >= start_ns; }
   };
 
-  std::size_t flow_of(const Action& transfer) const {
-    const Action sent = is_send(transfer.kind) ? transfer : peer_of(transfer);
+  std::size_t flows_an_iteration() const {
+    return 2 * frame_.chunk_of_stage.size() * static_cast<std::size_t>(frame_.microbatches);
+  }
+
+  // Counted from those of the first iteration that is being written.
+  std::size_t flow_of(const Span& span) const {
+    const Action sent = is_send(span.action.kind) ? span.action : peer_of(span.action);
     const auto microbatches = static_cast<std::size_t>(frame_.microbatches);
-    return (sent.kind == Kind::SEND_B ? frame_.chunk_of_stage.size() * microbatches : 0) +
+    return flows_an_iteration() * static_cast<std::size_t>(span.iteration - first_iteration_) +
+           (sent.kind == Kind::SEND_B ? frame_.chunk_of_stage.size() * microbatches : 0) +
            static_cast<std::size_t>(sent.stage) * microbatches +
            static_cast<std::size_t>(sent.microbatch);
   }
 
   std::vector<Flow> flows() const {
-    std::vector<Flow> flows(2 * frame_.chunk_of_stage.size() *
-                            static_cast<std::size_t>(frame_.microbatches));
+    std::vector<Flow> flows(flows_an_iteration() *
+                            static_cast<std::size_t>(last_iteration_ - first_iteration_ + 1));
     for (const Span& span : spans_) {
       if (!is_transfer(span.action.kind)) continue;
-      Flow& flow = flows[flow_of(span.action)];
+      Flow& flow = flows[flow_of(span)];
       if (is_send(span.action.kind)) {
         flow.start_ns = span.start_ns;
       } else {
@@ -272,7 +290,7 @@ class ChromeTraceWriter::Impl {
       const bool continues = i > 0 && spans_[i - 1].action.joined;
       if (!continues) entries.push_back({span.start_ns, Line::slice, i});
       if (is_transfer(span.action.kind)) {
-        const Flow& flow = all_flows[flow_of(span.action)];
+        const Flow& flow = all_flows[flow_of(span)];
         if (flow.points_forward() && is_send(span.action.kind)) {
           entries.push_back({flow.start_ns, Line::flow_start, i});
         } else if (flow.points_forward()) {
@@ -368,7 +386,7 @@ class ChromeTraceWriter::Impl {
                      kind_name(back.kind), back.stage, chunk_of(back.stage), back.microbatch);
     }
     if (is_collective(action)) {
-      fmt::format_to(std::back_inserter(out_), R"(,"occurrence":{})", action.microbatch);
+      fmt::format_to(std::back_inserter(out_), R"(,"occurrence":{})", action.number);
     }
     if (is_transfer(action.kind) || is_collective(action)) {
       fmt::format_to(std::back_inserter(out_), R"(,"bytes":{})", span.bytes);
@@ -405,10 +423,8 @@ class ChromeTraceWriter::Impl {
   // One number a transfer, the same at both its ends.
   void write_flow(std::uint32_t index, bool start, std::int64_t ts_ns) {
     const Span& span = spans_[index];
-    const std::int64_t flows_an_iteration =
-        2 * static_cast<std::int64_t>(frame_.chunk_of_stage.size()) * frame_.microbatches;
-    const std::int64_t id =
-        1 + static_cast<std::int64_t>(flow_of(span.action)) + flows_an_iteration * span.iteration;
+    const std::size_t id =
+        1 + flow_of(span) + flows_an_iteration() * static_cast<std::size_t>(first_iteration_);
     const bool is_forward = span.action.kind == Kind::SEND_F || span.action.kind == Kind::RECV_F;
     begin_line();
     fmt::format_to(std::back_inserter(out_),
@@ -497,8 +513,10 @@ class ChromeTraceWriter::Impl {
   bool first_ = true;     // no line is written yet
   bool started_ = false;  // an iteration is written
   std::vector<Rank> ranks_;
-  std::set<std::int32_t> changed_;   // ranks whose memory the instant has changed
-  std::span<const Span> spans_;      // of the iteration that is being written
+  std::set<std::int32_t> changed_;    // ranks whose memory the instant has changed
+  std::span<const Span> spans_;       // that are being written
+  std::int32_t first_iteration_ = 0;  // of theirs
+  std::int32_t last_iteration_ = 0;
   std::vector<std::uint32_t> lane_;  // of each span, within its track
 };
 
@@ -514,10 +532,18 @@ void ChromeTraceWriter::add(std::span<const Span> spans, std::span<const LayerSp
 
 void ChromeTraceWriter::finish() { impl_->finish(); }
 
-void write_chrome_trace(const Timeline& timeline, std::string_view metadata_json,
-                        OutputFile& file) {
-  ChromeTraceWriter writer(timeline, metadata_json, file);
-  writer.add(timeline.spans);
+void write_chrome_trace(const RecordedRun& run, OutputFile& file) {
+  ChromeTraceWriter writer(run, metadata_json(run), file);
+  if (run.iterations.size() < 2) {
+    writer.add(run.spans);
+  } else {
+    // Iterations overlap, and what ranks hold is counted as time goes on.
+    LargeVector<Span> spans = run.spans;
+    std::ranges::stable_sort(spans, [](const Span& a, const Span& b) {
+      return std::tuple(a.start_ns, a.rank) < std::tuple(b.start_ns, b.rank);
+    });
+    writer.add(spans);
+  }
   writer.finish();
 }
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "traces/base/files.h"
-#include "traces/timeline.h"
+#include "traces/recorded_run.h"
 
 namespace pipesim {
 
@@ -34,12 +34,12 @@ class ChromeTraceWriter {
                     std::optional<MeasuredRun> measured = std::nullopt);
   ~ChromeTraceWriter();
 
-  // To be called for one iteration after the other. Spans must be sorted by
-  // (start, rank), with the two of an OVERLAP_F_B next to each other and no
-  // transfer joined; on no rank may any start before one of the iteration
-  // before. The memory counters come from the spans where the run is predicted,
-  // from the samples where it is measured. Layers and samples come in any order,
-  // those of one rank and instant as they happened.
+  // To be called for one iteration after the other, or for several at once. Spans must
+  // be sorted by (start, rank), with the two of an OVERLAP_F_B next to each other and no
+  // transfer joined; on no rank may any start before one of an earlier call. The memory
+  // counters come from the spans where the run is predicted, from the samples where it
+  // is measured. Layers and samples come in any order, those of one rank and instant as
+  // they happened.
   void add(std::span<const Span> spans, std::span<const LayerSpan> layers = {},
            std::span<const MemorySample> samples = {});
 
@@ -51,7 +51,7 @@ class ChromeTraceWriter {
   std::unique_ptr<Impl> impl_;
 };
 
-// The whole of it for one predicted iteration.
-void write_chrome_trace(const Timeline& timeline, std::string_view metadata_json, OutputFile& file);
+// The whole of it for a predicted run.
+void write_chrome_trace(const RecordedRun& run, OutputFile& file);
 
 }  // namespace pipesim

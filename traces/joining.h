@@ -8,26 +8,38 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <utility>
 #include <vector>
 
+#include "traces/action_key.h"
 #include "traces/timeline.h"
 
 namespace pipesim {
 
-// Finds the spans of one iteration by (kind, stage, microbatch). Knows places
-// only: good as long as no span changes its place.
+// Finds the spans of one iteration by what they are. Knows places only: good as long as
+// no span changes its place.
 class SpanIndex {
  public:
+  struct Entry {
+    ActionKey key;
+    std::uint32_t place = 0;
+    auto operator<=>(const Entry&) const = default;
+  };
+
   explicit SpanIndex(std::span<const Span> spans);
 
-  // The place of an action's span; of several the first.
+  // Sorted; of spans whose action is the same the first alone.
+  std::span<const Entry> entries() const { return entries_; }
+  // The places of the others, ascending.
+  const std::vector<std::size_t>& repeated() const { return repeated_; }
+
+  // The place of an action's span.
   std::optional<std::size_t> find(const Action& action) const;
-  // The places of spans whose action has an earlier one, ascending.
-  std::vector<std::size_t> repeated() const;
+  // The same, where a B stands for an I, too, as in dependency.h.
+  std::optional<std::size_t> find_either(const Action& action) const;
 
  private:
-  std::vector<std::pair<std::uint64_t, std::uint32_t>> places_;  // sorted by (action, place)
+  std::vector<Entry> entries_;
+  std::vector<std::size_t> repeated_;
 };
 
 // For each F, B and I whose input came by a transfer with both ends among the

@@ -8,9 +8,8 @@
 #include <algorithm>
 #include <cassert>
 #include <cstdint>
-#include <tuple>
 
-#include "traces/action.h"
+#include "traces/action_key.h"
 
 namespace pipesim {
 
@@ -250,9 +249,9 @@ class MemoryMeter {
 
   // Compute actions come first; of transfers and collectives the smallest counts.
   void fill_by_transfer(const Action& action) {
-    const auto key = [](const Action& a) { return std::tuple(a.kind, a.stage, a.microbatch); };
     if (is_compute(filler_.kind)) return;
-    if (filler_.kind == Kind::IDLE || key(action) < key(filler_)) filler_ = action;
+    const bool is_first = filler_.kind == Kind::IDLE || ActionKey(action) < ActionKey(filler_);
+    if (is_first) filler_ = action;
   }
 
   // Of the instant that is open: whether no compute action has changed anything

@@ -37,6 +37,7 @@ Metrics summarise(const std::vector<RankAccount>& ranks) {
   if (ranks.empty()) return metrics;
   const RankAccount& last = *std::ranges::max_element(ranks, {}, &RankAccount::last_end_ns);
   metrics.makespan_ns = last.last_end_ns();
+  metrics.iteration_ends_ns = {metrics.makespan_ns};
   metrics.critical_path = {last.path.compute_ns, last.path.p2p_ns,
                            metrics.makespan_ns - last.path.compute_ns - last.path.p2p_ns};
   metrics.ranks.reserve(ranks.size());
@@ -48,6 +49,18 @@ Metrics summarise(const std::vector<RankAccount>& ranks) {
     }
   }
   return metrics;
+}
+
+Metrics IterationEnds::finish() const {
+  Metrics metrics = summarise(first_);
+  metrics.iteration_ends_ns = ends_ns_;
+  return metrics;
+}
+
+std::int64_t Metrics::steady_iteration_ns() const {
+  const std::size_t count = iteration_ends_ns.size();
+  if (count < 2) return makespan_ns;
+  return iteration_ends_ns[count - 1] - iteration_ends_ns[count - 2];
 }
 
 double Metrics::utilisation(int rank) const {

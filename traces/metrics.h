@@ -16,6 +16,7 @@
 #include "traces/base/large_vector.h"
 #include "traces/base/prefetch.h"
 #include "traces/collective_waits.h"
+#include "traces/dependency.h"
 #include "traces/timeline.h"
 
 namespace pipesim {
@@ -52,10 +53,15 @@ struct CriticalPath {
 
 struct Metrics {
   std::int64_t makespan_ns = 0;
+  // Where several iterations follow each other, all else is of the first: when each ended.
+  std::vector<std::int64_t> iteration_ends_ns;
   int widest_rank = 0;  // the rank with the largest span, the lowest at a tie
   CriticalPath critical_path;
   std::vector<RankMetrics> ranks;
 
+  // What each further iteration takes: from the last end of the last but one to that of the
+  // last; of one alone the makespan.
+  std::int64_t steady_iteration_ns() const;
   double utilisation(int rank) const;  // busy / makespan
   double global_bubble() const;        // 1 - sum of busy / (ranks x makespan)
   double span_bubble() const;          // (span - busy) / span of the widest rank
@@ -113,6 +119,31 @@ class RankAccount {
 // The metrics of an iteration from its ranks' accounts.
 Metrics summarise(const std::vector<RankAccount>& ranks);
 
+// The metrics of the first of several iterations, and when each ended, from accounts that
+// go on. One owner, one thread.
+class IterationEnds {
+ public:
+  IterationEnds(int ranks, int iterations)
+      : first_(static_cast<std::size_t>(ranks)),
+        done_(first_.size()),
+        ends_ns_(static_cast<std::size_t>(iterations)) {}
+
+  // Its rank has done all of its next iteration, and nothing of the one behind that.
+  void add(int rank, const RankAccount& account) {
+    const auto r = static_cast<std::size_t>(rank);
+    if (done_[r] == 0) first_[r] = account;
+    std::int64_t& end_ns = ends_ns_[done_[r]++];
+    end_ns = std::max(end_ns, account.last_end_ns());
+  }
+  // Once each rank has done all.
+  Metrics finish() const;
+
+ private:
+  std::vector<RankAccount> first_;
+  std::vector<std::size_t> done_;  // iterations, by rank
+  std::vector<std::int64_t> ends_ns_;
+};
+
 // Accounts for spans whose transfers hold no stream and no buffers, each SEND
 // coming before what follows it on its rank, as the direct evaluation has them.
 class MetricsAccumulator {
@@ -143,6 +174,7 @@ class MetricsAccumulator {
         {span.start_ns, span.end_ns, wait.since_ns, wait.arrival_ns, true});
   }
 
+  const RankAccount& account(int rank) const { return ranks_[static_cast<std::size_t>(rank)]; }
   // Call once, after the last span.
   Metrics finish() const { return summarise(ranks_); }
 
@@ -230,8 +262,7 @@ inline void MetricsAccumulator::occupy(RankAccount& rank, const Action& waiting,
   if (outcome.waited_for_input && work.awaits_collective) [[unlikely]] {
     rank.path.p2p_ns += outcome.flight_ns;
   } else if (outcome.waited_for_input) {
-    const std::int32_t producer = waiting.kind == Kind::F ? waiting.stage - 1 : waiting.stage + 1;
-    rank.path = paths_[slot(producer, waiting.microbatch)];
+    rank.path = paths_[slot(input_stage(waiting), waiting.microbatch)];
     rank.path.p2p_ns += std::max(
         std::min(work.input_arrival_ns, work.start_ns) - work.input_sent_ns, std::int64_t{0});
   }

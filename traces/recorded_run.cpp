@@ -39,4 +39,34 @@ IterationExtent extent_of(std::span<const Span> spans) {
   return {start_ns, end_ns - start_ns};
 }
 
+void find_iterations(RecordedRun& run) {
+  run.iterations.clear();
+  for (std::size_t i = 0; i < run.spans.size(); ++i) {
+    const std::int32_t number = run.spans[i].iteration;
+    if (run.iterations.empty() || run.iterations.back().number != number) {
+      run.iterations.push_back({number, i, i});
+    }
+    ++run.iterations.back().end;
+  }
+  IterationExtent before;
+  for (RecordedIteration& own : run.iterations) {
+    IterationExtent extent = extent_of(run.spans_of(own));
+    const bool is_next = &own != &run.iterations.front() && (&own - 1)->number + 1 == own.number;
+    if (run.about.continuous && is_next) {
+      const auto behind = extent_behind(before, extent);
+      own.follows = behind.has_value();
+      extent = behind.value_or(extent);
+    }
+    own.start_ns = extent.start_ns;
+    own.makespan_ns = extent.makespan_ns;
+    before = extent;
+  }
+}
+
+std::optional<IterationExtent> extent_behind(const IterationExtent& before,
+                                             const IterationExtent& own) {
+  if (own.end_ns() < before.end_ns()) return std::nullopt;
+  return IterationExtent{before.end_ns(), own.end_ns() - before.end_ns()};
+}
+
 }  // namespace pipesim

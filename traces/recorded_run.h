@@ -1,11 +1,13 @@
 // A run as trace files tell it: ours, predicted or measured, or a profiler's.
 //
-// What comparison, calibration and viewer work on, whoever recorded it. Plain
-// values, owned by whoever read them; reading is const and thread-safe.
+// What the simulator returns, what traces are written from and read as, and what
+// comparison, calibration and viewer work on, whoever recorded it. Plain values, owned by
+// whoever made or read them; reading is const and thread-safe.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -37,8 +39,20 @@ enum class Identified : std::uint8_t {
 // What a trace says of one rank's clock; see metadata.pipesim.clocks in FORMAT.md.
 struct RecordedClock {
   std::int64_t offset_ns = 0;
+  std::int64_t drift_ppb = 0;
   std::int64_t uncertainty_ns = 0;
   std::int64_t shift_ns = 0;
+};
+
+// What a measurement of ours says of itself beside, for people and other tools.
+struct MeasuredFacts {
+  int processors = 0;  // that the ranks could run on
+  int warmup_iterations = 0;
+  std::int64_t adjusted_transfers = 0;  // that no shift of clocks could put right
+  std::string pace;                     // of an emulated device
+  std::int64_t micro_batch_size = 0;    // of a training, and so on
+  std::int64_t sequence_length = 0;
+  std::string recompute, precision;
 };
 
 // What made the run, as far as the files say.
@@ -47,6 +61,7 @@ struct RunDescription {
   std::string schedule;              // its name, or empty
   std::vector<int> rank_of_stage;    // of each virtual stage
   std::vector<std::string> program;  // a CSV row a rank; empty where unknown
+  bool continuous = false;           // ranks went on without waiting for all to end an iteration
   std::string costs_json;            // of a prediction, or of an emulated device; or empty
   std::string p2p;                   // of a prediction
   std::int64_t eager_limit_bytes = 0;
@@ -55,6 +70,7 @@ struct RunDescription {
   std::vector<std::string> layers;    // their names
   std::vector<int> layout;            // layers a virtual stage; or empty
   std::vector<RecordedClock> clocks;  // one a rank, or empty: all share one
+  MeasuredFacts measured;
 };
 
 // One iteration, the spans [begin, end) of the run.
@@ -62,10 +78,12 @@ struct RecordedIteration {
   std::int32_t number = 0;  // as the trace counts them
   std::size_t begin = 0;
   std::size_t end = 0;
-  // The first start of an action that is no transfer, and the time from it to
-  // the last end of one.
+  // From when it counts: the first start of an action that is no transfer; of one that
+  // follows the last end in the iteration before, and then ranks may have started earlier.
+  // The makespan is the time from that to its own last end.
   std::int64_t start_ns = 0;
   std::int64_t makespan_ns = 0;
+  bool follows = false;
 };
 
 struct RecordedRun : TimelineFrame {
@@ -97,7 +115,15 @@ struct RecordedRun : TimelineFrame {
 struct IterationExtent {
   std::int64_t start_ns = 0;
   std::int64_t makespan_ns = 0;
+
+  std::int64_t end_ns() const { return start_ns + makespan_ns; }
 };
 IterationExtent extent_of(std::span<const Span> spans);
+// Fills in the iterations of a run whose spans are sorted by (iteration, start, rank).
+void find_iterations(RecordedRun& run);
+// The same where ranks went on from the one before without waiting for all: from the end
+// of that. Nothing where clocks that disagree have it end earlier.
+std::optional<IterationExtent> extent_behind(const IterationExtent& before,
+                                             const IterationExtent& own);
 
 }  // namespace pipesim

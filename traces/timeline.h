@@ -79,9 +79,4 @@ struct TimelineFrame {
   std::vector<StateBytes> states;
 };
 
-// One iteration.
-struct Timeline : TimelineFrame {
-  std::vector<Span> spans;
-};
-
 }  // namespace pipesim

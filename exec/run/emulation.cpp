@@ -6,6 +6,9 @@
 #include <ctime>
 #include <utility>
 
+#include "exec/run/training.h"
+#include "traces/dependency.h"
+
 namespace pipesim::exec {
 namespace {
 
@@ -17,10 +20,15 @@ std::string_view pace_name(EmulationPace pace) {
   return pace == EmulationPace::wall ? "wall" : "anchored";
 }
 
-Emulation::Emulation(const Schedule& program, const Costs& costs, EmulationPace pace, int rank,
-                     Pool& pool, Recorder& recorder)
-    : program_(program), costs_(costs), pace_(pace), rank_(rank), pool_(pool), recorder_(recorder) {
-  const StateBytes states = costs.states(program.placement)[static_cast<std::size_t>(rank)];
+Emulation::Emulation(const TrainingJob& training, int rank, Pool& pool, Recorder& recorder)
+    : training_(training),
+      program_(training.program),
+      costs_(*training.costs),
+      pace_(training.pace),
+      rank_(rank),
+      pool_(pool),
+      recorder_(recorder) {
+  const StateBytes states = costs_.states(program_.placement)[static_cast<std::size_t>(rank)];
   pool.charge(Use::weights, states.weights);
   pool.charge(Use::gradients, states.gradients);
   pool.charge(Use::optimizer, states.optimizer);
@@ -35,7 +43,9 @@ std::vector<std::int64_t> Emulation::message_bytes(const Costs& costs, Emulation
   return bytes;
 }
 
-void Emulation::start_iteration(int /*iteration*/) { end_ns_ = 0; }
+void Emulation::start_iteration(int iteration) {
+  if (training_.starts_together(iteration)) end_ns_ = 0;
+}
 
 std::int64_t Emulation::duration_ns(const Action& action) const {
   const StageCosts& stage = costs_of(action.stage);
@@ -53,7 +63,7 @@ std::int64_t Emulation::start_ns(const Action& action, const Tensor& input) cons
   if (!input.empty()) {
     std::int64_t sent = 0;
     std::memcpy(&sent, input.memory(), sizeof sent);
-    const int from_stage = action.kind == Kind::F ? action.stage - 1 : action.stage + 1;
+    const int from_stage = input_stage(action);
     const int from = program_.placement.rank_of(from_stage);
     if (from != rank_) {
       const Link& link = costs_.link(from, rank_);
@@ -79,9 +89,9 @@ Tensor Emulation::run(const Action& action, Tensor input) {
     pool_.charge(Use::residue, -stage.weight_residue_bytes);
     return {};
   }
-  const int boundary = action.kind == Kind::F ? action.stage : action.stage - 1;
-  if (boundary < 0 || boundary + 1 >= program_.stages()) return {};
-  std::int64_t bytes = costs_of(boundary).output_bytes;
+  const int to_stage = output_stage(action);
+  if (to_stage < 0 || to_stage == program_.stages()) return {};
+  std::int64_t bytes = costs_of(std::min(action.stage, to_stage)).output_bytes;
   if (anchored) bytes = std::max(bytes, time_bytes);
   Tensor output = pool_.take(floats_for(bytes), Use::activations);
   if (anchored) std::memcpy(output.memory(), &end_ns_, sizeof end_ns_);

@@ -23,11 +23,12 @@ namespace pipesim::exec {
 enum class EmulationPace : std::uint8_t { wall, anchored };
 std::string_view pace_name(EmulationPace pace);
 
+struct TrainingJob;
+
 class Emulation final : public Workload {
  public:
-  // Program and costs outlive it. Activations are counted in `pool`, not taken.
-  Emulation(const Schedule& program, const Costs& costs, EmulationPace pace, int rank, Pool& pool,
-            Recorder& recorder);
+  // `training` has costs and outlives it. Activations are counted in `pool`, not taken.
+  Emulation(const TrainingJob& training, int rank, Pool& pool, Recorder& recorder);
 
   void start_iteration(int iteration) override;
   Tensor run(const Action& action, Tensor input) override;
@@ -47,6 +48,7 @@ class Emulation final : public Workload {
   void sleep_until(std::int64_t monotonic_ns);
   void close(Kind kind, int stage, std::int64_t duration_ns);
 
+  const TrainingJob& training_;
   const Schedule& program_;
   const Costs& costs_;
   EmulationPace pace_;

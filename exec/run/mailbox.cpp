@@ -10,6 +10,7 @@
 #include "exec/transport/collectives.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
+#include "traces/dependency.h"
 
 namespace pipesim::exec {
 namespace {
@@ -124,8 +125,7 @@ bool Mailbox::start_copied() {
 }
 
 Tensor Mailbox::take_input(const Action& action) {
-  const bool forward = action.kind == Kind::F;
-  const Item item{forward, forward ? action.stage - 1 : action.stage + 1, action.microbatch};
+  const Item item{action.kind == Kind::F, input_stage(action), action.microbatch};
   if (!exists(item.stage)) return {};
   Buffer& own = incoming(item);
   try {

@@ -43,34 +43,41 @@ IterationRecord related(IterationRecord record, const ClockRelation& clock) {
   return record;
 }
 
-// What identifies an action within an iteration.
-using Key = std::tuple<Kind, std::int32_t, std::int32_t>;
-Key key_of(const Action& action) { return {action.kind, action.stage, action.microbatch}; }
-
 }  // namespace
 
-std::vector<Extent> gather_extents(Transport& transport, const Recorder& recorder,
-                                   const ClockRelation& clock) {
-  std::vector<Extent> own;
+std::vector<IterationExtent> gather_extents(Transport& transport, const Recorder& recorder,
+                                            const ClockRelation& clock, bool continuous) {
+  struct Reach {
+    std::int64_t start_ns = std::numeric_limits<std::int64_t>::max();
+    std::int64_t end_ns = 0;
+
+    void add(const Reach& other) {
+      start_ns = std::min(start_ns, other.start_ns);
+      end_ns = std::max(end_ns, other.end_ns);
+    }
+  };
+  std::vector<Reach> own;
   for (const IterationRecord& iteration : recorder.iterations()) {
-    Extent extent{std::numeric_limits<std::int64_t>::max(), 0};
+    Reach& reach = own.emplace_back();
     for (const ActionRecord& record : iteration.actions) {
       if (is_transfer(record.action.kind)) continue;
-      extent.start_ns = std::min(extent.start_ns, clock.to_first(record.start_ns));
-      extent.end_ns = std::max(extent.end_ns, clock.to_first(record.end_ns));
+      reach.add({clock.to_first(record.start_ns), clock.to_first(record.end_ns)});
     }
-    own.push_back(extent);
   }
-  std::vector<Extent> all;
+  std::vector<Reach> all;
   for (const Bytes& bytes : gather(transport, bytes_of(own))) {
-    const auto theirs = values_of<Extent>(bytes);
-    if (all.empty()) all = theirs;
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      all[i].start_ns = std::min(all[i].start_ns, theirs[i].start_ns);
-      all[i].end_ns = std::max(all[i].end_ns, theirs[i].end_ns);
-    }
+    const auto theirs = values_of<Reach>(bytes);
+    all.resize(theirs.size());
+    for (std::size_t i = 0; i < all.size(); ++i) all[i].add(theirs[i]);
   }
-  return all;
+  std::vector<IterationExtent> extents;
+  for (const Reach& reach : all) {
+    const IterationExtent extent{reach.start_ns, reach.end_ns - reach.start_ns};
+    std::optional<IterationExtent> behind;
+    if (continuous && !extents.empty()) behind = extent_behind(extents.back(), extent);
+    extents.push_back(behind.value_or(extent));
+  }
+  return extents;
 }
 
 std::vector<MeasuredTransfer> gather_transfers(Transport& transport, const Recorder& recorder,
@@ -85,12 +92,13 @@ std::vector<MeasuredTransfer> gather_transfers(Transport& transport, const Recor
     const bool sends = is_send(record.action.kind);
     own.push_back({record.action, clock.to_first(sends ? record.start_ns : record.end_ns)});
   }
-  std::map<Key, MeasuredTransfer> transfers;  // by the SEND
+  std::map<ActionKey, MeasuredTransfer> transfers;  // by the SEND
   int rank = 0;
   for (const Bytes& bytes : gather(transport, bytes_of(own))) {
     for (const End& end : values_of<End>(bytes)) {
       const bool sends = is_send(end.transfer.kind);
-      MeasuredTransfer& transfer = transfers[key_of(sends ? end.transfer : peer_of(end.transfer))];
+      MeasuredTransfer& transfer =
+          transfers[ActionKey(sends ? end.transfer : peer_of(end.transfer))];
       (sends ? transfer.from : transfer.to) = rank;
       transfer.took_ns += sends ? -end.time_ns : end.time_ns;
     }

@@ -13,19 +13,15 @@
 #include "exec/run/recorder.h"
 #include "exec/transport/transport.h"
 #include "traces/chrome_writer.h"
+#include "traces/recorded_run.h"
 #include "traces/timeline.h"
 
 namespace pipesim::exec {
 
-// From the first start to the last end of an iteration's actions on any rank.
-struct Extent {
-  std::int64_t start_ns = 0;
-  std::int64_t end_ns = 0;
-
-  std::int64_t makespan_ns() const { return end_ns - start_ns; }
-};
-std::vector<Extent> gather_extents(Transport& transport, const Recorder& recorder,
-                                   const ClockRelation& clock);
+// From the first start to the last end of an iteration's actions on any rank; where
+// iterations are `continuous`, from the last end of the one before.
+std::vector<IterationExtent> gather_extents(Transport& transport, const Recorder& recorder,
+                                            const ClockRelation& clock, bool continuous);
 
 // A message of an iteration: from the start of its SEND to the end of its RECV,
 // which is before that where clocks are not quite right.

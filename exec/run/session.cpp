@@ -12,10 +12,10 @@
 #include "exec/transport/collectives.h"
 #include "sim/schedule/description.h"
 #include "traces/base/error.h"
-#include "traces/base/json.h"
 #include "traces/base/text.h"
 #include "traces/causality.h"
 #include "traces/chrome_writer.h"
+#include "traces/run_metadata.h"
 
 namespace pipesim::exec {
 namespace {
@@ -44,45 +44,47 @@ std::vector<std::string> layer_names(const Model& model) {
   return names;
 }
 
-std::string metadata(const TrainingJob& training, const RunResult& result) {
+// All but the spans.
+RecordedRun frame_of(const TrainingJob& training, const RunResult& result,
+                     const std::vector<IterationExtent>& extents) {
   const Schedule& program = training.program;
-  Json json;
-  json["format"] = "pipesim-trace";
-  json["version"] = 1;
-  json["source"] = "measured";
-  describe(program, json);
-  json["rank_of_stage"] = program.placement.rank_of_stage();
-  json["iterations"] = training.iterations;
-  json["warmup_iterations"] = training.warmup;
-  json["makespan_ns"] = result.median_ns();
-  json["iteration_ns"] = result.iteration_ns;
-  json["device"] = result.device;
-  json["transport"] = result.transport;
-  json["machine"] = {{"kind", "measured"}, {"processors", result.processors}};
-  if (result.several_clocks) {
-    json["clocks"] = Json::array();
-    for (const ClockRelation& clock : result.clocks) {
-      json["clocks"].push_back({{"offset_ns", clock.offset_ns()},
-                                {"drift_ppb", clock.drift_ppb()},
-                                {"uncertainty_ns", clock.uncertainty_ns()},
-                                {"shift_ns", clock.shift_ns()}});
-    }
-    json["adjusted_transfers"] = result.adjusted_transfers;
+  RecordedRun run;
+  run.ranks = program.ranks();
+  run.microbatches = program.microbatches;
+  run.chunk_of_stage = program.placement.chunk_of_stage();
+  for (const IterationExtent& extent : extents) {
+    run.iterations.emplace_back().makespan_ns = extent.makespan_ns;
   }
+  RunDescription& about = run.about;
+  about.source = Source::measured;
+  about.schedule = program.name;
+  about.rank_of_stage = program.placement.rank_of_stage();
+  about.program = rows_of(program);
+  about.continuous = training.is_continuous();
+  about.device = result.device;
+  about.transport = result.transport;
+  for (const ClockRelation& clock : result.clocks) {
+    if (!result.several_clocks) break;
+    about.clocks.push_back(
+        {clock.offset_ns(), clock.drift_ppb(), clock.uncertainty_ns(), clock.shift_ns()});
+  }
+  MeasuredFacts& facts = about.measured;
+  facts.processors = result.processors;
+  facts.warmup_iterations = training.warmup;
+  facts.adjusted_transfers = result.adjusted_transfers;
   if (training.costs) {
-    json["costs"] = Json::verbatim(to_json(*training.costs));
-    json["pace"] = pace_name(training.pace);
-  } else {
-    json["model"] = Json::verbatim(to_json(training.model));
-    json["layout"] = training.layout;
-    json["layers"] = layer_names(training.model);
-    json["micro_batch_size"] = training.micro_batch_size;
-    json["sequence_length"] = training.sequence_length;
-    json["recompute"] = training.recompute ? "full" : "none";
-    json["precision"] = precision_name(training.precision);
+    about.costs_json = to_json(*training.costs);
+    facts.pace = pace_name(training.pace);
+    return run;
   }
-  json["program"] = rows_of(program);
-  return json.dump();
+  about.model_json = to_json(training.model);
+  about.layout = training.layout;
+  about.layers = layer_names(training.model);
+  facts.micro_batch_size = training.micro_batch_size;
+  facts.sequence_length = training.sequence_length;
+  facts.recompute = training.recompute ? "full" : "none";
+  facts.precision = precision_name(training.precision);
+  return run;
 }
 
 // What travels must fit into what a transport takes.
@@ -142,20 +144,18 @@ void bring_together(const TrainingJob& training, Transport& transport, const Rec
                     OutputFile* trace, RunResult& result) {
   const bool first = transport.rank() == 0;
   const ClockRelation& clock = result.clocks[static_cast<std::size_t>(transport.rank())];
-  const std::vector<Extent> extents = gather_extents(transport, recorder, clock);
-  for (const Extent& extent : extents) result.iteration_ns.push_back(extent.makespan_ns());
+  const std::vector<IterationExtent> extents =
+      gather_extents(transport, recorder, clock, training.is_continuous());
+  for (const IterationExtent& extent : extents) result.iteration_ns.push_back(extent.makespan_ns);
   if (first) result.median = median_of(result.iteration_ns);
   result.median = broadcast_value(transport, result.median);
 
   const LargestBytes largest = gather_largest(transport, recorder);
   std::optional<ChromeTraceWriter> writer;
   if (trace != nullptr) {
-    TimelineFrame frame;
-    frame.ranks = training.program.ranks();
-    frame.microbatches = training.program.microbatches;
-    frame.chunk_of_stage = training.program.placement.chunk_of_stage();
-    writer.emplace(frame, metadata(training, result), *trace,
-                   MeasuredRun{layer_names(training.model), largest.states, largest.working});
+    const RecordedRun run = frame_of(training, result, extents);
+    writer.emplace(run, metadata_json(run), *trace,
+                   MeasuredRun{run.about.layers, largest.states, largest.working});
   }
   const std::int64_t zero = first ? extents.front().start_ns : 0;
   for (std::size_t k = 0; k < recorder.iterations().size(); ++k) {
@@ -200,18 +200,17 @@ RunResult run_session(const TrainingJob& training, Device& device, Transport& tr
   result.transport = transport.name();
   result.processors = count_processors(transport);
   const Trainer* trainer = nullptr;
-  Worker worker(
-      training, device, transport, clock,
-      [&](Pool& pool, Recorder& recorder,
-          const std::function<void()>& poll) -> std::unique_ptr<Workload> {
-        if (training.costs) {
-          return std::make_unique<Emulation>(training.program, *training.costs, training.pace,
-                                             transport.rank(), pool, recorder);
-        }
-        auto own = std::make_unique<Trainer>(training, device, transport, pool, recorder, poll);
-        trainer = own.get();
-        return own;
-      });
+  Worker worker(training, device, transport, clock,
+                [&](Pool& pool, Recorder& recorder,
+                    const std::function<void()>& poll) -> std::unique_ptr<Workload> {
+                  if (training.costs) {
+                    return std::make_unique<Emulation>(training, transport.rank(), pool, recorder);
+                  }
+                  auto own =
+                      std::make_unique<Trainer>(training, device, transport, pool, recorder, poll);
+                  trainer = own.get();
+                  return own;
+                });
   std::optional<Reference> reference;
   if (training.verify) {
     result.verification.emplace();

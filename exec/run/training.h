@@ -41,6 +41,13 @@ struct TrainingJob {
   EmulationPace pace = EmulationPace::wall;
 
   std::int64_t rows() const { return micro_batch_size * sequence_length; }
+  // Whether ranks go from one measured iteration to the next without waiting for all;
+  // --verify computes in between.
+  bool is_continuous() const { return !verify; }
+  // Whether all ranks wait for each other before an iteration, counted from 0.
+  bool starts_together(int iteration) const {
+    return iteration == 0 || iteration == warmup || !is_continuous();
+  }
   // Of an iteration.
   std::int64_t tokens() const { return rows() * program.microbatches; }
   int first_layer(int stage) const;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "exec/transport/collectives.h"
@@ -62,7 +63,7 @@ Outcome Worker::run_in_time(int iteration) {
     peak_chunks_ = 0;
   }
   recorder_.start_iteration(iteration >= training_.warmup);
-  barrier(transport_);
+  if (training_.starts_together(iteration)) barrier(transport_);
   phase_ = "in its actions";
   const Outcome outcome = run_list();
   asked_.clear();
@@ -74,27 +75,33 @@ Outcome Worker::run_in_time(int iteration) {
 Outcome Worker::run_list() {
   Outcome outcome;
   std::int64_t reduced = 0;
+  std::optional<Instant> behind;  // the end of the compute action before, if that is one
   posted_ = 0;
   note_memory(recorder_.mark());
   for (std::size_t i = 0; i < list_.size(); ++i) {
-    const Instant reached = recorder_.mark();
-    post_ahead(i);
     const Action& action = list_[i];
     if (is_compute(action.kind)) {
-      run_compute(make_action(action.stage, action.kind, action.microbatch), reached);
-    } else if (is_send(action.kind)) {
+      // A rank comes to an action straight from the one before.
+      const Instant reached = behind ? *behind : recorder_.mark();
+      post_ahead(i);
+      behind = run_compute(make_action(action.stage, action.kind, action.microbatch), reached);
+      continue;  // after an action its result comes first
+    }
+    behind.reset();
+    post_ahead(i);
+    if (is_send(action.kind)) {
       mailbox_.send(make_action(action.stage, action.kind, action.microbatch));
     } else if (action.kind == Kind::UNSHARD || action.kind == Kind::RESHARD) {
       // Nothing to do: every rank holds the whole parameters of its stages.
-      recorder_.add(ActionNote{action, reached, reached, reached, 0});
+      const Instant now = recorder_.mark();
+      recorder_.add(ActionNote{action, now, now, now, 0});
     } else if (action.kind == Kind::REDUCE_GRAD) {
       workload_->reduce(action.stage, reduced++, reductions_);
       note_peak(action);
     } else if (action.kind == Kind::OPTIMIZER) {
       outcome = step(action);
     }
-    // After an action its result comes first.
-    if (!is_compute(action.kind)) mailbox_.poll();
+    mailbox_.poll();
   }
   mailbox_.finish_iteration();
   note_memory(recorder_.mark());
@@ -128,7 +135,7 @@ void Worker::post_ahead(std::size_t index) {
   }
 }
 
-void Worker::run_compute(const Action& action, Instant reached) {
+Instant Worker::run_compute(const Action& action, Instant reached) {
   Tensor input = action.kind == Kind::W ? Tensor() : mailbox_.take_input(action);
   ActionNote note{action, reached, recorder_.mark(), {}, 0};
   if (action.kind == Kind::F) {
@@ -145,6 +152,7 @@ void Worker::run_compute(const Action& action, Instant reached) {
   note_peak(action);
   note_memory(note.end);
   keep_up(note.end.value);
+  return note.end;
 }
 
 void Worker::keep_up(Mark end) {

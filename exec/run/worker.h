@@ -30,8 +30,7 @@ class Worker {
   Worker(const TrainingJob& training, Device& memory, Transport& transport, const Clock& clock,
          const MakeWorkload& make_workload);
 
-  // One iteration, counted from 0, on all ranks together; recorded from the
-  // end of the warm-up on.
+  // One iteration, counted from 0; recorded from the end of the warm-up on.
   Outcome run(int iteration);
 
   const Recorder& recorder() const { return recorder_; }
@@ -43,7 +42,7 @@ class Worker {
   std::vector<Action> whole_list() const;
   Outcome run_in_time(int iteration);
   Outcome run_list();
-  void run_compute(const Action& action, Instant reached);
+  Instant run_compute(const Action& action, Instant reached);  // its end
   void post_ahead(std::size_t index);
   Outcome step(const Action& action);
   void note_memory(Instant time);

@@ -2,8 +2,8 @@
 // the time that costs say.
 //
 // The worker (worker.h) decides when and passes tensors on; a workload never
-// sees the program. All ranks call start_iteration() together, and step(), where it is
-// called, at the end of their lists. One rank, one thread.
+// sees the program. All ranks call step(), where it is called, at the end of their lists.
+// One rank, one thread.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class Workload {
  public:
   virtual ~Workload() = default;
 
-  // Iterations are counted from 0. What is done here is not measured.
+  // Iterations are counted from 0. What is done here is in no action.
   virtual void start_iteration(int iteration) = 0;
   // An F, I, W or B: its result from its input, empty where there is none.
   virtual Tensor run(const Action& action, Tensor input) = 0;

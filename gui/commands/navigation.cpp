@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <span>
 
+#include "traces/dependency.h"
+
 namespace pipesim::gui {
 namespace {
 
@@ -37,47 +39,13 @@ std::optional<Pick> first_in_sight(const Scene& scene, const View& view, const P
   return std::nullopt;
 }
 
-std::vector<Action> backwards_of(std::int32_t stage, std::int32_t microbatch) {
-  return {make_action(stage, Kind::B, microbatch), make_action(stage, Kind::I, microbatch)};
-}
-
-// Of an action: which others, the first that is there, need its result, or make what
-// it needs.
-std::vector<Action> next_actions(const Action& action, int stages) {
-  const std::int32_t s = action.stage;
-  const std::int32_t m = action.microbatch;
-  switch (action.kind) {
-    case Kind::F:
-      if (s + 1 == stages) return backwards_of(s, m);
-      return {make_action(s + 1, Kind::F, m)};
-    case Kind::I:
-      if (s == 0) return {make_action(s, Kind::W, m)};
-      return backwards_of(s - 1, m);
-    case Kind::B:
-    case Kind::SEND_B: return backwards_of(s - 1, m);
-    case Kind::SEND_F: return {make_action(s + 1, Kind::F, m)};
-    case Kind::RECV_F: return {make_action(s, Kind::F, m)};
-    case Kind::RECV_B: return backwards_of(s, m);
-    default: return {};
+// What needs an action's result, or makes what it needs, transfers aside.
+std::optional<Action> neighbour_of(const Action& action, int stages, int direction) {
+  if (is_transfer(action.kind)) {
+    const bool is_this_end = is_send(action.kind) == (direction < 0);
+    return compute_at(is_this_end ? action : peer_of(action));
   }
-}
-
-std::vector<Action> last_actions(const Action& action, int stages) {
-  const std::int32_t s = action.stage;
-  const std::int32_t m = action.microbatch;
-  switch (action.kind) {
-    case Kind::F:
-    case Kind::RECV_F: return {make_action(s - 1, Kind::F, m)};
-    case Kind::I:
-    case Kind::B:
-      if (s + 1 == stages) return {make_action(s, Kind::F, m)};
-      return backwards_of(s + 1, m);
-    case Kind::W: return {make_action(s, Kind::I, m)};
-    case Kind::SEND_F: return {make_action(s, Kind::F, m)};
-    case Kind::SEND_B: return backwards_of(s, m);
-    case Kind::RECV_B: return backwards_of(s + 1, m);
-    default: return {};
-  }
+  return direction > 0 ? consumer_of(action, stages) : producer_of(action, stages);
 }
 
 std::optional<Ref> along_microbatch(const RecordedRun& run, Ref ref, int direction) {
@@ -85,19 +53,13 @@ std::optional<Ref> along_microbatch(const RecordedRun& run, Ref ref, int directi
       std::ranges::upper_bound(run.iterations, std::size_t{ref}, {}, &RecordedIteration::end);
   if (iteration == run.iterations.end() || ref < iteration->begin) return std::nullopt;
   const auto stages = static_cast<int>(run.chunk_of_stage.size());
-  const Action& action = run.spans[ref].action;
+  const auto wanted = neighbour_of(run.spans[ref].action, stages, direction);
+  if (!wanted) return std::nullopt;
   const std::span<const Span> spans = run.spans_of(*iteration);
-  for (const Action& wanted :
-       direction > 0 ? next_actions(action, stages) : last_actions(action, stages)) {
-    const auto found = std::ranges::find_if(spans, [&](const Span& span) {
-      return span.action.kind == wanted.kind && span.action.stage == wanted.stage &&
-             span.action.microbatch == wanted.microbatch;
-    });
-    if (found != spans.end()) {
-      return static_cast<Ref>(iteration->begin + static_cast<std::size_t>(found - spans.begin()));
-    }
-  }
-  return std::nullopt;
+  const auto found =
+      std::ranges::find_if(spans, [&](const Span& span) { return is_named(span.action, *wanted); });
+  if (found == spans.end()) return std::nullopt;
+  return static_cast<Ref>(iteration->begin + static_cast<std::size_t>(found - spans.begin()));
 }
 
 std::optional<Ref> along_arrow(const Scene& scene, const Pick& pick, int direction) {

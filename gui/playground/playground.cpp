@@ -8,7 +8,7 @@
 
 #include "sim/cost/costs.h"
 #include "sim/engine/prediction.h"
-#include "sim/schedule/csv.h"
+#include "sim/engine/record_run.h"
 #include "sim/schedule/family.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
@@ -91,16 +91,16 @@ Costs costs_of(const Settings& settings, const Placement& placement) {
 
 // What the counters of a trace say: one sample an instant at which a rank's
 // activations change, and one at the start where they have bytes.
-std::vector<MemorySample> samples_of(const Timeline& timeline) {
+std::vector<MemorySample> samples_of(const RecordedRun& run) {
   struct Change {
     std::int64_t time_ns;
     std::uint32_t span;
     bool at_end;
   };
   std::vector<Change> changes;
-  changes.reserve(timeline.spans.size());
-  for (std::uint32_t i = 0; i < timeline.spans.size(); ++i) {
-    const Span& span = timeline.spans[i];
+  changes.reserve(run.spans.size());
+  for (std::uint32_t i = 0; i < run.spans.size(); ++i) {
+    const Span& span = run.spans[i];
     if (!is_compute(span.action.kind)) continue;
     const bool at_end = span.action.kind != Kind::F;
     changes.push_back({at_end ? span.end_ns : span.start_ns, i, at_end});
@@ -112,7 +112,7 @@ std::vector<MemorySample> samples_of(const Timeline& timeline) {
   std::vector<MemorySample> samples;
   samples.reserve(changes.size());
   // Of each rank what it holds, and the place of its last sample.
-  std::vector<MemoryMeter> meters(static_cast<std::size_t>(timeline.ranks));
+  std::vector<MemoryMeter> meters(static_cast<std::size_t>(run.ranks));
   constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
   std::vector<std::size_t> last(meters.size(), nowhere);
   const auto sample = [&](std::int32_t rank, std::int64_t time_ns) {
@@ -125,11 +125,11 @@ std::vector<MemorySample> samples_of(const Timeline& timeline) {
     samples[last[r]].chunks = meters[r].chunks();
   };
   const bool has_bytes = std::ranges::any_of(
-      timeline.footprints, [](const StageFootprint& stage) { return stage.activation_bytes > 0; });
-  for (std::int32_t rank = 0; has_bytes && rank < timeline.ranks; ++rank) sample(rank, 0);
+      run.footprints, [](const StageFootprint& stage) { return stage.activation_bytes > 0; });
+  for (std::int32_t rank = 0; has_bytes && rank < run.ranks; ++rank) sample(rank, 0);
   for (const Change& change : changes) {
-    const Span& span = timeline.spans[change.span];
-    const StageFootprint& stage = timeline.footprints[static_cast<std::size_t>(span.action.stage)];
+    const Span& span = run.spans[change.span];
+    const StageFootprint& stage = run.footprints[static_cast<std::size_t>(span.action.stage)];
     MemoryMeter& meter = meters[static_cast<std::size_t>(span.rank)];
     if (change.at_end) {
       meter.end(span.action, stage, change.time_ns);
@@ -146,25 +146,9 @@ RecordedRun run_of(const Schedule& schedule, const Costs& costs, const Transfers
                    const std::string& name) {
   SimulationOptions options;
   options.transfers = transfers;
-  const Timeline timeline = record_timeline(schedule, costs, options);
-  RecordedRun run;
-  run.ranks = timeline.ranks;
-  run.microbatches = timeline.microbatches;
-  run.chunk_of_stage = timeline.chunk_of_stage;
+  RecordedRun run = record_run(schedule, costs, options);
   run.name = name;
-  run.about.source = Source::predicted;
-  run.about.schedule = schedule.name;
-  run.about.rank_of_stage = schedule.placement.rank_of_stage();
-  for (int rank = 0; rank < schedule.ranks(); ++rank) {
-    run.about.program.push_back(csv_row(schedule.actions[rank]));
-  }
-  run.about.costs_json = to_json(costs);
-  run.about.p2p = p2p_name(transfers.mode);
-  run.about.eager_limit_bytes = transfers.eager_limit_bytes;
-  run.spans.assign(timeline.spans.begin(), timeline.spans.end());
-  const IterationExtent extent = extent_of(timeline.spans);
-  run.iterations = {{0, 0, run.spans.size(), extent.start_ns, extent.makespan_ns}};
-  for (const MemorySample& sample : samples_of(timeline)) run.samples.push_back(sample);
+  for (const MemorySample& sample : samples_of(run)) run.samples.push_back(sample);
   return run;
 }
 

@@ -6,22 +6,11 @@
 
 #include "gui/playground/playground.h"
 #include "traces/base/text.h"
+#include "traces/dependency.h"
 #include "traces/joining.h"
 
 namespace pipesim::gui {
 namespace {
-
-// The action whose result an F, I or B needs, or the I that a W needs.
-Action producer_of(const Action& action, int stages) {
-  switch (action.kind) {
-    case Kind::F: return make_action(action.stage - 1, Kind::F, action.microbatch);
-    case Kind::W: return make_action(action.stage, Kind::I, action.microbatch);
-    default:
-      return action.stage + 1 < stages
-                 ? make_action(action.stage + 1, action.kind, action.microbatch)
-                 : make_action(action.stage, Kind::F, action.microbatch);
-  }
-}
 
 // One iteration of a run, action by action.
 class Walk {
@@ -82,23 +71,13 @@ class Walk {
 
   Input input_of(const Span& span) const {
     Input input;
-    Action wanted = producer_of(span.action, stages_);
-    auto found = index_.find(wanted);
-    if (!found && wanted.kind == Kind::I) {  // a B there, where the input gradient is split here
-      wanted.kind = Kind::B;
-      found = index_.find(wanted);
-    } else if (!found && wanted.kind == Kind::B) {
-      wanted.kind = Kind::I;
-      found = index_.find(wanted);
-    }
-    if (found) {
+    const auto wanted = producer_of(span.action, stages_);
+    if (const auto found = wanted ? index_.find_either(*wanted) : std::nullopt) {
       input.producer = *found;
       input.there_ns = spans_[*found].end_ns;
     }
-    if (span.action.kind == Kind::W) return input;
-    const Kind kind = span.action.kind == Kind::F ? Kind::RECV_F : Kind::RECV_B;
-    if (const auto receive =
-            index_.find(make_action(span.action.stage, kind, span.action.microbatch))) {
+    if (!makes_result(span.action.kind)) return input;
+    if (const auto receive = index_.find(receive_for(span.action))) {
       input.transfer = *receive;
       input.there_ns = spans_[*receive].end_ns;
     }

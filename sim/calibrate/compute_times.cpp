@@ -10,6 +10,7 @@
 
 #include "sim/calibrate/rank_work.h"
 #include "sim/calibrate/samples.h"
+#include "traces/action_key.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 
@@ -39,11 +40,6 @@ struct Entry {
   Samples forward, backward_input, backward_weight, backward;
 };
 
-using ActionKey = std::tuple<std::int32_t, std::int32_t, Kind, std::int32_t>;
-ActionKey key_of(std::int32_t iteration, const Action& action) {
-  return {iteration, action.stage, action.kind, action.microbatch};
-}
-
 struct Observations {
   std::vector<Observation> actions;
   std::vector<OverlapObservation> overlaps;
@@ -61,10 +57,10 @@ void add_layers(const RecordedRun& run, const std::map<ActionKey, Observation*>&
   std::map<std::tuple<ActionKey, std::int32_t>, std::int64_t> again;
   for (const LayerSpan& layer : run.layers) {
     if (!layer.again) continue;
-    again[{key_of(layer.iteration, layer.action), layer.layer}] += layer.end_ns - layer.start_ns;
+    again[{ActionKey(layer.action, layer.iteration), layer.layer}] += layer.end_ns - layer.start_ns;
   }
   for (const LayerSpan& layer : run.layers) {
-    const ActionKey key = key_of(layer.iteration, layer.action);
+    const ActionKey key(layer.action, layer.iteration);
     const auto found = actions.find(key);
     if (found == actions.end()) continue;
     std::int64_t duration = layer.end_ns - layer.start_ns;
@@ -105,7 +101,7 @@ void observe(const RecordedRun& run, bool by_layer, Observations& all) {
   std::map<ActionKey, Observation*> actions;
   for (std::size_t i = first; i < all.actions.size(); ++i) {
     Observation& action = all.actions[i];
-    actions.emplace(key_of(action.span->iteration, action.span->action), &action);
+    actions.emplace(ActionKey(action.span->action, action.span->iteration), &action);
   }
   add_layers(run, actions, all.entries);
   std::erase_if(all.actions, [](const Observation& action) { return action.layers == 0; });

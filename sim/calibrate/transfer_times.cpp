@@ -5,10 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
-#include <tuple>
 
 #include "sim/calibrate/samples.h"
 #include "traces/base/text.h"
+#include "traces/dependency.h"
+#include "traces/joining.h"
 
 namespace pipesim {
 namespace {
@@ -21,41 +22,25 @@ struct Transfer {
   bool counts = true;  // its receiver stood waiting for it
 };
 
-using MessageKey = std::tuple<Kind, std::int32_t, std::int32_t>;
-MessageKey message_key(const Action& action) {
-  return {action.kind, action.stage, action.microbatch};
-}
-
-// The action that needs what a RECV brings.
-const Span* consumer_of(const Action& receive, const std::map<MessageKey, const Span*>& spans) {
-  const auto find = [&](Kind kind) -> const Span* {
-    const auto found = spans.find(MessageKey{kind, receive.stage, receive.microbatch});
-    return found == spans.end() ? nullptr : found->second;
-  };
-  if (receive.kind == Kind::RECV_F) return find(Kind::F);
-  const Span* backward = find(Kind::B);
-  return backward != nullptr ? backward : find(Kind::I);
-}
-
 void collect(const RecordedRun& run, const RecordedIteration& iteration,
              std::vector<Transfer>& transfers) {
-  std::map<MessageKey, const Span*> spans;
-  for (std::size_t i = iteration.begin; i < iteration.end; ++i) {
-    spans.emplace(message_key(run.spans[i].action), &run.spans[i]);
-  }
-  for (const auto& [key, receive] : spans) {
-    if (!is_receive(receive->action.kind)) continue;
-    const auto sent = spans.find(message_key(peer_of(receive->action)));
-    if (sent == spans.end()) continue;
-    const Span& send = *sent->second;
-    Transfer transfer{send.rank, receive->rank, receive->bytes, 0, true};
-    const std::int64_t both_there = std::max(send.start_ns, receive->start_ns);
-    transfer.took_ns = receive->end_ns - both_there;
+  const std::span<const Span> spans = run.spans_of(iteration);
+  const SpanIndex index(spans);
+  for (const auto& [key, place] : index.entries()) {
+    const Span& receive = spans[place];
+    if (!is_receive(receive.action.kind)) continue;
+    const auto sent = index.find(peer_of(receive.action));
+    if (!sent) continue;
+    const Span& send = spans[*sent];
+    Transfer transfer{send.rank, receive.rank, receive.bytes, 0, true};
+    const std::int64_t both_there = std::max(send.start_ns, receive.start_ns);
+    transfer.took_ns = receive.end_ns - both_there;
     if (run.about.source == Source::measured) {
-      const Span* consumer = consumer_of(receive->action, spans);
-      if (consumer == nullptr) continue;
-      transfer.counts = consumer->start_ns - consumer->queued_ns <= send.start_ns;
-      if (transfer.counts) transfer.took_ns = consumer->start_ns - send.start_ns;
+      const auto needing = index.find_either(compute_at(receive.action));
+      if (!needing) continue;
+      const Span& consumer = spans[*needing];
+      transfer.counts = consumer.start_ns - consumer.queued_ns <= send.start_ns;
+      if (transfer.counts) transfer.took_ns = consumer.start_ns - send.start_ns;
     }
     transfers.push_back(transfer);
   }

@@ -9,7 +9,7 @@
 #include "sim/cli/outputs.h"
 #include "sim/cli/report.h"
 #include "sim/cli/result_json.h"
-#include "sim/engine/trace_metadata.h"
+#include "sim/engine/record_run.h"
 #include "sim/schedule/csv.h"
 #include "traces/base/error.h"
 #include "traces/base/files.h"
@@ -23,7 +23,7 @@ namespace {
 struct PredictFlags {
   ScheduleFlags schedule;
   CostFlags costs;
-  Flag memory_cap, trace, export_file;
+  Flag iterations, memory_cap, trace, export_file;
   bool explain = false;
   bool json = false;
   bool quiet = false;
@@ -50,14 +50,20 @@ void run(const PredictFlags& flags) {
   if (flags.explain && !flags.costs.model.model) {
     throw input_error("--explain: only a model says what time and memory are for; give --model");
   }
+  SimulationOptions options;
+  options.transfers = source.transfers();
+  if (flags.iterations) options.iterations = parse_count(*flags.iterations, "--iterations");
   BytesNeeded needed = source.bytes_needed();
   if (flags.trace) needed += trace_needs;
+  needed = needed.times(options.iterations);
   if (flags.json) needed += json_needs;
   ScheduleChoice choice = choose_schedule(flags.schedule, needed);
   choice.schedule = source.complete(std::move(choice.schedule));
   const std::optional<CostModel> model = source.cost_model(choice.schedule.ranks());
   const std::optional<std::int64_t> cap = memory_cap(flags.memory_cap, model);
   const Costs costs = source.resolve(choice.schedule);
+  costs.check(choice.schedule.placement, choice.schedule.microbatches, "--iterations",
+              options.iterations);
   // Opened first: an output that can't be written fails before the work.
   std::optional<OutputFile> trace;
   std::optional<OutputFile> exported;
@@ -65,16 +71,13 @@ void run(const PredictFlags& flags) {
   if (flags.export_file) exported.emplace(*flags.export_file);
 
   std::optional<Progress> progress(std::in_place);
-  progress->show(
-      fmt::format("simulating {} actions", format_count(choice.schedule.actions.size())));
-  SimulationOptions options;
-  options.transfers = source.transfers();
+  progress->show(fmt::format("simulating {} actions",
+                             format_count(choice.schedule.actions.size() * options.iterations)));
   const Prediction prediction =
       predict(choice.schedule, costs, choice.family, choice.shape, options);
   if (trace) {
     progress->show("writing the trace");
-    const Timeline timeline = record_timeline(choice.schedule, costs, options);
-    write_chrome_trace(timeline, trace_metadata_json(choice.schedule, costs, prediction), *trace);
+    write_chrome_trace(record_run(choice.schedule, costs, options), *trace);
   }
   for (int rank = 0; exported && rank < choice.schedule.ranks(); ++rank) {
     exported->write(csv_row(choice.schedule.actions[rank]) + csv_line_end);
@@ -112,7 +115,9 @@ void add_predict(CommandLine& program) {
   add_cost_flags(program, flags->costs);
   program.add_flags(
       "Output",
-      {{"--memory-cap", &flags->memory_cap, "BYTES",
+      {{"--iterations", &flags->iterations, "N",
+        "one after the other, without a barrier; default 1"},
+       {"--memory-cap", &flags->memory_cap, "BYTES",
         "says what fits; default of a model: a device's"},
        {"--trace", &flags->trace, "FILE.json[.gz]", "writes the timeline as a Chrome trace"},
        {"--export", &flags->export_file, "FILE.csv", "writes the schedule as PyTorch's CSV"},

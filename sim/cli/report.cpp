@@ -28,6 +28,10 @@ std::string verdict(const ScheduleChoice& choice, const Prediction& prediction,
   what += ": ";
   what += fmt::format("{}, of which {:.0f} % bubble", format_time(prediction.metrics.makespan_ns),
                       prediction.metrics.global_bubble() * 100);
+  if (prediction.metrics.iteration_ends_ns.size() > 1) {
+    what += fmt::format("; further iterations take {} each",
+                        format_time(prediction.metrics.steady_iteration_ns()));
+  }
   if (model) {
     const std::string rate = throughput_text(
         *model, throughput(*model, schedule.microbatches, prediction.metrics.makespan_ns));
@@ -39,12 +43,15 @@ std::string verdict(const ScheduleChoice& choice, const Prediction& prediction,
 std::string picture(const ScheduleChoice& choice, const Costs& costs, const Prediction& prediction,
                     const Terminal& terminal) {
   const Schedule& schedule = choice.schedule;
-  Picture drawing(Picture::frame_of(schedule.placement.chunk_of_stage(), schedule.actions.lengths(),
-                                    prediction.metrics.makespan_ns),
+  const std::vector<std::int64_t>& ends_ns = prediction.metrics.iteration_ends_ns;
+  std::vector<std::size_t> lengths = schedule.actions.lengths();
+  for (std::size_t& length : lengths) length *= ends_ns.size();
+  Picture drawing(Picture::frame_of(schedule.placement.chunk_of_stage(), lengths, ends_ns.back()),
                   terminal);
   SimulationOptions options;
   options.sink = [&](const Span& span) { drawing.add(span); };
   options.transfers = prediction.transfers;
+  options.iterations = static_cast<int>(ends_ns.size());
   simulate(schedule, costs, options);
   return drawing.draw();
 }

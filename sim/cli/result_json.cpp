@@ -109,6 +109,8 @@ std::string result_json(const Schedule& schedule, const Prediction& prediction,
   json["p2p"] = p2p_name(prediction.transfers.mode);
   json["eager_limit_bytes"] = prediction.transfers.eager_limit_bytes;
   json["makespan_ns"] = metrics.makespan_ns;
+  json["iterations"] = metrics.iteration_ends_ns.size();
+  json["steady_iteration_ns"] = metrics.steady_iteration_ns();
   if (model) {
     const Throughput reached = throughput(*model, schedule.microbatches, metrics.makespan_ns);
     json["tokens_per_second"] = reached.tokens_per_second;

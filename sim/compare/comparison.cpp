@@ -34,7 +34,8 @@ std::string holdings(const RecordedRun& run, const RecordedIteration& iteration)
                      to_text(run.spans[iteration.begin].action));
 }
 
-// Puts a run's times right and counts them from its first start, which is returned.
+// Puts a run's times right and counts them from its first start, which is returned, but
+// where they count from the end of the iteration before.
 std::int64_t put_clocks_right(Operations& operations, const std::vector<ClockShift>& shifts) {
   auto& occurrences = operations.sides[measured_side];
   std::optional<std::int64_t> first;
@@ -54,6 +55,7 @@ std::int64_t put_clocks_right(Operations& operations, const std::vector<ClockShi
     }
     if (!operations.transfers(id)) first = std::min(first.value_or(own.start_ns), own.start_ns);
   }
+  if (operations.follows[measured_side]) return 0;
   auto& collective_ns = operations.first_collective_ns[measured_side];
   if (collective_ns) {
     first = std::min(first.value_or(*collective_ns), *collective_ns);
@@ -77,7 +79,7 @@ std::int64_t makespan_of(const Operations& operations, Side side) {
     first = std::min(first.value_or(own.start_ns), own.start_ns);
     last = std::max(last.value_or(own.end_ns), own.end_ns);
   }
-  return last.value_or(0) - first.value_or(0);
+  return last.value_or(0) - (operations.follows[side] ? 0 : first.value_or(0));
 }
 
 // Busy time, bubbles and chunks of each rank.
@@ -259,7 +261,9 @@ Gap gap_between(const Operations& operations, P2p mode, const std::array<Order, 
     }
   };
   note(Term::unmodelled, order_of(operations, predicted_side, mode, true));
-  const Order executed = order_of(operations, measured_side, mode, true);
+  Order executed = order_of(operations, measured_side, mode, true);
+  // When a rank first starts, from the iteration's own start, is no matter of order.
+  executed.follows = operations.follows[predicted_side];
   note(Term::order, executed);
   replace(false, &Values::duration);
   note(Term::compute, executed);
@@ -268,6 +272,7 @@ Gap gap_between(const Operations& operations, P2p mode, const std::array<Order, 
   replace(true, &Values::gap);
   note(Term::wait, executed);
   replace(false, &Values::gap);
+  executed.follows = operations.follows[measured_side];
   note(Term::launch, executed);
   note(Term::unmodelled, all[measured_side]);
   return gap;

@@ -5,67 +5,36 @@
 #include <utility>
 
 #include "traces/collective_waits.h"
+#include "traces/dependency.h"
+#include "traces/joining.h"
 
 namespace pipesim {
 namespace {
 
-// An action's identity within an iteration as one number, whose order is that of
-// (kind, stage, microbatch).
-using Key = std::uint64_t;
-Key operation_key(const Action& action) {
-  static_assert(max_index < (1 << 30) - 1);
-  return static_cast<Key>(action.kind) << 60 | static_cast<Key>(action.stage) << 30 |
-         static_cast<Key>(action.microbatch + 1);
-}
-bool by_key(const Action& a, const Action& b) { return operation_key(a) < operation_key(b); }
+bool by_key(const Action& a, const Action& b) { return ActionKey(a) < ActionKey(b); }
 Action without_cell(const Action& action) {
   return make_action(action.stage, action.kind, action.microbatch);
 }
-
-// Spans of one iteration by identity.
-class Index {
- public:
-  explicit Index(std::span<const Span> spans) : spans_(spans) {
-    entries_.reserve(spans.size());
-    for (std::uint32_t i = 0; i < spans.size(); ++i) {
-      entries_.emplace_back(operation_key(spans[i].action), i);
-    }
-    std::ranges::sort(entries_);
-    const auto first_of_each =
-        std::unique(entries_.begin(), entries_.end(),
-                    [](const Entry& a, const Entry& b) { return a.first == b.first; });
-    repeated_ = static_cast<std::int64_t>(entries_.end() - first_of_each);
-    entries_.erase(first_of_each, entries_.end());
-  }
-
-  using Entry = std::pair<Key, std::uint32_t>;  // and the place of the span
-  const std::vector<Entry>& entries() const { return entries_; }
-  std::int64_t repeated() const { return repeated_; }
-
-  const Span* find(const Action& action) const {
-    const auto at = std::ranges::lower_bound(entries_, operation_key(action), {}, &Entry::first);
-    if (at == entries_.end() || at->first != operation_key(action)) return nullptr;
-    return &spans_[at->second];
-  }
-
- private:
-  std::span<const Span> spans_;
-  std::vector<Entry> entries_;
-  std::int64_t repeated_ = 0;
-};
 
 class Joiner {
  public:
   Joiner(const RecordedRun& predicted, const RecordedIteration& predicted_iteration,
          const RecordedRun& measured, const RecordedIteration& measured_iteration)
-      : iterations_{&predicted_iteration, &measured_iteration},
+      : runs_{&predicted, &measured},
+        iterations_{&predicted_iteration, &measured_iteration},
         ranks_{predicted.ranks, measured.ranks},
         spans_{spans_of(predicted, predicted_iteration), spans_of(measured, measured_iteration)},
-        indices_{Index(spans_[0]), Index(spans_[1])} {}
+        indices_{SpanIndex(spans_[0]), SpanIndex(spans_[1])},
+        stages_(static_cast<int>(
+            std::max(predicted.chunk_of_stage.size(), measured.chunk_of_stage.size()))) {}
 
   Join join() {
     unite();
-    for (const Side side : both_sides) place(side);
+    for (const Side side : both_sides) {
+      operations().follows[side] = iterations_[side]->follows;
+      operations().is_of_costs[side] = !runs_[side]->about.costs_json.empty();
+      place(side);
+    }
     merge_cells();
     for (const Side side : both_sides) connect(side);
     return std::move(result_);
@@ -79,10 +48,10 @@ class Joiner {
 
   // Fills in the operations of both, and counts spans.
   void unite() {
-    const auto& predicted = indices_[predicted_side].entries();
-    const auto& measured = indices_[measured_side].entries();
+    const auto predicted = indices_[predicted_side].entries();
+    const auto measured = indices_[measured_side].entries();
     for (const Side side : both_sides) {
-      result_.counts.unmatched[side] = indices_[side].repeated();
+      result_.counts.unmatched[side] = std::ssize(indices_[side].repeated());
     }
     auto& actions = operations().actions;
     std::vector<Action> received;  // the SENDs of RECVs
@@ -90,11 +59,11 @@ class Joiner {
     std::size_t m = 0;
     while (p < predicted.size() || m < measured.size()) {
       const bool in_predicted =
-          p < predicted.size() && (m == measured.size() || predicted[p].first <= measured[m].first);
+          p < predicted.size() && (m == measured.size() || predicted[p].key <= measured[m].key);
       const bool in_measured =
-          m < measured.size() && (p == predicted.size() || measured[m].first <= predicted[p].first);
-      const Span& span = in_predicted ? spans_[predicted_side][predicted[p].second]
-                                      : spans_[measured_side][measured[m].second];
+          m < measured.size() && (p == predicted.size() || measured[m].key <= predicted[p].key);
+      const Span& span = in_predicted ? spans_[predicted_side][predicted[p].place]
+                                      : spans_[measured_side][measured[m].place];
       if (is_receive(span.action.kind)) {
         received.push_back(peer_of(span.action));
       } else if (!is_collective(span.action)) {
@@ -202,14 +171,13 @@ class Joiner {
     for (OperationId id = 0; id < operations().size(); ++id) {
       Occurrence& own = occurrences[id];
       const Action& action = operations().actions[id];
-      if (!own.exists() || (action.kind != Kind::F && !is_backward(action.kind))) continue;
-      const OperationId producer = producer_of(side, action);
+      if (!own.exists() || !makes_result(action.kind)) continue;
+      const OperationId producer = input_of(side, action);
       if (producer == no_operation || occurrences[producer].rank == own.rank) continue;
       own.input = result_of(producer);
-      const Kind kind = action.kind == Kind::F ? Kind::RECV_F : Kind::RECV_B;
-      const Action receive = make_action(action.stage, kind, action.microbatch);
-      const Span* sent = indices_[side].find(peer_of(receive));
-      const Span* received = indices_[side].find(receive);
+      const Action receive = receive_for(action);
+      const Span* sent = span_of(side, peer_of(receive));
+      const Span* received = span_of(side, receive);
       if (sent == nullptr) sent = received;
       if (received == nullptr) received = sent;
       if (sent == nullptr) continue;
@@ -232,25 +200,32 @@ class Joiner {
     return cell == cells.end() ? action : cell->second;
   }
 
-  OperationId producer_of(Side side, const Action& action) const {
-    const auto& occurrences = result_.operations.sides[side];
-    const auto existing = [&](Kind kind, std::int32_t stage) {
-      const OperationId id = result_.operations.find(make_action(stage, kind, action.microbatch));
-      return id != no_operation && occurrences[id].exists() ? id : no_operation;
-    };
-    if (action.kind == Kind::F) {
-      return action.stage == 0 ? no_operation : existing(Kind::F, action.stage - 1);
+  // Of another stage, and there.
+  OperationId input_of(Side side, const Action& action) const {
+    const auto producer = producer_of(action, stages_);
+    if (!producer || producer->stage == action.stage) return no_operation;
+    for (const Kind kind : {producer->kind, Kind::I}) {
+      const OperationId id =
+          result_.operations.find(make_action(producer->stage, kind, producer->microbatch));
+      if (id != no_operation && result_.operations.sides[side][id].exists()) return id;
+      if (producer->kind != Kind::B) break;
     }
-    const OperationId whole = existing(Kind::B, action.stage + 1);
-    return whole != no_operation ? whole : existing(Kind::I, action.stage + 1);
+    return no_operation;
+  }
+
+  const Span* span_of(Side side, const Action& action) const {
+    const auto place = indices_[side].find(action);
+    return place ? &spans_[side][*place] : nullptr;
   }
 
   Operations& operations() { return result_.operations; }
 
+  std::array<const RecordedRun*, 2> runs_;
   std::array<const RecordedIteration*, 2> iterations_;
   std::array<int, 2> ranks_;
   std::array<std::span<const Span>, 2> spans_;
-  std::array<Index, 2> indices_;
+  std::array<SpanIndex, 2> indices_;
+  int stages_;                                     // of either run
   std::array<std::vector<std::size_t>, 2> slots_;  // of each operation in its rank's list
   Join result_;
 };
@@ -258,8 +233,8 @@ class Joiner {
 }  // namespace
 
 OperationId Operations::find(const Action& action) const {
-  const auto at = std::ranges::lower_bound(actions, operation_key(action), {}, operation_key);
-  if (at == actions.end() || operation_key(*at) != operation_key(action)) return no_operation;
+  const auto at = std::ranges::lower_bound(actions, action, by_key);
+  if (at == actions.end() || ActionKey(*at) != ActionKey(action)) return no_operation;
   return static_cast<OperationId>(at - actions.begin());
 }
 

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
-#include <tuple>
 
 namespace pipesim {
 namespace {
@@ -20,20 +18,21 @@ class Sequencer {
         side_(side),
         mode_(mode),
         only_matched_(only_matched),
-        occurrences_(operations.sides[side]) {}
+        occurrences_(operations.sides[side]),
+        transfer_streams_(static_cast<int>(operations.lists[side].size()),
+                          lane_of(send_mode_of(mode))) {}
 
   Order run() {
     order_.input.assign(operations_.size(), no_operation);
     order_.streams.assign(operations_.size(), {Order::no_stream, Order::no_stream});
-    order_.stream_count = operations_.lists[side_].size();
     order_.first_collective_ns = operations_.first_collective_ns[side_];
-    if (mode_ == P2p::fifo) order_.stream_count *= 2;
+    order_.follows = operations_.follows[side_];
     order_.computes.resize(operations_.size());
     for (OperationId id = 0; id < operations_.size(); ++id) {
       order_.computes[id] = !operations_.transfers(id);
     }
     find_inputs();
-    if (!only_matched_) find_what_closing_waits_for();
+    if (!only_matched_ && !operations_.is_of_costs[side_]) find_what_closing_waits_for();
     fill_streams();
     sort();
     return std::move(order_);
@@ -81,23 +80,21 @@ class Sequencer {
     next_.assign(operations_.size(), {no_operation, no_operation});
     blockers_.assign(operations_.size(), 0);
     std::vector<std::vector<OperationId>> lists = operations_.lists[side_];
-    if (mode_ == P2p::fifo) lists.resize(order_.stream_count);
-    std::vector<bool> has_transfers(lists.size(), false);
-    if (mode_ != P2p::async) {
-      for (OperationId id = 0; id < operations_.size(); ++id) {
-        if (!takes_part(id) || !operations_.transfers(id)) continue;
-        for (const std::int32_t stream : streams_of_transfer(occurrences_[id])) {
-          const auto at = static_cast<std::size_t>(stream);
-          if (at >= lists.size()) {
-            lists.resize(at + 1);
-            has_transfers.resize(at + 1, false);
-          }
-          lists[at].push_back(id);
-          has_transfers[at] = true;
-        }
+    std::vector<bool> has_transfers;
+    for (OperationId id = 0; id < operations_.size() && mode_ != P2p::async; ++id) {
+      if (!takes_part(id) || !operations_.transfers(id)) continue;
+      const Occurrence& own = occurrences_[id];
+      for (const int owner : {own.rank, own.to_rank}) {
+        const auto at =
+            static_cast<std::size_t>(transfer_streams_.at(owner, own.rank, own.to_rank));
+        lists.resize(std::max(lists.size(), at + 1));
+        has_transfers.resize(lists.size());
+        lists[at].push_back(id);
+        has_transfers[at] = true;
       }
-      order_.stream_count = lists.size();
     }
+    has_transfers.resize(lists.size());
+    order_.stream_count = lists.size();
     for (std::size_t stream = 0; stream < lists.size(); ++stream) {
       auto& list = lists[stream];
       std::erase_if(list, [&](OperationId id) { return !takes_part(id); });
@@ -115,16 +112,6 @@ class Sequencer {
         ++blockers_[list[i]];
       }
     }
-  }
-
-  std::array<std::int32_t, 2> streams_of_transfer(const Occurrence& transfer) {
-    const auto ranks = static_cast<std::int32_t>(operations_.lists[side_].size());
-    if (mode_ == P2p::blocking) return {transfer.rank, transfer.to_rank};
-    if (mode_ == P2p::fifo) return {ranks + transfer.rank, ranks + transfer.to_rank};
-    // Both ends of a directed edge do the same in the same order.
-    const auto [at, is_new] = edges_.try_emplace(
-        {transfer.rank, transfer.to_rank}, ranks + 2 * static_cast<std::int32_t>(edges_.size()));
-    return {at->second, at->second + 1};
   }
 
   // Kahn's algorithm; a circle is broken at what started first.
@@ -183,10 +170,10 @@ class Sequencer {
   P2p mode_;
   bool only_matched_;
   const std::vector<Occurrence>& occurrences_;
+  TransferStreams transfer_streams_;
   Order order_;
-  std::map<std::pair<int, int>, std::int32_t> edges_;  // the first stream of each
-  std::vector<std::array<OperationId, 2>> next_;       // on its streams
-  std::vector<int> blockers_;                          // how many it still waits for
+  std::vector<std::array<OperationId, 2>> next_;  // on its streams
+  std::vector<int> blockers_;                     // how many it still waits for
   std::vector<OperationId> first_consumer_;
   std::vector<OperationId> next_consumer_;  // of the same input
   std::vector<bool> done_;
@@ -248,7 +235,8 @@ std::int64_t Player::makespan_ns(const Order& order, const Values& values) {
       last = std::max(last, end);
     }
   }
-  return last == not_yet ? 0 : last - first;
+  if (last == not_yet) return 0;
+  return order.follows ? last : last - first;
 }
 
 Played play(const Operations& operations, const Order& order, const Values& values) {
@@ -285,7 +273,7 @@ Played play(const Operations& operations, const Order& order, const Values& valu
     if (last == no_operation || played.end_ns[id] > played.end_ns[last]) last = id;
   }
   if (last == no_operation) return played;
-  played.makespan_ns = played.end_ns[last] - first;
+  played.makespan_ns = played.end_ns[last] - (order.follows ? 0 : first);
 
   for (OperationId id = last; id != no_operation; id = played.awaited[id]) {
     played.critical_path.push_back(id);

@@ -8,7 +8,8 @@
 //
 // Closing work, a gradient reduction or an optimizer step, that starts later than
 // its rank could has waited for others: a norm of all gradients, a matrix that two
-// stages share. It is taken to wait for what ended last on any rank before it.
+// stages share. It is taken to wait for what ended last on any rank before it; not so where
+// a run did what costs say and no more.
 //
 // A gap is what makes `start` the one recorded, and so negative where a recorded
 // start lies before what it is taken to wait for. A run's own values, played in
@@ -37,6 +38,7 @@ struct Order {
   std::vector<std::array<std::int32_t, 2>> streams;
   std::vector<bool> computes;  // is no transfer, and so counts for the makespan
   std::optional<std::int64_t> first_collective_ns;  // which counts for it, too
+  bool follows = false;  // the iteration before: the makespan counts from 0
   std::size_t stream_count = 0;
 };
 
@@ -60,7 +62,7 @@ class Player {
  public:
   explicit Player(const Operations& operations) : end_ns_(operations.size()) {}
 
-  // From the first start to the last end of what ranks compute.
+  // From the first start, or 0, to the last end of what ranks compute.
   std::int64_t makespan_ns(const Order& order, const Values& values);
 
  private:

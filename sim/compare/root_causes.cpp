@@ -86,7 +86,8 @@ class Ranking {
       const bool matched = operations_.matched(id);
       const Occurrence& measured = operations_.sides[measured_side][id];
       const Occurrence& own = measured.exists() ? measured : operations_.sides[predicted_side][id];
-      const auto& [stage, microbatch, kind, joined] = operations_.actions[id];
+      const std::int32_t stage = operations_.actions[id].stage;
+      const Kind kind = operations_.actions[id].kind;
       if (operations_.transfers(id)) {
         if (!matched) continue;
         put(Term::transfer, own.rank, stage, kind, id);
@@ -276,7 +277,8 @@ class Ranking {
     }
     for (std::size_t rank = 0; rank < clocks.size(); ++rank) {
       if (clocks[rank].ahead_ns == 0) continue;
-      const auto righted = both(both(before[rank], reach[rank]), behind[rank + 1]);
+      auto righted = both(both(before[rank], reach[rank]), behind[rank + 1]);
+      if (righted && operations_.follows[measured_side]) righted->first_ns = 0;
       RootCause cause;
       cause.term = Term::clock;
       cause.rank = static_cast<std::int32_t>(rank);

@@ -74,7 +74,8 @@ std::vector<StateBytes> Costs::states(const Placement& placement) const {
   return result;
 }
 
-void Costs::check(const Placement& placement, int microbatches, std::string_view where) const {
+void Costs::check(const Placement& placement, int microbatches, std::string_view where,
+                  int iterations) const {
   if (static_cast<int>(stages.size()) != placement.stages()) {
     throw input_error(fmt::format(
         "{}: costs for {} but the schedule has {} ({} a rank); give one entry a virtual stage",
@@ -163,12 +164,13 @@ void Costs::check(const Placement& placement, int microbatches, std::string_view
   for (const auto* values : {&optimizer_ns, &reduce_gradients_ns}) {
     for (const std::int64_t value : *values) time += static_cast<long double>(value);
   }
+  time *= iterations;
   constexpr auto limit = static_cast<long double>(std::numeric_limits<std::int64_t>::max()) / 2;
   if (time > limit || bytes > limit) {
     throw input_error(fmt::format(
         "{}: the {} of all actions together exceed what 64 bits hold; use smaller costs or fewer "
-        "microbatches",
-        where, time > limit ? "times" : "bytes"));
+        "{}",
+        where, time > limit ? "times" : "bytes", iterations > 1 ? "iterations" : "microbatches"));
   }
 }
 

@@ -132,9 +132,10 @@ struct Costs {
   std::vector<StateBytes> states(const Placement& placement) const;
 
   // Refuses costs that don't fit a placement (their number of stages or
-  // ranks), and those whose sums could leave int64 over `microbatches`.
+  // ranks), and those whose sums could leave int64 over so many iterations of `microbatches`.
   // `where` names their source in errors.
-  void check(const Placement& placement, int microbatches, std::string_view where) const;
+  void check(const Placement& placement, int microbatches, std::string_view where,
+             int iterations = 1) const;
 };
 
 // A costs.json: `stages`, or `layers` summed by a layout.

@@ -197,7 +197,7 @@ class GraphReader {
   std::int64_t quantity(std::string_view key, std::string_view text, int scale, std::int64_t limit,
                         std::string_view unit) const {
     const ScaledDecimal number = scale_decimal(text, scale);
-    if (number.status == ScaledDecimal::Status::no_number) {
+    if (number.status == ScaledDecimal::Status::not_a_number) {
       fail(fmt::format("{}: {} is not a number", key, quote(text)));
     }
     if (number.value < 0) {

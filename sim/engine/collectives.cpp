@@ -13,13 +13,12 @@ namespace {
 
 class Finder {
  public:
-  Finder(const Schedule& schedule, const Costs& costs)
-      : schedule_(schedule), costs_(costs), stages_(costs.stages.size()) {}
+  Finder(const Schedule& schedule, const Costs& costs, int iterations)
+      : schedule_(schedule), costs_(costs), iterations_(iterations), stages_(costs.stages.size()) {}
 
   std::vector<Collective> run() {
-    for (int rank = 0; rank < schedule_.ranks(); ++rank) {
-      rank_ = rank;
-      go_through(schedule_.actions[rank]);
+    for (rank_ = 0; rank_ < schedule_.ranks(); ++rank_) {
+      for (iteration_ = 0; iteration_ < iterations_; ++iteration_) go_through_iteration();
     }
     return std::move(found_);
   }
@@ -35,9 +34,14 @@ class Finder {
     return costs_.stages[static_cast<std::size_t>(index)];
   }
 
-  void go_through(std::span<const Action> list) {
+  void go_through_iteration() {
+    const auto list = schedule_.actions[rank_];
+    const std::vector<int> own_stages = schedule_.placement.stages_of(rank_);
+    for (const int index : own_stages) stage(index) = {};
+    const std::size_t length = list.size() / static_cast<std::size_t>(iterations_);
+    const std::size_t begin = length * static_cast<std::size_t>(iteration_);
     std::int64_t last_cell = Collective::none;  // that a REDUCE_GRAD here is straight behind
-    for (std::size_t i = 0; i < list.size(); ++i) {
+    for (std::size_t i = begin; i < begin + length; ++i) {
       const Action& action = list[i];
       Stage& own = stage(action.stage);
       if (is_compute(action.kind)) {
@@ -61,9 +65,11 @@ class Finder {
         }
       }
     }
-    const auto optimizer = std::ranges::find(list, Kind::OPTIMIZER, &Action::kind);
+    const auto from = list.begin() + static_cast<std::ptrdiff_t>(begin);
+    const auto optimizer = std::ranges::find(from, from + static_cast<std::ptrdiff_t>(length),
+                                             Kind::OPTIMIZER, &Action::kind);
     const auto end = static_cast<std::size_t>(optimizer - list.begin());
-    for (const int index : schedule_.placement.stages_of(rank_)) {
+    for (const int index : own_stages) {
       if (!costs_of(index).reduce.exists() || stage(index).reductions > 0) continue;
       add(make_action(index, Kind::REDUCE_GRAD), stage(index).reductions, end);
     }
@@ -82,22 +88,26 @@ class Finder {
   }
 
   Collective& add(const Action& action, std::int32_t& count, std::size_t place) {
-    if (count >= most_collectives(schedule_.microbatches)) {
-      throw input_error(fmt::format(
-          "{}: rank {} has {} more than {} times, three for each microbatch; leave some out",
-          schedule_.name, rank_, to_text(action), count));
+    const bool is_numbered = count < no_number;
+    if (count >= most_collectives(schedule_.microbatches / iterations_) || !is_numbered) {
+      throw input_error(fmt::format("{}: rank {} has {} more than {} times{}; leave some out",
+                                    schedule_.name, rank_, to_text(action), count,
+                                    is_numbered ? ", three for each microbatch" : ""));
     }
     Collective& made = found_.emplace_back();
-    made.action = make_action(action.stage, action.kind, count++);
+    made.action = make_collective(action.stage, action.kind, count++);
     made.rank = rank_;
+    made.iteration = iteration_;
     made.place = place;
     return made;
   }
 
   const Schedule& schedule_;
   const Costs& costs_;
+  int iterations_;
   std::vector<Stage> stages_;
   int rank_ = 0;
+  int iteration_ = 0;
   std::vector<Collective> found_;
 };
 
@@ -114,9 +124,10 @@ bool has_collectives(const Schedule& schedule, const Costs& costs) {
   });
 }
 
-std::vector<Collective> find_collectives(const Schedule& schedule, const Costs& costs) {
-  if (!has_collectives(schedule, costs)) return {};
-  return Finder(schedule, costs).run();
+std::vector<Collective> find_collectives(const Schedule& program, const Costs& costs,
+                                         int iterations) {
+  if (!has_collectives(program, costs)) return {};
+  return Finder(program, costs, iterations).run();
 }
 
 }  // namespace pipesim

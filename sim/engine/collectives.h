@@ -23,8 +23,9 @@ namespace pipesim {
 struct Collective {
   static constexpr std::int64_t none = -1;
 
-  Action action;  // with its number
+  Action action;  // with its number in its iteration
   std::int32_t rank = 0;
+  std::int32_t iteration = 0;
   // In its rank's list; where it has none, that of the optimizer step or the list's length.
   std::size_t place = 0;
   // The first action of a cell in that list: of an UNSHARD, the one that waits for
@@ -36,8 +37,9 @@ struct Collective {
 // Whether there are any.
 bool has_collectives(const Schedule& schedule, const Costs& costs);
 
-// Sorted by (rank, place). Throws where there are more than Costs::check() reckons
-// with.
-std::vector<Collective> find_collectives(const Schedule& schedule, const Costs& costs);
+// Of so many iterations, as unroll() makes them, sorted by (rank, place). Throws where there
+// are more than Costs::check() reckons with.
+std::vector<Collective> find_collectives(const Schedule& program, const Costs& costs,
+                                         int iterations = 1);
 
 }  // namespace pipesim

@@ -19,10 +19,14 @@ constexpr std::int64_t never = -1;
 // more: asynchronous, of no bytes, slowing nothing down.
 class DirectEvaluation {
  public:
-  DirectEvaluation(const Schedule& schedule, const Costs& costs, const SpanSink& sink)
+  DirectEvaluation(const Schedule& schedule, const Costs& costs, int iterations,
+                   const SpanSink& sink)
       : schedule_(schedule),
         costs_(costs),
+        iterations_(iterations),
+        microbatches_(schedule.microbatches / iterations),
         sink_(sink),
+        ends_(schedule.ranks(), iterations),
         metrics_(schedule.ranks(), schedule.microbatches, costs.footprints(schedule.placement)),
         sends_are_listed_(schedule.has_transfers()),
         ranks_(static_cast<std::size_t>(schedule.ranks())) {
@@ -38,22 +42,20 @@ class DirectEvaluation {
       runnable.pop_back();
       advance(rank, runnable);
     }
-    for (int rank = 0; rank < schedule_.ranks(); ++rank) {
-      if (ranks_[static_cast<std::size_t>(rank)].next !=
-          ranks_[static_cast<std::size_t>(rank)].end) {
-        throw_deadlock(schedule_);
-      }
+    for (const Rank& rank : ranks_) {
+      if (rank.iteration < iterations_) throw_deadlock(schedule_);
     }
-    return metrics_.finish();
+    return ends_.finish();
   }
 
  private:
   struct Rank {
     const Action* next = nullptr;  // the first action still to run
-    const Action* end = nullptr;
+    const Action* end = nullptr;   // of its iteration
+    int iteration = 0;
     std::int64_t now_ns = 0;
     const std::int64_t* awaited = nullptr;  // the arrival that it is stuck on
-    std::int64_t reductions = 0;            // REDUCE_GRAD actions in its list
+    std::int64_t reductions = 0;            // REDUCE_GRAD actions of an iteration
     std::int64_t reduced = 0;               // of those, done
   };
 
@@ -111,14 +113,30 @@ class DirectEvaluation {
       Rank& rank = ranks_[static_cast<std::size_t>(index)];
       const auto list = schedule_.actions[index];
       rank.next = list.data();
-      rank.end = list.data() + list.size();
+      rank.end = list.data() + actions_of(index);
       if (costs_.reduce_gradients_ns.empty()) continue;
-      rank.reductions = std::ranges::count(list, Kind::REDUCE_GRAD, &Action::kind);
+      rank.reductions =
+          std::ranges::count(list.first(actions_of(index)), Kind::REDUCE_GRAD, &Action::kind);
     }
+  }
+
+  // Of an iteration.
+  std::size_t actions_of(int rank) const {
+    return schedule_.actions[rank].size() / static_cast<std::size_t>(iterations_);
   }
 
   void advance(int rank_index, std::vector<int>& runnable) {
     Rank& rank = ranks_[static_cast<std::size_t>(rank_index)];
+    while (advance_in_iteration(rank_index, rank, runnable)) {
+      ends_.add(rank_index, metrics_.account(rank_index));
+      if (++rank.iteration == iterations_) return;
+      rank.end += actions_of(rank_index);
+      rank.reduced = 0;
+    }
+  }
+
+  // As far as it goes; whether that is to the iteration's end.
+  bool advance_in_iteration(int rank_index, Rank& rank, std::vector<int>& runnable) {
     const Action* const end = rank.end;
     const Action* cell = rank.next;
     for (; cell != end; ++cell) {
@@ -150,6 +168,7 @@ class DirectEvaluation {
     rank.next = cell;
     // Other ranks come first now; by then these lines would be gone.
     prefetch_ahead(cell, 16);
+    return cell == end;
   }
 
   // An action's input from another stage: when it arrives, and the edge that
@@ -229,8 +248,16 @@ class DirectEvaluation {
         .duration_ns[static_cast<std::size_t>(action.kind)];
   }
 
-  // Out of the common path.
-  [[gnu::noinline, gnu::cold]] void emit(const Span& span) { sink_(span); }
+  // Out of the common path. What has no microbatch is of its rank's iteration.
+  [[gnu::noinline, gnu::cold]] void emit(Span span) {
+    if (takes_microbatch(span.action.kind)) {
+      span.iteration = span.action.microbatch / microbatches_;
+      span.action.microbatch %= microbatches_;
+    } else {
+      span.iteration = ranks_[static_cast<std::size_t>(span.rank)].iteration;
+    }
+    sink_(span);
+  }
 
   // Hands the result of (producer.stage, producer.microbatch) to the
   // neighbour at the other end of `edge`, from `start` on.
@@ -269,7 +296,10 @@ class DirectEvaluation {
 
   const Schedule& schedule_;
   const Costs& costs_;
+  int iterations_;
+  std::int32_t microbatches_;  // of an iteration
   const SpanSink& sink_;
+  IterationEnds ends_;
   MetricsAccumulator metrics_;
   bool sends_are_listed_;
   std::vector<Rank> ranks_;
@@ -279,8 +309,9 @@ class DirectEvaluation {
 
 }  // namespace
 
-Metrics evaluate_directly(const Schedule& schedule, const Costs& costs, const SpanSink& sink) {
-  return DirectEvaluation(schedule, costs, sink).run();
+Metrics evaluate_directly(const Schedule& program, const Costs& costs, int iterations,
+                          const SpanSink& sink) {
+  return DirectEvaluation(program, costs, iterations, sink).run();
 }
 
 }  // namespace pipesim

@@ -10,8 +10,9 @@
 
 namespace pipesim {
 
-// Expects that no stage sends bytes to another rank. Throws where the schedule
-// deadlocks, with the wait-for cycle.
-Metrics evaluate_directly(const Schedule& schedule, const Costs& costs, const SpanSink& sink);
+// `program` is of so many iterations, as unroll() makes one. Expects that no stage sends
+// bytes to another rank. Throws where it deadlocks, with the wait-for cycle.
+Metrics evaluate_directly(const Schedule& program, const Costs& costs, int iterations,
+                          const SpanSink& sink);
 
 }  // namespace pipesim

@@ -25,15 +25,18 @@ Kind send_kind(TaskKind transfer) {
 class EventEvaluation {
  public:
   EventEvaluation(const Schedule& schedule, const Costs& costs, const Transfers& transfers,
-                  const SpanSink& sink)
+                  int iterations, const SpanSink& sink)
       : schedule_(schedule),
         costs_(costs),
         transfers_(transfers),
+        microbatches_(schedule.microbatches / iterations),
         sink_(sink),
         footprints_(costs.footprints(schedule.placement)),
-        tasks_(make_tasks(schedule, costs, transfers)),
+        tasks_(make_tasks(schedule, costs, transfers, iterations)),
         has_buffers_(exchanges_bytes(footprints_) || !tasks_.collectives.empty()),
         accounts_(static_cast<std::size_t>(schedule.ranks())),
+        ends_(schedule.ranks(), iterations),
+        next_iterations_(accounts_.size(), microbatches_),
         starts_ns_(accounts_.size()),
         tails_(tasks_.plan.streams.size()),
         inputs_(tasks_.slots()),
@@ -49,7 +52,14 @@ class EventEvaluation {
       throw_deadlock(schedule_, send_mode_of(transfers_.mode),
                      [this](const Action& send) { return is_eager(send, costs_, transfers_); });
     }
-    return summarise(accounts_);
+    for (int rank = 0; rank < schedule_.ranks(); ++rank) ends_.add(rank, account(rank));
+    Metrics metrics = ends_.finish();
+    // What a rank received ahead, before it began the next iteration, may have filled it.
+    for (RankMetrics& rank : metrics.ranks) {
+      Action& action = rank.peak_memory.action;
+      if (takes_microbatch(action.kind)) action.microbatch %= microbatches_;
+    }
+    return metrics;
   }
 
   // ---- What the engine asks
@@ -163,6 +173,8 @@ class EventEvaluation {
     return {{task, 0}, 1};
   }
 
+  // The first microbatch of the iteration behind the one that a rank is in.
+  int& next_iteration(int rank) { return next_iterations_[static_cast<std::size_t>(rank)]; }
   RankAccount& account(int rank) { return accounts_[static_cast<std::size_t>(rank)]; }
   const StageFootprint& footprint(int stage) const {
     return footprints_[static_cast<std::size_t>(stage)];
@@ -170,6 +182,10 @@ class EventEvaluation {
 
   void start_compute(TaskId task, const TaskRow& row) {
     const std::int64_t now = engine_.now_ns();
+    if (tasks_.microbatch(task) >= next_iteration(row.rank)) [[unlikely]] {
+      ends_.add(row.rank, account(row.rank));
+      next_iteration(row.rank) += microbatches_;
+    }
     const Cell cell = cell_of(task);
     RankAccount& own = account(row.rank);
     std::int64_t duration = 0;
@@ -281,8 +297,8 @@ class EventEvaluation {
     const Wait wait = waits_.empty() ? std::nullopt : waits_.take(closing.action, closing.rank);
     occupy(closing.rank, now, nullptr, nullptr, wait);
     if (sink_) [[unlikely]] {
-      sink_({closing.action, closing.rank, 0, starts_ns_[static_cast<std::size_t>(closing.rank)],
-             now, 0, 0, 0});
+      sink_({closing.action, closing.rank, closing.iteration,
+             starts_ns_[static_cast<std::size_t>(closing.rank)], now, 0, 0, 0});
     }
   }
 
@@ -295,6 +311,13 @@ class EventEvaluation {
       span.input_sent_ns = input->sent_ns;
       span.input_arrival_ns = input->arrival_ns;
     }
+    emit(span);
+  }
+
+  // What has a microbatch, which counts through all iterations.
+  [[gnu::noinline, gnu::cold]] void emit(Span span) {
+    span.iteration = span.action.microbatch / microbatches_;
+    span.action.microbatch %= microbatches_;
     sink_(span);
   }
 
@@ -396,7 +419,7 @@ class EventEvaluation {
     done.is_done = true;
     waits_.add(own.action, own.rank, done.start_ns, now, done.first_part_ns);
     if (sink_) [[unlikely]] {
-      Span span{own.action, own.rank, 0, done.start_ns, now, 0, 0, own.bytes};
+      Span span{own.action, own.rank, own.iteration, done.start_ns, now, 0, 0, own.bytes};
       if (own.action.kind == Kind::UNSHARD) span.input_arrival_ns = done.first_part_ns;
       sink_(span);
     }
@@ -423,7 +446,7 @@ class EventEvaluation {
     const CollectiveTasks& own = collective(index);
     account(own.rank).memory.end(own.action, footprint(own.action.stage), now);
     if (sink_) [[unlikely]]
-      sink_({own.action, own.rank, 0, now, now, 0, 0, 0});
+      sink_({own.action, own.rank, own.iteration, now, now, 0, 0, 0});
   }
 
   // ---- Transfers
@@ -471,8 +494,8 @@ class EventEvaluation {
     if (row.bytes > 0) account(row.rank).memory.end(send, footprint(row.stage), now);
     for (const int rank : {row.rank, row.to_rank}) change_pace(rank, false);
     if (sink_) [[unlikely]] {
-      sink_({send, row.rank, 0, input.sent_ns, now, 0, 0, row.bytes});
-      sink_({peer_of(send), row.to_rank, 0, input.sent_ns, now, 0, 0, row.bytes});
+      emit({send, row.rank, 0, input.sent_ns, now, 0, 0, row.bytes});
+      emit({peer_of(send), row.to_rank, 0, input.sent_ns, now, 0, 0, row.bytes});
     }
   }
 
@@ -516,11 +539,14 @@ class EventEvaluation {
   const Schedule& schedule_;
   const Costs& costs_;
   Transfers transfers_;
+  std::int32_t microbatches_;  // of an iteration
   const SpanSink& sink_;
   std::vector<StageFootprint> footprints_;
   Tasks tasks_;
   bool has_buffers_;  // or gathered weights
   std::vector<RankAccount> accounts_;
+  IterationEnds ends_;
+  std::vector<int> next_iterations_;     // by rank
   std::vector<std::int64_t> starts_ns_;  // of what each rank does
   std::vector<Tail> tails_;              // by stream; a rank's compute stream has its number
   LargeVector<Input> inputs_;            // by stage and microbatch
@@ -537,9 +563,9 @@ class EventEvaluation {
 
 }  // namespace
 
-Metrics evaluate_by_events(const Schedule& schedule, const Costs& costs, const Transfers& transfers,
-                           const SpanSink& sink) {
-  return EventEvaluation(schedule, costs, transfers, sink).run();
+Metrics evaluate_by_events(const Schedule& program, const Costs& costs, const Transfers& transfers,
+                           int iterations, const SpanSink& sink) {
+  return EventEvaluation(program, costs, transfers, iterations, sink).run();
 }
 
 }  // namespace pipesim

@@ -11,9 +11,9 @@
 
 namespace pipesim {
 
-// Expects a program, or a compute schedule where transfers are asynchronous.
-// Throws where it deadlocks, with the wait-for cycle.
-Metrics evaluate_by_events(const Schedule& schedule, const Costs& costs, const Transfers& transfers,
-                           const SpanSink& sink);
+// `program` is of so many iterations, as unroll() makes one; a compute schedule where
+// transfers are asynchronous. Throws where it deadlocks, with the wait-for cycle.
+Metrics evaluate_by_events(const Schedule& program, const Costs& costs, const Transfers& transfers,
+                           int iterations, const SpanSink& sink);
 
 }  // namespace pipesim

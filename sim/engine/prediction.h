@@ -21,7 +21,7 @@ struct PredictedClosedForm {
 
 struct Prediction {
   Transfers transfers;
-  Metrics metrics;
+  Metrics metrics;                 // of the first iteration
   std::vector<RankMemory> memory;  // one a rank
   std::optional<PredictedClosedForm> closed_form;
   std::string no_closed_form;  // why there is none, for people

@@ -10,6 +10,7 @@
 #include "sim/engine/event_evaluation.h"
 #include "sim/schedule/closing.h"
 #include "sim/schedule/lower.h"
+#include "sim/schedule/unroll.h"
 
 namespace pipesim {
 
@@ -38,9 +39,9 @@ std::vector<Closing> closing_of(const Schedule& schedule, const Costs& costs) {
 
 Metrics evaluate(const Schedule& program, const Costs& costs, const SimulationOptions& options) {
   if (!needs_events(program, costs, options)) {
-    return evaluate_directly(program, costs, options.sink);
+    return evaluate_directly(program, costs, options.iterations, options.sink);
   }
-  return evaluate_by_events(program, costs, options.transfers, options.sink);
+  return evaluate_by_events(program, costs, options.transfers, options.iterations, options.sink);
 }
 
 }  // namespace
@@ -55,33 +56,8 @@ Metrics simulate(const Schedule& schedule, const Costs& costs, const SimulationO
     const Schedule& open = program ? *program : schedule;
     program = with_closing(open, closing_of(open, costs));
   }
+  if (options.iterations > 1) program = unroll(program ? *program : schedule, options.iterations);
   return evaluate(program ? *program : schedule, costs, options);
-}
-
-Timeline record_timeline(const Schedule& schedule, const Costs& costs,
-                         const SimulationOptions& options) {
-  Timeline timeline;
-  timeline.ranks = schedule.ranks();
-  timeline.microbatches = schedule.microbatches;
-  timeline.chunk_of_stage = schedule.placement.chunk_of_stage();
-  timeline.footprints = costs.footprints(schedule.placement);
-  timeline.states = costs.states(schedule.placement);
-  SimulationOptions recording = options;
-  recording.sink = [&](const Span& span) {
-    timeline.spans.push_back(span);
-    if (options.sink) options.sink(span);
-  };
-  simulate(schedule, costs, recording);
-  const auto gathers = [](const Span& span) {
-    return span.action.kind == Kind::UNSHARD && is_collective(span.action);
-  };
-  if (std::ranges::none_of(timeline.spans, gathers)) {
-    for (StageFootprint& stage : timeline.footprints) stage.unsharded_bytes = 0;
-  }
-  std::ranges::stable_sort(timeline.spans, [](const Span& a, const Span& b) {
-    return std::pair(a.start_ns, a.rank) < std::pair(b.start_ns, b.rank);
-  });
-  return timeline;
 }
 
 }  // namespace pipesim

@@ -4,7 +4,8 @@
 // exist, or a program with SEND and RECV in its lists. Each rank does its
 // actions in order, each as early as its inputs and the mode of transfer allow,
 // exactly to the nanosecond. After its last action a rank reduces its gradients
-// and steps its optimizer where the costs say so.
+// and steps its optimizer where the costs say so. Then it begins the next iteration, if
+// there are several; metrics are of the first.
 //
 // Two evaluations give the same result, and the choice is made here: the direct
 // one where transfers are asynchronous and take nothing but their latency, and
@@ -26,6 +27,8 @@ namespace pipesim {
 
 struct SimulationOptions {
   Transfers transfers;
+  // That follow each other, none waiting for all ranks to end the one before.
+  int iterations = 1;
   // Receives every span, compute and transfer, where it is given.
   SpanSink sink;
   // Uses the event engine even where the direct evaluation would do.
@@ -38,10 +41,6 @@ struct SimulationOptions {
 // find_deadlock() finds.
 Metrics simulate(const Schedule& schedule, const Costs& costs,
                  const SimulationOptions& options = {});
-
-// The same with all spans, sorted by (start, rank).
-Timeline record_timeline(const Schedule& schedule, const Costs& costs,
-                         const SimulationOptions& options = {});
 
 // Whether simulate() will queue events.
 bool needs_events(const Schedule& schedule, const Costs& costs, const SimulationOptions& options);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
 #include <utility>
 
 #include "traces/base/error.h"
@@ -15,21 +14,23 @@ namespace {
 
 class TasksBuilder {
  public:
-  TasksBuilder(const Schedule& schedule, const Costs& costs, const Transfers& transfers)
+  TasksBuilder(const Schedule& schedule, const Costs& costs, const Transfers& transfers,
+               int iterations)
       : schedule_(schedule),
         placement_(schedule.placement),
         costs_(costs),
         transfers_(transfers),
-        sends_are_listed_(schedule.has_transfers()) {}
+        iterations_(iterations),
+        sends_are_listed_(schedule.has_transfers()),
+        transfer_streams_(schedule.ranks(), lane_of(send_mode_of(transfers.mode))) {}
 
   Tasks build() {
     tasks_.stages = schedule_.stages();
     while (1 << tasks_.shift < schedule_.microbatches) ++tasks_.shift;
     tasks_.rows.resize(static_cast<std::size_t>(tasks_.stages) * task_kind_count);
     tasks_.is_whole.resize(tasks_.slots());
-    streams_ = static_cast<std::size_t>(schedule_.ranks());  // one for compute a rank
-    if (transfers_.mode == P2p::fifo) streams_ *= 2;
     make_rows();
+    streams_ = static_cast<std::size_t>(transfer_streams_.count());
     tasks_.first_step = tasks_.first_closing() + count_closing();
     make_collectives();
     const std::size_t count = tasks_.first_step + tasks_.steps.size();
@@ -120,8 +121,11 @@ class TasksBuilder {
     const bool by_list = transfers_.mode == P2p::blocking || (async && sends_are_listed_);
     const Action sent = make_action(from, forward ? Kind::SEND_F : Kind::SEND_B);
     const bool eager = !async && is_eager(sent, costs_, transfers_);
-    const StreamId sender = stream_for(from_rank, from_rank, to_rank);
-    const StreamId receiver = stream_for(to_rank, from_rank, to_rank);
+    const auto stream_of = [&](int owner) {
+      return static_cast<StreamId>(transfer_streams_.at(owner, from_rank, to_rank));
+    };
+    const StreamId sender = stream_of(from_rank);
+    const StreamId receiver = stream_of(to_rank);
     TaskKind first = transfer;  // what the producer's end lets go on
     TaskKind last = transfer;   // what lets the consumer go on
     if (eager || (async && sends_are_listed_)) {
@@ -142,15 +146,6 @@ class TasksBuilder {
     }
     if (!by_list) signals(producer, from, first, from);
     if (!by_list || async) signals(last, last == transfer ? from : to, consumer, to);
-  }
-
-  StreamId stream_for(int owner, int from_rank, int to_rank) {
-    if (transfers_.mode == P2p::fifo) return static_cast<StreamId>(placement_.ranks() + owner);
-    if (transfers_.mode != P2p::edge_fifo) return static_cast<StreamId>(owner);
-    const auto [at, is_new] =
-        edge_ends_.emplace(std::tuple(owner, from_rank, to_rank), static_cast<StreamId>(streams_));
-    if (is_new) ++streams_;
-    return at->second;
   }
 
   // A link of the edge's own where its bandwidth is limited, and those it shares.
@@ -174,7 +169,7 @@ class TasksBuilder {
 
   // Their steps, which are numbered here, and a stream for them on each rank.
   void make_collectives() {
-    found_ = find_collectives(schedule_, costs_);
+    found_ = find_collectives(schedule_, costs_, iterations_);
     if (found_.empty()) return;
     tasks_.first_collective_stream = static_cast<StreamId>(streams_);
     streams_ += static_cast<std::size_t>(schedule_.ranks());
@@ -188,6 +183,7 @@ class TasksBuilder {
       CollectiveTasks& own = tasks_.collectives.emplace_back();
       own.action = one.action;
       own.rank = one.rank;
+      own.iteration = one.iteration;
       own.route = routes[static_cast<std::size_t>(one.rank)];
       own.gather = one.gather;
       own.is_within_cell = one.action.kind == Kind::REDUCE_GRAD && one.cell != Collective::none;
@@ -297,10 +293,14 @@ class TasksBuilder {
 
   void fill_streams(int rank) {
     const auto list = schedule_.actions[rank];
-    const std::int64_t reductions = std::ranges::count(list, Kind::REDUCE_GRAD, &Action::kind);
+    const std::size_t length = list.size() / static_cast<std::size_t>(iterations_);
+    const std::int64_t reductions =
+        std::ranges::count(list.first(length), Kind::REDUCE_GRAD, &Action::kind);
     std::int64_t reduced = 0;
+    iteration_ = -1;
     for (std::size_t i = 0; i < list.size(); ++i) {
       const Action& action = list[i];
+      if (i % length == 0) ++iteration_;
       if (is_compute(action.kind)) {
         tasks_.plan.append(static_cast<StreamId>(rank), tasks_.task_of(action));
         note(action);
@@ -312,7 +312,7 @@ class TasksBuilder {
       } else if (action.kind == Kind::REDUCE_GRAD && !costs_.reduce_gradients_ns.empty()) {
         // They share their rank's time for it.
         const std::int64_t total = costs_.reduce_gradients_ns[static_cast<std::size_t>(rank)];
-        add_closing(rank, action, share_of(total, reductions, reduced++));
+        add_closing(rank, action, share_of(total, reductions, reduced++ % reductions));
       } else if (action.kind == Kind::OPTIMIZER) {
         append_calls(rank, i);
         add_optimizer(rank, action);
@@ -370,7 +370,7 @@ class TasksBuilder {
   void add_closing(int rank, const Action& action, std::int64_t duration_ns) {
     tasks_.plan.append(static_cast<StreamId>(rank),
                        static_cast<TaskId>(tasks_.first_closing() + tasks_.closing.size()));
-    tasks_.closing.push_back({action, rank, duration_ns});
+    tasks_.closing.push_back({action, rank, iteration_, duration_ns});
   }
 
   // It waits for the last of its rank's collectives, which end in order.
@@ -397,9 +397,11 @@ class TasksBuilder {
   const Placement& placement_;
   const Costs& costs_;
   const Transfers& transfers_;
+  int iterations_;
   bool sends_are_listed_;
+  int iteration_ = 0;  // whose actions go onto their streams
   std::size_t streams_ = 0;
-  std::map<std::tuple<int, int, int>, StreamId> edge_ends_;  // (owner, sender, receiver)
+  TransferStreams transfer_streams_;
   std::map<std::pair<int, int>, RouteId> routes_;
   std::vector<LinkId> shared_links_;
   std::vector<Collective> found_;
@@ -415,8 +417,9 @@ bool is_eager(const Action& send, const Costs& costs, const Transfers& transfers
   return costs.stages[static_cast<std::size_t>(first)].output_bytes < transfers.eager_limit_bytes;
 }
 
-Tasks make_tasks(const Schedule& schedule, const Costs& costs, const Transfers& transfers) {
-  return TasksBuilder(schedule, costs, transfers).build();
+Tasks make_tasks(const Schedule& program, const Costs& costs, const Transfers& transfers,
+                 int iterations) {
+  return TasksBuilder(program, costs, transfers, iterations).build();
 }
 
 }  // namespace pipesim

@@ -68,6 +68,7 @@ struct TaskRow {
 struct ClosingTask {
   Action action;
   int rank;
+  int iteration;
   std::int64_t duration_ns;
 };
 
@@ -78,6 +79,7 @@ struct ClosingTask {
 struct CollectiveTasks {
   Action action;
   std::int32_t rank = 0;
+  std::int32_t iteration = 0;
   std::int32_t parts = 0;  // of a RESHARD none
   std::int64_t latency_ns = 0;
   std::int64_t bytes = 0;
@@ -186,6 +188,8 @@ struct Tasks {
 // Whether a SEND is eager.
 bool is_eager(const Action& send, const Costs& costs, const Transfers& transfers);
 
-Tasks make_tasks(const Schedule& schedule, const Costs& costs, const Transfers& transfers);
+// `program` is of so many iterations, as unroll() makes one.
+Tasks make_tasks(const Schedule& program, const Costs& costs, const Transfers& transfers,
+                 int iterations);
 
 }  // namespace pipesim

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <map>
 #include <stdexcept>
 #include <utility>
 
 #include "traces/base/error.h"
 #include "traces/base/text.h"
+#include "traces/dependency.h"
 
 namespace pipesim {
 namespace {
@@ -27,7 +27,6 @@ struct Item {
 // A queue that runs in order, cell by cell. The items of one cell run in any
 // order; the next cell waits for all of them.
 struct Stream {
-  std::string name;  // "rank 0", "the transfers of rank 0", ...
   std::vector<Item> items;
   std::size_t head = 0;        // first item of the cell at the head
   std::size_t head_end = 0;    // one past its last
@@ -44,6 +43,7 @@ class Execution {
         mode_(mode),
         eager_(eager),
         program_(schedule.has_transfers()),
+        numbers_(schedule.ranks(), lane_of(mode)),
         microbatches_(static_cast<std::size_t>(schedule.microbatches)) {
     const std::size_t slots = static_cast<std::size_t>(schedule.stages()) * microbatches_;
     for (auto& table : nodes_) table.assign(slots, no_node);
@@ -128,34 +128,19 @@ class Execution {
     own[own[0] == no_node ? 0 : 1] = stream;
   }
 
-  std::uint32_t stream_for(int rank, const Action& action) {
-    if (!is_transfer(action.kind) || mode_ == SendMode::buffered || mode_ == SendMode::rendezvous) {
-      return stream_at({rank, -1, -1});
-    }
-    if (mode_ == SendMode::fifo) return stream_at({rank, rank, -1});
-    const int peer = schedule_.placement.rank_of(peer_of(action).stage);
-    return is_send(action.kind) ? stream_at({rank, rank, peer}) : stream_at({rank, peer, rank});
-  }
-
-  // Key: owner, then (-1,-1) for the rank itself, (rank,-1) for its
-  // transfers, (sender, receiver) for an edge.
-  std::uint32_t stream_at(const std::array<int, 3>& key) {
-    const auto [at, is_new] = index_.emplace(key, static_cast<std::uint32_t>(streams_.size()));
-    if (is_new) {
-      Stream& stream = streams_.emplace_back();
-      stream.name = fmt::format("rank {}", key[0]);
-      if (key[1] >= 0 && key[2] < 0) stream.name = fmt::format("rank {}'s transfers", key[0]);
-      if (key[2] >= 0) {
-        stream.name = fmt::format("rank {}'s end of edge {}->{}", key[0], key[1], key[2]);
-      }
-    }
-    return at->second;
+  std::uint32_t stream_for(int rank, const Action& transfer) {
+    const int peer = schedule_.placement.rank_of(peer_of(transfer).stage);
+    const int stream =
+        is_send(transfer.kind) ? numbers_.at(rank, rank, peer) : numbers_.at(rank, peer, rank);
+    streams_.resize(static_cast<std::size_t>(numbers_.count()));
+    return static_cast<std::uint32_t>(stream);
   }
 
   void build_streams() {
+    streams_.resize(static_cast<std::size_t>(numbers_.count()));
     for (int rank = 0; rank < schedule_.ranks(); ++rank) {
       const auto list = schedule_.actions[rank];
-      const std::uint32_t own = stream_at({rank, -1, -1});
+      const auto own = static_cast<std::uint32_t>(rank);
       for (std::size_t i = 0; i < list.size(); ++i) {
         const Action& action = list[i];
         if (action.kind == Kind::IDLE) continue;
@@ -179,35 +164,24 @@ class Execution {
   // The action on another stream that must have run before `action`, if any.
   // A rank's own order takes care of F -> I -> W; under `rendezvous` and
   // `buffered` also of SEND and RECV around their compute.
-  std::optional<Action> producer_of(const Action& action) const {
-    const int stage = action.stage;
-    const int mb = action.microbatch;
+  std::optional<Action> awaited_by(const Action& action) const {
+    if (action.kind == Kind::W) return std::nullopt;
     const bool streamed = mode_ == SendMode::fifo || mode_ == SendMode::edge_fifo;
-    const auto input = [&](int from, Kind result, Kind receive) -> std::optional<Action> {
-      if (from < 0 || from == schedule_.stages()) return std::nullopt;
-      const bool local = schedule_.placement.rank_of(from) == schedule_.placement.rank_of(stage);
-      if (local || !program_) return make_action(from, result, mb);
-      if (streamed) return make_action(stage, receive, mb);
-      return std::nullopt;
-    };
-    switch (action.kind) {
-      case Kind::F: return input(stage - 1, Kind::F, Kind::RECV_F);
-      case Kind::I:
-      case Kind::B: return input(stage + 1, Kind::B, Kind::RECV_B);
-      case Kind::SEND_F:
-        return streamed ? std::optional(make_action(stage, Kind::F, mb)) : std::nullopt;
-      case Kind::SEND_B:
-        return streamed ? std::optional(make_action(stage, Kind::B, mb)) : std::nullopt;
-      case Kind::RECV_F:
-      case Kind::RECV_B: return is_eager(action) ? std::optional(peer_of(action)) : std::nullopt;
-      default: return std::nullopt;
-    }
+    const auto producer = producer_of(action, schedule_.stages());
+    if (!producer) return std::nullopt;
+    if (is_send(action.kind)) return streamed ? producer : std::nullopt;
+    if (is_receive(action.kind)) return is_eager(action) ? producer : std::nullopt;
+    if (producer->stage == action.stage) return std::nullopt;
+    const auto& placement = schedule_.placement;
+    const bool local = placement.rank_of(producer->stage) == placement.rank_of(action.stage);
+    if (local || !program_) return producer;
+    return streamed ? std::optional(receive_for(action)) : std::nullopt;
   }
 
   // A node has at most two successors: one for each action of its cell.
   void connect() {
     for (const Action& action : schedule_.actions.all()) {
-      const auto producer = producer_of(action);
+      const auto producer = awaited_by(action);
       if (!producer) continue;
       const Node after = node_of(action);
       ++waits_[after];
@@ -252,7 +226,7 @@ class Execution {
       if (is_transfer(cell->kind)) parts[1] = peer_of(*cell);
       if (is_compute(cell->kind) && cell->joined) parts[1] = cell[1];
       for (const Action& part : parts) {
-        const auto producer = producer_of(part);
+        const auto producer = awaited_by(part);
         if (!producer || is_done(node_of(*producer))) continue;
         return {streams_of_[node_of(*producer)][0], *cell, as_written(*producer)};
       }
@@ -260,7 +234,7 @@ class Execution {
     throw std::logic_error("a stuck stream that waits for nothing");
   }
 
-  // producer_of() says B for any backward: the I or B that the schedule has.
+  // awaited_by() says B for any backward: the I or B that the schedule has.
   Action as_written(const Action& action) {
     if (action.kind != Kind::B) return action;
     const Node node = node_of(action);
@@ -285,18 +259,19 @@ class Execution {
       waits.push_back(wait_of(stream));
       stream = waits.back().stream;
     }
+    const std::vector<std::string> names = numbers_.names();
     std::string text = "deadlock: ";
     for (std::size_t i = position[stream]; i < path.size(); ++i) {
       const Wait& wait = waits[i];
       const Stream& other = streams_[wait.stream];
       if (i > position[stream]) text += "; ";
-      text += fmt::format("{} on {} waits for {}", to_text(wait.head), streams_[path[i]].name,
+      text += fmt::format("{} on {} waits for {}", to_text(wait.head), names[path[i]],
                           to_text(wait.awaited));
       const std::string other_head = to_text(*other.items[other.head].action);
       if (other_head != to_text(wait.awaited)) {
         text += fmt::format(", which stands behind {}", other_head);
       }
-      text += fmt::format(" on {}", other.name);
+      text += fmt::format(" on {}", names[wait.stream]);
     }
     return text;
   }
@@ -305,38 +280,43 @@ class Execution {
   SendMode mode_;
   const EagerSends& eager_;
   bool program_;
+  TransferStreams numbers_;
   std::size_t microbatches_;
-  std::vector<Stream> streams_;
-  std::map<std::array<int, 3>, std::uint32_t> index_;
+  std::vector<Stream> streams_;  // by number
   std::array<std::vector<Node>, 6> nodes_;
   std::vector<std::uint32_t> waits_;  // ends not at their head + unfinished producers
   std::vector<std::array<Node, 2>> successors_;
   std::vector<std::array<std::uint32_t, 2>> streams_of_;
 };
 
-constexpr std::array<std::pair<SendMode, std::string_view>, 4> send_modes{
-    {{SendMode::buffered, "buffered"},
-     {SendMode::rendezvous, "rendezvous"},
-     {SendMode::fifo, "fifo"},
-     {SendMode::edge_fifo, "edge-fifo"}}};
+struct Mode {
+  SendMode mode;
+  std::string_view name;
+  TransferLane lane;
+};
+constexpr std::array<Mode, 4> send_modes{
+    {{SendMode::buffered, "buffered", TransferLane::compute},
+     {SendMode::rendezvous, "rendezvous", TransferLane::compute},
+     {SendMode::fifo, "fifo", TransferLane::rank},
+     {SendMode::edge_fifo, "edge-fifo", TransferLane::edge}}};
+const Mode& entry_of(SendMode mode) { return *std::ranges::find(send_modes, mode, &Mode::mode); }
 
 }  // namespace
 
-std::string_view send_mode_name(SendMode mode) {
-  return std::ranges::find(send_modes, mode, &decltype(send_modes)::value_type::first)->second;
-}
+TransferLane lane_of(SendMode mode) { return entry_of(mode).lane; }
+std::string_view send_mode_name(SendMode mode) { return entry_of(mode).name; }
 
 std::vector<SendMode> all_send_modes() {
   std::vector<SendMode> all(send_modes.size());
-  std::ranges::transform(send_modes, all.begin(), [](const auto& entry) { return entry.first; });
+  std::ranges::transform(send_modes, all.begin(), &Mode::mode);
   return all;
 }
 
 SendMode parse_send_mode(std::string_view name) {
   std::vector<std::string> known;
-  for (const auto& [mode, known_name] : send_modes) {
-    if (known_name == name) return mode;
-    known.emplace_back(known_name);
+  for (const Mode& mode : send_modes) {
+    if (mode.name == name) return mode.mode;
+    known.emplace_back(mode.name);
   }
   throw input_error(unknown_name("transport", name, known));
 }

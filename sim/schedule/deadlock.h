@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "sim/schedule/schedule.h"
+#include "sim/schedule/transfer_streams.h"
 
 namespace pipesim {
 
@@ -23,6 +24,7 @@ enum class SendMode {
   edge_fifo,   // rendezvous on one stream for each directed pair of ranks
 };
 
+TransferLane lane_of(SendMode mode);
 std::string_view send_mode_name(SendMode mode);
 std::vector<SendMode> all_send_modes();
 SendMode parse_send_mode(std::string_view name);

@@ -11,8 +11,8 @@ void describe(const Schedule& schedule, Json& json) {
   json["microbatches"] = schedule.microbatches;
 }
 
-Json rows_of(const Schedule& schedule) {
-  Json rows = Json::array();
+std::vector<std::string> rows_of(const Schedule& schedule) {
+  std::vector<std::string> rows;
   for (int rank = 0; rank < schedule.ranks(); ++rank) {
     rows.push_back(csv_row(schedule.actions[rank]));
   }

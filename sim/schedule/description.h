@@ -1,6 +1,9 @@
 // What results and traces say of a schedule: keys that are kept.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "sim/schedule/schedule.h"
 #include "traces/base/json.h"
 
@@ -10,6 +13,6 @@ namespace pipesim {
 void describe(const Schedule& schedule, Json& json);
 
 // Its rows, as a CSV file has them.
-Json rows_of(const Schedule& schedule);
+std::vector<std::string> rows_of(const Schedule& schedule);
 
 }  // namespace pipesim

@@ -13,6 +13,7 @@
 #include "sim/schedule/deadlock.h"
 #include "traces/base/error.h"
 #include "traces/base/prefetch.h"
+#include "traces/dependency.h"
 
 namespace pipesim {
 namespace {
@@ -111,16 +112,21 @@ class Lowering {
   }
 
  private:
+  // The stage that needs an action's result.
+  std::optional<int> receiver_of(const Action& action) const {
+    if (!makes_result(action.kind)) return std::nullopt;
+    const int to = output_stage(action);
+    return to < 0 || to == compute_.stages() ? std::nullopt : std::optional(to);
+  }
+
   // The transfer that follows a compute action; nothing where its result
   // stays on its rank or there is none.
   std::optional<Action> send_after(const Action& action) const {
-    const bool forward = action.kind == Kind::F;
-    if (!forward && !is_backward(action.kind)) return std::nullopt;
-    const int to = action.stage + (forward ? 1 : -1);
-    if (to < 0 || to == compute_.stages()) return std::nullopt;
+    const auto consumer = receiver_of(action);
+    if (!consumer) return std::nullopt;
     const auto& placement = compute_.placement;
-    if (placement.rank_of(to) == placement.rank_of(action.stage)) return std::nullopt;
-    return make_action(action.stage, forward ? Kind::SEND_F : Kind::SEND_B, action.microbatch);
+    if (placement.rank_of(*consumer) == placement.rank_of(action.stage)) return std::nullopt;
+    return send_of(action);
   }
 
   // The lengths of the program's lists.
@@ -142,12 +148,12 @@ class Lowering {
 
   bool is_ready(const Action* cell, std::size_t size) const {
     for (std::size_t i = 0; i < size; ++i) {
-      const auto& [stage, microbatch, kind, joined] = cell[i];
-      if (kind == Kind::F && stage > 0 && !forward_ready_.test(stage, microbatch)) return false;
-      if (is_backward(kind) && stage + 1 < compute_.stages() &&
-          !backward_ready_.test(stage, microbatch)) {
-        return false;
-      }
+      const Action& action = cell[i];
+      if (!makes_result(action.kind)) continue;
+      const int from = input_stage(action);
+      if (from < 0 || from == compute_.stages()) continue;
+      const Flags& ready = action.kind == Kind::F ? forward_ready_ : backward_ready_;
+      if (!ready.test(action.stage, action.microbatch)) return false;
     }
     return true;
   }
@@ -162,12 +168,10 @@ class Lowering {
         *own++ = *send;
         *next_[static_cast<std::size_t>(compute_.placement.rank_of(receive.stage))]++ = receive;
       }
-      if (action.kind == Kind::F && action.stage + 1 < compute_.stages()) {
-        forward_ready_.set(action.stage + 1, action.microbatch);
-        wake(action.stage + 1);
-      } else if (is_backward(action.kind) && action.stage > 0) {
-        backward_ready_.set(action.stage - 1, action.microbatch);
-        wake(action.stage - 1);
+      if (const auto consumer = receiver_of(action)) {
+        (action.kind == Kind::F ? forward_ready_ : backward_ready_)
+            .set(*consumer, action.microbatch);
+        wake(*consumer);
       }
     }
   }
@@ -273,15 +277,17 @@ class UnitSteps {
   // Whether it runs at all, as far as is known; `step` becomes the one when it does.
   bool is_ready(const Action& a, std::int64_t& step) {
     switch (a.kind) {
-      case Kind::F: return a.stage == 0 || forward_ready_.test(a.stage, a.microbatch);
+      case Kind::F:
       case Kind::I:
-      case Kind::B:
-        return a.stage == program_.stages() - 1 || backward_ready_.test(a.stage, a.microbatch);
+      case Kind::B: {
+        const int from = input_stage(a);
+        if (from < 0 || from == program_.stages()) return true;
+        return (a.kind == Kind::F ? forward_ready_ : backward_ready_).test(a.stage, a.microbatch);
+      }
       case Kind::RECV_F:
       case Kind::RECV_B: {
-        const bool forward = a.kind == Kind::RECV_F;
-        const std::int64_t from = sent(forward ? Kind::SEND_F : Kind::SEND_B,
-                                       forward ? a.stage - 1 : a.stage + 1, a.microbatch);
+        const Action send = peer_of(a);
+        const std::int64_t from = sent(send.kind, send.stage, a.microbatch);
         step = std::max(step, from);
         return from != not_yet;
       }
@@ -295,26 +301,19 @@ class UnitSteps {
       std::int64_t& known = sent(a.kind, a.stage, a.microbatch);
       if (known != not_yet) continue;
       known = step;
-      const int to = a.kind == Kind::SEND_F ? a.stage + 1 : a.stage - 1;
-      const auto receiver = static_cast<std::size_t>(program_.placement.rank_of(to));
+      const auto receiver = static_cast<std::size_t>(program_.placement.rank_of(peer_of(a).stage));
       if (std::exchange(ranks_[receiver].waits, false)) runnable_.push_back(receiver);
     }
   }
 
   // What is on its own rank then can be used by a later cell.
   void finish(std::size_t rank, const Action& a) {
-    const auto local = [&](int stage) {
-      return program_.placement.rank_of(stage) == static_cast<int>(rank);
-    };
-    if (a.kind == Kind::F && a.stage < program_.stages() - 1 && local(a.stage + 1)) {
-      forward_ready_.set(a.stage + 1, a.microbatch);
-    } else if (is_backward(a.kind) && a.stage > 0 && local(a.stage - 1)) {
-      backward_ready_.set(a.stage - 1, a.microbatch);
-    } else if (a.kind == Kind::RECV_F) {
-      forward_ready_.set(a.stage, a.microbatch);
-    } else if (a.kind == Kind::RECV_B) {
-      backward_ready_.set(a.stage, a.microbatch);
-    }
+    if (!is_receive(a.kind) && !makes_result(a.kind)) return;
+    const int consumer = is_receive(a.kind) ? a.stage : output_stage(a);
+    const bool exists = consumer >= 0 && consumer < program_.stages();
+    if (!exists || program_.placement.rank_of(consumer) != static_cast<int>(rank)) return;
+    const bool forward = a.kind == Kind::F || a.kind == Kind::RECV_F;
+    (forward ? forward_ready_ : backward_ready_).set(consumer, a.microbatch);
   }
 
   const Schedule& program_;

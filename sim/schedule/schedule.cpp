@@ -37,7 +37,7 @@ class Checker {
       }
     }
     if (auto fault = find_missing()) return fault;
-    return find_lost_gradients();
+    return find_wrong_end();
   }
 
  private:
@@ -164,26 +164,49 @@ class Checker {
     return std::nullopt;
   }
 
-  // What a stage's last reduction comes too early for.
-  std::optional<ScheduleFault> find_lost_gradients() const {
+  // What comes too late for its stage's last reduction or its rank's step, or is missing
+  // before the next iteration.
+  std::optional<ScheduleFault> find_wrong_end() const {
     for (int rank = 0; rank < schedule_.ranks(); ++rank) {
-      const auto list = schedule_.actions[rank];
-      std::map<std::int32_t, std::size_t> reduced;  // by stage, where last
-      for (std::size_t i = 0; i < list.size(); ++i) {
-        if (list[i].kind == Kind::REDUCE_GRAD) reduced[list[i].stage] = i;
-      }
-      if (reduced.empty()) continue;
-      for (std::size_t i = 0; i < list.size(); ++i) {
-        if (list[i].kind != Kind::B && list[i].kind != Kind::W) continue;
-        const auto last = reduced.find(list[i].stage);
-        if (last == reduced.end() || last->second > i) continue;
-        return ScheduleFault{
-            rank, i,
-            fmt::format("{} makes gradients behind the last {}, which are then never reduced",
-                        to_text(list[i]), to_text(list[last->second]))};
-      }
+      if (auto fault = find_wrong_end(rank, schedule_.actions[rank])) return fault;
     }
     return std::nullopt;
+  }
+
+  static std::optional<ScheduleFault> find_wrong_end(int rank, std::span<const Action> list) {
+    const auto fault = [&](std::size_t index, std::string_view rule) {
+      return ScheduleFault{rank, index, fmt::format("{} {}", to_text(list[index]), rule)};
+    };
+    std::map<std::int32_t, std::size_t> reduced;   // by stage, where last
+    std::map<std::int32_t, std::size_t> gathered;  // likewise, what is not released yet
+    std::optional<std::size_t> step;
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      switch (list[i].kind) {
+        case Kind::REDUCE_GRAD: reduced[list[i].stage] = i; break;
+        case Kind::UNSHARD: gathered[list[i].stage] = i; break;
+        case Kind::RESHARD: gathered.erase(list[i].stage); break;
+        case Kind::OPTIMIZER:
+          if (step) return fault(i, "is its rank's second; a rank steps once an iteration");
+          step = i;
+          break;
+        default: break;
+      }
+    }
+    for (std::size_t i = 0; i < list.size() && (step || !reduced.empty()); ++i) {
+      if (list[i].kind != Kind::B && list[i].kind != Kind::W) continue;
+      if (step && *step < i) {
+        return fault(i, "makes gradients behind " + to_text(list[*step]) + ", which needs them");
+      }
+      const auto last = reduced.find(list[i].stage);
+      if (last == reduced.end() || last->second > i) continue;
+      return fault(i,
+                   fmt::format("makes gradients behind the last {}, which are then never reduced",
+                               to_text(list[last->second])));
+    }
+    if (gathered.empty()) return std::nullopt;
+    const auto& [stage, index] = *gathered.begin();
+    return fault(index, fmt::format("is never released; put {} behind its last use",
+                                    to_text(make_action(stage, Kind::RESHARD))));
   }
 
   const Schedule& schedule_;

@@ -95,7 +95,8 @@ struct ScheduleFault {
 // Checks that every stage has each microbatch's F once, and B once or I and W
 // once; that F precedes I precedes W on its rank; that transfers, where there
 // are any, are complete and in a possible place; that no gradient is made behind its stage's
-// last REDUCE_GRAD. Returns the first fault.
+// last REDUCE_GRAD or its rank's OPTIMIZER, of which there is one at most; that what an
+// UNSHARD gathers is released behind its last use. Returns the first fault.
 // Says nothing of deadlock: see deadlock.h.
 std::optional<ScheduleFault> find_fault(const Schedule& schedule);
 

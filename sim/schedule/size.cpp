@@ -19,7 +19,17 @@ double bytes_of(const BytesNeeded& needed, double actions, double slots, double 
          ranks * static_cast<double>(needed.per_rank);
 }
 
+std::string times_iterations(const BytesNeeded& needed) {
+  return needed.iterations == 1 ? "" : " x " + plural(needed.iterations, "iteration");
+}
+
 }  // namespace
+
+BytesNeeded BytesNeeded::times(int count) const {
+  if (count == 1) return *this;
+  return {(per_action + static_cast<std::int64_t>(sizeof(Action))) * count, per_slot * count,
+          per_stage, per_rank, count};
+}
 
 void check_size(const Family& family, const ScheduleRequest& request, const BytesNeeded& needed) {
   const int chunks = request.chunks.value_or(family.default_chunks);
@@ -27,8 +37,9 @@ void check_size(const Family& family, const ScheduleRequest& request, const Byte
   const double slots = per_rank * request.ranks;
   const double actions = slots * (family.splits_backward ? 3 : 2);
   const std::string what =
-      fmt::format("{} x {} x {}, {:.3g} actions", plural(request.ranks, "stage"),
-                  plural(chunks, "chunk"), plural(request.microbatches, "microbatch"), actions);
+      fmt::format("{} x {} x {}{}, {:.3g} actions", plural(request.ranks, "stage"),
+                  plural(chunks, "chunk"), plural(request.microbatches, "microbatch"),
+                  times_iterations(needed), actions * needed.iterations);
   check_memory(what, actions * sizeof(Action) +
                          bytes_of(needed, actions, slots,
                                   static_cast<double>(chunks) * request.ranks, request.ranks));
@@ -41,8 +52,9 @@ void check_size(const Family& family, const ScheduleRequest& request, const Byte
 void check_size(const Schedule& schedule, const BytesNeeded& needed) {
   const std::int64_t actions = schedule.actions.size();
   const auto all = static_cast<double>(actions);
-  check_memory(fmt::format("{} of {}", plural(actions, "action"), schedule.name),
-               bytes_of(needed, all, all, schedule.stages(), schedule.ranks()));
+  check_memory(
+      fmt::format("{} of {}{}", plural(actions, "action"), schedule.name, times_iterations(needed)),
+      bytes_of(needed, all, all, schedule.stages(), schedule.ranks()));
 }
 
 }  // namespace pipesim

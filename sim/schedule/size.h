@@ -13,6 +13,7 @@ struct BytesNeeded {
   std::int64_t per_slot = 0;   // of (stage, microbatch)
   std::int64_t per_stage = 0;  // virtual ones
   std::int64_t per_rank = 0;
+  int iterations = 1;  // that all this is of, for messages
 
   BytesNeeded& operator+=(const BytesNeeded& other) {
     per_action += other.per_action;
@@ -21,6 +22,8 @@ struct BytesNeeded {
     per_rank += other.per_rank;
     return *this;
   }
+  // For so many iterations at once, whose lists stand beside those of one.
+  BytesNeeded times(int count) const;
 };
 
 // Refuses, with the estimate, a schedule of that shape that would not fit

@@ -10,7 +10,7 @@
 #include "exec/model/layer.h"
 #include "sim/calibrate/samples.h"
 #include "sim/engine/prediction.h"
-#include "sim/engine/trace_metadata.h"
+#include "sim/engine/record_run.h"
 #include "sim/schedule/choice.h"
 #include "sim/schedule/deadlock.h"
 #include "sim/schedule/lower.h"
@@ -40,8 +40,7 @@ RecordedRun predicted_run(const Schedule& schedule, const Costs& costs,
   const testing::TemporaryFolder folder;
   OutputFile file(folder / name);
   const Prediction prediction = predict(schedule, costs, nullptr, {});
-  write_chrome_trace(record_timeline(schedule, costs),
-                     trace_metadata_json(schedule, costs, prediction), file);
+  write_chrome_trace(record_run(schedule, costs), file);
   file.commit();
   RecordedRun run = read_run({folder / name});
   run.name = name;
@@ -67,7 +66,7 @@ CostsFile costs_from(const RecordedRun& run) { return calibrate({&run, 1}).costs
 std::vector<std::tuple<std::string, int, std::int64_t, std::int64_t>> times_of(
     const Schedule& schedule, const Costs& costs) {
   std::vector<std::tuple<std::string, int, std::int64_t, std::int64_t>> result;
-  for (const Span& span : record_timeline(schedule, costs).spans) {
+  for (const Span& span : record_run(schedule, costs).spans) {
     result.emplace_back(to_text(span.action), span.rank, span.start_ns, span.end_ns);
   }
   std::ranges::sort(result);  // at one instant, as it may be

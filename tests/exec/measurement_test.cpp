@@ -14,7 +14,6 @@ namespace pipesim {
 namespace {
 
 using exec::ActionRecord;
-using exec::Extent;
 using exec::gather_extents;
 using exec::gather_iteration;
 using exec::gather_largest;
@@ -138,14 +137,24 @@ TEST(Measurement, NothingEndsBeforeItStarts) {
 }
 
 TEST(Measurement, ExtentsLeaveTransfersAside) {
-  const auto extents = on_two_ranks<std::vector<Extent>>(
-      {far, far + 1000}, [](exec::Transport& transport, const Recorder& recorder) {
-        return gather_extents(transport, recorder, {});
-      });
-  ASSERT_EQ(extents.size(), 2);
-  EXPECT_EQ(extents[0].start_ns, far + 10);
-  EXPECT_EQ(extents[0].makespan_ns(), 160);
-  EXPECT_EQ(extents[1].start_ns, far + 1010);
+  const auto extents = [](bool continuous) {
+    return on_two_ranks<std::vector<IterationExtent>>(
+        {far, far + 1000}, [&](exec::Transport& transport, const Recorder& recorder) {
+          return gather_extents(transport, recorder, {}, continuous);
+        });
+  };
+  const auto apart = extents(false);
+  ASSERT_EQ(apart.size(), 2);
+  EXPECT_EQ(apart[0].start_ns, far + 10);
+  EXPECT_EQ(apart[0].makespan_ns, 160);
+  EXPECT_EQ(apart[1].start_ns, far + 1010);
+  EXPECT_EQ(apart[1].makespan_ns, 160);
+  const auto continuous = extents(true);
+  ASSERT_EQ(continuous.size(), 2);
+  EXPECT_EQ(continuous[0].start_ns, far + 10);
+  EXPECT_EQ(continuous[0].makespan_ns, 160);
+  EXPECT_EQ(continuous[1].start_ns, far + 170) << "the end of the one before";
+  EXPECT_EQ(continuous[1].makespan_ns, 1000);
 }
 
 TEST(Measurement, SpansAreThoseOfBothRanks) {
@@ -233,7 +242,7 @@ TEST(Measurement, ByAnotherClockItIsTheSame) {
     return exec::ClockReading{other.shown_at(at), at, 1};
   };
   const exec::ClockRelation relation(reading(far - 500), reading(far + 3 * later));
-  std::vector<Extent> extents;
+  std::vector<IterationExtent> extents;
   MeasuredIteration second;
   exec::run_as_threads(2, {}, [&](exec::Transport& transport) {
     const bool first = transport.rank() == 0;
@@ -241,14 +250,14 @@ TEST(Measurement, ByAnotherClockItIsTheSame) {
     const Recorder recorder =
         recorder_of(*device, transport.rank(), {far, far + later}, first ? exec::Clock() : other);
     const exec::ClockRelation clock = first ? exec::ClockRelation() : relation;
-    const auto all = gather_extents(transport, recorder, clock);
+    const auto all = gather_extents(transport, recorder, clock, false);
     auto mine = gather_iteration(transport, recorder, 1, far + 10, clock);
     if (!first) return;
     extents = all;
     second = std::move(mine);
   });
   EXPECT_EQ(extents[0].start_ns, far + 10);
-  EXPECT_EQ(extents[1].makespan_ns(), 160);
+  EXPECT_EQ(extents[1].makespan_ns, 160);
   const auto plain = on_two_ranks<MeasuredIteration>(
       {far, far + later}, [&](exec::Transport& transport, const Recorder& recorder) {
         return gather_iteration(transport, recorder, 1, far + 10, {});

@@ -10,8 +10,7 @@
 #include <set>
 #include <tuple>
 
-#include "sim/engine/simulate.h"
-#include "sim/engine/trace_metadata.h"
+#include "sim/engine/record_run.h"
 #include "sim/schedule/csv.h"
 #include "sim/schedule/family.h"
 #include "tests/errors.h"
@@ -70,18 +69,16 @@ struct Predicted {
   Schedule schedule;
   Costs costs;
   SimulationOptions options;
-  Timeline timeline;
+  RecordedRun timeline;
   std::string trace;
 };
 
 Predicted predict_and_write(const Schedule& schedule, const Costs& costs,
                             const SimulationOptions& options = {}) {
-  Predicted made{schedule, costs, options, record_timeline(schedule, costs, options), {}};
-  Prediction prediction;
-  prediction.transfers = options.transfers;
+  Predicted made{schedule, costs, options, record_run(schedule, costs, options), {}};
   const TemporaryFolder folder;
   OutputFile file(folder / "t.json");
-  write_chrome_trace(made.timeline, trace_metadata_json(schedule, costs, prediction), file);
+  write_chrome_trace(made.timeline, file);
   file.commit();
   made.trace = read_file(folder / "t.json");
   return made;
@@ -139,7 +136,7 @@ TEST(ReadRun, APredictionComesBackAsItWas) {
     const Predicted made = random_prediction(random);
     const RecordedRun run = read_text(made.trace);
     SCOPED_TRACE(to_csv(made.schedule));
-    ASSERT_EQ(all(run), made.timeline.spans) << "case " << i;
+    ASSERT_EQ(all(run), all(made.timeline)) << "case " << i;
     EXPECT_TRUE(run.warnings.empty()) << run.warnings.text();
     EXPECT_EQ(run.ranks, made.timeline.ranks);
     EXPECT_EQ(run.microbatches, made.timeline.microbatches);
@@ -190,7 +187,7 @@ TEST(ReadRun, WrittenAgainItIsTheSame) {
     });
     const Json again{{"traceEvents", events}, {"metadata", json["metadata"]}};
     const RecordedRun run = read_text(again.dump());
-    ASSERT_EQ(all(run), made.timeline.spans);
+    ASSERT_EQ(all(run), all(made.timeline));
     EXPECT_TRUE(run.warnings.empty()) << run.warnings.text();
     const RecordedRun first = read_text(made.trace);
     ASSERT_EQ(run.samples.size(), first.samples.size());
@@ -466,7 +463,7 @@ TEST(ReadRun, WhatIsThereTwiceCountsOnce) {
     }
     json["traceEvents"] = twice;
   }));
-  EXPECT_EQ(all(run), made.timeline.spans);
+  EXPECT_EQ(all(run), all(made.timeline));
   EXPECT_EQ(warned(run, "there twice"), 2);
 }
 
@@ -599,7 +596,7 @@ TEST(ReadRun, OneFileARank) {
   const std::string one = write_rank(1, made.trace);
   for (const auto& paths : {std::vector{zero, one}, std::vector{one, zero}}) {
     const RecordedRun run = read_run(paths);
-    EXPECT_EQ(all(run), made.timeline.spans);
+    EXPECT_EQ(all(run), all(made.timeline));
     EXPECT_TRUE(run.warnings.empty()) << run.warnings.text();
     EXPECT_EQ(run.samples.size(), read_text(made.trace).samples.size());
     EXPECT_TRUE(std::ranges::is_sorted(run.samples, {}, &MemorySample::time_ns));

@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include "sim/engine/prediction.h"
-#include "sim/engine/trace_metadata.h"
+#include "sim/engine/record_run.h"
 #include "sim/schedule/family.h"
 #include "tests/files.h"
 #include "tests/random_schedule.h"
@@ -58,8 +58,7 @@ RecordedRun through_a_file(const Settings& settings) {
   const Prediction prediction = predict(schedule, costs, &chosen, shape);
   const testing::TemporaryFolder folder;
   OutputFile file(folder / "trace.json");
-  write_chrome_trace(record_timeline(schedule, costs),
-                     trace_metadata_json(schedule, costs, prediction), file);
+  write_chrome_trace(record_run(schedule, costs), file);
   file.commit();
   return read_run({folder / "trace.json"});
 }

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "sim/cost/costs.h"
+#include "sim/engine/record_run.h"
 #include "sim/engine/simulate.h"
 #include "sim/schedule/csv.h"
 #include "sim/schedule/family.h"
@@ -253,10 +254,71 @@ TEST(Predict, TracesAllowAReplay) {
     last = std::max<std::int64_t>(
         last, std::llround((event["ts"].get<double>() + event["dur"].get<double>()) * 1000));
   }
-  const Timeline again = record_timeline(schedule, costs);
+  const RecordedRun again = record_run(schedule, costs);
   EXPECT_EQ(again.spans.size(), slices);
   EXPECT_EQ(simulate(schedule, costs).makespan_ns, last);
   EXPECT_EQ(metadata["makespan_ns"], last);
+}
+
+// ZB-H2's ranks begin the next iteration while others end the one before.
+TEST(Predict, IterationsFollowEachOther) {
+  const testing::TemporaryFolder folder;
+  const std::string path = folder / "trace.json";
+  const std::string zero = "--schedule zb-h2 --stages 4 --microbatches 8 --activation-bytes 1MiB ";
+  const Json one = json_of(zero);
+  EXPECT_EQ(one["iterations"], 1);
+  EXPECT_EQ(one["steady_iteration_ns"], 27'000'000);
+  Json three = json_of(zero + "--iterations 3 --trace " + path);
+  EXPECT_EQ(three["iterations"], 3);
+  EXPECT_EQ(three["makespan_ns"], 27'000'000);
+  EXPECT_EQ(three["steady_iteration_ns"], 24'000'000);
+  for (const char* key : {"iterations", "steady_iteration_ns"}) three[key] = one[key];
+  EXPECT_EQ(three, one) << "all else is of the first";
+  EXPECT_NE(call(zero + "--iterations 3").out.find("iterations take 24.00 ms each"),
+            std::string::npos);
+
+  const Json metadata = Json::parse(read_file(path))["metadata"]["pipesim"];
+  EXPECT_EQ(metadata["iterations"], 3);
+  EXPECT_EQ(metadata["continuous"], true);
+  const Json itself = json_of("compare " + path + " " + path);
+  EXPECT_EQ(itself["iteration_ns"]["count"], 3);
+  EXPECT_EQ(itself["iteration_ns"]["p10"], 24'000'000);
+  EXPECT_EQ(itself["iteration_ns"]["p50"], 24'000'000);
+  EXPECT_EQ(itself["makespan_ns"], (Json{{"predicted", 24'000'000}, {"measured", 24'000'000}}));
+  for (const auto& [term, effect] : itself["gap_ns"].items()) EXPECT_EQ(effect, 0) << term;
+
+  const std::string alone = folder / "alone.json";
+  ASSERT_EQ(call(zero + "--quiet --trace " + alone).status, 0);
+  const Json shorter = json_of("compare " + alone + " " + path);
+  EXPECT_EQ(shorter["gap_ns"]["total"], -3'000'000);
+  EXPECT_EQ(shorter["gap_ns"]["unmodelled"], 0);
+  EXPECT_EQ(shorter["gap_ns"]["order"], 0);
+  EXPECT_EQ(shorter["unmatched"], (Json{{"predicted", 0}, {"measured", 0}}));
+  // The other way round, too: it is when ranks begin that differs.
+  const Json longer = json_of("compare " + path + " " + alone);
+  for (const auto& [term, effect] : longer["gap_ns"].items()) {
+    EXPECT_EQ(effect, term == "total" || term == "launch" ? 3'000'000 : 0) << term;
+  }
+}
+
+// In the compared iteration a rank may be through with some before it counts.
+TEST(Predict, PicturesOfWhatBeginsEarly) {
+  const testing::TemporaryFolder folder;
+  const std::string path = folder / "trace.json";
+  for (const char* shape : {"--stages 2 --microbatches 2 --forward 1ms,4ms --backward 2ms,6ms",
+                            "--stages 3 --microbatches 1 --forward 1ms,1ms,2ms",
+                            "--stages 4 --microbatches 200 --forward 1ms,4ms,1ms,1ms"}) {
+    for (const char* name : {"zb-h1", "zb-h2"}) {
+      SCOPED_TRACE(std::string(name) + " " + shape);
+      ASSERT_EQ(call(std::string("--schedule ") + name + " " + shape +
+                     " --iterations 3 --quiet --trace " + path)
+                    .status,
+                0);
+      const Outcome outcome = call("compare " + path + " " + path);
+      EXPECT_EQ(outcome.status, 0) << outcome.err;
+      EXPECT_NE(outcome.out.find("The prediction is exact"), std::string::npos);
+    }
+  }
 }
 
 TEST(Predict, ExportsWhatItReadsAgain) {
@@ -345,6 +407,15 @@ TEST(Predict, RefusesWrongInput) {
   expect_refused(good + " --trace /dev/full", 1, "No space left");
   expect_refused(good + " --export x.csv.gz", 2, "leave .gz away");
   expect_refused(good + " --trace x --export x", 2, "same file");
+  expect_refused(good + " --iterations 0", 2, "--iterations: 0 must be 1 or more");
+  expect_refused(good + " --iterations 2.5", 2, "--iterations: '2.5' is not a whole number");
+  expect_refused(good + " --iterations 999999999", 2,
+                 "8 microbatches x 999,999,999 iterations, 6.4e+10 actions: needs about");
+  expect_refused(good + " --forward 900000s --iterations 999999999", 2, "available");
+  expect_refused(
+      "--schedule 1f1b --stages 1 --microbatches 1000 --forward 900000s --iterations "
+      "100000",
+      2, "fewer iterations");
 }
 
 TEST(Predict, RefusesADeadlockWithItsCycle) {

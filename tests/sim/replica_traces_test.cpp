@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "sim/compare/comparison.h"
-#include "sim/engine/trace_metadata.h"
+#include "sim/engine/record_run.h"
 #include "sim/schedule/csv.h"
 #include "tests/command.h"
 #include "tests/files.h"
@@ -34,12 +34,10 @@ Costs replicated() {
   return costs;
 }
 
-std::string trace_of(const testing::ReplicaCase& made, const Timeline& timeline) {
-  Prediction prediction;
-  prediction.transfers = made.options.transfers;
+std::string trace_of(const RecordedRun& run) {
   const testing::TemporaryFolder folder;
   OutputFile file(folder / "t.json");
-  write_chrome_trace(timeline, trace_metadata_json(made.schedule, made.costs, prediction), file);
+  write_chrome_trace(run, file);
   file.commit();
   return read_file(folder / "t.json");
 }
@@ -55,9 +53,9 @@ TEST(ReplicaTraces, AreReadBack) {
   for (int i = 0; i < 150; ++i) {
     const testing::ReplicaCase made = testing::random_replicas(random);
     SCOPED_TRACE(to_csv(made.schedule) + to_json(made.costs));
-    const Timeline timeline = record_timeline(made.schedule, made.costs, made.options);
+    const RecordedRun timeline = record_run(made.schedule, made.costs, made.options);
     const Metrics metrics = simulate(made.schedule, made.costs, made.options);
-    const std::string trace = trace_of(made, timeline);
+    const std::string trace = trace_of(timeline);
     const RecordedRun run = read_text(trace);
     EXPECT_TRUE(run.warnings.kinds().empty());
     ASSERT_EQ(run.spans.size(), timeline.spans.size());
@@ -87,9 +85,9 @@ TEST(ReplicaTraces, AreReadBack) {
       }
     }
     // What is read is written again to the byte.
-    Timeline again = timeline;
+    RecordedRun again = timeline;
     again.spans.assign(run.spans.begin(), run.spans.end());
-    EXPECT_EQ(trace_of(made, again), trace);
+    EXPECT_EQ(trace_of(again), trace);
     if (HasFailure()) return;
   }
 }
@@ -101,8 +99,7 @@ TEST(ReplicaTraces, AreARowOfATrace) {
   made.costs.stages[0].unshard = {.latency_ns = 0, .bytes = 40, .parts = 2};
   made.costs.stages[0].unsharded_bytes = 500;
   made.costs.stages[0].reduce.bytes = 60;
-  const std::string trace =
-      trace_of(made, record_timeline(made.schedule, made.costs, made.options));
+  const std::string trace = trace_of(record_run(made.schedule, made.costs, made.options));
   for (
       const char* line :
       {R"("tid":4,"name":"thread_name","args":{"name":"collectives"})",
@@ -124,8 +121,7 @@ TEST(ReplicaTraces, SayNothingOfWhatIsNotGathered) {
   made.costs.stages[0].activation_bytes = 1;
   made.costs.stages[0].unshard.bytes = 40;
   made.costs.stages[0].unsharded_bytes = 500;
-  const std::string trace =
-      trace_of(made, record_timeline(made.schedule, made.costs, made.options));
+  const std::string trace = trace_of(record_run(made.schedule, made.costs, made.options));
   EXPECT_EQ(trace.find(R"("unsharded":)"), std::string::npos);
   EXPECT_NE(trace.find(R"("activations":1)"), std::string::npos);
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "sim/engine/prediction.h"
+#include "sim/engine/record_run.h"
 #include "sim/engine/simulate.h"
 #include "sim/schedule/csv.h"
 #include "sim/schedule/family.h"
@@ -32,17 +33,17 @@ Costs replicated(int stages, int ranks) {
   return costs;
 }
 
-Timeline timeline_of(const std::string& csv, const Costs& costs) {
+RecordedRun timeline_of(const std::string& csv, const Costs& costs) {
   const Schedule schedule = parse_csv(csv, "r.csv");
   costs.check(schedule.placement, schedule.microbatches, "costs");
-  return record_timeline(schedule, costs);
+  return record_run(schedule, costs);
 }
 
 // When an action happened; of a collective the `number`-th of its stage.
-Times times_of(const Timeline& timeline, const std::string& text, int number = 0) {
+Times times_of(const RecordedRun& timeline, const std::string& text, int number = 0) {
   for (const Span& span : timeline.spans) {
     if (to_text(span.action) != text) continue;
-    if (is_collective(span.action) && span.action.microbatch != number) continue;
+    if (is_collective(span.action) && span.action.number != number) continue;
     return {span.start_ns, span.end_ns};
   }
   ADD_FAILURE() << "no " << text;
@@ -78,11 +79,11 @@ TEST(Replicas, AReductionDelaysTheOptimizer) {
   Costs costs = replicated(1, 1);
   costs.optimizer_ns = {30};
   costs.stages[0].reduce = {.latency_ns = 7, .bytes = 500};
-  const Timeline timeline = timeline_of("0F0,0B0,0REDUCE_GRAD\n", costs);
+  const RecordedRun timeline = timeline_of("0F0,0B0,0REDUCE_GRAD\n", costs);
   EXPECT_EQ(times_of(timeline, "0REDUCE_GRAD"), Times(300, 807));
   EXPECT_EQ(times_of(timeline, "0OPTIMIZER"), Times(807, 837));
   // A rank whose list has none does the same after its last action.
-  const Timeline same = timeline_of("0F0,0B0\n", costs);
+  const RecordedRun same = timeline_of("0F0,0B0\n", costs);
   EXPECT_EQ(times_of(same, "0REDUCE_GRAD"), Times(300, 807));
   EXPECT_EQ(times_of(same, "0OPTIMIZER"), Times(807, 837));
 }
@@ -94,7 +95,7 @@ TEST(Replicas, PartsOfAReductionGoWhileTheBackwardRuns) {
     for (const std::int64_t part_ns : {1, 19, 20, 21, 50, 60, 300}) {
       Costs costs = replicated(1, 1);
       costs.stages[0].reduce = {.latency_ns = 0, .bytes = parts * part_ns, .parts = parts};
-      const Timeline timeline = timeline_of("0F0,0B0,0RESHARD,0REDUCE_GRAD\n", costs);
+      const RecordedRun timeline = timeline_of("0F0,0B0,0RESHARD,0REDUCE_GRAD\n", costs);
       const std::int64_t start = 100 + 200 / parts;
       const std::int64_t end = std::max(100 + 200 + part_ns, start + parts * part_ns);
       EXPECT_EQ(times_of(timeline, "0REDUCE_GRAD"), Times(start, end)) << parts << " " << part_ns;
@@ -108,7 +109,7 @@ TEST(Replicas, AReductionThatStandsApartGoesWhenItIsCalled) {
   Costs costs = replicated(2, 1);
   costs.stages[0].reduce = costs.stages[1].reduce = {.latency_ns = 0, .bytes = 400, .parts = 4};
   const std::string csv = "0F0,1F0,1B0,0B0,1REDUCE_GRAD,0REDUCE_GRAD\n";
-  const Timeline timeline = timeline_of(csv, costs);
+  const RecordedRun timeline = timeline_of(csv, costs);
   EXPECT_EQ(times_of(timeline, "1REDUCE_GRAD"), Times(600, 1000));
   EXPECT_EQ(times_of(timeline, "0REDUCE_GRAD"), Times(1000, 1400));
   EXPECT_EQ(metrics_of(csv, costs).ranks[0].bubble.p2p_ns, 800);
@@ -117,14 +118,14 @@ TEST(Replicas, AReductionThatStandsApartGoesWhenItIsCalled) {
 TEST(Replicas, ReducesWhatAWMakes) {
   Costs costs = replicated(1, 1);
   costs.stages[0].reduce = {.latency_ns = 0, .bytes = 20, .parts = 2};
-  const Timeline timeline = timeline_of("0F0,0I0,0W0,0REDUCE_GRAD\n", costs);
+  const RecordedRun timeline = timeline_of("0F0,0I0,0W0,0REDUCE_GRAD\n", costs);
   EXPECT_EQ(times_of(timeline, "0REDUCE_GRAD"), Times(250, 310));
 }
 
 TEST(Replicas, ReducesOverAndOver) {
   Costs costs = replicated(1, 1);
   costs.stages[0].reduce = {.latency_ns = 0, .bytes = 250};
-  const Timeline timeline = timeline_of("0F0,0B0,0REDUCE_GRAD,0F1,0B1,0REDUCE_GRAD\n", costs);
+  const RecordedRun timeline = timeline_of("0F0,0B0,0REDUCE_GRAD,0F1,0B1,0REDUCE_GRAD\n", costs);
   EXPECT_EQ(times_of(timeline, "0REDUCE_GRAD", 0), Times(300, 550));
   EXPECT_EQ(times_of(timeline, "0REDUCE_GRAD", 1), Times(600, 850));
 }
@@ -137,7 +138,7 @@ TEST(Replicas, AForwardTakesWeightsAsTheyCome) {
     for (const std::int64_t part_ns : {1, 4, 5, 6, 10, 20, 70}) {
       Costs costs = replicated(1, 1);
       costs.stages[0].unshard = {.latency_ns = 0, .bytes = parts * part_ns, .parts = parts};
-      const Timeline timeline = timeline_of("0UNSHARD,0F0,0B0\n", costs);
+      const RecordedRun timeline = timeline_of("0UNSHARD,0F0,0B0,0RESHARD\n", costs);
       const std::int64_t share = 100 / parts;
       const std::int64_t end = part_ns <= share ? part_ns + parts * share : parts * part_ns + share;
       EXPECT_EQ(times_of(timeline, "0UNSHARD"), Times(0, parts * part_ns));
@@ -153,7 +154,7 @@ TEST(Replicas, WeightsAreGatheredAhead) {
   costs.stages[0].unshard = {.latency_ns = 10, .bytes = 40};
   costs.stages[1].unshard = {.latency_ns = 10, .bytes = 120};
   const std::string csv = "0UNSHARD,1UNSHARD,0F0,1F0,1B0,1RESHARD,0B0,0RESHARD\n";
-  const Timeline timeline = timeline_of(csv, costs);
+  const RecordedRun timeline = timeline_of(csv, costs);
   EXPECT_EQ(times_of(timeline, "0UNSHARD"), Times(0, 50));
   EXPECT_EQ(times_of(timeline, "1UNSHARD"), Times(50, 180));
   EXPECT_EQ(times_of(timeline, "0F0"), Times(50, 150));
@@ -175,8 +176,8 @@ TEST(Replicas, WithoutUnshardNothingIsGathered) {
   EXPECT_FALSE(needs_events(parse_csv("0F0,0B0\n", "r.csv"), costs, {}));
   EXPECT_EQ(timeline_of("0F0,0B0\n", costs).spans.size(), 2U);
   // And what is gathered is not gathered again.
-  const Timeline timeline = timeline_of("0UNSHARD,0F0,0UNSHARD,0B0\n", costs);
-  EXPECT_EQ(timeline.spans.size(), 4U);  // with an OPTIMIZER, which ends what collectives do
+  const RecordedRun timeline = timeline_of("0UNSHARD,0F0,0UNSHARD,0B0,0RESHARD\n", costs);
+  EXPECT_EQ(timeline.spans.size(), 5U);  // with an OPTIMIZER, which ends what collectives do
   EXPECT_EQ(times_of(timeline, "0B0"), Times(140, 340));
   EXPECT_EQ(times_of(timeline, "0OPTIMIZER"), Times(340, 340));
 }
@@ -193,21 +194,21 @@ TEST(Replicas, ShareACardWithTransfers) {
   costs.edges[{0, 1}] = {0, {}, {0}};
   costs.stages[0].reduce.bytes = 100;
   costs.collective_links = {{0, {}, {0}}, {}};
-  const Timeline timeline = timeline_of("0F0,0REDUCE_GRAD,0B0,0REDUCE_GRAD\n1F0,1B0\n", costs);
+  const RecordedRun timeline = timeline_of("0F0,0REDUCE_GRAD,0B0,0REDUCE_GRAD\n1F0,1B0\n", costs);
   EXPECT_EQ(times_of(timeline, "0REDUCE_GRAD"), Times(100, 300));
   EXPECT_EQ(times_of(timeline, "0SEND_F0"), Times(100, 400));
   EXPECT_EQ(times_of(timeline, "1F0"), Times(400, 500));
   // Its own link is the narrower one: a quarter, which leaves three to the result.
   costs.collective_links[0].bytes_per_second = byte_a_ns / 4;
-  const Timeline narrow = timeline_of("0F0,0REDUCE_GRAD,0B0,0REDUCE_GRAD\n1F0,1B0\n", costs);
+  const RecordedRun narrow = timeline_of("0F0,0REDUCE_GRAD,0B0,0REDUCE_GRAD\n1F0,1B0\n", costs);
   EXPECT_EQ(times_of(narrow, "0SEND_F0"), Times(100, 367));  // 100 + 200 / 0.75
   EXPECT_EQ(times_of(narrow, "0REDUCE_GRAD"), Times(100, 500));
   // Rank 1's weights go the same way, 100 of 150 bytes alone: then three share, until
   // 250, and two, until 350.
   costs.stages[1].unshard.bytes = 150;
   costs.collective_links = {{0, {}, {0}}, {0, {}, {0}}};
-  const Timeline three =
-      timeline_of("0F0,0REDUCE_GRAD,0B0,0REDUCE_GRAD\n1UNSHARD,1F0,1B0\n", costs);
+  const RecordedRun three =
+      timeline_of("0F0,0REDUCE_GRAD,0B0,0REDUCE_GRAD\n1UNSHARD,1F0,1B0,1RESHARD\n", costs);
   EXPECT_EQ(times_of(three, "1UNSHARD"), Times(0, 250));
   EXPECT_EQ(times_of(three, "0REDUCE_GRAD"), Times(100, 350));
   EXPECT_EQ(times_of(three, "0SEND_F0"), Times(100, 450));
@@ -219,13 +220,13 @@ TEST(Replicas, SlowComputeDown) {
   Costs costs = replicated(2, 1);
   costs.compute_slowdown_ppm = 1'000'000;
   costs.stages[1].unshard.bytes = 80;
-  const Timeline timeline = timeline_of("1UNSHARD,0F0,1F0,1B0,0B0\n", costs);
+  const RecordedRun timeline = timeline_of("1UNSHARD,0F0,1F0,1B0,1RESHARD,0B0\n", costs);
   EXPECT_EQ(times_of(timeline, "0F0"), Times(0, 140));
   EXPECT_EQ(times_of(timeline, "1F0"), Times(140, 240));
   // Its own weights in parts: half of it, while they come, takes 80; the other half
   // of 50 starts with the second part, at 80.
   costs.stages[1].unshard.parts = 2;
-  const Timeline streamed = timeline_of("0F0,1UNSHARD,1F0,1B0,0B0\n", costs);
+  const RecordedRun streamed = timeline_of("0F0,1UNSHARD,1F0,1B0,1RESHARD,0B0\n", costs);
   EXPECT_EQ(times_of(streamed, "1F0"), Times(140, 260));
 }
 
@@ -249,7 +250,7 @@ TEST(Replicas, WeightsTakeMemoryUntilTheyAreReleased) {
   EXPECT_EQ(prediction.memory[0].total(), 2026);
   EXPECT_EQ(prediction.metrics.ranks[0].peak_activation_bytes, 20);
   // Released before they are there, which they are at 50, they take none from then on.
-  const Timeline early = timeline_of("0UNSHARD,0RESHARD,0F0,1F0,1B0,0B0\n", costs);
+  const RecordedRun early = timeline_of("0UNSHARD,0RESHARD,0F0,1F0,1B0,0B0\n", costs);
   EXPECT_EQ(times_of(early, "0RESHARD"), Times(50, 50));
   EXPECT_EQ(times_of(early, "0F0"), Times(50, 150));
 }
@@ -285,7 +286,7 @@ TEST(Replicas, KeepTheirRulesOnAnySchedule) {
   for (int i = 0; i < 1500; ++i) {
     const testing::ReplicaCase made = testing::random_replicas(random);
     SCOPED_TRACE(to_csv(made.schedule) + to_json(made.costs));
-    const Timeline timeline = record_timeline(made.schedule, made.costs, made.options);
+    const RecordedRun timeline = record_run(made.schedule, made.costs, made.options);
     struct Rank {
       std::int64_t collectives_end_ns = 0, compute_end_ns = 0;
       std::map<int, const Span*> fresh;
@@ -296,7 +297,7 @@ TEST(Replicas, KeepTheirRulesOnAnySchedule) {
       Rank& rank = ranks[static_cast<std::size_t>(span.rank)];
       const Action& action = span.action;
       if (is_collective(action)) {
-        EXPECT_EQ(action.microbatch, (counts[{action.stage, action.kind}]++)) << to_text(action);
+        EXPECT_EQ(action.number, (counts[{action.stage, action.kind}]++)) << to_text(action);
         if (action.kind == Kind::RESHARD) continue;
         EXPECT_GE(span.start_ns, rank.collectives_end_ns);
         EXPECT_GT(span.bytes, 0);
@@ -344,10 +345,11 @@ TEST(Replicas, TakeTheOraclesTimes) {
     SCOPED_TRACE(to_csv(made.schedule) + to_json(made.costs));
     const oracle::ReplicaTimes want = oracle::replica_times(made.schedule, made.costs);
     oracle::ReplicaTimes got;
-    for (const Span& span : record_timeline(made.schedule, made.costs, made.options).spans) {
+    for (const Span& span : record_run(made.schedule, made.costs, made.options).spans) {
       const Action& a = span.action;
       if (is_transfer(a.kind) || a.kind == Kind::RESHARD || a.kind == Kind::OPTIMIZER) continue;
-      got[{a.stage, a.kind, a.microbatch}] = {span.start_ns, span.end_ns};
+      const int number = is_collective(a) ? a.number : a.microbatch;
+      got[{a.stage, a.kind, number}] = {span.start_ns, span.end_ns};
     }
     ASSERT_EQ(got, want);
   }
@@ -388,7 +390,7 @@ TEST(Replicas, SpansTellTheSameBubbles) {
     made.options.transfers.mode = P2p::async;
     SCOPED_TRACE(to_csv(made.schedule) + to_json(made.costs));
     const Metrics metrics = simulate(made.schedule, made.costs, made.options);
-    const Timeline timeline = record_timeline(made.schedule, made.costs, made.options);
+    const RecordedRun timeline = record_run(made.schedule, made.costs, made.options);
     const Metrics told =
         measure(timeline.spans, timeline.ranks, made.schedule.stages(), timeline.microbatches);
     const auto idle = idle_spans(timeline.spans, timeline.ranks, 0, metrics.makespan_ns);

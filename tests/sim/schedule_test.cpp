@@ -576,6 +576,9 @@ TEST(Csv, PointsAtTheFaultyCell) {
       {"0F0,0F1,0B0,0REDUCE_GRAD,0B1\n",
        "f.csv:1:26: rank 0: 0B1 makes gradients behind the last 0REDUCE_GRAD, which are then "
        "never reduced"},
+      {"0UNSHARD,0F0,0B0\n",
+       "f.csv:1:1: rank 0: 0UNSHARD is never released; put 0RESHARD behind its last use"},
+      {"0UNSHARD,0F0,0RESHARD,0UNSHARD,0B0\n", "f.csv:1:23: rank 0: 0UNSHARD is never released"},
       {"0B0,0F0\n", "f.csv:1:1: rank 0: 0B0 needs 0F0 before it"},
       {"0F0,0W0,0I0\n", "f.csv:1:5: rank 0: 0W0 needs 0I0 before it"},
       {"0F0,0I0,0W0,0B0\n", "f.csv:1:13: rank 0: 0B0 repeats a backward"},

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "sim/engine/prediction.h"
+#include "sim/engine/record_run.h"
 #include "sim/schedule/csv.h"
 #include "sim/schedule/lower.h"
 #include "tests/oracle.h"
@@ -179,7 +180,7 @@ TEST(Simulate, ReductionTimeIsSharedByAListsReduceActions) {
   const Schedule schedule = parse_csv("0F0,1F0,1B0,1REDUCE_GRAD,0B0,0REDUCE_GRAD\n", "reduce.csv");
   Costs costs = costs_of(2, 10, 20);
   costs.reduce_gradients_ns = {7};
-  const Timeline timeline = record_timeline(schedule, costs);
+  const RecordedRun timeline = record_run(schedule, costs);
   std::vector<std::int64_t> lengths;
   for (const Span& span : timeline.spans) {
     if (span.action.kind == Kind::REDUCE_GRAD) lengths.push_back(span.end_ns - span.start_ns);

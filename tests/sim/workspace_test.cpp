@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/cost/costs.h"
+#include "sim/engine/record_run.h"
 #include "sim/engine/simulate.h"
 #include "sim/schedule/csv.h"
 #include "sim/schedule/family.h"
@@ -51,7 +52,7 @@ TEST(Workspace, OfLayersTheMostCounts) {
 }
 
 // The most of any instant, from the spans alone.
-std::vector<std::int64_t> peaks_of(const Timeline& timeline, const Costs& costs, int ranks) {
+std::vector<std::int64_t> peaks_of(const RecordedRun& timeline, const Costs& costs, int ranks) {
   struct Change {
     std::int64_t time_ns;
     int order;  // what ends comes before what starts
@@ -112,7 +113,7 @@ TEST(Workspace, PeaksAsTheSpansSay) {
       options.always_by_events = by_events;
       const Metrics metrics = simulate(schedule, costs, options);
       const std::vector<std::int64_t> peaks =
-          peaks_of(record_timeline(schedule, costs, options), costs, schedule.ranks());
+          peaks_of(record_run(schedule, costs, options), costs, schedule.ranks());
       for (std::size_t r = 0; r < peaks.size(); ++r) {
         ASSERT_EQ(metrics.ranks[r].peak_memory.total, peaks[r]) << "case " << i;
         with_workspace += metrics.ranks[r].peak_memory.bytes.workspace > 0 ? 1 : 0;

@@ -8,8 +8,8 @@
 #include <mutex>
 #include <optional>
 
+#include "sim/engine/record_run.h"
 #include "sim/engine/simulate.h"
-#include "sim/engine/trace_metadata.h"
 #include "sim/schedule/family.h"
 #include "tests/errors.h"
 #include "tests/files.h"
@@ -32,8 +32,7 @@ std::string predict(const std::string& path, const ScheduleRequest& request,
   Costs costs = testing::costs_of(schedule.placement.stages(), forward_ns, 2'000'000, 1000);
   for (StageCosts& stage : costs.stages) stage.output_bytes = 50;
   OutputFile file(path);
-  write_chrome_trace(record_timeline(schedule, costs),
-                     trace_metadata_json(schedule, costs, Prediction{}), file);
+  write_chrome_trace(record_run(schedule, costs), file);
   file.commit();
   return path;
 }

@@ -182,7 +182,7 @@ TEST(ChromeReader, DecimalsOfAnyLength) {
   const auto status = [](std::string_view text) { return scale_decimal(text, 3).status; };
   for (const char* none :
        {"", " ", "-", ".", "e5", "1e", "1e+", "1x", "0x10", "NaN", "1 2", "--1"}) {
-    EXPECT_EQ(status(none), Status::no_number) << none;
+    EXPECT_EQ(status(none), Status::not_a_number) << none;
   }
   EXPECT_EQ(scale_decimal("9223372036854775807", 0).value, INT64_MAX);
   EXPECT_EQ(scale_decimal("9223372036854775808", 0).status, Status::out_of_range);

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "sim/engine/record_run.h"
 #include "sim/engine/simulate.h"
 #include "tests/files.h"
 #include "tests/random_schedule.h"
@@ -91,17 +92,18 @@ TEST(MeasuredTrace, PredictedIterationsFollowEachOther) {
   std::mt19937_64 random(31);
   for (int i = 0; i < 50; ++i) {
     const Schedule schedule = testing::random_schedule(random);
-    const Timeline timeline = record_timeline(schedule, testing::random_costs(random, schedule));
+    const RecordedRun timeline = record_run(schedule, testing::random_costs(random, schedule));
     std::int64_t end_ns = 0;
     for (const Span& span : timeline.spans) end_ns = std::max(end_ns, span.end_ns);
-    Iteration again{timeline.spans, {}, {}};
+    const std::vector<Span> spans(timeline.spans.begin(), timeline.spans.end());
+    Iteration again{spans, {}, {}};
     for (Span& span : again.spans) {
       span.iteration = 1;
       span.start_ns += end_ns;
       span.end_ns += end_ns;
     }
-    const std::string one = trace_of(timeline, {{timeline.spans, {}, {}}}, std::nullopt);
-    const std::string two = trace_of(timeline, {{timeline.spans, {}, {}}, again}, std::nullopt);
+    const std::string one = trace_of(timeline, {{spans, {}, {}}}, std::nullopt);
+    const std::string two = trace_of(timeline, {{spans, {}, {}}, again}, std::nullopt);
     const std::string end = "\n]}\n";
     ASSERT_EQ(two.substr(0, one.size() - end.size()), one.substr(0, one.size() - end.size()));
     EXPECT_EQ(events_of(two, "M"), events_of(one, "M")) << "the same rows serve again";

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "sim/engine/record_run.h"
 #include "sim/engine/simulate.h"
-#include "sim/engine/trace_metadata.h"
 #include "sim/schedule/family.h"
 #include "tests/files.h"
 #include "tests/profiles.h"
@@ -27,8 +27,7 @@ std::string large_trace(const std::string& path) {
   const Schedule schedule = generate({"1f1b", 8, 250});
   const Costs costs = testing::costs_of(8, 1000, 2000, 100);
   OutputFile file(path, path.ends_with(".gz"));
-  write_chrome_trace(record_timeline(schedule, costs),
-                     trace_metadata_json(schedule, costs, Prediction{}), file);
+  write_chrome_trace(record_run(schedule, costs), file);
   file.commit();
   return path;
 }

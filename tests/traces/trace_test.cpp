@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "sim/engine/record_run.h"
 #include "sim/engine/simulate.h"
 #include "sim/schedule/csv.h"
 #include "sim/schedule/family.h"
@@ -20,10 +21,12 @@ namespace {
 
 using Json = nlohmann::json;
 
-std::string trace_of(const Timeline& timeline, const std::string& metadata = "{}") {
+std::string trace_of(const RecordedRun& run, const std::string& metadata = "{}") {
   const testing::TemporaryFolder folder;
   OutputFile file(folder / "trace.json");
-  write_chrome_trace(timeline, metadata, file);
+  ChromeTraceWriter writer(run, metadata, file);
+  writer.add(run.spans);
+  writer.finish();
   file.commit();
   return read_file(folder / "trace.json");
 }
@@ -34,7 +37,7 @@ std::int64_t to_ns(double us) { return static_cast<std::int64_t>(std::llround(us
 struct Fixture {
   Schedule schedule;
   Costs costs;
-  Timeline timeline;
+  RecordedRun timeline;
   std::string text;
   Json json;
 };
@@ -43,7 +46,7 @@ Fixture random_fixture(std::mt19937_64& random) {
   Fixture f;
   f.schedule = testing::random_schedule(random);
   f.costs = testing::random_costs(random, f.schedule);
-  f.timeline = record_timeline(f.schedule, f.costs);
+  f.timeline = record_run(f.schedule, f.costs);
   f.text = trace_of(f.timeline);
   f.json = Json::parse(f.text);
   return f;
@@ -142,7 +145,7 @@ TEST(Trace, CountersPeakWhereTheMetricsDo) {
     if (testing::pick(random, 0, 3) == 0) costs.compute_slowdown_ppm = 300'000;
     const Metrics metrics = simulate(schedule, costs, options);
     const auto states = costs.states(schedule.placement);
-    const Json json = Json::parse(trace_of(record_timeline(schedule, costs, options)));
+    const Json json = Json::parse(trace_of(record_run(schedule, costs, options)));
     const auto ranks = static_cast<std::size_t>(schedule.ranks());
     std::vector<std::int64_t> chunks(ranks), kept(ranks), all(ranks);
     std::map<std::pair<std::size_t, std::string>, std::int64_t> last;
@@ -193,7 +196,7 @@ TEST(Trace, OverlappedCellsStayTogether) {
   Costs costs;
   costs.stages.resize(2);
   costs.stages[0].overlap_ns = 0;
-  const Json json = Json::parse(trace_of(record_timeline(schedule, costs)));
+  const Json json = Json::parse(trace_of(record_run(schedule, costs)));
   std::multiset<std::string> names;
   for (const Json& event : json["traceEvents"]) {
     if (event["ph"] == "X") names.insert(event["name"]);
@@ -209,7 +212,7 @@ TEST(Trace, AsManyLanesAsAreInFlight) {
   costs.stages.resize(2);
   for (StageCosts& stage : costs.stages) stage.forward_ns = 1;
   costs.p2p.latency_ns = 1'000'000'000;
-  const std::string text = trace_of(record_timeline(schedule, costs));
+  const std::string text = trace_of(record_run(schedule, costs));
   EXPECT_NE(text.find("\"name\":\"send 70000\""), std::string::npos);
   EXPECT_EQ(text.find("\"name\":\"send 70001\""), std::string::npos);
 }
@@ -219,7 +222,7 @@ TEST(Trace, OverlappedCellsNameBothActions) {
   Costs costs;
   costs.stages = {StageCosts{}};
   costs.stages[0].forward_ns = 1500;
-  const Json json = Json::parse(trace_of(record_timeline(schedule, costs)));
+  const Json json = Json::parse(trace_of(record_run(schedule, costs)));
   const auto& events = json["traceEvents"];
   const auto found = std::ranges::find_if(
       events, [](const Json& e) { return e["name"] == "(0F1;0B0)OVERLAP_F_B"; });

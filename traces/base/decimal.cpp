@@ -35,7 +35,7 @@ bool take_exponent(std::string_view& text, std::int64_t& exponent) {
 }  // namespace
 
 ScaledDecimal scale_decimal(std::string_view text, int scale) {
-  constexpr ScaledDecimal no_number{0, ScaledDecimal::Status::no_number};
+  constexpr ScaledDecimal not_a_number{0, ScaledDecimal::Status::not_a_number};
   constexpr ScaledDecimal out_of_range{0, ScaledDecimal::Status::out_of_range};
   text = strip(text);
   const bool is_negative = text.starts_with('-');
@@ -48,8 +48,8 @@ ScaledDecimal scale_decimal(std::string_view text, int scale) {
     text.remove_prefix(1 + fraction.size());
   }
   std::int64_t exponent = 0;
-  if (whole.empty() && fraction.empty()) return no_number;
-  if (!take_exponent(text, exponent) || !text.empty()) return no_number;
+  if (whole.empty() && fraction.empty()) return not_a_number;
+  if (!take_exponent(text, exponent) || !text.empty()) return not_a_number;
 
   // The digits up to the scaled decimal point count, the next one rounds.
   const auto count = static_cast<std::int64_t>(whole.size() + fraction.size());

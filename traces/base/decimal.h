@@ -9,7 +9,7 @@
 namespace pipesim {
 
 struct ScaledDecimal {
-  enum class Status : std::uint8_t { fine, no_number, out_of_range };
+  enum class Status : std::uint8_t { fine, not_a_number, out_of_range };
 
   std::int64_t value = 0;
   Status status = Status::fine;

@@ -214,6 +214,13 @@ Picture::Picture(Frame frame, const Terminal& terminal)
 }
 
 void Picture::add(const Span& span) {
+  if (span.start_ns < 0) {
+    if (span.end_ns <= 0) return;
+    Span rest = span;
+    rest.start_ns = 0;
+    add(rest);
+    return;
+  }
   const int row = row_of_rank_[static_cast<std::size_t>(span.rank)];
   if (row < 0 || is_transfer(span.action.kind) || is_collective(span.action)) return;
   const auto at = static_cast<std::size_t>(row);

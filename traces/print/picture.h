@@ -14,8 +14,8 @@ namespace pipesim {
 // The ranks that fit a page: all, or an even choice with the first and last.
 std::vector<int> shown_ranks(int ranks);
 
-// Fed with the spans of an evaluation, as a SpanSink is; those of other ranks
-// and transfers are passed over. Draws each action as a block where they are
+// Fed with the spans of an evaluation, as a SpanSink is; those of other ranks,
+// transfers and what lies before 0 are passed over. Draws each action as a block where they are
 // few, else what fills most of each column; its memory is O(ranks shown x
 // columns) either way.
 class Picture {

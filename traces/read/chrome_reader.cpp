@@ -431,7 +431,7 @@ class TraceReader {
   std::optional<std::int64_t> time_of(std::string_view text, bool& fits) {
     if (text.empty()) return std::nullopt;
     const ScaledDecimal ns = scale_decimal(text, 3);
-    if (ns.status == ScaledDecimal::Status::no_number) {
+    if (ns.status == ScaledDecimal::Status::not_a_number) {
       warnings_.add("times that are no numbers, left out", element());
       return std::nullopt;
     }

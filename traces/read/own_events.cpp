@@ -80,8 +80,8 @@ std::optional<Action> action_of(std::string_view kind_text,
     if (!is_index(microbatch)) return std::nullopt;
     action.microbatch = static_cast<std::int32_t>(*microbatch);
   } else if (is_of_replicas(*kind) && occurrence) {
-    if (!is_index(occurrence)) return std::nullopt;
-    action.microbatch = static_cast<std::int32_t>(*occurrence);
+    if (*occurrence < 0 || *occurrence >= no_number) return std::nullopt;
+    action.number = static_cast<std::uint16_t>(*occurrence);
   }
   return action;
 }

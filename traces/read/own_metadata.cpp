@@ -55,6 +55,12 @@ class Members {
     const auto value = find(key);
     return value ? integer(key, *value, least, most) : fallback;
   }
+  bool flag(std::string_view key) const {
+    const auto value = find(key);
+    if (!value || value->text() == "false") return false;
+    if (value->text() != "true") fail(key, "must be true or false");
+    return true;
+  }
   // Calls use(item) for each of a list; nothing where there is none.
   template <typename Use>
   void each(std::string_view key, Use use) const {
@@ -103,7 +109,26 @@ RecordedClock clock_of(JsonSlice item, const std::string& path) {
   const auto time = [&](std::string_view key) {
     return clock.integer_or(key, 0, INT64_MIN / 4, INT64_MAX / 4);
   };
-  return {time("offset_ns"), time("uncertainty_ns"), time("shift_ns")};
+  return {time("offset_ns"), time("drift_ppb"), time("uncertainty_ns"), time("shift_ns")};
+}
+
+MeasuredFacts facts_of(const Members& members, const std::string& path) {
+  const auto count = [&](const Members& object, std::string_view key) {
+    return object.integer_or(key, 0, 0, max_index);
+  };
+  MeasuredFacts facts;
+  if (const auto machine = members.find("machine"); machine && machine->is_object()) {
+    const Members object(*machine, path, "metadata.pipesim.machine");
+    facts.processors = static_cast<int>(count(object, "processors"));
+  }
+  facts.warmup_iterations = static_cast<int>(count(members, "warmup_iterations"));
+  facts.adjusted_transfers = members.integer_or("adjusted_transfers", 0, 0, INT64_MAX);
+  facts.pace = members.string_or_nothing("pace");
+  facts.micro_batch_size = count(members, "micro_batch_size");
+  facts.sequence_length = count(members, "sequence_length");
+  facts.recompute = members.string_or_nothing("recompute");
+  facts.precision = members.string_or_nothing("precision");
+  return facts;
 }
 
 // The placement: each rank from 0 to the last has a stage.
@@ -150,11 +175,13 @@ std::optional<OwnMetadata> own_metadata(const std::string& path, const ChromeTra
   if (!about.program.empty() && std::ssize(about.program) != own.ranks) {
     members.fail("program", "must have a row a rank");
   }
+  about.continuous = members.flag("continuous");
   about.costs_json = members.json_or_nothing("costs");
   about.p2p = members.string_or_nothing("p2p");
   about.eager_limit_bytes = members.integer_or("eager_limit_bytes", 0, 0, INT64_MAX);
   about.device = members.string_or_nothing("device");
   about.transport = members.string_or_nothing("transport");
+  about.measured = facts_of(members, path);
   about.model_json = members.json_or_nothing("model");
   about.layers = members.strings("layers");
   about.layout = members.counts("layout");

@@ -28,16 +28,11 @@ class Assembly {
     take(files);
     drop_contradictions();
     sort();
-    find_iterations();
+    find_iterations(run_);
     drop_repetitions();
     drop_odd_iterations();
     if (run_.spans.empty()) fail(files);
     join();
-    for (RecordedIteration& iteration : run_.iterations) {
-      const IterationExtent extent = extent_of(run_.spans_of(iteration));
-      iteration.start_ns = extent.start_ns;
-      iteration.makespan_ns = extent.makespan_ns;
-    }
     report_missing();
     return std::move(run_);
   }
@@ -53,7 +48,7 @@ class Assembly {
     };
     return is_there(action.stage) &&
            run_.about.rank_of_stage[static_cast<std::size_t>(action.stage)] == rank &&
-           (is_collective(action) || action.microbatch < run_.microbatches) &&
+           action.microbatch < run_.microbatches &&
            (!is_transfer(action.kind) || is_there(peer_of(action).stage));
   }
 
@@ -114,23 +109,11 @@ class Assembly {
     run_.samples.sort_by_time();
   }
 
-  void find_iterations() {
-    run_.iterations.clear();
-    for (std::size_t i = 0; i < run_.spans.size(); ++i) {
-      const std::int32_t number = run_.spans[i].iteration;
-      if (run_.iterations.empty() || run_.iterations.back().number != number) {
-        run_.iterations.push_back({number, i, i});
-      }
-      ++run_.iterations.back().end;
-    }
-  }
-
   void drop_repetitions() {
     std::vector<std::size_t> repeated;
     for (const RecordedIteration& iteration : run_.iterations) {
-      for (const std::size_t place : SpanIndex(run_.spans_of(iteration)).repeated()) {
-        repeated.push_back(iteration.begin + place);
-      }
+      const SpanIndex index(run_.spans_of(iteration));
+      for (const std::size_t place : index.repeated()) repeated.push_back(iteration.begin + place);
     }
     if (repeated.empty()) return;
     run_.warnings.add("actions that are there twice, of which the first counts",
@@ -150,7 +133,7 @@ class Assembly {
       }
     }
     run_.spans.erase(run_.spans.begin() + static_cast<std::ptrdiff_t>(kept), run_.spans.end());
-    find_iterations();
+    find_iterations(run_);
   }
 
   // Every iteration runs the same program: one with fewer actions than another
@@ -177,7 +160,7 @@ class Assembly {
     const auto is_odd = [&](const auto& span) { return odd.contains(span.iteration); };
     std::erase_if(run_.spans, is_odd);
     std::erase_if(run_.layers, is_odd);
-    find_iterations();
+    find_iterations(run_);
   }
 
   void join() {

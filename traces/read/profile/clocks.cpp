@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <tuple>
 
+#include "traces/action_key.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 #include "traces/causality.h"
@@ -17,24 +17,18 @@ namespace {
 // Ranks that seem to start an iteration further apart have unrelated clocks.
 constexpr std::int64_t related_ns = 1'000'000'000'000;
 
-// (iteration, kind, stage, microbatch)
-using Key = std::tuple<std::int64_t, Kind, std::int32_t, std::int32_t>;
-Key key_of(std::int64_t iteration, const Action& action) {
-  return {iteration, action.kind, action.stage, action.microbatch};
-}
-
 struct End {
   ProfileOperation* operation;
   std::size_t rank;
 };
 
 // Each SEND, the first of its identity, by the key of its RECV.
-std::map<Key, End> sends_of(std::vector<ProfileProcess>& processes) {
-  std::map<Key, End> sends;
+std::map<ActionKey, End> sends_of(std::vector<ProfileProcess>& processes) {
+  std::map<ActionKey, End> sends;
   for (std::size_t rank = 0; rank < processes.size(); ++rank) {
     for (ProfileOperation& operation : processes[rank].operations) {
       if (!is_send(operation.action.kind)) continue;
-      sends.try_emplace(key_of(operation.iteration, peer_of(operation.action)),
+      sends.try_emplace(ActionKey(peer_of(operation.action), operation.iteration),
                         End{&operation, rank});
     }
   }
@@ -48,7 +42,7 @@ void for_each_transfer(std::vector<ProfileProcess>& processes, Visit visit) {
   for (std::size_t rank = 0; rank < processes.size(); ++rank) {
     for (ProfileOperation& operation : processes[rank].operations) {
       if (!is_receive(operation.action.kind)) continue;
-      const auto send = sends.find(key_of(operation.iteration, operation.action));
+      const auto send = sends.find(ActionKey(operation.action, operation.iteration));
       if (send == sends.end()) continue;
       visit(send->second, End{&operation, rank});
       sends.erase(send);
@@ -149,7 +143,7 @@ std::vector<RecordedClock> align_clocks(std::vector<ProfileProcess>& processes,
                  processes.front().name);
     for (std::size_t rank = 0; rank < processes.size(); ++rank) {
       shift(processes[rank], shifts.shift_ns[rank]);
-      clocks.push_back({0, 0, shifts.shift_ns[rank]});
+      clocks.emplace_back().shift_ns = shifts.shift_ns[rank];
     }
   }
 

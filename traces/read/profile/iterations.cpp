@@ -7,8 +7,8 @@
 #include <iterator>
 #include <map>
 #include <set>
-#include <tuple>
 
+#include "traces/action_key.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 
@@ -16,9 +16,6 @@ namespace pipesim {
 namespace {
 
 using Says = RangeName::Says;
-using Identity = std::tuple<Kind, std::int32_t, std::int32_t>;
-
-Identity identity(const Action& action) { return {action.kind, action.stage, action.microbatch}; }
 
 // The step around the instant, or nothing.
 const ProfileStep* step_at(const ProfileProcess& process, std::int64_t time_ns) {
@@ -44,15 +41,15 @@ void number_by_steps(ProfileProcess& process) {
 
 // Whether an action of a microbatch recurs within an iteration.
 bool recurs(const ProfileProcess& process) {
-  std::set<std::pair<std::int64_t, Identity>> seen;
+  std::set<ActionKey> seen;
   return std::any_of(process.operations.begin(), process.operations.end(), [&](const auto& one) {
     if (one.iteration < 0 || !takes_microbatch(one.action.kind)) return false;
-    return !seen.insert({one.iteration, identity(one.action)}).second;
+    return !seen.insert(ActionKey(one.action, one.iteration)).second;
   });
 }
 
 void number_by_recurrence(ProfileProcess& process) {
-  std::set<Identity> seen;
+  std::set<ActionKey> seen;
   std::int64_t iteration = 0;
   std::vector<ProfileOperation*> gathered;  // parameters, for what follows
   for (ProfileOperation& operation : process.operations) {
@@ -61,9 +58,9 @@ void number_by_recurrence(ProfileProcess& process) {
       continue;
     }
     if (takes_microbatch(operation.action.kind) &&
-        !seen.insert(identity(operation.action)).second) {
+        !seen.insert(ActionKey(operation.action)).second) {
       ++iteration;
-      seen = {identity(operation.action)};
+      seen = {ActionKey(operation.action)};
     }
     operation.iteration = iteration;
     for (ProfileOperation* unshard : gathered) unshard->iteration = iteration;

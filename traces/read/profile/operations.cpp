@@ -5,11 +5,12 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <tuple>
 #include <utility>
 
+#include "traces/action_key.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
+#include "traces/dependency.h"
 #include "traces/read/profile/range_index.h"
 
 namespace pipesim {
@@ -231,8 +232,7 @@ class Finder {
       return miss(i);
     }
     if (is_receive(made.action.kind)) {
-      arrivals_[{process_index(range(i).thread), made.action.kind, made.action.stage,
-                 made.action.microbatch}] = made.end_ns;
+      arrivals_[{process_index(range(i).thread), ActionKey(made.action)}] = made.end_ns;
     }
     keep(i, made);
   }
@@ -257,9 +257,8 @@ class Finder {
 
   // Its range begins when its rank comes to it; its input may arrive later.
   void wait_for_input(int i, ProfileOperation& made) const {
-    const Kind input = made.action.kind == Kind::F ? Kind::RECV_F : Kind::RECV_B;
-    const auto arrival = arrivals_.find(
-        {process_index(range(i).thread), input, made.action.stage, made.action.microbatch});
+    const auto arrival =
+        arrivals_.find({process_index(range(i).thread), ActionKey(receive_for(made.action))});
     if (arrival == arrivals_.end()) return;
     begin_at(made, arrival->second);
   }
@@ -372,7 +371,7 @@ class Finder {
   std::vector<Found> found_;
   bool has_kernels_ = false;
   // Of each process, the latest end of a RECV.
-  std::map<std::tuple<int, Kind, std::int32_t, std::int32_t>, std::int64_t> arrivals_;
+  std::map<std::pair<int, ActionKey>, std::int64_t> arrivals_;
   std::map<int, std::size_t> processes_;  // of the file, in the result
   ProfileOperations result_;
 };

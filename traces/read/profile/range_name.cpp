@@ -83,7 +83,7 @@ RangeName parse_range_name(std::string_view text) {
   RangeName name;
   if (take(text, "ProfilerStep#")) {
     const auto number = index_number(text);
-    if (!number) return name;
+    if (!number || *number > max_index) return name;
     name.says = RangeName::Says::iteration;
     name.number = *number;
     return name;

@@ -1,0 +1,37 @@
+#include "sim/schedule/unroll.h"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <utility>
+
+#include "traces/base/error.h"
+#include "traces/base/text.h"
+
+namespace pipesim {
+
+Schedule unroll(const Schedule& program, int iterations) {
+  const std::int64_t microbatches = std::int64_t{program.microbatches} * iterations;
+  if (microbatches > max_index) {
+    throw input_error(
+        fmt::format("{} of {} are more than {}; use fewer", plural(iterations, "iteration"),
+                    plural(program.microbatches, "microbatch"), plural(max_index, "microbatch")));
+  }
+  ActionLists lists;
+  lists.reserve(static_cast<std::size_t>(program.actions.size()) *
+                static_cast<std::size_t>(iterations));
+  for (int rank = 0; rank < program.ranks(); ++rank) {
+    lists.add_rank();
+    for (int iteration = 0; iteration < iterations; ++iteration) {
+      for (Action action : program.actions[rank]) {
+        if (takes_microbatch(action.kind)) action.microbatch += iteration * program.microbatches;
+        lists.add(action);
+      }
+    }
+  }
+  Schedule unrolled = program.with(std::move(lists));
+  unrolled.microbatches = static_cast<int>(microbatches);
+  return unrolled;
+}
+
+}  // namespace pipesim

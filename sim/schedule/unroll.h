@@ -1,0 +1,13 @@
+// Iterations one after the other, as one program. A pass, a pure function.
+#pragma once
+
+#include "sim/schedule/schedule.h"
+
+namespace pipesim {
+
+// Each list so many times over. Microbatches are counted through: the k-th of iteration i is
+// i x microbatches + k. No rank waits for another between iterations, unless an action does.
+// Throws where the microbatches are more than can be numbered.
+Schedule unroll(const Schedule& program, int iterations);
+
+}  // namespace pipesim

@@ -1,0 +1,324 @@
+// Iterations that follow each other without a barrier, against an interpreter of their own,
+// the transfers' oracle on lists that are repeated by hand, and closed forms.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "sim/engine/simulate.h"
+#include "sim/schedule/choice.h"
+#include "sim/schedule/lower.h"
+#include "sim/schedule/unroll.h"
+#include "tests/errors.h"
+#include "tests/random_schedule.h"
+#include "tests/replicas.h"
+#include "tests/transfer_oracle.h"
+#include "traces/print/picture.h"
+
+namespace pipesim {
+namespace {
+
+using testing::costs_of;
+
+// (iteration, rank, stage, kind, microbatch or number) -> start and end.
+using Times = std::map<std::tuple<int, int, int, Kind, int>, std::pair<std::int64_t, std::int64_t>>;
+
+struct Outcome {
+  Times times;
+  std::vector<std::int64_t> ends_ns;
+};
+
+// Sweeps over ranks until all have done all: arrivals are known by iteration, and after its
+// list a rank does its closing work and begins again.
+Outcome interpret(const Schedule& schedule, const Costs& costs, int iterations) {
+  struct Rank {
+    std::int64_t now = 0;
+    int iteration = 0;
+    std::size_t next = 0;
+  };
+  Outcome outcome;
+  outcome.ends_ns.resize(static_cast<std::size_t>(iterations));
+  std::vector<Rank> ranks(static_cast<std::size_t>(schedule.ranks()));
+  std::map<std::tuple<int, int, bool, int>, std::int64_t> arrivals;
+  const auto duration = [&](const Action& a) {
+    const StageCosts& stage = costs.stages[static_cast<std::size_t>(a.stage)];
+    if (a.kind == Kind::F) return stage.forward_ns;
+    if (a.kind == Kind::I) return stage.backward_input_ns;
+    return a.kind == Kind::W ? stage.backward_weight_ns
+                             : stage.backward_input_ns + stage.backward_weight_ns;
+  };
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (int r = 0; r < schedule.ranks(); ++r) {
+      Rank& rank = ranks[static_cast<std::size_t>(r)];
+      const auto list = schedule.actions[r];
+      if (rank.iteration == iterations) continue;
+      if (rank.next == list.size()) {
+        const auto close = [&](const std::vector<std::int64_t>& by_rank, Kind kind, int stage) {
+          if (by_rank.empty()) return;
+          const std::int64_t start = rank.now;
+          rank.now += by_rank[static_cast<std::size_t>(r)];
+          if (kind != Kind::OPTIMIZER) return;
+          outcome.times[{rank.iteration, r, stage, kind, no_microbatch}] = {start, rank.now};
+        };
+        close(costs.reduce_gradients_ns, Kind::REDUCE_GRAD, 0);
+        close(costs.optimizer_ns, Kind::OPTIMIZER, schedule.placement.stages_of(r).front());
+        std::int64_t& end = outcome.ends_ns[static_cast<std::size_t>(rank.iteration)];
+        end = std::max(end, rank.now);
+        ++rank.iteration;
+        rank.next = 0;
+        moved = true;
+        continue;
+      }
+      if (list[rank.next].kind == Kind::IDLE) {
+        ++rank.next;
+        moved = true;
+        continue;
+      }
+      std::vector<Action> cell{list[rank.next]};
+      while (cell.back().joined) cell.push_back(list[rank.next + cell.size()]);
+      std::int64_t start = rank.now;
+      std::int64_t length = 0;
+      bool ready = true;
+      for (const Action& a : cell) {
+        length += duration(a);
+        const bool forward = a.kind == Kind::F;
+        if (a.kind == Kind::W || (forward ? a.stage == 0 : a.stage + 1 == schedule.stages())) {
+          continue;
+        }
+        const auto found = arrivals.find({rank.iteration, a.stage, forward, a.microbatch});
+        ready = ready && found != arrivals.end();
+        if (ready) start = std::max(start, found->second);
+      }
+      if (!ready) continue;
+      const auto& overlap = costs.stages[static_cast<std::size_t>(cell[0].stage)].overlap_ns;
+      if (cell.size() == 2 && overlap) length = *overlap;
+      rank.now = start + length;
+      for (const Action& a : cell) {
+        outcome.times[{rank.iteration, r, a.stage, a.kind, a.microbatch}] = {start, rank.now};
+        const int to = a.kind == Kind::F ? a.stage + 1 : a.stage - 1;
+        if (a.kind == Kind::W || to < 0 || to == schedule.stages()) continue;
+        const int receiver = schedule.placement.rank_of(to);
+        arrivals[{rank.iteration, to, a.kind == Kind::F, a.microbatch}] =
+            rank.now + (receiver == r ? 0 : costs.link(r, receiver).latency_ns);
+      }
+      rank.next += cell.size();
+      moved = true;
+    }
+  }
+  return outcome;
+}
+
+// What is no transfer, nor one of several reductions that share their rank's time.
+Times times_of(const Schedule& schedule, const Costs& costs, SimulationOptions options,
+               Metrics* metrics = nullptr) {
+  Times times;
+  options.sink = [&](const Span& span) {
+    const Action& a = span.action;
+    if (is_transfer(a.kind) || (a.kind == Kind::REDUCE_GRAD && !is_collective(a))) return;
+    const int number = is_collective(a) ? a.number : a.microbatch;
+    const bool is_new = times
+                            .emplace(std::tuple(span.iteration, span.rank, a.stage, a.kind, number),
+                                     std::pair(span.start_ns, span.end_ns))
+                            .second;
+    EXPECT_TRUE(is_new) << to_text(a) << " twice in iteration " << span.iteration;
+  };
+  const Metrics got = simulate(schedule, costs, options);
+  if (metrics != nullptr) *metrics = got;
+  return times;
+}
+
+TEST(Iterations, EqualAnInterpreterOfTheirOwn) {
+  std::mt19937_64 random(22);
+  for (int i = 0; i < 1000; ++i) {
+    SCOPED_TRACE("case " + std::to_string(i));
+    const Schedule schedule = testing::random_schedule(random);
+    const Costs costs = testing::without_bytes(testing::random_costs(random, schedule));
+    const auto iterations = static_cast<int>(testing::pick(random, 1, 4));
+    const Outcome truth = interpret(schedule, costs, iterations);
+    for (const bool by_events : {false, true}) {
+      SimulationOptions options;
+      options.iterations = iterations;
+      options.always_by_events = by_events;
+      Metrics metrics;
+      EXPECT_EQ(times_of(schedule, costs, options, &metrics), truth.times);
+      EXPECT_EQ(metrics.iteration_ends_ns, truth.ends_ns);
+      EXPECT_EQ(metrics.makespan_ns, truth.ends_ns.front());
+      const std::size_t n = truth.ends_ns.size();
+      EXPECT_EQ(metrics.steady_iteration_ns(),
+                truth.ends_ns[n - 1] - (n == 1 ? 0 : truth.ends_ns[n - 2]));
+    }
+    if (HasFailure()) break;
+  }
+}
+
+// Where nothing is shared, what comes later changes nothing of the first.
+TEST(Iterations, TheFirstIsAsIfItWereAlone) {
+  std::mt19937_64 random(23);
+  for (int i = 0; i < 300; ++i) {
+    SCOPED_TRACE("case " + std::to_string(i));
+    const Schedule schedule = testing::random_schedule(random);
+    const Costs costs = testing::without_bytes(testing::random_costs(random, schedule));
+    SimulationOptions options;
+    options.always_by_events = i % 2 == 1;
+    const Metrics alone = simulate(schedule, costs, options);
+    options.iterations = 3;
+    const Metrics first = simulate(schedule, costs, options);
+    EXPECT_EQ(first.makespan_ns, alone.makespan_ns);
+    EXPECT_EQ(first.widest_rank, alone.widest_rank);
+    EXPECT_EQ(first.critical_path.compute_ns, alone.critical_path.compute_ns);
+    EXPECT_EQ(first.critical_path.p2p_ns, alone.critical_path.p2p_ns);
+    EXPECT_EQ(first.critical_path.other_ns, alone.critical_path.other_ns);
+    for (std::size_t r = 0; r < alone.ranks.size(); ++r) {
+      EXPECT_EQ(first.ranks[r].busy_ns, alone.ranks[r].busy_ns);
+      EXPECT_EQ(first.ranks[r].first_start_ns, alone.ranks[r].first_start_ns);
+      EXPECT_EQ(first.ranks[r].last_end_ns, alone.ranks[r].last_end_ns);
+      EXPECT_EQ(first.ranks[r].bubble.by_kind(), alone.ranks[r].bubble.by_kind());
+      EXPECT_EQ(first.ranks[r].peak_activation_chunks, alone.ranks[r].peak_activation_chunks);
+      EXPECT_EQ(first.ranks[r].peak_activation_bytes, alone.ranks[r].peak_activation_bytes);
+      EXPECT_EQ(first.ranks[r].peak_memory.total, alone.ranks[r].peak_memory.total);
+    }
+    if (HasFailure()) break;
+  }
+}
+
+// Programs whose transfers meet, repeated by hand, against the transfers' oracle.
+TEST(Iterations, TransfersThatMeetGoOnLikewise) {
+  std::mt19937_64 random(24);
+  for (int i = 0; i < 200; ++i) {
+    SCOPED_TRACE("case " + std::to_string(i));
+    const Schedule program = lower(testing::random_schedule(random));
+    Costs costs = testing::without_bytes(testing::random_costs(random, program));
+    costs.optimizer_ns.clear();
+    costs.reduce_gradients_ns.clear();
+    const int iterations = 3;
+    ActionLists lists;
+    for (int rank = 0; rank < program.ranks(); ++rank) {
+      lists.add_rank();
+      for (int iteration = 0; iteration < iterations; ++iteration) {
+        for (Action action : program.actions[rank]) {
+          if (action.microbatch >= 0) action.microbatch += iteration * program.microbatches;
+          lists.add(action);
+        }
+      }
+    }
+    Schedule repeated = program.with(std::move(lists));
+    repeated.microbatches *= iterations;
+    for (const P2p mode : {P2p::blocking, P2p::fifo, P2p::edge_fifo}) {
+      SimulationOptions options;
+      options.transfers.mode = mode;
+      options.iterations = iterations;
+      const auto truth = oracle::run_with_transfers(repeated, costs, options.transfers);
+      if (!truth) {
+        EXPECT_THROW(simulate(program, costs, options), Error);
+        continue;
+      }
+      std::size_t compared = 0;
+      for (const auto& [key, when] : times_of(program, costs, options)) {
+        const auto& [iteration, rank, stage, kind, microbatch] = key;
+        EXPECT_EQ(truth->at({stage, kind, iteration * program.microbatches + microbatch}), when);
+        ++compared;
+      }
+      const auto computes = std::ranges::count_if(
+          repeated.actions.all(), [](const Action& action) { return is_compute(action.kind); });
+      EXPECT_EQ(static_cast<std::ptrdiff_t>(compared), computes);
+    }
+    if (HasFailure()) break;
+  }
+}
+
+// A rank by itself repeats all that it does, its exchanges with replicas included.
+TEST(Iterations, OneRankRepeatsItself) {
+  std::mt19937_64 random(25);
+  int cases = 0;
+  while (cases < 200) {
+    const testing::ReplicaCase made = testing::random_replicas(random);
+    if (made.schedule.ranks() != 1) continue;
+    ++cases;
+    SimulationOptions options;
+    options.iterations = 3;
+    Metrics metrics;
+    const Times times = times_of(made.schedule, made.costs, options, &metrics);
+    const std::int64_t period = metrics.makespan_ns;
+    EXPECT_EQ(metrics.iteration_ends_ns, (std::vector{period, 2 * period, 3 * period}));
+    for (const auto& [key, when] : times) {
+      auto [iteration, rank, stage, kind, number] = key;
+      if (iteration == 0) continue;
+      const auto before = times.find({iteration - 1, rank, stage, kind, number});
+      ASSERT_NE(before, times.end());
+      EXPECT_EQ(when, std::pair(before->second.first + period, before->second.second + period));
+    }
+    EXPECT_EQ(times.size() % 3, 0);
+    if (HasFailure()) break;
+  }
+}
+
+// ZB-H2 has no bubble but at the ends of a run: where a rank does not wait for the others
+// between iterations, each takes its work alone.
+TEST(Iterations, ClosedForms) {
+  for (int p = 2; p <= 6; ++p) {
+    const int m = 2 * p;
+    const auto steady = [&](const char* name, const Costs& costs) {
+      SimulationOptions options;
+      options.iterations = 4;
+      return simulate(generate({name, p, m}), costs, options);
+    };
+    Costs even = costs_of(p, 10, 20);
+    const Metrics zero = steady("zb-h2", even);
+    EXPECT_EQ(zero.makespan_ns, m * 30 + (p - 1) * 10);
+    EXPECT_EQ(zero.steady_iteration_ns(), m * 30);
+    // Rank 0 starts first and ends last: no rank can begin before.
+    for (const char* name : {"gpipe", "1f1b"}) {
+      const Metrics metrics = steady(name, even);
+      EXPECT_EQ(metrics.makespan_ns, (m + p - 1) * 30) << name;
+      EXPECT_EQ(metrics.steady_iteration_ns(), (m + p - 1) * 30) << name;
+    }
+  }
+}
+
+// In an iteration that follows another a rank may be done with some before it counts.
+TEST(Iterations, PicturesBeginWhereTheyCount) {
+  const auto picture_of = [](const std::vector<Span>& spans) {
+    Picture picture(Picture::frame_of({0}, {spans.size()}, 600), {60, false});
+    for (const Span& span : spans) picture.add(span);
+    return picture.draw();
+  };
+  const auto span_of = [](Kind kind, std::int64_t start_ns, std::int64_t end_ns) {
+    return Span{make_action(0, kind, 0), 0, 0, start_ns, end_ns};
+  };
+  EXPECT_EQ(picture_of({span_of(Kind::F, -300, -100), span_of(Kind::I, -100, 300),
+                        span_of(Kind::W, 400, 600)}),
+            picture_of({span_of(Kind::I, 0, 300), span_of(Kind::W, 400, 600)}));
+}
+
+// A file has no OPTIMIZER: PyTorch knows none.
+TEST(Iterations, ARankStepsOnceBehindAllGradients) {
+  const auto fault_of = [](const std::vector<std::pair<Kind, int>>& kinds) {
+    Schedule schedule{"s", 1, Placement::loop(1, 1), {}};
+    schedule.actions.add_rank();
+    for (const auto& [kind, microbatch] : kinds) {
+      schedule.actions.add(make_action(0, kind, microbatch));
+    }
+    const auto fault = find_fault(schedule);
+    return fault ? fmt::format("{}: {}", fault->index, fault->rule) : "";
+  };
+  const std::pair f{Kind::F, 0}, b{Kind::B, 0}, step{Kind::OPTIMIZER, no_microbatch};
+  EXPECT_EQ(fault_of({f, b, step}), "");
+  EXPECT_EQ(fault_of({f, b, step, step}),
+            "3: 0OPTIMIZER is its rank's second; a rank steps once an iteration");
+  EXPECT_EQ(fault_of({f, step, b}), "2: 0B0 makes gradients behind 0OPTIMIZER, which needs them");
+}
+
+TEST(Iterations, UnrollRefusesWhatCannotBeNumbered) {
+  const Schedule schedule = generate({"1f1b", 2, 1000});
+  EXPECT_EQ(
+      testing::error_of([&] { unroll(schedule, 1'000'000'000); }),
+      "1,000,000,000 iterations of 1,000 microbatches are more than 999,999,999 microbatches; "
+      "use fewer");
+}
+
+}  // namespace
+}  // namespace pipesim

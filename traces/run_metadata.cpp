@@ -1,0 +1,78 @@
+#include "traces/run_metadata.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "traces/base/json.h"
+
+namespace pipesim {
+namespace {
+
+void add_measured(const RecordedRun& run, Json& json) {
+  const RunDescription& about = run.about;
+  const MeasuredFacts& facts = about.measured;
+  json["device"] = about.device;
+  json["transport"] = about.transport;
+  json["machine"] = {{"kind", "measured"}, {"processors", facts.processors}};
+  if (!about.clocks.empty()) {
+    json["clocks"] = Json::array();
+    for (const RecordedClock& clock : about.clocks) {
+      json["clocks"].push_back({{"offset_ns", clock.offset_ns},
+                                {"drift_ppb", clock.drift_ppb},
+                                {"uncertainty_ns", clock.uncertainty_ns},
+                                {"shift_ns", clock.shift_ns}});
+    }
+    json["adjusted_transfers"] = facts.adjusted_transfers;
+  }
+  if (!about.costs_json.empty()) {
+    json["pace"] = facts.pace;
+    return;
+  }
+  json["model"] = Json::verbatim(about.model_json);
+  json["layout"] = about.layout;
+  json["layers"] = about.layers;
+  json["micro_batch_size"] = facts.micro_batch_size;
+  json["sequence_length"] = facts.sequence_length;
+  json["recompute"] = facts.recompute;
+  json["precision"] = facts.precision;
+}
+
+}  // namespace
+
+std::string metadata_json(const RecordedRun& run) {
+  const RunDescription& about = run.about;
+  const bool is_measured = about.source == Source::measured;
+  std::vector<std::int64_t> iteration_ns;
+  for (const RecordedIteration& iteration : run.iterations) {
+    iteration_ns.push_back(iteration.makespan_ns);
+  }
+  Json json;
+  json["format"] = "pipesim-trace";
+  json["version"] = 1;
+  json["source"] = name_of(about.source);
+  json["schedule"] = about.schedule;
+  json["stages"] = run.ranks;
+  json["virtual_stages"] =
+      run.chunk_of_stage.empty() ? 0 : std::ranges::max(run.chunk_of_stage) + 1;
+  json["microbatches"] = run.microbatches;
+  json["rank_of_stage"] = about.rank_of_stage;
+  json["iterations"] = iteration_ns.size();
+  if (is_measured) json["warmup_iterations"] = about.measured.warmup_iterations;
+  if (about.continuous || is_measured) json["continuous"] = about.continuous;
+  if (is_measured) {
+    json["makespan_ns"] = iteration_ns[run.median_iteration()];
+    json["iteration_ns"] = iteration_ns;
+    add_measured(run, json);
+  } else {
+    json["makespan_ns"] = iteration_ns.front();
+    json["p2p"] = about.p2p;
+    json["eager_limit_bytes"] = about.eager_limit_bytes;
+    json["machine"] = {{"kind", "simulated"}};
+  }
+  json["program"] = about.program;
+  if (!about.costs_json.empty()) json["costs"] = Json::verbatim(about.costs_json);
+  return json.dump();
+}
+
+}  // namespace pipesim
