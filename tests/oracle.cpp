@@ -1,6 +1,7 @@
 #include "tests/oracle.h"
 
 #include <algorithm>
+#include <set>
 
 namespace pipesim::oracle {
 namespace {
@@ -82,15 +83,37 @@ class Interpreter {
         moved = true;
       }
     }
+    const auto close = [&](const std::vector<std::int64_t>& times) {
+      for (std::size_t r = 0; r < ranks && !times.empty(); ++r) {
+        history_[r].push_back({{now[r], now[r] + times[r]}, {}, false});
+        now[r] += times[r];
+      }
+    };
+    // All of a group begin when the last is there.
+    const auto meet = [&](const std::optional<GroupCosts>& costs, const std::set<int>& group) {
+      if (!costs) return;
+      const auto at = [&](int r) { return now[static_cast<std::size_t>(r)]; };
+      const int last = *std::ranges::max_element(group, {}, at);
+      const std::int64_t start = at(last);
+      const std::size_t steps = history_[static_cast<std::size_t>(last)].size();
+      for (const int r : group) {
+        const std::int64_t end = start + (group.size() == 1 ? 0 : costs->latency_ns);
+        history_[static_cast<std::size_t>(r)].push_back(
+            {{start, end}, {start, start, false, last, steps}, false});
+        now[static_cast<std::size_t>(r)] = end;
+      }
+    };
     for (std::size_t r = 0; r < ranks; ++r) {
       if (next[r] < schedule_.actions[static_cast<int>(r)].size()) return std::nullopt;
-      for (const auto* closing : {&costs_.reduce_gradients_ns, &costs_.optimizer_ns}) {
-        if (closing->empty()) continue;
-        history_[r].push_back({{now[r], now[r] + (*closing)[r]}, {}, false});
-        now[r] += (*closing)[r];
-      }
-      result_.makespan = std::max(result_.makespan, now[r]);
     }
+    std::set<int> all;
+    for (int r = 0; r < schedule_.ranks(); ++r) all.insert(r);
+    const std::vector<int>& homes = schedule_.placement.rank_of_stage();
+    close(costs_.reduce_gradients_ns);
+    meet(costs_.tied_gradients, {homes.front(), homes.back()});
+    meet(costs_.gradient_norm, all);
+    close(costs_.optimizer_ns);
+    result_.makespan = *std::ranges::max_element(now);
     for (std::size_t r = 0; r < ranks; ++r) summarise(static_cast<int>(r), history_[r]);
     trace_back();
     return result_;

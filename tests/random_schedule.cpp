@@ -126,6 +126,10 @@ Costs random_costs(std::mt19937_64& random, const Schedule& schedule) {
   };
   closing(costs.optimizer_ns);
   closing(costs.reduce_gradients_ns);
+  std::mt19937_64 own = random;  // what comes next does not depend on these
+  for (auto* group : {&costs.tied_gradients, &costs.gradient_norm}) {
+    if (pick(own, 0, 3) == 0) *group = GroupCosts{.latency_ns = pick(own, 0, coarse)};
+  }
   return costs;
 }
 

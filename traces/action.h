@@ -2,11 +2,11 @@
 //
 // The vocabulary that schedules, simulator, executor and viewer share. Kinds
 // are those of PyTorch's pipeline runtime plus the optimizer step. The text
-// form is `2F0`: stage, kind, microbatch; UNSHARD, RESHARD, REDUCE_GRAD and
-// OPTIMIZER take no microbatch (`1UNSHARD`). Kind, stage and microbatch, with the
-// number of a collective, of which a stage may have several an iteration, are the
-// identity that joins a prediction and a measurement (action_key.h); what waits for
-// what is in dependency.h. Plain values; any thread.
+// form is `2F0`: stage, kind, microbatch; from UNSHARD on kinds take no microbatch
+// (`1UNSHARD`). Kind, stage and microbatch, with the number of a collective, of which a
+// stage may have several an iteration, are the identity that joins a prediction and a
+// measurement (action_key.h); what waits for what is in dependency.h. Plain values; any
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -28,10 +28,12 @@ enum class Kind : std::uint8_t {
   UNSHARD,      // gather a stage's parameters
   RESHARD,      // release them again
   REDUCE_GRAD,  // reduce a stage's gradients over data-parallel replicas
+  REDUCE_TIED,  // add up the gradients of a matrix that first and last stage share
+  GRAD_NORM,    // find the norm of all gradients
   OPTIMIZER,    // a rank's optimizer step
   IDLE,         // an empty cell of a schedule file
 };
-inline constexpr int kind_count = 13;
+inline constexpr int kind_count = 15;
 
 constexpr bool is_compute(Kind kind) { return kind <= Kind::B; }
 constexpr bool is_backward(Kind kind) { return kind == Kind::I || kind == Kind::B; }
@@ -39,9 +41,17 @@ constexpr bool is_transfer(Kind kind) { return kind >= Kind::SEND_F && kind <= K
 constexpr bool is_send(Kind kind) { return kind == Kind::SEND_F || kind == Kind::SEND_B; }
 constexpr bool is_receive(Kind kind) { return kind == Kind::RECV_F || kind == Kind::RECV_B; }
 constexpr bool takes_microbatch(Kind kind) { return kind <= Kind::RECV_B; }
+// Whether PyTorch's runtime has it; the others are in no file of its form.
+constexpr bool is_of_pytorch(Kind kind) { return kind <= Kind::REDUCE_GRAD; }
 // Of a stage's replicas: UNSHARD, RESHARD, REDUCE_GRAD.
 constexpr bool is_of_replicas(Kind kind) {
   return kind >= Kind::UNSHARD && kind <= Kind::REDUCE_GRAD;
+}
+
+// Of ranks of the pipeline: it begins once the last of its group has come, and no rank
+// goes on before its end.
+constexpr bool is_blocking_collective(Kind kind) {
+  return kind == Kind::REDUCE_TIED || kind == Kind::GRAD_NORM;
 }
 
 std::string_view kind_name(Kind kind);
@@ -88,7 +98,7 @@ constexpr bool is_communication(const Action& action) {
 }
 // Whether its rank does nothing else meanwhile, after its compute.
 constexpr bool is_closing(const Action& action) {
-  return action.kind == Kind::OPTIMIZER ||
+  return action.kind == Kind::OPTIMIZER || is_blocking_collective(action.kind) ||
          (action.kind == Kind::REDUCE_GRAD && !is_collective(action));
 }
 

@@ -44,7 +44,8 @@ ActionTrack track_of(const Action& action) {
 
 std::string_view category_of(const Action& action) {
   if (is_transfer(action.kind)) return "p2p";
-  return is_collective(action) ? "collective" : "compute";
+  const bool is_of_group = is_collective(action) || is_blocking_collective(action.kind);
+  return is_of_group ? "collective" : "compute";
 }
 
 // Colours of chrome://tracing that come nearest to the project's.

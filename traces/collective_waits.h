@@ -1,8 +1,8 @@
 // What ranks wait for of their own collectives, told by the spans of an iteration.
 //
 // An F, I, W or B waits for the UNSHARD of its stage that came last, if it is the
-// first to need it, until the first part of that is there; an OPTIMIZER for all
-// collectives of its rank. Those that follow each other without a pause are one
+// first to need it, until the first part of that is there; REDUCE_TIED, GRAD_NORM and
+// OPTIMIZER for all collectives of their rank. Those that follow each other without a pause are one
 // wait, since they hold each other up. Plain values; one thread.
 #pragma once
 
@@ -41,7 +41,8 @@ class CollectiveWaits {
 
   // What an action waits for, if anything; call once for each that a rank does.
   std::optional<Wait> take(const Action& action, std::int32_t rank) {
-    if (action.kind == Kind::OPTIMIZER) return at(ranks_, rank);
+    if (action.kind == Kind::OPTIMIZER || is_blocking_collective(action.kind))
+      return at(ranks_, rank);
     if (!is_compute(action.kind)) return std::nullopt;
     std::optional<Wait>& gather = at(gathers_, action.stage);
     const std::optional<Wait> taken = gather;

@@ -1,7 +1,9 @@
 #include "traces/metrics.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
+#include <set>
 #include <utility>
 
 namespace pipesim {
@@ -98,11 +100,49 @@ std::int64_t Metrics::peak_activation_bytes() const {
   return peak;
 }
 
+namespace {
+
+// The ways to the blocking collectives of an iteration: by the rank that did most before,
+// the lowest of several.
+class GroupPaths {
+ public:
+  explicit GroupPaths(std::span<const Span> spans) {
+    for (const Span& span : spans) {
+      if (is_blocking_collective(span.action.kind)) of(span).ranks.insert(span.rank);
+    }
+  }
+
+  // Before a rank's part is accounted for.
+  void lead(const Span& span, MetricsAccumulator& metrics) {
+    Group& group = of(span);
+    const auto end_ns = [&](int rank) { return metrics.account(rank).last_end_ns(); };
+    if (!group.is_met) {
+      const int last = *std::ranges::max_element(group.ranks, {}, end_ns);
+      group = {std::move(group.ranks), true, end_ns(last), metrics.account(last).path};
+    }
+    if (end_ns(span.rank) < group.end_ns) metrics.follow(span.rank, group.path);
+  }
+
+ private:
+  struct Group {
+    std::set<int> ranks;
+    bool is_met = false;
+    std::int64_t end_ns = 0;  // of what the last to come did before
+    PathTimes path;
+  };
+  Group& of(const Span& span) { return groups_[span.action.kind == Kind::REDUCE_TIED ? 0 : 1]; }
+
+  std::array<Group, 2> groups_;
+};
+
+}  // namespace
+
 Metrics measure(std::span<const Span> spans, int ranks, int stages, int microbatches,
                 std::int64_t origin_ns) {
   MetricsAccumulator metrics(ranks, microbatches,
                              std::vector<StageFootprint>(static_cast<std::size_t>(stages)));
   CollectiveWaits collectives;
+  GroupPaths groups(spans);
   for (Span span : spans) {
     if (span.has_input()) span.input_sent_ns -= origin_ns;
     if (span.has_input() || is_collective(span.action)) span.input_arrival_ns -= origin_ns;
@@ -112,6 +152,7 @@ Metrics measure(std::span<const Span> spans, int ranks, int stages, int microbat
       collectives.add(span.action, span.rank, span.start_ns, span.end_ns, span.input_arrival_ns);
       continue;
     }
+    if (is_blocking_collective(span.action.kind)) groups.lead(span, metrics);
     const auto wait = collectives.empty() ? std::nullopt : collectives.take(span.action, span.rank);
     if (wait && wait->arrival_ns > span.input_arrival_ns) {
       metrics.add_awaiting(span, *wait);

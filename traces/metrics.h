@@ -174,6 +174,11 @@ class MetricsAccumulator {
         {span.start_ns, span.end_ns, wait.since_ns, wait.arrival_ns, true});
   }
 
+  // The path to what the rank does next is another's, which came last to what both did.
+  void follow(int rank, const PathTimes& path) {
+    ranks_[static_cast<std::size_t>(rank)].path = path;
+  }
+
   const RankAccount& account(int rank) const { return ranks_[static_cast<std::size_t>(rank)]; }
   // Call once, after the last span.
   Metrics finish() const { return summarise(ranks_); }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "exec/run/training.h"
+#include "exec/transport/collectives.h"
 #include "traces/dependency.h"
 
 namespace pipesim::exec {
@@ -20,15 +21,17 @@ std::string_view pace_name(EmulationPace pace) {
   return pace == EmulationPace::wall ? "wall" : "anchored";
 }
 
-Emulation::Emulation(const TrainingJob& training, int rank, Pool& pool, Recorder& recorder)
+Emulation::Emulation(const TrainingJob& training, Transport& transport, Pool& pool,
+                     Recorder& recorder)
     : training_(training),
       program_(training.program),
       costs_(*training.costs),
       pace_(training.pace),
-      rank_(rank),
+      transport_(transport),
+      rank_(transport.rank()),
       pool_(pool),
       recorder_(recorder) {
-  const StateBytes states = costs_.states(program_.placement)[static_cast<std::size_t>(rank)];
+  const StateBytes states = costs_.states(program_.placement)[static_cast<std::size_t>(rank_)];
   pool.charge(Use::weights, states.weights);
   pool.charge(Use::gradients, states.gradients);
   pool.charge(Use::optimizer, states.optimizer);
@@ -130,10 +133,32 @@ void Emulation::reduce(int stage, std::int64_t number, std::int64_t count) {
         share_of(costs_.reduce_gradients_ns[static_cast<std::size_t>(rank_)], count, number));
 }
 
-Outcome Emulation::step(int stage) {
-  if (costs_.optimizer_ns.empty()) return {};
+void Emulation::meet(Kind kind, int stage) {
+  ActionNote note{make_action(stage, kind), recorder_.now(), {}, {}, 0};
+  note.start = note.reached;
+  const std::vector<int> group = group_of(kind, program_.placement);
+  if (kind == Kind::GRAD_NORM) {
+    // Nothing of theirs is there but on rank 0, which tells it to all.
+    for (const std::int64_t theirs : gather_value(transport_, end_ns_)) {
+      end_ns_ = std::max(end_ns_, theirs);
+    }
+    end_ns_ = broadcast_value(transport_, end_ns_);
+  } else if (group.size() == 2) {
+    std::int64_t theirs = 0;
+    exchange(transport_, group.front() == rank_ ? group.back() : group.front(),
+             std::as_bytes(std::span(&end_ns_, 1)), std::as_writable_bytes(std::span(&theirs, 1)));
+    end_ns_ = std::max(end_ns_, theirs);
+  }
+  if (pace_ == EmulationPace::wall) end_ns_ = Clock::monotonic_ns();
+  end_ns_ += costs_.group_ns(kind, program_.placement);
+  sleep_until(end_ns_);
+  note.end = recorder_.now();
+  recorder_.add(note);
+}
+
+void Emulation::step(int stage, double /*gradient_norm*/) {
+  if (costs_.optimizer_ns.empty()) return;
   close(Kind::OPTIMIZER, stage, costs_.optimizer_ns[static_cast<std::size_t>(rank_)]);
-  return {};
 }
 
 }  // namespace pipesim::exec

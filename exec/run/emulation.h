@@ -15,6 +15,7 @@
 
 #include "exec/run/recorder.h"
 #include "exec/run/workload.h"
+#include "exec/transport/transport.h"
 #include "sim/cost/costs.h"
 #include "sim/schedule/schedule.h"
 
@@ -27,13 +28,19 @@ struct TrainingJob;
 
 class Emulation final : public Workload {
  public:
-  // `training` has costs and outlives it. Activations are counted in `pool`, not taken.
-  Emulation(const TrainingJob& training, int rank, Pool& pool, Recorder& recorder);
+  // `training` has costs and outlives it, as the transport does. Activations are counted in `pool`,
+  // not taken.
+  Emulation(const TrainingJob& training, Transport& transport, Pool& pool, Recorder& recorder);
 
   void start_iteration(int iteration) override;
   Tensor run(const Action& action, Tensor input) override;
   void reduce(int stage, std::int64_t number, std::int64_t count) override;
-  Outcome step(int stage) override;
+  void reduce_tied(int stage) override { meet(Kind::REDUCE_TIED, stage); }
+  Outcome find_norm(int stage) override {
+    meet(Kind::GRAD_NORM, stage);
+    return {};
+  }
+  void step(int stage, double gradient_norm) override;
 
   // What each virtual stage sends to the next; anchored messages have room for
   // a time.
@@ -47,11 +54,14 @@ class Emulation final : public Workload {
   std::int64_t start_ns(const Action& action, const Tensor& input) const;
   void sleep_until(std::int64_t monotonic_ns);
   void close(Kind kind, int stage, std::int64_t duration_ns);
+  // A blocking collective: the latest end of the ranks of its group counts.
+  void meet(Kind kind, int stage);
 
   const TrainingJob& training_;
   const Schedule& program_;
   const Costs& costs_;
   EmulationPace pace_;
+  Transport& transport_;
   int rank_;
   Pool& pool_;
   Recorder& recorder_;

@@ -43,6 +43,23 @@ IterationRecord related(IterationRecord record, const ClockRelation& clock) {
   return record;
 }
 
+// A blocking collective begins once the last rank of its group has come; before that a rank
+// waits. Its spans tell when each came.
+void start_groups_together(std::vector<Span>& spans) {
+  for (const Kind kind : {Kind::REDUCE_TIED, Kind::GRAD_NORM}) {
+    std::int64_t start_ns = std::numeric_limits<std::int64_t>::min();
+    for (const Span& span : spans) {
+      if (span.action.kind == kind) start_ns = std::max(start_ns, span.start_ns);
+    }
+    for (Span& span : spans) {
+      if (span.action.kind != kind) continue;
+      const std::int64_t later_ns = std::min(start_ns, span.end_ns) - span.start_ns;
+      span.start_ns += later_ns;
+      span.queued_ns += later_ns;
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<IterationExtent> gather_extents(Transport& transport, const Recorder& recorder,
@@ -160,6 +177,8 @@ MeasuredIteration gather_iteration(Transport& transport, const Recorder& recorde
     }
     ++rank;
   }
+
+  start_groups_together(result.spans);
 
   // A RECV covers the time from when both its ends were there to the arrival; a
   // SEND that from its start to when its buffer was free again.

@@ -144,25 +144,33 @@ void Optimizer::add_parts(const Reduced& reduced, std::vector<Part>& parts) {
   }
 }
 
-void Optimizer::reduce(const Stage& stage) {
-  ActionNote note{make_action(stage.index(), Kind::REDUCE_GRAD), recorder_.mark(), {}, {}, 0};
+template <typename Work>
+void Optimizer::record(int stage, Kind kind, const Work& work) {
+  ActionNote note{make_action(stage, kind), recorder_.mark(), {}, {}, 0};
   note.start = note.reached;
+  work();
+  note.end = recorder_.mark();
+  recorder_.add(note);
+}
+
+void Optimizer::reduce(const Stage& stage) {
   std::vector<std::pair<const Layer*, std::size_t>> parameters;
   for (const auto& layer : stage.layers()) {
     for (std::size_t i = 0; i < layer->parameters().size(); ++i) {
       if (!is_tied(*layer, i)) parameters.emplace_back(layer.get(), i);
     }
   }
-  reduced_.insert_or_assign(stage.index(), reduced(parameters));
-  note.end = recorder_.mark();
-  recorder_.add(note);
+  record(stage.index(), Kind::REDUCE_GRAD,
+         [&] { reduced_.insert_or_assign(stage.index(), reduced(parameters)); });
 }
 
-void Optimizer::add_tied_gradients() {
-  const Tensor theirs = exchange_tied_gradient();
-  for (const auto& stage : stages_) {
-    for (const auto& layer : stage->layers()) add_tied_gradient(*layer, theirs);
-  }
+void Optimizer::reduce_tied(int stage) {
+  record(stage, Kind::REDUCE_TIED, [&] {
+    const Tensor theirs = exchange_tied_gradient();
+    for (const auto& own : stages_) {
+      for (const auto& layer : own->layers()) add_tied_gradient(*layer, theirs);
+    }
+  });
 }
 
 // The same on all ranks.
@@ -186,29 +194,30 @@ Outcome Optimizer::outcome_of(std::vector<Part> parts) {
   return broadcast_value(transport_, outcome);
 }
 
-Outcome Optimizer::step(int step, const std::vector<float>& losses) {
-  add_tied_gradients();
-  std::vector<Part> parts;
-  if (!losses.empty()) parts.push_back({loss_part, 0, mean_loss(losses)});
-  for (const auto& [stage, own] : reduced_) add_parts(own, parts);
-  reduced_.clear();
-  // The tied matrix is the embedding's.
-  const Layer* embedding = layer_at(0);
-  if (training_.model.tied_head && embedding != nullptr) {
-    add_parts(reduced({{embedding, tied_parameter}}), parts);
-  }
-  const Outcome outcome = outcome_of(std::move(parts));
-  if (stages_.empty()) return outcome;
-  ActionNote note{
-      make_action(stages_.front()->index(), Kind::OPTIMIZER), recorder_.mark(), {}, {}, 0};
-  note.start = note.reached;
-  const AdamStep adam = adam_step(training_, step, outcome.gradient_norm);
-  for (const auto& stage : stages_) {
-    for (const auto& layer : stage->layers()) step_layer(device_, *layer, adam);
-  }
-  note.end = recorder_.mark();
-  recorder_.add(note);
+Outcome Optimizer::find_norm(int stage, const std::vector<float>& losses) {
+  Outcome outcome;
+  record(stage, Kind::GRAD_NORM, [&] {
+    std::vector<Part> parts;
+    if (!losses.empty()) parts.push_back({loss_part, 0, mean_loss(losses)});
+    for (const auto& [reduced_stage, own] : reduced_) add_parts(own, parts);
+    reduced_.clear();
+    // The tied matrix is the embedding's.
+    const Layer* embedding = layer_at(0);
+    if (training_.model.tied_head && embedding != nullptr) {
+      add_parts(reduced({{embedding, tied_parameter}}), parts);
+    }
+    outcome = outcome_of(std::move(parts));
+  });
   return outcome;
+}
+
+void Optimizer::step(int stage, int iteration, double gradient_norm) {
+  const AdamStep adam = adam_step(training_, iteration, gradient_norm);
+  record(stage, Kind::OPTIMIZER, [&] {
+    for (const auto& own : stages_) {
+      for (const auto& layer : own->layers()) step_layer(device_, *layer, adam);
+    }
+  });
 }
 
 }  // namespace pipesim::exec

@@ -1,10 +1,10 @@
 // The end of an iteration: tied gradients are added up, the global norm is
-// found, and AdamW steps.
+// found, and AdamW steps, each an action.
 //
 // Gradients are sums over tokens until here; they are divided, once, by the
 // number of tokens of the iteration. The norm is a sum over parameters in the
 // order of the model, made on rank 0, so that it has the same bits whatever
-// the partition. All ranks call step() together.
+// the partition.
 #pragma once
 
 #include <cstddef>
@@ -51,9 +51,13 @@ class Optimizer {
   // Finds the part of the norm that a stage's gradients make, but for tied ones, without
   // waiting for the device. Of a stage that is reduced again the last counts.
   void reduce(const Stage& stage);
-  // `losses` of all tokens, on the rank that holds the head. Adds up the tied gradients and
-  // finds the norm with all ranks; then weights change.
-  Outcome step(int step, const std::vector<float>& losses);
+  // Adds up the tied gradients, with the rank at the other end.
+  void reduce_tied(int stage);
+  // Finds norm and loss, with all ranks. `losses` of all tokens, on the rank that holds the
+  // head.
+  Outcome find_norm(int stage, const std::vector<float>& losses);
+  // Weights change, by gradients of that norm. `iteration` from 0.
+  void step(int stage, int iteration, double gradient_norm);
 
  private:
   // What a rank adds to the outcome: the sum of squares of a parameter's gradient, or, at
@@ -72,7 +76,9 @@ class Optimizer {
   bool is_tied(const Layer& layer, std::size_t parameter) const;
   Reduced reduced(const std::vector<std::pair<const Layer*, std::size_t>>& parameters);
   static void add_parts(const Reduced& reduced, std::vector<Part>& parts);
-  void add_tied_gradients();
+  // Calls `work` and records it as an action that a rank comes to and does.
+  template <typename Work>
+  void record(int stage, Kind kind, const Work& work);
   Tensor exchange_tied_gradient();
   void add_tied_gradient(const Layer& layer, const Tensor& theirs);
   Layer* layer_at(int index) const;  // null where another rank holds it

@@ -204,7 +204,7 @@ RunResult run_session(const TrainingJob& training, Device& device, Transport& tr
                 [&](Pool& pool, Recorder& recorder,
                     const std::function<void()>& poll) -> std::unique_ptr<Workload> {
                   if (training.costs) {
-                    return std::make_unique<Emulation>(training, transport.rank(), pool, recorder);
+                    return std::make_unique<Emulation>(training, transport, pool, recorder);
                   }
                   auto own =
                       std::make_unique<Trainer>(training, device, transport, pool, recorder, poll);

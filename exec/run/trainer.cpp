@@ -87,6 +87,4 @@ void Trainer::reduce(int stage, std::int64_t /*number*/, std::int64_t /*count*/)
   optimizer_.reduce(stage_at(stage));
 }
 
-Outcome Trainer::step(int /*stage*/) { return optimizer_.step(iteration_, read_losses()); }
-
 }  // namespace pipesim::exec

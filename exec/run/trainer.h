@@ -23,8 +23,12 @@ class Trainer final : public Workload {
   void start_iteration(int iteration) override;
   Tensor run(const Action& action, Tensor input) override;
   void reduce(int stage, std::int64_t number, std::int64_t count) override;
+  void reduce_tied(int stage) override { optimizer_.reduce_tied(stage); }
+  Outcome find_norm(int stage) override { return optimizer_.find_norm(stage, read_losses()); }
   // Gradients stay as they are until the next iteration.
-  Outcome step(int stage) override;
+  void step(int stage, double gradient_norm) override {
+    optimizer_.step(stage, iteration_, gradient_norm);
+  }
 
   const std::vector<std::unique_ptr<Stage>>& stages() const { return stages_; }
 

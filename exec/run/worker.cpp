@@ -31,14 +31,20 @@ Worker::Worker(const TrainingJob& training, Device& memory, Transport& transport
                training.precision, transport, pool_, recorder_),
       workload_(make_workload(pool_, recorder_, [this] { mailbox_.poll(); })) {}
 
-// A training reduces and steps; on an emulated device costs say what it does.
+// A training does all of them; on an emulated device costs say what it does.
 std::vector<Action> Worker::whole_list() const {
-  const auto& costs = training_.costs;
-  const Closing closing{.reduces = !costs || !costs->reduce_gradients_ns.empty(),
-                        .steps = !costs || !costs->optimizer_ns.empty()};
+  Closing closing{.reduces = true,
+                  .reduces_tied = training_.model.tied_head,
+                  .finds_norm = true,
+                  .steps = true};
+  if (const auto& costs = training_.costs) {
+    closing = {.reduces = !costs->reduce_gradients_ns.empty(),
+               .reduces_tied = costs->tied_gradients.has_value(),
+               .finds_norm = costs->gradient_norm.has_value(),
+               .steps = !costs->optimizer_ns.empty()};
+  }
   const int rank = transport_.rank();
-  return with_closing(training_.program.actions[rank], training_.program.placement.stages_of(rank),
-                      closing);
+  return with_closing(training_.program.actions[rank], rank, training_.program.placement, closing);
 }
 
 Outcome Worker::run(int iteration) {
@@ -99,7 +105,11 @@ Outcome Worker::run_list() {
       workload_->reduce(action.stage, reduced++, reductions_);
       note_peak(action);
     } else if (action.kind == Kind::OPTIMIZER) {
-      outcome = step(action);
+      phase_ = "in the optimizer step";
+      workload_->step(action.stage, outcome.gradient_norm);
+      note_peak(action);
+    } else if (is_blocking_collective(action.kind)) {
+      do_together(action, outcome);
     }
     mailbox_.poll();
   }
@@ -108,14 +118,18 @@ Outcome Worker::run_list() {
   return outcome;
 }
 
-// Messages come first, since all ranks meet there.
-Outcome Worker::step(const Action& action) {
+// Messages come first, since nothing but the end of the iteration follows.
+void Worker::do_together(const Action& action, Outcome& outcome) {
   mailbox_.finish_iteration();
-  phase_ = "in the optimizer step";
   note_memory(recorder_.mark());
-  const Outcome outcome = workload_->step(action.stage);
+  if (action.kind == Kind::REDUCE_TIED) {
+    phase_ = "adding up tied gradients";
+    workload_->reduce_tied(action.stage);
+  } else {
+    phase_ = "finding the norm of gradients";
+    outcome = workload_->find_norm(action.stage);
+  }
   note_peak(action);
-  return outcome;
 }
 
 // Posts the receives up to the second compute action from here, so that the

@@ -44,7 +44,7 @@ class Worker {
   Outcome run_list();
   Instant run_compute(const Action& action, Instant reached);  // its end
   void post_ahead(std::size_t index);
-  Outcome step(const Action& action);
+  void do_together(const Action& action, Outcome& outcome);
   void note_memory(Instant time);
   void keep_up(Mark end);
   // Whether memory has never been fuller: then `action` has filled it.

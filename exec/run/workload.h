@@ -2,8 +2,7 @@
 // the time that costs say.
 //
 // The worker (worker.h) decides when and passes tensors on; a workload never
-// sees the program. All ranks call step(), where it is called, at the end of their lists.
-// One rank, one thread.
+// sees the program. One rank, one thread.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +29,12 @@ class Workload {
   // A REDUCE_GRAD of a stage, of its rank's so many the n-th, from 0: later ones of the
   // stage replace what an earlier one has found.
   virtual void reduce(int stage, std::int64_t number, std::int64_t count) = 0;
-  // The OPTIMIZER: weights step, once ranks have exchanged what that takes.
-  virtual Outcome step(int stage) = 0;
+  // A REDUCE_TIED, with the rank at the other end of the pipeline.
+  virtual void reduce_tied(int stage) = 0;
+  // A GRAD_NORM, with all ranks.
+  virtual Outcome find_norm(int stage) = 0;
+  // The OPTIMIZER: weights step, by gradients of that norm.
+  virtual void step(int stage, double gradient_norm) = 0;
 };
 
 }  // namespace pipesim::exec

@@ -19,6 +19,8 @@ constexpr std::array<Shade, kind_count> shade_of_kind{0,
                                                       closing_shade,
                                                       closing_shade,
                                                       closing_shade,
+                                                      closing_shade,
+                                                      closing_shade,
                                                       other_shade};
 
 // FNV-1a without digits: "block 3" and "block 4" are alike.

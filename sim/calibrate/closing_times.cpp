@@ -30,6 +30,7 @@ void observe_closing(const RecordedRun& run, const RecordedIteration& iteration,
   };
   std::map<std::int32_t, Rank> ranks;  // that do closing work
   bool computes = false;
+  bool waits_by_action = false;  // blocking collectives are recorded, waiting aside
   std::int64_t computed_ns = iteration.start_ns;  // by all ranks
   std::int64_t reduced_ns = computed_ns;
   for (std::size_t i = iteration.begin; i < iteration.end; ++i) {
@@ -39,7 +40,9 @@ void observe_closing(const RecordedRun& run, const RecordedIteration& iteration,
       computed_ns = std::max(computed_ns, span.end_ns);
     }
     if (is_collective(span.action)) continue;
-    if (span.action.kind == Kind::REDUCE_GRAD) {
+    if (is_blocking_collective(span.action.kind)) {
+      waits_by_action = true;
+    } else if (span.action.kind == Kind::REDUCE_GRAD) {
       Rank& rank = ranks[span.rank];
       if (!std::exchange(rank.reduces, true)) rank.reduction_start_ns = span.start_ns;
       rank.reduction_ns += span.end_ns - span.start_ns;
@@ -53,7 +56,7 @@ void observe_closing(const RecordedRun& run, const RecordedIteration& iteration,
   reduced_ns = std::max(reduced_ns, computed_ns);
   // Where no action of compute was kept, it is not known what a rank waited for.
   const auto since = [&](std::int64_t start_ns, std::int64_t from_ns) {
-    return computes ? std::max<std::int64_t>(0, start_ns - from_ns) : 0;
+    return computes && !waits_by_action ? std::max<std::int64_t>(0, start_ns - from_ns) : 0;
   };
   for (const auto& [number, rank] : ranks) {
     const auto r = static_cast<std::size_t>(number);
@@ -93,6 +96,25 @@ void deal_to_layers(const std::vector<Samples>& ranks, const RunDescription& abo
   }
 }
 
+// Of a blocking collective that the runs have; a rank alone exchanges nothing.
+std::optional<GroupCosts> group_costs(std::span<const RecordedRun* const> runs, Kind kind) {
+  Samples samples;
+  bool exists = false;
+  for (const RecordedRun* run : runs) {
+    for (const RecordedIteration& iteration : run->iterations) {
+      std::vector<std::int64_t> times;
+      for (const Span& span : run->spans_of(iteration)) {
+        if (span.action.kind == kind) times.push_back(span.end_ns - span.start_ns);
+      }
+      exists = exists || !times.empty();
+      if (times.size() < 2) continue;
+      for (const std::int64_t time : times) samples.add(time);
+    }
+  }
+  if (!exists) return std::nullopt;
+  return GroupCosts{.latency_ns = samples.typical_ns()};
+}
+
 Closing observe(const RecordedRun& run) {
   Closing closing(run.ranks);
   for (const RecordedIteration& iteration : run.iterations) {
@@ -106,6 +128,8 @@ Closing observe(const RecordedRun& run) {
 void set_closing_times(std::span<const RecordedRun* const> runs, bool by_layer, CostsFile& costs,
                        std::vector<StageCosts>& layers) {
   const RecordedRun& first = *runs.front();
+  costs.costs.tied_gradients = group_costs(runs, Kind::REDUCE_TIED);
+  costs.costs.gradient_norm = group_costs(runs, Kind::GRAD_NORM);
   if (by_layer) {
     const Dealer dealer(first.about, true, layers);
     std::vector<PartsSum> reduction, optimizer;

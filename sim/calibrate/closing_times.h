@@ -1,7 +1,8 @@
-// What reduction and optimizer take, from recorded runs.
+// What reduction, tied gradients, norm and optimizer take, from recorded runs.
 //
-// Counted from when all ranks are through with what comes before: the times
-// have what exchanging gradients and norms takes, and no waiting for slower
+// Where a run records the blocking collectives, each action takes its own time. Else
+// reduction and optimizer count from when all ranks are through with what comes before:
+// the times have what exchanging gradients and norms takes, and no waiting for slower
 // ranks. By layer, a rank's time is dealt out to its layers, by parameters where
 // the model is known, else by the times of forwards; by stage it is one number
 // where ranks are alike, else a list with one a rank.

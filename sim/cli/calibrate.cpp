@@ -118,6 +118,10 @@ std::string closing_text(const CostsFile& costs, std::int64_t StageCosts::*of_la
   return sum == 0 ? "none" : format_time(sum) + " for all layers";
 }
 
+std::string group_text(const std::optional<GroupCosts>& group, std::string_view name) {
+  return group ? fmt::format("          {} {}\n", name, format_time(group->latency_ns)) : "";
+}
+
 std::string lines(const Calibration& calibration) {
   const CostsFile& costs = calibration.costs;
   const Provenance& provenance = *costs.calibration;
@@ -140,6 +144,8 @@ std::string lines(const Calibration& calibration) {
       closing_text(costs, &StageCosts::reduce_gradients_ns, costs.reduce_gradients_ns,
                    costs.costs.reduce_gradients_ns),
       closing_text(costs, &StageCosts::optimizer_ns, costs.optimizer_ns, costs.costs.optimizer_ns));
+  out += group_text(costs.costs.tied_gradients, "tied gradients");
+  out += group_text(costs.costs.gradient_norm, "norm of gradients");
   return out;
 }
 

@@ -255,9 +255,10 @@ Gap gap_between(const Operations& operations, P2p mode, const std::array<Order, 
     gap[term] += next - now;
     now = next;
   };
-  const auto replace = [&](bool transfers, std::vector<std::int64_t> Values::*which) {
+  const auto replace = [&](bool (Operations::*of)(OperationId) const, bool is_so,
+                           std::vector<std::int64_t> Values::*which) {
     for (OperationId id = 0; id < operations.size(); ++id) {
-      if (operations.transfers(id) == transfers) (mixture.*which)[id] = (measured.*which)[id];
+      if ((operations.*of)(id) == is_so) (mixture.*which)[id] = (measured.*which)[id];
     }
   };
   note(Term::unmodelled, order_of(operations, predicted_side, mode, true));
@@ -265,13 +266,13 @@ Gap gap_between(const Operations& operations, P2p mode, const std::array<Order, 
   // When a rank first starts, from the iteration's own start, is no matter of order.
   executed.follows = operations.follows[predicted_side];
   note(Term::order, executed);
-  replace(false, &Values::duration);
+  replace(&Operations::communicates, false, &Values::duration);
   note(Term::compute, executed);
-  replace(true, &Values::duration);
+  replace(&Operations::communicates, true, &Values::duration);
   note(Term::transfer, executed);
-  replace(true, &Values::gap);
+  replace(&Operations::transfers, true, &Values::gap);
   note(Term::wait, executed);
-  replace(false, &Values::gap);
+  replace(&Operations::transfers, false, &Values::gap);
   executed.follows = operations.follows[measured_side];
   note(Term::launch, executed);
   note(Term::unmodelled, all[measured_side]);

@@ -20,8 +20,7 @@ class Joiner {
  public:
   Joiner(const RecordedRun& predicted, const RecordedIteration& predicted_iteration,
          const RecordedRun& measured, const RecordedIteration& measured_iteration)
-      : runs_{&predicted, &measured},
-        iterations_{&predicted_iteration, &measured_iteration},
+      : iterations_{&predicted_iteration, &measured_iteration},
         ranks_{predicted.ranks, measured.ranks},
         spans_{spans_of(predicted, predicted_iteration), spans_of(measured, measured_iteration)},
         indices_{SpanIndex(spans_[0]), SpanIndex(spans_[1])},
@@ -32,7 +31,6 @@ class Joiner {
     unite();
     for (const Side side : both_sides) {
       operations().follows[side] = iterations_[side]->follows;
-      operations().is_of_costs[side] = !runs_[side]->about.costs_json.empty();
       place(side);
     }
     merge_cells();
@@ -220,7 +218,6 @@ class Joiner {
 
   Operations& operations() { return result_.operations; }
 
-  std::array<const RecordedRun*, 2> runs_;
   std::array<const RecordedIteration*, 2> iterations_;
   std::array<int, 2> ranks_;
   std::array<std::span<const Span>, 2> spans_;

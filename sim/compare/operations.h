@@ -53,8 +53,6 @@ struct Operations {
   std::array<std::vector<std::vector<OperationId>>, 2> lists;
   // Whether times count from the end of the iteration before, not from the first start.
   std::array<bool, 2> follows{};
-  // Whether all that a run did follows from costs: then no rank waits for others at its end.
-  std::array<bool, 2> is_of_costs{};
   // When the first collective started, by the clocks as they are; nothing without any.
   std::array<std::optional<std::int64_t>, 2> first_collective_ns;
   // Where an F and a backward share a cell in one run, and in the other, too, or
@@ -66,6 +64,10 @@ struct Operations {
 
   std::size_t size() const { return actions.size(); }
   bool transfers(OperationId id) const { return is_transfer(actions[id].kind); }
+  // A transfer or a blocking collective.
+  bool communicates(OperationId id) const {
+    return transfers(id) || is_blocking_collective(actions[id].kind);
+  }
   bool matched(OperationId id) const {
     return sides[predicted_side][id].exists() && sides[measured_side][id].exists();
   }

@@ -7,7 +7,7 @@ namespace pipesim {
 namespace {
 
 constexpr std::int64_t never_reached = std::numeric_limits<std::int64_t>::max();
-constexpr std::int64_t not_yet = std::numeric_limits<std::int64_t>::min();
+constexpr std::int64_t not_yet = Readiness::not_yet;
 
 // Puts operations into one sequence, in which each follows its input and what its
 // streams did before.
@@ -32,7 +32,7 @@ class Sequencer {
       order_.computes[id] = !operations_.transfers(id);
     }
     find_inputs();
-    if (!only_matched_ && !operations_.is_of_costs[side_]) find_what_closing_waits_for();
+    find_groups();
     fill_streams();
     sort();
     return std::move(order_);
@@ -55,24 +55,21 @@ class Sequencer {
     }
   }
 
-  void find_what_closing_waits_for() {
-    std::vector<OperationId> by_end;
-    for (const auto& list : operations_.lists[side_]) {
-      by_end.insert(by_end.end(), list.begin(), list.end());
-    }
-    const auto end_of = [&](OperationId id) { return occurrences_[id].end_ns; };
-    std::ranges::stable_sort(by_end, {}, end_of);
-    for (const auto& list : operations_.lists[side_]) {
-      for (std::size_t i = 1; i < list.size(); ++i) {
-        const Kind kind = operations_.actions[list[i]].kind;
-        if (kind != Kind::REDUCE_GRAD && kind != Kind::OPTIMIZER) continue;
-        const Occurrence& own = occurrences_[list[i]];
-        const auto later = std::ranges::upper_bound(by_end, own.start_ns, {}, end_of);
-        if (later == by_end.begin()) continue;
-        const OperationId last = *(later - 1);
-        if (end_of(last) > end_of(list[i - 1])) order_.input[list[i]] = last;
+  void find_groups() {
+    order_.group_of.assign(operations_.size(), Order::no_group);
+    for (const Kind kind : {Kind::REDUCE_TIED, Kind::GRAD_NORM}) {
+      std::vector<OperationId> group;
+      for (OperationId id = 0; id < operations_.size(); ++id) {
+        if (operations_.actions[id].kind == kind && takes_part(id)) group.push_back(id);
       }
+      if (group.size() < 2) continue;
+      for (const OperationId id : group) {
+        order_.group_of[id] = static_cast<std::int32_t>(order_.groups.size());
+      }
+      order_.groups.push_back(std::move(group));
     }
+    unready_.clear();
+    for (const auto& group : order_.groups) unready_.push_back(group.size());
   }
 
   // What each stream does, in the order of the starts.
@@ -141,6 +138,7 @@ class Sequencer {
       if (order_.input[id] != no_operation && !done_[order_.input[id]]) {
         order_.input[id] = no_operation;
       }
+      dissolve(order_.group_of[id]);
       ready_.push_back(id);
       go_on();
     }
@@ -151,14 +149,33 @@ class Sequencer {
       const OperationId id = ready_.back();
       ready_.pop_back();
       if (done_[id]) continue;
-      done_[id] = true;
-      order_.sequence.push_back(id);
-      for (const OperationId next : next_[id]) unblock(next);
-      for (OperationId consumer = first_consumer_[id]; consumer != no_operation;
-           consumer = next_consumer_[consumer]) {
-        unblock(consumer);
+      const std::int32_t group = order_.group_of[id];
+      if (group == Order::no_group) {
+        put(id);
+      } else if (--unready_[static_cast<std::size_t>(group)] == 0) {
+        for (const OperationId member : order_.groups[static_cast<std::size_t>(group)]) put(member);
       }
     }
+  }
+
+  void put(OperationId id) {
+    done_[id] = true;
+    order_.sequence.push_back(id);
+    for (const OperationId next : next_[id]) unblock(next);
+    for (OperationId consumer = first_consumer_[id]; consumer != no_operation;
+         consumer = next_consumer_[consumer]) {
+      unblock(consumer);
+    }
+  }
+
+  // Its operations no longer wait for each other.
+  void dissolve(std::int32_t group) {
+    if (group == Order::no_group) return;
+    for (const OperationId id : order_.groups[static_cast<std::size_t>(group)]) {
+      order_.group_of[id] = Order::no_group;
+      if (blockers_[id] == 0) ready_.push_back(id);
+    }
+    order_.groups[static_cast<std::size_t>(group)].clear();
   }
 
   void unblock(OperationId id) {
@@ -178,21 +195,8 @@ class Sequencer {
   std::vector<OperationId> next_consumer_;  // of the same input
   std::vector<bool> done_;
   std::vector<OperationId> ready_;
+  std::vector<std::size_t> unready_;  // operations of each group
 };
-
-// What an operation may wait for: what its streams did before, and its input.
-template <typename End>
-std::int64_t ready_at(const Order& order, OperationId id,
-                      const std::vector<std::int64_t>& stream_end_ns, End end_of) {
-  std::int64_t ready = not_yet;
-  for (const std::int32_t stream : order.streams[id]) {
-    if (stream != Order::no_stream) {
-      ready = std::max(ready, stream_end_ns[static_cast<std::size_t>(stream)]);
-    }
-  }
-  if (order.input[id] != no_operation) ready = std::max(ready, end_of(order.input[id]));
-  return ready == not_yet ? 0 : ready;
-}
 
 }  // namespace
 
@@ -204,32 +208,29 @@ Values values_of(const Operations& operations, Side side, const Order& all) {
   const auto& occurrences = operations.sides[side];
   Values values{std::vector<std::int64_t>(operations.size()),
                 std::vector<std::int64_t>(operations.size())};
-  std::vector<std::int64_t> stream_end_ns(all.stream_count, not_yet);
+  Readiness readiness;
+  readiness.reset(all);
   for (const OperationId id : all.sequence) {
     const Occurrence& own = occurrences[id];
-    const std::int64_t ready = ready_at(
-        all, id, stream_end_ns, [&](OperationId input) { return occurrences[input].end_ns; });
-    values.gap[id] = own.start_ns - ready;
+    values.gap[id] = own.start_ns - readiness.at(all, id, [&](OperationId input) {
+      return occurrences[input].end_ns;
+    });
     values.duration[id] = own.duration_ns();
-    for (const std::int32_t stream : all.streams[id]) {
-      if (stream != Order::no_stream) stream_end_ns[static_cast<std::size_t>(stream)] = own.end_ns;
-    }
+    readiness.ends(all, id, own.end_ns);
   }
   return values;
 }
 
 std::int64_t Player::makespan_ns(const Order& order, const Values& values) {
-  stream_end_ns_.assign(order.stream_count, not_yet);
+  readiness_.reset(order);
   std::int64_t first = order.first_collective_ns.value_or(never_reached);
   std::int64_t last = not_yet;
   for (const OperationId id : order.sequence) {
-    const std::int64_t start =
-        ready_at(order, id, stream_end_ns_, [&](OperationId input) { return end_ns_[input]; }) +
-        values.gap[id];
+    const std::int64_t start = readiness_.at(order, id, [&](OperationId input) {
+      return end_ns_[input];
+    }) + values.gap[id];
     const std::int64_t end = end_ns_[id] = start + values.duration[id];
-    for (const std::int32_t stream : order.streams[id]) {
-      if (stream != Order::no_stream) stream_end_ns_[static_cast<std::size_t>(stream)] = end;
-    }
+    readiness_.ends(order, id, end);
     if (order.computes[id]) {
       first = std::min(first, start);
       last = std::max(last, end);
@@ -250,12 +251,23 @@ Played play(const Operations& operations, const Order& order, const Values& valu
   std::vector<OperationId> last_on(order.stream_count, no_operation);
   std::int64_t first = order.first_collective_ns.value_or(never_reached);
   OperationId last = no_operation;
+  const auto later_of = [&](OperationId one, OperationId other) {
+    if (one == no_operation || other == no_operation) return one == no_operation ? other : one;
+    return played.end_ns[other] > played.end_ns[one] ? other : one;
+  };
+  OperationId group_awaited = no_operation;  // of the group that came last
   for (const OperationId id : order.sequence) {
     OperationId& awaited = played.awaited[id];
-    const auto wait_for = [&](OperationId other) {
-      if (other == no_operation) return;
-      if (awaited == no_operation || played.end_ns[other] > played.end_ns[awaited]) awaited = other;
-    };
+    const auto wait_for = [&](OperationId other) { awaited = later_of(awaited, other); };
+    if (order.leads(id)) {
+      group_awaited = no_operation;
+      for (const OperationId member : order.group(id)) {
+        for (const std::int32_t stream : order.streams[member]) {
+          if (stream == Order::no_stream) continue;
+          group_awaited = later_of(group_awaited, last_on[static_cast<std::size_t>(stream)]);
+        }
+      }
+    }
     for (std::size_t which = 0; which < 2; ++which) {
       const std::int32_t stream = order.streams[id][which];
       if (stream == Order::no_stream) continue;
@@ -265,6 +277,7 @@ Played play(const Operations& operations, const Order& order, const Values& valu
       own = id;
     }
     wait_for(order.input[id]);
+    if (order.group_of[id] != Order::no_group) wait_for(group_awaited);
     played.ready_ns[id] = awaited == no_operation ? 0 : played.end_ns[awaited];
     played.start_ns[id] = played.ready_ns[id] + values.gap[id];
     played.end_ns[id] = played.start_ns[id] + values.duration[id];
@@ -283,12 +296,21 @@ Played play(const Operations& operations, const Order& order, const Values& valu
   // Backwards: how late each could end for all that needs it to end as late as it may.
   std::vector<std::int64_t>& latest_end = played.slack_ns;
   for (const OperationId id : order.sequence) latest_end[id] = played.end_ns[last];
+  std::int64_t group_latest = never_reached;  // of the group's operations so far
   for (auto at = order.sequence.rbegin(); at != order.sequence.rend(); ++at) {
     const OperationId id = *at;
     const std::int64_t latest_ready = latest_end[id] - values.duration[id] - values.gap[id];
-    for (const OperationId other : {before[id][0], before[id][1], order.input[id]}) {
-      if (other != no_operation) latest_end[other] = std::min(latest_end[other], latest_ready);
-    }
+    const auto bound = [&](OperationId of, std::int64_t latest) {
+      for (const OperationId other : {before[of][0], before[of][1], order.input[of]}) {
+        if (other != no_operation) latest_end[other] = std::min(latest_end[other], latest);
+      }
+    };
+    bound(id, latest_ready);
+    if (order.group_of[id] == Order::no_group) continue;
+    group_latest = std::min(group_latest, latest_ready);
+    if (!order.leads(id)) continue;
+    for (const OperationId member : order.group(id)) bound(member, group_latest);
+    group_latest = never_reached;
   }
   for (const OperationId id : order.sequence) played.slack_ns[id] -= played.end_ns[id];
   return played;

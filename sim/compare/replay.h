@@ -6,10 +6,8 @@
 //   ready = latest end of what its streams did before and of its input, else 0
 //   start = ready + gap,  end = start + duration
 //
-// Closing work, a gradient reduction or an optimizer step, that starts later than
-// its rank could has waited for others: a norm of all gradients, a matrix that two
-// stages share. It is taken to wait for what ended last on any rank before it; not so where
-// a run did what costs say and no more.
+// Of a blocking collective, those of all ranks of its group are ready together, once the
+// streams of all of them are free.
 //
 // A gap is what makes `start` the one recorded, and so negative where a recorded
 // start lies before what it is taken to wait for. A run's own values, played in
@@ -18,8 +16,10 @@
 // sum exactly to the difference of two runs. Plain values; any thread.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -31,12 +31,25 @@ namespace pipesim {
 // Some operations in the order of one run: who waits for whom.
 struct Order {
   static constexpr std::int32_t no_stream = -1;
+  static constexpr std::int32_t no_group = -1;
+
+  // Whether an operation is the first of its group in the sequence.
+  bool leads(OperationId id) const {
+    const std::int32_t group = group_of[id];
+    return group != no_group && groups[static_cast<std::size_t>(group)].front() == id;
+  }
+  const std::vector<OperationId>& group(OperationId id) const {
+    return groups[static_cast<std::size_t>(group_of[id])];
+  }
 
   std::vector<OperationId> sequence;  // each after all that it waits for
   // By operation; none where what makes the input is not in the sequence.
   std::vector<OperationId> input;
   std::vector<std::array<std::int32_t, 2>> streams;
-  std::vector<bool> computes;  // is no transfer, and so counts for the makespan
+  // Blocking collectives: the operations of each group, next to each other in the sequence.
+  std::vector<std::vector<OperationId>> groups;
+  std::vector<std::int32_t> group_of;  // by operation; or no_group
+  std::vector<bool> computes;          // is no transfer, and so counts for the makespan
   std::optional<std::int64_t> first_collective_ns;  // which counts for it, too
   bool follows = false;  // the iteration before: the makespan counts from 0
   std::size_t stream_count = 0;
@@ -57,6 +70,56 @@ struct Values {
 // What a run took, in its own order of all its operations.
 Values values_of(const Operations& operations, Side side, const Order& all);
 
+// Since when operations could start: once their streams, or those of all of their group, have
+// done what comes before, and their input is there. Asked in the order of the sequence.
+class Readiness {
+ public:
+  static constexpr std::int64_t not_yet = std::numeric_limits<std::int64_t>::min();
+
+  void reset(const Order& order) {
+    stream_end_ns_.assign(order.stream_count, not_yet);
+    group_ns_ = not_yet;
+  }
+
+  template <typename End>
+  std::int64_t at(const Order& order, OperationId id, End end_of) {
+    std::int64_t ready = not_yet;
+    if (order.group_of[id] == Order::no_group) {
+      ready = streams_free(order, id);
+    } else {
+      if (order.leads(id)) {
+        group_ns_ = not_yet;
+        for (const OperationId member : order.group(id)) {
+          group_ns_ = std::max(group_ns_, streams_free(order, member));
+        }
+      }
+      ready = group_ns_;
+    }
+    if (order.input[id] != no_operation) ready = std::max(ready, end_of(order.input[id]));
+    return ready == not_yet ? 0 : ready;
+  }
+
+  void ends(const Order& order, OperationId id, std::int64_t end_ns) {
+    for (const std::int32_t stream : order.streams[id]) {
+      if (stream != Order::no_stream) stream_end_ns_[static_cast<std::size_t>(stream)] = end_ns;
+    }
+  }
+
+ private:
+  std::int64_t streams_free(const Order& order, OperationId id) const {
+    std::int64_t free = not_yet;
+    for (const std::int32_t stream : order.streams[id]) {
+      if (stream != Order::no_stream) {
+        free = std::max(free, stream_end_ns_[static_cast<std::size_t>(stream)]);
+      }
+    }
+    return free;
+  }
+
+  std::vector<std::int64_t> stream_end_ns_;
+  std::int64_t group_ns_ = 0;  // of the group that was asked for last
+};
+
 // Plays, again and again, without allocating.
 class Player {
  public:
@@ -67,7 +130,7 @@ class Player {
 
  private:
   std::vector<std::int64_t> end_ns_;  // by operation
-  std::vector<std::int64_t> stream_end_ns_;
+  Readiness readiness_;
 };
 
 // The same, with what each operation waited for.

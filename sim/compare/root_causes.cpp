@@ -82,6 +82,7 @@ class Ranking {
   void collect() {
     std::map<OperationId, OperationId> forward_of;  // of the backward of a cell
     for (const auto& [forward, backward] : operations_.backward_of) forward_of[backward] = forward;
+    std::map<Kind, std::pair<std::int32_t, std::int32_t>> groups_seen;  // first rank and stage
     for (OperationId id = 0; id < operations_.size(); ++id) {
       const bool matched = operations_.matched(id);
       const Occurrence& measured = operations_.sides[measured_side][id];
@@ -96,7 +97,11 @@ class Ranking {
         put(Term::unmodelled, own.rank, stage, kind, id);
       } else {
         const auto cell = forward_of.find(id);
-        if (cell == forward_of.end()) {
+        if (operations_.communicates(id)) {
+          // What its group takes is one cause.
+          const auto [first, is_new] = groups_seen.try_emplace(kind, own.rank, stage);
+          put(Term::transfer, first->second.first, first->second.second, kind, id);
+        } else if (cell == forward_of.end()) {
           put(Term::compute, own.rank, stage, kind, id);
         } else {
           put(Term::compute, own.rank, operations_.actions[cell->second].stage, Kind::F, id, stage);
@@ -184,6 +189,9 @@ class Ranking {
                    : fmt::format("{} on rank {}: {}, only in the prediction", action, group.rank,
                                  planned);
       case Term::transfer:
+        if (is_blocking_collective(group.kind)) {
+          return fmt::format("{} takes {} instead of {}", kind_name(group.kind), took, planned);
+        }
         return fmt::format("{} from rank {} travels {} instead of {}", action, group.rank, took,
                            planned);
       case Term::wait:

@@ -7,6 +7,7 @@
 
 #include "sim/cost/layout.h"
 #include "sim/cost/stage_sum.h"
+#include "sim/schedule/schedule.h"
 #include "traces/base/error.h"
 #include "traces/base/rate.h"
 #include "traces/base/text.h"
@@ -30,6 +31,16 @@ std::int64_t Costs::occupied_ns(const Link& link, std::int64_t bytes) const {
     longest = std::max(longest, pipesim::occupied_ns(bytes, rate));
   }
   return longest;
+}
+
+std::int64_t GroupCosts::occupied_ns() const {
+  return bytes_per_second ? pipesim::occupied_ns(bytes, *bytes_per_second) : 0;
+}
+
+std::int64_t Costs::group_ns(Kind blocking_collective, const Placement& placement) const {
+  const auto& costs = group_costs(blocking_collective);
+  if (!costs || group_of(blocking_collective, placement).size() == 1) return 0;
+  return costs->latency_ns + costs->occupied_ns();
 }
 
 std::vector<StageFootprint> Costs::footprints(const Placement& placement) const {
@@ -163,6 +174,11 @@ void Costs::check(const Placement& placement, int microbatches, std::string_view
   bytes *= microbatches;
   for (const auto* values : {&optimizer_ns, &reduce_gradients_ns}) {
     for (const std::int64_t value : *values) time += static_cast<long double>(value);
+  }
+  for (const auto* group : {&tied_gradients, &gradient_norm}) {
+    if (!*group) continue;
+    time += static_cast<long double>((*group)->latency_ns) +
+            static_cast<long double>((*group)->occupied_ns());
   }
   time *= iterations;
   constexpr auto limit = static_cast<long double>(std::numeric_limits<std::int64_t>::max()) / 2;

@@ -17,6 +17,7 @@
 
 #include "sim/cost/provenance.h"
 #include "sim/schedule/placement.h"
+#include "traces/action.h"
 #include "traces/memory.h"
 
 namespace pipesim {
@@ -41,6 +42,16 @@ struct CollectiveCosts {
     return *this;
   }
   bool operator==(const CollectiveCosts&) const = default;
+};
+
+// A blocking collective: from when the last rank of its group has come.
+struct GroupCosts {
+  std::int64_t latency_ns = 0;                        // of all its steps, beside the bytes
+  std::int64_t bytes = 0;                             // that cross each rank's link
+  std::optional<std::int64_t> bytes_per_second = {};  // of that link; unlimited where absent
+
+  std::int64_t occupied_ns() const;  // by the bytes
+  bool operator==(const GroupCosts&) const = default;
 };
 
 // Of one virtual stage, one microbatch.
@@ -119,6 +130,8 @@ struct Costs {
   std::int64_t compute_slowdown_ppm = 0;
   std::vector<std::int64_t> optimizer_ns;         // one a rank, or empty: none
   std::vector<std::int64_t> reduce_gradients_ns;  // one a rank, or empty: none
+  // What REDUCE_TIED and GRAD_NORM take; where absent, nothing is exchanged.
+  std::optional<GroupCosts> tied_gradients, gradient_norm;
   // The way from each rank to its replicas, which adds no latency; or empty: unlimited.
   std::vector<Link> collective_links;
 
@@ -127,6 +140,11 @@ struct Costs {
   // The time that a transfer of `bytes` occupies its narrowest link when it is
   // alone: ceil(bytes x 1e9 / rate), 0 where all are unlimited.
   std::int64_t occupied_ns(const Link& link, std::int64_t bytes) const;
+  const std::optional<GroupCosts>& group_costs(Kind blocking_collective) const {
+    return blocking_collective == Kind::REDUCE_TIED ? tied_gradients : gradient_norm;
+  }
+  // How long a blocking collective takes; nothing where nobody else is in its group.
+  std::int64_t group_ns(Kind blocking_collective, const Placement& placement) const;
   // What each stage keeps alive and exchanges, and what each rank holds.
   std::vector<StageFootprint> footprints(const Placement& placement) const;
   std::vector<StateBytes> states(const Placement& placement) const;

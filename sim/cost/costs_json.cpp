@@ -27,6 +27,19 @@ CollectiveCosts read_collective(const JsonCursor& cursor) {
   return collective;
 }
 
+// A `tied_gradients` or `gradient_norm`.
+GroupCosts read_group_costs(const JsonCursor& cursor) {
+  JsonMembers members(cursor);
+  GroupCosts costs;
+  costs.latency_ns = members.integer_or("latency_ns", 0, 0, max_time_ns);
+  costs.bytes = members.integer_or("bytes", 0, 0, max_bytes);
+  members.optional("bandwidth_bytes_per_s", [&](const JsonCursor& value) {
+    if (!value.is_null()) costs.bytes_per_second = value.rounded(1, max_bytes_per_second);
+  });
+  members.finish();
+  return costs;
+}
+
 // One entry of `stages` or `layers`.
 StageCosts read_entry(const JsonCursor& cursor, bool is_stage) {
   JsonMembers members(cursor);
@@ -244,6 +257,17 @@ Json collective_json(const CollectiveCosts& collective) {
           {"parts", collective.parts}};
 }
 
+void put_group_costs(Json& json, const Costs& costs) {
+  const auto put = [&](const char* key, const std::optional<GroupCosts>& group) {
+    if (!group) return;
+    json[key] = {{"latency_ns", group->latency_ns},
+                 {"bytes", group->bytes},
+                 {"bandwidth_bytes_per_s", group->bytes_per_second}};
+  };
+  put("tied_gradients", costs.tied_gradients);
+  put("gradient_norm", costs.gradient_norm);
+}
+
 Json entries_json(const std::vector<StageCosts>& entries) {
   Json list = Json::array();
   for (const StageCosts& stage : entries) {
@@ -376,6 +400,12 @@ CostsFile parse_costs(std::string_view text, const std::string& file) {
     given_by_layer(&StageCosts::reduce_gradients_ns, value);
     read_closing_work(value, result.reduce_gradients_ns, result.costs.reduce_gradients_ns);
   });
+  members.optional("tied_gradients", [&](const JsonCursor& value) {
+    result.costs.tied_gradients = read_group_costs(value);
+  });
+  members.optional("gradient_norm", [&](const JsonCursor& value) {
+    result.costs.gradient_norm = read_group_costs(value);
+  });
   members.optional("calibration", [&](const JsonCursor& value) {
     result.calibration =
         read_provenance(value, std::max(result.costs.stages.size(), result.layers.size()));
@@ -393,6 +423,7 @@ std::string to_json(const Costs& costs) {
   put_collective_links(json, costs);
   if (!costs.optimizer_ns.empty()) json["optimizer_ns"] = costs.optimizer_ns;
   if (!costs.reduce_gradients_ns.empty()) json["reduce_gradients_ns"] = costs.reduce_gradients_ns;
+  put_group_costs(json, costs);
   return json.dump();
 }
 
@@ -416,6 +447,7 @@ std::string to_json(const CostsFile& file) {
   };
   put_closing("optimizer_ns", file.optimizer_ns, costs.optimizer_ns);
   put_closing("reduce_gradients_ns", file.reduce_gradients_ns, costs.reduce_gradients_ns);
+  put_group_costs(json, costs);
   if (file.calibration) json["calibration"] = provenance_json(*file.calibration);
   return json.dump(2) + "\n";
 }

@@ -66,9 +66,11 @@ class Finder {
       }
     }
     const auto from = list.begin() + static_cast<std::ptrdiff_t>(begin);
-    const auto optimizer = std::ranges::find(from, from + static_cast<std::ptrdiff_t>(length),
-                                             Kind::OPTIMIZER, &Action::kind);
-    const auto end = static_cast<std::size_t>(optimizer - list.begin());
+    const auto first_that_ends =
+        std::find_if(from, from + static_cast<std::ptrdiff_t>(length), [](const Action& action) {
+          return is_blocking_collective(action.kind) || action.kind == Kind::OPTIMIZER;
+        });
+    const auto end = static_cast<std::size_t>(first_that_ends - list.begin());
     for (const int index : own_stages) {
       if (!costs_of(index).reduce.exists() || stage(index).reductions > 0) continue;
       add(make_action(index, Kind::REDUCE_GRAD), stage(index).reductions, end);

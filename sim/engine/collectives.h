@@ -6,7 +6,7 @@
 // - A REDUCE_GRAD straight behind the action that makes the last of its gradients,
 //   transfers, RESHARDs and empty cells aside, goes on while that is still running,
 //   part by part. A stage that has none is reduced after its rank's last action but for
-//   the optimizer step.
+//   those that end its iteration.
 //
 // Plain functions of their arguments; any thread.
 #pragma once
@@ -26,7 +26,7 @@ struct Collective {
   Action action;  // with its number in its iteration
   std::int32_t rank = 0;
   std::int32_t iteration = 0;
-  // In its rank's list; where it has none, that of the optimizer step or the list's length.
+  // In its rank's list; where it has none, that of what ends the iteration or the list's length.
   std::size_t place = 0;
   // The first action of a cell in that list: of an UNSHARD, the one that waits for
   // it; of a REDUCE_GRAD, the one that it is straight behind.

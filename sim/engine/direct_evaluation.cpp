@@ -32,6 +32,7 @@ class DirectEvaluation {
         ranks_(static_cast<std::size_t>(schedule.ranks())) {
     build_stages();
     build_ranks();
+    build_groups();
   }
 
   Metrics run() {
@@ -163,6 +164,9 @@ class DirectEvaluation {
       } else if (cell->kind == Kind::OPTIMIZER && !costs_.optimizer_ns.empty()) {
         add_closing(rank_index, rank, *cell,
                     costs_.optimizer_ns[static_cast<std::size_t>(rank_index)]);
+      } else if (is_blocking_collective(cell->kind)) {
+        rank.next = cell;
+        if (!come_to(group(cell->kind), rank_index, runnable)) return false;
       }
     }
     rank.next = cell;
@@ -288,6 +292,49 @@ class DirectEvaluation {
     add(action, rank_index, start, rank.now_ns, 0, 0);
   }
 
+  // The ranks of a blocking collective, and how many of them it still waits for.
+  struct Group {
+    std::vector<int> ranks;
+    std::size_t missing = 0;
+    std::int64_t duration_ns = 0;
+  };
+
+  void build_groups() {
+    for (const Kind kind : {Kind::REDUCE_TIED, Kind::GRAD_NORM}) {
+      Group& own = group(kind);
+      own.ranks = group_of(kind, schedule_.placement);
+      own.missing = own.ranks.size();
+      own.duration_ns = costs_.group_ns(kind, schedule_.placement);
+    }
+  }
+  Group& group(Kind blocking_collective) {
+    return groups_[blocking_collective == Kind::REDUCE_TIED ? 0 : 1];
+  }
+
+  // The last to come does it for all, and the others go on. Whether the rank is that one.
+  bool come_to(Group& group, int rank_index, std::vector<int>& runnable) {
+    if (--group.missing > 0) return false;
+    group.missing = group.ranks.size();
+    std::int64_t start = 0;
+    for (const int index : group.ranks) start = std::max(start, rank_at(index).now_ns);
+    const auto last =
+        std::ranges::find(group.ranks, start, [&](int index) { return rank_at(index).now_ns; });
+    const PathTimes path = metrics_.account(*last).path;
+    for (const int index : group.ranks) {
+      Rank& rank = rank_at(index);
+      const Action& action = *rank.next;
+      if (rank.now_ns < start) metrics_.follow(index, path);
+      rank.now_ns = start + group.duration_ns;
+      add(action, index, start, rank.now_ns, 0, 0);
+      if (index == rank_index) continue;
+      ++rank.next;
+      runnable.push_back(index);
+    }
+    return true;
+  }
+
+  Rank& rank_at(int index) { return ranks_[static_cast<std::size_t>(index)]; }
+
   void reduce(int rank_index, Rank& rank, const Action& action) {
     if (costs_.reduce_gradients_ns.empty()) return;
     const std::int64_t total = costs_.reduce_gradients_ns[static_cast<std::size_t>(rank_index)];
@@ -303,6 +350,7 @@ class DirectEvaluation {
   MetricsAccumulator metrics_;
   bool sends_are_listed_;
   std::vector<Rank> ranks_;
+  std::array<Group, 2> groups_;
   std::vector<Stage> stages_;
   LargeVector<std::int64_t> arrival_ns_;  // [stage][microbatch]
 };

@@ -45,6 +45,7 @@ class EventEvaluation {
         collectives_(tasks_.collectives.size()),
         missing_(accounts_.size()),
         tied_ns_(accounts_.size()),
+        paths_to_groups_(tasks_.groups.size()),
         engine_(*this, std::move(tasks_.plan)) {}
 
   Metrics run() {
@@ -97,7 +98,8 @@ class EventEvaluation {
       if (task >= tasks_.first_step) {
         finish_step(task);
       } else {
-        finish_closing(tasks_.closing[task - tasks_.first_closing()]);
+        const ClosingTask& closing = tasks_.closing[task - tasks_.first_closing()];
+        closing.comes ? come_to(closing) : finish_closing(closing);
       }
       return;
     }
@@ -292,13 +294,36 @@ class EventEvaluation {
     return outcome.fresh_ns;
   }
 
+  // A rank comes to a blocking collective; the last to do so lets all go on.
+  void come_to(const ClosingTask& closing) {
+    const auto index = static_cast<std::size_t>(closing.group);
+    GroupTasks& group = tasks_.groups[index];
+    if (--group.missing > 0) return;
+    const std::int64_t now = engine_.now_ns();
+    const auto came_last = [&](TaskId part) { return tail(rank_of_closing(part)).end_ns == now; };
+    const auto last = std::ranges::find_if(group.parts, came_last);
+    const int rank = last == group.parts.end() ? closing.rank : rank_of_closing(*last);
+    paths_to_groups_[index] = tail(rank).path;
+    for (const TaskId part : group.parts) engine_.signal(part);
+  }
+
+  int rank_of_closing(TaskId task) const {
+    return tasks_.closing[task - tasks_.first_closing()].rank;
+  }
+  Tail& tail(int rank) { return tails_[static_cast<std::size_t>(rank)]; }
+
   void finish_closing(const ClosingTask& closing) {
     const std::int64_t now = engine_.now_ns();
+    const std::int64_t start = starts_ns_[static_cast<std::size_t>(closing.rank)];
     const Wait wait = waits_.empty() ? std::nullopt : waits_.take(closing.action, closing.rank);
+    const bool waited_itself =
+        tail(closing.rank).end_ns == start || (wait && wait->arrival_ns == start);
+    if (closing.group != ClosingTask::no_group && !waited_itself) {
+      tail(closing.rank).path = paths_to_groups_[static_cast<std::size_t>(closing.group)];
+    }
     occupy(closing.rank, now, nullptr, nullptr, wait);
     if (sink_) [[unlikely]] {
-      sink_({closing.action, closing.rank, closing.iteration,
-             starts_ns_[static_cast<std::size_t>(closing.rank)], now, 0, 0, 0});
+      sink_({closing.action, closing.rank, closing.iteration, start, now, 0, 0, 0});
     }
   }
 
@@ -423,7 +448,7 @@ class EventEvaluation {
       if (own.action.kind == Kind::UNSHARD) span.input_arrival_ns = done.first_part_ns;
       sink_(span);
     }
-    if (own.optimizer != no_task) engine_.signal(own.optimizer);
+    if (own.end != no_task) engine_.signal(own.end);
     if (own.action.kind != Kind::UNSHARD) return;
     if (missing(own.rank) > 0) complete(own);
     if (done.released_by != Collective::none) release(done.released_by);
@@ -557,6 +582,7 @@ class EventEvaluation {
   // that it takes by itself.
   std::vector<int> missing_;
   std::vector<std::int64_t> tied_ns_;
+  std::vector<PathTimes> paths_to_groups_;
   CollectiveWaits waits_;
   EventEngine<EventEvaluation> engine_;
 };

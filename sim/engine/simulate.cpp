@@ -27,9 +27,11 @@ namespace {
 
 // What takes time at the end of an iteration, or waits for what does.
 std::vector<Closing> closing_of(const Schedule& schedule, const Costs& costs) {
-  std::vector<Closing> closing(
-      static_cast<std::size_t>(schedule.ranks()),
-      {.reduces = !costs.reduce_gradients_ns.empty(), .steps = !costs.optimizer_ns.empty()});
+  std::vector<Closing> closing(static_cast<std::size_t>(schedule.ranks()),
+                               {.reduces = !costs.reduce_gradients_ns.empty(),
+                                .reduces_tied = costs.tied_gradients.has_value(),
+                                .finds_norm = costs.gradient_norm.has_value(),
+                                .steps = !costs.optimizer_ns.empty()});
   for (const Collective& collective : find_collectives(schedule, costs)) {
     if (collective.action.kind == Kind::RESHARD) continue;
     closing[static_cast<std::size_t>(collective.rank)].steps = true;
@@ -51,11 +53,9 @@ Metrics simulate(const Schedule& schedule, const Costs& costs, const SimulationO
   if (options.transfers.mode != P2p::async && !schedule.has_transfers()) {
     program = lower(schedule);
   }
-  if (!costs.reduce_gradients_ns.empty() || !costs.optimizer_ns.empty() ||
-      has_collectives(schedule, costs)) {
-    const Schedule& open = program ? *program : schedule;
-    program = with_closing(open, closing_of(open, costs));
-  }
+  const Schedule& open = program ? *program : schedule;
+  const std::vector<Closing> closing = closing_of(open, costs);
+  if (std::ranges::any_of(closing, &Closing::any)) program = with_closing(open, closing);
   if (options.iterations > 1) program = unroll(program ? *program : schedule, options.iterations);
   return evaluate(program ? *program : schedule, costs, options);
 }

@@ -263,9 +263,12 @@ class TasksBuilder {
 
   std::size_t count_closing() const {
     return static_cast<std::size_t>(
-        std::ranges::count_if(schedule_.actions.all(), [](const Action& action) {
-          return action.kind == Kind::REDUCE_GRAD || action.kind == Kind::OPTIMIZER;
-        }));
+        std::ranges::count_if(schedule_.actions.all(),
+                              [](const Action& action) {
+                                return action.kind == Kind::REDUCE_GRAD ||
+                                       action.kind == Kind::OPTIMIZER;
+                              }) +
+        2 * std::ranges::count_if(schedule_.actions.all(), is_blocking_collective, &Action::kind));
   }
 
   // A row stands on its streams with all its microbatches, or with none.
@@ -315,7 +318,11 @@ class TasksBuilder {
         add_closing(rank, action, share_of(total, reductions, reduced++ % reductions));
       } else if (action.kind == Kind::OPTIMIZER) {
         append_calls(rank, i);
-        add_optimizer(rank, action);
+        const auto& times = costs_.optimizer_ns;
+        add_end(rank, action, times.empty() ? 0 : times[static_cast<std::size_t>(rank)]);
+      } else if (is_blocking_collective(action.kind)) {
+        append_calls(rank, i);
+        add_blocking_collective(rank, action);
       } else if (is_of_replicas(action.kind)) {
         append_calls(rank, i);
       }
@@ -374,14 +381,31 @@ class TasksBuilder {
   }
 
   // It waits for the last of its rank's collectives, which end in order.
-  void add_optimizer(int rank, const Action& action) {
-    const std::int64_t duration =
-        costs_.optimizer_ns.empty() ? 0 : costs_.optimizer_ns[static_cast<std::size_t>(rank)];
-    add_closing(rank, action, duration);
+  void add_end(int rank, const Action& action, std::int64_t duration_ns) {
+    add_closing(rank, action, duration_ns);
     CollectiveTasks* last = last_collective(rank);
-    if (last == nullptr) return;
-    last->optimizer = static_cast<TaskId>(tasks_.first_closing() + tasks_.closing.size() - 1);
-    tasks_.plan.need_signal(last->optimizer);
+    if (last == nullptr || last->end != no_task) return;
+    last->end = last_closing();
+    tasks_.plan.need_signal(last->end);
+  }
+
+  void add_blocking_collective(int rank, const Action& action) {
+    add_end(rank, action, 0);
+    const std::size_t kind = action.kind == Kind::REDUCE_TIED ? 0 : 1;
+    const std::size_t at = 2 * static_cast<std::size_t>(iteration_) + kind;
+    if (at >= tasks_.groups.size()) tasks_.groups.resize(at + 1);
+    GroupTasks& group = tasks_.groups[at];
+    tasks_.closing.back().group = static_cast<std::int32_t>(at);
+    tasks_.closing.back().comes = true;
+    add_closing(rank, action, costs_.group_ns(action.kind, placement_));
+    tasks_.closing.back().group = static_cast<std::int32_t>(at);
+    tasks_.plan.need_signal(last_closing());
+    group.parts.push_back(last_closing());
+    group.missing = group.parts.size();
+  }
+
+  TaskId last_closing() const {
+    return static_cast<TaskId>(tasks_.first_closing() + tasks_.closing.size() - 1);
   }
 
   // Null where the rank has none that takes time; those of its stream end in order.

@@ -64,12 +64,25 @@ struct TaskRow {
   std::array<std::int64_t, 2> duration_ns{};  // of compute; of a backward: I, B
 };
 
-// A task outside the rows: a gradient reduction or an optimizer step.
+// A task outside the rows: a gradient reduction, a blocking collective, an optimizer step.
 struct ClosingTask {
+  static constexpr std::int32_t no_group = -1;
+
   Action action;
   int rank;
   int iteration;
   std::int64_t duration_ns;
+  // Of a blocking collective: which, in `groups`, and whether it is the rank's coming to
+  // it, which takes no time, or its part, which waits for all to have come.
+  std::int32_t group = no_group;
+  bool comes = false;
+};
+
+// A blocking collective of an iteration: the parts of the ranks of its group, and how many
+// of them have not come to it.
+struct GroupTasks {
+  std::vector<TaskId> parts;
+  std::size_t missing = 0;
 };
 
 // The parts of a collective follow each other on its rank's stream for them. What
@@ -89,7 +102,7 @@ struct CollectiveTasks {
   bool is_within_cell = false;
   std::int64_t gather = Collective::none;  // of a RESHARD
   TaskId waiting = no_task;                // for the first part: a cell, by its first action
-  TaskId optimizer = no_task;              // of the rank's last: waits for all
+  TaskId end = no_task;                    // of the rank's last: what ends its iteration
 };
 
 enum class StepKind : std::uint8_t { call, lead, part };
@@ -117,6 +130,7 @@ struct Tasks {
   int stages = 0;
   int shift = 0;  // a task is row << shift | microbatch
   std::vector<ClosingTask> closing;
+  std::vector<GroupTasks> groups;  // [iteration][kind], where there are any
   std::vector<JoinedTasks> joined;
   std::vector<CollectiveTasks> collectives;
   std::vector<Step> steps;

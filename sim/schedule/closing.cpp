@@ -2,15 +2,22 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <utility>
 
 namespace pipesim {
 
-std::vector<Action> with_closing(std::span<const Action> list, const std::vector<int>& stages,
+std::vector<Action> with_closing(std::span<const Action> list, int rank, const Placement& placement,
                                  const Closing& closing) {
+  const std::vector<int>& stages = placement.stages_of(rank);
+  const auto has = [&](Kind kind) {
+    return std::ranges::find(list, kind, &Action::kind) != list.end();
+  };
+  const auto ends_iteration = [](const Action& action) {
+    return is_blocking_collective(action.kind) || action.kind == Kind::OPTIMIZER;
+  };
+  const auto end = std::ranges::find_if(list, ends_iteration);
   std::vector<Action> closed;
-  closed.reserve(list.size() + stages.size() + 1);
-  closed.assign(list.begin(), list.end());
+  closed.reserve(list.size() + stages.size() + 3);
+  closed.assign(list.begin(), end);
   if (closing.reduces) {
     std::vector<int> reduced;
     for (const Action& action : list) {
@@ -22,18 +29,33 @@ std::vector<Action> with_closing(std::span<const Action> list, const std::vector
       closed.push_back(make_action(stage, Kind::REDUCE_GRAD));
     }
   }
-  if (closing.steps && std::ranges::find(list, Kind::OPTIMIZER, &Action::kind) == list.end()) {
-    closed.push_back(make_action(stages.front(), Kind::OPTIMIZER));
-  }
+  // Those of the list that come next keep their order, and RESHARDs their place behind them.
+  auto next = end;
+  const auto add = [&](Kind kind, bool wanted, int stage) {
+    if (has(kind)) {
+      const auto own = std::ranges::find(list, kind, &Action::kind);
+      closed.insert(closed.end(), next, own + 1);
+      next = own + 1;
+    } else if (wanted) {
+      closed.push_back(make_action(stage, kind));
+    }
+  };
+  const bool shares = std::ranges::binary_search(group_of(Kind::REDUCE_TIED, placement), rank);
+  const bool has_first = placement.rank_of(0) == rank;
+  add(Kind::REDUCE_TIED, closing.reduces_tied && shares, has_first ? 0 : placement.stages() - 1);
+  add(Kind::GRAD_NORM, closing.finds_norm, stages.front());
+  add(Kind::OPTIMIZER, closing.steps, stages.front());
+  closed.insert(closed.end(), next, list.end());
   return closed;
 }
 
 Schedule with_closing(const Schedule& schedule, const std::vector<Closing>& closing) {
   ActionLists closed;
-  closed.reserve(schedule.actions.size() + static_cast<std::size_t>(schedule.stages()) +
-                 static_cast<std::size_t>(schedule.ranks()));
+  closed.reserve(static_cast<std::size_t>(schedule.actions.size()) +
+                 static_cast<std::size_t>(schedule.stages()) +
+                 3 * static_cast<std::size_t>(schedule.ranks()));
   for (int rank = 0; rank < schedule.ranks(); ++rank) {
-    closed.add_rank(with_closing(schedule.actions[rank], schedule.placement.stages_of(rank),
+    closed.add_rank(with_closing(schedule.actions[rank], rank, schedule.placement,
                                  closing[static_cast<std::size_t>(rank)]));
   }
   return schedule.with(std::move(closed));

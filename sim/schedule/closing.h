@@ -1,6 +1,6 @@
-// What ends an iteration, in the lists: the reduction of each stage's gradients and each
-// rank's optimizer step. A pass, pure functions from lists to lists, by which simulator and
-// executor do the same.
+// What ends an iteration, in the lists: the reduction of each stage's gradients, the sum of
+// those of a matrix that two stages share, the norm of all, and each rank's optimizer step.
+// A pass, pure functions from lists to lists, by which simulator and executor do the same.
 #pragma once
 
 #include <span>
@@ -10,16 +10,21 @@
 
 namespace pipesim {
 
-// What a rank does at the end where its list does not say when.
+// What ranks do at the end where their lists do not say when.
 struct Closing {
   bool reduces = false;
+  bool reduces_tied = false;
+  bool finds_norm = false;
   bool steps = false;
+
+  bool any() const { return reduces || reduces_tied || finds_norm || steps; }
 };
 
-// The list of a rank that has these stages, and behind all that it does a REDUCE_GRAD of each
-// of them that the list has none of, where it reduces, and an OPTIMIZER, of the first stage,
-// where it steps and the list has none.
-std::vector<Action> with_closing(std::span<const Action> list, const std::vector<int>& stages,
+// A rank's list with what it lacks: a REDUCE_GRAD of each of its stages, a REDUCE_TIED where
+// the rank is in the group, a GRAD_NORM and an OPTIMIZER, in this order, behind all else that
+// the list has and before those of them that it has. Those of the rank go by its first stage,
+// a REDUCE_TIED by the first that shares.
+std::vector<Action> with_closing(std::span<const Action> list, int rank, const Placement& placement,
                                  const Closing& closing);
 
 // The same of all ranks.

@@ -97,7 +97,7 @@ class Parser {
   Action read_action(std::string_view text, CsvPlace place) {
     bool is_bw = false;
     const auto action = parse_action(text, &is_bw);
-    if (!action || action->kind == Kind::OPTIMIZER) {
+    if (!action || !is_of_pytorch(action->kind)) {
       fail(place, fmt::format("{} is not an action; {}", quote(text), grammar));
     }
     if (is_bw) {
@@ -233,11 +233,14 @@ Schedule read_csv(const std::string& path) { return parse_csv(read_file(path), p
 std::string csv_row(std::span<const Action> actions) {
   std::string row;
   row.reserve(actions.size() * 8);
+  bool is_first = true;
   const Action* const end = actions.data() + actions.size();
   for (const Action* cell = actions.data(); cell != end;) {
-    if (cell != actions.data()) row += ',';
     const std::size_t size = cell_size(cell, end);
-    append_cell(row, cell, size);
+    if (is_of_pytorch(cell->kind) || cell->kind == Kind::IDLE) {
+      if (!std::exchange(is_first, false)) row += ',';
+      append_cell(row, cell, size);
+    }
     cell += size;
   }
   return row;

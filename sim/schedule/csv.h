@@ -22,7 +22,7 @@ Schedule read_csv(const std::string& path);
 
 inline constexpr const char* csv_line_end = "\r\n";
 
-// One rank's row, without a line end.
+// One rank's row, without a line end, and without what PyTorch does not know.
 std::string csv_row(std::span<const Action> actions);
 std::string to_csv(const Schedule& schedule);
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 namespace pipesim {
 namespace {
@@ -164,39 +165,52 @@ class Checker {
     return std::nullopt;
   }
 
-  // What comes too late for its stage's last reduction or its rank's step, or is missing
+  // What comes too late for its stage's last reduction or its rank's end, or is missing
   // before the next iteration.
   std::optional<ScheduleFault> find_wrong_end() const {
     for (int rank = 0; rank < schedule_.ranks(); ++rank) {
       if (auto fault = find_wrong_end(rank, schedule_.actions[rank])) return fault;
     }
+    for (const Kind kind : {Kind::REDUCE_TIED, Kind::GRAD_NORM}) {
+      if (auto fault = find_incomplete_group(kind)) return fault;
+    }
     return std::nullopt;
   }
 
-  static std::optional<ScheduleFault> find_wrong_end(int rank, std::span<const Action> list) {
+  std::optional<ScheduleFault> find_wrong_end(int rank, std::span<const Action> list) const {
     const auto fault = [&](std::size_t index, std::string_view rule) {
       return ScheduleFault{rank, index, fmt::format("{} {}", to_text(list[index]), rule)};
     };
     std::map<std::int32_t, std::size_t> reduced;   // by stage, where last
     std::map<std::int32_t, std::size_t> gathered;  // likewise, what is not released yet
-    std::optional<std::size_t> step;
+    std::optional<std::size_t> ending;             // where the last that ends the iteration is
     for (std::size_t i = 0; i < list.size(); ++i) {
-      switch (list[i].kind) {
-        case Kind::REDUCE_GRAD: reduced[list[i].stage] = i; break;
-        case Kind::UNSHARD: gathered[list[i].stage] = i; break;
-        case Kind::RESHARD: gathered.erase(list[i].stage); break;
-        case Kind::OPTIMIZER:
-          if (step) return fault(i, "is its rank's second; a rank steps once an iteration");
-          step = i;
-          break;
-        default: break;
+      const Kind kind = list[i].kind;
+      const bool ends = is_blocking_collective(kind) || kind == Kind::OPTIMIZER;
+      if (ending && ends && kind == list[*ending].kind) {
+        return fault(i, "is its rank's second; there is one an iteration");
       }
+      const bool is_late = ends ? ending && kind < list[*ending].kind
+                                : ending && kind != Kind::RESHARD && kind != Kind::IDLE;
+      if (is_late) {
+        const bool makes_gradients = kind == Kind::B || kind == Kind::W;
+        return fault(i, makes_gradients
+                            ? fmt::format("makes gradients behind {}, which needs them",
+                                          to_text(list[*ending]))
+                            : fmt::format("stands behind {}, which ends its rank's iteration",
+                                          to_text(list[*ending])));
+      }
+      if (kind == Kind::REDUCE_TIED && list[i].stage != 0 &&
+          list[i].stage + 1 != schedule_.stages()) {
+        return fault(i, "shares no matrix: only the first and the last stage do");
+      }
+      if (ends) ending = i;
+      if (kind == Kind::REDUCE_GRAD) reduced[list[i].stage] = i;
+      if (kind == Kind::UNSHARD) gathered[list[i].stage] = i;
+      if (kind == Kind::RESHARD) gathered.erase(list[i].stage);
     }
-    for (std::size_t i = 0; i < list.size() && (step || !reduced.empty()); ++i) {
+    for (std::size_t i = 0; i < list.size() && !reduced.empty(); ++i) {
       if (list[i].kind != Kind::B && list[i].kind != Kind::W) continue;
-      if (step && *step < i) {
-        return fault(i, "makes gradients behind " + to_text(list[*step]) + ", which needs them");
-      }
       const auto last = reduced.find(list[i].stage);
       if (last == reduced.end() || last->second > i) continue;
       return fault(i,
@@ -209,6 +223,25 @@ class Checker {
                                     to_text(make_action(stage, Kind::RESHARD))));
   }
 
+  // A blocking collective that a rank of its group does not come to.
+  std::optional<ScheduleFault> find_incomplete_group(Kind kind) const {
+    std::vector<int> missing;
+    std::optional<ScheduleFault> found;
+    for (const int rank : group_of(kind, schedule_.placement)) {
+      const auto list = schedule_.actions[rank];
+      const auto own = std::ranges::find(list, kind, &Action::kind);
+      if (own == list.end()) {
+        missing.push_back(rank);
+      } else if (!found) {
+        found = {rank, static_cast<std::size_t>(own - list.begin()), to_text(*own)};
+      }
+    }
+    if (!found || missing.empty()) return std::nullopt;
+    found->rule +=
+        fmt::format(" waits for rank {}, which has no {}", missing.front(), kind_name(kind));
+    return found;
+  }
+
   const Schedule& schedule_;
   bool transfers_;
   std::vector<Seen> seen_;
@@ -218,6 +251,18 @@ class Checker {
 
 bool Schedule::has_transfers() const {
   return std::ranges::any_of(actions.all(), [](const Action& a) { return is_transfer(a.kind); });
+}
+
+std::vector<int> group_of(Kind blocking_collective, const Placement& placement) {
+  if (blocking_collective == Kind::GRAD_NORM) {
+    std::vector<int> all(static_cast<std::size_t>(placement.ranks()));
+    std::iota(all.begin(), all.end(), 0);
+    return all;
+  }
+  const auto [first, last] =
+      std::minmax({placement.rank_of(0), placement.rank_of(placement.stages() - 1)});
+  if (first == last) return {first};
+  return {first, last};
 }
 
 std::optional<ScheduleFault> find_fault(const Schedule& schedule) {

@@ -85,6 +85,10 @@ struct Schedule {
   }
 };
 
+// The ranks that take part in a blocking collective, in ascending order: in a REDUCE_TIED
+// those of the first and the last stage, which may be one, in a GRAD_NORM all.
+std::vector<int> group_of(Kind blocking_collective, const Placement& placement);
+
 // A fault in a schedule: what rule is broken, and where.
 struct ScheduleFault {
   int rank = 0;
@@ -95,8 +99,9 @@ struct ScheduleFault {
 // Checks that every stage has each microbatch's F once, and B once or I and W
 // once; that F precedes I precedes W on its rank; that transfers, where there
 // are any, are complete and in a possible place; that no gradient is made behind its stage's
-// last REDUCE_GRAD or its rank's OPTIMIZER, of which there is one at most; that what an
-// UNSHARD gathers is released behind its last use. Returns the first fault.
+// last REDUCE_GRAD; that REDUCE_TIED, GRAD_NORM and OPTIMIZER, of each at most one a rank and
+// the first two on all ranks of their group, stand in this order behind all that their rank
+// does; that what an UNSHARD gathers is released behind its last use. Returns the first fault.
 // Says nothing of deadlock: see deadlock.h.
 std::optional<ScheduleFault> find_fault(const Schedule& schedule);
 

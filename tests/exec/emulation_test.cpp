@@ -54,6 +54,8 @@ Costs uneven_costs(const Schedule& schedule) {
   }
   costs.optimizer_ns.assign(static_cast<std::size_t>(schedule.ranks()), 50'000);
   costs.reduce_gradients_ns.assign(static_cast<std::size_t>(schedule.ranks()), 30'000);
+  costs.tied_gradients = GroupCosts{.latency_ns = 40'000};
+  costs.gradient_norm = GroupCosts{.latency_ns = 20'000};
   return costs;
 }
 
@@ -106,6 +108,8 @@ TEST_P(Emulated, NeverFasterThanPredicted) {
     EXPECT_EQ(counts[Kind::SEND_F], counts[Kind::RECV_F]);
     EXPECT_EQ(counts[Kind::OPTIMIZER], 3);
     EXPECT_EQ(counts[Kind::REDUCE_GRAD], schedule.stages());
+    EXPECT_EQ(counts[Kind::REDUCE_TIED], 2);
+    EXPECT_EQ(counts[Kind::GRAD_NORM], 3);
     EXPECT_TRUE(result.losses.empty());
     EXPECT_NE(result.device.find(exec::pace_name(GetParam())), std::string::npos);
   }

@@ -183,10 +183,10 @@ TEST_F(LinkedPipeexec, AMessageThatNeverComesIsNamed) {
 // The gradient of a tied matrix, after four channels and eight messages.
 TEST_F(LinkedPipeexec, AGradientThatNeverComesIsNamed) {
   const Outcome outcome = run_with_fault("lose:13", "500ms", 2);
-  EXPECT_NE(
-      outcome.err.find("rank 0: iteration 0, in the optimizer step: waited 500.0 ms for a message "
-                       "from rank 1"),
-      std::string::npos)
+  EXPECT_NE(outcome.err.find(
+                "rank 0: iteration 0, adding up tied gradients: waited 500.0 ms for a message "
+                "from rank 1"),
+            std::string::npos)
       << outcome.err;
 }
 

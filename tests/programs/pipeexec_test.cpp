@@ -143,8 +143,8 @@ TEST(Pipeexec, WritesWhatWasMeasured) {
     EXPECT_GE(event["args"]["queued_ns"], 0) << event;
   }
   // 4 stages x 3 microbatches of F, I and W; both ends of 3 hops each way; a
-  // reduction a stage and a step a rank.
-  constexpr int actions = 4 * 3 * 3 + 2 * 2 * 3 * 3 + 4 + 2;
+  // reduction a stage; tied gradients, norm and step a rank.
+  constexpr int actions = 4 * 3 * 3 + 2 * 2 * 3 * 3 + 4 + 3 * 2;
   EXPECT_EQ(seen.size(), 3 * actions);
   for (const auto& [action, times] : seen) EXPECT_EQ(times, 1) << action.second;
   EXPECT_EQ(layer_kinds, (std::set<std::string>{"F", "F again", "I", "W"}));

@@ -148,7 +148,10 @@ TEST(Layout, ReadsMegatronsStringAndFiles) {
 
 TEST(Costs, WrittenAndReadAgain) {
   Costs costs = parse_costs(with(two_stages + R"(,"p2p":{"latency_ns":7,"edges":[{"from":0,"to":1,)"
-                                              R"("latency_ns":9}]},"optimizer_ns":[1,2])"),
+                                              R"("latency_ns":9}]},"optimizer_ns":[1,2],)"
+                                              R"("gradient_norm":{"latency_ns":3},)"
+                                              R"("tied_gradients":{"bytes":7,)"
+                                              R"("bandwidth_bytes_per_s":2e9})"),
                             "c.json")
                     .costs;
   costs.stages[0].overlap_ns = 4;
@@ -157,6 +160,10 @@ TEST(Costs, WrittenAndReadAgain) {
   EXPECT_EQ(again.p2p, costs.p2p);
   EXPECT_EQ(again.edges, costs.edges);
   EXPECT_EQ(again.optimizer_ns, costs.optimizer_ns);
+  EXPECT_EQ(again.gradient_norm, (GroupCosts{.latency_ns = 3}));
+  EXPECT_EQ(again.tied_gradients, (GroupCosts{.bytes = 7, .bytes_per_second = 2'000'000'000}));
+  EXPECT_EQ(again.group_ns(Kind::REDUCE_TIED, Placement::loop(2, 1)), 4);
+  EXPECT_EQ(again.group_ns(Kind::REDUCE_TIED, Placement::v(2, 2)), 0);
   EXPECT_EQ(to_json(again), to_json(costs));
 }
 
@@ -211,6 +218,11 @@ TEST(Costs, PointsAtWhatIsWrong) {
       {with(two_stages + R"(,"p2p":{"compute_slowdown":@"10%"})"),
        "p2p.compute_slowdown: must be a number"},
       {with(two_stages + R"(,"optimizer_ns":@[])"), "optimizer_ns: an empty list"},
+      {with(two_stages + R"(,"gradient_norm":@5)"), "gradient_norm: must be an object"},
+      {with(two_stages + R"(,"gradient_norm":{"latency_ns":@-1})"),
+       "gradient_norm.latency_ns: -1 is out of range"},
+      {with(two_stages + R"(,"tied_gradients":{"parts":@2})"),
+       "tied_gradients: unknown key 'parts'"},
       {with(two_stages + R"(,"collectives":@[])"), "collectives: an empty list"},
       {with(two_stages + R"(,"collectives":{"links":[@"a"]})"),
        "collectives.links[0]: names a link, but p2p.links lists none"},

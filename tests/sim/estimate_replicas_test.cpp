@@ -36,10 +36,14 @@ TEST(ReplicaCosts, TiedEndsOfOneNodeNeedNoNetwork) {
   const CostModel model(gpt(8, 1024, 16), node, training(1, 512));
   for (const int ranks : {2, 5, 6, 8}) {
     const Costs costs = model.costs({Placement::loop(ranks, 1), false, {}});
-    ASSERT_EQ(costs.reduce_gradients_ns.size(), static_cast<std::size_t>(ranks));
+    ASSERT_TRUE(costs.tied_gradients && costs.gradient_norm);
     const double bytes = 2.0 * 51200 * 1024;
-    EXPECT_NEAR(static_cast<double>(costs.reduce_gradients_ns[0]), 1e4 + bytes / 100, 1) << ranks;
-    EXPECT_EQ(costs.reduce_gradients_ns[0], costs.reduce_gradients_ns.back());
+    const Placement placement = Placement::loop(ranks, 1);
+    EXPECT_NEAR(static_cast<double>(costs.group_ns(Kind::REDUCE_TIED, placement)),
+                1e4 + bytes / 100, 1)
+        << ranks;
+    EXPECT_GE(costs.group_ns(Kind::GRAD_NORM, placement), 10'000) << ranks;
+    EXPECT_TRUE(costs.reduce_gradients_ns.empty());
   }
 }
 
@@ -145,14 +149,13 @@ TEST(ReplicaCosts, TiedEndsAreThoseOfTheReplicaThatIsWorstOff) {
   Training how = training(1, 512);
   how.data_parallel = 5;
   Model model = gpt(4, 1024, 16);
-  const auto reduction = [&] {
-    return CostModel(model, ideal_cluster(), how)
-        .costs({Placement::loop(2, 1), false, {}})
-        .reduce_gradients_ns[0];
+  const Placement placement = Placement::loop(2, 1);
+  const auto tied = [&] {
+    return CostModel(model, ideal_cluster(), how).costs({placement, false, {}}).tied_gradients;
   };
-  const std::int64_t tied = reduction();
+  EXPECT_NEAR(static_cast<double>(tied().value().occupied_ns()), 2.0 * 51200 * 1024 / 25, 2);
   model.tied_head = false;
-  EXPECT_NEAR(static_cast<double>(tied - reduction()), 2.0 * 51200 * 1024 / 25, 2);
+  EXPECT_FALSE(tied());
 }
 
 // Replicas that keep an eighth of their gradients sum an eighth of the table's.
@@ -160,20 +163,12 @@ TEST(ReplicaCosts, TiedEndsSumTheGradientsThatTheyKeep) {
   Training how = training(1, 512);
   how.data_parallel = 8;
   Model model = gpt(4, 1024, 16);
-  const auto closing = [&] {
-    const Costs costs =
-        CostModel(model, ideal_cluster(), how).costs({Placement::loop(3, 1), {}, {}});
-    const std::int64_t reduction =
-        costs.reduce_gradients_ns.empty() ? 0 : costs.reduce_gradients_ns[0];
-    return reduction + costs.optimizer_ns[0];
-  };
   for (const int zero : {0, 1, 2, 3}) {
     how.zero = zero;
-    model.tied_head = true;
-    const std::int64_t tied = closing();
-    model.tied_head = false;
-    EXPECT_NEAR(static_cast<double>(tied - closing()), 2.0 * 51200 * 1024 / 25 / (zero < 2 ? 1 : 8),
-                2)
+    const Costs costs =
+        CostModel(model, ideal_cluster(), how).costs({Placement::loop(3, 1), {}, {}});
+    EXPECT_NEAR(static_cast<double>(costs.tied_gradients.value().occupied_ns()),
+                2.0 * 51200 * 1024 / 25 / (zero < 2 ? 1 : 8), 2)
         << zero;
   }
 }

@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <map>
+#include <sstream>
 #include <tuple>
 #include <utility>
 
 #include "sim/engine/simulate.h"
 #include "sim/schedule/choice.h"
+#include "sim/schedule/closing.h"
 #include "sim/schedule/lower.h"
 #include "sim/schedule/unroll.h"
 #include "tests/errors.h"
@@ -38,11 +40,15 @@ Outcome interpret(const Schedule& schedule, const Costs& costs, int iterations) 
     std::int64_t now = 0;
     int iteration = 0;
     std::size_t next = 0;
+    int met = 0;  // of REDUCE_TIED and GRAD_NORM
   };
   Outcome outcome;
   outcome.ends_ns.resize(static_cast<std::size_t>(iterations));
   std::vector<Rank> ranks(static_cast<std::size_t>(schedule.ranks()));
   std::map<std::tuple<int, int, bool, int>, std::int64_t> arrivals;
+  std::map<std::pair<int, Kind>, std::map<int, std::int64_t>> came;  // when each rank
+  const std::vector<int>& homes = schedule.placement.rank_of_stage();
+  const int last_stage = schedule.stages() - 1;
   const auto duration = [&](const Action& a) {
     const StageCosts& stage = costs.stages[static_cast<std::size_t>(a.stage)];
     if (a.kind == Kind::F) return stage.forward_ns;
@@ -64,7 +70,38 @@ Outcome interpret(const Schedule& schedule, const Costs& costs, int iterations) 
           if (kind != Kind::OPTIMIZER) return;
           outcome.times[{rank.iteration, r, stage, kind, no_microbatch}] = {start, rank.now};
         };
-        close(costs.reduce_gradients_ns, Kind::REDUCE_GRAD, 0);
+        if (rank.met == 0 && came[{rank.iteration, Kind::REDUCE_TIED}].count(r) == 0) {
+          close(costs.reduce_gradients_ns, Kind::REDUCE_GRAD, 0);
+        }
+        if (rank.met < 2) {
+          const Kind kind = rank.met == 0 ? Kind::REDUCE_TIED : Kind::GRAD_NORM;
+          const auto& group = rank.met == 0 ? costs.tied_gradients : costs.gradient_norm;
+          const bool is_end = r == homes.front() || r == homes.back();
+          auto& there = came[{rank.iteration, kind}];
+          if (there.emplace(r, rank.now).second) moved = true;
+          if (group && (kind == Kind::GRAD_NORM || is_end)) {
+            const std::size_t ends = homes.front() == homes.back() ? 1 : 2;
+            std::size_t missing = kind == Kind::GRAD_NORM ? ranks.size() : ends;
+            std::int64_t start = 0;
+            for (const auto& [other, time] : there) {
+              if (kind == Kind::REDUCE_TIED && other != homes.front() && other != homes.back()) {
+                continue;
+              }
+              --missing;
+              start = std::max(start, time);
+            }
+            if (missing > 0) continue;
+            const bool alone = kind == Kind::GRAD_NORM ? ranks.size() == 1 : ends == 1;
+            rank.now = start + (alone ? 0 : group->latency_ns);
+            const int own = schedule.placement.stages_of(r).front();
+            const int stage = kind == Kind::GRAD_NORM || r == homes.front() ? own : last_stage;
+            outcome.times[{rank.iteration, r, stage, kind, no_microbatch}] = {start, rank.now};
+          }
+          ++rank.met;
+          moved = true;
+          continue;
+        }
+        rank.met = 0;
         close(costs.optimizer_ns, Kind::OPTIMIZER, schedule.placement.stages_of(r).front());
         std::int64_t& end = outcome.ends_ns[static_cast<std::size_t>(rank.iteration)];
         end = std::max(end, rank.now);
@@ -194,6 +231,7 @@ TEST(Iterations, TransfersThatMeetGoOnLikewise) {
     Costs costs = testing::without_bytes(testing::random_costs(random, program));
     costs.optimizer_ns.clear();
     costs.reduce_gradients_ns.clear();
+    costs.tied_gradients = costs.gradient_norm = std::nullopt;
     const int iterations = 3;
     ActionLists lists;
     for (int rank = 0; rank < program.ranks(); ++rank) {
@@ -295,21 +333,62 @@ TEST(Iterations, PicturesBeginWhereTheyCount) {
 }
 
 // A file has no OPTIMIZER: PyTorch knows none.
-TEST(Iterations, ARankStepsOnceBehindAllGradients) {
-  const auto fault_of = [](const std::vector<std::pair<Kind, int>>& kinds) {
-    Schedule schedule{"s", 1, Placement::loop(1, 1), {}};
-    schedule.actions.add_rank();
-    for (const auto& [kind, microbatch] : kinds) {
-      schedule.actions.add(make_action(0, kind, microbatch));
+TEST(Iterations, ARankStepsOnceBehindAllElse) {
+  const auto fault_of = [](const std::vector<std::string>& rows) {
+    const int ranks = static_cast<int>(rows.size());
+    Schedule schedule{"s", 1, Placement::loop(ranks, 1), {}};
+    for (const std::string& row : rows) {
+      schedule.actions.add_rank();
+      std::istringstream words(row);
+      for (std::string word; words >> word;) schedule.actions.add(parse_action(word).value());
     }
     const auto fault = find_fault(schedule);
     return fault ? fmt::format("{}: {}", fault->index, fault->rule) : "";
   };
-  const std::pair f{Kind::F, 0}, b{Kind::B, 0}, step{Kind::OPTIMIZER, no_microbatch};
-  EXPECT_EQ(fault_of({f, b, step}), "");
-  EXPECT_EQ(fault_of({f, b, step, step}),
-            "3: 0OPTIMIZER is its rank's second; a rank steps once an iteration");
-  EXPECT_EQ(fault_of({f, step, b}), "2: 0B0 makes gradients behind 0OPTIMIZER, which needs them");
+  EXPECT_EQ(fault_of({"0F0 0B0 0REDUCE_TIED 0GRAD_NORM 0OPTIMIZER"}), "");
+  EXPECT_EQ(fault_of({"0F0 0B0 0OPTIMIZER 0OPTIMIZER"}),
+            "3: 0OPTIMIZER is its rank's second; there is one an iteration");
+  EXPECT_EQ(fault_of({"0F0 0B0 0GRAD_NORM 0GRAD_NORM"}),
+            "3: 0GRAD_NORM is its rank's second; there is one an iteration");
+  EXPECT_EQ(fault_of({"0F0 0OPTIMIZER 0B0"}),
+            "2: 0B0 makes gradients behind 0OPTIMIZER, which needs them");
+  EXPECT_EQ(fault_of({"0F0 0GRAD_NORM 0B0"}),
+            "2: 0B0 makes gradients behind 0GRAD_NORM, which needs them");
+  EXPECT_EQ(fault_of({"0F0 0B0 0OPTIMIZER 0GRAD_NORM"}),
+            "3: 0GRAD_NORM stands behind 0OPTIMIZER, which ends its rank's iteration");
+  EXPECT_EQ(fault_of({"0F0 0B0 0GRAD_NORM 0REDUCE_GRAD"}),
+            "3: 0REDUCE_GRAD stands behind 0GRAD_NORM, which ends its rank's iteration");
+  EXPECT_EQ(
+      fault_of({"0F0 0SEND_F0 0RECV_B0 0B0 0GRAD_NORM", "1RECV_F0 1F0 1B0 1GRAD_NORM 1SEND_B0"}),
+      "4: 1SEND_B0 stands behind 1GRAD_NORM, which ends its rank's iteration");
+  EXPECT_EQ(fault_of({"0F0 0B0 0GRAD_NORM", "1F0 1B0"}),
+            "2: 0GRAD_NORM waits for rank 1, which has no GRAD_NORM");
+  EXPECT_EQ(fault_of({"0F0 0B0 0REDUCE_TIED", "1F0 1B0", "2F0 2B0 2REDUCE_TIED"}), "");
+  EXPECT_EQ(fault_of({"0F0 0B0", "1F0 1B0 1REDUCE_TIED", "2F0 2B0"}),
+            "2: 1REDUCE_TIED shares no matrix: only the first and the last stage do");
+}
+
+// What a list has stays where it is, and what it lacks comes before what must follow it.
+TEST(Iterations, ListsGetTheEndsTheyLack) {
+  const Closing everything{true, true, true, true};
+  const auto closed = [&](const std::string& row, const Closing& closing) {
+    std::vector<Action> list;
+    std::istringstream words(row);
+    for (std::string word; words >> word;) list.push_back(parse_action(word).value());
+    std::string text;
+    for (const Action& action : with_closing(list, 0, Placement::loop(2, 2), closing)) {
+      text += (text.empty() ? "" : " ") + to_text(action);
+    }
+    return text;
+  };
+  EXPECT_EQ(closed("0B0 2B0", everything),
+            "0B0 2B0 0REDUCE_GRAD 2REDUCE_GRAD 0REDUCE_TIED 0GRAD_NORM 0OPTIMIZER");
+  EXPECT_EQ(closed("2B0 2REDUCE_GRAD 0B0 0OPTIMIZER 2RESHARD", everything),
+            "2B0 2REDUCE_GRAD 0B0 0REDUCE_GRAD 0REDUCE_TIED 0GRAD_NORM 0OPTIMIZER 2RESHARD");
+  EXPECT_EQ(closed("0B0 2B0 2GRAD_NORM", everything),
+            "0B0 2B0 0REDUCE_GRAD 2REDUCE_GRAD 0REDUCE_TIED 2GRAD_NORM 0OPTIMIZER");
+  EXPECT_EQ(closed("0B0 2B0 0REDUCE_TIED", {.steps = true}), "0B0 2B0 0REDUCE_TIED 0OPTIMIZER");
+  EXPECT_EQ(closed("0B0 2B0", {}), "0B0 2B0");
 }
 
 TEST(Iterations, UnrollRefusesWhatCannotBeNumbered) {

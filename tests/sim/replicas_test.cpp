@@ -342,6 +342,7 @@ TEST(Replicas, TakeTheOraclesTimes) {
     made.costs = testing::without_bytes(made.costs);
     made.costs.collective_links.clear();
     made.costs.compute_slowdown_ppm = 0;
+    made.costs.tied_gradients = made.costs.gradient_norm = std::nullopt;
     SCOPED_TRACE(to_csv(made.schedule) + to_json(made.costs));
     const oracle::ReplicaTimes want = oracle::replica_times(made.schedule, made.costs);
     oracle::ReplicaTimes got;
@@ -364,6 +365,7 @@ TEST(Replicas, OfNoLengthChangeNoTime) {
     if (made.options.transfers.mode == P2p::blocking) made.options.transfers.mode = P2p::fifo;
     made.costs.collective_links.clear();
     made.costs.compute_slowdown_ppm = 0;
+    made.costs.tied_gradients = made.costs.gradient_norm = std::nullopt;
     Costs none = made.costs;
     for (std::size_t s = 0; s < none.stages.size(); ++s) {
       made.costs.stages[s].unshard.latency_ns = made.costs.stages[s].reduce.latency_ns = 0;

@@ -189,6 +189,65 @@ TEST(Simulate, ReductionTimeIsSharedByAListsReduceActions) {
   EXPECT_EQ(timeline.spans.back().end_ns, 67);
 }
 
+// REDUCE_TIED begins when first and last stage are through, GRAD_NORM when all ranks are, and
+// the chain to them leads through the rank that came last.
+TEST(Simulate, ABlockingCollectiveBeginsWithTheLastOfItsGroup) {
+  Costs costs = costs_of(3, 10, 20);
+  costs.stages[1].backward_weight_ns += 100;
+  costs.optimizer_ns = {1, 1, 1};
+  costs.tied_gradients =
+      GroupCosts{.latency_ns = 7, .bytes = 100, .bytes_per_second = 1'000'000'000};
+  costs.gradient_norm = GroupCosts{.latency_ns = 3};
+  const Schedule schedule = generate({"gpipe", 3, 1});
+  for (const bool by_events : {false, true}) {
+    SimulationOptions options;
+    options.always_by_events = by_events;
+    std::map<std::string, std::pair<std::int64_t, std::int64_t>> times;
+    options.sink = [&](const Span& span) {
+      times[to_text(span.action)] = {span.start_ns, span.end_ns};
+    };
+    const Metrics metrics = simulate(schedule, costs, options);
+    // 3 F, then 20 of the last, 120 of the middle and 20 of the first stage.
+    EXPECT_EQ(times.at("0REDUCE_TIED"), std::pair(std::int64_t{190}, std::int64_t{297}));
+    EXPECT_EQ(times.at("2REDUCE_TIED"), times.at("0REDUCE_TIED"));
+    EXPECT_EQ(times.count("1REDUCE_TIED"), 0);
+    EXPECT_EQ(times.at("1GRAD_NORM"), std::pair(std::int64_t{297}, std::int64_t{300}));
+    EXPECT_EQ(times.at("2OPTIMIZER"), std::pair(std::int64_t{300}, std::int64_t{301}));
+    EXPECT_EQ(metrics.makespan_ns, 301);
+    EXPECT_EQ(metrics.critical_path.compute_ns, 190);
+    EXPECT_EQ(metrics.critical_path.other_ns, 111);
+    EXPECT_EQ(metrics.ranks[2].busy_ns, 30 + 107 + 3 + 1);
+  }
+}
+
+// One of a rank alone is there, and takes no time.
+TEST(Simulate, AGroupOfOneExchangesNothing) {
+  Costs costs = costs_of(2, 10, 20);
+  costs.tied_gradients = costs.gradient_norm = GroupCosts{.latency_ns = 7};
+  const RecordedRun run = record_run(generate({"interleaved", 1, 2, 2}), costs);
+  EXPECT_EQ(run.iterations.front().makespan_ns, 2 * 2 * 30);
+  EXPECT_EQ(to_text((run.spans.end() - 2)->action), "0REDUCE_TIED");
+  EXPECT_EQ(to_text((run.spans.end() - 1)->action), "0GRAD_NORM");
+}
+
+// Metrics of a stored run follow the same chain.
+TEST(Simulate, StoredSpansFollowTheLastOfAGroup) {
+  std::mt19937_64 random(7);
+  for (int i = 0; i < 300; ++i) {
+    SCOPED_TRACE("case " + std::to_string(i));
+    const Schedule schedule = testing::random_schedule(random);
+    Costs costs = testing::without_bytes(testing::random_costs(random, schedule));
+    costs.gradient_norm = GroupCosts{.latency_ns = testing::pick(random, 0, 9)};
+    testing::take_time(costs);
+    const CriticalPath live = simulate(schedule, costs).critical_path;
+    const CriticalPath stored = record_run(schedule, costs).metrics(0).critical_path;
+    EXPECT_EQ(stored.compute_ns, live.compute_ns);
+    EXPECT_EQ(stored.p2p_ns, live.p2p_ns);
+    EXPECT_EQ(stored.other_ns, live.other_ns);
+    if (HasFailure()) break;
+  }
+}
+
 TEST(Simulate, NamesTheCycleOfADeadlock) {
   try {
     simulate(generate({"interleaved", 8, 12, 2}), costs_of(16, 1, 2));
@@ -203,7 +262,9 @@ TEST(Simulate, SpansOfATimelineAreWhatTheMetricsCameFrom) {
   std::mt19937_64 random(5);
   for (int i = 0; i < 200; ++i) {
     const Schedule schedule = testing::random_schedule(random);
-    const Costs costs = testing::without_bytes(testing::random_costs(random, schedule));
+    Costs costs = testing::without_bytes(testing::random_costs(random, schedule));
+    // Who is in a group, spans that come one by one do not tell.
+    costs.tied_gradients = costs.gradient_norm = std::nullopt;
     const Metrics live = simulate(schedule, costs);
     std::vector<Span> spans;
     SimulationOptions options;

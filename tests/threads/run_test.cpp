@@ -48,7 +48,8 @@ void expect_right(const Schedule& schedule, const TrainingJob& training, const R
 
   std::vector<std::string> planned;
   std::vector<std::string> done;
-  const std::vector<Closing> closing(static_cast<std::size_t>(schedule.ranks()), {true, true});
+  const std::vector<Closing> closing(static_cast<std::size_t>(schedule.ranks()),
+                                     {true, training.model.tied_head, true, true});
   const Schedule whole = with_closing(training.program, closing);
   for (const Action& action : whole.actions.all()) {
     if (action.kind == Kind::IDLE) continue;

@@ -35,9 +35,7 @@ Sums sums_of(const Bubble& bubble) {
   return {bubble.warmup_ns, bubble.steady_ns, bubble.drain_ns, bubble.p2p_ns};
 }
 
-bool is_work(Kind kind) {
-  return is_compute(kind) || kind == Kind::OPTIMIZER || kind == Kind::REDUCE_GRAD;
-}
+bool is_work(Kind kind) { return is_compute(kind) || is_closing(make_action(0, kind)); }
 
 // Busy and idle times of each rank cover the iteration once and leave nothing out.
 void expect_tiled(std::span<const Span> spans, const std::vector<IdleSpan>& idle, int ranks,

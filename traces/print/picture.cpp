@@ -285,15 +285,18 @@ std::string Picture::legend(bool blocks) const {
     out += painted;
     length += plain.size();
   };
-  constexpr std::array<std::pair<Kind, std::string_view>, 6> meaning{
+  constexpr std::array<std::pair<Kind, std::string_view>, 7> meaning{
       {{Kind::F, "forward"},
        {Kind::B, "backward"},
        {Kind::I, "input gradient"},
        {Kind::W, "weight gradient"},
        {Kind::REDUCE_GRAD, "reduction"},
+       {Kind::GRAD_NORM, "norm"},
        {Kind::OPTIMIZER, "optimizer"}}};
+  const auto is_used = [&](Kind kind) { return used_[static_cast<std::size_t>(kind)]; };
   for (const auto& [kind, text] : meaning) {
-    if (!used_[static_cast<std::size_t>(kind)]) continue;
+    const bool reduces = kind == Kind::REDUCE_GRAD && is_used(Kind::REDUCE_TIED);
+    if (!is_used(kind) && !reduces) continue;
     const auto letter = kind_name(kind).substr(0, 1);
     add(fmt::format("{} {}", letter, text),
         fmt::format("{} {}", paint(letter, kind, terminal_.colour), text));

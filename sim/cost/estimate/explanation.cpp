@@ -8,6 +8,8 @@
 #include <numeric>
 #include <utility>
 
+#include "sim/schedule/schedule.h"
+
 namespace pipesim {
 namespace {
 
@@ -72,8 +74,15 @@ std::vector<RankUse> explain_ranks(const CostModel& model, const PipelineShape& 
   }
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     TimeUses& time = ranks[r].time;
-    time[at(TimeUse::reduction)] = of_rank(costs.reduce_gradients_ns, r);
-    time[at(TimeUse::optimizer)] = of_rank(costs.optimizer_ns, r);
+    const auto in_group = [&](Kind kind) {
+      const std::vector<int> group = group_of(kind, shape.placement);
+      return std::ranges::binary_search(group, static_cast<int>(r))
+                 ? costs.group_ns(kind, shape.placement)
+                 : 0;
+    };
+    time[at(TimeUse::reduction)] =
+        of_rank(costs.reduce_gradients_ns, r) + in_group(Kind::REDUCE_TIED);
+    time[at(TimeUse::optimizer)] = of_rank(costs.optimizer_ns, r) + in_group(Kind::GRAD_NORM);
     time[at(TimeUse::slowdown)] = metrics.ranks[r].busy_ns - sum_of(time);
     ranks[r].memory = memory[r];
   }

@@ -34,8 +34,8 @@ enum class TimeUse : std::uint8_t {
   hidden,     // reductions beside weight gradients: less than nothing
   messages,   // sending to other ranks, and gathering what they sent
   slowdown,   // by how much compute is slower beside transfers
-  reduction,  // of gradients over replicas
-  optimizer,
+  reduction,  // of gradients over replicas, and of a tied matrix
+  optimizer,  // and the norm of gradients
 };
 inline constexpr int time_use_count = 14;
 std::string_view time_use_name(TimeUse use);  // "matrix products"

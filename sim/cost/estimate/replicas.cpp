@@ -151,6 +151,34 @@ Exchange way_to_replicas(const Cluster& cluster, const Training& training, int r
   return exchange(cluster, sharers(training, rank), CollectiveKind::reduce_scatter, 1);
 }
 
+namespace {
+
+GroupCosts all_reduce_costs(const Cluster& cluster, const Group& group, double bytes) {
+  const Exchange sum = exchange(cluster, group, CollectiveKind::all_reduce, bytes);
+  return {to_ns(sum.latency_seconds), std::llround(sum.bytes), std::llround(sum.bytes_per_second)};
+}
+
+// What ranks of the pipeline exchange at the end of an iteration.
+void add_groups(const CostModel& model, const Placement& placement, Costs& costs) {
+  if (placement.ranks() == 1) return;
+  const Training& training = model.training();
+  const std::int64_t devices = std::int64_t{training.tensor_parallel} * training.data_parallel;
+  // A table on two ranks: the sum of both gradients, or of the parts that are kept.
+  const int first = placement.rank_of(0);
+  const int last = placement.rank_of(placement.stages() - 1);
+  const std::int64_t tied = model.layer(model.model().layers() - 1).tied_parameters;
+  if (first != last && tied > 0) {
+    const Group ends{2, std::abs(last - first) * devices, std::min(first, last) * devices, devices};
+    const double bytes = static_cast<double>(tied * training.gradient_bytes) /
+                         (training.zero >= 2 ? training.shards() : 1);
+    costs.tied_gradients = all_reduce_costs(model.cluster(), ends, bytes);
+  }
+  const Group all{placement.ranks(), devices, 0, devices};
+  costs.gradient_norm = all_reduce_costs(model.cluster(), all, sizeof(double));
+}
+
+}  // namespace
+
 void add_replicas(const CostModel& model, const Placement& placement,
                   const std::vector<StageShare>& shares, Costs& costs) {
   const Training& training = model.training();
@@ -167,23 +195,10 @@ void add_replicas(const CostModel& model, const Placement& placement,
                            placement.stages() == 1);
   }
 
-  // A tied table on two ranks: the sum of both gradients, or of the parts that are kept.
-  const int first = placement.rank_of(0);
-  const int last = placement.rank_of(placement.stages() - 1);
-  const std::int64_t tied = model.layer(model.model().layers() - 1).tied_parameters;
-  double tied_seconds = 0;
-  if (first != last && tied > 0) {
-    const std::int64_t devices = std::int64_t{training.tensor_parallel} * training.data_parallel;
-    const Group ends{2, std::abs(last - first) * devices, std::min(first, last) * devices, devices};
-    const double bytes = static_cast<double>(tied * training.gradient_bytes) /
-                         (training.zero >= 2 ? training.shards() : 1);
-    tied_seconds = exchange(model.cluster(), ends, CollectiveKind::all_reduce, bytes).seconds();
-  }
-
+  add_groups(model, placement, costs);
   std::vector<std::int64_t> reduce_ns(ranks);
   for (std::size_t r = 0; r < ranks; ++r) {
-    const bool is_end = static_cast<int>(r) == first || static_cast<int>(r) == last;
-    double exchanged = is_end ? tied_seconds : 0;
+    double exchanged = 0;
     const Replicas replicas(model, static_cast<int>(r));
     // New weights are gathered where each rank steps a part of them and keeps all.
     if (training.zero == 1 || training.zero == 2) {
