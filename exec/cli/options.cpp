@@ -216,7 +216,7 @@ void set_costs(const Flags& flags, TrainingJob& training) {
 void add_all_flags(CommandLine& program, Flags& flags) {
   program.add_flags(
       "Schedule",
-      {{"--schedule", &flags.schedule.schedule, "NAME|FILE.csv",
+      {{"--schedule", &flags.schedule.schedule, "NAME|FILE",
         "a name (`pipesim schedules` lists them) or file"},
        {"--microbatches", &flags.schedule.microbatches, "M", "microbatches an iteration"},
        {"--stages", &flags.schedule.stages, "P", "pipeline ranks; default: those of MPI"},

@@ -10,6 +10,7 @@
 #include "sim/report/json.h"
 #include "sim/report/report.h"
 #include "sim/schedule/csv.h"
+#include "sim/schedule/program_text.h"
 #include "traces/base/error.h"
 #include "traces/base/files.h"
 #include "traces/base/text.h"
@@ -26,7 +27,7 @@ struct CompareFlags {
 };
 
 std::vector<std::string> rows_of_file(const std::string& path) {
-  const Schedule schedule = read_csv(path);
+  const Schedule schedule = read_schedule(path).schedule;
   std::vector<std::string> rows;
   for (int rank = 0; rank < schedule.ranks(); ++rank) {
     rows.push_back(csv_row(schedule.actions[rank]));

@@ -115,7 +115,7 @@ void run(const PartitionFlags& flags) {
   problem.costs = [&](const std::vector<int>& layout) {
     return source.resolve(problem.schedule, layout);
   };
-  problem.transfers = source.transfers();
+  problem.transfers = source.transfers_of(choice);
   problem.memory_cap = memory_cap(flags.memory_cap, model);
 
   std::optional<OutputFile> output, costs_output;

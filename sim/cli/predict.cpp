@@ -51,13 +51,13 @@ void run(const PredictFlags& flags) {
     throw input_error("--explain: only a model says what time and memory are for; give --model");
   }
   SimulationOptions options;
-  options.transfers = source.transfers();
   if (flags.iterations) options.iterations = parse_count(*flags.iterations, "--iterations");
   BytesNeeded needed = source.bytes_needed();
   if (flags.trace) needed += trace_needs;
   needed = needed.times(options.iterations);
   if (flags.json) needed += json_needs;
   ScheduleChoice choice = choose_schedule(flags.schedule, needed);
+  options.transfers = source.transfers_of(choice);
   choice.schedule = source.complete(std::move(choice.schedule));
   const std::optional<CostModel> model = source.cost_model(choice.schedule.ranks());
   const std::optional<std::int64_t> cap = memory_cap(flags.memory_cap, model);

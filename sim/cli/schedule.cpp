@@ -1,13 +1,16 @@
-// `pipesim schedule print|check|lower|convert`: schedules as files.
+// `pipesim schedule print|check|lower|convert|streams`: schedules as files.
 #include <fmt/format.h>
 
 #include <memory>
 
 #include "sim/cli/commands.h"
 #include "sim/cli/setup.h"
+#include "sim/engine/p2p.h"
+#include "sim/schedule/closing.h"
 #include "sim/schedule/csv.h"
 #include "sim/schedule/deadlock.h"
 #include "sim/schedule/lower.h"
+#include "sim/schedule/program_text.h"
 #include "traces/base/error.h"
 #include "traces/base/files.h"
 #include "traces/base/json.h"
@@ -25,8 +28,9 @@ constexpr BytesNeeded needed_to_convert{48, 24, 0, 150};
 
 struct ScheduleVerbFlags {
   ScheduleFlags schedule;
-  Flag output, transport;
+  Flag output, transport, p2p;
   bool merge = false;
+  bool whole = false;
   bool json = false;
 };
 
@@ -67,6 +71,10 @@ void check_schedule(const ScheduleVerbFlags& flags) {
   const ScheduleChoice choice = choose_schedule(flags.schedule, needed_to_check);
   const Schedule& schedule = choice.schedule;
   std::vector<SendMode> modes = all_send_modes();
+  // Streams of a program say nothing of others.
+  if (choice.lane != TransferLane::compute) {
+    std::erase_if(modes, [&](SendMode mode) { return lane_of(mode) != choice.lane; });
+  }
   if (flags.transport) modes = {parse_send_mode(*flags.transport)};
 
   // A compute schedule that deadlocks has no lowering to check.
@@ -113,6 +121,19 @@ void check_schedule(const ScheduleVerbFlags& flags) {
   if (!stuck.empty()) throw work_error(fmt::format("{} deadlocks on {}", schedule.name, stuck));
 }
 
+void write_streams(const ScheduleVerbFlags& flags) {
+  const ScheduleChoice choice = choose_schedule(flags.schedule, needed_to_lower);
+  TransferLane lane = choice.lane;
+  if (flags.p2p) lane = lane_of(send_mode_of(parse_p2p(*flags.p2p)));
+  Schedule program = choice.schedule.has_transfers() ? choice.schedule : lower(choice.schedule);
+  if (flags.whole) {
+    const Closing everything{true, true, true, true};
+    program =
+        with_closing(program, std::vector(static_cast<std::size_t>(program.ranks()), everything));
+  }
+  put(flags.output, to_program_text(program, lane));
+}
+
 }  // namespace
 
 void add_schedule(CommandLine& program) {
@@ -121,8 +142,8 @@ void add_schedule(CommandLine& program) {
   const auto add = [&](const std::string& name, const std::string& help, auto run) {
     auto flags = std::make_shared<ScheduleVerbFlags>();
     CommandLine& verb = command.add_command(name, help);
-    verb.add_flags("", {FlagHelp("schedule", &flags->schedule.schedule, "NAME|FILE.csv",
-                                 "a schedule's name or a CSV file")
+    verb.add_flags("", {FlagHelp("schedule", &flags->schedule.schedule, "NAME|FILE",
+                                 "a schedule's name, or its CSV or program")
                             .required()});
     add_schedule_flags(verb, flags->schedule, false);
     verb.set_work([flags, run] { run(*flags); });
@@ -155,11 +176,21 @@ void add_schedule(CommandLine& program) {
       "",
       {{"--merge-backward", &convert_flags.merge, "replaces each I that its W follows by B"},
        {"-o,--output", &convert_flags.output, "FILE.csv", "the file; default standard output"}});
+
+  const auto [streams, streams_flags] =
+      add("streams", "writes the program stream by stream, to edit", write_streams);
+  streams.add_flags(
+      "", {{"--p2p", &streams_flags.p2p, "MODE",
+            "on whose streams transfers stand; default async, or as in FILE"},
+           {"--whole", &streams_flags.whole, "adds what ends an iteration where it is not listed"},
+           {"-o,--output", &streams_flags.output, "FILE.program",
+            "the file; default standard output"}});
   command.set_footer(
       "Examples:\n"
       "  pipesim schedule print zb-h1 --stages 4 --microbatches 8\n"
       "  pipesim schedule check my_order.csv --transport rendezvous\n"
-      "  pipesim schedule lower interleaved --stages 4 --microbatches 8 -o program.csv");
+      "  pipesim schedule lower interleaved --stages 4 --microbatches 8 -o program.csv\n"
+      "  pipesim schedule streams 1f1b --stages 4 --microbatches 8 --p2p fifo");
 }
 
 }  // namespace pipesim::cli

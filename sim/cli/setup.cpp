@@ -71,7 +71,7 @@ void refuse_single_costs(CostFlags flags, std::string_view other) {
 void add_schedule_flags(CommandLine& command, ScheduleFlags& flags, bool with_name) {
   const std::string group = "Schedule";
   if (with_name) {
-    command.add_flags(group, {{"--schedule", &flags.schedule, "NAME|FILE.csv",
+    command.add_flags(group, {{"--schedule", &flags.schedule, "NAME|FILE",
                                "a name (`pipesim schedules` lists them) or file"}});
   }
   command.add_flags(
@@ -133,6 +133,18 @@ CostSource::CostSource(const CostFlags& flags, std::optional<CostsFile> file, st
   if (flags.backward && (flags.backward_input || flags.backward_weight)) {
     throw input_error("--backward and --backward-input, --backward-weight exclude each other");
   }
+}
+
+Transfers CostSource::transfers_of(const ScheduleChoice& choice) const {
+  Transfers transfers = transfers_;
+  if (choice.lane == TransferLane::compute) return transfers;
+  const P2p mode = choice.lane == TransferLane::rank ? P2p::fifo : P2p::edge_fifo;
+  if (flags_.p2p && transfers.mode != mode) {
+    throw input_error(fmt::format("--p2p {}: {} puts its transfers on streams of {}; leave it out",
+                                  *flags_.p2p, choice.schedule.name, p2p_name(mode)));
+  }
+  transfers.mode = mode;
+  return transfers;
 }
 
 BytesNeeded CostSource::bytes_needed() const {

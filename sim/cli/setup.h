@@ -50,6 +50,8 @@ class CostSource {
   // How the schedule uses it.
   PipelineShape shape_of(const Schedule& schedule) const;
   const Transfers& transfers() const { return transfers_; }
+  // As the file of a schedule has them, where it puts them on streams of their own.
+  Transfers transfers_of(const ScheduleChoice& choice) const;
   // What simulate() may need beside the schedule.
   BytesNeeded bytes_needed() const;
 

@@ -4,8 +4,9 @@
 
 #include <filesystem>
 #include <string_view>
+#include <utility>
 
-#include "sim/schedule/csv.h"
+#include "sim/schedule/program_text.h"
 #include "traces/base/error.h"
 #include "traces/base/memory.h"
 #include "traces/base/text.h"
@@ -18,7 +19,8 @@ using Text = std::optional<std::string>;
 }  // namespace
 
 bool names_a_file(const std::string& schedule) {
-  return schedule.ends_with(".csv") || schedule.find('/') != std::string::npos;
+  return schedule.ends_with(".csv") || schedule.ends_with(".program") ||
+         schedule.find('/') != std::string::npos;
 }
 
 ScheduleRequest parse_request(const ScheduleFlags& flags) {
@@ -42,7 +44,7 @@ ScheduleRequest parse_request(const ScheduleFlags& flags) {
 
 ScheduleChoice choose_schedule(const ScheduleFlags& flags, const BytesNeeded& needed) {
   if (!flags.schedule) {
-    throw input_error("--schedule is missing: give a name (see `pipesim schedules`) or a CSV file");
+    throw input_error("--schedule is missing: give a name (see `pipesim schedules`) or a file");
   }
   ScheduleChoice choice;
   if (!names_a_file(*flags.schedule)) {
@@ -58,7 +60,9 @@ ScheduleChoice choose_schedule(const ScheduleFlags& flags, const BytesNeeded& ne
   // Its text, its cells as actions and marks: an action has three characters
   // or more.
   if (!failed) check_memory(quote(*flags.schedule), static_cast<double>(size) * 7);
-  choice.schedule = read_csv(*flags.schedule);
+  ScheduleFile file = read_schedule(*flags.schedule);
+  choice.schedule = std::move(file.schedule);
+  choice.lane = file.lane;
   if (flags.group || flags.placement) {
     throw input_error(fmt::format("{}: a file's order and placement are its own",
                                   flags.group ? "--group" : "--placement"));

@@ -9,6 +9,7 @@
 
 #include "sim/schedule/family.h"
 #include "sim/schedule/size.h"
+#include "sim/schedule/transfer_streams.h"
 
 namespace pipesim {
 
@@ -17,7 +18,7 @@ struct ScheduleFlags {
   std::optional<std::string> schedule, stages, microbatches, virtual_stages, group, placement;
 };
 
-// Whether a --schedule names a file: it ends in .csv or holds a slash.
+// Whether a --schedule names a file: it ends in .csv or .program, or holds a slash.
 bool names_a_file(const std::string& schedule);
 
 ScheduleRequest parse_request(const ScheduleFlags& flags);
@@ -26,6 +27,7 @@ struct ScheduleChoice {
   const Family* family = nullptr;  // null: the schedule is a file's
   Shape shape;                     // of the family's schedule
   Schedule schedule;
+  TransferLane lane = TransferLane::compute;  // of its transfers, as a program's file has them
 };
 
 // Generates or reads the schedule. A file's must agree with the other flags

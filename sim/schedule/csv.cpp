@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/schedule/cells.h"
 #include "traces/base/error.h"
 #include "traces/base/files.h"
 #include "traces/base/text.h"
@@ -41,7 +42,9 @@ class Parser {
                               rows_.size());
     for (std::size_t line = 0; line < rows_.size(); ++line) read_row(line);
     settle_dialect();
-    infer_shape();
+    infer_shape(schedule_, file_, [&](int rank, std::size_t index, const std::string& rule) {
+      fail(place_of(rank, index), rule);
+    });
     if (const auto fault = find_fault(schedule_)) {
       fail(place_of(fault->rank, fault->index),
            fmt::format("rank {}: {}", fault->rank, fault->rule));
@@ -81,7 +84,10 @@ class Parser {
       if (cell.empty()) {
         schedule_.actions.add({});
       } else if (cell.front() == '(') {
-        read_joined(cell, place);
+        read_joined(
+            cell, [&](std::string_view part) { return read_action(part, place); },
+            [&](const Action& action) { schedule_.actions.add(action); },
+            [&](const std::string& rule) { fail(place, rule); });
         works = true;
       } else {
         schedule_.actions.add(read_action(cell, place));
@@ -107,34 +113,7 @@ class Parser {
     }
     if (action->kind == Kind::I) has_i_ = true;
     if (action->kind == Kind::W) has_w_ = true;
-    if (takes_microbatch(action->kind)) {
-      highest_microbatch_ = std::max(highest_microbatch_, action->microbatch);
-    }
     return *action;
-  }
-
-  void read_joined(std::string_view cell, CsvPlace place) {
-    const std::size_t close = cell.find(')');
-    const std::string_view type =
-        close == std::string_view::npos ? std::string_view{} : cell.substr(close + 1);
-    const bool overlap = type == "OVERLAP_F_B";
-    if (!overlap && type != "BATCH_P2P") {
-      fail(place, fmt::format("{} must end in )OVERLAP_F_B or )BATCH_P2P", quote(cell)));
-    }
-    const auto parts = split(cell.substr(1, close - 1), ';');
-    if (overlap && parts.size() != 2) {
-      fail(place,
-           fmt::format("{} joins {}; OVERLAP_F_B takes a forward and a backward", quote(cell),
-                       plural(static_cast<std::int64_t>(parts.size()), "action")));
-    }
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-      Action action = read_action(strip(parts[i]), place);
-      if (!overlap && !is_transfer(action.kind)) {
-        fail(place, fmt::format("{} in a BATCH_P2P is no SEND or RECV", quote(parts[i])));
-      }
-      action.joined = i + 1 < parts.size();
-      schedule_.actions.add(action);
-    }
   }
 
   // 2024: B is the input gradient, BW the full backward.
@@ -153,46 +132,6 @@ class Parser {
     }
     for (const auto& [rank, index] : full_backwards_) {
       schedule_.actions[rank][index].kind = Kind::B;
-    }
-  }
-
-  void infer_shape() {
-    const std::int64_t count = schedule_.actions.size();
-    std::vector<int> rank_of_stage;
-    for (int rank = 0; rank < schedule_.ranks(); ++rank) {
-      const auto list = std::as_const(schedule_).actions[rank];
-      for (std::size_t i = 0; i < list.size(); ++i) {
-        if (list[i].kind == Kind::IDLE) continue;
-        const auto stage = static_cast<std::size_t>(list[i].stage);
-        if (list[i].stage >= count) {
-          fail(place_of(rank, i),
-               fmt::format("stage {} in a file of {}: stages are numbered from 0 without gaps",
-                           stage, plural(count, "action")));
-        }
-        if (stage >= rank_of_stage.size()) rank_of_stage.resize(stage + 1, -1);
-        int& owner = rank_of_stage[stage];
-        if (owner >= 0 && owner != rank) {
-          fail(place_of(rank, i),
-               fmt::format("stage {} stands on rank {} too; a stage lives on one rank", stage,
-                           owner));
-        }
-        owner = rank;
-      }
-    }
-    const auto gap = std::ranges::find(rank_of_stage, -1);
-    if (gap != rank_of_stage.end()) {
-      throw input_error(fmt::format("{}: no row holds stage {}; stages are numbered without gaps",
-                                    file_, gap - rank_of_stage.begin()));
-    }
-    if (highest_microbatch_ >= count) {
-      throw input_error(
-          fmt::format("{}: names microbatch {} but holds only {}; microbatches are numbered from 0",
-                      file_, highest_microbatch_, plural(count, "action")));
-    }
-    schedule_.microbatches = highest_microbatch_ + 1;
-    schedule_.placement = Placement(std::move(rank_of_stage));
-    if (schedule_.microbatches == 0) {
-      throw input_error(fmt::format("{}: holds no F; a schedule needs a microbatch", file_));
     }
   }
 
@@ -219,7 +158,6 @@ class Parser {
   std::pair<std::size_t, std::size_t> first_bw_{~std::size_t{0}, 0};
   bool has_i_ = false;
   bool has_w_ = false;
-  std::int32_t highest_microbatch_ = -1;
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
-// Any bytes as a schedule file: an Error or a schedule that every later step
+// Any bytes as a schedule file of either form: an Error or a schedule that every later step
 // takes: written and read again, lowered, checked for deadlock, evaluated.
+#include <algorithm>
 #include <cstdlib>
 #include <string_view>
 
@@ -7,15 +8,25 @@
 #include "sim/schedule/csv.h"
 #include "sim/schedule/deadlock.h"
 #include "sim/schedule/lower.h"
+#include "sim/schedule/program_text.h"
 #include "traces/base/error.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
   using namespace pipesim;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   try {
-    const Schedule schedule = parse_csv(text, "fuzz.csv");
-    const std::string written = to_csv(schedule);
-    if (to_csv(parse_csv(written, "fuzz.csv")) != written) std::abort();
+    const Schedule schedule = parse_schedule(text, "fuzz.csv").schedule;
+    const auto is_of_csv = [](Kind kind) { return is_of_pytorch(kind) || kind == Kind::IDLE; };
+    if (std::ranges::all_of(schedule.actions.all(), is_of_csv, &Action::kind)) {
+      const std::string written = to_csv(schedule);
+      if (to_csv(parse_csv(written, "fuzz.csv")) != written) std::abort();
+    }
+    for (const TransferLane lane :
+         {TransferLane::compute, TransferLane::rank, TransferLane::edge}) {
+      const std::string written = to_program_text(schedule, lane);
+      const ScheduleFile read = parse_program(written, "fuzz.program");
+      if (to_program_text(read.schedule, lane) != written) std::abort();
+    }
     bool buffered_runs = false;
     for (const SendMode mode : all_send_modes()) {
       if (!schedule.has_transfers() && mode != SendMode::buffered) continue;

@@ -13,6 +13,7 @@
 #include "sim/schedule/csv.h"
 #include "sim/schedule/family.h"
 #include "sim/schedule/lower.h"
+#include "sim/schedule/program_text.h"
 #include "tests/fuzz/memory_file.h"
 #include "tests/growth/expect_linear.h"
 #include "tests/growth/growing_traces.h"
@@ -97,12 +98,29 @@ TEST(Growth, OfSchedules) {
       {"chunks", [&](int n) { return csv(4, 4, n); }, 50},
       {"ranks of programs", [&](int n) { return to_csv(lower(parse_csv(csv(n, 2, 1), "p"))); },
        200},
+      {"ranks of streams",
+       [&](int n) {
+         return to_program_text(lower(parse_csv(csv(n, 2, 1), "p")), TransferLane::edge);
+       },
+       200},
+      {"microbatches of streams",
+       [&](int n) {
+         return to_program_text(lower(parse_csv(csv(4, n, 1), "p")), TransferLane::rank);
+       },
+       200},
       growing("idle cells", "0F0<,>0B0\n", 20000),
       growing("rows of nothing", "0F0,0B0\n<\n>", 20000),
   };
   expect_linear_reading("schedule", inputs);
-  expect_linear_reading("schedule", {growing("stages without work", "0F0,0B0,<#UNSHARD|,>\n")},
-                        Outcome::refused);
+  const std::string program = "pipesim-program 1\nrank 0\ncompute 0F0 0B0";
+  expect_linear_reading(
+      "schedule",
+      {growing("stages without work", "0F0,0B0,<#UNSHARD|,>\n"),
+       growing("streams without ranks", program + "\n<0->#|\n>"),
+       growing("streams of one action", program + "<\n0->1# 0SEND_F#|>\n"),
+       growing("receives before a send", program + "\ntransfers 0SEND_F5 <0RECV_B#| >"),
+       growing("ranks of one action", "pipesim-program 1<\nrank #\ncompute #F0|>")},
+      Outcome::refused);
 }
 
 TEST(Growth, OfFamilies) {

@@ -13,6 +13,7 @@
 #include "sim/schedule/csv.h"
 #include "sim/schedule/deadlock.h"
 #include "sim/schedule/lower.h"
+#include "sim/schedule/program_text.h"
 #include "tests/fuzz/memory_file.h"
 #include "traces/base/text.h"
 #include "traces/read/event_trace.h"
@@ -22,7 +23,7 @@ namespace pipesim::testing {
 namespace {
 
 void read_schedule(const std::string& text) {
-  const Schedule schedule = parse_csv(text, "grown.csv");
+  const Schedule schedule = parse_schedule(text, "grown.csv").schedule;
   for (const SendMode mode : all_send_modes()) {
     if (schedule.has_transfers() || mode == SendMode::buffered) find_deadlock(schedule, mode);
   }

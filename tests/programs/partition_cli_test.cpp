@@ -365,7 +365,7 @@ TEST(PartitionCli, RefusesWhatItCannotDo) {
       {two + llama + " --write-costs costs.json",
        "--write-costs writes the layers of a file; a model's are in no file"},
       {" --stages 2 --microbatches 4" + alexnet,
-       "--schedule is missing: give a name (see `pipesim schedules`) or a CSV file"},
+       "--schedule is missing: give a name (see `pipesim schedules`) or a file"},
       {" --schedule 1f1b --microbatches 4" + alexnet,
        "--stages is missing: give the number of pipeline ranks"},
       {two + alexnet + " --layout 3,2",

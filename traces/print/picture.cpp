@@ -224,7 +224,10 @@ void Picture::add(const Span& span) {
   const int row = row_of_rank_[static_cast<std::size_t>(span.rank)];
   if (row < 0 || is_transfer(span.action.kind) || is_collective(span.action)) return;
   const auto at = static_cast<std::size_t>(row);
-  used_[static_cast<std::size_t>(span.action.kind)] = true;
+  // What ends an iteration and takes no time is not in the picture.
+  if (!is_closing(span.action) || span.end_ns > span.start_ns) {
+    used_[static_cast<std::size_t>(span.action.kind)] = true;
+  }
   overlaps_ = overlaps_ || span.action.joined;
   if (!dense_) {
     spans_[at].push_back(span);

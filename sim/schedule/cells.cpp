@@ -1,0 +1,81 @@
+#include "sim/schedule/cells.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "traces/base/error.h"
+#include "traces/base/text.h"
+
+namespace pipesim {
+
+void read_joined(std::string_view cell, const std::function<Action(std::string_view text)>& read,
+                 const std::function<void(const Action&)>& add,
+                 const std::function<void(const std::string& rule)>& fail) {
+  const std::size_t close = cell.find(')');
+  const std::string_view type =
+      close == std::string_view::npos ? std::string_view{} : cell.substr(close + 1);
+  const bool overlap = type == "OVERLAP_F_B";
+  if (!overlap && type != "BATCH_P2P") {
+    fail(fmt::format("{} must end in )OVERLAP_F_B or )BATCH_P2P", quote(cell)));
+  }
+  const auto parts = split(cell.substr(1, close - 1), ';');
+  if (overlap && parts.size() != 2) {
+    fail(fmt::format("{} joins {}; OVERLAP_F_B takes a forward and a backward", quote(cell),
+                     plural(static_cast<std::int64_t>(parts.size()), "action")));
+  }
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    Action action = read(strip(parts[i]));
+    if (!overlap && !is_transfer(action.kind)) {
+      fail(fmt::format("{} in a BATCH_P2P is no SEND or RECV", quote(parts[i])));
+    }
+    action.joined = i + 1 < parts.size();
+    add(action);
+  }
+}
+
+void infer_shape(Schedule& schedule, const std::string& file, const FailAt& fail_at) {
+  const std::int64_t count = schedule.actions.size();
+  std::int32_t highest_microbatch = -1;
+  std::vector<int> rank_of_stage;
+  for (int rank = 0; rank < schedule.ranks(); ++rank) {
+    const auto list = std::as_const(schedule).actions[rank];
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      if (list[i].kind == Kind::IDLE) continue;
+      highest_microbatch = std::max(highest_microbatch, list[i].microbatch);
+      const auto stage = static_cast<std::size_t>(list[i].stage);
+      if (list[i].stage >= count) {
+        fail_at(rank, i,
+                fmt::format("stage {} in a file of {}: stages are numbered from 0 without gaps",
+                            stage, plural(count, "action")));
+      }
+      if (stage >= rank_of_stage.size()) rank_of_stage.resize(stage + 1, -1);
+      int& owner = rank_of_stage[stage];
+      if (owner >= 0 && owner != rank) {
+        fail_at(
+            rank, i,
+            fmt::format("stage {} stands on rank {} too; a stage lives on one rank", stage, owner));
+      }
+      owner = rank;
+    }
+  }
+  const auto gap = std::ranges::find(rank_of_stage, -1);
+  if (gap != rank_of_stage.end()) {
+    throw input_error(fmt::format("{}: no row holds stage {}; stages are numbered without gaps",
+                                  file, gap - rank_of_stage.begin()));
+  }
+  if (highest_microbatch >= count) {
+    throw input_error(
+        fmt::format("{}: names microbatch {} but holds only {}; microbatches are numbered from 0",
+                    file, highest_microbatch, plural(count, "action")));
+  }
+  schedule.microbatches = highest_microbatch + 1;
+  schedule.placement = Placement(std::move(rank_of_stage));
+  if (schedule.microbatches == 0) {
+    throw input_error(fmt::format("{}: holds no F; a schedule needs a microbatch", file));
+  }
+}
+
+}  // namespace pipesim

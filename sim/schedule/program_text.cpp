@@ -1,0 +1,452 @@
+#include "sim/schedule/program_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "sim/schedule/cells.h"
+#include "sim/schedule/csv.h"
+#include "traces/base/error.h"
+#include "traces/base/files.h"
+#include "traces/base/text.h"
+#include "traces/dependency.h"
+
+namespace pipesim {
+namespace {
+
+constexpr std::string_view program_head = "pipesim-program";
+constexpr std::string_view compute_name = "compute";
+constexpr std::string_view transfers_name = "transfers";
+constexpr std::size_t widest_line = 100;
+
+struct TextPlace {
+  std::size_t line = 1;
+  std::size_t column = 1;
+};
+
+struct WrittenAction {
+  Action action;
+  TextPlace place;
+};
+
+// One stream of a rank. `next`: what a merged list does not have yet.
+struct WrittenStream {
+  std::string name;
+  int from = -1;  // of an edge
+  int to = -1;
+  std::vector<WrittenAction> items;
+  std::size_t next = 0;
+
+  bool is_compute() const { return name == compute_name; }
+};
+
+// F, or backward, of a stage and microbatch.
+std::uint64_t slot_of(const Action& action) {
+  return static_cast<std::uint64_t>(action.stage) << 32 |
+         static_cast<std::uint64_t>(action.microbatch) << 1 |
+         static_cast<std::uint64_t>(compute_at(action).kind == Kind::F ? 0 : 1);
+}
+std::uint64_t slot_of_compute(const Action& action) { return slot_of(send_of(action)); }
+
+bool ends_iteration(const Action& action) {
+  return is_blocking_collective(action.kind) || action.kind == Kind::OPTIMIZER;
+}
+
+// The streams of a rank as one list.
+class Merger {
+ public:
+  using Fail = std::function<void(TextPlace place, const std::string& rule)>;
+
+  Merger(std::vector<WrittenStream>& streams, const Fail& fail) : streams_(streams), fail_(fail) {
+    for (std::size_t s = 0; s < streams.size(); ++s) {
+      if (streams[s].is_compute()) continue;
+      for (const WrittenAction& item : streams[s].items) {
+        (is_send(item.action.kind) ? stream_of_send_ : stream_of_receive_)
+            .emplace(slot_of(item.action), s);
+      }
+    }
+  }
+
+  std::vector<WrittenAction> run() {
+    for (WrittenStream& stream : streams_) {
+      if (!stream.is_compute()) continue;
+      while (stream.next < stream.items.size()) add_compute(stream);
+    }
+    finish_transfers();
+    return std::move(list_);
+  }
+
+ private:
+  static std::size_t cell_end(const WrittenStream& stream) {
+    std::size_t end = stream.next;
+    while (stream.items[end].action.joined) ++end;
+    return end + 1;
+  }
+
+  void take_cell(WrittenStream& stream) {
+    const std::size_t end = cell_end(stream);
+    for (; stream.next < end; ++stream.next) {
+      list_.push_back(stream.items[stream.next]);
+      const Action& action = list_.back().action;
+      if (is_receive(action.kind)) received_.insert(slot_of(action));
+    }
+  }
+
+  void add_compute(WrittenStream& stream) {
+    const std::size_t begin = stream.next;
+    const std::size_t end = cell_end(stream);
+    for (std::size_t i = begin; i < end; ++i) {
+      const WrittenAction& item = stream.items[i];
+      if (ends_iteration(item.action)) finish_transfers();
+      if (makes_result(item.action.kind)) receive_input(item);
+    }
+    take_cell(stream);
+    for (std::size_t i = begin; i < end; ++i) {
+      const Action& action = stream.items[i].action;
+      if (!makes_result(action.kind)) continue;
+      done_.insert(slot_of_compute(action));
+      const auto sent = stream_of_send_.find(slot_of_compute(action));
+      if (sent != stream_of_send_.end()) send_ready(streams_[sent->second]);
+    }
+  }
+
+  // What an F, I or B needs comes straight before it, and before that what stands before it
+  // on its stream.
+  void receive_input(const WrittenAction& item) {
+    const auto found = stream_of_receive_.find(slot_of(receive_for(item.action)));
+    if (found == stream_of_receive_.end()) return;
+    WrittenStream& stream = streams_[found->second];
+    while (!received_.contains(found->first)) {
+      if (const Action* send = missing_send(stream)) {
+        fail_(
+            item.place,
+            fmt::format("{} needs {}, which stands on {} behind {}, whose result is not there yet",
+                        to_text(item.action), to_text(receive_for(item.action)), stream.name,
+                        to_text(*send)));
+      }
+      take_cell(stream);
+    }
+    send_ready(stream);
+  }
+
+  // A SEND at the head of a stream whose result is not there yet, or null.
+  const Action* missing_send(const WrittenStream& stream) const {
+    for (std::size_t i = stream.next; i < cell_end(stream); ++i) {
+      const Action& action = stream.items[i].action;
+      if (is_send(action.kind) && !done_.contains(slot_of(action))) return &action;
+    }
+    return nullptr;
+  }
+
+  // Heads with a SEND leave as soon as they can.
+  void send_ready(WrittenStream& stream) {
+    while (stream.next < stream.items.size()) {
+      const auto begin = stream.items.begin() + static_cast<std::ptrdiff_t>(stream.next);
+      const auto end = stream.items.begin() + static_cast<std::ptrdiff_t>(cell_end(stream));
+      const bool sends = std::any_of(
+          begin, end, [](const WrittenAction& item) { return is_send(item.action.kind); });
+      if (!sends || missing_send(stream) != nullptr) return;
+      take_cell(stream);
+    }
+  }
+
+  // What is wrong with what is left, the check of the whole says.
+  void finish_transfers() {
+    for (WrittenStream& stream : streams_) {
+      while (!stream.is_compute() && stream.next < stream.items.size()) take_cell(stream);
+    }
+  }
+
+  std::vector<WrittenStream>& streams_;
+  const Fail& fail_;
+  std::vector<WrittenAction> list_;
+  std::unordered_map<std::uint64_t, std::size_t> stream_of_send_, stream_of_receive_;
+  std::unordered_set<std::uint64_t> done_, received_;
+};
+
+class ProgramParser {
+ public:
+  ProgramParser(std::string_view text, const std::string& file) : text_(text), file_(file) {}
+
+  ScheduleFile run() {
+    read_lines();
+    if (ranks_.empty()) fail({1, 1}, "holds no rank; write `rank 0` and its streams");
+    check_streams();
+    const Merger::Fail failing = [this](TextPlace place, const std::string& rule) {
+      fail(place, rule);
+    };
+    Schedule& schedule = result_.schedule;
+    schedule.name = file_;
+    for (std::vector<WrittenStream>& streams : ranks_) {
+      places_.emplace_back();
+      schedule.actions.add_rank();
+      for (const WrittenAction& item : Merger(streams, failing).run()) {
+        schedule.actions.add(item.action);
+        places_.back().push_back(item.place);
+      }
+      places_.back().push_back(ends_[places_.size() - 1]);
+    }
+    infer_shape(schedule, file_, [&](int rank, std::size_t index, const std::string& rule) {
+      fail(place_of(rank, index), rule);
+    });
+    check_edges();
+    if (const auto fault = find_fault(schedule)) {
+      fail(place_of(fault->rank, fault->index),
+           fmt::format("rank {}: {}", fault->rank, fault->rule));
+    }
+    return std::move(result_);
+  }
+
+ private:
+  [[noreturn]] void fail(TextPlace place, std::string_view rule) const {
+    throw input_error(fmt::format("{}:{}:{}: {}", file_, place.line, place.column, rule));
+  }
+
+  TextPlace place_of(int rank, std::size_t index) const {
+    return places_[static_cast<std::size_t>(rank)][index];
+  }
+
+  // Calls use(word, column) for each word of a line.
+  template <typename Use>
+  static void for_each_word(std::string_view line, Use use) {
+    constexpr std::string_view blanks = " \t\r";
+    for (std::size_t at = line.find_first_not_of(blanks); at != std::string_view::npos;) {
+      const std::size_t end = std::min(line.find_first_of(blanks, at), line.size());
+      use(line.substr(at, end - at), at + 1);
+      at = line.find_first_not_of(blanks, end);
+    }
+  }
+
+  void read_lines() {
+    std::size_t number = 0;
+    bool has_head = false;
+    for (std::string_view line : split(text_, '\n')) {
+      ++number;
+      line = line.substr(0, line.find('#'));
+      if (strip(line).empty()) continue;
+      if (!std::exchange(has_head, true)) {
+        if (strip(line) != "pipesim-program 1") {
+          fail({number, 1}, fmt::format("{} is not `pipesim-program 1`", quote(strip(line))));
+        }
+        continue;
+      }
+      read_line(line, number);
+    }
+  }
+
+  void read_line(std::string_view line, std::size_t number) {
+    WrittenStream* stream = nullptr;
+    std::size_t words = 0;
+    bool is_rank = false;
+    for_each_word(line, [&](std::string_view word, std::size_t column) {
+      const TextPlace place{number, column};
+      if (words++ == 0) {
+        is_rank = word == "rank";
+        if (!is_rank) stream = &stream_named(word, place);
+      } else if (is_rank) {
+        if (words > 2 || word != std::to_string(ranks_.size())) {
+          fail(place, fmt::format("ranks follow each other; this is `rank {}`", ranks_.size()));
+        }
+        ranks_.emplace_back();
+        ends_.push_back(place);
+      } else {
+        add_cell(*stream, word, place);
+        ends_.back() = {number, column + word.size()};
+      }
+    });
+    if (words == 1) {
+      fail({number, 1}, is_rank ? fmt::format("this is `rank {}`", ranks_.size())
+                                : "a stream without an action; leave it out");
+    }
+  }
+
+  WrittenStream& stream_named(std::string_view name, TextPlace place) {
+    if (ranks_.empty()) fail(place, "comes before `rank 0`");
+    std::vector<WrittenStream>& streams = ranks_.back();
+    auto& by_name = named_[ranks_.size() - 1];
+    const auto known = by_name.find(name);
+    if (known != by_name.end()) return streams[known->second];
+    WrittenStream& made = streams.emplace_back();
+    made.name = name;
+    if (name != compute_name && name != transfers_name) read_edge(made, place);
+    by_name.emplace(made.name, streams.size() - 1);
+    return made;
+  }
+
+  void read_edge(WrittenStream& stream, TextPlace place) const {
+    const int own = static_cast<int>(ranks_.size()) - 1;
+    const std::string_view name = stream.name;
+    const std::size_t arrow = name.find("->");
+    const auto number = [&](std::string_view digits) {
+      const bool is_number =
+          !digits.empty() && digits.size() <= 9 &&
+          std::ranges::all_of(digits, [](char c) { return c >= '0' && c <= '9'; });
+      return is_number ? std::stoi(std::string(digits)) : -1;
+    };
+    if (arrow != std::string_view::npos) {
+      stream.from = number(name.substr(0, arrow));
+      stream.to = number(name.substr(arrow + 2));
+    }
+    if (stream.from < 0 || stream.to < 0) {
+      fail(place, fmt::format("{} is no stream; there is compute, and for SEND and RECV one named "
+                              "transfers, or one a directed pair of ranks, such as 0->1",
+                              quote(name)));
+    }
+    if ((stream.from == own) == (stream.to == own)) {
+      fail(place, fmt::format("rank {} has no end of {}", own, quote(name)));
+    }
+  }
+
+  void add_cell(WrittenStream& stream, std::string_view word, TextPlace place) {
+    const auto read = [&](std::string_view text) {
+      const auto action = parse_action(text);
+      if (!action || action->kind == Kind::IDLE) {
+        fail(place, fmt::format("{} is not an action, such as 2F0, 2SEND_F0 or 2REDUCE_GRAD",
+                                quote(text)));
+      }
+      return *action;
+    };
+    const auto add = [&](const Action& action) {
+      if (!stream.is_compute()) check_transfer(stream, action, place);
+      stream.items.push_back({action, place});
+    };
+    if (word.starts_with('(')) {
+      read_joined(word, read, add, [&](const std::string& rule) { fail(place, rule); });
+    } else {
+      add(read(word));
+    }
+  }
+
+  void check_transfer(const WrittenStream& stream, const Action& action, TextPlace place) const {
+    if (!is_transfer(action.kind)) {
+      fail(place, fmt::format("{} is no transfer; it stands on compute", to_text(action)));
+    }
+    if (stream.from < 0) return;
+    const bool sends = stream.from + 1 == static_cast<int>(ranks_.size());
+    if (is_send(action.kind) != sends) {
+      fail(place, fmt::format("{} stands at the {} end of {}", to_text(action),
+                              sends ? "sender's" : "receiver's", quote(stream.name)));
+    }
+  }
+
+  // Transfers of all ranks stand on streams of one sort.
+  void check_streams() {
+    std::optional<TransferLane> lane;
+    for (const auto& streams : ranks_) {
+      for (const WrittenStream& stream : streams) {
+        for (const WrittenAction& item : stream.items) {
+          if (!is_transfer(item.action.kind)) continue;
+          const TransferLane own = stream.is_compute() ? TransferLane::compute
+                                   : stream.from < 0   ? TransferLane::rank
+                                                       : TransferLane::edge;
+          if (lane.value_or(own) != own) {
+            fail(item.place,
+                 fmt::format("{} stands on {}, and transfers before it on streams of another sort",
+                             to_text(item.action), stream.name));
+          }
+          lane = own;
+        }
+      }
+    }
+    result_.lane = lane.value_or(TransferLane::compute);
+  }
+
+  void check_edges() const {
+    const Schedule& schedule = result_.schedule;
+    for (const auto& streams : ranks_) {
+      for (const WrittenStream& stream : streams) {
+        for (const WrittenAction& item : stream.items) {
+          if (stream.from < 0) break;
+          const Action other = peer_of(item.action);
+          if (other.stage < 0 || other.stage >= schedule.stages()) continue;
+          const int rank = schedule.placement.rank_of(other.stage);
+          if (rank == (is_send(item.action.kind) ? stream.to : stream.from)) continue;
+          fail(item.place, fmt::format("{} stands on {}, but its other end is on rank {}",
+                                       to_text(item.action), quote(stream.name), rank));
+        }
+      }
+    }
+  }
+
+  std::string_view text_;
+  const std::string& file_;
+  std::vector<std::vector<WrittenStream>> ranks_;
+  std::map<std::size_t, std::map<std::string, std::size_t, std::less<>>> named_;  // by rank
+  std::vector<TextPlace> ends_;                 // of each rank's text
+  std::vector<std::vector<TextPlace>> places_;  // of each action of a rank's list, and its end
+  ScheduleFile result_;
+};
+
+// A stream's lines: its name before each, cells one after the other.
+void append_stream(std::string& text, std::string_view name, std::span<const Action> actions) {
+  std::string line;
+  const Action* const end = actions.data() + actions.size();
+  for (const Action* cell = actions.data(); cell != end;) {
+    const std::size_t size = cell_size(cell, end);
+    std::string word;
+    append_cell(word, cell, size);
+    cell += size;
+    if (word.empty()) continue;  // an idle slot
+    if (!line.empty() && line.size() + 1 + word.size() > widest_line) {
+      text += line + "\n";
+      line.clear();
+    }
+    if (line.empty()) line = fmt::format("{:<9}", name);
+    line += " " + word;
+  }
+  if (!line.empty()) text += line + "\n";
+}
+
+}  // namespace
+
+bool is_program_text(std::string_view text) { return text.starts_with(program_head); }
+
+ScheduleFile parse_program(std::string_view text, const std::string& file) {
+  return ProgramParser(text, file).run();
+}
+
+std::string to_program_text(const Schedule& program, TransferLane lane) {
+  std::string text = fmt::format("{} 1\n", program_head);
+  for (int rank = 0; rank < program.ranks(); ++rank) {
+    text += fmt::format("\nrank {}\n", rank);
+    std::vector<Action> compute;
+    std::vector<Action> transfers;
+    std::map<std::pair<int, int>, std::vector<Action>> edges;
+    for (Action action : program.actions[rank]) {
+      if (!is_transfer(action.kind) || lane == TransferLane::compute) {
+        compute.push_back(action);
+      } else if (lane == TransferLane::rank) {
+        transfers.push_back(action);
+      } else {
+        action.joined = false;  // cells don't matter there
+        const int other = program.placement.rank_of(peer_of(action).stage);
+        edges[is_send(action.kind) ? std::pair(rank, other) : std::pair(other, rank)].push_back(
+            action);
+      }
+    }
+    append_stream(text, compute_name, compute);
+    append_stream(text, transfers_name, transfers);
+    for (const auto& [edge, actions] : edges) {
+      append_stream(text, fmt::format("{}->{}", edge.first, edge.second), actions);
+    }
+  }
+  return text;
+}
+
+ScheduleFile parse_schedule(std::string_view text, const std::string& file) {
+  if (is_program_text(text)) return parse_program(text, file);
+  return {parse_csv(text, file), TransferLane::compute};
+}
+
+ScheduleFile read_schedule(const std::string& path) {
+  return parse_schedule(read_file(path), path);
+}
+
+}  // namespace pipesim

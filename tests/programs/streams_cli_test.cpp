@@ -1,0 +1,68 @@
+// `pipesim schedule streams` and the programs that it writes, as a user drives them.
+#include <gtest/gtest.h>
+
+#include "tests/files.h"
+#include "tests/model_calls.h"
+#include "traces/base/files.h"
+
+namespace pipesim {
+namespace {
+
+using namespace testing;
+
+const std::string streams = "schedule streams 1f1b --stages 3 --microbatches 4";
+
+TEST(StreamsCli, WritesWhatPredictsAlike) {
+  const TemporaryFolder folder;
+  for (const std::string mode : {"async", "fifo", "edge-fifo"}) {
+    const std::string file = folder / (mode + ".program");
+    const Outcome written = call(streams + " --p2p " + mode + " -o " + file);
+    EXPECT_EQ(written.status, 0) << written.err;
+    const std::string latency = " --p2p-latency 300us";
+    const Json again = json_of("--schedule " + file + latency);
+    EXPECT_EQ(again["p2p"], mode);
+    const Json first =
+        json_of("--schedule 1f1b --stages 3 --microbatches 4 --p2p " + mode + latency);
+    EXPECT_EQ(again["makespan_ns"], first["makespan_ns"]);
+    EXPECT_EQ(again["ranks"], first["ranks"]);
+    EXPECT_EQ(call("schedule streams " + file).out, read_file(file));
+    EXPECT_EQ(call("schedule check " + file).status, 0);
+  }
+}
+
+// The whole of it trains, too, and has the bits of one rank.
+TEST(StreamsCli, WritesWhatTrains) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "whole.program";
+  EXPECT_EQ(call(streams + " --whole --p2p fifo -o " + file).status, 0);
+  for (const char* action : {"2REDUCE_GRAD", "2REDUCE_TIED", "1GRAD_NORM", "1OPTIMIZER"}) {
+    EXPECT_NE(read_file(file).find(action), std::string::npos) << action;
+  }
+  const Outcome run = run_command({PIPEEXEC_COMMAND, "--schedule", file, "--transport", "local",
+                                   "--verify", "--iterations", "1", "--warmup", "0",
+                                   "--micro-batch-size", "1", "--sequence-length", "8", "--json"});
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_EQ(Json::parse(run.out)["verify"]["bitwise"], true);
+}
+
+TEST(StreamsCli, RefusesInOneSentence) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "fifo.program";
+  EXPECT_EQ(call(streams + " --p2p fifo -o " + file).status, 0);
+  const auto refused = [&](const std::string& line, const std::string& part) {
+    expect_one_sentence(call(line), "pipesim", line, 2, part);
+  };
+  refused("--schedule " + file + " --p2p blocking", "puts its transfers on streams of fifo");
+  refused("--schedule " + file + " --stages 4", "--stages 4: ");
+  refused(streams + " --p2p tcp", "unknown p2p mode 'tcp'");
+  refused("schedule streams", "schedule");
+  refused("--schedule " + (folder / "none.program"), "No such file");
+  write_file(folder / "empty.program", "pipesim-program 1\n");
+  refused("--schedule " + (folder / "empty.program"), "holds no rank");
+  std::string text = read_file(file);
+  write_file(file, text.replace(text.find("0SEND_F0"), 8, "0SEND_G0"));
+  refused("--schedule " + file, "fifo.program:5:11: ");
+}
+
+}  // namespace
+}  // namespace pipesim
