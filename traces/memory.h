@@ -34,6 +34,7 @@ struct StateBytes {
   std::int64_t optimizer = 0;
 
   std::int64_t total() const { return weights + gradients + optimizer; }
+  bool operator==(const StateBytes&) const = default;
 };
 
 // What comes and goes. A send buffer holds a result from the end of the action

@@ -101,10 +101,10 @@ void check_fits(const TrainingJob& training, bool on_gpus) {
   // What every rank has of the program and the text, and what it writes down.
   const auto actions = static_cast<double>(program.actions.size());
   const double every_rank = 40 * actions + static_cast<double>(training.text.bytes().size());
-  double written = actions * 2 * sizeof(ActionRecord);
+  double written = actions * 2 * sizeof(Span);
   if (training.record_details) {
     const double layers = 4 * microbatches * model.layers();
-    written += actions * 2 * sizeof(MemoryRecord) + layers * sizeof(LayerRecord);
+    written += actions * 2 * sizeof(MemorySample) + layers * sizeof(LayerSpan);
   }
   check_memory(fmt::format("model {} on {}, {} of {} x {} tokens, {}", quote(model.name),
                            plural(program.ranks(), "rank"),

@@ -42,7 +42,10 @@ std::string picture(const TrainingJob& training, const RunResult& result,
   Picture drawing(Picture::frame_of(program.placement.chunk_of_stage(), program.actions.lengths(),
                                     result.metrics.makespan_ns),
                   terminal);
-  for (const Span& span : result.spans) drawing.add(span);
+  for (Span span : result.run.spans) {
+    for (std::int64_t* time : {&span.start_ns, &span.end_ns}) *time -= result.median().start_ns;
+    drawing.add(span);
+  }
   return drawing.draw();
 }
 
@@ -70,8 +73,10 @@ std::string model_lines(const TrainingJob& training) {
 
 std::string run_lines(const TrainingJob& training, const RunResult& result) {
   std::string out = training.costs ? "" : model_lines(training);
-  out += fmt::format("run     {}; transport {}\n", result.device, result.transport);
-  const auto [fastest, slowest] = std::ranges::minmax_element(result.iteration_ns);
+  out += fmt::format("run     {}; transport {}\n", result.run.about.device,
+                     result.run.about.transport);
+  const std::vector<std::int64_t> times = result.iteration_ns();
+  const auto [fastest, slowest] = std::ranges::minmax_element(times);
   out += fmt::format("        {}, {} to {}; {} before not measured\n",
                      plural(training.iterations, "iteration"), format_time(*fastest),
                      format_time(*slowest), training.warmup);
@@ -99,12 +104,13 @@ std::string verification_lines(const RunResult& result) {
 std::string report(const Task& task, const RunResult& result, const Terminal& terminal) {
   std::string sentences = bubble_lines(result.metrics) + critical_path_line(result.metrics) +
                           run_lines(task.training, result) + verification_lines(result);
+  const int processors = result.run.about.measured.processors;
   // Emulated ranks sleep, and so don't need a processor each.
-  if (!task.training.costs && task.training.program.ranks() > result.processors) {
+  if (!task.training.costs && task.training.program.ranks() > processors) {
     sentences += fmt::format(
         "\n{} share {}: they take turns, so times are longer, and bubbles other, than those of "
         "as many devices.\n",
-        plural(task.training.program.ranks(), "rank"), plural(result.processors, "processor"));
+        plural(task.training.program.ranks(), "rank"), plural(processors, "processor"));
   }
   return verdict(task, result, terminal) + "\n" + picture(task.training, result, terminal) + "\n" +
          rank_table(result.metrics) + "\n" + memory_table(result.memory, terminal.width) +
@@ -129,14 +135,14 @@ std::string result_json(const Task& task, const RunResult& result) {
     json["recompute"] = training.recompute ? "full" : "none";
     json["precision"] = precision_name(training.precision);
   }
-  json["device"] = result.device;
-  json["transport"] = result.transport;
-  json["processors"] = result.processors;
+  json["device"] = result.run.about.device;
+  json["transport"] = result.run.about.transport;
+  json["processors"] = result.run.about.measured.processors;
   json["warmup"] = training.warmup;
   json["warmup_losses"] = result.warmup_losses;
   json["losses"] = result.losses;
   json["iteration_ns"] = result.median_ns();
-  json["iteration_times_ns"] = result.iteration_ns;
+  json["iteration_times_ns"] = result.iteration_ns();
   json["tokens_per_second"] = nullptr;
   if (!training.costs) json["tokens_per_second"] = tokens_per_second(training, result);
   json["bubble_fraction"] = {{"global", result.metrics.global_bubble()},

@@ -31,15 +31,15 @@ std::int64_t count_of(const auto& list) { return static_cast<std::int64_t>(list.
 
 // By rank 0's clock.
 IterationRecord related(IterationRecord record, const ClockRelation& clock) {
-  for (ActionRecord& action : record.actions) {
-    for (std::int64_t* time : {&action.reached_ns, &action.start_ns, &action.end_ns}) {
-      *time = clock.to_first(*time);
-    }
+  for (Span& span : record.spans) {
+    const std::int64_t reached_ns = clock.to_first(span.start_ns - span.queued_ns);
+    for (std::int64_t* time : {&span.start_ns, &span.end_ns}) *time = clock.to_first(*time);
+    span.queued_ns = span.start_ns - reached_ns;
   }
-  for (LayerRecord& layer : record.layers) {
+  for (LayerSpan& layer : record.layers) {
     for (std::int64_t* time : {&layer.start_ns, &layer.end_ns}) *time = clock.to_first(*time);
   }
-  for (MemoryRecord& memory : record.memory) memory.time_ns = clock.to_first(memory.time_ns);
+  for (MemorySample& sample : record.samples) sample.time_ns = clock.to_first(sample.time_ns);
   return record;
 }
 
@@ -76,9 +76,9 @@ std::vector<IterationExtent> gather_extents(Transport& transport, const Recorder
   std::vector<Reach> own;
   for (const IterationRecord& iteration : recorder.iterations()) {
     Reach& reach = own.emplace_back();
-    for (const ActionRecord& record : iteration.actions) {
-      if (is_transfer(record.action.kind)) continue;
-      reach.add({clock.to_first(record.start_ns), clock.to_first(record.end_ns)});
+    for (const Span& span : iteration.spans) {
+      if (is_transfer(span.action.kind)) continue;
+      reach.add({clock.to_first(span.start_ns), clock.to_first(span.end_ns)});
     }
   }
   std::vector<Reach> all;
@@ -104,10 +104,10 @@ std::vector<MeasuredTransfer> gather_transfers(Transport& transport, const Recor
     std::int64_t time_ns = 0;
   };
   std::vector<End> own;
-  for (const ActionRecord& record : recorder.iterations()[iteration].actions) {
-    if (!is_transfer(record.action.kind)) continue;
-    const bool sends = is_send(record.action.kind);
-    own.push_back({record.action, clock.to_first(sends ? record.start_ns : record.end_ns)});
+  for (const Span& span : recorder.iterations()[iteration].spans) {
+    if (!is_transfer(span.action.kind)) continue;
+    const bool sends = is_send(span.action.kind);
+    own.push_back({span.action, clock.to_first(sends ? span.start_ns : span.end_ns)});
   }
   std::map<ActionKey, MeasuredTransfer> transfers;  // by the SEND
   int rank = 0;
@@ -127,53 +127,62 @@ std::vector<MeasuredTransfer> gather_transfers(Transport& transport, const Recor
 }
 
 LargestBytes gather_largest(Transport& transport, const Recorder& recorder) {
-  const auto raise = [](UsedBytes& largest, const UsedBytes& other) {
-    for (std::size_t use = 0; use < use_count; ++use) {
-      largest.by_use[use] = std::max(largest.by_use[use], other.by_use[use]);
-    }
+  const auto raise = [](auto& largest, const auto& other, auto... fields) {
+    ((largest.*fields = std::max(largest.*fields, other.*fields)), ...);
   };
-  UsedBytes own;
+  const auto add = [&](LargestBytes& largest, const StateBytes& states,
+                       const WorkingBytes& working) {
+    raise(largest.states, states, &StateBytes::weights, &StateBytes::gradients,
+          &StateBytes::optimizer);
+    raise(largest.working, working, &WorkingBytes::activations, &WorkingBytes::residue,
+          &WorkingBytes::send_buffers, &WorkingBytes::receive_buffers, &WorkingBytes::unsharded,
+          &WorkingBytes::workspace);
+  };
+  LargestBytes own;
   for (const IterationRecord& iteration : recorder.iterations()) {
-    for (const MemoryRecord& record : iteration.memory) raise(own, record.bytes);
+    for (const MemorySample& sample : iteration.samples) add(own, sample.states, sample.working);
   }
-  UsedBytes largest;
-  for (const UsedBytes& theirs : gather_value(transport, own)) raise(largest, theirs);
-  return {largest.states(), largest.working()};
+  LargestBytes largest;
+  for (const LargestBytes& theirs : gather_value(transport, own)) {
+    add(largest, theirs.states, theirs.working);
+  }
+  return largest;
 }
 
-MeasuredIteration gather_iteration(Transport& transport, const Recorder& recorder,
-                                   std::size_t iteration, std::int64_t zero_ns,
-                                   const ClockRelation& clock) {
+IterationRecord gather_iteration(Transport& transport, const Recorder& recorder,
+                                 std::size_t iteration, std::int64_t zero_ns,
+                                 const ClockRelation& clock) {
   const IterationRecord own = related(recorder.iterations()[iteration], clock);
   Bytes message;
-  append(message, std::vector<std::int64_t>{count_of(own.actions), count_of(own.layers),
-                                            count_of(own.memory)});
-  append(message, own.actions);
+  append(message, std::vector<std::int64_t>{count_of(own.spans), count_of(own.layers),
+                                            count_of(own.samples)});
+  append(message, own.spans);
   append(message, own.layers);
-  append(message, own.memory);
+  append(message, own.samples);
 
-  MeasuredIteration result;
+  IterationRecord result;
   const auto number = static_cast<std::int32_t>(iteration);
   std::int32_t rank = 0;
   for (const Bytes& bytes : gather(transport, message)) {
     std::span<const std::byte> rest(bytes);
     const auto counts = take<std::int64_t>(rest, 3);
-    for (const ActionRecord& record : take<ActionRecord>(rest, counts[0])) {
-      Span span{record.action, rank, number};
-      span.start_ns = record.start_ns - zero_ns;
-      span.end_ns = record.end_ns - zero_ns;
-      span.bytes = record.bytes;
-      span.queued_ns = record.start_ns - record.reached_ns;
+    for (Span& span : take<Span>(rest, counts[0])) {
+      span.rank = rank;
+      span.iteration = number;
+      for (std::int64_t* time : {&span.start_ns, &span.end_ns}) *time -= zero_ns;
       result.spans.push_back(span);
     }
-    for (const LayerRecord& record : take<LayerRecord>(rest, counts[1])) {
-      result.layers.push_back({rank, number, record.layer, record.kind, record.again, record.action,
-                               record.start_ns - zero_ns, record.end_ns - zero_ns});
+    for (LayerSpan& layer : take<LayerSpan>(rest, counts[1])) {
+      layer.rank = rank;
+      layer.iteration = number;
+      for (std::int64_t* time : {&layer.start_ns, &layer.end_ns}) *time -= zero_ns;
+      result.layers.push_back(layer);
     }
-    for (const MemoryRecord& record : take<MemoryRecord>(rest, counts[2])) {
+    for (MemorySample& sample : take<MemorySample>(rest, counts[2])) {
+      sample.rank = rank;
       // What a rank holds before the first start counts from there.
-      result.samples.push_back({rank, std::max<std::int64_t>(0, record.time_ns - zero_ns),
-                                record.bytes.states(), record.bytes.working(), record.chunks});
+      sample.time_ns = std::max<std::int64_t>(0, sample.time_ns - zero_ns);
+      result.samples.push_back(sample);
     }
     ++rank;
   }

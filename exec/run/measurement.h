@@ -45,13 +45,8 @@ LargestBytes gather_largest(Transport& transport, const Recorder& recorder);
 
 // One iteration, times counted from `zero_ns`, everything sorted by time. A RECV
 // that ends too early ends later here.
-struct MeasuredIteration {
-  std::vector<Span> spans;
-  std::vector<LayerSpan> layers;
-  std::vector<MemorySample> samples;
-};
-MeasuredIteration gather_iteration(Transport& transport, const Recorder& recorder,
-                                   std::size_t iteration, std::int64_t zero_ns,
-                                   const ClockRelation& clock);
+IterationRecord gather_iteration(Transport& transport, const Recorder& recorder,
+                                 std::size_t iteration, std::int64_t zero_ns,
+                                 const ClockRelation& clock);
 
 }  // namespace pipesim::exec

@@ -23,14 +23,17 @@ void Recorder::finish_iteration() {
       // the other way round by what the two clocks are compared to.
       const std::int64_t start = time_of(note.start);
       const std::int64_t end = std::max(start, time_of(note.end));
-      record.actions.push_back({note.action, time_of(note.reached), start, end, note.bytes});
+      Span& span = record.spans.emplace_back(Span{note.action, 0, 0, start, end});
+      span.bytes = note.bytes;
+      span.queued_ns = start - time_of(note.reached);
     }
     for (const LayerNote& note : layers_) {
-      record.layers.push_back(
-          {note.action, note.layer, note.kind, note.again, time_of(note.start), time_of(note.end)});
+      record.layers.push_back({0, 0, note.layer, note.kind, note.again, note.action,
+                               time_of(note.start), time_of(note.end)});
     }
     for (const MemoryNote& note : memory_) {
-      record.memory.push_back({time_of(note.time), note.chunks, note.bytes});
+      record.samples.push_back(
+          {0, time_of(note.time), note.bytes.states(), note.bytes.working(), note.chunks});
     }
     kept_.push_back(std::move(record));
   }

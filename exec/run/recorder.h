@@ -1,9 +1,10 @@
 // What a rank did, when, and what it held: written down as it runs.
 //
 // Notes name instants, some of which are the device's and have no time until it
-// gets there. With the end of an iteration they become records, whose times are
-// those of the rank's clock (clock.h); as plain values they travel to rank 0. A
-// recorder belongs to one rank and one thread; its device outlives it.
+// gets there. With the end of an iteration they become spans, layers and samples, as
+// traces have them, whose times are those of the rank's clock (clock.h); as plain values
+// they travel to rank 0. A recorder belongs to one rank and one thread; its device
+// outlives it.
 #pragma once
 
 #include <cstdint>
@@ -11,34 +12,9 @@
 
 #include "exec/model/tensor.h"
 #include "exec/run/clock.h"
-#include "traces/action.h"
+#include "traces/timeline.h"
 
 namespace pipesim::exec {
-
-struct ActionRecord {
-  Action action;
-  std::int64_t reached_ns = 0;  // when the rank came to it; of a SEND: when its result was there
-  std::int64_t start_ns = 0;
-  std::int64_t end_ns = 0;
-  std::int64_t bytes = 0;  // of a transfer
-};
-
-// A layer's part of a compute action.
-struct LayerRecord {
-  Action action;
-  std::int32_t layer = 0;
-  Kind kind = Kind::F;  // F, I or W
-  bool again = false;   // a forward that is done once more, in a backward
-  std::int64_t start_ns = 0;
-  std::int64_t end_ns = 0;
-};
-
-// What the rank holds from an instant on.
-struct MemoryRecord {
-  std::int64_t time_ns = 0;
-  std::int64_t chunks = 0;  // activations alive
-  UsedBytes bytes;
-};
 
 // A time of the rank's clock, or a mark of its device.
 struct Instant {
@@ -46,32 +22,35 @@ struct Instant {
   bool is_mark = false;
 };
 
-// The same before their times are known.
 struct ActionNote {
   Action action;
-  Instant reached;
+  Instant reached;  // when the rank came to it; of a SEND: when its result was there
   Instant start;
   Instant end;
-  std::int64_t bytes = 0;
+  std::int64_t bytes = 0;  // of a transfer
 };
+// A layer's part of a compute action.
 struct LayerNote {
   Action action;
   std::int32_t layer = 0;
-  Kind kind = Kind::F;
-  bool again = false;
+  Kind kind = Kind::F;  // F, I or W
+  bool again = false;   // a forward that is done once more, in a backward
   Instant start;
   Instant end;
 };
+// What the rank holds from an instant on.
 struct MemoryNote {
   Instant time;
-  std::int64_t chunks = 0;
+  std::int64_t chunks = 0;  // activations alive
   UsedBytes bytes;
 };
 
+// An iteration of one rank, of which ranks and numbers are not filled in, or, once they are
+// brought together, of all.
 struct IterationRecord {
-  std::vector<ActionRecord> actions;
-  std::vector<LayerRecord> layers;
-  std::vector<MemoryRecord> memory;
+  std::vector<Span> spans;
+  std::vector<LayerSpan> layers;
+  std::vector<MemorySample> samples;
 };
 
 class Recorder {

@@ -44,39 +44,31 @@ std::vector<std::string> layer_names(const Model& model) {
   return names;
 }
 
-// All but the spans.
-RecordedRun frame_of(const TrainingJob& training, const RunResult& result,
-                     const std::vector<IterationExtent>& extents) {
+// What is known of a run before its first iteration; on every rank.
+RecordedRun run_of(const TrainingJob& training, const Device& device, Transport& transport) {
   const Schedule& program = training.program;
   RecordedRun run;
+  run.name = program.name;
   run.ranks = program.ranks();
   run.microbatches = program.microbatches;
   run.chunk_of_stage = program.placement.chunk_of_stage();
-  for (const IterationExtent& extent : extents) {
-    run.iterations.emplace_back().makespan_ns = extent.makespan_ns;
-  }
   RunDescription& about = run.about;
   about.source = Source::measured;
   about.schedule = program.name;
   about.rank_of_stage = program.placement.rank_of_stage();
   about.program = rows_of(program);
   about.continuous = training.is_continuous();
-  about.device = result.device;
-  about.transport = result.transport;
-  for (const ClockRelation& clock : result.clocks) {
-    if (!result.several_clocks) break;
-    about.clocks.push_back(
-        {clock.offset_ns(), clock.drift_ppb(), clock.uncertainty_ns(), clock.shift_ns()});
-  }
+  about.transport = transport.name();
   MeasuredFacts& facts = about.measured;
-  facts.processors = result.processors;
+  facts.processors = count_processors(transport);
   facts.warmup_iterations = training.warmup;
-  facts.adjusted_transfers = result.adjusted_transfers;
   if (training.costs) {
     about.costs_json = to_json(*training.costs);
+    about.device = "emulated, " + std::string(pace_name(training.pace)) + " pace";
     facts.pace = pace_name(training.pace);
     return run;
   }
+  about.device = device.description();
   about.model_json = to_json(training.model);
   about.layout = training.layout;
   about.layers = layer_names(training.model);
@@ -85,6 +77,31 @@ RecordedRun frame_of(const TrainingJob& training, const RunResult& result,
   facts.recompute = training.recompute ? "full" : "none";
   facts.precision = precision_name(training.precision);
   return run;
+}
+
+std::vector<RecordedClock> recorded(const std::vector<ClockRelation>& relations) {
+  std::vector<RecordedClock> clocks;
+  for (const ClockRelation& clock : relations) {
+    clocks.push_back(
+        {clock.offset_ns(), clock.drift_ppb(), clock.uncertainty_ns(), clock.shift_ns()});
+  }
+  return clocks;
+}
+
+// Iterations without their spans, times counted from the start of the first.
+std::vector<RecordedIteration> iterations_of(const std::vector<IterationExtent>& extents,
+                                             bool continuous) {
+  std::vector<RecordedIteration> iterations;
+  for (const IterationExtent& extent : extents) {
+    RecordedIteration own;
+    own.number = static_cast<std::int32_t>(iterations.size());
+    own.start_ns = extent.start_ns - extents.front().start_ns;
+    own.makespan_ns = extent.makespan_ns;
+    own.follows = continuous && !iterations.empty() &&
+                  own.start_ns == iterations.back().start_ns + iterations.back().makespan_ns;
+    iterations.push_back(own);
+  }
+  return iterations;
 }
 
 // What travels must fit into what a transport takes.
@@ -138,7 +155,7 @@ std::int64_t shift_clocks(Transport& transport, const Recorder& recorder,
   return impossible;
 }
 
-// All ranks take part; rank 0 gets the spans of the median iteration into
+// All ranks take part; rank 0 gets the iterations and the spans of the median one into
 // `result`, and writes all of them where there is a trace.
 void bring_together(const TrainingJob& training, Transport& transport, const Recorder& recorder,
                     OutputFile* trace, RunResult& result) {
@@ -146,38 +163,40 @@ void bring_together(const TrainingJob& training, Transport& transport, const Rec
   const ClockRelation& clock = result.clocks[static_cast<std::size_t>(transport.rank())];
   const std::vector<IterationExtent> extents =
       gather_extents(transport, recorder, clock, training.is_continuous());
-  for (const IterationExtent& extent : extents) result.iteration_ns.push_back(extent.makespan_ns);
-  if (first) result.median = median_of(result.iteration_ns);
-  result.median = broadcast_value(transport, result.median);
+  RecordedRun& run = result.run;
+  std::size_t median = 0;
+  if (first) {
+    run.iterations = iterations_of(extents, training.is_continuous());
+    median = run.median_iteration();
+  }
+  median = broadcast_value(transport, median);
 
   const LargestBytes largest = gather_largest(transport, recorder);
   std::optional<ChromeTraceWriter> writer;
   if (trace != nullptr) {
-    const RecordedRun run = frame_of(training, result, extents);
     writer.emplace(run, metadata_json(run), *trace,
                    MeasuredRun{run.about.layers, largest.states, largest.working});
   }
   const std::int64_t zero = first ? extents.front().start_ns : 0;
   for (std::size_t k = 0; k < recorder.iterations().size(); ++k) {
-    if (k != result.median && !training.record_details) continue;
-    MeasuredIteration iteration = gather_iteration(transport, recorder, k, zero, clock);
+    if (k != median && !training.record_details) continue;
+    const IterationRecord iteration = gather_iteration(transport, recorder, k, zero, clock);
     if (writer) writer->add(iteration.spans, iteration.layers, iteration.samples);
-    if (!first || k != result.median) continue;
-    const std::int64_t shift = extents[k].start_ns - zero;
-    for (Span& span : iteration.spans) {
-      for (std::int64_t* time : {&span.start_ns, &span.end_ns}) *time -= shift;
-      if (!span.has_input()) continue;
-      for (std::int64_t* time : {&span.input_sent_ns, &span.input_arrival_ns}) *time -= shift;
-    }
-    result.spans = std::move(iteration.spans);
-    const Placement& placement = training.program.placement;
-    result.metrics =
-        measure(result.spans, placement.ranks(), placement.stages(), training.program.microbatches);
+    if (!first || k != median) continue;
+    run.spans.assign(iteration.spans.begin(), iteration.spans.end());
+    run.iterations[k].end = run.spans.size();
+    result.metrics = run.metrics(k);
   }
   if (writer) writer->finish();
 }
 
 }  // namespace
+
+std::vector<std::int64_t> RunResult::iteration_ns() const {
+  std::vector<std::int64_t> times;
+  for (const RecordedIteration& iteration : run.iterations) times.push_back(iteration.makespan_ns);
+  return times;
+}
 
 RunResult run_session(const TrainingJob& training, Device& device, Transport& transport,
                       const OnIteration& on_iteration, OutputFile* trace, const Clock& clock) {
@@ -194,11 +213,7 @@ RunResult run_session(const TrainingJob& training, Device& device, Transport& tr
   });
 
   RunResult result;
-  result.several_clocks = !all_share_one(clocks);
-  result.device = training.costs ? "emulated, " + std::string(pace_name(training.pace)) + " pace"
-                                 : device.description();
-  result.transport = transport.name();
-  result.processors = count_processors(transport);
+  result.run = run_of(training, device, transport);
   const Trainer* trainer = nullptr;
   Worker worker(training, device, transport, clock,
                 [&](Pool& pool, Recorder& recorder,
@@ -227,8 +242,10 @@ RunResult run_session(const TrainingJob& training, Device& device, Transport& tr
                            first ? &*reference : nullptr, first ? &*result.verification : nullptr);
   }
   result.clocks = relate_clocks(at_start, read_clocks(transport, clock, clocks), clocks);
-  if (result.several_clocks) {
-    result.adjusted_transfers = shift_clocks(transport, worker.recorder(), clocks, result.clocks);
+  if (!all_share_one(clocks)) {
+    result.run.about.measured.adjusted_transfers =
+        shift_clocks(transport, worker.recorder(), clocks, result.clocks);
+    result.run.about.clocks = recorded(result.clocks);
   }
   bring_together(training, transport, worker.recorder(), trace, result);
 

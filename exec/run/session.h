@@ -14,32 +14,26 @@
 #include "exec/run/reference.h"
 #include "exec/run/training.h"
 #include "traces/base/files.h"
-#include "traces/metrics.h"
+#include "traces/recorded_run.h"
 
 namespace pipesim::exec {
 
 struct RunResult {
-  std::string device;     // for people
-  std::string transport;  // its name
-  std::vector<double> warmup_losses;
-  std::vector<double> losses;
-  std::vector<std::int64_t> iteration_ns;  // makespans, in order
-  std::optional<Verification> verification;
-
-  // Of the iteration with the median makespan.
-  std::size_t median = 0;
-  std::vector<Span> spans;
+  // As its trace tells it, but for spans of other iterations than the one with the median
+  // makespan.
+  RecordedRun run;
+  // Of that iteration, with the peaks that ranks have counted themselves.
   Metrics metrics;
-
   std::vector<RankMemory> memory;         // of each rank at its fullest
   std::vector<std::int64_t> taken_bytes;  // from its GPU, the most at once; 0 of the host's
-  int processors = 0;                     // that the ranks may run on
+  std::vector<double> warmup_losses;
+  std::vector<double> losses;
+  std::optional<Verification> verification;
+  std::vector<ClockRelation> clocks;  // of each rank, also where all share one
 
-  bool several_clocks = false;          // else all ranks share one
-  std::vector<ClockRelation> clocks;    // of each rank
-  std::int64_t adjusted_transfers = 0;  // that no shift of clocks could put right
-
-  std::int64_t median_ns() const { return iteration_ns[median]; }
+  const RecordedIteration& median() const { return run.iterations[run.median_iteration()]; }
+  std::int64_t median_ns() const { return median().makespan_ns; }
+  std::vector<std::int64_t> iteration_ns() const;  // makespans, in order
 };
 
 // Called on rank 0 after each iteration, counted from 0.

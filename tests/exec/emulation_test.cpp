@@ -82,17 +82,17 @@ TEST_P(Emulated, NeverFasterThanPredicted) {
     SimulationOptions options;
     options.iterations = 2;
     const Metrics predicted = simulate(schedule, costs, options);
-    ASSERT_EQ(result.iteration_ns.size(), 2);
+    ASSERT_EQ(result.run.iterations.size(), 2);
     std::int64_t end_ns = 0;
     for (std::size_t k = 0; k < 2 && GetParam() == EmulationPace::wall; ++k) {
-      EXPECT_GE(end_ns += result.iteration_ns[k], predicted.iteration_ends_ns[k]);
+      EXPECT_GE(end_ns += result.iteration_ns()[k], predicted.iteration_ends_ns[k]);
     }
     for (std::size_t r = 0; r < predicted.ranks.size(); ++r) {
       EXPECT_EQ(result.metrics.ranks[r].peak_activation_chunks,
                 predicted.ranks[r].peak_activation_chunks);
     }
     std::map<Kind, int> counts;
-    for (const Span& span : result.spans) {
+    for (const Span& span : result.run.spans) {
       ++counts[span.action.kind];
       const StageCosts& own = costs.stages[static_cast<std::size_t>(span.action.stage)];
       const std::int64_t took = span.end_ns - span.start_ns;
@@ -111,25 +111,8 @@ TEST_P(Emulated, NeverFasterThanPredicted) {
     EXPECT_EQ(counts[Kind::REDUCE_TIED], 2);
     EXPECT_EQ(counts[Kind::GRAD_NORM], 3);
     EXPECT_TRUE(result.losses.empty());
-    EXPECT_NE(result.device.find(exec::pace_name(GetParam())), std::string::npos);
+    EXPECT_NE(result.run.about.device.find(exec::pace_name(GetParam())), std::string::npos);
   }
-}
-
-RecordedRun measured_run(const Schedule& schedule, const Costs& costs, const RunResult& result) {
-  RecordedRun run;
-  run.name = "measured";
-  run.ranks = schedule.ranks();
-  run.microbatches = schedule.microbatches;
-  run.chunk_of_stage = schedule.placement.chunk_of_stage();
-  run.about.rank_of_stage = schedule.placement.rank_of_stage();
-  run.about.costs_json = to_json(costs);
-  run.spans.assign(result.spans.begin(), result.spans.end());
-  RecordedIteration iteration;
-  iteration.end = run.spans.size();
-  iteration.makespan_ns = result.median_ns();
-  iteration.follows = result.median > 0;
-  run.iterations = {iteration};
-  return run;
 }
 
 // Every action that is predicted is done, on its rank, in its order, and no other: the
@@ -137,7 +120,7 @@ RecordedRun measured_run(const Schedule& schedule, const Costs& costs, const Run
 void expect_same_program(const Schedule& schedule, const Costs& costs, EmulationPace pace) {
   const RunResult result = testing::run_locally(emulated(schedule, costs, pace));
   const RecordedRun predicted = testing::recorded(schedule, costs);
-  const Comparison comparison = compare(predicted, measured_run(schedule, costs, result));
+  const Comparison comparison = compare(predicted, result.run);
   EXPECT_EQ(comparison.counts.matched, std::ssize(predicted.spans));
   EXPECT_EQ(comparison.counts.unmatched, (std::array<std::int64_t, 2>{}));
   EXPECT_EQ(comparison.gap[Term::unmodelled], 0);

@@ -13,13 +13,10 @@
 namespace pipesim {
 namespace {
 
-using exec::ActionRecord;
 using exec::gather_extents;
 using exec::gather_iteration;
 using exec::gather_largest;
-using exec::LayerRecord;
-using exec::MeasuredIteration;
-using exec::MemoryRecord;
+using exec::IterationRecord;
 using exec::Recorder;
 using exec::Use;
 
@@ -32,15 +29,16 @@ Action act(const char* text) { return *parse_action(text); }
 //           which arrives at 100; 0B0 105-145; reduction 150-152; step 160-170
 //   rank 1  posts at 5; the activation arrives at 50; 1F0 52-72; 1B0 72-95,
 //           sends 96-110; reduction 112-113; step 160-165
-exec::IterationRecord record_rank(int rank, std::int64_t shift) {
-  exec::IterationRecord record;
+IterationRecord record_rank(int rank, std::int64_t shift) {
+  IterationRecord record;
   const auto add = [&](const char* text, std::int64_t reached, std::int64_t start, std::int64_t end,
                        std::int64_t bytes = 0) {
-    record.actions.push_back({act(text), shift + reached, shift + start, shift + end, bytes});
+    Span& span = record.spans.emplace_back(Span{act(text), 0, 0, shift + start, shift + end});
+    span.queued_ns = start - reached;
+    span.bytes = bytes;
   };
   const auto close = [&](Kind kind, std::int64_t start, std::int64_t end) {
-    record.actions.push_back(
-        {make_action(rank, kind), shift + start, shift + start, shift + end, 0});
+    record.spans.push_back({make_action(rank, kind), 0, 0, shift + start, shift + end});
   };
   if (rank == 0) {
     add("0F0", 8, 10, 30);
@@ -49,11 +47,9 @@ exec::IterationRecord record_rank(int rank, std::int64_t shift) {
     add("0B0", 33, 105, 145);
     close(Kind::REDUCE_GRAD, 150, 152);
     close(Kind::OPTIMIZER, 160, 170);
-    record.layers.push_back({act("0B0"), 1, Kind::I, false, shift + 110, shift + 120});
-    record.memory.push_back({shift + 9, 0, {}});
-    record.memory.push_back({shift + 10, 1, {}});
-    record.memory.back().bytes[Use::activations] = 500;
-    record.memory.back().bytes[Use::weights] = 7;
+    record.layers.push_back({0, 0, 1, Kind::I, false, act("0B0"), shift + 110, shift + 120});
+    record.samples.push_back({0, shift + 9, {}, {}, 0});
+    record.samples.push_back({0, shift + 10, {.weights = 7}, {.activations = 500}, 1});
   } else {
     add("1RECV_F0", 5, 5, 50, 64);
     add("1F0", 6, 52, 72);
@@ -61,8 +57,7 @@ exec::IterationRecord record_rank(int rank, std::int64_t shift) {
     add("1SEND_B0", 95, 96, 110, 64);
     close(Kind::REDUCE_GRAD, 112, 113);
     close(Kind::OPTIMIZER, 160, 165);
-    record.memory.push_back({shift + 53, 1, {}});
-    record.memory.back().bytes[Use::residue] = 9;
+    record.samples.push_back({0, shift + 53, {}, {.residue = 9}, 1});
   }
   return record;
 }
@@ -73,27 +68,23 @@ Recorder recorder_of(exec::Device& device, int rank, const std::vector<std::int6
                      const exec::Clock& clock = {}) {
   Recorder recorder(device, clock, true);
   for (const std::int64_t shift : shifts) {
-    exec::IterationRecord record = record_rank(rank, shift);
-    for (ActionRecord& action : record.actions) {
-      for (std::int64_t* time : {&action.reached_ns, &action.start_ns, &action.end_ns}) {
-        *time = clock.shown_at(*time);
-      }
-    }
-    for (LayerRecord& layer : record.layers) {
-      for (std::int64_t* time : {&layer.start_ns, &layer.end_ns}) *time = clock.shown_at(*time);
-    }
-    for (MemoryRecord& memory : record.memory) memory.time_ns = clock.shown_at(memory.time_ns);
+    const IterationRecord record = record_rank(rank, shift);
+    const auto shown = [&](std::int64_t time_ns) { return exec::Instant{clock.shown_at(time_ns)}; };
     recorder.start_iteration(true);
-    for (const ActionRecord& action : record.actions) {
-      recorder.add(exec::ActionNote{
-          action.action, {action.reached_ns}, {action.start_ns}, {action.end_ns}, action.bytes});
+    for (const Span& span : record.spans) {
+      recorder.add(exec::ActionNote{span.action, shown(span.start_ns - span.queued_ns),
+                                    shown(span.start_ns), shown(span.end_ns), span.bytes});
     }
-    for (const LayerRecord& layer : record.layers) {
-      recorder.add(exec::LayerNote{
-          layer.action, layer.layer, layer.kind, layer.again, {layer.start_ns}, {layer.end_ns}});
+    for (const LayerSpan& layer : record.layers) {
+      recorder.add(exec::LayerNote{layer.action, layer.layer, layer.kind, layer.again,
+                                   shown(layer.start_ns), shown(layer.end_ns)});
     }
-    for (const MemoryRecord& memory : record.memory) {
-      recorder.add(exec::MemoryNote{{memory.time_ns}, memory.chunks, memory.bytes});
+    for (const MemorySample& sample : record.samples) {
+      exec::UsedBytes bytes;
+      bytes[Use::weights] = sample.states.weights;
+      bytes[Use::activations] = sample.working.activations;
+      bytes[Use::residue] = sample.working.residue;
+      recorder.add(exec::MemoryNote{shown(sample.time_ns), sample.chunks, bytes});
     }
     recorder.finish_iteration();
   }
@@ -113,8 +104,8 @@ Result on_two_ranks(const std::vector<std::int64_t>& shifts, Gather gather) {
   return result;
 }
 
-MeasuredIteration iteration(std::size_t index, std::int64_t zero_ns) {
-  return on_two_ranks<MeasuredIteration>(
+IterationRecord iteration(std::size_t index, std::int64_t zero_ns) {
+  return on_two_ranks<IterationRecord>(
       {far, far + 1000}, [&](exec::Transport& transport, const Recorder& recorder) {
         return gather_iteration(transport, recorder, index, zero_ns, {});
       });
@@ -128,7 +119,7 @@ TEST(Measurement, NothingEndsBeforeItStarts) {
   recorder.add(exec::ActionNote{make_action(0, Kind::SEND_F, 0), {10}, {20}, {17}, 64});
   recorder.add(exec::ActionNote{make_action(0, Kind::RECV_B, 0), {30}, {30}, {40}, 64});
   recorder.finish_iteration();
-  const std::vector<ActionRecord>& actions = recorder.iterations().front().actions;
+  const std::vector<Span>& actions = recorder.iterations().front().spans;
   ASSERT_EQ(actions.size(), 2);
   EXPECT_EQ(actions[0].start_ns, 20);
   EXPECT_EQ(actions[0].end_ns, 20);
@@ -158,7 +149,7 @@ TEST(Measurement, ExtentsLeaveTransfersAside) {
 }
 
 TEST(Measurement, SpansAreThoseOfBothRanks) {
-  const MeasuredIteration second = iteration(1, far + 10);
+  const IterationRecord second = iteration(1, far + 10);
   std::map<std::string, Span> spans;
   for (const Span& span : second.spans) spans[to_text(span.action)] = span;
   ASSERT_EQ(spans.size(), 12);
@@ -192,7 +183,7 @@ TEST(Measurement, SpansAreThoseOfBothRanks) {
 }
 
 TEST(Measurement, LayersAndMemoryComeAlong) {
-  const MeasuredIteration first = iteration(0, far + 10);
+  const IterationRecord first = iteration(0, far + 10);
   ASSERT_EQ(first.layers.size(), 1);
   EXPECT_EQ(to_text(first.layers[0].action), "0B0");
   EXPECT_EQ(first.layers[0].layer, 1);
@@ -216,7 +207,7 @@ TEST(Measurement, LayersAndMemoryComeAlong) {
 // idle 42 before 1F0, 19 of it while the activation was under way; drain 17 + 47,
 // and 5 to the end.
 TEST(Measurement, MetricsAreExact) {
-  const MeasuredIteration first = iteration(0, far + 10);
+  const IterationRecord first = iteration(0, far + 10);
   const Metrics metrics = measure(first.spans, 2, 2, 1);
   EXPECT_EQ(metrics.makespan_ns, 160);
   const RankMetrics& zero = metrics.ranks[0];
@@ -243,7 +234,7 @@ TEST(Measurement, ByAnotherClockItIsTheSame) {
   };
   const exec::ClockRelation relation(reading(far - 500), reading(far + 3 * later));
   std::vector<IterationExtent> extents;
-  MeasuredIteration second;
+  IterationRecord second;
   exec::run_as_threads(2, {}, [&](exec::Transport& transport) {
     const bool first = transport.rank() == 0;
     const auto device = exec::make_cpu_device();
@@ -258,7 +249,7 @@ TEST(Measurement, ByAnotherClockItIsTheSame) {
   });
   EXPECT_EQ(extents[0].start_ns, far + 10);
   EXPECT_EQ(extents[1].makespan_ns, 160);
-  const auto plain = on_two_ranks<MeasuredIteration>(
+  const auto plain = on_two_ranks<IterationRecord>(
       {far, far + later}, [&](exec::Transport& transport, const Recorder& recorder) {
         return gather_iteration(transport, recorder, 1, far + 10, {});
       });
@@ -270,7 +261,7 @@ TEST(Measurement, ByAnotherClockItIsTheSame) {
     EXPECT_LE(std::abs(second.spans[i].queued_ns - plain.spans[i].queued_ns), 2);
   }
   EXPECT_LE(std::abs(second.samples.back().time_ns - plain.samples.back().time_ns), 2);
-  const auto busy = [&](const MeasuredIteration& iteration, std::size_t rank) {
+  const auto busy = [&](const IterationRecord& iteration, std::size_t rank) {
     return measure(iteration.spans, 2, 2, 1).ranks[rank].busy_ns;
   };
   EXPECT_EQ(busy(second, 0), busy(plain, 0));

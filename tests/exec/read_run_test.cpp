@@ -407,21 +407,14 @@ TEST(ReadRun, ATrainingComesBackAsItWas) {
       ASSERT_EQ(run.iterations.size(), 3U);
       std::vector<std::int64_t> makespans;
       for (const auto& iteration : run.iterations) makespans.push_back(iteration.makespan_ns);
-      EXPECT_EQ(makespans, result.iteration_ns);
-      EXPECT_EQ(run.median_iteration(), result.median);
-      const RecordedIteration& median = run.iterations[result.median];
-      std::vector<Span> spans;
-      for (Span span : run.spans_of(median)) {
-        for (std::int64_t* time : {&span.start_ns, &span.end_ns}) *time -= median.start_ns;
-        if (span.has_input()) {
-          for (std::int64_t* time : {&span.input_sent_ns, &span.input_arrival_ns}) {
-            *time -= median.start_ns;
-          }
-        }
-        spans.push_back(span);
-      }
-      EXPECT_EQ(spans, result.spans);
-      const Metrics metrics = run.metrics(result.median);
+      EXPECT_EQ(makespans, result.iteration_ns());
+      EXPECT_EQ(run.median_iteration(), result.run.median_iteration());
+      const auto spans = [](const RecordedRun& of) {
+        const auto median = of.spans_of(of.iterations[of.median_iteration()]);
+        return std::vector(median.begin(), median.end());
+      };
+      EXPECT_EQ(spans(run), spans(result.run));
+      const Metrics metrics = run.metrics(result.run.median_iteration());
       EXPECT_EQ(metrics.makespan_ns, result.metrics.makespan_ns);
       EXPECT_EQ(metrics.critical_path.p2p_ns, result.metrics.critical_path.p2p_ns);
       for (std::size_t r = 0; r < metrics.ranks.size(); ++r) {

@@ -216,7 +216,7 @@ TEST(Stage, NotesEachLayersPartAndPausesAfterIt) {
     int again = 0;
     std::int64_t before = 0;
     std::multiset<std::string> parts;
-    for (const LayerRecord& record : records) {
+    for (const LayerSpan& record : records) {
       EXPECT_LE(before, record.start_ns);
       EXPECT_LE(record.start_ns, record.end_ns);
       before = record.end_ns;

@@ -177,11 +177,13 @@ void expect_nothing_left(const TrainingJob& training, const Worker& worker) {
   ASSERT_EQ(worker.recorder().iterations().size(), std::size_t{iterations});
   const RankMemory peak = worker.peak_memory();
   for (const IterationRecord& record : worker.recorder().iterations()) {
-    EXPECT_EQ(record.memory.front().bytes.by_use, want.by_use);
-    EXPECT_EQ(record.memory.back().bytes.by_use, want.by_use);
-    EXPECT_EQ(record.memory.back().chunks, 0);
-    for (const MemoryRecord& sample : record.memory) {
-      EXPECT_LE(sample.bytes.total(), peak.total());
+    for (const MemorySample& end : {record.samples.front(), record.samples.back()}) {
+      EXPECT_EQ(end.states, want.states());
+      EXPECT_EQ(end.working, want.working());
+    }
+    EXPECT_EQ(record.samples.back().chunks, 0);
+    for (const MemorySample& sample : record.samples) {
+      EXPECT_LE(sample.states.total() + sample.working.total(), peak.total());
     }
   }
   EXPECT_EQ(peak.states.total(), 16 * parameters);

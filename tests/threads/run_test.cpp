@@ -55,7 +55,7 @@ void expect_right(const Schedule& schedule, const TrainingJob& training, const R
     if (action.kind == Kind::IDLE) continue;
     planned.push_back(to_text(make_action(action.stage, action.kind, action.microbatch)));
   }
-  for (const Span& span : result.spans) {
+  for (const Span& span : result.run.spans) {
     done.push_back(to_text(span.action));
     EXPECT_LE(span.start_ns, span.end_ns);
   }
