@@ -19,7 +19,9 @@ class Idle final : public Workload {
   void start_iteration(int /*iteration*/) override {}
   Tensor run(const Action& /*action*/, Tensor input) override { return input; }
   void reduce(int /*stage*/, std::int64_t /*number*/, std::int64_t /*count*/) override {}
-  Outcome step(int /*stage*/) override { return {}; }
+  void reduce_tied(int /*stage*/) override {}
+  Outcome find_norm(int /*stage*/) override { return {}; }
+  void step(int /*stage*/, double /*gradient_norm*/) override {}
 };
 
 // Arguments: chunks on the rank, whether layers and memory are recorded. The
