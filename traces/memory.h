@@ -197,8 +197,9 @@ class MemoryMeter {
 
  private:
   // An action by itself, whatever it shares a cell with.
-  static Action without_cell(const Action& action) {
-    return make_action(action.stage, action.kind, action.microbatch);
+  static Action without_cell(Action action) {
+    action.joined = false;
+    return action;
   }
 
   void open_instant(std::int64_t time_ns) {

@@ -30,6 +30,7 @@ class EventEvaluation {
         costs_(costs),
         transfers_(transfers),
         microbatches_(schedule.microbatches / iterations),
+        is_repeated_(iterations > 1),
         sink_(sink),
         footprints_(costs.footprints(schedule.placement)),
         tasks_(make_tasks(schedule, costs, transfers, iterations)),
@@ -184,7 +185,7 @@ class EventEvaluation {
 
   void start_compute(TaskId task, const TaskRow& row) {
     const std::int64_t now = engine_.now_ns();
-    if (tasks_.microbatch(task) >= next_iteration(row.rank)) [[unlikely]] {
+    if (is_repeated_ && tasks_.microbatch(task) >= next_iteration(row.rank)) [[unlikely]] {
       ends_.add(row.rank, account(row.rank));
       next_iteration(row.rank) += microbatches_;
     }
@@ -565,6 +566,7 @@ class EventEvaluation {
   const Costs& costs_;
   Transfers transfers_;
   std::int32_t microbatches_;  // of an iteration
+  bool is_repeated_;           // by a second one
   const SpanSink& sink_;
   std::vector<StageFootprint> footprints_;
   Tasks tasks_;

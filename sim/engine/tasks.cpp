@@ -261,14 +261,12 @@ class TasksBuilder {
 
   // ---- Streams
 
+  // So many at most: a blocking collective is two.
   std::size_t count_closing() const {
-    return static_cast<std::size_t>(
-        std::ranges::count_if(schedule_.actions.all(),
-                              [](const Action& action) {
-                                return action.kind == Kind::REDUCE_GRAD ||
-                                       action.kind == Kind::OPTIMIZER;
-                              }) +
-        2 * std::ranges::count_if(schedule_.actions.all(), is_blocking_collective, &Action::kind));
+    return 2 * static_cast<std::size_t>(
+                   std::ranges::count_if(schedule_.actions.all(), [](const Action& action) {
+                     return action.kind >= Kind::REDUCE_GRAD && action.kind <= Kind::OPTIMIZER;
+                   }));
   }
 
   // A row stands on its streams with all its microbatches, or with none.
@@ -300,10 +298,14 @@ class TasksBuilder {
     const std::int64_t reductions =
         std::ranges::count(list.first(length), Kind::REDUCE_GRAD, &Action::kind);
     std::int64_t reduced = 0;
-    iteration_ = -1;
+    iteration_ = 0;
+    std::size_t end = length;  // of the iteration
     for (std::size_t i = 0; i < list.size(); ++i) {
       const Action& action = list[i];
-      if (i % length == 0) ++iteration_;
+      if (i == end) {
+        ++iteration_;
+        end += length;
+      }
       if (is_compute(action.kind)) {
         tasks_.plan.append(static_cast<StreamId>(rank), tasks_.task_of(action));
         note(action);
