@@ -6,10 +6,8 @@
 #include <tuple>
 #include <utility>
 
-#include "sim/cost/costs.h"
-#include "sim/engine/prediction.h"
 #include "sim/engine/record_run.h"
-#include "sim/schedule/family.h"
+#include "sim/request/request.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 
@@ -67,26 +65,30 @@ void check(const Settings& settings) {
   }
 }
 
-Costs costs_of(const Settings& settings, const Placement& placement) {
-  StageCosts stage;
-  stage.forward_ns = settings.forward_ns;
-  stage.backward_input_ns = settings.input_ns;
-  stage.backward_weight_ns = settings.weight_ns;
-  stage.activation_bytes = settings.activation_bytes;
-  Costs costs;
-  costs.stages.assign(static_cast<std::size_t>(placement.stages()), stage);
+PredictionRequest request_of(const Settings& settings) {
+  PredictionRequest request;
+  ScheduleRequest schedule{settings.schedule, settings.stages, settings.microbatches};
+  schedule.chunks = settings.virtual_stages;
+  request.schedule = choose_schedule(schedule);
+  const auto stages = static_cast<std::size_t>(request.schedule.schedule.stages());
+  const auto times = [&](std::int64_t ns) {
+    GivenCosts::Values each(stages, ns);
+    if (settings.slow_stage) {
+      const std::int64_t percent = settings.slow_percent;
+      each[static_cast<std::size_t>(*settings.slow_stage)] =
+          ns / 100 * percent + ns % 100 * percent / 100;  // rounded down
+    }
+    return each;
+  };
+  GivenCosts costs;
+  costs.forward_ns = times(settings.forward_ns);
+  costs.backward_input_ns = times(settings.input_ns);
+  costs.backward_weight_ns = times(settings.weight_ns);
+  costs.activation_bytes = {settings.activation_bytes};
   costs.p2p.latency_ns = settings.latency_ns;
-  if (settings.slow_stage) {
-    const auto slowed = [percent = settings.slow_percent](std::int64_t ns) {
-      return ns / 100 * percent + ns % 100 * percent / 100;  // rounded down
-    };
-    StageCosts& slow = costs.stages[static_cast<std::size_t>(*settings.slow_stage)];
-    slow.forward_ns = slowed(slow.forward_ns);
-    slow.backward_input_ns = slowed(slow.backward_input_ns);
-    slow.backward_weight_ns = slowed(slow.backward_weight_ns);
-  }
-  costs.check(placement, settings.microbatches, "the times and bytes given");
-  return costs;
+  request.costs.costs = std::move(costs);
+  request.costs.name = "the times and bytes given";
+  return request;
 }
 
 // What the counters of a trace say: one sample an instant at which a rank's
@@ -142,11 +144,8 @@ std::vector<MemorySample> samples_of(const RecordedRun& run) {
 }
 
 // As it would be read from the trace that pipesim writes of it.
-RecordedRun run_of(const Schedule& schedule, const Costs& costs, const Transfers& transfers,
-                   const std::string& name) {
-  SimulationOptions options;
-  options.transfers = transfers;
-  RecordedRun run = record_run(schedule, costs, options);
+RecordedRun run_of(const PreparedPrediction& prepared, const std::string& name) {
+  RecordedRun run = record_run(prepared.choice.schedule, prepared.costs, prepared.options);
   run.name = name;
   for (const MemorySample& sample : samples_of(run)) run.samples.push_back(sample);
   return run;
@@ -206,19 +205,15 @@ std::string memory_text(const Settings& settings, const Prediction& prediction) 
 
 Outcome played(const Settings& settings) {
   check(settings);
-  const Family& chosen = family(settings.schedule);
-  ScheduleRequest request{settings.schedule, settings.stages, settings.microbatches};
-  request.chunks = settings.virtual_stages;
-  const Shape shape = resolve_shape(chosen, request);
-  const Schedule schedule = generate(chosen, shape);
-  const Costs costs = costs_of(settings, schedule.placement);
-  const Prediction prediction = predict(schedule, costs, &chosen, shape);
+  const PreparedPrediction prepared = prepare(request_of(settings));
+  const Family& chosen = *prepared.choice.family;
+  const Prediction prediction = prepared.predict();
 
   Outcome outcome;
   auto trace = std::make_shared<OpenTrace>();
   trace->name = fmt::format("{}, {}, {}", chosen.title, shape_text(settings),
                             plural(settings.microbatches, "microbatch"));
-  trace->run = run_of(schedule, costs, prediction.transfers, trace->name);
+  trace->run = run_of(prepared, trace->name);
   outcome.verdict = fmt::format("{}: {}, of which {:.0f} % bubble", trace->name,
                                 format_time(prediction.metrics.makespan_ns),
                                 prediction.metrics.global_bubble() * 100);

@@ -107,7 +107,7 @@ void add_model_flags(CommandLine& command, ModelFlags& flags) {
 
 std::string first_model_flag(ModelFlags flags) { return first_given(all_flags(flags)); }
 
-ModelSource::ModelSource(const ModelFlags& flags) {
+TrainingRequest training_request(const ModelFlags& flags) {
   if (!flags.model && !flags.cluster) {
     throw input_error(
         fmt::format("{} belongs to --model and --cluster; give both", first_model_flag(flags)));
@@ -120,134 +120,64 @@ ModelSource::ModelSource(const ModelFlags& flags) {
   if (!flags.cluster) {
     refuse_missing("--cluster is missing: what the --model is trained on", known_clusters());
   }
-  model_ = find_model(*flags.model);
-  cluster_ = find_cluster(*flags.cluster);
+  TrainingRequest request;
+  const Model& model = request.model = find_model(*flags.model);
+  request.cluster = find_cluster(*flags.cluster);
+  Training& training = request.training;
   const auto count = [](const Flag& flag, std::string_view name, auto& value) {
     if (flag) value = parse_count(*flag, name);
   };
-  if (model_.is_listed() && flags.sequence_length) {
+  if (model.is_listed() && flags.sequence_length) {
     throw input_error(fmt::format(
         "--sequence-length: the layers of {} are given for one sequence as they are; leave it away",
-        model_.name));
+        model.name));
   }
-  training_.sequence_length = model_.is_listed() ? 1 : model_.max_sequence_length;
-  count(flags.micro_batch_size, "--micro-batch-size", training_.micro_batch_size);
-  count(flags.sequence_length, "--sequence-length", training_.sequence_length);
-  count(flags.tensor_parallel, "--tensor-parallel", training_.tensor_parallel);
-  count(flags.data_parallel, "--data-parallel", training_.data_parallel);
-  has_replicas_ = flags.data_parallel.has_value();
-  if (flags.devices) devices_ = parse_count(*flags.devices, "--devices");
-  if (flags.shard_over) training_.shard_over = parse_count(*flags.shard_over, "--shard-over");
-  training_.sequence_parallel = flags.sequence_parallel;
-  training_.attention = usual_attention(model_);
+  training.sequence_length = model.is_listed() ? 1 : model.max_sequence_length;
+  count(flags.micro_batch_size, "--micro-batch-size", training.micro_batch_size);
+  count(flags.sequence_length, "--sequence-length", training.sequence_length);
+  count(flags.tensor_parallel, "--tensor-parallel", training.tensor_parallel);
+  count(flags.data_parallel, "--data-parallel", training.data_parallel);
+  request.has_replicas = flags.data_parallel.has_value();
+  if (flags.devices) request.devices = parse_count(*flags.devices, "--devices");
+  if (flags.shard_over) training.shard_over = parse_count(*flags.shard_over, "--shard-over");
+  training.sequence_parallel = flags.sequence_parallel;
+  training.attention = usual_attention(model);
   if (flags.recompute) {
-    training_.recompute = choose<Recompute>(*flags.recompute, "--recompute", recomputes);
+    training.recompute = choose<Recompute>(*flags.recompute, "--recompute", recomputes);
   }
   if (flags.attention) {
-    if (model_.is_listed() || model_.architecture == Architecture::mlp) {
+    if (model.is_listed() || model.architecture == Architecture::mlp) {
       throw input_error(
-          fmt::format("--attention: {} has none; leave the flag away", quote(model_.name)));
+          fmt::format("--attention: {} has none; leave the flag away", quote(model.name)));
     }
-    training_.attention = choose<Attention>(*flags.attention, "--attention", attentions);
+    training.attention = choose<Attention>(*flags.attention, "--attention", attentions);
   }
-  if (flags.precision) training_.precision = parse_precision(*flags.precision, "--precision");
-  if (flags.zero) training_.zero = parse_stage(*flags.zero, "--zero");
-  training_.gradient_bytes = bytes_of(training_.precision);
+  if (flags.precision) training.precision = parse_precision(*flags.precision, "--precision");
+  if (flags.zero) training.zero = parse_stage(*flags.zero, "--zero");
+  training.gradient_bytes = bytes_of(training.precision);
   if (flags.gradient_bytes) {
-    training_.gradient_bytes =
+    training.gradient_bytes =
         choose<std::int64_t>(*flags.gradient_bytes, "--gradient-bytes", gradient_sizes);
   }
   if (flags.bucket_bytes) {
-    training_.bucket_bytes = parse_bytes(*flags.bucket_bytes, "--bucket-bytes");
-    if (*training_.bucket_bytes == 0) {
+    training.bucket_bytes = parse_bytes(*flags.bucket_bytes, "--bucket-bytes");
+    if (*training.bucket_bytes == 0) {
       throw input_error("--bucket-bytes: a bucket of 0 bytes holds nothing; give its size");
     }
   }
   if (flags.tensor_overlap) {
-    if (training_.tensor_parallel == 1) {
+    if (training.tensor_parallel == 1) {
       throw input_error(
           "--tensor-overlap: one rank reduces nothing; give --tensor-parallel of more than 1 too");
     }
-    training_.asynchronous_reduction =
+    training.asynchronous_reduction =
         choose<bool>(*flags.tensor_overlap, "--tensor-overlap", switches);
   }
   if (flags.software_factor) {
-    training_.software_factor = parse_factor(*flags.software_factor, "--software-factor");
+    training.software_factor = parse_factor(*flags.software_factor, "--software-factor");
   }
-  check_sizes();
-}
-
-// Keeps what a layer counts within 64 bits.
-void ModelSource::check_sizes() const {
-  constexpr double most_tokens = 1 << 26;
-  constexpr double most_values = 1e18;
-  const auto batch = static_cast<double>(training_.micro_batch_size);
-  const auto length = static_cast<double>(training_.sequence_length);
-  double values = 0;
-  if (model_.is_listed()) {
-    for (const ListedLayer& one : model_.list) {
-      values = std::max(values, batch * static_cast<double>(one.output_bytes));
-    }
-  } else {
-    values = batch * length * length * static_cast<double>(model_.heads);
-  }
-  if (batch * length <= most_tokens && values <= most_values) return;
-  if (model_.is_listed()) {
-    throw input_error(
-        fmt::format("--micro-batch-size {}: too many samples for one microbatch; use fewer",
-                    training_.micro_batch_size));
-  }
-  throw input_error(
-      fmt::format("--micro-batch-size {} x --sequence-length {}: too many tokens for one "
-                  "microbatch; use fewer or "
-                  "shorter sequences",
-                  training_.micro_batch_size, training_.sequence_length));
-}
-
-int ModelSource::replicas(int pipeline_ranks) const {
-  const std::int64_t each = std::int64_t{pipeline_ranks} * training_.tensor_parallel;
-  if (each > max_count || each * training_.data_parallel > max_count) {
-    throw input_error(fmt::format(
-        "{} x {} tensor-parallel x {} data-parallel are more than {} devices; use fewer",
-        plural(pipeline_ranks, "pipeline rank"), training_.tensor_parallel, training_.data_parallel,
-        max_count));
-  }
-  if (!devices_) return training_.data_parallel;
-  const std::string product =
-      fmt::format("{} x {} tensor-parallel", plural(pipeline_ranks, "pipeline rank"),
-                  training_.tensor_parallel);
-  const std::int64_t given = *devices_;
-  if (has_replicas_ && each * training_.data_parallel != given) {
-    const std::int64_t needed = each * training_.data_parallel;
-    throw input_error(
-        fmt::format("--devices {}: {} x {} data-parallel are {}; nearest valid: --devices {}{}",
-                    given, product, training_.data_parallel, needed, needed,
-                    given % each == 0 ? fmt::format(", or --data-parallel {}", given / each) : ""));
-  }
-  if (given % each != 0) {
-    std::vector<std::string> nearest;
-    for (const std::int64_t replicas : {given / each, given / each + 1}) {
-      if (replicas == 0 || replicas * each > max_count) continue;
-      nearest.push_back(fmt::format("{} (--data-parallel {})", replicas * each, replicas));
-    }
-    throw input_error(
-        fmt::format("--devices {}: {} are {}, which must divide it; nearest valid: {}", given,
-                    product, each, fmt::join(nearest, " and ")));
-  }
-  return static_cast<int>(given / each);
-}
-
-CostModel ModelSource::with_ranks(int pipeline_ranks) const {
-  Training training = training_;
-  training.pipeline_parallel = pipeline_ranks;
-  training.data_parallel = replicas(pipeline_ranks);
-  return CostModel(model_, cluster_, training);
-}
-
-std::string name_of(const CostModel& model) {
-  const Cluster& cluster = model.cluster();
-  return fmt::format("{} on {} {} of {}", printable(model.model().name), model.training().devices(),
-                     printable(cluster.device.name), printable(cluster.name));
+  request.check();
+  return request;
 }
 
 }  // namespace pipesim::cli

@@ -95,7 +95,7 @@ void run(const PartitionFlags& flags) {
   CostFlags cost_flags = flags.layers.costs;
   cost_flags.costs.reset();
   cost_flags.layout = flags.layout;
-  const CostSource source(cost_flags, input.file, input.name);
+  const CostSource source(cost_request(cost_flags, input.file, input.name));
   const ScheduleChoice choice = choose_schedule(schedule_flags, source.bytes_needed());
   const std::optional<CostModel> model = source.cost_model(choice.schedule.ranks());
   input.name = model ? name_of(*model) : std::filesystem::path(input.name).filename().string();

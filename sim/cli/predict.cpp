@@ -8,8 +8,10 @@
 #include "sim/cli/explanation_report.h"
 #include "sim/cli/outputs.h"
 #include "sim/cli/report.h"
-#include "sim/cli/result_json.h"
+#include "sim/cli/setup.h"
 #include "sim/engine/record_run.h"
+#include "sim/request/request.h"
+#include "sim/request/result_json.h"
 #include "sim/schedule/csv.h"
 #include "traces/base/error.h"
 #include "traces/base/files.h"
@@ -46,24 +48,20 @@ void run(const PredictFlags& flags) {
                  {"--cluster", file_of(flags.costs.model.cluster)},
                  {"--trace", flags.trace, true},
                  {"--export", flags.export_file, true}});
-  const CostSource source(flags.costs);
+  PredictionRequest request;
+  request.costs = cost_request(flags.costs);
   if (flags.explain && !flags.costs.model.model) {
     throw input_error("--explain: only a model says what time and memory are for; give --model");
   }
-  SimulationOptions options;
-  if (flags.iterations) options.iterations = parse_count(*flags.iterations, "--iterations");
-  BytesNeeded needed = source.bytes_needed();
+  if (flags.iterations) request.iterations = parse_count(*flags.iterations, "--iterations");
+  if (flags.memory_cap) request.memory_cap_bytes = parse_bytes(*flags.memory_cap, "--memory-cap");
+  BytesNeeded needed = CostSource(request.costs).bytes_needed();
   if (flags.trace) needed += trace_needs;
-  needed = needed.times(options.iterations);
+  needed = needed.times(request.iterations);
   if (flags.json) needed += json_needs;
-  ScheduleChoice choice = choose_schedule(flags.schedule, needed);
-  options.transfers = source.transfers_of(choice);
-  choice.schedule = source.complete(std::move(choice.schedule));
-  const std::optional<CostModel> model = source.cost_model(choice.schedule.ranks());
-  const std::optional<std::int64_t> cap = memory_cap(flags.memory_cap, model);
-  const Costs costs = source.resolve(choice.schedule);
-  costs.check(choice.schedule.placement, choice.schedule.microbatches, "--iterations",
-              options.iterations);
+  request.schedule = choose_schedule(flags.schedule, needed);
+  const PreparedPrediction prepared = prepare(std::move(request));
+  const auto& [source, choice, model, cap, costs, options] = prepared;
   // Opened first: an output that can't be written fails before the work.
   std::optional<OutputFile> trace;
   std::optional<OutputFile> exported;
@@ -73,8 +71,7 @@ void run(const PredictFlags& flags) {
   std::optional<Progress> progress(std::in_place);
   progress->show(fmt::format("simulating {} actions",
                              format_count(choice.schedule.actions.size() * options.iterations)));
-  const Prediction prediction =
-      predict(choice.schedule, costs, choice.family, choice.shape, options);
+  const Prediction prediction = prepared.predict();
   if (trace) {
     progress->show("writing the trace");
     write_chrome_trace(record_run(choice.schedule, costs, options), *trace);

@@ -157,7 +157,7 @@ void run(const CommandLine& command, const SchedulesFlags& flags) {
   ScheduleFlags first = flags.schedule;
   first.microbatches = std::to_string(microbatches.front());
   const ScheduleRequest request = parse_request(first);
-  const CostSource source(flags.costs);
+  const CostSource source(cost_request(flags.costs));
   const std::optional<CostModel> model = source.cost_model(request.ranks);
   const auto cap = memory_cap(flags.memory_cap, model);
   Trial trial = trial_with(source);

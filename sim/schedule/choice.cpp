@@ -42,18 +42,23 @@ ScheduleRequest parse_request(const ScheduleFlags& flags) {
   return request;
 }
 
+ScheduleChoice choose_schedule(const ScheduleRequest& request) {
+  ScheduleChoice choice;
+  choice.family = &family(request.name);
+  choice.shape = resolve_shape(*choice.family, request);
+  choice.schedule = generate(*choice.family, choice.shape);
+  return choice;
+}
+
 ScheduleChoice choose_schedule(const ScheduleFlags& flags, const BytesNeeded& needed) {
   if (!flags.schedule) {
     throw input_error("--schedule is missing: give a name (see `pipesim schedules`) or a file");
   }
-  ScheduleChoice choice;
   if (!names_a_file(*flags.schedule)) {
-    choice.family = &family(*flags.schedule);  // an unknown name comes first
+    const Family& known = family(*flags.schedule);  // an unknown name comes first
     const ScheduleRequest request = parse_request(flags);
-    check_size(*choice.family, request, needed);  // before anything of that size is built
-    choice.shape = resolve_shape(*choice.family, request);
-    choice.schedule = generate(*choice.family, choice.shape);
-    return choice;
+    check_size(known, request, needed);  // before anything of that size is built
+    return choose_schedule(request);
   }
   std::error_code failed;
   const auto size = std::filesystem::file_size(*flags.schedule, failed);
@@ -61,6 +66,7 @@ ScheduleChoice choose_schedule(const ScheduleFlags& flags, const BytesNeeded& ne
   // or more.
   if (!failed) check_memory(quote(*flags.schedule), static_cast<double>(size) * 7);
   ScheduleFile file = read_schedule(*flags.schedule);
+  ScheduleChoice choice;
   choice.schedule = std::move(file.schedule);
   choice.lane = file.lane;
   if (flags.group || flags.placement) {

@@ -30,6 +30,9 @@ struct ScheduleChoice {
   TransferLane lane = TransferLane::compute;  // of its transfers, as a program's file has them
 };
 
+// The family's schedule.
+ScheduleChoice choose_schedule(const ScheduleRequest& request);
+
 // Generates or reads the schedule. A file's must agree with the other flags
 // given. Refuses one that would not fit in memory with what is needed beside it.
 ScheduleChoice choose_schedule(const ScheduleFlags& flags, const BytesNeeded& needed);

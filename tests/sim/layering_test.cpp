@@ -27,6 +27,8 @@ const std::map<std::string, std::vector<std::string>> allowed{
     {"sim/calibrate", {"traces", "traces/base", "sim/schedule", "sim/cost"}},
     {"sim/compare", {"traces", "traces/base", "sim/engine"}},
     {"sim/plan", {"traces", "traces/base", "sim/schedule", "sim/cost", "sim/engine"}},
+    {"sim/request",
+     {"traces", "traces/base", "sim/schedule", "sim/cost", "sim/engine", "sim/plan"}},
     {"sim/report", {"traces", "traces/base", "traces/print", "sim/compare"}},
     {"sim", {"traces/*", "sim/*"}},
     {"exec/device", {"traces/base", "exec/device/cpu", "exec/device/gpu"}},

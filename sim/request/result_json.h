@@ -7,7 +7,7 @@
 #include "sim/cost/estimate/explanation.h"
 #include "sim/engine/prediction.h"
 
-namespace pipesim::cli {
+namespace pipesim {
 
 // The `pipesim-result` object, indented, with a line end. A cap adds `fits`; a
 // model, where costs are one's, what it trains and how fast.
@@ -16,4 +16,4 @@ std::string result_json(const Schedule& schedule, const Prediction& prediction,
                         const std::optional<CostModel>& model,
                         const std::optional<Explanation>& explanation);
 
-}  // namespace pipesim::cli
+}  // namespace pipesim

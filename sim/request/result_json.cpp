@@ -1,4 +1,4 @@
-#include "sim/cli/result_json.h"
+#include "sim/request/result_json.h"
 
 #include <algorithm>
 
@@ -6,7 +6,7 @@
 #include "traces/base/json.h"
 #include "traces/metrics_json.h"
 
-namespace pipesim::cli {
+namespace pipesim {
 
 namespace {
 
@@ -165,4 +165,4 @@ std::string result_json(const Schedule& schedule, const Prediction& prediction,
   return json.dump(2) + "\n";
 }
 
-}  // namespace pipesim::cli
+}  // namespace pipesim

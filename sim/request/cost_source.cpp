@@ -1,0 +1,163 @@
+#include "sim/request/cost_source.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/cost/estimate/replicas.h"
+#include "traces/base/error.h"
+#include "traces/base/text.h"
+
+namespace pipesim {
+namespace {
+
+// One value for every stage, or one a stage.
+template <typename Store>
+void fill_stages(std::vector<StageCosts>& stages, const GivenCosts::Values& values,
+                 std::string_view name, Store store) {
+  if (values.empty()) return;
+  if (values.size() != 1 && values.size() != stages.size()) {
+    throw input_error(
+        fmt::format("{}: {} for {}; give one value, or one a virtual stage", name,
+                    plural(static_cast<std::int64_t>(values.size()), "value"),
+                    plural(static_cast<std::int64_t>(stages.size()), "virtual stage")));
+  }
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    store(stages[s], values[std::min(s, values.size() - 1)]);
+  }
+}
+
+// Keeps the tokens of an iteration within 64 bits.
+void check_tokens(const Training& training, int microbatches) {
+  constexpr double most = 1e18;
+  const double tokens = static_cast<double>(microbatches) *
+                        static_cast<double>(training.micro_batch_size) *
+                        static_cast<double>(training.sequence_length) * training.data_parallel;
+  if (tokens <= most) return;
+  throw input_error(fmt::format("{} of {} x {} in {} are more than {:g} tokens; use fewer",
+                                plural(microbatches, "microbatch"), training.micro_batch_size,
+                                plural(training.sequence_length, "token"),
+                                plural(training.data_parallel, "replica"), most));
+}
+
+}  // namespace
+
+CostSource::CostSource(CostRequest request) : request_(std::move(request)) {
+  const GivenCosts* own = given();
+  if (own == nullptr) return;
+  if (request_.layout) {
+    throw input_error(
+        "--layout: needs costs by layer; give --costs with a file of them, or --model");
+  }
+  if (!own->backward_ns.empty() &&
+      (!own->backward_input_ns.empty() || !own->backward_weight_ns.empty())) {
+    throw input_error("--backward and --backward-input, --backward-weight exclude each other");
+  }
+}
+
+Transfers CostSource::transfers() const {
+  return {request_.p2p.value_or(P2p::async), request_.eager_limit_bytes};
+}
+
+Transfers CostSource::transfers_of(const ScheduleChoice& choice) const {
+  Transfers own = transfers();
+  if (choice.lane == TransferLane::compute) return own;
+  const P2p mode = choice.lane == TransferLane::rank ? P2p::fifo : P2p::edge_fifo;
+  if (request_.p2p.value_or(mode) != mode) {
+    throw input_error(fmt::format("--p2p {}: {} puts its transfers on streams of {}; leave it out",
+                                  p2p_name(own.mode), choice.schedule.name, p2p_name(mode)));
+  }
+  own.mode = mode;
+  return own;
+}
+
+BytesNeeded CostSource::bytes_needed() const {
+  // Results, costs, metrics and the report; where events are queued, the program, its
+  // streams and inputs, too.
+  constexpr BytesNeeded simulation_needs{0, 24, 300, 1100};
+  constexpr BytesNeeded event_needs{80, 0, 560, 600};
+  const GivenCosts* own = given();
+  const bool only_latency = transfers().mode == P2p::async && own != nullptr &&
+                            own->output_bytes.empty() && own->compute_slowdown_ppm == 0;
+  BytesNeeded needed = simulation_needs;
+  if (!only_latency) needed += event_needs;
+  return needed;
+}
+
+std::optional<CostModel> CostSource::cost_model(int pipeline_ranks) const {
+  if (model() == nullptr) return std::nullopt;
+  return model()->with_ranks(pipeline_ranks);
+}
+
+PipelineShape CostSource::shape_of(const Schedule& schedule) const {
+  const bool splits = std::ranges::any_of(
+      schedule.actions.all(), [](const Action& action) { return action.kind == Kind::I; });
+  return {schedule.placement, splits, request_.layout};
+}
+
+Costs CostSource::resolve(const Schedule& schedule,
+                          const std::optional<std::vector<int>>& layout) const {
+  const Placement& placement = schedule.placement;
+  if (model() != nullptr) {
+    const CostModel own = model()->with_ranks(schedule.ranks());
+    PipelineShape shape = shape_of(schedule);
+    shape.layout = layout;
+    const Costs costs = own.costs(shape);
+    costs.check(placement, schedule.microbatches, name_of(own));
+    check_tokens(own.training(), schedule.microbatches);
+    return costs;
+  }
+  Costs costs;
+  if (file() != nullptr) {
+    costs = file()->resolve(placement, layout);
+  } else {
+    const GivenCosts& own = *given();
+    costs.stages.assign(static_cast<std::size_t>(placement.stages()), usual_stage_costs());
+    const auto fill = [&](const GivenCosts::Values& values, std::string_view name,
+                          std::int64_t StageCosts::*field) {
+      fill_stages(costs.stages, values, name,
+                  [&](StageCosts& stage, std::int64_t value) { stage.*field = value; });
+    };
+    fill(own.forward_ns, "--forward", &StageCosts::forward_ns);
+    fill_stages(costs.stages, own.backward_ns, "--backward",
+                [](StageCosts& stage, std::int64_t ns) { stage.split_backward(ns); });
+    fill(own.backward_input_ns, "--backward-input", &StageCosts::backward_input_ns);
+    fill(own.backward_weight_ns, "--backward-weight", &StageCosts::backward_weight_ns);
+    fill(own.activation_bytes, "--activation-bytes", &StageCosts::activation_bytes);
+    fill(own.output_bytes, "--p2p-bytes", &StageCosts::output_bytes);
+    costs.p2p = own.p2p;
+    costs.compute_slowdown_ppm = own.compute_slowdown_ppm;
+  }
+  costs.check(placement, schedule.microbatches, request_.name);
+  return costs;
+}
+
+std::vector<StageCosts> CostSource::layers(const Schedule& schedule) const {
+  if (file() != nullptr) return file()->layers;
+  const CostModel own = model()->with_ranks(schedule.ranks());
+  const PipelineShape shape = shape_of(schedule);
+  std::vector<StageCosts> all;
+  for (int layer = 0; layer < own.model().layers(); ++layer) {
+    all.push_back(own.layer_costs(layer, shape));
+  }
+  return all;
+}
+
+Schedule CostSource::complete(Schedule schedule) const {
+  if (model() == nullptr) return schedule;
+  const Training training = model()->with_ranks(schedule.ranks()).training();
+  return with_replicas(std::move(schedule), training);
+}
+
+Trial trial_with(const CostSource& source) {
+  Trial trial;
+  trial.complete = [&source](Schedule schedule) { return source.complete(std::move(schedule)); };
+  trial.costs = [&source](const Schedule& schedule) { return source.resolve(schedule); };
+  trial.by_layer = source.by_layer();
+  trial.transfers = source.transfers();
+  trial.needed = source.bytes_needed();
+  return trial;
+}
+
+}  // namespace pipesim

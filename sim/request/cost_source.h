@@ -1,0 +1,82 @@
+// What a prediction's costs are asked to be, and from that the costs of any schedule.
+//
+// One request, validated once; made by the command line from flags, by the viewer's
+// playground from numbers, by whoever calls. Errors speak the words of the command line.
+// Plain values; reading is const and thread-safe.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "sim/cost/costs.h"
+#include "sim/engine/simulate.h"
+#include "sim/plan/candidates.h"
+#include "sim/request/training_request.h"
+#include "sim/schedule/choice.h"
+
+namespace pipesim {
+
+// Costs by hand. A list has one value for all virtual stages, or one for each; where it is
+// empty the usual one counts (usual_stage_costs).
+struct GivenCosts {
+  using Values = std::vector<std::int64_t>;
+
+  Values forward_ns;
+  Values backward_ns;  // whole, halved into I and W; excludes the next two
+  Values backward_input_ns, backward_weight_ns;
+  Values activation_bytes, output_bytes;
+  Link p2p;
+  std::int64_t compute_slowdown_ppm = 0;
+};
+
+struct CostRequest {
+  std::variant<GivenCosts, CostsFile, TrainingRequest> costs;
+  std::string name = "the costs given";    // what they are of, in messages
+  std::optional<std::vector<int>> layout;  // layers a virtual stage
+  std::optional<P2p> p2p;                  // default async, or as a program's file has it
+  std::int64_t eager_limit_bytes = 0;
+};
+
+// Costs before it is known how many stages there are.
+class CostSource {
+ public:
+  // Throws where the request contradicts itself.
+  explicit CostSource(CostRequest request);
+
+  // Checked for the schedule's placement and number of microbatches.
+  Costs resolve(const Schedule& schedule) const { return resolve(schedule, request_.layout); }
+  Costs resolve(const Schedule& schedule, const std::optional<std::vector<int>>& layout) const;
+  // One a layer, where by_layer().
+  std::vector<StageCosts> layers(const Schedule& schedule) const;
+  // As asked for.
+  const std::optional<std::vector<int>>& layout() const { return request_.layout; }
+  // The schedule with what a model's replicas exchange while ranks compute.
+  Schedule complete(Schedule schedule) const;
+  // Whether layers are dealt out to stages, so that different numbers of
+  // chunks stand for the same model.
+  bool by_layer() const { return model() != nullptr || (file() && !file()->layers.empty()); }
+  // What the costs are made of, where a model gives them.
+  std::optional<CostModel> cost_model(int pipeline_ranks) const;
+  // How the schedule uses it.
+  PipelineShape shape_of(const Schedule& schedule) const;
+  Transfers transfers() const;
+  // The same where the file of a schedule puts them on streams of their own.
+  Transfers transfers_of(const ScheduleChoice& choice) const;
+  // What simulate() may need beside the schedule.
+  BytesNeeded bytes_needed() const;
+
+ private:
+  const CostsFile* file() const { return std::get_if<CostsFile>(&request_.costs); }
+  const TrainingRequest* model() const { return std::get_if<TrainingRequest>(&request_.costs); }
+  const GivenCosts* given() const { return std::get_if<GivenCosts>(&request_.costs); }
+
+  CostRequest request_;
+};
+
+// Trying candidates with these costs.
+Trial trial_with(const CostSource& source);
+
+}  // namespace pipesim

@@ -1,0 +1,38 @@
+#include "sim/request/request.h"
+
+#include <utility>
+
+#include "traces/base/error.h"
+
+namespace pipesim {
+
+std::optional<std::int64_t> memory_cap(std::optional<std::int64_t> asked_bytes,
+                                       const std::optional<CostModel>& model) {
+  if (asked_bytes == 0) {
+    throw input_error(
+        "--memory-cap: a rank of 0 bytes holds nothing; give what it may hold, such as 80GiB");
+  }
+  if (asked_bytes || !model) return asked_bytes;
+  return model->cluster().device.memory_bytes;
+}
+
+PreparedPrediction prepare(PredictionRequest request) {
+  PreparedPrediction prepared{
+      CostSource(std::move(request.costs)), std::move(request.schedule), {}, {}, {}, {}};
+  ScheduleChoice& choice = prepared.choice;
+  prepared.options.transfers = prepared.source.transfers_of(choice);
+  prepared.options.iterations = request.iterations;
+  choice.schedule = prepared.source.complete(std::move(choice.schedule));
+  prepared.model = prepared.source.cost_model(choice.schedule.ranks());
+  prepared.memory_cap_bytes = memory_cap(request.memory_cap_bytes, prepared.model);
+  prepared.costs = prepared.source.resolve(choice.schedule);
+  prepared.costs.check(choice.schedule.placement, choice.schedule.microbatches, "--iterations",
+                       request.iterations);
+  return prepared;
+}
+
+Prediction PreparedPrediction::predict() const {
+  return pipesim::predict(choice.schedule, costs, choice.family, choice.shape, options);
+}
+
+}  // namespace pipesim

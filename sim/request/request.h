@@ -1,0 +1,41 @@
+// What a prediction is asked, whole, and all that it takes to answer.
+//
+// One struct with defaults, made by the command line, the viewer's playground, or whoever
+// calls; prepare() validates it once. Plain values; any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "sim/engine/prediction.h"
+#include "sim/request/cost_source.h"
+#include "sim/schedule/choice.h"
+
+namespace pipesim {
+
+struct PredictionRequest {
+  ScheduleChoice schedule;
+  CostRequest costs;
+  int iterations = 1;
+  std::optional<std::int64_t> memory_cap_bytes;  // of a rank; default what a model's device has
+};
+
+struct PreparedPrediction {
+  CostSource source;
+  ScheduleChoice choice;           // with what replicas exchange while ranks compute
+  std::optional<CostModel> model;  // where it gives the costs
+  std::optional<std::int64_t> memory_cap_bytes;
+  Costs costs;
+  SimulationOptions options;
+
+  Prediction predict() const;
+};
+
+// What ranks have to fit into: what is asked for, else what the model's devices have.
+std::optional<std::int64_t> memory_cap(std::optional<std::int64_t> asked_bytes,
+                                       const std::optional<CostModel>& model);
+
+// Throws where parts of the request don't fit each other, or sums would leave 64 bits.
+PreparedPrediction prepare(PredictionRequest request);
+
+}  // namespace pipesim

@@ -1,0 +1,33 @@
+// A model on a cluster, and how it is trained, before it is known how many ranks its
+// pipeline has.
+//
+// Plain values; reading is const and thread-safe.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "sim/cost/estimate/cost_model.h"
+
+namespace pipesim {
+
+struct TrainingRequest {
+  Model model;
+  Cluster cluster;
+  Training training;           // its numbers of pipeline ranks and replicas aside, final
+  std::optional<int> devices;  // all there are: replicas follow
+  bool has_replicas = false;   // training.data_parallel is asked for, too
+
+  // Throws where a microbatch would leave 64 bits, in the words of the command line.
+  void check() const;
+  // Throws where the training can't be: see check() of training.h.
+  CostModel with_ranks(int pipeline_ranks) const;
+
+ private:
+  int replicas(int pipeline_ranks) const;
+};
+
+// "gpt2-small on 8 a100-sxm-80gb of dgx-a100".
+std::string name_of(const CostModel& model);
+
+}  // namespace pipesim
