@@ -59,6 +59,12 @@ bool ends_iteration(const Action& action) {
   return is_blocking_collective(action.kind) || action.kind == Kind::OPTIMIZER;
 }
 
+// Without a byte-order mark.
+std::string_view without_mark(std::string_view text) {
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  return text;
+}
+
 // The streams of a rank as one list.
 class Merger {
  public:
@@ -173,11 +179,16 @@ class Merger {
 
 class ProgramParser {
  public:
-  ProgramParser(std::string_view text, const std::string& file) : text_(text), file_(file) {}
+  ProgramParser(std::string_view text, const std::string& file)
+      : text_(without_mark(text)), file_(file) {}
 
   ScheduleFile run() {
     read_lines();
     if (ranks_.empty()) fail({1, 1}, "holds no rank; write `rank 0` and its streams");
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+      if (!ranks_[rank].empty()) continue;
+      fail(ends_[rank], fmt::format("rank {} does nothing; every rank needs an action", rank));
+    }
     check_streams();
     const Merger::Fail failing = [this](TextPlace place, const std::string& rule) {
       fail(place, rule);
@@ -306,7 +317,12 @@ class ProgramParser {
 
   void add_cell(WrittenStream& stream, std::string_view word, TextPlace place) {
     const auto read = [&](std::string_view text) {
-      const auto action = parse_action(text);
+      bool is_bw = false;
+      const auto action = parse_action(text, &is_bw);
+      if (is_bw) {
+        fail(place,
+             fmt::format("{} is of the dialect of 2024, which only CSV has; write B", quote(text)));
+      }
       if (!action || action->kind == Kind::IDLE) {
         fail(place, fmt::format("{} is not an action, such as 2F0, 2SEND_F0 or 2REDUCE_GRAD",
                                 quote(text)));
@@ -406,7 +422,14 @@ void append_stream(std::string& text, std::string_view name, std::span<const Act
 
 }  // namespace
 
-bool is_program_text(std::string_view text) { return text.starts_with(program_head); }
+bool is_program_text(std::string_view text) {
+  text = without_mark(text);
+  // Comments and empty lines may come first.
+  for (text = strip(text); text.starts_with('#'); text = strip(text)) {
+    text.remove_prefix(std::min(text.find('\n'), text.size()));
+  }
+  return text.starts_with(program_head);
+}
 
 ScheduleFile parse_program(std::string_view text, const std::string& file) {
   return ProgramParser(text, file).run();
