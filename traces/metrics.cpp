@@ -102,8 +102,8 @@ std::int64_t Metrics::peak_activation_bytes() const {
 
 namespace {
 
-// The ways to the blocking collectives of an iteration: by the rank that did most before,
-// the lowest of several.
+// The ways to the blocking collectives of an iteration: by the rank that came last, the
+// lowest of several that came straight from their work.
 class GroupPaths {
  public:
   explicit GroupPaths(std::span<const Span> spans) {
@@ -113,23 +113,45 @@ class GroupPaths {
   }
 
   // Before a rank's part is accounted for.
-  void lead(const Span& span, MetricsAccumulator& metrics) {
+  void lead(const Span& span, CollectiveWaits& collectives, MetricsAccumulator& metrics) {
     Group& group = of(span);
-    const auto end_ns = [&](int rank) { return metrics.account(rank).last_end_ns(); };
     if (!group.is_met) {
-      const int last = *std::ranges::max_element(group.ranks, {}, end_ns);
-      group = {std::move(group.ranks), true, end_ns(last), metrics.account(last).path};
+      group.is_met = true;
+      for (const int rank : group.ranks) {
+        const Coming own = coming(span.action, rank, collectives, metrics);
+        const bool is_later = own.at_ns > group.last.at_ns ||
+                              (own.at_ns == group.last.at_ns && group.last.waited && !own.waited);
+        if (is_later) group.last = own;
+      }
     }
-    if (end_ns(span.rank) < group.end_ns) metrics.follow(span.rank, group.path);
+    const Coming own = coming(span.action, span.rank, collectives, metrics);
+    if (own.at_ns < group.last.at_ns) metrics.follow(span.rank, group.last.path);
   }
 
  private:
+  // When a rank came, the path to that, and whether it waited for a collective of its own.
+  struct Coming {
+    std::int64_t at_ns = -1;
+    PathTimes path;
+    bool waited = false;
+  };
   struct Group {
     std::set<int> ranks;
     bool is_met = false;
-    std::int64_t end_ns = 0;  // of what the last to come did before
-    PathTimes path;
+    Coming last;
   };
+
+  static Coming coming(const Action& action, int rank, CollectiveWaits& collectives,
+                       const MetricsAccumulator& metrics) {
+    const RankAccount& account = metrics.account(rank);
+    Coming own{account.last_end_ns(), account.path, false};
+    const auto wait = collectives.empty() ? std::nullopt : collectives.take(action, rank);
+    if (!wait || wait->arrival_ns <= own.at_ns) return own;
+    own.path.p2p_ns += wait->arrival_ns - std::max(own.at_ns, wait->since_ns);
+    own.at_ns = wait->arrival_ns;
+    own.waited = true;
+    return own;
+  }
   Group& of(const Span& span) { return groups_[span.action.kind == Kind::REDUCE_TIED ? 0 : 1]; }
 
   std::array<Group, 2> groups_;
@@ -152,7 +174,7 @@ Metrics measure(std::span<const Span> spans, int ranks, int stages, int microbat
       collectives.add(span.action, span.rank, span.start_ns, span.end_ns, span.input_arrival_ns);
       continue;
     }
-    if (is_blocking_collective(span.action.kind)) groups.lead(span, metrics);
+    if (is_blocking_collective(span.action.kind)) groups.lead(span, collectives, metrics);
     const auto wait = collectives.empty() ? std::nullopt : collectives.take(span.action, span.rank);
     if (wait && wait->arrival_ns > span.input_arrival_ns) {
       metrics.add_awaiting(span, *wait);

@@ -42,8 +42,9 @@ std::string picture(const TrainingJob& training, const RunResult& result,
   Picture drawing(Picture::frame_of(program.placement.chunk_of_stage(), program.actions.lengths(),
                                     result.metrics.makespan_ns),
                   terminal);
+  const std::int64_t start_ns = result.median().start_ns;
   for (Span span : result.run.spans) {
-    for (std::int64_t* time : {&span.start_ns, &span.end_ns}) *time -= result.median().start_ns;
+    for (std::int64_t* time : {&span.start_ns, &span.end_ns}) *time -= start_ns;
     drawing.add(span);
   }
   return drawing.draw();

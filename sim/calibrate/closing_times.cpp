@@ -101,13 +101,17 @@ std::optional<GroupCosts> group_costs(std::span<const RecordedRun* const> runs, 
   Samples samples;
   bool exists = false;
   for (const RecordedRun* run : runs) {
+    const std::vector<int>& homes = run->about.rank_of_stage;
+    const int ends = homes.empty() || homes.front() == homes.back() ? 1 : 2;
+    const auto size = static_cast<std::size_t>(kind == Kind::REDUCE_TIED ? ends : run->ranks);
     for (const RecordedIteration& iteration : run->iterations) {
       std::vector<std::int64_t> times;
       for (const Span& span : run->spans_of(iteration)) {
         if (span.action.kind == kind) times.push_back(span.end_ns - span.start_ns);
       }
-      exists = exists || !times.empty();
-      if (times.size() < 2) continue;
+      if (times.size() != size) continue;  // a part is missing, or there is none
+      exists = true;
+      if (size == 1) continue;
       for (const std::int64_t time : times) samples.add(time);
     }
   }

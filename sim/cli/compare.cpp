@@ -89,7 +89,7 @@ void add_compare(CommandLine& program) {
   auto flags = std::make_shared<CompareFlags>();
   CommandLine& command = program.add_command("compare", "puts a prediction beside a measurement");
   command.add_flags("", {{"traces", &flags->files, "FILE", "PREDICTED, then MEASURED"}});
-  command.add_flags("Input", {{"--schedule", &flags->schedule, "FILE.csv",
+  command.add_flags("Input", {{"--schedule", &flags->schedule, "FILE",
                                "tells actions that a profile leaves unnamed"}});
   command.add_flags(
       "Output",

@@ -55,7 +55,8 @@ void run(const PredictFlags& flags) {
   }
   if (flags.iterations) request.iterations = parse_count(*flags.iterations, "--iterations");
   if (flags.memory_cap) request.memory_cap_bytes = parse_bytes(*flags.memory_cap, "--memory-cap");
-  BytesNeeded needed = CostSource(request.costs).bytes_needed();
+  const bool on_streams = schedule && names_a_file(*schedule) && !schedule->ends_with(".csv");
+  BytesNeeded needed = CostSource(request.costs).bytes_needed(on_streams);
   if (flags.trace) needed += trace_needs;
   needed = needed.times(request.iterations);
   if (flags.json) needed += json_needs;

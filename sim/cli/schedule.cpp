@@ -75,7 +75,15 @@ void check_schedule(const ScheduleVerbFlags& flags) {
   if (choice.lane != TransferLane::compute) {
     std::erase_if(modes, [&](SendMode mode) { return lane_of(mode) != choice.lane; });
   }
-  if (flags.transport) modes = {parse_send_mode(*flags.transport)};
+  if (flags.transport) {
+    const SendMode mode = parse_send_mode(*flags.transport);
+    if (std::ranges::find(modes, mode) == modes.end()) {
+      throw input_error(fmt::format("--transport {}: {} puts its transfers on streams of {}",
+                                    *flags.transport, schedule.name,
+                                    send_mode_name(modes.front())));
+    }
+    modes = {mode};
+  }
 
   // A compute schedule that deadlocks has no lowering to check.
   const auto own =
@@ -137,8 +145,7 @@ void write_streams(const ScheduleVerbFlags& flags) {
 }  // namespace
 
 void add_schedule(CommandLine& program) {
-  CommandLine& command =
-      program.add_command("schedule", "prints, checks, lowers or converts one schedule");
+  CommandLine& command = program.add_command("schedule", "prints, checks or writes one schedule");
   const auto add = [&](const std::string& name, const std::string& help, auto run) {
     auto flags = std::make_shared<ScheduleVerbFlags>();
     CommandLine& verb = command.add_command(name, help);

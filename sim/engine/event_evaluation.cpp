@@ -304,7 +304,11 @@ class EventEvaluation {
     const auto came_last = [&](TaskId part) { return tail(rank_of_closing(part)).end_ns == now; };
     const auto last = std::ranges::find_if(group.parts, came_last);
     const int rank = last == group.parts.end() ? closing.rank : rank_of_closing(*last);
-    paths_to_groups_[index] = tail(rank).path;
+    PathTimes& path = paths_to_groups_[index] = tail(rank).path;
+    const Wait wait = waits_.empty() ? std::nullopt : waits_.take(closing.action, rank);
+    if (tail(rank).end_ns < now && wait && wait->arrival_ns == now) {
+      path.p2p_ns += now - std::max(tail(rank).end_ns, wait->since_ns);
+    }
     for (const TaskId part : group.parts) engine_.signal(part);
   }
 

@@ -72,13 +72,13 @@ Transfers CostSource::transfers_of(const ScheduleChoice& choice) const {
   return own;
 }
 
-BytesNeeded CostSource::bytes_needed() const {
+BytesNeeded CostSource::bytes_needed(bool on_streams) const {
   // Results, costs, metrics and the report; where events are queued, the program, its
   // streams and inputs, too.
   constexpr BytesNeeded simulation_needs{0, 24, 300, 1100};
   constexpr BytesNeeded event_needs{80, 0, 560, 600};
   const GivenCosts* own = given();
-  const bool only_latency = transfers().mode == P2p::async && own != nullptr &&
+  const bool only_latency = !on_streams && transfers().mode == P2p::async && own != nullptr &&
                             own->output_bytes.empty() && own->compute_slowdown_ppm == 0;
   BytesNeeded needed = simulation_needs;
   if (!only_latency) needed += event_needs;

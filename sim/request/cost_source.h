@@ -65,8 +65,8 @@ class CostSource {
   Transfers transfers() const;
   // The same where the file of a schedule puts them on streams of their own.
   Transfers transfers_of(const ScheduleChoice& choice) const;
-  // What simulate() may need beside the schedule.
-  BytesNeeded bytes_needed() const;
+  // What simulate() may need beside the schedule, whose file may put transfers on streams.
+  BytesNeeded bytes_needed(bool on_streams = false) const;
 
  private:
   const CostsFile* file() const { return std::get_if<CostsFile>(&request_.costs); }

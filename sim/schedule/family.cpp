@@ -27,7 +27,8 @@ const Family& family(std::string_view name) {
     if (family.name == name) return family;
     known.emplace_back(family.name);
   }
-  throw input_error(unknown_name("schedule", name, known) + "; a file's name ends in .csv");
+  throw input_error(unknown_name("schedule", name, known) +
+                    "; a file's name ends in .csv or .program");
 }
 
 Shape resolve_shape(const Family& family, const ScheduleRequest& request) {

@@ -36,13 +36,16 @@ struct WrittenAction {
   TextPlace place;
 };
 
-// One stream of a rank. `next`: what a merged list does not have yet.
+// One stream of a rank. `next`: what a merged list does not have yet, the cell at the head.
 struct WrittenStream {
   std::string name;
   int from = -1;  // of an edge
   int to = -1;
   std::vector<WrittenAction> items;
   std::size_t next = 0;
+  std::size_t end = 0;      // of that cell, once it is looked at
+  std::size_t waiting = 0;  // in it: before that, no SEND waits for its result
+  bool sends = false;       // whether the cell has a SEND
 
   bool is_compute() const { return name == compute_name; }
 };
@@ -90,15 +93,19 @@ class Merger {
   }
 
  private:
-  static std::size_t cell_end(const WrittenStream& stream) {
-    std::size_t end = stream.next;
-    while (stream.items[end].action.joined) ++end;
-    return end + 1;
+  // Finds the cell at the head of a stream.
+  static void look(WrittenStream& stream) {
+    if (stream.end > stream.next) return;
+    stream.end = stream.waiting = stream.next;
+    stream.sends = false;
+    do {
+      stream.sends = stream.sends || is_send(stream.items[stream.end].action.kind);
+    } while (stream.items[stream.end++].action.joined);
   }
 
   void take_cell(WrittenStream& stream) {
-    const std::size_t end = cell_end(stream);
-    for (; stream.next < end; ++stream.next) {
+    look(stream);
+    for (; stream.next < stream.end; ++stream.next) {
       list_.push_back(stream.items[stream.next]);
       const Action& action = list_.back().action;
       if (is_receive(action.kind)) received_.insert(slot_of(action));
@@ -107,10 +114,11 @@ class Merger {
 
   void add_compute(WrittenStream& stream) {
     const std::size_t begin = stream.next;
-    const std::size_t end = cell_end(stream);
+    look(stream);
+    const std::size_t end = stream.end;
     for (std::size_t i = begin; i < end; ++i) {
       const WrittenAction& item = stream.items[i];
-      if (ends_iteration(item.action)) finish_transfers();
+      if (ends_iteration(item.action) && !std::exchange(at_end_, true)) finish_transfers();
       if (makes_result(item.action.kind)) receive_input(item);
     }
     take_cell(stream);
@@ -143,9 +151,10 @@ class Merger {
   }
 
   // A SEND at the head of a stream whose result is not there yet, or null.
-  const Action* missing_send(const WrittenStream& stream) const {
-    for (std::size_t i = stream.next; i < cell_end(stream); ++i) {
-      const Action& action = stream.items[i].action;
+  const Action* missing_send(WrittenStream& stream) const {
+    look(stream);
+    for (; stream.waiting < stream.end; ++stream.waiting) {
+      const Action& action = stream.items[stream.waiting].action;
       if (is_send(action.kind) && !done_.contains(slot_of(action))) return &action;
     }
     return nullptr;
@@ -154,11 +163,8 @@ class Merger {
   // Heads with a SEND leave as soon as they can.
   void send_ready(WrittenStream& stream) {
     while (stream.next < stream.items.size()) {
-      const auto begin = stream.items.begin() + static_cast<std::ptrdiff_t>(stream.next);
-      const auto end = stream.items.begin() + static_cast<std::ptrdiff_t>(cell_end(stream));
-      const bool sends = std::any_of(
-          begin, end, [](const WrittenAction& item) { return is_send(item.action.kind); });
-      if (!sends || missing_send(stream) != nullptr) return;
+      const bool waits = missing_send(stream) != nullptr;
+      if (waits || !stream.sends) return;
       take_cell(stream);
     }
   }
@@ -175,6 +181,7 @@ class Merger {
   std::vector<WrittenAction> list_;
   std::unordered_map<std::uint64_t, std::size_t> stream_of_send_, stream_of_receive_;
   std::unordered_set<std::uint64_t> done_, received_;
+  bool at_end_ = false;  // of the iteration: all transfers are in the list
 };
 
 class ProgramParser {

@@ -119,6 +119,12 @@ TEST(Growth, OfSchedules) {
        growing("streams without ranks", program + "\n<0->#|\n>"),
        growing("streams of one action", program + "<\n0->1# 0SEND_F#|>\n"),
        growing("receives before a send", program + "\ntransfers 0SEND_F5 <0RECV_B#| >"),
+       growing("a batch that waits",
+               "pipesim-program 1\nrank 0\ncompute<# 0F#| >\n"
+               "transfers (<0SEND_F#|;>;0SEND_F9)BATCH_P2P\n"),
+       growing("streams and steps",
+               "pipesim-program 1\nrank 0\ncompute 0F0 0B0 "
+               "<0OPTIMIZER| >\n<0->1# 0SEND_F#|\n>"),
        growing("ranks of one action", "pipesim-program 1<\nrank #\ncompute #F0|>")},
       Outcome::refused);
 }

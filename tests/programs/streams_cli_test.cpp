@@ -56,6 +56,7 @@ TEST(StreamsCli, RefusesInOneSentence) {
   refused("--schedule " + file + " --stages 4", "--stages 4: ");
   refused(streams + " --p2p tcp", "unknown p2p mode 'tcp'");
   refused("schedule streams", "schedule");
+  refused("schedule check " + file + " --transport edge-fifo", "on streams of fifo");
   refused("--schedule " + (folder / "none.program"), "No such file");
   write_file(folder / "empty.program", "pipesim-program 1\n");
   refused("--schedule " + (folder / "empty.program"), "holds no rank");

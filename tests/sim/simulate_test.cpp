@@ -230,6 +230,25 @@ TEST(Simulate, AGroupOfOneExchangesNothing) {
   EXPECT_EQ(to_text((run.spans.end() - 1)->action), "0GRAD_NORM");
 }
 
+// A rank that comes last because it waits for its replicas: whoever ends last, the chain goes
+// through what it waited for.
+TEST(Simulate, TheChainToAGroupCrossesACollective) {
+  for (const bool first_steps : {false, true}) {
+    Costs costs = costs_of(2, 10, 20);
+    costs.stages[1].reduce = {600, 1, 1};
+    costs.gradient_norm = GroupCosts{.latency_ns = 7};
+    costs.optimizer_ns =
+        first_steps ? std::vector<std::int64_t>{50, 0} : std::vector<std::int64_t>{0, 50};
+    const Schedule schedule = generate({"1f1b", 2, 2});
+    const CriticalPath stored = record_run(schedule, costs).metrics(0).critical_path;
+    for (const CriticalPath& path : {simulate(schedule, costs).critical_path, stored}) {
+      EXPECT_EQ(path.compute_ns, 70);
+      EXPECT_EQ(path.p2p_ns, 600);
+      EXPECT_EQ(path.other_ns, 57);
+    }
+  }
+}
+
 // Metrics of a stored run follow the same chain.
 TEST(Simulate, StoredSpansFollowTheLastOfAGroup) {
   std::mt19937_64 random(7);
