@@ -1,4 +1,4 @@
-// `pipesim --schedule ...`: predicts one iteration.
+// `pipesim --schedule ...`: predicts an iteration, or several that follow each other.
 #include <fmt/format.h>
 
 #include <memory>

@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "sim/schedule/closing.h"
 #include "traces/base/error.h"
 
 namespace pipesim {
@@ -66,10 +67,8 @@ class Finder {
       }
     }
     const auto from = list.begin() + static_cast<std::ptrdiff_t>(begin);
-    const auto first_that_ends =
-        std::find_if(from, from + static_cast<std::ptrdiff_t>(length), [](const Action& action) {
-          return is_blocking_collective(action.kind) || action.kind == Kind::OPTIMIZER;
-        });
+    const auto first_that_ends = std::ranges::find_if(
+        from, from + static_cast<std::ptrdiff_t>(length), ends_iteration, &Action::kind);
     const auto end = static_cast<std::size_t>(first_that_ends - list.begin());
     for (const int index : own_stages) {
       if (!costs_of(index).reduce.exists() || stage(index).reductions > 0) continue;

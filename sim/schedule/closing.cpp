@@ -11,10 +11,7 @@ std::vector<Action> with_closing(std::span<const Action> list, int rank, const P
   const auto has = [&](Kind kind) {
     return std::ranges::find(list, kind, &Action::kind) != list.end();
   };
-  const auto ends_iteration = [](const Action& action) {
-    return is_blocking_collective(action.kind) || action.kind == Kind::OPTIMIZER;
-  };
-  const auto end = std::ranges::find_if(list, ends_iteration);
+  const auto end = std::ranges::find_if(list, ends_iteration, &Action::kind);
   std::vector<Action> closed;
   closed.reserve(list.size() + stages.size() + 3);
   closed.assign(list.begin(), end);

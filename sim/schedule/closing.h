@@ -10,6 +10,11 @@
 
 namespace pipesim {
 
+// Nothing that a rank computes or transfers stands behind one of these.
+constexpr bool ends_iteration(Kind kind) {
+  return is_blocking_collective(kind) || kind == Kind::OPTIMIZER;
+}
+
 // What ranks do at the end where their lists do not say when.
 struct Closing {
   bool reduces = false;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "sim/schedule/cells.h"
+#include "sim/schedule/closing.h"
 #include "sim/schedule/csv.h"
 #include "traces/base/error.h"
 #include "traces/base/files.h"
@@ -57,10 +58,6 @@ std::uint64_t slot_of(const Action& action) {
          static_cast<std::uint64_t>(compute_at(action).kind == Kind::F ? 0 : 1);
 }
 std::uint64_t slot_of_compute(const Action& action) { return slot_of(send_of(action)); }
-
-bool ends_iteration(const Action& action) {
-  return is_blocking_collective(action.kind) || action.kind == Kind::OPTIMIZER;
-}
 
 // Without a byte-order mark.
 std::string_view without_mark(std::string_view text) {
@@ -118,7 +115,7 @@ class Merger {
     const std::size_t end = stream.end;
     for (std::size_t i = begin; i < end; ++i) {
       const WrittenAction& item = stream.items[i];
-      if (ends_iteration(item.action) && !std::exchange(at_end_, true)) finish_transfers();
+      if (ends_iteration(item.action.kind) && !std::exchange(at_end_, true)) finish_transfers();
       if (makes_result(item.action.kind)) receive_input(item);
     }
     take_cell(stream);

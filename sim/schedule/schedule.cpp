@@ -6,6 +6,8 @@
 #include <map>
 #include <numeric>
 
+#include "sim/schedule/closing.h"
+
 namespace pipesim {
 namespace {
 
@@ -186,7 +188,7 @@ class Checker {
     std::optional<std::size_t> ending;             // where the last that ends the iteration is
     for (std::size_t i = 0; i < list.size(); ++i) {
       const Kind kind = list[i].kind;
-      const bool ends = is_blocking_collective(kind) || kind == Kind::OPTIMIZER;
+      const bool ends = ends_iteration(kind);
       if (ending && ends && kind == list[*ending].kind) {
         return fault(i, "is its rank's second; there is one an iteration");
       }
