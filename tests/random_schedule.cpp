@@ -89,6 +89,20 @@ void shuffle(Schedule& program, std::mt19937_64& random) {
   }
 }
 
+void add_dependencies(Schedule& program, std::mt19937_64& random) {
+  const auto all = program.actions.all();
+  const auto any = [&] {
+    Action action =
+        all[static_cast<std::size_t>(pick(random, 0, static_cast<std::int64_t>(all.size()) - 1))];
+    action.joined = false;
+    return action;
+  };
+  for (std::int64_t left = pick(random, 1, 3); left > 0; --left) {
+    program.dependencies.push_back({any(), any()});
+    if (find_fault(program)) program.dependencies.pop_back();
+  }
+}
+
 Costs costs_of(int stages, std::int64_t forward, std::int64_t backward, std::int64_t latency) {
   StageCosts stage;
   stage.forward_ns = forward;

@@ -21,6 +21,8 @@ Schedule random_schedule(std::mt19937_64& random);
 // Swaps neighbours in each rank's list here and there, as long as find_fault()
 // finds nothing. What comes out may deadlock.
 void shuffle(Schedule& program, std::mt19937_64& random);
+// One to three dependencies between any actions that may have some. May deadlock.
+void add_dependencies(Schedule& program, std::mt19937_64& random);
 
 // All stages alike; times in nanoseconds.
 Costs costs_of(int stages, std::int64_t forward, std::int64_t backward, std::int64_t latency = 0);

@@ -1,6 +1,7 @@
 #include "tests/transfer_oracle.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -60,6 +61,37 @@ class Interpreter {
   }
 
  private:
+  // When all that an action is said to wait for has ended; nothing where some has not.
+  std::optional<std::int64_t> awaited(const Action& a) const {
+    std::int64_t latest = 0;
+    for (const Dependency& dependency : program_.dependencies) {
+      if (key(dependency.action) != key(a)) continue;
+      const Action& other = dependency.awaited;
+      const Action send = is_receive(other.kind) ? peer_of(other) : other;
+      const auto found = times_.find(key(send));
+      if (found == times_.end()) return std::nullopt;
+      std::int64_t end = found->second.second;
+      if (is_transfer(other.kind) && is_eager(send)) {
+        if (is_send(other.kind)) {
+          end = found->second.first;
+        } else {
+          const auto there =
+              ready_.find({other.stage, other.kind == Kind::RECV_F, other.microbatch});
+          if (there == ready_.end()) return std::nullopt;
+          end = there->second;
+        }
+      }
+      latest = std::max(latest, end);
+    }
+    return latest;
+  }
+
+  bool is_eager(const Action& send) const {
+    const int first = std::min(send.stage, peer_of(send).stage);
+    return costs_.stages[static_cast<std::size_t>(first)].output_bytes <
+           transfers_.eager_limit_bytes;
+  }
+
   int rank_of(int stage) const { return program_.placement.rank_of(stage); }
 
   // "2:" is rank 2's compute, "2:c" its transfers, "2:0>2" its end of an edge.
@@ -88,6 +120,9 @@ class Interpreter {
     std::int64_t start = stream.free_from;
     std::int64_t length = 0;
     for (const Action& a : cell) {
+      const auto others = awaited(a);
+      if (!others) return false;
+      start = std::max(start, *others);
       const StageCosts& stage = costs_.stages[static_cast<std::size_t>(a.stage)];
       if (a.kind == Kind::F) length += stage.forward_ns;
       if (a.kind == Kind::I || a.kind == Kind::B) length += stage.backward_input_ns;
@@ -128,10 +163,11 @@ class Interpreter {
       length += (bytes * 1'000'000'000 + *link.bytes_per_second - 1) / *link.bytes_per_second;
     }
     const auto result = result_.find({send.stage, forward, send.microbatch});
-    if (bytes < transfers_.eager_limit_bytes) {
+    const auto others = awaited(send);
+    if (is_eager(send)) {
       if (is_send(a.kind)) {
-        if (result == result_.end()) return false;
-        const std::int64_t start = std::max(stream.free_from, result->second);
+        if (result == result_.end() || !others) return false;
+        const std::int64_t start = std::max({stream.free_from, result->second, *others});
         times_[key(send)] = {start, start + length};
         stream.complete(a, start);
       } else {
@@ -144,8 +180,9 @@ class Interpreter {
     }
     Stream& other = streams_[name_of(is_send(a.kind) ? rank_of(receive.stage) : rank_of(send.stage),
                                      is_send(a.kind) ? receive : send)];
-    if (!other.shows(peer_of(a)) || result == result_.end()) return false;
-    const std::int64_t start = std::max({stream.free_from, other.free_from, result->second});
+    if (!other.shows(peer_of(a)) || result == result_.end() || !others) return false;
+    const std::int64_t start =
+        std::max({stream.free_from, other.free_from, result->second, *others});
     times_[key(send)] = {start, start + length};
     ready_[input] = start + length;
     stream.complete(a, start + length);

@@ -117,6 +117,13 @@ void check_fits(const TrainingJob& training, bool on_gpus) {
 // The schedule as a program that every transport here can run: sends never
 // hold up what stands behind them.
 Schedule program_of(const Schedule& schedule) {
+  if (!schedule.dependencies.empty()) {
+    const auto& [action, awaited] = schedule.dependencies.front();
+    throw input_error(
+        fmt::format("{}: {} waits for {} beside what it needs, which no rank here does; take out "
+                    "its lines with `after`",
+                    schedule.name, to_text(action), to_text(awaited)));
+  }
   if (!schedule.has_transfers()) return lower(schedule);
   if (find_deadlock(schedule, SendMode::buffered)) throw_deadlock(schedule);
   return schedule;

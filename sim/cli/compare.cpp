@@ -27,7 +27,7 @@ struct CompareFlags {
 };
 
 std::vector<std::string> rows_of_file(const std::string& path) {
-  const Schedule schedule = read_schedule(path).schedule;
+  const Schedule schedule = read_schedule(path);
   std::vector<std::string> rows;
   for (int rank = 0; rank < schedule.ranks(); ++rank) {
     rows.push_back(csv_row(schedule.actions[rank]));

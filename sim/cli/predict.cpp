@@ -67,7 +67,10 @@ void run(const PredictFlags& flags) {
   std::optional<OutputFile> trace;
   std::optional<OutputFile> exported;
   if (flags.trace) trace.emplace(*flags.trace, flags.trace->ends_with(".gz"));
-  if (flags.export_file) exported.emplace(*flags.export_file);
+  if (flags.export_file) {
+    check_fits_csv(choice.schedule);
+    exported.emplace(*flags.export_file);
+  }
 
   std::optional<Progress> progress(std::in_place);
   progress->show(fmt::format("simulating {} actions",

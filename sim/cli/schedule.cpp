@@ -72,8 +72,8 @@ void check_schedule(const ScheduleVerbFlags& flags) {
   const Schedule& schedule = choice.schedule;
   std::vector<SendMode> modes = all_send_modes();
   // Streams of a program say nothing of others.
-  if (choice.lane != TransferLane::compute) {
-    std::erase_if(modes, [&](SendMode mode) { return lane_of(mode) != choice.lane; });
+  if (choice.schedule.lane != TransferLane::compute) {
+    std::erase_if(modes, [&](SendMode mode) { return lane_of(mode) != choice.schedule.lane; });
   }
   if (flags.transport) {
     const SendMode mode = parse_send_mode(*flags.transport);
@@ -94,7 +94,8 @@ void check_schedule(const ScheduleVerbFlags& flags) {
 
   // Needs a program that runs with buffers at least.
   std::optional<std::int64_t> unit_steps;
-  if (!own && !find_deadlock(program, SendMode::buffered)) unit_steps = count_unit_steps(program);
+  if (!own && schedule.dependencies.empty() && !find_deadlock(program, SendMode::buffered))
+    unit_steps = count_unit_steps(program);
 
   Json verdicts = Json::object();
   std::string text = fmt::format(
@@ -131,7 +132,7 @@ void check_schedule(const ScheduleVerbFlags& flags) {
 
 void write_streams(const ScheduleVerbFlags& flags) {
   const ScheduleChoice choice = choose_schedule(flags.schedule, needed_to_lower);
-  TransferLane lane = choice.lane;
+  TransferLane lane = choice.schedule.lane;
   if (flags.p2p) lane = lane_of(send_mode_of(parse_p2p(*flags.p2p)));
   Schedule program = choice.schedule.has_transfers() ? choice.schedule : lower(choice.schedule);
   if (flags.whole) {

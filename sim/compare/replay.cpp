@@ -19,8 +19,7 @@ class Sequencer {
         mode_(mode),
         only_matched_(only_matched),
         occurrences_(operations.sides[side]),
-        transfer_streams_(static_cast<int>(operations.lists[side].size()),
-                          lane_of(send_mode_of(mode))) {}
+        streams_(static_cast<int>(operations.lists[side].size()), lane_of(send_mode_of(mode))) {}
 
   Order run() {
     order_.input.assign(operations_.size(), no_operation);
@@ -82,8 +81,7 @@ class Sequencer {
       if (!takes_part(id) || !operations_.transfers(id)) continue;
       const Occurrence& own = occurrences_[id];
       for (const int owner : {own.rank, own.to_rank}) {
-        const auto at =
-            static_cast<std::size_t>(transfer_streams_.at(owner, own.rank, own.to_rank));
+        const auto at = static_cast<std::size_t>(streams_.transfers(owner, own.rank, own.to_rank));
         lists.resize(std::max(lists.size(), at + 1));
         has_transfers.resize(lists.size());
         lists[at].push_back(id);
@@ -187,7 +185,7 @@ class Sequencer {
   P2p mode_;
   bool only_matched_;
   const std::vector<Occurrence>& occurrences_;
-  TransferStreams transfer_streams_;
+  Streams streams_;
   Order order_;
   std::vector<std::array<OperationId, 2>> next_;  // on its streams
   std::vector<int> blockers_;                     // how many it still waits for

@@ -7,6 +7,7 @@
 #include "sim/schedule/deadlock.h"
 #include "traces/base/large_vector.h"
 #include "traces/base/prefetch.h"
+#include "traces/dependency.h"
 
 namespace pipesim {
 namespace {
@@ -86,12 +87,12 @@ class DirectEvaluation {
     const auto microbatches = static_cast<std::size_t>(schedule_.microbatches);
     arrival_ns_.assign(count * microbatches, never);
     stages_.resize(count);
-    const auto connect = [&](std::size_t from, std::size_t to) {
+    const auto connect = [&](int from, int to) {
       Edge edge;
-      const int from_rank = placement.rank_of(static_cast<int>(from));
-      edge.to_rank = placement.rank_of(static_cast<int>(to));
+      const int from_rank = placement.rank_of(from);
+      edge.to_rank = placement.rank_of(to);
       edge.local = edge.to_rank == from_rank;
-      edge.arrival_ns = stages_[to].arrival_ns;
+      edge.arrival_ns = stages_[static_cast<std::size_t>(to)].arrival_ns;
       if (!edge.local) edge.latency_ns = costs_.link(from_rank, edge.to_rank).latency_ns;
       return edge;
     };
@@ -101,11 +102,16 @@ class DirectEvaluation {
       stages_[s].duration_ns = {costs.forward_ns, costs.backward_input_ns, costs.backward_weight_ns,
                                 costs.backward_ns()};
     }
-    for (std::size_t s = 0; s + 1 < count; ++s) {
-      stages_[s].forward = connect(s, s + 1);
-      stages_[s + 1].backward = connect(s + 1, s);
-      stages_[s + 1].forward_input = &stages_[s].forward;
-      stages_[s].backward_input = &stages_[s + 1].backward;
+    for (int s = 0; s < schedule_.stages(); ++s) {
+      for (const Kind kind : {Kind::F, Kind::B}) {
+        const int to = output_stage(make_action(s, kind));
+        if (to < 0 || to == schedule_.stages()) continue;
+        Stage& own = stages_[static_cast<std::size_t>(s)];
+        Stage& next = stages_[static_cast<std::size_t>(to)];
+        Edge& edge = kind == Kind::F ? own.forward : own.backward;
+        edge = connect(s, to);
+        (kind == Kind::F ? next.forward_input : next.backward_input) = &edge;
+      }
     }
   }
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/engine/dependency_ends.h"
 #include "sim/engine/event/event_engine.h"
 #include "sim/engine/pace.h"
 #include "sim/engine/tasks.h"
@@ -47,6 +48,7 @@ class EventEvaluation {
         missing_(accounts_.size()),
         tied_ns_(accounts_.size()),
         paths_to_groups_(tasks_.groups.size()),
+        dependency_ends_(tasks_.dependencies),
         engine_(*this, std::move(tasks_.plan)) {}
 
   Metrics run() {
@@ -114,6 +116,7 @@ class EventEvaluation {
       default: finish_end(task, row); break;
     }
     signal_successor(task, row);
+    end_dependencies(task, inputs_[tasks_.slot(row.consumer, tasks_.microbatch(task))].path);
   }
 
   std::array<StreamId, 2> streams_of(TaskId task) const {
@@ -232,6 +235,13 @@ class EventEvaluation {
     if (cell.size == 2) last = last_inputs_[tasks_.joined_with(task) - 1].input;
     RankAccount& own = account(row.rank);
     const Wait wait = ties != nullptr ? wait_of(cell, row.rank) : std::nullopt;
+    const std::int64_t start = starts_ns_[static_cast<std::size_t>(row.rank)];
+    const PathTimes* dependency = dependency_ends_.path_to(task, start);
+    if (dependency != nullptr && tail(row.rank).end_ns != start &&
+        !(wait && wait->arrival_ns == start)) [[unlikely]] {
+      tail(row.rank).path = *dependency;
+      last = nullptr;
+    }
     own.path.compute_ns += occupy(row.rank, now, awaited, last, wait);
     tails_[static_cast<std::size_t>(row.rank)].path = own.path;
     for (const TaskId part : cell.all()) {
@@ -258,6 +268,13 @@ class EventEvaluation {
       }
       signal_successor(part, part_row);
     }
+    end_dependencies(task, own.path);
+  }
+
+  void end_dependencies(TaskId task, const PathTimes& path) {
+    if (dependency_ends_.empty()) return;
+    dependency_ends_.end(task, engine_.now_ns(), path,
+                         [this](TaskId waiting) { engine_.signal(waiting); });
   }
 
   const Input* input_of(TaskId compute) const {
@@ -487,7 +504,8 @@ class EventEvaluation {
     const std::int64_t now = engine_.now_ns();
     Input& input = inputs_[tasks_.slot(row.consumer, tasks_.microbatch(task))];
     if (!row.needs_signal || input.sent_ns != now) {
-      input.path = {};
+      const PathTimes* dependency = dependency_ends_.path_to(task, now);
+      input.path = dependency != nullptr ? *dependency : PathTimes{};
       for (const StreamId stream : row.streams) {
         if (stream == no_stream || tails_[stream].end_ns != now) continue;
         input.path = tails_[stream].path;
@@ -589,6 +607,7 @@ class EventEvaluation {
   std::vector<int> missing_;
   std::vector<std::int64_t> tied_ns_;
   std::vector<PathTimes> paths_to_groups_;
+  DependencyEnds dependency_ends_;
   CollectiveWaits waits_;
   EventEngine<EventEvaluation> engine_;
 };

@@ -16,7 +16,7 @@ namespace pipesim {
 
 bool needs_events(const Schedule& schedule, const Costs& costs, const SimulationOptions& options) {
   if (options.always_by_events || options.transfers.mode != P2p::async ||
-      costs.compute_slowdown_ppm > 0) {
+      costs.compute_slowdown_ppm > 0 || !schedule.dependencies.empty()) {
     return true;
   }
   // Bytes occupy links and buffers.

@@ -8,6 +8,7 @@
 
 #include "traces/base/error.h"
 #include "traces/base/text.h"
+#include "traces/dependency.h"
 
 namespace pipesim {
 namespace {
@@ -22,7 +23,7 @@ class TasksBuilder {
         transfers_(transfers),
         iterations_(iterations),
         sends_are_listed_(schedule.has_transfers()),
-        transfer_streams_(schedule.ranks(), lane_of(send_mode_of(transfers.mode))) {}
+        streams_(schedule.ranks(), lane_of(send_mode_of(transfers.mode))) {}
 
   Tasks build() {
     tasks_.stages = schedule_.stages();
@@ -30,16 +31,16 @@ class TasksBuilder {
     tasks_.rows.resize(static_cast<std::size_t>(tasks_.stages) * task_kind_count);
     tasks_.is_whole.resize(tasks_.slots());
     make_rows();
-    streams_ = static_cast<std::size_t>(transfer_streams_.count());
     tasks_.first_step = tasks_.first_closing() + count_closing();
     make_collectives();
     const std::size_t count = tasks_.first_step + tasks_.steps.size();
     if (count >= most_tasks) fail_to_number();
-    tasks_.plan.resize(streams_, count);
+    tasks_.plan.resize(static_cast<std::size_t>(streams_.count()), count);
     reserve_streams();
     need_signals();
     place_collectives();
     for (int rank = 0; rank < schedule_.ranks(); ++rank) fill_streams(rank);
+    add_dependencies();
     return std::move(tasks_);
   }
 
@@ -65,11 +66,11 @@ class TasksBuilder {
       add_compute(TaskKind::backward, stage, costs.backward_input_ns, costs.backward_ns());
       add_compute(TaskKind::weight, stage, costs.backward_weight_ns, costs.backward_weight_ns);
     }
-    for (int stage = 0; stage + 1 < tasks_.stages; ++stage) {
-      // The gradient that travels back has the size of what came forward.
-      const std::int64_t bytes = costs_.stages[static_cast<std::size_t>(stage)].output_bytes;
-      connect(stage, stage + 1, bytes);
-      connect(stage + 1, stage, bytes);
+    for (int stage = 0; stage < tasks_.stages; ++stage) {
+      for (const Kind kind : {Kind::F, Kind::B}) {
+        const int to = output_stage(make_action(stage, kind));
+        if (to >= 0 && to < tasks_.stages) connect(stage, to);
+      }
     }
   }
 
@@ -94,8 +95,11 @@ class TasksBuilder {
   }
 
   // The way of a stage's result to its neighbour.
-  void connect(int from, int to, std::int64_t bytes) {
+  void connect(int from, int to) {
     const bool forward = to > from;
+    // The gradient that travels back has the size of what came forward.
+    const std::int64_t bytes =
+        costs_.stages[static_cast<std::size_t>(std::min(from, to))].output_bytes;
     const TaskKind producer = forward ? TaskKind::forward : TaskKind::backward;
     const TaskKind consumer = producer;
     const int from_rank = placement_.rank_of(from);
@@ -122,7 +126,7 @@ class TasksBuilder {
     const Action sent = make_action(from, forward ? Kind::SEND_F : Kind::SEND_B);
     const bool eager = !async && is_eager(sent, costs_, transfers_);
     const auto stream_of = [&](int owner) {
-      return static_cast<StreamId>(transfer_streams_.at(owner, from_rank, to_rank));
+      return static_cast<StreamId>(streams_.transfers(owner, from_rank, to_rank));
     };
     const StreamId sender = stream_of(from_rank);
     const StreamId receiver = stream_of(to_rank);
@@ -171,11 +175,11 @@ class TasksBuilder {
   void make_collectives() {
     found_ = find_collectives(schedule_, costs_, iterations_);
     if (found_.empty()) return;
-    tasks_.first_collective_stream = static_cast<StreamId>(streams_);
-    streams_ += static_cast<std::size_t>(schedule_.ranks());
+    tasks_.first_collective_stream = static_cast<StreamId>(streams_.exchanges(0));
     std::vector<RouteId> routes;
     routes.reserve(static_cast<std::size_t>(schedule_.ranks()));
     for (int rank = 0; rank < schedule_.ranks(); ++rank) {
+      streams_.exchanges(rank);  // one after the other
       routes.push_back(make_route(costs_.collective_link(rank)));
     }
     for (const Collective& one : found_) {
@@ -271,7 +275,7 @@ class TasksBuilder {
 
   // A row stands on its streams with all its microbatches, or with none.
   void reserve_streams() {
-    std::vector<std::size_t> rows(streams_);
+    std::vector<std::size_t> rows(tasks_.plan.streams.size());
     for (const TaskRow& one : tasks_.rows) {
       for (const StreamId stream : one.streams) {
         if (stream != no_stream) ++rows[stream];
@@ -376,6 +380,37 @@ class TasksBuilder {
     tasks_.plan.append(stream, tasks_.task(end, action.microbatch), batched);
   }
 
+  // ---- Dependencies
+
+  void add_dependencies() {
+    for (const Dependency& dependency : schedule_.dependencies) {
+      const TaskId task = task_for(dependency.action);
+      tasks_.dependencies.push_back({task_for(dependency.awaited), task});
+      tasks_.plan.need_signal(task);
+    }
+    std::ranges::sort(tasks_.dependencies);
+  }
+
+  // What the engine knows an action by; of a transfer's ends that are no task of their own,
+  // the transfer.
+  TaskId task_for(const Action& action) const {
+    if (is_compute(action.kind)) {
+      const TaskId task = tasks_.task_of(action);
+      const std::uint32_t joined = tasks_.joined_with(task);
+      return joined == 0 ? task : tasks_.joined[joined - 1].forward;
+    }
+    const bool forward = action.kind == Kind::SEND_F || action.kind == Kind::RECV_F;
+    const TaskKind send = forward ? TaskKind::send_forward : TaskKind::send_backward;
+    const TaskKind receive = forward ? TaskKind::receive_forward : TaskKind::receive_backward;
+    const TaskKind transfer = forward ? TaskKind::transfer_forward : TaskKind::transfer_backward;
+    const std::size_t own = tasks_.row_of(is_send(action.kind) ? send : receive, action.stage);
+    if (tasks_.rows[own].streams[0] != no_stream) return tasks_.task(own, action.microbatch);
+    const int sender = is_send(action.kind) ? action.stage : peer_of(action).stage;
+    return tasks_.task(tasks_.row_of(transfer, sender), action.microbatch);
+  }
+
+  // ---- What ends an iteration
+
   void add_closing(int rank, const Action& action, std::int64_t duration_ns) {
     tasks_.plan.append(static_cast<StreamId>(rank),
                        static_cast<TaskId>(tasks_.first_closing() + tasks_.closing.size()));
@@ -426,8 +461,7 @@ class TasksBuilder {
   int iterations_;
   bool sends_are_listed_;
   int iteration_ = 0;  // whose actions go onto their streams
-  std::size_t streams_ = 0;
-  TransferStreams transfer_streams_;
+  Streams streams_;
   std::map<std::pair<int, int>, RouteId> routes_;
   std::vector<LinkId> shared_links_;
   std::vector<Collective> found_;

@@ -18,6 +18,7 @@
 #pragma once
 
 #include <array>
+#include <compare>
 #include <cstdint>
 #include <vector>
 
@@ -119,6 +120,14 @@ struct Ties {
   std::int64_t reduction = Collective::none;
 };
 
+// A dependency of the schedule: the end of one task lets another go on.
+struct TaskDependency {
+  TaskId awaited;
+  TaskId task;
+
+  auto operator<=>(const TaskDependency&) const = default;
+};
+
 // The tasks of an overlapped cell; the engine knows the forward's alone.
 struct JoinedTasks {
   TaskId forward;
@@ -132,6 +141,7 @@ struct Tasks {
   std::vector<ClosingTask> closing;
   std::vector<GroupTasks> groups;  // [iteration][kind], where there are any
   std::vector<JoinedTasks> joined;
+  std::vector<TaskDependency> dependencies;  // sorted
   std::vector<CollectiveTasks> collectives;
   std::vector<Step> steps;
   StreamId first_collective_stream = no_stream;  // one a rank, if there are any

@@ -62,8 +62,8 @@ Transfers CostSource::transfers() const {
 
 Transfers CostSource::transfers_of(const ScheduleChoice& choice) const {
   Transfers own = transfers();
-  if (choice.lane == TransferLane::compute) return own;
-  const P2p mode = choice.lane == TransferLane::rank ? P2p::fifo : P2p::edge_fifo;
+  if (choice.schedule.lane == TransferLane::compute) return own;
+  const P2p mode = choice.schedule.lane == TransferLane::rank ? P2p::fifo : P2p::edge_fifo;
   if (request_.p2p.value_or(mode) != mode) {
     throw input_error(fmt::format("--p2p {}: {} puts its transfers on streams of {}; leave it out",
                                   p2p_name(own.mode), choice.schedule.name, p2p_name(mode)));

@@ -65,10 +65,8 @@ ScheduleChoice choose_schedule(const ScheduleFlags& flags, const BytesNeeded& ne
   // Its text, its cells as actions and marks: an action has three characters
   // or more.
   if (!failed) check_memory(quote(*flags.schedule), static_cast<double>(size) * 7);
-  ScheduleFile file = read_schedule(*flags.schedule);
   ScheduleChoice choice;
-  choice.schedule = std::move(file.schedule);
-  choice.lane = file.lane;
+  choice.schedule = read_schedule(*flags.schedule);
   if (flags.group || flags.placement) {
     throw input_error(fmt::format("{}: a file's order and placement are its own",
                                   flags.group ? "--group" : "--placement"));

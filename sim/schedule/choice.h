@@ -9,7 +9,6 @@
 
 #include "sim/schedule/family.h"
 #include "sim/schedule/size.h"
-#include "sim/schedule/transfer_streams.h"
 
 namespace pipesim {
 
@@ -27,7 +26,6 @@ struct ScheduleChoice {
   const Family* family = nullptr;  // null: the schedule is a file's
   Shape shape;                     // of the family's schedule
   Schedule schedule;
-  TransferLane lane = TransferLane::compute;  // of its transfers, as a program's file has them
 };
 
 // The family's schedule.

@@ -184,7 +184,17 @@ std::string csv_row(std::span<const Action> actions) {
   return row;
 }
 
+void check_fits_csv(const Schedule& schedule) {
+  if (schedule.dependencies.empty()) return;
+  const auto& [action, awaited] = schedule.dependencies.front();
+  throw input_error(
+      fmt::format("{}: CSV cannot say that {} waits for {}; write it with `pipesim schedule "
+                  "streams`",
+                  schedule.name, to_text(action), to_text(awaited)));
+}
+
 std::string to_csv(const Schedule& schedule) {
+  check_fits_csv(schedule);
   std::string text;
   for (int rank = 0; rank < schedule.ranks(); ++rank) {
     text += csv_row(schedule.actions[rank]);

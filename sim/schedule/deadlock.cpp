@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <span>
 #include <stdexcept>
 #include <utility>
 
@@ -47,8 +48,10 @@ class Execution {
         microbatches_(static_cast<std::size_t>(schedule.microbatches)) {
     const std::size_t slots = static_cast<std::size_t>(schedule.stages()) * microbatches_;
     for (auto& table : nodes_) table.assign(slots, no_node);
+    if (schedule.dependencies.empty()) nodes_[table_of(Kind::W)].clear();
     build_streams();
     connect();
+    add_dependencies();
   }
 
   std::optional<std::string> run() {
@@ -76,6 +79,7 @@ class Execution {
       for (const Node successor : successors_[node]) {
         if (successor != no_node) arrive(successor, ready);
       }
+      for (const auto& [unused, after] : dependents_of(node)) arrive(after, ready);
     }
     const bool stuck = std::ranges::any_of(
         streams_, [](const Stream& stream) { return stream.head < stream.items.size(); });
@@ -84,19 +88,23 @@ class Execution {
   }
 
  private:
+  using Dependent = std::pair<Node, Node>;
+  using Awaited = std::pair<Node, const Action*>;
+
   std::size_t slot(const Action& a) const {
     return static_cast<std::size_t>(a.stage) * microbatches_ +
            static_cast<std::size_t>(a.microbatch);
   }
   Node& node_of(const Action& a) { return nodes_[table_of(a.kind)][slot(a)]; }
   // F; I and B share a table, as one (stage, microbatch) has only one of
-  // them; W feeds nobody and needs none; then the transfers.
+  // them; W, which feeds nobody, is needed for dependencies alone; then the transfers.
   static std::size_t table_of(Kind kind) {
     switch (kind) {
       case Kind::F: return 0;
       case Kind::I:
       case Kind::B: return 1;
-      default: return 2 + static_cast<std::size_t>(kind) - static_cast<std::size_t>(Kind::SEND_F);
+      case Kind::W: return 2;
+      default: return 3 + static_cast<std::size_t>(kind) - static_cast<std::size_t>(Kind::SEND_F);
     }
   }
 
@@ -130,8 +138,8 @@ class Execution {
 
   std::uint32_t stream_for(int rank, const Action& transfer) {
     const int peer = schedule_.placement.rank_of(peer_of(transfer).stage);
-    const int stream =
-        is_send(transfer.kind) ? numbers_.at(rank, rank, peer) : numbers_.at(rank, peer, rank);
+    const int stream = is_send(transfer.kind) ? numbers_.transfers(rank, rank, peer)
+                                              : numbers_.transfers(rank, peer, rank);
     streams_.resize(static_cast<std::size_t>(numbers_.count()));
     return static_cast<std::uint32_t>(stream);
   }
@@ -140,7 +148,7 @@ class Execution {
     streams_.resize(static_cast<std::size_t>(numbers_.count()));
     for (int rank = 0; rank < schedule_.ranks(); ++rank) {
       const auto list = schedule_.actions[rank];
-      const auto own = static_cast<std::uint32_t>(rank);
+      const auto own = static_cast<std::uint32_t>(numbers_.compute(rank));
       for (std::size_t i = 0; i < list.size(); ++i) {
         const Action& action = list[i];
         if (action.kind == Kind::IDLE) continue;
@@ -156,7 +164,8 @@ class Execution {
         const bool continues = i > 0 && list[i - 1].joined;
         const Node node = continues ? streams_[own].items.back().node : new_node();
         if (!continues) append(own, node, action);
-        if (action.kind == Kind::F || is_backward(action.kind)) node_of(action) = node;
+        const bool is_awaited = makes_result(action.kind) || action.kind == Kind::W;
+        if (is_awaited && !nodes_[table_of(action.kind)].empty()) node_of(action) = node;
       }
     }
   }
@@ -188,6 +197,24 @@ class Execution {
       auto& successors = successors_[node_of(*producer)];
       successors[successors[0] == no_node ? 0 : 1] = after;
     }
+  }
+
+  // Those of the schedule.
+  void add_dependencies() {
+    for (const Dependency& dependency : schedule_.dependencies) {
+      const Node before = node_of(dependency.awaited);
+      const Node after = node_of(dependency.action);
+      ++waits_[after];
+      dependents_.push_back({before, after});
+      awaited_.push_back({after, &dependency.awaited});
+    }
+    std::ranges::sort(dependents_);
+    std::ranges::stable_sort(awaited_, {}, &Awaited::first);
+  }
+
+  std::span<const Dependent> dependents_of(Node node) const {
+    const auto own = std::ranges::equal_range(dependents_, node, {}, &Dependent::first);
+    return {own.begin(), own.end()};
   }
 
   void arrive(Node node, std::vector<Node>& ready) {
@@ -229,6 +256,11 @@ class Execution {
         const auto producer = awaited_by(part);
         if (!producer || is_done(node_of(*producer))) continue;
         return {streams_of_[node_of(*producer)][0], *cell, as_written(*producer)};
+      }
+      for (const auto& [unused, awaited] :
+           std::ranges::equal_range(awaited_, node, {}, &Awaited::first)) {
+        if (!is_done(node_of(*awaited)))
+          return {streams_of_[node_of(*awaited)][0], *cell, *awaited};
       }
     }
     throw std::logic_error("a stuck stream that waits for nothing");
@@ -280,12 +312,15 @@ class Execution {
   SendMode mode_;
   const EagerSends& eager_;
   bool program_;
-  TransferStreams numbers_;
+  Streams numbers_;
   std::size_t microbatches_;
   std::vector<Stream> streams_;  // by number
-  std::array<std::vector<Node>, 6> nodes_;
+  std::array<std::vector<Node>, 7> nodes_;
   std::vector<std::uint32_t> waits_;  // ends not at their head + unfinished producers
   std::vector<std::array<Node, 2>> successors_;
+  // Of dependencies, sorted: what is awaited and what waits; what waits and what for.
+  std::vector<Dependent> dependents_;
+  std::vector<Awaited> awaited_;
   std::vector<std::array<std::uint32_t, 2>> streams_of_;
 };
 

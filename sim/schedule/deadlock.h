@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "sim/schedule/schedule.h"
-#include "sim/schedule/transfer_streams.h"
+#include "sim/schedule/streams.h"
 
 namespace pipesim {
 

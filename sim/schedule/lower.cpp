@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "sim/schedule/deadlock.h"
+#include "traces/action_key.h"
 #include "traces/base/error.h"
 #include "traces/base/prefetch.h"
 #include "traces/dependency.h"
@@ -81,6 +83,10 @@ class Lowering {
         backward_ready_(compute),
         program_(count_actions()) {
     for (int rank = 0; rank < compute.ranks(); ++rank) next_.push_back(program_[rank].data());
+    for (const Dependency& dependency : compute.dependencies) {
+      dependents_.emplace(ActionKey(dependency.awaited), dependency.action);
+      ++awaited_[ActionKey(dependency.action)];
+    }
   }
 
   // Ranks take turns, at most one cell a turn. Only those that moved in the
@@ -149,6 +155,7 @@ class Lowering {
   bool is_ready(const Action* cell, std::size_t size) const {
     for (std::size_t i = 0; i < size; ++i) {
       const Action& action = cell[i];
+      if (!awaited_.empty() && awaited_.contains(ActionKey(action))) return false;
       if (!makes_result(action.kind)) continue;
       const int from = input_stage(action);
       if (from < 0 || from == compute_.stages()) continue;
@@ -173,6 +180,18 @@ class Lowering {
             .set(*consumer, action.microbatch);
         wake(*consumer);
       }
+      if (!dependents_.empty()) let_go(action);
+    }
+  }
+
+  // What waits for an action, as the schedule has it.
+  void let_go(const Action& action) {
+    const auto [first, last] = dependents_.equal_range(ActionKey(action));
+    for (auto at = first; at != last; ++at) {
+      const auto awaited = awaited_.find(ActionKey(at->second));
+      if (--awaited->second > 0) continue;
+      awaited_.erase(awaited);
+      wake(at->second.stage);
     }
   }
 
@@ -195,6 +214,8 @@ class Lowering {
   std::size_t turn_of_ = 0;  // the rank whose turn it is
   Flags forward_ready_;
   Flags backward_ready_;
+  std::multimap<ActionKey, Action> dependents_;  // by what they await
+  std::map<ActionKey, std::size_t> awaited_;     // how many, by what waits, while there are any
   ActionLists program_;
 };
 

@@ -14,6 +14,7 @@
 #include "sim/schedule/cells.h"
 #include "sim/schedule/closing.h"
 #include "sim/schedule/csv.h"
+#include "traces/action_key.h"
 #include "traces/base/error.h"
 #include "traces/base/files.h"
 #include "traces/base/text.h"
@@ -25,6 +26,7 @@ namespace {
 constexpr std::string_view program_head = "pipesim-program";
 constexpr std::string_view compute_name = "compute";
 constexpr std::string_view transfers_name = "transfers";
+constexpr std::string_view after_name = "after";
 constexpr std::size_t widest_line = 100;
 
 struct TextPlace {
@@ -186,7 +188,7 @@ class ProgramParser {
   ProgramParser(std::string_view text, const std::string& file)
       : text_(without_mark(text)), file_(file) {}
 
-  ScheduleFile run() {
+  Schedule run() {
     read_lines();
     if (ranks_.empty()) fail({1, 1}, "holds no rank; write `rank 0` and its streams");
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
@@ -197,7 +199,7 @@ class ProgramParser {
     const Merger::Fail failing = [this](TextPlace place, const std::string& rule) {
       fail(place, rule);
     };
-    Schedule& schedule = result_.schedule;
+    Schedule& schedule = result_;
     schedule.name = file_;
     for (std::vector<WrittenStream>& streams : ranks_) {
       places_.emplace_back();
@@ -213,6 +215,7 @@ class ProgramParser {
     });
     check_edges();
     if (const auto fault = find_fault(schedule)) {
+      if (fault->dependency) fail(dependency_places_[*fault->dependency], fault->rule);
       fail(place_of(fault->rank, fault->index),
            fmt::format("rank {}: {}", fault->rank, fault->rule));
     }
@@ -257,6 +260,14 @@ class ProgramParser {
   }
 
   void read_line(std::string_view line, std::size_t number) {
+    std::vector<std::string_view> first_two;
+    for_each_word(line, [&](std::string_view word, std::size_t) {
+      if (first_two.size() < 2) first_two.push_back(word);
+    });
+    if (first_two.back() == after_name) {
+      read_dependencies(line, number);
+      return;
+    }
     WrittenStream* stream = nullptr;
     std::size_t words = 0;
     bool is_rank = false;
@@ -279,6 +290,25 @@ class ProgramParser {
     if (words == 1) {
       fail({number, 1}, is_rank ? fmt::format("this is `rank {}`", ranks_.size())
                                 : "a stream without an action; leave it out");
+    }
+  }
+
+  // "0F3 after 1B0 1B1".
+  void read_dependencies(std::string_view line, std::size_t number) {
+    std::optional<Action> waiting;
+    std::size_t words = 0;
+    for_each_word(line, [&](std::string_view word, std::size_t column) {
+      const TextPlace place{number, column};
+      if (++words == 1) {
+        if (word == after_name) fail(place, "which action waits? Write `0F3 after 1B0`");
+        waiting = read_action(word, place);
+      } else if (words > 2) {
+        result_.dependencies.push_back({*waiting, read_action(word, place)});
+        dependency_places_.push_back(place);
+      }
+    });
+    if (words == 2) {
+      fail({number, 1}, fmt::format("{} waits for what? Name an action", to_text(*waiting)));
     }
   }
 
@@ -319,20 +349,22 @@ class ProgramParser {
     }
   }
 
+  Action read_action(std::string_view text, TextPlace place) const {
+    bool is_bw = false;
+    const auto action = parse_action(text, &is_bw);
+    if (is_bw) {
+      fail(place,
+           fmt::format("{} is of the dialect of 2024, which only CSV has; write B", quote(text)));
+    }
+    if (!action || action->kind == Kind::IDLE) {
+      fail(place,
+           fmt::format("{} is not an action, such as 2F0, 2SEND_F0 or 2REDUCE_GRAD", quote(text)));
+    }
+    return *action;
+  }
+
   void add_cell(WrittenStream& stream, std::string_view word, TextPlace place) {
-    const auto read = [&](std::string_view text) {
-      bool is_bw = false;
-      const auto action = parse_action(text, &is_bw);
-      if (is_bw) {
-        fail(place,
-             fmt::format("{} is of the dialect of 2024, which only CSV has; write B", quote(text)));
-      }
-      if (!action || action->kind == Kind::IDLE) {
-        fail(place, fmt::format("{} is not an action, such as 2F0, 2SEND_F0 or 2REDUCE_GRAD",
-                                quote(text)));
-      }
-      return *action;
-    };
+    const auto read = [&](std::string_view text) { return read_action(text, place); };
     const auto add = [&](const Action& action) {
       if (!stream.is_compute()) check_transfer(stream, action, place);
       stream.items.push_back({action, place});
@@ -379,7 +411,7 @@ class ProgramParser {
   }
 
   void check_edges() const {
-    const Schedule& schedule = result_.schedule;
+    const Schedule& schedule = result_;
     for (const auto& streams : ranks_) {
       for (const WrittenStream& stream : streams) {
         for (const WrittenAction& item : stream.items) {
@@ -401,10 +433,11 @@ class ProgramParser {
   std::map<std::size_t, std::map<std::string, std::size_t, std::less<>>> named_;  // by rank
   std::vector<TextPlace> ends_;                 // of each rank's text
   std::vector<std::vector<TextPlace>> places_;  // of each action of a rank's list, and its end
-  ScheduleFile result_;
+  std::vector<TextPlace> dependency_places_;    // as the schedule has them
+  Schedule result_;
 };
 
-// A stream's lines: its name before each, cells one after the other.
+// A stream's lines, or a dependency's: its name before each, cells one after the other.
 void append_stream(std::string& text, std::string_view name, std::span<const Action> actions) {
   std::string line;
   const Action* const end = actions.data() + actions.size();
@@ -435,7 +468,7 @@ bool is_program_text(std::string_view text) {
   return text.starts_with(program_head);
 }
 
-ScheduleFile parse_program(std::string_view text, const std::string& file) {
+Schedule parse_program(std::string_view text, const std::string& file) {
   return ProgramParser(text, file).run();
 }
 
@@ -464,16 +497,24 @@ std::string to_program_text(const Schedule& program, TransferLane lane) {
       append_stream(text, fmt::format("{}->{}", edge.first, edge.second), actions);
     }
   }
+  if (!program.dependencies.empty()) text += "\n";
+  std::vector<std::pair<Action, std::vector<Action>>> waits;  // in the order of their first
+  std::map<ActionKey, std::size_t> place_of;
+  for (const auto& [action, awaited] : program.dependencies) {
+    const auto [at, is_new] = place_of.try_emplace(ActionKey(action), waits.size());
+    if (is_new) waits.push_back({action, {}});
+    waits[at->second].second.push_back(awaited);
+  }
+  for (const auto& [action, awaited] : waits) {
+    append_stream(text, fmt::format("{} {}", to_text(action), after_name), awaited);
+  }
   return text;
 }
 
-ScheduleFile parse_schedule(std::string_view text, const std::string& file) {
-  if (is_program_text(text)) return parse_program(text, file);
-  return {parse_csv(text, file), TransferLane::compute};
+Schedule parse_schedule(std::string_view text, const std::string& file) {
+  return is_program_text(text) ? parse_program(text, file) : parse_csv(text, file);
 }
 
-ScheduleFile read_schedule(const std::string& path) {
-  return parse_schedule(read_file(path), path);
-}
+Schedule read_schedule(const std::string& path) { return parse_schedule(read_file(path), path); }
 
 }  // namespace pipesim

@@ -2,8 +2,9 @@
 // each in an order of its own.
 //
 // Actions of one stream follow each other; between streams they wait for what they need
-// (dependency.h) and for nothing else. So an action can be moved within its stream, or a
-// stream as a whole, without a thought for the others. Read strictly: an error names file,
+// (traces/dependency.h), for what the program says beside (`0F3 after 1B0`), and for nothing
+// else. So an action can be moved within its stream, or a stream as a whole, without a thought
+// for the others. Read strictly: an error names file,
 // line, column and the rule broken. The grammar stands in traces/FORMAT.md.
 #pragma once
 
@@ -11,15 +12,8 @@
 #include <string_view>
 
 #include "sim/schedule/schedule.h"
-#include "sim/schedule/transfer_streams.h"
 
 namespace pipesim {
-
-// A schedule's file: the lists of ranks, and the streams that their transfers stand on.
-struct ScheduleFile {
-  Schedule schedule;
-  TransferLane lane = TransferLane::compute;
-};
 
 // Whether a text begins as a program does.
 bool is_program_text(std::string_view text);
@@ -27,14 +21,14 @@ bool is_program_text(std::string_view text);
 // Reads and checks (find_fault) a program; `file` is its name in errors and the schedule's
 // name. Each rank's streams become one list: compute in its order, a RECV straight before
 // what needs it, a SEND as soon as its stream lets it.
-ScheduleFile parse_program(std::string_view text, const std::string& file);
+Schedule parse_program(std::string_view text, const std::string& file);
 
-// The streams of a program whose transfers stand on such streams, lines of at most 100
-// columns.
+// The streams and dependencies of a program whose transfers stand on such streams, lines of at
+// most 100 columns.
 std::string to_program_text(const Schedule& program, TransferLane lane);
 
 // A file of either form, a program's or CSV.
-ScheduleFile parse_schedule(std::string_view text, const std::string& file);
-ScheduleFile read_schedule(const std::string& path);
+Schedule parse_schedule(std::string_view text, const std::string& file);
+Schedule read_schedule(const std::string& path);
 
 }  // namespace pipesim

@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include "sim/schedule/closing.h"
+#include "traces/action_key.h"
+#include "traces/dependency.h"
 
 namespace pipesim {
 namespace {
@@ -40,15 +43,17 @@ class Checker {
       }
     }
     if (auto fault = find_missing()) return fault;
-    return find_wrong_end();
+    if (auto fault = find_wrong_end()) return fault;
+    return find_wrong_dependency();
   }
 
  private:
-  Seen& seen(const Action& action) {
-    return seen_[static_cast<std::size_t>(action.stage) *
-                     static_cast<std::size_t>(schedule_.microbatches) +
-                 static_cast<std::size_t>(action.microbatch)];
+  std::size_t slot(const Action& action) const {
+    return static_cast<std::size_t>(action.stage) *
+               static_cast<std::size_t>(schedule_.microbatches) +
+           static_cast<std::size_t>(action.microbatch);
   }
+  Seen& seen(const Action& action) { return seen_[slot(action)]; }
 
   // A stage with fewer forwards than microbatches. Comes first: it bounds
   // stages x microbatches, the size of `seen_`, by the number of actions.
@@ -242,6 +247,44 @@ class Checker {
     found->rule +=
         fmt::format(" waits for rank {}, which has no {}", missing.front(), kind_name(kind));
     return found;
+  }
+
+  std::optional<ScheduleFault> find_wrong_dependency() const {
+    std::map<ActionKey, std::size_t> awaited;  // how many, by what waits
+    std::set<std::pair<ActionKey, ActionKey>> known;
+    for (std::size_t i = 0; i < schedule_.dependencies.size(); ++i) {
+      const auto& [action, other] = schedule_.dependencies[i];
+      std::string rule;
+      for (const Action& one : {action, other}) {
+        if (rule.empty()) rule = absence_of(one);
+      }
+      if (!rule.empty()) {
+      } else if (is_receive(action.kind)) {
+        rule = fmt::format("{} waits for nothing but its SEND; let {} wait", to_text(action),
+                           to_text(compute_at(action)));
+      } else if (action == other) {
+        rule = fmt::format("{} waits for itself", to_text(action));
+      } else if (!known.emplace(ActionKey(action), ActionKey(other)).second) {
+        rule = fmt::format("{} waits for {} twice", to_text(action), to_text(other));
+      } else if (++awaited[ActionKey(action)] > Dependency::most_awaited) {
+        rule = fmt::format("{} waits for more than {} actions", to_text(action),
+                           Dependency::most_awaited);
+      }
+      if (!rule.empty()) return ScheduleFault{0, 0, std::move(rule), i};
+    }
+    return std::nullopt;
+  }
+
+  // What is wrong with an end of a dependency, or nothing.
+  std::string absence_of(const Action& action) const {
+    if (!takes_microbatch(action.kind)) {
+      return fmt::format("{} is of no microbatch; F, I, W, B, SEND and RECV wait for each other",
+                         to_text(action));
+    }
+    const bool exists = action.stage < schedule_.stages() &&
+                        action.microbatch < schedule_.microbatches &&
+                        (seen_[slot(action)] & bit(action.kind)) != 0;
+    return exists ? std::string() : fmt::format("{} is not in the schedule", to_text(action));
   }
 
   const Schedule& schedule_;

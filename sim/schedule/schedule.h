@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "sim/schedule/placement.h"
+#include "sim/schedule/streams.h"
 #include "traces/action.h"
 #include "traces/base/large_vector.h"
 
@@ -67,6 +68,18 @@ class ActionLists {
   std::vector<std::size_t> ends_;
 };
 
+// An action that starts only once another, of whichever rank and stream, has ended, beside
+// what it needs anyway. A SEND has ended once its message has arrived, or, where it completes
+// by itself, at once; a RECV once its message is there.
+struct Dependency {
+  static constexpr std::size_t most_awaited = 64;  // by one action
+
+  Action action;   // an F, I, W, B or SEND
+  Action awaited;  // that, or a RECV
+
+  bool operator==(const Dependency&) const = default;
+};
+
 struct Schedule {
   std::string name;
   int microbatches = 0;
@@ -74,6 +87,10 @@ struct Schedule {
   // actions[r]: what rank r does. Cells of several actions are joined;
   // IDLE marks an empty cell of a file and takes no time.
   ActionLists actions;
+  // What its file says of streams: where transfers stand, or, if on compute, that the mode of
+  // sending says so; and what waits for what beside. No family says either.
+  TransferLane lane = TransferLane::compute;
+  std::vector<Dependency> dependencies{};
 
   int ranks() const { return actions.ranks(); }
   int stages() const { return placement.stages(); }
@@ -81,7 +98,7 @@ struct Schedule {
   bool has_transfers() const;
   // The same with other lists, as a pass makes it.
   Schedule with(ActionLists lists) const {
-    return {name, microbatches, placement, std::move(lists)};
+    return {name, microbatches, placement, std::move(lists), lane, dependencies};
   }
 };
 
@@ -94,6 +111,7 @@ struct ScheduleFault {
   int rank = 0;
   std::size_t index = 0;  // of the action within actions[rank]
   std::string rule;
+  std::optional<std::size_t> dependency{};  // which breaks it, where one does
 };
 
 // Checks that every stage has each microbatch's F once, and B once or I and W
@@ -101,7 +119,8 @@ struct ScheduleFault {
 // are any, are complete and in a possible place; that no gradient is made behind its stage's
 // last REDUCE_GRAD; that REDUCE_TIED, GRAD_NORM and OPTIMIZER, of each at most one a rank and
 // the first two on all ranks of their group, stand in this order behind all that their rank
-// does; that what an UNSHARD gathers is released behind its last use. Returns the first fault.
+// does; that what an UNSHARD gathers is released behind its last use; that dependencies are
+// between actions that there are. Returns the first fault.
 // Says nothing of deadlock: see deadlock.h.
 std::optional<ScheduleFault> find_fault(const Schedule& schedule);
 

@@ -31,6 +31,13 @@ Schedule unroll(const Schedule& program, int iterations) {
   }
   Schedule unrolled = program.with(std::move(lists));
   unrolled.microbatches = static_cast<int>(microbatches);
+  for (int iteration = 1; iteration < iterations; ++iteration) {
+    for (auto [action, awaited] : program.dependencies) {
+      action.microbatch += iteration * program.microbatches;
+      awaited.microbatch += iteration * program.microbatches;
+      unrolled.dependencies.push_back({action, awaited});
+    }
+  }
   return unrolled;
 }
 

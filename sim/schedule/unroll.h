@@ -5,9 +5,9 @@
 
 namespace pipesim {
 
-// Each list so many times over. Microbatches are counted through: the k-th of iteration i is
-// i x microbatches + k. No rank waits for another between iterations, unless an action does.
-// Throws where the microbatches are more than can be numbered.
+// Each list so many times over, and each dependency within its iteration. Microbatches are counted
+// through: the k-th of iteration i is i x microbatches + k. No rank waits for another between
+// iterations, unless an action does. Throws where the microbatches are more than can be numbered.
 Schedule unroll(const Schedule& program, int iterations);
 
 }  // namespace pipesim

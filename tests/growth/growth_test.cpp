@@ -110,6 +110,8 @@ TEST(Growth, OfSchedules) {
        200},
       growing("idle cells", "0F0<,>0B0\n", 20000),
       growing("rows of nothing", "0F0,0B0\n<\n>", 20000),
+      growing("dependencies",
+              "pipesim-program 1\nrank 0\ncompute <0F#| > <0B#| >\n<0B# after 0F#|\n>\n"),
   };
   expect_linear_reading("schedule", inputs);
   const std::string program = "pipesim-program 1\nrank 0\ncompute 0F0 0B0";
@@ -125,6 +127,7 @@ TEST(Growth, OfSchedules) {
        growing("streams and steps",
                "pipesim-program 1\nrank 0\ncompute 0F0 0B0 "
                "<0OPTIMIZER| >\n<0->1# 0SEND_F#|\n>"),
+       growing("one that waits", program + "\n0B0 after <0F#| >\n"),
        growing("ranks of one action", "pipesim-program 1<\nrank #\ncompute #F0|>")},
       Outcome::refused);
 }

@@ -23,7 +23,7 @@ namespace pipesim::testing {
 namespace {
 
 void read_schedule(const std::string& text) {
-  const Schedule schedule = parse_schedule(text, "grown.csv").schedule;
+  const Schedule schedule = parse_schedule(text, "grown.csv");
   for (const SendMode mode : all_send_modes()) {
     if (schedule.has_transfers() || mode == SendMode::buffered) find_deadlock(schedule, mode);
   }

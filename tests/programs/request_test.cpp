@@ -84,7 +84,7 @@ TEST(Request, IsRefusedWhereItContradictsItself) {
   request.costs.layout = std::vector<int>{2, 2, 2, 2};
   EXPECT_TRUE(refused(request).starts_with("--layout: needs costs by layer"));
   request = request_for("1f1b", 4, 8);
-  request.schedule.lane = TransferLane::rank;
+  request.schedule.schedule.lane = TransferLane::rank;
   request.costs.p2p = P2p::edge_fifo;
   EXPECT_EQ(refused(request), "--p2p edge-fifo: " + request.schedule.schedule.name +
                                   " puts its transfers on streams of fifo; leave it out");

@@ -45,6 +45,35 @@ TEST(StreamsCli, WritesWhatTrains) {
   EXPECT_EQ(Json::parse(run.out)["verify"]["bitwise"], true);
 }
 
+// A line more, and the prediction says what it costs.
+TEST(StreamsCli, SaysWhatALineChanges) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "fifo.program";
+  EXPECT_EQ(call(streams + " --p2p fifo -o " + file).status, 0);
+  const Json before = json_of("--schedule " + file + " --iterations 2");
+  write_file(file, read_file(file) + "\n0F1 after 2B0  # one microbatch at a time\n");
+  const Json behind = json_of("--schedule " + file + " --iterations 2");
+  EXPECT_EQ(before["makespan_ns"], 18'000'000);
+  EXPECT_EQ(behind["makespan_ns"], 20'000'000);
+  EXPECT_EQ(call("schedule check " + file).out.substr(file.size()),
+            ": 3 ranks, 3 stages, 4 microbatches, 56 actions\nfifo        runs\n");
+  EXPECT_EQ(call("schedule streams " + file + " -o " + file).status, 0);
+  EXPECT_EQ(json_of("--schedule " + file + " --iterations 2"), behind);
+
+  const auto refused = [&](const std::string& line, const std::string& part) {
+    expect_one_sentence(call(line), "pipesim", line, 2, part);
+  };
+  refused("schedule convert " + file, "CSV cannot say that 0F1 waits for 2B0");
+  refused("--schedule " + file + " --export " + (folder / "out.csv"), "CSV cannot say that");
+  const Outcome run = run_command({PIPEEXEC_COMMAND, "--schedule", file, "--transport", "local"});
+  expect_one_sentence(run, "pipeexec", file, 2, "0F1 waits for 2B0 beside what it needs");
+  write_file(file, read_file(file) + "0F0 after 0B0\n");
+  const Outcome stuck = call("schedule check " + file);
+  EXPECT_EQ(stuck.status, 1);
+  EXPECT_NE(stuck.out.find("0F0 on rank 0 waits for 0B0, which stands behind 0F0 on rank 0"),
+            std::string::npos);
+}
+
 TEST(StreamsCli, RefusesInOneSentence) {
   const TemporaryFolder folder;
   const std::string file = folder / "fifo.program";

@@ -1,6 +1,7 @@
 // Transfers that meet, queue, share links, slow compute down and fill buffers.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <set>
 #include <string>
@@ -10,9 +11,11 @@
 #include "sim/schedule/deadlock.h"
 #include "sim/schedule/family.h"
 #include "sim/schedule/lower.h"
+#include "sim/schedule/program_text.h"
 #include "tests/errors.h"
 #include "tests/random_schedule.h"
 #include "tests/transfer_oracle.h"
+#include "traces/action_key.h"
 
 namespace pipesim {
 namespace {
@@ -198,6 +201,11 @@ TEST(Transfers, ASendBufferLivesUntilItIsReceived) {
 
 // ---- Random programs
 
+// Its lists, and what waits for what beside.
+std::string text_of(const Schedule& program) {
+  return to_program_text(program, TransferLane::compute);
+}
+
 // A program, shuffled, perhaps with batches of transfers.
 Schedule random_program(std::mt19937_64& random, bool batches) {
   Schedule program = lower(testing::random_schedule(random));
@@ -219,7 +227,8 @@ TEST(Transfers, AgreeWithTheOracle) {
   int deadlocks = 0;
   for (int i = 0; i < random_programs(); ++i) {
     const bool batches = pick(random, 0, 3) == 0;
-    const Schedule program = random_program(random, batches);
+    Schedule program = random_program(random, batches);
+    if (i % 3 == 0) testing::add_dependencies(program, random);
     Costs costs = testing::random_costs(random, program);
     const Transfers transfers{static_cast<P2p>(pick(random, 1, 3)),
                               pick(random, 0, 1) == 0 ? 0 : pick(random, 1, 60)};
@@ -229,7 +238,7 @@ TEST(Transfers, AgreeWithTheOracle) {
       costs.p2p.bytes_per_second = pick(random, 1, 40) * 100'000'000;
     }
     const auto truth = oracle::run_with_transfers(program, costs, transfers);
-    SCOPED_TRACE(to_csv(program) + to_json(costs) + std::string(p2p_name(transfers.mode)) + " " +
+    SCOPED_TRACE(text_of(program) + to_json(costs) + std::string(p2p_name(transfers.mode)) + " " +
                  std::to_string(transfers.eager_limit_bytes));
     SimulationOptions options;
     options.transfers = transfers;
@@ -315,7 +324,7 @@ TEST(Transfers, WithoutSharingLongerIsNeverShorterAndAsyncIsFastest) {
     std::int64_t* const times[] = {&stage.forward_ns, &stage.backward_input_ns,
                                    &stage.backward_weight_ns, &longer.p2p.latency_ns};
     *times[pick(random, 0, 3)] += pick(random, 1, 500);
-    SCOPED_TRACE(to_csv(program) + to_json(costs));
+    SCOPED_TRACE(text_of(program) + to_json(costs));
     std::int64_t async_ns = 0;
     for (const P2p mode : {P2p::async, P2p::blocking, P2p::fifo, P2p::edge_fifo}) {
       const std::int64_t makespan_ns = simulate(program, costs, with(mode)).makespan_ns;
@@ -369,7 +378,7 @@ TEST(Transfers, AnythingGoes) {
       }
       EXPECT_TRUE(done.emplace(a.stage, a.kind, a.microbatch).second) << to_text(a);
     };
-    SCOPED_TRACE(to_csv(program) + to_json(costs));
+    SCOPED_TRACE(text_of(program) + to_json(costs));
     Metrics metrics;
     const std::string error =
         testing::error_of([&] { metrics = simulate(program, costs, options); });
@@ -406,6 +415,11 @@ bool may_follow(const Span& next, const Span& before, const Schedule& program, P
   if (before.end_ns != next.start_ns) return false;
   const Action& a = next.action;
   const Action& b = before.action;
+  const auto awaits = [&](const Dependency& dependency) {
+    return ActionKey(dependency.action) == ActionKey(a) &&
+           ActionKey(dependency.awaited) == ActionKey(b);
+  };
+  if (std::ranges::any_of(program.dependencies, awaits)) return true;
   if (is_compute(a.kind)) {
     if (is_compute(b.kind)) return before.rank == next.rank;
     const Action received = peer_of(b);
@@ -437,7 +451,10 @@ bool may_follow(const Span& next, const Span& before, const Schedule& program, P
 TEST(Transfers, CriticalPathsAreChains) {
   std::mt19937_64 random(34);
   for (int i = 0; i < random_programs() / 4; ++i) {
-    const Schedule program = random_program(random, false);
+    Schedule program = random_program(random, false);
+    if (i % 2 == 0) testing::add_dependencies(program, random);
+    std::erase_if(program.dependencies,
+                  [](const Dependency& one) { return is_transfer(one.awaited.kind); });
     Costs costs = testing::random_costs(random, program);
     costs.optimizer_ns.clear();
     costs.reduce_gradients_ns.clear();
@@ -481,7 +498,7 @@ TEST(Transfers, CriticalPathsAreChains) {
       }
       if (span.end_ns == metrics.makespan_ns) possible.insert(sums[s].begin(), sums[s].end());
     }
-    SCOPED_TRACE(to_csv(program) + to_json(costs) + std::string(p2p_name(options.transfers.mode)));
+    SCOPED_TRACE(text_of(program) + to_json(costs) + std::string(p2p_name(options.transfers.mode)));
     EXPECT_TRUE(possible.contains(metrics.critical_path.compute_ns))
         << metrics.critical_path.compute_ns;
     if (HasFailure()) break;

@@ -1,4 +1,4 @@
-#include "sim/schedule/transfer_streams.h"
+#include "sim/schedule/streams.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 
 namespace pipesim {
 
-std::vector<std::string> TransferStreams::names() const {
+std::vector<std::string> Streams::names() const {
   std::vector<std::string> names(static_cast<std::size_t>(count_));
   const auto name = [&](int stream) -> std::string& {
     return names[static_cast<std::size_t>(stream)];
@@ -15,9 +15,10 @@ std::vector<std::string> TransferStreams::names() const {
     name(rank) = fmt::format("rank {}", rank);
     if (lane_ == TransferLane::rank) name(ranks_ + rank) = fmt::format("rank {}'s transfers", rank);
   }
-  for (const auto& [end, stream] : ends_) {
-    const auto& [owner, from, to] = end;
-    name(stream) = fmt::format("rank {}'s end of edge {}->{}", owner, from, to);
+  for (const auto& [ends, stream] : numbers_) {
+    const auto& [owner, from, to] = ends;
+    name(stream) = from == to ? fmt::format("rank {}'s exchanges", owner)
+                              : fmt::format("rank {}'s end of edge {}->{}", owner, from, to);
   }
   return names;
 }

@@ -1,0 +1,51 @@
+// The dependencies of a schedule as its tasks end: what may go on, and along which path.
+//
+// Filled by the event evaluation; one thread.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "sim/engine/tasks.h"
+#include "traces/metrics.h"
+
+namespace pipesim {
+
+class DependencyEnds {
+ public:
+  // Sorted, and there for as long as this is.
+  explicit DependencyEnds(const std::vector<TaskDependency>& dependencies)
+      : dependencies_(dependencies) {}
+
+  bool empty() const { return dependencies_.empty(); }
+
+  // A task ends now, `path` leads to that. Calls signal(task) for each that awaited it.
+  template <typename Signal>
+  void end(TaskId task, std::int64_t now_ns, const PathTimes& path, Signal signal) {
+    for (const auto& [unused, waiting] :
+         std::ranges::equal_range(dependencies_, task, {}, &TaskDependency::awaited)) {
+      last_[waiting] = {now_ns, path};
+      signal(waiting);
+    }
+  }
+
+  // The path to a task's start at an instant, if what it awaited ended only then; or null.
+  const PathTimes* path_to(TaskId task, std::int64_t start_ns) const {
+    if (empty()) return nullptr;
+    const auto last = last_.find(task);
+    return last == last_.end() || last->second.time_ns != start_ns ? nullptr : &last->second.path;
+  }
+
+ private:
+  struct Last {
+    std::int64_t time_ns;
+    PathTimes path;
+  };
+
+  const std::vector<TaskDependency>& dependencies_;
+  std::unordered_map<TaskId, Last> last_;  // by what waits: of what it awaited, what ended last
+};
+
+}  // namespace pipesim

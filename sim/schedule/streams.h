@@ -1,0 +1,67 @@
+// Streams: what runs what, in order. Which one an action stands on is stated here once, for
+// the deadlock check, the simulator, comparisons and programs as text.
+//
+//   stream      has                                          its rank goes on
+//   compute     F, I, W, B, what ends an iteration, and      after their ends
+//               the calls of exchanges with replicas         at once
+//   transfers   SEND and RECV, both ends of a transfer each  at once
+//               at its own rank; see TransferLane
+//   exchanges   UNSHARD and REDUCE_GRAD, in the order        at once
+//               in which they are called
+//
+// What stands on one stream runs in order. Between streams an action waits for what it needs
+// (traces/dependency.h) and for what its schedule says beside (Schedule::dependencies).
+// Plain values and numbers; one owner, one thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace pipesim {
+
+// Where both ends of a transfer stand, each at its own rank.
+enum class TransferLane : std::uint8_t {
+  compute,  // among what the rank computes
+  rank,     // on one stream for all transfers of the rank
+  edge,     // on one for each directed pair of ranks
+};
+
+// Numbers of the streams of all ranks: 0 to ranks - 1 are what ranks compute on.
+class Streams {
+ public:
+  Streams(int ranks, TransferLane lane)
+      : ranks_(ranks), lane_(lane), count_(lane == TransferLane::rank ? 2 * ranks : ranks) {}
+
+  int compute(int rank) const { return rank; }
+  // Of `owner`'s end of what goes from one rank to another.
+  int transfers(int owner, int from, int to) {
+    if (lane_ == TransferLane::compute) return owner;
+    if (lane_ == TransferLane::rank) return ranks_ + owner;
+    return numbered({owner, from, to});
+  }
+  int exchanges(int rank) { return numbered({rank, rank, rank}); }
+
+  // Of those there are so far; edges and exchanges are numbered once they are asked for.
+  int count() const { return count_; }
+  // "rank 0", "rank 0's transfers", "rank 0's end of edge 0->1", by number.
+  std::vector<std::string> names() const;
+
+ private:
+  using Ends = std::tuple<int, int, int>;  // owner, sender, receiver; of exchanges one rank
+
+  int numbered(const Ends& ends) {
+    const auto [at, is_new] = numbers_.try_emplace(ends, count_);
+    if (is_new) ++count_;
+    return at->second;
+  }
+
+  int ranks_;
+  TransferLane lane_;
+  int count_;
+  std::map<Ends, int> numbers_;
+};
+
+}  // namespace pipesim
