@@ -24,10 +24,10 @@ class DependencyEnds {
   // A task ends now, `path` leads to that. Calls signal(task) for each that awaited it.
   template <typename Signal>
   void end(TaskId task, std::int64_t now_ns, const PathTimes& path, Signal signal) {
-    for (const auto& [unused, waiting] :
-         std::ranges::equal_range(dependencies_, task, {}, &TaskDependency::awaited)) {
-      last_[waiting] = {now_ns, path};
-      signal(waiting);
+    for (auto at = std::ranges::lower_bound(dependencies_, task, {}, &TaskDependency::awaited);
+         at != dependencies_.end() && at->awaited == task; ++at) {
+      last_[at->task] = {now_ns, path};
+      signal(at->task);
     }
   }
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <span>
 #include <stdexcept>
 #include <utility>
 
@@ -79,7 +78,10 @@ class Execution {
       for (const Node successor : successors_[node]) {
         if (successor != no_node) arrive(successor, ready);
       }
-      for (const auto& [unused, after] : dependents_of(node)) arrive(after, ready);
+      for (auto at = std::ranges::lower_bound(dependents_, node, {}, &Dependent::first);
+           at != dependents_.end() && at->first == node; ++at) {
+        arrive(at->second, ready);
+      }
     }
     const bool stuck = std::ranges::any_of(
         streams_, [](const Stream& stream) { return stream.head < stream.items.size(); });
@@ -212,11 +214,6 @@ class Execution {
     std::ranges::stable_sort(awaited_, {}, &Awaited::first);
   }
 
-  std::span<const Dependent> dependents_of(Node node) const {
-    const auto own = std::ranges::equal_range(dependents_, node, {}, &Dependent::first);
-    return {own.begin(), own.end()};
-  }
-
   void arrive(Node node, std::vector<Node>& ready) {
     if (--waits_[node] == 0) ready.push_back(node);
   }
@@ -257,10 +254,10 @@ class Execution {
         if (!producer || is_done(node_of(*producer))) continue;
         return {streams_of_[node_of(*producer)][0], *cell, as_written(*producer)};
       }
-      for (const auto& [unused, awaited] :
-           std::ranges::equal_range(awaited_, node, {}, &Awaited::first)) {
-        if (!is_done(node_of(*awaited)))
-          return {streams_of_[node_of(*awaited)][0], *cell, *awaited};
+      for (auto at = std::ranges::lower_bound(awaited_, node, {}, &Awaited::first);
+           at != awaited_.end() && at->first == node; ++at) {
+        const Action& awaited = *at->second;
+        if (!is_done(node_of(awaited))) return {streams_of_[node_of(awaited)][0], *cell, awaited};
       }
     }
     throw std::logic_error("a stuck stream that waits for nothing");
