@@ -128,10 +128,10 @@ class Interpreter {
 
   std::int64_t duration(const Action& a) const {
     const StageCosts& stage = costs_.stages[static_cast<std::size_t>(a.stage)];
-    if (a.kind == Kind::F) return stage.forward_ns;
-    if (a.kind == Kind::I) return stage.backward_input_ns;
+    if (a.kind == Kind::F) return stage.forward_ns + stage.forward_messages_ns;
     if (a.kind == Kind::W) return stage.backward_weight_ns;
-    return stage.backward_input_ns + stage.backward_weight_ns;
+    const std::int64_t input = stage.backward_input_ns + stage.backward_messages_ns;
+    return a.kind == Kind::I ? input : input + stage.backward_weight_ns;
   }
 
   void finish(const Action& a, std::int64_t end) {

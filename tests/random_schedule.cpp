@@ -147,6 +147,15 @@ Costs random_costs(std::mt19937_64& random, const Schedule& schedule) {
   return costs;
 }
 
+void add_messages(Costs& costs, std::mt19937_64 random) {
+  const std::int64_t most = pick(random, 0, 1) == 0 ? 3 : 300;
+  for (StageCosts& stage : costs.stages) {
+    for (std::int64_t* ns : {&stage.forward_messages_ns, &stage.backward_messages_ns}) {
+      *ns = pick(random, 0, 1) * pick(random, 0, most);
+    }
+  }
+}
+
 Costs without_bytes(Costs costs) {
   for (StageCosts& stage : costs.stages) stage.output_bytes = 0;
   return costs;

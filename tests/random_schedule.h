@@ -27,7 +27,9 @@ void add_dependencies(Schedule& program, std::mt19937_64& random);
 // All stages alike; times in nanoseconds.
 Costs costs_of(int stages, std::int64_t forward, std::int64_t backward, std::int64_t latency = 0);
 Costs random_costs(std::mt19937_64& random, const Schedule& schedule);
-// The same, with transfers that take nothing but their latency.
+// Compute that messages take; what is random next does not depend on it.
+void add_messages(Costs& costs, std::mt19937_64 random);
+// The same costs, with transfers that take nothing but their latency.
 Costs without_bytes(Costs costs);
 // Makes everything take a nanosecond more, so that nothing takes none.
 void take_time(Costs& costs);

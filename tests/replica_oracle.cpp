@@ -82,6 +82,8 @@ class Rank {
         case Kind::W: cell.duration += own.backward_weight_ns; break;
         default: cell.duration += own.backward_input_ns + own.backward_weight_ns; break;
       }
+      if (part.kind == Kind::F) cell.duration += own.forward_messages_ns;
+      if (is_backward(part.kind)) cell.duration += own.backward_messages_ns;
       if (part.kind == Kind::B || part.kind == Kind::W) cell.gradients.insert(stage);
     }
     if (parts.size() == 2) {

@@ -80,6 +80,7 @@ inline ReplicaCase random_replicas(std::mt19937_64& random) {
   made.is_scattered = pick(random, 0, 2) == 0;
   made.schedule = made.is_scattered ? scatter(random, compute) : shard(compute, sharding);
   made.costs = random_collectives(random, compute, random_costs(random, compute));
+  add_messages(made.costs, random);
   made.costs.check(compute.placement, compute.microbatches, "costs");
   made.options.transfers.mode = static_cast<P2p>(pick(random, 0, 3));
   made.options.transfers.eager_limit_bytes = pick(random, 0, 60);

@@ -124,8 +124,8 @@ class Interpreter {
       if (!others) return false;
       start = std::max(start, *others);
       const StageCosts& stage = costs_.stages[static_cast<std::size_t>(a.stage)];
-      if (a.kind == Kind::F) length += stage.forward_ns;
-      if (a.kind == Kind::I || a.kind == Kind::B) length += stage.backward_input_ns;
+      if (a.kind == Kind::F) length += stage.forward_ns + stage.forward_messages_ns;
+      if (is_backward(a.kind)) length += stage.backward_input_ns + stage.backward_messages_ns;
       if (a.kind == Kind::W || a.kind == Kind::B) length += stage.backward_weight_ns;
       const int from = a.kind == Kind::F ? a.stage - 1 : a.stage + 1;
       if (a.kind == Kind::W || from < 0 || from == program_.stages()) continue;

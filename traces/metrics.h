@@ -7,6 +7,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -33,6 +34,21 @@ struct Bubble {
   std::array<std::int64_t, 4> by_kind() const { return {warmup_ns, steady_ns, drain_ns, p2p_ns}; }
 };
 
+// What a rank's closing work takes, by kind.
+class ClosingTimes {
+ public:
+  std::int64_t& of(Kind closing) { return ns_[at(closing)]; }
+  std::int64_t of(Kind closing) const { return ns_[at(closing)]; }
+
+ private:
+  static std::size_t at(Kind closing) {
+    return static_cast<std::size_t>(closing) - static_cast<std::size_t>(Kind::REDUCE_GRAD);
+  }
+  static_assert(static_cast<int>(Kind::OPTIMIZER) - static_cast<int>(Kind::REDUCE_GRAD) == 3);
+
+  std::array<std::int64_t, 4> ns_{};  // REDUCE_GRAD, REDUCE_TIED, GRAD_NORM, OPTIMIZER
+};
+
 struct RankMetrics {
   std::int64_t busy_ns = 0;
   std::int64_t first_start_ns = 0;
@@ -41,6 +57,7 @@ struct RankMetrics {
   std::int64_t peak_activation_chunks = 0;
   std::int64_t peak_activation_bytes = 0;
   MemoryPeak peak_memory;
+  ClosingTimes closing;  // part of busy_ns
 
   std::int64_t span_ns() const { return last_end_ns - first_start_ns; }
 };
@@ -100,6 +117,8 @@ class RankAccount {
   // Then, for each compute action of the cell: what counts as steady or drain
   // depends on it.
   void pass(Kind kind);
+  // Or, of closing work, with the outcome's time.
+  void close(Kind kind, std::int64_t fresh_ns) { times_.closing.of(kind) += fresh_ns; }
 
   // The rank's numbers in an iteration of that length.
   RankMetrics finish(std::int64_t makespan_ns) const;
@@ -271,7 +290,11 @@ inline void MetricsAccumulator::occupy(RankAccount& rank, const Action& waiting,
     rank.path.p2p_ns += std::max(
         std::min(work.input_arrival_ns, work.start_ns) - work.input_sent_ns, std::int64_t{0});
   }
-  if (is_compute(waiting.kind)) rank.path.compute_ns += outcome.fresh_ns;
+  if (is_compute(waiting.kind)) {
+    rank.path.compute_ns += outcome.fresh_ns;
+  } else {
+    rank.close(waiting.kind, outcome.fresh_ns);
+  }
 }
 
 // Accounts for the memory that an action takes or frees, and for the path to

@@ -50,16 +50,6 @@ void Emulation::start_iteration(int iteration) {
   if (training_.starts_together(iteration)) end_ns_ = 0;
 }
 
-std::int64_t Emulation::duration_ns(const Action& action) const {
-  const StageCosts& stage = costs_of(action.stage);
-  switch (action.kind) {
-    case Kind::F: return stage.forward_ns;
-    case Kind::I: return stage.backward_input_ns;
-    case Kind::W: return stage.backward_weight_ns;
-    default: return stage.backward_ns();
-  }
-}
-
 // When the action would start if nothing but costs took time.
 std::int64_t Emulation::start_ns(const Action& action, const Tensor& input) const {
   std::int64_t start = end_ns_;
@@ -84,7 +74,7 @@ Tensor Emulation::run(const Action& action, Tensor input) {
   const std::int64_t start = anchored ? start_ns(action, input) : Clock::monotonic_ns();
   input = {};
   if (action.kind == Kind::F) pool_.charge(Use::activations, stage.activation_bytes);
-  end_ns_ = start + duration_ns(action);
+  end_ns_ = start + stage.duration_ns(action.kind);
   sleep_until(end_ns_);
   if (is_backward(action.kind)) pool_.charge(Use::activations, -stage.activation_bytes);
   if (action.kind == Kind::I) pool_.charge(Use::residue, stage.weight_residue_bytes);

@@ -50,7 +50,6 @@ class Emulation final : public Workload {
   const StageCosts& costs_of(int stage) const {
     return costs_.stages[static_cast<std::size_t>(stage)];
   }
-  std::int64_t duration_ns(const Action& action) const;
   std::int64_t start_ns(const Action& action, const Tensor& input) const;
   void sleep_until(std::int64_t monotonic_ns);
   void close(Kind kind, int stage, std::int64_t duration_ns);

@@ -251,8 +251,8 @@ void set_overlaps(const std::vector<OverlapObservation>& cells, std::vector<Stag
   for (const OverlapObservation& cell : cells) {
     const StageCosts& other = costs[static_cast<std::size_t>(cell.backward.stage)];
     const std::int64_t sum =
-        costs[static_cast<std::size_t>(cell.forward_stage)].forward_ns +
-        (cell.backward.kind == Kind::I ? other.backward_input_ns : other.backward_ns());
+        costs[static_cast<std::size_t>(cell.forward_stage)].duration_ns(Kind::F) +
+        other.duration_ns(cell.backward.kind);
     by_stage[cell.forward_stage].first.add(cell.duration_ns);
     by_stage[cell.forward_stage].second.add(cell.duration_ns - sum);
   }

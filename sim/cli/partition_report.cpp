@@ -29,7 +29,7 @@ std::vector<std::pair<std::string, const Split*>> splits_of(const Partition& par
 
 std::int64_t time_of(const Split& split, int stage) {
   const StageCosts& costs = split.costs.stages[at(stage)];
-  return costs.forward_ns + costs.backward_ns();
+  return costs.duration_ns(Kind::F) + costs.duration_ns(Kind::B);
 }
 
 // Where not all stages are shown the slowest of each split are.
@@ -110,8 +110,8 @@ std::string bar(const StageCosts& costs, std::int64_t longest_ns, int width, boo
     if (longest_ns == 0) return 0LL;
     return std::llround(static_cast<double>(ns) / static_cast<double>(longest_ns) * width);
   };
-  const auto all = cells(costs.forward_ns + costs.backward_ns());
-  const auto forward = std::min(all, cells(costs.forward_ns));
+  const auto all = cells(costs.duration_ns(Kind::F) + costs.duration_ns(Kind::B));
+  const auto forward = std::min(all, cells(costs.duration_ns(Kind::F)));
   return paint(std::string(static_cast<std::size_t>(forward), 'F'), Kind::F, colour) +
          paint(std::string(static_cast<std::size_t>(all - forward), 'B'), Kind::B, colour) +
          std::string(static_cast<std::size_t>(width - all), ' ');
@@ -292,8 +292,8 @@ std::string partition_json(const PartitionView& view) {
                      {"layers", size},
                      {"from", view.layer_name(first)},
                      {"to", view.layer_name(first + size - 1)},
-                     {"forward_ns", costs.forward_ns},
-                     {"backward_ns", costs.backward_ns()},
+                     {"forward_ns", costs.duration_ns(Kind::F)},
+                     {"backward_ns", costs.duration_ns(Kind::B)},
                      {"output_bytes", costs.output_bytes}});
     first += size;
   }

@@ -100,7 +100,8 @@ std::vector<RankMetrics> metrics_of(const Operations& operations, Side side,
         work.input_sent_ns = own.collective_since_ns;
         work.input_arrival_ns = own.collective_arrival_ns;
       }
-      account.occupy(work);
+      const RankAccount::Outcome outcome = account.occupy(work);
+      if (is_closing(action)) account.close(action.kind, outcome.fresh_ns);
       if (!is_compute(action.kind)) continue;
       account.pass(action.kind);
       account.memory.step(action, {}, own.start_ns, own.end_ns);

@@ -134,6 +134,16 @@ void Costs::check(const Placement& placement, int microbatches, std::string_view
                       edge.first, edge.second, plural(placement.ranks(), "rank")));
     }
   }
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    for (const Kind kind : {Kind::F, Kind::I}) {
+      const std::int64_t ns = stages[s].duration_ns(kind);
+      if (ns <= max_time_ns || stages[s].messages_ns() == 0) continue;
+      throw input_error(
+          fmt::format("{}: stage {}: {} with its messages takes {} ns, more than {} ns; use "
+                      "smaller costs",
+                      where, s, kind_name(kind), ns, max_time_ns));
+    }
+  }
   // No path is longer than everything done one after the other, and no rank
   // holds more than all activations at once.
   const long double slowed = 1 + static_cast<long double>(compute_slowdown_ppm) / 1e6L;
@@ -141,8 +151,8 @@ void Costs::check(const Placement& placement, int microbatches, std::string_view
   long double bytes = 0;
   for (int s = 0; s < placement.stages(); ++s) {
     const StageCosts& stage = stages[static_cast<std::size_t>(s)];
-    time += slowed * (static_cast<long double>(stage.forward_ns) +
-                      static_cast<long double>(stage.backward_ns()) +
+    time += slowed * (static_cast<long double>(stage.duration_ns(Kind::F)) +
+                      static_cast<long double>(stage.duration_ns(Kind::B)) +
                       static_cast<long double>(stage.overlap_ns.value_or(0)));
     bytes += static_cast<long double>(stage.activation_bytes) +
              static_cast<long double>(stage.weight_residue_bytes) +
@@ -205,25 +215,14 @@ void sum_closing(const Placement& placement, std::vector<StageCosts>& stages,
   if (std::ranges::any_of(sums, takes_time)) by_rank = std::move(sums);
 }
 
-// A message costs its receiver compute: part of the action that it is for.
+// A message costs its receiver compute, in the action that it is for.
 void add_receiving(std::int64_t receive_ns, const Placement& placement,
-                   std::vector<StageCosts>& stages, std::string_view name) {
-  if (receive_ns == 0) return;
-  const auto add = [&](int stage, int sender, std::int64_t StageCosts::*field) {
-    if (placement.rank_of(stage) == placement.rank_of(sender)) return;
-    std::int64_t& time = stages[static_cast<std::size_t>(stage)].*field;
-    time += receive_ns;
-    if (time > max_time_ns) {
-      throw input_error(
-          fmt::format("{}: stage {} with p2p.receive_ns exceeds {} ns; use smaller "
-                      "costs",
-                      name, stage, max_time_ns));
-    }
-  };
+                   std::vector<StageCosts>& stages) {
   const int most = std::min(placement.stages(), static_cast<int>(stages.size()));
   for (int stage = 1; stage < most; ++stage) {
-    add(stage, stage - 1, &StageCosts::forward_ns);
-    add(stage - 1, stage, &StageCosts::backward_input_ns);
+    if (placement.rank_of(stage) == placement.rank_of(stage - 1)) continue;
+    stages[static_cast<std::size_t>(stage)].forward_messages_ns += receive_ns;
+    stages[static_cast<std::size_t>(stage) - 1].backward_messages_ns += receive_ns;
   }
 }
 
@@ -241,7 +240,7 @@ Costs CostsFile::resolve(const Placement& placement,
       throw input_error(fmt::format(
           "--layout: {} gives costs by stage; only costs by layer can be laid out", name));
     }
-    add_receiving(receive_ns, placement, result.stages, name);
+    add_receiving(receive_ns, placement, result.stages);
     return result;
   }
   const std::vector<int> sizes =
@@ -255,7 +254,7 @@ Costs CostsFile::resolve(const Placement& placement,
   sum_closing(placement, result.stages, &StageCosts::optimizer_ns, result.optimizer_ns);
   sum_closing(placement, result.stages, &StageCosts::reduce_gradients_ns,
               result.reduce_gradients_ns);
-  add_receiving(receive_ns, placement, result.stages, name);
+  add_receiving(receive_ns, placement, result.stages);
   return result;
 }
 

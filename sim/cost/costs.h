@@ -59,7 +59,11 @@ struct StageCosts {
   std::int64_t forward_ns = 0;
   std::int64_t backward_input_ns = 0;
   std::int64_t backward_weight_ns = 0;
-  // An OVERLAP_F_B whose forward this stage does; default F + the backward.
+  // Compute that messages to and from other ranks take beside: of an F, and of an I or B.
+  std::int64_t forward_messages_ns = 0;
+  std::int64_t backward_messages_ns = 0;
+  // An OVERLAP_F_B whose forward this stage does, messages included; default F + the
+  // backward.
   std::optional<std::int64_t> overlap_ns;
   std::int64_t activation_bytes = 0;
   std::int64_t weight_residue_bytes = 0;
@@ -78,7 +82,17 @@ struct StageCosts {
   std::int64_t optimizer_ns = 0;
   std::int64_t reduce_gradients_ns = 0;
 
+  // What an F, I, W or B takes, messages included.
+  std::int64_t duration_ns(Kind compute) const {
+    switch (compute) {
+      case Kind::F: return forward_ns + forward_messages_ns;
+      case Kind::I: return backward_input_ns + backward_messages_ns;
+      case Kind::W: return backward_weight_ns;
+      default: return backward_ns() + backward_messages_ns;
+    }
+  }
   std::int64_t backward_ns() const { return backward_input_ns + backward_weight_ns; }
+  std::int64_t messages_ns() const { return forward_messages_ns + backward_messages_ns; }
   // B = I + W, with I = B/2 rounded down.
   void split_backward(std::int64_t backward_ns) {
     backward_input_ns = backward_ns / 2;
@@ -150,8 +164,8 @@ struct Costs {
   std::vector<StateBytes> states(const Placement& placement) const;
 
   // Refuses costs that don't fit a placement (their number of stages or
-  // ranks), and those whose sums could leave int64 over so many iterations of `microbatches`.
-  // `where` names their source in errors.
+  // ranks), an F or I that its messages make longer than a time may be, and those whose sums could
+  // leave int64 over so many iterations of `microbatches`. `where` names their source in errors.
   void check(const Placement& placement, int microbatches, std::string_view where,
              int iterations = 1) const;
 };
@@ -170,7 +184,7 @@ struct CostsFile {
   std::string name;
 
   // The costs for a placement; `layout` only where the file gives layers. What
-  // receiving takes is part of each F, I or B whose input another rank sends.
+  // receiving takes is added to the messages of each F, I or B whose input another rank sends.
   Costs resolve(const Placement& placement, const std::optional<std::vector<int>>& layout) const;
 };
 

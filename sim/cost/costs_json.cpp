@@ -40,6 +40,19 @@ GroupCosts read_group_costs(const JsonCursor& cursor) {
   return costs;
 }
 
+// What messages take of an action of a stage, under that key.
+std::int64_t read_messages(JsonMembers& members, std::string_view key, Kind kind,
+                           const StageCosts& stage) {
+  std::int64_t messages_ns = 0;
+  members.optional(key, [&](const JsonCursor& value) {
+    messages_ns = value.integer(0, max_time_ns);
+    if (messages_ns <= max_time_ns - stage.duration_ns(kind)) return;
+    value.fail(fmt::format("{} beside {} ns of {} are more than {} ns; use smaller times",
+                           messages_ns, stage.duration_ns(kind), kind_name(kind), max_time_ns));
+  });
+  return messages_ns;
+}
+
 // One entry of `stages` or `layers`.
 StageCosts read_entry(const JsonCursor& cursor, bool is_stage) {
   JsonMembers members(cursor);
@@ -64,6 +77,8 @@ StageCosts read_entry(const JsonCursor& cursor, bool is_stage) {
   members.optional("backward_input_ns", [](const JsonCursor&) {});
   members.optional("backward_weight_ns", [](const JsonCursor&) {});
   if (is_stage) {
+    stage.forward_messages_ns = read_messages(members, "forward_messages_ns", Kind::F, stage);
+    stage.backward_messages_ns = read_messages(members, "backward_messages_ns", Kind::I, stage);
     members.optional("overlap_ns", [&](const JsonCursor& value) {
       stage.overlap_ns = value.integer(0, max_time_ns);
     });
@@ -275,6 +290,8 @@ Json entries_json(const std::vector<StageCosts>& entries) {
     entry["forward_ns"] = stage.forward_ns;
     entry["backward_input_ns"] = stage.backward_input_ns;
     entry["backward_weight_ns"] = stage.backward_weight_ns;
+    if (stage.forward_messages_ns > 0) entry["forward_messages_ns"] = stage.forward_messages_ns;
+    if (stage.backward_messages_ns > 0) entry["backward_messages_ns"] = stage.backward_messages_ns;
     if (stage.overlap_ns) entry["overlap_ns"] = *stage.overlap_ns;
     entry["activation_bytes"] = stage.activation_bytes;
     entry["weight_residue_bytes"] = stage.weight_residue_bytes;

@@ -99,8 +99,9 @@ class DirectEvaluation {
     for (std::size_t s = 0; s < count; ++s) {
       const StageCosts& costs = costs_.stages[s];
       stages_[s].arrival_ns = arrival_ns_.data() + s * microbatches;
-      stages_[s].duration_ns = {costs.forward_ns, costs.backward_input_ns, costs.backward_weight_ns,
-                                costs.backward_ns()};
+      for (const Kind kind : {Kind::F, Kind::I, Kind::W, Kind::B}) {
+        stages_[s].duration_ns[static_cast<std::size_t>(kind)] = costs.duration_ns(kind);
+      }
     }
     for (int s = 0; s < schedule_.stages(); ++s) {
       for (const Kind kind : {Kind::F, Kind::B}) {

@@ -343,7 +343,8 @@ class EventEvaluation {
     if (closing.group != ClosingTask::no_group && !waited_itself) {
       tail(closing.rank).path = paths_to_groups_[static_cast<std::size_t>(closing.group)];
     }
-    occupy(closing.rank, now, nullptr, nullptr, wait);
+    account(closing.rank)
+        .close(closing.action.kind, occupy(closing.rank, now, nullptr, nullptr, wait));
     if (sink_) [[unlikely]] {
       sink_({closing.action, closing.rank, closing.iteration, start, now, 0, 0, 0});
     }

@@ -20,14 +20,16 @@ std::optional<UniformTimes> uniform_times(const Costs& costs, const Placement& p
     }
   }
   const StageCosts& first = costs.stages.front();
-  UniformTimes times{first.forward_ns, first.backward_input_ns, first.backward_weight_ns, 0};
+  UniformTimes times{first.duration_ns(Kind::F), first.duration_ns(Kind::I),
+                     first.duration_ns(Kind::W), 0};
   std::optional<std::int64_t> hop;
   std::int64_t occupied = 0;
   bool own_links = true;
   for (int s = 0; s < placement.stages(); ++s) {
     const StageCosts& stage = costs.stages[static_cast<std::size_t>(s)];
-    if (stage.forward_ns != times.forward_ns || stage.backward_input_ns != times.input_ns ||
-        stage.backward_weight_ns != times.weight_ns) {
+    if (stage.duration_ns(Kind::F) != times.forward_ns ||
+        stage.duration_ns(Kind::I) != times.input_ns ||
+        stage.duration_ns(Kind::W) != times.weight_ns) {
       reason = "stages differ";
       return std::nullopt;
     }

@@ -62,9 +62,9 @@ class TasksBuilder {
     }
     for (int stage = 0; stage < tasks_.stages; ++stage) {
       const StageCosts& costs = costs_.stages[static_cast<std::size_t>(stage)];
-      add_compute(TaskKind::forward, stage, costs.forward_ns, costs.forward_ns);
-      add_compute(TaskKind::backward, stage, costs.backward_input_ns, costs.backward_ns());
-      add_compute(TaskKind::weight, stage, costs.backward_weight_ns, costs.backward_weight_ns);
+      add_compute(TaskKind::forward, stage, costs, Kind::F, Kind::F);
+      add_compute(TaskKind::backward, stage, costs, Kind::I, Kind::B);
+      add_compute(TaskKind::weight, stage, costs, Kind::W, Kind::W);
     }
     for (int stage = 0; stage < tasks_.stages; ++stage) {
       for (const Kind kind : {Kind::F, Kind::B}) {
@@ -82,10 +82,10 @@ class TasksBuilder {
     return own;
   }
 
-  void add_compute(TaskKind work, int stage, std::int64_t duration_ns, std::int64_t whole_ns) {
+  void add_compute(TaskKind work, int stage, const StageCosts& costs, Kind kind, Kind whole) {
     TaskRow& own = add_row(work, stage);
     own.streams[0] = static_cast<StreamId>(own.rank);
-    own.duration_ns = {duration_ns, whole_ns};
+    own.duration_ns = {costs.duration_ns(kind), costs.duration_ns(whole)};
   }
 
   // The end of `from` signals `to`.

@@ -311,13 +311,8 @@ BottleneckProblem bottleneck_problem(const PartitionProblem& problem, const Cost
     result.activation_bytes.push_back(layer.activation_bytes);
     result.residue_bytes.push_back(layer.weight_residue_bytes);
   }
-  std::size_t layer = 0;
-  for (int s = 0; s < placement.stages(); ++s) {
-    const auto at = static_cast<std::size_t>(s);
-    const StageCosts& stage = costs_of_even.stages[at];
-    std::int64_t beside = stage.forward_ns + stage.backward_ns();
-    for (int i = 0; i < problem.even[at]; ++i) beside -= result.layer_ns[layer++];
-    result.stage_ns.push_back(std::max<std::int64_t>(0, beside));
+  for (const StageCosts& stage : costs_of_even.stages) {
+    result.stage_ns.push_back(stage.messages_ns());
   }
   for (int s = 0; s + 1 < placement.stages(); ++s) {
     const int from = placement.rank_of(s);

@@ -427,12 +427,12 @@ TEST(Calibration, ByLayer) {
 
     // Laid out otherwise, a message is part of what needs it.
     const Costs costs = file.resolve(Placement::loop(4, 1), std::nullopt);
-    EXPECT_EQ(costs.stages[0].forward_ns, 110);
-    EXPECT_EQ(costs.stages[1].forward_ns, 210 + 70);
-    EXPECT_EQ(costs.stages[3].backward_input_ns, (recomputes ? 3 : 2) * 400 + 10);
-    EXPECT_EQ(costs.stages[2].backward_input_ns, (recomputes ? 3 : 2) * 300 + 10 + 70);
+    EXPECT_EQ(costs.stages[0].duration_ns(Kind::F), 110);
+    EXPECT_EQ(costs.stages[1].duration_ns(Kind::F), 210 + 70);
+    EXPECT_EQ(costs.stages[3].duration_ns(Kind::I), (recomputes ? 3 : 2) * 400 + 10);
+    EXPECT_EQ(costs.stages[2].duration_ns(Kind::I), (recomputes ? 3 : 2) * 300 + 10 + 70);
     const Costs one = file.resolve(Placement::loop(1, 4), std::nullopt);
-    EXPECT_EQ(one.stages[1].forward_ns, 210) << "nothing is sent";
+    EXPECT_EQ(one.stages[1].duration_ns(Kind::F), 210) << "nothing is sent";
   }
 }
 

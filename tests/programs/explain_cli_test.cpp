@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <map>
 
+#include "sim/cost/costs.h"
 #include "sim/cost/hardware/cluster.h"
 #include "sim/cost/model.h"
 #include "tests/files.h"
 #include "tests/model_calls.h"
 #include "traces/base/files.h"
 #include "traces/base/text.h"
+#include "traces/read/read_run.h"
 
 namespace pipesim {
 namespace {
@@ -66,6 +68,39 @@ TEST(Explanation, TimesSumToWhatRanksDo) {
     }
     for (const auto& [use, ns] : of_layers) EXPECT_EQ(ns, 0) << line << " " << use;
   }
+}
+
+// Closing work takes what the trace of the same prediction has of it, and messages what the
+// costs say.
+TEST(Explanation, TellsWhatThePredictionDid) {
+  const testing::TemporaryFolder folder;
+  std::vector<std::string> lines = explained_lines;
+  for (const char* replicas :
+       {" --data-parallel 4", " --data-parallel 4 --zero 3", " --tensor-parallel 4",
+        " --data-parallel 4 --zero 1 --iterations 3 --p2p edge-fifo"}) {
+    lines.push_back(small + replicas);
+  }
+  std::int64_t reductions_ns = 0;
+  for (const std::string& line : lines) {
+    const Json json = json_of(line + " --explain --trace " + (folder / "trace.json"));
+    const RecordedRun run = read_run({folder / "trace.json"});
+    const Costs costs = parse_costs(run.about.costs_json, "trace").costs;
+    const Metrics metrics = run.metrics(0);
+    for (std::size_t r = 0; r < metrics.ranks.size(); ++r) {
+      const Json& time = json["explanation"]["ranks"][r]["time_ns"];
+      const ClosingTimes& closing = metrics.ranks[r].closing;
+      EXPECT_EQ(time["reduction"], closing.of(Kind::REDUCE_GRAD) + closing.of(Kind::REDUCE_TIED));
+      EXPECT_EQ(time["optimizer"], closing.of(Kind::OPTIMIZER) + closing.of(Kind::GRAD_NORM));
+      reductions_ns += time["reduction"].get<std::int64_t>();
+      std::int64_t messages_ns = 0;
+      for (std::size_t s = 0; s < costs.stages.size(); ++s) {
+        if (run.about.rank_of_stage[s] != static_cast<int>(r)) continue;
+        messages_ns += json["microbatches"].get<std::int64_t>() * costs.stages[s].messages_ns();
+      }
+      EXPECT_EQ(time["messages"], messages_ns) << line;
+    }
+  }
+  EXPECT_GT(reductions_ns, 0);
 }
 
 // As many blocks as a model may have.

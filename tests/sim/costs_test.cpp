@@ -30,6 +30,50 @@ TEST(Costs, SplitsABackwardRoundingDown) {
   EXPECT_EQ(costs.stages[1].backward_ns(), 7);
 }
 
+TEST(Costs, AnActionTakesItsMessagesToo) {
+  StageCosts stage;
+  stage.forward_ns = 10;
+  stage.backward_input_ns = 20;
+  stage.backward_weight_ns = 30;
+  EXPECT_EQ(stage.messages_ns(), 0);
+  EXPECT_EQ(stage.duration_ns(Kind::B), stage.backward_ns());
+  stage.forward_messages_ns = 1;
+  stage.backward_messages_ns = 2;
+  EXPECT_EQ(stage.messages_ns(), 3);
+  EXPECT_EQ(stage.duration_ns(Kind::F), 11);
+  EXPECT_EQ(stage.duration_ns(Kind::I), 22);
+  EXPECT_EQ(stage.duration_ns(Kind::W), 30);
+  EXPECT_EQ(stage.duration_ns(Kind::B), 52);
+}
+
+// What receiving takes is none of the pass's time, and nothing where a stage's neighbour is on
+// its rank.
+TEST(Costs, ReceivingTakesTimeOfMessages) {
+  const std::string received = R"(,"p2p":{"receive_ns":7})";
+  const std::string stage = R"({"forward_ns":1,"backward_ns":5,"forward_messages_ns":100})";
+  const CostsFile by_stage = parse_costs(
+      with(R"("stages":[)" + stage + "," + stage + "," + stage + "]" + received), "c.json");
+  const Placement placement({0, 1, 1});
+  const Costs costs = by_stage.resolve(placement, {});
+  const std::int64_t forward[] = {100, 107, 100};
+  const std::int64_t backward[] = {7, 0, 0};
+  for (std::size_t s = 0; s < 3; ++s) {
+    EXPECT_EQ(costs.stages[s].forward_ns, 1);
+    EXPECT_EQ(costs.stages[s].backward_input_ns, 2);
+    EXPECT_EQ(costs.stages[s].forward_messages_ns, forward[s]);
+    EXPECT_EQ(costs.stages[s].backward_messages_ns, backward[s]);
+  }
+  EXPECT_EQ(by_stage.costs.stages[1].forward_messages_ns, 100);
+  const std::string layer = R"({"forward_ns":1,"backward_ns":5})";
+  const CostsFile by_layer = parse_costs(
+      with(R"("layers":[)" + layer + "," + layer + "," + layer + "]" + received), "c.json");
+  const Costs laid_out = by_layer.resolve(Placement::loop(2, 1), parse_layout("1,2").layers);
+  EXPECT_EQ(laid_out.stages[1].forward_ns, 2);
+  EXPECT_EQ(laid_out.stages[1].forward_messages_ns, 7);
+  EXPECT_EQ(laid_out.stages[0].backward_messages_ns, 7);
+  EXPECT_EQ(laid_out.stages[0].forward_messages_ns, 0);
+}
+
 TEST(Costs, EdgesOverrideTheLinkInPart) {
   const Costs costs =
       parse_costs(
@@ -154,7 +198,11 @@ TEST(Costs, WrittenAndReadAgain) {
                                               R"("bandwidth_bytes_per_s":2e9})"),
                             "c.json")
                     .costs;
+  const std::string silent = to_json(costs);
+  EXPECT_EQ(silent.find("messages"), std::string::npos) << silent;
   costs.stages[0].overlap_ns = 4;
+  costs.stages[0].forward_messages_ns = 5;
+  costs.stages[1].backward_messages_ns = max_time_ns - 3;
   const Costs again = parse_costs(to_json(costs), "c.json").costs;
   EXPECT_EQ(again.stages, costs.stages);
   EXPECT_EQ(again.p2p, costs.p2p);
@@ -196,6 +244,16 @@ TEST(Costs, PointsAtWhatIsWrong) {
       {with(R"("stages":[{"forward_ns":1,"forward_ns":@1,"backward_ns":1}])"), "key 'forward_ns'"},
       {with(R"("layers":[{"forward_ns":1,"backward_ns":1,"overlap_ns":@1}])"),
        "layers[0]: unknown key 'overlap_ns'"},
+      {with(R"("layers":[{"forward_ns":1,"backward_ns":1,"forward_messages_ns":@1}])"),
+       "layers[0]: unknown key 'forward_messages_ns'"},
+      {with(R"("stages":[{"forward_ns":1,"backward_ns":1,"backward_messages_ns":@-1}])"),
+       "stages[0].backward_messages_ns: -1 is out of range"},
+      {with(R"("stages":[{"forward_ns":1,"backward_ns":1,"forward_messages_ns":@1e16}])"),
+       "stages[0].forward_messages_ns: 1e+16 is out of range"},
+      {with(
+           R"("stages":[{"forward_ns":999999999999998,"backward_ns":1,"forward_messages_ns":@3}])"),
+       "stages[0].forward_messages_ns: 3 beside 999999999999998 ns of F are more than "
+       "1000000000000000 ns; use smaller times"},
       {with(two_stages + R"(,"p2p":{"bandwidth_bytes_per_s":@0})"),
        "p2p.bandwidth_bytes_per_s: 0 is out of range"},
       {with(two_stages + R"(,"p2p":{"edges":[@{"from":0,"to":0}]})"),
@@ -339,6 +397,18 @@ TEST(Costs, ChecksThemselvesAgainstASchedule) {
   long_ones.stages[0].forward_ns = 1'000'000'000'000'000;
   EXPECT_FALSE(fails(long_ones, Placement::loop(2, 1), 1000));
   EXPECT_TRUE(fails(long_ones, Placement::loop(2, 1), 10'000));
+  long_ones.stages[0].forward_ns = long_ones.stages[0].forward_messages_ns = max_time_ns / 2;
+  EXPECT_TRUE(fails(long_ones, Placement::loop(2, 1), 10'000));
+  EXPECT_FALSE(fails(long_ones, Placement::loop(2, 1), 1000));
+  long_ones.stages[0].forward_messages_ns += 1;
+  EXPECT_EQ(testing::input_error_of([&] { long_ones.check(Placement::loop(2, 1), 1, "c.json"); }),
+            "c.json: stage 0: F with its messages takes 1000000000000001 ns, more than "
+            "1000000000000000 ns; use smaller costs");
+  Costs received = costs;
+  received.stages[1].backward_messages_ns = max_time_ns;
+  EXPECT_EQ(testing::input_error_of([&] { received.check(Placement::loop(2, 1), 1, "c.json"); }),
+            "c.json: stage 1: I with its messages takes 1000000000000003 ns, more than "
+            "1000000000000000 ns; use smaller costs");
   Costs slow = costs;
   slow.stages[0].output_bytes = std::int64_t{1} << 50;
   slow.p2p.bytes_per_second = 1;

@@ -51,10 +51,10 @@ Outcome interpret(const Schedule& schedule, const Costs& costs, int iterations) 
   const int last_stage = schedule.stages() - 1;
   const auto duration = [&](const Action& a) {
     const StageCosts& stage = costs.stages[static_cast<std::size_t>(a.stage)];
-    if (a.kind == Kind::F) return stage.forward_ns;
-    if (a.kind == Kind::I) return stage.backward_input_ns;
-    return a.kind == Kind::W ? stage.backward_weight_ns
-                             : stage.backward_input_ns + stage.backward_weight_ns;
+    if (a.kind == Kind::F) return stage.forward_ns + stage.forward_messages_ns;
+    if (a.kind == Kind::W) return stage.backward_weight_ns;
+    const std::int64_t input = stage.backward_input_ns + stage.backward_messages_ns;
+    return a.kind == Kind::I ? input : input + stage.backward_weight_ns;
   };
   for (bool moved = true; moved;) {
     moved = false;
@@ -173,7 +173,8 @@ TEST(Iterations, EqualAnInterpreterOfTheirOwn) {
   for (int i = 0; i < 1000; ++i) {
     SCOPED_TRACE("case " + std::to_string(i));
     const Schedule schedule = testing::random_schedule(random);
-    const Costs costs = testing::without_bytes(testing::random_costs(random, schedule));
+    Costs costs = testing::without_bytes(testing::random_costs(random, schedule));
+    testing::add_messages(costs, random);
     const auto iterations = static_cast<int>(testing::pick(random, 1, 4));
     const Outcome truth = interpret(schedule, costs, iterations);
     for (const bool by_events : {false, true}) {

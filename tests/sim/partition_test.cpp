@@ -65,7 +65,8 @@ Truth truth_of(const PartitionProblem& problem, const std::vector<int>& layout) 
   for (int s = 0; s < placement.stages(); ++s) {
     const int rank = placement.rank_of(s);
     const StageCosts& stage = costs.stages[index(s)];
-    occupied[{rank, rank}] += stage.forward_ns + stage.backward_ns();
+    occupied[{rank, rank}] += stage.forward_ns + stage.forward_messages_ns + stage.backward_ns() +
+                              stage.backward_messages_ns;
     if (s + 1 == placement.stages() || placement.rank_of(s + 1) == rank) continue;
     const int next = placement.rank_of(s + 1);
     for (const auto& way : {std::pair(rank, next), std::pair(next, rank)}) {

@@ -48,7 +48,8 @@ TEST(Simulate, EqualsTheOracleOnRandomSchedules) {
     SCOPED_TRACE("case " + std::to_string(i));
     const Schedule schedule = testing::random_schedule(random);
     ASSERT_FALSE(find_fault(schedule).has_value());
-    const Costs costs = testing::random_costs(random, schedule);
+    Costs costs = testing::random_costs(random, schedule);
+    testing::add_messages(costs, random);
     const auto truth = oracle::run(schedule, costs);
     ASSERT_TRUE(truth);
     std::map<std::tuple<int, Kind, int>, std::pair<std::int64_t, std::int64_t>> times;
@@ -161,8 +162,11 @@ TEST(Simulate, AnOverlappedCellTakesBothTimesUnlessACostIsGiven) {
   const Schedule schedule = parse_csv("0F0,(0F1;0B0)OVERLAP_F_B,0B1\n", "overlap.csv");
   Costs costs = costs_of(1, 10, 20);
   EXPECT_EQ(simulate(schedule, costs).makespan_ns, 10 + 30 + 20);
+  costs.stages[0].forward_messages_ns = 3;
+  costs.stages[0].backward_messages_ns = 4;
+  EXPECT_EQ(simulate(schedule, costs).makespan_ns, 13 + 37 + 24);
   costs.stages[0].overlap_ns = 23;
-  EXPECT_EQ(simulate(schedule, costs).makespan_ns, 10 + 23 + 20);
+  EXPECT_EQ(simulate(schedule, costs).makespan_ns, 13 + 23 + 24);
   EXPECT_EQ(simulate(schedule, costs).ranks[0].peak_activation_chunks, 2);
 }
 
@@ -174,6 +178,40 @@ TEST(Simulate, ClosingWorkFollowsARanksLastAction) {
   EXPECT_EQ(metrics.makespan_ns, 10 + 10 + 20 + 20 + 105);
   EXPECT_EQ(metrics.ranks[1].busy_ns, 37);
   EXPECT_EQ(metrics.critical_path.other_ns, 105);
+}
+
+constexpr Kind closing_kinds[] = {Kind::REDUCE_GRAD, Kind::REDUCE_TIED, Kind::GRAD_NORM,
+                                  Kind::OPTIMIZER};
+
+// What closing work takes is what its spans in the first iteration take.
+TEST(Simulate, ClosingTimesAreThoseOfTheFirstIterationsSpans) {
+  std::mt19937_64 random(41);
+  std::map<Kind, int> found;
+  for (int i = 0; i < 300; ++i) {
+    SCOPED_TRACE("case " + std::to_string(i));
+    const Schedule schedule = testing::random_schedule(random);
+    const Costs costs = testing::without_bytes(testing::random_costs(random, schedule));
+    SimulationOptions options;
+    options.iterations = static_cast<int>(testing::pick(random, 1, 3));
+    options.always_by_events = i % 2 == 1;
+    std::map<std::pair<int, Kind>, std::int64_t> want;
+    options.sink = [&](const Span& span) {
+      if (!is_closing(span.action) || span.iteration > 0) return;
+      want[{span.rank, span.action.kind}] += span.end_ns - span.start_ns;
+    };
+    const Metrics metrics = simulate(schedule, costs, options);
+    const Metrics stored = record_run(schedule, costs).metrics(0);
+    for (int rank = 0; rank < schedule.ranks(); ++rank) {
+      for (const Kind kind : closing_kinds) {
+        const std::int64_t ns = want[{rank, kind}];
+        found[kind] += ns > 0;
+        EXPECT_EQ(metrics.ranks[static_cast<std::size_t>(rank)].closing.of(kind), ns);
+        EXPECT_EQ(stored.ranks[static_cast<std::size_t>(rank)].closing.of(kind), ns);
+      }
+    }
+    if (HasFailure()) break;
+  }
+  for (const Kind kind : closing_kinds) EXPECT_GT(found[kind], 30) << kind_name(kind);
 }
 
 TEST(Simulate, ReductionTimeIsSharedByAListsReduceActions) {
@@ -217,6 +255,11 @@ TEST(Simulate, ABlockingCollectiveBeginsWithTheLastOfItsGroup) {
     EXPECT_EQ(metrics.critical_path.compute_ns, 190);
     EXPECT_EQ(metrics.critical_path.other_ns, 111);
     EXPECT_EQ(metrics.ranks[2].busy_ns, 30 + 107 + 3 + 1);
+    EXPECT_EQ(metrics.ranks[2].closing.of(Kind::REDUCE_GRAD), 0);
+    EXPECT_EQ(metrics.ranks[2].closing.of(Kind::REDUCE_TIED), 107);
+    EXPECT_EQ(metrics.ranks[1].closing.of(Kind::REDUCE_TIED), 0);
+    EXPECT_EQ(metrics.ranks[1].closing.of(Kind::GRAD_NORM), 3);
+    EXPECT_EQ(metrics.ranks[1].closing.of(Kind::OPTIMIZER), 1);
   }
 }
 

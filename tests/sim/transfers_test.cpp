@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "sim/engine/simulate.h"
 #include "sim/schedule/csv.h"
@@ -230,6 +232,7 @@ TEST(Transfers, AgreeWithTheOracle) {
     Schedule program = random_program(random, batches);
     if (i % 3 == 0) testing::add_dependencies(program, random);
     Costs costs = testing::random_costs(random, program);
+    testing::add_messages(costs, random);
     const Transfers transfers{static_cast<P2p>(pick(random, 1, 3)),
                               pick(random, 0, 1) == 0 ? 0 : pick(random, 1, 60)};
     // Where transfers of an edge can overlap they would share its link, of
@@ -282,6 +285,10 @@ void expect_same(const Metrics& a, const Metrics& b) {
     EXPECT_EQ(one.peak_memory.bytes, two.peak_memory.bytes);
     EXPECT_EQ(one.peak_memory.time_ns, two.peak_memory.time_ns);
     EXPECT_EQ(one.peak_memory.action, two.peak_memory.action);
+    for (const Kind kind :
+         {Kind::REDUCE_GRAD, Kind::REDUCE_TIED, Kind::GRAD_NORM, Kind::OPTIMIZER}) {
+      EXPECT_EQ(one.closing.of(kind), two.closing.of(kind));
+    }
   }
 }
 
@@ -295,7 +302,8 @@ TEST(Transfers, DirectEvaluationAndEventEngineAreEqual) {
       schedule = lower(schedule);
       testing::shuffle(schedule, random);
     }
-    const Costs costs = testing::without_bytes(testing::random_costs(random, schedule));
+    Costs costs = testing::without_bytes(testing::random_costs(random, schedule));
+    testing::add_messages(costs, random);
     SimulationOptions by_events;
     by_events.always_by_events = true;
     ASSERT_FALSE(needs_events(schedule, costs, {}));
@@ -306,6 +314,49 @@ TEST(Transfers, DirectEvaluationAndEventEngineAreEqual) {
     } else {
       expect_same(simulate(schedule, costs), simulate(schedule, costs, by_events));
       EXPECT_EQ(times_of(schedule, costs, {}), times_of(schedule, costs, by_events));
+    }
+    if (HasFailure()) break;
+  }
+}
+
+// The same time, said as one number with that of the pass.
+Costs poured(Costs costs) {
+  for (StageCosts& stage : costs.stages) {
+    stage.forward_ns += std::exchange(stage.forward_messages_ns, 0);
+    stage.backward_input_ns += std::exchange(stage.backward_messages_ns, 0);
+  }
+  return costs;
+}
+
+// What messages take of an action is time of it like any other, for families and for any
+// program, in all modes.
+TEST(Transfers, MessagesAreTimeOfTheirActions) {
+  std::mt19937_64 random(35);
+  std::vector<Schedule> schedules{generate({"gpipe", 3, 5}),
+                                  generate({"1f1b", 4, 6}),
+                                  generate({"zb-h1", 4, 8}),
+                                  generate({"zb-h2", 3, 7}),
+                                  generate({"interleaved", 2, 4, 2}),
+                                  generate({"bfs", 2, 4, 2}),
+                                  generate({"interleaved-zb", 2, 4, 2})};
+  for (int i = 0; i < random_programs() / 4; ++i) {
+    const Schedule schedule = i < 4 * std::ssize(schedules)
+                                  ? schedules[static_cast<std::size_t>(i / 4)]
+                                  : testing::random_schedule(random);
+    Costs costs = testing::random_costs(random, schedule);
+    testing::add_messages(costs, random);
+    if (pick(random, 0, 1) == 0) costs.p2p.bytes_per_second = pick(random, 1, 40) * 10'000'000;
+    if (pick(random, 0, 2) == 0) costs.compute_slowdown_ppm = pick(random, 1, 3'000'000);
+    SimulationOptions options = with(static_cast<P2p>(i % 4), pick(random, 0, 60));
+    options.iterations = static_cast<int>(pick(random, 1, 2));
+    const Costs other = poured(costs);
+    SCOPED_TRACE(to_csv(schedule) + to_json(costs) + std::string(p2p_name(options.transfers.mode)));
+    const std::string error = testing::error_of([&] { simulate(schedule, costs, options); });
+    if (error != testing::no_error) {
+      EXPECT_EQ(testing::error_of([&] { simulate(schedule, other, options); }), error);
+    } else {
+      expect_same(simulate(schedule, costs, options), simulate(schedule, other, options));
+      EXPECT_EQ(times_of(schedule, costs, options), times_of(schedule, other, options));
     }
     if (HasFailure()) break;
   }

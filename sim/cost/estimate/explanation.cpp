@@ -48,10 +48,6 @@ void add(TimeUses& sum, const TimeUses& uses, std::int64_t times) {
   for (std::size_t u = 0; u < sum.size(); ++u) sum[u] += times * uses[u];
 }
 
-std::int64_t of_rank(const std::vector<std::int64_t>& each, std::size_t rank) {
-  return each.empty() ? 0 : each[rank];
-}
-
 std::vector<RankUse> explain_ranks(const CostModel& model, const PipelineShape& shape,
                                    int microbatches, const Costs& costs, const Metrics& metrics,
                                    const std::vector<RankMemory>& memory) {
@@ -60,30 +56,24 @@ std::vector<RankUse> explain_ranks(const CostModel& model, const PipelineShape& 
   int layer = 0;
   for (int stage = 0; stage < shape.placement.stages(); ++stage) {
     RankUse& rank = ranks[static_cast<std::size_t>(shape.placement.rank_of(stage))];
-    const StageCosts& stage_costs = costs.stages[static_cast<std::size_t>(stage)];
-    std::int64_t messages = stage_costs.forward_ns + stage_costs.backward_ns();
     for (const int end = layer + sizes[static_cast<std::size_t>(stage)]; layer < end;) {
       const LayerKind kind = explain_layer(model.layer(layer), shape.splits_backward);
       const int first = std::exchange(layer, std::min(end, model.next_kind(layer)));
       const std::int64_t count = layer - first;
       add(rank.time, kind.forward, count * microbatches);
       add(rank.time, kind.backward, count * microbatches);
-      messages -= count * (sum_of(kind.forward) + sum_of(kind.backward));
     }
-    rank.time[at(TimeUse::messages)] += microbatches * messages;
+    rank.time[at(TimeUse::messages)] +=
+        microbatches * costs.stages[static_cast<std::size_t>(stage)].messages_ns();
   }
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     TimeUses& time = ranks[r].time;
-    const auto in_group = [&](Kind kind) {
-      const std::vector<int> group = group_of(kind, shape.placement);
-      return std::ranges::binary_search(group, static_cast<int>(r))
-                 ? costs.group_ns(kind, shape.placement)
-                 : 0;
-    };
+    const RankMetrics& rank = metrics.ranks[r];
     time[at(TimeUse::reduction)] =
-        of_rank(costs.reduce_gradients_ns, r) + in_group(Kind::REDUCE_TIED);
-    time[at(TimeUse::optimizer)] = of_rank(costs.optimizer_ns, r) + in_group(Kind::GRAD_NORM);
-    time[at(TimeUse::slowdown)] = metrics.ranks[r].busy_ns - sum_of(time);
+        rank.closing.of(Kind::REDUCE_GRAD) + rank.closing.of(Kind::REDUCE_TIED);
+    time[at(TimeUse::optimizer)] =
+        rank.closing.of(Kind::GRAD_NORM) + rank.closing.of(Kind::OPTIMIZER);
+    time[at(TimeUse::slowdown)] = rank.busy_ns - sum_of(time);
     ranks[r].memory = memory[r];
   }
   return ranks;

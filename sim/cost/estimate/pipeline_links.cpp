@@ -44,8 +44,8 @@ class Linker {
       connect(a, b);
       connect(b, a);
       const std::int64_t bytes = costs_.stages[static_cast<std::size_t>(stage)].output_bytes;
-      burden(stage, stage + 1, bytes, &StageCosts::forward_ns);
-      burden(stage + 1, stage, bytes, &StageCosts::backward_input_ns);
+      burden(stage, stage + 1, bytes, &StageCosts::forward_messages_ns);
+      burden(stage + 1, stage, bytes, &StageCosts::backward_messages_ns);
     }
     if (!exchanges_beside_compute(training_)) return;
     for (int rank = 0; rank < placement_.ranks(); ++rank) {
@@ -112,13 +112,13 @@ class Linker {
 
   // A message takes its sender time, and its receiver what it takes to have
   // the parts of all tensor-parallel ranks.
-  void burden(int sender, int receiver, std::int64_t bytes, std::int64_t StageCosts::*pass) {
-    costs_.stages[static_cast<std::size_t>(sender)].*pass += cluster_.device.p2p_overhead_ns;
+  void burden(int sender, int receiver, std::int64_t bytes, std::int64_t StageCosts::*messages) {
+    costs_.stages[static_cast<std::size_t>(sender)].*messages += cluster_.device.p2p_overhead_ns;
     if (training_.tensor_parallel == 1 || training_.sequence_parallel) return;
     const Exchange gather =
         exchange(cluster_, {training_.tensor_parallel, 1}, CollectiveKind::all_gather,
                  static_cast<double>(bytes) * training_.tensor_parallel);
-    costs_.stages[static_cast<std::size_t>(receiver)].*pass += to_ns(gather.seconds());
+    costs_.stages[static_cast<std::size_t>(receiver)].*messages += to_ns(gather.seconds());
   }
 
   const Cluster& cluster_;
