@@ -33,14 +33,10 @@ std::int64_t Costs::occupied_ns(const Link& link, std::int64_t bytes) const {
   return longest;
 }
 
-std::int64_t GroupCosts::occupied_ns() const {
-  return bytes_per_second ? pipesim::occupied_ns(bytes, *bytes_per_second) : 0;
-}
-
 std::int64_t Costs::group_ns(Kind blocking_collective, const Placement& placement) const {
   const auto& costs = group_costs(blocking_collective);
   if (!costs || group_of(blocking_collective, placement).size() == 1) return 0;
-  return costs->latency_ns + costs->occupied_ns();
+  return costs->latency_ns + occupied_ns(costs->link(), costs->bytes);
 }
 
 std::vector<StageFootprint> Costs::footprints(const Placement& placement) const {
@@ -123,6 +119,11 @@ void Costs::check(const Placement& placement, int microbatches, std::string_view
     throw input_error(
         fmt::format("{}: collectives of rank {} go through a link that is not there", where, rank));
   }
+  for (const auto* group : {&tied_gradients, &gradient_norm}) {
+    if (!*group || std::ranges::all_of((*group)->through, is_listed)) continue;
+    throw input_error(fmt::format("{}: {} goes through a link that is not there", where,
+                                  group == &tied_gradients ? "tied_gradients" : "gradient_norm"));
+  }
   for (const auto& [edge, link] : edges) {
     if (!std::ranges::all_of(link.through, is_listed)) {
       throw input_error(fmt::format("{}: p2p edge {}->{} goes through a link that is not there",
@@ -188,7 +189,7 @@ void Costs::check(const Placement& placement, int microbatches, std::string_view
   for (const auto* group : {&tied_gradients, &gradient_norm}) {
     if (!*group) continue;
     time += static_cast<long double>((*group)->latency_ns) +
-            static_cast<long double>((*group)->occupied_ns());
+            static_cast<long double>(occupied_ns((*group)->link(), (*group)->bytes));
   }
   time *= iterations;
   constexpr auto limit = static_cast<long double>(std::numeric_limits<std::int64_t>::max()) / 2;

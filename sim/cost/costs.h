@@ -44,16 +44,6 @@ struct CollectiveCosts {
   bool operator==(const CollectiveCosts&) const = default;
 };
 
-// A blocking collective: from when the last rank of its group has come.
-struct GroupCosts {
-  std::int64_t latency_ns = 0;                        // of all its steps, beside the bytes
-  std::int64_t bytes = 0;                             // that cross each rank's link
-  std::optional<std::int64_t> bytes_per_second = {};  // of that link; unlimited where absent
-
-  std::int64_t occupied_ns() const;  // by the bytes
-  bool operator==(const GroupCosts&) const = default;
-};
-
 // Of one virtual stage, one microbatch.
 struct StageCosts {
   std::int64_t forward_ns = 0;
@@ -114,6 +104,18 @@ struct Link {
   bool operator==(const Link&) const = default;
 };
 
+// A blocking collective: from when the last rank of its group has come.
+struct GroupCosts {
+  std::int64_t latency_ns = 0;                        // of all its steps, beside the bytes
+  std::int64_t bytes = 0;                             // that cross each rank's link
+  std::optional<std::int64_t> bytes_per_second = {};  // of that link; unlimited where absent
+  std::vector<int> through = {};                      // links that the ranks have in common
+                                                      // with other traffic, as a Link has them
+
+  Link link() const { return {latency_ns, bytes_per_second, through}; }
+  bool operator==(const GroupCosts&) const = default;
+};
+
 struct SharedLink {
   std::string name;
   std::int64_t bytes_per_second = 0;
@@ -157,7 +159,8 @@ struct Costs {
   const std::optional<GroupCosts>& group_costs(Kind blocking_collective) const {
     return blocking_collective == Kind::REDUCE_TIED ? tied_gradients : gradient_norm;
   }
-  // How long a blocking collective takes; nothing where nobody else is in its group.
+  // How long a blocking collective takes that meets no other traffic; nothing where nobody else
+  // is in its group.
   std::int64_t group_ns(Kind blocking_collective, const Placement& placement) const;
   // What each stage keeps alive and exchanges, and what each rank holds.
   std::vector<StageFootprint> footprints(const Placement& placement) const;

@@ -27,19 +27,6 @@ CollectiveCosts read_collective(const JsonCursor& cursor) {
   return collective;
 }
 
-// A `tied_gradients` or `gradient_norm`.
-GroupCosts read_group_costs(const JsonCursor& cursor) {
-  JsonMembers members(cursor);
-  GroupCosts costs;
-  costs.latency_ns = members.integer_or("latency_ns", 0, 0, max_time_ns);
-  costs.bytes = members.integer_or("bytes", 0, 0, max_bytes);
-  members.optional("bandwidth_bytes_per_s", [&](const JsonCursor& value) {
-    if (!value.is_null()) costs.bytes_per_second = value.rounded(1, max_bytes_per_second);
-  });
-  members.finish();
-  return costs;
-}
-
 // What messages take of an action of a stage, under that key.
 std::int64_t read_messages(JsonMembers& members, std::string_view key, Kind kind,
                            const StageCosts& stage) {
@@ -138,6 +125,18 @@ std::vector<int> read_route(const JsonCursor& list, const LinkPlaces& shared) {
     route.push_back(found->second);
   }
   return route;
+}
+
+// A `tied_gradients` or `gradient_norm`.
+GroupCosts read_group_costs(const JsonCursor& cursor, const LinkPlaces& shared) {
+  JsonMembers members(cursor);
+  Link link;
+  read_link(members, link);
+  members.optional("links",
+                   [&](const JsonCursor& names) { link.through = read_route(names, shared); });
+  const std::int64_t bytes = members.integer_or("bytes", 0, 0, max_bytes);
+  members.finish();
+  return {link.latency_ns, bytes, link.bytes_per_second, std::move(link.through)};
 }
 
 void read_p2p(const JsonCursor& cursor, CostsFile& file, LinkPlaces& places) {
@@ -272,17 +271,6 @@ Json collective_json(const CollectiveCosts& collective) {
           {"parts", collective.parts}};
 }
 
-void put_group_costs(Json& json, const Costs& costs) {
-  const auto put = [&](const char* key, const std::optional<GroupCosts>& group) {
-    if (!group) return;
-    json[key] = {{"latency_ns", group->latency_ns},
-                 {"bytes", group->bytes},
-                 {"bandwidth_bytes_per_s", group->bytes_per_second}};
-  };
-  put("tied_gradients", costs.tied_gradients);
-  put("gradient_norm", costs.gradient_norm);
-}
-
 Json entries_json(const std::vector<StageCosts>& entries) {
   Json list = Json::array();
   for (const StageCosts& stage : entries) {
@@ -321,6 +309,18 @@ void put_route(Json& json, const Link& link, const Costs& costs) {
   for (const int index : link.through) {
     json["links"].push_back(costs.shared_links[static_cast<std::size_t>(index)].name);
   }
+}
+
+void put_group_costs(Json& json, const Costs& costs) {
+  const auto put = [&](const char* key, const std::optional<GroupCosts>& group) {
+    if (!group) return;
+    json[key]["latency_ns"] = group->latency_ns;
+    json[key]["bytes"] = group->bytes;
+    json[key]["bandwidth_bytes_per_s"] = group->bytes_per_second;
+    put_route(json[key], group->link(), costs);
+  };
+  put("tied_gradients", costs.tied_gradients);
+  put("gradient_norm", costs.gradient_norm);
 }
 
 Json collective_link_json(const Link& link, const Costs& costs) {
@@ -418,10 +418,10 @@ CostsFile parse_costs(std::string_view text, const std::string& file) {
     read_closing_work(value, result.reduce_gradients_ns, result.costs.reduce_gradients_ns);
   });
   members.optional("tied_gradients", [&](const JsonCursor& value) {
-    result.costs.tied_gradients = read_group_costs(value);
+    result.costs.tied_gradients = read_group_costs(value, shared);
   });
   members.optional("gradient_norm", [&](const JsonCursor& value) {
-    result.costs.gradient_norm = read_group_costs(value);
+    result.costs.gradient_norm = read_group_costs(value, shared);
   });
   members.optional("calibration", [&](const JsonCursor& value) {
     result.calibration =

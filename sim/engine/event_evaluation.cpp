@@ -76,7 +76,11 @@ class EventEvaluation {
       }
       const ClosingTask& closing = tasks_.closing[task - tasks_.first_closing()];
       starts_ns_[static_cast<std::size_t>(closing.rank)] = engine_.now_ns();
-      engine_.finish_at(task, engine_.now_ns() + closing.duration_ns);
+      if (closing.group != ClosingTask::no_group && !closing.comes) {
+        start_part(task, tasks_.groups[static_cast<std::size_t>(closing.group)]);
+      } else {
+        engine_.finish_at(task, engine_.now_ns() + closing.duration_ns);
+      }
       return;
     }
     const TaskRow& row = tasks_.row(task);
@@ -102,7 +106,12 @@ class EventEvaluation {
         finish_step(task);
       } else {
         const ClosingTask& closing = tasks_.closing[task - tasks_.first_closing()];
-        closing.comes ? come_to(closing) : finish_closing(closing);
+        if (closing.comes) {
+          come_to(closing);
+        } else {
+          finish_closing(closing);
+          if (closing.group != ClosingTask::no_group) finish_part(task, closing);
+        }
       }
       return;
     }
@@ -126,6 +135,10 @@ class EventEvaluation {
   }
   std::int64_t latency_of(TaskId task) const {
     if (task < tasks_.first_closing()) return tasks_.row(task).latency_ns;
+    if (task < tasks_.first_step) {
+      const ClosingTask& closing = tasks_.closing[task - tasks_.first_closing()];
+      return tasks_.groups[static_cast<std::size_t>(closing.group)].latency_ns;
+    }
     const Step& step = tasks_.steps[task - tasks_.first_step];
     const CollectiveTasks& own = tasks_.collectives[step.collective];
     return share_of(own.latency_ns, own.parts, step.part);
@@ -327,6 +340,18 @@ class EventEvaluation {
       path.p2p_ns += now - std::max(tail(rank).end_ns, wait->since_ns);
     }
     for (const TaskId part : group.parts) engine_.signal(part);
+  }
+
+  // All parts start at one instant; the first sends for them, and they end with it.
+  void start_part(TaskId task, const GroupTasks& group) {
+    if (task == group.parts.front()) engine_.send(task, group.route, group.bytes);
+  }
+  void finish_part(TaskId task, const ClosingTask& closing) {
+    const GroupTasks& group = tasks_.groups[static_cast<std::size_t>(closing.group)];
+    if (task != group.parts.front()) return;
+    for (const TaskId part : group.parts) {
+      if (part != task) engine_.finish_at(part, engine_.now_ns());
+    }
   }
 
   int rank_of_closing(TaskId task) const {

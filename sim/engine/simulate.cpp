@@ -19,6 +19,10 @@ bool needs_events(const Schedule& schedule, const Costs& costs, const Simulation
       costs.compute_slowdown_ppm > 0 || !schedule.dependencies.empty()) {
     return true;
   }
+  const auto meets_others = [](const std::optional<GroupCosts>& group) {
+    return group && group->bytes > 0 && !group->through.empty();
+  };
+  if (meets_others(costs.tied_gradients) || meets_others(costs.gradient_norm)) return true;
   // Bytes occupy links and buffers.
   return exchanges_bytes(costs.footprints(schedule.placement)) || has_collectives(schedule, costs);
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <utility>
 
@@ -33,6 +34,7 @@ class TasksBuilder {
     make_rows();
     tasks_.first_step = tasks_.first_closing() + count_closing();
     make_collectives();
+    prepare_groups();
     const std::size_t count = tasks_.first_step + tasks_.steps.size();
     if (count >= most_tasks) fail_to_number();
     tasks_.plan.resize(static_cast<std::size_t>(streams_.count()), count);
@@ -426,15 +428,28 @@ class TasksBuilder {
     tasks_.plan.need_signal(last->end);
   }
 
+  // What those of each kind send, where there is somebody else to send it to.
+  void prepare_groups() {
+    for (const Kind kind : {Kind::REDUCE_TIED, Kind::GRAD_NORM}) {
+      const auto& costs = costs_.group_costs(kind);
+      if (!costs || group_of(kind, placement_).size() == 1) continue;
+      GroupTasks& group = group_of_kind_[kind == Kind::REDUCE_TIED ? 0 : 1];
+      group.latency_ns = costs->latency_ns;
+      group.bytes = costs->bytes;
+      group.route = make_route(costs->link());
+    }
+  }
+
   void add_blocking_collective(int rank, const Action& action) {
     add_end(rank, action, 0);
     const std::size_t kind = action.kind == Kind::REDUCE_TIED ? 0 : 1;
     const std::size_t at = 2 * static_cast<std::size_t>(iteration_) + kind;
     if (at >= tasks_.groups.size()) tasks_.groups.resize(at + 1);
     GroupTasks& group = tasks_.groups[at];
+    if (group.parts.empty()) group = group_of_kind_[kind];
     tasks_.closing.back().group = static_cast<std::int32_t>(at);
     tasks_.closing.back().comes = true;
-    add_closing(rank, action, costs_.group_ns(action.kind, placement_));
+    add_closing(rank, action, 0);
     tasks_.closing.back().group = static_cast<std::int32_t>(at);
     tasks_.plan.need_signal(last_closing());
     group.parts.push_back(last_closing());
@@ -464,6 +479,7 @@ class TasksBuilder {
   Streams streams_;
   std::map<std::pair<int, int>, RouteId> routes_;
   std::vector<LinkId> shared_links_;
+  std::array<GroupTasks, 2> group_of_kind_;  // without parts
   std::vector<Collective> found_;
   std::size_t next_found_ = 0;  // the next that a rank calls
   std::size_t next_step_ = 0;

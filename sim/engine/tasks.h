@@ -66,6 +66,7 @@ struct TaskRow {
 };
 
 // A task outside the rows: a gradient reduction, a blocking collective, an optimizer step.
+// The parts of a blocking collective have no duration of their own.
 struct ClosingTask {
   static constexpr std::int32_t no_group = -1;
 
@@ -80,10 +81,13 @@ struct ClosingTask {
 };
 
 // A blocking collective of an iteration: the parts of the ranks of its group, and how many
-// of them have not come to it.
+// of them have not come to it. Its bytes are sent by the first part, and the others end with it.
 struct GroupTasks {
   std::vector<TaskId> parts;
   std::size_t missing = 0;
+  RouteId route = no_route;
+  std::int64_t latency_ns = 0;
+  std::int64_t bytes = 0;
 };
 
 // The parts of a collective follow each other on its rank's stream for them. What

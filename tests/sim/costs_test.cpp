@@ -192,9 +192,11 @@ TEST(Layout, ReadsMegatronsStringAndFiles) {
 
 TEST(Costs, WrittenAndReadAgain) {
   Costs costs = parse_costs(with(two_stages + R"(,"p2p":{"latency_ns":7,"edges":[{"from":0,"to":1,)"
-                                              R"("latency_ns":9}]},"optimizer_ns":[1,2],)"
+                                              R"("latency_ns":9}],"links":[{"name":"a",)"
+                                              R"("bandwidth_bytes_per_s":3e9}]},)"
+                                              R"("optimizer_ns":[1,2],)"
                                               R"("gradient_norm":{"latency_ns":3},)"
-                                              R"("tied_gradients":{"bytes":7,)"
+                                              R"("tied_gradients":{"bytes":7,"links":["a"],)"
                                               R"("bandwidth_bytes_per_s":2e9})"),
                             "c.json")
                     .costs;
@@ -209,7 +211,8 @@ TEST(Costs, WrittenAndReadAgain) {
   EXPECT_EQ(again.edges, costs.edges);
   EXPECT_EQ(again.optimizer_ns, costs.optimizer_ns);
   EXPECT_EQ(again.gradient_norm, (GroupCosts{.latency_ns = 3}));
-  EXPECT_EQ(again.tied_gradients, (GroupCosts{.bytes = 7, .bytes_per_second = 2'000'000'000}));
+  EXPECT_EQ(again.tied_gradients,
+            (GroupCosts{.bytes = 7, .bytes_per_second = 2'000'000'000, .through = {0}}));
   EXPECT_EQ(again.group_ns(Kind::REDUCE_TIED, Placement::loop(2, 1)), 4);
   EXPECT_EQ(again.group_ns(Kind::REDUCE_TIED, Placement::v(2, 2)), 0);
   EXPECT_EQ(to_json(again), to_json(costs));

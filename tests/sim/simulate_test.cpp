@@ -264,6 +264,35 @@ TEST(Simulate, ABlockingCollectiveBeginsWithTheLastOfItsGroup) {
 }
 
 // One of a rank alone is there, and takes no time.
+// On links that it has in common with others, a group's exchange and theirs share the rate.
+// Of one byte a nanosecond here: rank 1 reduces 60 bytes from 70 on, ranks 0 and 2 add up 100
+// from 90 on. Then each has half of it until 170, when rank 1's last 40 are gone; by 230 the
+// other 60 are.
+TEST(Simulate, ABlockingCollectiveSharesItsLinks) {
+  Costs costs = costs_of(3, 10, 20);
+  costs.shared_links = {{"card", 1'000'000'000}};
+  costs.tied_gradients = GroupCosts{.latency_ns = 7, .bytes = 100, .through = {0}};
+  costs.collective_links.assign(3, {0, {}, {0}});
+  costs.stages[1].reduce = {0, 60, 1};
+  const Schedule schedule = generate({"gpipe", 3, 1});
+  const auto tied = [&] {
+    std::pair<std::int64_t, std::int64_t> time;
+    SimulationOptions options;
+    options.sink = [&](const Span& span) {
+      if (span.action.kind == Kind::REDUCE_TIED) time = {span.start_ns, span.end_ns};
+    };
+    simulate(schedule, costs, options);
+    return time;
+  };
+  EXPECT_EQ(tied(), std::pair(std::int64_t{90}, std::int64_t{237}));
+  costs.stages[1].reduce = {};
+  EXPECT_EQ(tied(), std::pair(std::int64_t{90}, std::int64_t{197}));
+  // Alone it takes what costs say of it, also by a narrower link of its own.
+  costs.tied_gradients->bytes_per_second = 500'000'000;
+  EXPECT_EQ(tied().second, 90 + costs.group_ns(Kind::REDUCE_TIED, schedule.placement));
+  EXPECT_EQ(tied().second, 297);
+}
+
 TEST(Simulate, AGroupOfOneExchangesNothing) {
   Costs costs = costs_of(2, 10, 20);
   costs.tied_gradients = costs.gradient_norm = GroupCosts{.latency_ns = 7};
