@@ -1,7 +1,8 @@
 // The channels of a link (exec/device/link.h) that a training needs.
 //
-// Activations and gradients go by channels of their own: where both lead from
-// one rank to the same other one, as in a V, neither waits for the other.
+// They lead between ranks of the pipeline, of which a run has one. Activations and
+// gradients go by channels of their own: where both lead from one rank to the same
+// other one, as in a V, neither waits for the other.
 #pragma once
 
 #include <chrono>

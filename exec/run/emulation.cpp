@@ -21,14 +21,15 @@ std::string_view pace_name(EmulationPace pace) {
   return pace == EmulationPace::wall ? "wall" : "anchored";
 }
 
-Emulation::Emulation(const TrainingJob& training, Transport& transport, Pool& pool,
-                     Recorder& recorder)
+Emulation::Emulation(const TrainingJob& training, const RankPlace& place, Transport& transport,
+                     Pool& pool, Recorder& recorder)
     : training_(training),
       program_(training.program),
       costs_(*training.costs),
       pace_(training.pace),
+      place_(place),
+      rank_(place.in_pipeline()),
       transport_(transport),
-      rank_(transport.rank()),
       pool_(pool),
       recorder_(recorder) {
   const StateBytes states = costs_.states(program_.placement)[static_cast<std::size_t>(rank_)];
@@ -135,8 +136,9 @@ void Emulation::meet(Kind kind, int stage) {
     end_ns_ = broadcast_value(transport_, end_ns_);
   } else if (group.size() == 2) {
     std::int64_t theirs = 0;
-    exchange(transport_, group.front() == rank_ ? group.back() : group.front(),
-             std::as_bytes(std::span(&end_ns_, 1)), std::as_writable_bytes(std::span(&theirs, 1)));
+    const int other = group.front() == rank_ ? group.back() : group.front();
+    exchange(transport_, place_.on_transport(other), std::as_bytes(std::span(&end_ns_, 1)),
+             std::as_writable_bytes(std::span(&theirs, 1)));
     end_ns_ = std::max(end_ns_, theirs);
   }
   if (pace_ == EmulationPace::wall) end_ns_ = Clock::monotonic_ns();

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "exec/run/rank_place.h"
 #include "exec/run/recorder.h"
 #include "exec/run/workload.h"
 #include "exec/transport/transport.h"
@@ -30,7 +31,8 @@ class Emulation final : public Workload {
  public:
   // `training` has costs and outlives it, as the transport does. Activations are counted in `pool`,
   // not taken.
-  Emulation(const TrainingJob& training, Transport& transport, Pool& pool, Recorder& recorder);
+  Emulation(const TrainingJob& training, const RankPlace& place, Transport& transport, Pool& pool,
+            Recorder& recorder);
 
   void start_iteration(int iteration) override;
   Tensor run(const Action& action, Tensor input) override;
@@ -60,8 +62,9 @@ class Emulation final : public Workload {
   const Schedule& program_;
   const Costs& costs_;
   EmulationPace pace_;
+  RankPlace place_;
+  int rank_;  // in the pipeline
   Transport& transport_;
-  int rank_;
   Pool& pool_;
   Recorder& recorder_;
   std::int64_t usually_late_ns_ = 0;  // by which sleeps end

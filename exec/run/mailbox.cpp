@@ -22,11 +22,13 @@ namespace {
 }  // namespace
 
 Mailbox::Mailbox(const Placement& placement, int microbatches, std::vector<std::int64_t> bytes,
-                 Number type, Transport& transport, Pool& pool, Recorder& recorder)
+                 Number type, const RankPlace& place, Transport& transport, Pool& pool,
+                 Recorder& recorder)
     : placement_(placement),
       microbatches_(microbatches),
       bytes_(std::move(bytes)),
       type_(type),
+      place_(place),
       transport_(transport),
       pool_(pool),
       device_(pool.device()),
@@ -34,7 +36,7 @@ Mailbox::Mailbox(const Placement& placement, int microbatches, std::vector<std::
       staged_(!device_.host_reaches_memory() && link_ == nullptr),
       staging_(device_),
       recorder_(recorder),
-      chunks_(placement.stages_of(transport.rank()).size()),
+      chunks_(placement.stages_of(place.in_pipeline()).size()),
       in_(2 * chunks_ * static_cast<std::size_t>(microbatches)),
       out_(in_.size()) {}
 
@@ -48,7 +50,7 @@ Mailbox::Item Mailbox::item_of_transfer(const Action& transfer) {
   return {send.kind == Kind::SEND_F, send.stage, send.microbatch};
 }
 
-std::size_t Mailbox::place(const Item& item, int own_stage) const {
+std::size_t Mailbox::index(const Item& item, int own_stage) const {
   const std::size_t chunk = static_cast<std::size_t>(placement_.chunk_of(own_stage));
   return ((item.forward ? 0 : chunks_) + chunk) * static_cast<std::size_t>(microbatches_) +
          static_cast<std::size_t>(item.microbatch);
@@ -75,7 +77,7 @@ void Mailbox::post(const Action& receive) {
     return;
   }
   own.message = message_of(own);
-  own.ticket = transport_.receive(placement_.rank_of(item.stage), tag(item), own.message);
+  own.ticket = transport_.receive(peer(item.stage), tag(item), own.message);
 }
 
 void Mailbox::send(const Action& send) {
@@ -108,7 +110,7 @@ std::span<std::byte> Mailbox::message_of(const Buffer& buffer) {
 
 void Mailbox::start_send(Buffer& buffer) {
   const Item item = item_of_transfer(buffer.note.action);
-  buffer.ticket = transport_.send(placement_.rank_of(item.consumer()), tag(item), buffer.message);
+  buffer.ticket = transport_.send(peer(item.consumer()), tag(item), buffer.message);
 }
 
 bool Mailbox::start_copied() {

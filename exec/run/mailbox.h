@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "exec/model/staging.h"
+#include "exec/run/rank_place.h"
 #include "exec/run/recorder.h"
 #include "exec/transport/transport.h"
 #include "sim/schedule/placement.h"
@@ -35,7 +36,8 @@ class Mailbox {
   // `bytes` of what each stage but the last sends to the next; its gradient,
   // which comes back, has as many. Numbers are of that type.
   Mailbox(const Placement& placement, int microbatches, std::vector<std::int64_t> bytes,
-          Number type, Transport& transport, Pool& pool, Recorder& recorder);
+          Number type, const RankPlace& place, Transport& transport, Pool& pool,
+          Recorder& recorder);
   // Where an error unwinds, buffers may be posted: the transport lets go of them.
   ~Mailbox();
   Mailbox(const Mailbox&) = delete;
@@ -88,13 +90,15 @@ class Mailbox {
   };
 
   static Item item_of_transfer(const Action& transfer);
-  Buffer& incoming(const Item& item) { return in_[place(item, item.consumer())]; }
-  Buffer& outgoing(const Item& item) { return out_[place(item, item.stage)]; }
-  std::size_t place(const Item& item, int own_stage) const;
+  Buffer& incoming(const Item& item) { return in_[index(item, item.consumer())]; }
+  Buffer& outgoing(const Item& item) { return out_[index(item, item.stage)]; }
+  std::size_t index(const Item& item, int own_stage) const;
   bool exists(int stage) const { return stage >= 0 && stage < placement_.stages(); }
   bool is_local(const Item& item) const {
     return placement_.rank_of(item.stage) == placement_.rank_of(item.consumer());
   }
+  // The transport's rank that holds the stage.
+  int peer(int stage) const { return place_.on_transport(placement_.rank_of(stage)); }
   int tag(const Item& item) const;
   std::int64_t bytes_of(const Item& item) const {
     return bytes_[static_cast<std::size_t>(std::min(item.stage, item.consumer()))];
@@ -117,6 +121,7 @@ class Mailbox {
   std::int32_t microbatches_;
   std::vector<std::int64_t> bytes_;
   Number type_;
+  RankPlace place_;
   Transport& transport_;
   Pool& pool_;
   Device& device_;

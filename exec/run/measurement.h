@@ -3,7 +3,8 @@
 //
 // The gathering functions are called by all ranks alike; their results are
 // rank 0's, and empty elsewhere. Each rank brings `clock`, by which its times
-// become rank 0's before they leave it.
+// become rank 0's before they leave it. Ranks are those of the transport; a run has
+// one pipeline, so that they are those of its program, too.
 #pragma once
 
 #include <cstdint>

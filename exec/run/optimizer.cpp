@@ -54,9 +54,11 @@ double mean_loss(const std::vector<float>& losses) {
   return sum / static_cast<double>(losses.size());
 }
 
-Optimizer::Optimizer(const TrainingJob& training, Device& device, Transport& transport, Pool& pool,
-                     std::vector<std::unique_ptr<Stage>>& stages, Recorder& recorder)
+Optimizer::Optimizer(const TrainingJob& training, const RankPlace& place, Device& device,
+                     Transport& transport, Pool& pool, std::vector<std::unique_ptr<Stage>>& stages,
+                     Recorder& recorder)
     : training_(training),
+      place_(place),
       device_(device),
       transport_(transport),
       pool_(pool),
@@ -80,25 +82,25 @@ Tensor Optimizer::exchange_tied_gradient() {
   const Layer* head = layer_at(training_.model.layers() - 1);
   if ((embedding == nullptr) == (head == nullptr)) return {};  // both here, or none
   const Placement& placement = training_.program.placement;
-  const int other_rank = placement.rank_of(embedding != nullptr ? placement.stages() - 1 : 0);
+  const int other = placement.rank_of(embedding != nullptr ? placement.stages() - 1 : 0);
   const Tensor& own =
       (embedding != nullptr ? embedding : head)->parameters()[tied_parameter].gradient;
   Tensor theirs = pool_.take(own.size(), Use::receive_buffer);
   if (DeviceLink* link = transport_.link()) {
     const Mark there = device_.mark();
-    const int rank = transport_.rank();
+    const int rank = place_.in_pipeline();
     const Mark sent =
-        link->send({rank, other_rank, Lane::tied_gradient}, own.memory(), own.bytes(), there);
-    const Mark received = link->receive({other_rank, rank, Lane::tied_gradient}, theirs.memory(),
-                                        theirs.bytes(), there);
-    wait_on_link(device_, *link, received, transport_.patience(), a_message_from(other_rank));
-    wait_on_link(device_, *link, sent, transport_.patience(), a_taker_at(other_rank));
+        link->send({rank, other, Lane::tied_gradient}, own.memory(), own.bytes(), there);
+    const Mark received =
+        link->receive({other, rank, Lane::tied_gradient}, theirs.memory(), theirs.bytes(), there);
+    wait_on_link(device_, *link, received, transport_.patience(), a_message_from(other));
+    wait_on_link(device_, *link, sent, transport_.patience(), a_taker_at(other));
     return theirs;
   }
   HostView sent(device_, own, own.bytes());
   HostView received(device_, theirs, theirs.bytes());
   sent.fetch();
-  exchange(transport_, other_rank, sent.bytes(), received.bytes());
+  exchange(transport_, place_.on_transport(other), sent.bytes(), received.bytes());
   received.put();
   return theirs;
 }

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "exec/run/agreement.h"
+#include "exec/run/rank_place.h"
 #include "exec/run/trainer.h"
 #include "exec/run/worker.h"
 #include "exec/transport/collectives.h"
@@ -15,6 +16,7 @@
 #include "traces/base/text.h"
 #include "traces/causality.h"
 #include "traces/chrome_writer.h"
+#include "traces/mesh.h"
 #include "traces/run_metadata.h"
 
 namespace pipesim::exec {
@@ -102,6 +104,17 @@ std::vector<RecordedIteration> iterations_of(const std::vector<IterationExtent>&
     iterations.push_back(own);
   }
   return iterations;
+}
+
+// Of one pipeline, a rank of the transport for each of the program's.
+Mesh mesh_of(const Schedule& program, const Transport& transport) {
+  const Mesh mesh({.pipeline = program.ranks()});
+  if (mesh.ranks() != transport.ranks()) {
+    throw input_error(fmt::format("{} needs {}, and transport {} has {}; start as many",
+                                  program.name, plural(mesh.ranks(), "rank"), transport.name(),
+                                  transport.ranks()));
+  }
+  return mesh;
 }
 
 // What travels must fit into what a transport takes.
@@ -204,7 +217,9 @@ RunResult run_session(const TrainingJob& training, Device& device, Transport& tr
   agree_on(transport, "the command line", training.fingerprint());
   agree_on(transport, "the device", device.description());
   const SharedClocks clocks = find_shared_clocks(transport, clock);
+  Mesh mesh;
   agree(transport, [&] {
+    mesh = mesh_of(training.program, transport);
     check_messages(training, transport);
     if (training.costs && training.pace == EmulationPace::anchored && !all_share_one(clocks)) {
       throw input_error(
@@ -215,14 +230,15 @@ RunResult run_session(const TrainingJob& training, Device& device, Transport& tr
   RunResult result;
   result.run = run_of(training, device, transport);
   const Trainer* trainer = nullptr;
-  Worker worker(training, device, transport, clock,
+  const RankPlace place(mesh, transport.rank());
+  Worker worker(training, place, device, transport, clock,
                 [&](Pool& pool, Recorder& recorder,
                     const std::function<void()>& poll) -> std::unique_ptr<Workload> {
                   if (training.costs) {
-                    return std::make_unique<Emulation>(training, transport, pool, recorder);
+                    return std::make_unique<Emulation>(training, place, transport, pool, recorder);
                   }
-                  auto own =
-                      std::make_unique<Trainer>(training, device, transport, pool, recorder, poll);
+                  auto own = std::make_unique<Trainer>(training, place, device, transport, pool,
+                                                       recorder, poll);
                   trainer = own.get();
                   return own;
                 });

@@ -1,7 +1,8 @@
 // A whole run on one rank: train, verify, bring the measurement together.
 //
 // Every rank calls run_session() with the same training; what comes back is
-// rank 0's to report.
+// rank 0's to report. A transport has as many ranks as the mesh of the run: those of
+// the program, one pipeline.
 #pragma once
 
 #include <functional>

@@ -4,11 +4,12 @@
 
 namespace pipesim::exec {
 
-Trainer::Trainer(const TrainingJob& training, Device& device, Transport& transport, Pool& pool,
-                 Recorder& recorder, const std::function<void()>& between_layers)
+Trainer::Trainer(const TrainingJob& training, const RankPlace& place, Device& device,
+                 Transport& transport, Pool& pool, Recorder& recorder,
+                 const std::function<void()>& between_layers)
     : training_(training),
       device_(device),
-      optimizer_(training, device, transport, pool, stages_, recorder) {
+      optimizer_(training, place, device, transport, pool, stages_, recorder) {
   const LayerSetup layers{device,
                           pool,
                           training.model,
@@ -16,7 +17,7 @@ Trainer::Trainer(const TrainingJob& training, Device& device, Transport& transpo
                           training.sequence_length,
                           training.seed,
                           training.precision};
-  for (const int stage : training.program.placement.stages_of(transport.rank())) {
+  for (const int stage : training.program.placement.stages_of(place.in_pipeline())) {
     const Stage::Setup setup{layers,
                              stage,
                              training.first_layer(stage),

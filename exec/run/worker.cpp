@@ -18,21 +18,21 @@ constexpr std::size_t most_behind = 3;
 
 }  // namespace
 
-Worker::Worker(const TrainingJob& training, Device& memory, Transport& transport,
-               const Clock& clock, const MakeWorkload& make_workload)
+Worker::Worker(const TrainingJob& training, const RankPlace& place, Device& memory,
+               Transport& transport, const Clock& clock, const MakeWorkload& make_workload)
     : training_(training),
       device_(memory),
       transport_(transport),
-      list_(whole_list()),
+      list_(whole_list(place.in_pipeline())),
       reductions_(std::ranges::count(list_, Kind::REDUCE_GRAD, &Action::kind)),
       pool_(memory),
       recorder_(memory, clock, training.record_details),
       mailbox_(training.program.placement, training.program.microbatches, training.message_bytes(),
-               training.precision, transport, pool_, recorder_),
+               training.precision, place, transport, pool_, recorder_),
       workload_(make_workload(pool_, recorder_, [this] { mailbox_.poll(); })) {}
 
 // A training does all of them; on an emulated device costs say what it does.
-std::vector<Action> Worker::whole_list() const {
+std::vector<Action> Worker::whole_list(int rank) const {
   Closing closing{.reduces = true,
                   .reduces_tied = training_.model.tied_head,
                   .finds_norm = true,
@@ -43,7 +43,6 @@ std::vector<Action> Worker::whole_list() const {
                .finds_norm = costs->gradient_norm.has_value(),
                .steps = !costs->optimizer_ns.empty()};
   }
-  const int rank = transport_.rank();
   return with_closing(training_.program.actions[rank], rank, training_.program.placement, closing);
 }
 

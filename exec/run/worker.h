@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "exec/run/mailbox.h"
+#include "exec/run/rank_place.h"
 #include "exec/run/recorder.h"
 #include "exec/run/training.h"
 #include "exec/run/workload.h"
@@ -26,9 +27,10 @@ using MakeWorkload = std::function<std::unique_ptr<Workload>(Pool& pool, Recorde
 
 class Worker {
  public:
-  // Buffers lie in the memory of that device.
-  Worker(const TrainingJob& training, Device& memory, Transport& transport, const Clock& clock,
-         const MakeWorkload& make_workload);
+  // It does the program of that place in the pipeline. Buffers lie in the memory of that
+  // device.
+  Worker(const TrainingJob& training, const RankPlace& place, Device& memory, Transport& transport,
+         const Clock& clock, const MakeWorkload& make_workload);
 
   // One iteration, counted from 0; recorded from the end of the warm-up on.
   Outcome run(int iteration);
@@ -39,7 +41,7 @@ class Worker {
   RankMemory peak_memory() const;
 
  private:
-  std::vector<Action> whole_list() const;
+  std::vector<Action> whole_list(int rank) const;
   Outcome run_in_time(int iteration);
   Outcome run_list();
   Instant run_compute(const Action& action, Instant reached);  // its end

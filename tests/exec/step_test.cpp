@@ -6,6 +6,7 @@
 #include <fstream>
 #include <numeric>
 
+#include "exec/run/rank_place.h"
 #include "exec/run/trainer.h"
 #include "exec/run/worker.h"
 #include "exec/transport/local.h"
@@ -198,10 +199,11 @@ void check(const Case& which, const Example& example, bool strong) {
   const auto device = testing::make_test_device();
   LocalWorld world(1);
   const Trainer* trainer = nullptr;
-  Worker worker(training, *device, world.transport(0), Clock(),
+  const RankPlace place(Mesh(), 0);
+  Worker worker(training, place, *device, world.transport(0), Clock(),
                 [&](Pool& pool, Recorder& recorder, const std::function<void()>& poll) {
-                  auto own = std::make_unique<Trainer>(training, *device, world.transport(0), pool,
-                                                       recorder, poll);
+                  auto own = std::make_unique<Trainer>(training, place, *device, world.transport(0),
+                                                       pool, recorder, poll);
                   trainer = own.get();
                   return own;
                 });

@@ -233,7 +233,7 @@ TEST(CollectiveTimes, RingsPassTheirPublishedVolumes) {
   const Cluster cluster = ideal_cluster();
   const double n = 1e9;
   const auto seconds = [&](int ranks, int stride, CollectiveKind kind) {
-    return exchange(cluster, {ranks, stride}, kind, n).seconds();
+    return exchange(cluster, {{0, stride, ranks}}, kind, n).seconds();
   };
   EXPECT_EQ(seconds(1, 1, CollectiveKind::all_reduce), 0);
   EXPECT_DOUBLE_EQ(seconds(8, 1, CollectiveKind::all_reduce), 40e-6 + 2 * 7.0 / 8 * n / 200e9);
@@ -257,7 +257,7 @@ TEST(CollectiveTimes, GathersHaveARateOfTheirOwn) {
   cluster.node.collectives.back().gather_bytes_per_second = 150'000'000'000;
   const double n = 1e9;
   const auto seconds = [&](int ranks, int stride, CollectiveKind kind) {
-    return exchange(cluster, {ranks, stride}, kind, n).seconds();
+    return exchange(cluster, {{0, stride, ranks}}, kind, n).seconds();
   };
   EXPECT_DOUBLE_EQ(seconds(8, 1, CollectiveKind::all_reduce), 40e-6 + 2 * 7.0 / 8 * n / 200e9);
   for (const CollectiveKind kind :

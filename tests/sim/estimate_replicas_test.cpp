@@ -57,18 +57,18 @@ TEST(ReplicaCollectives, TheNodeWithFewestMembersSetsTheRings) {
   const Cluster cluster = ideal_cluster();
   const auto rate = [&](const Group& group) {
     const Exchange one = exchange(cluster, group, CollectiveKind::all_reduce, 1e9);
-    return one.leaves_node ? 2.0 * static_cast<double>(group.ranks - 1) /
-                                 static_cast<double>(group.ranks) * 1e9 / one.bytes
+    return one.leaves_node ? 2.0 * static_cast<double>(group.devices.count - 1) /
+                                 static_cast<double>(group.devices.count) * 1e9 / one.bytes
                            : 0.0;
   };
-  EXPECT_EQ(rate({8, 1, 0}), 0);
-  EXPECT_DOUBLE_EQ(rate({16, 1, 0}), 8);
-  EXPECT_DOUBLE_EQ(rate({9, 1, 0}), 1);  // a lone member in the second node
-  EXPECT_DOUBLE_EQ(rate({5, 1, 5}), 2);  // three devices here, two there
-  EXPECT_EQ(rate({5, 1, 0}), 0);
-  EXPECT_DOUBLE_EQ(rate({4, 8, 0}), 1);
-  EXPECT_EQ(rate({2, 6, 0}), 0);  // devices 0 and 6
-  EXPECT_DOUBLE_EQ(rate({2, 6, 6}), 1);
+  EXPECT_EQ(rate({{0, 1, 8}}), 0);
+  EXPECT_DOUBLE_EQ(rate({{0, 1, 16}}), 8);
+  EXPECT_DOUBLE_EQ(rate({{0, 1, 9}}), 1);  // a lone member in the second node
+  EXPECT_DOUBLE_EQ(rate({{5, 1, 5}}), 2);  // three devices here, two there
+  EXPECT_EQ(rate({{0, 1, 5}}), 0);
+  EXPECT_DOUBLE_EQ(rate({{0, 8, 4}}), 1);
+  EXPECT_EQ(rate({{0, 6, 2}}), 0);  // devices 0 and 6
+  EXPECT_DOUBLE_EQ(rate({{6, 6, 2}}), 1);
 }
 
 // Replicas of t tensor-parallel ranks: t groups pass what they reduce through a node's cards.
@@ -77,7 +77,7 @@ TEST(ReplicaCollectives, WithoutRailsGroupsOfSeveralMembersMeetOnOneCard) {
   cluster.node.collectives = {{2, 900'000'000'000, 0, {}}};
   cluster.network.cards_per_node = 4;
   const auto seconds = [&](int t) {
-    return exchange(cluster, {64 / t, t, 0}, CollectiveKind::all_reduce, 1e9).seconds();
+    return exchange(cluster, {{0, t, 64 / t}}, CollectiveKind::all_reduce, 1e9).seconds();
   };
   const auto through_cards = [&](int t, int cards) {
     const double replicas = 64.0 / t;
@@ -95,7 +95,7 @@ TEST(ReplicaCollectives, WithoutRailsGroupsOfSeveralMembersMeetOnOneCard) {
 TEST(ReplicaCollectives, ACrowdGetsNoMoreThanTheNodesDevices) {
   Cluster cluster = ideal_cluster();
   cluster.network.cards_per_node = 1;
-  const Group group{6, 2, 0};
+  const Group group{{0, 2, 6}};
   const Exchange aligned = exchange(cluster, group, CollectiveKind::all_reduce, 1e9);
   cluster.network.rail_aligned = false;
   const Exchange crowded = exchange(cluster, group, CollectiveKind::all_reduce, 1e9);
@@ -109,28 +109,28 @@ TEST(ReplicaCollectives, TheGroupThatIsWorstOffCounts) {
   const auto slowest = [&](const Group& group) {
     return exchange(cluster, group, CollectiveKind::all_reduce, 1e9);
   };
-  EXPECT_FALSE(slowest({3, 1, 0, 2, 3}).leaves_node);
-  const Exchange third = slowest({3, 1, 0, 3, 3});  // devices 6, 7 and 8
+  EXPECT_FALSE(slowest({{0, 1, 3}, 2, 3}).leaves_node);
+  const Exchange third = slowest({{0, 1, 3}, 3, 3});  // devices 6, 7 and 8
   EXPECT_TRUE(third.leaves_node);
   EXPECT_DOUBLE_EQ(third.bytes, 2.0 * 2 / 3 * 1e9);
-  EXPECT_DOUBLE_EQ(slowest({6, 1, 0, 4, 6}).bytes, 2.0 * 5 / 6 * 1e9 / 2);
+  EXPECT_DOUBLE_EQ(slowest({{0, 1, 6}, 4, 6}).bytes, 2.0 * 5 / 6 * 1e9 / 2);
   // The pattern repeats: devices 9 and 10 are as 1 and 2.
-  EXPECT_DOUBLE_EQ(slowest({3, 1, 0, 1'000'000'000'000, 3}).bytes, third.bytes);
-  EXPECT_FALSE(slowest({2, 4, 0, 4}).leaves_node);
-  EXPECT_TRUE(slowest({2, 4, 0, 5}).leaves_node);  // devices 4 and 8
+  EXPECT_DOUBLE_EQ(slowest({{0, 1, 3}, 1'000'000'000'000, 3}).bytes, third.bytes);
+  EXPECT_FALSE(slowest({{0, 4, 2}, 4}).leaves_node);
+  EXPECT_TRUE(slowest({{0, 4, 2}, 5}).leaves_node);  // devices 4 and 8
 }
 
 TEST(ReplicaCollectives, WithoutANetworkNothingLeavesANode) {
   Cluster node = ideal_cluster();
   node.network = {};
   EXPECT_EQ(testing::input_error_of([&] {
-              exchange(node, {2, 8, 0}, CollectiveKind::all_reduce, 1e9);
+              exchange(node, {{0, 8, 2}}, CollectiveKind::all_reduce, 1e9);
             }),
             "ideal has no network, but devices 0 and 8 exchange data; use at most the 8 devices of "
             "a node, or describe its network");
   node.devices_per_node = 1;
   EXPECT_EQ(testing::input_error_of([&] {
-              exchange(node, {2, 1, 0}, CollectiveKind::all_reduce, 1e9);
+              exchange(node, {{0, 1, 2}}, CollectiveKind::all_reduce, 1e9);
             }),
             "ideal has no network, but devices 0 and 1 exchange data; use at most the 1 device of "
             "a node, or describe its network");

@@ -54,31 +54,29 @@ double network_latency(const Cluster& cluster, std::int64_t nodes, CollectiveKin
   return step * std::min(ring, 2 * std::ceil(std::log2(static_cast<double>(nodes))));
 }
 
-// Of the first group.
-Exchange exchange_of_one(const Cluster& cluster, const Group& group, CollectiveKind kind,
+Exchange exchange_of_one(const Cluster& cluster, const RankGroup& group, CollectiveKind kind,
                          double bytes) {
   const std::int64_t per_node = cluster.devices_per_node;
-  const std::int64_t last = group.first + (group.ranks - 1) * group.stride;
-  const std::int64_t nodes_between = last / per_node - group.first / per_node;
-  if (nodes_between == 0) return within_node(cluster, group.ranks, kind, bytes);
+  const std::int64_t nodes_between = group.last() / per_node - group.first / per_node;
+  if (nodes_between == 0) return within_node(cluster, group.count, kind, bytes);
   if (cluster.network.cards_per_node == 0) {
     throw input_error(fmt::format(
         "{} has no network, but devices {} and {} exchange data; use at most the {} of a node, or "
         "describe its network",
-        cluster.name, group.first, last, plural(per_node, "device")));
+        cluster.name, group.first, group.last(), plural(per_node, "device")));
   }
   // As many rings as the node has members that has fewest, of those at the ends
   // and those between.
   const std::int64_t at_first = (per_node - 1 - group.first % per_node) / group.stride + 1;
-  const std::int64_t at_last = last % per_node / group.stride + 1;
+  const std::int64_t at_last = group.last() % per_node / group.stride + 1;
   const std::int64_t between = std::max<std::int64_t>(1, per_node / group.stride);
   const std::int64_t local =
-      std::min({at_first, at_last, nodes_between > 1 ? between : at_first, group.ranks});
-  const std::int64_t nodes = std::min(nodes_between + 1, group.ranks);
+      std::min({at_first, at_last, nodes_between > 1 ? between : at_first, group.count});
+  const std::int64_t nodes = std::min(nodes_between + 1, group.count);
   Exchange result;
   result.leaves_node = true;
   // Rings through every local rank share the load of the node's cards.
-  result.bytes = passes(kind, group.ranks) * bytes / static_cast<double>(local);
+  result.bytes = passes(kind, group.count) * bytes / static_cast<double>(local);
   result.bytes_per_second = card_bytes_per_second(cluster);
   const bool is_crowded = !cluster.network.rail_aligned && local > 1 && group.stride > 1;
   if (is_crowded) {
@@ -110,17 +108,17 @@ double card_bytes_per_second(const Cluster& cluster) {
 }
 
 Exchange exchange(const Cluster& cluster, Group group, CollectiveKind kind, double bytes) {
-  if (group.ranks == 1) return {};
+  if (group.devices.count == 1) return {};
   // One that leaves its node is slower than one that does not, whatever the latencies.
   const auto slowness = [](const Exchange& one) {
     return std::pair(one.leaves_node, one.bytes / one.bytes_per_second);
   };
-  Exchange slowest = exchange_of_one(cluster, group, kind, bytes);
+  Exchange slowest = exchange_of_one(cluster, group.devices, kind, bytes);
   // After so many groups their pattern in nodes repeats.
   const std::int64_t count = std::min<std::int64_t>(group.alike, cluster.devices_per_node);
   for (std::int64_t i = 1; i < count; ++i) {
-    group.first += group.apart;
-    const Exchange next = exchange_of_one(cluster, group, kind, bytes);
+    group.devices.first += group.apart;
+    const Exchange next = exchange_of_one(cluster, group.devices, kind, bytes);
     if (slowness(next) > slowness(slowest)) slowest = next;
   }
   return slowest;

@@ -9,15 +9,14 @@
 
 #include "sim/cost/estimate/operators.h"
 #include "sim/cost/hardware/cluster.h"
+#include "traces/mesh.h"
 
 namespace pipesim {
 
-// Devices first, first + stride, ...; one stands for all. Of several groups that do
-// the same at the same time, each `apart` devices behind the one before, the slowest.
+// Devices that exchange data; one stands for all. Of several groups that do the same at
+// the same time, each `apart` devices behind the one before, the slowest.
 struct Group {
-  std::int64_t ranks = 1;
-  std::int64_t stride = 1;
-  std::int64_t first = 0;
+  RankGroup devices;
   std::int64_t alike = 1;
   std::int64_t apart = 1;
 };

@@ -16,6 +16,7 @@
 #include "sim/cost/stage_sum.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
+#include "traces/mesh.h"
 
 namespace pipesim {
 namespace {
@@ -38,7 +39,11 @@ void fill_states(StageCosts& costs, const Training& training, std::int64_t param
 class Estimator {
  public:
   Estimator(const Model& model, const Cluster& cluster, const Training& training)
-      : model_(model), cluster_(cluster), device_(cluster.device), training_(training) {}
+      : model_(model),
+        cluster_(cluster),
+        device_(cluster.device),
+        training_(training),
+        tensor_group_{training.mesh(1).group_of(0, Axis::tensor)} {}
 
   LayerEstimate run(int layer) {
     LayerEstimate result;
@@ -108,8 +113,7 @@ class Estimator {
       return product_seconds(device_, precision, *one.product, training_.software_factor);
     }
     if (one.collective) {
-      const Group group{training_.tensor_parallel, 1};
-      return exchange(cluster_, group, *one.collective, one.bytes).seconds();
+      return exchange(cluster_, tensor_group_, *one.collective, one.bytes).seconds();
     }
     const double traffic = one.is_score_traffic ? device_.attention_traffic : 1;
     if (one.flops == 0) return memory_seconds(device_, one.bytes * traffic, one.kernels);
@@ -167,6 +171,7 @@ class Estimator {
   const Cluster& cluster_;
   const DeviceSpec& device_;
   const Training& training_;
+  Group tensor_group_;
 };
 
 // ---- Stages
@@ -322,8 +327,8 @@ double CostModel::recomputed_flops(int microbatches) const {
 double CostModel::mfu(int microbatches, std::int64_t makespan_ns) const {
   const double peak =
       *cluster_.device.flops_per_second[static_cast<std::size_t>(training_.precision)];
-  return model_flops(microbatches) /
-         (peak * training_.devices() * static_cast<double>(makespan_ns) * 1e-9);
+  return model_flops(microbatches) / (peak * static_cast<double>(training_.devices()) *
+                                      static_cast<double>(makespan_ns) * 1e-9);
 }
 
 }  // namespace pipesim

@@ -119,7 +119,7 @@ std::vector<std::string> used_of_device(const DeviceSpec& device, Precision prec
   return used;
 }
 
-std::vector<std::string> used_of_cluster(const Cluster& cluster, int devices) {
+std::vector<std::string> used_of_cluster(const Cluster& cluster, std::int64_t devices) {
   std::vector<std::string> used;
   for (const std::string& key : cluster.unverified) {
     const bool is_network = std::string_view(key).starts_with("network.");
@@ -162,7 +162,7 @@ Throughput throughput(const CostModel& model, int microbatches, std::int64_t mak
   const Training& training = model.training();
   result.peak_flops_per_second =
       *model.cluster().device.flops_per_second[static_cast<std::size_t>(training.precision)] *
-      training.devices();
+      static_cast<double>(training.devices());
   if (makespan_ns == 0) return result;  // nothing takes any time
   const double seconds = static_cast<double>(makespan_ns) * 1e-9;
   result.tokens_per_second = static_cast<double>(result.tokens) / seconds;

@@ -9,6 +9,7 @@
 #include "sim/cost/estimate/collective_times.h"
 #include "sim/cost/estimate/replicas.h"
 #include "sim/cost/estimate/rounding.h"
+#include "traces/mesh.h"
 
 namespace pipesim {
 namespace {
@@ -18,10 +19,6 @@ struct DevicePlace {
   std::int64_t node = 0;
   std::int64_t card = 0;
 };
-
-std::int64_t devices_a_rank(const Training& training) {
-  return std::int64_t{training.tensor_parallel} * training.data_parallel;
-}
 
 // Whole bytes a second, of what is not nothing.
 std::int64_t to_rate(double bytes_per_second) {
@@ -33,6 +30,7 @@ class Linker {
   Linker(const CostModel& model, const Placement& placement, Costs& costs)
       : cluster_(model.cluster()),
         training_(model.training()),
+        mesh_(training_.mesh(placement.ranks())),
         placement_(placement),
         costs_(costs) {}
 
@@ -49,7 +47,7 @@ class Linker {
     }
     if (!exchanges_beside_compute(training_)) return;
     for (int rank = 0; rank < placement_.ranks(); ++rank) {
-      const Exchange way = way_to_replicas(cluster_, training_, rank);
+      const Exchange way = way_to_replicas(cluster_, training_, mesh_, rank);
       Link& link = costs_.collective_links.emplace_back();
       link.bytes_per_second = to_rate(way.bytes_per_second);
       if (!way.leaves_node) continue;
@@ -60,7 +58,7 @@ class Linker {
 
  private:
   DevicePlace place_of(int rank) const {
-    const std::int64_t device = rank * devices_a_rank(training_);
+    const std::int64_t device = mesh_.rank_at({.pipeline = rank});
     const std::int64_t per_node = cluster_.devices_per_node;
     return {device / per_node, device % per_node * cluster_.network.cards_per_node / per_node};
   }
@@ -68,12 +66,13 @@ class Linker {
   // Of all replicas, since the slowest counts.
   bool stay_in_node(int from, int to) const {
     const std::int64_t per_node = cluster_.devices_per_node;
-    const std::int64_t devices = devices_a_rank(training_);
     // After so many the pattern of replicas in nodes is at an end, or repeats.
-    const std::int64_t replicas = std::min<std::int64_t>(training_.data_parallel, per_node);
+    const std::int64_t replicas = std::min(mesh_.size(Axis::data), per_node);
     for (std::int64_t d = 0; d < replicas; ++d) {
-      const std::int64_t offset = d * training_.tensor_parallel;
-      if ((from * devices + offset) / per_node != (to * devices + offset) / per_node) return false;
+      const auto node_of = [&](int rank) {
+        return mesh_.rank_at({.data = d, .pipeline = rank}) / per_node;
+      };
+      if (node_of(from) != node_of(to)) return false;
     }
     return true;
   }
@@ -104,7 +103,7 @@ class Linker {
           std::max(1.0, static_cast<double>(cluster_.devices_per_node) /
                             static_cast<double>(cluster_.network.cards_per_node));
       const double alike =
-          std::min<double>(devices_a_card, static_cast<double>(devices_a_rank(training_)));
+          std::min<double>(devices_a_card, static_cast<double>(mesh_.stride(Axis::pipeline)));
       costs_.shared_links.push_back({std::move(name), to_rate(each * devices_a_card / alike)});
     }
     return at->second;
@@ -116,13 +115,14 @@ class Linker {
     costs_.stages[static_cast<std::size_t>(sender)].*messages += cluster_.device.p2p_overhead_ns;
     if (training_.tensor_parallel == 1 || training_.sequence_parallel) return;
     const Exchange gather =
-        exchange(cluster_, {training_.tensor_parallel, 1}, CollectiveKind::all_gather,
+        exchange(cluster_, {mesh_.group_of(0, Axis::tensor)}, CollectiveKind::all_gather,
                  static_cast<double>(bytes) * training_.tensor_parallel);
     costs_.stages[static_cast<std::size_t>(receiver)].*messages += to_ns(gather.seconds());
   }
 
   const Cluster& cluster_;
   const Training& training_;
+  Mesh mesh_;
   const Placement& placement_;
   Costs& costs_;
   std::map<std::string, int> cards_;

@@ -1,8 +1,6 @@
 // The links between the ranks of a pipeline, and to their replicas.
 //
-// Global ranks are numbered with tensor parallelism fastest, then data
-// parallelism, then the pipeline, as Megatron-LM does. Pure functions; any
-// thread.
+// Devices are numbered as in traces/mesh.h. Pure functions; any thread.
 #pragma once
 
 #include "sim/cost/costs.h"

@@ -29,39 +29,37 @@ double step_bytes(Precision precision, std::int64_t gradient_bytes) {
   return copy + check + scale + norm + clip_and_adam + back + 2 * gradient;
 }
 
-// The replicas that a rank shares states with, and those that hold the same part.
-Group sharers(const Training& training, int rank) {
-  const std::int64_t t = training.tensor_parallel;
-  const int shards = training.shards();
-  return {shards, t, rank * t * training.data_parallel, training.data_parallel / shards,
-          t * shards};
-}
-Group likes(const Training& training, int rank) {
-  const std::int64_t t = training.tensor_parallel;
-  const int shards = training.shards();
-  return {training.data_parallel / shards, t * shards, rank * t * training.data_parallel, shards,
-          t};
+// Of a pipeline rank's first device.
+struct ReplicaGroups {
+  Group sharers;  // the replicas that it shares states with
+  Group likes;    // those that hold the same part
+};
+ReplicaGroups replica_groups(const Training& training, const Mesh& mesh, int rank) {
+  const std::int64_t device = mesh.rank_at({.pipeline = rank});
+  const auto [block, across] =
+      split_group(mesh.group_of(device, Axis::data), training.shards(), device);
+  return {{block, across.count, across.stride}, {across, block.count, block.stride}};
 }
 
 // Of one pipeline rank.
 class Replicas {
  public:
-  Replicas(const CostModel& model, int rank)
+  Replicas(const CostModel& model, const Mesh& mesh, int rank)
       : cluster_(model.cluster()),
         training_(model.training()),
-        rank_(rank),
-        way_(way_to_replicas(cluster_, training_, rank)) {}
+        groups_(replica_groups(training_, mesh, rank)),
+        way_(way_to_replicas(cluster_, training_, mesh, rank)) {}
 
   // Gradients among those that share, then among those that hold the same.
   std::pair<Exchange, Exchange> reduction(double parameters) const {
     const double bytes = parameters * static_cast<double>(training_.gradient_bytes);
-    return {exchange(cluster_, sharers(training_, rank_), CollectiveKind::reduce_scatter, bytes),
-            exchange(cluster_, likes(training_, rank_), CollectiveKind::all_reduce,
-                     bytes / training_.shards())};
+    return {
+        exchange(cluster_, groups_.sharers, CollectiveKind::reduce_scatter, bytes),
+        exchange(cluster_, groups_.likes, CollectiveKind::all_reduce, bytes / training_.shards())};
   }
 
   Exchange gather(double parameters) const {
-    return exchange(cluster_, sharers(training_, rank_), CollectiveKind::all_gather,
+    return exchange(cluster_, groups_.sharers, CollectiveKind::all_gather,
                     parameters * static_cast<double>(bytes_of(training_.precision)));
   }
 
@@ -103,7 +101,7 @@ class Replicas {
 
   const Cluster& cluster_;
   const Training& training_;
-  int rank_;
+  ReplicaGroups groups_;
   Exchange way_;
 };
 
@@ -145,10 +143,11 @@ Schedule with_replicas(Schedule schedule, const Training& training) {
   return shard(schedule, sharding);
 }
 
-Exchange way_to_replicas(const Cluster& cluster, const Training& training, int rank) {
-  const Group alike = likes(training, rank);
-  if (alike.ranks > 1) return exchange(cluster, alike, CollectiveKind::all_reduce, 1);
-  return exchange(cluster, sharers(training, rank), CollectiveKind::reduce_scatter, 1);
+Exchange way_to_replicas(const Cluster& cluster, const Training& training, const Mesh& mesh,
+                         int rank) {
+  const auto [sharers, likes] = replica_groups(training, mesh, rank);
+  if (likes.devices.count > 1) return exchange(cluster, likes, CollectiveKind::all_reduce, 1);
+  return exchange(cluster, sharers, CollectiveKind::reduce_scatter, 1);
 }
 
 namespace {
@@ -159,22 +158,23 @@ GroupCosts all_reduce_costs(const Cluster& cluster, const Group& group, double b
 }
 
 // What ranks of the pipeline exchange at the end of an iteration.
-void add_groups(const CostModel& model, const Placement& placement, Costs& costs) {
+void add_groups(const CostModel& model, const Mesh& mesh, const Placement& placement,
+                Costs& costs) {
   if (placement.ranks() == 1) return;
   const Training& training = model.training();
-  const std::int64_t devices = std::int64_t{training.tensor_parallel} * training.data_parallel;
+  // One group for each of the neighbouring devices that a pipeline rank has.
+  const RankGroup all = mesh.group_of(0, Axis::pipeline);
   // A table on two ranks: the sum of both gradients, or of the parts that are kept.
   const int first = placement.rank_of(0);
   const int last = placement.rank_of(placement.stages() - 1);
   const std::int64_t tied = model.layer(model.model().layers() - 1).tied_parameters;
   if (first != last && tied > 0) {
-    const Group ends{2, std::abs(last - first) * devices, std::min(first, last) * devices, devices};
+    const RankGroup ends{all[std::min(first, last)], std::abs(last - first) * all.stride, 2};
     const double bytes = static_cast<double>(tied * training.gradient_bytes) /
                          (training.zero >= 2 ? training.shards() : 1);
-    costs.tied_gradients = all_reduce_costs(model.cluster(), ends, bytes);
+    costs.tied_gradients = all_reduce_costs(model.cluster(), {ends, all.stride}, bytes);
   }
-  const Group all{placement.ranks(), devices, 0, devices};
-  costs.gradient_norm = all_reduce_costs(model.cluster(), all, sizeof(double));
+  costs.gradient_norm = all_reduce_costs(model.cluster(), {all, all.stride}, sizeof(double));
 }
 
 }  // namespace
@@ -182,6 +182,7 @@ void add_groups(const CostModel& model, const Placement& placement, Costs& costs
 void add_replicas(const CostModel& model, const Placement& placement,
                   const std::vector<StageShare>& shares, Costs& costs) {
   const Training& training = model.training();
+  const Mesh mesh = training.mesh(placement.ranks());
   const auto ranks = static_cast<std::size_t>(placement.ranks());
   const bool beside = exchanges_beside_compute(training);
   std::vector<double> parameters(ranks);
@@ -190,16 +191,16 @@ void add_replicas(const CostModel& model, const Placement& placement,
     parameters[static_cast<std::size_t>(placement.rank_of(s))] +=
         static_cast<double>(share.parameters);
     if (beside)
-      Replicas(model, placement.rank_of(s))
+      Replicas(model, mesh, placement.rank_of(s))
           .add_collectives(costs.stages[static_cast<std::size_t>(s)], share,
                            placement.stages() == 1);
   }
 
-  add_groups(model, placement, costs);
+  add_groups(model, mesh, placement, costs);
   std::vector<std::int64_t> reduce_ns(ranks);
   for (std::size_t r = 0; r < ranks; ++r) {
     double exchanged = 0;
-    const Replicas replicas(model, static_cast<int>(r));
+    const Replicas replicas(model, mesh, static_cast<int>(r));
     // New weights are gathered where each rank steps a part of them and keeps all.
     if (training.zero == 1 || training.zero == 2) {
       exchanged += replicas.gather(parameters[r]).seconds();

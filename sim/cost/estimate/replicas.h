@@ -12,6 +12,7 @@
 #include "sim/cost/estimate/collective_times.h"
 #include "sim/cost/estimate/cost_model.h"
 #include "sim/schedule/schedule.h"
+#include "traces/mesh.h"
 
 namespace pipesim {
 
@@ -31,8 +32,9 @@ bool exchanges_beside_compute(const Training& training);
 // not gathered.
 Schedule with_replicas(Schedule schedule, const Training& training);
 
-// The way that a pipeline rank's bytes take to its replicas.
-Exchange way_to_replicas(const Cluster& cluster, const Training& training, int rank);
+// The way that a pipeline rank's bytes take to its replicas. `mesh` of the training.
+Exchange way_to_replicas(const Cluster& cluster, const Training& training, const Mesh& mesh,
+                         int rank);
 
 // Fills what follows a rank's last action, and the stages' collectives.
 // `shares`: one a virtual stage. Expects link_ranks() to have been called.

@@ -10,6 +10,7 @@
 
 #include "sim/cost/hardware/cluster.h"
 #include "sim/cost/model.h"
+#include "traces/mesh.h"
 
 namespace pipesim {
 
@@ -49,7 +50,11 @@ struct Training {
   // What software gains or loses on matrix products against the device's fitted share.
   double software_factor = 1;
 
-  int devices() const { return pipeline_parallel * tensor_parallel * data_parallel; }
+  // Of the devices of so many ranks of a pipeline.
+  Mesh mesh(int pipeline_ranks) const {
+    return Mesh({.tensor = tensor_parallel, .data = data_parallel, .pipeline = pipeline_ranks});
+  }
+  std::int64_t devices() const { return mesh(pipeline_parallel).ranks(); }
   int shards() const { return zero == 0 ? 1 : shard_over.value_or(data_parallel); }
 };
 
