@@ -49,7 +49,27 @@ TEST(ReplicaCosts, TiedEndsOfOneNodeNeedNoNetwork) {
                 1e4 + bytes / 100, 1)
         << ranks;
     EXPECT_GE(costs.group_ns(Kind::GRAD_NORM, placement), 10'000) << ranks;
+    EXPECT_TRUE(costs.tied_gradients->through.empty() && costs.gradient_norm->through.empty());
     EXPECT_TRUE(costs.reduce_gradients_ns.empty());
+  }
+}
+
+// From node to node it goes through cards of both, as messages between the same ranks do.
+TEST(ReplicaCosts, TiedEndsOfTwoNodesShareTheirCards) {
+  Cluster cluster = ideal_cluster();
+  cluster.devices_per_node = 1;
+  const CostModel model(gpt(8, 1024, 16), cluster, training(1, 512));
+  const Costs costs = model.costs({Placement::loop(3, 1), false, {}});
+  std::vector<std::string> names;
+  for (const int link : costs.tied_gradients.value().through) {
+    names.push_back(costs.shared_links[static_cast<std::size_t>(link)].name);
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"node 0 card 0 out", "node 0 card 0 in",
+                                             "node 2 card 0 out", "node 2 card 0 in"}));
+  EXPECT_EQ(costs.gradient_norm.value().through.size(), 6U);
+  const Costs pair = model.costs({Placement::loop(2, 1), false, {}});
+  for (const int link : pair.link(0, 1).through) {
+    EXPECT_EQ(std::ranges::count(pair.tied_gradients.value().through, link), 1);
   }
 }
 

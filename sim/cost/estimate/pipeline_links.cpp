@@ -4,11 +4,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
+#include <utility>
+#include <vector>
 
 #include "sim/cost/estimate/collective_times.h"
 #include "sim/cost/estimate/replicas.h"
 #include "sim/cost/estimate/rounding.h"
+#include "sim/schedule/schedule.h"
 #include "traces/mesh.h"
 
 namespace pipesim {
@@ -28,7 +32,8 @@ std::int64_t to_rate(double bytes_per_second) {
 class Linker {
  public:
   Linker(const CostModel& model, const Placement& placement, Costs& costs)
-      : cluster_(model.cluster()),
+      : model_(model),
+        cluster_(model.cluster()),
         training_(model.training()),
         mesh_(training_.mesh(placement.ranks())),
         placement_(placement),
@@ -45,14 +50,13 @@ class Linker {
       burden(stage, stage + 1, bytes, &StageCosts::forward_messages_ns);
       burden(stage + 1, stage, bytes, &StageCosts::backward_messages_ns);
     }
+    if (placement_.ranks() > 1) add_groups();
     if (!exchanges_beside_compute(training_)) return;
     for (int rank = 0; rank < placement_.ranks(); ++rank) {
       const Exchange way = way_to_replicas(cluster_, training_, mesh_, rank);
       Link& link = costs_.collective_links.emplace_back();
       link.bytes_per_second = to_rate(way.bytes_per_second);
-      if (!way.leaves_node) continue;
-      const DevicePlace here = place_of(rank);
-      link.through = {card(here, "out"), card(here, "in")};
+      if (way.leaves_node) link.through = cards_of({rank});
     }
   }
 
@@ -109,6 +113,46 @@ class Linker {
     return at->second;
   }
 
+  // Both ways of the cards of ranks, each once.
+  std::vector<int> cards_of(const std::vector<int>& ranks) {
+    std::vector<int> cards;
+    for (const int rank : ranks) {
+      for (const char* way : {"out", "in"}) {
+        const int one = card(place_of(rank), way);
+        if (std::ranges::find(cards, one) == cards.end()) cards.push_back(one);
+      }
+    }
+    return cards;
+  }
+
+  // What ranks exchange at the end of an iteration: the sum of both gradients of a table on two
+  // of them, or of the parts that are kept, and the norm.
+  void add_groups() {
+    const std::int64_t tied = model_.layer(model_.model().layers() - 1).tied_parameters;
+    if (tied > 0 && group_of(Kind::REDUCE_TIED, placement_).size() > 1) {
+      costs_.tied_gradients =
+          sum_over(Kind::REDUCE_TIED, static_cast<double>(tied * training_.gradient_bytes) /
+                                          (training_.zero >= 2 ? training_.shards() : 1));
+    }
+    costs_.gradient_norm = sum_over(Kind::GRAD_NORM, sizeof(double));
+  }
+
+  // One group for each of the neighbouring devices that a pipeline rank has; those of a
+  // collective lie evenly apart.
+  GroupCosts sum_over(Kind blocking_collective, double bytes) {
+    const std::vector<int> ranks = group_of(blocking_collective, placement_);
+    const std::int64_t alike = mesh_.stride(Axis::pipeline);
+    const RankGroup devices{mesh_.rank_at({.pipeline = ranks.front()}),
+                            (ranks[1] - ranks[0]) * alike, std::ssize(ranks)};
+    const Exchange sum = exchange(cluster_, {devices, alike}, CollectiveKind::all_reduce, bytes);
+    GroupCosts costs{to_ns(sum.latency_seconds),
+                     std::llround(sum.bytes),
+                     std::llround(sum.bytes_per_second),
+                     {}};
+    if (sum.leaves_node) costs.through = cards_of(ranks);
+    return costs;
+  }
+
   // A message takes its sender time, and its receiver what it takes to have
   // the parts of all tensor-parallel ranks.
   void burden(int sender, int receiver, std::int64_t bytes, std::int64_t StageCosts::*messages) {
@@ -120,6 +164,7 @@ class Linker {
     costs_.stages[static_cast<std::size_t>(receiver)].*messages += to_ns(gather.seconds());
   }
 
+  const CostModel& model_;
   const Cluster& cluster_;
   const Training& training_;
   Mesh mesh_;

@@ -8,8 +8,8 @@
 
 namespace pipesim {
 
-// Links, where replicas exchange beside compute theirs too, and what messages cost the ranks
-// themselves.
+// Links, where replicas exchange beside compute theirs too, what messages cost the ranks
+// themselves, and what ranks of the pipeline exchange at the end of an iteration.
 void link_ranks(const CostModel& model, const Placement& placement, Costs& costs);
 
 }  // namespace pipesim

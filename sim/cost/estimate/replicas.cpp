@@ -150,35 +150,6 @@ Exchange way_to_replicas(const Cluster& cluster, const Training& training, const
   return exchange(cluster, sharers, CollectiveKind::reduce_scatter, 1);
 }
 
-namespace {
-
-GroupCosts all_reduce_costs(const Cluster& cluster, const Group& group, double bytes) {
-  const Exchange sum = exchange(cluster, group, CollectiveKind::all_reduce, bytes);
-  return {to_ns(sum.latency_seconds), std::llround(sum.bytes), std::llround(sum.bytes_per_second)};
-}
-
-// What ranks of the pipeline exchange at the end of an iteration.
-void add_groups(const CostModel& model, const Mesh& mesh, const Placement& placement,
-                Costs& costs) {
-  if (placement.ranks() == 1) return;
-  const Training& training = model.training();
-  // One group for each of the neighbouring devices that a pipeline rank has.
-  const RankGroup all = mesh.group_of(0, Axis::pipeline);
-  // A table on two ranks: the sum of both gradients, or of the parts that are kept.
-  const int first = placement.rank_of(0);
-  const int last = placement.rank_of(placement.stages() - 1);
-  const std::int64_t tied = model.layer(model.model().layers() - 1).tied_parameters;
-  if (first != last && tied > 0) {
-    const RankGroup ends{all[std::min(first, last)], std::abs(last - first) * all.stride, 2};
-    const double bytes = static_cast<double>(tied * training.gradient_bytes) /
-                         (training.zero >= 2 ? training.shards() : 1);
-    costs.tied_gradients = all_reduce_costs(model.cluster(), {ends, all.stride}, bytes);
-  }
-  costs.gradient_norm = all_reduce_costs(model.cluster(), {all, all.stride}, sizeof(double));
-}
-
-}  // namespace
-
 void add_replicas(const CostModel& model, const Placement& placement,
                   const std::vector<StageShare>& shares, Costs& costs) {
   const Training& training = model.training();
@@ -196,7 +167,6 @@ void add_replicas(const CostModel& model, const Placement& placement,
                            placement.stages() == 1);
   }
 
-  add_groups(model, mesh, placement, costs);
   std::vector<std::int64_t> reduce_ns(ranks);
   for (std::size_t r = 0; r < ranks; ++r) {
     double exchanged = 0;

@@ -36,7 +36,7 @@ Schedule with_replicas(Schedule schedule, const Training& training);
 Exchange way_to_replicas(const Cluster& cluster, const Training& training, const Mesh& mesh,
                          int rank);
 
-// Fills what follows a rank's last action, and the stages' collectives.
+// Fills what replicas do behind a rank's last action, and the stages' collectives.
 // `shares`: one a virtual stage. Expects link_ranks() to have been called.
 void add_replicas(const CostModel& model, const Placement& placement,
                   const std::vector<StageShare>& shares, Costs& costs);
