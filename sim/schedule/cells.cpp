@@ -40,11 +40,19 @@ void infer_shape(Schedule& schedule, const std::string& file, const FailAt& fail
   const std::int64_t count = schedule.actions.size();
   std::int32_t highest_microbatch = -1;
   std::vector<int> rank_of_stage;
+  struct Place {
+    int rank = 0;
+    std::size_t index = 0;
+  };
+  Place of_highest;
   for (int rank = 0; rank < schedule.ranks(); ++rank) {
     const auto list = std::as_const(schedule).actions[rank];
     for (std::size_t i = 0; i < list.size(); ++i) {
       if (list[i].kind == Kind::IDLE) continue;
-      highest_microbatch = std::max(highest_microbatch, list[i].microbatch);
+      if (list[i].microbatch > highest_microbatch) {
+        highest_microbatch = list[i].microbatch;
+        of_highest = {rank, i};
+      }
       const auto stage = static_cast<std::size_t>(list[i].stage);
       if (list[i].stage >= count) {
         fail_at(rank, i,
@@ -63,13 +71,21 @@ void infer_shape(Schedule& schedule, const std::string& file, const FailAt& fail
   }
   const auto gap = std::ranges::find(rank_of_stage, -1);
   if (gap != rank_of_stage.end()) {
-    throw input_error(fmt::format("{}: no row holds stage {}; stages are numbered without gaps",
-                                  file, gap - rank_of_stage.begin()));
+    const auto missing = static_cast<std::int32_t>(gap - rank_of_stage.begin());
+    for (int rank = 0; rank < schedule.ranks(); ++rank) {
+      const auto list = std::as_const(schedule).actions[rank];
+      for (std::size_t i = 0; i < list.size(); ++i) {
+        if (list[i].kind == Kind::IDLE || list[i].stage < missing) continue;
+        fail_at(rank, i,
+                fmt::format("{}, but no rank holds stage {}; stages are numbered without gaps",
+                            to_text(list[i]), missing));
+      }
+    }
   }
   if (highest_microbatch >= count) {
-    throw input_error(
-        fmt::format("{}: names microbatch {} but holds only {}; microbatches are numbered from 0",
-                    file, highest_microbatch, plural(count, "action")));
+    fail_at(of_highest.rank, of_highest.index,
+            fmt::format("microbatch {} in a file of {}; microbatches are numbered from 0",
+                        highest_microbatch, plural(count, "action")));
   }
   schedule.microbatches = highest_microbatch + 1;
   schedule.placement = Placement(std::move(rank_of_stage));

@@ -2,6 +2,10 @@
 // compute.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "sim/cost/estimate/collective_times.h"
 #include "sim/cost/estimate/cost_model.h"
 #include "sim/cost/estimate/replicas.h"

@@ -196,6 +196,8 @@ TEST(ProgramText, PointsAtWhatIsWrong) {
   EXPECT_EQ(changed("1RECV_F0 1RECV_F1 1SEND_B0 1SEND_B1", "1SEND_B1 1RECV_F0 1RECV_F1 1SEND_B0"),
             "p:6:11: 1F0 needs 1RECV_F0, which stands on transfers behind 1SEND_B1, whose result "
             "is not there yet");
+  EXPECT_EQ(changed("1F0 1B0 1F1 1B1\n", "1F0 1B0 1F1 1B1 3F1\n").substr(0, 40),
+            "p:6:27: 3F1, but no rank holds stage 2; ");
   EXPECT_EQ(changed("0F0 0F1 0B0 0B1", "0F0 0F1 0B0 0B1 0GRAD_NORM 0B1"),
             "p:3:38: rank 0: 0B1 is done twice");
   EXPECT_EQ(changed("0F1 0B0 0B1", "0F1 0B0 0B1 0GRAD_NORM"),
