@@ -58,12 +58,13 @@ struct MeasuredFacts {
 // What made the run, as far as the files say.
 struct RunDescription {
   Source source = Source::measured;
-  std::string schedule;              // its name, or empty
-  std::vector<int> rank_of_stage;    // of each virtual stage
-  std::vector<std::string> program;  // a CSV row a rank; empty where unknown
-  bool continuous = false;           // ranks went on without waiting for all to end an iteration
-  std::string costs_json;            // of a prediction, or of an emulated device; or empty
-  std::string p2p;                   // of a prediction
+  std::string schedule;                   // its name, or empty
+  std::vector<int> rank_of_stage;         // of each virtual stage
+  std::vector<std::string> program;       // a CSV row a rank; empty where unknown
+  std::vector<std::string> dependencies;  // each as "0F3 after 1B0"
+  bool continuous = false;  // ranks went on without waiting for all to end an iteration
+  std::string costs_json;   // of a prediction, or of an emulated device; or empty
+  std::string p2p;          // of a prediction
   std::int64_t eager_limit_bytes = 0;
   std::string device, transport;      // of a measurement
   std::string model_json;             // a pipesim-model; or empty

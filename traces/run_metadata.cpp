@@ -71,6 +71,7 @@ std::string metadata_json(const RecordedRun& run) {
     json["machine"] = {{"kind", "simulated"}};
   }
   json["program"] = about.program;
+  if (!about.dependencies.empty()) json["dependencies"] = about.dependencies;
   if (!about.costs_json.empty()) json["costs"] = Json::verbatim(about.costs_json);
   return json.dump();
 }

@@ -120,8 +120,7 @@ Schedule program_of(const Schedule& schedule) {
   if (!schedule.dependencies.empty()) {
     const auto& [action, awaited] = schedule.dependencies.front();
     throw input_error(
-        fmt::format("{}: {} waits for {} beside what it needs, which no rank here does; take out "
-                    "its lines with `after`",
+        fmt::format("{}: pipeexec cannot make {} wait for {}; take out the lines with `after`",
                     schedule.name, to_text(action), to_text(awaited)));
   }
   if (!schedule.has_transfers()) return lower(schedule);

@@ -15,6 +15,7 @@ RunDescription description_of(const Schedule& schedule, const Costs& costs,
   about.schedule = schedule.name;
   about.rank_of_stage = schedule.placement.rank_of_stage();
   about.program = rows_of(schedule);
+  about.dependencies = dependencies_of(schedule);
   about.continuous = options.iterations > 1;
   about.costs_json = to_json(costs);
   about.p2p = p2p_name(options.transfers.mode);

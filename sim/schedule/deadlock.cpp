@@ -91,7 +91,7 @@ class Execution {
 
  private:
   using Dependent = std::pair<Node, Node>;
-  using Awaited = std::pair<Node, const Action*>;
+  using Awaited = std::pair<Node, const Dependency*>;
 
   std::size_t slot(const Action& a) const {
     return static_cast<std::size_t>(a.stage) * microbatches_ +
@@ -208,7 +208,7 @@ class Execution {
       const Node after = node_of(dependency.action);
       ++waits_[after];
       dependents_.push_back({before, after});
-      awaited_.push_back({after, &dependency.awaited});
+      awaited_.push_back({after, &dependency});
     }
     std::ranges::sort(dependents_);
     std::ranges::stable_sort(awaited_, {}, &Awaited::first);
@@ -247,7 +247,7 @@ class Execution {
       // The producers of all that the node does: both actions of a compute
       // cell, both ends of a transfer.
       std::array<Action, 2> parts{*cell, *cell};
-      if (is_transfer(cell->kind)) parts[1] = peer_of(*cell);
+      if (is_transfer(cell->kind) && node_of(peer_of(*cell)) == node) parts[1] = peer_of(*cell);
       if (is_compute(cell->kind) && cell->joined) parts[1] = cell[1];
       for (const Action& part : parts) {
         const auto producer = awaited_by(part);
@@ -256,8 +256,8 @@ class Execution {
       }
       for (auto at = std::ranges::lower_bound(awaited_, node, {}, &Awaited::first);
            at != awaited_.end() && at->first == node; ++at) {
-        const Action& awaited = *at->second;
-        if (!is_done(node_of(awaited))) return {streams_of_[node_of(awaited)][0], *cell, awaited};
+        const auto& [action, awaited] = *at->second;
+        if (!is_done(node_of(awaited))) return {streams_of_[node_of(awaited)][0], action, awaited};
       }
     }
     throw std::logic_error("a stuck stream that waits for nothing");
@@ -315,7 +315,7 @@ class Execution {
   std::array<std::vector<Node>, 7> nodes_;
   std::vector<std::uint32_t> waits_;  // ends not at their head + unfinished producers
   std::vector<std::array<Node, 2>> successors_;
-  // Of dependencies, sorted: what is awaited and what waits; what waits and what for.
+  // Of dependencies, sorted: what is awaited and what waits; what waits, and why.
   std::vector<Dependent> dependents_;
   std::vector<Awaited> awaited_;
   std::vector<std::array<std::uint32_t, 2>> streams_of_;

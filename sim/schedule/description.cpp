@@ -19,4 +19,12 @@ std::vector<std::string> rows_of(const Schedule& schedule) {
   return rows;
 }
 
+std::vector<std::string> dependencies_of(const Schedule& schedule) {
+  std::vector<std::string> lines;
+  for (const auto& [action, awaited] : schedule.dependencies) {
+    lines.push_back(to_text(action) + " after " + to_text(awaited));
+  }
+  return lines;
+}
+
 }  // namespace pipesim

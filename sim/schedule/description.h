@@ -14,5 +14,7 @@ void describe(const Schedule& schedule, Json& json);
 
 // Its rows, as a CSV file has them.
 std::vector<std::string> rows_of(const Schedule& schedule);
+// What its actions wait for beside, each as "0F3 after 1B0".
+std::vector<std::string> dependencies_of(const Schedule& schedule);
 
 }  // namespace pipesim

@@ -358,6 +358,11 @@ Schedule lower(const Schedule& compute) {
 }
 
 Schedule merge_backward(const Schedule& schedule) {
+  if (!schedule.dependencies.empty()) {
+    throw input_error(fmt::format(
+        "{}: {} waits for more than it needs; backwards are merged of schedules without `after`",
+        schedule.name, to_text(schedule.dependencies.front().action)));
+  }
   ActionLists merged;
   for (int rank = 0; rank < schedule.ranks(); ++rank) {
     std::vector<Action> out;

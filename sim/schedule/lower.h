@@ -18,7 +18,7 @@ namespace pipesim {
 Schedule lower(const Schedule& compute);
 
 // Replaces every I that its own W follows, empty cells aside, by B. Drops
-// empty cells. Never done implicitly.
+// empty cells. Never done implicitly. Throws for a schedule with dependencies.
 Schedule merge_backward(const Schedule& schedule);
 
 // The number of unit steps a program without dependencies takes when every action takes one step,

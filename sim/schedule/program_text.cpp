@@ -231,15 +231,19 @@ class ProgramParser {
     return places_[static_cast<std::size_t>(rank)][index];
   }
 
-  // Calls use(word, column) for each word of a line.
-  template <typename Use>
-  static void for_each_word(std::string_view line, Use use) {
+  struct Word {
+    std::string_view text;
+    TextPlace place;
+  };
+  static std::vector<Word> words_of(std::string_view line, std::size_t number) {
     constexpr std::string_view blanks = " \t\r";
+    std::vector<Word> words;
     for (std::size_t at = line.find_first_not_of(blanks); at != std::string_view::npos;) {
       const std::size_t end = std::min(line.find_first_of(blanks, at), line.size());
-      use(line.substr(at, end - at), at + 1);
+      words.push_back({line.substr(at, end - at), {number, at + 1}});
       at = line.find_first_not_of(blanks, end);
     }
+    return words;
   }
 
   void read_lines() {
@@ -255,60 +259,44 @@ class ProgramParser {
         }
         continue;
       }
-      read_line(line, number);
+      read_line(words_of(line, number));
     }
   }
 
-  void read_line(std::string_view line, std::size_t number) {
-    std::vector<std::string_view> first_two;
-    for_each_word(line, [&](std::string_view word, std::size_t) {
-      if (first_two.size() < 2) first_two.push_back(word);
-    });
-    if (first_two.back() == after_name) {
-      read_dependencies(line, number);
-      return;
-    }
-    WrittenStream* stream = nullptr;
-    std::size_t words = 0;
-    bool is_rank = false;
-    for_each_word(line, [&](std::string_view word, std::size_t column) {
-      const TextPlace place{number, column};
-      if (words++ == 0) {
-        is_rank = word == "rank";
-        if (!is_rank) stream = &stream_named(word, place);
-      } else if (is_rank) {
-        if (words > 2 || word != std::to_string(ranks_.size())) {
-          fail(place, fmt::format("ranks follow each other; this is `rank {}`", ranks_.size()));
-        }
-        ranks_.emplace_back();
-        ends_.push_back(place);
-      } else {
-        add_cell(*stream, word, place);
-        ends_.back() = {number, column + word.size()};
+  void read_line(const std::vector<Word>& words) {
+    const auto& [name, place] = words.front();
+    if (words.size() > 1 && words[1].text == after_name) {
+      read_dependencies(words);
+    } else if (name == "rank") {
+      const std::string next = std::to_string(ranks_.size());
+      if (words.size() == 1) fail(place, "this is `rank " + next + "`");
+      if (words[1].text != next || words.size() > 2) {
+        fail(words[words[1].text == next ? 2 : 1].place,
+             "ranks follow each other; this is `rank " + next + "`");
       }
-    });
-    if (words == 1) {
-      fail({number, 1}, is_rank ? fmt::format("this is `rank {}`", ranks_.size())
-                                : "a stream without an action; leave it out");
+      ranks_.emplace_back();
+      ends_.push_back(words[1].place);
+    } else {
+      WrittenStream& stream = stream_named(name, place);
+      if (words.size() == 1) fail(place, "a stream without an action; leave it out");
+      for (std::size_t i = 1; i < words.size(); ++i) {
+        add_cell(stream, words[i].text, words[i].place);
+      }
+      ends_.back() = {place.line, words.back().place.column + words.back().text.size()};
     }
   }
 
   // "0F3 after 1B0 1B1".
-  void read_dependencies(std::string_view line, std::size_t number) {
-    std::optional<Action> waiting;
-    std::size_t words = 0;
-    for_each_word(line, [&](std::string_view word, std::size_t column) {
-      const TextPlace place{number, column};
-      if (++words == 1) {
-        if (word == after_name) fail(place, "which action waits? Write `0F3 after 1B0`");
-        waiting = read_action(word, place);
-      } else if (words > 2) {
-        result_.dependencies.push_back({*waiting, read_action(word, place)});
-        dependency_places_.push_back(place);
-      }
-    });
-    if (words == 2) {
-      fail({number, 1}, fmt::format("{} waits for what? Name an action", to_text(*waiting)));
+  void read_dependencies(const std::vector<Word>& words) {
+    const auto& [name, place] = words.front();
+    if (name == after_name) fail(place, "which action waits? Write `0F3 after 1B0`");
+    const Action waiting = read_action(name, place);
+    if (words.size() == 2) {
+      fail(place, fmt::format("{} waits for what? Name an action", to_text(waiting)));
+    }
+    for (std::size_t i = 2; i < words.size(); ++i) {
+      result_.dependencies.push_back({waiting, read_action(words[i].text, words[i].place)});
+      dependency_places_.push_back(words[i].place);
     }
   }
 
@@ -339,6 +327,10 @@ class ProgramParser {
       stream.from = number(name.substr(0, arrow));
       stream.to = number(name.substr(arrow + 2));
     }
+    if (parse_action(name)) {
+      fail(place,
+           fmt::format("{} is no stream; to let it wait write `{} after 1B0`", quote(name), name));
+    }
     if (stream.from < 0 || stream.to < 0) {
       fail(place, fmt::format("{} is no stream; there is compute, and for SEND and RECV one named "
                               "transfers, or one a directed pair of ranks, such as 0->1",
@@ -355,6 +347,9 @@ class ProgramParser {
     if (is_bw) {
       fail(place,
            fmt::format("{} is of the dialect of 2024, which only CSV has; write B", quote(text)));
+    }
+    if (text.starts_with('(')) {
+      fail(place, fmt::format("{} is a cell; name one of its actions", quote(text)));
     }
     if (!action || action->kind == Kind::IDLE) {
       fail(place,

@@ -250,41 +250,70 @@ class Checker {
   }
 
   std::optional<ScheduleFault> find_wrong_dependency() const {
-    std::map<ActionKey, std::size_t> awaited;  // how many, by what waits
-    std::set<std::pair<ActionKey, ActionKey>> known;
-    for (std::size_t i = 0; i < schedule_.dependencies.size(); ++i) {
-      const auto& [action, other] = schedule_.dependencies[i];
-      std::string rule;
-      for (const Action& one : {action, other}) {
-        if (rule.empty()) rule = absence_of(one);
+    if (schedule_.dependencies.empty()) return std::nullopt;
+    std::map<ActionKey, ActionKey> partners;  // within a cell, both ways
+    for (int rank = 0; rank < schedule_.ranks(); ++rank) {
+      const auto list = schedule_.actions[rank];
+      for (std::size_t i = 1; i < list.size(); ++i) {
+        if (!list[i - 1].joined || !is_compute(list[i].kind)) continue;
+        partners[ActionKey(list[i])] = ActionKey(list[i - 1]);
+        partners[ActionKey(list[i - 1])] = ActionKey(list[i]);
       }
-      if (!rule.empty()) {
-      } else if (is_receive(action.kind)) {
-        rule = fmt::format("{} waits for nothing but its SEND; let {} wait", to_text(action),
-                           to_text(compute_at(action)));
-      } else if (action == other) {
-        rule = fmt::format("{} waits for itself", to_text(action));
-      } else if (!known.emplace(ActionKey(action), ActionKey(other)).second) {
-        rule = fmt::format("{} waits for {} twice", to_text(action), to_text(other));
-      } else if (++awaited[ActionKey(action)] > Dependency::most_awaited) {
-        rule = fmt::format("{} waits for more than {} actions", to_text(action),
-                           Dependency::most_awaited);
+    }
+    std::map<ActionKey, std::set<ActionKey>> awaited;
+    for (std::size_t i = 0; i < schedule_.dependencies.size(); ++i) {
+      const Dependency& dependency = schedule_.dependencies[i];
+      std::set<ActionKey>& known = awaited[ActionKey(dependency.action)];
+      std::string rule = rule_broken_by(dependency, known);
+      const auto partner = partners.find(ActionKey(dependency.action));
+      const ActionKey other(dependency.awaited);
+      if (rule.empty() && partner != partners.end() && partner->second == other) {
+        rule = fmt::format("{} waits for {}, with which it shares a cell",
+                           to_text(dependency.action), to_text(dependency.awaited));
       }
       if (!rule.empty()) return ScheduleFault{0, 0, std::move(rule), i};
+      known.insert(other);
     }
     return std::nullopt;
+  }
+
+  // By one beside those of the same action.
+  std::string rule_broken_by(const Dependency& dependency, const std::set<ActionKey>& known) const {
+    const auto& [action, awaited] = dependency;
+    for (const Action& one : {action, awaited}) {
+      if (std::string rule = absence_of(one); !rule.empty()) return rule;
+    }
+    const std::string text = to_text(action);
+    if (is_receive(action.kind)) {
+      Action needs = compute_at(action);
+      if (!exists(needs)) needs.kind = Kind::I;
+      return fmt::format("{} waits for nothing but its SEND; let {} wait", text, to_text(needs));
+    }
+    if (action == awaited) return fmt::format("{} waits for itself", text);
+    if (known.contains(ActionKey(awaited))) {
+      return fmt::format("{} waits for {} twice", text, to_text(awaited));
+    }
+    if (known.size() == Dependency::most_awaited) {
+      return fmt::format("{} waits for more than {} actions", text, Dependency::most_awaited);
+    }
+    return {};
   }
 
   // What is wrong with an end of a dependency, or nothing.
   std::string absence_of(const Action& action) const {
     if (!takes_microbatch(action.kind)) {
-      return fmt::format("{} is of no microbatch; F, I, W, B, SEND and RECV wait for each other",
-                         to_text(action));
+      return fmt::format(
+          "{} is of no microbatch; F, I, W, B and SEND may wait, for these or a RECV",
+          to_text(action));
     }
-    const bool exists = action.stage < schedule_.stages() &&
-                        action.microbatch < schedule_.microbatches &&
-                        (seen_[slot(action)] & bit(action.kind)) != 0;
-    return exists ? std::string() : fmt::format("{} is not in the schedule", to_text(action));
+    return exists(action) ? std::string()
+                          : fmt::format("{} is not in the schedule", to_text(action));
+  }
+
+  // Of an action with a microbatch.
+  bool exists(const Action& action) const {
+    return action.stage < schedule_.stages() && action.microbatch < schedule_.microbatches &&
+           (seen_[slot(action)] & bit(action.kind)) != 0;
   }
 
   const Schedule& schedule_;

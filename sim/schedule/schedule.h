@@ -70,7 +70,8 @@ class ActionLists {
 
 // An action that starts only once another, of whichever rank and stream, has ended, beside
 // what it needs anyway. A SEND has ended once its message has arrived, or, where it completes
-// by itself, at once; a RECV once its message is there.
+// by itself, at once; a RECV once its message is there and, where it stands on a stream, that
+// has come to it.
 struct Dependency {
   static constexpr std::size_t most_awaited = 64;  // by one action
 
@@ -87,8 +88,8 @@ struct Schedule {
   // actions[r]: what rank r does. Cells of several actions are joined;
   // IDLE marks an empty cell of a file and takes no time.
   ActionLists actions;
-  // What its file says of streams: where transfers stand, or, if on compute, that the mode of
-  // sending says so; and what waits for what beside. No family says either.
+  // The streams that its file puts transfers on; `compute`: it leaves that to the mode of
+  // sending. And the file's lines with `after`. A family's schedule has neither.
   TransferLane lane = TransferLane::compute;
   std::vector<Dependency> dependencies{};
 
@@ -120,7 +121,7 @@ struct ScheduleFault {
 // last REDUCE_GRAD; that REDUCE_TIED, GRAD_NORM and OPTIMIZER, of each at most one a rank and
 // the first two on all ranks of their group, stand in this order behind all that their rank
 // does; that what an UNSHARD gathers is released behind its last use; that dependencies are
-// between actions that there are. Returns the first fault.
+// between actions that there are, of different cells. Returns the first fault.
 // Says nothing of deadlock: see deadlock.h.
 std::optional<ScheduleFault> find_fault(const Schedule& schedule);
 

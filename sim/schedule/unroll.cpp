@@ -31,6 +31,7 @@ Schedule unroll(const Schedule& program, int iterations) {
   }
   Schedule unrolled = program.with(std::move(lists));
   unrolled.microbatches = static_cast<int>(microbatches);
+  unrolled.dependencies.reserve(program.dependencies.size() * static_cast<std::size_t>(iterations));
   for (int iteration = 1; iteration < iterations; ++iteration) {
     for (auto [action, awaited] : program.dependencies) {
       action.microbatch += iteration * program.microbatches;

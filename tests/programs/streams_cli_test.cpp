@@ -60,13 +60,20 @@ TEST(StreamsCli, SaysWhatALineChanges) {
   EXPECT_EQ(call("schedule streams " + file + " -o " + file).status, 0);
   EXPECT_EQ(json_of("--schedule " + file + " --iterations 2"), behind);
 
+  // A trace says so, too.
+  const std::string trace = folder / "trace.json";
+  EXPECT_EQ(call("--schedule " + file + " --quiet --trace " + trace).status, 0);
+  EXPECT_EQ(Json::parse(read_file(trace))["metadata"]["pipesim"]["dependencies"],
+            Json::array({"0F1 after 2B0"}));
+  EXPECT_EQ(json_of("compare " + trace + " " + trace)["gap_ns"]["total"], 0);
+
   const auto refused = [&](const std::string& line, const std::string& part) {
     expect_one_sentence(call(line), "pipesim", line, 2, part);
   };
   refused("schedule convert " + file, "CSV cannot say that 0F1 waits for 2B0");
   refused("--schedule " + file + " --export " + (folder / "out.csv"), "CSV cannot say that");
   const Outcome run = run_command({PIPEEXEC_COMMAND, "--schedule", file, "--transport", "local"});
-  expect_one_sentence(run, "pipeexec", file, 2, "0F1 waits for 2B0 beside what it needs");
+  expect_one_sentence(run, "pipeexec", file, 2, "cannot make 0F1 wait for 2B0");
   write_file(file, read_file(file) + "0F0 after 0B0\n");
   const Outcome stuck = call("schedule check " + file);
   EXPECT_EQ(stuck.status, 1);

@@ -172,6 +172,7 @@ std::optional<OwnMetadata> own_metadata(const std::string& path, const ChromeTra
   about.source = source_of(members);
   about.schedule = members.string_or_nothing("schedule");
   about.program = members.strings("program");
+  about.dependencies = members.strings("dependencies");
   if (!about.program.empty() && std::ssize(about.program) != own.ranks) {
     members.fail("program", "must have a row a rank");
   }

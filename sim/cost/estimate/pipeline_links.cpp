@@ -145,10 +145,8 @@ class Linker {
     const RankGroup devices{mesh_.rank_at({.pipeline = ranks.front()}),
                             (ranks[1] - ranks[0]) * alike, std::ssize(ranks)};
     const Exchange sum = exchange(cluster_, {devices, alike}, CollectiveKind::all_reduce, bytes);
-    GroupCosts costs{to_ns(sum.latency_seconds),
-                     std::llround(sum.bytes),
-                     std::llround(sum.bytes_per_second),
-                     {}};
+    GroupCosts costs{
+        to_ns(sum.latency_seconds), std::llround(sum.bytes), to_rate(sum.bytes_per_second), {}};
     if (sum.leaves_node) costs.through = cards_of(ranks);
     return costs;
   }
