@@ -1,8 +1,9 @@
 // Where a rank stands in the mesh of its run: what program and placement know it by, and
 // what its transport knows others by.
 //
-// Program, placement and costs count the ranks of a pipeline; a transport counts those of
-// the mesh. In a mesh of one pipeline both are the same. A value; any thread.
+// Program, placement, costs and the channels of devices that are linked count the ranks of a
+// pipeline; a transport counts those of the mesh. In a mesh of one pipeline both are the
+// same. A value; any thread.
 #pragma once
 
 #include "traces/mesh.h"

@@ -4,8 +4,8 @@
 // Actions of one stream follow each other; between streams they wait for what they need
 // (traces/dependency.h), for what the program says beside (`0F3 after 1B0`), and for nothing
 // else. So an action can be moved within its stream, or a stream as a whole, without a thought
-// for the others. Read strictly: an error names file,
-// line, column and the rule broken. The grammar stands in traces/FORMAT.md.
+// for the others. Read strictly: an error names file, line, column and the rule broken. The
+// grammar stands in traces/FORMAT.md.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Streams: what runs what, in order. Which one an action stands on is stated here once, for
-// the deadlock check, the simulator, comparisons and programs as text.
+// Streams: what runs what, in order. This table says which one an action stands on; numbers and
+// names of them all are given here, for the deadlock check, the simulator and comparisons.
 //
 //   stream      has                                          its rank goes on
 //   compute     F, I, W, B, what ends an iteration, and      after their ends
