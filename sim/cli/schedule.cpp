@@ -9,6 +9,7 @@
 #include "sim/schedule/closing.h"
 #include "sim/schedule/csv.h"
 #include "sim/schedule/deadlock.h"
+#include "sim/schedule/description.h"
 #include "sim/schedule/lower.h"
 #include "sim/schedule/program_text.h"
 #include "traces/base/error.h"
@@ -159,7 +160,10 @@ void add_schedule(CommandLine& program) {
   };
 
   add("print", "prints the actions of each rank in columns", [](const ScheduleVerbFlags& flags) {
-    print(grid(choose_schedule(flags.schedule, needed_to_print).schedule));
+    const Schedule schedule = choose_schedule(flags.schedule, needed_to_print).schedule;
+    std::string text = grid(schedule);
+    for (const std::string& line : dependencies_of(schedule)) text += line + "\n";
+    print(text);
   });
 
   const auto [check, check_flags] =

@@ -60,6 +60,7 @@ TEST(StreamsCli, SaysWhatALineChanges) {
   EXPECT_EQ(call("schedule streams " + file + " -o " + file).status, 0);
   EXPECT_EQ(json_of("--schedule " + file + " --iterations 2"), behind);
 
+  EXPECT_TRUE(call("schedule print " + file).out.ends_with("\n0F1 after 2B0\n"));
   // A trace says so, too.
   const std::string trace = folder / "trace.json";
   EXPECT_EQ(call("--schedule " + file + " --quiet --trace " + trace).status, 0);
