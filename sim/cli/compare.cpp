@@ -9,7 +9,7 @@
 #include "sim/report/html.h"
 #include "sim/report/json.h"
 #include "sim/report/report.h"
-#include "sim/schedule/csv.h"
+#include "sim/schedule/description.h"
 #include "sim/schedule/program_text.h"
 #include "traces/base/error.h"
 #include "traces/base/files.h"
@@ -25,15 +25,6 @@ struct CompareFlags {
   Flag schedule, operations, html;
   bool json = false;
 };
-
-std::vector<std::string> rows_of_file(const std::string& path) {
-  const Schedule schedule = read_schedule(path);
-  std::vector<std::string> rows;
-  for (int rank = 0; rank < schedule.ranks(); ++rank) {
-    rows.push_back(csv_row(schedule.actions[rank]));
-  }
-  return rows;
-}
 
 std::vector<NamedFile> named_files(const CompareFlags& flags) {
   std::vector<NamedFile> files{{"--schedule", flags.schedule}};
@@ -64,7 +55,8 @@ void run(const CompareFlags& flags) {
   options.samples = flags.html.has_value();  // the page has curves
   const RecordedRun predicted = read_run({flags.files.front()}, options);
   progress->show("reading " + flags.files[1]);
-  options.program = flags.schedule ? rows_of_file(*flags.schedule) : predicted.about.program;
+  options.program =
+      flags.schedule ? rows_of(read_schedule(*flags.schedule)) : predicted.about.program;
   const RecordedRun measured = read_run({flags.files.begin() + 1, flags.files.end()}, options);
   if (flags.schedule && measured.identified != Identified::inferred) {
     throw input_error(fmt::format(
