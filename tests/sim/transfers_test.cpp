@@ -471,6 +471,17 @@ bool may_follow(const Span& next, const Span& before, const Schedule& program, P
            ActionKey(dependency.awaited) == ActionKey(b);
   };
   if (std::ranges::any_of(program.dependencies, awaits)) return true;
+  // What a SEND ahead of it on its list awaits holds it up, too.
+  const auto list = program.actions[next.rank];
+  const auto place_of = [&](const Action& action) {
+    return std::ranges::find(list, ActionKey(action),
+                             [](const Action& one) { return ActionKey(one); });
+  };
+  const auto holds_up = [&](const Dependency& dependency) {
+    return is_send(dependency.action.kind) && ActionKey(dependency.awaited) == ActionKey(b) &&
+           place_of(dependency.action) < place_of(a);
+  };
+  if (mode == P2p::async && std::ranges::any_of(program.dependencies, holds_up)) return true;
   if (is_compute(a.kind)) {
     if (is_compute(b.kind)) return before.rank == next.rank;
     const Action received = peer_of(b);
