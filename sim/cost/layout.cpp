@@ -28,7 +28,7 @@ class MegatronLayout {
   }
 
  private:
-  static constexpr std::size_t longest = 1'000'000;  // letters and bars
+  static constexpr std::size_t longest = 100'000;  // letters and bars
 
   [[noreturn]] void fail(std::string_view rule) const {
     throw input_error(
