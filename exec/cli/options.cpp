@@ -130,7 +130,8 @@ Schedule program_of(const Schedule& schedule) {
 
 // What is trained on a device that computes.
 void set_model(const Flags& flags, TrainingJob& training) {
-  for (const auto& [flag, name] : {std::pair(&flags.costs, "--costs"), {&flags.pace, "--pace"}}) {
+  for (const auto& [flag, name] :
+       {std::pair(&flags.costs, "--costs"), {&flags.pace, "--pace"}, {&flags.faults, "--faults"}}) {
     if (*flag) throw input_error(fmt::format("{}: only --device emulated has costs", name));
   }
   training.model = find_model(flags.model.value_or("gpt-mini"));
@@ -206,6 +207,11 @@ void set_costs(const Flags& flags, TrainingJob& training) {
     training.costs.emplace().stages.assign(static_cast<std::size_t>(placement.stages()),
                                            usual_stage_costs());
   }
+  if (flags.faults) {
+    for (const std::string_view fault : split(*flags.faults, ',')) {
+      training.faults.add(fault, placement);
+    }
+  }
   training.costs->check(placement, training.program.microbatches,
                         flags.costs.value_or("the usual costs"));
   for (const StageCosts& stage : training.costs->stages) {
@@ -252,6 +258,7 @@ void add_all_flags(CommandLine& program, Flags& flags) {
       {{"--device", &flags.device, "NAME", "what computes; default cpu"},
        {"--costs", &flags.costs, "FILE.json", "times of an emulated device; default as pipesim's"},
        {"--pace", &flags.pace, "wall|anchored", "what emulated actions keep to; default wall"},
+       {"--faults", &flags.faults, "WHAT,...", "of an emulated device; see below"},
        {"--transport", &flags.transport, "NAME", "mpi, local, nccl or rccl; see below"},
        {"--eager-limit", &flags.eager_limit, "BYTES",
         "from here on sends wait for receivers; 0: all"},

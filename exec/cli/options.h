@@ -16,7 +16,7 @@ struct Flags {
   ScheduleFlags schedule;
   Flag model, layout, data, micro_batch_size, sequence_length;
   Flag iterations, warmup, seed, learning_rate, recompute, precision;
-  Flag device, costs, pace, transport, eager_limit, timeout;
+  Flag device, costs, pace, faults, transport, eager_limit, timeout;
   Flag trace;
   bool verify = false;
   bool json = false;

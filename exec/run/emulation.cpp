@@ -1,9 +1,7 @@
 #include "exec/run/emulation.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
-#include <ctime>
 #include <utility>
 
 #include "exec/run/training.h"
@@ -48,11 +46,12 @@ std::vector<std::int64_t> Emulation::message_bytes(const Costs& costs, Emulation
 }
 
 void Emulation::start_iteration(int iteration) {
+  iteration_ = iteration;
   if (training_.starts_together(iteration)) end_ns_ = 0;
 }
 
 // When the action would start if nothing but costs took time.
-std::int64_t Emulation::start_ns(const Action& action, const Tensor& input) const {
+std::int64_t Emulation::ready_ns(const Action& action, const Tensor& input) const {
   std::int64_t start = end_ns_;
   if (!input.empty()) {
     std::int64_t sent = 0;
@@ -69,14 +68,23 @@ std::int64_t Emulation::start_ns(const Action& action, const Tensor& input) cons
   return start == 0 ? Clock::monotonic_ns() : start;
 }
 
+void Emulation::await_start(const Action& action, const Tensor& input) {
+  const bool anchored = pace_ == EmulationPace::anchored;
+  const std::int64_t delay_ns = training_.faults.delay_ns(action, rank_);
+  if (!anchored && delay_ns == 0) return;
+  start_ns_ = (anchored ? ready_ns(action, input) : Clock::monotonic_ns()) + delay_ns;
+  sleep_.until(start_ns_);
+}
+
 Tensor Emulation::run(const Action& action, Tensor input) {
   const StageCosts& stage = costs_of(action.stage);
   const bool anchored = pace_ == EmulationPace::anchored;
-  const std::int64_t start = anchored ? start_ns(action, input) : Clock::monotonic_ns();
   input = {};
   if (action.kind == Kind::F) pool_.charge(Use::activations, stage.activation_bytes);
-  end_ns_ = start + stage.duration_ns(action.kind);
-  sleep_until(end_ns_);
+  const std::int64_t start = anchored ? start_ns_ : Clock::monotonic_ns();
+  end_ns_ = start +
+            training_.faults.duration_ns(action, iteration_, rank_, stage.duration_ns(action.kind));
+  sleep_.until(end_ns_);
   if (is_backward(action.kind)) pool_.charge(Use::activations, -stage.activation_bytes);
   if (action.kind == Kind::I) pool_.charge(Use::residue, stage.weight_residue_bytes);
   if (action.kind == Kind::W) {
@@ -96,26 +104,9 @@ Tensor Emulation::run(const Action& action, Tensor input) {
 void Emulation::close(Kind kind, int stage, std::int64_t duration_ns) {
   ActionNote note{make_action(stage, kind), recorder_.now(), recorder_.now(), {}, 0};
   end_ns_ = (pace_ == EmulationPace::anchored ? end_ns_ : Clock::monotonic_ns()) + duration_ns;
-  sleep_until(end_ns_);
+  sleep_.until(end_ns_);
   note.end = recorder_.now();
   recorder_.add(note);
-}
-
-// Never returns early. Sleeps for all but the time by which sleeps have ended
-// late so far, and spins through the rest: at most 60 us, since ranks may be
-// more than processors.
-void Emulation::sleep_until(std::int64_t monotonic_ns) {
-  const std::int64_t wake_ns = monotonic_ns - usually_late_ns_;
-  const timespec until{static_cast<std::time_t>(wake_ns / 1'000'000'000),
-                       static_cast<long>(wake_ns % 1'000'000'000)};
-  while (::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) == EINTR) {
-  }
-  constexpr std::int64_t most_ns = 60'000;
-  const std::int64_t late_ns = std::min(Clock::monotonic_ns() - wake_ns, most_ns);
-  // Quick to rise and slow to fall: most sleeps end no later than that.
-  usually_late_ns_ += (late_ns - usually_late_ns_) / (late_ns > usually_late_ns_ ? 4 : 16);
-  while (Clock::monotonic_ns() < monotonic_ns) {
-  }
 }
 
 void Emulation::reduce(int stage, std::int64_t number, std::int64_t count) {
@@ -143,7 +134,7 @@ void Emulation::meet(Kind kind, int stage) {
   }
   if (pace_ == EmulationPace::wall) end_ns_ = Clock::monotonic_ns();
   end_ns_ += costs_.group_ns(kind, program_.placement);
-  sleep_until(end_ns_);
+  sleep_.until(end_ns_);
   note.end = recorder_.now();
   recorder_.add(note);
 }

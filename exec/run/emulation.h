@@ -13,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "exec/run/faults.h"
+#include "exec/run/precise_sleep.h"
 #include "exec/run/rank_place.h"
 #include "exec/run/recorder.h"
 #include "exec/run/workload.h"
@@ -35,6 +37,7 @@ class Emulation final : public Workload {
             Recorder& recorder);
 
   void start_iteration(int iteration) override;
+  void await_start(const Action& action, const Tensor& input) override;
   Tensor run(const Action& action, Tensor input) override;
   void reduce(int stage, std::int64_t number, std::int64_t count) override;
   void reduce_tied(int stage) override { meet(Kind::REDUCE_TIED, stage); }
@@ -52,8 +55,7 @@ class Emulation final : public Workload {
   const StageCosts& costs_of(int stage) const {
     return costs_.stages[static_cast<std::size_t>(stage)];
   }
-  std::int64_t start_ns(const Action& action, const Tensor& input) const;
-  void sleep_until(std::int64_t monotonic_ns);
+  std::int64_t ready_ns(const Action& action, const Tensor& input) const;
   void close(Kind kind, int stage, std::int64_t duration_ns);
   // A blocking collective: the latest end of the ranks of its group counts.
   void meet(Kind kind, int stage);
@@ -67,8 +69,10 @@ class Emulation final : public Workload {
   Transport& transport_;
   Pool& pool_;
   Recorder& recorder_;
-  std::int64_t usually_late_ns_ = 0;  // by which sleeps end
-  std::int64_t end_ns_ = 0;           // of the rank's last action, as it should have been
+  int iteration_ = 0;
+  PreciseSleep sleep_;
+  std::int64_t start_ns_ = 0;  // anchored, of the action that runs
+  std::int64_t end_ns_ = 0;    // of the rank's last action, as it should have been
 };
 
 }  // namespace pipesim::exec

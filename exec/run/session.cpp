@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "exec/run/agreement.h"
+#include "exec/run/emulated_links.h"
 #include "exec/run/rank_place.h"
 #include "exec/run/trainer.h"
 #include "exec/run/worker.h"
@@ -67,6 +68,7 @@ RecordedRun run_of(const TrainingJob& training, const Device& device, Transport&
   if (training.costs) {
     about.costs_json = to_json(*training.costs);
     about.device = "emulated, " + std::string(pace_name(training.pace)) + " pace";
+    for (const std::string& fault : training.faults.texts()) about.device += ", " + fault;
     facts.pace = pace_name(training.pace);
     return run;
   }
@@ -225,17 +227,27 @@ RunResult run_session(const TrainingJob& training, Device& device, Transport& tr
       throw input_error(
           "ranks of several hosts share no clock to anchor actions to; use --pace wall");
     }
+    if (training.costs && EmulatedLinks::exist(*training.costs) && !all_share_one(clocks)) {
+      throw input_error(
+          "ranks of several hosts share no clock to emulate links by; take latency_ns and "
+          "bandwidth_bytes_per_s of p2p out of the costs");
+    }
   });
 
   RunResult result;
   result.run = run_of(training, device, transport);
   const Trainer* trainer = nullptr;
   const RankPlace place(mesh, transport.rank());
-  Worker worker(training, place, device, transport, clock,
+  std::optional<EmulatedLinks> links;
+  if (training.costs && EmulatedLinks::exist(*training.costs)) {
+    links.emplace(transport, *training.costs, training.pace);
+  }
+  Transport& carrier = links ? *links : transport;
+  Worker worker(training, place, device, carrier, clock,
                 [&](Pool& pool, Recorder& recorder,
                     const std::function<void()>& poll) -> std::unique_ptr<Workload> {
                   if (training.costs) {
-                    return std::make_unique<Emulation>(training, place, transport, pool, recorder);
+                    return std::make_unique<Emulation>(training, place, carrier, pool, recorder);
                   }
                   auto own = std::make_unique<Trainer>(training, place, device, transport, pool,
                                                        recorder, poll);

@@ -29,7 +29,8 @@ std::string TrainingJob::fingerprint() const {
     rows = 31 * rows + std::hash<std::string>()(csv_row(program.actions[rank]));
   }
   const std::string what =
-      costs ? fmt::format("costs {}, pace {}", to_json(*costs), pace_name(pace))
+      costs ? fmt::format("costs {}, pace {}, faults {}", to_json(*costs), pace_name(pace),
+                          fmt::join(faults.texts(), ", "))
             : fmt::format("model {}, layout {}, {} x {} tokens", to_json(model),
                           fmt::join(layout, ","), micro_batch_size, sequence_length);
   return fmt::format(

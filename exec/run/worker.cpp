@@ -150,6 +150,7 @@ void Worker::post_ahead(std::size_t index) {
 
 Instant Worker::run_compute(const Action& action, Instant reached) {
   Tensor input = action.kind == Kind::W ? Tensor() : mailbox_.take_input(action);
+  workload_->await_start(action, input);
   ActionNote note{action, reached, recorder_.mark(), {}, 0};
   if (action.kind == Kind::F) {
     peak_chunks_ = std::max(peak_chunks_, ++chunks_);

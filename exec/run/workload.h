@@ -24,6 +24,8 @@ class Workload {
 
   // Iterations are counted from 0. What is done here is in no action.
   virtual void start_iteration(int iteration) = 0;
+  // Before an F, I, W or B, whose input is there: when it may start.
+  virtual void await_start(const Action& /*action*/, const Tensor& /*input*/) {}
   // An F, I, W or B: its result from its input, empty where there is none.
   virtual Tensor run(const Action& action, Tensor input) = 0;
   // A REDUCE_GRAD of a stage, of its rank's so many the n-th, from 0: later ones of the

@@ -10,12 +10,25 @@
 #include <utility>
 #include <vector>
 
+#include "sim/compare/wire_times.h"
+
 namespace pipesim {
 namespace {
 
-// The least times that messages took from one rank to another, by either run.
-using Least = std::array<std::optional<std::int64_t>, 2>;
-using LeastByWay = std::map<std::pair<int, int>, Least>;  // (from, to)
+// The least time that messages took on a way; of those that were seen as they came, where
+// there are any.
+struct Least {
+  std::optional<std::int64_t> ns;
+  bool is_seen = false;
+
+  void add(std::int64_t took_ns, bool seen) {
+    if (ns && is_seen && !seen) return;
+    ns = ns && is_seen == seen ? std::min(*ns, took_ns) : took_ns;
+    is_seen = seen;
+  }
+};
+using LeastOfBoth = std::array<Least, 2>;                       // by either run
+using LeastByWay = std::map<std::pair<int, int>, LeastOfBoth>;  // (from, to)
 
 LeastByWay least_transfers(const Operations& operations) {
   LeastByWay ways;
@@ -23,9 +36,8 @@ LeastByWay least_transfers(const Operations& operations) {
     for (OperationId id = 0; id < operations.size(); ++id) {
       const Occurrence& own = operations.sides[side][id];
       if (!own.exists() || !operations.transfers(id)) continue;
-      const std::int64_t took_ns = own.end_ns - own.sent_ns;
-      auto& least = ways[{own.rank, own.to_rank}][side];
-      least = std::min(least.value_or(took_ns), took_ns);
+      ways[{own.rank, own.to_rank}][side].add(own.end_ns - own.sent_ns,
+                                              !may_be_seen_late(operations, side, own));
     }
   }
   return ways;
@@ -40,31 +52,38 @@ struct Pair {
   bool is_off;
 };
 
-Pair compare_clocks(std::pair<int, int> ranks, const Least& there, const Least& back) {
-  const std::int64_t expected_there = there[predicted_side].value_or(0);
-  const std::int64_t expected_back = back[predicted_side].value_or(0);
-  const std::int64_t more_there = *there[measured_side] - expected_there;
-  const std::int64_t more_back = *back[measured_side] - expected_back;
+Pair compare_clocks(std::pair<int, int> ranks, const LeastOfBoth& there, const LeastOfBoth& back) {
+  const std::int64_t expected_there = there[predicted_side].ns.value_or(0);
+  const std::int64_t expected_back = back[predicted_side].ns.value_or(0);
+  const Least& took_there = there[measured_side];
+  const Least& took_back = back[measured_side];
+  const std::int64_t more_there = *took_there.ns - expected_there;
+  const std::int64_t more_back = *took_back.ns - expected_back;
   const std::int64_t ahead = (more_there - more_back) / 2;
   const std::int64_t mismatch = std::abs(more_there + more_back);
   // Something arrived before it was sent; or, as good as that, one direction
   // gains what the other loses, to a twentieth, and a good part of what was
   // expected.
-  const bool impossible = *there[measured_side] < 0 || *back[measured_side] < 0;
+  const bool impossible = *took_there.ns < 0 || *took_back.ns < 0;
   const bool opposite = ahead != 0 && mismatch <= std::abs(ahead) / 10 &&
                         std::abs(ahead) * 4 >= std::min(expected_there, expected_back);
   // What is less than its own uncertainty shows nothing.
   const bool shows = 2 * std::abs(ahead) > mismatch;
-  return {ranks.first, ranks.second, ahead, mismatch, shows && (impossible || opposite)};
+  // What was seen late says less than what was not.
+  std::int64_t known_ahead = ahead;
+  if (took_there.is_seen != took_back.is_seen) {
+    known_ahead = took_there.is_seen ? more_there : -more_back;
+  }
+  return {ranks.first, ranks.second, known_ahead, mismatch, shows && (impossible || opposite)};
 }
 
 std::vector<Pair> compare_clocks(const Operations& operations) {
   std::vector<Pair> pairs;
   const LeastByWay ways = least_transfers(operations);
   for (const auto& [ranks, there] : ways) {
-    if (ranks.first > ranks.second || !there[measured_side]) continue;
+    if (ranks.first > ranks.second || !there[measured_side].ns) continue;
     const auto back = ways.find({ranks.second, ranks.first});
-    if (back == ways.end() || !back->second[measured_side]) continue;
+    if (back == ways.end() || !back->second[measured_side].ns) continue;
     pairs.push_back(compare_clocks(ranks, there, back->second));
   }
   return pairs;

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "sim/compare/history.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 
@@ -32,54 +33,6 @@ std::string holdings(const RecordedRun& run, const RecordedIteration& iteration)
                      plural(static_cast<std::int64_t>(run.about.rank_of_stage.size()), "stage"),
                      plural(run.microbatches, "microbatch"),
                      to_text(run.spans[iteration.begin].action));
-}
-
-// Puts a run's times right and counts them from its first start, which is returned, but
-// where they count from the end of the iteration before.
-std::int64_t put_clocks_right(Operations& operations, const std::vector<ClockShift>& shifts) {
-  auto& occurrences = operations.sides[measured_side];
-  std::optional<std::int64_t> first;
-  for (OperationId id = 0; id < operations.size(); ++id) {
-    Occurrence& own = occurrences[id];
-    if (!own.exists()) continue;
-    const auto ahead = [&](std::int32_t rank) {
-      return shifts[static_cast<std::size_t>(rank)].ahead_ns;
-    };
-    const std::int32_t clock = operations.transfers(id) ? own.to_rank : own.rank;
-    own.start_ns -= ahead(clock);
-    own.end_ns -= ahead(clock);
-    own.sent_ns -= ahead(own.rank);
-    if (own.awaits_collective()) {
-      own.collective_since_ns -= ahead(own.rank);
-      own.collective_arrival_ns -= ahead(own.rank);
-    }
-    if (!operations.transfers(id)) first = std::min(first.value_or(own.start_ns), own.start_ns);
-  }
-  if (operations.follows[measured_side]) return 0;
-  auto& collective_ns = operations.first_collective_ns[measured_side];
-  if (collective_ns) {
-    first = std::min(first.value_or(*collective_ns), *collective_ns);
-    *collective_ns -= *first;
-  }
-  for (Occurrence& own : occurrences) {
-    for (auto* time : {&own.start_ns, &own.end_ns, &own.sent_ns}) *time -= first.value_or(0);
-    if (!own.awaits_collective()) continue;
-    own.collective_since_ns -= first.value_or(0);
-    own.collective_arrival_ns -= first.value_or(0);
-  }
-  return first.value_or(0);
-}
-
-std::int64_t makespan_of(const Operations& operations, Side side) {
-  std::optional<std::int64_t> first = operations.first_collective_ns[side];
-  std::optional<std::int64_t> last;
-  for (OperationId id = 0; id < operations.size(); ++id) {
-    const Occurrence& own = operations.sides[side][id];
-    if (!own.exists() || operations.transfers(id)) continue;
-    first = std::min(first.value_or(own.start_ns), own.start_ns);
-    last = std::max(last.value_or(own.end_ns), own.end_ns);
-  }
-  return last.value_or(0) - (operations.follows[side] ? 0 : first.value_or(0));
 }
 
 // Busy time, bubbles and chunks of each rank.
@@ -143,6 +96,8 @@ std::vector<MemoryPeak> memory_peaks(const RecordedRun& run) {
 
 ChainTimes chain_times(const Operations& operations, const Played& played, const Values& values) {
   ChainTimes times;
+  // The first may come straight from the iteration before.
+  if (!played.critical_path.empty()) times.other_ns = played.ready_ns[played.critical_path.front()];
   for (const OperationId id : played.critical_path) {
     if (operations.transfers(id)) {
       times.p2p_ns += values.gap[id] + values.duration[id];
@@ -243,43 +198,6 @@ std::vector<Lateness> explain(const Comparison& comparison, const std::array<Val
   return all;
 }
 
-// Replaces class by class, and notes what each does to the makespan.
-Gap gap_between(const Operations& operations, P2p mode, const std::array<Order, 2>& all,
-                const std::array<Values, 2>& values) {
-  Player player(operations);
-  Values mixture = values[predicted_side];
-  const Values& measured = values[measured_side];
-  std::int64_t now = player.makespan_ns(all[predicted_side], mixture);
-  Gap gap;
-  const auto note = [&](Term term, const Order& order) {
-    const std::int64_t next = player.makespan_ns(order, mixture);
-    gap[term] += next - now;
-    now = next;
-  };
-  const auto replace = [&](bool (Operations::*of)(OperationId) const, bool is_so,
-                           std::vector<std::int64_t> Values::*which) {
-    for (OperationId id = 0; id < operations.size(); ++id) {
-      if ((operations.*of)(id) == is_so) (mixture.*which)[id] = (measured.*which)[id];
-    }
-  };
-  note(Term::unmodelled, order_of(operations, predicted_side, mode, true));
-  Order executed = order_of(operations, measured_side, mode, true);
-  // When a rank first starts, from the iteration's own start, is no matter of order.
-  executed.follows = operations.follows[predicted_side];
-  note(Term::order, executed);
-  replace(&Operations::communicates, false, &Values::duration);
-  note(Term::compute, executed);
-  replace(&Operations::communicates, true, &Values::duration);
-  note(Term::transfer, executed);
-  replace(&Operations::transfers, true, &Values::gap);
-  note(Term::wait, executed);
-  replace(&Operations::transfers, false, &Values::gap);
-  executed.follows = operations.follows[measured_side];
-  note(Term::launch, executed);
-  note(Term::unmodelled, all[measured_side]);
-  return gap;
-}
-
 // Durations of the measured run's operations over all its iterations.
 class Durations {
  public:
@@ -360,10 +278,6 @@ void compare_durations(const RecordedRun& measured, Comparison& comparison) {
 
 }  // namespace
 
-std::int64_t Gap::total_ns() const {
-  return std::accumulate(terms.begin(), terms.end(), std::int64_t{0});
-}
-
 Quantiles quantiles_of(std::vector<std::int64_t> values) {
   if (values.empty()) return {};
   std::ranges::sort(values);
@@ -375,11 +289,11 @@ Quantiles quantiles_of(std::vector<std::int64_t> values) {
 Comparison compare(const RecordedRun& predicted, const RecordedRun& measured) {
   const RecordedIteration& planned = predicted.iterations[predicted.median_iteration()];
   const RecordedIteration& executed = measured.iterations[measured.median_iteration()];
-  Join joined = join(predicted, planned, measured, executed);
+  PreparedJoin prepared = prepared_join(predicted, planned, measured, executed);
   Comparison comparison;
-  comparison.operations = std::move(joined.operations);
-  comparison.counts = joined.counts;
-  Operations& operations = comparison.operations;
+  comparison.operations = std::move(prepared.join.operations);
+  comparison.counts = prepared.join.counts;
+  const Operations& operations = comparison.operations;
   bool any = false;
   for (OperationId id = 0; id < operations.size() && !any; ++id) {
     any = operations.matched(id) && !operations.transfers(id);
@@ -390,12 +304,11 @@ Comparison compare(const RecordedRun& predicted, const RecordedRun& measured) {
                     holdings(predicted, planned), holdings(measured, executed)));
   }
   for (const Side side : both_sides) {
-    comparison.sides[side].makespan_ns = makespan_of(operations, side);
+    comparison.sides[side].makespan_ns = prepared.makespan_ns[side];
   }
-  comparison.clocks = find_clock_shifts(operations, measured.ranks);
+  comparison.clocks = std::move(prepared.clocks);
   comparison.sides[predicted_side].start_ns = planned.start_ns;
-  comparison.sides[measured_side].start_ns =
-      executed.start_ns + put_clocks_right(operations, comparison.clocks);
+  comparison.sides[measured_side].start_ns = executed.start_ns + prepared.start_ns;
 
   // Both runs are played by the prediction's rules for transfers.
   const P2p mode = mode_of(predicted);
@@ -411,7 +324,8 @@ Comparison compare(const RecordedRun& predicted, const RecordedRun& measured) {
     own.global_bubble = global_bubble(own.ranks, own.played.makespan_ns);
     own.peaks = memory_peaks(side == predicted_side ? predicted : measured);
   }
-  comparison.gap = gap_between(operations, mode, orders, values);
+  const CommonOrders common(operations, mode);
+  comparison.gap = gap_between(operations, common, orders, values);
   const SideResult& run = comparison.sides[measured_side];
   comparison.gap[Term::clock] = run.makespan_ns - run.played.makespan_ns;
   comparison.lateness = explain(comparison, values);
@@ -423,7 +337,11 @@ Comparison compare(const RecordedRun& predicted, const RecordedRun& measured) {
   }
   comparison.iterations = quantiles_of(std::move(makespans));
   compare_durations(measured, comparison);
-  comparison.root_causes = find_root_causes(comparison, orders, values);
+  const bool exact =
+      predicted.about.source == Source::predicted && measured.about.source == Source::predicted;
+  const History history = history_of(predicted, measured, operations, values, mode);
+  find_root_causes(common, orders, values, differences_between(operations, values, history, exact),
+                   comparison);
   return comparison;
 }
 

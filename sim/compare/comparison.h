@@ -13,35 +13,14 @@
 #include <vector>
 
 #include "sim/compare/clock_shifts.h"
+#include "sim/compare/differences.h"
+#include "sim/compare/gap.h"
 #include "sim/compare/operations.h"
 #include "sim/compare/replay.h"
 #include "traces/metrics.h"
 #include "traces/recorded_run.h"
 
 namespace pipesim {
-
-// What the measured makespan has more than the predicted one, by the class of
-// values that is replaced, one after the other in this order; sums exactly.
-enum class Term : std::uint8_t {
-  order,       // the order in which ranks did the actions that both have
-  compute,     // their durations
-  transfer,    // of transfers, from when both ends were there to the arrival
-  wait,        // from a result's end to that
-  launch,      // from when a rank and its input were ready to the start
-  unmodelled,  // actions that only one of both has
-  clock,       // clocks that are off
-};
-inline constexpr int term_count = 7;
-inline constexpr std::array<std::string_view, term_count> term_names{
-    "order", "compute", "transfer", "wait", "launch", "unmodelled", "clock"};
-
-struct Gap {
-  std::array<std::int64_t, term_count> terms{};
-
-  std::int64_t& operator[](Term term) { return terms[static_cast<std::size_t>(term)]; }
-  std::int64_t operator[](Term term) const { return terms[static_cast<std::size_t>(term)]; }
-  std::int64_t total_ns() const;
-};
 
 // The values below which a tenth, a half and nine tenths lie.
 struct Quantiles {
@@ -66,17 +45,26 @@ struct Lateness {
 // What is worth mending, most first.
 struct RootCause {
   Term term{};
-  std::int32_t rank = -1;  // -1: no rank alone
-  std::optional<std::int32_t> stage;
-  std::optional<Kind> kind;  // of a transfer: SEND_F or SEND_B
+  std::int32_t rank = -1;               // -1: no rank alone
+  std::optional<std::int32_t> to_rank;  // of transfers
+  std::optional<std::int32_t> stage;    // nothing where it is about several
+  std::optional<Kind> kind;             // of a transfer: SEND_F or SEND_B
   // Of overlapped cells: the other stage, that of the backward; `stage` and `kind`
   // are the forward's.
   std::optional<std::int32_t> backward_stage;
   std::optional<std::int32_t> microbatch;  // where one makes out nearly all of it
-  std::int64_t effect_ns = 0;              // of the measured makespan, were this as predicted
+  std::int64_t effect_ns = 0;              // its share of what the makespans differ by
+  std::int64_t error_ns = 0;               // of that, by sampling
   std::int64_t alone_ns = 0;               // on the predicted makespan, were this alone as measured
   std::string why;
   std::vector<OperationId> operations;  // those that it is about
+};
+
+// What makespans differ by because values vary from iteration to iteration, or from
+// microbatch to microbatch where only one iteration is known.
+struct Noise {
+  std::int64_t effect_ns = 0;       // of all ranks
+  std::vector<std::int64_t> ranks;  // of each
 };
 
 // All operations of one kind on one stage, or all overlapped cells whose forward is
@@ -138,6 +126,7 @@ struct Comparison {
   std::optional<DurationErrors> duration_errors;
   std::vector<StageKind> stage_kinds;
   std::vector<RootCause> root_causes;
+  Noise noise;
   Quantiles iterations;  // makespans of the measured run
   std::vector<ClockShift> clocks;
   std::optional<Divergence> divergence;  // nothing where both paths are the same
@@ -146,9 +135,10 @@ struct Comparison {
 // Throws where the two have no action in common, with what each holds.
 Comparison compare(const RecordedRun& predicted, const RecordedRun& measured);
 
-// Ranks the causes; a part of compare(). `values`: of each side.
-std::vector<RootCause> find_root_causes(const Comparison& comparison,
-                                        const std::array<Order, 2>& orders,
-                                        const std::array<Values, 2>& values);
+// Finds root causes and noise; a part of compare(). `all`: each side's own order, `values`:
+// what it took.
+void find_root_causes(const CommonOrders& common, const std::array<Order, 2>& all,
+                      const std::array<Values, 2>& values, std::vector<Difference> differences,
+                      Comparison& comparison);
 
 }  // namespace pipesim

@@ -20,7 +20,8 @@ class Joiner {
  public:
   Joiner(const RecordedRun& predicted, const RecordedIteration& predicted_iteration,
          const RecordedRun& measured, const RecordedIteration& measured_iteration)
-      : iterations_{&predicted_iteration, &measured_iteration},
+      : runs_{&predicted, &measured},
+        iterations_{&predicted_iteration, &measured_iteration},
         ranks_{predicted.ranks, measured.ranks},
         spans_{spans_of(predicted, predicted_iteration), spans_of(measured, measured_iteration)},
         indices_{SpanIndex(spans_[0]), SpanIndex(spans_[1])},
@@ -31,6 +32,7 @@ class Joiner {
     unite();
     for (const Side side : both_sides) {
       operations().follows[side] = iterations_[side]->follows;
+      look_before(side);
       place(side);
     }
     merge_cells();
@@ -86,6 +88,19 @@ class Joiner {
     if (actions.size() > known) std::ranges::sort(actions, by_key);
     operations().opens_cell.resize(operations().size());
     for (const Side side : both_sides) operations().sides[side].resize(operations().size());
+  }
+
+  void look_before(Side side) {
+    auto& ended_ns = operations().ended_before_ns[side];
+    ended_ns.resize(static_cast<std::size_t>(ranks_[side]));
+    const RecordedIteration* own = iterations_[side];
+    if (!own->follows || own == &runs_[side]->iterations.front()) return;
+    for (const Span& span : runs_[side]->spans_of(*(own - 1))) {
+      if (is_transfer(span.action.kind) || is_collective(span.action)) continue;
+      auto& ended = ended_ns[static_cast<std::size_t>(span.rank)];
+      const std::int64_t end_ns = span.end_ns - own->start_ns;
+      ended = std::max(ended.value_or(end_ns), end_ns);
+    }
   }
 
   // Notes when each rank computed what, and in which order.
@@ -218,6 +233,7 @@ class Joiner {
 
   Operations& operations() { return result_.operations; }
 
+  std::array<const RecordedRun*, 2> runs_;
   std::array<const RecordedIteration*, 2> iterations_;
   std::array<int, 2> ranks_;
   std::array<std::span<const Span>, 2> spans_;

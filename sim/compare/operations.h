@@ -53,6 +53,9 @@ struct Operations {
   std::array<std::vector<std::vector<OperationId>>, 2> lists;
   // Whether times count from the end of the iteration before, not from the first start.
   std::array<bool, 2> follows{};
+  // Of each rank that did something in the iteration before, when it ended that, by this one's
+  // time; nothing where times do not count from its end.
+  std::array<std::vector<std::optional<std::int64_t>>, 2> ended_before_ns;
   // When the first collective started, by the clocks as they are; nothing without any.
   std::array<std::optional<std::int64_t>, 2> first_collective_ns;
   // Where an F and a backward share a cell in one run, and in the other, too, or
@@ -86,7 +89,7 @@ struct Join {
   MatchCounts counts;
 };
 
-// Joins an iteration of each. Of what occurs twice in one, the first counts.
+// Joins an iteration of each, of the run's own. Of what occurs twice in one, the first counts.
 Join join(const RecordedRun& predicted, const RecordedIteration& predicted_iteration,
           const RecordedRun& measured, const RecordedIteration& measured_iteration);
 

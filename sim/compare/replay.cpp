@@ -89,7 +89,11 @@ class Sequencer {
       }
     }
     has_transfers.resize(lists.size());
-    order_.stream_count = lists.size();
+    order_.free_ns.assign(lists.size(), not_yet);
+    const auto& ended_before = operations_.ended_before_ns[side_];
+    for (std::size_t rank = 0; rank < ended_before.size(); ++rank) {
+      order_.free_ns[rank] = ended_before[rank].value_or(not_yet);
+    }
     for (std::size_t stream = 0; stream < lists.size(); ++stream) {
       auto& list = lists[stream];
       std::erase_if(list, [&](OperationId id) { return !takes_part(id); });
@@ -220,21 +224,27 @@ Values values_of(const Operations& operations, Side side, const Order& all) {
 }
 
 std::int64_t Player::makespan_ns(const Order& order, const Values& values) {
+  constexpr int repetitions = 3;  // until an iteration is like the one before
   readiness_.reset(order);
   std::int64_t first = order.first_collective_ns.value_or(never_reached);
   std::int64_t last = not_yet;
-  for (const OperationId id : order.sequence) {
-    const std::int64_t start = readiness_.at(order, id, [&](OperationId input) {
-      return end_ns_[input];
-    }) + values.gap[id];
-    const std::int64_t end = end_ns_[id] = start + values.duration[id];
-    readiness_.ends(order, id, end);
-    if (order.computes[id]) {
-      first = std::min(first, start);
-      last = std::max(last, end);
+  std::int64_t before = not_yet;
+  for (int repetition = 0; repetition < (order.repeats ? repetitions : 1); ++repetition) {
+    before = last;
+    for (const OperationId id : order.sequence) {
+      const std::int64_t start = readiness_.at(order, id, [&](OperationId input) {
+        return end_ns_[input];
+      }) + values.gap[id];
+      const std::int64_t end = end_ns_[id] = start + values.duration[id];
+      readiness_.ends(order, id, end);
+      if (order.computes[id]) {
+        first = std::min(first, start);
+        last = std::max(last, end);
+      }
     }
   }
   if (last == not_yet) return 0;
+  if (order.repeats) return last - before;
   return order.follows ? last : last - first;
 }
 
@@ -246,13 +256,15 @@ Played play(const Operations& operations, const Order& order, const Values& valu
   }
   played.awaited.assign(size, no_operation);
   std::vector<std::array<OperationId, 2>> before(size, {no_operation, no_operation});
-  std::vector<OperationId> last_on(order.stream_count, no_operation);
+  std::vector<OperationId> last_on(order.free_ns.size(), no_operation);
   std::int64_t first = order.first_collective_ns.value_or(never_reached);
   OperationId last = no_operation;
   const auto later_of = [&](OperationId one, OperationId other) {
     if (one == no_operation || other == no_operation) return one == no_operation ? other : one;
     return played.end_ns[other] > played.end_ns[one] ? other : one;
   };
+  Readiness readiness;
+  readiness.reset(order);
   OperationId group_awaited = no_operation;  // of the group that came last
   for (const OperationId id : order.sequence) {
     OperationId& awaited = played.awaited[id];
@@ -276,9 +288,14 @@ Played play(const Operations& operations, const Order& order, const Values& valu
     }
     wait_for(order.input[id]);
     if (order.group_of[id] != Order::no_group) wait_for(group_awaited);
-    played.ready_ns[id] = awaited == no_operation ? 0 : played.end_ns[awaited];
+    // Its rank may come to it from the iteration before, and from nothing in this one.
+    const std::int64_t ready =
+        readiness.at(order, id, [&](OperationId input) { return played.end_ns[input]; });
+    if (awaited != no_operation && played.end_ns[awaited] != ready) awaited = no_operation;
+    played.ready_ns[id] = ready;
     played.start_ns[id] = played.ready_ns[id] + values.gap[id];
     played.end_ns[id] = played.start_ns[id] + values.duration[id];
+    readiness.ends(order, id, played.end_ns[id]);
     if (operations.transfers(id)) continue;
     first = std::min(first, played.start_ns[id]);
     if (last == no_operation || played.end_ns[id] > played.end_ns[last]) last = id;

@@ -3,7 +3,8 @@
 // Each operation stands on streams, what a rank computes on its rank's, and
 // starts when they are free and its input is there, and a gap after that:
 //
-//   ready = latest end of what its streams did before and of its input, else 0
+//   ready = latest end of what its streams did before, in the iteration before, too, and of its
+//           input, else 0
 //   start = ready + gap,  end = start + duration
 //
 // Of a blocking collective, those of all ranks of its group are ready together, once the
@@ -52,7 +53,10 @@ struct Order {
   std::vector<bool> computes;          // is no transfer, and so counts for the makespan
   std::optional<std::int64_t> first_collective_ns;  // which counts for it, too
   bool follows = false;  // the iteration before: the makespan counts from 0
-  std::size_t stream_count = 0;
+  // Is played several times over, each rank going on from its own last end: the makespan is what
+  // the last one adds.
+  bool repeats = false;
+  std::vector<std::int64_t> free_ns;  // by stream: when it ended the iteration before, if known
 };
 
 // The order in which a run did its operations, or those of them that the other
@@ -77,7 +81,11 @@ class Readiness {
   static constexpr std::int64_t not_yet = std::numeric_limits<std::int64_t>::min();
 
   void reset(const Order& order) {
-    stream_end_ns_.assign(order.stream_count, not_yet);
+    if (order.repeats) {
+      stream_end_ns_.assign(order.free_ns.size(), not_yet);
+    } else {
+      stream_end_ns_ = order.free_ns;
+    }
     group_ns_ = not_yet;
   }
 

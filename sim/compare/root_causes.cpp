@@ -4,44 +4,98 @@
 #include <cstdlib>
 #include <map>
 #include <tuple>
+#include <utility>
 
+#include "sim/compare/attribution.h"
 #include "sim/compare/comparison.h"
 #include "traces/base/text.h"
 
 namespace pipesim {
 namespace {
 
-// Values of one class that belong together: they are replaced together.
-struct CauseGroup {
-  Term term{};
-  std::int32_t rank = -1;
-  std::int32_t stage = -1;  // -1: all of the rank
-  Kind kind = Kind::IDLE;
-  std::int32_t backward_stage = -1;  // of overlapped cells, whose forward is named above
-  std::vector<OperationId> operations;
-  std::int64_t difference_ns = 0;  // of all values together, by size
+// Replays cost time: of many differences only the largest are told apart, and of orders in
+// which they are made so many are tried, that replays visit this many operations together.
+constexpr std::size_t most_visits = 20'000'000;
+constexpr std::size_t most_pairs = 64;
+constexpr std::size_t most_causes = 50;
+
+// What both runs have, as predicted or, difference by difference, as measured; the last one
+// is the order.
+class Replays final : public Changes {
+ public:
+  Replays(const Operations& operations, const CommonOrders& common, const Values& predicted,
+          const std::vector<Difference>& differences)
+      : common_(common), differences_(differences), mixture_(predicted), player_(operations) {}
+
+  std::size_t count() const override { return differences_.size() + 1; }
+  void make(std::size_t change) override { put(change, 1); }
+  void undo(std::size_t change) override { put(change, -1); }
+  std::int64_t value() override { return player_.makespan_ns(common_.orders[order_], mixture_); }
+
+ private:
+  void put(std::size_t change, std::int64_t sign) {
+    if (change == differences_.size()) {
+      order_ = sign > 0 ? measured_side : predicted_side;
+      return;
+    }
+    for (const auto& part : differences_[change].parts) {
+      (mixture_.*value_of(part.term))[part.operation] += sign * part.more_ns;
+    }
+  }
+
+  const CommonOrders& common_;
+  const std::vector<Difference>& differences_;
+  Values mixture_;
+  Side order_ = predicted_side;
+  Player player_;
 };
 
-// Replays cost time: of many groups only those with the largest differences are
-// tried, so many that the replays visit this many operations together.
-constexpr std::size_t most_visits = 10'000'000;
-constexpr std::size_t most_causes = 50;
+// What only one run has, by rank, stage and kind; without it, it takes no time and follows
+// without a gap.
+class Extras final : public Changes {
+ public:
+  Extras(const Operations& operations, const Order& order, const Values& values,
+         const std::vector<Difference>& extras)
+      : order_(order), values_(values), extras_(extras), mixture_(values), player_(operations) {
+    for (std::size_t i = 0; i < extras.size(); ++i) undo(i);
+  }
+
+  std::size_t count() const override { return extras_.size(); }
+  void make(std::size_t change) override { put(change, true); }
+  void undo(std::size_t change) override { put(change, false); }
+  std::int64_t value() override { return player_.makespan_ns(order_, mixture_); }
+
+ private:
+  void put(std::size_t change, bool is_there) {
+    for (const auto& part : extras_[change].parts) {
+      mixture_.duration[part.operation] = is_there ? values_.duration[part.operation] : 0;
+      mixture_.gap[part.operation] = is_there ? values_.gap[part.operation] : 0;
+    }
+  }
+
+  const Order& order_;
+  const Values& values_;
+  const std::vector<Difference>& extras_;
+  Values mixture_;
+  Player player_;
+};
 
 class Ranking {
  public:
-  Ranking(const Comparison& comparison, const std::array<Order, 2>& orders,
-          const std::array<Values, 2>& values)
+  Ranking(const CommonOrders& common, const std::array<Order, 2>& all,
+          const std::array<Values, 2>& values, std::vector<Difference> differences,
+          Comparison& comparison)
       : comparison_(comparison),
         operations_(comparison.operations),
-        orders_(orders),
+        common_(common),
+        all_(all),
         values_(values),
-        scratch_(values),
-        player_(operations_) {}
+        differences_(std::move(differences)) {}
 
-  std::vector<RootCause> run() {
-    collect();
-    for (const CauseGroup& group : largest_groups()) try_group(group);
-    add_order();
+  void run() {
+    comparison_.noise.ranks.resize(operations_.lists[measured_side].size());
+    add_differences();
+    for (const Side side : both_sides) add_extras(side);
     add_clocks();
     // Those first that explain the difference: what makes the run longer where it
     // is, else what makes it shorter.
@@ -51,185 +105,185 @@ class Ranking {
              std::pair(sign * b.effect_ns, std::abs(b.alone_ns));
     });
     if (causes_.size() > most_causes) causes_.resize(most_causes);
-    return std::move(causes_);
+    comparison_.root_causes = std::move(causes_);
   }
 
  private:
-  // Which of an operation's values a term is about.
-  static std::vector<std::int64_t> Values::*value_of(Term term) {
-    return term == Term::wait || term == Term::launch ? &Values::gap : &Values::duration;
+  // In how many pairs of orders so many changes can be tried.
+  std::size_t pairs_for(std::size_t changes) const {
+    const std::size_t visits = 2 * std::max<std::size_t>(1, changes * operations_.size());
+    return std::clamp<std::size_t>(most_visits / visits, 1, most_pairs);
   }
 
-  std::int64_t difference(Term term, OperationId id) const {
-    const auto value = value_of(term);
-    return (values_[measured_side].*value)[id] - (values_[predicted_side].*value)[id];
-  }
-
-  void put(Term term, std::int32_t rank, std::int32_t stage, Kind kind, OperationId id,
-           std::int32_t backward_stage = -1) {
-    const std::int64_t own = difference(term, id);
-    if (own == 0) return;
-    CauseGroup& group = groups_[{term, rank, stage, kind, backward_stage}];
-    group.backward_stage = backward_stage;
-    group.term = term;
-    group.rank = rank;
-    group.stage = stage;
-    group.kind = kind;
-    group.operations.push_back(id);
-    group.difference_ns += std::abs(own);
-  }
-
-  void collect() {
-    std::map<OperationId, OperationId> forward_of;  // of the backward of a cell
-    for (const auto& [forward, backward] : operations_.backward_of) forward_of[backward] = forward;
-    std::map<Kind, std::pair<std::int32_t, std::int32_t>> groups_seen;  // first rank and stage
-    for (OperationId id = 0; id < operations_.size(); ++id) {
-      const bool matched = operations_.matched(id);
-      const Occurrence& measured = operations_.sides[measured_side][id];
-      const Occurrence& own = measured.exists() ? measured : operations_.sides[predicted_side][id];
-      const std::int32_t stage = operations_.actions[id].stage;
-      const Kind kind = operations_.actions[id].kind;
-      if (operations_.transfers(id)) {
-        if (!matched) continue;
-        put(Term::transfer, own.rank, stage, kind, id);
-        put(Term::wait, own.rank, stage, kind, id);
-      } else if (!matched) {
-        put(Term::unmodelled, own.rank, stage, kind, id);
-      } else {
-        const auto cell = forward_of.find(id);
-        if (operations_.communicates(id)) {
-          // What its group takes is one cause.
-          const auto [first, is_new] = groups_seen.try_emplace(kind, own.rank, stage);
-          put(Term::transfer, first->second.first, first->second.second, kind, id);
-        } else if (cell == forward_of.end()) {
-          put(Term::compute, own.rank, stage, kind, id);
-        } else {
-          put(Term::compute, own.rank, operations_.actions[cell->second].stage, Kind::F, id, stage);
-        }
-        put(Term::launch, own.rank, -1, Kind::IDLE, id);
-      }
-    }
-  }
-
-  std::vector<CauseGroup> largest_groups() {
-    std::vector<CauseGroup> sorted;
-    for (auto& [key, group] : groups_) sorted.push_back(std::move(group));
-    std::ranges::stable_sort(sorted, std::greater(), &CauseGroup::difference_ns);
+  void keep_largest(std::vector<Difference>& differences) const {
+    std::ranges::stable_sort(differences, std::greater(), &Difference::size_ns);
     const std::size_t affordable =
-        std::max<std::size_t>(8, most_visits / (2 * std::max<std::size_t>(1, operations_.size())));
-    if (sorted.size() > affordable) sorted.resize(affordable);
-    return sorted;
-  }
-
-  // What a side's makespan becomes when the group's values are the other's; what
-  // the other does not have takes no time there, and follows without a gap.
-  std::int64_t change_when_replaced(Side side, const CauseGroup& group) {
-    const Side other = side == predicted_side ? measured_side : predicted_side;
-    const auto value = value_of(group.term);
-    const auto take_from = [&](const Values& from) {
-      for (const OperationId id : group.operations) {
-        (scratch_[side].*value)[id] = (from.*value)[id];
-        if (group.term == Term::unmodelled) scratch_[side].gap[id] = from.gap[id];
-      }
-    };
-    take_from(values_[other]);
-    const std::int64_t makespan = player_.makespan_ns(orders_[side], scratch_[side]);
-    take_from(values_[side]);
-    return makespan - comparison_.sides[side].played.makespan_ns;
-  }
-
-  void try_group(const CauseGroup& group) {
-    RootCause cause;
-    cause.term = group.term;
-    cause.rank = group.rank;
-    if (group.stage >= 0) {
-      cause.stage = group.stage;
-      cause.kind = group.kind;
-      if (group.backward_stage >= 0) cause.backward_stage = group.backward_stage;
-      cause.microbatch = outstanding_microbatch(group);
+        std::max<std::size_t>(8, most_visits / (4 * std::max<std::size_t>(1, operations_.size())));
+    if (differences.size() <= affordable) return;
+    // The rest is one, and no cause.
+    Difference rest;
+    rest.is_noise = true;
+    for (auto at = differences.begin() + static_cast<std::ptrdiff_t>(affordable);
+         at != differences.end(); ++at) {
+      rest.parts.insert(rest.parts.end(), at->parts.begin(), at->parts.end());
     }
-    cause.effect_ns = -change_when_replaced(measured_side, group);
-    cause.alone_ns = change_when_replaced(predicted_side, group);
-    if (cause.effect_ns == 0 && cause.alone_ns == 0) return;
-    cause.why = describe(group, cause);
-    cause.operations = group.operations;
+    differences.resize(affordable);
+    differences.push_back(std::move(rest));
+  }
+
+  void add_differences() {
+    keep_largest(differences_);
+    Replays replays(operations_, common_, values_[predicted_side], differences_);
+    const std::vector<SampledShare> shares = sampled_shares(replays, pairs_for(replays.count()));
+    const std::int64_t planned = replays.value();
+    for (std::size_t i = 0; i < differences_.size(); ++i) {
+      const Difference& difference = differences_[i];
+      if (difference.is_noise) {
+        comparison_.noise.effect_ns += shares[i].share_ns;
+        if (difference.rank >= 0) {
+          comparison_.noise.ranks[static_cast<std::size_t>(difference.rank)] = shares[i].share_ns;
+        }
+        continue;
+      }
+      replays.make(i);
+      const std::int64_t alone_ns = replays.value() - planned;
+      replays.undo(i);
+      add(difference, shares[i], alone_ns);
+    }
+    add_order(shares.back());
+    add_repetition();
+  }
+
+  // That iterations follow each other, where the prediction is of one alone. What the measured
+  // one has beside is the iteration before's.
+  void add_repetition() {
+    const auto& beside = comparison_.gap.beside_repetition_ns;
+    comparison_.noise.effect_ns += beside[measured_side];
+    if (operations_.follows[predicted_side]) {
+      comparison_.noise.effect_ns += beside[predicted_side];
+    } else if (beside[predicted_side] != 0) {
+      RootCause cause;
+      cause.term = Term::launch;
+      cause.effect_ns = cause.alone_ns = beside[predicted_side];
+      cause.why = "ranks go on from one iteration to the next; the prediction is of one alone";
+      causes_.push_back(std::move(cause));
+    }
+  }
+
+  void add_extras(Side side) {
+    std::map<std::tuple<std::int32_t, std::int32_t, Kind>, Difference> groups;
+    for (OperationId id = 0; id < operations_.size(); ++id) {
+      const Occurrence& own = operations_.sides[side][id];
+      if (!own.exists() || operations_.matched(id) || operations_.transfers(id)) continue;
+      const Action& action = operations_.actions[id];
+      Difference& group = groups[{own.rank, action.stage, action.kind}];
+      group.term = Term::unmodelled;
+      group.rank = own.rank;
+      group.stage = action.stage;
+      group.kind = action.kind;
+      group.parts.push_back({id, Term::unmodelled, values_[side].duration[id]});
+    }
+    if (groups.empty()) return;
+    std::vector<Difference> extras;
+    for (auto& [key, group] : groups) {
+      std::vector<std::int64_t> took;
+      for (const auto& part : group.parts) took.push_back(part.more_ns);
+      group.usual_ns[side] = quantiles_of(std::move(took)).p50;
+      extras.push_back(std::move(group));
+    }
+    keep_largest(extras);
+    Extras replays(operations_, all_[side], values_[side], extras);
+    const std::vector<SampledShare> shares = sampled_shares(replays, pairs_for(extras.size()));
+    const std::int64_t none = replays.value();
+    for (std::size_t i = 0; i < extras.size(); ++i) {
+      if (extras[i].is_noise) continue;
+      replays.make(i);
+      const std::int64_t alone_ns = replays.value() - none;
+      replays.undo(i);
+      const std::int64_t sign = side == measured_side ? 1 : -1;
+      add(extras[i], {sign * shares[i].share_ns, shares[i].error_ns}, sign * alone_ns);
+    }
+  }
+
+  void add(const Difference& difference, const SampledShare& share, std::int64_t alone_ns) {
+    if (share.share_ns == 0 && alone_ns == 0) return;
+    RootCause cause;
+    cause.term = difference.term;
+    cause.rank = difference.rank;
+    if (difference.to_rank >= 0) cause.to_rank = difference.to_rank;
+    cause.microbatch = difference.microbatch;
+    if (difference.stage >= 0) {
+      cause.stage = difference.stage;
+      cause.kind = difference.kind;
+      if (difference.backward_stage >= 0) cause.backward_stage = difference.backward_stage;
+    }
+    cause.effect_ns = share.share_ns;
+    cause.error_ns = share.error_ns;
+    cause.alone_ns = alone_ns;
+    cause.why = describe(difference);
+    for (const auto& part : difference.parts) cause.operations.push_back(part.operation);
     causes_.push_back(std::move(cause));
   }
 
-  // The one that makes out nine tenths of the group's difference.
-  std::optional<std::int32_t> outstanding_microbatch(const CauseGroup& group) const {
-    for (const OperationId id : group.operations) {
-      if (std::abs(difference(group.term, id)) * 10 < group.difference_ns * 9) continue;
-      const std::int32_t microbatch = operations_.actions[id].microbatch;
-      if (microbatch != no_microbatch) return microbatch;
-    }
-    return std::nullopt;
-  }
-
-  // The median of the group's values on a side, or the outstanding one.
-  std::int64_t typical(Side side, const CauseGroup& group,
-                       const std::optional<std::int32_t>& microbatch) const {
-    std::vector<std::int64_t> own;
-    for (const OperationId id : group.operations) {
-      if (microbatch && operations_.actions[id].microbatch != *microbatch) continue;
-      own.push_back((values_[side].*value_of(group.term))[id]);
-    }
-    return quantiles_of(std::move(own)).p50;
-  }
-
-  std::string describe(const CauseGroup& group, const RootCause& cause) const {
-    const std::string took = format_time(typical(measured_side, group, cause.microbatch));
-    const std::string planned = format_time(typical(predicted_side, group, cause.microbatch));
-    const std::string action = name_of(group, cause);
-    switch (group.term) {
+  std::string describe(const Difference& own) const {
+    const std::string took = format_time(own.usual_ns[measured_side]);
+    const std::string planned = format_time(own.usual_ns[predicted_side]);
+    const std::string action = name_of(own);
+    switch (own.term) {
       case Term::unmodelled:
-        return operations_.sides[measured_side][group.operations.front()].exists()
-                   ? fmt::format("{} on rank {}: {}, not in the prediction", action, group.rank,
-                                 took)
-                   : fmt::format("{} on rank {}: {}, only in the prediction", action, group.rank,
+        return operations_.sides[measured_side][own.parts.front().operation].exists()
+                   ? fmt::format("{} on rank {}: {}, not in the prediction", action, own.rank, took)
+                   : fmt::format("{} on rank {}: {}, only in the prediction", action, own.rank,
                                  planned);
       case Term::transfer:
-        if (is_blocking_collective(group.kind)) {
-          return fmt::format("{} takes {} instead of {}", kind_name(group.kind), took, planned);
+        if (is_blocking_collective(own.kind)) {
+          return fmt::format("{} takes {} instead of {}", kind_name(own.kind), took, planned);
         }
-        return fmt::format("{} from rank {} travels {} instead of {}", action, group.rank, took,
-                           planned);
+        return fmt::format("{} from rank {} to {} travels {} instead of {}", action, own.rank,
+                           own.to_rank, took, planned);
       case Term::wait:
-        return fmt::format("{} from rank {} begins {} its result instead of {}", action, group.rank,
-                           after(measured_side, group, cause), after(predicted_side, group, cause));
-      case Term::launch:
-        return fmt::format("rank {} starts {} it could instead of {}", group.rank,
-                           after(measured_side, group, cause), after(predicted_side, group, cause));
+        return fmt::format("{} from rank {} to {} begins {} its result instead of {}", action,
+                           own.rank, own.to_rank, after(measured_side, own),
+                           after(predicted_side, own));
+      case Term::launch: {
+        if (own.microbatch) {
+          const Action& late = operations_.actions[own.parts.front().operation];
+          return fmt::format("rank {} starts {} {} it could instead of {}", own.rank, to_text(late),
+                             after(measured_side, own), after(predicted_side, own));
+        }
+        return fmt::format("rank {} starts {} it could instead of {}", own.rank,
+                           after(measured_side, own), after(predicted_side, own));
+      }
       default:
-        return fmt::format("{} on rank {}: {} instead of {}", action, group.rank, took, planned);
+        return fmt::format("{} on rank {}: {} instead of {}", action, own.rank, took, planned);
     }
   }
 
-  static std::string name_of(const CauseGroup& group, const RootCause& cause) {
-    if (group.backward_stage >= 0) {
-      return fmt::format("F of stage {} in one cell with a backward of stage {}", group.stage,
-                         group.backward_stage);
+  static std::string name_of(const Difference& own) {
+    if (own.backward_stage >= 0) {
+      return fmt::format("F of stage {} in one cell with a backward of stage {}", own.stage,
+                         own.backward_stage);
     }
-    if (cause.stage && cause.microbatch) {
-      return to_text(make_action(*cause.stage, group.kind, *cause.microbatch));
+    if (own.stage >= 0 && own.microbatch) {
+      return to_text(make_action(own.stage, own.kind, *own.microbatch));
     }
-    return fmt::format("{} of stage {}", kind_name(group.kind), group.stage);
+    if (own.to_rank >= 0 && own.stage < 0) return "what goes";
+    return fmt::format("{} of stage {}", kind_name(own.kind), own.stage);
   }
 
   // "3 us after", or before.
-  std::string after(Side side, const CauseGroup& group, const RootCause& cause) const {
-    const std::int64_t gap = typical(side, group, cause.microbatch);
+  static std::string after(Side side, const Difference& own) {
+    const std::int64_t gap = own.usual_ns[side];
     return format_time(std::abs(gap)) + (gap < 0 ? " before" : " after");
   }
 
-  // The effect of an order is its term's: an order is not replaced by itself.
-  void add_order() {
+  void add_order(const SampledShare& share) {
     const auto& swapped = comparison_.swapped;
-    const std::int64_t term = comparison_.gap[Term::order];
-    if (swapped.empty() && term == 0) return;
+    if (swapped.empty() && share.share_ns == 0) return;
     RootCause cause;
     cause.term = Term::order;
-    cause.effect_ns = cause.alone_ns = term;
+    cause.effect_ns = cause.alone_ns = share.share_ns;
+    cause.error_ns = share.error_ns;
     cause.operations = swapped;
     if (swapped.empty()) {
       cause.why = "transfers follow each other in another order on their streams";
@@ -305,22 +359,21 @@ class Ranking {
     return Reach{std::min(a->first_ns, b->first_ns), std::max(a->last_ns, b->last_ns)};
   }
 
-  const Comparison& comparison_;
+  Comparison& comparison_;
   const Operations& operations_;
-  const std::array<Order, 2>& orders_;
+  const CommonOrders& common_;
+  const std::array<Order, 2>& all_;
   const std::array<Values, 2>& values_;
-  std::array<Values, 2> scratch_;  // the same, but while a group is replaced
-  Player player_;
-  std::map<std::tuple<Term, std::int32_t, std::int32_t, Kind, std::int32_t>, CauseGroup> groups_;
+  std::vector<Difference> differences_;
   std::vector<RootCause> causes_;
 };
 
 }  // namespace
 
-std::vector<RootCause> find_root_causes(const Comparison& comparison,
-                                        const std::array<Order, 2>& orders,
-                                        const std::array<Values, 2>& values) {
-  return Ranking(comparison, orders, values).run();
+void find_root_causes(const CommonOrders& common, const std::array<Order, 2>& all,
+                      const std::array<Values, 2>& values, std::vector<Difference> differences,
+                      Comparison& comparison) {
+  Ranking(common, all, values, std::move(differences), comparison).run();
 }
 
 }  // namespace pipesim

@@ -29,6 +29,7 @@ Json causes_json(const Comparison& comparison) {
   for (const RootCause& cause : comparison.root_causes) {
     Json one;
     one["rank"] = cause.rank < 0 ? Json(nullptr) : Json(cause.rank);
+    if (cause.to_rank) one["to_rank"] = *cause.to_rank;
     one["stage"] = cause.stage;
     one["kind"] = cause.backward_stage ? Json("OVERLAP_F_B")
                   : cause.kind         ? Json(kind_name(*cause.kind))
@@ -37,6 +38,7 @@ Json causes_json(const Comparison& comparison) {
     one["microbatch"] = cause.microbatch;
     one["term"] = term_names[static_cast<std::size_t>(cause.term)];
     one["effect_ns"] = cause.effect_ns;
+    one["error_ns"] = cause.error_ns;
     one["alone_ns"] = cause.alone_ns;
     one["why"] = cause.why;
     list.push_back(std::move(one));
@@ -145,6 +147,7 @@ std::string comparison_json(const RecordedRun& predicted, const RecordedRun& mea
   }
   json["conformance"]["actions"] = std::move(swapped);
   json["root_causes"] = causes_json(comparison);
+  json["noise"] = {{"effect_ns", comparison.noise.effect_ns}, {"ranks", comparison.noise.ranks}};
   json["iteration_ns"] = quantiles(comparison.iterations);
   json["bubble_fraction"] =
       of_both(comparison, [](const SideResult& side) { return Json(side.global_bubble); });

@@ -95,8 +95,8 @@ std::string cause_list(const Comparison& comparison, int width) {
   }
   const TableUnit unit = table_unit(largest);
   std::string out = fmt::format(
-      "causes, worst first, {}: what the run would gain were this as predicted, and\n"
-      "what the prediction would lose were this alone as measured\n",
+      "causes, worst first, {}: their shares of the difference, and what the\n"
+      "prediction would lose were each alone as measured\n",
       unit.name);
   const std::string margin(26, ' ');
   for (std::size_t i = 0; i < std::min(causes.size(), most_causes_shown); ++i) {
@@ -111,6 +111,10 @@ std::string cause_list(const Comparison& comparison, int width) {
   if (causes.size() > most_causes_shown) {
     out += fmt::format("{}and {} more; --json lists them\n", margin,
                        causes.size() - most_causes_shown);
+  }
+  if (comparison.noise.effect_ns != 0) {
+    out += fmt::format("  {:>10} {:>10}   noise: what its own iterations vary by\n",
+                       change(comparison.noise.effect_ns, unit), "");
   }
   return out;
 }

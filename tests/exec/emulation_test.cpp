@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 #include <random>
 #include <string>
@@ -20,6 +21,8 @@
 #include "tests/random_schedule.h"
 #include "tests/recorded.h"
 #include "traces/base/error.h"
+#include "traces/dependency.h"
+#include "traces/joining.h"
 
 namespace pipesim {
 namespace {
@@ -185,6 +188,84 @@ TEST(Emulation, CountsTheMemoryOfTheCosts) {
     EXPECT_EQ(result.memory[r].peak.bytes.activations + result.memory[r].peak.bytes.residue,
               predicted.ranks[r].peak_activation_bytes);
   }
+}
+
+// A message is there once its link's time is over, whoever carries it, and no sooner.
+TEST_P(Emulated, LinksTakeWhatCostsSay) {
+  const Schedule schedule = generate({.name = "1f1b", .ranks = 3, .microbatches = 4});
+  Costs costs;
+  costs.stages.resize(3);
+  for (StageCosts& stage : costs.stages) {
+    stage.forward_ns = 200'000;
+    stage.backward_input_ns = 300'000;
+    stage.output_bytes = 1'000'000;
+  }
+  costs.p2p = {1'000'000, 1'000'000'000, {}};  // 1 ms and 1 ms for the bytes
+  costs.edges[{1, 0}] = {};                    // takes no time
+  const RunResult result = testing::run_locally(emulated(schedule, costs, GetParam()));
+  const SpanIndex index(result.run.spans);
+  int slow = 0;
+  for (const Span& span : result.run.spans) {
+    if (!is_receive(span.action.kind)) continue;
+    const bool is_slow = span.action.kind == Kind::RECV_F || span.rank != 0;
+    slow += is_slow;
+    if (!is_slow || GetParam() == EmulationPace::anchored) continue;
+    const Span& send = result.run.spans[index.find(peer_of(span.action)).value()];
+    EXPECT_GE(span.end_ns - send.start_ns, 2'000'000) << to_text(span.action);
+  }
+  EXPECT_EQ(slow, 4 * 3);
+  // There and back once at least, and the time of the actions.
+  if (GetParam() == EmulationPace::anchored) return;
+  EXPECT_GE(result.median_ns(), 2 * 2'000'000 + 2'000'000 + 3 * 500'000);
+}
+
+TEST_P(Emulated, FaultsTakeTheirTime) {
+  const Schedule schedule = generate({.name = "1f1b", .ranks = 2, .microbatches = 4});
+  Costs costs;
+  costs.stages.resize(2);
+  for (StageCosts& stage : costs.stages) stage.forward_ns = stage.backward_input_ns = 300'000;
+  const auto run_with = [&](const std::vector<std::string>& faults) {
+    TrainingJob training = emulated(schedule, costs, GetParam());
+    for (const std::string& fault : faults) training.faults.add(fault, schedule.placement);
+    return testing::run_locally(training);
+  };
+  const auto span_of = [](const RunResult& result, const char* action) {
+    const auto found = std::ranges::find(result.run.spans, std::string(action),
+                                         [](const Span& span) { return to_text(span.action); });
+    return *found;
+  };
+  const RunResult slow = run_with({"F@stage1=x3", "1B2=x20"});
+  const RunResult late = run_with({"launch@rank0=2ms", "pause@1B1=9ms"});
+  // Anchored actions that start late end in time.
+  if (GetParam() == EmulationPace::wall) {
+    EXPECT_GE(span_of(slow, "1F1").end_ns - span_of(slow, "1F1").start_ns, 900'000);
+    EXPECT_GE(span_of(slow, "1B2").end_ns - span_of(slow, "1B2").start_ns, 6'000'000);
+    EXPECT_GE(span_of(late, "0F1").start_ns - span_of(late, "0F0").end_ns, 2'000'000);
+    EXPECT_GE(span_of(late, "1B1").start_ns - span_of(late, "1F1").end_ns, 9'000'000);
+  }
+  EXPECT_EQ(late.run.about.device.find("emulated, "), 0U);
+  EXPECT_NE(late.run.about.device.find(", launch@rank0=2ms, pause@1B1=9ms"), std::string::npos);
+}
+
+// Draws are of the action and the iteration, and of nothing else.
+TEST(Faults, JitterIsAlwaysTheSame) {
+  exec::Faults faults;
+  faults.add("jitter@rank1=10%", Placement::loop(2, 1));
+  double sum = 0;
+  double squares = 0;
+  constexpr int draws = 4000;
+  for (int i = 0; i < draws; ++i) {
+    const Action action = make_action(1, Kind::F, i % 100);
+    const std::int64_t took = faults.duration_ns(action, i / 100, 1, 1'000'000);
+    EXPECT_EQ(took, faults.duration_ns(action, i / 100, 1, 1'000'000));
+    EXPECT_EQ(faults.duration_ns(make_action(0, Kind::F, i % 100), i / 100, 0, 1'000'000),
+              1'000'000);
+    sum += static_cast<double>(took);
+    squares += static_cast<double>(took) * static_cast<double>(took);
+  }
+  const double mean = sum / draws;
+  EXPECT_NEAR(mean, 1e6, 1e4);
+  EXPECT_NEAR(std::sqrt(squares / draws - mean * mean), 1e5, 1e4);
 }
 
 }  // namespace

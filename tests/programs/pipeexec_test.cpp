@@ -302,6 +302,18 @@ TEST(Pipeexec, RefusesInOneSentence) {
   expect_refused(emulated + " --verify", 2, "no results to compare");
   expect_refused(emulated + " --pace slow", 2, "known, nearest first: wall");
   expect_refused(emulated + " --layout 1,1", 2, "needs costs by layer");
+  expect_refused(emulated + " --faults B@stage2=x2", 2, "there are 2 virtual stages");
+  expect_refused(emulated + " --faults launch@rank2=1ms", 2, "there are 2 ranks");
+  expect_refused(emulated + " --faults B@stage1", 2, "there is no '='");
+  expect_refused(emulated + " --faults B@stage1=x101", 2, "no factor from x0 to x100");
+  expect_refused(emulated + " --faults B@stage1=2", 2, "no factor from x0 to x100");
+  expect_refused(emulated + " --faults SEND_F@stage1=x2", 2, "is no F, I, W or B");
+  expect_refused(emulated + " --faults B@1=x2", 2, "'1' is no stage");
+  expect_refused(emulated + " --faults launch@rank1=1", 2, "has no unit");
+  expect_refused(emulated + " --faults pause@1B=1ms", 2, "is no F, I, W or B");
+  expect_refused(emulated + " --faults 0F0=x2,", 2, "there is no '='");
+  expect_refused(emulated + " --faults ''", 2, "there is no '='");
+  expect_refused(good + " --faults 0F0=x2", 2, "only --device emulated has costs");
   expect_refused(emulated + " --costs " + testing::source_file("examples/shared_card.json"), 2,
                  "names a rank");
   expect_refused(good + " --costs x.json", 2, "only --device emulated has costs");
