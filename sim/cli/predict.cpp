@@ -37,7 +37,7 @@ constexpr BytesNeeded trace_needs{std::int64_t{6} * (sizeof(Span) + 32), 0, 1800
 // Of a result as JSON.
 constexpr BytesNeeded json_needs{0, 0, 0, 3600};
 
-void run(const PredictFlags& flags) {
+void run(const PredictFlags& flags, const std::vector<std::string>& arguments) {
   if (flags.export_file && flags.export_file->ends_with(".gz")) {
     throw input_error("--export: a schedule is written as plain CSV; leave .gz away");
   }
@@ -98,7 +98,8 @@ void run(const PredictFlags& flags) {
     return;
   }
   const Terminal terminal = standard_output();
-  print(report(choice, costs, prediction, flags.schedule, source, model, cap, terminal));
+  print(report(choice, costs, prediction, flags.schedule, source, model, cap,
+               {arguments, source.by_layer()}, terminal));
   if (explanation) {
     print("\n" + explanation_report(*model, *explanation, prediction.metrics.makespan_ns, *cap,
                                     terminal.width));
@@ -125,7 +126,7 @@ void add_predict(CommandLine& program) {
        {"--explain", &flags->explain, "says where a model's time and memory go"},
        {"--json", &flags->json, "prints the result as one JSON object"},
        {"--quiet", &flags->quiet, "prints no report"}});
-  program.set_work([flags] { run(*flags); });
+  program.set_work([flags, &program] { run(*flags, program.arguments()); });
 }
 
 }  // namespace pipesim::cli

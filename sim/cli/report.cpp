@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "sim/cli/training_report.h"
-#include "sim/plan/candidates.h"
 #include "traces/base/text.h"
 #include "traces/print/picture.h"
 #include "traces/print/tables.h"
@@ -151,83 +150,14 @@ std::string way_to_fit(const ScheduleChoice& choice, const Costs& costs,
   return remedies_line(model, source.shape_of(choice.schedule), choice.schedule, prediction, cap);
 }
 
-std::string limited_by(const Prediction& prediction) {
-  long double ends = 0;
-  long double steady = 0;
-  long double p2p = 0;
-  for (const RankMetrics& rank : prediction.metrics.ranks) {
-    ends += static_cast<long double>(rank.bubble.warmup_ns) +
-            static_cast<long double>(rank.bubble.drain_ns);
-    steady += static_cast<long double>(rank.bubble.steady_ns);
-    p2p += static_cast<long double>(rank.bubble.p2p_ns);
-  }
-  const long double all = ends + steady + p2p;
-  if (all == 0) return "No rank ever waits.\n";
-  const long double most = std::max({ends, steady, p2p});
-  const char* cause = "";
-  if (most == p2p) cause = "transfers that a rank waits for";
-  if (most == steady) {
-    cause = prediction.transfers.mode == P2p::async
-                ? "stalls in the steady state, where stages or the order don't match"
-                : "stalls in the steady state, where ranks wait until transfers meet";
-  }
-  if (most == ends) cause = "filling and draining the pipeline";
-  return fmt::format("Limited by {}: {:.0f} % of the bubble.\n", cause, most / all * 100);
-}
-
-// What would shrink the bubble: more microbatches, another schedule; what fits,
-// where this one does.
-std::string advice(const ScheduleChoice& choice, const Costs& costs, const Prediction& prediction,
-                   const ScheduleFlags& flags, const CostSource& source,
-                   std::optional<std::int64_t> memory_cap) {
-  const double bubble = prediction.metrics.global_bubble();
-  if (choice.family == nullptr || !is_small(choice, costs) || bubble < 0.005 ||
-      choice.shape.ranks == 1)
-    return {};
-  ScheduleRequest request = parse_request(flags);
-  const int m = request.microbatches;
-  const auto all = try_all(request, {m, 2 * m}, trial_with(source));
-  const Candidate* more = nullptr;
-  const Candidate* same_memory = nullptr;
-  const Candidate* fastest = nullptr;
-  const auto own = std::ranges::find_if(all, [&](const Candidate& c) {
-    return c.schedule == choice.family->name && c.microbatches == m;
-  });
-  if (own == all.end() || !own->left_out.empty()) return {};
-  const auto improves = [&](const Candidate& c, const Candidate* best) {
-    return c.time_ns < (best == nullptr ? own->time_ns : best->time_ns);
-  };
-  const auto fits = [&](const Candidate& c) {
-    return !memory_cap || c.prediction.peak_memory_bytes() <= *memory_cap;
-  };
-  for (const Candidate& c : all) {
-    if (!c.left_out.empty() || (fits(*own) && !fits(c))) continue;
-    if (c.microbatches != m) {
-      if (c.schedule == own->schedule) more = &c;
-      continue;
-    }
-    if (c.memory <= own->memory && improves(c, same_memory)) same_memory = &c;
-    if (improves(c, fastest)) fastest = &c;
-  }
-  // Only what a reader would see in whole per cents.
-  const auto percent = [](double fraction) { return std::lround(fraction * 100); };
-  std::string out;
-  const auto add = [&](const Candidate* c, const std::string& what, const std::string& memory) {
-    if (c == nullptr) return;
-    const double theirs = c->prediction.metrics.global_bubble();
-    if (percent(theirs) >= percent(bubble)) return;
-    const std::string chunks = c->chunks > 1 ? fmt::format(" ({} chunks a rank)", c->chunks) : "";
-    out += fmt::format("{}{}{} to {} %{}", out.empty() ? "To shrink it: " : "; ", what,
-                       c == more ? "" : chunks, percent(theirs), memory);
-  };
-  add(more, plural(std::int64_t{2} * m, "microbatch"), "");
-  if (same_memory != nullptr) add(same_memory, same_memory->schedule, " at no more memory");
-  if (fastest != nullptr && fastest != same_memory) {
-    add(fastest, fastest->schedule,
-        fmt::format(" at {:.1f} times the memory", fastest->memory / own->memory));
-  }
-  if (out.empty()) return {};
-  return out + ".\n`pipesim schedules --compare` shows all.\n";
+std::string limits_text(const ScheduleChoice& choice, const Costs& costs,
+                        const Prediction& prediction, const ScheduleFlags& flags,
+                        const CostSource& source, std::optional<std::int64_t> memory_cap,
+                        const GivenCommand& command, int width) {
+  if (!is_small(choice, costs)) return {};
+  LimitsQuestion question{choice, costs, prediction, {}, trial_with(source), memory_cap};
+  if (choice.family != nullptr) question.request = parse_request(flags);
+  return limits_report(find_limits(question), question, command, width);
 }
 
 }  // namespace
@@ -245,15 +175,16 @@ std::string schedule_text(const ScheduleChoice& choice, const Transfers& transfe
 std::string report(const ScheduleChoice& choice, const Costs& costs, const Prediction& prediction,
                    const ScheduleFlags& flags, const CostSource& source,
                    const std::optional<CostModel>& model, std::optional<std::int64_t> memory_cap,
-                   const Terminal& terminal) {
+                   const GivenCommand& command, const Terminal& terminal) {
   std::string sentences = bubbles(choice, prediction, source.by_layer());
   if (memory_cap) sentences += memory_verdict(prediction, *memory_cap);
   if (model) sentences += way_to_fit(choice, costs, prediction, source, *model, *memory_cap);
-  sentences += "\n" + limited_by(prediction) + cost_of_waiting(choice, costs, prediction) +
-               advice(choice, costs, prediction, flags, source, memory_cap);
+  sentences += cost_of_waiting(choice, costs, prediction);
   return verdict(choice, prediction, model, terminal) + "\n" +
          picture(choice, costs, prediction, terminal) + "\n" + rank_table(prediction.metrics) +
-         "\n" + memory_table(prediction.memory, terminal.width) + wrap(sentences, terminal.width);
+         "\n" + memory_table(prediction.memory, terminal.width) + wrap(sentences, terminal.width) +
+         "\n" +
+         limits_text(choice, costs, prediction, flags, source, memory_cap, command, terminal.width);
 }
 
 }  // namespace pipesim::cli

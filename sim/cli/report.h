@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "sim/cli/limits_report.h"
 #include "sim/cli/setup.h"
 #include "sim/engine/prediction.h"
 #include "traces/print/terminal.h"
@@ -17,6 +18,6 @@ std::string schedule_text(const ScheduleChoice& choice, const Transfers& transfe
 std::string report(const ScheduleChoice& choice, const Costs& costs, const Prediction& prediction,
                    const ScheduleFlags& flags, const CostSource& source,
                    const std::optional<CostModel>& model, std::optional<std::int64_t> memory_cap,
-                   const Terminal& terminal);
+                   const GivenCommand& command, const Terminal& terminal);
 
 }  // namespace pipesim::cli

@@ -126,6 +126,7 @@ void CommandLine::require_subcommands() {
 
 void CommandLine::parse_and_work(int argc, char** argv, bool speaks) {
   require_subcommands();
+  arguments_.assign(argv + std::min(argc, 1), argv + argc);
   try {
     app_.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {

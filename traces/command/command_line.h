@@ -77,6 +77,11 @@ class CommandLine {
   // where there is none. To be asked by its work.
   std::string first_given(const std::vector<std::string>& except = {}) const;
 
+  // All of the program's, as given. To be asked by its work.
+  const std::vector<std::string>& arguments() const {
+    return parent_ != nullptr ? parent_->arguments() : arguments_;
+  }
+
   // Of a program, called once, by main: parses, works, and returns the exit status.
   // Errors go to standard error as one sentence after the program's name; unknown
   // flags and subcommands with the nearest names known. A program of several
@@ -98,6 +103,7 @@ class CommandLine {
   const CommandLine* parent_ = nullptr;
   std::vector<std::unique_ptr<CommandLine>> commands_;
   std::function<void()> work_;
+  std::vector<std::string> arguments_;  // of a program itself
 };
 
 }  // namespace pipesim

@@ -1,0 +1,177 @@
+#include "sim/cli/limits_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "traces/base/text.h"
+#include "traces/print/tables.h"
+#include "traces/print/terminal.h"
+
+namespace pipesim::cli {
+namespace {
+
+constexpr double least_shown = 0.005;  // of the iteration
+
+// A command line as a list of flags with their values.
+class Arguments {
+ public:
+  explicit Arguments(const std::vector<std::string>& given) {
+    for (const std::string& argument : given) {
+      const std::size_t equals = argument.find('=');
+      if (!argument.starts_with("--")) {
+        if (!flags_.empty()) flags_.back().second = argument;
+      } else if (equals != std::string::npos) {
+        flags_.emplace_back(argument.substr(0, equals), argument.substr(equals + 1));
+      } else {
+        flags_.emplace_back(argument, "");
+      }
+    }
+    // What a report is, or where it goes, is no part of the question.
+    for (const char* name : {"--trace", "--export", "--explain", "--json", "--quiet"}) drop(name);
+  }
+
+  Arguments& set(const std::string& name, const std::string& value) {
+    const auto own = std::ranges::find(flags_, name, &Flag::first);
+    if (own != flags_.end()) {
+      own->second = value;
+    } else {
+      flags_.emplace_back(name, value);
+    }
+    return *this;
+  }
+  Arguments& drop(const std::string& name) {
+    std::erase_if(flags_, [&](const Flag& flag) { return flag.first == name; });
+    return *this;
+  }
+
+  // As a shell takes it, in lines of at most `width` behind a margin.
+  std::string text(const std::string& program, const std::string& margin, int width) const {
+    std::string out = margin + program;
+    std::size_t column = out.size();
+    for (const auto& [name, value] : flags_) {
+      const std::string word = value.empty() ? name : name + " " + quoted(value);
+      if (column + word.size() + 3 > static_cast<std::size_t>(width)) {
+        out += " \\\n" + margin + "  " + word;
+        column = margin.size() + 2 + word.size();
+      } else {
+        out += " " + word;
+        column += 1 + word.size();
+      }
+    }
+    return out + "\n";
+  }
+
+ private:
+  using Flag = std::pair<std::string, std::string>;
+
+  static std::string quoted(const std::string& value) {
+    const auto is_plain = [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+             std::string_view("-_./,:=%+@").find(c) != std::string_view::npos;
+    };
+    if (std::ranges::all_of(value, is_plain)) return value;
+    std::string out = "'";
+    for (const char c : printable(value)) {
+      out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    }
+    return out + "'";
+  }
+
+  std::vector<Flag> flags_;
+};
+
+bool fits(const Limit& limit, const LimitsQuestion& question) {
+  return !question.memory_cap_bytes ||
+         limit.candidate->prediction.peak_memory_bytes() <= *question.memory_cap_bytes;
+}
+
+std::string what_of(const Limit& limit, const LimitsQuestion& question) {
+  const auto other = [&] {
+    const Candidate& own = *limit.candidate;
+    return own.schedule + (own.chunks > 1 ? fmt::format(" ({} chunks a rank)", own.chunks) : "");
+  };
+  switch (limit.kind) {
+    case LimitKind::partition:
+      return fmt::format("uneven stages: stage {} takes {} a microbatch, all of them {} on average",
+                         limit.stage, format_time(limit.stage_ns), format_time(limit.mean_ns));
+    case LimitKind::transfers:
+      return question.prediction.transfers.mode == P2p::async
+                 ? "transfers that ranks wait for, or that slow them down"
+                 : "transfers that ranks wait for, and that wait for each other";
+    case LimitKind::filling:
+      return "filling and draining the pipeline, less of it with more microbatches";
+    case LimitKind::schedule:
+      return fmt::format("the schedule: {} is faster at no more memory", other());
+    default: {
+      std::string what = fmt::format("memory: {} is faster with {:.1f} times as much", other(),
+                                     limit.times_memory);
+      if (!fits(limit, question)) {
+        what += fmt::format(", {}, which does not fit",
+                            format_bytes(limit.candidate->prediction.peak_memory_bytes()));
+      }
+      return what;
+    }
+  }
+}
+
+// The command that tries it otherwise; empty where a flag alone does not.
+std::string command_of(const Limit& limit, const LimitsQuestion& question,
+                       const GivenCommand& command, const std::string& margin, int width) {
+  Arguments arguments(command.arguments);
+  switch (limit.kind) {
+    case LimitKind::partition:
+      if (!command.by_layer) return {};
+      arguments.drop("--iterations");
+      return arguments.text("pipesim partition", margin, width);
+    case LimitKind::filling:
+      arguments.set("--microbatches",
+                    std::to_string(2 * std::int64_t{question.request->microbatches}));
+      break;
+    case LimitKind::schedule:
+    case LimitKind::memory: {
+      if (!fits(limit, question)) return {};
+      const Family& other = family(limit.candidate->schedule);
+      arguments.set("--schedule", limit.candidate->schedule);
+      if (!other.many_chunks) arguments.drop("--virtual-stages");
+      if (!other.takes_group) arguments.drop("--group");
+      break;
+    }
+    default: return {};  // of links and devices
+  }
+  return arguments.text("pipesim", margin, width);
+}
+
+}  // namespace
+
+std::string limits_report(const std::vector<Limit>& limits, const LimitsQuestion& question,
+                          const GivenCommand& command, int width) {
+  const std::int64_t makespan_ns = question.prediction.metrics.makespan_ns;
+  const auto fraction = [&](const Limit& limit) {
+    return makespan_ns == 0 ? 0.0
+                            : static_cast<double>(limit.gain_ns) / static_cast<double>(makespan_ns);
+  };
+  std::vector<Limit> shown;
+  for (const Limit& limit : limits) {
+    if (fraction(limit) >= least_shown) shown.push_back(limit);
+  }
+  if (shown.empty()) return "Limited by its work: nothing else would gain half a per cent.\n";
+  const TableUnit unit = table_unit(shown.front().gain_ns);
+  std::string out =
+      fmt::format("Limited by, and what an iteration gains without it, {}:\n", unit.name);
+  const std::string margin(20, ' ');
+  for (const Limit& limit : shown) {
+    std::string what =
+        wrap(what_of(limit, question), std::max(30, width - static_cast<int>(margin.size())));
+    for (std::size_t at = 0; (at = what.find('\n', at)) != std::string::npos; at += margin.size()) {
+      what.insert(++at, margin);
+    }
+    out += fmt::format("{:>10} {:>5.1f} %  {}\n", unit.text(limit.gain_ns), fraction(limit) * 100,
+                       what);
+    out += command_of(limit, question, command, margin, width);
+  }
+  return out;
+}
+
+}  // namespace pipesim::cli

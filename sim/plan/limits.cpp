@@ -1,0 +1,154 @@
+#include "sim/plan/limits.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "traces/base/error.h"
+
+namespace pipesim {
+namespace {
+
+class LimitFinder {
+ public:
+  explicit LimitFinder(const LimitsQuestion& question)
+      : question_(question),
+        schedule_(question.choice.schedule),
+        own_ns_(question.prediction.metrics.makespan_ns) {
+    options_.transfers = question.prediction.transfers;
+  }
+
+  std::vector<Limit> find() {
+    add_partition();
+    add_transfers();
+    if (question_.request) {
+      add_filling();
+      add_schedules();
+    }
+    std::erase_if(limits_, [](const Limit& limit) { return limit.gain_ns <= 0; });
+    std::ranges::stable_sort(limits_, std::greater(), &Limit::gain_ns);
+    return std::move(limits_);
+  }
+
+ private:
+  std::int64_t makespan_with(const Costs& costs, const SimulationOptions& options) const {
+    return simulate(schedule_, costs, options).makespan_ns;
+  }
+
+  // All stages take the mean of all, rounded up.
+  void add_partition() {
+    Costs even = question_.costs;
+    const auto count = static_cast<std::int64_t>(even.stages.size());
+    for (const auto field : {&StageCosts::forward_ns, &StageCosts::backward_input_ns,
+                             &StageCosts::backward_weight_ns}) {
+      std::int64_t mean = 0;
+      std::int64_t rest = 0;  // so that no sum leaves 64 bits
+      for (const StageCosts& stage : even.stages) {
+        mean += stage.*field / count;
+        rest += stage.*field % count;
+      }
+      mean += (rest + count - 1) / count;
+      for (StageCosts& stage : even.stages) stage.*field = mean;
+    }
+    for (StageCosts& stage : even.stages) stage.overlap_ns.reset();
+    const auto all_of = [](const StageCosts& stage) {
+      return stage.forward_ns + stage.backward_ns();
+    };
+    Limit limit{.kind = LimitKind::partition, .candidate = {}};
+    const auto longest = std::ranges::max_element(question_.costs.stages, {}, all_of);
+    limit.stage = static_cast<int>(longest - question_.costs.stages.begin());
+    limit.stage_ns = all_of(*longest);
+    limit.mean_ns = all_of(even.stages.front());
+    if (limit.stage_ns <= limit.mean_ns) return;
+    limit.gain_ns = own_ns_ - makespan_with(even, options_);
+    limits_.push_back(std::move(limit));
+  }
+
+  void add_transfers() {
+    Costs free = question_.costs;
+    free.p2p = {};
+    free.edges.clear();
+    free.compute_slowdown_ppm = 0;
+    for (StageCosts& stage : free.stages) {
+      stage.output_bytes = stage.forward_messages_ns = stage.backward_messages_ns = 0;
+    }
+    SimulationOptions options = options_;
+    options.transfers = {};
+    limits_.push_back({.kind = LimitKind::transfers,
+                       .gain_ns = own_ns_ - makespan_with(free, options),
+                       .candidate = {}});
+  }
+
+  // Twice as many microbatches take as much longer as so many take where the pipeline is full.
+  void add_filling() {
+    ScheduleRequest twice = *question_.request;
+    if (twice.microbatches > max_index / 2) return;
+    twice.microbatches *= 2;
+    try {
+      Schedule schedule = generate(twice);
+      if (question_.trial.complete) schedule = question_.trial.complete(std::move(schedule));
+      const Costs costs = question_.trial.costs(schedule);
+      const std::int64_t both_ns = simulate(schedule, costs, options_).makespan_ns;
+      limits_.push_back(
+          {.kind = LimitKind::filling, .gain_ns = own_ns_ - (both_ns - own_ns_), .candidate = {}});
+    } catch (const Error&) {
+      return;  // the family refuses so many, or sums leave 64 bits
+    }
+  }
+
+  void add_schedules() {
+    std::vector<Candidate> all =
+        try_all(*question_.request, {question_.request->microbatches}, question_.trial);
+    const Family* family = question_.choice.family;
+    const auto own = std::ranges::find_if(
+        all, [&](const Candidate& one) { return one.schedule == family->name; });
+    if (own == all.end() || !own->left_out.empty() || own->time_ns <= 0) return;
+    const Candidate* same_memory = nullptr;
+    const Candidate* fastest = nullptr;
+    for (const Candidate& one : all) {
+      if (!one.left_out.empty() || one.time_ns >= own->time_ns) continue;
+      const auto is_better = [&](const Candidate* than) {
+        return than == nullptr ||
+               std::pair(one.time_ns, one.memory) < std::pair(than->time_ns, than->memory);
+      };
+      if (one.memory <= own->memory && is_better(same_memory)) same_memory = &one;
+      if (is_better(fastest)) fastest = &one;
+    }
+    add_schedule(LimitKind::schedule, same_memory, *own);
+    if (fastest != same_memory) add_schedule(LimitKind::memory, fastest, *own);
+  }
+
+  // Of the same work: a schedule of so many chunks does so many times as much.
+  void add_schedule(LimitKind kind, const Candidate* other, const Candidate& own) {
+    if (other == nullptr) return;
+    const double part = (own.time_ns - other->time_ns) / own.time_ns;
+    limits_.push_back({.kind = kind,
+                       .gain_ns = std::llround(part * static_cast<double>(own_ns_)),
+                       .candidate = *other,
+                       .times_memory = own.memory > 0 ? other->memory / own.memory : 0});
+  }
+
+  const LimitsQuestion& question_;
+  SimulationOptions options_;
+  const Schedule& schedule_;
+  std::int64_t own_ns_;
+  std::vector<Limit> limits_;
+};
+
+}  // namespace
+
+std::string_view limit_name(LimitKind kind) {
+  switch (kind) {
+    case LimitKind::partition: return "partition";
+    case LimitKind::transfers: return "transfers";
+    case LimitKind::filling: return "filling";
+    case LimitKind::schedule: return "schedule";
+    default: return "memory";
+  }
+}
+
+std::vector<Limit> find_limits(const LimitsQuestion& question) {
+  return LimitFinder(question).find();
+}
+
+}  // namespace pipesim

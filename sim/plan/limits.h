@@ -1,0 +1,54 @@
+// What holds an iteration up: what it would take without each of the things that make it
+// long, by simulating it so.
+//
+// Each is asked alone, all else as it is; what several would gain together is not their
+// sum. Pure functions; any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/engine/prediction.h"
+#include "sim/plan/candidates.h"
+#include "sim/schedule/choice.h"
+
+namespace pipesim {
+
+enum class LimitKind : std::uint8_t {
+  partition,  // stages that take longer than others
+  transfers,  // what messages take, and that they wait for each other
+  filling,    // the pipeline fills and drains; of infinitely many microbatches none of it is left
+  schedule,   // another one is faster, at no more memory
+  memory,     // another one is, with more
+};
+std::string_view limit_name(LimitKind kind);
+
+struct Limit {
+  LimitKind kind{};
+  std::int64_t gain_ns = 0;  // of the iteration, never negative
+  // Of another schedule: which, and its memory against this one's.
+  std::optional<Candidate> candidate;
+  double times_memory = 0;
+  // Of a partition: the stage that takes longest, what it takes for a microbatch, and what all do
+  // on average.
+  int stage = 0;
+  std::int64_t stage_ns = 0;
+  std::int64_t mean_ns = 0;
+};
+
+struct LimitsQuestion {
+  const ScheduleChoice& choice;
+  const Costs& costs;
+  const Prediction& prediction;
+  std::optional<ScheduleRequest> request;  // where the schedule is a family's
+  Trial trial;
+  std::optional<std::int64_t> memory_cap_bytes;
+};
+
+// Those that gain anything, largest gain first. A schedule that is not a family's has no
+// `filling` and no `schedule`.
+std::vector<Limit> find_limits(const LimitsQuestion& question);
+
+}  // namespace pipesim
