@@ -11,6 +11,7 @@ int main(int argc, char** argv) {
   pipesim::cli::add_schedules(program);
   pipesim::cli::add_schedule(program);
   pipesim::cli::add_compare(program);
+  pipesim::cli::add_report(program);
   pipesim::cli::add_calibrate(program);
   pipesim::cli::add_partition(program);
   pipesim::cli::add_presets(program);

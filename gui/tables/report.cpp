@@ -6,32 +6,13 @@
 
 #include "gui/tables/tables.h"
 #include "sim/report/report.h"
+#include "sim/report/run_report.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
-#include "traces/print/picture.h"
 #include "traces/print/tables.h"
 
 namespace pipesim::gui {
 namespace {
-
-std::string report_of(const RecordedRun& run, const Terminal& terminal) {
-  const std::size_t median = run.median_iteration();
-  const RecordedIteration& iteration = run.iterations[median];
-  const Metrics metrics = run.metrics(median);
-  std::vector<std::size_t> actions(static_cast<std::size_t>(run.ranks));
-  for (const Span& span : run.spans_of(iteration)) {
-    if (!is_communication(span.action)) ++actions[static_cast<std::size_t>(span.rank)];
-  }
-  pipesim::Picture picture(
-      pipesim::Picture::frame_of(run.chunk_of_stage, actions, iteration.makespan_ns), terminal);
-  for (Span span : run.spans_of(iteration)) {
-    span.start_ns -= iteration.start_ns;
-    span.end_ns -= iteration.start_ns;
-    picture.add(span);
-  }
-  return picture.draw() + "\n" + rank_table(metrics) + "\n" +
-         wrap(bubble_lines(metrics) + critical_path_line(metrics), terminal.width);
-}
 
 // In columns; at most so many rows.
 std::string text_of(const Table& table, std::size_t most) {
@@ -68,7 +49,7 @@ std::string report_of(const Document& document, const OpenTrace& trace, const Te
   constexpr std::size_t most_names = 20;
   std::string out =
       bold(wrap(printable(verdict(document)), terminal.width), terminal.colour) + "\n\n";
-  out += trace.run ? report_of(*trace.run, terminal) : text_of(name_table(document), most_names);
+  out += trace.run ? run_report(*trace.run, terminal) : text_of(name_table(document), most_names);
   const std::string warnings = trace.warnings().text();
   if (!warnings.empty()) out += "\n" + warnings;
   return out;

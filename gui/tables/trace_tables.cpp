@@ -58,20 +58,6 @@ RankNumbers numbers_of(const Document& document, int trace) {
   return numbers;
 }
 
-std::string sentence_of(const RecordedRun& run) {
-  std::string text = run.about.schedule.empty() ? "" : run.about.schedule + ", ";
-  text += fmt::format("{}, {}", plural(run.ranks, "rank"),
-                      plural(run.microbatches, "microbatch", "microbatches"));
-  if (run.iterations.empty()) return text + ": no whole iteration.";
-  const Metrics metrics = run.metrics(run.median_iteration());
-  text += fmt::format(": {}, of which {} bubble", format_time(metrics.makespan_ns),
-                      format_percent(metrics.global_bubble()));
-  if (run.iterations.size() > 1) {
-    text += fmt::format("; the median of {}", plural(std::ssize(run.iterations), "iteration"));
-  }
-  return text + ".";
-}
-
 std::string sentence_of(const EventTrace& events) {
   return fmt::format("{} on {}, {}; no pipeline is known in it.",
                      plural(std::ssize(events.slices), "slice"),
@@ -224,7 +210,7 @@ std::string verdict(const Document& document) {
   };
   if (!document.not_compared.empty()) add("Not compared: " + document.not_compared + ".");
   for (const auto& trace : document.traces) {
-    std::string sentence = trace->run ? sentence_of(*trace->run) : sentence_of(*trace->events);
+    std::string sentence = trace->run ? run_verdict(*trace->run) : sentence_of(*trace->events);
     add(document.traces.size() == 1 ? sentence : trace->name + ": " + sentence);
   }
   return text.empty() ? "Nothing is open." : text;

@@ -286,11 +286,30 @@ Quantiles quantiles_of(std::vector<std::int64_t> values) {
           static_cast<std::int64_t>(values.size())};
 }
 
+std::string_view side_name(const Comparison& comparison, Side side) {
+  if (comparison.sources[0] == comparison.sources[1]) {
+    return side == predicted_side ? "first" : "second";
+  }
+  return name_of(comparison.sources[side]);
+}
+
+std::string_view side_noun(const Comparison& comparison, Side side) {
+  if (comparison.sources[0] == comparison.sources[1]) {
+    return side == predicted_side ? "first run" : "second run";
+  }
+  switch (comparison.sources[side]) {
+    case Source::predicted: return "prediction";
+    case Source::measured: return "measurement";
+    default: return "profile";
+  }
+}
+
 Comparison compare(const RecordedRun& predicted, const RecordedRun& measured) {
   const RecordedIteration& planned = predicted.iterations[predicted.median_iteration()];
   const RecordedIteration& executed = measured.iterations[measured.median_iteration()];
   PreparedJoin prepared = prepared_join(predicted, planned, measured, executed);
   Comparison comparison;
+  comparison.sources = {predicted.about.source, measured.about.source};
   comparison.operations = std::move(prepared.join.operations);
   comparison.counts = prepared.join.counts;
   const Operations& operations = comparison.operations;

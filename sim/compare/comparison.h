@@ -113,6 +113,7 @@ struct SideResult {
 };
 
 struct Comparison {
+  std::array<Source, 2> sources{Source::predicted, Source::measured};
   Operations operations;  // clocks put right
   MatchCounts counts;
   std::array<SideResult, 2> sides;
@@ -131,6 +132,12 @@ struct Comparison {
   std::vector<ClockShift> clocks;
   std::optional<Divergence> divergence;  // nothing where both paths are the same
 };
+
+// What to call either side, in at most nine letters: by its source, or, of two of one source,
+// "first" and "second".
+std::string_view side_name(const Comparison& comparison, Side side);
+// And in a sentence: "prediction", "measurement", "profile", "first run", "second run".
+std::string_view side_noun(const Comparison& comparison, Side side);
 
 // Throws where the two have no action in common, with what each holds.
 Comparison compare(const RecordedRun& predicted, const RecordedRun& measured);

@@ -165,7 +165,8 @@ class Ranking {
       RootCause cause;
       cause.term = Term::launch;
       cause.effect_ns = cause.alone_ns = beside[predicted_side];
-      cause.why = "ranks go on from one iteration to the next; the prediction is of one alone";
+      cause.why = fmt::format("ranks go on from one iteration to the next; the {} is of one alone",
+                              side_noun(comparison_, predicted_side));
       causes_.push_back(std::move(cause));
     }
   }
@@ -232,9 +233,10 @@ class Ranking {
     switch (own.term) {
       case Term::unmodelled:
         return operations_.sides[measured_side][own.parts.front().operation].exists()
-                   ? fmt::format("{} on rank {}: {}, not in the prediction", action, own.rank, took)
-                   : fmt::format("{} on rank {}: {}, only in the prediction", action, own.rank,
-                                 planned);
+                   ? fmt::format("{} on rank {}: {}, not in the {}", action, own.rank, took,
+                                 side_noun(comparison_, predicted_side))
+                   : fmt::format("{} on rank {}: {}, only in the {}", action, own.rank, planned,
+                                 side_noun(comparison_, predicted_side));
       case Term::transfer:
         if (is_blocking_collective(own.kind)) {
           return fmt::format("{} takes {} instead of {}", kind_name(own.kind), took, planned);

@@ -90,17 +90,20 @@ std::string tiles(const Comparison& comparison) {
   const auto bubble = [](const SideResult& side) {
     return format_percent(side.global_bubble) + " bubble";
   };
-  tile("predicted", format_time(predicted.makespan_ns), bubble(predicted));
-  tile("measured", format_time(measured.makespan_ns), bubble(measured));
+  tile(side_name(comparison, predicted_side), format_time(predicted.makespan_ns),
+       bubble(predicted));
+  tile(side_name(comparison, measured_side), format_time(measured.makespan_ns), bubble(measured));
   tile("gap", signed_time(gap), with_percent(fraction_of(gap, predicted.makespan_ns)));
   if (const auto& errors = comparison.duration_errors) {
     tile("durations", format_percent(errors->mean_abs) + " off",
          format_percent(errors->p50) + " in the median");
   }
   tile("matched", format_count(comparison.counts.matched),
-       fmt::format("{} only predicted, {} only measured",
+       fmt::format("{} only {}, {} only {}",
                    format_count(comparison.counts.unmatched[predicted_side]),
-                   format_count(comparison.counts.unmatched[measured_side])));
+                   side_name(comparison, predicted_side),
+                   format_count(comparison.counts.unmatched[measured_side]),
+                   side_name(comparison, measured_side)));
   return out;
 }
 
@@ -129,7 +132,7 @@ std::string waterfall(const Comparison& comparison) {
                "<div class=\"bars\">" + bar("end", place(ns), place(ns)) + "</div>"},
               " class=\"total\"");
   };
-  end_row("predicted", start);
+  end_row(side_name(comparison, predicted_side), start);
   now = start;
   for (std::size_t i = 0; i < term_count; ++i) {
     const std::int64_t ns = comparison.gap.terms[i];
@@ -143,7 +146,7 @@ std::string waterfall(const Comparison& comparison) {
                  : "<div class=\"bars\">" + bar(ns > 0 ? "late" : "early", from, to) + "</div>"},
         ns == 0 ? " class=\"none\"" : "");
   }
-  end_row("measured", now);
+  end_row(side_name(comparison, measured_side), now);
   return table.finish();
 }
 
@@ -231,7 +234,8 @@ std::string bubbles(const Comparison& comparison) {
       if (at >= sides[side].ranks.size()) continue;
       const RankMetrics& rank = sides[side].ranks[at];
       std::vector<std::string> cells{side == predicted_side ? std::to_string(r) : "",
-                                     std::string(side_names[side]), unit.text(rank.busy_ns)};
+                                     std::string(side_name(comparison, side)),
+                                     unit.text(rank.busy_ns)};
       for (const std::int64_t ns : rank.bubble.by_kind()) cells.push_back(unit.text(ns));
       cells.push_back(bubble_bars(rank, longest));
       cells.push_back(format_count(rank.peak_activation_chunks));
@@ -255,7 +259,7 @@ std::string critical_paths_html(const Comparison& comparison) {
   Table table(1, {"", "compute", "transfers", "other", "steps"});
   for (const Side side : both_sides) {
     const ChainTimes& times = comparison.sides[side].critical_path;
-    table.add({std::string(side_names[side]), format_time(times.compute_ns),
+    table.add({std::string(side_name(comparison, side)), format_time(times.compute_ns),
                format_time(times.p2p_ns), format_time(times.other_ns),
                format_count(
                    static_cast<std::int64_t>(comparison.sides[side].played.critical_path.size()))});

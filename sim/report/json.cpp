@@ -124,6 +124,8 @@ std::string comparison_json(const RecordedRun& predicted, const RecordedRun& mea
   json["format"] = "pipesim-comparison";
   json["version"] = 1;
   json["files"] = {{"predicted", predicted.name}, {"measured", measured.name}};
+  json["sources"] = {{"predicted", name_of(predicted.about.source)},
+                     {"measured", name_of(measured.about.source)}};
   json["verdict"] = verdict_of(comparison);
   json["makespan_ns"] =
       of_both(comparison, [](const SideResult& side) { return Json(side.makespan_ns); });

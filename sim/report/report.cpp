@@ -65,7 +65,7 @@ std::string pictures(const Comparison& comparison, const Terminal& terminal) {
         drawn.erase(line);
       }
     }
-    out += bold(side_names[side], terminal.colour) + "\n" + drawn;
+    out += bold(std::string(side_name(comparison, side)), terminal.colour) + "\n" + drawn;
     if (side == predicted_side) out += "\n";
   }
   return out;
@@ -82,8 +82,10 @@ std::string gap_table(const Comparison& comparison) {
     out += fmt::format("  {:<10} {:>10}  {}\n", term_names[i],
                        change(comparison.gap.terms[i], unit), meaning_of(static_cast<Term>(i)));
   }
-  return out + fmt::format("  {:<10} {:>10}  measured less predicted\n", "total",
-                           change(comparison.gap.total_ns(), unit));
+  return out + fmt::format("  {:<10} {:>10}  {} less {}\n", "total",
+                           change(comparison.gap.total_ns(), unit),
+                           side_name(comparison, measured_side),
+                           side_name(comparison, predicted_side));
 }
 
 std::string cause_list(const Comparison& comparison, int width) {
@@ -96,8 +98,8 @@ std::string cause_list(const Comparison& comparison, int width) {
   const TableUnit unit = table_unit(largest);
   std::string out = fmt::format(
       "causes, worst first, {}: their shares of the difference, and what the\n"
-      "prediction would lose were each alone as measured\n",
-      unit.name);
+      "{} would lose were each alone as in the {}\n",
+      unit.name, side_noun(comparison, predicted_side), side_noun(comparison, measured_side));
   const std::string margin(26, ' ');
   for (std::size_t i = 0; i < std::min(causes.size(), most_causes_shown); ++i) {
     const RootCause& cause = causes[i];
@@ -128,8 +130,9 @@ std::string kind_table(const Comparison& comparison) {
     rest = fmt::format("       the {} that differ most, of {}; --json lists them all\n",
                        rows.size(), all);
   }
-  std::string out = fmt::format("{:>24}{:>10} {:-^32}\n", "", "predicted",
-                                fmt::format(" measured, {} ", unit.name));
+  std::string out =
+      fmt::format("{:>24}{:>10} {:-^32}\n", "", side_name(comparison, predicted_side),
+                  fmt::format(" {}, {} ", side_name(comparison, measured_side), unit.name));
   out += fmt::format("stage  rank  {:<11}{:>10} {:>10} {:>10} {:>10} {:>8}\n", "kind", "median",
                      "p10", "median", "p90", "error");
   for (const StageKind& row : rows) {
@@ -158,11 +161,12 @@ std::string bubble_table(const Comparison& comparison) {
     for (const Side side : both_sides) {
       if (at >= sides[side].ranks.size()) continue;
       const RankMetrics& rank = sides[side].ranks[at];
-      out += fmt::format("{:>4} {:<9}{:>10} {:>8} {:>8} {:>8} {:>8} {:>7}",
-                         side == predicted_side ? std::to_string(r) : "", side_names[side],
-                         unit.text(rank.busy_ns), unit.text(rank.bubble.warmup_ns),
-                         unit.text(rank.bubble.steady_ns), unit.text(rank.bubble.drain_ns),
-                         unit.text(rank.bubble.p2p_ns), format_count(rank.peak_activation_chunks));
+      out +=
+          fmt::format("{:>4} {:<9}{:>10} {:>8} {:>8} {:>8} {:>8} {:>7}",
+                      side == predicted_side ? std::to_string(r) : "", side_name(comparison, side),
+                      unit.text(rank.busy_ns), unit.text(rank.bubble.warmup_ns),
+                      unit.text(rank.bubble.steady_ns), unit.text(rank.bubble.drain_ns),
+                      unit.text(rank.bubble.p2p_ns), format_count(rank.peak_activation_chunks));
       out += bytes ? fmt::format(" {:>9}\n", format_bytes(sides[side].peaks[at].total)) : "\n";
     }
   }
@@ -170,9 +174,10 @@ std::string bubble_table(const Comparison& comparison) {
   if (shown < ranks) {
     out += fmt::format("     {} of {} ranks; --json lists them all\n", shown, ranks);
   }
-  out += fmt::format("bubble, of all ranks' time: predicted {}, measured {}\n",
-                     format_percent(sides[predicted_side].global_bubble),
-                     format_percent(sides[measured_side].global_bubble));
+  out += fmt::format(
+      "bubble, of all ranks' time: {} {}, {} {}\n", side_name(comparison, predicted_side),
+      format_percent(sides[predicted_side].global_bubble), side_name(comparison, measured_side),
+      format_percent(sides[measured_side].global_bubble));
   return out;
 }
 
@@ -183,7 +188,7 @@ std::string critical_paths(const Comparison& comparison) {
   for (const Side side : both_sides) {
     const ChainTimes& times = comparison.sides[side].critical_path;
     out += fmt::format(
-        "  {:<9}  {} compute, {} transfers, {} other; {}\n", side_names[side],
+        "  {:<9}  {} compute, {} transfers, {} other; {}\n", side_name(comparison, side),
         format_time(times.compute_ns), format_time(times.p2p_ns), format_time(times.other_ns),
         plural(static_cast<std::int64_t>(comparison.sides[side].played.critical_path.size()),
                "step"));

@@ -24,13 +24,14 @@ std::string order_in_words(const Comparison& comparison) {
 }
 
 std::string matches_in_words(const RecordedRun& predicted, const RecordedRun& measured,
-                             const MatchCounts& counts) {
+                             const Comparison& comparison) {
+  const MatchCounts& counts = comparison.counts;
   std::string text =
       fmt::format("{}, identities {}", plural(counts.matched, "action"),
                   identified_name(std::max(predicted.identified, measured.identified)));
   for (const Side side : both_sides) {
     if (counts.unmatched[side] > 0) {
-      text += fmt::format("; {} only {}", counts.unmatched[side], side_names[side]);
+      text += fmt::format("; {} only {}", counts.unmatched[side], side_name(comparison, side));
     }
   }
   return text;
@@ -43,7 +44,7 @@ void add_memory(const Comparison& comparison, std::vector<Fact>& facts) {
     const auto fullest = std::ranges::max_element(peaks, {}, &MemoryPeak::total);
     facts.push_back(
         {"memory",
-         fmt::format("{}: at most {}, on rank {} in {}", side_names[side],
+         fmt::format("{}: at most {}, on rank {} in {}", side_name(comparison, side),
                      format_bytes(fullest->total), fullest - peaks.begin(),
                      fullest->action.kind == Kind::IDLE ? "no action" : to_text(fullest->action))});
   }
@@ -71,7 +72,8 @@ void add_clocks(const RecordedRun& measured, const Comparison& comparison,
 }
 
 // F, I, W and B that only one side has: then makespans are of different work.
-std::string different_work(const Operations& operations) {
+std::string different_work(const Comparison& comparison) {
+  const Operations& operations = comparison.operations;
   std::array<std::int64_t, 2> alone{};
   for (OperationId id = 0; id < operations.size(); ++id) {
     if (operations.matched(id) || !is_compute(operations.actions[id].kind)) continue;
@@ -79,9 +81,11 @@ std::string different_work(const Operations& operations) {
   }
   if (alone[0] + alone[1] == 0) return {};
   return fmt::format(
-      " The runs do not do the same work: of F, I, W and B {} {} only in the prediction, {} only "
-      "in the measurement.",
-      alone[predicted_side], alone[predicted_side] == 1 ? "is" : "are", alone[measured_side]);
+      " The runs do not do the same work: of F, I, W and B {} {} only in the {}, {} only in the "
+      "{}.",
+      alone[predicted_side], alone[predicted_side] == 1 ? "is" : "are",
+      side_noun(comparison, predicted_side), alone[measured_side],
+      side_noun(comparison, measured_side));
 }
 
 }  // namespace
@@ -91,17 +95,24 @@ std::string verdict_of(const Comparison& comparison) {
   const std::int64_t measured = comparison.sides[measured_side].makespan_ns;
   const std::int64_t gap = measured - predicted;
   const double fraction = fraction_of(gap, predicted);
-  const std::string both =
-      fmt::format("measured {}, predicted {}", format_time(measured), format_time(predicted));
-  const std::string work = different_work(comparison.operations);
-  if (gap == 0 && work.empty()) return "The prediction is exact: " + both + ".";
+  std::string both =
+      fmt::format("{} {}, {} {}", side_name(comparison, measured_side), format_time(measured),
+                  side_name(comparison, predicted_side), format_time(predicted));
+  const std::string work = different_work(comparison);
+  const bool predicts = comparison.sources[predicted_side] == Source::predicted &&
+                        comparison.sources[measured_side] != Source::predicted;
+  if (gap == 0 && work.empty()) {
+    return (predicts ? "The prediction is exact: " : "Both are alike: ") + both + ".";
+  }
   std::string by = "as long";
   if (gap != 0) by = format_time(std::abs(gap)) + (gap > 0 ? " longer" : " shorter");
   if (gap != 0 && predicted > 0) by += " (" + with_percent(fraction) + ")";
   if (predicted > 0 && std::abs(fraction) < 0.01 && work.empty()) {
-    return fmt::format("The prediction holds: {}, {}.", both, by);
+    return fmt::format("{}: {}, {}.", predicts ? "The prediction holds" : "Both are nearly alike",
+                       both, by);
   }
-  std::string sentence = fmt::format("M{}: {}.", both.substr(1), by);
+  both.front() = static_cast<char>(both.front() - 'a' + 'A');
+  std::string sentence = fmt::format("{}: {}.", both, by);
   const auto& causes = comparison.root_causes;
   if (!causes.empty() && causes.front().effect_ns != 0) {
     sentence += fmt::format(" The largest cause: {} ({}).", causes.front().why,
@@ -169,7 +180,7 @@ std::string parting_of(const Comparison& comparison) {
 std::vector<Fact> facts_of(const RecordedRun& predicted, const RecordedRun& measured,
                            const Comparison& comparison) {
   std::vector<Fact> facts{{"order", order_in_words(comparison)},
-                          {"matched", matches_in_words(predicted, measured, comparison.counts)}};
+                          {"matched", matches_in_words(predicted, measured, comparison)}};
   if (const auto& errors = comparison.duration_errors) {
     facts.push_back(
         {"durations", fmt::format("off by {} on average, {} in the median, {} at p90",
