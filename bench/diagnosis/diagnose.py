@@ -8,7 +8,6 @@ holds the causes named to what the fault really costs, worked out by pipeline.py
 
     python3 -B bench/diagnosis/diagnose.py              200 runs, by the seed 1
     python3 -B bench/diagnosis/diagnose.py --runs 40 --seed 7 --pace anchored
-    python3 -B bench/diagnosis/diagnose.py --on predicted   faults in predictions, all modes
 
 Exit status 1 where a goal is missed.
 """

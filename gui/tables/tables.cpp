@@ -85,8 +85,8 @@ Table cause_table(const Document& document) {
   }
   table.note = table.rows.empty()
                    ? std::string(without_causes(comparison))
-                   : "Effect: what the run would gain were this as predicted. Alone: what the "
-                     "prediction would lose were this alone as measured.";
+                   : "Effect: its share of the difference. Alone: what the prediction would "
+                     "lose were this alone as measured.";
   return table;
 }
 

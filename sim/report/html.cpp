@@ -158,7 +158,7 @@ std::string causes(const Comparison& comparison) {
     largest = std::max({largest, std::abs(cause.effect_ns), std::abs(cause.alone_ns)});
   }
   const TableUnit unit = table_unit(largest);
-  Table table(2, {"cause", "term", fmt::format("gain, {}", unit.name),
+  Table table(2, {"cause", "term", fmt::format("share, {}", unit.name),
                   fmt::format("alone, {}", unit.name)});
   for (std::size_t i = 0; i < list.size(); ++i) {
     table.add({fmt::format("<button type=\"button\" aria-pressed=\"false\">{}</button>",
