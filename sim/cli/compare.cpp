@@ -5,12 +5,11 @@
 
 #include "sim/cli/commands.h"
 #include "sim/cli/outputs.h"
+#include "sim/cli/profile_schedule.h"
 #include "sim/compare/comparison.h"
 #include "sim/report/html.h"
 #include "sim/report/json.h"
 #include "sim/report/report.h"
-#include "sim/schedule/description.h"
-#include "sim/schedule/program_text.h"
 #include "traces/base/error.h"
 #include "traces/base/files.h"
 #include "traces/base/text.h"
@@ -55,13 +54,9 @@ void run(const CompareFlags& flags) {
   options.samples = flags.html.has_value();  // the page has curves
   const RecordedRun predicted = read_run({flags.files.front()}, options);
   progress->show("reading " + flags.files[1]);
-  options.program =
-      flags.schedule ? rows_of(read_schedule(*flags.schedule)) : predicted.about.program;
+  options.program = flags.schedule ? profile_program(flags.schedule) : predicted.about.program;
   const RecordedRun measured = read_run({flags.files.begin() + 1, flags.files.end()}, options);
-  if (flags.schedule && measured.identified != Identified::inferred) {
-    throw input_error(fmt::format(
-        "--schedule: {} says itself which action is which; leave --schedule away", measured.name));
-  }
+  check_profile_schedule(flags.schedule, measured);
   progress->show("comparing");
   const Comparison comparison = compare(predicted, measured);
   if (operations) operations->write(operations_csv(comparison));
@@ -81,8 +76,7 @@ void add_compare(CommandLine& program) {
   auto flags = std::make_shared<CompareFlags>();
   CommandLine& command = program.add_command("compare", "puts a prediction beside a measurement");
   command.add_flags("", {{"traces", &flags->files, "FILE", "PREDICTED, then MEASURED"}});
-  command.add_flags("Input", {{"--schedule", &flags->schedule, "FILE",
-                               "tells actions that a profile leaves unnamed"}});
+  command.add_flags("Input", {profile_schedule_flag(&flags->schedule)});
   command.add_flags(
       "Output",
       {{"--operations", &flags->operations, "FILE.csv", "writes times and lateness of each action"},

@@ -1,12 +1,9 @@
 // `pipesim report TRACE...`: one run, as its files tell it.
-#include <fmt/format.h>
-
 #include <memory>
 
 #include "sim/cli/commands.h"
+#include "sim/cli/profile_schedule.h"
 #include "sim/report/run_report.h"
-#include "sim/schedule/description.h"
-#include "sim/schedule/program_text.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 #include "traces/print/terminal.h"
@@ -26,12 +23,9 @@ void report_run(const ReportFlags& flags) {
   progress->show("reading " + flags.files.front());
   ReadOptions options;
   options.samples = false;
-  if (flags.schedule) options.program = rows_of(read_schedule(*flags.schedule));
+  options.program = profile_program(flags.schedule);
   const RecordedRun run = read_run(flags.files, options);
-  if (flags.schedule && run.identified != Identified::inferred) {
-    throw input_error(fmt::format(
-        "--schedule: {} says itself which action is which; leave --schedule away", run.name));
-  }
+  check_profile_schedule(flags.schedule, run);
   progress.reset();
   const Terminal terminal = standard_output();
   print(bold(wrap(printable(run_verdict(run)), terminal.width), terminal.colour) + "\n\n" +
@@ -46,8 +40,7 @@ void add_report(CommandLine& program) {
   auto flags = std::make_shared<ReportFlags>();
   CommandLine& command = program.add_command("report", "says what one recorded run did");
   command.add_flags("", {{"traces", &flags->files, "FILE", "of one run, of each rank one or all"}});
-  command.add_flags("Input", {{"--schedule", &flags->schedule, "FILE",
-                               "tells actions that a profile leaves unnamed"}});
+  command.add_flags("Input", {profile_schedule_flag(&flags->schedule)});
   command.set_work([flags] { report_run(*flags); });
   command.set_footer(
       "Traces are of pipesim, pipeexec or PyTorch's profiler.\n"

@@ -265,7 +265,27 @@ TEST_F(CompareCommand, CallsSidesByTheirSources) {
   EXPECT_NE(alike.out.find("second less first"), std::string::npos) << alike.out;
 }
 
-TEST(ReportCommand, SaysWhatOneRunDid) {
+// A profile that names forward_step and backward_step, and whose schedule says the rest.
+TEST_F(CompareCommand, TakesAScheduleForUnnamedActionsOfOneRun) {
+  std::string trace = read_file(testing::source_file("tests/fuzz/seeds/kineto/turns.json"));
+  trace.erase(0, trace.find('{'));
+  const std::string profile = write("rank0.json", trace);
+  const std::string schedule = write("order.csv", "0F0,0F1,0B0,0B1\n");
+  const Outcome report = pipesim({"report", profile, "--schedule", schedule});
+  EXPECT_EQ(report.status, 0) << report.err;
+  EXPECT_TRUE(report.out.starts_with("1 rank, 2 microbatches: 39 us")) << report.out;
+  EXPECT_EQ(pipesim({"report", profile}).status, 2);
+  const std::string costs = folder_ / "costs.json";
+  const Outcome calibrated = pipesim({"calibrate", profile, "--schedule", schedule, "-o", costs});
+  EXPECT_EQ(calibrated.status, 0) << calibrated.err;
+  EXPECT_EQ(pipesim({"--schedule", schedule, "--costs", costs, "--quiet"}).status, 0);
+  const std::string two = write("two.csv", "0F0,0B0\n1F0,1B0\n");
+  EXPECT_NE(pipesim({"calibrate", profile, "--schedule", two, "-o", costs})
+                .err.find("the schedule has 2 ranks"),
+            std::string::npos);
+}
+
+TEST_F(CompareCommand, AReportSaysWhatOneRunDid) {
   for (const char* columns : {"80", "200"}) {
     const Outcome outcome =
         pipesim({"report", testing::source_file("traces/recorded/1f1b.rank0.json.gz"),
