@@ -209,7 +209,7 @@ void set_costs(const Flags& flags, TrainingJob& training) {
   }
   if (flags.faults) {
     for (const std::string_view fault : split(*flags.faults, ',')) {
-      training.faults.add(fault, placement);
+      training.faults.add(fault, training.program);
     }
   }
   training.costs->check(placement, training.program.microbatches,

@@ -1,5 +1,5 @@
 // The workload that only takes time: every action lasts as long as costs say,
-// while messages are real.
+// while messages are real, but for the links that costs describe (emulated_links.h).
 //
 // Paced by the wall clock, an action starts when its rank and its input are
 // there and takes its time from then on: what transfers and waking up cost

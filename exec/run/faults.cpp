@@ -53,7 +53,7 @@ bool Faults::Fault::is_of(const Action& action, int on_rank) const {
          (!microbatch || *microbatch == action.microbatch) && (!rank || *rank == on_rank);
 }
 
-void Faults::add(std::string_view text, const Placement& placement) {
+void Faults::add(std::string_view text, const Schedule& program) {
   const std::size_t equals = text.find('=');
   if (equals == std::string_view::npos) fail(text, "there is no '='");
   const std::string_view where = text.substr(0, equals);
@@ -109,11 +109,17 @@ void Faults::add(std::string_view text, const Placement& placement) {
     }
     fault.factor = factor;
   }
-  if (fault.stage && *fault.stage >= placement.stages()) {
-    fail(text, fmt::format("there are {}", plural(placement.stages(), "virtual stage")));
+  if (fault.stage && *fault.stage >= program.stages()) {
+    fail(text, fmt::format("there are {}", plural(program.stages(), "virtual stage")));
   }
-  if (fault.rank && *fault.rank >= placement.ranks()) {
-    fail(text, fmt::format("there are {}", plural(placement.ranks(), "rank")));
+  if (fault.rank && *fault.rank >= program.ranks()) {
+    fail(text, fmt::format("there are {}", plural(program.ranks(), "rank")));
+  }
+  const auto is_done = [&](const Action& action) {
+    return is_compute(action.kind) && fault.is_of(action, program.placement.rank_of(action.stage));
+  };
+  if (std::ranges::none_of(program.actions.all(), is_done)) {
+    fail(text, "the schedule has no such action");
   }
   faults_.push_back(std::move(fault));
 }

@@ -16,15 +16,15 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/schedule/placement.h"
+#include "sim/schedule/schedule.h"
 #include "traces/action.h"
 
 namespace pipesim::exec {
 
 class Faults {
  public:
-  // Throws where the text is none of these, or names a stage or rank that is not there.
-  void add(std::string_view text, const Placement& placement);
+  // Throws where the text is none of these, or names what the program does not do.
+  void add(std::string_view text, const Schedule& program);
 
   bool empty() const { return faults_.empty(); }
   std::vector<std::string> texts() const;

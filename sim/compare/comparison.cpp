@@ -278,14 +278,6 @@ void compare_durations(const RecordedRun& measured, Comparison& comparison) {
 
 }  // namespace
 
-Quantiles quantiles_of(std::vector<std::int64_t> values) {
-  if (values.empty()) return {};
-  std::ranges::sort(values);
-  const std::size_t last = values.size() - 1;
-  return {values[last / 10], values[last / 2], values[last * 9 / 10],
-          static_cast<std::int64_t>(values.size())};
-}
-
 std::string_view side_name(const Comparison& comparison, Side side) {
   if (comparison.sources[0] == comparison.sources[1]) {
     return side == predicted_side ? "first" : "second";

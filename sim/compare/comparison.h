@@ -16,20 +16,12 @@
 #include "sim/compare/differences.h"
 #include "sim/compare/gap.h"
 #include "sim/compare/operations.h"
+#include "sim/compare/quantiles.h"
 #include "sim/compare/replay.h"
 #include "traces/metrics.h"
 #include "traces/recorded_run.h"
 
 namespace pipesim {
-
-// The values below which a tenth, a half and nine tenths lie.
-struct Quantiles {
-  std::int64_t p10 = 0;
-  std::int64_t p50 = 0;
-  std::int64_t p90 = 0;
-  std::int64_t count = 0;
-};
-Quantiles quantiles_of(std::vector<std::int64_t> values);
 
 // Of an operation that both have: what its end is later than predicted, by cause.
 // The four sum to that.

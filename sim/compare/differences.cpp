@@ -7,24 +7,22 @@
 #include <tuple>
 #include <utility>
 
+#include "sim/compare/quantiles.h"
+
 namespace pipesim {
 namespace {
 
 using ValueField = std::vector<std::int64_t> Values::*;
 
 std::int64_t median(std::vector<std::int64_t> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + (std::ssize(values) - 1) / 2;
-  std::ranges::nth_element(values, middle);
-  return *middle;
+  return quantiles_of(std::move(values)).p50;
 }
 
 // From the value below which a tenth lies to that below which nine tenths do.
 std::int64_t spread(std::vector<std::int64_t> values) {
   if (values.size() < least_iterations) return 0;
-  std::ranges::sort(values);
-  const std::size_t last = values.size() - 1;
-  return values[last * 9 / 10] - values[last / 10];
+  const Quantiles all = quantiles_of(std::move(values));
+  return all.p90 - all.p10;
 }
 
 // The operations of a difference, before it is known what of it is noise.

@@ -139,10 +139,10 @@ class Ranking {
     for (std::size_t i = 0; i < differences_.size(); ++i) {
       const Difference& difference = differences_[i];
       if (difference.is_noise) {
+        // What is too small to be told apart is no cause, and no noise either.
+        if (difference.rank < 0) continue;
         comparison_.noise.effect_ns += shares[i].share_ns;
-        if (difference.rank >= 0) {
-          comparison_.noise.ranks[static_cast<std::size_t>(difference.rank)] = shares[i].share_ns;
-        }
+        comparison_.noise.ranks[static_cast<std::size_t>(difference.rank)] = shares[i].share_ns;
         continue;
       }
       replays.make(i);

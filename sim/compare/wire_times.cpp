@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "sim/compare/quantiles.h"
+
 namespace pipesim {
 namespace {
 
@@ -34,10 +36,7 @@ struct Way {
 
   std::int64_t usual_ns() const {
     if (seen.empty()) return std::min(least_ns, otherwise_ns.value_or(least_ns));
-    std::vector<std::int64_t> sorted = seen;
-    const auto middle = sorted.begin() + std::ssize(sorted) / 2;
-    std::ranges::nth_element(sorted, middle);
-    return *middle;
+    return quantiles_of(seen).p50;
   }
 };
 

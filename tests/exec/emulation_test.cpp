@@ -226,7 +226,7 @@ TEST_P(Emulated, FaultsTakeTheirTime) {
   for (StageCosts& stage : costs.stages) stage.forward_ns = stage.backward_input_ns = 300'000;
   const auto run_with = [&](const std::vector<std::string>& faults) {
     TrainingJob training = emulated(schedule, costs, GetParam());
-    for (const std::string& fault : faults) training.faults.add(fault, schedule.placement);
+    for (const std::string& fault : faults) training.faults.add(fault, schedule);
     return testing::run_locally(training);
   };
   const auto span_of = [](const RunResult& result, const char* action) {
@@ -250,7 +250,7 @@ TEST_P(Emulated, FaultsTakeTheirTime) {
 // Draws are of the action and the iteration, and of nothing else.
 TEST(Faults, JitterIsAlwaysTheSame) {
   exec::Faults faults;
-  faults.add("jitter@rank1=10%", Placement::loop(2, 1));
+  faults.add("jitter@rank1=10%", generate({.name = "1f1b", .ranks = 2, .microbatches = 2}));
   double sum = 0;
   double squares = 0;
   constexpr int draws = 4000;

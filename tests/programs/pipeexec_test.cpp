@@ -303,6 +303,8 @@ TEST(Pipeexec, RefusesInOneSentence) {
   expect_refused(emulated + " --pace slow", 2, "known, nearest first: wall");
   expect_refused(emulated + " --layout 1,1", 2, "needs costs by layer");
   expect_refused(emulated + " --faults B@stage2=x2", 2, "there are 2 virtual stages");
+  expect_refused(emulated + " --faults 1B7=x2", 2, "the schedule has no such action");
+  expect_refused(emulated + " --faults W@stage1=x2", 2, "the schedule has no such action");
   expect_refused(emulated + " --faults launch@rank2=1ms", 2, "there are 2 ranks");
   expect_refused(emulated + " --faults B@stage1", 2, "there is no '='");
   expect_refused(emulated + " --faults B@stage1=x101", 2, "no factor from x0 to x100");
