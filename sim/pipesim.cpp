@@ -13,6 +13,7 @@ int main(int argc, char** argv) {
   pipesim::cli::add_compare(program);
   pipesim::cli::add_report(program);
   pipesim::cli::add_calibrate(program);
+  pipesim::cli::add_what_if(program);
   pipesim::cli::add_partition(program);
   pipesim::cli::add_presets(program);
   program.set_footer(

@@ -38,6 +38,10 @@ void add_rank(const RecordedRun& run, const RankSpans& rank, IterationWork& all)
         released = std::max(released, compute[i + 1]->start_ns - compute[i + 1]->queued_ns);
       }
       work.occupied_ns = released - span.start_ns;
+      const std::int64_t reached_ns = span.start_ns - span.queued_ns;
+      if (!span.has_input() || span.input_arrival_ns <= reached_ns) {
+        work.occupied_ns += span.queued_ns;
+      }
       work.received = count_arrivals(rank.arrivals, span.start_ns, released);
     }
     work.is_first = seen.emplace(span.action.stage, span.action.kind).second;

@@ -15,7 +15,8 @@ namespace pipesim {
 struct ComputeWork {
   const Span* span = nullptr;
   // How long it kept its rank: to its end, and, where a measurement says when the
-  // rank came to its next compute action, what it did until then, too.
+  // rank came to its next compute action, what it did until then, too; from when the rank came
+  // to it where its input was there, which a late launch makes earlier than its start.
   std::int64_t occupied_ns = 0;
   // Messages whose arrival the rank saw meanwhile.
   std::int64_t received = 0;

@@ -92,6 +92,8 @@ void CommandLine::add_flags(const std::string& group, std::span<const FlagHelp> 
           }
         },
         flag.value);
+    // A flag that may be given several times takes one text each time.
+    if (flag.name.starts_with('-')) option->allow_extra_args(false);
     if (!group.empty()) option->group(group);
     if (flag.is_required) option->required();
   }

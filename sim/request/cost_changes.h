@@ -1,0 +1,41 @@
+// Costs that are somewhat otherwise: compute that takes longer or less long, links that are
+// faster or slower. By texts in the words of the command line.
+//
+// Plain values and pure functions; any thread.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "sim/cost/costs.h"
+#include "sim/schedule/placement.h"
+#include "traces/action.h"
+
+namespace pipesim {
+
+// Compute takes so many times as long: of a kind, a stage, a rank, or all of it.
+struct TimeChange {
+  std::optional<Kind> kind;  // F, I, W or B, which is I and W
+  std::optional<int> stage, rank;
+  double factor = 1;
+};
+
+// Messages between two ranks, either way, travel so many times as fast: latency and bandwidth.
+struct LinkChange {
+  int one = 0;
+  int other = 0;
+  double speed = 1;
+};
+
+// "B@stage2=0.8", "stage2=0.8", "F@rank1=1.5", "rank1=1.5", "B=0.9": several between commas. Throws
+// where a text is none of these, in the words of the command line.
+std::vector<TimeChange> parse_time_changes(std::string_view text);
+// "0-1=2x".
+std::vector<LinkChange> parse_link_changes(std::string_view text);
+
+// Throws where a change names a stage, rank or link that the pipeline does not have.
+void apply(const TimeChange& change, const Placement& placement, Costs& costs);
+void apply(const LinkChange& change, const Placement& placement, Costs& costs);
+
+}  // namespace pipesim

@@ -1,0 +1,203 @@
+#include "sim/request/what_if.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <utility>
+
+#include "sim/calibrate/calibration.h"
+#include "sim/schedule/csv.h"
+#include "sim/schedule/program_text.h"
+#include "traces/base/error.h"
+#include "traces/base/text.h"
+
+namespace pipesim {
+namespace {
+
+// The order in which a run did its actions.
+Schedule schedule_of(const RecordedRun& run) {
+  if (!run.about.dependencies.empty()) {
+    throw input_error(fmt::format(
+        "{}: its actions wait for what its file says beside, which is not played again; give a "
+        "run of a plain order",
+        run.name));
+  }
+  std::string rows;
+  if (!run.about.program.empty()) {
+    for (const std::string& row : run.about.program) rows += row + "\n";
+  } else {
+    std::vector<std::string> of_rank(static_cast<std::size_t>(run.ranks));
+    for (const Span& span : run.spans_of(run.iterations[run.median_iteration()])) {
+      if (!is_compute(span.action.kind)) continue;
+      std::string& row = of_rank[static_cast<std::size_t>(span.rank)];
+      row += (row.empty() ? "" : ",") + to_text(span.action);
+    }
+    for (const std::string& row : of_rank) rows += row + "\n";
+  }
+  return parse_csv(rows, run.name);
+}
+
+// What ranks compute is the same in the same order.
+bool computes_alike(const Schedule& one, const Schedule& other) {
+  if (one.ranks() != other.ranks() || one.placement != other.placement) return false;
+  const auto compute_of = [](const Schedule& schedule, int rank) {
+    std::vector<Action> list(schedule.actions[rank].begin(), schedule.actions[rank].end());
+    std::erase_if(list, [](const Action& action) { return !is_compute(action.kind); });
+    return list;
+  };
+  for (int rank = 0; rank < one.ranks(); ++rank) {
+    if (compute_of(one, rank) != compute_of(other, rank)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+RecordedBasis::RecordedBasis(const RecordedRun& run)
+    : name_(run.name),
+      schedule_name_(run.about.schedule),
+      costs_(calibrate(std::span(&run, 1)).costs) {
+  if (run.iterations.empty()) {
+    throw input_error(fmt::format("{}: it has no whole iteration; record one more", run.name));
+  }
+  costs_.name = name_;
+  own_ = schedule_of(run);
+  if (!run.about.layout.empty() && !costs_.layers.empty()) layout_ = run.about.layout;
+  if (!run.about.p2p.empty()) transfers_.p2p = parse_p2p(run.about.p2p);
+  transfers_.eager_limit_bytes = run.about.eager_limit_bytes;
+  continuous_ = run.about.continuous && run.iterations.size() > 1;
+  measured_ns_ = run.iterations[run.median_iteration()].makespan_ns;
+  as_it_ran_ = simulated({});
+  as_it_ran_.iteration_ns = measured_ns_;
+}
+
+BytesNeeded RecordedBasis::needed_bytes() const {
+  CostRequest request = transfers_;
+  request.costs = costs_;
+  return CostSource(std::move(request)).bytes_needed().times(iterations());
+}
+
+// The family that the run's schedule is of, with another number of microbatches.
+ScheduleChoice RecordedBasis::family_like_run(int microbatches) const {
+  const auto& families = all_families();
+  const auto known = std::ranges::find(families, schedule_name_, &Family::name);
+  if (known != families.end()) {
+    const Placement& placement = own_.placement;
+    ScheduleRequest request{.name = schedule_name_,
+                            .ranks = own_.ranks(),
+                            .microbatches = own_.microbatches,
+                            .chunks = placement.chunks()};
+    if (placement != Placement::loop(own_.ranks(), placement.chunks())) {
+      std::string list;
+      for (int stage = 0; stage < placement.stages(); ++stage) {
+        list += (list.empty() ? "" : ",") + std::to_string(placement.rank_of(stage));
+      }
+      request.placement = list;
+    }
+    if (computes_alike(choose_schedule(request).schedule, own_)) {
+      request.microbatches = microbatches;
+      check_size(*known, request, needed_bytes());
+      return choose_schedule(request);
+    }
+  }
+  throw input_error(fmt::format(
+      "--microbatches: {} did its actions in an order of its own, which says nothing of another "
+      "number; give --schedule with a name, too",
+      name_));
+}
+
+ScheduleChoice RecordedBasis::choice_of(const WhatIf& question) const {
+  const int microbatches = question.microbatches.value_or(own_.microbatches);
+  if (!question.schedule) {
+    if (microbatches != own_.microbatches) return family_like_run(microbatches);
+    ScheduleChoice choice;
+    choice.schedule = own_;
+    return choice;
+  }
+  if (names_a_file(*question.schedule)) {
+    ScheduleChoice choice;
+    choice.schedule = read_schedule(*question.schedule);
+    if (choice.schedule.ranks() != own_.ranks()) {
+      throw input_error(fmt::format("--schedule {}: it has {}, the run {}", *question.schedule,
+                                    plural(choice.schedule.ranks(), "rank"), own_.ranks()));
+    }
+    return choice;
+  }
+  const Family& named = family(*question.schedule);
+  ScheduleRequest request{
+      .name = *question.schedule, .ranks = own_.ranks(), .microbatches = microbatches};
+  if (named.many_chunks) {
+    // As many chunks as the run had, where it had several: costs by stage are of those.
+    const int own_chunks = own_.placement.chunks();
+    request.chunks = question.chunks  ? question.chunks
+                     : own_chunks > 1 ? std::optional(own_chunks)
+                                      : std::nullopt;
+  } else {
+    request.chunks = question.chunks;
+  }
+  check_size(named, request, needed_bytes());
+  return choose_schedule(request);
+}
+
+RecordedBasis::Answer RecordedBasis::simulated(const WhatIf& question) const {
+  const ScheduleChoice choice = choice_of(question);
+  const Placement& placement = choice.schedule.placement;
+  if (costs_.layers.empty() && question.layout) {
+    throw input_error(fmt::format(
+        "--layout: {} does not say what each layer took; give a run of pipeexec that trains",
+        name_));
+  }
+  if (costs_.layers.empty() && placement.stages() != own_.stages()) {
+    throw input_error(fmt::format(
+        "--schedule: {} needs times of {}, and {} tells those of {}; give a run of pipeexec that "
+        "trains, whose layers can be dealt out anew",
+        choice.schedule.name, plural(placement.stages(), "stage"), name_, own_.stages()));
+  }
+  CostRequest request = transfers_;
+  request.costs = costs_;
+  request.name = name_;
+  if (question.layout) {
+    request.layout = question.layout;
+  } else if (placement == own_.placement) {
+    request.layout = layout_;
+  }
+  const CostSource source(std::move(request));
+  Costs costs = source.resolve(choice.schedule);
+  for (const TimeChange& change : question.times) apply(change, placement, costs);
+  for (const LinkChange& change : question.links) apply(change, placement, costs);
+  costs.check(placement, choice.schedule.microbatches, name_, iterations());
+  SimulationOptions options;
+  options.transfers = source.transfers_of(choice);
+  options.iterations = iterations();
+  const Prediction prediction =
+      predict(choice.schedule, costs, choice.family, choice.shape, options);
+  Answer answer;
+  answer.predicted_ns = prediction.metrics.steady_iteration_ns();
+  answer.iteration_ns = answer.predicted_ns;
+  answer.microbatches = choice.schedule.microbatches;
+  double busy_ns = 0;
+  for (const RankMetrics& rank : prediction.metrics.ranks) {
+    busy_ns += static_cast<double>(rank.busy_ns);
+  }
+  if (answer.predicted_ns > 0) {
+    answer.bubble = 1 - busy_ns / (static_cast<double>(prediction.metrics.ranks.size()) *
+                                   static_cast<double>(answer.predicted_ns));
+  }
+  answer.peak_memory_bytes = prediction.peak_memory_bytes();
+  answer.schedule = choice.schedule.name;
+  return answer;
+}
+
+RecordedBasis::Answer RecordedBasis::answer(const WhatIf& question) const {
+  Answer answer = simulated(question);
+  if (as_it_ran_.predicted_ns > 0) {
+    const double correction =
+        static_cast<double>(measured_ns_) / static_cast<double>(as_it_ran_.predicted_ns);
+    answer.iteration_ns = std::llround(static_cast<double>(answer.predicted_ns) * correction);
+  }
+  return answer;
+}
+
+}  // namespace pipesim

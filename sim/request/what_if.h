@@ -1,0 +1,74 @@
+// What a recorded run would take were something of it otherwise.
+//
+// Costs are calibrated on the run (sim/calibrate), changed, and simulated: by the order that the
+// run had, or by another schedule. What they predict for the run as it was is held against what
+// it took, and every answer is corrected by as much: what a pipeline loses to things that no
+// costs know, it is taken to lose in proportion.
+//
+// Plain values; reading is const and thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/engine/prediction.h"
+#include "sim/request/cost_changes.h"
+#include "sim/request/cost_source.h"
+#include "traces/recorded_run.h"
+
+namespace pipesim {
+
+// What is otherwise, all at once.
+struct WhatIf {
+  std::vector<TimeChange> times;
+  std::vector<LinkChange> links;
+  std::optional<std::string> schedule;  // a family by name, or a file
+  std::optional<int> chunks;            // a rank, of a family
+  std::optional<int> microbatches;
+  std::optional<std::vector<int>> layout;  // layers a virtual stage
+};
+
+class RecordedBasis {
+ public:
+  // Calibrates. The run was read with its layers. Throws where nothing can be told from it.
+  explicit RecordedBasis(const RecordedRun& run);
+
+  struct Answer {
+    std::int64_t predicted_ns = 0;  // by the costs
+    std::int64_t iteration_ns = 0;  // the same corrected
+    int microbatches = 0;
+    double bubble = 0;  // of all ranks' time
+    std::int64_t peak_memory_bytes = 0;
+    std::string schedule;
+  };
+  // Throws where the costs don't answer that, or name what the pipeline does not have.
+  Answer answer(const WhatIf& question) const;
+
+  std::int64_t measured_ns() const { return measured_ns_; }  // the median iteration
+  const Answer& as_it_ran() const { return as_it_ran_; }
+  // What could not be told from the run, for people.
+  const std::vector<std::string>& notes() const { return costs_.calibration->notes; }
+
+ private:
+  static constexpr int steady_iterations = 4;
+
+  // Of a run whose iterations follow each other, what the last of several adds.
+  int iterations() const { return continuous_ ? steady_iterations : 1; }
+  BytesNeeded needed_bytes() const;
+  ScheduleChoice choice_of(const WhatIf& question) const;
+  ScheduleChoice family_like_run(int microbatches) const;
+  Answer simulated(const WhatIf& question) const;
+
+  std::string name_, schedule_name_;
+  CostsFile costs_;
+  Schedule own_;  // as it ran
+  std::optional<std::vector<int>> layout_;
+  CostRequest transfers_;  // how results travelled
+  bool continuous_ = false;
+  std::int64_t measured_ns_ = 0;
+  Answer as_it_ran_;
+};
+
+}  // namespace pipesim
