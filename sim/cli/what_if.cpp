@@ -165,7 +165,7 @@ std::string table_of(const std::vector<WhatIfRow>& rows, const RecordedBasis& ba
     return out + "\n";
   };
   std::string out = fmt::format("{:<{}} {:>11} {:>10} {:>10} {:>8}", "what if", first, "iteration",
-                                "longer by", "more done", "bubble");
+                                "change", "more done", "bubble");
   out += has_bytes ? fmt::format(" {:>10}\n", "fullest") : "\n";
   out += line("as it ran", ran, true);
   for (const WhatIfRow& row : rows) out += line(row.what, row.answer, false);

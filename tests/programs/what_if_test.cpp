@@ -1,0 +1,219 @@
+// `pipesim whatif`, as a user drives it: of a predicted run its answers are known to the
+// nanosecond, as the predictions with the costs that it asks for.
+#include "sim/request/what_if.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "sim/engine/record_run.h"
+#include "tests/command.h"
+#include "tests/files.h"
+#include "traces/base/files.h"
+
+namespace pipesim {
+namespace {
+
+using Json = nlohmann::json;
+using testing::expect_one_sentence;
+using testing::Outcome;
+using testing::pipesim;
+
+Json parsed(const Outcome& outcome) {
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  return Json::parse(outcome.out);
+}
+
+class WhatIfCommand : public ::testing::Test {
+ protected:
+  using Words = std::vector<std::string>;
+
+  static Words joined(Words first, const Words& more) {
+    first.insert(first.end(), more.begin(), more.end());
+    return first;
+  }
+  static std::int64_t makespan(const Words& arguments) {
+    return parsed(pipesim(joined(arguments, {"--json"})))["makespan_ns"];
+  }
+  std::string trace(const Words& arguments) {
+    const std::string path = folder_ / "run.json";
+    const Outcome outcome = pipesim(joined(arguments, {"--trace", path, "--quiet"}));
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return path;
+  }
+  static Json ask(const std::string& path, const Words& question) {
+    return parsed(pipesim(joined({"whatif", path, "--json"}, question)));
+  }
+
+  const Words base_{"--schedule",         "1f1b",
+                    "--stages",           "4",
+                    "--microbatches",     "8",
+                    "--forward",          "1ms,1ms,2ms,1ms",
+                    "--backward",         "2ms,2ms,4ms,2ms",
+                    "--p2p-latency",      "100us",
+                    "--activation-bytes", "1MiB"};
+  testing::TemporaryFolder folder_;
+};
+
+TEST_F(WhatIfCommand, AnswersWhatIsPredictedWithSuchCosts) {
+  const std::string path = trace(base_);
+  struct Case {
+    Words question, prediction;  // its last flags replace earlier ones
+  };
+  const Words costs{"--p2p-latency", "100us", "--activation-bytes", "1MiB"};
+  const Words uneven{"--forward", "1ms,1ms,2ms,1ms", "--backward", "2ms,2ms,4ms,2ms"};
+  const Words four{"--schedule", "1f1b", "--stages", "4", "--microbatches", "8"};
+  const std::vector<Case> cases{
+      {{"--scale", "B@stage2=0.5"},
+       joined(joined(four, costs), {"--forward", "1ms,1ms,2ms,1ms", "--backward", "2ms"})},
+      {{"--scale", "stage2=0.5"}, joined(joined(four, costs), {"--forward", "1ms"})},
+      {{"--scale", "F@rank2=x0.5,B@rank2=0.5x"}, joined(joined(four, costs), {"--forward", "1ms"})},
+      {{"--scale", "F=3"},
+       joined(joined(four, costs),
+              {"--forward", "3ms,3ms,6ms,3ms", "--backward", "2ms,2ms,4ms,2ms"})},
+      {{"--schedule", "zb-h1"},
+       joined(joined({"--schedule", "zb-h1", "--stages", "4", "--microbatches", "8"}, uneven),
+              costs)},
+      {{"--microbatches", "12"},
+       joined(joined({"--schedule", "1f1b", "--stages", "4", "--microbatches", "12"}, uneven),
+              costs)},
+  };
+  const std::int64_t before = makespan(base_);
+  for (const Case& c : cases) {
+    const Json json = ask(path, c.question);
+    SCOPED_TRACE(c.question[1]);
+    EXPECT_EQ(json["as_it_ran"]["makespan_ns"], before);
+    EXPECT_EQ(json["as_it_ran"]["predicted_ns"], before);
+    ASSERT_EQ(json["rows"].size(), 1U);
+    const std::int64_t after = makespan(c.prediction);
+    EXPECT_EQ(json["rows"][0]["makespan_ns"], after);
+    EXPECT_DOUBLE_EQ(json["rows"][0]["change"].get<double>(),
+                     static_cast<double>(after) / static_cast<double>(before) - 1);
+  }
+}
+
+TEST_F(WhatIfCommand, MakesLinksFaster) {
+  const std::string costs = folder_ / "costs.json";
+  const auto with_edges = [&](const std::string& edges) {
+    write_file(costs,
+               R"({"format": "pipesim-costs", "version": 1, "stages": [
+                  {"forward_ns": 1000000, "backward_ns": 2000000, "output_bytes": 1000000},
+                  {"forward_ns": 1000000, "backward_ns": 2000000, "output_bytes": 1000000},
+                  {"forward_ns": 1000000, "backward_ns": 2000000}],
+                  "p2p": {"latency_ns": 200000, "bandwidth_bytes_per_s": 5000000000, "edges": [)" +
+                   edges + "]}}");
+    return Words{"--schedule", "1f1b", "--stages", "3", "--microbatches", "6", "--costs", costs};
+  };
+  const std::string path = trace(with_edges(""));
+  const Json json = ask(path, {"--link", "1-0=4x"});
+  // 200 us and 200 us of bytes become 50 us and 50 us.
+  const std::string fast = R"("latency_ns": 50000, "bandwidth_bytes_per_s": 20000000000})";
+  EXPECT_EQ(json["rows"][0]["makespan_ns"],
+            makespan(with_edges(R"({"from": 0, "to": 1, )" + fast + R"(, {"from": 1, "to": 0, )" +
+                                fast)));
+}
+
+TEST_F(WhatIfCommand, KeepsTheNumberOfChunks) {
+  const Words looped{"--stages", "2", "--microbatches", "4", "--virtual-stages", "3"};
+  const std::string path = trace(joined({"--schedule", "interleaved"}, looped));
+  const Json json = ask(path, {"--schedule", "bfs", "--microbatches", "6"});
+  ASSERT_EQ(json["rows"].size(), 3U);
+  EXPECT_EQ(json["rows"][0]["makespan_ns"], makespan(joined({"--schedule", "bfs"}, looped)));
+  EXPECT_EQ(json["rows"][1]["makespan_ns"],
+            makespan({"--schedule", "interleaved", "--stages", "2", "--microbatches", "6",
+                      "--virtual-stages", "3"}));
+  EXPECT_EQ(json["rows"][2]["flags"], "--schedule bfs --microbatches 6");
+  EXPECT_EQ(json["rows"][2]["makespan_ns"],
+            makespan({"--schedule", "bfs", "--stages", "2", "--microbatches", "6",
+                      "--virtual-stages", "3"}));
+}
+
+TEST_F(WhatIfCommand, OfIterationsThatFollowEachOtherMeansEachFurtherOne) {
+  const Words flags{"--schedule", "zb-h2", "--stages", "4", "--microbatches", "8"};
+  const std::string path = trace(joined(flags, {"--iterations", "5"}));
+  const Json json = ask(path, {"--scale", "F=1"});
+  EXPECT_EQ(json["as_it_ran"]["makespan_ns"], 24'000'000);  // the first takes 27 ms
+  EXPECT_EQ(json["rows"][0]["makespan_ns"], 24'000'000);
+}
+
+TEST_F(WhatIfCommand, ComesAsATableThatFitsTheTerminal) {
+  const std::string path = trace(base_);
+  for (const int width : {40, 80, 200}) {
+    const Outcome outcome = pipesim({"whatif", path, "--scale", "B@stage2=0.5,F@stage2=0.5",
+                                     "--schedule", "zb-h1", "--schedule", "gpipe"},
+                                    {"COLUMNS=" + std::to_string(width)});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    std::istringstream lines(outcome.out);
+    for (std::string line; std::getline(lines, line);) {
+      EXPECT_LE(line.size(), static_cast<std::size_t>(std::max(width, 80))) << line;
+    }
+    EXPECT_NE(outcome.out.find("zb-h1"), std::string::npos);
+    // Two schedules are two answers, and no one run of both.
+    EXPECT_EQ(outcome.out.find("all of these"), std::string::npos);
+  }
+}
+
+TEST_F(WhatIfCommand, RefusesInOneSentence) {
+  const std::string path = trace(base_);
+  const std::string twice = trace(base_);
+  struct Case {
+    Words question;
+    std::string part;
+  };
+  for (const Case& c : std::vector<Case>{
+           {{}, "say what is otherwise"},
+           {{"--scale", "B@stage4=0.5"}, "there is no stage 4; there are 4 stages"},
+           {{"--scale", "B@rank7=0.5"}, "there is no rank 7"},
+           {{"--scale", "Q@stage1=0.5"}, "'Q' is no F, I, W or B"},
+           {{"--scale", "B@desk2=0.5"}, "'desk2' is no stage and no rank"},
+           {{"--scale", "B@stage2"}, "there is no '='"},
+           {{"--scale", "B@stage2=fast"}, "'fast' is no factor"},
+           {{"--scale", "B@stage2=-1"}, "'-1' is no factor"},
+           {{"--scale", "=2"}, "'' is no F, I, W or B"},
+           {{"--link", "0-2=2x"}, "ranks 0 and 2 exchange no messages"},
+           {{"--link", "0=2x"}, "'0' are no two ranks"},
+           {{"--schedule", "1f1c"}, "unknown schedule '1f1c'"},
+           {{"--schedule", "interleaved"}, "needs times of 8 stages"},
+           {{"--layout", "1,1,1,1"}, "does not say what each layer took"},
+           {{"--microbatches", "0"}, "--microbatches"},
+           {{"--virtual-stages", "2", "--scale", "B=1"}, "--virtual-stages: belongs to --schedule"},
+           {{"--microbatches", "900000000"}, "memory"},
+       }) {
+    expect_one_sentence(pipesim(joined({"whatif", path}, c.question)), "pipesim",
+                        c.question.empty() ? "" : c.question[1], 2, c.part);
+  }
+  expect_one_sentence(pipesim({"whatif", "--scale", "B=1"}), "pipesim", "", 2, "give a trace");
+}
+
+// What no costs know of is taken to cost as much in proportion.
+TEST(RecordedBasis, PutsPredictionsRightByWhatTheRunTookMore) {
+  const ScheduleChoice choice = choose_schedule({.name = "1f1b", .ranks = 2, .microbatches = 4});
+  Costs costs;
+  costs.stages.assign(2, usual_stage_costs());
+  RecordedRun run = record_run(choice.schedule, costs);
+  const std::int64_t planned = run.iterations[0].makespan_ns;
+  // All ranks stand still for a while where nothing runs: between two actions of rank 1 that rank
+  // 0 waits for.
+  const std::int64_t stall = planned / 4;
+  const std::int64_t at = 1'000'000;
+  for (Span& span : run.spans) {
+    if (span.start_ns >= at) span.start_ns += stall;
+    if (span.end_ns > at) span.end_ns += stall;
+    if (span.input_sent_ns > at) span.input_sent_ns += stall;
+    if (span.input_arrival_ns > at) span.input_arrival_ns += stall;
+  }
+  find_iterations(run);
+  ASSERT_EQ(run.iterations[0].makespan_ns, planned + stall);
+  const RecordedBasis basis(run);
+  EXPECT_EQ(basis.as_it_ran().predicted_ns, planned);
+  EXPECT_EQ(basis.measured_ns(), planned + stall);
+  WhatIf twice;
+  twice.times = parse_time_changes("F=2,B=2");
+  EXPECT_EQ(basis.answer(twice).predicted_ns, 2 * planned);
+  EXPECT_EQ(basis.answer(twice).iteration_ns, 2 * (planned + stall));
+}
+
+}  // namespace
+}  // namespace pipesim
