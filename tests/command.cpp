@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <sstream>
 
 #include "tests/files.h"
 #include "traces/base/files.h"
@@ -52,6 +53,23 @@ Outcome pipesim(const std::vector<std::string>& arguments,
   std::vector<std::string> argv{PIPESIM_COMMAND};
   argv.insert(argv.end(), arguments.begin(), arguments.end());
   return run_command(argv, environment);
+}
+
+std::vector<std::string> advised_commands(const std::string& report) {
+  std::istringstream lines(report);
+  std::vector<std::string> commands;
+  bool goes_on = false;
+  for (std::string text; std::getline(lines, text);) {
+    const std::size_t begin = text.find_first_not_of(' ');
+    if (begin == std::string::npos || (!goes_on && text.substr(begin, 8) != "pipesim ")) continue;
+    EXPECT_LE(text.size(), 80U);
+    if (!goes_on) commands.emplace_back();
+    std::string& command = commands.back();
+    command += text.substr(goes_on ? begin : begin + 8);
+    goes_on = command.ends_with('\\');
+    if (goes_on) command.pop_back();
+  }
+  return commands;
 }
 
 void expect_one_sentence(const Outcome& outcome, const std::string& program,

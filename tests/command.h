@@ -20,6 +20,10 @@ Outcome run_command(const std::vector<std::string>& argv,
 Outcome pipesim(const std::vector<std::string>& arguments,
                 const std::vector<std::string>& environment = {});
 
+// What a report of pipesim advises to run, without the program's name: the commands that stand
+// on lines of their own, each of which goes on behind a backslash. Expects 80 columns at most.
+std::vector<std::string> advised_commands(const std::string& report);
+
 // Expects nothing on standard output and one line on standard error, which
 // starts with the program's name and holds `part`. `line` is what was typed.
 void expect_one_sentence(const Outcome& outcome, const std::string& program,

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "traces/base/text.h"
@@ -47,11 +48,13 @@ class Arguments {
   }
 
   // As a shell takes it, in lines of at most `width` behind a margin.
-  std::string text(const std::string& program, const std::string& margin, int width) const {
-    std::string out = margin + program;
-    std::size_t column = out.size();
+  std::string text(std::vector<std::string> words, const std::string& margin, int width) const {
     for (const auto& [name, value] : flags_) {
-      const std::string word = value.empty() ? name : name + " " + quoted(value);
+      words.push_back(value.empty() ? name : name + " " + shell_word(value));
+    }
+    std::string out = margin + words.front();
+    std::size_t column = out.size();
+    for (const std::string& word : std::span(words).subspan(1)) {
       if (column + word.size() + 3 > static_cast<std::size_t>(width)) {
         out += " \\\n" + margin + "  " + word;
         column = margin.size() + 2 + word.size();
@@ -66,28 +69,15 @@ class Arguments {
  private:
   using Flag = std::pair<std::string, std::string>;
 
-  static std::string quoted(const std::string& value) {
-    const auto is_plain = [](char c) {
-      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-             std::string_view("-_./,:=%+@").find(c) != std::string_view::npos;
-    };
-    if (std::ranges::all_of(value, is_plain)) return value;
-    std::string out = "'";
-    for (const char c : printable(value)) {
-      out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    }
-    return out + "'";
-  }
-
   std::vector<Flag> flags_;
 };
 
-bool fits(const Limit& limit, const LimitsQuestion& question) {
-  return !question.memory_cap_bytes ||
-         limit.candidate->prediction.peak_memory_bytes() <= *question.memory_cap_bytes;
+bool fits(const Limit& limit, const LimitsContext& context) {
+  return !context.memory_cap_bytes ||
+         limit.candidate->prediction.peak_memory_bytes() <= *context.memory_cap_bytes;
 }
 
-std::string what_of(const Limit& limit, const LimitsQuestion& question) {
+std::string what_of(const Limit& limit, const LimitsContext& context) {
   const auto other = [&] {
     const Candidate& own = *limit.candidate;
     return own.schedule + (own.chunks > 1 ? fmt::format(" ({} chunks a rank)", own.chunks) : "");
@@ -97,17 +87,17 @@ std::string what_of(const Limit& limit, const LimitsQuestion& question) {
       return fmt::format("uneven stages: stage {} takes {} a microbatch, all of them {} on average",
                          limit.stage, format_time(limit.stage_ns), format_time(limit.mean_ns));
     case LimitKind::transfers:
-      return question.prediction.transfers.mode == P2p::async
-                 ? "transfers that ranks wait for, or that slow them down"
-                 : "transfers that ranks wait for, and that wait for each other";
+      return context.is_async ? "transfers that ranks wait for, or that slow them down"
+                              : "transfers that ranks wait for, and that wait for each other";
     case LimitKind::filling:
       return "filling and draining the pipeline, less of it with more microbatches";
     case LimitKind::schedule:
       return fmt::format("the schedule: {} is faster at no more memory", other());
+    case LimitKind::launch: return "launches: ranks start what they compute later than they could";
     default: {
       std::string what = fmt::format("memory: {} is faster with {:.1f} times as much", other(),
                                      limit.times_memory);
-      if (!fits(limit, question)) {
+      if (!fits(limit, context)) {
         what += fmt::format(", {}, which does not fit",
                             format_bytes(limit.candidate->prediction.peak_memory_bytes()));
       }
@@ -117,37 +107,50 @@ std::string what_of(const Limit& limit, const LimitsQuestion& question) {
 }
 
 // The command that tries it otherwise; empty where a flag alone does not.
-std::string command_of(const Limit& limit, const LimitsQuestion& question,
-                       const GivenCommand& command, const std::string& margin, int width) {
-  Arguments arguments(command.arguments);
+std::string command_of(const Limit& limit, const LimitsContext& context, const std::string& margin,
+                       int width) {
+  if (context.program.empty()) return {};
+  Arguments arguments(context.arguments);
   switch (limit.kind) {
     case LimitKind::partition:
-      if (!command.by_layer) return {};
+      if (context.partition.empty()) return {};
       arguments.drop("--iterations");
-      return arguments.text("pipesim partition", margin, width);
+      return arguments.text(context.partition, margin, width);
     case LimitKind::filling:
-      arguments.set("--microbatches",
-                    std::to_string(2 * std::int64_t{question.request->microbatches}));
+      arguments.set("--microbatches", std::to_string(2 * std::int64_t{context.microbatches}));
       break;
     case LimitKind::schedule:
     case LimitKind::memory: {
-      if (!fits(limit, question)) return {};
+      if (!fits(limit, context)) return {};
       const Family& other = family(limit.candidate->schedule);
       arguments.set("--schedule", limit.candidate->schedule);
       if (!other.many_chunks) arguments.drop("--virtual-stages");
       if (!other.takes_group) arguments.drop("--group");
       break;
     }
-    default: return {};  // of links and devices
+    default: return {};  // of links, hosts and devices
   }
-  return arguments.text("pipesim", margin, width);
+  return arguments.text(context.program, margin, width);
 }
 
 }  // namespace
 
-std::string limits_report(const std::vector<Limit>& limits, const LimitsQuestion& question,
-                          const GivenCommand& command, int width) {
-  const std::int64_t makespan_ns = question.prediction.metrics.makespan_ns;
+std::string shell_word(const std::string& text) {
+  const auto is_plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("-_./,:=%+@").find(c) != std::string_view::npos;
+  };
+  if (std::ranges::all_of(text, is_plain)) return text;
+  std::string out = "'";
+  for (const char c : printable(text)) {
+    out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  }
+  return out + "'";
+}
+
+std::string limits_report(const std::vector<Limit>& limits, const LimitsContext& context,
+                          int width) {
+  const std::int64_t makespan_ns = context.makespan_ns;
   const auto fraction = [&](const Limit& limit) {
     return makespan_ns == 0 ? 0.0
                             : static_cast<double>(limit.gain_ns) / static_cast<double>(makespan_ns);
@@ -163,13 +166,13 @@ std::string limits_report(const std::vector<Limit>& limits, const LimitsQuestion
   const std::string margin(20, ' ');
   for (const Limit& limit : shown) {
     std::string what =
-        wrap(what_of(limit, question), std::max(30, width - static_cast<int>(margin.size())));
+        wrap(what_of(limit, context), std::max(30, width - static_cast<int>(margin.size())));
     for (std::size_t at = 0; (at = what.find('\n', at)) != std::string::npos; at += margin.size()) {
       what.insert(++at, margin);
     }
     out += fmt::format("{:>10} {:>5.1f} %  {}\n", unit.text(limit.gain_ns), fraction(limit) * 100,
                        what);
-    out += command_of(limit, question, command, margin, width);
+    out += command_of(limit, context, margin, width);
   }
   return out;
 }

@@ -99,7 +99,7 @@ void run(const PredictFlags& flags, const std::vector<std::string>& arguments) {
   }
   const Terminal terminal = standard_output();
   print(report(choice, costs, prediction, flags.schedule, source, model, cap,
-               {arguments, source.by_layer()}, terminal));
+               arguments, terminal));
   if (explanation) {
     print("\n" + explanation_report(*model, *explanation, prediction.metrics.makespan_ns, *cap,
                                     terminal.width));

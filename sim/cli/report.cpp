@@ -153,11 +153,19 @@ std::string way_to_fit(const ScheduleChoice& choice, const Costs& costs,
 std::string limits_text(const ScheduleChoice& choice, const Costs& costs,
                         const Prediction& prediction, const ScheduleFlags& flags,
                         const CostSource& source, std::optional<std::int64_t> memory_cap,
-                        const GivenCommand& command, int width) {
+                        const std::vector<std::string>& arguments, int width) {
   if (!is_small(choice, costs)) return {};
   LimitsQuestion question{choice, costs, prediction, {}, trial_with(source), memory_cap};
   if (choice.family != nullptr) question.request = parse_request(flags);
-  return limits_report(find_limits(question), question, command, width);
+  LimitsContext context;
+  context.makespan_ns = prediction.metrics.makespan_ns;
+  context.is_async = prediction.transfers.mode == P2p::async;
+  context.microbatches = choice.schedule.microbatches;
+  context.memory_cap_bytes = memory_cap;
+  context.program = {"pipesim"};
+  context.arguments = arguments;
+  if (source.by_layer()) context.partition = {"pipesim", "partition"};
+  return limits_report(find_limits(question), context, width);
 }
 
 }  // namespace
@@ -175,7 +183,7 @@ std::string schedule_text(const ScheduleChoice& choice, const Transfers& transfe
 std::string report(const ScheduleChoice& choice, const Costs& costs, const Prediction& prediction,
                    const ScheduleFlags& flags, const CostSource& source,
                    const std::optional<CostModel>& model, std::optional<std::int64_t> memory_cap,
-                   const GivenCommand& command, const Terminal& terminal) {
+                   const std::vector<std::string>& arguments, const Terminal& terminal) {
   std::string sentences = bubbles(choice, prediction, source.by_layer());
   if (memory_cap) sentences += memory_verdict(prediction, *memory_cap);
   if (model) sentences += way_to_fit(choice, costs, prediction, source, *model, *memory_cap);
@@ -184,7 +192,8 @@ std::string report(const ScheduleChoice& choice, const Costs& costs, const Predi
          picture(choice, costs, prediction, terminal) + "\n" + rank_table(prediction.metrics) +
          "\n" + memory_table(prediction.memory, terminal.width) + wrap(sentences, terminal.width) +
          "\n" +
-         limits_text(choice, costs, prediction, flags, source, memory_cap, command, terminal.width);
+         limits_text(choice, costs, prediction, flags, source, memory_cap, arguments,
+                     terminal.width);
 }
 
 }  // namespace pipesim::cli

@@ -15,16 +15,6 @@
 namespace pipesim {
 namespace {
 
-// By which transfers were predicted.
-P2p mode_of(const RecordedRun& run) {
-  for (const P2p mode : {P2p::async, P2p::blocking, P2p::fifo, P2p::edge_fifo}) {
-    if (run.about.p2p == p2p_name(mode)) return mode;
-  }
-  if (run.about.p2p.empty()) return P2p::async;
-  throw input_error(fmt::format("{}: metadata.pipesim.p2p: {} is no mode of transfer", run.name,
-                                quote(run.about.p2p)));
-}
-
 std::string holdings(const RecordedRun& run, const RecordedIteration& iteration) {
   const std::size_t spans = iteration.end - iteration.begin;
   if (spans == 0) return fmt::format("{} holds no action", run.name);

@@ -1,10 +1,14 @@
 #include "sim/compare/history.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "sim/compare/wire_times.h"
+#include "traces/base/error.h"
+#include "traces/base/text.h"
 
 namespace pipesim {
 namespace {
@@ -80,6 +84,16 @@ std::vector<std::size_t> chosen(const RecordedRun& run, std::size_t compared) {
 }
 
 }  // namespace
+
+// By which transfers were predicted.
+P2p mode_of(const RecordedRun& run) {
+  for (const P2p mode : {P2p::async, P2p::blocking, P2p::fifo, P2p::edge_fifo}) {
+    if (run.about.p2p == p2p_name(mode)) return mode;
+  }
+  if (run.about.p2p.empty()) return P2p::async;
+  throw input_error(fmt::format("{}: metadata.pipesim.p2p: {} is no mode of transfer", run.name,
+                                quote(run.about.p2p)));
+}
 
 PreparedJoin prepared_join(const RecordedRun& predicted, const RecordedIteration& planned,
                            const RecordedRun& measured, const RecordedIteration& executed) {

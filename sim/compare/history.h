@@ -18,6 +18,9 @@ struct PreparedJoin {
 PreparedJoin prepared_join(const RecordedRun& predicted, const RecordedIteration& planned,
                            const RecordedRun& measured, const RecordedIteration& executed);
 
+// How the results of a run travelled: async where it does not say.
+P2p mode_of(const RecordedRun& run);
+
 // Values as values_of() has them. Of long runs some iterations, evenly chosen, so many that
 // the spans looked at stay few millions.
 History history_of(const RecordedRun& predicted, const RecordedRun& measured,

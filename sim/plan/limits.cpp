@@ -16,6 +16,8 @@ class LimitFinder {
         schedule_(question.choice.schedule),
         own_ns_(question.prediction.metrics.makespan_ns) {
     options_.transfers = question.prediction.transfers;
+    options_.iterations = question.iterations;
+    if (question.iterations > 1) own_ns_ = question.prediction.metrics.steady_iteration_ns();
   }
 
   std::vector<Limit> find() {
@@ -31,8 +33,13 @@ class LimitFinder {
   }
 
  private:
+  static std::int64_t taken_by(const Schedule& schedule, const Costs& costs,
+                               const SimulationOptions& options) {
+    const Metrics metrics = simulate(schedule, costs, options);
+    return options.iterations > 1 ? metrics.steady_iteration_ns() : metrics.makespan_ns;
+  }
   std::int64_t makespan_with(const Costs& costs, const SimulationOptions& options) const {
-    return simulate(schedule_, costs, options).makespan_ns;
+    return taken_by(schedule_, costs, options);
   }
 
   // All stages take the mean of all, rounded up.
@@ -88,7 +95,7 @@ class LimitFinder {
       Schedule schedule = generate(twice);
       if (question_.trial.complete) schedule = question_.trial.complete(std::move(schedule));
       const Costs costs = question_.trial.costs(schedule);
-      const std::int64_t both_ns = simulate(schedule, costs, options_).makespan_ns;
+      const std::int64_t both_ns = taken_by(schedule, costs, options_);
       limits_.push_back(
           {.kind = LimitKind::filling, .gain_ns = own_ns_ - (both_ns - own_ns_), .candidate = {}});
     } catch (const Error&) {
@@ -136,16 +143,6 @@ class LimitFinder {
 };
 
 }  // namespace
-
-std::string_view limit_name(LimitKind kind) {
-  switch (kind) {
-    case LimitKind::partition: return "partition";
-    case LimitKind::transfers: return "transfers";
-    case LimitKind::filling: return "filling";
-    case LimitKind::schedule: return "schedule";
-    default: return "memory";
-  }
-}
 
 std::vector<Limit> find_limits(const LimitsQuestion& question) {
   return LimitFinder(question).find();

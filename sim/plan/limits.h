@@ -22,8 +22,8 @@ enum class LimitKind : std::uint8_t {
   filling,    // the pipeline fills and drains; of infinitely many microbatches none of it is left
   schedule,   // another one is faster, at no more memory
   memory,     // another one is, with more
+  launch,     // of a run: actions start later than they could
 };
-std::string_view limit_name(LimitKind kind);
 
 struct Limit {
   LimitKind kind{};
@@ -45,6 +45,7 @@ struct LimitsQuestion {
   std::optional<ScheduleRequest> request;  // where the schedule is a family's
   Trial trial;
   std::optional<std::int64_t> memory_cap_bytes;
+  int iterations = 1;  // that follow each other: of several, what the last one adds counts
 };
 
 // Those that gain anything, largest gain first. A schedule that is not a family's has no

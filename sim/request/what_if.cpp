@@ -1,6 +1,7 @@
 #include "sim/request/what_if.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -74,47 +75,55 @@ RecordedBasis::RecordedBasis(const RecordedRun& run)
 }
 
 BytesNeeded RecordedBasis::needed_bytes() const {
-  CostRequest request = transfers_;
-  request.costs = costs_;
-  return CostSource(std::move(request)).bytes_needed().times(iterations());
+  return source_for({}).bytes_needed().times(iterations());
 }
 
-// The family that the run's schedule is of, with another number of microbatches.
-ScheduleChoice RecordedBasis::family_like_run(int microbatches) const {
+CostSource RecordedBasis::source_for(const std::optional<std::vector<int>>& layout) const {
+  CostRequest request = transfers_;
+  request.costs = costs_;
+  request.name = name_;
+  request.layout = layout;
+  return CostSource(std::move(request));
+}
+
+double RecordedBasis::correction() const {
+  const std::int64_t predicted_ns = as_it_ran_.predicted_ns;
+  if (predicted_ns <= 0) return 1;
+  return static_cast<double>(measured_ns_) / static_cast<double>(predicted_ns);
+}
+
+// Of the family whose order the run had, if any.
+std::optional<ScheduleRequest> RecordedBasis::family_request() const {
   const auto& families = all_families();
-  const auto known = std::ranges::find(families, schedule_name_, &Family::name);
-  if (known != families.end()) {
-    const Placement& placement = own_.placement;
-    ScheduleRequest request{.name = schedule_name_,
-                            .ranks = own_.ranks(),
-                            .microbatches = own_.microbatches,
-                            .chunks = placement.chunks()};
-    if (placement != Placement::loop(own_.ranks(), placement.chunks())) {
-      std::string list;
-      for (int stage = 0; stage < placement.stages(); ++stage) {
-        list += (list.empty() ? "" : ",") + std::to_string(placement.rank_of(stage));
-      }
-      request.placement = list;
-    }
-    if (computes_alike(choose_schedule(request).schedule, own_)) {
-      request.microbatches = microbatches;
-      check_size(*known, request, needed_bytes());
-      return choose_schedule(request);
-    }
+  if (std::ranges::find(families, schedule_name_, &Family::name) == families.end()) return {};
+  const Placement& placement = own_.placement;
+  ScheduleRequest request{.name = schedule_name_,
+                          .ranks = own_.ranks(),
+                          .microbatches = own_.microbatches,
+                          .chunks = placement.chunks()};
+  if (placement != Placement::loop(own_.ranks(), placement.chunks())) {
+    request.placement = fmt::format("{}", fmt::join(placement.rank_of_stage(), ","));
   }
-  throw input_error(fmt::format(
-      "--microbatches: {} did its actions in an order of its own, which says nothing of another "
-      "number; give --schedule with a name, too",
-      name_));
+  if (!computes_alike(choose_schedule(request).schedule, own_)) return {};
+  return request;
 }
 
 ScheduleChoice RecordedBasis::choice_of(const WhatIf& question) const {
   const int microbatches = question.microbatches.value_or(own_.microbatches);
   if (!question.schedule) {
-    if (microbatches != own_.microbatches) return family_like_run(microbatches);
     ScheduleChoice choice;
     choice.schedule = own_;
-    return choice;
+    if (microbatches == own_.microbatches) return choice;
+    std::optional<ScheduleRequest> request = family_request();
+    if (!request) {
+      throw input_error(fmt::format(
+          "--microbatches: {} did its actions in an order of its own, which says nothing of "
+          "another number; give --schedule with a name, too",
+          name_));
+    }
+    request->microbatches = microbatches;
+    check_size(family(request->name), *request, needed_bytes());
+    return choose_schedule(*request);
   }
   if (names_a_file(*question.schedule)) {
     ScheduleChoice choice;
@@ -128,14 +137,11 @@ ScheduleChoice RecordedBasis::choice_of(const WhatIf& question) const {
   const Family& named = family(*question.schedule);
   ScheduleRequest request{
       .name = *question.schedule, .ranks = own_.ranks(), .microbatches = microbatches};
-  if (named.many_chunks) {
-    // As many chunks as the run had, where it had several: costs by stage are of those.
-    const int own_chunks = own_.placement.chunks();
-    request.chunks = question.chunks  ? question.chunks
-                     : own_chunks > 1 ? std::optional(own_chunks)
-                                      : std::nullopt;
-  } else {
-    request.chunks = question.chunks;
+  request.chunks = question.chunks;
+  // As many chunks as the run had; where it had one, layers can make more of them, stages can't.
+  const int own_chunks = own_.placement.chunks();
+  if (!question.chunks && named.many_chunks && (own_chunks > 1 || !has_layers())) {
+    request.chunks = own_chunks;
   }
   check_size(named, request, needed_bytes());
   return choose_schedule(request);
@@ -155,15 +161,9 @@ RecordedBasis::Answer RecordedBasis::simulated(const WhatIf& question) const {
         "trains, whose layers can be dealt out anew",
         choice.schedule.name, plural(placement.stages(), "stage"), name_, own_.stages()));
   }
-  CostRequest request = transfers_;
-  request.costs = costs_;
-  request.name = name_;
-  if (question.layout) {
-    request.layout = question.layout;
-  } else if (placement == own_.placement) {
-    request.layout = layout_;
-  }
-  const CostSource source(std::move(request));
+  std::optional<std::vector<int>> layout = question.layout;
+  if (!layout && placement == own_.placement) layout = layout_;
+  const CostSource source = source_for(layout);
   Costs costs = source.resolve(choice.schedule);
   for (const TimeChange& change : question.times) apply(change, placement, costs);
   for (const LinkChange& change : question.links) apply(change, placement, costs);
@@ -192,12 +192,33 @@ RecordedBasis::Answer RecordedBasis::simulated(const WhatIf& question) const {
 
 RecordedBasis::Answer RecordedBasis::answer(const WhatIf& question) const {
   Answer answer = simulated(question);
-  if (as_it_ran_.predicted_ns > 0) {
-    const double correction =
-        static_cast<double>(measured_ns_) / static_cast<double>(as_it_ran_.predicted_ns);
-    answer.iteration_ns = std::llround(static_cast<double>(answer.predicted_ns) * correction);
-  }
+  answer.iteration_ns = std::llround(static_cast<double>(answer.predicted_ns) * correction());
   return answer;
+}
+
+std::vector<Limit> RecordedBasis::limits() const {
+  ScheduleChoice choice;
+  choice.schedule = own_;
+  std::optional<ScheduleRequest> request = family_request();
+  if (request) {
+    choice.family = &family(request->name);
+    choice.shape = resolve_shape(*choice.family, *request);
+    if (request->chunks == 1 && has_layers()) request->chunks.reset();
+  }
+  const CostSource source = source_for(layout_);
+  const Costs costs = source.resolve(own_);
+  SimulationOptions options;
+  options.transfers = source.transfers_of(choice);
+  options.iterations = iterations();
+  const Prediction prediction = predict(own_, costs, choice.family, choice.shape, options);
+  // Other schedules may have another number of stages, which the run's layout is not for.
+  const CostSource others = source_for({});
+  std::vector<Limit> limits =
+      find_limits({choice, costs, prediction, request, trial_with(others), {}, iterations()});
+  for (Limit& limit : limits) {
+    limit.gain_ns = std::llround(static_cast<double>(limit.gain_ns) * correction());
+  }
+  return limits;
 }
 
 }  // namespace pipesim

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "sim/engine/prediction.h"
+#include "sim/plan/limits.h"
 #include "sim/request/cost_changes.h"
 #include "sim/request/cost_source.h"
 #include "traces/recorded_run.h"
@@ -48,6 +49,11 @@ class RecordedBasis {
 
   std::int64_t measured_ns() const { return measured_ns_; }  // the median iteration
   const Answer& as_it_ran() const { return as_it_ran_; }
+  // What holds the run up, by simulation of its costs (sim/plan/limits.h), gains corrected as
+  // answers are. Of an order that is no family's, without filling and schedules.
+  std::vector<Limit> limits() const;
+  bool has_layers() const { return !costs_.layers.empty(); }
+  bool is_async() const { return transfers_.p2p.value_or(P2p::async) == P2p::async; }
   // What could not be told from the run, for people.
   const std::vector<std::string>& notes() const { return costs_.calibration->notes; }
 
@@ -58,7 +64,9 @@ class RecordedBasis {
   int iterations() const { return continuous_ ? steady_iterations : 1; }
   BytesNeeded needed_bytes() const;
   ScheduleChoice choice_of(const WhatIf& question) const;
-  ScheduleChoice family_like_run(int microbatches) const;
+  std::optional<ScheduleRequest> family_request() const;
+  CostSource source_for(const std::optional<std::vector<int>>& layout) const;
+  double correction() const;
   Answer simulated(const WhatIf& question) const;
 
   std::string name_, schedule_name_;

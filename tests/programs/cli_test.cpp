@@ -491,20 +491,9 @@ TEST(Predict, AdvisesCommandsThatRun) {
         "--p2p-latency 1ms",
         "--model gpt3-13b --cluster dgx-a100 --stages 4 --microbatches 16 --schedule 1f1b "
         "--tensor-parallel 8"}) {
-    std::istringstream out(call(line).out);
-    std::string command;
-    for (std::string text; std::getline(out, text);) {
-      const std::size_t begin = text.find_first_not_of(' ');
-      const bool goes_on = !command.empty();
-      if (begin == std::string::npos || (!goes_on && text.substr(begin, 8) != "pipesim ")) continue;
-      EXPECT_LE(text.size(), 80U);
-      command += text.substr(goes_on ? begin : begin + 8);
-      if (command.ends_with('\\')) {
-        command.pop_back();
-        continue;
-      }
+    for (const std::string& command : testing::advised_commands(call(line).out)) {
       const std::string longer = command.starts_with("partition") ? " --trials 5" : " --quiet";
-      const Outcome outcome = call(std::exchange(command, {}) + longer);
+      const Outcome outcome = call(command + longer);
       EXPECT_EQ(outcome.status, 0) << outcome.err;
       ++run;
     }

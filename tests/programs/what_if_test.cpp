@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "sim/compare/launch_gaps.h"
 #include "sim/engine/record_run.h"
 #include "tests/command.h"
 #include "tests/files.h"
@@ -175,7 +176,7 @@ TEST_F(WhatIfCommand, RefusesInOneSentence) {
            {{"--link", "0-2=2x"}, "ranks 0 and 2 exchange no messages"},
            {{"--link", "0=2x"}, "'0' are no two ranks"},
            {{"--schedule", "1f1c"}, "unknown schedule '1f1c'"},
-           {{"--schedule", "interleaved"}, "needs times of 8 stages"},
+           {{"--schedule", "interleaved", "--virtual-stages", "2"}, "needs times of 8 stages"},
            {{"--layout", "1,1,1,1"}, "does not say what each layer took"},
            {{"--microbatches", "0"}, "--microbatches"},
            {{"--virtual-stages", "2", "--scale", "B=1"}, "--virtual-stages: belongs to --schedule"},
@@ -185,6 +186,37 @@ TEST_F(WhatIfCommand, RefusesInOneSentence) {
                         c.question.empty() ? "" : c.question[1], 2, c.part);
   }
   expect_one_sentence(pipesim({"whatif", "--scale", "B=1"}), "pipesim", "", 2, "give a trace");
+}
+
+// Whatever a run's report advises can be run: of predictions, of an emulated run, whose costs are
+// by stage, and of a training, whose costs are by layer.
+TEST_F(WhatIfCommand, RunsWhatAReportAdvises) {
+  const std::string looped =
+      trace({"--schedule", "interleaved", "--stages", "3", "--microbatches", "6"});
+  const std::string emulated = folder_ / "emulated run.json";
+  const std::string trained = folder_ / "trained.json.gz";
+  for (const Words& more :
+       {Words{"--device", "emulated", "--stages", "4", "--pace", "anchored", "--trace", emulated},
+        Words{"--stages", "2", "--micro-batch-size", "1", "--trace", trained}}) {
+    const Outcome outcome = testing::run_command(
+        joined({PIPEEXEC_COMMAND, "--schedule", "1f1b", "--microbatches", "4", "--transport",
+                "local", "--iterations", "2", "--warmup", "0", "--quiet"},
+               more));
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+  }
+  int run = 0;
+  for (const std::string& path : {looped, emulated, trained}) {
+    const Outcome report = pipesim({"report", path}, {"COLUMNS=80"});
+    EXPECT_EQ(report.status, 0) << report.err;
+    EXPECT_NE(report.out.find("Limited by"), std::string::npos) << report.out;
+    for (const std::string& command : testing::advised_commands(report.out)) {
+      const Outcome outcome =
+          testing::run_command({"/bin/sh", "-c", std::string(PIPESIM_COMMAND) + " " + command});
+      EXPECT_EQ(outcome.status, 0) << command << ": " << outcome.err;
+      ++run;
+    }
+  }
+  EXPECT_GE(run, 5);
 }
 
 // What no costs know of is taken to cost as much in proportion.
@@ -213,6 +245,25 @@ TEST(RecordedBasis, PutsPredictionsRightByWhatTheRunTookMore) {
   twice.times = parse_time_changes("F=2,B=2");
   EXPECT_EQ(basis.answer(twice).predicted_ns, 2 * planned);
   EXPECT_EQ(basis.answer(twice).iteration_ns, 2 * (planned + stall));
+}
+
+// Gaps before what a rank computes, but for those that nobody waits for.
+TEST(LaunchLoss, IsWhatGapsCost) {
+  const ScheduleChoice choice = choose_schedule({.name = "1f1b", .ranks = 1, .microbatches = 3});
+  Costs costs;
+  costs.stages.assign(1, usual_stage_costs());
+  RecordedRun run = record_run(choice.schedule, costs);
+  EXPECT_EQ(launch_loss_ns(run), 0);
+  std::int64_t later = 0;
+  for (Span& span : run.spans) {
+    if (span.action.kind == Kind::B) later += 300'000;
+    span.start_ns += later;
+    span.end_ns += later;
+  }
+  find_iterations(run);
+  EXPECT_EQ(launch_loss_ns(run), 900'000);
+  run.iterations.clear();
+  EXPECT_EQ(launch_loss_ns(run), 0);
 }
 
 }  // namespace
