@@ -399,6 +399,7 @@ class ChromeTraceWriter::Impl {
     }
     if (is_measured_) {
       fmt::format_to(std::back_inserter(out_), R"(,"queued_ns":{})", span.queued_ns);
+      append_taken(span.taken_ns);
     }
     out_ += "}}";
   }
@@ -416,9 +417,15 @@ class ChromeTraceWriter::Impl {
     append_us(span.end_ns - span.start_ns);
     fmt::format_to(
         std::back_inserter(out_),
-        R"(,"args":{{"layer":{},"kind":"{}","stage":{},"microbatch":{},"iteration":{},"rank":{}{}}}}})",
+        R"(,"args":{{"layer":{},"kind":"{}","stage":{},"microbatch":{},"iteration":{},"rank":{}{})",
         span.layer, kind_name(span.kind), span.action.stage, span.action.microbatch, span.iteration,
         span.rank, span.again ? R"(,"again":true)" : "");
+    append_taken(span.taken_ns);
+    out_ += "}}";
+  }
+
+  void append_taken(std::int64_t taken_ns) {
+    if (taken_ns > 0) fmt::format_to(std::back_inserter(out_), R"(,"taken_ns":{})", taken_ns);
   }
 
   // One number a transfer, the same at both its ends.

@@ -27,6 +27,17 @@ Metrics RecordedRun::metrics(std::size_t iteration) const {
                  own.start_ns);
 }
 
+double taken_fraction(std::span<const Span> spans) {
+  double taken_ns = 0;
+  double computed_ns = 0;
+  for (const Span& span : spans) {
+    if (!is_compute(span.action.kind)) continue;
+    taken_ns += static_cast<double>(span.taken_ns);
+    computed_ns += static_cast<double>(span.end_ns - span.start_ns);
+  }
+  return computed_ns > 0 ? taken_ns / computed_ns : 0;
+}
+
 IterationExtent extent_of(std::span<const Span> spans) {
   std::int64_t start_ns = std::numeric_limits<std::int64_t>::max();
   std::int64_t end_ns = std::numeric_limits<std::int64_t>::min();

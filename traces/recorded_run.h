@@ -112,6 +112,11 @@ struct RecordedRun : TimelineFrame {
   }
 };
 
+// Measured: for which part of the time that ranks computed others had their processors. From
+// `disturbed` on a run is worth measuring again.
+inline constexpr double disturbed = 0.02;
+double taken_fraction(std::span<const Span> spans);
+
 // Of the spans of one iteration; both 0 where all are transfers.
 struct IterationExtent {
   std::int64_t start_ns = 0;

@@ -33,6 +33,8 @@ struct Span {
   // Measured: how long the rank stood at the action before it started, waiting
   // for its input.
   std::int64_t queued_ns = 0;
+  // Measured: for how long of it others had its processor.
+  std::int64_t taken_ns = 0;
 
   // Whether an input came from another rank.
   bool has_input() const {
@@ -51,6 +53,7 @@ struct LayerSpan {
   Action action;        // of which it is a part
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
+  std::int64_t taken_ns = 0;  // for how long of it others had its processor
 };
 
 // Measured: what a rank holds from an instant on.

@@ -113,6 +113,7 @@ std::string report(const Task& task, const RunResult& result, const Terminal& te
         "as many devices.\n",
         plural(task.training.program.ranks(), "rank"), plural(processors, "processor"));
   }
+  if (const std::string taken = taken_line(result.run); !taken.empty()) sentences += "\n" + taken;
   return verdict(task, result, terminal) + "\n" + picture(task.training, result, terminal) + "\n" +
          rank_table(result.metrics) + "\n" + memory_table(result.memory, terminal.width) +
          wrap(sentences, terminal.width);

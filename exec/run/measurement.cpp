@@ -35,9 +35,11 @@ IterationRecord related(IterationRecord record, const ClockRelation& clock) {
     const std::int64_t reached_ns = clock.to_first(span.start_ns - span.queued_ns);
     for (std::int64_t* time : {&span.start_ns, &span.end_ns}) *time = clock.to_first(*time);
     span.queued_ns = span.start_ns - reached_ns;
+    span.taken_ns = std::min(span.taken_ns, span.end_ns - span.start_ns);
   }
   for (LayerSpan& layer : record.layers) {
     for (std::int64_t* time : {&layer.start_ns, &layer.end_ns}) *time = clock.to_first(*time);
+    layer.taken_ns = std::min(layer.taken_ns, layer.end_ns - layer.start_ns);
   }
   for (MemorySample& sample : record.samples) sample.time_ns = clock.to_first(sample.time_ns);
   return record;

@@ -12,6 +12,7 @@
 
 #include "exec/model/tensor.h"
 #include "exec/run/clock.h"
+#include "exec/run/processor.h"
 #include "traces/timeline.h"
 
 namespace pipesim::exec {
@@ -27,7 +28,8 @@ struct ActionNote {
   Instant reached;  // when the rank came to it; of a SEND: when its result was there
   Instant start;
   Instant end;
-  std::int64_t bytes = 0;  // of a transfer
+  std::int64_t bytes = 0;     // of a transfer
+  std::int64_t taken_ns = 0;  // of what this thread computes: see processor.h
 };
 // A layer's part of a compute action.
 struct LayerNote {
@@ -37,6 +39,7 @@ struct LayerNote {
   bool again = false;   // a forward that is done once more, in a backward
   Instant start;
   Instant end;
+  std::int64_t taken_ns = 0;
 };
 // What the rank holds from an instant on.
 struct MemoryNote {
@@ -55,13 +58,17 @@ struct IterationRecord {
 
 class Recorder {
  public:
-  // Layers and memory are recorded only where asked for.
-  Recorder(Device& device, const Clock& clock, bool in_detail)
-      : device_(device), clock_(clock), in_detail_(in_detail) {}
+  // Layers and memory are recorded only where asked for. Whether this thread `computes`: then it
+  // is known for how long others had its processor.
+  Recorder(Device& device, const Clock& clock, bool in_detail, bool computes = false)
+      : device_(device), clock_(clock), in_detail_(in_detail), computes_(computes) {}
 
   bool in_detail() const { return in_detail_; }
   // Of this thread.
   Instant now() const { return {clock_.now_ns(), false}; }
+  // Of what is computed from here on; to be asked for before the mark of its start.
+  ProcessorWatch watch() const { return ProcessorWatch(computes_); }
+  ProcessorWatch watch_layer() const { return ProcessorWatch(computes_ && in_detail_); }
   // Of the device: when all has run that it was asked for so far.
   Instant mark() const { return {device_.mark(), true}; }
 
@@ -87,6 +94,7 @@ class Recorder {
   Device& device_;
   Clock clock_;
   bool in_detail_;
+  bool computes_;
   bool keep_ = false;
   std::vector<ActionNote> actions_;
   std::vector<LayerNote> layers_;

@@ -34,11 +34,13 @@ Stage::Slot& Stage::slot_in(State expected, Kind kind, const Microbatch& microba
 
 template <typename Work>
 auto Stage::timed(const Action& action, const Layer& layer, Kind kind, bool again, Work work) {
-  LayerNote layer_note{action, layer.index(), kind, again, {}, {}};
+  LayerNote layer_note{action, layer.index(), kind, again, {}, {}, 0};
+  const ProcessorWatch watch = recorder_.watch_layer();
   if (recorder_.in_detail()) layer_note.start = recorder_.mark();
   const auto note = [&] {
     if (recorder_.in_detail()) {
       layer_note.end = recorder_.mark();
+      layer_note.taken_ns = watch.taken_ns();
       recorder_.add(layer_note);
     }
     between_layers_();

@@ -26,7 +26,8 @@ Worker::Worker(const TrainingJob& training, const RankPlace& place, Device& memo
       list_(whole_list(place.in_pipeline())),
       reductions_(std::ranges::count(list_, Kind::REDUCE_GRAD, &Action::kind)),
       pool_(memory),
-      recorder_(memory, clock, training.record_details),
+      recorder_(memory, clock, training.record_details,
+                memory.host_reaches_memory() && !training.costs),
       mailbox_(training.program.placement, training.program.microbatches, training.message_bytes(),
                training.precision, place, transport, pool_, recorder_),
       workload_(make_workload(pool_, recorder_, [this] { mailbox_.poll(); })) {}
@@ -151,7 +152,8 @@ void Worker::post_ahead(std::size_t index) {
 Instant Worker::run_compute(const Action& action, Instant reached) {
   Tensor input = action.kind == Kind::W ? Tensor() : mailbox_.take_input(action);
   workload_->await_start(action, input);
-  ActionNote note{action, reached, recorder_.mark(), {}, 0};
+  const ProcessorWatch watch = recorder_.watch();
+  ActionNote note{action, reached, recorder_.mark(), {}, 0, 0};
   if (action.kind == Kind::F) {
     peak_chunks_ = std::max(peak_chunks_, ++chunks_);
     note_memory(note.start);
@@ -161,6 +163,7 @@ Instant Worker::run_compute(const Action& action, Instant reached) {
   device_.end_range();
   if (is_backward(action.kind)) --chunks_;
   note.end = recorder_.mark();
+  note.taken_ns = watch.taken_ns();
   recorder_.add(note);
   if (action.kind != Kind::W) mailbox_.put_output(action, std::move(output), note.end);
   note_peak(action);

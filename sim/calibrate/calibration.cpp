@@ -7,6 +7,7 @@
 
 #include "sim/calibrate/closing_times.h"
 #include "sim/calibrate/compute_times.h"
+#include "sim/calibrate/doubts.h"
 #include "sim/calibrate/memory_bytes.h"
 #include "sim/calibrate/transfer_times.h"
 #include "traces/base/error.h"
@@ -128,6 +129,7 @@ Calibration calibrate(std::span<const RecordedRun> all) {
   }
   (by_layer ? costs.layers : costs.costs.stages) = std::move(compute.entries);
   check_readable(costs, *runs.front());
+  result.doubts = doubts_about(costs, all);
   return result;
 }
 

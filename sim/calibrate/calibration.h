@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "sim/cost/costs.h"
@@ -19,6 +20,7 @@ namespace pipesim {
 
 struct Calibration {
   CostsFile costs;                          // with `calibration`; its name is empty
+  std::vector<std::string> doubts;          // see doubts.h
   std::int64_t transfers = 0;               // recorded
   std::vector<std::int64_t> message_sizes;  // of those that count
 };

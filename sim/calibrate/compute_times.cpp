@@ -57,13 +57,14 @@ void add_layers(const RecordedRun& run, const std::map<ActionKey, Observation*>&
   std::map<std::tuple<ActionKey, std::int32_t>, std::int64_t> again;
   for (const LayerSpan& layer : run.layers) {
     if (!layer.again) continue;
-    again[{ActionKey(layer.action, layer.iteration), layer.layer}] += layer.end_ns - layer.start_ns;
+    again[{ActionKey(layer.action, layer.iteration), layer.layer}] +=
+        layer.end_ns - layer.start_ns - layer.taken_ns;
   }
   for (const LayerSpan& layer : run.layers) {
     const ActionKey key(layer.action, layer.iteration);
     const auto found = actions.find(key);
     if (found == actions.end()) continue;
-    std::int64_t duration = layer.end_ns - layer.start_ns;
+    std::int64_t duration = layer.end_ns - layer.start_ns - layer.taken_ns;
     found->second->in_layers_ns += duration;
     if (layer.again) continue;
     if (layer.kind != Kind::W || layer.action.kind == Kind::W) ++found->second->layers;

@@ -17,6 +17,7 @@ struct ComputeWork {
   // How long it kept its rank: to its end, and, where a measurement says when the
   // rank came to its next compute action, what it did until then, too; from when the rank came
   // to it where its input was there, which a late launch makes earlier than its start.
+  // Without what others took of its processor.
   std::int64_t occupied_ns = 0;
   // Messages whose arrival the rank saw meanwhile.
   std::int64_t received = 0;

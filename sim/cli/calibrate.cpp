@@ -151,10 +151,11 @@ std::string lines(const Calibration& calibration) {
   return out;
 }
 
-std::string notes(const Provenance& provenance, int width) {
-  std::string out = "\nnot told\n";
-  for (const std::string& note : provenance.notes) out += wrap("  " + note, width) + "\n";
-  return provenance.notes.empty() ? "" : out;
+std::string sentences(const char* heading, const std::vector<std::string>& list, int width) {
+  if (list.empty()) return {};
+  std::string out = fmt::format("\n{}\n", heading);
+  for (const std::string& one : list) out += wrap("  " + printable(one), width) + "\n";
+  return out;
 }
 
 void run(const CalibrateFlags& flags) {
@@ -177,7 +178,8 @@ void run(const CalibrateFlags& flags) {
   for (const RecordedRun& run : runs) warnings += run.warnings.text();
   const Provenance& provenance = *calibration.costs.calibration;
   print(heading(runs, width) + table(calibration.costs) + lines(calibration) +
-        notes(provenance, width));
+        sentences("not told", provenance.notes, width) +
+        sentences("doubtful", calibration.doubts, width));
   if (!warnings.empty()) print("\nwarnings\n" + warnings);
   print(fmt::format("\nCosts: {} (for pipesim --costs)\n", printable(*flags.output)));
 }

@@ -95,8 +95,8 @@ std::string what_of(const Limit& limit, const LimitsContext& context) {
       return fmt::format("the schedule: {} is faster at no more memory", other());
     case LimitKind::launch: return "launches: ranks start what they compute later than they could";
     default: {
-      std::string what = fmt::format("memory: {} is faster with {:.1f} times as much", other(),
-                                     limit.times_memory);
+      std::string what = fmt::format("memory: {} is faster with {:.{}f} times as much", other(),
+                                     limit.times_memory, limit.times_memory < 1.05 ? 3 : 1);
       if (!fits(limit, context)) {
         what += fmt::format(", {}, which does not fit",
                             format_bytes(limit.candidate->prediction.peak_memory_bytes()));

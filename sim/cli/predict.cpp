@@ -98,8 +98,7 @@ void run(const PredictFlags& flags, const std::vector<std::string>& arguments) {
     return;
   }
   const Terminal terminal = standard_output();
-  print(report(choice, costs, prediction, flags.schedule, source, model, cap,
-               arguments, terminal));
+  print(report(choice, costs, prediction, flags.schedule, source, model, cap, arguments, terminal));
   if (explanation) {
     print("\n" + explanation_report(*model, *explanation, prediction.metrics.makespan_ns, *cap,
                                     terminal.width));

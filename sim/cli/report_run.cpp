@@ -13,6 +13,7 @@
 #include "sim/request/what_if.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
+#include "traces/print/tables.h"
 #include "traces/print/terminal.h"
 #include "traces/read/read_run.h"
 
@@ -68,6 +69,9 @@ void report_run(const ReportFlags& flags) {
   const Terminal terminal = standard_output();
   print(bold(wrap(printable(run_verdict(run)), terminal.width), terminal.colour) + "\n\n" +
         run_report(run, terminal));
+  if (const std::string taken = taken_line(run); !taken.empty()) {
+    print(wrap(taken, terminal.width));
+  }
   print("\n" + limits_of(run, flags, terminal.width));
   const std::string warnings = run.warnings.text();
   if (!warnings.empty()) print("\n" + warnings);

@@ -313,6 +313,7 @@ Comparison compare(const RecordedRun& predicted, const RecordedRun& measured) {
 
   // Both runs are played by the prediction's rules for transfers.
   const P2p mode = mode_of(predicted);
+  comparison.noise.taken_fraction = taken_fraction(measured.spans_of(executed));
   const std::array orders{order_of(operations, predicted_side, mode, false),
                           order_of(operations, measured_side, mode, false)};
   const std::array values{values_of(operations, predicted_side, orders[predicted_side]),

@@ -52,8 +52,8 @@ class Sorter {
   bool varies(Side side) const { return history_[side].size() >= least_iterations; }
 
   Values usual_of(Side side) const {
-    if (!varies(side)) return values_[side];
-    Values usual = values_[side];
+    Values usual = history_[side].front();
+    if (!varies(side)) return usual;
     std::vector<std::int64_t> all(history_[side].size());
     for (const ValueField field : {&Values::duration, &Values::gap}) {
       for (OperationId id = 0; id < operations_.size(); ++id) {

@@ -41,8 +41,9 @@ struct Difference {
   std::int64_t size_ns() const;
 };
 
-// The values of each run's iterations, as many as were looked at; of the compared one alone
-// where less than three are, or the run is a prediction.
+// The values of each run's iterations, as many as were looked at, without what others took of
+// the processor; of the compared one alone where less than three are, or the run is a
+// prediction. The compared one comes first.
 using History = std::array<std::vector<Values>, 2>;
 inline constexpr std::size_t least_iterations = 3;  // from which on they tell what is usual
 

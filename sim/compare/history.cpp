@@ -118,6 +118,9 @@ History history_of(const RecordedRun& predicted, const RecordedRun& measured,
     const RecordedRun& run = side == predicted_side ? predicted : measured;
     for (const std::size_t place : chosen(run, compared[side])) {
       Values& own = history[side].emplace_back(values[side]);
+      for (OperationId id = 0; id < operations.size(); ++id) {
+        own.duration[id] -= operations.sides[side][id].taken_ns;
+      }
       if (place == compared[side]) continue;
       std::array places = compared;
       places[side] = place;
@@ -132,7 +135,7 @@ History history_of(const RecordedRun& predicted, const RecordedRun& measured,
                           ActionKey(operations.actions[id]) == ActionKey(theirs.actions[id]);
         const OperationId at = same ? id : operations.find(theirs.actions[id]);
         if (at == no_operation) continue;
-        own.duration[at] = found.duration[id];
+        own.duration[at] = found.duration[id] - theirs.sides[side][id].taken_ns;
         own.gap[at] = found.gap[id];
       }
     }

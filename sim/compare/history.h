@@ -21,8 +21,8 @@ PreparedJoin prepared_join(const RecordedRun& predicted, const RecordedIteration
 // How the results of a run travelled: async where it does not say.
 P2p mode_of(const RecordedRun& run);
 
-// Values as values_of() has them. Of long runs some iterations, evenly chosen, so many that
-// the spans looked at stay few millions.
+// Values as values_of() has them, without the time that others had the processor. Of long runs some
+// iterations, evenly chosen, so many that the spans looked at stay few millions.
 History history_of(const RecordedRun& predicted, const RecordedRun& measured,
                    const Operations& operations, const std::array<Values, 2>& values, P2p mode);
 

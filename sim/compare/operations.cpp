@@ -127,6 +127,7 @@ class Joiner {
       own.rank = span.rank;
       own.start_ns = span.start_ns - zero;
       own.end_ns = span.end_ns - zero;
+      own.taken_ns = span.taken_ns;
       if (!collectives.empty()) {
         if (const auto wait = collectives.take(span.action, span.rank)) {
           own.collective_since_ns = wait->since_ns;
@@ -165,6 +166,7 @@ class Joiner {
         if (!first.exists()) continue;
         second.end_ns = std::max(first.end_ns, second.end_ns);
         second.start_ns = first.end_ns = first.start_ns;
+        second.taken_ns += std::exchange(first.taken_ns, 0);
       }
     }
   }

@@ -149,7 +149,9 @@ std::string comparison_json(const RecordedRun& predicted, const RecordedRun& mea
   }
   json["conformance"]["actions"] = std::move(swapped);
   json["root_causes"] = causes_json(comparison);
-  json["noise"] = {{"effect_ns", comparison.noise.effect_ns}, {"ranks", comparison.noise.ranks}};
+  json["noise"] = {{"effect_ns", comparison.noise.effect_ns},
+                   {"ranks", comparison.noise.ranks},
+                   {"taken_fraction", comparison.noise.taken_fraction}};
   json["iteration_ns"] = quantiles(comparison.iterations);
   json["bubble_fraction"] =
       of_both(comparison, [](const SideResult& side) { return Json(side.global_bubble); });

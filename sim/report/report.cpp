@@ -91,7 +91,7 @@ std::string gap_table(const Comparison& comparison) {
 std::string cause_list(const Comparison& comparison, int width) {
   const auto& causes = comparison.root_causes;
   if (causes.empty()) return fmt::format("causes  {}\n", without_causes(comparison));
-  std::int64_t largest = 0;
+  std::int64_t largest = std::abs(comparison.noise.effect_ns);
   for (const RootCause& cause : causes) {
     largest = std::max({largest, std::abs(cause.effect_ns), std::abs(cause.alone_ns)});
   }
@@ -101,23 +101,22 @@ std::string cause_list(const Comparison& comparison, int width) {
       "{} would lose were each alone as in the {}\n",
       unit.name, side_noun(comparison, predicted_side), side_noun(comparison, measured_side));
   const std::string margin(26, ' ');
-  for (std::size_t i = 0; i < std::min(causes.size(), most_causes_shown); ++i) {
-    const RootCause& cause = causes[i];
-    std::string why = wrap(cause.why, std::max(30, width - static_cast<int>(margin.size())));
-    for (std::size_t at = 0; (at = why.find('\n', at)) != std::string::npos; at += margin.size()) {
-      why.insert(++at, margin);
+  const auto add = [&](std::int64_t effect_ns, const std::string& alone, const std::string& what) {
+    std::string text = wrap(what, std::max(30, width - static_cast<int>(margin.size())));
+    for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += margin.size()) {
+      text.insert(++at, margin);
     }
-    out += fmt::format("  {:>10} {:>10}   {}\n", change(cause.effect_ns, unit),
-                       change(cause.alone_ns, unit), why);
+    out += fmt::format("  {:>10} {:>10}   {}\n", change(effect_ns, unit), alone, text);
+  };
+  for (std::size_t i = 0; i < std::min(causes.size(), most_causes_shown); ++i) {
+    add(causes[i].effect_ns, change(causes[i].alone_ns, unit), causes[i].why);
   }
   if (causes.size() > most_causes_shown) {
     out += fmt::format("{}and {} more; --json lists them\n", margin,
                        causes.size() - most_causes_shown);
   }
-  if (comparison.noise.effect_ns != 0) {
-    out += fmt::format("  {:>10} {:>10}   noise: what its own iterations vary by\n",
-                       change(comparison.noise.effect_ns, unit), "");
-  }
+  const std::int64_t noise_ns = comparison.noise.effect_ns;
+  if (noise_ns != 0) add(noise_ns, "", "noise: " + noise_text(comparison));
   return out;
 }
 

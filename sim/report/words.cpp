@@ -90,6 +90,12 @@ std::string different_work(const Comparison& comparison) {
 
 }  // namespace
 
+std::string noise_text(const Comparison& comparison) {
+  if (comparison.noise.taken_fraction < disturbed) return "its own iterations vary by that";
+  return fmt::format("others had its processors for {} of the time that it computed",
+                     format_percent(comparison.noise.taken_fraction));
+}
+
 std::string verdict_of(const Comparison& comparison) {
   const std::int64_t predicted = comparison.sides[predicted_side].makespan_ns;
   const std::int64_t measured = comparison.sides[measured_side].makespan_ns;
@@ -114,7 +120,11 @@ std::string verdict_of(const Comparison& comparison) {
   both.front() = static_cast<char>(both.front() - 'a' + 'A');
   std::string sentence = fmt::format("{}: {}.", both, by);
   const auto& causes = comparison.root_causes;
-  if (!causes.empty() && causes.front().effect_ns != 0) {
+  const std::int64_t noise_ns = comparison.noise.effect_ns;
+  if (2 * std::abs(noise_ns) > std::abs(gap) && gap != 0) {
+    sentence += fmt::format(" Most of it is noise ({}): {}.", signed_time(noise_ns),
+                            noise_text(comparison));
+  } else if (!causes.empty() && causes.front().effect_ns != 0) {
     sentence += fmt::format(" The largest cause: {} ({}).", causes.front().why,
                             signed_time(causes.front().effect_ns));
   }

@@ -14,6 +14,8 @@ namespace pipesim {
 
 inline constexpr std::array<std::string_view, 2> side_names{"predicted", "measured"};
 
+// What noise is, as part of a sentence.
+std::string noise_text(const Comparison& comparison);
 // One sentence: whether the prediction holds, and by how much.
 std::string verdict_of(const Comparison& comparison);
 // How an action is identified, for people.

@@ -71,6 +71,16 @@ std::string critical_path_line(const Metrics& metrics) {
                      path.other_ns > 0 ? ", " + format_time(path.other_ns) + " other" : "");
 }
 
+std::string taken_line(const RecordedRun& run) {
+  const double fraction = taken_fraction({run.spans.data(), run.spans.size()});
+  if (fraction < disturbed) return {};
+  return fmt::format(
+      "Others had the processors for {} of the time that ranks computed: measure again with "
+      "nothing "
+      "else running, and a processor for each rank.\n",
+      format_percent(fraction));
+}
+
 std::string memory_table(const std::vector<RankMemory>& memory, int width) {
   struct Column {
     std::string_view name;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "traces/metrics.h"
+#include "traces/recorded_run.h"
 
 namespace pipesim {
 
@@ -31,6 +32,9 @@ std::string bubble_lines(const Metrics& metrics);
 
 // What the critical path is made of; empty where no transfer is on it.
 std::string critical_path_line(const Metrics& metrics);
+
+// That others had the processors of a run's ranks, and what to do; empty where that was little.
+std::string taken_line(const RecordedRun& run);
 
 // What ranks hold at their fullest, by category, with a line before and a blank
 // line after it; a category that no rank has is left out. Empty where there is

@@ -33,6 +33,9 @@ struct OwnEvents::Arguments {
           if (key == "layer") layer = whole_number(text);
           if (key == "again") again = text == "true";
           break;
+        case 8:
+          if (key == "taken_ns") taken_ns = whole_number(text);
+          break;
         case 9:
           if (key == "iteration") iteration = whole_number(text);
           if (key == "queued_ns") queued_ns = whole_number(text);
@@ -58,7 +61,7 @@ struct OwnEvents::Arguments {
 
   std::string_view kind, backward_kind;
   std::optional<std::int64_t> stage, rank, iteration, microbatch, occurrence, bytes, queued_ns,
-      first_part_ns, layer, backward_stage, backward_microbatch;
+      taken_ns, first_part_ns, layer, backward_stage, backward_microbatch;
   bool again = false;
 };
 
@@ -200,7 +203,7 @@ void OwnEvents::add_actions(const ChromeEvent& event, const Arguments& args) {
   };
   if (!action || (is_cell && !(back && is_backward(back->kind))) ||
       !within(args.bytes, max_bytes) || !within(args.queued_ns, max_time_ns) ||
-      !within(args.first_part_ns, *event.dur_ns)) {
+      !within(args.first_part_ns, *event.dur_ns) || !within(args.taken_ns, *event.dur_ns)) {
     warnings.add("actions whose args name none, left out", place(event));
     return;
   }
@@ -214,6 +217,7 @@ void OwnEvents::add_actions(const ChromeEvent& event, const Arguments& args) {
     span.input_arrival_ns = span.start_ns + args.first_part_ns.value_or(*event.dur_ns);
   }
   span.queued_ns = args.queued_ns.value_or(0);
+  span.taken_ns = args.taken_ns.value_or(0);
   gathered_.push_back(span);
   if (back) {
     span.action = *back;
@@ -226,7 +230,8 @@ void OwnEvents::add_layer(const ChromeEvent& event, const Arguments& args) {
   const auto action = action_of(args.kind, args.stage, args.microbatch);
   const bool is_part =
       action && (action->kind == Kind::F || action->kind == Kind::I || action->kind == Kind::W);
-  if (!is_part || !is_index(args.layer)) {
+  const std::int64_t taken_ns = args.taken_ns.value_or(0);
+  if (!is_part || !is_index(args.layer) || taken_ns < 0 || taken_ns > *event.dur_ns) {
     warnings.add("layers whose args name none, left out", place(event));
     return;
   }
@@ -240,6 +245,7 @@ void OwnEvents::add_layer(const ChromeEvent& event, const Arguments& args) {
   layer.action.kind = Kind::IDLE;
   layer.start_ns = *event.ts_ns;
   layer.end_ns = *event.ts_ns + *event.dur_ns;
+  layer.taken_ns = taken_ns;
   layers.push_back(layer);
 }
 

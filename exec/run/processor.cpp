@@ -1,0 +1,35 @@
+#include "exec/run/processor.h"
+
+#include <ctime>
+
+#include "exec/run/clock.h"
+
+namespace pipesim::exec {
+namespace {
+
+constexpr std::int64_t least_taken_ns = 5'000;
+
+// That this thread ran for. A call of the system, at whose end the thread may be made to wait: so
+// the other clock is read behind it at the start, and before it at the end.
+std::int64_t ran_ns() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+}  // namespace
+
+ProcessorWatch::ProcessorWatch(bool counts) : counts_(counts) {
+  if (!counts) return;
+  ran_ns_ = ran_ns();
+  since_ns_ = Clock::monotonic_ns();
+}
+
+std::int64_t ProcessorWatch::taken_ns() const {
+  if (!counts_) return 0;
+  const std::int64_t now_ns = Clock::monotonic_ns();
+  const std::int64_t taken = now_ns - since_ns_ - (ran_ns() - ran_ns_);
+  return taken < least_taken_ns ? 0 : taken;
+}
+
+}  // namespace pipesim::exec

@@ -1,0 +1,26 @@
+// For how long others had the processor of what a thread does: by how much longer it took than
+// the thread ran.
+//
+// Belongs to the thread that makes it. Costs two readings of the clocks at either end.
+#pragma once
+
+#include <cstdint>
+
+namespace pipesim::exec {
+
+class ProcessorWatch {
+ public:
+  // Not `counts`: reads no clock, and nothing is ever taken.
+  explicit ProcessorWatch(bool counts);
+
+  // Since it was made. What is less than a switch of threads takes is 0: clocks are read one
+  // after the other.
+  std::int64_t taken_ns() const;
+
+ private:
+  bool counts_;
+  std::int64_t since_ns_ = 0;
+  std::int64_t ran_ns_ = 0;
+};
+
+}  // namespace pipesim::exec
