@@ -128,10 +128,16 @@ Schedule program_of(const Schedule& schedule) {
   return schedule;
 }
 
+void set_faults(const Flags& flags, TrainingJob& training) {
+  if (!flags.faults) return;
+  for (const std::string_view fault : split(*flags.faults, ',')) {
+    training.faults.add(fault, training.program);
+  }
+}
+
 // What is trained on a device that computes.
 void set_model(const Flags& flags, TrainingJob& training) {
-  for (const auto& [flag, name] :
-       {std::pair(&flags.costs, "--costs"), {&flags.pace, "--pace"}, {&flags.faults, "--faults"}}) {
+  for (const auto& [flag, name] : {std::pair(&flags.costs, "--costs"), {&flags.pace, "--pace"}}) {
     if (*flag) throw input_error(fmt::format("{}: only --device emulated has costs", name));
   }
   training.model = find_model(flags.model.value_or("gpt-mini"));
@@ -167,6 +173,15 @@ void set_model(const Flags& flags, TrainingJob& training) {
   training.recompute = parse_recompute(flags.recompute);
   const std::string device = flags.device.value_or("cpu");
   training.precision = parse_precision(flags.precision, device);
+  set_faults(flags, training);
+  if (flags.faults && device != "cpu") {
+    throw input_error(fmt::format(
+        "--faults: they are of --device emulated and cpu; device {} computes by itself", device));
+  }
+  if (const std::string shorter = training.faults.shortening(); !shorter.empty()) {
+    throw input_error(fmt::format(
+        "--faults {}: a training can't be made shorter; give a factor from x1 on", quote(shorter)));
+  }
   if (flags.data) training.text = Text::read(*flags.data);
   training.text.check(training.sequence_length, training.model.vocabulary_size);
   training.verify = flags.verify;
@@ -207,11 +222,7 @@ void set_costs(const Flags& flags, TrainingJob& training) {
     training.costs.emplace().stages.assign(static_cast<std::size_t>(placement.stages()),
                                            usual_stage_costs());
   }
-  if (flags.faults) {
-    for (const std::string_view fault : split(*flags.faults, ',')) {
-      training.faults.add(fault, training.program);
-    }
-  }
+  set_faults(flags, training);
   training.costs->check(placement, training.program.microbatches,
                         flags.costs.value_or("the usual costs"));
   for (const StageCosts& stage : training.costs->stages) {
@@ -258,7 +269,7 @@ void add_all_flags(CommandLine& program, Flags& flags) {
       {{"--device", &flags.device, "NAME", "what computes; default cpu"},
        {"--costs", &flags.costs, "FILE.json", "times of an emulated device; default as pipesim's"},
        {"--pace", &flags.pace, "wall|anchored", "what emulated actions keep to; default wall"},
-       {"--faults", &flags.faults, "WHAT,...", "of an emulated device; see below"},
+       {"--faults", &flags.faults, "WHAT,...", "put wrong on purpose; see below"},
        {"--transport", &flags.transport, "NAME", "mpi, local, nccl or rccl; see below"},
        {"--eager-limit", &flags.eager_limit, "BYTES",
         "from here on sends wait for receivers; 0: all"},

@@ -130,6 +130,14 @@ std::vector<std::string> Faults::texts() const {
   return all;
 }
 
+std::string Faults::shortening() const {
+  const auto shortens = [](const Fault& fault) {
+    return fault.what == What::scale && fault.factor < 1;
+  };
+  const auto found = std::ranges::find_if(faults_, shortens);
+  return found == faults_.end() ? "" : found->text;
+}
+
 std::int64_t Faults::duration_ns(const Action& action, int iteration, int rank,
                                  std::int64_t duration_ns) const {
   double factor = 1;

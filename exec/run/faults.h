@@ -1,4 +1,5 @@
-// What is put wrong with an emulated device on purpose, to see whether a diagnosis finds it.
+// What is put wrong with a run on purpose, to see whether a diagnosis finds it: on an emulated
+// device (emulation.h), or in a training on the CPU (faulty.h), which can only become longer.
 //
 //   B@stage2=x1.4        each B of stage 2 takes 1.4 times as long
 //   2B5=x1.4             that one does
@@ -28,6 +29,8 @@ class Faults {
 
   bool empty() const { return faults_.empty(); }
   std::vector<std::string> texts() const;
+  // The first that makes something take less time; empty where none does.
+  std::string shortening() const;
 
   // What an action takes instead; in each iteration another draw, always the same.
   std::int64_t duration_ns(const Action& action, int iteration, int rank,

@@ -8,6 +8,7 @@
 
 #include "exec/run/agreement.h"
 #include "exec/run/emulated_links.h"
+#include "exec/run/faulty.h"
 #include "exec/run/rank_place.h"
 #include "exec/run/trainer.h"
 #include "exec/run/worker.h"
@@ -73,6 +74,7 @@ RecordedRun run_of(const TrainingJob& training, const Device& device, Transport&
     return run;
   }
   about.device = device.description();
+  for (const std::string& fault : training.faults.texts()) about.device += ", " + fault;
   about.model_json = to_json(training.model);
   about.layout = training.layout;
   about.layers = layer_names(training.model);
@@ -252,7 +254,9 @@ RunResult run_session(const TrainingJob& training, Device& device, Transport& tr
                   auto own = std::make_unique<Trainer>(training, place, device, transport, pool,
                                                        recorder, poll);
                   trainer = own.get();
-                  return own;
+                  if (training.faults.empty()) return own;
+                  return std::make_unique<FaultyWorkload>(std::move(own), training.faults,
+                                                          place.in_pipeline());
                 });
   std::optional<Reference> reference;
   if (training.verify) {

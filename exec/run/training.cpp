@@ -29,16 +29,15 @@ std::string TrainingJob::fingerprint() const {
     rows = 31 * rows + std::hash<std::string>()(csv_row(program.actions[rank]));
   }
   const std::string what =
-      costs ? fmt::format("costs {}, pace {}, faults {}", to_json(*costs), pace_name(pace),
-                          fmt::join(faults.texts(), ", "))
+      costs ? fmt::format("costs {}, pace {}", to_json(*costs), pace_name(pace))
             : fmt::format("model {}, layout {}, {} x {} tokens", to_json(model),
                           fmt::join(layout, ","), micro_batch_size, sequence_length);
   return fmt::format(
       "program of {} ranks {:x}, {}, text of {} bytes {:x}, {} microbatches, {} + {} iterations, "
-      "seed {}, learning rate {}, recompute {}, precision {}, verify {}, details {}",
+      "seed {}, learning rate {}, recompute {}, precision {}, verify {}, details {}, faults {}",
       program.ranks(), rows, what, text.bytes().size(), std::hash<std::string_view>()(text.bytes()),
       program.microbatches, warmup, iterations, seed, learning_rate, recompute,
-      precision_name(precision), verify, record_details);
+      precision_name(precision), verify, record_details, fmt::join(faults.texts(), ", "));
 }
 
 }  // namespace pipesim::exec

@@ -39,7 +39,7 @@ struct TrainingJob {
   // model and its layout.
   std::optional<Costs> costs;
   EmulationPace pace = EmulationPace::wall;
-  Faults faults;  // of the emulated device
+  Faults faults;  // of the emulated device, or of a training on the CPU
 
   std::int64_t rows() const { return micro_batch_size * sequence_length; }
   // Whether ranks go from one measured iteration to the next without waiting for all;

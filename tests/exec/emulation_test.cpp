@@ -268,5 +268,23 @@ TEST(Faults, JitterIsAlwaysTheSame) {
   EXPECT_NEAR(std::sqrt(squares / draws - mean * mean), 1e5, 1e4);
 }
 
+// A training with faults takes longer where they say so, and learns the same.
+TEST(Faults, OfATrainingChangeItsTimesAlone) {
+  const Schedule schedule = generate({.name = "1f1b", .ranks = 2, .microbatches = 4});
+  TrainingJob training = testing::tiny_training(schedule, testing::tiny_model(4));
+  for (const char* fault : {"pause@1B1=9ms", "launch@rank0=2ms", "0F2=x100"}) {
+    training.faults.add(fault, training.program);
+  }
+  const RunResult result = testing::run_locally(training);
+  ASSERT_TRUE(result.verification);
+  EXPECT_TRUE(result.verification->bitwise);
+  std::map<std::string, Span> spans;
+  for (const Span& span : result.run.spans) spans[to_text(span.action)] = span;
+  EXPECT_GE(spans["1B1"].start_ns - spans["1F1"].end_ns, 9'000'000);
+  EXPECT_GE(spans["0F1"].start_ns - spans["0F0"].end_ns, 2'000'000);
+  EXPECT_GT(spans["0F2"].end_ns - spans["0F2"].start_ns,
+            5 * (spans["0F1"].end_ns - spans["0F1"].start_ns - spans["0F1"].taken_ns));
+}
+
 }  // namespace
 }  // namespace pipesim

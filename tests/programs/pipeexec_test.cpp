@@ -315,7 +315,7 @@ TEST(Pipeexec, RefusesInOneSentence) {
   expect_refused(emulated + " --faults pause@1B=1ms", 2, "is no F, I, W or B");
   expect_refused(emulated + " --faults 0F0=x2,", 2, "there is no '='");
   expect_refused(emulated + " --faults ''", 2, "there is no '='");
-  expect_refused(good + " --faults 0F0=x2", 2, "only --device emulated has costs");
+  expect_refused(good + " --faults 0F0=x0.5", 2, "a training can't be made shorter");
   expect_refused(emulated + " --costs " + testing::source_file("examples/shared_card.json"), 2,
                  "names a rank");
   expect_refused(good + " --costs x.json", 2, "only --device emulated has costs");

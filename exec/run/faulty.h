@@ -1,0 +1,42 @@
+// A training with faults: what it does takes longer, or starts later, on purpose (faults.h).
+//
+// The rank's thread stays busy meanwhile, as it would with more to compute; results are those of
+// the training. Only where that thread computes: on the CPU. A workload over another, which it
+// owns; one rank, one thread.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "exec/run/faults.h"
+#include "exec/run/workload.h"
+
+namespace pipesim::exec {
+
+class FaultyWorkload final : public Workload {
+ public:
+  // `faults` outlive it; `rank` is that in the pipeline.
+  FaultyWorkload(std::unique_ptr<Workload> own, const Faults& faults, int rank)
+      : own_(std::move(own)), faults_(faults), rank_(rank) {}
+
+  void start_iteration(int iteration) override {
+    iteration_ = iteration;
+    own_->start_iteration(iteration);
+  }
+  void await_start(const Action& action, const Tensor& input) override;
+  Tensor run(const Action& action, Tensor input) override;
+  void reduce(int stage, std::int64_t number, std::int64_t count) override {
+    own_->reduce(stage, number, count);
+  }
+  void reduce_tied(int stage) override { own_->reduce_tied(stage); }
+  Outcome find_norm(int stage) override { return own_->find_norm(stage); }
+  void step(int stage, double gradient_norm) override { own_->step(stage, gradient_norm); }
+
+ private:
+  std::unique_ptr<Workload> own_;
+  const Faults& faults_;
+  int rank_;
+  int iteration_ = 0;
+};
+
+}  // namespace pipesim::exec
