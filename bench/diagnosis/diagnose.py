@@ -2,7 +2,8 @@
 """How often a comparison names the cause of a slow run, and how well it knows its effect.
 
 Draws pipelines and puts one or two things wrong with each: a slow stage, one slow microbatch, a
-slow link, late launches, a pause, an action out of order, a clock that is ahead. Runs each on
+slow link, late launches, a pause, an action out of order, a clock that is ahead, or drifts
+beside, and with --jitter durations that vary. Runs each on
 pipeexec's emulated device, compares the run with the prediction that knows nothing of it, and
 holds the causes named to what the fault really costs, worked out by pipeline.py.
 
@@ -32,7 +33,8 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 FAMILIES = ["gpipe", "1f1b", "eager-1f1b", "interleaved", "interleaved-pytorch", "bfs", "zb-h1",
             "zb-h2", "interleaved-zb"]
 LOOPED = {"interleaved", "interleaved-pytorch", "interleaved-zb", "bfs"}
-FAULTS = ["stage", "microbatch", "bandwidth", "latency", "launch", "pause", "order", "clock"]
+FAULTS = ["stage", "microbatch", "bandwidth", "latency", "launch", "pause", "order", "clock",
+          "drift"]
 LEAST_EFFECT = 0.03  # of the iteration
 MS = 1_000_000
 
@@ -64,7 +66,7 @@ class Fault:
     costs: dict[str, Any] | None = None  # changes of the costs: see with_faults()
     flag: str | None = None  # for --faults
     swap: tuple[int, int] | None = None  # rank, place
-    clock: tuple[int, int] | None = None  # rank, ns
+    clock: tuple[int, int, int] | None = None  # rank, ns ahead, ns a second
 
 
 class Programs:
@@ -165,10 +167,12 @@ def draw_fault(rng: random.Random, case: Case, name: str) -> Fault | None:
             if row[place][2] != row[place + 1][2] and row[place][1] != row[place + 1][1]:
                 return Fault(name, {"term": "order"}, swap=(rank, place))
         return None
-    if name == "clock":
+    if name in ("clock", "drift"):
         if case.ranks < 3:
             return None  # of two clocks nobody knows which one is off
-        return Fault(name, {"term": "clock", "rank": rank}, clock=(rank, rng.randint(3, 30) * MS))
+        drift = rng.randint(20, 200) * 1000 if name == "drift" else 0
+        return Fault(name, {"term": "clock", "rank": rank},
+                     clock=(rank, rng.randint(3, 30) * MS, drift))
     a, b = rng.choice(ways(case))
     named = {"term": "transfer", "rank": a, "to_rank": b}
     base = case.costs["p2p"]
@@ -225,23 +229,32 @@ def truths(case: Case, faults: list[Fault]) -> list[int]:
     return [((whole - other) + (one - base)) // 2, ((whole - one) + (other - base)) // 2]
 
 
-def shift_clock(trace: dict[str, Any], rank: int, by_ns: int) -> None:
+def shift_clock(trace: dict[str, Any], rank: int, by_ns: int, drift: int) -> None:
     for event in trace["traceEvents"]:
         if "ts" in event and event.get("args", {}).get("rank", event.get("pid")) == rank:
-            event["ts"] += by_ns / 1000
+            event["ts"] += by_ns / 1000 + event["ts"] * drift / 1e9
+
+
+def ahead_by(case: Case, trace: dict[str, Any]) -> int:
+    """Of the clock that is off, in the middle of the iteration that is compared."""
+    rank, by_ns, drift = case.faults[0].clock or (0, 0, 0)
+    times = trace["metadata"]["pipesim"]["iteration_ns"]
+    middle = times.index(statistics.median_low(times))
+    return by_ns + round(sum(times[:middle]) + times[middle] / 2) * drift // 10**9
 
 
 def program_text(program: list[list[Action]]) -> str:
     return "".join(",".join(f"{s}{k}{m}" for s, k, m in row) + "\n" for row in program)
 
 
-def run_case(case: Case, programs: Programs, device: list[str]) -> dict[str, Any]:
+def run_case(case: Case, programs: Programs, device: list[str], jitter: str) -> dict[str, Any]:
     predicted = str(programs.folder / "predicted.json")
     measured = programs.folder / "measured.json"
     programs.run("pipesim", *case.flags(), "--costs", programs.file("costs.json", case.costs),
                  "--trace", predicted, "--quiet", "--iterations", "4")
     costs, pipeline = with_faults(case, case.faults)
     flags = [fault.flag for fault in case.faults if fault.flag]
+    flags += [f"jitter={jitter}"] if jitter else []
     schedule = case.flags()
     if any(fault.swap for fault in case.faults):
         schedule = ["--schedule", programs.file("order.csv", program_text(pipeline.program))]
@@ -249,14 +262,17 @@ def run_case(case: Case, programs: Programs, device: list[str]) -> dict[str, Any
                  "--costs", programs.file("faulty.json", costs), "--trace", str(measured),
                  "--quiet", *(["--faults", ",".join(flags)] if flags else []))
     right: dict[str, Any] = {}
+    ahead_ns = 0
     for fault in case.faults:
         if fault.clock:
             right = json.loads(programs.run("pipesim", "compare", predicted, str(measured), "--json"))
             trace = json.loads(measured.read_text())
+            ahead_ns = ahead_by(case, trace)
             shift_clock(trace, *fault.clock)
             measured.write_text(json.dumps(trace))
     found = json.loads(programs.run("pipesim", "compare", predicted, str(measured), "--json"))
     if right:
+        found["clock_ahead_ns"] = ahead_ns
         found["clock_effect_ns"] = found["makespan_ns"]["measured"] - right["makespan_ns"]["measured"]
     return found
 
@@ -301,17 +317,18 @@ def judge(case: Case, comparison: dict[str, Any], effects: list[int]) -> Verdict
 
 def judge_clock(case: Case, comparison: dict[str, Any]) -> Verdict:
     """Of a clock that hardly changes the makespan: is it found, and by how much is it off?"""
-    rank, by_ns = case.faults[0].clock or (0, 0)
+    rank = case.faults[0].named["rank"]
+    truth = comparison["clock_ahead_ns"]
     ahead = comparison["clocks"][rank]["ahead_ns"]
-    text = f"{case.family} {case.ranks}x{case.chunks}: rank {rank} {by_ns}, found {ahead}"
-    return Verdict(abs(ahead - by_ns) < 0.05 * by_ns, [], 0, text)
+    text = f"{case.family} {case.ranks}x{case.chunks}: rank {rank} {truth}, found {ahead}"
+    return Verdict(abs(ahead - truth) < 0.05 * truth, [], 0, text)
 
 
 def draw_faulty(rng: random.Random, programs: Programs, count: int) -> tuple[Case, list[int]]:
     while True:
         case = draw_case(rng, programs)
         base = case.pipeline.iteration_ns()
-        names = rng.sample([n for n in FAULTS if count == 1 or n not in ("order", "clock")], count)
+        names = rng.sample([n for n in FAULTS if count == 1 or n not in ("order", "clock", "drift")], count)
         faults = [draw_fault(rng, case, name) for name in names]
         if any(fault is None for fault in faults):
             continue
@@ -337,6 +354,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--pace", choices=["wall", "anchored"], default="wall")
+    parser.add_argument("--jitter", default="", help="of all durations beside, such as 2%%")
     parser.add_argument("--iterations", type=int, default=5)
     parser.add_argument("--verbose", action="store_true", help="prints what was said of each run")
     arguments = parser.parse_args()
@@ -348,7 +366,7 @@ def main() -> None:
         for run in range(arguments.runs):
             count = 2 if run % 4 == 3 else 1
             case, effects = draw_faulty(rng, programs, count)
-            verdict = judge(case, run_case(case, programs, device), effects)
+            verdict = judge(case, run_case(case, programs, device, arguments.jitter), effects)
             kind = "two" if count == 2 else case.faults[0].name
             verdicts.append((kind, verdict))
             is_good = verdict.right and verdict.largest_other <= 0.1
