@@ -17,14 +17,18 @@ namespace {
 // as soon as it is free.
 constexpr std::int64_t seen_at_once_ns = 30'000;
 
-// When what the receiver began last before the arrival ended.
+// When what the receiver began last before the arrival ended, of the iteration before, too.
 std::optional<std::int64_t> computed_until(const Operations& operations, Side side,
                                            const Occurrence& transfer) {
   const auto& list = operations.lists[side][static_cast<std::size_t>(transfer.to_rank)];
   const auto& occurrences = operations.sides[side];
   const auto next = std::ranges::lower_bound(
       list, transfer.end_ns, {}, [&](OperationId id) { return occurrences[id].start_ns; });
-  if (next == list.begin()) return std::nullopt;
+  if (next == list.begin()) {
+    const auto& ended_before = operations.ended_before_ns[side];
+    const auto receiver = static_cast<std::size_t>(transfer.to_rank);
+    return receiver < ended_before.size() ? ended_before[receiver] : std::nullopt;
+  }
   return occurrences[*(next - 1)].end_ns;
 }
 
