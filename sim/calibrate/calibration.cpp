@@ -110,6 +110,7 @@ Calibration calibrate(std::span<const RecordedRun> all) {
   ComputeTimes compute = compute_times(runs, by_layer);
   provenance.entries = std::move(compute.provenance);
   costs.receive_ns = compute.receive_ns;
+  provenance.variation_ppm = std::move(compute.variation_ppm);
 
   const TransferTimes transfers = transfer_times(runs, compute.receive_ns);
   costs.costs.p2p = transfers.p2p;

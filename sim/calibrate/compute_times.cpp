@@ -140,6 +140,36 @@ Samples& samples_of(Entry& entry, Kind kind) {
   }
 }
 
+// What actions take over what is typical of their stage and kind, without what receiving adds.
+std::vector<std::int64_t> variation_of(const std::vector<Observation>& actions,
+                                       std::int64_t receive_ns) {
+  constexpr std::size_t enough = 20;
+  constexpr int steps = 20;
+  std::map<std::pair<std::int32_t, Kind>, std::vector<std::int64_t>> times;
+  for (const Observation& action : actions) {
+    times[{action.span->action.stage, action.span->action.kind}].push_back(
+        action.occupied_ns - action.received * receive_ns);
+  }
+  std::vector<std::int64_t> ppm;
+  for (const auto& [key, own] : times) {
+    Samples samples;
+    for (const std::int64_t ns : own) samples.add(ns);
+    const double typical = samples.typical();
+    if (own.size() < 3 || typical <= 0) continue;
+    for (const std::int64_t ns : own) {
+      const double factor = static_cast<double>(ns) / typical;
+      ppm.push_back(std::llround(std::clamp(factor, 0.0, 1000.0) * 1e6));
+    }
+  }
+  if (ppm.size() < enough) return {};
+  std::ranges::sort(ppm);
+  std::vector<std::int64_t> quantiles;
+  for (int step = 0; step <= steps; ++step) {
+    quantiles.push_back(ppm[(ppm.size() - 1) * static_cast<std::size_t>(step) / steps]);
+  }
+  return quantiles.front() == quantiles.back() ? std::vector<std::int64_t>() : quantiles;
+}
+
 // What was measured, in words for a refusal.
 struct Subject {
   const RecordedRun& run;
@@ -286,6 +316,7 @@ ComputeTimes compute_times(std::span<const RecordedRun* const> runs, bool by_lay
   ComputeTimes result;
   result.entries.resize(all.entries.size());
   result.receive_ns = receive_time(all.actions);
+  result.variation_ppm = variation_of(all.actions, result.receive_ns);
   if (by_layer) {
     const BesideLayers beside = beside_layers(all.actions, result.receive_ns);
     for (std::size_t i = 0; i < all.entries.size(); ++i) {

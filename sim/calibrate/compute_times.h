@@ -23,7 +23,8 @@ namespace pipesim {
 struct ComputeTimes {
   std::vector<StageCosts> entries;  // one a layer or stage, with nothing but times
   std::vector<Provenance::Entry> provenance;
-  std::int64_t receive_ns = 0;  // that a message keeps its receiver
+  std::int64_t receive_ns = 0;              // that a message keeps its receiver
+  std::vector<std::int64_t> variation_ppm;  // see provenance.h
 };
 
 // Of runs that record the same layers, or, not `by_layer`, the same stages.

@@ -9,6 +9,7 @@
 #include "sim/cli/outputs.h"
 #include "sim/cli/report.h"
 #include "sim/cli/setup.h"
+#include "sim/cli/spread_flags.h"
 #include "sim/engine/record_run.h"
 #include "sim/request/request.h"
 #include "sim/request/result_json.h"
@@ -25,6 +26,7 @@ namespace {
 struct PredictFlags {
   ScheduleFlags schedule;
   CostFlags costs;
+  SpreadFlags spread;
   Flag iterations, memory_cap, trace, export_file;
   bool explain = false;
   bool json = false;
@@ -50,6 +52,7 @@ void run(const PredictFlags& flags, const std::vector<std::string>& arguments) {
                  {"--export", flags.export_file, true}});
   PredictionRequest request;
   request.costs = cost_request(flags.costs);
+  add_slow_ranks(flags.spread, request.costs);
   if (flags.explain && !flags.costs.model.model) {
     throw input_error("--explain: only a model says what time and memory are for; give --model");
   }
@@ -76,6 +79,13 @@ void run(const PredictFlags& flags, const std::vector<std::string>& arguments) {
   progress->show(fmt::format("simulating {} actions",
                              format_count(choice.schedule.actions.size() * options.iterations)));
   const Prediction prediction = prepared.predict();
+  const std::optional<SpreadQuestion> asked =
+      spread_question(flags.spread, source, choice.schedule.actions.size() * options.iterations);
+  std::optional<MakespanSpread> spread;
+  if (asked && (flags.json || !flags.quiet)) {
+    progress->show(fmt::format("simulating {}", plural(asked->seeds, "draw")));
+    spread = find_spread(choice.schedule, costs, options, *asked, true);
+  }
   if (trace) {
     progress->show("writing the trace");
     write_chrome_trace(record_run(choice.schedule, costs, options), *trace);
@@ -94,11 +104,14 @@ void run(const PredictFlags& flags, const std::vector<std::string>& arguments) {
                           costs, prediction.metrics, prediction.memory);
   }
   if (flags.json) {
-    print(result_json(choice.schedule, prediction, cap, model, explanation));
+    print(result_json(choice.schedule, prediction, cap, model, explanation, spread));
     return;
   }
   const Terminal terminal = standard_output();
   print(report(choice, costs, prediction, flags.schedule, source, model, cap, arguments, terminal));
+  if (spread) {
+    print("\n" + spread_report(*spread, *asked, prediction.metrics.makespan_ns, terminal.width));
+  }
   if (explanation) {
     print("\n" + explanation_report(*model, *explanation, prediction.metrics.makespan_ns, *cap,
                                     terminal.width));
@@ -114,6 +127,7 @@ void add_predict(CommandLine& program) {
   auto flags = std::make_shared<PredictFlags>();
   add_schedule_flags(program, flags->schedule, true);
   add_cost_flags(program, flags->costs);
+  add_spread_flags(program, flags->spread);
   program.add_flags(
       "Output",
       {{"--iterations", &flags->iterations, "N",

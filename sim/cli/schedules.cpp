@@ -6,6 +6,7 @@
 
 #include "sim/cli/commands.h"
 #include "sim/cli/setup.h"
+#include "sim/cli/spread_flags.h"
 #include "sim/cost/estimate/explanation.h"
 #include "sim/plan/candidates.h"
 #include "traces/base/error.h"
@@ -19,6 +20,7 @@ namespace {
 struct SchedulesFlags {
   ScheduleFlags schedule;
   CostFlags costs;
+  SpreadFlags spread;
   Flag memory_cap;
   bool compare = false;
   bool json = false;
@@ -74,6 +76,10 @@ void print_json(const std::vector<Candidate>& all, const std::optional<CostModel
     } else {
       const Metrics& metrics = c.prediction.metrics;
       row["makespan_ns"] = metrics.makespan_ns;
+      if (c.spread) {
+        row["makespan_spread_ns"] = {
+            {"p50", c.spread->p50_ns}, {"p95", c.spread->p95_ns}, {"seeds", c.spread->seeds}};
+      }
       if (model) {
         const Throughput reached = throughput(*model, c.microbatches, metrics.makespan_ns);
         row["tokens_per_second"] = reached.tokens_per_second;
@@ -104,8 +110,10 @@ void print_table(const std::vector<Candidate>& all, bool by_layer,
                  const std::optional<CostModel>& model, std::optional<std::int64_t> cap) {
   bool chunks_differ = false;
   bool has_bytes = false;
+  bool varies = false;
   for (const Candidate& c : all) {
     chunks_differ = chunks_differ || (c.left_out.empty() && c.chunks > 1);
+    varies = varies || c.spread.has_value();
     has_bytes = has_bytes || c.prediction.peak_memory_bytes() > 0;
   }
   std::string out;
@@ -114,7 +122,8 @@ void print_table(const std::vector<Candidate>& all, bool by_layer,
     if (c.microbatches != microbatches) {
       out += fmt::format("{}{}\n", microbatches == 0 ? "" : "\n",
                          plural(c.microbatches, "microbatch"));
-      out += fmt::format("  {:<20}{:>2} {:>11} {:>8} {:>8}  {}\n", "", "v", "makespan", "global",
+      out += fmt::format("  {:<20}{:>2} {:>11} {}{:>8} {:>8}  {}\n", "", "v", "makespan",
+                         varies ? fmt::format("{:>11} ", "p95") : "", "global",
                          model ? "MFU" : "span", "peak kept");
       microbatches = c.microbatches;
     }
@@ -126,8 +135,9 @@ void print_table(const std::vector<Candidate>& all, bool by_layer,
     std::string peak = plural(metrics.peak_activation_chunks(), "chunk");
     if (has_bytes) peak += ", " + format_bytes(c.prediction.peak_memory_bytes());
     if (cap && c.prediction.peak_memory_bytes() > *cap) peak += " !";
-    out += fmt::format("{} {:<20}{:>2} {:>11} {:>8} {:>8}  {}\n", c.on_front ? '*' : ' ',
+    out += fmt::format("{} {:<20}{:>2} {:>11} {}{:>8} {:>8}  {}\n", c.on_front ? '*' : ' ',
                        c.schedule, c.chunks, format_time(metrics.makespan_ns),
+                       c.spread ? fmt::format("{:>11} ", format_time(c.spread->p95_ns)) : "",
                        format_percent(metrics.global_bubble()), last_share(c, model), peak);
   }
   out += "\n* on the time-memory front: nothing else is as fast and as small.\n";
@@ -157,10 +167,14 @@ void run(const CommandLine& command, const SchedulesFlags& flags) {
   ScheduleFlags first = flags.schedule;
   first.microbatches = std::to_string(microbatches.front());
   const ScheduleRequest request = parse_request(first);
-  const CostSource source(cost_request(flags.costs));
+  CostRequest costs = cost_request(flags.costs);
+  add_slow_ranks(flags.spread, costs);
+  const CostSource source(std::move(costs));
   const std::optional<CostModel> model = source.cost_model(request.ranks);
   const auto cap = memory_cap(flags.memory_cap, model);
   Trial trial = trial_with(source);
+  const std::int64_t actions = std::int64_t{2} * request.ranks * std::ranges::max(microbatches);
+  trial.spread = spread_question(flags.spread, source, actions);
   std::optional<Progress> progress(std::in_place);
   trial.progress = [&](const std::string& what) { progress->show(what); };
   const auto all = try_all(request, microbatches, trial);
@@ -186,6 +200,7 @@ void add_schedules(CommandLine& program) {
            {"--json", &flags->json, "prints one JSON object"}});
   add_schedule_flags(command, flags->schedule, false);
   add_cost_flags(command, flags->costs);
+  add_spread_flags(command, flags->spread);
   command.set_footer(
       "Example:\n"
       "  pipesim schedules --compare --stages 8 --microbatches 16,64 --p2p-latency 9us");

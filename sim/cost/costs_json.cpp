@@ -218,6 +218,8 @@ void read_collective_links(const JsonCursor& cursor, CostsFile& file, const Link
   }
 }
 
+constexpr std::int64_t max_variation_ppm = 1'000'000'000;  // a thousand times what is typical
+
 Spread read_spread(const JsonCursor& cursor) {
   JsonMembers members(cursor);
   Spread spread;
@@ -258,6 +260,12 @@ Provenance read_provenance(const JsonCursor& cursor, std::size_t entries) {
         plural(static_cast<std::int64_t>(result.entries.size()), "entry", "entries"), entries));
   }
   members.optional("p2p", [&](const JsonCursor& value) { result.transfers = read_spread(value); });
+  members.optional("variation_ppm", [&](const JsonCursor& list_of_ppm) {
+    for (const JsonCursor& item : list_of_ppm.array()) {
+      const std::int64_t least = result.variation_ppm.empty() ? 0 : result.variation_ppm.back();
+      result.variation_ppm.push_back(item.integer(least, max_variation_ppm));
+    }
+  });
   members.optional("notes", [&](const JsonCursor& notes) {
     for (const JsonCursor& item : notes.array()) result.notes.push_back(item.string());
   });
@@ -373,6 +381,7 @@ Json provenance_json(const Provenance& provenance) {
     json["entries"].push_back(std::move(made));
   }
   if (provenance.transfers) json["p2p"] = spread_json(*provenance.transfers);
+  if (!provenance.variation_ppm.empty()) json["variation_ppm"] = provenance.variation_ppm;
   if (!provenance.notes.empty()) json["notes"] = provenance.notes;
   return json;
 }

@@ -1,5 +1,5 @@
 // Where costs come from, if from recorded runs: how many samples stand behind
-// each time and how they spread. For people; no simulation reads it.
+// each time and how they spread. No time of a prediction depends on it; its spread does.
 //
 // The member `calibration` of a costs.json (FORMAT.md). Plain values; any thread.
 #pragma once
@@ -33,6 +33,9 @@ struct Provenance {
   std::vector<std::string> from;  // the names of files
   std::vector<Entry> entries;
   std::optional<Spread> transfers;
+  // What F, I, W and B of all stages took, over what is typical of their stage and kind: quantiles
+  // at equal distances from the least to the largest, in millionths. Empty where they are few.
+  std::vector<std::int64_t> variation_ppm;
   std::vector<std::string> notes;  // what could not be told, and why
 
   bool operator==(const Provenance&) const = default;

@@ -21,11 +21,12 @@ constexpr std::int64_t never = -1;
 class DirectEvaluation {
  public:
   DirectEvaluation(const Schedule& schedule, const Costs& costs, int iterations,
-                   const SpanSink& sink)
+                   const Jitter* jitter, const SpanSink& sink)
       : schedule_(schedule),
         costs_(costs),
         iterations_(iterations),
         microbatches_(schedule.microbatches / iterations),
+        jitter_(jitter),
         sink_(sink),
         ends_(schedule.ranks(), iterations),
         metrics_(schedule.ranks(), schedule.microbatches, costs.footprints(schedule.placement)),
@@ -246,8 +247,8 @@ class DirectEvaluation {
     }
     const std::int64_t start = std::max({rank.now_ns, inputs[0].time_ns, inputs[1].time_ns});
     const auto& overlap_ns = costs_.stages[static_cast<std::size_t>(cell->stage)].overlap_ns;
-    const std::int64_t finish =
-        start + overlap_ns.value_or(duration_of(cell[0]) + duration_of(cell[1]));
+    const std::int64_t finish = start + (overlap_ns ? varied(*overlap_ns, *cell)
+                                                    : duration_of(cell[0]) + duration_of(cell[1]));
     for (std::size_t i = 0; i < 2; ++i) run(rank_index, rank, cell[i], inputs[i], start, finish);
     for (std::size_t i = 0; i < 2; ++i) hand_over(rank_index, cell[i], finish, runnable);
     return true;
@@ -255,8 +256,14 @@ class DirectEvaluation {
 
   std::int64_t duration_of(const Action& action) const {
     static_assert(static_cast<int>(Kind::F) == 0 && static_cast<int>(Kind::B) == 3);
-    return stages_[static_cast<std::size_t>(action.stage)]
-        .duration_ns[static_cast<std::size_t>(action.kind)];
+    return varied(stages_[static_cast<std::size_t>(action.stage)]
+                      .duration_ns[static_cast<std::size_t>(action.kind)],
+                  action);
+  }
+  std::int64_t varied(std::int64_t duration_ns, const Action& action) const {
+    if (jitter_ == nullptr) [[likely]]
+      return duration_ns;
+    return jitter_->applied(action, schedule_.placement.rank_of(action.stage), duration_ns);
   }
 
   // Out of the common path. What has no microbatch is of its rank's iteration.
@@ -352,6 +359,7 @@ class DirectEvaluation {
   const Costs& costs_;
   int iterations_;
   std::int32_t microbatches_;  // of an iteration
+  const Jitter* jitter_;       // or null
   const SpanSink& sink_;
   IterationEnds ends_;
   MetricsAccumulator metrics_;
@@ -365,8 +373,8 @@ class DirectEvaluation {
 }  // namespace
 
 Metrics evaluate_directly(const Schedule& program, const Costs& costs, int iterations,
-                          const SpanSink& sink) {
-  return DirectEvaluation(program, costs, iterations, sink).run();
+                          const Jitter* jitter, const SpanSink& sink) {
+  return DirectEvaluation(program, costs, iterations, jitter, sink).run();
 }
 
 }  // namespace pipesim

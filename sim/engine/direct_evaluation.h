@@ -5,6 +5,7 @@
 #pragma once
 
 #include "sim/cost/costs.h"
+#include "sim/engine/jitter.h"
 #include "sim/schedule/schedule.h"
 #include "traces/metrics.h"
 
@@ -13,6 +14,6 @@ namespace pipesim {
 // `program` is of so many iterations, as unroll() makes one. Expects that no stage sends
 // bytes to another rank. Throws where it deadlocks, with the wait-for cycle.
 Metrics evaluate_directly(const Schedule& program, const Costs& costs, int iterations,
-                          const SpanSink& sink);
+                          const Jitter* jitter, const SpanSink& sink);
 
 }  // namespace pipesim

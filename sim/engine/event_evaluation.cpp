@@ -26,12 +26,13 @@ Kind send_kind(TaskKind transfer) {
 class EventEvaluation {
  public:
   EventEvaluation(const Schedule& schedule, const Costs& costs, const Transfers& transfers,
-                  int iterations, const SpanSink& sink)
+                  int iterations, const Jitter* jitter, const SpanSink& sink)
       : schedule_(schedule),
         costs_(costs),
         transfers_(transfers),
         microbatches_(schedule.microbatches / iterations),
         is_repeated_(iterations > 1),
+        jitter_(jitter),
         sink_(sink),
         footprints_(costs.footprints(schedule.placement)),
         tasks_(make_tasks(schedule, costs, transfers, iterations)),
@@ -199,6 +200,12 @@ class EventEvaluation {
     return footprints_[static_cast<std::size_t>(stage)];
   }
 
+  std::int64_t varied(std::int64_t duration_ns, const Action& action) const {
+    if (jitter_ == nullptr) [[likely]]
+      return duration_ns;
+    return jitter_->applied(action, schedule_.placement.rank_of(action.stage), duration_ns);
+  }
+
   void start_compute(TaskId task, const TaskRow& row) {
     const std::int64_t now = engine_.now_ns();
     if (is_repeated_ && tasks_.microbatch(task) >= next_iteration(row.rank)) [[unlikely]] {
@@ -210,11 +217,12 @@ class EventEvaluation {
     std::int64_t duration = 0;
     for (const TaskId part : cell.all()) {
       const Action action = tasks_.action_of(part);
-      duration += tasks_.row(part).duration_ns[action.kind == Kind::B ? 1 : 0];
+      duration += varied(tasks_.row(part).duration_ns[action.kind == Kind::B ? 1 : 0], action);
       if (has_buffers_) own.memory.start(action, footprint(action.stage), now);
     }
     if (cell.size == 2) {
-      duration = costs_.stages[static_cast<std::size_t>(row.stage)].overlap_ns.value_or(duration);
+      const auto& overlap_ns = costs_.stages[static_cast<std::size_t>(row.stage)].overlap_ns;
+      if (overlap_ns) duration = varied(*overlap_ns, tasks_.action_of(cell.parts[0]));
     }
     starts_ns_[static_cast<std::size_t>(row.rank)] = now;
     bool lacks_parts = false;
@@ -615,6 +623,7 @@ class EventEvaluation {
   Transfers transfers_;
   std::int32_t microbatches_;  // of an iteration
   bool is_repeated_;           // by a second one
+  const Jitter* jitter_;       // or null
   const SpanSink& sink_;
   std::vector<StageFootprint> footprints_;
   Tasks tasks_;
@@ -641,8 +650,8 @@ class EventEvaluation {
 }  // namespace
 
 Metrics evaluate_by_events(const Schedule& program, const Costs& costs, const Transfers& transfers,
-                           int iterations, const SpanSink& sink) {
-  return EventEvaluation(program, costs, transfers, iterations, sink).run();
+                           int iterations, const Jitter* jitter, const SpanSink& sink) {
+  return EventEvaluation(program, costs, transfers, iterations, jitter, sink).run();
 }
 
 }  // namespace pipesim

@@ -45,9 +45,10 @@ std::vector<Closing> closing_of(const Schedule& schedule, const Costs& costs) {
 
 Metrics evaluate(const Schedule& program, const Costs& costs, const SimulationOptions& options) {
   if (!needs_events(program, costs, options)) {
-    return evaluate_directly(program, costs, options.iterations, options.sink);
+    return evaluate_directly(program, costs, options.iterations, options.jitter, options.sink);
   }
-  return evaluate_by_events(program, costs, options.transfers, options.iterations, options.sink);
+  return evaluate_by_events(program, costs, options.transfers, options.iterations, options.jitter,
+                            options.sink);
 }
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include <cstdint>
 
 #include "sim/cost/costs.h"
+#include "sim/engine/jitter.h"
 #include "sim/engine/p2p.h"
 #include "sim/schedule/schedule.h"
 #include "traces/metrics.h"
@@ -31,6 +32,8 @@ struct SimulationOptions {
   int iterations = 1;
   // Receives every span, compute and transfer, where it is given.
   SpanSink sink;
+  // By how much actions' times vary, where they do; outlives the call.
+  const Jitter* jitter = nullptr;
   // Uses the event engine even where the direct evaluation would do.
   bool always_by_events = false;
 };

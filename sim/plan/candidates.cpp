@@ -25,7 +25,10 @@ Candidate try_one(const Family& family, ScheduleRequest request, const Trial& tr
     if (trial.complete) schedule = trial.complete(std::move(schedule));
     SimulationOptions options;
     options.transfers = trial.transfers;
-    candidate.prediction = predict(schedule, trial.costs(schedule), &family, shape, options);
+    const Costs costs = trial.costs(schedule);
+    candidate.prediction = predict(schedule, costs, &family, shape, options);
+    if (trial.spread)
+      candidate.spread = find_spread(schedule, costs, options, *trial.spread, false);
   } catch (const Error& error) {
     candidate.left_out = error.what();
     return candidate;

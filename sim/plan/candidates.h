@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/engine/prediction.h"
+#include "sim/plan/spread.h"
 #include "sim/schedule/size.h"
 
 namespace pipesim {
@@ -20,9 +21,10 @@ struct Candidate {
   int microbatches = 1;
   std::string left_out;  // why it could not be simulated, or empty
   Prediction prediction;
-  double time_ns = 0;     // makespan, for the same work
-  double memory = 0;      // the largest peak, bytes where known, else chunks
-  bool on_front = false;  // see mark_front
+  std::optional<MakespanSpread> spread;  // without shares
+  double time_ns = 0;                    // makespan, for the same work
+  double memory = 0;                     // the largest peak, bytes where known, else chunks
+  bool on_front = false;                 // see mark_front
 };
 
 // What every candidate is tried with.
@@ -36,6 +38,7 @@ struct Trial {
   bool by_layer = false;
   Transfers transfers;
   BytesNeeded needed;  // by an evaluation
+  std::optional<SpreadQuestion> spread;
   // Told what is tried next, where it is given.
   std::function<void(const std::string&)> progress;
 };

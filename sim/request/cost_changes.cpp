@@ -133,6 +133,33 @@ std::vector<TimeChange> parse_time_changes(std::string_view text) {
   return changes;
 }
 
+std::vector<TimeChange> parse_slow_ranks(std::string_view text) {
+  constexpr std::string_view forms =
+      "give RANK:FACTOR, such as 3:1.2: rank 3 takes 1.2 times as long for all that it computes";
+  std::vector<TimeChange> changes;
+  for (const std::string_view part : split(text, ',')) {
+    const std::size_t colon = part.find(':');
+    if (colon == std::string_view::npos) refuse("--slow-rank", part, "there is no ':'", forms);
+    TimeChange change;
+    change.flag = "--slow-rank";
+    change.rank = index_of(part.substr(0, colon));
+    const std::optional<double> factor = factor_of(part.substr(colon + 1));
+    if (!change.rank) {
+      refuse("--slow-rank", part, fmt::format("{} is no rank", quote(part.substr(0, colon))),
+             forms);
+    }
+    if (!factor) {
+      refuse("--slow-rank", part,
+             fmt::format("{} is no factor from 0.01 to {}", quote(part.substr(colon + 1)),
+                         max_slowdown),
+             forms);
+    }
+    change.factor = *factor;
+    changes.push_back(change);
+  }
+  return changes;
+}
+
 std::vector<LinkChange> parse_link_changes(std::string_view text) {
   std::vector<LinkChange> changes;
   for (const std::string_view part : split(text, ',')) {
@@ -150,10 +177,10 @@ std::vector<LinkChange> parse_link_changes(std::string_view text) {
 }
 
 void apply(const TimeChange& change, const Placement& placement, Costs& costs) {
-  const auto check = [](std::optional<int> index, int count, std::string_view what) {
+  const auto check = [&](std::optional<int> index, int count, std::string_view what) {
     if (!index || *index < count) return;
-    throw input_error(fmt::format("--scale: there is no {} {}; there are {}, from 0 on", what,
-                                  *index, plural(count, what)));
+    throw input_error(fmt::format("{}: there is no {} {}; there are {}, from 0 on", change.flag,
+                                  what, *index, plural(count, what)));
   };
   check(change.stage, placement.stages(), "stage");
   check(change.rank, placement.ranks(), "rank");

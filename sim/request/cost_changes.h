@@ -19,6 +19,7 @@ struct TimeChange {
   std::optional<Kind> kind;  // F, I, W or B, which is I and W
   std::optional<int> stage, rank;
   double factor = 1;
+  std::string_view flag = "--scale";  // that asked for it, in messages
 };
 
 // Messages between two ranks, either way, travel so many times as fast: latency and bandwidth.
@@ -31,6 +32,8 @@ struct LinkChange {
 // "B@stage2=0.8", "stage2=0.8", "F@rank1=1.5", "rank1=1.5", "B=0.9": several between commas. Throws
 // where a text is none of these, in the words of the command line.
 std::vector<TimeChange> parse_time_changes(std::string_view text);
+// "3:1.2", of --slow-rank: all compute of rank 3 takes 1.2 times as long; several between commas.
+std::vector<TimeChange> parse_slow_ranks(std::string_view text);
 // "0-1=2x".
 std::vector<LinkChange> parse_link_changes(std::string_view text);
 

@@ -103,7 +103,8 @@ Costs CostSource::resolve(const Schedule& schedule,
     const CostModel own = model()->with_ranks(schedule.ranks());
     PipelineShape shape = shape_of(schedule);
     shape.layout = layout;
-    const Costs costs = own.costs(shape);
+    Costs costs = own.costs(shape);
+    for (const TimeChange& change : request_.changes) apply(change, placement, costs);
     costs.check(placement, schedule.microbatches, name_of(own));
     check_tokens(own.training(), schedule.microbatches);
     return costs;
@@ -129,8 +130,17 @@ Costs CostSource::resolve(const Schedule& schedule,
     costs.p2p = own.p2p;
     costs.compute_slowdown_ppm = own.compute_slowdown_ppm;
   }
+  for (const TimeChange& change : request_.changes) apply(change, placement, costs);
   costs.check(placement, schedule.microbatches, request_.name);
   return costs;
+}
+
+Variation CostSource::measured_variation() const {
+  Variation variation;
+  if (file() != nullptr && file()->calibration) {
+    variation.quantiles_ppm = file()->calibration->variation_ppm;
+  }
+  return variation;
 }
 
 std::vector<StageCosts> CostSource::layers(const Schedule& schedule) const {

@@ -14,6 +14,7 @@
 #include "sim/cost/costs.h"
 #include "sim/engine/simulate.h"
 #include "sim/plan/candidates.h"
+#include "sim/request/cost_changes.h"
 #include "sim/request/training_request.h"
 #include "sim/schedule/choice.h"
 
@@ -38,6 +39,7 @@ struct CostRequest {
   std::optional<std::vector<int>> layout;  // layers a virtual stage
   std::optional<P2p> p2p;                  // default async, or as a program's file has it
   std::int64_t eager_limit_bytes = 0;
+  std::vector<TimeChange> changes;  // of what the costs say, such as a slow rank
 };
 
 // Costs before it is known how many stages there are.
@@ -58,6 +60,8 @@ class CostSource {
   // Whether layers are dealt out to stages, so that different numbers of
   // chunks stand for the same model.
   bool by_layer() const { return model() != nullptr || (file() && !file()->layers.empty()); }
+  // What single actions vary by, where the costs were calibrated and say so.
+  Variation measured_variation() const;
   // What the costs are made of, where a model gives them.
   std::optional<CostModel> cost_model(int pipeline_ranks) const;
   // How the schedule uses it.

@@ -99,7 +99,8 @@ Json explanation_json(const Explanation& explanation, std::int64_t memory_bytes)
 std::string result_json(const Schedule& schedule, const Prediction& prediction,
                         std::optional<std::int64_t> memory_cap,
                         const std::optional<CostModel>& model,
-                        const std::optional<Explanation>& explanation) {
+                        const std::optional<Explanation>& explanation,
+                        const std::optional<MakespanSpread>& spread) {
   const Metrics& metrics = prediction.metrics;
   Json json;
   json["format"] = "pipesim-result";
@@ -109,6 +110,10 @@ std::string result_json(const Schedule& schedule, const Prediction& prediction,
   json["p2p"] = p2p_name(prediction.transfers.mode);
   json["eager_limit_bytes"] = prediction.transfers.eager_limit_bytes;
   json["makespan_ns"] = metrics.makespan_ns;
+  if (spread) {
+    json["makespan_spread_ns"] = {
+        {"p50", spread->p50_ns}, {"p95", spread->p95_ns}, {"seeds", spread->seeds}};
+  }
   json["iterations"] = metrics.iteration_ends_ns.size();
   json["steady_iteration_ns"] = metrics.steady_iteration_ns();
   if (model) {
@@ -158,6 +163,7 @@ std::string result_json(const Schedule& schedule, const Prediction& prediction,
     if (gathers) entry["memory_bytes"]["unsharded"] = working.unsharded;
     if (has_workspace) entry["memory_bytes"]["workspace"] = working.workspace;
     entry["peak_memory"] = peak_json(memory.peak);
+    if (spread && !spread->rank_shares.empty()) entry["spread_share"] = spread->rank_shares[r];
     ranks.push_back(std::move(entry));
   }
   json["ranks"] = std::move(ranks);

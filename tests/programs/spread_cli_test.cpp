@@ -1,0 +1,119 @@
+// --jitter, --seeds and --slow-rank, as a user gives them.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/command.h"
+#include "tests/files.h"
+#include "traces/base/files.h"
+
+namespace pipesim {
+namespace {
+
+using Json = nlohmann::json;
+using testing::Outcome;
+
+Outcome call(const std::string& line) {
+  std::istringstream words(line);
+  std::vector<std::string> arguments;
+  for (std::string word; words >> word;) arguments.push_back(word);
+  return testing::pipesim(arguments);
+}
+
+Json json_of(const std::string& line) {
+  const Outcome outcome = call(line + " --json");
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  return Json::parse(outcome.out);
+}
+
+const std::string small = "--schedule 1f1b --stages 4 --microbatches 8";
+
+TEST(SpreadFlags, SayWhatTheMakespanVariesBy) {
+  const Json plain = json_of(small);
+  EXPECT_FALSE(plain.contains("makespan_spread_ns"));
+  const Json varied = json_of(small + " --jitter 5%");
+  EXPECT_EQ(varied["makespan_ns"], plain["makespan_ns"]) << "is that without jitter";
+  const Json& spread = varied["makespan_spread_ns"];
+  EXPECT_EQ(spread["seeds"], 100);
+  EXPECT_GT(spread["p50"], plain["makespan_ns"]) << "ranks wait for the slowest";
+  EXPECT_GT(spread["p95"], spread["p50"]);
+  double shares = 0;
+  for (const Json& rank : varied["ranks"]) shares += rank["spread_share"].get<double>();
+  EXPECT_NEAR(shares, 1, 1e-9);
+  EXPECT_EQ(call(small + " --jitter 5% --json").out, call(small + " --jitter 5% --json").out);
+  EXPECT_NE(json_of(small + " --jitter 5% --seeds 30")["makespan_spread_ns"], spread);
+  EXPECT_FALSE(json_of(small + " --jitter 0").contains("makespan_spread_ns"));
+  EXPECT_NE(call(small + " --jitter 5%").out.find("draws of 5.0 % jitter\n        caused by rank "),
+            std::string::npos);
+}
+
+TEST(SpreadFlags, ASlowRankIsOneWithSuchTimes) {
+  const Json slow = json_of(small + " --slow-rank 2:1.5");
+  const Json given = json_of(small + " --forward 1ms,1ms,1.5ms,1ms --backward 2ms,2ms,3ms,2ms");
+  EXPECT_EQ(slow["makespan_ns"], given["makespan_ns"]);
+  const Json two = json_of(small + " --slow-rank 2:1.5,0:2");
+  EXPECT_EQ(
+      two["makespan_ns"],
+      json_of(small + " --forward 2ms,1ms,1.5ms,1ms --backward 4ms,2ms,3ms,2ms")["makespan_ns"]);
+}
+
+TEST(SpreadFlags, AreOfEverySchedule) {
+  const Json all = json_of("schedules --compare --stages 4 --microbatches 8 --jitter 5%");
+  for (const Json& row : all["rows"]) {
+    const std::string name = row["schedule"];
+    SCOPED_TRACE(name);
+    EXPECT_GE(row["makespan_spread_ns"]["p95"], row["makespan_spread_ns"]["p50"]);
+    if (row["virtual_stages"] != 1) continue;
+    EXPECT_EQ(row["makespan_spread_ns"],
+              json_of("--schedule " + name +
+                      " --stages 4 --microbatches 8 --jitter 5%")["makespan_spread_ns"]);
+  }
+}
+
+// What calibrate keeps counts without a flag.
+TEST(SpreadFlags, FollowWhatWasMeasured) {
+  const testing::TemporaryFolder folder;
+  const std::string costs = folder / "costs.json";
+  const std::string variation = R"(, "variation_ppm": [900000, 1000000, 1300000])";
+  const auto write = [&](const std::string& more) {
+    write_file(costs, R"({"format": "pipesim-costs", "version": 1, "stages": [
+        {"forward_ns": 1000000, "backward_ns": 2000000},
+        {"forward_ns": 1000000, "backward_ns": 2000000}], "calibration": {"from": ["run.json"],
+        "entries": [{"name": "stage 0"}, {"name": "stage 1"}])" +
+                          more + "}}");
+  };
+  const std::string line = "--schedule 1f1b --stages 2 --microbatches 4 --costs " + costs;
+  write(variation);
+  const Json measured = json_of(line);
+  EXPECT_EQ(measured["makespan_spread_ns"],
+            json_of(line + " --jitter measured")["makespan_spread_ns"]);
+  EXPECT_FALSE(json_of(line + " --jitter 0").contains("makespan_spread_ns"));
+  EXPECT_NE(call(line).out.find("caused by rank "), std::string::npos);
+  write("");
+  EXPECT_FALSE(json_of(line).contains("makespan_spread_ns"));
+  testing::expect_one_sentence(call(line + " --jitter measured"), "pipesim", line, 2,
+                               "the costs do not say what was measured");
+  write(R"(, "variation_ppm": [1000000, 900000])");
+  testing::expect_one_sentence(call(line), "pipesim", line, 2, "variation_ppm");
+}
+
+TEST(SpreadFlags, AreRefusedInOneSentence) {
+  for (const auto& [flags, part] : std::vector<std::pair<std::string, std::string>>{
+           {"--slow-rank 9:1.2", "--slow-rank: there is no rank 9; there are 4 ranks"},
+           {"--slow-rank 3", "there is no ':'"},
+           {"--slow-rank 3:0", "'0' is no factor"},
+           {"--slow-rank x:2", "'x' is no rank"},
+           {"--jitter -5%", "--jitter"},
+           {"--jitter much", "--jitter"},
+           {"--jitter 200%", "--jitter 200%: times vary by 100% at most"},
+           {"--jitter measured", "the costs do not say what was measured"},
+           {"--jitter 5% --seeds 0", "--seeds"},
+           {"--jitter 5% --seeds 1000000", "at most 100,000 are drawn"},
+           {"--seeds 10", "they are draws of --jitter"}}) {
+    testing::expect_one_sentence(call(small + " " + flags), "pipesim", flags, 2, part);
+  }
+}
+
+}  // namespace
+}  // namespace pipesim
