@@ -189,7 +189,7 @@ void StackCollector::add(const EventTrace& events) {
     const auto put = [&](std::uint32_t slice, std::int64_t at_ns, bool opens) {
       const std::uint32_t text = events.slices[slice].name;
       if (frame_of_text[text] == unknown) {
-        frame_of_text[text] = frame_of({std::string(events.text(text)), {}, {}});
+        frame_of_text[text] = frame_of({std::string(events.text(text)), {}, {}, true});
       }
       line.events.push_back({at_ns, frame_of_text[text], opens});
     };

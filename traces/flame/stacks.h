@@ -22,6 +22,7 @@ struct StackFrame {
   std::string name;
   std::optional<Kind> work;        // of a run: what a rank did
   std::optional<BubbleKind> idle;  // of a run: why it did nothing
+  bool slice = false;              // of events: a slice's name, no process or thread
 
   auto operator<=>(const StackFrame&) const = default;
 };
