@@ -2,7 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "gui/tables/tables.h"
+#include <vector>
+
 #include "sim/report/event_report.h"
 #include "sim/report/report.h"
 #include "sim/report/run_report.h"
@@ -12,20 +13,31 @@
 namespace pipesim::gui {
 namespace {
 
-std::string report_of(const Document& document, const OpenTrace& trace, const Terminal& terminal) {
-  std::string out =
-      trace.run ? bold(wrap(printable(verdict(document)), terminal.width), terminal.colour) +
-                      "\n\n" + run_report(*trace.run, terminal)
-                : event_report({&*trace.events}, terminal);
-  const std::string warnings = trace.warnings().text();
-  if (!warnings.empty()) out += "\n" + warnings;
-  return out;
+std::string with_warnings(std::string text, const Warnings& warnings) {
+  const std::string odd = warnings.text();
+  return odd.empty() ? text : text + "\n" + odd;
+}
+
+std::string report_of(const RecordedRun& run, const Terminal& terminal) {
+  return with_warnings(bold(wrap(printable(run_verdict(run)), terminal.width), terminal.colour) +
+                           "\n\n" + run_report(run, terminal),
+                       run.warnings);
 }
 
 }  // namespace
 
 std::string report_of(const Document& document, const Terminal& terminal) {
   if (!document.not_opened.empty()) throw input_error(document.not_opened.front());
+  std::vector<const EventTrace*> events;
+  Warnings odd;
+  for (const auto& trace : document.traces) {
+    if (!trace->events) continue;
+    events.push_back(&*trace->events);
+    odd.add(trace->events->warnings);
+  }
+  if (!events.empty() && events.size() == document.traces.size()) {
+    return with_warnings(event_report(events, terminal), odd);
+  }
   if (document.traces.size() > 2) {
     throw input_error(fmt::format("{} traces are given; a report is of one run or of two",
                                   document.traces.size()));
@@ -36,7 +48,7 @@ std::string report_of(const Document& document, const Terminal& terminal) {
     };
     return comparison_report(run(0), run(1), document.pair->comparison, terminal);
   }
-  if (document.traces.size() == 1) return report_of(document, *document.traces.front(), terminal);
+  if (document.traces.size() == 1) return report_of(*document.traces.front()->run, terminal);
   for (const auto& trace : document.traces) {
     if (!trace->run) throw input_error(trace->name + ": " + trace->banner);
   }

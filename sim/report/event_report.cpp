@@ -31,6 +31,10 @@ std::string shortened(const std::string& text, std::size_t most) {
   return std::string(utf8_prefix(text, kept - kept / 2)) + std::string(gap) + text.substr(tail);
 }
 
+std::string label_of(const std::string& name, std::size_t most) {
+  return name.empty() ? "(no name)" : shortened(printable(name), most);
+}
+
 std::string percent(std::int64_t part_ns, std::int64_t whole_ns) {
   if (whole_ns == 0) return "-";
   return fmt::format("{:.1f}", 100 * static_cast<double>(part_ns) / static_cast<double>(whole_ns));
@@ -51,7 +55,7 @@ std::string rank_columns(const std::vector<const EventTrace*>& traces, std::size
     }
   }
   if (ranks.empty()) return {};
-  constexpr std::size_t widest_group = 30;
+  constexpr std::size_t widest_group = 30;  // of those below
   const std::size_t label = width > widest_group + 8 ? width - widest_group : 8;
   const TableUnit unit = table_unit(std::ranges::max(ranks, {}, &RankUsage::span_ns).span_ns);
   std::vector<std::string> labels{std::string(unit.name)};
@@ -60,7 +64,7 @@ std::string rank_columns(const std::vector<const EventTrace*>& traces, std::size
   ColumnGroup idle{"", {{"idle", {}}, {"%", {}}}};
   ColumnGroup communication{"communication", {{"all", {}}, {"hidden", {}}, {"exposed", {}}}};
   for (const RankUsage& rank : ranks) {
-    labels.push_back(shortened(printable(rank.name), label));
+    labels.push_back(label_of(rank.name, label));
     span.cells.push_back(unit.text(rank.span_ns));
     busy.columns[0].cells.push_back(unit.text(rank.busy_ns));
     busy.columns[1].cells.push_back(percent(rank.busy_ns, rank.span_ns));
@@ -134,7 +138,7 @@ std::string name_columns(const std::vector<const EventTrace*>& traces, std::size
       const std::string& cell = row == 0 ? columns[i].name : columns[i].cells[row - 1];
       out += fmt::format("{:>{}}  ", cell, widths[i]);
     }
-    out += (row == 0 ? "name" : shortened(printable(sums[row - 1].name), room)) + "\n";
+    out += (row == 0 ? "name" : label_of(std::string(sums[row - 1].name), room)) + "\n";
   }
   if (all > sums.size()) {
     out += fmt::format("and {} more\n", format_count(static_cast<std::int64_t>(all - sums.size())));

@@ -40,6 +40,16 @@ TEST(EventUsage, OfADeviceByHand) {
   EXPECT_EQ(usage[0].idle_ns(), 20'000);
 }
 
+TEST(EventUsage, OfSeveralDevicesInAFile) {
+  testing::Profile profile(3);
+  profile.event("kernel", "gemm", 0, 7, 0, 10).event("kernel", "gemm", 1, 7, 0, 20);
+  const std::vector<RankUsage> usage = rank_usage(read(profile.json()));
+  ASSERT_EQ(usage.size(), 2U);
+  EXPECT_EQ(usage[0].name, "rank 3, 0");
+  EXPECT_EQ(usage[1].name, "rank 3, 1");
+  EXPECT_EQ(usage[1].busy_ns, 20'000);
+}
+
 TEST(EventUsage, OfThreadsByHand) {
   testing::Profile profile(0);
   profile.json().erase("distributedInfo");

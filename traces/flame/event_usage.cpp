@@ -136,7 +136,11 @@ std::vector<RankUsage> rank_usage(const EventTrace& events) {
   std::erase_if(processes, [](const ProcessTimes& one) { return one.empty(); });
   std::vector<RankUsage> usage;
   for (const ProcessTimes& one : processes) usage.push_back(one.usage());
-  if (usage.size() == 1 && events.rank) usage.front().name = fmt::format("rank {}", *events.rank);
+  if (!events.rank) return usage;
+  for (RankUsage& one : usage) {
+    const std::string rank = fmt::format("rank {}", *events.rank);
+    one.name = usage.size() == 1 ? rank : rank + ", " + one.name;
+  }
   return usage;
 }
 

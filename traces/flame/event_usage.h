@@ -15,7 +15,7 @@ namespace pipesim {
 
 // The time of a rank: busy, exposed and idle time sum to its span.
 struct RankUsage {
-  std::string name;  // "rank 1", or its process
+  std::string name;  // "rank 1" where the file says it, of several processes with each; else that
   std::int64_t span_ns = 0;
   std::int64_t busy_ns = 0;
   std::int64_t hidden_ns = 0;   // of its communication: while it was busy

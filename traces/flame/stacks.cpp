@@ -80,6 +80,23 @@ std::string cause_of(const IdleSpan& idle, std::span<const Span> cell) {
                      from);
 }
 
+std::array<StackFrame, 3> idle_frames(BubbleKind kind, BubbleKind phase, std::string cause) {
+  return {StackFrame{"idle", {}, {}}, StackFrame{std::string(name_of(phase)), {}, phase},
+          StackFrame{std::move(cause), {}, kind}};
+}
+
+std::array<StackFrame, 3> work_frames(std::span<const Span> cell, BubbleKind phase) {
+  const Action& action = cell.front().action;
+  const std::string_view named = is_closing(action) ? "closing" : name_of(phase);
+  if (cell.size() == 1) {
+    return {StackFrame{fmt::format("stage {}", action.stage), {}, {}},
+            StackFrame{std::string(named), {}, {}},
+            StackFrame{std::string(kind_name(action.kind)), action.kind, {}}};
+  }
+  return {StackFrame{fmt::format("stages {}, {}", action.stage, cell[1].action.stage), {}, {}},
+          StackFrame{std::string(named), {}, {}}, StackFrame{"OVERLAP_F_B", Kind::B, {}}};
+}
+
 }  // namespace
 
 void StackCollector::set_around(const std::string& around) { around_ = around; }
@@ -103,6 +120,16 @@ void StackCollector::add(const RecordedRun& run) {
   for (const RecordedIteration& step : run.iterations) add_step(run, step);
 }
 
+void StackCollector::put(StackLine& line, std::int64_t from_ns, std::int64_t to_ns,
+                         Innermost frames) {
+  for (StackFrame& frame : frames) {
+    line.events.push_back({from_ns, frame_of(std::move(frame)), true});
+  }
+  for (std::size_t opened = line.events.size(), i = 1; i <= frames.size(); ++i) {
+    line.events.push_back({to_ns, line.events[opened - i].frame, false});
+  }
+}
+
 void StackCollector::add_step(const RecordedRun& run, const RecordedIteration& step) {
   const std::span<const Span> spans = run.spans_of(step);
   const std::vector<RankCells> of_rank = cells_of(spans, run.ranks);
@@ -113,45 +140,25 @@ void StackCollector::add_step(const RecordedRun& run, const RecordedIteration& s
     line.path = path_of(fmt::format("step {}", step.number), fmt::format("rank {}", rank));
     line.start_ns = step.start_ns;
     line.end_ns = step.start_ns + step.makespan_ns;
-    const auto put = [&](std::int64_t from_ns, std::int64_t to_ns,
-                         const std::array<std::uint32_t, 3>& frames) {
-      for (const std::uint32_t frame : frames) line.events.push_back({from_ns, frame, true});
-      for (std::size_t i = frames.size(); i-- > 0;)
-        line.events.push_back({to_ns, frames[i], false});
-    };
-    const auto put_idle = [&](const IdleSpan& one, BubbleKind phase, std::string cause) {
-      put(one.start_ns, one.end_ns,
-          {frame_of({"idle", {}, {}}), frame_of({std::string(name_of(phase)), {}, phase}),
-           frame_of({std::move(cause), {}, one.kind})});
-    };
     const std::vector<Cell>& cells = of_rank[rank].cells();
     std::int64_t done_ns = step.start_ns;
     for (std::size_t i = 0; i < cells.size(); ++i) {
       const std::span<const Span> cell = spans.subspan(cells[i].place, cells[i].size);
-      for (; next != idle.end() && next->rank == static_cast<std::int32_t>(rank) &&
-             next->ended_by == cells[i].place;
-           ++next) {
-        put_idle(*next, of_rank[rank].before(i), cause_of(*next, cell));
+      for (; next != idle.end() && next->ended_by == cells[i].place; ++next) {
+        put(line, next->start_ns, next->end_ns,
+            idle_frames(next->kind, of_rank[rank].before(i), cause_of(*next, cell)));
         done_ns = next->end_ns;
       }
+      // What another cell covers already counts once.
       const std::int64_t end_ns = std::ranges::max(cell, {}, &Span::end_ns).end_ns;
       if (end_ns <= done_ns) continue;
-      const Action& action = cell.front().action;
-      const bool overlapped = cell.size() > 1;
-      const std::string stage =
-          overlapped ? fmt::format("stages {}, {}", action.stage, cell[1].action.stage)
-                     : fmt::format("stage {}", action.stage);
-      const std::string phase =
-          is_closing(action) ? "closing" : std::string(name_of(of_rank[rank].during(i)));
-      put(done_ns, end_ns,
-          {frame_of({stage, {}, {}}), frame_of({phase, {}, {}}),
-           frame_of({overlapped ? "OVERLAP_F_B" : std::string(kind_name(action.kind)),
-                     overlapped ? Kind::B : action.kind,
-                     {}})});
+      put(line, done_ns, end_ns, work_frames(cell, of_rank[rank].during(i)));
       done_ns = end_ns;
     }
-    for (; next != idle.end() && next->rank == static_cast<std::int32_t>(rank); ++next) {
-      put_idle(*next, BubbleKind::drain, "end of the step");
+    if (next != idle.end() && next->rank == static_cast<std::int32_t>(rank)) {
+      put(line, next->start_ns, next->end_ns,
+          idle_frames(next->kind, BubbleKind::drain, "end of the step"));
+      ++next;
     }
     if (!line.events.empty()) stacks_.lines.push_back(std::move(line));
   }

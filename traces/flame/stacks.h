@@ -4,6 +4,7 @@
 // recorded it. Plain values, owned by whoever made them; any thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -66,8 +67,12 @@ class StackCollector {
   Stacks take() { return std::move(stacks_); }
 
  private:
+  using Innermost = std::array<StackFrame, 3>;
+
   std::uint32_t frame_of(StackFrame frame);
   std::vector<std::uint32_t> path_of(std::string first, std::string second);
+  // What lasts from then to then, the outermost frame first.
+  void put(StackLine& line, std::int64_t from_ns, std::int64_t to_ns, Innermost frames);
   void add_step(const RecordedRun& run, const RecordedIteration& step);
 
   Stacks stacks_;
