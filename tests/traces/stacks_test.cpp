@@ -8,6 +8,7 @@
 #include <map>
 #include <random>
 
+#include "sim/schedule/closing.h"
 #include "sim/schedule/family.h"
 #include "tests/errors.h"
 #include "tests/events.h"
@@ -172,6 +173,22 @@ TEST(Stacks, OfOneFOneBByHand) {
             "step 0;rank 1;idle;drain;end of the step 5\n"
             "step 0;rank 1;idle;warm-up;waits for F of stage 0 2\n"
             "step 0;rank 1;idle;warm-up;transfer from stage 0 1\n");
+}
+
+// The first rank is the last to come to the norm, and the last to leave.
+TEST(Stacks, NameTheGroupThatARankWaitsFor) {
+  Schedule schedule = generate(ScheduleRequest{"1f1b", 2, 2, {}, {}, {}});
+  schedule = with_closing(schedule, std::vector<Closing>(2, {.finds_norm = true}));
+  Costs costs = testing::costs_of(2, 2, 4, 1);
+  costs.gradient_norm = GroupCosts{.latency_ns = 3};
+  const RecordedRun run = recorded(schedule, costs);
+  expect_metrics(run);
+  const std::string text = text_of(flame_graph(stacks_of(run)));
+  EXPECT_NE(text.find("step 0;rank 1;idle;drain;waits for the others of GRAD_NORM 5\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("step 0;rank 1;stage 1;closing;GRAD_NORM 3\n"), std::string::npos) << text;
+  EXPECT_EQ(text.find("rank 0;idle;drain;waits for the others"), std::string::npos) << text;
 }
 
 TEST(Stacks, OfSlicesByHand) {

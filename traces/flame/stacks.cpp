@@ -75,6 +75,9 @@ std::string cause_of(const IdleSpan& idle, std::span<const Span> cell) {
         waiting.has_input() && idle.end_ns == std::min(waiting.input_arrival_ns, waiting.start_ns);
     return transfer ? fmt::format("transfer from stage {}", from) : "collective";
   }
+  if (is_blocking_collective(waiting.action.kind)) {
+    return fmt::format("waits for the others of {}", kind_name(waiting.action.kind));
+  }
   if (!waiting.has_input() || idle.end_ns > waiting.input_sent_ns) return "waits for no input";
   return fmt::format("waits for {} of stage {}", waiting.action.kind == Kind::F ? "F" : "backward",
                      from);
