@@ -23,6 +23,10 @@ constexpr std::array<Shade, kind_count> shade_of_kind{0,
                                                       closing_shade,
                                                       other_shade};
 
+}  // namespace
+
+Shade shade_of(Kind kind) { return shade_of_kind[static_cast<std::size_t>(kind)]; }
+
 // FNV-1a without digits: "block 3" and "block 4" are alike.
 Shade shade_of_name(std::string_view name) {
   std::uint32_t hash = 2166136261U;
@@ -32,8 +36,6 @@ Shade shade_of_name(std::string_view name) {
   }
   return static_cast<Shade>((hash ^ hash >> 15) % 8);
 }
-
-}  // namespace
 
 Shade shade_of_error(std::int64_t predicted_ns, std::int64_t measured_ns) {
   const std::int64_t difference = measured_ns - predicted_ns;
@@ -73,7 +75,7 @@ Shade Shading::of(Ref ref) const {
   if (trace_.events) return of_text_[trace_.events->slices[ref].name];
   const Action& action = trace_.run->spans[ref].action;
   switch (colouring_) {
-    case Colouring::kind: return shade_of_kind[static_cast<std::size_t>(action.kind)];
+    case Colouring::kind: return shade_of(action.kind);
     case Colouring::microbatch:
       return takes_microbatch(action.kind) ? static_cast<Shade>(action.microbatch % 8)
                                            : other_shade;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string_view>
 #include <vector>
 
 #include "gui/scene/bars.h"
@@ -27,6 +28,11 @@ Shade shade_of_error(std::int64_t predicted_ns, std::int64_t measured_ns);
 constexpr Shade shade_of(BubbleKind kind) {
   return static_cast<Shade>(first_bubble_shade + static_cast<Shade>(kind));
 }
+
+// By kind.
+Shade shade_of(Kind kind);
+// Of what is called so in a trace without a pipeline: names that differ in digits are alike.
+Shade shade_of_name(std::string_view name);
 
 class Shading {
  public:

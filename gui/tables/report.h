@@ -1,5 +1,5 @@
 // What is open as text for a terminal: of two runs what `pipesim compare` prints,
-// of one what a prediction's report has, of events their names.
+// of one, or of events, what `pipesim report` does.
 //
 // Pure; any thread.
 #pragma once

@@ -7,6 +7,8 @@
 #include "gui/scene/run_times.h"
 #include "gui/tables/table_rows.h"
 #include "gui/tables/tables.h"
+#include "sim/report/event_report.h"
+#include "traces/flame/event_usage.h"
 
 namespace pipesim::gui {
 namespace {
@@ -17,13 +19,6 @@ std::int64_t count_of(const Warnings& warnings) {
   std::int64_t count = 0;
   for (const Warnings::Kind& kind : warnings.kinds()) count += kind.count;
   return count;
-}
-
-std::int64_t length_ns(const EventTrace& events) {
-  if (events.slices.empty()) return 0;
-  const auto first = std::ranges::min_element(events.slices, {}, &Slice::start_ns);
-  const auto last = std::ranges::max_element(events.slices, {}, &Slice::end_ns);
-  return last->end_ns - first->start_ns;
 }
 
 // Of a pair's sides as the comparison has them, with clocks put right.
@@ -56,12 +51,6 @@ RankNumbers numbers_of(const Document& document, int trace) {
     if (own.empty() || own.back() != pick) own.push_back(pick);
   }
   return numbers;
-}
-
-std::string sentence_of(const EventTrace& events) {
-  return fmt::format("{} on {}, {}; no pipeline is known in it.",
-                     plural(std::ssize(events.slices), "slice"),
-                     plural(std::ssize(events.tracks), "track"), format_time(length_ns(events)));
 }
 
 }  // namespace
@@ -117,56 +106,41 @@ Table bubble_table(const Document& document) {
 Table name_table(const Document& document, std::size_t most) {
   Table table;
   table.title = "Slices by name";
-  table.columns = {text_column("name"),  text_column("trace"), number_column("count"),
-                   time_column("total"), time_column("mean"),  time_column("greatest")};
-  struct Sum {
-    std::int64_t count = 0;
-    std::int64_t total_ns = 0;
-    Pick greatest;
-    std::int64_t greatest_ns = -1;
-    std::string_view name;
+  table.columns = {text_column("name"),    text_column("trace"), number_column("count"),
+                   time_column("self"),    time_column("total"), time_column("mean"),
+                   time_column("greatest")};
+  struct Named {
+    NameTimes times;
     int trace = 0;
   };
-  std::vector<Sum> sums;
+  std::vector<Named> names;
   for (int trace = 0; trace < count_of(document); ++trace) {
     if (!document.trace(trace).events) continue;
-    const EventTrace& events = *document.trace(trace).events;
-    std::vector<Sum> own(events.texts.size());
-    for (std::size_t i = 0; i < events.slices.size(); ++i) {
-      const Slice& slice = events.slices[i];
-      const std::int64_t took_ns = slice.end_ns - slice.start_ns;
-      Sum& sum = own[slice.name];
-      ++sum.count;
-      sum.total_ns += took_ns;
-      if (took_ns > sum.greatest_ns) {
-        sum.greatest_ns = took_ns;
-        sum.greatest = {trace, static_cast<Ref>(i), false};
-      }
-    }
-    for (std::size_t text = 0; text < own.size(); ++text) {
-      if (own[text].count == 0) continue;
-      own[text].name = events.text(static_cast<std::uint32_t>(text));
-      own[text].trace = trace;
-      sums.push_back(own[text]);
+    for (const NameTimes& times : name_times(*document.trace(trace).events)) {
+      names.push_back({times, trace});
     }
   }
-  std::ranges::stable_sort(sums, std::greater(), &Sum::total_ns);
-  if (sums.empty()) table.note = "No slices of a trace without a pipeline are open.";
-  if (sums.size() > most) {
+  std::ranges::stable_sort(names, std::greater(),
+                           [](const Named& named) { return named.times.self_ns; });
+  if (names.empty()) table.note = "No slices of a trace without a pipeline are open.";
+  if (names.size() > most) {
     table.note =
-        fmt::format("The {} longest of {} names.", format_count(static_cast<std::int64_t>(most)),
-                    format_count(std::ssize(sums)));
-    sums.resize(most);
+        fmt::format("The {} of most self time, of {} names.",
+                    format_count(static_cast<std::int64_t>(most)), format_count(std::ssize(names)));
+    names.resize(most);
   }
-  for (const Sum& sum : sums) {
+  for (const auto& [times, trace] : names) {
+    const EventTrace& events = *document.trace(trace).events;
+    const Slice& longest = events.slices[times.longest];
     RowOf(table)
-        .text(sum.name)
-        .text(document.trace(sum.trace).name)
-        .count(sum.count)
-        .time(sum.total_ns)
-        .time(sum.total_ns / sum.count)
-        .time(sum.greatest_ns)
-        .about(sum.greatest);
+        .text(events.text(times.name))
+        .text(document.trace(trace).name)
+        .count(times.count)
+        .time(times.self_ns)
+        .time(times.total_ns)
+        .time(times.total_ns / times.count)
+        .time(longest.end_ns - longest.start_ns)
+        .about({trace, times.longest, false});
   }
   return table;
 }
@@ -210,7 +184,7 @@ std::string verdict(const Document& document) {
   };
   if (!document.not_compared.empty()) add("Not compared: " + document.not_compared + ".");
   for (const auto& trace : document.traces) {
-    std::string sentence = trace->run ? run_verdict(*trace->run) : sentence_of(*trace->events);
+    std::string sentence = trace->run ? run_verdict(*trace->run) : event_verdict({&*trace->events});
     add(document.traces.size() == 1 ? sentence : trace->name + ": " + sentence);
   }
   return text.empty() ? "Nothing is open." : text;

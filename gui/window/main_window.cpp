@@ -20,6 +20,7 @@
 #include "gui/window/banner.h"
 #include "gui/window/export.h"
 #include "gui/window/find_bar.h"
+#include "gui/window/flame_panel.h"
 #include "gui/window/help_overlay.h"
 #include "gui/window/letters.h"
 #include "gui/window/look.h"
@@ -371,6 +372,7 @@ void MainWindow::settle() {
     for (TablePanel* table : findChildren<TablePanel*>()) {
       if (table->isVisible()) table->refresh();
     }
+    if (flame_->isVisible()) flame_->refresh();
   }
 }
 

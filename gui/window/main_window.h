@@ -30,6 +30,7 @@ class Banners;
 class CommandActions;
 class FilterBar;
 class FindBar;
+class FlamePanel;
 class HelpOverlay;
 class Overview;
 class PlaygroundPanel;
@@ -147,6 +148,7 @@ class MainWindow : public QMainWindow {
   FindBar* find_ = nullptr;
   FilterBar* filter_ = nullptr;
   HelpOverlay* help_ = nullptr;
+  FlamePanel* flame_ = nullptr;
   Summary* summary_ = nullptr;
   PlaygroundPanel* playground_ = nullptr;
   QAction* playing_ = nullptr;

@@ -16,6 +16,7 @@
 #include "gui/window/actions.h"
 #include "gui/window/banner.h"
 #include "gui/window/find_bar.h"
+#include "gui/window/flame_panel.h"
 #include "gui/window/help_overlay.h"
 #include "gui/window/main_window.h"
 #include "gui/window/overview.h"
@@ -150,6 +151,9 @@ void MainWindow::make_panels() {
   add_table(
       tr("Traces"), "traces", [](const Session& s) { return trace_table(s.document()); },
       DependsOn::document);
+  flame_ = new FlamePanel(*session_, this);
+  tabifyDockWidget(findChild<QDockWidget*>("details"),
+                   add_panel(tr("Flame"), "flame", flame_, Qt::BottomDockWidgetArea));
 }
 
 void MainWindow::raise_panel(const char* id) {

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "sim/cli/columns.h"
 #include "traces/base/text.h"
+#include "traces/print/columns.h"
 #include "traces/print/picture.h"
 #include "traces/print/tables.h"
 #include "traces/print/terminal.h"

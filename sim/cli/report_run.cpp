@@ -1,18 +1,17 @@
-// `pipesim report TRACE...`: one run, as its files tell it.
+// `pipesim report TRACE...`: one run, or a profile without a pipeline, as its files tell it.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <functional>
 #include <memory>
 
 #include "sim/cli/commands.h"
-#include "sim/cli/limits_report.h"
+#include "sim/cli/outputs.h"
 #include "sim/cli/profile_schedule.h"
-#include "sim/compare/launch_gaps.h"
+#include "sim/cli/run_limits.h"
+#include "sim/report/event_report.h"
 #include "sim/report/run_report.h"
-#include "sim/request/what_if.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
+#include "traces/flame/stack_files.h"
 #include "traces/print/tables.h"
 #include "traces/print/terminal.h"
 #include "traces/read/read_run.h"
@@ -22,59 +21,101 @@ namespace {
 
 struct ReportFlags {
   std::vector<std::string> files;
-  Flag schedule;
+  Flag schedule, flame;
 };
 
-// What holds the run up, as whatif and partition try it otherwise. A run of which costs can't be
-// told says why.
-std::string limits_of(const RecordedRun& run, const ReportFlags& flags, int width) {
-  constexpr std::size_t most_spans = 100'000;  // of an iteration: it is simulated again and again
-  if (run.iterations.empty()) return {};
-  const RecordedIteration& iteration = run.iterations[run.median_iteration()];
-  if (iteration.end - iteration.begin > most_spans) return {};
-  LimitsContext context;
-  context.makespan_ns = iteration.makespan_ns;
-  context.microbatches = run.microbatches;
-  // Names of actions that a flag gives are not whatif's to have.
-  if (!flags.schedule) context.program = {"pipesim", "whatif"};
-  for (const std::string& file : flags.files) {
-    if (!flags.schedule) context.program.push_back(shell_word(file));
+// Files in which no pipeline is known.
+std::vector<EventTrace> read_events(const std::vector<std::string>& files) {
+  std::vector<EventTrace> traces;
+  for (const std::string& file : files) {
+    traces.push_back(read_event_trace(file));
+    if (!traces.back().slices.empty()) continue;
+    throw input_error(fmt::format("{}: it holds {} and nothing that lasts; give the trace of a run",
+                                  file, plural(traces.back().events, "event")));
   }
-  try {
-    const RecordedBasis basis(run);
-    context.is_async = basis.is_async();
-    if (basis.has_layers() && flags.files.size() == 1) {
-      context.partition = {"pipesim", "partition", "--measured", shell_word(flags.files.front())};
+  return traces;
+}
+
+std::string text_of(const RecordedRun& run, const Terminal& terminal) {
+  return bold(wrap(printable(run_verdict(run)), terminal.width), terminal.colour) + "\n\n" +
+         run_report(run, terminal);
+}
+
+class FlameFile {
+ public:
+  // A file that can't be written fails before the work.
+  explicit FlameFile(const std::string& path)
+      : format_(stack_format_of(path, "--flame")), file_(path, path.ends_with(".gz")) {}
+
+  void write(StackCollector collector, const std::string& name) {
+    const Stacks stacks = collector.take();
+    if (stacks.lines.empty()) {
+      throw input_error(name + ": nothing in it takes any time, so there is no flame graph");
     }
-    std::vector<Limit> limits = basis.limits();
-    limits.push_back({LimitKind::launch, launch_loss_ns(run), {}});
-    std::ranges::stable_sort(limits, std::greater(), &Limit::gain_ns);
-    return limits_report(limits, context, width);
-  } catch (const Error& error) {
-    return wrap(fmt::format("What limits it is not told: {}\n", error.what()), width);
+    write_stacks(stacks, name, format_, file_);
+    file_.commit();
   }
+
+ private:
+  StackFormat format_;
+  OutputFile file_;
+};
+
+// Of the commands that try the run otherwise: its files, which whatif reads as they are.
+std::vector<std::string> words_of(const ReportFlags& flags) {
+  return flags.schedule ? std::vector<std::string>() : flags.files;
 }
 
 void report_run(const ReportFlags& flags) {
   if (flags.files.empty()) throw input_error("report: give a trace, or one of each rank");
+  std::vector<NamedFile> files{{"--schedule", flags.schedule}};
+  for (const std::string& file : flags.files) files.push_back({"the trace", file});
+  files.push_back({"--flame", flags.flame, true});
+  check_outputs(files);
+  std::optional<FlameFile> flame;
+  if (flags.flame) flame.emplace(*flags.flame);
   std::optional<Progress> progress(std::in_place);
   progress->show("reading " + flags.files.front());
   ReadOptions options;
   options.samples = false;
   options.layers = true;
   options.program = profile_program(flags.schedule);
-  const RecordedRun run = read_run(flags.files, options);
-  check_profile_schedule(flags.schedule, run);
+  const std::optional<RecordedRun> run = read_pipeline(flags.files, options);
+  std::vector<EventTrace> events;
+  if (run) {
+    check_profile_schedule(flags.schedule, *run);
+  } else {
+    events = read_events(flags.files);
+  }
+  if (flame) {
+    StackCollector collector;
+    if (run) collector.add(*run);
+    for (const EventTrace& trace : events) {
+      // Files may have processes and threads of the same names.
+      if (events.size() > 1) collector.set_around(trace.name);
+      collector.add(trace);
+    }
+    flame->write(std::move(collector), run ? run->name : events.front().name);
+  }
   progress.reset();
   const Terminal terminal = standard_output();
-  print(bold(wrap(printable(run_verdict(run)), terminal.width), terminal.colour) + "\n\n" +
-        run_report(run, terminal));
-  if (const std::string taken = taken_line(run); !taken.empty()) {
-    print(wrap(taken, terminal.width));
+  Warnings warnings;
+  if (run) {
+    warnings.add(run->warnings);
+    print(text_of(*run, terminal));
+    print(wrap(taken_line(*run), terminal.width));
+    const std::vector<std::string> words = words_of(flags);
+    print("\n" + run_limits_report(*run, words, terminal.width));
+  } else {
+    std::vector<const EventTrace*> traces;
+    for (const EventTrace& trace : events) {
+      traces.push_back(&trace);
+      warnings.add(trace.warnings);
+    }
+    print(event_report(traces, terminal));
   }
-  print("\n" + limits_of(run, flags, terminal.width));
-  const std::string warnings = run.warnings.text();
-  if (!warnings.empty()) print("\n" + warnings);
+  const std::string text = warnings.text();
+  if (!text.empty()) print("\n" + text);
 }
 
 }  // namespace
@@ -84,13 +125,16 @@ void add_report(CommandLine& program) {
   CommandLine& command = program.add_command("report", "says what one recorded run did");
   command.add_flags("", {{"traces", &flags->files, "FILE", "of one run, of each rank one or all"}});
   command.add_flags("Input", {profile_schedule_flag(&flags->schedule)});
+  command.add_flags("Output", {{"--flame", &flags->flame, "FILE.folded|FILE.json",
+                                "writes time by stacks, as flame graphs show it"}});
   command.set_work([flags] { report_run(*flags); });
   command.set_footer(
-      "Traces are of pipesim, pipeexec or PyTorch's profiler.\n"
+      "Traces are of pipesim, pipeexec or PyTorch's profiler, or any Chrome trace.\n"
       "\n"
       "Examples:\n"
       "  pipesim report run.json\n"
-      "  pipesim report rank0.json.gz rank1.json.gz --schedule order.csv");
+      "  pipesim report rank0.json.gz rank1.json.gz --schedule order.csv\n"
+      "  pipesim report run.json --flame run.speedscope.json");
 }
 
 }  // namespace pipesim::cli

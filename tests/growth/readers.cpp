@@ -16,6 +16,8 @@
 #include "sim/schedule/program_text.h"
 #include "tests/fuzz/memory_file.h"
 #include "traces/base/text.h"
+#include "traces/flame/event_usage.h"
+#include "traces/flame/flame_graph.h"
 #include "traces/read/event_trace.h"
 #include "traces/read/read_run.h"
 
@@ -54,7 +56,12 @@ const std::vector<Reader>& readers() {
       {"events",
        [](const std::string& text) {
          const MemoryFile file(text);
-         read_event_trace(file.path());
+         const EventTrace events = read_event_trace(file.path());
+         StackCollector collector;
+         collector.add(events);
+         flame_graph(collector.take());
+         rank_usage(events);
+         name_times(events);
        }},
       {"calibration", read_as_calibration},
       {"schedule", read_schedule},

@@ -251,7 +251,7 @@ TEST(Tables, TracesAreListed) {
   EXPECT_EQ(value(table, 2, "makespan"), 19'000);
 }
 
-TEST(Tables, NamesOfSlicesByTotalTime) {
+TEST(Tables, NamesOfSlicesBySelfTime) {
   Document document;
   document.traces = {testing::open_trace(testing::events())};
   const Table table = name_table(document);
@@ -259,7 +259,9 @@ TEST(Tables, NamesOfSlicesByTotalTime) {
   ASSERT_EQ(table.rows.size(), 4U);
   EXPECT_EQ(table.rows[0].cells[0], "kernel");
   EXPECT_EQ(value(table, 0, "total"), 14'000);
-  EXPECT_EQ(value(table, 1, "total"), 8'000);
+  EXPECT_EQ(value(table, 1, "self"), 4'000);
+  EXPECT_EQ(value(table, 2, "self"), 2'500);
+  EXPECT_EQ(value(table, 2, "total"), 8'000);
   EXPECT_EQ(value(table, 3, "greatest"), 1'500);
   EXPECT_EQ(table.rows[3].about.at(0), (Pick{0, 1, false}));
   EXPECT_EQ(name_table(document, 2).rows.size(), 2U);

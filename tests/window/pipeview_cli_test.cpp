@@ -53,11 +53,14 @@ TEST(PipeviewCommand, ReportOfOneRunHasItsPictureAndRanks) {
   EXPECT_NE(report.out.find("bubble"), std::string::npos) << report.out;
 }
 
-TEST(PipeviewCommand, ReportOfEventsListsNames) {
-  const Outcome report = pipeview(
-      {pipesim::testing::source_file("tests/data/traces/hta_backward_thread.json"), "--report"});
+TEST(PipeviewCommand, ReportOfEventsIsPipesims) {
+  const std::vector<std::string> traces{
+      pipesim::testing::source_file("tests/data/traces/hta_backward_thread.json"),
+      pipesim::testing::source_file("tests/data/traces/hta_event_sync.json.gz")};
+  const Outcome report = pipeview({traces[0], traces[1], "--report"});
   EXPECT_EQ(report.status, 0) << report.err;
   EXPECT_NE(report.out.find("name"), std::string::npos) << report.out;
+  EXPECT_EQ(report.out, pipesim::testing::pipesim({"report", traces[0], traces[1]}).out);
 }
 
 TEST(PipeviewCommand, ScreenshotsHaveTheSizeAskedFor) {

@@ -13,6 +13,7 @@
 
 #include "gui/window/banner.h"
 #include "gui/window/find_bar.h"
+#include "gui/window/flame_panel.h"
 #include "gui/window/playground_panel.h"
 #include "tests/windows.h"
 
@@ -150,6 +151,34 @@ TEST(WindowImages, EventsWithBanner) {
   window->findChild<Banners*>()->clear();
   window->findChild<Banners*>()->add("Events of this trace belong to no action of a pipeline.");
   expect_picture(*window, "events");
+}
+
+FlamePanel& flame_panel(MainWindow& window) {
+  auto* dock = window.findChild<QDockWidget*>("flame");
+  dock->raise();
+  window.settle();
+  return *qobject_cast<FlamePanel*>(dock->widget());
+}
+
+TEST(WindowImages, FlameGraphOfAComparison) {
+  const TraceFiles files;
+  const auto window = shown_window(files.both(), {}, {1280, 800});
+  flame_panel(*window).line().setText("idle");
+  expect_picture(*window, "flame");
+}
+
+TEST(WindowImages, FlameGraphOfEventsDark) {
+  WindowOptions options;
+  options.theme = Theme::dark;
+  const auto window = shown_window({QString::fromStdString(pipesim::testing::source_file(
+                                       "tests/data/traces/hta_event_sync.json.gz"))},
+                                   options, small);
+  window->findChild<Banners*>()->clear();
+  FlameBoxes& boxes = flame_panel(*window).boxes();
+  for (std::uint32_t node = 1; node < boxes.graph()->nodes.size(); ++node) {
+    if (boxes.graph()->frame(node).name == "aten::mm") boxes.zoom(node);
+  }
+  expect_picture(*window, "flame_events");
 }
 
 TEST(WindowImages, SearchFindsAll) {

@@ -17,6 +17,7 @@
 
 #include "traces/base/decimal.h"
 #include "traces/base/gathering.h"
+#include "traces/base/json_slice.h"
 #include "traces/base/text.h"
 #include "traces/base/utf8.h"
 #include "traces/read/chrome_reader.h"
@@ -95,6 +96,16 @@ std::string cut(std::string_view name) {
   return kept.size() < name.size() ? std::string(kept) + "..." : std::string(name);
 }
 
+// As PyTorch's profiler says it.
+std::optional<int> rank_of(const ChromeTrace& trace) {
+  const auto info = trace.members.find("distributedInfo");
+  if (info == trace.members.end()) return std::nullopt;
+  const auto rank = JsonSlice(info->second).find("rank");
+  const auto number = rank ? rank->whole() : std::nullopt;
+  if (!number || *number < 0 || *number > max_count) return std::nullopt;
+  return static_cast<int>(*number);
+}
+
 class EventCollector {
  public:
   explicit EventCollector(const std::string& path) : path_(path) { trace_.name = path; }
@@ -143,6 +154,7 @@ class EventCollector {
   }
 
   EventTrace finish(const ChromeTrace& trace) {
+    trace_.rank = rank_of(trace);
     trace_.events = trace.events;
     trace_.truncated = trace.truncated;
     join_edges(

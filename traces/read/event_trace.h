@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,6 +53,7 @@ struct EventArrow {
 
 struct EventTrace {
   std::string name;
+  std::optional<int> rank;         // as a profile says whose it is
   std::vector<EventTrack> tracks;  // in the order in which they are to be shown
   LargeVector<Slice> slices;       // sorted by (track, row, start); on one row none overlap
   std::vector<CounterTrack> counters;

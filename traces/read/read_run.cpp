@@ -140,9 +140,9 @@ void check_that_files_differ(const std::vector<std::string>& paths) {
   }
 }
 
-}  // namespace
-
-RecordedRun read_run(const std::vector<std::string>& paths, const ReadOptions& options) {
+// Nothing where the files are not ours.
+std::optional<RecordedRun> read_own_files(const std::vector<std::string>& paths,
+                                          const ReadOptions& options) {
   check_that_files_differ(paths);
   std::vector<OwnFile> own;
   for (std::size_t i = 0; i < paths.size(); ++i) {
@@ -157,7 +157,31 @@ RecordedRun read_run(const std::vector<std::string>& paths, const ReadOptions& o
     }
     if (file) own.push_back(std::move(*file));
   }
-  return own.empty() ? checked(read_profile(paths, options)) : run_of(std::move(own));
+  if (own.empty()) return std::nullopt;
+  return run_of(std::move(own));
+}
+
+}  // namespace
+
+RecordedRun read_run(const std::vector<std::string>& paths, const ReadOptions& options) {
+  auto own = read_own_files(paths, options);
+  return own ? std::move(*own) : checked(read_profile(paths, options));
+}
+
+std::optional<RecordedRun> read_pipeline(const std::vector<std::string>& paths,
+                                         const ReadOptions& options) {
+  if (auto own = read_own_files(paths, options)) return own;
+  Warnings warnings;
+  std::vector<ProfileFile> files;
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    files.push_back(
+        read_profile_file(paths[i], warnings, part_of(options.progress, i, paths.size())));
+  }
+  const auto is_plain = [](const ProfileFile& file) {
+    return file.turns.empty() && !tells_actions(file, false);
+  };
+  if (options.program.empty() && std::ranges::all_of(files, is_plain)) return std::nullopt;
+  return checked(profile_run(files, warnings, options.program));
 }
 
 std::vector<RecordedRun> read_runs(const std::vector<std::string>& paths,

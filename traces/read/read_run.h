@@ -26,6 +26,11 @@ struct ReadOptions {
 // together; what is odd but readable is in the run's warnings.
 RecordedRun read_run(const std::vector<std::string>& paths, const ReadOptions& options = {});
 
+// The same; nothing where the files are of a profiler, or any Chrome traces, and neither they
+// nor `options.program` say anything of a pipeline.
+std::optional<RecordedRun> read_pipeline(const std::vector<std::string>& paths,
+                                         const ReadOptions& options = {});
+
 // The same of several runs: each of our files is one, a profiler's files together
 // are one.
 std::vector<RecordedRun> read_runs(const std::vector<std::string>& paths,

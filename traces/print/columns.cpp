@@ -1,11 +1,11 @@
-#include "sim/cli/columns.h"
+#include "traces/print/columns.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <span>
 
-namespace pipesim::cli {
+namespace pipesim {
 namespace {
 
 constexpr std::size_t gap = 2;  // before a group; between its columns 1
@@ -90,4 +90,4 @@ std::string table(const std::vector<std::string>& labels, const std::vector<Colu
   return out;
 }
 
-}  // namespace pipesim::cli
+}  // namespace pipesim

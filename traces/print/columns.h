@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace pipesim::cli {
+namespace pipesim {
 
 // Cells without a value are "-".
 struct Column {
@@ -23,4 +23,4 @@ struct ColumnGroup {
 std::string table(const std::vector<std::string>& labels, const std::vector<ColumnGroup>& groups,
                   std::size_t width);
 
-}  // namespace pipesim::cli
+}  // namespace pipesim

@@ -1,0 +1,108 @@
+// The flame graph of what is open: a line to search with, and boxes to zoom into.
+//
+//   click          zooms into a box, or out to one around it; Esc, Home: to all
+//   wheel          scrolls
+//
+// Owned by the window; on its thread, but for the graph, which is added up in the background
+// when the panel is to be seen.
+#pragma once
+
+#include <QAbstractScrollArea>
+#include <QImage>
+#include <QLabel>
+#include <QLineEdit>
+#include <map>
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include "gui/layout/flame_layout.h"
+#include "gui/window/painter.h"
+#include "gui/window/session.h"
+
+namespace pipesim::gui {
+
+// The boxes.
+class FlameBoxes : public QAbstractScrollArea {
+  Q_OBJECT
+ public:
+  FlameBoxes(Session& session, QWidget* parent);
+
+  // Null for none; zooms out.
+  void set_graph(std::shared_ptr<const FlameGraph> graph);
+  void set_search(const QString& text);
+  void zoom(std::uint32_t node);
+
+  const FlameGraph* graph() const { return graph_.get(); }
+  const FlameMatches& matches() const { return matches_; }
+  std::uint32_t zoomed() const { return view_.zoomed; }
+  const FlamePicture& picture();
+
+  QSize sizeHint() const override { return {400, 120}; }
+  QSize minimumSizeHint() const override { return {120, 40}; }
+
+ signals:
+  void pointed(const QString& what);  // what is under the pointer, else what is zoomed
+
+ protected:
+  bool event(QEvent* event) override;
+  bool viewportEvent(QEvent* event) override;
+  void paintEvent(QPaintEvent* event) override;
+  void resizeEvent(QResizeEvent* event) override;
+  void mousePressEvent(QMouseEvent* event) override;
+  void mouseMoveEvent(QMouseEvent* event) override;
+  void keyPressEvent(QKeyEvent* event) override;
+  void scrollContentsBy(int dx, int dy) override;
+
+ private:
+  double scale() const { return viewport()->devicePixelRatioF(); }
+  std::optional<std::uint32_t> node_at(const QPoint& logical);
+  void outdate();
+  void say(std::optional<std::uint32_t> node);
+
+  Session& session_;
+  std::shared_ptr<const FlameGraph> graph_;
+  FlameMatches matches_;
+  QString search_;
+  FlameView view_;
+  std::optional<FlamePicture> picture_;
+  std::optional<Painter> painter_;
+  double painter_scale_ = 0;
+  QImage image_;
+};
+
+class FlamePanel : public QWidget {
+  Q_OBJECT
+ public:
+  FlamePanel(Session& session, QWidget* parent);
+  ~FlamePanel() override;
+
+  FlameBoxes& boxes() { return *boxes_; }
+  QLineEdit& line() { return *line_; }
+  QString found() const { return found_->text(); }
+  QString pointed() const { return pointed_->text(); }
+  // Waits for the graph of what is open now.
+  void refresh();
+
+ protected:
+  void showEvent(QShowEvent* event) override;
+  bool eventFilter(QObject* watched, QEvent* event) override;
+
+ private:
+  void outdate();
+  void start();
+  void end(int number, const std::shared_ptr<const FlameGraph>& graph);
+  void search();
+
+  Session& session_;
+  QLineEdit* line_;
+  QLabel* found_;
+  QLabel* pointed_;
+  FlameBoxes* boxes_;
+  bool outdated_ = true;
+  std::map<int, std::thread> threads_;  // by number; those that are outdated run out unheard
+  int current_ = 0;
+  int last_ = 0;
+};
+
+}  // namespace pipesim::gui

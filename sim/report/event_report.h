@@ -1,0 +1,25 @@
+// What traces without a pipeline say, for people: ranks' times, and names by their own time.
+//
+// Pure; any thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "traces/print/terminal.h"
+#include "traces/read/event_trace.h"
+
+namespace pipesim {
+
+// Of the files of one run: a sentence, then of each rank what METRICS.md, "Of a profile without
+// a pipeline", defines, and the names with the most self time. Ends with a line end; no line
+// is wider than the terminal, down to 40 columns.
+std::string event_report(const std::vector<const EventTrace*>& traces, const Terminal& terminal);
+
+// One sentence: what is there.
+std::string event_verdict(const std::vector<const EventTrace*>& traces);
+
+// From the first start to the last end of all slices.
+std::int64_t length_ns(const EventTrace& events);
+
+}  // namespace pipesim

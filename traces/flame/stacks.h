@@ -1,0 +1,124 @@
+// Time by stacks: what a rank or a thread did, within what, from when to when.
+//
+// What flame graphs (flame_graph.h) and their files (stack_files.h) are made of, whoever
+// recorded it. Plain values, owned by whoever made them; any thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "traces/bubbles.h"
+#include "traces/read/event_trace.h"
+#include "traces/recorded_run.h"
+
+namespace pipesim {
+
+// What a box of a flame graph is called, and what it is, where that is known.
+struct StackFrame {
+  std::string name;
+  std::optional<Kind> work;        // of a run: what a rank did
+  std::optional<BubbleKind> idle;  // of a run: why it did nothing
+  bool slice = false;              // of events: a slice's name, no process or thread
+
+  auto operator<=>(const StackFrame&) const = default;
+};
+
+// A frame, a place among Stacks::frames, begins or ends.
+struct StackEvent {
+  std::int64_t at_ns = 0;
+  std::uint32_t frame = 0;
+  bool opens = false;
+};
+
+// One step of a rank, or one thread.
+struct StackLine {
+  std::vector<std::uint32_t> path;  // the frames that are around all of it
+  std::int64_t start_ns = 0;
+  std::int64_t end_ns = 0;
+  // By time, within start and end; what opened last closes first, and all closes.
+  std::vector<StackEvent> events;
+};
+
+struct Stacks {
+  std::vector<StackFrame> frames;  // each once
+  std::vector<StackLine> lines;    // none without events
+};
+
+// Appends lines to stacks, each frame once.
+class StackCollector {
+ public:
+  // `around`: a frame around all lines that follow; empty for none.
+  void set_around(const std::string& around);
+
+  // A line for each step and rank, of its makespan: `step 0;rank 1;stage 1;steady;F` for
+  // what the rank did, `step 0;rank 1;idle;drain;transfer from stage 2` for what it did
+  // not; see METRICS.md, "Time by stacks".
+  void add(const RecordedRun& run);
+  // A line for each thread that has a slice of some length: the slices' names within
+  // `process;thread`. Each instant is of the slice that began last; one that outlasts the
+  // one in which it began is not within it, and ends it.
+  void add(const EventTrace& events);
+
+  Stacks take() { return std::move(stacks_); }
+
+ private:
+  using Innermost = std::array<StackFrame, 3>;
+
+  std::uint32_t frame_of(StackFrame frame);
+  std::vector<std::uint32_t> path_of(std::string first, std::string second);
+  // What lasts from then to then, the outermost frame first.
+  void put(StackLine& line, std::int64_t from_ns, std::int64_t to_ns, Innermost frames);
+  void add_step(const RecordedRun& run, const RecordedIteration& step);
+
+  Stacks stacks_;
+  std::map<StackFrame, std::uint32_t> places_;
+  std::string around_;
+};
+
+// The slices of one track, places among the trace's, that take some time, but for the mark that
+// PyTorch's profiler lays over all others; by (start, longest first, row).
+std::vector<std::uint32_t> slices_in_order(const EventTrace& events, std::size_t begin,
+                                           std::size_t end);
+
+// Says of slices of one track, in order, what is open when: open(slice, at_ns) and
+// close(slice, at_ns) by time, as in StackLine::events.
+template <typename Open, typename Close>
+void play_slices(const EventTrace& events, const std::vector<std::uint32_t>& order,
+                 const Open& open, const Close& close) {
+  // Ends never grow towards the innermost.
+  std::vector<std::uint32_t> stack;
+  const auto end_of_innermost = [&] { return events.slices[stack.back()].end_ns; };
+  const auto close_innermost = [&](std::int64_t at_ns) {
+    close(stack.back(), at_ns);
+    stack.pop_back();
+  };
+  for (const std::uint32_t place : order) {
+    const Slice& slice = events.slices[place];
+    while (!stack.empty() && end_of_innermost() <= slice.start_ns) {
+      close_innermost(end_of_innermost());
+    }
+    while (!stack.empty() && end_of_innermost() < slice.end_ns) close_innermost(slice.start_ns);
+    open(place, slice.start_ns);
+    stack.push_back(place);
+  }
+  while (!stack.empty()) close_innermost(end_of_innermost());
+}
+
+// Calls use(begin, end) with the places of each track's slices.
+template <typename Use>
+void each_track(const EventTrace& events, const Use& use) {
+  const std::size_t all = events.slices.size();
+  for (std::size_t begin = 0; begin < all;) {
+    std::size_t end = begin;
+    while (end < all && events.slices[end].track == events.slices[begin].track) ++end;
+    use(begin, end);
+    begin = end;
+  }
+}
+
+}  // namespace pipesim
