@@ -15,6 +15,7 @@
 #include "gui/scene/bars.h"
 #include "sim/compare/comparison.h"
 #include "traces/read/event_trace.h"
+#include "traces/read/profile_options.h"
 #include "traces/recorded_run.h"
 
 namespace pipesim::gui {
@@ -70,11 +71,13 @@ struct Cancelled {};
 // the first run) with the first run that is not it. A profile that does not say which
 // action is which is told by the first prediction's program. A file that can't be read as a
 // run is shown as events where it has some, and its banner says why. What can't be shown at
-// all is in not_opened; where that is everything, throws an input error.
-Document open_traces(const std::vector<std::string>& paths, const Report& report = {});
+// all is in not_opened; where that is everything, throws an input error; so it does where
+// `profile` says something that does not fit.
+Document open_traces(const std::vector<std::string>& paths, const Report& report = {},
+                     const ProfileOptions& profile = {});
 // The same with traces that are open already, in front; a pair stays.
 Document add_traces(const Document& document, const std::vector<std::string>& paths,
-                    const Report& report = {});
+                    const Report& report = {}, const ProfileOptions& profile = {});
 // Compares two others of the open traces; not_compared says why they can't be.
 Document compared(const Document& document, int predicted, int measured);
 // Without one of the traces; where it was one of the pair, compares as open_traces() does.

@@ -152,15 +152,17 @@ void read_as_events(File& file, const ReadProgress& progress) {
 }
 
 // Makes runs of profiles: of all that tell actions one, or, where they don't belong
-// together, of each one. The files that are in no run say why.
+// together, of each one. The files that are in no run say why; where the user said what
+// they are, that is an error.
 class Profiles {
  public:
-  Profiles(std::vector<File>& files, const std::vector<std::string>& program)
-      : files_(files), program_(program) {}
+  Profiles(std::vector<File>& files, ProfileOptions options)
+      : files_(files), options_(std::move(options)) {}
 
-  std::map<std::size_t, Opened> join() {
+  std::map<std::size_t, Opened> join(bool is_said) {
+    if (is_said) return join_all();
     std::vector<std::size_t> telling = files_that_tell(false);
-    if (telling.empty() && !program_.empty()) telling = files_that_tell(true);
+    if (telling.empty() && !options_.program.empty()) telling = files_that_tell(true);
     for (std::size_t i = 0; i < files_.size(); ++i) {
       if (files_[i].profile && std::ranges::find(telling, i) == telling.end()) try_run({i}, {});
     }
@@ -171,6 +173,15 @@ class Profiles {
   }
 
  private:
+  std::map<std::size_t, Opened> join_all() {
+    std::vector<std::size_t> all;
+    for (std::size_t i = 0; i < files_.size(); ++i) {
+      if (files_[i].profile) all.push_back(i);
+    }
+    if (!all.empty() && !try_run(all, {})) throw input_error(files_[all.front()].why);
+    return std::move(runs_);
+  }
+
   std::vector<std::size_t> files_that_tell(bool with_program) const {
     std::vector<std::size_t> places;
     for (std::size_t i = 0; i < files_.size(); ++i) {
@@ -190,7 +201,7 @@ class Profiles {
       opened.paths.push_back(files_[i].path);
     }
     try {
-      opened.run = profile_run(profiles, warnings, program_);
+      opened.run = profile_run(profiles, warnings, options_);
     } catch (const Error& error) {
       for (std::size_t k = 0; k < places.size(); ++k) {
         File& file = files_[places[k]];
@@ -209,7 +220,7 @@ class Profiles {
   }
 
   std::vector<File>& files_;
-  const std::vector<std::string>& program_;
+  const ProfileOptions options_;
   std::map<std::size_t, Opened> runs_;  // by their first files
 };
 
@@ -286,14 +297,25 @@ std::vector<std::string> program_of(const Document& document, const std::vector<
   return {};
 }
 
+void check_use(const ProfileOptions& profile, const std::vector<File>& files,
+               const std::map<std::size_t, Opened>& joined) {
+  std::vector<const RecordedRun*> runs;
+  for (const auto& [place, opened] : joined) runs.push_back(&*opened.run);
+  for (const File& file : files) {
+    if (file.run) runs.push_back(&*file.run);
+  }
+  if (!runs.empty()) check_that_it_counts(profile, runs);
+}
+
 }  // namespace
 
-Document open_traces(const std::vector<std::string>& paths, const Report& report) {
-  return add_traces({}, paths, report);
+Document open_traces(const std::vector<std::string>& paths, const Report& report,
+                     const ProfileOptions& profile) {
+  return add_traces({}, paths, report, profile);
 }
 
 Document add_traces(const Document& document, const std::vector<std::string>& paths,
-                    const Report& report) {
+                    const Report& report, const ProfileOptions& profile) {
   if (paths.empty()) throw input_error("no trace file is given");
   Progress progress(paths, report);
   std::vector<File> files(paths.size());
@@ -302,7 +324,10 @@ Document add_traces(const Document& document, const std::vector<std::string>& pa
     read_by_itself(files[i], progress.of(i));
     if (files[i].run || files[i].profile) progress.finish(i);
   });
-  auto runs = Profiles(files, program_of(document, files)).join();
+  ProfileOptions options = profile;
+  if (options.program.empty()) options.program = program_of(document, files);
+  auto runs = Profiles(files, std::move(options)).join(!profile.empty());
+  check_use(profile, files, runs);
   by_two_threads(paths.size(), [&](std::size_t i) {
     if (!files[i].why.empty()) read_as_events(files[i], progress.of(i));
     progress.finish(i);

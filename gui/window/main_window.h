@@ -50,6 +50,7 @@ struct WindowOptions {
   std::string select;
   std::optional<TimeRange> range;
   bool playground = false;
+  ProfileOptions profile;  // of the first traces
 };
 
 class MainWindow : public QMainWindow {
@@ -60,7 +61,7 @@ class MainWindow : public QMainWindow {
 
   // In the background, one after the other, on what is open, which then is shown
   // instead of what is played; open() closes it.
-  void open(const QStringList& paths);
+  void open(const QStringList& paths, const ProfileOptions& profile = {});
   void add(const QStringList& paths);
   void compare_as(int predicted, int measured);
   void close_trace(int trace);

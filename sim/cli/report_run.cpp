@@ -2,7 +2,7 @@
 #include <memory>
 
 #include "sim/cli/commands.h"
-#include "sim/cli/profile_schedule.h"
+#include "sim/input/profile_flags.h"
 #include "sim/report/run_report.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
@@ -14,7 +14,7 @@ namespace {
 
 struct ReportFlags {
   std::vector<std::string> files;
-  Flag schedule;
+  ProfileFlags profile;
 };
 
 void report_run(const ReportFlags& flags) {
@@ -23,9 +23,9 @@ void report_run(const ReportFlags& flags) {
   progress->show("reading " + flags.files.front());
   ReadOptions options;
   options.samples = false;
-  options.program = profile_program(flags.schedule);
+  options.profile = profile_options(flags.profile);
   const RecordedRun run = read_run(flags.files, options);
-  check_profile_schedule(flags.schedule, run);
+  check_that_it_counts(options.profile, {&run});
   progress.reset();
   const Terminal terminal = standard_output();
   print(bold(wrap(printable(run_verdict(run)), terminal.width), terminal.colour) + "\n\n" +
@@ -40,7 +40,7 @@ void add_report(CommandLine& program) {
   auto flags = std::make_shared<ReportFlags>();
   CommandLine& command = program.add_command("report", "says what one recorded run did");
   command.add_flags("", {{"traces", &flags->files, "FILE", "of one run, of each rank one or all"}});
-  command.add_flags("Input", {profile_schedule_flag(&flags->schedule)});
+  command.add_flags("Input", profile_flag_help(flags->profile));
   command.set_work([flags] { report_run(*flags); });
   command.set_footer(
       "Traces are of pipesim, pipeexec or PyTorch's profiler.\n"

@@ -30,6 +30,7 @@ const std::map<std::string, std::vector<std::string>> allowed{
     {"sim/request",
      {"traces", "traces/base", "sim/schedule", "sim/cost", "sim/engine", "sim/plan"}},
     {"sim/report", {"traces", "traces/base", "traces/print", "sim/compare"}},
+    {"sim/input", {"traces", "traces/base", "traces/read", "traces/command", "sim/schedule"}},
     {"sim", {"traces/*", "sim/*"}},
     {"exec/device", {"traces/base", "exec/device/cpu", "exec/device/gpu"}},
     {"exec/device/cpu", {"traces/base", "exec/device"}},
@@ -47,7 +48,7 @@ const std::map<std::string, std::vector<std::string>> allowed{
     {"gui/tables",
      {"traces", "traces/base", "traces/print", "sim/compare", "sim/report", "gui/scene"}},
     {"gui/playground", {"traces/*", "sim/*", "gui/scene"}},
-    {"gui", {"traces/*", "gui/*"}},
+    {"gui", {"traces/*", "sim/input", "gui/*"}},
 };
 
 // Headers that stay inside one backend's .cpp files, but for those that give the

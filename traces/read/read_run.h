@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "traces/read/profile_options.h"
 #include "traces/read/progress.h"
 #include "traces/recorded_run.h"
 
@@ -15,9 +16,7 @@ namespace pipesim {
 struct ReadOptions {
   bool layers = false;  // keep layer spans
   bool samples = true;  // keep all memory samples; else of each rank the fullest alone
-  // Of a profiler's trace that does not say which action is which: a CSV row a
-  // rank, by which the n-th operation of a kind is told.
-  std::vector<std::string> program;
+  ProfileOptions profile = {};
   ReadProgress progress = nullptr;
 };
 
