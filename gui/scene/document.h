@@ -59,6 +59,11 @@ struct Document {
   std::optional<Side> side_of(int trace) const;
 };
 
+// What a side of the pair is called, by its source.
+std::string name_of_side(const Document& document, Side side);
+// How a lane or column of a run is called: its side, else its name.
+std::string name_of_run(const Document& document, int trace);
+
 // Told how far the work is, from time to time, from any thread but by one at a
 // time: 0 to 1, never less than before, and what is being done. Returns false to
 // have it given up.

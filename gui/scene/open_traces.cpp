@@ -297,9 +297,11 @@ std::vector<std::string> program_of(const Document& document, const std::vector<
   return {};
 }
 
+// Files that can't be read as runs have a worse fault.
 void check_use(const ProfileOptions& profile, const std::vector<File>& files,
                const std::map<std::size_t, Opened>& joined) {
   std::vector<const RecordedRun*> runs;
+  if (std::ranges::any_of(files, [](const File& file) { return !file.why.empty(); })) return;
   for (const auto& [place, opened] : joined) runs.push_back(&*opened.run);
   for (const File& file : files) {
     if (file.run) runs.push_back(&*file.run);

@@ -66,11 +66,6 @@ std::string sentence_of(const EventTrace& events) {
 
 }  // namespace
 
-std::string name_of_run(const Document& document, int trace) {
-  if (const auto side = document.side_of(trace)) return std::string(side_names[*side]);
-  return document.trace(trace).name;
-}
-
 Table bubble_table(const Document& document) {
   Table table;
   table.title = "Busy and idle times";
@@ -183,7 +178,7 @@ Table trace_table(const Document& document) {
     const OpenTrace& own = document.trace(trace);
     const auto side = document.side_of(trace);
     RowOf row(table);
-    row.text(own.name).text(side ? side_names[*side] : "");
+    row.text(own.name).text(side ? *side == predicted_side ? "first" : "second" : "");
     if (own.run) {
       const RecordedRun& run = *own.run;
       row.text(name_of(run.about.source)).text(run.about.schedule).count(run.ranks);

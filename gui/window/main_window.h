@@ -154,8 +154,8 @@ class MainWindow : public QMainWindow {
   std::shared_ptr<const Document> open_before_;  // while it plays
   QList<QDockWidget*> panels_;
   QMenu* recent_ = nullptr;
-  QMenu* predicted_ = nullptr;
-  QMenu* measured_ = nullptr;
+  QMenu* first_run_ = nullptr;
+  QMenu* second_run_ = nullptr;
   QMenu* close_ = nullptr;
   QMenu* panels_menu_ = nullptr;
   QActionGroup* themes_ = nullptr;

@@ -115,8 +115,8 @@ std::string cause_list(const Comparison& comparison, int width) {
                        causes.size() - most_causes_shown);
   }
   if (comparison.noise.effect_ns != 0) {
-    out += fmt::format("  {:>10} {:>10}   noise: what its own iterations vary by\n",
-                       change(comparison.noise.effect_ns, unit), "");
+    out += fmt::format("  {:>10} {:>10}   {}\n", change(comparison.noise.effect_ns, unit), "",
+                       noise_in_words);
   }
   return out;
 }

@@ -1,7 +1,6 @@
 // What a comparison says in words and figures, alike on the terminal and in the page.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -12,8 +11,6 @@
 
 namespace pipesim {
 
-inline constexpr std::array<std::string_view, 2> side_names{"predicted", "measured"};
-
 // One sentence: whether the prediction holds, and by how much.
 std::string verdict_of(const Comparison& comparison);
 // How an action is identified, for people.
@@ -22,6 +19,8 @@ std::string_view identified_name(Identified identified);
 std::string_view meaning_of(Term term);
 // Of a row: "F", or "OVERLAP_F_B".
 std::string_view label_of(const StageKind& row);
+// Of Comparison::noise, beside causes.
+inline constexpr std::string_view noise_in_words = "noise: what its own iterations vary by";
 // What there is to say where no cause is named.
 std::string_view without_causes(const Comparison& comparison);
 // The rows of stage_kinds, or, of more than `most`, those that differ most.
@@ -33,6 +32,9 @@ struct KindRows {
 KindRows kind_rows(const Comparison& comparison, std::size_t most);
 // Where both critical paths part.
 std::string parting_of(const Comparison& comparison);
+
+// Where what messages of a side took can't be told from waiting; empty where it can.
+std::string wire_in_words(const Comparison& comparison, Side side);
 
 // What tables don't show: order, matches, iterations, memory, clocks.
 struct Fact {
