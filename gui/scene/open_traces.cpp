@@ -16,6 +16,7 @@
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 #include "traces/read/profile/kineto.h"
+#include "traces/read/profile/pipelines.h"
 #include "traces/read/profile/profile_file.h"
 #include "traces/read/read_run.h"
 
@@ -198,10 +199,14 @@ class Profiles {
     for (const std::size_t i : places) {
       profiles.push_back(std::move(*files_[i].profile));
       warnings.add(files_[i].warnings);
-      opened.paths.push_back(files_[i].path);
     }
     try {
       opened.run = profile_run(profiles, warnings, options_);
+      if (const auto choice = choose_pipeline(profiles, options_)) {
+        for (const std::size_t k : choice->files) opened.paths.push_back(profiles[k].path);
+      } else {
+        for (const ProfileFile& profile : profiles) opened.paths.push_back(profile.path);
+      }
     } catch (const Error& error) {
       for (std::size_t k = 0; k < places.size(); ++k) {
         File& file = files_[places[k]];

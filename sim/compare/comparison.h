@@ -99,7 +99,7 @@ struct SideResult {
   std::int64_t start_ns = 0;
   std::vector<RankMetrics> ranks;
   double global_bubble = 0;
-  WireTimes wire;  // of the iteration's messages
+  WireTimes wire;
   Played played;
   ChainTimes critical_path;
   std::vector<MemoryPeak>

@@ -181,9 +181,9 @@ std::string parting_of(const Comparison& comparison) {
 std::string wire_in_words(const Comparison& comparison, Side side) {
   const WireTimes& wire = comparison.sides[side].wire;
   if (wire.told == wire.messages()) return {};
-  std::string text = fmt::format("{}: of {} the time on the wire is told from waiting for {}",
-                                 side_name(comparison, side), plural(wire.messages(), "message"),
-                                 format_count(wire.told));
+  std::string text = fmt::format("{}: time on the wire is told from waiting for {} of {}",
+                                 side_name(comparison, side), format_count(wire.told),
+                                 plural(wire.messages(), "message"));
   const auto add = [&](std::int64_t count, std::string_view one, std::string_view many) {
     if (count > 0) text += fmt::format("; {} {}", format_count(count), count == 1 ? one : many);
   };

@@ -392,6 +392,15 @@ TEST_F(ComparisonHtmlCommand, WritesThePageBesideTheReport) {
   EXPECT_EQ(data["makespan_ns"][0], result["makespan_ns"]["predicted"]);
   EXPECT_EQ(data["makespan_ns"][1], result["makespan_ns"]["measured"]);
   EXPECT_EQ(data["causes"].size(), result["root_causes"].size());
+  // Both are predictions, whatever their files are called.
+  EXPECT_EQ(data["sides"], Json({"first", "second"}));
+  EXPECT_EQ(data["nouns"], Json({"first run", "second run"}));
+  std::string words = testing::read_page(page).text;
+  for (std::size_t at = 0; (at = words.find(folder_.path().string())) != std::string::npos;) {
+    words.erase(at, words.find(".json", at) - at);
+  }
+  EXPECT_EQ(words.find("predict"), std::string::npos) << words.substr(words.find("predict"), 80);
+  EXPECT_EQ(words.find("measure"), std::string::npos) << words.substr(words.find("measure"), 80);
   ASSERT_EQ(data["memory"][1].size(), 4U);
   EXPECT_EQ(data["memory"][1][0][1], 1 << 20);
   EXPECT_EQ(read_file(html), page);

@@ -139,10 +139,12 @@ void see(Stages& stages, const std::vector<ProfileProcess>& processes, std::size
   if (is_transfer(action.kind)) stages.largest = std::max(stages.largest, peer_of(action).stage);
   const auto [entry, fresh] = stages.rank_of.try_emplace(action.stage, rank);
   if (fresh || entry->second == rank) return;
+  const bool apart = processes[entry->second].file != processes[rank].file;
   throw input_error(fmt::format(
       "{} and {}: stage {} ran in both, as of two replicas or of one rank twice; give the files "
-      "of one pipeline, or name its ranks by --ranks",
-      processes[entry->second].name, processes[rank].name, action.stage));
+      "of one pipeline{}",
+      processes[entry->second].name, processes[rank].name, action.stage,
+      apart ? ", or name its ranks by --ranks" : ""));
 }
 
 }  // namespace
