@@ -177,8 +177,8 @@ int main(int argc, char** argv) {
       "where they differ, and why. Without traces it opens a pipeline to play with.",
       PIPESIM_VERSION);
   pipesim::gui::Flags flags;
-  program.add_flags("",
-                    {{"traces", &flags.traces, "FILE", "what to open; a prediction comes first"}});
+  program.add_flags(
+      "", {{"traces", &flags.traces, "FILE", "what to open, or folders; a prediction first"}});
   program.add_flags("Input", pipesim::profile_flag_help(flags.profile));
   program.add_flags(
       "Without a screen",

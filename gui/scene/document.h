@@ -72,11 +72,11 @@ using Report = std::function<bool(double fraction, const std::string& what)>;
 // Thrown where Report said to give up.
 struct Cancelled {};
 
-// Reads files, those of one profile together, and compares the first prediction (else
-// the first run) with the first run that is not it. A profile that does not say which
-// action is which is told by the first prediction's program. A file that can't be read as a
-// run is shown as events where it has some, and its banner says why. What can't be shown at
-// all is in not_opened; where that is everything, throws an input error; so it does where
+// Reads files, those of one profile together, and those of each folder for themselves, and compares
+// the first prediction (else the first run) with the first run that is not it. A profile that does
+// not say which action is which is told by the first prediction's program. A file that can't be
+// read as a run is shown as events where it has some, and its banner says why. What can't be shown
+// at all is in not_opened; where that is everything, throws an input error; so it does where
 // `profile` says something that does not fit.
 Document open_traces(const std::vector<std::string>& paths, const Report& report = {},
                      const ProfileOptions& profile = {});

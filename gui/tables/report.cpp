@@ -59,7 +59,13 @@ std::string report_of(const Document& document, const OpenTrace& trace, const Te
 
 std::string report_of(const Document& document, const Terminal& terminal) {
   if (!document.not_opened.empty()) throw input_error(document.not_opened.front());
+  const auto check_runs = [&] {
+    for (const auto& trace : document.traces) {
+      if (!trace->run) throw input_error(trace->name + ": " + trace->banner);
+    }
+  };
   if (document.traces.size() > 2) {
+    check_runs();
     throw input_error(fmt::format("{} traces are given; a report is of one run or of two",
                                   document.traces.size()));
   }
@@ -70,9 +76,7 @@ std::string report_of(const Document& document, const Terminal& terminal) {
     return comparison_report(run(0), run(1), document.pair->comparison, terminal);
   }
   if (document.traces.size() == 1) return report_of(document, *document.traces.front(), terminal);
-  for (const auto& trace : document.traces) {
-    if (!trace->run) throw input_error(trace->name + ": " + trace->banner);
-  }
+  check_runs();
   throw input_error(document.not_compared);
 }
 

@@ -54,7 +54,11 @@ void run(const CompareFlags& flags) {
   ReadOptions options;
   options.samples = flags.html.has_value();  // the page has curves
   const ProfileOptions said = profile_options(flags.profile);
-  options.profile.program = said.program;  // one file is of one pipeline
+  options.profile = said;
+  if (!is_folder(flags.files.front())) {  // one file is of one pipeline
+    options.profile.ranks.clear();
+    options.profile.replica.reset();
+  }
   const RecordedRun predicted = read_run({flags.files.front()}, options);
   progress->show("reading " + flags.files[1]);
   options.profile = said;
@@ -79,7 +83,8 @@ void run(const CompareFlags& flags) {
 void add_compare(CommandLine& program) {
   auto flags = std::make_shared<CompareFlags>();
   CommandLine& command = program.add_command("compare", "puts a prediction beside a measurement");
-  command.add_flags("", {{"traces", &flags->files, "FILE", "PREDICTED, then MEASURED"}});
+  command.add_flags("",
+                    {{"traces", &flags->files, "FILE", "PREDICTED, then MEASURED, or folders"}});
   command.add_flags("Input", profile_flag_help(flags->profile));
   command.add_flags(
       "Output",
@@ -89,11 +94,13 @@ void add_compare(CommandLine& program) {
   command.set_work([flags] { run(*flags); });
   command.set_footer(
       "Traces are of pipesim, pipeexec or PyTorch's profiler; a profile measured on\n"
-      "several ranks is one run in as many files. --schedule is by default PREDICTED's.\n"
+      "several ranks is one run in as many files, or in a folder. Either may be any of\n"
+      "these: they are called what they are. --schedule is by default PREDICTED's.\n"
       "\n"
       "Examples:\n"
       "  pipesim compare predicted.json measured.json --html report.html\n"
-      "  pipesim compare predicted.json rank0.json.gz rank1.json.gz --json");
+      "  pipesim compare predicted.json rank0.json.gz rank1.json.gz --json\n"
+      "  pipesim compare before/ after/ --schedule order.csv");
 }
 
 }  // namespace pipesim::cli

@@ -50,9 +50,9 @@ class Waiting {
     const auto& occurrences = operations_.sides[side_];
     for (const Occurrence& own : occurrences) {
       if (!own.exists() || own.input == no_operation) continue;
-      const bool is_transfer = own.to_rank >= 0;
-      const bool arrived = is_transfer || operations_.transfers(own.input);
-      times.not_recorded += arrived || occurrences[own.input].rank == own.rank ? 0 : 1;
+      // Of what is no transfer, a producer on another rank stands where none was recorded.
+      if (own.to_rank >= 0 || operations_.transfers(own.input)) continue;
+      times.not_recorded += occurrences[own.input].rank == own.rank ? 0 : 1;
     }
     for_each_transfer([&](Way&, OperationId, Occurrence& own) {
       std::int64_t& count = own.has_one_end   ? times.one_end

@@ -233,6 +233,15 @@ TEST(ComparisonHtml, WhatFilesSayIsText) {
   EXPECT_EQ(seen, 6U);  // title, head, warning, two each
 }
 
+TEST(ComparisonHtml, NamesNoiseBesideCauses) {
+  Pair pair = slow_stage();
+  EXPECT_EQ(pair.html().find("noise: "), std::string::npos);
+  pair.comparison.noise.effect_ns = 12'345;
+  const std::string text = testing::read_page(pair.html()).text;
+  EXPECT_NE(text.find("noise: what its own iterations vary by"), std::string::npos);
+  expect_sound(pair.html());
+}
+
 TEST(ComparisonHtml, OfManyRanksSomeAndThoseOfTheCauses) {
   const int ranks = 100;
   const Schedule schedule = schedule_of("1f1b", ranks, 4);

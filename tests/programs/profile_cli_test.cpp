@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "tests/command.h"
 #include "tests/megatron.h"
@@ -139,6 +140,46 @@ TEST(JobComparison, IsThatOfTheChosenPipeline) {
   arguments.insert(arguments.end(), {"--replica", "3"});
   const Json third = Json::parse(pipesim(arguments).out);
   EXPECT_EQ(third["makespan_ns"]["measured"], 3 * third["makespan_ns"]["predicted"].get<int>());
+}
+
+// Each side may be a profile in many files: a folder.
+TEST(JobComparison, OfTwoFolders) {
+  const TemporaryFolder folder;
+  const MegatronRun of;
+  std::string rows;
+  for (const std::string& row : of.program()) rows += row + "\n";
+  write_file(folder / "order.csv", rows);
+  for (const char* name : {"before", "after", "empty"}) {
+    std::filesystem::create_directory(folder.path() / name);
+  }
+  for (int rank = 0; rank < of.job.ranks(); ++rank) {
+    const std::string name = "r" + std::to_string(rank) + ".json";
+    write(folder, "before/" + name, of.profile(rank));
+    Json slower = of.profile(rank);
+    for (Json& event : slower["traceEvents"]) {  // twice as slow, all of it
+      event["ts"] = event["ts"].get<double>() * 2;
+      event["dur"] = event["dur"].get<double>() * 2;
+    }
+    write(folder, "after/" + name, slower);
+  }
+  const auto compare = [&](const Words& more) {
+    Words words{"compare", folder / "before", folder / "after", "--schedule", folder / "order.csv"};
+    words.insert(words.end(), more.begin(), more.end());
+    return pipesim(words);
+  };
+  const Outcome text = compare({});
+  EXPECT_EQ(text.status, 0) << text.err;
+  EXPECT_TRUE(text.out.starts_with("Second 30.40 ms, first 15.20 ms: ")) << text.out;
+  EXPECT_EQ(text.out.find("measure"), std::string::npos) << text.out;
+  EXPECT_EQ(text.out.find("predict"), std::string::npos) << text.out;
+  const Json json = Json::parse(compare({"--json", "--replica", "2"}).out);
+  EXPECT_EQ(json["sources"], Json({{"predicted", "profiled"}, {"measured", "profiled"}}));
+  EXPECT_EQ(json["makespan_ns"], Json({{"predicted", 30'400'000}, {"measured", 60'800'000}}));
+  EXPECT_EQ(json["warnings"]["predicted"][0]["what"],
+            "pipeline 2 of 4: ranks 1, 5; others by --replica 3");
+  expect_one_sentence(pipesim({"report", folder / "empty"}), "pipesim", "report empty", 2,
+                      "is a folder without .json");
+  EXPECT_EQ(pipesim({"report", folder / "after", "--schedule", folder / "order.csv"}).status, 0);
 }
 
 }  // namespace

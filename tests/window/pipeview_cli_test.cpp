@@ -156,6 +156,18 @@ TEST(PipeviewCommand, TakesWhatIsSaidOfProfiles) {
   EXPECT_TRUE(second.out.starts_with("2 ranks, 4 microbatches: 30.40 ms")) << second.out;
   const Outcome third = pipeview(with({"--report", "--schedule", order, "--ranks", "2,6"}));
   EXPECT_TRUE(third.out.starts_with("2 ranks, 4 microbatches: 45.60 ms")) << third.out;
+  // A folder's files are a run of their own.
+  for (const char* name : {"before", "after"}) {
+    std::filesystem::create_directory(folder.path() / name);
+    for (const std::string& file : files) {
+      std::filesystem::copy(file, folder.path() / name);
+    }
+  }
+  const Outcome folders =
+      pipeview({folder / "before", folder / "after", "--report", "--schedule", order});
+  EXPECT_EQ(folders.status, 0) << folders.err;
+  EXPECT_TRUE(folders.out.starts_with("Both are alike: second 15.20 ms, first 15.20 ms."))
+      << folders.out;
   const std::string png = folder / "a.png";
   EXPECT_EQ(pipeview(with({"--schedule", order, "--screenshot", png})).status, 0);
   EXPECT_FALSE(image_of(png).isNull());
@@ -175,6 +187,7 @@ TEST(PipeviewCommand, TakesWhatIsSaidOfProfiles) {
     refused({"--schedule", folder / "none.csv"}, "none.csv");
     refused({"--replica", "2"}, "give the schedule that ran by --schedule");
   }
+  expect_refused(with({"--report"}), 2, "give the schedule that ran by --schedule");
   const TraceFiles ours;
   expect_refused({ours.plan(), "--report", "--ranks", "0,1"}, 2, "leave --ranks away");
   expect_refused({ours.plan(), "--report", "--schedule", order}, 2, "leave --schedule away");

@@ -20,7 +20,8 @@ struct ReadOptions {
   ReadProgress progress = nullptr;
 };
 
-// One file of ours, or a profiler's: one of all ranks, or one a rank. Throws an
+// One file of ours, or a profiler's: one of all ranks, or one a rank. A folder stands for
+// the traces in it. Throws an
 // input error where a file can't be read, is no trace, or files don't belong
 // together; what is odd but readable is in the run's warnings.
 RecordedRun read_run(const std::vector<std::string>& paths, const ReadOptions& options = {});
@@ -29,6 +30,12 @@ RecordedRun read_run(const std::vector<std::string>& paths, const ReadOptions& o
 // are one.
 std::vector<RecordedRun> read_runs(const std::vector<std::string>& paths,
                                    const ReadOptions& options = {});
+
+// Whether a path is a folder, which stands for the files in it that end in .json or .json.gz.
+bool is_folder(const std::string& path);
+// Those of each folder, by name, and the other paths, in their order. Throws an input error where
+// a folder has none.
+std::vector<std::string> files_of(const std::vector<std::string>& paths);
 
 // One file of ours, by itself; nothing where it is not ours.
 std::optional<RecordedRun> read_own_run(const std::string& path, const ReadOptions& options = {});

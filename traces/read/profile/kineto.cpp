@@ -222,10 +222,11 @@ void check_rank_count(const std::vector<ProfileProcess>& processes, const Profil
         fmt::format("--ranks: the schedule has {}, and {} named; name one of each", schedule,
                     processes.size() == 1 ? "1 is" : fmt::format("{} are", processes.size())));
   }
-  throw input_error(
-      fmt::format("{}: the schedule has {}, the files {}; give one of each rank{}",
-                  processes.front().name, schedule, processes.size(),
-                  planned < processes.size() ? ", or name those of one pipeline by --ranks" : ""));
+  throw input_error(fmt::format("{}: the schedule has {}, the files {}; give one of each rank{}",
+                                processes.front().name, schedule, processes.size(),
+                                planned < processes.size()
+                                    ? ", or name those of one pipeline by --ranks"
+                                    : ", or a folder that holds them"));
 }
 
 // A run of the files of `choice`, or of all.
