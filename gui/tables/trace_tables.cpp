@@ -7,6 +7,7 @@
 #include "gui/scene/run_times.h"
 #include "gui/tables/table_rows.h"
 #include "gui/tables/tables.h"
+#include "sim/report/run_report.h"
 
 namespace pipesim::gui {
 namespace {

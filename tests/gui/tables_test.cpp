@@ -247,9 +247,9 @@ TEST(Tables, CallSidesByTheirSources) {
   measured.about.source = Source::profiled;
   const Document document = document_of(predicted, measured);
   const auto names = [](const Table& table) {
-    std::string names;
-    for (const Table::Column& column : table.columns) names += column.name + ",";
-    return names;
+    std::string all;
+    for (const Table::Column& column : table.columns) all += column.name + ",";
+    return all;
   };
   EXPECT_TRUE(names(stage_kind_table(document))
                   .starts_with("stage,rank,kind,predicted,profiled p10,profiled,profiled p90,"));
