@@ -35,7 +35,7 @@ int main(int argc, char** argv) {
                   trace.slices.size(), trace.tracks.size(), rows, trace.arrows.size(),
                   trace.counters.size(), trace.texts.size(), trace.warnings.text().c_str());
     } else {
-      const RecordedRun run = read_run({argv + 2, argv + argc}, {.layers = true, .program = {}});
+      const RecordedRun run = read_run({argv + 2, argv + argc}, {.layers = true});
       const Metrics metrics = run.metrics(run.median_iteration());
       std::printf("%zu actions, %zu layers, %zu samples, %lld ns\n%s", run.spans.size(),
                   run.layers.size(), run.samples.size(),

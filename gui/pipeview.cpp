@@ -14,6 +14,7 @@
 #include "gui/tables/report.h"
 #include "gui/window/main_window.h"
 #include "gui/window/screenshot.h"
+#include "sim/input/profile_flags.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 #include "traces/command/command_line.h"
@@ -24,6 +25,7 @@ namespace {
 
 struct Flags {
   std::vector<std::string> traces;
+  ProfileFlags profile;
   Flag screenshot, size, theme, align, show, colour, select, range, scale, memory_cap;
   bool report = false, transfers = false, critical = false, playground = false;
 };
@@ -65,6 +67,7 @@ WindowOptions options_of(const Flags& flags) {
   scene.colouring =
       named(flags.colour, "--colour", {"kind", "microbatch", "error"}, scene.colouring);
   scene.transfers = flags.transfers;
+  options.profile = profile_options(flags.profile);
   options.critical = flags.critical;
   options.playground = flags.playground;
   if (flags.select) options.select = *flags.select;
@@ -111,15 +114,19 @@ void prepare_screen(const Flags& flags, QSize size) {
 
 // What would be ignored is refused.
 void check_together(const CommandLine& program, const Flags& flags) {
-  const std::string other = program.first_given({"--report", "traces"});
+  const std::string other =
+      program.first_given({"--report", "traces", "--schedule", "--ranks", "--replica"});
   if (flags.report && !other.empty()) {
     throw input_error(other + " means nothing beside --report, which prints; leave it away");
   }
   if (flags.playground && !flags.traces.empty()) {
     throw input_error("--playground makes its own timeline; leave the traces away");
   }
-  for (const auto& [flag, name] :
-       {std::pair(&flags.select, "--select"), {&flags.range, "--range"}}) {
+  for (const auto& [flag, name] : {std::pair(&flags.select, "--select"),
+                                   {&flags.range, "--range"},
+                                   {&flags.profile.schedule, "--schedule"},
+                                   {&flags.profile.ranks, "--ranks"},
+                                   {&flags.profile.replica, "--replica"}}) {
     if (*flag && flags.traces.empty()) {
       throw input_error(std::string(name) + " is about traces; give one");
     }
@@ -130,7 +137,8 @@ void run(const CommandLine& program, const Flags& flags, int argc, char** argv) 
   check_together(program, flags);
   if (flags.report) {
     if (flags.traces.empty()) throw input_error("--report: give a trace, or two to compare");
-    print(report_of(open_traces(flags.traces), standard_output()));
+    const Document document = open_traces(flags.traces, {}, profile_options(flags.profile));
+    print(report_of(document, standard_output()));
     return;
   }
   WindowOptions options = options_of(flags);
@@ -151,7 +159,7 @@ void run(const CommandLine& program, const Flags& flags, int argc, char** argv) 
   MainWindow window(options);
   if (flags.size) window.resize(size);
   window.show();
-  window.open(traces);
+  window.open(traces, options.profile);
   QApplication::exec();
 }
 
@@ -169,8 +177,9 @@ int main(int argc, char** argv) {
       "where they differ, and why. Without traces it opens a pipeline to play with.",
       PIPESIM_VERSION);
   pipesim::gui::Flags flags;
-  program.add_flags("",
-                    {{"traces", &flags.traces, "FILE", "what to open; a prediction comes first"}});
+  program.add_flags(
+      "", {{"traces", &flags.traces, "FILE", "what to open, or folders; a prediction first"}});
+  program.add_flags("Input", pipesim::profile_flag_help(flags.profile));
   program.add_flags(
       "Without a screen",
       {{"--screenshot", &flags.screenshot, "FILE.png", "writes a picture of the window"},

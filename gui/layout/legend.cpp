@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "gui/layout/parts.h"
-#include "sim/report/words.h"
 #include "traces/bubbles.h"
 
 namespace pipesim::gui {
@@ -43,10 +43,11 @@ std::vector<Entry> entries_of(const Drawing& drawing) {
   bool lateness = false;
   bool early = false;
   bool capacity = false;
-  std::vector<Entry> sides;
-  const auto add_side = [&](int trace, const std::string& name) {
-    if (std::ranges::find(sides, name, &Entry::name) != sides.end()) return;
-    sides.push_back({drawing.colour_of_trace(trace), name, name});
+  std::map<int, Entry> runs;  // both sides of the pair, then the others
+  const auto add_run = [&](int trace, const std::string& name) {
+    const auto side = drawing.document.side_of(trace);
+    runs.try_emplace(side ? static_cast<int>(*side) : 2 + trace,
+                     Entry{drawing.colour_of_trace(trace), name, name});
   };
   for (const Group& group : drawing.scene.groups) {
     for (const Lane& lane : group.lanes) {
@@ -59,24 +60,19 @@ std::vector<Entry> entries_of(const Drawing& drawing) {
         }
       }
       if (lane.label.empty()) continue;
-      add_side(lane.trace, lane.label);
+      add_run(lane.trace, lane.label);
     }
     for (const CurveLane& lane : group.curves) {
       if (!drawing.view.curves) break;
       const bool late = lane.label == "lateness";
       if (!late && group.rank >= 0 && drawing.document.traces.size() > 1) {
-        const auto side = drawing.document.side_of(lane.trace);
-        add_side(lane.trace,
-                 side ? std::string(side_names[*side]) : drawing.trace(lane.trace)->name);
+        add_run(lane.trace, name_of_run(drawing.document, lane.trace));
       }
       lateness = lateness || late;
       early = early || (lane.label == "lateness" && lane.curve.extremes().least < 0);
       capacity = capacity || lane.capacity.has_value();
     }
   }
-
-  std::stable_partition(sides.begin(), sides.end(),
-                        [](const Entry& side) { return side.name == side_names[predicted_side]; });
 
   const auto& shades = drawing.palette.shades;
   std::vector<Entry> entries;
@@ -110,7 +106,9 @@ std::vector<Entry> entries_of(const Drawing& drawing) {
   if (lateness) entries.push_back({shades[late_shade], "late", "late"});
   if (early) entries.push_back({shades[early_shade], "early", "early"});
   if (capacity) entries.push_back({drawing.palette.capacity, "memory's capacity", "capacity"});
-  if (sides.size() > 1) entries.insert(entries.end(), sides.begin(), sides.end());
+  if (runs.size() > 1) {
+    for (const auto& [place, entry] : runs) entries.push_back(entry);
+  }
   return entries;
 }
 

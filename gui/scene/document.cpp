@@ -125,6 +125,15 @@ std::optional<Side> Document::side_of(int trace) const {
   return std::nullopt;
 }
 
+std::string name_of_side(const Document& document, Side side) {
+  return std::string(side_name(document.pair->comparison, side));
+}
+
+std::string name_of_run(const Document& document, int trace) {
+  const auto side = document.side_of(trace);
+  return side ? name_of_side(document, *side) : document.trace(trace).name;
+}
+
 Document compared(const Document& document, int predicted, int measured) {
   Document result = document;
   compare_two(result, predicted, measured);

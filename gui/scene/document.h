@@ -15,6 +15,7 @@
 #include "gui/scene/bars.h"
 #include "sim/compare/comparison.h"
 #include "traces/read/event_trace.h"
+#include "traces/read/profile_options.h"
 #include "traces/recorded_run.h"
 
 namespace pipesim::gui {
@@ -58,6 +59,11 @@ struct Document {
   std::optional<Side> side_of(int trace) const;
 };
 
+// What a side of the pair is called, by its source.
+std::string name_of_side(const Document& document, Side side);
+// How a lane or column of a run is called: its side, else its name.
+std::string name_of_run(const Document& document, int trace);
+
 // Told how far the work is, from time to time, from any thread but by one at a
 // time: 0 to 1, never less than before, and what is being done. Returns false to
 // have it given up.
@@ -66,15 +72,17 @@ using Report = std::function<bool(double fraction, const std::string& what)>;
 // Thrown where Report said to give up.
 struct Cancelled {};
 
-// Reads files, those of one profile together, and compares the first prediction (else
-// the first run) with the first run that is not it. A profile that does not say which
-// action is which is told by the first prediction's program. A file that can't be read as a
-// run is shown as events where it has some, and its banner says why. What can't be shown at
-// all is in not_opened; where that is everything, throws an input error.
-Document open_traces(const std::vector<std::string>& paths, const Report& report = {});
+// Reads files, those of one profile together, and those of each folder for themselves, and compares
+// the first prediction (else the first run) with the first run that is not it. A profile that does
+// not say which action is which is told by the first prediction's program. A file that can't be
+// read as a run is shown as events where it has some, and its banner says why. What can't be shown
+// at all is in not_opened; where that is everything, throws an input error; so it does where
+// `profile` says something that does not fit.
+Document open_traces(const std::vector<std::string>& paths, const Report& report = {},
+                     const ProfileOptions& profile = {});
 // The same with traces that are open already, in front; a pair stays.
 Document add_traces(const Document& document, const std::vector<std::string>& paths,
-                    const Report& report = {});
+                    const Report& report = {}, const ProfileOptions& profile = {});
 // Compares two others of the open traces; not_compared says why they can't be.
 Document compared(const Document& document, int predicted, int measured);
 // Without one of the traces; where it was one of the pair, compares as open_traces() does.

@@ -1,6 +1,6 @@
 #include "gui/scene/flame.h"
 
-#include "sim/report/words.h"
+#include "sim/compare/comparison.h"
 
 namespace pipesim::gui {
 
@@ -10,7 +10,8 @@ FlameGraph flame_graph_of(const Document& document) {
     const OpenTrace& own = document.trace(trace);
     if (document.traces.size() > 1) {
       const auto side = document.side_of(trace);
-      collector.set_around(side ? std::string(side_names[*side]) : own.name);
+      collector.set_around(side ? std::string(side_name(document.pair->comparison, *side))
+                                : own.name);
     }
     if (own.run) collector.add(*own.run);
     if (own.events) collector.add(*own.events);

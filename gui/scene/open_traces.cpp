@@ -16,6 +16,7 @@
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 #include "traces/read/profile/kineto.h"
+#include "traces/read/profile/pipelines.h"
 #include "traces/read/profile/profile_file.h"
 #include "traces/read/read_run.h"
 
@@ -110,6 +111,7 @@ void by_two_threads(std::size_t count, const Work& work) {
 // neither, and then `why` says why not.
 struct File {
   std::string path;
+  std::size_t folder = 0;              // files of one number may be of one profile
   std::optional<RecordedRun> run;      // of it alone
   std::optional<ProfileFile> profile;  // while it is not part of a run
   Warnings warnings;                   // of the profile
@@ -151,18 +153,20 @@ void read_as_events(File& file, const ReadProgress& progress) {
   }
 }
 
-// Makes runs of profiles: of all that tell actions one, or, where they don't belong
-// together, of each one. The files that are in no run say why.
+// Makes runs of the profiles of a folder, or of none: of all that tell actions one, or, where
+// they don't belong together, of each one. The files that are in no run say why; where the user
+// said what they are, that is an error.
 class Profiles {
  public:
-  Profiles(std::vector<File>& files, const std::vector<std::string>& program)
-      : files_(files), program_(program) {}
+  Profiles(std::vector<File>& files, std::size_t folder, ProfileOptions options)
+      : files_(files), folder_(folder), options_(std::move(options)) {}
 
-  std::map<std::size_t, Opened> join() {
+  std::map<std::size_t, Opened> join(bool is_said) {
+    if (is_said) return join_all();
     std::vector<std::size_t> telling = files_that_tell(false);
-    if (telling.empty() && !program_.empty()) telling = files_that_tell(true);
+    if (telling.empty() && !options_.program.empty()) telling = files_that_tell(true);
     for (std::size_t i = 0; i < files_.size(); ++i) {
-      if (files_[i].profile && std::ranges::find(telling, i) == telling.end()) try_run({i}, {});
+      if (is_here(i) && std::ranges::find(telling, i) == telling.end()) try_run({i}, {});
     }
     if (telling.empty() || try_run(telling, {}) || telling.size() == 1) return std::move(runs_);
     const std::string apart = files_[telling.front()].why;
@@ -171,10 +175,21 @@ class Profiles {
   }
 
  private:
+  std::map<std::size_t, Opened> join_all() {
+    std::vector<std::size_t> all;
+    for (std::size_t i = 0; i < files_.size(); ++i) {
+      if (is_here(i)) all.push_back(i);
+    }
+    if (!all.empty() && !try_run(all, {})) throw input_error(files_[all.front()].why);
+    return std::move(runs_);
+  }
+
+  bool is_here(std::size_t i) const { return files_[i].profile && files_[i].folder == folder_; }
+
   std::vector<std::size_t> files_that_tell(bool with_program) const {
     std::vector<std::size_t> places;
     for (std::size_t i = 0; i < files_.size(); ++i) {
-      if (files_[i].profile && tells_actions(*files_[i].profile, with_program)) places.push_back(i);
+      if (is_here(i) && tells_actions(*files_[i].profile, with_program)) places.push_back(i);
     }
     return places;
   }
@@ -187,10 +202,14 @@ class Profiles {
     for (const std::size_t i : places) {
       profiles.push_back(std::move(*files_[i].profile));
       warnings.add(files_[i].warnings);
-      opened.paths.push_back(files_[i].path);
     }
     try {
-      opened.run = profile_run(profiles, warnings, program_);
+      opened.run = profile_run(profiles, warnings, options_);
+      if (const auto choice = choose_pipeline(profiles, options_)) {
+        for (const std::size_t k : choice->files) opened.paths.push_back(profiles[k].path);
+      } else {
+        for (const ProfileFile& profile : profiles) opened.paths.push_back(profile.path);
+      }
     } catch (const Error& error) {
       for (std::size_t k = 0; k < places.size(); ++k) {
         File& file = files_[places[k]];
@@ -209,7 +228,8 @@ class Profiles {
   }
 
   std::vector<File>& files_;
-  const std::vector<std::string>& program_;
+  const std::size_t folder_;
+  const ProfileOptions options_;
   std::map<std::size_t, Opened> runs_;  // by their first files
 };
 
@@ -286,23 +306,49 @@ std::vector<std::string> program_of(const Document& document, const std::vector<
   return {};
 }
 
-}  // namespace
-
-Document open_traces(const std::vector<std::string>& paths, const Report& report) {
-  return add_traces({}, paths, report);
+// Files that can't be read as runs have a worse fault.
+void check_use(const ProfileOptions& profile, const std::vector<File>& files,
+               const std::map<std::size_t, Opened>& joined) {
+  std::vector<const RecordedRun*> runs;
+  if (std::ranges::any_of(files, [](const File& file) { return !file.why.empty(); })) return;
+  for (const auto& [place, opened] : joined) runs.push_back(&*opened.run);
+  for (const File& file : files) {
+    if (file.run) runs.push_back(&*file.run);
+  }
+  if (!runs.empty()) check_that_it_counts(profile, runs);
 }
 
-Document add_traces(const Document& document, const std::vector<std::string>& paths,
-                    const Report& report) {
-  if (paths.empty()) throw input_error("no trace file is given");
+}  // namespace
+
+Document open_traces(const std::vector<std::string>& paths, const Report& report,
+                     const ProfileOptions& profile) {
+  return add_traces({}, paths, report, profile);
+}
+
+Document add_traces(const Document& document, const std::vector<std::string>& given,
+                    const Report& report, const ProfileOptions& profile) {
+  if (given.empty()) throw input_error("no trace file is given");
+  std::vector<std::string> paths;
+  std::vector<File> files;
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    for (const std::string& path : files_of({given[i]})) {
+      paths.push_back(path);
+      files.emplace_back().path = path;
+      files.back().folder = is_folder(given[i]) ? i + 1 : 0;
+    }
+  }
   Progress progress(paths, report);
-  std::vector<File> files(paths.size());
   by_two_threads(paths.size(), [&](std::size_t i) {
-    files[i].path = paths[i];
     read_by_itself(files[i], progress.of(i));
     if (files[i].run || files[i].profile) progress.finish(i);
   });
-  auto runs = Profiles(files, program_of(document, files)).join();
+  ProfileOptions options = profile;
+  if (options.program.empty()) options.program = program_of(document, files);
+  std::map<std::size_t, Opened> runs;
+  for (std::size_t folder = 0; folder <= given.size(); ++folder) {
+    runs.merge(Profiles(files, folder, options).join(!profile.empty()));
+  }
+  check_use(profile, files, runs);
   by_two_threads(paths.size(), [&](std::size_t i) {
     if (!files[i].why.empty()) read_as_events(files[i], progress.of(i));
     progress.finish(i);

@@ -125,8 +125,7 @@ class RunScene {
 
   std::string label_of_lane() const {
     if (document_.traces.size() == 1) return {};
-    if (side_) return std::string(side_names[*side_]);
-    return document_.traces[static_cast<std::size_t>(trace_)]->name;
+    return name_of_run(document_, trace_);
   }
 
   std::vector<RowPacker> packers(const LanePlaces& places) {

@@ -51,7 +51,7 @@ class Details {
     }
     for (const Side own : both_sides) {
       columns_.push_back(own == *side ? column_of_pick(own) : column_of_other(own));
-      table_.columns.push_back(text_column(std::string(side_names[own])));
+      table_.columns.push_back(text_column(name_of_side(document, own)));
     }
     table_.columns.push_back(text_column("difference"));
   }

@@ -28,10 +28,17 @@ std::string report_of(const RecordedRun& run, const Terminal& terminal) {
 
 std::string report_of(const Document& document, const Terminal& terminal) {
   if (!document.not_opened.empty()) throw input_error(document.not_opened.front());
+  const auto check_runs = [&] {
+    for (const auto& trace : document.traces) {
+      if (!trace->run) throw input_error(trace->name + ": " + trace->banner);
+    }
+  };
   std::vector<const EventTrace*> events;
   Warnings odd;
   for (const auto& trace : document.traces) {
     if (!trace->events) continue;
+    // A profile of a pipeline whose actions a flag would name is no plain one.
+    if (trace->banner.find("--schedule") != std::string::npos) check_runs();
     events.push_back(&*trace->events);
     odd.add(trace->events->warnings);
   }
@@ -39,6 +46,7 @@ std::string report_of(const Document& document, const Terminal& terminal) {
     return with_warnings(event_report(events, terminal), odd);
   }
   if (document.traces.size() > 2) {
+    check_runs();
     throw input_error(fmt::format("{} traces are given; a report is of one run or of two",
                                   document.traces.size()));
   }
@@ -49,9 +57,7 @@ std::string report_of(const Document& document, const Terminal& terminal) {
     return comparison_report(run(0), run(1), document.pair->comparison, terminal);
   }
   if (document.traces.size() == 1) return report_of(*document.traces.front()->run, terminal);
-  for (const auto& trace : document.traces) {
-    if (!trace->run) throw input_error(trace->name + ": " + trace->banner);
-  }
+  check_runs();
   throw input_error(document.not_compared);
 }
 

@@ -223,10 +223,13 @@ class Search {
     for (const OperationId id : latest) {
       add({pair.trace[measured_side], pair.span_of[measured_side][id], false});
     }
-    if (latest.empty()) return say("Nothing ends later than predicted.");
-    return say(fmt::format("{} later than predicted, at most {}",
-                           plural(std::ssize(latest), "action"),
-                           format_time(by_lateness(latest.front()))));
+    if (latest.empty()) {
+      return say(fmt::format("Nothing ends later than in the {}.",
+                             side_noun(pair.comparison, predicted_side)));
+    }
+    return say(fmt::format(
+        "{} later than in the {}, at most {}", plural(std::ssize(latest), "action"),
+        side_noun(pair.comparison, predicted_side), format_time(by_lateness(latest.front()))));
   }
 
   void names(const std::string& capitals) {

@@ -56,8 +56,6 @@ class RowOf {
   Table::Row& row_;
 };
 
-// How a lane or column of a run is called: its side, else its name.
-std::string name_of_run(const Document& document, int trace);
 // The bars of an operation, on the sides that have it.
 std::vector<Pick> picks_of(const Pair& pair, OperationId id);
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <map>
 #include <numeric>
@@ -25,6 +26,12 @@ const Comparison& comparison_of(const Document& document) { return document.pair
 template <typename Value>
 std::string or_empty(const std::optional<Value>& value) {
   return value ? fmt::format("{}", *value) : std::string();
+}
+
+// For columns; those of a table without a pair stay empty.
+std::array<std::string, 2> names_of_sides(const Document& document) {
+  if (!document.pair) return {"first", "second"};
+  return {name_of_side(document, predicted_side), name_of_side(document, measured_side)};
 }
 
 // An action's name where a cause is about one, else what it is about: "2F", "2", "F".
@@ -83,10 +90,22 @@ Table cause_table(const Document& document) {
       for (const Pick& pick : picks_of(*document.pair, id)) row.about(pick);
     }
   }
-  table.note = table.rows.empty()
-                   ? std::string(without_causes(comparison))
-                   : "Effect: its share of the difference. Alone: what the prediction would "
-                     "lose were this alone as measured.";
+  if (comparison.noise.effect_ns != 0) {
+    RowOf(table)
+        .change(comparison.noise.effect_ns)
+        .none()
+        .text("noise")
+        .none()
+        .none()
+        .text(noise_text(comparison));
+  }
+  table.note =
+      comparison.root_causes.empty()
+          ? std::string(without_causes(comparison))
+          : fmt::format(
+                "Effect: its share of the difference. Alone: what the {} would "
+                "lose were this alone as in the {}.",
+                side_noun(comparison, predicted_side), side_noun(comparison, measured_side));
   return table;
 }
 
@@ -98,22 +117,31 @@ Table gap_table(const Document& document) {
     table.note = without_pair(document);
     return table;
   }
-  const Gap& gap = comparison_of(document).gap;
+  const Comparison& comparison = comparison_of(document);
+  const Gap& gap = comparison.gap;
   for (std::size_t i = 0; i < term_count; ++i) {
     const auto term = static_cast<Term>(i);
     RowOf(table).text(term_names[i]).change(gap[term]).text(meaning_of(term));
   }
-  RowOf(table).text("total").change(gap.total_ns()).text("measured less predicted");
+  RowOf(table)
+      .text("total")
+      .change(gap.total_ns())
+      .text(fmt::format("{} less {}", side_name(comparison, measured_side),
+                        side_name(comparison, predicted_side)));
+  for (const Side side : both_sides) {
+    const std::string wire = wire_in_words(comparison, side);
+    if (!wire.empty()) table.note += (table.note.empty() ? "" : ". ") + wire;
+  }
   return table;
 }
 
 Table stage_kind_table(const Document& document) {
   Table table;
   table.title = "Durations by stage and kind";
-  table.columns = {number_column("stage"),      number_column("rank"),
-                   text_column("kind"),         time_column("predicted"),
-                   time_column("measured p10"), time_column("measured"),
-                   time_column("measured p90"), number_column("error", "ppm")};
+  const auto [first, second] = names_of_sides(document);
+  table.columns = {number_column("stage"),       number_column("rank"),        text_column("kind"),
+                   time_column(first),           time_column(second + " p10"), time_column(second),
+                   time_column(second + " p90"), number_column("error", "ppm")};
   add_lateness_columns(table);
   if (!document.pair) {
     table.note = without_pair(document);
@@ -143,25 +171,27 @@ Table stage_kind_table(const Document& document) {
       for (const Pick& pick : picks_of(pair, id)) row.about(pick);
     }
   }
-  table.note =
-      "Medians; of the measurement over microbatches and iterations. Lateness is summed "
-      "over the microbatches of the compared iteration.";
+  table.note = fmt::format(
+      "Medians; of the {} over microbatches and iterations. Lateness is summed "
+      "over the microbatches of the compared iteration.",
+      side_noun(pair.comparison, measured_side));
   return table;
 }
 
 Table operation_table(const Document& document, std::size_t most) {
   Table table;
   table.title = "Operations";
+  const auto [first, second] = names_of_sides(document);
   table.columns = {text_column("action"),
                    number_column("rank"),
-                   time_column("predicted start"),
-                   time_column("measured start"),
-                   time_column("predicted duration"),
-                   time_column("measured duration"),
+                   time_column(first + " start"),
+                   time_column(second + " start"),
+                   time_column(first + " duration"),
+                   time_column(second + " duration"),
                    time_column("lateness")};
   add_lateness_columns(table);
-  table.columns.push_back(time_column("predicted slack"));
-  table.columns.push_back(time_column("measured slack"));
+  table.columns.push_back(time_column(first + " slack"));
+  table.columns.push_back(time_column(second + " slack"));
   table.columns.push_back(text_column("order"));
   if (!document.pair) {
     table.note = without_pair(document);

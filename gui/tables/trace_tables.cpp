@@ -8,6 +8,7 @@
 #include "gui/tables/table_rows.h"
 #include "gui/tables/tables.h"
 #include "sim/report/event_report.h"
+#include "sim/report/run_report.h"
 #include "traces/flame/event_usage.h"
 
 namespace pipesim::gui {
@@ -54,11 +55,6 @@ RankNumbers numbers_of(const Document& document, int trace) {
 }
 
 }  // namespace
-
-std::string name_of_run(const Document& document, int trace) {
-  if (const auto side = document.side_of(trace)) return std::string(side_names[*side]);
-  return document.trace(trace).name;
-}
 
 Table bubble_table(const Document& document) {
   Table table;
@@ -157,7 +153,7 @@ Table trace_table(const Document& document) {
     const OpenTrace& own = document.trace(trace);
     const auto side = document.side_of(trace);
     RowOf row(table);
-    row.text(own.name).text(side ? side_names[*side] : "");
+    row.text(own.name).text(side ? *side == predicted_side ? "first" : "second" : "");
     if (own.run) {
       const RecordedRun& run = *own.run;
       row.text(name_of(run.about.source)).text(run.about.schedule).count(run.ranks);

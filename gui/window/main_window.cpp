@@ -116,12 +116,12 @@ std::shared_ptr<const Document> MainWindow::base_document() const {
   return open_before_ ? open_before_ : session_->shared_document();
 }
 
-void MainWindow::open(const QStringList& paths) {
+void MainWindow::open(const QStringList& paths, const ProfileOptions& profile) {
   if (paths.isEmpty()) return;
   waiting_.clear();
-  start({[files = texts_of(paths), capacity = options_.capacity_bytes](const Document&,
-                                                                       const Report& report) {
-           Document document = open_traces(files, report);
+  start({[files = texts_of(paths), capacity = options_.capacity_bytes, profile](
+             const Document&, const Report& report) {
+           Document document = open_traces(files, report, profile);
            document.capacity_bytes = capacity;
            return document;
          },

@@ -51,6 +51,7 @@ struct WindowOptions {
   std::string select;
   std::optional<TimeRange> range;
   bool playground = false;
+  ProfileOptions profile;  // of the first traces
 };
 
 class MainWindow : public QMainWindow {
@@ -61,7 +62,7 @@ class MainWindow : public QMainWindow {
 
   // In the background, one after the other, on what is open, which then is shown
   // instead of what is played; open() closes it.
-  void open(const QStringList& paths);
+  void open(const QStringList& paths, const ProfileOptions& profile = {});
   void add(const QStringList& paths);
   void compare_as(int predicted, int measured);
   void close_trace(int trace);
@@ -155,8 +156,8 @@ class MainWindow : public QMainWindow {
   std::shared_ptr<const Document> open_before_;  // while it plays
   QList<QDockWidget*> panels_;
   QMenu* recent_ = nullptr;
-  QMenu* predicted_ = nullptr;
-  QMenu* measured_ = nullptr;
+  QMenu* first_run_ = nullptr;
+  QMenu* second_run_ = nullptr;
   QMenu* close_ = nullptr;
   QMenu* panels_menu_ = nullptr;
   QActionGroup* themes_ = nullptr;

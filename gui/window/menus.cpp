@@ -77,8 +77,8 @@ void MainWindow::make_menus() {
   add_action(go, tr("&Search ..."), "/, Ctrl+F", [this] { find_->open(); });
 
   QMenu* compare = menuBar()->addMenu(tr("&Compare"));
-  predicted_ = compare->addMenu(tr("&Predicted"));
-  measured_ = compare->addMenu(tr("&Measured"));
+  first_run_ = compare->addMenu(tr("&First"));
+  second_run_ = compare->addMenu(tr("&Second"));
   add_action(compare, tr("S&wap"), {}, [this] {
     if (const auto pair = base_document()->pair) compare_as(pair->trace[1], pair->trace[0]);
   });
@@ -127,12 +127,12 @@ void MainWindow::fill_roles() {
     }
     menu->setEnabled(!menu->isEmpty());
   };
-  fill(predicted_, predicted_side);
-  fill(measured_, measured_side);
+  fill(first_run_, predicted_side);
+  fill(second_run_, measured_side);
   fill(close_, std::nullopt);
   const bool several = document.traces.size() > 1;
-  predicted_->setEnabled(several);
-  measured_->setEnabled(several);
+  first_run_->setEnabled(several);
+  second_run_->setEnabled(several);
 }
 
 void MainWindow::ask_open(bool adds) {

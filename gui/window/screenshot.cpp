@@ -59,7 +59,7 @@ void take_screenshot(const WindowOptions& options, const QStringList& traces, QS
   if (!traces.isEmpty()) {
     QEventLoop loop;
     QObject::connect(&window, &MainWindow::idle, &loop, &QEventLoop::quit);
-    window.open(traces);
+    window.open(traces, options.profile);
     loop.exec();
   }
   if (!failure.empty()) throw input_error(failure);

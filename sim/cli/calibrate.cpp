@@ -8,7 +8,7 @@
 #include "sim/calibrate/calibration.h"
 #include "sim/cli/commands.h"
 #include "sim/cli/outputs.h"
-#include "sim/cli/profile_schedule.h"
+#include "sim/input/profile_flags.h"
 #include "traces/base/error.h"
 #include "traces/base/files.h"
 #include "traces/base/text.h"
@@ -21,7 +21,8 @@ namespace {
 
 struct CalibrateFlags {
   std::vector<std::string> traces;
-  Flag schedule, output;
+  ProfileFlags profile;
+  Flag output;
 };
 
 void check_output(const CalibrateFlags& flags) {
@@ -30,7 +31,7 @@ void check_output(const CalibrateFlags& flags) {
   }
   std::vector<NamedFile> files;
   for (const std::string& trace : flags.traces) files.push_back({"a trace to be read", trace});
-  files.push_back({"--schedule", flags.schedule});
+  files.push_back({"--schedule", flags.profile.schedule});
   files.push_back({"-o", flags.output, true});
   check_outputs(files);
 }
@@ -165,9 +166,11 @@ void run(const CalibrateFlags& flags) {
   progress->show("reading traces");
   ReadOptions options;
   options.layers = true;
-  options.program = profile_program(flags.schedule);
+  options.profile = profile_options(flags.profile);
   const std::vector<RecordedRun> runs = read_runs(flags.traces, options);
-  for (const RecordedRun& run : runs) check_profile_schedule(flags.schedule, run);
+  std::vector<const RecordedRun*> all;
+  for (const RecordedRun& run : runs) all.push_back(&run);
+  check_that_it_counts(options.profile, all);
   const Calibration calibration = calibrate(runs);
   output.write(to_json(calibration.costs));
   output.commit();
@@ -194,7 +197,7 @@ void add_calibrate(CommandLine& program) {
       "", {FlagHelp("traces", &flags->traces, "TRACE", "runs of one model, see below").required(),
            FlagHelp("-o,--output", &flags->output, "FILE.json", "the costs.json that is written")
                .required()});
-  command.add_flags("Input", {profile_schedule_flag(&flags->schedule)});
+  command.add_flags("Input", profile_flag_help(flags->profile));
   command.set_work([flags] { run(*flags); });
   command.set_footer(
       "Each trace of pipeexec is a run, and several are more samples; the profiles that\n"

@@ -5,8 +5,8 @@
 
 #include "sim/cli/commands.h"
 #include "sim/cli/outputs.h"
-#include "sim/cli/profile_schedule.h"
 #include "sim/compare/comparison.h"
+#include "sim/input/profile_flags.h"
 #include "sim/report/html.h"
 #include "sim/report/json.h"
 #include "sim/report/report.h"
@@ -21,12 +21,13 @@ namespace {
 
 struct CompareFlags {
   std::vector<std::string> files;
-  Flag schedule, operations, html;
+  ProfileFlags profile;
+  Flag operations, html;
   bool json = false;
 };
 
 std::vector<NamedFile> named_files(const CompareFlags& flags) {
-  std::vector<NamedFile> files{{"--schedule", flags.schedule}};
+  std::vector<NamedFile> files{{"--schedule", flags.profile.schedule}};
   for (std::size_t i = 0; i < flags.files.size(); ++i) {
     files.push_back({i == 0 ? "PREDICTED" : "MEASURED", flags.files[i]});
   }
@@ -52,11 +53,18 @@ void run(const CompareFlags& flags) {
   progress->show("reading " + flags.files.front());
   ReadOptions options;
   options.samples = flags.html.has_value();  // the page has curves
+  const ProfileOptions said = profile_options(flags.profile);
+  options.profile = said;
+  if (!is_folder(flags.files.front())) {  // one file is of one pipeline
+    options.profile.ranks.clear();
+    options.profile.replica.reset();
+  }
   const RecordedRun predicted = read_run({flags.files.front()}, options);
   progress->show("reading " + flags.files[1]);
-  options.program = flags.schedule ? profile_program(flags.schedule) : predicted.about.program;
+  options.profile = said;
+  if (said.program.empty()) options.profile.program = predicted.about.program;
   const RecordedRun measured = read_run({flags.files.begin() + 1, flags.files.end()}, options);
-  check_profile_schedule(flags.schedule, measured);
+  check_that_it_counts(said, {&measured, &predicted});
   progress->show("comparing");
   const Comparison comparison = compare(predicted, measured);
   if (operations) operations->write(operations_csv(comparison));
@@ -75,8 +83,9 @@ void run(const CompareFlags& flags) {
 void add_compare(CommandLine& program) {
   auto flags = std::make_shared<CompareFlags>();
   CommandLine& command = program.add_command("compare", "puts a prediction beside a measurement");
-  command.add_flags("", {{"traces", &flags->files, "FILE", "PREDICTED, then MEASURED"}});
-  command.add_flags("Input", {profile_schedule_flag(&flags->schedule)});
+  command.add_flags("",
+                    {{"traces", &flags->files, "FILE", "PREDICTED, then MEASURED, or folders"}});
+  command.add_flags("Input", profile_flag_help(flags->profile));
   command.add_flags(
       "Output",
       {{"--operations", &flags->operations, "FILE.csv", "writes times and lateness of each action"},
@@ -85,11 +94,13 @@ void add_compare(CommandLine& program) {
   command.set_work([flags] { run(*flags); });
   command.set_footer(
       "Traces are of pipesim, pipeexec or PyTorch's profiler; a profile measured on\n"
-      "several ranks is one run in as many files. --schedule is by default PREDICTED's.\n"
+      "several ranks is one run in as many files, or in a folder. Either may be any of\n"
+      "these: they are called what they are. --schedule is by default PREDICTED's.\n"
       "\n"
       "Examples:\n"
       "  pipesim compare predicted.json measured.json --html report.html\n"
-      "  pipesim compare predicted.json rank0.json.gz rank1.json.gz --json");
+      "  pipesim compare predicted.json rank0.json.gz rank1.json.gz --json\n"
+      "  pipesim compare before/ after/ --schedule order.csv");
 }
 
 }  // namespace pipesim::cli

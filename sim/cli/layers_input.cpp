@@ -106,11 +106,16 @@ LayersInput read_layers(const LayersFlags& flags, ScheduleFlags& schedule) {
   } else if (source == "--measured") {
     ReadOptions options;
     options.layers = true;
-    const RecordedRun run = read_run({*flags.measured}, options);
+    const auto run = read_own_run(*flags.measured, options);
+    if (!run) {
+      throw input_error(fmt::format(
+          "--measured: {} is no trace of ours; give one that pipeexec wrote of a training",
+          *flags.measured));
+    }
     input.name = *flags.measured;
-    input.file = calibrate(std::span(&run, 1)).costs;
-    input.layout = run.about.layout;
-    follow(run, schedule);
+    input.file = calibrate(std::span(&*run, 1)).costs;
+    input.layout = run->about.layout;
+    follow(*run, schedule);
   } else if (source == "--costs") {
     input.name = *flags.costs.costs;
     input.file = read_costs(*flags.costs.costs);

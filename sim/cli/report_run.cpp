@@ -5,8 +5,8 @@
 
 #include "sim/cli/commands.h"
 #include "sim/cli/outputs.h"
-#include "sim/cli/profile_schedule.h"
 #include "sim/cli/run_limits.h"
+#include "sim/input/profile_flags.h"
 #include "sim/report/event_report.h"
 #include "sim/report/run_report.h"
 #include "traces/base/error.h"
@@ -21,7 +21,8 @@ namespace {
 
 struct ReportFlags {
   std::vector<std::string> files;
-  Flag schedule, flame;
+  ProfileFlags profile;
+  Flag flame;
 };
 
 // Files in which no pipeline is known.
@@ -61,14 +62,9 @@ class FlameFile {
   OutputFile file_;
 };
 
-// Of the commands that try the run otherwise: its files, which whatif reads as they are.
-std::vector<std::string> words_of(const ReportFlags& flags) {
-  return flags.schedule ? std::vector<std::string>() : flags.files;
-}
-
 void report_run(const ReportFlags& flags) {
   if (flags.files.empty()) throw input_error("report: give a trace, or one of each rank");
-  std::vector<NamedFile> files{{"--schedule", flags.schedule}};
+  std::vector<NamedFile> files{{"--schedule", flags.profile.schedule}};
   for (const std::string& file : flags.files) files.push_back({"the trace", file});
   files.push_back({"--flame", flags.flame, true});
   check_outputs(files);
@@ -79,13 +75,13 @@ void report_run(const ReportFlags& flags) {
   ReadOptions options;
   options.samples = false;
   options.layers = true;
-  options.program = profile_program(flags.schedule);
+  options.profile = profile_options(flags.profile);
   const std::optional<RecordedRun> run = read_pipeline(flags.files, options);
   std::vector<EventTrace> events;
   if (run) {
-    check_profile_schedule(flags.schedule, *run);
+    check_that_it_counts(options.profile, {&*run});
   } else {
-    events = read_events(flags.files);
+    events = read_events(files_of(flags.files));
   }
   if (flame) {
     StackCollector collector;
@@ -104,8 +100,9 @@ void report_run(const ReportFlags& flags) {
     warnings.add(run->warnings);
     print(text_of(*run, terminal));
     print(wrap(taken_line(*run), terminal.width));
-    const std::vector<std::string> words = words_of(flags);
-    print("\n" + run_limits_report(*run, words, terminal.width));
+    // whatif reads files as they are, without what these flags say.
+    const auto files_alone = options.profile.empty() ? flags.files : std::vector<std::string>();
+    print("\n" + run_limits_report(*run, files_alone, terminal.width));
   } else {
     std::vector<const EventTrace*> traces;
     for (const EventTrace& trace : events) {
@@ -124,7 +121,7 @@ void add_report(CommandLine& program) {
   auto flags = std::make_shared<ReportFlags>();
   CommandLine& command = program.add_command("report", "says what one recorded run did");
   command.add_flags("", {{"traces", &flags->files, "FILE", "of one run, of each rank one or all"}});
-  command.add_flags("Input", {profile_schedule_flag(&flags->schedule)});
+  command.add_flags("Input", profile_flag_help(flags->profile));
   command.add_flags("Output", {{"--flame", &flags->flame, "FILE.folded|FILE.json",
                                 "writes time by stacks, as flame graphs show it"}});
   command.set_work([flags] { report_run(*flags); });

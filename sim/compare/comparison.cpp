@@ -306,6 +306,7 @@ Comparison compare(const RecordedRun& predicted, const RecordedRun& measured) {
   }
   for (const Side side : both_sides) {
     comparison.sides[side].makespan_ns = prepared.makespan_ns[side];
+    comparison.sides[side].wire = prepared.wire[side];
   }
   comparison.clocks = std::move(prepared.clocks);
   comparison.sides[predicted_side].start_ns = planned.start_ns;

@@ -18,6 +18,7 @@
 #include "sim/compare/operations.h"
 #include "sim/compare/quantiles.h"
 #include "sim/compare/replay.h"
+#include "sim/compare/wire_times.h"
 #include "traces/metrics.h"
 #include "traces/recorded_run.h"
 
@@ -101,6 +102,7 @@ struct SideResult {
   std::int64_t start_ns = 0;
   std::vector<RankMetrics> ranks;
   double global_bubble = 0;
+  WireTimes wire;
   Played played;
   ChainTimes critical_path;
   std::vector<MemoryPeak>

@@ -105,8 +105,10 @@ PreparedJoin prepared_join(const RecordedRun& predicted, const RecordedIteration
   }
   prepared.clocks = find_clock_shifts(operations, measured.ranks);
   prepared.start_ns = put_clocks_right(operations, prepared.clocks);
-  if (is_seen_by_hosts(predicted.about)) leave_out_waiting(operations, predicted_side);
-  if (is_seen_by_hosts(measured.about)) leave_out_waiting(operations, measured_side);
+  for (const Side side : both_sides) {
+    const RecordedRun& run = side == predicted_side ? predicted : measured;
+    prepared.wire[side] = tell_wire_times(operations, side, run.about);
+  }
   return prepared;
 }
 

@@ -3,6 +3,7 @@
 
 #include "sim/compare/clock_shifts.h"
 #include "sim/compare/differences.h"
+#include "sim/compare/wire_times.h"
 #include "traces/recorded_run.h"
 
 namespace pipesim {
@@ -13,7 +14,8 @@ struct PreparedJoin {
   Join join;
   std::vector<ClockShift> clocks;
   std::array<std::int64_t, 2> makespan_ns{};  // by the clocks as they are
-  std::int64_t start_ns = 0;                  // of the measured one, from its recorded start
+  std::array<WireTimes, 2> wire;
+  std::int64_t start_ns = 0;  // of the measured one, from its recorded start
 };
 PreparedJoin prepared_join(const RecordedRun& predicted, const RecordedIteration& planned,
                            const RecordedRun& measured, const RecordedIteration& executed);

@@ -193,11 +193,13 @@ class Joiner {
       const Action receive = receive_for(action);
       const Span* sent = span_of(side, peer_of(receive));
       const Span* received = span_of(side, receive);
+      if (sent == nullptr && received == nullptr) continue;
+      const bool has_one_end = sent == nullptr || received == nullptr;
       if (sent == nullptr) sent = received;
       if (received == nullptr) received = sent;
-      if (sent == nullptr) continue;
       const OperationId transfer = operations().find(peer_of(receive));
       Occurrence& way = occurrences[transfer];
+      way.has_one_end = has_one_end;
       way.rank = occurrences[producer].rank;
       way.to_rank = own.rank;
       way.input = result_of(producer);

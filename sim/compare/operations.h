@@ -30,6 +30,7 @@ struct Occurrence {
   // Whose result it needs from another rank: a transfer, or, where none was
   // recorded, its producer; of a transfer always its producer.
   OperationId input = no_operation;
+  bool has_one_end = false;  // of a transfer: one of SEND and RECV was recorded, not both
   // A transfer lasts from when both its ends were there to the arrival, by the
   // receiver's clock.
   std::int64_t start_ns = 0;

@@ -48,7 +48,28 @@ class Waiting {
  public:
   Waiting(Operations& operations, Side side) : operations_(operations), side_(side) {}
 
-  void leave_out() {
+  // By what was recorded alone.
+  WireTimes known() {
+    WireTimes times;
+    const auto& occurrences = operations_.sides[side_];
+    for (const Occurrence& own : occurrences) {
+      if (!own.exists() || own.input == no_operation) continue;
+      // Of what is no transfer, a producer on another rank stands where none was recorded.
+      if (own.to_rank >= 0 || operations_.transfers(own.input)) continue;
+      times.not_recorded += occurrences[own.input].rank == own.rank ? 0 : 1;
+    }
+    for_each_transfer([&](Way&, OperationId, Occurrence& own) {
+      std::int64_t& count = own.has_one_end   ? times.one_end
+                            : busy_until(own) ? times.seen_late
+                                              : times.told;
+      ++count;
+    });
+    return times;
+  }
+
+  // Returns of how many it is not known what they took.
+  std::int64_t leave_out() {
+    std::int64_t guessed = 0;
     for_each_transfer([&](Way& way, OperationId id, Occurrence& own) {
       way.least_ns = std::min(way.least_ns, own.end_ns - own.sent_ns);
       if (!busy_until(own)) way.seen.push_back(own.duration_ns());
@@ -83,9 +104,11 @@ class Waiting {
                             std::abs(since_sent - usual) <= std::abs(since_free - usual);
       const std::int64_t took =
           was_seen ? since_sent : std::min(since_sent, std::max(usual, since_free));
+      guessed += was_seen || own.has_one_end ? 0 : 1;
       own.start_ns = own.sent_ns;
       own.end_ns = own.sent_ns + took;
     });
+    return guessed;
   }
 
  private:
@@ -116,16 +139,23 @@ class Waiting {
 
 }  // namespace
 
-bool is_seen_by_hosts(const RunDescription& about) {
-  return about.source == Source::measured &&
-         (about.transport == "mpi" || about.transport == "local");
-}
-
 bool may_be_seen_late(const Operations& operations, Side side, const Occurrence& transfer) {
   const auto end_ns = computed_until(operations, side, transfer);
   return end_ns && transfer.end_ns - *end_ns <= seen_at_once_ns;
 }
 
-void leave_out_waiting(Operations& operations, Side side) { Waiting(operations, side).leave_out(); }
+WireTimes tell_wire_times(Operations& operations, Side side, const RunDescription& about) {
+  Waiting waiting(operations, side);
+  WireTimes times = waiting.known();
+  const bool by_hosts =
+      about.source == Source::measured && (about.transport == "mpi" || about.transport == "local");
+  const bool told_late = about.source == Source::profiled && about.device == "CPU";
+  if (by_hosts) times.as_usual = waiting.leave_out();
+  if (told_late) return times;
+  // As they came, but for those.
+  times.told += times.seen_late - times.as_usual;
+  times.seen_late = 0;
+  return times;
+}
 
 }  // namespace pipesim

@@ -167,6 +167,10 @@ std::string causes(const Comparison& comparison) {
                change(list[i].effect_ns, unit), change(list[i].alone_ns, unit)},
               fmt::format(" data-cause=\"{}\"", i));
   }
+  if (comparison.noise.effect_ns != 0) {
+    table.add(
+        {"noise: " + noise_text(comparison), "", change(comparison.noise.effect_ns, unit), ""});
+  }
   return table.finish();
 }
 
@@ -179,8 +183,8 @@ std::string kinds(const Comparison& comparison) {
     rest = fmt::format("<p>The {} that differ most, of {}; <code>--json</code> has all.</p>\n",
                        rows.size(), all);
   }
-  Table table(3, {"stage", "rank", "kind", "predicted", "p10", "median", "p90", "error", "launch",
-                  "travel", "inherited"});
+  Table table(3, {"stage", "rank", "kind", std::string(side_name(comparison, predicted_side)),
+                  "p10", "median", "p90", "error", "launch", "travel", "inherited"});
   for (const StageKind& row : rows) {
     const double error = fraction_of(row.measured.p50 - row.predicted.p50, row.predicted.p50);
     const std::string_view mark = row.predicted.p50 == 0 || std::abs(error) < 0.01 ? ""
@@ -269,10 +273,12 @@ std::string critical_paths_html(const Comparison& comparison) {
   return table.finish() + fmt::format("<p>{}.</p>\n", escape(parting));
 }
 
-// Each iteration's makespan as a dot, p10 to p90 as a box, and the prediction as
+// Each iteration's makespan as a dot, p10 to p90 as a box, and that of the first run as
 // a line, unless it is so far off that the dots would be one.
 std::string iterations(const RecordedRun& measured, const Comparison& comparison) {
-  if (measured.iterations.size() < 2) return "<p>One iteration was measured.</p>\n";
+  if (measured.iterations.size() < 2) {
+    return fmt::format("<p>The {} has one iteration.</p>\n", side_noun(comparison, measured_side));
+  }
   std::vector<std::int64_t> makespans;
   for (const RecordedIteration& one : measured.iterations) makespans.push_back(one.makespan_ns);
   std::ranges::sort(makespans);
@@ -289,6 +295,7 @@ std::string iterations(const RecordedRun& measured, const Comparison& comparison
     return 0.02 + 0.96 * fraction_of(ns - least, most - least);
   };
   const Quantiles& all = comparison.iterations;
+  const std::string_view noun = side_noun(comparison, predicted_side);
   std::string out = "<div class=\"bars strip\">" + bar("box", place(all.p10), place(all.p90));
   const std::size_t dots = std::min(makespans.size(), most_dots);
   for (std::size_t i = 0; i < dots; ++i) {
@@ -299,7 +306,8 @@ std::string iterations(const RecordedRun& measured, const Comparison& comparison
   return out + fmt::format("</div>\n<p>{}: {} to {}; box: p10 to p90; {} {}.</p>\n",
                            plural(all.count, "iteration"), format_time(makespans.front()),
                            format_time(makespans.back()),
-                           near ? "dashed: the prediction," : "far from the prediction of",
+                           near ? fmt::format("dashed: the {},", noun)
+                                : fmt::format("far from the {} of", noun),
                            format_time(predicted));
 }
 
@@ -338,8 +346,6 @@ std::string clocks(const RecordedRun& measured, const Comparison& comparison) {
   return table.finish();
 }
 
-// Puts the values in place of their names, once: a value that looks like a name
-// stays as it is.
 // The colours as variables of the page's style.
 std::string colour_variables() {
   using namespace colours;
@@ -359,6 +365,8 @@ std::string colour_variables() {
       light, dark);
 }
 
+// Puts the values in place of their names, once: a value that looks like a name
+// stays as it is.
 std::string fill(std::string_view page, const std::map<std::string_view, std::string>& values) {
   std::string out;
   for (;;) {
@@ -389,8 +397,12 @@ std::string comparison_html(const RecordedRun& predicted, const RecordedRun& mea
                           {"data", std::move(picture.json)},
                           {"left_out", escape(picture.left_out)},
                           {"verdict", std::move(verdict)},
-                          {"predicted", escape(predicted.name)},
-                          {"measured", escape(measured.name)},
+                          {"first_file", escape(predicted.name)},
+                          {"second_file", escape(measured.name)},
+                          {"first", std::string(side_name(comparison, predicted_side))},
+                          {"second", std::string(side_name(comparison, measured_side))},
+                          {"first_noun", std::string(side_noun(comparison, predicted_side))},
+                          {"second_noun", std::string(side_noun(comparison, measured_side))},
                           {"tiles", tiles(comparison)},
                           {"waterfall", waterfall(comparison)},
                           {"causes", causes(comparison)},

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
+#include <string_view>
 
 #include "sim/report/words.h"
 #include "traces/base/json.h"
@@ -11,6 +13,9 @@
 
 namespace pipesim {
 namespace {
+
+// The keys of both sides, whatever they are.
+constexpr std::array<std::string_view, 2> side_names{"predicted", "measured"};
 
 // The same of both sides.
 template <typename Value>
@@ -142,6 +147,12 @@ std::string comparison_json(const RecordedRun& predicted, const RecordedRun& mea
     json["operation_error"] = {
         {"mean_abs_fraction", errors->mean_abs}, {"p50", errors->p50}, {"p90", errors->p90}};
   }
+  json["wire_times"] = of_both(comparison, [](const SideResult& side) -> Json {
+    const WireTimes& wire = side.wire;
+    return {{"messages", wire.messages()}, {"told", wire.told},
+            {"as_usual", wire.as_usual},   {"seen_late", wire.seen_late},
+            {"one_end", wire.one_end},     {"not_recorded", wire.not_recorded}};
+  });
   json["conformance"] = {{"in_order", comparison.in_order}, {"swapped", comparison.swapped.size()}};
   Json swapped = Json::array();
   for (const OperationId id : comparison.swapped) {

@@ -16,7 +16,8 @@ function pointedAt(px, py) {
   return bar ? { bar } : null;
 }
 
-const later = (ns) => (ns === 0 ? "as predicted" : `${time(Math.abs(ns))} ${ns > 0 ? "later" : "earlier"} than predicted`);
+const later = (ns) => (ns === 0 ? `as in the ${data.nouns[0]}` :
+  `${time(Math.abs(ns))} ${ns > 0 ? "later" : "earlier"} than in the ${data.nouns[0]}`);
 const signed = (ns) => (ns === 0 ? "-" : (ns > 0 ? "+" : "") + time(ns));
 
 function made(tag, text) {
@@ -170,11 +171,11 @@ function showLegend() {
   const kinds = colourNames.map((name, i) => (isUsed(name) ? swatch(name, words[i]) : "")).join("") +
     (transfers.length ? swatch("neutral", "transfer to this rank") : "");
   const most = time(largest[view.colour] || 0);
-  const scale = `<span>measured: -${most}<b class="scale"></b>+${most} ` +
-    `${view.colour === "late" ? "later" : "longer"} than predicted</span>` +
+  const scale = `<span>${sides[1]}: -${most}<b class="scale"></b>+${most} ` +
+    `${view.colour === "late" ? "later" : "longer"} than in the ${data.nouns[0]}</span>` +
     (work.some((bar) => bar[view.colour] === null) ? swatch("other", "in one run only") : "");
   element("legend").innerHTML = (view.colour === "kind" ? kinds : scale) +
-    (memory() ? "<span>memory: dashed predicted, filled measured</span>" : "");
+    (memory() ? `<span>memory: dashed ${sides[0]}, filled ${sides[1]}</span>` : "");
 }
 
 for (const group of ["align", "colour"]) {

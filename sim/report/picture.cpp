@@ -1,6 +1,6 @@
-// The object, times in nanoseconds from the iteration's start, sides in the order
-// predicted, measured:
+// The object, times in nanoseconds from the iteration's start, of both sides in their order:
 //
+//   sides, nouns       what each is called, alone and in a sentence
 //   ranks, all_ranks   those shown; how many there are
 //   kinds              names of kinds, by number
 //   makespan_ns        of each side
@@ -364,6 +364,8 @@ ComparisonPicture comparison_picture(const RecordedRun& predicted, const Recorde
     json["kinds"].push_back(kind_name(static_cast<Kind>(kind)));
   }
   for (const Side side : both_sides) {
+    json["sides"].push_back(side_name(comparison, side));
+    json["nouns"].push_back(side_noun(comparison, side));
     json["makespan_ns"].push_back(comparison.sides[side].played.makespan_ns);
     json["zero_ns"].push_back(comparison.sides[side].start_ns);
   }

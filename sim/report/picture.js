@@ -1,11 +1,11 @@
 // Draws what stands as JSON in #data; picture.cpp says what that is.
-// Two tracks a rank, predicted above measured, and memory below where it is known.
+// Two tracks a rank, the first run above the second, and memory below where it is known.
 
 const element = (id) => document.getElementById(id);
 const data = JSON.parse(element("data").textContent);
 const canvas = element("canvas");
 const pen = canvas.getContext("2d");
-const sides = ["predicted", "measured"];
+const sides = data.sides;
 // from, to: what is seen, in nanoseconds or slots. marked: a range, in pixels.
 const view = { align: "start", colour: "kind", critical: true, cause: -1, from: 0, to: 1,
   under: null, marked: null };
@@ -123,7 +123,7 @@ function readColours() {
   }
 }
 
-// Of lateness or own error: early, as predicted, late.
+// Of lateness or own error: early, as in the first run, late.
 function mixed(value) {
   if (value === null) return colours.other;
   const share = Math.min(1, Math.abs(value) / (largest[view.colour] || 1));

@@ -91,7 +91,7 @@ std::string different_work(const Comparison& comparison) {
 }  // namespace
 
 std::string noise_text(const Comparison& comparison) {
-  if (comparison.noise.taken_fraction < disturbed) return "its own iterations vary by that";
+  if (comparison.noise.taken_fraction < disturbed) return "what its own iterations vary by";
   return fmt::format("others had its processors for {} of the time that it computed",
                      format_percent(comparison.noise.taken_fraction));
 }
@@ -151,7 +151,7 @@ KindRows kind_rows(const Comparison& comparison, std::size_t most) {
 }
 
 std::string_view without_causes(const Comparison& comparison) {
-  return comparison.gap.total_ns() == 0 ? "none: no action differs from its prediction"
+  return comparison.gap.total_ns() == 0 ? "none: no action differs"
                                         : "none that one stage, rank or link makes by itself";
 }
 
@@ -182,9 +182,30 @@ std::string parting_of(const Comparison& comparison) {
     return parting.next[side] ? "with " + to_text(*parting.next[side]) : std::string("no further");
   };
   return fmt::format(
-      "they part {}: predicted goes on {}, measured {}",
+      "they part {}: {} goes on {}, {} {}",
       parting.last_common ? "after " + to_text(*parting.last_common) : std::string("at the start"),
-      next(predicted_side), next(measured_side));
+      side_name(comparison, predicted_side), next(predicted_side),
+      side_name(comparison, measured_side), next(measured_side));
+}
+
+std::string wire_in_words(const Comparison& comparison, Side side) {
+  const WireTimes& wire = comparison.sides[side].wire;
+  if (wire.told == wire.messages()) return {};
+  std::string text = fmt::format("{}: time on the wire is told from waiting for {} of {}",
+                                 side_name(comparison, side), format_count(wire.told),
+                                 plural(wire.messages(), "message"));
+  const auto add = [&](std::int64_t count, std::string_view one, std::string_view many) {
+    if (count > 0) text += fmt::format("; {} {}", format_count(count), count == 1 ? one : many);
+  };
+  add(wire.as_usual, "came to a busy rank, and is taken to be as fast as others",
+      "came to busy ranks, and are taken to be as fast as others");
+  add(wire.seen_late, "came to a busy rank, and may have been faster than recorded",
+      "came to busy ranks, and may have been faster than recorded");
+  add(wire.one_end, "has one end in the files, and includes the wait for the other",
+      "have one end in the files, and include the wait for the other");
+  add(wire.not_recorded, "is not recorded: it counts as launch",
+      "are not recorded: they count as launch");
+  return text;
 }
 
 std::vector<Fact> facts_of(const RecordedRun& predicted, const RecordedRun& measured,
@@ -197,10 +218,14 @@ std::vector<Fact> facts_of(const RecordedRun& predicted, const RecordedRun& meas
                                   format_percent(errors->mean_abs), format_percent(errors->p50),
                                   format_percent(errors->p90))});
   }
+  for (const Side side : both_sides) {
+    const std::string wire = wire_in_words(comparison, side);
+    if (!wire.empty()) facts.push_back({"transfers", wire});
+  }
   const Quantiles& all = comparison.iterations;
   if (all.count >= 2) {
-    facts.push_back(
-        {"measured", fmt::format("{}: p10 {}, median {}, p90 {}; the median one is compared",
+    facts.push_back({side_name(comparison, measured_side),
+                     fmt::format("{}: p10 {}, median {}, p90 {}; the median one is compared",
                                  plural(all.count, "iteration"), format_time(all.p10),
                                  format_time(all.p50), format_time(all.p90))});
   }

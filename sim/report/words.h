@@ -1,7 +1,6 @@
 // What a comparison says in words and figures, alike on the terminal and in the page.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -11,8 +10,6 @@
 #include "traces/print/tables.h"
 
 namespace pipesim {
-
-inline constexpr std::array<std::string_view, 2> side_names{"predicted", "measured"};
 
 // What noise is, as part of a sentence.
 std::string noise_text(const Comparison& comparison);
@@ -35,6 +32,9 @@ struct KindRows {
 KindRows kind_rows(const Comparison& comparison, std::size_t most);
 // Where both critical paths part.
 std::string parting_of(const Comparison& comparison);
+
+// Where what messages of a side took can't be told from waiting; empty where it can.
+std::string wire_in_words(const Comparison& comparison, Side side);
 
 // What tables don't show: order, matches, iterations, memory, clocks.
 struct Fact {

@@ -331,7 +331,7 @@ Measured measured(int iterations) {
 
 TEST(ReadRun, AMeasurementComesBackAsItWas) {
   const Measured made = measured(3);
-  const RecordedRun run = read_text(made.trace, {.layers = true, .samples = true, .program = {}});
+  const RecordedRun run = read_text(made.trace, {.layers = true, .samples = true});
   EXPECT_TRUE(run.warnings.empty()) << run.warnings.text();
   EXPECT_EQ(all(run), made.spans);
   EXPECT_EQ(run.layers, made.layers);
@@ -365,8 +365,7 @@ TEST(ReadRun, AMeasurementComesBackAsItWas) {
   EXPECT_EQ(run.about.clocks[1].uncertainty_ns, 40);
   EXPECT_EQ(run.about.clocks[1].shift_ns, 5);
   EXPECT_EQ(run.identified, Identified::exact);
-  const RecordedRun bare =
-      read_text(made.trace, {.layers = false, .samples = false, .program = {}});
+  const RecordedRun bare = read_text(made.trace, {.layers = false, .samples = false});
   EXPECT_TRUE(bare.layers.empty());
   // Of each rank the fullest.
   std::map<std::int32_t, std::int64_t> fullest;
@@ -404,8 +403,7 @@ TEST(ReadRun, ATrainingComesBackAsItWas) {
       OutputFile file(folder / "t.json.gz", true);
       const exec::RunResult result = testing::run_locally(training, {}, {}, &file);
       file.commit();
-      const RecordedRun run =
-          read_run({folder / "t.json.gz"}, {.layers = true, .samples = true, .program = {}});
+      const RecordedRun run = read_run({folder / "t.json.gz"}, {.layers = true, .samples = true});
       EXPECT_TRUE(run.warnings.empty()) << run.warnings.text();
       ASSERT_EQ(run.iterations.size(), 3U);
       std::vector<std::int64_t> makespans;
@@ -523,7 +521,7 @@ TEST(ReadRun, WhatIsMissingIsNamed) {
 // Cut off anywhere, whole iterations are left, or part of the only one.
 TEST(ReadRun, CutOffAnywhere) {
   const Measured made = measured(3);
-  const ReadOptions options{.layers = true, .samples = true, .program = {}};
+  const ReadOptions options{.layers = true, .samples = true};
   std::set<std::size_t> seen;
   const TemporaryFolder folder;
   const std::size_t start = made.trace.find("\"traceEvents\":[") + 15;

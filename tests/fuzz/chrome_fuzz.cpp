@@ -113,8 +113,7 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   } catch (const Error&) {
   }
   try {
-    const RecordedRun run =
-        read_run({file.path()}, {.layers = true, .samples = true, .program = {}});
+    const RecordedRun run = read_run({file.path()}, {.layers = true, .samples = true});
     check_run(run);
     const Comparison comparison = compare(run, run);
     require(comparison.gap.terms == Gap{}.terms && comparison.root_causes.empty());

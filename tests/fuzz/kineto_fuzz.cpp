@@ -48,7 +48,7 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   std::deque<testing::MemoryFile> files;
   ReadOptions options;
   if (text.starts_with("program")) {
-    options.program = {"0F0,0F1,0B0,0B1", "1F0,1B0,1F1,1B1"};
+    options.profile.program = {"0F0,0F1,0B0,0B1", "1F0,1B0,1F1,1B1"};
     text.remove_prefix(7);
   }
   while (files.size() < 4) {

@@ -51,7 +51,7 @@ const std::vector<Reader>& readers() {
       {"run",
        [](const std::string& text) {
          const MemoryFile file(text);
-         read_run({file.path()}, {.layers = true, .samples = true, .program = {}});
+         read_run({file.path()}, {.layers = true, .samples = true});
        }},
       {"events",
        [](const std::string& text) {

@@ -75,11 +75,14 @@ class TablesOf : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(TablesOf, CausesAreThoseOfTheComparison) {
   const Document document = perturbed_document(GetParam());
-  const Json json = json_of(document).at("root_causes");
+  const Json all = json_of(document);
+  const Json& json = all.at("root_causes");
   const Table table = cause_table(document);
   expect_whole(table);
   ASSERT_FALSE(json.empty());
-  ASSERT_EQ(table.rows.size(), json.size());
+  ASSERT_EQ(table.rows.size(), json.size() + 1);
+  EXPECT_EQ(value(table, json.size(), "effect"), all.at("noise").at("effect_ns"));
+  EXPECT_EQ(cell(table, json.size(), "class"), "noise");
   for (std::size_t i = 0; i < json.size(); ++i) {
     EXPECT_EQ(value(table, i, "effect"), json[i]["effect_ns"]);
     EXPECT_EQ(value(table, i, "alone"), json[i]["alone_ns"]);
@@ -238,6 +241,35 @@ TEST(Tables, SayWhyTheyAreEmpty) {
   EXPECT_EQ(verdict(nothing), "Nothing is open.");
 }
 
+// Whatever is compared, and in whatever order.
+TEST(Tables, CallSidesByTheirSources) {
+  auto [predicted, measured] = testing::perturbed();
+  measured.about.source = Source::profiled;
+  const Document document = document_of(predicted, measured);
+  const auto names = [](const Table& table) {
+    std::string all;
+    for (const Table::Column& column : table.columns) all += column.name + ",";
+    return all;
+  };
+  EXPECT_TRUE(names(stage_kind_table(document))
+                  .starts_with("stage,rank,kind,predicted,profiled p10,profiled,profiled p90,"));
+  EXPECT_TRUE(
+      names(operation_table(document)).starts_with("action,rank,predicted start,profiled "));
+  EXPECT_EQ(cell(gap_table(document), term_count, "meaning"), "profiled less predicted");
+  EXPECT_EQ(name_of_run(document, 1), "profiled");
+  const Document turned = compared(document, 1, 0);
+  EXPECT_EQ(cell(gap_table(turned), term_count, "meaning"), "predicted less profiled");
+  EXPECT_NE(cause_table(turned).note.find("what the profile would lose were this alone as in the "
+                                          "prediction"),
+            std::string::npos);
+  const Document alike = document_of(predicted, predicted);
+  EXPECT_EQ(cell(gap_table(alike), term_count, "meaning"), "second less first");
+  EXPECT_EQ(name_of_run(alike, 0), "first");
+  for (const Document* each : {&document, &turned, &alike}) {
+    EXPECT_EQ(names(operation_table(*each)).find("measured"), std::string::npos);
+  }
+}
+
 TEST(Tables, TracesAreListed) {
   Document document = perturbed_document();
   document.traces.push_back(testing::open_trace(testing::events()));
@@ -245,8 +277,8 @@ TEST(Tables, TracesAreListed) {
   expect_whole(table);
   ASSERT_EQ(table.rows.size(), 3U);
   EXPECT_EQ(table.rows[1].cells,
-            (std::vector<std::string>{"measured", "measured", "measured", "1f1b", "4", "4", "8",
-                                      "3", format_time(value(table, 1, "makespan")), "0"}));
+            (std::vector<std::string>{"measured", "second", "measured", "1f1b", "4", "4", "8", "3",
+                                      format_time(value(table, 1, "makespan")), "0"}));
   EXPECT_EQ(value(table, 1, "makespan"), json_of(document)["makespan_ns"]["measured"]);
   EXPECT_EQ(value(table, 2, "makespan"), 19'000);
 }

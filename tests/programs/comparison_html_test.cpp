@@ -233,6 +233,15 @@ TEST(ComparisonHtml, WhatFilesSayIsText) {
   EXPECT_EQ(seen, 6U);  // title, head, warning, two each
 }
 
+TEST(ComparisonHtml, NamesNoiseBesideCauses) {
+  Pair pair = slow_stage();
+  EXPECT_EQ(pair.html().find("noise: "), std::string::npos);
+  pair.comparison.noise.effect_ns = 12'345;
+  const std::string text = testing::read_page(pair.html()).text;
+  EXPECT_NE(text.find("noise: what its own iterations vary by"), std::string::npos);
+  expect_sound(pair.html());
+}
+
 TEST(ComparisonHtml, OfManyRanksSomeAndThoseOfTheCauses) {
   const int ranks = 100;
   const Schedule schedule = schedule_of("1f1b", ranks, 4);
@@ -392,6 +401,15 @@ TEST_F(ComparisonHtmlCommand, WritesThePageBesideTheReport) {
   EXPECT_EQ(data["makespan_ns"][0], result["makespan_ns"]["predicted"]);
   EXPECT_EQ(data["makespan_ns"][1], result["makespan_ns"]["measured"]);
   EXPECT_EQ(data["causes"].size(), result["root_causes"].size());
+  // Both are predictions, whatever their files are called.
+  EXPECT_EQ(data["sides"], Json({"first", "second"}));
+  EXPECT_EQ(data["nouns"], Json({"first run", "second run"}));
+  std::string words = testing::read_page(page).text;
+  for (std::size_t at = 0; (at = words.find(folder_.path().string())) != std::string::npos;) {
+    words.erase(at, words.find(".json", at) - at);
+  }
+  EXPECT_EQ(words.find("predict"), std::string::npos) << words.substr(words.find("predict"), 80);
+  EXPECT_EQ(words.find("measure"), std::string::npos) << words.substr(words.find("measure"), 80);
   ASSERT_EQ(data["memory"][1].size(), 4U);
   EXPECT_EQ(data["memory"][1][0][1], 1 << 20);
   EXPECT_EQ(read_file(html), page);

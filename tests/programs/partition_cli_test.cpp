@@ -374,6 +374,9 @@ TEST(PartitionCli, RefusesWhatItCannotDo) {
       {two + llama + " --layout Et*16|mt*16L",
        "--layout: layer 17 on virtual stage 1 is m, multi-token prediction, which llama-3-8b does "
        "not have; its layers are E, 32 t and L in this order"},
+      {two + " --measured " + source_file("traces/recorded/1f1b.rank0.json.gz"),
+       "--measured: " + source_file("traces/recorded/1f1b.rank0.json.gz") +
+           " is no trace of ours; give one that pipeexec wrote of a training"},
       {two + " --graph " + (folder / "none.txt"),
        "cannot read '" + (folder / "none.txt") + "': No such file or directory"},
       {two + " --graph " + stages,

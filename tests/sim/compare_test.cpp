@@ -365,5 +365,88 @@ TEST(Compare, SlackIsWhatAnActionMayTakeLonger) {
   }
 }
 
+// ---- Which messages are told from waiting
+
+Comparison of_second(const RecordedRun& run) {
+  RecordedRun plan = run;
+  plan.about.source = Source::predicted;
+  return compare(plan, run);
+}
+
+// What the receiver of each message had begun last before that came, by the spans alone.
+std::int64_t count_busy_receivers(const RecordedRun& run) {
+  std::int64_t busy = 0;
+  for (const Span& receive : run.spans) {
+    if (!is_receive(receive.action.kind)) continue;
+    std::int64_t sent_ns = 0;
+    std::int64_t begun_ns = -1;
+    std::int64_t until_ns = 0;
+    for (const Span& span : run.spans) {
+      const bool is_its_send = is_send(span.action.kind) &&
+                               peer_of(span.action).stage == receive.action.stage &&
+                               peer_of(span.action).kind == receive.action.kind &&
+                               span.action.microbatch == receive.action.microbatch;
+      if (is_its_send) sent_ns = span.start_ns;
+      if (span.rank != receive.rank || is_transfer(span.action.kind)) continue;
+      if (span.start_ns >= receive.end_ns || span.start_ns <= begun_ns) continue;
+      begun_ns = span.start_ns;
+      until_ns = span.end_ns;
+    }
+    busy += begun_ns >= 0 && until_ns > sent_ns ? 1 : 0;
+  }
+  return busy;
+}
+
+TEST(WireTimes, AreToldWhereBothEndsWereSeen) {
+  const Schedule schedule = schedule_of("1f1b", 4, 8);
+  RecordedRun run = recorded(schedule, testing::costs_of(4, 1'000'000, 2'000'000, 700'000));
+  const std::int64_t messages = 2 * 3 * 8;
+  const std::int64_t busy = count_busy_receivers(run);
+  ASSERT_GT(busy, 0);
+  ASSERT_LT(busy, messages);
+  const auto wire = [&] { return of_second(run).sides[measured_side].wire; };
+  const auto expect = [&](std::int64_t told, std::int64_t as_usual, std::int64_t seen_late) {
+    EXPECT_EQ(wire().messages(), messages);
+    EXPECT_EQ(wire().told, told);
+    EXPECT_EQ(wire().as_usual, as_usual);
+    EXPECT_EQ(wire().seen_late, seen_late);
+  };
+  expect(messages, 0, 0);  // a prediction
+  run.about.source = Source::profiled;
+  run.about.device = "NVIDIA H100";
+  expect(messages, 0, 0);
+  run.about.device = "CPU";
+  expect(messages - busy, 0, busy);
+  run.about.source = Source::measured;
+  run.about.transport = "nccl";
+  expect(messages, 0, 0);
+  run.about.transport = "mpi";
+  const WireTimes by_hosts = wire();
+  EXPECT_EQ(by_hosts.messages(), messages);
+  EXPECT_GT(by_hosts.as_usual, 0);
+  EXPECT_LE(by_hosts.as_usual, busy);
+}
+
+TEST(WireTimes, AreNotToldWhereAnEndIsMissing) {
+  const Schedule schedule = schedule_of("interleaved", 2, 4);
+  const RecordedRun whole =
+      recorded(schedule, testing::costs_of(schedule.stages(), 1'000'000, 2'000'000, 50'000));
+  const std::int64_t messages = compare(whole, whole).sides[measured_side].wire.messages();
+  EXPECT_EQ(messages, 2 * 3 * 4);  // four stages on two ranks
+  const auto without = [&](auto leaves_out) {
+    RecordedRun run = whole;
+    std::erase_if(run.spans, leaves_out);
+    run.iterations.front().end = run.spans.size();
+    run.about.source = Source::profiled;
+    return compare(whole, run).sides[measured_side].wire;
+  };
+  const WireTimes none = without([](const Span& span) { return is_transfer(span.action.kind); });
+  EXPECT_EQ(none.not_recorded, messages);
+  EXPECT_EQ(none.messages(), messages);
+  const WireTimes half = without([](const Span& span) { return span.action.kind == Kind::RECV_F; });
+  EXPECT_EQ(half.one_end, messages / 2);
+  EXPECT_EQ(half.told, messages / 2);
+}
+
 }  // namespace
 }  // namespace pipesim

@@ -33,6 +33,7 @@ const std::map<std::string, std::vector<std::string>> allowed{
       "sim/calibrate"}},
     {"sim/report",
      {"traces", "traces/base", "traces/read", "traces/flame", "traces/print", "sim/compare"}},
+    {"sim/input", {"traces", "traces/base", "traces/read", "traces/command", "sim/schedule"}},
     {"sim", {"traces/*", "sim/*"}},
     {"exec/device", {"traces/base", "exec/device/cpu", "exec/device/gpu"}},
     {"exec/device/cpu", {"traces/base", "exec/device"}},
@@ -53,7 +54,7 @@ const std::map<std::string, std::vector<std::string>> allowed{
      {"traces", "traces/base", "traces/flame", "traces/print", "sim/compare", "sim/report",
       "gui/scene"}},
     {"gui/playground", {"traces/*", "sim/*", "gui/scene"}},
-    {"gui", {"traces/*", "gui/*"}},
+    {"gui", {"traces/*", "sim/input", "gui/*"}},
 };
 
 // Headers that stay inside one backend's .cpp files, but for those that give the

@@ -30,10 +30,10 @@ Json turns_of(int rank) {
 
 TEST(KinetoInferred, TellsTheNthOfAKind) {
   ReadOptions options;
-  options.program = {"0F0,0F1,0B0,0B1", ",1F0,1F1,1I1,1I0"};
+  options.profile.program = {"0F0,0F1,0B0,0B1", ",1F0,1F1,1I1,1I0"};
   const RecordedRun run = read({turns_of(0), turns_of(1)}, options);
   EXPECT_EQ(run.identified, Identified::inferred);
-  EXPECT_EQ(run.about.program, options.program);
+  EXPECT_EQ(run.about.program, options.profile.program);
   ASSERT_EQ(run.iterations.size(), 2U);
   for (std::size_t i = 0; i < 2; ++i) {
     EXPECT_EQ(run.iterations[i].number, static_cast<int>(i) + 7);
@@ -47,7 +47,7 @@ TEST(KinetoInferred, CountsWhereThereAreNoSteps) {
   std::vector<Json> traces = {turns_of(0), turns_of(1)};
   for (Json& trace : traces) remove_events(trace, "ProfilerStep#");
   ReadOptions options;
-  options.program = {"0F0,0F1,0B0,0B1", "1F0,1F1,1B0,1B1"};
+  options.profile.program = {"0F0,0F1,0B0,0B1", "1F0,1F1,1B0,1B1"};
   const RecordedRun run = read(traces, options);
   ASSERT_EQ(run.iterations.size(), 2U);
   EXPECT_EQ(order_of(run, 1, 1, false), (std::vector<std::string>{"1F0", "1F1", "1B0", "1B1"}));
@@ -58,21 +58,22 @@ TEST(KinetoInferred, RefusesWhatDoesNotFit) {
   EXPECT_EQ(
       refusal(traces),
       "trace0.json: no range like `PP:0F0` or `Forward 0` says which action of a pipeline ran, "
-      "but it holds 8 backward_step, 8 forward_step: give the schedule that ran, by whose "
-      "order the n-th of them is told");
+      "but it holds 8 backward_step, 8 forward_step: give the schedule that ran by "
+      "--schedule, by whose order the n-th of them is told");
   ReadOptions options;
-  options.program = {"0F0,0F1,0F2,0B0,0B1,0B2", "1F0,1F1,1F2,1B0,1B1,1B2"};
+  options.profile.program = {"0F0,0F1,0F2,0B0,0B1,0B2", "1F0,1F1,1F2,1B0,1B1,1B2"};
   EXPECT_EQ(refusal(traces, options),
             "trace0.json: iteration 7 of rank 0 has 2 forwards, the schedule 3; give the schedule "
-            "that ran");
-  options.program = {"0F0,0F1,0I0,0W0,0I1,0W1", "1F0,1F1,1I0,1W0,1I1,1W1"};
+            "that ran by --schedule");
+  options.profile.program = {"0F0,0F1,0I0,0W0,0I1,0W1", "1F0,1F1,1I0,1W0,1I1,1W1"};
   EXPECT_EQ(refusal(traces, options),
             "trace0.json: rank 0 has no weight gradients, the schedule 2 an iteration; give the "
-            "schedule that ran");
-  options.program = {"0F0,0F1,0B0,0B1"};
+            "schedule that ran by --schedule");
+  options.profile.program = {"0F0,0F1,0B0,0B1"};
   EXPECT_EQ(refusal(traces, options),
-            "trace0.json: the schedule has 1 rank, the files 2; give one of each rank");
-  options.program = {"0F0,0F1,0B0,0B1", "what"};
+            "trace0.json: the schedule has 1 rank, the files 2; give one of each rank, or name "
+            "those of one pipeline by --ranks");
+  options.profile.program = {"0F0,0F1,0B0,0B1", "what"};
   EXPECT_EQ(refusal(traces, options), "the schedule's row of rank 1: 'what' is no action");
 }
 
@@ -111,7 +112,7 @@ TEST(KinetoInput, RefusesReplicas) {
   traces.push_back(replica);
   EXPECT_EQ(refusal(traces),
             "trace0.json and trace2.json: stage 0 ran in both, as of two replicas or of one rank "
-            "twice; give the files of one pipeline");
+            "twice; give the files of one pipeline, or name its ranks by --ranks");
 }
 
 TEST(KinetoInput, RefusesARankThatSendsForAnother) {
@@ -122,7 +123,7 @@ TEST(KinetoInput, RefusesARankThatSendsForAnother) {
   traces.push_back(third.json());
   EXPECT_EQ(refusal(traces),
             "trace0.json and trace2.json: stage 0 ran in both, as of two replicas or of one rank "
-            "twice; give the files of one pipeline");
+            "twice; give the files of one pipeline, or name its ranks by --ranks");
 }
 
 TEST(KinetoInput, TakesOnePipelineOfALargerJob) {
@@ -149,6 +150,7 @@ TEST(KinetoInput, RefusesWhatIsNoPipeline) {
             "of a run by torch.distributed.pipelining");
   std::vector<Json> traces = two_ranks();
   traces[1] = other.json();
+  traces[1]["distributedInfo"] = {{"rank", 1}, {"world_size", 2}};
   EXPECT_NE(refusal(traces).find("trace1.json: no range like"), std::string::npos);
 }
 

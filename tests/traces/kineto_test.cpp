@@ -145,10 +145,10 @@ TEST(Kineto, TakesFilesInAnyOrder) {
 
 TEST(Kineto, NeedsNoScheduleWhereRangesNameActions) {
   ReadOptions options;
-  options.program = {"0F0,0B0", "1F0,1B0"};  // another one
+  options.profile.program = {"0F0,0B0", "1F0,1B0"};  // another one
   const RecordedRun run = read_run(ranks_of("1f1b"), options);
   EXPECT_EQ(run.identified, Identified::annotated);
-  EXPECT_EQ(run.about.program, options.program);
+  EXPECT_EQ(run.about.program, options.profile.program);
   EXPECT_EQ(rows_of(run), rows_of(read_run(ranks_of("1f1b"))));
 }
 

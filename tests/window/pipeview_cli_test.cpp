@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "tests/command.h"
+#include "tests/megatron.h"
 #include "tests/windows.h"
 
 namespace pipesim::gui {
@@ -129,6 +130,71 @@ TEST(PipeviewCommand, WrongFlagsAreRefused) {
   expect_refused({plan, "--screenshoot", png}, 2, "--screenshot");
   expect_refused({plan}, 2, "display");
   expect_refused({"--report"}, 2, "trace");
+  EXPECT_FALSE(std::filesystem::exists(png));
+}
+
+// A profile that names forward_step and backward_step alone, of a job with replicas.
+TEST(PipeviewCommand, TakesWhatIsSaidOfProfiles) {
+  const pipesim::testing::TemporaryFolder folder;
+  const pipesim::testing::MegatronRun of;
+  std::string rows;
+  for (const std::string& row : of.program()) rows += row + "\n";
+  const std::string order = folder / "order.csv";
+  pipesim::write_file(order, rows);
+  std::vector<std::string> files;
+  for (int rank = 0; rank < of.job.ranks(); ++rank) {
+    files.push_back(
+        pipesim::testing::write(folder, fmt::format("r{}.json", rank), of.profile(rank)));
+  }
+  const auto with = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), files.begin(), files.end());
+    return flags;
+  };
+  const Outcome first = pipeview(with({"--report", "--schedule", order}));
+  EXPECT_EQ(first.status, 0) << first.err;
+  EXPECT_TRUE(first.out.starts_with("2 ranks, 4 microbatches: 15.20 ms")) << first.out;
+  EXPECT_NE(first.out.find("pipeline 1 of 4: ranks 0, 4; others by --replica 2"),
+            std::string::npos);
+  const Outcome second = pipeview(with({"--report", "--schedule", order, "--replica", "2"}));
+  EXPECT_TRUE(second.out.starts_with("2 ranks, 4 microbatches: 30.40 ms")) << second.out;
+  const Outcome third = pipeview(with({"--report", "--schedule", order, "--ranks", "2,6"}));
+  EXPECT_TRUE(third.out.starts_with("2 ranks, 4 microbatches: 45.60 ms")) << third.out;
+  // A folder's files are a run of their own.
+  for (const char* name : {"before", "after"}) {
+    std::filesystem::create_directory(folder.path() / name);
+    for (const std::string& file : files) {
+      std::filesystem::copy(file, folder.path() / name);
+    }
+  }
+  const Outcome folders =
+      pipeview({folder / "before", folder / "after", "--report", "--schedule", order});
+  EXPECT_EQ(folders.status, 0) << folders.err;
+  EXPECT_TRUE(folders.out.starts_with("Both are alike: second 15.20 ms, first 15.20 ms."))
+      << folders.out;
+  const std::string png = folder / "a.png";
+  EXPECT_EQ(pipeview(with({"--schedule", order, "--screenshot", png})).status, 0);
+  EXPECT_FALSE(image_of(png).isNull());
+  std::filesystem::remove(png);
+
+  for (const std::vector<std::string>& shown :
+       {std::vector<std::string>{"--report"}, {"--screenshot", png}}) {
+    const auto refused = [&](std::vector<std::string> flags, const std::string& part) {
+      flags.insert(flags.begin(), shown.begin(), shown.end());
+      expect_refused(with(flags), 2, part);
+    };
+    refused({"--schedule", order, "--replica", "9"}, "9 is none: 1 of the ranks 0, 4");
+    refused({"--schedule", order, "--ranks", "0,9"}, "no file is of rank 9");
+    refused({"--schedule", order, "--ranks", "0,0"}, "0 is there twice");
+    refused({"--schedule", order, "--ranks", "0"}, "the schedule has 2 ranks, and 1 is named");
+    refused({"--schedule", order, "--ranks", "x"}, "'x' is no rank");
+    refused({"--schedule", folder / "none.csv"}, "none.csv");
+    refused({"--replica", "2"}, "give the schedule that ran by --schedule");
+  }
+  expect_refused(with({"--report"}), 2, "give the schedule that ran by --schedule");
+  const TraceFiles ours;
+  expect_refused({ours.plan(), "--report", "--ranks", "0,1"}, 2, "leave --ranks away");
+  expect_refused({ours.plan(), "--report", "--schedule", order}, 2, "leave --schedule away");
+  expect_refused({"--screenshot", png, "--schedule", order}, 2, "--schedule is about traces");
   EXPECT_FALSE(std::filesystem::exists(png));
 }
 

@@ -163,14 +163,45 @@ std::optional<RecordedRun> read_own_files(const std::vector<std::string>& paths,
 
 }  // namespace
 
-RecordedRun read_run(const std::vector<std::string>& paths, const ReadOptions& options) {
+bool is_folder(const std::string& path) {
+  std::error_code failed;
+  return std::filesystem::is_directory(path, failed);
+}
+
+std::vector<std::string> files_of(const std::vector<std::string>& paths) {
+  std::vector<std::string> files;
+  for (const std::string& path : paths) {
+    if (!is_folder(path)) {
+      files.push_back(path);
+      continue;
+    }
+    const std::size_t before = files.size();
+    std::error_code failed;
+    for (const auto& entry : std::filesystem::directory_iterator(path, failed)) {
+      const std::string name = entry.path().string();
+      const bool is_trace = name.ends_with(".json") || name.ends_with(".json.gz");
+      if (is_trace && !is_folder(name)) files.push_back(name);
+    }
+    if (files.size() == before) {
+      throw input_error(fmt::format(
+          "{} is a folder without .json or .json.gz; give one with traces, or files", path));
+    }
+    std::ranges::sort(files.begin() + static_cast<std::ptrdiff_t>(before), files.end());
+  }
+  return files;
+}
+
+RecordedRun read_run(const std::vector<std::string>& given, const ReadOptions& options) {
+  const std::vector<std::string> paths = files_of(given);
   auto own = read_own_files(paths, options);
   return own ? std::move(*own) : checked(read_profile(paths, options));
 }
 
-std::optional<RecordedRun> read_pipeline(const std::vector<std::string>& paths,
+std::optional<RecordedRun> read_pipeline(const std::vector<std::string>& given,
                                          const ReadOptions& options) {
+  const std::vector<std::string> paths = files_of(given);
   if (auto own = read_own_files(paths, options)) return own;
+  if (!options.profile.empty()) return checked(read_profile(paths, options));
   Warnings warnings;
   std::vector<ProfileFile> files;
   for (std::size_t i = 0; i < paths.size(); ++i) {
@@ -180,12 +211,13 @@ std::optional<RecordedRun> read_pipeline(const std::vector<std::string>& paths,
   const auto is_plain = [](const ProfileFile& file) {
     return file.turns.empty() && !tells_actions(file, false);
   };
-  if (options.program.empty() && std::ranges::all_of(files, is_plain)) return std::nullopt;
-  return checked(profile_run(files, warnings, options.program));
+  if (std::ranges::all_of(files, is_plain)) return std::nullopt;
+  return checked(profile_run(files, warnings, options.profile));
 }
 
-std::vector<RecordedRun> read_runs(const std::vector<std::string>& paths,
+std::vector<RecordedRun> read_runs(const std::vector<std::string>& given,
                                    const ReadOptions& options) {
+  const std::vector<std::string> paths = files_of(given);
   check_that_files_differ(paths);
   std::vector<RecordedRun> runs;
   std::vector<std::string> profiles;

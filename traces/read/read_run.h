@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "traces/read/profile_options.h"
 #include "traces/read/progress.h"
 #include "traces/recorded_run.h"
 
@@ -15,19 +16,18 @@ namespace pipesim {
 struct ReadOptions {
   bool layers = false;  // keep layer spans
   bool samples = true;  // keep all memory samples; else of each rank the fullest alone
-  // Of a profiler's trace that does not say which action is which: a CSV row a
-  // rank, by which the n-th operation of a kind is told.
-  std::vector<std::string> program;
+  ProfileOptions profile = {};
   ReadProgress progress = nullptr;
 };
 
-// One file of ours, or a profiler's: one of all ranks, or one a rank. Throws an
+// One file of ours, or a profiler's: one of all ranks, or one a rank. A folder stands for
+// the traces in it. Throws an
 // input error where a file can't be read, is no trace, or files don't belong
 // together; what is odd but readable is in the run's warnings.
 RecordedRun read_run(const std::vector<std::string>& paths, const ReadOptions& options = {});
 
 // The same; nothing where the files are of a profiler, or any Chrome traces, and neither they
-// nor `options.program` say anything of a pipeline.
+// nor `options.profile` say anything of a pipeline.
 std::optional<RecordedRun> read_pipeline(const std::vector<std::string>& paths,
                                          const ReadOptions& options = {});
 
@@ -35,6 +35,12 @@ std::optional<RecordedRun> read_pipeline(const std::vector<std::string>& paths,
 // are one.
 std::vector<RecordedRun> read_runs(const std::vector<std::string>& paths,
                                    const ReadOptions& options = {});
+
+// Whether a path is a folder, which stands for the files in it that end in .json or .json.gz.
+bool is_folder(const std::string& path);
+// Those of each folder, by name, and the other paths, in their order. Throws an input error where
+// a folder has none.
+std::vector<std::string> files_of(const std::vector<std::string>& paths);
 
 // One file of ours, by itself; nothing where it is not ours.
 std::optional<RecordedRun> read_own_run(const std::string& path, const ReadOptions& options = {});

@@ -138,13 +138,14 @@ void infer_kind(ProfileProcess& process, std::size_t rank, const Turns& turns,
   for (const auto& [number, found] : iterations) {
     if (found.size() == planned.size()) continue;
     throw input_error(fmt::format(
-        "{}: iteration {} of rank {} has {} {}, the schedule {}; give the schedule that ran",
+        "{}: iteration {} of rank {} has {} {}, the schedule {}; give the schedule that ran by "
+        "--schedule",
         process.name, number, rank, found.size(), turns.name, planned.size()));
   }
   if (iterations.empty() && !planned.empty()) {
     throw input_error(
         fmt::format("{}: rank {} has no {}, the schedule {} an iteration; give the "
-                    "schedule that ran",
+                    "schedule that ran by --schedule",
                     process.name, rank, turns.name, planned.size()));
   }
   for (const auto& entry : iterations) {
@@ -189,11 +190,6 @@ std::set<std::int64_t> most_complete(const std::vector<ProfileProcess>& processe
 
 void infer_actions(std::vector<ProfileProcess>& processes,
                    const std::vector<std::string>& program) {
-  if (program.size() != processes.size()) {
-    throw input_error(fmt::format(
-        "{}: the schedule has {}, the files {}; give one of each rank", processes.front().name,
-        plural(static_cast<std::int64_t>(program.size()), "rank"), processes.size()));
-  }
   const bool by_steps = have_steps(processes);
   for (std::size_t rank = 0; rank < processes.size(); ++rank) {
     RankRow row = parse_row(program[rank], rank);

@@ -3,9 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
+#include <numeric>
+#include <optional>
 #include <set>
 #include <span>
+#include <system_error>
 #include <tuple>
 #include <utility>
 
@@ -15,6 +19,7 @@
 #include "traces/read/profile/clocks.h"
 #include "traces/read/profile/iterations.h"
 #include "traces/read/profile/operations.h"
+#include "traces/read/profile/pipelines.h"
 #include "traces/read/profile/profile_file.h"
 #include "traces/read/profile/ranks.h"
 
@@ -51,7 +56,7 @@ std::string holdings(const ProfileFile& file) {
     what += ", and no `forward_step` or the like of which the schedule could tell it";
   } else if (!turns.empty()) {
     throw input_error(
-        fmt::format("{}, but it holds {}: give the schedule that ran, by whose order "
+        fmt::format("{}, but it holds {}: give the schedule that ran by --schedule, by whose order "
                     "the n-th of them is told",
                     what, turns));
   }
@@ -60,14 +65,16 @@ std::string holdings(const ProfileFile& file) {
                   holdings(file)));
 }
 
-// Of every file, what its processes did. Where no file names actions, by turns.
-std::vector<ProfileProcess> processes_of(const std::vector<ProfileFile>& files, bool with_program,
+// Of each file of `places`, in their order, what its processes did. Where no file names actions,
+// by turns.
+std::vector<ProfileProcess> processes_of(const std::vector<ProfileFile>& files,
+                                         const std::vector<std::size_t>& places, bool with_program,
                                          bool& inferred, RecordedRun& run) {
-  const bool named = std::any_of(files.begin(), files.end(),
-                                 [](const auto& file) { return tells_actions(file, false); });
+  const bool named =
+      std::ranges::any_of(places, [&](std::size_t i) { return tells_actions(files[i], false); });
   inferred = !named && with_program;
   std::vector<ProfileProcess> processes;
-  for (std::size_t i = 0; i < files.size(); ++i) {
+  for (const std::size_t i : places) {
     ProfileOperations found = find_operations(files[i], i, inferred, run.warnings);
     run.unmatched += found.unmatched;
     bool any = false;
@@ -90,6 +97,17 @@ std::vector<ProfileProcess> processes_of(const std::vector<ProfileFile>& files, 
     refuse(files[i], with_program);
   }
   return processes;
+}
+
+// Of files that are of a rank each.
+void check_one_process_each(const std::vector<ProfileProcess>& processes) {
+  for (std::size_t i = 1; i < processes.size(); ++i) {
+    if (processes[i].file != processes[i - 1].file) continue;
+    throw input_error(fmt::format(
+        "{}: several of its processes run actions, and files of one rank are expected; give one "
+        "file a rank",
+        processes[i].name));
+  }
 }
 
 // One rank's optimizers step one after the other: one action an iteration.
@@ -178,34 +196,59 @@ void fill_iterations(const std::vector<ProfileProcess>& processes,
   }
 }
 
-}  // namespace
+std::vector<std::size_t> all_of(const std::vector<ProfileFile>& files) {
+  std::vector<std::size_t> places(files.size());
+  std::iota(places.begin(), places.end(), std::size_t{0});
+  return places;
+}
 
-RecordedRun read_profile(const std::vector<std::string>& paths, const ReadOptions& options) {
-  if (paths.empty()) throw input_error("no trace file; give one, or one of each rank");
-  Warnings warnings;
-  std::vector<ProfileFile> files;
-  files.reserve(paths.size());
-  for (std::size_t i = 0; i < paths.size(); ++i) {
-    files.push_back(
-        read_profile_file(paths[i], warnings, part_of(options.progress, i, paths.size())));
+// What stands before the events of each, so that files of other pipelines need not be read; empty
+// where one can be read but once.
+std::vector<ProfileFile> heads_of(const std::vector<std::string>& paths) {
+  std::vector<ProfileFile> heads;
+  for (const std::string& path : paths) {
+    if (std::error_code failed; !std::filesystem::is_regular_file(path, failed)) return {};
+    heads.push_back(read_profile_head(path));
   }
-  return profile_run(files, warnings, options.program);
+  return heads;
 }
 
-bool tells_actions(const ProfileFile& file, bool with_program) {
-  return std::any_of(file.ranges.begin(), file.ranges.end(), [&](const ProfileRange& range) {
-    return names_actions(range.name) || (with_program && range.name.says == Says::turn);
-  });
+void check_rank_count(const std::vector<ProfileProcess>& processes, const ProfileOptions& options) {
+  const std::size_t planned = options.program.size();
+  if (planned == processes.size()) return;
+  const std::string schedule = plural(static_cast<std::int64_t>(planned), "rank");
+  if (!options.ranks.empty()) {
+    throw input_error(
+        fmt::format("--ranks: the schedule has {}, and {} named; name one of each", schedule,
+                    processes.size() == 1 ? "1 is" : fmt::format("{} are", processes.size())));
+  }
+  throw input_error(fmt::format("{}: the schedule has {}, the files {}; give one of each rank{}",
+                                processes.front().name, schedule, processes.size(),
+                                planned < processes.size()
+                                    ? ", or name those of one pipeline by --ranks"
+                                    : ", or a folder that holds them"));
 }
 
-RecordedRun profile_run(const std::vector<ProfileFile>& files, const Warnings& warnings,
-                        const std::vector<std::string>& program) {
+// A run of the files of `choice`, or of all.
+RecordedRun run_of(const std::vector<ProfileFile>& files, const Warnings& warnings,
+                   const ProfileOptions& options, const std::optional<PipelineChoice>& choice) {
   RecordedRun run;
   run.warnings = warnings;
   bool inferred = false;
-  std::vector<ProfileProcess> processes = processes_of(files, !program.empty(), inferred, run);
-  order_by_rank(processes, files, run.warnings);
-  if (inferred) infer_actions(processes, program);
+  const std::vector<std::size_t> places = choice ? choice->files : all_of(files);
+  const ProfileFile& first = files[places.front()];
+  std::vector<ProfileProcess> processes =
+      processes_of(files, places, !options.program.empty(), inferred, run);
+  if (!choice) {
+    order_by_rank(processes, files, run.warnings);
+  } else {
+    check_one_process_each(processes);
+    if (!choice->said.empty()) run.warnings.add(choice->said, first.path);
+  }
+  if (inferred) {
+    check_rank_count(processes, options);
+    infer_actions(processes, options.program);
+  }
   const std::vector<std::int32_t> numbers = number_iterations(processes, run.warnings);
   run.about.rank_of_stage = place_stages(processes, files);
   for (ProfileProcess& process : processes) merge_optimizers(process);
@@ -213,14 +256,14 @@ RecordedRun profile_run(const std::vector<ProfileFile>& files, const Warnings& w
   pair_transfers(processes, run.warnings);
   count_from_first_start(processes);
 
-  run.name = files.front().path;
-  if (files.size() > 1) run.name += fmt::format(" and {} more", files.size() - 1);
+  run.name = first.path;
+  if (places.size() > 1) run.name += fmt::format(" and {} more", places.size() - 1);
   run.about.source = Source::profiled;
-  run.about.program = program;
-  run.about.transport = files.front().backend;
-  const bool on_device = std::any_of(files.begin(), files.end(),
-                                     [](const ProfileFile& file) { return !file.kernels.empty(); });
-  run.about.device = on_device ? files.front().device : "CPU";
+  run.about.program = options.program;
+  run.about.transport = first.backend;
+  const bool on_device =
+      std::ranges::any_of(places, [&](std::size_t i) { return !files[i].kernels.empty(); });
+  run.about.device = on_device ? first.device : "CPU";
   run.identified = inferred ? Identified::inferred : Identified::annotated;
   run.ranks = static_cast<int>(processes.size());
   run.microbatches = count_microbatches(processes);
@@ -230,6 +273,49 @@ RecordedRun profile_run(const std::vector<ProfileFile>& files, const Warnings& w
   }
   fill_iterations(processes, numbers, run);
   return run;
+}
+
+}  // namespace
+
+RecordedRun read_profile(const std::vector<std::string>& paths, const ReadOptions& options) {
+  if (paths.empty()) throw input_error("no trace file; give one, or one of each rank");
+  const std::vector<ProfileFile> heads = heads_of(paths);
+  auto choice = heads.empty() ? std::nullopt : choose_pipeline(heads, options.profile);
+  std::vector<std::string> read = paths;
+  if (choice) {
+    read.clear();
+    for (std::size_t& place : choice->files) {
+      read.push_back(paths[place]);
+      place = read.size() - 1;
+    }
+  }
+  Warnings warnings;
+  std::vector<ProfileFile> files;
+  files.reserve(read.size());
+  for (std::size_t i = 0; i < read.size(); ++i) {
+    files.push_back(
+        read_profile_file(read[i], warnings, part_of(options.progress, i, read.size())));
+  }
+  if (choice) return run_of(files, warnings, options.profile, choice);
+  return profile_run(files, warnings, options.profile);
+}
+
+bool tells_actions(const ProfileFile& file, bool with_program) {
+  return std::any_of(file.ranges.begin(), file.ranges.end(), [&](const ProfileRange& range) {
+    return names_actions(range.name) || (with_program && range.name.says == Says::turn);
+  });
+}
+
+RecordedRun profile_run(const std::vector<ProfileFile>& files, const Warnings& warnings,
+                        const ProfileOptions& options) {
+  const auto choice = choose_pipeline(files, options);
+  if (!choice && options.replica) {
+    throw input_error(fmt::format(
+        "--replica: {}: neither process groups nor messages tell which ranks are a pipeline; name "
+        "its ranks by --ranks",
+        files.front().path));
+  }
+  return run_of(files, warnings, options, choice);
 }
 
 }  // namespace pipesim

@@ -19,10 +19,9 @@ namespace pipesim {
 // nothing in them says which action is which.
 RecordedRun read_profile(const std::vector<std::string>& paths, const ReadOptions& options);
 
-// The same of files that are read; `warnings` is what was odd about them. `program`
-// is ReadOptions::program.
+// The same of files that are read; `warnings` is what was odd about them.
 RecordedRun profile_run(const std::vector<ProfileFile>& files, const Warnings& warnings,
-                        const std::vector<std::string>& program);
+                        const ProfileOptions& options);
 
 // Whether ranges of the file name actions, or, with a program, might be told by it.
 bool tells_actions(const ProfileFile& file, bool with_program);

@@ -11,6 +11,7 @@
 #include "traces/base/json_slice.h"
 #include "traces/base/text.h"
 #include "traces/read/chrome_reader.h"
+#include "traces/read/profile/pipelines.h"
 
 namespace pipesim {
 namespace {
@@ -183,6 +184,7 @@ class ProfileCollector {
     if (id >= 0) add_origin(event, id, file_.operators);
     const bool sends = event.name == "c10d::send";
     if (sends || event.name.starts_with("c10d::recv")) add_message(event, sends);
+    if (event.name == "record_param_comms") add_peer(event);
   }
 
   void add_message(const ChromeEvent& event, bool sends) {
@@ -224,8 +226,20 @@ class ProfileCollector {
     file_.kernels.push_back(kernel);
   }
 
+  // Of a send or receive, with whom, where it may be the pipeline's.
+  void add_peer(const ChromeEvent& event) {
+    const std::string_view group = event.argument("Process Group Description");
+    const bool of_some_other =
+        !group.empty() && group != "default_pg" && group != "undefined" && !names_pipeline(group);
+    if (of_some_other) return;
+    for (const char* end : {"Dst Rank", "Src Rank"}) {
+      const auto peer = whole(event.argument(end));
+      if (peer && *peer >= 0 && *peer <= max_count) file_.peers.insert(static_cast<int>(*peer));
+    }
+  }
+
   // SendRecv is also what all-to-alls are made of, so that only arguments tell.
-  static void describe_collective(const ChromeEvent& event, ProfileKernel& kernel) {
+  void describe_collective(const ChromeEvent& event, ProfileKernel& kernel) {
     const std::string_view name = event.argument("Collective name");
     if (name == "send") kernel.message = ProfileKernel::Message::send;
     if (name == "recv") kernel.message = ProfileKernel::Message::receive;
@@ -233,6 +247,7 @@ class ProfileCollector {
                                            argument_or(event, "Out msg nelems", {}, 0));
     const std::int64_t width = element_bytes(event.argument("dtype"));
     if (width > 0 && elements > 0 && elements <= max_bytes / width) kernel.bytes = elements * width;
+    if (kernel.message != ProfileKernel::Message::none) add_peer(event);
   }
 
   ProfileFile& file_;
@@ -269,17 +284,55 @@ bool add_base(ProfileFile& file, std::int64_t base_ns) {
   return fine;
 }
 
-void read_members(ProfileFile& file, const ChromeTrace& trace, Warnings& warnings) {
-  const auto member = [&](std::string_view key) {
-    const auto entry = trace.members.find(key);
-    return JsonSlice(entry == trace.members.end() ? "null" : std::string_view(entry->second));
-  };
-  const JsonSlice info = member("distributedInfo");
+JsonSlice member_of(const ChromeTrace& trace, std::string_view key) {
+  const auto entry = trace.members.find(key);
+  return JsonSlice(entry == trace.members.end() ? "null" : std::string_view(entry->second));
+}
+
+// The numbers of a list, or of a text that holds one, as both are written; none of a list that is
+// cut short.
+std::vector<int> numbers_of(const JsonSlice& value) {
+  std::string text(value.text());
+  if (const auto content = value.string()) text = *content;
+  std::vector<int> numbers;
+  if (!text.starts_with('[') || !text.ends_with(']')) return numbers;
+  const std::string_view items = std::string_view(text).substr(1, text.size() - 2);
+  for (const std::string_view item : split(items, ',')) {
+    const auto number = small_number(JsonSlice(strip(item)));
+    if (!number) return {};
+    numbers.push_back(*number);
+  }
+  return numbers;
+}
+
+// The largest of the groups that are a pipeline's and hold the rank; none where two differ.
+std::vector<int> pipeline_of(const JsonSlice& info, int rank) {
+  std::vector<int> largest;
+  bool is_clear = true;
+  const auto groups = info.find("pg_config");
+  if (!groups || !groups->is_list()) return largest;
+  groups->each([&](const JsonSlice& group) {
+    if (!names_pipeline(text_of(group.find("pg_desc")))) return;
+    std::vector<int> ranks = numbers_of(group.find("ranks").value_or(JsonSlice("null")));
+    if (std::ranges::find(ranks, rank) == ranks.end() || ranks.size() < largest.size()) return;
+    is_clear = ranks.size() > largest.size() || (is_clear && ranks == largest);
+    largest = std::move(ranks);
+  });
+  return is_clear ? largest : std::vector<int>();
+}
+
+void read_distributed_info(ProfileFile& file, const ChromeTrace& trace) {
+  const JsonSlice info = member_of(trace, "distributedInfo");
   file.rank = small_number(info.find("rank"));
   file.world_size = small_number(info.find("world_size")).value_or(0);
   file.backend = text_of(info.find("backend"));
-  file.host = text_of(member("host_name"));
-  if (const auto device = member("deviceProperties").front()) {
+  if (file.rank) file.pipeline = pipeline_of(info, *file.rank);
+}
+
+void read_members(ProfileFile& file, const ChromeTrace& trace, Warnings& warnings) {
+  read_distributed_info(file, trace);
+  file.host = text_of(member_of(trace, "host_name"));
+  if (const auto device = member_of(trace, "deviceProperties").front()) {
     file.device = text_of(device->find("name"));
   }
   if (const auto entry = trace.members.find("baseTimeNanoseconds"); entry != trace.members.end()) {
@@ -299,6 +352,13 @@ void read_members(ProfileFile& file, const ChromeTrace& trace, Warnings& warning
 }
 
 }  // namespace
+
+ProfileFile read_profile_head(const std::string& path) {
+  ProfileFile file;
+  file.path = path;
+  read_distributed_info(file, read_chrome_head(path));
+  return file;
+}
 
 ProfileFile read_profile_file(const std::string& path, Warnings& warnings,
                               const ReadProgress& progress) {

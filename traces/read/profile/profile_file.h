@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -66,8 +67,10 @@ struct ProfileFile {
   };
 
   std::string path;
-  std::optional<int> rank;  // as the file says
-  int world_size = 0;       // 0 where it does not say
+  std::optional<int> rank;    // as the file says
+  int world_size = 0;         // 0 where it does not say
+  std::vector<int> pipeline;  // the job's ranks in the process group of its pipeline, if it says
+  std::set<int> peers;        // the job's ranks that it exchanged messages of a pipeline with
   std::string backend, host, device;
   bool since_1970 = false;
 
@@ -83,6 +86,9 @@ struct ProfileFile {
   std::map<std::string, std::int64_t> categories;  // events of each
   std::map<std::string, std::int64_t> turns;       // ranges of each name
 };
+
+// What stands before the events alone: rank, world_size and pipeline, as far as they do.
+ProfileFile read_profile_head(const std::string& path);
 
 ProfileFile read_profile_file(const std::string& path, Warnings& warnings,
                               const ReadProgress& progress = {});

@@ -47,11 +47,7 @@ std::optional<int> rank_in_name(std::string_view name) {
 }
 
 std::optional<int> rank_of(const ProfileProcess& process, const ProfileFile& file, bool alone) {
-  if (alone) {
-    if (file.rank) return file.rank;
-    const std::string name = std::filesystem::path(file.path).filename().string();
-    if (const auto rank = rank_in_name(name)) return rank;
-  }
+  if (const auto rank = alone ? rank_of(file) : std::nullopt) return rank;
   return rank_in_name(process.process_name);
 }
 
@@ -65,6 +61,19 @@ int smallest_stage(const ProfileProcess& process) {
 }
 
 }  // namespace
+
+std::optional<int> rank_of(const ProfileFile& file) {
+  if (file.rank) return file.rank;
+  return rank_in_name(std::filesystem::path(file.path).filename().string());
+}
+
+std::string list_of(const std::vector<int>& values) {
+  std::string text;
+  for (std::size_t i = 0; i < values.size() && i < 8; ++i) {
+    text += fmt::format("{}{}", i == 0 ? "" : ", ", values[i]);
+  }
+  return values.size() > 8 ? text + ", ..." : text;
+}
 
 void order_by_rank(std::vector<ProfileProcess>& processes, const std::vector<ProfileFile>& files,
                    Warnings& warnings) {
@@ -95,12 +104,11 @@ void order_by_rank(std::vector<ProfileProcess>& processes, const std::vector<Pro
                                   processes[order[i].second].name, order[i].first));
   }
   if (all_known && order.back().first != static_cast<int>(order.size()) - 1) {
-    std::string ranks;
-    for (const auto& entry : order) {
-      ranks += fmt::format("{}{}", ranks.empty() ? "" : ", ", entry.first);
-    }
-    warnings.add(fmt::format("ranks {} of the job are taken as the pipeline's, from 0 on", ranks),
-                 processes[order.front().second].name);
+    std::vector<int> ranks;
+    for (const auto& entry : order) ranks.push_back(entry.first);
+    warnings.add(
+        fmt::format("ranks {} of the job are taken as the pipeline's, from 0 on", list_of(ranks)),
+        processes[order.front().second].name);
   }
   std::vector<ProfileProcess> sorted;
   sorted.reserve(order.size());
@@ -119,14 +127,6 @@ void order_by_rank(std::vector<ProfileProcess>& processes, const std::vector<Pro
 
 namespace {
 
-std::string list_of(const std::vector<int>& values) {
-  std::string text;
-  for (std::size_t i = 0; i < values.size() && i < 8; ++i) {
-    text += fmt::format("{}{}", i == 0 ? "" : ", ", values[i]);
-  }
-  return values.size() > 8 ? text + ", ..." : text;
-}
-
 // Stages that are here, and those that only appear as the other end.
 struct Stages {
   std::map<int, std::size_t> rank_of;  // by the index of its process
@@ -139,10 +139,12 @@ void see(Stages& stages, const std::vector<ProfileProcess>& processes, std::size
   if (is_transfer(action.kind)) stages.largest = std::max(stages.largest, peer_of(action).stage);
   const auto [entry, fresh] = stages.rank_of.try_emplace(action.stage, rank);
   if (fresh || entry->second == rank) return;
+  const bool apart = processes[entry->second].file != processes[rank].file;
   throw input_error(fmt::format(
       "{} and {}: stage {} ran in both, as of two replicas or of one rank twice; give the files "
-      "of one pipeline",
-      processes[entry->second].name, processes[rank].name, action.stage));
+      "of one pipeline{}",
+      processes[entry->second].name, processes[rank].name, action.stage,
+      apart ? ", or name its ranks by --ranks" : ""));
 }
 
 }  // namespace

@@ -1,12 +1,19 @@
 // Which process of a profile is which rank, and which stages it has.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "traces/read/profile/operations.h"
 
 namespace pipesim {
+
+// The rank of the job that a file is of: as it says, else as its name does.
+std::optional<int> rank_of(const ProfileFile& file);
+
+// "0, 4, 8", eight at most.
+std::string list_of(const std::vector<int>& values);
 
 // Puts the processes in the order of their ranks, which are then 0, 1, ...: as
 // the file tells the rank, else its name, else the process's name; where any

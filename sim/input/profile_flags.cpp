@@ -1,0 +1,66 @@
+#include "sim/input/profile_flags.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <filesystem>
+#include <system_error>
+
+#include "sim/schedule/choice.h"
+#include "sim/schedule/description.h"
+#include "sim/schedule/program_text.h"
+#include "traces/base/error.h"
+#include "traces/base/text.h"
+
+namespace pipesim {
+namespace {
+
+std::vector<std::string> program_of_file(const std::string& path) {
+  std::error_code failed;
+  if (!names_a_file(path) && !std::filesystem::exists(path, failed)) {
+    throw input_error(fmt::format(
+        "--schedule: {} is no file; give one that holds what each rank ran, as `pipesim schedule "
+        "convert 1f1b --stages 2 --microbatches 4 -o order.csv` writes it",
+        quote(path)));
+  }
+  return rows_of(read_schedule(path));
+}
+
+std::vector<int> parse_ranks(const std::string& text) {
+  std::vector<int> ranks;
+  for (const std::string_view part : split(text, ',')) {
+    const std::string_view number = strip(part);
+    int rank = 0;
+    const auto [end, fault] = std::from_chars(number.data(), number.data() + number.size(), rank);
+    if (fault != std::errc() || end != number.data() + number.size() || rank < 0 ||
+        rank > max_count) {
+      throw input_error(fmt::format("--ranks: {} is no rank; give numbers from 0 on, as 0,4,8,12",
+                                    quote(number)));
+    }
+    ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+}  // namespace
+
+std::vector<FlagHelp> profile_flag_help(ProfileFlags& flags) {
+  return {{"--schedule", &flags.schedule, "FILE", "tells actions that a profile leaves unnamed"},
+          {"--ranks", &flags.ranks, "0,4,8,12", "of a job, one a file: those of the pipeline"},
+          {"--replica", &flags.replica, "N", "which pipeline of a job with several (1)"}};
+}
+
+ProfileOptions profile_options(const ProfileFlags& flags) {
+  if (flags.ranks && flags.replica) {
+    throw input_error(
+        "--replica means nothing beside --ranks, which names the pipeline; leave "
+        "one of them away");
+  }
+  ProfileOptions options;
+  if (flags.ranks) options.ranks = parse_ranks(*flags.ranks);
+  if (flags.replica) options.replica = parse_count(*flags.replica, "--replica");
+  if (flags.schedule) options.program = program_of_file(*flags.schedule);
+  return options;
+}
+
+}  // namespace pipesim

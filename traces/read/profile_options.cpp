@@ -1,0 +1,26 @@
+#include "traces/read/profile_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "traces/base/error.h"
+
+namespace pipesim {
+
+void check_that_it_counts(const ProfileOptions& options,
+                          const std::vector<const RecordedRun*>& runs) {
+  const auto none = [&](auto&& is_so) { return std::ranges::none_of(runs, is_so); };
+  const bool unnamed = none([](auto* run) { return run->identified == Identified::inferred; });
+  if (!options.program.empty() && unnamed) {
+    throw input_error(
+        fmt::format("--schedule: {} says itself which action is which; leave --schedule away",
+                    runs.front()->name));
+  }
+  const bool profiled = !none([](auto* run) { return run->about.source == Source::profiled; });
+  if ((options.ranks.empty() && !options.replica) || profiled) return;
+  throw input_error(fmt::format("{0}: {1} is no profile; leave {0} away",
+                                options.replica ? "--replica" : "--ranks", runs.front()->name));
+}
+
+}  // namespace pipesim

@@ -1,0 +1,28 @@
+// What the user says of a profiler's trace that its files leave open. Plain values; any thread.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "traces/recorded_run.h"
+
+namespace pipesim {
+
+struct ProfileOptions {
+  // Where files don't say which action is which: a CSV row a rank, by which the n-th operation
+  // of a kind is told.
+  std::vector<std::string> program;
+  // The job's ranks that are the pipeline, in its order, each once; empty: as the files tell.
+  std::vector<int> ranks;
+  // Which pipeline of a job with several, from 1 on; nothing: the first. Not beside `ranks`.
+  std::optional<int> replica;
+
+  bool empty() const { return program.empty() && ranks.empty() && !replica; }
+};
+
+// Throws an input error where none of the runs, of which there are some, needed what was said.
+void check_that_it_counts(const ProfileOptions& options,
+                          const std::vector<const RecordedRun*>& runs);
+
+}  // namespace pipesim
