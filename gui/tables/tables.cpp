@@ -97,7 +97,7 @@ Table cause_table(const Document& document) {
         .text("noise")
         .none()
         .none()
-        .text(noise_text(comparison));
+        .text("noise: " + noise_text(comparison));
   }
   table.note =
       comparison.root_causes.empty()
