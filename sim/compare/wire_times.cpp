@@ -86,7 +86,7 @@ class Waiting {
       if (!busy || own.end_ns - *busy <= seen_at_once_ns) return;
       const std::int64_t since_sent = own.end_ns - own.sent_ns;
       const std::int64_t since_free = own.end_ns - *busy;
-      const std::int64_t usual = way.seen.empty() ? since_sent : way.usual_ns();
+      const std::int64_t usual = way.seen.empty() ? way.least_ns : way.usual_ns();
       const bool was_fetched = std::abs(since_free - usual) < std::abs(since_sent - usual);
       if (!was_fetched) seen_later[key_of(id)].push_back(since_sent);
     });

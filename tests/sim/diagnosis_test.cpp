@@ -72,6 +72,47 @@ TEST(Diagnosis, AMessageThatIsSeenLateIsNotSlow) {
   }
 }
 
+// What a rank fetches once it is free comes a little after that: it lay there, and was not slow,
+// even where no other message on its way was seen as it came.
+TEST(Diagnosis, AMessageThatIsFetchedIsNotSlow) {
+  // Stage 2's results come to rank 1 while it is busy, the first time for very long.
+  RecordedRun planned;
+  planned.name = "run";
+  planned.ranks = 2;
+  planned.microbatches = 2;
+  planned.chunk_of_stage = {0, 0, 1, 1};
+  planned.about.source = Source::measured;
+  planned.about.transport = "local";
+  planned.about.rank_of_stage = {0, 1, 0, 1};
+  const auto add = [](RecordedRun& run, const char* action, int rank, std::int64_t start_us,
+                      std::int64_t end_us) {
+    run.spans.push_back({*parse_action(action), rank, 0, start_us * 1000, end_us * 1000});
+  };
+  RecordedRun slow = planned;
+  for (const auto& [run, longer] : {std::pair(&planned, 0), {&slow, 60'000}}) {
+    add(*run, "0F0", 0, 0, 1000);
+    add(*run, "0F1", 0, 1000, 2000);
+    add(*run, "1F0", 1, 1080, 2080);
+    add(*run, "1F1", 1, 2080, 4080 + longer);
+    add(*run, "2F0", 0, 2160, 3160);
+    add(*run, "2SEND_F0", 0, 3160, 3170);
+    add(*run, "3RECV_F0", 1, 3160, 4125 + longer);
+    add(*run, "3F0", 1, 4125 + longer, 5125 + longer);
+    add(*run, "2F1", 0, 4160 + longer, 4900 + longer);
+    add(*run, "2SEND_F1", 0, 4900 + longer, 4910 + longer);
+    add(*run, "3RECV_F1", 1, 4900 + longer, 5145 + longer);
+    add(*run, "3F1", 1, 5145 + longer, 6145 + longer);
+    find_iterations(*run);
+  }
+  const Comparison comparison = compare(planned, slow);
+  ASSERT_FALSE(comparison.root_causes.empty());
+  const RootCause& cause = comparison.root_causes.front();
+  EXPECT_EQ(cause.term, Term::compute);
+  EXPECT_EQ(cause.stage, 1);
+  EXPECT_NEAR(static_cast<double>(cause.effect_ns), 60e6, 0.1e6);
+  EXPECT_LT(std::abs(comparison.gap[Term::transfer]), 1'000'000);
+}
+
 // And one that is slow is, though others were seen late.
 TEST(Diagnosis, ASlowLinkIsFoundAmongMessagesSeenLate) {
   const Schedule schedule = schedule_of("1f1b", 4, 8);
