@@ -1,6 +1,7 @@
 // Jobs with data and tensor replicas: which ranks are one pipeline.
 #include "traces/read/profile/pipelines.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <functional>
