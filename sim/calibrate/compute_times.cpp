@@ -296,8 +296,14 @@ void set_overlaps(const std::vector<OverlapObservation>& cells, std::vector<Stag
   }
 }
 
-std::optional<Spread> spread_of(const Samples& samples) {
-  return samples.empty() ? std::nullopt : std::optional(samples.spread());
+// Of times that have so much more beside the samples.
+std::optional<Spread> spread_of(const Samples& samples, double beside = 0) {
+  if (samples.empty()) return std::nullopt;
+  Spread spread = samples.spread();
+  for (std::int64_t* ns : {&spread.p10_ns, &spread.p90_ns}) {
+    *ns = std::max<std::int64_t>(0, *ns + std::llround(beside));
+  }
+  return spread;
 }
 
 }  // namespace
@@ -317,8 +323,9 @@ ComputeTimes compute_times(std::span<const RecordedRun* const> runs, bool by_lay
   result.entries.resize(all.entries.size());
   result.receive_ns = receive_time(all.actions);
   result.variation_ppm = variation_of(all.actions, result.receive_ns);
+  BesideLayers beside;
   if (by_layer) {
-    const BesideLayers beside = beside_layers(all.actions, result.receive_ns);
+    beside = beside_layers(all.actions, result.receive_ns);
     for (std::size_t i = 0; i < all.entries.size(); ++i) {
       set_layer(subject, i, all.entries[i], beside, result.entries[i]);
     }
@@ -335,8 +342,9 @@ ComputeTimes compute_times(std::span<const RecordedRun* const> runs, bool by_lay
     set_overlaps(all.overlaps, result.entries);
   }
   for (const Entry& entry : all.entries) {
-    result.provenance.push_back({entry.name, spread_of(entry.forward),
-                                 spread_of(entry.backward_input), spread_of(entry.backward_weight),
+    result.provenance.push_back({entry.name, spread_of(entry.forward, beside.forward),
+                                 spread_of(entry.backward_input, beside.backward_input),
+                                 spread_of(entry.backward_weight, beside.backward_weight),
                                  spread_of(entry.backward)});
   }
   return result;

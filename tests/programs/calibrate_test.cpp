@@ -64,6 +64,16 @@ TEST_F(CalibrateCommand, OfATrainingPredictsOtherLayouts) {
       testing::pipesim({"calibrate", folder / "run.json", "-o", folder / "costs.json"});
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_NE(outcome.out.find("embedding"), std::string::npos) << outcome.out;
+  // What a layer takes lies between its own percentiles, what its action takes beside included.
+  const auto costs = nlohmann::json::parse(read_file(folder / "costs.json"));
+  for (std::size_t i = 0; i < costs["layers"].size(); ++i) {
+    for (const char* time : {"forward_ns", "backward_input_ns", "backward_weight_ns"}) {
+      const auto& spread = costs["calibration"]["entries"][i][time];
+      const auto ns = costs["layers"][i][time].get<std::int64_t>();
+      EXPECT_LE(spread["p10_ns"].get<std::int64_t>(), ns + 1) << i << " " << time;
+      EXPECT_GE(spread["p90_ns"].get<std::int64_t>(), ns - 1) << i << " " << time;
+    }
+  }
   for (const char* layout : {"5,5", "4,1,2,3"}) {
     const std::string stages = layout == std::string("5,5") ? "2" : "4";
     EXPECT_GT(makespan({"--schedule", "1f1b", "--stages", stages, "--microbatches", "9", "--costs",
