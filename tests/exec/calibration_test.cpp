@@ -420,7 +420,7 @@ TEST(Calibration, ByLayer) {
       EXPECT_EQ(file.layers[l].backward_weight_ns, 3 * unit + 10);
     }
     EXPECT_EQ(file.calibration->entries[1].name, "block 0");
-    EXPECT_EQ(file.calibration->entries[1].forward, (Spread{15, 200, 200}));
+    EXPECT_EQ(file.calibration->entries[1].forward, (Spread{15, 210, 210})) << "as the time";
     EXPECT_EQ(file.layers[1].output_bytes, 4096);
     EXPECT_EQ(file.layers[0].output_bytes, 4096) << "as the nearest that was sent";
     EXPECT_EQ(file.layers[3].output_bytes, 0);
@@ -658,7 +658,7 @@ TEST(CostsFile, KeepsWhatACalibrationSays) {
   refuse("\"notes\"", "\"remarks\"", "unknown key");
   refuse("\"samples\": 15", "\"samples\": 0", "out of range");
   refuse("\"name\": \"head\"", "\"name\": 3", "must be a string");
-  refuse("\"p10_ns\": 200", "\"p10_ns\": 201", "out of range");
+  refuse("\"p10_ns\": 210", "\"p10_ns\": 211", "out of range");
   refuse("\"receive_ns\": 70", "\"receive_ns\": -1", "out of range");
   CostsFile short_one = file;
   short_one.calibration->entries.pop_back();
