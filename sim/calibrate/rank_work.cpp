@@ -37,8 +37,7 @@ void add_rank(const RecordedRun& run, const RankSpans& rank, IterationWork& all)
       if (i + 1 < compute.size()) {
         released = std::max(released, compute[i + 1]->start_ns - compute[i + 1]->queued_ns);
       }
-      work.occupied_ns = released - span.start_ns;
-      work.occupied_ns -= span.taken_ns;
+      work.occupied_ns = released - span.start_ns - span.taken_ns;
       const std::int64_t reached_ns = span.start_ns - span.queued_ns;
       if (!span.has_input() || span.input_arrival_ns <= reached_ns) {
         work.occupied_ns += span.queued_ns;

@@ -76,8 +76,7 @@ std::string taken_line(const RecordedRun& run) {
   if (fraction < disturbed) return {};
   return fmt::format(
       "Others had the processors for {} of the time that ranks computed: measure again with "
-      "nothing "
-      "else running, and a processor for each rank.\n",
+      "nothing else running, and a processor for each rank.\n",
       format_percent(fraction));
 }
 
