@@ -100,9 +100,7 @@ void report_run(const ReportFlags& flags) {
     warnings.add(run->warnings);
     print(text_of(*run, terminal));
     print(wrap(taken_line(*run), terminal.width));
-    // whatif reads files as they are, without what these flags say.
-    const auto files_alone = options.profile.empty() ? flags.files : std::vector<std::string>();
-    print("\n" + run_limits_report(*run, files_alone, terminal.width));
+    print("\n" + run_limits_report(*run, flags.files, flags.profile, terminal.width));
   } else {
     std::vector<const EventTrace*> traces;
     for (const EventTrace& trace : events) {

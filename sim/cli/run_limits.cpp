@@ -14,7 +14,7 @@
 namespace pipesim::cli {
 
 std::string run_limits_report(const RecordedRun& run, const std::vector<std::string>& files,
-                              int width) {
+                              const ProfileFlags& profile, int width) {
   constexpr std::size_t most_spans = 100'000;  // of an iteration: it is simulated again and again
   if (run.iterations.empty()) return {};
   const RecordedIteration& iteration = run.iterations[run.median_iteration()];
@@ -22,8 +22,14 @@ std::string run_limits_report(const RecordedRun& run, const std::vector<std::str
   LimitsContext context;
   context.makespan_ns = iteration.makespan_ns;
   context.microbatches = run.microbatches;
-  if (!files.empty()) context.program = {"pipesim", "whatif"};
+  context.program = {"pipesim", "whatif"};
   for (const std::string& file : files) context.program.push_back(shell_word(file));
+  const auto say = [&](const char* flag, const Flag& value) {
+    if (value) context.program.insert(context.program.end(), {flag, shell_word(*value)});
+  };
+  say("--order", profile.schedule);  // --schedule is what would run instead
+  say("--ranks", profile.ranks);
+  say("--replica", profile.replica);
   try {
     const RecordedBasis basis(run);
     context.is_async = basis.is_async();

@@ -9,6 +9,7 @@
 
 #include "sim/cli/commands.h"
 #include "sim/cost/layout.h"
+#include "sim/input/profile_flags.h"
 #include "traces/base/error.h"
 #include "traces/base/json.h"
 #include "traces/base/text.h"
@@ -22,6 +23,7 @@ using Texts = std::vector<std::string>;
 
 struct WhatIfFlags {
   Texts files;
+  ProfileFlags profile{{}, {}, {}, "--order"};
   Texts scales, links, schedules, layouts, microbatches;
   Flag virtual_stages;
   bool json = false;
@@ -215,7 +217,9 @@ void answer_what_if(const WhatIfFlags& flags) {
   progress->show("reading " + flags.files.front());
   ReadOptions options;
   options.layers = true;
+  options.profile = profile_options(flags.profile);
   const RecordedRun run = read_run(flags.files, options);
+  check_that_it_counts(options.profile, {&run});
   progress->show("calibrating");
   const RecordedBasis basis(run);
   for (WhatIfRow& row : rows) {
@@ -257,6 +261,7 @@ void add_what_if(CommandLine& program) {
       program.add_command("whatif", "says what a run would take, were it otherwise");
   command.add_flags("",
                     {{"traces", &flags->files, "TRACE", "of one run, of each rank one or all"}});
+  command.add_flags("Input", profile_flag_help(flags->profile));
   command.add_flags(
       "What is otherwise; each may be given several times and is a row",
       {{"--scale", &flags->scales, "B@stage2=0.8",

@@ -15,13 +15,13 @@
 namespace pipesim {
 namespace {
 
-std::vector<std::string> program_of_file(const std::string& path) {
+std::vector<std::string> program_of_file(const std::string& path, const std::string& flag) {
   std::error_code failed;
   if (!names_a_file(path) && !std::filesystem::exists(path, failed)) {
     throw input_error(fmt::format(
-        "--schedule: {} is no file; give one that holds what each rank ran, as `pipesim schedule "
-        "convert 1f1b --stages 2 --microbatches 4 -o order.csv` writes it",
-        quote(path)));
+        "{}: {} is no file; give one that holds what each rank ran, as `pipesim schedule convert "
+        "1f1b --stages 2 --microbatches 4 -o order.csv` writes it",
+        flag, quote(path)));
   }
   return rows_of(read_schedule(path));
 }
@@ -45,9 +45,10 @@ std::vector<int> parse_ranks(const std::string& text) {
 }  // namespace
 
 std::vector<FlagHelp> profile_flag_help(ProfileFlags& flags) {
-  return {{"--schedule", &flags.schedule, "FILE", "tells actions that a profile leaves unnamed"},
-          {"--ranks", &flags.ranks, "0,4,8,12", "of a job, one a file: those of the pipeline"},
-          {"--replica", &flags.replica, "N", "which pipeline of a job with several (1)"}};
+  return {
+      {flags.schedule_name, &flags.schedule, "FILE", "tells actions that a profile leaves unnamed"},
+      {"--ranks", &flags.ranks, "0,4,8,12", "of a job, one a file: those of the pipeline"},
+      {"--replica", &flags.replica, "N", "which pipeline of a job with several (1)"}};
 }
 
 ProfileOptions profile_options(const ProfileFlags& flags) {
@@ -59,7 +60,8 @@ ProfileOptions profile_options(const ProfileFlags& flags) {
   ProfileOptions options;
   if (flags.ranks) options.ranks = parse_ranks(*flags.ranks);
   if (flags.replica) options.replica = parse_count(*flags.replica, "--replica");
-  if (flags.schedule) options.program = program_of_file(*flags.schedule);
+  options.program_flag = flags.schedule_name;
+  if (flags.schedule) options.program = program_of_file(*flags.schedule, flags.schedule_name);
   return options;
 }
 

@@ -1,6 +1,7 @@
 // The flags that say of a profile what its files leave open, alike for all that reads traces.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "traces/command/command_line.h"
@@ -10,6 +11,8 @@ namespace pipesim {
 
 struct ProfileFlags {
   Flag schedule, ranks, replica;
+  // What `schedule` is called; another name where --schedule says something else.
+  std::string schedule_name = "--schedule";
 };
 
 // For a command's "Input".

@@ -92,10 +92,8 @@ double RecordedBasis::correction() const {
   return static_cast<double>(measured_ns_) / static_cast<double>(predicted_ns);
 }
 
-// Of the family whose order the run had, if any.
+// Of the family whose order the run had, if any: the one that it names before others.
 std::optional<ScheduleRequest> RecordedBasis::family_request() const {
-  const auto& families = all_families();
-  if (std::ranges::find(families, schedule_name_, &Family::name) == families.end()) return {};
   const Placement& placement = own_.placement;
   ScheduleRequest request{.name = schedule_name_,
                           .ranks = own_.ranks(),
@@ -104,8 +102,19 @@ std::optional<ScheduleRequest> RecordedBasis::family_request() const {
   if (placement != Placement::loop(own_.ranks(), placement.chunks())) {
     request.placement = fmt::format("{}", fmt::join(placement.rank_of_stage(), ","));
   }
-  if (!computes_alike(choose_schedule(request).schedule, own_)) return {};
-  return request;
+  const auto is_own = [&](const Family& family) {
+    request.name = family.name;
+    try {
+      return computes_alike(generate(request), own_);
+    } catch (const Error&) {
+      return false;  // it has no such shape
+    }
+  };
+  const auto& families = all_families();
+  const auto named = std::ranges::find(families, schedule_name_, &Family::name);
+  if (named != families.end() && is_own(*named)) return request;
+  if (std::ranges::any_of(families, is_own)) return request;
+  return {};
 }
 
 ScheduleChoice RecordedBasis::choice_of(const WhatIf& question) const {

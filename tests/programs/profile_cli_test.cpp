@@ -39,9 +39,14 @@ class JobCommand : public ::testing::TestWithParam<std::string> {
     if (GetParam() == "compare") arguments.push_back(predicted_);
     arguments.insert(arguments.end(), files.begin(), files.end());
     if (GetParam() == "calibrate") arguments.insert(arguments.end(), {"-o", folder_ / "c.json"});
-    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    if (GetParam() == "whatif") arguments.insert(arguments.end(), {"--scale", "B=0.9"});
+    for (const std::string& flag : flags) {
+      arguments.push_back(flag == "--schedule" ? order_flag() : flag);
+    }
     return pipesim(arguments);
   }
+  // Of whatif, --schedule is what would run instead.
+  std::string order_flag() const { return GetParam() == "whatif" ? "--order" : "--schedule"; }
   Outcome run(const Words& flags) { return run(flags, files_); }
   // Files that tell nothing but each one's rank.
   void take_groups_out() {
@@ -82,7 +87,7 @@ TEST_P(JobCommand, ChoosesAPipelineAndSaysSo) {
 // What an error says to do can be done with the same command.
 TEST_P(JobCommand, NamesRemediesThatWork) {
   if (GetParam() != "compare") {  // it has the prediction's schedule
-    expect_refused({}, "give the schedule that ran by --schedule");
+    expect_refused({}, "give the schedule that ran by " + order_flag());
   }
   take_groups_out();
   expect_refused({"--schedule", order_}, "name those of one pipeline by --ranks");
@@ -116,8 +121,31 @@ TEST_P(JobCommand, RefusesWhatDoesNotFit) {
   expect_refused({"--schedule", order_, "--replica", "1"}, "the files hold one pipeline");
 }
 
-INSTANTIATE_TEST_SUITE_P(Commands, JobCommand, ::testing::Values("compare", "calibrate", "report"),
+INSTANTIATE_TEST_SUITE_P(Commands, JobCommand,
+                         ::testing::Values("compare", "calibrate", "report", "whatif"),
                          [](const auto& command) { return command.param; });
+
+TEST(JobReport, AdvisesCommandsThatKnowTheJob) {
+  const TemporaryFolder folder;
+  const MegatronRun of;
+  Words arguments{"report"};
+  for (int rank = 0; rank < of.job.ranks(); ++rank) {
+    arguments.push_back(write(folder, "r" + std::to_string(rank) + ".json", of.profile(rank)));
+  }
+  std::string rows;
+  for (const std::string& row : of.program()) rows += row + "\n";
+  write_file(folder / "order.csv", rows);
+  arguments.insert(arguments.end(), {"--schedule", folder / "order.csv", "--replica", "2"});
+  const Outcome report = pipesim(arguments);
+  const std::vector<std::string> advised = advised_commands(report.out);
+  EXPECT_FALSE(advised.empty()) << report.out;
+  for (const std::string& command : advised) {
+    EXPECT_NE(command.find("--replica 2"), std::string::npos) << command;
+    const Outcome outcome =
+        run_command({"/bin/sh", "-c", std::string(PIPESIM_COMMAND) + " " + command});
+    EXPECT_EQ(outcome.status, 0) << command << outcome.err;
+  }
+}
 
 // Kernels of the job take what was predicted, so that the profile is the prediction.
 TEST(JobComparison, IsThatOfTheChosenPipeline) {

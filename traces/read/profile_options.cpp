@@ -13,9 +13,8 @@ void check_that_it_counts(const ProfileOptions& options,
   const auto none = [&](auto&& is_so) { return std::ranges::none_of(runs, is_so); };
   const bool unnamed = none([](auto* run) { return run->identified == Identified::inferred; });
   if (!options.program.empty() && unnamed) {
-    throw input_error(
-        fmt::format("--schedule: {} says itself which action is which; leave --schedule away",
-                    runs.front()->name));
+    throw input_error(fmt::format("{0}: {1} says itself which action is which; leave {0} away",
+                                  options.program_flag, runs.front()->name));
   }
   const bool profiled = !none([](auto* run) { return run->about.source == Source::profiled; });
   if ((options.ranks.empty() && !options.replica) || profiled) return;

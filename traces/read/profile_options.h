@@ -17,6 +17,8 @@ struct ProfileOptions {
   std::vector<int> ranks;
   // Which pipeline of a job with several, from 1 on; nothing: the first. Not beside `ranks`.
   std::optional<int> replica;
+  // By which flag the program is given, for what errors advise.
+  std::string program_flag = "--schedule";
 
   bool empty() const { return program.empty() && ranks.empty() && !replica; }
 };

@@ -119,7 +119,7 @@ constexpr std::array<Turns, 3> all_turns{
     {{Kind::F, "forwards"}, {Kind::B, "backwards"}, {Kind::W, "weight gradients"}}};
 
 void infer_kind(ProfileProcess& process, std::size_t rank, const Turns& turns,
-                const std::vector<Action>& planned, bool by_steps) {
+                const std::vector<Action>& planned, bool by_steps, const std::string& flag) {
   std::map<std::int64_t, std::vector<ProfileOperation*>> iterations;
   std::size_t count = 0;
   for (ProfileOperation& operation : process.operations) {
@@ -138,15 +138,14 @@ void infer_kind(ProfileProcess& process, std::size_t rank, const Turns& turns,
   for (const auto& [number, found] : iterations) {
     if (found.size() == planned.size()) continue;
     throw input_error(fmt::format(
-        "{}: iteration {} of rank {} has {} {}, the schedule {}; give the schedule that ran by "
-        "--schedule",
-        process.name, number, rank, found.size(), turns.name, planned.size()));
+        "{}: iteration {} of rank {} has {} {}, the schedule {}; give the schedule that ran by {}",
+        process.name, number, rank, found.size(), turns.name, planned.size(), flag));
   }
   if (iterations.empty() && !planned.empty()) {
     throw input_error(
         fmt::format("{}: rank {} has no {}, the schedule {} an iteration; give the "
-                    "schedule that ran by --schedule",
-                    process.name, rank, turns.name, planned.size()));
+                    "schedule that ran by {}",
+                    process.name, rank, turns.name, planned.size(), flag));
   }
   for (const auto& entry : iterations) {
     for (std::size_t i = 0; i < planned.size(); ++i) entry.second[i]->action = planned[i];
@@ -188,14 +187,13 @@ std::set<std::int64_t> most_complete(const std::vector<ProfileProcess>& processe
 
 }  // namespace
 
-void infer_actions(std::vector<ProfileProcess>& processes,
-                   const std::vector<std::string>& program) {
+void infer_actions(std::vector<ProfileProcess>& processes, const ProfileOptions& options) {
   const bool by_steps = have_steps(processes);
   for (std::size_t rank = 0; rank < processes.size(); ++rank) {
-    RankRow row = parse_row(program[rank], rank);
+    RankRow row = parse_row(options.program[rank], rank);
     ProfileProcess copy = processes[rank];  // kinds are looked up by what turns say
     for (const Turns& turns : all_turns) {
-      infer_kind(copy, rank, turns, row.of(turns.kind), by_steps);
+      infer_kind(copy, rank, turns, row.of(turns.kind), by_steps, options.program_flag);
     }
     processes[rank] = std::move(copy);
   }

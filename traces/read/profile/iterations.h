@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "traces/read/profile/operations.h"
+#include "traces/read/profile_options.h"
 
 namespace pipesim {
 
@@ -18,8 +19,8 @@ std::vector<std::int32_t> number_iterations(std::vector<ProfileProcess>& process
                                             Warnings& warnings);
 
 // Gives turns their actions: the n-th forward of a rank in an iteration is the
-// n-th F of the rank's row in `program`, one a process, and so on; iterations by
+// n-th F of the rank's row in the program, one a process, and so on; iterations by
 // ProfilerStep, else by count. Throws an input error where their numbers do not fit.
-void infer_actions(std::vector<ProfileProcess>& processes, const std::vector<std::string>& program);
+void infer_actions(std::vector<ProfileProcess>& processes, const ProfileOptions& options);
 
 }  // namespace pipesim

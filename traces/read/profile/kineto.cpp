@@ -45,20 +45,20 @@ std::string holdings(const ProfileFile& file) {
   return counts.size() > 5 ? text + ", ..." : text;
 }
 
-[[noreturn]] void refuse(const ProfileFile& file, bool with_program) {
+[[noreturn]] void refuse(const ProfileFile& file, const ProfileOptions& options) {
   std::string what = fmt::format(
       "{}: no range like `PP:0F0` or `Forward 0` says which action of a pipeline ran", file.path);
   std::string turns;
   for (const auto& [name, count] : file.turns) {
     turns += fmt::format("{}{} {}", turns.empty() ? "" : ", ", format_count(count), name);
   }
-  if (with_program) {
+  if (!options.program.empty()) {
     what += ", and no `forward_step` or the like of which the schedule could tell it";
   } else if (!turns.empty()) {
-    throw input_error(
-        fmt::format("{}, but it holds {}: give the schedule that ran by --schedule, by whose order "
-                    "the n-th of them is told",
-                    what, turns));
+    throw input_error(fmt::format(
+        "{}, but it holds {}: give the schedule that ran by {}, by whose order the n-th of "
+        "them is told",
+        what, turns, options.program_flag));
   }
   throw input_error(
       fmt::format("{}; it holds {}; give the traces of a run by torch.distributed.pipelining", what,
@@ -68,10 +68,12 @@ std::string holdings(const ProfileFile& file) {
 // Of each file of `places`, in their order, what its processes did. Where no file names actions,
 // by turns.
 std::vector<ProfileProcess> processes_of(const std::vector<ProfileFile>& files,
-                                         const std::vector<std::size_t>& places, bool with_program,
-                                         bool& inferred, RecordedRun& run) {
+                                         const std::vector<std::size_t>& places,
+                                         const ProfileOptions& options, bool& inferred,
+                                         RecordedRun& run) {
   const bool named =
       std::ranges::any_of(places, [&](std::size_t i) { return tells_actions(files[i], false); });
+  const bool with_program = !options.program.empty();
   inferred = !named && with_program;
   std::vector<ProfileProcess> processes;
   for (const std::size_t i : places) {
@@ -94,7 +96,7 @@ std::vector<ProfileProcess> processes_of(const std::vector<ProfileFile>& files,
           "recorded; record activities of CPU and device",
           files[i].path, plural(static_cast<std::int64_t>(files[i].kernels.size()), "kernel")));
     }
-    refuse(files[i], with_program);
+    refuse(files[i], options);
   }
   return processes;
 }
@@ -237,8 +239,7 @@ RecordedRun run_of(const std::vector<ProfileFile>& files, const Warnings& warnin
   bool inferred = false;
   const std::vector<std::size_t> places = choice ? choice->files : all_of(files);
   const ProfileFile& first = files[places.front()];
-  std::vector<ProfileProcess> processes =
-      processes_of(files, places, !options.program.empty(), inferred, run);
+  std::vector<ProfileProcess> processes = processes_of(files, places, options, inferred, run);
   if (!choice) {
     order_by_rank(processes, files, run.warnings);
   } else {
@@ -247,7 +248,7 @@ RecordedRun run_of(const std::vector<ProfileFile>& files, const Warnings& warnin
   }
   if (inferred) {
     check_rank_count(processes, options);
-    infer_actions(processes, options.program);
+    infer_actions(processes, options);
   }
   const std::vector<std::int32_t> numbers = number_iterations(processes, run.warnings);
   run.about.rank_of_stage = place_stages(processes, files);
