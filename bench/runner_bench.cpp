@@ -3,7 +3,6 @@
 #include <benchmark/benchmark.h>
 
 #include "exec/device/devices.h"
-#include "exec/run/rank_place.h"
 #include "exec/run/ranks.h"
 #include "exec/run/worker.h"
 #include "exec/transport/local.h"
@@ -38,7 +37,7 @@ void run_program(benchmark::State& state) {
   LocalWorld world(1);
   const auto device = make_device("cpu");
   Worker worker(
-      training, RankPlace(Mesh(), 0), *device, world.transport(0), Clock(),
+      training, *device, world.transport(0), Clock(),
       [](Pool&, Recorder&, const std::function<void()>&) { return std::make_unique<Idle>(); });
   int iteration = 0;
   for (auto unused : state) worker.run(iteration++);

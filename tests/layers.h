@@ -121,14 +121,19 @@ class Tokens {
               choices(example.rows(), below, step * 100 + index + 50),
               example_seed,
               step,
-              index};
+              index * example.batch};
+    index_ = index;
     device.upload(tokens_.data(), batch_.tokens.data(), example.rows() * 4);
     device.upload(targets_.data(), batch_.targets.data(), example.rows() * 4);
   }
 
   exec::Microbatch microbatch() {
-    return {batch_.step, batch_.microbatch, reinterpret_cast<std::int32_t*>(tokens_.data()),
-            reinterpret_cast<std::int32_t*>(targets_.data()), losses_.data()};
+    return {batch_.step,
+            index_,
+            reinterpret_cast<std::int32_t*>(tokens_.data()),
+            reinterpret_cast<std::int32_t*>(targets_.data()),
+            losses_.data(),
+            batch_.first_sequence};
   }
   const OracleBatch& oracle() const { return batch_; }
   std::vector<float> losses() { return losses_.values(); }
@@ -138,6 +143,7 @@ class Tokens {
   Array targets_;
   Array losses_;
   OracleBatch batch_;
+  std::uint32_t index_ = 0;
 };
 
 // The elements of a tensor to look at: all of a small one, else some.

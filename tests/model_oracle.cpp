@@ -60,12 +60,14 @@ class Pass {
   Doubles drop(Doubles x, std::uint32_t site) const {
     const double probability = static_cast<double>(model_.dropout_ppm) / 1e6;
     if (probability == 0) return x;
-    const exec::RandomKey key{batch_.seed, exec::Purpose::dropout,
-                              site,        static_cast<std::uint32_t>(layer_),
-                              batch_.step, batch_.microbatch};
+    const exec::RandomKey key{
+        batch_.seed, exec::Purpose::dropout,
+        site,        static_cast<std::uint32_t>(layer_),
+        batch_.step, batch_.first_sequence * batch_.sequence * model_.hidden_size};
+    const auto first = static_cast<std::size_t>(key.first);
     for (std::size_t i = 0; i < x.size(); ++i) {
-      const auto words = exec::random_words(key, static_cast<std::uint32_t>(i / 4));
-      const bool stays = words.word[i % 4] >= probability * 4294967296.0;
+      const auto words = exec::random_words(key, (first + i) / 4);
+      const bool stays = words.word[(first + i) % 4] >= probability * 4294967296.0;
       x[i] = stays ? x[i] / (1 - probability) : 0;
     }
     return x;

@@ -26,7 +26,7 @@ struct OracleBatch {
   std::vector<std::int32_t> targets;  // likewise
   std::uint64_t seed = 0;
   std::uint32_t step = 0;
-  std::uint32_t microbatch = 0;
+  std::int64_t first_sequence = 0;
 };
 
 // -log p(target), token by token.

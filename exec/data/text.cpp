@@ -44,13 +44,12 @@ void Text::check(std::int64_t sequence, std::int64_t vocabulary) const {
 }
 
 Sample draw_sample(const Text& text, std::uint64_t seed, std::uint32_t step,
-                   std::uint32_t microbatch, std::int64_t batch, std::int64_t sequence) {
+                   std::int64_t first_sequence, std::int64_t batch, std::int64_t sequence) {
   const std::string_view bytes = text.bytes();
-  const RandomKey key{
-      .seed = seed, .purpose = Purpose::batch, .step = step, .microbatch = microbatch};
+  const RandomKey key{.seed = seed, .purpose = Purpose::batch, .step = step};
   Sample sample;
   for (std::int64_t i = 0; i < batch; ++i) {
-    const RandomWords words = random_words(key, static_cast<std::uint32_t>(i));
+    const RandomWords words = random_words(key, static_cast<std::uint64_t>(first_sequence + i));
     const std::uint64_t drawn = std::uint64_t{words.word[0]} << 32 | words.word[1];
     const std::uint64_t places = bytes.size() - static_cast<std::uint64_t>(sequence);
     const std::string_view piece =

@@ -1,7 +1,7 @@
 // The text to train on: its bytes are the tokens.
 //
-// Samples are drawn by counter, so that every rank finds the same ones for a
-// (seed, step, microbatch), whatever the partition. Immutable; any thread.
+// Sequences are drawn by counter, each by (seed, step, its number within the step), so that
+// every rank finds the same ones, whatever the layout. Immutable; any thread.
 #pragma once
 
 #include <cstdint>
@@ -34,12 +34,12 @@ class Text {
   std::shared_ptr<const std::string> bytes_;
 };
 
-// One microbatch, both [batch x sequence]; a target is the byte after its token.
+// Sequences of a microbatch, both [batch x sequence]; a target is the byte after its token.
 struct Sample {
   std::vector<std::int32_t> tokens;
   std::vector<std::int32_t> targets;
 };
 Sample draw_sample(const Text& text, std::uint64_t seed, std::uint32_t step,
-                   std::uint32_t microbatch, std::int64_t batch, std::int64_t sequence);
+                   std::int64_t first_sequence, std::int64_t batch, std::int64_t sequence);
 
 }  // namespace pipesim::exec

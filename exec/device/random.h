@@ -21,15 +21,17 @@ namespace pipesim::exec {
 // What the numbers are for.
 enum class Purpose : std::uint32_t { initial_weights, dropout, batch };
 
-// One stream of numbers. Counter words: element / 4, (purpose, site, layer),
-// step, microbatch; the seed is the key.
+// One stream of numbers, from an element on: what an operator calls element i is element
+// `first` + i of the stream, so that a part of a whole draws what the whole does. Counter
+// words: the lower half of element / 4, (purpose, site, layer), step, the upper half; the seed
+// is the key.
 struct RandomKey {
   std::uint64_t seed = 0;
   Purpose purpose = Purpose::dropout;
   std::uint32_t site = 0;   // tells several uses within one layer apart, below 256
   std::uint32_t layer = 0;  // below 2^20
   std::uint32_t step = 0;
-  std::uint32_t microbatch = 0;
+  std::int64_t first = 0;  // of normal numbers a multiple of 4
 };
 
 struct RandomWords {
@@ -57,14 +59,15 @@ PIPESIM_ANYWHERE static inline RandomWords philox(const RandomWords& counter, st
 }
 
 PIPESIM_ANYWHERE static inline RandomWords random_counter(const RandomKey& key,
-                                                          std::uint32_t block) {
+                                                          std::uint64_t block) {
   const std::uint32_t use = static_cast<std::uint32_t>(key.purpose) << 28 |
                             (key.site & 255U) << 20 | (key.layer & 0xfffffU);
-  return {{block, use, key.step, key.microbatch}};
+  return {
+      {static_cast<std::uint32_t>(block), use, key.step, static_cast<std::uint32_t>(block >> 32)}};
 }
 
-// The four words of elements 4 x block ... 4 x block + 3.
-PIPESIM_ANYWHERE static inline RandomWords random_words(const RandomKey& key, std::uint32_t block) {
+// The four words of elements 4 x block ... 4 x block + 3 of the stream, whatever `first` is.
+PIPESIM_ANYWHERE static inline RandomWords random_words(const RandomKey& key, std::uint64_t block) {
   return philox(random_counter(key, block), static_cast<std::uint32_t>(key.seed),
                 static_cast<std::uint32_t>(key.seed >> 32));
 }

@@ -52,7 +52,7 @@ Dropout Layer::dropout(const Microbatch& microbatch, std::uint32_t site) const {
                  .site = site,
                  .layer = static_cast<std::uint32_t>(index_),
                  .step = microbatch.step,
-                 .microbatch = microbatch.index};
+                 .first = microbatch.first_sequence * setup_.sequence * setup_.model.hidden_size};
   dropout.probability = static_cast<float>(setup_.model.dropout_ppm) / 1e6F;
   return dropout;
 }

@@ -40,6 +40,8 @@ struct Microbatch {
   const std::int32_t* tokens = nullptr;   // [rows]: read by the embedding
   const std::int32_t* targets = nullptr;  // [rows]: what should come next, read by the head
   float* losses = nullptr;                // [rows]: written by the head
+  // Of its first sequence the number within the step, by which dropout goes.
+  std::int64_t first_sequence = 0;
 };
 
 struct Parameter {

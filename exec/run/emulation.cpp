@@ -19,14 +19,13 @@ std::string_view pace_name(EmulationPace pace) {
   return pace == EmulationPace::wall ? "wall" : "anchored";
 }
 
-Emulation::Emulation(const TrainingJob& training, const RankPlace& place, Transport& transport,
-                     Pool& pool, Recorder& recorder)
+Emulation::Emulation(const TrainingJob& training, Transport& transport, Pool& pool,
+                     Recorder& recorder)
     : training_(training),
       program_(training.program),
       costs_(*training.costs),
       pace_(training.pace),
-      place_(place),
-      rank_(place.in_pipeline()),
+      rank_(transport.rank()),
       transport_(transport),
       pool_(pool),
       recorder_(recorder) {
@@ -128,7 +127,7 @@ void Emulation::meet(Kind kind, int stage) {
   } else if (group.size() == 2) {
     std::int64_t theirs = 0;
     const int other = group.front() == rank_ ? group.back() : group.front();
-    exchange(transport_, place_.on_transport(other), std::as_bytes(std::span(&end_ns_, 1)),
+    exchange(transport_, other, std::as_bytes(std::span(&end_ns_, 1)),
              std::as_writable_bytes(std::span(&theirs, 1)));
     end_ns_ = std::max(end_ns_, theirs);
   }

@@ -15,7 +15,6 @@
 
 #include "exec/run/faults.h"
 #include "exec/run/precise_sleep.h"
-#include "exec/run/rank_place.h"
 #include "exec/run/recorder.h"
 #include "exec/run/workload.h"
 #include "exec/transport/transport.h"
@@ -31,10 +30,9 @@ struct TrainingJob;
 
 class Emulation final : public Workload {
  public:
-  // `training` has costs and outlives it, as the transport does. Activations are counted in `pool`,
-  // not taken.
-  Emulation(const TrainingJob& training, const RankPlace& place, Transport& transport, Pool& pool,
-            Recorder& recorder);
+  // `training` has costs and outlives it, as the transport of the pipeline does. Activations are
+  // counted in `pool`, not taken.
+  Emulation(const TrainingJob& training, Transport& transport, Pool& pool, Recorder& recorder);
 
   void start_iteration(int iteration) override;
   void await_start(const Action& action, const Tensor& input) override;
@@ -64,8 +62,7 @@ class Emulation final : public Workload {
   const Schedule& program_;
   const Costs& costs_;
   EmulationPace pace_;
-  RankPlace place_;
-  int rank_;  // in the pipeline
+  int rank_;
   Transport& transport_;
   Pool& pool_;
   Recorder& recorder_;

@@ -22,13 +22,11 @@ namespace {
 }  // namespace
 
 Mailbox::Mailbox(const Placement& placement, int microbatches, std::vector<std::int64_t> bytes,
-                 Number type, const RankPlace& place, Transport& transport, Pool& pool,
-                 Recorder& recorder)
+                 Number type, Transport& transport, Pool& pool, Recorder& recorder)
     : placement_(placement),
       microbatches_(microbatches),
       bytes_(std::move(bytes)),
       type_(type),
-      place_(place),
       transport_(transport),
       pool_(pool),
       device_(pool.device()),
@@ -36,7 +34,7 @@ Mailbox::Mailbox(const Placement& placement, int microbatches, std::vector<std::
       staged_(!device_.host_reaches_memory() && link_ == nullptr),
       staging_(device_),
       recorder_(recorder),
-      chunks_(placement.stages_of(place.in_pipeline()).size()),
+      chunks_(placement.stages_of(transport.rank()).size()),
       in_(2 * chunks_ * static_cast<std::size_t>(microbatches)),
       out_(in_.size()) {}
 

@@ -24,7 +24,6 @@
 #include <vector>
 
 #include "exec/model/staging.h"
-#include "exec/run/rank_place.h"
 #include "exec/run/recorder.h"
 #include "exec/transport/transport.h"
 #include "sim/schedule/placement.h"
@@ -36,8 +35,7 @@ class Mailbox {
   // `bytes` of what each stage but the last sends to the next; its gradient,
   // which comes back, has as many. Numbers are of that type.
   Mailbox(const Placement& placement, int microbatches, std::vector<std::int64_t> bytes,
-          Number type, const RankPlace& place, Transport& transport, Pool& pool,
-          Recorder& recorder);
+          Number type, Transport& transport, Pool& pool, Recorder& recorder);
   // Where an error unwinds, buffers may be posted: the transport lets go of them.
   ~Mailbox();
   Mailbox(const Mailbox&) = delete;
@@ -97,8 +95,7 @@ class Mailbox {
   bool is_local(const Item& item) const {
     return placement_.rank_of(item.stage) == placement_.rank_of(item.consumer());
   }
-  // The transport's rank that holds the stage.
-  int peer(int stage) const { return place_.on_transport(placement_.rank_of(stage)); }
+  int peer(int stage) const { return placement_.rank_of(stage); }
   int tag(const Item& item) const;
   std::int64_t bytes_of(const Item& item) const {
     return bytes_[static_cast<std::size_t>(std::min(item.stage, item.consumer()))];
@@ -121,7 +118,6 @@ class Mailbox {
   std::int32_t microbatches_;
   std::vector<std::int64_t> bytes_;
   Number type_;
-  RankPlace place_;
   Transport& transport_;
   Pool& pool_;
   Device& device_;

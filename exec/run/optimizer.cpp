@@ -54,11 +54,9 @@ double mean_loss(const std::vector<float>& losses) {
   return sum / static_cast<double>(losses.size());
 }
 
-Optimizer::Optimizer(const TrainingJob& training, const RankPlace& place, Device& device,
-                     Transport& transport, Pool& pool, std::vector<std::unique_ptr<Stage>>& stages,
-                     Recorder& recorder)
+Optimizer::Optimizer(const TrainingJob& training, Device& device, Transport& transport, Pool& pool,
+                     std::vector<std::unique_ptr<Stage>>& stages, Recorder& recorder)
     : training_(training),
-      place_(place),
       device_(device),
       transport_(transport),
       pool_(pool),
@@ -88,7 +86,7 @@ Tensor Optimizer::exchange_tied_gradient() {
   Tensor theirs = pool_.take(own.size(), Use::receive_buffer);
   if (DeviceLink* link = transport_.link()) {
     const Mark there = device_.mark();
-    const int rank = place_.in_pipeline();
+    const int rank = transport_.rank();
     const Mark sent =
         link->send({rank, other, Lane::tied_gradient}, own.memory(), own.bytes(), there);
     const Mark received =
@@ -100,7 +98,7 @@ Tensor Optimizer::exchange_tied_gradient() {
   HostView sent(device_, own, own.bytes());
   HostView received(device_, theirs, theirs.bytes());
   sent.fetch();
-  exchange(transport_, place_.on_transport(other), sent.bytes(), received.bytes());
+  exchange(transport_, other, sent.bytes(), received.bytes());
   received.put();
   return theirs;
 }

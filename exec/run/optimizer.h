@@ -13,7 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "exec/run/rank_place.h"
 #include "exec/run/recorder.h"
 #include "exec/run/stage.h"
 #include "exec/run/training.h"
@@ -46,9 +45,8 @@ class SumsOfSquares {
 
 class Optimizer {
  public:
-  Optimizer(const TrainingJob& training, const RankPlace& place, Device& device,
-            Transport& transport, Pool& pool, std::vector<std::unique_ptr<Stage>>& stages,
-            Recorder& recorder);
+  Optimizer(const TrainingJob& training, Device& device, Transport& transport, Pool& pool,
+            std::vector<std::unique_ptr<Stage>>& stages, Recorder& recorder);
 
   // Finds the part of the norm that a stage's gradients make, but for tied ones, without
   // waiting for the device. Of a stage that is reduced again the last counts.
@@ -87,7 +85,6 @@ class Optimizer {
   Outcome outcome_of(std::vector<Part> parts);
 
   const TrainingJob& training_;
-  RankPlace place_;
   Device& device_;
   Transport& transport_;
   Pool& pool_;

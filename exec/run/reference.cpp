@@ -44,17 +44,20 @@ Outcome Reference::run(int iteration) {
   const std::int64_t rows = training_.rows();
   for (std::size_t j = 0; j < count; ++j) {
     const auto index = static_cast<std::uint32_t>(j);
+    const std::int64_t first = index * training_.micro_batch_size;
     const Sample sample =
-        draw_sample(training_.text, training_.seed, static_cast<std::uint32_t>(iteration), index,
+        draw_sample(training_.text, training_.seed, static_cast<std::uint32_t>(iteration), first,
                     training_.micro_batch_size, training_.sequence_length);
     float* tokens = tokens_.floats() + static_cast<std::int64_t>(j) * rows;
     float* targets = targets_.floats() + static_cast<std::int64_t>(j) * rows;
     device_.upload(tokens, sample.tokens.data(), rows * 4);
     device_.upload(targets, sample.targets.data(), rows * 4);
-    microbatches[j] = {static_cast<std::uint32_t>(iteration), index,
+    microbatches[j] = {static_cast<std::uint32_t>(iteration),
+                       index,
                        reinterpret_cast<std::int32_t*>(tokens),
                        reinterpret_cast<std::int32_t*>(targets),
-                       losses_.floats() + static_cast<std::int64_t>(j) * rows};
+                       losses_.floats() + static_cast<std::int64_t>(j) * rows,
+                       first};
   }
   std::vector<std::vector<Saved>> saved;  // [layer][microbatch]
   std::vector<Tensor> passing(count);     // what goes from layer to layer

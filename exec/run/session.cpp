@@ -9,10 +9,10 @@
 #include "exec/run/agreement.h"
 #include "exec/run/emulated_links.h"
 #include "exec/run/faulty.h"
-#include "exec/run/rank_place.h"
 #include "exec/run/trainer.h"
 #include "exec/run/worker.h"
 #include "exec/transport/collectives.h"
+#include "exec/transport/group.h"
 #include "sim/schedule/description.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
@@ -239,25 +239,24 @@ RunResult run_session(const TrainingJob& training, Device& device, Transport& tr
   RunResult result;
   result.run = run_of(training, device, transport);
   const Trainer* trainer = nullptr;
-  const RankPlace place(mesh, transport.rank());
+  GroupTransport pipeline(transport, mesh.group_of(transport.rank(), Axis::pipeline));
   std::optional<EmulatedLinks> links;
   if (training.costs && EmulatedLinks::exist(*training.costs)) {
-    links.emplace(transport, *training.costs, training.pace);
+    links.emplace(pipeline, *training.costs, training.pace);
   }
-  Transport& carrier = links ? *links : transport;
-  Worker worker(training, place, device, carrier, clock,
-                [&](Pool& pool, Recorder& recorder,
-                    const std::function<void()>& poll) -> std::unique_ptr<Workload> {
-                  if (training.costs) {
-                    return std::make_unique<Emulation>(training, place, carrier, pool, recorder);
-                  }
-                  auto own = std::make_unique<Trainer>(training, place, device, transport, pool,
-                                                       recorder, poll);
-                  trainer = own.get();
-                  if (training.faults.empty()) return own;
-                  return std::make_unique<FaultyWorkload>(std::move(own), training.faults,
-                                                          place.in_pipeline());
-                });
+  Transport& carrier = links ? static_cast<Transport&>(*links) : pipeline;
+  Worker worker(
+      training, device, carrier, clock,
+      [&](Pool& pool, Recorder& recorder,
+          const std::function<void()>& poll) -> std::unique_ptr<Workload> {
+        if (training.costs) {
+          return std::make_unique<Emulation>(training, carrier, pool, recorder);
+        }
+        auto own = std::make_unique<Trainer>(training, device, pipeline, pool, recorder, poll);
+        trainer = own.get();
+        if (training.faults.empty()) return own;
+        return std::make_unique<FaultyWorkload>(std::move(own), training.faults, pipeline.rank());
+      });
   std::optional<Reference> reference;
   if (training.verify) {
     result.verification.emplace();

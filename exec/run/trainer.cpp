@@ -4,12 +4,11 @@
 
 namespace pipesim::exec {
 
-Trainer::Trainer(const TrainingJob& training, const RankPlace& place, Device& device,
-                 Transport& transport, Pool& pool, Recorder& recorder,
-                 const std::function<void()>& between_layers)
+Trainer::Trainer(const TrainingJob& training, Device& device, Transport& transport, Pool& pool,
+                 Recorder& recorder, const std::function<void()>& between_layers)
     : training_(training),
       device_(device),
-      optimizer_(training, place, device, transport, pool, stages_, recorder) {
+      optimizer_(training, device, transport, pool, stages_, recorder) {
   const LayerSetup layers{device,
                           pool,
                           training.model,
@@ -17,7 +16,7 @@ Trainer::Trainer(const TrainingJob& training, const RankPlace& place, Device& de
                           training.sequence_length,
                           training.seed,
                           training.precision};
-  for (const int stage : training.program.placement.stages_of(place.in_pipeline())) {
+  for (const int stage : training.program.placement.stages_of(transport.rank())) {
     const Stage::Setup setup{layers,
                              stage,
                              training.first_layer(stage),
@@ -42,7 +41,7 @@ void Trainer::start_iteration(int iteration) {
   for (int j = 0; j < training_.program.microbatches; ++j) {
     const Sample sample = draw_sample(
         training_.text, training_.seed, static_cast<std::uint32_t>(iteration),
-        static_cast<std::uint32_t>(j), training_.micro_batch_size, training_.sequence_length);
+        j * training_.micro_batch_size, training_.micro_batch_size, training_.sequence_length);
     const std::int64_t bytes = training_.rows() * static_cast<std::int64_t>(sizeof(std::int32_t));
     const std::int64_t at = j * training_.rows();
     if (has_embedding_) device_.upload(tokens_.floats() + at, sample.tokens.data(), bytes);
@@ -61,6 +60,7 @@ Microbatch Trainer::microbatch(const Action& action) const {
   Microbatch microbatch;
   microbatch.step = static_cast<std::uint32_t>(iteration_);
   microbatch.index = static_cast<std::uint32_t>(action.microbatch);
+  microbatch.first_sequence = action.microbatch * training_.micro_batch_size;
   if (has_embedding_) microbatch.tokens = reinterpret_cast<std::int32_t*>(tokens_.floats()) + at;
   if (has_head_) {
     microbatch.targets = reinterpret_cast<std::int32_t*>(targets_.floats()) + at;

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "exec/run/optimizer.h"
-#include "exec/run/rank_place.h"
 #include "exec/run/recorder.h"
 #include "exec/run/stage.h"
 #include "exec/run/training.h"
@@ -18,8 +17,8 @@ namespace pipesim::exec {
 class Trainer final : public Workload {
  public:
   // `between_layers` is called after each layer's part of an action.
-  Trainer(const TrainingJob& training, const RankPlace& place, Device& device, Transport& transport,
-          Pool& pool, Recorder& recorder, const std::function<void()>& between_layers);
+  Trainer(const TrainingJob& training, Device& device, Transport& transport, Pool& pool,
+          Recorder& recorder, const std::function<void()>& between_layers);
 
   void start_iteration(int iteration) override;
   Tensor run(const Action& action, Tensor input) override;

@@ -18,18 +18,18 @@ constexpr std::size_t most_behind = 3;
 
 }  // namespace
 
-Worker::Worker(const TrainingJob& training, const RankPlace& place, Device& memory,
-               Transport& transport, const Clock& clock, const MakeWorkload& make_workload)
+Worker::Worker(const TrainingJob& training, Device& memory, Transport& transport,
+               const Clock& clock, const MakeWorkload& make_workload)
     : training_(training),
       device_(memory),
       transport_(transport),
-      list_(whole_list(place.in_pipeline())),
+      list_(whole_list(transport.rank())),
       reductions_(std::ranges::count(list_, Kind::REDUCE_GRAD, &Action::kind)),
       pool_(memory),
       recorder_(memory, clock, training.record_details,
                 memory.host_reaches_memory() && !training.costs),
       mailbox_(training.program.placement, training.program.microbatches, training.message_bytes(),
-               training.precision, place, transport, pool_, recorder_),
+               training.precision, transport, pool_, recorder_),
       workload_(make_workload(pool_, recorder_, [this] { mailbox_.poll(); })) {}
 
 // A training does all of them; on an emulated device costs say what it does.

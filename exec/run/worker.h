@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "exec/run/mailbox.h"
-#include "exec/run/rank_place.h"
 #include "exec/run/recorder.h"
 #include "exec/run/training.h"
 #include "exec/run/workload.h"
@@ -27,10 +26,9 @@ using MakeWorkload = std::function<std::unique_ptr<Workload>(Pool& pool, Recorde
 
 class Worker {
  public:
-  // It does the program of that place in the pipeline. Buffers lie in the memory of that
-  // device.
-  Worker(const TrainingJob& training, const RankPlace& place, Device& memory, Transport& transport,
-         const Clock& clock, const MakeWorkload& make_workload);
+  // `transport` has the ranks of the pipeline. Buffers lie in the memory of that device.
+  Worker(const TrainingJob& training, Device& memory, Transport& transport, const Clock& clock,
+         const MakeWorkload& make_workload);
 
   // One iteration, counted from 0; recorded from the end of the warm-up on.
   Outcome run(int iteration);

@@ -304,8 +304,10 @@ TEST(Model, WeightsDecayInMatricesAndTheTableOnly) {
 // What a block's two dropouts keep: with matrices of 0, an input of 0, and
 // biases of 1 and 3, its output is a 1 and a 3 for what each lets through,
 // twice as large as half of it is dropped.
-std::vector<float> masks(std::uint64_t seed, int layer, std::uint32_t step, std::uint32_t index) {
-  const Example example = gpt_example(true, 500'000);
+std::vector<float> masks(std::uint64_t seed, int layer, std::uint32_t step,
+                         std::int64_t first_sequence, std::int64_t batch = 2) {
+  Example example = gpt_example(true, 500'000);
+  example.batch = batch;
   const auto device = testing::make_test_device();
   Pool pool(*device);
   const auto block =
@@ -319,10 +321,11 @@ std::vector<float> masks(std::uint64_t seed, int layer, std::uint32_t step, std:
   Tensor x = pool.take(example.rows() * example.model.hidden_size, Use::activations);
   device->fill(x.size(), x.data(), 0);
   Saved saved;
-  return read(*device, block->forward({.step = step, .index = index}, std::move(x), saved));
+  return read(*device, block->forward({.step = step, .first_sequence = first_sequence},
+                                      std::move(x), saved));
 }
 
-TEST(Model, DropoutDependsOnSeedLayerStepMicrobatchAndSite) {
+TEST(Model, DropoutDependsOnSeedLayerStepSequenceAndSite) {
   const auto usual = masks(7, 1, 3, 4);
   EXPECT_EQ(masks(7, 1, 3, 4), usual);
   EXPECT_NE(masks(8, 1, 3, 4), usual);
@@ -331,6 +334,11 @@ TEST(Model, DropoutDependsOnSeedLayerStepMicrobatchAndSite) {
   EXPECT_NE(masks(7, 1, 4, 4), usual);
   EXPECT_NE(masks(7, 1, 3, 5), usual);
   EXPECT_NE(masks(7, 1, 4, 3), usual);
+  // Not on how many sequences a microbatch has.
+  std::vector<float> both = masks(7, 1, 3, 4, 1);
+  const std::vector<float> second = masks(7, 1, 3, 5, 1);
+  both.insert(both.end(), second.begin(), second.end());
+  EXPECT_EQ(both, usual);
   // The two sites agree by chance alone.
   EXPECT_EQ(std::set<float>(usual.begin(), usual.end()), (std::set<float>{0, 2, 6, 8}));
 }

@@ -148,14 +148,14 @@ TEST(Random, PhiloxGivesThePublishedAnswers) {  // kat_vectors of Random123
 }
 
 TEST(Random, KeysAreDifferentStreams) {
-  const RandomKey key{.seed = 7, .site = 1, .layer = 2, .step = 3, .microbatch = 4};
+  const RandomKey key{.seed = 7, .site = 1, .layer = 2, .step = 3};
   std::vector<RandomKey> keys(7, key);
   keys[1].seed += std::uint64_t{1} << 32;
   keys[2].purpose = Purpose::batch;
   keys[3].site = 2;
   keys[4].layer = 3;
   keys[5].step = 4;
-  keys[6].microbatch = 5;
+  keys[6].step = 5;
   for (std::size_t i = 1; i < keys.size(); ++i) {
     EXPECT_NE(random_words(keys[i], 5).word[0], random_words(key, 5).word[0]) << i;
   }
@@ -164,8 +164,8 @@ TEST(Random, KeysAreDifferentStreams) {
 // The scalar definition of dropout.
 std::vector<float> dropped(std::vector<float> x, const Dropout& dropout) {
   for (std::size_t i = 0; i < x.size(); ++i) {
-    const std::uint32_t word =
-        random_words(dropout.key, static_cast<std::uint32_t>(i / 4)).word[i % 4];
+    const std::size_t element = static_cast<std::size_t>(dropout.key.first) + i;
+    const std::uint32_t word = random_words(dropout.key, element / 4).word[element % 4];
     const bool kept = word >= static_cast<double>(dropout.probability) * 4294967296.0;
     if (dropout.probability > 0) x[i] = kept ? x[i] / (1 - dropout.probability) : 0;
   }
@@ -173,9 +173,13 @@ std::vector<float> dropped(std::vector<float> x, const Dropout& dropout) {
 }
 
 TEST(Random, DropoutIsItsScalarDefinition) {
-  const RandomKey key{
-      .seed = 0x123456789abcdef, .site = 3, .layer = 9, .step = 77, .microbatch = 5};
   on_every_shape([&](Device& device, std::int64_t rows, std::int64_t columns) {
+    // Also within four words that belong together, and where their number's lower half ends.
+    const RandomKey key{.seed = 0x123456789abcdef,
+                        .site = 3,
+                        .layer = 9,
+                        .step = 77,
+                        .first = rows % 2 == 0 ? rows + 5 : (std::int64_t{1} << 34) - 17};
     const auto x = normals(rows * columns, 1);
     const auto bias = normals(columns, 2);
     const auto residual = normals(rows * columns, 3);

@@ -6,7 +6,6 @@
 #include <fstream>
 #include <numeric>
 
-#include "exec/run/rank_place.h"
 #include "exec/run/trainer.h"
 #include "exec/run/worker.h"
 #include "exec/transport/local.h"
@@ -83,10 +82,11 @@ std::vector<OracleBatch> batches_of(const TrainingJob& training, int iteration) 
   std::vector<OracleBatch> batches;
   for (std::uint32_t j = 0; j < microbatches; ++j) {
     const auto step = static_cast<std::uint32_t>(iteration);
-    const Sample sample = draw_sample(training.text, training.seed, step, j,
+    const std::int64_t first = j * training.micro_batch_size;
+    const Sample sample = draw_sample(training.text, training.seed, step, first,
                                       training.micro_batch_size, training.sequence_length);
     batches.push_back(
-        {training.sequence_length, sample.tokens, sample.targets, training.seed, step, j});
+        {training.sequence_length, sample.tokens, sample.targets, training.seed, step, first});
   }
   return batches;
 }
@@ -199,11 +199,10 @@ void check(const Case& which, const Example& example, bool strong) {
   const auto device = testing::make_test_device();
   LocalWorld world(1);
   const Trainer* trainer = nullptr;
-  const RankPlace place(Mesh(), 0);
-  Worker worker(training, place, *device, world.transport(0), Clock(),
+  Worker worker(training, *device, world.transport(0), Clock(),
                 [&](Pool& pool, Recorder& recorder, const std::function<void()>& poll) {
-                  auto own = std::make_unique<Trainer>(training, place, *device, world.transport(0),
-                                                       pool, recorder, poll);
+                  auto own = std::make_unique<Trainer>(training, *device, world.transport(0), pool,
+                                                       recorder, poll);
                   trainer = own.get();
                   return own;
                 });

@@ -213,6 +213,6 @@ inline std::vector<float> joined(std::vector<float> a, const std::vector<float>&
 }
 
 inline const RandomKey key{
-    .seed = 0x123456789abcdef, .site = 3, .layer = 9, .step = 77, .microbatch = 5};
+    .seed = 0x123456789abcdef, .site = 3, .layer = 9, .step = 77, .first = 8};
 
 }  // namespace pipesim::exec::parity

@@ -6,7 +6,6 @@
 
 #include <array>
 
-#include "exec/run/rank_place.h"
 #include "exec/transport/collectives.h"
 #include "exec/transport/linked.h"
 #include "exec/transport/local.h"
@@ -53,7 +52,6 @@ struct Rank {
   std::unique_ptr<Device> device = testing::make_test_device();
   LocalWorld world{2};
   Placement placement = Placement::loop(2, 1);
-  RankPlace place{Mesh({.pipeline = 2}), 0};
 };
 
 // The other rank may take a message when it pleases, as long as this one has
@@ -65,8 +63,7 @@ TEST(Mailbox, ASendIsWaitedForAtTheEndAlone) {
                             "slow");
   Pool pool(*rank.device);
   Recorder recorder(*rank.device, Clock(), false);
-  Mailbox mailbox(rank.placement, 1, {message_bytes}, Number::float32, rank.place, transport, pool,
-                  recorder);
+  Mailbox mailbox(rank.placement, 1, {message_bytes}, Number::float32, transport, pool, recorder);
   mailbox.put_output(make_action(0, Kind::F, 0), pool.take(count, Use::activations),
                      recorder.mark());
   mailbox.send(make_action(0, Kind::SEND_F, 0));
@@ -86,8 +83,8 @@ TEST(Mailbox, StagingMemoryGoesOnceCopiesHaveRun) {
   {
     Pool pool(*rank.device);
     Recorder recorder(*rank.device, Clock(), false);
-    Mailbox mailbox(rank.placement, 1, {message_bytes}, Number::float32, rank.place,
-                    rank.world.transport(0), pool, recorder);
+    Mailbox mailbox(rank.placement, 1, {message_bytes}, Number::float32, rank.world.transport(0),
+                    pool, recorder);
     const std::vector<float> sent(count, 5);
     rank.world.transport(1).send(0, first_free_tag + 3,
                                  std::as_bytes(std::span(sent)));  // what 1SEND_B0 has as its tag

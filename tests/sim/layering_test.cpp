@@ -38,7 +38,7 @@ const std::map<std::string, std::vector<std::string>> allowed{
     {"exec/device", {"traces/base", "exec/device/cpu", "exec/device/gpu"}},
     {"exec/device/cpu", {"traces/base", "exec/device"}},
     {"exec/device/gpu", {"traces/base", "exec/device"}},
-    {"exec/transport", {"traces/base", "exec/device"}},
+    {"exec/transport", {"traces", "traces/base", "exec/device"}},
     {"exec/data", {"traces/base", "exec/device"}},
     {"exec/model", {"traces", "traces/base", "sim/cost", "exec/device"}},
     {"exec/run",

@@ -72,7 +72,7 @@ class CpuOperators final : public FloatOperators {
   // The method of Box and Muller, on two pairs of words at a time.
   void fill_normal(std::int64_t count, float* x, const RandomKey& key, float deviation) override {
     for (std::int64_t i = 0; i < count; i += 4) {
-      const RandomWords words = random_words(key, static_cast<std::uint32_t>(i / 4));
+      const RandomWords words = random_words(key, static_cast<std::uint64_t>((key.first + i) / 4));
       for (std::int64_t j = 0; j < 4 && i + j < count; ++j) {
         const std::uint32_t* pair = words.word + (j & 2);
         const double radius = __builtin_sqrt(-2 * __builtin_log((pair[0] + 1.0) * 0x1p-32));

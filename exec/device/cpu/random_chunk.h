@@ -32,11 +32,13 @@ class RandomChunk {
  public:
   static constexpr std::int64_t most = 512;  // elements in one draw
 
-  // The words of elements first ... first + count - 1, until the next call.
+  // The words of what an operator calls elements first ... first + count - 1, until the next
+  // call.
   const std::uint32_t* draw(const RandomKey& key, std::int64_t first, std::int64_t count) {
-    const std::int64_t ahead = first % 4;
+    const std::int64_t start = key.first + first;
+    const std::int64_t ahead = start % 4;
     for (std::int64_t i = 0; i < ahead + count; i += at_once * 4) {
-      draw_blocks(key, static_cast<std::uint32_t>((first + i) / 4), words_ + i);
+      draw_blocks(key, static_cast<std::uint64_t>((start + i) / 4), words_ + i);
     }
     return words_ + ahead;
   }
@@ -45,13 +47,17 @@ class RandomChunk {
   static constexpr int at_once = lanes / 2;  // blocks of four words
 
   // philox() with a block in each element, whose upper half holds anything.
-  static void draw_blocks(const RandomKey& key, std::uint32_t block, std::uint32_t* words) {
+  static void draw_blocks(const RandomKey& key, std::uint64_t block, std::uint32_t* words) {
     const RandomWords counter = random_counter(key, block);
     Longs c0;
-    for (int i = 0; i < at_once; ++i) c0[i] = counter.word[0] + static_cast<std::uint64_t>(i);
+    Longs c3;
+    for (int i = 0; i < at_once; ++i) {
+      const std::uint64_t own = block + static_cast<std::uint64_t>(i);
+      c0[i] = own & 0xffffffffU;
+      c3[i] = own >> 32;
+    }
     Longs c1 = Longs{} + counter.word[1];
     Longs c2 = Longs{} + counter.word[2];
-    Longs c3 = Longs{} + counter.word[3];
     auto key0 = static_cast<std::uint32_t>(key.seed);
     auto key1 = static_cast<std::uint32_t>(key.seed >> 32);
     for (int round = 0; round < 10; ++round) {

@@ -6,8 +6,18 @@
 namespace pipesim::exec::kernels {
 namespace {
 
+// Of four elements, the first of which is `i`.
 __device__ inline RandomWords words_at(const RandomKey& key, std::int64_t i) {
-  return random_words(key, static_cast<std::uint32_t>(i / 4));
+  const auto start = static_cast<std::uint64_t>(key.first + i);
+  const RandomWords words = random_words(key, start / 4);
+  const std::uint64_t ahead = start % 4;
+  if (ahead == 0) return words;
+  const RandomWords next = random_words(key, start / 4 + 1);
+  RandomWords result;
+  for (std::uint64_t j = 0; j < 4; ++j) {
+    result.word[j] = ahead + j < 4 ? words.word[ahead + j] : next.word[ahead + j - 4];
+  }
+  return result;
 }
 
 // The method of Box and Muller, on two pairs of words, in double: a number

@@ -1,5 +1,5 @@
-// A rank goes by its place in the pipeline, and reaches others by their ranks of the transport.
-#include "exec/run/rank_place.h"
+// Groups of ranks as transports: a rank reaches others by their places in the group.
+#include "exec/transport/group.h"
 
 #include <gtest/gtest.h>
 
@@ -50,7 +50,7 @@ class Marking final : public Workload {
   int last_stage_;
 };
 
-TEST(RankPlace, ReplicasOfAPipelineRunSideBySide) {
+TEST(GroupTransport, ReplicasOfAPipelineRunSideBySide) {
   for (const char* name : {"1f1b", "interleaved", "zb-h1"}) {
     SCOPED_TRACE(name);
     TrainingJob training;
@@ -64,11 +64,12 @@ TEST(RankPlace, ReplicasOfAPipelineRunSideBySide) {
       transport.set_patience(std::chrono::seconds(20));  // for messages that go astray
       const int rank = transport.rank();
       const int replica = static_cast<int>(mesh.coordinates_of(rank).data);
-      const RankPlace place(mesh, rank);
-      EXPECT_EQ(place.in_pipeline(), rank / 2);
-      EXPECT_EQ(place.on_transport(rank / 2), rank);
+      GroupTransport pipeline(transport, mesh.group_of(rank, Axis::pipeline));
+      EXPECT_EQ(pipeline.ranks(), 3);
+      EXPECT_EQ(pipeline.rank(), rank / 2);
+      EXPECT_EQ(pipeline.on_below(rank / 2), rank);
       const auto device = make_device("cpu");
-      Worker worker(training, place, *device, transport, Clock(),
+      Worker worker(training, *device, pipeline, Clock(),
                     [&](Pool& pool, Recorder&, const std::function<void()>&) {
                       return std::make_unique<Marking>(pool, static_cast<float>(replica),
                                                        training.program.stages() - 1);
@@ -87,7 +88,7 @@ TEST(RankPlace, ReplicasOfAPipelineRunSideBySide) {
   }
 }
 
-TEST(RankPlace, ATransportOfAnotherNumberOfRanksIsRefused) {
+TEST(GroupTransport, ATransportOfAnotherNumberOfRanksIsRefused) {
   const TrainingJob training = testing::tiny_training(
       generate({.name = "1f1b", .ranks = 3, .microbatches = 2}), testing::tiny_model(4));
   for (const int ranks : {1, 2, 4}) {

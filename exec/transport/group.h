@@ -1,0 +1,51 @@
+// The ranks of a group as a transport of their own, which numbers them by their places in
+// it: the ranks of one pipeline, or those that hold the same stages in all replicas.
+//
+// Messages are those of the transport below, as are tags: two groups that have two ranks in
+// common share tags between these. Like that, it belongs to one rank and its thread.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "exec/transport/transport.h"
+#include "traces/mesh.h"
+
+namespace pipesim::exec {
+
+class GroupTransport final : public Transport {
+ public:
+  // `below` outlives it; its rank is one of the group's.
+  GroupTransport(Transport& below, const RankGroup& ranks);
+
+  int rank() const override { return rank_; }
+  int ranks() const override { return static_cast<int>(ranks_.count); }
+  std::string name() const override { return below_.name(); }
+  DeviceLink* link() override { return below_.link(); }
+  Ticket send(int to, int tag, std::span<const std::byte> bytes) override {
+    return below_.send(on_below(to), tag, bytes);
+  }
+  Ticket receive(int from, int tag, std::span<std::byte> bytes) override {
+    return below_.receive(on_below(from), tag, bytes);
+  }
+  bool test(Ticket ticket) override { return below_.test(ticket); }
+  std::size_t wait_any_until(std::span<const Ticket> tickets, Time until) override {
+    return below_.wait_any_until(tickets, until);
+  }
+  std::string awaited(Ticket ticket) const override { return below_.awaited(ticket); }
+  Limits limits() const override { return below_.limits(); }
+  // Everything below, and all ranks below.
+  void abandon() override { below_.abandon(); }
+  void fail() override { below_.fail(); }
+
+  // The number that a rank of the group has below.
+  int on_below(int rank) const { return static_cast<int>(ranks_[rank]); }
+
+ private:
+  Transport& below_;
+  RankGroup ranks_;
+  int rank_ = 0;
+};
+
+}  // namespace pipesim::exec
