@@ -33,6 +33,8 @@ class Block {
     model.mlp_size = shape.mlp();
     model.max_sequence_length = shape.sequence;
     layer_ = make_layer({device, pool_, model, shape.batch, shape.sequence, 1, shape.precision}, 1);
+    store_ = std::make_unique<ParameterStore>(device, pool_, shape.precision,
+                                              std::vector<Layer*>{layer_.get()});
   }
 
   // Room for an input or a gradient, of undefined content.
@@ -56,6 +58,7 @@ class Block {
   BlockShape shape_;
   Pool pool_;
   std::unique_ptr<Layer> layer_;
+  std::unique_ptr<ParameterStore> store_;
 };
 
 }  // namespace pipesim::exec

@@ -36,9 +36,10 @@ void run_program(benchmark::State& state) {
   training.record_details = state.range(1) != 0;
   LocalWorld world(1);
   const auto device = make_device("cpu");
-  Worker worker(
-      training, *device, world.transport(0), Clock(),
-      [](Pool&, Recorder&, const std::function<void()>&) { return std::make_unique<Idle>(); });
+  Worker worker(training, *device, world.transport(0), Clock(),
+                [](Pool&, Recorder&, Beside&, const std::function<void()>&) {
+                  return std::make_unique<Idle>();
+                });
   int iteration = 0;
   for (auto unused : state) worker.run(iteration++);
   const auto actions = static_cast<double>(training.program.actions.size());

@@ -79,14 +79,17 @@ inline std::vector<Example> every_example() {
           tiny_example(true),          tiny_example(false)};
 }
 
-inline std::vector<float> read(exec::Device& device, const exec::Tensor& tensor) {
+inline std::vector<float> read(exec::Device& device, const exec::Slice& tensor) {
   std::vector<float> values(static_cast<std::size_t>(tensor.size()));
   device.download(values.data(), tensor.memory(), tensor.bytes());
   return values;
 }
 
+inline std::vector<float> read(exec::Device& device, const exec::Tensor& tensor) {
+  return read(device, tensor.all());
+}
 inline void write(exec::Device& device, const std::vector<float>& values,
-                  const exec::Tensor& tensor) {
+                  const exec::Slice& tensor) {
   ASSERT_EQ(static_cast<std::int64_t>(values.size()), tensor.size());
   device.upload(tensor.memory(), values.data(), tensor.bytes());
 }

@@ -41,7 +41,7 @@ exec::RunResult run_locally(const exec::TrainingJob& training,
                             std::optional<std::int64_t> eager_limit_bytes, const Wrap& wrap,
                             OutputFile* trace, const std::vector<exec::Clock>& clocks) {
   exec::RunResult result;
-  exec::run_as_threads(training.program.ranks(), eager_limit_bytes, [&](exec::Transport& own) {
+  exec::run_as_threads(static_cast<int>(training.mesh().ranks()), eager_limit_bytes, [&](exec::Transport& own) {
     const auto wrapped = wrap ? wrap(own) : nullptr;
     const auto device = make_test_device();
     const auto ignore = [](int, const exec::Outcome&) {};

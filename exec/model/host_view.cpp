@@ -2,12 +2,12 @@
 
 namespace pipesim::exec {
 
-HostView::HostView(Device& device, const Tensor& tensor, std::int64_t bytes) : device_(&device) {
-  const auto size = static_cast<std::size_t>(bytes);
+HostView::HostView(Device& device, const Slice& numbers) : device_(&device) {
+  const auto size = static_cast<std::size_t>(numbers.bytes());
   if (device.host_reaches_memory()) {
-    bytes_ = {static_cast<std::byte*>(tensor.memory()), size};
+    bytes_ = {static_cast<std::byte*>(numbers.memory()), size};
   } else {
-    there_ = tensor.memory();
+    there_ = numbers.memory();
     copy_.resize(size);
     bytes_ = copy_;
   }

@@ -1,7 +1,7 @@
-// A tensor's bytes as a transport sees them: in place where the host reaches
+// Numbers of a device as a transport sees them: in place where the host reaches
 // the device's memory, else a copy on the host.
 //
-// The tensor outlives it. One rank, one thread.
+// The numbers outlive it. One rank, one thread.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,7 @@ namespace pipesim::exec {
 
 class HostView {
  public:
-  // Of its first `bytes`.
-  HostView(Device& device, const Tensor& tensor, std::int64_t bytes);
+  HostView(Device& device, const Slice& numbers);
 
   // Where they are; moving the view leaves them there.
   std::span<std::byte> bytes() const { return bytes_; }
@@ -26,7 +25,7 @@ class HostView {
 
  private:
   Device* device_ = nullptr;
-  void* there_ = nullptr;  // the tensor's, where they are a copy
+  void* there_ = nullptr;  // the numbers, where they are a copy
   std::vector<std::byte> copy_;
   std::span<std::byte> bytes_;
 };

@@ -23,25 +23,12 @@ void Layer::add_parameter(const std::string& name, std::int64_t size, Start star
                           int like_layer) {
   Parameter parameter;
   parameter.name = setup_.model.layer_name(index_) + " " + name;
+  parameter.size = size;
+  parameter.start = start;
+  parameter.key = {.seed = setup_.seed, .purpose = Purpose::initial_weights};
+  parameter.key.layer = static_cast<std::uint32_t>(like_layer);
+  parameter.key.site = static_cast<std::uint32_t>(like_layer == index_ ? parameters_.size() : 0);
   parameter.decays = decays;
-  const bool rounds = setup_.precision != Number::float32;
-  parameter.weight = setup_.pool.take(size, rounds ? Use::optimizer : Use::weights);
-  if (rounds) parameter.rounded = setup_.pool.take(size, Use::weights, setup_.precision);
-  parameter.gradient = setup_.pool.take(size, Use::gradients);
-  parameter.first = setup_.pool.take(size, Use::optimizer);
-  parameter.second = setup_.pool.take(size, Use::optimizer);
-  if (start.deviation > 0) {
-    RandomKey key{.seed = setup_.seed, .purpose = Purpose::initial_weights};
-    key.layer = static_cast<std::uint32_t>(like_layer);
-    key.site = static_cast<std::uint32_t>(like_layer == index_ ? parameters_.size() : 0);
-    device().fill_normal(size, parameter.weight.floats(), key, start.deviation);
-  } else {
-    device().fill(size, parameter.weight.data(), start.value);
-  }
-  if (rounds) device().copy(size, parameter.weight.data(), parameter.rounded.data());
-  for (const Tensor* zero : {&parameter.gradient, &parameter.first, &parameter.second}) {
-    device().fill(size, zero->data(), 0);
-  }
   parameters_.push_back(std::move(parameter));
 }
 
@@ -120,6 +107,12 @@ std::unique_ptr<Layer> make_layer(const LayerSetup& setup, int index) {
   if (setup.model.is_head(index)) return make_head(setup, index);
   if (setup.model.architecture == Architecture::gpt) return make_decoder_block(setup, index);
   return make_linear_block(setup, index);
+}
+
+std::vector<Layer*> plain(const std::vector<std::unique_ptr<Layer>>& layers) {
+  std::vector<Layer*> pointers;
+  for (const auto& layer : layers) pointers.push_back(layer.get());
+  return pointers;
 }
 
 }  // namespace pipesim::exec

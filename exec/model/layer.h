@@ -1,11 +1,11 @@
 // A layer of a model on a device: forward, input gradient and weight gradient
 // as separate operations.
 //
-// A layer owns its parameters. What an operation leaves for the next one of
-// the same microbatch stands in a Saved, owned by the caller: forward() fills
-// it, backward_input() leaves in it what backward_weight() needs and counts it
-// as residue, backward_weight() empties it. Matrices are [rows x columns] with
-// rows = sequences x positions of one microbatch. One rank, one thread.
+// A layer names its parameters; a ParameterStore (parameters.h) has their numbers. What an
+// operation leaves for the next one of the same microbatch stands in a Saved, owned by the caller:
+// forward() fills it, backward_input() leaves in it what backward_weight() needs and counts it as
+// residue, backward_weight() empties it. Matrices are [rows x columns] with rows = sequences x
+// positions of one microbatch. One rank, one thread.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "exec/model/parameters.h"
 #include "exec/model/tensor.h"
 #include "sim/cost/model.h"
 
@@ -44,17 +45,10 @@ struct Microbatch {
   std::int64_t first_sequence = 0;
 };
 
-struct Parameter {
-  std::string name;
-  bool decays = false;  // AdamW's weight decay applies
-  Tensor weight;        // float32, which the optimizer steps
-  Tensor rounded;       // what operators read, where the precision is another
-  Tensor gradient;      // float32; the sum over tokens, divided only by the optimizer
-  Tensor first;         // AdamW's moments
-  Tensor second;
-};
-
 using Saved = std::vector<Tensor>;
+
+// The parameter of the embedding, and of the head, that a tied model shares.
+inline constexpr int tied_parameter = 0;
 
 class Layer {
  public:
@@ -67,22 +61,22 @@ class Layer {
   void backward_weight(const Microbatch& microbatch, Saved& saved);
 
   // The next backward_weight() starts the sums of gradients anew.
-  void start_iteration() { is_fresh_ = true; }
+  void start_sums() { is_fresh_ = true; }
 
   std::vector<Parameter>& parameters() { return parameters_; }
   const std::vector<Parameter>& parameters() const { return parameters_; }
   int index() const { return index_; }
+  // Whether its tied_parameter is a matrix that another layer has, too.
+  bool shares_matrix() const {
+    const Model& model = setup_.model;
+    return model.tied_head && (model.is_embedding(index_) || model.is_head(index_));
+  }
 
  protected:
   Layer(const LayerSetup& setup, int index) : setup_(setup), index_(index) {}
 
   virtual void add_weight_gradients(const Microbatch& microbatch, Saved& saved) = 0;
 
-  // How a parameter starts: all alike, or normal with that deviation.
-  struct Start {
-    float value = 0;
-    float deviation = 0;
-  };
   // Appends a parameter. `like_layer`: draws what the same place of that layer draws.
   void add_parameter(const std::string& name, std::int64_t size, Start start, bool decays,
                      int like_layer);
@@ -97,7 +91,7 @@ class Layer {
   }
   Tensor take_floats(std::int64_t size) const { return setup_.pool.take(size, Use::activations); }
   ConstArray weight(int parameter) const {
-    const Tensor& rounded = at(parameter).rounded;
+    const Slice& rounded = at(parameter).rounded;
     return (rounded.empty() ? at(parameter).weight : rounded).data();
   }
   float* gradient(int parameter) const { return at(parameter).gradient.floats(); }
@@ -129,15 +123,13 @@ class Layer {
 // Refuses what make_layer() has no layers for; `where` names the flag in the error.
 void check_trainable(const Model& model, std::string_view where);
 
-// The layer of that index within the model.
+// The layer of that index within the model, whose parameters have no numbers yet.
 std::unique_ptr<Layer> make_layer(const LayerSetup& setup, int index);
+std::vector<Layer*> plain(const std::vector<std::unique_ptr<Layer>>& layers);
 
 // How many numbers forward() of that layer leaves in its Saved, up to a few a
 // row or parameter; backward_input() leaves no more. In floating point, so that
 // absurd sizes can be told, too.
 double kept_numbers(const Model& model, double batch, double sequence, int layer);
-
-// The parameter of the embedding, and of the head, that a tied model shares.
-inline constexpr int tied_parameter = 0;
 
 }  // namespace pipesim::exec

@@ -15,7 +15,7 @@ StateBytes UsedBytes::states() const {
 
 WorkingBytes UsedBytes::working() const {
   return {(*this)[Use::activations], (*this)[Use::residue], (*this)[Use::send_buffer],
-          (*this)[Use::receive_buffer]};
+          (*this)[Use::receive_buffer], (*this)[Use::unsharded]};
 }
 
 Tensor::Tensor(Tensor&& other) noexcept

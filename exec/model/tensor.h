@@ -26,8 +26,9 @@ enum class Use : std::uint8_t {
   residue,      // what W needs after I
   send_buffer,
   receive_buffer,
+  unsharded,  // weights that are gathered from replicas
 };
-inline constexpr std::size_t use_count = 7;
+inline constexpr std::size_t use_count = 8;
 
 // Bytes by use.
 struct UsedBytes {
@@ -45,6 +46,30 @@ class Pool;
 // How many float32 have room for so many bytes.
 constexpr std::int64_t floats_for(std::int64_t bytes) { return (bytes + 3) / 4; }
 
+// Numbers within a tensor; owns nothing.
+class Slice {
+ public:
+  Slice() = default;
+  Slice(void* data, std::int64_t size, Number type) : data_(data), size_(size), type_(type) {}
+
+  Array data() const { return {data_, type_}; }
+  // Of float32; else null.
+  float* floats() const { return type_ == Number::float32 ? static_cast<float*>(data_) : nullptr; }
+  void* memory() const { return data_; }
+  std::int64_t size() const { return size_; }
+  std::int64_t bytes() const { return size_ * bytes_of(type_); }
+  bool empty() const { return data_ == nullptr; }
+  // So many from one of its own on.
+  Slice part(std::int64_t first, std::int64_t size) const {
+    return {static_cast<std::byte*>(data_) + first * bytes_of(type_), size, type_};
+  }
+
+ private:
+  void* data_ = nullptr;
+  std::int64_t size_ = 0;
+  Number type_ = Number::float32;
+};
+
 // `size` numbers on the device. Owns its block; moved, not copied.
 class Tensor {
  public:
@@ -60,6 +85,7 @@ class Tensor {
   std::int64_t size() const { return size_; }
   std::int64_t bytes() const { return size_ * bytes_of(type_); }
   bool empty() const { return data_ == nullptr; }
+  Slice all() const { return {data_, size_, type_}; }
 
   // Counts it as something else from now on.
   void serve_as(Use use);

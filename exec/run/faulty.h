@@ -28,6 +28,9 @@ class FaultyWorkload final : public Workload {
   void reduce(int stage, std::int64_t number, std::int64_t count) override {
     own_->reduce(stage, number, count);
   }
+  void will_reduce(int stage) override { own_->will_reduce(stage); }
+  bool unshard(int stage) override { return own_->unshard(stage); }
+  bool reshard(int stage) override { return own_->reshard(stage); }
   void reduce_tied(int stage) override { own_->reduce_tied(stage); }
   Outcome find_norm(int stage) override { return own_->find_norm(stage); }
   void step(int stage, double gradient_norm) override { own_->step(stage, gradient_norm); }

@@ -22,7 +22,7 @@ namespace {
 }  // namespace
 
 Mailbox::Mailbox(const Placement& placement, int microbatches, std::vector<std::int64_t> bytes,
-                 Number type, Transport& transport, Pool& pool, Recorder& recorder)
+                 Number type, Transport& transport, Pool& pool, Recorder& recorder, Beside& beside)
     : placement_(placement),
       microbatches_(microbatches),
       bytes_(std::move(bytes)),
@@ -34,6 +34,7 @@ Mailbox::Mailbox(const Placement& placement, int microbatches, std::vector<std::
       staged_(!device_.host_reaches_memory() && link_ == nullptr),
       staging_(device_),
       recorder_(recorder),
+      beside_(beside),
       chunks_(placement.stages_of(transport.rank()).size()),
       in_(2 * chunks_ * static_cast<std::size_t>(microbatches)),
       out_(in_.size()) {}
@@ -273,11 +274,17 @@ void Mailbox::wait_for_one() {
       pause.pause();
       continue;
     }
+    const std::size_t own = tickets.size();
+    beside_.collect(tickets);
     constexpr std::chrono::microseconds turn(20);  // then copies may have run
     const std::size_t done =
         copies ? transport_.wait_any_until(tickets, std::chrono::steady_clock::now() + turn)
                : transport_.wait_any(tickets);
     if (done == tickets.size()) continue;
+    if (done >= own) {
+      beside_.settle(done - own);
+      continue;
+    }
     settle(*waiting[done]);
     std::erase(under_way_, waiting[done]);
     return;

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "exec/model/staging.h"
+#include "exec/run/beside.h"
 #include "exec/run/recorder.h"
 #include "exec/transport/transport.h"
 #include "sim/schedule/placement.h"
@@ -33,9 +34,10 @@ namespace pipesim::exec {
 class Mailbox {
  public:
   // `bytes` of what each stage but the last sends to the next; its gradient,
-  // which comes back, has as many. Numbers are of that type.
+  // which comes back, has as many. Numbers are of that type. What goes on `beside` does so
+  // during waits.
   Mailbox(const Placement& placement, int microbatches, std::vector<std::int64_t> bytes,
-          Number type, Transport& transport, Pool& pool, Recorder& recorder);
+          Number type, Transport& transport, Pool& pool, Recorder& recorder, Beside& beside);
   // Where an error unwinds, buffers may be posted: the transport lets go of them.
   ~Mailbox();
   Mailbox(const Mailbox&) = delete;
@@ -125,6 +127,7 @@ class Mailbox {
   bool staged_;
   Staging staging_;
   Recorder& recorder_;
+  Beside& beside_;
   std::size_t chunks_;              // of this rank
   std::vector<Buffer> in_;          // [direction][chunk that takes it][microbatch]
   std::vector<Buffer> out_;         // [direction][chunk that makes it][microbatch]

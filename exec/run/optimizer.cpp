@@ -23,23 +23,20 @@ AdamStep adam_step(const TrainingJob& training, int step, double gradient_norm) 
   return adam;
 }
 
-void step_layer(Device& device, Layer& layer, AdamStep step) {
-  for (Parameter& parameter : layer.parameters()) {
-    step.weight_decay = parameter.decays ? weight_decay : 0;
-    device.adamw(parameter.weight.size(), step, parameter.gradient.floats(),
-                 parameter.weight.floats(), parameter.first.floats(), parameter.second.floats(),
-                 parameter.rounded.data());
+void step_all(Device& device, const std::vector<Piece>& pieces, AdamStep step) {
+  for (const Piece& piece : pieces) {
+    step.weight_decay = piece.decays ? weight_decay : 0;
+    device.adamw(piece.range.size(), step, piece.gradient.floats(), piece.weight.floats(),
+                 piece.first.floats(), piece.second.floats(), piece.rounded.data());
   }
 }
 
-SumsOfSquares::SumsOfSquares(Device& device, Pool& pool, const std::vector<const Tensor*>& tensors)
-    : device_(&device), count_(tensors.size()) {
-  if (tensors.empty()) return;
+SumsOfSquares::SumsOfSquares(Device& device, Pool& pool, const std::vector<Slice>& numbers)
+    : device_(&device), count_(numbers.size()) {
+  if (numbers.empty()) return;
   there_ = pool.take(floats_for(bytes()), Use::activations);
   auto* sum = static_cast<double*>(there_.memory());
-  for (const Tensor* tensor : tensors) {
-    device.sum_of_squares(tensor->size(), tensor->floats(), sum++);
-  }
+  for (const Slice& slice : numbers) device.sum_of_squares(slice.size(), slice.floats(), sum++);
 }
 
 std::vector<double> SumsOfSquares::read() const {
@@ -54,84 +51,80 @@ double mean_loss(const std::vector<float>& losses) {
   return sum / static_cast<double>(losses.size());
 }
 
-Optimizer::Optimizer(const TrainingJob& training, Device& device, Transport& transport, Pool& pool,
-                     std::vector<std::unique_ptr<Stage>>& stages, Recorder& recorder)
+Optimizer::Optimizer(const TrainingJob& training, Device& device, RankGroups& groups, Pool& pool,
+                     std::vector<std::unique_ptr<Stage>>& stages, Replicas& replicas,
+                     Recorder& recorder)
     : training_(training),
       device_(device),
-      transport_(transport),
+      groups_(groups),
       pool_(pool),
       stages_(stages),
+      replicas_(replicas),
       recorder_(recorder) {}
 
-Layer* Optimizer::layer_at(int index) const {
-  for (const auto& stage : stages_) {
-    for (const auto& layer : stage->layers()) {
-      if (layer->index() == index) return layer.get();
-    }
-  }
-  return nullptr;
+bool Optimizer::is_tied(const Piece& piece) const {
+  const Model& model = training_.model;
+  return model.tied_head && piece.parameter == tied_parameter &&
+         (model.is_embedding(piece.layer) || model.is_head(piece.layer));
 }
 
-// Embedding and head each hold the shared matrix and the gradient of their own
-// use of it. Where they live on two ranks, this gets the other's.
-Tensor Optimizer::exchange_tied_gradient() {
-  if (!training_.model.tied_head) return {};
-  const Layer* embedding = layer_at(0);
-  const Layer* head = layer_at(training_.model.layers() - 1);
-  if ((embedding == nullptr) == (head == nullptr)) return {};  // both here, or none
-  const Placement& placement = training_.program.placement;
-  const int other = placement.rank_of(embedding != nullptr ? placement.stages() - 1 : 0);
-  const Tensor& own =
-      (embedding != nullptr ? embedding : head)->parameters()[tied_parameter].gradient;
-  Tensor theirs = pool_.take(own.size(), Use::receive_buffer);
-  if (DeviceLink* link = transport_.link()) {
+std::vector<Piece> Optimizer::pieces(const Stage& stage, bool tied) const {
+  std::vector<Piece> found = stage.store().pieces();
+  std::erase_if(found, [&](const Piece& piece) { return is_tied(piece) != tied; });
+  return found;
+}
+
+std::vector<Piece> Optimizer::tied_pieces(int layer) const {
+  std::vector<Piece> found;
+  for (const auto& stage : stages_) {
+    for (const Piece& piece : pieces(*stage, true)) {
+      if (piece.layer == layer) found.push_back(piece);
+    }
+  }
+  return found;
+}
+
+Tensor Optimizer::exchange_tied(const std::vector<Piece>& own, int other) {
+  std::int64_t size = 0;
+  for (const Piece& piece : own) size += piece.range.size();
+  Tensor theirs = pool_.take(size, Use::receive_buffer);
+  if (size == 0) return theirs;
+  Tensor packed;
+  if (own.size() > 1) {
+    packed = pool_.take(size, Use::send_buffer);
+    std::int64_t at = 0;
+    for (const Piece& piece : own) {
+      device_.copy(piece.range.size(), piece.gradient.floats(), packed.floats() + at);
+      at += piece.range.size();
+    }
+  }
+  const Slice ours = packed.empty() ? own.front().gradient : packed.all();
+  Transport& pipeline = groups_.pipeline;
+  if (DeviceLink* link = pipeline.link()) {
     const Mark there = device_.mark();
-    const int rank = transport_.rank();
+    const int rank = pipeline.rank();
     const Mark sent =
-        link->send({rank, other, Lane::tied_gradient}, own.memory(), own.bytes(), there);
+        link->send({rank, other, Lane::tied_gradient}, ours.memory(), ours.bytes(), there);
     const Mark received =
         link->receive({other, rank, Lane::tied_gradient}, theirs.memory(), theirs.bytes(), there);
-    wait_on_link(device_, *link, received, transport_.patience(), a_message_from(other));
-    wait_on_link(device_, *link, sent, transport_.patience(), a_taker_at(other));
+    wait_on_link(device_, *link, received, pipeline.patience(), a_message_from(other));
+    wait_on_link(device_, *link, sent, pipeline.patience(), a_taker_at(other));
     return theirs;
   }
-  HostView sent(device_, own, own.bytes());
-  HostView received(device_, theirs, theirs.bytes());
+  HostView sent(device_, ours);
+  HostView received(device_, theirs.all());
   sent.fetch();
-  exchange(transport_, other, sent.bytes(), received.bytes());
+  exchange(pipeline, other, sent.bytes(), received.bytes());
   received.put();
   return theirs;
 }
 
-// Both leave with the sum, which is the same on both sides, since float
-// addition commutes.
-void Optimizer::add_tied_gradient(const Layer& layer, const Tensor& theirs) {
-  const Model& model = training_.model;
-  const bool shares = model.is_embedding(layer.index()) || model.is_head(layer.index());
-  if (!model.tied_head || !shares) return;
-  const Tensor& own = layer.parameters()[tied_parameter].gradient;
-  if (!theirs.empty()) {
-    device_.add(own.size(), own.data(), theirs.data(), own.data());
-  } else if (model.is_embedding(layer.index())) {
-    const Tensor& heads = layer_at(model.layers() - 1)->parameters()[tied_parameter].gradient;
-    device_.add(own.size(), own.data(), heads.data(), own.data());
-    device_.copy(own.size(), own.data(), heads.data());
-  }
-}
-
-bool Optimizer::is_tied(const Layer& layer, std::size_t parameter) const {
-  const Model& model = training_.model;
-  return model.tied_head && parameter == tied_parameter &&
-         (model.is_embedding(layer.index()) || model.is_head(layer.index()));
-}
-
-Optimizer::Reduced Optimizer::reduced(
-    const std::vector<std::pair<const Layer*, std::size_t>>& parameters) {
+Optimizer::Reduced Optimizer::reduced(const std::vector<Piece>& pieces) {
   std::vector<Part> parts;
-  std::vector<const Tensor*> gradients;
-  for (const auto& [layer, parameter] : parameters) {
-    parts.push_back({layer->index(), static_cast<std::int32_t>(parameter), 0});
-    gradients.push_back(&layer->parameters()[parameter].gradient);
+  std::vector<Slice> gradients;
+  for (const Piece& piece : pieces) {
+    parts.push_back({piece.layer, piece.parameter, piece.range.begin, 0});
+    gradients.push_back(piece.gradient);
   }
   return {std::move(parts), SumsOfSquares(device_, pool_, gradients)};
 }
@@ -154,21 +147,36 @@ void Optimizer::record(int stage, Kind kind, const Work& work) {
 }
 
 void Optimizer::reduce(const Stage& stage) {
-  std::vector<std::pair<const Layer*, std::size_t>> parameters;
-  for (const auto& layer : stage.layers()) {
-    for (std::size_t i = 0; i < layer->parameters().size(); ++i) {
-      if (!is_tied(*layer, i)) parameters.emplace_back(layer.get(), i);
-    }
-  }
   record(stage.index(), Kind::REDUCE_GRAD,
-         [&] { reduced_.insert_or_assign(stage.index(), reduced(parameters)); });
+         [&] { reduced_.insert_or_assign(stage.index(), reduced(pieces(stage, false))); });
 }
 
+// Embedding and head each hold the shared matrix and the gradient of their own use of it.
+// Both leave with the sum, which is the same on both sides, since float addition commutes.
 void Optimizer::reduce_tied(int stage) {
   record(stage, Kind::REDUCE_TIED, [&] {
-    const Tensor theirs = exchange_tied_gradient();
-    for (const auto& own : stages_) {
-      for (const auto& layer : own->layers()) add_tied_gradient(*layer, theirs);
+    const std::vector<Piece> table = tied_pieces(0);
+    const std::vector<Piece> matrix = tied_pieces(training_.model.layers() - 1);
+    const Placement& placement = training_.program.placement;
+    const int first = placement.rank_of(0);
+    const int last = placement.rank_of(placement.stages() - 1);
+    if (first == last) {
+      for (std::size_t i = 0; i < table.size(); ++i) {
+        const std::int64_t size = table[i].range.size();
+        float* sum = table[i].gradient.floats();
+        device_.add(size, sum, matrix[i].gradient.floats(), sum);
+        device_.copy(size, sum, matrix[i].gradient.floats());
+      }
+      return;
+    }
+    const bool is_first = groups_.pipeline.rank() == first;
+    const std::vector<Piece>& own = is_first ? table : matrix;
+    const Tensor theirs = exchange_tied(own, is_first ? last : first);
+    std::int64_t at = 0;
+    for (const Piece& piece : own) {
+      float* sum = piece.gradient.floats();
+      device_.add(piece.range.size(), sum, theirs.floats() + at, sum);
+      at += piece.range.size();
     }
   });
 }
@@ -176,36 +184,44 @@ void Optimizer::reduce_tied(int stage) {
 // The same on all ranks.
 Outcome Optimizer::outcome_of(std::vector<Part> parts) {
   Outcome outcome;
-  const std::vector<Bytes> all = gather(transport_, bytes_of(parts));
-  if (transport_.rank() == 0) {
+  const std::vector<Bytes> all = gather(groups_.whole, bytes_of(parts));
+  if (groups_.whole.rank() == 0) {
     parts.clear();
     for (const Bytes& bytes : all) {
       const auto theirs = values_of<Part>(bytes);
       parts.insert(parts.end(), theirs.begin(), theirs.end());
     }
-    std::ranges::sort(parts, {},
-                      [](const Part& part) { return std::tuple(part.layer, part.parameter); });
+    std::ranges::sort(parts, {}, [](const Part& part) {
+      return std::tuple(part.layer, part.parameter, part.begin);
+    });
     double squares = 0;
     for (const Part& part : parts) {
       (part.layer == loss_part ? outcome.loss : squares) += part.value;
     }
+    outcome.loss /= training_.data_parallel;
     outcome.gradient_norm = std::sqrt(squares) / static_cast<double>(training_.tokens());
   }
-  return broadcast_value(transport_, outcome);
+  return broadcast_value(groups_.whole, outcome);
 }
 
 Outcome Optimizer::find_norm(int stage, const std::vector<float>& losses) {
   Outcome outcome;
   record(stage, Kind::GRAD_NORM, [&] {
     std::vector<Part> parts;
-    if (!losses.empty()) parts.push_back({loss_part, 0, mean_loss(losses)});
-    for (const auto& [reduced_stage, own] : reduced_) add_parts(own, parts);
-    reduced_.clear();
-    // The tied matrix is the embedding's.
-    const Layer* embedding = layer_at(0);
-    if (training_.model.tied_head && embedding != nullptr) {
-      add_parts(reduced({{embedding, tied_parameter}}), parts);
+    if (!losses.empty()) parts.push_back({loss_part, groups_.replica, 0, mean_loss(losses)});
+    // Those that have the same part have the same sums: the first of them counts.
+    if (groups_.likes.rank() == 0) {
+      for (const auto& own : stages_) {
+        const auto found = reduced_.find(own->index());
+        if (found != reduced_.end()) {
+          add_parts(found->second, parts);
+        } else {
+          add_parts(reduced(pieces(*own, false)), parts);
+        }
+      }
+      add_parts(reduced(tied_pieces(0)), parts);  // the tied matrix is the embedding's
     }
+    reduced_.clear();
     outcome = outcome_of(std::move(parts));
   });
   return outcome;
@@ -215,7 +231,8 @@ void Optimizer::step(int stage, int iteration, double gradient_norm) {
   const AdamStep adam = adam_step(training_, iteration, gradient_norm);
   record(stage, Kind::OPTIMIZER, [&] {
     for (const auto& own : stages_) {
-      for (const auto& layer : own->layers()) step_layer(device_, *layer, adam);
+      step_all(device_, own->store().pieces(), adam);
+      replicas_.gather_stepped(*own);
     }
   });
 }

@@ -2,37 +2,37 @@
 // found, and AdamW steps, each an action.
 //
 // Gradients are sums over tokens until here; they are divided, once, by the
-// number of tokens of the iteration. The norm is a sum over parameters in the
-// order of the model, made on rank 0, so that it has the same bits whatever
-// the partition.
+// number of tokens of the iteration. The norm is a sum over parameters, or the parts of
+// them that ranks step, in the order of the model, made on rank 0, so that it has the same bits
+// whatever the partition.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <utility>
 #include <vector>
 
+#include "exec/run/rank_groups.h"
 #include "exec/run/recorder.h"
+#include "exec/run/replicas.h"
 #include "exec/run/stage.h"
 #include "exec/run/training.h"
 #include "exec/run/workload.h"
-#include "exec/transport/transport.h"
 
 namespace pipesim::exec {
 
 // What AdamW does at a step, counted from 0, after gradients of that norm.
 AdamStep adam_step(const TrainingJob& training, int step, double gradient_norm);
-// One step of all parameters of a layer.
-void step_layer(Device& device, Layer& layer, AdamStep step);
+// One step of all that a rank steps.
+void step_all(Device& device, const std::vector<Piece>& pieces, AdamStep step);
 // The mean of losses of tokens, summed in double in their order.
 double mean_loss(const std::vector<float>& losses);
 
-// The sums of squares of tensors of float32, in their order. Made on the device, which is
+// The sums of squares of float32, in their order. Made on the device, which is
 // waited for only where they are read.
 class SumsOfSquares {
  public:
-  SumsOfSquares(Device& device, Pool& pool, const std::vector<const Tensor*>& tensors);
+  SumsOfSquares(Device& device, Pool& pool, const std::vector<Slice>& numbers);
   std::vector<double> read() const;
 
  private:
@@ -45,8 +45,8 @@ class SumsOfSquares {
 
 class Optimizer {
  public:
-  Optimizer(const TrainingJob& training, Device& device, Transport& transport, Pool& pool,
-            std::vector<std::unique_ptr<Stage>>& stages, Recorder& recorder);
+  Optimizer(const TrainingJob& training, Device& device, RankGroups& groups, Pool& pool,
+            std::vector<std::unique_ptr<Stage>>& stages, Replicas& replicas, Recorder& recorder);
 
   // Finds the part of the norm that a stage's gradients make, but for tied ones, without
   // waiting for the device. Of a stage that is reduced again the last counts.
@@ -60,11 +60,12 @@ class Optimizer {
   void step(int stage, int iteration, double gradient_norm);
 
  private:
-  // What a rank adds to the outcome: the sum of squares of a parameter's gradient, or, at
-  // layer -1, the loss.
+  // What a rank adds to the outcome: the sum of squares of a piece of gradients, or, at layer
+  // -1, the loss of a replica, which stands in place of the parameter.
   struct Part {
     std::int32_t layer = 0;
     std::int32_t parameter = 0;
+    std::int64_t begin = 0;  // of the piece
     double value = 0;
   };
   static constexpr std::int32_t loss_part = -1;
@@ -73,22 +74,26 @@ class Optimizer {
     SumsOfSquares squares;
   };
 
-  bool is_tied(const Layer& layer, std::size_t parameter) const;
-  Reduced reduced(const std::vector<std::pair<const Layer*, std::size_t>>& parameters);
+  bool is_tied(const Piece& piece) const;
+  // Those of a stage that are tied, or those that are not.
+  std::vector<Piece> pieces(const Stage& stage, bool tied) const;
+  // The pieces of the shared matrix that this rank has at that end; empty where another has it.
+  std::vector<Piece> tied_pieces(int layer) const;
+  Reduced reduced(const std::vector<Piece>& pieces);
   static void add_parts(const Reduced& reduced, std::vector<Part>& parts);
   // Calls `work` and records it as an action that a rank comes to and does.
   template <typename Work>
   void record(int stage, Kind kind, const Work& work);
-  Tensor exchange_tied_gradient();
-  void add_tied_gradient(const Layer& layer, const Tensor& theirs);
-  Layer* layer_at(int index) const;  // null where another rank holds it
+  // The other end's gradients of those pieces, one behind the other.
+  Tensor exchange_tied(const std::vector<Piece>& own, int other);
   Outcome outcome_of(std::vector<Part> parts);
 
   const TrainingJob& training_;
   Device& device_;
-  Transport& transport_;
+  RankGroups& groups_;
   Pool& pool_;
   std::vector<std::unique_ptr<Stage>>& stages_;
+  Replicas& replicas_;
   Recorder& recorder_;
   std::map<int, Reduced> reduced_;  // by stage, of this iteration
 };

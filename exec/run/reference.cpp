@@ -6,10 +6,57 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
+#include <tuple>
 
 #include "exec/transport/collectives.h"
+#include "traces/base/error.h"
 
 namespace pipesim::exec {
+
+// What passes from layer to layer, by replica and microbatch within.
+struct Reference::Sequences {
+  std::vector<Microbatch> microbatches;
+  std::vector<Tensor> passing;
+  std::vector<std::vector<Saved>> saved;  // [layer]
+};
+
+namespace {
+
+// Sums of a layer's gradients over replicas, added up as ranks do it: within blocks of those
+// that share states, and then over blocks.
+class ReplicaSum {
+ public:
+  ReplicaSum(Device& device, Pool& pool, const Slice& gradients, int block)
+      : device_(device), pool_(pool), gradients_(gradients), block_(block) {}
+
+  // Replicas in order; each has its sums in the gradients.
+  void add(int replica) {
+    add_to(block_sum_, gradients_);
+    if (replica % block_ != block_ - 1) return;
+    add_to(sum_, block_sum_.all());
+    block_sum_ = {};
+  }
+  // Of all replicas since it was taken last.
+  Tensor take() { return std::move(sum_); }
+
+ private:
+  void add_to(Tensor& sum, const Slice& more) {
+    if (sum.empty()) {
+      sum = pool_.take(more.size(), Use::gradients);
+      device_.copy(more.size(), more.data(), sum.data());
+    } else {
+      device_.add(more.size(), sum.data(), more.data(), sum.data());
+    }
+  }
+
+  Device& device_;
+  Pool& pool_;
+  Slice gradients_;
+  int block_;
+  Tensor block_sum_, sum_;
+};
+
+}  // namespace
 
 Reference::Reference(const TrainingJob& training, Device& device)
     : training_(training), device_(device), pool_(device) {
@@ -20,7 +67,11 @@ Reference::Reference(const TrainingJob& training, Device& device)
                          training.sequence_length,
                          training.seed,
                          training.precision};
-  for (int i = 0; i < training.model.layers(); ++i) layers_.push_back(make_layer(setup, i));
+  for (int i = 0; i < training.model.layers(); ++i) {
+    layers_.push_back(make_layer(setup, i));
+    stores_.push_back(std::make_unique<ParameterStore>(device, pool_, training.precision,
+                                                       std::vector<Layer*>{layers_.back().get()}));
+  }
   for (Tensor* tensor : {&tokens_, &targets_, &losses_}) {
     *tensor = pool_.take(training.tokens(), Use::receive_buffer);
   }
@@ -28,87 +79,149 @@ Reference::Reference(const TrainingJob& training, Device& device)
 
 Reference::~Reference() = default;
 
-std::vector<int> Reference::order_of_stage(int stage) const {
-  std::vector<int> order;
+std::vector<std::vector<int>> Reference::order_of_stage(int stage) const {
+  std::vector<std::vector<int>> order{{}};
   for (const Action& action :
        training_.program.actions[training_.program.placement.rank_of(stage)]) {
-    const bool adds = action.kind == Kind::W || action.kind == Kind::B;
-    if (adds && action.stage == stage) order.push_back(action.microbatch);
+    if (action.stage != stage) continue;
+    if (action.kind == Kind::W || action.kind == Kind::B) {
+      order.back().push_back(action.microbatch);
+    } else if (action.kind == Kind::REDUCE_GRAD && training_.shards() > 1 && training_.zero >= 2) {
+      order.emplace_back();
+    }
   }
+  std::erase_if(order, [](const std::vector<int>& some) { return some.empty(); });
   return order;
 }
 
-Outcome Reference::run(int iteration) {
-  const auto count = static_cast<std::size_t>(training_.program.microbatches);
-  std::vector<Microbatch> microbatches(count);
+Reference::Sequences Reference::forward(int iteration) {
+  Sequences all;
+  const int microbatches = training_.program.microbatches;
   const std::int64_t rows = training_.rows();
-  for (std::size_t j = 0; j < count; ++j) {
-    const auto index = static_cast<std::uint32_t>(j);
-    const std::int64_t first = index * training_.micro_batch_size;
+  for (int i = 0; i < training_.data_parallel * microbatches; ++i) {
+    const std::int64_t first = training_.first_sequence(i / microbatches, i % microbatches);
     const Sample sample =
         draw_sample(training_.text, training_.seed, static_cast<std::uint32_t>(iteration), first,
                     training_.micro_batch_size, training_.sequence_length);
-    float* tokens = tokens_.floats() + static_cast<std::int64_t>(j) * rows;
-    float* targets = targets_.floats() + static_cast<std::int64_t>(j) * rows;
+    float* tokens = tokens_.floats() + i * rows;
+    float* targets = targets_.floats() + i * rows;
     device_.upload(tokens, sample.tokens.data(), rows * 4);
     device_.upload(targets, sample.targets.data(), rows * 4);
-    microbatches[j] = {static_cast<std::uint32_t>(iteration),
-                       index,
-                       reinterpret_cast<std::int32_t*>(tokens),
-                       reinterpret_cast<std::int32_t*>(targets),
-                       losses_.floats() + static_cast<std::int64_t>(j) * rows,
-                       first};
+    all.microbatches.push_back(
+        {static_cast<std::uint32_t>(iteration), static_cast<std::uint32_t>(i % microbatches),
+         reinterpret_cast<std::int32_t*>(tokens), reinterpret_cast<std::int32_t*>(targets),
+         losses_.floats() + i * rows, first});
   }
-  std::vector<std::vector<Saved>> saved;  // [layer][microbatch]
-  std::vector<Tensor> passing(count);     // what goes from layer to layer
+  const std::size_t count = all.microbatches.size();
+  all.passing.resize(count);
   for (std::size_t l = 0; l < layers_.size(); ++l) {
-    layers_[l]->start_iteration();
-    saved.emplace_back(count);
-    for (std::size_t j = 0; j < count; ++j) {
-      passing[j] = layers_[l]->forward(microbatches[j], std::move(passing[j]), saved[l][j]);
+    all.saved.emplace_back(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      all.passing[i] =
+          layers_[l]->forward(all.microbatches[i], std::move(all.passing[i]), all.saved[l][i]);
     }
   }
-  for (int stage = training_.program.stages() - 1; stage >= 0; --stage) {
-    const std::vector<int> order = order_of_stage(stage);
-    const int first = training_.first_layer(stage);
-    for (int l = first + training_.layout[static_cast<std::size_t>(stage)]; l-- > first;) {
-      Layer& layer = *layers_[static_cast<std::size_t>(l)];
-      for (const int microbatch : order) {
-        const auto j = static_cast<std::size_t>(microbatch);
-        Saved& kept = saved[static_cast<std::size_t>(l)][j];
-        passing[j] = layer.backward_input(microbatches[j], std::move(passing[j]), kept);
-        layer.backward_weight(microbatches[j], kept);
-      }
-    }
-  }
-  std::vector<float> losses(static_cast<std::size_t>(losses_.size()));
-  device_.download(losses.data(), losses_.memory(), losses_.bytes());
-  const Outcome result = outcome(losses);
-  const AdamStep step = adam_step(training_, iteration, result.gradient_norm);
-  for (const auto& layer : layers_) step_layer(device_, *layer, step);
-  return result;
+  return all;
 }
 
-Outcome Reference::outcome(const std::vector<float>& losses) {
+void Reference::backward(int index, const std::vector<std::vector<int>>& order,
+                         Sequences& sequences) {
+  const auto l = static_cast<std::size_t>(index);
+  Layer& layer = *layers_[l];
+  const Slice gradients = stores_[l]->gradients(0);
+  const bool has_replicas = training_.data_parallel > 1;
+  ReplicaSum sum(device_, pool_, gradients, training_.shards());
+  Tensor kept;  // over REDUCE_GRADs, where there are several
+  if (order.size() > 1) {
+    kept = pool_.take(gradients.size(), Use::gradients);
+    device_.fill(kept.size(), kept.data(), 0);
+  }
+  for (const std::vector<int>& some : order) {
+    for (int replica = 0; replica < training_.data_parallel; ++replica) {
+      layer.start_sums();
+      for (const int microbatch : some) {
+        const auto i =
+            static_cast<std::size_t>(replica * training_.program.microbatches + microbatch);
+        Tensor& passing = sequences.passing[i];
+        Saved& saved = sequences.saved[l][i];
+        passing = layer.backward_input(sequences.microbatches[i], std::move(passing), saved);
+        layer.backward_weight(sequences.microbatches[i], saved);
+      }
+      if (has_replicas) sum.add(replica);
+    }
+    if (!has_replicas) continue;
+    const Tensor reduced = sum.take();
+    if (kept.empty()) {
+      device_.copy(reduced.size(), reduced.data(), gradients.data());
+    } else {
+      device_.add(kept.size(), kept.data(), reduced.data(), kept.data());
+    }
+  }
+  if (!kept.empty()) device_.copy(kept.size(), kept.data(), gradients.data());
+}
+
+Outcome Reference::run(int iteration) {
+  Sequences sequences = forward(iteration);
+  for (int stage = training_.program.stages() - 1; stage >= 0; --stage) {
+    const std::vector<std::vector<int>> order = order_of_stage(stage);
+    const int first = training_.first_layer(stage);
+    for (int l = first + training_.layout[static_cast<std::size_t>(stage)]; l-- > first;) {
+      backward(l, order, sequences);
+    }
+  }
+  // Each replica's mean by itself, as its rank finds it.
+  std::vector<float> losses(static_cast<std::size_t>(losses_.size()));
+  device_.download(losses.data(), losses_.memory(), losses_.bytes());
+  Outcome outcome;
+  const std::size_t each = losses.size() / static_cast<std::size_t>(training_.data_parallel);
+  for (std::size_t at = 0; at < losses.size(); at += each) {
+    outcome.loss += mean_loss({losses.data() + at, losses.data() + at + each});
+  }
+  outcome.loss /= training_.data_parallel;
+  outcome.gradient_norm = norm();
+  const AdamStep step = adam_step(training_, iteration, outcome.gradient_norm);
+  for (const auto& store : stores_) step_all(device_, store->pieces(), step);
+  return outcome;
+}
+
+double Reference::norm() {
   const bool tied = training_.model.tied_head;
   if (tied) {
-    const Tensor& table = layers_.front()->parameters()[tied_parameter].gradient;
-    const Tensor& matrix = layers_.back()->parameters()[tied_parameter].gradient;
+    const Slice& table = layers_.front()->parameters()[tied_parameter].gradient;
+    const Slice& matrix = layers_.back()->parameters()[tied_parameter].gradient;
     device_.add(table.size(), table.data(), matrix.data(), table.data());
     device_.copy(table.size(), table.data(), matrix.data());
   }
-  std::vector<const Tensor*> gradients;
-  for (const auto& layer : layers_) {
-    for (const Parameter& parameter : layer->parameters()) {
-      const bool is_shared =
-          tied && layer == layers_.back() && &parameter == &layer->parameters()[tied_parameter];
-      if (is_shared) continue;
-      gradients.push_back(&parameter.gradient);
+  // What each sharer steps of each stage, in the order of the model.
+  std::vector<Piece> pieces;
+  const StateSplit split = training_.split(0);
+  for (int stage = 0; stage < training_.program.stages(); ++stage) {
+    std::vector<Layer*> layers;
+    const int first = training_.first_layer(stage);
+    for (int i = 0; i < training_.layout[static_cast<std::size_t>(stage)]; ++i) {
+      layers.push_back(layers_[static_cast<std::size_t>(first + i)].get());
+    }
+    const Parts parts = cut(layers, split, training_.cuts());
+    for (int sharer = 0; sharer < parts.sharers(); ++sharer) {
+      const std::vector<Piece> own = pieces_of(layers, parts, sharer);
+      pieces.insert(pieces.end(), own.begin(), own.end());
     }
   }
-  const std::vector<double> parts = SumsOfSquares(device_, pool_, gradients).read();
-  const double squares = std::accumulate(parts.begin(), parts.end(), 0.0);
-  return {mean_loss(losses), std::sqrt(squares) / static_cast<double>(training_.tokens())};
+  std::erase_if(pieces, [&](const Piece& piece) {
+    return tied && training_.model.is_head(piece.layer) && piece.parameter == tied_parameter;
+  });
+  std::ranges::sort(pieces, {}, [](const Piece& piece) {
+    return std::tuple(piece.layer, piece.parameter, piece.range.begin);
+  });
+  std::vector<Slice> gradients;
+  for (const Piece& piece : pieces) {
+    const auto& parameters = layers_[static_cast<std::size_t>(piece.layer)]->parameters();
+    gradients.push_back(parameters[static_cast<std::size_t>(piece.parameter)].gradient.part(
+        piece.range.begin, piece.range.size()));
+  }
+  const std::vector<double> squares = SumsOfSquares(device_, pool_, gradients).read();
+  return std::sqrt(std::accumulate(squares.begin(), squares.end(), 0.0)) /
+         static_cast<double>(training_.tokens());
 }
 
 namespace {
@@ -139,43 +252,70 @@ void compare(const std::string& what, std::span<const T> measured, std::span<con
   note(what, difference, largest, divisor, result);
 }
 
-using Which = const Tensor Parameter::*;
+using Which = Slice Piece::*;
 
-std::vector<float> values_of_layer(Device& device, const Layer& layer, Which which) {
-  std::vector<float> all;
-  for (const Parameter& parameter : layer.parameters()) {
-    const Tensor& tensor = parameter.*which;
-    const std::size_t at = all.size();
-    all.resize(at + static_cast<std::size_t>(tensor.size()));
-    device.download(all.data() + at, tensor.memory(), tensor.bytes());
+// A piece as it is sent to rank 0, before its numbers.
+struct PieceHeader {
+  std::int32_t parameter = 0;
+  std::int64_t begin = 0;
+  std::int64_t size = 0;
+};
+
+// What a rank has of a layer: headers of pieces with their numbers.
+Bytes pieces_of_layer(Device& device, const std::vector<std::unique_ptr<Stage>>& stages, int layer,
+                      Which which) {
+  Bytes all;
+  for (const auto& stage : stages) {
+    for (const Piece& piece : stage->store().pieces()) {
+      if (piece.layer != layer) continue;
+      const PieceHeader header{piece.parameter, piece.range.begin, piece.range.size()};
+      const auto head = std::as_bytes(std::span(&header, 1));
+      all.insert(all.end(), head.begin(), head.end());
+      std::vector<float> numbers(static_cast<std::size_t>(header.size));
+      const Slice& slice = piece.*which;
+      device.download(numbers.data(), slice.memory(), slice.bytes());
+      const auto bytes = bytes_of(numbers);
+      all.insert(all.end(), bytes.begin(), bytes.end());
+    }
   }
   return all;
 }
 
-// Layer by layer, all ranks together, what the one that holds it has of it.
+// Layer by layer, all ranks together, what each of them has of it.
 void compare_layers(const TrainingJob& training, Transport& transport, Device& device,
                     const std::vector<std::unique_ptr<Stage>>& stages, Which which,
                     const std::string& what, double divisor, const Reference* reference,
                     Verification* result) {
   for (int l = 0; l < training.model.layers(); ++l) {
-    std::vector<float> own;
-    for (const auto& stage : stages) {
-      for (const auto& layer : stage->layers()) {
-        if (layer->index() == l) own = values_of_layer(device, *layer, which);
+    const std::vector<Bytes> all = gather(transport, pieces_of_layer(device, stages, l, which));
+    if (reference == nullptr) continue;
+    std::vector<std::vector<float>> expected;
+    std::int64_t missing = 0;  // numbers that no rank has shown
+    for (const Parameter& parameter : reference->layer(l).parameters()) {
+      const Slice& slice = which == &Piece::gradient ? parameter.gradient : parameter.weight;
+      expected.emplace_back(static_cast<std::size_t>(slice.size()));
+      device.download(expected.back().data(), slice.memory(), slice.bytes());
+      missing += slice.size() * (training.data_parallel / training.shards());
+    }
+    for (const Bytes& bytes : all) {
+      for (std::span<const std::byte> rest(bytes); !rest.empty();) {
+        const auto header = values_of<PieceHeader>(rest.first(sizeof(PieceHeader))).front();
+        const auto size = static_cast<std::size_t>(header.size);
+        rest = rest.subspan(sizeof header);
+        const auto measured = values_of<float>(rest.first(size * sizeof(float)));
+        rest = rest.subspan(size * sizeof(float));
+        const auto parameter = static_cast<std::size_t>(header.parameter);
+        const auto& name = reference->layer(l).parameters()[parameter].name;
+        compare(fmt::format("{} of {}", what, name), std::span(measured),
+                std::span<const float>(expected[parameter])
+                    .subspan(static_cast<std::size_t>(header.begin), size),
+                divisor, *result);
+        missing -= header.size;
       }
     }
-    const std::vector<Bytes> all = gather(transport, bytes_of(own));
-    if (reference == nullptr) continue;
-    const auto holder =
-        std::ranges::find_if(all, [](const Bytes& bytes) { return !bytes.empty(); });
-    const std::vector<float> measured = values_of<float>(*holder);
-    const std::vector<float> expected = values_of_layer(device, reference->layer(l), which);
-    std::size_t at = 0;
-    for (const Parameter& parameter : reference->layer(l).parameters()) {
-      const auto size = static_cast<std::size_t>((parameter.*which).size());
-      compare(fmt::format("{} of {}", what, parameter.name), std::span(measured).subspan(at, size),
-              std::span(expected).subspan(at, size), divisor, *result);
-      at += size;
+    if (missing != 0) {
+      throw work_error(
+          fmt::format("--verify: {} of layer {} are not where they should be", what, l));
     }
   }
 }
@@ -197,10 +337,10 @@ void compare_with_reference(const TrainingJob& training, Transport& transport, D
   const auto layers = [&](Which which, const std::string& what, double divisor) {
     compare_layers(training, transport, device, stages, which, what, divisor, reference, result);
   };
-  layers(&Parameter::gradient, fmt::format("in iteration {} the gradient", iteration),
+  layers(&Piece::gradient, fmt::format("in iteration {} the gradient", iteration),
          static_cast<double>(training.tokens()));
   const bool is_last = iteration + 1 == training.warmup + training.iterations;
-  if (is_last) layers(&Parameter::weight, "at last the weights", 1);
+  if (is_last) layers(&Piece::weight, "at last the weights", 1);
 }
 
 }  // namespace pipesim::exec

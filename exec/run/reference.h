@@ -1,9 +1,11 @@
-// The same training without a pipeline: one rank, no transport, no stages.
+// The same training without a pipeline or replicas: one rank, no transport, no stages.
 //
 // All microbatches pass layer by layer, forwards and then backwards. Weight
-// gradients are summed, for each layer, in the order of microbatches in which
-// the program has them; so a pipeline that is right has the same bits. Knows
-// layers only: none of what a worker is made of. One thread.
+// gradients are summed, for each layer, in the order in which the program has them: of a
+// replica those of microbatches up to a REDUCE_GRAD, then these sums over replicas, and then
+// over REDUCE_GRADs. The norm is summed up over what ranks step, each by itself. So a
+// training that is right has the same bits. Knows layers only: none of what a worker is made
+// of. One thread.
 #pragma once
 
 #include <memory>
@@ -27,13 +29,19 @@ class Reference {
   const Layer& layer(int index) const { return *layers_[static_cast<std::size_t>(index)]; }
 
  private:
-  std::vector<int> order_of_stage(int stage) const;
-  Outcome outcome(const std::vector<float>& losses);
+  struct Sequences;  // those of an iteration, on their way through the layers
+
+  Sequences forward(int iteration);
+  // Of each stage, microbatches in the order of their gradients, those of a REDUCE_GRAD together.
+  std::vector<std::vector<int>> order_of_stage(int stage) const;
+  void backward(int layer, const std::vector<std::vector<int>>& order, Sequences& sequences);
+  double norm();
 
   const TrainingJob& training_;
   Device& device_;
   Pool pool_;
   std::vector<std::unique_ptr<Layer>> layers_;
+  std::vector<std::unique_ptr<ParameterStore>> stores_;  // of each layer
   Tensor tokens_;
   Tensor targets_;
   Tensor losses_;
@@ -49,7 +57,7 @@ struct Verification {
   std::string worst;  // what has the largest relative error, for people; empty where all is alike
 };
 
-// Adds what an iteration shows. Called on all ranks; `reference` and `result`
+// Adds what an iteration shows of every rank. Called on all ranks; `reference` and `result`
 // on rank 0 only, null elsewhere.
 void compare_with_reference(const TrainingJob& training, Transport& transport, Device& device,
                             const std::vector<std::unique_ptr<Stage>>& stages, int iteration,

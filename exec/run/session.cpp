@@ -9,16 +9,15 @@
 #include "exec/run/agreement.h"
 #include "exec/run/emulated_links.h"
 #include "exec/run/faulty.h"
+#include "exec/run/rank_groups.h"
 #include "exec/run/trainer.h"
 #include "exec/run/worker.h"
 #include "exec/transport/collectives.h"
-#include "exec/transport/group.h"
 #include "sim/schedule/description.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 #include "traces/causality.h"
 #include "traces/chrome_writer.h"
-#include "traces/mesh.h"
 #include "traces/run_metadata.h"
 
 namespace pipesim::exec {
@@ -110,15 +109,15 @@ std::vector<RecordedIteration> iterations_of(const std::vector<IterationExtent>&
   return iterations;
 }
 
-// Of one pipeline, a rank of the transport for each of the program's.
-Mesh mesh_of(const Schedule& program, const Transport& transport) {
-  const Mesh mesh({.pipeline = program.ranks()});
-  if (mesh.ranks() != transport.ranks()) {
-    throw input_error(fmt::format("{} needs {}, and transport {} has {}; start as many",
-                                  program.name, plural(mesh.ranks(), "rank"), transport.name(),
-                                  transport.ranks()));
-  }
-  return mesh;
+// A rank of the transport for each of the mesh.
+void check_ranks(const TrainingJob& training, const Transport& transport) {
+  const std::int64_t ranks = training.mesh().ranks();
+  if (ranks == transport.ranks()) return;
+  const int replicas = training.data_parallel;
+  throw input_error(fmt::format("{}{} {} {}, and transport {} has {}; start as many",
+                                replicas > 1 ? fmt::format("{} replicas of ", replicas) : "",
+                                training.program.name, replicas > 1 ? "need" : "needs",
+                                plural(ranks, "rank"), transport.name(), transport.ranks()));
 }
 
 // What travels must fit into what a transport takes.
@@ -220,16 +219,15 @@ RunResult run_session(const TrainingJob& training, Device& device, Transport& tr
   const bool first = transport.rank() == 0;
   agree_on(transport, "the command line", training.fingerprint());
   agree_on(transport, "the device", device.description());
-  const SharedClocks clocks = find_shared_clocks(transport, clock);
-  Mesh mesh;
+  const SharedClocks hosts = find_shared_clocks(transport, clock);
   agree(transport, [&] {
-    mesh = mesh_of(training.program, transport);
+    check_ranks(training, transport);
     check_messages(training, transport);
-    if (training.costs && training.pace == EmulationPace::anchored && !all_share_one(clocks)) {
+    if (training.costs && training.pace == EmulationPace::anchored && !all_share_one(hosts)) {
       throw input_error(
           "ranks of several hosts share no clock to anchor actions to; use --pace wall");
     }
-    if (training.costs && EmulatedLinks::exist(*training.costs) && !all_share_one(clocks)) {
+    if (training.costs && EmulatedLinks::exist(*training.costs) && !all_share_one(hosts)) {
       throw input_error(
           "ranks of several hosts share no clock to emulate links by; take latency_ns and "
           "bandwidth_bytes_per_s of p2p out of the costs");
@@ -239,7 +237,8 @@ RunResult run_session(const TrainingJob& training, Device& device, Transport& tr
   RunResult result;
   result.run = run_of(training, device, transport);
   const Trainer* trainer = nullptr;
-  GroupTransport pipeline(transport, mesh.group_of(transport.rank(), Axis::pipeline));
+  RankGroups groups(transport, training.mesh(), training.shards());
+  GroupTransport& pipeline = groups.pipeline;
   std::optional<EmulatedLinks> links;
   if (training.costs && EmulatedLinks::exist(*training.costs)) {
     links.emplace(pipeline, *training.costs, training.pace);
@@ -247,12 +246,13 @@ RunResult run_session(const TrainingJob& training, Device& device, Transport& tr
   Transport& carrier = links ? static_cast<Transport&>(*links) : pipeline;
   Worker worker(
       training, device, carrier, clock,
-      [&](Pool& pool, Recorder& recorder,
+      [&](Pool& pool, Recorder& recorder, Beside& beside,
           const std::function<void()>& poll) -> std::unique_ptr<Workload> {
         if (training.costs) {
           return std::make_unique<Emulation>(training, carrier, pool, recorder);
         }
-        auto own = std::make_unique<Trainer>(training, device, pipeline, pool, recorder, poll);
+        auto own =
+            std::make_unique<Trainer>(training, device, groups, pool, recorder, beside, poll);
         trainer = own.get();
         if (training.faults.empty()) return own;
         return std::make_unique<FaultyWorkload>(std::move(own), training.faults, pipeline.rank());
@@ -262,8 +262,11 @@ RunResult run_session(const TrainingJob& training, Device& device, Transport& tr
     result.verification.emplace();
     if (first) reference.emplace(training, device);
   }
-  const std::vector<ClockReading> at_start = read_clocks(transport, clock, clocks);
+  // Each pipeline tells its times by the clock of its own first rank.
+  const SharedClocks clocks = find_shared_clocks(pipeline, clock);
+  const std::vector<ClockReading> at_start = read_clocks(pipeline, clock, clocks);
   for (int i = 0; i < training.warmup + training.iterations; ++i) {
+    if (training.starts_together(i)) barrier(transport);
     const Outcome outcome = worker.run(i);
     if (first) on_iteration(i, outcome);
     if (training.costs) continue;
@@ -272,17 +275,17 @@ RunResult run_session(const TrainingJob& training, Device& device, Transport& tr
     compare_with_reference(training, transport, device, trainer->stages(), i, outcome,
                            first ? &*reference : nullptr, first ? &*result.verification : nullptr);
   }
-  result.clocks = relate_clocks(at_start, read_clocks(transport, clock, clocks), clocks);
+  result.clocks = relate_clocks(at_start, read_clocks(pipeline, clock, clocks), clocks);
   if (!all_share_one(clocks)) {
     result.run.about.measured.adjusted_transfers =
-        shift_clocks(transport, worker.recorder(), clocks, result.clocks);
+        shift_clocks(pipeline, worker.recorder(), clocks, result.clocks);
     result.run.about.clocks = recorded(result.clocks);
   }
-  bring_together(training, transport, worker.recorder(), trace, result);
+  bring_together(training, pipeline, worker.recorder(), trace, result);
 
   const PeakReport own{worker.peak_chunks(), worker.peak_memory(), device.most_taken_bytes()};
   std::size_t rank = 0;
-  for (const PeakReport& report : gather_value(transport, own)) {
+  for (const PeakReport& report : gather_value(pipeline, own)) {
     result.metrics.ranks[rank++].peak_activation_chunks = report.chunks;
     result.memory.push_back(report.memory);
     result.taken_bytes.push_back(report.taken_bytes);

@@ -18,6 +18,9 @@ Stage::Stage(const Setup& setup, Recorder& recorder, std::function<void()> betwe
   for (int i = 0; i < setup.layer_count; ++i) {
     layers_.push_back(make_layer(setup.layers, setup.first_layer + i));
   }
+  store_ = std::make_unique<ParameterStore>(setup.layers.device, setup.layers.pool,
+                                            setup.layers.precision, plain(layers_), setup.split,
+                                            setup.cuts);
 }
 
 // The microbatch's slot, which must be in that state when an action of that
@@ -103,14 +106,20 @@ Tensor Stage::backward_input(const Microbatch& microbatch, Tensor dy) {
   return dy;
 }
 
+void Stage::add_weight_gradients(const Microbatch& microbatch, const Action& action,
+                                 std::size_t layer, Saved& saved) {
+  timed(action, *layers_[layer], Kind::W, false,
+        [&] { layers_[layer]->backward_weight(microbatch, saved); });
+  if (has_gradients_) has_gradients_(store_->begin_of(layer));
+}
+
 void Stage::backward_weight(const Microbatch& microbatch) {
   Slot& slot = slot_in(State::input_done, Kind::W, microbatch);
   slot.state = State::empty;
   const Action action =
       make_action(setup_.stage, Kind::W, static_cast<std::int32_t>(microbatch.index));
   for (std::size_t i = layers_.size(); i-- > 0;) {
-    timed(action, *layers_[i], Kind::W, false,
-          [&] { layers_[i]->backward_weight(microbatch, slot.saved[i]); });
+    add_weight_gradients(microbatch, action, i, slot.saved[i]);
   }
 }
 
@@ -124,8 +133,7 @@ Tensor Stage::backward(const Microbatch& microbatch, Tensor dy) {
     dy = timed(action, *layers_[i], Kind::I, false, [&] {
       return layers_[i]->backward_input(microbatch, std::move(dy), slot.saved[i]);
     });
-    timed(action, *layers_[i], Kind::W, false,
-          [&] { layers_[i]->backward_weight(microbatch, slot.saved[i]); });
+    add_weight_gradients(microbatch, action, i, slot.saved[i]);
   }
   return dy;
 }
@@ -137,7 +145,12 @@ void Stage::start_iteration() {
                                    setup_.stage, &slot - slots_.data()));
     }
   }
-  for (const auto& layer : layers_) layer->start_iteration();
+  start_sums();
+  store_->start_iteration();
+}
+
+void Stage::start_sums() {
+  for (const auto& layer : layers_) layer->start_sums();
 }
 
 }  // namespace pipesim::exec

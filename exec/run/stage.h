@@ -26,6 +26,8 @@ class Stage {
     int layer_count = 1;
     int microbatches = 1;
     bool recompute = false;
+    StateSplit split = {};
+    Cuts cuts = {};
   };
   // `between_layers` is called after each layer's part of an action.
   Stage(const Setup& setup, Recorder& recorder, std::function<void()> between_layers);
@@ -38,6 +40,12 @@ class Stage {
 
   // Sums of gradients start anew. All microbatches must have passed.
   void start_iteration();
+  // The next gradients start the sums that layers add to.
+  void start_sums();
+  // Called after each layer's weight gradients: those of the stage's numbers from `begin` on are
+  // there, of this microbatch.
+  using HasGradients = std::function<void(std::int64_t begin)>;
+  void when_gradients(HasGradients call) { has_gradients_ = std::move(call); }
 
   int index() const { return setup_.stage; }
   bool has_embedding() const { return setup_.first_layer == 0; }
@@ -46,6 +54,8 @@ class Stage {
   }
   std::vector<std::unique_ptr<Layer>>& layers() { return layers_; }
   const std::vector<std::unique_ptr<Layer>>& layers() const { return layers_; }
+  ParameterStore& store() { return *store_; }
+  const ParameterStore& store() const { return *store_; }
 
  private:
   enum class State : std::uint8_t { empty, forwarded, input_done };
@@ -59,13 +69,17 @@ class Stage {
   Tensor run_forward(const Microbatch& microbatch, const Action& action, Tensor x,
                      std::vector<Saved>& saved, bool keep, bool again);
   void recompute(const Microbatch& microbatch, const Action& action, Slot& slot);
+  void add_weight_gradients(const Microbatch& microbatch, const Action& action, std::size_t layer,
+                            Saved& saved);
   template <typename Work>
   auto timed(const Action& action, const Layer& layer, Kind kind, bool again, Work work);
 
   Setup setup_;
   Recorder& recorder_;
   std::function<void()> between_layers_;
+  HasGradients has_gradients_;
   std::vector<std::unique_ptr<Layer>> layers_;
+  std::unique_ptr<ParameterStore> store_;
   std::vector<Slot> slots_;  // by microbatch
 };
 

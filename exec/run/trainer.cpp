@@ -4,11 +4,13 @@
 
 namespace pipesim::exec {
 
-Trainer::Trainer(const TrainingJob& training, Device& device, Transport& transport, Pool& pool,
-                 Recorder& recorder, const std::function<void()>& between_layers)
+Trainer::Trainer(const TrainingJob& training, Device& device, RankGroups& groups, Pool& pool,
+                 Recorder& recorder, Beside& beside, const std::function<void()>& between_layers)
     : training_(training),
       device_(device),
-      optimizer_(training, device, transport, pool, stages_, recorder) {
+      replica_(groups.replica),
+      replicas_(groups, pool, beside),
+      optimizer_(training, device, groups, pool, stages_, replicas_, recorder) {
   const LayerSetup layers{device,
                           pool,
                           training.model,
@@ -16,32 +18,40 @@ Trainer::Trainer(const TrainingJob& training, Device& device, Transport& transpo
                           training.sequence_length,
                           training.seed,
                           training.precision};
-  for (const int stage : training.program.placement.stages_of(transport.rank())) {
+  for (const int stage : training.program.placement.stages_of(groups.pipeline.rank())) {
     const Stage::Setup setup{layers,
                              stage,
                              training.first_layer(stage),
                              training.layout[static_cast<std::size_t>(stage)],
                              training.program.microbatches,
-                             training.recompute};
+                             training.recompute,
+                             training.split(groups.sharers.rank()),
+                             training.cuts()};
     stages_.push_back(std::make_unique<Stage>(setup, recorder, between_layers));
+    Stage& own = *stages_.back();
+    if (replicas_.exist()) {
+      own.when_gradients([this, &own](std::int64_t begin) { replicas_.has_gradients(own, begin); });
+    }
     has_embedding_ = has_embedding_ || stages_.back()->has_embedding();
     has_head_ = has_head_ || stages_.back()->has_head();
   }
-  if (has_embedding_) tokens_ = pool.take(training.tokens(), Use::receive_buffer);
+  if (has_embedding_) tokens_ = pool.take(training.replica_tokens(), Use::receive_buffer);
   if (has_head_) {
-    targets_ = pool.take(training.tokens(), Use::receive_buffer);
-    losses_ = pool.take(training.tokens(), Use::receive_buffer);
+    targets_ = pool.take(training.replica_tokens(), Use::receive_buffer);
+    losses_ = pool.take(training.replica_tokens(), Use::receive_buffer);
   }
 }
 
 void Trainer::start_iteration(int iteration) {
   iteration_ = iteration;
   for (const auto& stage : stages_) stage->start_iteration();
+  replicas_.start_iteration();
   if (!has_embedding_ && !has_head_) return;
   for (int j = 0; j < training_.program.microbatches; ++j) {
-    const Sample sample = draw_sample(
-        training_.text, training_.seed, static_cast<std::uint32_t>(iteration),
-        j * training_.micro_batch_size, training_.micro_batch_size, training_.sequence_length);
+    const Sample sample =
+        draw_sample(training_.text, training_.seed, static_cast<std::uint32_t>(iteration),
+                    training_.first_sequence(replica_, j), training_.micro_batch_size,
+                    training_.sequence_length);
     const std::int64_t bytes = training_.rows() * static_cast<std::int64_t>(sizeof(std::int32_t));
     const std::int64_t at = j * training_.rows();
     if (has_embedding_) device_.upload(tokens_.floats() + at, sample.tokens.data(), bytes);
@@ -60,7 +70,7 @@ Microbatch Trainer::microbatch(const Action& action) const {
   Microbatch microbatch;
   microbatch.step = static_cast<std::uint32_t>(iteration_);
   microbatch.index = static_cast<std::uint32_t>(action.microbatch);
-  microbatch.first_sequence = action.microbatch * training_.micro_batch_size;
+  microbatch.first_sequence = training_.first_sequence(replica_, action.microbatch);
   if (has_embedding_) microbatch.tokens = reinterpret_cast<std::int32_t*>(tokens_.floats()) + at;
   if (has_head_) {
     microbatch.targets = reinterpret_cast<std::int32_t*>(targets_.floats()) + at;
@@ -74,6 +84,13 @@ Stage& Trainer::stage_at(int index) {
   return *stages_[static_cast<std::size_t>(chunk)];
 }
 
+void Trainer::await_start(const Action& action, const Tensor& /*input*/) {
+  if (!replicas_.exist()) return;
+  Stage& stage = stage_at(action.stage);
+  replicas_.await_whole(stage);
+  if (action.kind == Kind::B || action.kind == Kind::W) replicas_.await_room(stage);
+}
+
 Tensor Trainer::run(const Action& action, Tensor input) {
   Stage& stage = stage_at(action.stage);
   switch (action.kind) {
@@ -85,7 +102,19 @@ Tensor Trainer::run(const Action& action, Tensor input) {
 }
 
 void Trainer::reduce(int stage, std::int64_t /*number*/, std::int64_t /*count*/) {
-  optimizer_.reduce(stage_at(stage));
+  if (replicas_.exist()) {
+    replicas_.reduce(stage_at(stage));
+  } else {
+    optimizer_.reduce(stage_at(stage));
+  }
 }
+
+void Trainer::will_reduce(int stage) {
+  if (replicas_.exist()) replicas_.will_reduce(stage_at(stage));
+}
+
+bool Trainer::unshard(int stage) { return replicas_.exist() && replicas_.unshard(stage_at(stage)); }
+
+bool Trainer::reshard(int stage) { return replicas_.exist() && replicas_.reshard(stage_at(stage)); }
 
 }  // namespace pipesim::exec

@@ -7,6 +7,7 @@
 
 #include "exec/run/optimizer.h"
 #include "exec/run/recorder.h"
+#include "exec/run/replicas.h"
 #include "exec/run/stage.h"
 #include "exec/run/training.h"
 #include "exec/run/workload.h"
@@ -17,11 +18,15 @@ namespace pipesim::exec {
 class Trainer final : public Workload {
  public:
   // `between_layers` is called after each layer's part of an action.
-  Trainer(const TrainingJob& training, Device& device, Transport& transport, Pool& pool,
-          Recorder& recorder, const std::function<void()>& between_layers);
+  Trainer(const TrainingJob& training, Device& device, RankGroups& groups, Pool& pool,
+          Recorder& recorder, Beside& beside, const std::function<void()>& between_layers);
 
   void start_iteration(int iteration) override;
+  void await_start(const Action& action, const Tensor& input) override;
   Tensor run(const Action& action, Tensor input) override;
+  void will_reduce(int stage) override;
+  bool unshard(int stage) override;
+  bool reshard(int stage) override;
   void reduce(int stage, std::int64_t number, std::int64_t count) override;
   void reduce_tied(int stage) override { optimizer_.reduce_tied(stage); }
   Outcome find_norm(int stage) override { return optimizer_.find_norm(stage, read_losses()); }
@@ -39,6 +44,8 @@ class Trainer final : public Workload {
 
   const TrainingJob& training_;
   Device& device_;
+  int replica_;
+  Replicas replicas_;
   std::vector<std::unique_ptr<Stage>> stages_;  // by chunk
   Optimizer optimizer_;
   bool has_embedding_ = false;

@@ -23,6 +23,14 @@ std::vector<std::int64_t> TrainingJob::message_bytes() const {
   return std::vector<std::int64_t>(static_cast<std::size_t>(program.stages()), bytes);
 }
 
+// Weights are gathered layer by layer, and where gradients are not kept whole, these are reduced
+// so.
+Cuts TrainingJob::cuts() const {
+  if (data_parallel == 1) return {};
+  if (zero == 3 || (zero == 2 && !bucket_bytes)) return {.by_layer = true};
+  return {.segment_bytes = bucket_bytes.value_or(0)};
+}
+
 std::string TrainingJob::fingerprint() const {
   std::size_t rows = 0;
   for (int rank = 0; rank < program.ranks(); ++rank) {
@@ -34,10 +42,12 @@ std::string TrainingJob::fingerprint() const {
                           fmt::join(layout, ","), micro_batch_size, sequence_length);
   return fmt::format(
       "program of {} ranks {:x}, {}, text of {} bytes {:x}, {} microbatches, {} + {} iterations, "
-      "seed {}, learning rate {}, recompute {}, precision {}, verify {}, details {}, faults {}",
+      "seed {}, learning rate {}, recompute {}, precision {}, {} replicas, zero {}, shards {}, "
+      "buckets {}, verify {}, details {}, faults {}",
       program.ranks(), rows, what, text.bytes().size(), std::hash<std::string_view>()(text.bytes()),
       program.microbatches, warmup, iterations, seed, learning_rate, recompute,
-      precision_name(precision), verify, record_details, fmt::join(faults.texts(), ", "));
+      precision_name(precision), data_parallel, zero, shards(), bucket_bytes.value_or(0), verify,
+      record_details, fmt::join(faults.texts(), ", "));
 }
 
 }  // namespace pipesim::exec

@@ -9,10 +9,12 @@
 
 #include "exec/data/text.h"
 #include "exec/device/device.h"
+#include "exec/model/parameters.h"
 #include "exec/run/emulation.h"
 #include "sim/cost/costs.h"
 #include "sim/cost/model.h"
 #include "sim/schedule/schedule.h"
+#include "traces/mesh.h"
 
 namespace pipesim::exec {
 
@@ -32,7 +34,13 @@ struct TrainingJob {
   float learning_rate = 1e-3F;
   bool recompute = false;
   Number precision = Number::float32;  // of weights as they are read, and activations
-  bool record_details = false;         // layers and memory, for a trace
+  // Replicas of the pipeline; `program` is of one of them, with REDUCE_GRADs, UNSHARDs and
+  // RESHARDs where it matters when they are.
+  int data_parallel = 1;
+  int zero = 0;                              // what they split: see exec/model/parameters.h
+  std::optional<int> shard_over;             // how many neighbouring replicas; all, where absent
+  std::optional<std::int64_t> bucket_bytes;  // gradients of them are reduced at once
+  bool record_details = false;               // layers and memory, for a trace
   bool verify = false;
 
   // On an emulated device nothing is trained: costs take the place of the
@@ -49,8 +57,19 @@ struct TrainingJob {
   bool starts_together(int iteration) const {
     return iteration == 0 || iteration == warmup || !is_continuous();
   }
-  // Of an iteration.
-  std::int64_t tokens() const { return rows() * program.microbatches; }
+  // Of an iteration: of one replica, and of all.
+  std::int64_t replica_tokens() const { return rows() * program.microbatches; }
+  std::int64_t tokens() const { return replica_tokens() * data_parallel; }
+  // The number within its step of a microbatch's first sequence.
+  std::int64_t first_sequence(int replica, int microbatch) const {
+    return (std::int64_t{replica} * program.microbatches + microbatch) * micro_batch_size;
+  }
+  Mesh mesh() const { return Mesh({.data = data_parallel, .pipeline = program.ranks()}); }
+  // Over how many replicas states are split.
+  int shards() const { return zero == 0 ? 1 : shard_over.value_or(data_parallel); }
+  // How the rank at a place among them has them.
+  StateSplit split(int own) const { return {shards(), own, zero}; }
+  Cuts cuts() const;
   int first_layer(int stage) const;
   // What each virtual stage sends to the next.
   std::vector<std::int64_t> message_bytes() const;

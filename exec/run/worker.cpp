@@ -28,9 +28,10 @@ Worker::Worker(const TrainingJob& training, Device& memory, Transport& transport
       pool_(memory),
       recorder_(memory, clock, training.record_details,
                 memory.host_reaches_memory() && !training.costs),
+      beside_(transport, recorder_),
       mailbox_(training.program.placement, training.program.microbatches, training.message_bytes(),
-               training.precision, transport, pool_, recorder_),
-      workload_(make_workload(pool_, recorder_, [this] { mailbox_.poll(); })) {}
+               training.precision, transport, pool_, recorder_, beside_),
+      workload_(make_workload(pool_, recorder_, beside_, [this] { poll(); })) {}
 
 // A training does all of them; on an emulated device costs say what it does.
 std::vector<Action> Worker::whole_list(int rank) const {
@@ -90,6 +91,7 @@ Outcome Worker::run_list() {
       // A rank comes to an action straight from the one before.
       const Instant reached = behind ? *behind : recorder_.mark();
       post_ahead(i);
+      announce_reductions(i);
       behind = run_compute(make_action(action.stage, action.kind, action.microbatch), reached);
       continue;  // after an action its result comes first
     }
@@ -98,9 +100,12 @@ Outcome Worker::run_list() {
     if (is_send(action.kind)) {
       mailbox_.send(make_action(action.stage, action.kind, action.microbatch));
     } else if (action.kind == Kind::UNSHARD || action.kind == Kind::RESHARD) {
-      // Nothing to do: every rank holds the whole parameters of its stages.
-      const Instant now = recorder_.mark();
-      recorder_.add(ActionNote{action, now, now, now, 0});
+      const bool gathers = action.kind == Kind::UNSHARD;
+      if (!(gathers ? workload_->unshard(action.stage) : workload_->reshard(action.stage))) {
+        const Instant now = recorder_.mark();
+        recorder_.add(ActionNote{action, now, now, now, 0});
+      }
+      note_peak(action);
     } else if (action.kind == Kind::REDUCE_GRAD) {
       workload_->reduce(action.stage, reduced++, reductions_);
       note_peak(action);
@@ -111,16 +116,38 @@ Outcome Worker::run_list() {
     } else if (is_blocking_collective(action.kind)) {
       do_together(action, outcome);
     }
-    mailbox_.poll();
+    poll();
   }
   mailbox_.finish_iteration();
+  beside_.wait_for_all();
   note_memory(recorder_.mark());
   return outcome;
 }
 
-// Messages come first, since nothing but the end of the iteration follows.
+void Worker::poll() {
+  mailbox_.poll();
+  beside_.poll();
+}
+
+// As PyTorch's programs have it: transfers and RESHARDs may stand between.
+void Worker::announce_reductions(std::size_t index) {
+  if (list_[index].kind != Kind::W && list_[index].kind != Kind::B) return;
+  for (std::size_t i = index + 1; i < list_.size(); ++i) {
+    const Kind kind = list_[i].kind;
+    if (kind == Kind::REDUCE_GRAD && list_[i].stage == list_[index].stage) {
+      workload_->will_reduce(list_[i].stage);
+    }
+    if (!is_transfer(kind) && kind != Kind::RESHARD && kind != Kind::IDLE &&
+        kind != Kind::REDUCE_GRAD) {
+      return;
+    }
+  }
+}
+
+// Messages and collectives come first, since nothing but the end of the iteration follows.
 void Worker::do_together(const Action& action, Outcome& outcome) {
   mailbox_.finish_iteration();
+  beside_.wait_for_all();
   note_memory(recorder_.mark());
   if (action.kind == Kind::REDUCE_TIED) {
     phase_ = "adding up tied gradients";

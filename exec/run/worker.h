@@ -19,10 +19,10 @@
 
 namespace pipesim::exec {
 
-// Makes the rank's workload from its memory and recorder; `poll` gives the
-// transport time, and may be called often.
-using MakeWorkload = std::function<std::unique_ptr<Workload>(Pool& pool, Recorder& recorder,
-                                                             const std::function<void()>& poll)>;
+// Makes the rank's workload from its memory, its recorder and what goes on beside it; `poll`
+// gives the transport time, and may be called often.
+using MakeWorkload = std::function<std::unique_ptr<Workload>(
+    Pool& pool, Recorder& recorder, Beside& beside, const std::function<void()>& poll)>;
 
 class Worker {
  public:
@@ -47,6 +47,9 @@ class Worker {
   void do_together(const Action& action, Outcome& outcome);
   void note_memory(Instant time);
   void keep_up(Mark end);
+  void poll();
+  // Tells the workload which stages are reduced straight behind the action at a place.
+  void announce_reductions(std::size_t index);
   // Whether memory has never been fuller: then `action` has filled it.
   void note_peak(const Action& action);
 
@@ -57,6 +60,7 @@ class Worker {
   std::int64_t reductions_ = 0;  // in it
   Pool pool_;
   Recorder recorder_;
+  Beside beside_;
   Mailbox mailbox_;
   std::unique_ptr<Workload> workload_;
 

@@ -31,6 +31,11 @@ class Workload {
   // A REDUCE_GRAD of a stage, of its rank's so many the n-th, from 0: later ones of the
   // stage replace what an earlier one has found.
   virtual void reduce(int stage, std::int64_t number, std::int64_t count) = 0;
+  // The REDUCE_GRAD of that stage stands straight behind the W or B that comes next.
+  virtual void will_reduce(int /*stage*/) {}
+  // An UNSHARD and a RESHARD; whether they did anything.
+  virtual bool unshard(int /*stage*/) { return false; }
+  virtual bool reshard(int /*stage*/) { return false; }
   // A REDUCE_TIED, with the rank at the other end of the pipeline.
   virtual void reduce_tied(int stage) = 0;
   // A GRAD_NORM, with all ranks.

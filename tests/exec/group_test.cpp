@@ -70,7 +70,7 @@ TEST(GroupTransport, ReplicasOfAPipelineRunSideBySide) {
       EXPECT_EQ(pipeline.on_below(rank / 2), rank);
       const auto device = make_device("cpu");
       Worker worker(training, *device, pipeline, Clock(),
-                    [&](Pool& pool, Recorder&, const std::function<void()>&) {
+                    [&](Pool& pool, Recorder&, Beside&, const std::function<void()>&) {
                       return std::make_unique<Marking>(pool, static_cast<float>(replica),
                                                        training.program.stages() - 1);
                     });

@@ -39,6 +39,7 @@ class Layers {
     const LayerSetup setup{*device_,          pool_, example_.model, example_.batch,
                            example_.sequence, seed};
     for (int i = 0; i < example_.model.layers(); ++i) layers_.push_back(make_layer(setup, i));
+    store_ = std::make_unique<ParameterStore>(*device_, pool_, Number::float32, plain(layers_));
   }
 
   void strengthen() {
@@ -74,7 +75,7 @@ class Layers {
     backward_weight(tokens, saved);
   }
   void start_iteration() {
-    for (auto& layer : layers_) layer->start_iteration();
+    for (auto& layer : layers_) layer->start_sums();
   }
 
   Weights weights() const { return read_all(&Parameter::weight); }
@@ -85,7 +86,7 @@ class Layers {
   Layer& layer(int index) { return *layers_[static_cast<std::size_t>(index)]; }
 
  private:
-  Weights read_all(Tensor Parameter::*which) const {
+  Weights read_all(Slice Parameter::*which) const {
     Weights all;
     for (const auto& layer : layers_) {
       for (const Parameter& parameter : layer->parameters()) {
@@ -100,6 +101,7 @@ class Layers {
   std::unique_ptr<Device> device_;
   Pool pool_;
   std::vector<std::unique_ptr<Layer>> layers_;
+  std::unique_ptr<ParameterStore> store_;
 };
 
 double sum(const Doubles& x) { return std::accumulate(x.begin(), x.end(), 0.0); }
@@ -269,13 +271,14 @@ TEST(Model, InitialWeightsDependOnSeedAndLayerAlone) {
       Pool pool(*device);
       // Nor on the microbatch's size.
       const auto alone = make_layer({*device, pool, example.model, 1, 2, testing::example_seed}, i);
+      const ParameterStore store(*device, pool, Number::float32, {alone.get()});
       ASSERT_EQ(alone->parameters().size(), together.layer(i).parameters().size());
       for (std::size_t k = 0; k < alone->parameters().size(); ++k) {
         const Parameter& parameter = alone->parameters()[k];
         EXPECT_EQ(bits(read(*device, parameter.weight)),
                   bits(read(together.device(), together.layer(i).parameters()[k].weight)))
             << parameter.name;
-        for (const Tensor* zero : {&parameter.gradient, &parameter.first, &parameter.second}) {
+        for (const Slice* zero : {&parameter.gradient, &parameter.first, &parameter.second}) {
           EXPECT_EQ(read(*device, *zero),
                     std::vector<float>(static_cast<std::size_t>(zero->size())));
         }
@@ -312,6 +315,7 @@ std::vector<float> masks(std::uint64_t seed, int layer, std::uint32_t step,
   Pool pool(*device);
   const auto block =
       make_layer({*device, pool, example.model, example.batch, example.sequence, seed}, layer);
+  const ParameterStore store(*device, pool, Number::float32, {block.get()});
   for (const Parameter& parameter : block->parameters()) {
     float value = 0;
     if (parameter.name.ends_with("out bias")) value = 1;

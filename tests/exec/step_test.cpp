@@ -66,7 +66,7 @@ TrainingJob training_of(const Case& which, const Example& example, const Text& t
   return training;
 }
 
-Weights read_all(Device& device, const Trainer& trainer, Tensor Parameter::*which) {
+Weights read_all(Device& device, const Trainer& trainer, Slice Parameter::*which) {
   Weights all;
   for (const auto& stage : trainer.stages()) {
     for (const auto& layer : stage->layers()) {
@@ -199,13 +199,15 @@ void check(const Case& which, const Example& example, bool strong) {
   const auto device = testing::make_test_device();
   LocalWorld world(1);
   const Trainer* trainer = nullptr;
-  Worker worker(training, *device, world.transport(0), Clock(),
-                [&](Pool& pool, Recorder& recorder, const std::function<void()>& poll) {
-                  auto own = std::make_unique<Trainer>(training, *device, world.transport(0), pool,
-                                                       recorder, poll);
-                  trainer = own.get();
-                  return own;
-                });
+  RankGroups groups(world.transport(0), Mesh(), 1);
+  Worker worker(
+      training, *device, world.transport(0), Clock(),
+      [&](Pool& pool, Recorder& recorder, Beside& beside, const std::function<void()>& poll) {
+        auto own =
+            std::make_unique<Trainer>(training, *device, groups, pool, recorder, beside, poll);
+        trainer = own.get();
+        return own;
+      });
   if (strong) {
     for (const auto& stage : trainer->stages()) {
       for (const auto& layer : stage->layers()) {

@@ -63,7 +63,9 @@ TEST(Mailbox, ASendIsWaitedForAtTheEndAlone) {
                             "slow");
   Pool pool(*rank.device);
   Recorder recorder(*rank.device, Clock(), false);
-  Mailbox mailbox(rank.placement, 1, {message_bytes}, Number::float32, transport, pool, recorder);
+  Beside beside(transport, recorder);
+  Mailbox mailbox(rank.placement, 1, {message_bytes}, Number::float32, transport, pool, recorder,
+                  beside);
   mailbox.put_output(make_action(0, Kind::F, 0), pool.take(count, Use::activations),
                      recorder.mark());
   mailbox.send(make_action(0, Kind::SEND_F, 0));
@@ -83,8 +85,9 @@ TEST(Mailbox, StagingMemoryGoesOnceCopiesHaveRun) {
   {
     Pool pool(*rank.device);
     Recorder recorder(*rank.device, Clock(), false);
+    Beside beside(rank.world.transport(0), recorder);
     Mailbox mailbox(rank.placement, 1, {message_bytes}, Number::float32, rank.world.transport(0),
-                    pool, recorder);
+                    pool, recorder, beside);
     const std::vector<float> sent(count, 5);
     rank.world.transport(1).send(0, first_free_tag + 3,
                                  std::as_bytes(std::span(sent)));  // what 1SEND_B0 has as its tag

@@ -1,0 +1,248 @@
+#include "exec/model/parameters.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "exec/model/layer.h"
+
+namespace pipesim::exec {
+namespace {
+
+// A cache line of float32, so that no two ranks' parts begin within one.
+constexpr std::int64_t granule = 16;
+
+std::vector<std::int64_t> begins_of(const std::vector<Layer*>& layers) {
+  std::vector<std::int64_t> begins{0};
+  for (const Layer* layer : layers) {
+    std::int64_t size = 0;
+    for (const Parameter& parameter : layer->parameters()) size += parameter.size;
+    begins.push_back(begins.back() + size);
+  }
+  return begins;
+}
+
+// Visits (layer, its parameter, the place of that in the layer, its numbers among all).
+template <typename Visit>
+void for_each_parameter(const std::vector<Layer*>& layers, const Visit& visit) {
+  std::int64_t begin = 0;
+  for (Layer* layer : layers) {
+    for (std::size_t k = 0; k < layer->parameters().size(); ++k) {
+      Parameter& parameter = layer->parameters()[k];
+      visit(*layer, parameter, static_cast<int>(k), Range{begin, begin + parameter.size});
+      begin += parameter.size;
+    }
+  }
+}
+
+Slice slice_of(const Tensor& tensor, std::int64_t first, std::int64_t size) {
+  if (tensor.empty()) return {};
+  return tensor.all().part(first, size);
+}
+
+}  // namespace
+
+Range common(const Range& one, const Range& other) {
+  const std::int64_t begin = std::max(one.begin, other.begin);
+  return {begin, std::max(begin, std::min(one.end, other.end))};
+}
+
+Parts::Parts(std::vector<std::int64_t> ends, int sharers)
+    : ends_(std::move(ends)), sharers_(sharers) {}
+
+Range Parts::segment(std::size_t index) const {
+  return {index == 0 ? 0 : ends_[index - 1], ends_[index]};
+}
+
+Range Parts::part(std::size_t segment, int sharer) const {
+  const Range whole = this->segment(segment);
+  const std::int64_t granules = (whole.size() + granule - 1) / granule;
+  const std::int64_t each = (granules + sharers_ - 1) / sharers_ * granule;
+  const auto at = [&](std::int64_t place) {
+    return std::min(whole.end, whole.begin + place * each);
+  };
+  return {at(sharer), at(std::int64_t{sharer} + 1)};
+}
+
+Parts cut(const std::vector<Layer*>& layers, const StateSplit& split, const Cuts& cuts) {
+  const std::vector<std::int64_t> begins = begins_of(layers);
+  std::vector<std::int64_t> ends{begins.back()};
+  if (cuts.by_layer) ends.insert(ends.end(), begins.begin() + 1, begins.end());
+  if (cuts.segment_bytes > 0) {
+    const std::int64_t most = std::max<std::int64_t>(1, cuts.segment_bytes / 4);
+    for (std::int64_t end = begins.back() - most; end > 0; end -= most) ends.push_back(end);
+  }
+  // The two ends of a tied matrix add up parts of it, which must be the same.
+  for (std::size_t i = 0; split.splits(1) && i < layers.size(); ++i) {
+    if (!layers[i]->shares_matrix()) continue;
+    const Range matrix{begins[i], begins[i] + layers[i]->parameters()[tied_parameter].size};
+    std::erase_if(ends, [&](std::int64_t end) { return matrix.begin < end && end < matrix.end; });
+    ends.insert(ends.end(), {matrix.begin, matrix.end});
+  }
+  std::ranges::sort(ends);
+  ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
+  if (ends.size() > 1 && ends.front() == 0) ends.erase(ends.begin());
+  return {std::move(ends), split.parts()};
+}
+
+std::vector<Piece> pieces_of(const std::vector<Layer*>& layers, const Parts& parts, int sharer) {
+  std::vector<Piece> pieces;
+  for_each_parameter(
+      layers, [&](const Layer& layer, const Parameter& parameter, int index, const Range& at) {
+        const auto add = [&](const Range& own) {
+          const Range mine = common(own, at);
+          if (mine.size() == 0) return;
+          pieces.push_back({layer.index(),
+                            index,
+                            {mine.begin - at.begin, mine.end - at.begin},
+                            mine,
+                            parameter.decays});
+        };
+        if (parts.sharers() == 1) {
+          add(at);
+          return;
+        }
+        for (std::size_t i = 0; i < parts.segments(); ++i) add(parts.part(i, sharer));
+      });
+  return pieces;
+}
+
+ParameterStore::ParameterStore(Device& device, Pool& pool, Number precision,
+                               std::vector<Layer*> layers, const StateSplit& split,
+                               const Cuts& cuts)
+    : device_(device),
+      pool_(pool),
+      precision_(precision),
+      layers_(std::move(layers)),
+      split_(split),
+      layer_begins_(begins_of(layers_)),
+      size_(layer_begins_.back()),
+      parts_(cut(layers_, split_, cuts)) {
+  for (std::size_t i = 0; i < parts_.segments(); ++i) {
+    const Range range = parts_.part(i, split_.splits(1) ? split_.own : 0);
+    own_.push_back({range, own_size_});
+    own_size_ += range.size();
+  }
+  const bool rounds = precision_ != Number::float32;
+  const auto held = [&](int least_zero) { return split_.splits(least_zero) ? own_size_ : size_; };
+  weight_ = rounds ? pool_.take(held(1), Use::optimizer) : pool_.take(held(3), Use::weights);
+  if (rounds) rounded_ = pool_.take(held(3), Use::weights, precision_);
+  gradient_ = pool_.take(size_, split_.splits(2) ? Use::activations : Use::gradients);
+  if (split_.splits(2)) kept_gradient_ = pool_.take(own_size_, Use::gradients);
+  first_ = pool_.take(held(1), Use::optimizer);
+  second_ = pool_.take(held(1), Use::optimizer);
+  for (const Tensor* zero : {&gradient_, &kept_gradient_, &first_, &second_}) {
+    if (!zero->empty()) device_.fill(zero->size(), zero->data(), 0);
+  }
+  bind();
+  find_pieces();
+  fill_start();
+}
+
+void ParameterStore::bind() {
+  for_each_parameter(layers_, [&](const Layer&, Parameter& parameter, int, const Range& at) {
+    const auto whole = [&](const Tensor& tensor) {
+      return tensor.size() == size_ ? slice_of(tensor, at.begin, at.size()) : Slice();
+    };
+    parameter.weight = whole(weight_);
+    parameter.rounded = whole(rounded_);
+    if (split_.splits(3)) {
+      Slice& read = precision_ == Number::float32 ? parameter.weight : parameter.rounded;
+      read = whole_.empty() ? Slice() : slice_of(whole_, at.begin, at.size());
+    }
+    parameter.gradient = slice_of(gradient_, at.begin, at.size());
+    parameter.first = split_.splits(1) ? Slice() : whole(first_);
+    parameter.second = split_.splits(1) ? Slice() : whole(second_);
+  });
+}
+
+void ParameterStore::find_pieces() {
+  const bool rounds = precision_ != Number::float32;
+  pieces_ = pieces_of(layers_, parts_, split_.own);
+  for (Piece& piece : pieces_) {
+    const auto own = std::ranges::find_if(own_, [&](const Own& one) {
+      return one.range.begin <= piece.in_stage.begin && piece.in_stage.begin < one.range.end;
+    });
+    const auto of = [&](const Tensor& tensor, bool is_split) {
+      const std::int64_t first =
+          is_split ? own->place + piece.in_stage.begin - own->range.begin : piece.in_stage.begin;
+      return slice_of(tensor, first, piece.in_stage.size());
+    };
+    piece.weight = of(weight_, split_.splits(rounds ? 1 : 3));
+    piece.rounded = of(rounded_, split_.splits(3));
+    piece.gradient = split_.splits(2) ? of(kept_gradient_, true) : of(gradient_, false);
+    piece.first = of(first_, split_.splits(1));
+    piece.second = of(second_, split_.splits(1));
+  }
+}
+
+// A parameter of which this rank has no whole array is drawn whole all the same, so that it
+// starts as everywhere.
+void ParameterStore::fill_start() {
+  const bool rounds = precision_ != Number::float32;
+  for_each_parameter(layers_, [&](const Layer&, const Parameter& parameter, int, const Range& at) {
+    const bool has_whole = !parameter.weight.empty();
+    float* drawn = has_whole ? parameter.weight.floats()
+                             : static_cast<float*>(device_.allocate(parameter.size * 4));
+    if (parameter.start.deviation > 0) {
+      device_.fill_normal(parameter.size, drawn, parameter.key, parameter.start.deviation);
+    } else {
+      device_.fill(parameter.size, drawn, parameter.start.value);
+    }
+    if (!parameter.rounded.empty()) {
+      device_.copy(parameter.size, drawn, parameter.rounded.data());
+    }
+    if (has_whole) return;
+    for (const Piece& piece : pieces_) {
+      if (common(piece.in_stage, at).size() == 0) continue;
+      const float* own = drawn + piece.range.begin;
+      device_.copy(piece.range.size(), own, piece.weight.data());
+      if (rounds) device_.copy(piece.range.size(), own, piece.rounded.data());
+    }
+    device_.finish();
+    device_.release(drawn);
+  });
+}
+
+Slice ParameterStore::gradients(std::size_t segment) const {
+  const Range range = parts_.segment(segment);
+  return slice_of(gradient_, range.begin, range.size());
+}
+
+Slice ParameterStore::operands(std::size_t segment) const {
+  const Range range = parts_.segment(segment);
+  const Tensor& whole = split_.splits(3)                ? whole_
+                        : precision_ == Number::float32 ? weight_
+                                                        : rounded_;
+  return slice_of(whole, range.begin, range.size());
+}
+
+void ParameterStore::start_iteration() {
+  if (!kept_gradient_.empty()) {
+    device_.fill(kept_gradient_.size(), kept_gradient_.data(), 0);
+  }
+}
+
+void ParameterStore::keep_gradients(std::size_t segment) {
+  const Own& own = own_[segment];
+  if (kept_gradient_.empty() || own.range.size() == 0) return;
+  const Slice mine = slice_of(kept_gradient_, own.place, own.range.size());
+  device_.add(mine.size(), mine.floats(), gradient_.floats() + own.range.begin, mine.data());
+}
+
+void ParameterStore::make_whole() {
+  whole_ = pool_.take(size_, Use::unsharded, precision_);
+  const Tensor& kept = precision_ == Number::float32 ? weight_ : rounded_;
+  for (const Own& own : own_) {
+    if (own.range.size() == 0) continue;
+    device_.copy(own.range.size(), slice_of(kept, own.place, own.range.size()).data(),
+                 slice_of(whole_, own.range.begin, own.range.size()).data());
+  }
+  bind();
+}
+
+void ParameterStore::release_whole() {
+  whole_ = {};
+  bind();
+}
+
+}  // namespace pipesim::exec

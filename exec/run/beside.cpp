@@ -1,0 +1,112 @@
+#include "exec/run/beside.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "exec/transport/collectives.h"
+
+namespace pipesim::exec {
+
+Beside::Id Beside::open(const std::optional<Action>& action) {
+  Open one{next_++, action, {}, false, {}};
+  one.note.action = action.value_or(Action());
+  one.note.reached = one.note.start = recorder_.now();
+  open_.push_back(std::move(one));
+  return open_.back().id;
+}
+
+Beside::Open& Beside::find(Id id) { return *std::ranges::find(open_, id, &Open::id); }
+
+bool Beside::is_done(Id id) const { return std::ranges::find(open_, id, &Open::id) == open_.end(); }
+
+void Beside::add(Id id, Part part) {
+  Open& one = find(id);
+  part.steps.front()->start();
+  one.parts.push_back(std::move(part));
+  go_on(one);
+}
+
+void Beside::close(Id id) {
+  Open& one = find(id);
+  one.is_closed = true;
+  drop_done();
+}
+
+void Beside::go_on(Open& one) {
+  for (Part& part : one.parts) {
+    while (!part.steps.empty() && part.steps.front()->is_done()) {
+      one.note.bytes += part.steps.front()->sent_bytes();
+      part.steps.erase(part.steps.begin());
+      if (!part.steps.empty()) {
+        part.steps.front()->start();
+      } else if (part.end) {
+        part.end();
+      }
+    }
+  }
+  std::erase_if(one.parts, [](const Part& part) { return part.steps.empty(); });
+}
+
+void Beside::drop_done() {
+  std::erase_if(open_, [&](Open& one) {
+    if (!one.is_closed || !one.parts.empty()) return false;
+    one.note.end = recorder_.now();
+    if (one.action) recorder_.add(one.note);
+    return true;
+  });
+}
+
+void Beside::poll() {
+  for (Open& one : open_) {
+    for (Part& part : one.parts) part.steps.front()->poll();
+    go_on(one);
+  }
+  drop_done();
+}
+
+void Beside::collect(std::vector<Ticket>& tickets) const {
+  for (const Open& one : open_) {
+    for (const Part& part : one.parts) part.steps.front()->collect(tickets);
+  }
+}
+
+void Beside::settle(std::size_t place) {
+  for (Open& one : open_) {
+    for (Part& part : one.parts) {
+      Exchange& step = *part.steps.front();
+      if (place < step.messages()) {
+        step.settle(place);
+        go_on(one);
+        drop_done();
+        return;
+      }
+      place -= step.messages();
+    }
+  }
+}
+
+void Beside::wait_for_one() {
+  std::vector<Ticket> tickets;
+  collect(tickets);
+  try {
+    settle(transport_.wait_any(tickets));
+  } catch (const TimedOut& error) {
+    const std::optional<Action>& action = open_.front().action;
+    throw TimedOut(action ? fmt::format("{}: {}", to_text(*action), error.what())
+                          : std::string(error.what()));
+  }
+}
+
+void Beside::wait_for(Id id) {
+  while (!is_done(id)) wait_for_one();
+}
+
+void Beside::wait_for_all() {
+  while (!open_.empty()) wait_for_one();
+}
+
+int Beside::next_tag() { return first_free_tag + tags_++; }
+
+}  // namespace pipesim::exec

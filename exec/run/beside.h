@@ -1,0 +1,76 @@
+// The collectives of a rank that go on beside what it computes.
+//
+// One is an action of a stage, such as a REDUCE_GRAD, and has parts that are exchanged side
+// by side; a part is exchanges one after the other, and then something to do. They go on
+// whenever the rank's thread calls poll(), and while it waits for anything: a wait for
+// messages of another kind takes those of collectives along (collect(), settle()). All ranks
+// of a group start theirs in the same order. One rank, one thread.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "exec/run/exchange.h"
+#include "exec/run/recorder.h"
+
+namespace pipesim::exec {
+
+class Beside {
+ public:
+  // `transport` is the one below all groups; both outlive it.
+  Beside(Transport& transport, Recorder& recorder) : transport_(transport), recorder_(recorder) {}
+
+  struct Part {
+    std::vector<std::unique_ptr<Exchange>> steps;
+    std::function<void()> end;  // or none
+  };
+  using Id = std::int64_t;
+  // A collective begins, of which parts are added until it is closed; it is done with the last.
+  // What is no action of its own is in no record.
+  Id open(const std::optional<Action>& action);
+  void add(Id id, Part part);
+  void close(Id id);
+  bool is_done(Id id) const;
+  bool is_idle() const { return open_.empty(); }
+
+  // Goes on with all that has arrived.
+  void poll();
+  // Wait; TimedOut says for which action.
+  void wait_for(Id id);
+  void wait_for_all();
+
+  // The messages under way, and that the one at a place among them has ended.
+  void collect(std::vector<Ticket>& tickets) const;
+  void settle(std::size_t place);
+
+  // For an exchange that is about to be made: its tag, as on all ranks of the group.
+  int next_tag();
+  // All are done; tags begin anew.
+  void start_iteration() { tags_ = 0; }
+
+ private:
+  struct Open {
+    Id id;
+    std::optional<Action> action;
+    ActionNote note;
+    bool is_closed = false;
+    std::deque<Part> parts;  // those under way; of each the first step is
+  };
+  Open& find(Id id);
+  // After something of it has ended.
+  void go_on(Open& one);
+  void drop_done();
+  void wait_for_one();
+
+  Transport& transport_;
+  Recorder& recorder_;
+  std::deque<Open> open_;  // in the order in which they began
+  Id next_ = 0;
+  int tags_ = 0;
+};
+
+}  // namespace pipesim::exec

@@ -1,0 +1,106 @@
+// What a group of ranks exchanges beside what they compute: reduce-scatters and all-gathers
+// of arrays, made of messages.
+//
+// An exchange has an array, alike on all ranks of its group, of which a part belongs to each.
+// Sums are added up by the rank that a part belongs to, in the order of ranks, so that they
+// depend on values alone. There is no thread of its own: it goes on whenever its rank's
+// thread looks, between two layers, between two actions, and while it waits for anything. All
+// ranks of a group start the same exchanges in the same order. One rank, one thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "exec/model/parameters.h"
+#include "exec/transport/transport.h"
+
+namespace pipesim::exec {
+
+// One array to exchange, and which of its numbers is whose, by place in the group.
+struct SharedArray {
+  Slice numbers;
+  std::vector<Range> parts;
+};
+
+class Exchange {
+ public:
+  // `tag` is the exchange's alone among those under way.
+  Exchange(Transport& group, Pool& pool, SharedArray array, int tag);
+  virtual ~Exchange() = default;
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+
+  virtual void start() = 0;
+  // Looks at its messages; whether all is done.
+  bool poll();
+  // The messages that it waits for, and that one of them has ended.
+  void collect(std::vector<Ticket>& tickets) const;
+  void settle(std::size_t message);
+  bool is_done() const { return open_.empty(); }
+  std::size_t messages() const { return open_.size(); }
+  // Of those that this rank sends.
+  std::int64_t sent_bytes() const { return sent_bytes_; }
+
+ protected:
+  void send(int to, const Range& range);
+  // Into the array, or elsewhere on the host.
+  void receive(int from, const Range& range);
+  void receive(int from, std::span<std::byte> bytes);
+  virtual void arrived(int from) = 0;
+
+  Device& device() const { return pool_.device(); }
+  Slice slice(const Range& range) const { return array_.numbers.part(range.begin, range.size()); }
+  const Range& part(int rank) const { return array_.parts[static_cast<std::size_t>(rank)]; }
+  // What messages of the range are read from and written to, and that they have been written.
+  std::span<std::byte> host(const Range& range);
+  void put(const Range& range);
+
+  Transport& group_;
+  Pool& pool_;
+
+ private:
+  struct Message {
+    Ticket ticket;
+    int from;  // or none: of a send
+  };
+  static constexpr int none = -1;
+
+  SharedArray array_;
+  int tag_;
+  bool in_place_;                // the host reaches the array
+  std::vector<std::byte> copy_;  // of it, where not
+  std::vector<Message> open_;
+  std::int64_t sent_bytes_ = 0;
+};
+
+// The numbers are float32. Afterwards the rank's own part is the sum of all ranks'; what the
+// others are is not said.
+class ReduceScatter final : public Exchange {
+ public:
+  using Exchange::Exchange;
+  void start() override;
+
+ private:
+  void arrived(int from) override;
+  void add_in_order();
+
+  std::vector<Tensor> theirs_;  // by rank; of what has not been added yet
+  std::vector<bool> is_there_;
+  std::vector<std::vector<std::byte>> staged_;  // where the host does not reach the device
+  int next_ = 0;                                // the rank whose part is to be added
+  Tensor sum_;                                  // of those before this rank
+};
+
+// Afterwards each part is what the rank has that it belongs to.
+class AllGather final : public Exchange {
+ public:
+  using Exchange::Exchange;
+  void start() override;
+
+ private:
+  void arrived(int from) override { put(part(from)); }
+};
+
+}  // namespace pipesim::exec

@@ -1,0 +1,73 @@
+// What a rank exchanges with its replicas: gradients are reduced, and where states are split
+// weights are gathered.
+//
+// A REDUCE_GRAD sums a stage's gradients over replicas, in the order of their ranks: first
+// among those that share states, each of which ends with its part, then, where there are
+// several such groups, among those that have the same part. It goes segment by segment, and
+// where it stands straight behind the action that makes the last gradients a segment goes as
+// soon as its own are there. An UNSHARD gathers weights, a RESHARD lets go of them. One rank,
+// one thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "exec/run/beside.h"
+#include "exec/run/rank_groups.h"
+#include "exec/run/stage.h"
+
+namespace pipesim::exec {
+
+class Replicas {
+ public:
+  // All outlive it.
+  Replicas(RankGroups& groups, Pool& pool, Beside& beside)
+      : groups_(groups), pool_(pool), beside_(beside) {}
+
+  // Whether there are others.
+  bool exist() const { return groups_.sharers.ranks() > 1 || groups_.likes.ranks() > 1; }
+
+  void start_iteration();
+
+  // The REDUCE_GRAD of the stage stands straight behind what comes next.
+  void will_reduce(const Stage& stage) { state_of(stage).is_expected = true; }
+  // What the backward has made so far of a stage's sums: those from `begin` on are whole.
+  void has_gradients(Stage& stage, std::int64_t begin);
+  void reduce(Stage& stage);
+  // Before gradients are added to the sums: those before have been exchanged.
+  void await_room(Stage& stage);
+
+  // Whether there was anything to do.
+  bool unshard(Stage& stage);
+  bool reshard(Stage& stage);
+  // Before a stage computes.
+  void await_whole(const Stage& stage);
+
+  // Each sharer steps its part of weights that all have: gathers them, and waits.
+  void gather_stepped(Stage& stage);
+
+ private:
+  struct State {
+    bool is_expected = false;
+    std::optional<Beside::Id> reduction;  // under way, or not looked at since
+    std::size_t to_start = 0;             // segments of it, from the last one down
+    std::optional<Beside::Id> gather;
+    std::map<Kind, std::int32_t> count;  // of collectives of this iteration
+  };
+  State& state_of(const Stage& stage) { return states_[stage.index()]; }
+  Action next_of(Stage& stage, Kind kind);
+  // Starts those segments whose numbers all stand at `begin` or behind.
+  void start_segments(Stage& stage, std::int64_t begin);
+  Beside::Part reduction_of(Stage& stage, std::size_t segment);
+  Beside::Part gather_of(const Stage& stage, std::size_t segment);
+
+  RankGroups& groups_;
+  Pool& pool_;
+  Beside& beside_;
+  std::map<int, State> states_;  // by stage
+};
+
+}  // namespace pipesim::exec
