@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "traces/base/text.h"
+#include "traces/print/terminal.h"
 
 namespace pipesim {
 namespace {
@@ -190,6 +192,36 @@ std::vector<std::string> LayoutGrid::words(const Range& ranks, const Range& chun
   std::vector<std::string> lines{fmt::format("stage {}", stages.front())};
   if (!stage.layer_names.empty()) lines.push_back(printable(stage.layer_names));
   if (const std::string states = state_words(stage); !states.empty()) lines.push_back(states);
+  if (layout_.tied && stages.front() == 0) {
+    lines.push_back(fmt::format("tied to rank {}", layout_.tied->last_rank));
+  }
+  if (layout_.tied && stages.front() + 1 == std::ssize(layout_.stages)) {
+    lines.push_back(fmt::format("tied to rank {}", layout_.tied->first_rank));
+  }
+  return lines;
+}
+
+std::vector<std::string> fitted(const std::vector<std::string>& words, int letters) {
+  const auto most = static_cast<std::size_t>(std::max(letters, 1));
+  std::vector<std::string> lines;
+  for (const std::string& line : words) {
+    std::string now;
+    const auto end_line = [&] {
+      if (now.empty()) return;
+      const std::string wrapped = wrap(now, static_cast<int>(most));
+      for (const std::string_view part : split(wrapped, '\n')) lines.emplace_back(part);
+      now.clear();
+    };
+    for (std::size_t at = 0; at < line.size();) {
+      const std::size_t comma = line.find(", ", at);
+      const std::size_t end = comma == std::string::npos ? line.size() : comma + 1;
+      const std::string part = line.substr(at, end - at);
+      if (!now.empty() && now.size() + 1 + part.size() > most) end_line();
+      now += (now.empty() ? "" : " ") + part;
+      at = comma == std::string::npos ? line.size() : comma + 2;
+    }
+    end_line();
+  }
   return lines;
 }
 
@@ -227,6 +259,9 @@ std::vector<LayoutNote> layout_notes(const PipelineLayout& layout, const LayoutG
     stays = stays || grid.way_from(s) == LayoutGrid::Way::beside;
   }
   if (stays) add("", "between stages of one rank nothing is sent");
+  if (mesh.ranks() > layout.sizes.pipeline && layout.stages.front().parameters) {
+    add("boxes", "parameters that each device computes with, bytes of weights that it keeps");
+  }
   if (tensor > 1) {
     add("tensor", fmt::format("{} devices have a part of each layer of their rank", tensor));
   }

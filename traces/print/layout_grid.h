@@ -61,6 +61,9 @@ class LayoutGrid {
 // "gpt-mini, 1F1B: 4 ranks x 2 chunks, 8 microbatches; 2 replicas of 8 devices".
 std::string layout_heading(const PipelineLayout& layout);
 
+// A box's words in lines of so many letters, broken behind commas where that is enough.
+std::vector<std::string> fitted(const std::vector<std::string>& words, int letters);
+
 // What stands below the picture: what each sentence is about, and the sentence.
 struct LayoutNote {
   std::string about;

@@ -96,7 +96,6 @@ class Page {
  public:
   explicit Page(const PipelineLayout& layout)
       : layout_(layout), grid_(layout, most_rows, most_columns) {
-    heading_ = wrapped(layout_heading(layout), 110);
     place();
   }
 
@@ -115,11 +114,13 @@ class Page {
  private:
   // Pixels; letters are taken to be as wide as most are.
   static constexpr int letter = 7;
+  static constexpr int heading_letter = 11;
   static constexpr int line_height = 17;
   static constexpr int page_margin = 24;
   static constexpr int inset = 12;        // of a box's words
   static constexpr int near_height = 46;  // between rows, for arrows and their bytes
   static constexpr int lane = 22;         // of a message that goes around boxes: both ways
+  static constexpr int wide_lane = 36;    // the same upwards, with its bytes
   static constexpr int both = 8;          // between its two ways
   static constexpr int sheet = 7;         // between the sheets that stand for replicas
   static constexpr int chip = 11;         // a layer
@@ -146,6 +147,31 @@ class Page {
     std::size_t from_row = 0, from_column = 0, to_row = 0, to_column = 0;
     std::size_t channel = 0;  // left of that column
     int channel_lane = 0, exit_lane = 0, entry_lane = 0;
+  };
+
+  // Sideways ways beside a row: those that would meet lie in different lanes.
+  class Lanes {
+   public:
+    // Of a way between two places, in halves of columns.
+    int take(int from, int to) {
+      const Way own{std::min(from, to), std::max(from, to)};
+      std::size_t at = 0;
+      const auto meets = [&](const Way& other) {
+        return own.first <= other.last && other.first <= own.last;
+      };
+      while (at < lanes_.size() && std::ranges::any_of(lanes_[at], meets)) ++at;
+      if (at == lanes_.size()) lanes_.emplace_back();
+      lanes_[at].push_back(own);
+      return static_cast<int>(at);
+    }
+    int count() const { return static_cast<int>(lanes_.size()); }
+
+   private:
+    struct Way {
+      int first = 0;
+      int last = 0;
+    };
+    std::vector<std::vector<Way>> lanes_;
   };
 
   static std::vector<std::string> wrapped(const std::string& text, int letters) {
@@ -185,15 +211,17 @@ class Page {
     const std::vector<Range>& rows = grid_.rows();
     const std::vector<Range>& columns = grid_.columns();
     std::vector<int> channels(columns.size() + 1);
-    std::vector<int> exits(rows.size());
-    std::vector<int> entries(rows.size());
+    std::vector<Lanes> exits(rows.size());
+    std::vector<Lanes> entries(rows.size());
     for (int stage = 0; stage + 1 < std::ssize(layout_.stages); ++stage) {
       if (grid_.way_from(stage) != Way::far) continue;
       std::optional<Detour> detour = detour_of(stage);
       if (!detour) continue;
       detour->channel_lane = channels[detour->channel]++;
-      detour->exit_lane = exits[detour->from_row]++;
-      detour->entry_lane = entries[detour->to_row]++;
+      const int channel = 2 * static_cast<int>(detour->channel);
+      const auto middle = [](std::size_t column) { return 2 * static_cast<int>(column) + 1; };
+      detour->exit_lane = exits[detour->from_row].take(middle(detour->from_column), channel);
+      detour->entry_lane = entries[detour->to_row].take(middle(detour->to_column), channel);
       detours_.push_back(*detour);
     }
     int label = 0;
@@ -209,36 +237,33 @@ class Page {
       }
     }
     box_width_ = std::clamp(widest + 2 * inset, 190, columns.size() > 3 ? 220 : 300);
-    panel_at_ = {page_margin, 34 + 22 * static_cast<int>(heading_.size()) + 22};
-    int x = panel_at_.x + 16 + label;
+    int x = page_margin + 16 + label;
     for (std::size_t c = 0; c < columns.size(); ++c) {
       channel_lefts_.push_back(x);
-      x += std::max(c == 0 ? 20 : 44, channels[c] * lane + 24);
+      x += std::max(c == 0 ? 20 : 44, channels[c] * wide_lane + 16);
       lefts_.push_back(x);
       x += box_width_;
     }
     channel_lefts_.push_back(x);
-    x += std::max(20, channels.back() * lane + 24);
-    panel_width_ = x - panel_at_.x;
+    x += std::max(20, channels.back() * wide_lane + 16);
+    panel_width_ = x - page_margin;
     const int tail = stack() > 0 ? 60 : 0;  // for what says how many replicas there are
-    width_ = std::max(panel_at_.x + panel_width_ + stack() + tail + page_margin, 640);
+    width_ = std::max(panel_width_ + stack() + tail + 2 * page_margin, 640);
+    heading_ = wrapped(layout_heading(layout_), (width_ - 2 * page_margin) / heading_letter);
+    panel_at_ = {page_margin, 30 + 22 * static_cast<int>(heading_.size())};
 
     const bool has_headings = grid_.chunks() > 1;
     int y = panel_at_.y + (has_headings ? 40 : 20);
     for (std::size_t r = 0; r < rows.size(); ++r) {
-      y += entries[r] * lane + (has_word(r, false) ? 22 : 0);
+      y += entries[r].count() * lane + (has_word(r, false) ? 22 : 0);
       std::size_t lines = 1;
       bool chips = false;
       for (const Range& column : columns) {
-        std::size_t own = 0;
-        for (const std::string& words : grid_.words(rows[r], column)) {
-          own += wrapped(words, letters()).size();
-        }
-        lines = std::max(lines, own);
+        lines = std::max(lines, fitted(grid_.words(rows[r], column), letters()).size());
         chips = chips || layers_in(r, column) > 0;
       }
       rows_.push_back({y, static_cast<int>(lines) * line_height + (chips ? chip + 8 : 0) + 16});
-      y += rows_.back().height + exits[r] * lane + (has_word(r, true) ? 22 : 0);
+      y += rows_.back().height + exits[r].count() * lane + (has_word(r, true) ? 22 : 0);
       if (r + 1 < rows.size()) y += near_height;
     }
     panel_height_ = y + 20 - panel_at_.y;
@@ -318,12 +343,12 @@ class Page {
       svg_.box({lefts_[c], row.top}, box_width_, row.height, is_one ? colours::paper.light : panel,
                box_outline, 6, !is_one);
       y = row.top + 20;
-      for (std::size_t i = 0; i < words.size(); ++i) {
-        for (const std::string& line : wrapped(words[i], letters())) {
-          svg_.text({lefts_[c] + inset, y}, line, i == 0 ? bold_text : "");
-          y += line_height;
-        }
-        if (i == 0) y = draw_chips(layers_in(r, chunks), {lefts_[c] + inset, y - 9});
+      bool is_title = true;
+      for (const std::string& line : fitted(words, letters())) {
+        svg_.text({lefts_[c] + inset, y}, line, is_title ? bold_text : "");
+        y += line_height;
+        if (is_title) y = draw_chips(layers_in(r, chunks), {lefts_[c] + inset, y - 9});
+        is_title = false;
       }
     }
   }
@@ -399,7 +424,8 @@ class Page {
     const int bottom = from.top + from.height;
     const int exit = bottom + 12 + detour.exit_lane * lane;
     const int entry = to.top - 12 - detour.entry_lane * lane;
-    const int channel = channel_lefts_[detour.channel] + 14 + detour.channel_lane * lane;
+    const int channel =
+        channel_lefts_[detour.channel] + wide_lane - 12 + detour.channel_lane * wide_lane;
     const int start = lefts_[detour.from_column] + box_width_ / 2;
     const int end = lefts_[detour.to_column] + box_width_ / 2;
     // The way back runs beside the way there without crossing it.

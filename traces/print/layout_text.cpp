@@ -133,9 +133,9 @@ class Drawing {
         for (const std::string& line : grid_.words(ranks, chunks)) {
           widest = std::max(widest, static_cast<int>(line.size()));
         }
-        for (const int stage : {sender(ranks, chunks), receiver(ranks, chunks)}) {
-          if (stage >= 0) widest = std::max(widest, static_cast<int>(long_way(stage).size()));
-        }
+        const int stage = ranks.is_one() ? grid_.stage_at(ranks.first, chunks.first) : -1;
+        if (stage < 0 || grid_.way_from(stage) == Way::end) continue;
+        widest = std::max(widest, 9 + 2 * static_cast<int>(bytes_text(stage).size()));
       }
     }
     const int others = static_cast<int>(grid_.columns().size()) - boxes;
@@ -166,11 +166,6 @@ class Drawing {
     const std::int64_t bytes = grid_.bytes_from(stage);
     return bytes == 0 ? "" : " " + format_bytes(bytes);
   }
-  std::string long_way(int stage) const {
-    const std::string bytes = bytes_text(stage);
-    return fmt::format("v F{0}   ^ B{0}   from rank {1}", bytes,
-                       layout_.stages[static_cast<std::size_t>(stage)].rank);
-  }
 
   // Arrows both ways, and behind them where to, as far as there is room.
   void put_arrows(Canvas& canvas, std::size_t line, const Column& column, int stage, bool is_up,
@@ -180,9 +175,12 @@ class Drawing {
     const char* backward = is_up ? "v B" : "^ B";
     const int room = column.width - 2;
     int at = column.left + 2;
-    const std::string both = bytes + "   ";
-    const bool is_wide =
-        static_cast<int>(6 + 2 * bytes.size() + 3 + (where.empty() ? 0 : 3 + where.size())) <= room;
+    // As much as there is room for: bytes each way, or once, or at least where to.
+    const auto arrows = static_cast<int>(9 + 2 * bytes.size());
+    const auto words = static_cast<int>(where.empty() ? 0 : 3 + where.size());
+    const bool is_wide = arrows + words <= room;
+    const bool has_bytes =
+        where.empty() || 8 + static_cast<int>(bytes.size() + where.size()) <= room;
     const auto put = [&](std::string_view text, Ink ink) {
       canvas.put(line, at, text, ink, column.left + column.width + gap - at);
       at += static_cast<int>(text.size());
@@ -198,7 +196,8 @@ class Drawing {
     }
     put(" ", Ink::plain);
     put(backward, Ink::backward);
-    put(where.empty() ? bytes : " " + where, where.empty() ? Ink::plain : Ink::faint);
+    if (has_bytes) put(bytes, Ink::plain);
+    if (!where.empty()) put(" " + where, Ink::faint);
   }
 
   // What is sent between a row and the one behind it, or, of messages that go elsewhere, before
@@ -241,11 +240,8 @@ class Drawing {
     std::vector<std::vector<std::string>> boxes;
     std::size_t height = std::max<std::size_t>(label.size(), 1);
     for (std::size_t c = 0; c < columns_.size(); ++c) {
-      std::vector<std::string> lines;
-      for (const std::string& words : grid_.words(ranks, grid_.columns()[c])) {
-        const std::string wrapped = wrap(words, std::max(1, columns_[c].width - frame));
-        for (const std::string_view line : split(wrapped, '\n')) lines.emplace_back(line);
-      }
+      std::vector<std::string> lines =
+          fitted(grid_.words(ranks, grid_.columns()[c]), columns_[c].width - frame);
       constexpr std::size_t most_lines = 6;
       if (lines.size() > most_lines) {
         lines.resize(most_lines);
@@ -311,7 +307,7 @@ class Drawing {
 std::string notes_text(const std::vector<LayoutNote>& notes, int width) {
   std::size_t margin = 0;
   for (const LayoutNote& note : notes) margin = std::max(margin, note.about.size() + 2);
-  std::string out;
+  std::string out = notes.empty() ? "" : "\n";
   for (const LayoutNote& note : notes) {
     const std::string text = wrap(note.text, width - static_cast<int>(margin));
     std::string about = note.about;
@@ -337,7 +333,7 @@ std::string layout_text(const PipelineLayout& layout, const Terminal& terminal) 
   Canvas canvas;
   Drawing(layout, grid, width).draw(canvas);
   return bold(wrap(layout_heading(layout), width), terminal.colour) + "\n\n" +
-         canvas.text(terminal.colour) + "\n" + notes_text(layout_notes(layout, grid), width);
+         canvas.text(terminal.colour) + notes_text(layout_notes(layout, grid), width);
 }
 
 }  // namespace pipesim
