@@ -67,17 +67,17 @@ void run(const PredictFlags& flags, const std::vector<std::string>& arguments) {
   if (flags.json) needed += json_needs;
   request.schedule = choose_schedule(flags.schedule, needed);
   const PreparedPrediction prepared = prepare(std::move(request));
-  LayoutOutput layout(flags.layout_picture, flags.json);
-  if (layout.is_wanted()) layout.show(layout_of(prepared), standard_output(), !flags.quiet);
   const auto& [source, choice, model, cap, costs, options] = prepared;
   // Opened first: an output that can't be written fails before the work.
   std::optional<OutputFile> trace;
   std::optional<OutputFile> exported;
+  LayoutOutput layout(flags.layout_picture, flags.json);
   if (flags.trace) trace.emplace(*flags.trace, flags.trace->ends_with(".gz"));
   if (flags.export_file) {
     check_fits_csv(choice.schedule);
     exported.emplace(*flags.export_file);
   }
+  if (layout.is_wanted()) layout.show(layout_of(prepared), standard_output(), !flags.quiet);
 
   std::optional<Progress> progress(std::in_place);
   progress->show(fmt::format("simulating {} actions",
