@@ -289,9 +289,9 @@ std::vector<LayoutNote> layout_notes(const PipelineLayout& layout, const LayoutG
   for (const ReplicaExchange& exchange : layout.replicas) {
     add(exchange.what,
         exchange.group.count > 1
-            ? fmt::format("{} over {} devices, as {}; each sends {} an iteration", exchange.how,
+            ? fmt::format("{} over {} devices, as {}; an iteration each sends {}", exchange.how,
                           exchange.group.count, listed(exchange.group), by_rank(exchange.bytes))
-            : fmt::format("{} over replicas; each device sends {} an iteration", exchange.how,
+            : fmt::format("{} over replicas; an iteration each device sends {}", exchange.how,
                           by_rank(exchange.bytes)));
   }
   return notes;

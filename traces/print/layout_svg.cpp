@@ -7,31 +7,16 @@
 #include <utility>
 
 #include "traces/base/text.h"
-#include "traces/base/utf8.h"
 #include "traces/print/colours.h"
 #include "traces/print/layout_grid.h"
 #include "traces/print/layout_picture.h"
+#include "traces/print/xml_text.h"
 
 namespace pipesim {
 namespace {
 
 using Range = LayoutGrid::Range;
 using Way = LayoutGrid::Way;
-
-// As XML takes it.
-std::string as_xml(std::string_view text) {
-  std::string out;
-  for (const std::string safe = valid_utf8(printable(text)); const char c : safe) {
-    switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      default: out += c;
-    }
-  }
-  return out;
-}
 
 struct Point {
   int x = 0;
@@ -48,7 +33,8 @@ class Svg {
   }
   void text(Point at, std::string_view words, const char* style = "",
             std::uint32_t ink = colours::ink.light) {
-    add(R"(<text x="{}" y="{}" fill="#{:06x}"{}>{}</text>)", at.x, at.y, ink, style, as_xml(words));
+    add(R"(<text x="{}" y="{}" fill="#{:06x}"{}>{}</text>)", at.x, at.y, ink, style,
+        xml_text(words));
   }
   // `what` is its title, which viewers show where the mouse is.
   void arrow(const std::vector<Point>& points, bool is_forward, const std::string& what) {
@@ -60,7 +46,7 @@ class Svg {
     const std::uint32_t colour = (is_forward ? colours::forward : colours::backward).light;
     add(R"(<path d="{}" fill="none" stroke="#{:06x}" stroke-width="2" stroke-linejoin="round" )"
         R"_(marker-end="url(#{})"><title>{}</title></path>)_",
-        path, colour, name, as_xml(what));
+        path, colour, name, xml_text(what));
   }
   template <typename... Values>
   void add(fmt::format_string<Values...> format, Values&&... values) {
@@ -450,7 +436,7 @@ class Page {
     const int middle = (exit + entry) / 2;
     svg_.add(
         R"_(<text x="{0}" y="{1}" transform="rotate(-90 {0} {1})" fill="#{2:06x}"{3}>{4}</text>)_",
-        channel - 4, middle, faint_ink, middle_text, as_xml(bytes));
+        channel - 4, middle, faint_ink, middle_text, xml_text(bytes));
   }
 
   // To or from a box that is not shown.

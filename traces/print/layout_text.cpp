@@ -240,8 +240,10 @@ class Drawing {
     std::vector<std::vector<std::string>> boxes;
     std::size_t height = std::max<std::size_t>(label.size(), 1);
     for (std::size_t c = 0; c < columns_.size(); ++c) {
-      std::vector<std::string> lines =
-          fitted(grid_.words(ranks, grid_.columns()[c]), columns_[c].width - frame);
+      std::vector<std::string> words = grid_.words(ranks, grid_.columns()[c]);
+      // Of chunks left out there is room for how many stages they are.
+      if (!grid_.columns()[c].is_one() && !words.empty()) words.resize(1);
+      std::vector<std::string> lines = fitted(words, columns_[c].width - frame);
       constexpr std::size_t most_lines = 6;
       if (lines.size() > most_lines) {
         lines.resize(most_lines);
