@@ -81,7 +81,7 @@ class Drawing {
  public:
   static constexpr int gap = 3;            // between boxes
   static constexpr int frame = 4;          // a box's sides, with a blank each
-  static constexpr int least_inside = 16;  // of a box
+  static constexpr int least_inside = 18;  // of a box
   static constexpr int left_out = 12;      // the column that stands for chunks left out
   static constexpr int least_column = least_inside + frame + gap;
   static constexpr int most_ranks = 9;
@@ -182,7 +182,7 @@ class Drawing {
     const bool has_bytes =
         where.empty() || 8 + static_cast<int>(bytes.size() + where.size()) <= room;
     const auto put = [&](std::string_view text, Ink ink) {
-      canvas.put(line, at, text, ink, column.left + column.width + gap - at);
+      canvas.put(line, at, text, ink, column.left + column.width - at);
       at += static_cast<int>(text.size());
     };
     put(forward, Ink::forward);
