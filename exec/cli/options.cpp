@@ -285,7 +285,7 @@ void add_all_flags(CommandLine& program, Flags& flags) {
       "Output",
       {{"--trace", &flags.trace, "FILE.json[.gz]", "writes what was measured as a Chrome trace"},
        FlagHelp("--layout-picture", &flags.layout_picture, "[FILE.svg]",
-                "draws the layout before it trains; printed, or as SVG")
+                "draws the layout, then trains; printed or as SVG")
            .or_alone(LayoutOutput::printed),
        {"--verify", &flags.verify, "compares losses and gradients with one rank's"},
        {"--json", &flags.json, "prints the result as one JSON object"},

@@ -142,7 +142,7 @@ void add_predict(CommandLine& program) {
        {"--trace", &flags->trace, "FILE.json[.gz]", "writes the timeline as a Chrome trace"},
        {"--export", &flags->export_file, "FILE.csv", "writes the schedule as PyTorch's CSV"},
        FlagHelp("--layout-picture", &flags->layout_picture, "[FILE.svg]",
-                "draws layers, ranks and messages; printed, or as SVG")
+                "draws layers, ranks, messages; printed or as SVG")
            .or_alone(LayoutOutput::printed),
        {"--explain", &flags->explain, "says where a model's time and memory go"},
        {"--json", &flags->json, "prints the result as one JSON object"},

@@ -3,14 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <set>
 #include <sstream>
 
-#include "tests/errors.h"
 #include "tests/files.h"
 #include "tests/xml.h"
-#include "traces/base/utf8.h"
+#include "traces/base/error.h"
 
 namespace pipesim {
 namespace {
