@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "exec/cli/layout.h"
 #include "exec/cli/report.h"
 #include "exec/device/devices.h"
 #include "exec/run/agreement.h"
@@ -16,6 +17,7 @@
 #include "exec/run/session.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
+#include "traces/print/layout_picture.h"
 #include "traces/print/terminal.h"
 
 namespace pipesim::exec {
@@ -64,6 +66,16 @@ void tell(const Flags& flags, const Task& task, const RunResult& result,
   }
 }
 
+// Before anything is trained.
+void draw_layout(const Flags& flags, const Task& task, bool launched) {
+  LayoutOutput output(flags.layout_picture, flags.json);
+  if (!output.is_wanted()) return;
+  const Destination destination(STDOUT_FILENO, launched);
+  output.show(layout_of(task), terminal_of(destination.descriptor()), !flags.quiet);
+  if (!flags.json && !flags.quiet) print(output.told());
+  finish_printing();
+}
+
 // How many lower ranks this one shares its host with.
 int rank_within_host(Transport& transport) {
   const SharedClocks hosts = find_shared_clocks(transport, Clock());
@@ -86,6 +98,7 @@ void run_rank(const Flags& flags, const Ranks& ranks, Transport& control, bool l
   agree(control, [&] {
     device = make_device(flags.device.value_or("cpu"), local_rank);
     if (first && flags.trace) trace.emplace(*flags.trace, flags.trace->ends_with(".gz"));
+    if (first) draw_layout(flags, task, launched);
   });
   const TrainingJob& training = task.training;
   if (ranks.linked) {

@@ -16,6 +16,7 @@
 #include "traces/base/error.h"
 #include "traces/base/memory.h"
 #include "traces/base/text.h"
+#include "traces/print/layout_picture.h"
 
 namespace pipesim::exec {
 namespace {
@@ -189,7 +190,8 @@ void set_model(const Flags& flags, TrainingJob& training) {
 }
 
 // What takes time on one that does not.
-void set_costs(const Flags& flags, TrainingJob& training) {
+void set_costs(const Flags& flags, Task& task) {
+  TrainingJob& training = task.training;
   const std::pair<const Flag*, std::string_view> meaningless[] = {
       {&flags.model, "--model"},
       {&flags.data, "--data"},
@@ -215,7 +217,11 @@ void set_costs(const Flags& flags, TrainingJob& training) {
   std::optional<std::vector<int>> layout;
   if (flags.layout) layout = parse_layout(*flags.layout).layers;
   if (flags.costs) {
-    training.costs = read_costs(*flags.costs).resolve(placement, layout);
+    const CostsFile file = read_costs(*flags.costs);
+    training.costs = file.resolve(placement, layout);
+    if (const auto layers = static_cast<int>(file.layers.size()); layers > 0) {
+      task.emulated_layers = resolve_layout(layout, layers, placement.stages(), file.name);
+    }
   } else if (layout) {
     throw input_error("--layout: needs costs by layer; give --costs with a file of them");
   } else {
@@ -278,6 +284,9 @@ void add_all_flags(CommandLine& program, Flags& flags) {
   program.add_flags(
       "Output",
       {{"--trace", &flags.trace, "FILE.json[.gz]", "writes what was measured as a Chrome trace"},
+       FlagHelp("--layout-picture", &flags.layout_picture, "[FILE.svg]",
+                "draws the layout, then trains; printed or as SVG")
+           .or_alone(LayoutOutput::printed),
        {"--verify", &flags.verify, "compares losses and gradients with one rank's"},
        {"--json", &flags.json, "prints the result as one JSON object"},
        {"--quiet", &flags.quiet, "prints no report"}});
@@ -342,8 +351,7 @@ Task make_task(const Flags& flags, int ranks) {
   const bool is_file = schedule.schedule && names_a_file(*schedule.schedule);
   if (!schedule.stages && !is_file) schedule.stages = std::to_string(ranks);
   const ScheduleChoice choice = choose_schedule(schedule, {});
-  task.title = choice.family != nullptr ? std::string(choice.family->title)
-                                        : printable(choice.schedule.name);
+  task.title = title_of(choice);
   if (choice.schedule.ranks() != ranks) {
     throw input_error(fmt::format(
         "{} needs {}, but {}; start it with mpirun -n {}, or with "
@@ -360,7 +368,7 @@ Task make_task(const Flags& flags, int ranks) {
   }
   training.record_details = flags.trace.has_value();
   if (flags.device == emulated_device) {
-    set_costs(flags, training);
+    set_costs(flags, task);
   } else {
     set_model(flags, training);
   }

@@ -17,7 +17,7 @@ struct Flags {
   Flag model, layout, data, micro_batch_size, sequence_length;
   Flag iterations, warmup, seed, learning_rate, recompute, precision;
   Flag device, costs, pace, faults, transport, eager_limit, timeout;
-  Flag trace;
+  Flag trace, layout_picture;
   bool verify = false;
   bool json = false;
   bool quiet = false;
@@ -45,6 +45,8 @@ Ranks choose_ranks(const Flags& flags, const std::optional<Launch>& launch);
 struct Task {
   TrainingJob training;
   std::string title;  // of the schedule, as in a sentence
+  // Of each virtual stage of an emulated device, where its costs are by layer.
+  std::vector<int> emulated_layers = {};
 };
 Task make_task(const Flags& flags, int ranks);
 

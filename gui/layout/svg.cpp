@@ -3,39 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <string_view>
 
 #include "gui/layout/draw_list.h"
 #include "gui/layout/text_buffer.h"
-#include "traces/base/utf8.h"
+#include "traces/print/xml_text.h"
 
 namespace pipesim::gui {
 namespace {
-
-// How many bytes the character at the front takes; 0 where there is none that XML takes.
-std::size_t character(std::string_view text) {
-  const std::size_t size = utf8_size(text);
-  const bool control = size == 1 && (text[0] < 0x20 || text[0] == 0x7f);
-  const bool none = text.starts_with("\xef\xbf\xbe") || text.starts_with("\xef\xbf\xbf");
-  return control || none ? 0 : size;
-}
-
-// As XML takes it; what it takes in no form becomes U+FFFD.
-std::string escaped(std::string_view text) {
-  std::string out;
-  while (!text.empty()) {
-    const std::size_t size = character(text);
-    switch (size == 1 ? text[0] : 0) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      default: out += size == 0 ? "\xef\xbf\xbd" : text.substr(0, size);
-    }
-    text.remove_prefix(std::max<std::size_t>(size, 1));
-  }
-  return out;
-}
 
 void add_box(Buffer& out, const DrawList::Box& box) {
   if (box.filled) {
@@ -124,7 +98,7 @@ void add_text(Buffer& out, const DrawList::Text& text, int font_pixels) {
       R"(<text x="{}" y="{:.1f}" text-anchor="{}" fill="#{:06x}"{}>{}</text>)"
       "\n",
       x, text.y + text.height / 2.0 + font_pixels * 0.36, anchor, text.colour,
-      text.bold ? R"( font-weight="bold")" : "", escaped(text.text));
+      text.bold ? R"( font-weight="bold")" : "", xml_text(text.text));
 }
 
 }  // namespace

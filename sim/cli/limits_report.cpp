@@ -30,7 +30,10 @@ class Arguments {
       }
     }
     // What a report is, or where it goes, is no part of the question.
-    for (const char* name : {"--trace", "--export", "--explain", "--json", "--quiet"}) drop(name);
+    for (const char* name :
+         {"--trace", "--export", "--layout-picture", "--explain", "--json", "--quiet"}) {
+      drop(name);
+    }
   }
 
   Arguments& set(const std::string& name, const std::string& value) {

@@ -18,6 +18,7 @@
 #include "traces/base/files.h"
 #include "traces/base/text.h"
 #include "traces/chrome_writer.h"
+#include "traces/print/layout_picture.h"
 #include "traces/print/terminal.h"
 
 namespace pipesim::cli {
@@ -27,7 +28,7 @@ struct PredictFlags {
   ScheduleFlags schedule;
   CostFlags costs;
   SpreadFlags spread;
-  Flag iterations, memory_cap, trace, export_file;
+  Flag iterations, memory_cap, trace, export_file, layout_picture;
   bool explain = false;
   bool json = false;
   bool quiet = false;
@@ -49,7 +50,8 @@ void run(const PredictFlags& flags, const std::vector<std::string>& arguments) {
                  {"--model", file_of(flags.costs.model.model)},
                  {"--cluster", file_of(flags.costs.model.cluster)},
                  {"--trace", flags.trace, true},
-                 {"--export", flags.export_file, true}});
+                 {"--export", flags.export_file, true},
+                 {"--layout-picture", flags.layout_picture, true}});
   PredictionRequest request;
   request.costs = cost_request(flags.costs);
   add_slow_ranks(flags.spread, request.costs);
@@ -69,11 +71,13 @@ void run(const PredictFlags& flags, const std::vector<std::string>& arguments) {
   // Opened first: an output that can't be written fails before the work.
   std::optional<OutputFile> trace;
   std::optional<OutputFile> exported;
+  LayoutOutput layout(flags.layout_picture, flags.json);
   if (flags.trace) trace.emplace(*flags.trace, flags.trace->ends_with(".gz"));
   if (flags.export_file) {
     check_fits_csv(choice.schedule);
     exported.emplace(*flags.export_file);
   }
+  if (layout.is_wanted()) layout.show(layout_of(prepared), standard_output(), !flags.quiet);
 
   std::optional<Progress> progress(std::in_place);
   progress->show(fmt::format("simulating {} actions",
@@ -118,6 +122,7 @@ void run(const PredictFlags& flags, const std::vector<std::string>& arguments) {
   }
   if (trace)
     print(fmt::format("Trace: {} (open it in ui.perfetto.dev)\n", printable(trace->path())));
+  print(layout.told());
   if (exported) print(fmt::format("Schedule: {}\n", printable(exported->path())));
 }
 
@@ -136,6 +141,9 @@ void add_predict(CommandLine& program) {
         "says what fits; default of a model: a device's"},
        {"--trace", &flags->trace, "FILE.json[.gz]", "writes the timeline as a Chrome trace"},
        {"--export", &flags->export_file, "FILE.csv", "writes the schedule as PyTorch's CSV"},
+       FlagHelp("--layout-picture", &flags->layout_picture, "[FILE.svg]",
+                "draws layers, ranks, messages; printed or as SVG")
+           .or_alone(LayoutOutput::printed),
        {"--explain", &flags->explain, "says where a model's time and memory go"},
        {"--json", &flags->json, "prints the result as one JSON object"},
        {"--quiet", &flags->quiet, "prints no report"}});

@@ -14,11 +14,6 @@
 namespace pipesim::cli {
 namespace {
 
-std::string title_of(const ScheduleChoice& choice) {
-  return choice.family != nullptr ? std::string(choice.family->title)
-                                  : printable(choice.schedule.name);
-}
-
 std::string verdict(const ScheduleChoice& choice, const Prediction& prediction,
                     const std::optional<CostModel>& model, const Terminal& terminal) {
   const Schedule& schedule = choice.schedule;

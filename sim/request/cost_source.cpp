@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sim/cost/estimate/replicas.h"
+#include "sim/cost/layout.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 
@@ -152,6 +153,15 @@ std::vector<StageCosts> CostSource::layers(const Schedule& schedule) const {
     all.push_back(own.layer_costs(layer, shape));
   }
   return all;
+}
+
+std::vector<int> CostSource::layout_of(const Schedule& schedule) const {
+  if (!by_layer()) return {};
+  if (model() != nullptr) {
+    return model()->with_ranks(schedule.ranks()).layout(shape_of(schedule));
+  }
+  return resolve_layout(request_.layout, static_cast<int>(file()->layers.size()), schedule.stages(),
+                        file()->name);
 }
 
 Schedule CostSource::complete(Schedule schedule) const {

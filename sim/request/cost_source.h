@@ -53,6 +53,8 @@ class CostSource {
   Costs resolve(const Schedule& schedule, const std::optional<std::vector<int>>& layout) const;
   // One a layer, where by_layer().
   std::vector<StageCosts> layers(const Schedule& schedule) const;
+  // How many each virtual stage holds; empty where costs are by stage.
+  std::vector<int> layout_of(const Schedule& schedule) const;
   // As asked for.
   const std::optional<std::vector<int>>& layout() const { return request_.layout; }
   // The schedule with what a model's replicas exchange while ranks compute.

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "sim/cost/lay_out.h"
 #include "traces/base/error.h"
 
 namespace pipesim {
@@ -29,6 +30,18 @@ PreparedPrediction prepare(PredictionRequest request) {
   prepared.costs.check(choice.schedule.placement, choice.schedule.microbatches, "--iterations",
                        request.iterations);
   return prepared;
+}
+
+PipelineLayout layout_of(const PreparedPrediction& prepared) {
+  const ScheduleChoice& choice = prepared.choice;
+  LayoutFacts facts{title_of(choice), choice.schedule, prepared.costs};
+  facts.layers = prepared.source.layout_of(choice.schedule);
+  if (prepared.model) {
+    facts.model = &prepared.model->model();
+    facts.parameters = prepared.model->parameters(prepared.source.shape_of(choice.schedule));
+    facts.training = &prepared.model->training();
+  }
+  return lay_out(facts);
 }
 
 Prediction PreparedPrediction::predict() const {

@@ -10,6 +10,7 @@
 #include "sim/engine/prediction.h"
 #include "sim/request/cost_source.h"
 #include "sim/schedule/choice.h"
+#include "traces/pipeline_layout.h"
 
 namespace pipesim {
 
@@ -34,6 +35,9 @@ struct PreparedPrediction {
 // What ranks have to fit into: what is asked for, else what the model's devices have.
 std::optional<std::int64_t> memory_cap(std::optional<std::int64_t> asked_bytes,
                                        const std::optional<CostModel>& model);
+
+// What is predicted, as pictures show it.
+PipelineLayout layout_of(const PreparedPrediction& prepared);
 
 // Throws where parts of the request don't fit each other, or sums would leave 64 bits.
 PreparedPrediction prepare(PredictionRequest request);

@@ -42,6 +42,11 @@ ScheduleRequest parse_request(const ScheduleFlags& flags) {
   return request;
 }
 
+std::string title_of(const ScheduleChoice& choice) {
+  return choice.family != nullptr ? std::string(choice.family->title)
+                                  : printable(choice.schedule.name);
+}
+
 ScheduleChoice choose_schedule(const ScheduleRequest& request) {
   ScheduleChoice choice;
   choice.family = &family(request.name);

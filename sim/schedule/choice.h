@@ -28,6 +28,9 @@ struct ScheduleChoice {
   Schedule schedule;
 };
 
+// How it is called in a sentence; printable.
+std::string title_of(const ScheduleChoice& choice);
+
 // The family's schedule.
 ScheduleChoice choose_schedule(const ScheduleRequest& request);
 

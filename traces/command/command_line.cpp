@@ -87,6 +87,16 @@ void CommandLine::add_flags(const std::string& group, std::span<const FlagHelp> 
         [&](auto* value) {
           if constexpr (std::is_same_v<decltype(value), bool*>) {
             return app_.add_flag(flag.name, *value, flag.help)->disable_flag_override();
+          } else if constexpr (std::is_same_v<decltype(value), Flag*>) {
+            const auto store = [value, alone = flag.alone](const std::string& text) {
+              *value = text.empty() ? alone : text;
+            };
+            if (flag.alone.empty()) {
+              return app_.add_option(flag.name, *value, flag.help)->type_name(flag.type);
+            }
+            return app_.add_option_function<std::string>(flag.name, store, flag.help)
+                ->type_name(flag.type)
+                ->expected(0, 1);
           } else {
             return app_.add_option(flag.name, *value, flag.help)->type_name(flag.type);
           }

@@ -41,6 +41,11 @@ struct FlagHelp {
     is_required = true;
     return std::move(*this);
   }
+  // Of a flag with a text: may be given without one, and stands for `text` then.
+  FlagHelp or_alone(std::string text) && {
+    alone = std::move(text);
+    return std::move(*this);
+  }
   bool is_given() const;
 
   std::string name;
@@ -48,6 +53,7 @@ struct FlagHelp {
   std::string type;  // of the text, as help shows it
   std::string help;
   bool is_required = false;
+  std::string alone;  // empty: needs a text
 };
 
 // The first that was given, by name; empty where none was.

@@ -195,6 +195,24 @@ bool has_both_ends(const Placement& placement) {
   return placement.rank_of(0) == placement.rank_of(placement.stages() - 1);
 }
 
+std::vector<StageShare> shares_of(const CostModel& model, const PipelineShape& shape) {
+  const bool has_both = has_both_ends(shape.placement);
+  std::vector<StageShare> shares;
+  int next = 0;
+  for (const int size : model.layout(shape)) {
+    StageShare& share = shares.emplace_back();
+    share.layers = size;
+    for (const int end = next + size; next < end;) {
+      const LayerEstimate& one = model.layer(next);
+      const int first = std::exchange(next, std::min(end, model.next_kind(next)));
+      const std::int64_t parameters = one.parameters - (has_both ? one.tied_parameters : 0);
+      share.parameters += (next - first) * parameters;
+      share.largest_layer = std::max(share.largest_layer, parameters);
+    }
+  }
+  return shares;
+}
+
 // ---- FLOPs that the model needs, of a sequence's forward
 
 // Scores and context, of all pairs of tokens.
@@ -264,32 +282,29 @@ StageCosts CostModel::layer_costs(int layer, const PipelineShape& shape) const {
   return costs;
 }
 
+std::vector<std::int64_t> CostModel::parameters(const PipelineShape& shape) const {
+  std::vector<std::int64_t> all;
+  for (const StageShare& share : shares_of(*this, shape)) all.push_back(share.parameters);
+  return all;
+}
+
 Costs CostModel::costs(const PipelineShape& shape) const {
   const Placement& placement = shape.placement;
-  const bool has_both = has_both_ends(placement);
   Costs result;
   result.compute_slowdown_ppm = cluster_.device.compute_slowdown_ppm;
-  std::vector<StageShare> shares;
   int next = 0;
   for (const int size : layout(shape)) {
     StageSum stage(fmt::format("--model, --stages: the layers of virtual stage {} of {}",
                                result.stages.size(), model_.name),
                    "use more stages, smaller layers or a smaller --micro-batch-size");
-    StageShare& share = shares.emplace_back();
-    share.layers = size;
     for (const int end = next + size; next < end;) {
-      const LayerEstimate& one = layer(next);
       const int first = std::exchange(next, std::min(end, next_kind(next)));
-      const int count = next - first;
-      const std::int64_t parameters = one.parameters - (has_both ? one.tied_parameters : 0);
-      stage.add(layer_costs(first, shape), count);
-      share.parameters += count * parameters;
-      share.largest_layer = std::max(share.largest_layer, parameters);
+      stage.add(layer_costs(first, shape), next - first);
     }
     result.stages.push_back(stage.costs());
   }
   link_ranks(*this, placement, result);
-  add_replicas(*this, placement, shares, result);
+  add_replicas(*this, placement, shares_of(*this, shape), result);
   return result;
 }
 

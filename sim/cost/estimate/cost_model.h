@@ -59,6 +59,8 @@ class CostModel {
 
   // Layers of each virtual stage, checked.
   std::vector<int> layout(const PipelineShape& shape) const;
+  // That one device computes with, of each virtual stage.
+  std::vector<std::int64_t> parameters(const PipelineShape& shape) const;
   // Of one layer, without what its stage adds: messages, replicas.
   StageCosts layer_costs(int layer, const PipelineShape& shape) const;
   Costs costs(const PipelineShape& shape) const;

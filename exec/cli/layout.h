@@ -1,0 +1,12 @@
+// The layout of a task, as pictures show it.
+#pragma once
+
+#include "exec/cli/options.h"
+#include "traces/pipeline_layout.h"
+
+namespace pipesim::exec {
+
+// Pure; any thread.
+PipelineLayout layout_of(const Task& task);
+
+}  // namespace pipesim::exec

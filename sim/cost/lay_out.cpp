@@ -1,0 +1,170 @@
+#include "sim/cost/lay_out.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace pipesim {
+namespace {
+
+// "layer 3", "layers 3-5".
+std::string counted(std::string_view one, std::int64_t first, std::int64_t count) {
+  if (count == 1) return fmt::format("{} {}", one, first);
+  return fmt::format("{}s {}-{}", one, first, first + count - 1);
+}
+
+// At most what 64 bits hold: numbers to look at, of jobs as absurd as may be.
+std::int64_t product(std::int64_t a, std::int64_t b) {
+  std::int64_t result = 0;
+  return __builtin_mul_overflow(a, b, &result) ? std::numeric_limits<std::int64_t>::max() : result;
+}
+std::int64_t sum(std::int64_t a, std::int64_t b) {
+  std::int64_t result = 0;
+  return __builtin_add_overflow(a, b, &result) ? std::numeric_limits<std::int64_t>::max() : result;
+}
+
+// What each device of a ring sends while `bytes` pass around it once, rounded up.
+std::int64_t ring_bytes(std::int64_t bytes, std::int64_t devices) {
+  return bytes - bytes / devices;
+}
+
+// How often each stage does an action of that kind in an iteration.
+std::vector<std::int64_t> times_done(const Schedule& schedule, Kind kind) {
+  std::vector<std::int64_t> times(static_cast<std::size_t>(schedule.stages()));
+  for (const Action& action : schedule.actions.all()) {
+    if (action.kind == kind) ++times[static_cast<std::size_t>(action.stage)];
+  }
+  return times;
+}
+
+class ReplicaExchanges {
+ public:
+  ReplicaExchanges(const LayoutFacts& facts, PipelineLayout& layout)
+      : facts_(facts), layout_(layout), placement_(facts.schedule.placement) {}
+
+  void add() {
+    if (facts_.training == nullptr) return add_given();
+    const Training& training = *facts_.training;
+    if (training.data_parallel == 1 || facts_.parameters.empty()) return;
+    const Mesh mesh = training.mesh(placement_.ranks());
+    const auto [sharers, likes] = split_group(mesh.group_of(0, Axis::data), training.shards(), 0);
+    const std::int64_t shards = sharers.count;
+    const std::int64_t gradient = training.gradient_bytes;
+    const std::int64_t weight = bytes_of(training.precision);
+    const auto reduced = times_done(facts_.schedule, Kind::REDUCE_GRAD);
+    const auto gathered = times_done(facts_.schedule, Kind::UNSHARD);
+    // Where the lists have no reduction, ranks do it once, at the end.
+    const auto reductions = [&](std::size_t stage) {
+      return std::max<std::int64_t>(1, reduced[stage]);
+    };
+    if (shards > 1) {
+      add_by_stage("gradients", "reduce-scatter", sharers, [&](std::size_t stage) {
+        return product(reductions(stage), ring_bytes(facts_.parameters[stage] * gradient, shards));
+      });
+    }
+    if (likes.count > 1) {
+      add_by_stage("gradients", "all-reduce", likes, [&](std::size_t stage) {
+        const std::int64_t part = (facts_.parameters[stage] * gradient + shards - 1) / shards;
+        return product(reductions(stage), 2 * ring_bytes(part, likes.count));
+      });
+    }
+    if (shards == 1) return;
+    add_by_stage("weights", "all-gather", sharers, [&](std::size_t stage) {
+      const std::int64_t times = training.zero == 3 ? gathered[stage] : 1;
+      return product(times, ring_bytes(facts_.parameters[stage] * weight, shards));
+    });
+  }
+
+ private:
+  // As a file of costs has them, which does not say over how many replicas.
+  void add_given() {
+    const auto add_kind = [&](const char* what, const char* how, Kind kind,
+                              CollectiveCosts StageCosts::*field, std::int64_t least) {
+      const auto times = times_done(facts_.schedule, kind);
+      add_by_stage(what, how, {}, [&](std::size_t stage) {
+        return product(std::max(times[stage], least), (facts_.costs.stages[stage].*field).bytes);
+      });
+    };
+    add_kind("gradients", "reduced", Kind::REDUCE_GRAD, &StageCosts::reduce, 1);
+    add_kind("weights", "gathered", Kind::UNSHARD, &StageCosts::unshard, 0);
+  }
+
+  template <typename BytesOf>
+  void add_by_stage(const char* what, const char* how, const RankGroup& group,
+                    BytesOf bytes_of_stage) {
+    ReplicaExchange exchange{what, how, group, {}};
+    exchange.bytes.resize(static_cast<std::size_t>(placement_.ranks()));
+    for (int stage = 0; stage < placement_.stages(); ++stage) {
+      std::int64_t& bytes = exchange.bytes[static_cast<std::size_t>(placement_.rank_of(stage))];
+      bytes = sum(bytes, bytes_of_stage(static_cast<std::size_t>(stage)));
+    }
+    const auto sends = [](std::int64_t bytes) { return bytes > 0; };
+    if (std::ranges::any_of(exchange.bytes, sends)) layout_.replicas.push_back(std::move(exchange));
+  }
+
+  const LayoutFacts& facts_;
+  PipelineLayout& layout_;
+  const Placement& placement_;
+};
+
+}  // namespace
+
+std::string layer_names(const Model& model, int first, int count) {
+  const int end = first + count;
+  if (model.is_listed()) {
+    std::string text = counted("layer", first, count) + ": " + model.layer_name(first);
+    if (count > 1) text += " - " + model.layer_name(end - 1);
+    return text;
+  }
+  std::string text;
+  const auto add = [&](const std::string& more) { text += (text.empty() ? "" : ", ") + more; };
+  if (model.is_embedding(first)) add(model.layer_name(first));
+  const int block = std::max(first, 1) - 1;  // the first, and behind the last
+  const int block_end = std::min(end, model.layers() - 1) - 1;
+  if (block < block_end) add(counted("block", block, block_end - block));
+  if (model.is_head(end - 1)) add(model.layer_name(end - 1));
+  return text;
+}
+
+PipelineLayout lay_out(const LayoutFacts& facts) {
+  const Placement& placement = facts.schedule.placement;
+  PipelineLayout layout;
+  if (facts.model != nullptr) layout.model = facts.model->name;
+  layout.schedule = facts.title;
+  layout.microbatches = facts.schedule.microbatches;
+  layout.sizes.pipeline = placement.ranks();
+  if (facts.training != nullptr) {
+    layout.sizes.tensor = facts.training->tensor_parallel;
+    layout.sizes.data = facts.training->data_parallel;
+  }
+  int next_layer = 0;
+  for (int s = 0; s < placement.stages(); ++s) {
+    const auto at = static_cast<std::size_t>(s);
+    const StageCosts& costs = facts.costs.stages[at];
+    LaidStage& stage = layout.stages.emplace_back();
+    stage.rank = placement.rank_of(s);
+    stage.first_layer = next_layer;
+    stage.weight_bytes = costs.weight_bytes;
+    if (!facts.parameters.empty()) stage.parameters = facts.parameters[at];
+    if (!facts.layers.empty()) {
+      const int count = facts.layers[at];
+      stage.layers = count;
+      stage.layer_names = facts.model != nullptr ? layer_names(*facts.model, next_layer, count)
+                                                 : counted("layer", next_layer, count);
+      next_layer += count;
+    }
+    if (s + 1 == placement.stages() || placement.rank_of(s + 1) == stage.rank) continue;
+    layout.messages.push_back({s, stage.rank, placement.rank_of(s + 1), costs.output_bytes});
+  }
+  const std::vector<int> sharers = group_of(Kind::REDUCE_TIED, placement);
+  if (facts.costs.tied_gradients && sharers.size() > 1) {
+    layout.tied = {layout.stages.front().rank, layout.stages.back().rank,
+                   facts.costs.tied_gradients->bytes};
+  }
+  ReplicaExchanges(facts, layout).add();
+  return layout;
+}
+
+}  // namespace pipesim
