@@ -10,6 +10,7 @@
 #include "exec/device/devices.h"
 #include "exec/model/layer.h"
 #include "exec/run/recorder.h"
+#include "sim/cost/estimate/replicas.h"
 #include "sim/cost/layout.h"
 #include "sim/schedule/deadlock.h"
 #include "sim/schedule/lower.h"
@@ -72,6 +73,7 @@ void check_fits(const TrainingJob& training, bool on_gpus) {
     }
     of_all_layers += kept[at];
   }
+  const double replicas = training.data_parallel;
   double numbers = 3 * batch * sequence * microbatches;  // tokens, targets, losses
   for (int rank = 0; rank < program.ranks(); ++rank) {
     double now = 0;
@@ -93,9 +95,10 @@ void check_fits(const TrainingJob& training, bool on_gpus) {
   if (model.tied_head) {
     states += 4 * static_cast<double>(model.vocabulary_size * model.hidden_size);
   }
-  numbers += states;
+  // Of each replica; what replicas split is not looked at.
+  numbers = replicas * (numbers + states);
   // The reference of a verification keeps everything, and has weights of its own.
-  if (training.verify) numbers += states + microbatches * of_all_layers;
+  if (training.verify) numbers += states + replicas * microbatches * of_all_layers;
 
   if (on_gpus) numbers = 0;
 
@@ -111,8 +114,8 @@ void check_fits(const TrainingJob& training, bool on_gpus) {
                            plural(program.ranks(), "rank"),
                            plural(program.microbatches, "microbatch"), training.micro_batch_size,
                            training.sequence_length, plural(training.iterations, "iteration")),
-               numbers * sizeof(float) + every_rank * program.ranks() + 100 * actions +
-                   written * training.iterations);
+               numbers * sizeof(float) + replicas * (every_rank * program.ranks() + 100 * actions +
+                                                     written * training.iterations));
 }
 
 // The schedule as a program that every transport here can run: sends never
@@ -189,6 +192,14 @@ void set_model(const Flags& flags, TrainingJob& training) {
   check_fits(training, names_a_gpu(device));
 }
 
+// Of replicas that both programs know what there is.
+Training replicas_of(const Flags& flags) {
+  Training asked;
+  read_replicas(flags.replicas, asked);
+  check_replicas(asked);
+  return asked;
+}
+
 // What takes time on one that does not.
 void set_costs(const Flags& flags, Task& task) {
   TrainingJob& training = task.training;
@@ -200,7 +211,9 @@ void set_costs(const Flags& flags, Task& task) {
       {&flags.seed, "--seed"},
       {&flags.learning_rate, "--learning-rate"},
       {&flags.recompute, "--recompute"},
-      {&flags.precision, "--precision"}};
+      {&flags.precision, "--precision"},
+      {&flags.global_batch, "--global-batch"},
+      {&flags.replicas.data_parallel, "--data-parallel"}};
   for (const auto& [flag, name] : meaningless) {
     if (*flag) throw input_error(fmt::format("{}: an emulated device trains nothing", name));
   }
@@ -254,6 +267,15 @@ void add_all_flags(CommandLine& program, Flags& flags) {
        {"--group", &flags.schedule.group, "G", "microbatches a group of interleaved; default P"},
        {"--placement", &flags.schedule.placement, "loop|v|LIST",
         "loop, v or each stage's rank; default loop"}});
+  program.add_flags(
+      "Replicas",
+      {{"--data-parallel", &flags.replicas.data_parallel, "D", "of the pipeline; default 1"},
+       {"--global-batch", &flags.global_batch, "N",
+        "sequences an iteration, instead of --microbatches"},
+       {"--zero", &flags.replicas.zero, "0|1|2|3", "they split optimizer, gradients, weights"},
+       {"--shard-over", &flags.replicas.shard_over, "N", "over so many only; default all"},
+       {"--bucket-bytes", &flags.replicas.bucket_bytes, "BYTES",
+        "reduces gradients as buckets fill; default at last"}});
   program.add_flags(
       "Training",
       {{"--model", &flags.model, "NAME|FILE.json",
@@ -329,37 +351,70 @@ Ranks choose_ranks(const Flags& flags, const std::optional<Launch>& launch) {
         "start pipeexec by itself, with --stages P",
         plural(launch->ranks, "process", "processes")));
   }
+  int stages = 0;
   if (flags.schedule.stages) {
-    ranks.count = parse_count(*flags.schedule.stages, "--stages");
+    stages = parse_count(*flags.schedule.stages, "--stages");
   } else if (flags.schedule.schedule && names_a_file(*flags.schedule.schedule)) {
-    ranks.count = choose_schedule(flags.schedule, {}).schedule.ranks();
+    stages = choose_schedule(flags.schedule, {}).schedule.ranks();
   } else {
     throw input_error(
         "--stages is missing: give the number of ranks, or start them with mpirun -n P pipeexec");
   }
   constexpr int most = 1024;
-  if (ranks.count > most) {
-    throw input_error(fmt::format("--stages {}: at most {} threads", ranks.count, most));
+  const std::int64_t count = std::int64_t{stages} * replicas_of(flags).data_parallel;
+  if (count > most) {
+    throw input_error(fmt::format("--stages {}{}: at most {} threads", stages,
+                                  flags.replicas.data_parallel
+                                      ? " x --data-parallel " + *flags.replicas.data_parallel
+                                      : std::string(),
+                                  most));
   }
+  ranks.count = static_cast<int>(count);
   return ranks;
 }
 
 Task make_task(const Flags& flags, int ranks) {
   Task task;
   TrainingJob& training = task.training;
+  const Training asked = replicas_of(flags);
+  const int replicas = asked.data_parallel;
   ScheduleFlags schedule = flags.schedule;
+  if (flags.global_batch) {
+    if (schedule.microbatches) {
+      throw input_error("--global-batch: --microbatches says the same; leave one of them away");
+    }
+    if (flags.micro_batch_size) {
+      training.micro_batch_size = parse_count(*flags.micro_batch_size, "--micro-batch-size");
+    }
+    schedule.microbatches =
+        microbatches_of(*flags.global_batch, replicas, training.micro_batch_size);
+  }
   const bool is_file = schedule.schedule && names_a_file(*schedule.schedule);
-  if (!schedule.stages && !is_file) schedule.stages = std::to_string(ranks);
+  if (!schedule.stages && !is_file) {
+    if (ranks % replicas != 0) {
+      throw input_error(fmt::format(
+          "--data-parallel {}: {} are no whole number of pipelines a replica; start a multiple of "
+          "{}",
+          replicas, plural(ranks, "rank"), replicas));
+    }
+    schedule.stages = std::to_string(ranks / replicas);
+  }
   const ScheduleChoice choice = choose_schedule(schedule, {});
   task.title = title_of(choice);
-  if (choice.schedule.ranks() != ranks) {
-    throw input_error(fmt::format(
-        "{} needs {}, but {}; start it with mpirun -n {}, or with "
-        "--transport local",
-        task.title, plural(choice.schedule.ranks(), "rank"),
-        ranks == 1 ? "there is 1" : fmt::format("there are {}", ranks), choice.schedule.ranks()));
+  const std::int64_t needed = std::int64_t{choice.schedule.ranks()} * replicas;
+  if (needed != ranks) {
+    throw input_error(
+        fmt::format("{} needs {}{}, but {}; start it with mpirun -n {}, or with "
+                    "--transport local",
+                    task.title, plural(needed, "rank"),
+                    replicas > 1 ? fmt::format(" for {} replicas", replicas) : "",
+                    ranks == 1 ? "there is 1" : fmt::format("there are {}", ranks), needed));
   }
-  training.program = program_of(choice.schedule);
+  training.program = program_of(with_replicas(choice.schedule, asked));
+  training.data_parallel = replicas;
+  training.zero = asked.zero;
+  training.shard_over = asked.shard_over;
+  training.bucket_bytes = asked.bucket_bytes;
   training.iterations =
       flags.iterations ? parse_count(*flags.iterations, "--iterations") : training.iterations;
   if (flags.warmup) {

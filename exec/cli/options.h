@@ -7,6 +7,7 @@
 
 #include "exec/run/training.h"
 #include "exec/transport/mpi.h"
+#include "sim/cost/estimate/replica_flags.h"
 #include "sim/schedule/choice.h"
 #include "traces/command/command_line.h"
 
@@ -15,6 +16,8 @@ namespace pipesim::exec {
 struct Flags {
   ScheduleFlags schedule;
   Flag model, layout, data, micro_batch_size, sequence_length;
+  ReplicaFlags replicas;
+  Flag global_batch;
   Flag iterations, warmup, seed, learning_rate, recompute, precision;
   Flag device, costs, pace, faults, transport, eager_limit, timeout;
   Flag trace, layout_picture;

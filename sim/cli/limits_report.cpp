@@ -120,6 +120,7 @@ std::string command_of(const Limit& limit, const LimitsContext& context, const s
       arguments.drop("--iterations");
       return arguments.text(context.partition, margin, width);
     case LimitKind::filling:
+      arguments.drop("--global-batch");
       arguments.set("--microbatches", std::to_string(2 * std::int64_t{context.microbatches}));
       break;
     case LimitKind::schedule:

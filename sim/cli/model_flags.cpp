@@ -50,18 +50,6 @@ double parse_factor(const std::string& text, std::string_view flag) {
   return value;
 }
 
-// Any number: which of them there are is for check() to say.
-int parse_stage(const std::string& text, std::string_view flag) {
-  int value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [at, fault] = std::from_chars(text.data(), end, value);
-  if (fault != std::errc() || at != end) {
-    throw input_error(
-        fmt::format("{}: {} is not a whole number; give 0, 1, 2 or 3", flag, quote(text)));
-  }
-  return value;
-}
-
 // Published GPTs kept the matrix of scores, what came after did not.
 Attention usual_attention(const Model& model) {
   return model.architecture == Architecture::gpt ? Attention::unfused : Attention::fused;
@@ -79,7 +67,10 @@ std::vector<FlagHelp> all_flags(ModelFlags& flags) {
       {"--micro-batch-size", &flags.micro_batch_size, "B", "sequences a microbatch; default 1"},
       {"--sequence-length", &flags.sequence_length, "S", "tokens; default the model's longest"},
       {"--tensor-parallel", &flags.tensor_parallel, "T", "ranks a layer is split over; default 1"},
-      {"--data-parallel", &flags.data_parallel, "D", "replicas of the pipeline; default 1"},
+      {"--data-parallel", &flags.replicas.data_parallel, "D",
+       "replicas of the pipeline; default 1"},
+      {"--global-batch", &flags.global_batch, "N",
+       "sequences of all replicas, instead of --microbatches"},
       {"--devices", &flags.devices, "N", "all devices; then D is N / (stages x T)"},
       {"--sequence-parallel", &flags.sequence_parallel,
        "splits by tokens what T ranks would repeat"},
@@ -87,11 +78,11 @@ std::vector<FlagHelp> all_flags(ModelFlags& flags) {
        "none, selective (attention) or full; default none"},
       {"--attention", &flags.attention, "HOW", "fused or unfused; default unfused for a gpt"},
       {"--precision", &flags.precision, "NAME", "bf16, fp16, fp32, tf32 or fp8; default bf16"},
-      {"--zero", &flags.zero, "0|1|2|3", "replicas split optimizer, gradients, weights"},
-      {"--shard-over", &flags.shard_over, "N", "over so many replicas only; default all"},
+      {"--zero", &flags.replicas.zero, "0|1|2|3", "replicas split optimizer, gradients, weights"},
+      {"--shard-over", &flags.replicas.shard_over, "N", "over so many replicas only; default all"},
       {"--gradient-bytes", &flags.gradient_bytes, "2|4",
        "of a parameter's gradient; default as its weight"},
-      {"--bucket-bytes", &flags.bucket_bytes, "BYTES",
+      {"--bucket-bytes", &flags.replicas.bucket_bytes, "BYTES",
        "reduces gradients as buckets fill; default at last"},
       {"--tensor-overlap", &flags.tensor_overlap, "on|off",
        "reductions beside weight gradients; default on"},
@@ -136,10 +127,9 @@ TrainingRequest training_request(const ModelFlags& flags) {
   count(flags.micro_batch_size, "--micro-batch-size", training.micro_batch_size);
   count(flags.sequence_length, "--sequence-length", training.sequence_length);
   count(flags.tensor_parallel, "--tensor-parallel", training.tensor_parallel);
-  count(flags.data_parallel, "--data-parallel", training.data_parallel);
-  request.has_replicas = flags.data_parallel.has_value();
+  read_replicas(flags.replicas, training);
+  request.has_replicas = flags.replicas.data_parallel.has_value();
   if (flags.devices) request.devices = parse_count(*flags.devices, "--devices");
-  if (flags.shard_over) training.shard_over = parse_count(*flags.shard_over, "--shard-over");
   training.sequence_parallel = flags.sequence_parallel;
   training.attention = usual_attention(model);
   if (flags.recompute) {
@@ -153,17 +143,10 @@ TrainingRequest training_request(const ModelFlags& flags) {
     training.attention = choose<Attention>(*flags.attention, "--attention", attentions);
   }
   if (flags.precision) training.precision = parse_precision(*flags.precision, "--precision");
-  if (flags.zero) training.zero = parse_stage(*flags.zero, "--zero");
   training.gradient_bytes = bytes_of(training.precision);
   if (flags.gradient_bytes) {
     training.gradient_bytes =
         choose<std::int64_t>(*flags.gradient_bytes, "--gradient-bytes", gradient_sizes);
-  }
-  if (flags.bucket_bytes) {
-    training.bucket_bytes = parse_bytes(*flags.bucket_bytes, "--bucket-bytes");
-    if (*training.bucket_bytes == 0) {
-      throw input_error("--bucket-bytes: a bucket of 0 bytes holds nothing; give its size");
-    }
   }
   if (flags.tensor_overlap) {
     if (training.tensor_parallel == 1) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/cost/estimate/replica_flags.h"
 #include "sim/request/training_request.h"
 #include "traces/command/command_line.h"
 
@@ -12,9 +13,11 @@ namespace pipesim::cli {
 
 struct ModelFlags {
   Flag model, cluster;
-  Flag micro_batch_size, sequence_length, tensor_parallel, data_parallel, devices;
-  Flag recompute, attention, precision, zero, shard_over;
-  Flag gradient_bytes, bucket_bytes, tensor_overlap, software_factor;
+  Flag micro_batch_size, sequence_length, tensor_parallel, devices;
+  Flag recompute, attention, precision;
+  Flag gradient_bytes, tensor_overlap, software_factor;
+  ReplicaFlags replicas;
+  Flag global_batch;
   bool sequence_parallel = false;
 };
 

@@ -95,7 +95,9 @@ void run(const PartitionFlags& flags) {
   CostFlags cost_flags = flags.layers.costs;
   cost_flags.costs.reset();
   cost_flags.layout = flags.layout;
-  const CostSource source(cost_request(cost_flags, input.file, input.name));
+  CostRequest costs = cost_request(cost_flags, input.file, input.name);
+  set_microbatches(cost_flags.model.global_batch, costs, schedule_flags);
+  const CostSource source(std::move(costs));
   const ScheduleChoice choice = choose_schedule(schedule_flags, source.bytes_needed());
   const std::optional<CostModel> model = source.cost_model(choice.schedule.ranks());
   input.name = model ? name_of(*model) : std::filesystem::path(input.name).filename().string();

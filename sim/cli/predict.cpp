@@ -65,7 +65,9 @@ void run(const PredictFlags& flags, const std::vector<std::string>& arguments) {
   if (flags.trace) needed += trace_needs;
   needed = needed.times(request.iterations);
   if (flags.json) needed += json_needs;
-  request.schedule = choose_schedule(flags.schedule, needed);
+  ScheduleFlags schedule_flags = flags.schedule;
+  set_microbatches(flags.costs.model.global_batch, request.costs, schedule_flags);
+  request.schedule = choose_schedule(schedule_flags, needed);
   const PreparedPrediction prepared = prepare(std::move(request));
   const auto& [source, choice, model, cap, costs, options] = prepared;
   // Opened first: an output that can't be written fails before the work.
@@ -112,7 +114,7 @@ void run(const PredictFlags& flags, const std::vector<std::string>& arguments) {
     return;
   }
   const Terminal terminal = standard_output();
-  print(report(choice, costs, prediction, flags.schedule, source, model, cap, arguments, terminal));
+  print(report(choice, costs, prediction, schedule_flags, source, model, cap, arguments, terminal));
   if (spread) {
     print("\n" + spread_report(*spread, *asked, prediction.metrics.makespan_ns, terminal.width));
   }

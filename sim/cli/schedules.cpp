@@ -163,11 +163,12 @@ void run(const CommandLine& command, const SchedulesFlags& flags) {
     print_list(flags.json);
     return;
   }
-  const std::vector<int> microbatches = parse_microbatches(flags.schedule.microbatches);
+  CostRequest costs = cost_request(flags.costs);
   ScheduleFlags first = flags.schedule;
+  set_microbatches(flags.costs.model.global_batch, costs, first);
+  const std::vector<int> microbatches = parse_microbatches(first.microbatches);
   first.microbatches = std::to_string(microbatches.front());
   const ScheduleRequest request = parse_request(first);
-  CostRequest costs = cost_request(flags.costs);
   add_slow_ranks(flags.spread, costs);
   const CostSource source(std::move(costs));
   const std::optional<CostModel> model = source.cost_model(request.ranks);

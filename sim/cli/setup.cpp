@@ -6,6 +6,7 @@
 
 #include "sim/cost/layout.h"
 #include "sim/request/request.h"
+#include "sim/schedule/program_text.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 
@@ -92,6 +93,20 @@ void add_cost_flags(CommandLine& command, CostFlags& flags) {
         "a smaller send completes by itself; default 0"},
        {"--costs", &flags.costs, "FILE.json", "all of these; format in traces/FORMAT.md"},
        {"--layout", &flags.layout, "3,2,2,2", "layers a virtual stage, or Megatron's layout"}});
+}
+
+void set_microbatches(const Flag& global_batch, const CostRequest& costs, ScheduleFlags& schedule) {
+  const auto* training = std::get_if<TrainingRequest>(&costs.costs);
+  if (!global_batch || training == nullptr) return;  // it is a model's
+  if (schedule.microbatches) {
+    throw input_error("--global-batch: --microbatches says the same; leave one of them away");
+  }
+  const bool is_file = schedule.schedule && names_a_file(*schedule.schedule);
+  if (!schedule.stages && !is_file) return;  // which is said to be missing
+  const int ranks = schedule.stages ? parse_count(*schedule.stages, "--stages")
+                                    : read_schedule(*schedule.schedule).ranks();
+  schedule.microbatches = microbatches_of(*global_batch, training->replicas(ranks),
+                                          training->training.micro_batch_size);
 }
 
 CostRequest cost_request(const CostFlags& flags, std::optional<CostsFile> file, std::string name) {

@@ -26,6 +26,9 @@ void add_cost_flags(CommandLine& command, CostFlags& flags);
 CostRequest cost_request(const CostFlags& flags);
 CostRequest cost_request(const CostFlags& flags, std::optional<CostsFile> file, std::string name);
 
+// Microbatches as --global-batch has them, if it is given.
+void set_microbatches(const Flag& global_batch, const CostRequest& costs, ScheduleFlags& schedule);
+
 // What ranks have to fit into: as given, else what the model's devices have.
 std::optional<std::int64_t> memory_cap(const Flag& flag, const std::optional<CostModel>& model);
 

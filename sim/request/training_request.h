@@ -20,11 +20,10 @@ struct TrainingRequest {
 
   // Throws where a microbatch would leave 64 bits, in the words of the command line.
   void check() const;
+  // Of each pipeline of so many ranks. Throws where those don't fit the devices.
+  int replicas(int pipeline_ranks) const;
   // Throws where the training can't be: see check() of training.h.
   CostModel with_ranks(int pipeline_ranks) const;
-
- private:
-  int replicas(int pipeline_ranks) const;
 };
 
 // "gpt2-small on 8 a100-sxm-80gb of dgx-a100".

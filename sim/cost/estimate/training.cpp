@@ -100,6 +100,36 @@ std::string_view recompute_name(Recompute recompute) {
   return {};
 }
 
+void check_replicas(const Training& training) {
+  if (training.zero < 0 || training.zero > 3) {
+    throw input_error(
+        fmt::format("--zero {}: there are stages 0 (nothing split), 1 (optimizer), "
+                    "2 (and gradients) and 3 (and weights)",
+                    training.zero));
+  }
+  // Flags that would have no effect.
+  if (training.data_parallel == 1 && training.zero > 0) {
+    throw input_error(
+        fmt::format("--zero {}: one replica has none to split with; give --data-parallel of more "
+                    "than 1 too",
+                    training.zero));
+  }
+  if (training.data_parallel == 1 && training.bucket_bytes) {
+    throw input_error(
+        "--bucket-bytes: one replica reduces nothing; give --data-parallel of more than 1 too");
+  }
+  if (training.shard_over) {
+    const std::int64_t over = *training.shard_over;
+    if (training.zero == 0) {
+      throw input_error("--shard-over: needs something to split; give --zero 1, 2 or 3");
+    }
+    if (over < 1 || training.data_parallel % over != 0) {
+      refuse("--shard-over", over, divisors(training.data_parallel),
+             fmt::format("does not divide {}", plural(training.data_parallel, "replica")));
+    }
+  }
+}
+
 void check(const Training& training, const Model& model, const Cluster& cluster) {
   const auto at_least_one = [](std::string_view flag, std::int64_t value) {
     if (value < 1) throw input_error(fmt::format("{} {}: must be at least 1", flag, value));
@@ -152,33 +182,7 @@ void check(const Training& training, const Model& model, const Cluster& cluster)
     throw input_error(fmt::format("--precision {}: {} gives no rate for it; there are {}",
                                   precision_name(training.precision), cluster.device.name, known));
   }
-  if (training.zero < 0 || training.zero > 3) {
-    throw input_error(
-        fmt::format("--zero {}: there are stages 0 (nothing split), 1 (optimizer), "
-                    "2 (and gradients) and 3 (and weights)",
-                    training.zero));
-  }
-  // Flags that would have no effect.
-  if (training.data_parallel == 1 && training.zero > 0) {
-    throw input_error(
-        fmt::format("--zero {}: one replica has none to split with; give --data-parallel of more "
-                    "than 1 too",
-                    training.zero));
-  }
-  if (training.data_parallel == 1 && training.bucket_bytes) {
-    throw input_error(
-        "--bucket-bytes: one replica reduces nothing; give --data-parallel of more than 1 too");
-  }
-  if (training.shard_over) {
-    const std::int64_t over = *training.shard_over;
-    if (training.zero == 0) {
-      throw input_error("--shard-over: needs something to split; give --zero 1, 2 or 3");
-    }
-    if (over < 1 || training.data_parallel % over != 0) {
-      refuse("--shard-over", over, divisors(training.data_parallel),
-             fmt::format("does not divide {}", plural(training.data_parallel, "replica")));
-    }
-  }
+  check_replicas(training);
   const std::int64_t devices = training.devices();
   if (cluster.nodes && devices > *cluster.nodes * cluster.devices_per_node) {
     throw input_error(fmt::format(

@@ -58,6 +58,8 @@ struct Training {
   int shards() const { return zero == 0 ? 1 : shard_over.value_or(data_parallel); }
 };
 
+// Refuses replicas that can't be, in the words of the command line.
+void check_replicas(const Training& training);
 // Refuses what can't be: the rule, the value, the nearest valid choice.
 void check(const Training& training, const Model& model, const Cluster& cluster);
 
