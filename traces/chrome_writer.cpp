@@ -102,11 +102,13 @@ std::string escaped(const std::string& text) {
 class ChromeTraceWriter::Impl {
  public:
   Impl(const TimelineFrame& frame, std::string_view metadata_json, OutputFile& file,
-       std::optional<MeasuredRun> measured)
+       std::optional<MeasuredRun> measured, int replicas)
       : frame_(frame),
         file_(file),
         is_measured_(measured.has_value()),
-        ranks_(static_cast<std::size_t>(frame.ranks)) {
+        replicas_(replicas),
+        started_(static_cast<std::size_t>(replicas)),
+        ranks_(static_cast<std::size_t>(frame.ranks) * static_cast<std::size_t>(replicas)) {
     if (measured) {
       for (const std::string& layer : measured->layers) layers_.push_back(escaped(layer));
       largest_ = measured->largest_working;
@@ -120,15 +122,16 @@ class ChromeTraceWriter::Impl {
   }
 
   void add(std::span<const Span> spans, std::span<const LayerSpan> layers,
-           std::span<const MemorySample> samples) {
+           std::span<const MemorySample> samples, int replica) {
     spans_ = spans;
+    replica_ = replica;
     find_iterations();
     assign_lanes();
     write_names();
-    if (!started_ && !is_measured_) {
+    if (!started() && !is_measured_) {
       for (int rank = 0; rank < frame_.ranks; ++rank) write_memory(rank, 0);
     }
-    started_ = true;
+    started_[static_cast<std::size_t>(replica_)] = true;
     std::int64_t now_ns = 0;
     for (const Entry& entry : sorted_entries(layers, samples)) {
       if (entry.ts_ns > now_ns) write_changed_memory(now_ns);
@@ -176,7 +179,10 @@ class ChromeTraceWriter::Impl {
     out_.clear();
   }
 
-  Rank& rank_of(std::int32_t rank) { return ranks_[static_cast<std::size_t>(rank)]; }
+  bool started() const { return started_[static_cast<std::size_t>(replica_)]; }
+  // Of the mesh, whose ranks count replicas first.
+  std::int32_t in_mesh(std::int32_t rank) const { return rank * replicas_ + replica_; }
+  Rank& rank_of(std::int32_t rank) { return ranks_[static_cast<std::size_t>(in_mesh(rank))]; }
   Lanes& lanes_of(const Span& span) {
     return rank_of(span.rank).lanes[static_cast<std::size_t>(track_of(span.action))];
   }
@@ -190,7 +196,7 @@ class ChromeTraceWriter::Impl {
   }
 
   int thread_of(std::size_t index) { return lanes_of(spans_[index]).threads[lane_[index]]; }
-  static int process_of(std::int32_t rank) { return rank + 1; }
+  int process_of(std::int32_t rank) const { return in_mesh(rank) + 1; }
 
   void begin_line() {
     if (!first_) out_ += ",\n";
@@ -212,9 +218,13 @@ class ChromeTraceWriter::Impl {
                        R"({{"ph":"M","pid":{},"tid":{},"name":"{}","args":{{{}}}}})", process_of(r),
                        tid, name, args);
       };
-      if (!started_) {
-        meta("process_name", 1, fmt::format(R"("name":"rank {}")", r));
-        meta("process_sort_index", 1, fmt::format(R"("sort_index":{})", r));
+      if (!started()) {
+        const std::string place =
+            replicas_ > 1 ? fmt::format(" (pipeline {}, data {})", r, replica_) : "";
+        meta("process_name", 1, fmt::format(R"("name":"rank {}{}")", in_mesh(r), place));
+        // Pipelines stand together.
+        meta("process_sort_index", 1,
+             fmt::format(R"("sort_index":{})", replica_ * frame_.ranks + r));
       }
       for (std::size_t track = 0; track < track_names.size(); ++track) {
         Lanes& lanes = rank.lanes[track];
@@ -376,6 +386,7 @@ class ChromeTraceWriter::Impl {
                    R"(,"args":{{"kind":"{}","stage":{},"rank":{},"chunk":{},"iteration":{})",
                    parts == 2 ? "OVERLAP_F_B" : kind_name(action.kind), action.stage, span.rank,
                    chunk_of(action.stage), span.iteration);
+    append_replica();
     if (takes_microbatch(action.kind)) {
       fmt::format_to(std::back_inserter(out_), R"(,"microbatch":{})", action.microbatch);
     }
@@ -420,8 +431,13 @@ class ChromeTraceWriter::Impl {
         R"(,"args":{{"layer":{},"kind":"{}","stage":{},"microbatch":{},"iteration":{},"rank":{}{})",
         span.layer, kind_name(span.kind), span.action.stage, span.action.microbatch, span.iteration,
         span.rank, span.again ? R"(,"again":true)" : "");
+    append_replica();
     append_taken(span.taken_ns);
     out_ += "}}";
+  }
+
+  void append_replica() {
+    if (replicas_ > 1) fmt::format_to(std::back_inserter(out_), R"(,"replica":{})", replica_);
   }
 
   void append_taken(std::int64_t taken_ns) {
@@ -432,7 +448,8 @@ class ChromeTraceWriter::Impl {
   void write_flow(std::uint32_t index, bool start, std::int64_t ts_ns) {
     const Span& span = spans_[index];
     const std::size_t id =
-        1 + flow_of(span) + flows_an_iteration() * static_cast<std::size_t>(first_iteration_);
+        1 + flow_of(span) +
+        flows_an_iteration() * static_cast<std::size_t>(first_iteration_ * replicas_ + replica_);
     const bool is_forward = span.action.kind == Kind::SEND_F || span.action.kind == Kind::RECV_F;
     begin_line();
     fmt::format_to(std::back_inserter(out_),
@@ -518,8 +535,10 @@ class ChromeTraceWriter::Impl {
   WorkingBytes largest_;             // of one action on any stage, or of any sample
   StateBytes largest_states_;        // of any rank
   std::string out_;
-  bool first_ = true;     // no line is written yet
-  bool started_ = false;  // an iteration is written
+  bool first_ = true;  // no line is written yet
+  const int replicas_;
+  int replica_ = 0;            // whose iteration is being written
+  std::vector<bool> started_;  // of each replica: an iteration is written
   std::vector<Rank> ranks_;
   std::set<std::int32_t> changed_;    // ranks whose memory the instant has changed
   std::span<const Span> spans_;       // that are being written
@@ -529,13 +548,14 @@ class ChromeTraceWriter::Impl {
 };
 
 ChromeTraceWriter::ChromeTraceWriter(const TimelineFrame& frame, std::string_view metadata_json,
-                                     OutputFile& file, std::optional<MeasuredRun> measured)
-    : impl_(std::make_unique<Impl>(frame, metadata_json, file, std::move(measured))) {}
+                                     OutputFile& file, std::optional<MeasuredRun> measured,
+                                     int replicas)
+    : impl_(std::make_unique<Impl>(frame, metadata_json, file, std::move(measured), replicas)) {}
 ChromeTraceWriter::~ChromeTraceWriter() = default;
 
 void ChromeTraceWriter::add(std::span<const Span> spans, std::span<const LayerSpan> layers,
-                            std::span<const MemorySample> samples) {
-  impl_->add(spans, layers, samples);
+                            std::span<const MemorySample> samples, int replica) {
+  impl_->add(spans, layers, samples, replica);
 }
 
 void ChromeTraceWriter::finish() { impl_->finish(); }

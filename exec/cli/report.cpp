@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "exec/device/devices.h"
@@ -24,11 +25,13 @@ double tokens_per_second(const TrainingJob& training, const RunResult& result) {
 std::string verdict(const Task& task, const RunResult& result, const Terminal& terminal) {
   const Schedule& program = task.training.program;
   const int chunks = program.placement.chunks();
+  const int replicas = task.training.data_parallel;
   std::string what = fmt::format("{}, {}", task.title, plural(program.ranks(), "rank"));
   if (chunks > 1) what += fmt::format(" x {}", plural(chunks, "chunk"));
-  what += fmt::format(", {}: median iteration {}, of which {:.0f} % bubble",
-                      plural(program.microbatches, "microbatch"), format_time(result.median_ns()),
-                      result.metrics.global_bubble() * 100);
+  if (replicas > 1) what += fmt::format(" x {}", plural(replicas, "replica"));
+  what += fmt::format(", {}{}: median iteration {}, of which {:.0f} % bubble",
+                      plural(program.microbatches, "microbatch"), replicas > 1 ? " each" : "",
+                      format_time(result.median_ns()), result.metrics.global_bubble() * 100);
   if (!task.training.costs) {
     what += fmt::format("; {} tokens/s",
                         format_count(std::llround(tokens_per_second(task.training, result))));
@@ -72,8 +75,28 @@ std::string model_lines(const TrainingJob& training) {
   return out;
 }
 
+// Which replica is shown, and what all of them split.
+std::string replica_lines(const TrainingJob& training, const RunResult& result) {
+  if (training.data_parallel == 1) return {};
+  std::vector<std::size_t> shown;
+  for (std::size_t r = 0; r < result.ranks.size(); ++r) {
+    if (result.ranks[r].at.data == 0) shown.push_back(r);
+  }
+  constexpr std::array<std::string_view, 4> split{
+      "they split nothing", "they split the optimizer's states",
+      "they split gradients and the optimizer's states",
+      "they split weights, gradients and the optimizer's states"};
+  std::string out = fmt::format("replica 1 of {}: ranks {} of {}; {}", training.data_parallel,
+                                fmt::join(shown, ", "), result.ranks.size(),
+                                split[static_cast<std::size_t>(training.zero)]);
+  if (training.shards() > 1 && training.shards() < training.data_parallel) {
+    out += fmt::format(" over {}", training.shards());
+  }
+  return out + "\n";
+}
+
 std::string run_lines(const TrainingJob& training, const RunResult& result) {
-  std::string out = training.costs ? "" : model_lines(training);
+  std::string out = training.costs ? "" : replica_lines(training, result) + model_lines(training);
   out += fmt::format("run     {}; transport {}\n", result.run.about.device,
                      result.run.about.transport);
   const std::vector<std::int64_t> times = result.iteration_ns();
@@ -107,15 +130,20 @@ std::string report(const Task& task, const RunResult& result, const Terminal& te
                           run_lines(task.training, result) + verification_lines(result);
   const int processors = result.run.about.measured.processors;
   // Emulated ranks sleep, and so don't need a processor each.
-  if (!task.training.costs && task.training.program.ranks() > processors) {
+  const auto ranks = std::ssize(result.ranks);
+  if (!task.training.costs && ranks > processors) {
     sentences += fmt::format(
         "\n{} share {}: they take turns, so times are longer, and bubbles other, than those of "
         "as many devices.\n",
-        plural(task.training.program.ranks(), "rank"), plural(processors, "processor"));
+        plural(ranks, "rank"), plural(processors, "processor"));
   }
   if (const std::string taken = taken_line(result.run); !taken.empty()) sentences += "\n" + taken;
+  std::vector<RankMemory> memory;
+  for (const RankResult& rank : result.ranks) {
+    if (rank.at.data == 0) memory.push_back(rank.memory);
+  }
   return verdict(task, result, terminal) + "\n" + picture(task.training, result, terminal) + "\n" +
-         rank_table(result.metrics) + "\n" + memory_table(result.memory, terminal.width) +
+         rank_table(result.metrics) + "\n" + memory_table(memory, terminal.width) +
          wrap(sentences, terminal.width);
 }
 
@@ -132,6 +160,12 @@ std::string result_json(const Task& task, const RunResult& result) {
     json["layout"] = training.layout;
     json["micro_batch_size"] = training.micro_batch_size;
     json["sequence_length"] = training.sequence_length;
+    json["data_parallel"] = training.data_parallel;
+    json["zero"] = training.zero;
+    json["shard_over"] = training.shards();
+    json["bucket_bytes"] = training.bucket_bytes ? Json(*training.bucket_bytes) : Json(nullptr);
+    json["global_batch"] =
+        training.micro_batch_size * training.program.microbatches * training.data_parallel;
     json["seed"] = training.seed;
     json["learning_rate"] = training.learning_rate;
     json["recompute"] = training.recompute ? "full" : "none";
@@ -150,20 +184,22 @@ std::string result_json(const Task& task, const RunResult& result) {
   json["bubble_fraction"] = {{"global", result.metrics.global_bubble()},
                              {"span", result.metrics.span_bubble()}};
   Json ranks = Json::array();
-  for (std::size_t r = 0; r < result.memory.size(); ++r) {
-    const RankMetrics& rank = result.metrics.ranks[r];
-    const RankMemory& memory = result.memory[r];
+  for (std::size_t r = 0; r < result.ranks.size(); ++r) {
+    const auto& [at, metrics, memory, taken_bytes] = result.ranks[r];
     ranks.push_back({{"rank", r},
-                     {"busy_ns", rank.busy_ns},
-                     {"bubble_ns", bubble_json(rank.bubble)},
+                     {"pipeline", at.pipeline},
+                     {"data", at.data},
+                     {"tensor", at.tensor},
+                     {"busy_ns", metrics.busy_ns},
+                     {"bubble_ns", bubble_json(metrics.bubble)},
                      {"peak_memory_bytes", memory.total()},
                      {"peak_action", to_text(memory.peak.action)},
-                     {"peak_activation_chunks", rank.peak_activation_chunks},
+                     {"peak_activation_chunks", metrics.peak_activation_chunks},
                      {"memory_bytes", memory_bytes_json(memory)},
                      {"taken_from_gpu_bytes", nullptr},
                      {"clock_offset_ns", result.clocks[r].offset_ns()},
                      {"clock_uncertainty_ns", result.clocks[r].uncertainty_ns()}});
-    if (result.taken_bytes[r] > 0) ranks.back()["taken_from_gpu_bytes"] = result.taken_bytes[r];
+    if (taken_bytes > 0) ranks.back()["taken_from_gpu_bytes"] = taken_bytes;
   }
   json["ranks"] = std::move(ranks);
   json["verify"] = nullptr;

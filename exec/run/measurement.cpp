@@ -46,12 +46,18 @@ IterationRecord related(IterationRecord record, const ClockRelation& clock) {
 }
 
 // A blocking collective begins once the last rank of its group has come; before that a rank
-// waits. Its spans tell when each came.
-void start_groups_together(std::vector<Span>& spans) {
+// waits. Its spans tell when each came. A norm is found by all pipelines together.
+void start_groups_together(std::vector<Span>& spans, Transport& leaders) {
   for (const Kind kind : {Kind::REDUCE_TIED, Kind::GRAD_NORM}) {
     std::int64_t start_ns = std::numeric_limits<std::int64_t>::min();
     for (const Span& span : spans) {
       if (span.action.kind == kind) start_ns = std::max(start_ns, span.start_ns);
+    }
+    if (kind == Kind::GRAD_NORM && leaders.ranks() > 1) {
+      for (const std::int64_t theirs : gather_value(leaders, start_ns)) {
+        start_ns = std::max(start_ns, theirs);
+      }
+      start_ns = broadcast_value(leaders, start_ns);
     }
     for (Span& span : spans) {
       if (span.action.kind != kind) continue;
@@ -60,6 +66,25 @@ void start_groups_together(std::vector<Span>& spans) {
       span.queued_ns += later_ns;
     }
   }
+}
+
+Bytes bytes_of_record(const IterationRecord& record) {
+  Bytes message;
+  append(message, std::vector<std::int64_t>{count_of(record.spans), count_of(record.layers),
+                                            count_of(record.samples)});
+  append(message, record.spans);
+  append(message, record.layers);
+  append(message, record.samples);
+  return message;
+}
+
+IterationRecord record_of(std::span<const std::byte> bytes) {
+  const auto counts = take<std::int64_t>(bytes, 3);
+  IterationRecord record;
+  record.spans = take<Span>(bytes, counts[0]);
+  record.layers = take<LayerSpan>(bytes, counts[1]);
+  record.samples = take<MemorySample>(bytes, counts[2]);
+  return record;
 }
 
 }  // namespace
@@ -99,8 +124,9 @@ std::vector<IterationExtent> gather_extents(Transport& transport, const Recorder
   return extents;
 }
 
-std::vector<MeasuredTransfer> gather_transfers(Transport& transport, const Recorder& recorder,
-                                               std::size_t iteration, const ClockRelation& clock) {
+std::vector<MeasuredTransfer> gather_transfers(Transport& transport, const Mesh& mesh,
+                                               const Recorder& recorder, std::size_t iteration,
+                                               const ClockRelation& clock) {
   struct End {
     Action transfer;
     std::int64_t time_ns = 0;
@@ -111,13 +137,14 @@ std::vector<MeasuredTransfer> gather_transfers(Transport& transport, const Recor
     const bool sends = is_send(span.action.kind);
     own.push_back({span.action, clock.to_first(sends ? span.start_ns : span.end_ns)});
   }
-  std::map<ActionKey, MeasuredTransfer> transfers;  // by the SEND
+  // By the replica and the SEND.
+  std::map<std::pair<std::int64_t, ActionKey>, MeasuredTransfer> transfers;
   int rank = 0;
   for (const Bytes& bytes : gather(transport, bytes_of(own))) {
     for (const End& end : values_of<End>(bytes)) {
       const bool sends = is_send(end.transfer.kind);
-      MeasuredTransfer& transfer =
-          transfers[ActionKey(sends ? end.transfer : peer_of(end.transfer))];
+      MeasuredTransfer& transfer = transfers[{
+          mesh.coordinates_of(rank).data, ActionKey(sends ? end.transfer : peer_of(end.transfer))}];
       (sends ? transfer.from : transfer.to) = rank;
       transfer.took_ns += sends ? -end.time_ns : end.time_ns;
     }
@@ -151,36 +178,28 @@ LargestBytes gather_largest(Transport& transport, const Recorder& recorder) {
   return largest;
 }
 
-IterationRecord gather_iteration(Transport& transport, const Recorder& recorder,
+IterationRecord gather_iteration(Transport& transport, Transport& leaders, const Recorder& recorder,
                                  std::size_t iteration, std::int64_t zero_ns,
                                  const ClockRelation& clock) {
-  const IterationRecord own = related(recorder.iterations()[iteration], clock);
-  Bytes message;
-  append(message, std::vector<std::int64_t>{count_of(own.spans), count_of(own.layers),
-                                            count_of(own.samples)});
-  append(message, own.spans);
-  append(message, own.layers);
-  append(message, own.samples);
-
   IterationRecord result;
   const auto number = static_cast<std::int32_t>(iteration);
+  const Bytes own = bytes_of_record(related(recorder.iterations()[iteration], clock));
   std::int32_t rank = 0;
-  for (const Bytes& bytes : gather(transport, message)) {
-    std::span<const std::byte> rest(bytes);
-    const auto counts = take<std::int64_t>(rest, 3);
-    for (Span& span : take<Span>(rest, counts[0])) {
+  for (const Bytes& bytes : gather(transport, own)) {
+    const IterationRecord theirs = record_of(bytes);
+    for (Span span : theirs.spans) {
       span.rank = rank;
       span.iteration = number;
       for (std::int64_t* time : {&span.start_ns, &span.end_ns}) *time -= zero_ns;
       result.spans.push_back(span);
     }
-    for (LayerSpan& layer : take<LayerSpan>(rest, counts[1])) {
+    for (LayerSpan layer : theirs.layers) {
       layer.rank = rank;
       layer.iteration = number;
       for (std::int64_t* time : {&layer.start_ns, &layer.end_ns}) *time -= zero_ns;
       result.layers.push_back(layer);
     }
-    for (MemorySample& sample : take<MemorySample>(rest, counts[2])) {
+    for (MemorySample sample : theirs.samples) {
       sample.rank = rank;
       // What a rank holds before the first start counts from there.
       sample.time_ns = std::max<std::int64_t>(0, sample.time_ns - zero_ns);
@@ -188,8 +207,9 @@ IterationRecord gather_iteration(Transport& transport, const Recorder& recorder,
     }
     ++rank;
   }
+  if (transport.rank() != 0) return result;
 
-  start_groups_together(result.spans);
+  start_groups_together(result.spans, leaders);
 
   // A RECV covers the time from when both its ends were there to the arrival; a
   // SEND that from its start to when its buffer was free again.
@@ -208,6 +228,14 @@ IterationRecord gather_iteration(Transport& transport, const Recorder& recorder,
   std::ranges::stable_sort(result.layers, by_start);
   std::ranges::stable_sort(result.samples, {}, &MemorySample::time_ns);
   return result;
+}
+
+std::vector<IterationRecord> gather_records(Transport& transport, const IterationRecord& own) {
+  std::vector<IterationRecord> records;
+  for (const Bytes& bytes : gather(transport, bytes_of_record(own))) {
+    records.push_back(record_of(bytes));
+  }
+  return records;
 }
 
 }  // namespace pipesim::exec

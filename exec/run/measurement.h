@@ -3,8 +3,8 @@
 //
 // The gathering functions are called by all ranks alike; their results are
 // rank 0's, and empty elsewhere. Each rank brings `clock`, by which its times
-// become rank 0's before they leave it. Ranks are those of the transport; a run has
-// one pipeline, so that they are those of its program, too.
+// become those of the whole job's rank 0 before they leave it. Ranks are those of the
+// transport, a pipeline's where nothing else is said.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,7 @@
 #include "exec/run/recorder.h"
 #include "exec/transport/transport.h"
 #include "traces/chrome_writer.h"
+#include "traces/mesh.h"
 #include "traces/recorded_run.h"
 #include "traces/timeline.h"
 
@@ -31,8 +32,10 @@ struct MeasuredTransfer {
   int to = 0;
   std::int64_t took_ns = 0;
 };
-std::vector<MeasuredTransfer> gather_transfers(Transport& transport, const Recorder& recorder,
-                                               std::size_t iteration, const ClockRelation& clock);
+// Of all pipelines of the mesh, whose ranks `transport` has.
+std::vector<MeasuredTransfer> gather_transfers(Transport& transport, const Mesh& mesh,
+                                               const Recorder& recorder, std::size_t iteration,
+                                               const ClockRelation& clock);
 
 // The least that a RECV is taken to end after the start of its SEND.
 inline constexpr std::int64_t least_transfer_ns = 1;
@@ -45,9 +48,12 @@ struct LargestBytes {
 LargestBytes gather_largest(Transport& transport, const Recorder& recorder);
 
 // One iteration, times counted from `zero_ns`, everything sorted by time. A RECV
-// that ends too early ends later here.
-IterationRecord gather_iteration(Transport& transport, const Recorder& recorder,
+// that ends too early ends later here. `leaders` has the first ranks of all pipelines, and is
+// used by those alone.
+IterationRecord gather_iteration(Transport& transport, Transport& leaders, const Recorder& recorder,
                                  std::size_t iteration, std::int64_t zero_ns,
                                  const ClockRelation& clock);
+// Those of all of `transport`'s ranks, in their order.
+std::vector<IterationRecord> gather_records(Transport& transport, const IterationRecord& own);
 
 }  // namespace pipesim::exec

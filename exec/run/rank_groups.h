@@ -19,18 +19,20 @@ class RankGroups {
 
   Transport& whole;
   GroupTransport pipeline;
-  // Of the ranks with the same stages in other replicas: those that split states with this one,
-  // and those that have the same part as this one.
+  // The ranks with the same stages in all replicas; of these those that split states with this
+  // one, and those that have the same part as this one.
+  GroupTransport replicas;
   GroupTransport sharers;
   GroupTransport likes;
   int replica;
 
  private:
-  RankGroups(Transport& transport, const Mesh& mesh, const SplitGroup& replicas)
+  RankGroups(Transport& transport, const Mesh& mesh, const SplitGroup& split)
       : whole(transport),
         pipeline(transport, mesh.group_of(transport.rank(), Axis::pipeline)),
-        sharers(transport, replicas.block),
-        likes(transport, replicas.across),
+        replicas(transport, mesh.group_of(transport.rank(), Axis::data)),
+        sharers(transport, split.block),
+        likes(transport, split.across),
         replica(static_cast<int>(mesh.coordinates_of(transport.rank()).data)) {}
 };
 

@@ -77,11 +77,26 @@ RecordedRun run_of(const TrainingJob& training, const Device& device, Transport&
   about.model_json = to_json(training.model);
   about.layout = training.layout;
   about.layers = layer_names(training.model);
+  about.replicas = training.data_parallel;
+  about.zero = training.zero;
+  about.shards = training.shards();
+  about.bucket_bytes = training.bucket_bytes.value_or(0);
   facts.micro_batch_size = training.micro_batch_size;
   facts.sequence_length = training.sequence_length;
   facts.recompute = training.recompute ? "full" : "none";
   facts.precision = precision_name(training.precision);
   return run;
+}
+
+// Those of the first replica, which a trace names.
+std::vector<ClockRelation> pipeline_clocks(const Mesh& mesh,
+                                           const std::vector<ClockRelation>& clocks) {
+  std::vector<ClockRelation> own;
+  const RankGroup pipeline = mesh.group_of(0, Axis::pipeline);
+  for (std::int64_t i = 0; i < pipeline.count; ++i) {
+    own.push_back(clocks[static_cast<std::size_t>(pipeline[i])]);
+  }
+  return own;
 }
 
 std::vector<RecordedClock> recorded(const std::vector<ClockRelation>& relations) {
@@ -143,13 +158,13 @@ void check_messages(const TrainingJob& training, const Transport& transport) {
 // All ranks take part: shifts `relations`, alike on all, so that no message of
 // the recorded iterations arrives before it was sent. Rank 0 gets the number of
 // those for which that is impossible.
-std::int64_t shift_clocks(Transport& transport, const Recorder& recorder,
+std::int64_t shift_clocks(Transport& transport, const Mesh& mesh, const Recorder& recorder,
                           const SharedClocks& clocks, std::vector<ClockRelation>& relations) {
   const auto rank = static_cast<std::size_t>(transport.rank());
   const auto for_each_transfer = [&](const auto& visit) {
     for (std::size_t k = 0; k < recorder.iterations().size(); ++k) {
       for (const MeasuredTransfer& transfer :
-           gather_transfers(transport, recorder, k, relations[rank])) {
+           gather_transfers(transport, mesh, recorder, k, relations[rank])) {
         visit(clocks[static_cast<std::size_t>(transfer.from)],
               clocks[static_cast<std::size_t>(transfer.to)], transfer.took_ns);
       }
@@ -171,39 +186,72 @@ std::int64_t shift_clocks(Transport& transport, const Recorder& recorder,
   return impossible;
 }
 
-// All ranks take part; rank 0 gets the iterations and the spans of the median one into
-// `result`, and writes all of them where there is a trace.
-void bring_together(const TrainingJob& training, Transport& transport, const Recorder& recorder,
+// All ranks take part; each pipeline's first rank gets its iterations and the spans of the
+// median one into `result`, and rank 0 writes all of them where there is a trace.
+void bring_together(const TrainingJob& training, RankGroups& groups, const Recorder& recorder,
                     OutputFile* trace, RunResult& result) {
-  const bool first = transport.rank() == 0;
-  const ClockRelation& clock = result.clocks[static_cast<std::size_t>(transport.rank())];
+  Transport& pipeline = groups.pipeline;
+  const bool leads = pipeline.rank() == 0;
+  const bool first = groups.whole.rank() == 0;
+  const ClockRelation& clock = result.clocks[static_cast<std::size_t>(groups.whole.rank())];
   const std::vector<IterationExtent> extents =
-      gather_extents(transport, recorder, clock, training.is_continuous());
+      gather_extents(pipeline, recorder, clock, training.is_continuous());
   RecordedRun& run = result.run;
   std::size_t median = 0;
-  if (first) {
+  if (leads) {
     run.iterations = iterations_of(extents, training.is_continuous());
     median = run.median_iteration();
   }
-  median = broadcast_value(transport, median);
+  median = broadcast_value(groups.whole, median);
+  const std::int64_t zero = broadcast_value(groups.whole, first ? extents.front().start_ns : 0);
 
-  const LargestBytes largest = gather_largest(transport, recorder);
+  const LargestBytes largest = gather_largest(groups.whole, recorder);
   std::optional<ChromeTraceWriter> writer;
   if (trace != nullptr) {
     writer.emplace(run, metadata_json(run), *trace,
-                   MeasuredRun{run.about.layers, largest.states, largest.working});
+                   MeasuredRun{run.about.layers, largest.states, largest.working},
+                   training.data_parallel);
   }
-  const std::int64_t zero = first ? extents.front().start_ns : 0;
   for (std::size_t k = 0; k < recorder.iterations().size(); ++k) {
     if (k != median && !training.record_details) continue;
-    const IterationRecord iteration = gather_iteration(transport, recorder, k, zero, clock);
-    if (writer) writer->add(iteration.spans, iteration.layers, iteration.samples);
-    if (!first || k != median) continue;
-    run.spans.assign(iteration.spans.begin(), iteration.spans.end());
+    const IterationRecord own =
+        gather_iteration(pipeline, groups.replicas, recorder, k, zero, clock);
+    if (!leads) continue;
+    if (training.record_details) {
+      int replica = 0;
+      for (const IterationRecord& one : gather_records(groups.replicas, own)) {
+        if (writer) writer->add(one.spans, one.layers, one.samples, replica++);
+      }
+    }
+    if (k != median) continue;
+    run.spans.assign(own.spans.begin(), own.spans.end());
     run.iterations[k].end = run.spans.size();
     result.metrics = run.metrics(k);
   }
   if (writer) writer->finish();
+}
+
+// What each rank tells of itself, and each pipeline's first rank of it; rank 0 gets all.
+void report_ranks(RankGroups& groups, const Mesh& mesh, const Worker& worker, const Device& device,
+                  RunResult& result) {
+  const std::vector<Bytes> pipelines = gather(groups.whole, bytes_of(result.metrics.ranks));
+  const PeakReport own{worker.peak_chunks(), worker.peak_memory(), device.most_taken_bytes()};
+  const std::vector<PeakReport> peaks = gather_value(groups.whole, own);
+  if (groups.whole.rank() != 0) return;
+  for (std::size_t r = 0; r < peaks.size(); ++r) {
+    const Coordinates at = mesh.coordinates_of(static_cast<std::int64_t>(r));
+    const auto leader = static_cast<std::size_t>(mesh.rank_at({.data = at.data}));
+    const auto metrics = values_of<RankMetrics>(pipelines[leader]);
+    RankResult& rank = result.ranks.emplace_back();
+    rank.at = at;
+    rank.metrics = metrics[static_cast<std::size_t>(at.pipeline)];
+    rank.metrics.peak_activation_chunks = peaks[r].chunks;
+    rank.memory = peaks[r].memory;
+    rank.taken_bytes = peaks[r].taken_bytes;
+    if (at.data == 0) {
+      result.metrics.ranks[static_cast<std::size_t>(at.pipeline)] = rank.metrics;
+    }
+  }
 }
 
 }  // namespace
@@ -262,9 +310,7 @@ RunResult run_session(const TrainingJob& training, Device& device, Transport& tr
     result.verification.emplace();
     if (first) reference.emplace(training, device);
   }
-  // Each pipeline tells its times by the clock of its own first rank.
-  const SharedClocks clocks = find_shared_clocks(pipeline, clock);
-  const std::vector<ClockReading> at_start = read_clocks(pipeline, clock, clocks);
+  const std::vector<ClockReading> at_start = read_clocks(transport, clock, hosts);
   for (int i = 0; i < training.warmup + training.iterations; ++i) {
     if (training.starts_together(i)) barrier(transport);
     const Outcome outcome = worker.run(i);
@@ -275,21 +321,14 @@ RunResult run_session(const TrainingJob& training, Device& device, Transport& tr
     compare_with_reference(training, transport, device, trainer->stages(), i, outcome,
                            first ? &*reference : nullptr, first ? &*result.verification : nullptr);
   }
-  result.clocks = relate_clocks(at_start, read_clocks(pipeline, clock, clocks), clocks);
-  if (!all_share_one(clocks)) {
+  result.clocks = relate_clocks(at_start, read_clocks(transport, clock, hosts), hosts);
+  if (!all_share_one(hosts)) {
     result.run.about.measured.adjusted_transfers =
-        shift_clocks(pipeline, worker.recorder(), clocks, result.clocks);
-    result.run.about.clocks = recorded(result.clocks);
+        shift_clocks(transport, training.mesh(), worker.recorder(), hosts, result.clocks);
+    result.run.about.clocks = recorded(pipeline_clocks(training.mesh(), result.clocks));
   }
-  bring_together(training, pipeline, worker.recorder(), trace, result);
-
-  const PeakReport own{worker.peak_chunks(), worker.peak_memory(), device.most_taken_bytes()};
-  std::size_t rank = 0;
-  for (const PeakReport& report : gather_value(pipeline, own)) {
-    result.metrics.ranks[rank++].peak_activation_chunks = report.chunks;
-    result.memory.push_back(report.memory);
-    result.taken_bytes.push_back(report.taken_bytes);
-  }
+  bring_together(training, groups, worker.recorder(), trace, result);
+  report_ranks(groups, training.mesh(), worker, device, result);
   return result;
 }
 

@@ -1,8 +1,7 @@
 // A whole run on one rank: train, verify, bring the measurement together.
 //
 // Every rank calls run_session() with the same training; what comes back is
-// rank 0's to report. A transport has as many ranks as the mesh of the run: those of
-// the program, one pipeline.
+// rank 0's to report. A transport has as many ranks as the mesh of the run.
 #pragma once
 
 #include <functional>
@@ -19,14 +18,22 @@
 
 namespace pipesim::exec {
 
+// Of one rank of the mesh, in the iteration with the median makespan.
+struct RankResult {
+  Coordinates at;
+  RankMetrics metrics;           // with the peak that the rank has counted itself
+  RankMemory memory;             // at its fullest
+  std::int64_t taken_bytes = 0;  // from its GPU, the most at once; 0 of the host's
+};
+
+// Of a pipeline with replicas it tells of the first.
 struct RunResult {
   // As its trace tells it, but for spans of other iterations than the one with the median
   // makespan.
   RecordedRun run;
   // Of that iteration, with the peaks that ranks have counted themselves.
   Metrics metrics;
-  std::vector<RankMemory> memory;         // of each rank at its fullest
-  std::vector<std::int64_t> taken_bytes;  // from its GPU, the most at once; 0 of the host's
+  std::vector<RankResult> ranks;  // of the mesh
   std::vector<double> warmup_losses;
   std::vector<double> losses;
   std::optional<Verification> verification;

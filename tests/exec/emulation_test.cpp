@@ -184,9 +184,10 @@ TEST(Emulation, CountsTheMemoryOfTheCosts) {
   const RunResult result = testing::run_locally(emulated(schedule, costs, EmulationPace::wall));
   const Metrics predicted = simulate(schedule, costs);
   for (std::size_t r = 0; r < 2; ++r) {
-    EXPECT_EQ(result.memory[r].states.weights, 17);
-    EXPECT_EQ(result.memory[r].peak.bytes.activations + result.memory[r].peak.bytes.residue,
-              predicted.ranks[r].peak_activation_bytes);
+    EXPECT_EQ(result.ranks[r].memory.states.weights, 17);
+    EXPECT_EQ(
+        result.ranks[r].memory.peak.bytes.activations + result.ranks[r].memory.peak.bytes.residue,
+        predicted.ranks[r].peak_activation_bytes);
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include "exec/device/cpu/cpu_device.h"
 #include "exec/run/ranks.h"
+#include "exec/transport/group.h"
 #include "traces/metrics.h"
 
 namespace pipesim {
@@ -104,10 +105,18 @@ Result on_two_ranks(const std::vector<std::int64_t>& shifts, Gather gather) {
   return result;
 }
 
+// Of a pipeline without replicas.
+IterationRecord gather_alone(exec::Transport& transport, const Recorder& recorder,
+                             std::size_t index, std::int64_t zero_ns,
+                             const exec::ClockRelation& clock) {
+  exec::GroupTransport alone(transport, {transport.rank(), 1, 1});
+  return gather_iteration(transport, alone, recorder, index, zero_ns, clock);
+}
+
 IterationRecord iteration(std::size_t index, std::int64_t zero_ns) {
   return on_two_ranks<IterationRecord>(
       {far, far + 1000}, [&](exec::Transport& transport, const Recorder& recorder) {
-        return gather_iteration(transport, recorder, index, zero_ns, {});
+        return gather_alone(transport, recorder, index, zero_ns, {});
       });
 }
 
@@ -242,7 +251,7 @@ TEST(Measurement, ByAnotherClockItIsTheSame) {
         recorder_of(*device, transport.rank(), {far, far + later}, first ? exec::Clock() : other);
     const exec::ClockRelation clock = first ? exec::ClockRelation() : relation;
     const auto all = gather_extents(transport, recorder, clock, false);
-    auto mine = gather_iteration(transport, recorder, 1, far + 10, clock);
+    auto mine = gather_alone(transport, recorder, 1, far + 10, clock);
     if (!first) return;
     extents = all;
     second = std::move(mine);
@@ -251,7 +260,7 @@ TEST(Measurement, ByAnotherClockItIsTheSame) {
   EXPECT_EQ(extents[1].makespan_ns, 160);
   const auto plain = on_two_ranks<IterationRecord>(
       {far, far + later}, [&](exec::Transport& transport, const Recorder& recorder) {
-        return gather_iteration(transport, recorder, 1, far + 10, {});
+        return gather_alone(transport, recorder, 1, far + 10, {});
       });
   ASSERT_EQ(second.spans.size(), plain.spans.size());
   for (std::size_t i = 0; i < plain.spans.size(); ++i) {
@@ -285,7 +294,8 @@ TEST(Measurement, TransfersThatArriveTooEarly) {
     for (const exec::MeasuredTransfer& transfer :
          with(shift_ns, [](exec::Transport&transport, const Recorder&recorder,
                            const exec::ClockRelation&clock) {
-           return gather_transfers(transport, recorder, 0, clock);
+           return gather_transfers(transport, Mesh({.pipeline = transport.ranks()}), recorder, 0,
+                                   clock);
          })) {
       took_ns[{transfer.from, transfer.to}] = transfer.took_ns;
     }
@@ -297,7 +307,7 @@ TEST(Measurement, TransfersThatArriveTooEarly) {
   const auto received = [&](std::int64_t shift_ns) {
     const auto iteration = with(shift_ns, [](exec::Transport& transport, const Recorder& recorder,
                                              const exec::ClockRelation& clock) {
-      return gather_iteration(transport, recorder, 0, far, clock);
+      return gather_alone(transport, recorder, 0, far, clock);
     });
     for (const Span& span : iteration.spans) {
       if (to_text(span.action) == "1RECV_F0") return std::pair(span.start_ns, span.end_ns);

@@ -40,6 +40,9 @@ struct OwnEvents::Arguments {
           if (key == "iteration") iteration = whole_number(text);
           if (key == "queued_ns") queued_ns = whole_number(text);
           break;
+        case 7:
+          if (key == "replica") replica = whole_number(text);
+          break;
         case 10:
           if (key == "microbatch") microbatch = whole_number(text);
           if (key == "occurrence") occurrence = whole_number(text);
@@ -61,7 +64,7 @@ struct OwnEvents::Arguments {
 
   std::string_view kind, backward_kind;
   std::optional<std::int64_t> stage, rank, iteration, microbatch, occurrence, bytes, queued_ns,
-      taken_ns, first_part_ns, layer, backward_stage, backward_microbatch;
+      taken_ns, first_part_ns, layer, replica, backward_stage, backward_microbatch;
   bool again = false;
 };
 
@@ -132,7 +135,10 @@ MemorySamples fullest_of_each_rank(const MemorySamples& samples) {
 }  // namespace
 
 OwnEvents::OwnEvents(std::string path, const ReadOptions& options)
-    : path_(std::move(path)), wants_layers_(options.layers), keeps_samples_(options.samples) {}
+    : path_(std::move(path)),
+      wants_layers_(options.layers),
+      keeps_samples_(options.samples),
+      replica_(options.profile.replica.value_or(1) - 1) {}
 
 void OwnEvents::add(const ChromeEvent& event) {
   ++phases_[static_cast<unsigned char>(event.phase)];
@@ -181,6 +187,10 @@ void OwnEvents::add_slice(const ChromeEvent& event) {
       std::string name = quote(event.name);
       if (std::ranges::find(names_, name) == names_.end()) names_.push_back(std::move(name));
     }
+    return;
+  }
+  if (args.replica.value_or(replica_) != replica_) {
+    processes_[process_of(event.pid)].is_other = true;
     return;
   }
   if (!is_index(args.rank) || !is_index(args.iteration)) {
@@ -308,6 +318,7 @@ void OwnEvents::find_samples() {
   samples.reserve(said_.size());
   for (const MemorySample& said : said_) {
     const auto process = static_cast<std::size_t>(said.rank);
+    if (processes_[process].is_other) continue;
     Held& own = held[process];
     const bool same_instant = own.has_place && own.now.time_ns == said.time_ns;
     own.now.rank = processes_[process].rank;

@@ -53,6 +53,7 @@ class OwnEvents {
     MemorySample said;
     std::size_t place = 0;
     bool says = false;
+    bool is_other = false;  // of another replica than the one that is read
   };
   struct Arguments;
 
@@ -67,6 +68,7 @@ class OwnEvents {
   std::string path_;
   bool wants_layers_;
   bool keeps_samples_;
+  int replica_;
   Gathering<Span> gathered_;
   // With the process instead of the rank, and not_said for what is not said.
   MemorySamples said_;

@@ -17,9 +17,16 @@ void check_that_it_counts(const ProfileOptions& options,
                                   options.program_flag, runs.front()->name));
   }
   const bool profiled = !none([](auto* run) { return run->about.source == Source::profiled; });
-  if ((options.ranks.empty() && !options.replica) || profiled) return;
-  throw input_error(fmt::format("{0}: {1} is no profile; leave {0} away",
-                                options.replica ? "--replica" : "--ranks", runs.front()->name));
+  const bool chosen = options.replica && !none([](auto* run) { return run->about.replicas > 1; });
+  if ((options.ranks.empty() && !options.replica) || profiled || chosen) return;
+  throw input_error(fmt::format("{0}: {1} is no profile{2}; leave {0} away",
+                                options.replica ? "--replica" : "--ranks", runs.front()->name,
+                                options.replica ? " and has one replica" : ""));
+}
+
+std::string said_of_pipeline(int number, int count, const std::string& ranks) {
+  return fmt::format("pipeline {} of {}: ranks {}; others by --replica {}", number, count, ranks,
+                     number == count ? 1 : number + 1);
 }
 
 }  // namespace pipesim

@@ -27,4 +27,7 @@ struct ProfileOptions {
 void check_that_it_counts(const ProfileOptions& options,
                           const std::vector<const RecordedRun*>& runs);
 
+// That one of a job's pipelines was taken, the so many-th from 1 on, of these ranks.
+std::string said_of_pipeline(int number, int count, const std::string& ranks);
+
 }  // namespace pipesim

@@ -13,6 +13,7 @@
 
 #include "traces/base/error.h"
 #include "traces/base/text.h"
+#include "traces/mesh.h"
 #include "traces/read/chrome_reader.h"
 #include "traces/read/own_events.h"
 #include "traces/read/own_metadata.h"
@@ -34,6 +35,25 @@ struct OwnFile {
   OwnEvents events;
   OwnMetadata metadata;
 };
+
+// Of a run with replicas one is read: says which, counted from 1.
+void choose_replica(const std::string& path, int number, OwnMetadata& metadata,
+                    Warnings& warnings) {
+  RunDescription& about = metadata.about;
+  if (about.replicas == 1) return;
+  if (number > about.replicas) {
+    throw input_error(fmt::format("--replica {}: {} has {}; give a number from 1 on", number, path,
+                                  plural(about.replicas, "replica")));
+  }
+  about.replica = number - 1;
+  const Mesh mesh({.data = about.replicas, .pipeline = metadata.ranks});
+  std::string ranks;
+  for (int rank = 0; rank < metadata.ranks; ++rank) {
+    ranks += fmt::format("{}{}", rank == 0 ? "" : ", ",
+                         mesh.rank_at({.data = about.replica, .pipeline = rank}));
+  }
+  warnings.add(said_of_pipeline(number, about.replicas, ranks), path);
+}
 
 // Nothing where it is not ours.
 std::optional<OwnFile> read_own(const std::string& path, const ReadOptions& options,
@@ -61,6 +81,7 @@ std::optional<OwnFile> read_own(const std::string& path, const ReadOptions& opti
   }
   if (!metadata) return std::nullopt;
   events.warnings.add(odd);
+  choose_replica(path, options.profile.replica.value_or(1), *metadata, events.warnings);
   return OwnFile{std::move(events), std::move(*metadata)};
 }
 

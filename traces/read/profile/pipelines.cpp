@@ -187,8 +187,7 @@ PipelineChoice one_of(const std::set<Ranks>& known, const std::vector<ProfileFil
   const Ranks& chosen = whole[static_cast<std::size_t>(number - 1)];
   PipelineChoice choice = choice_of(chosen, places);
   if (count > 1) {
-    choice.said = fmt::format("pipeline {} of {}: ranks {}; others by --replica {}", number, count,
-                              list_of(chosen), number % count + 1);
+    choice.said = said_of_pipeline(number, count, list_of(chosen));
   } else if (!is_whole_job(chosen, files)) {
     choice.said = fmt::format("ranks {} of {} are its pipeline", list_of(chosen), of_job(files));
   }
