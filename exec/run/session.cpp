@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "exec/run/agreement.h"
@@ -108,14 +109,14 @@ std::vector<RecordedClock> recorded(const std::vector<ClockRelation>& relations)
   return clocks;
 }
 
-// Iterations without their spans, times counted from the start of the first.
+// Iterations without their spans, times counted from `zero_ns`.
 std::vector<RecordedIteration> iterations_of(const std::vector<IterationExtent>& extents,
-                                             bool continuous) {
+                                             std::int64_t zero_ns, bool continuous) {
   std::vector<RecordedIteration> iterations;
   for (const IterationExtent& extent : extents) {
     RecordedIteration own;
     own.number = static_cast<std::int32_t>(iterations.size());
-    own.start_ns = extent.start_ns - extents.front().start_ns;
+    own.start_ns = extent.start_ns - zero_ns;
     own.makespan_ns = extent.makespan_ns;
     own.follows = continuous && !iterations.empty() &&
                   own.start_ns == iterations.back().start_ns + iterations.back().makespan_ns;
@@ -192,18 +193,20 @@ void bring_together(const TrainingJob& training, RankGroups& groups, const Recor
                     OutputFile* trace, RunResult& result) {
   Transport& pipeline = groups.pipeline;
   const bool leads = pipeline.rank() == 0;
-  const bool first = groups.whole.rank() == 0;
   const ClockRelation& clock = result.clocks[static_cast<std::size_t>(groups.whole.rank())];
   const std::vector<IterationExtent> extents =
       gather_extents(pipeline, recorder, clock, training.is_continuous());
   RecordedRun& run = result.run;
+  // Times count from the first start in any pipeline.
+  std::int64_t zero = leads ? extents.front().start_ns : std::numeric_limits<std::int64_t>::max();
+  for (const std::int64_t theirs : gather_value(groups.whole, zero)) zero = std::min(zero, theirs);
+  zero = broadcast_value(groups.whole, zero);
   std::size_t median = 0;
   if (leads) {
-    run.iterations = iterations_of(extents, training.is_continuous());
+    run.iterations = iterations_of(extents, zero, training.is_continuous());
     median = run.median_iteration();
   }
   median = broadcast_value(groups.whole, median);
-  const std::int64_t zero = broadcast_value(groups.whole, first ? extents.front().start_ns : 0);
 
   const LargestBytes largest = gather_largest(groups.whole, recorder);
   std::optional<ChromeTraceWriter> writer;

@@ -159,6 +159,96 @@ TEST(Pipeexec, WritesWhatWasMeasured) {
   EXPECT_NEAR(largest_end * 1000, sum, 0.5);
 }
 
+TEST(Pipeexec, RunsReplicas) {
+  const std::string line =
+      "--schedule 1f1b --stages 2 --data-parallel 3 --global-batch 6 --iterations 2" + tiny;
+  for (const std::string split :
+       {"", " --zero 1", " --zero 2 --bucket-bytes 100kB", " --zero 3 --recompute full"}) {
+    const Json json = json_of(line + split + " --verify");
+    EXPECT_EQ(json["verify"]["bitwise"], true) << split;
+    EXPECT_EQ(json["stages"], 2);
+    EXPECT_EQ(json["microbatches"], 2);
+    EXPECT_EQ(json["data_parallel"], 3);
+    EXPECT_EQ(json["global_batch"], 6);
+    ASSERT_EQ(json["ranks"].size(), 6);
+    for (int rank = 0; rank < 6; ++rank) {
+      const Json& own = json["ranks"][static_cast<std::size_t>(rank)];
+      EXPECT_EQ(own["rank"], rank);
+      EXPECT_EQ(own["pipeline"], rank / 3);  // Megatron's order
+      EXPECT_EQ(own["data"], rank % 3);
+      EXPECT_EQ(own["tensor"], 0);
+      EXPECT_GT(own["busy_ns"], 0);
+    }
+  }
+}
+
+TEST(Pipeexec, WritesAllReplicas) {
+  const testing::TemporaryFolder folder;
+  const std::string trace = folder / "run.json";
+  const Outcome outcome = call(
+      "--schedule 1f1b --stages 2 --data-parallel 2 --microbatches 2 --iterations 3 "
+      "--zero 3 --quiet --trace " +
+      trace + tiny);
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const Json json = Json::parse(read_file(trace));
+  EXPECT_EQ(json["metadata"]["pipesim"]["data_parallel"], 2);
+  EXPECT_EQ(json["metadata"]["pipesim"]["zero"], 3);
+  std::map<std::string, std::set<int>> names;  // of processes
+  std::map<int, std::multiset<std::string>> did;
+  for (const Json& event : json["traceEvents"]) {
+    if (event["name"] == "process_name") names[event["args"]["name"]].insert(int(event["pid"]));
+    if (event["ph"] != "X") continue;
+    EXPECT_GE(event["ts"], 0);
+    const int replica = event["args"]["replica"];
+    EXPECT_EQ(event["pid"], int(event["args"]["rank"]) * 2 + replica + 1);
+    did[replica].insert(event["name"]);
+  }
+  EXPECT_EQ(names, (std::map<std::string, std::set<int>>{{"rank 0 (pipeline 0, data 0)", {1}},
+                                                         {"rank 1 (pipeline 0, data 1)", {2}},
+                                                         {"rank 2 (pipeline 1, data 0)", {3}},
+                                                         {"rank 3 (pipeline 1, data 1)", {4}}}));
+  EXPECT_EQ(did.size(), 2);
+  EXPECT_EQ(did[0], did[1]);
+  EXPECT_GT(did[0].count("0UNSHARD"), 0);
+
+  const auto report = [&](const std::string& more) {
+    return testing::run_command({PIPESIM_COMMAND, "report", trace, "--replica", more});
+  };
+  const Outcome second = report("2");
+  EXPECT_EQ(second.status, 0) << second.err;
+  EXPECT_NE(second.out.find("pipeline 2 of 2: ranks 1, 3; others by --replica 1"),
+            std::string::npos)
+      << second.out;
+  testing::expect_one_sentence(report("3"), "pipesim", "report --replica 3", 2,
+                               "has 2 replicas; give a number from 1 on");
+}
+
+// What can't be is refused by both programs in the same words.
+TEST(Pipeexec, RefusesReplicasAsPipesimDoes) {
+  const std::string both = "--schedule 1f1b --stages 2 ";
+  const std::string model = " --model gpt2-small --cluster dgx-a100";
+  for (const std::string what :
+       {"--microbatches 4 --zero 1", "--microbatches 4 --data-parallel 2 --zero 4",
+        "--microbatches 4 --data-parallel 2 --zero two", "--microbatches 4 --bucket-bytes 1MB",
+        "--microbatches 4 --data-parallel 4 --zero 1 --shard-over 3",
+        "--microbatches 4 --data-parallel 4 --shard-over 2",
+        "--microbatches 4 --data-parallel 2 --bucket-bytes 0", "--microbatches 4 --data-parallel 0",
+        "--data-parallel 2 --global-batch 7", "--data-parallel 2 --global-batch 8 --microbatches 4",
+        "--data-parallel 3 --micro-batch-size 2 --global-batch 5"}) {
+    const std::string line = both + what;
+    const Outcome run = call(
+        what.find("micro-batch-size") == std::string::npos ? line + " --micro-batch-size 1" : line);
+    std::vector<std::string> words{PIPESIM_COMMAND};
+    std::istringstream in(line + model);
+    for (std::string word; in >> word;) words.push_back(word);
+    const Outcome predicted = testing::run_command(words);
+    EXPECT_EQ(run.status, 2) << line;
+    EXPECT_EQ(predicted.status, 2) << line;
+    const auto sentence = [](const std::string& text) { return text.substr(text.find(':')); };
+    EXPECT_EQ(sentence(run.err), sentence(predicted.err)) << line;
+  }
+}
+
 TEST(Pipeexec, EmulatesWhatCostsSay) {
   const std::string emulated = "--device emulated --schedule 1f1b --stages 2 --microbatches 2";
   const Json wall = json_of(emulated + " --iterations 2");

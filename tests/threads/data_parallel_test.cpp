@@ -1,13 +1,12 @@
 // Replicas of a pipeline, ranks as threads: whatever they split, their losses, norms,
 // gradients and weights are those of one rank that adds in the same order, bit by bit.
-#include "sim/cost/estimate/replicas.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <map>
 #include <set>
 
+#include "sim/cost/estimate/replicas.h"
 #include "sim/schedule/csv.h"
 #include "sim/schedule/family.h"
 #include "sim/schedule/lower.h"
@@ -46,6 +45,13 @@ TrainingJob training_of(const Schedule& schedule, const Split& split, Model mode
   return training;
 }
 
+// Its embedding and its head have a matrix each.
+Model untied_model(int layers) {
+  Model model = tiny_model(layers);
+  model.tied_head = false;
+  return model;
+}
+
 std::string words_of(const Split& split) {
   return std::to_string(split.replicas) + " replicas, ZeRO " + std::to_string(split.zero) +
          (split.shard_over ? ", over " + std::to_string(*split.shard_over) : "") +
@@ -82,6 +88,119 @@ TEST(DataParallel, EveryLayout) {
     }
   }
   EXPECT_GE(runs, 200);
+}
+
+// Hybrid sharding, buckets that end within layers and matrices, a matrix that both ends share,
+// placements that come back.
+TEST(DataParallel, EverySplit) {
+  const std::vector<Schedule> schedules{
+      generate({.name = "1f1b", .ranks = 2, .microbatches = 4}),
+      generate({.name = "bfs", .ranks = 2, .microbatches = 4, .chunks = 2, .placement = "v"}),
+      generate({.name = "zb-h1", .ranks = 1, .microbatches = 2}),
+      generate({.name = "interleaved", .ranks = 2, .microbatches = 4})};
+  const std::vector<Split> splits{
+      {4, 0},    {4, 0, {}, 1},   {4, 0, {}, 700}, {4, 1, 2}, {4, 1, 2, 700},     {4, 1, 1, 4},
+      {4, 2, 2}, {4, 2, {}, 900}, {4, 3, 2},       {4, 3, 4}, {2, 1, {}, 1 << 20}};
+  for (const Schedule& schedule : schedules) {
+    for (const Split& split : splits) {
+      for (const bool tied : {false, true}) {
+        Model model = tiny_model(schedule.stages() + 2);
+        model.tied_head = tied;
+        SCOPED_TRACE(schedule.name + ", " + words_of(split) + (tied ? ", tied" : ""));
+        TrainingJob training = training_of(schedule, split, model);
+        training.iterations = 2;
+        expect_bitwise(run_locally(training));
+      }
+    }
+  }
+}
+
+// Messages come late, and in another order wherever that is allowed.
+TEST(DataParallel, WhateverComesFirst) {
+  unsigned seed = 0;
+  for (const int zero : {0, 1, 2, 3}) {
+    for (const std::optional<std::int64_t>& eager : {std::optional<std::int64_t>(), {0}}) {
+      const Schedule schedule = generate({.name = "1f1b", .ranks = 2, .microbatches = 3});
+      TrainingJob training = training_of(schedule, {3, zero}, tiny_model(4));
+      training.iterations = 3;
+      SCOPED_TRACE(words_of({3, zero}));
+      expect_bitwise(run_locally(training, eager, [&](exec::Transport& own) {
+        return std::make_unique<testing::DelayedTransport>(own, ++seed);
+      }));
+    }
+  }
+}
+
+TEST(DataParallel, RandomOrders) {
+  std::mt19937_64 random(24);
+  for (int i = 0; i < 40; ++i) {
+    const Schedule schedule = testing::random_schedule(random);
+    const int replicas = 2 + static_cast<int>(random() % 2);
+    const Split split{replicas, static_cast<int>(random() % 4)};
+    SCOPED_TRACE(std::to_string(i) + ": " + words_of(split));
+    TrainingJob training = training_of(schedule, split, tiny_model(std::max(4, schedule.stages())));
+    training.recompute = random() % 2 == 0;
+    expect_bitwise(run_locally(training));
+  }
+}
+
+// What replicas split is there once; the rest of a rank's states is whole.
+TEST(DataParallel, StatesAreSplit) {
+  const Schedule schedule = generate({.name = "gpipe", .ranks = 1, .microbatches = 2});
+  const auto states = [&](int zero) {
+    const TrainingJob training = training_of(schedule, {4, zero}, untied_model(6));
+    std::int64_t weights = 0, gradients = 0, optimizer = 0;
+    for (const exec::RankResult& rank : run_locally(training).ranks) {
+      weights += rank.memory.states.weights;
+      gradients += rank.memory.states.gradients;
+      optimizer += rank.memory.states.optimizer;
+    }
+    return std::vector{weights, gradients, optimizer};
+  };
+  const std::int64_t once = 4 * untied_model(6).parameters();
+  EXPECT_EQ(states(0), (std::vector{4 * once, 4 * once, 8 * once}));
+  EXPECT_EQ(states(1), (std::vector{4 * once, 4 * once, 2 * once}));
+  EXPECT_EQ(states(2), (std::vector{4 * once, once, 2 * once}));
+  EXPECT_EQ(states(3), (std::vector{once, once, 2 * once}));
+}
+
+// Layouts with the same global batch train on the same sequences: only how sums associate differs.
+TEST(DataParallel, TheSameBatchTrainsAlike) {
+  std::optional<std::vector<double>> first;
+  for (const auto& [replicas, microbatches, batch] :
+       {std::tuple(1, 8, 1), {1, 2, 4}, {2, 4, 1}, {4, 1, 2}, {4, 2, 1}}) {
+    const Schedule schedule = generate({.name = "1f1b", .ranks = 2, .microbatches = microbatches});
+    TrainingJob training = training_of(schedule, {replicas, replicas > 1 ? 1 : 0}, tiny_model(6));
+    training.micro_batch_size = batch;
+    training.iterations = 4;
+    const std::vector<double> losses = run_locally(training).losses;
+    if (!first) first = losses;
+    for (std::size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(losses[i], (*first)[i], 1e-5);
+  }
+}
+
+// Collectives are in the timeline, with what a rank sends.
+TEST(DataParallel, CollectivesAreRecorded) {
+  const Schedule schedule = generate({.name = "1f1b", .ranks = 2, .microbatches = 3});
+  for (const int zero : {0, 2, 3}) {
+    const TrainingJob training = training_of(schedule, {3, zero}, untied_model(4));
+    const RunResult result = run_locally(training);
+    std::map<std::string, int> count;
+    std::int64_t reduced_bytes = 0;
+    for (const Span& span : result.run.spans) {
+      if (!is_collective(span.action)) continue;
+      ++count[std::string(kind_name(span.action.kind))];
+      if (span.action.kind == Kind::REDUCE_GRAD) reduced_bytes += span.bytes;
+    }
+    EXPECT_EQ(count["REDUCE_GRAD"], zero < 2 ? 2 : 6);
+    EXPECT_EQ(count["UNSHARD"] > 0, zero == 3);
+    EXPECT_EQ(count["UNSHARD"], count["RESHARD"]);
+    // Of three replicas two thirds leave a rank for a reduction, and again for its result, up to
+    // what parts that are not alike differ by.
+    const double whole = 4.0 * static_cast<double>(untied_model(4).parameters());
+    const double passes = zero < 2 ? 4.0 / 3 : 3 * 2.0 / 3;
+    EXPECT_NEAR(static_cast<double>(reduced_bytes), passes * whole, 0.05 * passes * whole);
+  }
 }
 
 }  // namespace
