@@ -9,6 +9,7 @@
 #include "exec/run/agreement.h"
 #include "exec/transport/back_off.h"
 #include "exec/transport/collectives.h"
+#include "exec/transport/group.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 
@@ -76,29 +77,30 @@ std::vector<Channel> channels_of(const TrainingJob& training) {
 std::unique_ptr<LinkedTransport> link_devices(Transport& control, Device& device,
                                               const LinkLibrary& library, const std::string& name,
                                               const TrainingJob& training) {
+  GroupTransport pipeline(control, training.mesh().group_of(control.rank(), Axis::pipeline));
   std::vector<Channel> channels;
   std::vector<ChannelKey> own;  // of the channels that lead away from this rank
   agree(control, [&] {
     channels = channels_of(training);
     for (const Channel& channel : channels) {
-      if (channel.from == control.rank()) own.push_back(library.new_key());
+      if (channel.from == pipeline.rank()) own.push_back(library.new_key());
     }
   });
   Bytes all;  // by rank
-  for (const Bytes& keys : gather(control, bytes_of(own))) {
+  for (const Bytes& keys : gather(pipeline, bytes_of(own))) {
     all.insert(all.end(), keys.begin(), keys.end());
   }
-  const auto keys = values_of<ChannelKey>(broadcast(control, std::move(all)));
-  std::vector<std::size_t> next(static_cast<std::size_t>(control.ranks()));  // key of each rank
+  const auto keys = values_of<ChannelKey>(broadcast(pipeline, std::move(all)));
+  std::vector<std::size_t> next(static_cast<std::size_t>(pipeline.ranks()));  // key of each rank
   for (const Channel& channel : channels) {
-    for (int rank = channel.from + 1; rank < control.ranks(); ++rank) {
+    for (int rank = channel.from + 1; rank < pipeline.ranks(); ++rank) {
       ++next[static_cast<std::size_t>(rank)];
     }
   }
-  LinkSetup setup{control.rank(), {}, control.patience()};
+  LinkSetup setup{pipeline.rank(), {}, control.patience()};
   for (const Channel& channel : channels) {
     const ChannelKey& key = keys.at(next[static_cast<std::size_t>(channel.from)]++);
-    const bool takes_part = channel.from == control.rank() || channel.to == control.rank();
+    const bool takes_part = channel.from == pipeline.rank() || channel.to == pipeline.rank();
     if (takes_part) setup.ends.push_back({channel, key});
   }
   return std::make_unique<LinkedTransport>(control, library.connect(device, setup), name);

@@ -1,6 +1,6 @@
 // The channels of a link (exec/device/link.h) that a training needs.
 //
-// They lead between ranks of the pipeline, of which a run has one. Activations and
+// They lead between ranks of a pipeline, of which each replica has one. Activations and
 // gradients go by channels of their own: where both lead from one rank to the same
 // other one, as in a V, neither waits for the other.
 #pragma once
@@ -27,7 +27,7 @@ Channel channel_of(const Placement& placement, const Action& transfer);
 // its channel was sent, and its receive reached, before its own was.
 std::vector<Channel> channels_of(const TrainingJob& training);
 
-// All ranks take part: links their devices.
+// All ranks of `control` take part: links the devices of each pipeline.
 std::unique_ptr<LinkedTransport> link_devices(Transport& control, Device& device,
                                               const LinkLibrary& library, const std::string& name,
                                               const TrainingJob& training);

@@ -71,6 +71,23 @@ TEST(EmulatedPipeexec, PipelinesHaveTheBitsOfOneRank) {
   }
 }
 
+// What replicas exchange passes through the host.
+TEST(EmulatedPipeexec, ReplicasHaveTheBitsOfOneRank) {
+  const testing::TemporaryFolder folder;
+  const std::string model = model_in(folder, 6);
+  int seed = 0;
+  for (const char* split : {"--zero 0", "--zero 0 --bucket-bytes 1kB", "--zero 1", "--zero 2",
+                            "--zero 3", "--zero 3 --precision bf16", "--zero 1 --precision bf16"}) {
+    for (int i = 0; i < 2; ++i) {
+      const std::string line =
+          "--device cuda --schedule 1f1b --stages 2 --data-parallel 2 " + std::string(split);
+      const std::string with = "PIPESIM_EMULATED_GPU_SEED=" + std::to_string(++seed);
+      const Outcome outcome = train(line, model, {with});
+      EXPECT_EQ(outcome.status, 0) << line << ", " << with << ": " << outcome.err;
+    }
+  }
+}
+
 TEST(EmulatedPipeexec, RanksTakeGpusByTurns) {
   const testing::TemporaryFolder folder;
   const std::string model = model_in(folder, 2);

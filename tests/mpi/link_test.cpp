@@ -91,6 +91,9 @@ TEST_F(LinkedPipeexec, GivesWhatOneRankGives) {
     verify(4, {"zb-h1", "--microbatches", "4"}, seed);
     verify(4, {"interleaved", "--microbatches", "4"}, seed);
   }
+  for (const char* zero : {"0", "1", "2", "3"}) {
+    verify(4, {"1f1b", "--microbatches", "2", "--data-parallel", "2", "--zero", zero}, "1");
+  }
   verify(4, {testing::golden("dualpipev_4rank_10mb.csv")}, "2");
   verify(2, {"1f1b", "--microbatches", "4", "--precision", "bf16"}, "1");
 }

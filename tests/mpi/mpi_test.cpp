@@ -210,6 +210,22 @@ TEST(MpiPipeexec, EveryKindOfScheduleGivesWhatOneRankGives) {
   verify(4, {testing::golden("dualpipev_4rank_10mb.csv")});
 }
 
+TEST(MpiPipeexec, ReplicasGiveWhatOneRankGives) {
+  for (const std::string zero : {"0", "1", "2", "3"}) {
+    const Outcome outcome =
+        pipeexec(4, {"--data-parallel", "2", "--microbatches", "2", "--iterations", "2", "--zero",
+                     zero, "--eager-limit", zero == "1" ? "0" : "4096B", "--verify", "--json"});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_NE(outcome.out.find("\"bitwise\": true"), std::string::npos) << outcome.out;
+  }
+  const Outcome outcome = pipeexec(4, {"--data-parallel", "3", "--microbatches", "2"});
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_NE(lines_of("pipeexec", outcome.err)
+                .find("--data-parallel 3: 4 ranks are no whole number of pipelines a replica"),
+            std::string::npos)
+      << outcome.err;
+}
+
 TEST(MpiPipeexec, GivesWhatOneRankGives) {
   const testing::TemporaryFolder folder;
   const Outcome outcome =
