@@ -49,7 +49,9 @@ class ReplicaExchanges {
     const Training& training = *facts_.training;
     if (training.data_parallel == 1 || facts_.parameters.empty()) return;
     const Mesh mesh = training.mesh(placement_.ranks());
-    const auto [sharers, likes] = split_group(mesh.group_of(0, Axis::data), training.shards(), 0);
+    const SplitGroup groups = split_group(mesh.group_of(0, Axis::data), training.shards(), 0);
+    const RankGroup& sharers = groups.block;
+    const RankGroup& likes = groups.across;
     const std::int64_t shards = sharers.count;
     const std::int64_t gradient = training.gradient_bytes;
     const std::int64_t weight = bytes_of(training.precision);

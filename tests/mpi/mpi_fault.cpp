@@ -1,6 +1,7 @@
 // A training job one rank of which is struck by a signal, as by kill:
-//   mpi_fault --rank R --signal S --at N [--timeout MS] [--trace FILE]
-// strikes rank R when it is about to send its N-th result; at 0, when it takes
+//   mpi_fault --rank R --signal S --at N [--timeout MS] [--trace FILE] [--replicas D]
+// strikes rank R when it is about to send its N-th result, of which the first 4 or 8 go along
+// the pipeline and others to replicas; at 0, when it takes
 // part in the optimizer step that ends its first iteration.
 #include <fmt/format.h>
 
@@ -56,16 +57,19 @@ int main(int argc, char** argv) {
     std::from_chars(value.data(), value.data() + value.size(), given[argv[i]]);
   }
   const auto mpi = exec::make_mpi_transport();
-  const Schedule schedule = generate({.name = "1f1b", .ranks = mpi->ranks(), .microbatches = 4});
+  const int replicas = given.contains("--replicas") ? static_cast<int>(given["--replicas"]) : 1;
+  const Schedule schedule =
+      generate({.name = "1f1b", .ranks = mpi->ranks() / replicas, .microbatches = 4});
   exec::TrainingJob training = testing::tiny_training(schedule, testing::tiny_model(6));
   training.verify = false;
+  training.data_parallel = replicas;
   training.record_details = !trace_path.empty();
   training.iterations = 3;
   run_as_process(
       *mpi,
       [&](exec::Transport& own) {
         std::int64_t sends = 0;
-        for (const Action& action : training.program.actions[own.rank()]) {
+        for (const Action& action : training.program.actions[own.rank() / replicas]) {
           sends += is_send(action.kind) ? 1 : 0;
         }
         const bool struck = own.rank() == given["--rank"];
