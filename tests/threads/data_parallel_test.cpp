@@ -123,9 +123,11 @@ TEST(DataParallel, WhateverComesFirst) {
       const Schedule schedule = generate({.name = "1f1b", .ranks = 2, .microbatches = 3});
       TrainingJob training = training_of(schedule, {3, zero}, tiny_model(4));
       training.iterations = 3;
+      seed += 10;
       SCOPED_TRACE(words_of({3, zero}));
       expect_bitwise(run_locally(training, eager, [&](exec::Transport& own) {
-        return std::make_unique<testing::DelayedTransport>(own, ++seed);
+        return std::make_unique<testing::DelayedTransport>(
+            own, seed + static_cast<unsigned>(own.rank()));
       }));
     }
   }
