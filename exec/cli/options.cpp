@@ -7,6 +7,7 @@
 #include <cmath>
 #include <utility>
 
+#include "exec/cli/place.h"
 #include "exec/device/devices.h"
 #include "exec/model/layer.h"
 #include "exec/run/recorder.h"
@@ -270,11 +271,17 @@ void add_all_flags(CommandLine& program, Flags& flags) {
        {"--costs", &flags.costs, "FILE.json", "times of an emulated device; default as pipesim's"},
        {"--pace", &flags.pace, "wall|anchored", "what emulated actions keep to; default wall"},
        {"--faults", &flags.faults, "WHAT,...", "put wrong on purpose; see below"},
-       {"--transport", &flags.transport, "NAME", "mpi, local, nccl or rccl; see below"},
+       {"--transport", &flags.transport, "NAME", "mpi, tcp, local, nccl or rccl; see below"},
        {"--eager-limit", &flags.eager_limit, "BYTES",
         "from here on sends wait for receivers; 0: all"},
        {"--timeout", &flags.timeout, "T", "longest wait of a rank; 0s: for ever; default 300s"},
        {"--list-devices", &flags.list_devices, "lists devices and transports"}});
+  program.add_flags(
+      "Ranks",
+      {{"--rank", &flags.rank, "R", "of this process, from 0, where it was started by hand"},
+       {"--ranks", &flags.ranks, "P", "how many processes were; goes with --rank"},
+       {"--master", &flags.master, "HOST:PORT", "where rank 0 of --transport tcp listens"},
+       {"--list-ranks", &flags.list_ranks, "lists ranks, hosts and devices; trains nothing"}});
   program.add_flags(
       "Output",
       {{"--trace", &flags.trace, "FILE.json[.gz]", "writes what was measured as a Chrome trace"},
@@ -283,13 +290,19 @@ void add_all_flags(CommandLine& program, Flags& flags) {
        {"--quiet", &flags.quiet, "prints no report"}});
 }
 
+std::string transport_of(const Flags& flags, const std::optional<Launch>& launch) {
+  if (flags.transport) return *flags.transport;
+  if (!launch) return "local";
+  return launch->launcher == "torchrun" ? "tcp" : "mpi";
+}
+
 Ranks choose_ranks(const Flags& flags, const std::optional<Launch>& launch) {
   Ranks ranks;
   if (flags.eager_limit) {
     ranks.eager_limit_bytes = parse_bytes(*flags.eager_limit, "--eager-limit");
   }
   ranks.patience_ns = parse_time_ns(flags.timeout.value_or("300s"), "--timeout");
-  const std::string name = flags.transport.value_or(launch ? "mpi" : "local");
+  const std::string name = transport_of(flags, launch);
   const auto found = find_transport(name);
   if (!found || !found->left_out.empty()) {
     std::vector<std::string> there;
@@ -313,7 +326,8 @@ Ranks choose_ranks(const Flags& flags, const std::optional<Launch>& launch) {
           "--eager-limit: sends over {} wait for their receivers anyway; leave it out", name));
     }
   }
-  if (ranks.by_mpi) return ranks;
+  ranks.tcp = find_place(flags, launch, name);
+  if (ranks.by_mpi || ranks.tcp) return ranks;
   if (launch && launch->ranks > 1) {
     throw input_error(fmt::format(
         "--transport local: ranks are threads of one process, but a launcher has started {}; "
