@@ -80,7 +80,7 @@ TEST(MpiJob, WhatRanksAgreeOnIsToldByTheFirst) {
 }
 
 Outcome fault(int ranks, const std::vector<std::string>& arguments) {
-  std::vector<std::string> argv{PIPESIM_MPI_FAULT};
+  std::vector<std::string> argv{PIPESIM_JOB_FAULT};
   argv.insert(argv.end(), arguments.begin(), arguments.end());
   return mpirun(ranks, argv);
 }
@@ -114,9 +114,9 @@ TEST(MpiFault, AHangingRankIsFoundOut) {
         3, {"--rank", "1", "--signal", std::to_string(SIGSTOP), "--at", at, "--timeout", "500"});
     EXPECT_NE(outcome.status, 0);
     EXPECT_EQ(outcome.out, "");
-    const std::string said = lines_of("mpi_fault", outcome.err);
-    EXPECT_NE(said.find("mpi_fault: rank 0: iteration 0, "), std::string::npos) << said;
-    EXPECT_NE(said.find("mpi_fault: rank 2: iteration 0, "), std::string::npos) << said;
+    const std::string said = lines_of("job_fault", outcome.err);
+    EXPECT_NE(said.find("job_fault: rank 0: iteration 0, "), std::string::npos) << said;
+    EXPECT_NE(said.find("job_fault: rank 2: iteration 0, "), std::string::npos) << said;
     EXPECT_NE(said.find("waited 500.0 ms for a message from rank 1"), std::string::npos) << said;
     EXPECT_EQ(said.find("rank 1: iteration"), std::string::npos) << said;
     if (at[0] == '3') {
