@@ -360,7 +360,7 @@ Task make_task(const Flags& flags, int ranks) {
                                         : printable(choice.schedule.name);
   if (choice.schedule.ranks() != ranks) {
     throw input_error(fmt::format(
-        "{} needs {}, but {}; start it with mpirun -n {}, or with "
+        "{} needs {}, but {}; start as many, as with mpirun -n {}, or give "
         "--transport local",
         task.title, plural(choice.schedule.ranks(), "rank"),
         ranks == 1 ? "there is 1" : fmt::format("there are {}", ranks), choice.schedule.ranks()));

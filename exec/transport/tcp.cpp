@@ -28,7 +28,7 @@ using TcpClock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr std::size_t most_guests = 256;  // that have said nothing so far
+constexpr std::size_t most_strangers = 256;  // that have said nothing so far
 constexpr std::size_t own_large_from = std::size_t{1} << 16;
 
 RankAddress address_of(const asio::ip::address& host, std::uint32_t port) {
@@ -176,7 +176,7 @@ class Reception {
   void hear(tcp::socket socket) {
     std::error_code ignored;
     // Whoever says nothing must not keep ranks out.
-    if (guests_.size() == most_guests) guests_.front().socket.close(ignored);
+    if (guests_.size() >= most_strangers + sockets_.size()) guests_.front().socket.close(ignored);
     const auto guest = guests_.insert(guests_.end(), {std::move(socket), {}});
     ++handlers_;
     asio::async_read(guest->socket, asio::buffer(&guest->hello, sizeof(Hello)),
