@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Two hosts with a slow link between them, emulated on this one by network namespaces, and a
 # training over it: RANKS ranks (4), the first half on one host, the others on the other.
-#   sudo --preserve-env=PATH bash examples/ranks/two_hosts.sh --schedule 1f1b --microbatches 8
+#   sudo env "PATH=$PATH" bash examples/ranks/two_hosts.sh --schedule 1f1b --microbatches 8
 # RATE (100mbit) and DELAY (2ms) are those of the link. Needs root, ip and tc; ends with
 # status 77 where namespaces may not be made.
 set -euo pipefail

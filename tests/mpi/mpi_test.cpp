@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 
 #include "tests/files.h"
@@ -219,6 +220,33 @@ TEST(MpiPipeexec, GivesWhatOneRankGives) {
   EXPECT_EQ(lines_of("pipeexec", outcome.err), "");
   EXPECT_NE(outcome.out.find("\"bitwise\": true"), std::string::npos) << outcome.out;
   EXPECT_NE(read_file(folder / "trace.json").find("\"transport\":\"mpi\""), std::string::npos);
+}
+
+// The script of examples/ranks, with its host file.
+TEST(MpiExamples, AHostFileStartsItsRanks) {
+  const std::string pipeexec = PIPEEXEC_COMMAND;
+  const Outcome outcome = testing::run_command(
+      {"/bin/bash", testing::source_file("examples/ranks/by_mpirun.sh"), "--list-ranks"},
+      {"PATH=" + pipeexec.substr(0, pipeexec.rfind('/')) + ":" + std::getenv("PATH"),
+       "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+       "OMPI_MCA_rmaps_base_oversubscribe=1"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_TRUE(outcome.out.starts_with("2 ranks, transport mpi\n")) << outcome.out;
+}
+
+// Slurm's variables, and an MPI that srun has not told of them: each process would train by
+// itself.
+TEST(MpiPipeexec, ALauncherThatMpiDoesNotKnowEndsIt) {
+  const std::vector<std::string> line{PIPEEXEC_COMMAND, "--schedule", "1f1b", "--microbatches", "2",
+                                      "--transport",    "mpi"};
+  const Outcome first =
+      testing::run_command(line, {"SLURM_PROCID=0", "SLURM_NTASKS=2", "SLURM_LOCALID=0"});
+  testing::expect_one_sentence(
+      first, "pipeexec", "", 2,
+      "srun has started this as rank 0 of 2, but to MPI it is rank 0 of 1");
+  const Outcome second =
+      testing::run_command(line, {"SLURM_PROCID=1", "SLURM_NTASKS=2", "SLURM_LOCALID=1"});
+  EXPECT_EQ(second.out + second.err, "");
 }
 
 }  // namespace
