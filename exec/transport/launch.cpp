@@ -58,7 +58,7 @@ std::optional<Launch> find_launch(const Environment& environment) {
   }
   if (auto own = launch_by(environment, "mpirun", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID")) {
     if (own->local_rank) return own;
-    const auto step = slurm();  // srun speaks to MPI by these variables, too
+    auto step = slurm();  // srun speaks to MPI by these variables, too
     if (step && step->rank == own->rank && step->ranks == own->ranks) return step;
     return own;
   }

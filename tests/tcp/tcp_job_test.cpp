@@ -188,11 +188,11 @@ TEST(TcpPipeexec, ContradictionsEndItBeforeTraining) {
 
 TEST(TcpPipeexec, AnAbsentRankIsNamed) {
   const ReservedPort port;
-  const std::string line = "--schedule 1f1b --microbatches 2 --timeout 300ms";
+  const std::string line = "--schedule 1f1b --microbatches 2 --timeout 2s";
   std::vector<RunningCommand> all;
   for (const int rank : {0, 1}) all.push_back(start(line + by_hand(port, rank, 3)));
   for (const Outcome& outcome : outcomes_of(all)) {
-    expect_sentence(outcome, 1, "waited 300.0 ms for rank 2 of 3 to come to " + port.master());
+    expect_sentence(outcome, 1, "waited 2000.0 ms for rank 2 of 3 to come to " + port.master());
   }
 }
 

@@ -209,8 +209,8 @@ TEST(TcpMeeting, AnAbsentRankIsNamed) {
   const ReservedPort port;
   const auto said =
       said_by({{0, 4, "127.0.0.1", port.number()}, {2, 4, "127.0.0.1", port.number()}},
-              std::chrono::milliseconds(500));
-  const std::string both = "1 waited 500.0 ms for ranks 1 and 3 of 4 to come to " + port.master() +
+              std::chrono::milliseconds(1000));
+  const std::string both = "1 waited 1000.0 ms for ranks 1 and 3 of 4 to come to " + port.master() +
                            "; start all of them, or give a longer --timeout";
   EXPECT_EQ(said, std::vector<std::string>(2, both));
 }
@@ -243,9 +243,9 @@ TEST(TcpMeeting, AllCountTheSameRanks) {
 TEST(TcpMeeting, ASecondRank0IsToldOfTheFirst) {
   const ReservedPort port;
   const TcpPlace first{0, 2, "127.0.0.1", port.number()};
-  std::vector<std::string> said = said_by({first, first}, std::chrono::milliseconds(300));
+  std::vector<std::string> said = said_by({first, first}, std::chrono::milliseconds(1000));
   std::ranges::sort(said);  // whichever came first
-  EXPECT_TRUE(said[0].starts_with("1 waited 300.0 ms for rank 1 of 2 to come to ")) << said[0];
+  EXPECT_TRUE(said[0].starts_with("1 waited 1000.0 ms for rank 1 of 2 to come to ")) << said[0];
   EXPECT_TRUE(said[1].starts_with("2 --master " + port.master() + ": another process listens"))
       << said[1];
 }
