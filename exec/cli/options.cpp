@@ -278,7 +278,7 @@ void add_all_flags(CommandLine& program, Flags& flags) {
        {"--list-devices", &flags.list_devices, "lists devices and transports"}});
   program.add_flags(
       "Ranks",
-      {{"--rank", &flags.rank, "R", "of this process, from 0, where it was started by hand"},
+      {{"--rank", &flags.rank, "R", "of this process, from 0, if started by hand"},
        {"--ranks", &flags.ranks, "P", "how many processes were; goes with --rank"},
        {"--master", &flags.master, "HOST:PORT", "where rank 0 of --transport tcp listens"},
        {"--list-ranks", &flags.list_ranks, "lists ranks, hosts and devices; trains nothing"}});
