@@ -1,6 +1,8 @@
 // pipeexec: trains a model by a pipeline schedule, and measures it.
 #include <malloc.h>
 
+#include <cstdlib>
+
 #include "exec/cli/command.h"
 
 int main(int argc, char** argv) {
@@ -12,10 +14,17 @@ int main(int argc, char** argv) {
   exec::Flags flags;
   exec::add_all_flags(program, flags);
   program.set_footer(
-      "Without --transport, ranks are the processes that mpirun has started, or else\n"
-      "--stages threads of this one. With --transport nccl (rccl for HIP) they are\n"
-      "processes of MPI, too, and results go from GPU to GPU; that has run on\n"
-      "emulated GPUs alone so far.\n"
+      "Without --transport, ranks are the processes that mpirun, srun or torchrun has\n"
+      "started, or else --stages threads of this one. With --transport nccl (rccl for\n"
+      "HIP) they are processes of MPI, too, and results go from GPU to GPU; that has\n"
+      "run on emulated GPUs alone so far.\n"
+      "\n"
+      "Which rank a process is, the first of these says that is there: --rank and\n"
+      "--ranks, the variables of mpirun (OMPI_COMM_WORLD_RANK, PMI_RANK), of torchrun\n"
+      "(RANK, WORLD_SIZE), of srun (SLURM_PROCID, SLURM_NTASKS). Where rank 0 of\n"
+      "--transport tcp listens, --master says, or else MASTER_ADDR and MASTER_PORT, or\n"
+      "the port after that where torchrun itself has it. GPUs are taken by the\n"
+      "launcher's local rank.\n"
       "\n"
       "--faults puts an emulated device, or a training on the CPU, wrong on purpose, to\n"
       "see whether `pipesim compare` finds it: B@stage2=x1.4 (each B of stage 2 takes\n"
@@ -26,6 +35,8 @@ int main(int argc, char** argv) {
       "  mpirun -n 4 pipeexec --schedule 1f1b --microbatches 8\n"
       "  mpirun -n 4 pipeexec --schedule interleaved --microbatches 8 --trace run.json\n"
       "  pipeexec --schedule zb-h1 --stages 4 --microbatches 8 --verify\n"
+      "  pipeexec --schedule 1f1b --microbatches 8 --transport tcp --rank 0 --ranks 2 \\\n"
+      "    --master node1:29500   (and on another host the same with --rank 1)\n"
       "  mpirun -n 2 pipeexec --schedule my_order.csv --data my_text.txt --seed 7");
 #ifdef M_ARENA_MAX
   // glibc gives threads arenas of their own, which hand large blocks back to the
@@ -33,8 +44,17 @@ int main(int argc, char** argv) {
   // thread spends a fifth of its time on page faults.
   ::mallopt(M_ARENA_MAX, 1);
 #endif
-  const auto launch = exec::launched_by_mpi();
-  program.set_work([&] { exec::run_command(flags, launch); });
+  std::optional<exec::Launch> launch;
+  std::optional<Error> wrong;
+  try {
+    launch = exec::find_launch(std::getenv);
+  } catch (const Error& error) {  // told where the command line is
+    wrong = error;
+  }
+  program.set_work([&] {
+    if (wrong) throw *wrong;
+    exec::run_command(flags, launch);
+  });
   if (!launch || launch->rank == 0) return program.run(argc, argv);
-  return program.run(argc, argv, exec::pass_on);
+  return program.run(argc, argv, [&](const Error& error) { exec::pass_on(error, flags, *launch); });
 }

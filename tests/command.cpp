@@ -6,21 +6,27 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <sstream>
+#include <utility>
 
-#include "tests/files.h"
 #include "traces/base/files.h"
 
 namespace pipesim::testing {
 
 Outcome run_command(const std::vector<std::string>& argv,
                     const std::vector<std::string>& environment) {
-  const TemporaryFolder folder;
-  const std::string out = folder / "out";
-  const std::string err = folder / "err";
-  const pid_t child = ::fork();
-  if (child == 0) {
+  return RunningCommand(argv, environment).outcome();
+}
+
+RunningCommand::RunningCommand(const std::vector<std::string>& argv,
+                               const std::vector<std::string>& environment)
+    : folder_(std::make_unique<TemporaryFolder>()) {
+  const std::string out = *folder_ / "out";
+  const std::string err = *folder_ / "err";
+  child_ = ::fork();
+  if (child_ == 0) {
     const auto redirect = [](const std::string& path, int fd, int flags) {
       const int file = ::open(path.c_str(), flags, 0600);
       if (file < 0 || ::dup2(file, fd) < 0) ::_exit(126);
@@ -39,12 +45,26 @@ Outcome run_command(const std::vector<std::string>& argv,
     ::execv(arguments[0], arguments.data());
     ::_exit(127);
   }
+}
+
+RunningCommand::RunningCommand(RunningCommand&& other) noexcept
+    : folder_(std::move(other.folder_)), child_(std::exchange(other.child_, 0)) {}
+
+RunningCommand::~RunningCommand() {
+  if (child_ == 0) return;
+  strike(SIGKILL);
+  ::waitpid(child_, nullptr, 0);
+}
+
+void RunningCommand::strike(int signal) const { ::kill(child_, signal); }
+
+Outcome RunningCommand::outcome() {
   Outcome outcome;
   int status = 0;
-  ::waitpid(child, &status, 0);
+  ::waitpid(std::exchange(child_, 0), &status, 0);
   outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  outcome.out = read_file(out);
-  outcome.err = read_file(err);
+  outcome.out = read_file(*folder_ / "out");
+  outcome.err = read_file(*folder_ / "err");
   return outcome;
 }
 

@@ -1,8 +1,13 @@
 // Runs a command as a user would, and keeps what it printed.
 #pragma once
 
+#include <sys/types.h>
+
+#include <memory>
 #include <string>
 #include <vector>
+
+#include "tests/files.h"
 
 namespace pipesim::testing {
 
@@ -15,6 +20,22 @@ struct Outcome {
 // argv[0] is the program; `environment` holds "NAME=value" on top of ours.
 Outcome run_command(const std::vector<std::string>& argv,
                     const std::vector<std::string>& environment = {});
+
+// The same of a command that runs meanwhile; it is killed where nobody awaits its end.
+class RunningCommand {
+ public:
+  RunningCommand(const std::vector<std::string>& argv,
+                 const std::vector<std::string>& environment = {});
+  ~RunningCommand();
+  RunningCommand(RunningCommand&& other) noexcept;
+
+  void strike(int signal) const;
+  Outcome outcome();  // once it has ended; called once
+
+ private:
+  std::unique_ptr<TemporaryFolder> folder_;  // of what it prints
+  pid_t child_;
+};
 
 // The pipesim of this build.
 Outcome pipesim(const std::vector<std::string>& arguments,

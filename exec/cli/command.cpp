@@ -5,9 +5,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
+#include <span>
 
 #include "exec/cli/layout.h"
+#include "exec/cli/rank_list.h"
 #include "exec/cli/report.h"
 #include "exec/device/devices.h"
 #include "exec/run/agreement.h"
@@ -15,6 +18,9 @@
 #include "exec/run/clock_sync.h"
 #include "exec/run/ranks.h"
 #include "exec/run/session.h"
+#include "exec/transport/collectives.h"
+#include "exec/transport/mpi.h"
+#include "exec/transport/tcp.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 #include "traces/print/layout_picture.h"
@@ -76,30 +82,82 @@ void draw_layout(const Flags& flags, const Task& task, bool launched) {
   finish_printing();
 }
 
-// How many lower ranks this one shares its host with.
-int rank_within_host(Transport& transport) {
+// All ranks take part. The launcher's local rank, since the launcher knows which devices it
+// lets each see: containers may share a host, and not its GPUs. Where it tells none, how many
+// lower ranks this one shares its host with.
+int rank_within_host(Transport& transport, const std::optional<int>& told) {
   const SharedClocks hosts = find_shared_clocks(transport, Clock());
   const auto own = hosts.begin() + transport.rank();
-  return static_cast<int>(std::count(hosts.begin(), own, *own));
+  return told.value_or(static_cast<int>(std::count(hosts.begin(), own, *own)));
+}
+
+// All ranks take part; rank 0 gets what each tells of itself.
+std::vector<RankFacts> gather_facts(Transport& transport, const RankFacts& own) {
+  const auto gather_text = [&](const std::string& text) {
+    std::vector<std::string> all;
+    for (const Bytes& bytes : gather(transport, std::as_bytes(std::span(text)))) {
+      all.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    }
+    return all;
+  };
+  const std::vector<std::string> hosts = gather_text(own.host);
+  const std::vector<std::string> devices = gather_text(own.device);
+  const std::vector<int> local_ranks = gather_value(transport, own.local_rank);
+  std::vector<RankFacts> all;
+  for (std::size_t rank = 0; rank < hosts.size(); ++rank) {
+    all.push_back({hosts[rank], local_ranks[rank], devices[rank]});
+  }
+  return all;
+}
+
+std::string this_host() {
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+// All ranks take part; rank 0 prints.
+void list_ranks(const Flags& flags, const Ranks& ranks, Transport& transport, const Device& device,
+                int local_rank) {
+  const std::string name = device_name(flags.device.value_or("cpu"), local_rank);
+  // A GPU's description doesn't tell which one; an emulated device's is the CPU's.
+  const std::string what = names_a_gpu(name)         ? name + ", " + device.description()
+                           : name == emulated_device ? name
+                                                     : device.description();
+  const RankFacts own{this_host(), local_rank, what};
+  const std::vector<RankFacts> all = gather_facts(transport, own);
+  if (transport.rank() != 0) return;
+  const Mesh mesh = mesh_of(flags, transport.ranks());
+  print(flags.json ? rank_list_json(mesh, all, ranks.transport)
+                   : rank_list(mesh, all, ranks.transport));
+  finish_printing();
 }
 
 // On one rank, from flags to the report. Ranks agree that all could set up,
 // and in the end on how it went.
-void run_rank(const Flags& flags, const Ranks& ranks, Transport& control, bool launched) {
+void run_rank(const Flags& flags, const Ranks& ranks, Transport& control,
+              const std::optional<Launch>& launch) {
+  const bool launched = ranks.by_mpi && launch;
   const bool first = control.rank() == 0;
   Task task;
   std::unique_ptr<Device> device;
   std::optional<OutputFile> trace;
   std::unique_ptr<Transport> linked;
-  agree(control, [&] { task = make_task(flags, control.ranks()); });
+  agree(control, [&] {
+    if (flags.list_ranks) mesh_of(flags, control.ranks());
+    if (!flags.list_ranks || flags.schedule.schedule) task = make_task(flags, control.ranks());
+  });
   agree_on(control, "--transport", ranks.transport);
   // All ranks ask, since not all need have the same device.
-  const int local_rank = rank_within_host(control);
+  const int local_rank =
+      rank_within_host(control, launch && !flags.rank ? launch->local_rank : std::nullopt);
   agree(control, [&] {
     device = make_device(flags.device.value_or("cpu"), local_rank);
+    if (flags.list_ranks) return;
     if (first && flags.trace) trace.emplace(*flags.trace, flags.trace->ends_with(".gz"));
     if (first) draw_layout(flags, task, launched);
   });
+  if (flags.list_ranks) return list_ranks(flags, ranks, control, *device, local_rank);
   const TrainingJob& training = task.training;
   if (ranks.linked) {
     linked = link_devices(control, *device, find_link_library(ranks.transport), ranks.transport,
@@ -122,6 +180,33 @@ void run_rank(const Flags& flags, const Ranks& ranks, Transport& control, bool l
   });
 }
 
+std::unique_ptr<Transport> connect(const Ranks& ranks) {
+  return make_tcp_transport(*ranks.tcp, ranks.eager_limit_bytes,
+                            std::chrono::nanoseconds(ranks.patience_ns));
+}
+
+// An error, the same on all ranks, where MPI doesn't know who has started them.
+std::unique_ptr<Transport> start_mpi(const Ranks& ranks, const std::optional<Launch>& launch) {
+  const StartLimit limit{
+      std::chrono::nanoseconds(ranks.patience_ns), [&] {
+        complain(fmt::format(
+            "pipeexec: {}waited {} for MPI to start; do all ranks that mpirun "
+            "starts run pipeexec?\n",
+            launch ? fmt::format("rank {}: ", launch->rank) : "", format_time(ranks.patience_ns)));
+        std::_Exit(1);
+      }};
+  auto transport = make_mpi_transport(ranks.eager_limit_bytes, limit);
+  if (launch && (launch->rank != transport->rank() || launch->ranks != transport->ranks())) {
+    throw AgreedError(
+        Error::Cause::input,
+        fmt::format("{0} has started this as rank {1} of {2}, but to MPI it is rank {3} of {4}; "
+                    "start it with mpirun{5}, or give --transport tcp",
+                    launch->launcher, launch->rank, launch->ranks, transport->rank(),
+                    transport->ranks(), launch->launcher == "srun" ? " or srun --mpi=pmix" : ""));
+  }
+  return transport;
+}
+
 }  // namespace
 
 void run_command(const Flags& flags, const std::optional<Launch>& launch) {
@@ -131,31 +216,29 @@ void run_command(const Flags& flags, const std::optional<Launch>& launch) {
     return;
   }
   const Ranks ranks = choose_ranks(flags, launch);
-  const bool launched = ranks.by_mpi && launch;
   const RankWork work = [&](Transport& transport) {
     if (ranks.patience_ns > 0) transport.set_patience(std::chrono::nanoseconds(ranks.patience_ns));
-    run_rank(flags, ranks, transport, launched);
+    run_rank(flags, ranks, transport, launch);
   };
-  if (!ranks.by_mpi) {
+  if (!ranks.by_mpi && !ranks.tcp) {
     run_as_threads(ranks.count, ranks.eager_limit_bytes, work);
     return;
   }
-  const StartLimit limit{
-      std::chrono::nanoseconds(ranks.patience_ns), [&] {
-        complain(fmt::format(
-            "pipeexec: {}waited {} for MPI to start; do all ranks that mpirun "
-            "starts run pipeexec?\n",
-            launch ? fmt::format("rank {}: ", launch->rank) : "", format_time(ranks.patience_ns)));
-        std::_Exit(1);
-      }};
-  const auto transport = make_mpi_transport(ranks.eager_limit_bytes, limit);
-  run_as_process(*transport, work, [&](const std::string& error) {
+  std::unique_ptr<Transport> transport = ranks.tcp ? connect(ranks) : start_mpi(ranks, launch);
+  const bool went_well = run_as_process(*transport, work, [&](const std::string& error) {
     complain(fmt::format("pipeexec: rank {}: {}\n", transport->rank(), printable(error)));
   });
+  transport.reset();
+  if (!went_well) std::exit(1);  // all is said
 }
 
-void pass_on(const Error& error) {
-  if (dynamic_cast<const AgreedError*>(&error) != nullptr || !mpi_left_out().empty()) return;
+void pass_on(const Error& error, const Flags& flags, const Launch& launch) {
+  if (dynamic_cast<const AgreedError*>(&error) != nullptr) return;
+  if (transport_of(flags, launch) == "tcp") {
+    complain(fmt::format("pipeexec: rank {}: {}\n", launch.rank, printable(error.what())));
+    std::exit(error.exit_status());
+  }
+  if (!mpi_left_out().empty()) return;
   // Where rank 0 has found the same, it ends the job while this waits for it.
   try {
     agree(*make_mpi_transport(), [&] { throw error; });

@@ -10,8 +10,9 @@ namespace pipesim::exec {
 // Runs all ranks of this process; prints what rank 0 has to say.
 void run_command(const Flags& flags, const std::optional<Launch>& launch);
 
-// For a rank of an MPI job that does not speak: lets the one that does tell of
-// an error that only this rank may have. Does nothing where all ranks know.
-void pass_on(const Error& error);
+// For a rank that a launcher has started and that does not speak: lets the one that does
+// tell of an error that only this rank may have. Does nothing where all ranks know. Where
+// TCP would connect them, nobody hears yet: then this rank speaks, and ends.
+void pass_on(const Error& error, const Flags& flags, const Launch& launch);
 
 }  // namespace pipesim::exec

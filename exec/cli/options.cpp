@@ -7,6 +7,7 @@
 #include <cmath>
 #include <utility>
 
+#include "exec/cli/place.h"
 #include "exec/device/devices.h"
 #include "exec/model/layer.h"
 #include "exec/run/recorder.h"
@@ -298,11 +299,17 @@ void add_all_flags(CommandLine& program, Flags& flags) {
        {"--costs", &flags.costs, "FILE.json", "times of an emulated device; default as pipesim's"},
        {"--pace", &flags.pace, "wall|anchored", "what emulated actions keep to; default wall"},
        {"--faults", &flags.faults, "WHAT,...", "put wrong on purpose; see below"},
-       {"--transport", &flags.transport, "NAME", "mpi, local, nccl or rccl; see below"},
+       {"--transport", &flags.transport, "NAME", "mpi, tcp, local, nccl or rccl; see below"},
        {"--eager-limit", &flags.eager_limit, "BYTES",
         "from here on sends wait for receivers; 0: all"},
        {"--timeout", &flags.timeout, "T", "longest wait of a rank; 0s: for ever; default 300s"},
        {"--list-devices", &flags.list_devices, "lists devices and transports"}});
+  program.add_flags(
+      "Ranks",
+      {{"--rank", &flags.rank, "R", "of this process, from 0, if started by hand"},
+       {"--ranks", &flags.ranks, "P", "how many processes were; goes with --rank"},
+       {"--master", &flags.master, "HOST:PORT", "where rank 0 of --transport tcp listens"},
+       {"--list-ranks", &flags.list_ranks, "lists ranks, hosts and devices; trains nothing"}});
   program.add_flags(
       "Output",
       {{"--trace", &flags.trace, "FILE.json[.gz]", "writes what was measured as a Chrome trace"},
@@ -314,13 +321,19 @@ void add_all_flags(CommandLine& program, Flags& flags) {
        {"--quiet", &flags.quiet, "prints no report"}});
 }
 
+std::string transport_of(const Flags& flags, const std::optional<Launch>& launch) {
+  if (flags.transport) return *flags.transport;
+  if (!launch) return "local";
+  return launch->launcher == "torchrun" ? "tcp" : "mpi";
+}
+
 Ranks choose_ranks(const Flags& flags, const std::optional<Launch>& launch) {
   Ranks ranks;
   if (flags.eager_limit) {
     ranks.eager_limit_bytes = parse_bytes(*flags.eager_limit, "--eager-limit");
   }
   ranks.patience_ns = parse_time_ns(flags.timeout.value_or("300s"), "--timeout");
-  const std::string name = flags.transport.value_or(launch ? "mpi" : "local");
+  const std::string name = transport_of(flags, launch);
   const auto found = find_transport(name);
   if (!found || !found->left_out.empty()) {
     std::vector<std::string> there;
@@ -344,7 +357,8 @@ Ranks choose_ranks(const Flags& flags, const std::optional<Launch>& launch) {
           "--eager-limit: sends over {} wait for their receivers anyway; leave it out", name));
     }
   }
-  if (ranks.by_mpi) return ranks;
+  ranks.tcp = find_place(flags, launch, name);
+  if (ranks.by_mpi || ranks.tcp) return ranks;
   if (launch && launch->ranks > 1) {
     throw input_error(fmt::format(
         "--transport local: ranks are threads of one process, but a launcher has started {}; "
@@ -373,6 +387,16 @@ Ranks choose_ranks(const Flags& flags, const std::optional<Launch>& launch) {
   return ranks;
 }
 
+Mesh mesh_of(const Flags& flags, int ranks) {
+  const int replicas = replicas_of(flags).data_parallel;
+  if (ranks % replicas != 0) {
+    throw input_error(
+        fmt::format("--data-parallel {}: {} can't be dealt out to {}; start a multiple of {}",
+                    replicas, plural(ranks, "rank"), plural(replicas, "replica"), replicas));
+  }
+  return Mesh({.data = replicas, .pipeline = ranks / replicas});
+}
+
 Task make_task(const Flags& flags, int ranks) {
   Task task;
   TrainingJob& training = task.training;
@@ -391,20 +415,14 @@ Task make_task(const Flags& flags, int ranks) {
   }
   const bool is_file = schedule.schedule && names_a_file(*schedule.schedule);
   if (!schedule.stages && !is_file) {
-    if (ranks % replicas != 0) {
-      throw input_error(fmt::format(
-          "--data-parallel {}: {} are no whole number of pipelines a replica; start a multiple of "
-          "{}",
-          replicas, plural(ranks, "rank"), replicas));
-    }
-    schedule.stages = std::to_string(ranks / replicas);
+    schedule.stages = std::to_string(mesh_of(flags, ranks).size(Axis::pipeline));
   }
   const ScheduleChoice choice = choose_schedule(schedule, {});
   task.title = title_of(choice);
   const std::int64_t needed = std::int64_t{choice.schedule.ranks()} * replicas;
   if (needed != ranks) {
     throw input_error(
-        fmt::format("{} needs {}{}, but {}; start it with mpirun -n {}, or with "
+        fmt::format("{} needs {}{}, but {}; start as many, as with mpirun -n {}, or give "
                     "--transport local",
                     task.title, plural(needed, "rank"),
                     replicas > 1 ? fmt::format(" for {} replicas", replicas) : "",

@@ -6,7 +6,8 @@
 #include <string>
 
 #include "exec/run/training.h"
-#include "exec/transport/mpi.h"
+#include "exec/transport/launch.h"
+#include "exec/transport/tcp.h"
 #include "sim/cost/estimate/replica_flags.h"
 #include "sim/schedule/choice.h"
 #include "traces/command/command_line.h"
@@ -20,11 +21,13 @@ struct Flags {
   Flag global_batch;
   Flag iterations, warmup, seed, learning_rate, recompute, precision;
   Flag device, costs, pace, faults, transport, eager_limit, timeout;
+  Flag rank, ranks, master;
   Flag trace, layout_picture;
   bool verify = false;
   bool json = false;
   bool quiet = false;
   bool list_devices = false;
+  bool list_ranks = false;
 };
 
 void add_all_flags(CommandLine& program, Flags& flags);
@@ -33,15 +36,21 @@ void add_all_flags(CommandLine& program, Flags& flags);
 struct Ranks {
   std::string transport;
   bool by_mpi = false;
-  bool linked = false;  // their devices, too
-  int count = 1;        // of threads, where not by MPI
+  bool linked = false;          // their devices, too
+  std::optional<TcpPlace> tcp;  // where TCP connects them
+  int count = 1;                // of threads, where they are those of one process
   std::optional<std::int64_t> eager_limit_bytes;
   std::int64_t patience_ns = 0;  // of a wait; 0: for ever
 };
-// Without --transport: MPI under its launcher, else threads of this process.
+// Without --transport: MPI under mpirun and srun, TCP under torchrun, else threads of
+// this process.
+std::string transport_of(const Flags& flags, const std::optional<Launch>& launch);
 // An unknown transport, or one that isn't there, is an input error that lists
 // those that are.
 Ranks choose_ranks(const Flags& flags, const std::optional<Launch>& launch);
+
+// Of so many ranks; an input error where replicas don't divide them.
+Mesh mesh_of(const Flags& flags, int ranks);
 
 // What is to be trained on so many ranks. Whatever is wrong with it is an
 // input error, found before anything of its size is built.

@@ -134,4 +134,11 @@ std::unique_ptr<Device> make_device(const std::string& name, int local_rank) {
   throw input_error(fmt::format("--device: {}", unknown_name("device", name, names)));
 }
 
+std::string device_name(const std::string& name, int local_rank) {
+  if (!names_a_gpu(name) || number_of(name)) return name;
+  const Gpus gpus = find_gpus(kind_of(name));
+  if (gpus.descriptions.empty()) return name;
+  return fmt::format("{}:{}", name, local_rank % static_cast<int>(gpus.descriptions.size()));
+}
+
 }  // namespace pipesim::exec

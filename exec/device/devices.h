@@ -31,6 +31,8 @@ bool names_a_gpu(const std::string& name);
 // number within the host. An unknown name, or a device that isn't there, is an
 // input error that lists those that are.
 std::unique_ptr<Device> make_device(const std::string& name, int local_rank = 0);
+// That device's own name, with its number: "cuda:1".
+std::string device_name(const std::string& name, int local_rank);
 
 // Whether a transport of that name links devices: nccl those of CUDA, rccl of HIP.
 bool links_devices(const std::string& transport);

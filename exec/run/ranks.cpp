@@ -81,7 +81,7 @@ void run_as_threads(int ranks, std::optional<std::int64_t> eager_limit_bytes,
   if (secondary) std::rethrow_exception(secondary);
 }
 
-void run_as_process(Transport& transport, const RankWork& work,
+bool run_as_process(Transport& transport, const RankWork& work,
                     const std::function<void(const std::string& error)>& last_words) {
   wake_in_time();
   // Patience of the others ends about now, too, and who broke off has a reason:
@@ -89,7 +89,7 @@ void run_as_process(Transport& transport, const RankWork& work,
   const auto wait_for_theirs = [] { std::this_thread::sleep_for(std::chrono::seconds(1)); };
   try {
     work(transport);
-    return;
+    return true;
   } catch (const AgreedError&) {
     throw;
   } catch (const TimedOut& error) {
@@ -104,6 +104,7 @@ void run_as_process(Transport& transport, const RankWork& work,
     last_words("out of memory; use fewer stages or microbatches");
   }
   transport.fail();
+  return false;
 }
 
 }  // namespace pipesim::exec

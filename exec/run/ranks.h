@@ -20,10 +20,10 @@ using RankWork = std::function<void(Transport&)>;
 // lowest rank that is not merely about another's.
 void run_as_threads(int ranks, std::optional<std::int64_t> eager_limit_bytes, const RankWork& work);
 
-// Does `work` for the rank that this process is in an MPI job. Throws what
-// ranks have agreed on; another error ends the whole job, once `last_words`
-// has told of it.
-void run_as_process(Transport& transport, const RankWork& work,
+// Does `work` for the rank that this process is. Throws what ranks have agreed on; another
+// error ends the whole job, once `last_words` has told of it: then this returns false, where
+// the transport has not ended the process.
+bool run_as_process(Transport& transport, const RankWork& work,
                     const std::function<void(const std::string& error)>& last_words);
 
 }  // namespace pipesim::exec

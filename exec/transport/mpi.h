@@ -34,12 +34,4 @@ struct StartLimit {
 std::unique_ptr<Transport> make_mpi_transport(std::optional<std::int64_t> eager_limit_bytes = {},
                                               const StartLimit& limit = {});
 
-// As which rank of how many a launcher such as mpirun has started this
-// process, told before MPI is; nothing where it has not.
-struct Launch {
-  int rank = 0;
-  int ranks = 1;
-};
-std::optional<Launch> launched_by_mpi();
-
 }  // namespace pipesim::exec

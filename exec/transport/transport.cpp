@@ -2,10 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
-
 #include "exec/device/devices.h"
 #include "exec/transport/mpi.h"
+#include "exec/transport/tcp.h"
 #include "traces/base/text.h"
 
 namespace pipesim::exec {
@@ -32,12 +31,14 @@ std::size_t Transport::wait_any(std::span<const Ticket> tickets) {
 
 std::vector<TransportInfo> known_transports() {
   std::vector<TransportInfo> known;
-  for (const char* name : {"mpi", "local", "nccl", "rccl"}) known.push_back(*find_transport(name));
+  for (const char* name : {"mpi", "tcp", "local", "nccl", "rccl"})
+    known.push_back(*find_transport(name));
   return known;
 }
 
 std::optional<TransportInfo> find_transport(const std::string& name) {
   if (name == "mpi") return {{name, "ranks are the processes of an MPI job", mpi_left_out()}};
+  if (name == "tcp") return {{name, "ranks are processes that TCP connects", tcp_left_out()}};
   if (name == "local") return {{name, "ranks are threads of one process", {}}};
   if (!links_devices(name)) return std::nullopt;
   TransportInfo info{name, {}, mpi_left_out()};
@@ -49,21 +50,6 @@ std::optional<TransportInfo> find_transport(const std::string& name) {
     info.left_out = error.what();
   }
   return info;
-}
-
-std::optional<Launch> launched_by_mpi() {
-  // Of Open MPI; of MPICH and those made from it; of Slurm with PMIx.
-  const std::pair<const char*, const char*> variables[] = {
-      {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-      {"PMI_RANK", "PMI_SIZE"},
-      {"PMIX_RANK", "SLURM_NTASKS"}};
-  for (const auto& [rank, ranks] : variables) {
-    const char* own = std::getenv(rank);
-    const char* all = std::getenv(ranks);
-    if (own == nullptr || all == nullptr) continue;
-    return Launch{std::atoi(own), std::atoi(all)};
-  }
-  return std::nullopt;
 }
 
 }  // namespace pipesim::exec

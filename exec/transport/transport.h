@@ -28,6 +28,8 @@ class DeviceLink;
 class PeerFailed : public Error {
  public:
   PeerFailed() : Error(Cause::work, "another rank failed") {}
+  explicit PeerFailed(int rank)
+      : Error(Cause::work, "rank " + std::to_string(rank) + " failed; its own words say why") {}
 };
 
 // That a message has another size than its receiver expects, which names both.

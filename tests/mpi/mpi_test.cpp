@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 
 #include "tests/files.h"
@@ -80,7 +81,7 @@ TEST(MpiJob, WhatRanksAgreeOnIsToldByTheFirst) {
 }
 
 Outcome fault(int ranks, const std::vector<std::string>& arguments) {
-  std::vector<std::string> argv{PIPESIM_MPI_FAULT};
+  std::vector<std::string> argv{PIPESIM_JOB_FAULT};
   argv.insert(argv.end(), arguments.begin(), arguments.end());
   return mpirun(ranks, argv);
 }
@@ -114,9 +115,9 @@ TEST(MpiFault, AHangingRankIsFoundOut) {
         3, {"--rank", "1", "--signal", std::to_string(SIGSTOP), "--at", at, "--timeout", "500"});
     EXPECT_NE(outcome.status, 0);
     EXPECT_EQ(outcome.out, "");
-    const std::string said = lines_of("mpi_fault", outcome.err);
-    EXPECT_NE(said.find("mpi_fault: rank 0: iteration 0, "), std::string::npos) << said;
-    EXPECT_NE(said.find("mpi_fault: rank 2: iteration 0, "), std::string::npos) << said;
+    const std::string said = lines_of("job_fault", outcome.err);
+    EXPECT_NE(said.find("job_fault: rank 0: iteration 0, "), std::string::npos) << said;
+    EXPECT_NE(said.find("job_fault: rank 2: iteration 0, "), std::string::npos) << said;
     EXPECT_NE(said.find("waited 500.0 ms for a message from rank 1"), std::string::npos) << said;
     EXPECT_EQ(said.find("rank 1: iteration"), std::string::npos) << said;
     if (at[0] == '3') {
@@ -138,8 +139,8 @@ TEST(MpiFault, AReplicaThatIsLostIsNamed) {
   };
   const std::string killed = struck_by(SIGKILL).err;
   EXPECT_NE(killed.find("process rank 1"), std::string::npos) << killed;
-  const std::string stopped = lines_of("mpi_fault", struck_by(SIGSTOP).err);
-  EXPECT_NE(stopped.find("mpi_fault: rank 0: iteration 0, in its actions: 0REDUCE_GRAD: waited "
+  const std::string stopped = lines_of("job_fault", struck_by(SIGSTOP).err);
+  EXPECT_NE(stopped.find("job_fault: rank 0: iteration 0, in its actions: 0REDUCE_GRAD: waited "
                          "500.0 ms for a message from rank 1"),
             std::string::npos)
       << stopped;
@@ -240,9 +241,11 @@ TEST(MpiPipeexec, ReplicasGiveWhatOneRankGives) {
   }
   const Outcome outcome = pipeexec(4, {"--data-parallel", "3", "--microbatches", "2"});
   EXPECT_EQ(outcome.status, 2);
-  EXPECT_NE(lines_of("pipeexec", outcome.err)
-                .find("--data-parallel 3: 4 ranks are no whole number of pipelines a replica"),
-            std::string::npos)
+  EXPECT_NE(
+      lines_of("pipeexec", outcome.err)
+          .find(
+              "--data-parallel 3: 4 ranks can't be dealt out to 3 replicas; start a multiple of 3"),
+      std::string::npos)
       << outcome.err;
 }
 
@@ -255,6 +258,33 @@ TEST(MpiPipeexec, GivesWhatOneRankGives) {
   EXPECT_EQ(lines_of("pipeexec", outcome.err), "");
   EXPECT_NE(outcome.out.find("\"bitwise\": true"), std::string::npos) << outcome.out;
   EXPECT_NE(read_file(folder / "trace.json").find("\"transport\":\"mpi\""), std::string::npos);
+}
+
+// The script of examples/ranks, with its host file.
+TEST(MpiExamples, AHostFileStartsItsRanks) {
+  const std::string pipeexec = PIPEEXEC_COMMAND;
+  const Outcome outcome = testing::run_command(
+      {"/bin/bash", testing::source_file("examples/ranks/by_mpirun.sh"), "--list-ranks"},
+      {"PATH=" + pipeexec.substr(0, pipeexec.rfind('/')) + ":" + std::getenv("PATH"),
+       "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+       "OMPI_MCA_rmaps_base_oversubscribe=1"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_TRUE(outcome.out.starts_with("2 ranks, transport mpi\n")) << outcome.out;
+}
+
+// Slurm's variables, and an MPI that srun has not told of them: each process would train by
+// itself.
+TEST(MpiPipeexec, ALauncherThatMpiDoesNotKnowEndsIt) {
+  const std::vector<std::string> line{PIPEEXEC_COMMAND, "--schedule", "1f1b", "--microbatches", "2",
+                                      "--transport",    "mpi"};
+  const Outcome first =
+      testing::run_command(line, {"SLURM_PROCID=0", "SLURM_NTASKS=2", "SLURM_LOCALID=0"});
+  testing::expect_one_sentence(
+      first, "pipeexec", "", 2,
+      "srun has started this as rank 0 of 2, but to MPI it is rank 0 of 1");
+  const Outcome second =
+      testing::run_command(line, {"SLURM_PROCID=1", "SLURM_NTASKS=2", "SLURM_LOCALID=1"});
+  EXPECT_EQ(second.out + second.err, "");
 }
 
 }  // namespace

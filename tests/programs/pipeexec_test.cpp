@@ -483,7 +483,7 @@ TEST(Pipeexec, SaysWhatIsWrongWithAModule) {
 TEST(Pipeexec, ListsAndHelps) {
   const Outcome list = call("--list-devices");
   EXPECT_EQ(list.status, 0);
-  for (const char* name : {"cpu", "mpi", "local"}) {
+  for (const char* name : {"cpu", "mpi", "tcp", "local"}) {
     EXPECT_NE(list.out.find(name), std::string::npos) << name;
   }
   const Outcome help = call("--help");

@@ -64,7 +64,9 @@ const std::vector<std::string> confined{"<mpi.h>", "<dnnl", "<cuda", "<nccl", "<
 
 // Headers that take seconds to compile, and the sources that may include them.
 const std::map<std::string, std::vector<std::string>> costly{
-    {"<CLI/", {"traces/command/command_line.cpp"}}, {"<nlohmann/", {"traces/base/json.cpp"}}};
+    {"<CLI/", {"traces/command/command_line.cpp"}},
+    {"<asio", {"exec/transport/tcp.cpp"}},
+    {"<nlohmann/", {"traces/base/json.cpp"}}};
 
 // The viewer's window is the one place that knows Qt.
 bool may_use_qt(const std::string& path) {

@@ -1,14 +1,17 @@
 // A training job one rank of which is struck by a signal, as by kill:
-//   mpi_fault --rank R --signal S --at N [--timeout MS] [--trace FILE] [--replicas D]
+//   job_fault --rank R --signal S --at N [--timeout MS] [--trace FILE] [--port P] [--replicas D]
 // strikes rank R when it is about to send its N-th result, of which the first 4 or 8 go along
-// the pipeline and others to replicas; at 0, when it takes
-// part in the optimizer step that ends its first iteration.
+// the pipeline and others to replicas; at 0, when it takes part in the optimizer step that
+// ends its first iteration. The job is one of MPI; with a port, one that TCP connects there,
+// whose ranks the environment tells as torchrun does.
 #include <fmt/format.h>
 
 #include <charconv>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -16,7 +19,9 @@
 #include "exec/run/ranks.h"
 #include "exec/run/session.h"
 #include "exec/transport/collectives.h"
+#include "exec/transport/launch.h"
 #include "exec/transport/mpi.h"
+#include "exec/transport/tcp.h"
 #include "sim/schedule/family.h"
 #include "tests/forwarding_transport.h"
 #include "tests/local_run.h"
@@ -56,17 +61,24 @@ int main(int argc, char** argv) {
     if (std::string_view(argv[i]) == "--trace") trace_path = value;
     std::from_chars(value.data(), value.data() + value.size(), given[argv[i]]);
   }
-  const auto mpi = exec::make_mpi_transport();
+  std::unique_ptr<exec::Transport> job;
+  if (given.contains("--port")) {
+    const auto launch = exec::find_launch(std::getenv).value();
+    job = exec::make_tcp_transport(
+        {launch.rank, launch.ranks, "127.0.0.1", static_cast<std::uint16_t>(given["--port"])});
+  } else {
+    job = exec::make_mpi_transport();
+  }
   const int replicas = given.contains("--replicas") ? static_cast<int>(given["--replicas"]) : 1;
   const Schedule schedule =
-      generate({.name = "1f1b", .ranks = mpi->ranks() / replicas, .microbatches = 4});
+      generate({.name = "1f1b", .ranks = job->ranks() / replicas, .microbatches = 4});
   exec::TrainingJob training = testing::tiny_training(schedule, testing::tiny_model(6));
   training.verify = false;
   training.data_parallel = replicas;
   training.record_details = !trace_path.empty();
   training.iterations = 3;
-  run_as_process(
-      *mpi,
+  const bool went_well = run_as_process(
+      *job,
       [&](exec::Transport& own) {
         std::int64_t sends = 0;
         for (const Action& action : training.program.actions[own.rank() / replicas]) {
@@ -87,7 +99,8 @@ int main(int argc, char** argv) {
         if (trace) trace->commit();
       },
       [&](const std::string& error) {
-        fmt::print(stderr, "mpi_fault: rank {}: {}\n", mpi->rank(), error);
+        fmt::print(stderr, "job_fault: rank {}: {}\n", job->rank(), error);
       });
-  if (mpi->rank() == 0) fmt::print("done\n");
+  if (!went_well) return 1;
+  if (job->rank() == 0) fmt::print("done\n");
 }

@@ -1,0 +1,78 @@
+#include "exec/cli/place.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdlib>
+
+#include "traces/base/error.h"
+#include "traces/base/text.h"
+
+namespace pipesim::exec {
+namespace {
+
+constexpr int most_ranks = 1024;
+
+// --rank counts from 0.
+int parse_rank(std::string_view text, int ranks) {
+  int rank = 0;
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), rank);
+  if (status != std::errc() || end != text.data() + text.size() || rank < 0 || rank >= ranks) {
+    throw input_error(fmt::format("--rank: {} is no whole number from 0 below --ranks, which is {}",
+                                  quote(text), ranks));
+  }
+  return rank;
+}
+
+}  // namespace
+
+std::optional<TcpPlace> find_place(const Flags& flags, const std::optional<Launch>& launch,
+                                   const std::string& transport) {
+  const std::pair<const Flag*, std::string_view> own[] = {
+      {&flags.rank, "--rank"}, {&flags.ranks, "--ranks"}, {&flags.master, "--master"}};
+  if (transport != "tcp") {
+    for (const auto& [flag, name] : own) {
+      if (*flag) {
+        throw input_error(fmt::format(
+            "{}: only --transport tcp is told its ranks; that of this run is {}", name, transport));
+      }
+    }
+    return std::nullopt;
+  }
+  if (flags.rank.has_value() != flags.ranks.has_value()) {
+    throw input_error(flags.rank ? "--ranks is missing: give it with --rank"
+                                 : "--rank is missing: give it with --ranks");
+  }
+  TcpPlace place;
+  if (flags.rank) {
+    place.ranks = parse_count(*flags.ranks, "--ranks");
+    place.rank = parse_rank(*flags.rank, place.ranks);
+  } else if (launch) {
+    place.rank = launch->rank;
+    place.ranks = launch->ranks;
+  } else {
+    throw input_error(
+        "--transport tcp: which rank is this? Give --rank R --ranks P --master HOST:PORT, or start "
+        "it with torchrun or srun");
+  }
+  if (place.ranks > most_ranks) {
+    throw input_error(
+        fmt::format("--transport tcp: {} ranks; at most {}", place.ranks, most_ranks));
+  }
+  std::optional<Master> master;
+  if (flags.master) {
+    master = parse_master(*flags.master, "--master");
+  } else {
+    master = find_master(std::getenv);
+  }
+  if (master) {
+    place.host = master->host;
+    place.port = master->port;
+  } else if (place.ranks > 1) {
+    throw input_error(
+        "--master is missing: give rank 0's HOST:PORT, or set MASTER_ADDR and MASTER_PORT");
+  }
+  return place;
+}
+
+}  // namespace pipesim::exec

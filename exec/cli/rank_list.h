@@ -1,0 +1,27 @@
+// Who is what: ranks, their hosts, their coordinates in the mesh of the run, their devices.
+//
+// Plain values, and functions of them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "traces/mesh.h"
+
+namespace pipesim::exec {
+
+// What a rank tells of itself.
+struct RankFacts {
+  std::string host;
+  int local_rank = 0;
+  std::string device;
+};
+
+// Each has as many ranks as the mesh. The table has a coordinate for each axis that splits
+// anything, and for the pipeline, the data and the tensor axis always.
+std::string rank_list(const Mesh& mesh, const std::vector<RankFacts>& ranks,
+                      const std::string& transport);
+std::string rank_list_json(const Mesh& mesh, const std::vector<RankFacts>& ranks,
+                           const std::string& transport);
+
+}  // namespace pipesim::exec

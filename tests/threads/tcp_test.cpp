@@ -1,0 +1,314 @@
+// Ranks that TCP connects, as threads: the suite, how they meet, and how they fail.
+#include "exec/transport/tcp.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <thread>
+#include <tuple>
+
+#include "exec/device/peer_errors.h"
+#include "exec/transport/collectives.h"
+#include "exec/transport/hello.h"
+#include "tests/delayed_transport.h"
+#include "tests/errors.h"
+#include "tests/tcp_world.h"
+#include "tests/transport_suite.h"
+
+namespace pipesim {
+namespace {
+
+using exec::Bytes;
+using exec::Hello;
+using exec::make_tcp_transport;
+using exec::TcpPlace;
+using exec::Ticket;
+using exec::Transport;
+using testing::error_of;
+using testing::Promises;
+using testing::ReservedPort;
+using testing::run_over_tcp;
+using testing::Stranger;
+
+constexpr std::int64_t no_limit = -1;
+constexpr int tag = exec::first_free_tag;
+
+class TcpSuite : public ::testing::TestWithParam<std::tuple<int, std::int64_t>> {
+ protected:
+  template <typename Wrap>
+  std::vector<std::string> complaints(Wrap wrap) {
+    const auto [ranks, limit] = GetParam();
+    std::optional<std::int64_t> eager_limit_bytes;
+    Promises promises;
+    promises.waits_from = promises.done_below = std::int64_t{1} << 16;
+    if (limit != no_limit) {
+      eager_limit_bytes = limit;
+      promises.waits_from = promises.done_below = limit;
+    }
+    std::mutex mutex;
+    std::vector<std::string> all;
+    run_over_tcp(ranks, eager_limit_bytes, [&](Transport& own) {
+      const auto found = wrap(own, promises);
+      const std::lock_guard lock(mutex);
+      all.insert(all.end(), found.begin(), found.end());
+    });
+    return all;
+  }
+};
+
+TEST_P(TcpSuite, Passes) {
+  EXPECT_EQ(complaints(testing::check_transport), std::vector<std::string>());
+}
+
+TEST_P(TcpSuite, PassesWithRandomDelays) {
+  const auto delayed = [&](Transport& own, const Promises& promises) {
+    testing::DelayedTransport slow(own, static_cast<unsigned>(own.rank()));
+    return check_transport(slow, promises);
+  };
+  EXPECT_EQ(complaints(delayed), std::vector<std::string>());
+}
+
+INSTANTIATE_TEST_SUITE_P(Tcp, TcpSuite,
+                         ::testing::Combine(::testing::Values(1, 2, 3, 5),
+                                            ::testing::Values(no_limit, std::int64_t{0},
+                                                              std::int64_t{4096})));
+
+// More than the system's buffers hold, in both directions at once, and into one's own.
+TEST(TcpTransport, LargeMessagesPassEachOther) {
+  run_over_tcp(2, {}, [](Transport& own) {
+    for (const int other : {own.rank(), 1 - own.rank()}) {
+      const auto mark = [](int rank) { return std::byte{static_cast<unsigned char>(rank + 1)}; };
+      const Bytes out(std::size_t{40} << 20U, mark(own.rank()));
+      Bytes in(out.size());
+      const Ticket send = own.send(other, tag, out);
+      const Ticket receive = own.receive(other, tag, in);
+      own.wait(receive);
+      own.wait(send);
+      EXPECT_EQ(in.front(), mark(other));
+      EXPECT_EQ(in.back(), in.front());
+      exec::barrier(own);
+    }
+  });
+}
+
+// What was under way is taken back or finished, and what comes after arrives whole.
+TEST(TcpTransport, AbandonedMessagesLeaveNoTrace) {
+  for (const std::size_t size : {std::size_t{100}, std::size_t{60'000}, std::size_t{8} << 20U}) {
+    run_over_tcp(2, {}, [&](Transport& own) {
+      const int other = 1 - own.rank();
+      for (int round = 0; round < 20; ++round) {
+        Bytes given_up(size);
+        {
+          const Bytes out(size, std::byte{1});
+          const Ticket receive = own.receive(other, tag, given_up);
+          own.send(other, tag, out);
+          for (int look = 0; look < round; ++look) {
+            if (own.test(receive)) break;
+          }
+          own.abandon();
+        }
+        exec::barrier(own);
+        const Bytes out(size, std::byte{2});
+        Bytes in(size);
+        const Ticket receive = own.receive(other, tag + 1, in);
+        own.wait(own.send(other, tag + 1, out));
+        own.wait(receive);
+        EXPECT_EQ(in, out);
+        exec::barrier(own);
+      }
+    });
+  }
+}
+
+TEST(TcpTransport, AFailureEndsTheWaitsOfOthers) {
+  for (int round = 0; round < 10; ++round) {
+    std::mutex mutex;
+    std::vector<std::string> said;
+    const auto work = [&](Transport& own) {
+      if (own.rank() == 1) throw work_error("the disk is full");
+      Bytes in(8);
+      const Ticket ticket = own.receive(own.rank() == 0 ? 1 : 0, tag, in);
+      try {
+        if (own.rank() == 0) own.wait(ticket);
+        while (!own.test(ticket)) {
+        }
+      } catch (const exec::PeerFailed& error) {
+        const std::lock_guard lock(mutex);
+        said.emplace_back(error.what());
+        throw;
+      }
+    };
+    EXPECT_EQ(error_of([&] { run_over_tcp(3, {}, work); }), "the disk is full");
+    // Also where rank 0 told of it first.
+    EXPECT_EQ(said, std::vector<std::string>(2, "rank 1 failed; its own words say why"));
+  }
+}
+
+TEST(TcpTransport, WhatWasSentBeforeAFailureArrives) {
+  run_over_tcp(2, {}, [](Transport& own) {
+    const Bytes out(8, std::byte{7});
+    Bytes in(8);
+    if (own.rank() == 0) {
+      own.wait(own.send(1, tag, out));
+      own.fail();
+      return;
+    }
+    own.wait(own.receive(0, tag, in));
+    EXPECT_EQ(in, out);
+    EXPECT_THROW(own.wait(own.receive(0, tag, in)), exec::PeerFailed);
+  });
+}
+
+TEST(TcpTransport, ARankThatHasEndedIsNamed) {
+  std::string said;
+  run_over_tcp(2, {}, [&](Transport& own) {
+    if (own.rank() == 0) return;
+    Bytes in(8);
+    said = error_of([&] { own.wait(own.receive(0, tag, in)); });
+  });
+  EXPECT_EQ(said,
+            "waits for a message from rank 0, which has ended its work: do all ranks run the same "
+            "command?");
+}
+
+TEST(TcpTransport, PatienceEnds) {
+  run_over_tcp(2, {}, [&](Transport& own) {
+    own.set_patience(std::chrono::milliseconds(30));
+    Bytes in(8);
+    EXPECT_EQ(error_of([&] { own.wait(own.receive(1 - own.rank(), tag, in)); }),
+              "waited 30.00 ms for a message from rank " + std::to_string(1 - own.rank()) +
+                  "; --timeout allows no more");
+    own.set_patience(std::chrono::seconds(60));
+    exec::barrier(own);
+  });
+}
+
+// ---- How ranks meet
+
+// What each process of a start says, in their order; empty where all is well.
+std::vector<std::string> said_by(const std::vector<TcpPlace>& places,
+                                 std::chrono::nanoseconds patience = std::chrono::seconds(60)) {
+  std::vector<std::string> said(places.size());
+  std::vector<std::jthread> threads;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    threads.emplace_back([&, i] {
+      try {
+        make_tcp_transport(places[i], {}, patience);
+      } catch (const Error& error) {
+        said[i] = std::to_string(error.exit_status()) + " " + error.what();
+      }
+    });
+  }
+  threads.clear();
+  return said;
+}
+
+TEST(TcpMeeting, AnAbsentRankIsNamed) {
+  const ReservedPort port;
+  const auto said =
+      said_by({{0, 4, "127.0.0.1", port.number()}, {2, 4, "127.0.0.1", port.number()}},
+              std::chrono::milliseconds(1000));
+  const std::string both = "1 waited 1000.0 ms for ranks 1 and 3 of 4 to come to " + port.master() +
+                           "; start all of them, or give a longer --timeout";
+  EXPECT_EQ(said, std::vector<std::string>(2, both));
+}
+
+TEST(TcpMeeting, AnAbsentRank0IsNamed) {
+  const ReservedPort port;
+  const auto said = said_by({{1, 2, "127.0.0.1", port.number()}}, std::chrono::milliseconds(100));
+  EXPECT_EQ(said[0], "1 waited 100.0 ms for rank 0 at " + port.master() +
+                         ": Connection refused; start it, or give a longer --timeout");
+}
+
+TEST(TcpMeeting, NoTwoAreOneRank) {
+  const ReservedPort port;
+  const TcpPlace first{0, 3, "127.0.0.1", port.number()};
+  const TcpPlace twice{1, 3, "127.0.0.1", port.number()};
+  EXPECT_EQ(said_by({first, twice, twice}),
+            std::vector<std::string>(3,
+                                     "2 two processes, at 127.0.0.1 and at 127.0.0.1, came as rank "
+                                     "1; start each once"));
+}
+
+TEST(TcpMeeting, AllCountTheSameRanks) {
+  const ReservedPort port;
+  EXPECT_EQ(said_by({{0, 3, "127.0.0.1", port.number()}, {1, 4, "127.0.0.1", port.number()}}),
+            std::vector<std::string>(2,
+                                     "2 rank 1, at 127.0.0.1, was started as one of 4, and rank 0 "
+                                     "as one of 3; give all the same number"));
+}
+
+TEST(TcpMeeting, ASecondRank0IsToldOfTheFirst) {
+  const ReservedPort port;
+  const TcpPlace first{0, 2, "127.0.0.1", port.number()};
+  std::vector<std::string> said = said_by({first, first}, std::chrono::milliseconds(1000));
+  std::ranges::sort(said);  // whichever came first
+  EXPECT_TRUE(said[0].starts_with("1 waited 1000.0 ms for rank 1 of 2 to come to ")) << said[0];
+  EXPECT_TRUE(said[1].starts_with("2 --master " + port.master() + ": another process listens"))
+      << said[1];
+}
+
+TEST(TcpMeeting, AHostThatIsNotThereIsNamed) {
+  const auto said = said_by({{1, 2, "no.such.host.invalid", 29'500}}, std::chrono::seconds(1));
+  EXPECT_TRUE(said[0].starts_with(
+      "2 --master no.such.host.invalid:29500: cannot find host 'no.such.host.invalid': "))
+      << said[0];
+}
+
+std::string bytes_of_hello(const Hello& hello) {
+  return {reinterpret_cast<const char*>(&hello), sizeof hello};
+}
+
+// Silent ones, garbage, halves of a hello, hellos of another job: none gets in, and ranks
+// meet beside them.
+TEST(TcpMeeting, StrangersAreSentAway) {
+  const ReservedPort port;
+  std::atomic<int> met = 0;
+  std::jthread first([&] {
+    const auto own = make_tcp_transport({0, 2, "127.0.0.1", port.number()});
+    exec::barrier(*own);
+    ++met;
+  });
+  {
+    const Stranger silent(port.number());
+    const Stranger browser(port.number());
+    browser.say("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n and so on, for longer than a hello");
+    const Stranger half(port.number());
+    half.say(bytes_of_hello({}).substr(0, 20));
+    Hello late;
+    late.rank = 1;
+    late.ranks = 2;
+    late.key = 12345;
+    const Stranger other_job(port.number());
+    other_job.say(bytes_of_hello(late));
+    { const Stranger brief(port.number()); }
+    std::vector<std::unique_ptr<Stranger>> crowd;
+    for (int i = 0; i < 300; ++i) crowd.push_back(std::make_unique<Stranger>(port.number()));
+    const auto own = make_tcp_transport({1, 2, "127.0.0.1", port.number()});
+    exec::barrier(*own);
+    ++met;
+  }
+  first.join();
+  EXPECT_EQ(met, 2);
+}
+
+TEST(TcpMeeting, AnotherVersionIsRefused) {
+  const ReservedPort port;
+  std::string said;
+  std::jthread first([&] {
+    said = error_of([&] { make_tcp_transport({0, 2, "127.0.0.1", port.number()}); });
+  });
+  Hello other;
+  other.version = 0x01000000;  // as a machine of the other order of bytes says 1
+  const Stranger stranger(port.number());
+  stranger.say(bytes_of_hello(other));
+  first.join();
+  EXPECT_EQ(said,
+            "a process at 127.0.0.1 is a pipeexec that rank 0's doesn't understand; start the same "
+            "version on machines of one kind");
+}
+
+}  // namespace
+}  // namespace pipesim
