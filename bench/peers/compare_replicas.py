@@ -16,7 +16,7 @@ TEXT = HERE.parent.parent / "exec" / "data" / "primer.txt"
 CASES = [
     ("DDP", "ddp", "--schedule gpipe --stages 1 --data-parallel 2 --bucket-bytes 25MB"),
     ("FSDP2", "fsdp", "--schedule gpipe --stages 1 --data-parallel 2 --zero 3"),
-    ("pipeline", "pipeline", "--schedule 1f1b --stages 2"),
+    ("pipeline", "pipeline", "--schedule gpipe --stages 2"),
 ]
 SHAPES = [("replicas_model.json", 4, 4, 64), ("replicas_model_wide.json", 4, 4, 128)]
 
@@ -29,6 +29,7 @@ def by_pipeexec(pipeexec, flags, model, microbatches, batch, sequence, iteration
     command += ["--model", str(HERE / model), "--data", str(TEXT), "--json"]
     command += ["--microbatches", microbatches, "--micro-batch-size", batch]
     command += ["--sequence-length", sequence, "--iterations", iterations, "--warmup", 2]
+    command += ["--learning-rate", "0.0003"]
     done = subprocess.run(
         [str(word) for word in command], capture_output=True, check=True, env=environment
     )

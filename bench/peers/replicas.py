@@ -58,7 +58,7 @@ def steps_of_replicas(how, path, text, microbatches, batch, sequence):
 
 
 def steps_of_pipeline(path, text, microbatches, batch, sequence):
-    from torch.distributed.pipelining import PipelineStage, Schedule1F1B
+    from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
 
     rank, ranks = dist.get_rank(), dist.get_world_size()
     layers = Gpt(path).blocks + 2
@@ -66,7 +66,7 @@ def steps_of_pipeline(path, text, microbatches, batch, sequence):
     module = Gpt(path, first=cuts[rank], last=cuts[rank + 1])
     optimizer = adamw(module)
     stage = PipelineStage(module, rank, ranks, torch.device("cpu"))
-    schedule = Schedule1F1B(stage, microbatches, loss_fn=loss_of)
+    schedule = ScheduleGPipe(stage, microbatches, loss_fn=loss_of)
 
     def step(iteration):
         optimizer.zero_grad()

@@ -220,11 +220,9 @@ void bring_together(const TrainingJob& training, RankGroups& groups, const Recor
     const IterationRecord own =
         gather_iteration(pipeline, groups.replicas, recorder, k, zero, clock);
     if (!leads) continue;
-    if (training.record_details) {
-      int replica = 0;
-      for (const IterationRecord& one : gather_records(groups.replicas, own)) {
-        if (writer) writer->add(one.spans, one.layers, one.samples, replica++);
-      }
+    int replica = 0;
+    for (const IterationRecord& one : gather_records(groups.replicas, own)) {
+      if (writer) writer->add(one.spans, one.layers, one.samples, replica++);
     }
     if (k != median) continue;
     run.spans.assign(own.spans.begin(), own.spans.end());

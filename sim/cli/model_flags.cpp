@@ -70,7 +70,7 @@ std::vector<FlagHelp> all_flags(ModelFlags& flags) {
       {"--data-parallel", &flags.replicas.data_parallel, "D",
        "replicas of the pipeline; default 1"},
       {"--global-batch", &flags.global_batch, "N",
-       "sequences of all replicas, instead of --microbatches"},
+       "sequences of all replicas, in place of M"},
       {"--devices", &flags.devices, "N", "all devices; then D is N / (stages x T)"},
       {"--sequence-parallel", &flags.sequence_parallel,
        "splits by tokens what T ranks would repeat"},
