@@ -41,17 +41,18 @@ exec::RunResult run_locally(const exec::TrainingJob& training,
                             std::optional<std::int64_t> eager_limit_bytes, const Wrap& wrap,
                             OutputFile* trace, const std::vector<exec::Clock>& clocks) {
   exec::RunResult result;
-  exec::run_as_threads(static_cast<int>(training.mesh().ranks()), eager_limit_bytes, [&](exec::Transport& own) {
-    const auto wrapped = wrap ? wrap(own) : nullptr;
-    const auto device = make_test_device();
-    const auto ignore = [](int, const exec::Outcome&) {};
-    const bool first = own.rank() == 0;
-    const auto clock =
-        clocks.empty() ? exec::Clock() : clocks[static_cast<std::size_t>(own.rank())];
-    exec::RunResult mine = run_session(training, *device, wrapped ? *wrapped : own, ignore,
-                                       first ? trace : nullptr, clock);
-    if (first) result = std::move(mine);
-  });
+  exec::run_as_threads(
+      static_cast<int>(training.mesh().ranks()), eager_limit_bytes, [&](exec::Transport& own) {
+        const auto wrapped = wrap ? wrap(own) : nullptr;
+        const auto device = make_test_device();
+        const auto ignore = [](int, const exec::Outcome&) {};
+        const bool first = own.rank() == 0;
+        const auto clock =
+            clocks.empty() ? exec::Clock() : clocks[static_cast<std::size_t>(own.rank())];
+        exec::RunResult mine = run_session(training, *device, wrapped ? *wrapped : own, ignore,
+                                           first ? trace : nullptr, clock);
+        if (first) result = std::move(mine);
+      });
   return result;
 }
 

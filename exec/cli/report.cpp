@@ -92,7 +92,15 @@ std::string replica_lines(const TrainingJob& training, const RunResult& result) 
   if (training.shards() > 1 && training.shards() < training.data_parallel) {
     out += fmt::format(" over {}", training.shards());
   }
-  return out + "\n";
+  std::int64_t total_ns = 0;
+  std::int64_t hidden_ns = 0;
+  for (const std::size_t r : shown) {
+    total_ns += result.ranks[r].collectives.total_ns;
+    hidden_ns += result.ranks[r].collectives.hidden_ns;
+  }
+  const auto count = static_cast<std::int64_t>(shown.size());
+  return out + fmt::format("\n        {} a rank of exchanges, {} of it beside compute\n",
+                           format_time(total_ns / count), format_time(hidden_ns / count));
 }
 
 std::string run_lines(const TrainingJob& training, const RunResult& result) {
@@ -185,13 +193,15 @@ std::string result_json(const Task& task, const RunResult& result) {
                              {"span", result.metrics.span_bubble()}};
   Json ranks = Json::array();
   for (std::size_t r = 0; r < result.ranks.size(); ++r) {
-    const auto& [at, metrics, memory, taken_bytes] = result.ranks[r];
+    const auto& [at, metrics, memory, taken_bytes, collectives] = result.ranks[r];
     ranks.push_back({{"rank", r},
                      {"pipeline", at.pipeline},
                      {"data", at.data},
                      {"tensor", at.tensor},
                      {"busy_ns", metrics.busy_ns},
                      {"bubble_ns", bubble_json(metrics.bubble)},
+                     {"collective_ns", collectives.total_ns},
+                     {"exposed_collective_ns", collectives.exposed_ns()},
                      {"peak_memory_bytes", memory.total()},
                      {"peak_action", to_text(memory.peak.action)},
                      {"peak_activation_chunks", metrics.peak_activation_chunks},

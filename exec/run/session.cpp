@@ -236,6 +236,8 @@ void bring_together(const TrainingJob& training, RankGroups& groups, const Recor
 void report_ranks(RankGroups& groups, const Mesh& mesh, const Worker& worker, const Device& device,
                   RunResult& result) {
   const std::vector<Bytes> pipelines = gather(groups.whole, bytes_of(result.metrics.ranks));
+  const std::vector<Bytes> collectives =
+      gather(groups.whole, bytes_of(collective_times(result.run.spans, groups.pipeline.ranks())));
   const PeakReport own{worker.peak_chunks(), worker.peak_memory(), device.most_taken_bytes()};
   const std::vector<PeakReport> peaks = gather_value(groups.whole, own);
   if (groups.whole.rank() != 0) return;
@@ -249,6 +251,8 @@ void report_ranks(RankGroups& groups, const Mesh& mesh, const Worker& worker, co
     rank.metrics.peak_activation_chunks = peaks[r].chunks;
     rank.memory = peaks[r].memory;
     rank.taken_bytes = peaks[r].taken_bytes;
+    rank.collectives =
+        values_of<CollectiveTimes>(collectives[leader])[static_cast<std::size_t>(at.pipeline)];
     if (at.data == 0) {
       result.metrics.ranks[static_cast<std::size_t>(at.pipeline)] = rank.metrics;
     }

@@ -14,6 +14,7 @@
 #include "exec/run/reference.h"
 #include "exec/run/training.h"
 #include "traces/base/files.h"
+#include "traces/collective_times.h"
 #include "traces/recorded_run.h"
 
 namespace pipesim::exec {
@@ -24,6 +25,7 @@ struct RankResult {
   RankMetrics metrics;           // with the peak that the rank has counted itself
   RankMemory memory;             // at its fullest
   std::int64_t taken_bytes = 0;  // from its GPU, the most at once; 0 of the host's
+  CollectiveTimes collectives;   // with its replicas
 };
 
 // Of a pipeline with replicas it tells of the first.

@@ -178,6 +178,8 @@ TEST(Pipeexec, RunsReplicas) {
       EXPECT_EQ(own["data"], rank % 3);
       EXPECT_EQ(own["tensor"], 0);
       EXPECT_GT(own["busy_ns"], 0);
+      EXPECT_GT(own["collective_ns"], 0);
+      EXPECT_LE(own["exposed_collective_ns"], own["collective_ns"]);
     }
   }
 }

@@ -1,0 +1,24 @@
+// How long ranks exchange with their replicas, and how much of that is beside what they compute.
+//
+// Told by the spans of an iteration; pure, any thread.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "traces/timeline.h"
+
+namespace pipesim {
+
+struct CollectiveTimes {
+  std::int64_t total_ns = 0;   // covered by any of the rank's collectives
+  std::int64_t hidden_ns = 0;  // of it, while the rank computes
+
+  std::int64_t exposed_ns() const { return total_ns - hidden_ns; }
+};
+
+// Of each rank. UNSHARDs and REDUCE_GRADs count; F, I, W and B are what hides them.
+std::vector<CollectiveTimes> collective_times(std::span<const Span> spans, int ranks);
+
+}  // namespace pipesim
