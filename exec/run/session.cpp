@@ -136,6 +136,21 @@ void check_ranks(const TrainingJob& training, const Transport& transport) {
                                 plural(ranks, "rank"), transport.name(), transport.ranks()));
 }
 
+// The largest part of a stage's gradients that belongs to one replica, if they are reduced at
+// once.
+std::int64_t largest_exchange(const TrainingJob& training) {
+  std::int64_t largest = 0;
+  for (int stage = 0; stage < training.program.stages(); ++stage) {
+    std::int64_t numbers = 0;
+    const int first = training.first_layer(stage);
+    for (int i = 0; i < training.layout[static_cast<std::size_t>(stage)]; ++i) {
+      numbers += training.model.layer_parameters(first + i);
+    }
+    largest = std::max(largest, numbers);
+  }
+  return largest / training.data_parallel * static_cast<std::int64_t>(sizeof(float));
+}
+
 // What travels must fit into what a transport takes.
 void check_messages(const TrainingJob& training, const Transport& transport) {
   const Transport::Limits limits = transport.limits();
@@ -145,6 +160,15 @@ void check_messages(const TrainingJob& training, const Transport& transport) {
         fmt::format("what a stage sends has {}, and transport {} takes messages of {}; use smaller "
                     "microbatches",
                     format_bytes(bytes), transport.name(), format_bytes(limits.message_bytes)));
+  }
+  const bool in_parts = training.bucket_bytes || training.zero >= 2;
+  if (training.data_parallel > 1 && !in_parts &&
+      largest_exchange(training) > limits.message_bytes) {
+    throw input_error(fmt::format(
+        "what a replica reduces of a stage has {}, and transport {} takes messages of {}; give "
+        "--bucket-bytes",
+        format_bytes(largest_exchange(training)), transport.name(),
+        format_bytes(limits.message_bytes)));
   }
   const std::int64_t results =
       std::int64_t{2} * training.program.stages() * training.program.microbatches;
