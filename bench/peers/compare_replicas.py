@@ -29,7 +29,7 @@ def by_pipeexec(pipeexec, flags, model, microbatches, batch, sequence, iteration
     command += ["--model", str(HERE / model), "--data", str(TEXT), "--json"]
     command += ["--microbatches", microbatches, "--micro-batch-size", batch]
     command += ["--sequence-length", sequence, "--iterations", iterations, "--warmup", 2]
-    command += ["--learning-rate", "0.0003"]
+    command += ["--learning-rate", "0.0001"]
     done = subprocess.run(
         [str(word) for word in command], capture_output=True, check=True, env=environment
     )

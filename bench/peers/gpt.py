@@ -151,4 +151,4 @@ def adamw(module):
         (decays if is_matrix else others).append(parameter)
     groups = [{"params": decays, "weight_decay": 0.1}, {"params": others, "weight_decay": 0.0}]
     groups = [group for group in groups if group["params"]]
-    return torch.optim.AdamW(groups, lr=3e-4, betas=(0.9, 0.95), eps=1e-8)
+    return torch.optim.AdamW(groups, lr=1e-4, betas=(0.9, 0.95), eps=1e-8)
