@@ -110,7 +110,6 @@ class ParameterStore {
 
   const Parts& parts() const { return parts_; }
   const StateSplit& split() const { return split_; }
-  std::int64_t size() const { return size_; }
   // Where a layer's numbers begin.
   std::int64_t begin_of(std::size_t layer) const { return layer_begins_[layer]; }
 

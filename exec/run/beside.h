@@ -35,7 +35,6 @@ class Beside {
   void add(Id id, Part part);
   void close(Id id);
   bool is_done(Id id) const;
-  bool is_idle() const { return open_.empty(); }
 
   // Goes on with all that has arrived.
   void poll();

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "traces/flame/stacks.h"
+#include "traces/intervals.h"
 
 namespace pipesim {
 namespace {
@@ -26,41 +27,6 @@ bool is_message(std::string_view name) {
   return std::ranges::any_of(known, [&](auto prefix) { return name.starts_with(prefix); });
 }
 
-struct Range {
-  std::int64_t start_ns, end_ns;
-};
-
-// Sorted, none overlapping another.
-std::vector<Range> united(std::vector<Range> ranges) {
-  std::ranges::sort(ranges, {}, &Range::start_ns);
-  std::vector<Range> whole;
-  for (const Range& range : ranges) {
-    if (!whole.empty() && range.start_ns <= whole.back().end_ns) {
-      whole.back().end_ns = std::max(whole.back().end_ns, range.end_ns);
-    } else {
-      whole.push_back(range);
-    }
-  }
-  return whole;
-}
-
-std::int64_t length_of(const std::vector<Range>& ranges) {
-  std::int64_t sum = 0;
-  for (const Range& range : ranges) sum += range.end_ns - range.start_ns;
-  return sum;
-}
-
-// Of two united lists, how much both have.
-std::int64_t common_of(const std::vector<Range>& a, const std::vector<Range>& b) {
-  std::int64_t sum = 0;
-  for (std::size_t i = 0, k = 0; i < a.size() && k < b.size();) {
-    sum += std::max<std::int64_t>(
-        std::min(a[i].end_ns, b[k].end_ns) - std::max(a[i].start_ns, b[k].start_ns), 0);
-    a[i].end_ns < b[k].end_ns ? ++i : ++k;
-  }
-  return sum;
-}
-
 // What one process does, whose tracks follow each other.
 class ProcessTimes {
  public:
@@ -69,7 +35,7 @@ class ProcessTimes {
   bool empty() const { return work_.empty() && messages_.empty(); }
 
   void add(std::int64_t start_ns, std::int64_t end_ns, bool message) {
-    std::vector<Range>& own = message ? messages_ : work_;
+    std::vector<Interval>& own = message ? messages_ : work_;
     // Most follow each other: few ranges stand for many slices.
     if (!own.empty() && own.back().end_ns == start_ns) {
       own.back().end_ns = end_ns;
@@ -79,14 +45,14 @@ class ProcessTimes {
   }
 
   RankUsage usage() const {
-    const std::vector<Range> work = united(work_);
-    const std::vector<Range> messages = united(messages_);
+    const std::vector<Interval> work = united(work_);
+    const std::vector<Interval> messages = united(messages_);
     RankUsage usage;
     usage.name = process_;
     usage.busy_ns = length_of(work);
     usage.hidden_ns = common_of(work, messages);
     usage.exposed_ns = length_of(messages) - usage.hidden_ns;
-    std::vector<Range> all = work;
+    std::vector<Interval> all = work;
     all.insert(all.end(), messages.begin(), messages.end());
     all = united(std::move(all));
     usage.span_ns = all.back().end_ns - all.front().start_ns;
@@ -95,7 +61,7 @@ class ProcessTimes {
 
  private:
   std::string_view process_;
-  std::vector<Range> work_, messages_;
+  std::vector<Interval> work_, messages_;
 };
 
 }  // namespace
