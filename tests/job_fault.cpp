@@ -94,7 +94,7 @@ int main(int argc, char** argv) {
         if (own.rank() == 0 && !trace_path.empty()) trace.emplace(trace_path);
         const auto device = exec::make_device("cpu");
         run_session(
-            training, *device, transport, [](int, const exec::Outcome&) {},
+            training, *device, transport, [](int, const std::optional<exec::Outcome>&) {},
             trace ? &*trace : nullptr);
         if (trace) trace->commit();
       },

@@ -45,7 +45,7 @@ exec::RunResult run_locally(const exec::TrainingJob& training,
       static_cast<int>(training.mesh().ranks()), eager_limit_bytes, [&](exec::Transport& own) {
         const auto wrapped = wrap ? wrap(own) : nullptr;
         const auto device = make_test_device();
-        const auto ignore = [](int, const exec::Outcome&) {};
+        const auto ignore = [](int, const std::optional<exec::Outcome>&) {};
         const bool first = own.rank() == 0;
         const auto clock =
             clocks.empty() ? exec::Clock() : clocks[static_cast<std::size_t>(own.rank())];

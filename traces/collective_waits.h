@@ -2,8 +2,9 @@
 //
 // An F, I, W or B waits for the UNSHARD of its stage that came last, if it is the
 // first to need it, until the first part of that is there; REDUCE_TIED, GRAD_NORM and
-// OPTIMIZER for all collectives of their rank. Those that follow each other without a pause are one
-// wait, since they hold each other up. Plain values; one thread.
+// OPTIMIZER for all collectives of their rank, and so does the end of an iteration, for which
+// an empty cell stands. Those that follow each other without a pause are one wait, since they
+// hold each other up. Plain values; one thread.
 #pragma once
 
 #include <algorithm>
@@ -41,8 +42,10 @@ class CollectiveWaits {
 
   // What an action waits for, if anything; call once for each that a rank does.
   std::optional<Wait> take(const Action& action, std::int32_t rank) {
-    if (action.kind == Kind::OPTIMIZER || is_blocking_collective(action.kind))
+    if (action.kind == Kind::OPTIMIZER || action.kind == Kind::IDLE ||
+        is_blocking_collective(action.kind)) {
       return at(ranks_, rank);
+    }
     if (!is_compute(action.kind)) return std::nullopt;
     std::optional<Wait>& gather = at(gathers_, action.stage);
     const std::optional<Wait> taken = gather;

@@ -59,10 +59,12 @@ Metrics IterationEnds::finish() const {
   return metrics;
 }
 
-std::int64_t Metrics::steady_iteration_ns() const {
-  const std::size_t count = iteration_ends_ns.size();
+std::int64_t Metrics::steady_iteration_ns(int passes) const {
+  const auto count = std::ssize(iteration_ends_ns);
   if (count < 2) return makespan_ns;
-  return iteration_ends_ns[count - 1] - iteration_ends_ns[count - 2];
+  const std::int64_t last = std::min<std::int64_t>(passes, count);
+  const auto end_ns = iteration_ends_ns.end();
+  return (end_ns[-1] - (last < count ? end_ns[-1 - last] : 0)) / last;
 }
 
 double Metrics::utilisation(int rank) const {
@@ -181,6 +183,12 @@ Metrics measure(std::span<const Span> spans, int ranks, int stages, int microbat
     } else {
       metrics.add(span);
     }
+  }
+  // What ends with collectives ends with the last of them.
+  for (std::int32_t rank = 0; !collectives.empty() && rank < ranks; ++rank) {
+    const auto wait = collectives.take(Action(), rank);
+    if (!wait || wait->arrival_ns <= metrics.account(rank).last_end_ns()) continue;
+    metrics.add_awaiting({Action(), rank, 0, wait->arrival_ns, wait->arrival_ns, 0, 0, 0}, *wait);
   }
   return metrics.finish();
 }

@@ -77,8 +77,9 @@ struct Metrics {
   std::vector<RankMetrics> ranks;
 
   // What each further iteration takes: from the last end of the last but one to that of the
-  // last; of one alone the makespan.
-  std::int64_t steady_iteration_ns() const;
+  // last; of one alone the makespan. Where so many are one step, the mean of the last of them,
+  // rounded down.
+  std::int64_t steady_iteration_ns(int passes = 1) const;
   double utilisation(int rank) const;  // busy / makespan
   double global_bubble() const;        // 1 - sum of busy / (ranks x makespan)
   double span_bubble() const;          // (span - busy) / span of the widest rank
@@ -292,7 +293,7 @@ inline void MetricsAccumulator::occupy(RankAccount& rank, const Action& waiting,
   }
   if (is_compute(waiting.kind)) {
     rank.path.compute_ns += outcome.fresh_ns;
-  } else {
+  } else if (waiting.kind != Kind::IDLE) {
     rank.close(waiting.kind, outcome.fresh_ns);
   }
 }

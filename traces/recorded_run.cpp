@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "traces/accumulation.h"
+
 namespace pipesim {
 
 std::string_view name_of(Source source) {
@@ -14,11 +16,16 @@ std::string_view name_of(Source source) {
 }
 
 std::size_t RecordedRun::median_iteration() const {
+  const Accumulation accumulation{about.accumulate};
+  const int count = iterations.empty() ? 0 : iterations.back().number + 1;
   std::vector<std::int64_t> makespans;
-  for (const RecordedIteration& iteration : iterations) {
-    makespans.push_back(iteration.makespan_ns);
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < iterations.size(); ++i) {
+    if (!accumulation.steps(iterations[i].number, count)) continue;
+    makespans.push_back(iterations[i].makespan_ns);
+    places.push_back(i);
   }
-  return median_of(makespans);
+  return places[median_of(makespans)];
 }
 
 Metrics RecordedRun::metrics(std::size_t iteration) const {

@@ -78,6 +78,7 @@ struct RunDescription {
   int zero = 0;
   int shards = 1;
   std::int64_t bucket_bytes = 0;
+  int accumulate = 1;  // iterations to a step
   MeasuredFacts measured;
 };
 
@@ -109,7 +110,8 @@ struct RecordedRun : TimelineFrame {
   std::int64_t unmatched = 0;
   Warnings warnings;
 
-  // The iteration with the median makespan, the lower of two in the middle.
+  // The iteration with the median makespan, the lower of two in the middle; of a run where
+  // several are one step, of those that end with one.
   std::size_t median_iteration() const;
   // Of one iteration, see METRICS.md.
   Metrics metrics(std::size_t iteration) const;

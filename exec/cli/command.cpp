@@ -167,8 +167,9 @@ void run_rank(const Flags& flags, const Ranks& ranks, Transport& control,
   std::optional<Progress> progress;
   const Destination standard_error(STDERR_FILENO, launched);
   if (first) progress.emplace(standard_error.descriptor());
-  const OnIteration on_iteration = [&](int iteration, const Outcome& outcome) {
-    const std::string loss = training.costs ? "" : fmt::format(", loss {:.4f}", outcome.loss);
+  const OnIteration on_iteration = [&](int iteration, const std::optional<Outcome>& outcome) {
+    const std::string loss =
+        training.costs || !outcome ? "" : fmt::format(", loss {:.4f}", outcome->loss);
     progress->show(fmt::format("iteration {} of {}{}", iteration + 1,
                                training.warmup + training.iterations, loss));
   };

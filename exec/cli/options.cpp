@@ -75,7 +75,8 @@ void check_fits(const TrainingJob& training, bool on_gpus) {
     of_all_layers += kept[at];
   }
   const double replicas = training.data_parallel;
-  double numbers = 3 * batch * sequence * microbatches;  // tokens, targets, losses
+  // Tokens, targets, losses.
+  double numbers = (2 + training.most_passes()) * batch * sequence * microbatches;
   for (int rank = 0; rank < program.ranks(); ++rank) {
     double now = 0;
     double most = 0;
@@ -99,7 +100,8 @@ void check_fits(const TrainingJob& training, bool on_gpus) {
   // Of each replica; what replicas split is not looked at.
   numbers = replicas * (numbers + states);
   // The reference of a verification keeps everything, and has weights of its own.
-  if (training.verify) numbers += states + replicas * microbatches * of_all_layers;
+  if (training.verify)
+    numbers += states + replicas * training.most_passes() * microbatches * of_all_layers;
 
   if (on_gpus) numbers = 0;
 
@@ -287,6 +289,7 @@ void add_all_flags(CommandLine& program, Flags& flags) {
        {"--sequence-length", &flags.sequence_length, "S", "tokens a sequence; default 64"},
        {"--iterations", &flags.iterations, "N", "measured iterations; default 10"},
        {"--warmup", &flags.warmup, "N", "iterations before, not measured; default 2"},
+       {"--accumulate", &flags.accumulate, "K", "steps in every K-th iteration; default 1"},
        {"--seed", &flags.seed, "N", "of weights, samples and dropout; default 1"},
        {"--learning-rate", &flags.learning_rate, "X", "of AdamW; default 0.001"},
        {"--recompute", &flags.recompute, "none|full",
@@ -439,6 +442,7 @@ Task make_task(const Flags& flags, int ranks) {
     training.warmup = parse_number(*flags.warmup, "--warmup", 0, static_cast<int>(max_count),
                                    "a whole number from 0");
   }
+  if (flags.accumulate) training.accumulate = parse_count(*flags.accumulate, "--accumulate");
   training.record_details = flags.trace.has_value();
   if (flags.device == emulated_device) {
     set_costs(flags, task);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 
 #include "exec/device/devices.h"
 #include "sim/schedule/description.h"
@@ -17,9 +18,17 @@
 namespace pipesim::exec {
 namespace {
 
+// By the median iteration, or, where some of them step and others don't, by all.
 double tokens_per_second(const TrainingJob& training, const RunResult& result) {
-  const std::int64_t time = std::max<std::int64_t>(1, result.median_ns());
-  return static_cast<double>(training.tokens()) * 1e9 / static_cast<double>(time);
+  std::int64_t time_ns = result.median_ns();
+  std::int64_t tokens = training.tokens();
+  if (training.accumulate > 1) {
+    const std::vector<std::int64_t> times = result.iteration_ns();
+    time_ns = std::accumulate(times.begin(), times.end(), std::int64_t{0});
+    tokens *= training.iterations;
+  }
+  return static_cast<double>(tokens) * 1e9 /
+         static_cast<double>(std::max<std::int64_t>(1, time_ns));
 }
 
 std::string verdict(const Task& task, const RunResult& result, const Terminal& terminal) {
@@ -112,6 +121,10 @@ std::string run_lines(const TrainingJob& training, const RunResult& result) {
   out += fmt::format("        {}, {} to {}; {} before not measured\n",
                      plural(training.iterations, "iteration"), format_time(*fastest),
                      format_time(*slowest), training.warmup);
+  if (training.accumulate > 1) {
+    out += fmt::format("        a step every {}; shown is one that ends with a step\n",
+                       plural(training.accumulate, "iteration"));
+  }
   if (training.costs) return out;
   const double first =
       result.warmup_losses.empty() ? result.losses.front() : result.warmup_losses.front();
@@ -183,6 +196,7 @@ std::string result_json(const Task& task, const RunResult& result) {
   json["transport"] = result.run.about.transport;
   json["processors"] = result.run.about.measured.processors;
   json["warmup"] = training.warmup;
+  json["accumulate"] = training.accumulate;
   json["warmup_losses"] = result.warmup_losses;
   json["losses"] = result.losses;
   json["iteration_ns"] = result.median_ns();

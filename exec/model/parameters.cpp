@@ -216,7 +216,7 @@ Slice ParameterStore::operands(std::size_t segment) const {
   return slice_of(whole, range.begin, range.size());
 }
 
-void ParameterStore::start_iteration() {
+void ParameterStore::start_step() {
   if (!kept_gradient_.empty()) {
     device_.fill(kept_gradient_.size(), kept_gradient_.data(), 0);
   }

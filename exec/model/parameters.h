@@ -117,8 +117,8 @@ class ParameterStore {
   Slice gradients(std::size_t segment) const;
   Slice operands(std::size_t segment) const;
 
-  // Sums of an iteration start anew.
-  void start_iteration();
+  // What is kept of gradients starts anew.
+  void start_step();
   // Where gradients are split: adds the rank's part of a segment to what it keeps.
   void keep_gradients(std::size_t segment);
 

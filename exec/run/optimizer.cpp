@@ -11,15 +11,16 @@
 
 namespace pipesim::exec {
 
-AdamStep adam_step(const TrainingJob& training, int step, double gradient_norm) {
+AdamStep adam_step(const TrainingJob& training, const TrainingJob::Pass& pass,
+                   double gradient_norm) {
   AdamStep adam;
   adam.learning_rate = training.learning_rate;
   adam.beta1 = adam_beta1;
   adam.beta2 = adam_beta2;
-  adam.correction1 = static_cast<float>(1 - std::pow(double{adam_beta1}, step + 1));
-  adam.correction2 = static_cast<float>(1 - std::pow(double{adam_beta2}, step + 1));
+  adam.correction1 = static_cast<float>(1 - std::pow(double{adam_beta1}, pass.step + 1));
+  adam.correction2 = static_cast<float>(1 - std::pow(double{adam_beta2}, pass.step + 1));
   const double clip = std::min(1.0, largest_gradient_norm / (gradient_norm + 1e-6));
-  adam.gradient_scale = static_cast<float>(clip / static_cast<double>(training.tokens()));
+  adam.gradient_scale = static_cast<float>(clip / static_cast<double>(training.step_tokens(pass)));
   return adam;
 }
 
@@ -182,7 +183,7 @@ void Optimizer::reduce_tied(int stage) {
 }
 
 // The same on all ranks.
-Outcome Optimizer::outcome_of(std::vector<Part> parts) {
+Outcome Optimizer::outcome_of(const TrainingJob::Pass& pass, std::vector<Part> parts) {
   Outcome outcome;
   const std::vector<Bytes> all = gather(groups_.whole, bytes_of(parts));
   if (groups_.whole.rank() == 0) {
@@ -199,12 +200,13 @@ Outcome Optimizer::outcome_of(std::vector<Part> parts) {
       (part.layer == loss_part ? outcome.loss : squares) += part.value;
     }
     outcome.loss /= training_.data_parallel;
-    outcome.gradient_norm = std::sqrt(squares) / static_cast<double>(training_.tokens());
+    outcome.gradient_norm = std::sqrt(squares) / static_cast<double>(training_.step_tokens(pass));
   }
   return broadcast_value(groups_.whole, outcome);
 }
 
-Outcome Optimizer::find_norm(int stage, const std::vector<float>& losses) {
+Outcome Optimizer::find_norm(int stage, const TrainingJob::Pass& pass,
+                             const std::vector<float>& losses) {
   Outcome outcome;
   record(stage, Kind::GRAD_NORM, [&] {
     std::vector<Part> parts;
@@ -222,13 +224,13 @@ Outcome Optimizer::find_norm(int stage, const std::vector<float>& losses) {
       add_parts(reduced(tied_pieces(0)), parts);  // the tied matrix is the embedding's
     }
     reduced_.clear();
-    outcome = outcome_of(std::move(parts));
+    outcome = outcome_of(pass, std::move(parts));
   });
   return outcome;
 }
 
-void Optimizer::step(int stage, int iteration, double gradient_norm) {
-  const AdamStep adam = adam_step(training_, iteration, gradient_norm);
+void Optimizer::step(int stage, const TrainingJob::Pass& pass, double gradient_norm) {
+  const AdamStep adam = adam_step(training_, pass, gradient_norm);
   record(stage, Kind::OPTIMIZER, [&] {
     for (const auto& own : stages_) {
       step_all(device_, own->store().pieces(), adam);

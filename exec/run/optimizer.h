@@ -21,8 +21,9 @@
 
 namespace pipesim::exec {
 
-// What AdamW does at a step, counted from 0, after gradients of that norm.
-AdamStep adam_step(const TrainingJob& training, int step, double gradient_norm);
+// What AdamW does at the end of a step's last pass, after gradients of that norm.
+AdamStep adam_step(const TrainingJob& training, const TrainingJob::Pass& pass,
+                   double gradient_norm);
 // One step of all that a rank steps.
 void step_all(Device& device, const std::vector<Piece>& pieces, AdamStep step);
 // The mean of losses of tokens, summed in double in their order.
@@ -53,11 +54,11 @@ class Optimizer {
   void reduce(const Stage& stage);
   // Adds up the tied gradients, with the rank at the other end.
   void reduce_tied(int stage);
-  // Finds norm and loss, with all ranks. `losses` of all tokens, on the rank that holds the
-  // head.
-  Outcome find_norm(int stage, const std::vector<float>& losses);
-  // Weights change, by gradients of that norm. `iteration` from 0.
-  void step(int stage, int iteration, double gradient_norm);
+  // Finds norm and loss, with all ranks. `losses` of all tokens of the step, on the rank that
+  // holds the head.
+  Outcome find_norm(int stage, const TrainingJob::Pass& pass, const std::vector<float>& losses);
+  // Weights change, by gradients of that norm.
+  void step(int stage, const TrainingJob::Pass& pass, double gradient_norm);
 
  private:
   // What a rank adds to the outcome: the sum of squares of a piece of gradients, or, at layer
@@ -86,7 +87,7 @@ class Optimizer {
   void record(int stage, Kind kind, const Work& work);
   // The other end's gradients of those pieces, one behind the other.
   Tensor exchange_tied(const std::vector<Piece>& own, int other);
-  Outcome outcome_of(std::vector<Part> parts);
+  Outcome outcome_of(const TrainingJob::Pass& pass, std::vector<Part> parts);
 
   const TrainingJob& training_;
   Device& device_;

@@ -13,7 +13,7 @@
 
 namespace pipesim::exec {
 
-// What passes from layer to layer, by replica and microbatch within.
+// What passes from layer to layer, each at its place_of().
 struct Reference::Sequences {
   std::vector<Microbatch> microbatches;
   std::vector<Tensor> passing;
@@ -73,42 +73,51 @@ Reference::Reference(const TrainingJob& training, Device& device)
                                                        std::vector<Layer*>{layers_.back().get()}));
   }
   for (Tensor* tensor : {&tokens_, &targets_, &losses_}) {
-    *tensor = pool_.take(training.tokens(), Use::receive_buffer);
+    *tensor = pool_.take(training.tokens() * training.most_passes(), Use::receive_buffer);
   }
 }
 
 Reference::~Reference() = default;
 
-std::vector<std::vector<int>> Reference::order_of_stage(int stage) const {
-  std::vector<std::vector<int>> order{{}};
-  for (const Action& action :
-       training_.program.actions[training_.program.placement.rank_of(stage)]) {
-    if (action.stage != stage) continue;
-    if (action.kind == Kind::W || action.kind == Kind::B) {
-      order.back().push_back(action.microbatch);
-    } else if (action.kind == Kind::REDUCE_GRAD && training_.shards() > 1 && training_.zero >= 2) {
-      order.emplace_back();
+// By pass, then replica, then microbatch: as sequences are counted.
+std::size_t Reference::place_of(int pass, int replica, int microbatch) const {
+  return static_cast<std::size_t>(training_.first_sequence(pass, replica, microbatch) /
+                                  training_.micro_batch_size);
+}
+
+Reference::Order Reference::order_of_stage(int stage, int passes) const {
+  Order order{{}};
+  for (int pass = 0; pass < passes; ++pass) {
+    for (const Action& action :
+         training_.program.actions[training_.program.placement.rank_of(stage)]) {
+      if (action.stage != stage) continue;
+      if (action.kind == Kind::W || action.kind == Kind::B) {
+        order.back().push_back({pass, action.microbatch});
+      } else if (action.kind == Kind::REDUCE_GRAD && training_.accumulation().reduces_each) {
+        order.emplace_back();
+      }
     }
   }
-  std::erase_if(order, [](const std::vector<int>& some) { return some.empty(); });
+  std::erase_if(order, [](const auto& some) { return some.empty(); });
   return order;
 }
 
-Reference::Sequences Reference::forward(int iteration) {
+Reference::Sequences Reference::forward(const TrainingJob::Pass& last) {
   Sequences all;
   const int microbatches = training_.program.microbatches;
   const std::int64_t rows = training_.rows();
-  for (int i = 0; i < training_.data_parallel * microbatches; ++i) {
-    const std::int64_t first = training_.first_sequence(i / microbatches, i % microbatches);
+  const int in_pass = training_.data_parallel * microbatches;
+  for (int i = 0; i < last.count * in_pass; ++i) {
+    const std::int64_t first = i * training_.micro_batch_size;
     const Sample sample =
-        draw_sample(training_.text, training_.seed, static_cast<std::uint32_t>(iteration), first,
+        draw_sample(training_.text, training_.seed, static_cast<std::uint32_t>(last.step), first,
                     training_.micro_batch_size, training_.sequence_length);
     float* tokens = tokens_.floats() + i * rows;
     float* targets = targets_.floats() + i * rows;
     device_.upload(tokens, sample.tokens.data(), rows * 4);
     device_.upload(targets, sample.targets.data(), rows * 4);
     all.microbatches.push_back(
-        {static_cast<std::uint32_t>(iteration), static_cast<std::uint32_t>(i % microbatches),
+        {static_cast<std::uint32_t>(last.step), static_cast<std::uint32_t>(i % microbatches),
          reinterpret_cast<std::int32_t*>(tokens), reinterpret_cast<std::int32_t*>(targets),
          losses_.floats() + i * rows, first});
   }
@@ -124,8 +133,7 @@ Reference::Sequences Reference::forward(int iteration) {
   return all;
 }
 
-void Reference::backward(int index, const std::vector<std::vector<int>>& order,
-                         Sequences& sequences) {
+void Reference::backward(int index, const Order& order, Sequences& sequences) {
   const auto l = static_cast<std::size_t>(index);
   Layer& layer = *layers_[l];
   const Slice gradients = stores_[l]->gradients(0);
@@ -136,12 +144,11 @@ void Reference::backward(int index, const std::vector<std::vector<int>>& order,
     kept = pool_.take(gradients.size(), Use::gradients);
     device_.fill(kept.size(), kept.data(), 0);
   }
-  for (const std::vector<int>& some : order) {
+  for (const auto& some : order) {
     for (int replica = 0; replica < training_.data_parallel; ++replica) {
       layer.start_sums();
-      for (const int microbatch : some) {
-        const auto i =
-            static_cast<std::size_t>(replica * training_.program.microbatches + microbatch);
+      for (const auto& [pass, microbatch] : some) {
+        const std::size_t i = place_of(pass, replica, microbatch);
         Tensor& passing = sequences.passing[i];
         Saved& saved = sequences.saved[l][i];
         passing = layer.backward_input(sequences.microbatches[i], std::move(passing), saved);
@@ -160,31 +167,37 @@ void Reference::backward(int index, const std::vector<std::vector<int>>& order,
   if (!kept.empty()) device_.copy(kept.size(), kept.data(), gradients.data());
 }
 
-Outcome Reference::run(int iteration) {
-  Sequences sequences = forward(iteration);
+Outcome Reference::run(const TrainingJob::Pass& last) {
+  Sequences sequences = forward(last);
   for (int stage = training_.program.stages() - 1; stage >= 0; --stage) {
-    const std::vector<std::vector<int>> order = order_of_stage(stage);
+    const Order order = order_of_stage(stage, last.count);
     const int first = training_.first_layer(stage);
     for (int l = first + training_.layout[static_cast<std::size_t>(stage)]; l-- > first;) {
       backward(l, order, sequences);
     }
   }
   // Each replica's mean by itself, as its rank finds it.
-  std::vector<float> losses(static_cast<std::size_t>(losses_.size()));
-  device_.download(losses.data(), losses_.memory(), losses_.bytes());
+  std::vector<float> losses(static_cast<std::size_t>(training_.step_tokens(last)));
+  device_.download(losses.data(), losses_.memory(),
+                   static_cast<std::int64_t>(losses.size() * sizeof(float)));
   Outcome outcome;
-  const std::size_t each = losses.size() / static_cast<std::size_t>(training_.data_parallel);
-  for (std::size_t at = 0; at < losses.size(); at += each) {
-    outcome.loss += mean_loss({losses.data() + at, losses.data() + at + each});
+  const std::int64_t each = training_.replica_tokens();
+  for (int replica = 0; replica < training_.data_parallel; ++replica) {
+    std::vector<float> own;
+    for (int pass = 0; pass < last.count; ++pass) {
+      const auto begin = losses.begin() + (pass * training_.data_parallel + replica) * each;
+      own.insert(own.end(), begin, begin + each);
+    }
+    outcome.loss += mean_loss(own);
   }
   outcome.loss /= training_.data_parallel;
-  outcome.gradient_norm = norm();
-  const AdamStep step = adam_step(training_, iteration, outcome.gradient_norm);
+  outcome.gradient_norm = norm(last);
+  const AdamStep step = adam_step(training_, last, outcome.gradient_norm);
   for (const auto& store : stores_) step_all(device_, store->pieces(), step);
   return outcome;
 }
 
-double Reference::norm() {
+double Reference::norm(const TrainingJob::Pass& last) {
   const bool tied = training_.model.tied_head;
   if (tied) {
     const Slice& table = layers_.front()->parameters()[tied_parameter].gradient;
@@ -221,7 +234,7 @@ double Reference::norm() {
   }
   const std::vector<double> squares = SumsOfSquares(device_, pool_, gradients).read();
   return std::sqrt(std::accumulate(squares.begin(), squares.end(), 0.0)) /
-         static_cast<double>(training_.tokens());
+         static_cast<double>(training_.step_tokens(last));
 }
 
 namespace {
@@ -326,7 +339,7 @@ void compare_with_reference(const TrainingJob& training, Transport& transport, D
                             const std::vector<std::unique_ptr<Stage>>& stages, int iteration,
                             const Outcome& outcome, Reference* reference, Verification* result) {
   if (reference != nullptr) {
-    const Outcome expected = reference->run(iteration);
+    const Outcome expected = reference->run(training.pass(iteration));
     const auto scalar = [&](const char* what, const double& measured, const double& wanted) {
       compare(fmt::format("{}, iteration {},", what, iteration), std::span(&measured, 1),
               std::span(&wanted, 1), 1, *result);
@@ -338,7 +351,7 @@ void compare_with_reference(const TrainingJob& training, Transport& transport, D
     compare_layers(training, transport, device, stages, which, what, divisor, reference, result);
   };
   layers(&Piece::gradient, fmt::format("in iteration {} the gradient", iteration),
-         static_cast<double>(training.tokens()));
+         static_cast<double>(training.step_tokens(training.pass(iteration))));
   const bool is_last = iteration + 1 == training.warmup + training.iterations;
   if (is_last) layers(&Piece::weight, "at last the weights", 1);
 }

@@ -1,9 +1,9 @@
 // The same training without a pipeline or replicas: one rank, no transport, no stages.
 //
-// All microbatches pass layer by layer, forwards and then backwards. Weight
+// All microbatches of a step pass layer by layer, forwards and then backwards. Weight
 // gradients are summed, for each layer, in the order in which the program has them: of a
-// replica those of microbatches up to a REDUCE_GRAD, then these sums over replicas, and then
-// over REDUCE_GRADs. The norm is summed up over what ranks step, each by itself. So a
+// replica those of microbatches up to a REDUCE_GRAD, pass by pass, then these sums over replicas,
+// and then over REDUCE_GRADs. The norm is summed up over what ranks step, each by itself. So a
 // training that is right has the same bits. Knows layers only: none of what a worker is made
 // of. One thread.
 #pragma once
@@ -22,20 +22,26 @@ class Reference {
   Reference(const TrainingJob& training, Device& device);
   ~Reference();
 
-  // Iterations in order, from 0. The weights have then made their step; the
-  // gradients are still those that the step used.
-  Outcome run(int iteration);
+  // Steps in order, each by its last pass. The weights have then made their step; the gradients
+  // are still those that the step used.
+  Outcome run(const TrainingJob::Pass& last);
 
   const Layer& layer(int index) const { return *layers_[static_cast<std::size_t>(index)]; }
 
  private:
-  struct Sequences;  // those of an iteration, on their way through the layers
+  struct Sequences;  // those of a step, on their way through the layers
+  struct PassOf {    // a microbatch of a replica
+    int pass;
+    int microbatch;
+  };
+  // In the order of their gradients, those of a REDUCE_GRAD together.
+  using Order = std::vector<std::vector<PassOf>>;
 
-  Sequences forward(int iteration);
-  // Of each stage, microbatches in the order of their gradients, those of a REDUCE_GRAD together.
-  std::vector<std::vector<int>> order_of_stage(int stage) const;
-  void backward(int layer, const std::vector<std::vector<int>>& order, Sequences& sequences);
-  double norm();
+  std::size_t place_of(int pass, int replica, int microbatch) const;
+  Sequences forward(const TrainingJob::Pass& last);
+  Order order_of_stage(int stage, int passes) const;
+  void backward(int layer, const Order& order, Sequences& sequences);
+  double norm(const TrainingJob::Pass& last);
 
   const TrainingJob& training_;
   Device& device_;
@@ -57,8 +63,8 @@ struct Verification {
   std::string worst;  // what has the largest relative error, for people; empty where all is alike
 };
 
-// Adds what an iteration shows of every rank. Called on all ranks; `reference` and `result`
-// on rank 0 only, null elsewhere.
+// Adds what an iteration that steps shows of every rank. Called on all ranks; `reference` and
+// `result` on rank 0 only, null elsewhere.
 void compare_with_reference(const TrainingJob& training, Transport& transport, Device& device,
                             const std::vector<std::unique_ptr<Stage>>& stages, int iteration,
                             const Outcome& outcome, Reference* reference, Verification* result);

@@ -19,7 +19,12 @@ std::vector<Range> parts_of(const Parts& parts, std::size_t segment, int sharers
 }  // namespace
 
 void Replicas::start_iteration() {
-  for (auto& [stage, state] : states_) state = {};
+  // A reduction of the pass before has still to be looked at.
+  for (auto& [stage, state] : states_) {
+    State fresh;
+    fresh.reduction = state.reduction;
+    state = fresh;
+  }
   beside_.start_iteration();
 }
 

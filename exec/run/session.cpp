@@ -63,6 +63,7 @@ RecordedRun run_of(const TrainingJob& training, const Device& device, Transport&
   about.program = rows_of(program);
   about.continuous = training.is_continuous();
   about.transport = transport.name();
+  about.accumulate = training.accumulate;
   MeasuredFacts& facts = about.measured;
   facts.processors = count_processors(transport);
   facts.warmup_iterations = training.warmup;
@@ -342,12 +343,12 @@ RunResult run_session(const TrainingJob& training, Device& device, Transport& tr
   const std::vector<ClockReading> at_start = read_clocks(transport, clock, hosts);
   for (int i = 0; i < training.warmup + training.iterations; ++i) {
     if (training.starts_together(i)) barrier(transport);
-    const Outcome outcome = worker.run(i);
+    const std::optional<Outcome> outcome = worker.run(i);
     if (first) on_iteration(i, outcome);
-    if (training.costs) continue;
-    (i < training.warmup ? result.warmup_losses : result.losses).push_back(outcome.loss);
+    if (training.costs || !outcome) continue;
+    (i < training.warmup ? result.warmup_losses : result.losses).push_back(outcome->loss);
     if (!training.verify) continue;
-    compare_with_reference(training, transport, device, trainer->stages(), i, outcome,
+    compare_with_reference(training, transport, device, trainer->stages(), i, *outcome,
                            first ? &*reference : nullptr, first ? &*result.verification : nullptr);
   }
   result.clocks = relate_clocks(at_start, read_clocks(transport, clock, hosts), hosts);

@@ -35,8 +35,8 @@ struct RunResult {
   RecordedRun run;
   // Of that iteration, with the peaks that ranks have counted themselves.
   Metrics metrics;
-  std::vector<RankResult> ranks;  // of the mesh
-  std::vector<double> warmup_losses;
+  std::vector<RankResult> ranks;      // of the mesh
+  std::vector<double> warmup_losses;  // one a step, the mean of its passes
   std::vector<double> losses;
   std::optional<Verification> verification;
   std::vector<ClockRelation> clocks;  // of each rank, also where all share one
@@ -46,8 +46,8 @@ struct RunResult {
   std::vector<std::int64_t> iteration_ns() const;  // makespans, in order
 };
 
-// Called on rank 0 after each iteration, counted from 0.
-using OnIteration = std::function<void(int iteration, const Outcome& outcome)>;
+// Called on rank 0 after each iteration, counted from 0, with the outcome of a step that it ends.
+using OnIteration = std::function<void(int iteration, const std::optional<Outcome>& outcome)>;
 
 // `trace`, where given, is rank 0's, and is written but not committed. `clock`
 // is the rank's own.

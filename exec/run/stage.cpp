@@ -138,15 +138,19 @@ Tensor Stage::backward(const Microbatch& microbatch, Tensor dy) {
   return dy;
 }
 
-void Stage::start_iteration() {
+void Stage::check_passed() const {
   for (const Slot& slot : slots_) {
     if (slot.state != State::empty) {
       throw work_error(fmt::format("stage {}: microbatch {} did not pass all its actions",
                                    setup_.stage, &slot - slots_.data()));
     }
   }
+}
+
+void Stage::start_step() {
+  check_passed();
   start_sums();
-  store_->start_iteration();
+  store_->start_step();
 }
 
 void Stage::start_sums() {

@@ -38,8 +38,10 @@ class Stage {
   // Both, layer by layer.
   Tensor backward(const Microbatch& microbatch, Tensor dy);
 
-  // Sums of gradients start anew. All microbatches must have passed.
-  void start_iteration();
+  // Throws unless all microbatches have passed.
+  void check_passed() const;
+  // The same, and then sums of gradients start anew, with those kept of what was reduced.
+  void start_step();
   // The next gradients start the sums that layers add to.
   void start_sums();
   // Called after each layer's weight gradients: those of the stage's numbers from `begin` on are

@@ -38,19 +38,25 @@ Trainer::Trainer(const TrainingJob& training, Device& device, RankGroups& groups
   if (has_embedding_) tokens_ = pool.take(training.replica_tokens(), Use::receive_buffer);
   if (has_head_) {
     targets_ = pool.take(training.replica_tokens(), Use::receive_buffer);
-    losses_ = pool.take(training.replica_tokens(), Use::receive_buffer);
+    losses_ = pool.take(training.replica_tokens() * training.most_passes(), Use::receive_buffer);
   }
 }
 
 void Trainer::start_iteration(int iteration) {
-  iteration_ = iteration;
-  for (const auto& stage : stages_) stage->start_iteration();
+  pass_ = training_.pass(iteration);
+  for (const auto& stage : stages_) {
+    if (pass_.is_first()) {
+      stage->start_step();
+    } else {
+      stage->check_passed();
+    }
+  }
   replicas_.start_iteration();
   if (!has_embedding_ && !has_head_) return;
   for (int j = 0; j < training_.program.microbatches; ++j) {
     const Sample sample =
-        draw_sample(training_.text, training_.seed, static_cast<std::uint32_t>(iteration),
-                    training_.first_sequence(replica_, j), training_.micro_batch_size,
+        draw_sample(training_.text, training_.seed, static_cast<std::uint32_t>(pass_.step),
+                    training_.first_sequence(pass_.index, replica_, j), training_.micro_batch_size,
                     training_.sequence_length);
     const std::int64_t bytes = training_.rows() * static_cast<std::int64_t>(sizeof(std::int32_t));
     const std::int64_t at = j * training_.rows();
@@ -60,21 +66,23 @@ void Trainer::start_iteration(int iteration) {
 }
 
 std::vector<float> Trainer::read_losses() const {
-  std::vector<float> losses(static_cast<std::size_t>(losses_.size()));
-  if (has_head_) device_.download(losses.data(), losses_.memory(), losses_.bytes());
+  if (!has_head_) return {};
+  const Slice own = losses_.all().part(0, training_.replica_tokens() * pass_.count);
+  std::vector<float> losses(static_cast<std::size_t>(own.size()));
+  device_.download(losses.data(), own.memory(), own.bytes());
   return losses;
 }
 
 Microbatch Trainer::microbatch(const Action& action) const {
   const std::int64_t at = action.microbatch * training_.rows();
   Microbatch microbatch;
-  microbatch.step = static_cast<std::uint32_t>(iteration_);
+  microbatch.step = static_cast<std::uint32_t>(pass_.step);
   microbatch.index = static_cast<std::uint32_t>(action.microbatch);
-  microbatch.first_sequence = training_.first_sequence(replica_, action.microbatch);
+  microbatch.first_sequence = training_.first_sequence(pass_.index, replica_, action.microbatch);
   if (has_embedding_) microbatch.tokens = reinterpret_cast<std::int32_t*>(tokens_.floats()) + at;
   if (has_head_) {
     microbatch.targets = reinterpret_cast<std::int32_t*>(targets_.floats()) + at;
-    microbatch.losses = losses_.floats() + at;
+    microbatch.losses = losses_.floats() + pass_.index * training_.replica_tokens() + at;
   }
   return microbatch;
 }

@@ -29,17 +29,19 @@ class Trainer final : public Workload {
   bool reshard(int stage) override;
   void reduce(int stage, std::int64_t number, std::int64_t count) override;
   void reduce_tied(int stage) override { optimizer_.reduce_tied(stage); }
-  Outcome find_norm(int stage) override { return optimizer_.find_norm(stage, read_losses()); }
+  Outcome find_norm(int stage) override {
+    return optimizer_.find_norm(stage, pass_, read_losses());
+  }
   // Gradients stay as they are until the next iteration.
   void step(int stage, double gradient_norm) override {
-    optimizer_.step(stage, iteration_, gradient_norm);
+    optimizer_.step(stage, pass_, gradient_norm);
   }
 
   const std::vector<std::unique_ptr<Stage>>& stages() const { return stages_; }
 
  private:
   Stage& stage_at(int index);
-  std::vector<float> read_losses() const;
+  std::vector<float> read_losses() const;  // of the step
   Microbatch microbatch(const Action& action) const;
 
   const TrainingJob& training_;
@@ -52,8 +54,8 @@ class Trainer final : public Workload {
   bool has_head_ = false;
   Tensor tokens_;   // of all microbatches, where a stage needs them; as int32
   Tensor targets_;  // likewise
-  Tensor losses_;   // of all tokens, where the head is
-  int iteration_ = 0;
+  Tensor losses_;   // of all tokens of a step, pass by pass, where the head is
+  TrainingJob::Pass pass_;
 };
 
 }  // namespace pipesim::exec

@@ -13,6 +13,15 @@ std::string_view precision_name(Number precision) {
   return precision == Number::float32 ? "fp32" : "bf16";
 }
 
+TrainingJob::Pass TrainingJob::pass(int iteration) const {
+  const bool is_measured = iteration >= warmup;
+  const int at = iteration - (is_measured ? warmup : 0);
+  const int index = at % accumulate;
+  const int steps_before = is_measured ? (warmup + accumulate - 1) / accumulate : 0;
+  const int left = (is_measured ? iterations : warmup) - (at - index);
+  return {steps_before + at / accumulate, index, std::min(accumulate, left)};
+}
+
 int TrainingJob::first_layer(int stage) const {
   return std::accumulate(layout.begin(), layout.begin() + stage, 0);
 }
@@ -42,10 +51,11 @@ std::string TrainingJob::fingerprint() const {
                           fmt::join(layout, ","), micro_batch_size, sequence_length);
   return fmt::format(
       "program of {} ranks {:x}, {}, text of {} bytes {:x}, {} microbatches, {} + {} iterations, "
-      "seed {}, learning rate {}, recompute {}, precision {}, {} replicas, zero {}, shards {}, "
+      "{} to a step, seed {}, learning rate {}, recompute {}, precision {}, {} replicas, zero {}, "
+      "shards {}, "
       "buckets {}, verify {}, details {}, faults {}",
       program.ranks(), rows, what, text.bytes().size(), std::hash<std::string_view>()(text.bytes()),
-      program.microbatches, warmup, iterations, seed, learning_rate, recompute,
+      program.microbatches, warmup, iterations, accumulate, seed, learning_rate, recompute,
       precision_name(precision), data_parallel, zero, shards(), bucket_bytes.value_or(0), verify,
       record_details, fmt::join(faults.texts(), ", "));
 }

@@ -1,6 +1,7 @@
 // What is to be trained, how, and by which program: the same on every rank.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,6 +15,7 @@
 #include "sim/cost/costs.h"
 #include "sim/cost/model.h"
 #include "sim/schedule/schedule.h"
+#include "traces/accumulation.h"
 #include "traces/mesh.h"
 
 namespace pipesim::exec {
@@ -29,7 +31,8 @@ struct TrainingJob {
   std::int64_t micro_batch_size = 4;  // sequences
   std::int64_t sequence_length = 64;
   int iterations = 10;
-  int warmup = 2;  // iterations before those, not measured
+  int warmup = 2;      // iterations before those, not measured
+  int accumulate = 1;  // iterations, each a pass of all microbatches, to a step of the optimizer
   std::uint64_t seed = 1;
   float learning_rate = 1e-3F;
   bool recompute = false;
@@ -57,12 +60,26 @@ struct TrainingJob {
   bool starts_together(int iteration) const {
     return iteration == 0 || iteration == warmup || !is_continuous();
   }
+  Accumulation accumulation() const { return {accumulate, zero >= 2 && shards() > 1}; }
+  // An iteration as a pass of a step. Warm-up and what is measured end with steps of their own.
+  struct Pass {
+    int step = 0;   // from 0 on
+    int index = 0;  // in its step
+    int count = 1;  // of the step
+
+    bool is_first() const { return index == 0; }
+    bool is_last() const { return index + 1 == count; }
+  };
+  Pass pass(int iteration) const;
+  int most_passes() const { return std::min(accumulate, std::max(warmup, iterations)); }
   // Of an iteration: of one replica, and of all.
   std::int64_t replica_tokens() const { return rows() * program.microbatches; }
   std::int64_t tokens() const { return replica_tokens() * data_parallel; }
+  std::int64_t step_tokens(const Pass& pass) const { return tokens() * pass.count; }
   // The number within its step of a microbatch's first sequence.
-  std::int64_t first_sequence(int replica, int microbatch) const {
-    return (std::int64_t{replica} * program.microbatches + microbatch) * micro_batch_size;
+  std::int64_t first_sequence(int pass, int replica, int microbatch) const {
+    const std::int64_t part = std::int64_t{pass} * data_parallel + replica;
+    return (part * program.microbatches + microbatch) * micro_batch_size;
   }
   Mesh mesh() const { return Mesh({.data = data_parallel, .pipeline = program.ranks()}); }
   // Over how many replicas states are split.

@@ -23,8 +23,8 @@ Worker::Worker(const TrainingJob& training, Device& memory, Transport& transport
     : training_(training),
       device_(memory),
       transport_(transport),
-      list_(whole_list(transport.rank())),
-      reductions_(std::ranges::count(list_, Kind::REDUCE_GRAD, &Action::kind)),
+      with_step_(whole_list(transport.rank())),
+      without_step_(list_without_step()),
       pool_(memory),
       recorder_(memory, clock, training.record_details,
                 memory.host_reaches_memory() && !training.costs),
@@ -33,8 +33,12 @@ Worker::Worker(const TrainingJob& training, Device& memory, Transport& transport
                training.precision, transport, pool_, recorder_, beside_),
       workload_(make_workload(pool_, recorder_, beside_, [this] { poll(); })) {}
 
+Worker::List::List(std::vector<Action> list)
+    : actions(std::move(list)),
+      reductions(std::ranges::count(actions, Kind::REDUCE_GRAD, &Action::kind)) {}
+
 // A training does all of them; on an emulated device costs say what it does.
-std::vector<Action> Worker::whole_list(int rank) const {
+Worker::List Worker::whole_list(int rank) const {
   Closing closing{.reduces = true,
                   .reduces_tied = training_.model.tied_head,
                   .finds_norm = true,
@@ -45,10 +49,19 @@ std::vector<Action> Worker::whole_list(int rank) const {
                .finds_norm = costs->gradient_norm.has_value(),
                .steps = !costs->optimizer_ns.empty()};
   }
-  return with_closing(training_.program.actions[rank], rank, training_.program.placement, closing);
+  return List(
+      with_closing(training_.program.actions[rank], rank, training_.program.placement, closing));
 }
 
-Outcome Worker::run(int iteration) {
+Worker::List Worker::list_without_step() const {
+  std::vector<Action> list = with_step_.actions;
+  std::erase_if(list, [&](const Action& action) {
+    return is_of_step(action.kind, training_.accumulation());
+  });
+  return List(std::move(list));
+}
+
+std::optional<Outcome> Worker::run(int iteration) {
   const auto tell = [&](const Error& error) {
     return fmt::format("iteration {}, {}: {}", iteration, phase_, error.what());
   };
@@ -61,7 +74,9 @@ Outcome Worker::run(int iteration) {
   }
 }
 
-Outcome Worker::run_in_time(int iteration) {
+std::optional<Outcome> Worker::run_in_time(int iteration) {
+  const bool steps = training_.pass(iteration).is_last();
+  list_ = steps ? &with_step_ : &without_step_;
   phase_ = "before its actions";
   workload_->start_iteration(iteration);
   if (iteration == training_.warmup) {
@@ -76,17 +91,18 @@ Outcome Worker::run_in_time(int iteration) {
   asked_.clear();
   recorder_.finish_iteration();
   mailbox_.forget_marks();
-  return outcome;
+  return steps ? std::optional(outcome) : std::nullopt;
 }
 
 Outcome Worker::run_list() {
+  const std::vector<Action>& list = list_->actions;
   Outcome outcome;
   std::int64_t reduced = 0;
   std::optional<Instant> behind;  // the end of the compute action before, if that is one
   posted_ = 0;
   note_memory(recorder_.mark());
-  for (std::size_t i = 0; i < list_.size(); ++i) {
-    const Action& action = list_[i];
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const Action& action = list[i];
     if (is_compute(action.kind)) {
       // A rank comes to an action straight from the one before.
       const Instant reached = behind ? *behind : recorder_.mark();
@@ -107,7 +123,7 @@ Outcome Worker::run_list() {
       }
       note_peak(action);
     } else if (action.kind == Kind::REDUCE_GRAD) {
-      workload_->reduce(action.stage, reduced++, reductions_);
+      workload_->reduce(action.stage, reduced++, list_->reductions);
       note_peak(action);
     } else if (action.kind == Kind::OPTIMIZER) {
       phase_ = "in the optimizer step";
@@ -131,11 +147,12 @@ void Worker::poll() {
 
 // As PyTorch's programs have it: transfers and RESHARDs may stand between.
 void Worker::announce_reductions(std::size_t index) {
-  if (list_[index].kind != Kind::W && list_[index].kind != Kind::B) return;
-  for (std::size_t i = index + 1; i < list_.size(); ++i) {
-    const Kind kind = list_[i].kind;
-    if (kind == Kind::REDUCE_GRAD && list_[i].stage == list_[index].stage) {
-      workload_->will_reduce(list_[i].stage);
+  const std::vector<Action>& list = list_->actions;
+  if (list[index].kind != Kind::W && list[index].kind != Kind::B) return;
+  for (std::size_t i = index + 1; i < list.size(); ++i) {
+    const Kind kind = list[i].kind;
+    if (kind == Kind::REDUCE_GRAD && list[i].stage == list[index].stage) {
+      workload_->will_reduce(list[i].stage);
     }
     if (!is_transfer(kind) && kind != Kind::RESHARD && kind != Kind::IDLE &&
         kind != Kind::REDUCE_GRAD) {
@@ -162,13 +179,14 @@ void Worker::do_together(const Action& action, Outcome& outcome) {
 // Posts the receives up to the second compute action from here, so that the
 // input of the next one can arrive while this one runs.
 void Worker::post_ahead(std::size_t index) {
+  const std::vector<Action>& list = list_->actions;
   posted_ = std::max(posted_, index);
   std::size_t compute = 0;
-  for (std::size_t i = index; i < list_.size() && compute < 2; ++i) {
-    if (is_compute(list_[i].kind)) ++compute;
+  for (std::size_t i = index; i < list.size() && compute < 2; ++i) {
+    if (is_compute(list[i].kind)) ++compute;
     if (i < posted_) continue;
-    if (is_receive(list_[i].kind)) {
-      const Action receive = make_action(list_[i].stage, list_[i].kind, list_[i].microbatch);
+    if (is_receive(list[i].kind)) {
+      const Action receive = make_action(list[i].stage, list[i].kind, list[i].microbatch);
       mailbox_.post(receive);
       note_peak(receive);
     }

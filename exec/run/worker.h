@@ -9,6 +9,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "exec/run/mailbox.h"
@@ -30,8 +31,9 @@ class Worker {
   Worker(const TrainingJob& training, Device& memory, Transport& transport, const Clock& clock,
          const MakeWorkload& make_workload);
 
-  // One iteration, counted from 0; recorded from the end of the warm-up on.
-  Outcome run(int iteration);
+  // One iteration, counted from 0; recorded from the end of the warm-up on. Its outcome is that
+  // of the step that it ends with; nothing where gradients go on to be added up.
+  std::optional<Outcome> run(int iteration);
 
   const Recorder& recorder() const { return recorder_; }
   // Of the measured iterations. A peak's time is not known: they have several.
@@ -39,8 +41,15 @@ class Worker {
   RankMemory peak_memory() const;
 
  private:
-  std::vector<Action> whole_list(int rank) const;
-  Outcome run_in_time(int iteration);
+  // What a rank does in an iteration.
+  struct List {
+    explicit List(std::vector<Action> list);
+    std::vector<Action> actions;
+    std::int64_t reductions;  // among them
+  };
+  List whole_list(int rank) const;
+  List list_without_step() const;
+  std::optional<Outcome> run_in_time(int iteration);
   Outcome run_list();
   Instant run_compute(const Action& action, Instant reached);  // its end
   void post_ahead(std::size_t index);
@@ -56,8 +65,9 @@ class Worker {
   const TrainingJob& training_;
   Device& device_;
   Transport& transport_;
-  std::vector<Action> list_;     // the rank's, to its end
-  std::int64_t reductions_ = 0;  // in it
+  List with_step_;
+  List without_step_;
+  const List* list_ = &with_step_;  // of the iteration that runs
   Pool pool_;
   Recorder recorder_;
   Beside beside_;

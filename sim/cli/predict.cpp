@@ -1,6 +1,7 @@
 // `pipesim --schedule ...`: predicts an iteration, or several that follow each other.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -28,7 +29,7 @@ struct PredictFlags {
   ScheduleFlags schedule;
   CostFlags costs;
   SpreadFlags spread;
-  Flag iterations, memory_cap, trace, export_file, layout_picture;
+  Flag iterations, accumulate, memory_cap, trace, export_file, layout_picture;
   bool explain = false;
   bool json = false;
   bool quiet = false;
@@ -59,11 +60,12 @@ void run(const PredictFlags& flags, const std::vector<std::string>& arguments) {
     throw input_error("--explain: only a model says what time and memory are for; give --model");
   }
   if (flags.iterations) request.iterations = parse_count(*flags.iterations, "--iterations");
+  if (flags.accumulate) request.accumulate = parse_count(*flags.accumulate, "--accumulate");
   if (flags.memory_cap) request.memory_cap_bytes = parse_bytes(*flags.memory_cap, "--memory-cap");
   const bool on_streams = schedule && names_a_file(*schedule) && !schedule->ends_with(".csv");
   BytesNeeded needed = CostSource(request.costs).bytes_needed(on_streams);
   if (flags.trace) needed += trace_needs;
-  needed = needed.times(request.iterations);
+  needed = needed.times(std::max(request.iterations, request.accumulate));
   if (flags.json) needed += json_needs;
   ScheduleFlags schedule_flags = flags.schedule;
   set_microbatches(flags.costs.model.global_batch, request.costs, schedule_flags);
@@ -139,6 +141,7 @@ void add_predict(CommandLine& program) {
       "Output",
       {{"--iterations", &flags->iterations, "N",
         "one after the other, without a barrier; default 1"},
+       {"--accumulate", &flags->accumulate, "K", "steps in every K-th iteration; default 1"},
        {"--memory-cap", &flags->memory_cap, "BYTES",
         "says what fits; default of a model: a device's"},
        {"--trace", &flags->trace, "FILE.json[.gz]", "writes the timeline as a Chrome trace"},

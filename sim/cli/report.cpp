@@ -22,13 +22,16 @@ std::string verdict(const ScheduleChoice& choice, const Prediction& prediction,
   what += ": ";
   what += fmt::format("{}, of which {:.0f} % bubble", format_time(prediction.metrics.makespan_ns),
                       prediction.metrics.global_bubble() * 100);
-  if (prediction.metrics.iteration_ends_ns.size() > 1) {
+  if (const int passes = prediction.accumulation.passes; passes > 1) {
+    what += fmt::format("; with a step every {}, each takes {} on average",
+                        plural(passes, "iteration"), format_time(prediction.steady_iteration_ns()));
+  } else if (prediction.metrics.iteration_ends_ns.size() > 1) {
     what += fmt::format("; further iterations take {} each",
-                        format_time(prediction.metrics.steady_iteration_ns()));
+                        format_time(prediction.steady_iteration_ns()));
   }
   if (model) {
     const std::string rate = throughput_text(
-        *model, throughput(*model, schedule.microbatches, prediction.metrics.makespan_ns));
+        *model, throughput(*model, schedule.microbatches, prediction.iteration_ns()));
     if (!rate.empty()) what += "; " + rate;
   }
   return bold(wrap(what, terminal.width), terminal.colour) + "\n";
@@ -46,6 +49,7 @@ std::string picture(const ScheduleChoice& choice, const Costs& costs, const Pred
   options.sink = [&](const Span& span) { drawing.add(span); };
   options.transfers = prediction.transfers;
   options.iterations = static_cast<int>(ends_ns.size());
+  options.accumulation = prediction.accumulation;
   simulate(schedule, costs, options);
   return drawing.draw();
 }

@@ -14,8 +14,13 @@ namespace {
 
 class Finder {
  public:
-  Finder(const Schedule& schedule, const Costs& costs, int iterations)
-      : schedule_(schedule), costs_(costs), iterations_(iterations), stages_(costs.stages.size()) {}
+  Finder(const Schedule& schedule, const Costs& costs, int iterations,
+         const Accumulation& accumulation)
+      : schedule_(schedule),
+        costs_(costs),
+        iterations_(iterations),
+        accumulation_(accumulation),
+        stages_(costs.stages.size()) {}
 
   std::vector<Collective> run() {
     for (rank_ = 0; rank_ < schedule_.ranks(); ++rank_) {
@@ -66,6 +71,7 @@ class Finder {
         }
       }
     }
+    if (!accumulation_.steps(iteration_, iterations_)) return;
     const auto from = list.begin() + static_cast<std::ptrdiff_t>(begin);
     const auto first_that_ends = std::ranges::find_if(
         from, from + static_cast<std::ptrdiff_t>(length), ends_iteration, &Action::kind);
@@ -106,6 +112,7 @@ class Finder {
   const Schedule& schedule_;
   const Costs& costs_;
   int iterations_;
+  Accumulation accumulation_;
   std::vector<Stage> stages_;
   int rank_ = 0;
   int iteration_ = 0;
@@ -126,9 +133,9 @@ bool has_collectives(const Schedule& schedule, const Costs& costs) {
 }
 
 std::vector<Collective> find_collectives(const Schedule& program, const Costs& costs,
-                                         int iterations) {
+                                         int iterations, const Accumulation& accumulation) {
   if (!has_collectives(program, costs)) return {};
-  return Finder(program, costs, iterations).run();
+  return Finder(program, costs, iterations, accumulation).run();
 }
 
 }  // namespace pipesim

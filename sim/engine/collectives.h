@@ -5,8 +5,8 @@
 //   without one is never gathered.
 // - A REDUCE_GRAD straight behind the action that makes the last of its gradients,
 //   transfers, RESHARDs and empty cells aside, goes on while that is still running,
-//   part by part. A stage that has none is reduced after its rank's last action but for
-//   those that end its iteration.
+//   part by part. A stage that has none is reduced, in iterations that step, after its rank's
+//   last action but for those that end its iteration.
 //
 // Plain functions of their arguments; any thread.
 #pragma once
@@ -17,6 +17,7 @@
 
 #include "sim/cost/costs.h"
 #include "sim/schedule/schedule.h"
+#include "traces/accumulation.h"
 
 namespace pipesim {
 
@@ -40,6 +41,6 @@ bool has_collectives(const Schedule& schedule, const Costs& costs);
 // Of so many iterations, as unroll() makes them, sorted by (rank, place). Throws where there
 // are more than Costs::check() reckons with.
 std::vector<Collective> find_collectives(const Schedule& program, const Costs& costs,
-                                         int iterations = 1);
+                                         int iterations = 1, const Accumulation& accumulation = {});
 
 }  // namespace pipesim

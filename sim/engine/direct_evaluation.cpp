@@ -125,7 +125,7 @@ class DirectEvaluation {
       rank.end = list.data() + actions_of(index);
       if (costs_.reduce_gradients_ns.empty()) continue;
       rank.reductions =
-          std::ranges::count(list.first(actions_of(index)), Kind::REDUCE_GRAD, &Action::kind);
+          std::ranges::count(list.last(actions_of(index)), Kind::REDUCE_GRAD, &Action::kind);
     }
   }
 

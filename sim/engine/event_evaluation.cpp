@@ -26,7 +26,8 @@ Kind send_kind(TaskKind transfer) {
 class EventEvaluation {
  public:
   EventEvaluation(const Schedule& schedule, const Costs& costs, const Transfers& transfers,
-                  int iterations, const Jitter* jitter, const SpanSink& sink)
+                  int iterations, const Accumulation& accumulation, const Jitter* jitter,
+                  const SpanSink& sink)
       : schedule_(schedule),
         costs_(costs),
         transfers_(transfers),
@@ -35,7 +36,7 @@ class EventEvaluation {
         jitter_(jitter),
         sink_(sink),
         footprints_(costs.footprints(schedule.placement)),
-        tasks_(make_tasks(schedule, costs, transfers, iterations)),
+        tasks_(make_tasks(schedule, costs, transfers, iterations, accumulation)),
         has_buffers_(exchanges_bytes(footprints_) || !tasks_.collectives.empty()),
         accounts_(static_cast<std::size_t>(schedule.ranks())),
         ends_(schedule.ranks(), iterations),
@@ -376,8 +377,9 @@ class EventEvaluation {
     if (closing.group != ClosingTask::no_group && !waited_itself) {
       tail(closing.rank).path = paths_to_groups_[static_cast<std::size_t>(closing.group)];
     }
-    account(closing.rank)
-        .close(closing.action.kind, occupy(closing.rank, now, nullptr, nullptr, wait));
+    const std::int64_t fresh_ns = occupy(closing.rank, now, nullptr, nullptr, wait);
+    if (closing.action.kind == Kind::IDLE) return;  // it has but waited for collectives
+    account(closing.rank).close(closing.action.kind, fresh_ns);
     if (sink_) [[unlikely]] {
       sink_({closing.action, closing.rank, closing.iteration, start, now, 0, 0, 0});
     }
@@ -650,8 +652,9 @@ class EventEvaluation {
 }  // namespace
 
 Metrics evaluate_by_events(const Schedule& program, const Costs& costs, const Transfers& transfers,
-                           int iterations, const Jitter* jitter, const SpanSink& sink) {
-  return EventEvaluation(program, costs, transfers, iterations, jitter, sink).run();
+                           int iterations, const Accumulation& accumulation, const Jitter* jitter,
+                           const SpanSink& sink) {
+  return EventEvaluation(program, costs, transfers, iterations, accumulation, jitter, sink).run();
 }
 
 }  // namespace pipesim

@@ -8,6 +8,7 @@
 #include "sim/engine/jitter.h"
 #include "sim/engine/p2p.h"
 #include "sim/schedule/schedule.h"
+#include "traces/accumulation.h"
 #include "traces/metrics.h"
 
 namespace pipesim {
@@ -15,6 +16,7 @@ namespace pipesim {
 // `program` is of so many iterations, as unroll() makes one; a compute schedule where
 // transfers are asynchronous. Throws where it deadlocks, with the wait-for cycle.
 Metrics evaluate_by_events(const Schedule& program, const Costs& costs, const Transfers& transfers,
-                           int iterations, const Jitter* jitter, const SpanSink& sink);
+                           int iterations, const Accumulation& accumulation, const Jitter* jitter,
+                           const SpanSink& sink);
 
 }  // namespace pipesim

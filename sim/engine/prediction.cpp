@@ -119,6 +119,7 @@ Prediction predict(const Schedule& schedule, const Costs& costs, const Family* f
                    const Shape& shape, const SimulationOptions& options) {
   Prediction prediction;
   prediction.transfers = options.transfers;
+  prediction.accumulation = options.accumulation;
   prediction.metrics = simulate(schedule, costs, options);
   const auto states = costs.states(schedule.placement);
   for (std::size_t rank = 0; rank < states.size(); ++rank) {

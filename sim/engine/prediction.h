@@ -21,12 +21,20 @@ struct PredictedClosedForm {
 
 struct Prediction {
   Transfers transfers;
+  Accumulation accumulation;
   Metrics metrics;                 // of the first iteration
   std::vector<RankMemory> memory;  // one a rank
   std::optional<PredictedClosedForm> closed_form;
   std::string no_closed_form;  // why there is none, for people
 
   std::int64_t peak_memory_bytes() const;
+  std::int64_t steady_iteration_ns() const {
+    return metrics.steady_iteration_ns(accumulation.passes);
+  }
+  // What rates go by: the first iteration, or, where several are one step, a mean one.
+  std::int64_t iteration_ns() const {
+    return accumulation.passes > 1 ? steady_iteration_ns() : metrics.makespan_ns;
+  }
 };
 
 // `family` and `shape` are those that `schedule` was generated from; null

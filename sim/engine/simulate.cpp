@@ -47,8 +47,8 @@ Metrics evaluate(const Schedule& program, const Costs& costs, const SimulationOp
   if (!needs_events(program, costs, options)) {
     return evaluate_directly(program, costs, options.iterations, options.jitter, options.sink);
   }
-  return evaluate_by_events(program, costs, options.transfers, options.iterations, options.jitter,
-                            options.sink);
+  return evaluate_by_events(program, costs, options.transfers, options.iterations,
+                            options.accumulation, options.jitter, options.sink);
 }
 
 }  // namespace
@@ -61,7 +61,9 @@ Metrics simulate(const Schedule& schedule, const Costs& costs, const SimulationO
   const Schedule& open = program ? *program : schedule;
   const std::vector<Closing> closing = closing_of(open, costs);
   if (std::ranges::any_of(closing, &Closing::any)) program = with_closing(open, closing);
-  if (options.iterations > 1) program = unroll(program ? *program : schedule, options.iterations);
+  if (options.iterations > 1) {
+    program = unroll(program ? *program : schedule, options.iterations, options.accumulation);
+  }
   return evaluate(program ? *program : schedule, costs, options);
 }
 

@@ -21,6 +21,7 @@
 #include "sim/engine/jitter.h"
 #include "sim/engine/p2p.h"
 #include "sim/schedule/schedule.h"
+#include "traces/accumulation.h"
 #include "traces/metrics.h"
 #include "traces/timeline.h"
 
@@ -30,6 +31,7 @@ struct SimulationOptions {
   Transfers transfers;
   // That follow each other, none waiting for all ranks to end the one before.
   int iterations = 1;
+  Accumulation accumulation;
   // Receives every span, compute and transfer, where it is given.
   SpanSink sink;
   // By how much actions' times vary, where they do; outlives the call.

@@ -17,12 +17,13 @@ namespace {
 class TasksBuilder {
  public:
   TasksBuilder(const Schedule& schedule, const Costs& costs, const Transfers& transfers,
-               int iterations)
+               int iterations, const Accumulation& accumulation)
       : schedule_(schedule),
         placement_(schedule.placement),
         costs_(costs),
         transfers_(transfers),
         iterations_(iterations),
+        accumulation_(accumulation),
         sends_are_listed_(schedule.has_transfers()),
         streams_(schedule.ranks(), lane_of(send_mode_of(transfers.mode))) {}
 
@@ -175,7 +176,7 @@ class TasksBuilder {
 
   // Their steps, which are numbered here, and a stream for them on each rank.
   void make_collectives() {
-    found_ = find_collectives(schedule_, costs_, iterations_);
+    found_ = find_collectives(schedule_, costs_, iterations_, accumulation_);
     if (found_.empty()) return;
     tasks_.first_collective_stream = static_cast<StreamId>(streams_.exchanges(0));
     std::vector<RouteId> routes;
@@ -269,10 +270,12 @@ class TasksBuilder {
 
   // So many at most: a blocking collective is two.
   std::size_t count_closing() const {
-    return 2 * static_cast<std::size_t>(
-                   std::ranges::count_if(schedule_.actions.all(), [](const Action& action) {
-                     return action.kind >= Kind::REDUCE_GRAD && action.kind <= Kind::OPTIMIZER;
-                   }));
+    const auto actions = static_cast<std::size_t>(
+        std::ranges::count_if(schedule_.actions.all(), [](const Action& action) {
+          return action.kind >= Kind::REDUCE_GRAD && action.kind <= Kind::OPTIMIZER;
+        }));
+    const auto without_step = static_cast<std::size_t>(accumulation_.passes > 1 ? iterations_ : 0);
+    return 2 * actions + without_step * static_cast<std::size_t>(schedule_.ranks());
   }
 
   // A row stands on its streams with all its microbatches, or with none.
@@ -302,13 +305,14 @@ class TasksBuilder {
     const auto list = schedule_.actions[rank];
     const std::size_t length = list.size() / static_cast<std::size_t>(iterations_);
     const std::int64_t reductions =
-        std::ranges::count(list.first(length), Kind::REDUCE_GRAD, &Action::kind);
+        std::ranges::count(list.last(length), Kind::REDUCE_GRAD, &Action::kind);
     std::int64_t reduced = 0;
     iteration_ = 0;
     std::size_t end = length;  // of the iteration
     for (std::size_t i = 0; i < list.size(); ++i) {
       const Action& action = list[i];
       if (i == end) {
+        if (!accumulation_.steps(iteration_, iterations_)) end_without_step(rank);
         ++iteration_;
         end += length;
       }
@@ -428,6 +432,11 @@ class TasksBuilder {
     tasks_.plan.need_signal(last->end);
   }
 
+  void end_without_step(int rank) {
+    const CollectiveTasks* last = last_collective(rank);
+    if (last != nullptr && last->end == no_task) add_end(rank, Action(), 0);
+  }
+
   // What those of each kind send, where there is somebody else to send it to.
   void prepare_groups() {
     for (const Kind kind : {Kind::REDUCE_TIED, Kind::GRAD_NORM}) {
@@ -474,6 +483,7 @@ class TasksBuilder {
   const Costs& costs_;
   const Transfers& transfers_;
   int iterations_;
+  Accumulation accumulation_;
   bool sends_are_listed_;
   int iteration_ = 0;  // whose actions go onto their streams
   Streams streams_;
@@ -494,8 +504,8 @@ bool is_eager(const Action& send, const Costs& costs, const Transfers& transfers
 }
 
 Tasks make_tasks(const Schedule& program, const Costs& costs, const Transfers& transfers,
-                 int iterations) {
-  return TasksBuilder(program, costs, transfers, iterations).build();
+                 int iterations, const Accumulation& accumulation) {
+  return TasksBuilder(program, costs, transfers, iterations, accumulation).build();
 }
 
 }  // namespace pipesim

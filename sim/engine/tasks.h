@@ -66,7 +66,8 @@ struct TaskRow {
 };
 
 // A task outside the rows: a gradient reduction, a blocking collective, an optimizer step.
-// The parts of a blocking collective have no duration of their own.
+// The parts of a blocking collective have no duration of their own. One of kind IDLE ends an
+// iteration that does not step, and does nothing but wait for its rank's collectives.
 struct ClosingTask {
   static constexpr std::int32_t no_group = -1;
 
@@ -218,6 +219,6 @@ bool is_eager(const Action& send, const Costs& costs, const Transfers& transfers
 
 // `program` is of so many iterations, as unroll() makes one.
 Tasks make_tasks(const Schedule& program, const Costs& costs, const Transfers& transfers,
-                 int iterations);
+                 int iterations, const Accumulation& accumulation);
 
 }  // namespace pipesim

@@ -14,10 +14,11 @@ class LimitFinder {
   explicit LimitFinder(const LimitsQuestion& question)
       : question_(question),
         schedule_(question.choice.schedule),
-        own_ns_(question.prediction.metrics.makespan_ns) {
+        own_ns_(question.prediction.iteration_ns()) {
     options_.transfers = question.prediction.transfers;
-    options_.iterations = question.iterations;
-    if (question.iterations > 1) own_ns_ = question.prediction.metrics.steady_iteration_ns();
+    options_.accumulation = question.prediction.accumulation;
+    options_.iterations = std::max(question.iterations, options_.accumulation.passes);
+    if (question.iterations > 1) own_ns_ = question.prediction.steady_iteration_ns();
   }
 
   std::vector<Limit> find() {
@@ -36,7 +37,8 @@ class LimitFinder {
   static std::int64_t taken_by(const Schedule& schedule, const Costs& costs,
                                const SimulationOptions& options) {
     const Metrics metrics = simulate(schedule, costs, options);
-    return options.iterations > 1 ? metrics.steady_iteration_ns() : metrics.makespan_ns;
+    return options.iterations > 1 ? metrics.steady_iteration_ns(options.accumulation.passes)
+                                  : metrics.makespan_ns;
   }
   std::int64_t makespan_with(const Costs& costs, const SimulationOptions& options) const {
     return taken_by(schedule_, costs, options);

@@ -1,7 +1,9 @@
 #include "sim/request/request.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "sim/cost/estimate/replicas.h"
 #include "sim/cost/lay_out.h"
 #include "traces/base/error.h"
 
@@ -22,13 +24,19 @@ PreparedPrediction prepare(PredictionRequest request) {
       CostSource(std::move(request.costs)), std::move(request.schedule), {}, {}, {}, {}};
   ScheduleChoice& choice = prepared.choice;
   prepared.options.transfers = prepared.source.transfers_of(choice);
-  prepared.options.iterations = request.iterations;
+  const int iterations = std::max(request.iterations, request.accumulate);
+  prepared.options.iterations = iterations;
   choice.schedule = prepared.source.complete(std::move(choice.schedule));
   prepared.model = prepared.source.cost_model(choice.schedule.ranks());
   prepared.memory_cap_bytes = memory_cap(request.memory_cap_bytes, prepared.model);
   prepared.costs = prepared.source.resolve(choice.schedule);
-  prepared.costs.check(choice.schedule.placement, choice.schedule.microbatches, "--iterations",
-                       request.iterations);
+  prepared.options.accumulation.passes = request.accumulate;
+  if (prepared.model) {
+    prepared.options.accumulation.reduces_each = reduces_each_pass(prepared.model->training());
+  }
+  prepared.costs.check(choice.schedule.placement, choice.schedule.microbatches,
+                       request.iterations < request.accumulate ? "--accumulate" : "--iterations",
+                       iterations);
   return prepared;
 }
 

@@ -18,6 +18,7 @@ struct PredictionRequest {
   ScheduleChoice schedule;
   CostRequest costs;
   int iterations = 1;
+  int accumulate = 1;  // iterations to a step; so many are predicted at least
   std::optional<std::int64_t> memory_cap_bytes;  // of a rank; default what a model's device has
 };
 

@@ -115,9 +115,10 @@ std::string result_json(const Schedule& schedule, const Prediction& prediction,
         {"p50", spread->p50_ns}, {"p95", spread->p95_ns}, {"seeds", spread->seeds}};
   }
   json["iterations"] = metrics.iteration_ends_ns.size();
-  json["steady_iteration_ns"] = metrics.steady_iteration_ns();
+  json["accumulate"] = prediction.accumulation.passes;
+  json["steady_iteration_ns"] = prediction.steady_iteration_ns();
   if (model) {
-    const Throughput reached = throughput(*model, schedule.microbatches, metrics.makespan_ns);
+    const Throughput reached = throughput(*model, schedule.microbatches, prediction.iteration_ns());
     json["tokens_per_second"] = reached.tokens_per_second;
     json["mfu"] = reached.mfu;
   }

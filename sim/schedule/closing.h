@@ -7,12 +7,18 @@
 #include <vector>
 
 #include "sim/schedule/schedule.h"
+#include "traces/accumulation.h"
 
 namespace pipesim {
 
 // Nothing that a rank computes or transfers stands behind one of these.
 constexpr bool ends_iteration(Kind kind) {
   return is_blocking_collective(kind) || kind == Kind::OPTIMIZER;
+}
+
+// Whether an action is there in iterations that end with a step alone.
+constexpr bool is_of_step(Kind kind, const Accumulation& accumulation) {
+  return ends_iteration(kind) || (kind == Kind::REDUCE_GRAD && !accumulation.reduces_each);
 }
 
 // What ranks do at the end where their lists do not say when.

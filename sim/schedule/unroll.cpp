@@ -5,12 +5,13 @@
 #include <cstdint>
 #include <utility>
 
+#include "sim/schedule/closing.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 
 namespace pipesim {
 
-Schedule unroll(const Schedule& program, int iterations) {
+Schedule unroll(const Schedule& program, int iterations, const Accumulation& accumulation) {
   const std::int64_t microbatches = std::int64_t{program.microbatches} * iterations;
   if (microbatches > max_index) {
     throw input_error(
@@ -23,7 +24,9 @@ Schedule unroll(const Schedule& program, int iterations) {
   for (int rank = 0; rank < program.ranks(); ++rank) {
     lists.add_rank();
     for (int iteration = 0; iteration < iterations; ++iteration) {
+      const bool steps = accumulation.steps(iteration, iterations);
       for (Action action : program.actions[rank]) {
+        if (!steps && is_of_step(action.kind, accumulation)) action = Action();
         if (takes_microbatch(action.kind)) action.microbatch += iteration * program.microbatches;
         lists.add(action);
       }

@@ -92,15 +92,16 @@ TEST(GroupTransport, ATransportOfAnotherNumberOfRanksIsRefused) {
   const TrainingJob training = testing::tiny_training(
       generate({.name = "1f1b", .ranks = 3, .microbatches = 2}), testing::tiny_model(4));
   for (const int ranks : {1, 2, 4}) {
-    EXPECT_EQ(testing::input_error_of([&] {
-                run_as_threads(ranks, {}, [&](Transport& transport) {
-                  const auto device = make_device("cpu");
-                  run_session(
-                      training, *device, transport, [](int, const Outcome&) {}, nullptr);
-                });
-              }),
-              training.program.name + " needs 3 ranks, and transport local has " +
-                  std::to_string(ranks) + "; start as many");
+    EXPECT_EQ(
+        testing::input_error_of([&] {
+          run_as_threads(ranks, {}, [&](Transport& transport) {
+            const auto device = make_device("cpu");
+            run_session(
+                training, *device, transport, [](int, const std::optional<Outcome>&) {}, nullptr);
+          });
+        }),
+        training.program.name + " needs 3 ranks, and transport local has " + std::to_string(ranks) +
+            "; start as many");
   }
 }
 

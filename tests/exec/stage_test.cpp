@@ -126,7 +126,7 @@ std::vector<std::vector<std::uint32_t>> trained(const Example& example,
                                                 bool recompute) {
   Rank rank(example, layout, recompute);
   for (int iteration = 0; iteration < 2; ++iteration) {  // the second on used memory
-    for (int s = 0; s < static_cast<int>(layout.size()); ++s) rank.stage(s).start_iteration();
+    for (int s = 0; s < static_cast<int>(layout.size()); ++s) rank.stage(s).start_step();
     for (int j = 0; j < microbatches; ++j) rank.forward(j);
     // Microbatches need not come back in order; but sums are made in one.
     const std::vector<int> order{1, 0, 2};
@@ -176,17 +176,17 @@ TEST(Stage, RefusesWhatIsOutOfOrderAndNamesIt) {
     expect_refused([&] { stage.forward(second, {}); }, "0F1");
     expect_refused([&] { stage.backward_weight(second); }, "0W1");
     expect_refused([&] { stage.backward_input(first, {}); }, "0I0");
-    EXPECT_NE(error_of([&] { stage.start_iteration(); }).find("stage 0: microbatch 1"),
+    EXPECT_NE(error_of([&] { stage.start_step(); }).find("stage 0: microbatch 1"),
               std::string::npos);
     stage.backward_input(second, {});
     expect_refused([&] { stage.forward(second, {}); }, "0F1");
     expect_refused([&] { stage.backward_input(second, {}); }, "0I1");
     expect_refused([&] { stage.backward(second, {}); }, "0B1");
-    EXPECT_NE(error_of([&] { stage.start_iteration(); }).find("stage 0: microbatch 1"),
+    EXPECT_NE(error_of([&] { stage.start_step(); }).find("stage 0: microbatch 1"),
               std::string::npos);
     stage.backward_weight(second);
     expect_refused([&] { stage.backward_weight(second); }, "0W1");
-    EXPECT_EQ(error_of([&] { stage.start_iteration(); }), no_error);
+    EXPECT_EQ(error_of([&] { stage.start_step(); }), no_error);
 
     // What was refused has left no trace.
     stage.forward(first, {});
@@ -194,7 +194,7 @@ TEST(Stage, RefusesWhatIsOutOfOrderAndNamesIt) {
     Rank fresh(example, whole, recompute);
     fresh.forward(1);
     fresh.backward(1);
-    fresh.stage(0).start_iteration();
+    fresh.stage(0).start_step();
     fresh.forward(0);
     fresh.backward(0);
     EXPECT_EQ(rank.results().back(), fresh.results().back());
@@ -321,7 +321,7 @@ TEST(StageMemory, KeepsWhatItsLayersKeepAndGivesAllBack) {
       expect_used(rank.pool(), want, "after B1");
       rank.backward_weight(0);
       expect_used(rank.pool(), before, "after W0");
-      rank.stage(0).start_iteration();
+      rank.stage(0).start_step();
     }
   }
 }

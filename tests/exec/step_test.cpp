@@ -220,7 +220,7 @@ void check(const Case& which, const Example& example, bool strong) {
   for (int iteration = 0; iteration < iterations; ++iteration) {
     SCOPED_TRACE("iteration " + std::to_string(iteration));
     Weights weights = read_all(*device, *trainer, &Parameter::weight);
-    const Outcome outcome = worker.run(iteration);
+    const Outcome outcome = worker.run(iteration).value();
     EXPECT_NEAR(outcome.loss, oracle_loss(training, weights, iteration), 5e-6);
 
     const Weights want = oracle_gradients(training, weights, iteration);

@@ -244,6 +244,28 @@ TEST(Predict, TracesAllowAReplay) {
   EXPECT_EQ(metadata["makespan_ns"], last);
 }
 
+// K iterations at least, and the last of each K with what ends a step.
+TEST(Predict, IterationsAddUpToAStep) {
+  const testing::TemporaryFolder folder;
+  const std::string costs = folder / "costs.json";
+  write_file(costs, R"({"format": "pipesim-costs", "version": 1,
+    "stages": [{"forward_ns": 10, "backward_ns": 20}], "p2p": {"latency_ns": 0},
+    "optimizer_ns": [7], "reduce_gradients_ns": [5]})");
+  const std::string line = "--schedule gpipe --stages 1 --microbatches 2 --costs " + costs;
+  const auto of = [&](const std::string& flags) {
+    const Json json = json_of(line + flags);
+    return std::tuple(json["iterations"].get<int>(), json["accumulate"].get<int>(),
+                      json["makespan_ns"].get<int>(), json["steady_iteration_ns"].get<int>());
+  };
+  EXPECT_EQ(of(""), std::tuple(1, 1, 72, 72));
+  EXPECT_EQ(of(" --accumulate 3"), std::tuple(3, 3, 60, 64));
+  EXPECT_EQ(of(" --accumulate 3 --iterations 2"), std::tuple(3, 3, 60, 64));
+  EXPECT_EQ(of(" --accumulate 3 --iterations 5"), std::tuple(5, 3, 60, (72 + 60 + 72) / 3));
+  const std::string report = call(line + " --accumulate 2").out;
+  EXPECT_NE(report.find("iterations, each takes 66 ns on average"), std::string::npos) << report;
+  expect_refused(line + " --accumulate 0", 2, "--accumulate: 0 must be 1 or more");
+}
+
 // ZB-H2's ranks begin the next iteration while others end the one before.
 TEST(Predict, IterationsFollowEachOther) {
   const testing::TemporaryFolder folder;

@@ -32,6 +32,13 @@ Outcome call(const std::string& line, const std::vector<std::string>& environmen
   return testing::run_command(argv, environment);
 }
 
+Outcome simulate(const std::string& line) {
+  std::vector<std::string> arguments;
+  std::istringstream in(line);
+  for (std::string word; in >> word;) arguments.push_back(word);
+  return testing::pipesim(arguments);
+}
+
 Json json_of(const std::string& line) {
   const Outcome outcome = call(line + " --json");
   EXPECT_EQ(outcome.status, 0) << line << "\n" << outcome.err;
@@ -182,6 +189,35 @@ TEST(Pipeexec, RunsReplicas) {
       EXPECT_LE(own["exposed_collective_ns"], own["collective_ns"]);
     }
   }
+}
+
+// Both programs, and a comparison, by iterations that step.
+TEST(Pipeexec, Accumulates) {
+  const testing::TemporaryFolder folder;
+  const std::string measured = folder / "measured.json";
+  const std::string predicted = folder / "predicted.json";
+  const std::string line = "--schedule 1f1b --stages 2 --microbatches 3 --accumulate 2";
+  const Json json = json_of(line + " --iterations 5 --trace " + measured + tiny + " --verify");
+  EXPECT_EQ(json["verify"]["bitwise"], true);
+  EXPECT_EQ(json["accumulate"], 2);
+  EXPECT_EQ(json["losses"].size(), 3);
+  EXPECT_EQ(json["iteration_times_ns"].size(), 5);
+  const Json trace = Json::parse(read_file(measured));
+  EXPECT_EQ(trace["metadata"]["pipesim"]["accumulate"], 2);
+  std::multiset<int> steps;
+  for (const Json& event : trace["traceEvents"]) {
+    if (event.value("name", "").ends_with("OPTIMIZER")) {
+      steps.insert(int(event["args"]["iteration"]));
+    }
+  }
+  EXPECT_EQ(steps, (std::multiset{1, 1, 3, 3, 4, 4}));
+
+  const Outcome simulated = simulate(line + " --trace " + predicted + " --json");
+  ASSERT_EQ(simulated.status, 0) << simulated.err;
+  EXPECT_EQ(Json::parse(simulated.out)["iterations"], 2);
+  const Outcome compared = simulate("compare " + predicted + " " + measured + " --json");
+  EXPECT_EQ(compared.status, 0) << compared.err;
+  EXPECT_GT(Json::parse(compared.out)["matched"], 0) << compared.out;
 }
 
 TEST(Pipeexec, WritesAllReplicas) {

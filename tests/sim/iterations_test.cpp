@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <sstream>
 #include <tuple>
 #include <utility>
 
+#include "sim/engine/record_run.h"
 #include "sim/engine/simulate.h"
 #include "sim/schedule/choice.h"
 #include "sim/schedule/closing.h"
@@ -35,7 +37,7 @@ struct Outcome {
 
 // Sweeps over ranks until all have done all: arrivals are known by iteration, and after its
 // list a rank does its closing work and begins again.
-Outcome interpret(const Schedule& schedule, const Costs& costs, int iterations) {
+Outcome interpret(const Schedule& schedule, const Costs& costs, int iterations, int passes = 1) {
   struct Rank {
     std::int64_t now = 0;
     int iteration = 0;
@@ -62,6 +64,15 @@ Outcome interpret(const Schedule& schedule, const Costs& costs, int iterations) 
       Rank& rank = ranks[static_cast<std::size_t>(r)];
       const auto list = schedule.actions[r];
       if (rank.iteration == iterations) continue;
+      const bool steps = (rank.iteration + 1) % passes == 0 || rank.iteration + 1 == iterations;
+      if (rank.next == list.size() && !steps) {
+        std::int64_t& end = outcome.ends_ns[static_cast<std::size_t>(rank.iteration)];
+        end = std::max(end, rank.now);
+        ++rank.iteration;
+        rank.next = 0;
+        moved = true;
+        continue;
+      }
       if (rank.next == list.size()) {
         const auto close = [&](const std::vector<std::int64_t>& by_rank, Kind kind, int stage) {
           if (by_rank.empty()) return;
@@ -176,10 +187,12 @@ TEST(Iterations, EqualAnInterpreterOfTheirOwn) {
     Costs costs = testing::without_bytes(testing::random_costs(random, schedule));
     testing::add_messages(costs, random);
     const auto iterations = static_cast<int>(testing::pick(random, 1, 4));
-    const Outcome truth = interpret(schedule, costs, iterations);
+    const auto passes = static_cast<int>(testing::pick(random, 1, 3));
+    const Outcome truth = interpret(schedule, costs, iterations, passes);
     for (const bool by_events : {false, true}) {
       SimulationOptions options;
       options.iterations = iterations;
+      options.accumulation.passes = passes;
       options.always_by_events = by_events;
       Metrics metrics;
       EXPECT_EQ(times_of(schedule, costs, options, &metrics), truth.times);
@@ -188,6 +201,10 @@ TEST(Iterations, EqualAnInterpreterOfTheirOwn) {
       const std::size_t n = truth.ends_ns.size();
       EXPECT_EQ(metrics.steady_iteration_ns(),
                 truth.ends_ns[n - 1] - (n == 1 ? 0 : truth.ends_ns[n - 2]));
+      const std::size_t last = std::min(n, static_cast<std::size_t>(passes));
+      const std::int64_t before = n == last ? 0 : truth.ends_ns[n - 1 - last];
+      EXPECT_EQ(metrics.steady_iteration_ns(passes),
+                (truth.ends_ns[n - 1] - before) / static_cast<std::int64_t>(last));
     }
     if (HasFailure()) break;
   }
@@ -291,6 +308,70 @@ TEST(Iterations, OneRankRepeatsItself) {
       EXPECT_EQ(when, std::pair(before->second.first + period, before->second.second + period));
     }
     EXPECT_EQ(times.size() % 3, 0);
+    if (HasFailure()) break;
+  }
+}
+
+// Passes that don't step are as if there were nothing of a step, neither in lists nor in costs.
+TEST(Iterations, PassesBetweenStepsHaveNothingOfThem) {
+  std::mt19937_64 random(26);
+  int cases = 0;
+  while (cases < 200) {
+    const testing::ReplicaCase made = testing::random_replicas(random);
+    if (made.schedule.ranks() != 1) continue;
+    SCOPED_TRACE("case " + std::to_string(++cases));
+    const bool reduces_each = cases % 2 == 0;
+    Costs without = made.costs;
+    without.optimizer_ns.clear();
+    without.tied_gradients = without.gradient_norm = std::nullopt;
+    if (!reduces_each) without.reduce_gradients_ns.clear();
+    ActionLists list;
+    list.add_rank();
+    std::set<int> reduced;
+    for (const Action& action : made.schedule.actions.all()) {
+      if (action.kind == Kind::REDUCE_GRAD) {
+        if (!reduces_each) continue;
+        reduced.insert(action.stage);
+      }
+      if (!ends_iteration(action.kind)) list.add(action);
+    }
+    // What no list says when to reduce is reduced at the step.
+    for (std::size_t s = 0; s < without.stages.size(); ++s) {
+      if (!reduced.contains(static_cast<int>(s))) without.stages[s].reduce = {};
+    }
+    if (!reduced.empty() && !without.reduce_gradients_ns.empty()) continue;
+    without.reduce_gradients_ns.clear();
+    const Schedule between = made.schedule.with(std::move(list));
+    Metrics pass, step, metrics;
+    const Times times_of_pass = times_of(between, without, {}, &pass);
+    const Times times_of_step = times_of(made.schedule, made.costs, {}, &step);
+    SimulationOptions options;
+    options.iterations = 5;
+    options.accumulation = {2, reduces_each};
+    RecordedRun run = record_run(made.schedule, made.costs, options);
+    const Times times = times_of(made.schedule, made.costs, options, &metrics);
+    const std::int64_t both = pass.makespan_ns + step.makespan_ns;
+    EXPECT_EQ(metrics.iteration_ends_ns,
+              (std::vector{pass.makespan_ns, both, both + pass.makespan_ns, 2 * both,
+                           2 * both + step.makespan_ns}));
+    EXPECT_EQ(run.metrics(0).makespan_ns, pass.makespan_ns);
+    EXPECT_EQ(run.metrics(0).ranks[0].bubble.by_kind(), metrics.ranks[0].bubble.by_kind());
+    EXPECT_EQ(run.median_iteration() % 2, run.median_iteration() == 4 ? 0U : 1U);
+    for (const auto& [key, when] : times) {
+      auto [iteration, rank, stage, kind, number] = key;
+      if (kind == Kind::OPTIMIZER) {
+        EXPECT_TRUE(iteration == 1 || iteration >= 3);
+        continue;
+      }
+      const bool steps = iteration == 1 || iteration >= 3;
+      const std::int64_t begin =
+          iteration == 0 ? 0 : metrics.iteration_ends_ns[static_cast<std::size_t>(iteration) - 1];
+      const auto& alone = steps ? times_of_step : times_of_pass;
+      const auto found = alone.find({0, rank, stage, kind, number});
+      ASSERT_NE(found, alone.end());
+      EXPECT_EQ(when, std::pair(found->second.first + begin, found->second.second + begin));
+    }
+    EXPECT_GE(times.size(), 2 * times_of_pass.size() + 3 * times_of_step.size() - 3);
     if (HasFailure()) break;
   }
 }

@@ -1,5 +1,6 @@
 // Replicas of a pipeline, ranks as threads: whatever they split, their losses, norms,
 // gradients and weights are those of one rank that adds in the same order, bit by bit.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -178,6 +179,57 @@ TEST(DataParallel, TheSameBatchTrainsAlike) {
     const std::vector<double> losses = run_locally(training).losses;
     if (!first) first = losses;
     for (std::size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(losses[i], (*first)[i], 1e-5);
+  }
+}
+
+// Gradients of several passes, and of fewer where a run ends before.
+TEST(DataParallel, PassesAddUpToAStep) {
+  const std::vector<Split> splits{{1, 0}, {2, 0},    {3, 0, {}, 700}, {2, 1},
+                                  {3, 2}, {4, 2, 2}, {3, 3}};
+  for (const char* name : {"gpipe", "interleaved", "zb-h1"}) {
+    for (const Split& split : splits) {
+      for (const int passes : {2, 3, 9}) {
+        const Schedule schedule = generate({.name = name, .ranks = 2, .microbatches = 2});
+        TrainingJob training = training_of(schedule, split, tiny_model(schedule.stages() + 2));
+        training.iterations = 5;
+        training.warmup = 3;
+        training.accumulate = passes;
+        SCOPED_TRACE(fmt::format("{}, {}, {} passes", name, words_of(split), passes));
+        const RunResult result = run_locally(training);
+        expect_bitwise(result);
+        EXPECT_EQ(std::ssize(result.warmup_losses), (3 + passes - 1) / passes);
+        EXPECT_EQ(std::ssize(result.losses), (5 + passes - 1) / passes);
+        EXPECT_EQ(result.iteration_ns().size(), 5U);
+        EXPECT_EQ(std::ranges::count(result.run.spans, Kind::OPTIMIZER,
+                                     [](const Span& span) { return span.action.kind; }),
+                  2);  // the median iteration steps
+      }
+    }
+  }
+}
+
+// The same sequences in more passes, or in more microbatches of one.
+TEST(DataParallel, PassesAreALargerBatch) {
+  for (const Split& split : {Split{1, 0}, Split{2, 1}, Split{2, 3}}) {
+    SCOPED_TRACE(words_of(split));
+    const auto losses = [&](int passes) {
+      const Schedule schedule =
+          generate({.name = "gpipe", .ranks = 2, .microbatches = 12 / passes});
+      TrainingJob training = training_of(schedule, split, tiny_model(6));
+      training.iterations = 3 * passes;
+      training.accumulate = passes;
+      return run_locally(training).losses;
+    };
+    const std::vector<double> whole = losses(1);
+    for (const int passes : {2, 3, 6}) {
+      const std::vector<double> parts = losses(passes);
+      ASSERT_EQ(parts.size(), whole.size());
+      for (std::size_t i = 0; i < whole.size(); ++i) EXPECT_NEAR(parts[i], whole[i], 1e-5);
+      // Of one replica the very same sums.
+      if (split.replicas == 1) {
+        EXPECT_EQ(parts, whole);
+      }
+    }
   }
 }
 

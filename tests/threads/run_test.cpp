@@ -270,8 +270,8 @@ TEST(Run, TheReferenceFollowsTheOrderOfTheProgram) {
   const TrainingJob ascending = training_by("gpipe");
   const TrainingJob descending = training_by("bfs");
   const auto device = exec::make_device("cpu");
-  const exec::Outcome one = exec::Reference(ascending, *device).run(0);
-  const exec::Outcome other = exec::Reference(descending, *device).run(0);
+  const exec::Outcome one = exec::Reference(ascending, *device).run({});
+  const exec::Outcome other = exec::Reference(descending, *device).run({});
   EXPECT_EQ(one.loss, other.loss);
   EXPECT_NE(one.gradient_norm, other.gradient_norm);
   EXPECT_NEAR(one.gradient_norm, other.gradient_norm, 1e-5 * one.gradient_norm);

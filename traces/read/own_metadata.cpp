@@ -187,6 +187,7 @@ std::optional<OwnMetadata> own_metadata(const std::string& path, const ChromeTra
   about.zero = static_cast<int>(members.integer_or("zero", 0, 0, 3));
   about.shards = static_cast<int>(members.integer_or("shard_over", 1, 1, about.replicas));
   about.bucket_bytes = members.integer_or("bucket_bytes", 0, 0, max_bytes);
+  about.accumulate = static_cast<int>(members.integer_or("accumulate", 1, 1, max_count));
   about.model_json = members.json_or_nothing("model");
   about.layers = members.strings("layers");
   about.layout = members.counts("layout");

@@ -127,6 +127,10 @@ bool exchanges_beside_compute(const Training& training) {
   return training.data_parallel > 1 && (training.bucket_bytes || training.zero >= 2);
 }
 
+bool reduces_each_pass(const Training& training) {
+  return training.zero >= 2 && training.shards() > 1;
+}
+
 Schedule with_replicas(Schedule schedule, const Training& training) {
   if (!exchanges_beside_compute(training)) return schedule;
   if (std::ranges::any_of(schedule.actions.all(), is_of_replicas, &Action::kind)) {

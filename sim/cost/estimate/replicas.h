@@ -27,6 +27,10 @@ struct StageShare {
 // states that are kept in parts.
 bool exchanges_beside_compute(const Training& training);
 
+// Whether they reduce gradients in every pass where several are one step: no rank keeps whole
+// ones.
+bool reduces_each_pass(const Training& training);
+
 // The schedule with the actions that this takes; one that has such actions
 // already stays as it is. Throws where that computes with weights that are split and
 // not gathered.
