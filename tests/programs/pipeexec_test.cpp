@@ -263,17 +263,23 @@ TEST(Pipeexec, WritesAllReplicas) {
 
 // What can't be is refused by both programs in the same words.
 TEST(Pipeexec, RefusesReplicasAsPipesimDoes) {
+  const testing::TemporaryFolder folder;
+  const std::string twice = folder / "twice.csv";
+  write_file(twice, "0F0,0B0,0REDUCE_GRAD,0F1,0B1,0REDUCE_GRAD\n");
   const std::string both = "--schedule 1f1b --stages 2 ";
   const std::string model = " --model gpt2-small --cluster dgx-a100";
-  for (const std::string what :
-       {"--microbatches 4 --zero 1", "--microbatches 4 --data-parallel 2 --zero 4",
-        "--microbatches 4 --data-parallel 2 --zero two", "--microbatches 4 --bucket-bytes 1MB",
-        "--microbatches 4 --data-parallel 4 --zero 1 --shard-over 3",
-        "--microbatches 4 --data-parallel 4 --shard-over 2",
-        "--microbatches 4 --data-parallel 2 --bucket-bytes 0", "--microbatches 4 --data-parallel 0",
-        "--data-parallel 2 --global-batch 7", "--data-parallel 2 --global-batch 8 --microbatches 4",
-        "--data-parallel 3 --micro-batch-size 2 --global-batch 5"}) {
-    const std::string line = both + what;
+  for (const std::string& what : std::vector<std::string>{
+           "--microbatches 4 --zero 1", "--microbatches 4 --data-parallel 2 --zero 4",
+           "--microbatches 4 --data-parallel 2 --zero two", "--microbatches 4 --bucket-bytes 1MB",
+           "--microbatches 4 --data-parallel 4 --zero 1 --shard-over 3",
+           "--microbatches 4 --data-parallel 4 --shard-over 2",
+           "--microbatches 4 --data-parallel 2 --bucket-bytes 0",
+           "--microbatches 4 --data-parallel 0", "--data-parallel 2 --global-batch 7",
+           "--data-parallel 2 --global-batch 8 --microbatches 4",
+           "--data-parallel 3 --micro-batch-size 2 --global-batch 5",
+           "--schedule " + twice + " --data-parallel 2",
+           "--schedule " + twice + " --data-parallel 2 --zero 3 --shard-over 1"}) {
+    const std::string line = what.starts_with("--schedule") ? what : both + what;
     const Outcome run = call(
         what.find("micro-batch-size") == std::string::npos ? line + " --micro-batch-size 1" : line);
     std::vector<std::string> words{PIPESIM_COMMAND};

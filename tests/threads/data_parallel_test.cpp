@@ -100,8 +100,9 @@ TEST(DataParallel, EverySplit) {
       generate({.name = "zb-h1", .ranks = 1, .microbatches = 2}),
       generate({.name = "interleaved", .ranks = 2, .microbatches = 4})};
   const std::vector<Split> splits{
-      {4, 0},    {4, 0, {}, 1},   {4, 0, {}, 700}, {4, 1, 2}, {4, 1, 2, 700},     {4, 1, 1, 4},
-      {4, 2, 2}, {4, 2, {}, 900}, {4, 3, 2},       {4, 3, 4}, {2, 1, {}, 1 << 20}};
+      {4, 0},       {4, 0, {}, 1}, {4, 0, {}, 700},    {4, 1, 2}, {4, 1, 2, 700},
+      {4, 1, 1, 4}, {4, 2, 1},     {4, 3, 1},          {4, 2, 2}, {4, 2, {}, 900},
+      {4, 3, 2},    {4, 3, 4},     {2, 1, {}, 1 << 20}};
   for (const Schedule& schedule : schedules) {
     for (const Split& split : splits) {
       for (const bool tied : {false, true}) {

@@ -77,7 +77,7 @@ class Replicas {
     stage.reduce = as_collective(scatter, parts);
     stage.reduce += as_collective(sum, parts);
     stage.reduce.parts = parts;
-    if (training_.zero < 3) return;
+    if (training_.zero < 3 || training_.shards() == 1) return;
     stage.unshard = as_collective(gather(parameters), layers);
     // A lone stage gathers layer by layer, one ahead; others all of theirs.
     stage.unsharded_bytes =
@@ -121,6 +121,25 @@ void check_gathered(const Schedule& schedule) {
   }
 }
 
+// Refuses a schedule that reduces gradients again that are kept whole, and summed up already.
+void check_reduced_once(const Schedule& schedule, const Training& training) {
+  std::vector<bool> is_reduced(static_cast<std::size_t>(schedule.stages()));
+  for (const Action& action : schedule.actions.all()) {
+    if (action.kind != Kind::REDUCE_GRAD) continue;
+    const auto stage = static_cast<std::size_t>(action.stage);
+    if (is_reduced[stage]) {
+      const bool is_asked = training.zero >= 2;
+      throw input_error(fmt::format(
+          "{}: {} is there several times, but with {} gradients are kept whole and reduced once; "
+          "keep the last of them, or {}",
+          schedule.name, to_text(action),
+          is_asked ? "--shard-over 1" : fmt::format("--zero {}", training.zero),
+          is_asked ? "leave --shard-over away" : "give --zero 2"));
+    }
+    is_reduced[stage] = true;
+  }
+}
+
 }  // namespace
 
 bool exchanges_beside_compute(const Training& training) {
@@ -132,6 +151,8 @@ bool reduces_each_pass(const Training& training) {
 }
 
 Schedule with_replicas(Schedule schedule, const Training& training) {
+  const bool splits_gradients = reduces_each_pass(training);
+  if (training.data_parallel > 1 && !splits_gradients) check_reduced_once(schedule, training);
   if (!exchanges_beside_compute(training)) return schedule;
   if (std::ranges::any_of(schedule.actions.all(), is_of_replicas, &Action::kind)) {
     if (training.zero == 3 && training.shards() > 1) check_gathered(schedule);
@@ -139,8 +160,8 @@ Schedule with_replicas(Schedule schedule, const Training& training) {
   }
   Sharding sharding;
   sharding.reduce =
-      training.zero >= 2 ? Sharding::Reduce::every_backward : Sharding::Reduce::last_backward;
-  if (training.zero == 3) {
+      splits_gradients ? Sharding::Reduce::every_backward : Sharding::Reduce::last_backward;
+  if (training.zero == 3 && training.shards() > 1) {
     sharding.gather =
         schedule.stages() == 1 ? Sharding::Gather::every_pass : Sharding::Gather::window;
   }

@@ -33,7 +33,7 @@ bool reduces_each_pass(const Training& training);
 
 // The schedule with the actions that this takes; one that has such actions
 // already stays as it is. Throws where that computes with weights that are split and
-// not gathered.
+// not gathered, or reduces gradients twice that are whole.
 Schedule with_replicas(Schedule schedule, const Training& training);
 
 // The way that a pipeline rank's bytes take to its replicas. `mesh` of the training.
