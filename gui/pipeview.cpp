@@ -137,7 +137,8 @@ void run(const CommandLine& program, const Flags& flags, int argc, char** argv) 
   check_together(program, flags);
   if (flags.report) {
     if (flags.traces.empty()) throw input_error("--report: give a trace, or two to compare");
-    const Document document = open_traces(flags.traces, {}, profile_options(flags.profile));
+    // As `pipesim` does: one of several replicas.
+    const Document document = open_traces(flags.traces, {}, profile_options(flags.profile), 1);
     print(report_of(document, standard_output()));
     return;
   }

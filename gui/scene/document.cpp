@@ -125,13 +125,26 @@ std::optional<Side> Document::side_of(int trace) const {
   return std::nullopt;
 }
 
+int Document::first_replica_of(int trace) const {
+  const OpenTrace& own = this->trace(trace);
+  if (!own.run || own.run->about.replicas == 1 || own.paths.empty()) return trace;
+  for (int i = 0; i < trace; ++i) {
+    if (this->trace(i).run && this->trace(i).paths == own.paths) return i;
+  }
+  return trace;
+}
+
 std::string name_of_side(const Document& document, Side side) {
   return std::string(side_name(document.pair->comparison, side));
 }
 
 std::string name_of_run(const Document& document, int trace) {
-  const auto side = document.side_of(trace);
-  return side ? name_of_side(document, *side) : document.trace(trace).name;
+  if (const auto side = document.side_of(trace)) return name_of_side(document, *side);
+  const OpenTrace& own = document.trace(trace);
+  const int first = document.first_replica_of(trace);
+  const bool has_others = first != trace || (trace + 1 < static_cast<int>(document.traces.size()) &&
+                                             document.first_replica_of(trace + 1) == trace);
+  return has_others ? fmt::format("replica {}", own.run->about.replica + 1) : own.name;
 }
 
 Document compared(const Document& document, int predicted, int measured) {
@@ -153,7 +166,8 @@ Document paired(Document document) {
   document.not_compared.clear();
   const std::optional<int> plan = prediction ? prediction : first;
   for (int i = 0; plan && i < count; ++i) {
-    if (i == *plan || !is_run(document, i)) continue;
+    const bool is_run_itself = document.first_replica_of(i) == document.first_replica_of(*plan);
+    if (is_run_itself || !is_run(document, i)) continue;
     compare_two(document, *plan, i);
     break;
   }

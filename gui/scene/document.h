@@ -20,7 +20,8 @@
 
 namespace pipesim::gui {
 
-// One trace: a pipeline's run, or, where there is none in it, its events.
+// One trace: a pipeline's run, or, where there is none in it, its events. Of a file of ours with
+// replicas of a pipeline each is one.
 struct OpenTrace {
   std::vector<std::string> paths;  // empty: made here, by the playground
   std::string name;                // for people, short
@@ -57,11 +58,14 @@ struct Document {
   const OpenTrace& trace(int index) const { return *traces[static_cast<std::size_t>(index)]; }
   // Which side of the pair a trace is, if any.
   std::optional<Side> side_of(int trace) const;
+  // The first of the replicas that a trace is one of; of others itself.
+  int first_replica_of(int trace) const;
 };
 
 // What a side of the pair is called, by its source.
 std::string name_of_side(const Document& document, Side side);
-// How a lane or column of a run is called: its side, else its name.
+// How a lane or column of a run is called: its side, else, of a replica beside its first, its
+// number, else its name.
 std::string name_of_run(const Document& document, int trace);
 
 // Told how far the work is, from time to time, from any thread but by one at a
@@ -69,20 +73,25 @@ std::string name_of_run(const Document& document, int trace);
 // have it given up.
 using Report = std::function<bool(double fraction, const std::string& what)>;
 
+inline constexpr int most_replicas = 16;  // of a file that are shown
+
 // Thrown where Report said to give up.
 struct Cancelled {};
 
 // Reads files, those of one profile together, and those of each folder for themselves, and compares
-// the first prediction (else the first run) with the first run that is not it. A profile that does
+// the first prediction (else the first run) with the first run that is neither it nor a replica of
+// it. All replicas of a file are opened, unless `profile` names one or there are more than
+// `replicas`: then one. A profile that does
 // not say which action is which is told by the first prediction's program. A file that can't be
 // read as a run is shown as events where it has some, and its banner says why. What can't be shown
 // at all is in not_opened; where that is everything, throws an input error; so it does where
 // `profile` says something that does not fit.
 Document open_traces(const std::vector<std::string>& paths, const Report& report = {},
-                     const ProfileOptions& profile = {});
+                     const ProfileOptions& profile = {}, int replicas = most_replicas);
 // The same with traces that are open already, in front; a pair stays.
 Document add_traces(const Document& document, const std::vector<std::string>& paths,
-                    const Report& report = {}, const ProfileOptions& profile = {});
+                    const Report& report = {}, const ProfileOptions& profile = {},
+                    int replicas = most_replicas);
 // Compares two others of the open traces; not_compared says why they can't be.
 Document compared(const Document& document, int predicted, int measured);
 // Without one of the traces; where it was one of the pair, compares as open_traces() does.

@@ -113,6 +113,7 @@ struct File {
   std::string path;
   std::size_t folder = 0;              // files of one number may be of one profile
   std::optional<RecordedRun> run;      // of it alone
+  std::vector<RecordedRun> replicas;   // of that, the others
   std::optional<ProfileFile> profile;  // while it is not part of a run
   Warnings warnings;                   // of the profile
   std::optional<EventTrace> events;
@@ -126,11 +127,29 @@ struct Opened {
   std::string note;  // what else is to be said
 };
 
-void read_by_itself(File& file, const ReadProgress& progress) {
+// All replicas of a run, unless one is asked for or there are too many.
+void read_own(File& file, int most, ReadOptions options) {
+  options.tells_replica = false;
+  file.run = read_own_run(file.path, options);
+  if (!file.run || file.run->about.replicas == 1) return;
+  const RunDescription& about = file.run->about;
+  if (options.profile.replica || about.replicas > most) {
+    file.run->warnings.add(said_of_replica(about, file.run->ranks), file.path);
+    return;
+  }
+  for (int number = 2; number <= about.replicas; ++number) {
+    options.profile.replica = number;
+    file.replicas.push_back(read_own_run(file.path, options).value());
+  }
+}
+
+void read_by_itself(File& file, const std::optional<int>& replica, int most_replicas,
+                    const ReadProgress& progress) {
   ReadOptions options;
   options.progress = progress;
+  options.profile.replica = replica;
   try {
-    file.run = read_own_run(file.path, options);
+    read_own(file, most_replicas, options);
     if (!file.run) file.profile = read_profile_file(file.path, file.warnings, progress);
   } catch (const Error& error) {
     file.why = error.what();
@@ -266,7 +285,8 @@ std::string name_of(const std::vector<std::string>& paths, const Document& other
   const std::filesystem::path first(paths.front());
   std::string name = first.filename().string();
   const bool is_taken = std::ranges::any_of(others.traces, [&](const auto& other) {
-    return !other->paths.empty() && file_name(other->paths.front()) == name;
+    return !other->paths.empty() && other->paths != paths &&
+           file_name(other->paths.front()) == name;
   });
   if (is_taken && first.has_parent_path()) {
     name = (first.parent_path().filename() / first.filename()).string();
@@ -278,6 +298,9 @@ std::string name_of(const std::vector<std::string>& paths, const Document& other
 void add(Document& document, Opened opened) {
   OpenTrace trace;
   trace.name = name_of(opened.paths, document);
+  if (const RunDescription& about = opened.run->about; about.replicas > 1) {
+    trace.name += fmt::format(", replica {}", about.replica + 1);
+  }
   trace.paths = std::move(opened.paths);
   trace.run = std::move(opened.run);
   trace.banner = banner_of(trace.run->warnings, std::move(opened.note));
@@ -321,12 +344,12 @@ void check_use(const ProfileOptions& profile, const std::vector<File>& files,
 }  // namespace
 
 Document open_traces(const std::vector<std::string>& paths, const Report& report,
-                     const ProfileOptions& profile) {
-  return add_traces({}, paths, report, profile);
+                     const ProfileOptions& profile, int replicas) {
+  return add_traces({}, paths, report, profile, replicas);
 }
 
 Document add_traces(const Document& document, const std::vector<std::string>& given,
-                    const Report& report, const ProfileOptions& profile) {
+                    const Report& report, const ProfileOptions& profile, int replicas) {
   if (given.empty()) throw input_error("no trace file is given");
   std::vector<std::string> paths;
   std::vector<File> files;
@@ -339,7 +362,7 @@ Document add_traces(const Document& document, const std::vector<std::string>& gi
   }
   Progress progress(paths, report);
   by_two_threads(paths.size(), [&](std::size_t i) {
-    read_by_itself(files[i], progress.of(i));
+    read_by_itself(files[i], profile.replica, replicas, progress.of(i));
     if (files[i].run || files[i].profile) progress.finish(i);
   });
   ProfileOptions options = profile;
@@ -363,6 +386,9 @@ Document add_traces(const Document& document, const std::vector<std::string>& gi
       add(result, std::move(joined->second));
     } else if (file.run) {
       add(result, Opened{{file.path}, std::move(file.run), {}});
+      for (RecordedRun& replica : file.replicas) {
+        add(result, Opened{{file.path}, std::move(replica), {}});
+      }
     } else if (file.events) {
       add(result, std::move(file));
     } else {

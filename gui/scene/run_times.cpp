@@ -38,10 +38,14 @@ std::int64_t offset_ns(const Document& document, int trace, std::int32_t rank,
   const OpenTrace& own = document.trace(trace);
   if (own.events) return -first_start_ns(*own.events);
   if (alignment == Alignment::slot || own.run->iterations.empty()) return 0;
-  if (const auto side = document.side_of(trace)) {
-    return -document.pair->comparison.sides[*side].start_ns - clock_ahead_ns(document, trace, rank);
+  // Replicas have one time: that of the one that is compared.
+  const int first = document.first_replica_of(trace);
+  for (int one = first; document.pair && one < static_cast<int>(document.traces.size()); ++one) {
+    const auto side = document.side_of(one);
+    if (!side || document.first_replica_of(one) != first) continue;
+    return -document.pair->comparison.sides[*side].start_ns - clock_ahead_ns(document, one, rank);
   }
-  return -compared_iteration(*own.run).start_ns;
+  return -compared_iteration(*document.trace(first).run).start_ns;
 }
 
 std::vector<IdleSpan> idle_times(const Document& document, int trace,

@@ -100,7 +100,10 @@ TimeRange home_of(const Scene& scene, const Document& document) {
   for (int trace = 0; trace < static_cast<int>(document.traces.size()); ++trace) {
     const OpenTrace& own = *document.traces[static_cast<std::size_t>(trace)];
     const auto side = document.side_of(trace);
-    if (!own.run || own.run->iterations.empty() || (document.pair && !side)) continue;
+    if (!own.run || own.run->iterations.empty() || (document.pair && !side) ||
+        document.first_replica_of(trace) != trace) {
+      continue;
+    }
     if (scene.options.alignment == Alignment::slot) {
       all.add(scene.extent.from_ns, scene.extent.to_ns);
       continue;

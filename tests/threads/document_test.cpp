@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 
+#include "gui/scene/scene.h"
 #include "sim/engine/record_run.h"
 #include "sim/engine/simulate.h"
 #include "sim/schedule/family.h"
@@ -93,6 +94,78 @@ void expect_indexed(const Document& document) {
       EXPECT_EQ(pair.find(side, static_cast<Ref>(i)), expected);
     }
   }
+}
+
+// A measured run of several replicas, each so much later than the one before.
+std::string measure_replicas(const std::string& path, int replicas) {
+  measure(path, {"1f1b", 2, 4}, 1'300'000);
+  Json json = Json::parse(read_file(path));
+  json["metadata"]["pipesim"]["data_parallel"] = replicas;
+  json["metadata"]["pipesim"]["zero"] = 0;
+  Json events = Json::array();
+  for (const Json& event : json["traceEvents"]) {
+    for (int replica = 0; replica < replicas; ++replica) {
+      Json own = event;
+      if (own.contains("ts")) own["ts"] = double(own["ts"]) + 100 * replica;
+      if (own.contains("args")) own["args"]["replica"] = replica;
+      events.push_back(std::move(own));
+    }
+  }
+  json["traceEvents"] = std::move(events);
+  write_file(path, json.dump());
+  return path;
+}
+
+// Replicas lie under each other in the rows of their pipeline rank, and have one clock.
+TEST(Document, OpensAllReplicas) {
+  const TemporaryFolder folder;
+  const std::string plan = predict(folder / "plan.json", {"1f1b", 2, 4});
+  const std::string run = measure_replicas(folder / "run.json", 3);
+  const Texts names{"run run.json, replica 1", "run run.json, replica 2",
+                    "run run.json, replica 3"};
+  const Document alone = open_traces({run});
+  EXPECT_EQ(kinds(alone), names);
+  EXPECT_FALSE(alone.pair) << "replicas of a run are not compared unless asked for";
+  EXPECT_EQ(alone.not_compared, "");
+  for (const auto& trace : alone.traces) EXPECT_EQ(trace->banner, "");
+
+  const Document both = open_traces({plan, run});
+  ASSERT_TRUE(both.pair);
+  EXPECT_EQ(both.pair->trace, (std::array{0, 1}));
+  for (const Alignment alignment : {Alignment::iteration, Alignment::absolute}) {
+    SceneOptions options;
+    options.alignment = alignment;
+    const Scene scene = build_scene(both, options);
+    ASSERT_EQ(scene.groups.size(), 2U);
+    for (const Group& group : scene.groups) {
+      Texts labels;
+      for (const Lane& lane : group.lanes) labels.push_back(lane.label);
+      EXPECT_EQ(labels, (Texts{"predicted", "measured", "replica 2", "replica 3"}));
+      const auto first_work = [&](std::size_t lane) {
+        const BarRow& row = group.lanes[lane].rows.front();
+        std::size_t bar = 0;
+        while (is_bubble(row[bar].shade)) ++bar;
+        return row.start_ns(bar) + group.lanes[lane].offset_ns;
+      };
+      EXPECT_EQ(first_work(2) - first_work(1), 100'000);
+      EXPECT_EQ(first_work(3) - first_work(1), 200'000);
+    }
+  }
+  const Document last = compared(both, 0, 3);
+  EXPECT_EQ(last.pair->trace, (std::array{0, 3}));
+  EXPECT_EQ(name_of_run(last, 1), "replica 1");
+  const Scene scene = build_scene(last, {});
+  EXPECT_EQ(scene.groups[0].lanes[2].offset_ns, scene.groups[0].lanes[1].offset_ns);
+
+  // One of them, and of too many the first.
+  ProfileOptions second;
+  second.replica = 2;
+  EXPECT_EQ(kinds(open_traces({run}, {}, second)), Texts{names[1]});
+  const Document first = open_traces({run}, {}, {}, 2);
+  EXPECT_EQ(kinds(first), Texts{names[0]});
+  EXPECT_NE(first.traces[0]->banner.find("pipeline 1 of 3: ranks 0, 3; others by --replica"),
+            std::string::npos)
+      << first.traces[0]->banner;
 }
 
 TEST(Document, ComparesThePredictionWithTheRun) {

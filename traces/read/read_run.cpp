@@ -37,22 +37,17 @@ struct OwnFile {
 };
 
 // Of a run with replicas one is read: says which, counted from 1.
-void choose_replica(const std::string& path, int number, OwnMetadata& metadata,
+void choose_replica(const std::string& path, const ReadOptions& options, OwnMetadata& metadata,
                     Warnings& warnings) {
   RunDescription& about = metadata.about;
   if (about.replicas == 1) return;
+  const int number = options.profile.replica.value_or(1);
   if (number > about.replicas) {
     throw input_error(fmt::format("--replica {}: {} has {}; give a number from 1 on", number, path,
                                   plural(about.replicas, "replica")));
   }
   about.replica = number - 1;
-  const Mesh mesh({.data = about.replicas, .pipeline = metadata.ranks});
-  std::string ranks;
-  for (int rank = 0; rank < metadata.ranks; ++rank) {
-    ranks += fmt::format("{}{}", rank == 0 ? "" : ", ",
-                         mesh.rank_at({.data = about.replica, .pipeline = rank}));
-  }
-  warnings.add(said_of_pipeline(number, about.replicas, ranks), path);
+  if (options.tells_replica) warnings.add(said_of_replica(about, metadata.ranks), path);
 }
 
 // Nothing where it is not ours.
@@ -81,7 +76,7 @@ std::optional<OwnFile> read_own(const std::string& path, const ReadOptions& opti
   }
   if (!metadata) return std::nullopt;
   events.warnings.add(odd);
-  choose_replica(path, options.profile.replica.value_or(1), *metadata, events.warnings);
+  choose_replica(path, options, *metadata, events.warnings);
   return OwnFile{std::move(events), std::move(*metadata)};
 }
 
@@ -252,6 +247,16 @@ std::vector<RecordedRun> read_runs(const std::vector<std::string>& given,
   }
   if (!profiles.empty()) runs.push_back(checked(read_profile(profiles, options)));
   return runs;
+}
+
+std::string said_of_replica(const RunDescription& about, int ranks) {
+  const Mesh mesh({.data = about.replicas, .pipeline = ranks});
+  std::string own;
+  for (int rank = 0; rank < ranks; ++rank) {
+    own += fmt::format("{}{}", rank == 0 ? "" : ", ",
+                       mesh.rank_at({.data = about.replica, .pipeline = rank}));
+  }
+  return said_of_pipeline(about.replica + 1, about.replicas, own);
 }
 
 std::optional<RecordedRun> read_own_run(const std::string& path, const ReadOptions& options) {

@@ -14,8 +14,9 @@
 namespace pipesim {
 
 struct ReadOptions {
-  bool layers = false;  // keep layer spans
-  bool samples = true;  // keep all memory samples; else of each rank the fullest alone
+  bool layers = false;        // keep layer spans
+  bool samples = true;        // keep all memory samples; else of each rank the fullest alone
+  bool tells_replica = true;  // warn that one of several replicas was read
   ProfileOptions profile = {};
   ReadProgress progress = nullptr;
 };
@@ -41,6 +42,9 @@ bool is_folder(const std::string& path);
 // Those of each folder, by name, and the other paths, in their order. Throws an input error where
 // a folder has none.
 std::vector<std::string> files_of(const std::vector<std::string>& paths);
+
+// Which replica a run is, where its file has several.
+std::string said_of_replica(const RunDescription& about, int ranks);
 
 // One file of ours, by itself; nothing where it is not ours.
 std::optional<RecordedRun> read_own_run(const std::string& path, const ReadOptions& options = {});
