@@ -7,6 +7,7 @@
 #     GPU and of the window included;
 #   - what has threads under the thread sanitizer;
 #   - 100,000 random programs, as released and under sanitizers;
+#   - 300 random layouts with replicas, over MPI and over TCP;
 #   - the fuzzers for five minutes each;
 #   - what is tried on a machine with a GPU, on an emulated one;
 #   - the HIP module, where Debian offers hipcc.
@@ -44,6 +45,13 @@ random_programs() {
   env PIPESIM_RANDOM_PROGRAMS=100000 "$1/tests/sim_tests" '--gtest_filter=Transfers.*'
 }
 
+# Processes that MPI and TCP connect.
+random_layouts() {
+  local launched='*RandomLayouts*'
+  env PIPESIM_RANDOM_LAYOUTS=150 build/release/tests/tcp_tests --gtest_filter="$launched"
+  env PIPESIM_RANDOM_LAYOUTS=150 build/release/tests/mpi_tests --gtest_filter="$launched"
+}
+
 build_hip() {
   cmake --preset release -B build/hip -DPIPESIM_CUDA=OFF -DPIPESIM_HIP_ARCHITECTURES=gfx90a
   cmake --build build/hip --target pipesim_hip
@@ -57,6 +65,7 @@ step "build: tsan" build_tsan
 step "test: tsan" ctest --preset tsan -j2
 step "100,000 random programs" random_programs build/release
 step "100,000 random programs: asan-ubsan" random_programs $sanitized
+step "random layouts over MPI and TCP" random_layouts
 step "fuzz for five minutes each" bash tests/fuzz.sh $sanitized 300
 step "what a machine with a GPU tries, on an emulated one" bash bench/gpu/run.sh --small \
   --binaries build/release --module build/release/tests/emulated_gpu \

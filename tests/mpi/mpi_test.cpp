@@ -4,9 +4,11 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <random>
 
 #include "tests/files.h"
 #include "tests/mpi/mpirun.h"
+#include "tests/random_layout.h"
 #include "traces/base/files.h"
 
 namespace pipesim {
@@ -64,6 +66,20 @@ TEST_P(MpiSuite, PassesWhereMpiSendsNothingEagerly) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Mpi, MpiSuite, ::testing::Values(1, 2, 4));
+
+TEST(MpiJob, RandomLayoutsGiveWhatOneRankGives) {
+  const testing::TemporaryFolder folder;
+  std::mt19937_64 random(9);
+  for (int i = 0; i < testing::random_layouts(4); ++i) {
+    const testing::RandomLayout layout = testing::random_layout(random, folder);
+    std::vector<std::string> argv{PIPEEXEC_COMMAND};
+    argv.insert(argv.end(), layout.flags.begin(), layout.flags.end());
+    const Outcome outcome = mpirun(layout.ranks, argv);
+    ASSERT_EQ(outcome.status, 0) << i << ": " << layout.text() << "\n" << outcome.err;
+    EXPECT_NE(outcome.out.find("\"bitwise\": true"), std::string::npos)
+        << i << ": " << layout.text();
+  }
+}
 
 TEST(MpiJob, AFailureOfOneRankIsToldOnceAndEndsAll) {
   for (const char* rank : {"0", "1", "2"}) {

@@ -5,10 +5,12 @@
 #include <csignal>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <sstream>
 
 #include "tests/command.h"
 #include "tests/files.h"
+#include "tests/random_layout.h"
 #include "tests/tcp_world.h"
 #include "traces/base/files.h"
 
@@ -88,6 +90,17 @@ TEST(TcpPipeexec, EveryKindOfScheduleGivesWhatOneRankGives) {
   verify(3, "gpipe --microbatches 2 --eager-limit 0");
   verify(4, "zb-h2 --microbatches 6");
   verify(4, testing::golden("dualpipev_4rank_10mb.csv"));
+}
+
+TEST(TcpPipeexec, SoDoRandomLayouts) {
+  const testing::TemporaryFolder folder;
+  std::mt19937_64 random(8);
+  for (int i = 0; i < testing::random_layouts(6); ++i) {
+    const testing::RandomLayout layout = testing::random_layout(random, folder);
+    const Outcome outcome = run_well(layout.ranks, layout.text());
+    ASSERT_EQ(outcome.status, 0) << i << ": " << layout.text();
+    EXPECT_EQ(Json::parse(outcome.out)["verify"]["bitwise"], true) << i << ": " << layout.text();
+  }
 }
 
 TEST(TcpPipeexec, LargeMessagesGiveIt) {

@@ -1,0 +1,72 @@
+#include "tests/random_layout.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "sim/cost/model.h"
+#include "sim/schedule/csv.h"
+#include "tests/local_run.h"
+#include "tests/random_schedule.h"
+#include "traces/base/files.h"
+
+namespace pipesim::testing {
+
+std::string RandomLayout::text() const {
+  std::string text;
+  for (const std::string& flag : flags) text += (text.empty() ? "" : " ") + flag;
+  return text;
+}
+
+RandomLayout random_layout(std::mt19937_64& random, const TemporaryFolder& folder) {
+  constexpr int most_ranks = 8;
+  const Schedule schedule = random_schedule(random);
+  const std::string program = folder / "program.csv";
+  write_file(program, to_csv(schedule));
+  Model model = tiny_model(schedule.stages() + 2);
+  model.tied_head = random() % 2 == 0;
+  model.vocabulary_size = 256;
+  const std::string model_file = folder / "model.json";
+  write_file(model_file, to_json(model));
+
+  RandomLayout layout;
+  const auto most = static_cast<int>(most_ranks / schedule.ranks());
+  const auto replicas = static_cast<int>(pick(random, 1, most));
+  layout.ranks = replicas * schedule.ranks();
+  layout.flags = {"--schedule",
+                  program,
+                  "--model",
+                  model_file,
+                  "--micro-batch-size",
+                  "2",
+                  "--sequence-length",
+                  "3",
+                  "--iterations",
+                  "3",
+                  "--warmup",
+                  "0",
+                  "--data-parallel",
+                  std::to_string(replicas),
+                  "--verify",
+                  "--json"};
+  const auto add = [&](const std::string& flag, const std::string& value) {
+    layout.flags.push_back(flag);
+    layout.flags.push_back(value);
+  };
+  if (random() % 2 == 0) add("--recompute", "full");
+  if (random() % 2 == 0) add("--accumulate", std::to_string(pick(random, 1, 3)));
+  if (replicas == 1) return layout;
+  const auto zero = pick(random, 0, 3);
+  add("--zero", std::to_string(zero));
+  auto block = static_cast<int>(pick(random, 1, replicas));
+  while (replicas % block != 0) ++block;
+  if (zero > 0 && random() % 2 == 0) add("--shard-over", std::to_string(block));
+  if (random() % 2 == 0) add("--bucket-bytes", std::to_string(pick(random, 1, 3000)));
+  return layout;
+}
+
+int random_layouts(int usual) {
+  const char* text = std::getenv("PIPESIM_RANDOM_LAYOUTS");
+  return text == nullptr ? usual : std::atoi(text);
+}
+
+}  // namespace pipesim::testing
