@@ -60,7 +60,7 @@ RandomLayout random_layout(std::mt19937_64& random, const TemporaryFolder& folde
   auto block = static_cast<int>(pick(random, 1, replicas));
   while (replicas % block != 0) ++block;
   if (zero > 0 && random() % 2 == 0) add("--shard-over", std::to_string(block));
-  if (random() % 2 == 0) add("--bucket-bytes", std::to_string(pick(random, 1, 3000)));
+  if (random() % 2 == 0) add("--bucket-bytes", std::to_string(pick(random, 1, 3000)) + "B");
   return layout;
 }
 
