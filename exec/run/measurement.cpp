@@ -68,6 +68,43 @@ void start_groups_together(std::vector<Span>& spans, Transport& leaders) {
   }
 }
 
+// An exchange with replicas, likewise, begins once the last of its group has come to it, and all
+// that it gathers is there at its end.
+void start_exchanges_together(std::vector<Span>& spans, Transport& group) {
+  struct Begin {
+    Action action;
+    std::int64_t start_ns = 0;
+  };
+  const auto is_exchange = [](const Span& span) {
+    return is_collective(span.action) && span.action.kind != Kind::RESHARD;
+  };
+  std::vector<Begin> begins;
+  for (const Span& span : spans) {
+    if (is_exchange(span)) begins.push_back({span.action, span.start_ns});
+  }
+  std::map<ActionKey, Begin> last;
+  for (const Bytes& bytes : gather(group, bytes_of(begins))) {
+    for (const Begin& begin : values_of<Begin>(bytes)) {
+      Begin& own = last.try_emplace(ActionKey(begin.action), begin).first->second;
+      own.start_ns = std::max(own.start_ns, begin.start_ns);
+    }
+  }
+  begins.clear();
+  for (const auto& [key, begin] : last) begins.push_back(begin);
+  const auto sent = bytes_of(begins);
+  for (const Begin& begin : values_of<Begin>(broadcast(group, {sent.begin(), sent.end()}))) {
+    last.try_emplace(ActionKey(begin.action), begin);
+  }
+  for (Span& span : spans) {
+    if (!is_exchange(span)) continue;
+    const std::int64_t start_ns = last.at(ActionKey(span.action)).start_ns;
+    const std::int64_t later_ns = std::min(start_ns, span.end_ns) - span.start_ns;
+    span.start_ns += later_ns;
+    span.queued_ns += later_ns;
+    if (span.action.kind == Kind::UNSHARD) span.input_arrival_ns = span.end_ns;
+  }
+}
+
 Bytes bytes_of_record(const IterationRecord& record) {
   Bytes message;
   append(message, std::vector<std::int64_t>{count_of(record.spans), count_of(record.layers),
@@ -178,9 +215,9 @@ LargestBytes gather_largest(Transport& transport, const Recorder& recorder) {
   return largest;
 }
 
-IterationRecord gather_iteration(Transport& transport, Transport& leaders, const Recorder& recorder,
-                                 std::size_t iteration, std::int64_t zero_ns,
-                                 const ClockRelation& clock) {
+IterationRecord gather_iteration(Transport& transport, const Leaders& leaders,
+                                 const Recorder& recorder, std::size_t iteration,
+                                 std::int64_t zero_ns, const ClockRelation& clock) {
   IterationRecord result;
   const auto number = static_cast<std::int32_t>(iteration);
   const Bytes own = bytes_of_record(related(recorder.iterations()[iteration], clock));
@@ -209,7 +246,8 @@ IterationRecord gather_iteration(Transport& transport, Transport& leaders, const
   }
   if (transport.rank() != 0) return result;
 
-  start_groups_together(result.spans, leaders);
+  start_groups_together(result.spans, leaders.all);
+  start_exchanges_together(result.spans, leaders.sharing);
 
   // A RECV covers the time from when both its ends were there to the arrival; a
   // SEND that from its start to when its buffer was free again.

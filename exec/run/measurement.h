@@ -47,12 +47,17 @@ struct LargestBytes {
 };
 LargestBytes gather_largest(Transport& transport, const Recorder& recorder);
 
+// The first ranks of pipelines, as groups that one of them is of.
+struct Leaders {
+  Transport& all;
+  Transport& sharing;  // those that exchange with each other first
+};
+
 // One iteration, times counted from `zero_ns`, everything sorted by time. A RECV
-// that ends too early ends later here. `leaders` has the first ranks of all pipelines, and is
-// used by those alone.
-IterationRecord gather_iteration(Transport& transport, Transport& leaders, const Recorder& recorder,
-                                 std::size_t iteration, std::int64_t zero_ns,
-                                 const ClockRelation& clock);
+// that ends too early ends later here. `leaders` are used by the first ranks of pipelines alone.
+IterationRecord gather_iteration(Transport& transport, const Leaders& leaders,
+                                 const Recorder& recorder, std::size_t iteration,
+                                 std::int64_t zero_ns, const ClockRelation& clock);
 // Those of all of `transport`'s ranks, in their order.
 std::vector<IterationRecord> gather_records(Transport& transport, const IterationRecord& own);
 

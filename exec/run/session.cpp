@@ -233,6 +233,8 @@ void bring_together(const TrainingJob& training, RankGroups& groups, const Recor
   }
   median = broadcast_value(groups.whole, median);
 
+  GroupTransport& sharing = training.shards() > 1 ? groups.sharers : groups.likes;
+  const Leaders leaders{groups.replicas, sharing};
   const LargestBytes largest = gather_largest(groups.whole, recorder);
   std::optional<ChromeTraceWriter> writer;
   if (trace != nullptr) {
@@ -242,8 +244,7 @@ void bring_together(const TrainingJob& training, RankGroups& groups, const Recor
   }
   for (std::size_t k = 0; k < recorder.iterations().size(); ++k) {
     if (k != median && !training.record_details) continue;
-    const IterationRecord own =
-        gather_iteration(pipeline, groups.replicas, recorder, k, zero, clock);
+    const IterationRecord own = gather_iteration(pipeline, leaders, recorder, k, zero, clock);
     if (!leads) continue;
     int replica = 0;
     for (const IterationRecord& one : gather_records(groups.replicas, own)) {

@@ -110,7 +110,7 @@ IterationRecord gather_alone(exec::Transport& transport, const Recorder& recorde
                              std::size_t index, std::int64_t zero_ns,
                              const exec::ClockRelation& clock) {
   exec::GroupTransport alone(transport, {transport.rank(), 1, 1});
-  return gather_iteration(transport, alone, recorder, index, zero_ns, clock);
+  return gather_iteration(transport, {alone, alone}, recorder, index, zero_ns, clock);
 }
 
 IterationRecord iteration(std::size_t index, std::int64_t zero_ns) {

@@ -233,6 +233,11 @@ TEST(Pipeexec, WritesAllReplicas) {
   EXPECT_EQ(json["metadata"]["pipesim"]["zero"], 3);
   std::map<std::string, std::set<int>> names;  // of processes
   std::map<int, std::multiset<std::string>> did;
+  struct Exchange {
+    std::int64_t came_ns = 0;  // to it, last
+    std::vector<std::pair<std::int64_t, std::int64_t>> ends;
+  };
+  std::map<std::tuple<int, std::string, int>, Exchange> exchanges;
   for (const Json& event : json["traceEvents"]) {
     if (event["name"] == "process_name") names[event["args"]["name"]].insert(int(event["pid"]));
     if (event["ph"] != "X") continue;
@@ -240,6 +245,23 @@ TEST(Pipeexec, WritesAllReplicas) {
     const int replica = event["args"]["replica"];
     EXPECT_EQ(event["pid"], int(event["args"]["rank"]) * 2 + replica + 1);
     did[replica].insert(event["name"]);
+    if (!event["args"].contains("occurrence") || event["args"]["kind"] == "RESHARD") continue;
+    const auto ns = [](const Json& microseconds) {
+      return std::llround(1e3 * double(microseconds));
+    };
+    const Json& args = event["args"];
+    Exchange& own = exchanges[{args["iteration"], event["name"], args["occurrence"]}];
+    const std::int64_t start_ns = ns(event["ts"]);
+    own.ends.push_back({start_ns, start_ns + ns(event["dur"])});
+    own.came_ns = std::max(own.came_ns, start_ns - std::int64_t(args["queued_ns"]));
+  }
+  // An exchange starts when the last replica has come to it.
+  EXPECT_GT(exchanges.size(), 0);
+  for (const auto& [key, exchange] : exchanges) {
+    ASSERT_EQ(exchange.ends.size(), 2);
+    for (const auto& [start_ns, end_ns] : exchange.ends) {
+      EXPECT_EQ(start_ns, std::min(exchange.came_ns, end_ns));
+    }
   }
   EXPECT_EQ(names, (std::map<std::string, std::set<int>>{{"rank 0 (pipeline 0, data 0)", {1}},
                                                          {"rank 1 (pipeline 0, data 1)", {2}},
