@@ -65,8 +65,7 @@ void tell(const Flags& flags, const Task& task, const RunResult& result,
       print(fmt::format("Trace: {} (open it in ui.perfetto.dev)\n", printable(trace->path())));
   }
   finish_printing();
-  // The order of sums is the same, and so must the bits be.
-  if (result.verification && !result.verification->bitwise) {
+  if (result.verification && !result.verification->is_right(task.training.library_sums)) {
     throw work_error(fmt::format("--verify: {} differs from one rank's by {:.3g} of its size",
                                  result.verification->worst, result.verification->max_rel_error));
   }

@@ -35,6 +35,19 @@ T parse_number(std::string_view text, std::string_view name, T least, T most,
   return value;
 }
 
+bool parse_reduce(const Flag& flag, int replicas) {
+  if (!flag) return false;
+  if (*flag != "ordered" && *flag != "library") {
+    throw input_error(
+        fmt::format("--reduce: {}", unknown_name("reduction", *flag, {"ordered", "library"})));
+  }
+  if (replicas == 1) {
+    throw input_error(
+        "--reduce: one replica reduces nothing; give --data-parallel of more than 1 too");
+  }
+  return *flag == "library";
+}
+
 bool parse_recompute(const Flag& flag) {
   if (!flag || *flag == "none") return false;
   if (*flag == "full") return true;
@@ -278,7 +291,9 @@ void add_all_flags(CommandLine& program, Flags& flags) {
        {"--zero", &flags.replicas.zero, "0|1|2|3", "they split optimizer, gradients, weights"},
        {"--shard-over", &flags.replicas.shard_over, "N", "over so many only; default all"},
        {"--bucket-bytes", &flags.replicas.bucket_bytes, "BYTES",
-        "reduces gradients as buckets fill; default at last"}});
+        "reduces gradients as buckets fill; default at last"},
+       {"--reduce", &flags.reduce, "ordered|library",
+        "who adds gradients up: we, in order, or MPI"}});
   program.add_flags(
       "Training",
       {{"--model", &flags.model, "NAME|FILE.json",
@@ -436,6 +451,7 @@ Task make_task(const Flags& flags, int ranks) {
   training.zero = asked.zero;
   training.shard_over = asked.shard_over;
   training.bucket_bytes = asked.bucket_bytes;
+  training.library_sums = parse_reduce(flags.reduce, replicas);
   training.iterations =
       flags.iterations ? parse_count(*flags.iterations, "--iterations") : training.iterations;
   if (flags.warmup) {

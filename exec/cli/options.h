@@ -18,7 +18,7 @@ struct Flags {
   ScheduleFlags schedule;
   Flag model, layout, data, micro_batch_size, sequence_length;
   ReplicaFlags replicas;
-  Flag global_batch;
+  Flag global_batch, reduce;
   Flag iterations, warmup, accumulate, seed, learning_rate, recompute, precision;
   Flag device, costs, pace, faults, transport, eager_limit, timeout;
   Flag rank, ranks, master;

@@ -133,11 +133,17 @@ std::string run_lines(const TrainingJob& training, const RunResult& result) {
   return out;
 }
 
-std::string verification_lines(const RunResult& result) {
+std::string verification_lines(const TrainingJob& training, const RunResult& result) {
   if (!result.verification) return {};
   const Verification& verification = *result.verification;
   if (verification.bitwise) {
     return "verify  losses, gradients and weights equal those of one rank, bit by bit\n";
+  }
+  if (verification.is_right(training.library_sums)) {
+    return fmt::format(
+        "verify  losses and norms within {:.2g} of one rank's, relative, by a library's sums; "
+        "gradients and weights within {:.2g} a token\n",
+        verification.outcome_error, verification.max_abs_error);
   }
   return fmt::format(
       "verify  not bit by bit those of one rank: largest error {:.3g}, relative {:.3g}, in {}\n",
@@ -148,7 +154,8 @@ std::string verification_lines(const RunResult& result) {
 
 std::string report(const Task& task, const RunResult& result, const Terminal& terminal) {
   std::string sentences = bubble_lines(result.metrics) + critical_path_line(result.metrics) +
-                          run_lines(task.training, result) + verification_lines(result);
+                          run_lines(task.training, result) +
+                          verification_lines(task.training, result);
   const int processors = result.run.about.measured.processors;
   // Emulated ranks sleep, and so don't need a processor each.
   const auto ranks = std::ssize(result.ranks);
@@ -185,6 +192,7 @@ std::string result_json(const Task& task, const RunResult& result) {
     json["zero"] = training.zero;
     json["shard_over"] = training.shards();
     json["bucket_bytes"] = training.bucket_bytes ? Json(*training.bucket_bytes) : Json(nullptr);
+    json["reduce"] = training.library_sums ? "library" : "ordered";
     json["global_batch"] =
         training.micro_batch_size * training.program.microbatches * training.data_parallel;
     json["seed"] = training.seed;
@@ -230,7 +238,8 @@ std::string result_json(const Task& task, const RunResult& result) {
   if (result.verification) {
     json["verify"] = {{"bitwise", result.verification->bitwise},
                       {"max_abs_error", result.verification->max_abs_error},
-                      {"max_rel_error", result.verification->max_rel_error}};
+                      {"max_rel_error", result.verification->max_rel_error},
+                      {"outcome_rel_error", result.verification->outcome_error}};
   }
   return json.dump(2) + "\n";
 }

@@ -46,6 +46,11 @@ void Exchange::receive(int from, std::span<std::byte> bytes) {
   open_.push_back({group_.receive(from, tag_, bytes), from});
 }
 
+void Exchange::await(Ticket ticket, std::int64_t sent_bytes) {
+  open_.push_back({ticket, group_.rank()});
+  sent_bytes_ += sent_bytes;
+}
+
 bool Exchange::poll() {
   for (std::size_t i = 0; i < open_.size();) {
     if (group_.test(open_[i].ticket)) {
@@ -116,6 +121,37 @@ void ReduceScatter::add_in_order() {
     }
     theirs = {};
   }
+}
+
+LibraryReduction::LibraryReduction(Transport& group, Pool& pool, SharedArray array, int tag,
+                                   LibrarySums& sums)
+    : Exchange(group, pool, std::move(array), tag), library_(sums) {}
+
+Slice LibraryReduction::own() const {
+  return array().parts.empty() ? array().numbers : slice(part(group_.rank()));
+}
+
+void LibraryReduction::start() {
+  const Slice& all = array().numbers;
+  std::vector<float> numbers(static_cast<std::size_t>(all.size()));
+  device().download(numbers.data(), all.memory(), all.bytes());
+  LibrarySums::Started started;
+  if (array().parts.empty()) {
+    started = library_.all_reduce(std::move(numbers));
+  } else {
+    std::vector<int> counts;
+    for (const Range& one : array().parts) counts.push_back(static_cast<int>(one.size()));
+    started = library_.reduce_scatter(std::move(numbers), counts);
+  }
+  sums_ = started.sums;
+  // As much as leaves a rank at least.
+  await(started.ticket, all.bytes() - all.bytes() / group_.ranks());
+}
+
+void LibraryReduction::arrived(int /*from*/) {
+  const Slice to = own();
+  if (to.size() > 0) device().upload(to.memory(), sums_->data(), to.bytes());
+  sums_.reset();
 }
 
 void AllGather::start() {

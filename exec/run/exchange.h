@@ -1,5 +1,5 @@
 // What a group of ranks exchanges beside what they compute: reduce-scatters and all-gathers
-// of arrays, made of messages.
+// of arrays, made of messages, or sums that a library makes.
 //
 // An exchange has an array, alike on all ranks of its group, of which a part belongs to each.
 // Sums are added up by the rank that a part belongs to, in the order of ranks, so that they
@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -48,8 +49,11 @@ class Exchange {
   // Into the array, or elsewhere on the host.
   void receive(int from, const Range& range);
   void receive(int from, std::span<std::byte> bytes);
+  // What is no message: this rank's own, which so many bytes of it leave.
+  void await(Ticket ticket, std::int64_t sent_bytes);
   virtual void arrived(int from) = 0;
 
+  const SharedArray& array() const { return array_; }
   Device& device() const { return pool_.device(); }
   Slice slice(const Range& range) const { return array_.numbers.part(range.begin, range.size()); }
   const Range& part(int rank) const { return array_.parts[static_cast<std::size_t>(rank)]; }
@@ -91,6 +95,21 @@ class ReduceScatter final : public Exchange {
   std::vector<std::vector<std::byte>> staged_;  // where the host does not reach the device
   int next_ = 0;                                // the rank whose part is to be added
   Tensor sum_;                                  // of those before this rank
+};
+
+// The same by a library's own sums over the group. Of an array without parts the whole is summed,
+// for all of its ranks.
+class LibraryReduction final : public Exchange {
+ public:
+  LibraryReduction(Transport& group, Pool& pool, SharedArray array, int tag, LibrarySums& sums);
+  void start() override;
+
+ private:
+  void arrived(int from) override;
+  Slice own() const;
+
+  LibrarySums& library_;
+  std::shared_ptr<const std::vector<float>> sums_;
 };
 
 // Afterwards each part is what the rank has that it belongs to.

@@ -343,6 +343,9 @@ void compare_with_reference(const TrainingJob& training, Transport& transport, D
     const auto scalar = [&](const char* what, const double& measured, const double& wanted) {
       compare(fmt::format("{}, iteration {},", what, iteration), std::span(&measured, 1),
               std::span(&wanted, 1), 1, *result);
+      if (measured == wanted) return;
+      result->outcome_error =
+          std::max(result->outcome_error, std::abs(measured - wanted) / std::abs(wanted));
     };
     scalar("the loss", outcome.loss, expected.loss);
     scalar("the gradient norm", outcome.gradient_norm, expected.gradient_norm);

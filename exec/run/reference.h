@@ -61,6 +61,17 @@ struct Verification {
   // The same, divided by the largest value of the parameter, or by the loss.
   double max_rel_error = 0;
   std::string worst;  // what has the largest relative error, for people; empty where all is alike
+
+  // Of losses and norms alone, relative.
+  double outcome_error = 0;
+
+  // Where the order of sums is the same, so must the bits be. A library's order is its own: of
+  // gradients that are nothing but rounding errors, such as those of a key's bias, and of what is
+  // stepped by them, nothing is left then, but losses and norms stay.
+  static constexpr double most_by_library = 1e-5;
+  bool is_right(bool by_library) const {
+    return bitwise || (by_library && outcome_error <= most_by_library);
+  }
 };
 
 // Adds what an iteration that steps shows of every rank. Called on all ranks; `reference` and

@@ -18,6 +18,11 @@ std::vector<Range> parts_of(const Parts& parts, std::size_t segment, int sharers
 
 }  // namespace
 
+Replicas::Replicas(RankGroups& groups, Pool& pool, Beside& beside, bool by_library)
+    : groups_(groups), pool_(pool), beside_(beside) {
+  if (by_library) library_ = groups.replicas.own_library_sums();
+}
+
 void Replicas::start_iteration() {
   // A reduction of the pass before has still to be looked at.
   for (auto& [stage, state] : states_) {
@@ -32,8 +37,7 @@ Action Replicas::next_of(Stage& stage, Kind kind) {
   return make_collective(stage.index(), kind, state_of(stage).count[kind]++);
 }
 
-Beside::Part Replicas::reduction_of(Stage& stage, std::size_t segment) {
-  ParameterStore& store = stage.store();
+Beside::Part Replicas::reduction_in_order(const ParameterStore& store, std::size_t segment) {
   const Slice gradients = store.gradients(segment);
   Beside::Part part;
   Range own{0, gradients.size()};
@@ -52,6 +56,27 @@ Beside::Part Replicas::reduction_of(Stage& stage, std::size_t segment) {
     part.steps.push_back(
         std::make_unique<AllGather>(groups_.likes, pool_, array, beside_.next_tag()));
   }
+  return part;
+}
+
+// In one step, since a library's sums must start in the same order on all ranks, and second steps
+// would start as first ones end.
+Beside::Part Replicas::reduction_by_library(const ParameterStore& store, std::size_t segment) {
+  const bool all_share = groups_.likes.ranks() == 1;
+  Beside::Part part;
+  part.steps.push_back(std::make_unique<LibraryReduction>(
+      groups_.replicas, pool_,
+      SharedArray{store.gradients(segment),
+                  all_share ? parts_of(store.parts(), segment, groups_.sharers.ranks())
+                            : std::vector<Range>()},
+      beside_.next_tag(), *library_));
+  return part;
+}
+
+Beside::Part Replicas::reduction_of(Stage& stage, std::size_t segment) {
+  ParameterStore& store = stage.store();
+  Beside::Part part =
+      library_ ? reduction_by_library(store, segment) : reduction_in_order(store, segment);
   part.end = [&store, segment] { store.keep_gradients(segment); };
   return part;
 }

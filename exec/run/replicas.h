@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -23,9 +24,9 @@ namespace pipesim::exec {
 
 class Replicas {
  public:
-  // All outlive it.
-  Replicas(RankGroups& groups, Pool& pool, Beside& beside)
-      : groups_(groups), pool_(pool), beside_(beside) {}
+  // All outlive it. With `by_library`, sums are those of the transport's library, which must have
+  // some: all ranks make theirs together then.
+  Replicas(RankGroups& groups, Pool& pool, Beside& beside, bool by_library);
 
   // Whether there are others.
   bool exist() const { return groups_.sharers.ranks() > 1 || groups_.likes.ranks() > 1; }
@@ -62,12 +63,15 @@ class Replicas {
   // Starts those segments whose numbers all stand at `begin` or behind.
   void start_segments(Stage& stage, std::int64_t begin);
   Beside::Part reduction_of(Stage& stage, std::size_t segment);
+  Beside::Part reduction_in_order(const ParameterStore& store, std::size_t segment);
+  Beside::Part reduction_by_library(const ParameterStore& store, std::size_t segment);
   Beside::Part gather_of(const Stage& stage, std::size_t segment);
 
   RankGroups& groups_;
   Pool& pool_;
   Beside& beside_;
-  std::map<int, State> states_;  // by stage
+  std::unique_ptr<LibrarySums> library_;  // over replicas, where sums are its own
+  std::map<int, State> states_;           // by stage
 };
 
 }  // namespace pipesim::exec

@@ -137,6 +137,14 @@ void check_ranks(const TrainingJob& training, const Transport& transport) {
                                 plural(ranks, "rank"), transport.name(), transport.ranks()));
 }
 
+void check_sums(const TrainingJob& training, const Transport& transport) {
+  if (!training.library_sums || transport.has_library_sums()) return;
+  throw input_error(
+      fmt::format("--reduce library: transport {} has no sums of its own; start the ranks with "
+                  "mpirun, or leave it away",
+                  transport.name()));
+}
+
 // The largest part of a stage's gradients that belongs to one replica, if they are reduced at
 // once.
 std::int64_t largest_exchange(const TrainingJob& training) {
@@ -302,6 +310,7 @@ RunResult run_session(const TrainingJob& training, Device& device, Transport& tr
   agree(transport, [&] {
     check_ranks(training, transport);
     check_messages(training, transport);
+    check_sums(training, transport);
     if (training.costs && training.pace == EmulationPace::anchored && !all_share_one(hosts)) {
       throw input_error(
           "ranks of several hosts share no clock to anchor actions to; use --pace wall");

@@ -43,6 +43,7 @@ struct TrainingJob {
   int zero = 0;                              // what they split: see exec/model/parameters.h
   std::optional<int> shard_over;             // how many neighbouring replicas; all, where absent
   std::optional<std::int64_t> bucket_bytes;  // gradients of them are reduced at once
+  bool library_sums = false;                 // replicas' gradients by the transport's library
   bool record_details = false;               // layers and memory, for a trace
   bool verify = false;
 

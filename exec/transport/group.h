@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -38,6 +39,10 @@ class GroupTransport final : public Transport {
   // Everything below, and all ranks below.
   void abandon() override { below_.abandon(); }
   void fail() override { below_.fail(); }
+
+  bool has_library_sums() const override { return below_.has_library_sums(); }
+  // Over all of its ranks.
+  std::unique_ptr<LibrarySums> own_library_sums() { return below_.library_sums(ranks_); }
 
   // The number that a rank of the group has below.
   int on_below(int rank) const { return static_cast<int>(ranks_[rank]); }

@@ -30,6 +30,10 @@ class LinkedTransport final : public Transport {
     return control_.wait_any_until(tickets, until);
   }
   std::string awaited(Ticket ticket) const override { return control_.awaited(ticket); }
+  bool has_library_sums() const override { return control_.has_library_sums(); }
+  std::unique_ptr<LibrarySums> library_sums(const RankGroup& group) override {
+    return control_.library_sums(group);
+  }
   void abandon() override { control_.abandon(); }
   void fail() override { control_.fail(); }
 

@@ -47,6 +47,8 @@ class StartWatch {
   std::jthread watcher_;
 };
 
+class MpiSums;
+
 class MpiTransport final : public Transport {
  public:
   MpiTransport(std::optional<std::int64_t> eager_limit_bytes, const StartLimit& limit)
@@ -98,6 +100,12 @@ class MpiTransport final : public Transport {
     MPI_Status status;
     const int result = MPI_Test(&own.request, &done, &status);
     if (result == MPI_SUCCESS && done == 0) return false;
+    if (own.sums) {
+      ensure(result, "MPI_Test");
+      own.sums.reset();
+      free_.push_back(ticket);
+      return true;
+    }
     // Of a message that is too long Open MPI tells the whole size.
     int kind = MPI_SUCCESS;
     int received = own.size;
@@ -125,14 +133,23 @@ class MpiTransport final : public Transport {
 
   std::string awaited(Ticket ticket) const override {
     const Request& own = requests_[ticket];
+    if (own.sums) return "the others of a sum";
     return own.receives ? a_message_from(own.peer) : a_taker_at(own.peer);
   }
+
+  bool has_library_sums() const override { return true; }
+  std::unique_ptr<LibrarySums> library_sums(const RankGroup& group) override;
 
   Limits limits() const override { return {std::numeric_limits<int>::max(), largest_tag_}; }
 
   void abandon() override {
     for (Request& own : requests_) {
       if (own.request == MPI_REQUEST_NULL) continue;
+      // MPI can't take a sum back: it may go on with it whenever it is called.
+      if (own.sums) {
+        left_.push_back(std::move(own.sums));
+        continue;
+      }
       if (own.receives) MPI_Cancel(&own.request);
       MPI_Request_free(&own.request);
     }
@@ -151,7 +168,9 @@ class MpiTransport final : public Transport {
     int size = 0;
     int peer = 0;
     bool receives = false;
+    std::shared_ptr<void> sums;  // what a sum is of, which lives as long as it
   };
+  friend class MpiSums;
 
   [[noreturn]] void give_up(const Error& error) {
     abandon();
@@ -178,7 +197,7 @@ class MpiTransport final : public Transport {
       ticket = free_.back();
       free_.pop_back();
     }
-    requests_[ticket] = {MPI_REQUEST_NULL, static_cast<int>(size), peer, receives};
+    requests_[ticket] = {MPI_REQUEST_NULL, static_cast<int>(size), peer, receives, nullptr};
     return ticket;
   }
 
@@ -189,7 +208,77 @@ class MpiTransport final : public Transport {
   int largest_tag_ = 32767;  // the least that MPI promises
   std::vector<Request> requests_;
   std::vector<Ticket> free_;
+  std::vector<std::shared_ptr<void>> left_;  // of sums that were abandoned
 };
+
+// Over a communicator of its own.
+class MpiSums final : public LibrarySums {
+ public:
+  MpiSums(MpiTransport& transport, const RankGroup& group) : transport_(transport) {
+    std::vector<int> ranks;
+    for (std::int64_t i = 0; i < group.count; ++i) ranks.push_back(static_cast<int>(group[i]));
+    MPI_Group all = MPI_GROUP_NULL;
+    MPI_Group own = MPI_GROUP_NULL;
+    check(MPI_Comm_group(transport.communicator_, &all), "MPI_Comm_group");
+    check(MPI_Group_incl(all, static_cast<int>(ranks.size()), ranks.data(), &own),
+          "MPI_Group_incl");
+    const int status = MPI_Comm_create_group(transport.communicator_, own, 0, &communicator_);
+    MPI_Group_free(&own);
+    MPI_Group_free(&all);
+    check(status, "MPI_Comm_create_group");
+    check(MPI_Comm_set_errhandler(communicator_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+    MPI_Comm_rank(communicator_, &rank_);
+  }
+  // A communicator with sums that were abandoned on it stays.
+  ~MpiSums() override {
+    if (transport_.left_.empty()) MPI_Comm_free(&communicator_);
+  }
+  MpiSums(const MpiSums&) = delete;
+  MpiSums& operator=(const MpiSums&) = delete;
+
+  Started reduce_scatter(std::vector<float> numbers, const std::vector<int>& counts) override {
+    const auto own = static_cast<std::size_t>(counts[static_cast<std::size_t>(rank_)]);
+    const auto work =
+        std::make_shared<Work>(Work{std::move(numbers), counts, std::vector<float>(own)});
+    const Ticket ticket = open(work);
+    transport_.ensure(
+        MPI_Ireduce_scatter(work->numbers.data(), work->sums.data(), work->counts.data(), MPI_FLOAT,
+                            MPI_SUM, communicator_, &transport_.requests_[ticket].request),
+        "MPI_Ireduce_scatter");
+    return {ticket, {work, &work->sums}};
+  }
+
+  Started all_reduce(std::vector<float> numbers) override {
+    const auto work = std::make_shared<Work>(Work{std::move(numbers), {}, {}});
+    const Ticket ticket = open(work);
+    transport_.ensure(
+        MPI_Iallreduce(MPI_IN_PLACE, work->numbers.data(), static_cast<int>(work->numbers.size()),
+                       MPI_FLOAT, MPI_SUM, communicator_, &transport_.requests_[ticket].request),
+        "MPI_Iallreduce");
+    return {ticket, {work, &work->numbers}};
+  }
+
+ private:
+  struct Work {
+    std::vector<float> numbers;
+    std::vector<int> counts;
+    std::vector<float> sums;
+  };
+
+  Ticket open(const std::shared_ptr<Work>& work) {
+    const Ticket ticket = transport_.open(0, 0, work->numbers.size() * sizeof(float), false);
+    transport_.requests_[ticket].sums = work;
+    return ticket;
+  }
+
+  MpiTransport& transport_;
+  MPI_Comm communicator_ = MPI_COMM_NULL;
+  int rank_ = 0;
+};
+
+std::unique_ptr<LibrarySums> MpiTransport::library_sums(const RankGroup& group) {
+  return std::make_unique<MpiSums>(*this, group);
+}
 
 }  // namespace
 

@@ -19,6 +19,7 @@
 
 #include "exec/device/peer_errors.h"
 #include "traces/base/error.h"
+#include "traces/mesh.h"
 
 namespace pipesim::exec {
 
@@ -41,6 +42,25 @@ std::string a_taker_at(int rank);
 
 // A send or receive that was started. Awaited once; invalid after that.
 using Ticket = std::size_t;
+
+// Sums that a library makes by itself, over the ranks of a group. In which order it adds is its
+// own: bits may depend on how many ranks there are. All ranks of the group start the same ones
+// in the same order.
+class LibrarySums {
+ public:
+  virtual ~LibrarySums() = default;
+
+  // What the ticket's end leaves in `sums`.
+  struct Started {
+    Ticket ticket;
+    std::shared_ptr<const std::vector<float>> sums;
+  };
+  // Of as many numbers as all ranks give, those that `counts` says, by place in the group, belong
+  // to this rank.
+  virtual Started reduce_scatter(std::vector<float> numbers, const std::vector<int>& counts) = 0;
+  // All of them.
+  virtual Started all_reduce(std::vector<float> numbers) = 0;
+};
 
 class Transport {
  public:
@@ -78,6 +98,11 @@ class Transport {
     std::int64_t tag = std::numeric_limits<int>::max();
   };
   virtual Limits limits() const { return {}; }
+
+  // Whether its library makes sums, and those over a group of which this rank is one: its ranks
+  // ask for them together, and the transport outlives them.
+  virtual bool has_library_sums() const { return false; }
+  virtual std::unique_ptr<LibrarySums> library_sums(const RankGroup& /*group*/) { return nullptr; }
 
   // Where results go from device to device instead, and only they; else null.
   virtual DeviceLink* link() { return nullptr; }

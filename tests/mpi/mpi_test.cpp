@@ -4,7 +4,9 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <random>
+#include <sstream>
 
 #include "tests/files.h"
 #include "tests/mpi/mpirun.h"
@@ -78,6 +80,25 @@ TEST(MpiJob, RandomLayoutsGiveWhatOneRankGives) {
     ASSERT_EQ(outcome.status, 0) << i << ": " << layout.text() << "\n" << outcome.err;
     EXPECT_NE(outcome.out.find("\"bitwise\": true"), std::string::npos)
         << i << ": " << layout.text();
+  }
+}
+
+// The library adds in its own order: not the same bits, but nearly the same numbers.
+TEST(MpiJob, ALibrarysSumsAreNearThem) {
+  for (const std::string split :
+       {"", "--bucket-bytes 2kB", "--zero 1", "--zero 2 --shard-over 2", "--zero 3"}) {
+    std::vector<std::string> flags{"--microbatches",  "2",     "--iterations", "3",
+                                   "--data-parallel", "4",     "--reduce",     "library",
+                                   "--verify",        "--json"};
+    std::istringstream in(split);
+    for (std::string word; in >> word;) flags.push_back(word);
+    const Outcome outcome = pipeexec(4, flags);
+    ASSERT_EQ(outcome.status, 0) << split << "\n" << outcome.err;
+    const auto json = nlohmann::json::parse(outcome.out);
+    EXPECT_EQ(json["reduce"], "library");
+    EXPECT_EQ(json["losses"].size(), 3);
+    EXPECT_LE(json["verify"]["outcome_rel_error"], 1e-5) << split;
+    EXPECT_LT(json["verify"]["max_abs_error"], 1e-3) << split;  // a step's length
   }
 }
 

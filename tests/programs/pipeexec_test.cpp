@@ -374,6 +374,14 @@ TEST(Pipeexec, TrainsAModelFile) {
   EXPECT_EQ(json["verify"]["bitwise"], true);
 }
 
+TEST(Pipeexec, ThreadsHaveNoSumsOfALibrary) {
+  const std::string two = good + " --data-parallel 2 --reduce ";
+  expect_refused(two + "library", 2, "transport local has no sums of its own");
+  expect_refused(two + "fast", 2, "unknown reduction 'fast'");
+  expect_refused(good + " --reduce library", 2, "one replica reduces nothing");
+  EXPECT_EQ(json_of(two + "ordered")["reduce"], "ordered");
+}
+
 TEST(Pipeexec, RefusesInOneSentence) {
   const testing::TemporaryFolder folder;
   write_file(folder / "short.txt", "12345678");
