@@ -93,7 +93,12 @@ void Replicas::start_segments(Stage& stage, std::int64_t begin) {
 }
 
 void Replicas::has_gradients(Stage& stage, std::int64_t begin) {
-  if (state_of(stage).is_expected) start_segments(stage, begin);
+  State& state = state_of(stage);
+  if (!state.is_expected) return;
+  start_segments(stage, begin);
+  // Where gradients are split, a rank has whole ones of two layers: those that are being made and
+  // those before, which are being reduced.
+  if (stage.store().split().splits(2)) beside_.wait_for_parts(*state.reduction, 1);
 }
 
 void Replicas::reduce(Stage& stage) {
