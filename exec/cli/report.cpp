@@ -241,8 +241,10 @@ std::string result_json(const Task& task, const RunResult& result) {
   if (result.verification) {
     json["verify"] = {{"bitwise", result.verification->bitwise},
                       {"max_abs_error", result.verification->max_abs_error},
-                      {"max_rel_error", result.verification->max_rel_error},
-                      {"outcome_rel_error", result.verification->outcome_error}};
+                      {"max_rel_error", result.verification->max_rel_error}};
+    if (training.library_sums) {
+      json["verify"]["outcome_rel_error"] = result.verification->outcome_error;
+    }
   }
   return json.dump(2) + "\n";
 }
