@@ -91,17 +91,16 @@ struct GroupTasks {
   std::int64_t bytes = 0;
 };
 
-// The parts of a collective follow each other on its rank's stream for them. What
-// lets the first go, or, of a REDUCE_GRAD within a cell, each: the rank's coming to
-// it, a call; a lead, which lasts as long as the cell before a part's gradients are
-// there; at last the cell's end.
+// The parts of a collective follow each other on its rank's stream for them, or go side by
+// side. What lets the first go, or, where they don't follow each other, or of a REDUCE_GRAD
+// within a cell, each: the rank's coming to it, a call; a lead, which lasts as long as the cell
+// before a part's gradients are there; at last the cell's end.
 struct CollectiveTasks {
   Action action;
+  const CollectiveCosts* costs = nullptr;  // of a RESHARD none
   std::int32_t rank = 0;
   std::int32_t iteration = 0;
   std::int32_t parts = 0;  // of a RESHARD none
-  std::int64_t latency_ns = 0;
-  std::int64_t bytes = 0;
   RouteId route = no_route;
   TaskId first_part = 0;
   TaskId first_lead = 0;  // of parts - 1, if it is within a cell
