@@ -101,19 +101,75 @@ Line refined(std::vector<ExchangeEnd> ends, const Line& near, bool has_latency) 
   return line;
 }
 
-// Whether bytes and steps are not in one proportion everywhere: then a latency can be told.
+// Whether bytes and steps are not in one proportion nearly everywhere: then a latency can be
+// told.
 bool tells_apart(const std::vector<ExchangeEnd>& ends) {
-  double least = 0;
-  double most = 0;
-  for (const ExchangeEnd& end : ends) {
-    const double of_a_step = end.bytes / end.steps;
-    if (&end == &ends.front()) least = most = of_a_step;
-    least = std::min(least, of_a_step);
-    most = std::max(most, of_a_step);
-  }
-  constexpr double enough = 1.1;
-  return most > enough * least;
+  std::vector<double> of_a_step;
+  for (const ExchangeEnd& end : ends) of_a_step.push_back(end.bytes / end.steps);
+  std::ranges::sort(of_a_step);
+  const std::size_t tenth = of_a_step.size() / 10;
+  constexpr double enough = 1.5;
+  return of_a_step[of_a_step.size() - 1 - tenth] > enough * of_a_step[tenth];
 }
+
+// Looks for the line whose ends lie nearest.
+class LineSearch {
+ public:
+  LineSearch(std::span<const RankExchanges> ranks, bool has_latency)
+      : ranks_(ranks), has_latency_(has_latency) {
+    best_ = line_at(ranks_, 0, 0, has_latency_);
+    off_ns_ = usual_off(ends_by(best_), best_);
+  }
+
+  void run() {
+    constexpr double least_rate = 1e-4;  // ns a byte: 10 TB/s
+    constexpr double most_rate = 1e6;    // and 1 kB/s
+    double step = std::pow(10, 0.1);
+    for (double rate = least_rate; rate < most_rate; rate *= step) attempt(rate);
+    for (int halving = 0; halving < 30; ++halving) {
+      step = std::sqrt(step);
+      const double from = best_.ns_per_byte;
+      attempt(from * step);
+      attempt(from / step);
+    }
+    refine();
+  }
+
+  const Line& best() const { return best_; }
+  double off_ns() const { return off_ns_; }  // of each collective, on average
+  std::vector<ExchangeEnd> ends() const { return ends_by(best_); }
+
+ private:
+  std::vector<ExchangeEnd> ends_by(const Line& line) const {
+    return ends_of(ranks_, line.ns_per_byte, line.latency_ns);
+  }
+
+  void attempt(double ns_per_byte) {
+    const Line line = line_at(ranks_, ns_per_byte, best_.latency_ns, has_latency_);
+    const double off = usual_off(ends_by(line), line);
+    if (off >= off_ns_) return;
+    off_ns_ = off;
+    best_ = line;
+  }
+
+  // Nearest by either measure is as good.
+  void refine() {
+    constexpr int turns = 3;
+    constexpr double about_as_near = 1.02;
+    for (int turn = 0; turn < turns; ++turn) {
+      const Line line = refined(ends(), best_, has_latency_);
+      const double off = usual_off(ends_by(line), line);
+      if (off > about_as_near * off_ns_) return;
+      best_ = line;
+      off_ns_ = std::min(off_ns_, off);
+    }
+  }
+
+  std::span<const RankExchanges> ranks_;
+  bool has_latency_;
+  Line best_;
+  double off_ns_ = 0;
+};
 
 }  // namespace
 
@@ -121,53 +177,17 @@ ExchangeFit fit_exchanges(std::span<const RankExchanges> ranks) {
   ExchangeFit fit;
   for (const RankExchanges& rank : ranks) fit.collectives += std::ssize(rank.ends_ns);
   if (fit.collectives == 0) return fit;
-  // What takes no time at all tells how many bytes each has alone.
-  bool has_latency = true;
-  Line best = line_at(ranks, 0, 0, has_latency);
-  double least = usual_off(ends_of(ranks, 0, best.latency_ns), best);
-  const auto attempt = [&](double ns_per_byte, double latency_ns) {
-    const Line line = line_at(ranks, ns_per_byte, latency_ns, has_latency);
-    const double off = usual_off(ends_of(ranks, line.ns_per_byte, line.latency_ns), line);
-    if (off >= least) return;
-    least = off;
-    best = line;
-  };
-  const auto search = [&] {
-    constexpr double least_rate = 1e-4;  // ns a byte: 10 TB/s
-    constexpr double most_rate = 1e6;    // and 1 kB/s
-    double step = std::pow(10, 0.1);
-    for (double rate = least_rate; rate < most_rate; rate *= step) attempt(rate, best.latency_ns);
-    for (int halving = 0; halving < 30; ++halving) {
-      step = std::sqrt(step);
-      const Line from = best;
-      attempt(from.ns_per_byte * step, from.latency_ns);
-      attempt(from.ns_per_byte / step, from.latency_ns);
-    }
-  };
-  search();
-  std::vector<ExchangeEnd> ends = ends_of(ranks, best.ns_per_byte, best.latency_ns);
-  if (!tells_apart(ends)) {
-    has_latency = false;
-    best = {};
-    least = usual_off(ends_of(ranks, 0, 0), best);
-    search();
+  LineSearch found(ranks, false);
+  found.run();
+  if (tells_apart(found.ends())) {
+    fit.is_told_apart = true;
+    LineSearch with_latency(ranks, true);
+    with_latency.run();
+    if (with_latency.off_ns() < found.off_ns()) found = with_latency;
   }
-  for (int turn = 0; turn < 3; ++turn) {
-    ends = ends_of(ranks, best.ns_per_byte, best.latency_ns);
-    const Line line = refined(ends, best, has_latency);
-    const double off = usual_off(ends_of(ranks, line.ns_per_byte, line.latency_ns), line);
-    // Nearest by either measure is as good.
-    constexpr double about_as_near = 1.02;
-    if (off > about_as_near * least) break;
-    best = line;
-    least = std::min(least, off);
-  }
-  fit.ns_per_byte = best.ns_per_byte;
-  fit.latency_ns = best.latency_ns;
-  fit.is_told_apart = has_latency;
-  for (const ExchangeEnd& end : ends_of(ranks, best.ns_per_byte, best.latency_ns)) {
-    fit.off_ns.push_back(off_of(end, best));
-  }
+  fit.ns_per_byte = found.best().ns_per_byte;
+  fit.latency_ns = found.best().latency_ns;
+  for (const ExchangeEnd& end : found.ends()) fit.off_ns.push_back(off_of(end, found.best()));
   return fit;
 }
 

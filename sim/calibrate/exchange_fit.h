@@ -32,8 +32,8 @@ struct RankExchanges {
 struct ExchangeFit {
   double ns_per_byte = 0;
   double latency_ns = 0;
-  // Whether latency is told from bytes: not where every collective waits for as many bytes, and
-  // as many steps; then all of it is bytes.
+  // Whether latency is told from bytes: not where collectives wait for about as many bytes a
+  // step; then all of it is bytes.
   bool is_told_apart = false;
   std::int64_t collectives = 0;
   std::vector<double> off_ns;  // by how much each ended later than by the fit

@@ -33,6 +33,8 @@ struct CollectiveCosts {
   std::int64_t parts = 1;       // it comes in: layers, or buckets
   // Parts go side by side, and share the rank's links; else one after the other.
   bool side_by_side = false;
+  // Of a REDUCE_GRAD: what makes gradients of the stage next waits for its end.
+  bool holds_gradients = false;
   // Up to which of `bytes` each part reaches, in the order in which they go; empty: they are
   // equal.
   std::vector<std::int64_t> part_ends = {};

@@ -29,6 +29,9 @@ CollectiveCosts read_collective(const JsonCursor& cursor, bool is_stage) {
   if (is_stage) {
     members.optional("side_by_side",
                      [&](const JsonCursor& value) { collective.side_by_side = value.boolean(); });
+    members.optional("holds_gradients", [&](const JsonCursor& value) {
+      collective.holds_gradients = value.boolean();
+    });
     members.optional("part_bytes", [&](const JsonCursor& list) {
       for (const JsonCursor& item : list.array()) {
         const std::int64_t before = collective.part_ends.empty() ? 0 : collective.part_ends.back();
@@ -321,6 +324,7 @@ Json collective_json(const CollectiveCosts& collective) {
                {"bytes", collective.bytes},
                {"parts", collective.parts}};
   if (collective.side_by_side) json["side_by_side"] = true;
+  if (collective.holds_gradients) json["holds_gradients"] = true;
   if (collective.part_ends.empty()) return json;
   for (std::int64_t part = 0; part < collective.parts; ++part) {
     json["part_bytes"].push_back(collective.bytes_of(part));

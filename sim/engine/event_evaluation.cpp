@@ -175,6 +175,7 @@ class EventEvaluation {
     std::int32_t started = 0, ended = 0;  // of its parts
     std::int64_t start_ns = 0;
     std::int64_t first_part_ns = 0;
+    std::int64_t end_ns = 0;
     bool is_done = false;
     std::int64_t released_by = Collective::none;  // before it is done
   };
@@ -257,7 +258,7 @@ class EventEvaluation {
     const Input* last = awaited;
     if (cell.size == 2) last = last_inputs_[tasks_.joined_with(task) - 1].input;
     RankAccount& own = account(row.rank);
-    const Wait wait = ties != nullptr ? wait_of(cell, row.rank) : std::nullopt;
+    const Wait wait = ties != nullptr ? wait_of(cell, *ties, row.rank) : std::nullopt;
     const std::int64_t start = starts_ns_[static_cast<std::size_t>(row.rank)];
     const PathTimes* dependency = dependency_ends_.path_to(task, start);
     if (dependency != nullptr && tail(row.rank).end_ns != start &&
@@ -440,8 +441,12 @@ class EventEvaluation {
   }
 
   // Of what a cell waited for the last.
-  Wait wait_of(const Cell& cell, int rank) {
+  Wait wait_of(const Cell& cell, const Ties& ties, int rank) {
     Wait last;
+    if (ties.before != Collective::none) {
+      const Progress& before = progress(ties.before);
+      last = {before.start_ns, before.end_ns};
+    }
     for (const TaskId part : cell.all()) {
       const Wait one = waits_.take(tasks_.action_of(part), rank);
       if (one && (!last || one->arrival_ns > last->arrival_ns)) last = one;
@@ -502,6 +507,8 @@ class EventEvaluation {
     const CollectiveTasks& own = collective(index);
     Progress& done = progress(index);
     done.is_done = true;
+    done.end_ns = now;
+    if (own.held != no_task) engine_.signal(own.held);
     waits_.add(own.action, own.rank, done.start_ns, now, done.first_part_ns);
     if (sink_) [[unlikely]] {
       Span span{own.action, own.rank, own.iteration, done.start_ns, now, 0, 0, own.costs->bytes};

@@ -230,17 +230,26 @@ class TasksBuilder {
           tasks_.plan.need_signal(own.first_lead + static_cast<TaskId>(part));
         }
       }
+      if (one.held_cell != Collective::none) {
+        own.held = first_task_at(one.rank, one.held_cell);
+        ties_of(own.held).before = static_cast<std::int64_t>(i);
+        tasks_.plan.need_signal(own.held);
+      }
       if (one.cell == Collective::none || own.parts == 0) continue;
-      const Action& first = schedule_.actions[one.rank][static_cast<std::size_t>(one.cell)];
-      Ties& ties = ties_of(tasks_.task_of(first));
+      const TaskId cell = first_task_at(one.rank, one.cell);
+      Ties& ties = ties_of(cell);
       if (own.is_within_cell) {
         ties.reduction = static_cast<std::int64_t>(i);
       } else {
         ties.gathers[ties.gathers[0] == Collective::none ? 0 : 1] = static_cast<std::int64_t>(i);
-        own.waiting = tasks_.task_of(first);
+        own.waiting = cell;
         tasks_.plan.need_signal(own.waiting);
       }
     }
+  }
+
+  TaskId first_task_at(int rank, std::int64_t cell) const {
+    return tasks_.task_of(schedule_.actions[rank][static_cast<std::size_t>(cell)]);
   }
 
   Ties& ties_of(TaskId cell) {

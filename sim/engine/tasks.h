@@ -107,6 +107,7 @@ struct CollectiveTasks {
   bool is_within_cell = false;
   std::int64_t gather = Collective::none;  // of a RESHARD
   TaskId waiting = no_task;                // for the first part: a cell, by its first action
+  TaskId held = no_task;                   // for the last: another one
   TaskId end = no_task;                    // of the rank's last: what ends its iteration
 };
 
@@ -118,10 +119,11 @@ struct Step {
 };
 
 // What a cell has to do with collectives: those of which it needs the first part,
-// one a stage, and the one that goes on while it runs.
+// one a stage, the one that goes on while it runs, and the one that it waits for the end of.
 struct Ties {
   std::array<std::int64_t, 2> gathers{Collective::none, Collective::none};
   std::int64_t reduction = Collective::none;
+  std::int64_t before = Collective::none;
 };
 
 // A dependency of the schedule: the end of one task lets another go on.

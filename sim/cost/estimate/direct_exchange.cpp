@@ -127,6 +127,7 @@ void add_exchanges(const Training& training, const Placement& placement, Costs& 
     const auto numbers = static_cast<double>(numbers_of(stage.parameters));
     stage.reduce = collective_of(direct_reduction(numbers * gradient_bytes, training),
                                  reduced_segments(stage.parameters, training), replicas);
+    stage.reduce.holds_gradients = true;  // they are summed up where they are made
     const DirectExchange gather =
         direct_gather(numbers * static_cast<double>(replicas.weight_bytes), training);
     if (gathers_each) {
