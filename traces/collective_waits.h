@@ -34,6 +34,7 @@ class CollectiveWaits {
     if (collective.kind == Kind::RESHARD) return;
     std::optional<Wait>& own = at(ranks_, rank);
     if (!own || start_ns > own->arrival_ns) own = Wait{start_ns, start_ns};
+    own->since_ns = std::min(own->since_ns, start_ns);
     own->arrival_ns = std::max(own->arrival_ns, end_ns);
     if (collective.kind == Kind::UNSHARD) {
       at(gathers_, collective.stage) = Wait{own->since_ns, first_part_ns};

@@ -25,6 +25,12 @@ void add_measured(const RecordedRun& run, Json& json) {
     }
     json["adjusted_transfers"] = facts.adjusted_transfers;
   }
+  if (about.replicas > 1) {
+    json["data_parallel"] = about.replicas;
+    json["zero"] = about.zero;
+    if (about.zero > 0) json["shard_over"] = about.shards;
+    if (about.bucket_bytes > 0) json["bucket_bytes"] = about.bucket_bytes;
+  }
   if (!about.costs_json.empty()) {
     json["pace"] = facts.pace;
     return;
@@ -34,12 +40,6 @@ void add_measured(const RecordedRun& run, Json& json) {
   json["layers"] = about.layers;
   json["micro_batch_size"] = facts.micro_batch_size;
   json["sequence_length"] = facts.sequence_length;
-  if (about.replicas > 1) {
-    json["data_parallel"] = about.replicas;
-    json["zero"] = about.zero;
-    if (about.zero > 0) json["shard_over"] = about.shards;
-    if (about.bucket_bytes > 0) json["bucket_bytes"] = about.bucket_bytes;
-  }
   json["recompute"] = facts.recompute;
   json["precision"] = facts.precision;
 }

@@ -11,6 +11,7 @@
 #include "exec/device/devices.h"
 #include "exec/model/layer.h"
 #include "exec/run/recorder.h"
+#include "sim/cost/estimate/direct_exchange.h"
 #include "sim/cost/estimate/replicas.h"
 #include "sim/cost/layout.h"
 #include "sim/schedule/deadlock.h"
@@ -216,6 +217,32 @@ Training replicas_of(const Flags& flags) {
   return asked;
 }
 
+// What replicas on an emulated device exchange.
+void set_exchanges(const Flags& flags, TrainingJob& training) {
+  if (training.pace == EmulationPace::anchored) {
+    throw input_error(
+        "--pace anchored: what replicas exchange takes its time, which costs don't have; leave it "
+        "out, or --data-parallel");
+  }
+  Costs& costs = *training.costs;
+  check_parameters_known(costs, flags.costs.value_or("the usual costs"));
+  Training asked = replicas_of(flags);
+  split_states(asked, costs);
+  costs.reduce_gradients_ns.clear();  // sums are the exchange's
+  double numbers = 0;
+  for (StageCosts& stage : costs.stages) {
+    std::int64_t own = 0;
+    for (const std::int64_t layer : stage.parameters) own += layer;
+    if (asked.zero == 3) {
+      stage.unsharded_bytes = own * costs.replicas.value_or(ReplicaCosts()).weight_bytes;
+    }
+    numbers += static_cast<double>(own);
+  }
+  const double arrays = asked.zero > 0 ? 2 : 1;
+  check_memory(fmt::format("what {} exchange", plural(asked.data_parallel, "replica")),
+               arrays * numbers * sizeof(float) * asked.data_parallel);
+}
+
 // What takes time on one that does not.
 void set_costs(const Flags& flags, Task& task) {
   TrainingJob& training = task.training;
@@ -228,8 +255,7 @@ void set_costs(const Flags& flags, Task& task) {
       {&flags.learning_rate, "--learning-rate"},
       {&flags.recompute, "--recompute"},
       {&flags.precision, "--precision"},
-      {&flags.global_batch, "--global-batch"},
-      {&flags.replicas.data_parallel, "--data-parallel"}};
+      {&flags.global_batch, "--global-batch"}};
   for (const auto& [flag, name] : meaningless) {
     if (*flag) throw input_error(fmt::format("{}: an emulated device trains nothing", name));
   }
@@ -263,10 +289,11 @@ void set_costs(const Flags& flags, Task& task) {
   for (const StageCosts& stage : training.costs->stages) {
     if (!stage.unshard.exists() && !stage.reduce.exists()) continue;
     throw input_error(fmt::format(
-        "{}: unshard and reduce are exchanges with replicas, of which an emulated device has none; "
-        "leave them out",
+        "{}: what an emulated device exchanges with replicas follows from `parameters` and "
+        "`replicas`; leave out unshard and reduce",
         *flags.costs));
   }
+  if (training.data_parallel > 1) set_exchanges(flags, training);
 }
 
 }  // namespace

@@ -113,7 +113,8 @@ std::string replica_lines(const TrainingJob& training, const RunResult& result) 
 }
 
 std::string run_lines(const TrainingJob& training, const RunResult& result) {
-  std::string out = training.costs ? "" : replica_lines(training, result) + model_lines(training);
+  std::string out = replica_lines(training, result);
+  if (!training.costs) out += model_lines(training);
   out += fmt::format("run     {}; transport {}\n", result.run.about.device,
                      result.run.about.transport);
   const std::vector<std::int64_t> times = result.iteration_ns();
@@ -188,10 +189,6 @@ std::string result_json(const Task& task, const RunResult& result) {
     json["layout"] = training.layout;
     json["micro_batch_size"] = training.micro_batch_size;
     json["sequence_length"] = training.sequence_length;
-    json["data_parallel"] = training.data_parallel;
-    json["zero"] = training.zero;
-    json["shard_over"] = training.shards();
-    json["bucket_bytes"] = training.bucket_bytes ? Json(*training.bucket_bytes) : Json(nullptr);
     json["reduce"] = training.library_sums ? "library" : "ordered";
     json["global_batch"] =
         training.micro_batch_size * training.program.microbatches * training.data_parallel;
@@ -200,6 +197,10 @@ std::string result_json(const Task& task, const RunResult& result) {
     json["recompute"] = training.recompute ? "full" : "none";
     json["precision"] = precision_name(training.precision);
   }
+  json["data_parallel"] = training.data_parallel;
+  json["zero"] = training.zero;
+  json["shard_over"] = training.shards();
+  json["bucket_bytes"] = training.bucket_bytes ? Json(*training.bucket_bytes) : Json(nullptr);
   json["device"] = result.run.about.device;
   json["transport"] = result.run.about.transport;
   json["processors"] = result.run.about.measured.processors;

@@ -39,6 +39,12 @@ Slice slice_of(const Tensor& tensor, std::int64_t first, std::int64_t size) {
   return tensor.all().part(first, size);
 }
 
+void sort_ends(std::vector<std::int64_t>& ends) {
+  std::ranges::sort(ends);
+  ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
+  if (ends.size() > 1 && ends.front() == 0) ends.erase(ends.begin());
+}
+
 }  // namespace
 
 Range common(const Range& one, const Range& other) {
@@ -63,14 +69,20 @@ Range Parts::part(std::size_t segment, int sharer) const {
   return {at(sharer), at(std::int64_t{sharer} + 1)};
 }
 
-Parts cut(const std::vector<Layer*>& layers, const StateSplit& split, const Cuts& cuts) {
-  const std::vector<std::int64_t> begins = begins_of(layers);
-  std::vector<std::int64_t> ends{begins.back()};
-  if (cuts.by_layer) ends.insert(ends.end(), begins.begin() + 1, begins.end());
+std::vector<std::int64_t> cut(const std::vector<std::int64_t>& layer_ends, const Cuts& cuts) {
+  std::vector<std::int64_t> ends{layer_ends.back()};
+  if (cuts.by_layer) ends.insert(ends.end(), layer_ends.begin(), layer_ends.end());
   if (cuts.segment_bytes > 0) {
     const std::int64_t most = std::max<std::int64_t>(1, cuts.segment_bytes / 4);
-    for (std::int64_t end = begins.back() - most; end > 0; end -= most) ends.push_back(end);
+    for (std::int64_t end = layer_ends.back() - most; end > 0; end -= most) ends.push_back(end);
   }
+  sort_ends(ends);
+  return ends;
+}
+
+Parts cut(const std::vector<Layer*>& layers, const StateSplit& split, const Cuts& cuts) {
+  const std::vector<std::int64_t> begins = begins_of(layers);
+  std::vector<std::int64_t> ends = cut({begins.begin() + 1, begins.end()}, cuts);
   // The two ends of a tied matrix add up parts of it, which must be the same.
   for (std::size_t i = 0; split.splits(1) && i < layers.size(); ++i) {
     if (!layers[i]->shares_matrix()) continue;
@@ -78,9 +90,7 @@ Parts cut(const std::vector<Layer*>& layers, const StateSplit& split, const Cuts
     std::erase_if(ends, [&](std::int64_t end) { return matrix.begin < end && end < matrix.end; });
     ends.insert(ends.end(), {matrix.begin, matrix.end});
   }
-  std::ranges::sort(ends);
-  ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
-  if (ends.size() > 1 && ends.front() == 0) ends.erase(ends.begin());
+  sort_ends(ends);
   return {std::move(ends), split.parts()};
 }
 

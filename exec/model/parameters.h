@@ -83,6 +83,8 @@ struct Cuts {
   std::int64_t segment_bytes = 0;  // of gradients, at most, from the last layer on; 0: all at once
 };
 
+// The ends of segments of layers that end there, ascending; the last is the number of all.
+std::vector<std::int64_t> cut(const std::vector<std::int64_t>& layer_ends, const Cuts& cuts);
 // How layers that share a store are cut.
 Parts cut(const std::vector<Layer*>& layers, const StateSplit& split, const Cuts& cuts);
 

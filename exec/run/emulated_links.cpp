@@ -13,18 +13,28 @@ bool takes_time(const Link& link) { return link.latency_ns > 0 || link.bytes_per
 
 }  // namespace
 
-EmulatedLinks::EmulatedLinks(Transport& below, const Costs& costs, EmulationPace pace)
-    : below_(below), costs_(costs), pace_(pace) {
+EmulatedLinks::EmulatedLinks(Transport& below, const Mesh& mesh, const Costs& costs,
+                             EmulationPace pace)
+    : below_(below), mesh_(mesh), costs_(costs), pace_(pace) {
   if (below.patience()) set_patience(*below.patience());
 }
 
 bool EmulatedLinks::exist(const Costs& costs) {
-  return takes_time(costs.p2p) ||
+  return takes_time(costs.p2p) || (costs.replicas && costs.replicas->takes_time()) ||
          std::ranges::any_of(costs.edges, [](const auto& edge) { return takes_time(edge.second); });
 }
 
-bool EmulatedLinks::is_emulated(int from, int to, int tag) const {
-  return tag >= first_free_tag && takes_time(costs_.link(from, to));
+std::optional<EmulatedLinks::Way> EmulatedLinks::way(int from, int to, int tag) const {
+  if (tag < first_free_tag) return std::nullopt;
+  const Coordinates one = mesh_.coordinates_of(from);
+  const Coordinates other = mesh_.coordinates_of(to);
+  if (one.data == other.data) {
+    const Link& link =
+        costs_.link(static_cast<int>(one.pipeline), static_cast<int>(other.pipeline));
+    return takes_time(link) ? std::optional(Way{link, false}) : std::nullopt;
+  }
+  if (!costs_.replicas || !costs_.replicas->takes_time()) return std::nullopt;
+  return Way{{costs_.replicas->latency_ns, costs_.replicas->bytes_per_second}, true};
 }
 
 Ticket EmulatedLinks::open(Ticket below) {
@@ -42,13 +52,18 @@ Ticket EmulatedLinks::open(Ticket below) {
 }
 
 Ticket EmulatedLinks::send(int to, int tag, std::span<const std::byte> bytes) {
-  if (!is_emulated(rank(), to, tag)) return open(below_.send(to, tag, bytes));
+  const auto own = way(rank(), to, tag);
+  if (!own) return open(below_.send(to, tag, bytes));
   const Ticket ticket = open(0);
   Message& message = entries_[ticket]->message;
   std::ranges::copy(bytes.first(std::min(bytes.size(), message.first.size())),
                     message.first.begin());
   message.left_ns = Clock::monotonic_ns();
-  if (pace_ == EmulationPace::anchored) {
+  if (own->is_shared) {
+    free_ns_ = std::max(free_ns_, message.left_ns) +
+               costs_.occupied_ns(own->link, static_cast<std::int64_t>(bytes.size()));
+    message.left_ns = free_ns_;
+  } else if (pace_ == EmulationPace::anchored) {
     std::memcpy(&message.left_ns, message.first.data(), sizeof message.left_ns);
   }
   entries_[ticket]->below = below_.send(to, tag, std::as_bytes(std::span(&message, 1)));
@@ -56,14 +71,16 @@ Ticket EmulatedLinks::send(int to, int tag, std::span<const std::byte> bytes) {
 }
 
 Ticket EmulatedLinks::receive(int from, int tag, std::span<std::byte> bytes) {
-  if (!is_emulated(from, rank(), tag)) return open(below_.receive(from, tag, bytes));
+  const auto own = way(from, rank(), tag);
+  if (!own) return open(below_.receive(from, tag, bytes));
   const Ticket ticket = open(0);
   Entry& entry = *entries_[ticket];
-  const Link& link = costs_.link(from, rank());
   entry.receives = true;
   entry.into = bytes;
-  entry.takes_ns =
-      link.latency_ns + costs_.occupied_ns(link, static_cast<std::int64_t>(bytes.size()));
+  entry.takes_ns = own->link.latency_ns;
+  if (!own->is_shared) {
+    entry.takes_ns += costs_.occupied_ns(own->link, static_cast<std::int64_t>(bytes.size()));
+  }
   entry.below = below_.receive(from, tag, std::as_writable_bytes(std::span(&entry.message, 1)));
   return ticket;
 }

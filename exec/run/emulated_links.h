@@ -2,8 +2,9 @@
 //
 // Between ranks whose link has a latency or a bandwidth, what travels is when the message
 // left: it is there once that and the link's time are over, however fast the transport
-// below carries it, and its bytes stay where they are. All other messages are the
-// transport's own. As a transport it belongs to one rank.
+// below carries it, and its bytes stay where they are. Likewise between replicas, where costs
+// say what their exchanges take: what a rank sends to any of them goes one after the other. All
+// other messages are the transport's own. As a transport it belongs to one rank.
 #pragma once
 
 #include <array>
@@ -16,14 +17,15 @@
 #include "exec/run/precise_sleep.h"
 #include "exec/transport/transport.h"
 #include "sim/cost/costs.h"
+#include "traces/mesh.h"
 
 namespace pipesim::exec {
 
 class EmulatedLinks final : public Transport {
  public:
-  // All outlive it. Ranks are those of the pipeline, and share one CLOCK_MONOTONIC. Anchored
+  // All outlive it. Ranks are those of the mesh, and share one CLOCK_MONOTONIC. Anchored
   // messages begin with when they left.
-  EmulatedLinks(Transport& below, const Costs& costs, EmulationPace pace);
+  EmulatedLinks(Transport& below, const Mesh& mesh, const Costs& costs, EmulationPace pace);
 
   // Whether there is any between ranks.
   static bool exist(const Costs& costs);
@@ -56,7 +58,12 @@ class EmulatedLinks final : public Transport {
     Message message;
   };
 
-  bool is_emulated(int from, int to, int tag) const;
+  // What leads from one rank to another, where it is emulated.
+  struct Way {
+    Link link;
+    bool is_shared = false;  // with all that the sender sends to replicas
+  };
+  std::optional<Way> way(int from, int to, int tag) const;
   Ticket open(Ticket below);
   // After the ticket below has ended.
   void settle(Entry& entry);
@@ -64,8 +71,10 @@ class EmulatedLinks final : public Transport {
   void close(Ticket ticket) { free_.push_back(ticket); }
 
   Transport& below_;
+  Mesh mesh_;
   const Costs& costs_;
   EmulationPace pace_;
+  std::int64_t free_ns_ = 0;  // when what was sent to replicas so far has left
   PreciseSleep sleep_;
   std::vector<std::unique_ptr<Entry>> entries_;  // by ticket; what is sent stays where it is
   std::vector<Ticket> free_;

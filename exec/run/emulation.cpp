@@ -1,6 +1,8 @@
 #include "exec/run/emulation.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -19,20 +21,39 @@ std::string_view pace_name(EmulationPace pace) {
   return pace == EmulationPace::wall ? "wall" : "anchored";
 }
 
-Emulation::Emulation(const TrainingJob& training, Transport& transport, Pool& pool,
-                     Recorder& recorder)
+Emulation::Emulation(const TrainingJob& training, RankGroups& groups, Pool& pool,
+                     Recorder& recorder, Beside& beside)
     : training_(training),
       program_(training.program),
       costs_(*training.costs),
       pace_(training.pace),
-      rank_(transport.rank()),
-      transport_(transport),
+      rank_(groups.pipeline.rank()),
+      transport_(groups.pipeline),
+      whole_(groups.whole),
       pool_(pool),
-      recorder_(recorder) {
+      recorder_(recorder),
+      beside_(beside),
+      arrays_(pool.device()),
+      replicas_(groups, arrays_, beside, training.library_sums) {
   const StateBytes states = costs_.states(program_.placement)[static_cast<std::size_t>(rank_)];
   pool.charge(Use::weights, states.weights);
   pool.charge(Use::gradients, states.gradients);
   pool.charge(Use::optimizer, states.optimizer);
+  if (!replicas_.exist()) return;
+  const bool rounds = costs_.replicas && costs_.replicas->weight_bytes == 2;
+  for (const int stage : program_.placement.stages_of(rank_)) {
+    const EmulatedStates::Setup setup{stage,
+                                      costs_of(stage).parameters,
+                                      training.split(groups.sharers.rank()),
+                                      training.cuts(),
+                                      rounds ? Number::bfloat16 : Number::float32,
+                                      costs_of(stage).unsharded_bytes};
+    states_.push_back(std::make_unique<EmulatedStates>(setup, arrays_, pool));
+  }
+}
+
+EmulatedStates& Emulation::states_of(int stage) {
+  return *states_[static_cast<std::size_t>(program_.placement.chunk_of(stage))];
 }
 
 std::vector<std::int64_t> Emulation::message_bytes(const Costs& costs, EmulationPace pace) {
@@ -47,6 +68,7 @@ std::vector<std::int64_t> Emulation::message_bytes(const Costs& costs, Emulation
 void Emulation::start_iteration(int iteration) {
   iteration_ = iteration;
   if (training_.starts_together(iteration)) end_ns_ = 0;
+  replicas_.start_iteration();
 }
 
 // When the action would start if nothing but costs took time.
@@ -67,7 +89,48 @@ std::int64_t Emulation::ready_ns(const Action& action, const Tensor& input) cons
   return start == 0 ? Clock::monotonic_ns() : start;
 }
 
+void Emulation::pass_until(std::int64_t monotonic_ns) {
+  using Time = Transport::Time;
+  std::vector<Ticket> tickets;
+  while (Clock::monotonic_ns() < monotonic_ns) {
+    tickets.clear();
+    beside_.collect(tickets);
+    if (tickets.empty()) return sleep_.until(monotonic_ns);
+    const std::int64_t wake_ns = sleep_.wake_ns(monotonic_ns);
+    // steady_clock is CLOCK_MONOTONIC.
+    const std::size_t done =
+        whole_.wait_any_until(tickets, Time(std::chrono::nanoseconds(wake_ns)));
+    if (done < tickets.size()) {
+      beside_.settle(done);
+      continue;
+    }
+    sleep_.learn(wake_ns);
+    while (Clock::monotonic_ns() < monotonic_ns) beside_.poll();
+  }
+}
+
+// The last of them come at its end, where reduce() finds them.
+void Emulation::pass(const Action& action, std::int64_t start_ns, std::int64_t end_ns) {
+  if (action.stage == reduced_next_ && (action.kind == Kind::B || action.kind == Kind::W)) {
+    EmulatedStates& states = states_of(action.stage);
+    const Parts& parts = states.parts();
+    const auto numbers = static_cast<double>(parts.segment(parts.segments() - 1).end);
+    for (std::size_t i = parts.segments() - 1; i > 0; --i) {
+      const std::int64_t begin = parts.segment(i).begin;
+      const double left = static_cast<double>(begin) / numbers;
+      pass_until(end_ns - std::llround(left * static_cast<double>(end_ns - start_ns)));
+      replicas_.has_gradients(states, begin);
+    }
+  }
+  pass_until(end_ns);
+}
+
 void Emulation::await_start(const Action& action, const Tensor& input) {
+  if (replicas_.exist()) {
+    EmulatedStates& states = states_of(action.stage);
+    replicas_.await_whole(states);
+    if (action.kind == Kind::B || action.kind == Kind::W) replicas_.await_room(states);
+  }
   const bool anchored = pace_ == EmulationPace::anchored;
   const std::int64_t delay_ns = training_.faults.delay_ns(action, rank_);
   if (!anchored && delay_ns == 0) return;
@@ -83,7 +146,7 @@ Tensor Emulation::run(const Action& action, Tensor input) {
   const std::int64_t start = anchored ? start_ns_ : Clock::monotonic_ns();
   end_ns_ = start +
             training_.faults.duration_ns(action, iteration_, rank_, stage.duration_ns(action.kind));
-  sleep_.until(end_ns_);
+  pass(action, start, end_ns_);
   if (is_backward(action.kind)) pool_.charge(Use::activations, -stage.activation_bytes);
   if (action.kind == Kind::I) pool_.charge(Use::residue, stage.weight_residue_bytes);
   if (action.kind == Kind::W) {
@@ -108,7 +171,26 @@ void Emulation::close(Kind kind, int stage, std::int64_t duration_ns) {
   recorder_.add(note);
 }
 
+void Emulation::will_reduce(int stage) {
+  if (!replicas_.exist()) return;
+  replicas_.will_reduce(states_of(stage));
+  reduced_next_ = stage;
+}
+
+bool Emulation::unshard(int stage) {
+  return replicas_.exist() && replicas_.unshard(states_of(stage));
+}
+
+bool Emulation::reshard(int stage) {
+  return replicas_.exist() && replicas_.reshard(states_of(stage));
+}
+
 void Emulation::reduce(int stage, std::int64_t number, std::int64_t count) {
+  if (replicas_.exist()) {
+    reduced_next_ = -1;
+    replicas_.reduce(states_of(stage));
+    return;
+  }
   if (costs_.reduce_gradients_ns.empty()) return;
   close(Kind::REDUCE_GRAD, stage,
         share_of(costs_.reduce_gradients_ns[static_cast<std::size_t>(rank_)], count, number));
@@ -120,10 +202,10 @@ void Emulation::meet(Kind kind, int stage) {
   const std::vector<int> group = group_of(kind, program_.placement);
   if (kind == Kind::GRAD_NORM) {
     // Nothing of theirs is there but on rank 0, which tells it to all.
-    for (const std::int64_t theirs : gather_value(transport_, end_ns_)) {
+    for (const std::int64_t theirs : gather_value(whole_, end_ns_)) {
       end_ns_ = std::max(end_ns_, theirs);
     }
-    end_ns_ = broadcast_value(transport_, end_ns_);
+    end_ns_ = broadcast_value(whole_, end_ns_);
   } else if (group.size() == 2) {
     std::int64_t theirs = 0;
     const int other = group.front() == rank_ ? group.back() : group.front();
@@ -139,8 +221,19 @@ void Emulation::meet(Kind kind, int stage) {
 }
 
 void Emulation::step(int stage, double /*gradient_norm*/) {
-  if (costs_.optimizer_ns.empty()) return;
-  close(Kind::OPTIMIZER, stage, costs_.optimizer_ns[static_cast<std::size_t>(rank_)]);
+  const auto& times = costs_.optimizer_ns;
+  const std::int64_t duration_ns = times.empty() ? 0 : times[static_cast<std::size_t>(rank_)];
+  if (!replicas_.exist()) {
+    if (!times.empty()) close(Kind::OPTIMIZER, stage, duration_ns);
+    return;
+  }
+  beside_.wait_for_all();
+  ActionNote note{make_action(stage, Kind::OPTIMIZER), recorder_.now(), recorder_.now(), {}, 0};
+  end_ns_ = Clock::monotonic_ns() + duration_ns;
+  sleep_.until(end_ns_);
+  for (const auto& states : states_) replicas_.gather_stepped(*states);
+  note.end = recorder_.now();
+  recorder_.add(note);
 }
 
 }  // namespace pipesim::exec

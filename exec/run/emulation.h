@@ -7,15 +7,21 @@
 // costs say: each message carries when its sender should have ended, and
 // actions count from there. Then the ranks compute a prediction and merely
 // keep to it, so an anchored run proves no more than that.
+//
+// What replicas exchange are real messages, too, of arrays that nobody computes. They go on
+// while an action takes its time, and gradients come evenly over the action that makes them.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string_view>
 #include <vector>
 
+#include "exec/run/emulated_states.h"
 #include "exec/run/faults.h"
 #include "exec/run/precise_sleep.h"
 #include "exec/run/recorder.h"
+#include "exec/run/replicas.h"
 #include "exec/run/workload.h"
 #include "exec/transport/transport.h"
 #include "sim/cost/costs.h"
@@ -30,13 +36,16 @@ struct TrainingJob;
 
 class Emulation final : public Workload {
  public:
-  // `training` has costs and outlives it, as the transport of the pipeline does. Activations are
-  // counted in `pool`, not taken.
-  Emulation(const TrainingJob& training, Transport& transport, Pool& pool, Recorder& recorder);
+  // `training` has costs; all outlive it. Activations are counted in `pool`, not taken.
+  Emulation(const TrainingJob& training, RankGroups& groups, Pool& pool, Recorder& recorder,
+            Beside& beside);
 
   void start_iteration(int iteration) override;
   void await_start(const Action& action, const Tensor& input) override;
   Tensor run(const Action& action, Tensor input) override;
+  void will_reduce(int stage) override;
+  bool unshard(int stage) override;
+  bool reshard(int stage) override;
   void reduce(int stage, std::int64_t number, std::int64_t count) override;
   void reduce_tied(int stage) override { meet(Kind::REDUCE_TIED, stage); }
   Outcome find_norm(int stage) override {
@@ -55,6 +64,11 @@ class Emulation final : public Workload {
   }
   std::int64_t ready_ns(const Action& action, const Tensor& input) const;
   void close(Kind kind, int stage, std::int64_t duration_ns);
+  EmulatedStates& states_of(int stage);
+  // Exchanges go on until then.
+  void pass_until(std::int64_t monotonic_ns);
+  // The time of an action goes by, and gradients come.
+  void pass(const Action& action, std::int64_t start_ns, std::int64_t end_ns);
   // A blocking collective: the latest end of the ranks of its group counts.
   void meet(Kind kind, int stage);
 
@@ -63,9 +77,15 @@ class Emulation final : public Workload {
   const Costs& costs_;
   EmulationPace pace_;
   int rank_;
-  Transport& transport_;
+  Transport& transport_;  // of the pipeline
+  Transport& whole_;
   Pool& pool_;
   Recorder& recorder_;
+  Beside& beside_;
+  Pool arrays_;  // of what is exchanged
+  Replicas replicas_;
+  std::vector<std::unique_ptr<EmulatedStates>> states_;  // by chunk, where there are replicas
+  int reduced_next_ = -1;  // the stage that is, behind the next action
   int iteration_ = 0;
   PreciseSleep sleep_;
   std::int64_t start_ns_ = 0;  // anchored, of the action that runs

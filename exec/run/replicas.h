@@ -18,7 +18,7 @@
 
 #include "exec/run/beside.h"
 #include "exec/run/rank_groups.h"
-#include "exec/run/stage.h"
+#include "exec/run/shared_states.h"
 
 namespace pipesim::exec {
 
@@ -34,21 +34,24 @@ class Replicas {
   void start_iteration();
 
   // The REDUCE_GRAD of the stage stands straight behind what comes next.
-  void will_reduce(const Stage& stage) { state_of(stage).is_expected = true; }
+  void will_reduce(const SharedStates& stage) { state_of(stage).is_expected = true; }
   // What the backward has made so far of a stage's sums: those from `begin` on are whole.
-  void has_gradients(Stage& stage, std::int64_t begin);
-  void reduce(Stage& stage);
+  void has_gradients(SharedStates& stage, std::int64_t begin);
+  // Where gradients are split: until the reduction under way is of the last layer alone, so that a
+  // rank has whole gradients of that and of the one that is made next.
+  void await_all_but_last(const SharedStates& stage);
+  void reduce(SharedStates& stage);
   // Before gradients are added to the sums: those before have been exchanged.
-  void await_room(Stage& stage);
+  void await_room(SharedStates& stage);
 
   // Whether there was anything to do.
-  bool unshard(Stage& stage);
-  bool reshard(Stage& stage);
+  bool unshard(SharedStates& stage);
+  bool reshard(SharedStates& stage);
   // Before a stage computes.
-  void await_whole(const Stage& stage);
+  void await_whole(const SharedStates& stage);
 
   // Each sharer steps its part of weights that all have: gathers them, and waits.
-  void gather_stepped(Stage& stage);
+  void gather_stepped(SharedStates& stage);
 
  private:
   struct State {
@@ -58,14 +61,14 @@ class Replicas {
     std::optional<Beside::Id> gather;
     std::map<Kind, std::int32_t> count;  // of collectives of this iteration
   };
-  State& state_of(const Stage& stage) { return states_[stage.index()]; }
-  Action next_of(Stage& stage, Kind kind);
+  State& state_of(const SharedStates& stage) { return states_[stage.index()]; }
+  Action next_of(SharedStates& stage, Kind kind);
   // Starts those segments whose numbers all stand at `begin` or behind.
-  void start_segments(Stage& stage, std::int64_t begin);
-  Beside::Part reduction_of(Stage& stage, std::size_t segment);
-  Beside::Part reduction_in_order(const ParameterStore& store, std::size_t segment);
-  Beside::Part reduction_by_library(const ParameterStore& store, std::size_t segment);
-  Beside::Part gather_of(const Stage& stage, std::size_t segment);
+  void start_segments(SharedStates& stage, std::int64_t begin);
+  Beside::Part reduction_of(SharedStates& stage, std::size_t segment);
+  Beside::Part reduction_in_order(const SharedStates& stage, std::size_t segment);
+  Beside::Part reduction_by_library(const SharedStates& stage, std::size_t segment);
+  Beside::Part gather_of(const SharedStates& stage, std::size_t segment);
 
   RankGroups& groups_;
   Pool& pool_;

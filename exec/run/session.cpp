@@ -67,6 +67,10 @@ RecordedRun run_of(const TrainingJob& training, const Device& device, Transport&
   MeasuredFacts& facts = about.measured;
   facts.processors = count_processors(transport);
   facts.warmup_iterations = training.warmup;
+  about.replicas = training.data_parallel;
+  about.zero = training.zero;
+  about.shards = training.shards();
+  about.bucket_bytes = training.bucket_bytes.value_or(0);
   if (training.costs) {
     about.costs_json = to_json(*training.costs);
     about.device = "emulated, " + std::string(pace_name(training.pace)) + " pace";
@@ -79,10 +83,6 @@ RecordedRun run_of(const TrainingJob& training, const Device& device, Transport&
   about.model_json = to_json(training.model);
   about.layout = training.layout;
   about.layers = layer_names(training.model);
-  about.replicas = training.data_parallel;
-  about.zero = training.zero;
-  about.shards = training.shards();
-  about.bucket_bytes = training.bucket_bytes.value_or(0);
   facts.micro_batch_size = training.micro_batch_size;
   facts.sequence_length = training.sequence_length;
   facts.recompute = training.recompute ? "full" : "none";
@@ -150,10 +150,16 @@ void check_sums(const TrainingJob& training, const Transport& transport) {
 std::int64_t largest_exchange(const TrainingJob& training) {
   std::int64_t largest = 0;
   for (int stage = 0; stage < training.program.stages(); ++stage) {
+    const auto at = static_cast<std::size_t>(stage);
     std::int64_t numbers = 0;
-    const int first = training.first_layer(stage);
-    for (int i = 0; i < training.layout[static_cast<std::size_t>(stage)]; ++i) {
-      numbers += training.model.layer_parameters(first + i);
+    if (training.costs) {
+      const std::vector<std::int64_t>& own = training.costs->stages[at].parameters;
+      numbers = std::accumulate(own.begin(), own.end(), std::int64_t{0});
+    } else {
+      const int first = training.first_layer(stage);
+      for (int i = 0; i < training.layout[at]; ++i) {
+        numbers += training.model.layer_parameters(first + i);
+      }
     }
     largest = std::max(largest, numbers);
   }
@@ -318,26 +324,26 @@ RunResult run_session(const TrainingJob& training, Device& device, Transport& tr
     if (training.costs && EmulatedLinks::exist(*training.costs) && !all_share_one(hosts)) {
       throw input_error(
           "ranks of several hosts share no clock to emulate links by; take latency_ns and "
-          "bandwidth_bytes_per_s of p2p out of the costs");
+          "bandwidth_bytes_per_s of p2p and replicas out of the costs");
     }
   });
 
   RunResult result;
   result.run = run_of(training, device, transport);
   const Trainer* trainer = nullptr;
-  RankGroups groups(transport, training.mesh(), training.shards());
-  GroupTransport& pipeline = groups.pipeline;
   std::optional<EmulatedLinks> links;
   if (training.costs && EmulatedLinks::exist(*training.costs)) {
-    links.emplace(pipeline, *training.costs, training.pace);
+    links.emplace(transport, training.mesh(), *training.costs, training.pace);
   }
-  Transport& carrier = links ? static_cast<Transport&>(*links) : pipeline;
+  Transport& carrier = links ? *links : transport;
+  RankGroups groups(carrier, training.mesh(), training.shards());
+  GroupTransport& pipeline = groups.pipeline;
   Worker worker(
-      training, device, carrier, clock,
+      training, device, pipeline, clock,
       [&](Pool& pool, Recorder& recorder, Beside& beside,
           const std::function<void()>& poll) -> std::unique_ptr<Workload> {
         if (training.costs) {
-          return std::make_unique<Emulation>(training, carrier, pool, recorder);
+          return std::make_unique<Emulation>(training, groups, pool, recorder, beside);
         }
         auto own =
             std::make_unique<Trainer>(training, device, groups, pool, recorder, beside, poll);

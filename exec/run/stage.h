@@ -14,10 +14,11 @@
 
 #include "exec/model/layer.h"
 #include "exec/run/recorder.h"
+#include "exec/run/shared_states.h"
 
 namespace pipesim::exec {
 
-class Stage {
+class Stage final : public SharedStates {
  public:
   struct Setup {
     LayerSetup layers;
@@ -43,13 +44,13 @@ class Stage {
   // The same, and then sums of gradients start anew, with those kept of what was reduced.
   void start_step();
   // The next gradients start the sums that layers add to.
-  void start_sums();
+  void start_sums() override;
   // Called after each layer's weight gradients: those of the stage's numbers from `begin` on are
   // there, of this microbatch.
   using HasGradients = std::function<void(std::int64_t begin)>;
   void when_gradients(HasGradients call) { has_gradients_ = std::move(call); }
 
-  int index() const { return setup_.stage; }
+  int index() const override { return setup_.stage; }
   bool has_embedding() const { return setup_.first_layer == 0; }
   bool has_head() const {
     return setup_.layers.model.is_head(setup_.first_layer + setup_.layer_count - 1);
@@ -58,6 +59,15 @@ class Stage {
   const std::vector<std::unique_ptr<Layer>>& layers() const { return layers_; }
   ParameterStore& store() { return *store_; }
   const ParameterStore& store() const { return *store_; }
+
+  const Parts& parts() const override { return store_->parts(); }
+  const StateSplit& split() const override { return store_->split(); }
+  Slice gradients(std::size_t segment) const override { return store_->gradients(segment); }
+  Slice operands(std::size_t segment) const override { return store_->operands(segment); }
+  void keep_gradients(std::size_t segment) override { store_->keep_gradients(segment); }
+  bool is_whole() const override { return store_->is_whole(); }
+  void make_whole() override { store_->make_whole(); }
+  void release_whole() override { store_->release_whole(); }
 
  private:
   enum class State : std::uint8_t { empty, forwarded, input_done };

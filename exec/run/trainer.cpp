@@ -30,7 +30,10 @@ Trainer::Trainer(const TrainingJob& training, Device& device, RankGroups& groups
     stages_.push_back(std::make_unique<Stage>(setup, recorder, between_layers));
     Stage& own = *stages_.back();
     if (replicas_.exist()) {
-      own.when_gradients([this, &own](std::int64_t begin) { replicas_.has_gradients(own, begin); });
+      own.when_gradients([this, &own](std::int64_t begin) {
+        replicas_.has_gradients(own, begin);
+        replicas_.await_all_but_last(own);
+      });
     }
     has_embedding_ = has_embedding_ || stages_.back()->has_embedding();
     has_head_ = has_head_ || stages_.back()->has_head();

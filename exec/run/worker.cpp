@@ -44,10 +44,11 @@ Worker::List Worker::whole_list(int rank) const {
                   .finds_norm = true,
                   .steps = true};
   if (const auto& costs = training_.costs) {
-    closing = {.reduces = !costs->reduce_gradients_ns.empty(),
+    const bool has_replicas = training_.data_parallel > 1;
+    closing = {.reduces = !costs->reduce_gradients_ns.empty() || has_replicas,
                .reduces_tied = costs->tied_gradients.has_value(),
                .finds_norm = costs->gradient_norm.has_value(),
-               .steps = !costs->optimizer_ns.empty()};
+               .steps = !costs->optimizer_ns.empty() || has_replicas};
   }
   return List(
       with_closing(training_.program.actions[rank], rank, training_.program.placement, closing));

@@ -8,6 +8,7 @@
 #include "sim/calibrate/closing_times.h"
 #include "sim/calibrate/compute_times.h"
 #include "sim/calibrate/doubts.h"
+#include "sim/calibrate/exchange_times.h"
 #include "sim/calibrate/memory_bytes.h"
 #include "sim/calibrate/transfer_times.h"
 #include "traces/base/error.h"
@@ -119,8 +120,13 @@ Calibration calibrate(std::span<const RecordedRun> all) {
   result.transfers = transfers.transfers;
   result.message_sizes = transfers.sizes;
 
+  const ExchangeTimes exchanges = exchange_times(runs, by_layer, compute.entries);
+  costs.costs.replicas = exchanges.replicas;
+  provenance.replicas = exchanges.spread;
+
   set_closing_times(runs, by_layer, costs, compute.entries);
   provenance.notes = set_bytes(runs, by_layer, compute.entries);
+  provenance.notes.insert(provenance.notes.begin(), exchanges.notes.begin(), exchanges.notes.end());
   provenance.notes.insert(provenance.notes.begin(), transfers.notes.begin(), transfers.notes.end());
   if (!by_layer && std::ranges::all_of(provenance.entries, [](const Provenance::Entry& entry) {
         return !entry.backward_input || !entry.backward_weight;

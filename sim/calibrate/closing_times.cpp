@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "sim/calibrate/dealing.h"
+#include "sim/calibrate/exchange_times.h"
 #include "sim/calibrate/samples.h"
+#include "sim/cost/estimate/direct_exchange.h"
 
 namespace pipesim {
 namespace {
@@ -22,7 +24,44 @@ struct Closing {
   std::int64_t makespan_ns = std::numeric_limits<std::int64_t>::max();  // the least
 };
 
-void observe_closing(const RecordedRun& run, const RecordedIteration& iteration, Closing& all) {
+// What a run's optimizer steps have beside all states' step.
+struct StepExtras {
+  bool waits_apart = false;             // collectives have times of their own
+  int shards = 1;                       // each steps a part
+  std::vector<std::int64_t> gather_ns;  // by rank
+
+  std::int64_t whole_ns(std::size_t rank, std::int64_t took_ns) const {
+    const std::int64_t gathered = gather_ns.empty() ? 0 : gather_ns[rank];
+    return std::max<std::int64_t>(0, took_ns - gathered) * shards;
+  }
+};
+
+StepExtras extras_of(const RecordedRun& run, bool by_layer,
+                     const std::optional<ReplicaCosts>& replicas,
+                     const std::vector<StageCosts>& entries) {
+  StepExtras extras;
+  if (!replicas || run.about.replicas == 1) return extras;
+  extras.waits_apart = true;
+  extras.shards = shards_of(run.about, 1);
+  const Training training = replicas_of(run.about);
+  if (training.zero == 3 || training.shards() == 1) return extras;
+  // As a prediction has it, of an optimizer that takes no time.
+  Costs costs;
+  costs.replicas = replicas;
+  for (const auto& [first, last] : entries_of_stages(run.about, by_layer)) {
+    StageCosts& stage = costs.stages.emplace_back();
+    for (std::size_t i = first; i < last; ++i) {
+      const std::vector<std::int64_t>& own = entries[i].parameters;
+      stage.parameters.insert(stage.parameters.end(), own.begin(), own.end());
+    }
+  }
+  add_exchanges(training, Placement(run.about.rank_of_stage), costs);
+  extras.gather_ns = std::move(costs.optimizer_ns);
+  return extras;
+}
+
+void observe_closing(const RecordedRun& run, const RecordedIteration& iteration,
+                     const StepExtras& extras, Closing& all) {
   struct Rank {
     std::int64_t reduction_ns = 0, optimizer_ns = 0;  // taken together
     std::int64_t reduction_start_ns = 0, optimizer_start_ns = 0;
@@ -39,7 +78,10 @@ void observe_closing(const RecordedRun& run, const RecordedIteration& iteration,
       computes = true;
       computed_ns = std::max(computed_ns, span.end_ns);
     }
-    if (is_collective(span.action)) continue;
+    if (is_collective(span.action)) {
+      if (extras.waits_apart) reduced_ns = std::max(reduced_ns, span.end_ns);
+      continue;
+    }
     if (is_blocking_collective(span.action.kind)) {
       waits_by_action = true;
     } else if (span.action.kind == Kind::REDUCE_GRAD) {
@@ -64,7 +106,8 @@ void observe_closing(const RecordedRun& run, const RecordedIteration& iteration,
       all.reduction[r].add(rank.reduction_ns + since(rank.reduction_start_ns, computed_ns));
     }
     if (rank.steps) {
-      all.optimizer[r].add(rank.optimizer_ns + since(rank.optimizer_start_ns, reduced_ns));
+      all.optimizer[r].add(
+          extras.whole_ns(r, rank.optimizer_ns + since(rank.optimizer_start_ns, reduced_ns)));
     }
   }
   all.makespan_ns = std::min(all.makespan_ns, iteration.makespan_ns);
@@ -119,12 +162,10 @@ std::optional<GroupCosts> group_costs(std::span<const RecordedRun* const> runs, 
   return GroupCosts{.latency_ns = samples.typical_ns()};
 }
 
-Closing observe(const RecordedRun& run) {
-  Closing closing(run.ranks);
+void observe(const RecordedRun& run, const StepExtras& extras, Closing& closing) {
   for (const RecordedIteration& iteration : run.iterations) {
-    observe_closing(run, iteration, closing);
+    observe_closing(run, iteration, extras, closing);
   }
-  return closing;
 }
 
 }  // namespace
@@ -138,7 +179,8 @@ void set_closing_times(std::span<const RecordedRun* const> runs, bool by_layer, 
     const Dealer dealer(first.about, true, layers);
     std::vector<PartsSum> reduction, optimizer;
     for (const RecordedRun* run : runs) {
-      const Closing closing = observe(*run);
+      Closing closing(run->ranks);
+      observe(*run, extras_of(*run, true, costs.costs.replicas, layers), closing);
       deal_to_layers(closing.reduction, run->about, dealer, reduction);
       deal_to_layers(closing.optimizer, run->about, dealer, optimizer);
     }
@@ -148,9 +190,7 @@ void set_closing_times(std::span<const RecordedRun* const> runs, bool by_layer, 
   }
   Closing closing(first.ranks);
   for (const RecordedRun* run : runs) {
-    for (const RecordedIteration& iteration : run->iterations) {
-      observe_closing(*run, iteration, closing);
-    }
+    observe(*run, extras_of(*run, false, costs.costs.replicas, layers), closing);
   }
   const bool predicted = first.about.source == Source::predicted;
   const std::int64_t tolerance_ns = predicted ? 0 : closing.makespan_ns / 200;

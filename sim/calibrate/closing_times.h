@@ -7,6 +7,10 @@
 // the model is known, else by the times of forwards; by stage it is one number
 // where ranks are alike, else a list with one a rank.
 //
+// With replicas, and where it is known what exchanges with them take, an optimizer waits for
+// reductions before its time, and its time is that of stepping all states: what gathering them
+// takes is left out, and where replicas split them it is as many times as long.
+//
 // Calls share nothing; any thread.
 #pragma once
 
@@ -18,7 +22,8 @@
 
 namespace pipesim {
 
-// Into `layers`, whose other times are known, or into `costs`.
+// Into `layers`, whose other times and parameters are known, or into `costs`, whose `replicas`
+// are.
 void set_closing_times(std::span<const RecordedRun* const> runs, bool by_layer, CostsFile& costs,
                        std::vector<StageCosts>& layers);
 

@@ -8,9 +8,7 @@
 #include "sim/cost/model.h"
 
 namespace pipesim {
-namespace {
 
-// The parameters of a run's layers; empty where its model is not known.
 std::vector<double> parameters_of(const RunDescription& about) {
   if (about.model_json.empty()) return {};
   const Model model = parse_model(about.model_json, "the model of a trace");
@@ -21,8 +19,6 @@ std::vector<double> parameters_of(const RunDescription& about) {
   }
   return result;
 }
-
-}  // namespace
 
 std::vector<std::pair<std::size_t, std::size_t>> entries_of_stages(const RunDescription& about,
                                                                    bool by_layer) {

@@ -18,6 +18,9 @@ namespace pipesim {
 std::vector<std::pair<std::size_t, std::size_t>> entries_of_stages(const RunDescription& about,
                                                                    bool by_layer);
 
+// The parameters of a run's layers; empty where its model is not known.
+std::vector<double> parameters_of(const RunDescription& about);
+
 // All layers of a kind, such as "block 3" and "block 4", have the same; every
 // stage is a kind of its own.
 class Dealer {

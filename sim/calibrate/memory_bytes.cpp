@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "sim/calibrate/dealing.h"
+#include "sim/calibrate/exchange_times.h"
 #include "sim/calibrate/rank_work.h"
 #include "sim/calibrate/samples.h"
 #include "traces/base/error.h"
@@ -55,11 +56,15 @@ CountedBytes count(const RecordedRun& run) {
   const Counters counters(run);
   for (std::size_t rank = 0; rank < result.states.size(); ++rank) {
     StateBytes& states = result.states[rank];
+    // Of states that are not split.
     for (const MemorySample& sample : counters.of(rank)) {
       states.weights = std::max(states.weights, sample.states.weights);
       states.gradients = std::max(states.gradients, sample.states.gradients);
       states.optimizer = std::max(states.optimizer, sample.states.optimizer);
     }
+    states.weights *= shards_of(run.about, 3);
+    states.gradients *= shards_of(run.about, 2);
+    states.optimizer *= shards_of(run.about, 1);
   }
   for (const RecordedIteration& iteration : run.iterations) {
     for (const ComputeWork& work : work_of(run, iteration).work) {

@@ -10,7 +10,8 @@ namespace {
 // What one rank did, in the order of its spans.
 struct RankSpans {
   std::vector<const Span*> compute;
-  std::vector<std::int64_t> arrivals;  // ends of RECVs, sorted
+  std::vector<std::int64_t> arrivals;   // ends of RECVs, sorted
+  std::vector<std::int64_t> exchanged;  // ends of collectives, sorted
 };
 
 // Messages that arrived after `start_ns` and no later than `end_ns`.
@@ -38,9 +39,11 @@ void add_rank(const RecordedRun& run, const RankSpans& rank, IterationWork& all)
         released = std::max(released, compute[i + 1]->start_ns - compute[i + 1]->queued_ns);
       }
       work.occupied_ns = released - span.start_ns - span.taken_ns;
-      const std::int64_t reached_ns = span.start_ns - span.queued_ns;
+      std::int64_t reached_ns = span.start_ns - span.queued_ns;
+      const auto after = std::ranges::upper_bound(rank.exchanged, span.start_ns);
+      if (after != rank.exchanged.begin()) reached_ns = std::max(reached_ns, *(after - 1));
       if (!span.has_input() || span.input_arrival_ns <= reached_ns) {
-        work.occupied_ns += span.queued_ns;
+        work.occupied_ns += span.start_ns - reached_ns;
       }
       work.received = count_arrivals(rank.arrivals, span.start_ns, released);
     }
@@ -63,10 +66,12 @@ IterationWork work_of(const RecordedRun& run, const RecordedIteration& iteration
     RankSpans& rank = ranks[static_cast<std::size_t>(span.rank)];
     if (is_compute(span.action.kind)) rank.compute.push_back(&span);
     if (is_receive(span.action.kind)) rank.arrivals.push_back(span.end_ns);
+    if (is_collective(span.action)) rank.exchanged.push_back(span.end_ns);
   }
   IterationWork all;
   for (RankSpans& rank : ranks) {
     std::ranges::sort(rank.arrivals);
+    std::ranges::sort(rank.exchanged);
     add_rank(run, rank, all);
   }
   return all;

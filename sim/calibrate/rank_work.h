@@ -16,7 +16,8 @@ struct ComputeWork {
   const Span* span = nullptr;
   // How long it kept its rank: to its end, and, where a measurement says when the
   // rank came to its next compute action, what it did until then, too; from when the rank came
-  // to it where its input was there, which a late launch makes earlier than its start.
+  // to it where its input was there, which a late launch makes earlier than its start; not while
+  // collectives with replicas went on that it may have waited for.
   // Without what others took of its processor.
   std::int64_t occupied_ns = 0;
   // Messages whose arrival the rank saw meanwhile.

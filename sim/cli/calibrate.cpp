@@ -142,6 +142,11 @@ std::string lines(const Calibration& calibration) {
       out += fmt::format("          rank {} to {}: {}\n", edge.first, edge.second, link_text(link));
     }
   }
+  if (const auto& replicas = costs.costs.replicas) {
+    out += fmt::format("replicas  {} of a step; {} count\n",
+                       link_text({replicas->latency_ns, replicas->bytes_per_second}),
+                       plural(provenance.replicas->samples, "collective"));
+  }
   out += fmt::format(
       "closing   reduction {}, optimizer {}\n",
       closing_text(costs, &StageCosts::reduce_gradients_ns, costs.reduce_gradients_ns,

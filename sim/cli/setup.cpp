@@ -121,8 +121,15 @@ CostRequest cost_request(const CostFlags& flags, std::optional<CostsFile> file, 
     layout = parse_layout(*flags.layout);
     request.layout = layout->layers;
   }
+  ModelFlags of_no_replicas = flags.model;
+  of_no_replicas.replicas = {};
+  const bool only_replicas = first_model_flag(of_no_replicas).empty();
   const std::string of_model = first_model_flag(flags.model);
-  if (!of_model.empty()) {
+  if (flags.costs && only_replicas && !of_model.empty()) {
+    Training& training = request.replicas.emplace();
+    read_replicas(flags.model.replicas, training);
+    check_replicas(training);
+  } else if (!of_model.empty()) {
     if (flags.costs) {
       throw input_error(fmt::format("--costs and {} both give costs; keep one", of_model));
     }

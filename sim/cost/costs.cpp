@@ -13,6 +13,27 @@
 #include "traces/base/text.h"
 
 namespace pipesim {
+namespace {
+
+// Nanoseconds times bytes need more than 64 bits.
+__extension__ using Product = __int128;
+
+}  // namespace
+
+std::int64_t CollectiveCosts::bytes_of(std::int64_t part) const {
+  if (part_ends.empty()) return share_of(bytes, parts, part);
+  const auto at = static_cast<std::size_t>(part);
+  return part_ends[at] - (at == 0 ? 0 : part_ends[at - 1]);
+}
+
+std::int64_t CollectiveCosts::lead_ns(std::int64_t time_ns, std::int64_t first_parts) const {
+  if (part_ends.empty()) {
+    return time_ns / parts * first_parts + (time_ns % parts * first_parts + parts - 1) / parts;
+  }
+  if (first_parts == 0) return 0;
+  const Product of_bytes = Product{time_ns} * part_ends[static_cast<std::size_t>(first_parts) - 1];
+  return static_cast<std::int64_t>((of_bytes + bytes - 1) / bytes);
+}
 
 const Link& Costs::link(int from_rank, int to_rank) const {
   const auto found = edges.find({from_rank, to_rank});

@@ -30,9 +30,20 @@ struct CollectiveCosts {
   std::int64_t latency_ns = 0;  // of all its steps, beside the bytes
   std::int64_t bytes = 0;       // that cross the rank's links, of d replicas on a ring
                                 // (d - 1) / d of what is gathered
-  std::int64_t parts = 1;       // it comes in: layers, or buckets; one after the other
+  std::int64_t parts = 1;       // it comes in: layers, or buckets
+  // Parts go side by side, and share the rank's links; else one after the other.
+  bool side_by_side = false;
+  // Of a REDUCE_GRAD: what makes gradients of the stage next waits for its end.
+  bool holds_gradients = false;
+  // Up to which of `bytes` each part reaches, in the order in which they go; empty: they are
+  // equal.
+  std::vector<std::int64_t> part_ends = {};
 
   bool exists() const { return bytes > 0; }
+  std::int64_t bytes_of(std::int64_t part) const;
+  // Once how much of a time is over in which its bytes come to be, in whole nanoseconds, those
+  // of so many parts are there.
+  std::int64_t lead_ns(std::int64_t time_ns, std::int64_t first_parts) const;
   // What a stage of layers exchanges, in the parts of each.
   CollectiveCosts& operator+=(const CollectiveCosts& other) {
     if (!other.exists()) return *this;
@@ -68,6 +79,9 @@ struct StageCosts {
   // What a B or an I takes beside while it runs; of layers, the most of any.
   std::int64_t workspace_bytes = 0;
   CollectiveCosts reduce;  // a REDUCE_GRAD
+  // Of each of its layers, on one device; empty: nobody says. Of a layer, or of a stage that
+  // tells of no layers, one number.
+  std::vector<std::int64_t> parameters;
   // Closing work for what it holds; only of layers, whose ranks it adds up to.
   std::int64_t optimizer_ns = 0;
   std::int64_t reduce_gradients_ns = 0;
@@ -116,6 +130,17 @@ struct GroupCosts {
   bool operator==(const GroupCosts&) const = default;
 };
 
+// What an exchange takes in which each replica sends every other one its part directly: by
+// that, what replicas exchange follows for any number of them, whatever they split.
+struct ReplicaCosts {
+  std::int64_t latency_ns = 0;                        // of each of its steps, behind its bytes
+  std::optional<std::int64_t> bytes_per_second = {};  // that a rank sends; unlimited where absent
+  std::int64_t weight_bytes = 4;                      // of a parameter that is gathered
+
+  bool takes_time() const { return latency_ns > 0 || bytes_per_second; }
+  bool operator==(const ReplicaCosts&) const = default;
+};
+
 struct SharedLink {
   std::string name;
   std::int64_t bytes_per_second = 0;
@@ -150,6 +175,9 @@ struct Costs {
   std::optional<GroupCosts> tied_gradients, gradient_norm;
   // The way from each rank to its replicas, which adds no latency; or empty: unlimited.
   std::vector<Link> collective_links;
+  // By which exchanges with replicas follow; then stages have `parameters`, bytes are those of
+  // states that are not split, and closing work is that on all of them.
+  std::optional<ReplicaCosts> replicas;
 
   const Link& link(int from_rank, int to_rank) const;
   Link collective_link(int rank) const;

@@ -16,13 +16,34 @@
 namespace pipesim {
 namespace {
 
+// Of a stage: their bytes are within limits, too.
+constexpr std::int64_t max_parameters = max_bytes / 16;
+
 // A stage's `unshard` or `reduce`.
-CollectiveCosts read_collective(const JsonCursor& cursor) {
+CollectiveCosts read_collective(const JsonCursor& cursor, bool is_stage) {
   JsonMembers members(cursor);
   CollectiveCosts collective;
   collective.latency_ns = members.integer_or("latency_ns", 0, 0, max_time_ns);
   collective.bytes = members.required("bytes").integer(1, max_bytes);
   collective.parts = members.integer_or("parts", 1, 1, CollectiveCosts::max_parts);
+  if (is_stage) {
+    members.optional("side_by_side",
+                     [&](const JsonCursor& value) { collective.side_by_side = value.boolean(); });
+    members.optional("holds_gradients", [&](const JsonCursor& value) {
+      collective.holds_gradients = value.boolean();
+    });
+    members.optional("part_bytes", [&](const JsonCursor& list) {
+      for (const JsonCursor& item : list.array()) {
+        const std::int64_t before = collective.part_ends.empty() ? 0 : collective.part_ends.back();
+        collective.part_ends.push_back(before + item.integer(0, collective.bytes - before));
+      }
+      if (std::ssize(collective.part_ends) != collective.parts ||
+          collective.part_ends.back() != collective.bytes) {
+        list.fail(fmt::format("give {} that sum to {}", plural(collective.parts, "number"),
+                              collective.bytes));
+      }
+    });
+  }
   members.finish();
   return collective;
 }
@@ -81,14 +102,27 @@ StageCosts read_entry(const JsonCursor& cursor, bool is_stage) {
   stage.optimizer_bytes = bytes("optimizer_bytes");
   stage.output_bytes = bytes("output_bytes");
   stage.workspace_bytes = bytes("workspace_bytes");
-  members.optional("unshard",
-                   [&](const JsonCursor& value) { stage.unshard = read_collective(value); });
+  members.optional("unshard", [&](const JsonCursor& value) {
+    stage.unshard = read_collective(value, is_stage);
+  });
   members.optional("unsharded_bytes", [&](const JsonCursor& value) {
     if (!stage.unshard.exists()) value.fail("nothing is gathered without unshard; give both");
     stage.unsharded_bytes = value.integer(0, max_bytes);
   });
-  members.optional("reduce",
-                   [&](const JsonCursor& value) { stage.reduce = read_collective(value); });
+  members.optional(
+      "reduce", [&](const JsonCursor& value) { stage.reduce = read_collective(value, is_stage); });
+  members.optional("parameters", [&](const JsonCursor& value) {
+    if (!is_stage || !value.is_array()) {
+      stage.parameters.push_back(value.integer(0, max_parameters));
+      return;
+    }
+    std::int64_t sum = 0;
+    for (const JsonCursor& item : value.array()) {
+      stage.parameters.push_back(item.integer(0, max_parameters - sum));
+      sum += stage.parameters.back();
+    }
+    if (stage.parameters.empty()) value.fail("an empty list; give one number, or one a layer");
+  });
   members.finish();
   return stage;
 }
@@ -218,6 +252,16 @@ void read_collective_links(const JsonCursor& cursor, CostsFile& file, const Link
   }
 }
 
+ReplicaCosts read_replica_costs(const JsonCursor& cursor) {
+  JsonMembers members(cursor);
+  Link link;
+  read_link(members, link);
+  ReplicaCosts replicas{link.latency_ns, link.bytes_per_second};
+  replicas.weight_bytes = members.integer_or("weight_bytes", replicas.weight_bytes, 1, 8);
+  members.finish();
+  return replicas;
+}
+
 constexpr std::int64_t max_variation_ppm = 1'000'000'000;  // a thousand times what is typical
 
 Spread read_spread(const JsonCursor& cursor) {
@@ -260,6 +304,8 @@ Provenance read_provenance(const JsonCursor& cursor, std::size_t entries) {
         plural(static_cast<std::int64_t>(result.entries.size()), "entry", "entries"), entries));
   }
   members.optional("p2p", [&](const JsonCursor& value) { result.transfers = read_spread(value); });
+  members.optional("replicas",
+                   [&](const JsonCursor& value) { result.replicas = read_spread(value); });
   members.optional("variation_ppm", [&](const JsonCursor& list_of_ppm) {
     for (const JsonCursor& item : list_of_ppm.array()) {
       const std::int64_t least = result.variation_ppm.empty() ? 0 : result.variation_ppm.back();
@@ -274,9 +320,16 @@ Provenance read_provenance(const JsonCursor& cursor, std::size_t entries) {
 }
 
 Json collective_json(const CollectiveCosts& collective) {
-  return {{"latency_ns", collective.latency_ns},
-          {"bytes", collective.bytes},
-          {"parts", collective.parts}};
+  Json json = {{"latency_ns", collective.latency_ns},
+               {"bytes", collective.bytes},
+               {"parts", collective.parts}};
+  if (collective.side_by_side) json["side_by_side"] = true;
+  if (collective.holds_gradients) json["holds_gradients"] = true;
+  if (collective.part_ends.empty()) return json;
+  for (std::int64_t part = 0; part < collective.parts; ++part) {
+    json["part_bytes"].push_back(collective.bytes_of(part));
+  }
+  return json;
 }
 
 Json entries_json(const std::vector<StageCosts>& entries) {
@@ -301,6 +354,8 @@ Json entries_json(const std::vector<StageCosts>& entries) {
       entry["unsharded_bytes"] = stage.unsharded_bytes;
     }
     if (stage.reduce.exists()) entry["reduce"] = collective_json(stage.reduce);
+    if (stage.parameters.size() == 1) entry["parameters"] = stage.parameters.front();
+    if (stage.parameters.size() > 1) entry["parameters"] = stage.parameters;
     if (stage.optimizer_ns > 0) entry["optimizer_ns"] = stage.optimizer_ns;
     if (stage.reduce_gradients_ns > 0) entry["reduce_gradients_ns"] = stage.reduce_gradients_ns;
     list.push_back(std::move(entry));
@@ -344,6 +399,13 @@ void put_collective_links(Json& json, const Costs& costs) {
   }
 }
 
+void put_replica_costs(Json& json, const Costs& costs) {
+  if (!costs.replicas) return;
+  json["replicas"]["latency_ns"] = costs.replicas->latency_ns;
+  json["replicas"]["bandwidth_bytes_per_s"] = costs.replicas->bytes_per_second;
+  json["replicas"]["weight_bytes"] = costs.replicas->weight_bytes;
+}
+
 Json p2p_json(const Costs& costs, std::int64_t receive_ns) {
   Json p2p;
   put_link(p2p, costs.p2p);
@@ -381,6 +443,7 @@ Json provenance_json(const Provenance& provenance) {
     json["entries"].push_back(std::move(made));
   }
   if (provenance.transfers) json["p2p"] = spread_json(*provenance.transfers);
+  if (provenance.replicas) json["replicas"] = spread_json(*provenance.replicas);
   if (!provenance.variation_ppm.empty()) json["variation_ppm"] = provenance.variation_ppm;
   if (!provenance.notes.empty()) json["notes"] = provenance.notes;
   return json;
@@ -432,6 +495,13 @@ CostsFile parse_costs(std::string_view text, const std::string& file) {
   members.optional("gradient_norm", [&](const JsonCursor& value) {
     result.costs.gradient_norm = read_group_costs(value, shared);
   });
+  members.optional("replicas", [&](const JsonCursor& value) {
+    result.costs.replicas = read_replica_costs(value);
+    const auto tells = [](const StageCosts& entry) { return !entry.parameters.empty(); };
+    if (!std::ranges::all_of(result.layers.empty() ? result.costs.stages : result.layers, tells)) {
+      value.fail("what they exchange is not known; give each stage or layer its parameters");
+    }
+  });
   members.optional("calibration", [&](const JsonCursor& value) {
     result.calibration =
         read_provenance(value, std::max(result.costs.stages.size(), result.layers.size()));
@@ -450,6 +520,7 @@ std::string to_json(const Costs& costs) {
   if (!costs.optimizer_ns.empty()) json["optimizer_ns"] = costs.optimizer_ns;
   if (!costs.reduce_gradients_ns.empty()) json["reduce_gradients_ns"] = costs.reduce_gradients_ns;
   put_group_costs(json, costs);
+  put_replica_costs(json, costs);
   return json.dump();
 }
 
@@ -474,6 +545,7 @@ std::string to_json(const CostsFile& file) {
   put_closing("optimizer_ns", file.optimizer_ns, costs.optimizer_ns);
   put_closing("reduce_gradients_ns", file.reduce_gradients_ns, costs.reduce_gradients_ns);
   put_group_costs(json, costs);
+  put_replica_costs(json, costs);
   if (file.calibration) json["calibration"] = provenance_json(*file.calibration);
   return json.dump(2) + "\n";
 }

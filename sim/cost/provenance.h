@@ -33,6 +33,7 @@ struct Provenance {
   std::vector<std::string> from;  // the names of files
   std::vector<Entry> entries;
   std::optional<Spread> transfers;
+  std::optional<Spread> replicas;  // of collectives with them, from their start
   // What F, I, W and B of all stages took, over what is typical of their stage and kind: quantiles
   // at equal distances from the least to the largest, in millionths. Empty where they are few.
   std::vector<std::int64_t> variation_ppm;

@@ -41,6 +41,9 @@ void StageSum::add(const StageCosts& layer, int count) {
                       max_time_ns, max_bytes, CollectiveCosts::max_parts, remedy_));
     }
   }
+  for (int i = 0; i < count; ++i) {
+    sum_.parameters.insert(sum_.parameters.end(), layer.parameters.begin(), layer.parameters.end());
+  }
   sum_.workspace_bytes = std::max(sum_.workspace_bytes, layer.workspace_bytes);
   sum_.output_bytes = layer.output_bytes;
 }

@@ -33,6 +33,7 @@ class Finder {
   struct Stage {
     std::int64_t gathered = Collective::none;  // by which collective, if it still is
     std::int64_t needed = Collective::none;    // by the next action: which came last
+    std::int64_t reducing = Collective::none;  // what holds its gradients
     std::int32_t gathers = 0, releases = 0, reductions = 0;
   };
   Stage& stage(int index) { return stages_[static_cast<std::size_t>(index)]; }
@@ -52,8 +53,8 @@ class Finder {
       Stage& own = stage(action.stage);
       if (is_compute(action.kind)) {
         last_cell = static_cast<std::int64_t>(i);
-        use(action.stage, last_cell);
-        if (action.joined) use(list[++i].stage, last_cell);
+        use(action, last_cell);
+        if (action.joined) use(list[++i], last_cell);
       } else if (action.kind == Kind::UNSHARD && costs_of(action.stage).unshard.exists()) {
         last_cell = Collective::none;
         if (own.gathered != Collective::none) continue;
@@ -64,6 +65,7 @@ class Finder {
         own.gathered = Collective::none;
       } else if (action.kind == Kind::REDUCE_GRAD && costs_of(action.stage).reduce.exists()) {
         Collective& reduction = add(action, own.reductions, i);
+        if (costs_of(action.stage).reduce.holds_gradients) own.reducing = std::ssize(found_) - 1;
         if (last_cell == Collective::none) continue;
         const auto cell = list.subspan(static_cast<std::size_t>(last_cell));
         if (makes_gradients(cell, action.stage)) {
@@ -82,9 +84,14 @@ class Finder {
     }
   }
 
-  void use(int index, std::int64_t cell) {
-    const std::int64_t gather = std::exchange(stage(index).needed, Collective::none);
+  void use(const Action& action, std::int64_t cell) {
+    Stage& own = stage(action.stage);
+    const std::int64_t gather = std::exchange(own.needed, Collective::none);
     if (gather != Collective::none) found_[static_cast<std::size_t>(gather)].cell = cell;
+    if (action.kind != Kind::B && action.kind != Kind::W) return;
+    const std::int64_t reduction = std::exchange(own.reducing, Collective::none);
+    if (reduction == Collective::none) return;
+    found_[static_cast<std::size_t>(reduction)].held_cell = cell;
   }
 
   static bool makes_gradients(std::span<const Action> cell, int stage) {

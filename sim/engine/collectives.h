@@ -32,6 +32,8 @@ struct Collective {
   // The first action of a cell in that list: of an UNSHARD, the one that waits for
   // it; of a REDUCE_GRAD, the one that it is straight behind.
   std::int64_t cell = none;
+  // Of a REDUCE_GRAD that holds gradients: the one that makes some of its stage next.
+  std::int64_t held_cell = none;
   std::int64_t gather = none;  // of a RESHARD: which collective it releases
 };
 

@@ -143,7 +143,7 @@ class EventEvaluation {
     }
     const Step& step = tasks_.steps[task - tasks_.first_step];
     const CollectiveTasks& own = tasks_.collectives[step.collective];
-    return share_of(own.latency_ns, own.parts, step.part);
+    return share_of(own.costs->latency_ns, own.parts, step.part);
   }
   bool is_current(TaskId task, std::uint32_t version) const {
     return paces_[static_cast<std::size_t>(tasks_.row(task).rank)].version() == version;
@@ -172,8 +172,10 @@ class EventEvaluation {
 
   // What a collective has come to.
   struct Progress {
+    std::int32_t started = 0, ended = 0;  // of its parts
     std::int64_t start_ns = 0;
     std::int64_t first_part_ns = 0;
+    std::int64_t end_ns = 0;
     bool is_done = false;
     std::int64_t released_by = Collective::none;  // before it is done
   };
@@ -256,7 +258,7 @@ class EventEvaluation {
     const Input* last = awaited;
     if (cell.size == 2) last = last_inputs_[tasks_.joined_with(task) - 1].input;
     RankAccount& own = account(row.rank);
-    const Wait wait = ties != nullptr ? wait_of(cell, row.rank) : std::nullopt;
+    const Wait wait = ties != nullptr ? wait_of(cell, *ties, row.rank) : std::nullopt;
     const std::int64_t start = starts_ns_[static_cast<std::size_t>(row.rank)];
     const PathTimes* dependency = dependency_ends_.path_to(task, start);
     if (dependency != nullptr && tail(row.rank).end_ns != start &&
@@ -417,8 +419,9 @@ class EventEvaluation {
     const Step& step = tasks_.steps[task - tasks_.first_step];
     if (step.kind == StepKind::lead) return no_stream;
     const int rank = tasks_.collectives[step.collective].rank;
-    return step.kind == StepKind::call ? static_cast<StreamId>(rank)
-                                       : tasks_.collective_stream(rank);
+    if (step.kind == StepKind::call) return static_cast<StreamId>(rank);
+    const bool is_beside = tasks_.collectives[step.collective].costs->side_by_side;
+    return is_beside ? no_stream : tasks_.collective_stream(rank);
   }
 
   // A cell starts that needs collectives, or makes gradients for one, part by part.
@@ -438,8 +441,12 @@ class EventEvaluation {
   }
 
   // Of what a cell waited for the last.
-  Wait wait_of(const Cell& cell, int rank) {
+  Wait wait_of(const Cell& cell, const Ties& ties, int rank) {
     Wait last;
+    if (ties.before != Collective::none) {
+      const Progress& before = progress(ties.before);
+      last = {before.start_ns, before.end_ns};
+    }
     for (const TaskId part : cell.all()) {
       const Wait one = waits_.take(tasks_.action_of(part), rank);
       if (one && (!last || one->arrival_ns > last->arrival_ns)) last = one;
@@ -454,21 +461,17 @@ class EventEvaluation {
     switch (step.kind) {
       case StepKind::call: engine_.finish_at(task, now); return;
       case StepKind::lead:
-        engine_.finish_at(task, now + lead_ns(tied_ns(own.rank), step.part + 1, own.parts));
+        engine_.finish_at(task, now + own.costs->lead_ns(tied_ns(own.rank), step.part + 1));
         return;
       case StepKind::part: break;
     }
-    if (step.part == 0) {
-      progress(step.collective).start_ns = now;
+    Progress& own_progress = progress(step.collective);
+    if (own_progress.started++ == 0) {
+      own_progress.start_ns = now;
       account(own.rank).memory.start(own.action, footprint(own.action.stage), now);
     }
     change_pace(own.rank, true);
-    engine_.send(task, own.route, share_of(own.bytes, own.parts, step.part));
-  }
-
-  // The first whole nanosecond at which `part` of `parts` of a time are over.
-  static std::int64_t lead_ns(std::int64_t time_ns, std::int64_t part, std::int64_t parts) {
-    return time_ns / parts * part + (time_ns % parts * part + parts - 1) / parts;
+    engine_.send(task, own.route, own.costs->bytes_of(step.part));
   }
 
   void finish_step(TaskId task) {
@@ -477,7 +480,10 @@ class EventEvaluation {
     switch (step.kind) {
       case StepKind::call:
         if (own.parts > 0) {
-          engine_.signal(own.first_part);
+          const std::int32_t called = own.costs->side_by_side ? own.parts : 1;
+          for (std::int32_t part = 0; part < called; ++part) {
+            engine_.signal(own.first_part + static_cast<TaskId>(part));
+          }
         } else if (progress(own.gather).is_done) {
           release(step.collective);
         } else {
@@ -488,11 +494,12 @@ class EventEvaluation {
       case StepKind::part: break;
     }
     change_pace(own.rank, false);
-    if (step.part == 0) {
-      progress(step.collective).first_part_ns = engine_.now_ns();
+    Progress& own_progress = progress(step.collective);
+    if (own_progress.ended++ == 0) {
+      own_progress.first_part_ns = engine_.now_ns();
       if (own.waiting != no_task) engine_.signal(own.waiting);
     }
-    if (step.part + 1 == own.parts) finish_collective(step.collective);
+    if (own_progress.ended == own.parts) finish_collective(step.collective);
   }
 
   void finish_collective(std::int64_t index) {
@@ -500,9 +507,11 @@ class EventEvaluation {
     const CollectiveTasks& own = collective(index);
     Progress& done = progress(index);
     done.is_done = true;
+    done.end_ns = now;
+    if (own.held != no_task) engine_.signal(own.held);
     waits_.add(own.action, own.rank, done.start_ns, now, done.first_part_ns);
     if (sink_) [[unlikely]] {
-      Span span{own.action, own.rank, own.iteration, done.start_ns, now, 0, 0, own.bytes};
+      Span span{own.action, own.rank, own.iteration, done.start_ns, now, 0, 0, own.costs->bytes};
       if (own.action.kind == Kind::UNSHARD) span.input_arrival_ns = done.first_part_ns;
       sink_(span);
     }
@@ -518,7 +527,7 @@ class EventEvaluation {
     Pace& pace = paces_[static_cast<std::size_t>(gather.rank)];
     if (pace.task() != gather.waiting) return;
     const std::int64_t now = engine_.now_ns();
-    pace.hold_back(lead_ns(tied_ns(gather.rank), 1, gather.parts), now);
+    pace.hold_back(gather.costs->lead_ns(tied_ns(gather.rank), 1), now);
     if (--missing(gather.rank) > 0) return;
     engine_.finish_at(pace.task(), pace.end_ns(), pace.version());
   }

@@ -199,9 +199,8 @@ class TasksBuilder {
       const StageCosts& stage = costs_.stages[static_cast<std::size_t>(one.action.stage)];
       const CollectiveCosts& costs =
           one.action.kind == Kind::UNSHARD ? stage.unshard : stage.reduce;
+      own.costs = &costs;
       own.parts = static_cast<std::int32_t>(costs.parts);
-      own.latency_ns = costs.latency_ns;
-      own.bytes = costs.bytes;
       if (own.is_within_cell) own.first_lead = add_steps(StepKind::lead, index, own.parts - 1);
       own.first_part = add_steps(StepKind::part, index, own.parts);
     }
@@ -224,23 +223,33 @@ class TasksBuilder {
       CollectiveTasks& own = tasks_.collectives[i];
       for (std::int32_t part = 0; part < own.parts; ++part) {
         const TaskId task = own.first_part + static_cast<TaskId>(part);
-        tasks_.plan.append(tasks_.collective_stream(own.rank), task);
-        if (part == 0 || own.is_within_cell) tasks_.plan.need_signal(task);
+        const bool is_beside = own.costs->side_by_side;
+        if (!is_beside) tasks_.plan.append(tasks_.collective_stream(own.rank), task);
+        if (part == 0 || is_beside || own.is_within_cell) tasks_.plan.need_signal(task);
         if (own.is_within_cell && part + 1 < own.parts) {
           tasks_.plan.need_signal(own.first_lead + static_cast<TaskId>(part));
         }
       }
+      if (one.held_cell != Collective::none) {
+        own.held = first_task_at(one.rank, one.held_cell);
+        ties_of(own.held).before = static_cast<std::int64_t>(i);
+        tasks_.plan.need_signal(own.held);
+      }
       if (one.cell == Collective::none || own.parts == 0) continue;
-      const Action& first = schedule_.actions[one.rank][static_cast<std::size_t>(one.cell)];
-      Ties& ties = ties_of(tasks_.task_of(first));
+      const TaskId cell = first_task_at(one.rank, one.cell);
+      Ties& ties = ties_of(cell);
       if (own.is_within_cell) {
         ties.reduction = static_cast<std::int64_t>(i);
       } else {
         ties.gathers[ties.gathers[0] == Collective::none ? 0 : 1] = static_cast<std::int64_t>(i);
-        own.waiting = tasks_.task_of(first);
+        own.waiting = cell;
         tasks_.plan.need_signal(own.waiting);
       }
     }
+  }
+
+  TaskId first_task_at(int rank, std::int64_t cell) const {
+    return tasks_.task_of(schedule_.actions[rank][static_cast<std::size_t>(cell)]);
   }
 
   Ties& ties_of(TaskId cell) {

@@ -91,23 +91,23 @@ struct GroupTasks {
   std::int64_t bytes = 0;
 };
 
-// The parts of a collective follow each other on its rank's stream for them. What
-// lets the first go, or, of a REDUCE_GRAD within a cell, each: the rank's coming to
-// it, a call; a lead, which lasts as long as the cell before a part's gradients are
-// there; at last the cell's end.
+// The parts of a collective follow each other on its rank's stream for them, or go side by
+// side. What lets the first go, or, where they don't follow each other, or of a REDUCE_GRAD
+// within a cell, each: the rank's coming to it, a call; a lead, which lasts as long as the cell
+// before a part's gradients are there; at last the cell's end.
 struct CollectiveTasks {
   Action action;
+  const CollectiveCosts* costs = nullptr;  // of a RESHARD none
   std::int32_t rank = 0;
   std::int32_t iteration = 0;
   std::int32_t parts = 0;  // of a RESHARD none
-  std::int64_t latency_ns = 0;
-  std::int64_t bytes = 0;
   RouteId route = no_route;
   TaskId first_part = 0;
   TaskId first_lead = 0;  // of parts - 1, if it is within a cell
   bool is_within_cell = false;
   std::int64_t gather = Collective::none;  // of a RESHARD
   TaskId waiting = no_task;                // for the first part: a cell, by its first action
+  TaskId held = no_task;                   // for the last: another one
   TaskId end = no_task;                    // of the rank's last: what ends its iteration
 };
 
@@ -119,10 +119,11 @@ struct Step {
 };
 
 // What a cell has to do with collectives: those of which it needs the first part,
-// one a stage, and the one that goes on while it runs.
+// one a stage, the one that goes on while it runs, and the one that it waits for the end of.
 struct Ties {
   std::array<std::int64_t, 2> gathers{Collective::none, Collective::none};
   std::int64_t reduction = Collective::none;
+  std::int64_t before = Collective::none;
 };
 
 // A dependency of the schedule: the end of one task lets another go on.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/cost/estimate/direct_exchange.h"
 #include "sim/cost/estimate/replicas.h"
 #include "sim/cost/layout.h"
 #include "traces/base/error.h"
@@ -113,6 +114,11 @@ Costs CostSource::resolve(const Schedule& schedule,
   Costs costs;
   if (file() != nullptr) {
     costs = file()->resolve(placement, layout);
+    if (const auto training = replicas(schedule.ranks())) {
+      check_exchanges_known(costs, request_.name);
+      split_states(*training, costs);
+      add_exchanges(*training, placement, costs);
+    }
   } else {
     const GivenCosts& own = *given();
     costs.stages.assign(static_cast<std::size_t>(placement.stages()), usual_stage_costs());
@@ -165,9 +171,15 @@ std::vector<int> CostSource::layout_of(const Schedule& schedule) const {
 }
 
 Schedule CostSource::complete(Schedule schedule) const {
-  if (model() == nullptr) return schedule;
-  const Training training = model()->with_ranks(schedule.ranks()).training();
-  return with_replicas(std::move(schedule), training);
+  const auto training = replicas(schedule.ranks());
+  return training ? with_replicas(std::move(schedule), *training) : schedule;
+}
+
+std::optional<Training> CostSource::replicas(int pipeline_ranks) const {
+  std::optional<Training> training = request_.replicas;
+  if (model() != nullptr) training = model()->with_ranks(pipeline_ranks).training();
+  if (training && training->data_parallel == 1) training.reset();
+  return training;
 }
 
 Trial trial_with(const CostSource& source) {

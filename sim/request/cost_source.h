@@ -40,6 +40,8 @@ struct CostRequest {
   std::optional<P2p> p2p;                  // default async, or as a program's file has it
   std::int64_t eager_limit_bytes = 0;
   std::vector<TimeChange> changes;  // of what the costs say, such as a slow rank
+  // What replicas there are and what they split, of a file that says what they exchange.
+  std::optional<Training> replicas = {};
 };
 
 // Costs before it is known how many stages there are.
@@ -66,6 +68,8 @@ class CostSource {
   Variation measured_variation() const;
   // What the costs are made of, where a model gives them.
   std::optional<CostModel> cost_model(int pipeline_ranks) const;
+  // What replicas there are, and what they split, where more than one.
+  std::optional<Training> replicas(int pipeline_ranks) const;
   // How the schedule uses it.
   PipelineShape shape_of(const Schedule& schedule) const;
   Transfers transfers() const;

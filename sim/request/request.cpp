@@ -1,6 +1,7 @@
 #include "sim/request/request.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "sim/cost/estimate/replicas.h"
@@ -31,8 +32,8 @@ PreparedPrediction prepare(PredictionRequest request) {
   prepared.memory_cap_bytes = memory_cap(request.memory_cap_bytes, prepared.model);
   prepared.costs = prepared.source.resolve(choice.schedule);
   prepared.options.accumulation.passes = request.accumulate;
-  if (prepared.model) {
-    prepared.options.accumulation.reduces_each = reduces_each_pass(prepared.model->training());
+  if (const auto replicas = prepared.source.replicas(choice.schedule.ranks())) {
+    prepared.options.accumulation.reduces_each = reduces_each_pass(*replicas);
   }
   prepared.costs.check(choice.schedule.placement, choice.schedule.microbatches,
                        request.iterations < request.accumulate ? "--accumulate" : "--iterations",
@@ -44,10 +45,17 @@ PipelineLayout layout_of(const PreparedPrediction& prepared) {
   const ScheduleChoice& choice = prepared.choice;
   LayoutFacts facts{title_of(choice), choice.schedule, prepared.costs};
   facts.layers = prepared.source.layout_of(choice.schedule);
+  const auto replicas = prepared.source.replicas(choice.schedule.ranks());
   if (prepared.model) {
     facts.model = &prepared.model->model();
     facts.parameters = prepared.model->parameters(prepared.source.shape_of(choice.schedule));
     facts.training = &prepared.model->training();
+  } else if (replicas) {
+    for (const StageCosts& stage : prepared.costs.stages) {
+      facts.parameters.push_back(
+          std::accumulate(stage.parameters.begin(), stage.parameters.end(), std::int64_t{0}));
+    }
+    facts.training = &*replicas;
   }
   return lay_out(facts);
 }

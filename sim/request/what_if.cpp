@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "sim/calibrate/calibration.h"
+#include "sim/calibrate/exchange_times.h"
 #include "sim/schedule/csv.h"
 #include "sim/schedule/program_text.h"
 #include "traces/base/error.h"
@@ -70,6 +71,7 @@ RecordedBasis::RecordedBasis(const RecordedRun& run)
   transfers_.eager_limit_bytes = run.about.eager_limit_bytes;
   continuous_ = run.about.continuous && run.iterations.size() > 1;
   measured_ns_ = run.iterations[run.median_iteration()].makespan_ns;
+  if (run.about.replicas > 1 && costs_.costs.replicas) replicas_ = replicas_of(run.about);
   as_it_ran_ = simulated({});
   as_it_ran_.iteration_ns = measured_ns_;
 }
@@ -83,6 +85,7 @@ CostSource RecordedBasis::source_for(const std::optional<std::vector<int>>& layo
   request.costs = costs_;
   request.name = name_;
   request.layout = layout;
+  request.replicas = replicas_;
   return CostSource(std::move(request));
 }
 
@@ -157,7 +160,7 @@ ScheduleChoice RecordedBasis::choice_of(const WhatIf& question) const {
 }
 
 RecordedBasis::Answer RecordedBasis::simulated(const WhatIf& question) const {
-  const ScheduleChoice choice = choice_of(question);
+  ScheduleChoice choice = choice_of(question);
   const Placement& placement = choice.schedule.placement;
   if (costs_.layers.empty() && question.layout) {
     throw input_error(fmt::format(
@@ -173,6 +176,7 @@ RecordedBasis::Answer RecordedBasis::simulated(const WhatIf& question) const {
   std::optional<std::vector<int>> layout = question.layout;
   if (!layout && placement == own_.placement) layout = layout_;
   const CostSource source = source_for(layout);
+  choice.schedule = source.complete(std::move(choice.schedule));
   Costs costs = source.resolve(choice.schedule);
   for (const TimeChange& change : question.times) apply(change, placement, costs);
   for (const LinkChange& change : question.links) apply(change, placement, costs);

@@ -73,7 +73,8 @@ class RecordedBasis {
   CostsFile costs_;
   Schedule own_;  // as it ran
   std::optional<std::vector<int>> layout_;
-  CostRequest transfers_;  // how results travelled
+  CostRequest transfers_;             // how results travelled
+  std::optional<Training> replicas_;  // that the run had
   bool continuous_ = false;
   std::int64_t measured_ns_ = 0;
   Answer as_it_ran_;
