@@ -3,7 +3,9 @@
 // Told by the spans of an iteration; pure, any thread.
 #pragma once
 
+#include <compare>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -20,5 +22,15 @@ struct CollectiveTimes {
 
 // Of each rank. UNSHARDs and REDUCE_GRADs count; F, I, W and B are what hides them.
 std::vector<CollectiveTimes> collective_times(std::span<const Span> spans, int ranks);
+
+// All UNSHARDs, or all REDUCE_GRADs, of a stage.
+struct CollectiveOfStage {
+  std::int32_t rank = 0;
+  std::int32_t stage = 0;
+  Kind kind{};
+
+  auto operator<=>(const CollectiveOfStage&) const = default;
+};
+std::map<CollectiveOfStage, CollectiveTimes> collective_times_by_stage(std::span<const Span> spans);
 
 }  // namespace pipesim

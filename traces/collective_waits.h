@@ -23,6 +23,7 @@ class CollectiveWaits {
   struct Wait {
     std::int64_t since_ns = 0;
     std::int64_t arrival_ns = 0;
+    Action collective = {};  // the last of them
   };
 
   bool empty() const { return ranks_.empty(); }
@@ -33,11 +34,12 @@ class CollectiveWaits {
            std::int64_t first_part_ns) {
     if (collective.kind == Kind::RESHARD) return;
     std::optional<Wait>& own = at(ranks_, rank);
-    if (!own || start_ns > own->arrival_ns) own = Wait{start_ns, start_ns};
+    if (!own || start_ns > own->arrival_ns) own = Wait{start_ns, start_ns, collective};
     own->since_ns = std::min(own->since_ns, start_ns);
+    if (end_ns >= own->arrival_ns) own->collective = collective;
     own->arrival_ns = std::max(own->arrival_ns, end_ns);
     if (collective.kind == Kind::UNSHARD) {
-      at(gathers_, collective.stage) = Wait{own->since_ns, first_part_ns};
+      at(gathers_, collective.stage) = Wait{own->since_ns, first_part_ns, collective};
     }
   }
 

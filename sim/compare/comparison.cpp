@@ -92,6 +92,7 @@ ChainTimes chain_times(const Operations& operations, const Played& played, const
     if (operations.transfers(id)) {
       times.p2p_ns += values.gap[id] + values.duration[id];
     } else {
+      times.p2p_ns += values.exchange[id];
       times.compute_ns += values.duration[id];
       times.other_ns += values.gap[id];
     }
@@ -184,6 +185,7 @@ std::vector<Lateness> explain(const Comparison& comparison, const std::array<Val
     own.inherited_ns =
         difference([&](Side side) { return comparison.sides[side].played.ready_ns[id]; }) -
         own.communication_ns;
+    own.communication_ns += difference([&](Side side) { return values[side].exchange[id]; });
   }
   return all;
 }
@@ -340,6 +342,7 @@ Comparison compare(const RecordedRun& predicted, const RecordedRun& measured) {
   }
   comparison.iterations = quantiles_of(std::move(makespans));
   compare_durations(measured, comparison);
+  comparison.collectives = compare_collectives(predicted, measured);
   const bool exact =
       predicted.about.source == Source::predicted && measured.about.source == Source::predicted;
   const History history = history_of(predicted, measured, operations, values, mode);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "sim/compare/clock_shifts.h"
+#include "sim/compare/collectives.h"
 #include "sim/compare/differences.h"
 #include "sim/compare/gap.h"
 #include "sim/compare/operations.h"
@@ -29,7 +30,8 @@ namespace pipesim {
 struct Lateness {
   std::int64_t own_ns = 0;            // it takes longer
   std::int64_t launch_ns = 0;         // it starts later once it could
-  std::int64_t communication_ns = 0;  // the input that it waits for travels longer
+  std::int64_t communication_ns = 0;  // the input that it waits for travels longer, or it waits
+                                      // longer for exchanges with replicas
   std::int64_t inherited_ns = 0;      // what it waits for ends later
 
   std::int64_t total_ns() const { return own_ns + launch_ns + communication_ns + inherited_ns; }
@@ -125,6 +127,7 @@ struct Comparison {
   std::vector<StageKind> stage_kinds;
   std::vector<RootCause> root_causes;
   Noise noise;
+  CollectiveComparison collectives;
   Quantiles iterations;  // makespans of the measured run
   std::vector<ClockShift> clocks;
   std::optional<Divergence> divergence;  // nothing where both paths are the same

@@ -55,7 +55,7 @@ class Sorter {
     Values usual = history_[side].front();
     if (!varies(side)) return usual;
     std::vector<std::int64_t> all(history_[side].size());
-    for (const ValueField field : {&Values::duration, &Values::gap}) {
+    for (const ValueField field : {&Values::duration, &Values::gap, &Values::exchange}) {
       for (OperationId id = 0; id < operations_.size(); ++id) {
         for (std::size_t k = 0; k < all.size(); ++k) all[k] = (history_[side][k].*field)[id];
         (usual.*field)[id] = median(all);
@@ -129,6 +129,12 @@ class Sorter {
         put(Term::compute, rank, operations_.actions[cell->second].stage, Kind::F, id, stage);
       }
       put(Term::launch, rank, -1, Kind::IDLE, id);
+      for (const Side side : {measured_side, predicted_side}) {
+        const Occurrence& own = operations_.sides[side][id];
+        if (!own.awaits_collective()) continue;
+        put(Term::exchange, rank, own.collective.stage, own.collective.kind, id);
+        break;
+      }
     }
   }
 

@@ -12,8 +12,8 @@ namespace {
 // The classes of values that both runs have, each as predicted or, once made, as measured.
 class Classes final : public Changes {
  public:
-  static constexpr std::array terms{Term::order, Term::compute, Term::transfer, Term::wait,
-                                    Term::launch};
+  static constexpr std::array terms{Term::order, Term::compute,  Term::transfer,
+                                    Term::wait,  Term::exchange, Term::launch};
 
   Classes(const Operations& operations, const CommonOrders& common,
           const std::array<Values, 2>& values)
@@ -39,6 +39,7 @@ class Classes final : public Changes {
       const bool is_of_it = term == Term::compute    ? !operations_.communicates(id)
                             : term == Term::transfer ? operations_.communicates(id)
                             : term == Term::wait     ? operations_.transfers(id)
+                            : term == Term::exchange ? true
                                                      : !operations_.transfers(id);
       if (is_of_it) (mixture_.*which)[id] = (values_[side].*which)[id];
     }

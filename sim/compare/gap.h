@@ -16,16 +16,18 @@ enum class Term : std::uint8_t {
   compute,     // their durations
   transfer,    // of transfers, from when both ends were there to the arrival
   wait,        // from a result's end to that
+  exchange,    // waits for what ranks exchange with their replicas
   launch,      // from when a rank and its input were ready to the start
   unmodelled,  // actions that only one of both has
   clock,       // clocks that are off
 };
-inline constexpr int term_count = 7;
+inline constexpr int term_count = 8;
 inline constexpr std::array<std::string_view, term_count> term_names{
-    "order", "compute", "transfer", "wait", "launch", "unmodelled", "clock"};
+    "order", "compute", "transfer", "wait", "exchange", "launch", "unmodelled", "clock"};
 
-// Of an operation, whether its value of a term, its duration or the gap before it, differs.
+// Of an operation, whether its value of a term, its duration or what is before it, differs.
 constexpr auto value_of(Term term) {
+  if (term == Term::exchange) return &Values::exchange;
   return term == Term::wait || term == Term::launch ? &Values::gap : &Values::duration;
 }
 

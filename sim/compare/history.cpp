@@ -139,6 +139,7 @@ History history_of(const RecordedRun& predicted, const RecordedRun& measured,
         if (at == no_operation) continue;
         own.duration[at] = found.duration[id] - theirs.sides[side][id].taken_ns;
         own.gap[at] = found.gap[id];
+        own.exchange[at] = found.exchange[id];
       }
     }
   }

@@ -111,6 +111,7 @@ class Joiner {
     slots_[side].resize(operations().size());
     const std::int64_t zero = iterations_[side]->start_ns;
     CollectiveWaits collectives;
+    std::map<std::int32_t, CollectiveWaits::Wait> reduced;  // by stage
     for (const Span& span : spans_[side]) {
       if (is_transfer(span.action.kind)) continue;
       if (is_collective(span.action)) {
@@ -119,6 +120,9 @@ class Joiner {
         first = std::min(first.value_or(start_ns), start_ns);
         collectives.add(span.action, span.rank, start_ns, span.end_ns - zero,
                         span.input_arrival_ns - zero);
+        if (span.action.kind == Kind::REDUCE_GRAD) {
+          reduced[span.action.stage] = {start_ns, span.end_ns - zero, span.action};
+        }
         continue;
       }
       const OperationId id = operations().find(span.action);
@@ -129,15 +133,25 @@ class Joiner {
       own.end_ns = span.end_ns - zero;
       own.taken_ns = span.taken_ns;
       if (!collectives.empty()) {
-        if (const auto wait = collectives.take(span.action, span.rank)) {
-          own.collective_since_ns = wait->since_ns;
-          own.collective_arrival_ns = wait->arrival_ns;
+        if (const auto wait = collectives.take(span.action, span.rank)) await(own, *wait);
+        // What makes gradients may have waited for the reduction of those before.
+        const auto before = reduced.find(span.action.stage);
+        const bool makes = span.action.kind == Kind::B || span.action.kind == Kind::W;
+        if (makes && before != reduced.end() && before->second.arrival_ns <= own.start_ns) {
+          await(own, before->second);
         }
       }
       auto& list = lists[static_cast<std::size_t>(span.rank)];
       slots_[side][id] = list.size();
       list.push_back(id);
     }
+  }
+
+  static void await(Occurrence& own, const CollectiveWaits::Wait& wait) {
+    if (own.awaits_collective() && own.collective_arrival_ns >= wait.arrival_ns) return;
+    own.collective_since_ns = wait.since_ns;
+    own.collective_arrival_ns = wait.arrival_ns;
+    own.collective = wait.collective;
   }
 
   // A cell is one where either run has it as one and the other does its actions

@@ -4,7 +4,8 @@
 // reduction, an optimizer step, on one rank; or a transfer from rank to rank,
 // which goes by the name of its SEND. Its identity is (stage, kind, microbatch).
 // A collective of replicas is none, though it is joined by (stage, kind, number):
-// what waits for it starts later than it could. Plain values; any thread.
+// what waits for it starts later than it could, and how much of that is the wait is told. Plain
+// values; any thread.
 #pragma once
 
 #include <array>
@@ -40,6 +41,7 @@ struct Occurrence {
   // both 0 where it waits for none.
   std::int64_t collective_since_ns = 0;
   std::int64_t collective_arrival_ns = 0;
+  Action collective = {};     // the last that it waits for
   std::int64_t taken_ns = 0;  // for how long of it others had its processor
 
   bool exists() const { return rank >= 0; }

@@ -208,15 +208,19 @@ Order order_of(const Operations& operations, Side side, P2p mode, bool only_matc
 
 Values values_of(const Operations& operations, Side side, const Order& all) {
   const auto& occurrences = operations.sides[side];
-  Values values{std::vector<std::int64_t>(operations.size()),
-                std::vector<std::int64_t>(operations.size())};
+  const std::vector<std::int64_t> none(operations.size());
+  Values values{none, none, none};
   Readiness readiness;
   readiness.reset(all);
   for (const OperationId id : all.sequence) {
     const Occurrence& own = occurrences[id];
-    values.gap[id] = own.start_ns - readiness.at(all, id, [&](OperationId input) {
-      return occurrences[input].end_ns;
-    });
+    const std::int64_t ready =
+        readiness.at(all, id, [&](OperationId input) { return occurrences[input].end_ns; });
+    if (own.awaits_collective()) {
+      const std::int64_t until = std::min(own.collective_arrival_ns, own.start_ns);
+      values.exchange[id] = std::max<std::int64_t>(0, until - ready);
+    }
+    values.gap[id] = own.start_ns - ready - values.exchange[id];
     values.duration[id] = own.duration_ns();
     readiness.ends(all, id, own.end_ns);
   }
@@ -234,7 +238,7 @@ std::int64_t Player::makespan_ns(const Order& order, const Values& values) {
     for (const OperationId id : order.sequence) {
       const std::int64_t start = readiness_.at(order, id, [&](OperationId input) {
         return end_ns_[input];
-      }) + values.gap[id];
+      }) + values.exchange[id] + values.gap[id];
       const std::int64_t end = end_ns_[id] = start + values.duration[id];
       readiness_.ends(order, id, end);
       if (order.computes[id]) {
@@ -293,7 +297,7 @@ Played play(const Operations& operations, const Order& order, const Values& valu
         readiness.at(order, id, [&](OperationId input) { return played.end_ns[input]; });
     if (awaited != no_operation && played.end_ns[awaited] != ready) awaited = no_operation;
     played.ready_ns[id] = ready;
-    played.start_ns[id] = played.ready_ns[id] + values.gap[id];
+    played.start_ns[id] = played.ready_ns[id] + values.exchange[id] + values.gap[id];
     played.end_ns[id] = played.start_ns[id] + values.duration[id];
     readiness.ends(order, id, played.end_ns[id]);
     if (operations.transfers(id)) continue;
@@ -314,7 +318,8 @@ Played play(const Operations& operations, const Order& order, const Values& valu
   std::int64_t group_latest = never_reached;  // of the group's operations so far
   for (auto at = order.sequence.rbegin(); at != order.sequence.rend(); ++at) {
     const OperationId id = *at;
-    const std::int64_t latest_ready = latest_end[id] - values.duration[id] - values.gap[id];
+    const std::int64_t latest_ready =
+        latest_end[id] - values.duration[id] - values.gap[id] - values.exchange[id];
     const auto bound = [&](OperationId of, std::int64_t latest) {
       for (const OperationId other : {before[of][0], before[of][1], order.input[of]}) {
         if (other != no_operation) latest_end[other] = std::min(latest_end[other], latest);

@@ -5,7 +5,9 @@
 //
 //   ready = latest end of what its streams did before, in the iteration before, too, and of its
 //           input, else 0
-//   start = ready + gap,  end = start + duration
+//   start = ready + exchange + gap,  end = start + duration
+//
+// An exchange is how long it then waited for what its rank exchanges with replicas.
 //
 // Of a blocking collective, those of all ranks of its group are ready together, once the
 // streams of all of them are free.
@@ -68,7 +70,7 @@ Order order_of(const Operations& operations, Side side, P2p mode, bool only_matc
 
 // By operation, in nanoseconds; 0 where a run does not have it.
 struct Values {
-  std::vector<std::int64_t> duration, gap;
+  std::vector<std::int64_t> duration, gap, exchange;
 };
 
 // What a run took, in its own order of all its operations.

@@ -70,6 +70,7 @@ class Extras final : public Changes {
     for (const auto& part : extras_[change].parts) {
       mixture_.duration[part.operation] = is_there ? values_.duration[part.operation] : 0;
       mixture_.gap[part.operation] = is_there ? values_.gap[part.operation] : 0;
+      mixture_.exchange[part.operation] = is_there ? values_.exchange[part.operation] : 0;
     }
   }
 
@@ -247,6 +248,9 @@ class Ranking {
         return fmt::format("{} from rank {} to {} begins {} its result instead of {}", action,
                            own.rank, own.to_rank, after(measured_side, own),
                            after(predicted_side, own));
+      case Term::exchange:
+        return fmt::format("rank {} waits {} for {} of stage {} instead of {}", own.rank, took,
+                           kind_name(own.kind), own.stage, planned);
       case Term::launch: {
         if (own.microbatch) {
           const Action& late = operations_.actions[own.parts.front().operation];

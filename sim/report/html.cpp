@@ -135,6 +135,7 @@ std::string waterfall(const Comparison& comparison) {
   end_row(side_name(comparison, predicted_side), start);
   now = start;
   for (std::size_t i = 0; i < term_count; ++i) {
+    if (static_cast<Term>(i) == Term::exchange && comparison.collectives.rows.empty()) continue;
     const std::int64_t ns = comparison.gap.terms[i];
     const double from = place(std::min(now, now + ns));
     const double to = place(std::max(now, now + ns));

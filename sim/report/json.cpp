@@ -51,7 +51,23 @@ Json causes_json(const Comparison& comparison) {
   return list;
 }
 
-Json ranks_json(const SideResult& side) {
+Json times_json(const CollectiveTimes& times) {
+  return {{"time", times.total_ns}, {"hidden", times.hidden_ns}, {"exposed", times.exposed_ns()}};
+}
+
+Json collectives_json(const Comparison& comparison) {
+  Json list = Json::array();
+  for (const CollectiveRow& row : comparison.collectives.rows) {
+    list.push_back({{"rank", row.rank},
+                    {"stage", row.stage},
+                    {"kind", kind_name(row.kind)},
+                    {"predicted_ns", times_json(row.times[predicted_side])},
+                    {"measured_ns", times_json(row.times[measured_side])}});
+  }
+  return list;
+}
+
+Json ranks_json(const SideResult& side, const std::vector<CollectiveTimes>& collectives) {
   Json list = Json::array();
   for (std::size_t r = 0; r < side.ranks.size(); ++r) {
     const RankMetrics& rank = side.ranks[r];
@@ -59,6 +75,10 @@ Json ranks_json(const SideResult& side) {
     one["rank"] = r;
     one["busy_ns"] = rank.busy_ns;
     one["bubble_ns"] = bubble_json(rank.bubble);
+    if (r < collectives.size() && collectives[r].total_ns > 0) {
+      one["collective_ns"] = collectives[r].total_ns;
+      one["exposed_collective_ns"] = collectives[r].exposed_ns();
+    }
     one["peak_activation_chunks"] = rank.peak_activation_chunks;
     if (!side.peaks.empty()) {
       const MemoryPeak& peak = side.peaks[r];
@@ -172,8 +192,12 @@ std::string comparison_json(const RecordedRun& predicted, const RecordedRun& mea
         {"compute_ns", times.compute_ns}, {"p2p_ns", times.p2p_ns}, {"other_ns", times.other_ns}};
   });
   json["critical_path"]["parting"] = divergence(comparison);
-  json["ranks"] = of_both(comparison, [](const SideResult& side) { return ranks_json(side); });
+  for (const Side side : both_sides) {
+    json["ranks"][side_names[side]] =
+        ranks_json(comparison.sides[side], comparison.collectives.of_ranks[side]);
+  }
   json["stage_kinds"] = kinds_json(comparison);
+  json["collectives"] = collectives_json(comparison);
   json["clocks"] = clocks_json(measured, comparison);
   json["warnings"] = {{"predicted", warnings_json(predicted)},
                       {"measured", warnings_json(measured)}};

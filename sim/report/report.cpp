@@ -79,6 +79,8 @@ std::string gap_table(const Comparison& comparison) {
   const TableUnit unit = table_unit(largest);
   std::string out = fmt::format("where the difference comes from, {}\n", unit.name);
   for (std::size_t i = 0; i < term_count; ++i) {
+    // Most runs have no replicas.
+    if (static_cast<Term>(i) == Term::exchange && comparison.collectives.rows.empty()) continue;
     out += fmt::format("  {:<10} {:>10}  {}\n", term_names[i],
                        change(comparison.gap.terms[i], unit), meaning_of(static_cast<Term>(i)));
   }
@@ -143,6 +145,39 @@ std::string kind_table(const Comparison& comparison) {
                     row.predicted.p50 == 0 ? "" : with_percent(error));
   }
   return out + rest;
+}
+
+std::string collective_table(const Comparison& comparison) {
+  const auto& rows = comparison.collectives.rows;
+  if (rows.empty()) return {};
+  std::int64_t longest = 0;
+  for (const CollectiveRow& row : rows) {
+    for (const CollectiveTimes& times : row.times) longest = std::max(longest, times.total_ns);
+  }
+  const TableUnit unit = table_unit(longest);
+  const auto name = [&](Side side) {
+    return fmt::format(" {}, {} ", side_name(comparison, side), unit.name);
+  };
+  std::string out =
+      fmt::format("{:>24} {:-^25} {:-^25}\n", "", name(predicted_side), name(measured_side));
+  out += fmt::format("stage  rank  {:<11}", "exchange");
+  for (int side = 0; side < 2; ++side) {
+    out += fmt::format(" {:>7} {:>8} {:>8}", "time", "hidden", "exposed");
+  }
+  out += "\n";
+  for (std::size_t i = 0; i < std::min(rows.size(), most_kinds_shown); ++i) {
+    const CollectiveRow& row = rows[i];
+    out += fmt::format("{:>5} {:>5}  {:<11}", row.stage, row.rank, kind_name(row.kind));
+    for (const CollectiveTimes& times : row.times) {
+      out += fmt::format(" {:>7} {:>8} {:>8}", unit.text(times.total_ns),
+                         unit.text(times.hidden_ns), unit.text(times.exposed_ns()));
+    }
+    out += "\n";
+  }
+  if (rows.size() > most_kinds_shown) {
+    out += fmt::format("       {} of {}; --json lists them all\n", most_kinds_shown, rows.size());
+  }
+  return out + "\n";
 }
 
 std::string bubble_table(const Comparison& comparison) {
@@ -213,6 +248,7 @@ std::string comparison_report(const RecordedRun& predicted, const RecordedRun& m
   out += gap_table(comparison) + "\n";
   out += cause_list(comparison, terminal.width) + "\n";
   out += kind_table(comparison) + "\n";
+  out += collective_table(comparison);
   out += bubble_table(comparison) + "\n";
   out += critical_paths(comparison);
   return out + wrap(sentences(predicted, measured, comparison), terminal.width);

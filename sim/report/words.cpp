@@ -169,6 +169,7 @@ std::string_view meaning_of(Term term) {
     case Term::compute: return "actions take longer, or less long";
     case Term::transfer: return "transfers do, once both ends are there";
     case Term::wait: return "transfers begin later after their result is there";
+    case Term::exchange: return "ranks wait longer for exchanges with replicas";
     case Term::launch: return "actions start later once they could";
     case Term::unmodelled: return "actions that only one of both has";
     default: return "clocks that are off";
