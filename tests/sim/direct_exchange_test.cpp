@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <random>
 #include <string>
 #include <vector>
@@ -159,7 +160,7 @@ TEST(SideBySide, PartsShareTheLinkAndNotTheirLatency) {
   // after 800 and 1000.
   const std::vector<std::int64_t> ends{400, 800, 1000};
   EXPECT_EQ(reduced({.latency_ns = 30, .bytes = 1000, .parts = 3, .part_ends = ends}),
-            (std::pair<std::int64_t, std::int64_t>{500, 1100 + 200 + 10}));
+            (std::pair<std::int64_t, std::int64_t>{500, 500 + 1000 + 10}));
   // A link that is busy all the while: bytes one after the other, and then one latency.
   EXPECT_EQ(reduced({.latency_ns = 300, .bytes = 5000, .parts = 2, .part_ends = {2500, 5000}}),
             (std::pair<std::int64_t, std::int64_t>{600, 600 + 5000 + 150}));
@@ -193,6 +194,14 @@ RecordedRun measured_run(const Training& training, const std::string& name) {
   run.about.zero = training.zero;
   run.about.shards = training.shards();
   run.about.bucket_bytes = training.bucket_bytes.value_or(0);
+  run.about.costs_json = to_json(with_parameters());  // as an emulated device says
+  // A rank comes to each action straight from the one before.
+  std::map<std::int32_t, std::int64_t> free_ns;
+  for (Span& span : run.spans) {
+    if (!is_compute(span.action.kind)) continue;
+    span.queued_ns = span.start_ns - free_ns[span.rank];
+    free_ns[span.rank] = span.end_ns;
+  }
   return run;
 }
 
@@ -212,12 +221,11 @@ TEST(CalibratedExchanges, PredictOtherLayoutsExactly) {
   ASSERT_TRUE(file.costs.replicas);
   EXPECT_EQ(file.costs.replicas->latency_ns, 10);
   EXPECT_NEAR(static_cast<double>(*file.costs.replicas->bytes_per_second), 1e9, 1e4);
-  EXPECT_EQ(file.costs.stages[0].parameters, (std::vector<std::int64_t>{1000}));
+  EXPECT_EQ(file.costs.stages[0].parameters, (std::vector<std::int64_t>{600, 400}));
   EXPECT_EQ(file.costs.stages[1].parameters, (std::vector<std::int64_t>{400}));
   EXPECT_EQ(parse_costs(to_json(file), "c.json").costs.replicas, file.costs.replicas);
   const Costs found = file.resolve(Placement::loop(2, 1), {});
-  Costs given = with_parameters();
-  given.stages[0].parameters = {1000};  // a run by stage tells of no layers
+  const Costs given = with_parameters();
   for (const Training& training :
        {replicas_of(4, 0, 1000), replicas_of(2), replicas_of(8, 0, 640), replicas_of(4, 1),
         replicas_of(4, 2), replicas_of(4, 3), replicas_of(8, 3, {}, 2)}) {
@@ -237,6 +245,15 @@ TEST(CalibratedExchanges, StatesAndStepsAreThoseOfOneReplica) {
     EXPECT_NEAR(static_cast<double>(found.optimizer_ns[0]), 400, 8) << zero;
     EXPECT_NEAR(static_cast<double>(found.optimizer_ns[1]), 100, 8) << zero;
   }
+}
+
+// Where nobody says how many parameters there are, what was sent does.
+TEST(CalibratedExchanges, TellParametersByBytes) {
+  RecordedRun run = measured_run(replicas_of(8, 1, 400), "a.json");
+  run.about.costs_json.clear();
+  const CostsFile file = calibrate(std::vector<RecordedRun>{run}).costs;
+  EXPECT_EQ(file.costs.stages[0].parameters, (std::vector<std::int64_t>{1000}));
+  EXPECT_EQ(file.costs.stages[1].parameters, (std::vector<std::int64_t>{400}));
 }
 
 TEST(CalibratedExchanges, OfOneReplicaSayNothing) {
