@@ -403,7 +403,8 @@ class ChromeTraceWriter::Impl {
     if (is_transfer(action.kind) || is_collective(action)) {
       fmt::format_to(std::back_inserter(out_), R"(,"bytes":{})", span.bytes);
     }
-    if (is_collective(action) && action.kind == Kind::UNSHARD &&
+    // A measured one is there with all of its parts.
+    if (is_collective(action) && action.kind == Kind::UNSHARD && !is_measured_ &&
         span.input_arrival_ns != span.end_ns) {
       fmt::format_to(std::back_inserter(out_), R"(,"first_part_ns":{})",
                      span.input_arrival_ns - span.start_ns);

@@ -59,11 +59,7 @@ Ticket EmulatedLinks::send(int to, int tag, std::span<const std::byte> bytes) {
   std::ranges::copy(bytes.first(std::min(bytes.size(), message.first.size())),
                     message.first.begin());
   message.left_ns = Clock::monotonic_ns();
-  if (own->is_shared) {
-    free_ns_ = std::max(free_ns_, message.left_ns) +
-               costs_.occupied_ns(own->link, static_cast<std::int64_t>(bytes.size()));
-    message.left_ns = free_ns_;
-  } else if (pace_ == EmulationPace::anchored) {
+  if (!own->is_shared && pace_ == EmulationPace::anchored) {
     std::memcpy(&message.left_ns, message.first.data(), sizeof message.left_ns);
   }
   entries_[ticket]->below = below_.send(to, tag, std::as_bytes(std::span(&message, 1)));
@@ -78,9 +74,8 @@ Ticket EmulatedLinks::receive(int from, int tag, std::span<std::byte> bytes) {
   entry.receives = true;
   entry.into = bytes;
   entry.takes_ns = own->link.latency_ns;
-  if (!own->is_shared) {
-    entry.takes_ns += costs_.occupied_ns(own->link, static_cast<std::int64_t>(bytes.size()));
-  }
+  (own->is_shared ? entry.shared_ns : entry.takes_ns) +=
+      costs_.occupied_ns(own->link, static_cast<std::int64_t>(bytes.size()));
   entry.below = below_.receive(from, tag, std::as_writable_bytes(std::span(&entry.message, 1)));
   return ticket;
 }
@@ -90,7 +85,9 @@ void EmulatedLinks::settle(Entry& entry) {
   if (!entry.receives) return;
   const auto& first = entry.message.first;
   std::copy_n(first.begin(), std::min(entry.into.size(), first.size()), entry.into.begin());
-  entry.arrives_ns = entry.message.left_ns + entry.takes_ns;
+  std::int64_t come_ns = entry.message.left_ns;
+  if (entry.shared_ns > 0) come_ns = free_ns_ = std::max(free_ns_, come_ns) + entry.shared_ns;
+  entry.arrives_ns = come_ns + entry.takes_ns;
 }
 
 bool EmulatedLinks::is_there(const Entry& entry) const {

@@ -3,8 +3,8 @@
 // Between ranks whose link has a latency or a bandwidth, what travels is when the message
 // left: it is there once that and the link's time are over, however fast the transport
 // below carries it, and its bytes stay where they are. Likewise between replicas, where costs
-// say what their exchanges take: what a rank sends to any of them goes one after the other. All
-// other messages are the transport's own. As a transport it belongs to one rank.
+// say what their exchanges take: what comes to a rank from all of them goes one after the other.
+// All other messages are the transport's own. As a transport it belongs to one rank.
 #pragma once
 
 #include <array>
@@ -54,6 +54,7 @@ class EmulatedLinks final : public Transport {
     bool receives = false;  // over an emulated link
     std::span<std::byte> into;
     std::int64_t takes_ns = 0;
+    std::int64_t shared_ns = 0;   // before that, on the link that messages of all replicas share
     std::int64_t arrives_ns = 0;  // once it is known
     Message message;
   };
@@ -61,7 +62,7 @@ class EmulatedLinks final : public Transport {
   // What leads from one rank to another, where it is emulated.
   struct Way {
     Link link;
-    bool is_shared = false;  // with all that the sender sends to replicas
+    bool is_shared = false;  // with all that replicas send to the receiver
   };
   std::optional<Way> way(int from, int to, int tag) const;
   Ticket open(Ticket below);
@@ -74,7 +75,7 @@ class EmulatedLinks final : public Transport {
   Mesh mesh_;
   const Costs& costs_;
   EmulationPace pace_;
-  std::int64_t free_ns_ = 0;  // when what was sent to replicas so far has left
+  std::int64_t free_ns_ = 0;  // when all bytes have come that replicas have sent so far
   PreciseSleep sleep_;
   std::vector<std::unique_ptr<Entry>> entries_;  // by ticket; what is sent stays where it is
   std::vector<Ticket> free_;

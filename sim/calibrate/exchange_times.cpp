@@ -31,6 +31,17 @@ std::vector<std::int64_t> reduced_bytes(const RecordedRun& run) {
   return bytes;
 }
 
+// Whether the costs of an emulated device say how many the stages have.
+bool tell_parameters(const RunDescription& about, std::vector<StageCosts>& entries) {
+  if (about.costs_json.empty()) return false;
+  const CostsFile file = parse_costs(about.costs_json, "the costs of a trace");
+  const std::vector<StageCosts>& stages = file.costs.stages;
+  const auto tells = [](const StageCosts& stage) { return !stage.parameters.empty(); };
+  if (stages.size() != entries.size() || !std::ranges::all_of(stages, tells)) return false;
+  for (std::size_t i = 0; i < entries.size(); ++i) entries[i].parameters = stages[i].parameters;
+  return true;
+}
+
 void set_parameters(std::span<const RecordedRun* const> runs, bool by_layer,
                     std::vector<StageCosts>& entries) {
   const RunDescription& about = runs.front()->about;
@@ -41,6 +52,7 @@ void set_parameters(std::span<const RecordedRun* const> runs, bool by_layer,
     }
     return;
   }
+  if (!by_layer && tell_parameters(about, entries)) return;
   constexpr double gradient_bytes = 4;
   const Dealer dealer(about, by_layer, entries);
   std::vector<PartsSum> sums;
@@ -67,7 +79,9 @@ class ExchangeObserver {
       : run_(run), training_(replicas_of(run.about)) {
     for (const auto& [first, last] : entries_of_stages(run.about, by_layer)) {
       std::vector<std::int64_t> layers;
-      for (std::size_t i = first; i < last; ++i) layers.push_back(entries[i].parameters.front());
+      for (std::size_t i = first; i < last; ++i) {
+        layers.insert(layers.end(), entries[i].parameters.begin(), entries[i].parameters.end());
+      }
       segments_.push_back(reduced_segments(layers, training_));
     }
   }

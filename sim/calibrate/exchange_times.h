@@ -1,10 +1,11 @@
 // What exchanges with replicas take, from recorded runs that have some, in a form that does not
 // depend on how many replicas there are, what they split, and in which buckets they reduce.
 //
-// How many parameters layers or stages have is the model's where it is known, else told by what
-// a rank sent. Latency and bandwidth are fitted to the ends of REDUCE_GRADs and UNSHARDs
-// (exchange_fit.h): the gradients of a REDUCE_GRAD that goes on while an action makes them are
-// taken to come evenly. That the same replica waits for slower ones is part of both.
+// How many parameters layers or stages have is the model's where it is known, or as the costs of
+// an emulated device have it, else told by what a rank sent. Latency and bandwidth are fitted to
+// the ends of REDUCE_GRADs and UNSHARDs (exchange_fit.h): the gradients of a REDUCE_GRAD that goes
+// on while an action makes them are taken to come evenly. That the same replica waits for slower
+// ones is part of both.
 //
 // Calls share nothing; any thread.
 #pragma once

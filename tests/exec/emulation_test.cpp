@@ -12,17 +12,23 @@
 #include <string>
 #include <utility>
 
+#include "sim/calibrate/calibration.h"
 #include "sim/compare/comparison.h"
+#include "sim/cost/estimate/direct_exchange.h"
+#include "sim/cost/estimate/replicas.h"
 #include "sim/engine/simulate.h"
 #include "sim/schedule/csv.h"
 #include "sim/schedule/family.h"
 #include "sim/schedule/lower.h"
+#include "tests/files.h"
 #include "tests/local_run.h"
 #include "tests/random_schedule.h"
 #include "tests/recorded.h"
 #include "traces/base/error.h"
+#include "traces/base/files.h"
 #include "traces/dependency.h"
 #include "traces/joining.h"
+#include "traces/read/read_run.h"
 
 namespace pipesim {
 namespace {
@@ -218,6 +224,142 @@ TEST_P(Emulated, LinksTakeWhatCostsSay) {
   // There and back once at least, and the time of the actions.
   if (GetParam() == EmulationPace::anchored) return;
   EXPECT_GE(result.median_ns(), 2 * 2'000'000 + 2'000'000 + 3 * 500'000);
+}
+
+// Replicas of a pipeline, on links that take a time, or on none.
+struct ReplicaShape {
+  int replicas;
+  int zero;
+  std::optional<std::int64_t> bucket_bytes;
+  std::optional<int> shard_over;
+};
+
+Training training_of(const ReplicaShape& shape) {
+  Training training;
+  training.data_parallel = shape.replicas;
+  training.zero = shape.zero;
+  training.bucket_bytes = shape.bucket_bytes;
+  training.shard_over = shape.shard_over;
+  return training;
+}
+
+Costs costs_with_parameters(const Schedule& schedule) {
+  Costs costs = uneven_costs(schedule);
+  costs.reduce_gradients_ns.clear();
+  costs.tied_gradients.reset();
+  for (StageCosts& stage : costs.stages) {
+    stage.parameters = {3000, 1001};
+    stage.weight_bytes = 100;
+    stage.gradient_bytes = 100;
+    stage.optimizer_bytes = 200;
+  }
+  return costs;
+}
+
+TrainingJob emulated_replicas(const Schedule& schedule, Costs costs, const ReplicaShape& shape) {
+  split_states(training_of(shape), costs);
+  TrainingJob training = emulated(schedule, costs, EmulationPace::wall);
+  training.data_parallel = shape.replicas;
+  training.zero = shape.zero;
+  training.bucket_bytes = shape.bucket_bytes;
+  training.shard_over = shape.shard_over;
+  return training;
+}
+
+// The same collectives as predicted, of the same bytes but for what rounding parts makes.
+TEST(EmulatedReplicas, DoWhatIsPredicted) {
+  const ReplicaShape shapes[] = {{2, 0, {}, {}}, {2, 0, 4000, {}}, {3, 1, 4000, {}},
+                                 {2, 2, {}, {}}, {2, 2, 4000, {}}, {2, 3, {}, {}},
+                                 {4, 3, {}, 2},  {4, 1, 4000, 2},  {3, 0, 20'000, {}}};
+  for (const char* name : {"1f1b", "zb-h1", "interleaved"}) {
+    for (const ReplicaShape& shape : shapes) {
+      for (const bool has_links : {true, false}) {
+        SCOPED_TRACE(fmt::format("{}, {} replicas, zero {}, links {}", name, shape.replicas,
+                                 shape.zero, has_links));
+        const Training replicas = training_of(shape);
+        const Schedule schedule =
+            with_replicas(generate({.name = name, .ranks = 2, .microbatches = 2}), replicas);
+        Costs costs = costs_with_parameters(schedule);
+        if (has_links) costs.replicas = {.latency_ns = 50'000, .bytes_per_second = 100'000'000};
+        const RunResult result = testing::run_locally(emulated_replicas(schedule, costs, shape));
+        if (!has_links) costs.replicas.emplace();
+        split_states(replicas, costs);
+        add_exchanges(replicas, schedule.placement, costs);
+        const RecordedRun predicted = testing::recorded(schedule, costs);
+        const Comparison comparison = compare(predicted, result.run);
+        EXPECT_EQ(comparison.counts.matched, std::ssize(predicted.spans));
+        EXPECT_EQ(comparison.counts.unmatched, (std::array<std::int64_t, 2>{}));
+        EXPECT_EQ(comparison.gap[Term::unmodelled], 0);
+        EXPECT_EQ(comparison.gap[Term::order], 0);
+        ASSERT_EQ(std::ssize(result.ranks), 2 * shape.replicas);
+        const SpanIndex index(result.run.spans);
+        for (const Span& planned : predicted.spans) {
+          if (!is_collective(planned.action) || planned.action.kind == Kind::RESHARD) continue;
+          const auto place = index.find(planned.action);
+          ASSERT_TRUE(place);
+          const Span& done = result.run.spans[*place];
+          EXPECT_NEAR(static_cast<double>(done.bytes), static_cast<double>(planned.bytes), 400);
+        }
+        EXPECT_EQ(result.ranks[0].memory.states.optimizer,
+                  costs.states(schedule.placement)[0].optimizer);
+        if (HasFailure()) return;
+      }
+    }
+  }
+}
+
+// Gradients come while the action runs that makes them, and go at once.
+TEST(EmulatedReplicas, ReduceBesideTheBackward) {
+  const ReplicaShape shape{2, 0, 4000, {}};
+  const Schedule schedule =
+      with_replicas(generate({.name = "gpipe", .ranks = 1, .microbatches = 2}), training_of(shape));
+  Costs costs = costs_with_parameters(schedule);
+  costs.stages[0].backward_input_ns = costs.stages[0].backward_weight_ns = 8'000'000;
+  costs.replicas = {.latency_ns = 3'000'000};
+  const RunResult result = testing::run_locally(emulated_replicas(schedule, costs, shape));
+  for (const exec::RankResult& rank : result.ranks) {
+    EXPECT_GT(rank.collectives.hidden_ns, 0);
+    EXPECT_LE(rank.collectives.hidden_ns, rank.collectives.total_ns);
+  }
+  const SpanIndex index(result.run.spans);
+  const Span& last = result.run.spans[index.find(make_action(0, Kind::B, 1)).value()];
+  const Span& reduction =
+      result.run.spans[index.find(make_collective(0, Kind::REDUCE_GRAD, 0)).value()];
+  // Of 16,004 bytes the first 4,000 are there after a quarter.
+  EXPECT_GE(reduction.start_ns, last.start_ns + 3'900'000);
+  EXPECT_LT(reduction.start_ns, last.end_ns);
+  // Summed up by one message, and sent back by another.
+  EXPECT_GE(reduction.end_ns, last.end_ns + 3'000'000);
+}
+
+// Calibrated on their trace, costs say what an exchange takes, and what one replica holds.
+TEST(EmulatedReplicas, TracesAreReadAndCalibrated) {
+  for (const int zero : {0, 1, 3}) {
+    SCOPED_TRACE(zero);
+    const ReplicaShape shape{2, zero, {}, {}};
+    const Schedule schedule = with_replicas(
+        generate({.name = "1f1b", .ranks = 2, .microbatches = 3}), training_of(shape));
+    Costs costs = costs_with_parameters(schedule);
+    costs.replicas = {.latency_ns = 0, .bytes_per_second = 10'000'000};
+    TrainingJob training = emulated_replicas(schedule, costs, shape);
+    training.iterations = 3;
+    training.record_details = true;
+    const testing::TemporaryFolder folder;
+    OutputFile trace(folder / "run.json");
+    testing::run_locally(training, {}, {}, &trace);
+    trace.commit();
+    const RecordedRun run = read_run({folder / "run.json"});
+    ASSERT_EQ(run.warnings.kinds().size(), 1U) << run.warnings.text();
+    EXPECT_EQ(run.about.replicas, 2);
+    EXPECT_EQ(run.about.zero, zero);
+    const auto gathers = std::ranges::count(run.spans, Kind::UNSHARD,
+                                            [](const Span& span) { return span.action.kind; });
+    EXPECT_EQ(gathers > 0, zero == 3);
+    const CostsFile file = calibrate(std::vector<RecordedRun>{run}).costs;
+    ASSERT_TRUE(file.costs.replicas);
+    EXPECT_EQ(file.costs.stages[0].parameters, (std::vector<std::int64_t>{3000, 1001}));
+    EXPECT_NEAR(static_cast<double>(file.costs.stages[0].optimizer_bytes), 200, 1);
+  }
 }
 
 TEST_P(Emulated, FaultsTakeTheirTime) {

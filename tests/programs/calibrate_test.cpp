@@ -6,6 +6,7 @@
 #include "tests/command.h"
 #include "tests/files.h"
 #include "traces/base/files.h"
+#include "traces/base/text.h"
 
 namespace pipesim {
 namespace {
@@ -80,6 +81,58 @@ TEST_F(CalibrateCommand, OfATrainingPredictsOtherLayouts) {
                         folder / "costs.json", "--layout", layout}),
               0);
   }
+}
+
+// Of two replicas with one size of buckets: another, other numbers of replicas, what they split.
+TEST_F(CalibrateCommand, OfReplicasPredictsOthers) {
+  const std::string stage =
+      R"({"forward_ns":1000000,"backward_ns":2000000,"parameters":5000,"optimizer_bytes":80})";
+  write_file(folder / "given.json", R"({"format":"pipesim-costs","version":1,"stages":[)" + stage +
+                                        "," + stage +
+                                        R"(],"replicas":{"bandwidth_bytes_per_s":2000000}})");
+  const std::vector<std::string> pipeline{"--schedule", "1f1b",           "--stages",
+                                          "2",          "--microbatches", "3"};
+  const auto with = [&](const std::string& costs, const std::string& flags) {
+    std::vector<std::string> all = pipeline;
+    all.insert(all.end(), {"--costs", folder / costs});
+    for (const std::string_view flag : split(flags, ' ')) all.emplace_back(flag);
+    return all;
+  };
+  std::vector<std::string> run{
+      PIPEEXEC_COMMAND, "--device", "emulated", "--transport",       "local",
+      "--iterations",   "3",        "--trace",  folder / "run.json", "--quiet"};
+  const auto more = with("given.json", "--data-parallel 2 --bucket-bytes 8kB");
+  run.insert(run.end(), more.begin(), more.end());
+  const auto ran = testing::run_command(run);
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  const auto outcome =
+      testing::pipesim({"calibrate", folder / "run.json", "-o", folder / "costs.json"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("replicas  "), std::string::npos) << outcome.out;
+  const auto costs = nlohmann::json::parse(read_file(folder / "costs.json"));
+  EXPECT_EQ(costs["stages"][0]["parameters"], 5000);
+  EXPECT_EQ(costs["stages"][0]["optimizer_bytes"], 80);
+  // Twice 15 ms of exchanges of 20 kB by 2 MB/s and more, beside 3 ms of each microbatch.
+  const auto alone = makespan(with("costs.json", "--data-parallel 1"));
+  const auto two = makespan(with("costs.json", "--data-parallel 2"));
+  EXPECT_GT(two, alone + 8'000'000);
+  EXPECT_GT(makespan(with("costs.json", "--data-parallel 4")), two + 4'000'000);
+  EXPECT_LT(makespan(with("costs.json", "--data-parallel 2 --bucket-bytes 4kB")), two);
+  EXPECT_GT(makespan(with("costs.json", "--data-parallel 2 --zero 2")), two);
+  EXPECT_GT(makespan(with("costs.json", "--data-parallel 4 --zero 3 --shard-over 2")), alone);
+
+  // Where costs don't say, and where flags don't fit.
+  const auto refuse_with = [&](const std::vector<std::string>& all, const std::string& part) {
+    testing::expect_one_sentence(testing::pipesim(all), "pipesim", ::testing::PrintToString(all), 2,
+                                 part);
+  };
+  predict("gpipe", "2", "plain.json");
+  ASSERT_EQ(
+      testing::pipesim({"calibrate", folder / "plain.json", "-o", folder / "plain.costs"}).status,
+      0);
+  refuse_with(with("plain.costs", "--data-parallel 2"), "what an exchange with replicas takes");
+  refuse_with(with("costs.json", "--zero 1"), "one replica has none to split with");
+  refuse_with(with("costs.json", "--data-parallel 2 --tensor-parallel 2"), "both give costs");
 }
 
 TEST_F(CalibrateCommand, RefusesWhatItCannotUse) {

@@ -466,6 +466,8 @@ TEST(Pipeexec, RefusesInOneSentence) {
   expect_refused(emulated + " --verify", 2, "no results to compare");
   expect_refused(emulated + " --pace slow", 2, "known, nearest first: wall");
   expect_refused(emulated + " --layout 1,1", 2, "needs costs by layer");
+  expect_refused(emulated + " --data-parallel 2", 2, "give each stage or layer its `parameters`");
+  expect_refused(emulated + " --data-parallel 2 --pace anchored", 2, "takes its time");
   expect_refused(emulated + " --faults B@stage2=x2", 2, "there are 2 virtual stages");
   expect_refused(emulated + " --faults 1B7=x2", 2, "the schedule has no such action");
   expect_refused(emulated + " --faults W@stage1=x2", 2, "the schedule has no such action");
