@@ -232,9 +232,6 @@ std::string result_json(const Task& task, const RunResult& result) {
                      {"taken_from_gpu_bytes", nullptr},
                      {"clock_offset_ns", result.clocks[r].offset_ns()},
                      {"clock_uncertainty_ns", result.clocks[r].uncertainty_ns()}});
-    if (training.zero >= 2) {
-      ranks.back()["memory_bytes"]["unsharded"] = memory.peak.bytes.unsharded;
-    }
     if (taken_bytes > 0) ranks.back()["taken_from_gpu_bytes"] = taken_bytes;
   }
   json["ranks"] = std::move(ranks);

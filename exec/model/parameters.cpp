@@ -136,15 +136,8 @@ ParameterStore::ParameterStore(Device& device, Pool& pool, Number precision,
   const auto held = [&](int least_zero) { return split_.splits(least_zero) ? own_size_ : size_; };
   weight_ = rounds ? pool_.take(held(1), Use::optimizer) : pool_.take(held(3), Use::weights);
   if (rounds) rounded_ = pool_.take(held(3), Use::weights, precision_);
-  if (!split_.splits(2)) {
-    gradient_ = pool_.take(size_, Use::gradients);
-  } else {
-    kept_gradient_ = pool_.take(own_size_, Use::gradients);
-    if (!cuts.by_layer) blocks_.push_back({{0, size_}, parts_.segments()});
-    for (std::size_t i = 0; cuts.by_layer && i < parts_.segments(); ++i) {
-      blocks_.push_back({parts_.segment(i), 1});
-    }
-  }
+  gradient_ = pool_.take(size_, split_.splits(2) ? Use::activations : Use::gradients);
+  if (split_.splits(2)) kept_gradient_ = pool_.take(own_size_, Use::gradients);
   first_ = pool_.take(held(1), Use::optimizer);
   second_ = pool_.take(held(1), Use::optimizer);
   for (const Tensor* zero : {&gradient_, &kept_gradient_, &first_, &second_}) {
@@ -166,10 +159,7 @@ void ParameterStore::bind() {
       Slice& read = precision_ == Number::float32 ? parameter.weight : parameter.rounded;
       read = whole_.empty() ? Slice() : slice_of(whole_, at.begin, at.size());
     }
-    const Block* block = block_of(at.begin);
-    parameter.gradient = block == nullptr
-                             ? slice_of(gradient_, at.begin, at.size())
-                             : slice_of(block->gradients, at.begin - block->range.begin, at.size());
+    parameter.gradient = slice_of(gradient_, at.begin, at.size());
     parameter.first = split_.splits(1) ? Slice() : whole(first_);
     parameter.second = split_.splits(1) ? Slice() : whole(second_);
   });
@@ -223,29 +213,9 @@ void ParameterStore::fill_start() {
   });
 }
 
-ParameterStore::Block* ParameterStore::block_of(std::int64_t number) {
-  const auto found =
-      std::ranges::find_if(blocks_, [&](const Block& block) { return number < block.range.end; });
-  return found == blocks_.end() ? nullptr : &*found;
-}
-
-void ParameterStore::make_gradients(std::size_t layer) {
-  const Range own{layer_begins_[layer], layer_begins_[layer + 1]};
-  bool is_new = false;
-  for (Block& block : blocks_) {
-    if (common(block.range, own).size() == 0 || !block.gradients.empty()) continue;
-    block.gradients = pool_.take(block.range.size(), Use::unsharded);
-    block.left = block.segments;
-    is_new = true;
-  }
-  if (is_new) bind();
-}
-
 Slice ParameterStore::gradients(std::size_t segment) const {
   const Range range = parts_.segment(segment);
-  const Block* block = block_of(range.begin);
-  if (block == nullptr) return slice_of(gradient_, range.begin, range.size());
-  return slice_of(block->gradients, range.begin - block->range.begin, range.size());
+  return slice_of(gradient_, range.begin, range.size());
 }
 
 Slice ParameterStore::operands(std::size_t segment) const {
@@ -263,18 +233,10 @@ void ParameterStore::start_step() {
 }
 
 void ParameterStore::keep_gradients(std::size_t segment) {
-  const Range range = parts_.segment(segment);
-  Block* block = block_of(range.begin);
-  if (block == nullptr) return;
   const Own& own = own_[segment];
-  if (own.range.size() > 0) {
-    const Slice mine = slice_of(kept_gradient_, own.place, own.range.size());
-    const Slice sums = gradients(segment).part(own.range.begin - range.begin, own.range.size());
-    device_.add(mine.size(), mine.floats(), sums.floats(), mine.data());
-  }
-  if (--block->left > 0) return;
-  block->gradients = {};
-  bind();
+  if (kept_gradient_.empty() || own.range.size() == 0) return;
+  const Slice mine = slice_of(kept_gradient_, own.place, own.range.size());
+  device_.add(mine.size(), mine.floats(), gradient_.floats() + own.range.begin, mine.data());
 }
 
 void ParameterStore::make_whole() {

@@ -115,9 +115,6 @@ class ParameterStore {
   // Where a layer's numbers begin.
   std::int64_t begin_of(std::size_t layer) const { return layer_begins_[layer]; }
 
-  // Where gradients are split: makes room for a layer's whole ones, if there is none, which
-  // keep_gradients() lets go of.
-  void make_gradients(std::size_t layer);
   // Of a segment: gradients as layers sum them up, and weights as operators read them.
   Slice gradients(std::size_t segment) const;
   Slice operands(std::size_t segment) const;
@@ -141,17 +138,6 @@ class ParameterStore {
     Range range;         // of the stage's numbers
     std::int64_t place;  // of the first of them among the rank's own
   };
-  // Whole gradients that come and go together, of one segment or all.
-  struct Block {
-    Range range;
-    std::size_t segments;
-    Tensor gradients = {};
-    std::size_t left = 0;  // segments that have not been kept
-  };
-  Block* block_of(std::int64_t number);  // null where gradients are not split
-  const Block* block_of(std::int64_t number) const {
-    return const_cast<ParameterStore*>(this)->block_of(number);
-  }
   void fill_start();
   void bind();
   void find_pieces();
@@ -168,10 +154,9 @@ class ParameterStore {
   std::int64_t own_size_ = 0;
   // Whole, or the rank's own numbers where they are split.
   Tensor weight_, rounded_, first_, second_;
-  Tensor gradient_;            // whole
-  std::vector<Block> blocks_;  // instead, where gradients are split
-  Tensor kept_gradient_;       // own, likewise
-  Tensor whole_;               // weights as operators read them, while they are gathered
+  Tensor gradient_;       // whole
+  Tensor kept_gradient_;  // own, where gradients are split
+  Tensor whole_;          // weights as operators read them, while they are gathered
   std::vector<Piece> pieces_;
 };
 

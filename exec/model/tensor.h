@@ -26,7 +26,7 @@ enum class Use : std::uint8_t {
   residue,      // what W needs after I
   send_buffer,
   receive_buffer,
-  unsharded,  // weights that are gathered from replicas, gradients before these share them out
+  unsharded,  // weights that are gathered from replicas
 };
 inline constexpr std::size_t use_count = 8;
 

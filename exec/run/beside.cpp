@@ -103,10 +103,6 @@ void Beside::wait_for(Id id) {
   while (!is_done(id)) wait_for_one();
 }
 
-void Beside::wait_for_parts(Id id, std::size_t most) {
-  while (!is_done(id) && find(id).parts.size() > most) wait_for_one();
-}
-
 void Beside::wait_for_all() {
   while (!open_.empty()) wait_for_one();
 }

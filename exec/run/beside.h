@@ -40,8 +40,6 @@ class Beside {
   void poll();
   // Wait; TimedOut says for which action.
   void wait_for(Id id);
-  // Until so many parts of it, at most, are under way.
-  void wait_for_parts(Id id, std::size_t most);
   void wait_for_all();
 
   // The messages under way, and that the one at a place among them has ended.

@@ -95,11 +95,6 @@ void Replicas::has_gradients(SharedStates& stage, std::int64_t begin) {
   if (state_of(stage).is_expected) start_segments(stage, begin);
 }
 
-void Replicas::await_all_but_last(const SharedStates& stage) {
-  const State& state = state_of(stage);
-  if (state.reduction && stage.split().splits(2)) beside_.wait_for_parts(*state.reduction, 1);
-}
-
 void Replicas::reduce(SharedStates& stage) {
   start_segments(stage, 0);
   State& state = state_of(stage);

@@ -37,9 +37,6 @@ class Replicas {
   void will_reduce(const SharedStates& stage) { state_of(stage).is_expected = true; }
   // What the backward has made so far of a stage's sums: those from `begin` on are whole.
   void has_gradients(SharedStates& stage, std::int64_t begin);
-  // Where gradients are split: until the reduction under way is of the last layer alone, so that a
-  // rank has whole gradients of that and of the one that is made next.
-  void await_all_but_last(const SharedStates& stage);
   void reduce(SharedStates& stage);
   // Before gradients are added to the sums: those before have been exchanged.
   void await_room(SharedStates& stage);

@@ -108,7 +108,6 @@ Tensor Stage::backward_input(const Microbatch& microbatch, Tensor dy) {
 
 void Stage::add_weight_gradients(const Microbatch& microbatch, const Action& action,
                                  std::size_t layer, Saved& saved) {
-  store_->make_gradients(layer);
   timed(action, *layers_[layer], Kind::W, false,
         [&] { layers_[layer]->backward_weight(microbatch, saved); });
   if (has_gradients_) has_gradients_(store_->begin_of(layer));

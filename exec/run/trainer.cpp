@@ -32,7 +32,6 @@ Trainer::Trainer(const TrainingJob& training, Device& device, RankGroups& groups
     if (replicas_.exist()) {
       own.when_gradients([this, &own](std::int64_t begin) {
         replicas_.has_gradients(own, begin);
-        replicas_.await_all_but_last(own);
       });
     }
     has_embedding_ = has_embedding_ || stages_.back()->has_embedding();

@@ -168,21 +168,6 @@ TEST(DataParallel, StatesAreSplit) {
   EXPECT_EQ(states(3), (std::vector{once, once, 2 * once}));
 }
 
-// Where gradients are split, whole ones of two layers at most are there at once.
-TEST(DataParallel, WholeGradientsComeAndGo) {
-  const Model model = untied_model(12);
-  std::int64_t largest = 0;
-  for (int i = 0; i < model.layers(); ++i) {
-    largest = std::max(largest, model.layer_parameters(i));
-  }
-  const Schedule schedule = generate({.name = "gpipe", .ranks = 1, .microbatches = 2});
-  const RunResult result = run_locally(training_of(schedule, {4, 2}, model));
-  for (const exec::RankResult& rank : result.ranks) {
-    EXPECT_GT(rank.memory.peak.bytes.unsharded, 0);
-    EXPECT_LE(rank.memory.peak.bytes.unsharded, 2 * 4 * largest);
-  }
-}
-
 // Layouts with the same global batch train on the same sequences: only how sums associate differs.
 TEST(DataParallel, TheSameBatchTrainsAlike) {
   std::optional<std::vector<double>> first;
