@@ -191,6 +191,7 @@ std::string result_json(const Task& task, const RunResult& result) {
     json["data_parallel"] = training.data_parallel;
     json["zero"] = training.zero;
     json["shard_over"] = training.shards();
+    json["gather"] = training.gather ? Json(gather_name(*training.gather)) : Json(nullptr);
     json["bucket_bytes"] = training.bucket_bytes ? Json(*training.bucket_bytes) : Json(nullptr);
     json["reduce"] = training.library_sums ? "library" : "ordered";
     json["global_batch"] =

@@ -53,11 +53,12 @@ std::string TrainingJob::fingerprint() const {
       "program of {} ranks {:x}, {}, text of {} bytes {:x}, {} microbatches, {} + {} iterations, "
       "{} to a step, seed {}, learning rate {}, recompute {}, precision {}, {} replicas, zero {}, "
       "shards {}, "
-      "buckets {}, library sums {}, verify {}, details {}, faults {}",
+      "buckets {}, gathers {}, library sums {}, verify {}, details {}, faults {}",
       program.ranks(), rows, what, text.bytes().size(), std::hash<std::string_view>()(text.bytes()),
       program.microbatches, warmup, iterations, accumulate, seed, learning_rate, recompute,
       precision_name(precision), data_parallel, zero, shards(), bucket_bytes.value_or(0),
-      library_sums, verify, record_details, fmt::join(faults.texts(), ", "));
+      gathers_layers() ? "layers" : "stages", library_sums, verify, record_details,
+      fmt::join(faults.texts(), ", "));
 }
 
 }  // namespace pipesim::exec
