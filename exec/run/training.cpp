@@ -33,11 +33,14 @@ std::vector<std::int64_t> TrainingJob::message_bytes() const {
 }
 
 // Weights are gathered layer by layer, and where gradients are not kept whole, these are reduced
-// so.
+// so, or in buckets that end with layers. Reduced at once, they come in pieces all the same, since
+// there is room for what others send of one.
 Cuts TrainingJob::cuts() const {
   if (data_parallel == 1) return {};
-  if (zero == 3 || (zero == 2 && !bucket_bytes)) return {.by_layer = true};
-  return {.segment_bytes = bucket_bytes.value_or(0)};
+  if (zero >= 2 && shards() > 1) {
+    return {.by_layer = true, .segment_bytes = bucket_bytes.value_or(0)};
+  }
+  return {.segment_bytes = bucket_bytes.value_or(largest_piece)};
 }
 
 std::string TrainingJob::fingerprint() const {

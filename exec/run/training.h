@@ -94,6 +94,8 @@ struct TrainingJob {
   }
   // How the rank at a place among them has them.
   StateSplit split(int own) const { return {shards(), own, zero}; }
+  // At once reduced, gradients are in pieces of so many bytes.
+  static constexpr std::int64_t largest_piece = std::int64_t{4} << 20;
   Cuts cuts() const;
   int first_layer(int stage) const;
   // What each virtual stage sends to the next.

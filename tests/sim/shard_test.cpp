@@ -155,7 +155,9 @@ void check(const Schedule& before, const Sharding& sharding) {
                        : sharding.reduce == Reduce::every_backward ? before.microbatches
                                                                    : 1;
   EXPECT_EQ(reduced, std::vector<int>(reduced.size(), expected));
-  if (sharding.gather == Gather::once) EXPECT_EQ(gathered, std::vector<int>(reduced.size(), 1));
+  if (sharding.gather == Gather::once) {
+    EXPECT_EQ(gathered, std::vector<int>(reduced.size(), 1));
+  }
   if (expected > 0) {
     EXPECT_EQ(last_gradients, std::vector<int>(reduced.size()));
   }
