@@ -1,6 +1,7 @@
 #include "tests/random_layout.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 
 #include "sim/cost/model.h"
@@ -57,6 +58,10 @@ RandomLayout random_layout(std::mt19937_64& random, const TemporaryFolder& folde
   if (replicas == 1) return layout;
   const auto zero = pick(random, 0, 3);
   add("--zero", std::to_string(zero));
+  if (zero == 3 && random() % 2 == 0) {
+    constexpr std::array<const char*, 3> ways{"window", "pass", "once"};
+    add("--gather", ways[static_cast<std::size_t>(pick(random, 0, 2))]);
+  }
   auto block = static_cast<int>(pick(random, 1, replicas));
   while (replicas % block != 0) ++block;
   if (zero > 0 && random() % 2 == 0) add("--shard-over", std::to_string(block));

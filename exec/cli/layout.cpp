@@ -38,6 +38,7 @@ PipelineLayout layout_of(const Task& task) {
   replicas.precision = rounds ? Precision::bf16 : Precision::fp32;
   replicas.gradient_bytes = sizeof(float);
   replicas.shard_over = training.shard_over;
+  replicas.gather = training.gather;
   replicas.bucket_bytes = training.bucket_bytes;
   if (training.costs) {
     LayoutFacts facts{task.title, training.program, *training.costs};

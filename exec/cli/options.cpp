@@ -317,6 +317,8 @@ void add_all_flags(CommandLine& program, Flags& flags) {
         "sequences an iteration, instead of --microbatches"},
        {"--zero", &flags.replicas.zero, "0|1|2|3", "they split optimizer, gradients, weights"},
        {"--shard-over", &flags.replicas.shard_over, "N", "over so many only; default all"},
+       {"--gather", &flags.replicas.gather, "window|pass|once",
+        "for how long weights are gathered; see below"},
        {"--bucket-bytes", &flags.replicas.bucket_bytes, "BYTES",
         "reduces gradients as buckets fill; default at last"},
        {"--reduce", &flags.reduce, "ordered|library",
@@ -477,6 +479,7 @@ Task make_task(const Flags& flags, int ranks) {
   training.data_parallel = replicas;
   training.zero = asked.zero;
   training.shard_over = asked.shard_over;
+  training.gather = asked.gather;
   training.bucket_bytes = asked.bucket_bytes;
   training.library_sums = parse_reduce(flags.reduce, replicas);
   training.iterations =

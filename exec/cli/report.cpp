@@ -200,6 +200,7 @@ std::string result_json(const Task& task, const RunResult& result) {
   json["data_parallel"] = training.data_parallel;
   json["zero"] = training.zero;
   json["shard_over"] = training.shards();
+  json["gather"] = training.gather ? Json(gather_name(*training.gather)) : Json(nullptr);
   json["bucket_bytes"] = training.bucket_bytes ? Json(*training.bucket_bytes) : Json(nullptr);
   json["device"] = result.run.about.device;
   json["transport"] = result.run.about.transport;
@@ -232,6 +233,9 @@ std::string result_json(const Task& task, const RunResult& result) {
                      {"taken_from_gpu_bytes", nullptr},
                      {"clock_offset_ns", result.clocks[r].offset_ns()},
                      {"clock_uncertainty_ns", result.clocks[r].uncertainty_ns()}});
+    Json& bytes = ranks.back()["memory_bytes"];
+    if (training.zero == 3) bytes["unsharded"] = memory.peak.bytes.unsharded;
+    if (training.data_parallel > 1) bytes["workspace"] = memory.peak.bytes.workspace;
     if (taken_bytes > 0) ranks.back()["taken_from_gpu_bytes"] = taken_bytes;
   }
   json["ranks"] = std::move(ranks);

@@ -74,7 +74,13 @@ std::vector<std::int64_t> cut(const std::vector<std::int64_t>& layer_ends, const
   if (cuts.by_layer) ends.insert(ends.end(), layer_ends.begin(), layer_ends.end());
   if (cuts.segment_bytes > 0) {
     const std::int64_t most = std::max<std::int64_t>(1, cuts.segment_bytes / 4);
-    for (std::int64_t end = layer_ends.back() - most; end > 0; end -= most) ends.push_back(end);
+    const auto add = [&](std::int64_t begin, std::int64_t end) {
+      for (end -= most; end > begin; end -= most) ends.push_back(end);
+    };
+    std::int64_t begin = 0;
+    for (const std::int64_t end : cuts.by_layer ? layer_ends : std::vector{layer_ends.back()}) {
+      add(std::exchange(begin, end), end);
+    }
   }
   sort_ends(ends);
   return ends;
@@ -136,8 +142,12 @@ ParameterStore::ParameterStore(Device& device, Pool& pool, Number precision,
   const auto held = [&](int least_zero) { return split_.splits(least_zero) ? own_size_ : size_; };
   weight_ = rounds ? pool_.take(held(1), Use::optimizer) : pool_.take(held(3), Use::weights);
   if (rounds) rounded_ = pool_.take(held(3), Use::weights, precision_);
-  gradient_ = pool_.take(size_, split_.splits(2) ? Use::activations : Use::gradients);
-  if (split_.splits(2)) kept_gradient_ = pool_.take(own_size_, Use::gradients);
+  layer_gradients_.resize(layers_.size());
+  if (split_.splits(2)) {
+    kept_gradient_ = pool_.take(own_size_, Use::gradients);
+  } else {
+    gradient_ = pool_.take(size_, Use::gradients);
+  }
   first_ = pool_.take(held(1), Use::optimizer);
   second_ = pool_.take(held(1), Use::optimizer);
   for (const Tensor* zero : {&gradient_, &kept_gradient_, &first_, &second_}) {
@@ -155,10 +165,6 @@ void ParameterStore::bind() {
     };
     parameter.weight = whole(weight_);
     parameter.rounded = whole(rounded_);
-    if (split_.splits(3)) {
-      Slice& read = precision_ == Number::float32 ? parameter.weight : parameter.rounded;
-      read = whole_.empty() ? Slice() : slice_of(whole_, at.begin, at.size());
-    }
     parameter.gradient = slice_of(gradient_, at.begin, at.size());
     parameter.first = split_.splits(1) ? Slice() : whole(first_);
     parameter.second = split_.splits(1) ? Slice() : whole(second_);
@@ -215,11 +221,19 @@ void ParameterStore::fill_start() {
 
 Slice ParameterStore::gradients(std::size_t segment) const {
   const Range range = parts_.segment(segment);
-  return slice_of(gradient_, range.begin, range.size());
+  if (!split_.splits(2) || has_all_gradients()) {
+    return slice_of(gradient_, range.begin, range.size());
+  }
+  const std::size_t layer = layer_of(segment);
+  return layer_gradients_[layer].part(range.begin - begin_of(layer), range.size());
 }
 
 Slice ParameterStore::operands(std::size_t segment) const {
   const Range range = parts_.segment(segment);
+  if (by_layer_) {
+    const std::size_t layer = layer_of(segment);
+    return place_of(layer, whole_.all()).part(range.begin - begin_of(layer), range.size());
+  }
   const Tensor& whole = split_.splits(3)                ? whole_
                         : precision_ == Number::float32 ? weight_
                                                         : rounded_;
@@ -236,23 +250,98 @@ void ParameterStore::keep_gradients(std::size_t segment) {
   const Own& own = own_[segment];
   if (kept_gradient_.empty() || own.range.size() == 0) return;
   const Slice mine = slice_of(kept_gradient_, own.place, own.range.size());
-  device_.add(mine.size(), mine.floats(), gradient_.floats() + own.range.begin, mine.data());
+  const Slice sums =
+      gradients(segment).part(own.range.begin - parts_.segment(segment).begin, own.range.size());
+  device_.add(mine.size(), mine.floats(), sums.floats(), mine.data());
+}
+
+std::size_t ParameterStore::layer_of(std::size_t segment) const {
+  const std::int64_t begin = parts_.segment(segment).begin;
+  const auto next = std::ranges::upper_bound(layer_begins_, begin);
+  return static_cast<std::size_t>(next - layer_begins_.begin()) - 1;
+}
+
+std::int64_t ParameterStore::largest_neighbours() const {
+  std::int64_t largest = size_of(0);
+  for (std::size_t i = 1; i < layers(); ++i) {
+    largest = std::max(largest, size_of(i - 1) + size_of(i));
+  }
+  return largest;
+}
+
+Slice ParameterStore::place_of(std::size_t layer, const Slice& room) const {
+  const std::int64_t size = size_of(layer);
+  return room.part(layer % 2 == 0 ? 0 : room.size() - size, size);
+}
+
+void ParameterStore::bind_gradients(std::size_t layer, const Slice& gradients) {
+  layer_gradients_[layer] = gradients;
+  std::int64_t at = 0;
+  for (Parameter& parameter : layers_[layer]->parameters()) {
+    parameter.gradient = gradients.empty() ? Slice() : gradients.part(at, parameter.size);
+    at += parameter.size;
+  }
+}
+
+void ParameterStore::bind_read_weights(std::size_t layer, const Slice& weights) {
+  std::int64_t at = 0;
+  for (Parameter& parameter : layers_[layer]->parameters()) {
+    Slice& read = precision_ == Number::float32 ? parameter.weight : parameter.rounded;
+    read = weights.empty() ? Slice() : weights.part(at, parameter.size);
+    at += parameter.size;
+  }
+}
+
+void ParameterStore::make_gradients_in(const Slice& room, std::size_t layer) {
+  bind_gradients(layer, place_of(layer, room));
+}
+
+void ParameterStore::make_all_gradients() {
+  if (has_all_gradients()) return;
+  gradient_ = pool_.take(size_, Use::workspace);
+  for (std::size_t i = 0; i < layers(); ++i) {
+    bind_gradients(i, slice_of(gradient_, begin_of(i), size_of(i)));
+  }
+}
+
+void ParameterStore::release_all_gradients() {
+  if (!split_.splits(2) || !has_all_gradients()) return;
+  gradient_ = {};
+  for (std::size_t i = 0; i < layers(); ++i) bind_gradients(i, {});
+}
+
+void ParameterStore::copy_own(std::size_t segment, const Slice& to) const {
+  const Own& own = own_[segment];
+  if (own.range.size() == 0) return;
+  const Tensor& kept = precision_ == Number::float32 ? weight_ : rounded_;
+  device_.copy(own.range.size(), slice_of(kept, own.place, own.range.size()).data(),
+               to.part(own.range.begin - parts_.segment(segment).begin, own.range.size()).data());
 }
 
 void ParameterStore::make_whole() {
+  by_layer_ = false;
   whole_ = pool_.take(size_, Use::unsharded, precision_);
-  const Tensor& kept = precision_ == Number::float32 ? weight_ : rounded_;
-  for (const Own& own : own_) {
-    if (own.range.size() == 0) continue;
-    device_.copy(own.range.size(), slice_of(kept, own.place, own.range.size()).data(),
-                 slice_of(whole_, own.range.begin, own.range.size()).data());
+  for (std::size_t i = 0; i < own_.size(); ++i) copy_own(i, operands(i));
+  for (std::size_t i = 0; i < layers(); ++i) {
+    bind_read_weights(i, slice_of(whole_, begin_of(i), size_of(i)));
   }
-  bind();
+}
+
+void ParameterStore::take_room_for_two() {
+  by_layer_ = true;
+  whole_ = pool_.take(largest_neighbours(), Use::unsharded, precision_);
+}
+
+void ParameterStore::place_own(std::size_t layer) {
+  for (std::size_t i = 0; i < own_.size(); ++i) {
+    if (layer_of(i) == layer) copy_own(i, operands(i));
+  }
+  bind_read_weights(layer, place_of(layer, whole_.all()));
 }
 
 void ParameterStore::release_whole() {
   whole_ = {};
-  bind();
+  for (std::size_t i = 0; i < layers(); ++i) bind_read_weights(i, {});
 }
 
 }  // namespace pipesim::exec

@@ -4,7 +4,9 @@
 // Replicas that share states (ZeRO, Rajbhandari et al., arXiv 1910.02054) cut a stage's
 // numbers into segments and each segment into as many parts as they are; the rank at a
 // place holds the part of that place of every segment. An operator sees whole arrays: those
-// that are split stand there whole only while they are needed. One rank, one thread.
+// that are split stand there whole only while they are needed, of a stage or layer by layer. Then
+// no segment is of two layers, and two layers that follow each other have room side by side. One
+// rank, one thread.
 #pragma once
 
 #include <cstddef>
@@ -79,8 +81,9 @@ class Parts {
 
 // Where to cut a stage's numbers.
 struct Cuts {
-  bool by_layer = false;           // at each layer's end
-  std::int64_t segment_bytes = 0;  // of gradients, at most, from the last layer on; 0: all at once
+  bool by_layer = false;  // at each layer's end
+  // Of gradients, at most, from the end of all, or of each layer, on; 0: all at once.
+  std::int64_t segment_bytes = 0;
 };
 
 // The ends of segments of layers that end there, ascending; the last is the number of all.
@@ -112,8 +115,15 @@ class ParameterStore {
 
   const Parts& parts() const { return parts_; }
   const StateSplit& split() const { return split_; }
-  // Where a layer's numbers begin.
+  // Where a layer's numbers begin, and how many it has.
   std::int64_t begin_of(std::size_t layer) const { return layer_begins_[layer]; }
+  std::int64_t size_of(std::size_t layer) const {
+    return layer_begins_[layer + 1] - layer_begins_[layer];
+  }
+  std::size_t layers() const { return layers_.size(); }
+  std::size_t layer_of(std::size_t segment) const;
+  // Numbers of two layers that follow each other, at most; or of the only one.
+  std::int64_t largest_neighbours() const;
 
   // Of a segment: gradients as layers sum them up, and weights as operators read them.
   Slice gradients(std::size_t segment) const;
@@ -124,11 +134,21 @@ class ParameterStore {
   // Where gradients are split: adds the rank's part of a segment to what it keeps.
   void keep_gradients(std::size_t segment);
 
-  // Where weights are split: makes room for all of them, with the rank's own part in place,
-  // and lets go of it.
+  // Where gradients are split, they are made in room that is there for a while: of a layer, in
+  // its place within room for two that the caller has; of all, in room of the store.
+  void make_gradients_in(const Slice& room, std::size_t layer);
+  void make_all_gradients();
+  void release_all_gradients();
+  bool has_all_gradients() const { return !gradient_.empty(); }
+
+  // Where weights are split: makes room for all of them, with the rank's own part in place, or
+  // for two layers that follow each other, with nothing in it; and lets go of it.
   void make_whole();
+  void take_room_for_two();
   void release_whole();
   bool is_whole() const { return !split_.splits(3) || !whole_.empty(); }
+  // Puts the rank's own part of a layer into the room for two.
+  void place_own(std::size_t layer);
 
   // What this rank steps, in the order of the model.
   const std::vector<Piece>& pieces() const { return pieces_; }
@@ -140,7 +160,12 @@ class ParameterStore {
   };
   void fill_start();
   void bind();
+  void bind_gradients(std::size_t layer, const Slice& gradients);
+  void bind_read_weights(std::size_t layer, const Slice& weights);
   void find_pieces();
+  // A layer's place within room for two: the next one's begins where this one's does not reach.
+  Slice place_of(std::size_t layer, const Slice& room) const;
+  void copy_own(std::size_t segment, const Slice& to) const;
 
   Device& device_;
   Pool& pool_;
@@ -154,9 +179,11 @@ class ParameterStore {
   std::int64_t own_size_ = 0;
   // Whole, or the rank's own numbers where they are split.
   Tensor weight_, rounded_, first_, second_;
-  Tensor gradient_;       // whole
-  Tensor kept_gradient_;  // own, where gradients are split
-  Tensor whole_;          // weights as operators read them, while they are gathered
+  Tensor gradient_;        // whole; where gradients are split, while all of them are made
+  Tensor kept_gradient_;   // own, where gradients are split
+  Tensor whole_;           // weights as operators read them, while they are gathered
+  bool by_layer_ = false;  // two layers of them
+  std::vector<Slice> layer_gradients_;  // where gradients are split, of each layer
   std::vector<Piece> pieces_;
 };
 

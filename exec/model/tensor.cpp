@@ -14,8 +14,8 @@ StateBytes UsedBytes::states() const {
 }
 
 WorkingBytes UsedBytes::working() const {
-  return {(*this)[Use::activations], (*this)[Use::residue], (*this)[Use::send_buffer],
-          (*this)[Use::receive_buffer], (*this)[Use::unsharded]};
+  return {(*this)[Use::activations],    (*this)[Use::residue],   (*this)[Use::send_buffer],
+          (*this)[Use::receive_buffer], (*this)[Use::unsharded], (*this)[Use::workspace]};
 }
 
 Tensor::Tensor(Tensor&& other) noexcept

@@ -27,8 +27,9 @@ enum class Use : std::uint8_t {
   send_buffer,
   receive_buffer,
   unsharded,  // weights that are gathered from replicas
+  workspace,  // gradients until they are reduced, and parts of them from replicas
 };
-inline constexpr std::size_t use_count = 8;
+inline constexpr std::size_t use_count = 9;
 
 // Bytes by use.
 struct UsedBytes {

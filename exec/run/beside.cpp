@@ -23,9 +23,33 @@ bool Beside::is_done(Id id) const { return std::ranges::find(open_, id, &Open::i
 
 void Beside::add(Id id, Part part) {
   Open& one = find(id);
-  part.steps.front()->start();
+  const bool in_turn = part.in_turn;
   one.parts.push_back(std::move(part));
+  if (in_turn) {
+    turns_.push_back(id);
+    give_turn();
+    return;
+  }
+  begin(one.parts.back());
   go_on(one);
+}
+
+void Beside::begin(Part& part) {
+  part.has_begun = true;
+  part.steps.front()->start();
+}
+
+// What has nothing to exchange ends as it begins.
+void Beside::give_turn() {
+  while (!turns_.empty()) {
+    const std::size_t waiting = turns_.size();
+    Open& one = find(turns_.front());
+    const auto next = std::ranges::find_if(one.parts, &Part::in_turn);
+    if (next->has_begun) return;
+    begin(*next);
+    go_on(one);
+    if (turns_.size() == waiting) return;
+  }
 }
 
 void Beside::close(Id id) {
@@ -36,14 +60,16 @@ void Beside::close(Id id) {
 
 void Beside::go_on(Open& one) {
   for (Part& part : one.parts) {
+    if (!part.has_begun) continue;
     while (!part.steps.empty() && part.steps.front()->is_done()) {
       one.note.bytes += part.steps.front()->sent_bytes();
       part.steps.erase(part.steps.begin());
       if (!part.steps.empty()) {
         part.steps.front()->start();
-      } else if (part.end) {
-        part.end();
+        continue;
       }
+      if (part.end) part.end();
+      if (part.in_turn) turns_.pop_front();
     }
   }
   std::erase_if(one.parts, [](const Part& part) { return part.steps.empty(); });
@@ -59,26 +85,36 @@ void Beside::drop_done() {
 }
 
 void Beside::poll() {
-  for (Open& one : open_) {
-    for (Part& part : one.parts) part.steps.front()->poll();
-    go_on(one);
+  for (std::size_t waiting = turns_.size() + 1; turns_.size() < waiting;) {
+    waiting = turns_.size();
+    for (Open& one : open_) {
+      for (Part& part : one.parts) {
+        if (part.has_begun) part.steps.front()->poll();
+      }
+      go_on(one);
+    }
+    give_turn();
   }
   drop_done();
 }
 
 void Beside::collect(std::vector<Ticket>& tickets) const {
   for (const Open& one : open_) {
-    for (const Part& part : one.parts) part.steps.front()->collect(tickets);
+    for (const Part& part : one.parts) {
+      if (part.has_begun) part.steps.front()->collect(tickets);
+    }
   }
 }
 
 void Beside::settle(std::size_t place) {
   for (Open& one : open_) {
     for (Part& part : one.parts) {
+      if (!part.has_begun) continue;
       Exchange& step = *part.steps.front();
       if (place < step.messages()) {
         step.settle(place);
         go_on(one);
+        give_turn();
         drop_done();
         return;
       }
@@ -101,6 +137,10 @@ void Beside::wait_for_one() {
 
 void Beside::wait_for(Id id) {
   while (!is_done(id)) wait_for_one();
+}
+
+void Beside::wait_until(const std::function<bool()>& is_so) {
+  while (!is_so()) wait_for_one();
 }
 
 void Beside::wait_for_all() {

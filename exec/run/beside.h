@@ -1,7 +1,8 @@
 // The collectives of a rank that go on beside what it computes.
 //
 // One is an action of a stage, such as a REDUCE_GRAD, and has parts that are exchanged side
-// by side; a part is exchanges one after the other, and then something to do. They go on
+// by side, or in turn, one after the other of all collectives; a part is exchanges one after the
+// other, and then something to do. They go on
 // whenever the rank's thread calls poll(), and while it waits for anything: a wait for
 // messages of another kind takes those of collectives along (collect(), settle()). All ranks
 // of a group start theirs in the same order. One rank, one thread.
@@ -27,6 +28,8 @@ class Beside {
   struct Part {
     std::vector<std::unique_ptr<Exchange>> steps;
     std::function<void()> end;  // or none
+    bool in_turn = false;       // begins when those before it that are so have ended
+    bool has_begun = false;
   };
   using Id = std::int64_t;
   // A collective begins, of which parts are added until it is closed; it is done with the last.
@@ -41,6 +44,8 @@ class Beside {
   // Wait; TimedOut says for which action.
   void wait_for(Id id);
   void wait_for_all();
+  // Until that is so, which the end of a part brings about.
+  void wait_until(const std::function<bool()>& is_so);
 
   // The messages under way, and that the one at a place among them has ended.
   void collect(std::vector<Ticket>& tickets) const;
@@ -57,17 +62,21 @@ class Beside {
     std::optional<Action> action;
     ActionNote note;
     bool is_closed = false;
-    std::deque<Part> parts;  // those under way; of each the first step is
+    std::deque<Part> parts;  // of those that have begun the first step is under way
   };
   Open& find(Id id);
   // After something of it has ended.
   void go_on(Open& one);
+  static void begin(Part& part);
+  // Begins the next part that waits for its turn, if none has it.
+  void give_turn();
   void drop_done();
   void wait_for_one();
 
   Transport& transport_;
   Recorder& recorder_;
   std::deque<Open> open_;  // in the order in which they began
+  std::deque<Id> turns_;   // of parts in turn that have not ended, in their order; the first has it
   Id next_ = 0;
   int tags_ = 0;
 };

@@ -32,6 +32,8 @@ class EmulatedStates final : public SharedStates {
   Slice operands(std::size_t segment) const override { return of(weights_, segment); }
   void keep_gradients(std::size_t /*segment*/) override {}
   void start_sums() override {}
+  std::optional<std::size_t> gradient_place(std::size_t /*segment*/) const override { return {}; }
+  void make_all_gradients() override {}
   bool is_whole() const override { return !setup_.split.splits(3) || is_whole_; }
   void make_whole() override;
   void release_whole() override;

@@ -80,10 +80,16 @@ void ReduceScatter::start() {
   is_there_[static_cast<std::size_t>(group_.rank())] = true;
   staged_.resize(ranks);
   const bool in_place = device().host_reaches_memory();
+  if (room_.empty() && own.size() > 0) {
+    own_room_ = pool_.take((group_.ranks() - 1) * own.size(), Use::workspace);
+    room_ = own_room_.all();
+  }
+  std::int64_t place = 0;
   for (int rank = 0; rank < group_.ranks(); ++rank) {
     if (rank == group_.rank() || own.size() == 0) continue;
     const auto at = static_cast<std::size_t>(rank);
-    theirs_[at] = pool_.take(own.size(), Use::receive_buffer);
+    theirs_[at] = room_.part(place, own.size());
+    place += own.size();
     const auto bytes = static_cast<std::size_t>(theirs_[at].bytes());
     if (!in_place) staged_[at].resize(bytes);
     receive(rank, in_place ? std::span(static_cast<std::byte*>(theirs_[at].memory()), bytes)
@@ -108,18 +114,16 @@ void ReduceScatter::arrived(int from) {
 void ReduceScatter::add_in_order() {
   const Slice own = slice(part(group_.rank()));
   for (; next_ < group_.ranks() && is_there_[static_cast<std::size_t>(next_)]; ++next_) {
-    Tensor& theirs = theirs_[static_cast<std::size_t>(next_)];
+    const Slice& theirs = theirs_[static_cast<std::size_t>(next_)];
     if (next_ == group_.rank()) {
       if (!sum_.empty()) device().add(own.size(), sum_.data(), own.data(), own.data());
-      sum_ = {};
     } else if (next_ > group_.rank()) {
       device().add(own.size(), own.data(), theirs.data(), own.data());
     } else if (sum_.empty()) {
-      sum_ = std::move(theirs);
+      sum_ = theirs;
     } else {
       device().add(own.size(), sum_.data(), theirs.data(), sum_.data());
     }
-    theirs = {};
   }
 }
 

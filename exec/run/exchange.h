@@ -85,16 +85,21 @@ class ReduceScatter final : public Exchange {
  public:
   using Exchange::Exchange;
   void start() override;
+  // There for what others send, instead of room of its own: so many times the rank's part as
+  // there are others.
+  void receive_in(const Slice& room) { room_ = room; }
 
  private:
   void arrived(int from) override;
   void add_in_order();
 
-  std::vector<Tensor> theirs_;  // by rank; of what has not been added yet
+  Tensor own_room_;
+  Slice room_;
+  std::vector<Slice> theirs_;  // by rank
   std::vector<bool> is_there_;
   std::vector<std::vector<std::byte>> staged_;  // where the host does not reach the device
   int next_ = 0;                                // the rank whose part is to be added
-  Tensor sum_;                                  // of those before this rank
+  Slice sum_;                                   // of those before this rank
 };
 
 // The same by a library's own sums over the group. Of an array without parts the whole is summed,

@@ -1,5 +1,6 @@
 #include "exec/run/replicas.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace pipesim::exec {
@@ -18,9 +19,35 @@ std::vector<Range> parts_of(const Parts& parts, std::size_t segment, int sharers
 
 }  // namespace
 
-Replicas::Replicas(RankGroups& groups, Pool& pool, Beside& beside, bool by_library)
-    : groups_(groups), pool_(pool), beside_(beside) {
+Replicas::Replicas(RankGroups& groups, Pool& pool, Beside& beside, bool by_library, bool by_layer)
+    : groups_(groups), pool_(pool), beside_(beside), by_layer_(by_layer) {
   if (by_library) library_ = groups.replicas.own_library_sums();
+}
+
+// Among those that share, and then among those that have the same part.
+std::int64_t Replicas::largest_receipt(const Parts& parts) const {
+  std::int64_t largest = 0;
+  for (std::size_t i = 0; i < parts.segments(); ++i) {
+    const int sharers = groups_.sharers.ranks();
+    const Range own = parts.part(i, groups_.sharers.rank());
+    const int likes = groups_.likes.ranks();
+    const Range equal = Parts({own.size()}, likes).part(0, groups_.likes.rank());
+    largest = std::max({largest, (sharers - 1) * own.size(), (likes - 1) * equal.size()});
+  }
+  return largest;
+}
+
+void Replicas::take_room(const std::vector<std::unique_ptr<Stage>>& stages) {
+  std::int64_t made = 0;
+  std::int64_t received = 0;
+  for (const auto& stage : stages) {
+    const ParameterStore& store = stage->store();
+    if (!store.split().splits(2)) return;
+    made = std::max(made, store.largest_neighbours());
+    if (!library_) received = std::max(received, largest_receipt(store.parts()));
+  }
+  made_ = pool_.take(made, Use::workspace);
+  received_ = pool_.take(received, Use::workspace);
 }
 
 void Replicas::start_iteration() {
@@ -37,6 +64,13 @@ Action Replicas::next_of(SharedStates& stage, Kind kind) {
   return make_collective(stage.index(), kind, state_of(stage).count[kind]++);
 }
 
+std::unique_ptr<Exchange> Replicas::reduce_scatter(Transport& group, SharedArray array) {
+  auto exchange =
+      std::make_unique<ReduceScatter>(group, pool_, std::move(array), beside_.next_tag());
+  if (!received_.empty()) exchange->receive_in(received_.all());
+  return exchange;
+}
+
 Beside::Part Replicas::reduction_in_order(const SharedStates& stage, std::size_t segment) {
   const Slice gradients = stage.gradients(segment);
   Beside::Part part;
@@ -44,15 +78,13 @@ Beside::Part Replicas::reduction_in_order(const SharedStates& stage, std::size_t
   if (groups_.sharers.ranks() > 1) {
     SharedArray array{gradients, parts_of(stage.parts(), segment, groups_.sharers.ranks())};
     own = array.parts[static_cast<std::size_t>(groups_.sharers.rank())];
-    part.steps.push_back(std::make_unique<ReduceScatter>(groups_.sharers, pool_, std::move(array),
-                                                         beside_.next_tag()));
+    part.steps.push_back(reduce_scatter(groups_.sharers, std::move(array)));
   }
   if (groups_.likes.ranks() > 1) {
     const Parts equal({own.size()}, groups_.likes.ranks());
     const SharedArray array{gradients.part(own.begin, own.size()),
                             parts_of(equal, 0, groups_.likes.ranks())};
-    part.steps.push_back(
-        std::make_unique<ReduceScatter>(groups_.likes, pool_, array, beside_.next_tag()));
+    part.steps.push_back(reduce_scatter(groups_.likes, array));
     part.steps.push_back(
         std::make_unique<AllGather>(groups_.likes, pool_, array, beside_.next_tag()));
   }
@@ -76,7 +108,16 @@ Beside::Part Replicas::reduction_by_library(const SharedStates& stage, std::size
 Beside::Part Replicas::reduction_of(SharedStates& stage, std::size_t segment) {
   Beside::Part part =
       library_ ? reduction_by_library(stage, segment) : reduction_in_order(stage, segment);
-  part.end = [&stage, segment] { stage.keep_gradients(segment); };
+  part.in_turn = true;
+  int* reducing = nullptr;
+  if (const std::optional<std::size_t> place = stage.gradient_place(segment)) {
+    reducing = &reducing_[*place];
+    ++*reducing;
+  }
+  part.end = [&stage, segment, reducing] {
+    stage.keep_gradients(segment);
+    if (reducing != nullptr) --*reducing;
+  };
   return part;
 }
 
@@ -104,10 +145,21 @@ void Replicas::reduce(SharedStates& stage) {
 
 void Replicas::await_room(SharedStates& stage) {
   State& state = state_of(stage);
-  if (!state.reduction) return;
-  beside_.wait_for(*state.reduction);
-  state.reduction.reset();
-  stage.start_sums();
+  const bool is_split = stage.split().splits(2);
+  if (is_split) beside_.wait_until([&] { return reducing_[0] + reducing_[1] == 0; });
+  if (state.reduction) {
+    beside_.wait_for(*state.reduction);
+    state.reduction.reset();
+    stage.start_sums();
+  }
+  if (is_split && !state.is_expected) stage.make_all_gradients();
+}
+
+void Replicas::make_room(Stage& stage, std::size_t layer) {
+  ParameterStore& store = stage.store();
+  if (!store.split().splits(2) || store.has_all_gradients()) return;
+  beside_.wait_until([&] { return reducing_[layer % 2] == 0; });
+  store.make_gradients_in(made_.all(), layer);
 }
 
 Beside::Part Replicas::gather_of(const SharedStates& stage, std::size_t segment) {
@@ -123,8 +175,12 @@ Beside::Part Replicas::gather_of(const SharedStates& stage, std::size_t segment)
 bool Replicas::unshard(SharedStates& stage) {
   State& state = state_of(stage);
   if (!stage.split().splits(3) || stage.is_whole()) return false;
-  stage.make_whole();
   state.gather = beside_.open(next_of(stage, Kind::UNSHARD));
+  stage.make_whole();
+  if (by_layer_) {
+    state.gathered = {};
+    return true;
+  }
   for (std::size_t i = 0; i < stage.parts().segments(); ++i) {
     beside_.add(*state.gather, gather_of(stage, i));
   }
@@ -132,16 +188,56 @@ bool Replicas::unshard(SharedStates& stage) {
   return true;
 }
 
+// The whole stage's, if it has them.
 void Replicas::await_whole(const SharedStates& stage) {
   State& state = state_of(stage);
-  if (!state.gather) return;
+  if (!state.gather || by_layer_) return;
   beside_.wait_for(*state.gather);
   state.gather.reset();
 }
 
+// An UNSHARD is over with the last layer that is gathered.
+void Replicas::start_layer(Stage& stage, std::size_t layer) {
+  State& state = state_of(stage);
+  const std::size_t place = layer % 2;
+  if (state.gathered[place] == layer) return;
+  state.gathered[place] = layer;
+  ParameterStore& store = stage.store();
+  store.place_own(layer);
+  if (!state.gather) state.gather = beside_.open(std::nullopt);
+  for (std::size_t i = 0; i < store.parts().segments(); ++i) {
+    if (store.layer_of(i) != layer) continue;
+    Beside::Part part = gather_of(stage, i);
+    int& gathering = state.gathering[place];
+    ++gathering;
+    part.end = [&gathering] { --gathering; };
+    beside_.add(*state.gather, std::move(part));
+  }
+}
+
+void Replicas::await_layer(Stage& stage, std::size_t layer, bool back) {
+  State& state = state_of(stage);
+  const std::size_t last = back ? 0 : stage.layers().size() - 1;
+  if (!by_layer_ || !stage.split().splits(3)) return;
+  start_layer(stage, layer);
+  if (layer != last) start_layer(stage, back ? layer - 1 : layer + 1);
+  const bool ends = layer == last || (back ? layer - 1 : layer + 1) == last;
+  if (ends && state.gather) {
+    beside_.close(*state.gather);
+    state.gather.reset();
+  }
+  beside_.wait_until([&] { return state.gathering[layer % 2] == 0; });
+}
+
 bool Replicas::reshard(SharedStates& stage) {
+  State& state = state_of(stage);
   if (!stage.split().splits(3) || !stage.is_whole()) return false;
   await_whole(stage);
+  if (by_layer_) {
+    if (state.gather) beside_.close(*state.gather);
+    state.gather.reset();
+    beside_.wait_until([&] { return state.gathering[0] + state.gathering[1] == 0; });
+  }
   stage.release_whole();
   const Beside::Id done = beside_.open(next_of(stage, Kind::RESHARD));
   beside_.close(done);

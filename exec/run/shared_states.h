@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 
 #include "exec/model/parameters.h"
 
@@ -23,7 +24,13 @@ class SharedStates {
   // The gradients of a segment have been reduced; and those of all are added up anew.
   virtual void keep_gradients(std::size_t segment) = 0;
   virtual void start_sums() = 0;
-  // Where weights are split: whether all are there, room for them, and that it is let go of.
+  // Where gradients stand in room for two layers that follow each other, as they are reduced:
+  // which of both places the segment's have.
+  virtual std::optional<std::size_t> gradient_place(std::size_t segment) const = 0;
+  // Where gradients are split, but not reduced as they are made: room for all of them, until
+  // sums start anew.
+  virtual void make_all_gradients() = 0;
+  // Where weights are split: whether they are there, room for them, and that it is let go of.
   virtual bool is_whole() const = 0;
   virtual void make_whole() = 0;
   virtual void release_whole() = 0;

@@ -58,15 +58,10 @@ auto Stage::timed(const Action& action, const Layer& layer, Kind kind, bool agai
   }
 }
 
-Tensor Stage::run_forward(const Microbatch& microbatch, const Action& action, Tensor x,
-                          std::vector<Saved>& saved, bool keep, bool again) {
-  saved.resize(layers_.size());
-  for (std::size_t i = 0; i < layers_.size(); ++i) {
-    x = timed(action, *layers_[i], Kind::F, again,
-              [&] { return layers_[i]->forward(microbatch, std::move(x), saved[i]); });
-    if (!keep) saved[i].clear();
-  }
-  return x;
+bool Stage::computes_again(std::size_t layer) const {
+  const int index = layers_[layer]->index();
+  const Model& model = setup_.layers.model;
+  return setup_.recompute && !model.is_embedding(index) && !model.is_head(index);
 }
 
 Tensor Stage::forward(const Microbatch& microbatch, Tensor x) {
@@ -74,22 +69,32 @@ Tensor Stage::forward(const Microbatch& microbatch, Tensor x) {
   slot.state = State::forwarded;
   const Action action =
       make_action(setup_.stage, Kind::F, static_cast<std::int32_t>(microbatch.index));
-  if (!setup_.recompute) {
-    return run_forward(microbatch, action, std::move(x), slot.saved, true, false);
+  slot.saved.resize(layers_.size());
+  slot.inputs.resize(layers_.size());
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    if (before_.weights) before_.weights(i, false);
+    // A layer takes its input over: what is kept is a copy.
+    if (computes_again(i)) {
+      slot.inputs[i] = setup_.layers.pool.take(x.size(), Use::activations, setup_.layers.precision);
+      setup_.layers.device.copy(x.size(), x.data(), slot.inputs[i].data());
+    }
+    x = timed(action, *layers_[i], Kind::F, false,
+              [&] { return layers_[i]->forward(microbatch, std::move(x), slot.saved[i]); });
+    if (computes_again(i)) slot.saved[i].clear();
   }
-  // The layers take their input over: they get a copy.
-  Tensor input;
-  if (!x.empty()) {
-    input = setup_.layers.pool.take(x.size(), Use::activations, setup_.layers.precision);
-    setup_.layers.device.copy(x.size(), x.data(), input.data());
-  }
-  slot.x = std::move(x);
-  return run_forward(microbatch, action, std::move(input), slot.saved, false, false);
+  return x;
 }
 
-void Stage::recompute(const Microbatch& microbatch, const Action& action, Slot& slot) {
-  if (!setup_.recompute) return;
-  run_forward(microbatch, action, std::move(slot.x), slot.saved, true, true);
+Tensor Stage::layer_backward(const Microbatch& microbatch, const Action& action, std::size_t layer,
+                             Tensor dy, Slot& slot) {
+  if (before_.weights) before_.weights(layer, true);
+  Layer& own = *layers_[layer];
+  if (computes_again(layer)) {
+    timed(action, own, Kind::F, true,
+          [&] { own.forward(microbatch, std::move(slot.inputs[layer]), slot.saved[layer]); });
+  }
+  return timed(action, own, Kind::I, false,
+               [&] { return own.backward_input(microbatch, std::move(dy), slot.saved[layer]); });
 }
 
 Tensor Stage::backward_input(const Microbatch& microbatch, Tensor dy) {
@@ -97,17 +102,15 @@ Tensor Stage::backward_input(const Microbatch& microbatch, Tensor dy) {
   slot.state = State::input_done;
   const Action action =
       make_action(setup_.stage, Kind::I, static_cast<std::int32_t>(microbatch.index));
-  recompute(microbatch, action, slot);
   for (std::size_t i = layers_.size(); i-- > 0;) {
-    dy = timed(action, *layers_[i], Kind::I, false, [&] {
-      return layers_[i]->backward_input(microbatch, std::move(dy), slot.saved[i]);
-    });
+    dy = layer_backward(microbatch, action, i, std::move(dy), slot);
   }
   return dy;
 }
 
 void Stage::add_weight_gradients(const Microbatch& microbatch, const Action& action,
                                  std::size_t layer, Saved& saved) {
+  if (before_.gradients) before_.gradients(layer);
   timed(action, *layers_[layer], Kind::W, false,
         [&] { layers_[layer]->backward_weight(microbatch, saved); });
   if (has_gradients_) has_gradients_(store_->begin_of(layer));
@@ -128,11 +131,8 @@ Tensor Stage::backward(const Microbatch& microbatch, Tensor dy) {
   slot.state = State::empty;
   const Action action =
       make_action(setup_.stage, Kind::B, static_cast<std::int32_t>(microbatch.index));
-  recompute(microbatch, action, slot);
   for (std::size_t i = layers_.size(); i-- > 0;) {
-    dy = timed(action, *layers_[i], Kind::I, false, [&] {
-      return layers_[i]->backward_input(microbatch, std::move(dy), slot.saved[i]);
-    });
+    dy = layer_backward(microbatch, action, i, std::move(dy), slot);
     add_weight_gradients(microbatch, action, i, slot.saved[i]);
   }
   return dy;
@@ -155,6 +155,20 @@ void Stage::start_step() {
 
 void Stage::start_sums() {
   for (const auto& layer : layers_) layer->start_sums();
+  store_->release_all_gradients();
+}
+
+std::optional<std::size_t> Stage::gradient_place(std::size_t segment) const {
+  if (!split().splits(2) || store_->has_all_gradients()) return {};
+  return store_->layer_of(segment) % 2;
+}
+
+void Stage::make_whole() {
+  if (setup_.gathers_layers) {
+    store_->take_room_for_two();
+  } else {
+    store_->make_whole();
+  }
 }
 
 }  // namespace pipesim::exec

@@ -2,9 +2,9 @@
 // microbatch between F, I and W.
 //
 // Knows no schedule: it does what it is told, and refuses what is out of order
-// for a microbatch. With recomputation it keeps only its input from F on and
-// runs the layers forward once more at the start of I or B. One rank, one
-// thread.
+// for a microbatch. With recomputation it keeps of each block only its input
+// from F on, and runs it forward once more before its part of I or B. One rank,
+// one thread.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +29,7 @@ class Stage final : public SharedStates {
     bool recompute = false;
     StateSplit split = {};
     Cuts cuts = {};
+    bool gathers_layers = false;  // two at a time, where weights are split
   };
   // `between_layers` is called after each layer's part of an action.
   Stage(const Setup& setup, Recorder& recorder, std::function<void()> between_layers);
@@ -50,6 +51,14 @@ class Stage final : public SharedStates {
   using HasGradients = std::function<void(std::int64_t begin)>;
   void when_gradients(HasGradients call) { has_gradients_ = std::move(call); }
 
+  // Called before a layer computes with its weights, of a forward or, going `back`, a backward,
+  // and before it makes gradients.
+  struct Before {
+    std::function<void(std::size_t layer, bool back)> weights;
+    std::function<void(std::size_t layer)> gradients;
+  };
+  void before_layers(Before calls) { before_ = std::move(calls); }
+
   int index() const override { return setup_.stage; }
   bool has_embedding() const { return setup_.first_layer == 0; }
   bool has_head() const {
@@ -66,21 +75,24 @@ class Stage final : public SharedStates {
   Slice operands(std::size_t segment) const override { return store_->operands(segment); }
   void keep_gradients(std::size_t segment) override { store_->keep_gradients(segment); }
   bool is_whole() const override { return store_->is_whole(); }
-  void make_whole() override { store_->make_whole(); }
+  std::optional<std::size_t> gradient_place(std::size_t segment) const override;
+  void make_all_gradients() override { store_->make_all_gradients(); }
+  void make_whole() override;
   void release_whole() override { store_->release_whole(); }
 
  private:
   enum class State : std::uint8_t { empty, forwarded, input_done };
   struct Slot {
     State state = State::empty;
-    Tensor x;                  // with recomputation: the stage's input
-    std::vector<Saved> saved;  // by layer
+    std::vector<Tensor> inputs;  // by layer; of those that are computed again
+    std::vector<Saved> saved;    // by layer
   };
 
   Slot& slot_in(State expected, Kind kind, const Microbatch& microbatch);
-  Tensor run_forward(const Microbatch& microbatch, const Action& action, Tensor x,
-                     std::vector<Saved>& saved, bool keep, bool again);
-  void recompute(const Microbatch& microbatch, const Action& action, Slot& slot);
+  bool computes_again(std::size_t layer) const;
+  // The input gradient of a layer, which is computed again before, where that is so.
+  Tensor layer_backward(const Microbatch& microbatch, const Action& action, std::size_t layer,
+                        Tensor dy, Slot& slot);
   void add_weight_gradients(const Microbatch& microbatch, const Action& action, std::size_t layer,
                             Saved& saved);
   template <typename Work>
@@ -90,6 +102,7 @@ class Stage final : public SharedStates {
   Recorder& recorder_;
   std::function<void()> between_layers_;
   HasGradients has_gradients_;
+  Before before_;
   std::vector<std::unique_ptr<Layer>> layers_;
   std::unique_ptr<ParameterStore> store_;
   std::vector<Slot> slots_;  // by microbatch

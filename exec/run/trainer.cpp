@@ -9,7 +9,7 @@ Trainer::Trainer(const TrainingJob& training, Device& device, RankGroups& groups
     : training_(training),
       device_(device),
       replica_(groups.replica),
-      replicas_(groups, pool, beside, training.library_sums),
+      replicas_(groups, pool, beside, training.library_sums, training.gathers_layers()),
       optimizer_(training, device, groups, pool, stages_, replicas_, recorder) {
   const LayerSetup layers{device,
                           pool,
@@ -26,17 +26,20 @@ Trainer::Trainer(const TrainingJob& training, Device& device, RankGroups& groups
                              training.program.microbatches,
                              training.recompute,
                              training.split(groups.sharers.rank()),
-                             training.cuts()};
+                             training.cuts(),
+                             training.gathers_layers()};
     stages_.push_back(std::make_unique<Stage>(setup, recorder, between_layers));
     Stage& own = *stages_.back();
     if (replicas_.exist()) {
-      own.when_gradients([this, &own](std::int64_t begin) {
-        replicas_.has_gradients(own, begin);
-      });
+      own.when_gradients([this, &own](std::int64_t begin) { replicas_.has_gradients(own, begin); });
+      own.before_layers(
+          {[this, &own](std::size_t layer, bool back) { replicas_.await_layer(own, layer, back); },
+           [this, &own](std::size_t layer) { replicas_.make_room(own, layer); }});
     }
     has_embedding_ = has_embedding_ || stages_.back()->has_embedding();
     has_head_ = has_head_ || stages_.back()->has_head();
   }
+  if (replicas_.exist()) replicas_.take_room(stages_);
   if (has_embedding_) tokens_ = pool.take(training.replica_tokens(), Use::receive_buffer);
   if (has_head_) {
     targets_ = pool.take(training.replica_tokens(), Use::receive_buffer);
@@ -98,6 +101,10 @@ void Trainer::await_start(const Action& action, const Tensor& /*input*/) {
   if (!replicas_.exist()) return;
   Stage& stage = stage_at(action.stage);
   replicas_.await_whole(stage);
+  if (action.kind == Kind::F) replicas_.await_layer(stage, 0, false);
+  if (action.kind == Kind::I || action.kind == Kind::B) {
+    replicas_.await_layer(stage, stage.layers().size() - 1, true);
+  }
   if (action.kind == Kind::B || action.kind == Kind::W) replicas_.await_room(stage);
 }
 

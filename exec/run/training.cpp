@@ -5,6 +5,7 @@
 
 #include <numeric>
 
+#include "sim/cost/estimate/direct_exchange.h"
 #include "sim/schedule/csv.h"
 
 namespace pipesim::exec {
@@ -33,11 +34,13 @@ std::vector<std::int64_t> TrainingJob::message_bytes() const {
 }
 
 // Weights are gathered layer by layer, and where gradients are not kept whole, these are reduced
-// so.
+// so, or in buckets that end with layers.
 Cuts TrainingJob::cuts() const {
   if (data_parallel == 1) return {};
-  if (zero == 3 || (zero == 2 && !bucket_bytes)) return {.by_layer = true};
-  return {.segment_bytes = bucket_bytes.value_or(0)};
+  if (zero >= 2 && shards() > 1) {
+    return {.by_layer = true, .segment_bytes = bucket_bytes.value_or(0)};
+  }
+  return {.segment_bytes = bucket_bytes.value_or(largest_gradient_piece)};
 }
 
 std::string TrainingJob::fingerprint() const {
@@ -53,11 +56,12 @@ std::string TrainingJob::fingerprint() const {
       "program of {} ranks {:x}, {}, text of {} bytes {:x}, {} microbatches, {} + {} iterations, "
       "{} to a step, seed {}, learning rate {}, recompute {}, precision {}, {} replicas, zero {}, "
       "shards {}, "
-      "buckets {}, library sums {}, verify {}, details {}, faults {}",
+      "buckets {}, gathers {}, library sums {}, verify {}, details {}, faults {}",
       program.ranks(), rows, what, text.bytes().size(), std::hash<std::string_view>()(text.bytes()),
       program.microbatches, warmup, iterations, accumulate, seed, learning_rate, recompute,
       precision_name(precision), data_parallel, zero, shards(), bucket_bytes.value_or(0),
-      library_sums, verify, record_details, fmt::join(faults.texts(), ", "));
+      gathers_layers() ? "layers" : "stages", library_sums, verify, record_details,
+      fmt::join(faults.texts(), ", "));
 }
 
 }  // namespace pipesim::exec

@@ -13,6 +13,7 @@
 #include "exec/model/parameters.h"
 #include "exec/run/emulation.h"
 #include "sim/cost/costs.h"
+#include "sim/cost/estimate/training.h"
 #include "sim/cost/model.h"
 #include "sim/schedule/schedule.h"
 #include "traces/accumulation.h"
@@ -44,6 +45,7 @@ struct TrainingJob {
   std::optional<int> shard_over;             // how many neighbouring replicas; all, where absent
   std::optional<std::int64_t> bucket_bytes;  // gradients of them are reduced at once
   bool library_sums = false;                 // replicas' gradients by the transport's library
+  std::optional<Gather> gather;              // for how long weights in parts are gathered
   bool record_details = false;               // layers and memory, for a trace
   bool verify = false;
 
@@ -85,6 +87,11 @@ struct TrainingJob {
   Mesh mesh() const { return Mesh({.data = data_parallel, .pipeline = program.ranks()}); }
   // Over how many replicas states are split.
   int shards() const { return zero == 0 ? 1 : shard_over.value_or(data_parallel); }
+  // Whether a forward or backward gathers weights layer by layer.
+  bool gathers_layers() const {
+    return zero == 3 && shards() > 1 &&
+           gather.value_or(program.stages() == 1 ? Gather::pass : Gather::window) == Gather::pass;
+  }
   // How the rank at a place among them has them.
   StateSplit split(int own) const { return {shards(), own, zero}; }
   Cuts cuts() const;

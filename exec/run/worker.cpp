@@ -146,12 +146,14 @@ void Worker::poll() {
   beside_.poll();
 }
 
-// As PyTorch's programs have it: transfers and RESHARDs may stand between.
+// As PyTorch's programs have it: transfers and RESHARDs may stand between, and what shares a
+// cell with it.
 void Worker::announce_reductions(std::size_t index) {
   const std::vector<Action>& list = list_->actions;
   if (list[index].kind != Kind::W && list[index].kind != Kind::B) return;
   for (std::size_t i = index + 1; i < list.size(); ++i) {
     const Kind kind = list[i].kind;
+    if (list[i - 1].joined && is_compute(kind)) continue;
     if (kind == Kind::REDUCE_GRAD && list[i].stage == list[index].stage) {
       workload_->will_reduce(list[i].stage);
     }

@@ -2,20 +2,24 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 namespace pipesim {
 namespace {
 
-// What decides when a collective ends: since when the link was busy without a pause, with how
-// many bytes up to its last, and how many steps follow.
+// What decides when a collective ends: since when a rank exchanged without a pause, with how many
+// bytes and steps one after the other.
 struct ExchangeEnd {
   double since_ns = 0;
   double bytes = 0;
   int steps = 0;
-  double end_ns = 0;
+  double end_ns = 0;  // as recorded
 
   double took_ns() const { return end_ns - since_ns; }
+  double end_by(double ns_per_byte, double latency_ns) const {
+    return since_ns + bytes * ns_per_byte + steps * latency_ns;
+  }
 };
 
 void add_ends(const RankExchanges& rank, double ns_per_byte, double latency_ns,
@@ -23,20 +27,21 @@ void add_ends(const RankExchanges& rank, double ns_per_byte, double latency_ns,
   const std::size_t first = ends.size();
   ends.resize(first + rank.ends_ns.size());
   std::vector<double> latest(rank.ends_ns.size(), -1);
-  double since = 0;
-  double bytes = 0;
-  bool is_busy = false;
+  ExchangeEnd link{std::numeric_limits<double>::lowest()};  // the last byte on it
+  ExchangeEnd turn = link;                                  // the last piece that had it
   for (const ExchangePiece& piece : rank.pieces) {
-    if (!is_busy || piece.ready_ns > since + bytes * ns_per_byte) {
-      since = piece.ready_ns;
-      bytes = 0;
-      is_busy = true;
-    }
-    bytes += piece.bytes;
-    const double end = since + bytes * ns_per_byte + piece.steps * latency_ns;
-    if (end < latest[piece.collective]) continue;
-    latest[piece.collective] = end;
-    ends[first + piece.collective] = {since, bytes, piece.steps, rank.ends_ns[piece.collective]};
+    const auto when = [&](const ExchangeEnd& end) { return end.end_by(ns_per_byte, latency_ns); };
+    ExchangeEnd own{piece.ready_ns};
+    if (when(link) > when(own)) own = link;
+    if (piece.in_turn && when(turn) > when(own)) own = turn;
+    own.bytes += piece.bytes;
+    link = own;
+    own.steps += piece.steps;
+    if (piece.in_turn) turn = own;
+    own.end_ns = rank.ends_ns[piece.collective];
+    if (when(own) < latest[piece.collective]) continue;
+    latest[piece.collective] = when(own);
+    ends[first + piece.collective] = own;
   }
 }
 

@@ -1,9 +1,10 @@
 // What an exchange with replicas takes, fitted to when collectives ended.
 //
 // A rank's link carries the bytes of its exchanges one after the other, as they come; each step
-// then takes a latency, beside what else is under way. So a collective ends when the last byte
-// of its pieces has left, at so much a byte, and the latencies of its steps are over. Which
-// pieces the link was busy with follows from the same numbers.
+// then takes a latency. Pieces of reductions go in turn: one starts when the one before has ended.
+// So a collective ends when the last byte of its pieces has left, at so much a byte, and the
+// latencies of its steps are over. Which pieces the link was busy with follows from the same
+// numbers.
 //
 // Pure functions; any thread.
 #pragma once
@@ -15,12 +16,13 @@
 
 namespace pipesim {
 
-// Of one collective: bytes that could go from then on, and in how many steps.
+// Of one collective: bytes that could go from then on, in how many steps, and whether in turn.
 struct ExchangePiece {
   double ready_ns = 0;
   double bytes = 0;
   int steps = 1;
   std::size_t collective = 0;
+  bool in_turn = false;
 };
 
 // What one rank exchanged in one iteration.

@@ -112,7 +112,7 @@ class ExchangeObserver {
     const auto start = static_cast<double>(span.start_ns);
     const auto bytes = static_cast<double>(span.bytes);
     if (span.action.kind == Kind::UNSHARD) {
-      rank.pieces.push_back({start, bytes, 1, number});
+      rank.pieces.push_back({.ready_ns = start, .bytes = bytes, .collective = number});
       return;
     }
     const int steps = direct_reduction(1, training_).steps;
@@ -122,19 +122,16 @@ class ExchangeObserver {
     const auto& segments = segments_[static_cast<std::size_t>(span.action.stage)];
     double numbers = 0;
     for (const std::int64_t segment : segments) numbers += static_cast<double>(segment);
-    if (segments.empty() || !is_within) {
-      rank.pieces.push_back({start, bytes, steps, number});
-      return;
-    }
-    const auto begin = static_cast<double>(latest->start_ns);
-    const double duration = static_cast<double>(latest->end_ns) - begin;
+    const double begin = is_within ? static_cast<double>(latest->start_ns) : start;
+    const double duration = is_within ? static_cast<double>(latest->end_ns) - begin : 0;
     double reached = 0;
     for (const std::int64_t segment : segments) {
       const double share = static_cast<double>(segment) / numbers;
       reached += share;
       const double ready = std::max(start, begin + reached * duration);
-      rank.pieces.push_back({ready, share * bytes, steps, number});
+      rank.pieces.push_back({ready, share * bytes, steps, number, true});
     }
+    if (segments.empty()) rank.pieces.push_back({start, bytes, steps, number, true});
   }
 
   const RecordedRun& run_;

@@ -79,6 +79,8 @@ std::vector<FlagHelp> all_flags(ModelFlags& flags) {
       {"--precision", &flags.precision, "NAME", "bf16, fp16, fp32, tf32 or fp8; default bf16"},
       {"--zero", &flags.replicas.zero, "0|1|2|3", "replicas split optimizer, gradients, weights"},
       {"--shard-over", &flags.replicas.shard_over, "N", "over so many replicas only; default all"},
+      {"--gather", &flags.replicas.gather, "window|pass|once",
+       "for how long weights are gathered; see below"},
       {"--gradient-bytes", &flags.gradient_bytes, "2|4",
        "of a parameter's gradient; default as its weight"},
       {"--bucket-bytes", &flags.replicas.bucket_bytes, "BYTES",

@@ -38,6 +38,7 @@ Json training_json(const CostModel& model) {
           {"precision", precision_name(training.precision)},
           {"zero", training.zero},
           {"shard_over", training.shard_over},
+          {"gather", training.gather ? Json(gather_name(*training.gather)) : Json(nullptr)},
           {"gradient_bytes", training.gradient_bytes},
           {"bucket_bytes", training.bucket_bytes},
           {"tensor_overlap", training.asynchronous_reduction},

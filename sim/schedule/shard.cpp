@@ -46,6 +46,7 @@ class RankSharding {
   std::vector<Action> run() {
     add_reductions();
     if (sharding_.gather == Sharding::Gather::every_pass) gather_every_pass();
+    if (sharding_.gather == Sharding::Gather::once) gather_once();
     if (sharding_.gather == Sharding::Gather::window) gather_window();
     std::vector<Action> out;
     const auto put = [&](const auto& actions) {
@@ -105,6 +106,22 @@ class RankSharding {
     const Action& weight = cells_[index].front();
     return weight.kind == Kind::W &&
            cells_[index - 1].front() == make_action(weight.stage, Kind::I, weight.microbatch);
+  }
+
+  void gather_once() {
+    std::map<int, std::size_t> last;  // by stage: its last cell
+    for (std::size_t i = 0; i < cells_.size(); ++i) {
+      if (!computes(cells_[i])) continue;
+      for (const Action& action : cells_[i]) {
+        if (!last.contains(action.stage)) {
+          around_[i].before.push_back(make_action(action.stage, Kind::UNSHARD));
+        }
+        last[action.stage] = i;
+      }
+    }
+    for (const auto& [stage, cell] : last) {
+      around_[cell].behind.push_back(make_action(stage, Kind::RESHARD));
+    }
   }
 
   void gather_window() {

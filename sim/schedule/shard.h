@@ -25,6 +25,9 @@ struct Sharding {
     // Around each F and each backward, as under FSDP's reshard_after_forward. An I
     // and the W of the same microbatch straight behind it are one backward.
     every_pass,
+    // From before a stage's first action until behind its last, as torchtitan has it with a
+    // pipeline.
+    once,
     // A rank holds the next stages that it will need, as PyTorch's runtime has it:
     // before each action it releases those that are not among the next
     // `active_stages` different ones, then gathers those that are, the next first.

@@ -35,6 +35,7 @@ TEST(ModelResult, SaysHowFastAndWhetherItFits) {
                                     {"precision", "bf16"},
                                     {"zero", 1},
                                     {"shard_over", nullptr},
+                                    {"gather", nullptr},
                                     {"gradient_bytes", 2},
                                     {"bucket_bytes", nullptr},
                                     {"tensor_overlap", true},

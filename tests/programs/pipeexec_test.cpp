@@ -288,6 +288,8 @@ TEST(Pipeexec, RefusesReplicasAsPipesimDoes) {
   const testing::TemporaryFolder folder;
   const std::string twice = folder / "twice.csv";
   write_file(twice, "0F0,0B0,0REDUCE_GRAD,0F1,0B1,0REDUCE_GRAD\n");
+  const std::string gathers = folder / "gathers.csv";
+  write_file(gathers, "0UNSHARD,0F0,0B0,0REDUCE_GRAD,0RESHARD\n");
   const std::string both = "--schedule 1f1b --stages 2 ";
   const std::string model = " --model gpt2-small --cluster dgx-a100";
   for (const std::string& what : std::vector<std::string>{
@@ -296,6 +298,10 @@ TEST(Pipeexec, RefusesReplicasAsPipesimDoes) {
            "--microbatches 4 --data-parallel 4 --zero 1 --shard-over 3",
            "--microbatches 4 --data-parallel 4 --shard-over 2",
            "--microbatches 4 --data-parallel 2 --bucket-bytes 0",
+           "--microbatches 4 --data-parallel 2 --zero 3 --gather always",
+           "--microbatches 4 --data-parallel 2 --zero 2 --gather once",
+           "--microbatches 4 --gather pass",
+           "--schedule " + gathers + " --data-parallel 2 --zero 3 --gather once",
            "--microbatches 4 --data-parallel 0", "--data-parallel 2 --global-batch 7",
            "--data-parallel 2 --global-batch 8 --microbatches 4",
            "--data-parallel 3 --micro-batch-size 2 --global-batch 5",

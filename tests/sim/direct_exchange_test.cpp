@@ -41,9 +41,11 @@ TEST(DirectExchange, CutsGradientsAsTheExecutorDoes) {
   EXPECT_EQ(reduced_segments(layers, replicas_of(2)), (Segments{180}));
   EXPECT_EQ(reduced_segments(layers, replicas_of(2, 0, 200)), (Segments{50, 50, 50, 30}));
   EXPECT_EQ(reduced_segments(layers, replicas_of(2, 2)), (Segments{50, 30, 100}));
-  EXPECT_EQ(reduced_segments(layers, replicas_of(2, 2, 400)), (Segments{100, 80}));
+  EXPECT_EQ(reduced_segments(layers, replicas_of(2, 2, 400)), (Segments{50, 30, 100}));
+  EXPECT_EQ(reduced_segments(layers, replicas_of(2, 2, 200)), (Segments{50, 30, 50, 50}));
   EXPECT_EQ(reduced_segments(layers, replicas_of(2, 3, 400)), (Segments{50, 30, 100}));
   EXPECT_EQ(reduced_segments({0}, replicas_of(2)), (Segments{}));
+  EXPECT_EQ(reduced_segments({1 << 20, 5}, replicas_of(2)), (Segments{1 << 20, 5}));
 }
 
 TEST(DirectExchange, SendsAPartToEachOther) {
@@ -272,6 +274,7 @@ std::vector<RankExchanges> random_exchanges(double ns_per_byte, double latency_n
     RankExchanges& rank = ranks.emplace_back();
     double ready = 0;
     double free = 0;
+    double turn = 0;
     for (std::size_t collective = 0; collective < 3; ++collective) {
       double end = 0;
       const auto pieces = testing::pick(random, 1, 4);
@@ -279,8 +282,10 @@ std::vector<RankExchanges> random_exchanges(double ns_per_byte, double latency_n
         ready += static_cast<double>(testing::pick(random, 0, 3000));
         const auto bytes = static_cast<double>(testing::pick(random, 1, 2000));
         const auto steps = static_cast<int>(testing::pick(random, 1, 3));
-        rank.pieces.push_back({ready, bytes, steps, collective});
-        free = std::max(free, ready) + bytes * ns_per_byte;
+        const bool in_turn = i % 2 == 0 || testing::pick(random, 0, 1) == 0;
+        rank.pieces.push_back({ready, bytes, steps, collective, in_turn});
+        free = std::max({free, ready, in_turn ? turn : 0}) + bytes * ns_per_byte;
+        if (in_turn) turn = free + steps * latency_ns;
         end = std::max(end, free + steps * latency_ns);
       }
       rank.ends_ns.push_back(end);

@@ -28,6 +28,17 @@ using testing::gpt;
 using testing::ideal_cluster;
 using testing::training;
 
+Schedule without_reductions(const Schedule& schedule) {
+  ActionLists lists;
+  for (int rank = 0; rank < schedule.ranks(); ++rank) {
+    lists.add_rank();
+    for (const Action& action : schedule.actions[rank]) {
+      if (action.kind != Kind::REDUCE_GRAD) lists.add(action);
+    }
+  }
+  return schedule.with(std::move(lists));
+}
+
 double parameters_of(const CostModel& costs) {
   double all = 0;
   for (int layer = 0; layer < costs.model().layers(); ++layer) {
@@ -277,6 +288,33 @@ TEST(EstimateReplicas, ProgramsReduceAndGatherAsTrainingSays) {
             "0UNSHARD,0B1,0REDUCE_GRAD,0RESHARD");
 }
 
+TEST(EstimateReplicas, ProgramsGatherForAsLongAsSaid) {
+  const auto row = [&](const char* csv, std::optional<Gather> gather) {
+    Training how = training(1, 512);
+    how.data_parallel = 4;
+    how.zero = 3;
+    how.gather = gather;
+    return csv_row(without_reductions(with_replicas(parse_csv(csv, "p.csv"), how)).actions[0]);
+  };
+  const char* lone = "0F0,0F1,0B0,0B1\n";
+  const char* three = "0F0,1F0,2F0,3F0,3B0,2B0,1B0,0B0\n";
+  const std::string by_pass =
+      "0UNSHARD,0F0,0RESHARD,0UNSHARD,0F1,0RESHARD,0UNSHARD,0B0,0RESHARD,0UNSHARD,0B1,0RESHARD";
+  const std::string at_once = "0UNSHARD,0F0,0F1,0B0,0B1,0RESHARD";
+  EXPECT_EQ(row(lone, {}), by_pass);
+  EXPECT_EQ(row(lone, Gather::pass), by_pass);
+  EXPECT_EQ(row(lone, Gather::once), at_once);
+  EXPECT_EQ(row(lone, Gather::window), at_once);
+  EXPECT_EQ(row(three, {}), row(three, Gather::window));
+  EXPECT_EQ(row(three, Gather::once),
+            "0UNSHARD,0F0,1UNSHARD,1F0,2UNSHARD,2F0,3UNSHARD,3F0,3B0,3RESHARD,2B0,2RESHARD,1B0,"
+            "1RESHARD,0B0,0RESHARD");
+  EXPECT_EQ(row(three, Gather::pass),
+            "0UNSHARD,0F0,0RESHARD,1UNSHARD,1F0,1RESHARD,2UNSHARD,2F0,2RESHARD,3UNSHARD,3F0,"
+            "3RESHARD,3UNSHARD,3B0,3RESHARD,2UNSHARD,2B0,2RESHARD,1UNSHARD,1B0,1RESHARD,0UNSHARD,"
+            "0B0,0RESHARD");
+}
+
 // What a file lists is kept, and so must gather what is split.
 TEST(EstimateReplicas, ProgramsOfFilesGatherWhatIsSplit) {
   Training how = training(1, 512);
@@ -349,19 +387,59 @@ TEST(EstimateReplicas, SplitStatesAreGatheredAtTheGathersRate) {
   }
 }
 
-// Two chunks on one rank are two stages, each gathered whole.
-TEST(EstimateReplicas, OnlyALoneStageGathersLayerByLayer) {
+// A pass has two layers that follow each other; else a stage is there whole.
+TEST(EstimateReplicas, PassesGatherLayerByLayer) {
   Training how = training(1, 512);
   how.data_parallel = 4;
   how.zero = 3;
+  const auto gathered = [&](int chunks, std::optional<Gather> gather) {
+    how.gather = gather;
+    const CostModel model(gpt(6, 1024, 16), ideal_cluster(), how);
+    return model.costs({Placement::loop(1, chunks), false, {}}).stages[0].unsharded_bytes;
+  };
   const CostModel model(gpt(6, 1024, 16), ideal_cluster(), how);
   const std::int64_t block = model.layer(1).parameters;
   const std::int64_t table = model.layer(0).parameters;
-  const auto gathered = [&](int chunks) {
-    return model.costs({Placement::loop(1, chunks), false, {}}).stages[0].unsharded_bytes;
+  const std::int64_t whole = 2 * (table + 3 * block);
+  EXPECT_EQ(gathered(1, {}), 2 * (table + block));
+  EXPECT_EQ(gathered(2, {}), whole);
+  EXPECT_EQ(gathered(2, Gather::once), whole);
+  EXPECT_EQ(gathered(2, Gather::pass), 2 * (table + block));
+  EXPECT_EQ(gathered(1, Gather::once), gathered(1, Gather::window));
+  EXPECT_GT(gathered(1, Gather::once), whole);
+}
+
+// Gradients of two layers, and of the largest exchange what three others have of a quarter.
+TEST(EstimateReplicas, ReductionsTakeRoomForTwoLayers) {
+  Training how = training(1, 512);
+  how.data_parallel = 4;
+  const auto room = [&](int zero, std::optional<std::int64_t> bucket,
+                        std::optional<int> over = {}) {
+    how.zero = 0;
+    how.bucket_bytes.reset();
+    how.shard_over.reset();
+    const PipelineShape shape{Placement::loop(2, 1), false, {}};
+    const auto workspace = [&] {
+      return CostModel(gpt(6, 1024, 16), ideal_cluster(), how)
+          .costs(shape)
+          .stages[0]
+          .workspace_bytes;
+    };
+    const std::int64_t without = workspace();
+    how.zero = zero;
+    how.bucket_bytes = bucket;
+    how.shard_over = over;
+    return workspace() - without;
   };
-  EXPECT_EQ(gathered(1), 2 * 2 * table);
-  EXPECT_EQ(gathered(2), 2 * (table + 3 * block));
+  const CostModel model(gpt(6, 1024, 16), ideal_cluster(), how);
+  const std::int64_t block = model.layer(1).parameters;
+  const std::int64_t table = model.layer(0).parameters;
+  EXPECT_EQ(room(1, {}), 0);
+  EXPECT_EQ(room(2, {}), 2 * (table + block) + 2 * 3 * table / 4);
+  EXPECT_EQ(room(3, {}), room(2, {}));
+  EXPECT_EQ(room(2, {}, 2), 2 * (table + block) + 2 * table / 2);
+  EXPECT_EQ(room(2, {}, 1), 0);
+  EXPECT_EQ(room(2, 4000), 2 * (table + block) + 3 * 1000);
 }
 
 // What runs beside a backward takes no longer than what follows it, and no less

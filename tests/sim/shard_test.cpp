@@ -70,6 +70,16 @@ TEST(Shard, GathersForEveryPass) {
             "0B1,0RESHARD\r\n");
 }
 
+TEST(Shard, GathersOnce) {
+  EXPECT_EQ(sharded(two_ranks, {Reduce::last_backward, Gather::once}),
+            "0UNSHARD,0F0,0F1,0I0,0W0,0B1,0REDUCE_GRAD,0RESHARD\r\n"
+            "1UNSHARD,1F0,1B0,1F1,1I1,1W1,1REDUCE_GRAD,1RESHARD\r\n");
+  // Stages of a cell come together, and those that end with one go in their order.
+  EXPECT_EQ(
+      sharded("0F0,1F0,1B0,(1F1;0B0)OVERLAP_F_B,1B1,0B1,0F1\r\n", {Reduce::never, Gather::once}),
+      "0UNSHARD,0F0,1UNSHARD,1F0,1B0,(1F1;0B0)OVERLAP_F_B,1B1,1RESHARD,0B1,0F1,0RESHARD\r\n");
+}
+
 // Of three stages on a rank, as PyTorch's _add_unshard_reshard.
 TEST(Shard, KeepsAWindowOfStages) {
   const std::string loop = "0F0,1F0,2F0,2B0,1B0,0B0\r\n";
@@ -112,6 +122,7 @@ void check(const Schedule& before, const Sharding& sharding) {
   EXPECT_FALSE(find_deadlock(after, SendMode::buffered));
   std::vector<int> reduced(static_cast<std::size_t>(before.stages()));
   std::vector<int> last_gradients(reduced.size());
+  std::vector<int> gathered(reduced.size());
   for (int rank = 0; rank < before.ranks(); ++rank) {
     const auto list = after.actions[rank];
     // The stages of an overlapped cell come together.
@@ -123,6 +134,7 @@ void check(const Schedule& before, const Sharding& sharding) {
       const auto stage = static_cast<std::size_t>(action.stage);
       if (action.kind == Kind::UNSHARD) {
         EXPECT_TRUE(held.insert(action.stage).second);
+        ++gathered[stage];
       } else if (action.kind == Kind::RESHARD) {
         EXPECT_EQ(held.erase(action.stage), 1U);
       } else if (action.kind == Kind::REDUCE_GRAD) {
@@ -143,6 +155,9 @@ void check(const Schedule& before, const Sharding& sharding) {
                        : sharding.reduce == Reduce::every_backward ? before.microbatches
                                                                    : 1;
   EXPECT_EQ(reduced, std::vector<int>(reduced.size(), expected));
+  if (sharding.gather == Gather::once) {
+    EXPECT_EQ(gathered, std::vector<int>(reduced.size(), 1));
+  }
   if (expected > 0) {
     EXPECT_EQ(last_gradients, std::vector<int>(reduced.size()));
   }
@@ -153,7 +168,7 @@ TEST(Shard, KeepsItsPromisesForAnySchedule) {
   for (int i = 0; i < 400; ++i) {
     const Schedule compute = testing::random_schedule(random);
     const Sharding sharding{static_cast<Reduce>(pick(random, 0, 3)),
-                            static_cast<Gather>(pick(random, 0, 2)),
+                            static_cast<Gather>(pick(random, 0, 3)),
                             static_cast<int>(pick(random, 1, 4))};
     SCOPED_TRACE(to_csv(compute));
     check(compute, sharding);
@@ -168,7 +183,7 @@ TEST(Shard, SurvivesLowering) {
   for (int i = 0; i < 200; ++i) {
     const Schedule compute = testing::random_schedule(random);
     const Sharding sharding{static_cast<Reduce>(pick(random, 0, 3)),
-                            static_cast<Gather>(pick(random, 0, 2)),
+                            static_cast<Gather>(pick(random, 0, 3)),
                             static_cast<int>(pick(random, 1, 4))};
     const Schedule after = shard(compute, sharding);
     const Schedule program = lower(after);

@@ -29,6 +29,7 @@ struct Split {
   int zero = 0;
   std::optional<int> shard_over = {};
   std::optional<std::int64_t> bucket_bytes = {};
+  std::optional<Gather> gather = {};
 };
 
 // As the simulator has the program, with transfers.
@@ -38,11 +39,13 @@ TrainingJob training_of(const Schedule& schedule, const Split& split, Model mode
   asked.zero = split.zero;
   asked.shard_over = split.shard_over;
   asked.bucket_bytes = split.bucket_bytes;
+  asked.gather = split.zero == 3 ? split.gather : std::nullopt;
   TrainingJob training = tiny_training(with_replicas(schedule, asked), model);
   training.data_parallel = split.replicas;
   training.zero = split.replicas > 1 ? split.zero : 0;
   training.shard_over = split.shard_over;
   training.bucket_bytes = split.bucket_bytes;
+  training.gather = asked.gather;
   return training;
 }
 
@@ -56,7 +59,8 @@ Model untied_model(int layers) {
 std::string words_of(const Split& split) {
   return std::to_string(split.replicas) + " replicas, ZeRO " + std::to_string(split.zero) +
          (split.shard_over ? ", over " + std::to_string(*split.shard_over) : "") +
-         (split.bucket_bytes ? ", buckets of " + std::to_string(*split.bucket_bytes) : "");
+         (split.bucket_bytes ? ", buckets of " + std::to_string(*split.bucket_bytes) : "") +
+         (split.gather ? ", gathered for a " + std::string(gather_name(*split.gather)) : "");
 }
 
 void expect_bitwise(const RunResult& result) {
@@ -117,6 +121,32 @@ TEST(DataParallel, EverySplit) {
   }
 }
 
+// However long weights stay, layers of any number and recomputation included.
+TEST(DataParallel, EveryGather) {
+  int runs = 0;
+  for (const Schedule& schedule :
+       {generate({.name = "1f1b", .ranks = 1, .microbatches = 2}),
+        generate({.name = "1f1b", .ranks = 2, .microbatches = 3}),
+        generate({.name = "zb-h1", .ranks = 2, .microbatches = 3}),
+        generate({.name = "interleaved", .ranks = 2, .microbatches = 4, .chunks = 2}),
+        generate({.name = "bfs", .ranks = 1, .microbatches = 2, .chunks = 4})}) {
+    for (const Gather gather : {Gather::window, Gather::pass, Gather::once}) {
+      for (const bool recompute : {false, true}) {
+        for (const int layers : {schedule.stages() + 2, 3 * schedule.stages() + 1}) {
+          const Split split{3, 3, {}, {}, gather};
+          SCOPED_TRACE(schedule.name + ", " + words_of(split));
+          TrainingJob training = training_of(schedule, split, tiny_model(layers));
+          training.recompute = recompute;
+          training.iterations = 2;
+          expect_bitwise(run_locally(training));
+          ++runs;
+        }
+      }
+    }
+  }
+  EXPECT_EQ(runs, 60);
+}
+
 // Messages come late, and in another order wherever that is allowed.
 TEST(DataParallel, WhateverComesFirst) {
   unsigned seed = 0;
@@ -140,7 +170,8 @@ TEST(DataParallel, RandomOrders) {
   for (int i = 0; i < 40; ++i) {
     const Schedule schedule = testing::random_schedule(random);
     const int replicas = 2 + static_cast<int>(random() % 2);
-    const Split split{replicas, static_cast<int>(random() % 4)};
+    const Split split{
+        replicas, static_cast<int>(random() % 4), {}, {}, static_cast<Gather>(random() % 3)};
     SCOPED_TRACE(std::to_string(i) + ": " + words_of(split));
     TrainingJob training = training_of(schedule, split, tiny_model(std::max(4, schedule.stages())));
     training.recompute = random() % 2 == 0;

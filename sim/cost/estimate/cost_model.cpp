@@ -196,18 +196,30 @@ bool has_both_ends(const Placement& placement) {
 }
 
 std::vector<StageShare> shares_of(const CostModel& model, const PipelineShape& shape) {
+  const Training& training = model.training();
+  const auto buckets = [&](std::int64_t parameters) {
+    const std::int64_t bytes = parameters * training.gradient_bytes;
+    const std::int64_t bucket = training.bucket_bytes.value_or(std::max<std::int64_t>(1, bytes));
+    return std::max<std::int64_t>(1, bytes / bucket + (bytes % bucket > 0));
+  };
   const bool has_both = has_both_ends(shape.placement);
   std::vector<StageShare> shares;
   int next = 0;
   for (const int size : model.layout(shape)) {
     StageShare& share = shares.emplace_back();
     share.layers = size;
+    std::int64_t before = 0;
     for (const int end = next + size; next < end;) {
       const LayerEstimate& one = model.layer(next);
       const int first = std::exchange(next, std::min(end, model.next_kind(next)));
       const std::int64_t parameters = one.parameters - (has_both ? one.tied_parameters : 0);
       share.parameters += (next - first) * parameters;
+      share.buckets += (next - first) * buckets(parameters);
       share.largest_layer = std::max(share.largest_layer, parameters);
+      const std::int64_t neighbour = next - first > 1 ? parameters : before;
+      share.largest_neighbours =
+          std::max({share.largest_neighbours, before + parameters, neighbour + parameters});
+      before = parameters;
     }
   }
   return shares;

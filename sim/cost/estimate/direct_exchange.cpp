@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
+#include <utility>
 
 #include "traces/base/error.h"
 
@@ -18,14 +20,14 @@ std::int64_t numbers_of(const std::vector<std::int64_t>& numbers) {
 }
 
 CollectiveCosts collective_of(const DirectExchange& whole,
-                              const std::vector<std::int64_t>& segments,
+                              const std::vector<std::int64_t>& segments, bool side_by_side,
                               const ReplicaCosts& costs) {
   CollectiveCosts collective;
   const std::int64_t numbers = numbers_of(segments);
   collective.bytes = std::llround(whole.bytes);
   if (numbers == 0 || whole.steps == 0 || collective.bytes == 0) return {};
   collective.parts = std::ssize(segments);
-  collective.side_by_side = true;
+  collective.side_by_side = side_by_side;
   collective.latency_ns = collective.parts * whole.steps * costs.latency_ns;
   if (collective.parts == 1) return collective;
   std::int64_t reached = 0;
@@ -38,28 +40,35 @@ CollectiveCosts collective_of(const DirectExchange& whole,
   return collective;
 }
 
+// Of two layers that follow each other, or of the only one.
+std::int64_t largest_neighbours(const std::vector<std::int64_t>& numbers) {
+  std::int64_t largest = 0;
+  std::int64_t before = 0;
+  for (const std::int64_t own : numbers)
+    largest = std::max(largest, std::exchange(before, own) + own);
+  return largest;
+}
+
 std::int64_t part_of(std::int64_t whole, int shards) { return (whole + shards - 1) / shards; }
 
 }  // namespace
 
 std::vector<std::int64_t> reduced_segments(const std::vector<std::int64_t>& layer_parameters,
                                            const Training& training) {
-  const bool by_layer = training.zero == 3 || (training.zero == 2 && !training.bucket_bytes);
+  const bool by_layer = training.zero >= 2 && training.shards() > 1;
+  std::vector<std::int64_t> cut(layer_parameters.rbegin(), layer_parameters.rend());
+  if (!by_layer) cut = {numbers_of(layer_parameters)};
+  std::int64_t most = largest_gradient_piece;
+  if (by_layer) most = std::numeric_limits<std::int64_t>::max();
+  if (training.bucket_bytes) most = *training.bucket_bytes;
+  most = std::max<std::int64_t>(1, most / gradient_bytes);
+  // More than can be told apart are a little larger.
+  constexpr std::int64_t max_parts = CollectiveCosts::max_parts;
+  most = std::max(most, (numbers_of(layer_parameters) + max_parts - 1) / max_parts);
   std::vector<std::int64_t> segments;
-  if (by_layer) {
-    segments.assign(layer_parameters.rbegin(), layer_parameters.rend());
-    std::erase(segments, 0);
-    return segments;
+  for (std::int64_t left : cut) {
+    for (; left > 0; left -= std::min(left, most)) segments.push_back(std::min(left, most));
   }
-  std::int64_t left = numbers_of(layer_parameters);
-  std::int64_t most = left;
-  if (training.bucket_bytes) {
-    most = std::max<std::int64_t>(1, *training.bucket_bytes / gradient_bytes);
-    // More than can be told apart are a little larger.
-    constexpr std::int64_t max_parts = CollectiveCosts::max_parts;
-    most = std::max(most, (left + max_parts - 1) / max_parts);
-  }
-  for (; left > 0; left -= std::min(left, most)) segments.push_back(std::min(left, most));
   return segments;
 }
 
@@ -126,16 +135,19 @@ void add_exchanges(const Training& training, const Placement& placement, Costs& 
     StageCosts& stage = costs.stages[static_cast<std::size_t>(s)];
     const auto numbers = static_cast<double>(numbers_of(stage.parameters));
     stage.reduce = collective_of(direct_reduction(numbers * gradient_bytes, training),
-                                 reduced_segments(stage.parameters, training), replicas);
+                                 reduced_segments(stage.parameters, training), false, replicas);
     stage.reduce.holds_gradients = true;  // they are summed up where they are made
     const DirectExchange gather =
         direct_gather(numbers * static_cast<double>(replicas.weight_bytes), training);
-    if (gathers_each) {
+    if (gathers_each && training.gathers(placement.stages()) == Gather::pass) {
+      // A layer computes once it is there.
+      stage.unshard = collective_of(gather, stage.parameters, false, replicas);
+      stage.unsharded_bytes = largest_neighbours(stage.parameters) * replicas.weight_bytes;
+    } else if (gathers_each) {
       // A stage computes once all of it is there.
-      stage.unshard = collective_of(gather, {numbers_of(stage.parameters)}, replicas);
-      if (stage.unshard.exists()) {
-        stage.unsharded_bytes = numbers_of(stage.parameters) * replicas.weight_bytes;
-      }
+      const std::int64_t numbers_of_all = numbers_of(stage.parameters);
+      stage.unshard = collective_of(gather, {numbers_of_all}, true, replicas);
+      stage.unsharded_bytes = numbers_of_all * replicas.weight_bytes;
     }
     if (gathers_stepped) stepped[static_cast<std::size_t>(placement.rank_of(s))] += gather.bytes;
   }

@@ -1,11 +1,11 @@
 // What data-parallel replicas exchange where each sends every other one its part directly, as
 // pipeexec's ranks do, from what a file of costs says of one exchange.
 //
-// A stage's gradients are cut into segments, which go side by side. Each is summed up among the
-// replicas that share states, where every one gets its part: n - 1 messages of 1/n. Then that
-// part is, among those that hold the same, and what came out is gathered again. A rank's link to
-// its replicas carries all that it sends; the latency of a step follows its last byte. Rings, as
-// NCCL has them, are estimated from a model and a cluster instead (replicas.h).
+// A stage's gradients are cut into segments, which go one after the other. Each is summed up
+// among the replicas that share states, where every one gets its part: n - 1 messages of 1/n. Then
+// that part is, among those that hold the same, and what came out is gathered again. A rank's link
+// to its replicas carries all that it sends; the latency of a step follows its last byte. Rings,
+// as NCCL has them, are estimated from a model and a cluster instead (replicas.h).
 //
 // Pure functions; any thread.
 #pragma once
@@ -19,6 +19,10 @@
 #include "sim/schedule/placement.h"
 
 namespace pipesim {
+
+// Gradients that are reduced at once come in pieces of so many bytes all the same: a rank has room
+// for what others send of one.
+inline constexpr std::int64_t largest_gradient_piece = std::int64_t{4} << 20;
 
 // How many numbers each segment of a stage has, in the order in which gradients go: from the
 // last layer on.

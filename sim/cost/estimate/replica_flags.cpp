@@ -22,6 +22,14 @@ int parse_stage(const std::string& text, std::string_view flag) {
   return value;
 }
 
+Gather parse_gather(const std::string& text) {
+  for (const Gather gather : {Gather::window, Gather::pass, Gather::once}) {
+    if (text == gather_name(gather)) return gather;
+  }
+  throw input_error(
+      fmt::format("--gather: {}", unknown_name("way", text, {"window", "pass", "once"})));
+}
+
 }  // namespace
 
 void read_replicas(const ReplicaFlags& flags, Training& training) {
@@ -30,6 +38,7 @@ void read_replicas(const ReplicaFlags& flags, Training& training) {
   }
   if (flags.zero) training.zero = parse_stage(*flags.zero, "--zero");
   if (flags.shard_over) training.shard_over = parse_count(*flags.shard_over, "--shard-over");
+  if (flags.gather) training.gather = parse_gather(*flags.gather);
   if (!flags.bucket_bytes) return;
   training.bucket_bytes = parse_bytes(*flags.bucket_bytes, "--bucket-bytes");
   if (*training.bucket_bytes == 0) {

@@ -15,7 +15,7 @@ namespace pipesim {
 
 // Texts as given; absent where they were not.
 struct ReplicaFlags {
-  std::optional<std::string> data_parallel, zero, shard_over, bucket_bytes;
+  std::optional<std::string> data_parallel, zero, shard_over, gather, bucket_bytes;
 };
 
 // Sets those of a training that are given. Whether they fit each other check_replicas() says.

@@ -63,12 +63,14 @@ class Replicas {
                     parameters * static_cast<double>(bytes_of(training_.precision)));
   }
 
-  void add_collectives(StageCosts& stage, const StageShare& share, bool is_lone) const {
+  void add_collectives(StageCosts& stage, const StageShare& share, Gather gathers) const {
     const auto parameters = static_cast<double>(share.parameters);
     const std::int64_t value = bytes_of(training_.precision);
     const std::int64_t layers = std::clamp<std::int64_t>(share.layers, 1, max_parts);
     std::int64_t parts = layers;
-    if (training_.bucket_bytes) {
+    if (reduces_each_pass(training_)) {
+      parts = std::clamp<std::int64_t>(share.buckets, 1, max_parts);
+    } else if (training_.bucket_bytes) {
       const std::int64_t bytes = share.parameters * training_.gradient_bytes;
       const std::int64_t bucket = *training_.bucket_bytes;
       parts = std::clamp<std::int64_t>(bytes / bucket + (bytes % bucket > 0), 1, max_parts);
@@ -79,9 +81,8 @@ class Replicas {
     stage.reduce.parts = parts;
     if (training_.zero < 3 || training_.shards() == 1) return;
     stage.unshard = as_collective(gather(parameters), layers);
-    // A lone stage gathers layer by layer, one ahead; others all of theirs.
     stage.unsharded_bytes =
-        value * (is_lone ? std::min(share.parameters, 2 * share.largest_layer) : share.parameters);
+        value * (gathers == Gather::pass ? share.largest_neighbours : share.parameters);
   }
 
  private:
@@ -140,6 +141,38 @@ void check_reduced_once(const Schedule& schedule, const Training& training) {
   }
 }
 
+// Where gradients are never kept whole: a rank makes those of one layer while those of the one
+// behind it are reduced, of which parts of other replicas come to be added up.
+void add_reduction_rooms(const Training& training, const Placement& placement,
+                         const std::vector<StageShare>& shares, Costs& costs) {
+  struct Room {
+    std::int64_t made = 0;
+    std::int64_t exchanged = 0;  // parameters of the largest exchange
+  };
+  std::vector<Room> rooms(static_cast<std::size_t>(placement.ranks()));
+  const auto room_of = [&](int stage) -> Room& {
+    return rooms[static_cast<std::size_t>(placement.rank_of(stage))];
+  };
+  const std::int64_t value = training.gradient_bytes;
+  const auto bucket = [&](std::int64_t parameters) {
+    if (!training.bucket_bytes) return parameters;
+    return std::min(parameters, std::max<std::int64_t>(1, *training.bucket_bytes / value));
+  };
+  for (int s = 0; s < placement.stages(); ++s) {
+    const StageShare& share = shares[static_cast<std::size_t>(s)];
+    Room& room = room_of(s);
+    room.made = std::max(room.made, share.largest_neighbours);
+    room.exchanged = std::max(room.exchanged, bucket(share.largest_layer));
+  }
+  const std::int64_t shards = training.shards();
+  for (int s = 0; s < placement.stages(); ++s) {
+    const Room& room = room_of(s);
+    const std::int64_t part = (room.exchanged + shards - 1) / shards;
+    costs.stages[static_cast<std::size_t>(s)].workspace_bytes +=
+        value * (room.made + (shards - 1) * part);
+  }
+}
+
 }  // namespace
 
 bool exchanges_beside_compute(const Training& training) {
@@ -154,7 +187,13 @@ Schedule with_replicas(Schedule schedule, const Training& training) {
   const bool splits_gradients = reduces_each_pass(training);
   if (training.data_parallel > 1 && !splits_gradients) check_reduced_once(schedule, training);
   if (!exchanges_beside_compute(training)) return schedule;
-  if (std::ranges::any_of(schedule.actions.all(), is_of_replicas, &Action::kind)) {
+  const auto listed = std::ranges::find_if(schedule.actions.all(), is_of_replicas, &Action::kind);
+  if (listed != schedule.actions.all().end()) {
+    if (training.gather) {
+      throw input_error(
+          fmt::format("--gather {}: {} says itself when, with {}; leave one of both out",
+                      gather_name(*training.gather), schedule.name, to_text(*listed)));
+    }
     if (training.zero == 3 && training.shards() > 1) check_gathered(schedule);
     return schedule;
   }
@@ -162,8 +201,11 @@ Schedule with_replicas(Schedule schedule, const Training& training) {
   sharding.reduce =
       splits_gradients ? Sharding::Reduce::every_backward : Sharding::Reduce::last_backward;
   if (training.zero == 3 && training.shards() > 1) {
-    sharding.gather =
-        schedule.stages() == 1 ? Sharding::Gather::every_pass : Sharding::Gather::window;
+    switch (training.gathers(schedule.stages())) {
+      case Gather::window: sharding.gather = Sharding::Gather::window; break;
+      case Gather::pass: sharding.gather = Sharding::Gather::every_pass; break;
+      case Gather::once: sharding.gather = Sharding::Gather::once; break;
+    }
   }
   return shard(schedule, sharding);
 }
@@ -189,8 +231,9 @@ void add_replicas(const CostModel& model, const Placement& placement,
     if (beside)
       Replicas(model, mesh, placement.rank_of(s))
           .add_collectives(costs.stages[static_cast<std::size_t>(s)], share,
-                           placement.stages() == 1);
+                           training.gathers(placement.stages()));
   }
+  if (reduces_each_pass(training)) add_reduction_rooms(training, placement, shares, costs);
 
   std::vector<std::int64_t> reduce_ns(ranks);
   for (std::size_t r = 0; r < ranks; ++r) {

@@ -19,8 +19,10 @@ namespace pipesim {
 // What a virtual stage holds of the model, one tensor-parallel rank's part.
 struct StageShare {
   std::int64_t parameters = 0;
-  std::int64_t largest_layer = 0;  // parameters of it
+  std::int64_t largest_layer = 0;       // parameters of it
+  std::int64_t largest_neighbours = 0;  // of two layers that follow each other, or of the only one
   std::int64_t layers = 0;
+  std::int64_t buckets = 0;  // its layers' gradients are reduced in so many, none of two layers
 };
 
 // Whether replicas exchange while ranks still compute: gradients in buckets, or

@@ -100,6 +100,15 @@ std::string_view recompute_name(Recompute recompute) {
   return {};
 }
 
+std::string_view gather_name(Gather gather) {
+  switch (gather) {
+    case Gather::window: return "window";
+    case Gather::pass: return "pass";
+    case Gather::once: return "once";
+  }
+  return {};
+}
+
 void check_replicas(const Training& training) {
   if (training.zero < 0 || training.zero > 3) {
     throw input_error(
@@ -117,6 +126,12 @@ void check_replicas(const Training& training) {
   if (training.data_parallel == 1 && training.bucket_bytes) {
     throw input_error(
         "--bucket-bytes: one replica reduces nothing; give --data-parallel of more than 1 too");
+  }
+  if (training.gather && training.zero != 3) {
+    throw input_error(
+        fmt::format("--gather {}: every replica has all weights; give --zero 3 too, which splits "
+                    "them",
+                    gather_name(*training.gather)));
   }
   if (training.shard_over) {
     const std::int64_t over = *training.shard_over;

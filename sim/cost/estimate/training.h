@@ -25,7 +25,16 @@ enum class Attention : std::uint8_t {
   fused,    // it never leaves the chip ("flash" attention)
 };
 
+// For how long a stage's weights stay gathered that replicas keep in parts.
+enum class Gather : std::uint8_t {
+  window,  // a rank has the next three stages that it needs, as PyTorch's pipelines have it
+  pass,    // each forward and each backward gathers them, a layer at a time and the next one
+           // beside, as FSDP2 does
+  once,    // an iteration, as torchtitan has it with a pipeline
+};
+
 std::string_view recompute_name(Recompute recompute);
+std::string_view gather_name(Gather gather);
 
 struct Training {
   std::int64_t micro_batch_size = 1;  // sequences
@@ -42,6 +51,7 @@ struct Training {
   int zero = 0;
   // Over how many neighbouring replicas; fewer than all is hybrid sharding.
   std::optional<int> shard_over;
+  std::optional<Gather> gather;
   // Gradients are reduced in buckets of so many bytes while backwards still run;
   // absent: at once, after all of them.
   std::optional<std::int64_t> bucket_bytes;
@@ -56,6 +66,10 @@ struct Training {
   }
   std::int64_t devices() const { return mesh(pipeline_parallel).ranks(); }
   int shards() const { return zero == 0 ? 1 : shard_over.value_or(data_parallel); }
+  // Of a pipeline of so many virtual stages.
+  Gather gathers(int stages) const {
+    return gather.value_or(stages == 1 ? Gather::pass : Gather::window);
+  }
 };
 
 // Refuses replicas that can't be, in the words of the command line.
