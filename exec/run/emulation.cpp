@@ -34,7 +34,7 @@ Emulation::Emulation(const TrainingJob& training, RankGroups& groups, Pool& pool
       recorder_(recorder),
       beside_(beside),
       arrays_(pool.device()),
-      replicas_(groups, arrays_, beside, training.library_sums) {
+      replicas_(groups, arrays_, beside, training.library_sums, false) {
   const StateBytes states = costs_.states(program_.placement)[static_cast<std::size_t>(rank_)];
   pool.charge(Use::weights, states.weights);
   pool.charge(Use::gradients, states.gradients);
