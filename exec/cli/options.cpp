@@ -79,14 +79,24 @@ void check_fits(const TrainingJob& training, bool on_gpus) {
   const auto sequence = static_cast<double>(training.sequence_length);
   const double passing = batch * sequence * static_cast<double>(model.hidden_size);
   const auto microbatches = static_cast<double>(program.microbatches);
-  std::vector<double> kept(static_cast<std::size_t>(program.stages()));  // by a stage, of one F
+  struct Kept {
+    double whole = 0;    // by a stage, of one F
+    double held = 0;     // from the F on
+    double largest = 0;  // of a layer
+  };
+  std::vector<Kept> kept(static_cast<std::size_t>(program.stages()));
   double of_all_layers = 0;
   for (int stage = 0; stage < program.stages(); ++stage) {
     const auto at = static_cast<std::size_t>(stage);
     for (int i = 0; i < training.layout[at]; ++i) {
-      kept[at] += kept_numbers(model, batch, sequence, training.first_layer(stage) + i);
+      const int layer = training.first_layer(stage) + i;
+      const double own = kept_numbers(model, batch, sequence, layer);
+      const bool is_block = !model.is_embedding(layer) && !model.is_head(layer);
+      kept[at].whole += own;
+      kept[at].held += training.recompute && is_block ? passing : own;
+      kept[at].largest = std::max(kept[at].largest, own);
     }
-    of_all_layers += kept[at];
+    of_all_layers += kept[at].whole;
   }
   const double replicas = training.data_parallel;
   // Tokens, targets, losses.
@@ -96,10 +106,9 @@ void check_fits(const TrainingJob& training, bool on_gpus) {
     double most = 0;
     for (const Action& action : program.actions[rank]) {
       if (!is_compute(action.kind)) continue;
-      const double whole = kept[static_cast<std::size_t>(action.stage)];
-      const double held = training.recompute ? passing : whole;  // from F on
+      const auto& [whole, held, largest] = kept[static_cast<std::size_t>(action.stage)];
       if (action.kind == Kind::F) now += held;
-      most = std::max(most, now + (training.recompute ? whole : 0));
+      most = std::max(most, now + (training.recompute ? largest : 0));
       if (action.kind == Kind::I) now += whole - held;  // until W
       if (action.kind == Kind::W) now -= whole;
       if (action.kind == Kind::B) now -= held;

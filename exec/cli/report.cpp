@@ -215,6 +215,10 @@ std::string result_json(const Task& task, const RunResult& result) {
   if (!training.costs) json["tokens_per_second"] = tokens_per_second(training, result);
   json["bubble_fraction"] = {{"global", result.metrics.global_bubble()},
                              {"span", result.metrics.span_bubble()}};
+  const auto has = [&](std::int64_t WorkingBytes::*bytes) {
+    return std::ranges::any_of(
+        result.ranks, [&](const RankResult& rank) { return rank.memory.peak.bytes.*bytes > 0; });
+  };
   Json ranks = Json::array();
   for (std::size_t r = 0; r < result.ranks.size(); ++r) {
     const auto& [at, metrics, memory, taken_bytes, collectives] = result.ranks[r];
@@ -234,8 +238,8 @@ std::string result_json(const Task& task, const RunResult& result) {
                      {"clock_offset_ns", result.clocks[r].offset_ns()},
                      {"clock_uncertainty_ns", result.clocks[r].uncertainty_ns()}});
     Json& bytes = ranks.back()["memory_bytes"];
-    if (training.zero == 3) bytes["unsharded"] = memory.peak.bytes.unsharded;
-    if (training.data_parallel > 1) bytes["workspace"] = memory.peak.bytes.workspace;
+    if (has(&WorkingBytes::unsharded)) bytes["unsharded"] = memory.peak.bytes.unsharded;
+    if (has(&WorkingBytes::workspace)) bytes["workspace"] = memory.peak.bytes.workspace;
     if (taken_bytes > 0) ranks.back()["taken_from_gpu_bytes"] = taken_bytes;
   }
   json["ranks"] = std::move(ranks);

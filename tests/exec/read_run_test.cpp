@@ -423,8 +423,8 @@ TEST(ReadRun, ATrainingComesBackAsItWas) {
         EXPECT_EQ(metrics.ranks[r].bubble.steady_ns, result.metrics.ranks[r].bubble.steady_ns);
       }
       // An F, an I and a W of each of 4 layers, microbatches and iterations; again
-      // an F where activations are recomputed.
-      EXPECT_EQ(run.layers.size(), 4U * 4U * 3U * (recompute ? 4U : 3U));
+      // an F of the two blocks where activations are recomputed.
+      EXPECT_EQ(run.layers.size(), 4U * 4U * 3U * 3U + (recompute ? 2U * 4U * 3U : 0U));
       // What the counters come to, added up another way.
       std::int64_t most = 0;
       for (const MemorySample& sample : run.samples) {

@@ -309,7 +309,7 @@ TEST(ModelReport, RemediesAreComputed) {
   // A rank that gathers all of its weights needs more with ZeRO 3 than with 2.
   const std::string gathering =
       "--schedule 1f1b --stages 4 --microbatches 8 --model gpt3-6.7b --cluster dgx-a100 "
-      "--data-parallel 2 --attention fused --memory-cap 17GiB";
+      "--data-parallel 2 --attention fused --memory-cap 18GiB";
   EXPECT_EQ(json_of(gathering + " --recompute full --zero 3")["fits"], false);
   const Json lighter = json_of(gathering + " --recompute full --zero 2");
   EXPECT_EQ(lighter["fits"], true);

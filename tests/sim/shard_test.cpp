@@ -76,8 +76,8 @@ TEST(Shard, GathersOnce) {
             "1UNSHARD,1F0,1B0,1F1,1I1,1W1,1REDUCE_GRAD,1RESHARD\r\n");
   // Stages of a cell come together, and those that end with one go in their order.
   EXPECT_EQ(
-      sharded("0F0,1F0,1B0,(1F1;0B0)OVERLAP_F_B,1B1,0B1,0F1\r\n", {Reduce::never, Gather::once}),
-      "0UNSHARD,0F0,1UNSHARD,1F0,1B0,(1F1;0B0)OVERLAP_F_B,1B1,1RESHARD,0B1,0F1,0RESHARD\r\n");
+      sharded("0F0,1F0,1B0,0F1,(1F1;0B0)OVERLAP_F_B,1B1,0B1\r\n", {Reduce::never, Gather::once}),
+      "0UNSHARD,0F0,1UNSHARD,1F0,1B0,0F1,(1F1;0B0)OVERLAP_F_B,1B1,1RESHARD,0B1,0RESHARD\r\n");
 }
 
 // Of three stages on a rank, as PyTorch's _add_unshard_reshard.
