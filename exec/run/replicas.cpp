@@ -1,5 +1,7 @@
 #include "exec/run/replicas.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace pipesim::exec {
@@ -20,7 +22,7 @@ std::vector<Range> parts_of(const Parts& parts, std::size_t segment, int sharers
 
 Replicas::Replicas(RankGroups& groups, Pool& pool, Beside& beside, bool by_library)
     : groups_(groups), pool_(pool), beside_(beside) {
-  if (by_library) library_ = groups.replicas.own_library_sums();
+  if (by_library) library_ = groups.replicas.own_library_sums(pool.device());
 }
 
 void Replicas::start_iteration() {
@@ -48,13 +50,9 @@ Beside::Part Replicas::reduction_in_order(const ParameterStore& store, std::size
                                                          beside_.next_tag()));
   }
   if (groups_.likes.ranks() > 1) {
-    const Parts equal({own.size()}, groups_.likes.ranks());
-    const SharedArray array{gradients.part(own.begin, own.size()),
-                            parts_of(equal, 0, groups_.likes.ranks())};
-    part.steps.push_back(
-        std::make_unique<ReduceScatter>(groups_.likes, pool_, array, beside_.next_tag()));
-    part.steps.push_back(
-        std::make_unique<AllGather>(groups_.likes, pool_, array, beside_.next_tag()));
+    Steps steps = all_reduce(groups_.likes, pool_, gradients.part(own.begin, own.size()),
+                             beside_.next_tag(2));
+    std::ranges::move(steps, std::back_inserter(part.steps));
   }
   return part;
 }
