@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "exec/transport/collectives.h"
+#include "tests/devices.h"
 #include "tests/errors.h"
 
 namespace pipesim::testing {
@@ -393,6 +394,8 @@ std::vector<std::string> check_messages(Transport& transport, const Promises& pr
 std::vector<std::string> check_transport(Transport& transport, const Promises& promises) {
   std::vector<std::string> complaints = check_messages(transport, promises);
   for (std::string& more : check_collectives(transport)) complaints.push_back(std::move(more));
+  const auto device = make_test_device();
+  for (std::string& more : check_exchanges(transport, *device)) complaints.push_back(more);
   return complaints;
 }
 

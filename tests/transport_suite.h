@@ -23,9 +23,10 @@ struct Promises {
 // promises; where ranks lose step, it may hang or throw.
 std::vector<std::string> check_transport(exec::Transport& transport, const Promises& promises);
 
-// Its two halves: single messages, and what collectives.h and agreement.h make
-// of them.
+// Its parts: single messages, what collectives.h and agreement.h make of them, and what
+// exchange.h does with the memory of a device.
 std::vector<std::string> check_messages(exec::Transport& transport, const Promises& promises);
 std::vector<std::string> check_collectives(exec::Transport& transport);
+std::vector<std::string> check_exchanges(exec::Transport& transport, exec::Device& device);
 
 }  // namespace pipesim::testing

@@ -1,5 +1,5 @@
-// Messages from the memory of one rank's device to that of another's, which
-// never pass through the host.
+// Messages from the memory of one rank's device to that of another's, and sums over those of a
+// group, which never pass through the host.
 //
 // A link is one rank's end of all its channels. A channel leads one way,
 // between two ranks; its messages arrive in the order in which they were sent,
@@ -34,8 +34,24 @@ struct Channel {
   friend auto operator<=>(const Channel&, const Channel&) = default;
 };
 
-// By which the two ends of a channel find each other; made by one of them.
+// By which the two ends of a channel, or a group, find each other; made by one of them.
 using ChannelKey = std::array<std::byte, 128>;
+
+// Sums of float32 over a group of ranks, each within the memory of its device; in which order
+// they are added is the library's own. All ranks of the group start the same ones in the same
+// order. A sum starts once the device has passed `after`; until the mark that comes back has
+// passed the memory is the link's.
+class DeviceSums {
+ public:
+  virtual ~DeviceSums() = default;
+
+  // Of numbers that belong to ranks, so many to each, by place and one behind the other: a rank
+  // gets the sums of its own. What the others are is not said.
+  virtual Mark reduce_scatter(float* numbers, const std::vector<std::int64_t>& counts,
+                              Mark after) = 0;
+  // All ranks get all sums.
+  virtual Mark all_reduce(float* numbers, std::int64_t count, Mark after) = 0;
+};
 
 class DeviceLink {
  public:
@@ -47,9 +63,12 @@ class DeviceLink {
   virtual Mark send(const Channel& channel, const void* from, std::int64_t bytes, Mark after) = 0;
   virtual Mark receive(const Channel& channel, void* to, std::int64_t bytes, Mark after) = 0;
 
-  // Throws PeerLost, which names the other rank, where a channel has failed.
+  // Over the group that it was made with, or null.
+  virtual DeviceSums* sums() { return nullptr; }
+
+  // Throws PeerLost, which names the other rank or the sums, where a channel or they have failed.
   virtual void check() = 0;
-  // Ends all messages: their marks pass, whatever has arrived. The link is of no
+  // Ends all messages and sums: their marks pass, whatever has arrived. The link is of no
   // use any more.
   virtual void abort() = 0;
 };
@@ -63,6 +82,13 @@ struct LinkSetup {
     ChannelKey key;
   };
   std::vector<End> ends;
+  // A group to make sums over: its key is made by the rank at place 0.
+  struct Group {
+    ChannelKey key;
+    int place = 0;  // of this rank
+    int ranks = 1;
+  };
+  std::optional<Group> sums;
   std::optional<std::chrono::nanoseconds> patience;  // none: for ever
 };
 
@@ -74,7 +100,7 @@ class LinkLibrary {
   // For people, with its version: "NCCL 2.28.9".
   virtual std::string name() const = 0;
   virtual ChannelKey new_key() const = 0;
-  // Opens each channel and sends something over it. All ranks take part. PeerLost
+  // Opens each channel and sends something over it, then the group. All ranks take part. PeerLost
   // or TimedOut names the one that can't be reached. Whether one answers later is
   // for those to find out who wait for it.
   virtual std::unique_ptr<DeviceLink> connect(Device& device, const LinkSetup& setup) const = 0;

@@ -147,6 +147,6 @@ void Beside::wait_for_all() {
   while (!open_.empty()) wait_for_one();
 }
 
-int Beside::next_tag() { return first_free_tag + tags_++; }
+int Beside::next_tag(int count) { return first_free_tag + std::exchange(tags_, tags_ + count); }
 
 }  // namespace pipesim::exec

@@ -26,7 +26,7 @@ class Beside {
   Beside(Transport& transport, Recorder& recorder) : transport_(transport), recorder_(recorder) {}
 
   struct Part {
-    std::vector<std::unique_ptr<Exchange>> steps;
+    Steps steps;
     std::function<void()> end;  // or none
     bool in_turn = false;       // begins when those before it that are so have ended
     bool has_begun = false;
@@ -51,8 +51,8 @@ class Beside {
   void collect(std::vector<Ticket>& tickets) const;
   void settle(std::size_t place);
 
-  // For an exchange that is about to be made: its tag, as on all ranks of the group.
-  int next_tag();
+  // For an exchange that is about to be made: the first of its tags, as on all ranks of the group.
+  int next_tag(int count = 1);
   // All are done; tags begin anew.
   void start_iteration() { tags_ = 0; }
 

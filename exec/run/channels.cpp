@@ -23,6 +23,16 @@ auto place_of(const Channel& channel) {
   return std::tuple(lower % 2, lower, channel);
 }
 
+// Those that add up gradients; all ranks of the group take part.
+LinkSetup::Group group_for_sums(Transport& control, const LinkLibrary& library,
+                                const TrainingJob& training) {
+  GroupTransport replicas(control, training.mesh().group_of(control.rank(), Axis::data));
+  LinkSetup::Group group{{}, replicas.rank(), replicas.ranks()};
+  if (group.place == 0) group.key = library.new_key();
+  group.key = broadcast_value(replicas, group.key);
+  return group;
+}
+
 // What is sent on each channel, in the order of one of its ends.
 using Traffic = std::map<Channel, std::vector<Action>>;
 
@@ -77,6 +87,8 @@ std::vector<Channel> channels_of(const TrainingJob& training) {
 std::unique_ptr<LinkedTransport> link_devices(Transport& control, Device& device,
                                               const LinkLibrary& library, const std::string& name,
                                               const TrainingJob& training) {
+  // Or else they would not ask for the same channels.
+  agree_on(control, "the command line", training.fingerprint());
   GroupTransport pipeline(control, training.mesh().group_of(control.rank(), Axis::pipeline));
   std::vector<Channel> channels;
   std::vector<ChannelKey> own;  // of the channels that lead away from this rank
@@ -97,12 +109,13 @@ std::unique_ptr<LinkedTransport> link_devices(Transport& control, Device& device
       ++next[static_cast<std::size_t>(rank)];
     }
   }
-  LinkSetup setup{pipeline.rank(), {}, control.patience()};
+  LinkSetup setup{pipeline.rank(), {}, {}, control.patience()};
   for (const Channel& channel : channels) {
     const ChannelKey& key = keys.at(next[static_cast<std::size_t>(channel.from)]++);
     const bool takes_part = channel.from == pipeline.rank() || channel.to == pipeline.rank();
     if (takes_part) setup.ends.push_back({channel, key});
   }
+  if (training.library_sums) setup.sums = group_for_sums(control, library, training);
   return std::make_unique<LinkedTransport>(control, library.connect(device, setup), name);
 }
 

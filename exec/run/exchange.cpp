@@ -5,19 +5,27 @@
 
 namespace pipesim::exec {
 
+SharedArray in_equal_parts(const Slice& numbers, int ranks) {
+  SharedArray array{numbers, {}};
+  const std::int64_t each = numbers.size() / ranks;
+  for (std::int64_t rank = 0; rank < ranks; ++rank) {
+    array.parts.push_back({rank * each, (rank + 1) * each});
+  }
+  return array;
+}
+
 Exchange::Exchange(Transport& group, Pool& pool, SharedArray array, int tag)
     : group_(group),
       pool_(pool),
       array_(std::move(array)),
       tag_(tag),
-      in_place_(pool.device().host_reaches_memory()) {
-  if (!in_place_) copy_.resize(static_cast<std::size_t>(array_.numbers.bytes()));
-}
+      in_place_(pool.device().host_reaches_memory()) {}
 
 std::span<std::byte> Exchange::host(const Range& range) {
   const Slice numbers = slice(range);
   const auto bytes = static_cast<std::size_t>(numbers.bytes());
   if (in_place_) return {static_cast<std::byte*>(numbers.memory()), bytes};
+  if (copy_.empty()) copy_.resize(static_cast<std::size_t>(array_.numbers.bytes()));
   const auto first = static_cast<std::size_t>(range.begin * bytes_of(numbers.data().type));
   return std::span(copy_).subspan(first, bytes);
 }
@@ -28,12 +36,15 @@ void Exchange::put(const Range& range) {
   device().upload(slice(range).memory(), bytes.data(), static_cast<std::int64_t>(bytes.size()));
 }
 
+void Exchange::fetch(const Range& range) {
+  if (in_place_ || range.size() == 0) return;
+  const std::span<std::byte> bytes = host(range);
+  device().download(bytes.data(), slice(range).memory(), static_cast<std::int64_t>(bytes.size()));
+}
+
 void Exchange::send(int to, const Range& range) {
   if (range.size() == 0) return;
   const std::span<std::byte> bytes = host(range);
-  if (!in_place_) {
-    device().download(bytes.data(), slice(range).memory(), static_cast<std::int64_t>(bytes.size()));
-  }
   open_.push_back({group_.send(to, tag_, bytes), none});
   sent_bytes_ += static_cast<std::int64_t>(bytes.size());
 }
@@ -47,8 +58,16 @@ void Exchange::receive(int from, std::span<std::byte> bytes) {
 }
 
 void Exchange::await(Ticket ticket, std::int64_t sent_bytes) {
-  open_.push_back({ticket, group_.rank()});
+  open_.push_back({ticket, none});
   sent_bytes_ += sent_bytes;
+}
+
+void Exchange::run() {
+  start();
+  for (std::vector<Ticket> tickets; !is_done(); tickets.clear()) {
+    collect(tickets);
+    settle(group_.wait_any(tickets));
+  }
 }
 
 bool Exchange::poll() {
@@ -96,7 +115,9 @@ void ReduceScatter::start() {
                            : std::span(staged_[at]));
   }
   for (int rank = 0; rank < group_.ranks(); ++rank) {
-    if (rank != group_.rank()) send(rank, part(rank));
+    if (rank == group_.rank()) continue;
+    fetch(part(rank));
+    send(rank, part(rank));
   }
 }
 
@@ -131,40 +152,108 @@ LibraryReduction::LibraryReduction(Transport& group, Pool& pool, SharedArray arr
                                    LibrarySums& sums)
     : Exchange(group, pool, std::move(array), tag), library_(sums) {}
 
-Slice LibraryReduction::own() const {
-  return array().parts.empty() ? array().numbers : slice(part(group_.rank()));
-}
-
 void LibraryReduction::start() {
   const Slice& all = array().numbers;
-  std::vector<float> numbers(static_cast<std::size_t>(all.size()));
-  device().download(numbers.data(), all.memory(), all.bytes());
-  LibrarySums::Started started;
-  if (array().parts.empty()) {
-    started = library_.all_reduce(std::move(numbers));
-  } else {
-    std::vector<int> counts;
-    for (const Range& one : array().parts) counts.push_back(static_cast<int>(one.size()));
-    started = library_.reduce_scatter(std::move(numbers), counts);
-  }
-  sums_ = started.sums;
+  std::vector<std::int64_t> counts;
+  for (const Range& one : array().parts) counts.push_back(one.size());
   // As much as leaves a rank at least.
-  await(started.ticket, all.bytes() - all.bytes() / group_.ranks());
-}
-
-void LibraryReduction::arrived(int /*from*/) {
-  const Slice to = own();
-  if (to.size() > 0) device().upload(to.memory(), sums_->data(), to.bytes());
-  sums_.reset();
+  await(counts.empty() ? library_.all_reduce(all.floats(), all.size())
+                       : library_.reduce_scatter(all.floats(), counts),
+        all.bytes() - all.bytes() / group_.ranks());
 }
 
 void AllGather::start() {
   for (int rank = 0; rank < group_.ranks(); ++rank) {
     if (rank != group_.rank()) receive(rank, part(rank));
   }
+  if (group_.ranks() > 1) fetch(part(group_.rank()));
   for (int rank = 0; rank < group_.ranks(); ++rank) {
     if (rank != group_.rank()) send(rank, part(group_.rank()));
   }
+}
+
+void run(const Steps& steps) {
+  for (const auto& step : steps) step->run();
+}
+
+Steps all_reduce(Transport& group, Pool& pool, const Slice& numbers, int tag, const Slice& room) {
+  SharedArray array{numbers, {}};
+  const Parts parts({numbers.size()}, group.ranks());
+  for (int rank = 0; rank < group.ranks(); ++rank) array.parts.push_back(parts.part(0, rank));
+  Steps steps;
+  steps.push_back(std::make_unique<ReduceScatter>(group, pool, array, tag, room));
+  steps.push_back(std::make_unique<AllGather>(group, pool, std::move(array), tag + 1));
+  return steps;
+}
+
+Broadcast::Broadcast(Transport& group, Pool& pool, const Slice& numbers, int root, int tag)
+    : Exchange(group, pool, {numbers, {}}, tag),
+      root_(root),
+      place_((group.rank() + group.ranks() - root) % group.ranks()) {}
+
+// A place has the numbers from the one without its lowest bit.
+void Broadcast::start() {
+  if (place_ > 0) {
+    receive((root_ + (place_ & (place_ - 1))) % group_.ranks(), all());
+    return;
+  }
+  if (group_.ranks() > 1) fetch(all());
+  pass_on();
+}
+
+void Broadcast::arrived(int /*from*/) {
+  pass_on();
+  put(all());
+}
+
+void Broadcast::pass_on() {
+  const int ranks = group_.ranks();
+  int bit = place_ & -place_;
+  if (place_ == 0) {
+    for (bit = 1; bit < ranks;) bit *= 2;
+  }
+  while ((bit /= 2) > 0) {  // those that have most to pass on come first
+    if (place_ + bit < ranks) send((root_ + place_ + bit) % ranks, all());
+  }
+}
+
+AllToAll::AllToAll(Transport& group, Pool& pool, SharedArray given, SharedArray taken, int tag)
+    : Exchange(group, pool, std::move(given), tag), taken_(std::move(taken)) {}
+
+Slice AllToAll::taken(int from) const {
+  const Range& range = taken_.parts[static_cast<std::size_t>(from)];
+  return taken_.numbers.part(range.begin, range.size());
+}
+
+void AllToAll::start() {
+  const int own = group_.rank();
+  const int ranks = group_.ranks();
+  staged_.resize(static_cast<std::size_t>(ranks));
+  const bool in_place = device().host_reaches_memory();
+  for (int i = 1; i < ranks; ++i) {
+    const int from = (own + ranks - i) % ranks;
+    const Slice numbers = taken(from);
+    if (numbers.size() == 0) continue;
+    const auto bytes = static_cast<std::size_t>(numbers.bytes());
+    std::vector<std::byte>& staged = staged_[static_cast<std::size_t>(from)];
+    if (!in_place) staged.resize(bytes);
+    receive(from, in_place ? std::span(static_cast<std::byte*>(numbers.memory()), bytes)
+                           : std::span(staged));
+  }
+  for (int i = 1; i < ranks; ++i) {  // not all to one at the same time
+    const int to = (own + i) % ranks;
+    fetch(part(to));
+    send(to, part(to));
+  }
+  const Slice kept = slice(part(own));
+  if (kept.size() > 0) device().copy(kept.size(), kept.data(), taken(own).data());
+}
+
+void AllToAll::arrived(int from) {
+  std::vector<std::byte>& staged = staged_[static_cast<std::size_t>(from)];
+  if (staged.empty()) return;
+  device().upload(taken(from).memory(), staged.data(), taken(from).bytes());
+  staged = {};
 }
 
 }  // namespace pipesim::exec

@@ -1,6 +1,7 @@
 #include "exec/run/replicas.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace pipesim::exec {
@@ -21,7 +22,7 @@ std::vector<Range> parts_of(const Parts& parts, std::size_t segment, int sharers
 
 Replicas::Replicas(RankGroups& groups, Pool& pool, Beside& beside, bool by_library, bool by_layer)
     : groups_(groups), pool_(pool), beside_(beside), by_layer_(by_layer) {
-  if (by_library) library_ = groups.replicas.own_library_sums();
+  if (by_library) library_ = groups.replicas.own_library_sums(pool.device());
 }
 
 // Among those that share, and then among those that have the same part.
@@ -64,13 +65,6 @@ Action Replicas::next_of(SharedStates& stage, Kind kind) {
   return make_collective(stage.index(), kind, state_of(stage).count[kind]++);
 }
 
-std::unique_ptr<Exchange> Replicas::reduce_scatter(Transport& group, SharedArray array) {
-  auto exchange =
-      std::make_unique<ReduceScatter>(group, pool_, std::move(array), beside_.next_tag());
-  if (!received_.empty()) exchange->receive_in(received_.all());
-  return exchange;
-}
-
 Beside::Part Replicas::reduction_in_order(const SharedStates& stage, std::size_t segment) {
   const Slice gradients = stage.gradients(segment);
   Beside::Part part;
@@ -78,15 +72,13 @@ Beside::Part Replicas::reduction_in_order(const SharedStates& stage, std::size_t
   if (groups_.sharers.ranks() > 1) {
     SharedArray array{gradients, parts_of(stage.parts(), segment, groups_.sharers.ranks())};
     own = array.parts[static_cast<std::size_t>(groups_.sharers.rank())];
-    part.steps.push_back(reduce_scatter(groups_.sharers, std::move(array)));
+    part.steps.push_back(std::make_unique<ReduceScatter>(groups_.sharers, pool_, std::move(array),
+                                                         beside_.next_tag(), received_.all()));
   }
   if (groups_.likes.ranks() > 1) {
-    const Parts equal({own.size()}, groups_.likes.ranks());
-    const SharedArray array{gradients.part(own.begin, own.size()),
-                            parts_of(equal, 0, groups_.likes.ranks())};
-    part.steps.push_back(reduce_scatter(groups_.likes, array));
-    part.steps.push_back(
-        std::make_unique<AllGather>(groups_.likes, pool_, array, beside_.next_tag()));
+    Steps steps = all_reduce(groups_.likes, pool_, gradients.part(own.begin, own.size()),
+                             beside_.next_tag(2), received_.all());
+    std::ranges::move(steps, std::back_inserter(part.steps));
   }
   return part;
 }

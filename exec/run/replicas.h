@@ -76,7 +76,6 @@ class Replicas {
   // Starts those segments whose numbers all stand at `begin` or behind.
   void start_segments(SharedStates& stage, std::int64_t begin);
   Beside::Part reduction_of(SharedStates& stage, std::size_t segment);
-  std::unique_ptr<Exchange> reduce_scatter(Transport& group, SharedArray array);
   Beside::Part reduction_in_order(const SharedStates& stage, std::size_t segment);
   Beside::Part reduction_by_library(const SharedStates& stage, std::size_t segment);
   Beside::Part gather_of(const SharedStates& stage, std::size_t segment);

@@ -42,7 +42,9 @@ class GroupTransport final : public Transport {
 
   bool has_library_sums() const override { return below_.has_library_sums(); }
   // Over all of its ranks.
-  std::unique_ptr<LibrarySums> own_library_sums() { return below_.library_sums(ranks_); }
+  std::unique_ptr<LibrarySums> own_library_sums(Device& device) {
+    return below_.library_sums(ranks_, device);
+  }
 
   // The number that a rank of the group has below.
   int on_below(int rank) const { return static_cast<int>(ranks_[rank]); }

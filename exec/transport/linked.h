@@ -1,10 +1,13 @@
 // A transport whose ranks' devices are linked: control goes by another
-// transport, results from device to device.
+// transport, results from device to device, and so do sums where the link has some.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
+#include "exec/device/device.h"
 #include "exec/device/link.h"
 #include "exec/transport/transport.h"
 
@@ -25,22 +28,31 @@ class LinkedTransport final : public Transport {
   Ticket receive(int from, int tag, std::span<std::byte> bytes) override {
     return control_.receive(from, tag, bytes);
   }
-  bool test(Ticket ticket) override { return control_.test(ticket); }
-  std::size_t wait_any_until(std::span<const Ticket> tickets, Time until) override {
-    return control_.wait_any_until(tickets, until);
-  }
-  std::string awaited(Ticket ticket) const override { return control_.awaited(ticket); }
-  bool has_library_sums() const override { return control_.has_library_sums(); }
-  std::unique_ptr<LibrarySums> library_sums(const RankGroup& group) override {
-    return control_.library_sums(group);
-  }
-  void abandon() override { control_.abandon(); }
+  bool test(Ticket ticket) override;
+  std::size_t wait_any_until(std::span<const Ticket> tickets, Time until) override;
+  std::string awaited(Ticket ticket) const override;
+  bool has_library_sums() const override { return link_->sums() != nullptr; }
+  // Over the group that the link was made with.
+  std::unique_ptr<LibrarySums> library_sums(const RankGroup& group, Device& device) override;
+  void abandon() override;
   void fail() override { control_.fail(); }
 
+  // One that ends once the link's device has passed the mark of a sum.
+  Ticket ticket_of(Device& device, Mark mark);
+
  private:
+  struct Sum {
+    Device* device;
+    Mark mark;
+  };
+  // Tickets from here on are of sums, those below of messages.
+  static constexpr Ticket first_of_sums = Ticket{1} << 62U;
+  static bool is_of_sum(Ticket ticket) { return ticket >= first_of_sums; }
+
   Transport& control_;
   std::unique_ptr<DeviceLink> link_;
   std::string name_;
+  std::vector<std::optional<Sum>> sums_;  // by ticket
 };
 
 }  // namespace pipesim::exec

@@ -10,6 +10,7 @@
 #include <stop_token>
 #include <thread>
 
+#include "exec/device/device.h"
 #include "exec/transport/back_off.h"
 #include "traces/base/error.h"
 
@@ -47,7 +48,14 @@ class StartWatch {
   std::jthread watcher_;
 };
 
-class MpiSums;
+// A sum under way. MPI adds copies on the host: it can't take back what it has begun, which may
+// go on after numbers have gone.
+struct MpiSum {
+  std::vector<float> numbers;
+  std::vector<int> counts;  // by place, or none: all are everyone's
+  std::vector<float> sums;  // where they aren't made in place
+  void* to = nullptr;       // in the device's memory
+};
 
 class MpiTransport final : public Transport {
  public:
@@ -100,9 +108,14 @@ class MpiTransport final : public Transport {
     MPI_Status status;
     const int result = MPI_Test(&own.request, &done, &status);
     if (result == MPI_SUCCESS && done == 0) return false;
-    if (own.sums) {
+    if (own.sum) {
       ensure(result, "MPI_Test");
-      own.sums.reset();
+      const std::vector<float>& sums = own.sum->counts.empty() ? own.sum->numbers : own.sum->sums;
+      if (!sums.empty()) {
+        own.device->upload(own.sum->to, sums.data(),
+                           static_cast<std::int64_t>(sums.size() * sizeof(float)));
+      }
+      own.sum.reset();
       free_.push_back(ticket);
       return true;
     }
@@ -133,21 +146,21 @@ class MpiTransport final : public Transport {
 
   std::string awaited(Ticket ticket) const override {
     const Request& own = requests_[ticket];
-    if (own.sums) return "the others of a sum";
+    if (own.sum) return "the others of a sum";
     return own.receives ? a_message_from(own.peer) : a_taker_at(own.peer);
   }
 
   bool has_library_sums() const override { return true; }
-  std::unique_ptr<LibrarySums> library_sums(const RankGroup& group) override;
+  std::unique_ptr<LibrarySums> library_sums(const RankGroup& group, Device& device) override;
 
   Limits limits() const override { return {std::numeric_limits<int>::max(), largest_tag_}; }
 
   void abandon() override {
     for (Request& own : requests_) {
       if (own.request == MPI_REQUEST_NULL) continue;
-      // MPI can't take a sum back: it may go on with it whenever it is called.
-      if (own.sums) {
-        left_.push_back(std::move(own.sums));
+      // It may go on with it whenever it is called.
+      if (own.sum) {
+        left_.push_back(std::move(own.sum));
         continue;
       }
       if (own.receives) MPI_Cancel(&own.request);
@@ -168,7 +181,8 @@ class MpiTransport final : public Transport {
     int size = 0;
     int peer = 0;
     bool receives = false;
-    std::shared_ptr<void> sums;  // what a sum is of, which lives as long as it
+    std::unique_ptr<MpiSum> sum = nullptr;  // or a message
+    Device* device = nullptr;               // of the sum
   };
   friend class MpiSums;
 
@@ -197,7 +211,7 @@ class MpiTransport final : public Transport {
       ticket = free_.back();
       free_.pop_back();
     }
-    requests_[ticket] = {MPI_REQUEST_NULL, static_cast<int>(size), peer, receives, nullptr};
+    requests_[ticket] = {MPI_REQUEST_NULL, static_cast<int>(size), peer, receives};
     return ticket;
   }
 
@@ -208,13 +222,14 @@ class MpiTransport final : public Transport {
   int largest_tag_ = 32767;  // the least that MPI promises
   std::vector<Request> requests_;
   std::vector<Ticket> free_;
-  std::vector<std::shared_ptr<void>> left_;  // of sums that were abandoned
+  std::vector<std::unique_ptr<MpiSum>> left_;  // that were abandoned
 };
 
 // Over a communicator of its own.
 class MpiSums final : public LibrarySums {
  public:
-  MpiSums(MpiTransport& transport, const RankGroup& group) : transport_(transport) {
+  MpiSums(MpiTransport& transport, const RankGroup& group, Device& device)
+      : transport_(transport), device_(device) {
     std::vector<int> ranks;
     for (std::int64_t i = 0; i < group.count; ++i) ranks.push_back(static_cast<int>(group[i]));
     MPI_Group all = MPI_GROUP_NULL;
@@ -236,48 +251,63 @@ class MpiSums final : public LibrarySums {
   MpiSums(const MpiSums&) = delete;
   MpiSums& operator=(const MpiSums&) = delete;
 
-  Started reduce_scatter(std::vector<float> numbers, const std::vector<int>& counts) override {
-    const auto own = static_cast<std::size_t>(counts[static_cast<std::size_t>(rank_)]);
-    const auto work =
-        std::make_shared<Work>(Work{std::move(numbers), counts, std::vector<float>(own)});
-    const Ticket ticket = open(work);
+  Ticket reduce_scatter(float* numbers, const std::vector<std::int64_t>& counts) override {
+    std::int64_t all = 0;
+    std::int64_t before = 0;  // this rank's own
+    auto sum = std::make_unique<MpiSum>();
+    for (const std::int64_t count : counts) {
+      if (std::ssize(sum->counts) == rank_) before = all;
+      sum->counts.push_back(static_cast<int>(count));
+      all += count;
+    }
+    sum->sums.resize(static_cast<std::size_t>(counts[static_cast<std::size_t>(rank_)]));
+    sum->to = numbers + before;
+    const Ticket ticket = open(std::move(sum), numbers, all);
+    MpiTransport::Request& own = transport_.requests_[ticket];
     transport_.ensure(
-        MPI_Ireduce_scatter(work->numbers.data(), work->sums.data(), work->counts.data(), MPI_FLOAT,
-                            MPI_SUM, communicator_, &transport_.requests_[ticket].request),
+        MPI_Ireduce_scatter(own.sum->numbers.data(), own.sum->sums.data(), own.sum->counts.data(),
+                            MPI_FLOAT, MPI_SUM, communicator_, &own.request),
         "MPI_Ireduce_scatter");
-    return {ticket, {work, &work->sums}};
+    return ticket;
   }
 
-  Started all_reduce(std::vector<float> numbers) override {
-    const auto work = std::make_shared<Work>(Work{std::move(numbers), {}, {}});
-    const Ticket ticket = open(work);
-    transport_.ensure(
-        MPI_Iallreduce(MPI_IN_PLACE, work->numbers.data(), static_cast<int>(work->numbers.size()),
-                       MPI_FLOAT, MPI_SUM, communicator_, &transport_.requests_[ticket].request),
-        "MPI_Iallreduce");
-    return {ticket, {work, &work->numbers}};
+  Ticket all_reduce(float* numbers, std::int64_t count) override {
+    auto sum = std::make_unique<MpiSum>();
+    sum->to = numbers;
+    const Ticket ticket = open(std::move(sum), numbers, count);
+    MpiTransport::Request& own = transport_.requests_[ticket];
+    transport_.ensure(MPI_Iallreduce(MPI_IN_PLACE, own.sum->numbers.data(), static_cast<int>(count),
+                                     MPI_FLOAT, MPI_SUM, communicator_, &own.request),
+                      "MPI_Iallreduce");
+    return ticket;
   }
 
  private:
-  struct Work {
-    std::vector<float> numbers;
-    std::vector<int> counts;
-    std::vector<float> sums;
-  };
-
-  Ticket open(const std::shared_ptr<Work>& work) {
-    const Ticket ticket = transport_.open(0, 0, work->numbers.size() * sizeof(float), false);
-    transport_.requests_[ticket].sums = work;
+  Ticket open(std::unique_ptr<MpiSum> sum, const float* numbers, std::int64_t count) {
+    constexpr std::int64_t most = 0x7fffffff;
+    if (count > most) {
+      transport_.give_up(work_error(fmt::format(
+          "a sum of {} numbers: MPI takes at most {}; give --bucket-bytes", count, most)));
+    }
+    sum->numbers.resize(static_cast<std::size_t>(count));
+    if (count > 0) {
+      device_.download(sum->numbers.data(), numbers,
+                       count * static_cast<std::int64_t>(sizeof(float)));
+    }
+    const Ticket ticket = transport_.open(0, 0, 0, false);
+    transport_.requests_[ticket].sum = std::move(sum);
+    transport_.requests_[ticket].device = &device_;
     return ticket;
   }
 
   MpiTransport& transport_;
+  Device& device_;
   MPI_Comm communicator_ = MPI_COMM_NULL;
   int rank_ = 0;
 };
 
-std::unique_ptr<LibrarySums> MpiTransport::library_sums(const RankGroup& group) {
-  return std::make_unique<MpiSums>(*this, group);
+std::unique_ptr<LibrarySums> MpiTransport::library_sums(const RankGroup& group, Device& device) {
+  return std::make_unique<MpiSums>(*this, group, device);
 }
 
 }  // namespace

@@ -23,6 +23,7 @@
 
 namespace pipesim::exec {
 
+class Device;
 class DeviceLink;
 
 // What a rank's waits end with when another rank has failed.
@@ -43,23 +44,19 @@ std::string a_taker_at(int rank);
 // A send or receive that was started. Awaited once; invalid after that.
 using Ticket = std::size_t;
 
-// Sums that a library makes by itself, over the ranks of a group. In which order it adds is its
-// own: bits may depend on how many ranks there are. All ranks of the group start the same ones
-// in the same order.
+// Sums that a library makes by itself, of float32 in the memory of a rank's device, over the
+// ranks of a group. In which order it adds is its own: bits may depend on how many ranks there
+// are. All ranks of the group start the same ones in the same order. Until its ticket ends the
+// numbers of a sum are the library's. One rank, one thread.
 class LibrarySums {
  public:
   virtual ~LibrarySums() = default;
 
-  // What the ticket's end leaves in `sums`.
-  struct Started {
-    Ticket ticket;
-    std::shared_ptr<const std::vector<float>> sums;
-  };
-  // Of as many numbers as all ranks give, those that `counts` says, by place in the group, belong
-  // to this rank.
-  virtual Started reduce_scatter(std::vector<float> numbers, const std::vector<int>& counts) = 0;
+  // Of as many numbers as all ranks give, those that `counts` says, by place in the group and
+  // one behind the other, are a rank's. Its own become sums; what the others are is not said.
+  virtual Ticket reduce_scatter(float* numbers, const std::vector<std::int64_t>& counts) = 0;
   // All of them.
-  virtual Started all_reduce(std::vector<float> numbers) = 0;
+  virtual Ticket all_reduce(float* numbers, std::int64_t count) = 0;
 };
 
 class Transport {
@@ -100,9 +97,12 @@ class Transport {
   virtual Limits limits() const { return {}; }
 
   // Whether its library makes sums, and those over a group of which this rank is one: its ranks
-  // ask for them together, and the transport outlives them.
+  // ask for them together. Transport and device outlive them.
   virtual bool has_library_sums() const { return false; }
-  virtual std::unique_ptr<LibrarySums> library_sums(const RankGroup& /*group*/) { return nullptr; }
+  virtual std::unique_ptr<LibrarySums> library_sums(const RankGroup& /*group*/,
+                                                    Device& /*device*/) {
+    return nullptr;
+  }
 
   // Where results go from device to device instead, and only they; else null.
   virtual DeviceLink* link() { return nullptr; }

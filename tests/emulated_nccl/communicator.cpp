@@ -58,14 +58,21 @@ void end(Launch& launch) {
 }  // namespace
 
 ncclComm::ncclComm(Runtime& runtime, int ranks, int rank, std::string name, bool blocks)
-    : ranks_(ranks), rank_(rank), name_(std::move(name)), blocks_(blocks) {
+    : ranks_(ranks),
+      rank_(rank),
+      name_(std::move(name)),
+      blocks_(blocks),
+      lines_(static_cast<std::size_t>(rank > 0 ? 1 : ranks - 1)),
+      sums_(ranks, rank, [this](int to, const Frame& frame, const void* payload) {
+        std::ranges::find(lines_, to, &Line::peer)->wire.say(frame, payload);
+      }) {
   engine(runtime);
   communicators().push_back(this);
 }
 
 ncclResult_t ncclComm::state() const {
   if (failure_ != ncclSuccess) return failure_;
-  const bool leaving = leaves_ && !other_leaves_ && ranks_ > 1;
+  const bool leaving = leaves_ && !others_leave();
   return stage_ != Stage::open || !held_.empty() || leaving ? ncclInProgress : ncclSuccess;
 }
 
@@ -86,12 +93,13 @@ void ncclComm::fail(ncclResult_t result, std::string text) {
 
 void ncclComm::finalize() {
   leaves_ = true;
-  if (ranks_ > 1) wire_.say({Word::bye});
+  say_to_all({Word::bye});
 }
 
 void ncclComm::abort() {
   aborted_ = true;
-  wire_.close();
+  for (Line& line : lines_) line.wire.close();
+  sums_.abandon();
   for (const auto& launch : started_) end(*launch);
   started_.clear();
   held_.clear();
@@ -99,15 +107,39 @@ void ncclComm::abort() {
 
 // ---- In the background
 
+void ncclComm::say_to_all(const Frame& frame) {
+  for (Line& line : lines_) line.wire.say(frame);
+}
+
+void ncclComm::fail_everywhere(const char* why) {
+  say_to_all({Word::wrong});
+  fail(ncclInternalError, why);
+}
+
+bool ncclComm::others_leave() const { return std::ranges::all_of(lines_, &Line::leaves); }
+
+bool ncclComm::is_alone() const {
+  return std::ranges::any_of(lines_,
+                             [](const Line& line) { return line.wire.is_gone() && !line.leaves; });
+}
+
 void ncclComm::come_to_be() {
   switch (stage_) {
     case Stage::connecting:
-      if (ranks_ > 1 && !wire_.connect(name_, rank_ == 0)) return;
-      if (ranks_ > 1) wire_.say({Word::hello});
+      for (Line& line : lines_) {
+        if (!line.wire.connect(name_, rank_ == 0)) return;
+      }
+      Wire::stop_listening(name_);
+      say_to_all({Word::hello, static_cast<std::uint64_t>(rank_)});
       stage_ = ranks_ > 1 ? Stage::greeting : Stage::settling;
       return;
     case Stage::greeting: {
-      if (!wire_.hear()) return;
+      for (Line& line : lines_) {
+        if (line.peer >= 0) continue;
+        const auto frame = line.wire.hear();
+        if (!frame) return;
+        line.peer = static_cast<int>(frame->number);
+      }
       if (on_one_gpu()) {
         fail(ncclInvalidUsage, "Duplicate GPU detected : rank 0 and rank 1 both on emulated GPU 0");
       }
@@ -125,12 +157,14 @@ bool ncclComm::turn() {
   if (aborted_ || failure_ != ncclSuccess) return !started_.empty();
   if (stage_ != Stage::open) {
     come_to_be();
-  } else if (ranks_ > 1) {
-    wire_.flush();
-    hear();
+  } else {
+    for (Line& line : lines_) {
+      line.wire.flush();
+      hear(line);
+    }
     move_on();
   }
-  if (wire_.is_gone() && !other_leaves_ && ++turns_gone_ > slowness) {
+  if (is_alone() && ++turns_gone_ > slowness) {
     fail(ncclRemoteError, "the other process is gone");
   }
   return !started_.empty();
@@ -145,34 +179,55 @@ Transfer* ncclComm::receiving() {
   return nullptr;
 }
 
-void ncclComm::hear() {
-  for (;;) {
-    if (!hears_data_) {
-      const auto frame = wire_.hear();
-      if (!frame) return;
-      heed(*frame);
-      continue;
-    }
-    Transfer& transfer = *receiving();
-    transfer.moved +=
-        wire_.hear_bytes(transfer.memory + transfer.moved, transfer.bytes - transfer.moved);
-    if (transfer.moved < transfer.bytes) return;
-    transfer.is_done = true;
-    hears_data_ = false;
-    ++received_;
+void ncclComm::hear(Line& line) {
+  while (failure_ == ncclSuccess) {
+    if (!line.frame) line.frame = line.wire.hear();
+    if (!line.frame || !hear_payload(line)) return;
+    const Frame frame = *std::exchange(line.frame, std::nullopt);
+    heed(line, frame);
+    line.payload.clear();
   }
 }
 
-void ncclComm::heed(const Frame& frame) {
+bool ncclComm::hear_payload(Line& line) {
+  const Frame& frame = *line.frame;
+  if (frame.word == Word::data) {
+    Transfer& transfer = *receiving();
+    transfer.moved +=
+        line.wire.hear_bytes(transfer.memory + transfer.moved, transfer.bytes - transfer.moved);
+    return transfer.moved == transfer.bytes;
+  }
+  if (frame.word != Word::give && frame.word != Word::sum) return true;
+  const std::size_t there = line.payload.size();
+  line.payload.resize(frame.bytes);
+  const std::size_t came = line.wire.hear_bytes(line.payload.data() + there, frame.bytes - there);
+  line.payload.resize(there + came);
+  return there + came == frame.bytes;
+}
+
+void ncclComm::heed(Line& line, const Frame& frame) {
   switch (frame.word) {
     case Word::hello: return;
-    case Word::connect: (frame.number == 1 ? receiving_ : sending_).other = true; return;
-    case Word::ready: room_[frame.number] = frame.bytes; return;
-    case Word::data: hears_data_ = true; return;
-    case Word::wrong:
-      fail(ncclInternalError, "a send of other bytes than its receive has room for");
+    case Word::connect:
+      if (frame.number == 2) {
+        line.wants_sums = true;
+      } else {
+        (frame.number == 1 ? receiving_ : sending_).other = true;
+      }
       return;
-    case Word::bye: other_leaves_ = true; return;
+    case Word::ready: room_[frame.number] = frame.bytes; return;
+    case Word::data:
+      receiving()->is_done = true;
+      ++received_;
+      return;
+    case Word::give:
+    case Word::sum:
+      if (!sums_.heed(line.peer, frame, line.payload)) {
+        fail_everywhere("ranks ask for different sums");
+      }
+      return;
+    case Word::wrong: fail(ncclInternalError, "what another rank asked for does not match"); return;
+    case Word::bye: line.leaves = true; return;
   }
 }
 
@@ -185,28 +240,31 @@ void ncclComm::move_on() {
       bool& free = transfer.sends ? sends : receives;
       if (!transfer.is_done && (!free || !move(transfer))) free = false;
     }
-    if (std::ranges::all_of(launch->transfers, &Transfer::is_done)) end(*launch);
+    if (std::ranges::all_of(launch->transfers, &Transfer::is_done) &&
+        std::ranges::all_of(launch->sums, &Sum::is_done)) {
+      end(*launch);
+    }
   }
   std::erase_if(started_, [](const auto& launch) { return launch->end->done; });
 }
 
 bool ncclComm::move(Transfer& transfer) {
   if (transfer.is_lost) return false;
+  Wire& wire = lines_.front().wire;
   if (!transfer.sends) {
-    if (!transfer.is_said) wire_.say({Word::ready, received_, transfer.bytes});
+    if (!transfer.is_said) wire.say({Word::ready, received_, transfer.bytes});
     transfer.is_said = true;
     return false;
   }
   const auto room = room_.find(sent_);
   if (room == room_.end()) return false;
   if (room->second != transfer.bytes) {
-    wire_.say({Word::wrong});
-    fail(ncclInternalError, "a send of other bytes than its receive has room for");
+    fail_everywhere("a send of other bytes than its receive has room for");
     return false;
   }
-  if (!transfer.is_said) wire_.say({Word::data, sent_, transfer.bytes}, transfer.memory);
+  if (!transfer.is_said) wire.say({Word::data, sent_, transfer.bytes}, transfer.memory);
   transfer.is_said = true;
-  if (!wire_.flush()) return false;
+  if (!wire.flush()) return false;
   transfer.is_done = true;
   room_.erase(room);
   ++sent_;
@@ -230,11 +288,14 @@ bool ncclComm::connect_for(const Launch& launch) {
   for (const Transfer& transfer : launch.transfers) {
     if (transfer.peer == rank_) continue;
     Connection& connection = transfer.sends ? sending_ : receiving_;
-    if (!connection.own) wire_.say({Word::connect, transfer.sends ? 1U : 0U});
+    if (!connection.own) say_to_all({Word::connect, transfer.sends ? 1U : 0U});
     connection.own = true;
     all = all && connection.other;
   }
-  return all;
+  if (launch.sums.empty()) return all;
+  if (!wants_sums_) say_to_all({Word::connect, 2});
+  wants_sums_ = true;
+  return all && std::ranges::all_of(lines_, &Line::wants_sums);
 }
 
 void ncclComm::launch(Runtime& runtime, std::shared_ptr<Launch> launch) {
@@ -269,6 +330,7 @@ void ncclComm::start(Runtime& runtime, const std::shared_ptr<Launch>& launch) {
     std::memmove(own[1][i]->memory, own[0][i]->memory, own[0][i]->bytes);
     own[0][i]->is_done = own[1][i]->is_done = true;
   }
+  for (Sum& sum : launch->sums) sums_.start(sum);
   started_.push_back(launch);
   move_on();
   if (!launch->end->done && engine(runtime).operations.empty()) {

@@ -1,5 +1,7 @@
-// A communicator of one or two ranks: how it comes to be, its transfers, and
-// how it ends.
+// A communicator: how it comes to be, its transfers and sums, and how it ends.
+//
+// Rank 0 has a wire to each other rank, these have one to it: transfers are between two ranks,
+// in communicators of so many.
 //
 // Everything happens in go_on(), which never waits: the functions of NCCL call
 // it, and the stream `engine`, which others wait for while transfers are under
@@ -12,10 +14,12 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "tests/emulated_gpu/runtime.h"
+#include "tests/emulated_nccl/sums.h"
 #include "tests/emulated_nccl/wire.h"
 
 namespace emulated_nccl {
@@ -31,10 +35,11 @@ struct Transfer {
   bool is_done = false;
 };
 
-// What runs on a stream at once: one transfer, or a group of them.
+// What runs on a stream at once: one transfer or sum, or a group of them.
 struct Launch {
   gpuStream_t stream = nullptr;
   std::vector<Transfer> transfers;
+  std::vector<Sum> sums;
   std::shared_ptr<emulated_gpu::Record> end;
 };
 
@@ -75,9 +80,25 @@ struct ncclComm {
  private:
   enum class Stage : std::uint8_t { connecting, greeting, settling, open };
 
+  // To another rank.
+  struct Line {
+    emulated_nccl::Wire wire;
+    int peer = -1;                              // once it has greeted
+    std::optional<emulated_nccl::Frame> frame;  // that was heard, but not yet what follows
+    std::string payload;                        // so much of it, but for data
+    bool wants_sums = false;
+    bool leaves = false;
+  };
+
   void come_to_be();
-  void hear();
-  void heed(const emulated_nccl::Frame& frame);
+  void hear(Line& line);
+  // Whether all of what follows the line's frame is there.
+  bool hear_payload(Line& line);
+  void heed(Line& line, const emulated_nccl::Frame& frame);
+  void say_to_all(const emulated_nccl::Frame& frame);
+  void fail_everywhere(const char* why);
+  bool others_leave() const;
+  bool is_alone() const;  // another rank's process is gone
   void move_on();
   bool move(emulated_nccl::Transfer& transfer);
   bool connect_for(const emulated_nccl::Launch& launch);
@@ -91,7 +112,8 @@ struct ncclComm {
   bool blocks_;
   Stage stage_ = Stage::connecting;
   int turns_ = 0;  // for which it has been connected
-  emulated_nccl::Wire wire_;
+  std::vector<Line> lines_;
+  emulated_nccl::Sums sums_;
   ncclResult_t failure_ = ncclSuccess;
   std::string why_;
 
@@ -101,14 +123,13 @@ struct ncclComm {
     bool other = false;
   };
   Connection sending_, receiving_;
+  bool wants_sums_ = false;
   std::deque<std::shared_ptr<emulated_nccl::Launch>> held_;  // until connected
   std::deque<std::shared_ptr<emulated_nccl::Launch>> started_;
   std::uint64_t sent_ = 0;                       // sends that are done
   std::uint64_t received_ = 0;                   // receives
   std::map<std::uint64_t, std::uint64_t> room_;  // that the other end is ready for, by send
-  bool hears_data_ = false;                      // of the first receive
   int turns_gone_ = 0;                           // since the other process is
   bool leaves_ = false;
-  bool other_leaves_ = false;
   bool aborted_ = false;
 };

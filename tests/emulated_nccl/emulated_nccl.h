@@ -2,9 +2,8 @@
 // links are tested on any machine.
 //
 // exec/device/gpu/nccl.h finds NCCL's names here when PIPESIM_GPU_EMULATED is
-// defined. They mean what NCCL's mean, for communicators of one or two ranks and
-// for what the project calls; what NCCL leaves undefined is an error here, or
-// goes wrong:
+// defined. They mean what NCCL's mean, for what the project calls: transfers in communicators
+// of one or two ranks, and sums. What NCCL leaves undefined is an error here, or goes wrong:
 //
 // - A transfer runs in the order of its stream, and ends only once the other
 //   end is there. Until then nothing of a send is read, and what is received
@@ -12,12 +11,16 @@
 // - Where a communicator does not block, it is made in the background, and so is
 //   the connection that the first transfer each way needs, for which both ends
 //   must ask. A call on one that is still in progress is refused.
+// - Sums are added from the last rank down. They run like transfers: numbers are read when the
+//   stream is there, and what sums go to is all 0xFF until all ranks are; with other numbers,
+//   kinds or roots on some ranks the communicator fails. What is given and what sums go to may
+//   have memory in common only as NCCL has it in place.
 // - A transfer to oneself needs its other end within the same group.
 // - Once the other process is gone, a communicator reports it after a while.
 //
 // The process that names a communicator must be its rank 0. Environment:
 //   PIPESIM_EMULATED_NCCL_SAME_GPU=1    all processes are on one GPU, which is refused
-//   PIPESIM_EMULATED_NCCL_FAULT=KIND:N  at the N-th transfer that this process asks
+//   PIPESIM_EMULATED_NCCL_FAULT=KIND:N  at the N-th transfer or sum that this process asks
 //     for: `lose` it for good, `fail` its communicator, or `kill` or `stop` the process
 #pragma once
 
@@ -37,7 +40,8 @@ enum ncclResult_t : int {
   ncclRemoteError = 6,
   ncclInProgress = 7,
 };
-enum ncclDataType_t : int { ncclInt8 = 0 };
+enum ncclDataType_t : int { ncclInt8 = 0, ncclFloat32 = 7 };
+enum ncclRedOp_t : int { ncclSum = 0, ncclProd = 1 };
 
 using ncclComm_t = struct ncclComm*;
 struct ncclUniqueId {
@@ -67,6 +71,13 @@ ncclResult_t ncclSend(const void* from, std::size_t count, ncclDataType_t type, 
                       ncclComm_t communicator, gpuStream_t stream);
 ncclResult_t ncclRecv(void* to, std::size_t count, ncclDataType_t type, int peer,
                       ncclComm_t communicator, gpuStream_t stream);
+ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t count, ncclDataType_t type,
+                           ncclRedOp_t operation, ncclComm_t communicator, gpuStream_t stream);
+ncclResult_t ncclReduceScatter(const void* from, void* to, std::size_t count, ncclDataType_t type,
+                               ncclRedOp_t operation, ncclComm_t communicator, gpuStream_t stream);
+ncclResult_t ncclReduce(const void* from, void* to, std::size_t count, ncclDataType_t type,
+                        ncclRedOp_t operation, int root, ncclComm_t communicator,
+                        gpuStream_t stream);
 ncclResult_t ncclGroupStart();
 ncclResult_t ncclGroupEnd();
 }

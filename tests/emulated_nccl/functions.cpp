@@ -2,6 +2,7 @@
 // communicators.
 #include <sched.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -22,7 +23,7 @@ struct Calls {
   int groups = 0;               // that are open
   // Of the open groups, by communicator, in the order of their first use.
   std::vector<std::pair<ncclComm_t, std::shared_ptr<Launch>>> grouped;
-  int transfers = 0;  // that were asked for
+  int transfers = 0;  // that were asked for, and sums
   // All that were ever made: streams may still hold starts of them.
   std::vector<std::unique_ptr<ncclComm>> communicators;
 };
@@ -76,10 +77,11 @@ std::string fault() {
   return std::atoi(wanted.c_str() + colon + 1) == calls().transfers ? wanted.substr(0, colon) : "";
 }
 
-void strike(ncclComm& communicator, Transfer& transfer) {
+// A transfer or a sum.
+void strike(ncclComm& communicator, bool& is_lost) {
   ++calls().transfers;
   const std::string kind = fault();
-  if (kind == "lose") transfer.is_lost = true;
+  if (kind == "lose") is_lost = true;
   if (kind == "fail") communicator.fail(ncclRemoteError, "the network is down");
   if (kind == "kill") std::raise(SIGKILL);
   if (kind == "stop") std::raise(SIGSTOP);
@@ -93,6 +95,29 @@ void require_matches(const ncclComm& communicator, const Launch& launch) {
   }
   require(bytes[0] == bytes[1], ncclInvalidUsage,
           "a transfer to oneself without its other end in the same group");
+}
+
+// Adds to what is asked for at once, which `add` does, and launches it unless a group is open.
+template <typename Add>
+ncclResult_t put(Runtime& runtime, ncclComm& communicator, gpuStream_t stream, const Add& add) {
+  if (calls().groups > 0) {
+    auto& grouped = calls().grouped;
+    auto found = std::find_if(grouped.begin(), grouped.end(), [&](const auto& one) {
+      return one.first == &communicator && one.second->stream == stream;
+    });
+    if (found == grouped.end()) {
+      found = grouped.insert(found, {&communicator, std::make_shared<Launch>()});
+      found->second->stream = stream;
+    }
+    add(*found->second);
+    return ncclSuccess;
+  }
+  const auto launch = std::make_shared<Launch>();
+  launch->stream = stream;
+  add(*launch);
+  require_matches(communicator, *launch);
+  communicator.launch(runtime, launch);
+  return outcome(runtime, communicator);
 }
 
 ncclResult_t transfer(bool sends, const void* memory, std::size_t bytes, int peer,
@@ -110,21 +135,46 @@ ncclResult_t transfer(bool sends, const void* memory, std::size_t bytes, int pee
     own.peer = peer;
     own.memory = static_cast<char*>(const_cast<void*>(memory));
     own.bytes = bytes;
-    strike(*communicator, own);
-    auto launch = std::make_shared<Launch>();
-    launch->stream = stream;
-    if (calls().groups > 0) {
-      for (auto& [other, grouped] : calls().grouped) {
-        if (other == communicator && grouped->stream == stream) launch = grouped;
-      }
-      if (launch->transfers.empty()) calls().grouped.emplace_back(communicator, launch);
-      launch->transfers.push_back(own);
-      return ncclSuccess;
-    }
-    launch->transfers.push_back(own);
-    require_matches(*communicator, *launch);
-    communicator->launch(runtime, launch);
-    return outcome(runtime, *communicator);
+    strike(*communicator, own.is_lost);
+    require(communicator->ranks() <= 2, ncclInvalidArgument,
+            "transfers in communicators of one or two ranks alone are emulated");
+    return put(runtime, *communicator, stream,
+               [&](Launch& launch) { launch.transfers.push_back(own); });
+  });
+}
+
+bool have_common(const char* one, std::size_t one_bytes, const char* other,
+                 std::size_t other_bytes) {
+  return one < other + other_bytes && other < one + one_bytes;
+}
+
+ncclResult_t sum(const char* name, const Sum::Terms& terms, const void* from, void* to,
+                 ncclDataType_t type, ncclRedOp_t operation, ncclComm_t communicator,
+                 gpuStream_t stream) {
+  return call([&](Runtime& runtime) {
+    require(communicator != nullptr, ncclInvalidArgument, "there is no communicator");
+    communicator->require_idle(name);
+    require(type == ncclFloat32 && operation == ncclSum, ncclInvalidArgument,
+            "sums of float32 alone are emulated");
+    require(terms.root >= 0 && terms.root < communicator->ranks(), ncclInvalidArgument,
+            "there is no such rank");
+    require(runtime.streams.has(stream), ncclInvalidArgument, "there is no such stream");
+    const bool scatters = terms.kind == Sum::Kind::reduce_scatter;
+    const bool takes = terms.kind != Sum::Kind::reduce || terms.root == communicator->rank();
+    Sum own;
+    own.terms = terms;
+    own.from = static_cast<const char*>(from);
+    own.to = takes ? static_cast<char*>(to) : nullptr;
+    const std::size_t given = own.bytes_from(communicator->ranks());
+    const std::size_t taken = takes ? own.bytes_to() : 0;
+    require((given == 0 || runtime.holds(from, given)) && (taken == 0 || runtime.holds(to, taken)),
+            ncclInvalidArgument, "what is added up is not within one allocation of the GPU");
+    const auto rank = static_cast<std::size_t>(communicator->rank());
+    const char* in_place = own.from + (scatters ? rank * own.bytes_to() : 0);
+    require(taken == 0 || own.to == in_place || !have_common(own.from, given, own.to, taken),
+            ncclInvalidArgument, "what is added up and its sums have memory in common");
+    strike(*communicator, own.is_lost);
+    return put(runtime, *communicator, stream, [&](Launch& launch) { launch.sums.push_back(own); });
   });
 }
 
@@ -150,8 +200,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* communicator, int ranks, ncclUniqueId id, int rank,
                                     ncclConfig_t* config) {
   return call([&](Runtime& runtime) {
-    require(ranks >= 1 && ranks <= 2 && rank >= 0 && rank < ranks, ncclInvalidArgument,
-            "communicators of one or two ranks alone are emulated");
+    require(rank >= 0 && rank < ranks, ncclInvalidArgument, "there is no such rank");
     require(config == nullptr || config->size == sizeof *config, ncclInvalidArgument,
             "the configuration is not initialized");
     require(calls().groups == 0, ncclInvalidUsage, "communicators are not emulated within groups");
@@ -222,6 +271,25 @@ ncclResult_t ncclSend(const void* from, std::size_t count, ncclDataType_t /*type
 ncclResult_t ncclRecv(void* to, std::size_t count, ncclDataType_t /*type*/, int peer,
                       ncclComm_t communicator, gpuStream_t stream) {
   return transfer(false, to, count, peer, communicator, stream);
+}
+
+ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t count, ncclDataType_t type,
+                           ncclRedOp_t operation, ncclComm_t communicator, gpuStream_t stream) {
+  return sum("ncclAllReduce", {Sum::Kind::all_reduce, 0, count}, from, to, type, operation,
+             communicator, stream);
+}
+
+ncclResult_t ncclReduceScatter(const void* from, void* to, std::size_t count, ncclDataType_t type,
+                               ncclRedOp_t operation, ncclComm_t communicator, gpuStream_t stream) {
+  return sum("ncclReduceScatter", {Sum::Kind::reduce_scatter, 0, count}, from, to, type, operation,
+             communicator, stream);
+}
+
+ncclResult_t ncclReduce(const void* from, void* to, std::size_t count, ncclDataType_t type,
+                        ncclRedOp_t operation, int root, ncclComm_t communicator,
+                        gpuStream_t stream) {
+  return sum("ncclReduce", {Sum::Kind::reduce, root, count}, from, to, type, operation,
+             communicator, stream);
 }
 
 ncclResult_t ncclGroupStart() {

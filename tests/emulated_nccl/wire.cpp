@@ -48,7 +48,7 @@ std::string Wire::listen() {
       "emulated_nccl_" + std::to_string(::getpid()) + "_" + std::to_string(++count);
   const int listener = open_socket();
   const Address address(name);
-  if (::bind(listener, address.get(), address.size) != 0 || ::listen(listener, 1) != 0) return {};
+  if (::bind(listener, address.get(), address.size) != 0 || ::listen(listener, 16) != 0) return {};
   listeners()[name] = listener;
   return name;
 }
@@ -59,10 +59,7 @@ bool Wire::connect(const std::string& name, bool listens) {
     const auto found = listeners().find(name);
     if (found == listeners().end()) return false;
     socket_ = ::accept4(found->second, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (socket_ < 0) return false;
-    ::close(found->second);
-    listeners().erase(found);
-    return true;
+    return socket_ >= 0;
   }
   const Address address(name);
   const int own = open_socket();
@@ -72,6 +69,13 @@ bool Wire::connect(const std::string& name, bool listens) {
     ::close(own);
   }
   return socket_ >= 0;
+}
+
+void Wire::stop_listening(const std::string& name) {
+  const auto found = listeners().find(name);
+  if (found == listeners().end()) return;
+  ::close(found->second);
+  listeners().erase(found);
 }
 
 void Wire::say(const Frame& frame, const void* payload) {

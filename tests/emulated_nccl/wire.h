@@ -1,4 +1,4 @@
-// What passes between the two processes of a communicator: frames on a socket,
+// What passes between two processes of a communicator: frames on a socket,
 // which nothing here waits for.
 #pragma once
 
@@ -10,11 +10,13 @@
 namespace emulated_nccl {
 
 enum class Word : std::uint32_t {
-  hello,
-  connect,  // number: 1 where who says it wants to send, else 0
+  hello,    // number: the rank of who says it
+  connect,  // number: 1 where who says it wants to send, 0 to receive, 2 to make sums
   ready,    // the receive of that number has so many bytes of room
   data,     // of the send of that number; the bytes follow
-  wrong,    // a transfer of other bytes than this one was asked for
+  give,     // a rank's numbers for the sum of that number; its terms and they follow
+  sum,      // what the rank gets of it follows
+  wrong,    // a transfer of other bytes than this one was asked for, or a sum of other numbers
   bye,
 };
 
@@ -35,6 +37,8 @@ class Wire {
   static std::string listen();
   // Goes on with becoming connected, by the name's listener or to it; whether it is.
   bool connect(const std::string& name, bool listens);
+  // Once all are connected that come by that name.
+  static void stop_listening(const std::string& name);
 
   void say(const Frame& frame, const void* payload = nullptr);
   // Whether the other end has all that was said; false once it is gone.

@@ -105,6 +105,15 @@ TEST_F(LinkedPipeexec, GoesOnForIterations) {
   EXPECT_NE(outcome.out.find("\"bitwise\": true"), std::string::npos) << outcome.out;
 }
 
+// Exchanges of devices that are not linked, through the host.
+TEST(EmulatedGpu, PassesTheSuiteOverMpi) {
+  const Outcome outcome =
+      mpirun(3, {PIPESIM_MPI_SUITE},
+             {"PIPESIM_TEST_GPU=cuda:0", "PIPESIM_TEST_MODULES=" PIPESIM_EMULATED});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "3 ranks passed\n");
+}
+
 // A message starts with what is sent, ends after that, and is there before what
 // needs it begins.
 TEST_F(LinkedPipeexec, RecordsItsMessages) {

@@ -57,6 +57,11 @@ Nccl load() {
   find(library, "ncclGetLastError", nccl.last_error);
   find(library, "ncclSend", nccl.send);
   find(library, "ncclRecv", nccl.receive);
+  find(library, "ncclAllReduce", nccl.all_reduce);
+  find(library, "ncclReduceScatter", nccl.reduce_scatter);
+  find(library, "ncclReduce", nccl.reduce);
+  find(library, "ncclGroupStart", nccl.start_group);
+  find(library, "ncclGroupEnd", nccl.end_group);
   int version = 0;
   check(nccl, nccl.version(&version), nullptr, "tell its version");
   nccl.name = std::string(library_name) + " " + version_text(version);

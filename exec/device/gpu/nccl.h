@@ -31,6 +31,11 @@ struct Nccl {
   decltype(&ncclGetLastError) last_error = nullptr;
   decltype(&ncclSend) send = nullptr;
   decltype(&ncclRecv) receive = nullptr;
+  decltype(&ncclAllReduce) all_reduce = nullptr;
+  decltype(&ncclReduceScatter) reduce_scatter = nullptr;
+  decltype(&ncclReduce) reduce = nullptr;
+  decltype(&ncclGroupStart) start_group = nullptr;
+  decltype(&ncclGroupEnd) end_group = nullptr;
 };
 
 // Loads it, once a process; a work error where it isn't there or too old.

@@ -1,24 +1,21 @@
-// A link of NCCL's: a communicator of two ranks and a stream for each channel.
+// A link of NCCL's: a communicator of two ranks and a stream for each channel, and one of all
+// ranks of a group for sums.
 //
 // One operation of a communicator at a time, and each on a stream of its own:
 // NCCL runs what stands on one in its order, and a posted receive holds up
 // nothing else. That takes kernels that run side by side: NCCL promises it for
-// none, so that they are kept small. Communicators don't block: what NCCL does
-// for one in the background is polled for, with patience.
+// none, so that they are kept small.
 #include <algorithm>
-#include <cstring>
 #include <exception>
-#include <functional>
 #include <memory>
-#include <thread>
-#include <utility>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "exec/device/gpu/gpu_device.h"
 #include "exec/device/gpu/memory.h"
-#include "exec/device/gpu/nccl.h"
-#include "exec/device/gpu/streams.h"
-#include "exec/device/peer_errors.h"
+#include "exec/device/gpu/nccl_communicator.h"
+#include "exec/device/gpu/nccl_sums.h"
 #include "traces/base/error.h"
 
 namespace pipesim::exec {
@@ -71,11 +68,13 @@ class NcclLink final : public DeviceLink {
         device_(device),
         marks_(marks_of(device)),
         rank_(setup.rank),
-        blocks_(blocks_of(setup.ends.size())),
+        blocks_(blocks_of(setup.ends.size() + (setup.sums ? 1 : 0))),
         patience_(setup.patience) {
     memory_of(device).keep_all();
     try {
       for (const LinkSetup::End& end : setup.ends) open(end);
+      if (setup.sums) sums_.emplace(device, *setup.sums, patience_);
+      if (sums_) sums_->open(*setup.sums, blocks_);
     } catch (...) {
       abort();
       throw;
@@ -90,42 +89,40 @@ class NcclLink final : public DeviceLink {
 
   Mark send(const Channel& channel, const void* from, std::int64_t bytes, Mark after) override {
     End& end = at(channel);
-    marks_.follow(end.stream, after);
-    settle(end,
-           nccl_.send(from, static_cast<std::size_t>(bytes), ncclInt8, end.other(),
-                      end.communicator, end.stream.get()),
-           "send to");
-    return marks_.set(end.stream);
+    const Stream& stream = end.communicator.stream();
+    marks_.follow(stream, after);
+    end.communicator.settle(nccl_.send(from, static_cast<std::size_t>(bytes), ncclInt8, end.other(),
+                                       end.communicator.get(), stream.get()),
+                            "send to");
+    return marks_.set(stream);
   }
 
   Mark receive(const Channel& channel, void* to, std::int64_t bytes, Mark after) override {
     End& end = at(channel);
-    marks_.follow(end.stream, after);
-    settle(end,
-           nccl_.receive(to, static_cast<std::size_t>(bytes), ncclInt8, end.other(),
-                         end.communicator, end.stream.get()),
-           "receive from");
-    return marks_.set(end.stream);
+    const Stream& stream = end.communicator.stream();
+    marks_.follow(stream, after);
+    end.communicator.settle(nccl_.receive(to, static_cast<std::size_t>(bytes), ncclInt8,
+                                          end.other(), end.communicator.get(), stream.get()),
+                            "receive from");
+    return marks_.set(stream);
   }
 
+  DeviceSums* sums() override { return sums_ ? &*sums_ : nullptr; }
+
   void check() override {
-    for (const auto& end : ends_) state_of(*end, "keep the channel to");
+    for (const auto& end : ends_) end->communicator.state("keep the channel to");
+    if (sums_) sums_->communicator().state("keep the sums of");
   }
 
   void abort() override {
-    for (const auto& end : ends_) {
-      ncclComm_t communicator = std::exchange(end->communicator, nullptr);
-      if (communicator != nullptr) static_cast<void>(nccl_.abort(communicator));
-    }
+    for_each([](NcclCommunicator& communicator) { communicator.abort(); });
   }
 
  private:
   struct End {
     Channel channel;
-    bool sends = false;
-    int peer = 0;  // its rank
-    ncclComm_t communicator = nullptr;
-    Stream stream;
+    bool sends;
+    NcclCommunicator communicator;
 
     // Within the communicator the sender is 0, the receiver 1.
     int own() const { return sends ? 0 : 1; }
@@ -143,30 +140,31 @@ class NcclLink final : public DeviceLink {
     return **found;
   }
 
+  template <typename Work>
+  void for_each(const Work& work) {
+    for (const auto& end : ends_) work(end->communicator);
+    if (sums_) work(sums_->communicator());
+  }
+
   // One after the other, each up to a message that has arrived: as all ranks
   // keep to one order, the first channel that isn't open has both its ends at
   // it. That message makes NCCL's own connections, which a GPU might not be able
   // to make while other messages wait.
   void open(const LinkSetup::End& wanted) {
-    ends_.push_back(std::make_unique<End>());
+    constexpr const char* what = "open the channel to";
+    const bool sends = wanted.channel.from == rank_;
+    const int peer = sends ? wanted.channel.to : wanted.channel.from;
+    ends_.push_back(std::unique_ptr<End>(
+        new End{wanted.channel, sends, {"rank " + std::to_string(peer), patience_}}));
     End& end = *ends_.back();
-    end.channel = wanted.channel;
-    end.sends = wanted.channel.from == rank_;
-    end.peer = end.sends ? wanted.channel.to : wanted.channel.from;
-    ncclUniqueId id;
-    std::memcpy(&id, wanted.key.data(), sizeof id);
-    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    config.blocking = 0;
-    config.maxCTAs = blocks_;
-    settle(end, nccl_.init(&end.communicator, 2, id, end.own(), &config), "open the channel to");
+    end.communicator.open(wanted.key, 2, end.own(), blocks_, what);
 
     Number32 number(device_);
-    number.set(end.sends ? rank_ : -1);
+    number.set(sends ? rank_ : -1);
     const Mark start = device_.mark();
-    const Mark done = end.sends ? send(wanted.channel, number.memory(), number.size, start)
-                                : receive(wanted.channel, number.memory(), number.size, start);
-    await(
-        end, [&] { return marks_.has_passed(done); }, "open the channel to");
+    const Mark done = sends ? send(wanted.channel, number.memory(), number.size, start)
+                            : receive(wanted.channel, number.memory(), number.size, start);
+    end.communicator.await([&] { return marks_.has_passed(done); }, what);
     if (number.get() != wanted.channel.from) {
       throw work_error(nccl_.name + " brought something else than rank " +
                        std::to_string(wanted.channel.from) + " sent to rank " +
@@ -174,52 +172,11 @@ class NcclLink final : public DeviceLink {
     }
   }
 
-  ncclResult_t state_of(const End& end, const char* what) {
-    if (end.communicator == nullptr) return ncclSuccess;
-    ncclResult_t state = ncclSuccess;
-    const ncclResult_t asked = nccl_.state(end.communicator, &state);
-    const std::string whole = std::string(what) + " rank " + std::to_string(end.peer);
-    exec::check(nccl_, asked, end.communicator, whole);
-    exec::check(nccl_, state, end.communicator, whole);
-    return state;
-  }
-
-  // Until what was asked for is on its stream.
-  void settle(const End& end, ncclResult_t result, const char* what) {
-    exec::check(nccl_, result, end.communicator,
-                std::string(what) + " rank " + std::to_string(end.peer));
-    if (result != ncclInProgress) return;
-    await(
-        end, [&] { return state_of(end, what) != ncclInProgress; }, what);
-  }
-
-  void await(const End& end, const std::function<bool()>& done, const char* what) {
-    const Time start = std::chrono::steady_clock::now();
-    while (!done()) {
-      state_of(end, what);
-      if (patience_ && std::chrono::steady_clock::now() - start > *patience_) {
-        throw TimedOut(nccl_.name + " could not " + what + " rank " + std::to_string(end.peer) +
-                       " within --timeout");
-      }
-      std::this_thread::yield();
-    }
-  }
-
   // Both ends finish a communicator before either destroys it.
   void take_leave() {
-    for (const auto& end : ends_) {
-      if (end->communicator != nullptr) static_cast<void>(nccl_.finalize(end->communicator));
-    }
+    for_each([](NcclCommunicator& communicator) { communicator.finalize(); });
     const Time latest = std::chrono::steady_clock::now() + farewell;
-    for (const auto& end : ends_) {
-      if (end->communicator == nullptr) continue;
-      ncclResult_t state = ncclInProgress;
-      while (state == ncclInProgress && std::chrono::steady_clock::now() < latest) {
-        if (nccl_.state(end->communicator, &state) != ncclSuccess) break;
-      }
-      const auto take_down = state == ncclSuccess ? nccl_.destroy : nccl_.abort;
-      static_cast<void>(take_down(std::exchange(end->communicator, nullptr)));
-    }
+    for_each([&](NcclCommunicator& communicator) { communicator.destroy(latest); });
   }
 
   const Nccl& nccl_;
@@ -230,6 +187,7 @@ class NcclLink final : public DeviceLink {
   std::optional<std::chrono::nanoseconds> patience_;
   int exceptions_ = std::uncaught_exceptions();
   std::vector<std::unique_ptr<End>> ends_;
+  std::optional<NcclSums> sums_;
 };
 
 }  // namespace

@@ -1,0 +1,49 @@
+// A communicator of NCCL's with a stream for its operations, which it runs in their order.
+//
+// It doesn't block: what NCCL does for it in the background is polled for, with patience. Errors
+// say what could not be done: "NCCL 2.28.9 could not send to rank 1: ...". One device, one thread.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "exec/device/gpu/nccl.h"
+#include "exec/device/gpu/streams.h"
+
+namespace pipesim::exec {
+
+class NcclCommunicator {
+ public:
+  // `with` names the others: "rank 1". It is opened later.
+  NcclCommunicator(std::string with, std::optional<std::chrono::nanoseconds> patience);
+  NcclCommunicator(const NcclCommunicator&) = delete;
+  NcclCommunicator& operator=(const NcclCommunicator&) = delete;
+
+  // Until all its ranks are there. An operation takes so many multiprocessors, at most.
+  void open(const ChannelKey& key, int ranks, int rank, int blocks, const char* what);
+  // Until what was asked for is on its stream.
+  void settle(ncclResult_t result, const char* what);
+  void await(const std::function<bool()>& done, const char* what);
+  // Whether it is in progress; throws PeerLost where it has failed.
+  ncclResult_t state(const char* what) const;
+
+  // Ends all operations. None of these two throws.
+  void abort();
+  // Both ends finish a communicator before either destroys it: all are asked to first.
+  void finalize();
+  void destroy(std::chrono::steady_clock::time_point latest);
+
+  ncclComm_t get() const { return communicator_; }
+  const Stream& stream() const { return stream_; }
+
+ private:
+  const Nccl& nccl_;
+  std::string with_;
+  std::optional<std::chrono::nanoseconds> patience_;
+  ncclComm_t communicator_ = nullptr;
+  Stream stream_;
+};
+
+}  // namespace pipesim::exec
