@@ -331,7 +331,7 @@ void add_all_flags(CommandLine& program, Flags& flags) {
        {"--bucket-bytes", &flags.replicas.bucket_bytes, "BYTES",
         "reduces gradients as buckets fill; default at last"},
        {"--reduce", &flags.reduce, "ordered|library",
-        "who adds gradients up: we, in order, or MPI"}});
+        "who adds gradients up: we, or MPI or NCCL"}});
   program.add_flags(
       "Training",
       {{"--model", &flags.model, "NAME|FILE.json",

@@ -129,7 +129,7 @@ void ncclComm::come_to_be() {
       for (Line& line : lines_) {
         if (!line.wire.connect(name_, rank_ == 0)) return;
       }
-      Wire::stop_listening(name_);
+      if (rank_ == 0) Wire::stop_listening(name_);
       say_to_all({Word::hello, static_cast<std::uint64_t>(rank_)});
       stage_ = ranks_ > 1 ? Stage::greeting : Stage::settling;
       return;

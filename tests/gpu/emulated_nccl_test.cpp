@@ -3,6 +3,7 @@
 #include <emulated_nccl.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -244,6 +245,139 @@ TEST(Alone, SendsToItselfWithinAGroup) {
   EXPECT_EQ(ncclGroupEnd(), ncclSuccess);
   EXPECT_EQ(gpuStreamSynchronize(end.stream), gpuSuccess);
   EXPECT_EQ(other.content(), std::vector<char>(bytes, 5));
+}
+
+// ---- Sums
+
+class Trio : public ::testing::Test {
+ protected:
+  static constexpr std::size_t count = 6;
+
+  Trio() {
+    const ncclUniqueId id = new_id();
+    for (int rank = 0; rank < 3; ++rank) ends[rank].begin(3, id, rank);
+    settle();
+    for (const End& end : ends) EXPECT_EQ(state_of(end.communicator), ncclSuccess);
+  }
+
+  // Until none is in progress any more, or for as long as anything takes.
+  void settle() {
+    for (int i = 0; i < turns; ++i) {
+      for (const End& end : ends) state_of(end.communicator);
+    }
+  }
+  // Rank r has 10^r, and so on up to 6 of it.
+  void fill() const {
+    float scale = 1;
+    for (const End& end : ends) {
+      std::vector<float> values(count);
+      for (std::size_t i = 0; i < count; ++i) values[i] = scale * static_cast<float>(i + 1);
+      EXPECT_EQ(gpuMemcpyAsync(end.memory, values.data(), count * sizeof(float),
+                               gpuMemcpyHostToDevice, end.stream),
+                gpuSuccess);
+      scale *= 10;
+    }
+  }
+  float* numbers(int rank) const { return static_cast<float*>(ends[rank].memory); }
+  std::vector<float> content(int rank) const {
+    const std::vector<char> bytes_there = ends[rank].content();
+    std::vector<float> values(count);
+    std::memcpy(values.data(), bytes_there.data(), count * sizeof(float));
+    return values;
+  }
+  ncclResult_t add_all(int rank, std::size_t of = count) const {
+    return ncclAllReduce(numbers(rank), numbers(rank), of, ncclFloat32, ncclSum,
+                         ends[rank].communicator, ends[rank].stream);
+  }
+  // Makes the connections that sums need.
+  void connect() {
+    fill();
+    for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(add_all(rank), ncclInProgress);
+    settle();
+    for (const End& end : ends) {
+      EXPECT_EQ(state_of(end.communicator), ncclSuccess);
+      pass(end.record());
+    }
+  }
+  static void pass(gpuEvent_t event) {
+    for (int i = 0; i < turns; ++i) {
+      if (has_passed(event)) return;
+    }
+    FAIL() << "it does not come";
+  }
+
+  End ends[3];
+};
+
+TEST_F(Trio, AllHaveTheSum) {
+  connect();
+  for (int rank = 0; rank < 3; ++rank) {
+    EXPECT_EQ(content(rank), (std::vector<float>{111, 222, 333, 444, 555, 666})) << rank;
+  }
+}
+
+TEST_F(Trio, EachHasItsOwnPart) {
+  connect();
+  fill();
+  for (int rank = 0; rank < 3; ++rank) {
+    EXPECT_EQ(ncclReduceScatter(numbers(rank), numbers(rank) + 2 * rank, 2, ncclFloat32, ncclSum,
+                                ends[rank].communicator, ends[rank].stream),
+              ncclSuccess);
+  }
+  for (const End& end : ends) pass(end.record());
+  for (std::size_t rank = 0; rank < 3; ++rank) {
+    const std::vector<float> got = content(static_cast<int>(rank));
+    EXPECT_EQ(got[2 * rank], 111 * static_cast<float>(2 * rank + 1));
+    EXPECT_EQ(got[2 * rank + 1], 111 * static_cast<float>(2 * rank + 2));
+  }
+}
+
+TEST_F(Trio, ARootAloneHasTheSumOfAGroup) {
+  connect();
+  fill();
+  for (int rank = 0; rank < 3; ++rank) {
+    const End& end = ends[rank];
+    EXPECT_EQ(ncclGroupStart(), ncclSuccess);
+    for (const int root : {2, 0}) {
+      float* at = numbers(rank) + root;
+      EXPECT_EQ(ncclReduce(at, at, 1, ncclFloat32, ncclSum, root, end.communicator, end.stream),
+                ncclSuccess);
+    }
+    EXPECT_EQ(ncclGroupEnd(), ncclSuccess);
+  }
+  for (const End& end : ends) pass(end.record());
+  EXPECT_EQ(content(0)[0], 111);
+  EXPECT_EQ(content(1)[0], 10) << "no root";
+  EXPECT_EQ(content(2)[2], 333);
+}
+
+// Until the last rank has come nothing of use stands where the sums go.
+TEST_F(Trio, WaitForTheLast) {
+  connect();
+  fill();
+  EXPECT_EQ(add_all(0), ncclSuccess);
+  EXPECT_EQ(add_all(2), ncclSuccess);
+  const gpuEvent_t added = ends[0].record();
+  for (int i = 0; i < turns; ++i) EXPECT_FALSE(has_passed(added));
+  EXPECT_NE(content(0)[0], 1) << "what it gave";
+  EXPECT_EQ(add_all(1), ncclSuccess);
+  pass(ends[1].record());
+  pass(added);
+  EXPECT_EQ(content(0)[5], 666);
+}
+
+TEST_F(Trio, MustAgreeOnASum) {
+  connect();
+  fill();
+  EXPECT_EQ(add_all(0), ncclSuccess);
+  EXPECT_EQ(add_all(1), ncclSuccess);
+  EXPECT_EQ(add_all(2, count - 1), ncclSuccess);
+  const gpuEvent_t added = ends[1].record();
+  for (int i = 0; i < turns; ++i) EXPECT_FALSE(has_passed(added));
+  settle();
+  for (const End& end : ends) EXPECT_EQ(state_of(end.communicator), ncclInternalError);
+  for (const End& end : ends) EXPECT_EQ(ncclCommAbort(end.communicator), ncclSuccess);
+  pass(added);
 }
 
 }  // namespace

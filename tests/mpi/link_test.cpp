@@ -1,5 +1,6 @@
 // Ranks whose devices are linked: pipeexec --transport nccl on emulated GPUs
 // and an emulated NCCL (tests/emulated_gpu, tests/emulated_nccl).
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -46,10 +47,13 @@ class LinkedPipeexec : public ::testing::Test {
   }
 
   // Of two ranks the last, or of three the middle one has that fault.
-  Outcome run_with_fault(const std::string& fault, const std::string& timeout,
-                         int ranks = 3) const {
-    const auto own = command({"--transport", "nccl", "--schedule", "1f1b", "--microbatches", "4",
-                              "--quiet", "--timeout", timeout, "--trace", folder_ / "trace.json"});
+  Outcome run_with_fault(const std::string& fault, const std::string& timeout, int ranks = 3,
+                         const std::vector<std::string>& layout = {"--schedule", "1f1b"}) const {
+    std::vector<std::string> own{"--transport", "nccl",    "--microbatches",
+                                 "4",           "--quiet", "--timeout",
+                                 timeout,       "--trace", folder_ / "trace.json"};
+    own.insert(own.end(), layout.begin(), layout.end());
+    own = command(own);
     std::vector<std::string> all = own;
     all.insert(all.end(), {":", "-n", "1", "env", "PIPESIM_EMULATED_NCCL_FAULT=" + fault});
     all.insert(all.end(), own.begin(), own.end());
@@ -103,6 +107,46 @@ TEST_F(LinkedPipeexec, GoesOnForIterations) {
                                   "--iterations", "3", "--verify", "--json"});
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_NE(outcome.out.find("\"bitwise\": true"), std::string::npos) << outcome.out;
+}
+
+// NCCL adds gradients up, in its own order: in parts of replicas, and for all.
+TEST_F(LinkedPipeexec, AddsUpGradients) {
+  const std::vector<std::vector<std::string>> splits{
+      {"--data-parallel", "2", "--bucket-bytes", "1kB"},
+      {"--data-parallel", "2", "--zero", "3"},
+      {"--data-parallel", "4", "--zero", "2", "--shard-over", "2"}};
+  for (const std::vector<std::string>& split : splits) {
+    SCOPED_TRACE(fmt::format("{}", fmt::join(split, " ")));
+    std::vector<std::string> arguments{"--verify",       "--json", "--schedule",   "1f1b",
+                                       "--stages",       "1",      "--reduce",     "library",
+                                       "--microbatches", "2",      "--iterations", "2"};
+    arguments.insert(arguments.end(), split.begin(), split.end());
+    const Outcome outcome = run(std::stoi(split[1]), arguments);
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    const auto json = nlohmann::json::parse(outcome.out);
+    EXPECT_EQ(json["reduce"], "library");
+    EXPECT_LE(json["verify"]["outcome_rel_error"], 1e-5);
+  }
+}
+
+// The last of two ranks is killed or stands still, or its sum fails or is lost: the first, which
+// opens them, or one of buckets in a backward.
+TEST_F(LinkedPipeexec, ASumThatFailsEndsAll) {
+  struct Case {
+    std::string fault, timeout, said;
+  };
+  const std::string waited = "0REDUCE_GRAD: waited 500.0 ms for the others of a sum";
+  for (const Case& one : {Case{"kill:2", "60s", "signal 9"},
+                          {"fail:4", "60s", "the network is down"},
+                          {"lose:1", "500ms", "could not open the sums of 2 replicas"},
+                          {"lose:4", "500ms", waited},
+                          {"stop:2", "500ms", waited}}) {
+    const Outcome outcome =
+        run_with_fault(one.fault, one.timeout, 2,
+                       {"--schedule", "1f1b", "--stages", "1", "--data-parallel", "2", "--reduce",
+                        "library", "--bucket-bytes", "1kB"});
+    EXPECT_NE(outcome.err.find(one.said), std::string::npos) << one.fault << ": " << outcome.err;
+  }
 }
 
 // Exchanges of devices that are not linked, through the host.
