@@ -33,7 +33,8 @@ void add_ends(const RankExchanges& rank, double ns_per_byte, double latency_ns,
     const auto when = [&](const ExchangeEnd& end) { return end.end_by(ns_per_byte, latency_ns); };
     ExchangeEnd own{piece.ready_ns};
     if (when(link) > when(own)) own = link;
-    if (piece.in_turn && when(turn) > when(own)) own = turn;
+    // Also where steps take no time yet.
+    if (piece.in_turn && when(turn) >= when(own)) own = turn;
     own.bytes += piece.bytes;
     link = own;
     own.steps += piece.steps;
