@@ -34,7 +34,8 @@ Emulation::Emulation(const TrainingJob& training, RankGroups& groups, Pool& pool
       recorder_(recorder),
       beside_(beside),
       arrays_(pool.device()),
-      replicas_(groups, arrays_, beside, training.library_sums, false) {
+      replicas_(groups, arrays_, beside,
+                {.by_library = training.library_sums, .in_turn = training.reduces_in_turn()}) {
   const StateBytes states = costs_.states(program_.placement)[static_cast<std::size_t>(rank_)];
   pool.charge(Use::weights, states.weights);
   pool.charge(Use::gradients, states.gradients);

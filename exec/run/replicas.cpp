@@ -20,9 +20,9 @@ std::vector<Range> parts_of(const Parts& parts, std::size_t segment, int sharers
 
 }  // namespace
 
-Replicas::Replicas(RankGroups& groups, Pool& pool, Beside& beside, bool by_library, bool by_layer)
-    : groups_(groups), pool_(pool), beside_(beside), by_layer_(by_layer) {
-  if (by_library) library_ = groups.replicas.own_library_sums(pool.device());
+Replicas::Replicas(RankGroups& groups, Pool& pool, Beside& beside, const Ways& ways)
+    : groups_(groups), pool_(pool), beside_(beside), ways_(ways) {
+  if (ways.by_library) library_ = groups.replicas.own_library_sums(pool.device());
 }
 
 // Among those that share, and then among those that have the same part.
@@ -100,7 +100,7 @@ Beside::Part Replicas::reduction_by_library(const SharedStates& stage, std::size
 Beside::Part Replicas::reduction_of(SharedStates& stage, std::size_t segment) {
   Beside::Part part =
       library_ ? reduction_by_library(stage, segment) : reduction_in_order(stage, segment);
-  part.in_turn = true;
+  part.in_turn = ways_.in_turn;
   int* reducing = nullptr;
   if (const std::optional<std::size_t> place = stage.gradient_place(segment)) {
     reducing = &reducing_[*place];
@@ -169,7 +169,7 @@ bool Replicas::unshard(SharedStates& stage) {
   if (!stage.split().splits(3) || stage.is_whole()) return false;
   state.gather = beside_.open(next_of(stage, Kind::UNSHARD));
   stage.make_whole();
-  if (by_layer_) {
+  if (ways_.by_layer) {
     state.gathered = {};
     return true;
   }
@@ -183,7 +183,7 @@ bool Replicas::unshard(SharedStates& stage) {
 // The whole stage's, if it has them.
 void Replicas::await_whole(const SharedStates& stage) {
   State& state = state_of(stage);
-  if (!state.gather || by_layer_) return;
+  if (!state.gather || ways_.by_layer) return;
   beside_.wait_for(*state.gather);
   state.gather.reset();
 }
@@ -210,7 +210,7 @@ void Replicas::start_layer(Stage& stage, std::size_t layer) {
 void Replicas::await_layer(Stage& stage, std::size_t layer, bool back) {
   State& state = state_of(stage);
   const std::size_t last = back ? 0 : stage.layers().size() - 1;
-  if (!by_layer_ || !stage.split().splits(3)) return;
+  if (!ways_.by_layer || !stage.split().splits(3)) return;
   start_layer(stage, layer);
   if (layer != last) start_layer(stage, back ? layer - 1 : layer + 1);
   const bool ends = layer == last || (back ? layer - 1 : layer + 1) == last;
@@ -225,7 +225,7 @@ bool Replicas::reshard(SharedStates& stage) {
   State& state = state_of(stage);
   if (!stage.split().splits(3) || !stage.is_whole()) return false;
   await_whole(stage);
-  if (by_layer_) {
+  if (ways_.by_layer) {
     if (state.gather) beside_.close(*state.gather);
     state.gather.reset();
     beside_.wait_until([&] { return state.gathering[0] + state.gathering[1] == 0; });

@@ -3,13 +3,13 @@
 //
 // A REDUCE_GRAD sums a stage's gradients over replicas, in the order of their ranks: first
 // among those that share states, each of which ends with its part, then, where there are
-// several such groups, among those that have the same part. It goes segment by segment, one at
-// a time, and where it stands straight behind the action that makes the last gradients a segment
-// goes as soon as its own are there. Where gradients are split, a rank has room then for those of
-// two layers: one makes them while those of the one before are reduced. An UNSHARD gathers
-// weights, a RESHARD lets go of them; in between a stage has all of them, or each forward and
-// backward gathers them layer by layer, the next one beside. How much is held never depends on
-// what comes when. One rank, one thread.
+// several such groups, among those that have the same part. It goes segment by segment, and where
+// it stands straight behind the action that makes the last gradients a segment goes as soon as its
+// own are there. Where gradients are split, a rank has room then for those of two layers: one
+// makes them while those of the one before are reduced. An UNSHARD gathers weights, a RESHARD lets
+// go of them; in between a stage has all of them, or each forward and backward gathers them layer
+// by layer, the next one beside. How much is held never depends on what comes when, but for what
+// others send of several buckets. One rank, one thread.
 #pragma once
 
 #include <array>
@@ -29,9 +29,14 @@ namespace pipesim::exec {
 
 class Replicas {
  public:
-  // All outlive it. With `by_library`, sums are those of the transport's library, which must have
-  // some: all ranks make theirs together then. With `by_layer`, so are weights gathered.
-  Replicas(RankGroups& groups, Pool& pool, Beside& beside, bool by_library, bool by_layer);
+  struct Ways {
+    // Sums are the transport's library's, which must have some: all ranks make theirs together.
+    bool by_library = false;
+    bool by_layer = false;  // a forward or backward gathers weights so
+    bool in_turn = false;   // segments are reduced one at a time, else as many as are there
+  };
+  // All outlive it.
+  Replicas(RankGroups& groups, Pool& pool, Beside& beside, const Ways& ways);
   // Takes the room that reductions of these stages, all of the rank, need all the time.
   void take_room(const std::vector<std::unique_ptr<Stage>>& stages);
 
@@ -86,7 +91,7 @@ class Replicas {
   Pool& pool_;
   Beside& beside_;
   std::unique_ptr<LibrarySums> library_;  // over replicas, where sums are its own
-  bool by_layer_;
+  Ways ways_;
   std::map<int, State> states_;  // by stage
   // Where gradients are split: room for two layers of them, and for what comes from others.
   Tensor made_, received_;

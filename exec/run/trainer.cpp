@@ -9,7 +9,8 @@ Trainer::Trainer(const TrainingJob& training, Device& device, RankGroups& groups
     : training_(training),
       device_(device),
       replica_(groups.replica),
-      replicas_(groups, pool, beside, training.library_sums, training.gathers_layers()),
+      replicas_(groups, pool, beside,
+                {training.library_sums, training.gathers_layers(), training.reduces_in_turn()}),
       optimizer_(training, device, groups, pool, stages_, replicas_, recorder) {
   const LayerSetup layers{device,
                           pool,

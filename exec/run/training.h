@@ -92,6 +92,8 @@ struct TrainingJob {
     return zero == 3 && shards() > 1 &&
            gather.value_or(program.stages() == 1 ? Gather::pass : Gather::window) == Gather::pass;
   }
+  // Whether a rank reduces gradients piece by piece: those that are split, and all at once.
+  bool reduces_in_turn() const { return !bucket_bytes || (zero >= 2 && shards() > 1); }
   // How the rank at a place among them has them.
   StateSplit split(int own) const { return {shards(), own, zero}; }
   Cuts cuts() const;

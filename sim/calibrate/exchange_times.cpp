@@ -115,6 +115,7 @@ class ExchangeObserver {
       rank.pieces.push_back({.ready_ns = start, .bytes = bytes, .collective = number});
       return;
     }
+    const bool in_turn = reduces_in_turn(training_);
     const int steps = direct_reduction(1, training_).steps;
     const bool is_within = latest != nullptr && latest->action.stage == span.action.stage &&
                            (latest->action.kind == Kind::B || latest->action.kind == Kind::W) &&
@@ -129,9 +130,9 @@ class ExchangeObserver {
       const double share = static_cast<double>(segment) / numbers;
       reached += share;
       const double ready = std::max(start, begin + reached * duration);
-      rank.pieces.push_back({ready, share * bytes, steps, number, true});
+      rank.pieces.push_back({ready, share * bytes, steps, number, in_turn});
     }
-    if (segments.empty()) rank.pieces.push_back({start, bytes, steps, number, true});
+    if (segments.empty()) rank.pieces.push_back({start, bytes, steps, number, in_turn});
   }
 
   const RecordedRun& run_;

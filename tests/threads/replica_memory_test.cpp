@@ -158,7 +158,7 @@ TEST(ReplicaMemory, ReplicasHoldWhatIsPredicted) {
 // But for buffers of a pipeline's messages, which there are none of on one rank.
 TEST(ReplicaMemory, WhatReplicasHoldDoesNotDependOnWhatComesWhen) {
   const Schedule schedule = generate({.name = "1f1b", .ranks = 1, .microbatches = 3});
-  for (const Case& one : {Case{schedule, replicas(4, 1, {}, 100'000)},
+  for (const Case& one : {Case{schedule, replicas(4, 1)},
                           {schedule, replicas(4, 2)},
                           {schedule, replicas(4, 3)},
                           {schedule, replicas(4, 3, 2, 100'000)}}) {

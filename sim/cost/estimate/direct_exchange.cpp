@@ -72,6 +72,10 @@ std::vector<std::int64_t> reduced_segments(const std::vector<std::int64_t>& laye
   return segments;
 }
 
+bool reduces_in_turn(const Training& training) {
+  return !training.bucket_bytes || (training.zero >= 2 && training.shards() > 1);
+}
+
 DirectExchange direct_reduction(double gradient_bytes, const Training& training) {
   const double sharers = training.shards();
   const double likes = static_cast<double>(training.data_parallel) / sharers;
@@ -135,7 +139,8 @@ void add_exchanges(const Training& training, const Placement& placement, Costs& 
     StageCosts& stage = costs.stages[static_cast<std::size_t>(s)];
     const auto numbers = static_cast<double>(numbers_of(stage.parameters));
     stage.reduce = collective_of(direct_reduction(numbers * gradient_bytes, training),
-                                 reduced_segments(stage.parameters, training), false, replicas);
+                                 reduced_segments(stage.parameters, training),
+                                 !reduces_in_turn(training), replicas);
     stage.reduce.holds_gradients = true;  // they are summed up where they are made
     const DirectExchange gather =
         direct_gather(numbers * static_cast<double>(replicas.weight_bytes), training);

@@ -1,11 +1,11 @@
 // What data-parallel replicas exchange where each sends every other one its part directly, as
 // pipeexec's ranks do, from what a file of costs says of one exchange.
 //
-// A stage's gradients are cut into segments, which go one after the other. Each is summed up
-// among the replicas that share states, where every one gets its part: n - 1 messages of 1/n. Then
-// that part is, among those that hold the same, and what came out is gathered again. A rank's link
-// to its replicas carries all that it sends; the latency of a step follows its last byte. Rings,
-// as NCCL has them, are estimated from a model and a cluster instead (replicas.h).
+// A stage's gradients are cut into segments. Each is summed up among the replicas that share
+// states, where every one gets its part: n - 1 messages of 1/n. Then that part is, among those that
+// hold the same, and what came out is gathered again. A rank's link to its replicas carries all
+// that it sends; the latency of a step follows its last byte. Rings, as NCCL has them, are
+// estimated from a model and a cluster instead (replicas.h).
 //
 // Pure functions; any thread.
 #pragma once
@@ -28,6 +28,10 @@ inline constexpr std::int64_t largest_gradient_piece = std::int64_t{4} << 20;
 // last layer on.
 std::vector<std::int64_t> reduced_segments(const std::vector<std::int64_t>& layer_parameters,
                                            const Training& training);
+
+// Whether they go one after the other: those that are split, and all at once. Buckets of gradients
+// that all replicas have go as they come.
+bool reduces_in_turn(const Training& training);
 
 // Of that many bytes that a stage has, or a segment: what a rank sends in all steps, and how
 // many these are.
