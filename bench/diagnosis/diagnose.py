@@ -3,8 +3,8 @@
 
 Draws pipelines and puts one or two things wrong with each: a slow stage, one slow microbatch, a
 slow link, late launches, a pause, an action out of order, a clock that is ahead, or drifts
-beside, and with --jitter durations that vary. Runs each on
-pipeexec's emulated device, compares the run with the prediction that knows nothing of it, and
+beside, a reduction of gradients that should go on beside the backward and does not, and with
+--jitter durations that vary. Runs each on pipeexec's emulated device, compares the run with the prediction that knows nothing of it, and
 holds the causes named to what the fault really costs, worked out by pipeline.py.
 
     python3 -B bench/diagnosis/diagnose.py              200 runs, by the seed 1
@@ -17,6 +17,8 @@ from __future__ import annotations
 
 import argparse
 import copy
+import dataclasses
+import dataclasses
 import json
 import random
 import statistics
@@ -27,14 +29,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pipeline import Action, Pipeline, parse_program
+from pipeline import Action, Closing, Pipeline, parse_program
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FAMILIES = ["gpipe", "1f1b", "eager-1f1b", "interleaved", "interleaved-pytorch", "bfs", "zb-h1",
             "zb-h2", "interleaved-zb"]
 LOOPED = {"interleaved", "interleaved-pytorch", "interleaved-zb", "bfs"}
 FAULTS = ["stage", "microbatch", "bandwidth", "latency", "launch", "pause", "order", "clock",
-          "drift"]
+          "drift", "overlap"]
+ALONE = {"order", "clock", "drift", "overlap"}  # faults that come with no other
+REPLICATED = {"gpipe", "1f1b", "eager-1f1b"}  # ranks of a stage, whose last action is a backward
 LEAST_EFFECT = 0.03  # of the iteration
 MS = 1_000_000
 
@@ -67,6 +71,7 @@ class Fault:
     flag: str | None = None  # for --faults
     swap: tuple[int, int] | None = None  # rank, place
     clock: tuple[int, int, int] | None = None  # rank, ns ahead, ns a second
+    closing: Closing | None = None  # of two replicas, as planned; at once, as it runs
 
 
 class Programs:
@@ -167,6 +172,13 @@ def draw_fault(rng: random.Random, case: Case, name: str) -> Fault | None:
             if row[place][2] != row[place + 1][2] and row[place][1] != row[place + 1][1]:
                 return Fault(name, {"term": "order"}, swap=(rank, place))
         return None
+    if name == "overlap":
+        if case.family not in REPLICATED:
+            return None
+        size = rng.randint(1, 3) * 1_000_000  # of a piece at most
+        closing = Closing(size, size // rng.randint(4, 10), 50_000,
+                          rng.choice([100, 200, 400]) * 1_000_000, 200_000)
+        return Fault(name, {"term": "exchange", "kind": "REDUCE_GRAD"}, closing=closing)
     if name in ("clock", "drift"):
         if case.ranks < 3:
             return None  # of two clocks nobody knows which one is off
@@ -191,6 +203,8 @@ def with_faults(case: Case, faults: list[Fault]) -> tuple[dict[str, Any], Pipeli
     for fault in faults:
         if fault.costs:
             costs["p2p"]["edges"].append(fault.costs)
+        if fault.closing:
+            pipeline.closing = dataclasses.replace(fault.closing, bucket_bytes=None)
     pipeline.links.clear()
     set_times(pipeline, costs)
     for fault in faults:
@@ -220,8 +234,12 @@ def truths(case: Case, faults: list[Fault]) -> list[int]:
     """Of each fault the mean of what its removal gains alone and after the other's."""
     def taken(some: list[Fault]) -> int:
         return with_faults(case, some)[1].iteration_ns()
-    base = taken([])
     whole = taken(faults)
+    if faults[0].closing:
+        planned = copy.deepcopy(case.pipeline)
+        planned.closing = faults[0].closing
+        return [whole - planned.iteration_ns()]
+    base = taken([])
     if len(faults) == 1:
         return [whole - base]
     first, second = faults
@@ -243,6 +261,13 @@ def ahead_by(case: Case, trace: dict[str, Any]) -> int:
     return by_ns + round(sum(times[:middle]) + times[middle] / 2) * drift // 10**9
 
 
+def with_replicas(costs: dict[str, Any], closing: Closing) -> dict[str, Any]:
+    stages = [entry | {"parameters": closing.gradient_bytes // 4} for entry in costs["stages"]]
+    return costs | {"stages": stages, "optimizer_ns": closing.step_ns,
+                    "replicas": {"latency_ns": closing.latency_ns,
+                                 "bandwidth_bytes_per_s": closing.bytes_per_second}}
+
+
 def program_text(program: list[list[Action]]) -> str:
     return "".join(",".join(f"{s}{k}{m}" for s, k, m in row) + "\n" for row in program)
 
@@ -250,16 +275,23 @@ def program_text(program: list[list[Action]]) -> str:
 def run_case(case: Case, programs: Programs, device: list[str], jitter: str) -> dict[str, Any]:
     predicted = str(programs.folder / "predicted.json")
     measured = programs.folder / "measured.json"
-    programs.run("pipesim", *case.flags(), "--costs", programs.file("costs.json", case.costs),
-                 "--trace", predicted, "--quiet", "--iterations", "4")
     costs, pipeline = with_faults(case, case.faults)
+    replicas: list[str] = []
+    buckets: list[str] = []
+    planned = case.costs
+    if closing := case.faults[0].closing:
+        replicas = ["--data-parallel", "2"]
+        buckets = ["--bucket-bytes", f"{closing.bucket_bytes}B"]
+        planned = costs = with_replicas(costs, closing)
+    programs.run("pipesim", *case.flags(), "--costs", programs.file("costs.json", planned),
+                 *replicas, *buckets, "--trace", predicted, "--quiet", "--iterations", "4")
     flags = [fault.flag for fault in case.faults if fault.flag]
     flags += [f"jitter={jitter}"] if jitter else []
     schedule = case.flags()
     if any(fault.swap for fault in case.faults):
         schedule = ["--schedule", programs.file("order.csv", program_text(pipeline.program))]
     programs.run("pipeexec", *schedule, "--device", "emulated", *device,
-                 "--costs", programs.file("faulty.json", costs), "--trace", str(measured),
+                 "--costs", programs.file("faulty.json", costs), *replicas, "--trace", str(measured),
                  "--quiet", *(["--faults", ",".join(flags)] if flags else []))
     right: dict[str, Any] = {}
     ahead_ns = 0
@@ -328,7 +360,7 @@ def draw_faulty(rng: random.Random, programs: Programs, count: int) -> tuple[Cas
     while True:
         case = draw_case(rng, programs)
         base = case.pipeline.iteration_ns()
-        names = rng.sample([n for n in FAULTS if count == 1 or n not in ("order", "clock", "drift")], count)
+        names = rng.sample([n for n in FAULTS if count == 1 or n not in ALONE], count)
         faults = [draw_fault(rng, case, name) for name in names]
         if any(fault is None for fault in faults):
             continue

@@ -16,6 +16,31 @@ Action = tuple[int, str, int]  # stage, kind, microbatch
 
 
 @dataclass
+class Closing:
+    """What ends an iteration of two replicas whose ranks have a stage each: its gradients are
+    exchanged, half of them each way, summed up and sent back, and then it is stepped. Buckets
+    come from the last backward, evenly; without, they are reduced at once."""
+
+    gradient_bytes: int
+    bucket_bytes: int | None
+    latency_ns: int  # of a step
+    bytes_per_second: int
+    step_ns: int
+
+    def end_ns(self, end: int, last: Action, pipeline: Pipeline) -> int:
+        took = pipeline.durations[last[0], last[1]] * pipeline.scales.get(last, 1)
+        bucket = self.bucket_bytes or self.gradient_bytes
+        link = 0.0
+        made = 0
+        while made < self.gradient_bytes:
+            size = min(bucket, self.gradient_bytes - made)
+            made += size
+            ready = end - took * (1 - made / self.gradient_bytes) if self.bucket_bytes else end
+            link = max(link, ready) + size / self.bytes_per_second * 10**9
+        return round(max(end, link + 2 * self.latency_ns)) + self.step_ns
+
+
+@dataclass
 class Pipeline:
     """A program and its times, all in nanoseconds."""
 
@@ -27,12 +52,17 @@ class Pipeline:
     launches: dict[int, int] = field(default_factory=dict)  # by rank
     pauses: dict[Action, int] = field(default_factory=dict)
 
+    closing: Closing | None = None
+
     def iteration_ns(self, iterations: int = 4) -> int:
         """What each further iteration takes: ranks go on without waiting for all."""
         free = [0] * len(self.program)
         ends_ns = []
         for _ in range(iterations):
             self._run(free)
+            if self.closing:
+                free = [self.closing.end_ns(end, row[-1], self)
+                        for end, row in zip(free, self.program, strict=True)]
             ends_ns.append(max(free))
         return ends_ns[-1] - ends_ns[-2]
 

@@ -249,8 +249,8 @@ class Ranking {
                            own.rank, own.to_rank, after(measured_side, own),
                            after(predicted_side, own));
       case Term::exchange:
-        return fmt::format("rank {} waits {} for {} of stage {} instead of {}", own.rank, took,
-                           kind_name(own.kind), own.stage, planned);
+        return fmt::format("rank {} waits {} for {} of stage {} instead of {}{}", own.rank, took,
+                           kind_name(own.kind), own.stage, planned, overlap_lost(own));
       case Term::launch: {
         if (own.microbatch) {
           const Action& late = operations_.actions[own.parts.front().operation];
@@ -263,6 +263,19 @@ class Ranking {
       default:
         return fmt::format("{} on rank {}: {} instead of {}", action, own.rank, took, planned);
     }
+  }
+
+  // Where little of an exchange goes on beside compute that should.
+  std::string overlap_lost(const Difference& own) const {
+    for (const CollectiveRow& row : comparison_.collectives.rows) {
+      if (row.rank != own.rank || row.stage != own.stage || row.kind != own.kind) continue;
+      const std::int64_t planned = row.times[predicted_side].hidden_ns;
+      const std::int64_t had = row.times[measured_side].hidden_ns;
+      if (2 * had >= planned) break;
+      return fmt::format("; {} of it goes on beside compute, not {}",
+                         had > 0 ? format_time(had) : "nothing", format_time(planned));
+    }
+    return {};
   }
 
   static std::string name_of(const Difference& own) {

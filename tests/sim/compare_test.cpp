@@ -448,5 +448,37 @@ TEST(WireTimes, AreNotToldWhereAnEndIsMissing) {
   EXPECT_EQ(half.told, messages / 2);
 }
 
+// Stage 1's gradients travel while stage 0's are made, or behind them.
+TEST(Compare, NamesAReductionThatIsNotOverlapped) {
+  Costs costs = testing::costs_of(2, 100, 200);
+  costs.stages[1].reduce.bytes = 150;
+  costs.collective_links = {{0, 1'000'000'000}};
+  costs.optimizer_ns = {10};
+  const RecordedRun predicted =
+      recorded(parse_csv("0F0,1F0,1B0,1REDUCE_GRAD,0B0\n", "a.csv"), costs);
+  const RecordedRun measured =
+      recorded(parse_csv("0F0,1F0,1B0,0B0,1REDUCE_GRAD\n", "b.csv"), costs, "measured");
+  const Comparison comparison = compare(predicted, measured);
+  expect_sums(comparison);
+  expect_lateness(comparison);
+  EXPECT_EQ(comparison.gap.total_ns(), 150);
+  EXPECT_EQ(comparison.gap[Term::exchange], 150);
+  ASSERT_EQ(comparison.root_causes.size(), 1U);
+  const RootCause& cause = comparison.root_causes.front();
+  EXPECT_EQ(cause.term, Term::exchange);
+  EXPECT_EQ(cause.stage, 1);
+  EXPECT_EQ(cause.kind, Kind::REDUCE_GRAD);
+  EXPECT_EQ(cause.effect_ns, 150);
+  EXPECT_EQ(cause.why,
+            "rank 0 waits 150 ns for REDUCE_GRAD of stage 1 instead of 0 ms; nothing of "
+            "it goes on beside compute, not 150 ns");
+  ASSERT_EQ(comparison.collectives.rows.size(), 1U);
+  const CollectiveRow& row = comparison.collectives.rows.front();
+  EXPECT_EQ(row.times[predicted_side].hidden_ns, 150);
+  EXPECT_EQ(row.times[predicted_side].exposed_ns(), 0);
+  EXPECT_EQ(row.times[measured_side].hidden_ns, 0);
+  EXPECT_EQ(row.times[measured_side].exposed_ns(), 150);
+}
+
 }  // namespace
 }  // namespace pipesim
