@@ -9,6 +9,7 @@ holds the causes named to what the fault really costs, worked out by pipeline.py
 
     python3 -B bench/diagnosis/diagnose.py              200 runs, by the seed 1
     python3 -B bench/diagnosis/diagnose.py --runs 40 --seed 7 --pace anchored
+    python3 -B bench/diagnosis/diagnose.py --runs 40 --fault overlap
 
 Exit status 1 where a goal is missed.
 """
@@ -356,11 +357,12 @@ def judge_clock(case: Case, comparison: dict[str, Any]) -> Verdict:
     return Verdict(abs(ahead - truth) < 0.05 * truth, [], 0, text)
 
 
-def draw_faulty(rng: random.Random, programs: Programs, count: int) -> tuple[Case, list[int]]:
+def draw_faulty(rng: random.Random, programs: Programs, count: int,
+                among: list[str]) -> tuple[Case, list[int]]:
     while True:
         case = draw_case(rng, programs)
         base = case.pipeline.iteration_ns()
-        names = rng.sample([n for n in FAULTS if count == 1 or n not in ALONE], count)
+        names = rng.sample([n for n in among if count == 1 or n not in ALONE], count)
         faults = [draw_fault(rng, case, name) for name in names]
         if any(fault is None for fault in faults):
             continue
@@ -385,6 +387,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--fault", choices=FAULTS, help="this one alone; default any, or two")
     parser.add_argument("--pace", choices=["wall", "anchored"], default="wall")
     parser.add_argument("--jitter", default="", help="of all durations beside, such as 2%%")
     parser.add_argument("--iterations", type=int, default=5)
@@ -396,8 +399,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         programs = Programs(Path(folder))
         for run in range(arguments.runs):
-            count = 2 if run % 4 == 3 else 1
-            case, effects = draw_faulty(rng, programs, count)
+            count = 2 if run % 4 == 3 and not arguments.fault else 1
+            among = [arguments.fault] if arguments.fault else FAULTS
+            case, effects = draw_faulty(rng, programs, count, among)
             verdict = judge(case, run_case(case, programs, device, arguments.jitter), effects)
             kind = "two" if count == 2 else case.faults[0].name
             verdicts.append((kind, verdict))
