@@ -1,5 +1,5 @@
-// Messages from the memory of one rank's device to that of another's, and sums over those of a
-// group, which never pass through the host.
+// Messages from the memory of one rank's device to that of another's, and collectives over those
+// of a group, which never pass through the host.
 //
 // A link is one rank's end of all its channels. A channel leads one way,
 // between two ranks; its messages arrive in the order in which they were sent,
@@ -37,13 +37,14 @@ struct Channel {
 // By which the two ends of a channel, or a group, find each other; made by one of them.
 using ChannelKey = std::array<std::byte, 128>;
 
-// Sums of float32 over a group of ranks, each within the memory of its device; in which order
-// they are added is the library's own. All ranks of the group start the same ones in the same
-// order. A sum starts once the device has passed `after`; until the mark that comes back has
-// passed the memory is the link's.
-class DeviceSums {
+// Collectives over a group of ranks, each within the memory of its device. All ranks of the group
+// start the same ones in the same order. One starts once the device has passed `after`; until the
+// mark that comes back has passed the memory is the link's.
+//
+// Sums are of float32; in which order they are added is the library's own.
+class DeviceGroup {
  public:
-  virtual ~DeviceSums() = default;
+  virtual ~DeviceGroup() = default;
 
   // Of numbers that belong to ranks, so many to each, by place and one behind the other: a rank
   // gets the sums of its own. What the others are is not said.
@@ -51,6 +52,8 @@ class DeviceSums {
                               Mark after) = 0;
   // All ranks get all sums.
   virtual Mark all_reduce(float* numbers, std::int64_t count, Mark after) = 0;
+  // Of bytes that are ranks', so many each, by place and one behind the other: all get all.
+  virtual Mark all_gather(void* memory, const std::vector<std::int64_t>& bytes, Mark after) = 0;
 };
 
 class DeviceLink {
@@ -63,12 +66,13 @@ class DeviceLink {
   virtual Mark send(const Channel& channel, const void* from, std::int64_t bytes, Mark after) = 0;
   virtual Mark receive(const Channel& channel, void* to, std::int64_t bytes, Mark after) = 0;
 
-  // Over the group that it was made with, or null.
-  virtual DeviceSums* sums() { return nullptr; }
+  // Those that it was made with, or null.
+  virtual DeviceGroup* sums() { return nullptr; }
+  virtual DeviceGroup* gathers() { return nullptr; }
 
-  // Throws PeerLost, which names the other rank or the sums, where a channel or they have failed.
+  // Throws PeerLost, which names the other rank or the group, where a channel or one has failed.
   virtual void check() = 0;
-  // Ends all messages and sums: their marks pass, whatever has arrived. The link is of no
+  // Ends all messages and collectives: their marks pass, whatever has arrived. The link is of no
   // use any more.
   virtual void abort() = 0;
 };
@@ -82,13 +86,13 @@ struct LinkSetup {
     ChannelKey key;
   };
   std::vector<End> ends;
-  // A group to make sums over: its key is made by the rank at place 0.
+  // Its key is made by the rank at place 0.
   struct Group {
     ChannelKey key;
     int place = 0;  // of this rank
     int ranks = 1;
   };
-  std::optional<Group> sums;
+  std::optional<Group> sums, gathers;  // one each, as either may wait while the other goes on
   std::optional<std::chrono::nanoseconds> patience;  // none: for ever
 };
 
@@ -100,7 +104,7 @@ class LinkLibrary {
   // For people, with its version: "NCCL 2.28.9".
   virtual std::string name() const = 0;
   virtual ChannelKey new_key() const = 0;
-  // Opens each channel and sends something over it, then the group. All ranks take part. PeerLost
+  // Opens each channel and sends something over it, then the groups. All ranks take part. PeerLost
   // or TimedOut names the one that can't be reached. Whether one answers later is
   // for those to find out who wait for it.
   virtual std::unique_ptr<DeviceLink> connect(Device& device, const LinkSetup& setup) const = 0;

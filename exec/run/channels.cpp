@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "exec/run/agreement.h"
+#include "exec/run/rank_groups.h"
 #include "exec/transport/back_off.h"
 #include "exec/transport/collectives.h"
 #include "exec/transport/group.h"
@@ -23,14 +24,12 @@ auto place_of(const Channel& channel) {
   return std::tuple(lower % 2, lower, channel);
 }
 
-// Those that add up gradients; all ranks of the group take part.
-LinkSetup::Group group_for_sums(Transport& control, const LinkLibrary& library,
-                                const TrainingJob& training) {
-  GroupTransport replicas(control, training.mesh().group_of(control.rank(), Axis::data));
-  LinkSetup::Group group{{}, replicas.rank(), replicas.ranks()};
-  if (group.place == 0) group.key = library.new_key();
-  group.key = broadcast_value(replicas, group.key);
-  return group;
+// All ranks of the group take part.
+LinkSetup::Group link_group(Transport& group, const LinkLibrary& library) {
+  LinkSetup::Group linked{{}, group.rank(), group.ranks()};
+  if (linked.place == 0) linked.key = library.new_key();
+  linked.key = broadcast_value(group, linked.key);
+  return linked;
 }
 
 // What is sent on each channel, in the order of one of its ends.
@@ -89,7 +88,8 @@ std::unique_ptr<LinkedTransport> link_devices(Transport& control, Device& device
                                               const TrainingJob& training) {
   // Or else they would not ask for the same channels.
   agree_on(control, "the command line", training.fingerprint());
-  GroupTransport pipeline(control, training.mesh().group_of(control.rank(), Axis::pipeline));
+  RankGroups groups(control, training.mesh(), training.shards());
+  GroupTransport& pipeline = groups.pipeline;
   std::vector<Channel> channels;
   std::vector<ChannelKey> own;  // of the channels that lead away from this rank
   agree(control, [&] {
@@ -109,13 +109,14 @@ std::unique_ptr<LinkedTransport> link_devices(Transport& control, Device& device
       ++next[static_cast<std::size_t>(rank)];
     }
   }
-  LinkSetup setup{pipeline.rank(), {}, {}, control.patience()};
+  LinkSetup setup{pipeline.rank(), {}, {}, {}, control.patience()};
   for (const Channel& channel : channels) {
     const ChannelKey& key = keys.at(next[static_cast<std::size_t>(channel.from)]++);
     const bool takes_part = channel.from == pipeline.rank() || channel.to == pipeline.rank();
     if (takes_part) setup.ends.push_back({channel, key});
   }
-  if (training.library_sums) setup.sums = group_for_sums(control, library, training);
+  if (training.library_sums) setup.sums = link_group(groups.replicas, library);
+  if (training.shards() > 1) setup.gathers = link_group(groups.sharers, library);
   return std::make_unique<LinkedTransport>(control, library.connect(device, setup), name);
 }
 

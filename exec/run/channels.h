@@ -27,8 +27,8 @@ Channel channel_of(const Placement& placement, const Action& transfer);
 // its channel was sent, and its receive reached, before its own was.
 std::vector<Channel> channels_of(const TrainingJob& training);
 
-// All ranks of `control` take part: links the devices of each pipeline, and of replicas where
-// the link is to add up their gradients.
+// All ranks of `control` take part: links the devices of each pipeline, and replicas for what
+// they gather, and for gradients where the link is to add them up.
 std::unique_ptr<LinkedTransport> link_devices(Transport& control, Device& device,
                                               const LinkLibrary& library, const std::string& name,
                                               const TrainingJob& training);

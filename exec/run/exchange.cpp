@@ -172,6 +172,14 @@ void AllGather::start() {
   }
 }
 
+void LibraryGather::start() {
+  const Slice& all = array().numbers;
+  std::vector<std::int64_t> bytes;
+  for (const Range& one : array().parts) bytes.push_back(slice(one).bytes());
+  await(library_.all_gather(all.memory(), bytes),
+        (group_.ranks() - 1) * bytes[static_cast<std::size_t>(group_.rank())]);
+}
+
 void run(const Steps& steps) {
   for (const auto& step : steps) step->run();
 }

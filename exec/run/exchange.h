@@ -134,6 +134,19 @@ class AllGather final : public Exchange {
   void arrived(int from) override { put(part(from)); }
 };
 
+// The same by a library's own gathers over the group, of parts one behind the other.
+class LibraryGather final : public Exchange {
+ public:
+  LibraryGather(Transport& group, Pool& pool, SharedArray array, int tag, LibraryGathers& gathers)
+      : Exchange(group, pool, std::move(array), tag), library_(gathers) {}
+  void start() override;
+
+ private:
+  void arrived(int /*from*/) override {}
+
+  LibraryGathers& library_;
+};
+
 // Exchanges of which each starts when the one before is done.
 using Steps = std::vector<std::unique_ptr<Exchange>>;
 // Starts them and waits for all.

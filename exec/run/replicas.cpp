@@ -23,6 +23,7 @@ std::vector<Range> parts_of(const Parts& parts, std::size_t segment, int sharers
 Replicas::Replicas(RankGroups& groups, Pool& pool, Beside& beside, const Ways& ways)
     : groups_(groups), pool_(pool), beside_(beside), ways_(ways) {
   if (ways.by_library) library_ = groups.replicas.own_library_sums(pool.device());
+  if (groups.sharers.ranks() > 1) gathers_ = groups.sharers.own_library_gathers(pool.device());
 }
 
 // Among those that share, and then among those that have the same part.
@@ -155,12 +156,17 @@ void Replicas::make_room(Stage& stage, std::size_t layer) {
 }
 
 Beside::Part Replicas::gather_of(const SharedStates& stage, std::size_t segment) {
+  SharedArray array{stage.operands(segment),
+                    parts_of(stage.parts(), segment, groups_.sharers.ranks())};
+  const int tag = beside_.next_tag();
   Beside::Part part;
-  part.steps.push_back(std::make_unique<AllGather>(
-      groups_.sharers, pool_,
-      SharedArray{stage.operands(segment),
-                  parts_of(stage.parts(), segment, groups_.sharers.ranks())},
-      beside_.next_tag()));
+  if (gathers_) {
+    part.steps.push_back(
+        std::make_unique<LibraryGather>(groups_.sharers, pool_, std::move(array), tag, *gathers_));
+  } else {
+    part.steps.push_back(
+        std::make_unique<AllGather>(groups_.sharers, pool_, std::move(array), tag));
+  }
   return part;
 }
 

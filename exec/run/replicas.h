@@ -90,7 +90,8 @@ class Replicas {
   RankGroups& groups_;
   Pool& pool_;
   Beside& beside_;
-  std::unique_ptr<LibrarySums> library_;  // over replicas, where sums are its own
+  std::unique_ptr<LibrarySums> library_;     // over replicas, where sums are its own
+  std::unique_ptr<LibraryGathers> gathers_;  // over sharers, where devices are linked
   Ways ways_;
   std::map<int, State> states_;  // by stage
   // Where gradients are split: room for two layers of them, and for what comes from others.

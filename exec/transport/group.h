@@ -45,6 +45,9 @@ class GroupTransport final : public Transport {
   std::unique_ptr<LibrarySums> own_library_sums(Device& device) {
     return below_.library_sums(ranks_, device);
   }
+  std::unique_ptr<LibraryGathers> own_library_gathers(Device& device) {
+    return below_.library_gathers(ranks_, device);
+  }
 
   // The number that a rank of the group has below.
   int on_below(int rank) const { return static_cast<int>(ranks_[rank]); }

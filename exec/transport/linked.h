@@ -1,5 +1,5 @@
 // A transport whose ranks' devices are linked: control goes by another
-// transport, results from device to device, and so do sums where the link has some.
+// transport, results from device to device, and so do collectives where the link has some.
 #pragma once
 
 #include <memory>
@@ -34,25 +34,26 @@ class LinkedTransport final : public Transport {
   bool has_library_sums() const override { return link_->sums() != nullptr; }
   // Over the group that the link was made with.
   std::unique_ptr<LibrarySums> library_sums(const RankGroup& group, Device& device) override;
+  std::unique_ptr<LibraryGathers> library_gathers(const RankGroup& group, Device& device) override;
   void abandon() override;
   void fail() override { control_.fail(); }
 
-  // One that ends once the link's device has passed the mark of a sum.
+  // One that ends once the link's device has passed the mark of a collective.
   Ticket ticket_of(Device& device, Mark mark);
 
  private:
-  struct Sum {
+  struct Collective {
     Device* device;
     Mark mark;
   };
-  // Tickets from here on are of sums, those below of messages.
-  static constexpr Ticket first_of_sums = Ticket{1} << 62U;
-  static bool is_of_sum(Ticket ticket) { return ticket >= first_of_sums; }
+  // Tickets from here on are of collectives, those below of messages.
+  static constexpr Ticket first_of_collectives = Ticket{1} << 62U;
+  static bool is_of_collective(Ticket ticket) { return ticket >= first_of_collectives; }
 
   Transport& control_;
   std::unique_ptr<DeviceLink> link_;
   std::string name_;
-  std::vector<std::optional<Sum>> sums_;  // by ticket
+  std::vector<std::optional<Collective>> collectives_;  // by ticket
 };
 
 }  // namespace pipesim::exec

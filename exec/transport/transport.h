@@ -59,6 +59,14 @@ class LibrarySums {
   virtual Ticket all_reduce(float* numbers, std::int64_t count) = 0;
 };
 
+// The same of gathers: of bytes in the memory of a rank's device that are ranks', so many each, by
+// place and one behind the other, all get all.
+class LibraryGathers {
+ public:
+  virtual ~LibraryGathers() = default;
+  virtual Ticket all_gather(void* memory, const std::vector<std::int64_t>& bytes) = 0;
+};
+
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -101,6 +109,13 @@ class Transport {
   virtual bool has_library_sums() const { return false; }
   virtual std::unique_ptr<LibrarySums> library_sums(const RankGroup& /*group*/,
                                                     Device& /*device*/) {
+    return nullptr;
+  }
+
+  // Gathers that never pass through the host, over a group that the devices are linked for; else
+  // null.
+  virtual std::unique_ptr<LibraryGathers> library_gathers(const RankGroup& /*group*/,
+                                                          Device& /*device*/) {
     return nullptr;
   }
 

@@ -63,7 +63,7 @@ ncclComm::ncclComm(Runtime& runtime, int ranks, int rank, std::string name, bool
       name_(std::move(name)),
       blocks_(blocks),
       lines_(static_cast<std::size_t>(rank > 0 ? 1 : ranks - 1)),
-      sums_(ranks, rank, [this](int to, const Frame& frame, const void* payload) {
+      collectives_(ranks, rank, [this](int to, const Frame& frame, const void* payload) {
         std::ranges::find(lines_, to, &Line::peer)->wire.say(frame, payload);
       }) {
   engine(runtime);
@@ -99,7 +99,7 @@ void ncclComm::finalize() {
 void ncclComm::abort() {
   aborted_ = true;
   for (Line& line : lines_) line.wire.close();
-  sums_.abandon();
+  collectives_.abandon();
   for (const auto& launch : started_) end(*launch);
   started_.clear();
   held_.clear();
@@ -197,7 +197,7 @@ bool ncclComm::hear_payload(Line& line) {
         line.wire.hear_bytes(transfer.memory + transfer.moved, transfer.bytes - transfer.moved);
     return transfer.moved == transfer.bytes;
   }
-  if (frame.word != Word::give && frame.word != Word::sum) return true;
+  if (frame.word != Word::give && frame.word != Word::take) return true;
   const std::size_t there = line.payload.size();
   line.payload.resize(frame.bytes);
   const std::size_t came = line.wire.hear_bytes(line.payload.data() + there, frame.bytes - there);
@@ -210,7 +210,7 @@ void ncclComm::heed(Line& line, const Frame& frame) {
     case Word::hello: return;
     case Word::connect:
       if (frame.number == 2) {
-        line.wants_sums = true;
+        line.wants_collectives = true;
       } else {
         (frame.number == 1 ? receiving_ : sending_).other = true;
       }
@@ -221,9 +221,9 @@ void ncclComm::heed(Line& line, const Frame& frame) {
       ++received_;
       return;
     case Word::give:
-    case Word::sum:
-      if (!sums_.heed(line.peer, frame, line.payload)) {
-        fail_everywhere("ranks ask for different sums");
+    case Word::take:
+      if (!collectives_.heed(line.peer, frame, line.payload)) {
+        fail_everywhere("ranks ask for different collectives");
       }
       return;
     case Word::wrong: fail(ncclInternalError, "what another rank asked for does not match"); return;
@@ -241,7 +241,7 @@ void ncclComm::move_on() {
       if (!transfer.is_done && (!free || !move(transfer))) free = false;
     }
     if (std::ranges::all_of(launch->transfers, &Transfer::is_done) &&
-        std::ranges::all_of(launch->sums, &Sum::is_done)) {
+        std::ranges::all_of(launch->collectives, &Collective::is_done)) {
       end(*launch);
     }
   }
@@ -292,10 +292,10 @@ bool ncclComm::connect_for(const Launch& launch) {
     connection.own = true;
     all = all && connection.other;
   }
-  if (launch.sums.empty()) return all;
-  if (!wants_sums_) say_to_all({Word::connect, 2});
-  wants_sums_ = true;
-  return all && std::ranges::all_of(lines_, &Line::wants_sums);
+  if (launch.collectives.empty()) return all;
+  if (!wants_collectives_) say_to_all({Word::connect, 2});
+  wants_collectives_ = true;
+  return all && std::ranges::all_of(lines_, &Line::wants_collectives);
 }
 
 void ncclComm::launch(Runtime& runtime, std::shared_ptr<Launch> launch) {
@@ -330,7 +330,7 @@ void ncclComm::start(Runtime& runtime, const std::shared_ptr<Launch>& launch) {
     std::memmove(own[1][i]->memory, own[0][i]->memory, own[0][i]->bytes);
     own[0][i]->is_done = own[1][i]->is_done = true;
   }
-  for (Sum& sum : launch->sums) sums_.start(sum);
+  for (Collective& one : launch->collectives) collectives_.start(one);
   started_.push_back(launch);
   move_on();
   if (!launch->end->done && engine(runtime).operations.empty()) {

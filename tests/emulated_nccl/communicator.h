@@ -1,4 +1,4 @@
-// A communicator: how it comes to be, its transfers and sums, and how it ends.
+// A communicator: how it comes to be, its transfers and collectives, and how it ends.
 //
 // Rank 0 has a wire to each other rank, these have one to it: transfers are between two ranks,
 // in communicators of so many.
@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "tests/emulated_gpu/runtime.h"
-#include "tests/emulated_nccl/sums.h"
+#include "tests/emulated_nccl/collectives.h"
 #include "tests/emulated_nccl/wire.h"
 
 namespace emulated_nccl {
@@ -35,11 +35,11 @@ struct Transfer {
   bool is_done = false;
 };
 
-// What runs on a stream at once: one transfer or sum, or a group of them.
+// What runs on a stream at once: one transfer or collective, or a group of them.
 struct Launch {
   gpuStream_t stream = nullptr;
   std::vector<Transfer> transfers;
-  std::vector<Sum> sums;
+  std::vector<Collective> collectives;
   std::shared_ptr<emulated_gpu::Record> end;
 };
 
@@ -86,7 +86,7 @@ struct ncclComm {
     int peer = -1;                              // once it has greeted
     std::optional<emulated_nccl::Frame> frame;  // that was heard, but not yet what follows
     std::string payload;                        // so much of it, but for data
-    bool wants_sums = false;
+    bool wants_collectives = false;
     bool leaves = false;
   };
 
@@ -113,7 +113,7 @@ struct ncclComm {
   Stage stage_ = Stage::connecting;
   int turns_ = 0;  // for which it has been connected
   std::vector<Line> lines_;
-  emulated_nccl::Sums sums_;
+  emulated_nccl::Collectives collectives_;
   ncclResult_t failure_ = ncclSuccess;
   std::string why_;
 
@@ -123,7 +123,7 @@ struct ncclComm {
     bool other = false;
   };
   Connection sending_, receiving_;
-  bool wants_sums_ = false;
+  bool wants_collectives_ = false;
   std::deque<std::shared_ptr<emulated_nccl::Launch>> held_;  // until connected
   std::deque<std::shared_ptr<emulated_nccl::Launch>> started_;
   std::uint64_t sent_ = 0;                       // sends that are done

@@ -3,7 +3,7 @@
 //
 // exec/device/gpu/nccl.h finds NCCL's names here when PIPESIM_GPU_EMULATED is
 // defined. They mean what NCCL's mean, for what the project calls: transfers in communicators
-// of one or two ranks, and sums. What NCCL leaves undefined is an error here, or goes wrong:
+// of one or two ranks, and collectives. What NCCL leaves undefined is an error here, or goes wrong:
 //
 // - A transfer runs in the order of its stream, and ends only once the other
 //   end is there. Until then nothing of a send is read, and what is received
@@ -11,16 +11,16 @@
 // - Where a communicator does not block, it is made in the background, and so is
 //   the connection that the first transfer each way needs, for which both ends
 //   must ask. A call on one that is still in progress is refused.
-// - Sums are added from the last rank down. They run like transfers: numbers are read when the
-//   stream is there, and what sums go to is all 0xFF until all ranks are; with other numbers,
-//   kinds or roots on some ranks the communicator fails. What is given and what sums go to may
-//   have memory in common only as NCCL has it in place.
+// - Sums are added from the last rank down. Collectives run like transfers: what is given is read
+//   when the stream is there, and what is taken is all 0xFF until all ranks are; with other sizes,
+//   kinds or roots on some ranks the communicator fails. What is given and what is taken may have
+//   memory in common only as NCCL has it in place.
 // - A transfer to oneself needs its other end within the same group.
 // - Once the other process is gone, a communicator reports it after a while.
 //
 // The process that names a communicator must be its rank 0. Environment:
 //   PIPESIM_EMULATED_NCCL_SAME_GPU=1    all processes are on one GPU, which is refused
-//   PIPESIM_EMULATED_NCCL_FAULT=KIND:N  at the N-th transfer or sum that this process asks
+//   PIPESIM_EMULATED_NCCL_FAULT=KIND:N  at the N-th transfer or collective that this process asks
 //     for: `lose` it for good, `fail` its communicator, or `kill` or `stop` the process
 #pragma once
 
@@ -78,6 +78,10 @@ ncclResult_t ncclReduceScatter(const void* from, void* to, std::size_t count, nc
 ncclResult_t ncclReduce(const void* from, void* to, std::size_t count, ncclDataType_t type,
                         ncclRedOp_t operation, int root, ncclComm_t communicator,
                         gpuStream_t stream);
+ncclResult_t ncclAllGather(const void* from, void* to, std::size_t count, ncclDataType_t type,
+                           ncclComm_t communicator, gpuStream_t stream);
+ncclResult_t ncclBroadcast(const void* from, void* to, std::size_t count, ncclDataType_t type,
+                           int root, ncclComm_t communicator, gpuStream_t stream);
 ncclResult_t ncclGroupStart();
 ncclResult_t ncclGroupEnd();
 }

@@ -23,7 +23,7 @@ struct Calls {
   int groups = 0;               // that are open
   // Of the open groups, by communicator, in the order of their first use.
   std::vector<std::pair<ncclComm_t, std::shared_ptr<Launch>>> grouped;
-  int transfers = 0;  // that were asked for, and sums
+  int transfers = 0;  // that were asked for, and collectives
   // All that were ever made: streams may still hold starts of them.
   std::vector<std::unique_ptr<ncclComm>> communicators;
 };
@@ -77,7 +77,7 @@ std::string fault() {
   return std::atoi(wanted.c_str() + colon + 1) == calls().transfers ? wanted.substr(0, colon) : "";
 }
 
-// A transfer or a sum.
+// A transfer or a collective.
 void strike(ncclComm& communicator, bool& is_lost) {
   ++calls().transfers;
   const std::string kind = fault();
@@ -148,33 +148,40 @@ bool have_common(const char* one, std::size_t one_bytes, const char* other,
   return one < other + other_bytes && other < one + one_bytes;
 }
 
-ncclResult_t sum(const char* name, const Sum::Terms& terms, const void* from, void* to,
-                 ncclDataType_t type, ncclRedOp_t operation, ncclComm_t communicator,
-                 gpuStream_t stream) {
+// Of so many elements of a type, over all ranks.
+ncclResult_t collective(const char* name, Collective::Terms terms, const void* from, void* to,
+                        ncclDataType_t type, ncclComm_t communicator, gpuStream_t stream,
+                        ncclRedOp_t operation = ncclSum) {
   return call([&](Runtime& runtime) {
     require(communicator != nullptr, ncclInvalidArgument, "there is no communicator");
     communicator->require_idle(name);
-    require(type == ncclFloat32 && operation == ncclSum, ncclInvalidArgument,
-            "sums of float32 alone are emulated");
+    require(terms.adds() ? type == ncclFloat32 && operation == ncclSum : type == ncclInt8,
+            ncclInvalidArgument, "sums of float32, and gathers of int8, alone are emulated");
+    if (terms.adds()) terms.bytes *= sizeof(float);
     require(terms.root >= 0 && terms.root < communicator->ranks(), ncclInvalidArgument,
             "there is no such rank");
     require(runtime.streams.has(stream), ncclInvalidArgument, "there is no such stream");
-    const bool scatters = terms.kind == Sum::Kind::reduce_scatter;
-    const bool takes = terms.kind != Sum::Kind::reduce || terms.root == communicator->rank();
-    Sum own;
+    const int rank = communicator->rank();
+    const int ranks = communicator->ranks();
+    Collective own;
     own.terms = terms;
     own.from = static_cast<const char*>(from);
-    own.to = takes ? static_cast<char*>(to) : nullptr;
-    const std::size_t given = own.bytes_from(communicator->ranks());
-    const std::size_t taken = takes ? own.bytes_to() : 0;
+    own.to = static_cast<char*>(to);
+    const std::size_t given = own.bytes_from(rank, ranks);
+    const std::size_t taken = own.bytes_to(rank, ranks);
     require((given == 0 || runtime.holds(from, given)) && (taken == 0 || runtime.holds(to, taken)),
-            ncclInvalidArgument, "what is added up is not within one allocation of the GPU");
-    const auto rank = static_cast<std::size_t>(communicator->rank());
-    const char* in_place = own.from + (scatters ? rank * own.bytes_to() : 0);
-    require(taken == 0 || own.to == in_place || !have_common(own.from, given, own.to, taken),
-            ncclInvalidArgument, "what is added up and its sums have memory in common");
+            ncclInvalidArgument, "what is given or taken is not within one allocation of the GPU");
+    // In place: a rank's own part, of what it gives or of what it takes.
+    const std::size_t part = static_cast<std::size_t>(rank) * terms.bytes;
+    const char* begin = own.from;
+    if (terms.kind == Collective::Kind::reduce_scatter) begin += part;
+    if (terms.kind == Collective::Kind::all_gather) begin -= part;
+    require(
+        taken == 0 || given == 0 || own.to == begin || !have_common(own.from, given, own.to, taken),
+        ncclInvalidArgument, "what is given and what is taken have memory in common");
     strike(*communicator, own.is_lost);
-    return put(runtime, *communicator, stream, [&](Launch& launch) { launch.sums.push_back(own); });
+    return put(runtime, *communicator, stream,
+               [&](Launch& launch) { launch.collectives.push_back(own); });
   });
 }
 
@@ -275,21 +282,33 @@ ncclResult_t ncclRecv(void* to, std::size_t count, ncclDataType_t /*type*/, int 
 
 ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t count, ncclDataType_t type,
                            ncclRedOp_t operation, ncclComm_t communicator, gpuStream_t stream) {
-  return sum("ncclAllReduce", {Sum::Kind::all_reduce, 0, count}, from, to, type, operation,
-             communicator, stream);
+  return collective("ncclAllReduce", {Collective::Kind::all_reduce, 0, count}, from, to, type,
+                    communicator, stream, operation);
 }
 
 ncclResult_t ncclReduceScatter(const void* from, void* to, std::size_t count, ncclDataType_t type,
                                ncclRedOp_t operation, ncclComm_t communicator, gpuStream_t stream) {
-  return sum("ncclReduceScatter", {Sum::Kind::reduce_scatter, 0, count}, from, to, type, operation,
-             communicator, stream);
+  return collective("ncclReduceScatter", {Collective::Kind::reduce_scatter, 0, count}, from, to,
+                    type, communicator, stream, operation);
 }
 
 ncclResult_t ncclReduce(const void* from, void* to, std::size_t count, ncclDataType_t type,
                         ncclRedOp_t operation, int root, ncclComm_t communicator,
                         gpuStream_t stream) {
-  return sum("ncclReduce", {Sum::Kind::reduce, root, count}, from, to, type, operation,
-             communicator, stream);
+  return collective("ncclReduce", {Collective::Kind::reduce, root, count}, from, to, type,
+                    communicator, stream, operation);
+}
+
+ncclResult_t ncclAllGather(const void* from, void* to, std::size_t count, ncclDataType_t type,
+                           ncclComm_t communicator, gpuStream_t stream) {
+  return collective("ncclAllGather", {Collective::Kind::all_gather, 0, count}, from, to, type,
+                    communicator, stream);
+}
+
+ncclResult_t ncclBroadcast(const void* from, void* to, std::size_t count, ncclDataType_t type,
+                           int root, ncclComm_t communicator, gpuStream_t stream) {
+  return collective("ncclBroadcast", {Collective::Kind::broadcast, root, count}, from, to, type,
+                    communicator, stream);
 }
 
 ncclResult_t ncclGroupStart() {

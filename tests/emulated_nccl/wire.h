@@ -11,12 +11,12 @@ namespace emulated_nccl {
 
 enum class Word : std::uint32_t {
   hello,    // number: the rank of who says it
-  connect,  // number: 1 where who says it wants to send, 0 to receive, 2 to make sums
+  connect,  // number: 1 where who says it wants to send, 0 to receive, 2 for collectives
   ready,    // the receive of that number has so many bytes of room
   data,     // of the send of that number; the bytes follow
-  give,     // a rank's numbers for the sum of that number; its terms and they follow
-  sum,      // what the rank gets of it follows
-  wrong,    // a transfer of other bytes than this one was asked for, or a sum of other numbers
+  give,     // what a rank gives to the collective of that number follows, behind its terms
+  take,     // what the rank gets of it follows
+  wrong,    // a transfer of other bytes than this one was asked for, or another collective
   bye,
 };
 

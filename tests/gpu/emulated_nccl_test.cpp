@@ -351,6 +351,39 @@ TEST_F(Trio, ARootAloneHasTheSumOfAGroup) {
   EXPECT_EQ(content(2)[2], 333);
 }
 
+TEST_F(Trio, AllHaveThePartsOfAll) {
+  connect();
+  fill();
+  for (int rank = 0; rank < 3; ++rank) {
+    EXPECT_EQ(ncclAllGather(numbers(rank) + 2 * rank, numbers(rank), 2 * sizeof(float), ncclInt8,
+                            ends[rank].communicator, ends[rank].stream),
+              ncclSuccess);
+  }
+  for (const End& end : ends) pass(end.record());
+  for (int rank = 0; rank < 3; ++rank) {
+    EXPECT_EQ(content(rank), (std::vector<float>{1, 2, 30, 40, 500, 600})) << rank;
+  }
+}
+
+TEST_F(Trio, AllHaveWhatARootHas) {
+  connect();
+  fill();
+  for (int rank = 0; rank < 3; ++rank) {
+    const End& end = ends[rank];
+    EXPECT_EQ(ncclGroupStart(), ncclSuccess);
+    for (const int root : {1, 2}) {
+      float* at = numbers(rank) + root;
+      EXPECT_EQ(ncclBroadcast(at, at, sizeof(float), ncclInt8, root, end.communicator, end.stream),
+                ncclSuccess);
+    }
+    EXPECT_EQ(ncclGroupEnd(), ncclSuccess);
+  }
+  for (const End& end : ends) pass(end.record());
+  EXPECT_EQ(content(0), (std::vector<float>{1, 20, 300, 4, 5, 6}));
+  EXPECT_EQ(content(1), (std::vector<float>{10, 20, 300, 40, 50, 60}));
+  EXPECT_EQ(content(2), (std::vector<float>{100, 20, 300, 400, 500, 600}));
+}
+
 // Until the last rank has come nothing of use stands where the sums go.
 TEST_F(Trio, WaitForTheLast) {
   connect();

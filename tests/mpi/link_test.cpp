@@ -135,10 +135,10 @@ TEST_F(LinkedPipeexec, ASumThatFailsEndsAll) {
   struct Case {
     std::string fault, timeout, said;
   };
-  const std::string waited = "0REDUCE_GRAD: waited 500.0 ms for the others of a sum";
+  const std::string waited = "0REDUCE_GRAD: waited 500.0 ms for the others of a collective";
   for (const Case& one : {Case{"kill:2", "60s", "signal 9"},
                           {"fail:4", "60s", "the network is down"},
-                          {"lose:1", "500ms", "could not open the sums of 2 replicas"},
+                          {"lose:1", "500ms", "could not open the collectives of 2 replicas"},
                           {"lose:4", "500ms", waited},
                           {"stop:2", "500ms", waited}}) {
     const Outcome outcome =
@@ -147,6 +147,22 @@ TEST_F(LinkedPipeexec, ASumThatFailsEndsAll) {
                         "library", "--bucket-bytes", "1kB"});
     EXPECT_NE(outcome.err.find(one.said), std::string::npos) << one.fault << ": " << outcome.err;
   }
+}
+
+// Weights that are gathered, by 1F1B's window of stages or layer by layer, and a gather that is
+// lost: the second of three of the last rank, behind one that opens them.
+TEST_F(LinkedPipeexec, GathersWeights) {
+  verify(4, {"1f1b", "--microbatches", "2", "--data-parallel", "2", "--zero", "3"}, "2");
+  verify(3,
+         {"1f1b", "--microbatches", "2", "--data-parallel", "3", "--stages", "1", "--zero", "3",
+          "--precision", "bf16"},
+         "1");
+  const Outcome outcome = run_with_fault("lose:3", "500ms", 2,
+                                         {"--schedule", "1f1b", "--stages", "1", "--data-parallel",
+                                          "2", "--zero", "3", "--gather", "once"});
+  EXPECT_NE(outcome.err.find("0UNSHARD: waited 500.0 ms for the others of a collective"),
+            std::string::npos)
+      << outcome.err;
 }
 
 // Exchanges of devices that are not linked, through the host.

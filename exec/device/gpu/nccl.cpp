@@ -60,6 +60,8 @@ Nccl load() {
   find(library, "ncclAllReduce", nccl.all_reduce);
   find(library, "ncclReduceScatter", nccl.reduce_scatter);
   find(library, "ncclReduce", nccl.reduce);
+  find(library, "ncclAllGather", nccl.all_gather);
+  find(library, "ncclBroadcast", nccl.broadcast);
   find(library, "ncclGroupStart", nccl.start_group);
   find(library, "ncclGroupEnd", nccl.end_group);
   int version = 0;

@@ -1,5 +1,5 @@
 // A link of NCCL's: a communicator of two ranks and a stream for each channel, and one of all
-// ranks of a group for sums.
+// ranks of a group for sums, and for gathers.
 //
 // One operation of a communicator at a time, and each on a stream of its own:
 // NCCL runs what stands on one in its order, and a posted receive holds up
@@ -15,7 +15,7 @@
 #include "exec/device/gpu/gpu_device.h"
 #include "exec/device/gpu/memory.h"
 #include "exec/device/gpu/nccl_communicator.h"
-#include "exec/device/gpu/nccl_sums.h"
+#include "exec/device/gpu/nccl_group.h"
 #include "traces/base/error.h"
 
 namespace pipesim::exec {
@@ -68,13 +68,13 @@ class NcclLink final : public DeviceLink {
         device_(device),
         marks_(marks_of(device)),
         rank_(setup.rank),
-        blocks_(blocks_of(setup.ends.size() + (setup.sums ? 1 : 0))),
+        blocks_(blocks_of(setup.ends.size() + (setup.sums ? 1 : 0) + (setup.gathers ? 1 : 0))),
         patience_(setup.patience) {
     memory_of(device).keep_all();
     try {
       for (const LinkSetup::End& end : setup.ends) open(end);
-      if (setup.sums) sums_.emplace(device, *setup.sums, patience_);
-      if (sums_) sums_->open(*setup.sums, blocks_);
+      open(setup.sums, sums_);
+      open(setup.gathers, gathers_);
     } catch (...) {
       abort();
       throw;
@@ -107,11 +107,14 @@ class NcclLink final : public DeviceLink {
     return marks_.set(stream);
   }
 
-  DeviceSums* sums() override { return sums_ ? &*sums_ : nullptr; }
+  DeviceGroup* sums() override { return sums_ ? &*sums_ : nullptr; }
+  DeviceGroup* gathers() override { return gathers_ ? &*gathers_ : nullptr; }
 
   void check() override {
     for (const auto& end : ends_) end->communicator.state("keep the channel to");
-    if (sums_) sums_->communicator().state("keep the sums of");
+    for (auto* group : {&sums_, &gathers_}) {
+      if (*group) (*group)->communicator().state("keep the collectives of");
+    }
   }
 
   void abort() override {
@@ -143,7 +146,9 @@ class NcclLink final : public DeviceLink {
   template <typename Work>
   void for_each(const Work& work) {
     for (const auto& end : ends_) work(end->communicator);
-    if (sums_) work(sums_->communicator());
+    for (auto* group : {&sums_, &gathers_}) {
+      if (*group) work((*group)->communicator());
+    }
   }
 
   // One after the other, each up to a message that has arrived: as all ranks
@@ -172,6 +177,12 @@ class NcclLink final : public DeviceLink {
     }
   }
 
+  void open(const std::optional<LinkSetup::Group>& wanted, std::optional<NcclGroup>& group) {
+    if (!wanted) return;
+    group.emplace(device_, *wanted, patience_);
+    group->open(*wanted, blocks_);
+  }
+
   // Both ends finish a communicator before either destroys it.
   void take_leave() {
     for_each([](NcclCommunicator& communicator) { communicator.finalize(); });
@@ -187,7 +198,7 @@ class NcclLink final : public DeviceLink {
   std::optional<std::chrono::nanoseconds> patience_;
   int exceptions_ = std::uncaught_exceptions();
   std::vector<std::unique_ptr<End>> ends_;
-  std::optional<NcclSums> sums_;
+  std::optional<NcclGroup> sums_, gathers_;
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Sums of NCCL's: a communicator of all ranks of a group.
+// Collectives of NCCL's: a communicator of all ranks of a group.
 #pragma once
 
 #include <vector>
@@ -8,10 +8,10 @@
 
 namespace pipesim::exec {
 
-class NcclSums final : public DeviceSums {
+class NcclGroup final : public DeviceGroup {
  public:
-  NcclSums(Device& device, const LinkSetup::Group& group,
-           std::optional<std::chrono::nanoseconds> patience);
+  NcclGroup(Device& device, const LinkSetup::Group& group,
+            std::optional<std::chrono::nanoseconds> patience);
 
   // Up to a first sum, which makes NCCL's own connections.
   void open(const LinkSetup::Group& group, int blocks);
@@ -19,10 +19,12 @@ class NcclSums final : public DeviceSums {
 
   Mark reduce_scatter(float* numbers, const std::vector<std::int64_t>& counts, Mark after) override;
   Mark all_reduce(float* numbers, std::int64_t count, Mark after) override;
+  Mark all_gather(void* memory, const std::vector<std::int64_t>& bytes, Mark after) override;
 
  private:
-  // NCCL's own wants as many numbers of each rank; without, each part is a sum of its own.
-  ncclResult_t reduce_parts(float* numbers, const std::vector<std::int64_t>& counts);
+  // NCCL's own want as much of each rank; without, each part is a call of its own, all at once.
+  template <typename Call>
+  ncclResult_t by_part(const std::vector<std::int64_t>& sizes, const Call& call);
 
   const Nccl& nccl_;
   Device& device_;
