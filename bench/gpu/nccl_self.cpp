@@ -174,6 +174,30 @@ void check_all_reduce(const char* check, ncclComm_t communicator, cudaStream_t s
   report(to.holds(7), check, "one rank's sum is its own");
 }
 
+// As replicas' sums and gathers are made, within one buffer: with one rank each leaves it as it is.
+void check_in_place(ncclComm_t communicator, cudaStream_t stream) {
+  const char* check = "collectives in place, two of them in a group";
+  const Buffer own(9);
+  void* all = own.get();
+  const auto fails = [&](ncclResult_t result) {
+    result = settled(check, communicator, result);
+    if (result != ncclSuccess) report(false, check, text(result));
+    return result != ncclSuccess;
+  };
+  if (fails(ncclReduceScatter(all, all, bytes / sizeof(float), ncclFloat32, ncclSum, communicator,
+                              stream)) ||
+      fails(ncclAllGather(all, all, bytes, ncclInt8, communicator, stream)) ||
+      fails(ncclGroupStart())) {
+    return;
+  }
+  const ncclResult_t reduced =
+      ncclReduce(all, all, bytes / sizeof(float), ncclFloat32, ncclSum, 0, communicator, stream);
+  const ncclResult_t sent = ncclBroadcast(all, all, bytes, ncclInt8, 0, communicator, stream);
+  if (fails(ncclGroupEnd()) || fails(reduced) || fails(sent)) return;
+  wait_for(check, stream);
+  report(own.holds(9), check, "1 MiB is what it was");
+}
+
 // A send to itself waits for a receive that can only come later on the same
 // thread: NCCL refuses it as invalid usage. Its communicator is of no use after.
 void check_alone(cudaStream_t stream) {
@@ -223,6 +247,7 @@ int main(int argc, char** argv) {
     check_all_reduce("all-reduce of a part", part, stream);
     check_end("end of the part", part);
   }
+  check_in_place(background, other);
   check_alone(stream);
   check_self("to itself, after another's abort", background, other);
   check_end("end of the one that blocks", blocking);
