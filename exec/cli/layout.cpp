@@ -31,15 +31,7 @@ Costs bytes_of_training(const TrainingJob& training, const std::vector<std::int6
 PipelineLayout layout_of(const Task& task) {
   const TrainingJob& training = task.training;
   // Each rank of the pipeline is one device.
-  Training replicas;
-  replicas.data_parallel = training.data_parallel;
-  replicas.zero = training.zero;
-  const bool rounds = training.precision != Number::float32;
-  replicas.precision = rounds ? Precision::bf16 : Precision::fp32;
-  replicas.gradient_bytes = sizeof(float);
-  replicas.shard_over = training.shard_over;
-  replicas.gather = training.gather;
-  replicas.bucket_bytes = training.bucket_bytes;
+  const Training replicas = training.replicas();
   if (training.costs) {
     LayoutFacts facts{task.title, training.program, *training.costs};
     facts.layers = task.emulated_layers;

@@ -8,6 +8,7 @@
 
 #include "exec/run/training.h"
 #include "exec/transport/collectives.h"
+#include "sim/cost/estimate/direct_exchange.h"
 #include "traces/dependency.h"
 
 namespace pipesim::exec {
@@ -34,8 +35,9 @@ Emulation::Emulation(const TrainingJob& training, RankGroups& groups, Pool& pool
       recorder_(recorder),
       beside_(beside),
       arrays_(pool.device()),
-      replicas_(groups, arrays_, beside,
-                {.by_library = training.library_sums, .in_turn = training.reduces_in_turn()}) {
+      replicas_(
+          groups, arrays_, beside,
+          {.by_library = training.library_sums, .in_turn = reduces_in_turn(training.replicas())}) {
   const StateBytes states = costs_.states(program_.placement)[static_cast<std::size_t>(rank_)];
   pool.charge(Use::weights, states.weights);
   pool.charge(Use::gradients, states.gradients);

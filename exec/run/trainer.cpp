@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "sim/cost/estimate/direct_exchange.h"
+
 namespace pipesim::exec {
 
 Trainer::Trainer(const TrainingJob& training, Device& device, RankGroups& groups, Pool& pool,
@@ -9,8 +11,9 @@ Trainer::Trainer(const TrainingJob& training, Device& device, RankGroups& groups
     : training_(training),
       device_(device),
       replica_(groups.replica),
-      replicas_(groups, pool, beside,
-                {training.library_sums, training.gathers_layers(), training.reduces_in_turn()}),
+      replicas_(
+          groups, pool, beside,
+          {training.library_sums, training.gathers_layers(), reduces_in_turn(training.replicas())}),
       optimizer_(training, device, groups, pool, stages_, replicas_, recorder) {
   const LayerSetup layers{device,
                           pool,

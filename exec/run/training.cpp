@@ -33,6 +33,18 @@ std::vector<std::int64_t> TrainingJob::message_bytes() const {
   return std::vector<std::int64_t>(static_cast<std::size_t>(program.stages()), bytes);
 }
 
+Training TrainingJob::replicas() const {
+  Training training;
+  training.data_parallel = data_parallel;
+  training.zero = zero;
+  training.shard_over = shard_over;
+  training.gather = gather;
+  training.bucket_bytes = bucket_bytes;
+  training.precision = precision == Number::float32 ? Precision::fp32 : Precision::bf16;
+  training.gradient_bytes = sizeof(float);
+  return training;
+}
+
 // Weights are gathered layer by layer, and where gradients are not kept whole, these are reduced
 // so, or in buckets that end with layers.
 Cuts TrainingJob::cuts() const {

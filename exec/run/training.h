@@ -87,13 +87,12 @@ struct TrainingJob {
   Mesh mesh() const { return Mesh({.data = data_parallel, .pipeline = program.ranks()}); }
   // Over how many replicas states are split.
   int shards() const { return zero == 0 ? 1 : shard_over.value_or(data_parallel); }
+  // As pipesim has replicas: how many, and what they split and exchange.
+  Training replicas() const;
   // Whether a forward or backward gathers weights layer by layer.
   bool gathers_layers() const {
-    return zero == 3 && shards() > 1 &&
-           gather.value_or(program.stages() == 1 ? Gather::pass : Gather::window) == Gather::pass;
+    return zero == 3 && shards() > 1 && replicas().gathers(program.stages()) == Gather::pass;
   }
-  // Whether a rank reduces gradients piece by piece: those that are split, and all at once.
-  bool reduces_in_turn() const { return !bucket_bytes || (zero >= 2 && shards() > 1); }
   // How the rank at a place among them has them.
   StateSplit split(int own) const { return {shards(), own, zero}; }
   Cuts cuts() const;
