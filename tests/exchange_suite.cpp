@@ -57,9 +57,11 @@ class ExchangeSuite {
     for (const std::int64_t size : {0, 1, 2, 17, 1000, 30'011}) {
       for (const RankGroup& ranks : groups) {
         exec::GroupTransport group(transport_, ranks);
-        for (int way = 0; way < 3; ++way) {
+        // Every way where some parts are of one number and others of none.
+        const int ways = size == 17 ? 3 : 1;
+        for (int way = 0; way < ways; ++way) {
           for (Running& one : every_kind(group, size)) {
-            finish(group, one, way);
+            finish(group, one, (way + static_cast<int>(size)) % 3);
             look_at(one);
           }
         }
