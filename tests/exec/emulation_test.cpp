@@ -124,16 +124,20 @@ TEST_P(Emulated, NeverFasterThanPredicted) {
   }
 }
 
+void expect_same_actions(const RecordedRun& predicted, const Comparison& comparison) {
+  EXPECT_EQ(comparison.counts.matched, std::ssize(predicted.spans));
+  EXPECT_EQ(comparison.counts.unmatched, (std::array<std::int64_t, 2>{}));
+  EXPECT_EQ(comparison.gap[Term::unmodelled], 0);
+  EXPECT_EQ(comparison.gap[Term::order], 0);
+}
+
 // Every action that is predicted is done, on its rank, in its order, and no other: the
 // reduction of each stage, too, however many a rank has.
 void expect_same_program(const Schedule& schedule, const Costs& costs, EmulationPace pace) {
   const RunResult result = testing::run_locally(emulated(schedule, costs, pace));
   const RecordedRun predicted = testing::recorded(schedule, costs);
   const Comparison comparison = compare(predicted, result.run);
-  EXPECT_EQ(comparison.counts.matched, std::ssize(predicted.spans));
-  EXPECT_EQ(comparison.counts.unmatched, (std::array<std::int64_t, 2>{}));
-  EXPECT_EQ(comparison.gap[Term::unmodelled], 0);
-  EXPECT_EQ(comparison.gap[Term::order], 0);
+  expect_same_actions(predicted, comparison);
   EXPECT_TRUE(comparison.swapped.empty());
   EXPECT_EQ(comparison.gap.total_ns(),
             result.median_ns() - predicted.iterations.front().makespan_ns);
@@ -286,11 +290,7 @@ TEST(EmulatedReplicas, DoWhatIsPredicted) {
         split_states(replicas, costs);
         add_exchanges(replicas, schedule.placement, costs);
         const RecordedRun predicted = testing::recorded(schedule, costs);
-        const Comparison comparison = compare(predicted, result.run);
-        EXPECT_EQ(comparison.counts.matched, std::ssize(predicted.spans));
-        EXPECT_EQ(comparison.counts.unmatched, (std::array<std::int64_t, 2>{}));
-        EXPECT_EQ(comparison.gap[Term::unmodelled], 0);
-        EXPECT_EQ(comparison.gap[Term::order], 0);
+        expect_same_actions(predicted, compare(predicted, result.run));
         ASSERT_EQ(std::ssize(result.ranks), 2 * shape.replicas);
         const SpanIndex index(result.run.spans);
         for (const Span& planned : predicted.spans) {

@@ -29,7 +29,7 @@ class NcclCommunicator {
   // Whether it is in progress; throws PeerLost where it has failed.
   ncclResult_t state(const char* what) const;
 
-  // Ends all operations. None of these two throws.
+  // Ends all operations. Neither this nor what follows throws.
   void abort();
   // Both ends finish a communicator before either destroys it: all are asked to first.
   void finalize();

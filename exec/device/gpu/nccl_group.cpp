@@ -35,7 +35,7 @@ void NcclGroup::open(const LinkSetup::Group& group, int blocks) {
   device_.release(sum);
   if (got != static_cast<float>(group.ranks)) {
     throw work_error(nccl_.name + " added " + std::to_string(group.ranks) + " ones up to " +
-                     std::to_string(got) + "; use --reduce ordered");
+                     std::to_string(got) + "; use --transport mpi");
   }
 }
 
