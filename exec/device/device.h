@@ -59,9 +59,13 @@ struct AttentionShape {
   std::int64_t sequence = 1;  // positions in each
   std::int64_t heads = 1;
   std::int64_t head_size = 1;
+  std::int64_t group = 1;  // neighbouring heads that share keys and values
 
   std::int64_t rows() const { return batch * sequence; }
+  std::int64_t kv_heads() const { return heads / group; }
   std::int64_t hidden() const { return heads * head_size; }
+  std::int64_t kv_size() const { return kv_heads() * head_size; }
+  std::int64_t qkv_size() const { return hidden() + 2 * kv_size(); }
 };
 
 // op(A) is A, or its transpose; A as stored then has k rows, B n.
@@ -155,7 +159,13 @@ class Device {
                          Array y) = 0;
   // dx = dy gelu'(x); dx may be dy.
   virtual void gelu_backward(std::int64_t count, ConstArray x, ConstArray dy, Array dx) = 0;
-  // y = residual + dropout(x + bias); y may be x.
+  // y = silu(gate) up, with silu(x) = x / (1 + e^-x). A row of x[rows x 2 columns] has its
+  // gates first.
+  virtual void gated_silu(std::int64_t rows, std::int64_t columns, ConstArray x, Array y) = 0;
+  // dx may be x.
+  virtual void gated_silu_backward(std::int64_t rows, std::int64_t columns, ConstArray x,
+                                   ConstArray dy, Array dx) = 0;
+  // y = residual + dropout(x + bias); y may be x; a bias of null is none.
   virtual void bias_dropout_add(std::int64_t rows, std::int64_t columns, ConstArray bias,
                                 ConstArray x, ConstArray residual, const Dropout& dropout,
                                 Array y) = 0;
@@ -168,19 +178,30 @@ class Device {
                                    ConstArray x, ConstArray gamma, const float* mean,
                                    const float* rstd, ConstArray residual, Array dx, float* dgamma,
                                    float* dbeta) = 0;
+  // y = x rstd gamma with rstd = 1 / sqrt(mean(x^2) + 1e-5), row by row (Zhang and Sennrich, 2019).
+  virtual void rms_norm(std::int64_t rows, std::int64_t columns, ConstArray x, ConstArray gamma,
+                        Array y, float* rstd) = 0;
+  // As layer_norm_backward() has it.
+  virtual void rms_norm_backward(std::int64_t rows, std::int64_t columns, ConstArray dy,
+                                 ConstArray x, ConstArray gamma, const float* rstd,
+                                 ConstArray residual, Array dx, float* dgamma) = 0;
+  // Turns every head's q and k in qkv, in place, by angles that grow with the position p (Su et
+  // al., 2021): numbers i and i + head_size / 2, as a point, by p base^(-2 i / head_size); back by
+  // as much where asked. head_size is even.
+  virtual void rotate(const AttentionShape& shape, float base, bool back, Array qkv) = 0;
   // How many numbers attention() leaves for attention_backward().
   virtual std::int64_t attention_state(const AttentionShape& shape) const = 0;
-  // Causal attention, scaled by 1/sqrt(head_size). qkv[rows x 3 hidden]: q, k
-  // and v of all heads, head by head within each; y[rows x hidden].
+  // Causal attention, scaled by 1/sqrt(head_size). qkv[rows x qkv_size]: q of all heads, then k,
+  // then v of all groups, head by head within each; y[rows x hidden].
   virtual void attention(const AttentionShape& shape, ConstArray qkv, float* state, Array y) = 0;
   // `state` is used up; y is attention()'s.
   virtual void attention_backward(const AttentionShape& shape, ConstArray qkv, float* state,
                                   ConstArray y, ConstArray dy, Array dqkv) = 0;
-  // y[row] = table[tokens[row]] + positions[row % sequence].
+  // y[row] = table[tokens[row]] + positions[row % sequence]; positions of null are none.
   virtual void embed(std::int64_t rows, std::int64_t columns, std::int64_t sequence,
                      const std::int32_t* tokens, ConstArray table, ConstArray positions,
                      Array y) = 0;
-  // dtable and dpositions += dy's rows, in the order of rows.
+  // dtable and dpositions, where there is one, += dy's rows, in the order of rows.
   virtual void embed_backward(std::int64_t rows, std::int64_t columns, std::int64_t sequence,
                               const std::int32_t* tokens, ConstArray dy, float* dtable,
                               float* dpositions) = 0;

@@ -1,6 +1,10 @@
-// A pre-norm decoder block, as in GPT-2:
-//   h = x + dropout(attention(norm1(x)) Wo + bo)
+// A pre-norm decoder block, of a gpt:
+//   h = x + dropout(attention(norm1(x) Wqkv + bqkv) Wo + bo)
 //   y = h + dropout(gelu(norm2(h) W1 + b1) W2 + b2)
+// and of a llama, whose norms are of root mean squares, without biases:
+//   h = x + dropout(attention(rotate(norm1(x) Wqkv)) Wo)
+//   y = h + dropout((silu(gate) up) W2), where (gate, up) = norm2(h) W1
+// Heads share keys and values where the model has fewer of those.
 #include <cmath>
 
 #include "exec/model/layers.h"
@@ -11,48 +15,46 @@ namespace {
 class DecoderBlock final : public Layer {
  public:
   DecoderBlock(const LayerSetup& setup, int index) : Layer(setup, index) {
+    const Model& model = setup.model;
+    const bool has_biases = model.has_biases();
     const Start usual{.deviation = 0.02F};
     // What every block adds to the sum starts smaller the more blocks there are.
-    const Start added{.deviation =
-                          0.02F / std::sqrt(2.0F * static_cast<float>(setup.model.blocks))};
-    add_parameter("norm1 gamma", hidden(), {.value = 1}, false);
-    add_parameter("norm1 beta", hidden(), {}, false);
-    add_parameter("qkv matrix", hidden() * 3 * hidden(), usual, true);
-    add_parameter("qkv bias", 3 * hidden(), {}, false);
-    add_parameter("out matrix", hidden() * hidden(), added, true);
-    add_parameter("out bias", hidden(), {}, false);
-    add_parameter("norm2 gamma", hidden(), {.value = 1}, false);
-    add_parameter("norm2 beta", hidden(), {}, false);
-    add_parameter("up matrix", hidden() * inner(), usual, true);
-    add_parameter("up bias", inner(), {}, false);
-    add_parameter("down matrix", inner() * hidden(), added, true);
-    add_parameter("down bias", hidden(), {}, false);
+    const Start added{.deviation = 0.02F / std::sqrt(2.0F * static_cast<float>(model.blocks))};
+    norm1_ = add_norm("norm1", has_biases);
+    qkv_ = add_linear("qkv", hidden(), attention().qkv_size(), usual, has_biases || model.qkv_bias);
+    out_ = add_linear("out", hidden(), hidden(), added, has_biases);
+    norm2_ = add_norm("norm2", has_biases);
+    up_ = add_linear("up", hidden(), model.is_gated() ? 2 * inner() : inner(), usual, has_biases);
+    down_ = add_linear("down", inner(), hidden(), added, has_biases);
   }
 
   Tensor forward(const Microbatch& microbatch, Tensor x, Saved& saved) override {
-    Tensor stats1 = take_floats(2 * rows());
-    Tensor normed1 = norm(x, norm1_gamma, stats1);
-    Tensor qkv = take(rows() * 3 * hidden());
-    multiply(normed1, qkv_matrix, hidden(), 3 * hidden(), qkv);
-    device().add_bias(rows(), 3 * hidden(), weight(qkv_bias), qkv.data());
+    Tensor stats1;
+    Tensor normed1 = normalise(x, norm1_, stats1);
+    Tensor qkv = take(rows() * qkv_.outputs);
+    multiply(normed1, qkv_, qkv);
+    if (qkv_.bias) device().add_bias(rows(), qkv_.outputs, weight(*qkv_.bias), qkv.data());
+    if (rotates()) device().rotate(attention(), rotary_base(), false, qkv.data());
     Tensor state = take_floats(device().attention_state(attention()));
     Tensor mixed = take(x.size());
     device().attention(attention(), qkv.data(), state.floats(), mixed.data());
     Tensor h = take(x.size());
-    multiply(mixed, out_matrix, hidden(), hidden(), h);
-    device().bias_dropout_add(rows(), hidden(), weight(out_bias), h.data(), x.data(),
-                              dropout(microbatch, 0), h.data());
+    multiply(mixed, out_, h);
+    add_back(microbatch, 0, out_, x, h);
 
-    Tensor stats2 = take_floats(2 * rows());
-    Tensor normed2 = norm(h, norm2_gamma, stats2);
-    Tensor up = take(rows() * inner());
-    multiply(normed2, up_matrix, hidden(), inner(), up);
+    Tensor stats2;
+    Tensor normed2 = normalise(h, norm2_, stats2);
+    Tensor up = take(rows() * up_.outputs);
+    multiply(normed2, up_, up);
     Tensor active = take(rows() * inner());
-    device().bias_gelu(rows(), inner(), weight(up_bias), up.data(), active.data());
+    if (is_gated()) {
+      device().gated_silu(rows(), inner(), up.data(), active.data());
+    } else {
+      device().bias_gelu(rows(), inner(), weight(*up_.bias), up.data(), active.data());
+    }
     Tensor y = take(x.size());
-    multiply(active, down_matrix, inner(), hidden(), y);
-    device().bias_dropout_add(rows(), hidden(), weight(down_bias), y.data(), h.data(),
-                              dropout(microbatch, 1), y.data());
+    multiply(active, down_, y);
+    add_back(microbatch, 1, down_, h, y);
 
     saved.resize(kept_count);
     saved[kept_x] = std::move(x);
@@ -77,13 +79,20 @@ class DecoderBlock final : public Layer {
     // Through the MLP. Each gradient takes the place of what is no longer needed.
     Tensor ddown = dropped(dy, dropout(microbatch, 1));
     const Tensor& dy_down = ddown.empty() ? dy : ddown;
-    Tensor dup = take(rows() * inner());
-    multiply_backward(dy_down, down_matrix, inner(), hidden(), dup);
-    device().gelu_backward(dup.size(), kept[kept_up].data(), dup.data(), dup.data());
-    kept[kept_up] = {};
-    Tensor norm2_gradients = take_floats(2 * hidden());
-    Tensor dh = norm_backward(dup, up_matrix, inner(), kept[kept_h], norm2_gamma, kept[kept_stats2],
-                              dy, norm2_gradients);
+    Tensor dup;
+    if (is_gated()) {
+      const Tensor dactive = take(rows() * inner());
+      multiply_backward(dy_down, down_, dactive);
+      dup = std::move(kept[kept_up]);
+      device().gated_silu_backward(rows(), inner(), dup.data(), dactive.data(), dup.data());
+    } else {
+      dup = take(rows() * inner());
+      multiply_backward(dy_down, down_, dup);
+      device().gelu_backward(dup.size(), kept[kept_up].data(), dup.data(), dup.data());
+      kept[kept_up] = {};
+    }
+    Tensor dh =
+        through_norm(dup, up_, kept[kept_h], norm2_, kept[kept_stats2], dy, saved[residue_norm2]);
     kept[kept_h] = {};
     saved[residue_down] = std::move(ddown.empty() ? dy : ddown);
     dy = {};
@@ -92,16 +101,16 @@ class DecoderBlock final : public Layer {
     Tensor dout = dropped(dh, dropout(microbatch, 0));
     const Tensor& dh_out = dout.empty() ? dh : dout;
     Tensor dmixed = take(dh.size());
-    multiply_backward(dh_out, out_matrix, hidden(), hidden(), dmixed);
-    Tensor dqkv = take(rows() * 3 * hidden());
+    multiply_backward(dh_out, out_, dmixed);
+    Tensor dqkv = take(rows() * qkv_.outputs);
     device().attention_backward(attention(), kept[kept_qkv].data(), kept[kept_state].floats(),
                                 kept[kept_mixed].data(), dmixed.data(), dqkv.data());
+    if (rotates()) device().rotate(attention(), rotary_base(), true, dqkv.data());
     kept[kept_qkv] = {};
     kept[kept_state] = {};
     dmixed = {};
-    Tensor norm1_gradients = take_floats(2 * hidden());
-    Tensor dx = norm_backward(dqkv, qkv_matrix, 3 * hidden(), kept[kept_x], norm1_gamma,
-                              kept[kept_stats1], dh, norm1_gradients);
+    Tensor dx =
+        through_norm(dqkv, qkv_, kept[kept_x], norm1_, kept[kept_stats1], dh, saved[residue_norm1]);
 
     saved[residue_out] = std::move(dout.empty() ? dh : dout);
     saved[residue_normed1] = std::move(kept[kept_normed1]);
@@ -110,27 +119,11 @@ class DecoderBlock final : public Layer {
     saved[residue_normed2] = std::move(kept[kept_normed2]);
     saved[residue_up] = std::move(dup);
     saved[residue_active] = std::move(kept[kept_active]);
-    saved[residue_norm1] = std::move(norm1_gradients);
-    saved[residue_norm2] = std::move(norm2_gradients);
     for (Tensor& tensor : saved) tensor.serve_as(Use::residue);
     return dx;
   }
 
  private:
-  enum : int {
-    norm1_gamma,
-    norm1_beta,
-    qkv_matrix,
-    qkv_bias,
-    out_matrix,
-    out_bias,
-    norm2_gamma,
-    norm2_beta,
-    up_matrix,
-    up_bias,
-    down_matrix,
-    down_bias,
-  };
   // From F to I.
   enum : std::size_t {
     kept_x,
@@ -162,29 +155,32 @@ class DecoderBlock final : public Layer {
   };
 
   void add_weight_gradients(const Microbatch& /*microbatch*/, Saved& saved) override {
-    add_linear_gradients(saved[residue_active], saved[residue_down], down_matrix, inner(),
-                         hidden());
-    add_linear_gradients(saved[residue_normed2], saved[residue_up], up_matrix, hidden(), inner());
-    add_linear_gradients(saved[residue_mixed], saved[residue_out], out_matrix, hidden(), hidden());
-    add_linear_gradients(saved[residue_normed1], saved[residue_qkv], qkv_matrix, hidden(),
-                         3 * hidden());
-    add_norm_gradients(saved[residue_norm1], norm1_gamma);
-    add_norm_gradients(saved[residue_norm2], norm2_gamma);
+    add_linear_gradients(saved[residue_active], saved[residue_down], down_);
+    add_linear_gradients(saved[residue_normed2], saved[residue_up], up_);
+    add_linear_gradients(saved[residue_mixed], saved[residue_out], out_);
+    add_linear_gradients(saved[residue_normed1], saved[residue_qkv], qkv_);
+    add_norm_gradients(saved[residue_norm1], norm1_);
+    add_norm_gradients(saved[residue_norm2], norm2_);
   }
 
   std::int64_t rows() const { return setup_.rows(); }
   std::int64_t hidden() const { return setup_.model.hidden_size; }
   std::int64_t inner() const { return setup_.model.mlp_size; }
+  bool is_gated() const { return setup_.model.is_gated(); }
+  bool rotates() const { return !setup_.model.has_positions(); }
+  float rotary_base() const { return static_cast<float>(setup_.model.rotary_base); }
   AttentionShape attention() const {
-    const std::int64_t heads = setup_.model.heads;
-    return {setup_.batch, setup_.sequence, heads, hidden() / heads};
+    const Model& model = setup_.model;
+    return {setup_.batch, setup_.sequence, model.heads, model.head_size(),
+            model.heads / model.kv_heads};
   }
 
-  Tensor norm(const Tensor& x, int gamma, const Tensor& stats) const {
-    Tensor y = take(x.size());
-    device().layer_norm(rows(), hidden(), x.data(), weight(gamma), weight(gamma + 1), y.data(),
-                        stats.floats(), stats.floats() + rows());
-    return y;
+  // product = residual + dropout(product + the bias).
+  void add_back(const Microbatch& microbatch, std::uint32_t site, const Linear& linear,
+                const Tensor& residual, const Tensor& product) const {
+    device().bias_dropout_add(rows(), hidden(), linear.bias ? weight(*linear.bias) : ConstArray(),
+                              product.data(), residual.data(), dropout(microbatch, site),
+                              product.data());
   }
 
   // The gradient that reaches what dropout let through; empty where it let
@@ -197,18 +193,20 @@ class DecoderBlock final : public Layer {
   }
 
   // residual + the gradient by x of norm(x) times a matrix, from that by the product.
-  Tensor norm_backward(const Tensor& dproduct, int matrix, std::int64_t outputs, const Tensor& x,
-                       int gamma, const Tensor& stats, const Tensor& residual,
-                       const Tensor& norm_gradients) const {
+  Tensor through_norm(const Tensor& dproduct, const Linear& linear, const Tensor& x,
+                      const Norm& norm, const Tensor& stats, const Tensor& residual,
+                      Tensor& gradients) const {
     const Tensor dnormed = take(x.size());
-    multiply_backward(dproduct, matrix, hidden(), outputs, dnormed);
-    Tensor dx = take(x.size());
-    device().layer_norm_backward(rows(), hidden(), dnormed.data(), x.data(), weight(gamma),
-                                 stats.floats(), stats.floats() + rows(), residual.data(),
-                                 dx.data(), norm_gradients.floats(),
-                                 norm_gradients.floats() + hidden());
-    return dx;
+    multiply_backward(dproduct, linear, dnormed);
+    return norm_backward(dnormed, x, norm, stats, residual.data(), gradients);
   }
+
+  Norm norm1_;
+  Linear qkv_;
+  Linear out_;
+  Norm norm2_;
+  Linear up_;
+  Linear down_;
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-// y = dropout(table[token] + positions[place in the sequence]).
+// y = dropout(table[token] + positions[place in the sequence]), without positions where blocks
+// rotate by them.
 #include "exec/model/layers.h"
 
 namespace pipesim::exec {
@@ -9,9 +10,10 @@ class Embedding final : public Layer {
   Embedding(const LayerSetup& setup, int index) : Layer(setup, index) {
     const Model& model = setup.model;
     // A plain MLP has nothing that would bring small inputs to size.
-    const bool is_gpt = model.architecture == Architecture::gpt;
-    const Start start{.deviation = is_gpt || model.tied_head ? 0.02F : 1.0F};
+    const bool is_mlp = model.architecture == Architecture::mlp;
+    const Start start{.deviation = is_mlp && !model.tied_head ? 1.0F : 0.02F};
     add_parameter("table", model.vocabulary_size * model.hidden_size, start, true);
+    if (!model.has_positions()) return;
     add_parameter("positions", model.max_sequence_length * model.hidden_size, {.deviation = 0.02F},
                   false);
   }
@@ -19,7 +21,7 @@ class Embedding final : public Layer {
   Tensor forward(const Microbatch& microbatch, Tensor /*x*/, Saved& /*saved*/) override {
     Tensor y = take(setup_.rows() * hidden());
     device().embed(setup_.rows(), hidden(), setup_.sequence, microbatch.tokens, weight(table),
-                   weight(positions), y.data());
+                   setup_.model.has_positions() ? weight(positions) : ConstArray(), y.data());
     if (drops()) device().dropout(y.size(), y.data(), dropout(microbatch, 0), y.data());
     return y;
   }
@@ -36,7 +38,8 @@ class Embedding final : public Layer {
 
   void add_weight_gradients(const Microbatch& microbatch, Saved& saved) override {
     device().embed_backward(setup_.rows(), hidden(), setup_.sequence, microbatch.tokens,
-                            saved.front().data(), gradient(table), gradient(positions));
+                            saved.front().data(), gradient(table),
+                            setup_.model.has_positions() ? gradient(positions) : nullptr);
   }
 
   std::int64_t hidden() const { return setup_.model.hidden_size; }

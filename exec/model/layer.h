@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,6 +48,20 @@ struct Microbatch {
 
 using Saved = std::vector<Tensor>;
 
+// Which parameters of a layer a matrix product is by: a matrix [inputs x outputs], and where the
+// layer has one the bias after it.
+struct Linear {
+  int matrix = 0;
+  std::optional<int> bias = {};
+  std::int64_t inputs = 0;
+  std::int64_t outputs = 0;
+};
+// And a norm: a layer norm where it has a beta, else an RMS norm.
+struct Norm {
+  int gamma = 0;
+  std::optional<int> beta = {};
+};
+
 // The parameter of the embedding, and of the head, that a tied model shares.
 inline constexpr int tied_parameter = 0;
 
@@ -77,12 +92,16 @@ class Layer {
 
   virtual void add_weight_gradients(const Microbatch& microbatch, Saved& saved) = 0;
 
-  // Appends a parameter. `like_layer`: draws what the same place of that layer draws.
-  void add_parameter(const std::string& name, std::int64_t size, Start start, bool decays,
-                     int like_layer);
-  void add_parameter(const std::string& name, std::int64_t size, Start start, bool decays) {
-    add_parameter(name, size, start, decays, index_);
+  // Append a parameter, or those of a product or a norm. `like_layer`: draws what the same place
+  // of that layer draws.
+  int add_parameter(const std::string& name, std::int64_t size, Start start, bool decays,
+                    int like_layer);
+  int add_parameter(const std::string& name, std::int64_t size, Start start, bool decays) {
+    return add_parameter(name, size, start, decays, index_);
   }
+  Linear add_linear(const std::string& name, std::int64_t inputs, std::int64_t outputs, Start start,
+                    bool has_bias);
+  Norm add_norm(const std::string& name, bool has_beta);
 
   Device& device() const { return setup_.device; }
   // Of the model's precision, and of float32.
@@ -97,16 +116,17 @@ class Layer {
   float* gradient(int parameter) const { return at(parameter).gradient.floats(); }
   Dropout dropout(const Microbatch& microbatch, std::uint32_t site) const;
   bool drops() const { return setup_.model.dropout_ppm > 0; }
-  // y[rows x outputs] = x[rows x inputs] W, and the gradients through it.
-  void multiply(const Tensor& x, int weight_index, std::int64_t inputs, std::int64_t outputs,
-                const Tensor& y) const;
-  void multiply_backward(const Tensor& dy, int weight_index, std::int64_t inputs,
-                         std::int64_t outputs, const Tensor& dx) const;
-  // Adds x^T dy to the gradient of W, and dy's rows to that of the bias after it.
-  void add_linear_gradients(const Tensor& x, const Tensor& dy, int weight_index,
-                            std::int64_t inputs, std::int64_t outputs) const;
-  // Adds dgamma and dbeta, which stand behind each other, to two parameters.
-  void add_norm_gradients(const Tensor& both, int gamma_index) const;
+  // y[rows x outputs] = x[rows x inputs] W, and the gradient through it; the bias is the caller's.
+  void multiply(const Tensor& x, const Linear& linear, const Tensor& y) const;
+  void multiply_backward(const Tensor& dy, const Linear& linear, const Tensor& dx) const;
+  // Adds x^T dy to the gradient of W, and dy's rows to that of the bias.
+  void add_linear_gradients(const Tensor& x, const Tensor& dy, const Linear& linear) const;
+  // Of x[rows x hidden]; both leave numbers for later: what the backward needs of each row, and
+  // the gradients of the norm's parameters, behind each other.
+  Tensor normalise(const Tensor& x, const Norm& norm, Tensor& stats) const;
+  Tensor norm_backward(const Tensor& dy, const Tensor& x, const Norm& norm, const Tensor& stats,
+                       ConstArray residual, Tensor& gradients) const;
+  void add_norm_gradients(const Tensor& gradients, const Norm& norm) const;
 
   LayerSetup setup_;
 

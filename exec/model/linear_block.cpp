@@ -11,15 +11,14 @@ class LinearBlock final : public Layer {
   LinearBlock(const LayerSetup& setup, int index) : Layer(setup, index) {
     // Keeps the size of what passes (He et al., 2015, "Delving deep into rectifiers").
     const float deviation = std::sqrt(2.0F / static_cast<float>(hidden()));
-    add_parameter("matrix", hidden() * hidden(), {.deviation = deviation}, true);
-    add_parameter("bias", hidden(), {}, false);
+    linear_ = add_linear("", hidden(), hidden(), {.deviation = deviation}, true);
   }
 
   Tensor forward(const Microbatch& /*microbatch*/, Tensor x, Saved& saved) override {
     Tensor inner = take(x.size());
     Tensor y = take(x.size());
-    multiply(x, matrix, hidden(), hidden(), inner);
-    device().bias_gelu(setup_.rows(), hidden(), weight(bias), inner.data(), y.data());
+    multiply(x, linear_, inner);
+    device().bias_gelu(setup_.rows(), hidden(), weight(*linear_.bias), inner.data(), y.data());
     saved.push_back(std::move(x));
     saved.push_back(std::move(inner));
     return y;
@@ -29,20 +28,20 @@ class LinearBlock final : public Layer {
     const Tensor inner = std::move(saved[1]);
     device().gelu_backward(dy.size(), inner.data(), dy.data(), dy.data());
     Tensor dx = take(dy.size());
-    multiply_backward(dy, matrix, hidden(), hidden(), dx);
+    multiply_backward(dy, linear_, dx);
     saved[1] = std::move(dy);
     for (Tensor& tensor : saved) tensor.serve_as(Use::residue);
     return dx;
   }
 
  private:
-  enum : int { matrix, bias };
-
   void add_weight_gradients(const Microbatch& /*microbatch*/, Saved& saved) override {
-    add_linear_gradients(saved[0], saved[1], matrix, hidden(), hidden());
+    add_linear_gradients(saved[0], saved[1], linear_);
   }
 
   std::int64_t hidden() const { return setup_.model.hidden_size; }
+
+  Linear linear_;
 };
 
 }  // namespace

@@ -10,12 +10,13 @@ namespace {
 std::int64_t block_parameters(const Model& model, std::int64_t experts) {
   const std::int64_t h = model.hidden_size;
   if (model.architecture == Architecture::mlp) return h * h + h;
-  const bool is_gpt = model.architecture == Architecture::gpt;  // has biases, and its norms shifts
-  const std::int64_t h_kv = model.kv_heads * model.head_size();
-  const std::int64_t norms = (is_gpt ? 4 : 2) * h;
-  const std::int64_t attention = 2 * h * h + 2 * h * h_kv + (is_gpt ? 2 * h + 2 * h_kv : 0);
+  const bool has_biases = model.has_biases();
+  const std::int64_t qkv = h + 2 * model.kv_size();
+  const std::int64_t norms = (has_biases ? 4 : 2) * h;
+  const std::int64_t attention =
+      h * qkv + h * h + (has_biases || model.qkv_bias ? qkv : 0) + (has_biases ? h : 0);
   const std::int64_t mlp =
-      (model.is_gated() ? 3 : 2) * h * model.mlp_size + (is_gpt ? model.mlp_size + h : 0);
+      (model.is_gated() ? 3 : 2) * h * model.mlp_size + (has_biases ? model.mlp_size + h : 0);
   const std::int64_t router = model.experts > 1 ? h * model.experts : 0;
   return norms + attention + router + experts * mlp;
 }
@@ -32,11 +33,10 @@ std::string Model::layer_name(int layer) const {
 std::int64_t Model::layer_parameters(int layer) const {
   if (is_listed()) return list[static_cast<std::size_t>(layer)].parameters;
   const std::int64_t words = vocabulary_size * hidden_size;
-  const bool is_llama = architecture == Architecture::llama;
-  if (is_embedding(layer)) return words + (is_llama ? 0 : max_sequence_length * hidden_size);
+  if (is_embedding(layer)) return words + (has_positions() ? max_sequence_length * hidden_size : 0);
   if (!is_head(layer)) return block_parameters(*this, experts);
   if (architecture == Architecture::mlp) return words;
-  return words + (is_llama ? 1 : 2) * hidden_size;  // a last norm
+  return words + (has_biases() ? 2 : 1) * hidden_size;  // a last norm
 }
 
 std::int64_t Model::parameters() const {

@@ -51,7 +51,9 @@ struct Model {
   std::int64_t experts_per_token = 1;
   std::int64_t vocabulary_size = 256;
   std::int64_t max_sequence_length = 256;
-  bool tied_head = true;         // the head's matrix is the embedding's table
+  std::int64_t rotary_base = 10'000;  // of llama: how slowly angles grow that positions turn by
+  bool qkv_bias = false;              // of llama: queries, keys and values have biases
+  bool tied_head = true;              // the head's matrix is the embedding's table
   std::int64_t dropout_ppm = 0;  // millionths of elements, of the embedding and of what blocks add
   std::vector<ListedLayer> list{};  // of layers, each as often as it is there
 
@@ -60,7 +62,11 @@ struct Model {
   bool is_embedding(int layer) const { return !is_listed() && layer == 0; }
   bool is_head(int layer) const { return !is_listed() && layer == layers() - 1; }
   bool is_gated() const { return architecture == Architecture::llama; }
+  bool has_positions() const { return architecture != Architecture::llama; }  // in a table
+  // Of all products and norms; qkv_bias is apart.
+  bool has_biases() const { return architecture != Architecture::llama; }
   std::int64_t head_size() const { return hidden_size / heads; }
+  std::int64_t kv_size() const { return kv_heads * head_size(); }
   std::string layer_name(int layer) const;  // "embedding", "block 3", "head"
   std::int64_t layer_parameters(int layer) const;
   std::int64_t parameters() const;  // a tied matrix counts once

@@ -95,6 +95,10 @@ void read_shape(JsonMembers& members, Model& model) {
   }
   model.vocabulary_size = size("vocabulary_size");
   model.max_sequence_length = size("max_sequence_length");
+  if (model.architecture == Architecture::llama) {
+    model.rotary_base = members.integer_or("rotary_base", 10'000, 1, 1'000'000'000);
+    model.qkv_bias = members.boolean_or("qkv_bias", false);
+  }
   model.tied_head = members.boolean_or("tied_head", false);
   members.optional("dropout", [&](const JsonCursor& value) {
     model.dropout_ppm = value.millionths(1);
@@ -218,6 +222,10 @@ void put_shape(const Model& model, Json& json) {
   }
   json["vocabulary_size"] = model.vocabulary_size;
   json["max_sequence_length"] = model.max_sequence_length;
+  if (model.architecture == Architecture::llama) {
+    json["rotary_base"] = model.rotary_base;
+    if (model.qkv_bias) json["qkv_bias"] = true;
+  }
   json["tied_head"] = model.tied_head;
   json["dropout"] = static_cast<double>(model.dropout_ppm) / 1e6;
 }

@@ -101,6 +101,13 @@ class CpuDevice final : public Device {
   void gelu_backward(std::int64_t count, ConstArray x, ConstArray dy, Array dx) override {
     operators_->gelu_backward(count, floats(x), floats(dy), floats(dx));
   }
+  void gated_silu(std::int64_t rows, std::int64_t columns, ConstArray x, Array y) override {
+    operators_->gated_silu(rows, columns, floats(x), floats(y));
+  }
+  void gated_silu_backward(std::int64_t rows, std::int64_t columns, ConstArray x, ConstArray dy,
+                           Array dx) override {
+    operators_->gated_silu_backward(rows, columns, floats(x), floats(dy), floats(dx));
+  }
   void bias_dropout_add(std::int64_t rows, std::int64_t columns, ConstArray bias, ConstArray x,
                         ConstArray residual, const Dropout& dropout, Array y) override {
     operators_->bias_dropout_add(rows, columns, floats(bias), floats(x), floats(residual), dropout,
@@ -116,6 +123,19 @@ class CpuDevice final : public Device {
                            ConstArray residual, Array dx, float* dgamma, float* dbeta) override {
     operators_->layer_norm_backward(rows, columns, floats(dy), floats(x), floats(gamma), mean, rstd,
                                     floats(residual), floats(dx), dgamma, dbeta);
+  }
+  void rms_norm(std::int64_t rows, std::int64_t columns, ConstArray x, ConstArray gamma, Array y,
+                float* rstd) override {
+    operators_->rms_norm(rows, columns, floats(x), floats(gamma), floats(y), rstd);
+  }
+  void rms_norm_backward(std::int64_t rows, std::int64_t columns, ConstArray dy, ConstArray x,
+                         ConstArray gamma, const float* rstd, ConstArray residual, Array dx,
+                         float* dgamma) override {
+    operators_->rms_norm_backward(rows, columns, floats(dy), floats(x), floats(gamma), rstd,
+                                  floats(residual), floats(dx), dgamma);
+  }
+  void rotate(const AttentionShape& shape, float base, bool back, Array qkv) override {
+    operators_->rotate(shape, base, back, floats(qkv));
   }
   // The probabilities.
   std::int64_t attention_state(const AttentionShape& shape) const override {

@@ -180,8 +180,37 @@ class CpuOperators final : public FloatOperators {
     });
   }
 
+  void gated_silu(std::int64_t rows, std::int64_t columns, const float* x, float* y) override {
+    for (std::int64_t row = 0; row < rows; ++row, x += 2 * columns, y += columns) {
+      each_value(columns, y, [&](std::int64_t i, auto n) {
+        const Floats gate = load(x + i, n);
+        return gate / (1.0F + exponential(Floats{} - gate)) * load(x + columns + i, n);
+      });
+    }
+  }
+
+  // With s = 1 / (1 + e^-gate): silu' = s (1 + gate (1 - s)).
+  void gated_silu_backward(std::int64_t rows, std::int64_t columns, const float* x, const float* dy,
+                           float* dx) override {
+    for (std::int64_t row = 0; row < rows;
+         ++row, x += 2 * columns, dy += columns, dx += 2 * columns) {
+      each_vector(columns, [&](std::int64_t i, auto n) {
+        const Floats gate = load(x + i, n);
+        const Floats up = load(x + columns + i, n);
+        const Floats slope = load(dy + i, n);
+        const Floats s = 1.0F / (1.0F + exponential(Floats{} - gate));
+        store(dx + i, slope * up * (s * (1.0F + gate * (1.0F - s))), n);
+        store(dx + columns + i, slope * (gate * s), n);
+      });
+    }
+  }
+
   void bias_dropout_add(std::int64_t rows, std::int64_t columns, const float* bias, const float* x,
                         const float* residual, const Dropout& dropout, float* y) override {
+    if (bias == nullptr) {
+      this->dropout(rows * columns, x, dropout, y);
+      return add(rows * columns, y, residual, y);
+    }
     if (dropout.probability <= 0) {
       for (std::int64_t row = 0; row < rows;
            ++row, x += columns, residual += columns, y += columns) {
@@ -265,15 +294,92 @@ class CpuOperators final : public FloatOperators {
     }
   }
 
+  void rms_norm(std::int64_t rows, std::int64_t columns, const float* x, const float* gamma,
+                float* y, float* rstd) override {
+    const auto size = static_cast<float>(columns);
+    for (std::int64_t row = 0; row < rows; ++row, x += columns, y += columns) {
+      const float squares =
+          sum(columns, [&](std::int64_t i, auto n) { return load(x + i, n) * load(x + i, n); });
+      const float inverse = 1 / __builtin_sqrtf(squares / size + 1e-5F);
+      each_value(columns, y, [&](std::int64_t i, auto n) {
+        fetch(x + columns + i);
+        return load(x + i, n) * inverse * load(gamma + i, n);
+      });
+      rstd[row] = inverse;
+    }
+  }
+
+  // With u = x rstd and g = dy gamma: dx = rstd (g - u mean(g u)).
+  void rms_norm_backward(std::int64_t rows, std::int64_t columns, const float* dy, const float* x,
+                         const float* gamma, const float* rstd, const float* residual, float* dx,
+                         float* dgamma) override {
+    clear(columns, dgamma);
+    const auto size = static_cast<float>(columns);
+    for (std::int64_t row = 0; row < rows; ++row, dy += columns, x += columns, dx += columns) {
+      const float inverse = rstd[row];
+      const float mean_gu =
+          sum(columns,
+              [&](std::int64_t i, auto n) {
+                return load(dy + i, n) * load(gamma + i, n) * (load(x + i, n) * inverse);
+              }) /
+          size;
+      const auto gradient = [&](std::int64_t i, auto n) {
+        const Floats d = load(dy + i, n);
+        const Floats unit = load(x + i, n) * inverse;
+        store(dgamma + i, load(dgamma + i, n) + d * unit, n);
+        return (d * load(gamma + i, n) - unit * mean_gu) * inverse;
+      };
+      if (residual == nullptr) {
+        each_vector(columns, [&](std::int64_t i, auto n) { store(dx + i, gradient(i, n), n); });
+      } else {
+        each_vector(columns, [&](std::int64_t i, auto n) {
+          store(dx + i, load(residual + i, n) + gradient(i, n), n);
+        });
+        residual += columns;
+      }
+    }
+  }
+
+  // Position by position: all sequences have its angles.
+  void rotate(const AttentionShape& shape, float base, bool back, float* qkv) override {
+    const std::int64_t half = shape.head_size / 2;
+    const std::int64_t turned = shape.heads + shape.kv_heads();
+    float* cosines = scratch(2 * half);
+    float* sines = cosines + half;
+    const double step = -2.0 / static_cast<double>(shape.head_size);
+    for (std::int64_t position = 0; position < shape.sequence; ++position) {
+      for (std::int64_t i = 0; i < half; ++i) {
+        const double angle =
+            static_cast<double>(position) *
+            __builtin_pow(static_cast<double>(base), step * static_cast<double>(i));
+        cosines[i] = static_cast<float>(__builtin_cos(angle));
+        sines[i] = static_cast<float>(back ? -__builtin_sin(angle) : __builtin_sin(angle));
+      }
+      for (std::int64_t sequence = 0; sequence < shape.batch; ++sequence) {
+        float* x = qkv + (sequence * shape.sequence + position) * shape.qkv_size();
+        for (std::int64_t head = 0; head < turned; ++head, x += shape.head_size) {
+          each_vector(half, [&](std::int64_t i, auto n) {
+            const Floats a = load(x + i, n);
+            const Floats b = load(x + half + i, n);
+            const Floats c = load(cosines + i, n);
+            const Floats s = load(sines + i, n);
+            store(x + i, a * c - b * s, n);
+            store(x + half + i, b * c + a * s, n);
+          });
+        }
+      }
+    }
+  }
+
   // By blocks of rows, each with the columns up to the end of its diagonal.
   void attention(const AttentionShape& shape, const float* qkv, float* probabilities,
                  float* y) override {
     const Heads heads(shape);
     for (std::int64_t head = 0; head < heads.count; ++head) {
       const std::int64_t at = heads.offset(head);
-      const float* q = qkv + heads.offset_qkv(head);
-      const float* k = q + heads.hidden;
-      const float* v = k + heads.hidden;
+      const float* q = qkv + heads.offset_of_query(head);
+      const float* k = qkv + heads.offset_of_key(head);
+      const float* v = k + heads.kv_size;
       float* p = probabilities + head * heads.sequence * heads.sequence;
       for (std::int64_t first = 0; first < heads.sequence; first += Heads::block) {
         const std::int64_t end = smaller(first + Heads::block, heads.sequence);
@@ -291,23 +397,23 @@ class CpuOperators final : public FloatOperators {
     }
   }
 
-  // The last block of rows first: it reaches all of k and v, so that it may
-  // write dk and dv, to which the others add.
+  // The last block of rows first: it reaches all of k and v, so that that of a group's
+  // first head may write dk and dv, to which the others add.
   void attention_backward(const AttentionShape& shape, const float* qkv, float* probabilities,
                           const float* dy, float* dqkv) override {
     const Heads heads(shape);
     float* dp = scratch(Heads::block * heads.sequence);
     for (std::int64_t head = 0; head < heads.count; ++head) {
-      const float* q = qkv + heads.offset_qkv(head);
-      const float* k = q + heads.hidden;
-      const float* v = k + heads.hidden;
-      float* dq = dqkv + heads.offset_qkv(head);
-      float* dk = dq + heads.hidden;
-      float* dv = dk + heads.hidden;
+      const float* q = qkv + heads.offset_of_query(head);
+      const float* k = qkv + heads.offset_of_key(head);
+      const float* v = k + heads.kv_size;
+      float* dq = dqkv + heads.offset_of_query(head);
+      float* dk = dqkv + heads.offset_of_key(head);
+      float* dv = dk + heads.kv_size;
       float* p = probabilities + head * heads.sequence * heads.sequence;
       for (std::int64_t end = heads.sequence; end > 0;) {
         const std::int64_t first = (end - 1) / Heads::block * Heads::block;
-        const bool others = end < heads.sequence;
+        const bool others = end < heads.sequence || !heads.is_first_of_group(head);
         const std::int64_t count = end - first;
         const float* dy_rows = dy + heads.offset(head) + first * heads.hidden;
         float* p_rows = p + first * heads.sequence;
@@ -332,8 +438,12 @@ class CpuOperators final : public FloatOperators {
              const std::int32_t* tokens, const float* table, const float* positions,
              float* y) override {
     for (std::int64_t row = 0; row < rows; ++row) {
-      add(columns, table + tokens[row] * columns, positions + row % sequence * columns,
-          y + row * columns);
+      const float* value = table + tokens[row] * columns;
+      if (positions == nullptr) {
+        copy(columns, value, y + row * columns);
+      } else {
+        add(columns, value, positions + row % sequence * columns, y + row * columns);
+      }
     }
   }
 
@@ -342,6 +452,7 @@ class CpuOperators final : public FloatOperators {
                       float* dpositions) override {
     for (std::int64_t row = 0; row < rows; ++row) {
       add_to(columns, dy + row * columns, dtable + tokens[row] * columns);
+      if (dpositions == nullptr) continue;
       add_to(columns, dy + row * columns, dpositions + row % sequence * columns);
     }
   }
@@ -385,25 +496,33 @@ class CpuOperators final : public FloatOperators {
     explicit Heads(const AttentionShape& shape)
         : count(shape.batch * shape.heads),
           heads(shape.heads),
+          group(shape.group),
           size(shape.head_size),
           sequence(shape.sequence),
-          hidden(shape.heads * shape.head_size),
-          stride(3 * hidden),
+          hidden(shape.hidden()),
+          kv_size(shape.kv_size()),
+          stride(shape.qkv_size()),
           scale(1 / __builtin_sqrtf(static_cast<float>(shape.head_size))) {}
 
-    // The first element of a head in y and in qkv.
+    // The first element of a head in y, and of its queries and keys in qkv.
     std::int64_t offset(std::int64_t i) const {
       return i / heads * sequence * hidden + i % heads * size;
     }
-    std::int64_t offset_qkv(std::int64_t i) const {
+    std::int64_t offset_of_query(std::int64_t i) const {
       return i / heads * sequence * stride + i % heads * size;
     }
+    std::int64_t offset_of_key(std::int64_t i) const {
+      return i / heads * sequence * stride + hidden + i % heads / group * size;
+    }
+    bool is_first_of_group(std::int64_t i) const { return i % group == 0; }
 
     std::int64_t count;
     std::int64_t heads;
+    std::int64_t group;
     std::int64_t size;
     std::int64_t sequence;
     std::int64_t hidden;
+    std::int64_t kv_size;
     std::int64_t stride;
     float scale;
   };

@@ -38,6 +38,9 @@ class FloatOperators {
   virtual void bias_gelu(std::int64_t rows, std::int64_t columns, const float* bias, float* x,
                          float* y) = 0;
   virtual void gelu_backward(std::int64_t count, const float* x, const float* dy, float* dx) = 0;
+  virtual void gated_silu(std::int64_t rows, std::int64_t columns, const float* x, float* y) = 0;
+  virtual void gated_silu_backward(std::int64_t rows, std::int64_t columns, const float* x,
+                                   const float* dy, float* dx) = 0;
   virtual void bias_dropout_add(std::int64_t rows, std::int64_t columns, const float* bias,
                                 const float* x, const float* residual, const Dropout& dropout,
                                 float* y) = 0;
@@ -48,6 +51,12 @@ class FloatOperators {
                                    const float* x, const float* gamma, const float* mean,
                                    const float* rstd, const float* residual, float* dx,
                                    float* dgamma, float* dbeta) = 0;
+  virtual void rms_norm(std::int64_t rows, std::int64_t columns, const float* x, const float* gamma,
+                        float* y, float* rstd) = 0;
+  virtual void rms_norm_backward(std::int64_t rows, std::int64_t columns, const float* dy,
+                                 const float* x, const float* gamma, const float* rstd,
+                                 const float* residual, float* dx, float* dgamma) = 0;
+  virtual void rotate(const AttentionShape& shape, float base, bool back, float* qkv) = 0;
   // probabilities[batch x heads x sequence x sequence], 0 above the diagonal;
   // the backward uses them up.
   virtual void attention(const AttentionShape& shape, const float* qkv, float* probabilities,

@@ -198,9 +198,9 @@ __global__ void __launch_bounds__(block_threads) attention_kernel(AttentionArray
   alignas(16) __shared__ WideStrip<groups> wide;
   __shared__ Softmax rows;
   const Place place = place_of_queries(arrays.sequence, tile);
-  const auto queries = arrays.queries(place.head);
-  const auto keys = arrays.keys(place.head);
-  const auto values = arrays.values(place.head);
+  const auto queries = arrays.queries(arrays.qkv, place.head);
+  const auto keys = arrays.keys(arrays.qkv, place.head / arrays.group());
+  const auto values = arrays.values(arrays.qkv, place.head / arrays.group());
   const int row = own_row();
   if (threadIdx.x < tile) {
     rows.largest[threadIdx.x] = -INFINITY;
@@ -229,7 +229,7 @@ __global__ void __launch_bounds__(block_threads) attention_kernel(AttentionArray
   float inverse[side];
   for (int i = 0; i < side; ++i) inverse[i] = 1 / rows.sum[row + i];
   y.scale(inverse);
-  store_sums(y, arrays.rows(arrays.result, 1, 0, place.head), place.first);
+  store_sums(y, arrays.outputs(arrays.result, place.head), place.first);
   const int own = static_cast<int>(threadIdx.x);
   if (own < tile && place.first + own < arrays.sequence) {
     arrays.log_sums[std::int64_t{place.head} * arrays.sequence + place.first + own] =
@@ -255,10 +255,10 @@ __global__ void __launch_bounds__(block_threads) query_gradient_kernel(Attention
   alignas(16) __shared__ Weights weights;
   alignas(16) __shared__ WideStrip<groups> wide;
   const Place place = place_of_queries(arrays.sequence, tile);
-  const auto queries = arrays.queries(place.head);
-  const auto keys = arrays.keys(place.head);
-  const auto values = arrays.values(place.head);
-  const auto dy = arrays.rows(arrays.dy, 1, 0, place.head);
+  const auto queries = arrays.queries(arrays.qkv, place.head);
+  const auto keys = arrays.keys(arrays.qkv, place.head / arrays.group());
+  const auto values = arrays.values(arrays.qkv, place.head / arrays.group());
+  const auto dy = arrays.outputs(arrays.dy, place.head);
   const int first = place.first + own_row();
   Query query[side];
   for (int i = 0; i < side; ++i) query[i] = query_of(arrays, place.head, first + i);
@@ -280,10 +280,10 @@ __global__ void __launch_bounds__(block_threads) query_gradient_kernel(Attention
   }
   const float factor[side] = {arrays.scale, arrays.scale, arrays.scale, arrays.scale};
   dq.scale(factor);
-  store_sums(dq, arrays.rows(arrays.result, 3, 0, place.head), place.first);
+  store_sums(dq, arrays.queries(arrays.result, place.head), place.first);
 }
 
-// Rows of the tiles are keys, columns queries.
+// Rows of the tiles are keys, columns queries: of each head that shares the keys, in turn.
 template <typename T, int groups>
 __global__ void __launch_bounds__(block_threads)
     key_value_gradient_kernel(AttentionArrays<T> arrays) {
@@ -291,40 +291,43 @@ __global__ void __launch_bounds__(block_threads)
   alignas(16) __shared__ Weights weights;
   alignas(16) __shared__ WideStrip<groups> wide;
   const Place place = place_of_keys(arrays.sequence, tile);
-  const auto queries = arrays.queries(place.head);
-  const auto keys = arrays.keys(place.head);
-  const auto values = arrays.values(place.head);
-  const auto dy = arrays.rows(arrays.dy, 1, 0, place.head);
+  const auto keys = arrays.keys(arrays.qkv, place.head);
+  const auto values = arrays.values(arrays.qkv, place.head);
   const int first = place.first + own_row();
   Sums<groups> dk;
   Sums<groups> dv;
-  for (int tile_of_queries = place.first; tile_of_queries < arrays.sequence;
-       tile_of_queries += tile) {
-    float weight[side][side];
-    float slope[side][side];
-    Query query[side];
-    products(keys, place.first, queries, tile_of_queries, room, weight);
-    for (int j = 0; j < side; ++j) {
-      const int at = tile_of_queries + own_column() + j;
-      query[j] = query_of(arrays, place.head, at);
-      for (int i = 0; i < side; ++i) {
-        const float exponent = weight[i][j] * arrays.scale - query[j].log_sum;
-        weight[i][j] = first + i <= at ? expf(exponent) : 0;
+  for (int i_of_group = 0; i_of_group < arrays.group(); ++i_of_group) {
+    const int head = place.head * arrays.group() + i_of_group;
+    const auto queries = arrays.queries(arrays.qkv, head);
+    const auto dy = arrays.outputs(arrays.dy, head);
+    for (int tile_of_queries = place.first; tile_of_queries < arrays.sequence;
+         tile_of_queries += tile) {
+      float weight[side][side];
+      float slope[side][side];
+      Query query[side];
+      products(keys, place.first, queries, tile_of_queries, room, weight);
+      for (int j = 0; j < side; ++j) {
+        const int at = tile_of_queries + own_column() + j;
+        query[j] = query_of(arrays, head, at);
+        for (int i = 0; i < side; ++i) {
+          const float exponent = weight[i][j] * arrays.scale - query[j].log_sum;
+          weight[i][j] = first + i <= at ? expf(exponent) : 0;
+        }
       }
+      store_weights(weight, weights);
+      mix<groups>(weights, dy, tile_of_queries, wide, dv);
+      products(values, place.first, dy, tile_of_queries, room, slope);
+      for (int i = 0; i < side; ++i) {
+        for (int j = 0; j < side; ++j) slope[i][j] = weight[i][j] * (slope[i][j] - query[j].dot);
+      }
+      store_weights(slope, weights);
+      mix<groups>(weights, queries, tile_of_queries, wide, dk);
     }
-    store_weights(weight, weights);
-    mix<groups>(weights, dy, tile_of_queries, wide, dv);
-    products(values, place.first, dy, tile_of_queries, room, slope);
-    for (int i = 0; i < side; ++i) {
-      for (int j = 0; j < side; ++j) slope[i][j] = weight[i][j] * (slope[i][j] - query[j].dot);
-    }
-    store_weights(slope, weights);
-    mix<groups>(weights, queries, tile_of_queries, wide, dk);
   }
   const float factor[side] = {arrays.scale, arrays.scale, arrays.scale, arrays.scale};
   dk.scale(factor);
-  store_sums(dk, arrays.rows(arrays.result, 3, 1, place.head), place.first);
-  store_sums(dv, arrays.rows(arrays.result, 3, 2, place.head), place.first);
+  store_sums(dk, arrays.keys(arrays.result, place.head), place.first);
+  store_sums(dv, arrays.values(arrays.result, place.head), place.first);
 }
 
 // Sixteen threads for each row of a head.
@@ -387,7 +390,7 @@ void attention(gpuStream_t stream, const AttentionShape& shape, const T* qkv, fl
   if (!attention_has_work(shape)) return;
   AttentionArrays<T> arrays = arrays_of(shape, qkv, y);
   arrays.log_sums = log_sums;
-  launch(stream, "attention", attention_grid(shape, tile),
+  launch(stream, "attention", attention_grid(shape, shape.heads, tile),
          of_size<T>(shape, {attention_kernel<T, 1>, attention_kernel<T, 2>, attention_kernel<T, 3>,
                             attention_kernel<T, 4>}),
          arrays);
@@ -410,11 +413,11 @@ void attention_backward(gpuStream_t stream, const AttentionShape& shape, const T
   arrays.dy = dy;
   arrays.log_sums = log_sums;
   arrays.dots = dots;
-  launch(stream, "attention_backward", attention_grid(shape, tile),
+  launch(stream, "attention_backward", attention_grid(shape, shape.heads, tile),
          of_size<T>(shape, {query_gradient_kernel<T, 1>, query_gradient_kernel<T, 2>,
                             query_gradient_kernel<T, 3>, query_gradient_kernel<T, 4>}),
          arrays);
-  launch(stream, "attention_backward", attention_grid(shape, tile),
+  launch(stream, "attention_backward", attention_grid(shape, shape.kv_heads(), tile),
          of_size<T>(shape, {key_value_gradient_kernel<T, 1>, key_value_gradient_kernel<T, 2>,
                             key_value_gradient_kernel<T, 3>, key_value_gradient_kernel<T, 4>}),
          arrays);

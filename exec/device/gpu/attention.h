@@ -26,6 +26,7 @@ template <typename T>
 struct AttentionArrays {
   int sequence;
   int heads;
+  int kv_heads;
   int head_size;
   float scale;  // of scores
   const T* qkv;
@@ -34,18 +35,35 @@ struct AttentionArrays {
   float* log_sums;
   float* dots;
 
-  // Heads are counted over all sequences. q, k and v are parts 0, 1 and 2 of
-  // an array of three.
+  // Heads are counted over all sequences, and so are those of keys and values, which are fewer
+  // where `group` heads share them. Of y or dy, and of qkv or dqkv:
   template <typename U>
-  __device__ HeadRows<U> rows(U* array, int parts, int part, int head) const {
-    const std::int64_t hidden = std::int64_t{heads} * head_size;
-    return {
-        array + head / heads * sequence * parts * hidden + part * hidden + head % heads * head_size,
-        parts * hidden, sequence, head_size};
+  __device__ HeadRows<U> outputs(U* array, int head) const {
+    return part(array, hidden(), 0, heads, head);
   }
-  __device__ HeadRows<const T> queries(int head) const { return rows(qkv, 3, 0, head); }
-  __device__ HeadRows<const T> keys(int head) const { return rows(qkv, 3, 1, head); }
-  __device__ HeadRows<const T> values(int head) const { return rows(qkv, 3, 2, head); }
+  template <typename U>
+  __device__ HeadRows<U> queries(U* array, int head) const {
+    return part(array, hidden() + 2 * kv_size(), 0, heads, head);
+  }
+  template <typename U>
+  __device__ HeadRows<U> keys(U* array, int kv_head) const {
+    return part(array, hidden() + 2 * kv_size(), hidden(), kv_heads, kv_head);
+  }
+  template <typename U>
+  __device__ HeadRows<U> values(U* array, int kv_head) const {
+    return part(array, hidden() + 2 * kv_size(), hidden() + kv_size(), kv_heads, kv_head);
+  }
+  __device__ int group() const { return heads / kv_heads; }
+  __device__ int hidden() const { return heads * head_size; }
+  __device__ int kv_size() const { return kv_heads * head_size; }
+
+ private:
+  template <typename U>
+  __device__ HeadRows<U> part(U* array, int width, int column, int heads_in_row, int head) const {
+    const std::int64_t row = std::int64_t{head / heads_in_row} * sequence;
+    return {array + row * width + column + head % heads_in_row * head_size, width, sequence,
+            head_size};
+  }
 };
 
 // False where there are no rows; a work error for what no kernel can do.
@@ -56,6 +74,7 @@ AttentionArrays<T> arrays_of(const AttentionShape& shape, const T* qkv, T* resul
   AttentionArrays<T> arrays{};
   arrays.sequence = static_cast<int>(shape.sequence);
   arrays.heads = static_cast<int>(shape.heads);
+  arrays.kv_heads = static_cast<int>(shape.kv_heads());
   arrays.head_size = static_cast<int>(shape.head_size);
   arrays.scale = 1 / std::sqrt(static_cast<float>(shape.head_size));
   arrays.qkv = qkv;
@@ -82,8 +101,8 @@ __device__ inline Place place_of_queries(int sequence, int tile) {
   return {static_cast<int>(blockIdx.x / tiles),
           static_cast<int>(tiles - 1 - blockIdx.x % tiles) * tile};
 }
-inline unsigned attention_grid(const AttentionShape& shape, int tile) {
-  return grid(shape.batch * shape.heads * blocks_for(shape.sequence, tile));
+inline unsigned attention_grid(const AttentionShape& shape, std::int64_t heads, int tile) {
+  return grid(shape.batch * heads * blocks_for(shape.sequence, tile));
 }
 
 }  // namespace pipesim::exec::kernels

@@ -138,17 +138,16 @@ __global__ void __launch_bounds__(ForwardPlan::threads, 2)
   constexpr int others = Plan::others;
   constexpr SharedAddress both = shared_rows<size>(2 * others);
   const Place place = place_of_queries(arrays.sequence, Plan::own);
-  Part<Plan, size> keys(arrays.keys(place.head), 0);
-  const int hidden = arrays.heads * arrays.head_size;  // from keys to values
+  Part<Plan, size> keys(arrays.keys(arrays.qkv, place.head / arrays.group()), 0);
   const SharedAddress q = dynamic_shared();
   const SharedAddress k = q + shared_rows<size>(Plan::own);
   const SharedAddress v = k + shared_rows<size>(others);
   const int row = warp_row<Plan>();
   const SharedAddress own_q = q + shared_rows<size>(row);
 
-  start_own_tile<Plan, size>(q, arrays.queries(place.head), place, is_wide);
+  start_own_tile<Plan, size>(q, arrays.queries(arrays.qkv, place.head), place, is_wide);
   keys.template start_tile<others>(k, is_wide);
-  keys.template start_tile<others>(v, is_wide, hidden);
+  keys.template start_tile<others>(v, is_wide, arrays.kv_size());
   SumTiles<high, size> y = {};
   float largest[high][2];
   float sum[high][2];  // of the columns that this lane has
@@ -164,7 +163,7 @@ __global__ void __launch_bounds__(ForwardPlan::threads, 2)
     if (key + others < end) {
       keys.pass(others);
       keys.template start_tile<others>(k + next, is_wide);
-      keys.template start_tile<others>(v + next, is_wide, hidden);
+      keys.template start_tile<others>(v + next, is_wide, arrays.kv_size());
     }
     SumTiles<high, others> weight;
     products<size, high, others>(own_q, k + now, weight);
@@ -192,7 +191,7 @@ __global__ void __launch_bounds__(ForwardPlan::threads, 2)
   }
   write_sums<size, high>(y, sum, own_q);  // rows that this warp alone reads
   __syncthreads();
-  store_own_tile<Plan, size>(q, arrays.rows(arrays.result, 1, 0, place.head), place, is_wide);
+  store_own_tile<Plan, size>(q, arrays.outputs(arrays.result, place.head), place, is_wide);
 }
 
 template <int size>
@@ -203,8 +202,7 @@ __global__ void __launch_bounds__(QueryPlan::threads, 2)
   constexpr int others = Plan::others;
   constexpr SharedAddress both = shared_rows<size>(2 * others);
   const Place place = place_of_queries(arrays.sequence, Plan::own);
-  Part<Plan, size> keys(arrays.keys(place.head), 0);
-  const int hidden = arrays.heads * arrays.head_size;  // from keys to values
+  Part<Plan, size> keys(arrays.keys(arrays.qkv, place.head / arrays.group()), 0);
   const SharedAddress q = dynamic_shared();
   const SharedAddress dy = q + shared_rows<size>(Plan::own);
   const SharedAddress k = dy + shared_rows<size>(Plan::own);
@@ -213,10 +211,10 @@ __global__ void __launch_bounds__(QueryPlan::threads, 2)
   const SharedAddress own_q = q + shared_rows<size>(row);
   const SharedAddress own_dy = dy + shared_rows<size>(row);
 
-  start_own_tile<Plan, size>(q, arrays.queries(place.head), place, is_wide);
-  start_own_tile<Plan, size>(dy, arrays.rows(arrays.dy, 1, 0, place.head), place, is_wide);
+  start_own_tile<Plan, size>(q, arrays.queries(arrays.qkv, place.head), place, is_wide);
+  start_own_tile<Plan, size>(dy, arrays.outputs(arrays.dy, place.head), place, is_wide);
   keys.template start_tile<others>(k, is_wide);
-  keys.template start_tile<others>(v, is_wide, hidden);
+  keys.template start_tile<others>(v, is_wide, arrays.kv_size());
   float log_sum[high][2];  // to the base 2
   float dot[high][2];
 #pragma unroll
@@ -241,7 +239,7 @@ __global__ void __launch_bounds__(QueryPlan::threads, 2)
     if (key + others < end) {
       keys.pass(others);
       keys.template start_tile<others>(k + next, is_wide);
-      keys.template start_tile<others>(v + next, is_wide, hidden);
+      keys.template start_tile<others>(v + next, is_wide, arrays.kv_size());
     }
     SumTiles<high, others> weight;
     SumTiles<high, others> slope;
@@ -277,7 +275,7 @@ __global__ void __launch_bounds__(QueryPlan::threads, 2)
   set_all(scale, arrays.scale);
   write_sums<size, high>(dq, scale, own_q);
   __syncthreads();
-  store_own_tile<Plan, size>(q, arrays.rows(arrays.result, 3, 0, place.head), place, is_wide);
+  store_own_tile<Plan, size>(q, arrays.queries(arrays.result, place.head), place, is_wide);
 }
 
 // What a block of keys meets: rows of q and dy, and the logarithms and dots of
@@ -296,16 +294,16 @@ struct QueryTile {
   __device__ SharedAddress dot(int j) const { return log_sum(rows + j); }
 };
 
-// Copies them, from the queries at `first` on.
+// Copies them, of a head, from the queries at `first` on.
 template <int size>
 class QueryReader {
  public:
-  __device__ QueryReader(const Arrays& arrays, const Place& place)
-      : queries_(arrays.queries(place.head), place.first),
-        slopes_(arrays.rows(arrays.dy, 1, 0, place.head), place.first),
-        left_(arrays.sequence - place.first - own() % rows),
+  __device__ QueryReader(const Arrays& arrays, int head, int first)
+      : queries_(arrays.queries(arrays.qkv, head), first),
+        slopes_(arrays.outputs(arrays.dy, head), first),
+        left_(arrays.sequence - first - own() % rows),
         number_((own() < rows ? arrays.log_sums : arrays.dots) +
-                std::int64_t{place.head} * arrays.sequence + place.first + own() % rows) {}
+                std::int64_t{head} * arrays.sequence + first + own() % rows) {}
 
   __device__ void start(const QueryTile<size>& tile, bool is_wide) {
     queries_.template start_tile<rows>(tile.q, is_wide);
@@ -328,7 +326,7 @@ class QueryReader {
   const float* number_;
 };
 
-// Rows of the scores are keys here, columns queries.
+// Rows of the scores are keys here, columns queries: of each head that shares the keys, in turn.
 template <int size>
 __global__ void __launch_bounds__(KeyPlan::threads, 1)
     tensor_key_value_gradient_kernel(Arrays arrays, bool is_wide) {
@@ -344,53 +342,56 @@ __global__ void __launch_bounds__(KeyPlan::threads, 1)
   const SharedAddress own_k = k + shared_rows<size>(row);
   const SharedAddress own_v = v + shared_rows<size>(row);
 
-  start_own_tile<Plan, size>(k, arrays.keys(place.head), place, is_wide);
-  start_own_tile<Plan, size>(v, arrays.values(place.head), place, is_wide);
-  QueryReader<size> reader(arrays, place);
-  reader.start(now, is_wide);
+  start_own_tile<Plan, size>(k, arrays.keys(arrays.qkv, place.head), place, is_wide);
+  start_own_tile<Plan, size>(v, arrays.values(arrays.qkv, place.head), place, is_wide);
   SumTiles<high, size> dk = {};
   SumTiles<high, size> dv = {};
   const float factor = arrays.scale * log2_e;
-  for (int query = place.first; query < arrays.sequence; query += others) {
-    finish_copies();
-    __syncthreads();
-    if (query + others < arrays.sequence) reader.start(next, is_wide);
-    SumTiles<high, others> weight;
-    SumTiles<high, others> slope;
-    products<size, high, others>(own_k, now.q, weight);
+  for (int i_of_group = 0; i_of_group < arrays.group(); ++i_of_group) {
+    // Nobody reads the tile `now` any more: the barrier of the last step came after that.
+    QueryReader<size> reader(arrays, place.head * arrays.group() + i_of_group, place.first);
+    reader.start(now, is_wide);
+    for (int query = place.first; query < arrays.sequence; query += others) {
+      finish_copies();
+      __syncthreads();
+      if (query + others < arrays.sequence) reader.start(next, is_wide);
+      SumTiles<high, others> weight;
+      SumTiles<high, others> slope;
+      products<size, high, others>(own_k, now.q, weight);
 #pragma unroll
-    for (int j = 0; j < others / 8; ++j) {
-      const auto log_sums = shared_at<float2>(now.log_sum(8 * j + column_of_sum(0)));
+      for (int j = 0; j < others / 8; ++j) {
+        const auto log_sums = shared_at<float2>(now.log_sum(8 * j + column_of_sum(0)));
 #pragma unroll
-      for (int i = 0; i < high; ++i) {
+        for (int i = 0; i < high; ++i) {
 #pragma unroll
-        for (int e = 0; e < 4; ++e) {
-          const float log_sum = (e % 2 == 0 ? log_sums.x : log_sums.y) * log2_e;
-          weight[i][j].v[e] = power_of_two(weight[i][j].v[e] * factor - log_sum);
+          for (int e = 0; e < 4; ++e) {
+            const float log_sum = (e % 2 == 0 ? log_sums.x : log_sums.y) * log2_e;
+            weight[i][j].v[e] = power_of_two(weight[i][j].v[e] * factor - log_sum);
+          }
         }
       }
-    }
-    if (query < place.first + Plan::own) {
-      mask<false, high, others>(weight, place.first + row, query, 0);
-    }
-    mix<size, high, others>(weight, now.dy(), dv);
-    products<size, high, others>(own_v, now.dy(), slope);
+      if (query < place.first + Plan::own) {
+        mask<false, high, others>(weight, place.first + row, query, 0);
+      }
+      mix<size, high, others>(weight, now.dy(), dv);
+      products<size, high, others>(own_v, now.dy(), slope);
 #pragma unroll
-    for (int j = 0; j < others / 8; ++j) {
-      const auto dots = shared_at<float2>(now.dot(8 * j + column_of_sum(0)));
+      for (int j = 0; j < others / 8; ++j) {
+        const auto dots = shared_at<float2>(now.dot(8 * j + column_of_sum(0)));
 #pragma unroll
-      for (int i = 0; i < high; ++i) {
+        for (int i = 0; i < high; ++i) {
 #pragma unroll
-        for (int e = 0; e < 4; ++e) {
-          slope[i][j].v[e] =
-              weight[i][j].v[e] * (slope[i][j].v[e] - (e % 2 == 0 ? dots.x : dots.y));
+          for (int e = 0; e < 4; ++e) {
+            slope[i][j].v[e] =
+                weight[i][j].v[e] * (slope[i][j].v[e] - (e % 2 == 0 ? dots.x : dots.y));
+          }
         }
       }
+      mix<size, high, others>(slope, now.q, dk);
+      const QueryTile<size> free = now;
+      now = next;
+      next = free;
     }
-    mix<size, high, others>(slope, now.q, dk);
-    const QueryTile<size> free = now;
-    now = next;
-    next = free;
   }
   float scale[high][2];
   set_all(scale, arrays.scale);
@@ -398,8 +399,8 @@ __global__ void __launch_bounds__(KeyPlan::threads, 1)
   set_all(scale, 1);
   write_sums<size, high>(dv, scale, own_v);
   __syncthreads();
-  store_own_tile<Plan, size>(k, arrays.rows(arrays.result, 3, 1, place.head), place, is_wide);
-  store_own_tile<Plan, size>(v, arrays.rows(arrays.result, 3, 2, place.head), place, is_wide);
+  store_own_tile<Plan, size>(k, arrays.keys(arrays.result, place.head), place, is_wide);
+  store_own_tile<Plan, size>(v, arrays.values(arrays.result, place.head), place, is_wide);
 }
 
 // ---- Starting them
@@ -411,27 +412,27 @@ bool is_aligned(const void* memory) {
 }
 
 template <typename Plan>
-void start(gpuStream_t stream, const char* name, const AttentionShape& shape, Kernel kernel,
-           int bytes, const Arrays& arrays) {
+void start(gpuStream_t stream, const char* name, const AttentionShape& shape, std::int64_t heads,
+           Kernel kernel, int bytes, const Arrays& arrays) {
   check(gpuFuncSetAttribute(kernel, gpuFuncAttributeMaxDynamicSharedMemorySize, bytes),
         "allow attention its shared memory");
   const bool is_wide = shape.head_size % 8 == 0 && is_aligned(arrays.qkv) &&
                        is_aligned(arrays.dy) && is_aligned(arrays.result);
-  launch(stream, name, attention_grid(shape, Plan::own), Block{Plan::threads, bytes}, kernel,
+  launch(stream, name, attention_grid(shape, heads, Plan::own), Block{Plan::threads, bytes}, kernel,
          arrays, is_wide);
 }
 
 template <int size>
 struct OfSize {
   static void forward(gpuStream_t stream, const AttentionShape& shape, const Arrays& arrays) {
-    start<ForwardPlan>(stream, "attention", shape, tensor_attention_kernel<size>,
+    start<ForwardPlan>(stream, "attention", shape, shape.heads, tensor_attention_kernel<size>,
                        plan_bytes<ForwardPlan, size>(), arrays);
   }
   static void backward(gpuStream_t stream, const AttentionShape& shape, const Arrays& arrays) {
     const char* name = "attention_backward";
-    start<QueryPlan>(stream, name, shape, tensor_query_gradient_kernel<size>,
+    start<QueryPlan>(stream, name, shape, shape.heads, tensor_query_gradient_kernel<size>,
                      plan_bytes<QueryPlan, size>(), arrays);
-    start<KeyPlan>(stream, name, shape, tensor_key_value_gradient_kernel<size>,
+    start<KeyPlan>(stream, name, shape, shape.kv_heads(), tensor_key_value_gradient_kernel<size>,
                    key_plan_bytes<size>(), arrays);
   }
 };

@@ -55,6 +55,20 @@ struct NormTerms {
   }
 };
 
+template <typename T>
+struct RmsNormTerms {
+  static constexpr int sums = 1;
+  using Sum = float[sums][columns_of<T>];
+  const T* dy;
+  const T* x;
+  const float* rstd;
+  __device__ void operator()(std::int64_t row, std::int64_t at, int n, Sum& sum) const {
+    const auto d = load<columns_of<T>>(dy + at, n);
+    const auto value = load<columns_of<T>>(x + at, n);
+    for (int j = 0; j < columns_of<T>; ++j) sum[0][j] += d.v[j] * (value.v[j] * rstd[row]);
+  }
+};
+
 // partials[sum][chunk][column]
 template <typename T, template <typename> class Terms>
 __global__ void chunk_sums_kernel(std::int64_t rows, std::int64_t columns, std::int64_t each,
@@ -146,10 +160,21 @@ void layer_norm_weight_gradients(gpuStream_t stream, std::int64_t rows, std::int
              partials, false, all);
 }
 
+template <typename T>
+void rms_norm_weight_gradient(gpuStream_t stream, std::int64_t rows, std::int64_t columns,
+                              const T* dy, const T* x, const float* rstd, float* dgamma,
+                              float* partials) {
+  float* const all[] = {dgamma};
+  sum_chunks(stream, "rms_norm_backward", rows, columns, RmsNormTerms<T>{dy, x, rstd}, partials,
+             false, all);
+}
+
 template decltype(add_column_sums<float>) add_column_sums<float>;
 template decltype(add_column_sums<gpuBfloat16>) add_column_sums<gpuBfloat16>;
 template decltype(layer_norm_weight_gradients<float>) layer_norm_weight_gradients<float>;
 template decltype(layer_norm_weight_gradients<gpuBfloat16>)
     layer_norm_weight_gradients<gpuBfloat16>;
+template decltype(rms_norm_weight_gradient<float>) rms_norm_weight_gradient<float>;
+template decltype(rms_norm_weight_gradient<gpuBfloat16>) rms_norm_weight_gradient<gpuBfloat16>;
 
 }  // namespace pipesim::exec::kernels

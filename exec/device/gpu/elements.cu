@@ -107,6 +107,79 @@ struct GeluBackward {
   }
 };
 
+// Of a row of x the gates come first, then what they let through.
+__device__ inline float sigmoid(float x) { return 1.0F / (1.0F + expf(-x)); }
+
+template <typename T>
+struct GatedSilu {
+  std::int64_t columns;
+  const T* x;
+  T* y;
+  __device__ void operator()(std::int64_t i, int /*n*/) const {
+    const T* gates = x + i / columns * columns + i;
+    const float gate = gates[0];
+    y[i] = static_cast<T>(gate * sigmoid(gate) * static_cast<float>(gates[columns]));
+  }
+};
+
+// With s = sigmoid(gate): silu' = s (1 + gate (1 - s)).
+template <typename T>
+struct GatedSiluBackward {
+  std::int64_t columns;
+  const T* x;
+  const T* dy;
+  T* dx;
+  __device__ void operator()(std::int64_t i, int /*n*/) const {
+    const std::int64_t at = i / columns * columns + i;
+    const float gate = x[at];
+    const float up = x[at + columns];
+    const float slope = dy[i];
+    const float s = sigmoid(gate);
+    dx[at] = static_cast<T>(slope * up * (s * (1.0F + gate * (1.0F - s))));
+    dx[at + columns] = static_cast<T>(slope * (gate * s));
+  }
+};
+
+// angles[position x half]: cosines, and behind all of them sines.
+struct Angles {
+  std::int64_t half;
+  std::int64_t count;
+  double base;
+  float* cosines;
+  __device__ void operator()(std::int64_t i, int /*n*/) const {
+    const auto position = static_cast<double>(i / half);
+    const double exponent = -static_cast<double>(i % half) / static_cast<double>(half);
+    const double angle = position * pow(base, exponent);
+    cosines[i] = static_cast<float>(cos(angle));
+    cosines[count + i] = static_cast<float>(sin(angle));
+  }
+};
+
+// A pair of numbers of a head's q or k.
+template <typename T>
+struct Rotate {
+  std::int64_t half;
+  std::int64_t pairs;  // of a row that are turned
+  std::int64_t width;  // of a row of qkv
+  std::int64_t sequence;
+  const float* cosines;
+  float sign;  // -1: back
+  T* qkv;
+  __device__ void operator()(std::int64_t i, int /*n*/) const {
+    const std::int64_t row = i / pairs;
+    const std::int64_t pair = i - row * pairs;
+    const std::int64_t at = pair % half;
+    const std::int64_t angle = row % sequence * half + at;
+    T* x = qkv + row * width + pair / half * 2 * half + at;
+    const float c = cosines[angle];
+    const float s = sign * cosines[sequence * half + angle];
+    const float a = x[0];
+    const float b = x[half];
+    x[0] = static_cast<T>(a * c - b * s);
+    x[half] = static_cast<T>(b * c + a * s);
+  }
+};
+
 // Groups of four: `rounded`, which may be null, is written as it stands.
 template <typename T>
 struct Adam {
@@ -172,6 +245,30 @@ void gelu_backward(gpuStream_t stream, std::int64_t count, const T* x, const T* 
 }
 
 template <typename T>
+void gated_silu(gpuStream_t stream, std::int64_t rows, std::int64_t columns, const T* x, T* y) {
+  each_group<1>(stream, "gated_silu", rows * columns, GatedSilu<T>{columns, x, y});
+}
+
+template <typename T>
+void gated_silu_backward(gpuStream_t stream, std::int64_t rows, std::int64_t columns, const T* x,
+                         const T* dy, T* dx) {
+  each_group<1>(stream, "gated_silu_backward", rows * columns,
+                GatedSiluBackward<T>{columns, x, dy, dx});
+}
+
+template <typename T>
+void rotate(gpuStream_t stream, const AttentionShape& shape, float base, bool back, float* angles,
+            T* qkv) {
+  const std::int64_t half = shape.head_size / 2;
+  const std::int64_t count = shape.sequence * half;
+  const std::int64_t pairs = (shape.heads + shape.kv_heads()) * half;
+  each_group<1>(stream, "rotate", count, Angles{half, count, base, angles});
+  each_group<1>(
+      stream, "rotate", shape.rows() * pairs,
+      Rotate<T>{half, pairs, shape.qkv_size(), shape.sequence, angles, back ? -1.0F : 1.0F, qkv});
+}
+
+template <typename T>
 void adamw(gpuStream_t stream, std::int64_t count, const AdamStep& step, const float* gradients,
            float* weights, float* first, float* second, T* rounded) {
   each_group<4>(stream, "adamw", count,
@@ -190,6 +287,12 @@ template decltype(bias_gelu<float>) bias_gelu<float>;
 template decltype(bias_gelu<gpuBfloat16>) bias_gelu<gpuBfloat16>;
 template decltype(gelu_backward<float>) gelu_backward<float>;
 template decltype(gelu_backward<gpuBfloat16>) gelu_backward<gpuBfloat16>;
+template decltype(gated_silu<float>) gated_silu<float>;
+template decltype(gated_silu<gpuBfloat16>) gated_silu<gpuBfloat16>;
+template decltype(gated_silu_backward<float>) gated_silu_backward<float>;
+template decltype(gated_silu_backward<gpuBfloat16>) gated_silu_backward<gpuBfloat16>;
+template decltype(rotate<float>) rotate<float>;
+template decltype(rotate<gpuBfloat16>) rotate<gpuBfloat16>;
 template decltype(adamw<float>) adamw<float>;
 template decltype(adamw<gpuBfloat16>) adamw<gpuBfloat16>;
 template decltype(convert<float, gpuBfloat16>) convert<float, gpuBfloat16>;

@@ -23,8 +23,9 @@ struct Embed {
   __device__ float at(std::int64_t i) const {
     const std::int64_t row = i / columns;
     const std::int64_t column = i - row * columns;
-    return table[tokens[row] * columns + column] +
-           positions[column_of(row, sequence) * columns + column];
+    const float value = table[tokens[row] * columns + column];
+    if (positions == nullptr) return value;
+    return value + static_cast<float>(positions[column_of(row, sequence) * columns + column]);
   }
   __device__ void operator()(std::int64_t i, int n) const {
     const std::int64_t row = i / columns;
@@ -32,8 +33,10 @@ struct Embed {
     Group<group_of<T>> sum = {};
     if (column + n <= columns) {
       sum = load(table + tokens[row] * columns + column, n);
-      const auto position = load(positions + column_of(row, sequence) * columns + column, n);
-      for (int j = 0; j < group_of<T>; ++j) sum.v[j] += position.v[j];
+      if (positions != nullptr) {
+        const auto position = load(positions + column_of(row, sequence) * columns + column, n);
+        for (int j = 0; j < group_of<T>; ++j) sum.v[j] += position.v[j];
+      }
     } else {
       for (int j = 0; j < group_of<T>; ++j) {
         if (j < n) sum.v[j] = at(i + j);
@@ -128,6 +131,7 @@ void embed_backward(gpuStream_t stream, std::int64_t rows, std::int64_t columns,
   launch(stream, name, grid(blocks_for(rows, block_threads)), link_kernel, rows, tokens, next,
          first);
   launch(stream, name, grid(rows), table_kernel<T>, columns, tokens, next, first, dy, dtable);
+  if (dpositions == nullptr) return;
   const std::int64_t places = rows < sequence ? rows : sequence;
   each_group<group_of<T>>(stream, name, places * columns,
                           Positions<T>{rows * columns, sequence * columns, dy, dpositions});

@@ -248,6 +248,18 @@ class GpuDevice final : public Device {
         "gelu_backward", [&](auto*... all) { kernels::gelu_backward(stream_, count, all...); }, x,
         dy, dx);
   }
+  void gated_silu(std::int64_t rows, std::int64_t columns, ConstArray x, Array y) override {
+    by_type(
+        "gated_silu", [&](auto*... all) { kernels::gated_silu(stream_, rows, columns, all...); }, x,
+        y);
+  }
+  void gated_silu_backward(std::int64_t rows, std::int64_t columns, ConstArray x, ConstArray dy,
+                           Array dx) override {
+    by_type(
+        "gated_silu_backward",
+        [&](auto*... all) { kernels::gated_silu_backward(stream_, rows, columns, all...); }, x, dy,
+        dx);
+  }
   void bias_dropout_add(std::int64_t rows, std::int64_t columns, ConstArray bias, ConstArray x,
                         ConstArray residual, const Dropout& dropout, Array y) override {
     by_type(
@@ -276,6 +288,33 @@ class GpuDevice final : public Device {
                                              others...);
         },
         dy, x, gamma, residual, dx);
+  }
+
+  void rms_norm(std::int64_t rows, std::int64_t columns, ConstArray x, ConstArray gamma, Array y,
+                float* rstd) override {
+    by_type(
+        "rms_norm", [&](auto*... all) { kernels::rms_norm(stream_, rows, columns, all..., rstd); },
+        x, gamma, y);
+  }
+  void rms_norm_backward(std::int64_t rows, std::int64_t columns, ConstArray dy, ConstArray x,
+                         ConstArray gamma, const float* rstd, ConstArray residual, Array dx,
+                         float* dgamma) override {
+    const Scratch partials(memory_, kernels::column_partials(rows, columns) * float_bytes);
+    by_type(
+        "rms_norm_backward",
+        [&](auto* slope, auto* in, auto*... others) {
+          kernels::rms_norm_weight_gradient(stream_, rows, columns, slope, in, rstd, dgamma,
+                                            partials.as<float>());
+          kernels::rms_norm_input_gradient(stream_, rows, columns, rstd, slope, in, others...);
+        },
+        dy, x, gamma, residual, dx);
+  }
+  void rotate(const AttentionShape& shape, float base, bool back, Array qkv) override {
+    const Scratch angles(memory_, shape.sequence * shape.head_size * float_bytes);
+    by_type(
+        "rotate",
+        [&](auto* all) { kernels::rotate(stream_, shape, base, back, angles.as<float>(), all); },
+        qkv);
   }
 
   // A number for each row of each head.

@@ -36,6 +36,15 @@ void bias_gelu(gpuStream_t stream, std::int64_t rows, std::int64_t columns, cons
 template <typename T>
 void gelu_backward(gpuStream_t stream, std::int64_t count, const T* x, const T* dy, T* dx);
 template <typename T>
+void gated_silu(gpuStream_t stream, std::int64_t rows, std::int64_t columns, const T* x, T* y);
+template <typename T>
+void gated_silu_backward(gpuStream_t stream, std::int64_t rows, std::int64_t columns, const T* x,
+                         const T* dy, T* dx);
+// `angles` is room for sequence x head_size numbers.
+template <typename T>
+void rotate(gpuStream_t stream, const AttentionShape& shape, float base, bool back, float* angles,
+            T* qkv);
+template <typename T>
 void bias_dropout_add(gpuStream_t stream, std::int64_t rows, std::int64_t columns,
                       const Dropout& dropout, const T* bias, const T* x, const T* residual, T* y);
 // `rounded` may be null.
@@ -63,6 +72,18 @@ template <typename T>
 void layer_norm_weight_gradients(gpuStream_t stream, std::int64_t rows, std::int64_t columns,
                                  const T* dy, const T* x, const float* mean, const float* rstd,
                                  float* dgamma, float* dbeta, float* partials);
+
+template <typename T>
+void rms_norm(gpuStream_t stream, std::int64_t rows, std::int64_t columns, const T* x,
+              const T* gamma, T* y, float* rstd);
+template <typename T>
+void rms_norm_input_gradient(gpuStream_t stream, std::int64_t rows, std::int64_t columns,
+                             const float* rstd, const T* dy, const T* x, const T* gamma,
+                             const T* residual, T* dx);
+template <typename T>
+void rms_norm_weight_gradient(gpuStream_t stream, std::int64_t rows, std::int64_t columns,
+                              const T* dy, const T* x, const float* rstd, float* dgamma,
+                              float* partials);
 
 // Causal attention without a matrix of scores: what is kept, log_sums[batch x heads x
 // sequence], are the logarithms of the rows' sums of exponentials. An input

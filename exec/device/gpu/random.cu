@@ -86,8 +86,10 @@ struct BiasDropoutAdd {
   T* y;
   __device__ void operator()(std::int64_t i, int n) const {
     auto sum = load(x + i, n);
-    const auto row = load_over(bias, i, columns, n);
-    for (int j = 0; j < group_of<T>; ++j) sum.v[j] += row.v[j];
+    if (bias != nullptr) {
+      const auto row = load_over(bias, i, columns, n);
+      for (int j = 0; j < group_of<T>; ++j) sum.v[j] += row.v[j];
+    }
     if (drops) sum = keep(sum, i);
     const auto other = load(residual + i, n);
     for (int j = 0; j < group_of<T>; ++j) sum.v[j] += other.v[j];

@@ -103,10 +103,11 @@ class OperatorsBuilder {
 
   std::vector<Operator> decoder_block() {
     norm("attention norm");
-    const std::int64_t kv_size = model_.kv_heads * model_.head_size();
+    const std::int64_t kv_size = model_.kv_size();
     const std::int64_t qkv = (hidden_ + 2 * kv_size) / split_;
     Operator& forward = product("qkv", qkv, hidden_, hides_reduction);
     forward.parameters = parameters_of(qkv, hidden_, qkv);
+    if (model_.qkv_bias) forward.parameters += static_cast<double>(qkv);
     forward.saved_bytes += value_ * static_cast<double>(tokens_ * qkv);
     gather_input("qkv");
     if (!is_gpt_) rotate(hidden_ + kv_size);
