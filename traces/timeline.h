@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string_view>
 #include <vector>
 
 #include "traces/action.h"
@@ -54,6 +55,28 @@ struct LayerSpan {
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
   std::int64_t taken_ns = 0;  // for how long of it others had its processor
+};
+
+// What ranks that share the layers of a stage exchange.
+enum class GroupExchange : std::uint8_t { all_reduce, reduce_scatter, all_gather };
+constexpr std::string_view name_of(GroupExchange exchange) {
+  constexpr std::string_view names[] = {"all-reduce", "reduce-scatter", "all-gather"};
+  return names[static_cast<std::size_t>(exchange)];
+}
+
+// Measured: an exchange with tensor-parallel ranks within a compute action, on the same rank and
+// within the action's span.
+struct ExchangeSpan {
+  std::int32_t rank = 0;
+  std::int32_t iteration = 0;
+  std::int32_t layer = 0;
+  GroupExchange what = GroupExchange::all_reduce;
+  std::int32_t ranks = 1;  // of the group
+  Action action;
+  std::int64_t bytes = 0;  // of what is summed up or gathered, all ranks' parts of it
+  std::int64_t start_ns = 0;
+  std::int64_t end_ns = 0;
+  std::int64_t exposed_ns = 0;  // for how long of it the rank did nothing else
 };
 
 // Measured: what a rank holds from an instant on.

@@ -68,6 +68,9 @@ struct AttentionShape {
   std::int64_t qkv_size() const { return hidden() + 2 * kv_size(); }
 };
 
+// Numbers a row of what Device::cross_entropy_of_part() finds.
+inline constexpr std::int64_t cross_entropy_part = 3;
+
 // op(A) is A, or its transpose; A as stored then has k rows, B n.
 enum class Transpose : std::uint8_t { none, a, b };
 
@@ -86,6 +89,9 @@ struct AdamStep {
 class Device {
  public:
   virtual ~Device() = default;
+
+  // This thread calls it from now on, while the one before waits.
+  virtual void enter_thread() {}
 
   // For people: what it is and what does its matrix products.
   virtual std::string description() const = 0;
@@ -197,11 +203,13 @@ class Device {
   // `state` is used up; y is attention()'s.
   virtual void attention_backward(const AttentionShape& shape, ConstArray qkv, float* state,
                                   ConstArray y, ConstArray dy, Array dqkv) = 0;
-  // y[row] = table[tokens[row]] + positions[row % sequence]; positions of null are none.
+  // y[row] = table[tokens[row]] + positions[row % sequence]; positions of null are none. A token
+  // below 0 stands in no row of the table: it has zeros.
   virtual void embed(std::int64_t rows, std::int64_t columns, std::int64_t sequence,
                      const std::int32_t* tokens, ConstArray table, ConstArray positions,
                      Array y) = 0;
-  // dtable and dpositions, where there is one, += dy's rows, in the order of rows.
+  // dtable and dpositions, where there is one, += dy's rows, in the order of rows; of a token
+  // below 0 dpositions alone.
   virtual void embed_backward(std::int64_t rows, std::int64_t columns, std::int64_t sequence,
                               const std::int32_t* tokens, ConstArray dy, float* dtable,
                               float* dpositions) = 0;
@@ -209,7 +217,17 @@ class Device {
   // losses[row] = -log softmax(x)[target].
   virtual void cross_entropy(std::int64_t rows, std::int64_t classes, const std::int32_t* targets,
                              Array x, float* losses) = 0;
-  // The softmax becomes the gradient of the sum of losses: 1 less at the target.
+  // Of classes that several ranks share, of which x[rows x classes] are some: a target below 0
+  // is another's. x becomes the softmax among these alone; part[cross_entropy_part x rows]: the
+  // rows' largest x, then sums of e^(x - largest), then x at the target, or 0.
+  virtual void cross_entropy_of_part(std::int64_t rows, std::int64_t classes,
+                                     const std::int32_t* targets, Array x, float* part) = 0;
+  // With the parts of all ranks, one behind the other, x becomes the softmax among all classes
+  // and losses are as cross_entropy() has them. `own` is the place of x's own part.
+  virtual void join_cross_entropy(std::int64_t rows, std::int64_t classes, int ranks, int own,
+                                  const float* parts, Array x, float* losses) = 0;
+  // The softmax becomes the gradient of the sum of losses: 1 less at the target, if it is 0 or
+  // more.
   virtual void cross_entropy_backward(std::int64_t rows, std::int64_t classes,
                                       const std::int32_t* targets, Array x) = 0;
 

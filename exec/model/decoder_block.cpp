@@ -4,7 +4,9 @@
 // and of a llama, whose norms are of root mean squares, without biases:
 //   h = x + dropout(attention(rotate(norm1(x) Wqkv)) Wo)
 //   y = h + dropout((silu(gate) up) W2), where (gate, up) = norm2(h) W1
-// Heads share keys and values where the model has fewer of those.
+// Heads share keys and values where the model has fewer of those. Tensor-parallel ranks have some
+// heads, and some of the MLP's inner numbers, each: sums over ranks come before `+ bo`, `+ b2`
+// and, backwards, the norms.
 #include <cmath>
 
 #include "exec/model/layers.h"
@@ -21,39 +23,37 @@ class DecoderBlock final : public Layer {
     // What every block adds to the sum starts smaller the more blocks there are.
     const Start added{.deviation = 0.02F / std::sqrt(2.0F * static_cast<float>(model.blocks))};
     norm1_ = add_norm("norm1", has_biases);
-    qkv_ = add_linear("qkv", hidden(), attention().qkv_size(), usual, has_biases || model.qkv_bias);
-    out_ = add_linear("out", hidden(), hidden(), added, has_biases);
+    qkv_ = add_linear("qkv", hidden(), {hidden(), model.kv_size(), model.kv_size()}, usual,
+                      has_biases || model.qkv_bias, SharedBy::outputs);
+    out_ = add_linear("out", hidden(), {hidden()}, added, has_biases, SharedBy::inputs);
     norm2_ = add_norm("norm2", has_biases);
-    up_ = add_linear("up", hidden(), model.is_gated() ? 2 * inner() : inner(), usual, has_biases);
-    down_ = add_linear("down", inner(), hidden(), added, has_biases);
+    const std::vector<std::int64_t> bands(model.is_gated() ? 2 : 1, model.mlp_size);
+    up_ = add_linear("up", hidden(), bands, usual, has_biases, SharedBy::outputs);
+    down_ = add_linear("down", model.mlp_size, {hidden()}, added, has_biases, SharedBy::inputs);
   }
 
   Tensor forward(const Microbatch& microbatch, Tensor x, Saved& saved) override {
     Tensor stats1;
     Tensor normed1 = normalise(x, norm1_, stats1);
-    Tensor qkv = take(rows() * qkv_.outputs);
-    multiply(normed1, qkv_, qkv);
+    Tensor qkv = through(normed1, qkv_);
     if (qkv_.bias) device().add_bias(rows(), qkv_.outputs, weight(*qkv_.bias), qkv.data());
     if (rotates()) device().rotate(attention(), rotary_base(), false, qkv.data());
     Tensor state = take_floats(device().attention_state(attention()));
-    Tensor mixed = take(x.size());
+    Tensor mixed = take(rows() * out_.inputs);
     device().attention(attention(), qkv.data(), state.floats(), mixed.data());
-    Tensor h = take(x.size());
-    multiply(mixed, out_, h);
+    Tensor h = sum_through(mixed, out_);
     add_back(microbatch, 0, out_, x, h);
 
     Tensor stats2;
     Tensor normed2 = normalise(h, norm2_, stats2);
-    Tensor up = take(rows() * up_.outputs);
-    multiply(normed2, up_, up);
+    Tensor up = through(normed2, up_);
     Tensor active = take(rows() * inner());
     if (is_gated()) {
       device().gated_silu(rows(), inner(), up.data(), active.data());
     } else {
       device().bias_gelu(rows(), inner(), weight(*up_.bias), up.data(), active.data());
     }
-    Tensor y = take(x.size());
-    multiply(active, down_, y);
+    Tensor y = sum_through(active, down_);
     add_back(microbatch, 1, down_, h, y);
 
     saved.resize(kept_count);
@@ -77,7 +77,7 @@ class DecoderBlock final : public Layer {
     saved.resize(residue_count);
 
     // Through the MLP. Each gradient takes the place of what is no longer needed.
-    Tensor ddown = dropped(dy, dropout(microbatch, 1));
+    Tensor ddown = left_of(dy, dropout(microbatch, 1));
     const Tensor& dy_down = ddown.empty() ? dy : ddown;
     Tensor dup;
     if (is_gated()) {
@@ -98,9 +98,9 @@ class DecoderBlock final : public Layer {
     dy = {};
 
     // Through the attention.
-    Tensor dout = dropped(dh, dropout(microbatch, 0));
+    Tensor dout = left_of(dh, dropout(microbatch, 0));
     const Tensor& dh_out = dout.empty() ? dh : dout;
-    Tensor dmixed = take(dh.size());
+    Tensor dmixed = take(rows() * out_.inputs);
     multiply_backward(dh_out, out_, dmixed);
     Tensor dqkv = take(rows() * qkv_.outputs);
     device().attention_backward(attention(), kept[kept_qkv].data(), kept[kept_state].floats(),
@@ -154,50 +154,73 @@ class DecoderBlock final : public Layer {
     residue_count,
   };
 
+  // With sequence parallelism what is kept of the norms are parts, gathered again here.
   void add_weight_gradients(const Microbatch& /*microbatch*/, Saved& saved) override {
+    const auto add_of_normed = [&](std::size_t normed, std::size_t gradient, const Linear& linear) {
+      Tensor room;
+      add_linear_gradients(gathered(saved[normed], room), saved[gradient], linear);
+    };
     add_linear_gradients(saved[residue_active], saved[residue_down], down_);
-    add_linear_gradients(saved[residue_normed2], saved[residue_up], up_);
+    add_of_normed(residue_normed2, residue_up, up_);
     add_linear_gradients(saved[residue_mixed], saved[residue_out], out_);
-    add_linear_gradients(saved[residue_normed1], saved[residue_qkv], qkv_);
+    add_of_normed(residue_normed1, residue_qkv, qkv_);
     add_norm_gradients(saved[residue_norm1], norm1_);
     add_norm_gradients(saved[residue_norm2], norm2_);
   }
 
   std::int64_t rows() const { return setup_.rows(); }
   std::int64_t hidden() const { return setup_.model.hidden_size; }
-  std::int64_t inner() const { return setup_.model.mlp_size; }
+  std::int64_t inner() const { return down_.inputs; }
   bool is_gated() const { return setup_.model.is_gated(); }
   bool rotates() const { return !setup_.model.has_positions(); }
   float rotary_base() const { return static_cast<float>(setup_.model.rotary_base); }
   AttentionShape attention() const {
     const Model& model = setup_.model;
-    return {setup_.batch, setup_.sequence, model.heads, model.head_size(),
+    return {setup_.batch, setup_.sequence, model.heads / setup_.tensor_ranks(), model.head_size(),
             model.heads / model.kv_heads};
+  }
+
+  // Of what a norm has made.
+  Tensor through(const Tensor& normed, const Linear& linear) const {
+    Tensor room;
+    Tensor product = take(rows() * linear.outputs);
+    multiply(gathered(normed, room), linear, product);
+    return product;
+  }
+  // The end of a pair of products.
+  Tensor sum_through(const Tensor& x, const Linear& linear) const {
+    Tensor product = take(rows() * hidden());
+    multiply(x, linear, product);
+    return summed(std::move(product));
   }
 
   // product = residual + dropout(product + the bias).
   void add_back(const Microbatch& microbatch, std::uint32_t site, const Linear& linear,
                 const Tensor& residual, const Tensor& product) const {
-    device().bias_dropout_add(rows(), hidden(), linear.bias ? weight(*linear.bias) : ConstArray(),
-                              product.data(), residual.data(), dropout(microbatch, site),
-                              product.data());
+    device().bias_dropout_add(own_rows(), hidden(),
+                              linear.bias ? weight(*linear.bias) : ConstArray(), product.data(),
+                              residual.data(), dropout(microbatch, site), product.data());
   }
 
-  // The gradient that reaches what dropout let through; empty where it let
-  // everything through.
-  Tensor dropped(const Tensor& dy, const Dropout& dropout) const {
-    if (!drops()) return {};
-    Tensor kept = take(dy.size());
-    device().dropout(dy.size(), dy.data(), dropout, kept.data());
-    return kept;
+  // The gradient that reaches what dropout let through, of all tokens; empty where that is dy.
+  Tensor left_of(const Tensor& dy, const Dropout& dropout) const {
+    Tensor kept;
+    if (drops()) {
+      kept = take(dy.size());
+      device().dropout(dy.size(), dy.data(), dropout, kept.data());
+    }
+    Tensor room;
+    gathered(kept.empty() ? dy : kept, room);
+    return room.empty() ? std::move(kept) : std::move(room);
   }
 
   // residual + the gradient by x of norm(x) times a matrix, from that by the product.
   Tensor through_norm(const Tensor& dproduct, const Linear& linear, const Tensor& x,
                       const Norm& norm, const Tensor& stats, const Tensor& residual,
                       Tensor& gradients) const {
-    const Tensor dnormed = take(x.size());
+    Tensor dnormed = take(rows() * hidden());
     multiply_backward(dproduct, linear, dnormed);
+    dnormed = summed(std::move(dnormed));
     return norm_backward(dnormed, x, norm, stats, residual.data(), gradients);
   }
 

@@ -1,5 +1,7 @@
 // y = dropout(table[token] + positions[place in the sequence]), without positions where blocks
-// rotate by them.
+// rotate by them. Tensor-parallel ranks have some words each.
+#include <utility>
+
 #include "exec/model/layers.h"
 
 namespace pipesim::exec {
@@ -12,16 +14,19 @@ class Embedding final : public Layer {
     // A plain MLP has nothing that would bring small inputs to size.
     const bool is_mlp = model.architecture == Architecture::mlp;
     const Start start{.deviation = is_mlp && !model.tied_head ? 1.0F : 0.02F};
-    add_parameter("table", model.vocabulary_size * model.hidden_size, start, true);
+    add_words("table", start, {});
     if (!model.has_positions()) return;
-    add_parameter("positions", model.max_sequence_length * model.hidden_size, {.deviation = 0.02F},
-                  false);
+    add_parameter("positions", model.max_sequence_length * model.hidden_size,
+                  {.start = {.deviation = 0.02F}});
   }
 
+  // Of a word that is another rank's this one has zeros, to which it adds nothing.
   Tensor forward(const Microbatch& microbatch, Tensor /*x*/, Saved& /*saved*/) override {
     Tensor y = take(setup_.rows() * hidden());
+    const bool adds_positions = setup_.model.has_positions() && setup_.tensor_rank() == 0;
     device().embed(setup_.rows(), hidden(), setup_.sequence, microbatch.tokens, weight(table),
-                   setup_.model.has_positions() ? weight(positions) : ConstArray(), y.data());
+                   adds_positions ? weight(positions) : ConstArray(), y.data());
+    y = summed(std::move(y));
     if (drops()) device().dropout(y.size(), y.data(), dropout(microbatch, 0), y.data());
     return y;
   }
@@ -37,8 +42,10 @@ class Embedding final : public Layer {
   enum : int { table, positions };
 
   void add_weight_gradients(const Microbatch& microbatch, Saved& saved) override {
-    device().embed_backward(setup_.rows(), hidden(), setup_.sequence, microbatch.tokens,
-                            saved.front().data(), gradient(table),
+    Tensor room;
+    const Tensor& dy = gathered(saved.front(), room);
+    device().embed_backward(setup_.rows(), hidden(), setup_.sequence, microbatch.tokens, dy.data(),
+                            gradient(table),
                             setup_.model.has_positions() ? gradient(positions) : nullptr);
   }
 

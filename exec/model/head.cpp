@@ -1,5 +1,8 @@
 // The last layer: a norm (not in a plain MLP), then the logits of the next token,
-// then the cross-entropy with the token that came.
+// then the cross-entropy with the token that came. Tensor-parallel ranks have some classes each.
+#include <optional>
+#include <utility>
+
 #include "exec/model/layers.h"
 
 namespace pipesim::exec {
@@ -10,8 +13,8 @@ class Head final : public Layer {
   Head(const LayerSetup& setup, int index) : Layer(setup, index) {
     // [classes x hidden], like the embedding's table, whose values it starts
     // with where the two are tied.
-    add_parameter("matrix", classes() * hidden(), {.deviation = 0.02F}, true,
-                  setup.model.tied_head ? 0 : index);
+    add_words("matrix", {.deviation = 0.02F},
+              setup.model.tied_head ? std::optional(0) : std::nullopt);
     if (setup.model.architecture != Architecture::mlp) {
       norm_ = add_norm("norm", setup.model.has_biases());
     }
@@ -22,11 +25,13 @@ class Head final : public Layer {
     Tensor stats;
     if (norm_) normed = normalise(x, *norm_, stats);
     Tensor softmax = take(rows() * classes());
-    const Tensor& input = norm_ ? normed : x;
-    device().matrix_product(Transpose::b, rows(), classes(), hidden(), input.data(), weight(matrix),
-                            softmax.data(), false);
-    device().cross_entropy(rows(), classes(), microbatch.targets, softmax.data(),
-                           microbatch.losses);
+    {
+      Tensor room;
+      const Tensor& input = gathered(norm_ ? normed : x, room);
+      device().matrix_product(Transpose::b, rows(), classes(), hidden(), input.data(),
+                              weight(matrix), softmax.data(), false);
+    }
+    find_losses(microbatch, softmax);
     saved.resize(4);
     saved[kept_x] = std::move(x);
     saved[kept_normed] = std::move(normed);
@@ -43,9 +48,10 @@ class Head final : public Layer {
     saved.clear();
 
     device().cross_entropy_backward(rows(), classes(), microbatch.targets, logits.data());
-    Tensor dx = take(x.size());
+    Tensor dx = take(rows() * hidden());
     device().matrix_product(Transpose::none, rows(), hidden(), classes(), logits.data(),
                             weight(matrix), dx.data(), false);
+    dx = summed(std::move(dx));
     Tensor norm_gradients;
     if (norm_) {
       const Tensor dnormed = std::move(dx);
@@ -64,14 +70,33 @@ class Head final : public Layer {
   enum : std::size_t { residue_input, residue_logits, residue_norm };
 
   void add_weight_gradients(const Microbatch& /*microbatch*/, Saved& saved) override {
+    Tensor room;
+    const Tensor& input = gathered(saved[residue_input], room);
     device().matrix_product(Transpose::a, classes(), hidden(), rows(), saved[residue_logits].data(),
-                            saved[residue_input].data(), gradient(matrix), true);
+                            input.data(), gradient(matrix), true);
     if (norm_) add_norm_gradients(saved[residue_norm], *norm_);
+  }
+
+  // Of classes that ranks share each finds what a row's loss needs of its own.
+  void find_losses(const Microbatch& microbatch, const Tensor& logits) const {
+    const int ranks = setup_.tensor_ranks();
+    if (ranks == 1) {
+      device().cross_entropy(rows(), classes(), microbatch.targets, logits.data(),
+                             microbatch.losses);
+      return;
+    }
+    const std::int64_t part = cross_entropy_part * rows();
+    const Tensor parts = take_floats(ranks * part);
+    device().cross_entropy_of_part(rows(), classes(), microbatch.targets, logits.data(),
+                                   parts.floats() + setup_.tensor_rank() * part);
+    setup_.tensor->all_gather(parts.all());
+    device().join_cross_entropy(rows(), classes(), ranks, setup_.tensor_rank(), parts.floats(),
+                                logits.data(), microbatch.losses);
   }
 
   std::int64_t rows() const { return setup_.rows(); }
   std::int64_t hidden() const { return setup_.model.hidden_size; }
-  std::int64_t classes() const { return setup_.model.vocabulary_size; }
+  std::int64_t classes() const { return setup_.own_words().size(); }
 
   std::optional<Norm> norm_;
 };

@@ -2,11 +2,23 @@
 
 #include <fmt/format.h>
 
+#include <numeric>
+#include <utility>
+
 #include "exec/model/layers.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 
 namespace pipesim::exec {
+
+std::vector<std::int32_t> own_places(const LayerSetup& setup, std::vector<std::int32_t> tokens) {
+  const Range words = setup.own_words();
+  for (std::int32_t& token : tokens) {
+    const bool is_own = words.begin <= token && token < words.end;
+    token = is_own ? static_cast<std::int32_t>(token - words.begin) : -1;
+  }
+  return tokens;
+}
 
 void Layer::backward_weight(const Microbatch& microbatch, Saved& saved) {
   if (is_fresh_) {
@@ -19,34 +31,70 @@ void Layer::backward_weight(const Microbatch& microbatch, Saved& saved) {
   saved.clear();
 }
 
-int Layer::add_parameter(const std::string& name, std::int64_t size, Start start, bool decays,
-                         int like_layer) {
+int Layer::add_parameter(const std::string& name, std::int64_t size, Given given) {
+  const int like_layer = given.like_layer.value_or(index_);
   Parameter parameter;
   parameter.name = setup_.model.layer_name(index_) + " " + name;
-  parameter.size = size;
-  parameter.start = start;
+  parameter.whole_size = size;
+  parameter.size = given.shard ? given.shard->size() : size;
+  parameter.start = given.start;
   parameter.key = {.seed = setup_.seed, .purpose = Purpose::initial_weights};
   parameter.key.layer = static_cast<std::uint32_t>(like_layer);
   parameter.key.site = static_cast<std::uint32_t>(like_layer == index_ ? parameters_.size() : 0);
-  parameter.decays = decays;
+  parameter.decays = given.decays;
+  parameter.is_copy = setup_.tensor_ranks() > 1 && !given.shard;
+  parameter.shard = std::move(given.shard);
   parameters_.push_back(std::move(parameter));
   return static_cast<int>(parameters_.size()) - 1;
 }
 
-Linear Layer::add_linear(const std::string& name, std::int64_t inputs, std::int64_t outputs,
-                         Start start, bool has_bias) {
-  Linear linear{.inputs = inputs, .outputs = outputs};
+Linear Layer::add_linear(const std::string& name, std::int64_t inputs,
+                         const std::vector<std::int64_t>& bands, Start start, bool has_bias,
+                         SharedBy shared_by) {
   const std::string prefix = name.empty() ? "" : name + " ";
-  linear.matrix = add_parameter(prefix + "matrix", inputs * outputs, start, true);
-  if (has_bias) linear.bias = add_parameter(prefix + "bias", outputs, {}, false);
+  const int ranks = setup_.tensor_ranks();
+  const std::int64_t outputs = std::accumulate(bands.begin(), bands.end(), std::int64_t{0});
+  Shard matrix{outputs, {0, inputs}, {{0, outputs}}};
+  if (shared_by == SharedBy::outputs) {
+    matrix.columns.clear();
+    std::int64_t begin = 0;
+    for (const std::int64_t band : bands) {
+      matrix.columns.push_back(part_of({begin, begin + band}, setup_.tensor_rank(), ranks));
+      begin += band;
+    }
+  } else {
+    matrix.rows = part_of(matrix.rows, setup_.tensor_rank(), ranks);
+  }
+  Linear linear{.inputs = matrix.rows.size(), .outputs = matrix.row_size()};
+  Given of_matrix{.start = start, .decays = true};
+  Given of_bias;
+  if (ranks > 1) of_matrix.shard = matrix;
+  if (ranks > 1 && shared_by == SharedBy::outputs) {
+    of_bias.shard = Shard{outputs, {0, 1}, matrix.columns};
+  }
+  linear.matrix = add_parameter(prefix + "matrix", inputs * outputs, std::move(of_matrix));
+  if (has_bias) linear.bias = add_parameter(prefix + "bias", outputs, std::move(of_bias));
   return linear;
 }
 
+// With sequence parallelism its gradients are sums over the rank's own tokens.
 Norm Layer::add_norm(const std::string& name, bool has_beta) {
   const std::int64_t hidden = setup_.model.hidden_size;
-  Norm norm{.gamma = add_parameter(name + " gamma", hidden, {.value = 1}, false)};
-  if (has_beta) norm.beta = add_parameter(name + " beta", hidden, {}, false);
+  Norm norm{.gamma = add_parameter(name + " gamma", hidden, {.start = {.value = 1}})};
+  if (has_beta) norm.beta = add_parameter(name + " beta", hidden, {});
+  for (std::size_t i = static_cast<std::size_t>(norm.gamma); i < parameters_.size(); ++i) {
+    parameters_[i].is_partial = setup_.sequence_parallel;
+  }
   return norm;
+}
+
+int Layer::add_words(const std::string& name, Start start, std::optional<int> like_layer) {
+  const Model& model = setup_.model;
+  Given given{.start = start, .decays = true, .like_layer = like_layer};
+  if (setup_.tensor_ranks() > 1) {
+    given.shard = Shard{model.hidden_size, setup_.own_words(), {{0, model.hidden_size}}};
+  }
+  return add_parameter(name, model.vocabulary_size * model.hidden_size, std::move(given));
 }
 
 Dropout Layer::dropout(const Microbatch& microbatch, std::uint32_t site) const {
@@ -56,7 +104,8 @@ Dropout Layer::dropout(const Microbatch& microbatch, std::uint32_t site) const {
                  .site = site,
                  .layer = static_cast<std::uint32_t>(index_),
                  .step = microbatch.step,
-                 .first = microbatch.first_sequence * setup_.sequence * setup_.model.hidden_size};
+                 .first = (microbatch.first_sequence * setup_.sequence + setup_.own_rows().begin) *
+                          setup_.model.hidden_size};
   dropout.probability = static_cast<float>(setup_.model.dropout_ppm) / 1e6F;
   return dropout;
 }
@@ -78,9 +127,33 @@ void Layer::add_linear_gradients(const Tensor& x, const Tensor& dy, const Linear
   device().add_column_sums(setup_.rows(), linear.outputs, dy.data(), gradient(*linear.bias));
 }
 
+const Tensor& Layer::gathered(const Tensor& x, Tensor& room) const {
+  if (!setup_.sequence_parallel) return x;
+  const std::int64_t hidden = setup_.model.hidden_size;
+  room = take(setup_.rows() * hidden);
+  device().copy(x.size(), x.data(),
+                room.all().part(setup_.own_rows().begin * hidden, x.size()).data());
+  setup_.tensor->all_gather(room.all());
+  return room;
+}
+
+Tensor Layer::summed(Tensor x) const {
+  if (setup_.tensor_ranks() == 1) return x;
+  if (!setup_.sequence_parallel) {
+    setup_.tensor->all_reduce(x.all());
+    return x;
+  }
+  const std::int64_t hidden = setup_.model.hidden_size;
+  setup_.tensor->reduce_scatter(x.all());
+  Tensor own = take(own_rows() * hidden);
+  device().copy(own.size(), x.all().part(setup_.own_rows().begin * hidden, own.size()).data(),
+                own.data());
+  return own;
+}
+
 // A layer norm's statistics are the rows' means and then their rstd.
 Tensor Layer::normalise(const Tensor& x, const Norm& norm, Tensor& stats) const {
-  const std::int64_t rows = setup_.rows();
+  const std::int64_t rows = own_rows();
   const std::int64_t hidden = setup_.model.hidden_size;
   Tensor y = take(x.size());
   stats = take_floats(norm.beta ? 2 * rows : rows);
@@ -95,7 +168,7 @@ Tensor Layer::normalise(const Tensor& x, const Norm& norm, Tensor& stats) const 
 
 Tensor Layer::norm_backward(const Tensor& dy, const Tensor& x, const Norm& norm,
                             const Tensor& stats, ConstArray residual, Tensor& gradients) const {
-  const std::int64_t rows = setup_.rows();
+  const std::int64_t rows = own_rows();
   const std::int64_t hidden = setup_.model.hidden_size;
   Tensor dx = take(x.size());
   gradients = take_floats(norm.beta ? 2 * hidden : hidden);

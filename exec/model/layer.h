@@ -5,7 +5,8 @@
 // operation leaves for the next one of the same microbatch stands in a Saved, owned by the caller:
 // forward() fills it, backward_input() leaves in it what backward_weight() needs and counts it as
 // residue, backward_weight() empties it. Matrices are [rows x columns] with rows = sequences x
-// positions of one microbatch. One rank, one thread.
+// positions of one microbatch; with sequence parallelism what passes from layer to layer has the
+// rank's own rows of them. One rank, one thread.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +18,7 @@
 
 #include "exec/model/parameters.h"
 #include "exec/model/tensor.h"
+#include "exec/model/tensor_group.h"
 #include "sim/cost/model.h"
 
 namespace pipesim::exec {
@@ -30,26 +32,54 @@ struct LayerSetup {
   std::int64_t sequence = 1;  // positions in each
   std::uint64_t seed = 0;
   Number precision = Number::float32;  // of weights as operators read them, and activations
+  TensorGroup* tensor = nullptr;       // of the ranks that share layers; null where none do
+  bool sequence_parallel = false;      // these split tokens between pairs of products, too
 
+  int tensor_ranks() const { return tensor == nullptr ? 1 : tensor->ranks(); }
+  int tensor_rank() const { return tensor == nullptr ? 0 : tensor->rank(); }
   std::int64_t rows() const { return batch * sequence; }
+  // Those that the rank has between pairs of products.
+  Range own_rows() const {
+    const Range all{0, rows()};
+    return sequence_parallel ? part_of(all, tensor_rank(), tensor_ranks()) : all;
+  }
+  // Those that it sends to other stages, or takes from them: of what all ranks have a part each,
+  // where they divide it.
+  Range message_rows() const {
+    if (sequence_parallel || rows() % tensor_ranks() != 0) return own_rows();
+    return part_of({0, rows()}, tensor_rank(), tensor_ranks());
+  }
+  // The words that it has of the vocabulary.
+  Range own_words() const {
+    return part_of({0, model.vocabulary_size}, tensor_rank(), tensor_ranks());
+  }
 };
+
+// Tokens as places among the rank's own words, or -1 where they are another's.
+std::vector<std::int32_t> own_places(const LayerSetup& setup, std::vector<std::int32_t> tokens);
 
 // One microbatch of one step. The arrays are the device's; null where no layer
 // of the stage needs them.
 struct Microbatch {
   std::uint32_t step = 0;
   std::uint32_t index = 0;
-  const std::int32_t* tokens = nullptr;   // [rows]: read by the embedding
-  const std::int32_t* targets = nullptr;  // [rows]: what should come next, read by the head
-  float* losses = nullptr;                // [rows]: written by the head
+  // [rows]: read by the embedding, and what should come next, read by the head; both as places
+  // among the rank's own words, -1 where they are another's.
+  const std::int32_t* tokens = nullptr;
+  const std::int32_t* targets = nullptr;
+  float* losses = nullptr;  // [rows]: written by the head
   // Of its first sequence the number within the step, by which dropout goes.
   std::int64_t first_sequence = 0;
 };
 
 using Saved = std::vector<Tensor>;
 
+// By what tensor-parallel ranks share a matrix product: each has some of its outputs, or of its
+// inputs, and then a part of every sum.
+enum class SharedBy : std::uint8_t { outputs, inputs };
+
 // Which parameters of a layer a matrix product is by: a matrix [inputs x outputs], and where the
-// layer has one the bias after it.
+// layer has one the bias after it; as many of both as the rank has.
 struct Linear {
   int matrix = 0;
   std::optional<int> bias = {};
@@ -92,16 +122,23 @@ class Layer {
 
   virtual void add_weight_gradients(const Microbatch& microbatch, Saved& saved) = 0;
 
-  // Append a parameter, or those of a product or a norm. `like_layer`: draws what the same place
-  // of that layer draws.
-  int add_parameter(const std::string& name, std::int64_t size, Start start, bool decays,
-                    int like_layer);
-  int add_parameter(const std::string& name, std::int64_t size, Start start, bool decays) {
-    return add_parameter(name, size, start, decays, index_);
-  }
-  Linear add_linear(const std::string& name, std::int64_t inputs, std::int64_t outputs, Start start,
-                    bool has_bias);
+  // Append a parameter, or those of a product or a norm. Sizes are those of the whole; of a
+  // shard, where it is given, the rank has the numbers alone. `like_layer`: draws what the same
+  // place of that layer draws.
+  struct Given {
+    Start start = {};
+    bool decays = false;
+    std::optional<int> like_layer = {};
+    std::optional<Shard> shard = {};
+  };
+  int add_parameter(const std::string& name, std::int64_t size, Given given);
+  // Outputs are in bands, each of which the ranks share.
+  Linear add_linear(const std::string& name, std::int64_t inputs,
+                    const std::vector<std::int64_t>& bands, Start start, bool has_bias,
+                    SharedBy shared_by);
   Norm add_norm(const std::string& name, bool has_beta);
+  // A matrix [words x hidden], of which the rank has its own words.
+  int add_words(const std::string& name, Start start, std::optional<int> like_layer);
 
   Device& device() const { return setup_.device; }
   // Of the model's precision, and of float32.
@@ -121,8 +158,16 @@ class Layer {
   void multiply_backward(const Tensor& dy, const Linear& linear, const Tensor& dx) const;
   // Adds x^T dy to the gradient of W, and dy's rows to that of the bias.
   void add_linear_gradients(const Tensor& x, const Tensor& dy, const Linear& linear) const;
-  // Of x[rows x hidden]; both leave numbers for later: what the backward needs of each row, and
-  // the gradients of the norm's parameters, behind each other.
+
+  std::int64_t own_rows() const { return setup_.own_rows().size(); }
+  // What the tensor-parallel ranks have of x[own rows x hidden] together; x itself where each has
+  // all of it. `room` is where it stands then.
+  const Tensor& gathered(const Tensor& x, Tensor& room) const;
+  // The sum of x[rows x hidden] over these ranks, of which each keeps its own rows.
+  Tensor summed(Tensor x) const;
+
+  // Of x[own rows x hidden]; both leave numbers for later: what the backward needs of each row,
+  // and the gradients of the norm's parameters, behind each other.
   Tensor normalise(const Tensor& x, const Norm& norm, Tensor& stats) const;
   Tensor norm_backward(const Tensor& dy, const Tensor& x, const Norm& norm, const Tensor& stats,
                        ConstArray residual, Tensor& gradients) const;

@@ -39,6 +39,42 @@ Slice slice_of(const Tensor& tensor, std::int64_t first, std::int64_t size) {
   return tensor.all().part(first, size);
 }
 
+// Memory of a device for a while.
+class Scratch {
+ public:
+  Scratch(Device& device, std::int64_t size) : device_(device) {
+    if (size > 0) memory_ = device.allocate(size * 4);
+  }
+  ~Scratch() {
+    if (memory_ == nullptr) return;
+    device_.finish();
+    device_.release(memory_);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+
+  float* numbers() const { return static_cast<float*>(memory_); }
+
+ private:
+  Device& device_;
+  void* memory_ = nullptr;
+};
+
+// A shard's numbers, one behind the other, from those of the whole.
+void copy_shard(Device& device, const Shard& shard, const float* whole, float* own) {
+  const bool has_rows = shard.row_size() == shard.width;
+  if (has_rows) {
+    device.copy(shard.size(), whole + shard.rows.begin * shard.width, own);
+    return;
+  }
+  for (std::int64_t row = shard.rows.begin; row < shard.rows.end; ++row) {
+    for (const Range& range : shard.columns) {
+      device.copy(range.size(), whole + row * shard.width + range.begin, own);
+      own += range.size();
+    }
+  }
+}
+
 void sort_ends(std::vector<std::int64_t>& ends) {
   std::ranges::sort(ends);
   ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
@@ -50,6 +86,17 @@ void sort_ends(std::vector<std::int64_t>& ends) {
 Range common(const Range& one, const Range& other) {
   const std::int64_t begin = std::max(one.begin, other.begin);
   return {begin, std::max(begin, std::min(one.end, other.end))};
+}
+
+Range part_of(const Range& whole, int place, int parts) {
+  const std::int64_t each = whole.size() / parts;
+  return {whole.begin + place * each, whole.begin + (place + 1) * each};
+}
+
+std::int64_t Shard::row_size() const {
+  std::int64_t size = 0;
+  for (const Range& range : columns) size += range.size();
+  return size;
 }
 
 Parts::Parts(std::vector<std::int64_t> ends, int sharers)
@@ -111,7 +158,9 @@ std::vector<Piece> pieces_of(const std::vector<Layer*>& layers, const Parts& par
                             index,
                             {mine.begin - at.begin, mine.end - at.begin},
                             mine,
-                            parameter.decays});
+                            parameter.decays,
+                            parameter.is_copy,
+                            parameter.is_partial});
         };
         if (parts.sharers() == 1) {
           add(at);
@@ -191,31 +240,29 @@ void ParameterStore::find_pieces() {
   }
 }
 
-// A parameter of which this rank has no whole array is drawn whole all the same, so that it
-// starts as everywhere.
+// Whatever a rank has of a parameter it draws the whole, so that it starts as everywhere.
 void ParameterStore::fill_start() {
-  const bool rounds = precision_ != Number::float32;
   for_each_parameter(layers_, [&](const Layer&, const Parameter& parameter, int, const Range& at) {
-    const bool has_whole = !parameter.weight.empty();
-    float* drawn = has_whole ? parameter.weight.floats()
-                             : static_cast<float*>(device_.allocate(parameter.size * 4));
+    const bool is_there = !parameter.weight.empty() && !parameter.shard;
+    Scratch whole(device_, is_there ? 0 : parameter.whole_size);
+    float* drawn = is_there ? parameter.weight.floats() : whole.numbers();
     if (parameter.start.deviation > 0) {
-      device_.fill_normal(parameter.size, drawn, parameter.key, parameter.start.deviation);
+      device_.fill_normal(parameter.whole_size, drawn, parameter.key, parameter.start.deviation);
     } else {
-      device_.fill(parameter.size, drawn, parameter.start.value);
+      device_.fill(parameter.whole_size, drawn, parameter.start.value);
     }
-    if (!parameter.rounded.empty()) {
-      device_.copy(parameter.size, drawn, parameter.rounded.data());
-    }
-    if (has_whole) return;
+    Scratch shard(device_, parameter.shard ? parameter.size : 0);
+    if (parameter.shard) copy_shard(device_, *parameter.shard, drawn, shard.numbers());
+    const float* own = parameter.shard ? shard.numbers() : drawn;
     for (const Piece& piece : pieces_) {
       if (common(piece.in_stage, at).size() == 0) continue;
-      const float* own = drawn + piece.range.begin;
-      device_.copy(piece.range.size(), own, piece.weight.data());
-      if (rounds) device_.copy(piece.range.size(), own, piece.rounded.data());
+      const float* from = own + piece.range.begin;
+      if (!is_there) device_.copy(piece.range.size(), from, piece.weight.data());
+      if (!rounded_.empty() && parameter.rounded.empty()) {
+        device_.copy(piece.range.size(), from, piece.rounded.data());
+      }
     }
-    device_.finish();
-    device_.release(drawn);
+    if (!parameter.rounded.empty()) device_.copy(parameter.size, own, parameter.rounded.data());
   });
 }
 

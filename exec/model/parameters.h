@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,20 +27,6 @@ struct Start {
   float deviation = 0;
 };
 
-// Slices are empty where a rank has no whole array of theirs.
-struct Parameter {
-  std::string name;
-  std::int64_t size = 0;
-  Start start;
-  RandomKey key;        // of its start
-  bool decays = false;  // AdamW's weight decay applies
-  Slice weight = {};    // float32, which the optimizer steps
-  Slice rounded = {};   // what operators read, where the precision is another
-  Slice gradient = {};  // float32; the sum over tokens, divided only by the optimizer
-  Slice first = {};     // AdamW's moments
-  Slice second = {};
-};
-
 // Numbers [begin, end) of something.
 struct Range {
   std::int64_t begin = 0;
@@ -50,6 +37,39 @@ struct Range {
 };
 // What two have in common, or an empty one.
 Range common(const Range& one, const Range& other);
+// The part at a place of a range that so many divide.
+Range part_of(const Range& whole, int place, int parts);
+
+// What a tensor-parallel rank has of a matrix: some rows, and of them some columns.
+struct Shard {
+  std::int64_t width = 0;  // columns of the whole
+  Range rows;
+  std::vector<Range> columns;  // ascending
+
+  std::int64_t row_size() const;
+  std::int64_t size() const { return rows.size() * row_size(); }
+  bool operator==(const Shard&) const = default;
+};
+
+// Slices are empty where a rank has no whole array of theirs.
+struct Parameter {
+  std::string name;
+  std::int64_t size = 0;  // that this rank has of it
+  Start start;
+  std::int64_t whole_size = 0;
+  std::optional<Shard> shard = {};  // of the whole, where tensor-parallel ranks split it
+  // Of one that each of several tensor-parallel ranks has whole: so; and whether its gradients
+  // are of the rank's own tokens, so that the ranks' sums are still to be added up.
+  bool is_copy = false;
+  bool is_partial = false;
+  RandomKey key;        // of its start
+  bool decays = false;  // AdamW's weight decay applies
+  Slice weight = {};    // float32, which the optimizer steps
+  Slice rounded = {};   // what operators read, where the precision is another
+  Slice gradient = {};  // float32; the sum over tokens, divided only by the optimizer
+  Slice first = {};     // AdamW's moments
+  Slice second = {};
+};
 
 // How a rank splits states with others.
 struct StateSplit {
@@ -98,6 +118,7 @@ struct Piece {
   Range range;     // of the parameter's numbers
   Range in_stage;  // of the stage's
   bool decays = false;
+  bool is_copy = false, is_partial = false;  // as the parameter is
   Slice weight = {}, rounded = {}, gradient = {}, first = {}, second = {};
 };
 // Those of a sharer, in the order of the model and without slices: whole parameters where

@@ -41,6 +41,12 @@ IterationRecord related(IterationRecord record, const ClockRelation& clock) {
     for (std::int64_t* time : {&layer.start_ns, &layer.end_ns}) *time = clock.to_first(*time);
     layer.taken_ns = std::min(layer.taken_ns, layer.end_ns - layer.start_ns);
   }
+  for (ExchangeSpan& exchange : record.exchanges) {
+    for (std::int64_t* time : {&exchange.start_ns, &exchange.end_ns}) {
+      *time = clock.to_first(*time);
+    }
+    exchange.exposed_ns = std::min(exchange.exposed_ns, exchange.end_ns - exchange.start_ns);
+  }
   for (MemorySample& sample : record.samples) sample.time_ns = clock.to_first(sample.time_ns);
   return record;
 }
@@ -108,19 +114,21 @@ void start_exchanges_together(std::vector<Span>& spans, Transport& group) {
 Bytes bytes_of_record(const IterationRecord& record) {
   Bytes message;
   append(message, std::vector<std::int64_t>{count_of(record.spans), count_of(record.layers),
-                                            count_of(record.samples)});
+                                            count_of(record.exchanges), count_of(record.samples)});
   append(message, record.spans);
   append(message, record.layers);
+  append(message, record.exchanges);
   append(message, record.samples);
   return message;
 }
 
 IterationRecord record_of(std::span<const std::byte> bytes) {
-  const auto counts = take<std::int64_t>(bytes, 3);
+  const auto counts = take<std::int64_t>(bytes, 4);
   IterationRecord record;
   record.spans = take<Span>(bytes, counts[0]);
   record.layers = take<LayerSpan>(bytes, counts[1]);
-  record.samples = take<MemorySample>(bytes, counts[2]);
+  record.exchanges = take<ExchangeSpan>(bytes, counts[2]);
+  record.samples = take<MemorySample>(bytes, counts[3]);
   return record;
 }
 
@@ -174,14 +182,15 @@ std::vector<MeasuredTransfer> gather_transfers(Transport& transport, const Mesh&
     const bool sends = is_send(span.action.kind);
     own.push_back({span.action, clock.to_first(sends ? span.start_ns : span.end_ns)});
   }
-  // By the replica and the SEND.
+  // By the pipeline and the SEND.
   std::map<std::pair<std::int64_t, ActionKey>, MeasuredTransfer> transfers;
   int rank = 0;
   for (const Bytes& bytes : gather(transport, bytes_of(own))) {
     for (const End& end : values_of<End>(bytes)) {
       const bool sends = is_send(end.transfer.kind);
-      MeasuredTransfer& transfer = transfers[{
-          mesh.coordinates_of(rank).data, ActionKey(sends ? end.transfer : peer_of(end.transfer))}];
+      MeasuredTransfer& transfer =
+          transfers[{rank % mesh.stride(Axis::pipeline),
+                     ActionKey(sends ? end.transfer : peer_of(end.transfer))}];
       (sends ? transfer.from : transfer.to) = rank;
       transfer.took_ns += sends ? -end.time_ns : end.time_ns;
     }
@@ -236,6 +245,12 @@ IterationRecord gather_iteration(Transport& transport, const Leaders& leaders,
       for (std::int64_t* time : {&layer.start_ns, &layer.end_ns}) *time -= zero_ns;
       result.layers.push_back(layer);
     }
+    for (ExchangeSpan exchange : theirs.exchanges) {
+      exchange.rank = rank;
+      exchange.iteration = number;
+      for (std::int64_t* time : {&exchange.start_ns, &exchange.end_ns}) *time -= zero_ns;
+      result.exchanges.push_back(exchange);
+    }
     for (MemorySample sample : theirs.samples) {
       sample.rank = rank;
       // What a rank holds before the first start counts from there.
@@ -264,6 +279,7 @@ IterationRecord gather_iteration(Transport& transport, const Leaders& leaders,
   };
   std::ranges::stable_sort(result.spans, by_start);
   std::ranges::stable_sort(result.layers, by_start);
+  std::ranges::stable_sort(result.exchanges, by_start);
   std::ranges::stable_sort(result.samples, {}, &MemorySample::time_ns);
   return result;
 }

@@ -7,6 +7,7 @@
 
 #include "exec/model/host_view.h"
 #include "exec/run/channels.h"
+#include "exec/run/exchange.h"
 #include "exec/transport/collectives.h"
 
 namespace pipesim::exec {
@@ -69,17 +70,20 @@ bool Optimizer::is_tied(const Piece& piece) const {
          (model.is_embedding(piece.layer) || model.is_head(piece.layer));
 }
 
-std::vector<Piece> Optimizer::pieces(const Stage& stage, bool tied) const {
+std::vector<Piece> Optimizer::counted(const Stage& stage, bool partial) const {
+  const bool has_copies = groups_.tensor.rank() > 0;
   std::vector<Piece> found = stage.store().pieces();
-  std::erase_if(found, [&](const Piece& piece) { return is_tied(piece) != tied; });
+  std::erase_if(found, [&](const Piece& piece) {
+    return is_tied(piece) || piece.is_partial != partial || (has_copies && piece.is_copy);
+  });
   return found;
 }
 
 std::vector<Piece> Optimizer::tied_pieces(int layer) const {
   std::vector<Piece> found;
   for (const auto& stage : stages_) {
-    for (const Piece& piece : pieces(*stage, true)) {
-      if (piece.layer == layer) found.push_back(piece);
+    for (const Piece& piece : stage->store().pieces()) {
+      if (is_tied(piece) && piece.layer == layer) found.push_back(piece);
     }
   }
   return found;
@@ -124,7 +128,7 @@ Optimizer::Reduced Optimizer::reduced(const std::vector<Piece>& pieces) {
   std::vector<Part> parts;
   std::vector<Slice> gradients;
   for (const Piece& piece : pieces) {
-    parts.push_back({piece.layer, piece.parameter, piece.range.begin, 0});
+    parts.push_back({piece.layer, piece.parameter, groups_.tensor.rank(), piece.range.begin, 0});
     gradients.push_back(piece.gradient);
   }
   return {std::move(parts), SumsOfSquares(device_, pool_, gradients)};
@@ -149,7 +153,35 @@ void Optimizer::record(int stage, Kind kind, const Work& work) {
 
 void Optimizer::reduce(const Stage& stage) {
   record(stage.index(), Kind::REDUCE_GRAD,
-         [&] { reduced_.insert_or_assign(stage.index(), reduced(pieces(stage, false))); });
+         [&] { reduced_.insert_or_assign(stage.index(), reduced(counted(stage, false))); });
+}
+
+void Optimizer::add_up_partial() {
+  std::vector<Slice> partial;
+  std::int64_t size = 0;
+  for (const auto& stage : stages_) {
+    for (const Piece& piece : stage->store().pieces()) {
+      if (!piece.is_partial) continue;
+      partial.push_back(piece.gradient);
+      size += piece.gradient.size();
+    }
+  }
+  if (size == 0) return;
+  const Tensor packed = pool_.take(size, Use::workspace);
+  const auto copy_each = [&](const auto& copy) {
+    std::int64_t at = 0;
+    for (const Slice& own : partial) {
+      copy(own, packed.all().part(at, own.size()));
+      at += own.size();
+    }
+  };
+  copy_each([&](const Slice& own, const Slice& there) {
+    device_.copy(own.size(), own.data(), there.data());
+  });
+  run(all_reduce(groups_.tensor, pool_, packed.all(), first_free_tag));
+  copy_each([&](const Slice& own, const Slice& there) {
+    device_.copy(own.size(), there.data(), own.data());
+  });
 }
 
 // Embedding and head each hold the shared matrix and the gradient of their own use of it.
@@ -193,7 +225,7 @@ Outcome Optimizer::outcome_of(const TrainingJob::Pass& pass, std::vector<Part> p
       parts.insert(parts.end(), theirs.begin(), theirs.end());
     }
     std::ranges::sort(parts, {}, [](const Part& part) {
-      return std::tuple(part.layer, part.parameter, part.begin);
+      return std::tuple(part.layer, part.parameter, part.shard, part.begin);
     });
     double squares = 0;
     for (const Part& part : parts) {
@@ -209,8 +241,11 @@ Outcome Optimizer::find_norm(int stage, const TrainingJob::Pass& pass,
                              const std::vector<float>& losses) {
   Outcome outcome;
   record(stage, Kind::GRAD_NORM, [&] {
+    add_up_partial();
     std::vector<Part> parts;
-    if (!losses.empty()) parts.push_back({loss_part, groups_.replica, 0, mean_loss(losses)});
+    if (!losses.empty() && groups_.tensor.rank() == 0) {
+      parts.push_back({loss_part, groups_.replica, 0, 0, mean_loss(losses)});
+    }
     // Those that have the same part have the same sums: the first of them counts.
     if (groups_.likes.rank() == 0) {
       for (const auto& own : stages_) {
@@ -218,8 +253,9 @@ Outcome Optimizer::find_norm(int stage, const TrainingJob::Pass& pass,
         if (found != reduced_.end()) {
           add_parts(found->second, parts);
         } else {
-          add_parts(reduced(pieces(*own, false)), parts);
+          add_parts(reduced(counted(*own, false)), parts);
         }
+        add_parts(reduced(counted(*own, true)), parts);
       }
       add_parts(reduced(tied_pieces(0)), parts);  // the tied matrix is the embedding's
     }

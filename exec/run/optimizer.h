@@ -4,7 +4,8 @@
 // Gradients are sums over tokens until here; they are divided, once, by the
 // number of tokens of the iteration. The norm is a sum over parameters, or the parts of
 // them that ranks step, in the order of the model, made on rank 0, so that it has the same bits
-// whatever the partition.
+// whatever the partition. Of a parameter that each tensor-parallel rank has whole the first's
+// counts.
 #pragma once
 
 #include <cstddef>
@@ -66,6 +67,7 @@ class Optimizer {
   struct Part {
     std::int32_t layer = 0;
     std::int32_t parameter = 0;
+    std::int32_t shard = 0;  // the tensor-parallel rank
     std::int64_t begin = 0;  // of the piece
     double value = 0;
   };
@@ -76,8 +78,11 @@ class Optimizer {
   };
 
   bool is_tied(const Piece& piece) const;
-  // Those of a stage that are tied, or those that are not.
-  std::vector<Piece> pieces(const Stage& stage, bool tied) const;
+  // Those of a stage that count in the norm, but for tied ones: whose gradients are partial, or
+  // are not.
+  std::vector<Piece> counted(const Stage& stage, bool partial) const;
+  // Adds up gradients of which tensor-parallel ranks have parts of the sums.
+  void add_up_partial();
   // The pieces of the shared matrix that this rank has at that end; empty where another has it.
   std::vector<Piece> tied_pieces(int layer) const;
   Reduced reduced(const std::vector<Piece>& pieces);

@@ -24,15 +24,27 @@ class RankGroups {
   GroupTransport replicas;
   GroupTransport sharers;
   GroupTransport likes;
+  // The ranks that have the same layers of the same replica, in shards.
+  GroupTransport tensor;
+  // The ranks at this one's place of all pipelines.
+  GroupTransport pipelines;
   int replica;
 
  private:
+  // Pipeline ranks are numbered last.
+  static RankGroup ranks_at_place(const Mesh& mesh, std::int64_t rank) {
+    const std::int64_t count = mesh.stride(Axis::pipeline);
+    return {rank / count * count, 1, count};
+  }
+
   RankGroups(Transport& transport, const Mesh& mesh, const SplitGroup& split)
       : whole(transport),
         pipeline(transport, mesh.group_of(transport.rank(), Axis::pipeline)),
         replicas(transport, mesh.group_of(transport.rank(), Axis::data)),
         sharers(transport, split.block),
         likes(transport, split.across),
+        tensor(transport, mesh.group_of(transport.rank(), Axis::tensor)),
+        pipelines(transport, ranks_at_place(mesh, transport.rank())),
         replica(static_cast<int>(mesh.coordinates_of(transport.rank()).data)) {}
 };
 

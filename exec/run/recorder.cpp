@@ -8,6 +8,7 @@ void Recorder::start_iteration(bool keep) {
   keep_ = keep;
   actions_.clear();
   layers_.clear();
+  exchanges_.clear();
   memory_.clear();
 }
 
@@ -33,6 +34,10 @@ void Recorder::finish_iteration() {
       const std::int64_t end = time_of(note.end);
       record.layers.push_back({0, 0, note.layer, note.kind, note.again, note.action, start, end,
                                std::min(note.taken_ns, end - start)});
+    }
+    for (const ExchangeNote& note : exchanges_) {
+      record.exchanges.push_back({0, 0, note.layer, note.what, note.ranks, note.action, note.bytes,
+                                  time_of(note.start), time_of(note.end), note.exposed_ns});
     }
     for (const MemoryNote& note : memory_) {
       record.samples.push_back(

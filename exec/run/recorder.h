@@ -41,6 +41,17 @@ struct LayerNote {
   Instant end;
   std::int64_t taken_ns = 0;
 };
+// An exchange with tensor-parallel ranks within a layer's part.
+struct ExchangeNote {
+  GroupExchange what = GroupExchange::all_reduce;
+  std::int32_t ranks = 1;
+  std::int64_t bytes = 0;
+  Instant start;
+  Instant end;
+  std::int64_t exposed_ns = 0;
+  Action action = {};
+  std::int32_t layer = 0;
+};
 // What the rank holds from an instant on.
 struct MemoryNote {
   Instant time;
@@ -53,6 +64,7 @@ struct MemoryNote {
 struct IterationRecord {
   std::vector<Span> spans;
   std::vector<LayerSpan> layers;
+  std::vector<ExchangeSpan> exchanges;
   std::vector<MemorySample> samples;
 };
 
@@ -79,6 +91,18 @@ class Recorder {
   void add(const LayerNote& note) {
     if (in_detail_) layers_.push_back(note);
   }
+  // What comes is of that layer's part of an action, which add() gives to exchanges.
+  void enter(const Action& action, std::int32_t layer) {
+    action_ = action;
+    layer_ = layer;
+  }
+  const Action& action() const { return action_; }
+  void add(ExchangeNote note) {
+    if (!in_detail_) return;
+    note.action = action_;
+    note.layer = layer_;
+    exchanges_.push_back(note);
+  }
   void add(const MemoryNote& note) {
     if (in_detail_) memory_.push_back(note);
   }
@@ -98,7 +122,10 @@ class Recorder {
   bool keep_ = false;
   std::vector<ActionNote> actions_;
   std::vector<LayerNote> layers_;
+  std::vector<ExchangeNote> exchanges_;
   std::vector<MemoryNote> memory_;
+  Action action_;
+  std::int32_t layer_ = 0;
   std::vector<IterationRecord> kept_;
 };
 

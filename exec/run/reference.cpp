@@ -59,22 +59,24 @@ class ReplicaSum {
 }  // namespace
 
 Reference::Reference(const TrainingJob& training, Device& device)
-    : training_(training), device_(device), pool_(device) {
-  const LayerSetup setup{device,
-                         pool_,
-                         training.model,
-                         training.micro_batch_size,
-                         training.sequence_length,
-                         training.seed,
-                         training.precision};
-  for (int i = 0; i < training.model.layers(); ++i) {
-    layers_.push_back(make_layer(setup, i));
-    stores_.push_back(std::make_unique<ParameterStore>(device, pool_, training.precision,
-                                                       std::vector<Layer*>{layers_.back().get()}));
+    : training_(training),
+      device_(device),
+      pool_(device),
+      turns_(device, training.tensor_parallel) {
+  for (int i = 0; i < turns_.count(); ++i) shards_.push_back(make_shard(turns_.group(i)));
+}
+
+Reference::Shard Reference::make_shard(TensorGroup* group) {
+  Shard shard{training_.layers(device_, pool_, group), {}, {}, {}, {}, {}};
+  for (int i = 0; i < training_.model.layers(); ++i) {
+    shard.layers.push_back(make_layer(shard.setup, i));
+    shard.stores.push_back(std::make_unique<ParameterStore>(
+        device_, pool_, training_.precision, std::vector<Layer*>{shard.layers.back().get()}));
   }
-  for (Tensor* tensor : {&tokens_, &targets_, &losses_}) {
-    *tensor = pool_.take(training.tokens() * training.most_passes(), Use::receive_buffer);
+  for (Tensor* tensor : {&shard.tokens, &shard.targets, &shard.losses}) {
+    *tensor = pool_.take(training_.tokens() * training_.most_passes(), Use::receive_buffer);
   }
+  return shard;
 }
 
 Reference::~Reference() = default;
@@ -102,7 +104,7 @@ Reference::Order Reference::order_of_stage(int stage, int passes) const {
   return order;
 }
 
-Reference::Sequences Reference::forward(const TrainingJob::Pass& last) {
+Reference::Sequences Reference::forward(Shard& shard, const TrainingJob::Pass& last) {
   Sequences all;
   const int microbatches = training_.program.microbatches;
   const std::int64_t rows = training_.rows();
@@ -112,31 +114,31 @@ Reference::Sequences Reference::forward(const TrainingJob::Pass& last) {
     const Sample sample =
         draw_sample(training_.text, training_.seed, static_cast<std::uint32_t>(last.step), first,
                     training_.micro_batch_size, training_.sequence_length);
-    float* tokens = tokens_.floats() + i * rows;
-    float* targets = targets_.floats() + i * rows;
-    device_.upload(tokens, sample.tokens.data(), rows * 4);
-    device_.upload(targets, sample.targets.data(), rows * 4);
+    float* tokens = shard.tokens.floats() + i * rows;
+    float* targets = shard.targets.floats() + i * rows;
+    device_.upload(tokens, own_places(shard.setup, sample.tokens).data(), rows * 4);
+    device_.upload(targets, own_places(shard.setup, sample.targets).data(), rows * 4);
     all.microbatches.push_back(
         {static_cast<std::uint32_t>(last.step), static_cast<std::uint32_t>(i % microbatches),
          reinterpret_cast<std::int32_t*>(tokens), reinterpret_cast<std::int32_t*>(targets),
-         losses_.floats() + i * rows, first});
+         shard.losses.floats() + i * rows, first});
   }
   const std::size_t count = all.microbatches.size();
   all.passing.resize(count);
-  for (std::size_t l = 0; l < layers_.size(); ++l) {
+  for (std::size_t l = 0; l < shard.layers.size(); ++l) {
     all.saved.emplace_back(count);
     for (std::size_t i = 0; i < count; ++i) {
       all.passing[i] =
-          layers_[l]->forward(all.microbatches[i], std::move(all.passing[i]), all.saved[l][i]);
+          shard.layers[l]->forward(all.microbatches[i], std::move(all.passing[i]), all.saved[l][i]);
     }
   }
   return all;
 }
 
-void Reference::backward(int index, const Order& order, Sequences& sequences) {
+void Reference::backward(Shard& shard, int index, const Order& order, Sequences& sequences) {
   const auto l = static_cast<std::size_t>(index);
-  Layer& layer = *layers_[l];
-  const Slice gradients = stores_[l]->gradients(0);
+  Layer& layer = *shard.layers[l];
+  const Slice gradients = shard.stores[l]->gradients(0);
   const bool has_replicas = training_.data_parallel > 1;
   ReplicaSum sum(device_, pool_, gradients, training_.shards());
   Tensor kept;  // over REDUCE_GRADs, where there are several
@@ -168,19 +170,33 @@ void Reference::backward(int index, const Order& order, Sequences& sequences) {
 }
 
 Outcome Reference::run(const TrainingJob::Pass& last) {
-  Sequences sequences = forward(last);
-  for (int stage = training_.program.stages() - 1; stage >= 0; --stage) {
-    const Order order = order_of_stage(stage, last.count);
-    const int first = training_.first_layer(stage);
-    for (int l = first + training_.layout[static_cast<std::size_t>(stage)]; l-- > first;) {
-      backward(l, order, sequences);
+  turns_.run([&](int which) {
+    Shard& shard = shards_[static_cast<std::size_t>(which)];
+    Sequences sequences = forward(shard, last);
+    for (int stage = training_.program.stages() - 1; stage >= 0; --stage) {
+      const Order order = order_of_stage(stage, last.count);
+      const int first = training_.first_layer(stage);
+      for (int l = first + training_.layout[static_cast<std::size_t>(stage)]; l-- > first;) {
+        backward(shard, l, order, sequences);
+      }
     }
+  });
+  for (Shard& shard : shards_) add_tied(shard);
+  add_up_partial();
+  const Outcome outcome{mean_loss(last), norm(last)};
+  const AdamStep step = adam_step(training_, last, outcome.gradient_norm);
+  for (const Shard& shard : shards_) {
+    for (const auto& store : shard.stores) step_all(device_, store->pieces(), step);
   }
-  // Each replica's mean by itself, as its rank finds it.
+  return outcome;
+}
+
+// Each replica's mean by itself, as its rank finds it.
+double Reference::mean_loss(const TrainingJob::Pass& last) const {
   std::vector<float> losses(static_cast<std::size_t>(training_.step_tokens(last)));
-  device_.download(losses.data(), losses_.memory(),
+  device_.download(losses.data(), shards_.front().losses.memory(),
                    static_cast<std::int64_t>(losses.size() * sizeof(float)));
-  Outcome outcome;
+  double sum = 0;
   const std::int64_t each = training_.replica_tokens();
   for (int replica = 0; replica < training_.data_parallel; ++replica) {
     std::vector<float> own;
@@ -188,47 +204,75 @@ Outcome Reference::run(const TrainingJob::Pass& last) {
       const auto begin = losses.begin() + (pass * training_.data_parallel + replica) * each;
       own.insert(own.end(), begin, begin + each);
     }
-    outcome.loss += mean_loss(own);
+    sum += exec::mean_loss(own);
   }
-  outcome.loss /= training_.data_parallel;
-  outcome.gradient_norm = norm(last);
-  const AdamStep step = adam_step(training_, last, outcome.gradient_norm);
-  for (const auto& store : stores_) step_all(device_, store->pieces(), step);
-  return outcome;
+  return sum / training_.data_parallel;
+}
+
+void Reference::add_tied(Shard& shard) {
+  if (!training_.model.tied_head) return;
+  const Slice& table = shard.layers.front()->parameters()[tied_parameter].gradient;
+  const Slice& matrix = shard.layers.back()->parameters()[tied_parameter].gradient;
+  device_.add(table.size(), table.data(), matrix.data(), table.data());
+  device_.copy(table.size(), table.data(), matrix.data());
+}
+
+// Over tensor-parallel ranks, in their order.
+void Reference::add_up_partial() {
+  const auto gradient = [&](std::size_t shard, std::size_t layer, std::size_t parameter) {
+    return shards_[shard].layers[layer]->parameters()[parameter].gradient;
+  };
+  const auto& layers = shards_.front().layers;
+  for (std::size_t l = 0; l < layers.size(); ++l) {
+    for (std::size_t k = 0; k < layers[l]->parameters().size(); ++k) {
+      if (!layers[l]->parameters()[k].is_partial) continue;
+      const Slice sum = gradient(0, l, k);
+      for (std::size_t shard = 1; shard < shards_.size(); ++shard) {
+        device_.add(sum.size(), sum.data(), gradient(shard, l, k).data(), sum.data());
+      }
+      for (std::size_t shard = 1; shard < shards_.size(); ++shard) {
+        device_.copy(sum.size(), sum.data(), gradient(shard, l, k).data());
+      }
+    }
+  }
 }
 
 double Reference::norm(const TrainingJob::Pass& last) {
-  const bool tied = training_.model.tied_head;
-  if (tied) {
-    const Slice& table = layers_.front()->parameters()[tied_parameter].gradient;
-    const Slice& matrix = layers_.back()->parameters()[tied_parameter].gradient;
-    device_.add(table.size(), table.data(), matrix.data(), table.data());
-    device_.copy(table.size(), table.data(), matrix.data());
-  }
+  struct Square {
+    Piece piece;
+    int shard;
+  };
   // What each sharer steps of each stage, in the order of the model.
-  std::vector<Piece> pieces;
+  std::vector<Square> pieces;
   const StateSplit split = training_.split(0);
-  for (int stage = 0; stage < training_.program.stages(); ++stage) {
-    std::vector<Layer*> layers;
-    const int first = training_.first_layer(stage);
-    for (int i = 0; i < training_.layout[static_cast<std::size_t>(stage)]; ++i) {
-      layers.push_back(layers_[static_cast<std::size_t>(first + i)].get());
-    }
-    const Parts parts = cut(layers, split, training_.cuts());
-    for (int sharer = 0; sharer < parts.sharers(); ++sharer) {
-      const std::vector<Piece> own = pieces_of(layers, parts, sharer);
-      pieces.insert(pieces.end(), own.begin(), own.end());
+  for (int shard = 0; shard < turns_.count(); ++shard) {
+    for (int stage = 0; stage < training_.program.stages(); ++stage) {
+      std::vector<Layer*> layers;
+      const int first = training_.first_layer(stage);
+      for (int i = 0; i < training_.layout[static_cast<std::size_t>(stage)]; ++i) {
+        const auto l = static_cast<std::size_t>(first + i);
+        layers.push_back(shards_[static_cast<std::size_t>(shard)].layers[l].get());
+      }
+      const Parts parts = cut(layers, split, training_.cuts());
+      for (int sharer = 0; sharer < parts.sharers(); ++sharer) {
+        for (const Piece& piece : pieces_of(layers, parts, sharer)) {
+          pieces.push_back({piece, shard});
+        }
+      }
     }
   }
-  std::erase_if(pieces, [&](const Piece& piece) {
-    return tied && training_.model.is_head(piece.layer) && piece.parameter == tied_parameter;
+  // A tied matrix counts once, and so does what each shard has whole.
+  std::erase_if(pieces, [&](const Square& one) {
+    const bool is_tied = training_.model.tied_head && training_.model.is_head(one.piece.layer) &&
+                         one.piece.parameter == tied_parameter;
+    return is_tied || (one.piece.is_copy && one.shard > 0);
   });
-  std::ranges::sort(pieces, {}, [](const Piece& piece) {
-    return std::tuple(piece.layer, piece.parameter, piece.range.begin);
+  std::ranges::sort(pieces, {}, [](const Square& one) {
+    return std::tuple(one.piece.layer, one.piece.parameter, one.shard, one.piece.range.begin);
   });
   std::vector<Slice> gradients;
-  for (const Piece& piece : pieces) {
-    const auto& parameters = layers_[static_cast<std::size_t>(piece.layer)]->parameters();
+  for (const auto& [piece, shard] : pieces) {
+    const auto& parameters = layer(piece.layer, shard).parameters();
     gradients.push_back(parameters[static_cast<std::size_t>(piece.parameter)].gradient.part(
         piece.range.begin, piece.range.size()));
   }
@@ -302,25 +346,31 @@ void compare_layers(const TrainingJob& training, Transport& transport, Device& d
   for (int l = 0; l < training.model.layers(); ++l) {
     const std::vector<Bytes> all = gather(transport, pieces_of_layer(device, stages, l, which));
     if (reference == nullptr) continue;
-    std::vector<std::vector<float>> expected;
-    std::int64_t missing = 0;  // numbers that no rank has shown
-    for (const Parameter& parameter : reference->layer(l).parameters()) {
-      const Slice& slice = which == &Piece::gradient ? parameter.gradient : parameter.weight;
-      expected.emplace_back(static_cast<std::size_t>(slice.size()));
-      device.download(expected.back().data(), slice.memory(), slice.bytes());
-      missing += slice.size() * (training.data_parallel / training.shards());
+    std::vector<std::vector<std::vector<float>>> expected;  // [shard][parameter]
+    std::int64_t missing = 0;                               // numbers that no rank has shown
+    for (int shard = 0; shard < training.tensor_parallel; ++shard) {
+      auto& own = expected.emplace_back();
+      for (const Parameter& parameter : reference->layer(l, shard).parameters()) {
+        const Slice& slice = which == &Piece::gradient ? parameter.gradient : parameter.weight;
+        own.emplace_back(static_cast<std::size_t>(slice.size()));
+        device.download(own.back().data(), slice.memory(), slice.bytes());
+        missing += slice.size() * (training.data_parallel / training.shards());
+      }
     }
-    for (const Bytes& bytes : all) {
-      for (std::span<const std::byte> rest(bytes); !rest.empty();) {
+    for (std::size_t rank = 0; rank < all.size(); ++rank) {
+      const auto shard = static_cast<std::size_t>(
+          training.mesh().coordinates_of(static_cast<std::int64_t>(rank)).tensor);
+      for (std::span<const std::byte> rest(all[rank]); !rest.empty();) {
         const auto header = values_of<PieceHeader>(rest.first(sizeof(PieceHeader))).front();
         const auto size = static_cast<std::size_t>(header.size);
         rest = rest.subspan(sizeof header);
         const auto measured = values_of<float>(rest.first(size * sizeof(float)));
         rest = rest.subspan(size * sizeof(float));
         const auto parameter = static_cast<std::size_t>(header.parameter);
-        const auto& name = reference->layer(l).parameters()[parameter].name;
+        const auto& name =
+            reference->layer(l, static_cast<int>(shard)).parameters()[parameter].name;
         compare(fmt::format("{} of {}", what, name), std::span(measured),
-                std::span<const float>(expected[parameter])
+                std::span<const float>(expected[shard][parameter])
                     .subspan(static_cast<std::size_t>(header.begin), size),
                 divisor, *result);
         missing -= header.size;

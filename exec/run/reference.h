@@ -3,9 +3,9 @@
 // All microbatches of a step pass layer by layer, forwards and then backwards. Weight
 // gradients are summed, for each layer, in the order in which the program has them: of a
 // replica those of microbatches up to a REDUCE_GRAD, pass by pass, then these sums over replicas,
-// and then over REDUCE_GRADs. The norm is summed up over what ranks step, each by itself. So a
-// training that is right has the same bits. Knows layers only: none of what a worker is made
-// of. One thread.
+// and then over REDUCE_GRADs. The norm is summed up over what ranks step, each by itself. Shards
+// of tensor-parallel ranks take turns. So a training that is right has the same bits. Knows layers
+// only: none of what a worker is made of. One thread calls it.
 #pragma once
 
 #include <memory>
@@ -13,6 +13,7 @@
 
 #include "exec/model/layer.h"
 #include "exec/run/optimizer.h"
+#include "exec/run/shards_in_turn.h"
 #include "exec/run/training.h"
 
 namespace pipesim::exec {
@@ -26,7 +27,10 @@ class Reference {
   // are still those that the step used.
   Outcome run(const TrainingJob::Pass& last);
 
-  const Layer& layer(int index) const { return *layers_[static_cast<std::size_t>(index)]; }
+  // As a tensor-parallel rank has it.
+  const Layer& layer(int index, int shard) const {
+    return *shards_[static_cast<std::size_t>(shard)].layers[static_cast<std::size_t>(index)];
+  }
 
  private:
   struct Sequences;  // those of a step, on their way through the layers
@@ -34,23 +38,30 @@ class Reference {
     int pass;
     int microbatch;
   };
+  struct Shard {
+    LayerSetup setup;
+    std::vector<std::unique_ptr<Layer>> layers;
+    std::vector<std::unique_ptr<ParameterStore>> stores;  // of each layer
+    Tensor tokens, targets, losses;
+  };
   // In the order of their gradients, those of a REDUCE_GRAD together.
   using Order = std::vector<std::vector<PassOf>>;
 
   std::size_t place_of(int pass, int replica, int microbatch) const;
-  Sequences forward(const TrainingJob::Pass& last);
+  Shard make_shard(TensorGroup* group);
+  Sequences forward(Shard& shard, const TrainingJob::Pass& last);
   Order order_of_stage(int stage, int passes) const;
-  void backward(int layer, const Order& order, Sequences& sequences);
+  void backward(Shard& shard, int layer, const Order& order, Sequences& sequences);
+  void add_tied(Shard& shard);
+  void add_up_partial();
+  double mean_loss(const TrainingJob::Pass& last) const;
   double norm(const TrainingJob::Pass& last);
 
   const TrainingJob& training_;
   Device& device_;
   Pool pool_;
-  std::vector<std::unique_ptr<Layer>> layers_;
-  std::vector<std::unique_ptr<ParameterStore>> stores_;  // of each layer
-  Tensor tokens_;
-  Tensor targets_;
-  Tensor losses_;
+  ShardsInTurn turns_;
+  std::vector<Shard> shards_;
 };
 
 // How far a worker's results are from the reference's.

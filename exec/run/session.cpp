@@ -131,10 +131,12 @@ void check_ranks(const TrainingJob& training, const Transport& transport) {
   const std::int64_t ranks = training.mesh().ranks();
   if (ranks == transport.ranks()) return;
   const int replicas = training.data_parallel;
-  throw input_error(fmt::format("{}{} {} {}, and transport {} has {}; start as many",
-                                replicas > 1 ? fmt::format("{} replicas of ", replicas) : "",
-                                training.program.name, replicas > 1 ? "need" : "needs",
-                                plural(ranks, "rank"), transport.name(), transport.ranks()));
+  const int shards = training.tensor_parallel;
+  throw input_error(fmt::format(
+      "{}{}{} {} {}, and transport {} has {}; start as many",
+      replicas > 1 ? fmt::format("{} replicas of ", replicas) : "", training.program.name,
+      shards > 1 ? fmt::format(" on {} tensor-parallel ranks each", shards) : "",
+      replicas > 1 ? "need" : "needs", plural(ranks, "rank"), transport.name(), transport.ranks()));
 }
 
 void check_sums(const TrainingJob& training, const Transport& transport) {
@@ -248,21 +250,21 @@ void bring_together(const TrainingJob& training, RankGroups& groups, const Recor
   median = broadcast_value(groups.whole, median);
 
   GroupTransport& sharing = training.shards() > 1 ? groups.sharers : groups.likes;
-  const Leaders leaders{groups.replicas, sharing};
+  const Leaders leaders{groups.pipelines, sharing};
   const LargestBytes largest = gather_largest(groups.whole, recorder);
   std::optional<ChromeTraceWriter> writer;
   if (trace != nullptr) {
     writer.emplace(run, metadata_json(run), *trace,
                    MeasuredRun{run.about.layers, largest.states, largest.working},
-                   training.data_parallel);
+                   training.pipelines());
   }
   for (std::size_t k = 0; k < recorder.iterations().size(); ++k) {
     if (k != median && !training.record_details) continue;
     const IterationRecord own = gather_iteration(pipeline, leaders, recorder, k, zero, clock);
     if (!leads) continue;
-    int replica = 0;
-    for (const IterationRecord& one : gather_records(groups.replicas, own)) {
-      if (writer) writer->add(one.spans, one.layers, one.samples, replica++);
+    int number = 0;
+    for (const IterationRecord& one : gather_records(groups.pipelines, own)) {
+      if (writer) writer->add(one.spans, one.layers, one.samples, number++);
     }
     if (k != median) continue;
     run.spans.assign(own.spans.begin(), own.spans.end());
@@ -283,7 +285,8 @@ void report_ranks(RankGroups& groups, const Mesh& mesh, const Worker& worker, co
   if (groups.whole.rank() != 0) return;
   for (std::size_t r = 0; r < peaks.size(); ++r) {
     const Coordinates at = mesh.coordinates_of(static_cast<std::int64_t>(r));
-    const auto leader = static_cast<std::size_t>(mesh.rank_at({.data = at.data}));
+    const auto leader =
+        static_cast<std::size_t>(mesh.rank_at({.tensor = at.tensor, .data = at.data}));
     const auto metrics = values_of<RankMetrics>(pipelines[leader]);
     RankResult& rank = result.ranks.emplace_back();
     rank.at = at;
@@ -293,7 +296,7 @@ void report_ranks(RankGroups& groups, const Mesh& mesh, const Worker& worker, co
     rank.taken_bytes = peaks[r].taken_bytes;
     rank.collectives =
         values_of<CollectiveTimes>(collectives[leader])[static_cast<std::size_t>(at.pipeline)];
-    if (at.data == 0) {
+    if (at.data == 0 && at.tensor == 0) {
       result.metrics.ranks[static_cast<std::size_t>(at.pipeline)] = rank.metrics;
     }
   }

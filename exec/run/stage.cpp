@@ -38,6 +38,7 @@ Stage::Slot& Stage::slot_in(State expected, Kind kind, const Microbatch& microba
 template <typename Work>
 auto Stage::timed(const Action& action, const Layer& layer, Kind kind, bool again, Work work) {
   LayerNote layer_note{action, layer.index(), kind, again, {}, {}, 0};
+  recorder_.enter(action, layer.index());
   const ProcessorWatch watch = recorder_.watch_layer();
   if (recorder_.in_detail()) layer_note.start = recorder_.mark();
   const auto note = [&] {
@@ -69,6 +70,7 @@ Tensor Stage::forward(const Microbatch& microbatch, Tensor x) {
   slot.state = State::forwarded;
   const Action action =
       make_action(setup_.stage, Kind::F, static_cast<std::int32_t>(microbatch.index));
+  x = entering(action, std::move(x));
   slot.saved.resize(layers_.size());
   slot.inputs.resize(layers_.size());
   for (std::size_t i = 0; i < layers_.size(); ++i) {
@@ -82,7 +84,33 @@ Tensor Stage::forward(const Microbatch& microbatch, Tensor x) {
               [&] { return layers_[i]->forward(microbatch, std::move(x), slot.saved[i]); });
     if (computes_again(i)) slot.saved[i].clear();
   }
-  return x;
+  return leaving(std::move(x));
+}
+
+// Ranks that have the same between pairs of products send each a part of it to the next stage,
+// which they gather there.
+Tensor Stage::entering(const Action& action, Tensor message) {
+  const LayerSetup& layers = setup_.layers;
+  const Range own = layers.message_rows();
+  if (message.empty() || own.size() == layers.own_rows().size()) return message;
+  recorder_.enter(action, layers_.front()->index());
+  const std::int64_t hidden = layers.model.hidden_size;
+  Tensor whole = layers.pool.take(layers.rows() * hidden, Use::activations, layers.precision);
+  layers.device.copy(message.size(), message.data(),
+                     whole.all().part(own.begin * hidden, message.size()).data());
+  layers.tensor->all_gather(whole.all());
+  return whole;
+}
+
+Tensor Stage::leaving(Tensor result) {
+  const LayerSetup& layers = setup_.layers;
+  const Range own = layers.message_rows();
+  if (result.empty() || own.size() == layers.own_rows().size()) return result;
+  const std::int64_t hidden = layers.model.hidden_size;
+  Tensor part = layers.pool.take(own.size() * hidden, Use::activations, layers.precision);
+  layers.device.copy(part.size(), result.all().part(own.begin * hidden, part.size()).data(),
+                     part.data());
+  return part;
 }
 
 Tensor Stage::layer_backward(const Microbatch& microbatch, const Action& action, std::size_t layer,
@@ -102,10 +130,11 @@ Tensor Stage::backward_input(const Microbatch& microbatch, Tensor dy) {
   slot.state = State::input_done;
   const Action action =
       make_action(setup_.stage, Kind::I, static_cast<std::int32_t>(microbatch.index));
+  dy = entering(action, std::move(dy));
   for (std::size_t i = layers_.size(); i-- > 0;) {
     dy = layer_backward(microbatch, action, i, std::move(dy), slot);
   }
-  return dy;
+  return leaving(std::move(dy));
 }
 
 void Stage::add_weight_gradients(const Microbatch& microbatch, const Action& action,
@@ -131,11 +160,12 @@ Tensor Stage::backward(const Microbatch& microbatch, Tensor dy) {
   slot.state = State::empty;
   const Action action =
       make_action(setup_.stage, Kind::B, static_cast<std::int32_t>(microbatch.index));
+  dy = entering(action, std::move(dy));
   for (std::size_t i = layers_.size(); i-- > 0;) {
     dy = layer_backward(microbatch, action, i, std::move(dy), slot);
     add_weight_gradients(microbatch, action, i, slot.saved[i]);
   }
-  return dy;
+  return leaving(std::move(dy));
 }
 
 void Stage::check_passed() const {

@@ -88,6 +88,9 @@ class Stage final : public SharedStates {
     std::vector<Saved> saved;    // by layer
   };
 
+  // What has come from another stage, and what goes to one.
+  Tensor entering(const Action& action, Tensor message);
+  Tensor leaving(Tensor result);
   Slot& slot_in(State expected, Kind kind, const Microbatch& microbatch);
   bool computes_again(std::size_t layer) const;
   // The input gradient of a layer, which is computed again before, where that is so.

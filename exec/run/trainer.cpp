@@ -10,20 +10,15 @@ Trainer::Trainer(const TrainingJob& training, Device& device, RankGroups& groups
                  Recorder& recorder, Beside& beside, const std::function<void()>& between_layers)
     : training_(training),
       device_(device),
+      tensor_(groups.tensor, pool, recorder, beside),
+      layers_(training.layers(device, pool, tensor_.ranks() > 1 ? &tensor_ : nullptr)),
       replica_(groups.replica),
       replicas_(
           groups, pool, beside,
           {training.library_sums, training.gathers_layers(), reduces_in_turn(training.replicas())}),
       optimizer_(training, device, groups, pool, stages_, replicas_, recorder) {
-  const LayerSetup layers{device,
-                          pool,
-                          training.model,
-                          training.micro_batch_size,
-                          training.sequence_length,
-                          training.seed,
-                          training.precision};
   for (const int stage : training.program.placement.stages_of(groups.pipeline.rank())) {
-    const Stage::Setup setup{layers,
+    const Stage::Setup setup{layers_,
                              stage,
                              training.first_layer(stage),
                              training.layout[static_cast<std::size_t>(stage)],
@@ -69,8 +64,11 @@ void Trainer::start_iteration(int iteration) {
                     training_.sequence_length);
     const std::int64_t bytes = training_.rows() * static_cast<std::int64_t>(sizeof(std::int32_t));
     const std::int64_t at = j * training_.rows();
-    if (has_embedding_) device_.upload(tokens_.floats() + at, sample.tokens.data(), bytes);
-    if (has_head_) device_.upload(targets_.floats() + at, sample.targets.data(), bytes);
+    const auto put = [&](const Tensor& to, const std::vector<std::int32_t>& tokens) {
+      device_.upload(to.floats() + at, own_places(layers_, tokens).data(), bytes);
+    };
+    if (has_embedding_) put(tokens_, sample.tokens);
+    if (has_head_) put(targets_, sample.targets);
   }
 }
 

@@ -9,6 +9,7 @@
 #include "exec/run/recorder.h"
 #include "exec/run/replicas.h"
 #include "exec/run/stage.h"
+#include "exec/run/tensor_exchange.h"
 #include "exec/run/training.h"
 #include "exec/run/workload.h"
 #include "exec/transport/transport.h"
@@ -46,6 +47,8 @@ class Trainer final : public Workload {
 
   const TrainingJob& training_;
   Device& device_;
+  TensorExchange tensor_;
+  LayerSetup layers_;
   int replica_;
   Replicas replicas_;
   std::vector<std::unique_ptr<Stage>> stages_;  // by chunk

@@ -10,6 +10,7 @@
 
 #include "exec/data/text.h"
 #include "exec/device/device.h"
+#include "exec/model/layer.h"
 #include "exec/model/parameters.h"
 #include "exec/run/emulation.h"
 #include "sim/cost/costs.h"
@@ -44,9 +45,12 @@ struct TrainingJob {
   int zero = 0;                              // what they split: see exec/model/parameters.h
   std::optional<int> shard_over;             // how many neighbouring replicas; all, where absent
   std::optional<std::int64_t> bucket_bytes;  // gradients of them are reduced at once
-  bool library_sums = false;                 // replicas' gradients by the transport's library
-  std::optional<Gather> gather;              // for how long weights in parts are gathered
-  bool record_details = false;               // layers and memory, for a trace
+  // Over how many ranks each layer is split, and whether tokens are, too, between their sums.
+  int tensor_parallel = 1;
+  bool sequence_parallel = false;
+  bool library_sums = false;     // replicas' gradients by the transport's library
+  std::optional<Gather> gather;  // for how long weights in parts are gathered
+  bool record_details = false;   // layers and memory, for a trace
   bool verify = false;
 
   // On an emulated device nothing is trained: costs take the place of the
@@ -84,7 +88,13 @@ struct TrainingJob {
     const std::int64_t part = std::int64_t{pass} * data_parallel + replica;
     return (part * program.microbatches + microbatch) * micro_batch_size;
   }
-  Mesh mesh() const { return Mesh({.data = data_parallel, .pipeline = program.ranks()}); }
+  Mesh mesh() const {
+    return Mesh({.tensor = tensor_parallel, .data = data_parallel, .pipeline = program.ranks()});
+  }
+  // Pipelines that train side by side: replicas, and of each one a tensor-parallel rank.
+  int pipelines() const { return tensor_parallel * data_parallel; }
+  // Of a rank with these others; null where layers are whole.
+  LayerSetup layers(Device& device, Pool& pool, TensorGroup* tensor) const;
   // Over how many replicas states are split.
   int shards() const { return zero == 0 ? 1 : shard_over.value_or(data_parallel); }
   // As pipesim has replicas: how many, and what they split and exchange.

@@ -438,11 +438,15 @@ class CpuOperators final : public FloatOperators {
              const std::int32_t* tokens, const float* table, const float* positions,
              float* y) override {
     for (std::int64_t row = 0; row < rows; ++row) {
-      const float* value = table + tokens[row] * columns;
-      if (positions == nullptr) {
-        copy(columns, value, y + row * columns);
+      const float* value = tokens[row] < 0 ? nullptr : table + tokens[row] * columns;
+      const float* position = positions == nullptr ? nullptr : positions + row % sequence * columns;
+      float* sum = y + row * columns;
+      if (value != nullptr && position != nullptr) {
+        add(columns, value, position, sum);
+      } else if (value != nullptr || position != nullptr) {
+        copy(columns, value != nullptr ? value : position, sum);
       } else {
-        add(columns, value, positions + row % sequence * columns, y + row * columns);
+        clear(columns, sum);
       }
     }
   }
@@ -451,7 +455,7 @@ class CpuOperators final : public FloatOperators {
                       const std::int32_t* tokens, const float* dy, float* dtable,
                       float* dpositions) override {
     for (std::int64_t row = 0; row < rows; ++row) {
-      add_to(columns, dy + row * columns, dtable + tokens[row] * columns);
+      if (tokens[row] >= 0) add_to(columns, dy + row * columns, dtable + tokens[row] * columns);
       if (dpositions == nullptr) continue;
       add_to(columns, dy + row * columns, dpositions + row % sequence * columns);
     }
@@ -467,9 +471,43 @@ class CpuOperators final : public FloatOperators {
     }
   }
 
+  void cross_entropy_of_part(std::int64_t rows, std::int64_t classes, const std::int32_t* targets,
+                             float* x, float* part) override {
+    for (std::int64_t row = 0; row < rows; ++row, x += classes) {
+      part[2 * rows + row] = targets[row] < 0 ? 0 : x[targets[row]];
+      const Normaliser norm = softmax(classes, 1, x);
+      part[row] = norm.largest;
+      part[rows + row] = norm.sum;
+    }
+  }
+
+  void join_cross_entropy(std::int64_t rows, std::int64_t classes, int ranks, int own,
+                          const float* parts, float* x, float* losses) override {
+    for (std::int64_t row = 0; row < rows; ++row, x += classes) {
+      const auto at = [&](int rank, std::int64_t which) -> double {
+        return parts[(cross_entropy_part * rank + which) * rows + row];
+      };
+      double most = at(0, 0);
+      for (int rank = 1; rank < ranks; ++rank) most = at(rank, 0) > most ? at(rank, 0) : most;
+      double total = 0;
+      double target = 0;
+      const auto sum_of = [&](int rank) { return at(rank, 1) * __builtin_exp(at(rank, 0) - most); };
+      for (int rank = 0; rank < ranks; ++rank) {
+        total += sum_of(rank);
+        target += at(rank, 2);
+      }
+      const auto share = static_cast<float>(sum_of(own) / total);
+      each_vector(classes,
+                  [&](std::int64_t i, auto n) { store(x + i, load(x + i, n) * share, n); });
+      losses[row] = static_cast<float>(__builtin_log(total) + (most - target));
+    }
+  }
+
   void cross_entropy_backward(std::int64_t rows, std::int64_t classes, const std::int32_t* targets,
                               float* x) override {
-    for (std::int64_t row = 0; row < rows; ++row) x[row * classes + targets[row]] -= 1;
+    for (std::int64_t row = 0; row < rows; ++row) {
+      if (targets[row] >= 0) x[row * classes + targets[row]] -= 1;
+    }
   }
 
   void adamw(std::int64_t count, const AdamStep& step, const float* gradients, float* weights,

@@ -71,6 +71,10 @@ class FloatOperators {
                               float* dpositions) = 0;
   virtual void cross_entropy(std::int64_t rows, std::int64_t classes, const std::int32_t* targets,
                              float* x, float* losses) = 0;
+  virtual void cross_entropy_of_part(std::int64_t rows, std::int64_t classes,
+                                     const std::int32_t* targets, float* x, float* part) = 0;
+  virtual void join_cross_entropy(std::int64_t rows, std::int64_t classes, int ranks, int own,
+                                  const float* parts, float* x, float* losses) = 0;
   virtual void cross_entropy_backward(std::int64_t rows, std::int64_t classes,
                                       const std::int32_t* targets, float* x) = 0;
   virtual void adamw(std::int64_t count, const AdamStep& step, const float* gradients,

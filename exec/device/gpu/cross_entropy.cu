@@ -20,10 +20,54 @@ __global__ void cross_entropy_kernel(std::int64_t classes, const std::int32_t* t
 }
 
 template <typename T>
+__global__ void cross_entropy_of_part_kernel(std::int64_t rows, std::int64_t classes,
+                                             const std::int32_t* targets, T* x, float* part) {
+  __shared__ float room[block_threads];
+  const std::int64_t row = blockIdx.x;
+  x += row * classes;
+  const std::int32_t target = targets[row];
+  const float at_target = target < 0 ? 0.0F : float{x[target]};
+  __syncthreads();  // before any thread overwrites it
+  const Normaliser norm = softmax(classes, 1, x, room);
+  if (threadIdx.x == 0) {
+    part[row] = norm.largest;
+    part[rows + row] = norm.sum;
+    part[2 * rows + row] = at_target;
+  }
+}
+
+template <typename T>
+__global__ void join_cross_entropy_kernel(std::int64_t rows, std::int64_t classes, int ranks,
+                                          int own, const float* parts, T* x, float* losses) {
+  constexpr int size = group_of<T>;
+  const std::int64_t row = blockIdx.x;
+  const auto at = [&](int rank, std::int64_t which) -> double {
+    return parts[(cross_entropy_part * rank + which) * rows + row];
+  };
+  double most = at(0, 0);
+  for (int rank = 1; rank < ranks; ++rank) most = at(rank, 0) > most ? at(rank, 0) : most;
+  const auto sum_of = [&](int rank) { return at(rank, 1) * exp(at(rank, 0) - most); };
+  double total = 0;
+  double target = 0;
+  for (int rank = 0; rank < ranks; ++rank) {
+    total += sum_of(rank);
+    target += at(rank, 2);
+  }
+  const auto share = static_cast<float>(sum_of(own) / total);
+  T* own_x = x + row * classes;
+  each_group_of_row<size>(classes, [&](std::int64_t i, int n) {
+    auto group = load(own_x + i, n);
+    for (float& v : group.v) v *= share;
+    store(own_x + i, group, n);
+  });
+  if (threadIdx.x == 0) losses[row] = static_cast<float>(log(total) + (most - target));
+}
+
+template <typename T>
 __global__ void cross_entropy_backward_kernel(std::int64_t rows, std::int64_t classes,
                                               const std::int32_t* targets, T* x) {
   const std::int64_t row = std::int64_t{blockIdx.x} * block_threads + threadIdx.x;
-  if (row >= rows) return;
+  if (row >= rows || targets[row] < 0) return;
   T& target = x[row * classes + targets[row]];
   target = static_cast<T>(target - 1.0F);
 }
@@ -38,6 +82,22 @@ void cross_entropy(gpuStream_t stream, std::int64_t rows, std::int64_t classes,
 }
 
 template <typename T>
+void cross_entropy_of_part(gpuStream_t stream, std::int64_t rows, std::int64_t classes,
+                           const std::int32_t* targets, T* x, float* part) {
+  if (rows <= 0) return;
+  launch(stream, "cross_entropy_of_part", grid(rows), cross_entropy_of_part_kernel<T>, rows,
+         classes, targets, x, part);
+}
+
+template <typename T>
+void join_cross_entropy(gpuStream_t stream, std::int64_t rows, std::int64_t classes, int ranks,
+                        int own, const float* parts, T* x, float* losses) {
+  if (rows <= 0) return;
+  launch(stream, "join_cross_entropy", grid(rows), join_cross_entropy_kernel<T>, rows, classes,
+         ranks, own, parts, x, losses);
+}
+
+template <typename T>
 void cross_entropy_backward(gpuStream_t stream, std::int64_t rows, std::int64_t classes,
                             const std::int32_t* targets, T* x) {
   if (rows <= 0) return;
@@ -47,6 +107,10 @@ void cross_entropy_backward(gpuStream_t stream, std::int64_t rows, std::int64_t 
 
 template decltype(cross_entropy<float>) cross_entropy<float>;
 template decltype(cross_entropy<gpuBfloat16>) cross_entropy<gpuBfloat16>;
+template decltype(cross_entropy_of_part<float>) cross_entropy_of_part<float>;
+template decltype(cross_entropy_of_part<gpuBfloat16>) cross_entropy_of_part<gpuBfloat16>;
+template decltype(join_cross_entropy<float>) join_cross_entropy<float>;
+template decltype(join_cross_entropy<gpuBfloat16>) join_cross_entropy<gpuBfloat16>;
 template decltype(cross_entropy_backward<float>) cross_entropy_backward<float>;
 template decltype(cross_entropy_backward<gpuBfloat16>) cross_entropy_backward<gpuBfloat16>;
 

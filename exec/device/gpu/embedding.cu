@@ -23,7 +23,7 @@ struct Embed {
   __device__ float at(std::int64_t i) const {
     const std::int64_t row = i / columns;
     const std::int64_t column = i - row * columns;
-    const float value = table[tokens[row] * columns + column];
+    const float value = tokens[row] < 0 ? 0.0F : float{table[tokens[row] * columns + column]};
     if (positions == nullptr) return value;
     return value + static_cast<float>(positions[column_of(row, sequence) * columns + column]);
   }
@@ -32,7 +32,7 @@ struct Embed {
     const std::int64_t column = i - row * columns;
     Group<group_of<T>> sum = {};
     if (column + n <= columns) {
-      sum = load(table + tokens[row] * columns + column, n);
+      if (tokens[row] >= 0) sum = load(table + tokens[row] * columns + column, n);
       if (positions != nullptr) {
         const auto position = load(positions + column_of(row, sequence) * columns + column, n);
         for (int j = 0; j < group_of<T>; ++j) sum.v[j] += position.v[j];
@@ -79,7 +79,7 @@ __global__ void table_kernel(std::int64_t columns, const std::int32_t* tokens,
                              float* dtable) {
   constexpr int size = group_of<T>;
   const std::int64_t row = blockIdx.x;
-  if (first[row] == 0) return;
+  if (first[row] == 0 || tokens[row] < 0) return;
   float* sums = dtable + tokens[row] * columns;
   each_group_of_row<size>(columns, [&](std::int64_t i, int n) {
     auto sum = load<size>(sums + i, n);
