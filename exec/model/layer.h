@@ -17,6 +17,7 @@
 
 #include "exec/model/parameters.h"
 #include "exec/model/tensor.h"
+#include "sim/cost/estimate/recompute.h"
 #include "sim/cost/model.h"
 
 namespace pipesim::exec {
@@ -30,6 +31,7 @@ struct LayerSetup {
   std::int64_t sequence = 1;  // positions in each
   std::uint64_t seed = 0;
   Number precision = Number::float32;  // of weights as operators read them, and activations
+  Recompute recompute = {};            // parts are the layers' work, all of a block is the stage's
 
   std::int64_t rows() const { return batch * sequence; }
 };
@@ -147,9 +149,10 @@ void check_trainable(const Model& model, std::string_view where);
 std::unique_ptr<Layer> make_layer(const LayerSetup& setup, int index);
 std::vector<Layer*> plain(const std::vector<std::unique_ptr<Layer>>& layers);
 
-// How many numbers forward() of that layer leaves in its Saved, up to a few a
-// row or parameter; backward_input() leaves no more. In floating point, so that
-// absurd sizes can be told, too.
-double kept_numbers(const Model& model, double batch, double sequence, int layer);
+// How many numbers forward() of that layer leaves in its Saved where these parts are computed
+// again, up to a few a row or parameter; backward_input() leaves no more than with none of them.
+// In floating point, so that absurd sizes can be told, too.
+double kept_numbers(const Model& model, double batch, double sequence, int layer,
+                    const Recompute& recompute = {});
 
 }  // namespace pipesim::exec

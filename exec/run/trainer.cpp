@@ -21,14 +21,14 @@ Trainer::Trainer(const TrainingJob& training, Device& device, RankGroups& groups
                           training.micro_batch_size,
                           training.sequence_length,
                           training.seed,
-                          training.precision};
+                          training.precision,
+                          training.recompute};
   for (const int stage : training.program.placement.stages_of(groups.pipeline.rank())) {
     const Stage::Setup setup{layers,
                              stage,
                              training.first_layer(stage),
                              training.layout[static_cast<std::size_t>(stage)],
                              training.program.microbatches,
-                             training.recompute,
                              training.split(groups.sharers.rank()),
                              training.cuts(),
                              training.gathers_layers()};

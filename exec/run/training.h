@@ -36,7 +36,7 @@ struct TrainingJob {
   int accumulate = 1;  // iterations, each a pass of all microbatches, to a step of the optimizer
   std::uint64_t seed = 1;
   float learning_rate = 1e-3F;
-  bool recompute = false;
+  Recompute recompute;
   Number precision = Number::float32;  // of weights as they are read, and activations
   // Replicas of the pipeline; `program` is of one of them, with REDUCE_GRADs, UNSHARDs and
   // RESHARDs where it matters when they are.

@@ -94,7 +94,7 @@ TrainingJob job_of(const Case& one, const std::vector<int>& layout) {
   job.shard_over = one.training.shard_over;
   job.bucket_bytes = one.training.bucket_bytes;
   job.gather = one.training.gather;
-  job.recompute = one.training.recompute.full;
+  job.recompute = one.training.recompute;
   return job;
 }
 
