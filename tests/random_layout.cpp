@@ -53,7 +53,11 @@ RandomLayout random_layout(std::mt19937_64& random, const TemporaryFolder& folde
     layout.flags.push_back(flag);
     layout.flags.push_back(value);
   };
-  if (random() % 2 == 0) add("--recompute", "full");
+  if (random() % 2 == 0) {
+    constexpr std::array<const char*, 4> ways{"full", "selective", "norms,activation",
+                                              "attention,norms,activation"};
+    add("--recompute", ways[static_cast<std::size_t>(pick(random, 0, 3))]);
+  }
   if (random() % 2 == 0) add("--accumulate", std::to_string(pick(random, 1, 3)));
   if (replicas == 1) return layout;
   const auto zero = pick(random, 0, 3);

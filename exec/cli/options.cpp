@@ -49,13 +49,6 @@ bool parse_reduce(const Flag& flag, int replicas) {
   return *flag == "library";
 }
 
-bool parse_recompute(const Flag& flag) {
-  if (!flag || *flag == "none") return false;
-  if (*flag == "full") return true;
-  throw input_error(
-      fmt::format("--recompute: {}", unknown_name("recomputation", *flag, {"none", "full"})));
-}
-
 Number parse_precision(const Flag& flag, const std::string& device) {
   if (!flag || *flag == precision_name(Number::float32)) return Number::float32;
   const std::string_view bf16 = precision_name(Number::bfloat16);
@@ -80,9 +73,9 @@ void check_fits(const TrainingJob& training, bool on_gpus) {
   const double passing = batch * sequence * static_cast<double>(model.hidden_size);
   const auto microbatches = static_cast<double>(program.microbatches);
   struct Kept {
-    double whole = 0;    // by a stage, of one F
-    double held = 0;     // from the F on
-    double largest = 0;  // of a layer
+    double whole = 0;  // by a stage, of one F
+    double held = 0;   // from the F on
+    double again = 0;  // for a backward, of a layer
   };
   std::vector<Kept> kept(static_cast<std::size_t>(program.stages()));
   double of_all_layers = 0;
@@ -92,9 +85,18 @@ void check_fits(const TrainingJob& training, bool on_gpus) {
       const int layer = training.first_layer(stage) + i;
       const double own = kept_numbers(model, batch, sequence, layer);
       const bool is_block = !model.is_embedding(layer) && !model.is_head(layer);
+      double held = own;
+      double again = 0;
+      if (training.recompute.full) {
+        if (is_block) held = passing;
+        again = own;
+      } else if (is_block) {
+        held = kept_numbers(model, batch, sequence, layer, training.recompute);
+        again = own - held;
+      }
       kept[at].whole += own;
-      kept[at].held += training.recompute && is_block ? passing : own;
-      kept[at].largest = std::max(kept[at].largest, own);
+      kept[at].held += held;
+      kept[at].again = std::max(kept[at].again, again);
     }
     of_all_layers += kept[at].whole;
   }
@@ -106,9 +108,9 @@ void check_fits(const TrainingJob& training, bool on_gpus) {
     double most = 0;
     for (const Action& action : program.actions[rank]) {
       if (!is_compute(action.kind)) continue;
-      const auto& [whole, held, largest] = kept[static_cast<std::size_t>(action.stage)];
+      const auto& [whole, held, again] = kept[static_cast<std::size_t>(action.stage)];
       if (action.kind == Kind::F) now += held;
-      most = std::max(most, now + (training.recompute ? largest : 0));
+      most = std::max(most, now + again);
       if (action.kind == Kind::I) now += whole - held;  // until W
       if (action.kind == Kind::W) now -= whole;
       if (action.kind == Kind::B) now -= held;
@@ -200,7 +202,8 @@ void set_model(const Flags& flags, TrainingJob& training) {
     training.learning_rate = parse_number(*flags.learning_rate, "--learning-rate", 0.0F, 1e6F,
                                           "a number such as 0.001, up to 1e6");
   }
-  training.recompute = parse_recompute(flags.recompute);
+  if (flags.recompute) training.recompute = parse_recompute(*flags.recompute);
+  check_recompute(training.recompute, training.model);
   const std::string device = flags.device.value_or("cpu");
   training.precision = parse_precision(flags.precision, device);
   set_faults(flags, training);
@@ -345,8 +348,8 @@ void add_all_flags(CommandLine& program, Flags& flags) {
        {"--accumulate", &flags.accumulate, "K", "steps in every K-th iteration; default 1"},
        {"--seed", &flags.seed, "N", "of weights, samples and dropout; default 1"},
        {"--learning-rate", &flags.learning_rate, "X", "of AdamW; default 0.001"},
-       {"--recompute", &flags.recompute, "none|full",
-        "forwards once more in backwards; default none"},
+       {"--recompute", &flags.recompute, "none|full|LIST",
+        "of attention, norms, activation; see below"},
        {"--precision", &flags.precision, "fp32|bf16",
         "of activations and what multiplies; default fp32"}});
   program.add_flags(

@@ -67,13 +67,19 @@ std::string count_of_parameters(std::int64_t count) {
   return format_count(count);
 }
 
+std::string recomputed_words(const Recompute& recompute) {
+  if (!recompute.exists()) return "";
+  const std::string what = recompute.full ? "activations" : recompute_words(recompute);
+  return fmt::format("; {} recomputed", what);
+}
+
 std::string model_lines(const TrainingJob& training) {
   const Model& model = training.model;
   std::string out = fmt::format("model   {}: {}, hidden size {}, {} parameters\n",
                                 printable(model.name), plural(model.blocks, "block"),
                                 model.hidden_size, count_of_parameters(model.parameters()));
   out += fmt::format("        layers a virtual stage: {}{}\n", fmt::join(training.layout, ","),
-                     training.recompute ? "; activations recomputed" : "");
+                     recomputed_words(training.recompute));
   if (training.precision != Number::float32) {
     out += fmt::format("        {}; gradients, and what the optimizer holds, in fp32\n",
                        precision_name(training.precision));
@@ -194,7 +200,7 @@ std::string result_json(const Task& task, const RunResult& result) {
         training.micro_batch_size * training.program.microbatches * training.data_parallel;
     json["seed"] = training.seed;
     json["learning_rate"] = training.learning_rate;
-    json["recompute"] = training.recompute ? "full" : "none";
+    json["recompute"] = recompute_name(training.recompute);
     json["precision"] = precision_name(training.precision);
   }
   json["data_parallel"] = training.data_parallel;

@@ -193,7 +193,8 @@ void Layer::add_norm_gradients(const Tensor& gradients, const Norm& norm) const 
   if (norm.beta) add(*norm.beta, gradients.floats() + size);
 }
 
-double kept_numbers(const Model& model, double batch, double sequence, int layer) {
+double kept_numbers(const Model& model, double batch, double sequence, int layer,
+                    const Recompute& recompute) {
   const double rows = batch * sequence;
   const auto hidden = static_cast<double>(model.hidden_size);
   const bool is_mlp = model.architecture == Architecture::mlp;
@@ -203,8 +204,13 @@ double kept_numbers(const Model& model, double batch, double sequence, int layer
   }
   if (is_mlp) return rows * 2 * hidden;
   const auto qkv = static_cast<double>(model.hidden_size + 2 * model.kv_size());
-  const double inner = (model.is_gated() ? 3 : 2) * static_cast<double>(model.mlp_size);
-  return rows * (5 * hidden + qkv + inner + static_cast<double>(model.heads) * sequence);
+  const auto inner = static_cast<double>(model.mlp_size);
+  // Of the attention inputs and result, of the norms and the activation inputs.
+  double kept = 3 * hidden + qkv + (model.is_gated() ? 2 : 1) * inner;
+  if (!recompute.attention) kept += static_cast<double>(model.heads) * sequence;
+  if (!recompute.norms) kept += 2 * hidden;
+  if (!recompute.activation) kept += inner;
+  return rows * kept;
 }
 
 void check_trainable(const Model& model, std::string_view where) {

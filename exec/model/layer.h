@@ -19,6 +19,7 @@
 #include "exec/model/parameters.h"
 #include "exec/model/tensor.h"
 #include "exec/model/tensor_group.h"
+#include "sim/cost/estimate/recompute.h"
 #include "sim/cost/model.h"
 
 namespace pipesim::exec {
@@ -34,6 +35,7 @@ struct LayerSetup {
   Number precision = Number::float32;  // of weights as operators read them, and activations
   TensorGroup* tensor = nullptr;       // of the ranks that share layers; null where none do
   bool sequence_parallel = false;      // these split tokens between pairs of products, too
+  Recompute recompute = {};            // parts are the layers' work, all of a block is the stage's
 
   int tensor_ranks() const { return tensor == nullptr ? 1 : tensor->ranks(); }
   int tensor_rank() const { return tensor == nullptr ? 0 : tensor->rank(); }
@@ -192,9 +194,10 @@ void check_trainable(const Model& model, std::string_view where);
 std::unique_ptr<Layer> make_layer(const LayerSetup& setup, int index);
 std::vector<Layer*> plain(const std::vector<std::unique_ptr<Layer>>& layers);
 
-// How many numbers forward() of that layer leaves in its Saved, up to a few a
-// row or parameter; backward_input() leaves no more. In floating point, so that
-// absurd sizes can be told, too.
-double kept_numbers(const Model& model, double batch, double sequence, int layer);
+// How many numbers forward() of that layer leaves in its Saved where these parts are computed
+// again, up to a few a row or parameter; backward_input() leaves no more than with none of them.
+// In floating point, so that absurd sizes can be told, too.
+double kept_numbers(const Model& model, double batch, double sequence, int layer,
+                    const Recompute& recompute = {});
 
 }  // namespace pipesim::exec

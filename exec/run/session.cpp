@@ -85,7 +85,7 @@ RecordedRun run_of(const TrainingJob& training, const Device& device, Transport&
   about.layers = layer_names(training.model);
   facts.micro_batch_size = training.micro_batch_size;
   facts.sequence_length = training.sequence_length;
-  facts.recompute = training.recompute ? "full" : "none";
+  facts.recompute = recompute_name(training.recompute);
   facts.precision = precision_name(training.precision);
   return run;
 }

@@ -62,7 +62,7 @@ auto Stage::timed(const Action& action, const Layer& layer, Kind kind, bool agai
 bool Stage::computes_again(std::size_t layer) const {
   const int index = layers_[layer]->index();
   const Model& model = setup_.layers.model;
-  return setup_.recompute && !model.is_embedding(index) && !model.is_head(index);
+  return setup_.layers.recompute.full && !model.is_embedding(index) && !model.is_head(index);
 }
 
 Tensor Stage::forward(const Microbatch& microbatch, Tensor x) {

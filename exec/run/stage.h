@@ -2,7 +2,7 @@
 // microbatch between F, I and W.
 //
 // Knows no schedule: it does what it is told, and refuses what is out of order
-// for a microbatch. With recomputation it keeps of each block only its input
+// for a microbatch. With full recomputation it keeps of each block only its input
 // from F on, and runs it forward once more before its part of I or B. One rank,
 // one thread.
 #pragma once
@@ -26,7 +26,6 @@ class Stage final : public SharedStates {
     int first_layer = 0;
     int layer_count = 1;
     int microbatches = 1;
-    bool recompute = false;
     StateSplit split = {};
     Cuts cuts = {};
     bool gathers_layers = false;  // two at a time, where weights are split

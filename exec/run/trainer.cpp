@@ -17,13 +17,13 @@ Trainer::Trainer(const TrainingJob& training, Device& device, RankGroups& groups
           groups, pool, beside,
           {training.library_sums, training.gathers_layers(), reduces_in_turn(training.replicas())}),
       optimizer_(training, device, groups, pool, stages_, replicas_, recorder) {
+  layers_.recompute = training.recompute;
   for (const int stage : training.program.placement.stages_of(groups.pipeline.rank())) {
     const Stage::Setup setup{layers_,
                              stage,
                              training.first_layer(stage),
                              training.layout[static_cast<std::size_t>(stage)],
                              training.program.microbatches,
-                             training.recompute,
                              training.split(groups.sharers.rank()),
                              training.cuts(),
                              training.gathers_layers()};

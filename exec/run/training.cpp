@@ -84,10 +84,10 @@ std::string TrainingJob::fingerprint() const {
       "buckets {}, gathers {}, {} tensor-parallel ranks, tokens split {}, library sums {}, verify "
       "{}, details {}, faults {}",
       program.ranks(), rows, what, text.bytes().size(), std::hash<std::string_view>()(text.bytes()),
-      program.microbatches, warmup, iterations, accumulate, seed, learning_rate, recompute,
-      precision_name(precision), data_parallel, zero, shards(), bucket_bytes.value_or(0),
-      gathers_layers() ? "layers" : "stages", tensor_parallel, sequence_parallel, library_sums,
-      verify, record_details, fmt::join(faults.texts(), ", "));
+      program.microbatches, warmup, iterations, accumulate, seed, learning_rate,
+      recompute_name(recompute), precision_name(precision), data_parallel, zero, shards(),
+      bucket_bytes.value_or(0), gathers_layers() ? "layers" : "stages", tensor_parallel,
+      sequence_parallel, library_sums, verify, record_details, fmt::join(faults.texts(), ", "));
 }
 
 }  // namespace pipesim::exec

@@ -37,7 +37,7 @@ struct TrainingJob {
   int accumulate = 1;  // iterations, each a pass of all microbatches, to a step of the optimizer
   std::uint64_t seed = 1;
   float learning_rate = 1e-3F;
-  bool recompute = false;
+  Recompute recompute;
   Number precision = Number::float32;  // of weights as they are read, and activations
   // Replicas of the pipeline; `program` is of one of them, with REDUCE_GRADs, UNSHARDs and
   // RESHARDs where it matters when they are.
@@ -93,7 +93,7 @@ struct TrainingJob {
   }
   // Pipelines that train side by side: replicas, and of each one a tensor-parallel rank.
   int pipelines() const { return tensor_parallel * data_parallel; }
-  // Of a rank with these others; null where layers are whole.
+  // Of a rank with these others, null where layers are whole; nothing is computed again.
   LayerSetup layers(Device& device, Pool& pool, TensorGroup* tensor) const;
   // Over how many replicas states are split.
   int shards() const { return zero == 0 ? 1 : shard_over.value_or(data_parallel); }

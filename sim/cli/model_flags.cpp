@@ -29,9 +29,6 @@ Value choose(const std::string& text, std::string_view flag, std::span<const Nam
       fmt::format("{}: unknown value {}; known: {}", flag, quote(text), fmt::join(names, ", ")));
 }
 
-constexpr std::array recomputes{Named<Recompute>{"none", Recompute::none},
-                                Named<Recompute>{"selective", Recompute::selective},
-                                Named<Recompute>{"full", Recompute::full}};
 constexpr std::array attentions{Named<Attention>{"fused", Attention::fused},
                                 Named<Attention>{"unfused", Attention::unfused}};
 constexpr std::array gradient_sizes{Named<std::int64_t>{"2", 2}, Named<std::int64_t>{"4", 4}};
@@ -73,8 +70,8 @@ std::vector<FlagHelp> all_flags(ModelFlags& flags) {
       {"--devices", &flags.devices, "N", "all devices; then D is N / (stages x T)"},
       {"--sequence-parallel", &flags.sequence_parallel,
        "splits by tokens what T ranks would repeat"},
-      {"--recompute", &flags.recompute, "WHAT",
-       "none, selective (attention) or full; default none"},
+      {"--recompute", &flags.recompute, "none|full|LIST",
+       "of attention, norms, activation; see below"},
       {"--attention", &flags.attention, "HOW", "fused or unfused; default unfused for a gpt"},
       {"--precision", &flags.precision, "NAME", "bf16, fp16, fp32, tf32 or fp8; default bf16"},
       {"--zero", &flags.replicas.zero, "0|1|2|3", "replicas split optimizer, gradients, weights"},
@@ -133,9 +130,7 @@ TrainingRequest training_request(const ModelFlags& flags) {
   if (flags.devices) request.devices = parse_count(*flags.devices, "--devices");
   training.sequence_parallel = flags.sequence_parallel;
   training.attention = usual_attention(model);
-  if (flags.recompute) {
-    training.recompute = choose<Recompute>(*flags.recompute, "--recompute", recomputes);
-  }
+  if (flags.recompute) training.recompute = parse_recompute(*flags.recompute);
   if (flags.attention) {
     if (model.is_listed() || model.architecture == Architecture::mlp) {
       throw input_error(

@@ -26,13 +26,23 @@ std::vector<std::vector<Change>> changes_of(const Training& now, const Model& mo
     kinds.push_back({{"fused attention", [](Training& t) { t.attention = Attention::fused; }}});
   }
   auto& recomputation = kinds.emplace_back();
-  if (has_attention && now.recompute == Recompute::none) {
-    recomputation.push_back(
-        {"selective recomputation", [](Training& t) { t.recompute = Recompute::selective; }});
+  if (has_attention && !now.recompute.full) {
+    if (!now.recompute.attention) {
+      recomputation.push_back(
+          {"selective recomputation", [](Training& t) { t.recompute.attention = true; }});
+    }
+    // Fused attention keeps next to nothing that its core would make again.
+    Recompute more = now.recompute;
+    more.norms = more.activation = true;
+    if (now.attention == Attention::unfused) more.attention = true;
+    if (more != now.recompute) {
+      recomputation.push_back({"recomputation of " + recompute_words(more),
+                               [more](Training& t) { t.recompute = more; }});
+    }
   }
-  if (!model.is_listed() && now.recompute != Recompute::full) {
+  if (!model.is_listed() && !now.recompute.full) {
     recomputation.push_back(
-        {"full recomputation", [](Training& t) { t.recompute = Recompute::full; }});
+        {"full recomputation", [](Training& t) { t.recompute = {.full = true}; }});
   }
   if (now.tensor_parallel > 1 && !now.sequence_parallel) {
     kinds.push_back({{"sequence parallelism", [](Training& t) { t.sequence_parallel = true; }}});

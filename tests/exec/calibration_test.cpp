@@ -522,7 +522,7 @@ RecordedRun trained_run(const std::string& schedule, int stages, int microbatche
       testing::tiny_training(schedule_of(schedule, stages, microbatches), model);
   training.verify = false;
   training.record_details = true;
-  training.recompute = recompute;
+  training.recompute.full = recompute;
   OutputFile trace(folder / "run.json");
   testing::run_locally(training, {}, {}, &trace);
   trace.commit();

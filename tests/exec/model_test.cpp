@@ -130,6 +130,54 @@ void on_every_example(const std::function<void(const Example&)>& check) {
   }
 }
 
+// ---- What layers keep
+
+std::int64_t numbers_in(const Saved& saved) {
+  std::int64_t sum = 0;
+  for (const Tensor& tensor : saved) sum += tensor.size();
+  return sum;
+}
+
+TEST(Model, LayersKeepAsManyNumbersAsIsToldBefore) {
+  on_every_example([](const Example& example) {
+    Layers layers(example);
+    Tokens tokens(layers.device(), example, 1, 0);
+    std::vector<Saved> saved;
+    layers.forward(tokens, saved);
+    for (int i = 0; i < example.model.layers(); ++i) {
+      const double told = kept_numbers(example.model, static_cast<double>(example.batch),
+                                       static_cast<double>(example.sequence), i);
+      // A few a row or parameter aside.
+      const auto kept = static_cast<double>(numbers_in(saved[static_cast<std::size_t>(i)]));
+      EXPECT_LE(kept, told + 4 * static_cast<double>(example.rows())) << i;
+      if (example.model.is_embedding(i) || example.model.is_head(i)) continue;
+      EXPECT_GE(kept, told) << i;
+    }
+  });
+}
+
+// What is computed again is not kept: results of both norms, of the activation, the scores.
+TEST(Model, PartsThatAreComputedAgainAreToldApart) {
+  Model model = gpt_example(true, 0).model;
+  for (const Architecture architecture : {Architecture::gpt, Architecture::llama}) {
+    model.architecture = architecture;
+    const auto freed = [&](const Recompute& recompute) {
+      return kept_numbers(model, 2, 7, 1) - kept_numbers(model, 2, 7, 1, recompute);
+    };
+    EXPECT_EQ(freed({}), 0);
+    EXPECT_EQ(freed({.norms = true}), 2 * 7 * 2 * 12);
+    EXPECT_EQ(freed({.activation = true}), 2 * 7 * 19);
+    EXPECT_EQ(freed({.attention = true}), 2 * 3 * 7 * 7);
+    EXPECT_EQ(freed({.attention = true, .norms = true, .activation = true}),
+              2 * 7 * 2 * 12 + 2 * 7 * 19 + 2 * 3 * 7 * 7);
+    for (const int end : {0, model.layers() - 1}) {
+      EXPECT_EQ(
+          kept_numbers(model, 2, 7, end),
+          kept_numbers(model, 2, 7, end, {.attention = true, .norms = true, .activation = true}));
+    }
+  }
+}
+
 // ---- Against the oracle
 
 TEST(Model, LossesAreTheOracles) {

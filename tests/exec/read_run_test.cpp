@@ -397,7 +397,7 @@ TEST(ReadRun, ATrainingComesBackAsItWas) {
           testing::tiny_training(generate({family, 2, 4}), testing::tiny_model(4));
       training.iterations = 3;
       training.verify = false;
-      training.recompute = recompute;
+      training.recompute.full = recompute;
       training.record_details = true;
       const TemporaryFolder folder;
       OutputFile file(folder / "t.json.gz", true);

@@ -41,7 +41,7 @@ class Rank {
       setup.first_layer = first;
       setup.layer_count = count;
       setup.microbatches = microbatches;
-      setup.recompute = recompute;
+      setup.layers.recompute.full = recompute;
       stages_.push_back(std::make_unique<Stage>(setup, recorder_, [this] { ++pauses_; }));
       first += count;
       for (const auto& layer : stages_.back()->layers()) {

@@ -61,7 +61,7 @@ TrainingJob training_of(const Case& which, const Example& example, const Text& t
   training.warmup = 0;
   training.seed = testing::example_seed;
   training.learning_rate = static_cast<float>(learning_rate);
-  training.recompute = which.recompute;
+  training.recompute.full = which.recompute;
   training.record_details = true;
   return training;
 }

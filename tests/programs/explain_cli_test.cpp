@@ -23,6 +23,7 @@ using namespace testing;
 const std::vector<std::string> explained_lines{
     small,
     small + " --recompute full --micro-batch-size 3",
+    small + " --recompute norms,activation",
     "--schedule zb-h1 --stages 4 --microbatches 9 --model gpt2-small --cluster dgx-a100 "
     "--tensor-parallel 2 --recompute selective --data-parallel 4 --zero 2",
     "--schedule interleaved --stages 3 --virtual-stages 2 --microbatches 6 --model gpt2-small "
@@ -163,6 +164,18 @@ TEST(Explanation, WhatIsComputedAgainTakesAForward) {
   const Json selective = json_of(small + " --recompute selective --explain");
   EXPECT_DOUBLE_EQ(selective["explanation"]["recomputed_flops"].get<double>(),
                    12 * 8 * 4. * 1024 * 1024 * 768);
+  // Parts add up; norms and activations have no products.
+  const auto computed_again = [](const char* parts) {
+    const Json parted = json_of(small + " --explain --recompute " + parts);
+    return block_of(parted)["backward_ns"]["computed_again"].get<std::int64_t>();
+  };
+  EXPECT_NEAR(static_cast<double>(computed_again("attention,norms,activation")),
+              static_cast<double>(computed_again("attention") + computed_again("norms") +
+                                  computed_again("activation")),
+              10);
+  const Json both = json_of(small + " --recompute activation,norms --explain");
+  EXPECT_EQ(both["training"]["recompute"], "norms,activation");
+  EXPECT_EQ(both["explanation"]["recomputed_flops"], 0);
 }
 
 TEST(Explanation, ReductionsHideOnlyWhereABackwardIsWhole) {
@@ -293,6 +306,15 @@ TEST(ModelReport, RemediesAreComputed) {
                              (share > 0 ? " % slower)" : " % faster)");
     EXPECT_NE(text.find(want, from), std::string::npos) << want << "\n" << text;
   }
+  // What selective recomputation leaves too large, norms and activations may mend.
+  const Json parts = json_of(large + " --recompute attention,norms,activation");
+  const std::string tight = large + " --memory-cap " +
+                            std::to_string(parts["peak_memory_bytes"].get<std::int64_t>()) + "B";
+  EXPECT_EQ(json_of(tight + " --recompute selective")["fits"], false);
+  EXPECT_NE(unwrapped(output_of(tight))
+                .find("recomputation of attention, norms and activation (" +
+                      format_bytes(parts["peak_memory_bytes"]) + ", "),
+            std::string::npos);
   // Where one does not help enough, several together.
   const std::string together =
       "--schedule 1f1b --stages 2 --microbatches 8 --model gpt3-13b --cluster dgx-a100 --devices "

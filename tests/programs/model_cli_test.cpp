@@ -319,7 +319,17 @@ TEST(Refused, InOneSentence) {
        "--sequence-parallel: splits what tensor parallelism leaves whole; give --tensor-parallel "
        "of more than 1 too"},
       {both + " --shard-over 2", "--shard-over: needs something to split; give --zero 1, 2 or 3"},
-      {both + " --recompute ful", "--recompute: unknown value 'ful'; known: none, selective, full"},
+      {both + " --recompute ful",
+       "--recompute: unknown recomputation 'ful'; known, nearest first: full, none, norms, "
+       "selective, attention, activation"},
+      {both + " --recompute norms,attention,norms",
+       "--recompute norms,attention,norms: norms is there twice; give attention, norms and "
+       "activation at most once each"},
+      {both + " --recompute full,norms",
+       "--recompute full,norms: full goes with nothing else; give it alone, or some of attention, "
+       "norms and activation"},
+      {" --model mlp-mini --cluster dgx-a100 --recompute norms",
+       "--recompute norms: mlp-mini has no norms to compute again; nearest valid: none and full"},
       {both + " --attention flash", "--attention: unknown value 'flash'; known: fused, unfused"},
       {both + " --gradient-bytes 3", "--gradient-bytes: unknown value '3'; known: 2, 4"},
       {both + " --tensor-overlap off",

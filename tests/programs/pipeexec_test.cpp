@@ -98,10 +98,32 @@ TEST(Pipeexec, ResultsDependOnTheSeedAlone) {
   const std::string first = losses(good);
   EXPECT_EQ(losses(good), first);
   EXPECT_EQ(losses(good + " --eager-limit 0"), first);
-  EXPECT_EQ(losses(good + " --recompute full"), first);
+  for (const char* again : {"full", "selective", "norms", "attention,norms,activation"}) {
+    EXPECT_EQ(losses(good + " --recompute " + again), first) << again;
+  }
   EXPECT_EQ(losses("--schedule gpipe --stages 4 --microbatches 3" + tiny), first);
   EXPECT_NE(losses(good + " --seed 2"), first);
   EXPECT_NE(losses(good + " --learning-rate 0.01"), first);
+}
+
+// The words are those that are read, in one order.
+TEST(Pipeexec, SaysWhatIsComputedAgain) {
+  const testing::TemporaryFolder folder;
+  const std::string path = folder / "run.json";
+  const std::string line = good + " --iterations 1 --warmup 0 --trace " + path + " --recompute ";
+  for (const auto& [given, name, words] : {
+           std::tuple("none", "none", ""),
+           {"full", "full", "; activations recomputed"},
+           {"attention", "selective", "; attention recomputed"},
+           {"activation,norms", "norms,activation", "; norms and activation recomputed"},
+       }) {
+    EXPECT_EQ(json_of(line + given)["recompute"], name);
+    EXPECT_EQ(Json::parse(read_file(path))["metadata"]["pipesim"]["recompute"], name);
+    const Outcome outcome = call(line + given);
+    EXPECT_NE(outcome.out.find(std::string("layers a virtual stage: 5,5") + words + "\n"),
+              std::string::npos)
+        << outcome.out;
+  }
 }
 
 // Of a trace: every action of every measured iteration once, its layers
@@ -454,7 +476,16 @@ TEST(Pipeexec, RefusesInOneSentence) {
   expect_refused(good + " --warmup -1", 2, "--warmup");
   expect_refused(good + " --seed x", 2, "--seed");
   expect_refused(good + " --learning-rate inf", 2, "--learning-rate");
-  expect_refused(good + " --recompute some", 2, "known, nearest first: none, full");
+  expect_refused(good + " --recompute som", 2,
+                 "--recompute: unknown recomputation 'som'; known, nearest first: none, norms, "
+                 "full, selective, attention, activation");
+  expect_refused(good + " --recompute norms,norms", 2, "norms is there twice; give");
+  expect_refused(good + " --recompute full,activation", 2, "full goes with nothing else; give");
+  expect_refused(good + " --model mlp-mini --recompute attention", 2,
+                 "--recompute selective: mlp-mini has no attention to compute again; nearest "
+                 "valid: none and full");
+  expect_refused(good + " --model mlp-mini --recompute norms,activation", 2,
+                 "mlp-mini has no norms to compute again");
   expect_refused(good + " --precision fp16", 2, "known, nearest first: fp32, bf16");
   expect_refused(good + " --precision bf16", 2, "device cpu computes in fp32 alone");
   expect_refused(good + " --device gpu", 2, "unknown device 'gpu'; known, nearest first: cpu");

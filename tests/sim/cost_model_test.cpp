@@ -73,21 +73,22 @@ TEST(CostModel, BlocksKeepThePublishedBytes) {
     how.recompute = recompute;
     return CostModel(gpt(2, h, a), ideal_cluster(), how).layer(1).costs.activation_bytes;
   };
+  const Recompute none, selective{.attention = true}, full{.full = true};
   for (const auto& [b, s, h, a] : {std::array<std::int64_t, 4>{1, 2048, 12288, 96},
                                    {4, 2048, 6144, 64},
                                    {3, 1024, 1536, 16},
                                    {1, 4096, 2048, 32}}) {
     const std::int64_t sbh = s * b * h;
     const std::int64_t scores = 5 * a * s * s * b;
-    EXPECT_EQ(kept(b, s, h, a, 1, false, Recompute::none), 34 * sbh + scores);
-    EXPECT_EQ(kept(b, s, h, a, 1, false, Recompute::full), 2 * sbh);
-    EXPECT_EQ(kept(b, s, h, a, 1, false, Recompute::selective), 34 * sbh);
+    EXPECT_EQ(kept(b, s, h, a, 1, false, none), 34 * sbh + scores);
+    EXPECT_EQ(kept(b, s, h, a, 1, false, full), 2 * sbh);
+    EXPECT_EQ(kept(b, s, h, a, 1, false, selective), 34 * sbh);
     for (const int t : {2, 4, 8}) {
-      EXPECT_EQ(kept(b, s, h, a, t, false, Recompute::none), 10 * sbh + 24 * sbh / t + scores / t);
-      EXPECT_EQ(kept(b, s, h, a, t, true, Recompute::none), 34 * sbh / t + scores / t);
-      EXPECT_EQ(kept(b, s, h, a, t, false, Recompute::selective), 10 * sbh + 24 * sbh / t);
-      EXPECT_EQ(kept(b, s, h, a, t, true, Recompute::selective), 34 * sbh / t);
-      EXPECT_EQ(kept(b, s, h, a, t, false, Recompute::full), 2 * sbh);
+      EXPECT_EQ(kept(b, s, h, a, t, false, none), 10 * sbh + 24 * sbh / t + scores / t);
+      EXPECT_EQ(kept(b, s, h, a, t, true, none), 34 * sbh / t + scores / t);
+      EXPECT_EQ(kept(b, s, h, a, t, false, selective), 10 * sbh + 24 * sbh / t);
+      EXPECT_EQ(kept(b, s, h, a, t, true, selective), 34 * sbh / t);
+      EXPECT_EQ(kept(b, s, h, a, t, false, full), 2 * sbh);
     }
   }
 }
@@ -312,9 +313,9 @@ TEST(CostModel, RecomputationAddsTheForwardOrItsAttention) {
     how.recompute = recompute;
     return CostModel(gpt(4, 4096, 32), ideal_cluster(), how).layer(1);
   };
-  const LayerEstimate none = layer(Recompute::none);
-  const LayerEstimate selective = layer(Recompute::selective);
-  const LayerEstimate full = layer(Recompute::full);
+  const LayerEstimate none = layer({});
+  const LayerEstimate selective = layer({.attention = true});
+  const LayerEstimate full = layer({.full = true});
   EXPECT_NEAR(static_cast<double>(full.costs.backward_ns()),
               static_cast<double>(none.costs.backward_ns() + none.costs.forward_ns), 2);
   const double attention = none.forward[static_cast<std::size_t>(OperatorClass::attention)];
@@ -535,13 +536,13 @@ TEST(CostModel, OnlyBlocksAreComputedAgain) {
   other.name = "other";
   other.architecture = Architecture::mlp;
   Training how = training(1, 128);
-  how.recompute = Recompute::selective;
+  how.recompute = {.attention = true};
   EXPECT_EQ(testing::input_error_of([&] { CostModel(other, ideal_cluster(), how); }),
             "--recompute selective: other has no attention to compute again; nearest valid: none "
             "and full");
   other.architecture = Architecture::layers;
   other.list = {{.name = "one", .forward_ns = 1, .backward_ns = 2}};
-  how.recompute = Recompute::full;
+  how.recompute = {.full = true};
   EXPECT_EQ(testing::input_error_of([&] { CostModel(other, ideal_cluster(), how); }),
             "--recompute full: other is a list of layers, whose backwards take what it says; "
             "valid: none");

@@ -82,7 +82,7 @@ TEST(DataParallel, EveryLayout) {
                   generate({.name = name, .ranks = ranks, .microbatches = microbatches});
               TrainingJob training =
                   training_of(schedule, {replicas, zero}, tiny_model(schedule.stages() + 2));
-              training.recompute = recompute;
+              training.recompute.full = recompute;
               SCOPED_TRACE(schedule.name + ", " + words_of({replicas, zero}));
               expect_bitwise(run_locally(training));
               ++runs;
@@ -136,7 +136,7 @@ TEST(DataParallel, EveryGather) {
           const Split split{3, 3, {}, {}, gather};
           SCOPED_TRACE(schedule.name + ", " + words_of(split));
           TrainingJob training = training_of(schedule, split, tiny_model(layers));
-          training.recompute = recompute;
+          training.recompute.full = recompute;
           training.iterations = 2;
           expect_bitwise(run_locally(training));
           ++runs;
@@ -174,7 +174,7 @@ TEST(DataParallel, RandomOrders) {
         replicas, static_cast<int>(random() % 4), {}, {}, static_cast<Gather>(random() % 3)};
     SCOPED_TRACE(std::to_string(i) + ": " + words_of(split));
     TrainingJob training = training_of(schedule, split, tiny_model(std::max(4, schedule.stages())));
-    training.recompute = random() % 2 == 0;
+    training.recompute.full = random() % 2 == 0;
     expect_bitwise(run_locally(training));
   }
 }

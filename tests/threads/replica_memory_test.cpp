@@ -52,8 +52,7 @@ std::string words_of(const Case& one) {
   return one.schedule.name + " on " + std::to_string(one.schedule.ranks()) + ", ZeRO " +
          std::to_string(how.zero) + " over " + std::to_string(how.shards()) + ", " +
          std::string(gather_name(how.gathers(one.schedule.stages()))) +
-         (how.bucket_bytes ? ", buckets" : "") +
-         (how.recompute == Recompute::full ? ", recomputed" : "");
+         (how.bucket_bytes ? ", buckets" : "") + (how.recompute.full ? ", recomputed" : "");
 }
 
 std::vector<Case> cases() {
@@ -95,7 +94,7 @@ TrainingJob job_of(const Case& one, const std::vector<int>& layout) {
   job.shard_over = one.training.shard_over;
   job.bucket_bytes = one.training.bucket_bytes;
   job.gather = one.training.gather;
-  job.recompute = one.training.recompute == Recompute::full;
+  job.recompute = one.training.recompute;
   return job;
 }
 

@@ -67,7 +67,7 @@ void expect_right(const Schedule& schedule, const TrainingJob& training, const R
 void run_and_expect_right(const Schedule& schedule, bool recompute,
                           std::optional<std::int64_t> eager_limit_bytes = {}) {
   TrainingJob training = tiny_training(schedule, tiny_model(std::max(4, schedule.stages())));
-  training.recompute = recompute;
+  training.recompute.full = recompute;
   expect_right(schedule, training, run_locally(training, eager_limit_bytes));
 }
 

@@ -68,11 +68,11 @@ TEST(TensorParallel, EveryLayout) {
         for (const bool tokens : {false, true}) {
           if (tokens && shards == 1) continue;
           for (const int replicas : {1, 2}) {
-            for (const bool recompute : {false, true}) {
+            for (const char* again : {"none", "selective", "full"}) {
               const Split split{shards, tokens, replicas, 0};
-              SCOPED_TRACE(words_of(schedule, model, split));
+              SCOPED_TRACE(words_of(schedule, model, split) + ", again " + again);
               TrainingJob training = training_of(schedule, split, model);
-              training.recompute = recompute;
+              training.recompute = parse_recompute(again);
               training.iterations = 2;
               expect_bitwise(run_locally(training));
               ++runs;
@@ -82,7 +82,7 @@ TEST(TensorParallel, EveryLayout) {
       }
     }
   }
-  EXPECT_GE(runs, 70);
+  EXPECT_GE(runs, 100);
 }
 
 }  // namespace

@@ -53,13 +53,13 @@ class Estimator {
     double weight = 0;
     double hidden = 0;
     double hiding = 0;
-    ClassSeconds core{};
+    ClassSeconds again{};
     for (const Operator& one : result.operators) {
       const double seconds = seconds_of(one);
       result.seconds.push_back(seconds);
       const auto of = static_cast<std::size_t>(one.of);
       (one.pass == Pass::forward ? result.forward : result.backward)[of] += seconds;
-      if (one.pass == Pass::forward && one.is_core_attention) core[of] += seconds;
+      if (training_.recompute.includes(one.part)) again[of] += seconds;
       if (one.pass == Pass::backward_weight) weight += seconds;
       if (one.is_hidden) hidden += seconds;
       if (one.hides_reduction) hiding += seconds;
@@ -75,8 +75,7 @@ class Estimator {
       raise(result.backward, result.hidden_seconds,
             (static_cast<double>(device_.host.backward_ns) + peers) * 1e-9);
     }
-    if (is_block && training_.recompute == Recompute::full) result.recompute = result.forward;
-    if (is_block && training_.recompute == Recompute::selective) result.recompute = core;
+    if (is_block) result.recompute = training_.recompute.full ? result.forward : again;
     for (std::size_t c = 0; c < result.backward.size(); ++c) {
       result.backward[c] += result.recompute[c];
     }
@@ -130,10 +129,8 @@ class Estimator {
     double residue = 0;
     double parameters = 0;
     for (const Operator& one : result.operators) {
-      const bool is_again =
-          is_block && (training_.recompute == Recompute::full ||
-                       (training_.recompute == Recompute::selective && one.is_core_attention));
-      (is_again ? again : saved) += one.saved_bytes;
+      saved += one.saved_bytes;
+      if (is_block && training_.recompute.includes(one.part)) again += one.remade_bytes;
       residue += one.residue_bytes;
       workspace = std::max(workspace, one.workspace_bytes);
       parameters += one.parameters;
@@ -144,9 +141,12 @@ class Estimator {
     const double split = training_.tensor_parallel;
     const double hidden = tokens * static_cast<double>(model_.hidden_size) * value;
     // Of a block that is computed again its input is left.
-    if (is_block && training_.recompute == Recompute::full) {
+    if (is_block && training_.recompute.full) {
+      again = saved;
       saved = hidden / (training_.sequence_parallel ? split : 1);
       again -= std::min(saved, again);
+    } else {
+      saved -= again;
     }
     StageCosts& costs = result.costs;
     costs.activation_bytes = to_bytes(saved);
@@ -345,9 +345,10 @@ double CostModel::model_flops(int microbatches) const {
 }
 
 double CostModel::recomputed_flops(int microbatches) const {
-  if (model_.is_listed() || training_.recompute == Recompute::none) return 0;
-  const double of_block = training_.recompute == Recompute::full ? block_flops(model_, training_)
-                                                                 : core_flops(model_, training_);
+  if (model_.is_listed()) return 0;
+  double of_block = 0;
+  if (training_.recompute.attention) of_block = core_flops(model_, training_);
+  if (training_.recompute.full) of_block = block_flops(model_, training_);
   return static_cast<double>(model_.blocks) * of_block * sequences(microbatches);
 }
 

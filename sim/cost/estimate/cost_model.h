@@ -70,7 +70,7 @@ class CostModel {
   // What the model needs, whatever is computed again: 72BLsh^2(1+s/6h+V/12hL)
   // for a GPT (Narayanan et al., arXiv 2104.04473, without their recomputation).
   double model_flops(int microbatches) const;
-  // What blocks compute a second time for their backward, counted alike.
+  // What blocks compute a second time for their backward, counted alike: products alone.
   double recomputed_flops(int microbatches) const;
   // The model's as a share of what all devices could do in so many nanoseconds.
   double mfu(int microbatches, std::int64_t makespan_ns) const;

@@ -245,8 +245,11 @@ class OperatorsBuilder {
     const double values = static_cast<double>(tokens_ * hidden_ / split_);
     const double kv_values = static_cast<double>(2 * tokens_ * model_.kv_heads * width / split_);
     const auto core = [&](Operator& one) -> Operator& {
-      one.is_core_attention = true;
+      if (one.pass == Pass::forward) one.part = &Recompute::attention;
       return one;
+    };
+    const auto keep = [&](Operator& one, double bytes) {
+      one.saved_bytes = one.remade_bytes = bytes;
     };
     const auto add_product = [&](const char* name, Pass pass, const MatrixProduct& shape) {
       Operator& one = core(append(name, OperatorClass::attention, pass));
@@ -266,17 +269,17 @@ class OperatorsBuilder {
           add_memory("fused attention", Pass::forward, value_ * (2 * values + kv_values), 1);
       fused.flops = 2 * scores * static_cast<double>(width);
       // The logarithm of each row's sum; the result is kept as the input of the output product.
-      fused.saved_bytes = 4 * scores / static_cast<double>(length);
+      keep(fused, 4 * scores / static_cast<double>(length));
       add_memory("fused attention", Pass::backward_input, 2 * value_ * (2 * values + kv_values), 1)
           .flops = 5 * scores * static_cast<double>(width);
       return;
     }
     add_product("scores", Pass::forward, towards_scores);
-    add_memory("softmax", Pass::forward, 2 * value_ * scores, 1).saved_bytes = value_ * scores;
+    keep(add_memory("softmax", Pass::forward, 2 * value_ * scores, 1), value_ * scores);
     operators_.back().is_score_traffic = true;
     if (drops_) {
-      add_memory("dropout", Pass::forward, (2 * value_ + 1) * scores, 1).saved_bytes =
-          (value_ + 1) * scores;
+      keep(add_memory("dropout", Pass::forward, (2 * value_ + 1) * scores, 1),
+           (value_ + 1) * scores);
       operators_.back().is_score_traffic = true;
     }
     add_product("context", Pass::forward, towards_values);
@@ -309,8 +312,12 @@ class OperatorsBuilder {
                   experts > 1 ? copied_input : hides_reduction),
          up, hidden_, up);
     gather_input("mlp");
+    const std::size_t at = operators_.size();
     activation(model_.is_gated() ? "silu" : "gelu", width);
-    hold(products("down", experts, rows, hidden_, width, split_input), hidden_, width, hidden_);
+    Operator& down = products("down", experts, rows, hidden_, width, split_input);
+    hold(down, hidden_, width, hidden_);
+    operators_[at].part = &Recompute::activation;
+    operators_[at].remade_bytes = down.saved_bytes;
   }
 
   // Of `width` values a token out; a gated one has twice as many in, the others
@@ -338,9 +345,12 @@ class OperatorsBuilder {
 
   // ---- Around both parts of a block
 
+  // Its input is kept here, its result by the product that reads it.
   void norm(const std::string& name) {
     Operator& forward = elementwise(name, Pass::forward, 2 * value_ * whole_, 1);
     forward.saved_bytes = value_ * whole_;
+    forward.part = &Recompute::norms;
+    forward.remade_bytes = value_ * whole_;
     forward.parameters = static_cast<double>((is_gpt_ ? 2 : 1) * hidden_);
     elementwise(name, Pass::backward_input, 3 * value_ * whole_, 1);
     elementwise(name, Pass::backward_weight, 2 * value_ * whole_, 1);

@@ -62,14 +62,17 @@ struct Operator {
   double flops = 0;
   double bytes = 0;  // through memory; of a collective: that are reduced or gathered
   int kernels = 1;
-  double saved_bytes = 0;          // kept for the backward
-  double residue_bytes = 0;        // kept from the input's gradient to the weight's
-  double workspace_bytes = 0;      // beside what was kept, while the backward runs
-  double parameters = 0;           // that this rank holds
-  bool is_score_traffic = false;   // bytes of the matrix of scores
-  bool is_core_attention = false;  // done again under selective recomputation
-  bool hides_reduction = false;    // a weight gradient that a reduction may run beside
-  bool is_hidden = false;          // a reduction that may
+  double saved_bytes = 0;      // kept for the backward
+  double residue_bytes = 0;    // kept from the input's gradient to the weight's
+  double workspace_bytes = 0;  // beside what was kept, while the backward runs
+  // Of a forward that may be computed again: with which part, and how much of what its layer
+  // keeps need not be kept then.
+  Recompute::Part part = nullptr;
+  double remade_bytes = 0;
+  double parameters = 0;          // that this rank holds
+  bool is_score_traffic = false;  // bytes of the matrix of scores
+  bool hides_reduction = false;   // a weight gradient that a reduction may run beside
+  bool is_hidden = false;         // a reduction that may
 };
 
 // Of one layer of the model, by pass, in the order of the forward. With

@@ -91,15 +91,6 @@ void check_tensor_parallel(const Training& training, const Model& model, const C
 
 }  // namespace
 
-std::string_view recompute_name(Recompute recompute) {
-  switch (recompute) {
-    case Recompute::none: return "none";
-    case Recompute::selective: return "selective";
-    case Recompute::full: return "full";
-  }
-  return {};
-}
-
 std::string_view gather_name(Gather gather) {
   switch (gather) {
     case Gather::window: return "window";
@@ -175,17 +166,7 @@ void check(const Training& training, const Model& model, const Cluster& cluster)
                     training.sequence_length, model.name,
                     plural(model.max_sequence_length, "token"), model.max_sequence_length));
   }
-  if (training.recompute != Recompute::none && model.is_listed()) {
-    throw input_error(
-        fmt::format("--recompute {}: {} is a list of layers, whose backwards take what it says; "
-                    "valid: none",
-                    recompute_name(training.recompute), model.name));
-  }
-  if (training.recompute == Recompute::selective && model.architecture == Architecture::mlp) {
-    throw input_error(fmt::format(
-        "--recompute selective: {} has no attention to compute again; nearest valid: none and full",
-        model.name));
-  }
+  check_recompute(training.recompute, model);
   check_tensor_parallel(training, model, cluster);
   const auto& peaks = cluster.device.flops_per_second;
   if (!peaks[static_cast<std::size_t>(training.precision)]) {

@@ -8,17 +8,12 @@
 #include <optional>
 #include <string_view>
 
+#include "sim/cost/estimate/recompute.h"
 #include "sim/cost/hardware/cluster.h"
 #include "sim/cost/model.h"
 #include "traces/mesh.h"
 
 namespace pipesim {
-
-enum class Recompute : std::uint8_t {
-  none,
-  selective,  // the attention core: scores, softmax, dropout and their product with the values
-  full,       // every block's forward
-};
 
 enum class Attention : std::uint8_t {
   unfused,  // the matrix of scores goes through memory
@@ -33,7 +28,6 @@ enum class Gather : std::uint8_t {
   once,    // an iteration, as torchtitan has it with a pipeline
 };
 
-std::string_view recompute_name(Recompute recompute);
 std::string_view gather_name(Gather gather);
 
 struct Training {
@@ -43,7 +37,7 @@ struct Training {
   int tensor_parallel = 1;
   int data_parallel = 1;
   bool sequence_parallel = false;  // what tensor parallelism leaves whole is split by tokens
-  Recompute recompute = Recompute::none;
+  Recompute recompute;
   Attention attention = Attention::unfused;
   Precision precision = Precision::bf16;
   std::int64_t gradient_bytes = 2;  // of a parameter's gradient, kept and reduced

@@ -1,0 +1,103 @@
+#include "sim/cost/estimate/recompute.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iterator>
+#include <vector>
+
+#include "traces/base/error.h"
+#include "traces/base/text.h"
+
+namespace pipesim {
+namespace {
+
+struct NamedPart {
+  std::string_view name;
+  Recompute::Part part;
+  std::string_view what;  // that a model may lack
+};
+constexpr NamedPart named_parts[] = {
+    {"attention", &Recompute::attention, "attention"},
+    {"norms", &Recompute::norms, "norms"},
+    {"activation", &Recompute::activation, "activation between products of a block"}};
+
+std::vector<std::string_view> part_names(const Recompute& recompute) {
+  std::vector<std::string_view> names;
+  for (const NamedPart& one : named_parts) {
+    if (recompute.*one.part) names.push_back(one.name);
+  }
+  return names;
+}
+
+}  // namespace
+
+Recompute parse_recompute(std::string_view text) {
+  Recompute result;
+  const std::vector<std::string_view> names = split(text, ',');
+  for (const std::string_view name : names) {
+    if (name == "none" || name == "full") {
+      if (names.size() > 1) {
+        throw input_error(
+            fmt::format("--recompute {}: {} goes with nothing else; give it alone, or some of "
+                        "attention, norms and activation",
+                        printable(text), name));
+      }
+      result.full = name == "full";
+      continue;
+    }
+    const std::string_view meant = name == "selective" ? "attention" : name;
+    const auto* const found = std::ranges::find(named_parts, meant, &NamedPart::name);
+    if (found == std::end(named_parts)) {
+      throw input_error(fmt::format(
+          "--recompute: {}",
+          unknown_name("recomputation", name,
+                       {"none", "selective", "full", "attention", "norms", "activation"})));
+    }
+    if (result.*found->part) {
+      throw input_error(fmt::format(
+          "--recompute {}: {} is there twice; give attention, norms and activation at most once "
+          "each{}",
+          printable(text), meant,
+          meant == "attention" ? " (selective is another word for attention)" : ""));
+    }
+    result.*found->part = true;
+  }
+  return result;
+}
+
+std::string recompute_name(const Recompute& recompute) {
+  if (recompute.full) return "full";
+  if (recompute == Recompute()) return "none";
+  if (recompute == Recompute{.attention = true}) return "selective";
+  return fmt::format("{}", fmt::join(part_names(recompute), ","));
+}
+
+std::string recompute_words(const Recompute& recompute) {
+  const std::vector<std::string_view> names = part_names(recompute);
+  std::string words;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (i > 0) words += i + 1 == names.size() ? " and " : ", ";
+    words += names[i];
+  }
+  return words;
+}
+
+void check_recompute(const Recompute& recompute, const Model& model) {
+  if (recompute.exists() && model.is_listed()) {
+    throw input_error(
+        fmt::format("--recompute {}: {} is a list of layers, whose backwards take what it says; "
+                    "valid: none",
+                    recompute_name(recompute), model.name));
+  }
+  if (model.architecture != Architecture::mlp) return;
+  for (const NamedPart& one : named_parts) {
+    if (!(recompute.*one.part)) continue;
+    throw input_error(
+        fmt::format("--recompute {}: {} has no {} to compute again; nearest valid: none and full",
+                    recompute_name(recompute), model.name, one.what));
+  }
+}
+
+}  // namespace pipesim

@@ -1,0 +1,39 @@
+// What of a block's forward is computed again for its backward, instead of being kept.
+//
+// A plain value and pure functions; any thread. Errors are input errors, in the words of the
+// command line.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "sim/cost/model.h"
+
+namespace pipesim {
+
+// Its parts are what Megatron-LM calls core_attn, layernorm and moe_act (--recompute-modules, in
+// megatron/core/transformer/transformer_config.py); the last is any MLP's here.
+struct Recompute {
+  // One of the parts below; null: of none of them.
+  using Part = bool Recompute::*;
+
+  bool full = false;        // the whole forward, from the block's input on; goes with no part
+  bool attention = false;   // the core: scores, softmax, dropout, their product with the values
+  bool norms = false;       // what norms make of their inputs
+  bool activation = false;  // what the activation makes of its input
+
+  bool operator==(const Recompute&) const = default;
+  bool exists() const { return *this != Recompute(); }
+  bool includes(Part part) const { return full || (part != nullptr && this->*part); }
+};
+
+// "none", "full", or names of parts with commas; "selective" is another word for attention.
+Recompute parse_recompute(std::string_view text);
+// As it is parsed; attention alone is "selective".
+std::string recompute_name(const Recompute& recompute);
+// Its parts for people: "attention, norms and activation".
+std::string recompute_words(const Recompute& recompute);
+// Refuses what the model's layers lack.
+void check_recompute(const Recompute& recompute, const Model& model);
+
+}  // namespace pipesim
