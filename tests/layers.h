@@ -73,10 +73,35 @@ inline Example mlp_example(bool tied, std::int64_t dropout_ppm) {
   return example;
 }
 
+// Four heads; fewer of keys and values are shared.
+inline Example llama_example(bool tied, std::int64_t dropout_ppm, std::int64_t kv_heads,
+                             bool qkv_bias) {
+  Example example = gpt_example(tied, dropout_ppm);
+  example.model.name.replace(0, 3, "llama");
+  example.model.name += ", " + std::to_string(kv_heads) + " of keys";
+  if (qkv_bias) example.model.name += ", biases";
+  example.model.architecture = Architecture::llama;
+  example.model.hidden_size = 24;
+  example.model.heads = 4;
+  example.model.kv_heads = kv_heads;
+  example.model.rotary_base = 50;  // all angles matter in a short sequence
+  example.model.qkv_bias = qkv_bias;
+  return example;
+}
+
 inline std::vector<Example> every_example() {
-  return {gpt_example(true, 0),        gpt_example(true, 150'000), gpt_example(false, 0),
-          gpt_example(false, 400'000), mlp_example(false, 0),      mlp_example(true, 250'000),
-          tiny_example(true),          tiny_example(false)};
+  return {gpt_example(true, 0),
+          gpt_example(true, 150'000),
+          gpt_example(false, 0),
+          gpt_example(false, 400'000),
+          mlp_example(false, 0),
+          mlp_example(true, 250'000),
+          tiny_example(true),
+          tiny_example(false),
+          llama_example(true, 0, 4, false),
+          llama_example(false, 0, 2, true),
+          llama_example(true, 200'000, 2, false),
+          llama_example(false, 150'000, 1, true)};
 }
 
 inline std::vector<float> read(exec::Device& device, const exec::Slice& tensor) {

@@ -16,7 +16,7 @@ Model tiny_model(int layers, Architecture architecture) {
   model.blocks = layers - 2;
   model.hidden_size = 8;
   model.heads = 2;
-  model.kv_heads = 2;
+  model.kv_heads = architecture == Architecture::llama ? 1 : 2;
   model.mlp_size = 12;
   model.vocabulary_size = 128;
   model.max_sequence_length = 8;

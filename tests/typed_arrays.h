@@ -44,6 +44,7 @@ struct Place {
   std::vector<float> normals(std::int64_t count, unsigned seed, float deviation = 1) const {
     return rounded(precision, testing::normals(count, seed, deviation));
   }
+  exec::ConstArray none() const { return {nullptr, stored}; }
 };
 
 // Numbers between guards that are checked at the end, `times` the place's offset

@@ -19,6 +19,7 @@ using testing::Example;
 using testing::expect_close;
 using testing::expect_near_as_a_whole;
 using testing::gpt_example;
+using testing::llama_example;
 using testing::mlp_example;
 using testing::oracle_losses;
 using testing::read;
@@ -217,8 +218,8 @@ TEST(Model, GradientsAreTheOraclesDifferences) {
 }
 
 TEST(Model, TheGradientOfASharedMatrixIsTheSumOfBothUses) {
-  for (const Example& example :
-       {gpt_example(true, 150'000), mlp_example(true, 0), tiny_example(true)}) {
+  for (const Example& example : {gpt_example(true, 150'000), mlp_example(true, 0),
+                                 tiny_example(true), llama_example(true, 150'000, 2, true)}) {
     Layers layers(example);
     layers.strengthen();
     Tokens tokens(layers.device(), example, 0, 0);
@@ -298,6 +299,39 @@ TEST(Model, StartsAsGpt2Does) {
   EXPECT_EQ(weights.size(), 2U + 8 * 12 + 3);
   EXPECT_NE(weights.at("block 1 up matrix"), weights.at("block 2 up matrix"));
   EXPECT_NE(weights.at("head matrix"), weights.at("embedding table"));
+}
+
+TEST(Model, ALlamaStartsWithoutBiasesButThoseAskedFor) {
+  for (const bool qkv_bias : {false, true}) {
+    Example example = llama_example(false, 0, 2, qkv_bias);
+    example.model.hidden_size = 96;
+    const Weights weights = Layers(example).weights();
+    for (const auto& [name, values] : weights) {
+      EXPECT_FALSE(name.ends_with("beta")) << name;
+      EXPECT_EQ(name.ends_with("bias"), qkv_bias && name.ends_with("qkv bias")) << name;
+      const bool added = name.ends_with("out matrix") || name.ends_with("down matrix");
+      const double want = added ? 0.02 / std::sqrt(4) : 0.02;
+      if (name.ends_with("matrix")) {
+        EXPECT_NEAR(deviation(values), want, 0.1 * want) << name;
+      } else if (!name.ends_with("table")) {
+        EXPECT_EQ(values, Doubles(values.size(), name.ends_with("gamma") ? 1 : 0)) << name;
+      }
+    }
+    // Embedding and head; of a block two norms, four matrices.
+    EXPECT_EQ(weights.size(), 1U + 2 * (qkv_bias ? 7 : 6) + 2);
+  }
+}
+
+// A tied matrix is in both ends here.
+TEST(Model, ParametersAreAsManyAsTheDescriptionSays) {
+  on_every_example([](const Example& example) {
+    Layers layers(example);
+    for (int i = 0; i < example.model.layers(); ++i) {
+      std::int64_t parameters = 0;
+      for (const Parameter& parameter : layers.layer(i).parameters()) parameters += parameter.size;
+      EXPECT_EQ(parameters, example.model.layer_parameters(i)) << i;
+    }
+  });
 }
 
 TEST(Model, APlainMlpStartsAsHeAndOthersDo) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <complex>
 #include <functional>
 #include <numeric>
 
@@ -200,6 +201,14 @@ TEST(Random, DropoutIsItsScalarDefinition) {
       EXPECT_EQ(y.values(), want) << probability;
       device.bias_dropout_add(rows, columns, b.data(), a.data(), r.data(), dropout, a.data());
       EXPECT_EQ(a.values(), want) << probability << ", in place";
+
+      want = dropped(x, dropout);
+      for (std::size_t i = 0; i < x.size(); ++i) want[i] += residual[i];
+      Array plain(device, x);
+      device.bias_dropout_add(rows, columns, {}, plain.data(), r.data(), dropout, y.data());
+      EXPECT_EQ(y.values(), want) << probability << ", without a bias";
+      device.bias_dropout_add(rows, columns, {}, plain.data(), r.data(), dropout, plain.data());
+      EXPECT_EQ(plain.values(), want) << probability << ", without a bias, in place";
     }
   });
 }
@@ -290,7 +299,66 @@ TEST(Operators, GeluOfLargeNumbersAndNaN) {
   });
 }
 
-// ---- Layer norm
+// ---- silu
+
+double silu(double x) { return x / (1 + std::exp(-x)); }
+
+TEST(Operators, GatedSilu) {
+  on_every_shape([](Device& device, std::int64_t rows, std::int64_t columns) {
+    const auto x = normals(2 * rows * columns, 1, 3);
+    const auto dy = normals(rows * columns, 2);
+    Array a(device, x);
+    Array d(device, dy);
+    Array y(device, rows * columns);
+    Array dx(device, 2 * rows * columns);
+    device.gated_silu(rows, columns, a.data(), y.data());
+    device.gated_silu_backward(rows, columns, a.data(), d.data(), dx.data());
+    Doubles want;
+    Doubles slopes(x.size());
+    for (std::int64_t row = 0; row < rows; ++row) {
+      for (std::int64_t i = 0; i < columns; ++i) {
+        const std::size_t gate = at(2 * row * columns + i);
+        const std::size_t up = gate + at(columns);
+        const double slope = dy[at(row * columns + i)];
+        want.push_back(silu(x[gate]) * x[up]);
+        slopes[gate] = slope * x[up] * (silu(x[gate] + 1e-5) - silu(x[gate] - 1e-5)) / 2e-5;
+        slopes[up] = slope * silu(x[gate]);
+      }
+    }
+    expect_close(y.values(), want, 1e-6, 1e-7, "gated silu");
+    expect_close(dx.values(), slopes, 2e-6, 1e-6, "its gradient");
+    device.gated_silu_backward(rows, columns, a.data(), d.data(), a.data());
+    EXPECT_EQ(a.values(), dx.values()) << "in place";
+  });
+}
+
+TEST(Operators, SiluOfLargeNumbersAndNaN) {
+  on_every_device([](Device& device) {
+    const std::vector<float> gates{89, 1e4F, 3e38F, -89, -1e4F, -3e38F, 0, NAN};
+    const auto count = static_cast<std::int64_t>(gates.size());
+    std::vector<float> x = gates;
+    x.resize(2 * gates.size(), 1);
+    Array a(device, x);
+    Array y(device, count);
+    Array dy(device, std::vector<float>(gates.size(), 1));
+    Array dx(device, 2 * count);
+    device.gated_silu(1, count, a.data(), y.data());
+    device.gated_silu_backward(1, count, a.data(), dy.data(), dx.data());
+    const auto values = y.values();
+    const auto slopes = dx.values();
+    for (std::size_t i = 0; i + 2 < gates.size(); ++i) {
+      EXPECT_NEAR(values[i], gates[i] > 0 ? gates[i] : 0, 1e-30) << gates[i];
+      EXPECT_NEAR(slopes[i], gates[i] > 0 ? 1 : 0, 1e-30) << gates[i];
+      EXPECT_NEAR(slopes[i + gates.size()], values[i], 1e-30) << gates[i];
+    }
+    EXPECT_EQ(values[6], 0);
+    EXPECT_EQ(slopes[6], 0.5F);
+    EXPECT_TRUE(std::isnan(values[7]));
+    EXPECT_TRUE(std::isnan(slopes[7]));
+  });
+}
+
+// ---- Norms
 
 // x, gamma and beta one after another, as differences() needs them.
 Doubles layer_norm(std::int64_t rows, std::int64_t columns, const Doubles& all) {
@@ -362,6 +430,138 @@ TEST(Operators, LayerNormAndItsGradients) {
   }
 }
 
+// x and gamma one after another.
+Doubles rms_norm(std::int64_t rows, std::int64_t columns, const Doubles& all) {
+  const double* gamma = all.data() + rows * columns;
+  Doubles y;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const double* x = all.data() + row * columns;
+    const double squares = std::inner_product(x, x + columns, x, 0.0);
+    const double rms = std::sqrt(squares / static_cast<double>(columns) + 1e-5);
+    for (std::int64_t i = 0; i < columns; ++i) y.push_back(x[i] / rms * gamma[i]);
+  }
+  return y;
+}
+
+TEST(Operators, RmsNormAndItsGradients) {
+  for (const Shape& shape : {Shape{1, 1}, {3, 5}, {2, 16}, {5, 37}, {2, 130}}) {
+    const std::int64_t rows = shape.rows;
+    const std::int64_t columns = shape.columns;
+    SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(columns));
+    const std::int64_t count = rows * columns;
+    auto x = normals(count, 1);
+    for (float& value : x) value += 3;
+    const auto gamma = normals(columns, 2);
+    const auto dy = normals(count, 4);
+    const auto residual = normals(count, 5);
+    Doubles all = wide(x);
+    all.insert(all.end(), gamma.begin(), gamma.end());
+    const Doubles want = rms_norm(rows, columns, all);
+    const Doubles slopes = differences(all, every_index(all.size()), [&](const Doubles& values) {
+      const Doubles y = rms_norm(rows, columns, values);
+      return std::inner_product(y.begin(), y.end(), dy.begin(), 0.0);
+    });
+    const Doubles want_dx(slopes.begin(), slopes.begin() + count);
+    const Doubles want_dgamma(slopes.begin() + count, slopes.end());
+    Doubles want_rstd;
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const double* of_row = all.data() + row * columns;
+      const double squares = std::inner_product(of_row, of_row + columns, of_row, 0.0);
+      want_rstd.push_back(1 / std::sqrt(squares / static_cast<double>(columns) + 1e-5));
+    }
+    Doubles want_sum = want_dx;
+    for (std::size_t i = 0; i < want_sum.size(); ++i) want_sum[i] += residual[i];
+
+    on_every_device([&](Device& device) {
+      Array a(device, x);
+      Array g(device, gamma);
+      Array d(device, dy);
+      Array r(device, residual);
+      Array y(device, count);
+      Array rstd(device, rows);
+      Array dx(device, count);
+      Array dgamma(device, columns);
+      device.rms_norm(rows, columns, a.data(), g.data(), y.data(), rstd.data());
+      expect_close(y.values(), want, 2e-6, 1e-6, "y");
+      expect_close(rstd.values(), want_rstd, 2e-6, 0, "rstd");
+      device.rms_norm_backward(rows, columns, d.data(), a.data(), g.data(), rstd.data(), {},
+                               dx.data(), dgamma.data());
+      expect_close(dx.values(), want_dx, 1e-5, 2e-6, "dx");
+      expect_close(dgamma.values(), want_dgamma, 1e-5, 1e-5, "dgamma");
+      device.rms_norm_backward(rows, columns, d.data(), a.data(), g.data(), rstd.data(), r.data(),
+                               r.data(), dgamma.data());
+      expect_close(r.values(), want_sum, 1e-5, 2e-6, "dx with a residual, in place");
+      expect_close(dgamma.values(), want_dgamma, 1e-5, 1e-5, "dgamma, overwritten");
+    });
+  }
+}
+
+// ---- Rotary positions
+
+// Numbers i and i + head_size / 2 as a complex number, times e^(i angle).
+Doubles rotated(const AttentionShape& shape, double base, bool back, Doubles qkv) {
+  const std::int64_t half = shape.head_size / 2;
+  for (std::int64_t row = 0; row < shape.rows(); ++row) {
+    for (std::int64_t head = 0; head < shape.heads + shape.kv_heads(); ++head) {
+      for (std::int64_t i = 0; i < half; ++i) {
+        const double share = static_cast<double>(i) / static_cast<double>(half);
+        const double angle = static_cast<double>(row % shape.sequence) / std::pow(base, share);
+        double& a = qkv[at(row * shape.qkv_size() + head * shape.head_size + i)];
+        double& b = qkv[at(row * shape.qkv_size() + head * shape.head_size + i + half)];
+        const std::complex<double> turned =
+            std::complex<double>(a, b) * std::polar(1.0, back ? -angle : angle);
+        a = turned.real();
+        b = turned.imag();
+      }
+    }
+  }
+  return qkv;
+}
+
+TEST(Operators, RotateTurnsQueriesAndKeysByTheirPositions) {
+  for (const AttentionShape& shape :
+       {AttentionShape{1, 1, 1, 2}, AttentionShape{2, 5, 3, 6}, AttentionShape{3, 7, 4, 10, 2},
+        AttentionShape{1, 9, 6, 34, 6}, AttentionShape{2, 3, 2, 64},
+        AttentionShape{1, 2, 3, 130}}) {
+    SCOPED_TRACE("heads of " + std::to_string(shape.head_size) + ", groups of " +
+                 std::to_string(shape.group));
+    const auto qkv = normals(shape.rows() * shape.qkv_size(), 1);
+    on_every_device([&](Device& device) {
+      for (const float base : {1.0F, 10'000.0F, 500'000.0F}) {
+        Array x(device, qkv);
+        device.rotate(shape, base, false, x.data());
+        const auto turned = x.values();
+        expect_close(turned, rotated(shape, base, false, wide(qkv)), 1e-6, 1e-6, "rotated");
+        for (std::int64_t row = 0; row < shape.rows(); ++row) {
+          for (std::int64_t i = 0; i < shape.qkv_size(); ++i) {
+            const bool stays = row % shape.sequence == 0 || i >= shape.hidden() + shape.kv_size();
+            if (!stays) continue;
+            ASSERT_EQ(turned[at(row * shape.qkv_size() + i)], qkv[at(row * shape.qkv_size() + i)])
+                << "values, and the first position, stay as they are";
+          }
+        }
+        device.rotate(shape, base, true, x.data());
+        expect_close(x.values(), wide(qkv), 1e-6, 1e-6, "and back");
+        Array y(device, qkv);
+        device.rotate(shape, base, true, y.data());
+        expect_close(y.values(), rotated(shape, base, true, wide(qkv)), 1e-6, 1e-6, "back");
+      }
+    });
+  }
+}
+
+// Far positions turn by thousands of radians, which float32 could not tell apart.
+TEST(Operators, RotateIsAccurateAtFarPositions) {
+  const AttentionShape shape{1, 40'000, 1, 4};
+  const auto qkv = normals(shape.rows() * shape.qkv_size(), 1);
+  const Doubles want = rotated(shape, 10'000, false, wide(qkv));
+  on_every_device([&](Device& device) {
+    Array x(device, qkv);
+    device.rotate(shape, 10'000, false, x.data());
+    expect_close(x.values(), want, 1e-6, 1e-6, "rotated");
+  });
+}
+
 // ---- Embedding
 
 TEST(Operators, Embedding) {
@@ -393,6 +593,16 @@ TEST(Operators, Embedding) {
     EXPECT_EQ(y.values(), want);
     EXPECT_EQ(t.values(), dtable);
     EXPECT_EQ(p.values(), dpositions);
+
+    Array words_alone(device, table);
+    device.embed(rows, columns, sequence, tokens.data(), words_alone.data(), {}, y.data());
+    for (std::int64_t i = 0; i < rows * columns; ++i) {
+      want[at(i)] = table[at(tokens[at(i / columns)] * columns + i % columns)];
+    }
+    EXPECT_EQ(y.values(), want) << "without positions";
+    device.embed_backward(rows, columns, sequence, tokens.data(), d.data(), words_alone.data(),
+                          nullptr);
+    EXPECT_EQ(words_alone.values(), dtable) << "without positions";
   });
 }
 

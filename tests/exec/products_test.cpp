@@ -87,27 +87,29 @@ Attended attend(const AttentionShape& shape, const Doubles& qkv) {
   const std::int64_t s = shape.sequence;
   const std::int64_t d = shape.head_size;
   const std::int64_t hidden = shape.hidden();
+  const std::int64_t width = hidden + 2 * (hidden / shape.group);  // of a row of qkv
   Attended result;
   result.probabilities.resize(at(shape.batch * shape.heads * s * s));
   result.y.resize(at(shape.rows() * hidden));
   for (std::int64_t pair = 0; pair < shape.batch * shape.heads; ++pair) {
     const std::int64_t start = pair / shape.heads * s;
-    const double* q = qkv.data() + start * 3 * hidden + pair % shape.heads * d;
-    const double* k = q + hidden;
-    const double* v = k + hidden;
+    const std::int64_t head = pair % shape.heads;
+    const double* q = qkv.data() + start * width + head * d;
+    const double* k = qkv.data() + start * width + hidden + head / shape.group * d;
+    const double* v = k + hidden / shape.group;
     for (std::int64_t i = 0; i < s; ++i) {
       double* p = result.probabilities.data() + (pair * s + i) * s;
-      double* y = result.y.data() + (start + i) * hidden + pair % shape.heads * d;
+      double* y = result.y.data() + (start + i) * hidden + head * d;
       double sum = 0;
       for (std::int64_t j = 0; j <= i; ++j) {
         const double score =
-            std::inner_product(q + i * 3 * hidden, q + i * 3 * hidden + d, k + j * 3 * hidden, 0.0);
+            std::inner_product(q + i * width, q + i * width + d, k + j * width, 0.0);
         p[j] = std::exp(score / std::sqrt(static_cast<double>(d)));
         sum += p[j];
       }
       for (std::int64_t j = 0; j <= i; ++j) {
         p[j] /= sum;
-        for (std::int64_t c = 0; c < d; ++c) y[c] += p[j] * v[j * 3 * hidden + c];
+        for (std::int64_t c = 0; c < d; ++c) y[c] += p[j] * v[j * width + c];
       }
     }
   }
@@ -116,8 +118,9 @@ Attended attend(const AttentionShape& shape, const Doubles& qkv) {
 
 // The gradient at some elements, spread over all.
 void check_attention(const AttentionShape& shape, std::size_t samples) {
-  SCOPED_TRACE("sequence " + std::to_string(shape.sequence));
-  const auto qkv = normals(shape.rows() * 3 * shape.hidden(), 1);
+  SCOPED_TRACE("sequence " + std::to_string(shape.sequence) + ", groups of " +
+               std::to_string(shape.group));
+  const auto qkv = normals(shape.rows() * shape.qkv_size(), 1);
   const auto dy = normals(shape.rows() * shape.hidden(), 2);
   const Attended want = attend(shape, wide(qkv));
   std::vector<std::size_t> places = every_index(qkv.size());
@@ -133,7 +136,7 @@ void check_attention(const AttentionShape& shape, std::size_t samples) {
     Array d(*device, dy);
     Array p(*device, static_cast<std::int64_t>(want.probabilities.size()));
     Array y(*device, shape.rows() * shape.hidden());
-    Array dqkv(*device, shape.rows() * 3 * shape.hidden());
+    Array dqkv(*device, shape.rows() * shape.qkv_size());
     device->attention(shape, x.data(), p.data(), y.data());
     expect_close(p.values(), want.probabilities, 1e-5, 0, "probabilities");  // exact zeros
     expect_close(y.values(), want.y, 1e-5, 2e-6, "y");
@@ -152,6 +155,9 @@ TEST(Attention, IsThatOfPlainLoopsAndItsGradientThatOfDifferences) {
   check_attention({1, 64, 1, 8}, 40);
   check_attention({1, 65, 2, 5}, 40);
   check_attention({2, 150, 2, 20}, 40);
+  check_attention({2, 5, 4, 3, 2}, 240);
+  check_attention({1, 7, 3, 2, 3}, 70);  // all heads share one
+  check_attention({2, 130, 6, 5, 3}, 60);
 }
 
 TEST(Attention, OfLargeScoresStaysFinite) {
@@ -265,6 +271,44 @@ const std::vector<Call> calls{
        d.attention(shape, qkv.data(), p.data(), y.data());
        d.attention_backward(shape, qkv.data(), p.data(), y.data(), y.data(), dqkv.data());
        return joined(y.values(), dqkv.values());
+     }},
+    {"grouped attention",
+     [](Device& d, int o) {
+       const AttentionShape shape{2, 100, 4, 8, 2};
+       Array qkv(d, normals(200 * 64, 1), o);
+       Array p(d, 8 * 100 * 100, 2 * o);
+       Array y(d, 200 * 32, 3 * o);
+       Array dqkv(d, 200 * 64, o);
+       d.attention(shape, qkv.data(), p.data(), y.data());
+       d.attention_backward(shape, qkv.data(), p.data(), y.data(), y.data(), dqkv.data());
+       return joined(y.values(), dqkv.values());
+     }},
+    {"rotate",
+     [](Device& d, int o) {
+       Array qkv(d, normals(rows * 72, 1), o);
+       d.rotate({2, rows / 2, 4, 12, 4}, 10'000, false, qkv.data());
+       return qkv.values();
+     }},
+    {"gated_silu",
+     [](Device& d, int o) {
+       Array x(d, normals(2 * count, 1), o);
+       Array y(d, count, 3 * o);
+       d.gated_silu(rows, columns, x.data(), y.data());
+       d.gated_silu_backward(rows, columns, x.data(), y.data(), x.data());
+       return joined(x.values(), y.values());
+     }},
+    {"rms_norm",
+     [](Device& d, int o) {
+       Array x(d, normals(count, 1), o);
+       Array gamma(d, normals(columns, 2), 2 * o);
+       Array y(d, count, o);
+       Array dx(d, count, 2 * o);
+       Array rstd(d, rows, o);
+       Array dgamma(d, columns, 3 * o);
+       d.rms_norm(rows, columns, x.data(), gamma.data(), y.data(), rstd.data());
+       d.rms_norm_backward(rows, columns, y.data(), x.data(), gamma.data(), rstd.data(), {},
+                           dx.data(), dgamma.data());
+       return joined(joined(y.values(), dx.values()), dgamma.values());
      }},
     {"cross_entropy",
      [](Device& d, int o) {

@@ -17,6 +17,7 @@ using testing::bits;
 using testing::error_of;
 using testing::Example;
 using testing::gpt_example;
+using testing::llama_example;
 using testing::mlp_example;
 using testing::no_error;
 using testing::read;
@@ -116,7 +117,12 @@ const std::vector<int> halves{2, 2};
 std::vector<Example> examples() {
   Example mlp = mlp_example(false, 250'000);
   mlp.model.blocks = 2;
-  return {gpt_example(true, 0), gpt_example(true, 300'000), gpt_example(false, 300'000), mlp};
+  return {gpt_example(true, 0),
+          gpt_example(true, 300'000),
+          gpt_example(false, 300'000),
+          mlp,
+          llama_example(false, 0, 2, true),
+          llama_example(true, 300'000, 1, false)};
 }
 
 // ---- The same bits
@@ -245,16 +251,18 @@ std::int64_t kept(const Example& example, int layer) {
   const Model& model = example.model;
   const std::int64_t h = model.hidden_size;
   const std::int64_t n = example.rows();
-  const bool is_gpt = model.architecture == Architecture::gpt;
+  const bool is_mlp = model.architecture == Architecture::mlp;
+  const std::int64_t stats = model.architecture == Architecture::llama ? 1 : 2;  // mean, rstd
   if (model.is_embedding(layer)) return 0;
-  if (model.is_head(layer)) {  // the input, the logits; normed, mean and rstd
-    return n * (h + model.vocabulary_size) + (is_gpt ? n * (h + 2) : 0);
+  if (model.is_head(layer)) {  // the input, the logits; normed, and of each row how
+    return n * (h + model.vocabulary_size) + (is_mlp ? 0 : n * (h + stats));
   }
-  if (!is_gpt) return n * 2 * h;  // the input, and what the GELU gets
+  if (is_mlp) return n * 2 * h;  // the input, and what the GELU gets
   // The input, normed, q, k, v, mixed, the sum; normed, and before and after
-  // the GELU; mean and rstd twice; the shares of attention, or how large they
-  // are together.
-  return n * (8 * h + 2 * model.mlp_size + 4) +
+  // the GELU, or gates and what they let through; how the rows were normed, twice;
+  // the shares of attention, or how large they are together.
+  const std::int64_t inner = (model.architecture == Architecture::llama ? 3 : 2) * model.mlp_size;
+  return n * (6 * h + 2 * model.kv_heads * (h / model.heads) + inner + 2 * stats) +
          n * model.heads * (testing::tests_a_gpu() ? 1 : example.sequence);
 }
 
@@ -263,13 +271,15 @@ std::int64_t residue(const Example& example, int layer) {
   const Model& model = example.model;
   const std::int64_t h = model.hidden_size;
   const std::int64_t n = example.rows();
-  const bool is_gpt = model.architecture == Architecture::gpt;
+  const bool is_mlp = model.architecture == Architecture::mlp;
+  const std::int64_t norm = (model.architecture == Architecture::llama ? 1 : 2) * h;
   if (model.is_embedding(layer)) return n * h;
-  if (model.is_head(layer)) return n * (h + model.vocabulary_size) + (is_gpt ? 2 * h : 0);
-  if (!is_gpt) return n * 2 * h;
+  if (model.is_head(layer)) return n * (h + model.vocabulary_size) + (is_mlp ? 0 : norm);
+  if (is_mlp) return n * 2 * h;
   // Of four matrices what goes in, and the gradient of what comes out; of two
-  // norms the gradients of gamma and beta.
-  return n * (8 * h + 2 * model.mlp_size) + 4 * h;
+  // norms the gradients of gamma and, of a layer norm, beta.
+  const std::int64_t inner = (model.architecture == Architecture::llama ? 3 : 2) * model.mlp_size;
+  return n * (6 * h + 2 * model.kv_heads * (h / model.heads) + inner) + 2 * norm;
 }
 
 std::int64_t over_layers(const Example& example, int first, int count,

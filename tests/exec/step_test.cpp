@@ -265,15 +265,26 @@ Example mlp() {
   return example;
 }
 
+Example llama() {
+  Example example = testing::tiny_example(false);
+  example.model.architecture = Architecture::llama;
+  example.model.name = "llama";
+  example.model.hidden_size = 8;
+  example.model.kv_heads = 1;
+  example.model.qkv_bias = true;
+  return example;
+}
+
 TEST(Step, IsTheDefinitionsWhereGradientsAreAlwaysClipped) {
-  for (const Example& example : {testing::tiny_example(true), testing::tiny_example(false)}) {
+  for (const Example& example :
+       {testing::tiny_example(true), testing::tiny_example(false), llama()}) {
     check({"1f1b", 1, {3}, false}, example, true);
   }
 }
 
 TEST(Step, IsTheDefinitionsFromInitialWeights) {
   for (const Example& example :
-       {testing::tiny_example(true), testing::tiny_example(false), mlp()}) {
+       {testing::tiny_example(true), testing::tiny_example(false), mlp(), llama()}) {
     check({"gpipe", 1, {3}, false}, example, false);
   }
 }

@@ -25,15 +25,16 @@ void with_every_attention(const std::function<void(Device&)>& check) {
 // y, then the gradient by qkv, whose q and k are of that size.
 std::vector<float> attention_both_ways(const Place& p, const AttentionShape& shape, float size) {
   const std::int64_t count = shape.rows() * shape.hidden();
-  std::vector<float> numbers = p.normals(3 * count, 1);
-  for (std::int64_t i = 0; i < 3 * count; ++i) {
-    if (i % (3 * shape.hidden()) < 2 * shape.hidden()) numbers[at(i)] *= size;
+  const std::int64_t width = shape.qkv_size();
+  std::vector<float> numbers = p.normals(shape.rows() * width, 1);
+  for (std::int64_t i = 0; i < shape.rows() * width; ++i) {
+    if (i % width < width - shape.kv_size()) numbers[at(i)] *= size;
   }
   Tensor qkv(p, rounded(p.precision, numbers));
   Array state(p.device, p.device.attention_state(shape), 2 * p.offset);
   Tensor y(p, count, 3);
   Tensor dy(p, p.normals(count, 2), 2);
-  Tensor dqkv(p, 3 * count);
+  Tensor dqkv(p, shape.rows() * width);
   p.device.attention(shape, qkv.data(), state.data(), y.data());
   p.device.attention_backward(shape, qkv.data(), state.data(), y.data(), dy.data(), dqkv.data());
   return joined(y.values(), dqkv.values());
@@ -43,7 +44,8 @@ std::vector<float> attention_both_ways(const Place& p, const AttentionShape& sha
 void expect_attention(const AttentionShape& shape, float size, double float32_close,
                       double bfloat16_close) {
   SCOPED_TRACE("sequence " + std::to_string(shape.sequence) + ", heads of " +
-               std::to_string(shape.head_size) + ", size " + std::to_string(size));
+               std::to_string(shape.head_size) + ", groups of " + std::to_string(shape.group) +
+               ", size " + std::to_string(size));
   const auto cpu = make_cpu_device();
   for (const Number precision : {Number::float32, Number::bfloat16}) {
     SCOPED_TRACE(precision == Number::float32 ? "float32" : "bfloat16");
@@ -74,6 +76,19 @@ TEST(Gpu, Attention) {
         AttentionShape{1, 300, 1, 128}, AttentionShape{1, 70, 2, 200},
         AttentionShape{2, 33, 1, 256}}) {
     expect_attention(shape, 1, 2e-5, 0x1p-5);
+    if (::testing::Test::HasFatalFailure()) return;
+  }
+}
+
+// Gradients of keys and values are sums over the heads of a group, and larger by its root.
+TEST(Gpu, AttentionOfGroups) {
+  for (const AttentionShape& shape :
+       {AttentionShape{1, 1, 2, 1, 2}, AttentionShape{2, 2, 3, 3, 3},
+        AttentionShape{3, 17, 4, 16, 2}, AttentionShape{2, 65, 6, 20, 2},
+        AttentionShape{1, 129, 6, 32, 3}, AttentionShape{1, 70, 4, 80, 4},
+        AttentionShape{2, 130, 4, 128, 4}, AttentionShape{1, 66, 2, 200, 2}}) {
+    const double larger = std::sqrt(static_cast<double>(shape.group));
+    expect_attention(shape, 1, 2e-5 * larger, 0x1p-5 * larger);
     if (::testing::Test::HasFatalFailure()) return;
   }
 }

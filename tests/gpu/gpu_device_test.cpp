@@ -115,6 +115,16 @@ TEST(Gpu, MixedTypesAreRefused) {
       float* f = static_cast<float*>(x.data().data);
       gpu.layer_norm_backward(1, 16, y.data(), y.data(), y.data(), f, f, x.data(), y.data(), f, f);
     });
+    refused("gated_silu", [&] { gpu.gated_silu(1, 8, x.data(), y.data()); });
+    refused("gated_silu_backward",
+            [&] { gpu.gated_silu_backward(1, 8, x.data(), y.data(), x.data()); });
+    refused("rms_norm", [&] {
+      gpu.rms_norm(1, 16, x.data(), y.data(), x.data(), static_cast<float*>(x.data().data));
+    });
+    refused("rms_norm_backward", [&] {
+      float* f = static_cast<float*>(x.data().data);
+      gpu.rms_norm_backward(1, 16, y.data(), y.data(), y.data(), f, x.data(), y.data(), f);
+    });
     const auto multiply = [&](Tensor& a, Tensor& b, Tensor& c) {
       gpu.matrix_product(Transpose::none, 4, 4, 4, a.data(), b.data(), c.data(), false);
     };
@@ -157,9 +167,12 @@ TEST(Gpu, DropoutHasTheMasksOfTheCpu) {
                      Tensor residual(p, p.normals(count, 3), 3);
                      Tensor y(p, count);
                      p.device.dropout(count, x.data(), dropout, y.data());
+                     Tensor plain(p, count, 2);
+                     p.device.bias_dropout_add(rows, columns, p.none(), x.data(), residual.data(),
+                                               dropout, plain.data());
                      p.device.bias_dropout_add(rows, columns, bias.data(), x.data(),
                                                residual.data(), dropout, x.data());
-                     return Results{joined(x.values(), y.values())};
+                     return Results{joined(joined(x.values(), y.values()), plain.values())};
                    });
   }
 }
@@ -261,7 +274,97 @@ TEST(Gpu, GeluOfLargeNumbersAndNaN) {
   }
 }
 
+TEST(Gpu, GatedSilu) {
+  on_every_shape("gated_silu", within(64 * u, 8 * u),
+                 [](const Place& p, std::int64_t rows, std::int64_t columns) {
+                   Tensor x(p, p.normals(2 * rows * columns, 1, 3));
+                   Tensor y(p, rows * columns, 3);
+                   Tensor dy(p, p.normals(rows * columns, 2), 2);
+                   Tensor dx(p, 2 * rows * columns, 2);
+                   p.device.gated_silu(rows, columns, x.data(), y.data());
+                   p.device.gated_silu_backward(rows, columns, x.data(), dy.data(), dx.data());
+                   p.device.gated_silu_backward(rows, columns, x.data(), dy.data(), x.data());
+                   EXPECT_EQ(bits(x.values()), bits(dx.values())) << "in place";
+                   return Results{joined(y.values(), dx.values())};
+                 });
+}
+
+TEST(Gpu, SiluOfLargeNumbersAndNaN) {
+  for (const Number type : {Number::float32, Number::bfloat16}) {
+    auto x = rounded(type, {89, 1e4F, 3e38F, -89, -1e4F, -3e38F, NAN});
+    const std::vector<float> gates = x;
+    x.resize(2 * gates.size(), 1);
+    on_every_gpu([&](Device& gpu, bool) {
+      const Place p{gpu, type, type};
+      const auto count = static_cast<std::int64_t>(gates.size());
+      Tensor a(p, x);
+      Tensor y(p, count);
+      Tensor dy(p, std::vector<float>(gates.size(), 1));
+      gpu.gated_silu(1, count, a.data(), y.data());
+      gpu.gated_silu_backward(1, count, a.data(), dy.data(), a.data());
+      const auto values = y.values();
+      const auto slopes = a.values();
+      for (std::size_t i = 0; i + 1 < gates.size(); ++i) {
+        EXPECT_NEAR(values[i], gates[i] > 0 ? gates[i] : 0, 1e-30) << gates[i];
+        EXPECT_NEAR(slopes[i], gates[i] > 0 ? 1 : 0, 1e-30) << gates[i];
+        EXPECT_NEAR(slopes[i + gates.size()], gates[i] > 0 ? gates[i] : 0, 1e-30) << gates[i];
+      }
+      EXPECT_TRUE(std::isnan(values.back()));
+      EXPECT_TRUE(std::isnan(slopes[gates.size() - 1]));
+    });
+  }
+}
+
 // dgamma sums over rows.
+TEST(Gpu, RmsNorm) {
+  on_every_shape(
+      "rms_norm",
+      [](std::int64_t rows, std::int64_t) {
+        return Close{1e-5, 1e-5 + 16 * u * static_cast<double>(rows)};
+      },
+      [](const Place& p, std::int64_t rows, std::int64_t columns) {
+        const std::int64_t count = rows * columns;
+        Tensor x(p, p.normals(count, 1));
+        Tensor gamma(p, p.normals(columns, 2), 2);
+        Tensor dy(p, p.normals(count, 4), 3);
+        Tensor residual(p, p.normals(count, 5));
+        Tensor y(p, count);
+        Array rstd(p.device, rows, p.offset);
+        Tensor dx(p, count);
+        Array dgamma(p.device, columns, 2 * p.offset);
+        p.device.rms_norm(rows, columns, x.data(), gamma.data(), y.data(), rstd.data());
+        p.device.rms_norm_backward(rows, columns, dy.data(), x.data(), gamma.data(), rstd.data(),
+                                   p.none(), dx.data(), dgamma.data());
+        p.device.rms_norm_backward(rows, columns, dy.data(), x.data(), gamma.data(), rstd.data(),
+                                   residual.data(), residual.data(), dgamma.data());
+        return Results{joined(y.values(), joined(dx.values(), residual.values())),
+                       joined(rstd.values(), dgamma.values())};
+      });
+}
+
+// Powers, sines and cosines in double may differ in their last bit, and with them an
+// angle's sine as a float.
+TEST(Gpu, RotatedPositions) {
+  for (const AttentionShape& shape :
+       {AttentionShape{1, 1, 1, 2}, AttentionShape{2, 5, 3, 6}, AttentionShape{3, 17, 4, 10, 2},
+        AttentionShape{1, 300, 6, 34, 6}, AttentionShape{2, 33, 2, 64},
+        AttentionShape{1, 70, 8, 128, 4}}) {
+    for (const float base : {10'000.0F, 500'000.0F}) {
+      expect_typed_parity("rotate heads of " + std::to_string(shape.head_size), {4 * u, 4 * u},
+                          [&](const Place& p) {
+                            const std::int64_t count = shape.rows() * shape.qkv_size();
+                            Tensor there(p, p.normals(count, 1));
+                            Tensor back(p, p.normals(count, 2), 2);
+                            p.device.rotate(shape, base, false, there.data());
+                            p.device.rotate(shape, base, true, back.data());
+                            return Results{joined(there.values(), back.values())};
+                          });
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+  }
+}
+
+// dgamma and dbeta sum over rows.
 TEST(Gpu, LayerNorm) {
   on_every_shape(
       "layer_norm",
@@ -352,7 +455,16 @@ TEST(Gpu, EmbeddingAndItsGradientInTheOrderOfRows) {
                                     positions.data(), y.data());
                      p.device.embed_backward(rows, columns, sequence, tokens.data(), dy.data(),
                                              dtable.data(), dpositions.data());
-                     return Results{y.values(), joined(dtable.values(), dpositions.values())};
+                     // And without positions.
+                     Tensor plain(p, rows * columns, 2);
+                     Array of_words(p.device, normals(words * columns, 7), 3 * p.offset);
+                     p.device.embed(rows, columns, sequence, tokens.data(), table.data(), p.none(),
+                                    plain.data());
+                     p.device.embed_backward(rows, columns, sequence, tokens.data(), dy.data(),
+                                             of_words.data(), nullptr);
+                     return Results{
+                         joined(y.values(), plain.values()),
+                         joined(joined(dtable.values(), dpositions.values()), of_words.values())};
                    });
     if (::testing::Test::HasFatalFailure()) return;
   }

@@ -151,7 +151,8 @@ TEST(Run, RandomSchedulesAndShuffledPrograms) {
 
 TEST(Run, OtherModels) {
   const Schedule schedule = generate({.name = "zb-h1", .ranks = 3, .microbatches = 4});
-  for (const Architecture architecture : {Architecture::gpt, Architecture::mlp}) {
+  for (const Architecture architecture :
+       {Architecture::gpt, Architecture::llama, Architecture::mlp}) {
     for (const bool tied : {false, true}) {
       for (const std::vector<int>& layout : {std::vector{1, 4, 1}, {4, 1, 1}, {1, 1, 4}}) {
         SCOPED_TRACE(::testing::Message() << "tied " << tied << " first " << layout.front());
