@@ -160,7 +160,7 @@ class Device {
                                float* sums) = 0;
 
   // ---- Parts of a layer
-  // x += bias; y = gelu(x), by tanh(sqrt(2/pi) (x + 0.044715 x^3)).
+  // x += bias, where it is not null; y = gelu(x), by tanh(sqrt(2/pi) (x + 0.044715 x^3)).
   virtual void bias_gelu(std::int64_t rows, std::int64_t columns, ConstArray bias, Array x,
                          Array y) = 0;
   // dx = dy gelu'(x); dx may be dy.

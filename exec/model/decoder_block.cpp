@@ -4,6 +4,7 @@
 // and of a llama, whose norms are of root mean squares, without biases:
 //   h = x + dropout(attention(rotate(norm1(x) Wqkv)) Wo)
 //   y = h + dropout((silu(gate) up) W2), where (gate, up) = norm2(h) W1
+// What is to be computed again, of norms, attention and activation, is not kept from F to I.
 // Heads share keys and values where the model has fewer of those. Tensor-parallel ranks have some
 // heads, and some of the MLP's inner numbers, each: sums over ranks come before `+ bo`, `+ b2`
 // and, backwards, the norms.
@@ -47,12 +48,7 @@ class DecoderBlock final : public Layer {
     Tensor stats2;
     Tensor normed2 = normalise(h, norm2_, stats2);
     Tensor up = through(normed2, up_);
-    Tensor active = take(rows() * inner());
-    if (is_gated()) {
-      device().gated_silu(rows(), inner(), up.data(), active.data());
-    } else {
-      device().bias_gelu(rows(), inner(), weight(*up_.bias), up.data(), active.data());
-    }
+    Tensor active = activated(up, up_.bias ? weight(*up_.bias) : ConstArray());
     Tensor y = sum_through(active, down_);
     add_back(microbatch, 1, down_, h, y);
 
@@ -68,6 +64,7 @@ class DecoderBlock final : public Layer {
     saved[kept_normed2] = std::move(normed2);
     saved[kept_up] = std::move(up);
     saved[kept_active] = std::move(active);
+    for (const std::size_t kept : computed_again()) saved[kept] = {};
     return y;
   }
 
@@ -75,6 +72,7 @@ class DecoderBlock final : public Layer {
     Saved kept = std::move(saved);
     saved.clear();
     saved.resize(residue_count);
+    compute_again(kept);
 
     // Through the MLP. Each gradient takes the place of what is no longer needed.
     Tensor ddown = left_of(dy, dropout(microbatch, 1));
@@ -154,6 +152,29 @@ class DecoderBlock final : public Layer {
     residue_count,
   };
 
+  std::vector<std::size_t> computed_again() const {
+    const Recompute& again = setup_.recompute;
+    std::vector<std::size_t> parts;
+    if (again.norms) parts.insert(parts.end(), {kept_normed1, kept_normed2});
+    if (again.attention) parts.push_back(kept_state);
+    if (again.activation) parts.push_back(kept_active);
+    return parts;
+  }
+  void compute_again(Saved& kept) const {
+    for (const std::size_t part : computed_again()) {
+      switch (part) {
+        case kept_normed1: kept[part] = normalise(kept[kept_x], norm1_, kept[kept_stats1]); break;
+        case kept_normed2: kept[part] = normalise(kept[kept_h], norm2_, kept[kept_stats2]); break;
+        case kept_state:
+          kept[part] = take_floats(device().attention_state(attention()));
+          device().attention(attention(), kept[kept_qkv].data(), kept[part].floats(),
+                             kept[kept_mixed].data());
+          break;
+        default: kept[part] = activated(kept[kept_up], {});  // which has its bias
+      }
+    }
+  }
+
   // With sequence parallelism what is kept of the norms are parts, gathered again here.
   void add_weight_gradients(const Microbatch& /*microbatch*/, Saved& saved) override {
     const auto add_of_normed = [&](std::size_t normed, std::size_t gradient, const Linear& linear) {
@@ -192,6 +213,17 @@ class DecoderBlock final : public Layer {
     Tensor product = take(rows() * hidden());
     multiply(x, linear, product);
     return summed(std::move(product));
+  }
+
+  // `up` keeps the bias that is added.
+  Tensor activated(const Tensor& up, ConstArray bias) const {
+    Tensor active = take(rows() * inner());
+    if (is_gated()) {
+      device().gated_silu(rows(), inner(), up.data(), active.data());
+    } else {
+      device().bias_gelu(rows(), inner(), bias, up.data(), active.data());
+    }
+    return active;
   }
 
   // product = residual + dropout(product + the bias).

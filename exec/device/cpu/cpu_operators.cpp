@@ -159,6 +159,13 @@ class CpuOperators final : public FloatOperators {
 
   void bias_gelu(std::int64_t rows, std::int64_t columns, const float* bias, float* x,
                  float* y) override {
+    if (bias == nullptr) {
+      each_value(rows * columns, y, [&](std::int64_t i, auto n) {
+        const Floats v = load(x + i, n);
+        return v * gelu_gate(v).value;
+      });
+      return;
+    }
     for (std::int64_t row = 0; row < rows; ++row, x += columns, y += columns) {
       each_value(columns, y, [&](std::int64_t i, auto n) {
         const Floats v = load(x + i, n) + load(bias + i, n);

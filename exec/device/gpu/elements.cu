@@ -73,10 +73,11 @@ struct BiasGelu {
   T* y;
   __device__ void operator()(std::int64_t i, int n) const {
     auto sum = load(x + i, n);
-    const auto row = load_over(bias, i, columns, n);
+    Group<group_of<T>> row = {};
+    if (bias != nullptr) row = load_over(bias, i, columns, n);
     auto result = sum;
     for (int j = 0; j < group_of<T>; ++j) {
-      sum.v[j] += row.v[j];
+      sum.v[j] = static_cast<T>(sum.v[j] + row.v[j]);  // as it is kept
       result.v[j] = sum.v[j] * gelu_gate(sum.v[j]).value;
     }
     store(x + i, sum, n);
