@@ -362,6 +362,148 @@ TEST(Operators, LayerNormAndItsGradients) {
   }
 }
 
+// ---- What a llama's blocks are made of
+
+// x and gamma one after another.
+Doubles rms_norm(std::int64_t rows, std::int64_t columns, const Doubles& all) {
+  const double* gamma = all.data() + rows * columns;
+  Doubles y;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const double* x = all.data() + row * columns;
+    const double squares = std::inner_product(x, x + columns, x, 0.0);
+    const double rstd = 1 / std::sqrt(squares / static_cast<double>(columns) + 1e-5);
+    for (std::int64_t i = 0; i < columns; ++i) y.push_back(x[i] * rstd * gamma[i]);
+  }
+  return y;
+}
+
+TEST(Operators, RmsNormAndItsGradients) {
+  for (const Shape& shape : {Shape{1, 2}, {3, 5}, {2, 16}, {5, 37}, {2, 130}}) {
+    const std::int64_t rows = shape.rows;
+    const std::int64_t columns = shape.columns;
+    SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(columns));
+    const std::int64_t count = rows * columns;
+    const auto x = normals(count, 1);
+    const auto gamma = normals(columns, 2);
+    const auto dy = normals(count, 3);
+    const auto residual = normals(count, 4);
+    Doubles all = wide(x);
+    all.insert(all.end(), gamma.begin(), gamma.end());
+    const Doubles want = rms_norm(rows, columns, all);
+    const Doubles slopes = differences(all, every_index(all.size()), [&](const Doubles& values) {
+      const Doubles y = rms_norm(rows, columns, values);
+      return std::inner_product(y.begin(), y.end(), dy.begin(), 0.0);
+    });
+    const Doubles want_dx(slopes.begin(), slopes.begin() + count);
+    const Doubles want_dgamma(slopes.begin() + count, slopes.end());
+    Doubles want_sum = want_dx;
+    for (std::size_t i = 0; i < want_sum.size(); ++i) want_sum[i] += residual[i];
+
+    on_every_device([&](Device& device) {
+      Array a(device, x);
+      Array g(device, gamma);
+      Array d(device, dy);
+      Array r(device, residual);
+      Array y(device, count);
+      Array rstd(device, rows);
+      Array dx(device, count);
+      Array dgamma(device, columns);
+      device.rms_norm(rows, columns, a.data(), g.data(), y.data(), rstd.data());
+      expect_close(y.values(), want, 2e-6, 2e-6, "y");
+      device.rms_norm_backward(rows, columns, d.data(), a.data(), g.data(), rstd.data(), nullptr,
+                               dx.data(), dgamma.data());
+      expect_close(dx.values(), want_dx, 1e-4, 1e-4, "dx");
+      expect_close(dgamma.values(), want_dgamma, 1e-5, 1e-5, "dgamma");
+      device.rms_norm_backward(rows, columns, d.data(), a.data(), g.data(), rstd.data(), r.data(),
+                               r.data(), dgamma.data());
+      expect_close(r.values(), want_sum, 1e-4, 1e-4, "dx with a residual, in place");
+    });
+  }
+}
+
+TEST(Operators, GatedSiluAndItsGradient) {
+  on_every_shape([](Device& device, std::int64_t rows, std::int64_t columns) {
+    const auto x = normals(2 * rows * columns, 1, 3);
+    const auto dy = normals(rows * columns, 2);
+    const auto silu = [](double gate) { return gate / (1 + std::exp(-gate)); };
+    Doubles want;
+    Doubles slopes(x.size());
+    for (std::int64_t i = 0; i < rows * columns; ++i) {
+      const std::int64_t gate_at = i / columns * 2 * columns + i % columns;
+      const double gate = x[at(gate_at)];
+      const double up = x[at(gate_at + columns)];
+      want.push_back(silu(gate) * up);
+      slopes[at(gate_at)] = dy[at(i)] * up * (silu(gate + 1e-5) - silu(gate - 1e-5)) / 2e-5;
+      slopes[at(gate_at + columns)] = dy[at(i)] * silu(gate);
+    }
+    Array a(device, x);
+    Array d(device, dy);
+    Array y(device, rows * columns);
+    device.gated_silu(rows, columns, a.data(), y.data());
+    expect_close(y.values(), want, 1e-6, 1e-6, "y");
+    device.gated_silu_backward(rows, columns, a.data(), d.data(), a.data());
+    expect_close(a.values(), slopes, 1e-5, 1e-5, "its gradient, in place");
+  });
+}
+
+TEST(Operators, WithoutABiasWhatIsAddedIsDroppedAlike) {
+  on_every_shape([](Device& device, std::int64_t rows, std::int64_t columns) {
+    for (const float probability : {0.0F, 0.3F}) {
+      const Dropout dropout{{.seed = 5, .first = 8}, probability};
+      Array x(device, normals(rows * columns, 1));
+      Array residual(device, normals(rows * columns, 2));
+      Array y(device, rows * columns);
+      Array parts(device, rows * columns);
+      device.dropout(rows * columns, x.data(), dropout, parts.data());
+      device.add(rows * columns, parts.data(), residual.data(), parts.data());
+      device.bias_dropout_add(rows, columns, {}, x.data(), residual.data(), dropout, y.data());
+      EXPECT_EQ(bits(y.values()), bits(parts.values()));
+      device.bias_dropout_add(rows, columns, {}, x.data(), residual.data(), dropout, x.data());
+      EXPECT_EQ(bits(x.values()), bits(parts.values())) << "in place";
+    }
+  });
+}
+
+TEST(Operators, PositionsTurnQueriesAndKeys) {
+  struct Turn {
+    AttentionShape shape;
+    float base;
+  };
+  // Lengths, sizes and bases that follow each other on one device.
+  const std::vector<Turn> turns{{{1, 5, 2, 6, 1}, 1e4F},  {{2, 40, 8, 64, 4}, 1e4F},
+                                {{3, 7, 8, 64, 2}, 1e4F}, {{1, 40, 4, 64, 4}, 5e5F},
+                                {{1, 3, 4, 34, 2}, 5e5F}, {{1, 5, 2, 6, 1}, 1e4F}};
+  on_every_device([&](Device& device) {
+    std::vector<std::vector<std::uint32_t>> seen;
+    for (const auto& [shape, base] : turns) {
+      const auto x = normals(shape.rows() * shape.qkv_size(), 1);
+      Doubles want = wide(x);
+      const std::int64_t half = shape.head_size / 2;
+      for (std::int64_t row = 0; row < shape.rows(); ++row) {
+        for (std::int64_t head = 0; head < shape.heads + shape.kv_heads(); ++head) {
+          for (std::int64_t i = 0; i < half; ++i) {
+            const double angle =
+                static_cast<double>(row % shape.sequence) *
+                std::pow(base, -2 * static_cast<double>(i) / static_cast<double>(shape.head_size));
+            double& a = want[at(row * shape.qkv_size() + head * shape.head_size + i)];
+            double& b = want[at(row * shape.qkv_size() + head * shape.head_size + half + i)];
+            const double turned = a * std::cos(angle) - b * std::sin(angle);
+            b = b * std::cos(angle) + a * std::sin(angle);
+            a = turned;
+          }
+        }
+      }
+      Array qkv(device, x);
+      device.rotate(shape, base, false, qkv.data());
+      expect_close(qkv.values(), want, 1e-6, 1e-6, "turned");
+      seen.push_back(bits(qkv.values()));
+      device.rotate(shape, base, true, qkv.data());
+      expect_close(qkv.values(), wide(x), 1e-6, 1e-6, "turned back");
+    }
+    EXPECT_EQ(seen.front(), seen.back()) << "it depends on what ran before";
+  });
+}
+
 // ---- Embedding
 
 TEST(Operators, Embedding) {
