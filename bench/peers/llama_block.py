@@ -1,6 +1,6 @@
 """Llama's block as PyTorch users write it: pre-norm by root mean squares, rotary positions,
-heads that share keys and values, a gated MLP, no biases; its attention is
-scaled_dot_product_attention."""
+heads that share keys and values, a gated MLP, no biases but, where asked, those of queries,
+keys and values; its attention is scaled_dot_product_attention."""
 
 import torch
 from torch.nn import functional
@@ -13,11 +13,11 @@ def turned(x, cosines, sines):
 
 
 class Block(torch.nn.Module):
-    def __init__(self, hidden, heads, kv_heads, mlp, positions, base=10000.0):
+    def __init__(self, hidden, heads, kv_heads, mlp, positions, base=10000.0, qkv_bias=False):
         super().__init__()
         self.heads, self.kv_heads, self.size = heads, kv_heads, hidden // heads
         self.norm1 = torch.nn.RMSNorm(hidden, eps=1e-5)
-        self.qkv = torch.nn.Linear(hidden, (heads + 2 * kv_heads) * self.size, bias=False)
+        self.qkv = torch.nn.Linear(hidden, (heads + 2 * kv_heads) * self.size, bias=qkv_bias)
         self.out = torch.nn.Linear(hidden, hidden, bias=False)
         self.norm2 = torch.nn.RMSNorm(hidden, eps=1e-5)
         self.up = torch.nn.Linear(hidden, 2 * mlp, bias=False)  # gates first
