@@ -17,19 +17,24 @@ struct BlockShape {
   std::int64_t batch = 4;
   std::int64_t sequence = 256;
   Number precision = Number::float32;
+  Architecture architecture = Architecture::gpt;
 
+  bool is_llama() const { return architecture == Architecture::llama; }
   std::int64_t rows() const { return batch * sequence; }
-  std::int64_t mlp() const { return 4 * hidden; }
+  // A llama's heads share keys and values by fours; its MLP has about as many weights as a gpt's.
+  std::int64_t kv_heads() const { return is_llama() ? heads / 4 : heads; }
+  std::int64_t mlp() const { return is_llama() ? hidden * 11 / 4 : 4 * hidden; }
 };
 
 class Block {
  public:
   Block(Device& device, const BlockShape& shape) : shape_(shape), pool_(device) {
     Model model;
+    model.architecture = shape.architecture;
     model.blocks = 1;
     model.hidden_size = shape.hidden;
     model.heads = shape.heads;
-    model.kv_heads = model.heads;
+    model.kv_heads = shape.kv_heads();
     model.mlp_size = shape.mlp();
     model.max_sequence_length = shape.sequence;
     layer_ = make_layer({device, pool_, model, shape.batch, shape.sequence, 1, shape.precision}, 1);

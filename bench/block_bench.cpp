@@ -3,8 +3,11 @@
 // other operator comes to the memory's bandwidth.
 //
 // All times are the thread's processor time, so that other work on the machine
-// weighs less. block_bench --times HIDDEN BATCH SEQUENCE RUNS prints
-// bench/peers/block.sh's line: "F I+W total", medians in ms, and the least total.
+// weighs less. ARCHITECTURE is gpt or llama. For bench/peers/block.sh
+//   block_bench --times ARCHITECTURE HIDDEN BATCH SEQUENCE RUNS
+// prints a line: "F I+W total", medians in ms, and the least total;
+//   block_bench --parts ARCHITECTURE HIDDEN BATCH SEQUENCE RUNS
+// prints what a block's time goes into.
 #include <time.h>
 
 #include <algorithm>
@@ -129,6 +132,13 @@ class Stopwatch final : public Device {
   void gelu_backward(std::int64_t count, ConstArray x, ConstArray dy, Array dx) override {
     time("gelu_backward", [&] { device_.gelu_backward(count, x, dy, dx); });
   }
+  void gated_silu(std::int64_t rows, std::int64_t columns, ConstArray x, Array y) override {
+    time("gated_silu", [&] { device_.gated_silu(rows, columns, x, y); });
+  }
+  void gated_silu_backward(std::int64_t rows, std::int64_t columns, ConstArray x, ConstArray dy,
+                           Array dx) override {
+    time("gated_silu_backward", [&] { device_.gated_silu_backward(rows, columns, x, dy, dx); });
+  }
   void bias_dropout_add(std::int64_t rows, std::int64_t columns, ConstArray bias, ConstArray x,
                         ConstArray residual, const Dropout& dropout, Array y) override {
     time("bias_dropout_add",
@@ -145,6 +155,20 @@ class Stopwatch final : public Device {
       device_.layer_norm_backward(rows, columns, dy, x, gamma, mean, rstd, residual, dx, dgamma,
                                   dbeta);
     });
+  }
+  void rms_norm(std::int64_t rows, std::int64_t columns, ConstArray x, ConstArray gamma, Array y,
+                float* rstd) override {
+    time("rms_norm", [&] { device_.rms_norm(rows, columns, x, gamma, y, rstd); });
+  }
+  void rms_norm_backward(std::int64_t rows, std::int64_t columns, ConstArray dy, ConstArray x,
+                         ConstArray gamma, const float* rstd, ConstArray residual, Array dx,
+                         float* dgamma) override {
+    time("rms_norm_backward", [&] {
+      device_.rms_norm_backward(rows, columns, dy, x, gamma, rstd, residual, dx, dgamma);
+    });
+  }
+  void rotate(const AttentionShape& shape, float base, bool back, Array qkv) override {
+    time("rotate", [&] { device_.rotate(shape, base, back, qkv); });
   }
   std::int64_t attention_state(const AttentionShape& shape) const override {
     return device_.attention_state(shape);
@@ -176,23 +200,24 @@ class Stopwatch final : public Device {
   Device& device_;
 };
 
-struct Shape {
-  std::int64_t hidden = 512;
-  std::int64_t batch = 4;
-  std::int64_t sequence = 256;
-  int runs = 20;
-};
+// Heads of 64.
+BlockShape shape_of(Architecture architecture, std::int64_t hidden, std::int64_t batch,
+                    std::int64_t sequence) {
+  BlockShape shape{hidden, hidden / 64, batch, sequence};
+  shape.architecture = architecture;
+  return shape;
+}
 
 // A block with the gradient that comes back; one call runs F, I and W.
 class TimedBlock {
  public:
-  TimedBlock(Device& device, const Shape& shape)
-      : device_(device),
-        block_(device, {.hidden = shape.hidden,
-                        .heads = shape.hidden / 64,
-                        .batch = shape.batch,
-                        .sequence = shape.sequence}),
-        x_(numbers(shape.batch * shape.sequence * shape.hidden)) {}
+  TimedBlock(Device& device, const BlockShape& shape)
+      : device_(device), block_(device, shape), x_(numbers(shape.rows() * shape.hidden)) {}
+
+  // Those before the last call do not count.
+  void forget() {
+    for (auto* times : {&f, &i, &w, &total}) times->clear();
+  }
 
   void run() {
     Tensor x = given();
@@ -265,11 +290,24 @@ class BareProduct {
   MatrixProduct product_;
 };
 
-void measure_block(Device& device, const Shape& shape) {
+void print_times(Device& device, const BlockShape& shape, int runs) {
+  TimedBlock block(device, shape);
+  for (int warm = 0; warm < 3; ++warm) block.run();
+  block.forget();
+  std::vector<double> backward;
+  for (int run = 0; run < runs; ++run) {
+    block.run();
+    backward.push_back(block.i.back() + block.w.back());
+  }
+  std::printf("%.3f %.3f %.3f %.3f\n", 1e3 * median(block.f), 1e3 * median(backward),
+              1e3 * median(block.total), 1e3 * least(block.total));
+}
+
+void print_parts(Device& device, const BlockShape& shape, int runs) {
   Stopwatch watch(device);
   TimedBlock block(watch, shape);
   for (int warm = 0; warm < 3; ++warm) block.run();
-  block.f.clear(), block.i.clear(), block.w.clear(), block.total.clear();
+  block.forget();
 
   std::map<std::string, std::vector<double>> operators;
   std::map<Product, std::vector<double>> inside;
@@ -279,7 +317,7 @@ void measure_block(Device& device, const Shape& shape) {
     for (const auto& [product, _] : watch.products) bare_products.emplace(product, product);
   }
   std::vector<double> in_products;
-  for (int run = 0; run < shape.runs; ++run) {
+  for (int run = 0; run < runs; ++run) {
     watch.operators.clear();
     watch.products.clear();
     block.run();
@@ -297,8 +335,11 @@ void measure_block(Device& device, const Shape& shape) {
     }
   }
 
-  std::printf("\ndecoder block: hidden %ld, %ld heads, %ld sequences of %ld; %d runs\n",
-              shape.hidden, shape.hidden / 64, shape.batch, shape.sequence, shape.runs);
+  std::printf(
+      "\n%s block: hidden %ld, %ld heads, %ld of keys, MLP of %ld, %ld sequences of %ld;"
+      " %d runs\n",
+      shape.is_llama() ? "llama" : "gpt", shape.hidden, shape.heads, shape.kv_heads(), shape.mlp(),
+      shape.batch, shape.sequence, runs);
   std::printf("  %-22s %9s %9s\n", "", "least ms", "median ms");
   const auto line = [](const char* name, const std::vector<double>& times) {
     std::printf("  %-22s %9.3f %9.3f\n", name, 1e3 * least(times), 1e3 * median(times));
@@ -344,7 +385,7 @@ void measure_block(Device& device, const Shape& shape) {
     std::printf(" %10.1f %7.1f%%", 1e-9 * work / bare_sum, 100 * bare_sum / inside_sum);
   }
   // Causal attention multiplies half: two products forward, four backward.
-  const auto rows = static_cast<double>(shape.batch * shape.sequence);
+  const auto rows = static_cast<double>(shape.rows());
   const double half = rows * static_cast<double>(shape.hidden * (shape.sequence + 1));
   std::printf("\n  attention %.1f, backward %.1f GFLOP/s, softmax included\n",
               2e-9 * half / median(operators["attention"]),
@@ -459,24 +500,19 @@ void measure_bandwidth(Device& device) {
 int main(int argc, char** argv) {
   using namespace pipesim::exec;
   const auto device = make_cpu_device();
-  if (argc == 6 && std::string(argv[1]) == "--times") {
-    const Shape shape{std::atol(argv[2]), std::atol(argv[3]), std::atol(argv[4]),
-                      std::atoi(argv[5])};
-    TimedBlock block(*device, shape);
-    std::vector<double> backward;
-    for (int run = 0; run < shape.runs + 3; ++run) block.run();
-    for (auto* times : {&block.f, &block.i, &block.w, &block.total}) {
-      times->erase(times->begin(), times->begin() + 3);
-    }
-    for (std::size_t run = 0; run < block.i.size(); ++run) {
-      backward.push_back(block.i[run] + block.w[run]);
-    }
-    std::printf("%.3f %.3f %.3f %.3f\n", 1e3 * median(block.f), 1e3 * median(backward),
-                1e3 * median(block.total), 1e3 * least(block.total));
+  const std::string what = argc == 7 ? argv[1] : "";
+  if (what == "--times" || what == "--parts") {  // for block.sh
+    const auto architecture =
+        std::string(argv[2]) == "llama" ? pipesim::Architecture::llama : pipesim::Architecture::gpt;
+    (what == "--times" ? print_times : print_parts)(
+        *device, shape_of(architecture, std::atol(argv[3]), std::atol(argv[4]), std::atol(argv[5])),
+        std::atoi(argv[6]));
     return 0;
   }
   std::printf("%s; one thread, its processor time\n", device->description().c_str());
-  measure_block(*device, {.hidden = 512});
-  measure_block(*device, {.hidden = 1024, .runs = 10});
+  for (const auto architecture : {pipesim::Architecture::gpt, pipesim::Architecture::llama}) {
+    print_parts(*device, shape_of(architecture, 512, 4, 256), 20);
+    print_parts(*device, shape_of(architecture, 1024, 4, 256), 10);
+  }
   measure_bandwidth(*device);
 }

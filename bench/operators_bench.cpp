@@ -53,7 +53,7 @@ struct Arrays {
 
 struct Operator {
   const char* name;
-  int passes;  // arrays read and written
+  double passes;  // arrays read and written
   std::function<void(Device&, Arrays&)> run;
   bool outgrows_caches = false;  // as for all of a model's weights
 };
@@ -120,6 +120,33 @@ const std::vector<Operator> operators{
                                   x.per_row1.data(), x.per_row2.data(), x.c.data(), x.d.data(),
                                   x.row3.data(), x.row4.data());
      }},
+    {"rms_norm", 2,
+     [](Device& device, Arrays& x) {
+       device.rms_norm(rows, x.columns, x.a.data(), x.row1.data(), x.b.data(), x.per_row1.data());
+     }},
+    {"rms_norm_backward", 4,
+     [](Device& device, Arrays& x) {
+       device.rms_norm_backward(rows, x.columns, x.a.data(), x.b.data(), x.row1.data(),
+                                x.per_row1.data(), x.c.data(), x.d.data(), x.row3.data());
+     }},
+    // Half as many rows of gates and what they gate.
+    {"gated_silu", 1.5,
+     [](Device& device, Arrays& x) {
+       device.gated_silu(rows / 2, x.columns, x.a.data(), x.b.data());
+     }},
+    {"gated_silu_backward", 2.5,
+     [](Device& device, Arrays& x) {
+       device.gated_silu_backward(rows / 2, x.columns, x.a.data(), x.b.data(), x.c.data());
+     }},
+    {"add_back (no bias, probability 0)", 3,
+     [](Device& device, Arrays& x) {
+       device.bias_dropout_add(rows, x.columns, {}, x.a.data(), x.b.data(), {}, x.c.data());
+     }},
+    // Of heads of 64 that share keys by twos, three quarters are turned.
+    {"rotate", 1.5,
+     [](Device& device, Arrays& x) {
+       device.rotate({1, rows, x.columns / 128, 64, 2}, 10'000, false, x.a.data());
+     }},
     {"embed", 3,
      [](Device& device, Arrays& x) {
        device.embed(rows, x.columns, rows, x.tokens.data(), x.a.data(), x.b.data(), x.c.data());
@@ -141,7 +168,8 @@ void memory_rate(benchmark::State& state, const Operator& op, const std::string&
   const auto device = make_cpu_device({instructions, false});
   Arrays arrays(state.range(0));
   for (auto _ : state) op.run(*device, arrays);
-  state.SetBytesProcessed(state.iterations() * op.passes * 4 * rows * state.range(0));
+  const double bytes = op.passes * 4 * static_cast<double>(rows * state.range(0));
+  state.SetBytesProcessed(static_cast<std::int64_t>(bytes) * state.iterations());
 }
 
 void count_flops(benchmark::State& state, double flops) {

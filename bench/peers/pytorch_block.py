@@ -1,7 +1,8 @@
 """A pre-norm decoder block in PyTorch on one thread: forward and backward.
 
-pytorch_block.py HIDDEN BATCH SEQUENCE RUNS prints "forward backward total", the
-medians of RUNS in ms, then the least total; `--version` prints PyTorch's.
+pytorch_block.py MODE ARCHITECTURE HIDDEN BATCH SEQUENCE RUNS prints "forward backward total",
+the medians of RUNS in ms, then the least total; `--version` prints PyTorch's. MODE is eager or
+compiled, by torch.compile; ARCHITECTURE is gpt or llama.
 """
 
 import statistics
@@ -10,17 +11,28 @@ import time
 
 import torch
 
-from gpt2_block import Block
+import gpt2_block
+import llama_block
+
+
+def block_of(architecture, hidden, sequence):
+    heads = hidden // 64
+    if architecture == "llama":
+        return llama_block.Block(hidden, heads, heads // 4, hidden * 11 // 4, sequence)
+    return gpt2_block.Block(hidden, heads)
 
 
 def main():
     if sys.argv[1:] == ["--version"]:
         print(torch.__version__)
         return
-    hidden, batch, sequence, runs = map(int, sys.argv[1:])
+    mode, architecture = sys.argv[1:3]
+    hidden, batch, sequence, runs = map(int, sys.argv[3:])
     torch.set_num_threads(1)
     torch.manual_seed(1)
-    block = Block(hidden, hidden // 64)
+    block = block_of(architecture, hidden, sequence)
+    if mode == "compiled":
+        block = torch.compile(block)
     x = torch.randn(batch, sequence, hidden, requires_grad=True)
     dy = torch.randn(batch, sequence, hidden)
     forward, backward, total = [], [], []

@@ -14,14 +14,14 @@ import time
 import torch
 import torch.distributed as dist
 
-from gpt import Gpt, Text, adamw, loss_of
+from model import Model, Text, adamw, loss_of
 
 WARMUP = 2
 
 
 def steps_of_replicas(how, path, text, microbatches, batch, sequence):
     rank, ranks = dist.get_rank(), dist.get_world_size()
-    model = Gpt(path)
+    model = Model(path)
     if how == "ddp":
         model = torch.nn.parallel.DistributedDataParallel(model)
     else:
@@ -61,9 +61,9 @@ def steps_of_pipeline(path, text, microbatches, batch, sequence):
     from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
 
     rank, ranks = dist.get_rank(), dist.get_world_size()
-    layers = Gpt(path).blocks + 2
+    layers = Model(path).blocks + 2
     cuts = [layers * i // ranks for i in range(ranks + 1)]
-    module = Gpt(path, first=cuts[rank], last=cuts[rank + 1])
+    module = Model(path, first=cuts[rank], last=cuts[rank + 1])
     optimizer = adamw(module)
     stage = PipelineStage(module, rank, ranks, torch.device("cpu"))
     schedule = ScheduleGPipe(stage, microbatches, loss_fn=loss_of)

@@ -54,6 +54,48 @@ inline void clear(std::int64_t count, float* x) {
   if (count > 0) __builtin_memset(x, 0, bytes_of(count));
 }
 
+// Of each position the cosines and then the sines of its angles, as Device::rotate() has them.
+// They are kept until others are asked for; which were kept before changes none of their bits.
+class Angles {
+ public:
+  Angles() = default;
+  Angles(const Angles&) = delete;
+  Angles& operator=(const Angles&) = delete;
+  ~Angles() { FloatOperators::release(values_); }
+
+  // Of `length` positions at least, `half` angles each.
+  const float* of(std::int64_t length, std::int64_t half, float base) {
+    if (length > length_ || half != half_ || base != base_) make(length, half, base);
+    return values_;
+  }
+
+ private:
+  void make(std::int64_t length, std::int64_t half, float base) {
+    length_ = 0;  // in case there is no memory
+    FloatOperators::release(values_);
+    values_ = nullptr;
+    values_ = static_cast<float*>(FloatOperators::allocate(std::int64_t{4} * 2 * half * length));
+    for (std::int64_t i = 0; i < half; ++i) {
+      const double frequency = __builtin_pow(static_cast<double>(base),
+                                             -static_cast<double>(i) / static_cast<double>(half));
+      for (std::int64_t position = 0; position < length; ++position) {
+        const double angle = static_cast<double>(position) * frequency;
+        float* at = values_ + position * 2 * half + i;
+        at[0] = static_cast<float>(__builtin_cos(angle));
+        at[half] = static_cast<float>(__builtin_sin(angle));
+      }
+    }
+    length_ = length;
+    half_ = half;
+    base_ = base;
+  }
+
+  float* values_ = nullptr;
+  std::int64_t length_ = 0;
+  std::int64_t half_ = 0;
+  float base_ = 0;
+};
+
 class CpuOperators final : public FloatOperators {
  public:
   explicit CpuOperators(bool own_products) {
@@ -214,32 +256,14 @@ class CpuOperators final : public FloatOperators {
 
   void bias_dropout_add(std::int64_t rows, std::int64_t columns, const float* bias, const float* x,
                         const float* residual, const Dropout& dropout, float* y) override {
-    if (bias == nullptr) {
-      this->dropout(rows * columns, x, dropout, y);
-      return add(rows * columns, y, residual, y);
+    if (bias == nullptr) {  // one long row
+      return dropout_add(1, rows * columns, residual, dropout, y,
+                         [&](std::int64_t at, std::int64_t, auto n) { return load(x + at, n); });
     }
-    if (dropout.probability <= 0) {
-      for (std::int64_t row = 0; row < rows;
-           ++row, x += columns, residual += columns, y += columns) {
-        each_vector(columns, [&](std::int64_t i, auto n) {
-          store(y + i, load(residual + i, n) + (load(x + i, n) + load(bias + i, n)), n);
-        });
-      }
-      return;
-    }
-    const Keep keep(dropout.probability);
-    RandomChunk chunk;
-    for (std::int64_t row = 0; row < rows; ++row) {
-      for (std::int64_t column = 0; column < columns; column += RandomChunk::most) {
-        const std::int64_t start = row * columns + column;
-        const std::int64_t size = smaller(RandomChunk::most, columns - column);
-        const std::uint32_t* words = chunk.draw(dropout.key, start, size);
-        each_vector(size, [&](std::int64_t i, auto n) {
-          const Floats v = load(x + start + i, n) + load(bias + column + i, n);
-          store(y + start + i, load(residual + start + i, n) + keep(v, words + i, n), n);
-        });
-      }
-    }
+    dropout_add(rows, columns, residual, dropout, y,
+                [&](std::int64_t at, std::int64_t column, auto n) {
+                  return load(x + at, n) + load(bias + column, n);
+                });
   }
 
   void layer_norm(std::int64_t rows, std::int64_t columns, const float* x, const float* gamma,
@@ -347,33 +371,24 @@ class CpuOperators final : public FloatOperators {
     }
   }
 
-  // Position by position: all sequences have its angles.
   void rotate(const AttentionShape& shape, float base, bool back, float* qkv) override {
     const std::int64_t half = shape.head_size / 2;
     const std::int64_t turned = shape.heads + shape.kv_heads();
-    float* cosines = scratch(2 * half);
-    float* sines = cosines + half;
-    const double step = -2.0 / static_cast<double>(shape.head_size);
-    for (std::int64_t position = 0; position < shape.sequence; ++position) {
-      for (std::int64_t i = 0; i < half; ++i) {
-        const double angle =
-            static_cast<double>(position) *
-            __builtin_pow(static_cast<double>(base), step * static_cast<double>(i));
-        cosines[i] = static_cast<float>(__builtin_cos(angle));
-        sines[i] = static_cast<float>(back ? -__builtin_sin(angle) : __builtin_sin(angle));
-      }
-      for (std::int64_t sequence = 0; sequence < shape.batch; ++sequence) {
-        float* x = qkv + (sequence * shape.sequence + position) * shape.qkv_size();
-        for (std::int64_t head = 0; head < turned; ++head, x += shape.head_size) {
-          each_vector(half, [&](std::int64_t i, auto n) {
-            const Floats a = load(x + i, n);
-            const Floats b = load(x + half + i, n);
-            const Floats c = load(cosines + i, n);
-            const Floats s = load(sines + i, n);
-            store(x + i, a * c - b * s, n);
-            store(x + half + i, b * c + a * s, n);
-          });
-        }
+    const float* angles = angles_.of(shape.sequence, half, base);
+    const float direction = back ? -1 : 1;
+    for (std::int64_t row = 0; row < shape.rows(); ++row) {
+      const float* cosines = angles + row % shape.sequence * 2 * half;
+      const float* sines = cosines + half;
+      float* x = qkv + row * shape.qkv_size();
+      for (std::int64_t head = 0; head < turned; ++head, x += shape.head_size) {
+        each_vector(half, [&](std::int64_t i, auto n) {
+          const Floats a = load(x + i, n);
+          const Floats b = load(x + half + i, n);
+          const Floats c = load(cosines + i, n);
+          const Floats s = load(sines + i, n) * direction;
+          store(x + i, a * c - b * s, n);
+          store(x + half + i, b * c + a * s, n);
+        });
       }
     }
   }
@@ -572,6 +587,34 @@ class CpuOperators final : public FloatOperators {
     float scale;
   };
 
+  // y = residual + dropout(value(i, column of i, Whole or Part)), row by row.
+  template <typename Value>
+  static void dropout_add(std::int64_t rows, std::int64_t columns, const float* residual,
+                          const Dropout& dropout, float* y, Value value) {
+    if (dropout.probability <= 0) {
+      for (std::int64_t row = 0; row < rows; ++row) {
+        const std::int64_t start = row * columns;
+        each_vector(columns, [&](std::int64_t i, auto n) {
+          store(y + start + i, load(residual + start + i, n) + value(start + i, i, n), n);
+        });
+      }
+      return;
+    }
+    const Keep keep(dropout.probability);
+    RandomChunk chunk;
+    for (std::int64_t row = 0; row < rows; ++row) {
+      for (std::int64_t column = 0; column < columns; column += RandomChunk::most) {
+        const std::int64_t start = row * columns + column;
+        const std::int64_t size = smaller(RandomChunk::most, columns - column);
+        const std::uint32_t* words = chunk.draw(dropout.key, start, size);
+        each_vector(size, [&](std::int64_t i, auto n) {
+          const Floats kept = keep(value(start + i, column + i, n), words + i, n);
+          store(y + start + i, load(residual + start + i, n) + kept, n);
+        });
+      }
+    }
+  }
+
   // p becomes the gradient by the scores before they are scaled.
   static void softmax_backward(std::int64_t count, float factor, const float* dp, float* p) {
     const float dot =
@@ -595,6 +638,7 @@ class CpuOperators final : public FloatOperators {
   }
 
   float* packed_ = nullptr;  // room for our own products; none: they are the library's
+  Angles angles_;
 };
 
 }  // namespace

@@ -9,7 +9,8 @@ import numpy
 import torch
 from torch.nn import functional
 
-from gpt2_block import Block
+import gpt2_block
+import llama_block
 
 INITIAL_WEIGHTS, BATCH = 0, 2
 
@@ -65,17 +66,17 @@ class Embedding(torch.nn.Module):
 
 
 class Head(torch.nn.Module):
-    def __init__(self, vocabulary, hidden):
+    def __init__(self, vocabulary, norm):
         super().__init__()
-        self.norm = torch.nn.LayerNorm(hidden)
-        self.matrix = torch.nn.Linear(hidden, vocabulary, bias=False)
+        self.norm = norm
+        self.matrix = torch.nn.Linear(norm.weight.numel(), vocabulary, bias=False)
 
     def forward(self, x):
         return self.matrix(self.norm(x))
 
 
-class Gpt(torch.nn.Module):
-    """All layers, or those [first, last) of a stage."""
+class Model(torch.nn.Module):
+    """A gpt or a llama from its file: all layers, or those [first, last) of a stage."""
 
     def __init__(self, path, seed=1, first=0, last=None):
         super().__init__()
@@ -83,37 +84,67 @@ class Gpt(torch.nn.Module):
             model = json.load(file)
         assert not model["tied_head"] and model["dropout"] == 0
         self.blocks = model["blocks"]
-        hidden, vocabulary = model["hidden_size"], model["vocabulary_size"]
-        layers = [Embedding(vocabulary, model["max_sequence_length"], hidden)]
-        layers += [Block(hidden, model["heads"]) for _ in range(self.blocks)]
-        layers.append(Head(vocabulary, hidden))
+        layers = self.layers_of(model)
         last = len(layers) if last is None else last
         self.layers = torch.nn.ModuleList(layers[first:last])
         with torch.no_grad():
             for i, layer in enumerate(self.layers):
                 self.draw(layer, seed, first + i)
 
+    @staticmethod
+    def layers_of(model):
+        hidden, vocabulary = model["hidden_size"], model["vocabulary_size"]
+        positions = model["max_sequence_length"]
+        if model["architecture"] == "llama":
+            embedding = torch.nn.Embedding(vocabulary, hidden)
+            block = lambda: llama_block.Block(
+                hidden,
+                model["heads"],
+                model["kv_heads"],
+                model["mlp_size"],
+                positions,
+                float(model["rotary_base"]),
+                model["qkv_bias"],
+            )
+            norm = torch.nn.RMSNorm(hidden, eps=1e-5)
+        else:
+            embedding = Embedding(vocabulary, positions, hidden)
+            block = lambda: gpt2_block.Block(hidden, model["heads"])
+            norm = torch.nn.LayerNorm(hidden)
+        return [embedding, *(block() for _ in range(model["blocks"])), Head(vocabulary, norm)]
+
     def draw(self, layer, seed, index):
+        """A parameter's site is its place in pipeexec's layer. Norms start as PyTorch's do."""
+
         def put(parameter, deviation, site, transposed=True):
             shape = parameter.shape[::-1] if transposed else parameter.shape
             drawn = normals(parameter.numel(), deviation, seed, index, site).reshape(shape)
             parameter.copy_(torch.from_numpy(drawn.T if transposed else drawn))
 
-        if isinstance(layer, Embedding):
+        if isinstance(layer, torch.nn.Embedding):
+            put(layer.weight, 0.02, 0, False)
+        elif isinstance(layer, Embedding):
             put(layer.table.weight, 0.02, 0, False)
             put(layer.positions.weight, 0.02, 1, False)
         elif isinstance(layer, Head):
             put(layer.matrix.weight, 0.02, 0, False)
         else:
             added = float(numpy.float32(0.02) / numpy.sqrt(numpy.float32(2 * self.blocks)))
-            for site, linear, deviation in [
-                (2, layer.qkv, 0.02),
-                (4, layer.out, added),
-                (8, layer.up, 0.02),
-                (10, layer.down, added),
+            site = 0
+            for part, deviation in [
+                (layer.norm1, None),
+                (layer.qkv, 0.02),
+                (layer.out, added),
+                (layer.norm2, None),
+                (layer.up, 0.02),
+                (layer.down, added),
             ]:
-                put(linear.weight, deviation, site)
-                linear.bias.zero_()
+                if deviation is not None:
+                    put(part.weight, deviation, site)
+                has_bias = getattr(part, "bias", None) is not None
+                if has_bias:
+                    part.bias.zero_()
+                site += 2 if has_bias else 1
 
     def forward(self, x):
         for layer in self.layers:
@@ -143,7 +174,7 @@ class Text:
         return rows[:, :-1].contiguous(), rows[:, 1:].contiguous()
 
 
-def adamw(module):
+def adamw(module, learning_rate=1e-4):
     """As pipeexec steps: weight decay for matrices and the table alone."""
     decays, others = [], []
     for name, parameter in module.named_parameters():
@@ -151,4 +182,4 @@ def adamw(module):
         (decays if is_matrix else others).append(parameter)
     groups = [{"params": decays, "weight_decay": 0.1}, {"params": others, "weight_decay": 0.0}]
     groups = [group for group in groups if group["params"]]
-    return torch.optim.AdamW(groups, lr=1e-4, betas=(0.9, 0.95), eps=1e-8)
+    return torch.optim.AdamW(groups, lr=learning_rate, betas=(0.9, 0.95), eps=1e-8)

@@ -1,0 +1,78 @@
+"""Trains the same models on one rank by pipeexec and by PyTorch's modules, and compares losses.
+
+compare_losses.py PIPEEXEC [STEPS]; see losses.sh. Fails where losses differ by more than 1e-5.
+`compare_losses.py --version` prints PyTorch's.
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import torch
+
+from model import Model, Text, adamw, loss_of
+
+HERE = pathlib.Path(__file__).parent
+TEXT = HERE.parent.parent / "exec" / "data" / "primer.txt"
+# A model's file, and what to change in it.
+CASES = [
+    ("gpt", "replicas_model.json", {}),
+    ("llama, two heads of keys", "losses_llama.json", {}),
+    ("llama, one", "losses_llama.json", {"kv_heads": 1}),
+    ("llama, as many as heads", "losses_llama.json", {"kv_heads": 6}),
+    ("llama, biases, base 500,000", "losses_llama.json", {"qkv_bias": True, "rotary_base": 500000}),
+]
+MICROBATCHES, BATCH, SEQUENCE, LEARNING_RATE = 2, 3, 100, 0.0003
+
+
+def by_pipeexec(pipeexec, model, steps):
+    command = [pipeexec, "--schedule", "gpipe", "--stages", 1, "--model", model, "--data", TEXT]
+    command += ["--microbatches", MICROBATCHES, "--micro-batch-size", BATCH]
+    command += ["--sequence-length", SEQUENCE, "--iterations", steps, "--warmup", 0]
+    command += ["--learning-rate", LEARNING_RATE, "--json"]
+    done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, check=True)
+    return json.loads(done.stdout)["losses"]
+
+
+def by_pytorch(path, steps):
+    model, text = Model(path), Text(TEXT)
+    optimizer = adamw(model, LEARNING_RATE)
+    losses = []
+    for step in range(steps):
+        optimizer.zero_grad()
+        total = 0.0
+        for microbatch in range(MICROBATCHES):
+            tokens, targets = text.microbatch(step, microbatch * BATCH, BATCH, SEQUENCE)
+            loss = loss_of(model(tokens), targets) / MICROBATCHES
+            loss.backward()
+            total += loss.item()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        losses.append(total)
+    return losses
+
+
+def main():
+    if sys.argv[1:] == ["--version"]:
+        print(torch.__version__)
+        return
+    pipeexec = sys.argv[1]
+    steps = int(sys.argv[2]) if len(sys.argv) > 2 else 20
+    torch.set_num_threads(1)
+    failed = False
+    print(f"{'model':30} {'first loss':>10} {'last':>8}  differ by")
+    for title, file, changes in CASES:
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "model.json"
+            path.write_text(json.dumps(json.loads((HERE / file).read_text()) | changes))
+            ours, theirs = by_pipeexec(pipeexec, path, steps), by_pytorch(path, steps)
+        worst = max(abs(a - b) for a, b in zip(ours, theirs, strict=True))
+        print(f"{title:30} {ours[0]:10.4f} {ours[-1]:8.4f}  {worst:.1e}", flush=True)
+        failed = failed or not worst <= 1e-5
+    if failed:
+        sys.exit("losses differ by more than 1e-5")
+
+
+main()
