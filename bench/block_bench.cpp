@@ -187,6 +187,10 @@ class Stopwatch final : public Device {
   void embed_backward(std::int64_t, std::int64_t, std::int64_t, const std::int32_t*, ConstArray,
                       float*, float*) override {}
   void cross_entropy(std::int64_t, std::int64_t, const std::int32_t*, Array, float*) override {}
+  void cross_entropy_of_part(std::int64_t, std::int64_t, const std::int32_t*, Array,
+                             float*) override {}
+  void join_cross_entropy(std::int64_t, std::int64_t, int, int, const float*, Array,
+                          float*) override {}
   void cross_entropy_backward(std::int64_t, std::int64_t, const std::int32_t*, Array) override {}
   void adamw(std::int64_t, const AdamStep&, const float*, float*, float*, float*, Array) override {}
 

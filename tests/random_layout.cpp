@@ -23,16 +23,19 @@ RandomLayout random_layout(std::mt19937_64& random, const TemporaryFolder& folde
   const Schedule schedule = random_schedule(random);
   const std::string program = folder / "program.csv";
   write_file(program, to_csv(schedule));
-  Model model = tiny_model(schedule.stages() + 2);
+  const bool is_llama = random() % 2 == 0;
+  Model model =
+      tiny_model(schedule.stages() + 2, is_llama ? Architecture::llama : Architecture::gpt);
   model.tied_head = random() % 2 == 0;
   model.vocabulary_size = 256;
   const std::string model_file = folder / "model.json";
   write_file(model_file, to_json(model));
 
   RandomLayout layout;
-  const auto most = static_cast<int>(most_ranks / schedule.ranks());
-  const auto replicas = static_cast<int>(pick(random, 1, most));
-  layout.ranks = replicas * schedule.ranks();
+  const int most = most_ranks / schedule.ranks();
+  const int shards = most >= 2 && random() % 2 == 0 ? 2 : 1;
+  const auto replicas = static_cast<int>(pick(random, 1, most / shards));
+  layout.ranks = replicas * shards * schedule.ranks();
   layout.flags = {"--schedule",
                   program,
                   "--model",
@@ -40,11 +43,13 @@ RandomLayout random_layout(std::mt19937_64& random, const TemporaryFolder& folde
                   "--micro-batch-size",
                   "2",
                   "--sequence-length",
-                  "3",
+                  "4",
                   "--iterations",
                   "3",
                   "--warmup",
                   "0",
+                  "--tensor-parallel",
+                  std::to_string(shards),
                   "--data-parallel",
                   std::to_string(replicas),
                   "--verify",
@@ -53,6 +58,7 @@ RandomLayout random_layout(std::mt19937_64& random, const TemporaryFolder& folde
     layout.flags.push_back(flag);
     layout.flags.push_back(value);
   };
+  if (shards > 1 && random() % 2 == 0) layout.flags.emplace_back("--sequence-parallel");
   if (random() % 2 == 0) {
     constexpr std::array<const char*, 4> ways{"full", "selective", "norms,activation",
                                               "attention,norms,activation"};

@@ -22,12 +22,12 @@ namespace {
 // it, and a flow finds its slice before it. A rank's counters follow its spans,
 // which puts what ends before what starts; its memory is written once an
 // instant.
-enum class Line : std::uint8_t { slice, layer, counter, sample, flow_start, flow_end };
+enum class Line : std::uint8_t { slice, layer, exchange, counter, sample, flow_start, flow_end };
 
 struct Entry {
   std::int64_t ts_ns;
   Line line;
-  std::uint32_t index;  // of the span, layer or sample
+  std::uint32_t index;  // of the span, layer, exchange or sample
   bool at_end = false;  // of a counter: it counts what the span's end changes
 };
 
@@ -102,13 +102,14 @@ std::string escaped(const std::string& text) {
 class ChromeTraceWriter::Impl {
  public:
   Impl(const TimelineFrame& frame, std::string_view metadata_json, OutputFile& file,
-       std::optional<MeasuredRun> measured, int replicas)
+       std::optional<MeasuredRun> measured, const Mesh& mesh)
       : frame_(frame),
         file_(file),
         is_measured_(measured.has_value()),
-        replicas_(replicas),
-        started_(static_cast<std::size_t>(replicas)),
-        ranks_(static_cast<std::size_t>(frame.ranks) * static_cast<std::size_t>(replicas)) {
+        mesh_(mesh),
+        pipelines_(static_cast<int>(mesh.stride(Axis::pipeline))),
+        started_(static_cast<std::size_t>(pipelines_)),
+        ranks_(static_cast<std::size_t>(frame.ranks) * static_cast<std::size_t>(pipelines_)) {
     if (measured) {
       for (const std::string& layer : measured->layers) layers_.push_back(escaped(layer));
       largest_ = measured->largest_working;
@@ -122,23 +123,25 @@ class ChromeTraceWriter::Impl {
   }
 
   void add(std::span<const Span> spans, std::span<const LayerSpan> layers,
-           std::span<const MemorySample> samples, int replica) {
+           std::span<const MemorySample> samples, int pipeline,
+           std::span<const ExchangeSpan> exchanges) {
     spans_ = spans;
-    replica_ = replica;
+    pipeline_ = pipeline;
     find_iterations();
     assign_lanes();
     write_names();
     if (!started() && !is_measured_) {
       for (int rank = 0; rank < frame_.ranks; ++rank) write_memory(rank, 0);
     }
-    started_[static_cast<std::size_t>(replica_)] = true;
+    started_[static_cast<std::size_t>(pipeline_)] = true;
     std::int64_t now_ns = 0;
-    for (const Entry& entry : sorted_entries(layers, samples)) {
+    for (const Entry& entry : sorted_entries(layers, exchanges, samples)) {
       if (entry.ts_ns > now_ns) write_changed_memory(now_ns);
       now_ns = entry.ts_ns;
       switch (entry.line) {
         case Line::slice: write_slice(entry.index); break;
         case Line::layer: write_layer(layers[entry.index]); break;
+        case Line::exchange: write_exchange(exchanges[entry.index]); break;
         case Line::counter: count(spans[entry.index], entry.ts_ns, entry.at_end); break;
         case Line::sample: take(samples[entry.index]); break;
         default: write_flow(entry.index, entry.line == Line::flow_start, entry.ts_ns); break;
@@ -179,9 +182,9 @@ class ChromeTraceWriter::Impl {
     out_.clear();
   }
 
-  bool started() const { return started_[static_cast<std::size_t>(replica_)]; }
-  // Of the mesh, whose ranks count replicas first.
-  std::int32_t in_mesh(std::int32_t rank) const { return rank * replicas_ + replica_; }
+  bool started() const { return started_[static_cast<std::size_t>(pipeline_)]; }
+  // Of the mesh, whose ranks count those of one place in all pipelines first.
+  std::int32_t in_mesh(std::int32_t rank) const { return rank * pipelines_ + pipeline_; }
   Rank& rank_of(std::int32_t rank) { return ranks_[static_cast<std::size_t>(in_mesh(rank))]; }
   Lanes& lanes_of(const Span& span) {
     return rank_of(span.rank).lanes[static_cast<std::size_t>(track_of(span.action))];
@@ -207,6 +210,15 @@ class ChromeTraceWriter::Impl {
     fmt::format_to(std::back_inserter(out_), "{}.{:03}", ns / 1000, ns % 1000);
   }
 
+  // In a mesh of several pipelines.
+  std::string place_of(std::int32_t rank) const {
+    if (pipelines_ == 1) return {};
+    const Coordinates at = mesh_.coordinates_of(in_mesh(rank));
+    const std::string tensor =
+        mesh_.size(Axis::tensor) > 1 ? fmt::format(", tensor {}", at.tensor) : "";
+    return fmt::format(" (pipeline {}, data {}{})", rank, at.data, tensor);
+  }
+
   // Of the lanes that have none yet. Thread ids count from 1: viewers take 0 for
   // the process itself.
   void write_names() {
@@ -219,12 +231,10 @@ class ChromeTraceWriter::Impl {
                        tid, name, args);
       };
       if (!started()) {
-        const std::string place =
-            replicas_ > 1 ? fmt::format(" (pipeline {}, data {})", r, replica_) : "";
-        meta("process_name", 1, fmt::format(R"("name":"rank {}{}")", in_mesh(r), place));
+        meta("process_name", 1, fmt::format(R"("name":"rank {}{}")", in_mesh(r), place_of(r)));
         // Pipelines stand together.
         meta("process_sort_index", 1,
-             fmt::format(R"("sort_index":{})", replica_ * frame_.ranks + r));
+             fmt::format(R"("sort_index":{})", pipeline_ * frame_.ranks + r));
       }
       for (std::size_t track = 0; track < track_names.size(); ++track) {
         Lanes& lanes = rank.lanes[track];
@@ -292,9 +302,10 @@ class ChromeTraceWriter::Impl {
   }
 
   std::vector<Entry> sorted_entries(std::span<const LayerSpan> layers,
+                                    std::span<const ExchangeSpan> exchanges,
                                     std::span<const MemorySample> samples) const {
     std::vector<Entry> entries;
-    entries.reserve(spans_.size() * 2 + layers.size() + samples.size());
+    entries.reserve(spans_.size() * 2 + layers.size() + exchanges.size() + samples.size());
     const std::vector<Flow> all_flows = flows();
     for (std::uint32_t i = 0; i < spans_.size(); ++i) {
       const Span& span = spans_[i];
@@ -312,6 +323,9 @@ class ChromeTraceWriter::Impl {
     }
     for (std::uint32_t i = 0; i < layers.size(); ++i) {
       entries.push_back({layers[i].start_ns, Line::layer, i});
+    }
+    for (std::uint32_t i = 0; i < exchanges.size(); ++i) {
+      entries.push_back({exchanges[i].start_ns, Line::exchange, i});
     }
     for (std::uint32_t i = 0; i < samples.size(); ++i) {
       entries.push_back({samples[i].time_ns, Line::sample, i});
@@ -437,8 +451,26 @@ class ChromeTraceWriter::Impl {
     out_ += "}}";
   }
 
+  // Within the slice of its layer.
+  void write_exchange(const ExchangeSpan& span) {
+    begin_line();
+    fmt::format_to(std::back_inserter(out_),
+                   R"({{"ph":"X","name":"{}","cat":"tensor","cname":"grey","pid":{},"tid":1,"ts":)",
+                   name_of(span.what), process_of(span.rank));
+    append_us(span.start_ns);
+    out_ += R"(,"dur":)";
+    append_us(span.end_ns - span.start_ns);
+    fmt::format_to(std::back_inserter(out_),
+                   R"(,"args":{{"of":"{}","layer":{},"iteration":{},"rank":{},"ranks":{},)"
+                   R"("bytes":{},"exposed_ns":{})",
+                   to_text(span.action), span.layer, span.iteration, span.rank, span.ranks,
+                   span.bytes, span.exposed_ns);
+    append_replica();
+    out_ += "}}";
+  }
+
   void append_replica() {
-    if (replicas_ > 1) fmt::format_to(std::back_inserter(out_), R"(,"replica":{})", replica_);
+    if (pipelines_ > 1) fmt::format_to(std::back_inserter(out_), R"(,"replica":{})", pipeline_);
   }
 
   void append_taken(std::int64_t taken_ns) {
@@ -450,7 +482,7 @@ class ChromeTraceWriter::Impl {
     const Span& span = spans_[index];
     const std::size_t id =
         1 + flow_of(span) +
-        flows_an_iteration() * static_cast<std::size_t>(first_iteration_ * replicas_ + replica_);
+        flows_an_iteration() * static_cast<std::size_t>(first_iteration_ * pipelines_ + pipeline_);
     const bool is_forward = span.action.kind == Kind::SEND_F || span.action.kind == Kind::RECV_F;
     begin_line();
     fmt::format_to(std::back_inserter(out_),
@@ -537,9 +569,10 @@ class ChromeTraceWriter::Impl {
   StateBytes largest_states_;        // of any rank
   std::string out_;
   bool first_ = true;  // no line is written yet
-  const int replicas_;
-  int replica_ = 0;            // whose iteration is being written
-  std::vector<bool> started_;  // of each replica: an iteration is written
+  const Mesh mesh_;
+  const int pipelines_;
+  int pipeline_ = 0;           // whose iteration is being written
+  std::vector<bool> started_;  // of each pipeline: an iteration is written
   std::vector<Rank> ranks_;
   std::set<std::int32_t> changed_;    // ranks whose memory the instant has changed
   std::span<const Span> spans_;       // that are being written
@@ -550,13 +583,14 @@ class ChromeTraceWriter::Impl {
 
 ChromeTraceWriter::ChromeTraceWriter(const TimelineFrame& frame, std::string_view metadata_json,
                                      OutputFile& file, std::optional<MeasuredRun> measured,
-                                     int replicas)
-    : impl_(std::make_unique<Impl>(frame, metadata_json, file, std::move(measured), replicas)) {}
+                                     const Mesh& mesh)
+    : impl_(std::make_unique<Impl>(frame, metadata_json, file, std::move(measured), mesh)) {}
 ChromeTraceWriter::~ChromeTraceWriter() = default;
 
 void ChromeTraceWriter::add(std::span<const Span> spans, std::span<const LayerSpan> layers,
-                            std::span<const MemorySample> samples, int replica) {
-  impl_->add(spans, layers, samples, replica);
+                            std::span<const MemorySample> samples, int pipeline,
+                            std::span<const ExchangeSpan> exchanges) {
+  impl_->add(spans, layers, samples, pipeline, exchanges);
 }
 
 void ChromeTraceWriter::finish() { impl_->finish(); }

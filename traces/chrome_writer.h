@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "traces/base/files.h"
+#include "traces/mesh.h"
 #include "traces/recorded_run.h"
 
 namespace pipesim {
@@ -29,20 +30,22 @@ class ChromeTraceWriter {
  public:
   // Writes to `file`, which must outlive the writer and is not committed.
   // `metadata_json` is a JSON object that says what made the trace; it stands
-  // under metadata.pipesim. Predicted traces have no MeasuredRun. Of a pipeline with replicas
-  // processes are numbered as ranks of the mesh are (traces/mesh.h).
+  // under metadata.pipesim. Predicted traces have no MeasuredRun. Where the mesh has several
+  // pipelines, replicas or tensor-parallel ranks, processes are numbered as its ranks are.
   ChromeTraceWriter(const TimelineFrame& frame, std::string_view metadata_json, OutputFile& file,
-                    std::optional<MeasuredRun> measured = std::nullopt, int replicas = 1);
+                    std::optional<MeasuredRun> measured = std::nullopt, const Mesh& mesh = Mesh());
   ~ChromeTraceWriter();
 
   // To be called for one iteration after the other, or for several at once. Spans must
   // be sorted by (start, rank), with the two of an OVERLAP_F_B next to each other and no
   // transfer joined; on no rank may any start before one of an earlier call. The memory
   // counters come from the spans where the run is predicted, from the samples where it
-  // is measured. Of each replica, from 0, an iteration is a call. Layers and samples come in any
-  // order, those of one rank and instant as they happened.
+  // is measured. Of each pipeline, from 0, in the order of their first ranks, an iteration is a
+  // call. Layers, samples and exchanges come in any order, those of one rank and instant as they
+  // happened.
   void add(std::span<const Span> spans, std::span<const LayerSpan> layers = {},
-           std::span<const MemorySample> samples = {}, int replica = 0);
+           std::span<const MemorySample> samples = {}, int pipeline = 0,
+           std::span<const ExchangeSpan> exchanges = {});
 
   // Once, after the last iteration.
   void finish();

@@ -71,15 +71,19 @@ struct RunDescription {
   std::vector<std::string> layers;    // their names
   std::vector<int> layout;            // layers a virtual stage; or empty
   std::vector<RecordedClock> clocks;  // one a rank, or empty: all share one
-  // Of a measured training with replicas of the pipeline: how many, which of them this is, from 0,
-  // and what they split (ZeRO 1 to 3), over how many, in buckets of how many bytes, 0 for one.
+  // Of a measured training with replicas of the pipeline, or tensor-parallel ranks: how many, which
+  // of all pipelines this is, from 0, and what replicas split (ZeRO 1 to 3), over how many, in
+  // buckets of how many bytes, 0 for one.
   int replicas = 1;
+  int tensor_parallel = 1;
   int replica = 0;
   int zero = 0;
   int shards = 1;
   std::int64_t bucket_bytes = 0;
   int accumulate = 1;  // iterations to a step
   MeasuredFacts measured;
+
+  int pipelines() const { return replicas * tensor_parallel; }
 };
 
 // One iteration, the spans [begin, end) of the run.

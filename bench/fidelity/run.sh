@@ -8,7 +8,8 @@
 #   BIN=build/gpu CASES="gpu1 gpu2" FLAGS="--device cuda:0 ..." OUTPUT=- bash bench/fidelity/run.sh
 #
 # With BIN it takes the programs from there and builds nothing. CASES are of mpi, local,
-# emulated, and gpu1, gpu2 and gpu4, that many ranks on what FLAGS of pipeexec say.
+# emulated, llama, shards and tokens, and gpu1, gpu2 and gpu4, that many ranks on what FLAGS of
+# pipeexec say.
 # ITERATIONS is how many are measured, PIPEEXEC another one, ROWS a file that gets plain rows as they come.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -28,7 +29,7 @@ output=${OUTPUT:-bench/FIDELITY.md}
 iterations=${ITERATIONS:-20}
 bin=${BIN:-build/release}
 pipeexec=${PIPEEXEC:-$bin/pipeexec}
-read -r -a cases <<<"${CASES:-mpi local emulated}"
+read -r -a cases <<<"${CASES:-mpi local emulated llama shards tokens}"
 read -r -a flags <<<"${FLAGS:-}"
 folder=$(mktemp -d)
 results=${ROWS:-$folder/results}
@@ -50,6 +51,10 @@ execute() {
   case $case in
     mpi) mpi -n 2 "${run[@]}" --micro-batch-size 8 ;;
     local) "${run[@]}" --micro-batch-size 8 --transport local --stages 2 ;;
+    llama) mpi -n 2 "${run[@]}" --micro-batch-size 8 --model llama-mini ;;
+    shards) mpi -n 2 "${run[@]}" --micro-batch-size 8 --model llama-mini --tensor-parallel 2 ;;
+    tokens) mpi -n 2 "${run[@]}" --micro-batch-size 8 --model llama-mini --tensor-parallel 2 \
+      --sequence-parallel ;;
     gpu*) "${run[@]}" "${flags[@]}" --transport local --stages "${case#gpu}" ;;
     emulated) mpi -n 4 "${run[@]}" --device emulated --costs bench/fidelity/emulated.json ;;
   esac
@@ -83,6 +88,7 @@ for turn in $(seq "$turns"); do
   for case in "${cases[@]}"; do
     ranks=2
     if [[ "$case" = gpu* ]]; then ranks=${case#gpu}; fi
+    if [[ "$case" = shards || "$case" = tokens ]]; then ranks=1; fi # of the pipeline
     looped=gpipe # costs by layer are laid out anew
     if [ "$case" = emulated ]; then
       ranks=4
@@ -118,6 +124,13 @@ TEXT
   schedule to start from.
 TEXT
   fi
+  if [[ " ${cases[*]} " = *" llama "* || " ${cases[*]} " = *" shards "* ]]; then
+    cat <<TEXT
+- \`llama\`: the same by MPI with llama-mini. \`shards\`: its layers are split over both ranks
+  (\`--tensor-parallel 2\`), which are one stage; \`tokens\`: and so are tokens between sums
+  (\`--sequence-parallel\`). What they exchange is part of what a layer takes.
+TEXT
+  fi
   if [[ " ${cases[*]} " = *" gpu"* ]]; then
     cat <<TEXT
 - \`gpu1\`, \`gpu2\`, \`gpu4\`: that many ranks, threads, with \`${flags[*]}\`; several take
@@ -145,7 +158,9 @@ rows() {
         all = all sprintf("%s%+.1f", i > 1 ? ", " : "", error[i])
       }
       split(last, f, " ")
-      group = f[1] == "mpi" || f[1] == "local" ? "cpu" : f[1]
+      group = f[1]
+      if (f[1] == "mpi" || f[1] == "local" || f[1] == "llama") group = "cpu"
+      if (f[1] == "tokens") group = "shards"
       for (i = 1; i <= n; i++) {
         if (row != "gpipe 4") size_of[group, ++sizes[group]] = size(error[i])
       }
@@ -167,7 +182,8 @@ rows() {
     END {
       flush()
       printf "\nOf the rows that are not the calibrated one itself:\n\n"
-      known = split("cpu:2 ranks that train,emulated:4 emulated ranks,gpu1:1 rank on a GPU," \
+      known = split("cpu:2 ranks that train,shards:2 ranks that share layers," \
+                    "emulated:4 emulated ranks,gpu1:1 rank on a GPU," \
                     "gpu2:2 ranks that share a GPU,gpu4:4 ranks that share a GPU", groups, ",")
       for (g = 1; g <= known; g++) {
         split(groups[g], named, ":")

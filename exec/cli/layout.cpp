@@ -1,5 +1,8 @@
 #include "exec/cli/layout.h"
 
+#include <cmath>
+
+#include "sim/cost/estimate/operators.h"
 #include "sim/cost/lay_out.h"
 
 namespace pipesim::exec {
@@ -20,17 +23,23 @@ Costs bytes_of_training(const TrainingJob& training, const std::vector<std::int6
   const Model& model = training.model;
   if (model.tied_head) {
     GroupCosts& tied = costs.tied_gradients.emplace();
-    tied.bytes =
-        model.vocabulary_size * model.hidden_size * static_cast<std::int64_t>(sizeof(float));
+    tied.bytes = model.vocabulary_size / training.tensor_parallel * model.hidden_size *
+                 static_cast<std::int64_t>(sizeof(float));
   }
   return costs;
+}
+
+// Of which tensor-parallel ones have a shard.
+std::int64_t parameters_of_a_rank(const Model& model, int layer, const Training& training) {
+  double sum = 0;
+  for (const Operator& one : layer_operators(model, layer, training)) sum += one.parameters;
+  return std::llround(sum);
 }
 
 }  // namespace
 
 PipelineLayout layout_of(const Task& task) {
   const TrainingJob& training = task.training;
-  // Each rank of the pipeline is one device.
   const Training replicas = training.replicas();
   if (training.costs) {
     LayoutFacts facts{task.title, training.program, *training.costs};
@@ -42,7 +51,7 @@ PipelineLayout layout_of(const Task& task) {
     std::int64_t& sum = parameters.emplace_back(0);
     const int first = training.first_layer(stage);
     for (int i = 0; i < training.layout[static_cast<std::size_t>(stage)]; ++i) {
-      sum += training.model.layer_parameters(first + i);
+      sum += parameters_of_a_rank(training.model, first + i, replicas);
     }
   }
   const Costs costs = bytes_of_training(training, parameters);
@@ -50,7 +59,7 @@ PipelineLayout layout_of(const Task& task) {
   const Model& model = training.model;
   const Placement& placement = training.program.placement;
   if (model.tied_head && placement.rank_of(0) == placement.rank_of(placement.stages() - 1)) {
-    parameters.back() -= model.vocabulary_size * model.hidden_size;
+    parameters.back() -= model.vocabulary_size / training.tensor_parallel * model.hidden_size;
   }
   LayoutFacts facts{task.title, training.program, costs};
   facts.layers = training.layout;

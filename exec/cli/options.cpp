@@ -194,6 +194,7 @@ void set_model(const Flags& flags, TrainingJob& training) {
                                   training.sequence_length, quote(training.model.name),
                                   training.model.max_sequence_length));
   }
+  check_shards(training.replicas(), training.model, nullptr);
   if (flags.seed) {
     training.seed = parse_number<std::uint64_t>(*flags.seed, "--seed", 0, UINT64_MAX,
                                                 "a whole number from 0 below 2^64");
@@ -221,11 +222,15 @@ void set_model(const Flags& flags, TrainingJob& training) {
   check_fits(training, names_a_gpu(device));
 }
 
-// Of replicas that both programs know what there is.
-Training replicas_of(const Flags& flags) {
+// Of replicas and shards that both programs know what there is.
+Training split_of(const Flags& flags) {
   Training asked;
   read_replicas(flags.replicas, asked);
   check_replicas(asked);
+  if (flags.tensor_parallel) {
+    asked.tensor_parallel = parse_count(*flags.tensor_parallel, "--tensor-parallel");
+  }
+  asked.sequence_parallel = flags.sequence_parallel;
   return asked;
 }
 
@@ -238,7 +243,7 @@ void set_exchanges(const Flags& flags, TrainingJob& training) {
   }
   Costs& costs = *training.costs;
   check_parameters_known(costs, flags.costs.value_or("the usual costs"));
-  Training asked = replicas_of(flags);
+  Training asked = split_of(flags);
   split_states(asked, costs);
   costs.reduce_gradients_ns.clear();  // sums are the exchange's
   double numbers = 0;
@@ -267,9 +272,13 @@ void set_costs(const Flags& flags, Task& task) {
       {&flags.learning_rate, "--learning-rate"},
       {&flags.recompute, "--recompute"},
       {&flags.precision, "--precision"},
+      {&flags.tensor_parallel, "--tensor-parallel"},
       {&flags.global_batch, "--global-batch"}};
   for (const auto& [flag, name] : meaningless) {
     if (*flag) throw input_error(fmt::format("{}: an emulated device trains nothing", name));
+  }
+  if (flags.sequence_parallel) {
+    throw input_error("--sequence-parallel: an emulated device trains nothing");
   }
   if (flags.verify) throw input_error("--verify: an emulated device has no results to compare");
   if (flags.pace) {
@@ -322,6 +331,10 @@ void add_all_flags(CommandLine& program, Flags& flags) {
        {"--group", &flags.schedule.group, "G", "microbatches a group of interleaved; default P"},
        {"--placement", &flags.schedule.placement, "loop|v|LIST",
         "loop, v or each stage's rank; default loop"}});
+  program.add_flags("Shards", {{"--tensor-parallel", &flags.tensor_parallel, "T",
+                                "ranks a layer is split over; default 1"},
+                               {"--sequence-parallel", &flags.sequence_parallel,
+                                "splits by tokens what T ranks would repeat"}});
   program.add_flags(
       "Replicas",
       {{"--data-parallel", &flags.replicas.data_parallel, "D", "of the pipeline; default 1"},
@@ -337,8 +350,7 @@ void add_all_flags(CommandLine& program, Flags& flags) {
         "who adds gradients up: we, or MPI or NCCL"}});
   program.add_flags(
       "Training",
-      {{"--model", &flags.model, "NAME|FILE.json",
-        "a gpt or mlp by name, or a file; default gpt-mini"},
+      {{"--model", &flags.model, "NAME|FILE.json", "a gpt, llama or mlp; default gpt-mini"},
        {"--layout", &flags.layout, "3,2,2,3", "layers a virtual stage; default: evenly"},
        {"--data", &flags.data, "FILE", "any text, by bytes; default: a built-in primer"},
        {"--micro-batch-size", &flags.micro_batch_size, "B", "sequences a microbatch; default 4"},
@@ -434,32 +446,42 @@ Ranks choose_ranks(const Flags& flags, const std::optional<Launch>& launch) {
         "--stages is missing: give the number of ranks, or start them with mpirun -n P pipeexec");
   }
   constexpr int most = 1024;
-  const std::int64_t count = std::int64_t{stages} * replicas_of(flags).data_parallel;
+  const std::int64_t count = split_of(flags).mesh(stages).ranks();
   if (count > most) {
-    throw input_error(fmt::format("--stages {}{}: at most {} threads", stages,
-                                  flags.replicas.data_parallel
-                                      ? " x --data-parallel " + *flags.replicas.data_parallel
-                                      : std::string(),
-                                  most));
+    const auto factor = [](std::string_view name, const Flag& flag) {
+      return flag ? fmt::format(" x {} {}", name, *flag) : "";
+    };
+    throw input_error(fmt::format("--stages {}{}{}: at most {} threads", stages,
+                                  factor("--tensor-parallel", flags.tensor_parallel),
+                                  factor("--data-parallel", flags.replicas.data_parallel), most));
   }
   ranks.count = static_cast<int>(count);
   return ranks;
 }
 
 Mesh mesh_of(const Flags& flags, int ranks) {
-  const int replicas = replicas_of(flags).data_parallel;
-  if (ranks % replicas != 0) {
+  const Training asked = split_of(flags);
+  const int replicas = asked.data_parallel;
+  const int shards = asked.tensor_parallel;
+  const std::int64_t each = asked.mesh(1).ranks();
+  if (ranks % each != 0) {
+    if (shards == 1) {
+      throw input_error(
+          fmt::format("--data-parallel {}: {} can't be dealt out to {}; start a multiple of {}",
+                      replicas, plural(ranks, "rank"), plural(replicas, "replica"), replicas));
+    }
     throw input_error(
-        fmt::format("--data-parallel {}: {} can't be dealt out to {}; start a multiple of {}",
-                    replicas, plural(ranks, "rank"), plural(replicas, "replica"), replicas));
+        fmt::format("--tensor-parallel {}{}: {} can't be dealt out to them; start a multiple of {}",
+                    shards, replicas > 1 ? fmt::format(", --data-parallel {}", replicas) : "",
+                    plural(ranks, "rank"), each));
   }
-  return Mesh({.data = replicas, .pipeline = ranks / replicas});
+  return asked.mesh(static_cast<int>(ranks / each));
 }
 
 Task make_task(const Flags& flags, int ranks) {
   Task task;
   TrainingJob& training = task.training;
-  const Training asked = replicas_of(flags);
+  const Training asked = split_of(flags);
   const int replicas = asked.data_parallel;
   ScheduleFlags schedule = flags.schedule;
   if (flags.global_batch) {
@@ -478,13 +500,19 @@ Task make_task(const Flags& flags, int ranks) {
   }
   const ScheduleChoice choice = choose_schedule(schedule, {});
   task.title = title_of(choice);
-  const std::int64_t needed = std::int64_t{choice.schedule.ranks()} * replicas;
+  const std::int64_t needed = asked.mesh(choice.schedule.ranks()).ranks();
   if (needed != ranks) {
+    std::string split;
+    if (asked.tensor_parallel > 1) {
+      split = fmt::format(" for {} tensor-parallel ranks", asked.tensor_parallel);
+    }
+    if (replicas > 1) {
+      split += fmt::format("{} {} replicas", split.empty() ? " for" : " of", replicas);
+    }
     throw input_error(
         fmt::format("{} needs {}{}, but {}; start as many, as with mpirun -n {}, or give "
                     "--transport local",
-                    task.title, plural(needed, "rank"),
-                    replicas > 1 ? fmt::format(" for {} replicas", replicas) : "",
+                    task.title, plural(needed, "rank"), split,
                     ranks == 1 ? "there is 1" : fmt::format("there are {}", ranks), needed));
   }
   training.program = program_of(with_replicas(choice.schedule, asked));
@@ -493,6 +521,8 @@ Task make_task(const Flags& flags, int ranks) {
   training.shard_over = asked.shard_over;
   training.gather = asked.gather;
   training.bucket_bytes = asked.bucket_bytes;
+  training.tensor_parallel = asked.tensor_parallel;
+  training.sequence_parallel = asked.sequence_parallel;
   training.library_sums = parse_reduce(flags.reduce, replicas);
   training.iterations =
       flags.iterations ? parse_count(*flags.iterations, "--iterations") : training.iterations;

@@ -19,6 +19,8 @@ struct Flags {
   Flag model, layout, data, micro_batch_size, sequence_length;
   ReplicaFlags replicas;
   Flag global_batch, reduce;
+  Flag tensor_parallel;
+  bool sequence_parallel = false;
   Flag iterations, warmup, accumulate, seed, learning_rate, recompute, precision;
   Flag device, costs, pace, faults, transport, eager_limit, timeout;
   Flag rank, ranks, master;

@@ -37,6 +37,9 @@ std::string verdict(const Task& task, const RunResult& result, const Terminal& t
   const int replicas = task.training.data_parallel;
   std::string what = fmt::format("{}, {}", task.title, plural(program.ranks(), "rank"));
   if (chunks > 1) what += fmt::format(" x {}", plural(chunks, "chunk"));
+  if (task.training.tensor_parallel > 1) {
+    what += fmt::format(" x {} tensor-parallel", task.training.tensor_parallel);
+  }
   if (replicas > 1) what += fmt::format(" x {}", plural(replicas, "replica"));
   what += fmt::format(", {}{}: median iteration {}, of which {:.0f} % bubble",
                       plural(program.microbatches, "microbatch"), replicas > 1 ? " each" : "",
@@ -90,12 +93,32 @@ std::string model_lines(const TrainingJob& training) {
   return out;
 }
 
+// A report is of the first pipeline.
+bool is_shown(const RankResult& rank) { return rank.at.data == 0 && rank.at.tensor == 0; }
+
+std::string tensor_lines(const TrainingJob& training, const RunResult& result) {
+  if (training.tensor_parallel == 1) return {};
+  std::int64_t total_ns = 0;
+  std::int64_t exposed_ns = 0;
+  for (const RankResult& rank : result.ranks) {
+    total_ns += rank.tensor.total_ns;
+    exposed_ns += rank.tensor.exposed_ns();
+  }
+  const auto count = std::ssize(result.ranks);
+  return fmt::format(
+      "tensor  {} ranks have a shard of each layer{}; shown is the first\n"
+      "        {} a rank of exchanges within its actions, {} of it beside compute\n",
+      training.tensor_parallel,
+      training.sequence_parallel ? ", and tokens of their own between them" : "",
+      format_time(total_ns / count), format_time((total_ns - exposed_ns) / count));
+}
+
 // Which replica is shown, and what all of them split.
 std::string replica_lines(const TrainingJob& training, const RunResult& result) {
   if (training.data_parallel == 1) return {};
   std::vector<std::size_t> shown;
   for (std::size_t r = 0; r < result.ranks.size(); ++r) {
-    if (result.ranks[r].at.data == 0) shown.push_back(r);
+    if (is_shown(result.ranks[r])) shown.push_back(r);
   }
   constexpr std::array<std::string_view, 4> split{
       "they split nothing", "they split the optimizer's states",
@@ -119,7 +142,7 @@ std::string replica_lines(const TrainingJob& training, const RunResult& result) 
 }
 
 std::string run_lines(const TrainingJob& training, const RunResult& result) {
-  std::string out = replica_lines(training, result);
+  std::string out = replica_lines(training, result) + tensor_lines(training, result);
   if (!training.costs) out += model_lines(training);
   out += fmt::format("run     {}; transport {}\n", result.run.about.device,
                      result.run.about.transport);
@@ -175,7 +198,7 @@ std::string report(const Task& task, const RunResult& result, const Terminal& te
   if (const std::string taken = taken_line(result.run); !taken.empty()) sentences += "\n" + taken;
   std::vector<RankMemory> memory;
   for (const RankResult& rank : result.ranks) {
-    if (rank.at.data == 0) memory.push_back(rank.memory);
+    if (is_shown(rank)) memory.push_back(rank.memory);
   }
   return verdict(task, result, terminal) + "\n" + picture(task.training, result, terminal) + "\n" +
          rank_table(result.metrics) + "\n" + memory_table(memory, terminal.width) +
@@ -203,6 +226,8 @@ std::string result_json(const Task& task, const RunResult& result) {
     json["recompute"] = recompute_name(training.recompute);
     json["precision"] = precision_name(training.precision);
   }
+  json["tensor_parallel"] = training.tensor_parallel;
+  json["sequence_parallel"] = training.sequence_parallel;
   json["data_parallel"] = training.data_parallel;
   json["zero"] = training.zero;
   json["shard_over"] = training.shards();
@@ -227,7 +252,7 @@ std::string result_json(const Task& task, const RunResult& result) {
   };
   Json ranks = Json::array();
   for (std::size_t r = 0; r < result.ranks.size(); ++r) {
-    const auto& [at, metrics, memory, taken_bytes, collectives] = result.ranks[r];
+    const auto& [at, metrics, memory, taken_bytes, collectives, tensor] = result.ranks[r];
     ranks.push_back({{"rank", r},
                      {"pipeline", at.pipeline},
                      {"data", at.data},
@@ -236,6 +261,8 @@ std::string result_json(const Task& task, const RunResult& result) {
                      {"bubble_ns", bubble_json(metrics.bubble)},
                      {"collective_ns", collectives.total_ns},
                      {"exposed_collective_ns", collectives.exposed_ns()},
+                     {"tensor_exchange_ns", tensor.total_ns},
+                     {"exposed_tensor_exchange_ns", tensor.exposed_ns()},
                      {"peak_memory_bytes", memory.total()},
                      {"peak_action", to_text(memory.peak.action)},
                      {"peak_activation_chunks", metrics.peak_activation_chunks},

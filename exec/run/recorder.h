@@ -98,7 +98,6 @@ class Recorder {
   }
   const Action& action() const { return action_; }
   void add(ExchangeNote note) {
-    if (!in_detail_) return;
     note.action = action_;
     note.layer = layer_;
     exchanges_.push_back(note);

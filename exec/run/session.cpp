@@ -40,6 +40,7 @@ struct PeakReport {
   std::int64_t chunks = 0;
   RankMemory memory;
   std::int64_t taken_bytes = 0;
+  CollectiveTimes tensor;
 };
 
 std::vector<std::string> layer_names(const Model& model) {
@@ -68,6 +69,7 @@ RecordedRun run_of(const TrainingJob& training, const Device& device, Transport&
   facts.processors = count_processors(transport);
   facts.warmup_iterations = training.warmup;
   about.replicas = training.data_parallel;
+  about.tensor_parallel = training.tensor_parallel;
   about.zero = training.zero;
   about.shards = training.shards();
   about.bucket_bytes = training.bucket_bytes.value_or(0);
@@ -247,7 +249,7 @@ void bring_together(const TrainingJob& training, RankGroups& groups, const Recor
     run.iterations = iterations_of(extents, zero, training.is_continuous());
     median = run.median_iteration();
   }
-  median = broadcast_value(groups.whole, median);
+  result.median_place = median = broadcast_value(groups.whole, median);
 
   GroupTransport& sharing = training.shards() > 1 ? groups.sharers : groups.likes;
   const Leaders leaders{groups.pipelines, sharing};
@@ -255,8 +257,7 @@ void bring_together(const TrainingJob& training, RankGroups& groups, const Recor
   std::optional<ChromeTraceWriter> writer;
   if (trace != nullptr) {
     writer.emplace(run, metadata_json(run), *trace,
-                   MeasuredRun{run.about.layers, largest.states, largest.working},
-                   training.pipelines());
+                   MeasuredRun{run.about.layers, largest.states, largest.working}, training.mesh());
   }
   for (std::size_t k = 0; k < recorder.iterations().size(); ++k) {
     if (k != median && !training.record_details) continue;
@@ -264,7 +265,7 @@ void bring_together(const TrainingJob& training, RankGroups& groups, const Recor
     if (!leads) continue;
     int number = 0;
     for (const IterationRecord& one : gather_records(groups.pipelines, own)) {
-      if (writer) writer->add(one.spans, one.layers, one.samples, number++);
+      if (writer) writer->add(one.spans, one.layers, one.samples, number++, one.exchanges);
     }
     if (k != median) continue;
     run.spans.assign(own.spans.begin(), own.spans.end());
@@ -274,13 +275,24 @@ void bring_together(const TrainingJob& training, RankGroups& groups, const Recor
   if (writer) writer->finish();
 }
 
+// What a rank exchanges with tensor-parallel ones in an iteration.
+CollectiveTimes tensor_times(const IterationRecord& iteration) {
+  CollectiveTimes times;
+  for (const ExchangeSpan& exchange : iteration.exchanges) {
+    times.total_ns += exchange.end_ns - exchange.start_ns;
+    times.hidden_ns += exchange.end_ns - exchange.start_ns - exchange.exposed_ns;
+  }
+  return times;
+}
+
 // What each rank tells of itself, and each pipeline's first rank of it; rank 0 gets all.
 void report_ranks(RankGroups& groups, const Mesh& mesh, const Worker& worker, const Device& device,
                   RunResult& result) {
   const std::vector<Bytes> pipelines = gather(groups.whole, bytes_of(result.metrics.ranks));
   const std::vector<Bytes> collectives =
       gather(groups.whole, bytes_of(collective_times(result.run.spans, groups.pipeline.ranks())));
-  const PeakReport own{worker.peak_chunks(), worker.peak_memory(), device.most_taken_bytes()};
+  const PeakReport own{worker.peak_chunks(), worker.peak_memory(), device.most_taken_bytes(),
+                       tensor_times(worker.recorder().iterations()[result.median_place])};
   const std::vector<PeakReport> peaks = gather_value(groups.whole, own);
   if (groups.whole.rank() != 0) return;
   for (std::size_t r = 0; r < peaks.size(); ++r) {
@@ -294,6 +306,7 @@ void report_ranks(RankGroups& groups, const Mesh& mesh, const Worker& worker, co
     rank.metrics.peak_activation_chunks = peaks[r].chunks;
     rank.memory = peaks[r].memory;
     rank.taken_bytes = peaks[r].taken_bytes;
+    rank.tensor = peaks[r].tensor;
     rank.collectives =
         values_of<CollectiveTimes>(collectives[leader])[static_cast<std::size_t>(at.pipeline)];
     if (at.data == 0 && at.tensor == 0) {

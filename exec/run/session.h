@@ -26,6 +26,7 @@ struct RankResult {
   RankMemory memory;             // at its fullest
   std::int64_t taken_bytes = 0;  // from its GPU, the most at once; 0 of the host's
   CollectiveTimes collectives;   // with its replicas
+  CollectiveTimes tensor;        // with tensor-parallel ranks, within its actions
 };
 
 // Of a pipeline with replicas it tells of the first.
@@ -35,6 +36,7 @@ struct RunResult {
   RecordedRun run;
   // Of that iteration, with the peaks that ranks have counted themselves.
   Metrics metrics;
+  std::size_t median_place = 0;       // of that iteration among those measured
   std::vector<RankResult> ranks;      // of the mesh
   std::vector<double> warmup_losses;  // one a step, the mean of its passes
   std::vector<double> losses;

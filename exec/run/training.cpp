@@ -48,6 +48,10 @@ LayerSetup TrainingJob::layers(Device& device, Pool& pool, TensorGroup* tensor) 
 
 Training TrainingJob::replicas() const {
   Training training;
+  training.micro_batch_size = micro_batch_size;
+  training.sequence_length = sequence_length;
+  training.tensor_parallel = tensor_parallel;
+  training.sequence_parallel = sequence_parallel;
   training.data_parallel = data_parallel;
   training.zero = zero;
   training.shard_over = shard_over;

@@ -127,7 +127,7 @@ std::optional<Side> Document::side_of(int trace) const {
 
 int Document::first_replica_of(int trace) const {
   const OpenTrace& own = this->trace(trace);
-  if (!own.run || own.run->about.replicas == 1 || own.paths.empty()) return trace;
+  if (!own.run || own.run->about.pipelines() == 1 || own.paths.empty()) return trace;
   for (int i = 0; i < trace; ++i) {
     if (this->trace(i).run && this->trace(i).paths == own.paths) return i;
   }
@@ -144,7 +144,7 @@ std::string name_of_run(const Document& document, int trace) {
   const int first = document.first_replica_of(trace);
   const bool has_others = first != trace || (trace + 1 < static_cast<int>(document.traces.size()) &&
                                              document.first_replica_of(trace + 1) == trace);
-  return has_others ? fmt::format("replica {}", own.run->about.replica + 1) : own.name;
+  return has_others ? name_of_pipeline(own.run->about) : own.name;
 }
 
 Document compared(const Document& document, int predicted, int measured) {

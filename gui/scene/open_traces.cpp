@@ -131,13 +131,13 @@ struct Opened {
 void read_own(File& file, int most, ReadOptions options) {
   options.tells_replica = false;
   file.run = read_own_run(file.path, options);
-  if (!file.run || file.run->about.replicas == 1) return;
+  if (!file.run || file.run->about.pipelines() == 1) return;
   const RunDescription& about = file.run->about;
-  if (options.profile.replica || about.replicas > most) {
+  if (options.profile.replica || about.pipelines() > most) {
     file.run->warnings.add(said_of_replica(about, file.run->ranks), file.path);
     return;
   }
-  for (int number = 2; number <= about.replicas; ++number) {
+  for (int number = 2; number <= about.pipelines(); ++number) {
     options.profile.replica = number;
     file.replicas.push_back(read_own_run(file.path, options).value());
   }
@@ -298,8 +298,8 @@ std::string name_of(const std::vector<std::string>& paths, const Document& other
 void add(Document& document, Opened opened) {
   OpenTrace trace;
   trace.name = name_of(opened.paths, document);
-  if (const RunDescription& about = opened.run->about; about.replicas > 1) {
-    trace.name += fmt::format(", replica {}", about.replica + 1);
+  if (const RunDescription& about = opened.run->about; about.pipelines() > 1) {
+    trace.name += ", " + name_of_pipeline(about);
   }
   trace.paths = std::move(opened.paths);
   trace.run = std::move(opened.run);

@@ -1,5 +1,5 @@
-// Peak memory of replicas, by category: predicted from model and layout against what ranks that
-// train have counted, and alike whatever comes when.
+// Peak memory of replicas and of shards, by category: predicted from model and layout against what
+// ranks that train have counted, and alike whatever comes when.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -52,7 +52,30 @@ std::string words_of(const Case& one) {
   return one.schedule.name + " on " + std::to_string(one.schedule.ranks()) + ", ZeRO " +
          std::to_string(how.zero) + " over " + std::to_string(how.shards()) + ", " +
          std::string(gather_name(how.gathers(one.schedule.stages()))) +
-         (how.bucket_bytes ? ", buckets" : "") + (how.recompute.full ? ", recomputed" : "");
+         (how.bucket_bytes ? ", buckets" : "") + ", " + std::to_string(how.tensor_parallel) +
+         " shards" + (how.sequence_parallel ? " that split tokens" : "") + ", recomputed " +
+         recompute_name(how.recompute);
+}
+
+// Tensor-parallel ranks.
+std::vector<Case> shard_cases() {
+  std::vector<Case> all;
+  for (const Schedule& schedule : {generate({.name = "1f1b", .ranks = 1, .microbatches = 4}),
+                                   generate({.name = "gpipe", .ranks = 2, .microbatches = 6}),
+                                   generate({.name = "zb-h1", .ranks = 2, .microbatches = 4})}) {
+    for (const char* again : {"none", "selective", "norms,activation", "full"}) {
+      for (const bool splits_tokens : {false, true}) {
+        for (const int replicas_too : {1, 2}) {
+          Training how = replicas(replicas_too, replicas_too == 1 ? 0 : 1);
+          how.tensor_parallel = 2;
+          how.sequence_parallel = splits_tokens;
+          how.recompute = parse_recompute(again);
+          all.push_back({schedule, how});
+        }
+      }
+    }
+  }
+  return all;
 }
 
 std::vector<Case> cases() {
@@ -94,6 +117,8 @@ TrainingJob job_of(const Case& one, const std::vector<int>& layout) {
   job.shard_over = one.training.shard_over;
   job.bucket_bytes = one.training.bucket_bytes;
   job.gather = one.training.gather;
+  job.tensor_parallel = one.training.tensor_parallel;
+  job.sequence_parallel = one.training.sequence_parallel;
   job.recompute = one.training.recompute;
   return job;
 }
@@ -117,41 +142,47 @@ void expect_within(double share, std::int64_t want, std::int64_t got, const char
 
 // By 2 %. What ZeRO splits is rounded up to lines of 16 numbers, of each layer or bucket. The
 // gradient of the logits, which a prediction has beside them, takes their place.
-TEST(ReplicaMemory, ReplicasHoldWhatIsPredicted) {
+void expect_as_predicted(const Case& one) {
   constexpr double share = 0.02;
-  for (const Case& one : cases()) {
-    SCOPED_TRACE(words_of(one));
-    const PipelineShape shape{one.schedule.placement, false, {}};
-    const CostModel model = cost_model(one.training, one.schedule);
-    const TrainingJob job = job_of(one, model.layout(shape));
-    const RunResult result = testing::run_locally(job);
-    Training alone = one.training;
-    alone.zero = 0;
-    alone.gather.reset();
-    alone.shard_over.reset();
-    const std::vector<RankMemory> without = predicted(one, alone);
-    const std::vector<RankMemory> want = predicted(one, one.training);
-    ASSERT_EQ(result.ranks.size(), 4 * want.size());
-    for (const exec::RankResult& rank : result.ranks) {
-      const auto at = static_cast<std::size_t>(rank.at.pipeline);
-      SCOPED_TRACE("rank " + std::to_string(at) + ", replica " + std::to_string(rank.at.data));
-      const RankMemory& plan = want[at];
-      const WorkingBytes& planned = plan.peak.bytes;
-      const WorkingBytes& held = rank.memory.peak.bytes;
-      const std::int64_t logits = without[at].peak.bytes.workspace;
-      expect_within(share, plan.states.weights, rank.memory.states.weights, "weights");
-      expect_within(share, plan.states.gradients, rank.memory.states.gradients, "gradients");
-      expect_within(share, plan.states.optimizer, rank.memory.states.optimizer, "optimizer");
-      expect_within(share, planned.activations + planned.residue + logits,
-                    held.activations + held.residue, "activations");
-      expect_within(share, planned.unsharded, held.unsharded, "unsharded");
-      expect_within(share, planned.workspace - logits, held.workspace, "workspace");
-      expect_within(share, plan.total(), rank.memory.total(), "total");
-      const std::int64_t buffers = planned.send_buffers + planned.receive_buffers;
-      EXPECT_LE(std::abs(buffers - held.send_buffers - held.receive_buffers),
-                static_cast<std::int64_t>(share * static_cast<double>(plan.total())));
-    }
+  SCOPED_TRACE(words_of(one));
+  const PipelineShape shape{one.schedule.placement, false, {}};
+  const CostModel model = cost_model(one.training, one.schedule);
+  const TrainingJob job = job_of(one, model.layout(shape));
+  const RunResult result = testing::run_locally(job);
+  Training alone = one.training;
+  alone.zero = 0;
+  alone.gather.reset();
+  alone.shard_over.reset();
+  const std::vector<RankMemory> without = predicted(one, alone);
+  const std::vector<RankMemory> want = predicted(one, one.training);
+  ASSERT_EQ(static_cast<std::int64_t>(result.ranks.size()), job.mesh().ranks());
+  for (const exec::RankResult& rank : result.ranks) {
+    const auto at = static_cast<std::size_t>(rank.at.pipeline);
+    SCOPED_TRACE("rank " + std::to_string(at) + ", replica " + std::to_string(rank.at.data));
+    const RankMemory& plan = want[at];
+    const WorkingBytes& planned = plan.peak.bytes;
+    const WorkingBytes& held = rank.memory.peak.bytes;
+    const std::int64_t logits = without[at].peak.bytes.workspace;
+    expect_within(share, plan.states.weights, rank.memory.states.weights, "weights");
+    expect_within(share, plan.states.gradients, rank.memory.states.gradients, "gradients");
+    expect_within(share, plan.states.optimizer, rank.memory.states.optimizer, "optimizer");
+    expect_within(share, planned.activations + planned.residue + logits,
+                  held.activations + held.residue, "activations");
+    expect_within(share, planned.unsharded, held.unsharded, "unsharded");
+    expect_within(share, planned.workspace - logits, held.workspace, "workspace");
+    expect_within(share, plan.total(), rank.memory.total(), "total");
+    const std::int64_t buffers = planned.send_buffers + planned.receive_buffers;
+    EXPECT_LE(std::abs(buffers - held.send_buffers - held.receive_buffers),
+              static_cast<std::int64_t>(share * static_cast<double>(plan.total())));
   }
+}
+
+TEST(ReplicaMemory, ReplicasHoldWhatIsPredicted) {
+  for (const Case& one : cases()) expect_as_predicted(one);
+}
+
+TEST(ReplicaMemory, ShardsHoldWhatIsPredicted) {
+  for (const Case& one : shard_cases()) expect_as_predicted(one);
 }
 
 // But for buffers of a pipeline's messages, which there are none of on one rank.

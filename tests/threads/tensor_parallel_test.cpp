@@ -4,11 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
 
 #include "sim/cost/estimate/replicas.h"
 #include "sim/schedule/family.h"
 #include "tests/delayed_transport.h"
+#include "tests/files.h"
 #include "tests/local_run.h"
+#include "traces/base/files.h"
 
 namespace pipesim {
 namespace {
@@ -68,7 +72,7 @@ TEST(TensorParallel, EveryLayout) {
         for (const bool tokens : {false, true}) {
           if (tokens && shards == 1) continue;
           for (const int replicas : {1, 2}) {
-            for (const char* again : {"none", "selective", "full"}) {
+            for (const char* again : {"none", "selective", "norms,activation", "full"}) {
               const Split split{shards, tokens, replicas, 0};
               SCOPED_TRACE(words_of(schedule, model, split) + ", again " + again);
               TrainingJob training = training_of(schedule, split, model);
@@ -83,6 +87,118 @@ TEST(TensorParallel, EveryLayout) {
     }
   }
   EXPECT_GE(runs, 100);
+}
+
+// With what replicas split, every kind of schedule, heads that share keys and values, biases of
+// these, and matrices that both ends share, or not.
+TEST(TensorParallel, EverySplitAndSchedule) {
+  const std::vector<Schedule> schedules{
+      generate({.name = "gpipe", .ranks = 2, .microbatches = 4}),
+      generate({.name = "zb-h1", .ranks = 2, .microbatches = 3}),
+      generate({.name = "interleaved", .ranks = 2, .microbatches = 4}),
+      generate({.name = "bfs", .ranks = 2, .microbatches = 2, .chunks = 2, .placement = "v"})};
+  for (const Schedule& schedule : schedules) {
+    for (const Architecture architecture : {Architecture::gpt, Architecture::llama}) {
+      for (const bool tied : {false, true}) {
+        Model model = model_of(architecture, schedule.stages() + 2);
+        model.tied_head = tied;
+        model.kv_heads = tied ? 2 : 4;
+        model.qkv_bias = tied && architecture == Architecture::llama;
+        for (const Split& split : {Split{2, false, 1}, Split{2, true, 1}, Split{2, true, 2, 1},
+                                   Split{2, false, 2, 2}, Split{2, true, 3, 3}}) {
+          SCOPED_TRACE(words_of(schedule, model, split) + (tied ? ", tied" : ""));
+          TrainingJob training = training_of(schedule, split, model);
+          training.iterations = 2;
+          training.accumulate = 2;
+          expect_bitwise(run_locally(training));
+        }
+      }
+    }
+  }
+}
+
+// Where ranks don't divide the tokens of a microbatch, and messages come late.
+TEST(TensorParallel, WhateverComesWhen) {
+  const Schedule schedule = generate({.name = "1f1b", .ranks = 2, .microbatches = 3});
+  for (const bool tokens : {false, true}) {
+    const Split split{2, tokens, 2, 2};
+    TrainingJob training = training_of(schedule, split, model_of(Architecture::gpt, 4));
+    if (!tokens) training.sequence_length = 3;
+    if (!tokens) training.micro_batch_size = 1;
+    training.iterations = 2;
+    for (unsigned seed = 0; seed < 5; ++seed) {
+      SCOPED_TRACE(seed);
+      expect_bitwise(run_locally(training, {}, [&](exec::Transport& own) {
+        return std::make_unique<testing::DelayedTransport>(
+            own, 10 * seed + static_cast<unsigned>(own.rank()));
+      }));
+    }
+  }
+}
+
+// The losses of layers that are whole, but for the order of sums.
+TEST(TensorParallel, ShardsTrainWhatWholeLayersDo) {
+  for (const Architecture architecture : {Architecture::gpt, Architecture::llama}) {
+    const Schedule schedule = generate({.name = "1f1b", .ranks = 1, .microbatches = 2});
+    const Model model = model_of(architecture, 5);
+    const auto losses_of = [&](const Split& split) {
+      TrainingJob training = training_of(schedule, split, model);
+      training.iterations = 10;
+      training.verify = false;
+      return run_locally(training).losses;
+    };
+    const std::vector<double> whole = losses_of({});
+    for (const Split& split : {Split{2, false}, Split{2, true}, Split{4, false}, Split{4, true}}) {
+      SCOPED_TRACE(words_of(schedule, model, split));
+      const std::vector<double> losses = losses_of(split);
+      ASSERT_EQ(losses.size(), whole.size());
+      for (std::size_t i = 0; i < whole.size(); ++i) {
+        EXPECT_NEAR(losses[i], whole[i], 1e-5 * whole[i]) << i;
+      }
+    }
+  }
+}
+
+// An exchange of each kind that is expected, with the bytes of what it sums up or gathers.
+TEST(TensorParallel, ExchangesAreInTheTrace) {
+  const Schedule schedule = generate({.name = "zb-h1", .ranks = 1, .microbatches = 1});
+  const Model model = model_of(Architecture::llama, 3);  // a block
+  const testing::TemporaryFolder folder;
+  for (const bool tokens : {false, true}) {
+    TrainingJob training = training_of(schedule, {2, tokens}, model);
+    training.record_details = true;
+    training.verify = false;
+    const std::string path = folder / "trace.json";
+    OutputFile file(path, false);
+    run_locally(training, {}, {}, &file);
+    file.commit();
+    std::map<std::string, std::vector<std::int64_t>> bytes;  // by action and exchange, of rank 0
+    const auto trace = nlohmann::json::parse(read_file(path));
+    for (const auto& event : trace.at("traceEvents")) {
+      if (event.value("cat", "") != "tensor" || event.at("args").at("replica") != 0) continue;
+      const auto& args = event.at("args");
+      EXPECT_EQ(args.at("ranks"), 2);
+      EXPECT_EQ(args.at("exposed_ns"), std::llround(event.at("dur").get<double>() * 1000));
+      bytes[args.at("of").get<std::string>() + " " + event.at("name").get<std::string>()].push_back(
+          args.at("bytes"));
+    }
+    const std::int64_t whole = training.rows() * model.hidden_size * 4;
+    const std::int64_t parts = 2 * 3 * training.rows() * 4;  // of the loss
+    using Bytes = std::vector<std::int64_t>;
+    if (!tokens) {
+      EXPECT_EQ(bytes["0F0 all-reduce"], Bytes(3, whole));
+      EXPECT_EQ(bytes["0F0 all-gather"], Bytes{parts});
+      EXPECT_EQ(bytes["0I0 all-reduce"], Bytes(3, whole));
+      EXPECT_EQ(bytes.size(), 3);
+    } else {
+      EXPECT_EQ(bytes["0F0 reduce-scatter"], Bytes(3, whole));
+      EXPECT_EQ(bytes["0F0 all-gather"], (Bytes{whole, whole, whole, parts}));
+      EXPECT_EQ(bytes["0I0 reduce-scatter"], Bytes(3, whole));
+      EXPECT_EQ(bytes["0I0 all-gather"], Bytes(2, whole));
+      EXPECT_EQ(bytes["0W0 all-gather"], Bytes(4, whole));
+      EXPECT_EQ(bytes.size(), 5);
+    }
+  }
 }
 
 }  // namespace

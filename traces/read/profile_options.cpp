@@ -17,7 +17,8 @@ void check_that_it_counts(const ProfileOptions& options,
                                   options.program_flag, runs.front()->name));
   }
   const bool profiled = !none([](auto* run) { return run->about.source == Source::profiled; });
-  const bool chosen = options.replica && !none([](auto* run) { return run->about.replicas > 1; });
+  const bool chosen =
+      options.replica && !none([](auto* run) { return run->about.pipelines() > 1; });
   if ((options.ranks.empty() && !options.replica) || profiled || chosen) return;
   throw input_error(fmt::format("{0}: {1} is no profile{2}; leave {0} away",
                                 options.replica ? "--replica" : "--ranks", runs.front()->name,

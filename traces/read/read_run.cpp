@@ -40,11 +40,11 @@ struct OwnFile {
 void choose_replica(const std::string& path, const ReadOptions& options, OwnMetadata& metadata,
                     Warnings& warnings) {
   RunDescription& about = metadata.about;
-  if (about.replicas == 1) return;
+  if (about.pipelines() == 1) return;
   const int number = options.profile.replica.value_or(1);
-  if (number > about.replicas) {
+  if (number > about.pipelines()) {
     throw input_error(fmt::format("--replica {}: {} has {}; give a number from 1 on", number, path,
-                                  plural(about.replicas, "replica")));
+                                  plural(about.pipelines(), "pipeline")));
   }
   about.replica = number - 1;
   if (options.tells_replica) warnings.add(said_of_replica(about, metadata.ranks), path);
@@ -250,13 +250,19 @@ std::vector<RecordedRun> read_runs(const std::vector<std::string>& given,
 }
 
 std::string said_of_replica(const RunDescription& about, int ranks) {
-  const Mesh mesh({.data = about.replicas, .pipeline = ranks});
   std::string own;
   for (int rank = 0; rank < ranks; ++rank) {
-    own += fmt::format("{}{}", rank == 0 ? "" : ", ",
-                       mesh.rank_at({.data = about.replica, .pipeline = rank}));
+    own += fmt::format("{}{}", rank == 0 ? "" : ", ", rank * about.pipelines() + about.replica);
   }
-  return said_of_pipeline(about.replica + 1, about.replicas, own);
+  return said_of_pipeline(about.replica + 1, about.pipelines(), own);
+}
+
+std::string name_of_pipeline(const RunDescription& about) {
+  const int tensor = about.replica % about.tensor_parallel;
+  std::string name = fmt::format("replica {}", about.replica / about.tensor_parallel + 1);
+  if (about.tensor_parallel == 1) return name;
+  const std::string rank = fmt::format("tensor rank {}", tensor);
+  return about.replicas == 1 ? rank : name + ", " + rank;
 }
 
 std::optional<RecordedRun> read_own_run(const std::string& path, const ReadOptions& options) {

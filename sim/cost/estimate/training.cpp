@@ -37,7 +37,18 @@ std::vector<std::int64_t> divisors(std::int64_t number) {
                                 nearest.empty() ? "none" : nearest));
 }
 
-void check_tensor_parallel(const Training& training, const Model& model, const Cluster& cluster) {
+}  // namespace
+
+std::string_view gather_name(Gather gather) {
+  switch (gather) {
+    case Gather::window: return "window";
+    case Gather::pass: return "pass";
+    case Gather::once: return "once";
+  }
+  return {};
+}
+
+void check_shards(const Training& training, const Model& model, const Cluster* cluster) {
   const std::int64_t t = training.tensor_parallel;
   if (t == 1) {
     if (training.sequence_parallel) {
@@ -53,29 +64,33 @@ void check_tensor_parallel(const Training& training, const Model& model, const C
                     "ranks; leave it at 1",
                     t, model.name));
   }
-  const std::int64_t per_node = cluster.devices_per_node;
+  const std::int64_t per_node = cluster == nullptr ? t : cluster->devices_per_node;
   const auto fits_nodes = [&](std::int64_t n) { return per_node % n == 0 || n % per_node == 0; };
   const auto divides = [&](std::int64_t n) {
-    return model.heads % n == 0 && model.kv_heads % n == 0 && model.mlp_size % n == 0;
+    return model.heads % n == 0 && model.kv_heads % n == 0 && model.mlp_size % n == 0 &&
+           (cluster != nullptr || model.vocabulary_size % n == 0);
   };
   const auto valid = [&] {
     std::vector<std::int64_t> numbers = divisors(model.heads);
-    std::erase_if(numbers, [&](std::int64_t n) { return !divides(n) || !fits_nodes(n); });
+    std::erase_if(numbers, [&](std::int64_t n) {
+      return !divides(n) || (cluster != nullptr && !fits_nodes(n));
+    });
     return numbers;
   };
   const std::string_view flag = "--tensor-parallel";
   if (!divides(t)) {
     const auto whole = [&](std::int64_t count) { return count % t == 0; };
-    const std::string what = !whole(model.heads) ? plural(model.heads, "head")
-                             : !whole(model.kv_heads)
-                                 ? plural(model.kv_heads, "head") + " of keys and values"
-                                 : fmt::format("an mlp_size of {}", model.mlp_size);
+    const std::string what =
+        !whole(model.heads)      ? plural(model.heads, "head")
+        : !whole(model.kv_heads) ? plural(model.kv_heads, "head") + " of keys and values"
+        : !whole(model.mlp_size) ? fmt::format("an mlp_size of {}", model.mlp_size)
+                                 : fmt::format("a vocabulary of {}", model.vocabulary_size);
     refuse(flag, t, valid(), fmt::format("does not divide {} of {}", what, model.name));
   }
   if (!fits_nodes(t)) {
     refuse(flag, t, valid(),
            fmt::format("its groups would straddle nodes of {} of {}", plural(per_node, "device"),
-                       cluster.name));
+                       cluster->name));
   }
   if (training.sequence_parallel && training.sequence_length % t != 0) {
     const std::int64_t below = training.sequence_length / t * t;
@@ -87,17 +102,6 @@ void check_tensor_parallel(const Training& training, const Model& model, const C
     refuse("--sequence-length", training.sequence_length, numbers,
            fmt::format("--sequence-parallel splits it over {} ranks, which must divide it", t));
   }
-}
-
-}  // namespace
-
-std::string_view gather_name(Gather gather) {
-  switch (gather) {
-    case Gather::window: return "window";
-    case Gather::pass: return "pass";
-    case Gather::once: return "once";
-  }
-  return {};
 }
 
 void check_replicas(const Training& training) {
@@ -167,7 +171,7 @@ void check(const Training& training, const Model& model, const Cluster& cluster)
                     plural(model.max_sequence_length, "token"), model.max_sequence_length));
   }
   check_recompute(training.recompute, model);
-  check_tensor_parallel(training, model, cluster);
+  check_shards(training, model, &cluster);
   const auto& peaks = cluster.device.flops_per_second;
   if (!peaks[static_cast<std::size_t>(training.precision)]) {
     std::string known;

@@ -66,6 +66,10 @@ struct Training {
   }
 };
 
+// Refuses what tensor-parallel ranks can't split of a model. They are devices of a cluster, whose
+// nodes they must fit, or, where it is null, ranks that may be anywhere and have as many words of
+// the vocabulary each, which a cluster's fill up.
+void check_shards(const Training& training, const Model& model, const Cluster* cluster);
 // Refuses replicas that can't be, in the words of the command line.
 void check_replicas(const Training& training);
 // Refuses what can't be: the rule, the value, the nearest valid choice.
