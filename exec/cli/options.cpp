@@ -350,7 +350,8 @@ void add_all_flags(CommandLine& program, Flags& flags) {
         "who adds gradients up: we, or MPI or NCCL"}});
   program.add_flags(
       "Training",
-      {{"--model", &flags.model, "NAME|FILE.json", "a gpt, llama or mlp; default gpt-mini"},
+      {{"--model", &flags.model, "NAME|FILE.json",
+        "a gpt, llama or mlp, or a file; default gpt-mini"},
        {"--layout", &flags.layout, "3,2,2,3", "layers a virtual stage; default: evenly"},
        {"--data", &flags.data, "FILE", "any text, by bytes; default: a built-in primer"},
        {"--micro-batch-size", &flags.micro_batch_size, "B", "sequences a microbatch; default 4"},

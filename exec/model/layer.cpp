@@ -214,6 +214,12 @@ double kept_numbers(const Model& model, double batch, double sequence, int layer
 }
 
 void check_trainable(const Model& model, std::string_view where) {
+  if (model.architecture == Architecture::llama && model.head_size() % 2 != 0) {
+    throw input_error(
+        fmt::format("{}: pipeexec can't train {}: its heads have {} numbers, and rotary positions "
+                    "turn pairs; give it heads of an even size",
+                    where, quote(model.name), model.head_size()));
+  }
   const char* reason = nullptr;
   if (model.is_listed()) {
     reason = "listed layers are numbers with nothing to compute";

@@ -19,7 +19,8 @@ std::int64_t ran_ns() {
 
 }  // namespace
 
-ProcessorWatch::ProcessorWatch(bool counts) : counts_(counts) {
+ProcessorWatch::ProcessorWatch(bool counts, const std::int64_t& waited_ns)
+    : counts_(counts), waited_ns_(&waited_ns), waited_before_ns_(waited_ns) {
   if (!counts) return;
   ran_ns_ = ran_ns();
   since_ns_ = Clock::monotonic_ns();
@@ -28,7 +29,8 @@ ProcessorWatch::ProcessorWatch(bool counts) : counts_(counts) {
 std::int64_t ProcessorWatch::taken_ns() const {
   if (!counts_) return 0;
   const std::int64_t now_ns = Clock::monotonic_ns();
-  const std::int64_t taken = now_ns - since_ns_ - (ran_ns() - ran_ns_);
+  const std::int64_t waited = *waited_ns_ - waited_before_ns_;
+  const std::int64_t taken = now_ns - since_ns_ - (ran_ns() - ran_ns_) - waited;
   return taken < least_taken_ns ? 0 : taken;
 }
 

@@ -10,8 +10,9 @@ namespace pipesim::exec {
 
 class ProcessorWatch {
  public:
-  // Not `counts`: reads no clock, and nothing is ever taken.
-  explicit ProcessorWatch(bool counts);
+  // Not `counts`: reads no clock, and nothing is ever taken. `waited_ns` grows by what the thread
+  // waits for others meanwhile, and outlives it.
+  ProcessorWatch(bool counts, const std::int64_t& waited_ns);
 
   // Since it was made. What is less than a switch of threads takes is 0: clocks are read one
   // after the other.
@@ -19,6 +20,8 @@ class ProcessorWatch {
 
  private:
   bool counts_;
+  const std::int64_t* waited_ns_;
+  std::int64_t waited_before_ns_;
   std::int64_t since_ns_ = 0;
   std::int64_t ran_ns_ = 0;
 };

@@ -79,8 +79,15 @@ class Recorder {
   // Of this thread.
   Instant now() const { return {clock_.now_ns(), false}; }
   // Of what is computed from here on; to be asked for before the mark of its start.
-  ProcessorWatch watch() const { return ProcessorWatch(computes_); }
-  ProcessorWatch watch_layer() const { return ProcessorWatch(computes_ && in_detail_); }
+  ProcessorWatch watch() const { return ProcessorWatch(computes_, waited_ns_); }
+  ProcessorWatch watch_layer() const { return ProcessorWatch(computes_ && in_detail_, waited_ns_); }
+  // In what it computes the thread waits for others: for as long as it does not run meanwhile.
+  template <typename Wait>
+  void wait(const Wait& wait) {
+    const ProcessorWatch own = watch();
+    wait();
+    waited_ns_ += own.taken_ns();
+  }
   // Of the device: when all has run that it was asked for so far.
   Instant mark() const { return {device_.mark(), true}; }
 
@@ -125,6 +132,7 @@ class Recorder {
   std::vector<MemoryNote> memory_;
   Action action_;
   std::int32_t layer_ = 0;
+  std::int64_t waited_ns_ = 0;
   std::vector<IterationRecord> kept_;
 };
 

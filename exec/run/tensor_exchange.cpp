@@ -41,7 +41,7 @@ void TensorExchange::run(GroupExchange what, const Slice& numbers, Steps steps) 
   beside_.add(id, {std::move(steps), {}});
   beside_.close(id);
   try {
-    beside_.wait_for(id);
+    recorder_.wait([&] { beside_.wait_for(id); });
   } catch (const TimedOut& error) {
     throw TimedOut(fmt::format("{}, {} of tensor-parallel ranks: {}", to_text(recorder_.action()),
                                name_of(what), error.what()));

@@ -54,6 +54,32 @@ Model llama(const std::string& name, std::int64_t blocks, std::int64_t hidden_si
   return model;
 }
 
+// The Llama team, 2024, "The Llama 3 herd of models", arXiv 2407.21783, table 3, and the
+// published configurations, with the sequences that most of the training had.
+Model llama3(const std::string& name, std::int64_t blocks, std::int64_t hidden_size,
+             std::int64_t mlp_size, std::int64_t heads) {
+  Model model = llama(name, blocks, hidden_size, mlp_size, heads, 8, 128256, 8192);
+  model.rotary_base = 500'000;
+  return model;
+}
+
+// Yang et al., 2024, "Qwen2 technical report", arXiv 2407.10671, table 1, and the published
+// configurations, whose vocabularies are filled up.
+Model qwen2(const std::string& name, std::int64_t blocks, std::int64_t hidden_size,
+            std::int64_t mlp_size, std::int64_t heads, std::int64_t kv_heads,
+            std::int64_t vocabulary_size) {
+  Model model = llama(name, blocks, hidden_size, mlp_size, heads, kv_heads, vocabulary_size, 32768);
+  model.rotary_base = 1'000'000;
+  model.qkv_bias = true;
+  return model;
+}
+
+Model qwen2_small() {
+  Model model = qwen2("qwen2-0.5b", 24, 896, 4864, 14, 2, 151936);
+  model.tied_head = true;
+  return model;
+}
+
 Model mlp_mini() {
   Model model{.name = "mlp-mini"};
   model.architecture = Architecture::mlp;
@@ -64,9 +90,11 @@ Model mlp_mini() {
   return model;
 }
 
-// Jiang et al., 2024, "Mixtral of Experts", arXiv 2401.04088, table 1.
+// Jiang et al., 2024, "Mixtral of Experts", arXiv 2401.04088, table 1, and the published
+// configuration.
 Model mixtral() {
   Model model = llama("mixtral-8x7b", 32, 4096, 14336, 32, 8, 32000, 32768);
+  model.rotary_base = 1'000'000;
   model.experts = 8;
   model.experts_per_token = 2;
   return model;
@@ -77,6 +105,7 @@ Model mixtral() {
 const std::vector<Model>& known_models() {
   static const std::vector<Model> models{
       gpt("gpt-mini", 8, 128, 4),
+      llama("llama-mini", 8, 128, 352, 4, 2, 256, 256),
       mlp_mini(),
       // Radford et al., 2019, "Language models are unsupervised multitask learners".
       gpt2("gpt2-small", 12, 768, 12),
@@ -111,12 +140,15 @@ const std::vector<Model>& known_models() {
       llama("llama-2-7b", 32, 4096, 11008, 32, 32, 32000, 4096),
       llama("llama-2-13b", 40, 5120, 13824, 40, 40, 32000, 4096),
       llama("llama-2-70b", 80, 8192, 28672, 64, 8, 32000, 4096),
-      // Llama team, 2024, "The Llama 3 herd of models", arXiv 2407.21783, table 3, and the
-      // published configurations, with the sequences that most of the training had.
-      llama("llama-3-8b", 32, 4096, 14336, 32, 8, 128256, 8192),
-      llama("llama-3-70b", 80, 8192, 28672, 64, 8, 128256, 8192),
-      llama("llama-3-405b", 126, 16384, 53248, 128, 8, 128256, 8192),
+      llama3("llama-3-8b", 32, 4096, 14336, 32),
+      llama3("llama-3-70b", 80, 8192, 28672, 64),
+      llama3("llama-3-405b", 126, 16384, 53248, 128),
+      // Jiang et al., 2023, "Mistral 7B", arXiv 2310.06825, table 1. Attention looks back over
+      // the whole sequence here, there over 4096 positions.
+      llama("mistral-7b", 32, 4096, 14336, 32, 8, 32000, 8192),
       mixtral(),
+      qwen2_small(),
+      qwen2("qwen2-7b", 28, 3584, 18944, 28, 4, 152064),
   };
   return models;
 }

@@ -57,6 +57,11 @@ void read_attention(JsonMembers& members, Model& model) {
   model.heads = heads.integer(1, largest_size);
   check_divides(heads, model.heads, "heads", model.hidden_size,
                 fmt::format("a hidden_size of {}", model.hidden_size));
+  if (!model.has_positions() && model.head_size() % 2 != 0) {
+    heads.fail(
+        fmt::format("{} of {} numbers, but rotary positions turn pairs; give heads of an even size",
+                    plural(model.heads, "head"), model.head_size()));
+  }
   model.kv_heads = model.heads;
   members.optional("kv_heads", [&](const JsonCursor& value) {
     model.kv_heads = value.integer(1, largest_size);

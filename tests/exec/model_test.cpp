@@ -6,6 +6,7 @@
 #include <numeric>
 #include <set>
 
+#include "tests/errors.h"
 #include "tests/layers.h"
 
 namespace pipesim::exec {
@@ -320,6 +321,27 @@ TEST(Model, ALlamaStartsWithoutBiasesButThoseAskedFor) {
     // Embedding and head; of a block two norms, four matrices.
     EXPECT_EQ(weights.size(), 1U + 2 * (qkv_bias ? 7 : 6) + 2);
   }
+}
+
+TEST(Model, WhatHasNoLayersIsRefused) {
+  const auto refusal = [](const Model& model) {
+    return testing::input_error_of([&] { check_trainable(model, "--model"); });
+  };
+  for (const Example& example : every_example()) {
+    EXPECT_EQ(testing::error_of([&] { check_trainable(example.model, "--model"); }),
+              testing::no_error);
+  }
+  Model model = llama_example(false, 0, 2, false).model;
+  model.name = "mine";
+  model.hidden_size = 20;
+  EXPECT_EQ(refusal(model),
+            "--model: pipeexec can't train 'mine': its heads have 5 numbers, and rotary positions "
+            "turn pairs; give it heads of an even size");
+  model.hidden_size = 24;
+  model.experts = 2;
+  EXPECT_EQ(refusal(model),
+            "--model: pipeexec can't train 'mine': it lacks experts; give a gpt or llama without "
+            "experts, or an mlp, or have pipesim predict this one");
 }
 
 // A tied matrix is in both ends here.

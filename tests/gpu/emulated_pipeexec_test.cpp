@@ -27,6 +27,16 @@ std::string model_in(const testing::TemporaryFolder& folder, int blocks, int hea
   return path;
 }
 
+// Heads share keys and values, and positions are turned.
+std::string llama_in(const testing::TemporaryFolder& folder) {
+  const std::string path = folder / "llama.json";
+  write_file(path, R"({"format": "pipesim-model", "version": 1, "architecture": "llama",
+                       "blocks": 4, "hidden_size": 8, "heads": 4, "kv_heads": 2, "mlp_size": 12,
+                       "vocabulary_size": 256, "max_sequence_length": 4, "qkv_bias": true,
+                       "dropout": 0.1})");
+  return path;
+}
+
 Outcome call(const std::string& line, const std::vector<std::string>& environment = {}) {
   std::vector<std::string> argv{PIPESIM_EMULATED "/pipeexec"};
   std::istringstream in(line);
@@ -68,6 +78,18 @@ TEST(EmulatedPipeexec, PipelinesHaveTheBitsOfOneRank) {
       const Outcome outcome = train(line, model, {with});
       EXPECT_EQ(outcome.status, 0) << line << ", " << with << ": " << outcome.err;
     }
+  }
+}
+
+TEST(EmulatedPipeexec, LlamasHaveTheBitsOfOneRank) {
+  const testing::TemporaryFolder folder;
+  const std::string model = llama_in(folder);
+  for (const char* flags :
+       {"1f1b --stages 2", "zb-h1 --stages 2 --precision bf16",
+        "1f1b --stages 2 --recompute full --data-parallel 2 --zero 3 --precision bf16"}) {
+    const std::string line = "--device cuda --schedule " + std::string(flags);
+    const Outcome outcome = train(line, model);
+    EXPECT_EQ(outcome.status, 0) << line << ": " << outcome.err;
   }
 }
 

@@ -26,12 +26,13 @@ std::string error_of(const std::string& text) {
 TEST(ModelFile, KnownModelsHaveThePublishedParameters) {
   // Of published checkpoints; GPT-2's with its tied head counted once.
   const std::map<std::string, std::int64_t> published{
-      {"gpt2-small", 124'439'808},     {"gpt2-medium", 354'823'168},
-      {"gpt2-large", 774'030'080},     {"gpt2-xl", 1'557'611'200},
-      {"llama-2-7b", 6'738'415'616},   {"llama-2-13b", 13'015'864'320},
-      {"llama-2-70b", 68'976'648'192}, {"llama-3-8b", 8'030'261'248},
-      {"llama-3-70b", 70'553'706'496}, {"llama-3-405b", 405'853'388'800},
-      {"mixtral-8x7b", 46'702'792'704}};
+      {"gpt2-small", 124'439'808},      {"gpt2-medium", 354'823'168},
+      {"gpt2-large", 774'030'080},      {"gpt2-xl", 1'557'611'200},
+      {"llama-2-7b", 6'738'415'616},    {"llama-2-13b", 13'015'864'320},
+      {"llama-2-70b", 68'976'648'192},  {"llama-3-8b", 8'030'261'248},
+      {"llama-3-70b", 70'553'706'496},  {"llama-3-405b", 405'853'388'800},
+      {"mixtral-8x7b", 46'702'792'704}, {"mistral-7b", 7'241'732'096},
+      {"qwen2-0.5b", 494'032'768},      {"qwen2-7b", 7'615'616'512}};
   for (const auto& [name, parameters] : published) {
     EXPECT_EQ(find_model(name).parameters(), parameters) << name;
   }
@@ -78,6 +79,7 @@ Sizes block_sizes(const Model& model) {
     sizes.used += linear(h, h / model.heads);  // its queries
     if (head < model.kv_heads) sizes.used += 2 * linear(h, h / model.heads);
   }
+  if (model.qkv_bias) sizes.used += h / model.heads * (model.heads + 2 * model.kv_heads);
   sizes.used += linear(h, h);
   sizes.used += norm;
   if (model.experts > 1) sizes.used += h * model.experts;
@@ -107,6 +109,7 @@ TEST(ModelFile, ParametersAreThoseOfEveryMatrix) {
           model.vocabulary_size = 11;
           model.max_sequence_length = 7;
           model.tied_head = tied;
+          model.qkv_bias = architecture == Architecture::llama && tied;
           const Sizes block = block_sizes(model);
           const std::int64_t positions = architecture == Architecture::llama ? 0 : 7 * 24;
           std::int64_t norm = 24;
@@ -169,8 +172,15 @@ TEST(ModelFile, KeysThatAreLeftOutHaveTheirDefaults) {
   llama.experts = 4;
   llama.experts_per_token = 2;
   llama.tied_head = true;
-  const std::string rest = R"(,"name":"l","architecture":"llama","kv_heads":3,"mlp_size":40,)"
-                           R"("experts":4,"experts_per_token":2,"tied_head":true)";
+  std::string rest = R"(,"name":"l","architecture":"llama","kv_heads":3,"mlp_size":40,)"
+                     R"("experts":4,"experts_per_token":2,"tied_head":true)";
+  EXPECT_EQ(llama.rotary_base, 10'000);
+  EXPECT_FALSE(llama.qkv_bias);
+  EXPECT_EQ(parse_model(with(sizes + rest), "l.json"), llama);
+  EXPECT_EQ(parse_model(to_json(llama), "l.json"), llama);
+  rest += R"(,"rotary_base":500000,"qkv_bias":true)";
+  llama.rotary_base = 500'000;
+  llama.qkv_bias = true;
   EXPECT_EQ(parse_model(with(sizes + rest), "l.json"), llama);
   EXPECT_EQ(parse_model(to_json(llama), "l.json"), llama);
 }
@@ -250,6 +260,14 @@ TEST(ModelFile, WhatIsWrongIsSaidWithWhatWouldDo) {
        "experts_per_token: 2 are more than the model's 1 expert; give at most 1"},
       {llama(R"("experts":1)"), "key 'mlp_size' is missing"},
       {llama(R"("mlp_size":9,"layers":[])"), "unknown key 'layers'"},
+      {llama(R"("mlp_size":9,"rotary_base":0)"), "rotary_base: 0 is out of range"},
+      {llama(R"("mlp_size":9,"rotary_base":1.5)"), "rotary_base: "},
+      {llama(R"("mlp_size":9,"qkv_bias":1)"), "qkv_bias: "},
+      {gpt(R"("hidden_size":128,"heads":8,"rotary_base":10000)"), "unknown key 'rotary_base'"},
+      {gpt(R"("hidden_size":128,"heads":8,"qkv_bias":true)"), "unknown key 'qkv_bias'"},
+      {with(R"("architecture":"llama","blocks":2,"hidden_size":24,"heads":8,"mlp_size":9,)"
+            R"("vocabulary_size":9,"max_sequence_length":8)"),
+       "heads: 8 heads of 3 numbers, but rotary positions turn pairs; give heads of an even size"},
       {with(R"("architecture":"mlp","blocks":2,"hidden_size":8,"vocabulary_size":9,)"
             R"("max_sequence_length":8,"kv_heads":1)"),
        "unknown key 'kv_heads'"},
