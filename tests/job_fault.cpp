@@ -1,9 +1,10 @@
 // A training job one rank of which is struck by a signal, as by kill:
 //   job_fault --rank R --signal S --at N [--timeout MS] [--trace FILE] [--port P] [--replicas D]
+//             [--shards T]
 // strikes rank R when it is about to send its N-th result, of which the first 4 or 8 go along
-// the pipeline and others to replicas; at 0, when it takes part in the optimizer step that
-// ends its first iteration. The job is one of MPI; with a port, one that TCP connects there,
-// whose ranks the environment tells as torchrun does.
+// the pipeline, those of one stage, and others to replicas or tensor-parallel ranks; at 0, when it
+// takes part in the optimizer step that ends its first iteration. The job is one of MPI; with a
+// port, one that TCP connects there, whose ranks the environment tells as torchrun does.
 #include <fmt/format.h>
 
 #include <charconv>
@@ -70,18 +71,20 @@ int main(int argc, char** argv) {
     job = exec::make_mpi_transport();
   }
   const int replicas = given.contains("--replicas") ? static_cast<int>(given["--replicas"]) : 1;
+  const int shards = given.contains("--shards") ? static_cast<int>(given["--shards"]) : 1;
   const Schedule schedule =
-      generate({.name = "1f1b", .ranks = job->ranks() / replicas, .microbatches = 4});
+      generate({.name = "1f1b", .ranks = job->ranks() / replicas / shards, .microbatches = 4});
   exec::TrainingJob training = testing::tiny_training(schedule, testing::tiny_model(6));
   training.verify = false;
   training.data_parallel = replicas;
+  training.tensor_parallel = shards;
   training.record_details = !trace_path.empty();
   training.iterations = 3;
   const bool went_well = run_as_process(
       *job,
       [&](exec::Transport& own) {
         std::int64_t sends = 0;
-        for (const Action& action : training.program.actions[own.rank() / replicas]) {
+        for (const Action& action : training.program.actions[own.rank() / replicas / shards]) {
           sends += is_send(action.kind) ? 1 : 0;
         }
         const bool struck = own.rank() == given["--rank"];

@@ -7,7 +7,8 @@
 #     GPU and of the window included;
 #   - what has threads under the thread sanitizer;
 #   - 100,000 random programs, as released and under sanitizers;
-#   - 300 random layouts with replicas, over MPI and over TCP;
+#   - 300 random layouts with replicas and shards, over MPI and over TCP;
+#   - a llama of 10 M parameters that learns, the same by three schedules;
 #   - the fuzzers for five minutes each;
 #   - what is tried on a machine with a GPU, on an emulated one;
 #   - the HIP module, where Debian offers hipcc.
@@ -66,6 +67,7 @@ step "test: tsan" ctest --preset tsan -j2
 step "100,000 random programs" random_programs build/release
 step "100,000 random programs: asan-ubsan" random_programs $sanitized
 step "random layouts over MPI and TCP" random_layouts
+step "a llama learns" bash tests/learns.sh build/release
 step "fuzz for five minutes each" bash tests/fuzz.sh $sanitized 300
 step "what a machine with a GPU tries, on an emulated one" bash bench/gpu/run.sh --small \
   --binaries build/release --module build/release/tests/emulated_gpu \

@@ -15,6 +15,13 @@ std::string_view name_of(Source source) {
   }
 }
 
+std::string RunDescription::pipeline_name() const {
+  const std::string data = "replica " + std::to_string(replica / tensor_parallel + 1);
+  if (tensor_parallel == 1) return data;
+  const std::string tensor = "tensor rank " + std::to_string(replica % tensor_parallel);
+  return replicas == 1 ? tensor : data + ", " + tensor;
+}
+
 std::size_t RecordedRun::median_iteration() const {
   const Accumulation accumulation{about.accumulate};
   const int count = iterations.empty() ? 0 : iterations.back().number + 1;

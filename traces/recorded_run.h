@@ -84,6 +84,8 @@ struct RunDescription {
   MeasuredFacts measured;
 
   int pipelines() const { return replicas * tensor_parallel; }
+  // This one's: "replica 2", with tensor-parallel ranks "replica 2, tensor rank 1".
+  std::string pipeline_name() const;
 };
 
 // One iteration, the spans [begin, end) of the run.

@@ -177,13 +177,18 @@ class DecoderBlock final : public Layer {
 
   // With sequence parallelism what is kept of the norms are parts, gathered again here.
   void add_weight_gradients(const Microbatch& /*microbatch*/, Saved& saved) override {
+    const auto add = [&](std::size_t input, std::size_t gradient, const Linear& linear) {
+      add_linear_gradients(saved[input], saved[gradient], linear);
+      saved[input] = saved[gradient] = {};
+    };
     const auto add_of_normed = [&](std::size_t normed, std::size_t gradient, const Linear& linear) {
       Tensor room;
       add_linear_gradients(gathered(saved[normed], room), saved[gradient], linear);
+      saved[normed] = saved[gradient] = {};
     };
-    add_linear_gradients(saved[residue_active], saved[residue_down], down_);
+    add(residue_active, residue_down, down_);
     add_of_normed(residue_normed2, residue_up, up_);
-    add_linear_gradients(saved[residue_mixed], saved[residue_out], out_);
+    add(residue_mixed, residue_out, out_);
     add_of_normed(residue_normed1, residue_qkv, qkv_);
     add_norm_gradients(saved[residue_norm1], norm1_);
     add_norm_gradients(saved[residue_norm2], norm2_);

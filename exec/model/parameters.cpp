@@ -243,26 +243,29 @@ void ParameterStore::find_pieces() {
 // Whatever a rank has of a parameter it draws the whole, so that it starts as everywhere.
 void ParameterStore::fill_start() {
   for_each_parameter(layers_, [&](const Layer&, const Parameter& parameter, int, const Range& at) {
-    const bool is_there = !parameter.weight.empty() && !parameter.shard;
-    Scratch whole(device_, is_there ? 0 : parameter.whole_size);
-    float* drawn = is_there ? parameter.weight.floats() : whole.numbers();
+    const bool in_place = !parameter.weight.empty() && !parameter.shard;
+    const Scratch whole(device_, in_place ? 0 : parameter.whole_size);
+    float* drawn = in_place ? parameter.weight.floats() : whole.numbers();
     if (parameter.start.deviation > 0) {
       device_.fill_normal(parameter.whole_size, drawn, parameter.key, parameter.start.deviation);
     } else {
       device_.fill(parameter.whole_size, drawn, parameter.start.value);
     }
-    Scratch shard(device_, parameter.shard ? parameter.size : 0);
+    const Scratch shard(device_, parameter.shard ? parameter.size : 0);
     if (parameter.shard) copy_shard(device_, *parameter.shard, drawn, shard.numbers());
     const float* own = parameter.shard ? shard.numbers() : drawn;
+    const auto put = [&](const Range& numbers, const Slice& there) {
+      if (there.empty() || there.memory() == own) return;
+      device_.copy(numbers.size(), own + numbers.begin, there.data());
+    };
+    const Range all{0, parameter.size};
+    put(all, parameter.weight);
+    put(all, parameter.rounded);
     for (const Piece& piece : pieces_) {
       if (common(piece.in_stage, at).size() == 0) continue;
-      const float* from = own + piece.range.begin;
-      if (!is_there) device_.copy(piece.range.size(), from, piece.weight.data());
-      if (!rounded_.empty() && parameter.rounded.empty()) {
-        device_.copy(piece.range.size(), from, piece.rounded.data());
-      }
+      if (parameter.weight.empty()) put(piece.range, piece.weight);
+      if (parameter.rounded.empty()) put(piece.range, piece.rounded);
     }
-    if (!parameter.rounded.empty()) device_.copy(parameter.size, own, parameter.rounded.data());
   });
 }
 

@@ -22,12 +22,22 @@ Steps one(std::unique_ptr<Exchange> exchange) {
 }  // namespace
 
 void TensorExchange::all_reduce(const Slice& numbers) {
-  run(GroupExchange::all_reduce, numbers, exec::all_reduce(group_, pool_, numbers, tag));
+  const Tensor room = room_for(numbers);
+  run(GroupExchange::all_reduce, numbers,
+      exec::all_reduce(group_, pool_, numbers, tag, room.all()));
 }
 
 void TensorExchange::reduce_scatter(const Slice& numbers) {
+  const Tensor room = room_for(numbers);
   run(GroupExchange::reduce_scatter, numbers,
-      one(std::make_unique<ReduceScatter>(group_, pool_, in_equal_parts(numbers, ranks()), tag)));
+      one(std::make_unique<ReduceScatter>(group_, pool_, in_equal_parts(numbers, ranks()), tag,
+                                          room.all())));
+}
+
+// For what the others have of the rank's part, which all_reduce() may round up.
+Tensor TensorExchange::room_for(const Slice& numbers) const {
+  const std::int64_t part = Parts({numbers.size()}, ranks()).part(0, 0).size();
+  return pool_.take((ranks() - 1) * part, Use::receive_buffer, numbers.data().type);
 }
 
 void TensorExchange::all_gather(const Slice& numbers) {

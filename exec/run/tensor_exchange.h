@@ -25,6 +25,7 @@ class TensorExchange final : public TensorGroup {
   void all_gather(const Slice& numbers) override;
 
  private:
+  Tensor room_for(const Slice& numbers) const;
   void run(GroupExchange what, const Slice& numbers, Steps steps);
 
   GroupTransport& group_;

@@ -144,7 +144,7 @@ std::string name_of_run(const Document& document, int trace) {
   const int first = document.first_replica_of(trace);
   const bool has_others = first != trace || (trace + 1 < static_cast<int>(document.traces.size()) &&
                                              document.first_replica_of(trace + 1) == trace);
-  return has_others ? name_of_pipeline(own.run->about) : own.name;
+  return has_others ? own.run->about.pipeline_name() : own.name;
 }
 
 Document compared(const Document& document, int predicted, int measured) {

@@ -299,7 +299,7 @@ void add(Document& document, Opened opened) {
   OpenTrace trace;
   trace.name = name_of(opened.paths, document);
   if (const RunDescription& about = opened.run->about; about.pipelines() > 1) {
-    trace.name += ", " + name_of_pipeline(about);
+    trace.name += ", " + about.pipeline_name();
   }
   trace.paths = std::move(opened.paths);
   trace.run = std::move(opened.run);

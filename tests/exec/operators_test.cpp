@@ -606,6 +606,48 @@ TEST(Operators, Embedding) {
   });
 }
 
+// As tensor-parallel ranks have words: those of others have zeros, and no gradient.
+TEST(Operators, EmbeddingOfWordsThatAreOthers) {
+  on_every_shape([](Device& device, std::int64_t rows, std::int64_t columns) {
+    constexpr std::int32_t words = 4;
+    constexpr std::int64_t sequence = 3;
+    auto tokens = choices(rows, words + 1, 1);
+    for (std::int32_t& token : tokens) --token;
+    const auto table = normals(words * columns, 2);
+    const auto positions = normals(sequence * columns, 3);
+    const auto dy = normals(rows * columns, 4);
+    Array t(device, table);
+    Array p(device, positions);
+    Array d(device, dy);
+    for (const bool adds_positions : {false, true}) {
+      Array y(device, rows * columns);
+      Array dtable(device, table);
+      Array dpositions(device, positions);
+      device.embed(rows, columns, sequence, tokens.data(), t.data(),
+                   adds_positions ? p.data() : nullptr, y.data());
+      device.embed_backward(rows, columns, sequence, tokens.data(), d.data(), dtable.data(),
+                            adds_positions ? dpositions.data() : nullptr);
+      std::vector<float> want;
+      std::vector<float> want_table = table;
+      std::vector<float> want_positions = positions;
+      for (std::int64_t row = 0; row < rows; ++row) {
+        const std::int32_t token = tokens[at(row)];
+        for (std::int64_t i = 0; i < columns; ++i) {
+          const std::size_t position = at(row % sequence * columns + i);
+          float value = token < 0 ? 0 : table[at(token * columns + i)];
+          if (adds_positions) value += positions[position];
+          want.push_back(value);
+          if (token >= 0) want_table[at(token * columns + i)] += dy[at(row * columns + i)];
+          if (adds_positions) want_positions[position] += dy[at(row * columns + i)];
+        }
+      }
+      EXPECT_EQ(y.values(), want);
+      EXPECT_EQ(dtable.values(), want_table);
+      EXPECT_EQ(dpositions.values(), want_positions);
+    }
+  });
+}
+
 // ---- Cross entropy
 
 double cross_entropy(const double* x, std::int64_t classes, std::int32_t target) {
@@ -636,6 +678,55 @@ TEST(Operators, CrossEntropyAndItsGradient) {
     }
     expect_close(losses.values(), want, 1e-6, 1e-6, "losses");
     expect_close(a.values(), slopes, 2e-6, 1e-6, "gradient");
+  });
+}
+
+// Of classes in shards as of all of them.
+TEST(Operators, CrossEntropyOfShards) {
+  on_every_shape([](Device& device, std::int64_t rows, std::int64_t classes) {
+    constexpr int ranks = 3;
+    const std::int64_t whole = ranks * classes;
+    const auto x = normals(rows * whole, 1, 4);
+    const auto targets = choices(rows, static_cast<std::int32_t>(whole), 2);
+    Array all(device, x);
+    Array want(device, rows);
+    device.cross_entropy(rows, whole, targets.data(), all.data(), want.data());
+    device.cross_entropy_backward(rows, whole, targets.data(), all.data());
+    const auto want_slopes = all.values();
+    std::vector<std::vector<std::int32_t>> own_targets(ranks, targets);
+    std::vector<std::unique_ptr<Array>> shards;
+    Array parts(device, ranks * cross_entropy_part * rows);
+    for (int rank = 0; rank < ranks; ++rank) {
+      const auto first = static_cast<std::int32_t>(rank * classes);
+      std::vector<float> own;
+      for (std::int64_t row = 0; row < rows; ++row) {
+        const auto begin = x.begin() + row * whole + first;
+        own.insert(own.end(), begin, begin + classes);
+        std::int32_t& target = own_targets[static_cast<std::size_t>(rank)][at(row)];
+        const bool is_own = first <= target && target < first + classes;
+        target = is_own ? target - first : -1;
+      }
+      shards.push_back(std::make_unique<Array>(device, own));
+      device.cross_entropy_of_part(
+          rows, classes, own_targets[static_cast<std::size_t>(rank)].data(), shards.back()->data(),
+          parts.data() + rank * cross_entropy_part * rows);
+    }
+    for (int rank = 0; rank < ranks; ++rank) {
+      Array losses(device, rows);
+      float* own = shards[static_cast<std::size_t>(rank)]->data();
+      device.join_cross_entropy(rows, classes, ranks, rank, parts.data(), own, losses.data());
+      device.cross_entropy_backward(rows, classes,
+                                    own_targets[static_cast<std::size_t>(rank)].data(), own);
+      expect_close(losses.values(), wide(want.values()), 1e-6, 1e-6, "losses");
+      Doubles slopes;
+      for (std::int64_t row = 0; row < rows; ++row) {
+        for (std::int64_t i = 0; i < classes; ++i) {
+          slopes.push_back(want_slopes[at(row * whole + rank * classes + i)]);
+        }
+      }
+      expect_close(shards[static_cast<std::size_t>(rank)]->values(), slopes, 2e-6, 1e-6,
+                   "gradient");
+    }
   });
 }
 

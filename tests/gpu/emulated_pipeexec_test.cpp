@@ -93,6 +93,23 @@ TEST(EmulatedPipeexec, LlamasHaveTheBitsOfOneRank) {
   }
 }
 
+// What shards exchange passes through the host; what is computed again is so to the last bit.
+TEST(EmulatedPipeexec, ShardsHaveTheBitsOfOneRank) {
+  const testing::TemporaryFolder folder;
+  int seed = 0;
+  for (const std::string& model : {model_in(folder, 4), llama_in(folder)}) {
+    for (const char* flags : {"", "--sequence-parallel", "--precision bf16",
+                              "--sequence-parallel --precision bf16 --data-parallel 2 --zero 1",
+                              "--precision bf16 --recompute attention,norms,activation"}) {
+      const std::string line =
+          "--device cuda --schedule zb-h1 --stages 2 --tensor-parallel 2 " + std::string(flags);
+      const std::string with = "PIPESIM_EMULATED_GPU_SEED=" + std::to_string(++seed);
+      const Outcome outcome = train(line, model, {with});
+      EXPECT_EQ(outcome.status, 0) << line << ", " << with << ": " << outcome.err;
+    }
+  }
+}
+
 // What replicas exchange passes through the host.
 TEST(EmulatedPipeexec, ReplicasHaveTheBitsOfOneRank) {
   const testing::TemporaryFolder folder;

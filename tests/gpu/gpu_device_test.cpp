@@ -444,7 +444,9 @@ TEST(Gpu, EmbeddingAndItsGradientInTheOrderOfRows) {
     on_every_shape("embed of " + std::to_string(words) + " words", same_bits,
                    [&](const Place& p, std::int64_t rows, std::int64_t columns) {
                      const std::int64_t sequence = 19;
-                     const Numbers tokens(p.device, choices(rows, words, 1));
+                     auto chosen = choices(rows, words + 1, 1);
+                     for (std::int32_t& token : chosen) --token;  // some of no row of the table
+                     const Numbers tokens(p.device, chosen);
                      Tensor table(p, p.normals(words * columns, 2));
                      Tensor positions(p, p.normals(sequence * columns, 3), 2);
                      Tensor dy(p, p.normals(rows * columns, 4), 3);
@@ -480,10 +482,28 @@ TEST(Gpu, CrossEntropy) {
                    p.device.cross_entropy(rows, classes, targets.data(), x.data(), losses.data());
                    return Results{x.values(), losses.values()};
                  });
+  on_every_shape(
+      "cross_entropy_of_part, join_cross_entropy", within(1e-5, 1e-5),
+      [](const Place& p, std::int64_t rows, std::int64_t classes) {
+        auto chosen = choices(rows, static_cast<std::int32_t>(classes) + 1, 2);
+        for (std::int32_t& target : chosen) --target;
+        const Numbers targets(p.device, chosen);
+        const std::int64_t part = cross_entropy_part * rows;
+        Tensor x(p, p.normals(rows * classes, 1, 4));
+        Tensor other(p, p.normals(rows * classes, 3, 4));
+        Array parts(p.device, 2 * part, 2 * p.offset);
+        Array losses(p.device, rows, p.offset);
+        p.device.cross_entropy_of_part(rows, classes, targets.data(), x.data(), parts.data());
+        p.device.cross_entropy_of_part(rows, classes, targets.data(), other.data(),
+                                       parts.data() + part);
+        p.device.join_cross_entropy(rows, classes, 2, 1, parts.data(), other.data(), losses.data());
+        return Results{x.values(), other.values(), losses.values()};
+      });
   on_every_shape("cross_entropy_backward", same_bits,
                  [](const Place& p, std::int64_t rows, std::int64_t classes) {
-                   const Numbers targets(p.device,
-                                         choices(rows, static_cast<std::int32_t>(classes), 2));
+                   auto chosen = choices(rows, static_cast<std::int32_t>(classes) + 1, 2);
+                   for (std::int32_t& target : chosen) --target;
+                   const Numbers targets(p.device, chosen);
                    Tensor x(p, p.normals(rows * classes, 1));
                    p.device.cross_entropy_backward(rows, classes, targets.data(), x.data());
                    return Results{x.values()};

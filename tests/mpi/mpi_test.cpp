@@ -183,6 +183,26 @@ TEST(MpiFault, AReplicaThatIsLostIsNamed) {
       << stopped;
 }
 
+// In a sum within an action: ranks 0 and 1 have shards of the same layers.
+TEST(MpiFault, ATensorParallelRankThatIsLostIsNamed) {
+  const std::vector<std::string> job{"--shards", "2", "--rank", "1", "--at", "7"};
+  const auto struck_by = [&](int signal) {
+    std::vector<std::string> arguments = job;
+    arguments.insert(arguments.end(), {"--signal", std::to_string(signal), "--timeout", "500"});
+    Outcome outcome = fault(2, arguments);
+    EXPECT_NE(outcome.status, 0);
+    EXPECT_EQ(outcome.out, "");
+    return outcome;
+  };
+  const std::string killed = struck_by(SIGKILL).err;
+  EXPECT_NE(killed.find("process rank 1"), std::string::npos) << killed;
+  const std::string stopped = lines_of("job_fault", struck_by(SIGSTOP).err);
+  EXPECT_NE(stopped.find("job_fault: rank 0: iteration 0, in its actions: 0F0, all-reduce of "
+                         "tensor-parallel ranks: waited 500.0 ms for a message from rank 1"),
+            std::string::npos)
+      << stopped;
+}
+
 TEST(MpiPipeexec, AStartThatLacksARankEnds) {
   const Outcome outcome = testing::mpirun(
       2, {"/bin/sh", "-c",

@@ -257,14 +257,6 @@ std::string said_of_replica(const RunDescription& about, int ranks) {
   return said_of_pipeline(about.replica + 1, about.pipelines(), own);
 }
 
-std::string name_of_pipeline(const RunDescription& about) {
-  const int tensor = about.replica % about.tensor_parallel;
-  std::string name = fmt::format("replica {}", about.replica / about.tensor_parallel + 1);
-  if (about.tensor_parallel == 1) return name;
-  const std::string rank = fmt::format("tensor rank {}", tensor);
-  return about.replicas == 1 ? rank : name + ", " + rank;
-}
-
 std::optional<RecordedRun> read_own_run(const std::string& path, const ReadOptions& options) {
   auto file = read_own(path, options, options.progress);
   if (!file) return std::nullopt;

@@ -45,8 +45,6 @@ std::vector<std::string> files_of(const std::vector<std::string>& paths);
 
 // Which replica a run is, where its file has several.
 std::string said_of_replica(const RunDescription& about, int ranks);
-// Its name among them: "replica 2", or with tensor-parallel ranks "replica 2, tensor rank 1".
-std::string name_of_pipeline(const RunDescription& about);
 
 // One file of ours, by itself; nothing where it is not ours.
 std::optional<RecordedRun> read_own_run(const std::string& path, const ReadOptions& options = {});

@@ -16,10 +16,14 @@ namespace {
 
 constexpr std::int64_t float_bytes = sizeof(float);
 
-// Chooses the GPU before anything is made on it.
+// Chooses the GPU before anything is made on it. A choice is a thread's.
 class Chosen {
  public:
-  explicit Chosen(int gpu) { check(gpuSetDevice(gpu), "choose the GPU"); }
+  explicit Chosen(int gpu) : gpu_(gpu) { choose(); }
+  void choose() const { check(gpuSetDevice(gpu_), "choose the GPU"); }
+
+ private:
+  int gpu_;
 };
 
 template <typename T>
@@ -96,6 +100,7 @@ class GpuDevice final : public Device {
   Marks& marks() { return marks_; }
   GpuMemory& memory() { return memory_; }
 
+  void enter_thread() override { chosen_.choose(); }
   std::string description() const override { return description_; }
   bool host_reaches_memory() const override { return false; }
 

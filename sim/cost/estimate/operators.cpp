@@ -179,7 +179,8 @@ class OperatorsBuilder {
     const double parts = training_.sequence_parallel ? static_cast<double>(split_) : 1;
     const double inputs =
         static_cast<double>(batch * rows * inner) / (whole && !is_copied ? parts : 1);
-    const double outputs = static_cast<double>(batch * rows * columns) / (whole ? 1 : parts);
+    // Gradients of outputs are gathered for those of inputs, and stay so.
+    const auto outputs = static_cast<double>(batch * rows * columns);
     weight.residue_bytes = value_ * (inputs + outputs);
     operators_[at].saved_bytes = value_ * inputs;
     return operators_[at];
