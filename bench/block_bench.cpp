@@ -146,6 +146,27 @@ class Stopwatch final : public Device {
                                   dbeta);
     });
   }
+  void gated_silu(std::int64_t rows, std::int64_t columns, ConstArray x, Array y) override {
+    time("gated_silu", [&] { device_.gated_silu(rows, columns, x, y); });
+  }
+  void gated_silu_backward(std::int64_t rows, std::int64_t columns, ConstArray x, ConstArray dy,
+                           Array dx) override {
+    time("gated_silu_backward", [&] { device_.gated_silu_backward(rows, columns, x, dy, dx); });
+  }
+  void rms_norm(std::int64_t rows, std::int64_t columns, ConstArray x, ConstArray gamma, Array y,
+                float* rstd) override {
+    time("rms_norm", [&] { device_.rms_norm(rows, columns, x, gamma, y, rstd); });
+  }
+  void rms_norm_backward(std::int64_t rows, std::int64_t columns, ConstArray dy, ConstArray x,
+                         ConstArray gamma, const float* rstd, ConstArray residual, Array dx,
+                         float* dgamma) override {
+    time("rms_norm_backward", [&] {
+      device_.rms_norm_backward(rows, columns, dy, x, gamma, rstd, residual, dx, dgamma);
+    });
+  }
+  void rotate(const AttentionShape& shape, float base, bool back, Array qkv) override {
+    time("rotate", [&] { device_.rotate(shape, base, back, qkv); });
+  }
   std::int64_t attention_state(const AttentionShape& shape) const override {
     return device_.attention_state(shape);
   }
