@@ -19,7 +19,7 @@ struct Flags {
   Flag model, layout, data, micro_batch_size, sequence_length;
   ReplicaFlags replicas;
   Flag global_batch, reduce;
-  Flag iterations, warmup, accumulate, seed, learning_rate, recompute, precision;
+  Flag iterations, warmup, accumulate, seed, learning_rate, recompute, attention, precision;
   Flag device, costs, pace, faults, transport, eager_limit, timeout;
   Flag rank, ranks, master;
   Flag trace, layout_picture;

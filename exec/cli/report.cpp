@@ -74,6 +74,9 @@ std::string model_lines(const TrainingJob& training) {
                                 model.hidden_size, count_of_parameters(model.parameters()));
   out += fmt::format("        layers a virtual stage: {}{}\n", fmt::join(training.layout, ","),
                      training.recompute ? "; activations recomputed" : "");
+  if (training.attention == Attention::fused && model.architecture != Architecture::mlp) {
+    out += "        attention is fused: it keeps no scores\n";
+  }
   if (training.precision != Number::float32) {
     out += fmt::format("        {}; gradients, and what the optimizer holds, in fp32\n",
                        precision_name(training.precision));
@@ -195,6 +198,7 @@ std::string result_json(const Task& task, const RunResult& result) {
     json["seed"] = training.seed;
     json["learning_rate"] = training.learning_rate;
     json["recompute"] = training.recompute ? "full" : "none";
+    json["attention"] = attention_name(training.attention);
     json["precision"] = precision_name(training.precision);
   }
   json["data_parallel"] = training.data_parallel;

@@ -120,7 +120,8 @@ void Layer::add_norm_gradients(const Tensor& gradients, const Norm& norm) const 
   if (norm.beta) add(*norm.beta, gradients.floats() + size);
 }
 
-double kept_numbers(const Model& model, double batch, double sequence, int layer) {
+double kept_numbers(const Model& model, double batch, double sequence, int layer,
+                    Attention attention) {
   const double rows = batch * sequence;
   const auto hidden = static_cast<double>(model.hidden_size);
   const bool is_mlp = model.architecture == Architecture::mlp;
@@ -131,7 +132,9 @@ double kept_numbers(const Model& model, double batch, double sequence, int layer
   if (is_mlp) return rows * 2 * hidden;
   const auto qkv = static_cast<double>(model.hidden_size + 2 * model.kv_size());
   const double inner = (model.is_gated() ? 3 : 2) * static_cast<double>(model.mlp_size);
-  return rows * (5 * hidden + qkv + inner + static_cast<double>(model.heads) * sequence);
+  const double scores =
+      static_cast<double>(model.heads) * (attention == Attention::fused ? 2 : sequence);
+  return rows * (5 * hidden + qkv + inner + scores);
 }
 
 void check_trainable(const Model& model, std::string_view where) {

@@ -17,6 +17,7 @@
 
 #include "exec/model/parameters.h"
 #include "exec/model/tensor.h"
+#include "sim/cost/estimate/training.h"
 #include "sim/cost/model.h"
 
 namespace pipesim::exec {
@@ -29,7 +30,8 @@ struct LayerSetup {
   std::int64_t batch = 1;     // sequences in a microbatch
   std::int64_t sequence = 1;  // positions in each
   std::uint64_t seed = 0;
-  Number precision = Number::float32;  // of weights as operators read them, and activations
+  Number precision = Number::float32;        // of weights as operators read them, and activations
+  Attention attention = Attention::unfused;  // fused: keeps no scores, as GPUs never do
 
   std::int64_t rows() const { return batch * sequence; }
 };
@@ -150,6 +152,7 @@ std::vector<Layer*> plain(const std::vector<std::unique_ptr<Layer>>& layers);
 // How many numbers forward() of that layer leaves in its Saved, up to a few a
 // row or parameter; backward_input() leaves no more. In floating point, so that
 // absurd sizes can be told, too.
-double kept_numbers(const Model& model, double batch, double sequence, int layer);
+double kept_numbers(const Model& model, double batch, double sequence, int layer,
+                    Attention attention);
 
 }  // namespace pipesim::exec

@@ -66,7 +66,8 @@ Reference::Reference(const TrainingJob& training, Device& device)
                          training.micro_batch_size,
                          training.sequence_length,
                          training.seed,
-                         training.precision};
+                         training.precision,
+                         training.attention};
   for (int i = 0; i < training.model.layers(); ++i) {
     layers_.push_back(make_layer(setup, i));
     stores_.push_back(std::make_unique<ParameterStore>(device, pool_, training.precision,

@@ -21,7 +21,8 @@ Trainer::Trainer(const TrainingJob& training, Device& device, RankGroups& groups
                           training.micro_batch_size,
                           training.sequence_length,
                           training.seed,
-                          training.precision};
+                          training.precision,
+                          training.attention};
   for (const int stage : training.program.placement.stages_of(groups.pipeline.rank())) {
     const Stage::Setup setup{layers,
                              stage,

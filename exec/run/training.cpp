@@ -41,6 +41,7 @@ Training TrainingJob::replicas() const {
   training.gather = gather;
   training.bucket_bytes = bucket_bytes;
   training.precision = precision == Number::float32 ? Precision::fp32 : Precision::bf16;
+  training.attention = attention;
   training.gradient_bytes = sizeof(float);
   return training;
 }
@@ -66,14 +67,15 @@ std::string TrainingJob::fingerprint() const {
                           fmt::join(layout, ","), micro_batch_size, sequence_length);
   return fmt::format(
       "program of {} ranks {:x}, {}, text of {} bytes {:x}, {} microbatches, {} + {} iterations, "
-      "{} to a step, seed {}, learning rate {}, recompute {}, precision {}, {} replicas, zero {}, "
+      "{} to a step, seed {}, learning rate {}, recompute {}, attention {}, precision {}, {} "
+      "replicas, zero {}, "
       "shards {}, "
       "buckets {}, gathers {}, library sums {}, verify {}, details {}, faults {}",
       program.ranks(), rows, what, text.bytes().size(), std::hash<std::string_view>()(text.bytes()),
       program.microbatches, warmup, iterations, accumulate, seed, learning_rate, recompute,
-      precision_name(precision), data_parallel, zero, shards(), bucket_bytes.value_or(0),
-      gathers_layers() ? "layers" : "stages", library_sums, verify, record_details,
-      fmt::join(faults.texts(), ", "));
+      attention_name(attention), precision_name(precision), data_parallel, zero, shards(),
+      bucket_bytes.value_or(0), gathers_layers() ? "layers" : "stages", library_sums, verify,
+      record_details, fmt::join(faults.texts(), ", "));
 }
 
 }  // namespace pipesim::exec

@@ -38,8 +38,8 @@ class Layers {
  public:
   explicit Layers(Example example, std::uint64_t seed = testing::example_seed)
       : example_(std::move(example)), device_(testing::make_test_device()), pool_(*device_) {
-    const LayerSetup setup{*device_,          pool_, example_.model, example_.batch,
-                           example_.sequence, seed};
+    const LayerSetup setup{*device_,          pool_, example_.model,  example_.batch,
+                           example_.sequence, seed,  Number::float32, example_.attention};
     for (int i = 0; i < example_.model.layers(); ++i) layers_.push_back(make_layer(setup, i));
     store_ = std::make_unique<ParameterStore>(*device_, pool_, Number::float32, plain(layers_));
   }
@@ -289,7 +289,7 @@ TEST(Model, WhatHasNoLayersIsRefused) {
   EXPECT_EQ(refusal(model),
             "--model: pipeexec can't train 'mine': its heads have 5 numbers, and rotary positions "
             "turn pairs; give it heads of an even size");
-  model.hidden_size = 24;
+  model.hidden_size = 16;
   model.experts = 2;
   EXPECT_EQ(refusal(model),
             "--model: pipeexec can't train 'mine': it lacks experts; give a gpt or llama without "

@@ -91,6 +91,10 @@ void check_tensor_parallel(const Training& training, const Model& model, const C
 
 }  // namespace
 
+std::string_view attention_name(Attention attention) {
+  return attention == Attention::fused ? "fused" : "unfused";
+}
+
 std::string_view recompute_name(Recompute recompute) {
   switch (recompute) {
     case Recompute::none: return "none";

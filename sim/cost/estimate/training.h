@@ -34,6 +34,7 @@ enum class Gather : std::uint8_t {
 };
 
 std::string_view recompute_name(Recompute recompute);
+std::string_view attention_name(Attention attention);
 std::string_view gather_name(Gather gather);
 
 struct Training {
