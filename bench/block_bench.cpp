@@ -156,6 +156,13 @@ class Stopwatch final : public Device {
                                   dbeta);
     });
   }
+  void gated_silu(std::int64_t rows, std::int64_t columns, ConstArray x, Array y) override {
+    time("gated_silu", [&] { device_.gated_silu(rows, columns, x, y); });
+  }
+  void gated_silu_backward(std::int64_t rows, std::int64_t columns, ConstArray x, ConstArray dy,
+                           Array dx) override {
+    time("gated_silu_backward", [&] { device_.gated_silu_backward(rows, columns, x, dy, dx); });
+  }
   void rms_norm(std::int64_t rows, std::int64_t columns, ConstArray x, ConstArray gamma, Array y,
                 float* rstd) override {
     time("rms_norm", [&] { device_.rms_norm(rows, columns, x, gamma, y, rstd); });

@@ -195,26 +195,36 @@ void matrix_product(benchmark::State& state, const std::string& instructions, bo
   count_flops(state, 2.0 * static_cast<double>(rows * size) * k);
 }
 
-// Heads of 64, one sequence. Counted as if the half above the diagonal were free.
-void attention(benchmark::State& state, bool own, bool backward) {
+// Heads of 64. Counted as if the half above the diagonal were free, and so were scores that a
+// linear backward computes again.
+void run_attention(benchmark::State& state, const AttentionShape& shape, bool own, bool backward) {
   const auto device = make_cpu_device({"", own});
-  const AttentionShape shape{1, rows, state.range(0) / 64, 64};
-  const auto qkv = numbers(rows * 3 * shape.hidden(), 1);
-  const auto dy = numbers(rows * shape.hidden(), 2);
-  std::vector<float> probabilities(static_cast<std::size_t>(shape.heads * rows * rows));
+  const auto qkv = numbers(shape.rows() * shape.qkv_size(), 1);
+  const auto dy = numbers(shape.rows() * shape.hidden(), 2);
+  std::vector<float> kept(static_cast<std::size_t>(device->attention_state(shape)));
   std::vector<float> y(dy.size());
   std::vector<float> dqkv(qkv.size());
-  device->attention(shape, qkv.data(), probabilities.data(), y.data());
+  device->attention(shape, qkv.data(), kept.data(), y.data());
   for (auto _ : state) {
-    if (backward) {  // `probabilities` becomes something else; the speed stays
-      device->attention_backward(shape, qkv.data(), probabilities.data(), y.data(), dy.data(),
-                                 dqkv.data());
+    if (backward) {  // `kept` may become something else; the speed stays
+      device->attention_backward(shape, qkv.data(), kept.data(), y.data(), dy.data(), dqkv.data());
     } else {
-      device->attention(shape, qkv.data(), probabilities.data(), y.data());
+      device->attention(shape, qkv.data(), kept.data(), y.data());
     }
   }
-  const auto half = static_cast<double>(shape.heads * rows * (rows + 1) / 2);
-  count_flops(state, 2.0 * half * 64 * (backward ? 4 : 2));
+  const std::int64_t half = shape.sequence * (shape.sequence + 1) / 2;
+  count_flops(state,
+              128.0 * static_cast<double>(shape.batch * shape.heads * half) * (backward ? 4 : 2));
+}
+
+// One sequence.
+void attention(benchmark::State& state, bool own, bool backward) {
+  run_attention(state, {1, rows, state.range(0) / 64, 64}, own, backward);
+}
+
+// Four heads, of sequences of several lengths.
+void attention_of_length(benchmark::State& state, bool linear, bool own, bool backward) {
+  run_attention(state, {1, state.range(0), 4, 64, 1, linear}, own, backward);
 }
 
 void cross_entropy(benchmark::State& state) {
@@ -257,6 +267,19 @@ void register_all() {
     benchmark::RegisterBenchmark(("attention_backward" + who).c_str(), attention, own, true)
         ->Arg(512)
         ->Arg(1024);
+  }
+  for (const bool linear : {false, true}) {
+    for (const bool backward : {false, true}) {
+      for (const bool own : {false, true}) {
+        const std::string name = std::string("attention_of_length") +
+                                 (backward ? "_backward" : "") + (linear ? "/linear" : "") +
+                                 (own ? "/own" : "");
+        benchmark::RegisterBenchmark(name.c_str(), attention_of_length, linear, own, backward)
+            ->Arg(256)
+            ->Arg(1024)
+            ->Arg(4096);
+      }
+    }
   }
   benchmark::RegisterBenchmark("cross_entropy", cross_entropy);
 }

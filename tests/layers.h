@@ -22,6 +22,7 @@ struct Example {
   Model model;
   std::int64_t batch = 1;
   std::int64_t sequence = 1;
+  Attention attention = Attention::unfused;
 
   std::int64_t rows() const { return batch * sequence; }
 };
@@ -81,11 +82,18 @@ inline Example llama_example(bool tied, std::int64_t dropout_ppm, std::int64_t k
   example.model.name += ", " + std::to_string(kv_heads) + " of keys";
   if (qkv_bias) example.model.name += ", biases";
   example.model.architecture = Architecture::llama;
-  example.model.hidden_size = 24;
+  example.model.hidden_size = 16;
   example.model.heads = 4;
   example.model.kv_heads = kv_heads;
   example.model.rotary_base = 50;  // all angles matter in a short sequence
   example.model.qkv_bias = qkv_bias;
+  return example;
+}
+
+// With attention that keeps no scores.
+inline Example fused(Example example) {
+  example.model.name += ", fused";
+  example.attention = Attention::fused;
   return example;
 }
 
@@ -101,7 +109,9 @@ inline std::vector<Example> every_example() {
           llama_example(true, 0, 4, false),
           llama_example(false, 0, 2, true),
           llama_example(true, 200'000, 2, false),
-          llama_example(false, 150'000, 1, true)};
+          llama_example(false, 150'000, 1, true),
+          fused(gpt_example(true, 150'000)),
+          fused(llama_example(false, 0, 2, true))};
 }
 
 inline std::vector<float> read(exec::Device& device, const exec::Slice& tensor) {

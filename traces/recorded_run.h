@@ -52,7 +52,7 @@ struct MeasuredFacts {
   std::string pace;                     // of an emulated device
   std::int64_t micro_batch_size = 0;    // of a training, and so on
   std::int64_t sequence_length = 0;
-  std::string recompute, precision;
+  std::string recompute, attention, precision;
 };
 
 // What made the run, as far as the files say.

@@ -42,6 +42,7 @@ void add_measured(const RecordedRun& run, Json& json) {
   json["micro_batch_size"] = facts.micro_batch_size;
   json["sequence_length"] = facts.sequence_length;
   json["recompute"] = facts.recompute;
+  json["attention"] = facts.attention;
   json["precision"] = facts.precision;
 }
 

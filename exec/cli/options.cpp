@@ -49,6 +49,26 @@ bool parse_reduce(const Flag& flag, int replicas) {
   return *flag == "library";
 }
 
+Attention parse_attention(const Flag& flag, const std::string& device, const Model& model) {
+  const bool on_gpu = names_a_gpu(device);
+  if (!flag) return on_gpu ? Attention::fused : Attention::unfused;
+  if (model.architecture == Architecture::mlp) {
+    throw input_error(
+        fmt::format("--attention: {} has none; leave the flag away", quote(model.name)));
+  }
+  for (const Attention attention : {Attention::unfused, Attention::fused}) {
+    if (*flag != attention_name(attention)) continue;
+    if (attention == Attention::unfused && on_gpu) {
+      throw input_error(fmt::format(
+          "--attention unfused: device {} never keeps scores; leave it out, or give fused",
+          device));
+    }
+    return attention;
+  }
+  throw input_error(
+      fmt::format("--attention: {}", unknown_name("attention", *flag, {"unfused", "fused"})));
+}
+
 Number parse_precision(const Flag& flag, const std::string& device) {
   if (!flag || *flag == precision_name(Number::float32)) return Number::float32;
   const std::string_view bf16 = precision_name(Number::bfloat16);
@@ -83,7 +103,7 @@ void check_fits(const TrainingJob& training, bool on_gpus) {
     const auto at = static_cast<std::size_t>(stage);
     for (int i = 0; i < training.layout[at]; ++i) {
       const int layer = training.first_layer(stage) + i;
-      const double own = kept_numbers(model, batch, sequence, layer);
+      const double own = kept_numbers(model, batch, sequence, layer, training.attention);
       const bool is_block = !model.is_embedding(layer) && !model.is_head(layer);
       double held = own;
       double again = 0;
@@ -91,7 +111,7 @@ void check_fits(const TrainingJob& training, bool on_gpus) {
         if (is_block) held = passing;
         again = own;
       } else if (is_block) {
-        held = kept_numbers(model, batch, sequence, layer, training.recompute);
+        held = kept_numbers(model, batch, sequence, layer, training.attention, training.recompute);
         again = own - held;
       }
       kept[at].whole += own;
@@ -206,6 +226,7 @@ void set_model(const Flags& flags, TrainingJob& training) {
   if (flags.recompute) training.recompute = parse_recompute(*flags.recompute);
   check_recompute(training.recompute, training.model);
   const std::string device = flags.device.value_or("cpu");
+  training.attention = parse_attention(flags.attention, device, training.model);
   training.precision = parse_precision(flags.precision, device);
   set_faults(flags, training);
   if (flags.faults && device != "cpu") {
@@ -271,6 +292,7 @@ void set_costs(const Flags& flags, Task& task) {
       {&flags.seed, "--seed"},
       {&flags.learning_rate, "--learning-rate"},
       {&flags.recompute, "--recompute"},
+      {&flags.attention, "--attention"},
       {&flags.precision, "--precision"},
       {&flags.tensor_parallel, "--tensor-parallel"},
       {&flags.global_batch, "--global-batch"}};
@@ -363,6 +385,8 @@ void add_all_flags(CommandLine& program, Flags& flags) {
        {"--learning-rate", &flags.learning_rate, "X", "of AdamW; default 0.001"},
        {"--recompute", &flags.recompute, "none|full|LIST",
         "of attention, norms, activation; see below"},
+       {"--attention", &flags.attention, "unfused|fused",
+        "keeps scores, or not; default: GPUs never do"},
        {"--precision", &flags.precision, "fp32|bf16",
         "of activations and what multiplies; default fp32"}});
   program.add_flags(

@@ -21,7 +21,7 @@ struct Flags {
   Flag global_batch, reduce;
   Flag tensor_parallel;
   bool sequence_parallel = false;
-  Flag iterations, warmup, accumulate, seed, learning_rate, recompute, precision;
+  Flag iterations, warmup, accumulate, seed, learning_rate, recompute, attention, precision;
   Flag device, costs, pace, faults, transport, eager_limit, timeout;
   Flag rank, ranks, master;
   Flag trace, layout_picture;

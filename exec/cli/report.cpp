@@ -83,6 +83,9 @@ std::string model_lines(const TrainingJob& training) {
                                 model.hidden_size, count_of_parameters(model.parameters()));
   out += fmt::format("        layers a virtual stage: {}{}\n", fmt::join(training.layout, ","),
                      recomputed_words(training.recompute));
+  if (training.attention == Attention::fused && model.architecture != Architecture::mlp) {
+    out += "        attention is fused: it keeps no scores\n";
+  }
   if (training.precision != Number::float32) {
     out += fmt::format("        {}; gradients, and what the optimizer holds, in fp32\n",
                        precision_name(training.precision));
@@ -224,6 +227,7 @@ std::string result_json(const Task& task, const RunResult& result) {
     json["seed"] = training.seed;
     json["learning_rate"] = training.learning_rate;
     json["recompute"] = recompute_name(training.recompute);
+    json["attention"] = attention_name(training.attention);
     json["precision"] = precision_name(training.precision);
   }
   json["tensor_parallel"] = training.tensor_parallel;

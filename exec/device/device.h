@@ -60,6 +60,8 @@ struct AttentionShape {
   std::int64_t heads = 1;
   std::int64_t head_size = 1;
   std::int64_t group = 1;  // neighbouring heads that share keys and values
+  // Keeps no matrix of scores, which the backward computes again. GPUs never keep one.
+  bool linear = false;
 
   std::int64_t rows() const { return batch * sequence; }
   std::int64_t kv_heads() const { return heads / group; }

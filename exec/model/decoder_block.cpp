@@ -202,8 +202,12 @@ class DecoderBlock final : public Layer {
   float rotary_base() const { return static_cast<float>(setup_.model.rotary_base); }
   AttentionShape attention() const {
     const Model& model = setup_.model;
-    return {setup_.batch, setup_.sequence, model.heads / setup_.tensor_ranks(), model.head_size(),
-            model.heads / model.kv_heads};
+    return {setup_.batch,
+            setup_.sequence,
+            model.heads / setup_.tensor_ranks(),
+            model.head_size(),
+            model.heads / model.kv_heads,
+            setup_.attention == Attention::fused};
   }
 
   // Of what a norm has made.

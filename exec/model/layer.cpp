@@ -194,7 +194,7 @@ void Layer::add_norm_gradients(const Tensor& gradients, const Norm& norm) const 
 }
 
 double kept_numbers(const Model& model, double batch, double sequence, int layer,
-                    const Recompute& recompute) {
+                    Attention attention, const Recompute& recompute) {
   const double rows = batch * sequence;
   const auto hidden = static_cast<double>(model.hidden_size);
   const bool is_mlp = model.architecture == Architecture::mlp;
@@ -207,7 +207,8 @@ double kept_numbers(const Model& model, double batch, double sequence, int layer
   const auto inner = static_cast<double>(model.mlp_size);
   // Of the attention inputs and result, of the norms and the activation inputs.
   double kept = 3 * hidden + qkv + (model.is_gated() ? 2 : 1) * inner;
-  if (!recompute.attention) kept += static_cast<double>(model.heads) * sequence;
+  const double scores = attention == Attention::fused ? 2 : sequence;
+  if (!recompute.attention) kept += static_cast<double>(model.heads) * scores;
   if (!recompute.norms) kept += 2 * hidden;
   if (!recompute.activation) kept += inner;
   return rows * kept;

@@ -19,7 +19,7 @@
 #include "exec/model/parameters.h"
 #include "exec/model/tensor.h"
 #include "exec/model/tensor_group.h"
-#include "sim/cost/estimate/recompute.h"
+#include "sim/cost/estimate/training.h"
 #include "sim/cost/model.h"
 
 namespace pipesim::exec {
@@ -32,10 +32,11 @@ struct LayerSetup {
   std::int64_t batch = 1;     // sequences in a microbatch
   std::int64_t sequence = 1;  // positions in each
   std::uint64_t seed = 0;
-  Number precision = Number::float32;  // of weights as operators read them, and activations
-  TensorGroup* tensor = nullptr;       // of the ranks that share layers; null where none do
-  bool sequence_parallel = false;      // these split tokens between pairs of products, too
-  Recompute recompute = {};            // parts are the layers' work, all of a block is the stage's
+  Number precision = Number::float32;        // of weights as operators read them, and activations
+  Attention attention = Attention::unfused;  // fused: keeps no scores, as GPUs never do
+  TensorGroup* tensor = nullptr;             // of the ranks that share layers; null where none do
+  bool sequence_parallel = false;            // these split tokens between pairs of products, too
+  Recompute recompute = {};  // parts are the layers' work, all of a block is the stage's
 
   int tensor_ranks() const { return tensor == nullptr ? 1 : tensor->ranks(); }
   int tensor_rank() const { return tensor == nullptr ? 0 : tensor->rank(); }
@@ -198,6 +199,6 @@ std::vector<Layer*> plain(const std::vector<std::unique_ptr<Layer>>& layers);
 // again, up to a few a row or parameter; backward_input() leaves no more than with none of them.
 // In floating point, so that absurd sizes can be told, too.
 double kept_numbers(const Model& model, double batch, double sequence, int layer,
-                    const Recompute& recompute = {});
+                    Attention attention, const Recompute& recompute = {});
 
 }  // namespace pipesim::exec

@@ -88,6 +88,7 @@ RecordedRun run_of(const TrainingJob& training, const Device& device, Transport&
   facts.micro_batch_size = training.micro_batch_size;
   facts.sequence_length = training.sequence_length;
   facts.recompute = recompute_name(training.recompute);
+  facts.attention = attention_name(training.attention);
   facts.precision = precision_name(training.precision);
   return run;
 }

@@ -35,15 +35,9 @@ std::vector<std::int64_t> TrainingJob::message_bytes() const {
 }
 
 LayerSetup TrainingJob::layers(Device& device, Pool& pool, TensorGroup* tensor) const {
-  return {device,
-          pool,
-          model,
-          micro_batch_size,
-          sequence_length,
-          seed,
-          precision,
-          tensor,
-          tensor != nullptr && sequence_parallel};
+  return {device, pool,      model,     micro_batch_size, sequence_length,
+          seed,   precision, attention, tensor,           tensor != nullptr && sequence_parallel,
+          {}};
 }
 
 Training TrainingJob::replicas() const {
@@ -58,6 +52,7 @@ Training TrainingJob::replicas() const {
   training.gather = gather;
   training.bucket_bytes = bucket_bytes;
   training.precision = precision == Number::float32 ? Precision::fp32 : Precision::bf16;
+  training.attention = attention;
   training.gradient_bytes = sizeof(float);
   return training;
 }
@@ -83,15 +78,17 @@ std::string TrainingJob::fingerprint() const {
                           fmt::join(layout, ","), micro_batch_size, sequence_length);
   return fmt::format(
       "program of {} ranks {:x}, {}, text of {} bytes {:x}, {} microbatches, {} + {} iterations, "
-      "{} to a step, seed {}, learning rate {}, recompute {}, precision {}, {} replicas, zero {}, "
+      "{} to a step, seed {}, learning rate {}, recompute {}, attention {}, precision {}, {} "
+      "replicas, zero {}, "
       "shards {}, "
       "buckets {}, gathers {}, {} tensor-parallel ranks, tokens split {}, library sums {}, verify "
       "{}, details {}, faults {}",
       program.ranks(), rows, what, text.bytes().size(), std::hash<std::string_view>()(text.bytes()),
       program.microbatches, warmup, iterations, accumulate, seed, learning_rate,
-      recompute_name(recompute), precision_name(precision), data_parallel, zero, shards(),
-      bucket_bytes.value_or(0), gathers_layers() ? "layers" : "stages", tensor_parallel,
-      sequence_parallel, library_sums, verify, record_details, fmt::join(faults.texts(), ", "));
+      recompute_name(recompute), attention_name(attention), precision_name(precision),
+      data_parallel, zero, shards(), bucket_bytes.value_or(0),
+      gathers_layers() ? "layers" : "stages", tensor_parallel, sequence_parallel, library_sums,
+      verify, record_details, fmt::join(faults.texts(), ", "));
 }
 
 }  // namespace pipesim::exec

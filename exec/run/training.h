@@ -38,7 +38,8 @@ struct TrainingJob {
   std::uint64_t seed = 1;
   float learning_rate = 1e-3F;
   Recompute recompute;
-  Number precision = Number::float32;  // of weights as they are read, and activations
+  Attention attention = Attention::unfused;  // of GPUs: fused
+  Number precision = Number::float32;        // of weights as they are read, and activations
   // Replicas of the pipeline; `program` is of one of them, with REDUCE_GRADs, UNSHARDs and
   // RESHARDs where it matters when they are.
   int data_parallel = 1;

@@ -34,7 +34,7 @@ Json training_json(const CostModel& model) {
           {"data_parallel", training.data_parallel},
           {"sequence_parallel", training.sequence_parallel},
           {"recompute", recompute_name(training.recompute)},
-          {"attention", training.attention == Attention::fused ? "fused" : "unfused"},
+          {"attention", attention_name(training.attention)},
           {"precision", precision_name(training.precision)},
           {"zero", training.zero},
           {"shard_over", training.shard_over},

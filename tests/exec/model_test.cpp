@@ -38,8 +38,8 @@ class Layers {
  public:
   explicit Layers(Example example, std::uint64_t seed = testing::example_seed)
       : example_(std::move(example)), device_(testing::make_test_device()), pool_(*device_) {
-    const LayerSetup setup{*device_,          pool_, example_.model, example_.batch,
-                           example_.sequence, seed};
+    const LayerSetup setup{*device_,          pool_, example_.model,  example_.batch,
+                           example_.sequence, seed,  Number::float32, example_.attention};
     for (int i = 0; i < example_.model.layers(); ++i) layers_.push_back(make_layer(setup, i));
     store_ = std::make_unique<ParameterStore>(*device_, pool_, Number::float32, plain(layers_));
   }
@@ -164,7 +164,8 @@ TEST(Model, PartsThatAreComputedAgainAreToldApart) {
   for (const Architecture architecture : {Architecture::gpt, Architecture::llama}) {
     model.architecture = architecture;
     const auto freed = [&](const Recompute& recompute) {
-      return kept_numbers(model, 2, 7, 1) - kept_numbers(model, 2, 7, 1, recompute);
+      return kept_numbers(model, 2, 7, 1, Attention::unfused) -
+             kept_numbers(model, 2, 7, 1, Attention::unfused, recompute);
     };
     EXPECT_EQ(freed({}), 0);
     EXPECT_EQ(freed({.norms = true}), 2 * 7 * 2 * 12);
@@ -173,9 +174,9 @@ TEST(Model, PartsThatAreComputedAgainAreToldApart) {
     EXPECT_EQ(freed({.attention = true, .norms = true, .activation = true}),
               2 * 7 * 2 * 12 + 2 * 7 * 19 + 2 * 3 * 7 * 7);
     for (const int end : {0, model.layers() - 1}) {
-      EXPECT_EQ(
-          kept_numbers(model, 2, 7, end),
-          kept_numbers(model, 2, 7, end, {.attention = true, .norms = true, .activation = true}));
+      EXPECT_EQ(kept_numbers(model, 2, 7, end, Attention::unfused),
+                kept_numbers(model, 2, 7, end, Attention::unfused,
+                             {.attention = true, .norms = true, .activation = true}));
     }
   }
 }
@@ -337,7 +338,7 @@ TEST(Model, WhatHasNoLayersIsRefused) {
   EXPECT_EQ(refusal(model),
             "--model: pipeexec can't train 'mine': its heads have 5 numbers, and rotary positions "
             "turn pairs; give it heads of an even size");
-  model.hidden_size = 24;
+  model.hidden_size = 16;
   model.experts = 2;
   EXPECT_EQ(refusal(model),
             "--model: pipeexec can't train 'mine': it lacks experts; give a gpt or llama without "

@@ -116,6 +116,26 @@ Attended attend(const AttentionShape& shape, const Doubles& qkv) {
   return result;
 }
 
+void check_linear_attention(Device& device, const AttentionShape& shape,
+                            const std::vector<float>& qkv, const std::vector<float>& dy,
+                            const Attended& want, const std::vector<std::size_t>& places,
+                            const Doubles& slopes) {
+  Array x(device, qkv);
+  Array d(device, dy);
+  ASSERT_EQ(device.attention_state(shape), 2 * shape.rows() * shape.heads);
+  Array state(device, device.attention_state(shape));
+  Array y(device, shape.rows() * shape.hidden());
+  Array dqkv(device, shape.rows() * shape.qkv_size());
+  device.attention(shape, x.data(), state.data(), y.data());
+  expect_close(y.values(), want.y, 1e-5, 2e-6, "y, linear");
+  device.attention_backward(shape, x.data(), state.data(), y.data(), d.data(), dqkv.data());
+  const auto all = dqkv.values();
+  EXPECT_EQ(std::ranges::count_if(all, [](float value) { return std::isnan(value); }), 0);
+  std::vector<float> got;
+  for (const std::size_t i : places) got.push_back(all[i]);
+  expect_close(got, slopes, 2e-5, 2e-5, "dqkv, linear");
+}
+
 // The gradient at some elements, spread over all.
 void check_attention(const AttentionShape& shape, std::size_t samples) {
   SCOPED_TRACE("sequence " + std::to_string(shape.sequence) + ", groups of " +
@@ -132,6 +152,9 @@ void check_attention(const AttentionShape& shape, std::size_t samples) {
   });
   for (const auto& device : every_device()) {
     SCOPED_TRACE(device->description());
+    AttentionShape linear = shape;
+    linear.linear = true;
+    check_linear_attention(*device, linear, qkv, dy, want, places, slopes);
     Array x(*device, qkv);
     Array d(*device, dy);
     Array p(*device, static_cast<std::int64_t>(want.probabilities.size()));
@@ -160,6 +183,71 @@ TEST(Attention, IsThatOfPlainLoopsAndItsGradientThatOfDifferences) {
   check_attention({2, 130, 6, 5, 3}, 60);
 }
 
+// Lengths beside blocks of rows and of columns, which are 64 and 512.
+TEST(Attention, LinearIsTheOtherToRounding) {
+  for (const std::int64_t sequence : {63, 64, 65, 511, 512, 513, 577, 1100}) {
+    for (const std::int64_t group : {1, 3}) {
+      AttentionShape shape{2, sequence, 3, 10, group};
+      SCOPED_TRACE("sequence " + std::to_string(sequence) + ", groups of " + std::to_string(group));
+      const auto qkv = normals(shape.rows() * shape.qkv_size(), 1);
+      const auto dy = normals(shape.rows() * shape.hidden(), 2);
+      for (const auto& device : every_device()) {
+        SCOPED_TRACE(device->description());
+        std::vector<std::vector<float>> both;
+        for (const bool linear : {false, true}) {
+          shape.linear = linear;
+          Array x(*device, qkv);
+          Array d(*device, dy);
+          Array state(*device, device->attention_state(shape));
+          Array y(*device, shape.rows() * shape.hidden());
+          Array dqkv(*device, shape.rows() * shape.qkv_size());
+          device->attention(shape, x.data(), state.data(), y.data());
+          device->attention_backward(shape, x.data(), state.data(), y.data(), d.data(),
+                                     dqkv.data());
+          both.push_back(y.values());
+          both.push_back(dqkv.values());
+        }
+        expect_close(both[2], wide(both[0]), 1e-5, 2e-6, "y");
+        expect_close(both[3], wide(both[1]), 1e-5, 1e-5, "dqkv");
+        if (::testing::Test::HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+// The first block of columns has scores far below those of the next, or above.
+TEST(Attention, LinearFollowsTheLargestScoreFromBlockToBlock) {
+  for (const float first : {-90.0F, 90.0F}) {
+    AttentionShape shape{1, 1030, 1, 1};
+    std::vector<float> qkv;
+    for (std::int64_t row = 0; row < shape.rows(); ++row) {
+      qkv.insert(qkv.end(), {1, row < 512 ? first : 0.25F * static_cast<float>(row % 3),
+                             static_cast<float>(row % 7)});
+    }
+    const Attended want = attend(shape, wide(qkv));
+    shape.linear = true;
+    for (const auto& device : every_device()) {
+      Array x(*device, qkv);
+      Array state(*device, 2 * shape.rows());
+      Array y(*device, shape.rows());
+      device->attention(shape, x.data(), state.data(), y.data());
+      expect_close(y.values(), want.y, 1e-5, 1e-6, "y");
+    }
+  }
+}
+
+// A matrix of scores would take 4 GiB, more than all that is allocated here by far.
+TEST(Attention, LinearKeepsTwoNumbersForEachRowOfALongSequence) {
+  const AttentionShape shape{1, 32'768, 1, 2, 1, true};
+  const auto device = make_cpu_device();
+  EXPECT_EQ(device->attention_state(shape), 2 * 32'768);
+  Array x(*device, normals(shape.rows() * shape.qkv_size(), 1));
+  Array state(*device, device->attention_state(shape));
+  Array y(*device, shape.rows() * shape.hidden());
+  device->attention(shape, x.data(), state.data(), y.data());
+  for (const float value : y.values()) ASSERT_LE(std::abs(value), 6);
+}
+
 TEST(Attention, OfLargeScoresStaysFinite) {
   for (const auto& device : every_device()) {
     const AttentionShape shape{1, 70, 1, 4};
@@ -173,6 +261,15 @@ TEST(Attention, OfLargeScoresStaysFinite) {
       EXPECT_NEAR(std::accumulate(first, first + 70, 0.0), 1, 1e-5);
     }
     for (const float value : y.values()) EXPECT_TRUE(std::isfinite(value));
+    const AttentionShape linear{1, 70, 1, 4, 1, true};
+    Array state(*device, 2 * 70);
+    Array again(*device, 70 * 4);
+    Array dqkv(*device, 70 * 12);
+    device->attention(linear, qkv.data(), state.data(), again.data());
+    expect_close(again.values(), wide(y.values()), 1e-4, 1e-3, "y, linear");
+    device->attention_backward(linear, qkv.data(), state.data(), again.data(), y.data(),
+                               dqkv.data());
+    for (const float value : dqkv.values()) EXPECT_TRUE(std::isfinite(value));
   }
 }
 
@@ -282,6 +379,17 @@ const std::vector<Call> calls{
        d.attention(shape, qkv.data(), p.data(), y.data());
        d.attention_backward(shape, qkv.data(), p.data(), y.data(), y.data(), dqkv.data());
        return joined(y.values(), dqkv.values());
+     }},
+    {"linear attention",
+     [](Device& d, int o) {
+       const AttentionShape shape{1, 600, 4, 8, 2, true};
+       Array qkv(d, normals(600 * 64, 1), o);
+       Array state(d, 2 * 4 * 600, 2 * o);
+       Array y(d, 600 * 32, 3 * o);
+       Array dqkv(d, 600 * 64, o);
+       d.attention(shape, qkv.data(), state.data(), y.data());
+       d.attention_backward(shape, qkv.data(), state.data(), y.data(), y.data(), dqkv.data());
+       return joined(joined(y.values(), state.values()), dqkv.values());
      }},
     {"rotate",
      [](Device& d, int o) {

@@ -16,6 +16,7 @@ namespace {
 using testing::bits;
 using testing::error_of;
 using testing::Example;
+using testing::fused;
 using testing::gpt_example;
 using testing::llama_example;
 using testing::mlp_example;
@@ -91,8 +92,10 @@ class Rank {
   }
 
   LayerSetup layer_setup() {
-    return {
-        *device_, pool_, example_.model, example_.batch, example_.sequence, testing::example_seed};
+    return {*device_,          pool_,
+            example_.model,    example_.batch,
+            example_.sequence, testing::example_seed,
+            Number::float32,   example_.attention};
   }
   Stage& stage(int i) { return *stages_[static_cast<std::size_t>(i)]; }
   Pool& pool() { return pool_; }
@@ -122,7 +125,8 @@ std::vector<Example> examples() {
           gpt_example(false, 300'000),
           mlp,
           llama_example(false, 0, 2, true),
-          llama_example(true, 300'000, 1, false)};
+          llama_example(true, 300'000, 1, false),
+          fused(llama_example(true, 0, 2, false))};
 }
 
 // ---- The same bits
@@ -261,9 +265,11 @@ std::int64_t kept(const Example& example, int layer) {
   // The input, normed, q, k, v, mixed, the sum; normed, and before and after
   // the GELU, or gates and what they let through; how the rows were normed, twice;
   // the shares of attention, or how large they are together.
+  std::int64_t scores = example.attention == Attention::fused ? 2 : example.sequence;
+  if (testing::tests_a_gpu()) scores = 1;
   const std::int64_t inner = (model.architecture == Architecture::llama ? 3 : 2) * model.mlp_size;
   return n * (6 * h + 2 * model.kv_heads * (h / model.heads) + inner + 2 * stats) +
-         n * model.heads * (testing::tests_a_gpu() ? 1 : example.sequence);
+         n * model.heads * scores;
 }
 
 // And from I to W.

@@ -174,6 +174,20 @@ TEST(EmulatedPipeexec, SaysThatMemoryIsUsedUp) {
                                "pipeexec", line, 1, "MiB free of 1 MiB");
 }
 
+TEST(EmulatedPipeexec, AttentionOfGpusIsFused) {
+  const testing::TemporaryFolder folder;
+  const std::string model = model_in(folder, 2);
+  const std::string line = "--schedule 1f1b --stages 2 --device cuda --json";
+  for (const char* flags : {"", " --attention fused"}) {
+    const Outcome outcome = train(line + flags, model);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_EQ(nlohmann::json::parse(outcome.out)["attention"], "fused");
+  }
+  testing::expect_one_sentence(
+      train(line + " --attention unfused", model), "pipeexec", line, 2,
+      "--attention unfused: device cuda never keeps scores; leave it out, or give fused");
+}
+
 TEST(EmulatedPipeexec, RefusesHeadsThatAreTooLarge) {
   const testing::TemporaryFolder folder;
   for (const char* precision : {"fp32", "bf16"}) {

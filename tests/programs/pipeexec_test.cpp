@@ -103,6 +103,26 @@ TEST(Pipeexec, VerifiesALlama) {
   }
 }
 
+TEST(Pipeexec, FusedAttentionKeepsNoScores) {
+  const std::string line =
+      "--schedule 1f1b --stages 2 --microbatches 2 --micro-batch-size 1 "
+      "--sequence-length 128 --iterations 1 --warmup 0 --verify";
+  const Json kept = json_of(line);
+  const Json fused = json_of(line + " --attention fused");
+  EXPECT_EQ(kept["attention"], "unfused");
+  EXPECT_EQ(json_of(good + " --attention unfused")["attention"], "unfused");
+  EXPECT_EQ(fused["attention"], "fused");
+  EXPECT_EQ(fused["verify"]["bitwise"], true);
+  EXPECT_NEAR(fused["losses"][0].get<double>(), kept["losses"][0].get<double>(), 1e-5);
+  const auto activations = [](const Json& json) {
+    return json["ranks"][0]["memory_bytes"]["activations"].get<std::int64_t>();
+  };
+  // Of two microbatches, four blocks and four heads of each, all but two numbers for each row.
+  EXPECT_EQ(activations(kept) - activations(fused), 2 * 4 * 4 * 128 * (128 - 2) * 4);
+  EXPECT_NE(call(good + " --attention fused").out.find("attention is fused: it keeps no scores"),
+            std::string::npos);
+}
+
 TEST(Pipeexec, ResultsDependOnTheSeedAlone) {
   const auto losses = [](const std::string& line) { return json_of(line)["losses"].dump(); };
   const std::string first = losses(good);
@@ -462,6 +482,10 @@ TEST(Pipeexec, RefusesInOneSentence) {
   expect_refused(good + " --data " + (folder / "short.txt"), 2, "has 8 bytes, but a sequence of 8");
   expect_refused(good + " --data " + folder.path().string(), 2, "Is a directory");
   expect_refused(good + " --model gpt-minni", 2, "nearest first: gpt-mini");
+  expect_refused(good + " --attention fussed", 2,
+                 "--attention: unknown attention 'fussed'; known, nearest first: fused, unfused");
+  expect_refused(good + " --model mlp-mini --attention fused", 2,
+                 "--attention: 'mlp-mini' has none; leave the flag away");
   expect_refused(good + " --model " + (folder / "none.json"), 2, "No such file");
   expect_refused(good + " --model " + (folder / "model.json"), 2, "do not divide");
   expect_refused(good + " --model mixtral-8x7b", 2,
@@ -508,6 +532,7 @@ TEST(Pipeexec, RefusesInOneSentence) {
   expect_refused(good + " --timeout 5", 2, "has no unit");
   const std::string emulated = "--device emulated --schedule 1f1b --stages 2 --microbatches 2";
   expect_refused(emulated + " --model gpt-mini", 2, "trains nothing");
+  expect_refused(emulated + " --attention fused", 2, "trains nothing");
   expect_refused(emulated + " --verify", 2, "no results to compare");
   expect_refused(emulated + " --pace slow", 2, "known, nearest first: wall");
   expect_refused(emulated + " --layout 1,1", 2, "needs costs by layer");

@@ -167,6 +167,25 @@ TEST(Run, OtherModels) {
   }
 }
 
+// Rows and columns of scores come in blocks of 64 and 512.
+TEST(Run, FusedAttention) {
+  for (const Architecture architecture : {Architecture::gpt, Architecture::llama}) {
+    for (const std::int64_t sequence : {3, 65, 530}) {
+      for (const bool recompute : {false, true}) {
+        SCOPED_TRACE(::testing::Message() << sequence << " tokens, recompute " << recompute);
+        const Schedule schedule = generate({.name = "zb-h1", .ranks = 2, .microbatches = 3});
+        Model model = tiny_model(4, architecture);
+        model.max_sequence_length = sequence;
+        TrainingJob training = tiny_training(schedule, model);
+        training.sequence_length = sequence;
+        training.attention = Attention::fused;
+        training.recompute = recompute;
+        expect_right(schedule, training, run_locally(training));
+      }
+    }
+  }
+}
+
 // Whatever the transport is slow at, only time changes.
 TEST(Run, RandomDelaysChangeNothing) {
   for (const char* name : {"gpipe", "1f1b", "interleaved", "zb-h2", "bfs"}) {

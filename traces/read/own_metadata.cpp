@@ -127,6 +127,7 @@ MeasuredFacts facts_of(const Members& members, const std::string& path) {
   facts.micro_batch_size = count(members, "micro_batch_size");
   facts.sequence_length = count(members, "sequence_length");
   facts.recompute = members.string_or_nothing("recompute");
+  facts.attention = members.string_or_nothing("attention");
   facts.precision = members.string_or_nothing("precision");
   return facts;
 }

@@ -137,16 +137,16 @@ class CpuDevice final : public Device {
   void rotate(const AttentionShape& shape, float base, bool back, Array qkv) override {
     operators_->rotate(shape, base, back, floats(qkv));
   }
-  // The probabilities.
+  // The probabilities, or two numbers for each row of them.
   std::int64_t attention_state(const AttentionShape& shape) const override {
-    return shape.batch * shape.heads * shape.sequence * shape.sequence;
+    return shape.rows() * shape.heads * (shape.linear ? 2 : shape.sequence);
   }
   void attention(const AttentionShape& shape, ConstArray qkv, float* state, Array y) override {
     operators_->attention(shape, floats(qkv), state, floats(y));
   }
-  void attention_backward(const AttentionShape& shape, ConstArray qkv, float* state,
-                          ConstArray /*y*/, ConstArray dy, Array dqkv) override {
-    operators_->attention_backward(shape, floats(qkv), state, floats(dy), floats(dqkv));
+  void attention_backward(const AttentionShape& shape, ConstArray qkv, float* state, ConstArray y,
+                          ConstArray dy, Array dqkv) override {
+    operators_->attention_backward(shape, floats(qkv), state, floats(y), floats(dy), floats(dqkv));
   }
   void embed(std::int64_t rows, std::int64_t columns, std::int64_t sequence,
              const std::int32_t* tokens, ConstArray table, ConstArray positions, Array y) override {

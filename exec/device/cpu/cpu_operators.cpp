@@ -2,9 +2,11 @@
 // cpu_operators.h for why nothing in here may be of external linkage.
 #include "exec/device/cpu/cpu_operators.h"
 
+#include "exec/device/cpu/attention.h"
 #include "exec/device/cpu/library_products.h"
 #include "exec/device/cpu/packed_product.h"
 #include "exec/device/cpu/random_chunk.h"
+#include "exec/device/cpu/softmax.h"
 #include "exec/device/cpu/vector.h"
 
 namespace pipesim::exec {
@@ -25,33 +27,11 @@ inline Gate gelu_gate(Floats x) {
   return {e, 1.0F / (1.0F + e)};
 }
 
-struct Normaliser {
-  float largest;
-  float sum;  // of exp(factor (x - largest))
-};
-
-// x becomes its softmax, after scaling by `factor`, which is above 0.
-inline Normaliser softmax(std::int64_t count, float factor, float* x) {
-  const float most = largest(count, x);
-  const float total = sum(count, [&](std::int64_t i, auto n) {
-    const Floats e = exponential((load(x + i, n) - most) * factor);
-    store(x + i, e, n);
-    return e;
-  });
-  const float inverse = 1 / total;
-  each_vector(count, [&](std::int64_t i, auto n) { store(x + i, load(x + i, n) * inverse, n); });
-  return {most, total};
-}
-
 // to += from
 inline void add_to(std::int64_t count, const float* from, float* to) {
   each_vector(count, [&](std::int64_t i, auto n) {
     store(to + i, load(to + i, n) + load(from + i, n), n);
   });
-}
-
-inline void clear(std::int64_t count, float* x) {
-  if (count > 0) __builtin_memset(x, 0, bytes_of(count));
 }
 
 // Of each position the cosines and then the sines of its angles, as Device::rotate() has them.
@@ -393,66 +373,24 @@ class CpuOperators final : public FloatOperators {
     }
   }
 
-  // By blocks of rows, each with the columns up to the end of its diagonal.
-  void attention(const AttentionShape& shape, const float* qkv, float* probabilities,
-                 float* y) override {
-    const Heads heads(shape);
-    for (std::int64_t head = 0; head < heads.count; ++head) {
-      const std::int64_t at = heads.offset(head);
-      const float* q = qkv + heads.offset_of_query(head);
-      const float* k = qkv + heads.offset_of_key(head);
-      const float* v = k + heads.kv_size;
-      float* p = probabilities + head * heads.sequence * heads.sequence;
-      for (std::int64_t first = 0; first < heads.sequence; first += Heads::block) {
-        const std::int64_t end = smaller(first + Heads::block, heads.sequence);
-        float* rows = p + first * heads.sequence;
-        multiply({false, true, end - first, end, heads.size, q + first * heads.stride, heads.stride,
-                  k, heads.stride, rows, heads.sequence, false});
-        for (std::int64_t row = first; row < end; ++row) {
-          float* x = p + row * heads.sequence;
-          softmax(row + 1, heads.scale, x);
-          clear(heads.sequence - row - 1, x + row + 1);
-        }
-        multiply({false, false, end - first, heads.size, end, rows, heads.sequence, v, heads.stride,
-                  y + at + first * heads.hidden, heads.hidden, false});
-      }
+  void attention(const AttentionShape& shape, const float* qkv, float* state, float* y) override {
+    const auto by = [&](const MatrixProduct& product) { multiply(product); };
+    if (shape.linear) {
+      linear_attention(shape, qkv, state, y, scratch(linear_attention_room), by);
+    } else {
+      pipesim::exec::attention(shape, qkv, state, y, by);
     }
   }
 
-  // The last block of rows first: it reaches all of k and v, so that that of a group's
-  // first head may write dk and dv, to which the others add.
-  void attention_backward(const AttentionShape& shape, const float* qkv, float* probabilities,
-                          const float* dy, float* dqkv) override {
-    const Heads heads(shape);
-    float* dp = scratch(Heads::block * heads.sequence);
-    for (std::int64_t head = 0; head < heads.count; ++head) {
-      const float* q = qkv + heads.offset_of_query(head);
-      const float* k = qkv + heads.offset_of_key(head);
-      const float* v = k + heads.kv_size;
-      float* dq = dqkv + heads.offset_of_query(head);
-      float* dk = dqkv + heads.offset_of_key(head);
-      float* dv = dk + heads.kv_size;
-      float* p = probabilities + head * heads.sequence * heads.sequence;
-      for (std::int64_t end = heads.sequence; end > 0;) {
-        const std::int64_t first = (end - 1) / Heads::block * Heads::block;
-        const bool others = end < heads.sequence || !heads.is_first_of_group(head);
-        const std::int64_t count = end - first;
-        const float* dy_rows = dy + heads.offset(head) + first * heads.hidden;
-        float* p_rows = p + first * heads.sequence;
-        multiply({false, true, count, end, heads.size, dy_rows, heads.hidden, v, heads.stride, dp,
-                  end, false});
-        multiply({true, false, end, heads.size, count, p_rows, heads.sequence, dy_rows,
-                  heads.hidden, dv, heads.stride, others});
-        for (std::int64_t row = 0; row < count; ++row) {
-          softmax_backward(first + row + 1, heads.scale, dp + row * end,
-                           p_rows + row * heads.sequence);
-        }
-        multiply({false, false, count, heads.size, end, p_rows, heads.sequence, k, heads.stride,
-                  dq + first * heads.stride, heads.stride, false});
-        multiply({true, false, end, heads.size, count, p_rows, heads.sequence,
-                  q + first * heads.stride, heads.stride, dk, heads.stride, others});
-        end = first;
-      }
+  void attention_backward(const AttentionShape& shape, const float* qkv, float* state,
+                          const float* y, const float* dy, float* dqkv) override {
+    const auto by = [&](const MatrixProduct& product) { multiply(product); };
+    if (shape.linear) {
+      float* room = scratch(linear_attention_room);
+      linear_attention_backward(shape, qkv, state, y, dy, dqkv, room, by);
+    } else {
+      float* room = scratch(attention_backward_room(shape));
+      pipesim::exec::attention_backward(shape, qkv, state, dy, dqkv, room, by);
     }
   }
 
@@ -549,44 +487,6 @@ class CpuOperators final : public FloatOperators {
   }
 
  private:
-  // Where the (sequence, head) pairs lie.
-  struct Heads {
-    static constexpr std::int64_t block = 64;  // rows of attention at a time
-
-    explicit Heads(const AttentionShape& shape)
-        : count(shape.batch * shape.heads),
-          heads(shape.heads),
-          group(shape.group),
-          size(shape.head_size),
-          sequence(shape.sequence),
-          hidden(shape.hidden()),
-          kv_size(shape.kv_size()),
-          stride(shape.qkv_size()),
-          scale(1 / __builtin_sqrtf(static_cast<float>(shape.head_size))) {}
-
-    // The first element of a head in y, and of its queries and keys in qkv.
-    std::int64_t offset(std::int64_t i) const {
-      return i / heads * sequence * hidden + i % heads * size;
-    }
-    std::int64_t offset_of_query(std::int64_t i) const {
-      return i / heads * sequence * stride + i % heads * size;
-    }
-    std::int64_t offset_of_key(std::int64_t i) const {
-      return i / heads * sequence * stride + hidden + i % heads / group * size;
-    }
-    bool is_first_of_group(std::int64_t i) const { return i % group == 0; }
-
-    std::int64_t count;
-    std::int64_t heads;
-    std::int64_t group;
-    std::int64_t size;
-    std::int64_t sequence;
-    std::int64_t hidden;
-    std::int64_t kv_size;
-    std::int64_t stride;
-    float scale;
-  };
-
   // y = residual + dropout(value(i, column of i, Whole or Part)), row by row.
   template <typename Value>
   static void dropout_add(std::int64_t rows, std::int64_t columns, const float* residual,
@@ -613,15 +513,6 @@ class CpuOperators final : public FloatOperators {
         });
       }
     }
-  }
-
-  // p becomes the gradient by the scores before they are scaled.
-  static void softmax_backward(std::int64_t count, float factor, const float* dp, float* p) {
-    const float dot =
-        sum(count, [&](std::int64_t i, auto n) { return load(dp + i, n) * load(p + i, n); });
-    each_vector(count, [&](std::int64_t i, auto n) {
-      store(p + i, load(p + i, n) * (load(dp + i, n) - dot) * factor, n);
-    });
   }
 
   void multiply(const MatrixProduct& product) const {

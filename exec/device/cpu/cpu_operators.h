@@ -57,12 +57,11 @@ class FloatOperators {
                                  const float* x, const float* gamma, const float* rstd,
                                  const float* residual, float* dx, float* dgamma) = 0;
   virtual void rotate(const AttentionShape& shape, float base, bool back, float* qkv) = 0;
-  // probabilities[batch x heads x sequence x sequence], 0 above the diagonal;
-  // the backward uses them up.
-  virtual void attention(const AttentionShape& shape, const float* qkv, float* probabilities,
-                         float* y) = 0;
-  virtual void attention_backward(const AttentionShape& shape, const float* qkv,
-                                  float* probabilities, const float* dy, float* dqkv) = 0;
+  // The state: probabilities[batch x heads x sequence x sequence], 0 above the diagonal, which
+  // the backward uses up; of a linear one two numbers for each row of each head.
+  virtual void attention(const AttentionShape& shape, const float* qkv, float* state, float* y) = 0;
+  virtual void attention_backward(const AttentionShape& shape, const float* qkv, float* state,
+                                  const float* y, const float* dy, float* dqkv) = 0;
   virtual void embed(std::int64_t rows, std::int64_t columns, std::int64_t sequence,
                      const std::int32_t* tokens, const float* table, const float* positions,
                      float* y) = 0;

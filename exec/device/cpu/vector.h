@@ -60,6 +60,12 @@ inline Floats load(const float* x, Part part) {
 inline void store(float* x, Floats v, Part part) { __builtin_memcpy(x, &v, bytes_of(part.count)); }
 #endif
 
+inline void clear(std::int64_t count, float* x) {
+  if (count > 0) __builtin_memset(x, 0, bytes_of(count));
+}
+
+inline std::int64_t smaller(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
+
 // Will be read soon; may lie beyond what there is.
 inline void fetch(const float* x) { __builtin_prefetch(x); }
 

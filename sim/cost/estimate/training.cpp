@@ -104,6 +104,10 @@ void check_shards(const Training& training, const Model& model, const Cluster* c
   }
 }
 
+std::string_view attention_name(Attention attention) {
+  return attention == Attention::fused ? "fused" : "unfused";
+}
+
 void check_replicas(const Training& training) {
   if (training.zero < 0 || training.zero > 3) {
     throw input_error(

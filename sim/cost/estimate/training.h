@@ -28,6 +28,7 @@ enum class Gather : std::uint8_t {
   once,    // an iteration, as torchtitan has it with a pipeline
 };
 
+std::string_view attention_name(Attention attention);
 std::string_view gather_name(Gather gather);
 
 struct Training {
