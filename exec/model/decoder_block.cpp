@@ -179,12 +179,14 @@ class DecoderBlock final : public Layer {
   void add_weight_gradients(const Microbatch& /*microbatch*/, Saved& saved) override {
     const auto add = [&](std::size_t input, std::size_t gradient, const Linear& linear) {
       add_linear_gradients(saved[input], saved[gradient], linear);
-      saved[input] = saved[gradient] = {};
+      saved[input] = {};
+      saved[gradient] = {};
     };
     const auto add_of_normed = [&](std::size_t normed, std::size_t gradient, const Linear& linear) {
       Tensor room;
       add_linear_gradients(gathered(saved[normed], room), saved[gradient], linear);
-      saved[normed] = saved[gradient] = {};
+      saved[normed] = {};
+      saved[gradient] = {};
     };
     add(residue_active, residue_down, down_);
     add_of_normed(residue_normed2, residue_up, up_);

@@ -148,7 +148,7 @@ TEST(Model, LayersKeepAsManyNumbersAsIsToldBefore) {
     layers.forward(tokens, saved);
     for (int i = 0; i < example.model.layers(); ++i) {
       const double told = kept_numbers(example.model, static_cast<double>(example.batch),
-                                       static_cast<double>(example.sequence), i);
+                                       static_cast<double>(example.sequence), i, example.attention);
       // A few a row or parameter aside.
       const auto kept = static_cast<double>(numbers_in(saved[static_cast<std::size_t>(i)]));
       EXPECT_LE(kept, told + 4 * static_cast<double>(example.rows())) << i;

@@ -19,8 +19,9 @@ namespace pipesim {
 namespace {
 
 TEST(ProcessorWatch, CountsWhatTheThreadDidNotRun) {
-  const exec::ProcessorWatch none(false);
-  const exec::ProcessorWatch watch(true);
+  std::int64_t waited_ns = 0;
+  const exec::ProcessorWatch none(false, waited_ns);
+  const exec::ProcessorWatch watch(true, waited_ns);
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   EXPECT_GE(watch.taken_ns(), 15'000'000);
   EXPECT_EQ(none.taken_ns(), 0);

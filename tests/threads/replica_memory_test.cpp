@@ -18,21 +18,22 @@ namespace {
 using exec::RunResult;
 using exec::TrainingJob;
 
-struct Case {
-  Schedule schedule;
-  Training training;  // in fp32
-};
-
 // Without dropout, whose masks pipeexec draws again where others keep them, and with a matrix of
 // its own at each end, since a lone rank of pipeexec has both of a tied one.
-Model model_of() {
-  Model model = testing::gpt(8, 64, 4);
+Model model_of(int blocks, int hidden_size = 64) {
+  Model model = testing::gpt(blocks, hidden_size, 4);
   model.vocabulary_size = 256;
   model.max_sequence_length = 32;
   model.dropout_ppm = 0;
   model.tied_head = false;
   return model;
 }
+
+struct Case {
+  Schedule schedule;
+  Training training;  // in fp32
+  Model model = model_of(8);
+};
 
 Training replicas(int count, int zero, std::optional<int> over = {},
                   std::optional<std::int64_t> bucket = {}, std::optional<Gather> gather = {}) {
@@ -57,21 +58,24 @@ std::string words_of(const Case& one) {
          recompute_name(how.recompute);
 }
 
-// Tensor-parallel ranks.
+// Tensor-parallel ranks. What a block has for a while, and what norms keep of each token,
+// predictions don't know: it counts less the more blocks there are, and the wider they are.
 std::vector<Case> shard_cases() {
+  const Model gpt = model_of(16, 128);
+  Model llama = gpt;
+  llama.architecture = Architecture::llama;
+  llama.kv_heads = 2;
   std::vector<Case> all;
-  for (const Schedule& schedule : {generate({.name = "1f1b", .ranks = 1, .microbatches = 4}),
-                                   generate({.name = "gpipe", .ranks = 2, .microbatches = 6}),
+  for (const Schedule& schedule : {generate({.name = "gpipe", .ranks = 1, .microbatches = 8}),
+                                   generate({.name = "1f1b", .ranks = 2, .microbatches = 8}),
                                    generate({.name = "zb-h1", .ranks = 2, .microbatches = 4})}) {
     for (const char* again : {"none", "selective", "norms,activation", "full"}) {
       for (const bool splits_tokens : {false, true}) {
-        for (const int replicas_too : {1, 2}) {
-          Training how = replicas(replicas_too, replicas_too == 1 ? 0 : 1);
-          how.tensor_parallel = 2;
-          how.sequence_parallel = splits_tokens;
-          how.recompute = parse_recompute(again);
-          all.push_back({schedule, how});
-        }
+        Training how = replicas(1, 0);
+        how.tensor_parallel = 2;
+        how.sequence_parallel = splits_tokens;
+        how.recompute = parse_recompute(again);
+        for (const Model& model : {gpt, llama}) all.push_back({schedule, how, model});
       }
     }
   }
@@ -99,14 +103,14 @@ std::vector<Case> cases() {
   return all;
 }
 
-CostModel cost_model(const Training& training, const Schedule& schedule) {
+CostModel cost_model(const Case& one, const Training& training) {
   Training how = training;
-  how.pipeline_parallel = schedule.ranks();
-  return {model_of(), testing::ideal_cluster(), how};
+  how.pipeline_parallel = one.schedule.ranks();
+  return {one.model, testing::ideal_cluster(), how};
 }
 
 TrainingJob job_of(const Case& one, const std::vector<int>& layout) {
-  TrainingJob job = testing::tiny_training(with_replicas(one.schedule, one.training), model_of());
+  TrainingJob job = testing::tiny_training(with_replicas(one.schedule, one.training), one.model);
   job.layout = layout;
   job.micro_batch_size = one.training.micro_batch_size;
   job.sequence_length = one.training.sequence_length;
@@ -125,7 +129,7 @@ TrainingJob job_of(const Case& one, const std::vector<int>& layout) {
 
 std::vector<RankMemory> predicted(const Case& one, const Training& training) {
   const Schedule schedule = with_replicas(one.schedule, training);
-  const Costs costs = cost_model(training, schedule).costs({schedule.placement, false, {}});
+  const Costs costs = cost_model(one, training).costs({schedule.placement, false, {}});
   const Metrics metrics = simulate(schedule, costs);
   const std::vector<StateBytes> states = costs.states(schedule.placement);
   std::vector<RankMemory> memory;
@@ -146,7 +150,7 @@ void expect_as_predicted(const Case& one) {
   constexpr double share = 0.02;
   SCOPED_TRACE(words_of(one));
   const PipelineShape shape{one.schedule.placement, false, {}};
-  const CostModel model = cost_model(one.training, one.schedule);
+  const CostModel model = cost_model(one, one.training);
   const TrainingJob job = job_of(one, model.layout(shape));
   const RunResult result = testing::run_locally(job);
   Training alone = one.training;
@@ -193,7 +197,7 @@ TEST(ReplicaMemory, WhatReplicasHoldDoesNotDependOnWhatComesWhen) {
                           {schedule, replicas(4, 3)},
                           {schedule, replicas(4, 3, 2, 100'000)}}) {
     SCOPED_TRACE(words_of(one));
-    const CostModel model = cost_model(one.training, schedule);
+    const CostModel model = cost_model(one, one.training);
     const TrainingJob job = job_of(one, model.layout({schedule.placement, false, {}}));
     const RunResult prompt = testing::run_locally(job);
     for (unsigned seed = 0; seed < 3; ++seed) {

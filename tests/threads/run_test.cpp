@@ -179,7 +179,7 @@ TEST(Run, FusedAttention) {
         TrainingJob training = tiny_training(schedule, model);
         training.sequence_length = sequence;
         training.attention = Attention::fused;
-        training.recompute = recompute;
+        training.recompute.full = recompute;
         expect_right(schedule, training, run_locally(training));
       }
     }

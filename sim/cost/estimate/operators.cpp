@@ -319,6 +319,11 @@ class OperatorsBuilder {
     hold(down, hidden_, width, hidden_);
     operators_[at].part = &Recompute::activation;
     operators_[at].remade_bytes = down.saved_bytes;
+    // The first gradients of a block's backward, beside all that was kept: what has come, gathered
+    // where tokens are split, and that by the product's input.
+    const auto gathered = static_cast<double>(training_.sequence_parallel ? tokens_ * hidden_ : 0);
+    const auto inner = static_cast<double>(experts * rows * width);
+    operators_.back().workspace_bytes = value_ * (whole_ + gathered + inner);
   }
 
   // Of `width` values a token out; a gated one has twice as many in, the others
