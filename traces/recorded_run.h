@@ -76,6 +76,7 @@ struct RunDescription {
   // buckets of how many bytes, 0 for one.
   int replicas = 1;
   int tensor_parallel = 1;
+  bool sequence_parallel = false;
   int replica = 0;
   int zero = 0;
   int shards = 1;

@@ -31,7 +31,10 @@ void add_measured(const RecordedRun& run, Json& json) {
     if (about.zero > 0) json["shard_over"] = about.shards;
     if (about.bucket_bytes > 0) json["bucket_bytes"] = about.bucket_bytes;
   }
-  if (about.tensor_parallel > 1) json["tensor_parallel"] = about.tensor_parallel;
+  if (about.tensor_parallel > 1) {
+    json["tensor_parallel"] = about.tensor_parallel;
+    json["sequence_parallel"] = about.sequence_parallel;
+  }
   if (!about.costs_json.empty()) {
     json["pace"] = facts.pace;
     return;

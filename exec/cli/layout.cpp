@@ -1,7 +1,5 @@
 #include "exec/cli/layout.h"
 
-#include <cmath>
-
 #include "sim/cost/estimate/operators.h"
 #include "sim/cost/lay_out.h"
 
@@ -29,13 +27,6 @@ Costs bytes_of_training(const TrainingJob& training, const std::vector<std::int6
   return costs;
 }
 
-// Of which tensor-parallel ones have a shard.
-std::int64_t parameters_of_a_rank(const Model& model, int layer, const Training& training) {
-  double sum = 0;
-  for (const Operator& one : layer_operators(model, layer, training)) sum += one.parameters;
-  return std::llround(sum);
-}
-
 }  // namespace
 
 PipelineLayout layout_of(const Task& task) {
@@ -51,7 +42,7 @@ PipelineLayout layout_of(const Task& task) {
     std::int64_t& sum = parameters.emplace_back(0);
     const int first = training.first_layer(stage);
     for (int i = 0; i < training.layout[static_cast<std::size_t>(stage)]; ++i) {
-      sum += parameters_of_a_rank(training.model, first + i, replicas);
+      sum += rank_parameters(training.model, first + i, training.tensor_parallel);
     }
   }
   const Costs costs = bytes_of_training(training, parameters);

@@ -83,6 +83,17 @@ Number parse_precision(const Flag& flag, const std::string& device) {
   return Number::bfloat16;
 }
 
+bool parse_overlap(const Flag& flag, int tensor_parallel) {
+  if (!flag) return true;
+  if (tensor_parallel == 1) {
+    throw input_error(
+        "--tensor-overlap: one rank reduces nothing; give --tensor-parallel of more than 1 too");
+  }
+  if (*flag == "on" || *flag == "off") return *flag == "on";
+  throw input_error(
+      fmt::format("--tensor-overlap: {}", unknown_name("value", *flag, {"on", "off"})));
+}
+
 // Refuses what would not fit into this machine, which all ranks share. What lies
 // on GPUs is found out when they are asked for it.
 void check_fits(const TrainingJob& training, bool on_gpus) {
@@ -92,6 +103,7 @@ void check_fits(const TrainingJob& training, bool on_gpus) {
   const auto sequence = static_cast<double>(training.sequence_length);
   const double passing = batch * sequence * static_cast<double>(model.hidden_size);
   const auto microbatches = static_cast<double>(program.microbatches);
+  const int shards = training.tensor_parallel;
   struct Kept {
     double whole = 0;  // by a stage, of one F
     double held = 0;   // from the F on
@@ -103,7 +115,8 @@ void check_fits(const TrainingJob& training, bool on_gpus) {
     const auto at = static_cast<std::size_t>(stage);
     for (int i = 0; i < training.layout[at]; ++i) {
       const int layer = training.first_layer(stage) + i;
-      const double own = kept_numbers(model, batch, sequence, layer, training.attention);
+      const double own =
+          kept_numbers(model, batch, sequence, layer, training.attention, {}, shards);
       const bool is_block = !model.is_embedding(layer) && !model.is_head(layer);
       double held = own;
       double again = 0;
@@ -111,7 +124,8 @@ void check_fits(const TrainingJob& training, bool on_gpus) {
         if (is_block) held = passing;
         again = own;
       } else if (is_block) {
-        held = kept_numbers(model, batch, sequence, layer, training.attention, training.recompute);
+        held = kept_numbers(model, batch, sequence, layer, training.attention, training.recompute,
+                            shards);
         again = own - held;
       }
       kept[at].whole += own;
@@ -121,6 +135,7 @@ void check_fits(const TrainingJob& training, bool on_gpus) {
     of_all_layers += kept[at].whole;
   }
   const double replicas = training.data_parallel;
+  const double pipelines = training.pipelines();
   // Tokens, targets, losses.
   double numbers = (2 + training.most_passes()) * batch * sequence * microbatches;
   for (int rank = 0; rank < program.ranks(); ++rank) {
@@ -143,10 +158,10 @@ void check_fits(const TrainingJob& training, bool on_gpus) {
     states += 4 * static_cast<double>(model.vocabulary_size * model.hidden_size);
   }
   // Of each replica; what replicas split is not looked at.
-  numbers = replicas * (numbers + states);
+  numbers = pipelines * numbers + replicas * states;
   // The reference of a verification keeps everything, and has weights of its own.
   if (training.verify)
-    numbers += states + replicas * training.most_passes() * microbatches * of_all_layers;
+    numbers += states + pipelines * training.most_passes() * microbatches * of_all_layers;
 
   if (on_gpus) numbers = 0;
 
@@ -162,8 +177,8 @@ void check_fits(const TrainingJob& training, bool on_gpus) {
                            plural(program.ranks(), "rank"),
                            plural(program.microbatches, "microbatch"), training.micro_batch_size,
                            training.sequence_length, plural(training.iterations, "iteration")),
-               numbers * sizeof(float) + replicas * (every_rank * program.ranks() + 100 * actions +
-                                                     written * training.iterations));
+               numbers * sizeof(float) + pipelines * (every_rank * program.ranks() + 100 * actions +
+                                                      written * training.iterations));
 }
 
 // The schedule as a program that every transport here can run: sends never
@@ -294,13 +309,16 @@ void set_costs(const Flags& flags, Task& task) {
       {&flags.recompute, "--recompute"},
       {&flags.attention, "--attention"},
       {&flags.precision, "--precision"},
-      {&flags.tensor_parallel, "--tensor-parallel"},
+      {&flags.tensor_overlap, "--tensor-overlap"},
       {&flags.global_batch, "--global-batch"}};
   for (const auto& [flag, name] : meaningless) {
     if (*flag) throw input_error(fmt::format("{}: an emulated device trains nothing", name));
   }
-  if (flags.sequence_parallel) {
-    throw input_error("--sequence-parallel: an emulated device trains nothing");
+  if (flags.tensor_parallel || flags.sequence_parallel) {
+    throw input_error(fmt::format(
+        "--{}-parallel: costs of an emulated device are those of a rank, its shard included; leave "
+        "it out",
+        flags.tensor_parallel ? "tensor" : "sequence"));
   }
   if (flags.verify) throw input_error("--verify: an emulated device has no results to compare");
   if (flags.pace) {
@@ -356,7 +374,9 @@ void add_all_flags(CommandLine& program, Flags& flags) {
   program.add_flags("Shards", {{"--tensor-parallel", &flags.tensor_parallel, "T",
                                 "ranks a layer is split over; default 1"},
                                {"--sequence-parallel", &flags.sequence_parallel,
-                                "splits by tokens what T ranks would repeat"}});
+                                "splits by tokens what T ranks would repeat"},
+                               {"--tensor-overlap", &flags.tensor_overlap, "on|off",
+                                "sums beside weight gradients; default on"}});
   program.add_flags(
       "Replicas",
       {{"--data-parallel", &flags.replicas.data_parallel, "D", "of the pipeline; default 1"},
@@ -548,6 +568,7 @@ Task make_task(const Flags& flags, int ranks) {
   training.bucket_bytes = asked.bucket_bytes;
   training.tensor_parallel = asked.tensor_parallel;
   training.sequence_parallel = asked.sequence_parallel;
+  training.tensor_overlap = parse_overlap(flags.tensor_overlap, asked.tensor_parallel);
   training.library_sums = parse_reduce(flags.reduce, replicas);
   training.iterations =
       flags.iterations ? parse_count(*flags.iterations, "--iterations") : training.iterations;

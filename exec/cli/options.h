@@ -19,7 +19,7 @@ struct Flags {
   Flag model, layout, data, micro_batch_size, sequence_length;
   ReplicaFlags replicas;
   Flag global_batch, reduce;
-  Flag tensor_parallel;
+  Flag tensor_parallel, tensor_overlap;
   bool sequence_parallel = false;
   Flag iterations, warmup, accumulate, seed, learning_rate, recompute, attention, precision;
   Flag device, costs, pace, faults, transport, eager_limit, timeout;

@@ -69,55 +69,52 @@ class DecoderBlock final : public Layer {
   }
 
   Tensor backward_input(const Microbatch& microbatch, Tensor dy, Saved& saved) override {
-    Saved kept = std::move(saved);
-    saved.clear();
-    saved.resize(residue_count);
-    compute_again(kept);
-
-    // Through the MLP. Each gradient takes the place of what is no longer needed.
-    Tensor ddown = left_of(dy, dropout(microbatch, 1));
-    const Tensor& dy_down = ddown.empty() ? dy : ddown;
-    Tensor dup;
-    if (is_gated()) {
-      const Tensor dactive = take(rows() * inner());
-      multiply_backward(dy_down, down_, dactive);
-      dup = std::move(kept[kept_up]);
-      device().gated_silu_backward(rows(), inner(), dup.data(), dactive.data(), dup.data());
-    } else {
-      dup = take(rows() * inner());
-      multiply_backward(dy_down, down_, dup);
-      device().gelu_backward(dup.size(), kept[kept_up].data(), dup.data(), dup.data());
-      kept[kept_up] = {};
-    }
-    Tensor dh =
-        through_norm(dup, up_, kept[kept_h], norm2_, kept[kept_stats2], dy, saved[residue_norm2]);
-    kept[kept_h] = {};
-    saved[residue_down] = std::move(ddown.empty() ? dy : ddown);
+    Back back = start_back(saved);
+    Tensor dnormed2 = summed(back_through_mlp(microbatch, dy, back, saved));
+    Tensor dh = back_through_norm2(dnormed2, dy, back, saved);
+    if (saved[residue_down].empty()) saved[residue_down] = std::move(dy);
     dy = {};
-
-    // Through the attention.
-    Tensor dout = left_of(dh, dropout(microbatch, 0));
-    const Tensor& dh_out = dout.empty() ? dh : dout;
-    Tensor dmixed = take(rows() * out_.inputs);
-    multiply_backward(dh_out, out_, dmixed);
-    Tensor dqkv = take(rows() * qkv_.outputs);
-    device().attention_backward(attention(), kept[kept_qkv].data(), kept[kept_state].floats(),
-                                kept[kept_mixed].data(), dmixed.data(), dqkv.data());
-    if (rotates()) device().rotate(attention(), rotary_base(), true, dqkv.data());
-    kept[kept_qkv] = {};
-    kept[kept_state] = {};
-    dmixed = {};
-    Tensor dx =
-        through_norm(dqkv, qkv_, kept[kept_x], norm1_, kept[kept_stats1], dh, saved[residue_norm1]);
-
-    saved[residue_out] = std::move(dout.empty() ? dh : dout);
-    saved[residue_normed1] = std::move(kept[kept_normed1]);
-    saved[residue_qkv] = std::move(dqkv);
-    saved[residue_mixed] = std::move(kept[kept_mixed]);
-    saved[residue_normed2] = std::move(kept[kept_normed2]);
-    saved[residue_up] = std::move(dup);
-    saved[residue_active] = std::move(kept[kept_active]);
+    dnormed2 = {};
+    const Tensor dnormed1 = summed(back_through_attention(microbatch, dh, back, saved));
+    Tensor dx = back_through_norm1(dnormed1, dh, back, saved);
+    if (saved[residue_out].empty()) saved[residue_out] = std::move(dh);
     for (Tensor& tensor : saved) tensor.serve_as(Use::residue);
+    return dx;
+  }
+
+  // Sums over tensor-parallel ranks go on beside the gradients of weights that can be made then.
+  Tensor backward(const Microbatch& microbatch, Tensor dy, Saved& saved,
+                  const Piece& piece) override {
+    if (setup_.tensor_ranks() == 1 || !setup_.tensor_overlap) {
+      return Layer::backward(microbatch, std::move(dy), saved, piece);
+    }
+    Back back;
+    Tensor dnormed, dh, dx;
+    piece(Kind::I, [&] {
+      back = start_back(saved);
+      dnormed = back_through_mlp(microbatch, dy, back, saved);
+      start_sum(dnormed);
+    });
+    piece(Kind::W, [&] {
+      prepare_gradients();
+      add_gradients_of_mlp(saved, or_else(saved[residue_down], dy));
+    });
+    piece(Kind::I, [&] {
+      dnormed = finish_sum(std::move(dnormed));
+      dh = back_through_norm2(dnormed, dy, back, saved);
+      dy = {};
+      dnormed = back_through_attention(microbatch, dh, back, saved);
+      start_sum(dnormed);
+    });
+    piece(Kind::W, [&] { add_gradients_of_attention(saved, or_else(saved[residue_out], dh)); });
+    piece(Kind::I, [&] {
+      dnormed = finish_sum(std::move(dnormed));
+      dx = back_through_norm1(dnormed, dh, back, saved);
+    });
+    piece(Kind::W, [&] {
+      add_gradients_of_norms(saved);
+      saved.clear();
+    });
     return dx;
   }
 
@@ -175,25 +172,110 @@ class DecoderBlock final : public Layer {
     }
   }
 
-  // With sequence parallelism what is kept of the norms are parts, gathered again here.
+  // What a backward has of what was kept, and gives up step by step. Each step leaves in `saved`
+  // what its products' weights need: of a gradient that is there anyhow, by itself, nothing. The
+  // result is the rank's part of a sum.
+  using Back = Saved;
+  Back start_back(Saved& saved) const {
+    Back kept = std::move(saved);
+    saved.clear();
+    saved.resize(residue_count);
+    compute_again(kept);
+    return kept;
+  }
+  static const Tensor& or_else(const Tensor& one, const Tensor& other) {
+    return one.empty() ? other : one;
+  }
+
+  // Each gradient takes the place of what is no longer needed.
+  Tensor back_through_mlp(const Microbatch& microbatch, const Tensor& dy, Back& kept,
+                          Saved& saved) const {
+    saved[residue_down] = left_of(dy, dropout(microbatch, 1));
+    const Tensor& ddown = or_else(saved[residue_down], dy);
+    Tensor dup;
+    if (is_gated()) {
+      const Tensor dactive = take(rows() * inner());
+      multiply_backward(ddown, down_, dactive);
+      dup = std::move(kept[kept_up]);
+      device().gated_silu_backward(rows(), inner(), dup.data(), dactive.data(), dup.data());
+    } else {
+      dup = take(rows() * inner());
+      multiply_backward(ddown, down_, dup);
+      device().gelu_backward(dup.size(), kept[kept_up].data(), dup.data(), dup.data());
+      kept[kept_up] = {};
+    }
+    Tensor dnormed = back_through(dup, up_);
+    saved[residue_normed2] = std::move(kept[kept_normed2]);
+    saved[residue_up] = std::move(dup);
+    saved[residue_active] = std::move(kept[kept_active]);
+    return dnormed;
+  }
+
+  Tensor back_through_norm2(const Tensor& dnormed, const Tensor& dy, Back& kept,
+                            Saved& saved) const {
+    Tensor dh = norm_backward(dnormed, kept[kept_h], norm2_, kept[kept_stats2], dy.data(),
+                              saved[residue_norm2]);
+    kept[kept_h] = {};
+    return dh;
+  }
+
+  Tensor back_through_attention(const Microbatch& microbatch, const Tensor& dh, Back& kept,
+                                Saved& saved) const {
+    saved[residue_out] = left_of(dh, dropout(microbatch, 0));
+    Tensor dmixed = take(rows() * out_.inputs);
+    multiply_backward(or_else(saved[residue_out], dh), out_, dmixed);
+    Tensor dqkv = take(rows() * qkv_.outputs);
+    device().attention_backward(attention(), kept[kept_qkv].data(), kept[kept_state].floats(),
+                                kept[kept_mixed].data(), dmixed.data(), dqkv.data());
+    if (rotates()) device().rotate(attention(), rotary_base(), true, dqkv.data());
+    kept[kept_qkv] = {};
+    kept[kept_state] = {};
+    dmixed = {};
+    Tensor dnormed = back_through(dqkv, qkv_);
+    saved[residue_normed1] = std::move(kept[kept_normed1]);
+    saved[residue_qkv] = std::move(dqkv);
+    saved[residue_mixed] = std::move(kept[kept_mixed]);
+    return dnormed;
+  }
+
+  Tensor back_through_norm1(const Tensor& dnormed, const Tensor& dh, const Back& kept,
+                            Saved& saved) const {
+    return norm_backward(dnormed, kept[kept_x], norm1_, kept[kept_stats1], dh.data(),
+                         saved[residue_norm1]);
+  }
+
   void add_weight_gradients(const Microbatch& /*microbatch*/, Saved& saved) override {
-    const auto add = [&](std::size_t input, std::size_t gradient, const Linear& linear) {
-      add_linear_gradients(saved[input], saved[gradient], linear);
-      saved[input] = {};
-      saved[gradient] = {};
-    };
-    const auto add_of_normed = [&](std::size_t normed, std::size_t gradient, const Linear& linear) {
-      Tensor room;
-      add_linear_gradients(gathered(saved[normed], room), saved[gradient], linear);
-      saved[normed] = {};
-      saved[gradient] = {};
-    };
-    add(residue_active, residue_down, down_);
-    add_of_normed(residue_normed2, residue_up, up_);
-    add(residue_mixed, residue_out, out_);
-    add_of_normed(residue_normed1, residue_qkv, qkv_);
+    add_gradients_of_mlp(saved, saved[residue_down]);
+    add_gradients_of_attention(saved, saved[residue_out]);
+    add_gradients_of_norms(saved);
+  }
+  // What went in is not needed after that.
+  void add_gradients_of_mlp(Saved& saved, const Tensor& ddown) {
+    add_gradients_of(down_, saved[residue_active], ddown);
+    saved[residue_down] = {};
+    add_gradients_of_normed(up_, saved[residue_normed2], saved[residue_up]);
+    saved[residue_up] = {};
+  }
+  void add_gradients_of_attention(Saved& saved, const Tensor& dout) {
+    add_gradients_of(out_, saved[residue_mixed], dout);
+    saved[residue_out] = {};
+    add_gradients_of_normed(qkv_, saved[residue_normed1], saved[residue_qkv]);
+    saved[residue_qkv] = {};
+  }
+  void add_gradients_of_norms(const Saved& saved) {
     add_norm_gradients(saved[residue_norm1], norm1_);
     add_norm_gradients(saved[residue_norm2], norm2_);
+  }
+  void add_gradients_of(const Linear& linear, Tensor& input, const Tensor& gradient) {
+    add_linear_gradients(input, gradient, linear);
+    input = {};
+    if (setup_.tensor != nullptr) setup_.tensor->poll();
+  }
+  // With sequence parallelism what is kept of a norm's result is a part, gathered again here.
+  void add_gradients_of_normed(const Linear& linear, Tensor& normed, const Tensor& gradient) {
+    Tensor room;
+    add_linear_gradients(gathered(normed, room), gradient, linear);
+    normed = {};
   }
 
   std::int64_t rows() const { return setup_.rows(); }
@@ -257,14 +339,11 @@ class DecoderBlock final : public Layer {
     return room.empty() ? std::move(kept) : std::move(room);
   }
 
-  // residual + the gradient by x of norm(x) times a matrix, from that by the product.
-  Tensor through_norm(const Tensor& dproduct, const Linear& linear, const Tensor& x,
-                      const Norm& norm, const Tensor& stats, const Tensor& residual,
-                      Tensor& gradients) const {
+  // The rank's part of the gradient by what a norm has made.
+  Tensor back_through(const Tensor& dproduct, const Linear& linear) const {
     Tensor dnormed = take(rows() * hidden());
     multiply_backward(dproduct, linear, dnormed);
-    dnormed = summed(std::move(dnormed));
-    return norm_backward(dnormed, x, norm, stats, residual.data(), gradients);
+    return dnormed;
   }
 
   Norm norm1_;

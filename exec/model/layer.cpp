@@ -20,15 +20,25 @@ std::vector<std::int32_t> own_places(const LayerSetup& setup, std::vector<std::i
   return tokens;
 }
 
-void Layer::backward_weight(const Microbatch& microbatch, Saved& saved) {
-  if (is_fresh_) {
-    for (const Parameter& parameter : parameters_) {
-      device().fill(parameter.gradient.size(), parameter.gradient.data(), 0);
-    }
-    is_fresh_ = false;
+void Layer::prepare_gradients() {
+  if (!is_fresh_) return;
+  for (const Parameter& parameter : parameters_) {
+    device().fill(parameter.gradient.size(), parameter.gradient.data(), 0);
   }
+  is_fresh_ = false;
+}
+
+void Layer::backward_weight(const Microbatch& microbatch, Saved& saved) {
+  prepare_gradients();
   add_weight_gradients(microbatch, saved);
   saved.clear();
+}
+
+Tensor Layer::backward(const Microbatch& microbatch, Tensor dy, Saved& saved, const Piece& piece) {
+  Tensor dx;
+  piece(Kind::I, [&] { dx = backward_input(microbatch, std::move(dy), saved); });
+  piece(Kind::W, [&] { backward_weight(microbatch, saved); });
+  return dx;
 }
 
 int Layer::add_parameter(const std::string& name, std::int64_t size, Given given) {
@@ -137,14 +147,17 @@ const Tensor& Layer::gathered(const Tensor& x, Tensor& room) const {
   return room;
 }
 
-Tensor Layer::summed(Tensor x) const {
+void Layer::start_sum(const Tensor& x) const {
+  if (setup_.tensor_ranks() == 1) return;
+  using Keeps = TensorGroup::Keeps;
+  setup_.tensor->start_sum(x.all(), setup_.sequence_parallel ? Keeps::own_part : Keeps::all);
+}
+
+Tensor Layer::finish_sum(Tensor x) const {
   if (setup_.tensor_ranks() == 1) return x;
-  if (!setup_.sequence_parallel) {
-    setup_.tensor->all_reduce(x.all());
-    return x;
-  }
+  setup_.tensor->finish_sum();
+  if (!setup_.sequence_parallel) return x;
   const std::int64_t hidden = setup_.model.hidden_size;
-  setup_.tensor->reduce_scatter(x.all());
   Tensor own = take(own_rows() * hidden);
   device().copy(own.size(), x.all().part(setup_.own_rows().begin * hidden, own.size()).data(),
                 own.data());
@@ -194,21 +207,24 @@ void Layer::add_norm_gradients(const Tensor& gradients, const Norm& norm) const 
 }
 
 double kept_numbers(const Model& model, double batch, double sequence, int layer,
-                    Attention attention, const Recompute& recompute) {
+                    Attention attention, const Recompute& recompute, int tensor_ranks) {
   const double rows = batch * sequence;
   const auto hidden = static_cast<double>(model.hidden_size);
   const bool is_mlp = model.architecture == Architecture::mlp;
   if (model.is_embedding(layer)) return rows * hidden;
   if (model.is_head(layer)) {
-    return rows * ((is_mlp ? 1 : 2) * hidden + static_cast<double>(model.vocabulary_size));
+    return rows *
+           ((is_mlp ? 1 : 2) * hidden + static_cast<double>(model.vocabulary_size) / tensor_ranks);
   }
   if (is_mlp) return rows * 2 * hidden;
-  const auto qkv = static_cast<double>(model.hidden_size + 2 * model.kv_size());
-  const auto inner = static_cast<double>(model.mlp_size);
-  // Of the attention inputs and result, of the norms and the activation inputs.
-  double kept = 3 * hidden + qkv + (model.is_gated() ? 2 : 1) * inner;
-  const double scores = attention == Attention::fused ? 2 : sequence;
-  if (!recompute.attention) kept += static_cast<double>(model.heads) * scores;
+  const double ranks = tensor_ranks;
+  const auto qkv = static_cast<double>(model.hidden_size + 2 * model.kv_size()) / ranks;
+  const double inner = static_cast<double>(model.mlp_size) / ranks;
+  const double scores =
+      static_cast<double>(model.heads) / ranks * (attention == Attention::fused ? 2 : sequence);
+  // Inputs of norms, of the attention and its result, and of the activation.
+  double kept = 2 * hidden + qkv + hidden / ranks + (model.is_gated() ? 2 : 1) * inner;
+  if (!recompute.attention) kept += scores;
   if (!recompute.norms) kept += 2 * hidden;
   if (!recompute.activation) kept += inner;
   return rows * kept;

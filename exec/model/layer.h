@@ -10,10 +10,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "exec/model/parameters.h"
@@ -21,8 +23,13 @@
 #include "exec/model/tensor_group.h"
 #include "sim/cost/estimate/training.h"
 #include "sim/cost/model.h"
+#include "traces/action.h"
 
 namespace pipesim::exec {
+
+// Of what all tensor-parallel ranks have each sends a part, where they divide it; what they have
+// parts of they divide.
+constexpr bool sends_parts(std::int64_t rows, int tensor_ranks) { return rows % tensor_ranks == 0; }
 
 // What all layers of a rank have in common.
 struct LayerSetup {
@@ -36,6 +43,7 @@ struct LayerSetup {
   Attention attention = Attention::unfused;  // fused: keeps no scores, as GPUs never do
   TensorGroup* tensor = nullptr;             // of the ranks that share layers; null where none do
   bool sequence_parallel = false;            // these split tokens between pairs of products, too
+  bool tensor_overlap = true;                // in a B, their sums go on beside gradients of weights
   Recompute recompute = {};  // parts are the layers' work, all of a block is the stage's
 
   int tensor_ranks() const { return tensor == nullptr ? 1 : tensor->ranks(); }
@@ -46,11 +54,10 @@ struct LayerSetup {
     const Range all{0, rows()};
     return sequence_parallel ? part_of(all, tensor_rank(), tensor_ranks()) : all;
   }
-  // Those that it sends to other stages, or takes from them: of what all ranks have a part each,
-  // where they divide it.
+  // Those that it sends to other stages, or takes from them.
   Range message_rows() const {
-    if (sequence_parallel || rows() % tensor_ranks() != 0) return own_rows();
-    return part_of({0, rows()}, tensor_rank(), tensor_ranks());
+    return sends_parts(rows(), tensor_ranks()) ? part_of({0, rows()}, tensor_rank(), tensor_ranks())
+                                               : Range{0, rows()};
   }
   // The words that it has of the vocabulary.
   Range own_words() const {
@@ -107,6 +114,10 @@ class Layer {
   // The gradient by x from that by the output; empty likewise.
   virtual Tensor backward_input(const Microbatch& microbatch, Tensor dy, Saved& saved) = 0;
   void backward_weight(const Microbatch& microbatch, Saved& saved);
+  // Both at once: pieces of I and of W, one after the other, each of which `piece` does.
+  using Piece = std::function<void(Kind kind, const std::function<void()>& work)>;
+  virtual Tensor backward(const Microbatch& microbatch, Tensor dy, Saved& saved,
+                          const Piece& piece);
 
   // The next backward_weight() starts the sums of gradients anew.
   void start_sums() { is_fresh_ = true; }
@@ -124,6 +135,8 @@ class Layer {
   Layer(const LayerSetup& setup, int index) : setup_(setup), index_(index) {}
 
   virtual void add_weight_gradients(const Microbatch& microbatch, Saved& saved) = 0;
+  // Before the first of them: sums of gradients start anew, where they are to.
+  void prepare_gradients();
 
   // Append a parameter, or those of a product or a norm. Sizes are those of the whole; of a
   // shard, where it is given, the rank has the numbers alone. `like_layer`: draws what the same
@@ -166,8 +179,14 @@ class Layer {
   // What the tensor-parallel ranks have of x[own rows x hidden] together; x itself where each has
   // all of it. `room` is where it stands then.
   const Tensor& gathered(const Tensor& x, Tensor& room) const;
-  // The sum of x[rows x hidden] over these ranks, of which each keeps its own rows.
-  Tensor summed(Tensor x) const;
+  // The sum of x[rows x hidden] over these ranks, of which each keeps its own rows. Between its
+  // start and its end it goes on beside what is computed.
+  Tensor summed(Tensor x) const {
+    start_sum(x);
+    return finish_sum(std::move(x));
+  }
+  void start_sum(const Tensor& x) const;
+  Tensor finish_sum(Tensor x) const;
 
   // Of x[own rows x hidden]; both leave numbers for later: what the backward needs of each row,
   // and the gradients of the norm's parameters, behind each other.
@@ -196,9 +215,9 @@ std::unique_ptr<Layer> make_layer(const LayerSetup& setup, int index);
 std::vector<Layer*> plain(const std::vector<std::unique_ptr<Layer>>& layers);
 
 // How many numbers forward() of that layer leaves in its Saved where these parts are computed
-// again, up to a few a row or parameter; backward_input() leaves no more than with none of them.
-// In floating point, so that absurd sizes can be told, too.
+// again, of a layer that so many ranks share, up to a few a row or parameter; backward_input()
+// leaves no more than with none of them. In floating point, so that absurd sizes can be told, too.
 double kept_numbers(const Model& model, double batch, double sequence, int layer,
-                    Attention attention, const Recompute& recompute = {});
+                    Attention attention, const Recompute& recompute = {}, int tensor_ranks = 1);
 
 }  // namespace pipesim::exec

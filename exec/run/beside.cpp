@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "exec/transport/collectives.h"
@@ -126,6 +127,12 @@ void Beside::settle(std::size_t place) {
 void Beside::wait_for_one() {
   std::vector<Ticket> tickets;
   collect(tickets);
+  constexpr std::chrono::microseconds turn(20);
+  while (drive_ && drive_()) {
+    const std::size_t done =
+        transport_.wait_any_until(tickets, std::chrono::steady_clock::now() + turn);
+    if (done < tickets.size()) return settle(done);
+  }
   try {
     settle(transport_.wait_any(tickets));
   } catch (const TimedOut& error) {

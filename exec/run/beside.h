@@ -47,6 +47,9 @@ class Beside {
   // Until that is so, which the end of a part brings about.
   void wait_until(const std::function<bool()>& is_so);
 
+  // What has to be looked after during waits, too: whether it has to be again soon.
+  void also_drive(std::function<bool()> drive) { drive_ = std::move(drive); }
+
   // The messages under way, and that the one at a place among them has ended.
   void collect(std::vector<Ticket>& tickets) const;
   void settle(std::size_t place);
@@ -77,6 +80,7 @@ class Beside {
   Recorder& recorder_;
   std::deque<Open> open_;  // in the order in which they began
   std::deque<Id> turns_;   // of parts in turn that have not ended, in their order; the first has it
+  std::function<bool()> drive_;
   Id next_ = 0;
   int tags_ = 0;
 };

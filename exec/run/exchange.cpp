@@ -100,7 +100,8 @@ void ReduceScatter::start() {
   staged_.resize(ranks);
   const bool in_place = device().host_reaches_memory();
   if (room_.empty() && own.size() > 0) {
-    own_room_ = pool_.take((group_.ranks() - 1) * own.size(), Use::workspace);
+    own_room_ =
+        pool_.take((group_.ranks() - 1) * own.size(), Use::workspace, array().numbers.data().type);
     room_ = own_room_.all();
   }
   std::int64_t place = 0;

@@ -88,8 +88,7 @@ class Exchange {
   std::int64_t sent_bytes_ = 0;
 };
 
-// The numbers are float32. Afterwards the rank's own part is the sum of all ranks'; what the
-// others are is not said.
+// Afterwards the rank's own part is the sum of all ranks'; what the others are is not said.
 class ReduceScatter final : public Exchange {
  public:
   // In `room`, so many times the rank's part as there are others, stands what they send; where
@@ -152,7 +151,7 @@ using Steps = std::vector<std::unique_ptr<Exchange>>;
 // Starts them and waits for all.
 void run(const Steps& steps);
 
-// Afterwards all ranks have the sums of their numbers, which are float32: a reduce-scatter of
+// Afterwards all ranks have the sums of their numbers: a reduce-scatter of
 // nearly equal parts, in `room`, and an all-gather. Its tags are that one and the next.
 Steps all_reduce(Transport& group, Pool& pool, const Slice& numbers, int tag,
                  const Slice& room = {});

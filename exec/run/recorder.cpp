@@ -36,8 +36,11 @@ void Recorder::finish_iteration() {
                                std::min(note.taken_ns, end - start)});
     }
     for (const ExchangeNote& note : exchanges_) {
+      const std::int64_t start = time_of(note.start);
+      const std::int64_t end = std::max(start, time_of(note.end));
+      const std::int64_t awaited = std::clamp(time_of(note.awaited), start, end);
       record.exchanges.push_back({0, 0, note.layer, note.what, note.ranks, note.action, note.bytes,
-                                  time_of(note.start), time_of(note.end), note.exposed_ns});
+                                  start, end, end - awaited});
     }
     for (const MemoryNote& note : memory_) {
       record.samples.push_back(

@@ -43,14 +43,14 @@ struct LayerNote {
 };
 // An exchange with tensor-parallel ranks within a layer's part.
 struct ExchangeNote {
+  Action action;
+  std::int32_t layer = 0;
   GroupExchange what = GroupExchange::all_reduce;
   std::int32_t ranks = 1;
   std::int64_t bytes = 0;
   Instant start;
+  Instant awaited;  // from when on the rank did nothing else
   Instant end;
-  std::int64_t exposed_ns = 0;
-  Action action = {};
-  std::int32_t layer = 0;
 };
 // What the rank holds from an instant on.
 struct MemoryNote {
@@ -98,17 +98,16 @@ class Recorder {
   void add(const LayerNote& note) {
     if (in_detail_) layers_.push_back(note);
   }
-  // What comes is of that layer's part of an action, which add() gives to exchanges.
+  // What comes is of that layer's part of an action.
   void enter(const Action& action, std::int32_t layer) {
     action_ = action;
     layer_ = layer;
   }
-  const Action& action() const { return action_; }
-  void add(ExchangeNote note) {
-    note.action = action_;
-    note.layer = layer_;
-    exchanges_.push_back(note);
+  // An exchange in there that starts once the device has done what it was asked for.
+  ExchangeNote exchange(GroupExchange what, std::int32_t ranks, std::int64_t bytes) const {
+    return {action_, layer_, what, ranks, bytes, mark(), {}, {}};
   }
+  void add(const ExchangeNote& note) { exchanges_.push_back(note); }
   void add(const MemoryNote& note) {
     if (in_detail_) memory_.push_back(note);
   }

@@ -14,6 +14,7 @@
 #include "exec/run/trainer.h"
 #include "exec/run/worker.h"
 #include "exec/transport/collectives.h"
+#include "sim/cost/estimate/operators.h"
 #include "sim/schedule/description.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
@@ -70,6 +71,7 @@ RecordedRun run_of(const TrainingJob& training, const Device& device, Transport&
   facts.warmup_iterations = training.warmup;
   about.replicas = training.data_parallel;
   about.tensor_parallel = training.tensor_parallel;
+  about.sequence_parallel = training.sequence_parallel;
   about.zero = training.zero;
   about.shards = training.shards();
   about.bucket_bytes = training.bucket_bytes.value_or(0);
@@ -163,7 +165,7 @@ std::int64_t largest_exchange(const TrainingJob& training) {
     } else {
       const int first = training.first_layer(stage);
       for (int i = 0; i < training.layout[at]; ++i) {
-        numbers += training.model.layer_parameters(first + i);
+        numbers += rank_parameters(training.model, first + i, training.tensor_parallel);
       }
     }
     largest = std::max(largest, numbers);

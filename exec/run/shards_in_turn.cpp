@@ -50,7 +50,7 @@ void ShardsInTurn::pass_on() {
 
 void ShardsInTurn::await_turn(int rank) {
   std::unique_lock lock(mutex_);
-  passed_on_.wait(lock, [&] { return turn_ == rank || error_; });
+  passed_on_.wait(lock, [&] { return turn_ == rank; });
   if (error_) throw OtherFailed();
 }
 

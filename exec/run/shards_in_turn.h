@@ -36,8 +36,11 @@ class ShardsInTurn {
     Group(ShardsInTurn& all, int rank) : all_(all), rank_(rank) {}
     int ranks() const override { return all_.count(); }
     int rank() const override { return rank_; }
-    void all_reduce(const Slice& numbers) override { all_.meet(rank_, numbers, true); }
-    void reduce_scatter(const Slice& numbers) override { all_.meet(rank_, numbers, true); }
+    void start_sum(const Slice& numbers, Keeps /*keeps*/) override {
+      all_.meet(rank_, numbers, true);
+    }
+    void finish_sum() override {}
+    void poll() override {}
     void all_gather(const Slice& numbers) override { all_.meet(rank_, numbers, false); }
 
    private:

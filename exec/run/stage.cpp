@@ -70,7 +70,7 @@ Tensor Stage::forward(const Microbatch& microbatch, Tensor x) {
   slot.state = State::forwarded;
   const Action action =
       make_action(setup_.stage, Kind::F, static_cast<std::int32_t>(microbatch.index));
-  x = entering(action, std::move(x));
+  x = entering(action, *layers_.front(), std::move(x));
   slot.saved.resize(layers_.size());
   slot.inputs.resize(layers_.size());
   for (std::size_t i = 0; i < layers_.size(); ++i) {
@@ -89,11 +89,11 @@ Tensor Stage::forward(const Microbatch& microbatch, Tensor x) {
 
 // Ranks that have the same between pairs of products send each a part of it to the next stage,
 // which they gather there.
-Tensor Stage::entering(const Action& action, Tensor message) {
+Tensor Stage::entering(const Action& action, const Layer& layer, Tensor message) {
   const LayerSetup& layers = setup_.layers;
   const Range own = layers.message_rows();
   if (message.empty() || own.size() == layers.own_rows().size()) return message;
-  recorder_.enter(action, layers_.front()->index());
+  recorder_.enter(action, layer.index());
   const std::int64_t hidden = layers.model.hidden_size;
   Tensor whole = layers.pool.take(layers.rows() * hidden, Use::activations, layers.precision);
   layers.device.copy(message.size(), message.data(),
@@ -113,16 +113,13 @@ Tensor Stage::leaving(Tensor result) {
   return part;
 }
 
-Tensor Stage::layer_backward(const Microbatch& microbatch, const Action& action, std::size_t layer,
-                             Tensor dy, Slot& slot) {
+void Stage::prepare_backward(const Microbatch& microbatch, const Action& action, std::size_t layer,
+                             Slot& slot) {
   if (before_.weights) before_.weights(layer, true);
+  if (!computes_again(layer)) return;
   Layer& own = *layers_[layer];
-  if (computes_again(layer)) {
-    timed(action, own, Kind::F, true,
-          [&] { own.forward(microbatch, std::move(slot.inputs[layer]), slot.saved[layer]); });
-  }
-  return timed(action, own, Kind::I, false,
-               [&] { return own.backward_input(microbatch, std::move(dy), slot.saved[layer]); });
+  timed(action, own, Kind::F, true,
+        [&] { own.forward(microbatch, std::move(slot.inputs[layer]), slot.saved[layer]); });
 }
 
 Tensor Stage::backward_input(const Microbatch& microbatch, Tensor dy) {
@@ -130,9 +127,12 @@ Tensor Stage::backward_input(const Microbatch& microbatch, Tensor dy) {
   slot.state = State::input_done;
   const Action action =
       make_action(setup_.stage, Kind::I, static_cast<std::int32_t>(microbatch.index));
-  dy = entering(action, std::move(dy));
+  dy = entering(action, *layers_.back(), std::move(dy));
   for (std::size_t i = layers_.size(); i-- > 0;) {
-    dy = layer_backward(microbatch, action, i, std::move(dy), slot);
+    prepare_backward(microbatch, action, i, slot);
+    dy = timed(action, *layers_[i], Kind::I, false, [&] {
+      return layers_[i]->backward_input(microbatch, std::move(dy), slot.saved[i]);
+    });
   }
   return leaving(std::move(dy));
 }
@@ -160,10 +160,15 @@ Tensor Stage::backward(const Microbatch& microbatch, Tensor dy) {
   slot.state = State::empty;
   const Action action =
       make_action(setup_.stage, Kind::B, static_cast<std::int32_t>(microbatch.index));
-  dy = entering(action, std::move(dy));
+  dy = entering(action, *layers_.back(), std::move(dy));
   for (std::size_t i = layers_.size(); i-- > 0;) {
-    dy = layer_backward(microbatch, action, i, std::move(dy), slot);
-    add_weight_gradients(microbatch, action, i, slot.saved[i]);
+    prepare_backward(microbatch, action, i, slot);
+    if (before_.gradients) before_.gradients(i);
+    dy = layers_[i]->backward(microbatch, std::move(dy), slot.saved[i],
+                              [&](Kind kind, const std::function<void()>& work) {
+                                timed(action, *layers_[i], kind, false, work);
+                              });
+    if (has_gradients_) has_gradients_(store_->begin_of(i));
   }
   return leaving(std::move(dy));
 }

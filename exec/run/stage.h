@@ -87,14 +87,14 @@ class Stage final : public SharedStates {
     std::vector<Saved> saved;    // by layer
   };
 
-  // What has come from another stage, and what goes to one.
-  Tensor entering(const Action& action, Tensor message);
+  // What has come from another stage, to that layer, and what goes to one.
+  Tensor entering(const Action& action, const Layer& layer, Tensor message);
   Tensor leaving(Tensor result);
   Slot& slot_in(State expected, Kind kind, const Microbatch& microbatch);
   bool computes_again(std::size_t layer) const;
-  // The input gradient of a layer, which is computed again before, where that is so.
-  Tensor layer_backward(const Microbatch& microbatch, const Action& action, std::size_t layer,
-                        Tensor dy, Slot& slot);
+  // The layer's weights are there, and what it keeps, which is computed again where that is so.
+  void prepare_backward(const Microbatch& microbatch, const Action& action, std::size_t layer,
+                        Slot& slot);
   void add_weight_gradients(const Microbatch& microbatch, const Action& action, std::size_t layer,
                             Saved& saved);
   template <typename Work>

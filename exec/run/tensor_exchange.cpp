@@ -21,43 +21,52 @@ Steps one(std::unique_ptr<Exchange> exchange) {
 
 }  // namespace
 
-void TensorExchange::all_reduce(const Slice& numbers) {
-  const Tensor room = room_for(numbers);
-  run(GroupExchange::all_reduce, numbers,
-      exec::all_reduce(group_, pool_, numbers, tag, room.all()));
+void TensorExchange::start_sum(const Slice& numbers, Keeps keeps) {
+  // A part of what all ranks keep may be rounded up.
+  const std::int64_t part = keeps == Keeps::all ? Parts({numbers.size()}, ranks()).part(0, 0).size()
+                                                : numbers.size() / ranks();
+  Tensor room = pool_.take((ranks() - 1) * part, Use::receive_buffer, numbers.data().type);
+  if (keeps == Keeps::all) {
+    sum_ = start(GroupExchange::all_reduce, numbers,
+                 all_reduce(group_, pool_, numbers, tag, room.all()));
+  } else {
+    sum_ = start(GroupExchange::reduce_scatter, numbers,
+                 one(std::make_unique<ReduceScatter>(
+                     group_, pool_, in_equal_parts(numbers, ranks()), tag, room.all())));
+  }
+  sum_->room = std::move(room);
 }
 
-void TensorExchange::reduce_scatter(const Slice& numbers) {
-  const Tensor room = room_for(numbers);
-  run(GroupExchange::reduce_scatter, numbers,
-      one(std::make_unique<ReduceScatter>(group_, pool_, in_equal_parts(numbers, ranks()), tag,
-                                          room.all())));
+void TensorExchange::finish_sum() {
+  finish(std::move(*sum_));
+  sum_.reset();
 }
 
-// For what the others have of the rank's part, which all_reduce() may round up.
-Tensor TensorExchange::room_for(const Slice& numbers) const {
-  const std::int64_t part = Parts({numbers.size()}, ranks()).part(0, 0).size();
-  return pool_.take((ranks() - 1) * part, Use::receive_buffer, numbers.data().type);
-}
+void TensorExchange::poll() { beside_.poll(); }
 
 void TensorExchange::all_gather(const Slice& numbers) {
-  run(GroupExchange::all_gather, numbers,
-      one(std::make_unique<AllGather>(group_, pool_, in_equal_parts(numbers, ranks()), tag)));
+  finish(start(
+      GroupExchange::all_gather, numbers,
+      one(std::make_unique<AllGather>(group_, pool_, in_equal_parts(numbers, ranks()), tag))));
 }
 
-void TensorExchange::run(GroupExchange what, const Slice& numbers, Steps steps) {
-  const Instant start = recorder_.now();
-  const Beside::Id id = beside_.open(std::nullopt);
-  beside_.add(id, {std::move(steps), {}});
-  beside_.close(id);
+TensorExchange::Open TensorExchange::start(GroupExchange what, const Slice& numbers, Steps steps) {
+  Open open{recorder_.exchange(what, ranks(), numbers.bytes()), beside_.open(std::nullopt), {}};
+  beside_.add(open.id, {std::move(steps), {}});
+  beside_.close(open.id);
+  return open;
+}
+
+void TensorExchange::finish(Open open) {
+  open.note.awaited = recorder_.mark();
   try {
-    recorder_.wait([&] { beside_.wait_for(id); });
+    recorder_.wait([&] { beside_.wait_for(open.id); });
   } catch (const TimedOut& error) {
-    throw TimedOut(fmt::format("{}, {} of tensor-parallel ranks: {}", to_text(recorder_.action()),
-                               name_of(what), error.what()));
+    throw TimedOut(fmt::format("{}, {} of tensor-parallel ranks: {}", to_text(open.note.action),
+                               name_of(open.note.what), error.what()));
   }
-  const Instant end = recorder_.now();
-  recorder_.add({what, ranks(), numbers.bytes(), start, end, end.value - start.value});
+  open.note.end = recorder_.now();
+  recorder_.add(open.note);
 }
 
 }  // namespace pipesim::exec

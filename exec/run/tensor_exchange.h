@@ -1,9 +1,12 @@
 // What tensor-parallel ranks exchange within an action, over the messages of their group.
 //
-// Each exchange is waited for where it stands; meanwhile what goes on beside the actions does so.
-// It is recorded as a part of the action that it stands in. Where the host does not reach the
-// device's memory, messages pass through copies on the host. One rank, one thread.
+// While a rank waits for an exchange, all that goes on beside its actions does so, messages of the
+// pipeline included. Each is recorded as a part of the action that it stands in. Where the host
+// does not reach the device's memory, messages pass through copies on the host. One rank, one
+// thread.
 #pragma once
+
+#include <optional>
 
 #include "exec/model/tensor_group.h"
 #include "exec/run/beside.h"
@@ -20,18 +23,25 @@ class TensorExchange final : public TensorGroup {
 
   int ranks() const override { return group_.ranks(); }
   int rank() const override { return group_.rank(); }
-  void all_reduce(const Slice& numbers) override;
-  void reduce_scatter(const Slice& numbers) override;
+  void start_sum(const Slice& numbers, Keeps keeps) override;
+  void finish_sum() override;
+  void poll() override;
   void all_gather(const Slice& numbers) override;
 
  private:
-  Tensor room_for(const Slice& numbers) const;
-  void run(GroupExchange what, const Slice& numbers, Steps steps);
+  struct Open {
+    ExchangeNote note;
+    Beside::Id id;
+    Tensor room;  // for what the others have of the rank's part
+  };
+  Open start(GroupExchange what, const Slice& numbers, Steps steps);
+  void finish(Open open);
 
   GroupTransport& group_;
   Pool& pool_;
   Recorder& recorder_;
   Beside& beside_;
+  std::optional<Open> sum_;
 };
 
 }  // namespace pipesim::exec

@@ -29,15 +29,19 @@ int TrainingJob::first_layer(int stage) const {
 
 std::vector<std::int64_t> TrainingJob::message_bytes() const {
   if (costs) return Emulation::message_bytes(*costs, pace);
-  const std::int64_t sent = rows() % tensor_parallel == 0 ? rows() / tensor_parallel : rows();
+  const std::int64_t sent =
+      sends_parts(rows(), tensor_parallel) ? rows() / tensor_parallel : rows();
   const std::int64_t bytes = sent * model.hidden_size * bytes_of(precision);
   return std::vector<std::int64_t>(static_cast<std::size_t>(program.stages()), bytes);
 }
 
 LayerSetup TrainingJob::layers(Device& device, Pool& pool, TensorGroup* tensor) const {
-  return {device, pool,      model,     micro_batch_size, sequence_length,
-          seed,   precision, attention, tensor,           tensor != nullptr && sequence_parallel,
-          {}};
+  return {device,          pool,
+          model,           micro_batch_size,
+          sequence_length, seed,
+          precision,       attention,
+          tensor,          tensor != nullptr && sequence_parallel,
+          tensor_overlap,  {}};
 }
 
 Training TrainingJob::replicas() const {
@@ -81,14 +85,15 @@ std::string TrainingJob::fingerprint() const {
       "{} to a step, seed {}, learning rate {}, recompute {}, attention {}, precision {}, {} "
       "replicas, zero {}, "
       "shards {}, "
-      "buckets {}, gathers {}, {} tensor-parallel ranks, tokens split {}, library sums {}, verify "
+      "buckets {}, gathers {}, {} tensor-parallel ranks, tokens split {}, overlap {}, library sums "
+      "{}, verify "
       "{}, details {}, faults {}",
       program.ranks(), rows, what, text.bytes().size(), std::hash<std::string_view>()(text.bytes()),
       program.microbatches, warmup, iterations, accumulate, seed, learning_rate,
       recompute_name(recompute), attention_name(attention), precision_name(precision),
       data_parallel, zero, shards(), bucket_bytes.value_or(0),
-      gathers_layers() ? "layers" : "stages", tensor_parallel, sequence_parallel, library_sums,
-      verify, record_details, fmt::join(faults.texts(), ", "));
+      gathers_layers() ? "layers" : "stages", tensor_parallel, sequence_parallel, tensor_overlap,
+      library_sums, verify, record_details, fmt::join(faults.texts(), ", "));
 }
 
 }  // namespace pipesim::exec

@@ -49,7 +49,8 @@ struct TrainingJob {
   // Over how many ranks each layer is split, and whether tokens are, too, between their sums.
   int tensor_parallel = 1;
   bool sequence_parallel = false;
-  bool library_sums = false;     // replicas' gradients by the transport's library
+  bool tensor_overlap = true;  // their sums go on beside gradients of weights, where a B makes both
+  bool library_sums = false;   // replicas' gradients by the transport's library
   std::optional<Gather> gather;  // for how long weights in parts are gathered
   bool record_details = false;   // layers and memory, for a trace
   bool verify = false;

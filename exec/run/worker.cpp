@@ -31,7 +31,11 @@ Worker::Worker(const TrainingJob& training, Device& memory, Transport& transport
       beside_(transport, recorder_),
       mailbox_(training.program.placement, training.program.microbatches, training.message_bytes(),
                training.precision, transport, pool_, recorder_, beside_),
-      workload_(make_workload(pool_, recorder_, beside_, [this] { poll(); })) {}
+      workload_(make_workload(pool_, recorder_, beside_, [this] { poll(); })) {
+  if (!memory.host_reaches_memory()) {
+    beside_.also_drive([this] { return mailbox_.start_copied(); });
+  }
+}
 
 Worker::List::List(std::vector<Action> list)
     : actions(std::move(list)),

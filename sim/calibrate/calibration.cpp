@@ -48,6 +48,13 @@ void check_alike(const RecordedRun& a, const RecordedRun& b) {
   }
   if (a.about.layers != b.about.layers) differ(a, b, "have different layers");
   if (a.about.model_json != b.about.model_json) differ(a, b, "trained different models");
+  if (a.about.tensor_parallel != b.about.tensor_parallel ||
+      a.about.sequence_parallel != b.about.sequence_parallel) {
+    differ(a, b, "split their layers over ranks in different ways");
+  }
+  if (a.about.measured.attention != b.about.measured.attention) {
+    differ(a, b, "are one whose attention keeps scores and one whose does not");
+  }
   if (a.about.device != b.about.device) {
     differ(a, b,
            fmt::format("ran on different devices, {} and {}", quote(a.about.device),

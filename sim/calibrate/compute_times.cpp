@@ -50,32 +50,25 @@ struct Observations {
 // left out where at least this many others of the iteration are there.
 constexpr int enough_others = 2;
 
-// Adds the layers' times. Those of an F that is done again belong to the I that
-// needs it.
+// Adds the layers' times, each by kind, of which an action may have several pieces. Those of an
+// F that is done again belong to the I that needs it.
 void add_layers(const RecordedRun& run, const std::map<ActionKey, Observation*>& actions,
                 std::vector<Entry>& entries) {
-  std::map<std::tuple<ActionKey, std::int32_t>, std::int64_t> again;
+  std::map<std::tuple<ActionKey, std::int32_t, Kind>, std::int64_t> times;
   for (const LayerSpan& layer : run.layers) {
-    if (!layer.again) continue;
-    again[{ActionKey(layer.action, layer.iteration), layer.layer}] +=
-        layer.end_ns - layer.start_ns - layer.taken_ns;
+    times[{ActionKey(layer.action, layer.iteration), layer.layer,
+           layer.again ? Kind::I : layer.kind}] += layer.end_ns - layer.start_ns - layer.taken_ns;
   }
-  for (const LayerSpan& layer : run.layers) {
-    const ActionKey key(layer.action, layer.iteration);
+  for (const auto& [of, duration] : times) {
+    const auto& [key, layer, kind] = of;
     const auto found = actions.find(key);
     if (found == actions.end()) continue;
-    std::int64_t duration = layer.end_ns - layer.start_ns - layer.taken_ns;
     found->second->in_layers_ns += duration;
-    if (layer.again) continue;
-    if (layer.kind != Kind::W || layer.action.kind == Kind::W) ++found->second->layers;
-    Entry& entry = entries[static_cast<std::size_t>(layer.layer)];
-    if (layer.kind == Kind::I) {
-      const auto once_more = again.find({key, layer.layer});
-      if (once_more != again.end()) duration += once_more->second;
-    }
-    (layer.kind == Kind::F   ? entry.forward
-     : layer.kind == Kind::I ? entry.backward_input
-                             : entry.backward_weight)
+    if (kind != Kind::W || found->second->span->action.kind == Kind::W) ++found->second->layers;
+    Entry& entry = entries[static_cast<std::size_t>(layer)];
+    (kind == Kind::F   ? entry.forward
+     : kind == Kind::I ? entry.backward_input
+                       : entry.backward_weight)
         .add(duration);
   }
 }

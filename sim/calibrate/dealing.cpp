@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "sim/cost/estimate/operators.h"
 #include "sim/cost/model.h"
 
 namespace pipesim {
@@ -15,7 +16,8 @@ std::vector<double> parameters_of(const RunDescription& about) {
   if (static_cast<std::size_t>(model.layers()) != about.layers.size()) return {};
   std::vector<double> result(about.layers.size());
   for (int i = 0; i < model.layers(); ++i) {
-    result[static_cast<std::size_t>(i)] = static_cast<double>(model.layer_parameters(i));
+    result[static_cast<std::size_t>(i)] =
+        static_cast<double>(rank_parameters(model, i, about.tensor_parallel));
   }
   return result;
 }

@@ -126,8 +126,10 @@ TEST(Recompute, PartsAreNotKeptByTheirPublishedBytes) {
           const StageCosts costs = block(gpt(2, h, a), how, one).costs;
           EXPECT_EQ(costs.activation_bytes, none.costs.activation_bytes - again)
               << recompute_name(one);
-          // It is there again while the layer's backward runs, and W needs what it needs.
-          EXPECT_EQ(costs.workspace_bytes, again) << recompute_name(one);
+          // It is there again while the layer's backward runs, beside its first gradients, and W
+          // needs what it needs.
+          EXPECT_EQ(costs.workspace_bytes, none.costs.workspace_bytes + again)
+              << recompute_name(one);
           EXPECT_EQ(costs.weight_residue_bytes, none.costs.weight_residue_bytes);
         }
       }

@@ -186,6 +186,7 @@ std::optional<OwnMetadata> own_metadata(const std::string& path, const ChromeTra
   about.measured = facts_of(members, path);
   about.replicas = static_cast<int>(members.integer_or("data_parallel", 1, 1, max_count));
   about.tensor_parallel = static_cast<int>(members.integer_or("tensor_parallel", 1, 1, max_count));
+  about.sequence_parallel = members.flag("sequence_parallel");
   about.zero = static_cast<int>(members.integer_or("zero", 0, 0, 3));
   about.shards = static_cast<int>(members.integer_or("shard_over", 1, 1, about.replicas));
   about.bucket_bytes = members.integer_or("bucket_bytes", 0, 0, max_bytes);

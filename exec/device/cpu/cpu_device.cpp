@@ -42,6 +42,7 @@ class CpuDevice final : public Device {
   }
   bool host_reaches_memory() const override { return true; }
   void finish() override {}
+  void enter_thread() override { use_one_thread_for_products(); }
 
   // What was asked for has run when the call returns: a mark is its time.
   Mark mark() override {

@@ -1,5 +1,6 @@
 #include "sim/cost/estimate/operators.h"
 
+#include <cmath>
 #include <utility>
 
 #include "sim/cost/estimate/rounding.h"
@@ -400,6 +401,15 @@ std::string_view operator_class_name(OperatorClass of) {
     case OperatorClass::host: return "launching";
   }
   return {};
+}
+
+std::int64_t rank_parameters(const Model& model, int layer, int tensor_parallel) {
+  if (tensor_parallel == 1) return model.layer_parameters(layer);
+  Training training;
+  training.tensor_parallel = tensor_parallel;
+  double sum = 0;
+  for (const Operator& one : layer_operators(model, layer, training)) sum += one.parameters;
+  return std::llround(sum);
 }
 
 std::vector<Operator> layer_operators(const Model& model, int layer, const Training& training) {

@@ -75,6 +75,9 @@ struct Operator {
   bool is_hidden = false;         // a reduction that may
 };
 
+// Parameters of a layer that each of so many tensor-parallel ranks has.
+std::int64_t rank_parameters(const Model& model, int layer, int tensor_parallel);
+
 // Of one layer of the model, by pass, in the order of the forward. With
 // `head_is_tied`, the head's matrix is counted as the embedding's.
 std::vector<Operator> layer_operators(const Model& model, int layer, const Training& training);
