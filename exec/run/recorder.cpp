@@ -38,9 +38,10 @@ void Recorder::finish_iteration() {
     for (const ExchangeNote& note : exchanges_) {
       const std::int64_t start = time_of(note.start);
       const std::int64_t end = std::max(start, time_of(note.end));
-      const std::int64_t awaited = std::clamp(time_of(note.awaited), start, end);
+      const std::int64_t begun = std::clamp(time_of(note.begun), start, end);
+      const std::int64_t awaited = std::clamp(time_of(note.awaited), begun, end);
       record.exchanges.push_back({0, 0, note.layer, note.what, note.ranks, note.action, note.bytes,
-                                  start, end, end - awaited});
+                                  start, end, begun - start + end - awaited});
     }
     for (const MemoryNote& note : memory_) {
       record.samples.push_back(

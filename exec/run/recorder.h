@@ -49,6 +49,7 @@ struct ExchangeNote {
   std::int32_t ranks = 1;
   std::int64_t bytes = 0;
   Instant start;
+  Instant begun;    // its first messages are under way
   Instant awaited;  // from when on the rank did nothing else
   Instant end;
 };
@@ -105,7 +106,7 @@ class Recorder {
   }
   // An exchange in there that starts once the device has done what it was asked for.
   ExchangeNote exchange(GroupExchange what, std::int32_t ranks, std::int64_t bytes) const {
-    return {action_, layer_, what, ranks, bytes, mark(), {}, {}};
+    return {action_, layer_, what, ranks, bytes, mark(), {}, {}, {}};
   }
   void add(const ExchangeNote& note) { exchanges_.push_back(note); }
   void add(const MemoryNote& note) {

@@ -38,6 +38,7 @@ void TensorExchange::start_sum(const Slice& numbers, Keeps keeps) {
 }
 
 void TensorExchange::finish_sum() {
+  sum_->note.awaited = recorder_.mark();
   finish(std::move(*sum_));
   sum_.reset();
 }
@@ -54,11 +55,11 @@ TensorExchange::Open TensorExchange::start(GroupExchange what, const Slice& numb
   Open open{recorder_.exchange(what, ranks(), numbers.bytes()), beside_.open(std::nullopt), {}};
   beside_.add(open.id, {std::move(steps), {}});
   beside_.close(open.id);
+  open.note.begun = open.note.awaited = recorder_.now();
   return open;
 }
 
 void TensorExchange::finish(Open open) {
-  open.note.awaited = recorder_.mark();
   try {
     recorder_.wait([&] { beside_.wait_for(open.id); });
   } catch (const TimedOut& error) {

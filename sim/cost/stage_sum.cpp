@@ -44,7 +44,9 @@ void StageSum::add(const StageCosts& layer, int count) {
   for (int i = 0; i < count; ++i) {
     sum_.parameters.insert(sum_.parameters.end(), layer.parameters.begin(), layer.parameters.end());
   }
-  sum_.workspace_bytes = std::max(sum_.workspace_bytes, layer.workspace_bytes);
+  // A backward that has come to earlier layers has let go of what these kept.
+  sum_.workspace_bytes =
+      std::max(sum_.workspace_bytes - count * layer.activation_bytes, layer.workspace_bytes);
   sum_.output_bytes = layer.output_bytes;
 }
 

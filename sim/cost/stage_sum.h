@@ -1,7 +1,8 @@
 // The costs of a virtual stage from those of its layers.
 //
-// Times and bytes add up, but for workspace, where the layer that takes most counts; what the
-// stage sends is its last layer's output. Plain value.
+// Times and bytes add up, but for workspace: that of the layer counts with which a backward holds
+// most, since it lets go of what layers have kept, from the last one on. What the stage sends is
+// its last layer's output. Plain value.
 #pragma once
 
 #include <string>
