@@ -156,13 +156,6 @@ class Stopwatch final : public Device {
                                   dbeta);
     });
   }
-  void gated_silu(std::int64_t rows, std::int64_t columns, ConstArray x, Array y) override {
-    time("gated_silu", [&] { device_.gated_silu(rows, columns, x, y); });
-  }
-  void gated_silu_backward(std::int64_t rows, std::int64_t columns, ConstArray x, ConstArray dy,
-                           Array dx) override {
-    time("gated_silu_backward", [&] { device_.gated_silu_backward(rows, columns, x, dy, dx); });
-  }
   void rms_norm(std::int64_t rows, std::int64_t columns, ConstArray x, ConstArray gamma, Array y,
                 float* rstd) override {
     time("rms_norm", [&] { device_.rms_norm(rows, columns, x, gamma, y, rstd); });
@@ -194,10 +187,9 @@ class Stopwatch final : public Device {
   void embed_backward(std::int64_t, std::int64_t, std::int64_t, const std::int32_t*, ConstArray,
                       float*, float*) override {}
   void cross_entropy(std::int64_t, std::int64_t, const std::int32_t*, Array, float*) override {}
-  void cross_entropy_of_part(std::int64_t, std::int64_t, const std::int32_t*, Array,
+  void cross_entropy_of_part(std::int64_t, std::int64_t, const std::int32_t*, ConstArray,
                              float*) override {}
-  void join_cross_entropy(std::int64_t, std::int64_t, int, int, const float*, Array,
-                          float*) override {}
+  void join_cross_entropy(std::int64_t, std::int64_t, int, const float*, Array, float*) override {}
   void cross_entropy_backward(std::int64_t, std::int64_t, const std::int32_t*, Array) override {}
   void adamw(std::int64_t, const AdamStep&, const float*, float*, float*, float*, Array) override {}
 

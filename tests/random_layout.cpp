@@ -26,6 +26,7 @@ RandomLayout random_layout(std::mt19937_64& random, const TemporaryFolder& folde
   const bool is_llama = random() % 2 == 0;
   Model model =
       tiny_model(schedule.stages() + 2, is_llama ? Architecture::llama : Architecture::gpt);
+  model.kv_heads = model.heads;
   model.tied_head = random() % 2 == 0;
   model.vocabulary_size = 256;
   const std::string model_file = folder / "model.json";

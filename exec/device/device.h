@@ -220,13 +220,13 @@ class Device {
   virtual void cross_entropy(std::int64_t rows, std::int64_t classes, const std::int32_t* targets,
                              Array x, float* losses) = 0;
   // Of classes that several ranks share, of which x[rows x classes] are some: a target below 0
-  // is another's. x becomes the softmax among these alone; part[cross_entropy_part x rows]: the
-  // rows' largest x, then sums of e^(x - largest), then x at the target, or 0.
+  // is another's. part[cross_entropy_part x rows]: the rows' largest x, then sums of
+  // e^(x - largest), then x at the target, or 0.
   virtual void cross_entropy_of_part(std::int64_t rows, std::int64_t classes,
-                                     const std::int32_t* targets, Array x, float* part) = 0;
+                                     const std::int32_t* targets, ConstArray x, float* part) = 0;
   // With the parts of all ranks, one behind the other, x becomes the softmax among all classes
-  // and losses are as cross_entropy() has them. `own` is the place of x's own part.
-  virtual void join_cross_entropy(std::int64_t rows, std::int64_t classes, int ranks, int own,
+  // and losses are as cross_entropy() has them.
+  virtual void join_cross_entropy(std::int64_t rows, std::int64_t classes, int ranks,
                                   const float* parts, Array x, float* losses) = 0;
   // The softmax becomes the gradient of the sum of losses: 1 less at the target, if it is 0 or
   // more.

@@ -90,8 +90,8 @@ class Head final : public Layer {
     device().cross_entropy_of_part(rows(), classes(), microbatch.targets, logits.data(),
                                    parts.floats() + setup_.tensor_rank() * part);
     setup_.tensor->all_gather(parts.all());
-    device().join_cross_entropy(rows(), classes(), ranks, setup_.tensor_rank(), parts.floats(),
-                                logits.data(), microbatch.losses);
+    device().join_cross_entropy(rows(), classes(), ranks, parts.floats(), logits.data(),
+                                microbatch.losses);
   }
 
   std::int64_t rows() const { return setup_.rows(); }

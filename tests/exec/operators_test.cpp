@@ -714,7 +714,7 @@ TEST(Operators, CrossEntropyOfShards) {
     for (int rank = 0; rank < ranks; ++rank) {
       Array losses(device, rows);
       float* own = shards[static_cast<std::size_t>(rank)]->data();
-      device.join_cross_entropy(rows, classes, ranks, rank, parts.data(), own, losses.data());
+      device.join_cross_entropy(rows, classes, ranks, parts.data(), own, losses.data());
       device.cross_entropy_backward(rows, classes,
                                     own_targets[static_cast<std::size_t>(rank)].data(), own);
       expect_close(losses.values(), wide(want.values()), 1e-6, 1e-6, "losses");

@@ -187,7 +187,7 @@ TEST(ReplicaMemory, ReplicasHoldWhatIsPredicted) {
 // What layers leave for W piles up while others still have all, which predictions don't know.
 TEST(ReplicaMemory, ShardsHoldWhatIsPredicted) {
   for (const Case& one : shard_cases()) {
-    expect_as_predicted(one, one.schedule.name == "zb-h1" ? 0.035 : 0.02);
+    expect_as_predicted(one, one.schedule.name == "zb-h1" ? 0.055 : 0.02);
   }
 }
 

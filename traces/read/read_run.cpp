@@ -43,8 +43,9 @@ void choose_replica(const std::string& path, const ReadOptions& options, OwnMeta
   if (about.pipelines() == 1) return;
   const int number = options.profile.replica.value_or(1);
   if (number > about.pipelines()) {
-    throw input_error(fmt::format("--replica {}: {} has {}; give a number from 1 on", number, path,
-                                  plural(about.pipelines(), "pipeline")));
+    throw input_error(
+        fmt::format("--replica {}: {} has {}; give a number from 1 on", number, path,
+                    plural(about.pipelines(), about.tensor_parallel > 1 ? "pipeline" : "replica")));
   }
   about.replica = number - 1;
   if (options.tells_replica) warnings.add(said_of_replica(about, metadata.ranks), path);

@@ -163,12 +163,12 @@ class CpuDevice final : public Device {
     operators_->cross_entropy(rows, classes, targets, floats(x), losses);
   }
   void cross_entropy_of_part(std::int64_t rows, std::int64_t classes, const std::int32_t* targets,
-                             Array x, float* part) override {
+                             ConstArray x, float* part) override {
     operators_->cross_entropy_of_part(rows, classes, targets, floats(x), part);
   }
-  void join_cross_entropy(std::int64_t rows, std::int64_t classes, int ranks, int own,
-                          const float* parts, Array x, float* losses) override {
-    operators_->join_cross_entropy(rows, classes, ranks, own, parts, floats(x), losses);
+  void join_cross_entropy(std::int64_t rows, std::int64_t classes, int ranks, const float* parts,
+                          Array x, float* losses) override {
+    operators_->join_cross_entropy(rows, classes, ranks, parts, floats(x), losses);
   }
   void cross_entropy_backward(std::int64_t rows, std::int64_t classes, const std::int32_t* targets,
                               Array x) override {

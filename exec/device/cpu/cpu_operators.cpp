@@ -432,17 +432,17 @@ class CpuOperators final : public FloatOperators {
   }
 
   void cross_entropy_of_part(std::int64_t rows, std::int64_t classes, const std::int32_t* targets,
-                             float* x, float* part) override {
+                             const float* x, float* part) override {
     for (std::int64_t row = 0; row < rows; ++row, x += classes) {
       part[2 * rows + row] = targets[row] < 0 ? 0 : x[targets[row]];
-      const Normaliser norm = softmax(classes, 1, x);
+      const Normaliser norm = normaliser(classes, x);
       part[row] = norm.largest;
       part[rows + row] = norm.sum;
     }
   }
 
-  void join_cross_entropy(std::int64_t rows, std::int64_t classes, int ranks, int own,
-                          const float* parts, float* x, float* losses) override {
+  void join_cross_entropy(std::int64_t rows, std::int64_t classes, int ranks, const float* parts,
+                          float* x, float* losses) override {
     for (std::int64_t row = 0; row < rows; ++row, x += classes) {
       const auto at = [&](int rank, std::int64_t which) -> double {
         return parts[(cross_entropy_part * rank + which) * rows + row];
@@ -451,14 +451,15 @@ class CpuOperators final : public FloatOperators {
       for (int rank = 1; rank < ranks; ++rank) most = at(rank, 0) > most ? at(rank, 0) : most;
       double total = 0;
       double target = 0;
-      const auto sum_of = [&](int rank) { return at(rank, 1) * __builtin_exp(at(rank, 0) - most); };
       for (int rank = 0; rank < ranks; ++rank) {
-        total += sum_of(rank);
+        total += at(rank, 1) * __builtin_exp(at(rank, 0) - most);
         target += at(rank, 2);
       }
-      const auto share = static_cast<float>(sum_of(own) / total);
-      each_vector(classes,
-                  [&](std::int64_t i, auto n) { store(x + i, load(x + i, n) * share, n); });
+      const auto largest = static_cast<float>(most);
+      const auto inverse = static_cast<float>(1 / total);
+      each_vector(classes, [&](std::int64_t i, auto n) {
+        store(x + i, exponential(load(x + i, n) - largest) * inverse, n);
+      });
       losses[row] = static_cast<float>(__builtin_log(total) + (most - target));
     }
   }

@@ -71,8 +71,8 @@ class FloatOperators {
   virtual void cross_entropy(std::int64_t rows, std::int64_t classes, const std::int32_t* targets,
                              float* x, float* losses) = 0;
   virtual void cross_entropy_of_part(std::int64_t rows, std::int64_t classes,
-                                     const std::int32_t* targets, float* x, float* part) = 0;
-  virtual void join_cross_entropy(std::int64_t rows, std::int64_t classes, int ranks, int own,
+                                     const std::int32_t* targets, const float* x, float* part) = 0;
+  virtual void join_cross_entropy(std::int64_t rows, std::int64_t classes, int ranks,
                                   const float* parts, float* x, float* losses) = 0;
   virtual void cross_entropy_backward(std::int64_t rows, std::int64_t classes,
                                       const std::int32_t* targets, float* x) = 0;

@@ -15,6 +15,12 @@ struct Normaliser {
   float sum;  // of exp(factor (x - largest))
 };
 
+inline Normaliser normaliser(std::int64_t count, const float* x) {
+  const float most = largest(count, x);
+  return {most,
+          sum(count, [&](std::int64_t i, auto n) { return exponential(load(x + i, n) - most); })};
+}
+
 // x becomes its softmax, after scaling by `factor`, which is above 0.
 inline Normaliser softmax(std::int64_t count, float factor, float* x) {
   const float most = largest(count, x);

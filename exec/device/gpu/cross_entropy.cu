@@ -21,24 +21,22 @@ __global__ void cross_entropy_kernel(std::int64_t classes, const std::int32_t* t
 
 template <typename T>
 __global__ void cross_entropy_of_part_kernel(std::int64_t rows, std::int64_t classes,
-                                             const std::int32_t* targets, T* x, float* part) {
+                                             const std::int32_t* targets, const T* x, float* part) {
   __shared__ float room[block_threads];
   const std::int64_t row = blockIdx.x;
   x += row * classes;
   const std::int32_t target = targets[row];
-  const float at_target = target < 0 ? 0.0F : float{x[target]};
-  __syncthreads();  // before any thread overwrites it
-  const Normaliser norm = softmax(classes, 1, x, room);
+  const Normaliser norm = normaliser(classes, 1, x, room);
   if (threadIdx.x == 0) {
     part[row] = norm.largest;
     part[rows + row] = norm.sum;
-    part[2 * rows + row] = at_target;
+    part[2 * rows + row] = target < 0 ? 0.0F : float{x[target]};
   }
 }
 
 template <typename T>
 __global__ void join_cross_entropy_kernel(std::int64_t rows, std::int64_t classes, int ranks,
-                                          int own, const float* parts, T* x, float* losses) {
+                                          const float* parts, T* x, float* losses) {
   constexpr int size = group_of<T>;
   const std::int64_t row = blockIdx.x;
   const auto at = [&](int rank, std::int64_t which) -> double {
@@ -46,18 +44,18 @@ __global__ void join_cross_entropy_kernel(std::int64_t rows, std::int64_t classe
   };
   double most = at(0, 0);
   for (int rank = 1; rank < ranks; ++rank) most = at(rank, 0) > most ? at(rank, 0) : most;
-  const auto sum_of = [&](int rank) { return at(rank, 1) * exp(at(rank, 0) - most); };
   double total = 0;
   double target = 0;
   for (int rank = 0; rank < ranks; ++rank) {
-    total += sum_of(rank);
+    total += at(rank, 1) * exp(at(rank, 0) - most);
     target += at(rank, 2);
   }
-  const auto share = static_cast<float>(sum_of(own) / total);
+  const auto largest = static_cast<float>(most);
+  const auto inverse = static_cast<float>(1 / total);
   T* own_x = x + row * classes;
   each_group_of_row<size>(classes, [&](std::int64_t i, int n) {
     auto group = load(own_x + i, n);
-    for (float& v : group.v) v *= share;
+    for (float& v : group.v) v = expf(v - largest) * inverse;
     store(own_x + i, group, n);
   });
   if (threadIdx.x == 0) losses[row] = static_cast<float>(log(total) + (most - target));
@@ -83,7 +81,7 @@ void cross_entropy(gpuStream_t stream, std::int64_t rows, std::int64_t classes,
 
 template <typename T>
 void cross_entropy_of_part(gpuStream_t stream, std::int64_t rows, std::int64_t classes,
-                           const std::int32_t* targets, T* x, float* part) {
+                           const std::int32_t* targets, const T* x, float* part) {
   if (rows <= 0) return;
   launch(stream, "cross_entropy_of_part", grid(rows), cross_entropy_of_part_kernel<T>, rows,
          classes, targets, x, part);
@@ -91,10 +89,10 @@ void cross_entropy_of_part(gpuStream_t stream, std::int64_t rows, std::int64_t c
 
 template <typename T>
 void join_cross_entropy(gpuStream_t stream, std::int64_t rows, std::int64_t classes, int ranks,
-                        int own, const float* parts, T* x, float* losses) {
+                        const float* parts, T* x, float* losses) {
   if (rows <= 0) return;
   launch(stream, "join_cross_entropy", grid(rows), join_cross_entropy_kernel<T>, rows, classes,
-         ranks, own, parts, x, losses);
+         ranks, parts, x, losses);
 }
 
 template <typename T>

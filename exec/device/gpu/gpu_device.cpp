@@ -387,7 +387,7 @@ class GpuDevice final : public Device {
         x);
   }
   void cross_entropy_of_part(std::int64_t rows, std::int64_t classes, const std::int32_t* targets,
-                             Array x, float* part) override {
+                             ConstArray x, float* part) override {
     by_type(
         "cross_entropy_of_part",
         [&](auto* logits) {
@@ -395,12 +395,12 @@ class GpuDevice final : public Device {
         },
         x);
   }
-  void join_cross_entropy(std::int64_t rows, std::int64_t classes, int ranks, int own,
-                          const float* parts, Array x, float* losses) override {
+  void join_cross_entropy(std::int64_t rows, std::int64_t classes, int ranks, const float* parts,
+                          Array x, float* losses) override {
     by_type(
         "join_cross_entropy",
         [&](auto* softmax) {
-          kernels::join_cross_entropy(stream_, rows, classes, ranks, own, parts, softmax, losses);
+          kernels::join_cross_entropy(stream_, rows, classes, ranks, parts, softmax, losses);
         },
         x);
   }

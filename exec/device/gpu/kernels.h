@@ -122,10 +122,10 @@ void cross_entropy(gpuStream_t stream, std::int64_t rows, std::int64_t classes,
                    const std::int32_t* targets, T* x, float* losses);
 template <typename T>
 void cross_entropy_of_part(gpuStream_t stream, std::int64_t rows, std::int64_t classes,
-                           const std::int32_t* targets, T* x, float* part);
+                           const std::int32_t* targets, const T* x, float* part);
 template <typename T>
 void join_cross_entropy(gpuStream_t stream, std::int64_t rows, std::int64_t classes, int ranks,
-                        int own, const float* parts, T* x, float* losses);
+                        const float* parts, T* x, float* losses);
 template <typename T>
 void cross_entropy_backward(gpuStream_t stream, std::int64_t rows, std::int64_t classes,
                             const std::int32_t* targets, T* x);

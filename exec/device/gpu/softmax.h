@@ -10,10 +10,9 @@ struct Normaliser {
   float sum;  // of exp(factor (x - largest))
 };
 
-// x becomes its softmax, after scaling by `factor`, which is above 0. All
-// threads of the block call it.
+// Of x, after scaling by `factor`, which is above 0. All threads of the block call it.
 template <typename T>
-__device__ inline Normaliser softmax(std::int64_t count, float factor, T* x, float* room) {
+__device__ inline Normaliser normaliser(std::int64_t count, float factor, const T* x, float* room) {
   constexpr int size = group_of<T>;
   float own = -INFINITY;
   each_group_of_row<size>(count, [&](std::int64_t i, int n) {
@@ -23,19 +22,26 @@ __device__ inline Normaliser softmax(std::int64_t count, float factor, T* x, flo
     }
   });
   const float most = combined(own, room, Largest());
-  const auto exponentials = [&](std::int64_t i, int n) {
+  const float total = sum_of_row<size>(count, room, [&](std::int64_t i, int n) {
     auto e = load(x + i, n);
     for (float& v : e.v) v = expf((v - most) * factor);
     return e;
-  };
-  const float total = sum_of_row<size>(count, room, exponentials);
-  const float inverse = 1 / total;
-  each_group_of_row<size>(count, [&](std::int64_t i, int n) {
-    auto e = exponentials(i, n);
-    for (float& v : e.v) v *= inverse;
-    store(x + i, e, n);
   });
   return {most, total};
+}
+
+// x becomes its softmax, likewise.
+template <typename T>
+__device__ inline Normaliser softmax(std::int64_t count, float factor, T* x, float* room) {
+  constexpr int size = group_of<T>;
+  const Normaliser norm = normaliser(count, factor, x, room);
+  const float inverse = 1 / norm.sum;
+  each_group_of_row<size>(count, [&](std::int64_t i, int n) {
+    auto e = load(x + i, n);
+    for (float& v : e.v) v = expf((v - norm.largest) * factor) * inverse;
+    store(x + i, e, n);
+  });
+  return norm;
 }
 
 }  // namespace pipesim::exec::kernels
