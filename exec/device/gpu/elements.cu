@@ -73,11 +73,14 @@ struct BiasGelu {
   T* y;
   __device__ void operator()(std::int64_t i, int n) const {
     auto sum = load(x + i, n);
-    Group<group_of<T>> row = {};
-    if (bias != nullptr) row = load_over(bias, i, columns, n);
+    if (bias != nullptr) {
+      const auto row = load_over(bias, i, columns, n);
+      for (int j = 0; j < group_of<T>; ++j) {
+        sum.v[j] = static_cast<T>(sum.v[j] + row.v[j]);  // as it is kept
+      }
+    }
     auto result = sum;
     for (int j = 0; j < group_of<T>; ++j) {
-      sum.v[j] = static_cast<T>(sum.v[j] + row.v[j]);  // as it is kept
       result.v[j] = sum.v[j] * gelu_gate(sum.v[j]).value;
     }
     store(x + i, sum, n);
