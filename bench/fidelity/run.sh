@@ -29,7 +29,7 @@ output=${OUTPUT:-bench/FIDELITY.md}
 iterations=${ITERATIONS:-20}
 bin=${BIN:-build/release}
 pipeexec=${PIPEEXEC:-$bin/pipeexec}
-read -r -a cases <<<"${CASES:-mpi local emulated llama shards tokens}"
+read -r -a cases <<<"${CASES:-mpi local emulated}"
 read -r -a flags <<<"${FLAGS:-}"
 folder=$(mktemp -d)
 results=${ROWS:-$folder/results}
@@ -126,7 +126,7 @@ TEXT
   fi
   if [[ " ${cases[*]} " = *" llama "* || " ${cases[*]} " = *" shards "* ]]; then
     cat <<TEXT
-- \`llama\`: the same by MPI with llama-mini. \`shards\`: its layers are split over both ranks
+- \`llama\`: 2 ranks train llama-mini by MPI, a stage each. \`shards\`: its layers are split over both ranks
   (\`--tensor-parallel 2\`), which are one stage; \`tokens\`: and so are tokens between sums
   (\`--sequence-parallel\`). What they exchange is part of what a layer takes.
 TEXT
