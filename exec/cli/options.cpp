@@ -91,7 +91,7 @@ bool parse_overlap(const Flag& flag, int tensor_parallel) {
   }
   if (*flag == "on" || *flag == "off") return *flag == "on";
   throw input_error(
-      fmt::format("--tensor-overlap: {}", unknown_name("value", *flag, {"on", "off"})));
+      fmt::format("--tensor-overlap: unknown value {}; known: on, off", quote(*flag)));
 }
 
 // Refuses what would not fit into this machine, which all ranks share. What lies

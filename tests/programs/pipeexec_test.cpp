@@ -373,6 +373,34 @@ TEST(Pipeexec, RefusesReplicasAsPipesimDoes) {
   }
 }
 
+TEST(Pipeexec, RefusesShardsAsPipesimDoes) {
+  const std::string both = "--schedule 1f1b --stages 2 --microbatches 4 --micro-batch-size 1 ";
+  for (const std::string& what : std::vector<std::string>{
+           "--model gpt-mini --tensor-parallel 3", "--model llama-mini --tensor-parallel 8",
+           "--model llama-mini --tensor-parallel 4", "--model gpt-mini --tensor-parallel 0",
+           "--model gpt-mini --sequence-parallel", "--model mlp-mini --tensor-parallel 2",
+           "--model gpt-mini --tensor-parallel 4 --sequence-parallel --sequence-length 62",
+           "--model gpt-mini --tensor-overlap off",
+           "--model gpt-mini --tensor-parallel 2 --tensor-overlap maybe"}) {
+    const Outcome run = call(both + what);
+    std::vector<std::string> words{PIPESIM_COMMAND};
+    std::istringstream in(both + what + " --cluster dgx-a100");
+    for (std::string word; in >> word;) words.push_back(word);
+    const Outcome predicted = testing::run_command(words);
+    EXPECT_EQ(run.status, 2) << what;
+    EXPECT_EQ(predicted.status, 2) << what;
+    const auto sentence = [](const std::string& text) { return text.substr(text.find(':')); };
+    EXPECT_EQ(sentence(run.err), sentence(predicted.err)) << what;
+  }
+  const Outcome words =
+      call("--schedule 1f1b --stages 1 --microbatches 1 --model gpt2-small --tensor-parallel 2");
+  EXPECT_EQ(words.status, 2);
+  EXPECT_NE(words.err.find("--tensor-parallel 2: does not divide a vocabulary of 50257 of "
+                           "gpt2-small; nearest valid: 1\n"),
+            std::string::npos)
+      << words.err;
+}
+
 TEST(Pipeexec, EmulatesWhatCostsSay) {
   const std::string emulated = "--device emulated --schedule 1f1b --stages 2 --microbatches 2";
   const Json wall = json_of(emulated + " --iterations 2");
