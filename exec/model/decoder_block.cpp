@@ -152,7 +152,10 @@ class DecoderBlock final : public Layer {
   std::vector<std::size_t> computed_again() const {
     const Recompute& again = setup_.recompute;
     std::vector<std::size_t> parts;
-    if (again.norms) parts.insert(parts.end(), {kept_normed1, kept_normed2});
+    if (again.norms) {
+      parts.push_back(kept_normed1);
+      parts.push_back(kept_normed2);
+    }
     if (again.attention) parts.push_back(kept_state);
     if (again.activation) parts.push_back(kept_active);
     return parts;
