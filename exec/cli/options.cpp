@@ -493,8 +493,8 @@ Ranks choose_ranks(const Flags& flags, const std::optional<Launch>& launch) {
   constexpr int most = 1024;
   const std::int64_t count = split_of(flags).mesh(stages).ranks();
   if (count > most) {
-    const auto factor = [](std::string_view name, const Flag& flag) {
-      return flag ? fmt::format(" x {} {}", name, *flag) : "";
+    const auto factor = [](std::string_view of, const Flag& flag) {
+      return flag ? fmt::format(" x {} {}", of, *flag) : "";
     };
     throw input_error(fmt::format("--stages {}{}{}: at most {} threads", stages,
                                   factor("--tensor-parallel", flags.tensor_parallel),
