@@ -27,8 +27,8 @@
 
 namespace pipesim::exec {
 
-// Of what all tensor-parallel ranks have each sends a part, where they divide it; what they have
-// parts of they divide.
+// Whether each of so many tensor-parallel ranks sends other stages its part of the tokens, not all
+// of them: where these divide evenly, as they always do with sequence parallelism.
 constexpr bool sends_parts(std::int64_t rows, int tensor_ranks) { return rows % tensor_ranks == 0; }
 
 // What all layers of a rank have in common.
