@@ -19,38 +19,49 @@ ShardsInTurn::ShardsInTurn(Device& device, int shards)
 
 void ShardsInTurn::run(const std::function<void(int shard)>& work) {
   if (count() == 1) return work(0);
-  turn_ = 0;
+  turn_ = nobody;
   error_ = nullptr;
+  const auto take_part = [&](int shard) {
+    try {
+      await_turn(shard);
+      device_.enter_thread();
+      work(shard);
+    } catch (const OtherFailed&) {
+    } catch (...) {
+      fail();
+    }
+    pass_on();
+  };
   std::vector<std::thread> threads;
-  for (int i = 0; i < count(); ++i) {
-    threads.emplace_back([&, i] {
-      try {
-        await_turn(i);
-        device_.enter_thread();
-        work(i);
-      } catch (const OtherFailed&) {
-      } catch (...) {
-        const std::lock_guard lock(mutex_);
-        error_ = std::current_exception();
-      }
-      pass_on();
-    });
+  try {
+    for (int i = 0; i < count(); ++i) threads.emplace_back(take_part, i);
+  } catch (...) {  // a thread can't be started: those that wait for the first turn end
+    fail();
   }
+  if (!error_) pass_on();
   for (std::thread& thread : threads) thread.join();
   if (error_) std::rethrow_exception(error_);
+}
+
+void ShardsInTurn::fail() {
+  {
+    const std::lock_guard lock(mutex_);
+    error_ = std::current_exception();
+  }
+  passed_on_.notify_all();
 }
 
 void ShardsInTurn::pass_on() {
   {
     const std::lock_guard lock(mutex_);
-    turn_ = (turn_ + 1) % count();
+    if (turn_ != nobody || !error_) turn_ = (turn_ + 1) % count();
   }
   passed_on_.notify_all();
 }
 
 void ShardsInTurn::await_turn(int rank) {
   std::unique_lock lock(mutex_);
-  passed_on_.wait(lock, [&] { return turn_ == rank; });
+  passed_on_.wait(lock, [&] { return turn_ == rank || (turn_ == nobody && error_); });
   if (error_) throw OtherFailed();
 }
 

@@ -51,6 +51,8 @@ class ShardsInTurn {
   void meet(int rank, const Slice& numbers, bool sums);
   void add_up();
   void gather();
+  // With the error that is being handled.
+  void fail();
   void pass_on();
   void await_turn(int rank);
 
@@ -59,7 +61,8 @@ class ShardsInTurn {
   std::vector<Slice> numbers_;  // of the exchange that they come to, by rank
   std::mutex mutex_;
   std::condition_variable passed_on_;
-  int turn_ = 0;
+  static constexpr int nobody = -1;  // before the first turn
+  int turn_ = nobody;
   std::exception_ptr error_;
 };
 
