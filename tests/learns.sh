@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A llama of 10 M parameters learns the built-in text: 2 ranks, 300 steps of 2,048 tokens, by three
-# schedules. Its loss must come below 2.2 nats a byte, from 5.6: who knows the last byte alone
+# schedules. Its loss must come below 2.2 nats a byte, from 5.7: who knows the last byte alone
 # can do no better than 2.36 there. The losses of all schedules must be the same to the last bit.
 #
 #   bash tests/learns.sh [FOLDER]        with the programs in that folder; default build/release
@@ -26,5 +26,5 @@ print(f"loss {first:.3f} at first, {last:.3f} in the last 10 of {len(losses['1f1
 if any(one != losses["1f1b"] for one in losses.values()):
     sys.exit("the schedules' losses differ")
 if not 5.4 < first < 5.8 or not last < 2.2:
-    sys.exit("it should come from 5.6 to below 2.2")
+    sys.exit("it should come from 5.4 to 5.8 to below 2.2")
 PYTHON

@@ -163,13 +163,14 @@ TEST(MpiFault, AHangingRankIsFoundOut) {
   }
 }
 
-// In the reduction of gradients over replicas: ranks 0 and 1 have the first stage.
-TEST(MpiFault, AReplicaThatIsLostIsNamed) {
-  const std::vector<std::string> job{"--replicas", "2", "--rank", "1", "--at", "5"};
+// Rank 1, lost in an exchange with rank 0: its end names it, and where it only stands still rank 0
+// says at which action it waits.
+void expect_named(int ranks, const std::vector<std::string>& job, const std::string& action) {
   const auto struck_by = [&](int signal) {
-    std::vector<std::string> arguments = job;
-    arguments.insert(arguments.end(), {"--signal", std::to_string(signal), "--timeout", "500"});
-    Outcome outcome = fault(4, arguments);
+    std::vector<std::string> arguments{"--rank",    "1",  "--signal", std::to_string(signal),
+                                       "--timeout", "500"};
+    arguments.insert(arguments.end(), job.begin(), job.end());
+    Outcome outcome = fault(ranks, arguments);
     EXPECT_NE(outcome.status, 0);
     EXPECT_EQ(outcome.out, "");
     return outcome;
@@ -177,30 +178,20 @@ TEST(MpiFault, AReplicaThatIsLostIsNamed) {
   const std::string killed = struck_by(SIGKILL).err;
   EXPECT_NE(killed.find("process rank 1"), std::string::npos) << killed;
   const std::string stopped = lines_of("job_fault", struck_by(SIGSTOP).err);
-  EXPECT_NE(stopped.find("job_fault: rank 0: iteration 0, in its actions: 0REDUCE_GRAD: waited "
-                         "500.0 ms for a message from rank 1"),
+  EXPECT_NE(stopped.find("job_fault: rank 0: iteration 0, in its actions: " + action +
+                         ": waited 500.0 ms for a message from rank 1"),
             std::string::npos)
       << stopped;
 }
 
+// In the reduction of gradients over replicas: ranks 0 and 1 have the first stage.
+TEST(MpiFault, AReplicaThatIsLostIsNamed) {
+  expect_named(4, {"--replicas", "2", "--at", "5"}, "0REDUCE_GRAD");
+}
+
 // In a sum within an action: ranks 0 and 1 have shards of the same layers.
 TEST(MpiFault, ATensorParallelRankThatIsLostIsNamed) {
-  const std::vector<std::string> job{"--shards", "2", "--rank", "1", "--at", "7"};
-  const auto struck_by = [&](int signal) {
-    std::vector<std::string> arguments = job;
-    arguments.insert(arguments.end(), {"--signal", std::to_string(signal), "--timeout", "500"});
-    Outcome outcome = fault(2, arguments);
-    EXPECT_NE(outcome.status, 0);
-    EXPECT_EQ(outcome.out, "");
-    return outcome;
-  };
-  const std::string killed = struck_by(SIGKILL).err;
-  EXPECT_NE(killed.find("process rank 1"), std::string::npos) << killed;
-  const std::string stopped = lines_of("job_fault", struck_by(SIGSTOP).err);
-  EXPECT_NE(stopped.find("job_fault: rank 0: iteration 0, in its actions: 0F0, all-reduce of "
-                         "tensor-parallel ranks: waited 500.0 ms for a message from rank 1"),
-            std::string::npos)
-      << stopped;
+  expect_named(2, {"--shards", "2", "--at", "7"}, "0F0, all-reduce of tensor-parallel ranks");
 }
 
 TEST(MpiPipeexec, AStartThatLacksARankEnds) {

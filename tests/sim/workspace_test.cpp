@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/cost/costs.h"
+#include "sim/cost/stage_sum.h"
 #include "sim/engine/record_run.h"
 #include "sim/engine/simulate.h"
 #include "sim/schedule/csv.h"
@@ -38,7 +39,8 @@ TEST(Workspace, IsThereWhileABackwardRuns) {
   }
 }
 
-// A stage's is that of the layer that takes most: they run one after the other.
+// A stage's is that of the layer with which most is held: they run one after the other, and a
+// backward has let go of what later layers kept.
 TEST(Workspace, OfLayersTheMostCounts) {
   const CostsFile file = parse_costs(R"({"format":"pipesim-costs","version":1,"layers":[)"
                                      R"({"forward_ns":1,"backward_ns":2,"workspace_bytes":7},)"
@@ -49,6 +51,20 @@ TEST(Workspace, OfLayersTheMostCounts) {
   EXPECT_EQ(costs.stages[0].workspace_bytes, 30);
   EXPECT_EQ(costs.stages[1].workspace_bytes, 0);
   EXPECT_EQ(parse_costs(to_json(costs), "again.json").costs.stages, costs.stages);
+  const auto of_two = [](int first, int kept_by_second, int second) {
+    StageSum sum("two layers", "");
+    StageCosts layer;
+    layer.activation_bytes = 5;
+    layer.workspace_bytes = first;
+    sum.add(layer);
+    layer.activation_bytes = kept_by_second;
+    layer.workspace_bytes = second;
+    sum.add(layer);
+    return sum.costs().workspace_bytes;
+  };
+  EXPECT_EQ(of_two(30, 8, 10), 22);
+  EXPECT_EQ(of_two(30, 25, 10), 10);
+  EXPECT_EQ(of_two(30, 40, 0), 0);
 }
 
 // The most of any instant, from the spans alone.

@@ -64,7 +64,7 @@ void check_shards(const Training& training, const Model& model, const Cluster* c
                     "ranks; leave it at 1",
                     t, model.name));
   }
-  const std::int64_t per_node = cluster == nullptr ? t : cluster->devices_per_node;
+  const std::int64_t per_node = cluster == nullptr ? 1 : cluster->devices_per_node;
   const auto fits_nodes = [&](std::int64_t n) { return per_node % n == 0 || n % per_node == 0; };
   const auto divides = [&](std::int64_t n) {
     return model.heads % n == 0 && model.kv_heads % n == 0 && model.mlp_size % n == 0 &&
@@ -72,9 +72,7 @@ void check_shards(const Training& training, const Model& model, const Cluster* c
   };
   const auto valid = [&] {
     std::vector<std::int64_t> numbers = divisors(model.heads);
-    std::erase_if(numbers, [&](std::int64_t n) {
-      return !divides(n) || (cluster != nullptr && !fits_nodes(n));
-    });
+    std::erase_if(numbers, [&](std::int64_t n) { return !divides(n) || !fits_nodes(n); });
     return numbers;
   };
   const std::string_view flag = "--tensor-parallel";
