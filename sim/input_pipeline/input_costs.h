@@ -1,0 +1,71 @@
+// What each action of an input pipeline takes, on each rank: given in a file, calibrated from a
+// run, or computed from a model on a cluster (input_estimate.h).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "traces/input_pipeline/input_run.h"
+
+namespace pipesim {
+
+// A link that transfers share max-min fairly.
+struct InputLink {
+  std::string name;
+  std::int64_t bytes_per_second = 0;  // positive
+
+  bool operator==(const InputLink&) const = default;
+};
+
+// Of one kind on one rank. An action takes `duration_ns` and then, where there are any, sends
+// `bytes` over its links, all at once, at the rate that the fullest leaves it.
+struct InputWork {
+  std::int64_t duration_ns = 0;
+  std::int64_t bytes = 0;
+  std::vector<std::uint32_t> links;  // places in InputCosts::links, each once; without any, bytes
+                                     // take no time
+  std::int64_t host_ns = 0;          // what the host takes to call it; of the host's own kinds 0
+
+  bool operator==(const InputWork&) const = default;
+};
+
+// Bytes that a rank holds.
+struct InputHoldings {
+  InputMemory always;             // tables, optimizer, dense; `batches` and `buffers` are 0
+  std::int64_t batch_bytes = 0;   // of a batch, from the start of COPY to the end of UPDATE and
+                                  // BOTTOM_BACKWARD
+  std::int64_t ids_bytes = 0;     // of the ids it got, from the start of IDS to the end of UPDATE
+  std::int64_t pooled_bytes = 0;  // of pooled rows, sent and got, from the start of LOOKUP to the
+                                  // end of UPDATE
+  std::int64_t dense_bytes = 0;   // activations, from the start of BOTTOM to the end of
+                                  // BOTTOM_BACKWARD
+  bool operator==(const InputHoldings&) const = default;
+};
+
+struct InputCosts {
+  std::vector<InputLink> links;
+  std::vector<std::array<InputWork, input_kind_count>> work;  // by rank
+  std::vector<InputHoldings> holdings;  // by rank; empty where they are not known
+  std::int64_t batch_size = 0;          // 0 where it is not known
+
+  int ranks() const { return static_cast<int>(work.size()); }
+  const InputWork& of(int rank, InputKind kind) const {
+    return work[static_cast<std::size_t>(rank)][static_cast<std::size_t>(kind)];
+  }
+  InputWork& of(int rank, InputKind kind) {
+    return work[static_cast<std::size_t>(rank)][static_cast<std::size_t>(kind)];
+  }
+};
+
+// `pipesim-input-costs`, in traces/FORMAT.md. Read strictly.
+InputCosts parse_input_costs(const std::string& text, const std::string& file);
+InputCosts read_input_costs(const std::string& path);
+std::string to_json(const InputCosts& costs);
+
+// Each rank's bytes at their fullest, and how many batches are in flight at most: by when the
+// actions of a run begin and end.
+std::vector<InputMemory> memory_of(const InputRun& run, const InputCosts& costs);
+
+}  // namespace pipesim

@@ -1,0 +1,65 @@
+#include "traces/input_pipeline/input_action.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+namespace pipesim {
+namespace {
+
+constexpr std::array<std::string_view, input_kind_count> kind_names{
+    "NEXT",         "COPY",
+    "PREPARE",      "SPLITS",
+    "READ",         "IDS",
+    "PREFETCH",     "LOOKUP",
+    "OUTPUT",       "ZERO_GRAD",
+    "BOTTOM",       "TOP",
+    "TOP_BACKWARD", "OUTPUT_BACKWARD",
+    "UPDATE",       "BOTTOM_BACKWARD",
+    "REDUCE_TOP",   "REDUCE_BOTTOM",
+    "OPTIMIZER"};
+constexpr std::array<std::string_view, input_stream_count> stream_names{
+    "host",   "memcpy",  "prepare", "data_dist", "prefetch",
+    "lookup", "compute", "output",  "reduction"};
+
+template <typename Value, std::size_t count>
+std::optional<Value> find_name(const std::array<std::string_view, count>& names,
+                               std::string_view name) {
+  const auto found = std::ranges::find(names, name);
+  if (found == names.end()) return std::nullopt;
+  return static_cast<Value>(found - names.begin());
+}
+
+}  // namespace
+
+std::string_view input_kind_name(InputKind kind) {
+  return kind_names[static_cast<std::size_t>(kind)];
+}
+std::string_view input_stream_name(InputStream stream) {
+  return stream_names[static_cast<std::size_t>(stream)];
+}
+std::optional<InputKind> parse_input_kind(std::string_view name) {
+  return find_name<InputKind>(kind_names, name);
+}
+std::optional<InputStream> parse_input_stream(std::string_view name) {
+  return find_name<InputStream>(stream_names, name);
+}
+
+std::string to_text(const InputAction& action) {
+  return std::string(input_kind_name(action.kind)) + std::to_string(action.batch);
+}
+
+std::optional<InputAction> parse_input_action(std::string_view text) {
+  constexpr std::size_t most_digits = 9;
+  const std::size_t length = std::min(text.find_first_of("0123456789"), text.size());
+  const auto kind = parse_input_kind(text.substr(0, length));
+  const std::string_view digits = text.substr(length);
+  if (!kind || digits.empty() || digits.size() > most_digits) return std::nullopt;
+  InputAction action{*kind, 0};
+  const auto [end, failed] =
+      std::from_chars(digits.data(), digits.data() + digits.size(), action.batch);
+  if (failed != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+  return action;
+}
+
+}  // namespace pipesim

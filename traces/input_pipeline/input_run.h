@@ -1,0 +1,89 @@
+// A run of an input pipeline, predicted or measured: when each call of each rank happened.
+//
+// Simulator and executor both produce one; metrics, trace, comparison and viewer take it.
+// Times are nanoseconds from when the first host began its first call. Plain values.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "traces/input_pipeline/input_program.h"
+
+namespace pipesim {
+
+// Of one call.
+struct InputSpan {
+  std::int64_t called_ns = 0;  // when the host began to call it
+  std::int64_t issued_ns = 0;  // when it was on its stream, and the host went on
+  std::int64_t ready_ns = 0;   // when nothing on its own rank held it any more
+  std::int64_t start_ns = 0;   // that, or, of a collective, when the last rank was ready
+  std::int64_t end_ns = 0;
+
+  bool operator==(const InputSpan&) const = default;
+};
+
+// Bytes that a rank holds, by what for.
+struct InputMemory {
+  std::int64_t tables = 0;
+  std::int64_t optimizer = 0;  // of tables and of the dense part
+  std::int64_t dense = 0;      // its parameters and gradients
+  std::int64_t batches = 0;    // those in flight, at most at once
+  std::int64_t buffers = 0;    // of exchanges and of the dense part's activations, likewise
+
+  std::int64_t total() const { return tables + optimizer + dense + batches + buffers; }
+  bool operator==(const InputMemory&) const = default;
+};
+
+struct InputRun {
+  bool is_measured = false;
+  std::string model;              // or empty
+  std::string cluster;            // of a prediction from a model, or empty
+  std::string device, transport;  // of a measured one
+  std::int64_t batch_size = 0;    // samples of a rank; 0 where it is not known
+  InputProgram program;
+  std::vector<std::vector<InputSpan>> spans;  // by rank, one a call, in the program's order
+  std::vector<InputMemory> memory;            // by rank; empty where it is not known
+  std::vector<double> losses;                 // of a measured one, one a batch
+  std::string costs;  // of a prediction: as JSON, so that it can be made again; or empty
+
+  const InputSpan& span(int rank, std::size_t place) const {
+    return spans[static_cast<std::size_t>(rank)][place];
+  }
+};
+
+// Nanoseconds by kind.
+using InputTimes = std::array<std::int64_t, input_kind_count>;
+
+// What the compute stream of a rank did, or waited for. All of it together is the makespan.
+//
+// At each instant the compute stream runs something or waits. What it runs is busy time, but for
+// exchanges on it, which are exposed. A wait is explained by walking back from the action that
+// ends it, on the same rank: from it to what let it go last, over the time which that took, to
+// what let that go, until the walk is back at when the waiting began. The time of each action on
+// the way is exposed by its kind; how long a collective stood ready until other ranks came is
+// skew; how long the host took to call things is the host's.
+struct InputMetrics {
+  struct Rank {
+    std::int64_t busy_ns = 0;
+    InputTimes busy_by_kind{};
+    InputTimes exposed{};       // by kind
+    std::int64_t host_ns = 0;   // exposed: the host had not called it yet
+    std::int64_t skew_ns = 0;   // exposed: other ranks computed on, or were behind
+    std::int64_t drain_ns = 0;  // after its last action
+    InputTimes total{};         // time that actions of a kind took, hidden or not
+    int batches_in_flight = 0;  // at most: from the start of COPY to the end of its last use
+  };
+
+  std::int64_t makespan_ns = 0;
+  // The mean distance between the ends of successive batches, over the middle half of them: a
+  // batch ends with its last action on any rank.
+  std::int64_t steady_iteration_ns = 0;
+  double samples_per_second = 0;  // of all ranks, steady; 0 where batch sizes are not known
+  std::vector<Rank> ranks;
+};
+
+InputMetrics measure(const InputRun& run);
+
+}  // namespace pipesim
