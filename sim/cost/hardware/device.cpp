@@ -115,6 +115,8 @@ DeviceSpec read_device(const JsonCursor& object) {
   read_peak(members.required("peak"), sources, device);
   section.required("memory", device.memory_bytes, read_size);
   section.required("memory_bandwidth", device.memory_bytes_per_second, read_bandwidth);
+  section.optional("host_bandwidth", device.host_bytes_per_second, read_bandwidth);
+  section.optional("host_latency", device.host_latency_ns, read_time);
   section.optional("multiprocessors", device.multiprocessors, read_count);
   members.optional("matmul",
                    [&](const JsonCursor& matmul) { read_matmul(matmul, sources, device.matmul); });
