@@ -80,4 +80,7 @@ struct DeviceSpec {
   std::vector<std::string> unverified;
 };
 
+// An input error of --precision where the device has no rate for it, which lists those that it has.
+void require_rate(const DeviceSpec& device, Precision precision);
+
 }  // namespace pipesim
