@@ -46,7 +46,9 @@ struct InputRun {
   std::vector<std::vector<InputSpan>> spans;  // by rank, one a call, in the program's order
   std::vector<InputMemory> memory;            // by rank; empty where it is not known
   std::vector<double> losses;                 // of a measured one, one a batch
-  std::string costs;  // of a prediction: as JSON, so that it can be made again; or empty
+  // Of a prediction: as JSON, so that it can be made again; or empty. A trace keeps its meaning,
+  // and not blanks between its values.
+  std::string costs;
 
   const InputSpan& span(int rank, std::size_t place) const {
     return spans[static_cast<std::size_t>(rank)][place];
@@ -63,7 +65,7 @@ using InputTimes = std::array<std::int64_t, input_kind_count>;
 // ends it, on the same rank: from it to what let it go last, over the time which that took, to
 // what let that go, until the walk is back at when the waiting began. The time of each action on
 // the way is exposed by its kind; how long a collective stood ready until other ranks came is
-// skew; how long the host took to call things is the host's.
+// skew; how long the host took to call things is the host's. METRICS.md has it in full.
 struct InputMetrics {
   struct Rank {
     std::int64_t busy_ns = 0;
@@ -72,18 +74,27 @@ struct InputMetrics {
     std::int64_t host_ns = 0;   // exposed: the host had not called it yet
     std::int64_t skew_ns = 0;   // exposed: other ranks computed on, or were behind
     std::int64_t drain_ns = 0;  // after its last action
+    std::int64_t other_ns = 0;  // what nothing explains; of a prediction 0
     InputTimes total{};         // time that actions of a kind took, hidden or not
     int batches_in_flight = 0;  // at most: from the start of COPY to the end of its last use
+
+    // Of the time of a kind's actions, what is neither busy nor exposed.
+    std::int64_t hidden_ns(InputKind kind) const {
+      const auto i = static_cast<std::size_t>(kind);
+      return total[i] - busy_by_kind[i] - exposed[i];
+    }
   };
 
   std::int64_t makespan_ns = 0;
   // The mean distance between the ends of successive batches, over the middle half of them: a
-  // batch ends with its last action on any rank.
+  // batch ends with its last action on any rank. Of one batch the makespan.
   std::int64_t steady_iteration_ns = 0;
   double samples_per_second = 0;  // of all ranks, steady; 0 where batch sizes are not known
   std::vector<Rank> ranks;
 };
 
+// Takes time in proportion to the calls, and to sort batches. Expects a span for each call; bears
+// measured ones that start some time after what let them go, or overlap.
 InputMetrics measure(const InputRun& run);
 
 }  // namespace pipesim
