@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/errors.h"
+#include "tests/files.h"
 
 namespace pipesim {
 namespace {
@@ -64,11 +65,22 @@ TEST(InputCostsFiles, WhatIsWrittenReadsBack) {
   EXPECT_EQ(parse_input_costs(to_json(costs), "again.json"), costs);
 }
 
+TEST(InputCostsFiles, TheFormatsExampleIsRead) {
+  const InputCosts costs =
+      parse_input_costs(testing::format_example("Input costs: `pipesim-input-costs`"), "FORMAT.md");
+  EXPECT_EQ(costs.ranks(), 2);
+  EXPECT_EQ(costs.of(1, COPY), (InputWork{10'000, 8'000'000, {1}, 20'000}));
+  EXPECT_EQ(costs.holdings[1].batch_bytes, 8'000'000);
+}
+
 TEST(InputCostsFiles, WrongFilesAreRefused) {
+  EXPECT_EQ(costs_error(R"("ranks":2,"work":{"COPY":{"links":[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,)"
+                        R"(16,17]}})"),
+            "c.json:1:79: work.COPY.links: 17 links are more than 16; name those that are full");
   EXPECT_EQ(costs_error(R"("work":{})"), "c.json:1:1: key 'ranks' is missing");
   EXPECT_EQ(costs_error(R"("ranks":2)"), "c.json:1:1: key 'work' is missing");
   EXPECT_EQ(costs_error(R"("ranks":0,"work":{})"),
-            "c.json:1:53: ranks: 0 is out of range: it must lie between 1 and 65536");
+            "c.json:1:53: ranks: 0 is out of range: it must lie between 1 and 4096");
   EXPECT_EQ(costs_error(R"("ranks":2,"work":{"SEND":{}})"),
             "c.json:1:70: work: unknown key 'SEND'; known, nearest first: READ, NEXT, COPY, IDS, "
             "TOP, SPLITS, BOTTOM, LOOKUP, OUTPUT, PREPARE, UPDATE, PREFETCH, ZERO_GRAD, OPTIMIZER, "

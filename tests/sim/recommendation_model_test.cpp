@@ -128,6 +128,17 @@ TEST(RecommendationModels, NameOrFile) {
   EXPECT_EQ(read_recommendation_model(path).name, path);
 }
 
+TEST(RecommendationModels, TheFormatsExampleAndNamesAreTrue) {
+  const RecommendationModel example = parse_recommendation_model(
+      testing::format_example("Recommendation models: `pipesim-recommendation-model`"),
+      "FORMAT.md");
+  EXPECT_EQ(example.tables.size(), 2U);
+  const std::string format = read_file(testing::source_file("traces/FORMAT.md"));
+  for (const RecommendationModel& model : known_recommendation_models()) {
+    EXPECT_NE(format.find("`" + model.name + "`"), std::string::npos) << model.name;
+  }
+}
+
 TEST(RecommendationModels, WrongFilesAreRefused) {
   EXPECT_EQ(error_with(R"("dense_features":4,)", ""),
             "m.json:1:1: key 'dense_features' is missing");

@@ -6,6 +6,7 @@
 
 #include "sim/input_pipeline/sharding.h"
 #include "tests/errors.h"
+#include "tests/files.h"
 
 namespace pipesim {
 namespace {
@@ -126,6 +127,21 @@ TEST(ShardingPlans, DefaultBalancesBytes) {
       EXPECT_LE(std::ranges::max(bytes), all / ranks + largest);
     }
   }
+}
+
+TEST(ShardingPlans, TheFormatsExampleIsRead) {
+  RecommendationModel model = three_tables();
+  model.tables.clear();
+  for (const char* name : {"country", "item", "shop", "user", "word"}) {
+    model.tables.push_back({name, 100, 6, 1, IdCount::fixed, 0});
+  }
+  const ShardingPlan plan = parse_sharding_plan(
+      testing::format_example("Sharding plans: `pipesim-sharding-plan`"), "FORMAT.md", model, 4, 2);
+  EXPECT_EQ(plan.tables[0].sharding, Sharding::data_parallel);
+  EXPECT_EQ(plan.tables[1].sharding, Sharding::row_wise);
+  EXPECT_EQ(plan.tables[2], (TableSharding{Sharding::table_wise, {2}}));
+  EXPECT_EQ(plan.tables[3], (TableSharding{Sharding::column_wise, {0, 1}}));
+  EXPECT_EQ(plan.tables[4], (TableSharding{Sharding::table_row_wise, {0}}));
 }
 
 TEST(ShardingPlans, WrongPlansAreRefused) {
