@@ -24,13 +24,13 @@ struct InputSpan {
   bool operator==(const InputSpan&) const = default;
 };
 
-// Bytes that a rank holds, by what for.
+// Bytes that a rank holds, by what for, at its fullest instant.
 struct InputMemory {
   std::int64_t tables = 0;
   std::int64_t optimizer = 0;  // of tables and of the dense part
   std::int64_t dense = 0;      // its parameters and gradients
-  std::int64_t batches = 0;    // those in flight, at most at once
-  std::int64_t buffers = 0;    // of exchanges and of the dense part's activations, likewise
+  std::int64_t batches = 0;    // those in flight
+  std::int64_t buffers = 0;    // of exchanges and of the dense part's activations
 
   std::int64_t total() const { return tables + optimizer + dense + batches + buffers; }
   bool operator==(const InputMemory&) const = default;
