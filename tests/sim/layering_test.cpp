@@ -18,7 +18,7 @@ const std::map<std::string, std::vector<std::string>> allowed{
     {"traces/base", {}},
     {"traces", {"traces/base"}},
     {"traces/read", {"traces", "traces/base"}},
-    {"traces/print", {"traces", "traces/base"}},
+    {"traces/print", {"traces", "traces/base", "traces/input_pipeline"}},
     {"traces/flame", {"traces", "traces/base", "traces/read"}},
     {"traces/command", {"traces/base", "traces/print"}},
     {"traces/input_pipeline", {"traces", "traces/base", "traces/read"}},

@@ -14,9 +14,6 @@
 namespace pipesim {
 namespace {
 
-constexpr std::array<std::string_view, 5> input_group_names{"compute", "rows", "exchange", "copy",
-                                                            "host"};
-
 // Of chrome://tracing; batches that follow each other differ.
 constexpr std::array<std::string_view, 6> batch_colours{"rail_response",  "rail_idle",
                                                         "rail_animation", "rail_load",
@@ -216,23 +213,6 @@ class InputTraceWriter {
 };
 
 }  // namespace
-
-InputGroup group_of(InputKind kind) {
-  using enum InputKind;
-  switch (kind) {
-    case NEXT:
-    case READ: return InputGroup::host;
-    case COPY:
-    case PREFETCH: return InputGroup::copy;
-    case LOOKUP:
-    case UPDATE: return InputGroup::rows;
-    default: return is_collective(kind) ? InputGroup::exchange : InputGroup::compute;
-  }
-}
-
-std::string_view input_group_name(InputGroup group) {
-  return input_group_names[static_cast<std::size_t>(group)];
-}
 
 void write_input_trace(const InputRun& run, OutputFile& file) {
   InputTraceWriter(run, file).write();
