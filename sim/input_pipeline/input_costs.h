@@ -19,8 +19,8 @@ struct InputLink {
   bool operator==(const InputLink&) const = default;
 };
 
-// Of one kind on one rank. An action takes `duration_ns` and then, where there are any, sends
-// `bytes` over its links, all at once, at the rate that the fullest leaves it.
+// Of one kind on one rank. The bytes of an action pass its links, all at once, at the rate that the
+// fullest of them leaves it; when the last one has left, it takes `duration_ns` more.
 struct InputWork {
   std::int64_t duration_ns = 0;
   std::int64_t bytes = 0;

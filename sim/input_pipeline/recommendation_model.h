@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace pipesim {
@@ -37,16 +38,22 @@ enum class Interaction : std::uint8_t {
   cross,  // low-rank cross layers over all of them side by side (Wang et al., "DCN V2", 2021)
 };
 
+// How tables learn, with each batch.
+enum class TableOptimizer : std::uint8_t {
+  sgd,
+  row_wise_adagrad,  // one number a row: the mean of its gradients' squares, added up
+};
+
 struct RecommendationModel {
   std::string name;
-  std::string title;
+  std::string title{};
   std::int64_t dense_features = 0;
-  std::vector<std::int64_t> bottom;  // widths of its layers; the last is every table's width
-  std::vector<std::int64_t> top;     // the last is 1
+  std::vector<std::int64_t> bottom{};  // widths of its layers; the last is every table's width
+  std::vector<std::int64_t> top{};     // the last is 1
   Interaction interaction = Interaction::dot;
   int cross_layers = 0;  // of `cross`
   std::int64_t cross_rank = 0;
-  std::vector<EmbeddingTable> tables;
+  std::vector<EmbeddingTable> tables{};
 
   std::int64_t width() const { return bottom.back(); }
   // Numbers that go into the top MLP, of a sample.
@@ -54,16 +61,18 @@ struct RecommendationModel {
   // Numbers of the dense part's parameters: below and above the interaction.
   std::int64_t bottom_parameters() const;
   std::int64_t top_parameters() const;  // cross layers included
+  std::int64_t table_parameters() const;
 };
 
-// `pipesim-recommendation-model`, in traces/FORMAT.md. Read strictly.
-RecommendationModel parse_recommendation_model(const std::string& text, const std::string& file);
-std::string to_json(const RecommendationModel& model);
+// `pipesim-recommendation-model`, in traces/FORMAT.md. Read strictly; `file` names the text in
+// errors, and a model that has no name.
+RecommendationModel parse_recommendation_model(std::string_view text, const std::string& file);
+std::string to_json(const RecommendationModel& model, int indent = -1);
 
-// By name: dlrm-mini, dlrm-dcnv2.
-std::vector<std::string> known_recommendation_models();
+// The models known by name: dlrm-mini, dlrm-dcnv2.
+const std::vector<RecommendationModel>& known_recommendation_models();
 std::optional<RecommendationModel> find_recommendation_model(const std::string& name);
-// By name, or a file, which ends in .json or has a slash; else an input error that lists names.
+// A known name, or a file: what ends in .json or holds a slash.
 RecommendationModel read_recommendation_model(const std::string& name_or_file);
 
 }  // namespace pipesim

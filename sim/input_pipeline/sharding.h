@@ -4,6 +4,7 @@
 // values.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -15,10 +16,10 @@ namespace pipesim {
 
 enum class Sharding : std::uint8_t {
   table_wise,      // the whole table on one rank
-  row_wise,        // rows on all ranks, as many on each as can be, those of lower ranks first
+  row_wise,        // rows on all ranks, in their order, split by rows_before()
   column_wise,     // columns on some ranks, as many on each
   data_parallel,   // a copy on each rank
-  table_row_wise,  // rows on all ranks of one node
+  table_row_wise,  // rows on all ranks of one node, likewise
 };
 std::string_view sharding_name(Sharding sharding);  // "table-wise"
 
@@ -47,19 +48,39 @@ struct TablePiece {
   std::int64_t numbers() const { return (row_end - row_begin) * (column_end - column_begin); }
 };
 
+// How many of a table's rows come before those of the `part`-th of `parts`: each has as many as
+// the others, the first ones one more where they can't.
+constexpr std::int64_t rows_before(std::int64_t rows, std::int64_t parts, std::int64_t part) {
+  return rows / parts * part + std::min(part, rows % parts);
+}
+// The part that has a row.
+constexpr std::int64_t part_of_row(std::int64_t rows, std::int64_t parts, std::int64_t row) {
+  const std::int64_t each = rows / parts;
+  const std::int64_t longer = rows % parts * (each + 1);  // rows of the parts with one more
+  return row < longer ? row / (each + 1) : rows % parts + (row - longer) / each;
+}
+
+// The ranks of a node from `first` on: the last one of a run may have fewer.
+constexpr int ranks_of_node(int first, int ranks, int ranks_per_node) {
+  return std::min(ranks_per_node, ranks - first);
+}
+
 // All pieces, by table, then rank. `ranks_per_node` matters to table_row_wise alone.
 std::vector<TablePiece> pieces_of(const ShardingPlan& plan, const RecommendationModel& model,
                                   int ranks, int ranks_per_node);
 
-// Tables one after the other, the largest first, each to the rank that has the fewest bytes so
-// far; those of fewer bytes than a batch's worth of exchange would need stay table-wise, too.
-// A plain default: what is best, the simulator says (predict/choose_sharding.h).
+// Every table whole on one rank: the largest first, each to the rank that has the fewest bytes so
+// far, of equals the lowest. It looks at bytes alone; what is fastest, the simulator says
+// (predict/choose_sharding.h).
 ShardingPlan default_sharding(const RecommendationModel& model, int ranks);
 
-// `pipesim-sharding-plan`, in traces/FORMAT.md. An input error names the table: one that is
-// nowhere, or there twice, or not the model's; fewer rows than ranks; a rank that is not.
-ShardingPlan parse_sharding_plan(const std::string& text, const std::string& file,
+// `pipesim-sharding-plan`, in traces/FORMAT.md. An input error names line and table: one that is
+// nowhere, there twice or not the model's; fewer rows than ranks; columns that ranks can't share; a
+// rank or node that is not, or is named twice.
+ShardingPlan parse_sharding_plan(std::string_view text, const std::string& file,
                                  const RecommendationModel& model, int ranks, int ranks_per_node);
-std::string to_json(const ShardingPlan& plan, const RecommendationModel& model);
+ShardingPlan read_sharding_plan(const std::string& path, const RecommendationModel& model,
+                                int ranks, int ranks_per_node);
+std::string to_json(const ShardingPlan& plan, const RecommendationModel& model, int ranks_per_node);
 
 }  // namespace pipesim

@@ -77,7 +77,7 @@ TEST(Recompute, WrongNamesAreRefused) {
        "--recompute norms,none: none goes with nothing else; give it alone, or some of attention, "
        "norms and activation"}};
   for (const auto& [text, message] : wrong) {
-    EXPECT_EQ(testing::input_error_of([&] { parse_recompute(text); }), message);
+    EXPECT_EQ(testing::input_error_of([&, given = text] { parse_recompute(given); }), message);
   }
 }
 
@@ -91,7 +91,8 @@ TEST(Recompute, WhatALayerLacksIsRefused) {
       {"activation", "activation: other has no activation between products of a block"}};
   for (const auto& [text, what] : wrong) {
     EXPECT_EQ(
-        testing::input_error_of([&] { check_recompute(parse_recompute(text), other); }),
+        testing::input_error_of(
+            [&, given = text] { check_recompute(parse_recompute(given), other); }),
         std::string("--recompute ") + what + " to compute again; nearest valid: none and full");
   }
   EXPECT_NO_THROW(check_recompute({.full = true}, other));

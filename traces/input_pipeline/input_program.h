@@ -3,9 +3,8 @@
 // A call of the host's own kinds is done there and then: it begins once what it waits for has
 // ended, and the host goes on after its end. Any other is put on a stream and the host goes on
 // at once; there it runs after the earlier ones of its stream, after what it waits for and, of a
-// collective, once all ranks have come to it: the n-th of a kind on one rank is the n-th on
-// all. Whoever interprets a program, simulator or executor, never asks which one it is. Plain
-// values; const use is thread-safe.
+// collective, once all ranks have come to it. Whoever interprets a program, simulator or executor,
+// never asks which one it is. Plain values; const use is thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -53,17 +52,42 @@ struct InputFault {
   std::string rule;
 };
 
-// Checks that each batch has what it takes, once: NEXT, COPY, SPLITS, READ, IDS, LOOKUP, OUTPUT,
-// BOTTOM, TOP, TOP_BACKWARD, OUTPUT_BACKWARD, UPDATE, BOTTOM_BACKWARD, and, of those after which
-// a step ends, REDUCE_TOP, REDUCE_BOTTOM and OPTIMIZER; that host's kinds stand on the host and
-// others do not; that streams, waits and the host's blocking put what an action reads or
-// overwrites before it (else it would be a race); that ranks come to the collectives of a stream
-// in the same order; and that no rank waits for another in a circle. Returns the first fault.
+// Checks that each batch has what it takes, once: all kinds but PREPARE, PREFETCH and ZERO_GRAD,
+// which it may have, and REDUCE_TOP, REDUCE_BOTTOM and OPTIMIZER, which those have after which a
+// step ends; that host's kinds stand on the host and others do not; that streams, waits and the
+// host's blocking put before an action what it reads, and what reads or writes what it overwrites
+// (else it would be a race); that ranks come to the collectives of each stream in the same order;
+// and that they don't wait for each other in a circle. Returns the first fault.
 std::optional<InputFault> find_fault(const InputProgram& program);
 
-// The kinds whose end an action of this kind needs, of the same batch and rank: what makes its
-// input. Documented as a table in traces/FORMAT.md.
+// The kinds that make what an action of this kind reads, of the same batch and rank; PREPARE and
+// PREFETCH where the batch has them. traces/FORMAT.md has the whole table.
 std::vector<InputKind> needs_of(InputKind kind);
+
+// The place in a rank's list of what each kind does with each batch.
+class InputPlaces {
+ public:
+  static constexpr std::uint32_t none = 0xffffffff;
+
+  InputPlaces() = default;
+  // Calls have batches below that number.
+  InputPlaces(const InputCalls& calls, int batches);
+  // None where there is none, or no such batch.
+  std::uint32_t of(InputKind kind, std::int32_t batch) const {
+    if (batch < 0 || batch >= batches_) return none;
+    return places_[static_cast<std::size_t>(kind) * static_cast<std::size_t>(batches_) +
+                   static_cast<std::size_t>(batch)];
+  }
+
+ private:
+  int batches_ = 0;
+  std::vector<std::uint32_t> places_;  // [kind][batch]
+};
+
+// Where ranks that do a program stand still, each waiting for what another has not come to:
+// "rank 0's READ1 waits for its SPLITS1, ...". Nothing where all of it gets done. Expects waits
+// to be earlier calls.
+std::optional<InputFault> find_deadlock(const InputProgram& program);
 
 // Whether a text begins as such a program does.
 bool is_input_program_text(std::string_view text);

@@ -1,0 +1,167 @@
+#include "sim/input_pipeline/id_distribution.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace pipesim {
+namespace {
+
+constexpr std::int64_t counted_one_by_one = 4096;  // of the most popular
+
+// SplitMix64's finalizer: a bijection of words.
+constexpr std::uint64_t mixed(std::uint64_t word) {
+  word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9U;
+  word = (word ^ (word >> 27)) * 0x94D049BB133111EBU;
+  return word ^ (word >> 31);
+}
+constexpr std::uint64_t golden = 0x9E3779B97F4A7C15U;
+
+// (e^x - 1) / x and log(1 + x) / x, which go on through 0.
+double exponential_ratio(double x) { return x == 0 ? 1 : std::expm1(x) / x; }
+double logarithm_ratio(double x) { return x == 0 ? 1 : std::log1p(x) / x; }
+
+double weight(double place, double skew) { return std::pow(place, -skew); }
+
+// Of the weights of places first + 1, ..., last, by Euler and Maclaurin: `first` is large.
+double sum_of_tail(double first, double last, double skew) {
+  const double from = first + 1;
+  const double growth = std::log(last / from);
+  const double integral =
+      weight(from, skew) * from * growth * exponential_ratio((1 - skew) * growth);
+  const double ends = (weight(from, skew) + weight(last, skew)) / 2;
+  const double slopes = skew * (weight(from, skew + 1) - weight(last, skew + 1)) / 12;
+  return integral + ends + slopes;
+}
+
+// Of the weights of the first so many places.
+double sum_of_weights(std::int64_t most, double skew) {
+  double sum = 0;
+  // From the smallest on, so that little is lost.
+  for (std::int64_t place = std::min(most, counted_one_by_one); place > 0; --place) {
+    sum += weight(static_cast<double>(place), skew);
+  }
+  if (most <= counted_one_by_one) return sum;
+  return sum + sum_of_tail(counted_one_by_one, static_cast<double>(most), skew);
+}
+
+}  // namespace
+
+IdRandom::IdRandom(std::uint64_t seed, std::uint64_t stream, std::uint64_t place)
+    : state_(mixed(mixed(mixed(seed + golden) ^ (stream + golden)) + place * golden)) {}
+
+std::uint64_t IdRandom::word() {
+  state_ += golden;
+  return mixed(state_);
+}
+
+double IdRandom::real() { return static_cast<double>(word() >> 11) * 0x1p-53; }
+
+std::int64_t IdRandom::below(std::int64_t bound) {
+  // Words that would make the first remainders more frequent are drawn again.
+  const auto whole = static_cast<std::uint64_t>(bound);
+  const std::uint64_t too_few = (0 - whole) % whole;
+  std::uint64_t drawn = word();
+  while (drawn < too_few) drawn = word();
+  return static_cast<std::int64_t>(drawn % whole);
+}
+
+// x^-skew integrated from 1 on is (x^(1 - skew) - 1) / (1 - skew), log x for a skew of 1.
+double ZipfDistribution::integral(double x) const {
+  const double logarithm = std::log(x);
+  return logarithm * exponential_ratio((1 - skew_) * logarithm);
+}
+double ZipfDistribution::inverse_integral(double y) const {
+  const double scaled = std::max((1 - skew_) * y, -1.0);  // below by rounding alone
+  return std::exp(y * logarithm_ratio(scaled));
+}
+
+ZipfDistribution::ZipfDistribution(std::int64_t count, double skew)
+    : count_(count),
+      skew_(skew),
+      sum_(sum_of_weights(count, skew)),
+      first_(integral(1.5) - 1),
+      last_(integral(static_cast<double>(count) + 0.5)),
+      squeeze_(2 - inverse_integral(integral(2.5) - weight(2, skew))) {}
+
+double ZipfDistribution::probability(std::int64_t popularity) const {
+  return weight(static_cast<double>(popularity + 1), skew_) / sum_;
+}
+
+double ZipfDistribution::share_of_first(std::int64_t most) const {
+  if (most >= count_) return 1;
+  return sum_of_weights(most, skew_) / sum_;
+}
+
+std::int64_t ZipfDistribution::draw(IdRandom& random) const {
+  if (skew_ == 0) return random.below(count_);
+  // Each place has an interval of the integral that ends half a place behind it; the part of it
+  // that is longer than its weight is rejected.
+  for (;;) {
+    const double y = last_ + random.real() * (first_ - last_);
+    const double x = inverse_integral(y);
+    const double place = std::clamp(std::floor(x + 0.5), 1.0, static_cast<double>(count_));
+    if (place - x <= squeeze_ || y >= integral(place + 0.5) - weight(place, skew_)) {
+      return static_cast<std::int64_t>(place) - 1;
+    }
+  }
+}
+
+RowOrder::RowOrder(std::int64_t rows, std::uint64_t seed, std::uint64_t table)
+    : rows_(static_cast<std::uint64_t>(rows)) {
+  while ((std::uint64_t{1} << (2 * half_bits_)) < rows_) ++half_bits_;
+  IdRandom random(seed, table, ~std::uint64_t{0});
+  for (std::uint64_t& key : keys_) key = random.word();
+}
+
+std::int64_t RowOrder::row(std::int64_t popularity) const {
+  const std::uint64_t mask = (std::uint64_t{1} << half_bits_) - 1;
+  auto walked = static_cast<std::uint64_t>(popularity);
+  do {
+    std::uint64_t left = walked >> half_bits_;
+    std::uint64_t right = walked & mask;
+    for (const std::uint64_t key : keys_) {
+      const std::uint64_t next = left ^ (mixed(right + key) & mask);
+      left = right;
+      right = next;
+    }
+    walked = left << half_bits_ | right;
+  } while (walked >= rows_);
+  return static_cast<std::int64_t>(walked);
+}
+
+IdDistribution::IdDistribution(const EmbeddingTable& table, int index, std::uint64_t seed)
+    : ids_per_sample_(table.ids_per_sample),
+      id_count_(table.id_count),
+      stream_(static_cast<std::uint64_t>(index)),
+      seed_(seed),
+      zipf_(table.rows, table.skew),
+      order_(table.rows, seed, stream_) {}
+
+std::int64_t IdDistribution::append(std::int64_t sample, std::vector<std::int64_t>& ids) const {
+  IdRandom random(seed_, stream_, static_cast<std::uint64_t>(sample));
+  const std::int64_t count =
+      id_count_ == IdCount::fixed ? ids_per_sample_ : random.below(2 * ids_per_sample_ + 1);
+  for (std::int64_t i = 0; i < count; ++i) ids.push_back(order_.row(zipf_.draw(random)));
+  return count;
+}
+
+std::vector<double> IdDistribution::shares(const std::vector<std::int64_t>& ends) const {
+  const std::int64_t popular = std::min(zipf_.count(), counted_one_by_one);
+  std::vector<double> shares(ends.size(), 0);
+  std::vector<std::int64_t> others(ends.size(), 0);
+  for (std::size_t i = 0; i < ends.size(); ++i) others[i] = ends[i] - (i == 0 ? 0 : ends[i - 1]);
+  for (std::int64_t place = popular - 1; place >= 0; --place) {
+    const auto part = std::ranges::upper_bound(ends, order_.row(place)) - ends.begin();
+    shares[static_cast<std::size_t>(part)] += zipf_.probability(place);
+    --others[static_cast<std::size_t>(part)];
+  }
+  if (popular == zipf_.count()) return shares;
+  const double each =
+      (1 - zipf_.share_of_first(popular)) / static_cast<double>(zipf_.count() - popular);
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    shares[i] += each * static_cast<double>(others[i]);
+  }
+  return shares;
+}
+
+}  // namespace pipesim

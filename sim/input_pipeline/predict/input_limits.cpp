@@ -1,0 +1,50 @@
+#include "sim/input_pipeline/predict/input_limits.h"
+
+#include <algorithm>
+
+#include "sim/input_pipeline/predict/simulate_input.h"
+
+namespace pipesim {
+
+const std::vector<InputPart>& input_parts() {
+  using enum InputKind;
+  static const std::vector<InputPart> parts{
+      {"taking and copying batches", {NEXT, COPY, PREPARE}},
+      {"the exchange of ids", {SPLITS, READ, IDS}},
+      {"rows: prefetch, lookup, update", {PREFETCH, LOOKUP, UPDATE}},
+      {"the exchange of pooled rows", {OUTPUT, OUTPUT_BACKWARD}},
+      {"the dense part", {BOTTOM, TOP, TOP_BACKWARD, BOTTOM_BACKWARD, OPTIMIZER, ZERO_GRAD}},
+      {"the sums of dense gradients", {REDUCE_TOP, REDUCE_BOTTOM}},
+      {"the host's calls", {}, true},
+  };
+  return parts;
+}
+
+InputCosts with_free(InputCosts costs, const InputPart& part) {
+  for (int rank = 0; rank < costs.ranks(); ++rank) {
+    for (const InputKind kind : part.kinds) {
+      costs.of(rank, kind).duration_ns = 0;
+      costs.of(rank, kind).bytes = 0;
+    }
+    if (!part.is_host) continue;
+    for (int kind = 0; kind < input_kind_count; ++kind) {
+      costs.of(rank, static_cast<InputKind>(kind)).host_ns = 0;
+    }
+  }
+  return costs;
+}
+
+std::vector<InputLimit> find_input_limits(const InputProgram& program, const InputCosts& costs,
+                                          std::int64_t steady_iteration_ns) {
+  std::vector<InputLimit> limits;
+  for (const InputPart& part : input_parts()) {
+    const InputCosts changed = with_free(costs, part);
+    if (changed.work == costs.work) continue;
+    const std::int64_t steady = measure(simulate_input(program, changed)).steady_iteration_ns;
+    limits.push_back({&part, steady, std::max<std::int64_t>(steady_iteration_ns - steady, 0)});
+  }
+  std::ranges::stable_sort(limits, std::greater(), &InputLimit::gain_ns);
+  return limits;
+}
+
+}  // namespace pipesim
