@@ -26,8 +26,8 @@ std::int64_t last_to_come(InputExchange& exchange, std::int64_t own_ns) {
 
 }  // namespace
 
-void EmulatedNetwork::transfer(std::span<const std::uint32_t> links, std::int64_t bytes,
-                               std::int64_t start_ns) {
+std::int64_t EmulatedNetwork::transfer(std::span<const std::uint32_t> links, std::int64_t bytes,
+                                       std::int64_t start_ns) {
   // steady_clock is CLOCK_MONOTONIC.
   using Time = std::chrono::steady_clock::time_point;
   std::unique_lock lock(mutex_);
@@ -37,8 +37,9 @@ void EmulatedNetwork::transfer(std::span<const std::uint32_t> links, std::int64_
     shared_anew_.wait_until(lock, Time(std::chrono::nanoseconds(links_.expected_end_ns(own))));
     links_.pass_until(Clock::monotonic_ns());
   }
+  const std::int64_t end_ns = *own->end_ns;
   links_.remove(own);
-  shared_anew_.notify_all();
+  return end_ns;
 }
 
 void EmulatedInput::call(const InputAction& action) {
@@ -47,13 +48,13 @@ void EmulatedInput::call(const InputAction& action) {
 }
 
 void EmulatedInput::run(const InputAction& action, InputExchange* exchange) {
-  std::int64_t start_ns = Clock::monotonic_ns();
+  std::int64_t now_ns = Clock::monotonic_ns();
   const InputWork& work = costs_.of(rank_, action.kind);
-  if (exchange != nullptr) start_ns = last_to_come(*exchange, start_ns);
-  sleep_until(start_ns + work.duration_ns);
+  if (exchange != nullptr) now_ns = last_to_come(*exchange, now_ns);
   if (work.bytes > 0 && !work.links.empty()) {
-    network_.transfer(work.links, work.bytes, start_ns + work.duration_ns);
+    now_ns = network_.transfer(work.links, work.bytes, now_ns);
   }
+  sleep_until(now_ns + work.duration_ns);
 }
 
 void EmulatedInput::sleep_until(std::int64_t monotonic_ns) {

@@ -1,9 +1,9 @@
 // The workload of an input pipeline that only takes time: each action as long as costs say, while
 // streams, waits and the meetings of ranks are real.
 //
-// A collective begins when the last rank has come to it, takes its duration, and then its bytes
-// cross their links, shared with whatever else crosses these at that time. Nothing but the
-// meeting is sent. Ranks share one CLOCK_MONOTONIC.
+// A collective begins when the last rank has come to it. The bytes of an action cross its links,
+// shared with whatever else crosses these at that time; then it takes its duration. Nothing but
+// when ranks came is really sent. Ranks share one CLOCK_MONOTONIC.
 #pragma once
 
 #include <condition_variable>
@@ -24,8 +24,9 @@ class EmulatedNetwork {
   explicit EmulatedNetwork(const std::vector<InputLink>& links) : links_(links) {}
 
   // Returns when so many bytes have crossed these links, from `start_ns` of CLOCK_MONOTONIC on,
-  // which is now or a moment ago.
-  void transfer(std::span<const std::uint32_t> links, std::int64_t bytes, std::int64_t start_ns);
+  // which is now or a moment ago, and when that was.
+  std::int64_t transfer(std::span<const std::uint32_t> links, std::int64_t bytes,
+                        std::int64_t start_ns);
 
  private:
   std::mutex mutex_;
