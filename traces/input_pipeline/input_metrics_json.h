@@ -1,0 +1,15 @@
+// What metrics of an input pipeline say, as JSON: predictions and measurements have the same keys
+// (traces/FORMAT.md, "Results of input pipelines").
+#pragma once
+
+#include "traces/base/json.h"
+#include "traces/input_pipeline/input_run.h"
+
+namespace pipesim {
+
+// By kind, those of no time left out, and `host` and `skew`: the mean over ranks.
+Json input_exposed_json(const InputMetrics& metrics);
+// Of one rank.
+Json input_rank_json(const InputMetrics::Rank& metrics, int rank);
+
+}  // namespace pipesim
