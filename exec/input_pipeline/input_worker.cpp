@@ -7,31 +7,10 @@
 #include <thread>
 #include <utility>
 
+#include "exec/input_pipeline/lane_exchange.h"
 #include "traces/base/error.h"
 
 namespace pipesim::exec {
-namespace {
-
-// What one action exchanges, on its stream's lane.
-class LaneExchange final : public InputExchange {
- public:
-  LaneExchange(Courier& courier, const InputCall& call)
-      : courier_(courier), lane_(static_cast<int>(call.stream)), what_(to_text(call.action)) {}
-
-  int rank() const override { return courier_.rank(); }
-  int ranks() const override { return courier_.ranks(); }
-  std::vector<Bytes> all_to_all(std::vector<Bytes> given) override {
-    return courier_.exchange(lane_, what_, std::move(given));
-  }
-
- private:
-  Courier& courier_;
-  int lane_;
-  std::string what_;
-};
-
-}  // namespace
-
 InputWorker::InputWorker(const InputProgram& program, Transport& transport, InputWorkload& workload,
                          const Clock& clock)
     : calls_(program.calls[static_cast<std::size_t>(transport.rank())]),
@@ -126,7 +105,7 @@ void InputWorker::act(Place place) {
   InputSpan& span = spans_[place];
   span.ready_ns = span.start_ns = clock_.now_ns();
   if (is_collective(call.action.kind)) {
-    LaneExchange exchange(courier_, call);
+    LaneExchange exchange(courier_, static_cast<int>(call.stream), to_text(call.action));
     workload_.run(call.action, &exchange);
   } else {
     workload_.run(call.action, nullptr);
