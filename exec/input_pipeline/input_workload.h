@@ -25,6 +25,8 @@ class InputExchange {
 class InputWorkload {
  public:
   virtual ~InputWorkload() = default;
+  // On the host's thread: it calls an action that is not its own, and then goes on.
+  virtual void call(const InputAction& /*action*/) {}
   // Does one action of this rank. Called on the thread of its stream; actions of several streams
   // run at once: the program's waits see to it that none reads what another writes (find_fault
   // checks that). `exchange` is null for what is no collective.
