@@ -7,11 +7,13 @@
 
 #include "sim/calibrate/calibration.h"
 #include "sim/cli/commands.h"
+#include "sim/cli/input_commands.h"
 #include "sim/cli/outputs.h"
 #include "sim/input/profile_flags.h"
 #include "traces/base/error.h"
 #include "traces/base/files.h"
 #include "traces/base/text.h"
+#include "traces/input_pipeline/input_trace.h"
 #include "traces/print/tables.h"
 #include "traces/print/terminal.h"
 #include "traces/read/read_run.h"
@@ -164,8 +166,16 @@ std::string sentences(const char* heading, const std::vector<std::string>& list,
   return out;
 }
 
-void run(const CalibrateFlags& flags) {
+void run(const CalibrateFlags& flags, const CommandLine& command) {
   check_output(flags);
+  if (is_input_trace(flags.traces.front())) {
+    const std::string other = command.first_given({"traces", "--output"});
+    if (flags.traces.size() > 1 || !other.empty()) {
+      throw input_error(fmt::format("{}: a run of an input pipeline has no use for it",
+                                    flags.traces.size() > 1 ? quote(flags.traces[1]) : other));
+    }
+    return calibrate_input_run(flags.traces.front(), *flags.output);
+  }
   OutputFile output(*flags.output);
   std::optional<Progress> progress(std::in_place);
   progress->show("reading traces");
@@ -203,7 +213,7 @@ void add_calibrate(CommandLine& program) {
            FlagHelp("-o,--output", &flags->output, "FILE.json", "the costs.json that is written")
                .required()});
   command.add_flags("Input", profile_flag_help(flags->profile));
-  command.set_work([flags] { run(*flags); });
+  command.set_work([flags, &command] { run(*flags, command); });
   command.set_footer(
       "Each trace of pipeexec is a run, and several are more samples; the profiles that\n"
       "PyTorch wrote, one a rank, are one run. Traces with layers give costs by layer,\n"

@@ -7,6 +7,7 @@
 
 #include "sim/cli/commands.h"
 #include "sim/cli/explanation_report.h"
+#include "sim/cli/input_pipeline.h"
 #include "sim/cli/outputs.h"
 #include "sim/cli/report.h"
 #include "sim/cli/setup.h"
@@ -29,6 +30,7 @@ struct PredictFlags {
   ScheduleFlags schedule;
   CostFlags costs;
   SpreadFlags spread;
+  InputPipelineFlags input;
   Flag iterations, accumulate, memory_cap, trace, export_file, layout_picture;
   bool explain = false;
   bool json = false;
@@ -41,7 +43,18 @@ constexpr BytesNeeded trace_needs{std::int64_t{6} * (sizeof(Span) + 32), 0, 1800
 // Of a result as JSON.
 constexpr BytesNeeded json_needs{0, 0, 0, 3600};
 
-void run(const PredictFlags& flags, const std::vector<std::string>& arguments) {
+void run(const PredictFlags& flags, const CommandLine& program) {
+  if (flags.input.input_pipeline || flags.input.compare) {
+    const ModelFlags& model = flags.costs.model;
+    return predict_input_pipeline(
+        flags.input,
+        {model.model, model.cluster, flags.costs.costs, flags.accumulate, flags.memory_cap,
+         flags.trace, flags.export_file, flags.json, flags.quiet},
+        program);
+  }
+  if (const std::string name = first_input_flag(flags.input); !name.empty()) {
+    throw input_error(name + " is of an input pipeline; give --input-pipeline");
+  }
   if (flags.export_file && flags.export_file->ends_with(".gz")) {
     throw input_error("--export: a schedule is written as plain CSV; leave .gz away");
   }
@@ -116,7 +129,8 @@ void run(const PredictFlags& flags, const std::vector<std::string>& arguments) {
     return;
   }
   const Terminal terminal = standard_output();
-  print(report(choice, costs, prediction, schedule_flags, source, model, cap, arguments, terminal));
+  print(report(choice, costs, prediction, schedule_flags, source, model, cap, program.arguments(),
+               terminal));
   if (spread) {
     print("\n" + spread_report(*spread, *asked, prediction.metrics.makespan_ns, terminal.width));
   }
@@ -137,6 +151,7 @@ void add_predict(CommandLine& program) {
   add_schedule_flags(program, flags->schedule, true);
   add_cost_flags(program, flags->costs);
   add_spread_flags(program, flags->spread);
+  add_input_pipeline_flags(program, flags->input);
   program.add_flags(
       "Output",
       {{"--iterations", &flags->iterations, "N",
@@ -152,7 +167,7 @@ void add_predict(CommandLine& program) {
        {"--explain", &flags->explain, "says where a model's time and memory go"},
        {"--json", &flags->json, "prints the result as one JSON object"},
        {"--quiet", &flags->quiet, "prints no report"}});
-  program.set_work([flags, &program] { run(*flags, program.arguments()); });
+  program.set_work([flags, &program] { run(*flags, program); });
 }
 
 }  // namespace pipesim::cli

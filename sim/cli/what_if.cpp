@@ -8,11 +8,13 @@
 #include <utility>
 
 #include "sim/cli/commands.h"
+#include "sim/cli/input_commands.h"
 #include "sim/cost/layout.h"
 #include "sim/input/profile_flags.h"
 #include "traces/base/error.h"
 #include "traces/base/json.h"
 #include "traces/base/text.h"
+#include "traces/input_pipeline/input_trace.h"
 #include "traces/print/terminal.h"
 #include "traces/read/read_run.h"
 
@@ -24,7 +26,7 @@ using Texts = std::vector<std::string>;
 struct WhatIfFlags {
   Texts files;
   ProfileFlags profile{{}, {}, {}, "--order"};
-  Texts scales, links, schedules, layouts, microbatches;
+  Texts scales, links, schedules, layouts, microbatches, input_pipelines;
   Flag virtual_stages;
   bool json = false;
 };
@@ -201,8 +203,20 @@ std::string json_of(const std::vector<WhatIfRow>& rows, const RecordedBasis& bas
   return json.dump(2) + "\n";
 }
 
-void answer_what_if(const WhatIfFlags& flags) {
+void answer_what_if(const WhatIfFlags& flags, const CommandLine& command) {
   if (flags.files.empty()) throw input_error("whatif: give a trace, or one of each rank");
+  if (is_input_trace(flags.files.front())) {
+    const std::string other = command.first_given({"traces", "--scale", "--input-pipeline", "--json"});
+    if (flags.files.size() > 1 || !other.empty()) {
+      throw input_error(fmt::format("{}: a run of an input pipeline has no use for it",
+                                    flags.files.size() > 1 ? quote(flags.files[1]) : other));
+    }
+    return answer_input_what_if(flags.files.front(),
+                                {flags.scales, flags.input_pipelines, flags.json});
+  }
+  if (!flags.input_pipelines.empty()) {
+    throw input_error("--input-pipeline: the run is of a schedule, not of an input pipeline");
+  }
   std::vector<WhatIfRow> rows = rows_of(flags);
   if (rows.empty()) {
     throw input_error(
@@ -270,13 +284,16 @@ void add_what_if(CommandLine& program) {
        {"--schedule", &flags->schedules, "NAME|FILE", "another one, by name or from a file"},
        {"--virtual-stages", &flags->virtual_stages, "V", "chunks a rank of such a schedule"},
        {"--layout", &flags->layouts, "3,2,2,2", "layers a virtual stage; of a run with layers"},
-       {"--microbatches", &flags->microbatches, "16,32", "so many an iteration; one row each"}});
+       {"--microbatches", &flags->microbatches, "16,32", "so many an iteration; one row each"},
+       {"--input-pipeline", &flags->input_pipelines, "NAME|FILE",
+        "another one, of a run of an input pipeline"}});
   command.add_flags("Output", {{"--json", &flags->json, "prints the result as one JSON object"}});
-  command.set_work([flags] { answer_what_if(*flags); });
+  command.set_work([flags, &command] { answer_what_if(*flags, command); });
   command.set_footer(
       "--scale is of a kind (F, I, W, B), a stage or a rank: B@stage2=0.8, F@rank1=1.5,\n"
       "stage2=0.8, rank1=1.5, B=0.9; what stands between commas holds at once. The last\n"
-      "row has all that was given, where that can be.\n"
+      "row has all that was given, where that can be. Of an input pipeline's run it is of a\n"
+      "kind or a rank: IDS=0.5, LOOKUP@rank1=2.\n"
       "\n"
       "Costs are calibrated on the run, changed, and simulated; what they predict for the\n"
       "run itself is held against what it took, and all rows are corrected by as much.\n"

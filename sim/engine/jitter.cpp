@@ -4,23 +4,17 @@
 #include <cmath>
 #include <utility>
 
+#include "traces/base/split_mix.h"
+
 namespace pipesim {
 namespace {
 
-// Steele, Lea and Flood's SplitMix64: one of its numbers, by place.
-std::uint64_t mixed(std::uint64_t value) {
-  value += 0x9e3779b97f4a7c15U;
-  value = (value ^ (value >> 30U)) * 0xbf58476d1ce4e5b9U;
-  value = (value ^ (value >> 27U)) * 0x94d049bb133111ebU;
-  return value ^ (value >> 31U);
-}
-
 std::uint64_t key_of(std::uint64_t seed, const Action& action) {
-  std::uint64_t key = mixed(seed);
+  std::uint64_t key = split_mix(seed);
   for (const auto part :
        {static_cast<std::uint64_t>(action.kind), static_cast<std::uint64_t>(action.stage),
         static_cast<std::uint64_t>(action.microbatch)}) {
-    key = mixed(key ^ part);
+    key = split_mix(key ^ part);
   }
   return key;
 }
@@ -41,8 +35,8 @@ double Jitter::factor(const Action& action) const {
   std::uint64_t key = key_of(seed_, action);
   const std::vector<std::int64_t>& quantiles = variation_.quantiles_ppm;
   if (quantiles.size() > 1) {
-    const double place =
-        static_cast<double>(mixed(key) >> 32U) / range * static_cast<double>(quantiles.size() - 1);
+    const double place = static_cast<double>(split_mix(key) >> 32U) / range *
+                         static_cast<double>(quantiles.size() - 1);
     const auto below = static_cast<std::size_t>(place);
     const auto low = static_cast<double>(quantiles[below]);
     const auto high = static_cast<double>(quantiles[below + 1]);
@@ -51,7 +45,7 @@ double Jitter::factor(const Action& action) const {
   }
   double normal = -6;
   for (int i = 0; i < 6; ++i) {
-    key = mixed(key);
+    key = split_mix(key);
     normal += static_cast<double>(key >> 32U) / range;
     normal += static_cast<double>(key & 0xffffffffU) / range;
   }

@@ -1,35 +1,84 @@
 #include "sim/input_pipeline/id_distribution.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <numbers>
+
+#include "traces/base/split_mix.h"
 
 namespace pipesim {
 namespace {
 
 constexpr std::int64_t counted_one_by_one = 4096;  // of the most popular
 
-// SplitMix64's finalizer: a bijection of words.
-constexpr std::uint64_t mixed(std::uint64_t word) {
-  word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9U;
-  word = (word ^ (word >> 27)) * 0x94D049BB133111EBU;
-  return word ^ (word >> 31);
+// Logarithms and exponentials by arithmetic alone: libraries' differ in last places, and batches
+// are to be the same on every machine. Right to some units of the last place.
+
+template <std::size_t count>
+double polynomial(const std::array<double, count>& factors, double x) {
+  double sum = 0;
+  for (std::size_t i = count; i-- > 0;) sum = sum * x + factors[i];
+  return sum;
 }
-constexpr std::uint64_t golden = 0x9E3779B97F4A7C15U;
+
+// log((1 + s) / (1 - s)) / (2 s), of |s| below 0.18.
+double artanh_ratio(double s) {
+  constexpr std::array<double, 11> factors{1,        1.0 / 3,  1.0 / 5,  1.0 / 7,
+                                           1.0 / 9,  1.0 / 11, 1.0 / 13, 1.0 / 15,
+                                           1.0 / 17, 1.0 / 19, 1.0 / 21};
+  return polynomial(factors, s * s);
+}
+
+// (e^x - 1) / x, of |x| below 0.35.
+double small_exponential_ratio(double x) {
+  constexpr auto factors = [] {
+    std::array<double, 14> all{1};
+    for (std::size_t i = 1; i < all.size(); ++i) all[i] = all[i - 1] / static_cast<double>(i + 1);
+    return all;
+  }();
+  return polynomial(factors, x);
+}
+
+double logarithm(double x) {
+  int exponent = 0;
+  double part = std::frexp(x, &exponent);  // from 0.5 to below 1
+  if (part < std::numbers::sqrt2 / 2) {
+    part *= 2;
+    --exponent;
+  }
+  const double s = (part - 1) / (part + 1);
+  return exponent * std::numbers::ln2 + 2 * s * artanh_ratio(s);
+}
+
+double exponential(double x) {
+  // In two parts, the first of which has zeros at its end, so that its multiples are exact.
+  constexpr double upper = 0x1.62e42fee00000p-1;
+  constexpr double lower = 0x1.a39ef35793c76p-33;
+  const double twos = std::floor(x / std::numbers::ln2 + 0.5);
+  const double rest = (x - twos * upper) - twos * lower;
+  return std::ldexp(1 + rest * small_exponential_ratio(rest), static_cast<int>(twos));
+}
 
 // (e^x - 1) / x and log(1 + x) / x, which go on through 0.
-double exponential_ratio(double x) { return x == 0 ? 1 : std::expm1(x) / x; }
-double logarithm_ratio(double x) { return x == 0 ? 1 : std::log1p(x) / x; }
+double exponential_ratio(double x) {
+  return std::abs(x) < 0.3 ? small_exponential_ratio(x) : (exponential(x) - 1) / x;
+}
+double logarithm_ratio(double x) {
+  return std::abs(x) < 0.3 ? 2 / (2 + x) * artanh_ratio(x / (2 + x)) : logarithm(1 + x) / x;
+}
 
-double weight(double place, double skew) { return std::pow(place, -skew); }
+double weight_of_place(double place, double skew) { return exponential(-skew * logarithm(place)); }
 
 // Of the weights of places first + 1, ..., last, by Euler and Maclaurin: `first` is large.
 double sum_of_tail(double first, double last, double skew) {
   const double from = first + 1;
-  const double growth = std::log(last / from);
+  const double growth = logarithm(last / from);
   const double integral =
-      weight(from, skew) * from * growth * exponential_ratio((1 - skew) * growth);
-  const double ends = (weight(from, skew) + weight(last, skew)) / 2;
-  const double slopes = skew * (weight(from, skew + 1) - weight(last, skew + 1)) / 12;
+      weight_of_place(from, skew) * from * growth * exponential_ratio((1 - skew) * growth);
+  const double ends = (weight_of_place(from, skew) + weight_of_place(last, skew)) / 2;
+  const double slopes =
+      skew * (weight_of_place(from, skew + 1) - weight_of_place(last, skew + 1)) / 12;
   return integral + ends + slopes;
 }
 
@@ -38,7 +87,7 @@ double sum_of_weights(std::int64_t most, double skew) {
   double sum = 0;
   // From the smallest on, so that little is lost.
   for (std::int64_t place = std::min(most, counted_one_by_one); place > 0; --place) {
-    sum += weight(static_cast<double>(place), skew);
+    sum += weight_of_place(static_cast<double>(place), skew);
   }
   if (most <= counted_one_by_one) return sum;
   return sum + sum_of_tail(counted_one_by_one, static_cast<double>(most), skew);
@@ -47,11 +96,12 @@ double sum_of_weights(std::int64_t most, double skew) {
 }  // namespace
 
 IdRandom::IdRandom(std::uint64_t seed, std::uint64_t stream, std::uint64_t place)
-    : state_(mixed(mixed(mixed(seed + golden) ^ (stream + golden)) + place * golden)) {}
+    : state_(split_mix(split_mix(split_mix(seed) ^ stream) ^ place)) {}
 
 std::uint64_t IdRandom::word() {
-  state_ += golden;
-  return mixed(state_);
+  const std::uint64_t word = split_mix(state_);
+  state_ += split_mix_step;
+  return word;
 }
 
 double IdRandom::real() { return static_cast<double>(word() >> 11) * 0x1p-53; }
@@ -67,12 +117,12 @@ std::int64_t IdRandom::below(std::int64_t bound) {
 
 // x^-skew integrated from 1 on is (x^(1 - skew) - 1) / (1 - skew), log x for a skew of 1.
 double ZipfDistribution::integral(double x) const {
-  const double logarithm = std::log(x);
-  return logarithm * exponential_ratio((1 - skew_) * logarithm);
+  const double log = logarithm(x);
+  return log * exponential_ratio((1 - skew_) * log);
 }
 double ZipfDistribution::inverse_integral(double y) const {
   const double scaled = std::max((1 - skew_) * y, -1.0);  // below by rounding alone
-  return std::exp(y * logarithm_ratio(scaled));
+  return exponential(y * logarithm_ratio(scaled));
 }
 
 ZipfDistribution::ZipfDistribution(std::int64_t count, double skew)
@@ -81,10 +131,10 @@ ZipfDistribution::ZipfDistribution(std::int64_t count, double skew)
       sum_(sum_of_weights(count, skew)),
       first_(integral(1.5) - 1),
       last_(integral(static_cast<double>(count) + 0.5)),
-      squeeze_(2 - inverse_integral(integral(2.5) - weight(2, skew))) {}
+      squeeze_(2 - inverse_integral(integral(2.5) - weight_of_place(2, skew))) {}
 
 double ZipfDistribution::probability(std::int64_t popularity) const {
-  return weight(static_cast<double>(popularity + 1), skew_) / sum_;
+  return weight_of_place(static_cast<double>(popularity + 1), skew_) / sum_;
 }
 
 double ZipfDistribution::share_of_first(std::int64_t most) const {
@@ -100,7 +150,7 @@ std::int64_t ZipfDistribution::draw(IdRandom& random) const {
     const double y = last_ + random.real() * (first_ - last_);
     const double x = inverse_integral(y);
     const double place = std::clamp(std::floor(x + 0.5), 1.0, static_cast<double>(count_));
-    if (place - x <= squeeze_ || y >= integral(place + 0.5) - weight(place, skew_)) {
+    if (place - x <= squeeze_ || y >= integral(place + 0.5) - weight_of_place(place, skew_)) {
       return static_cast<std::int64_t>(place) - 1;
     }
   }
@@ -120,7 +170,7 @@ std::int64_t RowOrder::row(std::int64_t popularity) const {
     std::uint64_t left = walked >> half_bits_;
     std::uint64_t right = walked & mask;
     for (const std::uint64_t key : keys_) {
-      const std::uint64_t next = left ^ (mixed(right + key) & mask);
+      const std::uint64_t next = left ^ (split_mix(right + key) & mask);
       left = right;
       right = next;
     }

@@ -3,7 +3,8 @@
 //
 // Popularities are Zipf's: the k-th most popular row, from 0, is asked for in proportion to
 // (k + 1)^-skew; which row that is, a seed says. What a sample draws depends on seed, table and the
-// sample's number alone, never on who draws it or when. Plain values; const use is thread-safe.
+// sample's number alone, never on who draws it or when, nor on the machine. Plain values; const use
+// is thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +14,7 @@
 
 namespace pipesim {
 
-// Random words: SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number
-// generators", OOPSLA 2014). What is not the same in any of `seed`, `stream` and `place` has
+// Random words (traces/base/split_mix.h). What differs in any of `seed`, `stream` and `place` has
 // words of its own.
 class IdRandom {
  public:

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "traces/input_pipeline/input_run.h"
@@ -33,14 +34,15 @@ struct InputWork {
 
 // Bytes that a rank holds.
 struct InputHoldings {
-  InputMemory always;             // tables, optimizer, dense; `batches` and `buffers` are 0
-  std::int64_t batch_bytes = 0;   // of a batch, from the start of COPY to the end of UPDATE and
-                                  // BOTTOM_BACKWARD
-  std::int64_t ids_bytes = 0;     // of the ids it got, from the start of IDS to the end of UPDATE
-  std::int64_t pooled_bytes = 0;  // of pooled rows, sent and got, from the start of LOOKUP to the
-                                  // end of UPDATE
-  std::int64_t dense_bytes = 0;   // activations, from the start of BOTTOM to the end of
-                                  // BOTTOM_BACKWARD
+  InputMemory always;            // tables, optimizer, dense; `batches` and `buffers` are 0
+  std::int64_t batch_bytes = 0;  // of a batch, from the start of COPY to the end of UPDATE and
+                                 // BOTTOM_BACKWARD
+  std::int64_t ids_bytes = 0;    // of the ids it got, from the start of IDS to the end of UPDATE
+  // Of pooled rows, sent and got, from the start of LOOKUP to the end of UPDATE.
+  std::int64_t pooled_bytes = 0;
+  // Of the dense part, from the start of BOTTOM to the end of BOTTOM_BACKWARD.
+  std::int64_t activation_bytes = 0;
+
   bool operator==(const InputHoldings&) const = default;
 };
 
@@ -48,7 +50,7 @@ struct InputCosts {
   std::vector<InputLink> links;
   std::vector<std::array<InputWork, input_kind_count>> work;  // by rank
   std::vector<InputHoldings> holdings;  // by rank; empty where they are not known
-  std::int64_t batch_size = 0;          // 0 where it is not known
+  std::int64_t batch_size = 0;          // samples of a rank; 0 where it is not known
 
   int ranks() const { return static_cast<int>(work.size()); }
   const InputWork& of(int rank, InputKind kind) const {
@@ -57,15 +59,17 @@ struct InputCosts {
   InputWork& of(int rank, InputKind kind) {
     return work[static_cast<std::size_t>(rank)][static_cast<std::size_t>(kind)];
   }
+  bool operator==(const InputCosts&) const = default;
 };
 
 // `pipesim-input-costs`, in traces/FORMAT.md. Read strictly.
-InputCosts parse_input_costs(const std::string& text, const std::string& file);
+InputCosts parse_input_costs(std::string_view text, const std::string& file);
 InputCosts read_input_costs(const std::string& path);
-std::string to_json(const InputCosts& costs);
+// What is the same on all ranks is written once.
+std::string to_json(const InputCosts& costs, int indent = -1);
 
-// Each rank's bytes at their fullest, and how many batches are in flight at most: by when the
-// actions of a run begin and end.
+// What each rank holds at its fullest instant: the first one at which batches and buffers together
+// are most. `costs` have holdings of all ranks.
 std::vector<InputMemory> memory_of(const InputRun& run, const InputCosts& costs);
 
 }  // namespace pipesim

@@ -24,13 +24,13 @@ struct InputSpan {
   bool operator==(const InputSpan&) const = default;
 };
 
-// Bytes that a rank holds, by what for.
+// Bytes that a rank holds, by what for, at its fullest instant.
 struct InputMemory {
   std::int64_t tables = 0;
   std::int64_t optimizer = 0;  // of tables and of the dense part
   std::int64_t dense = 0;      // its parameters and gradients
-  std::int64_t batches = 0;    // those in flight, at most at once
-  std::int64_t buffers = 0;    // of exchanges and of the dense part's activations, likewise
+  std::int64_t batches = 0;    // those in flight
+  std::int64_t buffers = 0;    // of exchanges and of the dense part's activations
 
   std::int64_t total() const { return tables + optimizer + dense + batches + buffers; }
   bool operator==(const InputMemory&) const = default;
@@ -63,7 +63,7 @@ using InputTimes = std::array<std::int64_t, input_kind_count>;
 // ends it, on the same rank: from it to what let it go last, over the time which that took, to
 // what let that go, until the walk is back at when the waiting began. The time of each action on
 // the way is exposed by its kind; how long a collective stood ready until other ranks came is
-// skew; how long the host took to call things is the host's.
+// skew; how long the host took to call things is the host's. METRICS.md has it in full.
 struct InputMetrics {
   struct Rank {
     std::int64_t busy_ns = 0;
@@ -72,18 +72,27 @@ struct InputMetrics {
     std::int64_t host_ns = 0;   // exposed: the host had not called it yet
     std::int64_t skew_ns = 0;   // exposed: other ranks computed on, or were behind
     std::int64_t drain_ns = 0;  // after its last action
+    std::int64_t other_ns = 0;  // what nothing explains; of a prediction 0
     InputTimes total{};         // time that actions of a kind took, hidden or not
     int batches_in_flight = 0;  // at most: from the start of COPY to the end of its last use
+
+    // Of the time of a kind's actions, what is neither busy nor exposed.
+    std::int64_t hidden_ns(InputKind kind) const {
+      const auto i = static_cast<std::size_t>(kind);
+      return total[i] - busy_by_kind[i] - exposed[i];
+    }
   };
 
   std::int64_t makespan_ns = 0;
   // The mean distance between the ends of successive batches, over the middle half of them: a
-  // batch ends with its last action on any rank.
+  // batch ends with its last action on any rank. Of one batch the makespan.
   std::int64_t steady_iteration_ns = 0;
   double samples_per_second = 0;  // of all ranks, steady; 0 where batch sizes are not known
   std::vector<Rank> ranks;
 };
 
+// Takes time in proportion to the calls, and to sort batches. Expects a span for each call; bears
+// measured ones that start some time after what let them go, or overlap.
 InputMetrics measure(const InputRun& run);
 
 }  // namespace pipesim

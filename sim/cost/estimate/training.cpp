@@ -174,32 +174,14 @@ void check(const Training& training, const Model& model, const Cluster& cluster)
   }
   check_recompute(training.recompute, model);
   check_shards(training, model, &cluster);
-  const auto& peaks = cluster.device.flops_per_second;
-  if (!peaks[static_cast<std::size_t>(training.precision)]) {
-    std::string known;
-    for (int p = 0; p < precision_count; ++p) {
-      if (!peaks[static_cast<std::size_t>(p)]) continue;
-      known += (known.empty() ? "" : ", ") + std::string(precision_name(static_cast<Precision>(p)));
-    }
-    throw input_error(fmt::format("--precision {}: {} gives no rate for it; there are {}",
-                                  precision_name(training.precision), cluster.device.name, known));
-  }
+  require_rate(cluster.device, training.precision);
   check_replicas(training);
   const std::int64_t devices = training.devices();
-  if (cluster.nodes && devices > *cluster.nodes * cluster.devices_per_node) {
-    throw input_error(fmt::format(
-        "{} x {} tensor-parallel x {} data-parallel are {}, but {} has {} of {}; use fewer, or a "
-        "larger cluster",
-        plural(training.pipeline_parallel, "pipeline rank"), training.tensor_parallel,
-        training.data_parallel, plural(devices, "device"), cluster.name,
-        plural(*cluster.nodes, "node"), cluster.devices_per_node));
-  }
-  if (devices > cluster.devices_per_node && cluster.network.cards_per_node == 0) {
-    throw input_error(
-        fmt::format("{} devices are more than the {} of a node, and {} has no "
-                    "network; use at most {}, or describe its network",
-                    devices, cluster.devices_per_node, cluster.name, cluster.devices_per_node));
-  }
+  require_devices(
+      cluster, devices,
+      fmt::format("{} x {} tensor-parallel x {} data-parallel are {}",
+                  plural(training.pipeline_parallel, "pipeline rank"), training.tensor_parallel,
+                  training.data_parallel, plural(devices, "device")));
 }
 
 }  // namespace pipesim

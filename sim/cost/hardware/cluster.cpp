@@ -6,6 +6,7 @@
 
 #include "sim/cost/hardware/hardware_json.h"
 #include "sim/cost/hardware/presets.h"
+#include "traces/base/error.h"
 #include "traces/base/text.h"
 
 namespace pipesim {
@@ -104,6 +105,20 @@ Network read_network(const JsonCursor& object, const Sources& sources, int devic
 }
 
 }  // namespace
+
+void require_devices(const Cluster& cluster, std::int64_t devices, std::string_view in_words) {
+  if (cluster.nodes && devices > *cluster.nodes * cluster.devices_per_node) {
+    throw input_error(fmt::format("{}, but {} has {} of {}; use fewer, or a larger cluster",
+                                  in_words, cluster.name, plural(*cluster.nodes, "node"),
+                                  cluster.devices_per_node));
+  }
+  if (devices > cluster.devices_per_node && cluster.network.cards_per_node == 0) {
+    throw input_error(
+        fmt::format("{} devices are more than the {} of a node, and {} has no "
+                    "network; use at most {}, or describe its network",
+                    devices, cluster.devices_per_node, cluster.name, cluster.devices_per_node));
+  }
+}
 
 Cluster parse_cluster(std::string_view text, const std::string& file) {
   const JsonValue document = parse_json(text, file);

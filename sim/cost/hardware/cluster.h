@@ -54,6 +54,10 @@ struct Cluster {
   std::vector<std::string> unverified;  // keys, the device's apart
 };
 
+// An input error where a cluster has not so many devices, or no network between those of several
+// nodes. `in_words` says whose they are: "4 pipeline ranks are 4 devices".
+void require_devices(const Cluster& cluster, std::int64_t devices, std::string_view in_words);
+
 // The presets' names, sorted.
 std::vector<std::string> known_devices();
 std::vector<std::string> known_clusters();

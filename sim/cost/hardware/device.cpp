@@ -100,6 +100,16 @@ Precision parse_precision(std::string_view name, std::string_view where) {
   return static_cast<Precision>(known - precision_names.begin());
 }
 
+void require_rate(const DeviceSpec& device, Precision precision) {
+  if (device.flops_per_second[static_cast<std::size_t>(precision)]) return;
+  std::vector<std::string_view> known;
+  for (std::size_t p = 0; p < precision_names.size(); ++p) {
+    if (device.flops_per_second[p]) known.push_back(precision_names[p]);
+  }
+  throw input_error(fmt::format("--precision {}: {} gives no rate for it; there are {}",
+                                precision_name(precision), device.name, fmt::join(known, ", ")));
+}
+
 DeviceSpec read_device(const JsonCursor& object) {
   DeviceSpec device;
   const Sources sources(object, device.unverified);
@@ -115,6 +125,8 @@ DeviceSpec read_device(const JsonCursor& object) {
   read_peak(members.required("peak"), sources, device);
   section.required("memory", device.memory_bytes, read_size);
   section.required("memory_bandwidth", device.memory_bytes_per_second, read_bandwidth);
+  section.optional("host_bandwidth", device.host_bytes_per_second, read_bandwidth);
+  section.optional("host_latency", device.host_latency_ns, read_time);
   section.optional("multiprocessors", device.multiprocessors, read_count);
   members.optional("matmul",
                    [&](const JsonCursor& matmul) { read_matmul(matmul, sources, device.matmul); });

@@ -59,6 +59,9 @@ struct DeviceSpec {
   std::int64_t memory_bytes = 0;
   std::int64_t memory_bytes_per_second = 0;
   std::int64_t multiprocessors = 1;
+  // Of copies from host memory: where nothing is said, what PCIe 4.0 x16 reaches.
+  std::int64_t host_bytes_per_second = 25'000'000'000;
+  std::int64_t host_latency_ns = 0;
 
   MatmulRate matmul;
   double memory_share = 1;           // of memory's rate that kernels reach
@@ -76,5 +79,8 @@ struct DeviceSpec {
   // The keys whose values are recalled or carried over, not checked.
   std::vector<std::string> unverified;
 };
+
+// An input error of --precision where the device has no rate for it, which lists those that it has.
+void require_rate(const DeviceSpec& device, Precision precision);
 
 }  // namespace pipesim

@@ -48,7 +48,9 @@ class PlanSearch {
     std::vector<ShardingPlan> plans{default_sharding(model_, ranks_)};
     ShardingPlan by_rows = plans.front();
     for (std::size_t table = 0; table < by_rows.tables.size(); ++table) {
-      if (takes_rows(table, ranks_)) by_rows.tables[table] = {Sharding::row_wise, {}};
+      if (ranks_ > 1 && takes_rows(table, ranks_)) {
+        by_rows.tables[table] = {Sharding::row_wise, {}};
+      }
     }
     plans.push_back(std::move(by_rows));
     return plans;

@@ -1,0 +1,26 @@
+// `pipesim --input-pipeline ...`: predicts an overlapped input pipeline.
+#pragma once
+
+#include "traces/command/command_line.h"
+
+namespace pipesim::cli {
+
+// Flags that only an input pipeline has.
+struct InputPipelineFlags {
+  Flag input_pipeline, ranks, batches, batch_size, stages, sharding, table_optimizer, seed;
+  bool compare = false;
+};
+void add_input_pipeline_flags(CommandLine& program, InputPipelineFlags& flags);
+// The first of them that was given, --input-pipeline aside; or empty.
+std::string first_input_flag(InputPipelineFlags flags);
+
+// Those that it shares with a schedule's prediction.
+struct SharedFlags {
+  Flag model, cluster, costs, accumulate, memory_cap, trace, export_file;
+  bool json = false;
+  bool quiet = false;
+};
+void predict_input_pipeline(const InputPipelineFlags& flags, const SharedFlags& shared,
+                            const CommandLine& program);
+
+}  // namespace pipesim::cli

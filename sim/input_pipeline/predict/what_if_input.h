@@ -1,0 +1,61 @@
+// What a recorded run of an input pipeline would take were something of it otherwise.
+//
+// Costs are calibrated on the run (calibrate_input.h), changed, and simulated, by its own program
+// or another one. What they predict for the run as it was is held against what it took, and every
+// answer is corrected by as much. Plain values; const use is thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/input_pipeline/input_costs.h"
+#include "traces/input_pipeline/input_run.h"
+
+namespace pipesim {
+
+// Actions take so many times as long: of a kind, a rank, or both.
+struct InputTimeChange {
+  std::optional<InputKind> kind;
+  std::optional<int> rank;
+  double factor = 1;
+};
+// "IDS=0.5", "LOOKUP@rank1=2", "rank0=1.1,COPY=0"; an input error names `where`.
+std::vector<InputTimeChange> parse_input_changes(std::string_view text, std::string_view where);
+
+struct InputWhatIf {
+  std::vector<InputTimeChange> times;
+  std::optional<std::string> program;  // a family by name, or a file
+  std::optional<int> accumulate;
+};
+
+class InputBasis {
+ public:
+  explicit InputBasis(const InputRun& run);
+
+  struct Answer {
+    std::string program;
+    std::int64_t predicted_ns = 0;  // steady, by the costs
+    std::int64_t steady_ns = 0;     // the same corrected
+    double samples_per_second = 0;  // 0 where batch sizes are not known
+    double exposed = 0;             // the part of all time in which compute waits or exchanges
+  };
+  // Throws where a change names a rank or kind that the run has not, or a program is of other
+  // ranks.
+  Answer answer(const InputWhatIf& question) const;
+
+  const Answer& as_it_ran() const { return as_it_ran_; }
+  const std::vector<std::string>& notes() const { return notes_; }
+
+ private:
+  Answer simulated(const InputWhatIf& question) const;
+
+  InputProgram own_;
+  InputCosts costs_;
+  std::vector<std::string> notes_;
+  Answer as_it_ran_;
+};
+
+}  // namespace pipesim

@@ -1,0 +1,189 @@
+#include <algorithm>
+#include <utility>
+
+#include "traces/input_pipeline/input_run.h"
+
+namespace pipesim {
+namespace {
+
+// Accounts for all time of one rank's compute stream. A step of a walk goes to an earlier call,
+// and all but the last of a walk begin within the wait that it explains: walks take as many steps
+// together as there are calls, and one more each.
+class ComputeAccount {
+ public:
+  ComputeAccount(const InputCalls& calls, const std::vector<InputSpan>& spans)
+      : calls_(calls), spans_(spans), before_(calls.size(), none) {
+    std::array<std::uint32_t, input_stream_count> last;
+    last.fill(none);
+    for (std::uint32_t place = 0; place < calls.size(); ++place) {
+      before_[place] = std::exchange(last[static_cast<std::size_t>(calls[place].stream)], place);
+    }
+  }
+
+  InputMetrics::Rank run(std::int64_t makespan_ns) {
+    std::int64_t now = 0;
+    for (std::uint32_t place = 0; place < calls_.size(); ++place) {
+      const InputKind kind = calls_[place].action.kind;
+      const InputSpan& span = spans_[place];
+      const auto index = static_cast<std::size_t>(kind);
+      account_.total[index] += span.end_ns - span.start_ns;
+      if (calls_[place].stream != InputStream::compute) continue;
+      // Measured times may overlap by a little.
+      const std::int64_t start = std::clamp(span.start_ns, now, makespan_ns);
+      const std::int64_t end = std::clamp(span.end_ns, start, makespan_ns);
+      explain(place, now, start);
+      if (is_collective(kind)) {
+        account_.exposed[index] += end - start;
+      } else {
+        account_.busy_by_kind[index] += end - start;
+        account_.busy_ns += end - start;
+      }
+      now = end;
+    }
+    account_.drain_ns = makespan_ns - now;
+    return account_;
+  }
+
+ private:
+  static constexpr std::uint32_t none = InputPlaces::none;
+
+  // What let a call go last: another one's end, or, where that is `none`, the host.
+  struct LetGo {
+    std::uint32_t place = none;
+    std::int64_t time_ns = 0;
+  };
+
+  // Of several at one instant the one called last, and no host.
+  LetGo let_go(std::uint32_t place) const {
+    const InputCall& call = calls_[place];
+    const InputSpan& span = spans_[place];
+    const bool is_of_host = call.stream == InputStream::host;
+    LetGo last{none, std::min(is_of_host ? span.called_ns : span.issued_ns, span.ready_ns)};
+    const auto consider = [&](std::uint32_t other) {
+      const std::int64_t time = std::min(spans_[other].end_ns, span.ready_ns);
+      const bool is_later_call = last.place == none || other > last.place;
+      if (time > last.time_ns || (time == last.time_ns && is_later_call)) last = {other, time};
+    };
+    // The host comes to its own after those before.
+    if (!is_of_host && before_[place] != none) consider(before_[place]);
+    for (const std::uint32_t awaited : call.after) consider(awaited);
+    return last;
+  }
+
+  // Gives what is left of the wait from `time` on to `part`.
+  void back_to(std::int64_t time, std::int64_t& part) {
+    const std::int64_t to = std::max(time, begin_);
+    if (to >= at_) return;
+    part += at_ - to;
+    at_ = to;
+  }
+
+  void explain(std::uint32_t place, std::int64_t begin, std::int64_t end) {
+    begin_ = begin;
+    at_ = end;
+    while (at_ > begin_) {
+      const bool waits_for_ranks = is_collective(calls_[place].action.kind);
+      back_to(spans_[place].ready_ns, waits_for_ranks ? account_.skew_ns : account_.other_ns);
+      LetGo cause = let_go(place);
+      back_to(cause.time_ns, account_.other_ns);
+      if (cause.place == none) {
+        cause.place = blocked_host_before(place);
+        if (cause.place == none) return;
+      }
+      place = cause.place;
+      back_to(spans_[place].start_ns, exposed_by(place));
+    }
+  }
+
+  // From a call back over what the host called before it, to what the host last did itself.
+  // `none` where that is over.
+  std::uint32_t blocked_host_before(std::uint32_t place) {
+    back_to(spans_[place].called_ns, account_.host_ns);
+    while (at_ > begin_ && place > 0) {
+      --place;
+      if (calls_[place].stream == InputStream::host) {
+        back_to(spans_[place].end_ns, account_.host_ns);
+        return place;
+      }
+      back_to(spans_[place].called_ns, account_.host_ns);
+    }
+    back_to(begin_, account_.host_ns);  // it had not begun
+    return none;
+  }
+
+  std::int64_t& exposed_by(std::uint32_t place) {
+    return account_.exposed[static_cast<std::size_t>(calls_[place].action.kind)];
+  }
+
+  const InputCalls& calls_;
+  const std::vector<InputSpan>& spans_;
+  std::vector<std::uint32_t> before_;  // of each call the one before it on its stream
+  InputMetrics::Rank account_;
+  std::int64_t begin_ = 0, at_ = 0;  // of the wait that is being explained: what is left
+};
+
+// From the start of COPY to the end of UPDATE and BOTTOM_BACKWARD, whichever is later.
+int most_in_flight(const InputCalls& calls, const std::vector<InputSpan>& spans, int batches) {
+  const InputPlaces places(calls, batches);
+  std::vector<std::pair<std::int64_t, int>> changes;  // when, and by how many
+  for (std::int32_t batch = 0; batch < batches; ++batch) {
+    const std::uint32_t copy = places.of(InputKind::COPY, batch);
+    if (copy == InputPlaces::none) continue;
+    std::int64_t end = spans[copy].start_ns;
+    for (const InputKind kind : {InputKind::UPDATE, InputKind::BOTTOM_BACKWARD}) {
+      const std::uint32_t place = places.of(kind, batch);
+      if (place != InputPlaces::none) end = std::max(end, spans[place].end_ns);
+    }
+    changes.emplace_back(spans[copy].start_ns, 1);
+    changes.emplace_back(end, -1);
+  }
+  std::ranges::sort(changes);  // at one instant those that end first
+  int now = 0, most = 0;
+  for (const auto& [time, change] : changes) most = std::max(most, now += change);
+  return most;
+}
+
+std::int64_t steady_iteration(const InputRun& run, std::int64_t makespan_ns) {
+  const int batches = run.program.batches;
+  if (batches <= 1) return makespan_ns;
+  std::vector<std::int64_t> ends(static_cast<std::size_t>(batches), 0);
+  for (std::size_t rank = 0; rank < run.spans.size(); ++rank) {
+    for (std::size_t place = 0; place < run.spans[rank].size(); ++place) {
+      const auto batch = static_cast<std::size_t>(run.program.calls[rank][place].action.batch);
+      ends[batch] = std::max(ends[batch], run.spans[rank][place].end_ns);
+    }
+  }
+  const int first = batches / 4;
+  int count = batches - 1 - 2 * first;
+  if (count > run.program.accumulate) count -= count % run.program.accumulate;
+  // A batch is over once those before it are.
+  const auto over = [&](int batch) {
+    return *std::max_element(ends.begin(), ends.begin() + batch + 1);
+  };
+  return (over(first + count) - over(first)) / count;
+}
+
+}  // namespace
+
+InputMetrics measure(const InputRun& run) {
+  InputMetrics metrics;
+  for (const auto& spans : run.spans) {
+    for (const InputSpan& span : spans) {
+      metrics.makespan_ns = std::max({metrics.makespan_ns, span.issued_ns, span.end_ns});
+    }
+  }
+  metrics.steady_iteration_ns = steady_iteration(run, metrics.makespan_ns);
+  if (metrics.steady_iteration_ns > 0) {
+    metrics.samples_per_second = static_cast<double>(run.batch_size) * run.program.ranks() * 1e9 /
+                                 static_cast<double>(metrics.steady_iteration_ns);
+  }
+  for (std::size_t rank = 0; rank < run.spans.size(); ++rank) {
+    const InputCalls& calls = run.program.calls[rank];
+    metrics.ranks.push_back(ComputeAccount(calls, run.spans[rank]).run(metrics.makespan_ns));
+    metrics.ranks.back().batches_in_flight =
+        most_in_flight(calls, run.spans[rank], run.program.batches);
+  }
+  return metrics;
+}
+
+}  // namespace pipesim
