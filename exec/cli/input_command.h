@@ -6,6 +6,7 @@
 
 #include "exec/cli/options.h"
 #include "exec/input_pipeline/input_session.h"
+#include "traces/base/files.h"
 
 namespace pipesim::exec {
 

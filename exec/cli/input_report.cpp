@@ -36,21 +36,19 @@ std::string kinds_table(const InputMetrics& metrics, int width) {
     labels.emplace_back(input_kind_name(static_cast<InputKind>(kind)));
   }
   for (const char* other : {"host", "other ranks", "end"}) labels.emplace_back(other);
-  const auto text = [&](std::int64_t time_ns) { return time_ns == 0 ? "" : unit.text(time_ns); };
   std::vector<ColumnGroup> groups;
   for (const int r : shown_ranks(static_cast<int>(metrics.ranks.size()))) {
     const InputMetrics::Rank& rank = metrics.ranks[static_cast<std::size_t>(r)];
     Column busy{"busy", {}}, exposed{"exposed", {}}, hidden{"hidden", {}};
     for (std::size_t kind = 0; kind < input_kind_count; ++kind) {
-      busy.cells.push_back(text(rank.busy_by_kind[kind]));
-      exposed.cells.push_back(text(rank.exposed[kind]));
-      hidden.cells.push_back(text(std::max<std::int64_t>(
+      busy.cells.push_back(unit.text(rank.busy_by_kind[kind]));
+      exposed.cells.push_back(unit.text(rank.exposed[kind]));
+      hidden.cells.push_back(unit.text(std::max<std::int64_t>(
           0, rank.total[kind] - rank.busy_by_kind[kind] - rank.exposed[kind])));
     }
     for (const std::int64_t waited : {rank.host_ns, rank.skew_ns, rank.drain_ns}) {
-      busy.cells.emplace_back();
-      exposed.cells.push_back(text(waited));
-      hidden.cells.emplace_back();
+      exposed.cells.push_back(unit.text(waited));
+      for (Column* none : {&busy, &hidden}) none->cells.push_back(unit.text(0));
     }
     groups.push_back({fmt::format("rank {}, {}", r, unit.name), {busy, exposed, hidden}});
   }
@@ -67,8 +65,10 @@ std::string run_lines(const InputJob& job, const InputResult& result) {
                         printable(training.model.name),
                         plural(std::ssize(training.model.tables), "table"),
                         plural(training.batch_size, "sample"), printable(job.source->name()));
-    const std::string left_out = left_out_note(*job.source, training.batch_size, ranks);
-    if (job.source->samples() && !left_out.empty()) text += fmt::format("        {}\n", left_out);
+    // Of a source without end nothing is.
+    const std::string left_out =
+        job.source->samples() ? left_out_note(*job.source, training.batch_size, ranks) : "";
+    if (!left_out.empty()) text += fmt::format("        {}\n", left_out);
   }
   text += fmt::format("run     {}; transport {}\n", run.device, run.transport);
   if (job.epochs > 1) text += fmt::format("        shown is the last of {} epochs\n", job.epochs);
