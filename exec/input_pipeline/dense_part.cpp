@@ -26,6 +26,11 @@ std::int64_t DenseActivations::bytes() const {
   return 4 * (numbers + numbers_in(bottom) + numbers_in(interaction) + numbers_in(top));
 }
 
+void DenseActivations::drop_saved() {
+  for (auto* arrays : {&bottom, &interaction, &top}) *arrays = {};
+  for (auto* numbers : {&features, &interacted, &by_bottom}) *numbers = {};
+}
+
 DensePart::DensePart(const RecommendationModel& model)
     : dense_features_(model.dense_features),
       tables_(static_cast<std::int64_t>(model.tables.size())),

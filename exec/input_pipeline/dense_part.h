@@ -37,6 +37,8 @@ struct DenseActivations {
   std::vector<float> by_pooled;         // and by pooled rows, [samples x tables x width]
 
   std::int64_t bytes() const;
+  // Leaves by_pooled alone.
+  void drop_saved();
 };
 
 class DensePart {

@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-#include "exec/device/cpu/cpu_device.h"
+#include "exec/device/devices.h"
 #include "exec/input_pipeline/recommendation_rank.h"
 #include "traces/base/text.h"
 
@@ -47,10 +47,12 @@ std::string difference_in(const char* what, const std::vector<float>& got,
 }  // namespace
 
 InputReference::InputReference(const RecommendationTraining& training)
-    : training_(training), device_(make_cpu_device()), dense_(training.model) {
+    : training_(training), device_(make_device("cpu")), dense_(training.model) {
   for (std::size_t t = 0; t < training.model.tables.size(); ++t) {
     const EmbeddingTable& spec = training.model.tables[t];
-    Table table = {.spec = spec, .sharding = training.plan.tables[t]};
+    Table table;
+    table.spec = spec;
+    table.sharding = training.plan.tables[t];
     table.weights.resize(static_cast<std::size_t>(spec.rows * spec.width));
     for (std::int64_t row = 0; row < spec.rows; ++row) {
       fill_initial_row(training.seed, static_cast<int>(t), spec, row, 0, spec.width,

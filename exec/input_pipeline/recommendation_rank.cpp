@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "exec/device/cpu/cpu_device.h"
+#include "exec/device/devices.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 
@@ -21,7 +21,7 @@ std::vector<Bytes> same_for_all(std::span<const std::byte> bytes, int ranks) {
 Device& DevicesByThread::here() {
   const std::lock_guard lock(mutex_);
   std::unique_ptr<Device>& device = devices_[std::this_thread::get_id()];
-  if (!device) device = make_cpu_device();
+  if (!device) device = make_device("cpu");
   device->enter_thread();  // it may have been that of a thread that has ended
   return *device;
 }
@@ -43,6 +43,7 @@ void RecommendationWorkload::start(std::int64_t first_batch, int batches) {
                                  batches_.begin()->first));
   }
   first_batch_ = first_batch;
+  step(InputKind::ZERO_GRAD, nullptr);  // which a program needs behind its first step alone
   losses_.assign(static_cast<std::size_t>(batches), 0);
 }
 
@@ -146,7 +147,7 @@ void RecommendationWorkload::run_dense(const InputAction& action, Batch& batch) 
       dense_.bottom_backward(device, batch.copied.dense, parameters_.bottom, activations,
                              gradients_.bottom);
       // An exchange may still read those.
-      activations = {.by_pooled = std::move(activations.by_pooled)};
+      activations.drop_saved();
       break;
   }
   count(batch.dense_bytes, activations.bytes());
