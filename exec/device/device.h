@@ -63,11 +63,13 @@ struct AttentionShape {
   // Keeps no matrix of scores, which the backward computes again. GPUs never keep one.
   bool linear = false;
 
-  std::int64_t rows() const { return batch * sequence; }
-  std::int64_t kv_heads() const { return heads / group; }
-  std::int64_t hidden() const { return heads * head_size; }
-  std::int64_t kv_size() const { return kv_heads() * head_size; }
-  std::int64_t qkv_size() const { return hidden() + 2 * kv_size(); }
+  // Never functions of their own, of which the linker could keep a copy for other processors
+  // (cpu/cpu_operators.h).
+  [[gnu::always_inline]] std::int64_t rows() const { return batch * sequence; }
+  [[gnu::always_inline]] std::int64_t kv_heads() const { return heads / group; }
+  [[gnu::always_inline]] std::int64_t hidden() const { return heads * head_size; }
+  [[gnu::always_inline]] std::int64_t kv_size() const { return kv_heads() * head_size; }
+  [[gnu::always_inline]] std::int64_t qkv_size() const { return hidden() + 2 * kv_size(); }
 };
 
 // Numbers a row of what Device::cross_entropy_of_part() finds.

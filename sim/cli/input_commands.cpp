@@ -148,7 +148,8 @@ void answer_input_what_if(const std::string& trace, const InputWhatIfFlags& flag
   std::vector<InputRow> rows = input_rows(flags);
   if (rows.empty()) {
     throw input_error(
-        "whatif: say what is otherwise, such as --scale IDS=0.5 or --input-pipeline fused; `pipesim "
+        "whatif: say what is otherwise, such as --scale IDS=0.5 or --input-pipeline fused; "
+        "`pipesim "
         "whatif --help` lists all");
   }
   const InputRun run = read_input_run(trace);
@@ -164,15 +165,16 @@ void answer_input_what_if(const std::string& trace, const InputWhatIfFlags& flag
       "{}, {}, {}: {} a batch.", printable(run.program.name), plural(run.program.ranks(), "rank"),
       plural(run.program.batches, "batch", "batches"), format_time(ran.steady_ns));
   print(bold(wrap(about, terminal.width), terminal.colour) + "\n");
-  const double off = ran.steady_ns == 0 ? 0
-                                        : static_cast<double>(ran.predicted_ns) /
-                                                  static_cast<double>(ran.steady_ns) -
-                                              1;
+  const double off =
+      ran.steady_ns == 0
+          ? 0
+          : static_cast<double>(ran.predicted_ns) / static_cast<double>(ran.steady_ns) - 1;
   print(wrap(fmt::format("Costs calibrated on it predict {}, {:+.1f} %; rows are put right by as "
                          "much.",
                          format_time(ran.predicted_ns), off * 100),
              terminal.width) +
-        "\n\n" + input_rows_text(rows, basis, terminal) + notes_text(basis.notes(), terminal.width));
+        "\n\n" + input_rows_text(rows, basis, terminal) +
+        notes_text(basis.notes(), terminal.width));
 }
 
 }  // namespace pipesim::cli

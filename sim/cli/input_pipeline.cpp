@@ -63,9 +63,9 @@ InputTraining training_of(const InputPipelineFlags& flags, const SharedFlags& sh
       flags.batch_size ? parse_count(*flags.batch_size, "--batch-size") : default_batch_size;
   if (flags.sharding) training.sharding = *flags.sharding;
   if (flags.table_optimizer) {
-    training.options.optimizer = parse_table_optimizer(*flags.table_optimizer);
+    training.optimizer = parse_table_optimizer(*flags.table_optimizer, "--table-optimizer");
   }
-  if (flags.seed) training.options.seed = parse_seed(*flags.seed);
+  if (flags.seed) training.software.seed = parse_seed(*flags.seed);
   return training;
 }
 
@@ -127,6 +127,21 @@ void refuse_others(const CommandLine& program) {
   }
 }
 
+// What would not run is no prediction.
+void refuse_lack(const InputRequest& request, const InputPrediction& prediction) {
+  const auto lack = prediction.lack();
+  if (!lack) return;
+  const std::string all_the_same = "; a greater --memory-cap predicts it all the same";
+  if (!request.training) {
+    throw input_error(fmt::format("rank {} lacks {} of memory{}", lack->rank,
+                                  format_bytes(lack->bytes), all_the_same));
+  }
+  const InputTraining& training = *request.training;
+  throw input_error(
+      to_text(*lack, prediction.run.memory, training.model, *prediction.plan, training.cluster) +
+      all_the_same);
+}
+
 void compare_all(const InputRequest& request, const SharedFlags& shared) {
   if (shared.trace || shared.export_file) {
     throw input_error(fmt::format("{}: --compare writes no file; leave one of them away",
@@ -177,6 +192,7 @@ void predict_input_pipeline(const InputPipelineFlags& flags, const SharedFlags& 
   if (shared.trace) trace.emplace(*shared.trace, shared.trace->ends_with(".gz"));
   if (shared.export_file) exported.emplace(*shared.export_file);
   const InputPrediction prediction = predict_input(request);
+  refuse_lack(request, prediction);
   if (trace) write_input_trace(prediction.run, *trace);
   if (exported) exported->write(to_text(prediction.run.program));
   if (trace) trace->commit();
@@ -189,7 +205,7 @@ void predict_input_pipeline(const InputPipelineFlags& flags, const SharedFlags& 
     print(input_result_json(request, prediction, limits));
     return;
   }
-  print(input_prediction_report(request, prediction, limits, standard_output()));
+  print(input_prediction_report(prediction, limits, standard_output()));
   if (trace) {
     print(fmt::format("Trace: {} (open it in ui.perfetto.dev)\n", printable(trace->path())));
   }

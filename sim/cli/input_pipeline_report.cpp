@@ -22,12 +22,9 @@ std::string memory_text(const InputPrediction& prediction) {
       rank, format_bytes(fullest->total()), format_bytes(fullest->tables),
       format_bytes(fullest->optimizer), format_bytes(fullest->dense),
       format_bytes(fullest->batches), format_bytes(fullest->buffers));
-  if (!prediction.memory_cap_bytes) return text;
-  const std::string cap = format_bytes(*prediction.memory_cap_bytes);
-  text += prediction.excess_bytes() == 0
-              ? fmt::format("        fits into {}\n", cap)
-              : fmt::format("        does not fit into {}: {} too much\n", cap,
-                            format_bytes(prediction.excess_bytes()));
+  if (prediction.memory_cap_bytes) {
+    text += fmt::format("        fits into {}\n", format_bytes(*prediction.memory_cap_bytes));
+  }
   return text;
 }
 
@@ -75,8 +72,7 @@ std::string input_title(const InputRequest& request, int ranks) {
 
 }  // namespace
 
-std::string input_prediction_report(const InputRequest& /*request*/,
-                                    const InputPrediction& prediction,
+std::string input_prediction_report(const InputRequest& request, const InputPrediction& prediction,
                                     const std::vector<InputLimit>& limits,
                                     const Terminal& terminal) {
   std::string text = input_report(prediction.run, prediction.metrics, terminal) + "\n";
@@ -115,7 +111,9 @@ std::string input_programs_report(const InputRequest& request,
                        static_cast<double>(one.metrics.ranks.size());
     exposed.cells.push_back(all == 0 ? "" : format_percent(1 - static_cast<double>(busy) / all));
     in_flight.cells.push_back(std::to_string(batches));
-    memory.cells.push_back(one.run.memory.empty() ? "" : format_bytes(one.peak_memory_bytes()));
+    memory.cells.push_back(one.run.memory.empty()
+                               ? ""
+                               : format_bytes(one.peak_memory_bytes()) + (one.lack() ? " !" : ""));
   }
   std::string text =
       bold(wrap(fmt::format("{}: {} is the fastest, {} a batch\n",
@@ -131,6 +129,12 @@ std::string input_programs_report(const InputRequest& request,
       "waits or exchanges, fill and drain included; in flight: batches on a rank at most\n"
       "* trains on rows one step stale: other losses\n",
       terminal.width);
+  const auto lacking =
+      std::ranges::find_if(predictions, [](const auto& one) { return one.lack(); });
+  if (lacking != predictions.end()) {
+    text += wrap(fmt::format("! does not fit into {}\n", format_bytes(*lacking->memory_cap_bytes)),
+                 terminal.width);
+  }
   return text;
 }
 

@@ -11,7 +11,7 @@
 namespace pipesim::cli {
 
 // Verdict, picture by stream, what is hidden and what exposed, memory, what limits.
-std::string input_prediction_report(const InputRequest& request, const InputPrediction& prediction,
+std::string input_prediction_report(const InputPrediction& prediction,
                                     const std::vector<InputLimit>& limits,
                                     const Terminal& terminal);
 // All programs, a row each.

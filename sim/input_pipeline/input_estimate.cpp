@@ -415,10 +415,10 @@ std::string to_text(const InputMemoryLack& lack, const std::vector<InputMemory>&
         "of its tables {} takes most, {}; divide it over more ranks, or use smaller batches",
         quote(model.tables[static_cast<std::size_t>(piece.table)].name), format_bytes(most * 4));
   }
-  return fmt::format("rank {} lacks {}: it needs {} of the {} that {} has; {}", lack.rank,
-                     format_bytes(lack.bytes),
-                     format_bytes(memory[static_cast<std::size_t>(lack.rank)].total()),
-                     format_bytes(cluster.device.memory_bytes), cluster.device.name, largest);
+  const std::int64_t needed = memory[static_cast<std::size_t>(lack.rank)].total();
+  return fmt::format("rank {} lacks {}: it needs {} and has {}; {}", lack.rank,
+                     format_bytes(lack.bytes), format_bytes(needed),
+                     format_bytes(needed - lack.bytes), largest);
 }
 
 }  // namespace pipesim

@@ -25,6 +25,7 @@ constexpr double largest_skew = 4;
 constexpr std::int64_t most_dense_parameters = max_bytes / 16;  // with gradients, far below a PiB
 
 constexpr std::array<std::string_view, 2> interaction_names{"dot", "cross"};
+constexpr std::array<std::string_view, 2> table_optimizer_names{"sgd", "adagrad"};
 constexpr std::array<std::string_view, 2> id_count_names{"fixed", "uniform"};
 
 template <typename Value, std::size_t count>
@@ -170,6 +171,21 @@ RecommendationModel dlrm_dcnv2() {
 }
 
 }  // namespace
+
+std::string_view table_optimizer_name(TableOptimizer optimizer) {
+  return table_optimizer_names[static_cast<std::size_t>(optimizer)];
+}
+
+TableOptimizer parse_table_optimizer(std::string_view name, std::string_view where) {
+  const auto found = std::ranges::find(table_optimizer_names, name);
+  if (found == table_optimizer_names.end()) {
+    throw input_error(
+        fmt::format("{}: {}", where,
+                    unknown_name("optimizer of tables", name,
+                                 {table_optimizer_names.begin(), table_optimizer_names.end()})));
+  }
+  return static_cast<TableOptimizer>(found - table_optimizer_names.begin());
+}
 
 std::int64_t RecommendationModel::interacted() const {
   const std::int64_t vectors = std::ssize(tables) + 1;

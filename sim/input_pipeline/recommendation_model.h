@@ -43,6 +43,9 @@ enum class TableOptimizer : std::uint8_t {
   sgd,
   row_wise_adagrad,  // one number a row: the mean of its gradients' squares, added up
 };
+// "sgd", "adagrad"; `where` names the flag or key in an error.
+std::string_view table_optimizer_name(TableOptimizer optimizer);
+TableOptimizer parse_table_optimizer(std::string_view name, std::string_view where);
 
 struct RecommendationModel {
   std::string name;

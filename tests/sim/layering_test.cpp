@@ -21,7 +21,7 @@ const std::map<std::string, std::vector<std::string>> allowed{
     {"traces/print", {"traces", "traces/base"}},
     {"traces/flame", {"traces", "traces/base", "traces/read"}},
     {"traces/command", {"traces/base", "traces/print"}},
-    {"traces/input_pipeline", {"traces", "traces/base"}},
+    {"traces/input_pipeline", {"traces", "traces/base", "traces/read"}},
     {"sim/schedule", {"traces", "traces/base"}},
     {"sim/cost", {"traces", "traces/base", "sim/schedule"}},
     {"sim/engine/event", {"traces/base"}},

@@ -19,6 +19,7 @@ NamedTimes exposed_times(const InputMetrics::Rank& rank) {
   }
   times.emplace_back("host", rank.host_ns);
   times.emplace_back("skew", rank.skew_ns);
+  times.emplace_back("other", rank.other_ns);
   return times;
 }
 

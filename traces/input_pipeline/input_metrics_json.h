@@ -7,7 +7,7 @@
 
 namespace pipesim {
 
-// By kind, those of no time left out, and `host` and `skew`: the mean over ranks.
+// By kind, those of no time left out, and `host`, `skew` and `other`: the mean over ranks.
 Json input_exposed_json(const InputMetrics& metrics);
 // Of one rank.
 Json input_rank_json(const InputMetrics::Rank& metrics, int rank);

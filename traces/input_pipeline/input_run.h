@@ -46,7 +46,9 @@ struct InputRun {
   std::vector<std::vector<InputSpan>> spans;  // by rank, one a call, in the program's order
   std::vector<InputMemory> memory;            // by rank; empty where it is not known
   std::vector<double> losses;                 // of a measured one, one a batch
-  std::string costs;  // of a prediction: as JSON, so that it can be made again; or empty
+  // Of a prediction: as JSON, so that it can be made again; or empty. A trace keeps its meaning,
+  // and not blanks between its values.
+  std::string costs;
 
   const InputSpan& span(int rank, std::size_t place) const {
     return spans[static_cast<std::size_t>(rank)][place];

@@ -13,7 +13,7 @@ constexpr int batches_to_judge = 10;
 
 InputCosts costs_with(const InputTraining& training, const ShardingPlan& plan, int ranks) {
   return estimate_input(training.model, plan, training.cluster, ranks, training.batch_size,
-                        training.options);
+                        training.software, training.optimizer);
 }
 
 std::int64_t fullest(const std::vector<InputMemory>& memory) {
@@ -49,9 +49,9 @@ PlanChoice choose_plan(const InputRequest& request, int ranks,
 
 std::int64_t InputPrediction::peak_memory_bytes() const { return fullest(run.memory); }
 
-std::int64_t InputPrediction::excess_bytes() const {
-  if (!memory_cap_bytes) return 0;
-  return std::max<std::int64_t>(peak_memory_bytes() - *memory_cap_bytes, 0);
+std::optional<InputMemoryLack> InputPrediction::lack() const {
+  if (!memory_cap_bytes) return std::nullopt;
+  return find_memory_lack(run.memory, *memory_cap_bytes);
 }
 
 InputPrediction predict_input(const InputRequest& request) {

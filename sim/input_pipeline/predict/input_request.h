@@ -24,7 +24,8 @@ struct InputTraining {
   std::int64_t batch_size = 0;  // samples of a rank
   // A plan's file, `auto` for what choose_sharding() finds, `default` for default_sharding().
   std::string sharding = "default";
-  InputEstimateOptions options;
+  InputSoftware software;
+  TableOptimizer optimizer = TableOptimizer::sgd;
 };
 
 struct InputRequest {
@@ -45,8 +46,8 @@ struct InputPrediction {
   std::optional<std::int64_t> memory_cap_bytes;
 
   std::int64_t peak_memory_bytes() const;
-  // How much the fullest rank exceeds the cap; 0 where all fit or none is known.
-  std::int64_t excess_bytes() const;
+  // What the rank that exceeds the cap most lacks; nothing where all fit or no cap is known.
+  std::optional<InputMemoryLack> lack() const;
 };
 
 // An input error where ranks of the program, of the costs and of the plan differ.

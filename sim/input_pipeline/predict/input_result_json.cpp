@@ -53,7 +53,7 @@ Json prediction_json(const InputRequest& request, const InputPrediction& predict
   json["exposed_ns"] = input_exposed_json(metrics);
   if (!prediction.run.memory.empty()) json["peak_memory_bytes"] = prediction.peak_memory_bytes();
   if (prediction.memory_cap_bytes && !prediction.run.memory.empty()) {
-    json["fits"] = prediction.excess_bytes() == 0;
+    json["fits"] = !prediction.lack();
   }
   json["ranks"] = ranks_json(prediction);
   if (prediction.plan) {

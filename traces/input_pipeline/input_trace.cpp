@@ -1,0 +1,247 @@
+#include "traces/input_pipeline/input_trace.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "traces/base/json.h"
+
+namespace pipesim {
+namespace {
+
+constexpr std::array<std::string_view, 5> input_group_names{"compute", "rows", "exchange", "copy",
+                                                            "host"};
+
+// Of chrome://tracing; batches that follow each other differ.
+constexpr std::array<std::string_view, 6> batch_colours{"rail_response",  "rail_idle",
+                                                        "rail_animation", "rail_load",
+                                                        "startup",        "thread_state_runnable"};
+
+std::string input_metadata_json(const InputRun& run) {
+  Json json;
+  json["format"] = "pipesim-input-trace";
+  json["version"] = 1;
+  json["source"] = run.is_measured ? "measured" : "predicted";
+  json["input_pipeline"] = run.program.name;
+  const auto text = [&](std::string_view key, const std::string& value) {
+    if (!value.empty()) json[key] = value;
+  };
+  text("model", run.model);
+  text("cluster", run.cluster);
+  text("device", run.device);
+  text("transport", run.transport);
+  if (run.batch_size > 0) json["batch_size"] = run.batch_size;
+  if (!run.memory.empty()) {
+    json["memory"] = Json::array();
+    for (const InputMemory& memory : run.memory) {
+      json["memory"].push_back({{"tables", memory.tables},
+                                {"optimizer", memory.optimizer},
+                                {"dense", memory.dense},
+                                {"batches", memory.batches},
+                                {"buffers", memory.buffers}});
+    }
+  }
+  if (!run.losses.empty()) json["losses"] = run.losses;
+  json["program"] = to_text(run.program);
+  if (!run.costs.empty()) json["costs"] = Json::verbatim(run.costs);
+  return json.dump();
+}
+
+// What a line of the trace is; at one instant slices come before flows, and a flow's start before
+// its end.
+enum class InputLine : std::uint8_t { wait, launch, action, flow_start, flow_end };
+
+struct InputEntry {
+  std::int64_t ts_ns;
+  InputLine line;
+  std::uint32_t rank;
+  std::uint32_t place;  // of the call
+  std::uint32_t flow;   // its number; from which call it comes stands in the writer
+
+  auto key() const { return std::tuple(ts_ns, line, rank, place, flow); }
+};
+
+class InputTraceWriter {
+ public:
+  InputTraceWriter(const InputRun& run, OutputFile& file) : run_(run), file_(file) {}
+
+  void write() {
+    out_ = "{\"displayTimeUnit\":\"ms\",\"metadata\":{\"pipesim\":";
+    out_ += input_metadata_json(run_);
+    out_ += "},\"traceEvents\":[\n";
+    for (int rank = 0; rank < run_.program.ranks(); ++rank) write_names(rank);
+    for (int rank = 0; rank < run_.program.ranks(); ++rank) find_entries(rank);
+    std::ranges::sort(entries_, {}, &InputEntry::key);
+    for (const InputEntry& entry : entries_) {
+      write(entry);
+      if (out_.size() > (std::size_t{1} << 16)) flush();
+    }
+    out_ += "\n]}\n";
+    flush();
+  }
+
+ private:
+  const InputCall& call(std::uint32_t rank, std::uint32_t place) const {
+    return run_.program.calls[rank][place];
+  }
+  const InputSpan& span(std::uint32_t rank, std::uint32_t place) const {
+    return run_.spans[rank][place];
+  }
+
+  void flush() {
+    file_.write(out_);
+    out_.clear();
+  }
+  void begin_line() {
+    if (!std::exchange(is_first_, false)) out_ += ",\n";
+  }
+  template <typename... Arguments>
+  void put(fmt::format_string<Arguments...> text, Arguments&&... arguments) {
+    fmt::format_to(std::back_inserter(out_), text, std::forward<Arguments>(arguments)...);
+  }
+  void put_us(std::string_view key, std::int64_t ns) {
+    put(R"("{}":{}.{:03})", key, ns / 1000, ns % 1000);
+  }
+
+  // A thread for each stream that the program has anything on, and the host, in the order of
+  // InputStream. Thread ids count from 1.
+  void write_names(int at) {
+    const auto rank = static_cast<std::size_t>(at);
+    std::array<bool, input_stream_count> is_used{};
+    is_used[static_cast<std::size_t>(InputStream::host)] = true;
+    for (const InputCalls& calls : run_.program.calls) {
+      for (const InputCall& own : calls) is_used[static_cast<std::size_t>(own.stream)] = true;
+    }
+    const auto meta = [&](std::string_view name, int tid, const std::string& argument) {
+      begin_line();
+      put(R"({{"ph":"M","pid":{},"tid":{},"name":"{}","args":{{{}}}}})", rank + 1, tid, name,
+          argument);
+    };
+    meta("process_name", 1, fmt::format(R"("name":"rank {}")", rank));
+    meta("process_sort_index", 1, fmt::format(R"("sort_index":{})", rank));
+    for (int i = 0; i < input_stream_count; ++i) {
+      if (!is_used[static_cast<std::size_t>(i)]) continue;
+      meta("thread_name", i + 1,
+           fmt::format(R"("name":"{}")", input_stream_name(static_cast<InputStream>(i))));
+      meta("thread_sort_index", i + 1, fmt::format(R"("sort_index":{})", i + 1));
+    }
+  }
+
+  void find_entries(int at) {
+    const auto rank = static_cast<std::uint32_t>(at);
+    const auto count = static_cast<std::uint32_t>(run_.spans[rank].size());
+    for (std::uint32_t place = 0; place < count; ++place) {
+      const InputCall& own = call(rank, place);
+      const InputSpan& times = span(rank, place);
+      entries_.push_back({times.start_ns, InputLine::action, rank, place, 0});
+      if (waits_from(own, times) < times.start_ns) {
+        entries_.push_back({waits_from(own, times), InputLine::wait, rank, place, 0});
+      }
+      if (own.stream != InputStream::host && times.called_ns < times.issued_ns) {
+        entries_.push_back({times.called_ns, InputLine::launch, rank, place, 0});
+      }
+      for (const std::uint32_t awaited : own.after) {
+        if (call(rank, awaited).stream == own.stream) continue;
+        const InputSpan& from = span(rank, awaited);
+        const std::int64_t leaves = std::max(from.start_ns, from.end_ns - 1);
+        ++flow_;
+        if (leaves > times.start_ns) continue;  // viewers take it for an error
+        entries_.push_back({leaves, InputLine::flow_start, rank, awaited, flow_});
+        entries_.push_back({times.start_ns, InputLine::flow_end, rank, place, flow_});
+      }
+    }
+  }
+
+  // Since when an action has kept its stream, or the host, without doing anything.
+  static std::int64_t waits_from(const InputCall& call, const InputSpan& span) {
+    if (call.stream == InputStream::host) return span.called_ns;
+    return is_collective(call.action.kind) ? span.ready_ns : span.start_ns;
+  }
+
+  void write(const InputEntry& entry) {
+    const InputCall& own = call(entry.rank, entry.place);
+    const InputSpan& times = span(entry.rank, entry.place);
+    const std::string name = to_text(own.action);
+    const int tid = static_cast<int>(own.stream) + 1;
+    begin_line();
+    switch (entry.line) {
+      case InputLine::wait:
+        begin_slice(entry, name + " waits", "wait", "grey", tid, times.start_ns);
+        return put(R"(,"args":{{"waits":"{}"}}}})", name);
+      case InputLine::launch:
+        begin_slice(entry, "call " + name, "launch", "generic_work",
+                    static_cast<int>(InputStream::host) + 1, times.issued_ns);
+        return put(R"(,"args":{{"calls":"{}"}}}})", name);
+      case InputLine::action: {
+        const InputAction& action = own.action;
+        begin_slice(entry, name, input_group_name(group_of(action.kind)),
+                    batch_colours[static_cast<std::size_t>(action.batch) % batch_colours.size()],
+                    tid, times.end_ns);
+        return put(R"(,"args":{{"kind":"{}","batch":{},"rank":{},"stream":"{}","called_ns":{},)"
+                   R"("issued_ns":{},"ready_ns":{}}}}})",
+                   input_kind_name(action.kind), action.batch, entry.rank,
+                   input_stream_name(own.stream), times.called_ns, times.issued_ns, times.ready_ns);
+      }
+      case InputLine::flow_start:
+      case InputLine::flow_end: {
+        const bool starts = entry.line == InputLine::flow_start;
+        put(R"({{"ph":"{}",{}"id":{},"name":"waits for","cat":"wait","pid":{},"tid":{},)",
+            starts ? "s" : "f", starts ? "" : R"("bp":"e",)", entry.flow, entry.rank + 1, tid);
+        put_us("ts", entry.ts_ns);
+        out_ += '}';
+      }
+    }
+  }
+
+  void begin_slice(const InputEntry& entry, std::string_view name, std::string_view category,
+                   std::string_view colour, int tid, std::int64_t end_ns) {
+    put(R"({{"ph":"X","name":"{}","cat":"{}","cname":"{}","pid":{},"tid":{},)", name, category,
+        colour, entry.rank + 1, tid);
+    put_us("ts", entry.ts_ns);
+    out_ += ',';
+    put_us("dur", end_ns - entry.ts_ns);
+  }
+
+  const InputRun& run_;
+  OutputFile& file_;
+  std::string out_;
+  bool is_first_ = true;  // no line is written yet
+  std::uint32_t flow_ = 0;
+  std::vector<InputEntry> entries_;
+};
+
+}  // namespace
+
+InputGroup group_of(InputKind kind) {
+  using enum InputKind;
+  switch (kind) {
+    case NEXT:
+    case READ: return InputGroup::host;
+    case COPY:
+    case PREFETCH: return InputGroup::copy;
+    case LOOKUP:
+    case UPDATE: return InputGroup::rows;
+    default: return is_collective(kind) ? InputGroup::exchange : InputGroup::compute;
+  }
+}
+
+std::string_view input_group_name(InputGroup group) {
+  return input_group_names[static_cast<std::size_t>(group)];
+}
+
+void write_input_trace(const InputRun& run, OutputFile& file) {
+  InputTraceWriter(run, file).write();
+}
+
+void write_input_trace(const InputRun& run, const std::string& path) {
+  OutputFile file(path, path.ends_with(".gz"));
+  write_input_trace(run, file);
+  file.commit();
+}
+
+}  // namespace pipesim
