@@ -180,6 +180,12 @@ InputResult run_input_session(const InputJob& job, InputProcess& process, Transp
   agree_on(transport, "the device", run.device);
   result.processors = count_processors(transport);
 
+  // What is made once, such as code for products of these shapes, is not measured.
+  if (trainer != nullptr) {
+    exchange_apart(transport, "before the first batch", [&](InputExchange& exchange) {
+      trainer->evaluate(*job.source, 0, 1, exchange);
+    });
+  }
   const std::vector<ClockReading> at_start = read_clocks(transport, clock, hosts);
   std::vector<InputSpan> spans;
   std::vector<double> losses;

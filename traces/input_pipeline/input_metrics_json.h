@@ -11,5 +11,6 @@ namespace pipesim {
 Json input_exposed_json(const InputMetrics& metrics);
 // Of one rank.
 Json input_rank_json(const InputMetrics::Rank& metrics, int rank);
+Json input_memory_json(const InputMemory& memory);
 
 }  // namespace pipesim

@@ -5,14 +5,6 @@
 namespace pipesim {
 namespace {
 
-Json memory_json(const InputMemory& memory) {
-  return {{"tables", memory.tables},
-          {"optimizer", memory.optimizer},
-          {"dense", memory.dense},
-          {"batches", memory.batches},
-          {"buffers", memory.buffers}};
-}
-
 Json ranks_json(const InputPrediction& prediction) {
   Json ranks = Json::array();
   for (std::size_t rank = 0; rank < prediction.metrics.ranks.size(); ++rank) {
@@ -20,7 +12,7 @@ Json ranks_json(const InputPrediction& prediction) {
     if (rank < prediction.run.memory.size()) {
       const InputMemory& memory = prediction.run.memory[rank];
       json["peak_memory_bytes"] = memory.total();
-      json["memory_bytes"] = memory_json(memory);
+      json["memory_bytes"] = input_memory_json(memory);
       if (prediction.memory_cap_bytes) {
         json["fits"] = memory.total() <= *prediction.memory_cap_bytes;
       }
