@@ -16,6 +16,4 @@ Json input_exposed_json(const InputMetrics& metrics);
 Json input_rank_json(const InputMetrics::Rank& metrics, int rank);
 Json input_memory_json(const InputMemory& memory);
 
-Json input_memory_json(const InputMemory& memory);
-
 }  // namespace pipesim
