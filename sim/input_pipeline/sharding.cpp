@@ -162,7 +162,9 @@ std::vector<TablePiece> pieces_of(const ShardingPlan& plan, const Recommendation
       }
     };
     switch (sharding.sharding) {
-      case ShardingType::table_wise: add(sharding.ranks.front(), 0, table.rows, 0, table.width); break;
+      case ShardingType::table_wise:
+        add(sharding.ranks.front(), 0, table.rows, 0, table.width);
+        break;
       case ShardingType::row_wise: add_rows(0, ranks); break;
       case ShardingType::column_wise: {
         const std::int64_t columns = table.width / std::ssize(sharding.ranks);
@@ -234,7 +236,9 @@ std::string to_json(const ShardingPlan& plan, const RecommendationModel& model,
     switch (sharding.sharding) {
       case ShardingType::table_wise: entry["rank"] = sharding.ranks.front(); break;
       case ShardingType::column_wise: entry["ranks"] = sharding.ranks; break;
-      case ShardingType::table_row_wise: entry["node"] = sharding.ranks.front() / ranks_per_node; break;
+      case ShardingType::table_row_wise:
+        entry["node"] = sharding.ranks.front() / ranks_per_node;
+        break;
       case ShardingType::row_wise:
       case ShardingType::data_parallel: break;
     }
