@@ -35,7 +35,8 @@ std::string kinds_table(const InputMetrics& metrics, int width) {
   for (int kind = 0; kind < input_kind_count; ++kind) {
     labels.emplace_back(input_kind_name(static_cast<InputKind>(kind)));
   }
-  for (const char* other : {"host", "other ranks", "end"}) labels.emplace_back(other);
+  for (const char* other : {"host", "other ranks", "unexplained", "end"})
+    labels.emplace_back(other);
   std::vector<ColumnGroup> groups;
   for (const int r : shown_ranks(static_cast<int>(metrics.ranks.size()))) {
     const InputMetrics::Rank& rank = metrics.ranks[static_cast<std::size_t>(r)];
@@ -46,7 +47,7 @@ std::string kinds_table(const InputMetrics& metrics, int width) {
       hidden.cells.push_back(unit.text(std::max<std::int64_t>(
           0, rank.total[kind] - rank.busy_by_kind[kind] - rank.exposed[kind])));
     }
-    for (const std::int64_t waited : {rank.host_ns, rank.skew_ns, rank.drain_ns}) {
+    for (const std::int64_t waited : {rank.host_ns, rank.skew_ns, rank.other_ns, rank.drain_ns}) {
       exposed.cells.push_back(unit.text(waited));
       for (Column* none : {&busy, &hidden}) none->cells.push_back(unit.text(0));
     }
