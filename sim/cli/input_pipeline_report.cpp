@@ -32,12 +32,12 @@ std::string memory_text(const InputPrediction& prediction) {
 std::string sharding_text(const InputPrediction& prediction) {
   if (!prediction.plan) return {};
   std::string text;
-  for (const Sharding sharding : {Sharding::table_wise, Sharding::row_wise, Sharding::column_wise,
-                                  Sharding::data_parallel, Sharding::table_row_wise}) {
+  for (const ShardingType sharding : {ShardingType::table_wise, ShardingType::row_wise, ShardingType::column_wise,
+                                  ShardingType::data_parallel, ShardingType::table_row_wise}) {
     const auto count =
         std::ranges::count(prediction.plan->tables, sharding, &TableSharding::sharding);
     if (count == 0) continue;
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, sharding_name(sharding));
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, sharding_type_name(sharding));
   }
   const auto tables = static_cast<std::int64_t>(prediction.plan->tables.size());
   text = fmt::format("tables  {}: {}", plural(tables, "table"), text);
@@ -72,7 +72,7 @@ std::string input_title(const InputRequest& request, int ranks) {
 
 }  // namespace
 
-std::string input_prediction_report(const InputRequest& request, const InputPrediction& prediction,
+std::string input_prediction_report(const InputPrediction& prediction,
                                     const std::vector<InputLimit>& limits,
                                     const Terminal& terminal) {
   std::string text = input_report(prediction.run, prediction.metrics, terminal) + "\n";
@@ -130,7 +130,7 @@ std::string input_programs_report(const InputRequest& request,
       "* trains on rows one step stale: other losses\n",
       terminal.width);
   const auto lacking =
-      std::ranges::find_if(predictions, [](const auto& one) { return one.lack(); });
+      std::ranges::find_if(predictions, [](const auto& one) { return one.lack().has_value(); });
   if (lacking != predictions.end()) {
     text += wrap(fmt::format("! does not fit into {}\n", format_bytes(*lacking->memory_cap_bytes)),
                  terminal.width);

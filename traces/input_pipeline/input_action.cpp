@@ -22,6 +22,9 @@ constexpr std::array<std::string_view, input_stream_count> stream_names{
     "host",   "memcpy",  "prepare", "data_dist", "prefetch",
     "lookup", "compute", "output",  "reduction"};
 
+constexpr std::array<std::string_view, input_group_count> input_group_names{
+    "compute", "rows", "exchange", "copy", "host"};
+
 template <typename Value, std::size_t count>
 std::optional<Value> find_name(const std::array<std::string_view, count>& names,
                                std::string_view name) {
@@ -43,6 +46,23 @@ std::optional<InputKind> parse_input_kind(std::string_view name) {
 }
 std::optional<InputStream> parse_input_stream(std::string_view name) {
   return find_name<InputStream>(stream_names, name);
+}
+
+InputGroup group_of(InputKind kind) {
+  using enum InputKind;
+  switch (kind) {
+    case NEXT:
+    case READ: return InputGroup::host;
+    case COPY:
+    case PREFETCH: return InputGroup::copy;
+    case LOOKUP:
+    case UPDATE: return InputGroup::rows;
+    default: return is_collective(kind) ? InputGroup::exchange : InputGroup::compute;
+  }
+}
+
+std::string_view input_group_name(InputGroup group) {
+  return input_group_names[static_cast<std::size_t>(group)];
 }
 
 std::string to_text(const InputAction& action) {

@@ -66,6 +66,18 @@ constexpr bool is_transfer(InputKind kind) {
   return is_collective(kind) || kind == InputKind::COPY || kind == InputKind::PREFETCH;
 }
 
+// What a person tells apart at a glance.
+enum class InputGroup : std::uint8_t {
+  compute,
+  rows,      // of tables: looked up and updated
+  exchange,  // collectives
+  copy,
+  host,
+};
+inline constexpr int input_group_count = 5;
+InputGroup group_of(InputKind kind);
+std::string_view input_group_name(InputGroup group);
+
 struct InputAction {
   InputKind kind = InputKind::NEXT;
   std::int32_t batch = 0;

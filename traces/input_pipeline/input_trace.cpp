@@ -10,12 +10,10 @@
 #include <vector>
 
 #include "traces/base/json.h"
+#include "traces/input_pipeline/input_metrics_json.h"
 
 namespace pipesim {
 namespace {
-
-constexpr std::array<std::string_view, 5> input_group_names{"compute", "rows", "exchange", "copy",
-                                                            "host"};
 
 // Of chrome://tracing; batches that follow each other differ.
 constexpr std::array<std::string_view, 6> batch_colours{"rail_response",  "rail_idle",
@@ -39,11 +37,7 @@ std::string input_metadata_json(const InputRun& run) {
   if (!run.memory.empty()) {
     json["memory"] = Json::array();
     for (const InputMemory& memory : run.memory) {
-      json["memory"].push_back({{"tables", memory.tables},
-                                {"optimizer", memory.optimizer},
-                                {"dense", memory.dense},
-                                {"batches", memory.batches},
-                                {"buffers", memory.buffers}});
+      json["memory"].push_back(input_memory_json(memory));
     }
   }
   if (!run.losses.empty()) json["losses"] = run.losses;
@@ -216,23 +210,6 @@ class InputTraceWriter {
 };
 
 }  // namespace
-
-InputGroup group_of(InputKind kind) {
-  using enum InputKind;
-  switch (kind) {
-    case NEXT:
-    case READ: return InputGroup::host;
-    case COPY:
-    case PREFETCH: return InputGroup::copy;
-    case LOOKUP:
-    case UPDATE: return InputGroup::rows;
-    default: return is_collective(kind) ? InputGroup::exchange : InputGroup::compute;
-  }
-}
-
-std::string_view input_group_name(InputGroup group) {
-  return input_group_names[static_cast<std::size_t>(group)];
-}
 
 void write_input_trace(const InputRun& run, OutputFile& file) {
   InputTraceWriter(run, file).write();

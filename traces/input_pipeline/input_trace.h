@@ -6,17 +6,11 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 
 #include "traces/base/files.h"
 #include "traces/input_pipeline/input_run.h"
 
 namespace pipesim {
-
-// Compute, rows, exchanges, copies, host: what a person tells apart at a glance.
-enum class InputGroup : std::uint8_t { compute, rows, exchange, copy, host };
-InputGroup group_of(InputKind kind);
-std::string_view input_group_name(InputGroup group);
 
 // The file, compressed or not, is the caller's, and is not committed.
 void write_input_trace(const InputRun& run, OutputFile& file);

@@ -19,7 +19,7 @@ namespace colours {
 inline constexpr Colour forward{0x0072b2, 0x2b8fce, 25};
 inline constexpr Colour backward{0xe69f00, 0xe69f00, 214};  // and gradients of inputs
 inline constexpr Colour weight_gradient{0x009e73, 0x00a67a, 36};
-inline constexpr Colour other{0xcc79a7, 0xc876a4};
+inline constexpr Colour other{0xcc79a7, 0xc876a4, 175};
 inline constexpr Colour neutral{0x9a9a9a, 0x858585, 240};
 
 inline constexpr Colour late{0xd55e00, 0xe8752a};

@@ -3,68 +3,28 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 #include <utility>
 
-#include "traces/base/text.h"
+#include "traces/print/time_axis.h"
 
 namespace pipesim {
 namespace {
 
 constexpr std::size_t overlapped_place = kind_count;
 
-// Time to columns.
-class Scale {
- public:
-  Scale(std::int64_t makespan_ns, int columns)
-      : makespan_(static_cast<double>(std::max<std::int64_t>(makespan_ns, 1))), columns_(columns) {}
-
-  // Where all times have a common unit that fits, a unit is a whole number of
-  // columns, so that equal actions are equally wide.
-  static Scale fitted(const std::vector<std::vector<Span>>& rows, std::int64_t makespan_ns,
-                      int columns) {
-    std::int64_t unit = std::max<std::int64_t>(makespan_ns, 1);
-    for (const auto& row : rows) {
-      for (const Span& span : row) unit = std::gcd(unit, std::gcd(span.start_ns, span.end_ns));
-    }
-    const std::int64_t units = std::max<std::int64_t>(makespan_ns, 1) / unit;
-    constexpr std::int64_t widest = 6;
-    if (units > columns) return {makespan_ns, columns};
-    return {makespan_ns, static_cast<int>(units * std::min(widest, columns / units))};
+// Where all times have a common unit that fits, a unit is a whole number of
+// columns, so that equal actions are equally wide.
+TimeScale fitted_scale(const std::vector<std::vector<Span>>& rows, std::int64_t makespan_ns,
+                       int columns) {
+  std::int64_t unit = std::max<std::int64_t>(makespan_ns, 1);
+  for (const auto& row : rows) {
+    for (const Span& span : row) unit = std::gcd(unit, std::gcd(span.start_ns, span.end_ns));
   }
-
-  int columns() const { return columns_; }
-  int column(std::int64_t ns) const { return static_cast<int>(std::llround(exact(ns))); }
-  double exact(std::int64_t ns) const { return static_cast<double>(ns) / makespan_ * columns_; }
-
- private:
-  double makespan_;
-  int columns_;
-};
-
-std::string axis(const Scale& scale, std::int64_t makespan_ns, std::size_t margin) {
-  constexpr int apart = 16;  // columns between two labels, at least
-  const double least = static_cast<double>(makespan_ns) * apart / std::max(1, scale.columns());
-  double step = std::pow(10, std::floor(std::log10(std::max(least, 1.0))));
-  for (const double factor : {1.0, 2.0, 5.0, 10.0}) {
-    if (step * factor >= least) {
-      step *= factor;
-      break;
-    }
-  }
-  std::string line(margin, ' ');
-  for (double t = 0; t <= static_cast<double>(makespan_ns); t += step) {
-    const auto ns = static_cast<std::int64_t>(t);
-    const auto at = margin + static_cast<std::size_t>(scale.column(ns));
-    const std::string label = makespan_ns < 10'000'000 || step >= 1e9
-                                  ? format_time(ns)
-                                  : fmt::format("{:.{}f} ms", t / 1e6, step < 1e6 ? 1 : 0);
-    if (at + label.size() > margin + static_cast<std::size_t>(scale.columns())) break;
-    line.resize(std::max(line.size(), at), ' ');
-    line += label;
-  }
-  return line;
+  const std::int64_t units = std::max<std::int64_t>(makespan_ns, 1) / unit;
+  constexpr std::int64_t widest = 6;
+  if (units > columns) return {0, makespan_ns, columns};
+  return {0, makespan_ns, static_cast<int>(units * std::min(widest, columns / units))};
 }
 
 // The fullest label that fits.
@@ -105,7 +65,7 @@ struct Row {
 
 // Each action as a block with a label.
 Row draw_blocks(const std::vector<Span>& spans, const std::vector<int>& chunk_of_stage,
-                const Scale& scale, bool chunks, bool colour) {
+                const TimeScale& scale, bool chunks, bool colour) {
   Row row(scale.columns());
   for (std::size_t i = 0; i < spans.size(); ++i) {
     const Span& span = spans[i];
@@ -129,7 +89,7 @@ Row draw_blocks(const std::vector<Span>& spans, const std::vector<int>& chunk_of
 
 // Adds a span's share to the columns that it covers.
 template <typename Column>
-void fill(std::vector<Column>& columns, const Scale& scale, const Span& span, bool overlapped) {
+void fill(std::vector<Column>& columns, const TimeScale& scale, const Span& span, bool overlapped) {
   const std::size_t place =
       overlapped ? overlapped_place : static_cast<std::size_t>(span.action.kind);
   double at = scale.exact(span.start_ns);
@@ -232,14 +192,14 @@ void Picture::add(const Span& span) {
   if (!dense_) {
     spans_[at].push_back(span);
   } else if (!joined_[at]) {  // a cell's second action is counted with its first
-    fill(density_[at], Scale(frame_.makespan_ns, columns_), span, span.action.joined);
+    fill(density_[at], TimeScale(0, frame_.makespan_ns, columns_), span, span.action.joined);
   }
   joined_[at] = span.action.joined;
 }
 
 std::string Picture::draw() const {
-  const Scale scale = dense_ ? Scale(frame_.makespan_ns, columns_)
-                             : Scale::fitted(spans_, frame_.makespan_ns, columns_);
+  const TimeScale scale = dense_ ? TimeScale(0, frame_.makespan_ns, columns_)
+                                 : fitted_scale(spans_, frame_.makespan_ns, columns_);
   bool blocks = !dense_;
   for (const auto& row : spans_) {
     for (const Span& span : row) {
@@ -249,7 +209,7 @@ std::string Picture::draw() const {
       blocks = blocks && (span.end_ns == span.start_ns || width >= 1.5);
     }
   }
-  std::string out = axis(scale, frame_.makespan_ns, margin_) + "\n";
+  std::string out = time_axis(scale, margin_) + "\n";
   for (std::size_t i = 0; i < frame_.ranks.size(); ++i) {
     Row row(0);
     if (blocks) {

@@ -22,6 +22,13 @@ std::string styled(std::string_view text, std::string_view code, bool colour) {
   return fmt::format("\x1b[{}m{}\x1b[0m", code, text);
 }
 
+std::string white_on(const Colour& ground, std::string_view text, bool colour) {
+  return styled(text, fmt::format("38;5;231;48;5;{}", ground.terminal), colour);
+}
+std::string black_on(const Colour& ground, std::string_view text, bool colour) {
+  return styled(text, fmt::format("38;5;16;48;5;{}", ground.terminal), colour);
+}
+
 }  // namespace
 
 Terminal standard_output() { return terminal_of(STDOUT_FILENO); }
@@ -90,18 +97,24 @@ void Progress::show(const std::string& what) {
 }
 
 std::string paint(std::string_view text, Kind kind, bool colour) {
-  const auto on = [&](const Colour& ground, int ink) {
-    return styled(text, fmt::format("38;5;{};48;5;{}", ink, ground.terminal), colour);
-  };
-  constexpr int black = 16;
-  constexpr int white = 231;
   switch (kind) {
-    case Kind::F: return on(colours::forward, white);
+    case Kind::F: return white_on(colours::forward, text, colour);
     case Kind::I:
-    case Kind::B: return on(colours::backward, black);
-    case Kind::W: return on(colours::weight_gradient, black);
-    default: return on(colours::neutral, white);
+    case Kind::B: return black_on(colours::backward, text, colour);
+    case Kind::W: return black_on(colours::weight_gradient, text, colour);
+    default: return white_on(colours::neutral, text, colour);
   }
+}
+
+std::string paint(std::string_view text, InputGroup group, bool colour) {
+  switch (group) {
+    case InputGroup::compute: return white_on(colours::forward, text, colour);
+    case InputGroup::rows: return black_on(colours::backward, text, colour);
+    case InputGroup::exchange: return black_on(colours::weight_gradient, text, colour);
+    case InputGroup::copy: return black_on(colours::other, text, colour);
+    case InputGroup::host: break;
+  }
+  return white_on(colours::neutral, text, colour);
 }
 
 std::string bold(std::string_view text, bool colour) { return styled(text, "1", colour); }

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "traces/action.h"
+#include "traces/input_pipeline/input_action.h"
 
 namespace pipesim {
 
@@ -48,6 +49,8 @@ std::string wrap(const std::string& text, int width);
 // A palette that colour-blind eyes tell apart (Okabe and Ito): forward blue,
 // backward and input gradient orange, weight gradient green, transfers grey.
 std::string paint(std::string_view text, Kind kind, bool colour);
+// Of an input pipeline: compute blue, rows orange, exchanges green, copies purple, the host grey.
+std::string paint(std::string_view text, InputGroup group, bool colour);
 std::string bold(std::string_view text, bool colour);
 std::string faint(std::string_view text, bool colour);
 

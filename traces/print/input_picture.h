@@ -1,0 +1,16 @@
+// A run of an input pipeline drawn in characters: a row for each stream of one rank, time from
+// left to right.
+#pragma once
+
+#include <string>
+
+#include "traces/input_pipeline/input_run.h"
+#include "traces/print/terminal.h"
+
+namespace pipesim {
+
+// Expects a span for each call. Of many batches a few in the middle are shown, and the picture says
+// so. Pure; any thread may call it.
+std::string input_picture(const InputRun& run, int rank, const Terminal& terminal);
+
+}  // namespace pipesim

@@ -1,0 +1,48 @@
+#include "traces/print/time_axis.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "traces/base/text.h"
+
+namespace pipesim {
+
+TimeScale::TimeScale(std::int64_t begin_ns, std::int64_t end_ns, int columns)
+    : begin_(begin_ns), end_(std::max(end_ns, begin_ns)), columns_(columns) {}
+
+double TimeScale::exact(std::int64_t ns) const {
+  const auto length = static_cast<double>(std::max<std::int64_t>(end_ - begin_, 1));
+  return static_cast<double>(ns - begin_) / length * columns_;
+}
+
+int TimeScale::column(std::int64_t ns) const { return static_cast<int>(std::llround(exact(ns))); }
+
+std::string time_axis(const TimeScale& scale, std::size_t margin) {
+  constexpr int apart = 16;  // columns between two labels, at least
+  const std::int64_t length_ns = scale.end_ns() - scale.begin_ns();
+  const double least = static_cast<double>(length_ns) * apart / std::max(1, scale.columns());
+  double step = std::pow(10, std::floor(std::log10(std::max(least, 1.0))));
+  for (const double factor : {1.0, 2.0, 5.0, 10.0}) {
+    if (step * factor >= least) {
+      step *= factor;
+      break;
+    }
+  }
+  std::string line(margin, ' ');
+  const double first = std::ceil(static_cast<double>(scale.begin_ns()) / step) * step;
+  for (double t = first; t <= static_cast<double>(scale.end_ns()); t += step) {
+    const auto ns = static_cast<std::int64_t>(t);
+    const auto at = margin + static_cast<std::size_t>(scale.column(ns));
+    const std::string label = scale.end_ns() < 10'000'000 || step >= 1e9
+                                  ? format_time(ns)
+                                  : fmt::format("{:.{}f} ms", t / 1e6, step < 1e6 ? 1 : 0);
+    if (at + label.size() > margin + static_cast<std::size_t>(scale.columns())) break;
+    line.resize(std::max(line.size(), at), ' ');
+    line += label;
+  }
+  return line;
+}
+
+}  // namespace pipesim

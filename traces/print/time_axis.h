@@ -1,0 +1,28 @@
+// Time from left to right in columns of characters.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace pipesim {
+
+class TimeScale {
+ public:
+  // From one instant to a later one.
+  TimeScale(std::int64_t begin_ns, std::int64_t end_ns, int columns);
+
+  int columns() const { return columns_; }
+  std::int64_t begin_ns() const { return begin_; }
+  std::int64_t end_ns() const { return end_; }
+  double exact(std::int64_t ns) const;
+  int column(std::int64_t ns) const;  // the nearest border between two
+
+ private:
+  std::int64_t begin_, end_;
+  int columns_;
+};
+
+// A line of round times where they are, behind a margin.
+std::string time_axis(const TimeScale& scale, std::size_t margin);
+
+}  // namespace pipesim
