@@ -28,15 +28,13 @@ bool is_program_file(const std::string& name) {
 std::vector<FlagHelp> own_input_flags(InputFlags& flags) {
   return {{"--batches", &flags.batches, "N", "of each rank; default 16, of --data all"},
           {"--batch-size", &flags.batch_size, "N", "samples of a rank's batch; default 256"},
-          {"--input-stages", &flags.stages, "LIST",
-           "of staged: copy,dist (default) or copy,prepare,dist"},
+          {"--input-stages", &flags.stages, "LIST", "of staged: copy,dist or copy,prepare,dist"},
           {"--sharding", &flags.sharding, "FILE|default",
            "who has which table; default whole tables by size"},
           {"--table-optimizer", &flags.table_optimizer, "NAME",
            "sgd or adagrad (row-wise); default sgd"},
           {"--epochs", &flags.epochs, "N", "times over the same batches; default 1"},
-          {"--evaluate", &flags.evaluate, "N",
-           "batches behind these, whose loss is told after each epoch"}};
+          {"--evaluate", &flags.evaluate, "N", "batches after these, tried after each epoch"}};
 }
 
 TableOptimizer parse_table_optimizer(const std::string& name) {
@@ -156,8 +154,8 @@ InputJob training_job(const Flags& flags, int ranks) {
 }  // namespace
 
 void add_input_flags(CommandLine& program, InputFlags& flags) {
-  std::vector<FlagHelp> all{{"--input-pipeline", &flags.pipeline, "NAME|FILE",
-                             "base, sparse-dist, lite, fused, semi-sync, prefetch, staged"}};
+  std::vector<FlagHelp> all{
+      {"--input-pipeline", &flags.pipeline, "NAME|FILE", "sparse-dist or another; see below"}};
   for (FlagHelp& flag : own_input_flags(flags)) all.push_back(std::move(flag));
   program.add_flags("An overlapped input pipeline, instead of a schedule", all);
 }

@@ -162,7 +162,9 @@ std::vector<TablePiece> pieces_of(const ShardingPlan& plan, const Recommendation
       }
     };
     switch (sharding.sharding) {
-      case ShardingType::table_wise: add(sharding.ranks.front(), 0, table.rows, 0, table.width); break;
+      case ShardingType::table_wise:
+        add(sharding.ranks.front(), 0, table.rows, 0, table.width);
+        break;
       case ShardingType::row_wise: add_rows(0, ranks); break;
       case ShardingType::column_wise: {
         const std::int64_t columns = table.width / std::ssize(sharding.ranks);
@@ -221,8 +223,7 @@ ShardingPlan read_sharding_plan(const std::string& path, const RecommendationMod
   return parse_sharding_plan(read_file(path), path, model, ranks, ranks_per_node);
 }
 
-std::string to_json(const ShardingPlan& plan, const RecommendationModel& model,
-                    int ranks_per_node) {
+Json sharding_json(const ShardingPlan& plan, const RecommendationModel& model, int ranks_per_node) {
   Json json;
   json["format"] = "pipesim-sharding-plan";
   json["version"] = 1;
@@ -234,12 +235,19 @@ std::string to_json(const ShardingPlan& plan, const RecommendationModel& model,
     switch (sharding.sharding) {
       case ShardingType::table_wise: entry["rank"] = sharding.ranks.front(); break;
       case ShardingType::column_wise: entry["ranks"] = sharding.ranks; break;
-      case ShardingType::table_row_wise: entry["node"] = sharding.ranks.front() / ranks_per_node; break;
+      case ShardingType::table_row_wise:
+        entry["node"] = sharding.ranks.front() / ranks_per_node;
+        break;
       case ShardingType::row_wise:
       case ShardingType::data_parallel: break;
     }
   }
-  return json.dump(2) + "\n";
+  return json;
+}
+
+std::string to_json(const ShardingPlan& plan, const RecommendationModel& model,
+                    int ranks_per_node) {
+  return sharding_json(plan, model, ranks_per_node).dump(2) + "\n";
 }
 
 }  // namespace pipesim

@@ -113,9 +113,10 @@ TEST(InputPipeexec, TrainsAndEvaluates) {
 TEST(InputPipeexec, ReportsToAPerson) {
   const Outcome outcome = call(good + " --verify --epochs 2 --evaluate 1");
   EXPECT_EQ(outcome.status, 0) << outcome.err;
-  EXPECT_TRUE(outcome.out.starts_with("sparse-dist, 2 ranks x 6 batches: ")) << outcome.out;
+  EXPECT_TRUE(outcome.out.starts_with("sparse-dist, dlrm-mini, 2 ranks, 6 batches: "))
+      << outcome.out;
   for (const char* part :
-       {"rank 0, ", " exposed", "\nIDS ", "\nTOP_BACKWARD ", "\nother ranks ",
+       {" exposed", "\nIDS ", "\nTOP_BACKWARD ", "\nother ranks ",
         "\nmodel   dlrm-mini: 8 tables, batches of 16 samples a rank",
         "shown is the last of 2 epochs", " of 1 other batch after epoch 2",
         "\nverify  losses, tables and dense part equal those of one rank, bit by bit\n"}) {
@@ -146,8 +147,8 @@ class PipeexecOfAFile : public ::testing::Test {
       "tables": [{"name": "shop", "rows": 9, "width": 2}, {"name": "item", "rows": 5, "width": 2}]})");
     for (int i = 0; i < 11; ++i) samples_ += "1 | 0.5 | 3 3 | " + std::to_string(i % 5) + "\n";
     write_file(batches_, head_ + samples_);
-    write_file(plan_, R"({"format": "pipesim-sharding-plan", "version": 1, "tables": [
-      {"table": "shop", "sharding": "row-wise"}, {"table": "item", "sharding": "data-parallel"}]})");
+    write_file(plan_, R"({"format": "pipesim-sharding-plan", "version": 1, "tables": {
+      "shop": {"sharding": "row-wise"}, "item": {"sharding": "data-parallel"}}})");
   }
 
   TemporaryFolder folder_;
@@ -183,8 +184,8 @@ TEST_F(PipeexecOfAFile, NamesWhatIsWrong) {
   EXPECT_NE(call(good_).err.find(batches_ + ":11: "), std::string::npos) << call(good_).err;
   write_file(batches_, head_ + "1 | 0.5 | 9 | 1\n" + samples_);
   expect_refused(good_, batches_ + ":6: id 9 is not in table 'shop', whose ids are 0 to 8");
-  write_file(plan_, R"({"format": "pipesim-sharding-plan", "version": 1, "tables": [
-      {"table": "shop", "sharding": "row-wise"}]})");
+  write_file(plan_, R"({"format": "pipesim-sharding-plan", "version": 1, "tables": {
+      "shop": {"sharding": "row-wise"}}})");
   const std::string err = call(good_ + " --sharding " + plan_).err;
   EXPECT_NE(err.find("item"), std::string::npos) << err;
 }
