@@ -8,8 +8,9 @@
 int main(int argc, char** argv) {
   using namespace pipesim;
   CommandLine program("pipeexec",
-                      "pipeexec trains a model by a pipeline schedule, one rank a stage, and\n"
-                      "measures when every action ran and what memory it held.",
+                      "pipeexec trains a model by a pipeline schedule, one rank a stage, or a\n"
+                      "recommendation model by an overlapped input pipeline, and measures when\n"
+                      "every action ran and what memory it held.",
                       PIPESIM_VERSION);
   exec::Flags flags;
   exec::add_all_flags(program, flags);
@@ -45,6 +46,13 @@ int main(int argc, char** argv) {
       "1.4 times as long), 2B5=x3 (that one does), launch@rank1=300us (rank 1 starts\n"
       "everything later), pause@2B5=20ms (before that one), jitter=5%, jitter@rank1=5%.\n"
       "\n"
+      "--input-pipeline: each of --ranks threads, or of the processes that were started,\n"
+      "trains with --batches of its own; host and streams of a rank are threads. What\n"
+      "ranks exchange, and when, is as in torchrec. --model dlrm-mini (default),\n"
+      "dlrm-dcnv2 or a file; --data FILE of batches, default a generator by --seed;\n"
+      "--learning-rate of dense part and tables, default 0.05; --accumulate batches to a\n"
+      "step of the dense part; --device cpu, or emulated with --costs.\n"
+      "\n"
       "Examples:\n"
       "  mpirun -n 4 pipeexec --schedule 1f1b --microbatches 8\n"
       "  mpirun -n 4 pipeexec --schedule interleaved --microbatches 8 --trace run.json\n"
@@ -52,6 +60,7 @@ int main(int argc, char** argv) {
       "  pipeexec --schedule zb-h1 --stages 4 --microbatches 8 --verify\n"
       "  pipeexec --schedule 1f1b --microbatches 8 --transport tcp --rank 0 --ranks 2 \\\n"
       "    --master node1:29500   (and on another host the same with --rank 1)\n"
+      "  pipeexec --input-pipeline sparse-dist --ranks 4 --batches 32 --verify\n"
       "  mpirun -n 2 pipeexec --schedule my_order.csv --data my_text.txt --seed 7");
 #ifdef M_ARENA_MAX
   // glibc gives threads arenas of their own, which hand large blocks back to the
@@ -68,6 +77,7 @@ int main(int argc, char** argv) {
   }
   program.set_work([&] {
     if (wrong) throw *wrong;
+    exec::check_input_flags(program, flags);
     exec::run_command(flags, launch);
   });
   if (!launch || launch->rank == 0) return program.run(argc, argv);

@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <string>
 
+#include "traces/base/files.h"
+
 namespace pipesim::testing {
 
 inline std::string source_file(const std::string& relative) {
@@ -13,6 +15,14 @@ inline std::string source_file(const std::string& relative) {
 }
 inline std::string golden(const std::string& name) {
   return source_file("tests/data/schedules/" + name);
+}
+
+// The first JSON example below a heading of traces/FORMAT.md.
+inline std::string format_example(const std::string& heading) {
+  const std::string text = read_file(source_file("traces/FORMAT.md"));
+  const std::string fence = "```json\n";
+  const std::size_t begin = text.find(fence, text.find("\n## " + heading + "\n")) + fence.size();
+  return text.substr(begin, text.find("```", begin) - begin);
 }
 
 // A fresh folder, removed with everything in it.

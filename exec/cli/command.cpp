@@ -1,6 +1,5 @@
 #include "exec/cli/command.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -9,6 +8,8 @@
 #include <cstdlib>
 #include <span>
 
+#include "exec/cli/destination.h"
+#include "exec/cli/input_command.h"
 #include "exec/cli/layout.h"
 #include "exec/cli/rank_list.h"
 #include "exec/cli/report.h"
@@ -28,29 +29,6 @@
 
 namespace pipesim::exec {
 namespace {
-
-// Where what rank 0 prints ends up. A launcher gives its processes pseudo
-// terminals and pipes of its own; what counts is what it writes to itself.
-class Destination {
- public:
-  Destination(int descriptor, bool launched) : descriptor_(descriptor) {
-    if (!launched) return;
-    const std::string path = fmt::format("/proc/{}/fd/{}", ::getppid(), descriptor);
-    opened_ = ::open(path.c_str(), O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
-    descriptor_ = opened_;  // where it can't be opened: no terminal
-  }
-  ~Destination() {
-    if (opened_ >= 0) ::close(opened_);
-  }
-  Destination(const Destination&) = delete;
-  Destination& operator=(const Destination&) = delete;
-
-  int descriptor() const { return descriptor_; }
-
- private:
-  int descriptor_;
-  int opened_ = -1;
-};
 
 // What rank 0 says once all ranks are done.
 void tell(const Flags& flags, const Task& task, const RunResult& result,
@@ -216,12 +194,19 @@ void run_command(const Flags& flags, const std::optional<Launch>& launch) {
     return;
   }
   const Ranks ranks = choose_ranks(flags, launch);
+  std::optional<InputCommand> input;
+  if (flags.input.pipeline) input.emplace(flags, ranks, launch);
   const RankWork work = [&](Transport& transport) {
     if (ranks.patience_ns > 0) transport.set_patience(std::chrono::nanoseconds(ranks.patience_ns));
-    run_rank(flags, ranks, transport, launch);
+    if (input) {
+      input->run_rank(transport);
+    } else {
+      run_rank(flags, ranks, transport, launch);
+    }
   };
   if (!ranks.by_mpi && !ranks.tcp) {
-    run_as_threads(ranks.count, ranks.eager_limit_bytes, work);
+    run_as_threads(ranks.count, ranks.eager_limit_bytes, work,
+                   input ? Processors::shared : Processors::one_each);
     return;
   }
   std::unique_ptr<Transport> transport = ranks.tcp ? connect(ranks) : start_mpi(ranks, launch);

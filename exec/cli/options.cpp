@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <utility>
 
+#include "exec/cli/parse_number.h"
 #include "exec/cli/place.h"
 #include "exec/device/devices.h"
 #include "exec/model/layer.h"
@@ -23,18 +23,6 @@
 
 namespace pipesim::exec {
 namespace {
-
-template <typename T>
-T parse_number(std::string_view text, std::string_view name, T least, T most,
-               std::string_view meaning) {
-  T value{};
-  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (status != std::errc() || end != text.data() + text.size() || !(value >= least) ||
-      !(value <= most)) {
-    throw input_error(fmt::format("{}: {} is not {}", name, quote(text), meaning));
-  }
-  return value;
-}
 
 bool parse_reduce(const Flag& flag, int replicas) {
   if (!flag) return false;
@@ -230,14 +218,8 @@ void set_model(const Flags& flags, TrainingJob& training) {
                                   training.model.max_sequence_length));
   }
   check_shards(training.replicas(), training.model, nullptr);
-  if (flags.seed) {
-    training.seed = parse_number<std::uint64_t>(*flags.seed, "--seed", 0, UINT64_MAX,
-                                                "a whole number from 0 below 2^64");
-  }
-  if (flags.learning_rate) {
-    training.learning_rate = parse_number(*flags.learning_rate, "--learning-rate", 0.0F, 1e6F,
-                                          "a number such as 0.001, up to 1e6");
-  }
+  if (flags.seed) training.seed = parse_seed(*flags.seed);
+  if (flags.learning_rate) training.learning_rate = parse_learning_rate(*flags.learning_rate);
   if (flags.recompute) training.recompute = parse_recompute(*flags.recompute);
   check_recompute(training.recompute, training.model);
   const std::string device = flags.device.value_or("cpu");
@@ -409,6 +391,7 @@ void add_all_flags(CommandLine& program, Flags& flags) {
         "keeps scores, or not; default: GPUs never do"},
        {"--precision", &flags.precision, "fp32|bf16",
         "of activations and what multiplies; default fp32"}});
+  add_input_flags(program, flags.input);
   program.add_flags(
       "Machine",
       {{"--device", &flags.device, "NAME", "what computes; default cpu"},
@@ -423,7 +406,7 @@ void add_all_flags(CommandLine& program, Flags& flags) {
   program.add_flags(
       "Ranks",
       {{"--rank", &flags.rank, "R", "of this process, from 0, if started by hand"},
-       {"--ranks", &flags.ranks, "P", "how many processes were; goes with --rank"},
+       {"--ranks", &flags.ranks, "P", "how many processes were; or threads of an input pipeline"},
        {"--master", &flags.master, "HOST:PORT", "where rank 0 of --transport tcp listens"},
        {"--list-ranks", &flags.list_ranks, "lists ranks, hosts and devices; trains nothing"}});
   program.add_flags(
@@ -478,8 +461,12 @@ Ranks choose_ranks(const Flags& flags, const std::optional<Launch>& launch) {
   if (launch && launch->ranks > 1) {
     throw input_error(fmt::format(
         "--transport local: ranks are threads of one process, but a launcher has started {}; "
-        "start pipeexec by itself, with --stages P",
-        plural(launch->ranks, "process", "processes")));
+        "start pipeexec by itself, with --{} P",
+        plural(launch->ranks, "process", "processes"), flags.input.pipeline ? "ranks" : "stages"));
+  }
+  if (flags.input.pipeline) {
+    ranks.count = count_input_ranks(flags);
+    return ranks;
   }
   int stages = 0;
   if (flags.schedule.stages) {

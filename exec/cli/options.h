@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "exec/cli/input_options.h"
 #include "exec/run/training.h"
 #include "exec/transport/launch.h"
 #include "exec/transport/tcp.h"
@@ -16,6 +17,7 @@ namespace pipesim::exec {
 
 struct Flags {
   ScheduleFlags schedule;
+  InputFlags input;
   Flag model, layout, data, micro_batch_size, sequence_length;
   ReplicaFlags replicas;
   Flag global_batch, reduce;

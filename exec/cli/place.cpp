@@ -32,7 +32,9 @@ std::optional<TcpPlace> find_place(const Flags& flags, const std::optional<Launc
       {&flags.rank, "--rank"}, {&flags.ranks, "--ranks"}, {&flags.master, "--master"}};
   if (transport != "tcp") {
     for (const auto& [flag, name] : own) {
-      if (*flag) {
+      const bool counts_threads =
+          flag == &flags.ranks && flags.input.pipeline && transport == "local";
+      if (*flag && !counts_threads) {
         throw input_error(fmt::format(
             "{}: only --transport tcp is told its ranks; that of this run is {}", name, transport));
       }

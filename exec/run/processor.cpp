@@ -1,8 +1,11 @@
 #include "exec/run/processor.h"
 
+#include <sched.h>
+
 #include <ctime>
 
 #include "exec/run/clock.h"
+#include "exec/transport/collectives.h"
 
 namespace pipesim::exec {
 namespace {
@@ -18,6 +21,16 @@ std::int64_t ran_ns() {
 }
 
 }  // namespace
+
+int count_processors(Transport& transport) {
+  cpu_set_t own;
+  CPU_ZERO(&own);
+  ::sched_getaffinity(0, sizeof own, &own);  // of the calling thread
+  cpu_set_t all;
+  CPU_ZERO(&all);
+  for (const cpu_set_t& theirs : gather_value(transport, own)) CPU_OR(&all, &all, &theirs);
+  return CPU_COUNT(&all);
+}
 
 ProcessorWatch::ProcessorWatch(bool counts, const std::int64_t& waited_ns)
     : counts_(counts), waited_ns_(&waited_ns), waited_before_ns_(waited_ns) {

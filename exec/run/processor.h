@@ -1,12 +1,17 @@
-// For how long others had the processor of what a thread does: by how much longer it took than
-// the thread ran.
+// Processors: how many there are, and for how long others had that of what a thread does, by how
+// much longer it took than the thread ran.
 //
-// Belongs to the thread that makes it. Costs two readings of the clocks at either end.
+// A watch belongs to the thread that makes it. Costs two readings of the clocks at either end.
 #pragma once
 
 #include <cstdint>
 
+#include "exec/transport/transport.h"
+
 namespace pipesim::exec {
+
+// How many the ranks together may run on; all of them take part, and rank 0 gets it.
+int count_processors(Transport& transport);
 
 class ProcessorWatch {
  public:

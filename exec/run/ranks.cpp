@@ -18,8 +18,7 @@
 namespace pipesim::exec {
 namespace {
 
-// Where there are as many processors as ranks, each thread keeps to one of its
-// own; the system would now and then put two that wait for each other on one.
+// The system would now and then put two that wait for each other on one.
 void keep_to_processor(int rank, int ranks) {
   cpu_set_t all;
   CPU_ZERO(&all);
@@ -39,8 +38,8 @@ void wake_in_time() { ::prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL); }
 
 }  // namespace
 
-void run_as_threads(int ranks, std::optional<std::int64_t> eager_limit_bytes,
-                    const RankWork& work) {
+void run_as_threads(int ranks, std::optional<std::int64_t> eager_limit_bytes, const RankWork& work,
+                    Processors processors) {
   LocalWorld world(ranks, eager_limit_bytes);
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(ranks));
   const auto fail = [&](int rank, std::exception_ptr error) {
@@ -48,7 +47,7 @@ void run_as_threads(int ranks, std::optional<std::int64_t> eager_limit_bytes,
     world.transport(rank).fail();
   };
   const auto work_of = [&](int rank) {
-    keep_to_processor(rank, ranks);
+    if (processors == Processors::one_each) keep_to_processor(rank, ranks);
     wake_in_time();
     try {
       work(world.transport(rank));

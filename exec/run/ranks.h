@@ -17,8 +17,11 @@ namespace pipesim::exec {
 using RankWork = std::function<void(Transport&)>;
 
 // Does `work` for every rank on a thread of its own. Throws the error of the
-// lowest rank that is not merely about another's.
-void run_as_threads(int ranks, std::optional<std::int64_t> eager_limit_bytes, const RankWork& work);
+// lowest rank that is not merely about another's. Where there are as many processors as ranks,
+// each thread keeps to one of its own; threads that a rank starts itself would then share it.
+enum class Processors : std::uint8_t { one_each, shared };
+void run_as_threads(int ranks, std::optional<std::int64_t> eager_limit_bytes, const RankWork& work,
+                    Processors processors = Processors::one_each);
 
 // Does `work` for the rank that this process is. Throws what ranks have agreed on; another
 // error ends the whole job, once `last_words` has told of it: then this returns false, where

@@ -1,7 +1,6 @@
 #include "exec/run/session.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <limits>
@@ -10,6 +9,7 @@
 #include "exec/run/agreement.h"
 #include "exec/run/emulated_links.h"
 #include "exec/run/faulty.h"
+#include "exec/run/processor.h"
 #include "exec/run/rank_groups.h"
 #include "exec/run/trainer.h"
 #include "exec/run/worker.h"
@@ -24,17 +24,6 @@
 
 namespace pipesim::exec {
 namespace {
-
-// How many processors the ranks together may run on; on rank 0.
-int count_processors(Transport& transport) {
-  cpu_set_t own;
-  CPU_ZERO(&own);
-  ::sched_getaffinity(0, sizeof own, &own);  // of the calling thread
-  cpu_set_t all;
-  CPU_ZERO(&all);
-  for (const cpu_set_t& theirs : gather_value(transport, own)) CPU_OR(&all, &all, &theirs);
-  return CPU_COUNT(&all);
-}
 
 // What each rank tells of its peaks.
 struct PeakReport {

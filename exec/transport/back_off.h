@@ -14,14 +14,18 @@ namespace pipesim::exec {
 class BackOff {
  public:
   void pause() {
-    if (++turns_ < 20) {
+    if (const std::chrono::nanoseconds sleep = next(); sleep > sleep.zero()) {
+      std::this_thread::sleep_for(sleep);
+    } else {
       std::this_thread::yield();
-      return;
     }
+  }
+  // How long to sleep in the pause that comes: 0 where a turn is to be given up.
+  std::chrono::nanoseconds next() {
     using std::chrono::microseconds;
+    if (++turns_ < 20) return microseconds(0);
     const auto waited = std::chrono::steady_clock::now() - since_;
-    std::this_thread::sleep_for(
-        std::clamp<std::chrono::nanoseconds>(waited / 64, microseconds(5), microseconds(50)));
+    return std::clamp<std::chrono::nanoseconds>(waited / 64, microseconds(5), microseconds(50));
   }
 
  private:

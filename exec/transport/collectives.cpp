@@ -8,9 +8,6 @@ namespace {
 enum Tag : int { size_tag, content_tag, exchange_tag };
 static_assert(exchange_tag < clock_tag && clock_tag < first_free_tag);
 
-// Larger ones travel in pieces: MPI counts bytes in 31 bits.
-constexpr std::size_t largest_piece = std::size_t{1} << 30;
-
 void send_all(Transport& transport, int to, std::span<const std::byte> bytes) {
   const auto size = static_cast<std::int64_t>(bytes.size());
   transport.wait(transport.send(to, size_tag, std::as_bytes(std::span(&size, 1))));

@@ -22,6 +22,9 @@ using Bytes = std::vector<std::byte>;
 inline constexpr int clock_tag = 3;
 inline constexpr int first_free_tag = 4;
 
+// Larger messages travel in pieces: MPI counts bytes in 31 bits.
+inline constexpr std::size_t largest_piece = std::size_t{1} << 30;
+
 // Rank 0 gets what each rank gives, by rank; the others get nothing.
 std::vector<Bytes> gather(Transport& transport, std::span<const std::byte> own);
 // What rank 0 gives.

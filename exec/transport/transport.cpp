@@ -23,7 +23,11 @@ std::size_t Transport::wait_any(std::span<const Ticket> tickets) {
   const Time until = patience_ ? std::chrono::steady_clock::now() + *patience_ : Time::max();
   const std::size_t done = wait_any_until(tickets, until);
   if (done < tickets.size()) return done;
-  const std::string what = awaited(tickets.front());
+  lose_patience(tickets.front());
+}
+
+void Transport::lose_patience(Ticket ticket) {
+  const std::string what = awaited(ticket);
   abandon();
   throw TimedOut(fmt::format("waited {} for {}; --timeout allows no more",
                              format_time(patience_->count()), what));

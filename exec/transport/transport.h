@@ -92,6 +92,9 @@ class Transport {
   // and TimedOut thrown. Without patience being set it lasts for ever.
   std::size_t wait_any(std::span<const Ticket> tickets);
   void wait(Ticket ticket) { wait_any({&ticket, 1}); }
+  // Abandons what is under way and throws TimedOut, which tells what that ticket waits for: for
+  // whoever tests tickets and counts the time itself.
+  [[noreturn]] void lose_patience(Ticket ticket);
   void set_patience(std::chrono::nanoseconds patience) { patience_ = patience; }
   std::optional<std::chrono::nanoseconds> patience() const { return patience_; }
   // For people, what a ticket waits for: "a message from rank 3".

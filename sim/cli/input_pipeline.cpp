@@ -57,8 +57,9 @@ InputTraining training_of(const InputPipelineFlags& flags, const SharedFlags& sh
     throw input_error(
         "--cluster is missing: what the model runs on; `pipesim clusters` lists them");
   }
-  InputTraining training{.model = read_recommendation_model(*shared.model),
-                         .cluster = find_cluster(*shared.cluster)};
+  InputTraining training;
+  training.model = read_recommendation_model(*shared.model);
+  training.cluster = find_cluster(*shared.cluster);
   training.batch_size =
       flags.batch_size ? parse_count(*flags.batch_size, "--batch-size") : default_batch_size;
   if (flags.sharding) training.sharding = *flags.sharding;

@@ -72,7 +72,7 @@ std::string input_title(const InputRequest& request, int ranks) {
 
 }  // namespace
 
-std::string input_prediction_report(const InputRequest& request, const InputPrediction& prediction,
+std::string input_prediction_report(const InputPrediction& prediction,
                                     const std::vector<InputLimit>& limits,
                                     const Terminal& terminal) {
   std::string text = input_report(prediction.run, prediction.metrics, terminal) + "\n";
@@ -130,7 +130,7 @@ std::string input_programs_report(const InputRequest& request,
       "* trains on rows one step stale: other losses\n",
       terminal.width);
   const auto lacking =
-      std::ranges::find_if(predictions, [](const auto& one) { return one.lack(); });
+      std::ranges::find_if(predictions, [](const auto& one) { return one.lack().has_value(); });
   if (lacking != predictions.end()) {
     text += wrap(fmt::format("! does not fit into {}\n", format_bytes(*lacking->memory_cap_bytes)),
                  terminal.width);

@@ -1,5 +1,8 @@
 #include "sim/input_pipeline/dense_times.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "sim/cost/estimate/device_times.h"
 
 namespace pipesim {
@@ -54,6 +57,23 @@ class DenseTimer {
     times.seconds += product_seconds(device_, precision_, product);
     ++times.kernels;
   }
+  // A weight's gradient: few results, each a sum over all samples. Where that is faster, libraries
+  // cut the sum into parts, which more multiprocessors share, and add them up.
+  void multiply_over_samples(KernelTimes& times, std::int64_t rows, std::int64_t columns) const {
+    constexpr std::int64_t most_parts = 64;
+    double best = 0;
+    for (std::int64_t parts = 1; parts <= std::min(most_parts, samples_); parts *= 2) {
+      double seconds = product_seconds(device_, precision_,
+                                       {parts, rows, columns, (samples_ + parts - 1) / parts});
+      if (parts > 1) {
+        const double results = static_cast<double>((parts + 1) * rows * columns);
+        seconds += memory_seconds(device_, bytes_a_number * results, 1);
+      }
+      if (parts == 1 || seconds < best) best = seconds;
+    }
+    times.seconds += best;
+    ++times.kernels;  // that the host launches: the library does the rest
+  }
   void keep(std::int64_t numbers) {
     times_.activation_bytes +=
         bytes_a_number * static_cast<double>(samples_) * static_cast<double>(numbers);
@@ -63,7 +83,7 @@ class DenseTimer {
   void matrix(std::int64_t inputs, std::int64_t outputs, bool wants_input_gradient,
               KernelTimes& forward, KernelTimes& backward) const {
     multiply(forward, {1, samples_, outputs, inputs});
-    multiply(backward, {1, outputs, inputs, samples_});
+    multiply_over_samples(backward, outputs, inputs);
     if (wants_input_gradient) multiply(backward, {1, samples_, inputs, outputs});
   }
 

@@ -15,7 +15,8 @@
 namespace pipesim {
 namespace {
 
-constexpr std::int64_t most_input_ranks = 1 << 16;
+constexpr std::int64_t most_input_ranks = 1 << 12;
+constexpr std::size_t most_links = 16;  // that bytes of one action pass
 
 // ---- The file
 
@@ -36,9 +37,8 @@ class InputCostsReader {
     kinds.finish();
     members_.optional("holdings", [&](const JsonCursor& value) {
       costs_.holdings.resize(costs_.work.size());
-      by_rank(value, [&](const JsonCursor& one, std::size_t rank) {
-        costs_.holdings[rank] = read_holdings(one);
-      });
+      by_rank(value, read_holdings,
+              [&](const InputHoldings& one, std::size_t rank) { costs_.holdings[rank] = one; });
     });
     return std::move(costs_);
   }
@@ -58,12 +58,13 @@ class InputCostsReader {
     }
   }
 
-  // One value for all ranks, or a list with one a rank.
-  template <typename Use>
-  void by_rank(const JsonCursor& value, Use use) const {
+  // One value for all ranks, or a list with one a rank, read by `read_one` and given to `use`.
+  template <typename Read, typename Use>
+  void by_rank(const JsonCursor& value, Read read_one, Use use) const {
     const std::size_t ranks = costs_.work.size();
     if (!value.is_array()) {
-      for (std::size_t rank = 0; rank < ranks; ++rank) use(value, rank);
+      const auto same = read_one(value);
+      for (std::size_t rank = 0; rank < ranks; ++rank) use(same, rank);
       return;
     }
     const std::vector<JsonCursor> list = value.array();
@@ -72,14 +73,16 @@ class InputCostsReader {
                              plural(std::ssize(list), "value"),
                              plural(static_cast<std::int64_t>(ranks), "rank")));
     }
-    for (std::size_t rank = 0; rank < ranks; ++rank) use(list[rank], rank);
+    for (std::size_t rank = 0; rank < ranks; ++rank) use(read_one(list[rank]), rank);
   }
 
   void read_kind(JsonMembers& kinds, InputKind kind) {
     kinds.optional(input_kind_name(kind), [&](const JsonCursor& value) {
-      by_rank(value, [&](const JsonCursor& one, std::size_t rank) {
-        costs_.work[rank][static_cast<std::size_t>(kind)] = read_work(one, kind);
-      });
+      by_rank(
+          value, [&](const JsonCursor& one) { return read_work(one, kind); },
+          [&](const InputWork& one, std::size_t rank) {
+            costs_.work[rank][static_cast<std::size_t>(kind)] = one;
+          });
     });
   }
 
@@ -89,7 +92,12 @@ class InputCostsReader {
     work.duration_ns = members.integer_or("duration_ns", 0, 0, max_time_ns);
     work.bytes = members.integer_or("bytes", 0, 0, max_bytes);
     members.optional("links", [&](const JsonCursor& list) {
-      for (const JsonCursor& item : list.array()) {
+      const std::vector<JsonCursor> items = list.array();
+      if (items.size() > most_links) {
+        list.fail(fmt::format("{} links are more than {}; name those that are full", items.size(),
+                              most_links));
+      }
+      for (const JsonCursor& item : items) {
         const std::uint32_t link = find_link(item);
         if (std::ranges::find(work.links, link) != work.links.end()) {
           item.fail(fmt::format("link {} is there twice; name each once", quote(item.string())));

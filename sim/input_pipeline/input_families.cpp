@@ -112,7 +112,14 @@ class HostOrder {
       const std::uint32_t place = find(awaited);
       if (calls_[place].stream != stream) made.after.push_back(place);
     }
+    if (is_collective(kind)) {
+      if (last_collective_ && calls_[*last_collective_].stream != stream) {
+        made.after.push_back(*last_collective_);
+      }
+      last_collective_ = static_cast<std::uint32_t>(calls_.size());
+    }
     std::ranges::sort(made.after);
+    made.after.erase(std::ranges::unique(made.after).begin(), made.after.end());
     calls_.push_back(std::move(made));
   }
   // Waits are for what was called lately.
@@ -127,6 +134,7 @@ class HostOrder {
   int accumulate_;
   InputStreams streams_;
   bool is_prepared_ = false;
+  std::optional<std::uint32_t> last_collective_;  // its place
   InputCalls calls_;
 };
 

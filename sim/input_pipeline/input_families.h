@@ -6,6 +6,11 @@
 // BOTTOM, LOOKUP, OUTPUT and TOP, the order in which its DLRM calls them; a backward is
 // TOP_BACKWARD, OUTPUT_BACKWARD, UPDATE and BOTTOM_BACKWARD, the order in which autograd comes to
 // them; dense gradients are two buckets, reduced beside what follows.
+//
+// All collectives are one communicator's, as torchrec's are by default, and run in the order in
+// which the host calls them, whatever their streams. It is this that keeps the host, which waits
+// for no other work of the device but splits, from running away: splits come behind the exchanges
+// of the batch before.
 #pragma once
 
 #include <string>

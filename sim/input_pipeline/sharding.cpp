@@ -6,6 +6,7 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <set>
 
 #include "traces/base/files.h"
 #include "traces/base/json.h"
@@ -107,9 +108,10 @@ class PlanReader {
 
   std::vector<int> read_ranks(const JsonCursor& list, const EmbeddingTable& table) const {
     std::vector<int> ranks;
+    std::set<int> named;
     for (const JsonCursor& item : list.array()) {
       const int rank = read_rank(item);
-      if (std::ranges::find(ranks, rank) != ranks.end()) {
+      if (!named.insert(rank).second) {
         item.fail(fmt::format("rank {} is there twice; name each once", rank));
       }
       ranks.push_back(rank);

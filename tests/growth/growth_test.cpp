@@ -194,6 +194,52 @@ TEST(Growth, OfModels) {
                         Outcome::refused);
 }
 
+TEST(Growth, OfRecommendationModels) {
+  const auto model = [](const std::string& members) {
+    return R"({"format":"pipesim-recommendation-model","version":1,"dense_features":1,)"
+           R"("bottom":[2],"top":[1],"interaction":"dot",)" +
+           members + "}";
+  };
+  expect_linear_reading(
+      "recommendation model",
+      {growing("tables", model(R"("tables":[<{"name":"t#","rows":5}|,>])")),
+       growing("a long name", model(R"("tables":[{"name":"<x>","rows":5}])"), 50000)});
+  expect_linear_reading(
+      "recommendation model",
+      {growing("unknown keys", model(R"("tables":[{"name":"t","rows":5}],<"k#":1|,>)")),
+       growing("unknown keys of a table", model(R"("tables":[{"name":"t","rows":5,<"k#":1|,>}])"))},
+      Outcome::refused);
+}
+
+TEST(Growth, OfShardingPlans) {
+  const auto plan = [](const std::string& tables) {
+    return R"({"format":"pipesim-sharding-plan","version":1,"tables":{)" + tables + "}}";
+  };
+  expect_linear_reading(
+      "sharding plan",
+      {growing("tables", plan(R"(<"t#":{"sharding":"row-wise"}|,>)")),
+       growing("unknown tables", plan(R"(<"u#":{"sharding":"row-wise"}|,>)")),
+       growing("ranks", plan(R"("t0":{"sharding":"column-wise","ranks":[<#|,>,0]})")),
+       growing("unknown keys", plan(R"("t0":{"sharding":"row-wise",<"k#":1|,>})"))},
+      Outcome::refused);
+}
+
+TEST(Growth, OfInputCosts) {
+  const auto costs = [](const std::string& members) {
+    return R"({"format":"pipesim-input-costs","version":1,)" + members + "}";
+  };
+  const std::string links = R"("links":[<{"name":"l#","bandwidth_bytes_per_s":1000}|,>],)";
+  expect_linear_reading("input costs", {growing("links", costs(links + R"("ranks":2,"work":{})"))});
+  expect_linear_reading(
+      "input costs",
+      {growing("an unknown link", costs(links + R"("ranks":2,"work":{"TOP":{"links":["l"]}})")),
+       growing("links of one action",
+               costs(links + R"("ranks":2,"work":{"TOP":{"links":[<"l#"|,>]}})")),
+       growing("ranks", costs(R"("ranks":2,"work":{"TOP":[<{"duration_ns":5}|,>]})")),
+       growing("unknown keys", costs(R"("ranks":2,"work":{},<"k#":1|,>)"))},
+      Outcome::refused);
+}
+
 TEST(Growth, OfHardware) {
   for (const std::string kind : {"device", "cluster"}) {
     const std::string format = R"("format":"pipesim-)" + kind + R"(","version":1,)";

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <stdexcept>
+#include <string>
 
 #include "sim/calibrate/calibration.h"
 #include "sim/cost/costs.h"
@@ -10,6 +11,9 @@
 #include "sim/cost/layout.h"
 #include "sim/cost/model.h"
 #include "sim/cost/pipedream_graph.h"
+#include "sim/input_pipeline/input_costs.h"
+#include "sim/input_pipeline/recommendation_model.h"
+#include "sim/input_pipeline/sharding.h"
 #include "sim/schedule/csv.h"
 #include "sim/schedule/deadlock.h"
 #include "sim/schedule/lower.h"
@@ -44,6 +48,18 @@ void read_as_calibration(const std::string& text) {
   calibrate(read_runs({file.path()}));
 }
 
+// Of a model with tables t0 ... t9999, and as many ranks.
+void read_plan(const std::string& text) {
+  constexpr int most = 10'000;
+  static const RecommendationModel model = [] {
+    RecommendationModel many{.name = "many"};
+    many.bottom = {5040};
+    for (int i = 0; i < most; ++i) many.tables.push_back({"t" + std::to_string(i), most, 5040});
+    return many;
+  }();
+  parse_sharding_plan(text, "grown.json", model, most, 8);
+}
+
 }  // namespace
 
 const std::vector<Reader>& readers() {
@@ -69,6 +85,10 @@ const std::vector<Reader>& readers() {
       {"model", [](const std::string& text) { parse_model(text, "grown.json"); }},
       {"device", [](const std::string& text) { parse_device(text, "grown.json"); }},
       {"cluster", [](const std::string& text) { parse_cluster(text, "grown.json"); }},
+      {"recommendation model",
+       [](const std::string& text) { parse_recommendation_model(text, "grown.json"); }},
+      {"sharding plan", read_plan},
+      {"input costs", [](const std::string& text) { parse_input_costs(text, "grown.json"); }},
       {"graph", [](const std::string& text) { parse_pipedream_graph(text, "grown.txt", 2); }},
       {"layout", [](const std::string& text) { parse_layout(text); }},
       {"message",

@@ -239,7 +239,20 @@ TEST(Hardware, WhatADeviceDoesNotSayIsIdeal) {
   EXPECT_EQ(device.matmul.peak_share, 1);
   EXPECT_EQ(device.matmul.tiles.size(), 1U);
   EXPECT_EQ(device.kernel_gap_ns, 0);
+  EXPECT_EQ(device.host_bytes_per_second, 25'000'000'000);
+  EXPECT_EQ(device.host_latency_ns, 0);
   EXPECT_EQ(device.unverified, std::vector<std::string>{});
+}
+
+TEST(Hardware, ReadsCopiesFromTheHost) {
+  const DeviceSpec device =
+      parse_device(replaced(small_device, R"("memory":"1GiB")",
+                            R"("memory":"1GiB","host_latency":"7us","host_bandwidth":)"
+                            R"({"value":"12GB/s","source":"a guess","unverified":true})"),
+                   "d.json");
+  EXPECT_EQ(device.host_bytes_per_second, 12'000'000'000);
+  EXPECT_EQ(device.host_latency_ns, 7'000);
+  EXPECT_EQ(device.unverified, std::vector<std::string>{"host_bandwidth"});
 }
 
 TEST(Hardware, ReadsEverySection) {
@@ -308,16 +321,11 @@ TEST(Hardware, PrecisionsHaveNames) {
 }
 
 TEST(Hardware, ReadsTheExamplesOfTheFormat) {
-  const std::string text = read_file(testing::source_file("traces/FORMAT.md"));
-  const auto example = [&](const std::string& heading) {
-    const std::string fence = "```json\n";
-    const std::size_t begin = text.find(fence, text.find("\n## " + heading)) + fence.size();
-    return text.substr(begin, text.find("```", begin) - begin);
-  };
-  const DeviceSpec device = parse_device(example("Devices: `pipesim-device`"), "FORMAT.md");
+  using testing::format_example;
+  const DeviceSpec device = parse_device(format_example("Devices: `pipesim-device`"), "FORMAT.md");
   EXPECT_EQ(device.matmul.whole_waves, 0.49);
   EXPECT_EQ(device.unverified, std::vector<std::string>{"software.kernel_gap"});
-  const Cluster cluster = parse_cluster(example("Clusters: `pipesim-cluster`"), "FORMAT.md");
+  const Cluster cluster = parse_cluster(format_example("Clusters: `pipesim-cluster`"), "FORMAT.md");
   EXPECT_EQ(cluster.nodes, 16);
   EXPECT_EQ(cluster.node.collectives.back().ranks, 8);
 }

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <deque>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -229,6 +231,23 @@ TEST(InputFamilies, AllAreSoundForAnyNumberOfBatches) {
           EXPECT_EQ(again.is_stale, program.is_stale);
         }
       }
+    }
+  }
+}
+
+// Whatever the streams: each collective waits for the one that the host called before it.
+TEST(InputFamilies, CollectivesRunInTheOrderOfTheirCalls) {
+  for (const InputFamily& family : all_input_families()) {
+    const InputProgram program = make_input_program({std::string(family.name), 2, 5, 2});
+    const InputCalls& calls = program.calls[0];
+    std::optional<std::uint32_t> last;
+    for (std::uint32_t place = 0; place < calls.size(); ++place) {
+      if (!is_collective(calls[place].action.kind)) continue;
+      if (last && calls[*last].stream != calls[place].stream) {
+        EXPECT_TRUE(std::ranges::count(calls[place].after, *last) == 1)
+            << family.name << ' ' << to_text(calls[place].action);
+      }
+      last = place;
     }
   }
 }

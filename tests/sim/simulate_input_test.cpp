@@ -390,12 +390,13 @@ TEST(SimulateInput, BaseAddsUpAndSparseDistHides) {
     return end_of(run, InputKind::OPTIMIZER, 8) - end_of(run, InputKind::OPTIMIZER, 7);
   };
   constexpr std::int64_t compute = 70 + 50 + 30 + 200 + 400 + 30 + 60 + 140;
-  // Sums of the bottom's gradients are behind all else; those of the top's beside it. The copy is
-  // called with the backward still to run, and so is beside it.
-  EXPECT_EQ(steady("sparse-dist"), compute + 40 + 10);
-  EXPECT_EQ(steady("prefetch"), compute + 40 + 10);
-  EXPECT_EQ(steady("base"), compute + 20 + 100 + 40 + 10);
-  EXPECT_EQ(steady("lite"), compute + 20 + 100 + 40 + 10);
+  // Sums of the bottom's gradients are behind all else. Those of the top's, 90, are on the way of
+  // the gradients of rows, since one communicator carries both. The copy is called with the
+  // backward still to run, and so is beside it.
+  EXPECT_EQ(steady("sparse-dist"), compute + 90 + 40 + 10);
+  EXPECT_EQ(steady("prefetch"), compute + 90 + 40 + 10);
+  EXPECT_EQ(steady("base"), compute + 20 + 100 + 90 + 40 + 10);
+  EXPECT_EQ(steady("lite"), compute + 20 + 100 + 90 + 40 + 10);
   // The lookup and its exchange are beside the bottom MLP, of which 70 stay, and beside the sums
   // and the step; the way back is beside the bottom's backward.
   EXPECT_EQ(steady("fused"), 70 + 200 + 400 + 140 + 40 + 10);

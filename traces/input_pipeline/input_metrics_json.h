@@ -14,7 +14,6 @@ void add_input_run(Json& json, const InputRun& run, const InputMetrics& metrics)
 Json input_exposed_json(const InputMetrics& metrics);
 // Of one rank.
 Json input_rank_json(const InputMetrics::Rank& metrics, int rank);
-
 Json input_memory_json(const InputMemory& memory);
 
 }  // namespace pipesim

@@ -152,8 +152,7 @@ class InputProgramReader {
       call.after.push_back(found->second);
     }
     std::ranges::sort(call.after);
-    const auto again = std::ranges::unique(call.after);
-    call.after.erase(again.begin(), again.end());
+    call.after.erase(std::unique(call.after.begin(), call.after.end()), call.after.end());
     const auto place = static_cast<std::uint32_t>(program_.calls.back().size());
     places_.try_emplace({call.action.kind, call.action.batch}, place);
     program_.calls.back().push_back(std::move(call));

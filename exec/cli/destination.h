@@ -1,0 +1,22 @@
+// Where what rank 0 prints ends up.
+#pragma once
+
+namespace pipesim::exec {
+
+// A launcher gives its processes pseudo terminals and pipes of its own; what counts is what it
+// writes to itself. Owns what it has opened.
+class Destination {
+ public:
+  Destination(int descriptor, bool launched);
+  ~Destination();
+  Destination(const Destination&) = delete;
+  Destination& operator=(const Destination&) = delete;
+
+  int descriptor() const { return descriptor_; }
+
+ private:
+  int descriptor_;
+  int opened_ = -1;
+};
+
+}  // namespace pipesim::exec

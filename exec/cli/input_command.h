@@ -1,0 +1,35 @@
+// What pipeexec does with an input pipeline, once its flags are read.
+#pragma once
+
+#include <mutex>
+#include <optional>
+
+#include "exec/cli/options.h"
+#include "exec/input_pipeline/input_session.h"
+#include "traces/base/files.h"
+
+namespace pipesim::exec {
+
+// For all ranks of this process. Flags, ranks and launch outlive it.
+class InputCommand {
+ public:
+  InputCommand(const Flags& flags, const Ranks& ranks, const std::optional<Launch>& launch)
+      : flags_(flags), ranks_(ranks), launch_(launch) {}
+
+  // On each rank's thread, from flags to the report, which rank 0 prints.
+  void run_rank(Transport& transport);
+
+ private:
+  // By the first who asks; an input error for everyone.
+  void make_job(int ranks);
+  void tell(const InputResult& result, std::optional<OutputFile>& trace, bool launched) const;
+
+  const Flags& flags_;
+  const Ranks& ranks_;
+  const std::optional<Launch>& launch_;
+  std::mutex mutex_;
+  std::optional<InputJob> job_;
+  std::optional<InputProcess> process_;
+};
+
+}  // namespace pipesim::exec

@@ -1,0 +1,220 @@
+#include "exec/cli/input_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "exec/cli/options.h"
+#include "exec/cli/parse_number.h"
+#include "exec/device/devices.h"
+#include "sim/input_pipeline/input_families.h"
+#include "traces/base/error.h"
+#include "traces/base/text.h"
+
+namespace pipesim::exec {
+namespace {
+
+constexpr int usual_batches = 16;
+constexpr std::int64_t usual_batch_size = 256;
+constexpr int most_threaded_ranks = 1024;
+
+bool is_program_file(const std::string& name) {
+  return name.find_first_of("./") != std::string::npos;
+}
+
+// Without --input-pipeline itself and --ranks, which others have, too.
+std::vector<FlagHelp> own_input_flags(InputFlags& flags) {
+  return {{"--batches", &flags.batches, "N", "of each rank; default 16, of --data all"},
+          {"--batch-size", &flags.batch_size, "N", "samples of a rank's batch; default 256"},
+          {"--input-stages", &flags.stages, "LIST",
+           "of staged: copy,dist (default) or copy,prepare,dist"},
+          {"--sharding", &flags.sharding, "FILE|default",
+           "who has which table; default whole tables by size"},
+          {"--table-optimizer", &flags.table_optimizer, "NAME",
+           "sgd or adagrad (row-wise); default sgd"},
+          {"--epochs", &flags.epochs, "N", "times over the same batches; default 1"},
+          {"--evaluate", &flags.evaluate, "N",
+           "batches behind these, whose loss is told after each epoch"}};
+}
+
+TableOptimizer parse_table_optimizer(const std::string& name) {
+  if (name == "sgd") return TableOptimizer::sgd;
+  if (name == "adagrad") return TableOptimizer::row_wise_adagrad;
+  throw input_error(
+      fmt::format("--table-optimizer: {}", unknown_name("optimizer", name, {"sgd", "adagrad"})));
+}
+
+void refuse_given(const std::vector<std::pair<const Flag*, std::string_view>>& flags,
+                  std::string_view why) {
+  for (const auto& [flag, name] : flags) {
+    if (*flag) throw input_error(fmt::format("{}: {}", name, why));
+  }
+}
+
+InputProgram program_of(const Flags& flags, int ranks, int batches) {
+  InputProgramRequest request;
+  request.name = *flags.input.pipeline;
+  request.ranks = ranks;
+  request.batches = batches;
+  if (flags.accumulate) {
+    if (is_program_file(request.name)) {
+      throw input_error("--accumulate: the program's file says so itself");
+    }
+    request.accumulate = parse_count(*flags.accumulate, "--accumulate");
+  }
+  if (flags.input.stages) {
+    if (request.name != "staged") {
+      throw input_error("--input-stages: only --input-pipeline staged has stages of one's own");
+    }
+    request.stages = parse_input_stages(*flags.input.stages, "--input-stages");
+  }
+  return choose_input_program(request);
+}
+
+// Batches that are asked for; 0 where the program's file has them.
+int asked_batches(const Flags& flags) {
+  if (flags.input.batches) return parse_count(*flags.input.batches, "--batches");
+  return is_program_file(*flags.input.pipeline) ? 0 : usual_batches;
+}
+
+InputJob emulated_job(const Flags& flags, int ranks) {
+  const InputFlags& own = flags.input;
+  refuse_given({{&flags.model, "--model"},
+                {&flags.data, "--data"},
+                {&flags.seed, "--seed"},
+                {&flags.learning_rate, "--learning-rate"},
+                {&own.batch_size, "--batch-size"},
+                {&own.sharding, "--sharding"},
+                {&own.table_optimizer, "--table-optimizer"},
+                {&own.epochs, "--epochs"},
+                {&own.evaluate, "--evaluate"}},
+               "an emulated device trains nothing");
+  if (flags.verify) throw input_error("--verify: an emulated device has no results to compare");
+  if (!flags.costs) {
+    throw input_error("--costs is missing: a file of what each action takes on --device emulated");
+  }
+  InputJob job;
+  job.costs = read_input_costs(*flags.costs);
+  if (job.costs->ranks() != ranks) {
+    throw input_error(fmt::format("{}: costs of {}, but {} of them; start as many", *flags.costs,
+                                  plural(job.costs->ranks(), "rank"),
+                                  ranks == 1 ? "there is 1" : fmt::format("there are {}", ranks)));
+  }
+  job.program = program_of(flags, ranks, asked_batches(flags));
+  return job;
+}
+
+ShardingPlan plan_of(const Flags& flags, const RecommendationModel& model, int ranks) {
+  const Flag& asked = flags.input.sharding;
+  if (!asked || *asked == "default") return default_sharding(model, ranks);
+  // What only a simulated cluster has nodes for is refused later.
+  return read_sharding_plan(*asked, model, ranks, ranks);
+}
+
+// What is left for training of a source that ends, for each rank.
+int batches_of(const Flags& flags, const InputJob& job) {
+  const auto of_rank = share_of(*job.source, job.training->batch_size, job.training->ranks);
+  const bool is_given = flags.input.batches || is_program_file(*flags.input.pipeline);
+  const std::int64_t asked = is_given ? asked_batches(flags) : 1;
+  if (of_rank.batches < asked + job.evaluate) {
+    const std::string evaluated =
+        job.evaluate > 0 ? fmt::format(" and --evaluate {}", job.evaluate) : "";
+    throw input_error(fmt::format(
+        "--batches {}{}: {} has {} of {} for each of {}", asked, evaluated, job.source->name(),
+        plural(of_rank.batches, "batch", "batches"), plural(job.training->batch_size, "sample"),
+        plural(job.training->ranks, "rank")));
+  }
+  return is_given ? static_cast<int>(asked)
+                  : static_cast<int>(std::min(of_rank.batches - job.evaluate, max_count));
+}
+
+InputJob training_job(const Flags& flags, int ranks) {
+  refuse_given({{&flags.costs, "--costs"}}, "only --device emulated has costs");
+  const InputFlags& own = flags.input;
+  InputJob job;
+  RecommendationTraining& training = job.training.emplace();
+  training.model = read_recommendation_model(flags.model.value_or("dlrm-mini"));
+  training.plan = plan_of(flags, training.model, ranks);
+  training.ranks = ranks;
+  training.batch_size =
+      own.batch_size ? parse_count(*own.batch_size, "--batch-size") : usual_batch_size;
+  training.seed = flags.seed ? parse_seed(*flags.seed) : 1;
+  if (flags.learning_rate) {
+    training.learning_rate = training.table_learning_rate =
+        parse_learning_rate(*flags.learning_rate);
+  }
+  if (own.table_optimizer) training.table_optimizer = parse_table_optimizer(*own.table_optimizer);
+  check_executable(training);
+  if (own.epochs) job.epochs = parse_count(*own.epochs, "--epochs");
+  if (own.evaluate) job.evaluate = parse_count(*own.evaluate, "--evaluate");
+  job.verify = flags.verify;
+  job.source = flags.data ? read_batches(*flags.data, training.model)
+                          : make_batch_generator(training.model, training.seed);
+  const int batches = job.source->samples() ? batches_of(flags, job) : asked_batches(flags);
+  job.program = program_of(flags, ranks, batches);
+  training.accumulate = job.program.accumulate;
+  return job;
+}
+
+}  // namespace
+
+void add_input_flags(CommandLine& program, InputFlags& flags) {
+  std::vector<FlagHelp> all{{"--input-pipeline", &flags.pipeline, "NAME|FILE",
+                             "base, sparse-dist, lite, fused, semi-sync, prefetch, staged"}};
+  for (FlagHelp& flag : own_input_flags(flags)) all.push_back(std::move(flag));
+  program.add_flags("An overlapped input pipeline, instead of a schedule", all);
+}
+
+void check_input_flags(const CommandLine& program, const Flags& flags) {
+  if (!flags.input.pipeline) {
+    InputFlags own = flags.input;
+    if (const std::string stray = first_given(own_input_flags(own)); !stray.empty()) {
+      throw input_error(fmt::format("{}: goes with --input-pipeline, which is missing", stray));
+    }
+    return;
+  }
+  const std::string other =
+      program.first_given({"--input-pipeline", "--batches",     "--batch-size",
+                           "--input-stages",   "--sharding",    "--table-optimizer",
+                           "--epochs",         "--evaluate",    "--model",
+                           "--data",           "--accumulate",  "--seed",
+                           "--learning-rate",  "--device",      "--costs",
+                           "--transport",      "--eager-limit", "--timeout",
+                           "--rank",           "--ranks",       "--master",
+                           "--list-devices",   "--trace",       "--verify",
+                           "--json",           "--quiet"});
+  if (!other.empty()) {
+    throw input_error(fmt::format(
+        "{}: an input pipeline has no use for it; leave it or --input-pipeline away", other));
+  }
+}
+
+int count_input_ranks(const Flags& flags) {
+  int ranks = 0;
+  if (flags.ranks) {
+    ranks = parse_count(*flags.ranks, "--ranks");
+  } else if (is_program_file(*flags.input.pipeline)) {
+    ranks = read_input_program(*flags.input.pipeline).ranks();
+  } else {
+    throw input_error(
+        "--ranks is missing: give the number of ranks, or start them with mpirun -n P pipeexec");
+  }
+  if (ranks > most_threaded_ranks) {
+    throw input_error(fmt::format("--ranks {}: at most {} threads", ranks, most_threaded_ranks));
+  }
+  return ranks;
+}
+
+InputJob make_input_job(const Flags& flags, int ranks) {
+  const std::string device = flags.device.value_or("cpu");
+  if (device == emulated_device) return emulated_job(flags, ranks);
+  if (device != "cpu") {
+    throw input_error(
+        fmt::format("--device: input pipelines run on cpu and emulated, not on {}", quote(device)));
+  }
+  return training_job(flags, ranks);
+}
+
+}  // namespace pipesim::exec

@@ -1,0 +1,96 @@
+// What the streams of a rank exchange, carried over the transport that one thread alone may call.
+//
+// The transport's thread carries. Threads of streams hand in what they exchange, and block until
+// it is done. Each stream has a lane: exchanges of one lane meet in order on all ranks, those of
+// different lanes don't wait for each other. A size travels before what has no room beside it, so
+// nobody needs to know how much comes. An error of the transport ends carry() and all exchanges.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "exec/transport/collectives.h"
+#include "exec/transport/transport.h"
+
+namespace pipesim::exec {
+
+class Courier {
+ public:
+  // What exchanges end with that are carried no more. Who stopped the courier, or what carry()
+  // threw, says why.
+  struct Stopped {};
+
+  // A lane's messages have the tag first_free_tag + lane. The transport outlives it.
+  explicit Courier(Transport& transport) : transport_(transport) {}
+  Courier(const Courier&) = delete;
+  Courier& operator=(const Courier&) = delete;
+
+  int rank() const { return transport_.rank(); }
+  int ranks() const { return transport_.ranks(); }
+
+  // On the transport's thread, once: carries until stop(). Throws what the transport does, and
+  // TimedOut where one exchange makes no progress for as long as the transport has patience.
+  // All exchanges have ended when it returns, and none will begin.
+  void carry();
+
+  // On any thread, one a lane at a time: gives each rank bytes, and returns what each gave this
+  // one, by rank. Own bytes pass through. `what` names it in errors.
+  std::vector<Bytes> exchange(int lane, const std::string& what, std::vector<Bytes> given);
+  // On any thread: ends what is under way.
+  void stop();
+
+ private:
+  // What comes first: the size, and as much as there is room for. All of it, where that is all.
+  struct Head {
+    std::int64_t size = 0;
+    std::array<std::byte, 56> first{};
+  };
+  struct Exchange {
+    int tag = 0;
+    const std::string* what = nullptr;
+    std::vector<Bytes> given, got;                  // by rank
+    std::vector<Head> leaving, coming;              // likewise
+    int open = 0;                                   // messages under way
+    std::chrono::steady_clock::time_point since{};  // the last of them was done
+    enum class End { none, done, stopped } end = End::none;
+  };
+  // A message under way.
+  struct Message {
+    static constexpr int no_head = -1;
+    Exchange* exchange = nullptr;
+    Ticket ticket = 0;
+    int head_of = no_head;  // the rank whose head it brings
+  };
+
+  void carry_on();
+  void begin(Exchange& exchange);
+  void send(Exchange& exchange, int to, std::span<const std::byte> bytes);
+  void receive(Exchange& exchange, int from, std::span<std::byte> bytes, int head_of);
+  void take_head(Exchange& exchange, int from);
+  // Whether any message was done.
+  bool poll();
+  bool is_done(const Message& message);
+  void check_patience();
+  void end(Exchange& exchange, Exchange::End how);
+  void stop_all();
+
+  Transport& transport_;
+  std::vector<Message> messages_;  // the carrying thread's, as is what they belong to
+
+  std::mutex mutex_;
+  std::condition_variable handed_in_;
+  std::condition_variable ended_;
+  std::vector<Exchange*> waiting_;  // handed in, and not begun
+  std::vector<Exchange*> begun_;
+  bool stopping_ = false;
+  bool carries_no_more_ = false;
+};
+
+}  // namespace pipesim::exec

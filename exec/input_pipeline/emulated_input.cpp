@@ -1,0 +1,86 @@
+#include "exec/input_pipeline/emulated_input.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "exec/run/clock.h"
+#include "traces/base/error.h"
+#include "traces/base/text.h"
+
+namespace pipesim::exec {
+namespace {
+
+// When the last rank has come, all of which tell when they did.
+std::int64_t last_to_come(InputExchange& exchange, std::int64_t own_ns) {
+  const auto told = std::as_bytes(std::span(&own_ns, 1));
+  std::int64_t last_ns = own_ns;
+  for (const Bytes& bytes : exchange.all_to_all(std::vector<Bytes>(
+           static_cast<std::size_t>(exchange.ranks()), Bytes(told.begin(), told.end())))) {
+    last_ns = std::max(last_ns, values_of<std::int64_t>(bytes).front());
+  }
+  return last_ns;
+}
+
+}  // namespace
+
+std::int64_t EmulatedNetwork::transfer(std::span<const std::uint32_t> links, std::int64_t bytes,
+                                       std::int64_t start_ns) {
+  // steady_clock is CLOCK_MONOTONIC.
+  using Time = std::chrono::steady_clock::time_point;
+  std::unique_lock lock(mutex_);
+  const FairLinks::Place own = links_.add(links, bytes, start_ns);
+  shared_anew_.notify_all();
+  while (!own->end_ns) {
+    shared_anew_.wait_until(lock, Time(std::chrono::nanoseconds(links_.expected_end_ns(own))));
+    links_.pass_until(Clock::monotonic_ns());
+  }
+  const std::int64_t end_ns = *own->end_ns;
+  links_.remove(own);
+  return end_ns;
+}
+
+void EmulatedInput::call(const InputAction& action) {
+  const std::int64_t takes_ns = costs_.of(rank_, action.kind).host_ns;
+  if (takes_ns > 0) sleep_until(Clock::monotonic_ns() + takes_ns);
+}
+
+void EmulatedInput::run(const InputAction& action, InputExchange* exchange) {
+  std::int64_t now_ns = Clock::monotonic_ns();
+  const InputWork& work = costs_.of(rank_, action.kind);
+  if (exchange != nullptr) now_ns = last_to_come(*exchange, now_ns);
+  if (work.bytes > 0 && !work.links.empty()) {
+    now_ns = network_.transfer(work.links, work.bytes, now_ns);
+  }
+  sleep_until(now_ns + work.duration_ns);
+}
+
+void EmulatedInput::sleep_until(std::int64_t monotonic_ns) {
+  PreciseSleep* sleep = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    sleep = &sleeps_[std::this_thread::get_id()];
+  }
+  sleep->until(monotonic_ns);
+}
+
+void check_links_apart(const InputCosts& costs) {
+  std::vector<int> user(costs.links.size(), -1);
+  for (int rank = 0; rank < costs.ranks(); ++rank) {
+    for (const InputWork& work : costs.work[static_cast<std::size_t>(rank)]) {
+      for (const std::uint32_t link : work.links) {
+        if (user[link] >= 0 && user[link] != rank) {
+          throw input_error(fmt::format(
+              "link {} is shared by ranks {} and {}, which are processes that don't see what each "
+              "other sends; give --transport local",
+              quote(costs.links[link].name), user[link], rank));
+        }
+        user[link] = rank;
+      }
+    }
+  }
+}
+
+}  // namespace pipesim::exec

@@ -1,0 +1,59 @@
+// The workload of an input pipeline that only takes time: each action as long as costs say, while
+// streams, waits and the meetings of ranks are real.
+//
+// A collective begins when the last rank has come to it. The bytes of an action cross its links,
+// shared with whatever else crosses these at that time; then it takes its duration. Nothing but
+// when ranks came is really sent. Ranks share one CLOCK_MONOTONIC.
+#pragma once
+
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "exec/input_pipeline/fair_links.h"
+#include "exec/input_pipeline/input_workload.h"
+#include "exec/run/precise_sleep.h"
+#include "sim/input_pipeline/input_costs.h"
+
+namespace pipesim::exec {
+
+// The links of all ranks of this process, by the wall clock. Any thread.
+class EmulatedNetwork {
+ public:
+  explicit EmulatedNetwork(const std::vector<InputLink>& links) : links_(links) {}
+
+  // Returns when so many bytes have crossed these links, from `start_ns` of CLOCK_MONOTONIC on,
+  // which is now or a moment ago, and when that was.
+  std::int64_t transfer(std::span<const std::uint32_t> links, std::int64_t bytes,
+                        std::int64_t start_ns);
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable shared_anew_;
+  FairLinks links_;
+};
+
+class EmulatedInput final : public InputWorkload {
+ public:
+  // Costs and network outlive it.
+  EmulatedInput(const InputCosts& costs, int rank, EmulatedNetwork& network)
+      : costs_(costs), rank_(rank), network_(network) {}
+
+  void call(const InputAction& action) override;
+  void run(const InputAction& action, InputExchange* exchange) override;
+
+ private:
+  void sleep_until(std::int64_t monotonic_ns);
+
+  const InputCosts& costs_;
+  int rank_;
+  EmulatedNetwork& network_;
+  std::mutex mutex_;
+  std::map<std::thread::id, PreciseSleep> sleeps_;  // of each stream's thread
+};
+
+// An input error where several ranks share a link: those of other processes aren't seen.
+void check_links_apart(const InputCosts& costs);
+
+}  // namespace pipesim::exec

@@ -1,0 +1,46 @@
+// Links that transfers share max-min fairly: when each transfer ends.
+//
+// Bytes cross all links of a transfer at once, at any time at the rate that the fullest of them
+// leaves it. Knows no clock: whoever owns it says how far time has gone. For one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "sim/input_pipeline/input_costs.h"
+
+namespace pipesim::exec {
+
+class FairLinks {
+ public:
+  struct Transfer {
+    std::span<const std::uint32_t> links;
+    double left = 0;                     // bytes
+    double rate = 0;                     // bytes a nanosecond
+    std::optional<std::int64_t> end_ns;  // once it is over
+  };
+  using Place = std::list<Transfer>::iterator;
+
+  explicit FairLinks(const std::vector<InputLink>& links);
+
+  // From `start_ns` on, or from when time has gone so far. Over one link or more, which outlive it.
+  Place add(std::span<const std::uint32_t> links, std::int64_t bytes, std::int64_t start_ns);
+  void remove(Place transfer);
+  // When it ends if nothing else begins or ends before.
+  std::int64_t expected_end_ns(Place transfer) const { return end_ns(*transfer); }
+  // Those that end on the way leave their share to the others.
+  void pass_until(std::int64_t time_ns);
+
+ private:
+  std::int64_t end_ns(const Transfer& transfer) const;
+  void share_out();
+
+  std::vector<double> rates_;  // by link, bytes a nanosecond
+  std::list<Transfer> transfers_;
+  std::int64_t passed_ns_ = 0;  // how far time has gone
+};
+
+}  // namespace pipesim::exec

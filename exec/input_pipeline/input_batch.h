@@ -1,0 +1,85 @@
+// Batches of a recommendation model: dense features, labels, ids; and where they come from.
+//
+// A source has samples, numbered from 0. Ranks deal them out in blocks: batch b of rank r is
+// block b * ranks + r. What a source reads depends on the samples' numbers alone, so that the
+// same samples are trained on however many ranks share a batch of the same size. Sources are
+// immutable; any thread may read.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/input_pipeline/recommendation_model.h"
+
+namespace pipesim::exec {
+
+// Ids of samples for one table: how many of each sample, and all of them, sample by sample.
+struct IdLists {
+  std::vector<std::int64_t> lengths;
+  std::vector<std::int64_t> values;
+
+  std::int64_t bytes() const {
+    return static_cast<std::int64_t>((lengths.size() + values.size()) * sizeof(std::int64_t));
+  }
+  bool operator==(const IdLists&) const = default;
+};
+
+struct InputBatch {
+  std::vector<float> dense;   // [samples x dense features]
+  std::vector<float> labels;  // 0 or 1, one a sample
+  std::vector<IdLists> ids;   // by table
+
+  std::int64_t samples() const { return static_cast<std::int64_t>(labels.size()); }
+  std::int64_t bytes() const;
+  bool operator==(const InputBatch&) const = default;
+};
+
+class BatchSource {
+ public:
+  virtual ~BatchSource() = default;
+  virtual std::string name() const = 0;
+  // How many there are; nothing where there is no end.
+  virtual std::optional<std::int64_t> samples() const = 0;
+  // Samples first, first + 1 ..., all of which there are.
+  virtual InputBatch read(std::int64_t first, std::int64_t count) const = 0;
+};
+
+// Batch b of a rank.
+InputBatch read_batch(const BatchSource& source, std::int64_t batch, std::int64_t batch_size,
+                      int rank, int ranks);
+
+// How far a source goes when every rank takes as many batches as the one that gets fewest.
+struct BatchShare {
+  std::int64_t batches = 0;   // of each rank
+  std::int64_t left_out = 0;  // samples at the end that no rank takes
+};
+// Of a source that ends. An input error where that is no batch.
+BatchShare share_of(const BatchSource& source, std::int64_t batch_size, int ranks);
+// "clicks.txt: the last 3 of 1,000 samples are left out: ...", or empty where none is.
+std::string left_out_note(const BatchSource& source, std::int64_t batch_size, int ranks);
+
+// An input error where a source has not so many batches for each rank.
+void check_batches(const BatchSource& source, std::int64_t batches, std::int64_t batch_size,
+                   int ranks);
+
+// Samples without end, by seed. Dense features are normal, ids as the model's tables say
+// (id_distribution.h). A label is 1 where a hidden linear function of features and ids, and some
+// noise, are above 0: something that training can find.
+std::unique_ptr<BatchSource> make_batch_generator(const RecommendationModel& model,
+                                                  std::uint64_t seed);
+
+// `pipesim-batches`, in traces/FORMAT.md: all samples of a file, for that model. An input error
+// names file and line: a file that is cut short, one that is of other tables, an id that is not
+// in its table.
+std::unique_ptr<BatchSource> parse_batches(std::string_view text, const std::string& file,
+                                           const RecommendationModel& model);
+std::unique_ptr<BatchSource> read_batches(const std::string& path,
+                                          const RecommendationModel& model);
+// That format.
+std::string batches_to_text(const InputBatch& samples, const RecommendationModel& model);
+
+}  // namespace pipesim::exec

@@ -1,0 +1,224 @@
+#include "exec/input_pipeline/input_session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "exec/device/devices.h"
+#include "exec/input_pipeline/input_worker.h"
+#include "exec/input_pipeline/lane_exchange.h"
+#include "exec/input_pipeline/recommendation_rank.h"
+#include "exec/run/agreement.h"
+#include "exec/run/clock_sync.h"
+#include "exec/run/processor.h"
+#include "exec/transport/collectives.h"
+#include "traces/base/error.h"
+
+namespace pipesim::exec {
+namespace {
+
+// Before anything of the job's size is built. On every rank alike.
+void check_job(const InputJob& job, const InputProcess& process, const Transport& transport,
+               const SharedClocks& hosts) {
+  if (job.costs) {
+    if (!all_share_one(hosts)) {
+      throw input_error(
+          "ranks of several hosts share no clock to emulate exchanges by; start them on one host");
+    }
+    if (!process.has_all_ranks()) check_links_apart(*job.costs);
+    return;
+  }
+  // Ranks of this host.
+  const auto own = hosts[static_cast<std::size_t>(transport.rank())];
+  const auto last = std::ranges::find(hosts.rbegin(), hosts.rend(), own).base();
+  check_table_memory(*job.training, own, static_cast<int>(last - hosts.begin()));
+}
+
+// A collective begins on all ranks when the last of them was ready.
+void start_collectives_together(const InputProgram& program,
+                                std::vector<std::vector<InputSpan>>& spans) {
+  std::map<std::pair<std::int32_t, InputKind>, std::int64_t> starts;
+  const auto for_each = [&](const auto& visit) {
+    for (std::size_t rank = 0; rank < spans.size(); ++rank) {
+      for (std::size_t place = 0; place < spans[rank].size(); ++place) {
+        const auto [kind, batch] = program.calls[rank][place].action;
+        if (is_collective(kind)) visit(std::pair(batch, kind), spans[rank][place]);
+      }
+    }
+  };
+  for_each([&](const auto& action, const InputSpan& span) {
+    const auto [at, is_first] = starts.try_emplace(action, span.ready_ns);
+    if (!is_first) at->second = std::max(at->second, span.ready_ns);
+  });
+  // Clocks of several hosts are related but so well.
+  for_each([&](const auto& action, InputSpan& span) {
+    span.start_ns = std::min(starts.at(action), span.end_ns);
+  });
+}
+
+// Those of all ranks, on rank 0, by its clock, from the first call of any on.
+std::vector<std::vector<InputSpan>> gather_spans(Transport& transport, const InputProgram& program,
+                                                 std::vector<InputSpan> own,
+                                                 const ClockRelation& clock) {
+  for (InputSpan& span : own) {
+    for (std::int64_t* time :
+         {&span.called_ns, &span.issued_ns, &span.ready_ns, &span.start_ns, &span.end_ns}) {
+      *time = clock.to_first(*time);
+    }
+  }
+  std::vector<std::vector<InputSpan>> spans;
+  std::int64_t first_ns = std::numeric_limits<std::int64_t>::max();
+  for (const Bytes& bytes : gather(transport, bytes_of(own))) {
+    spans.push_back(values_of<InputSpan>(bytes));
+    if (!spans.back().empty()) first_ns = std::min(first_ns, spans.back().front().called_ns);
+  }
+  for (std::vector<InputSpan>& of_rank : spans) {
+    for (InputSpan& span : of_rank) {
+      for (std::int64_t* time :
+           {&span.called_ns, &span.issued_ns, &span.ready_ns, &span.start_ns, &span.end_ns}) {
+        *time -= first_ns;
+      }
+    }
+  }
+  if (!spans.empty()) start_collectives_together(program, spans);
+  return spans;
+}
+
+// One a batch, on rank 0: the mean over ranks, added up in their order.
+std::vector<double> mean_losses(Transport& transport, const std::vector<double>& own) {
+  std::vector<double> means(own.size());
+  for (const Bytes& bytes : gather(transport, bytes_of(own))) {
+    const auto theirs = values_of<double>(bytes);
+    for (std::size_t batch = 0; batch < means.size(); ++batch) means[batch] += theirs[batch];
+  }
+  for (double& mean : means) mean /= transport.ranks();
+  return means;
+}
+
+// What one rank has otherwise, of the lowest rank where anything is; empty where nothing is.
+std::string compare(const InputProcess::Trained& trained, const RecommendationWorkload& workload,
+                    const std::vector<double>& losses, Transport& transport) {
+  std::string own = trained.reference.first_difference(workload);
+  for (std::size_t batch = 0; batch < losses.size() && own.empty(); ++batch) {
+    const double expected = trained.losses[batch][static_cast<std::size_t>(transport.rank())];
+    if (losses[batch] != expected) {
+      own =
+          fmt::format("the loss of batch {} is {}, of one rank {}", batch, losses[batch], expected);
+    }
+  }
+  std::string first;
+  int rank = 0;
+  for (const Bytes& bytes : gather(transport, std::as_bytes(std::span(own)))) {
+    const std::string theirs(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    if (first.empty() && !theirs.empty()) first = fmt::format("rank {}: {}", rank, theirs);
+    ++rank;
+  }
+  return first;
+}
+
+}  // namespace
+
+std::string InputJob::fingerprint() const {
+  std::string text =
+      fmt::format("{} {} {} {}\n{}", epochs, evaluate, verify, program.name, to_text(program));
+  if (costs) return text + to_json(*costs);
+  const RecommendationTraining& own = *training;
+  return text + to_json(own.model) + to_json(own.plan, own.model, own.ranks) +
+         fmt::format("{} {} {} {} {} {} {}", own.batch_size, own.seed, own.learning_rate,
+                     static_cast<int>(own.table_optimizer), own.table_learning_rate, own.epsilon,
+                     source->samples().value_or(-1));
+}
+
+InputProcess::InputProcess(const InputJob& job, bool has_all_ranks)
+    : job_(job),
+      has_all_ranks_(has_all_ranks),
+      network_(job.costs ? job.costs->links : std::vector<InputLink>()) {}
+
+const InputProcess::Trained& InputProcess::reference() {
+  const std::lock_guard lock(mutex_);
+  if (trained_) return *trained_;
+  Trained trained{InputReference(*job_.training), {}};
+  for (int epoch = 0; epoch < job_.epochs; ++epoch) {
+    for (auto& losses :
+         trained.reference.train(*job_.source, 0, job_.program.batches, job_.program.is_stale)) {
+      trained.losses.push_back(std::move(losses));
+    }
+  }
+  return trained_.emplace(std::move(trained));
+}
+
+InputResult run_input_session(const InputJob& job, InputProcess& process, Transport& transport,
+                              const OnEpoch& on_epoch, const Clock& clock) {
+  agree_on(transport, "the command line", job.fingerprint());
+  const SharedClocks hosts = find_shared_clocks(transport, clock);
+  InputResult result;
+  InputRun& run = result.run;
+  run.is_measured = true;
+  run.transport = transport.name();
+  run.program = job.program;
+  std::unique_ptr<InputWorkload> workload;
+  RecommendationWorkload* trainer = nullptr;
+  agree(transport, [&] {
+    check_job(job, process, transport, hosts);
+    if (job.costs) {
+      workload = std::make_unique<EmulatedInput>(*job.costs, transport.rank(), process.network());
+      run.device = emulated_device;
+      run.batch_size = job.costs->batch_size;
+    } else {
+      auto own =
+          std::make_unique<RecommendationWorkload>(*job.training, *job.source, transport.rank());
+      trainer = own.get();
+      workload = std::move(own);
+      run.device = make_device("cpu")->description();
+      run.model = job.training->model.name;
+      run.batch_size = job.training->batch_size;
+    }
+  });
+  agree_on(transport, "the device", run.device);
+  result.processors = count_processors(transport);
+
+  // What is made once, such as code for products of these shapes, is not measured.
+  if (trainer != nullptr) {
+    exchange_apart(transport, "before the first batch", [&](InputExchange& exchange) {
+      trainer->evaluate(*job.source, 0, 1, exchange);
+    });
+  }
+  const std::vector<ClockReading> at_start = read_clocks(transport, clock, hosts);
+  std::vector<InputSpan> spans;
+  std::vector<double> losses;
+  for (int epoch = 0; epoch < job.epochs; ++epoch) {
+    if (trainer != nullptr) trainer->start(0, job.program.batches);
+    spans = InputWorker(job.program, transport, *workload, clock).run();
+    if (trainer == nullptr) continue;
+    losses.insert(losses.end(), trainer->losses().begin(), trainer->losses().end());
+    run.losses = mean_losses(transport, trainer->losses());
+    result.losses.insert(result.losses.end(), run.losses.begin(), run.losses.end());
+    if (job.evaluate > 0) {
+      exchange_apart(transport, "the evaluation", [&](InputExchange& exchange) {
+        result.evaluations.push_back(
+            trainer->evaluate(*job.source, job.program.batches, job.evaluate, exchange));
+      });
+    }
+    if (transport.rank() == 0) on_epoch(epoch, run.losses.back());
+  }
+  const std::vector<ClockRelation> clocks =
+      relate_clocks(at_start, read_clocks(transport, clock, hosts), hosts);
+  run.spans = gather_spans(transport, job.program, std::move(spans),
+                           clocks[static_cast<std::size_t>(transport.rank())]);
+  if (trainer != nullptr) {
+    run.memory = gather_value(transport, trainer->memory());
+  } else if (transport.rank() == 0 && !job.costs->holdings.empty()) {
+    run.memory = memory_of(run, *job.costs);
+  }
+  if (job.verify) {
+    const InputProcess::Trained* trained = nullptr;
+    agree(transport, [&] { trained = &process.reference(); });
+    result.difference = compare(*trained, *trainer, losses, transport);
+  }
+  return result;
+}
+
+}  // namespace pipesim::exec

@@ -1,0 +1,130 @@
+// Emulated runs of input pipelines: they keep to program and costs.
+#include "exec/input_pipeline/emulated_input.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "exec/input_pipeline/input_worker.h"
+#include "exec/run/ranks.h"
+#include "tests/errors.h"
+
+namespace pipesim {
+namespace {
+
+using enum InputKind;
+using exec::EmulatedInput;
+using exec::EmulatedNetwork;
+using exec::FairLinks;
+using exec::Transport;
+using testing::input_error_of;
+
+constexpr std::int64_t ms = 1'000'000;
+
+InputCosts costs_of(int ranks) {
+  InputCosts costs;
+  costs.work.resize(static_cast<std::size_t>(ranks));
+  return costs;
+}
+
+// Rank 1 copies longer, so that it comes later to the exchange, on which nothing of its own is
+// waited for but bytes of its own.
+TEST(EmulatedInput, KeepsToCostsAndMeetings) {
+  InputCosts costs = costs_of(2);
+  costs.links = {{"wire 0", 1'000'000'000}, {"wire 1", 1'000'000'000}};
+  for (int rank = 0; rank < 2; ++rank) {
+    costs.of(rank, NEXT).duration_ns = 1 * ms;
+    costs.of(rank, COPY).duration_ns = (rank == 0 ? 1 : 5) * ms;
+    costs.of(rank, COPY).host_ns = 1 * ms;
+    costs.of(rank, SPLITS) = {.duration_ns = 2 * ms,
+                              .bytes = (rank == 0 ? 3 : 1) * ms,  // a byte a nanosecond
+                              .links = {static_cast<std::uint32_t>(rank)},
+                              .host_ns = 0};
+    costs.of(rank, READ).duration_ns = 1 * ms;
+  }
+  InputProgram program;
+  program.batches = 1;
+  program.calls.assign(2, {{{NEXT, 0}, InputStream::host, {}},
+                           {{COPY, 0}, InputStream::memcpy, {0}},
+                           {{SPLITS, 0}, InputStream::data_dist, {1}},
+                           {{READ, 0}, InputStream::host, {2}}});
+  std::vector<std::vector<InputSpan>> spans(2);
+  EmulatedNetwork network(costs.links);
+  exec::run_as_threads(2, {}, [&](Transport& transport) {
+    EmulatedInput emulated(costs, transport.rank(), network);
+    spans[static_cast<std::size_t>(transport.rank())] =
+        exec::InputWorker(program, transport, emulated).run();
+  });
+  const auto took = [](const InputSpan& span) { return span.end_ns - span.start_ns; };
+  const std::int64_t met_ns = std::max(spans[0][2].ready_ns, spans[1][2].ready_ns);
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    const auto& [next, copy, splits, read] =
+        std::to_array({spans[rank][0], spans[rank][1], spans[rank][2], spans[rank][3]});
+    EXPECT_GE(took(next), 1 * ms);
+    EXPECT_GE(copy.issued_ns - copy.called_ns, 1 * ms);
+    EXPECT_GE(copy.ready_ns, copy.issued_ns);
+    EXPECT_GE(took(copy), (rank == 0 ? 1 : 5) * ms);
+    EXPECT_GE(splits.ready_ns, copy.end_ns);
+    EXPECT_GE(splits.end_ns - met_ns, (rank == 0 ? 5 : 3) * ms);
+    EXPECT_GE(read.ready_ns, splits.end_ns);
+    EXPECT_GE(took(read), 1 * ms);
+  }
+}
+
+TEST(EmulatedInput, RefusesLinksOfOtherProcesses) {
+  InputCosts costs = costs_of(3);
+  costs.links = {{"nic 0", 1000}, {"nic 1", 1000}};
+  costs.of(0, IDS).links = {0};
+  costs.of(0, OUTPUT).links = {0};
+  costs.of(1, IDS).links = {1};
+  exec::check_links_apart(costs);
+  costs.of(2, OUTPUT).links = {1};
+  EXPECT_EQ(input_error_of([&] { exec::check_links_apart(costs); }),
+            "link 'nic 1' is shared by ranks 1 and 2, which are processes that don't see what each "
+            "other sends; give --transport local");
+}
+
+// A transfer over links; when it starts, and when it ends by what max-min fairness says on paper.
+struct Crossing {
+  std::vector<std::uint32_t> links;
+  std::int64_t bytes = 0;
+  std::int64_t start_ns = 0;
+  std::int64_t end_ns = 0;
+};
+
+// In the order of their starts.
+void expect_shared(const std::vector<std::int64_t>& rates, const std::vector<Crossing>& crossings) {
+  std::vector<InputLink> given;
+  for (const std::int64_t rate : rates) given.push_back({"", rate});
+  FairLinks links(given);
+  std::vector<FairLinks::Place> places;
+  for (const Crossing& crossing : crossings) {
+    places.push_back(links.add(crossing.links, crossing.bytes, crossing.start_ns));
+  }
+  links.pass_until(1000 * ms);
+  for (std::size_t i = 0; i < crossings.size(); ++i) {
+    EXPECT_EQ(places[i]->end_ns, crossings[i].end_ns) << i;
+  }
+}
+
+constexpr std::int64_t fast = 1'000'000'000;  // a byte a nanosecond
+constexpr std::int64_t half = fast / 2;
+
+TEST(FairLinks, GiveOneTransferTheSlowestOfItsLinks) {
+  expect_shared({fast, half}, {{{0, 1}, 2 * ms, 1 * ms, 5 * ms}});
+  expect_shared({fast}, {{{0}, 0, 3 * ms, 3 * ms}});
+}
+
+TEST(FairLinks, ShareMaxMinFairly) {
+  // Half each for 4 ms, then the second has all.
+  expect_shared({fast}, {{{0}, 2 * ms, 0, 4 * ms}, {{0}, 4 * ms, 0, 6 * ms}});
+  // Link 1 leaves each of its two a quarter of link 0, of which the third has the rest.
+  expect_shared({fast, half}, {{{0, 1}, 1 * ms, 0, 4 * ms},
+                               {{1}, 1 * ms, 0, 4 * ms},
+                               {{0}, 4 * ms, 0, 5 * ms}});  // 3/4 for 4 ms, then all
+  // One joins when the first has half of its bytes left.
+  expect_shared({fast}, {{{0}, 2 * ms, 0, 3 * ms}, {{0}, 2 * ms, 1 * ms, 4 * ms}});
+}
+
+}  // namespace
+}  // namespace pipesim
