@@ -88,7 +88,7 @@ class CrossInteraction final : public InteractionLayers {
   void forward(Device& device, std::int64_t rows, const float* parameters,
                const std::vector<float>& x, std::vector<std::vector<float>>& saved,
                std::vector<float>& y) const override {
-    saved.resize(static_cast<std::size_t>(3 * layers_));
+    saved.resize(slot(layers_));
     y = x;
     for (int layer = 0; layer < layers_; ++layer) {
       const Matrices of = matrices(parameters, layer);

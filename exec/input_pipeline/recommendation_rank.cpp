@@ -217,7 +217,7 @@ InputMemory RecommendationWorkload::memory() const {
   const auto dense = static_cast<std::int64_t>(parameters_.bottom.size() + parameters_.top.size());
   return {.tables = tables_.bytes(),
           .optimizer = tables_.state_bytes(),
-          .dense = 2 * 4 * dense,
+          .dense = dense * 2 * 4,  // with gradients
           .batches = most_held_.batches,
           .buffers = most_held_.buffers};
 }

@@ -6,13 +6,13 @@
 #include <sstream>
 
 #include "sim/report/input_comparison.h"
-#include "sim/report/input_report.h"
 #include "tests/command.h"
 #include "tests/errors.h"
 #include "tests/files.h"
 #include "tests/input_runs.h"
 #include "traces/base/files.h"
 #include "traces/input_pipeline/input_trace.h"
+#include "traces/print/input_report.h"
 
 namespace pipesim {
 namespace {

@@ -49,14 +49,6 @@ Json input_exposed_json(const InputMetrics& metrics) {
   return times_json(sums);
 }
 
-Json input_memory_json(const InputMemory& memory) {
-  return {{"tables", memory.tables},
-          {"optimizer", memory.optimizer},
-          {"dense", memory.dense},
-          {"batches", memory.batches},
-          {"buffers", memory.buffers}};
-}
-
 Json input_rank_json(const InputMetrics::Rank& metrics, int rank) {
   NamedTimes busy, total;
   for (int kind = 0; kind < input_kind_count; ++kind) {

@@ -1,4 +1,4 @@
-#include "sim/report/input_report.h"
+#include "traces/print/input_report.h"
 
 #include <fmt/format.h>
 
