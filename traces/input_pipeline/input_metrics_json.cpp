@@ -65,6 +65,14 @@ Json input_rank_json(const InputMetrics::Rank& metrics, int rank) {
           {"batches_in_flight", metrics.batches_in_flight}};
 }
 
+Json input_memory_json(const InputMemory& memory) {
+  return {{"tables", memory.tables},
+          {"optimizer", memory.optimizer},
+          {"dense", memory.dense},
+          {"batches", memory.batches},
+          {"buffers", memory.buffers}};
+}
+
 void add_input_run(Json& json, const InputRun& run, const InputMetrics& metrics) {
   json["input_pipeline"] = run.program.name;
   for (const auto& [key, text] :
