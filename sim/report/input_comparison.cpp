@@ -96,7 +96,8 @@ std::optional<double> change_of(const InputPair& pair) {
 
 std::string change_text(const InputPair& pair) {
   const auto change = change_of(pair);
-  return change && pair.difference_ns() != 0 ? with_percent(*change) : "-";
+  if (!change || pair.difference_ns() == 0) return "-";
+  return *change < 10 ? with_percent(*change) : fmt::format("x {:.0f}", *change + 1);
 }
 
 // What each is, as the first word of a sentence or within it.
