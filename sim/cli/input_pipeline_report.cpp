@@ -32,8 +32,9 @@ std::string memory_text(const InputPrediction& prediction) {
 std::string sharding_text(const InputPrediction& prediction) {
   if (!prediction.plan) return {};
   std::string text;
-  for (const ShardingType sharding : {ShardingType::table_wise, ShardingType::row_wise, ShardingType::column_wise,
-                                  ShardingType::data_parallel, ShardingType::table_row_wise}) {
+  for (const ShardingType sharding :
+       {ShardingType::table_wise, ShardingType::row_wise, ShardingType::column_wise,
+        ShardingType::data_parallel, ShardingType::table_row_wise}) {
     const auto count =
         std::ranges::count(prediction.plan->tables, sharding, &TableSharding::sharding);
     if (count == 0) continue;

@@ -153,11 +153,13 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(Recommendation, TablesMayBeDividedInDifferentWays) {
   RecommendationTraining training = training_of(Interaction::dot, 4);
   training.table_optimizer = TableOptimizer::row_wise_adagrad;
-  training.plan.tables = {
-      {ShardingType::data_parallel, {}}, {ShardingType::row_wise, {}}, {ShardingType::column_wise, {2, 0}}};
+  training.plan.tables = {{ShardingType::data_parallel, {}},
+                          {ShardingType::row_wise, {}},
+                          {ShardingType::column_wise, {2, 0}}};
   expect_reference_bits(training, false);
-  training.plan.tables = {
-      {ShardingType::column_wise, {3}}, {ShardingType::data_parallel, {}}, {ShardingType::table_wise, {2}}};
+  training.plan.tables = {{ShardingType::column_wise, {3}},
+                          {ShardingType::data_parallel, {}},
+                          {ShardingType::table_wise, {2}}};
   expect_reference_bits(training, true);
 }
 
@@ -173,8 +175,8 @@ TEST(Recommendation, PlansAndRanksTrainTheSameModel) {
   };
   const std::vector<float> whole = trained(1, ShardingType::table_wise);
   for (const int ranks : {2, 3, 4}) {
-    for (const ShardingType sharding : {ShardingType::table_wise, ShardingType::row_wise, ShardingType::column_wise,
-                                    ShardingType::data_parallel}) {
+    for (const ShardingType sharding : {ShardingType::table_wise, ShardingType::row_wise,
+                                        ShardingType::column_wise, ShardingType::data_parallel}) {
       const std::vector<float> parts = trained(ranks, sharding);
       for (std::size_t i = 0; i < whole.size(); ++i) ASSERT_NEAR(parts[i], whole[i], 1e-5);
     }
@@ -338,8 +340,9 @@ TEST(Recommendation, MemoryIsThatOfBatchesUnderWay) {
 
 TEST(Recommendation, PrefetchCountsDifferentRows) {
   RecommendationTraining training = training_of(Interaction::dot, 2);
-  training.plan.tables = {
-      {ShardingType::table_wise, {1}}, {ShardingType::row_wise, {}}, {ShardingType::data_parallel, {}}};
+  training.plan.tables = {{ShardingType::table_wise, {1}},
+                          {ShardingType::row_wise, {}},
+                          {ShardingType::data_parallel, {}}};
   const auto source = make_batch_generator(training.model, training.seed);
   const auto ranks = workloads_of(training, *source);
   run_input_ranks(2, [&](int rank, InputExchange& exchange) {

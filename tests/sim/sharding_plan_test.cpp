@@ -82,8 +82,9 @@ TEST(ShardingPlans, EveryWayIsReadAndMakesItsPieces) {
 // A last node that is not full shares rows over what it has.
 TEST(ShardingPlans, LastNodeMayHaveFewerRanks) {
   const RecommendationModel model = three_tables();
-  ShardingPlan plan{
-      {{ShardingType::table_row_wise, {2}}, {ShardingType::table_wise, {0}}, {ShardingType::table_wise, {0}}}};
+  ShardingPlan plan{{{ShardingType::table_row_wise, {2}},
+                     {ShardingType::table_wise, {0}},
+                     {ShardingType::table_wise, {0}}}};
   const std::vector<TablePiece> pieces = pieces_of(plan, model, 3, 2);
   EXPECT_EQ(bounds_of({pieces.front()}), (std::vector<Bounds>{{0, 2, 0, 11, 0, 6}}));
 }
@@ -135,8 +136,9 @@ TEST(ShardingPlans, TheFormatsExampleIsRead) {
   for (const char* name : {"country", "item", "shop", "user", "word"}) {
     model.tables.push_back({name, 100, 6, 1, IdCount::fixed, 0});
   }
-  const ShardingPlan plan = parse_sharding_plan(
-      testing::format_example("ShardingType plans: `pipesim-sharding-plan`"), "FORMAT.md", model, 4, 2);
+  const ShardingPlan plan =
+      parse_sharding_plan(testing::format_example("ShardingType plans: `pipesim-sharding-plan`"),
+                          "FORMAT.md", model, 4, 2);
   EXPECT_EQ(plan.tables[0].sharding, ShardingType::data_parallel);
   EXPECT_EQ(plan.tables[1].sharding, ShardingType::row_wise);
   EXPECT_EQ(plan.tables[2], (TableSharding{ShardingType::table_wise, {2}}));
