@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <optional>
 #include <utility>
 
 #include "sim/input_pipeline/calibrate_input.h"
+#include "sim/input_pipeline/predict/input_causes.h"
 #include "sim/input_pipeline/predict/what_if_input.h"
 #include "sim/report/input_comparison.h"
 #include "traces/base/error.h"
@@ -128,6 +130,43 @@ std::string notes_text(const std::vector<std::string>& notes, int width) {
   return text.empty() ? text : "\n" + text;
 }
 
+std::string cause_name(const InputCause& cause) {
+  std::string name(cause.kind ? input_kind_name(*cause.kind) : "calls of the host");
+  if (cause.rank) name += fmt::format(" of rank {}", *cause.rank);
+  return name;
+}
+
+Json causes_json(const InputCauses& causes) {
+  Json list = Json::array();
+  for (const InputCause& cause : causes.causes) {
+    list.push_back({{"kind", cause.kind ? Json(input_kind_name(*cause.kind)) : Json("host")},
+                    {"rank", cause.rank},
+                    {"effect_ns", cause.effect_ns}});
+  }
+  return list;
+}
+
+std::string causes_text(const InputCauses& causes, int width) {
+  std::string text;
+  const auto signed_time = [](std::int64_t time) {
+    return (time < 0 ? "-" : "+") + format_time(std::abs(time));
+  };
+  for (const InputCause& cause : causes.causes) {
+    // What makes less than a thousandth of a batch is no reason.
+    if (std::abs(cause.effect_ns) * 1000 < causes.measured_ns) continue;
+    text += fmt::format("{:>12}  {}\n", signed_time(cause.effect_ns), cause_name(cause));
+  }
+  if (text.empty()) text = "           -  no kind of action by itself\n";
+  return "\n" +
+         wrap(
+             "Root causes: what a batch of the measured run loses to one kind of action, on all "
+             "ranks or one, next to its predicted times:\n",
+             width) +
+         text +
+         fmt::format("{:>12}  unexplained: waits that no action is the reason of\n",
+                     signed_time(causes.unexplained_ns()));
+}
+
 }  // namespace
 
 void calibrate_input_run(const std::string& trace, const std::string& output) {
@@ -188,8 +227,17 @@ void report_input_run(const std::string& trace, bool json) {
 void compare_input_runs(const std::string& predicted, const std::string& measured, bool json) {
   const InputRun first = read_input_run(predicted), second = read_input_run(measured);
   const InputComparison comparison = compare_inputs(first, second, predicted, measured);
-  print(json ? input_comparison_json(first, second, comparison, predicted, measured)
-             : input_comparison_report(first, second, comparison, standard_output()));
+  const InputCauses causes = find_input_causes(first, second);
+  if (json) {
+    Json all = input_comparison_json(first, second, comparison, predicted, measured);
+    all["unexplained_ns"] = causes.unexplained_ns();
+    all["root_causes"] = causes_json(causes);
+    print(all.dump(2) + "\n");
+    return;
+  }
+  const Terminal terminal = standard_output();
+  print(input_comparison_report(first, second, comparison, terminal) +
+        causes_text(causes, terminal.width));
 }
 
 }  // namespace pipesim::cli
