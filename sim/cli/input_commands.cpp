@@ -8,12 +8,14 @@
 
 #include "sim/input_pipeline/calibrate_input.h"
 #include "sim/input_pipeline/predict/what_if_input.h"
+#include "sim/report/input_comparison.h"
 #include "traces/base/error.h"
 #include "traces/base/files.h"
 #include "traces/base/json.h"
 #include "traces/base/text.h"
 #include "traces/input_pipeline/input_trace.h"
 #include "traces/print/columns.h"
+#include "traces/print/input_report.h"
 #include "traces/print/tables.h"
 #include "traces/print/terminal.h"
 
@@ -175,6 +177,19 @@ void answer_input_what_if(const std::string& trace, const InputWhatIfFlags& flag
              terminal.width) +
         "\n\n" + input_rows_text(rows, basis, terminal) +
         notes_text(basis.notes(), terminal.width));
+}
+
+void report_input_run(const std::string& trace, bool json) {
+  const InputRun run = read_input_run(trace);
+  const InputMetrics metrics = measure(run);
+  print(json ? input_report_json(run, metrics) : input_report(run, metrics, standard_output()));
+}
+
+void compare_input_runs(const std::string& predicted, const std::string& measured, bool json) {
+  const InputRun first = read_input_run(predicted), second = read_input_run(measured);
+  const InputComparison comparison = compare_inputs(first, second, predicted, measured);
+  print(json ? input_comparison_json(first, second, comparison, predicted, measured)
+             : input_comparison_report(first, second, comparison, standard_output()));
 }
 
 }  // namespace pipesim::cli

@@ -29,7 +29,8 @@ struct InputComparison {
     InputPair total, busy, exposed, hidden;
   };
   struct WaitRow {
-    std::string_view name;  // as in JSON: host, skew, other, drain
+    std::string_view key;   // as in JSON: host, skew, other, drain
+    std::string_view name;  // for people
     InputPair exposed;
   };
   struct Difference {
