@@ -9,7 +9,6 @@
 
 #include "sim/report/words.h"
 #include "traces/base/error.h"
-#include "traces/base/json.h"
 #include "traces/base/text.h"
 #include "traces/print/columns.h"
 #include "traces/print/tables.h"
@@ -281,9 +280,9 @@ std::string input_comparison_report(const InputRun& predicted, const InputRun& m
   return worst.empty() ? text : text + "\n" + worst;
 }
 
-std::string input_comparison_json(const InputRun& predicted, const InputRun& measured,
-                                  const InputComparison& comparison, const std::string& first,
-                                  const std::string& second) {
+Json input_comparison_json(const InputRun& predicted, const InputRun& measured,
+                           const InputComparison& comparison, const std::string& first,
+                           const std::string& second) {
   const auto source = [](const InputRun& run) {
     return run.is_measured ? "measured" : "predicted";
   };
@@ -326,7 +325,7 @@ std::string input_comparison_json(const InputRun& predicted, const InputRun& mea
                      {"duration_ns", pair_json(one.duration)}});
   }
   json["worst"] = std::move(worst);
-  return json.dump(2) + "\n";
+  return json;
 }
 
 }  // namespace pipesim
