@@ -11,6 +11,7 @@
 #include "sim/input_pipeline/predict/input_causes.h"
 #include "sim/input_pipeline/predict/what_if_input.h"
 #include "sim/report/input_comparison.h"
+#include "sim/report/words.h"
 #include "traces/base/error.h"
 #include "traces/base/files.h"
 #include "traces/base/json.h"
@@ -124,19 +125,31 @@ std::string input_costs_text(const InputCosts& costs, const Terminal& terminal) 
   return table(labels, {{"", columns}}, static_cast<std::size_t>(terminal.width));
 }
 
-std::string notes_text(const std::vector<std::string>& notes, int width) {
-  std::string text;
-  for (const std::string& note : notes) text += wrap("Note: " + note + ".", width) + "\n";
-  return text.empty() ? text : "\n" + text;
-}
-
 std::string cause_name(const InputCause& cause) {
-  std::string name(cause.kind ? input_kind_name(*cause.kind) : "calls of the host");
+  std::string name = cause.kind ? std::string(input_kind_name(*cause.kind)) : "the host's calls";
   if (cause.rank) name += fmt::format(" of rank {}", *cause.rank);
   return name;
 }
 
-Json causes_json(const InputCauses& causes) {
+// Effects below a thousandth of a batch are not worth a line.
+std::string input_causes_text(const InputCauses& causes, const Terminal& terminal) {
+  constexpr int most_lines = 10;
+  std::string lines;
+  int count = 0;
+  for (const InputCause& cause : causes.causes) {
+    if (std::abs(cause.effect_ns) * 1000 <= causes.measured_ns || count == most_lines) continue;
+    lines += fmt::format("{:>12}  {}\n", signed_time(cause.effect_ns), cause_name(cause));
+    ++count;
+  }
+  if (std::abs(causes.unexplained_ns()) * 1000 > causes.measured_ns) {
+    lines += fmt::format("{:>12}  no action: starts later than what it waited for\n",
+                         signed_time(causes.unexplained_ns()));
+  }
+  if (lines.empty()) return {};
+  return wrap("\nCauses, and what a batch loses by each alone:\n" + lines, terminal.width);
+}
+
+Json input_causes_json(const InputCauses& causes) {
   Json list = Json::array();
   for (const InputCause& cause : causes.causes) {
     list.push_back({{"kind", cause.kind ? Json(input_kind_name(*cause.kind)) : Json("host")},
@@ -146,25 +159,10 @@ Json causes_json(const InputCauses& causes) {
   return list;
 }
 
-std::string causes_text(const InputCauses& causes, int width) {
+std::string notes_text(const std::vector<std::string>& notes, int width) {
   std::string text;
-  const auto signed_time = [](std::int64_t time) {
-    return (time < 0 ? "-" : "+") + format_time(std::abs(time));
-  };
-  for (const InputCause& cause : causes.causes) {
-    // What makes less than a thousandth of a batch is no reason.
-    if (std::abs(cause.effect_ns) * 1000 < causes.measured_ns) continue;
-    text += fmt::format("{:>12}  {}\n", signed_time(cause.effect_ns), cause_name(cause));
-  }
-  if (text.empty()) text = "           -  no kind of action by itself\n";
-  return "\n" +
-         wrap(
-             "Root causes: what a batch of the measured run loses to one kind of action, on all "
-             "ranks or one, next to its predicted times:\n",
-             width) +
-         text +
-         fmt::format("{:>12}  unexplained: waits that no action is the reason of\n",
-                     signed_time(causes.unexplained_ns()));
+  for (const std::string& note : notes) text += wrap("Note: " + note + ".", width) + "\n";
+  return text.empty() ? text : "\n" + text;
 }
 
 }  // namespace
@@ -230,14 +228,15 @@ void compare_input_runs(const std::string& predicted, const std::string& measure
   const InputCauses causes = find_input_causes(first, second);
   if (json) {
     Json all = input_comparison_json(first, second, comparison, predicted, measured);
+    all["replayed_ns"] = causes.replayed_ns;
     all["unexplained_ns"] = causes.unexplained_ns();
-    all["root_causes"] = causes_json(causes);
+    all["root_causes"] = input_causes_json(causes);
     print(all.dump(2) + "\n");
     return;
   }
   const Terminal terminal = standard_output();
   print(input_comparison_report(first, second, comparison, terminal) +
-        causes_text(causes, terminal.width));
+        input_causes_text(causes, terminal));
 }
 
 }  // namespace pipesim::cli

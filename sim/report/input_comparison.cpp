@@ -9,7 +9,6 @@
 
 #include "sim/report/words.h"
 #include "traces/base/error.h"
-#include "traces/base/json.h"
 #include "traces/base/text.h"
 #include "traces/print/columns.h"
 #include "traces/print/tables.h"

@@ -61,7 +61,7 @@ InputComparison compare_inputs(const InputRun& predicted, const InputRun& measur
 
 std::string input_comparison_report(const InputRun& predicted, const InputRun& measured,
                                     const InputComparison& comparison, const Terminal& terminal);
-// `pipesim-input-comparison`, in traces/FORMAT.md.
+// `pipesim-input-comparison`, in traces/FORMAT.md, without causes.
 Json input_comparison_json(const InputRun& predicted, const InputRun& measured,
                            const InputComparison& comparison, const std::string& first,
                            const std::string& second);

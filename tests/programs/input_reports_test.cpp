@@ -145,6 +145,8 @@ TEST(InputComparison, IsPrintedAndAnObject) {
   EXPECT_EQ(comparison.at("sources"), (json{"predicted", "measured"}));
   EXPECT_EQ(comparison.at("kinds").size(), 17U);
   EXPECT_EQ(comparison.at("worst").size(), 10U);
+  EXPECT_GT(comparison.at("root_causes").size(), 10U);
+  EXPECT_EQ(comparison.at("unexplained_ns"), 0);  // the run is a simulation's
   const json& makespan = comparison.at("makespan_ns");
   EXPECT_DOUBLE_EQ(
       makespan.at("change").get<double>(),
