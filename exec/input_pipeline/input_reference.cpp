@@ -58,7 +58,7 @@ InputReference::InputReference(const RecommendationTraining& training)
       fill_initial_row(training.seed, static_cast<int>(t), spec, row, 0, spec.width,
                        table.weights.data() + row * spec.width);
     }
-    const bool divides_columns = table.sharding.sharding == Sharding::column_wise;
+    const bool divides_columns = table.sharding.sharding == ShardingType::column_wise;
     table.states.assign(divides_columns ? table.sharding.ranks.size() : 1,
                         std::vector<float>(static_cast<std::size_t>(spec.rows)));
     tables_.push_back(std::move(table));
@@ -128,7 +128,7 @@ void InputReference::look_up(Step& step) const {
 InputReference::Row InputReference::pool(const Table& table,
                                          const std::vector<std::int64_t>& ids) const {
   const auto width = static_cast<std::size_t>(table.spec.width);
-  const bool divides_rows = table.sharding.sharding == Sharding::row_wise;
+  const bool divides_rows = table.sharding.sharding == ShardingType::row_wise;
   const int parts = divides_rows ? training_.ranks : 1;
   Row sum(width);
   for (int part = 0; part < parts; ++part) {
@@ -169,7 +169,7 @@ void InputReference::update_table(std::size_t index, const Step& step) {
   std::map<std::int64_t, Row> sums;
   for (std::size_t r = 0; r < step.batches.size(); ++r) {
     std::map<std::int64_t, Row> of_rank;
-    const bool is_copied = table.sharding.sharding == Sharding::data_parallel;
+    const bool is_copied = table.sharding.sharding == ShardingType::data_parallel;
     const float* gradient =
         step.by_pooled[r].data() + index * static_cast<std::size_t>(table.spec.width);
     for (const std::vector<std::int64_t>& ids : by_sample(step.batches[r].ids[index])) {

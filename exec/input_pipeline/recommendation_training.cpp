@@ -10,12 +10,12 @@ namespace pipesim::exec {
 
 void check_executable(const RecommendationTraining& training) {
   for (std::size_t t = 0; t < training.plan.tables.size(); ++t) {
-    const Sharding sharding = training.plan.tables[t].sharding;
-    if (sharding != Sharding::table_row_wise) continue;
+    const ShardingType sharding = training.plan.tables[t].sharding;
+    if (sharding != ShardingType::table_row_wise) continue;
     throw input_error(fmt::format(
         "table '{}': {} sharding is simulated only; to execute it, take table-wise, row-wise, "
         "column-wise or data-parallel",
-        printable(training.model.tables[t].name), sharding_name(sharding)));
+        printable(training.model.tables[t].name), sharding_type_name(sharding)));
   }
 }
 

@@ -156,7 +156,7 @@ ShardedTables::ShardedTables(const RecommendationTraining& training, int rank)
   for (const TablePiece& piece :
        pieces_of(training.plan, training.model, training.ranks, training.ranks)) {
     const TableSharding& sharding = training.plan.tables[static_cast<std::size_t>(piece.table)];
-    const bool is_copy = sharding.sharding == Sharding::data_parallel;
+    const bool is_copy = sharding.sharding == ShardingType::data_parallel;
     if (!is_copy) exchanged_of_[static_cast<std::size_t>(piece.rank)].push_back(piece);
     if (piece.rank == rank) (is_copy ? copies_ : exchanged_).push_back(make_part(piece));
   }

@@ -32,12 +32,13 @@ std::string memory_text(const InputPrediction& prediction) {
 std::string sharding_text(const InputPrediction& prediction) {
   if (!prediction.plan) return {};
   std::string text;
-  for (const Sharding sharding : {Sharding::table_wise, Sharding::row_wise, Sharding::column_wise,
-                                  Sharding::data_parallel, Sharding::table_row_wise}) {
+  for (const ShardingType sharding :
+       {ShardingType::table_wise, ShardingType::row_wise, ShardingType::column_wise,
+        ShardingType::data_parallel, ShardingType::table_row_wise}) {
     const auto count =
         std::ranges::count(prediction.plan->tables, sharding, &TableSharding::sharding);
     if (count == 0) continue;
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, sharding_name(sharding));
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, sharding_type_name(sharding));
   }
   const auto tables = static_cast<std::int64_t>(prediction.plan->tables.size());
   text = fmt::format("tables  {}: {}", plural(tables, "table"), text);

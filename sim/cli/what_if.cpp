@@ -206,7 +206,8 @@ std::string json_of(const std::vector<WhatIfRow>& rows, const RecordedBasis& bas
 void answer_what_if(const WhatIfFlags& flags, const CommandLine& command) {
   if (flags.files.empty()) throw input_error("whatif: give a trace, or one of each rank");
   if (is_input_trace(flags.files.front())) {
-    const std::string other = command.first_given({"traces", "--scale", "--input-pipeline", "--json"});
+    const std::string other =
+        command.first_given({"traces", "--scale", "--input-pipeline", "--json"});
     if (flags.files.size() > 1 || !other.empty()) {
       throw input_error(fmt::format("{}: a run of an input pipeline has no use for it",
                                     flags.files.size() > 1 ? quote(flags.files[1]) : other));

@@ -76,11 +76,11 @@ class InputEstimator {
   const EmbeddingTable& table(const TablePiece& piece) const {
     return model_.tables[static_cast<std::size_t>(piece.table)];
   }
-  Sharding sharding(const TablePiece& piece) const {
+  ShardingType sharding(const TablePiece& piece) const {
     return plan_.tables[static_cast<std::size_t>(piece.table)].sharding;
   }
   bool is_copy(const PieceWork& work) const {
-    return sharding(work.piece) == Sharding::data_parallel;
+    return sharding(work.piece) == ShardingType::data_parallel;
   }
   int ranks() const { return network_.ranks(); }
   const Pieces& pieces(int rank) const { return pieces_[static_cast<std::size_t>(rank)]; }
@@ -106,7 +106,7 @@ class InputEstimator {
     const EmbeddingTable& whole = table(piece);
     // Pieces of a table follow each other.
     if (asked_.table != piece.table) asked_ = asked_for(piece);
-    const double samples = sharding(piece) == Sharding::data_parallel ? batch_ : samples_;
+    const double samples = sharding(piece) == ShardingType::data_parallel ? batch_ : samples_;
     const auto found = asked_.shares.find(piece.row_end);
     const double share = found != asked_.shares.end()
                              ? found->second
@@ -131,8 +131,8 @@ class InputEstimator {
           static_cast<std::int64_t>(static_cast<double>(whole.rows) * software_.cached_share);
       asked.misses = 1 - ZipfDistribution(whole.rows, whole.skew).share_of_first(cached);
     }
-    const bool is_in_node = sharding(piece) == Sharding::table_row_wise;
-    if (whole.skew == 0 || (!is_in_node && sharding(piece) != Sharding::row_wise)) return asked;
+    const bool is_in_node = sharding(piece) == ShardingType::table_row_wise;
+    if (whole.skew == 0 || (!is_in_node && sharding(piece) != ShardingType::row_wise)) return asked;
     const int parts = is_in_node ? network_.node_size(piece.rank) : ranks();
     std::vector<std::int64_t> ends;
     for (int i = 1; i <= parts; ++i) ends.push_back(rows_before(whole.rows, parts, i));
@@ -248,17 +248,17 @@ class InputEstimator {
       const TableSharding& sharding = plan_.tables[t];
       const double pooled = batch_ * static_cast<double>(one.width) * number_bytes;
       switch (sharding.sharding) {
-        case Sharding::table_wise:
-        case Sharding::column_wise:
+        case ShardingType::table_wise:
+        case ShardingType::column_wise:
           for (const int rank : sharding.ranks) {
             whole[static_cast<std::size_t>(rank)] +=
                 pooled / static_cast<double>(sharding.ranks.size());
           }
           swaps = 1;
           break;
-        case Sharding::row_wise: by_rows += pooled * ranks(); break;
-        case Sharding::data_parallel: copies += static_cast<double>(one.bytes()); break;
-        case Sharding::table_row_wise: in_node[sharding.ranks.front()] += pooled; break;
+        case ShardingType::row_wise: by_rows += pooled * ranks(); break;
+        case ShardingType::data_parallel: copies += static_cast<double>(one.bytes()); break;
+        case ShardingType::table_row_wise: in_node[sharding.ranks.front()] += pooled; break;
       }
     }
     for (int rank = 0; rank < ranks(); ++rank) {

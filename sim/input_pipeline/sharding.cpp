@@ -68,15 +68,15 @@ class PlanReader {
       given.fail(
           unknown_name("sharding", given.string(), {sharding_names.begin(), sharding_names.end()}));
     }
-    TableSharding sharding{static_cast<Sharding>(known - sharding_names.begin()), {}};
+    TableSharding sharding{static_cast<ShardingType>(known - sharding_names.begin()), {}};
     switch (sharding.sharding) {
-      case Sharding::table_wise: sharding.ranks = {read_rank(members.required("rank"))}; break;
-      case Sharding::row_wise: check_rows(given, table, ranks_); break;
-      case Sharding::column_wise:
+      case ShardingType::table_wise: sharding.ranks = {read_rank(members.required("rank"))}; break;
+      case ShardingType::row_wise: check_rows(given, table, ranks_); break;
+      case ShardingType::column_wise:
         sharding.ranks = read_ranks(members.required("ranks"), table);
         break;
-      case Sharding::data_parallel: break;
-      case Sharding::table_row_wise: {
+      case ShardingType::data_parallel: break;
+      case ShardingType::table_row_wise: {
         const int first = read_node(members.required("node")) * ranks_per_node_;
         sharding.ranks = {first};
         check_rows(given, table, ranks_of_node(first, ranks_, ranks_per_node_));
@@ -140,7 +140,7 @@ class PlanReader {
 
 }  // namespace
 
-std::string_view sharding_name(Sharding sharding) {
+std::string_view sharding_type_name(ShardingType sharding) {
   return sharding_names[static_cast<std::size_t>(sharding)];
 }
 
@@ -162,9 +162,11 @@ std::vector<TablePiece> pieces_of(const ShardingPlan& plan, const Recommendation
       }
     };
     switch (sharding.sharding) {
-      case Sharding::table_wise: add(sharding.ranks.front(), 0, table.rows, 0, table.width); break;
-      case Sharding::row_wise: add_rows(0, ranks); break;
-      case Sharding::column_wise: {
+      case ShardingType::table_wise:
+        add(sharding.ranks.front(), 0, table.rows, 0, table.width);
+        break;
+      case ShardingType::row_wise: add_rows(0, ranks); break;
+      case ShardingType::column_wise: {
         const std::int64_t columns = table.width / std::ssize(sharding.ranks);
         std::int64_t column = 0;
         for (const int rank : sharding.ranks) {
@@ -173,10 +175,10 @@ std::vector<TablePiece> pieces_of(const ShardingPlan& plan, const Recommendation
         }
         break;
       }
-      case Sharding::data_parallel:
+      case ShardingType::data_parallel:
         for (int rank = 0; rank < ranks; ++rank) add(rank, 0, table.rows, 0, table.width);
         break;
-      case Sharding::table_row_wise: {
+      case ShardingType::table_row_wise: {
         const int first = sharding.ranks.front();
         add_rows(first, ranks_of_node(first, ranks, ranks_per_node));
         break;
@@ -200,7 +202,7 @@ ShardingPlan default_sharding(const RecommendationModel& model, int ranks) {
   for (const std::size_t table : largest_first) {
     const auto emptiest = std::ranges::min_element(held);
     *emptiest += model.tables[table].bytes();
-    plan.tables[table] = {Sharding::table_wise, {static_cast<int>(emptiest - held.begin())}};
+    plan.tables[table] = {ShardingType::table_wise, {static_cast<int>(emptiest - held.begin())}};
   }
   return plan;
 }
@@ -230,13 +232,15 @@ std::string to_json(const ShardingPlan& plan, const RecommendationModel& model,
   for (std::size_t t = 0; t < plan.tables.size(); ++t) {
     const TableSharding& sharding = plan.tables[t];
     Json& entry = json["tables"][model.tables[t].name];
-    entry["sharding"] = sharding_name(sharding.sharding);
+    entry["sharding"] = sharding_type_name(sharding.sharding);
     switch (sharding.sharding) {
-      case Sharding::table_wise: entry["rank"] = sharding.ranks.front(); break;
-      case Sharding::column_wise: entry["ranks"] = sharding.ranks; break;
-      case Sharding::table_row_wise: entry["node"] = sharding.ranks.front() / ranks_per_node; break;
-      case Sharding::row_wise:
-      case Sharding::data_parallel: break;
+      case ShardingType::table_wise: entry["rank"] = sharding.ranks.front(); break;
+      case ShardingType::column_wise: entry["ranks"] = sharding.ranks; break;
+      case ShardingType::table_row_wise:
+        entry["node"] = sharding.ranks.front() / ranks_per_node;
+        break;
+      case ShardingType::row_wise:
+      case ShardingType::data_parallel: break;
     }
   }
   return json.dump(2) + "\n";

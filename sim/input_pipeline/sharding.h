@@ -14,17 +14,17 @@
 
 namespace pipesim {
 
-enum class Sharding : std::uint8_t {
+enum class ShardingType : std::uint8_t {
   table_wise,      // the whole table on one rank
   row_wise,        // rows on all ranks, in their order, split by rows_before()
   column_wise,     // columns on some ranks, as many on each
   data_parallel,   // a copy on each rank
   table_row_wise,  // rows on all ranks of one node, likewise
 };
-std::string_view sharding_name(Sharding sharding);  // "table-wise"
+std::string_view sharding_type_name(ShardingType sharding);  // "table-wise"
 
 struct TableSharding {
-  Sharding sharding = Sharding::table_wise;
+  ShardingType sharding = ShardingType::table_wise;
   // The rank of table_wise; those of column_wise, each once, in the order of columns; of
   // table_row_wise the first rank of the node. Empty for the others.
   std::vector<int> ranks;

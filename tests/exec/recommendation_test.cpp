@@ -39,14 +39,14 @@ RecommendationModel small_model(Interaction interaction) {
   return model;
 }
 
-ShardingPlan plan_of(Sharding sharding, int ranks) {
+ShardingPlan plan_of(ShardingType sharding, int ranks) {
   std::vector<int> downwards(static_cast<std::size_t>(ranks));
   std::iota(downwards.rbegin(), downwards.rend(), 0);
   ShardingPlan plan;
   for (int t = 0; t < 3; ++t) {
     TableSharding of{sharding, {}};
-    if (sharding == Sharding::table_wise) of.ranks = {(t + 1) % ranks};
-    if (sharding == Sharding::column_wise) of.ranks = downwards;
+    if (sharding == ShardingType::table_wise) of.ranks = {(t + 1) % ranks};
+    if (sharding == ShardingType::column_wise) of.ranks = downwards;
     plan.tables.push_back(of);
   }
   return plan;
@@ -55,7 +55,7 @@ ShardingPlan plan_of(Sharding sharding, int ranks) {
 RecommendationTraining training_of(Interaction interaction, int ranks) {
   RecommendationTraining training;
   training.model = small_model(interaction);
-  training.plan = plan_of(Sharding::table_wise, ranks);
+  training.plan = plan_of(ShardingType::table_wise, ranks);
   training.ranks = ranks;
   training.batch_size = 6;
   training.seed = 11;
@@ -128,7 +128,7 @@ void expect_reference_bits(const RecommendationTraining& training, bool is_stale
   }
 }
 
-using Case = std::tuple<int, Sharding, TableOptimizer, int, Interaction>;
+using Case = std::tuple<int, ShardingType, TableOptimizer, int, Interaction>;
 class RecommendationBits : public ::testing::TestWithParam<Case> {};
 
 TEST_P(RecommendationBits, AreThoseOfOneRank) {
@@ -144,8 +144,8 @@ TEST_P(RecommendationBits, AreThoseOfOneRank) {
 INSTANTIATE_TEST_SUITE_P(
     All, RecommendationBits,
     ::testing::Combine(::testing::Values(1, 2, 3, 4),
-                       ::testing::Values(Sharding::table_wise, Sharding::row_wise,
-                                         Sharding::column_wise, Sharding::data_parallel),
+                       ::testing::Values(ShardingType::table_wise, ShardingType::row_wise,
+                                         ShardingType::column_wise, ShardingType::data_parallel),
                        ::testing::Values(TableOptimizer::sgd, TableOptimizer::row_wise_adagrad),
                        ::testing::Values(1, 3),
                        ::testing::Values(Interaction::dot, Interaction::cross)));
@@ -153,17 +153,19 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(Recommendation, TablesMayBeDividedInDifferentWays) {
   RecommendationTraining training = training_of(Interaction::dot, 4);
   training.table_optimizer = TableOptimizer::row_wise_adagrad;
-  training.plan.tables = {
-      {Sharding::data_parallel, {}}, {Sharding::row_wise, {}}, {Sharding::column_wise, {2, 0}}};
+  training.plan.tables = {{ShardingType::data_parallel, {}},
+                          {ShardingType::row_wise, {}},
+                          {ShardingType::column_wise, {2, 0}}};
   expect_reference_bits(training, false);
-  training.plan.tables = {
-      {Sharding::column_wise, {3}}, {Sharding::data_parallel, {}}, {Sharding::table_wise, {2}}};
+  training.plan.tables = {{ShardingType::column_wise, {3}},
+                          {ShardingType::data_parallel, {}},
+                          {ShardingType::table_wise, {2}}};
   expect_reference_bits(training, true);
 }
 
 // What is summed up where is all that a plan changes.
 TEST(Recommendation, PlansAndRanksTrainTheSameModel) {
-  const auto trained = [](int ranks, Sharding sharding) {
+  const auto trained = [](int ranks, ShardingType sharding) {
     RecommendationTraining training = training_of(Interaction::dot, ranks);
     training.batch_size = 12 / ranks;
     training.plan = plan_of(sharding, ranks);
@@ -171,10 +173,10 @@ TEST(Recommendation, PlansAndRanksTrainTheSameModel) {
     reference.train(*make_batch_generator(training.model, training.seed), 0, batches, false);
     return reference.table(1);
   };
-  const std::vector<float> whole = trained(1, Sharding::table_wise);
+  const std::vector<float> whole = trained(1, ShardingType::table_wise);
   for (const int ranks : {2, 3, 4}) {
-    for (const Sharding sharding : {Sharding::table_wise, Sharding::row_wise, Sharding::column_wise,
-                                    Sharding::data_parallel}) {
+    for (const ShardingType sharding : {ShardingType::table_wise, ShardingType::row_wise,
+                                        ShardingType::column_wise, ShardingType::data_parallel}) {
       const std::vector<float> parts = trained(ranks, sharding);
       for (std::size_t i = 0; i < whole.size(); ++i) ASSERT_NEAR(parts[i], whole[i], 1e-5);
     }
@@ -338,8 +340,9 @@ TEST(Recommendation, MemoryIsThatOfBatchesUnderWay) {
 
 TEST(Recommendation, PrefetchCountsDifferentRows) {
   RecommendationTraining training = training_of(Interaction::dot, 2);
-  training.plan.tables = {
-      {Sharding::table_wise, {1}}, {Sharding::row_wise, {}}, {Sharding::data_parallel, {}}};
+  training.plan.tables = {{ShardingType::table_wise, {1}},
+                          {ShardingType::row_wise, {}},
+                          {ShardingType::data_parallel, {}}};
   const auto source = make_batch_generator(training.model, training.seed);
   const auto ranks = workloads_of(training, *source);
   run_input_ranks(2, [&](int rank, InputExchange& exchange) {
@@ -378,7 +381,7 @@ TEST(Recommendation, WhatCannotRunIsNamed) {
   EXPECT_EQ(error_of([&] { workload.start(0, 2); }),
             "rank 1: batch 1 of the program before has not ended");
 
-  training.plan.tables[1] = {Sharding::table_row_wise, {0}};
+  training.plan.tables[1] = {ShardingType::table_row_wise, {0}};
   EXPECT_EQ(input_error_of([&] { check_executable(training); }),
             "table 'some': table-row-wise sharding is simulated only; to execute it, take "
             "table-wise, row-wise, column-wise or data-parallel");

@@ -54,17 +54,17 @@ std::vector<TableSharding> all_ways(const EmbeddingTable& table, int ranks, int 
   std::vector<TableSharding> ways;
   std::vector<int> all;
   for (int rank = 0; rank < ranks; ++rank) {
-    ways.push_back({Sharding::table_wise, {rank}});
+    ways.push_back({ShardingType::table_wise, {rank}});
     all.push_back(rank);
   }
   if (ranks == 1) return ways;
-  if (table.rows >= ranks) ways.push_back({Sharding::row_wise, {}});
-  if (table.width % ranks == 0) ways.push_back({Sharding::column_wise, all});
-  ways.push_back({Sharding::data_parallel, {}});
+  if (table.rows >= ranks) ways.push_back({ShardingType::row_wise, {}});
+  if (table.width % ranks == 0) ways.push_back({ShardingType::column_wise, all});
+  ways.push_back({ShardingType::data_parallel, {}});
   for (int first = 0; first < ranks && per_node < ranks; first += per_node) {
     const int count = std::min(per_node, ranks - first);
-    if (table.rows >= count) ways.push_back({Sharding::table_row_wise, {first}});
-    ways.push_back({Sharding::column_wise,
+    if (table.rows >= count) ways.push_back({ShardingType::table_row_wise, {first}});
+    ways.push_back({ShardingType::column_wise,
                     std::vector<int>(all.begin() + first, all.begin() + first + count)});
   }
   return ways;

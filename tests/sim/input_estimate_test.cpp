@@ -41,13 +41,13 @@ RecommendationModel two_tables() {
   return model;
 }
 
-const TableSharding rows{Sharding::row_wise, {}};
-const TableSharding copies{Sharding::data_parallel, {}};
-TableSharding whole_on(int rank) { return {Sharding::table_wise, {rank}}; }
+const TableSharding rows{ShardingType::row_wise, {}};
+const TableSharding copies{ShardingType::data_parallel, {}};
+TableSharding whole_on(int rank) { return {ShardingType::table_wise, {rank}}; }
 TableSharding columns_on(std::vector<int> ranks) {
-  return {Sharding::column_wise, std::move(ranks)};
+  return {ShardingType::column_wise, std::move(ranks)};
 }
-TableSharding rows_in_node(int first) { return {Sharding::table_row_wise, {first}}; }
+TableSharding rows_in_node(int first) { return {ShardingType::table_row_wise, {first}}; }
 
 constexpr std::int64_t batch = 1000;
 

@@ -82,8 +82,9 @@ TEST(ShardingPlans, EveryWayIsReadAndMakesItsPieces) {
 // A last node that is not full shares rows over what it has.
 TEST(ShardingPlans, LastNodeMayHaveFewerRanks) {
   const RecommendationModel model = three_tables();
-  ShardingPlan plan{
-      {{Sharding::table_row_wise, {2}}, {Sharding::table_wise, {0}}, {Sharding::table_wise, {0}}}};
+  ShardingPlan plan{{{ShardingType::table_row_wise, {2}},
+                     {ShardingType::table_wise, {0}},
+                     {ShardingType::table_wise, {0}}}};
   const std::vector<TablePiece> pieces = pieces_of(plan, model, 3, 2);
   EXPECT_EQ(bounds_of({pieces.front()}), (std::vector<Bounds>{{0, 2, 0, 11, 0, 6}}));
 }
@@ -109,9 +110,9 @@ TEST(ShardingPlans, RowsAreSharedEvenly) {
 TEST(ShardingPlans, DefaultBalancesBytes) {
   const RecommendationModel model = three_tables();
   const ShardingPlan two = default_sharding(model, 2);
-  EXPECT_EQ(two.tables[0], (TableSharding{Sharding::table_wise, {1}}));
-  EXPECT_EQ(two.tables[1], (TableSharding{Sharding::table_wise, {1}}));
-  EXPECT_EQ(two.tables[2], (TableSharding{Sharding::table_wise, {0}}));
+  EXPECT_EQ(two.tables[0], (TableSharding{ShardingType::table_wise, {1}}));
+  EXPECT_EQ(two.tables[1], (TableSharding{ShardingType::table_wise, {1}}));
+  EXPECT_EQ(two.tables[2], (TableSharding{ShardingType::table_wise, {0}}));
   for (const RecommendationModel& known : known_recommendation_models()) {
     for (const int ranks : {1, 2, 3, 8}) {
       const ShardingPlan plan = default_sharding(known, ranks);
@@ -135,13 +136,14 @@ TEST(ShardingPlans, TheFormatsExampleIsRead) {
   for (const char* name : {"country", "item", "shop", "user", "word"}) {
     model.tables.push_back({name, 100, 6, 1, IdCount::fixed, 0});
   }
-  const ShardingPlan plan = parse_sharding_plan(
-      testing::format_example("Sharding plans: `pipesim-sharding-plan`"), "FORMAT.md", model, 4, 2);
-  EXPECT_EQ(plan.tables[0].sharding, Sharding::data_parallel);
-  EXPECT_EQ(plan.tables[1].sharding, Sharding::row_wise);
-  EXPECT_EQ(plan.tables[2], (TableSharding{Sharding::table_wise, {2}}));
-  EXPECT_EQ(plan.tables[3], (TableSharding{Sharding::column_wise, {0, 1}}));
-  EXPECT_EQ(plan.tables[4], (TableSharding{Sharding::table_row_wise, {0}}));
+  const ShardingPlan plan =
+      parse_sharding_plan(testing::format_example("ShardingType plans: `pipesim-sharding-plan`"),
+                          "FORMAT.md", model, 4, 2);
+  EXPECT_EQ(plan.tables[0].sharding, ShardingType::data_parallel);
+  EXPECT_EQ(plan.tables[1].sharding, ShardingType::row_wise);
+  EXPECT_EQ(plan.tables[2], (TableSharding{ShardingType::table_wise, {2}}));
+  EXPECT_EQ(plan.tables[3], (TableSharding{ShardingType::column_wise, {0, 1}}));
+  EXPECT_EQ(plan.tables[4], (TableSharding{ShardingType::table_row_wise, {0}}));
 }
 
 TEST(ShardingPlans, WrongPlansAreRefused) {

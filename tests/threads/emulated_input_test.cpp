@@ -4,9 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
+#include <random>
 
+#include "exec/input_pipeline/input_session.h"
 #include "exec/input_pipeline/input_worker.h"
 #include "exec/run/ranks.h"
+#include "sim/input_pipeline/input_families.h"
+#include "sim/input_pipeline/predict/simulate_input.h"
 #include "tests/errors.h"
 
 namespace pipesim {
@@ -16,6 +21,7 @@ using enum InputKind;
 using exec::EmulatedInput;
 using exec::EmulatedNetwork;
 using exec::FairLinks;
+using exec::InputJob;
 using exec::Transport;
 using testing::input_error_of;
 
@@ -83,6 +89,75 @@ TEST(EmulatedInput, RefusesLinksOfOtherProcesses) {
             "link 'nic 1' is shared by ranks 1 and 2, which are processes that don't see what each "
             "other sends; give --transport local");
 }
+
+// Whatever is late on an emulated device makes nothing else early: each call ends when a prediction
+// says, or later.
+class EmulatedPrograms : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(EmulatedPrograms, EndNoEarlierThanPredicted) {
+  constexpr int ranks = 3;
+  InputJob job;
+  job.program = make_input_program(
+      {.name = GetParam(), .ranks = ranks, .batches = 5, .accumulate = 2, .stages = {}});
+  std::mt19937 random(7);
+  job.costs = costs_of(ranks);
+  job.costs->batch_size = 10;
+  for (int rank = 0; rank < ranks; ++rank) {
+    for (int kind = 0; kind < input_kind_count; ++kind) {
+      InputWork& work = job.costs->of(rank, static_cast<InputKind>(kind));
+      work.duration_ns = random() % 400'000;
+      if (!is_of_host(static_cast<InputKind>(kind))) work.host_ns = random() % 50'000;
+    }
+  }
+  const InputRun predicted = simulate_input(job.program, *job.costs);
+  exec::InputProcess process(job, true);
+  InputRun run;
+  exec::run_as_threads(
+      ranks, {},
+      [&](Transport& transport) {
+        auto result = run_input_session(job, process, transport, [](int, double) {});
+        if (transport.rank() == 0) run = std::move(result.run);
+      },
+      exec::Processors::shared);
+  EXPECT_TRUE(run.is_measured);
+  EXPECT_EQ(run.batch_size, 10);
+  ASSERT_EQ(run.spans.size(), ranks);
+  std::map<std::pair<InputKind, std::int32_t>, std::int64_t> last_ready;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const InputCalls& calls = job.program.calls[static_cast<std::size_t>(rank)];
+    for (std::size_t place = 0; place < calls.size(); ++place) {
+      const auto& [kind, batch] = calls[place].action;
+      const InputSpan& span = run.span(rank, place);
+      const InputSpan& earliest = predicted.span(rank, place);
+      EXPECT_GE(span.issued_ns, earliest.issued_ns) << to_text(calls[place].action);
+      EXPECT_GE(span.start_ns, earliest.start_ns) << to_text(calls[place].action);
+      EXPECT_GE(span.end_ns, earliest.end_ns) << to_text(calls[place].action);
+      EXPECT_LE(span.ready_ns, span.start_ns);
+      EXPECT_GE(span.end_ns - span.start_ns, job.costs->of(rank, kind).duration_ns);
+      std::int64_t& last = last_ready[{kind, batch}];
+      last = std::max(last, span.ready_ns);
+    }
+  }
+  for (int rank = 0; rank < ranks; ++rank) {
+    const InputCalls& calls = job.program.calls[static_cast<std::size_t>(rank)];
+    for (std::size_t place = 0; place < calls.size(); ++place) {
+      const auto& [kind, batch] = calls[place].action;
+      if (!is_collective(kind)) continue;
+      const std::int64_t met_ns = last_ready[{kind, batch}];
+      EXPECT_EQ(run.span(rank, place).start_ns, met_ns);
+    }
+  }
+}
+
+std::vector<std::string> emulated_names() {
+  std::vector<std::string> names;
+  for (const InputFamily& family : all_input_families()) {
+    if (family.name != "staged") names.emplace_back(family.name);
+  }
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Programs, EmulatedPrograms, ::testing::ValuesIn(emulated_names()));
 
 // A transfer over links; when it starts, and when it ends by what max-min fairness says on paper.
 struct Crossing {

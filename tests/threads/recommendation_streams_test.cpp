@@ -32,10 +32,10 @@ RecommendationTraining mixed_training(int ranks, int accumulate) {
                            {"copies", 10, 6, 3, IdCount::uniform, 0.8}};
   std::vector<int> all;
   for (int rank = ranks; rank-- > 0;) all.push_back(rank);
-  training.plan.tables = {{Sharding::table_wise, {ranks - 1}},
-                          {Sharding::row_wise, {}},
-                          {Sharding::column_wise, all},
-                          {Sharding::data_parallel, {}}};
+  training.plan.tables = {{ShardingType::table_wise, {ranks - 1}},
+                          {ShardingType::row_wise, {}},
+                          {ShardingType::column_wise, all},
+                          {ShardingType::data_parallel, {}}};
   training.ranks = ranks;
   training.batch_size = 8;
   training.accumulate = accumulate;

@@ -1,5 +1,6 @@
 #include "traces/input_pipeline/input_metrics_json.h"
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -70,6 +71,39 @@ Json input_rank_json(const InputMetrics::Rank& metrics, int rank) {
           {"total_ns", times_json(total)},
           {"drain_ns", metrics.drain_ns},
           {"batches_in_flight", metrics.batches_in_flight}};
+}
+
+void add_input_run(Json& json, const InputRun& run, const InputMetrics& metrics) {
+  json["input_pipeline"] = run.program.name;
+  for (const auto& [key, text] :
+       {std::pair<std::string_view, const std::string&>{"model", run.model},
+        {"cluster", run.cluster},
+        {"device", run.device},
+        {"transport", run.transport}}) {
+    if (!text.empty()) json[key] = text;
+  }
+  json["batches"] = run.program.batches;
+  json["accumulate"] = run.program.accumulate;
+  if (run.batch_size > 0) json["batch_size"] = run.batch_size;
+  json["makespan_ns"] = metrics.makespan_ns;
+  json["steady_iteration_ns"] = metrics.steady_iteration_ns;
+  json["samples_per_second"] =
+      run.batch_size > 0 ? Json(metrics.samples_per_second) : Json(nullptr);
+  json["exposed_ns"] = input_exposed_json(metrics);
+  if (!run.memory.empty()) {
+    json["peak_memory_bytes"] = std::ranges::max(run.memory, {}, &InputMemory::total).total();
+  }
+  Json ranks = Json::array();
+  for (std::size_t rank = 0; rank < metrics.ranks.size(); ++rank) {
+    Json own = input_rank_json(metrics.ranks[rank], static_cast<int>(rank));
+    if (!run.memory.empty()) {
+      const InputMemory& memory = run.memory[rank];
+      own["peak_memory_bytes"] = memory.total();
+      own["memory_bytes"] = input_memory_json(memory);
+    }
+    ranks.push_back(std::move(own));
+  }
+  json["ranks"] = std::move(ranks);
 }
 
 }  // namespace pipesim

@@ -7,6 +7,9 @@
 
 namespace pipesim {
 
+// The members that any result on a run has, `ranks` the last of them.
+void add_input_run(Json& json, const InputRun& run, const InputMetrics& metrics);
+
 // By kind, those of no time left out, and `host`, `skew` and `other`: the mean over ranks.
 Json input_exposed_json(const InputMetrics& metrics);
 // Of one rank.

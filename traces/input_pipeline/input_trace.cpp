@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "traces/base/json.h"
+#include "traces/input_pipeline/input_metrics_json.h"
 
 namespace pipesim {
 namespace {
@@ -36,11 +37,7 @@ std::string input_metadata_json(const InputRun& run) {
   if (!run.memory.empty()) {
     json["memory"] = Json::array();
     for (const InputMemory& memory : run.memory) {
-      json["memory"].push_back({{"tables", memory.tables},
-                                {"optimizer", memory.optimizer},
-                                {"dense", memory.dense},
-                                {"batches", memory.batches},
-                                {"buffers", memory.buffers}});
+      json["memory"].push_back(input_memory_json(memory));
     }
   }
   if (!run.losses.empty()) json["losses"] = run.losses;

@@ -49,7 +49,7 @@ class PlanSearch {
     ShardingPlan by_rows = plans.front();
     for (std::size_t table = 0; table < by_rows.tables.size(); ++table) {
       if (ranks_ > 1 && takes_rows(table, ranks_)) {
-        by_rows.tables[table] = {Sharding::row_wise, {}};
+        by_rows.tables[table] = {ShardingType::row_wise, {}};
       }
     }
     plans.push_back(std::move(by_rows));
@@ -75,19 +75,19 @@ class PlanSearch {
     std::ranges::stable_sort(emptiest, {},
                              [&](int rank) { return held[static_cast<std::size_t>(rank)]; });
     if (emptiest.size() > most_places) emptiest.resize(most_places);
-    for (const int rank : emptiest) all.push_back({Sharding::table_wise, {rank}});
+    for (const int rank : emptiest) all.push_back({ShardingType::table_wise, {rank}});
     if (ranks_ == 1) return all;
     const std::int64_t width = model_.tables[table].width;
-    if (takes_rows(table, ranks_)) all.push_back({Sharding::row_wise, {}});
-    if (width % ranks_ == 0) all.push_back({Sharding::column_wise, ranks});
-    all.push_back({Sharding::data_parallel, {}});
+    if (takes_rows(table, ranks_)) all.push_back({ShardingType::row_wise, {}});
+    if (width % ranks_ == 0) all.push_back({ShardingType::column_wise, ranks});
+    all.push_back({ShardingType::data_parallel, {}});
     if (ranks_ <= ranks_per_node_) return all;
     for (int first = 0; first < ranks_; first += ranks_per_node_) {
       const int count = ranks_of_node(first, ranks_, ranks_per_node_);
-      if (takes_rows(table, count)) all.push_back({Sharding::table_row_wise, {first}});
+      if (takes_rows(table, count)) all.push_back({ShardingType::table_row_wise, {first}});
       if (width % count != 0) continue;
       all.push_back(
-          {Sharding::column_wise, {ranks.begin() + first, ranks.begin() + first + count}});
+          {ShardingType::column_wise, {ranks.begin() + first, ranks.begin() + first + count}});
     }
     return all;
   }
@@ -107,7 +107,7 @@ class PlanSearch {
   }
 
   PlanValue value_of(const ShardingPlan& plan) {
-    std::vector<std::pair<Sharding, std::vector<int>>> key;
+    std::vector<std::pair<ShardingType, std::vector<int>>> key;
     for (const TableSharding& table : plan.tables) key.emplace_back(table.sharding, table.ranks);
     const auto found = values_.find(key);
     if (found != values_.end()) return found->second;
@@ -118,7 +118,7 @@ class PlanSearch {
   int ranks_;
   int ranks_per_node_;
   const EvaluatePlan& evaluate_;
-  std::map<std::vector<std::pair<Sharding, std::vector<int>>>, PlanValue> values_;
+  std::map<std::vector<std::pair<ShardingType, std::vector<int>>>, PlanValue> values_;
 };
 
 }  // namespace

@@ -5,23 +5,6 @@
 namespace pipesim {
 namespace {
 
-Json ranks_json(const InputPrediction& prediction) {
-  Json ranks = Json::array();
-  for (std::size_t rank = 0; rank < prediction.metrics.ranks.size(); ++rank) {
-    Json json = input_rank_json(prediction.metrics.ranks[rank], static_cast<int>(rank));
-    if (rank < prediction.run.memory.size()) {
-      const InputMemory& memory = prediction.run.memory[rank];
-      json["peak_memory_bytes"] = memory.total();
-      json["memory_bytes"] = input_memory_json(memory);
-      if (prediction.memory_cap_bytes) {
-        json["fits"] = memory.total() <= *prediction.memory_cap_bytes;
-      }
-    }
-    ranks.push_back(std::move(json));
-  }
-  return ranks;
-}
-
 Json limits_json(const std::vector<InputLimit>& limits) {
   Json list = Json::array();
   for (const InputLimit& limit : limits) {
@@ -36,26 +19,15 @@ Json limits_json(const std::vector<InputLimit>& limits) {
 }
 
 Json prediction_json(const InputRequest& request, const InputPrediction& prediction) {
-  const InputProgram& program = prediction.run.program;
-  const InputMetrics& metrics = prediction.metrics;
-  Json json{{"format", "pipesim-input-result"}, {"version", 1}, {"input_pipeline", program.name}};
-  if (request.training) {
-    json["model"] = request.training->model.name;
-    json["cluster"] = request.training->cluster.name;
-  }
-  json["batches"] = program.batches;
-  json["accumulate"] = program.accumulate;
-  if (prediction.run.batch_size > 0) json["batch_size"] = prediction.run.batch_size;
-  json["makespan_ns"] = metrics.makespan_ns;
-  json["steady_iteration_ns"] = metrics.steady_iteration_ns;
-  json["samples_per_second"] =
-      prediction.run.batch_size > 0 ? Json(metrics.samples_per_second) : Json(nullptr);
-  json["exposed_ns"] = input_exposed_json(metrics);
-  if (!prediction.run.memory.empty()) json["peak_memory_bytes"] = prediction.peak_memory_bytes();
+  Json json{{"format", "pipesim-input-result"}, {"version", 1}};
+  add_input_run(json, prediction.run, prediction.metrics);
   if (prediction.memory_cap_bytes && !prediction.run.memory.empty()) {
     json["fits"] = !prediction.lack();
+    for (std::size_t rank = 0; rank < prediction.run.memory.size(); ++rank) {
+      json["ranks"][rank]["fits"] =
+          prediction.run.memory[rank].total() <= *prediction.memory_cap_bytes;
+    }
   }
-  json["ranks"] = ranks_json(prediction);
   if (prediction.plan) {
     json["sharding"] = Json::verbatim(to_json(*prediction.plan, request.training->model,
                                               request.training->cluster.devices_per_node));

@@ -1,0 +1,67 @@
+// Two runs of one input program side by side, such as a prediction and a measurement.
+//
+// Every number is defined in traces/METRICS.md, "Comparing input pipelines". Plain values, of the
+// arguments alone; any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "traces/input_pipeline/input_run.h"
+#include "traces/print/terminal.h"
+
+namespace pipesim {
+
+// The same number of both.
+struct InputPair {
+  std::int64_t predicted_ns = 0;  // of the first run
+  std::int64_t measured_ns = 0;   // of the second one
+
+  std::int64_t difference_ns() const { return measured_ns - predicted_ns; }
+};
+
+struct InputComparison {
+  // Means over ranks, of the whole run.
+  struct KindRow {
+    InputKind kind = InputKind::NEXT;
+    InputPair total, busy, exposed, hidden;
+  };
+  struct WaitRow {
+    std::string_view name;  // as in JSON: host, skew, other, drain
+    InputPair exposed;
+  };
+  struct Difference {
+    int rank = 0;
+    InputAction action;
+    InputStream stream = InputStream::compute;
+    InputPair duration;
+  };
+  // How far durations are off, by size, as fractions of those predicted; what was predicted to take
+  // no time is left out.
+  struct OperationError {
+    std::int64_t count = 0;
+    double mean = 0, p50 = 0, p90 = 0;
+  };
+
+  InputPair makespan, steady_iteration, busy;
+  std::vector<KindRow> kinds;
+  std::vector<WaitRow> waits;
+  OperationError error;
+  std::vector<Difference> worst;  // single actions, that which differs most first; at most 10
+};
+
+// Throws an input error that says what differs where the runs are of different programs; `first`
+// and `second` are what they are called.
+InputComparison compare_inputs(const InputRun& predicted, const InputRun& measured,
+                               const std::string& first, const std::string& second);
+
+std::string input_comparison_report(const InputRun& predicted, const InputRun& measured,
+                                    const InputComparison& comparison, const Terminal& terminal);
+// `pipesim-input-comparison`, in traces/FORMAT.md.
+std::string input_comparison_json(const InputRun& predicted, const InputRun& measured,
+                                  const InputComparison& comparison, const std::string& first,
+                                  const std::string& second);
+
+}  // namespace pipesim

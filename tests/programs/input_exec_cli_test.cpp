@@ -1,0 +1,228 @@
+// pipeexec --input-pipeline driven as a user would, ranks as threads: what it prints, writes and
+// refuses.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <sstream>
+
+#include "tests/command.h"
+#include "tests/files.h"
+#include "traces/base/files.h"
+#include "traces/input_pipeline/input_trace.h"
+
+namespace pipesim {
+namespace {
+
+using Json = nlohmann::json;
+using testing::Outcome;
+using testing::TemporaryFolder;
+
+Outcome call(const std::string& line) {
+  std::vector<std::string> argv{PIPEEXEC_COMMAND};
+  std::istringstream in(line);
+  for (std::string word; in >> word;) argv.push_back(word);
+  return testing::run_command(argv);
+}
+
+Json json_of(const std::string& line) {
+  const Outcome outcome = call(line + " --json");
+  EXPECT_EQ(outcome.status, 0) << line << "\n" << outcome.err;
+  EXPECT_EQ(outcome.err, "") << line;
+  return Json::parse(outcome.out);
+}
+
+void expect_refused(const std::string& line, const std::string& sentence, int status = 2) {
+  const Outcome outcome = call(line);
+  EXPECT_EQ(outcome.status, status) << line;
+  EXPECT_EQ(outcome.out, "") << line;
+  EXPECT_EQ(outcome.err, "pipeexec: " + sentence + "\n") << line;
+}
+
+const std::string small = " --ranks 2 --batches 6 --batch-size 16";
+const std::string good = "--input-pipeline sparse-dist" + small;
+
+TEST(InputPipeexec, PrintsTheContractsKeys) {
+  const Json json = json_of(good + " --accumulate 2 --verify");
+  EXPECT_EQ(json["format"], "pipeexec-input-result");
+  EXPECT_EQ(json["version"], 1);
+  EXPECT_EQ(json["input_pipeline"], "sparse-dist");
+  EXPECT_EQ(json["model"], "dlrm-mini");
+  EXPECT_EQ(json["batches"], 6);
+  EXPECT_EQ(json["accumulate"], 2);
+  EXPECT_EQ(json["batch_size"], 16);
+  EXPECT_EQ(json["transport"], "local");
+  EXPECT_EQ(json["losses"].size(), 6);
+  EXPECT_EQ(json["verify"], Json({{"bitwise", true}}));
+  EXPECT_EQ(json["sharding"]["format"], "pipesim-sharding-plan");
+  const double rate = 2 * 16 * 1e9 / json["steady_iteration_ns"].get<double>();
+  EXPECT_NEAR(json["samples_per_second"].get<double>(), rate, 1e-6 * rate);
+  ASSERT_EQ(json["ranks"].size(), 2);
+  for (int rank = 0; rank < 2; ++rank) {
+    const Json& own = json["ranks"][static_cast<std::size_t>(rank)];
+    EXPECT_EQ(own["rank"], rank);
+    std::int64_t bytes = 0;
+    for (const auto& [what, part] : own["memory_bytes"].items()) bytes += part.get<std::int64_t>();
+    EXPECT_EQ(own["peak_memory_bytes"], bytes);
+    EXPECT_GT(own["memory_bytes"]["tables"], 0);
+    // Busy, or exposed, or over: all of the makespan.
+    std::int64_t all = own["busy_ns"].get<std::int64_t>() + own["drain_ns"].get<std::int64_t>();
+    for (const auto& [what, time] : own["exposed_ns"].items()) all += time.get<std::int64_t>();
+    EXPECT_EQ(all, json["makespan_ns"]);
+  }
+}
+
+TEST(InputPipeexec, EveryProgramGivesTheBitsOfOneRank) {
+  for (const char* program : {"base", "sparse-dist", "lite", "fused", "semi-sync", "prefetch",
+                              "staged", "staged --input-stages copy,prepare,dist"}) {
+    for (const char* more : {" --accumulate 3", " --table-optimizer adagrad --epochs 2"}) {
+      const std::string line =
+          std::string("--input-pipeline ") + program + small + more + " --verify";
+      EXPECT_EQ(json_of(line)["verify"]["bitwise"], true) << line;
+    }
+  }
+}
+
+// The same samples are trained with, however many ranks share them; semi-sync trains others.
+TEST(InputPipeexec, LossesAreThoseOfAnyOverlap) {
+  const Json losses = json_of(good)["losses"];
+  for (const char* program : {"base", "lite", "fused", "prefetch", "staged"}) {
+    EXPECT_EQ(json_of("--input-pipeline " + std::string(program) + small)["losses"], losses)
+        << program;
+  }
+  EXPECT_NE(json_of("--input-pipeline semi-sync" + small)["losses"], losses);
+}
+
+TEST(InputPipeexec, TrainsAndEvaluates) {
+  const Json json = json_of(good + " --epochs 3 --evaluate 2 --learning-rate 0.2");
+  ASSERT_EQ(json["losses"].size(), 18);
+  ASSERT_EQ(json["evaluations"].size(), 3);
+  const auto mean = [&](int epoch) {
+    double sum = 0;
+    for (int i = 0; i < 6; ++i) {
+      sum += json["losses"][static_cast<std::size_t>(6 * epoch + i)].get<double>();
+    }
+    return sum / 6;
+  };
+  EXPECT_LT(mean(2), mean(0));
+  // Evaluations leave the training alone.
+  EXPECT_EQ(json_of(good + " --epochs 3 --learning-rate 0.2")["losses"], json["losses"]);
+}
+
+TEST(InputPipeexec, ReportsToAPerson) {
+  const Outcome outcome = call(good + " --verify --epochs 2 --evaluate 1");
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_TRUE(outcome.out.starts_with("sparse-dist, 2 ranks x 6 batches: ")) << outcome.out;
+  for (const char* part :
+       {"rank 0, ", "busy exposed hidden", "\nIDS ", "\nTOP_BACKWARD ", "\nother ranks ",
+        "\nmodel   dlrm-mini: 8 tables, batches of 16 samples a rank",
+        "shown is the last of 2 epochs", " of 1 other batch after epoch 2",
+        "\nverify  losses, tables and dense part equal those of one rank, bit by bit\n"}) {
+    EXPECT_NE(outcome.out.find(part), std::string::npos) << part << "\n" << outcome.out;
+  }
+  const Outcome quiet = call(good + " --quiet");
+  EXPECT_EQ(quiet.out + quiet.err, "");
+}
+
+TEST(InputPipeexec, WritesATraceThatIsReadBack) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "run.json.gz";
+  const Json json = json_of(good + " --trace " + path);
+  const InputRun run = read_input_run(path);
+  EXPECT_TRUE(run.is_measured);
+  EXPECT_EQ(run.model, "dlrm-mini");
+  EXPECT_EQ(run.program.ranks(), 2);
+  EXPECT_EQ(measure(run).makespan_ns, json["makespan_ns"]);
+  EXPECT_EQ(Json(run.losses), json["losses"]);
+}
+
+TEST(InputPipeexec, ReadsBatchesFromAFile) {
+  const TemporaryFolder folder;
+  write_file(folder / "model.json", R"({"format": "pipesim-recommendation-model", "version": 1,
+    "name": "two", "dense_features": 1, "bottom": [2], "top": [1], "tables":
+    [{"name": "shop", "rows": 9, "width": 2}, {"name": "item", "rows": 5, "width": 2}]})");
+  const Outcome unread = call("--input-pipeline base --ranks 2 --model " + (folder / "model.json") +
+                              " --data " + (folder / "none.txt"));
+  EXPECT_EQ(unread.status, 2);
+  EXPECT_NE(unread.err.find("none.txt"), std::string::npos) << unread.err;
+}
+
+// Two ranks, and a millisecond for each action.
+class EmulatedPipeexec : public ::testing::Test {
+ protected:
+  EmulatedPipeexec() {
+    write_file(costs_, R"({"format": "pipesim-input-costs", "version": 1, "ranks": 2,
+      "batch_size": 100, "links": [{"name": "nic", "bandwidth_bytes_per_s": 1000000000}],
+      "work": {"NEXT": {"duration_ns": 1000000}, "COPY": {"duration_ns": 1000000},
+               "OUTPUT": {"bytes": 500000, "links": ["nic"]}, "TOP": {"duration_ns": 1000000}}})");
+  }
+
+  TemporaryFolder folder_;
+  std::string costs_ = folder_ / "costs.json";
+  std::string good_ = "--input-pipeline sparse-dist --ranks 2 --batches 4 --device emulated";
+};
+
+TEST_F(EmulatedPipeexec, TakesTheTimeOfItsCosts) {
+  const Json json = json_of(good_ + " --costs " + costs_);
+  EXPECT_EQ(json["device"], "emulated");
+  EXPECT_EQ(json["batch_size"], 100);
+  EXPECT_FALSE(json.contains("losses"));
+  EXPECT_TRUE(json["verify"].is_null());
+  for (const Json& rank : json["ranks"]) {
+    EXPECT_GE(rank["busy_by_kind_ns"]["TOP"], 4'000'000);
+    // Both send over one link, and it lets no more pass.
+    EXPECT_GE(rank["total_ns"]["OUTPUT"], 2'000'000);
+  }
+  EXPECT_GE(json["makespan_ns"], 4 * 1'000'000 + 1'000'000 + 4 * 500'000);
+}
+
+TEST_F(EmulatedPipeexec, RefusesWhatMeansNothing) {
+  expect_refused(good_,
+                 "--costs is missing: a file of what each action takes on --device emulated");
+  for (const char* flag : {"--model dlrm-mini", "--seed 3", "--batch-size 5", "--epochs 2"}) {
+    const std::string name = std::string(flag).substr(0, std::string(flag).find(' '));
+    expect_refused(good_ + " --costs " + costs_ + " " + flag,
+                   name + ": an emulated device trains nothing");
+  }
+  expect_refused(good_ + " --verify --costs " + costs_,
+                 "--verify: an emulated device has no results to compare");
+  expect_refused("--input-pipeline base --ranks 3 --device emulated --costs " + costs_,
+                 costs_ + ": costs of 2 ranks, but there are 3 of them; start as many");
+}
+
+TEST(InputPipeexec, RefusesFlagsThatMeanNothing) {
+  expect_refused(good + " --microbatches 8",
+                 "--microbatches: an input pipeline has no use for it; leave it or "
+                 "--input-pipeline away");
+  expect_refused(good + " --schedule 1f1b",
+                 "--schedule: an input pipeline has no use for it; leave it or --input-pipeline "
+                 "away");
+  expect_refused("--schedule 1f1b --stages 2 --microbatches 2 --batch-size 8",
+                 "--batch-size: goes with --input-pipeline, which is missing");
+  expect_refused(good + " --costs c.json", "--costs: only --device emulated has costs");
+  expect_refused(good + " --input-stages copy,dist",
+                 "--input-stages: only --input-pipeline staged has stages of one's own");
+  expect_refused(good + " --rank 0",
+                 "--rank: only --transport tcp is told its ranks; that of this run is local");
+  expect_refused(good + " --device cuda",
+                 "--device: input pipelines run on cpu and emulated, not on 'cuda'");
+  expect_refused(good + " --table-optimizer adam",
+                 "--table-optimizer: unknown optimizer 'adam'; known, nearest first: sgd, adagrad");
+}
+
+TEST(InputPipeexec, RefusesNumbersThatAreNone) {
+  expect_refused("--input-pipeline base",
+                 "--ranks is missing: give the number of ranks, or start "
+                 "them with mpirun -n P pipeexec");
+  expect_refused("--input-pipeline base --ranks 2000", "--ranks 2000: at most 1024 threads");
+  expect_refused(good + " --epochs 0", "--epochs: '0' is not a whole number from 1 on");
+  expect_refused(good + " --learning-rate x",
+                 "--learning-rate: 'x' is not a number such as 0.001, up to 1e6");
+  expect_refused("--input-pipeline sparsedist --ranks 2",
+                 "unknown input pipeline 'sparsedist'; known, nearest first: sparse-dist, base, "
+                 "lite, fused, staged, prefetch, semi-sync");
+}
+
+}  // namespace
+}  // namespace pipesim
