@@ -163,6 +163,15 @@ class InputEventsMaker {
 
 }  // namespace
 
+Ref OpenInput::find(std::int32_t rank, const InputAction& action) const {
+  if (rank < 0 || rank >= run.program.ranks()) return no_ref;
+  const auto at = static_cast<std::size_t>(rank);
+  const InputCalls& calls = run.program.calls[at];
+  const auto found = std::ranges::find(calls, action, &InputCall::action);
+  return found == calls.end() ? no_ref
+                              : slice_of[at][static_cast<std::size_t>(found - calls.begin())];
+}
+
 InputEvents events_of(InputRun run, const std::string& name) {
   return InputEventsMaker(std::move(run), name).make();
 }

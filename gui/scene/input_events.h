@@ -38,6 +38,9 @@ struct OpenInput {
   const InputSpan& span_of(const InputSlice& slice) const {
     return run.span(slice.rank, slice.place);
   }
+  // The slice of an action; no_ref where the run does not have it. In time proportional to its
+  // rank's calls.
+  Ref find(std::int32_t rank, const InputAction& action) const;
 };
 
 struct InputEvents {

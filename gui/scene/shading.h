@@ -20,8 +20,7 @@ inline constexpr Shade closing_shade = 6;  // optimizer, gradients, parameters
 inline constexpr Shade other_shade = 7;    // by microbatch: work of none
 
 // Of what an input pipeline does, by kind: 0 the dense part, 1 rows of tables, 2 exchanges, 6 the
-// host, 7 copies; by batch: the batch modulo 8. What waits is of no hue.
-inline constexpr Shade wait_shade = 15;
+// host, 7 copies; by batch: the batch modulo 8.
 Shade shade_of(InputGroup group);
 
 // By error: how much longer an operation took than predicted. From `exact_shade`, to 3 %
