@@ -66,10 +66,13 @@ std::vector<Entry> entries_of(const Drawing& drawing) {
   bool lateness = false;
   bool early = false;
   bool capacity = false;
-  std::map<int, Entry> runs;  // both sides of the pair, then the others
+  std::map<int, Entry> runs;  // both sides of the pair, then the others, predicted ones first
+  const auto count = static_cast<int>(drawing.document.traces.size());
   const auto add_run = [&](int trace, const std::string& name) {
     const auto side = drawing.document.side_of(trace);
-    runs.try_emplace(side ? static_cast<int>(*side) : 2 + trace,
+    const OpenTrace* const own = drawing.trace(trace);
+    const bool is_later = own != nullptr && own->source() != Source::predicted;
+    runs.try_emplace(side ? static_cast<int>(*side) : 2 + trace + (is_later ? count : 0),
                      Entry{drawing.colour_of_trace(trace), name, name});
   };
   for (const Group& group : drawing.scene.groups) {
