@@ -5,7 +5,8 @@ int main(int argc, char** argv) {
   pipesim::CommandLine program(
       "pipesim",
       "pipesim predicts how long a pipeline-parallel training iteration takes,\n"
-      "how much of it is bubble, and how much memory activations need.",
+      "how much of it is bubble, and how much memory activations need; and how long\n"
+      "a batch of a recommendation model takes by an overlapped input pipeline.",
       PIPESIM_VERSION);
   pipesim::cli::add_predict(program);
   pipesim::cli::add_schedules(program);
@@ -37,6 +38,16 @@ int main(int argc, char** argv) {
       "             lone stage\n"
       "  once       from its first action to its last\n"
       "\n"
+      "The orders of torchrec's train pipelines, --input-pipeline:\n"
+      "  base         the next batch is copied behind the backward\n"
+      "  sparse-dist  batches are copied and ids exchanged ahead, beside compute\n"
+      "  lite         copies ahead only: little memory\n"
+      "  fused        sparse-dist; lookups are beside the optimizer's step\n"
+      "  semi-sync    lookups come before the update of the batch before: stale rows\n"
+      "  prefetch     sparse-dist; rows are brought into a cache ahead\n"
+      "  staged       stages of one's own, --input-stages, a batch ahead for each\n"
+      "or a file of a program, as --export writes it.\n"
+      "\n"
       "Examples:\n"
       "  pipesim --schedule 1f1b --stages 4 --microbatches 8\n"
       "  pipesim --schedule interleaved --stages 8 --microbatches 32 --forward 12ms\n"
@@ -44,6 +55,8 @@ int main(int argc, char** argv) {
       "  pipesim --schedule my_order.csv --costs costs.json --memory-cap 80GiB --json\n"
       "  pipesim --model gpt2-small --cluster dgx-a100 --schedule 1f1b --stages 4\n"
       "      --microbatches 32 --micro-batch-size 8 --explain\n"
+      "  pipesim --input-pipeline sparse-dist --model dlrm-dcnv2 --cluster dgx-a100\n"
+      "      --ranks 8 --batches 16 --batch-size 4096 --sharding auto --compare\n"
       "  pipesim schedules --compare --stages 4 --microbatches 8,16");
   return program.run(argc, argv);
 }

@@ -28,15 +28,13 @@ bool is_program_file(const std::string& name) {
 std::vector<FlagHelp> own_input_flags(InputFlags& flags) {
   return {{"--batches", &flags.batches, "N", "of each rank; default 16, of --data all"},
           {"--batch-size", &flags.batch_size, "N", "samples of a rank's batch; default 256"},
-          {"--input-stages", &flags.stages, "LIST",
-           "of staged: copy,dist (default) or copy,prepare,dist"},
+          {"--input-stages", &flags.stages, "LIST", "of staged: copy,dist or copy,prepare,dist"},
           {"--sharding", &flags.sharding, "FILE|default",
            "who has which table; default whole tables by size"},
           {"--table-optimizer", &flags.table_optimizer, "NAME",
            "sgd or adagrad (row-wise); default sgd"},
           {"--epochs", &flags.epochs, "N", "times over the same batches; default 1"},
-          {"--evaluate", &flags.evaluate, "N",
-           "batches behind these, whose loss is told after each epoch"}};
+          {"--evaluate", &flags.evaluate, "N", "batches after these, tried after each epoch"}};
 }
 
 TableOptimizer parse_table_optimizer(const std::string& name) {
@@ -113,21 +111,15 @@ ShardingPlan plan_of(const Flags& flags, const RecommendationModel& model, int r
   return read_sharding_plan(*asked, model, ranks, ranks);
 }
 
-// What is left for training of a source that ends, for each rank.
+// Of a source that ends, what is not for evaluation where no other number is given.
 int batches_of(const Flags& flags, const InputJob& job) {
-  const auto of_rank = share_of(*job.source, job.training->batch_size, job.training->ranks);
-  const bool is_given = flags.input.batches || is_program_file(*flags.input.pipeline);
-  const std::int64_t asked = is_given ? asked_batches(flags) : 1;
-  if (of_rank.batches < asked + job.evaluate) {
-    const std::string evaluated =
-        job.evaluate > 0 ? fmt::format(" and --evaluate {}", job.evaluate) : "";
-    throw input_error(fmt::format(
-        "--batches {}{}: {} has {} of {} for each of {}", asked, evaluated, job.source->name(),
-        plural(of_rank.batches, "batch", "batches"), plural(job.training->batch_size, "sample"),
-        plural(job.training->ranks, "rank")));
+  const RecommendationTraining& training = *job.training;
+  std::int64_t batches = asked_batches(flags);
+  if (!flags.input.batches && !is_program_file(*flags.input.pipeline)) {
+    const BatchShare share = share_of(*job.source, training.batch_size, training.ranks);
+    batches = std::clamp<std::int64_t>(share.batches - job.evaluate, 1, max_count);
   }
-  return is_given ? static_cast<int>(asked)
-                  : static_cast<int>(std::min(of_rank.batches - job.evaluate, max_count));
+  return static_cast<int>(batches);
 }
 
 InputJob training_job(const Flags& flags, int ranks) {
@@ -154,6 +146,7 @@ InputJob training_job(const Flags& flags, int ranks) {
                           : make_batch_generator(training.model, training.seed);
   const int batches = job.source->samples() ? batches_of(flags, job) : asked_batches(flags);
   job.program = program_of(flags, ranks, batches);
+  check_batches(*job.source, job.program.batches + job.evaluate, training.batch_size, ranks);
   training.accumulate = job.program.accumulate;
   return job;
 }
@@ -161,8 +154,8 @@ InputJob training_job(const Flags& flags, int ranks) {
 }  // namespace
 
 void add_input_flags(CommandLine& program, InputFlags& flags) {
-  std::vector<FlagHelp> all{{"--input-pipeline", &flags.pipeline, "NAME|FILE",
-                             "base, sparse-dist, lite, fused, semi-sync, prefetch, staged"}};
+  std::vector<FlagHelp> all{
+      {"--input-pipeline", &flags.pipeline, "NAME|FILE", "sparse-dist or another; see below"}};
   for (FlagHelp& flag : own_input_flags(flags)) all.push_back(std::move(flag));
   program.add_flags("An overlapped input pipeline, instead of a schedule", all);
 }

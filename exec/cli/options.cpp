@@ -406,7 +406,7 @@ void add_all_flags(CommandLine& program, Flags& flags) {
   program.add_flags(
       "Ranks",
       {{"--rank", &flags.rank, "R", "of this process, from 0, if started by hand"},
-       {"--ranks", &flags.ranks, "P", "how many processes were; or threads of an input pipeline"},
+       {"--ranks", &flags.ranks, "P", "how many were; or threads of an input pipeline"},
        {"--master", &flags.master, "HOST:PORT", "where rank 0 of --transport tcp listens"},
        {"--list-ranks", &flags.list_ranks, "lists ranks, hosts and devices; trains nothing"}});
   program.add_flags(

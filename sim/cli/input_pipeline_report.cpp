@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "sim/report/input_report.h"
+#include "traces/print/input_report.h"
 #include "traces/base/text.h"
 #include "traces/print/columns.h"
 #include "traces/print/tables.h"

@@ -7,6 +7,7 @@
 #include "sim/cli/commands.h"
 #include "sim/cost/hardware/cluster.h"
 #include "sim/cost/model.h"
+#include "sim/input_pipeline/recommendation_model.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 #include "traces/print/terminal.h"
@@ -44,6 +45,24 @@ std::string short_count(std::int64_t count) {
 
 std::string or_dash(bool has, std::int64_t value) { return has ? std::to_string(value) : "-"; }
 
+// Those of --input-pipeline.
+std::string recommendation_table() {
+  std::vector<Row> rows{{"recommendation model", "tables", "rows", "width", "bytes", "ids a sample",
+                         "dense parameters"}};
+  for (const RecommendationModel& model : known_recommendation_models()) {
+    std::int64_t table_rows = 0, bytes = 0, ids = 0;
+    for (const EmbeddingTable& one : model.tables) {
+      table_rows += one.rows;
+      bytes += one.bytes();
+      ids += one.ids_per_sample;
+    }
+    rows.push_back({model.name, std::to_string(model.tables.size()), short_count(table_rows),
+                    std::to_string(model.width()), format_bytes(bytes), format_count(ids),
+                    short_count(model.bottom_parameters() + model.top_parameters())});
+  }
+  return table(rows, 1);
+}
+
 void list_models() {
   std::vector<Row> rows{
       {"model", "parameters", "blocks", "hidden", "heads", "kv", "mlp", "experts", "context"}};
@@ -56,7 +75,7 @@ void list_models() {
                     or_dash(model.experts > 1, model.experts),
                     or_dash(has_blocks, model.max_sequence_length)});
   }
-  print(table(rows, 1) +
+  print(table(rows, 1) + "\n" + recommendation_table() +
         "\n`pipesim models NAME` prints one as a file for --model; traces/FORMAT.md says\n"
         "what its keys mean.\n");
 }
@@ -123,6 +142,13 @@ void print_model(const std::string& name) {
     if (model.name != name) continue;
     print(to_json(model, 2) + "\n");
     return;
+  }
+  if (const auto model = find_recommendation_model(name)) {
+    print(to_json(*model, 2) + "\n");
+    return;
+  }
+  for (const RecommendationModel& known : known_recommendation_models()) {
+    names.push_back(known.name);
   }
   throw input_error(unknown_name("model", name, names));
 }

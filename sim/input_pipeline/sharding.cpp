@@ -223,8 +223,7 @@ ShardingPlan read_sharding_plan(const std::string& path, const RecommendationMod
   return parse_sharding_plan(read_file(path), path, model, ranks, ranks_per_node);
 }
 
-std::string to_json(const ShardingPlan& plan, const RecommendationModel& model,
-                    int ranks_per_node) {
+Json sharding_json(const ShardingPlan& plan, const RecommendationModel& model, int ranks_per_node) {
   Json json;
   json["format"] = "pipesim-sharding-plan";
   json["version"] = 1;
@@ -243,7 +242,12 @@ std::string to_json(const ShardingPlan& plan, const RecommendationModel& model,
       case ShardingType::data_parallel: break;
     }
   }
-  return json.dump(2) + "\n";
+  return json;
+}
+
+std::string to_json(const ShardingPlan& plan, const RecommendationModel& model,
+                    int ranks_per_node) {
+  return sharding_json(plan, model, ranks_per_node).dump(2) + "\n";
 }
 
 }  // namespace pipesim

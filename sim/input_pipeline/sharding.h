@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "sim/input_pipeline/recommendation_model.h"
+#include "traces/base/json.h"
 
 namespace pipesim {
 
@@ -81,6 +82,7 @@ ShardingPlan parse_sharding_plan(std::string_view text, const std::string& file,
                                  const RecommendationModel& model, int ranks, int ranks_per_node);
 ShardingPlan read_sharding_plan(const std::string& path, const RecommendationModel& model,
                                 int ranks, int ranks_per_node);
+Json sharding_json(const ShardingPlan& plan, const RecommendationModel& model, int ranks_per_node);
 std::string to_json(const ShardingPlan& plan, const RecommendationModel& model, int ranks_per_node);
 
 }  // namespace pipesim

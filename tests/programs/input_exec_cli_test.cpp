@@ -113,9 +113,10 @@ TEST(InputPipeexec, TrainsAndEvaluates) {
 TEST(InputPipeexec, ReportsToAPerson) {
   const Outcome outcome = call(good + " --verify --epochs 2 --evaluate 1");
   EXPECT_EQ(outcome.status, 0) << outcome.err;
-  EXPECT_TRUE(outcome.out.starts_with("sparse-dist, 2 ranks x 6 batches: ")) << outcome.out;
+  EXPECT_TRUE(outcome.out.starts_with("sparse-dist, dlrm-mini, 2 ranks, 6 batches: "))
+      << outcome.out;
   for (const char* part :
-       {"rank 0, ", "busy exposed hidden", "\nIDS ", "\nTOP_BACKWARD ", "\nother ranks ",
+       {" exposed", "\nIDS ", "\nTOP_BACKWARD ", "\nother ranks ",
         "\nmodel   dlrm-mini: 8 tables, batches of 16 samples a rank",
         "shown is the last of 2 epochs", " of 1 other batch after epoch 2",
         "\nverify  losses, tables and dense part equal those of one rank, bit by bit\n"}) {
@@ -137,15 +138,56 @@ TEST(InputPipeexec, WritesATraceThatIsReadBack) {
   EXPECT_EQ(Json(run.losses), json["losses"]);
 }
 
-TEST(InputPipeexec, ReadsBatchesFromAFile) {
-  const TemporaryFolder folder;
-  write_file(folder / "model.json", R"({"format": "pipesim-recommendation-model", "version": 1,
-    "name": "two", "dense_features": 1, "bottom": [2], "top": [1], "tables":
-    [{"name": "shop", "rows": 9, "width": 2}, {"name": "item", "rows": 5, "width": 2}]})");
-  const Outcome unread = call("--input-pipeline base --ranks 2 --model " + (folder / "model.json") +
-                              " --data " + (folder / "none.txt"));
-  EXPECT_EQ(unread.status, 2);
-  EXPECT_NE(unread.err.find("none.txt"), std::string::npos) << unread.err;
+// A model of two tables, and eleven samples.
+class PipeexecOfAFile : public ::testing::Test {
+ protected:
+  PipeexecOfAFile() {
+    write_file(folder_ / "model.json", R"({"format": "pipesim-recommendation-model", "version": 1,
+      "name": "two", "dense_features": 1, "bottom": [2], "top": [1], "interaction": "dot",
+      "tables": [{"name": "shop", "rows": 9, "width": 2}, {"name": "item", "rows": 5, "width": 2}]})");
+    for (int i = 0; i < 11; ++i) samples_ += "1 | 0.5 | 3 3 | " + std::to_string(i % 5) + "\n";
+    write_file(batches_, head_ + samples_);
+    write_file(plan_, R"({"format": "pipesim-sharding-plan", "version": 1, "tables": {
+      "shop": {"sharding": "row-wise"}, "item": {"sharding": "data-parallel"}}})");
+  }
+
+  TemporaryFolder folder_;
+  std::string batches_ = folder_ / "batches.txt";
+  std::string plan_ = folder_ / "plan.json";
+  std::string head_ = "pipesim-batches 1\nsamples 11\ndense 1\ntable shop\ntable item\n";
+  std::string samples_;
+  std::string good_ = "--input-pipeline sparse-dist --ranks 2 --batch-size 2 --model " +
+                      (folder_ / "model.json") + " --data " + batches_;
+};
+
+TEST_F(PipeexecOfAFile, TrainsWithAllOfIt) {
+  const Json json = json_of(good_ + " --verify --sharding " + plan_);
+  EXPECT_EQ(json["batches"], 2);  // of 2 x 2 samples
+  EXPECT_EQ(json["data"], batches_);
+  EXPECT_EQ(json["verify"]["bitwise"], true);
+  EXPECT_EQ(json_of(good_ + " --evaluate 1")["batches"], 1);
+  const Outcome outcome = call(good_);
+  EXPECT_NE(outcome.out.find("the last 3 of 11 samples are left out"), std::string::npos)
+      << outcome.out;
+}
+
+TEST_F(PipeexecOfAFile, NamesWhatIsWrong) {
+  expect_refused(good_ + " --batches 3",
+                 batches_ +
+                     ": 11 samples make 2 batches of 2 for each of 2 ranks, not 3; take "
+                     "fewer batches, or smaller ones");
+  expect_refused(good_ + " --evaluate 2",
+                 batches_ +
+                     ": 11 samples make 2 batches of 2 for each of 2 ranks, not 3; take "
+                     "fewer batches, or smaller ones");
+  write_file(batches_, head_ + samples_.substr(0, samples_.size() / 2));
+  EXPECT_NE(call(good_).err.find(batches_ + ":11: "), std::string::npos) << call(good_).err;
+  write_file(batches_, head_ + "1 | 0.5 | 9 | 1\n" + samples_);
+  expect_refused(good_, batches_ + ":6: id 9 is not in table 'shop', whose ids are 0 to 8");
+  write_file(plan_, R"({"format": "pipesim-sharding-plan", "version": 1, "tables": {
+      "shop": {"sharding": "row-wise"}}})");
+  const std::string err = call(good_ + " --sharding " + plan_).err;
+  EXPECT_NE(err.find("item"), std::string::npos) << err;
 }
 
 // Two ranks, and a millisecond for each action.
@@ -216,12 +258,14 @@ TEST(InputPipeexec, RefusesNumbersThatAreNone) {
                  "--ranks is missing: give the number of ranks, or start "
                  "them with mpirun -n P pipeexec");
   expect_refused("--input-pipeline base --ranks 2000", "--ranks 2000: at most 1024 threads");
-  expect_refused(good + " --epochs 0", "--epochs: '0' is not a whole number from 1 on");
+  expect_refused(good + " --epochs 0", "--epochs: 0 must be 1 or more");
   expect_refused(good + " --learning-rate x",
                  "--learning-rate: 'x' is not a number such as 0.001, up to 1e6");
-  expect_refused("--input-pipeline sparsedist --ranks 2",
-                 "unknown input pipeline 'sparsedist'; known, nearest first: sparse-dist, base, "
-                 "lite, fused, staged, prefetch, semi-sync");
+  const Outcome unknown = call("--input-pipeline sparsedist --ranks 2");
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_TRUE(unknown.err.starts_with(
+      "pipeexec: unknown input pipeline 'sparsedist'; known, nearest first: sparse-dist, "))
+      << unknown.err;
 }
 
 }  // namespace

@@ -391,12 +391,12 @@ TEST(InputEstimate, MemoryThatARankLacks) {
   EXPECT_EQ(lack->rank, 1);
   EXPECT_EQ(lack->bytes, 85'000'000'005 - cluster.device.memory_bytes);
   EXPECT_EQ(to_text(*lack, memory, model, default_sharding(model, 2), cluster),
-            "rank 1 lacks 53.7 MiB: it needs 79.2 GiB of the 79.1 GiB that h100-sxm-80gb has; of "
+            "rank 1 lacks 53.7 MiB: it needs 79.2 GiB and has 79.1 GiB; of "
             "its tables 'cat_9' takes most, 19.1 GiB; divide it over more ranks, or use smaller "
             "batches");
   ShardingPlan elsewhere = default_sharding(model, 1);
   EXPECT_EQ(to_text(*lack, memory, model, elsewhere, cluster),
-            "rank 1 lacks 53.7 MiB: it needs 79.2 GiB of the 79.1 GiB that h100-sxm-80gb has; it "
+            "rank 1 lacks 53.7 MiB: it needs 79.2 GiB and has 79.1 GiB; it "
             "holds no table; use smaller batches");
 }
 

@@ -49,14 +49,6 @@ Json input_exposed_json(const InputMetrics& metrics) {
   return times_json(sums);
 }
 
-Json input_memory_json(const InputMemory& memory) {
-  return {{"tables", memory.tables},
-          {"optimizer", memory.optimizer},
-          {"dense", memory.dense},
-          {"batches", memory.batches},
-          {"buffers", memory.buffers}};
-}
-
 Json input_rank_json(const InputMetrics::Rank& metrics, int rank) {
   NamedTimes busy, total;
   for (int kind = 0; kind < input_kind_count; ++kind) {
@@ -71,6 +63,14 @@ Json input_rank_json(const InputMetrics::Rank& metrics, int rank) {
           {"total_ns", times_json(total)},
           {"drain_ns", metrics.drain_ns},
           {"batches_in_flight", metrics.batches_in_flight}};
+}
+
+Json input_memory_json(const InputMemory& memory) {
+  return {{"tables", memory.tables},
+          {"optimizer", memory.optimizer},
+          {"dense", memory.dense},
+          {"batches", memory.batches},
+          {"buffers", memory.buffers}};
 }
 
 void add_input_run(Json& json, const InputRun& run, const InputMetrics& metrics) {

@@ -29,8 +29,8 @@ Json prediction_json(const InputRequest& request, const InputPrediction& predict
     }
   }
   if (prediction.plan) {
-    json["sharding"] = Json::verbatim(to_json(*prediction.plan, request.training->model,
-                                              request.training->cluster.devices_per_node));
+    json["sharding"] = sharding_json(*prediction.plan, request.training->model,
+                                     request.training->cluster.devices_per_node);
     if (prediction.plans_evaluated > 0) json["plans_evaluated"] = prediction.plans_evaluated;
   }
   return json;
