@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "traces/input_pipeline/input_causes.h"
+#include "traces/input_pipeline/input_releases.h"
 #include "traces/read/event_rows.h"
 #include "traces/read/event_texts.h"
 
@@ -136,20 +136,20 @@ class InputEventsMaker {
   void add_arrows(int rank) {
     const auto at = static_cast<std::size_t>(rank);
     const InputCalls& calls = calls_of(rank);
-    const InputCauses causes(calls, made_.input.run.spans[at]);
+    const InputReleases releases(calls, made_.input.run.spans[at]);
     const auto& slice_of = made_.input.slice_of[at];
     Ref on_host = no_ref;  // what the host did last
     for (std::uint32_t place = 0; place < calls.size(); ++place) {
       if (call_slice_of_[at][place] != no_ref) on_host = call_slice_of_[at][place];
-      const InputCause cause = causes.of(place);
+      const InputRelease release = releases.of(place);
       const bool is_of_host = calls[place].stream == InputStream::host;
-      if (is_of_host && cause.is_host()) {
+      if (is_of_host && release.is_host()) {
         on_host = slice_of[place];
         continue;
       }
-      const Ref from = cause.is_host() ? on_host : slice_of[cause.place];
+      const Ref from = release.is_host() ? on_host : slice_of[release.place];
       if (is_of_host) on_host = slice_of[place];
-      const bool stays = !cause.is_host() && calls[cause.place].stream == calls[place].stream;
+      const bool stays = !release.is_host() && calls[release.place].stream == calls[place].stream;
       if (from == no_ref || slice_of[place] == no_ref || stays) continue;
       made_.events.arrows.push_back({from, slice_of[place]});
     }

@@ -8,7 +8,7 @@
 
 #include "gui/tables/table_rows.h"
 #include "gui/tables/tables.h"
-#include "traces/input_pipeline/input_causes.h"
+#include "traces/input_pipeline/input_releases.h"
 
 namespace pipesim::gui {
 namespace {
@@ -105,9 +105,9 @@ class InputDetails {
   static std::string let_go_by(const InputColumn& column) {
     const auto rank = static_cast<std::size_t>(column.slice.rank);
     const InputCalls& calls = column.input->run.program.calls[rank];
-    const InputCause cause =
-        InputCauses(calls, column.input->run.spans[rank]).of(column.slice.place);
-    if (!cause.is_host()) return "the end of " + to_text(calls[cause.place].action);
+    const InputRelease release =
+        InputReleases(calls, column.input->run.spans[rank]).of(column.slice.place);
+    if (!release.is_host()) return "the end of " + to_text(calls[release.place].action);
     return column.call().stream == InputStream::host ? "its turn" : "the host's call";
   }
 

@@ -7,11 +7,11 @@
 
 #include "sim/report/event_report.h"
 #include "sim/report/input_comparison.h"
-#include "sim/report/input_report.h"
 #include "sim/report/report.h"
 #include "sim/report/run_report.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
+#include "traces/print/input_report.h"
 
 namespace pipesim::gui {
 namespace {

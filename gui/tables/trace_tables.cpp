@@ -8,9 +8,9 @@
 #include "gui/tables/table_rows.h"
 #include "gui/tables/tables.h"
 #include "sim/report/event_report.h"
-#include "sim/report/input_report.h"
 #include "sim/report/run_report.h"
 #include "traces/flame/event_usage.h"
+#include "traces/print/input_report.h"
 
 namespace pipesim::gui {
 namespace {

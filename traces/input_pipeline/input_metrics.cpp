@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "traces/input_pipeline/input_causes.h"
+#include "traces/input_pipeline/input_releases.h"
 
 namespace pipesim {
 namespace {
@@ -12,7 +12,7 @@ namespace {
 class ComputeAccount {
  public:
   ComputeAccount(const InputCalls& calls, const std::vector<InputSpan>& spans)
-      : calls_(calls), spans_(spans), causes_(calls, spans) {}
+      : calls_(calls), spans_(spans), releases_(calls, spans) {}
 
   InputMetrics::Rank run(std::int64_t makespan_ns) {
     std::int64_t now = 0;
@@ -55,13 +55,13 @@ class ComputeAccount {
     while (at_ > begin_) {
       const bool waits_for_ranks = is_collective(calls_[place].action.kind);
       back_to(spans_[place].ready_ns, waits_for_ranks ? account_.skew_ns : account_.other_ns);
-      InputCause cause = causes_.of(place);
-      back_to(cause.time_ns, account_.other_ns);
-      if (cause.is_host()) {
-        cause.place = blocked_host_before(place);
-        if (cause.place == none) return;
+      InputRelease release = releases_.of(place);
+      back_to(release.time_ns, account_.other_ns);
+      if (release.is_host()) {
+        release.place = blocked_host_before(place);
+        if (release.place == none) return;
       }
-      place = cause.place;
+      place = release.place;
       back_to(spans_[place].start_ns, exposed_by(place));
     }
   }
@@ -88,7 +88,7 @@ class ComputeAccount {
 
   const InputCalls& calls_;
   const std::vector<InputSpan>& spans_;
-  const InputCauses causes_;
+  const InputReleases releases_;
   InputMetrics::Rank account_;
   std::int64_t begin_ = 0, at_ = 0;  // of the wait that is being explained: what is left
 };

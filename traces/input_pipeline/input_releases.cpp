@@ -1,4 +1,4 @@
-#include "traces/input_pipeline/input_causes.h"
+#include "traces/input_pipeline/input_releases.h"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 
 namespace pipesim {
 
-InputCauses::InputCauses(const InputCalls& calls, const std::vector<InputSpan>& spans)
+InputReleases::InputReleases(const InputCalls& calls, const std::vector<InputSpan>& spans)
     : calls_(calls), spans_(spans), before_(calls.size(), InputPlaces::none) {
   std::array<std::uint32_t, input_stream_count> last;
   last.fill(InputPlaces::none);
@@ -15,11 +15,11 @@ InputCauses::InputCauses(const InputCalls& calls, const std::vector<InputSpan>& 
   }
 }
 
-InputCause InputCauses::of(std::uint32_t place) const {
+InputRelease InputReleases::of(std::uint32_t place) const {
   const InputCall& call = calls_[place];
   const InputSpan& span = spans_[place];
   const bool is_of_host = call.stream == InputStream::host;
-  InputCause last;
+  InputRelease last;
   last.time_ns = std::min(is_of_host ? span.called_ns : span.issued_ns, span.ready_ns);
   const auto consider = [&](std::uint32_t other) {
     const std::int64_t time = std::min(spans_[other].end_ns, span.ready_ns);

@@ -11,7 +11,7 @@
 
 namespace pipesim {
 
-struct InputCause {
+struct InputRelease {
   // Of the call that ended, among its rank's; where it was the host, which had not called it, or
   // of its own had not come to it, none.
   std::uint32_t place = InputPlaces::none;
@@ -20,13 +20,13 @@ struct InputCause {
   bool is_host() const { return place == InputPlaces::none; }
 };
 
-class InputCauses {
+class InputReleases {
  public:
-  InputCauses(const InputCalls& calls, const std::vector<InputSpan>& spans);
+  InputReleases(const InputCalls& calls, const std::vector<InputSpan>& spans);
 
   // Of several at one instant the one called last, and no host. Takes time in proportion to what
   // the call waits for.
-  InputCause of(std::uint32_t place) const;
+  InputRelease of(std::uint32_t place) const;
 
  private:
   const InputCalls& calls_;
