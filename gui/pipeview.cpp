@@ -66,6 +66,7 @@ WindowOptions options_of(const Flags& flags) {
   scene.show = named(flags.show, "--show", {"stacked", "overlay", "difference"}, scene.show);
   scene.colouring =
       named(flags.colour, "--colour", {"kind", "microbatch", "error"}, scene.colouring);
+  options.colouring_chosen = flags.colour.has_value();
   scene.transfers = flags.transfers;
   options.profile = profile_options(flags.profile);
   options.critical = flags.critical;

@@ -52,7 +52,8 @@ constexpr auto commands = std::to_array<CommandHelp>({
     {Command::show_difference, "6", "Show",
      "the second and how late it is, coloured by error until 4 or 5"},
     {Command::colour_kind, "7", "Show", "colours by kind: F, B, I, W"},
-    {Command::colour_microbatch, "8", "Show", "colours by microbatch"},
+    {Command::colour_microbatch, "8", "Show",
+     "colours by microbatch, or by batch of an input pipeline"},
     {Command::colour_error, "9", "Show", "colours by how much longer than in the first"},
     {Command::toggle_arrows, "E", "Show", "arrows from sends to receives, or none"},
     {Command::toggle_curves, "C", "Show", "memory and lateness curves, or none"},
@@ -188,7 +189,7 @@ class Change {
 
   void colour(Colouring colouring) {
     if (colouring == Colouring::error && !document_.pair) return;
-    if (colouring == Colouring::microbatch && !has_run()) return;
+    if (colouring == Colouring::microbatch && !has_run() && !has_input()) return;
     view_.options.colouring = colouring;
   }
 
@@ -204,6 +205,11 @@ class Change {
   bool has_run() const {
     return std::ranges::any_of(document_.traces,
                                [](const auto& trace) { return trace->run.has_value(); });
+  }
+
+  bool has_input() const {
+    return std::ranges::any_of(document_.traces,
+                               [](const auto& trace) { return trace->input.has_value(); });
   }
 
   // Moved no more than needed: what is longer than the range need only be in it.

@@ -112,7 +112,29 @@ std::optional<Pick> along_flow(const Document& document, const Scene& scene, con
   return ref ? std::optional(Pick{pick.trace, *ref}) : std::nullopt;
 }
 
+namespace {
+
+// The next of the input pipelines' runs that does what a slice is of.
+std::optional<Pick> in_other_input(const Document& document, const Pick& pick) {
+  const OpenInput& own = *document.trace(pick.trace).input;
+  if (pick.ref >= own.slices.size()) return std::nullopt;
+  const InputSlice& slice = own.slices[pick.ref];
+  const auto count = static_cast<int>(std::ssize(document.traces));
+  for (int step = 1; step < count; ++step) {
+    const int trace = (pick.trace + step) % count;
+    const auto& other = document.trace(trace).input;
+    if (!other) continue;
+    const Ref ref = other->find(slice.rank, own.call_of(slice).action);
+    if (ref != no_ref) return Pick{trace, ref};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 std::optional<Pick> other_side(const Document& document, const Pick& pick) {
+  const OpenTrace* const trace = trace_at(document, pick.trace);
+  if (trace != nullptr && trace->input) return in_other_input(document, pick);
   const auto side = document.side_of(pick.trace);
   if (!side) return std::nullopt;
   const Pair& pair = *document.pair;

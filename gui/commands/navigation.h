@@ -24,7 +24,8 @@ std::optional<Pick> neighbour(const Document& document, const Scene& scene, cons
 std::optional<Pick> along_flow(const Document& document, const Scene& scene, const Pick& pick,
                                int direction);
 
-// The same action of the other trace of the pair, in its compared iteration.
+// The same action of the other trace of the pair, in its compared iteration, or of the next run of
+// an input pipeline that has it.
 std::optional<Pick> other_side(const Document& document, const Pick& pick);
 
 // From the first start to the last end of those that are on a row, as drawn.

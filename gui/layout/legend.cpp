@@ -5,6 +5,7 @@
 #include <map>
 
 #include "gui/layout/parts.h"
+#include "gui/scene/shading.h"
 #include "traces/bubbles.h"
 
 namespace pipesim::gui {
@@ -22,6 +23,15 @@ constexpr std::array<Meaning, 8> kind_meanings{{{"forward", "F"},
                                                 {"backward transfer", "send B"},
                                                 {"closing work", "closing"},
                                                 {"other", "other"}}};
+// Of input pipelines; as shading.h has them.
+constexpr std::array<Meaning, 8> input_meanings{{{"dense part", "dense"},
+                                                 {"rows of tables", "rows"},
+                                                 {"exchange", "exchange"},
+                                                 {},
+                                                 {},
+                                                 {},
+                                                 {"host", "host"},
+                                                 {"copy", "copy"}}};
 // Of the time predicted; as shading.h has them.
 constexpr std::array<Meaning, 8> error_meanings{{{"over 30 % faster", "<-30 %"},
                                                  {"to 30 % faster", "-30 %"},
@@ -37,26 +47,45 @@ struct Entry {
   std::string name, brief;
 };
 
+// Hues that tell numbers, modulo 8.
+void add_numbers(std::vector<Entry>& entries, const Shades& shades,
+                 const std::array<bool, shade_count>& used, const std::string& of) {
+  std::size_t count = 0;
+  for (Shade shade = 0; shade < first_bubble_shade; ++shade) {
+    if (!used[shade]) continue;
+    const std::string number = std::to_string(shade);
+    entries.push_back({shades[shade], count++ == 0 ? of + " " + number : number, number});
+  }
+  if (count == first_bubble_shade) entries.back().name += ", and so on by eights";
+}
+
 std::vector<Entry> entries_of(const Drawing& drawing) {
-  std::array<bool, shade_count> used{};
+  std::array<bool, shade_count> used{};      // by runs, and bubbles
+  std::array<bool, shade_count> of_input{};  // by input pipelines
   bool slices = false;
   bool lateness = false;
   bool early = false;
   bool capacity = false;
-  std::map<int, Entry> runs;  // both sides of the pair, then the others
+  std::map<int, Entry> runs;  // both sides of the pair, then the others, predicted ones first
+  const auto count = static_cast<int>(drawing.document.traces.size());
   const auto add_run = [&](int trace, const std::string& name) {
     const auto side = drawing.document.side_of(trace);
-    runs.try_emplace(side ? static_cast<int>(*side) : 2 + trace,
+    const OpenTrace* const own = drawing.trace(trace);
+    const bool is_later = own != nullptr && own->source() != Source::predicted;
+    runs.try_emplace(side ? static_cast<int>(*side) : 2 + trace + (is_later ? count : 0),
                      Entry{drawing.colour_of_trace(trace), name, name});
   };
   for (const Group& group : drawing.scene.groups) {
     for (const Lane& lane : group.lanes) {
-      slices = slices || lane.kind == LaneKind::slices;
+      const OpenTrace* const trace = drawing.trace(lane.trace);
+      const bool is_input = trace != nullptr && trace->input.has_value();
+      const bool by_name = lane.kind == LaneKind::slices && !is_input;
+      slices = slices || by_name;
+      auto& own = is_input ? of_input : used;
       for (const BarRow& row : lane.rows) {
         for (Shade shade = 0; shade < shade_count; ++shade) {
-          // Slices take theirs from their names.
-          if (lane.kind == LaneKind::slices && shade < first_bubble_shade) continue;
-          used[shade] = used[shade] || row.has(shade);
+          if (by_name && shade < first_bubble_shade) continue;
+          own[shade] = own[shade] || row.has(shade);
         }
       }
       if (lane.label.empty()) continue;
@@ -76,25 +105,26 @@ std::vector<Entry> entries_of(const Drawing& drawing) {
 
   const auto& shades = drawing.palette.shades;
   std::vector<Entry> entries;
-  const auto add = [&](Shade shade, const Meaning& meaning) {
-    if (!used[shade]) return;
+  const auto add_entry = [&](Shade shade, const Meaning& meaning) {
     entries.push_back({shades[shade], std::string(meaning.name), std::string(meaning.brief)});
   };
-  for (Shade shade = 0; shade < first_bubble_shade; ++shade) {
-    switch (drawing.scene.options.colouring) {
-      case Colouring::kind: add(shade, kind_meanings[shade]); break;
-      case Colouring::error: add(shade, error_meanings[shade]); break;
-      case Colouring::microbatch: {
-        const bool first = entries.empty();
-        const std::string number = std::to_string(shade);
-        add(shade, {first ? "microbatch " + number : number, number});
-        break;
-      }
+  const auto add = [&](Shade shade, const Meaning& meaning) {
+    if (used[shade]) add_entry(shade, meaning);
+  };
+  const Colouring colouring = drawing.scene.options.colouring;
+  if (colouring == Colouring::microbatch) {
+    add_numbers(entries, shades, used, "microbatch");
+    add_numbers(entries, shades, of_input, "batch");
+  } else {
+    const bool by_kind = colouring == Colouring::kind;
+    for (Shade shade = 0; shade < first_bubble_shade; ++shade) {
+      add(shade, by_kind ? kind_meanings[shade] : error_meanings[shade]);
+    }
+    for (Shade shade = 0; shade < first_bubble_shade; ++shade) {
+      if (of_input[shade]) add_entry(shade, input_meanings[shade]);
     }
   }
-  if (drawing.scene.options.colouring == Colouring::microbatch && entries.size() == 8) {
-    entries.back().name += ", and so on by eights";
-  }
+  if (of_input[wait_shade]) add_entry(wait_shade, {"waiting", "waiting"});
   if (slices) entries.push_back({shades[15], "slices coloured by name", "by name"});
   for (std::size_t i = 0; i < bubble_names.size(); ++i) {
     const std::string name = fmt::format("{} bubble", bubble_names[i]);

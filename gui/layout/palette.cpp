@@ -54,6 +54,7 @@ Palette palette(Theme theme, Colouring colouring) {
   made.shades[late_shade] = shared(colours::late);
   made.shades[early_shade] = shared(colours::early);
   made.shades[15] = shared(colours::neutral);
+  made.shades[wait_shade] = of(0xdcdcd6, 0x3a3a3e);
   made.background = shared(colours::paper);
   made.band = of(0xf6f6f3, 0x1d1d20);
   made.gutter = of(0xefefec, 0x232327);

@@ -7,8 +7,10 @@
 //   microbatch  eight hues, the microbatch modulo 8
 //   error       0 to 2 faster than predicted, 0 most; 3 as predicted; 4 to 6 slower,
 //               6 most; 7 only one of both runs has it
-// Under every colouring 8 to 11 are bubbles (warm-up, steady, drain, p2p), pale tints
-// that recede behind work; 12 is the critical path; 13 and 14 are late and early.
+// An input pipeline has batches for microbatches, and its kinds are the dense part (0), rows (1),
+// exchanges (2), the host (6) and copies (7). Under every colouring 8 to 11 are bubbles (warm-up,
+// steady, drain, p2p), pale tints that recede behind work, as does 16, what waits; 12 is the
+// critical path; 13 and 14 are late and early; 15 is of no hue.
 //
 // Pure functions; any thread.
 #pragma once

@@ -18,6 +18,19 @@ Shades faded(const Shades& shades, Rgb ground, int share) {
   return made;
 }
 
+// "TOP_BACKWARD2", "TB2"; "READ2 waits", "waits"; "call TOP2", "call".
+std::vector<std::string> input_names_of(const OpenInput& input, Ref ref, std::string whole) {
+  const InputSlice& slice = input.slices[ref];
+  if (slice.role == InputRole::wait) return {std::move(whole), "waits"};
+  if (slice.role == InputRole::call) return {std::move(whole), "call"};
+  const InputAction& action = input.call_of(slice).action;
+  std::string initials;
+  for (const std::string_view word : split(input_kind_name(action.kind), '_')) {
+    initials += word.front();
+  }
+  return {std::move(whole), initials + std::to_string(action.batch), initials};
+}
+
 // What a bar may be called, the longest name first.
 std::vector<std::string> names_of(const Drawing& drawing, const LabelPlace& place) {
   if (is_bubble(place.shade)) {
@@ -27,6 +40,7 @@ std::vector<std::string> names_of(const Drawing& drawing, const LabelPlace& plac
   const OpenTrace* trace = drawing.trace(place.trace);
   if (trace == nullptr || place.ref == no_ref) return {};
   const std::string whole = label_of(*trace, place.ref);
+  if (trace->input) return input_names_of(*trace->input, place.ref, whole);
   std::vector<std::string> names{whole};
   if (trace->run) {  // without its stage; the microbatch alone
     constexpr std::string_view digits = "0123456789";

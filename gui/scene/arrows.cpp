@@ -75,18 +75,17 @@ void add_arrows_of_run(Scene& scene, const Document& document, int trace) {
 }
 
 void add_arrows_of_events(Scene& scene, const Document& document, int trace) {
-  const std::size_t first = first_group_of(scene, trace);
-  if (first == scene.groups.size()) return;
+  const auto& groups = scene.group_of_track[static_cast<std::size_t>(trace)];
+  if (groups.empty()) return;
   const EventTrace& events = *document.traces[static_cast<std::size_t>(trace)]->events;
-  const std::int64_t offset = scene.groups[first].lanes.front().offset_ns;
+  const std::int64_t offset = offset_ns(document, trace, 0, scene.options.alignment);
   for (const EventArrow& arrow : events.arrows) {
     const Slice& from = events.slices[arrow.from];
     const Slice& to = events.slices[arrow.to];
     // From that instant of the first which is nearest to the start of the second.
     const std::int64_t from_ns = std::clamp(to.start_ns, from.start_ns, from.end_ns);
-    scene.arrows.push_back(
-        {from_ns + offset, to.start_ns + offset, static_cast<std::int32_t>(first + from.track),
-         static_cast<std::int32_t>(first + to.track), trace, arrow.from, arrow.to});
+    scene.arrows.push_back({from_ns + offset, to.start_ns + offset, groups[from.track],
+                            groups[to.track], trace, arrow.from, arrow.to});
   }
 }
 

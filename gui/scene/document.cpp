@@ -107,7 +107,10 @@ void compare_two(Document& document, int predicted, int measured) {
 
 }  // namespace
 
-Source OpenTrace::source() const { return run ? run->about.source : Source::measured; }
+Source OpenTrace::source() const {
+  if (input) return input->run.is_measured ? Source::measured : Source::predicted;
+  return run ? run->about.source : Source::measured;
+}
 
 const Warnings& OpenTrace::warnings() const { return run ? run->warnings : events->warnings; }
 
@@ -145,6 +148,14 @@ std::string name_of_run(const Document& document, int trace) {
   const bool has_others = first != trace || (trace + 1 < static_cast<int>(document.traces.size()) &&
                                              document.first_replica_of(trace + 1) == trace);
   return has_others ? own.run->about.pipeline_name() : own.name;
+}
+
+std::string name_of_input(const Document& document, int trace) {
+  const OpenTrace& own = document.trace(trace);
+  const auto alike = std::ranges::count_if(document.traces, [&](const auto& other) {
+    return other->input && other->source() == own.source();
+  });
+  return alike > 1 ? own.name : std::string(name_of(own.source()));
 }
 
 Document compared(const Document& document, int predicted, int measured) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "gui/scene/bars.h"
+#include "gui/scene/input_events.h"
 #include "sim/compare/comparison.h"
 #include "traces/read/event_trace.h"
 #include "traces/read/profile_options.h"
@@ -20,16 +21,17 @@
 
 namespace pipesim::gui {
 
-// One trace: a pipeline's run, or, where there is none in it, its events. Of a file of ours with
-// replicas of a pipeline each is one.
+// One trace: a pipeline's run, or, where there is none in it, its events; of an input pipeline's
+// run with what they are. Of a file of ours with replicas of a pipeline each is one.
 struct OpenTrace {
   std::vector<std::string> paths;  // empty: made here, by the playground
   std::string name;                // for people, short
   std::optional<RecordedRun> run;
   std::optional<EventTrace> events;
+  std::optional<OpenInput> input;
   std::string banner;  // what is odd about it, in sentences; or empty
 
-  Source source() const;  // of the run; of events measured
+  Source source() const;  // of the run; of other events measured
   const Warnings& warnings() const;
 };
 
@@ -67,6 +69,10 @@ std::string name_of_side(const Document& document, Side side);
 // How a lane or column of a run is called: its side, else, of a replica beside its first, its
 // number, else its name.
 std::string name_of_run(const Document& document, int trace);
+
+// How a lane or column of an input pipeline's run is called: by its source, or, where another such
+// run has the same, its name.
+std::string name_of_input(const Document& document, int trace);
 
 // Told how far the work is, from time to time, from any thread but by one at a
 // time: 0 to 1, never less than before, and what is being done. Returns false to

@@ -1,6 +1,7 @@
 // Lanes, curves and arrows of event traces.
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
 
 #include "gui/scene/run_times.h"
@@ -46,45 +47,88 @@ CurveLane curve_of(const CounterTrack& counter, int trace) {
   return lane;
 }
 
+void add_group(Scene& scene, const EventTrack& track) {
+  Group group;
+  group.name = track.name;
+  group.process = track.process;
+  scene.groups.push_back(std::move(group));
+}
+
+bool has_several_inputs(const Document& document) {
+  return std::ranges::count_if(document.traces,
+                               [](const auto& trace) { return trace->input.has_value(); }) > 1;
+}
+
 }  // namespace
+
+void add_input_groups(Scene& scene, const Document& document) {
+  // By rank and stream.
+  std::map<std::pair<std::int64_t, std::int64_t>, const EventTrack*> tracks;
+  std::map<std::pair<std::int64_t, std::int64_t>, std::int32_t> groups;
+  const auto key_of = [](const EventTrack& track) {
+    return std::pair(track.process_order, track.order);
+  };
+  for (const auto& trace : document.traces) {
+    if (!trace->input) continue;
+    for (const EventTrack& track : trace->events->tracks) tracks.emplace(key_of(track), &track);
+  }
+  for (const auto& [key, track] : tracks) {
+    groups.emplace(key, static_cast<std::int32_t>(scene.groups.size()));
+    add_group(scene, *track);
+  }
+  for (std::size_t trace = 0; trace < document.traces.size(); ++trace) {
+    if (!document.traces[trace]->input) continue;
+    for (const EventTrack& track : document.traces[trace]->events->tracks) {
+      scene.group_of_track[trace].push_back(groups.at(key_of(track)));
+    }
+  }
+}
 
 void add_events(Scene& scene, const Document& document, int trace) {
   const OpenTrace& own = *document.traces[static_cast<std::size_t>(trace)];
   const EventTrace& events = *own.events;
   const Shading shading(document, trace, scene.options.colouring);
-  const std::size_t first = scene.groups.size();
+  auto& group_of_track = scene.group_of_track[static_cast<std::size_t>(trace)];
+  if (!own.input) {
+    for (const EventTrack& track : events.tracks) {
+      group_of_track.push_back(static_cast<std::int32_t>(scene.groups.size()));
+      add_group(scene, track);
+    }
+  }
+  const auto group_of = [&](std::size_t track) -> Group& {
+    return scene.groups[static_cast<std::size_t>(group_of_track[track])];
+  };
   std::vector<std::vector<std::size_t>> sizes;  // of each track's rows
-  for (const EventTrack& track : events.tracks) {
-    Group group;
-    group.name = track.name;
-    group.process = track.process;
+  for (std::size_t track = 0; track < events.tracks.size(); ++track) {
     Lane lane;
     lane.kind = LaneKind::slices;
     lane.trace = trace;
-    lane.rows.resize(static_cast<std::size_t>(std::max(track.rows, 1)));
+    if (own.input && has_several_inputs(document)) lane.label = name_of_input(document, trace);
+    lane.rows.resize(static_cast<std::size_t>(std::max(events.tracks[track].rows, 1)));
     sizes.emplace_back(lane.rows.size());
-    group.lanes.push_back(std::move(lane));
-    scene.groups.push_back(std::move(group));
+    group_of(track).lanes.push_back(std::move(lane));
   }
   for (const Slice& slice : events.slices) ++sizes[slice.track][slice.row];
   for (std::size_t track = 0; track < sizes.size(); ++track) {
-    auto& rows = scene.groups[first + track].lanes.front().rows;
+    auto& rows = group_of(track).lanes.back().rows;
     for (std::size_t row = 0; row < rows.size(); ++row) rows[row].reserve(sizes[track][row]);
   }
   for (std::size_t i = 0; i < events.slices.size(); ++i) {
     const Slice& slice = events.slices[i];
     const Ref ref = static_cast<Ref>(i);
-    scene.groups[first + slice.track].lanes.front().rows[slice.row].add(
-        {slice.start_ns, slice.end_ns, ref, shading.of(ref)});
+    group_of(slice.track)
+        .lanes.back()
+        .rows[slice.row]
+        .add({slice.start_ns, slice.end_ns, ref, shading.of(ref)});
   }
   for (std::size_t track = 0; track < sizes.size(); ++track) {
-    for (BarRow& row : scene.groups[first + track].lanes.front().rows) row.finish();
+    for (BarRow& row : group_of(track).lanes.back().rows) row.finish();
   }
   for (const CounterTrack& counter : events.counters) {
     CurveLane lane = curve_of(counter, trace);
     if (lane.curve.empty()) continue;
     if (counter.track < events.tracks.size()) {
-      scene.groups[first + counter.track].curves.push_back(std::move(lane));
+      group_of(counter.track).curves.push_back(std::move(lane));
       continue;
     }
     Group group;
@@ -92,13 +136,6 @@ void add_events(Scene& scene, const Document& document, int trace) {
     group.curves.push_back(std::move(lane));
     scene.groups.push_back(std::move(group));
   }
-}
-
-std::size_t first_group_of(const Scene& scene, int trace) {
-  const auto found = std::ranges::find_if(scene.groups, [&](const Group& group) {
-    return group.rank < 0 && !group.lanes.empty() && group.lanes.front().trace == trace;
-  });
-  return static_cast<std::size_t>(found - scene.groups.begin());
 }
 
 }  // namespace pipesim::gui

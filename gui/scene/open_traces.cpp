@@ -15,6 +15,7 @@
 #include "gui/scene/document.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
+#include "traces/input_pipeline/input_trace.h"
 #include "traces/read/profile/kineto.h"
 #include "traces/read/profile/pipelines.h"
 #include "traces/read/profile/profile_file.h"
@@ -117,7 +118,8 @@ struct File {
   std::optional<ProfileFile> profile;  // while it is not part of a run
   Warnings warnings;                   // of the profile
   std::optional<EventTrace> events;
-  std::string why;  // no run is known in it
+  std::optional<OpenInput> input;  // of these
+  std::string why;                 // no run is known in it
 };
 
 // What is read together: a place among the traces, that of its first file.
@@ -149,6 +151,12 @@ void read_by_itself(File& file, const std::optional<int>& replica, int most_repl
   options.progress = progress;
   options.profile.replica = replica;
   try {
+    if (is_input_trace(file.path)) {
+      InputEvents read = events_of(read_input_run(file.path, progress), file.path);
+      file.events = std::move(read.events);
+      file.input = std::move(read.input);
+      return;
+    }
     read_own(file, most_replicas, options);
     if (!file.run) file.profile = read_profile_file(file.path, file.warnings, progress);
   } catch (const Error& error) {
@@ -312,9 +320,12 @@ void add(Document& document, File file) {
   trace.name = name_of({file.path}, document);
   trace.paths = {file.path};
   trace.events = std::move(file.events);
-  trace.banner =
-      banner_of(trace.events->warnings, "No pipeline is known in it, so it is shown as events: " +
-                                            without_path(file.why, file.path));
+  trace.input = std::move(file.input);
+  if (!trace.input) {
+    trace.banner =
+        banner_of(trace.events->warnings, "No pipeline is known in it, so it is shown as events: " +
+                                              without_path(file.why, file.path));
+  }
   document.traces.push_back(std::make_shared<const OpenTrace>(std::move(trace)));
 }
 
@@ -363,7 +374,7 @@ Document add_traces(const Document& document, const std::vector<std::string>& gi
   Progress progress(paths, report);
   by_two_threads(paths.size(), [&](std::size_t i) {
     read_by_itself(files[i], profile.replica, replicas, progress.of(i));
-    if (files[i].run || files[i].profile) progress.finish(i);
+    if (files[i].run || files[i].profile || files[i].input) progress.finish(i);
   });
   ProfileOptions options = profile;
   if (options.program.empty()) options.program = program_of(document, files);

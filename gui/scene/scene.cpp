@@ -16,7 +16,8 @@
 namespace pipesim::gui {
 namespace {
 
-// Runs, predicted ones first, of a pair its prediction; then what has no run.
+// Runs, predicted ones first, of a pair its prediction; then those of input pipelines; then what
+// has no run.
 std::vector<int> order_of_traces(const Document& document) {
   std::vector<int> order;
   for (int trace = 0; trace < static_cast<int>(document.traces.size()); ++trace) {
@@ -24,7 +25,8 @@ std::vector<int> order_of_traces(const Document& document) {
   }
   std::ranges::stable_sort(order, {}, [&](int trace) {
     const OpenTrace& own = *document.traces[static_cast<std::size_t>(trace)];
-    if (!own.run) return 4;
+    if (own.input) return own.source() == Source::predicted ? 4 : 5;
+    if (!own.run) return 6;
     if (const auto side = document.side_of(trace)) return side == predicted_side ? 0 : 1;
     return own.run->about.source == Source::predicted ? 2 : 3;
   });
@@ -213,6 +215,8 @@ Scene build_scene(const Document& document, const SceneOptions& options) {
   }
   // Events have no slots to stand beside those of runs.
   const bool events = options.alignment != Alignment::slot || !has_run(document);
+  scene.group_of_track.resize(document.traces.size());
+  if (events) add_input_groups(scene, document);
   for (const int trace : order_of_traces(document)) {
     if (document.traces[static_cast<std::size_t>(trace)]->run) {
       add_run(scene, document, trace);
@@ -253,9 +257,9 @@ std::optional<Place> find(const Scene& scene, const Document& document, const Pi
     group = static_cast<std::size_t>(span.rank);
     transfer = is_communication(span.action);
   } else {
-    group = first_group_of(scene, pick.trace);
-    if (group == scene.groups.size()) return {};
-    group += trace.events->slices[pick.ref].track;
+    const auto& groups = scene.group_of_track[static_cast<std::size_t>(pick.trace)];
+    if (groups.empty()) return {};
+    group = static_cast<std::size_t>(groups[trace.events->slices[pick.ref].track]);
   }
   const auto& lanes = scene.groups[group].lanes;
   for (std::size_t lane = 0; lane < lanes.size(); ++lane) {

@@ -81,7 +81,8 @@ struct CurveLane {
   double value_of(std::int64_t point) const { return static_cast<double>(point) / scale; }
 };
 
-// What belongs together: a rank of all runs, or a track of an event trace.
+// What belongs together: a rank of all runs, a stream of a rank of all input pipelines' runs, or a
+// track of an event trace.
 struct Group {
   std::string name;        // "rank 0", "thread 17 (stream 7)"
   std::string process;     // of an event trace's track
@@ -104,6 +105,8 @@ struct Arrow {
 struct Scene {
   SceneOptions options;
   std::vector<Group> groups;
+  // Of each event trace's tracks the group; empty for runs, and where events are not shown.
+  std::vector<std::vector<std::int32_t>> group_of_track;
   std::vector<Arrow> arrows;  // sorted by from_ns
   // The longest arrow, for whoever looks for all that cross a range.
   std::int64_t longest_arrow_ns = 0;

@@ -33,13 +33,11 @@ class RowPacker {
 
 // The lanes and curves of a run, in the groups of its ranks, which are there.
 void add_run(Scene& scene, const Document& document, int trace);
-// Groups for the tracks and counters of an event trace.
+// Groups for the tracks of all input pipelines' runs, which share those of one stream.
+void add_input_groups(Scene& scene, const Document& document);
+// Groups for the tracks and counters of an event trace, unless these are there.
 void add_events(Scene& scene, const Document& document, int trace);
 // The arrows of a trace, with the offsets that its lanes have.
 void add_arrows(Scene& scene, const Document& document, int trace);
-
-// The group of an event trace's first track; the scene's groups' number where it is
-// not shown.
-std::size_t first_group_of(const Scene& scene, int trace);
 
 }  // namespace pipesim::gui

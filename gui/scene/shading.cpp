@@ -27,6 +27,17 @@ constexpr std::array<Shade, kind_count> shade_of_kind{0,
 
 Shade shade_of(Kind kind) { return shade_of_kind[static_cast<std::size_t>(kind)]; }
 
+Shade shade_of(InputGroup group) {
+  switch (group) {
+    case InputGroup::compute: return 0;
+    case InputGroup::rows: return 1;
+    case InputGroup::exchange: return 2;
+    case InputGroup::copy: return other_shade;
+    case InputGroup::host: return closing_shade;
+  }
+  return other_shade;
+}
+
 // FNV-1a without digits: "block 3" and "block 4" are alike.
 Shade shade_of_name(std::string_view name) {
   std::uint32_t hash = 2166136261U;
@@ -48,7 +59,7 @@ Shade shade_of_error(std::int64_t predicted_ns, std::int64_t measured_ns) {
 
 Shading::Shading(const Document& document, int trace, Colouring colouring)
     : trace_(*document.traces[static_cast<std::size_t>(trace)]), colouring_(colouring) {
-  if (trace_.events) {
+  if (trace_.events && !trace_.input) {
     of_text_.reserve(trace_.events->texts.size());
     for (const std::string& text : trace_.events->texts) of_text_.push_back(shade_of_name(text));
   }
@@ -72,6 +83,7 @@ Shading::Shading(const Document& document, int trace, Colouring colouring)
 }
 
 Shade Shading::of(Ref ref) const {
+  if (trace_.input) return input_shade_of(ref);
   if (trace_.events) return of_text_[trace_.events->slices[ref].name];
   const Action& action = trace_.run->spans[ref].action;
   switch (colouring_) {
@@ -81,6 +93,14 @@ Shade Shading::of(Ref ref) const {
                                            : other_shade;
     default: return error_of(ref);
   }
+}
+
+Shade Shading::input_shade_of(Ref ref) const {
+  const InputSlice& slice = trace_.input->slices[ref];
+  if (slice.role == InputRole::wait) return wait_shade;
+  const InputAction& action = trace_.input->call_of(slice).action;
+  if (colouring_ == Colouring::microbatch) return static_cast<Shade>(action.batch % 8);
+  return shade_of(slice.role == InputRole::call ? InputGroup::host : group_of(action.kind));
 }
 
 Shade Shading::error_of(Ref ref) const {

@@ -19,6 +19,10 @@ inline constexpr Shade backward_transfer_shade = 5;
 inline constexpr Shade closing_shade = 6;  // optimizer, gradients, parameters
 inline constexpr Shade other_shade = 7;    // by microbatch: work of none
 
+// Of what an input pipeline does, by kind: 0 the dense part, 1 rows of tables, 2 exchanges, 6 the
+// host, 7 copies; by batch: the batch modulo 8.
+Shade shade_of(InputGroup group);
+
 // By error: how much longer an operation took than predicted. From `exact_shade`, to 3 %
 // either way, three steps lead to each side: to 10 %, to 30 %, beyond.
 inline constexpr Shade exact_shade = 3;
@@ -45,6 +49,7 @@ class Shading {
 
  private:
   Shade error_of(Ref ref) const;
+  Shade input_shade_of(Ref ref) const;
 
   const OpenTrace& trace_;
   Colouring colouring_;

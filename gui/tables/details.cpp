@@ -15,11 +15,6 @@
 namespace pipesim::gui {
 namespace {
 
-// An instant of an iteration to the microsecond: "33012.500 ms".
-std::string instant(std::int64_t ns) {
-  return fmt::format("{:.3f} ms", static_cast<double>(ns) / 1e6);
-}
-
 // One trace's column: a span, and the operation that it is, where it is compared.
 struct Column {
   int trace = -1;
@@ -399,6 +394,10 @@ Table details_of_slice(const Document& document, const Scene& scene, const Pick&
 
 }  // namespace
 
+std::string instant(std::int64_t ns) {
+  return fmt::format("{:.3f} ms", static_cast<double>(ns) / 1e6);
+}
+
 Table detail_table(const Document& document, const Scene& scene, const Pick& pick) {
   const bool known = pick.trace >= 0 && pick.trace < static_cast<int>(document.traces.size());
   if (!known || pick.ref == no_ref) {
@@ -407,6 +406,7 @@ Table detail_table(const Document& document, const Scene& scene, const Pick& pic
     return table;
   }
   const OpenTrace& trace = document.trace(pick.trace);
+  if (trace.input) return details_of_input(document, pick);
   return trace.run ? Details(document, scene, pick).table()
                    : details_of_slice(document, scene, pick);
 }

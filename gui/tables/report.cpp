@@ -2,13 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "sim/report/event_report.h"
+#include "sim/report/input_comparison.h"
 #include "sim/report/report.h"
 #include "sim/report/run_report.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
+#include "traces/print/input_report.h"
 
 namespace pipesim::gui {
 namespace {
@@ -24,6 +27,21 @@ std::string report_of(const RecordedRun& run, const Terminal& terminal) {
                        run.warnings);
 }
 
+// Of input pipelines' runs, one or two.
+std::string report_of_inputs(const Document& document, const Terminal& terminal) {
+  const InputRun& first = document.traces.front()->input->run;
+  if (document.traces.size() == 1) return input_report(first, measure(first), terminal);
+  if (document.traces.size() > 2) {
+    throw input_error(fmt::format("{} traces are given; a report is of one run or of two",
+                                  document.traces.size()));
+  }
+  const InputRun& second = document.traces.back()->input->run;
+  return input_comparison_report(
+      first, second,
+      compare_inputs(first, second, document.traces.front()->name, document.traces.back()->name),
+      terminal);
+}
+
 }  // namespace
 
 std::string report_of(const Document& document, const Terminal& terminal) {
@@ -33,6 +51,11 @@ std::string report_of(const Document& document, const Terminal& terminal) {
       if (!trace->run) throw input_error(trace->name + ": " + trace->banner);
     }
   };
+  if (!document.traces.empty() && std::ranges::all_of(document.traces, [](const auto& trace) {
+        return trace->input.has_value();
+      })) {
+    return report_of_inputs(document, terminal);
+  }
   std::vector<const EventTrace*> events;
   Warnings odd;
   for (const auto& trace : document.traces) {

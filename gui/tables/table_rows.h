@@ -56,6 +56,12 @@ class RowOf {
   Table::Row& row_;
 };
 
+// An instant of an iteration to the microsecond: "33012.500 ms".
+std::string instant(std::int64_t ns);
+
+// Of a slice of an input pipeline's run, in all such runs that are open.
+Table details_of_input(const Document& document, const Pick& pick);
+
 // The bars of an operation, on the sides that have it.
 std::vector<Pick> picks_of(const Pair& pair, OperationId id);
 

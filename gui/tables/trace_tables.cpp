@@ -10,6 +10,7 @@
 #include "sim/report/event_report.h"
 #include "sim/report/run_report.h"
 #include "traces/flame/event_usage.h"
+#include "traces/print/input_report.h"
 
 namespace pipesim::gui {
 namespace {
@@ -164,6 +165,10 @@ Table trace_table(const Document& document) {
       } else {
         row.time(compared_iteration(run).makespan_ns);
       }
+    } else if (own.input) {
+      const InputRun& run = own.input->run;
+      row.text(name_of(own.source())).text(run.program.name).count(run.program.ranks()).none();
+      row.count(run.program.batches).none().time(measure(run).makespan_ns);
     } else {
       row.text("events").none().none().none().none().none().time(length_ns(*own.events));
     }
@@ -180,7 +185,10 @@ std::string verdict(const Document& document) {
   };
   if (!document.not_compared.empty()) add("Not compared: " + document.not_compared + ".");
   for (const auto& trace : document.traces) {
-    std::string sentence = trace->run ? run_verdict(*trace->run) : event_verdict({&*trace->events});
+    std::string sentence = trace->run ? run_verdict(*trace->run)
+                           : trace->input
+                               ? input_verdict(trace->input->run, measure(trace->input->run))
+                               : event_verdict({&*trace->events});
     add(document.traces.size() == 1 ? sentence : trace->name + ": " + sentence);
   }
   return text.empty() ? "Nothing is open." : text;

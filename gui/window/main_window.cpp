@@ -198,7 +198,8 @@ void MainWindow::show_loaded(Opened opened) {
   playing_->setChecked(false);
   remember(job_.paths);
   // It may have been changed in the meantime.
-  const SceneOptions& options = session_->view().options;
+  SceneOptions options = session_->view().options;
+  if (from_home) options.colouring = colouring_of(*opened.document, options.colouring);
   if (opened.scene.options != options) change_scene(opened.scene, *opened.document, options);
   if (!job_.follows) banners_->clear();
   const auto add_banner = [this](const QString& sentence) {
@@ -225,6 +226,22 @@ void MainWindow::show_loaded(Opened opened) {
   }
   apply_first_look();
   emit loaded();
+}
+
+// What an input pipeline does for one batch stands on many streams: colours tell batches, unless
+// others were asked for.
+Colouring MainWindow::colouring_of(const Document& document, Colouring now) {
+  if (options_.colouring_chosen) return now;
+  const bool are_inputs =
+      !document.traces.empty() && std::ranges::all_of(document.traces, [](const auto& trace) {
+        return trace->input.has_value();
+      });
+  if (are_inputs && now == Colouring::kind) {
+    coloured_by_batch_ = true;
+    return Colouring::microbatch;
+  }
+  const bool goes_back = !are_inputs && std::exchange(coloured_by_batch_, are_inputs);
+  return goes_back && now == Colouring::microbatch ? Colouring::kind : now;
 }
 
 void MainWindow::apply_first_look() {

@@ -44,6 +44,8 @@ struct WindowOptions {
   std::string settings_file;   // where recent files and the theme are kept; empty: nowhere
   std::optional<Theme> theme;  // else the last one, else the desktop's
   SceneOptions scene;
+  // Whether its colouring was asked for; else input pipelines alone are coloured by batch.
+  bool colouring_chosen = false;
   bool critical = false;
   std::optional<std::int64_t> capacity_bytes;
   // Once the first traces are there: what is picked, as search() finds it, and what
@@ -116,6 +118,7 @@ class MainWindow : public QMainWindow {
   void start_next();
   bool refuses_while_loading();
   void show_loaded(Opened opened);
+  Colouring colouring_of(const Document& document, Colouring now);
   void apply_first_look();
   // Shows what the playground plays; without it what was open before.
   void play(bool on);
@@ -167,6 +170,7 @@ class MainWindow : public QMainWindow {
   QProgressBar* progress_bar_ = nullptr;
   Job job_;  // what goes on, or went on last
   std::deque<Job> waiting_;
+  bool coloured_by_batch_ = false;  // since that is the default of what is open
   bool looked_ = false;  // the first traces were shown as the options say
   bool arranged_ = false;
 };

@@ -50,6 +50,7 @@ void Session::open(Opened opened) {
   document_ = std::move(opened.document);
   scene_ = std::move(opened.scene);
   history_ = History(home_view(scene_, like));
+  palette_ = gui::palette(theme_, view().options.colouring);
   laid_out_ = false;
   emit document_changed();
   emit view_changed();
@@ -65,6 +66,7 @@ void Session::replace(Opened opened) {
   next.scroll = like.scroll;
   next.filter = like.filter;
   history_ = History(std::move(next));
+  palette_ = gui::palette(theme_, view().options.colouring);
   laid_out_ = false;
   emit document_changed();
   emit view_changed();

@@ -18,6 +18,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <random>
 #include <stdexcept>
 
 #include "gui/window/actions.h"
@@ -27,7 +28,10 @@
 #include "gui/window/playground_panel.h"
 #include "gui/window/summary.h"
 #include "tests/errors.h"
+#include "tests/files.h"
+#include "tests/input_runs.h"
 #include "tests/windows.h"
+#include "traces/input_pipeline/input_trace.h"
 
 namespace pipesim::gui {
 namespace {
@@ -454,6 +458,39 @@ TEST(Window, WhatIsChosenWhileOpeningStays) {
                                       .groups[static_cast<std::size_t>(group.rank)]
                                       .lanes.size());
   }
+}
+
+// Unless asked for, and as long as nothing else is open.
+TEST(Window, InputPipelinesAreColouredByBatch) {
+  const TraceFiles files;
+  const pipesim::testing::TemporaryFolder folder;
+  std::mt19937_64 random(1);
+  write_input_trace(
+      pipesim::testing::random_run(pipesim::testing::overlapping_program(2, 3), random),
+      folder / "input.json");
+  const QStringList input{QString::fromStdString(folder / "input.json")};
+  const auto window = shown_window();
+  const auto colouring = [&] {
+    wait_until_idle(*window);
+    EXPECT_EQ(window->session().scene().options, window->session().view().options);
+    const Colouring now = window->session().view().options.colouring;
+    EXPECT_EQ(window->session().palette().shades, palette(Theme::light, now).shades);
+    return now;
+  };
+  window->set_theme(Theme::light);
+  window->open(files.both());
+  EXPECT_EQ(colouring(), Colouring::kind);
+  window->open(input);
+  EXPECT_EQ(colouring(), Colouring::microbatch);
+  EXPECT_TRUE(banners(*window).isEmpty());
+  window->open(files.both());
+  EXPECT_EQ(colouring(), Colouring::kind);
+  WindowOptions options;
+  options.colouring_chosen = true;
+  MainWindow chosen(options);
+  chosen.open(input);
+  wait_until_idle(chosen);
+  EXPECT_EQ(chosen.session().view().options.colouring, Colouring::kind);
 }
 
 TEST(Window, WhatIsAddedWhileOpeningWaitsForIt) {

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "traces/input_pipeline/input_run.h"
+#include "traces/input_pipeline/input_releases.h"
 
 namespace pipesim {
 namespace {
@@ -12,13 +12,7 @@ namespace {
 class ComputeAccount {
  public:
   ComputeAccount(const InputCalls& calls, const std::vector<InputSpan>& spans)
-      : calls_(calls), spans_(spans), before_(calls.size(), none) {
-    std::array<std::uint32_t, input_stream_count> last;
-    last.fill(none);
-    for (std::uint32_t place = 0; place < calls.size(); ++place) {
-      before_[place] = std::exchange(last[static_cast<std::size_t>(calls[place].stream)], place);
-    }
-  }
+      : calls_(calls), spans_(spans), releases_(calls, spans) {}
 
   InputMetrics::Rank run(std::int64_t makespan_ns) {
     std::int64_t now = 0;
@@ -47,29 +41,6 @@ class ComputeAccount {
  private:
   static constexpr std::uint32_t none = InputPlaces::none;
 
-  // What let a call go last: another one's end, or, where that is `none`, the host.
-  struct LetGo {
-    std::uint32_t place = none;
-    std::int64_t time_ns = 0;
-  };
-
-  // Of several at one instant the one called last, and no host.
-  LetGo let_go(std::uint32_t place) const {
-    const InputCall& call = calls_[place];
-    const InputSpan& span = spans_[place];
-    const bool is_of_host = call.stream == InputStream::host;
-    LetGo last{none, std::min(is_of_host ? span.called_ns : span.issued_ns, span.ready_ns)};
-    const auto consider = [&](std::uint32_t other) {
-      const std::int64_t time = std::min(spans_[other].end_ns, span.ready_ns);
-      const bool is_later_call = last.place == none || other > last.place;
-      if (time > last.time_ns || (time == last.time_ns && is_later_call)) last = {other, time};
-    };
-    // The host comes to its own after those before.
-    if (!is_of_host && before_[place] != none) consider(before_[place]);
-    for (const std::uint32_t awaited : call.after) consider(awaited);
-    return last;
-  }
-
   // Gives what is left of the wait from `time` on to `part`.
   void back_to(std::int64_t time, std::int64_t& part) {
     const std::int64_t to = std::max(time, begin_);
@@ -84,13 +55,13 @@ class ComputeAccount {
     while (at_ > begin_) {
       const bool waits_for_ranks = is_collective(calls_[place].action.kind);
       back_to(spans_[place].ready_ns, waits_for_ranks ? account_.skew_ns : account_.other_ns);
-      LetGo cause = let_go(place);
-      back_to(cause.time_ns, account_.other_ns);
-      if (cause.place == none) {
-        cause.place = blocked_host_before(place);
-        if (cause.place == none) return;
+      InputRelease release = releases_.of(place);
+      back_to(release.time_ns, account_.other_ns);
+      if (release.is_host()) {
+        release.place = blocked_host_before(place);
+        if (release.place == none) return;
       }
-      place = cause.place;
+      place = release.place;
       back_to(spans_[place].start_ns, exposed_by(place));
     }
   }
@@ -117,7 +88,7 @@ class ComputeAccount {
 
   const InputCalls& calls_;
   const std::vector<InputSpan>& spans_;
-  std::vector<std::uint32_t> before_;  // of each call the one before it on its stream
+  const InputReleases releases_;
   InputMetrics::Rank account_;
   std::int64_t begin_ = 0, at_ = 0;  // of the wait that is being explained: what is left
 };

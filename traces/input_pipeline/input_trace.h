@@ -9,6 +9,7 @@
 
 #include "traces/base/files.h"
 #include "traces/input_pipeline/input_run.h"
+#include "traces/read/progress.h"
 
 namespace pipesim {
 
@@ -19,7 +20,7 @@ void write_input_trace(const InputRun& run, const std::string& path);
 
 // Strict: what contradicts the program, is missing, or is there twice is an input error that says
 // where. Args count, not names, processes, threads or the order of events.
-InputRun read_input_run(const std::string& path);
+InputRun read_input_run(const std::string& path, const ReadProgress& progress = {});
 
 // Whether a regular file is such a trace, as its metadata before the events say: reads no event.
 // An input error where the file can't be read or is no Chrome trace.

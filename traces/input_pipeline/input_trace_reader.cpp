@@ -45,10 +45,10 @@ class InputTraceReader {
  public:
   explicit InputTraceReader(const std::string& path) : path_(path) {}
 
-  InputRun read() {
+  InputRun read(const ReadProgress& progress) {
     Warnings odd;
     const ChromeTrace trace = read_chrome_trace(
-        path_, [&](const ChromeEvent& event) { take(event); }, odd);
+        path_, [&](const ChromeEvent& event) { take(event); }, odd, progress);
     const auto metadata = input_metadata(trace);
     if (!metadata) {
       throw input_error(fmt::format(
@@ -233,7 +233,9 @@ class InputTraceReader {
 
 }  // namespace
 
-InputRun read_input_run(const std::string& path) { return InputTraceReader(path).read(); }
+InputRun read_input_run(const std::string& path, const ReadProgress& progress) {
+  return InputTraceReader(path).read(progress);
+}
 
 bool is_input_trace(const std::string& path) {
   std::error_code failed;  // a path that can't be resolved fails where it is opened

@@ -1,0 +1,37 @@
+// What let each call of a rank go last: another one's end, or the host.
+//
+// Metrics walk back along these, and the viewer draws them as arrows. Refers to a run, which
+// outlives it; const use is thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "traces/input_pipeline/input_run.h"
+
+namespace pipesim {
+
+struct InputRelease {
+  // Of the call that ended, among its rank's; where it was the host, which had not called it, or
+  // of its own had not come to it, none.
+  std::uint32_t place = InputPlaces::none;
+  std::int64_t time_ns = 0;  // no later than the call was ready
+
+  bool is_host() const { return place == InputPlaces::none; }
+};
+
+class InputReleases {
+ public:
+  InputReleases(const InputCalls& calls, const std::vector<InputSpan>& spans);
+
+  // Of several at one instant the one called last, and no host. Takes time in proportion to what
+  // the call waits for.
+  InputRelease of(std::uint32_t place) const;
+
+ private:
+  const InputCalls& calls_;
+  const std::vector<InputSpan>& spans_;
+  std::vector<std::uint32_t> before_;  // of each call the one before it on its stream
+};
+
+}  // namespace pipesim
