@@ -61,6 +61,11 @@ void read_plan(const std::string& text) {
   parse_sharding_plan(text, "grown.json", model, most, 8);
 }
 
+// `ranks 0-4095`: calls that stand for several ranks take memory for each.
+bool has_calls_of_several(const std::string& text) {
+  return text.find("ranks") != std::string::npos;
+}
+
 }  // namespace
 
 const std::vector<Reader>& readers() {
@@ -91,9 +96,12 @@ const std::vector<Reader>& readers() {
       {"sharding plan", read_plan},
       {"input costs", [](const std::string& text) { parse_input_costs(text, "grown.json"); }},
       {"input program",
-       [](const std::string& text) { parse_input_program(text, "grown.program"); }},
+       [](const std::string& text) {
+         if (!has_calls_of_several(text)) parse_input_program(text, "grown.program");
+       }},
       {"input trace",
        [](const std::string& text) {
+         if (has_calls_of_several(text)) return;
          const MemoryFile file(text);
          measure(read_input_run(file.path()));
        }},

@@ -82,17 +82,21 @@ bool has_streams(const ReservedPort& port, int rank) {
   return false;
 }
 
+// A long run of so many ranks, the costs of which stand in a file.
+std::string long_run(const TemporaryFolder& folder, int ranks, const std::string& timeout) {
+  const std::string costs = folder / "costs.json";
+  write_file(costs, R"({"format": "pipesim-input-costs", "version": 1, "ranks": )" +
+                        std::to_string(ranks) + R"(, "work": {"TOP": {"duration_ns": 50000000}}})");
+  return "--input-pipeline sparse-dist --batches 10000 --device emulated --costs " + costs +
+         " --timeout " + timeout;
+}
+
 // Rank 1 is killed in the midst of a long run, which rank 0 would write down at its end.
 TEST(InputTcp, ALostRankEndsTheOthers) {
   const TemporaryFolder folder;
-  const std::string costs = folder / "costs.json";
   const std::string trace = folder / "trace.json";
-  write_file(costs, R"({"format": "pipesim-input-costs", "version": 1, "ranks": 2,
-    "work": {"TOP": {"duration_ns": 50000000}}})");
   const ReservedPort port;
-  const std::string line =
-      "--input-pipeline sparse-dist --batches 10000 --device emulated --costs " + costs +
-      " --timeout 60s";
+  const std::string line = long_run(folder, 2, "60s");
   RunningCommand first = start_rank(port, 0, 2, line + " --trace " + trace);
   RunningCommand second = start_rank(port, 1, 2, line);
   while (!has_streams(port, 1)) std::this_thread::yield();
@@ -102,6 +106,30 @@ TEST(InputTcp, ALostRankEndsTheOthers) {
   EXPECT_EQ(outcome.status, 1);
   EXPECT_EQ(outcome.out, "");
   EXPECT_NE(outcome.err.find("lost rank 1"), std::string::npos) << outcome.err;
+  EXPECT_FALSE(std::filesystem::exists(trace));
+}
+
+// Rank 1 stands still: the others wait for it no longer than they may.
+TEST(InputTcp, AStoppedRankEndsTheOthers) {
+  const TemporaryFolder folder;
+  const std::string trace = folder / "trace.json";
+  const ReservedPort port;
+  const std::string line = long_run(folder, 3, "5s");
+  RunningCommand first = start_rank(port, 0, 3, line + " --trace " + trace);
+  RunningCommand second = start_rank(port, 1, 3, line);
+  RunningCommand third = start_rank(port, 2, 3, line);
+  while (!has_streams(port, 1)) std::this_thread::yield();
+  second.strike(SIGSTOP);
+  const Outcome outcomes[] = {first.outcome(), third.outcome()};
+  second.strike(SIGCONT);
+  for (const Outcome& outcome : outcomes) {
+    EXPECT_EQ(outcome.status, 1);
+    EXPECT_EQ(outcome.out, "");
+  }
+  // Who is told of another's end before its own time is up, says so.
+  const std::string said = outcomes[0].err + outcomes[1].err;
+  EXPECT_NE(said.find("rank 1; --timeout allows no more"), std::string::npos) << said;
+  EXPECT_EQ(second.outcome().status, 1);
   EXPECT_FALSE(std::filesystem::exists(trace));
 }
 
