@@ -15,12 +15,6 @@ Mlp::Mlp(std::int64_t inputs, const std::vector<std::int64_t>& widths, bool last
   layers_.back().has_relu = !last_is_linear;
 }
 
-std::int64_t Mlp::activations() const {
-  std::int64_t numbers = 0;
-  for (const Layer& layer : layers_) numbers += layer.outputs;
-  return numbers;
-}
-
 void Mlp::initialize(Device& device, RandomKey key, float* parameters) const {
   for (const Layer& layer : layers_) {
     const auto inputs = static_cast<float>(layer.inputs);

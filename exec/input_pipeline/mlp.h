@@ -18,8 +18,6 @@ class Mlp {
 
   std::int64_t parameters() const { return parameters_; }
   std::int64_t outputs() const { return layers_.back().outputs; }
-  // Numbers of all layers' outputs, of a row.
-  std::int64_t activations() const;
   // Normal: W with a deviation of sqrt(2 / (inputs + outputs)), b of sqrt(1 / outputs), by key;
   // layers count its `layer` up.
   void initialize(Device& device, RandomKey key, float* parameters) const;

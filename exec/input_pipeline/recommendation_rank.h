@@ -86,7 +86,6 @@ class RecommendationWorkload final : public InputWorkload {
   void run_on_tables(InputKind kind, Batch& batch, InputExchange* exchange);
   void run_dense(const InputAction& action, Batch& batch);
   void step(InputKind kind, InputExchange* exchange);
-  void forward(Device& device, Batch& batch) const;
   // Counts what a batch's buffers have become.
   void count(std::int64_t& counted, std::int64_t bytes);
   void end_use(std::int32_t number);

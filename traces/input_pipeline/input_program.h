@@ -29,7 +29,7 @@ struct InputCall {
 
 using InputCalls = std::vector<InputCall>;
 
-// Ranks that costs can be given for, and clusters estimated.
+// The most that a program may have, and that costs may be given for.
 inline constexpr int most_input_ranks = 1 << 12;
 
 struct InputProgram {
