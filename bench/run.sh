@@ -36,6 +36,15 @@ for mode in blocking fifo edge-fifo "async --p2p-bytes 3MB --p2p-bandwidth 25GB/
   done
 done
 
+echo
+echo "whole process: pipesim --input-pipeline sparse-dist --model dlrm-dcnv2 --cluster dgx-a100 --quiet"
+for shape in "128 64" "1024 64"; do
+  read -r ranks batches <<<"$shape"
+  printf '  %5s ranks %6s batches: ' "$ranks" "$batches"
+  cost 9 "$bin/pipesim" --input-pipeline sparse-dist --model dlrm-dcnv2 --cluster dgx-a100 \
+    --ranks "$ranks" --batches "$batches" --quiet
+done
+
 "$bin/pipesim" --quiet --schedule 1f1b --stages 64 --microbatches 7813 --export "$folder/compute.csv"
 "$bin/pipesim" schedule lower 1f1b --stages 64 --microbatches 2604 -o "$folder/program.csv"
 echo
@@ -74,6 +83,8 @@ echo
 "$bin/bench/predict_bench" --benchmark_min_time=0.5 2>/dev/null
 echo
 "$bin/bench/event_bench" --benchmark_min_time=0.5 2>/dev/null
+echo
+"$bin/bench/input_bench" --benchmark_min_time=0.5 2>/dev/null
 echo
 "$bin/bench/partition_bench" --benchmark_min_time=0.5 2>/dev/null
 echo

@@ -34,8 +34,10 @@ std::int64_t EmulatedNetwork::transfer(std::span<const std::uint32_t> links, std
   const FairLinks::Place own = links_.add(links, bytes, start_ns);
   shared_anew_.notify_all();
   while (!own->end_ns) {
-    shared_anew_.wait_until(lock, Time(std::chrono::nanoseconds(links_.expected_end_ns(own))));
-    links_.pass_until(Clock::monotonic_ns());
+    const std::int64_t expected_ns = links_.expected_end_ns(own);
+    shared_anew_.wait_until(lock, Time(std::chrono::nanoseconds(expected_ns)));
+    // No further than that: what began a moment ago, on links of another rank, is yet to come.
+    if (Clock::monotonic_ns() >= expected_ns) links_.pass_until(expected_ns);
   }
   const std::int64_t end_ns = *own->end_ns;
   links_.remove(own);

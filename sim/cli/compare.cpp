@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "sim/cli/commands.h"
+#include "sim/cli/input_commands.h"
 #include "sim/cli/outputs.h"
 #include "sim/compare/comparison.h"
 #include "sim/input/profile_flags.h"
@@ -13,6 +14,7 @@
 #include "traces/base/error.h"
 #include "traces/base/files.h"
 #include "traces/base/text.h"
+#include "traces/input_pipeline/input_trace.h"
 #include "traces/print/terminal.h"
 #include "traces/read/read_run.h"
 
@@ -36,9 +38,29 @@ std::vector<NamedFile> named_files(const CompareFlags& flags) {
   return files;
 }
 
-void run(const CompareFlags& flags) {
+// Whether both are of input pipelines; an input error where only one of all is.
+bool are_input_traces(const CompareFlags& flags, const CommandLine& command) {
+  const bool first = is_input_trace(flags.files[0]), second = is_input_trace(flags.files[1]);
+  if (first != second) {
+    throw input_error(fmt::format("{} is a run of an input pipeline, {} is none: compare two",
+                                  printable(flags.files[first ? 0 : 1]),
+                                  printable(flags.files[first ? 1 : 0])));
+  }
+  if (!first) return false;
+  const std::string other = command.first_given({"traces", "--json"});
+  if (flags.files.size() > 2 || !other.empty()) {
+    throw input_error(fmt::format("{}: runs of an input pipeline have no use for it",
+                                  flags.files.size() > 2 ? quote(flags.files[2]) : other));
+  }
+  return true;
+}
+
+void run(const CompareFlags& flags, const CommandLine& command) {
   if (flags.files.size() < 2) {
     throw input_error("compare: give a predicted trace and a measured one");
+  }
+  if (are_input_traces(flags, command)) {
+    return compare_input_runs(flags.files[0], flags.files[1], flags.json);
   }
   if (flags.html && flags.html->ends_with(".gz")) {
     throw input_error("--html: a page is written as plain HTML; leave .gz away");
@@ -91,7 +113,7 @@ void add_compare(CommandLine& program) {
       {{"--operations", &flags->operations, "FILE.csv", "writes times and lateness of each action"},
        {"--html", &flags->html, "FILE.html", "writes all of it as a page for a browser"},
        {"--json", &flags->json, "prints the result as one JSON object"}});
-  command.set_work([flags] { run(*flags); });
+  command.set_work([flags, &command] { run(*flags, command); });
   command.set_footer(
       "Traces are of pipesim, pipeexec or PyTorch's profiler; a profile measured on\n"
       "several ranks is one run in as many files, or in a folder. Either may be any of\n"

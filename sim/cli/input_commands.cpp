@@ -3,17 +3,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <optional>
 #include <utility>
 
 #include "sim/input_pipeline/calibrate_input.h"
+#include "sim/input_pipeline/predict/input_causes.h"
 #include "sim/input_pipeline/predict/what_if_input.h"
+#include "sim/report/input_comparison.h"
+#include "sim/report/words.h"
 #include "traces/base/error.h"
 #include "traces/base/files.h"
 #include "traces/base/json.h"
 #include "traces/base/text.h"
 #include "traces/input_pipeline/input_trace.h"
 #include "traces/print/columns.h"
+#include "traces/print/input_report.h"
 #include "traces/print/tables.h"
 #include "traces/print/terminal.h"
 
@@ -120,6 +125,40 @@ std::string input_costs_text(const InputCosts& costs, const Terminal& terminal) 
   return table(labels, {{"", columns}}, static_cast<std::size_t>(terminal.width));
 }
 
+std::string cause_name(const InputCause& cause) {
+  std::string name = cause.kind ? std::string(input_kind_name(*cause.kind)) : "the host's calls";
+  if (cause.rank) name += fmt::format(" of rank {}", *cause.rank);
+  return name;
+}
+
+// Effects below a thousandth of a batch are not worth a line.
+std::string input_causes_text(const InputCauses& causes, const Terminal& terminal) {
+  constexpr int most_lines = 10;
+  std::string lines;
+  int count = 0;
+  for (const InputCause& cause : causes.causes) {
+    if (std::abs(cause.effect_ns) * 1000 <= causes.measured_ns || count == most_lines) continue;
+    lines += fmt::format("{:>12}  {}\n", signed_time(cause.effect_ns), cause_name(cause));
+    ++count;
+  }
+  if (std::abs(causes.unexplained_ns()) * 1000 > causes.measured_ns) {
+    lines += fmt::format("{:>12}  no action: starts later than what it waited for\n",
+                         signed_time(causes.unexplained_ns()));
+  }
+  if (lines.empty()) return {};
+  return wrap("\nCauses, and what a batch loses by each alone:\n" + lines, terminal.width);
+}
+
+Json input_causes_json(const InputCauses& causes) {
+  Json list = Json::array();
+  for (const InputCause& cause : causes.causes) {
+    list.push_back({{"kind", cause.kind ? Json(input_kind_name(*cause.kind)) : Json("host")},
+                    {"rank", cause.rank},
+                    {"effect_ns", cause.effect_ns}});
+  }
+  return list;
+}
+
 std::string notes_text(const std::vector<std::string>& notes, int width) {
   std::string text;
   for (const std::string& note : notes) text += wrap("Note: " + note + ".", width) + "\n";
@@ -175,6 +214,29 @@ void answer_input_what_if(const std::string& trace, const InputWhatIfFlags& flag
              terminal.width) +
         "\n\n" + input_rows_text(rows, basis, terminal) +
         notes_text(basis.notes(), terminal.width));
+}
+
+void report_input_run(const std::string& trace, bool json) {
+  const InputRun run = read_input_run(trace);
+  const InputMetrics metrics = measure(run);
+  print(json ? input_report_json(run, metrics) : input_report(run, metrics, standard_output()));
+}
+
+void compare_input_runs(const std::string& predicted, const std::string& measured, bool json) {
+  const InputRun first = read_input_run(predicted), second = read_input_run(measured);
+  const InputComparison comparison = compare_inputs(first, second, predicted, measured);
+  const InputCauses causes = find_input_causes(first, second);
+  if (json) {
+    Json all = input_comparison_json(first, second, comparison, predicted, measured);
+    all["replayed_ns"] = causes.replayed_ns;
+    all["unexplained_ns"] = causes.unexplained_ns();
+    all["root_causes"] = input_causes_json(causes);
+    print(all.dump(2) + "\n");
+    return;
+  }
+  const Terminal terminal = standard_output();
+  print(input_comparison_report(first, second, comparison, terminal) +
+        input_causes_text(causes, terminal));
 }
 
 }  // namespace pipesim::cli

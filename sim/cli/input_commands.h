@@ -18,4 +18,10 @@ struct InputWhatIfFlags {
 };
 void answer_input_what_if(const std::string& trace, const InputWhatIfFlags& flags);
 
+// `pipesim report`: what one run did.
+void report_input_run(const std::string& trace, bool json);
+
+// `pipesim compare`: two runs of one program.
+void compare_input_runs(const std::string& predicted, const std::string& measured, bool json);
+
 }  // namespace pipesim::cli

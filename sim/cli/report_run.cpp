@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "sim/cli/commands.h"
+#include "sim/cli/input_commands.h"
 #include "sim/cli/outputs.h"
 #include "sim/cli/run_limits.h"
 #include "sim/input/profile_flags.h"
@@ -12,6 +13,7 @@
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 #include "traces/flame/stack_files.h"
+#include "traces/input_pipeline/input_trace.h"
 #include "traces/print/tables.h"
 #include "traces/print/terminal.h"
 #include "traces/read/read_run.h"
@@ -23,6 +25,7 @@ struct ReportFlags {
   std::vector<std::string> files;
   ProfileFlags profile;
   Flag flame;
+  bool json = false;
 };
 
 // Files in which no pipeline is known.
@@ -62,8 +65,17 @@ class FlameFile {
   OutputFile file_;
 };
 
-void report_run(const ReportFlags& flags) {
+void report_run(const ReportFlags& flags, const CommandLine& command) {
   if (flags.files.empty()) throw input_error("report: give a trace, or one of each rank");
+  if (is_input_trace(flags.files.front())) {
+    const std::string other = command.first_given({"traces", "--json"});
+    if (flags.files.size() > 1 || !other.empty()) {
+      throw input_error(fmt::format("{}: a run of an input pipeline has no use for it",
+                                    flags.files.size() > 1 ? quote(flags.files[1]) : other));
+    }
+    return report_input_run(flags.files.front(), flags.json);
+  }
+  if (flags.json) throw input_error("--json: only a run of an input pipeline is told so");
   std::vector<NamedFile> files{{"--schedule", flags.profile.schedule}};
   for (const std::string& file : flags.files) files.push_back({"the trace", file});
   files.push_back({"--flame", flags.flame, true});
@@ -120,9 +132,11 @@ void add_report(CommandLine& program) {
   CommandLine& command = program.add_command("report", "says what one recorded run did");
   command.add_flags("", {{"traces", &flags->files, "FILE", "of one run, of each rank one or all"}});
   command.add_flags("Input", profile_flag_help(flags->profile));
-  command.add_flags("Output", {{"--flame", &flags->flame, "FILE.folded|FILE.json",
-                                "writes time by stacks, as flame graphs show it"}});
-  command.set_work([flags] { report_run(*flags); });
+  command.add_flags(
+      "Output", {{"--flame", &flags->flame, "FILE.folded|FILE.json",
+                  "writes time by stacks, as flame graphs show it"},
+                 {"--json", &flags->json, "prints a run of an input pipeline as one JSON object"}});
+  command.set_work([flags, &command] { report_run(*flags, command); });
   command.set_footer(
       "Traces are of pipesim, pipeexec or PyTorch's profiler, or any Chrome trace.\n"
       "\n"

@@ -9,7 +9,6 @@
 
 #include "sim/report/words.h"
 #include "traces/base/error.h"
-#include "traces/base/json.h"
 #include "traces/base/text.h"
 #include "traces/print/columns.h"
 #include "traces/print/tables.h"
@@ -96,7 +95,8 @@ std::optional<double> change_of(const InputPair& pair) {
 
 std::string change_text(const InputPair& pair) {
   const auto change = change_of(pair);
-  return change && pair.difference_ns() != 0 ? with_percent(*change) : "-";
+  if (!change || pair.difference_ns() == 0) return "-";
+  return *change < 10 ? with_percent(*change) : fmt::format("x {:.0f}", *change + 1);
 }
 
 // What each is, as the first word of a sentence or within it.
@@ -155,7 +155,7 @@ std::string times_table(const InputRun& predicted, const InputRun& measured,
   add("makespan", comparison.makespan);
   add("a batch, steady", comparison.steady_iteration);
   add("busy", comparison.busy);
-  return table(labels, {{"", {one, other, by}}}, width);
+  return table(labels, {{"", {one, other}}, {"", {by}}}, width);
 }
 
 // A batch: means over ranks and batches.
@@ -195,7 +195,8 @@ std::string kinds_table(const InputRun& predicted, const InputRun& measured,
   }
   std::vector<ColumnGroup> groups;
   for (const Block& own : {total, on_compute}) {
-    groups.push_back({own.title, {own.one, own.other, own.change}});
+    groups.push_back({own.title, {own.one, own.other}});
+    groups.push_back({"", {own.change}});
   }
   return table(labels, groups, width);
 }
@@ -246,10 +247,14 @@ InputComparison compare_inputs(const InputRun& predicted, const InputRun& measur
     if (row.total.predicted_ns + row.total.measured_ns > 0) comparison.kinds.push_back(row);
   }
   comparison.waits = {
-      {"host", mean([](const InputMetrics::Rank& rank, std::size_t) { return rank.host_ns; })},
-      {"skew", mean([](const InputMetrics::Rank& rank, std::size_t) { return rank.skew_ns; })},
-      {"other", mean([](const InputMetrics::Rank& rank, std::size_t) { return rank.other_ns; })},
-      {"drain", mean([](const InputMetrics::Rank& rank, std::size_t) { return rank.drain_ns; })}};
+      {"host", "host",
+       mean([](const InputMetrics::Rank& rank, std::size_t) { return rank.host_ns; })},
+      {"skew", "other ranks",
+       mean([](const InputMetrics::Rank& rank, std::size_t) { return rank.skew_ns; })},
+      {"other", "unexplained",
+       mean([](const InputMetrics::Rank& rank, std::size_t) { return rank.other_ns; })},
+      {"drain", "drain",
+       mean([](const InputMetrics::Rank& rank, std::size_t) { return rank.drain_ns; })}};
   compare_actions(predicted, measured, comparison);
   return comparison;
 }
@@ -271,13 +276,13 @@ std::string input_comparison_report(const InputRun& predicted, const InputRun& m
                  terminal.width) +
             "\n";
   }
-  const std::string worst = worst_lines(comparison);
+  const std::string worst = wrap(worst_lines(comparison), terminal.width);
   return worst.empty() ? text : text + "\n" + worst;
 }
 
-std::string input_comparison_json(const InputRun& predicted, const InputRun& measured,
-                                  const InputComparison& comparison, const std::string& first,
-                                  const std::string& second) {
+Json input_comparison_json(const InputRun& predicted, const InputRun& measured,
+                           const InputComparison& comparison, const std::string& first,
+                           const std::string& second) {
   const auto source = [](const InputRun& run) {
     return run.is_measured ? "measured" : "predicted";
   };
@@ -304,7 +309,7 @@ std::string input_comparison_json(const InputRun& predicted, const InputRun& mea
   json["kinds"] = std::move(kinds);
   Json waits = Json::object();
   for (const InputComparison::WaitRow& row : comparison.waits) {
-    waits[row.name] = pair_json(row.exposed);
+    waits[row.key] = pair_json(row.exposed);
   }
   json["waits_ns"] = std::move(waits);
   const InputComparison::OperationError& error = comparison.error;
@@ -320,7 +325,7 @@ std::string input_comparison_json(const InputRun& predicted, const InputRun& mea
                      {"duration_ns", pair_json(one.duration)}});
   }
   json["worst"] = std::move(worst);
-  return json.dump(2) + "\n";
+  return json;
 }
 
 }  // namespace pipesim

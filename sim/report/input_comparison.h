@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "traces/base/json.h"
 #include "traces/input_pipeline/input_run.h"
 #include "traces/print/terminal.h"
 
@@ -29,7 +30,8 @@ struct InputComparison {
     InputPair total, busy, exposed, hidden;
   };
   struct WaitRow {
-    std::string_view name;  // as in JSON: host, skew, other, drain
+    std::string_view key;   // as in JSON: host, skew, other, drain
+    std::string_view name;  // for people
     InputPair exposed;
   };
   struct Difference {
@@ -59,9 +61,9 @@ InputComparison compare_inputs(const InputRun& predicted, const InputRun& measur
 
 std::string input_comparison_report(const InputRun& predicted, const InputRun& measured,
                                     const InputComparison& comparison, const Terminal& terminal);
-// `pipesim-input-comparison`, in traces/FORMAT.md.
-std::string input_comparison_json(const InputRun& predicted, const InputRun& measured,
-                                  const InputComparison& comparison, const std::string& first,
-                                  const std::string& second);
+// `pipesim-input-comparison`, in traces/FORMAT.md, without causes.
+Json input_comparison_json(const InputRun& predicted, const InputRun& measured,
+                           const InputComparison& comparison, const std::string& first,
+                           const std::string& second);
 
 }  // namespace pipesim

@@ -10,15 +10,19 @@
 
 #include "sim/compare/comparison.h"
 #include "sim/cost/hardware/cluster.h"
+#include "sim/input_pipeline/input_families.h"
 #include "sim/schedule/csv.h"
 #include "sim/schedule/family.h"
 #include "sim/schedule/lower.h"
 #include "sim/schedule/program_text.h"
+#include "tests/files.h"
 #include "tests/fuzz/memory_file.h"
 #include "tests/growth/expect_linear.h"
 #include "tests/growth/growing_traces.h"
 #include "tests/growth/readers.h"
 #include "tests/growth/template.h"
+#include "traces/base/files.h"
+#include "traces/input_pipeline/input_trace.h"
 #include "traces/read/read_run.h"
 
 namespace pipesim {
@@ -238,6 +242,36 @@ TEST(Growth, OfInputCosts) {
        growing("ranks", costs(R"("ranks":2,"work":{"TOP":[<{"duration_ns":5}|,>]})")),
        growing("unknown keys", costs(R"("ranks":2,"work":{},<"k#":1|,>)"))},
       Outcome::refused);
+}
+
+TEST(Growth, OfInputPipelines) {
+  const auto program = [](int ranks, int batches) {
+    const std::string text = to_text(make_input_program({"sparse-dist", 1, batches, 1}));
+    const std::size_t calls = text.find("rank 0");
+    std::string all = text.substr(0, calls);
+    for (int rank = 0; rank < ranks; ++rank) {
+      all += "rank " + std::to_string(rank) + text.substr(calls + 6);
+    }
+    return all;
+  };
+  const std::vector<Growing> programs{
+      {"ranks", [&](int n) { return program(n, 2); }, 100},
+      {"batches", [&](int n) { return program(2, n); }, 100},
+      growing("waits",
+              "pipesim-input-program 1\nbatches 1\nrank 0\nhost NEXT0\n"
+              "memcpy COPY0 after< NEXT0>\n")};
+  expect_linear_reading("input program", {programs[0], programs[1]});
+  expect_linear_reading("input program", {programs[2]}, Outcome::refused);
+  const auto trace = [&](int ranks, int batches) {
+    InputRun run;
+    run.program = parse_input_program(program(ranks, batches), "grown");
+    for (const InputCalls& calls : run.program.calls) run.spans.emplace_back(calls.size());
+    const testing::TemporaryFolder folder;
+    write_input_trace(run, folder / "grown.json");
+    return read_file(folder / "grown.json");
+  };
+  expect_linear_reading("input trace", {{"ranks", [&](int n) { return trace(n, 2); }, 30},
+                                        {"batches", [&](int n) { return trace(2, n); }, 30}});
 }
 
 TEST(Growth, OfHardware) {

@@ -22,6 +22,7 @@
 #include "traces/base/text.h"
 #include "traces/flame/event_usage.h"
 #include "traces/flame/flame_graph.h"
+#include "traces/input_pipeline/input_trace.h"
 #include "traces/read/event_trace.h"
 #include "traces/read/read_run.h"
 
@@ -89,6 +90,13 @@ const std::vector<Reader>& readers() {
        [](const std::string& text) { parse_recommendation_model(text, "grown.json"); }},
       {"sharding plan", read_plan},
       {"input costs", [](const std::string& text) { parse_input_costs(text, "grown.json"); }},
+      {"input program",
+       [](const std::string& text) { parse_input_program(text, "grown.program"); }},
+      {"input trace",
+       [](const std::string& text) {
+         const MemoryFile file(text);
+         measure(read_input_run(file.path()));
+       }},
       {"graph", [](const std::string& text) { parse_pipedream_graph(text, "grown.txt", 2); }},
       {"layout", [](const std::string& text) { parse_layout(text); }},
       {"message",

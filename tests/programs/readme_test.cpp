@@ -111,7 +111,8 @@ std::string command_of(std::string line) {
   if (line.starts_with(launcher)) {
     const std::size_t end = line.find(' ', launcher.size());
     const std::string ranks = line.substr(launcher.size(), end - launcher.size());
-    line = line.substr(end + 1) + " --stages " + ranks;
+    const bool has_stages = line.find("--input-pipeline") == std::string::npos;
+    line = line.substr(end + 1) + (has_stages ? " --stages " : " --ranks ") + ranks;
   }
   if (line.starts_with("pipesim ")) return "'" PIPESIM_COMMAND "'" + line.substr(7);
   if (line.starts_with("pipeexec ")) {

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <map>
 #include <random>
+#include <span>
+#include <thread>
 
 #include "exec/input_pipeline/input_session.h"
 #include "exec/input_pipeline/input_worker.h"
@@ -75,6 +77,26 @@ TEST(EmulatedInput, KeepsToCostsAndMeetings) {
     EXPECT_GE(read.ready_ns, splits.end_ns);
     EXPECT_GE(took(read), 1 * ms);
   }
+}
+
+// Ranks come to a transfer one after the other, and each has a link of its own: what those that
+// came before make of the time since takes none of it away.
+TEST(EmulatedInput, LetsTransfersOfLaterRanksEndOnTime) {
+  constexpr std::uint32_t ranks = 8;
+  constexpr std::int64_t takes_ns = 200 * ms;
+  EmulatedNetwork network(std::vector<InputLink>(ranks, {"", 1'000'000'000}));
+  std::vector<std::int64_t> came(ranks), ends(ranks);
+  const std::int64_t start_ns = exec::Clock::monotonic_ns();
+  std::vector<std::jthread> threads;
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      came[rank] = exec::Clock::monotonic_ns();
+      ends[rank] = network.transfer(std::span(&rank, 1), takes_ns, start_ns);
+    });
+  }
+  threads.clear();
+  if (std::ranges::max(came) > start_ns + takes_ns / 2) GTEST_SKIP() << "the machine was busy";
+  for (const std::int64_t end : ends) EXPECT_EQ(end, start_ns + takes_ns);
 }
 
 TEST(EmulatedInput, RefusesLinksOfOtherProcesses) {

@@ -89,6 +89,7 @@ TEST(InputProgramFaults, WhatABatchLacksOrHasTwiceIsNamed) {
     return error_of(with(one_batch(), line, instead));
   };
   EXPECT_EQ(changed("compute   UPDATE0\n", ""), "p:20: rank 0: UPDATE0 is missing");
+  EXPECT_EQ(changed("batches 1", "batches 1000000000"), "p:21: rank 0: NEXT1 is missing");
   EXPECT_EQ(changed("compute   UPDATE0\n", "compute UPDATE0\ncompute UPDATE0\n"),
             "p:18: rank 0: UPDATE0 is there twice");
   EXPECT_EQ(changed("compute   UPDATE0\n", "compute UPDATE0\ncompute LOOKUP1\n"),

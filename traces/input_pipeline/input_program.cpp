@@ -73,6 +73,8 @@ class RankCheck {
       : program_(program), calls_(program.calls[static_cast<std::size_t>(rank)]), rank_(rank) {}
 
   std::optional<InputFault> run() {
+    // Before there is a table of batches, which a file may say are many.
+    if (std::cmp_less(calls_.size(), program_.batches)) return find_untaken();
     if (auto fault = find_misplaced()) return fault;
     places_ = InputPlaces(calls_, program_.batches);
     if (auto fault = find_missing()) return fault;
@@ -86,6 +88,18 @@ class RankCheck {
  private:
   InputFault fault(std::size_t place, std::string rule) const {
     return {rank_, place, std::move(rule)};
+  }
+
+  // The first batch that no NEXT takes, of more batches than calls.
+  std::optional<InputFault> find_untaken() const {
+    std::vector<bool> is_taken(calls_.size() + 1);
+    for (const InputCall& call : calls_) {
+      const InputAction& action = call.action;
+      if (action.kind != InputKind::NEXT || std::cmp_greater(action.batch, calls_.size())) continue;
+      is_taken[static_cast<std::size_t>(action.batch)] = true;
+    }
+    const auto first = std::ranges::find(is_taken, false) - is_taken.begin();
+    return fault(calls_.size(), fmt::format("NEXT{} is missing", first));
   }
 
   std::optional<InputFault> find_misplaced() const {

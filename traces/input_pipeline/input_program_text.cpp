@@ -7,6 +7,7 @@
 
 #include "traces/base/error.h"
 #include "traces/base/files.h"
+#include "traces/base/memory.h"
 #include "traces/base/text.h"
 #include "traces/input_pipeline/input_program.h"
 
@@ -122,6 +123,16 @@ class InputProgramReader {
 
   // The calls of the ranks opened last become those of each of them.
   void finish_ranks() {
+    if (open_ > 1) {
+      double bytes = 0;
+      for (const InputCall& call : program_.calls.back()) {
+        bytes += sizeof(InputCall) + sizeof(int) +
+                 static_cast<double>(call.after.size() * sizeof(std::uint32_t));
+      }
+      check_memory(fmt::format("{}:{}: {} of {}", file_, line_, plural(open_, "rank"),
+                               plural(std::ssize(program_.calls.back()), "call")),
+                   bytes * open_);
+    }
     for (int i = 1; i < open_; ++i) {
       program_.calls.push_back(program_.calls.back());
       lines_.push_back(lines_.back());

@@ -39,7 +39,8 @@ constexpr std::array<KindSign, input_kind_count> kind_signs{{{'N', "next batch"}
                                                              {'G', "reduce top"},
                                                              {'g', "reduce bottom"},
                                                              {'D', "optimizer"}}};
-constexpr char call_sign = ':';
+constexpr char call_sign = ':';  // the host calls another action
+constexpr char wait_sign = '~';  // a collective waits for other ranks
 
 const KindSign& sign_of(InputKind kind) { return kind_signs[static_cast<std::size_t>(kind)]; }
 
@@ -142,7 +143,7 @@ class InputPicture {
   }
 
  private:
-  // Marks are places of calls, and, where the host makes them, places behind all of these.
+  // Marks are places of calls; behind all of these what is no action: calls and waits.
   std::string row(InputStream stream) {
     StreamRow cells(scale_);
     const auto count = static_cast<std::uint32_t>(calls_.size());
@@ -150,6 +151,9 @@ class InputPicture {
       const InputSpan& span = spans_[place];
       if (calls_[place].stream == stream) {
         cells.add(span.start_ns, span.end_ns, place);
+        if (is_collective(calls_[place].action.kind)) {
+          cells.add(span.ready_ns, span.start_ns, 2 * count + place);
+        }
       } else if (stream == InputStream::host) {
         cells.add(span.called_ns, span.issued_ns, count + place);
       }
@@ -173,6 +177,10 @@ class InputPicture {
   }
 
   std::string block(std::uint32_t mark, std::size_t width) {
+    if (mark >= 2 * calls_.size()) {
+      has_waits_ = true;
+      return std::string(width, wait_sign);
+    }
     if (mark >= calls_.size()) {
       has_calls_ = true;
       return paint(std::string(width, call_sign), InputGroup::host, terminal_.colour);
@@ -188,8 +196,8 @@ class InputPicture {
   std::string legend() const {
     std::string out(margin_, ' ');
     std::size_t length = margin_;  // of the line so far, colours aside
-    const auto add = [&](const std::string& sign, InputGroup group, std::string_view meaning) {
-      const std::size_t width = sign.size() + 1 + meaning.size();
+    const auto add = [&](const std::string& sign, std::string_view meaning) {
+      const std::size_t width = 2 + meaning.size();  // a sign is one character
       if (length > margin_ && length + 2 + width > static_cast<std::size_t>(terminal_.width)) {
         out += "\n" + std::string(margin_, ' ');
         length = margin_;
@@ -197,24 +205,21 @@ class InputPicture {
         out += "  ";
         length += 2;
       }
-      out += fmt::format("{} {}", paint(sign, group, terminal_.colour), meaning);
+      out += fmt::format("{} {}", sign, meaning);
       length += width;
+    };
+    const auto painted = [&](char sign, InputGroup group) {
+      return paint(std::string(1, sign), group, terminal_.colour);
     };
     for (int i = 0; i < input_kind_count; ++i) {
       const auto kind = static_cast<InputKind>(i);
       if (!is_drawn_[static_cast<std::size_t>(i)]) continue;
-      add(std::string(1, sign_of(kind).letter), group_of(kind), sign_of(kind).meaning);
+      const KindSign& sign = sign_of(kind);
+      add(painted(sign.letter, group_of(kind)), sign.meaning);
     }
-    if (has_calls_) add(std::string(1, call_sign), InputGroup::host, "calls others");
-    if (has_dots_) {
-      const std::string_view text = ". mostly idle";
-      if (length + 2 + text.size() > static_cast<std::size_t>(terminal_.width)) {
-        out += "\n" + std::string(margin_, ' ');
-      } else {
-        out += "  ";
-      }
-      out += text;
-    }
+    if (has_calls_) add(painted(call_sign, InputGroup::host), "calls others");
+    if (has_waits_) add(std::string(1, wait_sign), "waits for other ranks");
+    if (has_dots_) add(".", "mostly idle");
     return out + "\n";
   }
 
@@ -227,7 +232,7 @@ class InputPicture {
   TimeScale scale_{0, 0, 1};
   std::array<bool, input_stream_count> is_used_{};
   std::array<bool, input_kind_count> is_drawn_{};
-  bool has_calls_ = false, has_dots_ = false;
+  bool has_calls_ = false, has_waits_ = false, has_dots_ = false;
 };
 
 }  // namespace

@@ -38,6 +38,13 @@ std::string share_of(std::int64_t part, std::int64_t whole) {
              : format_percent(static_cast<double>(part) / static_cast<double>(whole));
 }
 
+// So that each may stand on another page.
+std::vector<ColumnGroup> apart(const std::vector<Column>& columns) {
+  std::vector<ColumnGroup> groups;
+  for (const Column& column : columns) groups.push_back({"", {column}});
+  return groups;
+}
+
 // What a batch takes, as a mean over ranks and batches, fill and drain among it.
 std::string kind_table(const InputRun& run, const InputMetrics& metrics, int width) {
   const auto batches = std::max<std::int64_t>(run.program.batches, 1);
@@ -74,7 +81,7 @@ std::string kind_table(const InputRun& run, const InputMetrics& metrics, int wid
   add_wait("other ranks", &InputMetrics::Rank::skew_ns);
   add_wait("unexplained", &InputMetrics::Rank::other_ns);
   add_wait("drain", &InputMetrics::Rank::drain_ns);
-  return table(labels, {{"", {total, busy, hidden, exposed, share}}},
+  return table(labels, apart({total, busy, hidden, exposed, share}),
                static_cast<std::size_t>(width));
 }
 
@@ -103,7 +110,7 @@ std::string input_rank_table(const InputRun& run, const InputMetrics& metrics, i
   std::erase_if(columns, [](const Column& column) {
     return std::ranges::all_of(column.cells, [](const auto& cell) { return cell == "-"; });
   });
-  std::string text = table(labels, {{"", columns}}, static_cast<std::size_t>(width));
+  std::string text = table(labels, apart(columns), static_cast<std::size_t>(width));
   if (shown.size() < metrics.ranks.size()) {
     text +=
         fmt::format("{} of {} ranks; --json lists them all\n", shown.size(), metrics.ranks.size());
@@ -163,7 +170,7 @@ std::string input_report(const InputRun& run, const InputMetrics& metrics,
                      "\n\n" + input_picture(run, 0, terminal) + "\n" +
                      kind_table(run, metrics, terminal.width) + "\n" +
                      input_rank_table(run, metrics, terminal.width);
-  const std::string losses = losses_line(run);
+  const std::string losses = wrap(losses_line(run), terminal.width);
   return losses.empty() ? text : text + "\n" + losses;
 }
 
