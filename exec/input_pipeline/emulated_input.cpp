@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 #include <utility>
 
 #include "exec/run/clock.h"
@@ -26,21 +27,60 @@ std::int64_t last_to_come(InputExchange& exchange, std::int64_t own_ns) {
 
 }  // namespace
 
+EmulatedNetwork::EmulatedNetwork(const InputCosts& costs) {
+  // Of each link the first one that it is joined with, directly or by others.
+  std::vector<std::uint32_t> first(costs.links.size());
+  std::iota(first.begin(), first.end(), 0U);
+  const auto first_of = [&](std::uint32_t link) {
+    while (first[link] != link) link = first[link] = first[first[link]];
+    return link;
+  };
+  for (const auto& rank : costs.work) {
+    for (const InputWork& work : rank) {
+      for (const std::uint32_t link : work.links) {
+        const auto [low, high] = std::minmax({first_of(link), first_of(work.links.front())});
+        first[high] = low;
+      }
+    }
+  }
+  part_of_.resize(costs.links.size());
+  for (std::uint32_t link = 0; link < costs.links.size(); ++link) {
+    Part*& part = part_of_[link];
+    if (first_of(link) == link) {
+      part = parts_.emplace_back(std::make_unique<Part>()).get();
+    } else {
+      part = part_of_[first_of(link)];
+    }
+    part->places.push_back(link);
+  }
+  for (const auto& part : parts_) {
+    std::vector<InputLink> links;
+    for (const std::uint32_t place : part->places) links.push_back(costs.links[place]);
+    part->links.emplace(links);
+  }
+}
+
 std::int64_t EmulatedNetwork::transfer(std::span<const std::uint32_t> links, std::int64_t bytes,
                                        std::int64_t start_ns) {
   // steady_clock is CLOCK_MONOTONIC.
   using Time = std::chrono::steady_clock::time_point;
-  std::unique_lock lock(mutex_);
-  const FairLinks::Place own = links_.add(links, bytes, start_ns);
-  shared_anew_.notify_all();
+  Part& part = *part_of_[links.front()];
+  std::vector<std::uint32_t> own_links;
+  for (const std::uint32_t link : links) {
+    const auto place = std::ranges::lower_bound(part.places, link);
+    own_links.push_back(static_cast<std::uint32_t>(place - part.places.begin()));
+  }
+  std::unique_lock lock(part.mutex);
+  const FairLinks::Place own = part.links->add(own_links, bytes, start_ns);
+  part.shared_anew.notify_all();
   while (!own->end_ns) {
-    const std::int64_t expected_ns = links_.expected_end_ns(own);
-    shared_anew_.wait_until(lock, Time(std::chrono::nanoseconds(expected_ns)));
-    // No further than that: what began a moment ago, on links of another rank, is yet to come.
-    if (Clock::monotonic_ns() >= expected_ns) links_.pass_until(expected_ns);
+    const std::int64_t expected_ns = part.links->expected_end_ns(own);
+    part.shared_anew.wait_until(lock, Time(std::chrono::nanoseconds(expected_ns)));
+    // No further than that: what began a moment ago, of another rank, is yet to come.
+    if (Clock::monotonic_ns() >= expected_ns) part.links->pass_until(expected_ns);
   }
   const std::int64_t end_ns = *own->end_ns;
-  links_.remove(own);
+  part.links->remove(own);
   return end_ns;
 }
 

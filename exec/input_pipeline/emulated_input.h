@@ -8,8 +8,12 @@
 
 #include <condition_variable>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <thread>
+#include <vector>
 
 #include "exec/input_pipeline/fair_links.h"
 #include "exec/input_pipeline/input_workload.h"
@@ -21,17 +25,24 @@ namespace pipesim::exec {
 // The links of all ranks of this process, by the wall clock. Any thread.
 class EmulatedNetwork {
  public:
-  explicit EmulatedNetwork(const std::vector<InputLink>& links) : links_(links) {}
+  explicit EmulatedNetwork(const InputCosts& costs);
 
-  // Returns when so many bytes have crossed these links, from `start_ns` of CLOCK_MONOTONIC on,
-  // which is now or a moment ago, and when that was.
+  // Returns when so many bytes have crossed these links of one action, from `start_ns` of
+  // CLOCK_MONOTONIC on, which is now or a moment ago, and when that was.
   std::int64_t transfer(std::span<const std::uint32_t> links, std::int64_t bytes,
                         std::int64_t start_ns);
 
  private:
-  std::mutex mutex_;
-  std::condition_variable shared_anew_;
-  FairLinks links_;
+  // Links that actions join. What happens on those of one part touches no other part's.
+  struct Part {
+    std::mutex mutex;
+    std::condition_variable shared_anew;
+    std::vector<std::uint32_t> places;  // in the costs' links
+    std::optional<FairLinks> links;     // in that order
+  };
+
+  std::vector<std::unique_ptr<Part>> parts_;
+  std::vector<Part*> part_of_;  // by link
 };
 
 class EmulatedInput final : public InputWorkload {

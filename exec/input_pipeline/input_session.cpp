@@ -133,9 +133,7 @@ std::string InputJob::fingerprint() const {
 }
 
 InputProcess::InputProcess(const InputJob& job, bool has_all_ranks)
-    : job_(job),
-      has_all_ranks_(has_all_ranks),
-      network_(job.costs ? job.costs->links : std::vector<InputLink>()) {}
+    : job_(job), has_all_ranks_(has_all_ranks), network_(job.costs.value_or(InputCosts())) {}
 
 const InputProcess::Trained& InputProcess::reference() {
   const std::lock_guard lock(mutex_);

@@ -105,7 +105,7 @@ std::int64_t hint_rows(const ShardedTables::Part& part, const IdLists& lists) {
   return static_cast<std::int64_t>(rows.size());
 }
 
-std::int64_t float_bytes(const std::vector<std::vector<float>>& arrays) {
+std::int64_t bytes_in_arrays(const std::vector<std::vector<float>>& arrays) {
   std::size_t numbers = 0;
   for (const std::vector<float>& array : arrays) numbers += array.size();
   return static_cast<std::int64_t>(numbers * sizeof(float));
@@ -136,7 +136,7 @@ void fill_initial_row(std::uint64_t seed, int table, const EmbeddingTable& spec,
 
 std::int64_t TableBatch::bytes() const {
   std::int64_t bytes = static_cast<std::int64_t>(pooled.size() * sizeof(float)) +
-                       float_bytes(partial) + float_bytes(gradients);
+                       bytes_in_arrays(partial) + bytes_in_arrays(gradients);
   for (const IdLists& lists : received) bytes += lists.bytes();
   for (const auto& of_rank : to_send) {
     for (const IdLists& lists : of_rank) bytes += lists.bytes();

@@ -65,7 +65,7 @@ std::string cell(const TableUnit& unit, std::int64_t time_ns, const std::optiona
 
 // Layers or stages, a line each: what the costs have, and the samples' p10-p90.
 // Where B was not measured in two parts, each has half of its spread, as of its time.
-std::string table(const CostsFile& costs) {
+std::string costs_table(const CostsFile& costs) {
   const std::vector<StageCosts>& entries = costs.layers.empty() ? costs.costs.stages : costs.layers;
   const Provenance& provenance = *costs.calibration;
   std::int64_t longest = 0;
@@ -195,7 +195,7 @@ void run(const CalibrateFlags& flags, const CommandLine& command) {
   std::string warnings;
   for (const RecordedRun& run : runs) warnings += run.warnings.text();
   const Provenance& provenance = *calibration.costs.calibration;
-  print(heading(runs, width) + table(calibration.costs) + lines(calibration) +
+  print(heading(runs, width) + costs_table(calibration.costs) + lines(calibration) +
         sentences("not told", provenance.notes, width) +
         sentences("doubtful", calibration.doubts, width));
   if (!warnings.empty()) print("\nwarnings\n" + warnings);

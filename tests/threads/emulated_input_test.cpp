@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <map>
 #include <random>
-#include <span>
 #include <thread>
 
 #include "exec/input_pipeline/input_session.h"
@@ -57,7 +56,7 @@ TEST(EmulatedInput, KeepsToCostsAndMeetings) {
                            {{SPLITS, 0}, InputStream::data_dist, {1}},
                            {{READ, 0}, InputStream::host, {2}}});
   std::vector<std::vector<InputSpan>> spans(2);
-  EmulatedNetwork network(costs.links);
+  EmulatedNetwork network(costs);
   exec::run_as_threads(2, {}, [&](Transport& transport) {
     EmulatedInput emulated(costs, transport.rank(), network);
     spans[static_cast<std::size_t>(transport.rank())] =
@@ -79,24 +78,49 @@ TEST(EmulatedInput, KeepsToCostsAndMeetings) {
   }
 }
 
-// Ranks come to a transfer one after the other, and each has a link of its own: what those that
-// came before make of the time since takes none of it away.
+// Ranks come to a transfer one after the other, each over a link of its own and one that has room
+// for all: what those that came before make of the time since takes none of it away.
 TEST(EmulatedInput, LetsTransfersOfLaterRanksEndOnTime) {
   constexpr std::uint32_t ranks = 8;
   constexpr std::int64_t takes_ns = 200 * ms;
-  EmulatedNetwork network(std::vector<InputLink>(ranks, {"", 1'000'000'000}));
+  InputCosts costs = costs_of(ranks);
+  costs.links.assign(ranks, {"", 1'000'000'000});
+  costs.links.push_back({"", ranks * 1'000'000'000LL});
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    costs.of(static_cast<int>(rank), OUTPUT).links = {rank, ranks};
+  }
+  EmulatedNetwork network(costs);
   std::vector<std::int64_t> came(ranks), ends(ranks);
   const std::int64_t start_ns = exec::Clock::monotonic_ns();
   std::vector<std::jthread> threads;
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
       came[rank] = exec::Clock::monotonic_ns();
-      ends[rank] = network.transfer(std::span(&rank, 1), takes_ns, start_ns);
+      ends[rank] =
+          network.transfer(costs.of(static_cast<int>(rank), OUTPUT).links, takes_ns, start_ns);
     });
   }
   threads.clear();
   if (std::ranges::max(came) > start_ns + takes_ns / 2) GTEST_SKIP() << "the machine was busy";
   for (const std::int64_t end : ends) EXPECT_EQ(end, start_ns + takes_ns);
+}
+
+// A transfer that began a moment ago loses nothing to what has begun since on links that no action
+// joins with its own.
+TEST(EmulatedInput, KeepsLinksApartThatNoActionJoins) {
+  InputCosts costs = costs_of(2);
+  costs.links.assign(4, {"", 1'000'000'000});
+  costs.of(0, COPY).links = {0};
+  costs.of(0, IDS).links = {3, 1};
+  costs.of(1, IDS).links = {1, 2};
+  EmulatedNetwork network(costs);
+  const std::int64_t start_ns = exec::Clock::monotonic_ns();
+  const auto end_of = [&](int rank, InputKind kind, std::int64_t begin_ns) {
+    return network.transfer(costs.of(rank, kind).links, 1 * ms, begin_ns) - start_ns;
+  };
+  EXPECT_EQ(end_of(0, IDS, start_ns + 5 * ms), 6 * ms);
+  EXPECT_EQ(end_of(0, COPY, start_ns), 1 * ms);
+  EXPECT_EQ(end_of(1, IDS, start_ns), 7 * ms);  // from where time has gone on its links
 }
 
 TEST(EmulatedInput, RefusesLinksOfOtherProcesses) {

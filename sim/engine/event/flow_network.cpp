@@ -28,7 +28,7 @@ std::int64_t ceil_of(Real value) { return -floor_of(-value); }
 // Between service and bytes, in two halves.
 constexpr int half = 62;
 
-Real bytes_of_service(Service service) {
+Real bytes_in(Service service) {
   const auto high = static_cast<std::int64_t>(service >> half);
   const auto low = static_cast<std::int64_t>(service & ((Service{1} << half) - 1));
   return (static_cast<Real>(high) * 0x1p62L + static_cast<Real>(low)) * service_unit;
@@ -131,7 +131,7 @@ void FlowNetwork::end_flows(Route& route, RouteId id, const Instant& at,
                             std::vector<std::uint32_t>& finished) {
   const Service all = route.flows.front().end;
   // What was sent has arrived, to the accuracy of the arithmetic.
-  assert(std::abs(bytes_of_service(all - route.served - given(route, at))) <=
+  assert(std::abs(bytes_in(all - route.served - given(route, at))) <=
          2 * route.rate / ns_per_second * tolerance(route.end_fraction, route.rate) + 1e-9L);
   route.served = all;
   route.since = at;
@@ -260,7 +260,7 @@ void FlowNetwork::advance(Route& route, const Instant& at) {
 
 void FlowNetwork::find_end(Route& route) {
   const Service left = std::max(route.flows.front().end - route.served, Service{0});
-  const Real bytes = bytes_of_service(left);
+  const Real bytes = bytes_in(left);
   route.end_fraction = route.since.fraction + bytes * ns_per_second / route.rate;
   const bool in_whole_bytes = left >> service_bits << service_bits == left;
   if (route.whole_rate > 0 && route.since.fraction == 0 && in_whole_bytes) {

@@ -14,7 +14,7 @@
 namespace pipesim {
 namespace {
 
-constexpr double largest_factor = 1000;
+constexpr double largest_time_factor = 1000;
 
 double exposed_part(const InputMetrics& metrics) {
   if (metrics.makespan_ns == 0) return 0;
@@ -38,7 +38,7 @@ InputTimeChange parse_input_change(std::string_view text, std::string_view where
   const char* const end = factor.data() + factor.size();
   const auto [at, failed] = std::from_chars(factor.data(), end, change.factor);
   if (failed != std::errc() || at != end ||
-      !(change.factor >= 0 && change.factor <= largest_factor)) {
+      !(change.factor >= 0 && change.factor <= largest_time_factor)) {
     refuse("the factor is no number from 0 to 1000");
   }
   for (const std::string_view part : split(text.substr(0, equals), '@')) {
