@@ -8,6 +8,7 @@
 #include <string>
 #include <tuple>
 
+#include "gui/commands/commands.h"
 #include "gui/commands/navigation.h"
 #include "gui/layout/layout.h"
 #include "gui/layout/palette.h"
@@ -275,6 +276,18 @@ TEST(InputScene, TheLegendNamesWhatIsThere) {
   EXPECT_EQ(legend_of(both(), Colouring::kind),
             (Words{"dense part", "rows of tables", "exchange", "host", "copy", "waiting",
                    "predicted", "measured"}));
+}
+
+TEST(InputScene, KeysChooseColours) {
+  const Document document = both();
+  const Scene scene = build_scene(document, {});
+  View view;
+  view.options = scene.options;
+  const auto after = [&](Command command) {
+    return apply(command, document, scene, view, Picture{}).options.colouring;
+  };
+  EXPECT_EQ(after(Command::colour_microbatch), Colouring::microbatch);
+  EXPECT_EQ(after(Command::colour_error), Colouring::kind);  // nothing is compared
 }
 
 TEST(InputScene, DetailsAreOfAllRunsThatHaveIt) {
