@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "traces/print/input_report.h"
 #include "traces/base/text.h"
 #include "traces/print/columns.h"
+#include "traces/print/input_report.h"
 #include "traces/print/tables.h"
 
 namespace pipesim::cli {

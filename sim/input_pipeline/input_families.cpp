@@ -119,7 +119,7 @@ class HostOrder {
       last_collective_ = static_cast<std::uint32_t>(calls_.size());
     }
     std::ranges::sort(made.after);
-    made.after.erase(std::ranges::unique(made.after).begin(), made.after.end());
+    made.after.erase(std::unique(made.after.begin(), made.after.end()), made.after.end());
     calls_.push_back(std::move(made));
   }
   // Waits are for what was called lately.

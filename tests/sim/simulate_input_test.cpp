@@ -279,7 +279,7 @@ InputProgram random_program(std::mt19937_64& random) {
             pick(random, 0, static_cast<std::int64_t>(calls.size()) - 1)));
       }
       std::ranges::sort(call.after);
-      call.after.erase(std::ranges::unique(call.after).begin(), call.after.end());
+      call.after.erase(std::unique(call.after.begin(), call.after.end()), call.after.end());
       calls.push_back(call);
     }
     program.calls.push_back(calls);
