@@ -316,6 +316,31 @@ TEST(InputScene, DetailsAreOfAllRunsThatHaveIt) {
             (Pick{0, document.trace(0).input->find(1, {SPLITS, 2}), false}));
 }
 
+TEST(InputScene, NamesAreOfAllBatches) {
+  Document document;
+  document.traces = {opened_input(run_of(1, 2, 3), "p.json")};
+  const Table table = name_table(document);
+  const InputRun& run = document.trace(0).input->run;
+  std::map<std::string, std::pair<std::int64_t, std::int64_t>> want;  // total, greatest
+  for (int rank = 0; rank < 2; ++rank) {
+    for (std::size_t place = 0; place < run.spans[0].size(); ++place) {
+      const InputSpan& span = run.span(rank, place);
+      auto& [total, greatest] =
+          want[std::string(input_kind_name(run.program.calls[0][place].action.kind))];
+      total += span.end_ns - span.start_ns;
+      greatest = std::max(greatest, span.end_ns - span.start_ns);
+    }
+  }
+  for (const auto& [name, times] : want) {
+    const auto row = std::ranges::find_if(
+        table.rows, [&](const Table::Row& own) { return own.cells[0] == name; });
+    ASSERT_NE(row, table.rows.end()) << name;
+    EXPECT_EQ(row->values[2], 6) << name;
+    EXPECT_EQ(row->values[4], times.first) << name;
+    EXPECT_EQ(row->values[6], times.second) << name;
+  }
+}
+
 TEST(InputScene, ReportsAreOfOneRunOrTwo) {
   Document document = both();
   const std::string two = report_of(document, Terminal{});
