@@ -84,6 +84,7 @@ int main(int argc, char** argv) {
   program.set_work([&] {
     if (wrong) throw *wrong;
     exec::check_input_flags(program, flags);
+    exec::check_files(flags);
     exec::run_command(flags, launch);
   });
   if (!launch || launch->rank == 0) return program.run(argc, argv);

@@ -8,6 +8,7 @@
 #include "exec/run/clock_sync.h"
 #include "exec/transport/collectives.h"
 #include "tests/transport_suite.h"
+#include "traces/base/memory.h"
 
 namespace pipesim::testing {
 namespace {
@@ -127,7 +128,7 @@ class Suite {
         if (rank_ == bad) throw std::bad_alloc();
       };
       expect_agreed(agreed([&] { exec::agree(transport_, too_large); }),
-                    fmt::format("2 {}out of memory; use fewer stages or microbatches", named(bad)));
+                    fmt::format("2 {}{}", named(bad), out_of_memory));
       const std::string colour = rank_ == bad ? "red" : "blue";
       const std::string agreement =
           agreed([&] { exec::agree_on(transport_, "the colour", colour); });

@@ -38,6 +38,11 @@ growth_seeds() {
   seeds_for costs "$seeds"/costs/*
   seeds_for model "$seeds"/model/*
   seeds_for graph "$seeds"/pipedream/*
+  seeds_for "input program" "$seeds"/input/*.program
+  seeds_for "recommendation model" "$seeds"/input/model.json
+  seeds_for "sharding plan" "$seeds"/input/{plan,node}.json
+  seeds_for "input costs" "$seeds"/input/costs.json
+  seeds_for "input trace" "$seeds"/input/run.json
   seeds_for device "$hardware"/devices/laptop-cpu.json
   seeds_for cluster "$hardware"/clusters/laptop.json
 }

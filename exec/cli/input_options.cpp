@@ -20,10 +20,6 @@ constexpr int usual_batches = 16;
 constexpr std::int64_t usual_batch_size = 256;
 constexpr int most_threaded_ranks = 1024;
 
-bool is_program_file(const std::string& name) {
-  return name.find_first_of("./") != std::string::npos;
-}
-
 // Without --input-pipeline itself and --ranks, which others have, too.
 std::vector<FlagHelp> own_input_flags(InputFlags& flags) {
   return {{"--batches", &flags.batches, "N", "of each rank; default 16, of --data all"},
@@ -35,13 +31,6 @@ std::vector<FlagHelp> own_input_flags(InputFlags& flags) {
            "sgd or adagrad (row-wise); default sgd"},
           {"--epochs", &flags.epochs, "N", "times over the same batches; default 1"},
           {"--evaluate", &flags.evaluate, "N", "batches after these, tried after each epoch"}};
-}
-
-TableOptimizer parse_table_optimizer(const std::string& name) {
-  if (name == "sgd") return TableOptimizer::sgd;
-  if (name == "adagrad") return TableOptimizer::row_wise_adagrad;
-  throw input_error(
-      fmt::format("--table-optimizer: {}", unknown_name("optimizer", name, {"sgd", "adagrad"})));
 }
 
 void refuse_given(const std::vector<std::pair<const Flag*, std::string_view>>& flags,
@@ -57,7 +46,7 @@ InputProgram program_of(const Flags& flags, int ranks, int batches) {
   request.ranks = ranks;
   request.batches = batches;
   if (flags.accumulate) {
-    if (is_program_file(request.name)) {
+    if (names_input_program_file(request.name)) {
       throw input_error("--accumulate: the program's file says so itself");
     }
     request.accumulate = parse_count(*flags.accumulate, "--accumulate");
@@ -74,7 +63,7 @@ InputProgram program_of(const Flags& flags, int ranks, int batches) {
 // Batches that are asked for; 0 where the program's file has them.
 int asked_batches(const Flags& flags) {
   if (flags.input.batches) return parse_count(*flags.input.batches, "--batches");
-  return is_program_file(*flags.input.pipeline) ? 0 : usual_batches;
+  return names_input_program_file(*flags.input.pipeline) ? 0 : usual_batches;
 }
 
 InputJob emulated_job(const Flags& flags, int ranks) {
@@ -101,12 +90,17 @@ InputJob emulated_job(const Flags& flags, int ranks) {
                                   ranks == 1 ? "there is 1" : fmt::format("there are {}", ranks)));
   }
   job.program = program_of(flags, ranks, asked_batches(flags));
+  check_costs(job.program, *job.costs);
   return job;
 }
 
 ShardingPlan plan_of(const Flags& flags, const RecommendationModel& model, int ranks) {
   const Flag& asked = flags.input.sharding;
   if (!asked || *asked == "default") return default_sharding(model, ranks);
+  if (*asked == "auto") {
+    throw input_error(
+        "--sharding auto: pipesim chooses it, and prints it with --json; give that as a file");
+  }
   // What only a simulated cluster has nodes for is refused later.
   return read_sharding_plan(*asked, model, ranks, ranks);
 }
@@ -115,7 +109,7 @@ ShardingPlan plan_of(const Flags& flags, const RecommendationModel& model, int r
 int batches_of(const Flags& flags, const InputJob& job) {
   const RecommendationTraining& training = *job.training;
   std::int64_t batches = asked_batches(flags);
-  if (!flags.input.batches && !is_program_file(*flags.input.pipeline)) {
+  if (!flags.input.batches && !names_input_program_file(*flags.input.pipeline)) {
     const BatchShare share = share_of(*job.source, training.batch_size, training.ranks);
     batches = std::clamp<std::int64_t>(share.batches - job.evaluate, 1, max_count);
   }
@@ -137,7 +131,9 @@ InputJob training_job(const Flags& flags, int ranks) {
     training.learning_rate = training.table_learning_rate =
         parse_learning_rate(*flags.learning_rate);
   }
-  if (own.table_optimizer) training.table_optimizer = parse_table_optimizer(*own.table_optimizer);
+  if (own.table_optimizer) {
+    training.table_optimizer = parse_table_optimizer(*own.table_optimizer, "--table-optimizer");
+  }
   check_executable(training);
   if (own.epochs) job.epochs = parse_count(*own.epochs, "--epochs");
   if (own.evaluate) job.evaluate = parse_count(*own.evaluate, "--evaluate");
@@ -188,7 +184,7 @@ int count_input_ranks(const Flags& flags) {
   int ranks = 0;
   if (flags.ranks) {
     ranks = parse_count(*flags.ranks, "--ranks");
-  } else if (is_program_file(*flags.input.pipeline)) {
+  } else if (names_input_program_file(*flags.input.pipeline)) {
     ranks = read_input_program(*flags.input.pipeline).ranks();
   } else {
     throw input_error(

@@ -14,11 +14,13 @@
 #include "sim/cost/estimate/direct_exchange.h"
 #include "sim/cost/estimate/replicas.h"
 #include "sim/cost/layout.h"
+#include "sim/input_pipeline/input_families.h"
 #include "sim/schedule/deadlock.h"
 #include "sim/schedule/lower.h"
 #include "traces/base/error.h"
 #include "traces/base/memory.h"
 #include "traces/base/text.h"
+#include "traces/command/outputs.h"
 #include "traces/print/layout_picture.h"
 
 namespace pipesim::exec {
@@ -418,6 +420,23 @@ void add_all_flags(CommandLine& program, Flags& flags) {
        {"--verify", &flags.verify, "compares losses and gradients with one rank's"},
        {"--json", &flags.json, "prints the result as one JSON object"},
        {"--quiet", &flags.quiet, "prints no report"}});
+}
+
+void check_files(const Flags& flags) {
+  const Flag none;
+  const Flag& schedule = flags.schedule.schedule;
+  const Flag& program = flags.input.pipeline;
+  const bool draws = flags.layout_picture && *flags.layout_picture != LayoutOutput::printed;
+  check_outputs(
+      {{"--schedule", schedule && names_a_file(*schedule) ? schedule : none},
+       {"--input-pipeline", program && names_input_program_file(*program) ? program : none},
+       {"--model", flags.model},
+       {"--layout", flags.layout},
+       {"--sharding", flags.input.sharding},
+       {"--costs", flags.costs},
+       {"--data", flags.data},
+       {"--trace", flags.trace, true},
+       {"--layout-picture", draws ? flags.layout_picture : none, true}});
 }
 
 std::string transport_of(const Flags& flags, const std::optional<Launch>& launch) {

@@ -36,6 +36,9 @@ struct Flags {
 
 void add_all_flags(CommandLine& program, Flags& flags);
 
+// An input error where a file is to be written that is read, or written by another flag.
+void check_files(const Flags& flags);
+
 // How ranks are made.
 struct Ranks {
   std::string transport;

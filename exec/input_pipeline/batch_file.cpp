@@ -95,9 +95,10 @@ class BatchFileReader {
   }
 
   void read_head() {
-    if (!take_line() || text_ != batches_head) {
+    const bool is_head = rest_.starts_with(batches_head) && take_line() && text_ == batches_head;
+    if (!is_head) {
       line_ = 1;
-      fail(fmt::format("not a file of batches; its first line is '{}'", batches_head));
+      fail(fmt::format("not a file of batches, whose first line is '{}'", batches_head));
     }
     announced_ = read_number("samples", "the number of samples");
     const std::int64_t features = read_number("dense", "the number of dense features");

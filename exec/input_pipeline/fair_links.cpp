@@ -29,8 +29,9 @@ void FairLinks::remove(Place transfer) {
 }
 
 std::int64_t FairLinks::end_ns(const Transfer& transfer) const {
+  // A link that many share may take longer than 64 bits have room for; nobody waits so long.
   return transfer.end_ns.value_or(
-      passed_ns_ + std::max<std::int64_t>(0, std::llround(transfer.left / transfer.rate)));
+      passed_ns_ + std::llround(std::clamp(transfer.left / transfer.rate, 0.0, 0x1p62)));
 }
 
 void FairLinks::pass_until(std::int64_t time_ns) {

@@ -24,8 +24,8 @@ BatchShare share_of(const BatchSource& source, std::int64_t batch_size, int rank
   const BatchShare share = {samples / of_all, samples % of_all};
   if (share.batches == 0) {
     throw input_error(fmt::format(
-        "{}: {} are no batch of {} for each of {}; take more samples or smaller batches",
-        source.name(), plural(samples, "sample"), format_count(batch_size), plural(ranks, "rank")));
+        "{}: there is no batch of {} for each of {} in {}; take more samples or smaller batches",
+        source.name(), plural(batch_size, "sample"), plural(ranks, "rank"), format_count(samples)));
   }
   return share;
 }

@@ -34,7 +34,9 @@ void check_job(const InputJob& job, const InputProcess& process, const Transport
   // Ranks of this host.
   const auto own = hosts[static_cast<std::size_t>(transport.rank())];
   const auto last = std::ranges::find(hosts.rbegin(), hosts.rend(), own).base();
-  check_table_memory(*job.training, own, static_cast<int>(last - hosts.begin()));
+  const int end = static_cast<int>(last - hosts.begin());
+  const int processes = process.has_all_ranks() ? 1 : end - own;
+  check_training_memory(*job.training, own, end, job.verify ? processes : 0);
 }
 
 // A collective begins on all ranks when the last of them was ready.

@@ -37,8 +37,11 @@ struct RecommendationTraining {
 
 // An input error where a table is divided in a way that is only simulated.
 void check_executable(const RecommendationTraining& training);
-// Throws an input error that names the first table that has no room in this machine's memory,
-// where ranks first ... end - 1 run on it. To be asked before anything is built.
-void check_table_memory(const RecommendationTraining& training, int first_rank, int end_rank);
+// Throws an input error where what ranks first ... end - 1 hold, which run on this machine, has no
+// room in its memory, beside so many references (input_reference.h). It names the first table that
+// has none, or what else it is: a batch counts as what one takes at least. To be asked before
+// anything is built.
+void check_training_memory(const RecommendationTraining& training, int first_rank, int end_rank,
+                           int references = 0);
 
 }  // namespace pipesim::exec

@@ -6,6 +6,7 @@
 
 #include "exec/transport/collectives.h"
 #include "traces/base/error.h"
+#include "traces/base/memory.h"
 
 namespace pipesim::exec {
 namespace {
@@ -26,7 +27,7 @@ std::string failure_of(const std::function<void()>& work) {
   } catch (const Error& error) {
     return fmt::format("{}{}", error.exit_status(), error.what());
   } catch (const std::bad_alloc&) {
-    return "2out of memory; use fewer stages or microbatches";
+    return std::string("2") + out_of_memory;
   }
   return {};
 }

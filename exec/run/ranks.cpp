@@ -14,6 +14,7 @@
 #include "exec/run/agreement.h"
 #include "exec/transport/local.h"
 #include "traces/base/error.h"
+#include "traces/base/memory.h"
 
 namespace pipesim::exec {
 namespace {
@@ -100,7 +101,7 @@ bool run_as_process(Transport& transport, const RankWork& work,
   } catch (const Error& error) {
     last_words(error.what());
   } catch (const std::bad_alloc&) {
-    last_words("out of memory; use fewer stages or microbatches");
+    last_words(out_of_memory);
   }
   transport.fail();
   return false;

@@ -13,7 +13,6 @@
 #include "traces/base/error.h"
 #include "traces/base/files.h"
 #include "traces/base/text.h"
-#include "traces/input_pipeline/input_trace.h"
 #include "traces/print/tables.h"
 #include "traces/print/terminal.h"
 #include "traces/read/read_run.h"
@@ -168,12 +167,7 @@ std::string sentences(const char* heading, const std::vector<std::string>& list,
 
 void run(const CalibrateFlags& flags, const CommandLine& command) {
   check_output(flags);
-  if (is_input_trace(flags.traces.front())) {
-    const std::string other = command.first_given({"traces", "--output"});
-    if (flags.traces.size() > 1 || !other.empty()) {
-      throw input_error(fmt::format("{}: a run of an input pipeline has no use for it",
-                                    flags.traces.size() > 1 ? quote(flags.traces[1]) : other));
-    }
+  if (is_one_input_run(flags.traces, command, {"traces", "--output"})) {
     return calibrate_input_run(flags.traces.front(), *flags.output);
   }
   OutputFile output(*flags.output);

@@ -42,9 +42,9 @@ std::vector<NamedFile> named_files(const CompareFlags& flags) {
 bool are_input_traces(const CompareFlags& flags, const CommandLine& command) {
   const bool first = is_input_trace(flags.files[0]), second = is_input_trace(flags.files[1]);
   if (first != second) {
-    throw input_error(fmt::format("{} is a run of an input pipeline, {} is none: compare two",
-                                  printable(flags.files[first ? 0 : 1]),
-                                  printable(flags.files[first ? 1 : 0])));
+    throw input_error(
+        fmt::format("{} is a run of an input pipeline, {} is none; compare two runs of one kind",
+                    printable(flags.files[first ? 0 : 1]), printable(flags.files[first ? 1 : 0])));
   }
   if (!first) return false;
   const std::string other = command.first_given({"traces", "--json"});

@@ -35,10 +35,10 @@ struct InputRow {
 std::vector<InputRow> input_rows(const InputWhatIfFlags& flags) {
   std::vector<InputRow> rows;
   for (const std::string& text : flags.scales) {
-    rows.push_back({text, "--scale " + text, {parse_input_changes(text, "--scale"), {}, {}}});
+    rows.push_back({text, "--scale " + text, {parse_input_changes(text, "--scale"), {}}});
   }
   for (const std::string& name : flags.programs) {
-    rows.push_back({name, "--input-pipeline " + name, {{}, name, {}}});
+    rows.push_back({name, "--input-pipeline " + name, {{}, name}});
   }
   if (rows.size() > 1 && flags.programs.size() <= 1) {
     InputRow all{"all of these", {}, {}};
@@ -132,16 +132,20 @@ std::string cause_name(const InputCause& cause) {
 }
 
 // Effects below a thousandth of a batch are not worth a line.
+bool matters(std::int64_t effect_ns, const InputCauses& causes) {
+  return std::abs(static_cast<double>(effect_ns)) * 1000 > static_cast<double>(causes.measured_ns);
+}
+
 std::string input_causes_text(const InputCauses& causes, const Terminal& terminal) {
   constexpr int most_lines = 10;
   std::string lines;
   int count = 0;
   for (const InputCause& cause : causes.causes) {
-    if (std::abs(cause.effect_ns) * 1000 <= causes.measured_ns || count == most_lines) continue;
+    if (!matters(cause.effect_ns, causes) || count == most_lines) continue;
     lines += fmt::format("{:>12}  {}\n", signed_time(cause.effect_ns), cause_name(cause));
     ++count;
   }
-  if (std::abs(causes.unexplained_ns()) * 1000 > causes.measured_ns) {
+  if (matters(causes.unexplained_ns(), causes)) {
     lines += fmt::format("{:>12}  no action: starts later than what it waited for\n",
                          signed_time(causes.unexplained_ns()));
   }
@@ -188,8 +192,7 @@ void answer_input_what_if(const std::string& trace, const InputWhatIfFlags& flag
   if (rows.empty()) {
     throw input_error(
         "whatif: say what is otherwise, such as --scale IDS=0.5 or --input-pipeline fused; "
-        "`pipesim "
-        "whatif --help` lists all");
+        "`pipesim whatif --help` lists all");
   }
   const InputRun run = read_input_run(trace);
   const InputBasis basis(run);

@@ -37,10 +37,6 @@ std::vector<FlagHelp> own_flags(InputPipelineFlags& flags) {
           {"--compare", &flags.compare, "all input pipelines side by side"}};
 }
 
-bool is_program_file(const std::string& name) {
-  return name.find_first_of("./") != std::string::npos;
-}
-
 std::uint64_t parse_seed(const std::string& text) {
   std::uint64_t seed = 0;
   const char* const end = text.data() + text.size();
@@ -73,7 +69,7 @@ InputRequest request_of(const InputPipelineFlags& flags, const SharedFlags& shar
   InputRequest request;
   InputProgramRequest& program = request.program;
   program.name = flags.input_pipeline.value_or("sparse-dist");
-  const bool from_file = is_program_file(program.name);
+  const bool from_file = names_input_program_file(program.name);
   // Of a file's program ranks and batches are its own.
   program.batches = from_file ? 0 : default_batches;
   program.ranks = from_file ? 0 : 8;
@@ -103,6 +99,11 @@ InputRequest request_of(const InputPipelineFlags& flags, const SharedFlags& shar
       if (flag) throw input_error(fmt::format("{}: with --costs it means nothing", name));
     }
     request.costs = read_input_costs(*shared.costs);
+    if (shared.memory_cap && request.costs->holdings.empty()) {
+      throw input_error(fmt::format(
+          "--memory-cap: {} has no holdings, which say what ranks hold; add them, or leave it away",
+          *shared.costs));
+    }
     if (!flags.ranks && !from_file) program.ranks = request.costs->ranks();
     return request;
   }
@@ -147,7 +148,7 @@ void compare_all(const InputRequest& request, const SharedFlags& shared) {
     throw input_error(fmt::format("{}: --compare writes no file; leave one of them away",
                                   shared.trace ? "--trace" : "--export"));
   }
-  if (is_program_file(request.program.name)) {
+  if (names_input_program_file(request.program.name)) {
     throw input_error("--compare is of input pipelines by name, not of a file");
   }
   const std::vector<InputPrediction> all = predict_all_inputs(request);
@@ -174,7 +175,7 @@ void predict_input_pipeline(const InputPipelineFlags& flags, const SharedFlags& 
   refuse_others(program);
   const Flag& name = flags.input_pipeline;
   check_outputs(
-      {{"--input-pipeline", name && is_program_file(*name) ? name : Flag()},
+      {{"--input-pipeline", name && names_input_program_file(*name) ? name : Flag()},
        {"--model", file_of(shared.model)},
        {"--cluster", file_of(shared.cluster)},
        {"--costs", shared.costs},

@@ -54,7 +54,8 @@ std::string input_limits_text(const InputPrediction& prediction,
   std::string text;
   for (const InputLimit& limit : limits) {
     // Less than a thousandth is not worth a line.
-    if (steady == 0 || limit.gain_ns * 1000 < steady) continue;
+    if (steady == 0 || static_cast<double>(limit.gain_ns) * 1000 < static_cast<double>(steady))
+      continue;
     text += fmt::format(
         "{:>12}  {:>6}  {}\n", format_time(limit.gain_ns),
         format_percent(static_cast<double>(limit.gain_ns) / static_cast<double>(steady)),

@@ -2,34 +2,29 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-#include <system_error>
-#include <utility>
+#include <algorithm>
 
 #include "sim/cost/hardware/presets.h"
 #include "traces/base/error.h"
+#include "traces/base/text.h"
+#include "traces/input_pipeline/input_trace.h"
 
 namespace pipesim::cli {
 
 Flag file_of(const Flag& flag) { return flag && names_file(*flag) ? flag : Flag(); }
 
-void check_outputs(const std::vector<NamedFile>& files) {
-  std::vector<std::pair<std::string_view, std::filesystem::path>> taken;
-  for (const NamedFile& file : files) {
-    if (!file.path) continue;
-    std::error_code failed;  // a path that can't be resolved fails where it is opened
-    const auto path =
-        std::filesystem::weakly_canonical(std::filesystem::absolute(*file.path, failed), failed);
-    const bool regular =
-        !std::filesystem::exists(path, failed) || std::filesystem::is_regular_file(path, failed);
-    for (const auto& [other, other_path] : taken) {
-      if (file.written && regular && path == other_path) {
-        throw input_error(
-            fmt::format("{} and {} name the same file; write to another", other, file.name));
-      }
-    }
-    taken.emplace_back(file.name, path);
+bool is_one_input_run(const std::vector<std::string>& traces, const CommandLine& command,
+                      const std::vector<std::string>& used) {
+  const auto found = std::ranges::find_if(traces, is_input_trace);
+  if (found == traces.end()) return false;
+  if (traces.size() > 1) {
+    throw input_error(
+        fmt::format("{}: a run of an input pipeline is one trace, of all its ranks; give it alone",
+                    printable(*found)));
   }
+  const std::string other = command.first_given(used);
+  if (other.empty()) return true;
+  throw input_error(other + ": a run of an input pipeline has no use for it");
 }
 
 }  // namespace pipesim::cli

@@ -1,25 +1,19 @@
-// The files that a command reads and writes, checked before any work.
+// The files that a command reads and writes.
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "traces/command/command_line.h"
+#include "traces/command/outputs.h"
 
 namespace pipesim::cli {
-
-struct NamedFile {
-  std::string_view name;  // the flag or argument that names it
-  Flag path;              // or nothing, where it was not given
-  bool written = false;
-};
 
 // What a flag names, where that is a file and no preset.
 Flag file_of(const Flag& flag);
 
-// Throws an input error where a file that is to be written is one that stands
-// before it in the list. Pipes and terminals may occur twice.
-void check_outputs(const std::vector<NamedFile>& files);
+// Whether a command's traces are the one run of an input pipeline. An input error where others
+// stand beside it, or where a flag was given, other than those `used`, that it has no use for.
+bool is_one_input_run(const std::vector<std::string>& traces, const CommandLine& command,
+                      const std::vector<std::string>& used);
 
 }  // namespace pipesim::cli

@@ -13,7 +13,6 @@
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 #include "traces/flame/stack_files.h"
-#include "traces/input_pipeline/input_trace.h"
 #include "traces/print/tables.h"
 #include "traces/print/terminal.h"
 #include "traces/read/read_run.h"
@@ -67,12 +66,7 @@ class FlameFile {
 
 void report_run(const ReportFlags& flags, const CommandLine& command) {
   if (flags.files.empty()) throw input_error("report: give a trace, or one of each rank");
-  if (is_input_trace(flags.files.front())) {
-    const std::string other = command.first_given({"traces", "--json"});
-    if (flags.files.size() > 1 || !other.empty()) {
-      throw input_error(fmt::format("{}: a run of an input pipeline has no use for it",
-                                    flags.files.size() > 1 ? quote(flags.files[1]) : other));
-    }
+  if (is_one_input_run(flags.files, command, {"traces", "--json"})) {
     return report_input_run(flags.files.front(), flags.json);
   }
   if (flags.json) throw input_error("--json: only a run of an input pipeline is told so");

@@ -9,12 +9,12 @@
 
 #include "sim/cli/commands.h"
 #include "sim/cli/input_commands.h"
+#include "sim/cli/outputs.h"
 #include "sim/cost/layout.h"
 #include "sim/input/profile_flags.h"
 #include "traces/base/error.h"
 #include "traces/base/json.h"
 #include "traces/base/text.h"
-#include "traces/input_pipeline/input_trace.h"
 #include "traces/print/terminal.h"
 #include "traces/read/read_run.h"
 
@@ -205,13 +205,7 @@ std::string json_of(const std::vector<WhatIfRow>& rows, const RecordedBasis& bas
 
 void answer_what_if(const WhatIfFlags& flags, const CommandLine& command) {
   if (flags.files.empty()) throw input_error("whatif: give a trace, or one of each rank");
-  if (is_input_trace(flags.files.front())) {
-    const std::string other =
-        command.first_given({"traces", "--scale", "--input-pipeline", "--json"});
-    if (flags.files.size() > 1 || !other.empty()) {
-      throw input_error(fmt::format("{}: a run of an input pipeline has no use for it",
-                                    flags.files.size() > 1 ? quote(flags.files[1]) : other));
-    }
+  if (is_one_input_run(flags.files, command, {"traces", "--scale", "--input-pipeline", "--json"})) {
     return answer_input_what_if(flags.files.front(),
                                 {flags.scales, flags.input_pipelines, flags.json});
   }

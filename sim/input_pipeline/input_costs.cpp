@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <map>
 #include <optional>
 
+#include "traces/base/error.h"
 #include "traces/base/files.h"
 #include "traces/base/json.h"
 #include "traces/base/json_reader.h"
@@ -15,7 +17,6 @@
 namespace pipesim {
 namespace {
 
-constexpr std::int64_t most_input_ranks = 1 << 12;
 constexpr std::size_t most_links = 16;  // that bytes of one action pass
 
 // ---- The file
@@ -183,6 +184,18 @@ Json holdings_json(const InputHoldings& held) {
   return json;
 }
 
+// ---- Sizes
+
+// What a call takes by itself; with other traffic, all of it together takes no longer than alone.
+double longest_alone(const InputWork& work, const std::vector<InputLink>& links) {
+  double bytes_ns = 0;
+  for (const std::uint32_t link : work.links) {
+    bytes_ns = std::max(bytes_ns, static_cast<double>(work.bytes) * 1e9 /
+                                      static_cast<double>(links[link].bytes_per_second));
+  }
+  return static_cast<double>(work.host_ns) + static_cast<double>(work.duration_ns) + bytes_ns;
+}
+
 // ---- Memory
 
 // Bytes that come or go at a time.
@@ -283,6 +296,40 @@ std::string to_json(const InputCosts& costs, int indent) {
   }
   if (!costs.holdings.empty()) json["holdings"] = by_rank_json(costs.holdings, holdings_json);
   return json.dump(indent);
+}
+
+void check_costs(const InputProgram& program, const InputCosts& costs) {
+  if (costs.ranks() != program.ranks()) {
+    throw input_error(fmt::format("costs are of {}, but the input pipeline has {}; give the same",
+                                  plural(costs.ranks(), "rank"), program.ranks()));
+  }
+  // Nothing takes longer than everything done one after the other, and no rank holds more than
+  // all batches at once.
+  double time = 0;
+  for (int rank = 0; rank < program.ranks(); ++rank) {
+    std::array<double, input_kind_count> takes{};
+    for (std::size_t kind = 0; kind < takes.size(); ++kind) {
+      takes[kind] = longest_alone(costs.of(rank, static_cast<InputKind>(kind)), costs.links);
+    }
+    for (const InputCall& call : program.calls[static_cast<std::size_t>(rank)]) {
+      time += takes[static_cast<std::size_t>(call.action.kind)];
+    }
+  }
+  if (time > static_cast<double>(most_input_ns)) {
+    throw input_error(fmt::format("{} take more than 146 years together; use smaller costs",
+                                  plural(program.size(), "call")));
+  }
+  for (std::size_t rank = 0; rank < costs.holdings.size(); ++rank) {
+    const InputHoldings& held = costs.holdings[rank];
+    const double of_batch =
+        static_cast<double>(held.batch_bytes) + static_cast<double>(held.ids_bytes) +
+        static_cast<double>(held.pooled_bytes) + static_cast<double>(held.activation_bytes);
+    if (of_batch * program.batches > static_cast<double>(most_input_bytes)) {
+      throw input_error(fmt::format(
+          "rank {} holds {:.3g} bytes of each batch, too many for {}; use smaller costs", rank,
+          of_batch, plural(program.batches, "batch", "batches")));
+    }
+  }
 }
 
 std::vector<InputMemory> memory_of(const InputRun& run, const InputCosts& costs) {

@@ -68,6 +68,10 @@ InputCosts read_input_costs(const std::string& path);
 // What is the same on all ranks is written once.
 std::string to_json(const InputCosts& costs, int indent = -1);
 
+// An input error where costs are of other ranks than the program, or so large that sums over all
+// calls have no room in 64 bits.
+void check_costs(const InputProgram& program, const InputCosts& costs);
+
 // What each rank holds at its fullest instant: the first one at which batches and buffers together
 // are most. `costs` have holdings of all ranks.
 std::vector<InputMemory> memory_of(const InputRun& run, const InputCosts& costs);

@@ -85,7 +85,10 @@ class InputEstimator {
   int ranks() const { return network_.ranks(); }
   const Pieces& pieces(int rank) const { return pieces_[static_cast<std::size_t>(rank)]; }
 
-  std::int64_t launches(int count) const { return launch_ns_ * count; }
+  std::int64_t launches(int count) const {
+    if (count == 0 || launch_ns_ <= max_time_ns / count) return launch_ns_ * count;
+    return to_ns(static_cast<double>(launch_ns_) * 1e-9 * count);  // refuses it
+  }
   // On every rank.
   void set(InputKind kind, const InputWork& work) {
     for (int rank = 0; rank < ranks(); ++rank) costs_.of(rank, kind) = work;
@@ -293,9 +296,7 @@ class InputEstimator {
     if (bytes == 0) return 0;
     const double bucket = static_cast<double>(software_.bucket_bytes);
     const int buckets = static_cast<int>(std::ceil(bytes / bucket));
-    traffic.collective(CollectiveKind::all_reduce, bytes);
-    // Each further one has a latency of its own.
-    for (int i = 1; i < buckets; ++i) traffic.collective(CollectiveKind::all_reduce, 0);
+    traffic.collective(CollectiveKind::all_reduce, bytes, buckets);
     return buckets;
   }
 
@@ -406,16 +407,23 @@ std::string to_text(const InputMemoryLack& lack, const std::vector<InputMemory>&
                     const RecommendationModel& model, const ShardingPlan& plan,
                     const Cluster& cluster) {
   const int ranks = static_cast<int>(memory.size());
+  const InputMemory& held = memory[static_cast<std::size_t>(lack.rank)];
   std::string largest = "it holds no table; use smaller batches";
+  const std::int64_t in_tables = held.tables + held.optimizer;
+  const bool are_tables_large = in_tables > lack.bytes / 2;
+  if (!are_tables_large && in_tables > 0) {
+    largest = fmt::format("its tables take {}; use smaller batches or a smaller dense part",
+                          format_bytes(in_tables));
+  }
   std::int64_t most = 0;
   for (const TablePiece& piece : pieces_of(plan, model, ranks, cluster.devices_per_node)) {
-    if (piece.rank != lack.rank || piece.numbers() <= most) continue;
+    if (!are_tables_large || piece.rank != lack.rank || piece.numbers() <= most) continue;
     most = piece.numbers();
     largest = fmt::format(
         "of its tables {} takes most, {}; divide it over more ranks, or use smaller batches",
         quote(model.tables[static_cast<std::size_t>(piece.table)].name), format_bytes(most * 4));
   }
-  const std::int64_t needed = memory[static_cast<std::size_t>(lack.rank)].total();
+  const std::int64_t needed = held.total();
   return fmt::format("rank {} lacks {}: it needs {} and has {}; {}", lack.rank,
                      format_bytes(lack.bytes), format_bytes(needed),
                      format_bytes(needed - lack.bytes), largest);

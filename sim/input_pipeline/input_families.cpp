@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "traces/base/error.h"
+#include "traces/base/memory.h"
 #include "traces/base/text.h"
 
 namespace pipesim {
@@ -282,6 +283,10 @@ void check(const InputProgramRequest& request) {
   if (request.ranks < 1 || request.batches < 1 || request.accumulate < 1) {
     throw input_error("an input pipeline has at least one rank, one batch and one batch to a step");
   }
+  if (request.ranks > most_input_ranks) {
+    throw input_error(fmt::format("an input pipeline has {} at most, not {}",
+                                  plural(most_input_ranks, "rank"), format_count(request.ranks)));
+  }
   if (std::int64_t{request.ranks} * request.batches > most_batches) {
     throw input_error(
         fmt::format("{} of {} are {} calls, more than this holds in memory; {} in all are the most",
@@ -289,6 +294,11 @@ void check(const InputProgramRequest& request) {
                     format_count(std::int64_t{request.ranks} * request.batches * input_kind_count),
                     plural(most_batches, "batch", "batches")));
   }
+  constexpr double call_bytes = sizeof(InputCall) + 32;  // with what it waits for
+  const double calls = static_cast<double>(request.ranks) * request.batches * input_kind_count;
+  check_memory(fmt::format("{} of {}", plural(request.batches, "batch", "batches"),
+                           plural(request.ranks, "rank")),
+               calls * call_bytes);
 }
 
 }  // namespace
@@ -374,8 +384,19 @@ InputProgram make_input_program(const InputProgramRequest& request) {
   return program;
 }
 
+bool names_input_program_file(std::string_view name) {
+  return name.find_first_of("./") != std::string_view::npos;
+}
+
 InputProgram choose_input_program(const InputProgramRequest& request) {
-  if (request.name.find_first_of("./") == std::string::npos) return make_input_program(request);
+  if (!names_input_program_file(request.name)) {
+    if (request.accumulate > request.batches && request.batches > 0) {
+      throw input_error(fmt::format("--accumulate {}: there are {}; give at most as many",
+                                    request.accumulate,
+                                    plural(request.batches, "batch", "batches")));
+    }
+    return make_input_program(request);
+  }
   InputProgram program = read_input_program(request.name);
   const auto expect = [&](int asked, int there, std::string_view one, std::string_view many) {
     if (asked == 0 || asked == there) return;

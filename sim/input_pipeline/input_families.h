@@ -47,8 +47,11 @@ std::vector<InputStage> parse_input_stages(std::string_view text, std::string_vi
 // An unknown name is an input error that lists those known, nearest first.
 InputProgram make_input_program(const InputProgramRequest& request);
 
-// By name, or read from a file, which has a slash or a dot in its name, where ranks and batches
-// are then the file's: an input error where those asked for are others (0: none are).
+// Whether it names a file, not a pipeline: with a slash or a dot in it.
+bool names_input_program_file(std::string_view name);
+
+// By name, or read from a file, where ranks and batches are then the file's: an input error where
+// those asked for are others (0: none are). Also where a step has more batches than there are.
 InputProgram choose_input_program(const InputProgramRequest& request);
 
 }  // namespace pipesim

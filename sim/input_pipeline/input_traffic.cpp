@@ -92,8 +92,13 @@ void InputTraffic::add(int begin, int count, CollectiveKind kind, double bytes) 
   }
 }
 
-void InputTraffic::collective(CollectiveKind kind, double bytes) {
+void InputTraffic::collective(CollectiveKind kind, double bytes, int parts) {
   add(0, network_.ranks(), kind, bytes);
+  if (parts == 1 || network_.ranks() == 1) return;
+  // Each further part has a latency of its own.
+  const RankGroup all{0, 1, network_.ranks()};
+  const double latency = exchange(network_.cluster(), {all}, kind, 0).latency_seconds;
+  for (Load& load : loads_) load.latency_seconds += latency * (parts - 1);
 }
 
 void InputTraffic::collective_in_node(int node_begin, CollectiveKind kind, double bytes) {

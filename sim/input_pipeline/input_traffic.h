@@ -67,9 +67,9 @@ class InputTraffic {
   void send_to_each(int rank, double bytes);
   void get_from_each(int rank, double bytes);
 
-  // A collective of all ranks, or of those of the node that begins there; `bytes` of the whole
-  // result that is reduced or gathered, on one rank.
-  void collective(CollectiveKind kind, double bytes);
+  // A collective of all ranks, in so many parts, or of those of the node that begins there; `bytes`
+  // of the whole result that is reduced or gathered, on one rank.
+  void collective(CollectiveKind kind, double bytes, int parts = 1);
   void collective_in_node(int node_begin, CollectiveKind kind, double bytes);
 
   // Each rank of other nodes gets bytes from a node, whose ranks send as much each; or the reverse.

@@ -76,9 +76,9 @@ TEST(BatchFile, RoundTripKeepsEveryBit) {
 
 TEST(BatchFile, WhatIsWrongIsNamedWithItsLine) {
   EXPECT_EQ(error_of_text(""),
-            "b.txt:1: not a file of batches; its first line is 'pipesim-batches 1'");
+            "b.txt:1: not a file of batches, whose first line is 'pipesim-batches 1'");
   EXPECT_EQ(error_of_text("label,dense\n"),
-            "b.txt:1: not a file of batches; its first line is 'pipesim-batches 1'");
+            "b.txt:1: not a file of batches, whose first line is 'pipesim-batches 1'");
   EXPECT_EQ(error_of_text(replaced("samples 3", "samples many")),
             "b.txt:2: 'samples many' instead of the number of samples, as in 'samples 100'");
   EXPECT_EQ(error_of_text(replaced("dense 2", "dense 3")),
@@ -136,9 +136,10 @@ TEST(BatchFile, RanksTakeBlocksInTurn) {
             "b.txt: the last 1 of 23 samples is left out: no batch of 11 for each of 2 ranks is "
             "left");
   EXPECT_EQ(left_out_note(*source, 23, 1), "");
-  EXPECT_EQ(input_error_of([&] { share_of(*source, 12, 2); }),
-            "b.txt: 23 samples are no batch of 12 for each of 2 ranks; take more samples or "
-            "smaller batches");
+  EXPECT_EQ(
+      input_error_of([&] { share_of(*source, 12, 2); }),
+      "b.txt: there is no batch of 12 samples for each of 2 ranks in 23; take more samples or "
+      "smaller batches");
   check_batches(*source, 3, 3, 2);
   EXPECT_EQ(input_error_of([&] { check_batches(*source, 4, 3, 2); }),
             "b.txt: 23 samples make 3 batches of 3 for each of 2 ranks, not 4; take fewer "

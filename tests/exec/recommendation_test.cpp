@@ -389,13 +389,24 @@ TEST(Recommendation, WhatCannotRunIsNamed) {
 
 TEST(Recommendation, ATableWithoutRoomIsNamed) {
   RecommendationTraining training = training_of(Interaction::dot, 2);
-  check_table_memory(training, 0, 2);
+  check_training_memory(training, 0, 2);
   training.model.tables[2].rows = std::int64_t{1} << 42;
-  const std::string error = input_error_of([&] { check_table_memory(training, 0, 2); });
-  EXPECT_EQ(error.substr(0, 71),
-            "table 'many' (192.0 TiB): rank 1 has no memory for its part, of which t")
+  const std::string error = input_error_of([&] { check_training_memory(training, 0, 2); });
+  EXPECT_EQ(error.substr(0, 68),
+            "table 'many' (192.0 TiB): rank 1 has no memory for its part: this ma")
       << error;
-  check_table_memory(training, 0, 1);  // which has no part of it
+  check_training_memory(training, 0, 1);  // which has no part of it
+
+  training = training_of(Interaction::dot, 2);
+  training.batch_size = 1'000'000'000;
+  EXPECT_TRUE(input_error_of([&] {
+                check_training_memory(training, 0, 2);
+              }).starts_with("--batch-size 1000000000: a batch takes "));
+  training = training_of(Interaction::dot, 2);
+  training.model.bottom.insert(training.model.bottom.begin(), {1 << 20, 1 << 20});
+  EXPECT_TRUE(input_error_of([&] {
+                check_training_memory(training, 0, 2);
+              }).starts_with("model 'small': its dense part takes "));
 }
 
 // Bytes that are not what ranks agreed on don't pass.

@@ -1,6 +1,7 @@
 // `pipesim --input-pipeline`, as a user drives it.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -183,6 +184,121 @@ TEST_F(InputCommand, MemoryThatARankLacksNamesRankAndTable) {
   expect_refused(large, "of its tables '");
   const Outcome all_the_same = pipesim(large + Words{"--memory-cap", "1TiB"});
   EXPECT_EQ(all_the_same.status, 0) << all_the_same.err;
+}
+
+TEST_F(InputCommand, AbsurdNumbersAreRefusedAtOnce) {
+  const Words model{"--input-pipeline", "fused", "--model", "dlrm-mini", "--cluster", "dgx-a100"};
+  for (const std::string flag : {"--ranks", "--batches", "--batch-size", "--accumulate"}) {
+    expect_refused(model + Words{flag, "0"}, flag + ": 0 must be 1 or more");
+    expect_refused(model + Words{flag, "-1"}, flag + ": -1 must be 1 or more");
+    expect_refused(model + Words{flag, "1e18"}, flag + ": '1e18' is not a whole number");
+    expect_refused(model + Words{flag, "1000000000000000000"}, "the limit is 1000000000");
+  }
+  expect_refused(model + Words{"--ranks", "5000", "--batches", "1"},
+                 "an input pipeline has 4,096 ranks at most, not 5,000");
+  expect_refused(model + Words{"--ranks", "4096", "--batches", "1000000"},
+                 "1,000,000 batches of 4,096 ranks are 77,824,000,000 calls, more than this holds "
+                 "in memory; 4,000,000 batches in all are the most");
+  expect_refused(model + Words{"--batch-size", "1000000000"}, "use smaller batches");
+  expect_refused(mini + Words{"--accumulate", "13"},
+                 "--accumulate 13: there are 12 batches; give at most as many");
+  expect_refused(mini + Words{"--id-seed", "-1"}, "--id-seed: '-1' is no whole number");
+  expect_refused(mini + Words{"--memory-cap", "nan"}, "--memory-cap: 'nan' is not a number");
+}
+
+TEST_F(InputCommand, CostsThatSumsHaveNoRoomForAreRefused) {
+  const auto costs = [&](const std::string& members) {
+    return file("costs.json",
+                R"({"format":"pipesim-input-costs","version":1,"ranks":2,)" + members + "}");
+  };
+  const auto refused = [&](const std::string& members, const Words& more, const std::string& part) {
+    expect_refused(Words{"--input-pipeline", "base", "--costs", costs(members)} + more, part);
+  };
+  refused(R"("links":[{"name":"a","bandwidth_bytes_per_s":1}],)"
+          R"("work":{"COPY":{"bytes":1125899906842624,"links":["a"]}})",
+          {}, "take more than 146 years together; use smaller costs");
+  refused(R"("work":{"TOP":{"duration_ns":1000000000000000}})", {"--batches", "10000"},
+          "take more than 146 years together; use smaller costs");
+  refused(R"("work":{},"holdings":{"batch_bytes":1125899906842624})", {"--batches", "10000"},
+          "rank 0 holds 1.13e+15 bytes of each batch, too many for 10,000 batches");
+  refused(R"("work":{"TOP":{"duration_ns":NaN}})", {}, "not JSON: Invalid value");
+  refused(R"("work":{})", {"--memory-cap", "1GiB"}, "has no holdings, which say what ranks hold");
+  refused(R"("work":{})", {"--ranks", "3"},
+          "costs are of 2 ranks, but the input pipeline has 3; give the same");
+  refused(R"("links":[{"name":"a","bandwidth_bytes_per_s":1},)"
+          R"({"name":"a","bandwidth_bytes_per_s":1}],"work":{})",
+          {}, "links[1].name: there are two links 'a'; give each a name of its own");
+  expect_refused(
+      {"--input-pipeline", "base", "--costs", file("c.json", R"({"format":"pipesim-costs"})")},
+      "'pipesim-costs' is not 'pipesim-input-costs'");
+}
+
+TEST_F(InputCommand, FilesThatAreNoneAreRefused) {
+  const std::string folder = folder_ / ".", empty = file("empty.json", "");
+  const Words model{"--cluster", "dgx-a100", "--model", "dlrm-mini", "--input-pipeline"};
+  expect_refused(model + Words{folder}, "Is a directory");
+  expect_refused(model + Words{empty}, "empty.json:1: it is empty");
+  expect_refused(model + Words{"/dev/zero"}, "it is a device; give a file or a pipe");
+  expect_refused({"--input-pipeline", "base", "--model", empty, "--cluster", "dgx-a100"},
+                 "The document is empty");
+  expect_refused({"--input-pipeline", "base", "--costs", "c.json", "--cluster", "dgx-a100"},
+                 "--cluster: with --costs it means nothing");
+  expect_refused({"--input-pipeline", "base", "--costs", empty}, "The document is empty");
+  expect_refused({"--input-pipeline", "base", "--costs", folder}, "Is a directory");
+  expect_refused(mini + Words{"--sharding", empty}, "The document is empty");
+  expect_refused(mini + Words{"--trace", folder}, "it is a folder");
+  expect_refused(mini + Words{"--trace", folder_ / "none/x.json"}, "No such file or directory");
+  expect_refused(mini + Words{"--trace", folder_ / "a", "--export", folder_ / "a"},
+                 "--trace and --export name the same file; write to another");
+  const std::string plan = file("plan.json", result_of(mini)["sharding"].dump());
+  expect_refused(mini + Words{"--sharding", plan, "--trace", plan},
+                 "--sharding and --trace name the same file; write to another");
+  EXPECT_FALSE(read_file(plan).empty());
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "a"));
+}
+
+// A run of an input pipeline among those of schedules, and the reverse.
+TEST_F(InputCommand, TracesOfOtherKindsAreToldApart) {
+  const std::string own = folder_ / "own.json", other = folder_ / "other.json";
+  ASSERT_EQ(pipesim(mini + Words{"--trace", own, "--quiet"}).status, 0);
+  ASSERT_EQ(pipesim({"--schedule", "1f1b", "--stages", "2", "--microbatches", "4", "--trace", other,
+                     "--quiet"})
+                .status,
+            0);
+  const std::string kinds = "is none; compare two runs of one kind";
+  expect_refused({"compare", own, other}, kinds);
+  expect_refused({"compare", other, own}, kinds);
+  const std::string alone = "own.json: a run of an input pipeline is one trace, of all its ranks";
+  for (const Words& both : {Words{own, other}, Words{other, own}, Words{own, own}}) {
+    expect_refused(Words{"report"} + both, alone);
+    expect_refused(Words{"calibrate"} + both + Words{"-o", folder_ / "costs.json"}, alone);
+    expect_refused(Words{"whatif"} + both + Words{"--scale", "IDS=2"}, alone);
+  }
+  expect_refused({"whatif", other, "--input-pipeline", "base"},
+                 "--input-pipeline: the run is of a schedule, not of an input pipeline");
+  expect_refused({"whatif", own, "--schedule", "gpipe"},
+                 "--schedule: a run of an input pipeline has no use for it");
+  expect_refused({"whatif", own, "--scale", "rank4=2"},
+                 "--scale: there is no rank 4 among 4 ranks; give one from 0 to 3");
+  for (const char* scale : {"IDS=nan", "IDS=-1", "IDS=1e9", "IDS", "=", ","}) {
+    expect_refused({"whatif", own, "--scale", scale}, "a change is a kind, a rank or both");
+  }
+  expect_refused(mini + Words{"--sharding", own}, "key 'format' is missing");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "costs.json"));
+}
+
+// What is scaled beyond 64 bits is refused, and not negative.
+TEST_F(InputCommand, TimesBeyondSixtyFourBitsAreRefused) {
+  const std::string costs =
+      file("costs.json", R"({"format":"pipesim-input-costs","version":1,"ranks":1,)"
+                         R"("work":{"TOP":{"duration_ns":1000000000000000}}})");
+  const std::string trace = folder_ / "long.json";
+  ASSERT_EQ(pipesim({"--input-pipeline", "base", "--batches", "1000", "--costs", costs, "--trace",
+                     trace, "--quiet"})
+                .status,
+            0);
+  expect_refused({"whatif", trace, "--scale", "TOP=1000"},
+                 "take more than 146 years together; use smaller costs");
 }
 
 }  // namespace

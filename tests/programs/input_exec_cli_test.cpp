@@ -233,6 +233,35 @@ TEST_F(EmulatedPipeexec, RefusesWhatMeansNothing) {
                  costs_ + ": costs of 2 ranks, but there are 3 of them; start as many");
 }
 
+// What is read stays as it was.
+TEST_F(EmulatedPipeexec, WritesOverNoneOfItsInputs) {
+  const std::string before = read_file(costs_);
+  expect_refused(good_ + " --costs " + costs_ + " --trace " + costs_,
+                 "--costs and --trace name the same file; write to another");
+  EXPECT_EQ(read_file(costs_), before);
+  const std::string program = folder_ / "p.program";
+  ASSERT_EQ(testing::pipesim({"--input-pipeline", "base", "--costs", costs_, "--batches", "2",
+                              "--export", program, "--quiet"})
+                .status,
+            0);
+  const std::string text = read_file(program);
+  expect_refused("--input-pipeline " + program + " --trace " + program,
+                 "--input-pipeline and --trace name the same file; write to another");
+  EXPECT_EQ(read_file(program), text);
+  expect_refused("--input-pipeline " + program + " --ranks 3",
+                 program + ": it is a program of 2 ranks, not of 3");
+  expect_refused("--input-pipeline " + program + " --accumulate 2",
+                 "--accumulate: the program's file says so itself");
+}
+
+TEST_F(EmulatedPipeexec, RefusesCostsThatTakeForEver) {
+  write_file(costs_, R"({"format": "pipesim-input-costs", "version": 1, "ranks": 2,
+    "links": [{"name": "nic", "bandwidth_bytes_per_s": 1}],
+    "work": {"OUTPUT": {"bytes": 1125899906842624, "links": ["nic"]}}})");
+  testing::expect_one_sentence(call(good_ + " --costs " + costs_), "pipeexec", "slow costs", 2,
+                               "take more than 146 years together; use smaller costs");
+}
+
 TEST(InputPipeexec, RefusesFlagsThatMeanNothing) {
   expect_refused(good + " --microbatches 8",
                  "--microbatches: an input pipeline has no use for it; leave it or "
@@ -249,8 +278,13 @@ TEST(InputPipeexec, RefusesFlagsThatMeanNothing) {
                  "--rank: only --transport tcp is told its ranks; that of this run is local");
   expect_refused(good + " --device cuda",
                  "--device: input pipelines run on cpu and emulated, not on 'cuda'");
-  expect_refused(good + " --table-optimizer adam",
-                 "--table-optimizer: unknown optimizer 'adam'; known, nearest first: sgd, adagrad");
+  expect_refused(
+      good + " --table-optimizer adam",
+      "--table-optimizer: unknown optimizer of tables 'adam'; known, nearest first: sgd, "
+      "adagrad");
+  expect_refused(good + " --sharding auto",
+                 "--sharding auto: pipesim chooses it, and prints it with --json; give that as a "
+                 "file");
 }
 
 TEST(InputPipeexec, RefusesNumbersThatAreNone) {
@@ -259,6 +293,22 @@ TEST(InputPipeexec, RefusesNumbersThatAreNone) {
                  "them with mpirun -n P pipeexec");
   expect_refused("--input-pipeline base --ranks 2000", "--ranks 2000: at most 1024 threads");
   expect_refused(good + " --epochs 0", "--epochs: 0 must be 1 or more");
+  expect_refused(good + " --evaluate 0", "--evaluate: 0 must be 1 or more");
+  expect_refused("--input-pipeline base --ranks 2 --batches 0", "--batches: 0 must be 1 or more");
+  expect_refused("--input-pipeline base --ranks 2 --batch-size -1",
+                 "--batch-size: -1 must be 1 or more");
+  expect_refused("--input-pipeline base --ranks 1e18", "--ranks: '1e18' is not a whole number");
+  expect_refused(good + " --accumulate 7",
+                 "--accumulate 7: there are 6 batches; give at most as many");
+  expect_refused(good + " --learning-rate nan",
+                 "--learning-rate: 'nan' is not a number such as 0.001, up to 1e6");
+  expect_refused(
+      "--input-pipeline base --ranks 2 --batches 1000000000",
+      "1,000,000,000 batches of 2 ranks are 38,000,000,000 calls, more than this holds in "
+      "memory; 4,000,000 batches in all are the most");
+  const Outcome large = call("--input-pipeline base --ranks 2 --batches 1 --batch-size 1000000000");
+  testing::expect_one_sentence(large, "pipeexec", "a large batch", 2,
+                               "--batch-size 1000000000: a batch takes ");
   expect_refused(good + " --learning-rate x",
                  "--learning-rate: 'x' is not a number such as 0.001, up to 1e6");
   const Outcome unknown = call("--input-pipeline sparsedist --ranks 2");

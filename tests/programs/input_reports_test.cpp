@@ -82,7 +82,7 @@ TEST(InputReport, RefusesWhatMeansNothing) {
   write_input_trace(some_run(3, false), folder / "run.json");
   const std::string run = folder / "run.json";
   expect_one_sentence(pipesim({"report", run, run}), "pipesim", "report run run", 2,
-                      "an input pipeline has no use for it");
+                      "a run of an input pipeline is one trace, of all its ranks; give it alone");
   expect_one_sentence(pipesim({"report", run, "--flame", folder / "f.folded"}), "pipesim",
                       "report run --flame", 2, "--flame: a run of an input pipeline has no use");
   write_file(folder / "cut.json", read_file(run).substr(0, 20'000));

@@ -130,9 +130,9 @@ TEST(WhatIfInput, WrongChangesAreRefused) {
   const InputBasis basis(
       simulate_input(make_input_program({"base", 1, 3}), random_costs_without_links(random, 1)));
   EXPECT_EQ(testing::input_error_of([&] {
-              basis.answer({parse_input_changes("rank1=2", "--scale"), {}, {}});
+              basis.answer({parse_input_changes("rank1=2", "--scale"), {}});
             }),
-            "rank 1 is not there: the run has 1 rank");
+            "--scale: there is no rank 1 among 1 rank; give one from 0 to 0");
 }
 
 }  // namespace

@@ -43,6 +43,17 @@ std::string error_of(const std::string& text) {
   return testing::input_error_of([&] { parse_input_program(text, "p"); });
 }
 
+// A file may say that ranks and batches are many.
+TEST(InputProgramText, ManyRanksAndBatchesTakeLittleMemory) {
+  EXPECT_EQ(parse_input_program(one_batch("ranks 0-4095"), "p").ranks(), most_input_ranks);
+  EXPECT_EQ(error_of(one_batch("ranks 0-4096")),
+            "p:4: there may be 4,096 ranks at most, not a rank 4096");
+  EXPECT_EQ(error_of(one_batch("ranks 0-999999999")),
+            "p:4: there may be 4,096 ranks at most, not a rank 999999999");
+  EXPECT_EQ(error_of(with(one_batch(), "batches 1", "batches 1000000000")),
+            "p:21: rank 0: NEXT1 is missing");
+}
+
 TEST(InputProgramText, IsReadAndWrittenBack) {
   for (const char* ranks : {"rank 0", "ranks 0-3"}) {
     const std::string text = one_batch(ranks);

@@ -238,6 +238,39 @@ TEST(InputTrace, RefusesWhatIsWrong) {
             "t.json: metadata.pipesim:1:182: memory[0]: key 'tables' is missing");
 }
 
+// Sums of times, over calls and over ranks, and of bytes have room in 64 bits.
+TEST(InputTrace, RefusesWhatSumsHaveNoRoomFor) {
+  const testing::TemporaryFolder folder;
+  const auto error_of = [&](const InputRun& run) {
+    write_input_trace(run, folder / "t.json");
+    return testing::input_error_of([&] { measure(read_input_run(folder / "t.json")); });
+  };
+  const std::string too_long =
+      folder / "t.json" + std::string(
+                              ": its ranks take more than 146 years together; times "
+                              "of traces are microseconds, of costs nanoseconds");
+  const auto four_ranks = [] {
+    InputRun run = small_run(4);
+    run.is_measured = true;
+    return run;
+  };
+  InputRun run = four_ranks();
+  run.spans[0].back().end_ns = most_input_ns / 4;
+  EXPECT_EQ(error_of(run), testing::no_error);
+  run.spans[0].back().end_ns += 1;
+  EXPECT_EQ(error_of(run), too_long);
+  run = four_ranks();
+  run.spans[1].back().issued_ns = most_input_ns;
+  EXPECT_EQ(error_of(run), too_long);
+  run = four_ranks();
+  for (InputSpan& span : run.spans[0]) span.end_ns = most_input_ns / 8;
+  EXPECT_EQ(error_of(run), too_long);
+  run = measured_run();
+  run.memory[0].tables = most_input_bytes + 1;
+  EXPECT_NE(error_of(run).find("memory[0].tables: 1152921504606846977 is out of range"),
+            std::string::npos);
+}
+
 TEST(InputTrace, IsToldFromOtherTraces) {
   const testing::TemporaryFolder folder;
   write_file(folder / "other.json", R"({"traceEvents":[]})");

@@ -15,6 +15,10 @@ std::int64_t available_memory_bytes();
 // them, of either version, mounted at `root`. The largest number where none has a limit.
 std::int64_t group_memory_bytes(const std::string& groups, const std::filesystem::path& root);
 
+// What is said where memory has run out all the same.
+inline constexpr const char* out_of_memory =
+    "out of memory; use fewer stages, microbatches or ranks, or smaller batches";
+
 // Throws an input error with the estimate where `bytes` exceed that. `what`
 // needs the memory: "4 stages x 8 microbatches".
 void check_memory(const std::string& what, double bytes);

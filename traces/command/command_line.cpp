@@ -12,6 +12,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "traces/base/memory.h"
 #include "traces/base/text.h"
 #include "traces/print/terminal.h"
 
@@ -180,7 +181,7 @@ int CommandLine::run(int argc, char** argv, const std::function<void(const Error
   } catch (const Error& error) {
     return fail(error);
   } catch (const std::bad_alloc&) {
-    return fail(input_error("out of memory; use fewer stages or microbatches"));
+    return fail(input_error(out_of_memory));
   }
 }
 

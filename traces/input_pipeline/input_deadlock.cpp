@@ -43,6 +43,11 @@ class UntimedRun {
   }
 
  private:
+  struct Collective {
+    std::vector<std::uint32_t> parts;  // nodes, by rank
+    std::size_t come = 0;              // of those
+  };
+
   const InputCall& call(std::uint32_t node) const {
     const auto rank = static_cast<std::size_t>(rank_of(node));
     return program_.calls[rank][node - first_[rank]];
@@ -69,7 +74,7 @@ class UntimedRun {
       if (host != none && host != stream) need(node, host);
       for (const std::uint32_t awaited : own.after) need(node, first_[at] + awaited);
       stream = node;
-      if (is_collective(own.action.kind)) parts_[key(own.action)].push_back(node);
+      if (is_collective(own.action.kind)) collectives_[key(own.action)].parts.push_back(node);
     }
   }
   void need(std::uint32_t node, std::uint32_t awaited) {
@@ -80,10 +85,9 @@ class UntimedRun {
 
   void come(std::uint32_t node) {
     if (!is_collective(call(node).action.kind)) return finish(node);
-    const auto& parts = parts_.at(key(call(node).action));
-    const bool all = std::ranges::all_of(parts, [&](auto part) { return missing_[part] == 0; });
-    if (!all) return;
-    for (const std::uint32_t part : parts) finish(part);
+    Collective& collective = collectives_.at(key(call(node).action));
+    if (++collective.come < collective.parts.size()) return;
+    for (const std::uint32_t part : collective.parts) finish(part);
   }
   void finish(std::uint32_t node) {
     if (is_done_[node]) return;
@@ -98,7 +102,7 @@ class UntimedRun {
     for (const std::uint32_t awaited : awaited_[node]) {
       if (!is_done_[awaited]) return {awaited, false};
     }
-    const auto& parts = parts_.at(key(call(node).action));
+    const auto& parts = collectives_.at(key(call(node).action)).parts;
     const auto late = std::ranges::find_if(parts, [&](auto part) { return missing_[part] != 0; });
     return {*late, true};
   }
@@ -128,7 +132,7 @@ class UntimedRun {
   std::vector<std::vector<std::uint32_t>> awaited_, let_go_;
   std::vector<std::uint32_t> missing_;
   std::vector<bool> is_done_;
-  std::map<std::pair<InputKind, std::int32_t>, std::vector<std::uint32_t>> parts_;
+  std::map<std::pair<InputKind, std::int32_t>, Collective> collectives_;
   std::vector<std::uint32_t> ready_;
 };
 

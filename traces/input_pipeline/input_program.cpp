@@ -95,8 +95,8 @@ class RankCheck {
     std::vector<bool> is_taken(calls_.size() + 1);
     for (const InputCall& call : calls_) {
       const InputAction& action = call.action;
-      if (action.kind != InputKind::NEXT || std::cmp_greater(action.batch, calls_.size())) continue;
-      is_taken[static_cast<std::size_t>(action.batch)] = true;
+      const auto batch = static_cast<std::size_t>(action.batch);
+      if (action.kind == InputKind::NEXT && batch < is_taken.size()) is_taken[batch] = true;
     }
     const auto first = std::ranges::find(is_taken, false) - is_taken.begin();
     return fault(calls_.size(), fmt::format("NEXT{} is missing", first));

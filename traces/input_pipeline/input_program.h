@@ -29,13 +29,16 @@ struct InputCall {
 
 using InputCalls = std::vector<InputCall>;
 
+// Ranks that costs can be given for, and clusters estimated.
+inline constexpr int most_input_ranks = 1 << 12;
+
 struct InputProgram {
   std::string name;
   int batches = 0;     // of each rank
   int accumulate = 1;  // batches to a step of the dense part
   // Whether rows are looked up before the update of the batch before: one batch stale.
   bool is_stale = false;
-  std::vector<InputCalls> calls;  // by rank
+  std::vector<InputCalls> calls;  // by rank, at most most_input_ranks
 
   int ranks() const { return static_cast<int>(calls.size()); }
   std::int64_t size() const;  // calls of all ranks

@@ -110,9 +110,12 @@ class InputProgramReader {
     };
     const int first = number(ends.front());
     const int last = ends.size() == 2 ? number(ends.back()) : first;
-    constexpr int most_ranks = 1 << 20;
-    if (ends.size() > 2 || first != next || last < first || last >= most_ranks) {
+    if (ends.size() > 2 || first != next || last < first) {
       fail(fmt::format("rank {} comes next, not {}", next, quote(words[1])));
+    }
+    if (last >= most_input_ranks) {
+      fail(fmt::format("there may be {} at most, not a rank {}", plural(most_input_ranks, "rank"),
+                       last));
     }
     finish_ranks();
     open_ = last - first + 1;

@@ -13,6 +13,11 @@
 
 namespace pipesim {
 
+// So that sums have room in 64 bits: of the times of all calls, and of all ranks' makespans; and of
+// each part of what a rank holds.
+inline constexpr std::int64_t most_input_ns = std::int64_t{1} << 62;  // 146 years
+inline constexpr std::int64_t most_input_bytes = std::int64_t{1} << 60;
+
 // Of one call.
 struct InputSpan {
   std::int64_t called_ns = 0;  // when the host began to call it
@@ -93,8 +98,13 @@ struct InputMetrics {
   std::vector<Rank> ranks;
 };
 
-// Takes time in proportion to the calls, and to sort batches. Expects a span for each call; bears
-// measured ones that start some time after what let them go, or overlap.
+// An input error, which begins with `where`, where times are beyond most_input_ns. Expects spans
+// that do not end before they start.
+void check_sums(const InputRun& run, const std::string& where);
+
+// Takes time in proportion to the calls, and to sort batches. Expects a span for each call
+// that check_sums() passes; bears measured ones that start some time after what let them go, or
+// overlap.
 InputMetrics measure(const InputRun& run);
 
 }  // namespace pipesim

@@ -20,7 +20,6 @@ namespace pipesim {
 namespace {
 
 constexpr std::string_view input_trace_format = "pipesim-input-trace";
-constexpr std::int64_t most_ns = std::numeric_limits<std::int64_t>::max();
 
 // An action as an event tells it.
 struct ToldAction {
@@ -59,6 +58,7 @@ class InputTraceReader {
     read_metadata(*metadata);
     place_actions();
     check_order();
+    check_sums(run_, path_);
     return std::move(run_);
   }
 
@@ -81,9 +81,9 @@ class InputTraceReader {
       told.stream = parse_input_stream(name);
       if (!told.stream) fail(event.index, "unknown stream " + quote(name));
     }
-    told.span.called_ns = number(event, "called_ns", most_ns);
-    told.span.issued_ns = number(event, "issued_ns", most_ns);
-    told.span.ready_ns = number(event, "ready_ns", most_ns);
+    told.span.called_ns = number(event, "called_ns", most_input_ns);
+    told.span.issued_ns = number(event, "issued_ns", most_input_ns);
+    told.span.ready_ns = number(event, "ready_ns", most_input_ns);
     told.span.start_ns = *event.ts_ns;
     told.span.end_ns = *event.ts_ns + *event.dur_ns;
     told_.push_back(told);
@@ -139,7 +139,7 @@ class InputTraceReader {
     for (const JsonCursor& rank : list.array()) {
       JsonMembers members(rank);
       const auto bytes = [&](std::string_view key) {
-        return members.required(key).integer(0, most_ns);
+        return members.required(key).integer(0, most_input_bytes);
       };
       InputMemory memory;
       memory.tables = bytes("tables");

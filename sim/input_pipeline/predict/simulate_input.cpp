@@ -8,6 +8,7 @@
 
 #include "sim/engine/event/event_engine.h"
 #include "traces/base/error.h"
+#include "traces/base/memory.h"
 #include "traces/base/text.h"
 
 namespace pipesim {
@@ -26,6 +27,9 @@ class InputTasks {
  public:
   InputTasks(const InputProgram& program, std::vector<CallWork> work, FlowNetwork network)
       : program_(program), work_(std::move(work)) {
+    constexpr double bytes_of_call = 200;  // tasks, spans and the run's copy of the program
+    check_memory(plural(program.size(), "call"),
+                 static_cast<double>(program.size()) * bytes_of_call);
     plan_.network = std::move(network);
     std::uint32_t count = 0;
     for (const InputCalls& calls : program.calls) {
@@ -54,6 +58,7 @@ class InputTasks {
       throw input_error(fmt::format("{}: {}", program_.name,
                                     fault ? fault->rule : "its calls wait for each other"));
     }
+    check_sums(run_, program_.name);
     return std::move(run_);
   }
 
@@ -226,10 +231,7 @@ std::vector<CallWork> work_of(const InputProgram& program, const InputCosts& cos
 }  // namespace
 
 InputRun simulate_input(const InputProgram& program, const InputCosts& costs) {
-  if (costs.ranks() != program.ranks()) {
-    throw input_error(fmt::format("costs of {}, but a program of {}", plural(costs.ranks(), "rank"),
-                                  plural(program.ranks(), "rank")));
-  }
+  check_costs(program, costs);
   FlowNetwork network;
   std::vector<CallWork> work = work_of(program, costs, network);
   InputRun run = InputTasks(program, std::move(work), std::move(network)).run();

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -55,14 +56,15 @@ InputTimeChange parse_input_change(std::string_view text, std::string_view where
   return change;
 }
 
+// What is too long to be simulated stays so, within 64 bits.
 std::int64_t scaled(std::int64_t time, double factor) {
-  return std::llround(static_cast<double>(time) * factor);
+  return std::llround(std::min(static_cast<double>(time) * factor, 0x1p62));
 }
 
 void apply(const InputTimeChange& change, InputCosts& costs) {
   if (change.rank && *change.rank >= costs.ranks()) {
-    throw input_error(fmt::format("rank {} is not there: the run has {}", *change.rank,
-                                  plural(costs.ranks(), "rank")));
+    throw input_error(fmt::format("--scale: there is no rank {} among {}; give one from 0 to {}",
+                                  *change.rank, plural(costs.ranks(), "rank"), costs.ranks() - 1));
   }
   for (int rank = 0; rank < costs.ranks(); ++rank) {
     if (change.rank.value_or(rank) != rank) continue;
@@ -98,12 +100,12 @@ InputBasis::InputBasis(const InputRun& run) : own_(run.program) {
 
 InputBasis::Answer InputBasis::simulated(const InputWhatIf& question) const {
   InputProgram program = own_;
-  if (question.program || question.accumulate) {
+  if (question.program) {
     InputProgramRequest request;
-    request.name = question.program.value_or(own_.name);
+    request.name = *question.program;
     request.ranks = own_.ranks();
     request.batches = own_.batches;
-    request.accumulate = question.accumulate.value_or(own_.accumulate);
+    request.accumulate = std::min(own_.accumulate, own_.batches);
     program = choose_input_program(request);
   }
   InputCosts costs = costs_;

@@ -28,7 +28,6 @@ std::vector<InputTimeChange> parse_input_changes(std::string_view text, std::str
 struct InputWhatIf {
   std::vector<InputTimeChange> times;
   std::optional<std::string> program;  // a family by name, or a file
-  std::optional<int> accumulate;
 };
 
 class InputBasis {
