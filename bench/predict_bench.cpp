@@ -42,8 +42,9 @@ void evaluate(benchmark::State& state) {
 // reduced, beside the compute.
 void evaluate_replicas(benchmark::State& state) {
   const int p = static_cast<int>(state.range(0));
-  const Schedule schedule = shard(one_f_one_b(p, static_cast<int>(state.range(1))),
-                                  {Sharding::Reduce::every_backward, Sharding::Gather::every_pass});
+  const Schedule schedule =
+      shard(one_f_one_b(p, static_cast<int>(state.range(1))),
+            {ReplicaSharding::Reduce::every_backward, ReplicaSharding::Gather::every_pass});
   Costs costs = costs_of(p);
   for (StageCosts& stage : costs.stages) {
     stage.unshard = {1'000, 1'000'000, state.range(2)};

@@ -2,6 +2,7 @@
 #include <malloc.h>
 
 #include <cstdlib>
+#include <limits>
 
 #include "exec/cli/command.h"
 
@@ -68,6 +69,10 @@ int main(int argc, char** argv) {
   // system whenever they are freed: then a matrix product of a rank that is a
   // thread spends a fifth of its time on page faults.
   ::mallopt(M_ARENA_MAX, 1);
+  // Nor does that one hand any back: an input pipeline, whose batches come and go, would spend half
+  // of its time on page faults. Blocks above 32 MiB, the most that can be said here, still are.
+  ::mallopt(M_MMAP_THRESHOLD, 32 << 20);
+  ::mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
 #endif
   std::optional<exec::Launch> launch;
   std::optional<Error> wrong;

@@ -74,9 +74,9 @@ inline Schedule scatter(std::mt19937_64& random, const Schedule& compute) {
 inline ReplicaCase random_replicas(std::mt19937_64& random) {
   ReplicaCase made;
   const Schedule compute = random_schedule(random);
-  const Sharding sharding{static_cast<Sharding::Reduce>(pick(random, 0, 3)),
-                          static_cast<Sharding::Gather>(pick(random, 0, 3)),
-                          static_cast<int>(pick(random, 1, 3))};
+  const ReplicaSharding sharding{static_cast<ReplicaSharding::Reduce>(pick(random, 0, 3)),
+                                 static_cast<ReplicaSharding::Gather>(pick(random, 0, 3)),
+                                 static_cast<int>(pick(random, 1, 3))};
   made.is_scattered = pick(random, 0, 2) == 0;
   made.schedule = made.is_scattered ? scatter(random, compute) : shard(compute, sharding);
   made.costs = random_collectives(random, compute, random_costs(random, compute));

@@ -1,13 +1,15 @@
 #include "exec/input_pipeline/courier.h"
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 #include "exec/transport/back_off.h"
 
 namespace pipesim::exec {
 namespace {
+
+// Ranks that wait leave processors to those that compute, where these are fewer.
+constexpr std::chrono::microseconds shortest_pause(10);
 
 // Calls `visit` with each piece of bytes that have had no room in their head.
 template <typename Byte, typename Visit>
@@ -79,8 +81,10 @@ void Courier::carry_on() {
       continue;
     }
     check_patience();
+    // Without a pause it looks again at once. Giving its turn up instead would be paid for: Linux
+    // takes that for time it has had, and streams that compute beside would go first for long.
     pause = back_off.next();
-    if (pause == nanoseconds(0)) std::this_thread::yield();
+    if (pause > nanoseconds(0)) pause = std::max<nanoseconds>(pause, shortest_pause);
   }
 }
 

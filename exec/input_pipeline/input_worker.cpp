@@ -3,14 +3,27 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <system_error>
 #include <thread>
 #include <utility>
 
 #include "exec/input_pipeline/lane_exchange.h"
+#include "exec/run/short_turns.h"
 #include "traces/base/error.h"
 
 namespace pipesim::exec {
+namespace {
+
+// Whether what a stream does keeps a processor busy for long. Others are let in meanwhile, as
+// copies and exchanges of a device have its streams of high priority.
+bool computes(InputStream stream) {
+  return stream == InputStream::compute || stream == InputStream::lookup ||
+         stream == InputStream::prefetch || stream == InputStream::prepare;
+}
+
+}  // namespace
+
 InputWorker::InputWorker(const InputProgram& program, Transport& transport, InputWorkload& workload,
                          const Clock& clock)
     : calls_(program.calls[static_cast<std::size_t>(transport.rank())]),
@@ -52,6 +65,7 @@ std::vector<InputSpan> InputWorker::run() {
       }
     }
     try {
+      const ShortTurns turns;
       courier_.carry();
     } catch (...) {
       courier_error = std::current_exception();
@@ -64,6 +78,8 @@ std::vector<InputSpan> InputWorker::run() {
 }
 
 void InputWorker::work(InputStream stream) {
+  std::optional<ShortTurns> turns;
+  if (!computes(stream)) turns.emplace();
   try {
     if (stream == InputStream::host) {
       call_all();

@@ -42,7 +42,8 @@ Table operation_table(const Document& document, std::size_t most = 20'000);
 Table gap_table(const Document& document);
 // Of each rank and run: busy, bubble by kind, peak.
 Table bubble_table(const Document& document);
-// Names of event traces by self time: count, self, total, mean, greatest.
+// Names of event traces by self time: count, self, total, mean, greatest. Of input pipelines those
+// of all batches together.
 Table name_table(const Document& document, std::size_t most = 1'000);
 // Of what is picked, on both sides of the pair.
 Table detail_table(const Document& document, const Scene& scene, const Pick& pick);

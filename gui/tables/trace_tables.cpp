@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 
 #include "gui/scene/run_times.h"
 #include "gui/tables/table_rows.h"
@@ -100,22 +101,52 @@ Table bubble_table(const Document& document) {
   return table;
 }
 
+namespace {
+
+struct Named {
+  std::string name;
+  NameTimes times;
+  int trace = 0;
+};
+
+// Of an input pipeline those of all batches together: "READ waits".
+void add_names(const Document& document, int trace, std::vector<Named>& names) {
+  const EventTrace& events = *document.trace(trace).events;
+  std::map<std::string, std::size_t> places;  // among the names
+  for (const NameTimes& times : name_times(events)) {
+    std::string name(events.text(times.name));
+    if (!document.trace(trace).input) {
+      names.push_back({std::move(name), times, trace});
+      continue;
+    }
+    std::erase_if(name, [](char letter) { return letter >= '0' && letter <= '9'; });
+    const auto [known, is_new] = places.emplace(name, names.size());
+    if (is_new) {
+      names.push_back({std::move(name), times, trace});
+      continue;
+    }
+    NameTimes& sum = names[known->second].times;
+    const auto length = [&](std::uint32_t slice) {
+      return events.slices[slice].end_ns - events.slices[slice].start_ns;
+    };
+    if (length(times.longest) > length(sum.longest)) sum.longest = times.longest;
+    sum.count += times.count;
+    sum.self_ns += times.self_ns;
+    sum.total_ns += times.total_ns;
+  }
+}
+
+}  // namespace
+
 Table name_table(const Document& document, std::size_t most) {
   Table table;
   table.title = "Slices by name";
   table.columns = {text_column("name"),    text_column("trace"), number_column("count"),
                    time_column("self"),    time_column("total"), time_column("mean"),
                    time_column("greatest")};
-  struct Named {
-    NameTimes times;
-    int trace = 0;
-  };
   std::vector<Named> names;
   for (int trace = 0; trace < count_of(document); ++trace) {
-    if (!document.trace(trace).events) continue;
-    for (const NameTimes& times : name_times(*document.trace(trace).events)) {
-      names.push_back({times, trace});
-    }
+    if (document.trace(trace).events) add_names(document, trace, names);
   }
   std::ranges::stable_sort(names, std::greater(),
                            [](const Named& named) { return named.times.self_ns; });
@@ -126,11 +157,11 @@ Table name_table(const Document& document, std::size_t most) {
                     format_count(static_cast<std::int64_t>(most)), format_count(std::ssize(names)));
     names.resize(most);
   }
-  for (const auto& [times, trace] : names) {
+  for (const auto& [name, times, trace] : names) {
     const EventTrace& events = *document.trace(trace).events;
     const Slice& longest = events.slices[times.longest];
     RowOf(table)
-        .text(events.text(times.name))
+        .text(name)
         .text(document.trace(trace).name)
         .count(times.count)
         .time(times.self_ns)

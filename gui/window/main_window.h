@@ -171,7 +171,7 @@ class MainWindow : public QMainWindow {
   Job job_;  // what goes on, or went on last
   std::deque<Job> waiting_;
   bool coloured_by_batch_ = false;  // since that is the default of what is open
-  bool looked_ = false;  // the first traces were shown as the options say
+  bool looked_ = false;             // the first traces were shown as the options say
   bool arranged_ = false;
 };
 

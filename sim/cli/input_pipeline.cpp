@@ -28,8 +28,7 @@ std::vector<FlagHelp> own_flags(InputPipelineFlags& flags) {
   return {{"--ranks", &flags.ranks, "N", "of the input pipeline; default 8"},
           {"--batches", &flags.batches, "N", "of each rank; default 16"},
           {"--batch-size", &flags.batch_size, "N", "samples of a rank's batch; default 4096"},
-          {"--input-stages", &flags.stages, "LIST",
-           "of staged: copy,dist (default) or copy,prepare,dist"},
+          {"--input-stages", &flags.stages, "LIST", "of staged; default copy,dist"},
           {"--sharding", &flags.sharding, "FILE|auto",
            "who has which table; default whole tables by size"},
           {"--table-optimizer", &flags.table_optimizer, "NAME",
@@ -164,7 +163,7 @@ void compare_all(const InputRequest& request, const SharedFlags& shared) {
 
 void add_input_pipeline_flags(CommandLine& program, InputPipelineFlags& flags) {
   std::vector<FlagHelp> all{{"--input-pipeline", &flags.input_pipeline, "NAME|FILE",
-                             "base, sparse-dist, lite, fused, semi-sync, prefetch, staged"}};
+                             "such as sparse-dist; all stand below"}};
   for (FlagHelp& flag : own_flags(flags)) all.push_back(std::move(flag));
   program.add_flags("An overlapped input pipeline, instead of a schedule", all);
 }

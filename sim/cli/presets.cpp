@@ -47,8 +47,8 @@ std::string or_dash(bool has, std::int64_t value) { return has ? std::to_string(
 
 // Those of --input-pipeline.
 std::string recommendation_table() {
-  std::vector<Row> rows{{"recommendation model", "tables", "rows", "width", "bytes", "ids a sample",
-                         "dense parameters"}};
+  std::vector<Row> rows{
+      {"for --input-pipeline", "tables", "rows", "width", "bytes", "ids a sample", "dense"}};
   for (const RecommendationModel& model : known_recommendation_models()) {
     std::int64_t table_rows = 0, bytes = 0, ids = 0;
     for (const EmbeddingTable& one : model.tables) {

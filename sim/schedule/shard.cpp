@@ -40,14 +40,14 @@ struct Around {
 class RankSharding {
  public:
   RankSharding(std::span<const Action> list, const std::vector<int>& stages,
-               const Sharding& sharding)
+               const ReplicaSharding& sharding)
       : cells_(cells_of(list)), stages_(stages), sharding_(sharding), around_(cells_.size()) {}
 
   std::vector<Action> run() {
     add_reductions();
-    if (sharding_.gather == Sharding::Gather::every_pass) gather_every_pass();
-    if (sharding_.gather == Sharding::Gather::once) gather_once();
-    if (sharding_.gather == Sharding::Gather::window) gather_window();
+    if (sharding_.gather == ReplicaSharding::Gather::every_pass) gather_every_pass();
+    if (sharding_.gather == ReplicaSharding::Gather::once) gather_once();
+    if (sharding_.gather == ReplicaSharding::Gather::window) gather_window();
     std::vector<Action> out;
     const auto put = [&](const auto& actions) {
       out.insert(out.end(), actions.begin(), actions.end());
@@ -62,7 +62,7 @@ class RankSharding {
 
  private:
   void add_reductions() {
-    if (sharding_.reduce == Sharding::Reduce::never) return;
+    if (sharding_.reduce == ReplicaSharding::Reduce::never) return;
     std::map<int, std::size_t> last;  // by stage: its last cell that makes gradients
     std::size_t last_compute = 0;
     for (std::size_t i = 0; i < cells_.size(); ++i) {
@@ -70,14 +70,14 @@ class RankSharding {
       for (const Action& action : cells_[i]) {
         if (!makes_gradients(action)) continue;
         last[action.stage] = i;
-        if (sharding_.reduce == Sharding::Reduce::every_backward) reduce(i, action.stage);
+        if (sharding_.reduce == ReplicaSharding::Reduce::every_backward) reduce(i, action.stage);
       }
     }
-    if (sharding_.reduce == Sharding::Reduce::every_backward) return;
+    if (sharding_.reduce == ReplicaSharding::Reduce::every_backward) return;
     for (const int stage : stages_) {
       const auto own = last.find(stage);
       if (own == last.end()) continue;
-      const bool at_end = sharding_.reduce == Sharding::Reduce::after_compute;
+      const bool at_end = sharding_.reduce == ReplicaSharding::Reduce::after_compute;
       reduce(at_end ? last_compute : own->second, stage);
     }
   }
@@ -176,7 +176,7 @@ class RankSharding {
 
   std::vector<Cell> cells_;
   const std::vector<int>& stages_;
-  const Sharding& sharding_;
+  const ReplicaSharding& sharding_;
   std::vector<Around> around_;  // each cell
 };
 
@@ -193,7 +193,7 @@ Schedule without_replicas(const Schedule& schedule) {
   return schedule.with(std::move(plain));
 }
 
-Schedule shard(const Schedule& schedule, const Sharding& sharding) {
+Schedule shard(const Schedule& schedule, const ReplicaSharding& sharding) {
   if (sharding.active_stages < 1) {
     throw input_error(fmt::format("{}: a window of {} active stages holds none; use at least 1",
                                   schedule.name, sharding.active_stages));

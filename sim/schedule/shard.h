@@ -11,7 +11,7 @@
 
 namespace pipesim {
 
-struct Sharding {
+struct ReplicaSharding {
   // Where a stage's REDUCE_GRAD stands.
   enum class Reduce : std::uint8_t {
     never,
@@ -43,7 +43,7 @@ struct Sharding {
 // overlapped cell that is the first to need more stages than a window has, both
 // stages are held. Empty cells and transfers stay where they are. Throws for a
 // schedule that has such actions already.
-Schedule shard(const Schedule& schedule, const Sharding& sharding);
+Schedule shard(const Schedule& schedule, const ReplicaSharding& sharding);
 
 // The schedule without UNSHARD, RESHARD and REDUCE_GRAD.
 Schedule without_replicas(const Schedule& schedule);

@@ -8,6 +8,7 @@
 #include <string>
 #include <tuple>
 
+#include "gui/commands/commands.h"
 #include "gui/commands/navigation.h"
 #include "gui/layout/layout.h"
 #include "gui/layout/palette.h"
@@ -277,6 +278,18 @@ TEST(InputScene, TheLegendNamesWhatIsThere) {
                    "predicted", "measured"}));
 }
 
+TEST(InputScene, KeysChooseColours) {
+  const Document document = both();
+  const Scene scene = build_scene(document, {});
+  View view;
+  view.options = scene.options;
+  const auto after = [&](Command command) {
+    return apply(command, document, scene, view, Picture{}).options.colouring;
+  };
+  EXPECT_EQ(after(Command::colour_microbatch), Colouring::microbatch);
+  EXPECT_EQ(after(Command::colour_error), Colouring::kind);  // nothing is compared
+}
+
 TEST(InputScene, DetailsAreOfAllRunsThatHaveIt) {
   const Document document = both();
   const Scene scene = build_scene(document, {});
@@ -301,6 +314,31 @@ TEST(InputScene, DetailsAreOfAllRunsThatHaveIt) {
   EXPECT_FALSE(rows["let go by"][2].empty());
   EXPECT_EQ(other_side(document, {1, ref, false}),
             (Pick{0, document.trace(0).input->find(1, {SPLITS, 2}), false}));
+}
+
+TEST(InputScene, NamesAreOfAllBatches) {
+  Document document;
+  document.traces = {opened_input(run_of(1, 2, 3), "p.json")};
+  const Table table = name_table(document);
+  const InputRun& run = document.trace(0).input->run;
+  std::map<std::string, std::pair<std::int64_t, std::int64_t>> want;  // total, greatest
+  for (int rank = 0; rank < 2; ++rank) {
+    for (std::size_t place = 0; place < run.spans[0].size(); ++place) {
+      const InputSpan& span = run.span(rank, place);
+      auto& [total, greatest] =
+          want[std::string(input_kind_name(run.program.calls[0][place].action.kind))];
+      total += span.end_ns - span.start_ns;
+      greatest = std::max(greatest, span.end_ns - span.start_ns);
+    }
+  }
+  for (const auto& [name, times] : want) {
+    const auto row = std::ranges::find_if(
+        table.rows, [&](const Table::Row& own) { return own.cells[0] == name; });
+    ASSERT_NE(row, table.rows.end()) << name;
+    EXPECT_EQ(row->values[2], 6) << name;
+    EXPECT_EQ(row->values[4], times.first) << name;
+    EXPECT_EQ(row->values[6], times.second) << name;
+  }
 }
 
 TEST(InputScene, ReportsAreOfOneRunOrTwo) {

@@ -63,8 +63,9 @@ TEST(Scene, HasEverySpanOnce) {
 
 // Two stages a rank, weights gathered and gradients reduced beside what ranks compute.
 RecordedRun run_of_replicas(std::int64_t bytes) {
-  const Schedule schedule = shard(generate({"interleaved", 2, 4, 2}),
-                                  {Sharding::Reduce::last_backward, Sharding::Gather::window, 1});
+  const Schedule schedule =
+      shard(generate({"interleaved", 2, 4, 2}),
+            {ReplicaSharding::Reduce::last_backward, ReplicaSharding::Gather::window, 1});
   Costs costs = pipesim::testing::costs_of(schedule.stages(), 100, 200, 10);
   for (StageCosts& stage : costs.stages) {
     stage.unshard = {10, bytes, 2};

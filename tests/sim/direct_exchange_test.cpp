@@ -176,7 +176,7 @@ TEST(SideBySide, HeldGradientsLetTheNextBackwardWait) {
   costs.stages[0].reduce = {.latency_ns = 50, .bytes = 300};
   costs.collective_links = {{0, byte_a_ns}};
   const Schedule schedule = shard(generate({.name = "gpipe", .ranks = 1, .microbatches = 3}),
-                                  {.reduce = Sharding::Reduce::every_backward});
+                                  {.reduce = ReplicaSharding::Reduce::every_backward});
   EXPECT_EQ(simulate(schedule, costs).makespan_ns, 3 * 1100 + 350);
   costs.stages[0].reduce.holds_gradients = true;
   const Metrics held = simulate(schedule, costs);

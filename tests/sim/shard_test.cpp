@@ -21,10 +21,10 @@ namespace pipesim {
 namespace {
 
 using testing::pick;
-using Gather = Sharding::Gather;
-using Reduce = Sharding::Reduce;
+using Gather = ReplicaSharding::Gather;
+using Reduce = ReplicaSharding::Reduce;
 
-std::string sharded(const std::string& csv, const Sharding& sharding) {
+std::string sharded(const std::string& csv, const ReplicaSharding& sharding) {
   return to_csv(shard(parse_csv(csv, "s.csv"), sharding));
 }
 
@@ -115,7 +115,7 @@ TEST(Shard, RefusesWhatItWouldDoTwice) {
 // At each action its stage is gathered, no more are than the window has, twice none
 // is, and at the end none; each stage is reduced as often as said, the last time
 // behind its last gradients; everything else stays as it is.
-void check(const Schedule& before, const Sharding& sharding) {
+void check(const Schedule& before, const ReplicaSharding& sharding) {
   const Schedule after = shard(before, sharding);
   EXPECT_EQ(to_csv(without_replicas(after)), to_csv(before));
   EXPECT_FALSE(find_fault(after));
@@ -167,9 +167,9 @@ TEST(Shard, KeepsItsPromisesForAnySchedule) {
   std::mt19937_64 random(31);
   for (int i = 0; i < 400; ++i) {
     const Schedule compute = testing::random_schedule(random);
-    const Sharding sharding{static_cast<Reduce>(pick(random, 0, 3)),
-                            static_cast<Gather>(pick(random, 0, 3)),
-                            static_cast<int>(pick(random, 1, 4))};
+    const ReplicaSharding sharding{static_cast<Reduce>(pick(random, 0, 3)),
+                                   static_cast<Gather>(pick(random, 0, 3)),
+                                   static_cast<int>(pick(random, 1, 4))};
     SCOPED_TRACE(to_csv(compute));
     check(compute, sharding);
     check(lower(compute), sharding);
@@ -182,9 +182,9 @@ TEST(Shard, SurvivesLowering) {
   std::mt19937_64 random(32);
   for (int i = 0; i < 200; ++i) {
     const Schedule compute = testing::random_schedule(random);
-    const Sharding sharding{static_cast<Reduce>(pick(random, 0, 3)),
-                            static_cast<Gather>(pick(random, 0, 3)),
-                            static_cast<int>(pick(random, 1, 4))};
+    const ReplicaSharding sharding{static_cast<Reduce>(pick(random, 0, 3)),
+                                   static_cast<Gather>(pick(random, 0, 3)),
+                                   static_cast<int>(pick(random, 1, 4))};
     const Schedule after = shard(compute, sharding);
     const Schedule program = lower(after);
     EXPECT_FALSE(find_fault(program));

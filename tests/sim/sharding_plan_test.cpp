@@ -136,9 +136,8 @@ TEST(ShardingPlans, TheFormatsExampleIsRead) {
   for (const char* name : {"country", "item", "shop", "user", "word"}) {
     model.tables.push_back({name, 100, 6, 1, IdCount::fixed, 0});
   }
-  const ShardingPlan plan =
-      parse_sharding_plan(testing::format_example("Sharding plans: `pipesim-sharding-plan`"),
-                          "FORMAT.md", model, 4, 2);
+  const ShardingPlan plan = parse_sharding_plan(
+      testing::format_example("Sharding plans: `pipesim-sharding-plan`"), "FORMAT.md", model, 4, 2);
   EXPECT_EQ(plan.tables[0].sharding, ShardingType::data_parallel);
   EXPECT_EQ(plan.tables[1].sharding, ShardingType::row_wise);
   EXPECT_EQ(plan.tables[2], (TableSharding{ShardingType::table_wise, {2}}));

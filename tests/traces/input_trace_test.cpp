@@ -13,6 +13,7 @@
 #include "tests/files.h"
 #include "tests/input_runs.h"
 #include "traces/read/chrome_reader.h"
+#include "traces/read/read_run.h"
 
 namespace pipesim {
 namespace {
@@ -283,6 +284,14 @@ TEST(InputTrace, IsToldFromOtherTraces) {
   EXPECT_FALSE(is_input_trace(folder / "behind.json"));
   write_file(folder / "text", "rank 0");
   EXPECT_NE(testing::input_error_of([&] { is_input_trace(folder / "text"); }), testing::no_error);
+}
+
+// What reads runs of schedules, and can't look into a pipe before, says what it is.
+TEST(InputTrace, IsNoRunOfASchedule) {
+  const testing::TemporaryFolder folder;
+  write_input_trace(small_run(), folder / "t.json");
+  const std::string error = testing::input_error_of([&] { read_run({folder / "t.json"}); });
+  EXPECT_NE(error.find("t.json: it is the trace of an input pipeline"), std::string::npos) << error;
 }
 
 }  // namespace

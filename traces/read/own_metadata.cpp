@@ -160,6 +160,12 @@ std::optional<OwnMetadata> own_metadata(const std::string& path, const ChromeTra
   const auto pipesim = JsonSlice(member->second).find("pipesim");
   if (!pipesim) return std::nullopt;
   const auto format = pipesim->find("format");
+  if (format && format->string() == "pipesim-input-trace") {
+    throw input_error(
+        path +
+        ": it is the trace of an input pipeline, which stands by itself; give it as a "
+        "file, alone, or with another of these");
+  }
   if (!format || format->string() != "pipesim-trace") return std::nullopt;
 
   const Members members(*pipesim, path, "metadata.pipesim");

@@ -19,7 +19,7 @@ struct OwnMetadata {
 };
 
 // Nothing where the trace is not ours. Throws an input error that names the key
-// where it is but says what cannot be.
+// where it is but says what cannot be, and where it is of an input pipeline.
 std::optional<OwnMetadata> own_metadata(const std::string& path, const ChromeTrace& trace);
 
 }  // namespace pipesim

@@ -197,14 +197,14 @@ Schedule with_replicas(Schedule schedule, const Training& training) {
     if (training.zero == 3 && training.shards() > 1) check_gathered(schedule);
     return schedule;
   }
-  Sharding sharding;
-  sharding.reduce =
-      splits_gradients ? Sharding::Reduce::every_backward : Sharding::Reduce::last_backward;
+  ReplicaSharding sharding;
+  sharding.reduce = splits_gradients ? ReplicaSharding::Reduce::every_backward
+                                     : ReplicaSharding::Reduce::last_backward;
   if (training.zero == 3 && training.shards() > 1) {
     switch (training.gathers(schedule.stages())) {
-      case Gather::window: sharding.gather = Sharding::Gather::window; break;
-      case Gather::pass: sharding.gather = Sharding::Gather::every_pass; break;
-      case Gather::once: sharding.gather = Sharding::Gather::once; break;
+      case Gather::window: sharding.gather = ReplicaSharding::Gather::window; break;
+      case Gather::pass: sharding.gather = ReplicaSharding::Gather::every_pass; break;
+      case Gather::once: sharding.gather = ReplicaSharding::Gather::once; break;
     }
   }
   return shard(schedule, sharding);

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t most_calls = 50'000'000;
 constexpr std::size_t kinds_by_rank = 4;  // of which single ranks are looked at
-constexpr std::size_t most_causes = 12;
+constexpr std::size_t most_input_causes = 12;
 
 using RunTimes = std::vector<std::vector<InputCallTime>>;
 
@@ -56,7 +56,7 @@ class CauseSearch {
     }
     sort(all);
     std::erase_if(all, [](const InputCause& one) { return one.effect_ns == 0; });
-    if (all.size() > most_causes) all.resize(most_causes);
+    if (all.size() > most_input_causes) all.resize(most_input_causes);
     causes_.causes = std::move(all);
     return std::move(causes_);
   }
