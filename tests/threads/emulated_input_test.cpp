@@ -79,7 +79,8 @@ TEST(EmulatedInput, KeepsToCostsAndMeetings) {
 }
 
 // Ranks come to a transfer one after the other, each over a link of its own and one that has room
-// for all: what those that came before make of the time since takes none of it away.
+// for all: what those that came before make of the time since takes none of it away. Where threads
+// come later than that, since others have the processors, they come again.
 TEST(EmulatedInput, LetsTransfersOfLaterRanksEndOnTime) {
   constexpr std::uint32_t ranks = 8;
   constexpr std::int64_t takes_ns = 200 * ms;
@@ -89,20 +90,26 @@ TEST(EmulatedInput, LetsTransfersOfLaterRanksEndOnTime) {
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
     costs.of(static_cast<int>(rank), OUTPUT).links = {rank, ranks};
   }
-  EmulatedNetwork network(costs);
-  std::vector<std::int64_t> came(ranks), ends(ranks);
-  const std::int64_t start_ns = exec::Clock::monotonic_ns();
-  std::vector<std::jthread> threads;
-  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-    threads.emplace_back([&, rank] {
-      came[rank] = exec::Clock::monotonic_ns();
-      ends[rank] =
-          network.transfer(costs.of(static_cast<int>(rank), OUTPUT).links, takes_ns, start_ns);
-    });
+  bool came_in_time = false;
+  constexpr int most_attempts = 50;
+  for (int attempt = 0; attempt < most_attempts && !came_in_time; ++attempt) {
+    EmulatedNetwork network(costs);
+    std::vector<std::int64_t> came(ranks), ends(ranks);
+    const std::int64_t start_ns = exec::Clock::monotonic_ns();
+    std::vector<std::jthread> threads;
+    for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+      threads.emplace_back([&, rank] {
+        came[rank] = exec::Clock::monotonic_ns();
+        ends[rank] =
+            network.transfer(costs.of(static_cast<int>(rank), OUTPUT).links, takes_ns, start_ns);
+      });
+    }
+    threads.clear();
+    came_in_time = std::ranges::max(came) <= start_ns + takes_ns / 2;
+    if (!came_in_time) continue;
+    for (const std::int64_t end : ends) EXPECT_EQ(end, start_ns + takes_ns);
   }
-  threads.clear();
-  if (std::ranges::max(came) > start_ns + takes_ns / 2) GTEST_SKIP() << "the machine was busy";
-  for (const std::int64_t end : ends) EXPECT_EQ(end, start_ns + takes_ns);
+  EXPECT_TRUE(came_in_time);
 }
 
 // A transfer that began a moment ago loses nothing to what has begun since on links that no action
