@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "traces/base/error.h"
 #include "traces/input_pipeline/input_releases.h"
 
 namespace pipesim {
