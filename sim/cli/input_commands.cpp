@@ -90,9 +90,8 @@ std::string input_rows_text(const std::vector<InputRow>& rows, const InputBasis&
     steady.cells.push_back(format_time(answer.steady_ns));
     change.cells.push_back(
         own ? "" : fmt::format("{:+.1f} %", change_of(answer, basis.as_it_ran()) * 100));
-    rate.cells.push_back(answer.samples_per_second == 0
-                             ? ""
-                             : format_count(static_cast<std::int64_t>(answer.samples_per_second)));
+    rate.cells.push_back(
+        answer.samples_per_second == 0 ? "" : format_rounded(answer.samples_per_second));
     exposed.cells.push_back(format_percent(answer.exposed));
   };
   add("as it ran", basis.as_it_ran(), true);

@@ -101,8 +101,7 @@ std::string input_programs_report(const InputRequest& request,
             : fmt::format("{:+.1f} %",
                           (static_cast<double>(of(one)) / static_cast<double>(base) - 1) * 100));
     rate.cells.push_back(one.run.batch_size == 0 ? ""
-                                                 : format_count(static_cast<std::int64_t>(
-                                                       one.metrics.samples_per_second)));
+                                                 : format_rounded(one.metrics.samples_per_second));
     std::int64_t busy = 0;
     int batches = 0;
     for (const InputMetrics::Rank& rank : one.metrics.ranks) {

@@ -305,17 +305,17 @@ void check(const InputProgramRequest& request) {
 
 const std::vector<InputFamily>& all_input_families() {
   static const std::vector<InputFamily> families{
-      {"base", "TrainPipelineBase", "copies the next batch behind the backward", 2},
+      {"base", "TrainPipelineBase", "copies the next batch behind the backward"},
       {"sparse-dist", "TrainPipelineSparseDist",
-       "copies and exchanges ids ahead, beside forward and backward", 3},
-      {"lite", "TrainPipelineSparseDistLite", "copies ahead only: little memory", 2},
+       "copies and exchanges ids ahead, beside forward and backward"},
+      {"lite", "TrainPipelineSparseDistLite", "copies ahead only: little memory"},
       {"fused", "TrainPipelineFusedSparseDist",
-       "sparse-dist whose lookup is beside the optimizer's step", 3},
+       "sparse-dist whose lookup is beside the optimizer's step"},
       {"semi-sync", "TrainPipelineSemiSync",
-       "looks up before the update of the batch before: rows are one step stale", 4},
+       "looks up before the update of the batch before: rows are one step stale"},
       {"prefetch", "PrefetchTrainPipelineSparseDist",
-       "brings rows into a cache beside the backward", 3},
-      {"staged", "StagedTrainPipeline", "stages of one's own, a batch ahead for each", 3},
+       "brings rows into a cache beside the backward"},
+      {"staged", "StagedTrainPipeline", "stages of one's own, a batch ahead for each"},
   };
   return families;
 }

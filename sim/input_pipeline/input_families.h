@@ -25,7 +25,6 @@ struct InputFamily {
   std::string_view name;     // as in --input-pipeline
   std::string_view title;    // of the class that it is the order of
   std::string_view summary;  // one line
-  int in_flight = 1;         // batches at once, at most
 };
 const std::vector<InputFamily>& all_input_families();
 

@@ -104,6 +104,13 @@ TEST(Text, WritesForPeople) {
   EXPECT_EQ(printable("\xc2\xb5s \xe2\x80\x93 \xc3\xa9"), "\xc2\xb5s \xe2\x80\x93 \xc3\xa9");
 }
 
+TEST(Text, WritesWhatIsNoWholeNumberRounded) {
+  EXPECT_EQ(format_rounded(0.4), "0");
+  EXPECT_EQ(format_rounded(-8191.6), "-8,192");
+  EXPECT_EQ(format_rounded(4.096e+21), "4.1e+21");
+  EXPECT_EQ(format_rounded(std::numeric_limits<double>::infinity()), "inf");
+}
+
 TEST(Text, SuggestsTheNearestNameFirst) {
   EXPECT_EQ(nearest_first("zbh1", {"gpipe", "zb-h2", "zb-h1"}),
             (std::vector<std::string>{"zb-h1", "zb-h2", "gpipe"}));

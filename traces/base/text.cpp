@@ -218,6 +218,11 @@ std::string format_count(std::int64_t value) {
   return digits;
 }
 
+std::string format_rounded(double value) {
+  if (!(std::abs(value) < 0x1p62)) return fmt::format("{:.2g}", value);
+  return format_count(std::int64_t{std::llround(value)});
+}
+
 std::string plural(std::int64_t count, std::string_view singular, std::string_view many) {
   if (count == 1) return fmt::format("1 {}", singular);
   if (!many.empty()) return fmt::format("{} {}", format_count(count), many);

@@ -51,6 +51,8 @@ std::string format_bytes(std::int64_t bytes);
 std::string format_percent(double fraction);
 // 8192 -> "8,192".
 std::string format_count(std::int64_t value);
+// The same of what is no whole number, rounded; "4.1e+21" where 64 bits have no room for it.
+std::string format_rounded(double value);
 // count 1 -> "1 microbatch", 8 -> "8 microbatches".
 std::string plural(std::int64_t count, std::string_view singular, std::string_view many = {});
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 #include <string_view>
 #include <utility>
@@ -152,7 +151,7 @@ std::string input_verdict(const InputRun& run, const InputMetrics& metrics) {
                       plural(program.batches, "batch", "batches"),
                       format_time(metrics.steady_iteration_ns));
   if (metrics.samples_per_second > 0) {
-    text += fmt::format(", {} samples/s", format_count(std::llround(metrics.samples_per_second)));
+    text += fmt::format(", {} samples/s", format_rounded(metrics.samples_per_second));
   }
   const std::int64_t busy = mean_over_ranks(metrics, [](const auto& rank) { return rank.busy_ns; });
   text += fmt::format("; compute streams are busy {} of {}", share_of(busy, metrics.makespan_ns),
