@@ -331,7 +331,8 @@ TEST(InputScene, NamesAreOfAllBatches) {
       greatest = std::max(greatest, span.end_ns - span.start_ns);
     }
   }
-  for (const auto& [name, times] : want) {
+  for (const auto& [kind, times] : want) {
+    const std::string& name = kind;  // clang 14 captures no structured binding
     const auto row = std::ranges::find_if(
         table.rows, [&](const Table::Row& own) { return own.cells[0] == name; });
     ASSERT_NE(row, table.rows.end()) << name;
