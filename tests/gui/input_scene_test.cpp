@@ -331,10 +331,9 @@ TEST(InputScene, NamesAreOfAllBatches) {
       greatest = std::max(greatest, span.end_ns - span.start_ns);
     }
   }
-  for (const auto& [kind, times] : want) {
-    const std::string& name = kind;  // clang 14 captures no structured binding
-    const auto row = std::ranges::find_if(
-        table.rows, [&](const Table::Row& own) { return own.cells[0] == name; });
+  for (const auto& [name, times] : want) {
+    const auto row =
+        std::ranges::find(table.rows, name, [](const Table::Row& own) { return own.cells[0]; });
     ASSERT_NE(row, table.rows.end()) << name;
     EXPECT_EQ(row->values[2], 6) << name;
     EXPECT_EQ(row->values[4], times.first) << name;
