@@ -149,7 +149,7 @@ void read_saves(const GoodputFlags& flags, std::optional<std::int64_t> model_byt
     return;
   }
   saves.beside_ns = written_ns;
-  if (flags.copy && !flags.copy->contains("/s")) {
+  if (flags.copy && flags.copy->find("/s") == std::string::npos) {
     saves.hold_ns = parse_duration_ns(*flags.copy, "--copy");
     return;
   }
