@@ -21,27 +21,35 @@ std::string every(const AnsweredJob& one, std::int64_t interval_ns) {
                      format_duration(interval_ns));
 }
 
-// With a save after so much, which is never less than a save is written for.
 std::string interval_row(const AnsweredJob& one, std::string_view name, std::int64_t interval_ns,
                          std::string_view text) {
-  const Checkpointing& job = one.job.question.job;
-  const TimeShares shares =
-      expected_shares(job, std::max({interval_ns, job.beside_ns, std::int64_t{1}}));
+  const TimeShares shares = expected_shares(one.job.question.job, interval_ns);
   return fmt::format("  {:<6} {:<28} {:>7} {:>7} {:>10} {:>11}\n", name, text,
                      percent_cell(shares.goodput), percent_cell(shares.saving),
                      percent_cell(shares.repeating), percent_cell(shares.restarting));
+}
+
+// Of an interval by a formula: the nearest that there is, which a save is written within.
+std::string estimated_row(const AnsweredJob& one, std::string_view name, std::int64_t estimate_ns) {
+  const std::int64_t unit_ns = one.answer.run.iteration_ns;
+  const std::int64_t nearest =
+      std::max(least_interval(one.job.question.job, unit_ns),
+               estimate_ns / unit_ns + (2 * (estimate_ns % unit_ns) >= unit_ns ? 1 : 0));
+  const std::string text =
+      one.job.question.iteration_ns
+          ? fmt::format("{}: {}", format_duration(estimate_ns), plural(nearest, "iteration"))
+          : format_duration(estimate_ns);
+  return interval_row(one, name, nearest * unit_ns, text);
 }
 
 std::string saves_line(const AnsweredJob& one) {
   const Checkpointing& job = one.job.question.job;
   const std::string of =
       one.job.checkpoint_bytes ? format_bytes(*one.job.checkpoint_bytes) + ", " : "";
-  if (job.beside_ns == 0) {
-    return fmt::format("saves      {}each holds training up for {}\n", of,
-                       format_duration(job.hold_ns));
-  }
-  return fmt::format("saves      {}each holds training up for {} and is written beside it for {}\n",
-                     of, format_duration(job.hold_ns), format_duration(job.beside_ns));
+  const std::string held = format_duration(job.hold_ns);
+  if (job.beside_ns == 0) return fmt::format("saves      {}each holds training up {}\n", of, held);
+  return fmt::format("saves      {}each holds training up {}, then is written for {}\n", of, held,
+                     format_duration(job.beside_ns));
 }
 
 std::string simulated_line(const AnsweredJob& one) {
@@ -55,12 +63,12 @@ std::string simulated_line(const AnsweredJob& one) {
         plural(trials.count, "run"), work, expected_failures(answer.run, trials));
   }
   if (answer.trial) {
-    return fmt::format("simulated  {} of the time trains: {} of work in {}, {}; seed {}\n",
+    return fmt::format("simulated  {} trains: {} of work in {}, {}, seed {}\n",
                        format_percent(answer.trial->shares().goodput), work,
                        format_duration(answer.trial->wall_ns()),
                        plural(answer.trial->failures, "failure"), trials.seed);
   }
-  return fmt::format("simulated  p5 {}, p50 {}, p95 {}: {} of {} of work, seed {}\n",
+  return fmt::format("simulated  p5 {}, p50 {}, p95 {}: {} of {}, seed {}\n",
                      format_percent(answer.spread->p5), format_percent(answer.spread->p50),
                      format_percent(answer.spread->p95), plural(trials.count, "run"), work,
                      trials.seed);
@@ -148,6 +156,9 @@ std::string goodput_report(const AnsweredJob& one, int width) {
       interval_row(one, "Daly", answer.daly_interval_ns, format_duration(answer.daly_interval_ns));
   std::string lines = fmt::format("\nfailures   one every {}, {} until it trains again\n",
                                   format_duration(job.mtbf_ns), format_duration(job.restart_ns));
+  if (one.job.question.iteration_ns) {
+    lines += fmt::format("iteration  {}\n", format_duration(*one.job.question.iteration_ns));
+  }
   lines += saves_line(one) + simulated_line(one) + next_to_nothing(one);
   return out + wrap(lines, width);
 }
