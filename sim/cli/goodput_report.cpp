@@ -150,10 +150,8 @@ std::string goodput_report(const AnsweredJob& one, int width) {
     out += interval_row(one, "given", answer.interval_ns, every(one, answer.interval_ns));
   }
   out += interval_row(one, "best", answer.best_interval_ns, every(one, answer.best_interval_ns));
-  out += interval_row(one, "Young", answer.young_interval_ns,
-                      format_duration(answer.young_interval_ns));
-  out +=
-      interval_row(one, "Daly", answer.daly_interval_ns, format_duration(answer.daly_interval_ns));
+  out += estimated_row(one, "Young", answer.young_interval_ns);
+  out += estimated_row(one, "Daly", answer.daly_interval_ns);
   std::string lines = fmt::format("\nfailures   one every {}, {} until it trains again\n",
                                   format_duration(job.mtbf_ns), format_duration(job.restart_ns));
   if (one.job.question.iteration_ns) {
