@@ -53,11 +53,11 @@ void add_goodput(CommandLine& program) {
       "Examples:\n"
       "  pipesim goodput --model llama-3-70b --devices 1024 --mtbf 7.9h --restart 10min\n"
       "      --storage 100GB/s --iteration-time 12s\n"
-      "  pipesim goodput --model gpt3-175b --cluster dgx-a100 --schedule 1f1b --stages 8\n"
-      "      --microbatches 64 --tensor-parallel 8 --devices 64,256,1024\n"
+      "  pipesim goodput --model gpt3-175b --cluster dgx-a100 --schedule 1f1b\n"
+      "      --stages 8 --microbatches 64 --tensor-parallel 8 --devices 64,256,1024\n"
       "      --device-mtbf 5000d --restart 10min --storage 2GB/s/device\n"
-      "  pipesim goodput --iteration-time 50ms --mtbf 3s --restart 200ms --save-time 5ms\n"
-      "      --interval 20 --work 60s --trials 1 --seed 7 --json");
+      "  pipesim goodput --iteration-time 50ms --mtbf 3s --restart 200ms\n"
+      "      --save-time 5ms --interval 20 --work 60s --trials 1 --seed 7 --json");
 }
 
 }  // namespace pipesim::cli

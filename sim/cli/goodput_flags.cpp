@@ -208,8 +208,8 @@ std::int64_t mtbf_of(const GoodputFlags& flags, const GoodputJob& job, std::opti
 void add_goodput_flags(CommandLine& command, GoodputFlags& flags) {
   command.add_flags(
       "Failures",
-      {{"--mtbf", &flags.mtbf, "T", "mean time between failures of the job, of the first N"},
-       {"--device-mtbf", &flags.device_mtbf, "T", "of one device: the job's is T / N"},
+      {{"--mtbf", &flags.mtbf, "T", "mean time between failures of the job"},
+       {"--device-mtbf", &flags.device_mtbf, "T", "of one device; the job's is T / N"},
        {"--restart", &flags.restart, "T", "from a failure to training again, loading included"}});
   command.add_flags(
       "Checkpoints",
@@ -223,10 +223,10 @@ void add_goodput_flags(CommandLine& command, GoodputFlags& flags) {
        {"--copy", &flags.copy, "RATE[/device]|T", "of the copy to the host; default by the device"},
        {"--interval", &flags.interval, "ITERATIONS", "from save to save; default the best"}});
   command.add_flags("Iterations", {{"--iteration-time", &flags.iteration_time, "T",
-                                    "of one; default predicted where flags below say what"}});
+                                    "of one; default as flags below predict it"}});
   command.add_flags(
       "Simulated runs",
-      {{"--work", &flags.work, "T", "of training; default 30d, or 1,000 failures if less"},
+      {{"--work", &flags.work, "T", "trained in each; default 30d or 1,000 mtbf, if less"},
        {"--trials", &flags.trials, "N", "runs; default 1000; of 1 failures are listed"},
        {"--seed", &flags.seed, "N", "of failures; default 1"}});
   command.add_flags("Output", {{"--json", &flags.json, "prints the result as one JSON object"}});
