@@ -226,7 +226,7 @@ void add_goodput_flags(CommandLine& command, GoodputFlags& flags) {
                                     "of one; default as flags below predict it"}});
   command.add_flags(
       "Simulated runs",
-      {{"--work", &flags.work, "T", "trained in each; default 30d or 1,000 mtbf, if less"},
+      {{"--work", &flags.work, "T", "of training; default 30d, or 1,000 mtbf if less"},
        {"--trials", &flags.trials, "N", "runs; default 1000; of 1 failures are listed"},
        {"--seed", &flags.seed, "N", "of failures; default 1"}});
   command.add_flags("Output", {{"--json", &flags.json, "prints the result as one JSON object"}});

@@ -169,8 +169,8 @@ std::string goodput_table(const std::vector<AnsweredJob>& all, int width) {
                        all.front().job.question.interval ? "interval given" : "best interval"),
            width) +
       "\n";
-  constexpr std::string_view row = "{:>9} {:>9} {:>9} {:>9} {:>7} {:>5} {:>5} {:>6} {:>6} {:>7}\n";
-  out += fmt::format("{:>9} {:>9} {:>9} {:>9} {:>7} {:>11} {:>21}\n", "", "", "", "", "",
+  constexpr std::string_view row = "{:>8} {:>9} {:>9} {:>9} {:>7} {:>5} {:>5} {:>6} {:>6} {:>7}\n";
+  out += fmt::format("{:>8} {:>9} {:>9} {:>9} {:>7} {:>11} {:>21}\n", "", "", "", "", "",
                      "simulated", "----- lost to -----");
   out += fmt::format(fmt::runtime(row), "devices", "mtbf", "a save", "every", "trains", "p5", "p95",
                      "saving", "repeat", "restart");

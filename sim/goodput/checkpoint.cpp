@@ -49,8 +49,11 @@ std::int64_t moving_ns(std::int64_t bytes, const SaveRate& rate, std::optional<i
       throw input_error(fmt::format(
           "{}: is of each device, and how many there are is not known; give --devices", where));
     }
-    constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
-    together = together > most / *devices ? most : together * *devices;
+    if (together > std::numeric_limits<std::int64_t>::max() / *devices) {
+      bytes = (bytes + *devices - 1) / *devices;
+    } else {
+      together *= *devices;
+    }
   }
   const std::int64_t ns = occupied_ns(bytes, together);
   if (ns > max_duration_ns) {

@@ -144,7 +144,7 @@ TEST(Checkpoint, MovesAtARateOfAllOrOfEach) {
   EXPECT_EQ(moving_ns(4'000'000'000, shared, 64, "--storage"), 2 * second);
   EXPECT_EQ(moving_ns(4'000'000'000, each, 4, "--storage"), second / 2);
   EXPECT_EQ(moving_ns(1, parse_save_rate("1000TB/s", "x"), 1, "x"), 1);
-  EXPECT_EQ(moving_ns(max_bytes, {max_bytes_per_second, true}, 1'000'000'000, "x"), 1);
+  EXPECT_EQ(moving_ns(max_bytes, {max_bytes_per_second, true}, 1'000'000'000, "x"), 2);
   EXPECT_NE(testing::error_of([&] { moving_ns(1, each, {}, "--storage"); }).find("give --devices"),
             std::string::npos);
   for (const char* rate : {"0", "0GB/s", "0GB/s/device"}) {
