@@ -54,7 +54,7 @@ std::string saves_line(const AnsweredJob& one) {
 
 std::string simulated_line(const AnsweredJob& one) {
   const GoodputAnswer& answer = one.answer;
-  const Trials& trials = one.job.question.trials;
+  const RunTrials& trials = one.job.question.trials;
   const std::string work = format_duration(answer.run.work_ns());
   if (!answer.spread) {
     return fmt::format(

@@ -40,7 +40,7 @@ SavedRun run_of(const GoodputQuestion& question) {
 }
 
 // Whether trials take some seconds at most, and stay far within 64 bits.
-bool is_affordable(const SavedRun& run, const Trials& trials) {
+bool is_affordable(const SavedRun& run, const RunTrials& trials) {
   constexpr double most_failures = 1e8;
   constexpr double most_listed = 1e6;
   constexpr double longest_ns = 2e18;

@@ -19,7 +19,7 @@ struct GoodputQuestion {
   std::optional<std::int64_t> iteration_ns;
   std::optional<std::int64_t> interval;  // in iterations; default the best
   std::optional<std::int64_t> work_ns;   // of a simulated run; default 30 days, or 1,000 M if less
-  Trials trials;
+  RunTrials trials;
 };
 
 struct GoodputAnswer {

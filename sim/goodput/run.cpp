@@ -115,7 +115,7 @@ std::int64_t DrawnFailures::next() {
   return last_ns_;
 }
 
-GoodputSpread try_runs(const SavedRun& run, const Trials& trials) {
+GoodputSpread try_runs(const SavedRun& run, const RunTrials& trials) {
   std::vector<double> reached;
   double wall_ns = 0;
   for (int trial = 0; trial < trials.count; ++trial) {
@@ -132,7 +132,7 @@ GoodputSpread try_runs(const SavedRun& run, const Trials& trials) {
           nearest_rank(reached, middle), nearest_rank(reached, high)};
 }
 
-double expected_failures(const SavedRun& run, const Trials& trials) {
+double expected_failures(const SavedRun& run, const RunTrials& trials) {
   const TimeShares shares = expected_shares(run.job, run.interval * run.iteration_ns);
   if (shares.goodput <= 0) return std::numeric_limits<double>::infinity();
   return trials.count * (static_cast<double>(run.work_ns()) / shares.goodput /

@@ -59,7 +59,7 @@ class DrawnFailures {
   std::int64_t last_ns_ = 0;
 };
 
-struct Trials {
+struct RunTrials {
   std::uint64_t seed = 1;
   int count = 1000;
 };
@@ -72,9 +72,9 @@ struct GoodputSpread {
   double p95 = 0;
 };
 
-GoodputSpread try_runs(const SavedRun& run, const Trials& trials);
+GoodputSpread try_runs(const SavedRun& run, const RunTrials& trials);
 
 // How many failures all trials are expected to meet; infinite where nothing progresses.
-double expected_failures(const SavedRun& run, const Trials& trials);
+double expected_failures(const SavedRun& run, const RunTrials& trials);
 
 }  // namespace pipesim
