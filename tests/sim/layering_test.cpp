@@ -29,6 +29,7 @@ const std::map<std::string, std::vector<std::string>> allowed{
     {"sim/calibrate", {"traces", "traces/base", "sim/schedule", "sim/cost"}},
     {"sim/compare", {"traces", "traces/base", "sim/engine"}},
     {"sim/plan", {"traces", "traces/base", "sim/schedule", "sim/cost", "sim/engine"}},
+    {"sim/goodput", {"traces/base", "sim/cost"}},
     {"sim/request",
      {"traces", "traces/base", "sim/schedule", "sim/cost", "sim/engine", "sim/plan",
       "sim/calibrate"}},
