@@ -19,6 +19,7 @@
 #include "exec/run/clock_sync.h"
 #include "exec/run/ranks.h"
 #include "exec/run/session.h"
+#include "exec/supervise/progress_file.h"
 #include "exec/transport/collectives.h"
 #include "exec/transport/mpi.h"
 #include "exec/transport/tcp.h"
@@ -119,6 +120,7 @@ void run_rank(const Flags& flags, const Ranks& ranks, Transport& control,
   Task task;
   std::unique_ptr<Device> device;
   std::optional<OutputFile> trace;
+  std::optional<ProgressFile> counted;
   std::unique_ptr<Transport> linked;
   agree(control, [&] {
     if (flags.list_ranks) mesh_of(flags, control.ranks());
@@ -132,6 +134,8 @@ void run_rank(const Flags& flags, const Ranks& ranks, Transport& control,
     device = make_device(flags.device.value_or("cpu"), local_rank);
     if (flags.list_ranks) return;
     if (first && flags.trace) trace.emplace(*flags.trace, flags.trace->ends_with(".gz"));
+    const char* counts = std::getenv(progress_variable);
+    if (first && counts != nullptr) counted.emplace(counts);
     if (first) draw_layout(flags, task, launched);
   });
   if (flags.list_ranks) return list_ranks(flags, ranks, control, *device, local_rank);
@@ -147,6 +151,7 @@ void run_rank(const Flags& flags, const Ranks& ranks, Transport& control,
   const OnIteration on_iteration = [&](int iteration, const std::optional<Outcome>& outcome) {
     const std::string loss =
         training.costs || !outcome ? "" : fmt::format(", loss {:.4f}", outcome->loss);
+    if (counted) counted->note(iteration + 1);
     progress->show(fmt::format("iteration {} of {}{}", iteration + 1,
                                training.warmup + training.iterations, loss));
   };
