@@ -109,41 +109,39 @@ void add_supervise(CommandLine& program, SuperviseFlags& flags,
   CommandLine& command =
       program.add_command("supervise", "Runs a training, and restarts it where it dies or hangs.");
   command.add_flags("", {FlagHelp("command", &flags.command, "-- COMMAND",
-                                  "what to run, its flags included: a launcher with pipeexec")
+                                  "what to run: a launcher and pipeexec, all flags")
                              .required()});
-  command.add_flags("Restarts",
-                    {{"--restarts", &flags.restarts, "N", "at most, in all; default 3"},
-                     {"--timeout", &flags.timeout, "T",
-                      "without a further iteration is a hang; 0s: never; default 300s"},
-                     {"--grace", &flags.grace, "T", "from SIGTERM to SIGKILL; default 30s"}});
   command.add_flags(
-      "Fewer ranks",
-      {{"--or", &flags.alternatives, "'FLAGS'", "an alternative, as '-n 2 --data-parallel 1'"},
-       {"--ranks-available", &flags.ranks_available, "'COMMAND'",
-        "prints how many ranks hosts offer now, those in use included"},
-       {"--grow-every", &flags.grow_every, "T",
-        "asks so often whether more are back; default 60s"}});
+      "Restarts",
+      {{"--restarts", &flags.restarts, "N", "at most, in all; default 3"},
+       {"--timeout", &flags.timeout, "T", "without an iteration: a hang; 0s: none; default 300s"},
+       {"--grace", &flags.grace, "T", "from SIGTERM to SIGKILL; default 30s"}});
+  command.add_flags("Fewer ranks", {{"--or", &flags.alternatives, "'FLAGS'",
+                                     "an alternative, as '-n 2 --data-parallel 1'"},
+                                    {"--ranks-available", &flags.ranks_available, "COMMAND",
+                                     "prints how many there are now, busy ones included"},
+                                    {"--grow-every", &flags.grow_every, "T",
+                                     "asks so often whether more are back; default 60s"}});
   command.add_flags(
       "Output",
-      {{"--trace", &flags.trace, "FILE.json",
-        "attempts and events as a Chrome trace, written with each"},
-       {"--json", &flags.json, "prints a summary; what the command prints goes to standard error"},
-       {"--progress", &flags.progress, "FILE",
-        "in which rank 0 counts iterations; default DIR.progress"},
+      {{"--trace", &flags.trace, "FILE.json", "attempts and events, as a Chrome trace"},
+       {"--json", &flags.json, "prints a summary; the command prints to stderr"},
+       {"--progress", &flags.progress, "FILE", "where rank 0 counts; default DIR.progress"},
        {"--kill-at", &flags.kill_at, "T,T,...", "kills a rank at these times, to rehearse"}});
   command.set_footer(
-      "The command is one that runs pipeexec with --checkpoint DIR; --resume DIR is\n"
-      "added. Where it ends with another exit status than 0, and with 2, a wrong input,\n"
-      "or where no further iteration is done for --timeout, it is started again, and\n"
-      "goes on from the newest whole checkpoint. A command that hangs gets SIGTERM, and\n"
-      "after --grace SIGKILL; no process of it is left when the next one starts.\n"
+      "The command runs pipeexec with --checkpoint DIR; --resume DIR is added. Where it\n"
+      "ends other than with exit status 0, or does no further iteration for --timeout,\n"
+      "it is started again and goes on from the newest whole checkpoint. With exit\n"
+      "status 2, a wrong input, it is not: it would fail again. A command that hangs\n"
+      "gets SIGTERM, and after --grace SIGKILL. No process of it is left when the next\n"
+      "attempt starts.\n"
       "\n"
-      "--or, several in the order of preference: an alternative's flags replace those\n"
-      "of the command, -n those of its launcher. With --ranks-available, whose command\n"
-      "is asked before each start, the first layout counts for which ranks suffice, and\n"
-      "where an alternative runs and a better one fits again, the run is told to save,\n"
-      "and grows. Without it, two attempts in a row that get no further than those\n"
-      "before lead to the next alternative, for good.\n"
+      "--or, as often as there are alternatives, the best first: its flags replace\n"
+      "those of the command, -n that of its launcher. --ranks-available is asked before\n"
+      "each start, and the first layout is taken that has no more ranks; where a better\n"
+      "one fits again later, the run saves, ends and goes on with that. Without it, two\n"
+      "attempts in a row that get no further than those before lead to the next\n"
+      "alternative, for good.\n"
       "\n"
       "SIGTERM, SIGINT, SIGHUP and SIGUSR1 tell it to end: the ranks get SIGTERM, save,\n"
       "and after --grace are killed. The exit status is then 128 and the signal, or 0\n"
@@ -155,9 +153,9 @@ void add_supervise(CommandLine& program, SuperviseFlags& flags,
       "Examples:\n"
       "  pipeexec supervise --restarts 10 -- mpirun -n 4 pipeexec --schedule 1f1b \\\n"
       "    --microbatches 8 --iterations 1000 --checkpoint ck --checkpoint-every 50\n"
-      "  pipeexec supervise --or '-n 2 --data-parallel 1' --timeout 60s --trace s.json \\\n"
-      "    -- mpirun -n 4 pipeexec --schedule 1f1b --data-parallel 2 \\\n"
-      "    --global-batch 64 --checkpoint ck --checkpoint-every 50");
+      "  pipeexec supervise --or '-n 2 --data-parallel 1' --timeout 60s -- \\\n"
+      "    mpirun -n 4 pipeexec --schedule 1f1b --data-parallel 2 --global-batch 64 \\\n"
+      "    --iterations 1000 --checkpoint ck --checkpoint-every 50");
   command.set_work([&flags, &launch] {
     const int status = supervise(flags, launch);
     if (status != 0) std::exit(status);  // all is said

@@ -21,6 +21,9 @@ constexpr std::int64_t shortest_look_ns = 5'000'000;
 // So often in the time after which a run counts as hung.
 constexpr std::int64_t looks_a_timeout = 20;
 
+// In which --ranks-available has to answer.
+constexpr std::int64_t probe_patience_ns = 60'000'000'000;
+
 // So many attempts that get no further, and the next alternative is tried.
 constexpr int attempts_a_layout = 2;
 
@@ -43,7 +46,7 @@ Supervision::Supervision(const SupervisedCommand& command, const SupervisionOrde
                     "-n, as in mpirun -n 4",
                     layout.name()));
   }
-  probe_.emplace(processes_, *orders.available, orders.grow_every_ns);
+  probe_.emplace(processes_, *orders.available, probe_patience_ns);
 }
 
 Supervision::Conclusion Supervision::run() {
@@ -209,6 +212,7 @@ void Supervision::check_growth(std::int64_t now_ns) {
                fmt::format("{} available: {}", plural(*answer->ranks, "rank is", "ranks are"),
                            command_.layouts[*fits].name()));
   ask_to_end(AttemptEnd::growth);
+  stop_.next_layout = *fits;
 }
 
 // One rank, the last that was started; before there are any, the command.
@@ -257,7 +261,7 @@ std::optional<Supervision::Conclusion> Supervision::conclude() {
   switch (stop_.why) {
     case AttemptEnd::done: return Conclusion{0, "done"};
     case AttemptEnd::signal: return told_to_end(stop_.signal);
-    case AttemptEnd::growth: return std::nullopt;
+    case AttemptEnd::growth: layout_ = stop_.next_layout; return std::nullopt;
     default: break;
   }
   const bool hung = stop_.why == AttemptEnd::hang;

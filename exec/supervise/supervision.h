@@ -46,8 +46,9 @@ class Supervision {
   // How the attempt that runs is to end, once that is decided.
   struct Stop {
     AttemptEnd why = AttemptEnd::none;
-    std::int64_t kill_ns = 0;  // when it will be killed
-    int signal = 0;            // that has come
+    std::int64_t kill_ns = 0;     // when it will be killed
+    int signal = 0;               // that has come
+    std::size_t next_layout = 0;  // of one that grows
   };
 
   std::optional<Conclusion> choose_layout();
