@@ -108,13 +108,13 @@ void add_supervise(CommandLine& program, SuperviseFlags& flags,
                    const std::optional<Launch>& launch) {
   CommandLine& command =
       program.add_command("supervise", "Runs a training, and restarts it where it dies or hangs.");
-  command.add_flags("", {FlagHelp("command", &flags.command, "-- COMMAND",
-                                  "what to run: a launcher and pipeexec, all flags")
+  command.add_flags("", {FlagHelp("command", &flags.command, "WORDS",
+                                  "behind --: a launcher and pipeexec, all flags")
                              .required()});
   command.add_flags(
       "Restarts",
       {{"--restarts", &flags.restarts, "N", "at most, in all; default 3"},
-       {"--timeout", &flags.timeout, "T", "without an iteration: a hang; 0s: none; default 300s"},
+       {"--timeout", &flags.timeout, "T", "without an iteration is a hang; default 300s"},
        {"--grace", &flags.grace, "T", "from SIGTERM to SIGKILL; default 30s"}});
   command.add_flags("Fewer ranks", {{"--or", &flags.alternatives, "'FLAGS'",
                                      "an alternative, as '-n 2 --data-parallel 1'"},
@@ -130,11 +130,11 @@ void add_supervise(CommandLine& program, SuperviseFlags& flags,
        {"--kill-at", &flags.kill_at, "T,T,...", "kills a rank at these times, to rehearse"}});
   command.set_footer(
       "The command runs pipeexec with --checkpoint DIR; --resume DIR is added. Where it\n"
-      "ends other than with exit status 0, or does no further iteration for --timeout,\n"
-      "it is started again and goes on from the newest whole checkpoint. With exit\n"
-      "status 2, a wrong input, it is not: it would fail again. A command that hangs\n"
-      "gets SIGTERM, and after --grace SIGKILL. No process of it is left when the next\n"
-      "attempt starts.\n"
+      "ends other than with exit status 0, or does no further iteration for --timeout\n"
+      "(0s: for ever), it is started again and goes on from the newest whole checkpoint.\n"
+      "With exit status 2, a wrong input, it is not: it would fail again. A command that\n"
+      "hangs gets SIGTERM, and after --grace SIGKILL. No process of it is left when the\n"
+      "next attempt starts.\n"
       "\n"
       "--or, as often as there are alternatives, the best first: its flags replace\n"
       "those of the command, -n that of its launcher. --ranks-available is asked before\n"
@@ -147,8 +147,8 @@ void add_supervise(CommandLine& program, SuperviseFlags& flags,
       "and after --grace are killed. The exit status is then 128 and the signal, or 0\n"
       "where the training was done; where it gives up, that of the last attempt.\n"
       "\n"
-      "Ranks of rank 0's host see PIPEEXEC_PROGRESS; where rank 0 is elsewhere, mpirun\n"
-      "passes it on with -x PIPEEXEC_PROGRESS.\n"
+      "Rank 0 counts iterations in the file that PIPEEXEC_PROGRESS names. Where rank 0\n"
+      "is on another host than mpirun, give mpirun -x PIPEEXEC_PROGRESS.\n"
       "\n"
       "Examples:\n"
       "  pipeexec supervise --restarts 10 -- mpirun -n 4 pipeexec --schedule 1f1b \\\n"
