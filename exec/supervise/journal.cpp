@@ -21,7 +21,7 @@ std::int64_t system_clock_ns() {
 }
 
 // Chrome's times are microseconds; three digits more are nanoseconds.
-Json microseconds(std::int64_t ns) {
+Json chrome_time(std::int64_t ns) {
   return Json::verbatim(fmt::format("{}.{:03}", ns / 1000, ns % 1000));
 }
 
@@ -44,8 +44,8 @@ Json slice_event(Track track, const std::string& name, std::int64_t start_ns, st
   event["pid"] = 0;
   event["tid"] = static_cast<int>(track);
   event["name"] = name;
-  event["ts"] = microseconds(start_ns);
-  event["dur"] = microseconds(std::max<std::int64_t>(end_ns - start_ns, 0));
+  event["ts"] = chrome_time(start_ns);
+  event["dur"] = chrome_time(std::max<std::int64_t>(end_ns - start_ns, 0));
   event["args"] = std::move(arguments);
   return event;
 }

@@ -52,6 +52,8 @@ Supervision::Supervision(const SupervisedCommand& command, const SupervisionOrde
 Supervision::Conclusion Supervision::run() {
   for (;;) {
     if (auto over = choose_layout()) return *over;
+    // One that came while the last attempt was cleared away.
+    if (const auto signal = processes_.wait(0)) return told_while_waiting(*signal);
     run_attempt();
     if (auto over = conclude()) return *over;
   }
