@@ -135,9 +135,8 @@ void Journal::note_first_iteration(const RunProgress& progress) {
   for (SupervisionEvent& event : events_) {
     if (!event.end_ns && holds_up(event.kind)) event.end_ns = attempt.first_ns;
   }
-  say(fmt::format("attempt {} trains: {} done, {} after its start", attempts_.size(),
-                  plural(progress.finished, "iteration"),
-                  format_time(*attempt.first_ns - attempt.start_ns)));
+  say(fmt::format("attempt {} trains: iteration {} was done {} after its start", attempts_.size(),
+                  progress.begun + 1, format_time(*attempt.first_ns - attempt.start_ns)));
   write_trace();
 }
 

@@ -27,9 +27,7 @@ constexpr std::int64_t probe_patience_ns = 60'000'000'000;
 // So many attempts that get no further, and the next alternative is tried.
 constexpr int attempts_a_layout = 2;
 
-std::string signal_text(int signal) {
-  return fmt::format("signal {} ({})", signal, ::strsignal(signal));
-}
+std::string signal_text(int signal) { return fmt::format("{} ({})", signal, ::strsignal(signal)); }
 
 bool is_rank(const RunningProcess& process) { return process.name == "pipeexec"; }
 
@@ -304,7 +302,7 @@ Supervision::Conclusion Supervision::told_while_waiting(int signal) {
 }
 
 Supervision::Conclusion Supervision::told_to_end(int signal) {
-  return {128 + signal, fmt::format("told to end by {}", signal_text(signal))};
+  return {128 + signal, fmt::format("told to end by signal {}", signal_text(signal))};
 }
 
 }  // namespace pipesim::exec
