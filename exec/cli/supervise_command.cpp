@@ -107,7 +107,7 @@ int supervise(const SuperviseFlags& flags, const std::optional<Launch>& launch) 
 void add_supervise(CommandLine& program, SuperviseFlags& flags,
                    const std::optional<Launch>& launch) {
   CommandLine& command =
-      program.add_command("supervise", "Runs a training, and restarts it where it dies or hangs.");
+      program.add_command("supervise", "Restarts a training where it dies or hangs.");
   command.add_flags("", {FlagHelp("command", &flags.command, "WORDS",
                                   "behind --: a launcher and pipeexec, all flags")
                              .required()});
