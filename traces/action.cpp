@@ -7,9 +7,9 @@ namespace pipesim {
 namespace {
 
 constexpr std::array<std::string_view, kind_count> names{
-    "F",           "I",           "W",         "B",         "SEND_F",
-    "RECV_F",      "SEND_B",      "RECV_B",    "UNSHARD",   "RESHARD",
-    "REDUCE_GRAD", "REDUCE_TIED", "GRAD_NORM", "OPTIMIZER", "IDLE"};
+    "F",         "I",         "W",       "B",       "SEND_F",      "RECV_F",
+    "SEND_B",    "RECV_B",    "UNSHARD", "RESHARD", "REDUCE_GRAD", "REDUCE_TIED",
+    "GRAD_NORM", "OPTIMIZER", "SAVE",    "IDLE"};
 
 void append_number(std::string& text, std::int32_t value) {
   std::array<char, 12> digits;

@@ -31,9 +31,10 @@ enum class Kind : std::uint8_t {
   REDUCE_TIED,  // add up the gradients of a matrix that first and last stage share
   GRAD_NORM,    // find the norm of all gradients
   OPTIMIZER,    // a rank's optimizer step
+  SAVE,         // a rank's part of a checkpoint, as far as training waits for it
   IDLE,         // an empty cell of a schedule file
 };
-inline constexpr int kind_count = 15;
+inline constexpr int kind_count = 16;
 
 constexpr bool is_compute(Kind kind) { return kind <= Kind::B; }
 constexpr bool is_backward(Kind kind) { return kind == Kind::I || kind == Kind::B; }
@@ -98,7 +99,8 @@ constexpr bool is_communication(const Action& action) {
 }
 // Whether its rank does nothing else meanwhile, after its compute.
 constexpr bool is_closing(const Action& action) {
-  return action.kind == Kind::OPTIMIZER || is_blocking_collective(action.kind) ||
+  return action.kind == Kind::OPTIMIZER || action.kind == Kind::SAVE ||
+         is_blocking_collective(action.kind) ||
          (action.kind == Kind::REDUCE_GRAD && !is_collective(action));
 }
 

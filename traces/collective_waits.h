@@ -45,7 +45,7 @@ class CollectiveWaits {
 
   // What an action waits for, if anything; call once for each that a rank does.
   std::optional<Wait> take(const Action& action, std::int32_t rank) {
-    if (action.kind == Kind::OPTIMIZER || action.kind == Kind::IDLE ||
+    if (action.kind == Kind::OPTIMIZER || action.kind == Kind::SAVE || action.kind == Kind::IDLE ||
         is_blocking_collective(action.kind)) {
       return at(ranks_, rank);
     }

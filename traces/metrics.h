@@ -44,9 +44,9 @@ class ClosingTimes {
   static std::size_t at(Kind closing) {
     return static_cast<std::size_t>(closing) - static_cast<std::size_t>(Kind::REDUCE_GRAD);
   }
-  static_assert(static_cast<int>(Kind::OPTIMIZER) - static_cast<int>(Kind::REDUCE_GRAD) == 3);
+  static_assert(static_cast<int>(Kind::SAVE) - static_cast<int>(Kind::REDUCE_GRAD) == 4);
 
-  std::array<std::int64_t, 4> ns_{};  // REDUCE_GRAD, REDUCE_TIED, GRAD_NORM, OPTIMIZER
+  std::array<std::int64_t, 5> ns_{};  // REDUCE_GRAD, REDUCE_TIED, GRAD_NORM, OPTIMIZER, SAVE
 };
 
 struct RankMetrics {

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <string_view>
 #include <vector>
@@ -41,12 +42,12 @@ ProgressFile::ProgressFile(std::string path)
 
 ProgressFile::~ProgressFile() { ::close(file_); }
 
-void ProgressFile::note(std::int64_t finished, std::int64_t now_ns) {
+void ProgressFile::note(std::int64_t from, std::int64_t finished, std::int64_t now_ns) {
   if (count_ == 0) {
-    progress_.begun = finished - 1;
+    progress_.begun = from;
     progress_.first_ns = now_ns;
   } else {
-    durations_[(count_ - 1) % remembered] = now_ns - progress_.last_ns;
+    durations_[(count_ - 1) % remembered] = (now_ns - progress_.last_ns) / (finished - from);
     const std::size_t known = std::min(count_, remembered);
     std::array<std::int64_t, remembered> sorted = durations_;
     const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(known / 2);
@@ -60,9 +61,14 @@ void ProgressFile::note(std::int64_t finished, std::int64_t now_ns) {
   if (::pwrite(file_, record.data(), record.size(), 0) < 0) return;
 }
 
-void ProgressFile::note(std::int64_t finished) {
+void ProgressFile::note(std::int64_t from, std::int64_t finished) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
-  note(finished, std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+  note(from, finished, std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+}
+
+std::unique_ptr<ProgressFile> asked_progress_file() {
+  const char* path = std::getenv(progress_variable);
+  return path != nullptr ? std::make_unique<ProgressFile>(path) : nullptr;
 }
 
 std::optional<RunProgress> read_progress(const std::string& path) {

@@ -13,7 +13,7 @@ namespace pipesim {
 
 // Nothing that a rank computes or transfers stands behind one of these.
 constexpr bool ends_iteration(Kind kind) {
-  return is_blocking_collective(kind) || kind == Kind::OPTIMIZER;
+  return is_blocking_collective(kind) || kind == Kind::OPTIMIZER || kind == Kind::SAVE;
 }
 
 // Whether an action is there in iterations that end with a step alone.

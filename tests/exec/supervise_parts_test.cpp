@@ -76,18 +76,22 @@ TEST(ProgressFile, IsReadAsItIsWritten) {
   EXPECT_EQ(read_progress(path), std::nullopt);
   ProgressFile file(path);
   EXPECT_EQ(read_progress(path), std::nullopt);
-  file.note(11, 1000);
+  file.note(10, 11, 1000);
   EXPECT_EQ(read_progress(path), (RunProgress{10, 11, 1000, 1000, 0}));
-  file.note(12, 1100);
+  file.note(11, 12, 1100);
   EXPECT_EQ(read_progress(path), (RunProgress{10, 12, 1000, 1100, 100}));
   const std::size_t bytes = read_file(path).size();
   // Intervals 100, 5000, 200: the one in the middle.
-  file.note(13, 6100);
-  file.note(14, 6300);
+  file.note(12, 13, 6100);
+  file.note(13, 14, 6300);
   EXPECT_EQ(read_progress(path), (RunProgress{10, 14, 1000, 6300, 200}));
+  // Ten at once.
+  file.note(14, 24, 6300 + 2000);
+  file.note(24, 34, 6300 + 4000);
+  EXPECT_EQ(read_progress(path), (RunProgress{10, 34, 1000, 10300, 200}));
   constexpr std::int64_t late = INT64_MAX;
   ProgressFile last(path);
-  last.note(late, late);
+  last.note(late - 1, late, late);
   EXPECT_EQ(read_progress(path), (RunProgress{late - 1, late, late, late, 0}));
   EXPECT_EQ(read_file(path).size(), bytes);
 }
@@ -99,7 +103,7 @@ TEST(ProgressFile, ForgetsOldIterations) {
   std::int64_t now = 0;
   for (int i = 1; i <= 302; ++i) {
     now += i <= 201 ? 1000 : i % 2 == 0 ? 10 : 30;
-    file.note(i, now);
+    file.note(i - 1, i, now);
   }
   // 51 of 10, 50 of 30.
   EXPECT_EQ(read_progress(folder / "progress")->iteration_ns, 10);

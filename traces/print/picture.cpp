@@ -248,14 +248,15 @@ std::string Picture::legend(bool blocks) const {
     out += painted;
     length += plain.size();
   };
-  constexpr std::array<std::pair<Kind, std::string_view>, 7> meaning{
+  constexpr std::array<std::pair<Kind, std::string_view>, 8> meaning{
       {{Kind::F, "forward"},
        {Kind::B, "backward"},
        {Kind::I, "input gradient"},
        {Kind::W, "weight gradient"},
        {Kind::REDUCE_GRAD, "reduction"},
        {Kind::GRAD_NORM, "norm"},
-       {Kind::OPTIMIZER, "optimizer"}}};
+       {Kind::OPTIMIZER, "optimizer"},
+       {Kind::SAVE, "checkpoint"}}};
   const auto is_used = [&](Kind kind) { return used_[static_cast<std::size_t>(kind)]; };
   for (const auto& [kind, text] : meaning) {
     const bool reduces = kind == Kind::REDUCE_GRAD && is_used(Kind::REDUCE_TIED);
