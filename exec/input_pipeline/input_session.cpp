@@ -277,7 +277,7 @@ InputResult run_input_session(const InputJob& job, InputProcess& process, Transp
       });
     }
     if (segment.ends_epoch && transport.rank() == 0) on_epoch(segment.epoch, run.losses.back());
-    const std::int64_t from = InputState{segment.epoch, segment.first}.done(job.program.batches);
+    const std::int64_t from = std::int64_t{segment.epoch} * job.program.batches + segment.first;
     const auto tell = [&] {
       if (transport.rank() == 0 && checkpointing.on_batches) {
         checkpointing.on_batches(from, from + segment.batches);

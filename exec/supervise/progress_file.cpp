@@ -50,7 +50,7 @@ void ProgressFile::note(std::int64_t from, std::int64_t finished, std::int64_t n
     durations_[(count_ - 1) % remembered] = (now_ns - progress_.last_ns) / (finished - from);
     const std::size_t known = std::min(count_, remembered);
     std::array<std::int64_t, remembered> sorted = durations_;
-    const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(known / 2);
+    const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>((known - 1) / 2);
     std::nth_element(sorted.begin(), middle, sorted.begin() + static_cast<std::ptrdiff_t>(known));
     progress_.iteration_ns = *middle;
   }
