@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "exec/cli/command.h"
+#include "exec/cli/supervise_command.h"
 
 int main(int argc, char** argv) {
   using namespace pipesim;
@@ -81,6 +82,8 @@ int main(int argc, char** argv) {
   } catch (const Error& error) {  // told where the command line is
     wrong = error;
   }
+  exec::SuperviseFlags supervise_flags;
+  exec::add_supervise(program, supervise_flags, launch);
   program.set_work([&] {
     if (wrong) throw *wrong;
     exec::check_input_flags(program, flags);

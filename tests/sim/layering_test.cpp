@@ -57,6 +57,7 @@ const std::map<std::string, std::vector<std::string>> allowed{
     {"exec/input_pipeline",
      {"traces", "traces/base", "traces/input_pipeline", "sim/input_pipeline", "exec/device",
       "exec/transport", "exec/run", "exec/model", "exec/checkpoint"}},
+    {"exec/supervise", {"traces/base", "exec/run"}},
     {"exec", {"traces/*", "sim/schedule", "sim/cost", "sim/input_pipeline", "exec/*"}},
     {"gui/scene",
      {"traces", "traces/base", "traces/read", "traces/flame", "traces/input_pipeline",
