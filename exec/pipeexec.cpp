@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <limits>
 
+#include "exec/cli/checkpoint_command.h"
 #include "exec/cli/command.h"
 
 int main(int argc, char** argv) {
@@ -81,6 +82,8 @@ int main(int argc, char** argv) {
   } catch (const Error& error) {  // told where the command line is
     wrong = error;
   }
+  exec::CheckpointCommandFlags checkpoint_flags;
+  exec::add_checkpoint(program, checkpoint_flags, launch);
   program.set_work([&] {
     if (wrong) throw *wrong;
     exec::check_input_flags(program, flags);
