@@ -20,6 +20,16 @@
 
 namespace pipesim::exec {
 
+// What a training saves, and where.
+struct SavePlan {
+  std::string folder;
+  int every = 10;  // iterations, counted from the start of training, and after the last
+  int keep = 2;
+  bool beside = false;  // the iterations that follow
+
+  bool operator==(const SavePlan&) const = default;
+};
+
 struct FoundCheckpoint {
   std::string path;
   Manifest manifest;

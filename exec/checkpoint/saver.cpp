@@ -21,12 +21,12 @@ bool has_result(std::future<Result>& future, bool waits) {
 
 }  // namespace
 
-Saver::Saver(Disk& disk, Device& device, Transport& transport, const Setup& setup)
+Saver::Saver(Disk& disk, Device& device, Transport& transport, const SavePlan& plan)
     : transport_(transport),
       device_(device),
       disk_(disk),
-      folder_(disk, setup.folder, setup.keep),
-      beside_(setup.beside) {}
+      folder_(disk, plan.folder, plan.keep),
+      beside_(plan.beside) {}
 
 // Messages have their buffers here.
 Saver::~Saver() {

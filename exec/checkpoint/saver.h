@@ -23,12 +23,7 @@ namespace pipesim::exec {
 
 class Saver {
  public:
-  struct Setup {
-    std::string folder;
-    int keep = 1;
-    bool beside = false;
-  };
-  Saver(Disk& disk, Device& device, Transport& transport, const Setup& setup);
+  Saver(Disk& disk, Device& device, Transport& transport, const SavePlan& plan);
   // What still is written ends first.
   ~Saver();
   Saver(const Saver&) = delete;

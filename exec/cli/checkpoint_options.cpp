@@ -17,11 +17,14 @@ void add_checkpoint_flags(CommandLine& program, CheckpointFlags& flags) {
        {"--resume", &flags.resume, "DIR", "goes on from the newest whole one; may be the same"}});
 }
 
-void read_checkpoints(const CheckpointFlags& flags, TrainingJob& training) {
-  if (flags.resume) {
-    if (flags.resume->empty()) throw input_error("--resume: give the folder of checkpoints");
-    training.resume = *flags.resume;
+std::string read_resume(const CheckpointFlags& flags) {
+  if (flags.resume && flags.resume->empty()) {
+    throw input_error("--resume: give the folder of checkpoints");
   }
+  return flags.resume.value_or("");
+}
+
+std::optional<SavePlan> read_saves(const CheckpointFlags& flags) {
   if (!flags.folder) {
     for (const auto& [given, name] : {std::pair(flags.every.has_value(), "--checkpoint-every"),
                                       {flags.keep.has_value(), "--keep"},
@@ -29,14 +32,15 @@ void read_checkpoints(const CheckpointFlags& flags, TrainingJob& training) {
       if (!given) continue;
       throw input_error(fmt::format("{}: nothing is saved; give --checkpoint DIR too", name));
     }
-    return;
+    return std::nullopt;
   }
   if (flags.folder->empty()) throw input_error("--checkpoint: give a folder");
-  TrainingJob::Saves& saves = training.saves.emplace();
-  saves.folder = *flags.folder;
-  if (flags.every) saves.every = parse_count(*flags.every, "--checkpoint-every");
-  if (flags.keep) saves.keep = parse_count(*flags.keep, "--keep");
-  saves.beside = flags.beside;
+  SavePlan plan;
+  plan.folder = *flags.folder;
+  if (flags.every) plan.every = parse_count(*flags.every, "--checkpoint-every");
+  if (flags.keep) plan.keep = parse_count(*flags.keep, "--keep");
+  plan.beside = flags.beside;
+  return plan;
 }
 
 }  // namespace pipesim::exec

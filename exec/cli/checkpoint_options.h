@@ -1,7 +1,10 @@
 // Flags of checkpoints: where a training is saved, and from where it goes on.
 #pragma once
 
-#include "exec/run/training.h"
+#include <optional>
+#include <string>
+
+#include "exec/checkpoint/folder.h"
 #include "traces/command/command_line.h"
 
 namespace pipesim::exec {
@@ -14,7 +17,9 @@ struct CheckpointFlags {
 };
 
 void add_checkpoint_flags(CommandLine& program, CheckpointFlags& flags);
-// An input error where one stands without what it is of.
-void read_checkpoints(const CheckpointFlags& flags, TrainingJob& training);
+// An input error where one stands without what it is of. Nothing where nothing is saved.
+std::optional<SavePlan> read_saves(const CheckpointFlags& flags);
+// The folder to resume from, empty where there is none.
+std::string read_resume(const CheckpointFlags& flags);
 
 }  // namespace pipesim::exec

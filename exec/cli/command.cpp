@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <csignal>
 #include <cstdlib>
 #include <span>
 
@@ -141,14 +140,10 @@ void run_rank(const Flags& flags, const Ranks& ranks, Transport& control,
   Checkpointing checkpointing;
   if (training.saves || !training.resume.empty()) {
     agree_on(control, "the command line", training.fingerprint());
-    checkpointing.start = find_start(training, control, [](const std::string& damage) {
-      complain(fmt::format("pipeexec: passes over a checkpoint: {}\n", printable(damage)));
-    });
+    checkpointing.start = find_start(training, control, warn_of_damage);
     if (checkpointing.start) training.first_iteration = checkpointing.start->state.iteration;
   }
-  if (training.saves) {
-    checkpointing.is_to_stop = [] { return StopSignal::received().has_value(); };
-  }
+  if (training.saves) checkpointing.is_to_stop = was_told_to_stop;
   if (ranks.linked) {
     linked = link_devices(control, *device, find_link_library(ranks.transport), ranks.transport,
                           training);
@@ -166,15 +161,7 @@ void run_rank(const Flags& flags, const Ranks& ranks, Transport& control,
                                        trace ? &*trace : nullptr, {}, checkpointing);
   progress.reset();
   if (result.stopped_at) {
-    // The signal may have come to another rank alone.
-    const int signal = StopSignal::received().value_or(SIGTERM);
-    if (first) {
-      complain(
-          fmt::format("pipeexec: stopped by signal {}: saved after iteration {} in {}; --resume "
-                      "goes on\n",
-                      signal, *result.stopped_at, printable(training.saves->folder)));
-      stopped_by = signal;
-    }
+    if (first) stopped_by = tell_stop(*result.stopped_at, "iteration", training.saves->folder);
     return;
   }
   agree(transport, [&] {
@@ -226,7 +213,7 @@ void run_command(const Flags& flags, const std::optional<Launch>& launch) {
   const RankWork work = [&](Transport& transport) {
     if (ranks.patience_ns > 0) transport.set_patience(std::chrono::nanoseconds(ranks.patience_ns));
     if (input) {
-      input->run_rank(transport);
+      input->run_rank(transport, stopped_by);
     } else {
       run_rank(flags, ranks, transport, launch, stopped_by);
     }

@@ -588,7 +588,8 @@ Task make_task(const Flags& flags, int ranks) {
   }
   if (flags.accumulate) training.accumulate = parse_count(*flags.accumulate, "--accumulate");
   training.record_details = flags.trace.has_value();
-  read_checkpoints(flags.checkpoints, training);
+  training.saves = read_saves(flags.checkpoints);
+  training.resume = read_resume(flags.checkpoints);
   if (flags.device == emulated_device) {
     set_costs(flags, task);
   } else {

@@ -1,8 +1,13 @@
 #include "exec/cli/stop_signal.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <atomic>
 #include <csignal>
+
+#include "traces/base/text.h"
+#include "traces/print/terminal.h"
 
 namespace pipesim::exec {
 namespace {
@@ -37,6 +42,18 @@ StopSignal::~StopSignal() { handle(SIG_DFL); }
 std::optional<int> StopSignal::received() {
   const int signal = number;
   return signal == 0 ? std::nullopt : std::optional(signal);
+}
+
+void warn_of_damage(const std::string& damage) {
+  complain(fmt::format("pipeexec: passes over a checkpoint: {}\n", printable(damage)));
+}
+
+int tell_stop(std::int64_t at, std::string_view what, const std::string& folder) {
+  const int signal = StopSignal::received().value_or(SIGTERM);
+  complain(fmt::format(
+      "pipeexec: stopped by signal {} after {} {}, which is saved; --resume {} goes on\n", signal,
+      what, at, printable(folder)));
+  return signal;
 }
 
 }  // namespace pipesim::exec

@@ -1,6 +1,4 @@
 // Where a training goes on: the newest checkpoint that is whole and of the same training.
-//
-// All ranks look together, each at some of the files.
 #pragma once
 
 #include <functional>
@@ -19,10 +17,7 @@ struct Resumed {
   std::shared_ptr<const CheckpointReader> checkpoint;
 };
 
-// Rank 0 is told by `warn` of each that is passed over, and why. Nothing where there is none and
-// the training saves to the same folder: then it starts anew. Else that is an input error, and so
-// is a checkpoint of another training, one in which none is whole, and a folder to save to that has
-// checkpoints which this training would not go on from.
+// All ranks, as newest_checkpoint.h has it; nothing where the training starts anew.
 std::optional<Resumed> find_start(const TrainingJob& training, Transport& transport,
                                   const std::function<void(const std::string&)>& warn);
 

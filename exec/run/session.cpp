@@ -378,8 +378,7 @@ RunResult run_session(const TrainingJob& training, Device& device, Transport& tr
   }
   std::optional<Saver> saver;
   if (training.saves) {
-    const auto& [folder, every, keep, beside] = *training.saves;
-    saver.emplace(*checkpointing.disk, device, transport, Saver::Setup{folder, keep, beside});
+    saver.emplace(*checkpointing.disk, device, transport, *training.saves);
     agree(transport, [&] {
       if (first) saver->prepare();
     });

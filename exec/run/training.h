@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "exec/checkpoint/folder.h"
 #include "exec/data/text.h"
 #include "exec/device/device.h"
 #include "exec/model/layer.h"
@@ -55,17 +56,9 @@ struct TrainingJob {
   bool record_details = false;   // layers and memory, for a trace
   bool verify = false;
 
-  // Saves, of which all ranks have their part: after each so many iterations, counted from the
-  // start of training, and after the last one; and how many are kept.
-  struct Saves {
-    std::string folder;
-    int every = 10;
-    int keep = 2;
-    bool beside = false;  // the iterations that follow
-  };
-  std::optional<Saves> saves;
-  std::string resume;       // the folder of checkpoints that it goes on from, if any
-  int first_iteration = 0;  // iterations before it have been done
+  std::optional<SavePlan> saves;  // of which all ranks have their part
+  std::string resume;             // the folder of checkpoints that it goes on from, if any
+  int first_iteration = 0;        // iterations before it have been done
 
   // On an emulated device nothing is trained: costs take the place of the
   // model and its layout.

@@ -13,7 +13,7 @@
 namespace pipesim::exec {
 namespace {
 
-constexpr std::string_view kind = "pipeline";
+constexpr std::string_view pipeline_kind = "pipeline";
 
 // Sequences of all replicas.
 std::int64_t sequences_of(const TrainingJob& training) {
@@ -75,7 +75,7 @@ TrainingState state_after(const TrainingJob& training, int iterations,
 
 Manifest manifest_of(const TrainingJob& training, const TrainingState& state) {
   Json json;
-  json["kind"] = kind;
+  json["kind"] = pipeline_kind;
   json["model"] = Json::verbatim(to_json(training.model));
   json["seed"] = std::to_string(training.seed);  // readers of JSON have 53 bits
   json["text"] = {{"name", training.text.name()},
@@ -107,7 +107,7 @@ TrainingState state_of(const FoundCheckpoint& checkpoint, const TrainingJob& tra
   const Check check(checkpoint.path);
   const JsonValue document = parse_json(checkpoint.manifest.training, file);
   JsonMembers members(JsonCursor(document, file, "training"));
-  if (members.required("kind").string() != kind) {
+  if (members.required("kind").string() != pipeline_kind) {
     check.refuse("is of a training by an input pipeline; give --input-pipeline as it had");
   }
   check_model(check, members.required("model"), training.model);

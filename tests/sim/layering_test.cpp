@@ -55,7 +55,7 @@ const std::map<std::string, std::vector<std::string>> allowed{
       "exec/data", "exec/model", "exec/checkpoint"}},
     {"exec/input_pipeline",
      {"traces", "traces/base", "traces/input_pipeline", "sim/input_pipeline", "exec/device",
-      "exec/transport", "exec/run"}},
+      "exec/transport", "exec/run", "exec/model", "exec/checkpoint"}},
     {"exec/saved",
      {"traces/base", "sim/cost", "sim/input_pipeline", "exec/device/cpu", "exec/model",
       "exec/checkpoint", "exec/run"}},

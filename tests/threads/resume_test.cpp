@@ -99,7 +99,7 @@ void expect_near(const std::vector<double>& losses, const std::vector<double>& e
 RunResult run_in_two(const Layout& first, const Layout& second, int accumulate, bool beside,
                      const std::string& folder, bool verify) {
   TrainingJob begun = job_of(first, 6, accumulate);
-  begun.saves = TrainingJob::Saves{.folder = folder, .every = 3, .keep = 2, .beside = beside};
+  begun.saves = exec::SavePlan{.folder = folder, .every = 3, .keep = 2, .beside = beside};
   begun.iterations = 3;
   run_locally(begun);
   TrainingJob rest = job_of(second, 6, accumulate);
@@ -150,7 +150,8 @@ TEST(Resume, AmidAStepSumsAreBroughtAlong) {
         const std::string where =
             layouts[i].name + " to " + layouts[j].name + " at " + std::to_string(at);
         TrainingJob begun = job_of(layouts[i], 6, accumulate);
-        begun.saves = TrainingJob::Saves{.folder = folder / "ck", .every = at, .keep = 99, .beside = false};
+        begun.saves =
+            exec::SavePlan{.folder = folder / "ck", .every = at, .keep = 99, .beside = false};
         run_locally(begun);
         end_at(folder / "ck", at);
         TrainingJob rest = job_of(layouts[j], 6, accumulate);
@@ -173,7 +174,7 @@ TEST(Resume, TheWarmUpIsNotDoneTwice) {
     training.warmup = 2;
     const RunResult whole = run_locally(training);
     TrainingJob begun = training;
-    begun.saves = TrainingJob::Saves{.folder = folder / "ck", .every = 1, .keep = 9, .beside = false};
+    begun.saves = exec::SavePlan{.folder = folder / "ck", .every = 1, .keep = 9, .beside = false};
     run_locally(begun);
     end_at(folder / "ck", at);
     training.resume = folder / "ck";
