@@ -583,7 +583,7 @@ TEST(Pipeexec, RefusesInOneSentence) {
   expect_refused(emulated + " --costs " + testing::source_file("examples/shared_card.json"), 2,
                  "names a rank");
   expect_refused(good + " --costs x.json", 2, "only --device emulated has costs");
-  expect_refused("run " + good, 2, "'run' was not expected");
+  expect_refused("run " + good, 2, "unknown subcommand 'run'");
 }
 
 TEST(Pipeexec, LeavesNothingBehindWhenItFails) {
