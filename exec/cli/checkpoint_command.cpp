@@ -7,6 +7,7 @@
 
 #include "exec/cli/checkpoint_report.h"
 #include "exec/cli/parse_number.h"
+#include "exec/model/layer.h"
 #include "exec/saved/import.h"
 #include "exec/saved/inspection.h"
 #include "exec/saved/weight_file.h"
@@ -98,6 +99,7 @@ void write_export(const CheckpointCommandFlags& flags) {
 void read_import(const CheckpointCommandFlags& flags) {
   if (flags.saved->empty()) throw input_error("--checkpoint: give a folder");
   const Model model = find_model(*flags.model);
+  check_trainable(model, "--model");
   check_publishable(model, "--model");
   const std::int64_t bytes = import_weights(*flags.weights, model, machine_disk(), *flags.saved);
   print(fmt::format("{}: {} as iteration 0, {}; pipeexec --resume {} starts from it\n",

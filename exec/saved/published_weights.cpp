@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "exec/model/layer.h"
 #include "traces/base/error.h"
 #include "traces/base/json.h"
 #include "traces/base/text.h"
@@ -131,7 +130,6 @@ void for_each_number(const PublishedTensor& tensor, const Visit& visit) {
 }  // namespace
 
 void check_publishable(const Model& model, std::string_view where) {
-  check_trainable(model, where);
   const char* reason = nullptr;
   if (model.architecture == Architecture::mlp) {
     reason = "it is an mlp, which transformers does not have";

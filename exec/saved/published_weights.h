@@ -32,7 +32,7 @@ struct PublishedTensor {
   std::int64_t size() const { return rows * columns.size(); }
 };
 
-// A model that has no published form is an input error, which `where` begins.
+// One that can be trained and has no published form is an input error, which `where` begins.
 void check_publishable(const Model& model, std::string_view where);
 
 // In the order of the model. A matrix that the head shares stands once.
