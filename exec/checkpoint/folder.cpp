@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <ranges>
 #include <span>
 #include <tuple>
@@ -134,6 +135,8 @@ void CheckpointFolder::remove(const std::string& checkpoint) {
 
 void CheckpointFolder::prepare() {
   disk_.make_folder(path_);
+  const std::string parent = std::filesystem::path(path_ + "/.").parent_path().parent_path();
+  disk_.sync_folder(parent.empty() ? "." : parent);
   const FoundCheckpoints found = find_checkpoints(path_);
   for (const FoundCheckpoint& one : found.by_age) {
     if (!one.is_incoming) continue;

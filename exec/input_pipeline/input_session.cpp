@@ -126,12 +126,9 @@ std::string compare(const InputProcess::Trained& trained, const RecommendationWo
 
 // All ranks: whether any is to stop.
 bool stops(Transport& transport, const std::function<bool()>& is_to_stop) {
-  const bool own = is_to_stop && is_to_stop();
-  bool any = false;
-  for (const char theirs : gather_value(transport, static_cast<char>(own))) {
-    any = any || theirs != 0;
-  }
-  return broadcast_value(transport, any);
+  int any = 0;
+  for (const int own : gather_value(transport, is_to_stop && is_to_stop() ? 1 : 0)) any += own;
+  return broadcast_value(transport, any) > 0;
 }
 
 // All ranks: where it goes on, and from what; rank 0 says what is passed over.

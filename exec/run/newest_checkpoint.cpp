@@ -83,7 +83,7 @@ std::optional<NewestCheckpoint> find_newest_checkpoint(
     agree(transport, [&] { check(*own); });
     const std::vector<std::string> damages = find_damages(transport, *own);
     for (const std::string& damage : damages) warn(last = damage);
-    if (!broadcast_value(transport, damages.empty())) continue;
+    if (broadcast_value(transport, std::ssize(damages)) > 0) continue;
     NewestCheckpoint newest{*own, nullptr};
     agree(transport,
           [&] { newest.reader = std::make_shared<CheckpointReader>(own->path, own->manifest); });

@@ -12,6 +12,7 @@
 #include "exec/checkpoint/hash.h"
 #include "tests/errors.h"
 #include "tests/files.h"
+#include "tests/quick_disk.h"
 
 namespace pipesim {
 namespace {
@@ -84,13 +85,17 @@ class RecordingDisk final : public Disk {
     std::unique_ptr<DiskFile> file_;
   };
 
-  static Disk& machine() { return exec::machine_disk(); }
-  std::string below(const std::string& path) const { return path.substr(root_.size() + 1); }
+  // Names and bytes are what matters here.
+  Disk& machine() { return quick_; }
+  std::string below(const std::string& path) const {
+    return path == root_ ? "" : path.substr(root_.size() + 1);
+  }
   void note(Step::What what, const std::string& path, std::string more = {}) {
     steps_.push_back({what, below(path), std::move(more)});
   }
 
   std::string root_;
+  testing::QuickDisk quick_;
   std::vector<Step> steps_;
 };
 
@@ -313,7 +318,7 @@ struct History {
 };
 
 History record(int keep) {
-  const testing::TemporaryFolder root;
+  const testing::TemporaryFolder root(testing::memory_folder());
   RecordingDisk disk(root.path().string());
   CheckpointFolder folder(disk, root / "ck", keep);
   History history;
@@ -332,12 +337,13 @@ void expect_whole(const fs::path& root, std::int64_t least, int keep, const std:
   const std::int64_t newest = newest_whole(folder);
   EXPECT_GE(newest, least) << where;
   EXPECT_LE(named_in(folder), keep) << where;
-  CheckpointFolder again(exec::machine_disk(), folder, keep);
+  testing::QuickDisk disk;
+  CheckpointFolder again(disk, folder, keep);
   again.prepare();
   EXPECT_EQ(newest_whole(folder), newest) << where;
   EXPECT_LE(named_in(folder), keep) << where;
   for (const std::string& name : exec::names_in(folder)) EXPECT_NE(name.front(), '.') << name;
-  save(exec::machine_disk(), again, newest + 5);
+  save(disk, again, newest + 5);
   EXPECT_EQ(newest_whole(folder), newest + 5) << where;
   EXPECT_LE(named_in(folder), keep) << where;
   EXPECT_EQ(read_file(folder + "/latest"),
@@ -355,12 +361,12 @@ TEST(CheckpointFolderFaults, EveryPrefixOfTheWritesLeavesAWholeOne) {
           "keeping " + std::to_string(keep) + ", after step " + std::to_string(step);
       const std::int64_t least = history.newest_before(step);
       {
-        const testing::TemporaryFolder root;
+        const testing::TemporaryFolder root(testing::memory_folder());
         platter.put_all(root.path());
         expect_whole(root.path(), least, keep, where + ", killed");
       }
       for (int cut = 0; cut < 6; ++cut) {
-        const testing::TemporaryFolder root;
+        const testing::TemporaryFolder root(testing::memory_folder());
         platter.put_cut(root.path(), random);
         expect_whole(root.path(), least, keep, where + ", cut " + std::to_string(cut));
       }
@@ -371,7 +377,7 @@ TEST(CheckpointFolderFaults, EveryPrefixOfTheWritesLeavesAWholeOne) {
 
 // What the platter holds is what the machine's disk does.
 TEST(CheckpointFolderFaults, TheWholeHistoryIsWhatTheMachineHas) {
-  const testing::TemporaryFolder root;
+  const testing::TemporaryFolder root(testing::memory_folder());
   RecordingDisk disk(root / "machine");
   fs::create_directories(root / "machine");
   CheckpointFolder folder(disk, root / "machine/ck", 2);
@@ -392,11 +398,12 @@ TEST(CheckpointFolderFaults, TheWholeHistoryIsWhatTheMachineHas) {
 }
 
 TEST(CheckpointFolder, EveryFlippedBitIsFound) {
-  const testing::TemporaryFolder root;
-  CheckpointFolder folder(exec::machine_disk(), root / "ck", 2);
+  const testing::TemporaryFolder root(testing::memory_folder());
+  testing::QuickDisk disk;
+  CheckpointFolder folder(disk, root / "ck", 2);
   folder.prepare();
-  save(exec::machine_disk(), folder, 10);
-  save(exec::machine_disk(), folder, 20);
+  save(disk, folder, 10);
+  save(disk, folder, 20);
   const std::string newest = root / "ck/iteration-00000020";
   for (const std::string& name : exec::names_in(newest)) {
     const std::string path = newest + "/" + name;
@@ -414,18 +421,19 @@ TEST(CheckpointFolder, EveryFlippedBitIsFound) {
 
 // A training that went back to 10 leaves what came after it behind.
 TEST(CheckpointFolder, LaterOnesGoWithTheNextSave) {
-  const testing::TemporaryFolder root;
-  CheckpointFolder folder(exec::machine_disk(), root / "ck", 3);
+  const testing::TemporaryFolder root(testing::memory_folder());
+  testing::QuickDisk disk;
+  CheckpointFolder folder(disk, root / "ck", 3);
   folder.prepare();
-  for (const int iteration : {10, 20, 30}) save(exec::machine_disk(), folder, iteration);
-  save(exec::machine_disk(), folder, 20);
+  for (const int iteration : {10, 20, 30}) save(disk, folder, iteration);
+  save(disk, folder, 20);
   EXPECT_EQ(exec::names_in(root / "ck"),
             (std::vector<std::string>{"iteration-00000010", "iteration-00000020", "latest"}));
   EXPECT_EQ(newest_whole(root / "ck"), 20);
 }
 
 TEST(CheckpointFolder, WhatIsNoCheckpointIsTold) {
-  const testing::TemporaryFolder root;
+  const testing::TemporaryFolder root(testing::memory_folder());
   EXPECT_TRUE(exec::find_checkpoints(root / "nothing").by_age.empty());
   write_file(root / "file", "x");
   EXPECT_NE(testing::input_error_of([&] { exec::find_checkpoints(root / "file"); }),

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -11,16 +12,25 @@
 #include "tests/errors.h"
 #include "tests/files.h"
 #include "tests/local_run.h"
+#include "tests/quick_disk.h"
 
 namespace pipesim {
 namespace {
 
 using exec::RunResult;
 using exec::TrainingJob;
-using testing::run_locally;
 using testing::TemporaryFolder;
 using testing::tiny_model;
 using testing::tiny_training;
+
+// What was synced does not matter here.
+RunResult run_locally(const TrainingJob& training, std::function<bool()> is_to_stop = {}) {
+  testing::QuickDisk disk;
+  exec::Checkpointing how;
+  how.disk = &disk;
+  how.is_to_stop = std::move(is_to_stop);
+  return testing::run_locally(training, {}, {}, nullptr, {}, how);
+}
 
 struct Layout {
   std::string name;
@@ -32,9 +42,6 @@ struct Layout {
   std::optional<int> shard_over = {};
   bool splits_tokens = false;
 };
-
-// What is said of a layout in a failure.
-void PrintTo(const Layout& layout, std::ostream* out) { *out << layout.name; }
 
 const std::vector<Layout> layouts{
     {.name = "one"},
@@ -115,7 +122,7 @@ TEST(Resume, EveryLayoutGoesOnInEveryOther) {
   }
   for (std::size_t i = 0; i < layouts.size(); ++i) {
     for (std::size_t j = 0; j < layouts.size(); ++j) {
-      const TemporaryFolder folder;
+      const TemporaryFolder folder(testing::memory_folder());
       const std::string where = layouts[i].name + " to " + layouts[j].name;
       const bool beside = (i + j) % 2 == 1;
       const RunResult result = run_in_two(layouts[i], layouts[j], 1, beside, folder / "ck", true);
@@ -146,7 +153,7 @@ TEST(Resume, AmidAStepSumsAreBroughtAlong) {
     for (std::size_t j = 0; j < layouts.size(); ++j) {
       for (const int at : {1, 2, 4}) {
         if (i != j && at != 4) continue;
-        const TemporaryFolder folder;
+        const TemporaryFolder folder(testing::memory_folder());
         const std::string where =
             layouts[i].name + " to " + layouts[j].name + " at " + std::to_string(at);
         TrainingJob begun = job_of(layouts[i], 6, accumulate);
@@ -169,7 +176,7 @@ TEST(Resume, AmidAStepSumsAreBroughtAlong) {
 
 TEST(Resume, TheWarmUpIsNotDoneTwice) {
   for (const int at : {1, 2, 3, 5}) {
-    const TemporaryFolder folder;
+    const TemporaryFolder folder(testing::memory_folder());
     TrainingJob training = job_of(layouts[1], 3, 1);
     training.warmup = 2;
     const RunResult whole = run_locally(training);
@@ -188,7 +195,7 @@ TEST(Resume, TheWarmUpIsNotDoneTwice) {
 }
 
 TEST(Resume, ADamagedOneIsPassedOver) {
-  const TemporaryFolder folder;
+  const TemporaryFolder folder(testing::memory_folder());
   TrainingJob training = job_of(layouts[1], 6, 1);
   const std::vector<double> whole = run_locally(training).losses;
   save_to(training, folder, 2);
@@ -206,13 +213,11 @@ TEST(Resume, ADamagedOneIsPassedOver) {
 
 // Whoever is asked to stop saves first, at the end of a step.
 TEST(Resume, AStopIsSaved) {
-  const TemporaryFolder folder;
+  const TemporaryFolder folder(testing::memory_folder());
   TrainingJob training = job_of(layouts[1], 6, 2);
   const std::vector<double> whole = run_locally(training).losses;
   save_to(training, folder, 100);
-  exec::Checkpointing stopping;
-  stopping.is_to_stop = [] { return true; };
-  const RunResult stopped = run_locally(training, {}, {}, nullptr, {}, stopping);
+  const RunResult stopped = run_locally(training, [] { return true; });
   EXPECT_EQ(stopped.stopped_at, 2);
   training.resume = folder / "ck";
   const RunResult result = run_locally(training);
@@ -221,7 +226,7 @@ TEST(Resume, AStopIsSaved) {
 }
 
 TEST(Resume, AnotherTrainingIsRefused) {
-  const TemporaryFolder folder;
+  const TemporaryFolder folder(testing::memory_folder());
   TrainingJob training = job_of(layouts[1], 4, 2);
   save_to(training, folder, 3);
   run_locally(training);
@@ -235,11 +240,11 @@ TEST(Resume, AnotherTrainingIsRefused) {
   const auto expect = [&](const std::function<void(TrainingJob&)>& change,
                           const std::string& part) {
     const std::string error = refusal(change);
-    EXPECT_NE(error.find(part), std::string::npos) << error;
+    EXPECT_NE(error.find(part), std::string::npos) << part << ": " << error;
   };
   expect(
       [](TrainingJob& job) {
-        job.model.name = "other", job.model.blocks = 4, job.layout = {3, 3};
+        job.model.name = "other", job.model.blocks = 2, job.layout = {2, 2};
       },
       "is of model 'tiny', not 'other'");
   expect([](TrainingJob& job) { job.model.mlp_size = 16; }, "is of another model 'tiny'");
