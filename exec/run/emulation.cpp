@@ -196,7 +196,8 @@ void Emulation::reduce(int stage, std::int64_t number, std::int64_t count) {
   }
   if (costs_.reduce_gradients_ns.empty()) return;
   close(Kind::REDUCE_GRAD, stage,
-        share_of(costs_.reduce_gradients_ns[static_cast<std::size_t>(rank_)], count, number));
+        pipesim::share_of(costs_.reduce_gradients_ns[static_cast<std::size_t>(rank_)], count,
+                          number));
 }
 
 void Emulation::meet(Kind kind, int stage) {
