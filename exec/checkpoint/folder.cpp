@@ -47,6 +47,12 @@ void write_synced(Disk& disk, const std::string& path, std::string_view text) {
   file->sync();
 }
 
+bool is_whole(const FoundCheckpoint& checkpoint) {
+  return std::ranges::none_of(checkpoint.manifest.files, [&](const CheckpointFile& file) {
+    return find_damage(checkpoint.path, file).has_value();
+  });
+}
+
 }  // namespace
 
 FoundCheckpoints find_checkpoints(const std::string& folder) {
@@ -134,22 +140,22 @@ void CheckpointFolder::remove(const std::string& checkpoint) {
 }
 
 void CheckpointFolder::prepare() {
-  disk_.make_folder(path_);
-  const std::string parent = std::filesystem::path(path_ + "/.").parent_path().parent_path();
-  disk_.sync_folder(parent.empty() ? "." : parent);
-  const FoundCheckpoints found = find_checkpoints(path_);
-  for (const FoundCheckpoint& one : found.by_age) {
-    if (!one.is_incoming) continue;
-    const bool is_whole = std::ranges::none_of(one.manifest.files, [&](const CheckpointFile& file) {
-      return find_damage(one.path, file).has_value();
-    });
-    if (is_whole) finish(one.manifest.iteration);
+  try {
+    disk_.make_folder(path_);
+    const std::string parent = std::filesystem::path(path_ + "/.").parent_path().parent_path();
+    disk_.sync_folder(parent.empty() ? "." : parent);
+    write_synced(disk_, join(path_, incoming_mark), "");  // shows that it can be written
+    for (const FoundCheckpoint& one : find_checkpoints(path_).by_age) {
+      if (one.is_incoming && is_whole(one)) finish(one.manifest.iteration);
+    }
+    for (const std::string& name : names_in(path_)) {
+      if (iteration_in(name, incoming_prefix)) remove(join(path_, name));
+      if (name == incoming_mark) disk_.remove_file(join(path_, name));
+    }
+    disk_.sync_folder(path_);
+  } catch (const Error& error) {
+    throw input_error(fmt::format("--checkpoint: {}", error.what()));
   }
-  for (const std::string& name : names_in(path_)) {
-    if (iteration_in(name, incoming_prefix)) remove(join(path_, name));
-    if (name == incoming_mark) disk_.remove_file(join(path_, name));
-  }
-  disk_.sync_folder(path_);
 }
 
 void CheckpointFolder::publish(const Manifest& manifest) {

@@ -55,7 +55,7 @@ class CheckpointFolder {
 
   const std::string& path() const { return path_; }
   // Before the first save: makes the folder, finishes what lacks nothing but its name, removes
-  // what was left unfinished.
+  // what was left unfinished. An input error where it can't be written.
   void prepare();
   // A name for the file of a rank.
   static std::string file_of(int rank);

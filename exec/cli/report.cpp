@@ -193,10 +193,9 @@ std::string verification_lines(const TrainingJob& training, const RunResult& res
 
 std::string report(const Task& task, const RunResult& result, const Terminal& terminal) {
   if (!result.has_iterations()) {
-    const std::string what = fmt::format(
-        "{}: the checkpoint is of iteration {}, and {} were asked for: nothing is left "
-        "to do",
-        task.title, *result.resumed_at, task.training.end());
+    const std::string what =
+        fmt::format("{}: the checkpoint is of iteration {}, the last: nothing is left to do",
+                    task.title, *result.resumed_at);
     return bold(wrap(what, terminal.width), terminal.colour) + "\n" + loss_line(result);
   }
   std::string sentences = bubble_lines(result.metrics) + critical_path_line(result.metrics) +

@@ -183,10 +183,11 @@ TEST(CheckpointCommand, RefusesInOneSentence) {
   expect_refused(saved + "--checkpoint " + ck, "has a checkpoint of iteration 4; give --resume");
   expect_refused(saved + "--resume " + (folder / "none"), "there is no checkpoint");
   expect_refused(saved + "--seed 2" + resumed, "was made with --seed 1, not 2");
-  expect_refused(saved + "--model gpt2" + resumed, "is of model 'gpt-mini', not 'gpt2'");
+  expect_refused(saved + "--model gpt2-small" + resumed,
+                 "is of model 'gpt-mini', not 'gpt2-small'");
   expect_refused(good + " --warmup 2 --iterations 3" + resumed, "was made with --warmup 1, not 2");
   expect_refused(saved + "--data " + ck + "/latest" + resumed, "was trained on another text");
-  expect_refused("--schedule 1f1b --stages 9 --microbatches 3" + resumed, "--stages");
+  expect_refused("--schedule 1f1b --stages 11 --microbatches 3" + resumed, "use fewer stages");
   expect_refused(saved + "--checkpoint " + ck + "/latest/x", "can't be");
   expect_refused(saved + "--checkpoint " + ck + "/a/b", "can't be made");
   expect_refused("--device emulated --schedule 1f1b --stages 2 --microbatches 2 --checkpoint " + ck,

@@ -554,7 +554,7 @@ TEST(Pipeexec, RefusesInOneSentence) {
   expect_refused(good + " --device cuda:-1", 2, "has no number of a GPU");
   expect_refused(good + " --transport ucx", 2, "unknown transport 'ucx'");
   expect_refused(good + " --eager-limit 3", 2, "has no unit");
-  expect_refused(good + " --checkpoint x", 2, "unknown flag '--checkpoint'");
+  expect_refused(good + " --chekpoint x", 2, "unknown flag '--chekpoint'");
   expect_refused(good + " --trace " + (folder / "no/run.json"), 2, "No such file");
   expect_refused(good + " --trace /dev/full", 1, "No space left");
   expect_refused(good + " --timeout 5", 2, "has no unit");
