@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <limits>
 
+#include "exec/cli/checkpoint_command.h"
 #include "exec/cli/command.h"
 #include "exec/cli/supervise_command.h"
 
@@ -84,6 +85,8 @@ int main(int argc, char** argv) {
   }
   exec::SuperviseFlags supervise_flags;
   exec::add_supervise(program, supervise_flags, launch);
+  exec::CheckpointCommandFlags checkpoint_flags;
+  exec::add_checkpoint(program, checkpoint_flags, launch);
   program.set_work([&] {
     if (wrong) throw *wrong;
     exec::check_input_flags(program, flags);

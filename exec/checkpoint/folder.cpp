@@ -92,6 +92,12 @@ FoundCheckpoints find_checkpoints(const std::string& folder) {
   return found;
 }
 
+std::optional<std::string> marked_checkpoint(const std::string& folder) {
+  const std::string path = join(folder, mark_name);
+  if (!size_of_file(path)) return std::nullopt;
+  return std::string(strip(read_file(path)));
+}
+
 std::optional<std::string> find_damage(const std::string& checkpoint, const CheckpointFile& file) {
   const std::string path = join(checkpoint, file.name);
   const std::optional<std::int64_t> bytes = size_of_file(path);

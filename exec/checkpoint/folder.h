@@ -42,6 +42,9 @@ struct FoundCheckpoints {
 // Only looks. Files of checkpoints are not read.
 FoundCheckpoints find_checkpoints(const std::string& folder);
 
+// The name of the checkpoint that is marked as the newest, if one is.
+std::optional<std::string> marked_checkpoint(const std::string& folder);
+
 // Reads that file of a checkpoint: what is wrong with it, if anything.
 std::optional<std::string> find_damage(const std::string& checkpoint, const CheckpointFile& file);
 

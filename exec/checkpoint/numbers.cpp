@@ -46,11 +46,12 @@ void for_each_run(const Numbers& numbers, const Range& window, const Visit& visi
   }
 }
 
+constexpr Range everything{0, std::numeric_limits<std::int64_t>::max() / 2};
+
 template <typename Put>
 std::int64_t put_common(const Numbers& from, const float* source, const Numbers& to,
                         float* destination, const Put& put) {
   std::int64_t sum = 0;
-  constexpr Range everything{0, std::numeric_limits<std::int64_t>::max() / 2};
   for_each_run(to, everything, [&](std::int64_t there, std::int64_t place, std::int64_t size) {
     for_each_run(from, {there, there + size},
                  [&](std::int64_t found, std::int64_t own, std::int64_t count) {
@@ -95,6 +96,14 @@ std::optional<Range> Numbers::in_whole() const {
   if (!has_whole_rows(shard)) return {};
   const std::int64_t begin = shard.rows.begin * shard.width;
   return Range{begin + range.begin, begin + range.end};
+}
+
+std::vector<Range> Numbers::runs_in_whole() const {
+  std::vector<Range> runs;
+  for_each_run(*this, everything, [&](std::int64_t at, std::int64_t /*own*/, std::int64_t count) {
+    runs.push_back({at, at + count});
+  });
+  return runs;
 }
 
 std::string to_text(const Numbers& numbers) {

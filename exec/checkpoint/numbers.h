@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "exec/model/parameters.h"
 
@@ -26,6 +27,8 @@ struct Numbers {
   std::int64_t size() const { return range.size(); }
   // Whether its numbers stand side by side in the whole, and then where.
   std::optional<Range> in_whole() const;
+  // Where they stand in the whole, run by run, ascending.
+  std::vector<Range> runs_in_whole() const;
   bool operator==(const Numbers&) const = default;
 };
 

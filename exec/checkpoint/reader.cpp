@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "exec/checkpoint/safetensors.h"
@@ -49,6 +50,23 @@ std::int64_t CheckpointReader::size(std::string_view key) const {
   if (found == arrays_.end()) return sum;
   for (const Part& part : found->second) sum += part.numbers.size();
   return sum;
+}
+
+bool CheckpointReader::is_whole(std::string_view key, std::int64_t size) const {
+  const auto found = arrays_.find(key);
+  if (found == arrays_.end()) return false;
+  std::vector<Range> runs;
+  for (const Part& part : found->second) {
+    const std::vector<Range> own = part.numbers.runs_in_whole();
+    runs.insert(runs.end(), own.begin(), own.end());
+  }
+  std::ranges::sort(runs, {}, &Range::begin);
+  std::int64_t at = 0;
+  for (const Range& run : runs) {
+    if (run.begin != at) return false;
+    at = run.end;
+  }
+  return at == size;
 }
 
 void CheckpointReader::put(std::string_view key, const Numbers& numbers, float* to,

@@ -17,21 +17,8 @@ constexpr std::pair<std::string_view, Slice Piece::*> states[] = {
     {".first_moment", &Piece::first},
     {".second_moment", &Piece::second}};
 
-// "layers.2.qkv.matrix".
-std::string own_key(const Model& model, int layer, const Parameter& parameter) {
-  std::string name = parameter.name.substr(model.layer_name(layer).size() + 1);
-  std::ranges::replace(name, ' ', '.');
-  return fmt::format("layers.{}.{}", layer, name);
-}
-
 bool is_tied_head(const Model& model, int layer, std::size_t parameter) {
   return model.tied_head && model.is_head(layer) && parameter == tied_parameter;
-}
-
-// Where its weights and moments are.
-std::string states_key(const Model& model, int layer, std::size_t index,
-                       const Parameter& parameter) {
-  return is_tied_head(model, layer, index) ? "layers.0.table" : own_key(model, layer, parameter);
 }
 
 Layer& layer_at(const std::vector<Layer*>& layers, int index) {
@@ -122,6 +109,17 @@ Numbers tokens_of(const TrainingJob& training, const SavedPlace& place, int pass
 }
 
 }  // namespace
+
+std::string own_key(const Model& model, int layer, const Parameter& parameter) {
+  std::string name = parameter.name.substr(model.layer_name(layer).size() + 1);
+  std::ranges::replace(name, ' ', '.');
+  return fmt::format("layers.{}.{}", layer, name);
+}
+
+std::string states_key(const Model& model, int layer, std::size_t index,
+                       const Parameter& parameter) {
+  return is_tied_head(model, layer, index) ? "layers.0.table" : own_key(model, layer, parameter);
+}
 
 SavedPlace SavedPlace::of(const RankGroups& groups) {
   return {groups.replica, groups.tensor.rank(), groups.likes.rank(), groups.likes.ranks()};

@@ -21,6 +21,11 @@
 
 namespace pipesim::exec {
 
+// "layers.2.qkv.matrix", of which sums of gradients are; and of which its weights and moments are.
+std::string own_key(const Model& model, int layer, const Parameter& parameter);
+std::string states_key(const Model& model, int layer, std::size_t index,
+                       const Parameter& parameter);
+
 using Stages = std::vector<std::unique_ptr<Stage>>;
 
 // Where a rank's numbers stand among those of all.

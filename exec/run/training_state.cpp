@@ -111,6 +111,7 @@ TrainingState state_of(const FoundCheckpoint& checkpoint, const TrainingJob& tra
     check.refuse("is of a training by an input pipeline; give --input-pipeline as it had");
   }
   check_model(check, members.required("model"), training.model);
+  if (checkpoint.manifest.iteration == 0) return {};  // imported weights, of no training so far
   check.same("--seed", members.required("seed").string(), std::to_string(training.seed),
              "give the same seed");
   JsonMembers text(members.required("text"));

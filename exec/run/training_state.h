@@ -28,7 +28,7 @@ TrainingState state_after(const TrainingJob& training, int iterations,
 Manifest manifest_of(const TrainingJob& training, const TrainingState& state);
 
 // Reads it. What another training has left, or one that this can't go on from, is an input error
-// that names the checkpoint and what differs.
+// that names the checkpoint and what differs. Of one of iteration 0 only the model counts.
 TrainingState state_of(const FoundCheckpoint& checkpoint, const TrainingJob& training);
 
 }  // namespace pipesim::exec

@@ -29,9 +29,8 @@ struct Shown {
 };
 
 // The blocks of a page that a line like <!-- output: COMMAND --> stands before.
-std::vector<Shown> shown_in(const std::string& page) {
+std::vector<Shown> shown_in(const std::string& page, const std::string& mark = "<!-- output: ") {
   const std::string text = read_file(testing::source_file(page));
-  const std::string mark = "<!-- output: ";
   std::vector<Shown> all;
   for (std::size_t at = text.find(mark); at != std::string::npos; at = text.find(mark, at + 1)) {
     const std::size_t command = at + mark.size();
@@ -92,6 +91,24 @@ TEST(Readme, ShowsRealOutput) {
     }
   }
   EXPECT_GE(compared, 6);
+}
+
+// Blocks that several commands of pipeexec, in a folder of their own, come to.
+TEST(Readme, ShowsWhatCheckpointsHold) {
+  int compared = 0;
+  for (const auto& [command, output] : shown_in("exec/README.md", "<!-- in a folder: ")) {
+    const testing::TemporaryFolder folder;
+    const std::filesystem::path programs = std::filesystem::path(PIPEEXEC_COMMAND).parent_path();
+    const auto outcome = testing::run_command({"/bin/sh", "-c",
+                                               "cd '" + folder.path().string() + "' && PATH='" +
+                                                   programs.string() + "':$PATH && " + command},
+                                              {"COLUMNS=80"});
+    EXPECT_EQ(outcome.status, 0) << command;
+    EXPECT_EQ(outcome.err, "") << command;
+    EXPECT_TRUE(shows(output, outcome.out)) << command << "\nprinted:\n" << outcome.out;
+    ++compared;
+  }
+  EXPECT_GE(compared, 1);
 }
 
 TEST(Readme, ShowsHowProfilesAreSplit) {

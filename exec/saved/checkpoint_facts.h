@@ -1,0 +1,47 @@
+// What a checkpoint's manifest says of its training, for people.
+//
+// Of a training by a schedule or by an input pipeline; what goes on from a checkpoint reads more
+// strictly (exec/run/training_state.h). Plain values and pure functions; any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "exec/checkpoint/folder.h"
+#include "sim/cost/model.h"
+
+namespace pipesim::exec {
+
+enum class TrainingKind : std::uint8_t { pipeline, input_pipeline };
+
+// How ranks shared the training that saved it.
+struct SavedLayout {
+  std::string program;  // a schedule, or an input pipeline
+  int stages = 1;
+  int replicas = 1;
+  int shards = 1;  // tensor-parallel
+  int zero = 0;
+  int ranks() const { return stages * replicas * shards; }
+};
+
+struct CheckpointFacts {
+  TrainingKind kind = TrainingKind::pipeline;
+  std::string model_name;
+  std::optional<Model> model;  // of a pipeline
+  std::string model_json;
+  // Absent where the weights have been imported and nothing is trained yet.
+  std::optional<std::string> seed;
+  std::optional<std::string> data;  // its name
+  std::optional<SavedLayout> layout;
+  std::optional<std::string> imported;  // from where
+  std::int64_t step = 0;                // or, of an input pipeline, epochs
+  std::int64_t passes = 0;              // of the next, or batches
+  std::vector<double> losses;           // one a step, with those of the warm-up
+};
+
+// A manifest that is none of pipeexec's is an input error that names it.
+CheckpointFacts facts_of(const FoundCheckpoint& checkpoint);
+
+}  // namespace pipesim::exec
