@@ -61,13 +61,12 @@ class ProgressPlace {
   std::string path_;
 };
 
-std::string last_words(const Journal& journal, const std::string& reason) {
+std::string last_words(const Journal& journal) {
   const auto attempts = static_cast<std::int64_t>(journal.attempts().size());
   const double useful =
       static_cast<double>(journal.useful_ns()) / static_cast<double>(journal.now_ns());
-  return fmt::format("{}: {} in {}, {} of the time useful", reason,
-                     plural(journal.finished(), "iteration"), plural(attempts, "attempt"),
-                     format_percent(useful));
+  return fmt::format("{} in {}, {} of the time useful", plural(journal.finished(), "iteration"),
+                     plural(attempts, "attempt"), format_percent(useful));
 }
 
 int supervise(const SuperviseFlags& flags, const std::optional<Launch>& launch) {
@@ -96,7 +95,8 @@ int supervise(const SuperviseFlags& flags, const std::optional<Launch>& launch) 
   });
   Supervision supervision(command, orders, journal);
   const Supervision::Conclusion over = supervision.run();
-  journal.say(last_words(journal, over.reason));
+  journal.say(
+      fmt::format("{}: {}", over.exit_status == 0 ? "done" : "not done", last_words(journal)));
   if (flags.json) print(journal.summary_json(over.exit_status, over.reason));
   finish_printing();
   return over.exit_status;
