@@ -111,8 +111,8 @@ void read_import(const CheckpointCommandFlags& flags) {
 
 void add_checkpoint(CommandLine& program, CheckpointCommandFlags& flags,
                     const std::optional<Launch>& launch) {
-  CommandLine& all = program.add_command(
-      "checkpoint", "Says what checkpoints hold; takes weights out of them, or makes one of some.");
+  CommandLine& all =
+      program.add_command("checkpoint", "Shows checkpoints; moves weights out and in.");
   const auto add = [&](const std::string& name, const std::string& about,
                        void (*work)(const CheckpointCommandFlags&)) -> CommandLine& {
     CommandLine& command = all.add_command(name, about);

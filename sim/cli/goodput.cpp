@@ -30,7 +30,7 @@ void answer_goodput(const GoodputFlags& flags) {
 void add_goodput(CommandLine& program) {
   auto flags = std::make_shared<GoodputFlags>();
   CommandLine& command =
-      program.add_command("goodput", "says how often to save, and what share of the time trains");
+      program.add_command("goodput", "how often to save, and what share of time trains");
   add_goodput_flags(command, *flags);
   command.set_work([flags] { answer_goodput(*flags); });
   command.set_footer(

@@ -226,7 +226,7 @@ TEST_F(CheckpointTools, WrongInputIsNamed) {
   expect_refused("checkpoint import text --model gpt-mini --checkpoint in", 2,
                  "text: is no file of safetensors");
   EXPECT_FALSE(std::filesystem::exists(folder_ / "in"));
-  expect_refused("checkpoint import out.safetensors --model gpt-mini --checkpoint no/such", 1,
+  expect_refused("checkpoint import out.safetensors --model gpt-mini --checkpoint no/such", 2,
                  "no/such: can't be made: No such file");
 
   flip_byte("ck/iteration-00000002/rank-0000.safetensors");
