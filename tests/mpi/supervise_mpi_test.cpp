@@ -15,22 +15,23 @@ using Json = nlohmann::json;
 using testing::Outcome;
 
 // Each iteration takes 20 ms at least, so that the rank is killed before the last.
-std::vector<std::string> training(const std::string& more) {
+std::vector<std::string> training(int iterations, const std::string& more) {
   std::vector<std::string> argv{PIPEEXEC_COMMAND};
   std::istringstream in(
       "--schedule 1f1b --microbatches 2 --micro-batch-size 1 --sequence-length 8 --warmup 0 "
-      "--iterations 150 --faults pause@0F0=20ms --json " +
-      more);
+      "--faults pause@0F0=20ms --json --iterations " +
+      std::to_string(iterations) + " " + more);
   for (std::string word; in >> word;) argv.push_back(word);
   return argv;
 }
 
-Outcome supervised(const std::vector<std::string>& flags, const std::string& folder) {
+Outcome supervised(const std::vector<std::string>& flags, int iterations,
+                   const std::string& folder) {
   std::vector<std::string> argv{PIPEEXEC_COMMAND, "supervise"};
   argv.insert(argv.end(), flags.begin(), flags.end());
   argv.insert(argv.end(), {"--", PIPESIM_MPIEXEC, "--oversubscribe", "-n", "2"});
   const std::vector<std::string> command =
-      training("--checkpoint " + folder + " --checkpoint-every 10");
+      training(iterations, "--checkpoint " + folder + " --checkpoint-every 10");
   argv.insert(argv.end(), command.begin(), command.end());
   return testing::run_command(argv,
                               {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"});
@@ -38,10 +39,10 @@ Outcome supervised(const std::vector<std::string>& flags, const std::string& fol
 
 TEST(SupervisedJob, EndsAsIfNoRankHadDied) {
   const testing::TemporaryFolder folder;
-  const Outcome undisturbed = testing::mpirun(2, training(""));
+  const Outcome undisturbed = testing::mpirun(2, training(150, ""));
   ASSERT_EQ(undisturbed.status, 0) << undisturbed.err;
   const Outcome outcome =
-      supervised({"--kill-at", "2500ms", "--trace", folder / "trace.json"}, folder / "ck");
+      supervised({"--kill-at", "2500ms", "--trace", folder / "trace.json"}, 150, folder / "ck");
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_EQ(Json::parse(outcome.out)["losses"], Json::parse(undisturbed.out)["losses"]);
   const Json trace = Json::parse(read_file(folder / "trace.json"));
@@ -55,8 +56,8 @@ TEST(SupervisedJob, EndsAsIfNoRankHadDied) {
 // What has ended is not begun again.
 TEST(SupervisedJob, FindsNothingLeftToDo) {
   const testing::TemporaryFolder folder;
-  ASSERT_EQ(supervised({}, folder / "ck").status, 0);
-  const Outcome again = supervised({"--restarts", "0"}, folder / "ck");
+  ASSERT_EQ(supervised({}, 3, folder / "ck").status, 0);
+  const Outcome again = supervised({"--restarts", "0"}, 3, folder / "ck");
   EXPECT_EQ(again.status, 0) << again.err;
   EXPECT_NE(again.err.find("no iteration was done"), std::string::npos) << again.err;
 }
