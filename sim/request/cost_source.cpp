@@ -107,6 +107,7 @@ Costs CostSource::resolve(const Schedule& schedule,
     shape.layout = layout;
     Costs costs = own.costs(shape);
     for (const TimeChange& change : request_.changes) apply(change, placement, costs);
+    set_save(schedule, layout, costs);
     costs.check(placement, schedule.microbatches, name_of(own));
     check_tokens(own.training(), schedule.microbatches);
     return costs;
@@ -138,8 +139,43 @@ Costs CostSource::resolve(const Schedule& schedule,
     costs.compute_slowdown_ppm = own.compute_slowdown_ppm;
   }
   for (const TimeChange& change : request_.changes) apply(change, placement, costs);
+  set_save(schedule, layout, costs);
   costs.check(placement, schedule.microbatches, request_.name);
   return costs;
+}
+
+// Costs without saves are as they were.
+void CostSource::set_save(const Schedule& schedule, const std::optional<std::vector<int>>& layout,
+                          Costs& costs) const {
+  if (!request_.save) return;
+  const SaveRequest& asked = *request_.save;
+  if (!costs.save && !asked.bytes_per_second) {
+    throw input_error(
+        "--checkpoint-every: nothing says how fast storage is; give --storage, such as 2GB/s, or "
+        "costs with save");
+  }
+  if (!costs.save) costs.save.emplace();
+  SaveCosts& save = *costs.save;
+  const auto ranks = static_cast<std::size_t>(schedule.ranks());
+  if (asked.bytes) save.bytes.assign(ranks, *asked.bytes);
+  if (asked.bytes_per_second) save.bytes_per_second = asked.bytes_per_second;
+  if (asked.copy_bytes_per_second) save.copy_bytes_per_second = asked.copy_bytes_per_second;
+  if (!save.bytes.empty()) return;
+  const Placement& placement = schedule.placement;
+  if (model() != nullptr) {
+    const CostModel own = model()->with_ranks(schedule.ranks());
+    PipelineShape shape = shape_of(schedule);
+    shape.layout = layout;
+    fill_save_bytes(placement, own.parameters(shape), own.training().data_parallel,
+                    own.training().tensor_parallel, costs);
+  } else {
+    const auto training = replicas(schedule.ranks());
+    fill_save_bytes(placement, {}, training ? training->data_parallel : 1, 1, costs);
+  }
+  if (save.total_bytes() > 0) return;
+  throw input_error(
+      "--checkpoint-every: nothing says how much ranks write; give --checkpoint-bytes, or costs "
+      "that say what weights take");
 }
 
 Variation CostSource::measured_variation() const {
