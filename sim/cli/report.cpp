@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "sim/cli/save_flags.h"
 #include "sim/cli/training_report.h"
 #include "traces/base/text.h"
 #include "traces/print/picture.h"

@@ -22,7 +22,7 @@ std::vector<FlagHelp> flags_beside_every(SaveFlags& flags) {
 
 void add_save_flags(CommandLine& command, SaveFlags& flags) {
   command.add_flags("Checkpoints", {{"--checkpoint-every", &flags.every, "N",
-                                     "saves at the end of every N-th iteration that steps"}});
+                                     "saves at the end of every N-th iteration"}});
   command.add_flags("Checkpoints", flags_beside_every(flags));
 }
 

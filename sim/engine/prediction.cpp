@@ -82,8 +82,7 @@ void add_closed_form(const Family& family, const Shape& shape, const Costs& cost
     reason = "replicas exchange weights or gradients";
     return;
   }
-  if (prediction.saves.saves(0, static_cast<int>(prediction.metrics.iteration_ends_ns.size()),
-                             prediction.accumulation)) {
+  if (prediction.saves.saves(0)) {
     reason = "the iteration ends with a checkpoint";
     return;
   }

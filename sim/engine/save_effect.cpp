@@ -36,9 +36,9 @@ SaveEffect save_effect(const Schedule& schedule, const Costs& costs,
   effect.bytes = costs.save->total_bytes();
   SimulationOptions with = options;
   with.sink = nullptr;
-  with.saves.every = std::min(options.saves.every, 2);
-  const int period = with.saves.every * options.accumulation.passes;
-  with.iterations = period;
+  const int passes = options.accumulation.passes;
+  const int period = options.saves.every > passes ? 2 * passes : passes;
+  with.saves.every = with.iterations = period;
   const std::vector<SaveTime> times = times_of_one_save(schedule, costs, with);
   std::int64_t first_ns = std::numeric_limits<std::int64_t>::max();
   std::int64_t longest_ns = 0;  // that a rank is not ready for the next one
@@ -64,8 +64,7 @@ SaveEffect save_effect(const Schedule& schedule, const Costs& costs,
   const std::int64_t plain_ns = second_period_ns(costs, without);
   effect.stall_ns = second_period_ns(free, with) - plain_ns;
   const auto mean_ns = static_cast<long double>(plain_ns) / period;
-  const auto iterations =
-      static_cast<long double>(options.saves.every) * options.accumulation.passes;
+  const auto iterations = static_cast<long double>(options.saves.every);
   if (options.saves.beside) {
     const long double wait_ns = static_cast<long double>(longest_ns) - mean_ns * iterations;
     effect.keeps_up = wait_ns <= static_cast<long double>(effect.stall_ns);

@@ -1,9 +1,10 @@
 // What saving checkpoints adds to a run, on average.
 //
-// Found by simulating: a save ends the second of two iterations (or steps), or each where each
-// has one, and what a period of that takes more than one without is what training stands still
-// for it. That is the same for saves that are further apart, but for one thing: an asynchronous
-// save waits for the one before, where iterations between them take less than writing it.
+// Found by simulating: a save ends the second of two iterations, or each where each has one (of
+// two steps, where gradients are accumulated), and what a period of that takes more than one
+// without is what training stands still for it. That is the same for saves that are further
+// apart, but for one thing: an asynchronous save waits for the one before, where iterations
+// between them take less than writing it.
 // Calls share nothing; any thread.
 #pragma once
 

@@ -59,10 +59,7 @@ Metrics simulate(const Schedule& schedule, const Costs& costs, const SimulationO
     program = lower(schedule);
   }
   const Schedule& open = program ? *program : schedule;
-  bool saves = false;
-  for (int i = 0; options.saves.any() && i < options.iterations; ++i) {
-    saves = saves || options.saves.saves(i, options.iterations, options.accumulation);
-  }
+  const bool saves = options.saves.any() && options.saves.every <= options.iterations;
   const std::vector<Closing> closing = closing_of(open, costs, saves);
   if (std::ranges::any_of(closing, &Closing::any)) program = with_closing(open, closing);
   if (options.iterations > 1) {

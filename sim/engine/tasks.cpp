@@ -279,7 +279,7 @@ class TasksBuilder {
   void make_saves() {
     std::vector<int> iterations;
     for (int i = 0; saves_.any() && i < iterations_; ++i) {
-      if (saves_.saves(i, iterations_, accumulation_)) iterations.push_back(i);
+      if (saves_.saves(i)) iterations.push_back(i);
     }
     if (iterations.empty()) return;
     tasks_.saves =

@@ -19,7 +19,8 @@ constexpr bool ends_iteration(Kind kind) {
 
 // Whether an action is there in iterations that end with a step alone.
 constexpr bool is_of_step(Kind kind, const Accumulation& accumulation) {
-  return ends_iteration(kind) || (kind == Kind::REDUCE_GRAD && !accumulation.reduces_each);
+  return (ends_iteration(kind) && kind != Kind::SAVE) ||
+         (kind == Kind::REDUCE_GRAD && !accumulation.reduces_each);
 }
 
 // What ranks do at the end where their lists do not say when.
