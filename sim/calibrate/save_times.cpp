@@ -265,7 +265,10 @@ SaveTimes save_times(std::span<const RecordedRun* const> runs, bool by_layer,
     saves.push_back(std::move(*own));
   }
   if (saves.empty()) return result;
-  const Factors solution = fit_with_starts(saves);
+  // Writes beside compute share processors with it; they tell rates only where no others do.
+  std::vector<TypicalSave> undisturbed = saves;
+  std::erase_if(undisturbed, &TypicalSave::copies);
+  const Factors solution = fit_with_starts(undisturbed.empty() ? saves : undisturbed);
   SaveCosts& save = result.save.emplace(costs_of(solution, saves.front()));
   save.copy_bytes_per_second = copy_rate(saves);
   if (by_layer && follow_from_states(*first, saves.front(), by_layer, entries)) {
