@@ -58,6 +58,13 @@ RunningCommand::~RunningCommand() {
 
 void RunningCommand::strike(int signal) const { ::kill(child_, signal); }
 
+// Leaves an end to be found by outcome().
+bool RunningCommand::stands_still() const {
+  siginfo_t what{};
+  ::waitid(P_PID, static_cast<id_t>(child_), &what, WEXITED | WSTOPPED | WNOWAIT);
+  return what.si_code == CLD_STOPPED;
+}
+
 Outcome RunningCommand::outcome() {
   Outcome outcome;
   int status = 0;

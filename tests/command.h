@@ -30,6 +30,8 @@ class RunningCommand {
   RunningCommand(RunningCommand&& other) noexcept;
 
   void strike(int signal) const;
+  // Waits until it has ended or a signal has stopped it; whether it stands still then.
+  bool stands_still() const;
   Outcome outcome();  // once it has ended; called once
 
  private:

@@ -39,7 +39,8 @@ exec::TrainingJob tiny_training(const Schedule& schedule, const Model& model) {
 
 exec::RunResult run_locally(const exec::TrainingJob& training,
                             std::optional<std::int64_t> eager_limit_bytes, const Wrap& wrap,
-                            OutputFile* trace, const std::vector<exec::Clock>& clocks) {
+                            OutputFile* trace, const std::vector<exec::Clock>& clocks,
+                            const exec::Checkpointing& checkpointing) {
   exec::RunResult result;
   exec::run_as_threads(
       static_cast<int>(training.mesh().ranks()), eager_limit_bytes, [&](exec::Transport& own) {
@@ -49,8 +50,15 @@ exec::RunResult run_locally(const exec::TrainingJob& training,
         const bool first = own.rank() == 0;
         const auto clock =
             clocks.empty() ? exec::Clock() : clocks[static_cast<std::size_t>(own.rank())];
-        exec::RunResult mine = run_session(training, *device, wrapped ? *wrapped : own, ignore,
-                                           first ? trace : nullptr, clock);
+        exec::Transport& transport = wrapped ? *wrapped : own;
+        exec::TrainingJob job = training;
+        exec::Checkpointing how = checkpointing;
+        if (job.saves || !job.resume.empty()) {
+          how.start = find_start(job, transport, [](const std::string&) {});
+          if (how.start) job.first_iteration = how.start->state.iteration;
+        }
+        exec::RunResult mine =
+            run_session(job, *device, transport, ignore, first ? trace : nullptr, clock, how);
         if (first) result = std::move(mine);
       });
   return result;

@@ -20,10 +20,12 @@ exec::TrainingJob tiny_training(const Schedule& schedule, const Model& model);
 
 // What rank 0 reports. `wrap`, where given, puts another transport before each
 // rank's own, which outlives it. `clocks`, where given, are those of the ranks.
+// A training that resumes goes on as pipeexec's would.
 using Wrap = std::function<std::unique_ptr<exec::Transport>(exec::Transport& own)>;
 exec::RunResult run_locally(const exec::TrainingJob& training,
                             std::optional<std::int64_t> eager_limit_bytes = {},
                             const Wrap& wrap = {}, OutputFile* trace = nullptr,
-                            const std::vector<exec::Clock>& clocks = {});
+                            const std::vector<exec::Clock>& clocks = {},
+                            const exec::Checkpointing& checkpointing = {});
 
 }  // namespace pipesim::testing

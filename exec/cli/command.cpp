@@ -13,6 +13,7 @@
 #include "exec/cli/layout.h"
 #include "exec/cli/rank_list.h"
 #include "exec/cli/report.h"
+#include "exec/cli/stop_signal.h"
 #include "exec/device/devices.h"
 #include "exec/run/agreement.h"
 #include "exec/run/channels.h"
@@ -113,7 +114,7 @@ void list_ranks(const Flags& flags, const Ranks& ranks, Transport& transport, co
 // On one rank, from flags to the report. Ranks agree that all could set up,
 // and in the end on how it went.
 void run_rank(const Flags& flags, const Ranks& ranks, Transport& control,
-              const std::optional<Launch>& launch) {
+              const std::optional<Launch>& launch, std::optional<int>& stopped_by) {
   const bool launched = ranks.by_mpi && launch;
   const bool first = control.rank() == 0;
   Task task;
@@ -135,7 +136,14 @@ void run_rank(const Flags& flags, const Ranks& ranks, Transport& control,
     if (first) draw_layout(flags, task, launched);
   });
   if (flags.list_ranks) return list_ranks(flags, ranks, control, *device, local_rank);
-  const TrainingJob& training = task.training;
+  TrainingJob& training = task.training;
+  Checkpointing checkpointing;
+  if (training.saves || !training.resume.empty()) {
+    agree_on(control, "the command line", training.fingerprint());
+    checkpointing.start = find_start(training, control, warn_of_damage);
+    if (checkpointing.start) training.first_iteration = checkpointing.start->state.iteration;
+  }
+  if (training.saves) checkpointing.is_to_stop = was_told_to_stop;
   if (ranks.linked) {
     linked = link_devices(control, *device, find_link_library(ranks.transport), ranks.transport,
                           training);
@@ -147,12 +155,15 @@ void run_rank(const Flags& flags, const Ranks& ranks, Transport& control,
   const OnIteration on_iteration = [&](int iteration, const std::optional<Outcome>& outcome) {
     const std::string loss =
         training.costs || !outcome ? "" : fmt::format(", loss {:.4f}", outcome->loss);
-    progress->show(fmt::format("iteration {} of {}{}", iteration + 1,
-                               training.warmup + training.iterations, loss));
+    progress->show(fmt::format("iteration {} of {}{}", iteration + 1, training.end(), loss));
   };
-  const RunResult result =
-      run_session(training, *device, transport, on_iteration, trace ? &*trace : nullptr);
+  const RunResult result = run_session(training, *device, transport, on_iteration,
+                                       trace ? &*trace : nullptr, {}, checkpointing);
   progress.reset();
+  if (result.stopped_at) {
+    if (first) stopped_by = tell_stop(*result.stopped_at, "iteration", training.saves->folder);
+    return;
+  }
   agree(transport, [&] {
     if (first) tell(flags, task, result, trace, launched);
   });
@@ -194,19 +205,23 @@ void run_command(const Flags& flags, const std::optional<Launch>& launch) {
     return;
   }
   const Ranks ranks = choose_ranks(flags, launch);
+  std::optional<StopSignal> stop_signal;
+  if (flags.checkpoints.folder) stop_signal.emplace();
+  std::optional<int> stopped_by;  // rank 0's, where it is here
   std::optional<InputCommand> input;
   if (flags.input.pipeline) input.emplace(flags, ranks, launch);
   const RankWork work = [&](Transport& transport) {
     if (ranks.patience_ns > 0) transport.set_patience(std::chrono::nanoseconds(ranks.patience_ns));
     if (input) {
-      input->run_rank(transport);
+      input->run_rank(transport, stopped_by);
     } else {
-      run_rank(flags, ranks, transport, launch);
+      run_rank(flags, ranks, transport, launch, stopped_by);
     }
   };
   if (!ranks.by_mpi && !ranks.tcp) {
     run_as_threads(ranks.count, ranks.eager_limit_bytes, work,
                    input ? Processors::shared : Processors::one_each);
+    if (stopped_by) std::exit(128 + *stopped_by);
     return;
   }
   std::unique_ptr<Transport> transport = ranks.tcp ? connect(ranks) : start_mpi(ranks, launch);
@@ -215,6 +230,7 @@ void run_command(const Flags& flags, const std::optional<Launch>& launch) {
   });
   transport.reset();
   if (!went_well) std::exit(1);  // all is said
+  if (stopped_by) std::exit(128 + *stopped_by);
 }
 
 void pass_on(const Error& error, const Flags& flags, const Launch& launch) {

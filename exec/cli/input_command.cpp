@@ -5,6 +5,7 @@
 
 #include "exec/cli/destination.h"
 #include "exec/cli/input_report.h"
+#include "exec/cli/stop_signal.h"
 #include "exec/run/agreement.h"
 #include "traces/base/error.h"
 #include "traces/base/files.h"
@@ -21,7 +22,7 @@ void InputCommand::make_job(int ranks) {
   process_.emplace(*job_, !ranks_.by_mpi && !ranks_.tcp);
 }
 
-void InputCommand::run_rank(Transport& transport) {
+void InputCommand::run_rank(Transport& transport, std::optional<int>& stopped_by) {
   const bool launched = ranks_.by_mpi && launch_;
   const bool first = transport.rank() == 0;
   std::optional<OutputFile> trace;
@@ -36,8 +37,14 @@ void InputCommand::run_rank(Transport& transport) {
   const OnEpoch on_epoch = [&](int epoch, double loss) {
     progress->show(fmt::format("epoch {} of {}, loss {:.4f}", epoch + 1, job_->epochs, loss));
   };
-  const InputResult result = run_input_session(*job_, *process_, transport, on_epoch);
+  const InputCheckpointing checkpointing{warn_of_damage, was_told_to_stop};
+  const InputResult result =
+      run_input_session(*job_, *process_, transport, on_epoch, {}, checkpointing);
   progress.reset();
+  if (result.stopped_at) {
+    if (first) stopped_by = tell_stop(*result.stopped_at, "batch", job_->saves->folder);
+    return;
+  }
   agree(transport, [&] {
     if (first) tell(result, trace, launched);
   });

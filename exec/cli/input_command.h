@@ -16,8 +16,9 @@ class InputCommand {
   InputCommand(const Flags& flags, const Ranks& ranks, const std::optional<Launch>& launch)
       : flags_(flags), ranks_(ranks), launch_(launch) {}
 
-  // On each rank's thread, from flags to the report, which rank 0 prints.
-  void run_rank(Transport& transport);
+  // On each rank's thread, from flags to the report, which rank 0 prints; it gets the signal that
+  // the run was stopped by.
+  void run_rank(Transport& transport, std::optional<int>& stopped_by);
 
  private:
   // By the first who asks; an input error for everyone.

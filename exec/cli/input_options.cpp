@@ -79,6 +79,9 @@ InputJob emulated_job(const Flags& flags, int ranks) {
                 {&own.evaluate, "--evaluate"}},
                "an emulated device trains nothing");
   if (flags.verify) throw input_error("--verify: an emulated device has no results to compare");
+  if (flags.checkpoints.any()) {
+    throw input_error("--checkpoint: an emulated device has nothing to save");
+  }
   if (!flags.costs) {
     throw input_error("--costs is missing: a file of what each action takes on --device emulated");
   }
@@ -144,6 +147,17 @@ InputJob training_job(const Flags& flags, int ranks) {
   job.program = program_of(flags, ranks, batches);
   check_batches(*job.source, job.program.batches + job.evaluate, training.batch_size, ranks);
   training.accumulate = job.program.accumulate;
+  job.resume = read_resume(flags.checkpoints);
+  job.saves = read_saves(flags.checkpoints);
+  if (names_input_program_file(*flags.input.pipeline)) return job;
+  job.cut = [flags, ranks](int fewer) { return program_of(flags, ranks, fewer); };
+  if (!job.saves || job.saves->every % training.accumulate == 0) return job;
+  if (flags.checkpoints.every) {
+    throw input_error(
+        fmt::format("--checkpoint-every {}: the dense part steps after {} batches; give a multiple",
+                    job.saves->every, training.accumulate));
+  }
+  job.saves->every = (job.saves->every / training.accumulate + 1) * training.accumulate;
   return job;
 }
 
@@ -164,16 +178,22 @@ void check_input_flags(const CommandLine& program, const Flags& flags) {
     }
     return;
   }
-  const std::string other =
-      program.first_given({"--input-pipeline", "--batches",     "--batch-size",
-                           "--input-stages",   "--sharding",    "--table-optimizer",
-                           "--epochs",         "--evaluate",    "--model",
-                           "--data",           "--accumulate",  "--seed",
-                           "--learning-rate",  "--device",      "--costs",
-                           "--transport",      "--eager-limit", "--timeout",
-                           "--rank",           "--ranks",       "--master",
-                           "--list-devices",   "--trace",       "--verify",
-                           "--json",           "--quiet"});
+  const std::string other = program.first_given({"--input-pipeline", "--batches",
+                                                 "--batch-size",     "--input-stages",
+                                                 "--sharding",       "--table-optimizer",
+                                                 "--epochs",         "--evaluate",
+                                                 "--model",          "--data",
+                                                 "--accumulate",     "--seed",
+                                                 "--learning-rate",  "--device",
+                                                 "--costs",          "--transport",
+                                                 "--eager-limit",    "--timeout",
+                                                 "--rank",           "--ranks",
+                                                 "--master",         "--list-devices",
+                                                 "--trace",          "--verify",
+                                                 "--json",           "--quiet",
+                                                 "--checkpoint",     "--checkpoint-every",
+                                                 "--keep",           "--async-checkpoint",
+                                                 "--resume"});
   if (!other.empty()) {
     throw input_error(fmt::format(
         "{}: an input pipeline has no use for it; leave it or --input-pipeline away", other));

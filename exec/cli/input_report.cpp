@@ -26,7 +26,11 @@ std::string run_lines(const InputJob& job, const InputResult& result) {
     if (!left_out.empty()) text += fmt::format("        {}\n", left_out);
   }
   text += fmt::format("run     {}; transport {}\n", run.device, run.transport);
-  if (job.epochs > 1) text += fmt::format("        shown is the last of {} epochs\n", job.epochs);
+  if (run.program.batches < job.program.batches) {
+    text += fmt::format("        shown are the last {} of {} batches\n", run.program.batches,
+                        job.program.batches * job.epochs);
+  } else if (job.epochs > 1)
+    text += fmt::format("        shown is the last of {} epochs\n", job.epochs);
   if (run.program.accumulate > 1) {
     text += fmt::format("        the dense part steps after {}\n",
                         plural(run.program.accumulate, "batch", "batches"));
@@ -52,13 +56,20 @@ std::string run_lines(const InputJob& job, const InputResult& result) {
 
 std::string input_run_report(const InputJob& job, const InputResult& result,
                              const Terminal& terminal) {
+  if (result.run.spans.empty()) {
+    return wrap(fmt::format("{}: the checkpoint is of {} batches, as many as were asked for: "
+                            "nothing is left to do\nloss    {:.6g} at last\n",
+                            job.program.name, *result.resumed_at, result.losses.back()),
+                terminal.width);
+  }
   return input_report(result.run, measure(result.run), terminal) + "\n" +
          wrap(run_lines(job, result), terminal.width);
 }
 
 std::string input_result_json(const InputJob& job, const InputResult& result) {
   Json json{{"format", "pipeexec-input-result"}, {"version", 1}};
-  add_input_run(json, result.run, measure(result.run));
+  if (!result.run.spans.empty()) add_input_run(json, result.run, measure(result.run));
+  json["resumed_at"] = result.resumed_at;
   json["processors"] = result.processors;
   if (job.training) {
     const RecommendationTraining& training = *job.training;

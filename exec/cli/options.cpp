@@ -305,6 +305,9 @@ void set_costs(const Flags& flags, Task& task) {
         flags.tensor_parallel ? "tensor" : "sequence"));
   }
   if (flags.verify) throw input_error("--verify: an emulated device has no results to compare");
+  if (flags.checkpoints.any()) {
+    throw input_error("--checkpoint: an emulated device has nothing to save");
+  }
   if (flags.pace) {
     if (*flags.pace == pace_name(EmulationPace::anchored)) {
       training.pace = EmulationPace::anchored;
@@ -393,6 +396,7 @@ void add_all_flags(CommandLine& program, Flags& flags) {
         "keeps scores, or not; default: GPUs never do"},
        {"--precision", &flags.precision, "fp32|bf16",
         "of activations and what multiplies; default fp32"}});
+  add_checkpoint_flags(program, flags.checkpoints);
   add_input_flags(program, flags.input);
   program.add_flags(
       "Machine",
@@ -584,6 +588,8 @@ Task make_task(const Flags& flags, int ranks) {
   }
   if (flags.accumulate) training.accumulate = parse_count(*flags.accumulate, "--accumulate");
   training.record_details = flags.trace.has_value();
+  training.saves = read_saves(flags.checkpoints);
+  training.resume = read_resume(flags.checkpoints);
   if (flags.device == emulated_device) {
     set_costs(flags, task);
   } else {

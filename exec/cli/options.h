@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "exec/cli/checkpoint_options.h"
 #include "exec/cli/input_options.h"
 #include "exec/run/training.h"
 #include "exec/transport/launch.h"
@@ -26,6 +27,7 @@ struct Flags {
   Flag iterations, warmup, accumulate, seed, learning_rate, recompute, attention, precision;
   Flag device, costs, pace, faults, transport, eager_limit, timeout;
   Flag rank, ranks, master;
+  CheckpointFlags checkpoints;
   Flag trace, layout_picture;
   bool verify = false;
   bool json = false;

@@ -25,7 +25,7 @@ double tokens_per_second(const TrainingJob& training, const RunResult& result) {
   if (training.accumulate > 1) {
     const std::vector<std::int64_t> times = result.iteration_ns();
     time_ns = std::accumulate(times.begin(), times.end(), std::int64_t{0});
-    tokens *= training.iterations;
+    tokens *= std::ssize(times);
   }
   return static_cast<double>(tokens) * 1e9 /
          static_cast<double>(std::max<std::int64_t>(1, time_ns));
@@ -144,6 +144,13 @@ std::string replica_lines(const TrainingJob& training, const RunResult& result) 
                            format_time(total_ns / count), format_time(hidden_ns / count));
 }
 
+std::string loss_line(const RunResult& result) {
+  const double first =
+      result.warmup_losses.empty() ? result.losses.front() : result.warmup_losses.front();
+  return fmt::format("loss    {:.4f} at first, {:.4f} at last, nats a token\n", first,
+                     result.losses.back());
+}
+
 std::string run_lines(const TrainingJob& training, const RunResult& result) {
   std::string out = replica_lines(training, result) + tensor_lines(training, result);
   if (!training.costs) out += model_lines(training);
@@ -152,18 +159,17 @@ std::string run_lines(const TrainingJob& training, const RunResult& result) {
   const std::vector<std::int64_t> times = result.iteration_ns();
   const auto [fastest, slowest] = std::ranges::minmax_element(times);
   out += fmt::format("        {}, {} to {}; {} before not measured\n",
-                     plural(training.iterations, "iteration"), format_time(*fastest),
-                     format_time(*slowest), training.warmup);
+                     plural(std::ssize(times), "iteration"), format_time(*fastest),
+                     format_time(*slowest), training.warmup_left());
+  if (result.resumed_at) {
+    out += fmt::format("        on from a checkpoint of iteration {}\n", *result.resumed_at);
+  }
   if (training.accumulate > 1) {
     out += fmt::format("        a step every {}; shown is one that ends with a step\n",
                        plural(training.accumulate, "iteration"));
   }
   if (training.costs) return out;
-  const double first =
-      result.warmup_losses.empty() ? result.losses.front() : result.warmup_losses.front();
-  out += fmt::format("loss    {:.4f} at first, {:.4f} at last, nats a token\n", first,
-                     result.losses.back());
-  return out;
+  return out + loss_line(result);
 }
 
 std::string verification_lines(const TrainingJob& training, const RunResult& result) {
@@ -186,6 +192,13 @@ std::string verification_lines(const TrainingJob& training, const RunResult& res
 }  // namespace
 
 std::string report(const Task& task, const RunResult& result, const Terminal& terminal) {
+  if (!result.has_iterations()) {
+    const std::string what = fmt::format(
+        "{}: the checkpoint is of iteration {}, and {} were asked for: nothing is left "
+        "to do",
+        task.title, *result.resumed_at, task.training.end());
+    return bold(wrap(what, terminal.width), terminal.colour) + "\n" + loss_line(result);
+  }
   std::string sentences = bubble_lines(result.metrics) + critical_path_line(result.metrics) +
                           run_lines(task.training, result) +
                           verification_lines(task.training, result);
@@ -241,15 +254,21 @@ std::string result_json(const Task& task, const RunResult& result) {
   json["transport"] = result.run.about.transport;
   json["processors"] = result.run.about.measured.processors;
   json["warmup"] = training.warmup;
+  json["iterations"] = training.iterations;
+  json["resumed_at"] = result.resumed_at;
   json["accumulate"] = training.accumulate;
   json["warmup_losses"] = result.warmup_losses;
   json["losses"] = result.losses;
-  json["iteration_ns"] = result.median_ns();
+  json["iteration_ns"] = nullptr;
   json["iteration_times_ns"] = result.iteration_ns();
   json["tokens_per_second"] = nullptr;
-  if (!training.costs) json["tokens_per_second"] = tokens_per_second(training, result);
-  json["bubble_fraction"] = {{"global", result.metrics.global_bubble()},
-                             {"span", result.metrics.span_bubble()}};
+  json["bubble_fraction"] = {{"global", nullptr}, {"span", nullptr}};
+  if (result.has_iterations()) {
+    json["iteration_ns"] = result.median_ns();
+    if (!training.costs) json["tokens_per_second"] = tokens_per_second(training, result);
+    json["bubble_fraction"] = {{"global", result.metrics.global_bubble()},
+                               {"span", result.metrics.span_bubble()}};
+  }
   const auto has = [&](std::int64_t WorkingBytes::*bytes) {
     return std::ranges::any_of(
         result.ranks, [&](const RankResult& rank) { return rank.memory.peak.bytes.*bytes > 0; });

@@ -7,12 +7,14 @@
 #include <map>
 #include <utility>
 
+#include "exec/checkpoint/saver.h"
 #include "exec/device/devices.h"
 #include "exec/input_pipeline/input_worker.h"
 #include "exec/input_pipeline/lane_exchange.h"
 #include "exec/input_pipeline/recommendation_rank.h"
 #include "exec/run/agreement.h"
 #include "exec/run/clock_sync.h"
+#include "exec/run/newest_checkpoint.h"
 #include "exec/run/processor.h"
 #include "exec/transport/collectives.h"
 #include "traces/base/error.h"
@@ -102,13 +104,14 @@ std::vector<double> mean_losses(Transport& transport, const std::vector<double>&
 
 // What one rank has otherwise, of the lowest rank where anything is; empty where nothing is.
 std::string compare(const InputProcess::Trained& trained, const RecommendationWorkload& workload,
-                    const std::vector<double>& losses, Transport& transport) {
+                    const std::vector<double>& losses, std::size_t done, Transport& transport) {
   std::string own = trained.reference.first_difference(workload);
   for (std::size_t batch = 0; batch < losses.size() && own.empty(); ++batch) {
-    const double expected = trained.losses[batch][static_cast<std::size_t>(transport.rank())];
+    const double expected =
+        trained.losses[done + batch][static_cast<std::size_t>(transport.rank())];
     if (losses[batch] != expected) {
-      own =
-          fmt::format("the loss of batch {} is {}, of one rank {}", batch, losses[batch], expected);
+      own = fmt::format("the loss of batch {} is {}, of one rank {}", done + batch, losses[batch],
+                        expected);
     }
   }
   std::string first;
@@ -121,17 +124,67 @@ std::string compare(const InputProcess::Trained& trained, const RecommendationWo
   return first;
 }
 
+// All ranks: whether any is to stop.
+bool stops(Transport& transport, const std::function<bool()>& is_to_stop) {
+  const bool own = is_to_stop && is_to_stop();
+  bool any = false;
+  for (const char theirs : gather_value(transport, static_cast<char>(own))) {
+    any = any || theirs != 0;
+  }
+  return broadcast_value(transport, any);
+}
+
+// All ranks: where it goes on, and from what; rank 0 says what is passed over.
+struct InputStart {
+  InputState state;
+  std::shared_ptr<const CheckpointReader> checkpoint;
+};
+InputStart find_start(const InputJob& job, Transport& transport,
+                      const std::function<void(const std::string&)>& warn) {
+  const CheckpointFolders folders{job.resume, job.saves ? job.saves->folder : ""};
+  InputStart start;
+  std::optional<std::int64_t> done;
+  if (!job.resume.empty()) {
+    InputState state;
+    const auto check = [&](const FoundCheckpoint& found) { state = state_of(found, job); };
+    if (const auto newest = find_newest_checkpoint(folders, transport, check, warn)) {
+      start = {state, newest->reader};
+      done = state.done(job.program.batches);
+    }
+  }
+  check_saved_folder(folders, transport, done);
+  return start;
+}
+
 }  // namespace
 
 std::string InputJob::fingerprint() const {
   std::string text =
       fmt::format("{} {} {} {}\n{}", epochs, evaluate, verify, program.name, to_text(program));
+  if (saves) {
+    text += fmt::format("{} {} {} {}", saves->folder, saves->every, saves->keep, saves->beside);
+  }
+  text += resume;
   if (costs) return text + to_json(*costs);
   const RecommendationTraining& own = *training;
   return text + to_json(own.model) + to_json(own.plan, own.model, own.ranks) +
          fmt::format("{} {} {} {} {} {} {}", own.batch_size, own.seed, own.learning_rate,
                      static_cast<int>(own.table_optimizer), own.table_learning_rate, own.epsilon,
                      source->samples().value_or(-1));
+}
+
+std::vector<InputJob::Segment> InputJob::segments(const InputState& start) const {
+  std::vector<Segment> all;
+  for (int epoch = start.epoch; epoch < epochs; ++epoch) {
+    const int whole = program.batches;
+    for (int first = epoch == start.epoch ? start.batch : 0; first < whole;) {
+      int end = whole;
+      if (saves && cut) end = std::min(whole, (first / saves->every + 1) * saves->every);
+      all.push_back({epoch, first, end - first, end == whole});
+      first = end;
+    }
+  }
+  return all;
 }
 
 InputProcess::InputProcess(const InputJob& job, bool has_all_ranks)
@@ -141,9 +194,9 @@ const InputProcess::Trained& InputProcess::reference() {
   const std::lock_guard lock(mutex_);
   if (trained_) return *trained_;
   Trained trained{InputReference(*job_.training), {}};
-  for (int epoch = 0; epoch < job_.epochs; ++epoch) {
+  for (const auto& [epoch, first, batches, ends_epoch] : job_.segments({})) {
     for (auto& losses :
-         trained.reference.train(*job_.source, 0, job_.program.batches, job_.program.is_stale)) {
+         trained.reference.train(*job_.source, first, batches, job_.program.is_stale)) {
       trained.losses.push_back(std::move(losses));
     }
   }
@@ -151,7 +204,8 @@ const InputProcess::Trained& InputProcess::reference() {
 }
 
 InputResult run_input_session(const InputJob& job, InputProcess& process, Transport& transport,
-                              const OnEpoch& on_epoch, const Clock& clock) {
+                              const OnEpoch& on_epoch, const Clock& clock,
+                              const InputCheckpointing& checkpointing) {
   agree_on(transport, "the command line", job.fingerprint());
   const SharedClocks hosts = find_shared_clocks(transport, clock);
   InputResult result;
@@ -180,8 +234,27 @@ InputResult run_input_session(const InputJob& job, InputProcess& process, Transp
   agree_on(transport, "the device", run.device);
   result.processors = count_processors(transport);
 
-  // What is made once, such as code for products of these shapes, is not measured.
+  InputStart start;
+  std::optional<Saver> saver;
   if (trainer != nullptr) {
+    start = find_start(job, transport, checkpointing.warn);
+    result.losses = start.state.losses;
+    result.evaluations = start.state.evaluations;
+    if (start.checkpoint) {
+      result.resumed_at = start.state.done(job.program.batches);
+      agree(transport, [&] { trainer->load(*start.checkpoint); });
+    }
+    if (job.saves) {
+      saver.emplace(machine_disk(), trainer->device(), transport, *job.saves);
+      agree(transport, [&] {
+        if (transport.rank() == 0) saver->prepare();
+      });
+    }
+  }
+  const std::vector<InputJob::Segment> segments = job.segments(start.state);
+
+  // What is made once, such as code for products of these shapes, is not measured.
+  if (trainer != nullptr && !segments.empty()) {
     exchange_apart(transport, "before the first batch", [&](InputExchange& exchange) {
       trainer->evaluate(*job.source, 0, 1, exchange);
     });
@@ -189,24 +262,37 @@ InputResult run_input_session(const InputJob& job, InputProcess& process, Transp
   const std::vector<ClockReading> at_start = read_clocks(transport, clock, hosts);
   std::vector<InputSpan> spans;
   std::vector<double> losses;
-  for (int epoch = 0; epoch < job.epochs; ++epoch) {
-    if (trainer != nullptr) trainer->start(0, job.program.batches);
-    spans = InputWorker(job.program, transport, *workload, clock).run();
+  for (const InputJob::Segment& segment : segments) {
+    run.program = segment.batches == job.program.batches ? job.program : job.cut(segment.batches);
+    if (trainer != nullptr) trainer->start(segment.first, segment.batches);
+    spans = InputWorker(run.program, transport, *workload, clock).run();
     if (trainer == nullptr) continue;
     losses.insert(losses.end(), trainer->losses().begin(), trainer->losses().end());
     run.losses = mean_losses(transport, trainer->losses());
     result.losses.insert(result.losses.end(), run.losses.begin(), run.losses.end());
-    if (job.evaluate > 0) {
+    if (segment.ends_epoch && job.evaluate > 0) {
       exchange_apart(transport, "the evaluation", [&](InputExchange& exchange) {
         result.evaluations.push_back(
             trainer->evaluate(*job.source, job.program.batches, job.evaluate, exchange));
       });
     }
-    if (transport.rank() == 0) on_epoch(epoch, run.losses.back());
+    if (segment.ends_epoch && transport.rank() == 0) on_epoch(segment.epoch, run.losses.back());
+    if (!saver) continue;
+    const InputState state{segment.epoch + (segment.ends_epoch ? 1 : 0),
+                           segment.ends_epoch ? 0 : segment.first + segment.batches, result.losses,
+                           result.evaluations};
+    saver->save(manifest_of(job, state), trainer->saved_arrays());
+    if (stops(transport, checkpointing.is_to_stop)) {
+      saver->finish();
+      result.stopped_at = state.done(job.program.batches);
+      return result;
+    }
   }
+  if (saver) saver->finish();
+  if (segments.empty()) return result;
   const std::vector<ClockRelation> clocks =
       relate_clocks(at_start, read_clocks(transport, clock, hosts), hosts);
-  run.spans = gather_spans(transport, job.program, std::move(spans),
+  run.spans = gather_spans(transport, run.program, std::move(spans),
                            clocks[static_cast<std::size_t>(transport.rank())]);
   if (trainer != nullptr) {
     run.memory = gather_value(transport, trainer->memory());
@@ -216,7 +302,8 @@ InputResult run_input_session(const InputJob& job, InputProcess& process, Transp
   if (job.verify) {
     const InputProcess::Trained* trained = nullptr;
     agree(transport, [&] { trained = &process.reference(); });
-    result.difference = compare(*trained, *trainer, losses, transport);
+    const auto done = static_cast<std::size_t>(result.resumed_at.value_or(0));
+    result.difference = compare(*trained, *trainer, losses, done, transport);
   }
   return result;
 }

@@ -15,6 +15,7 @@
 #include "exec/input_pipeline/input_batch.h"
 #include "exec/input_pipeline/input_reference.h"
 #include "exec/input_pipeline/recommendation_training.h"
+#include "exec/input_pipeline/saved_input.h"
 #include "exec/run/clock.h"
 #include "exec/transport/transport.h"
 #include "sim/input_pipeline/input_costs.h"
@@ -31,11 +32,25 @@ struct InputJob {
   std::shared_ptr<const BatchSource> source{};
   int evaluate = 0;  // batches of each rank, behind those trained with, after each epoch
   bool verify = false;
+  // Saves are between programs: an epoch is cut behind each so many of its batches.
+  std::optional<SavePlan> saves{};
+  std::string resume{};                            // the folder that it goes on from, if any
+  std::function<InputProgram(int batches)> cut{};  // the program for fewer; null where it has none
   // ... or else how long it takes.
   std::optional<InputCosts> costs{};
 
   // Differs where what ranks do would not fit together.
   std::string fingerprint() const;
+
+  // Batches that one program does.
+  struct Segment {
+    int epoch = 0;
+    int first = 0;
+    int batches = 0;
+    bool ends_epoch = true;
+  };
+  // All that is left to do from a state on.
+  std::vector<Segment> segments(const InputState& start) const;
 };
 
 // What the ranks of one process share: one, or all of them as threads. Any thread.
@@ -62,10 +77,12 @@ class InputProcess {
 };
 
 struct InputResult {
-  InputRun run;                     // of the last epoch
+  InputRun run;                     // of the last program; without spans where nothing was left
   std::vector<double> losses;       // of all epochs, one a batch, the mean over ranks
   std::vector<double> evaluations;  // one an epoch
-  int processors = 0;               // that the ranks may run on
+  std::optional<std::int64_t> resumed_at;  // so many batches had been done
+  std::optional<std::int64_t> stopped_at;  // where ranks were asked to stop
+  int processors = 0;                      // that the ranks may run on
   // Where it was verified: the first bit that one rank has otherwise, and where; or empty.
   std::optional<std::string> difference;
 };
@@ -73,8 +90,15 @@ struct InputResult {
 // Called on rank 0 after each epoch, counted from 0, with the mean loss of its last batch.
 using OnEpoch = std::function<void(int epoch, double loss)>;
 
+// How a run begins and is saved.
+struct InputCheckpointing {
+  std::function<void(const std::string&)> warn;  // of a checkpoint that is passed over, rank 0's
+  std::function<bool()> is_to_stop;              // asked behind a save, which then is the last
+};
+
 // `clock` is the rank's own.
 InputResult run_input_session(const InputJob& job, InputProcess& process, Transport& transport,
-                              const OnEpoch& on_epoch, const Clock& clock = {});
+                              const OnEpoch& on_epoch, const Clock& clock = {},
+                              const InputCheckpointing& checkpointing = {});
 
 }  // namespace pipesim::exec

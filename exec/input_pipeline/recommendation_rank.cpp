@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "exec/device/devices.h"
+#include "exec/input_pipeline/saved_input.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 
@@ -192,6 +193,14 @@ double RecommendationWorkload::evaluate(const BatchSource& source, std::int64_t 
     all += values_of<double>(bytes).front();
   }
   return all / (static_cast<double>(batches) * exchange.ranks());
+}
+
+std::vector<SavedArray> RecommendationWorkload::saved_arrays() {
+  return exec::saved_arrays(training_, rank_, tables_, parameters_);
+}
+
+void RecommendationWorkload::load(const CheckpointReader& checkpoint) {
+  exec::load(checkpoint, training_, tables_, parameters_);
 }
 
 void RecommendationWorkload::count(std::int64_t& counted, std::int64_t bytes) {

@@ -18,6 +18,8 @@
 #include <thread>
 #include <vector>
 
+#include "exec/checkpoint/reader.h"
+#include "exec/checkpoint/snapshot.h"
 #include "exec/device/device.h"
 #include "exec/input_pipeline/dense_part.h"
 #include "exec/input_pipeline/input_batch.h"
@@ -55,6 +57,13 @@ class RecommendationWorkload final : public InputWorkload {
   // their own pass, forward only: training neither sees nor loses any.
   double evaluate(const BatchSource& source, std::int64_t first_batch, int batches,
                   InputExchange& exchange);
+
+  // Between programs: what it adds to a checkpoint, as long as none runs, and what it takes from
+  // one.
+  std::vector<SavedArray> saved_arrays();
+  void load(const CheckpointReader& checkpoint);
+  // That copies them: of the CPU, the calling thread's.
+  Device& device() { return devices_.here(); }
 
   // Of this rank's samples, by batch of the program.
   const std::vector<double>& losses() const { return losses_; }

@@ -79,6 +79,8 @@ class ShardedTables {
 
   const std::vector<Part>& exchanged() const { return exchanged_; }
   const std::vector<Part>& copies() const { return copies_; }
+  std::vector<Part>& exchanged() { return exchanged_; }
+  std::vector<Part>& copies() { return copies_; }
   std::int64_t bytes() const;
   std::int64_t state_bytes() const;
 

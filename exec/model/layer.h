@@ -121,6 +121,8 @@ class Layer {
 
   // The next backward_weight() starts the sums of gradients anew.
   void start_sums() { is_fresh_ = true; }
+  // It goes on with what gradients hold.
+  void continue_sums() { is_fresh_ = false; }
 
   std::vector<Parameter>& parameters() { return parameters_; }
   const std::vector<Parameter>& parameters() const { return parameters_; }

@@ -253,20 +253,35 @@ void ParameterStore::fill_start() {
     }
     const Scratch shard(device_, parameter.shard ? parameter.size : 0);
     if (parameter.shard) copy_shard(device_, *parameter.shard, drawn, shard.numbers());
-    const float* own = parameter.shard ? shard.numbers() : drawn;
-    const auto put = [&](const Range& numbers, const Slice& there) {
-      if (there.empty() || there.memory() == own) return;
-      device_.copy(numbers.size(), own + numbers.begin, there.data());
-    };
-    const Range all{0, parameter.size};
-    put(all, parameter.weight);
-    put(all, parameter.rounded);
-    for (const Piece& piece : pieces_) {
-      if (common(piece.in_stage, at).size() == 0) continue;
-      if (parameter.weight.empty()) put(piece.range, piece.weight);
-      if (parameter.rounded.empty()) put(piece.range, piece.rounded);
-    }
+    put_weights(parameter, at, parameter.shard ? shard.numbers() : drawn);
   });
+}
+
+void ParameterStore::load_weights(const ReadWeights& read) {
+  std::vector<float> numbers;
+  for_each_parameter(
+      layers_, [&](const Layer& layer, const Parameter& parameter, int index, const Range& at) {
+        numbers.resize(static_cast<std::size_t>(parameter.size));
+        read(layer, static_cast<std::size_t>(index), numbers.data());
+        const Scratch there(device_, parameter.size);
+        device_.upload(there.numbers(), numbers.data(), parameter.size * 4);
+        put_weights(parameter, at, there.numbers());
+      });
+}
+
+void ParameterStore::put_weights(const Parameter& parameter, const Range& at, const float* own) {
+  const auto put = [&](const Range& numbers, const Slice& there) {
+    if (there.empty() || there.memory() == own) return;
+    device_.copy(numbers.size(), own + numbers.begin, there.data());
+  };
+  const Range all{0, parameter.size};
+  put(all, parameter.weight);
+  put(all, parameter.rounded);
+  for (const Piece& piece : pieces_) {
+    if (common(piece.in_stage, at).size() == 0) continue;
+    if (parameter.weight.empty()) put(piece.range, piece.weight);
+    if (parameter.rounded.empty()) put(piece.range, piece.rounded);
+  }
 }
 
 Slice ParameterStore::gradients(std::size_t segment) const {

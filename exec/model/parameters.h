@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -134,6 +135,11 @@ class ParameterStore {
   ParameterStore(const ParameterStore&) = delete;
   ParameterStore& operator=(const ParameterStore&) = delete;
 
+  // Weights become those that `read` puts at `to`, on the host: all that this rank has of a layer's
+  // parameter.
+  using ReadWeights = std::function<void(const Layer& layer, std::size_t parameter, float* to)>;
+  void load_weights(const ReadWeights& read);
+
   const Parts& parts() const { return parts_; }
   const StateSplit& split() const { return split_; }
   // Where a layer's numbers begin, and how many it has.
@@ -180,6 +186,8 @@ class ParameterStore {
     std::int64_t place;  // of the first of them among the rank's own
   };
   void fill_start();
+  // Puts a parameter's numbers, which stand at `own`, wherever the rank keeps some of them.
+  void put_weights(const Parameter& parameter, const Range& at, const float* own);
   void bind();
   void bind_gradients(std::size_t layer, const Slice& gradients);
   void bind_read_weights(std::size_t layer, const Slice& weights);

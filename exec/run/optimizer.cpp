@@ -229,6 +229,7 @@ Outcome Optimizer::outcome_of(const TrainingJob::Pass& pass, std::vector<Part> p
     });
     double squares = 0;
     for (const Part& part : parts) {
+      outcome.stops = outcome.stops || part.layer == stop_part;
       (part.layer == loss_part ? outcome.loss : squares) += part.value;
     }
     outcome.loss /= training_.data_parallel;
@@ -238,11 +239,12 @@ Outcome Optimizer::outcome_of(const TrainingJob::Pass& pass, std::vector<Part> p
 }
 
 Outcome Optimizer::find_norm(int stage, const TrainingJob::Pass& pass,
-                             const std::vector<float>& losses) {
+                             const std::vector<float>& losses, bool stops) {
   Outcome outcome;
   record(stage, Kind::GRAD_NORM, [&] {
     add_up_partial();
     std::vector<Part> parts;
+    if (stops) parts.push_back({.layer = stop_part});
     if (!losses.empty() && groups_.tensor.rank() == 0) {
       parts.push_back({loss_part, groups_.replica, 0, 0, mean_loss(losses)});
     }

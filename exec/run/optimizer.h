@@ -56,8 +56,9 @@ class Optimizer {
   // Adds up the tied gradients, with the rank at the other end.
   void reduce_tied(int stage);
   // Finds norm and loss, with all ranks. `losses` of all tokens of the step, on the rank that
-  // holds the head.
-  Outcome find_norm(int stage, const TrainingJob::Pass& pass, const std::vector<float>& losses);
+  // holds the head. Whether any rank stops all are told.
+  Outcome find_norm(int stage, const TrainingJob::Pass& pass, const std::vector<float>& losses,
+                    bool stops);
   // Weights change, by gradients of that norm.
   void step(int stage, const TrainingJob::Pass& pass, double gradient_norm);
 
@@ -72,6 +73,7 @@ class Optimizer {
     double value = 0;
   };
   static constexpr std::int32_t loss_part = -1;
+  static constexpr std::int32_t stop_part = -2;  // from one that stops
   struct Reduced {
     std::vector<Part> parts;  // without their values
     SumsOfSquares squares;

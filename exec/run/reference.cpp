@@ -8,6 +8,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "exec/run/saved_training.h"
 #include "exec/transport/collectives.h"
 #include "traces/base/error.h"
 
@@ -80,6 +81,14 @@ Reference::Shard Reference::make_shard(TensorGroup* group) {
 }
 
 Reference::~Reference() = default;
+
+void Reference::load(const CheckpointReader& checkpoint) {
+  for (const Shard& shard : shards_) {
+    for (std::size_t i = 0; i < shard.stores.size(); ++i) {
+      load_states(checkpoint, training_.model, device_, *shard.stores[i], {shard.layers[i].get()});
+    }
+  }
+}
 
 // By pass, then replica, then microbatch: as sequences are counted.
 std::size_t Reference::place_of(int pass, int replica, int microbatch) const {
@@ -405,7 +414,7 @@ void compare_with_reference(const TrainingJob& training, Transport& transport, D
   };
   layers(&Piece::gradient, fmt::format("in iteration {} the gradient", iteration),
          static_cast<double>(training.step_tokens(training.pass(iteration))));
-  const bool is_last = iteration + 1 == training.warmup + training.iterations;
+  const bool is_last = iteration + 1 == training.end();
   if (is_last) layers(&Piece::weight, "at last the weights", 1);
 }
 

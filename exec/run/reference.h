@@ -11,6 +11,7 @@
 #include <memory>
 #include <vector>
 
+#include "exec/checkpoint/reader.h"
 #include "exec/model/layer.h"
 #include "exec/run/optimizer.h"
 #include "exec/run/shards_in_turn.h"
@@ -26,6 +27,8 @@ class Reference {
   // Steps in order, each by its last pass. The weights have then made their step; the gradients
   // are still those that the step used.
   Outcome run(const TrainingJob::Pass& last);
+  // Goes on from a checkpoint that ends with a step.
+  void load(const CheckpointReader& checkpoint);
 
   // As a tensor-parallel rank has it.
   const Layer& layer(int index, int shard) const {

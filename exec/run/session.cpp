@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 
+#include "exec/checkpoint/saver.h"
 #include "exec/run/agreement.h"
 #include "exec/run/emulated_links.h"
 #include "exec/run/faulty.h"
@@ -57,7 +58,7 @@ RecordedRun run_of(const TrainingJob& training, const Device& device, Transport&
   about.accumulate = training.accumulate;
   MeasuredFacts& facts = about.measured;
   facts.processors = count_processors(transport);
-  facts.warmup_iterations = training.warmup;
+  facts.warmup_iterations = training.warmup_left();
   about.replicas = training.data_parallel;
   about.tensor_parallel = training.tensor_parallel;
   about.sequence_parallel = training.sequence_parallel;
@@ -316,7 +317,8 @@ std::vector<std::int64_t> RunResult::iteration_ns() const {
 }
 
 RunResult run_session(const TrainingJob& training, Device& device, Transport& transport,
-                      const OnIteration& on_iteration, OutputFile* trace, const Clock& clock) {
+                      const OnIteration& on_iteration, OutputFile* trace, const Clock& clock,
+                      const Checkpointing& checkpointing) {
   const bool first = transport.rank() == 0;
   // Defaults depend on the device.
   agree_on(transport, "the device", device.description());
@@ -339,7 +341,7 @@ RunResult run_session(const TrainingJob& training, Device& device, Transport& tr
 
   RunResult result;
   result.run = run_of(training, device, transport);
-  const Trainer* trainer = nullptr;
+  Trainer* trainer = nullptr;
   std::optional<EmulatedLinks> links;
   if (training.costs && EmulatedLinks::exist(*training.costs)) {
     links.emplace(transport, training.mesh(), *training.costs, training.pace);
@@ -365,17 +367,50 @@ RunResult run_session(const TrainingJob& training, Device& device, Transport& tr
     result.verification.emplace();
     if (first) reference.emplace(training, device);
   }
+  if (trainer != nullptr) trainer->stop_where(checkpointing.is_to_stop);
+  if (const std::optional<Resumed>& start = checkpointing.start) {
+    result.resumed_at = start->state.iteration;
+    result.warmup_losses = start->state.warmup_losses;
+    result.losses = start->state.losses;
+    if (training.first_iteration >= training.end()) return result;
+    trainer->load(*start->checkpoint, start->state.passes);
+    if (reference) reference->load(*start->checkpoint);
+  }
+  std::optional<Saver> saver;
+  if (training.saves) {
+    saver.emplace(*checkpointing.disk, device, transport, *training.saves);
+    agree(transport, [&] {
+      if (first) saver->prepare();
+    });
+  }
   const std::vector<ClockReading> at_start = read_clocks(transport, clock, hosts);
-  for (int i = 0; i < training.warmup + training.iterations; ++i) {
+  for (int i = training.first_iteration; i < training.end(); ++i) {
     if (training.starts_together(i)) barrier(transport);
-    const std::optional<Outcome> outcome = worker.run(i);
+    const auto save_of = [&](const std::optional<Outcome>& outcome) -> Worker::Save {
+      if (!training.costs && outcome) {
+        (i < training.warmup ? result.warmup_losses : result.losses).push_back(outcome->loss);
+      }
+      const bool stops = outcome && outcome->stops;
+      if (!saver || !(training.is_saved(i) || stops)) return {};
+      return [&] {
+        const TrainingState state =
+            state_after(training, i + 1, result.warmup_losses, result.losses);
+        saver->save(manifest_of(training, state), trainer->saved_arrays(state.passes));
+      };
+    };
+    const std::optional<Outcome> outcome = worker.run(i, save_of);
+    if (saver) saver->poll();
     if (first) on_iteration(i, outcome);
-    if (training.costs || !outcome) continue;
-    (i < training.warmup ? result.warmup_losses : result.losses).push_back(outcome->loss);
-    if (!training.verify) continue;
+    if (outcome && outcome->stops) {
+      result.stopped_at = i + 1;
+      break;
+    }
+    if (training.costs || !outcome || !training.verify) continue;
     compare_with_reference(training, transport, device, trainer->stages(), i, *outcome,
                            first ? &*reference : nullptr, first ? &*result.verification : nullptr);
   }
+  if (saver) saver->finish();
+  if (result.stopped_at) return result;
   result.clocks = relate_clocks(at_start, read_clocks(transport, clock, hosts), hosts);
   if (!all_share_one(hosts)) {
     result.run.about.measured.adjusted_transfers =

@@ -12,6 +12,7 @@
 #include "exec/run/clock_sync.h"
 #include "exec/run/measurement.h"
 #include "exec/run/reference.h"
+#include "exec/run/resume.h"
 #include "exec/run/training.h"
 #include "traces/base/files.h"
 #include "traces/collective_times.h"
@@ -36,13 +37,17 @@ struct RunResult {
   RecordedRun run;
   // Of that iteration, with the peaks that ranks have counted themselves.
   Metrics metrics;
-  std::size_t median_place = 0;       // of that iteration among those measured
-  std::vector<RankResult> ranks;      // of the mesh
-  std::vector<double> warmup_losses;  // one a step, the mean of its passes
-  std::vector<double> losses;
+  std::size_t median_place = 0;   // of that iteration among those measured
+  std::vector<RankResult> ranks;  // of the mesh
+  // One a step, the mean of its passes; with those of a run that it goes on from.
+  std::vector<double> warmup_losses, losses;
+  std::optional<int> resumed_at;  // an iteration
+  std::optional<int> stopped_at;  // where ranks were asked to stop: then all else is empty
   std::optional<Verification> verification;
   std::vector<ClockRelation> clocks;  // of each rank, also where all share one
 
+  // Where the run that it goes on from has left nothing to do, nothing is.
+  bool has_iterations() const { return !run.iterations.empty(); }
   const RecordedIteration& median() const { return run.iterations[run.median_iteration()]; }
   std::int64_t median_ns() const { return median().makespan_ns; }
   std::vector<std::int64_t> iteration_ns() const;  // makespans, in order
@@ -51,9 +56,17 @@ struct RunResult {
 // Called on rank 0 after each iteration, counted from 0, with the outcome of a step that it ends.
 using OnIteration = std::function<void(int iteration, const std::optional<Outcome>& outcome)>;
 
+// How a run begins and is saved.
+struct Checkpointing {
+  std::optional<Resumed> start;      // of find_start(), with the training's first_iteration
+  Disk* disk = &machine_disk();      // of what is saved; outlives the run
+  std::function<bool()> is_to_stop;  // asked at the end of a step: then the run is saved, and ends
+};
+
 // `trace`, where given, is rank 0's, and is written but not committed. `clock`
 // is the rank's own.
 RunResult run_session(const TrainingJob& training, Device& device, Transport& transport,
-                      const OnIteration& on_iteration, OutputFile* trace, const Clock& clock = {});
+                      const OnIteration& on_iteration, OutputFile* trace, const Clock& clock = {},
+                      const Checkpointing& checkpointing = {});
 
 }  // namespace pipesim::exec

@@ -16,7 +16,8 @@ Trainer::Trainer(const TrainingJob& training, Device& device, RankGroups& groups
       replicas_(
           groups, pool, beside,
           {training.library_sums, training.gathers_layers(), reduces_in_turn(training.replicas())}),
-      optimizer_(training, device, groups, pool, stages_, replicas_, recorder) {
+      optimizer_(training, device, groups, pool, stages_, replicas_, recorder),
+      place_(SavedPlace::of(groups)) {
   layers_.recompute = training.recompute;
   for (const int stage : training.program.placement.stages_of(groups.pipeline.rank())) {
     const Stage::Setup setup{layers_,
@@ -78,6 +79,17 @@ std::vector<float> Trainer::read_losses() const {
   std::vector<float> losses(static_cast<std::size_t>(own.size()));
   device_.download(losses.data(), own.memory(), own.bytes());
   return losses;
+}
+
+std::vector<SavedArray> Trainer::saved_arrays(int passes) const {
+  return exec::saved_arrays(training_, place_, stages_, passes, losses_.all());
+}
+
+void Trainer::load(const CheckpointReader& checkpoint, int passes) {
+  for (const auto& stage : stages_) {
+    load_states(checkpoint, training_.model, device_, stage->store(), plain(stage->layers()));
+  }
+  load_passes(training_, place_, checkpoint, device_, stages_, passes, losses_.all());
 }
 
 Microbatch Trainer::microbatch(const Action& action) const {

@@ -3,11 +3,13 @@
 
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "exec/run/optimizer.h"
 #include "exec/run/recorder.h"
 #include "exec/run/replicas.h"
+#include "exec/run/saved_training.h"
 #include "exec/run/stage.h"
 #include "exec/run/tensor_exchange.h"
 #include "exec/run/training.h"
@@ -31,14 +33,20 @@ class Trainer final : public Workload {
   void reduce(int stage, std::int64_t number, std::int64_t count) override;
   void reduce_tied(int stage) override { optimizer_.reduce_tied(stage); }
   Outcome find_norm(int stage) override {
-    return optimizer_.find_norm(stage, pass_, read_losses());
+    return optimizer_.find_norm(stage, pass_, read_losses(), is_to_stop_ && is_to_stop_());
   }
   // Gradients stay as they are until the next iteration.
   void step(int stage, double gradient_norm) override {
     optimizer_.step(stage, pass_, gradient_norm);
   }
 
-  const std::vector<std::unique_ptr<Stage>>& stages() const { return stages_; }
+  const Stages& stages() const { return stages_; }
+
+  // Asked at the end of a step.
+  void stop_where(std::function<bool()> is_to_stop) { is_to_stop_ = std::move(is_to_stop); }
+  // What it has after so many passes of a step, for a checkpoint; and back, before any iteration.
+  std::vector<SavedArray> saved_arrays(int passes) const;
+  void load(const CheckpointReader& checkpoint, int passes);
 
  private:
   Stage& stage_at(int index);
@@ -51,7 +59,7 @@ class Trainer final : public Workload {
   LayerSetup layers_;
   int replica_;
   Replicas replicas_;
-  std::vector<std::unique_ptr<Stage>> stages_;  // by chunk
+  Stages stages_;  // by chunk
   Optimizer optimizer_;
   bool has_embedding_ = false;
   bool has_head_ = false;
@@ -59,6 +67,8 @@ class Trainer final : public Workload {
   Tensor targets_;  // likewise
   Tensor losses_;   // of all tokens of a step, pass by pass, where the head is
   TrainingJob::Pass pass_;
+  SavedPlace place_;
+  std::function<bool()> is_to_stop_;
 };
 
 }  // namespace pipesim::exec

@@ -87,13 +87,16 @@ std::string TrainingJob::fingerprint() const {
       "shards {}, "
       "buckets {}, gathers {}, {} tensor-parallel ranks, tokens split {}, overlap {}, library sums "
       "{}, verify "
-      "{}, details {}, faults {}",
+      "{}, details {}, faults {}, saves {}, resumed from {}",
       program.ranks(), rows, what, text.bytes().size(), std::hash<std::string_view>()(text.bytes()),
       program.microbatches, warmup, iterations, accumulate, seed, learning_rate,
       recompute_name(recompute), attention_name(attention), precision_name(precision),
       data_parallel, zero, shards(), bucket_bytes.value_or(0),
       gathers_layers() ? "layers" : "stages", tensor_parallel, sequence_parallel, tensor_overlap,
-      library_sums, verify, record_details, fmt::join(faults.texts(), ", "));
+      library_sums, verify, record_details, fmt::join(faults.texts(), ", "),
+      saves ? fmt::format("{} {} {} {}", saves->folder, saves->every, saves->keep, saves->beside)
+            : "none",
+      resume);
 }
 
 }  // namespace pipesim::exec

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "exec/checkpoint/folder.h"
 #include "exec/data/text.h"
 #include "exec/device/device.h"
 #include "exec/model/layer.h"
@@ -55,6 +56,10 @@ struct TrainingJob {
   bool record_details = false;   // layers and memory, for a trace
   bool verify = false;
 
+  std::optional<SavePlan> saves;  // of which all ranks have their part
+  std::string resume;             // the folder of checkpoints that it goes on from, if any
+  int first_iteration = 0;        // iterations before it have been done
+
   // On an emulated device nothing is trained: costs take the place of the
   // model and its layout.
   std::optional<Costs> costs;
@@ -65,9 +70,18 @@ struct TrainingJob {
   // Whether ranks go from one measured iteration to the next without waiting for all;
   // --verify computes in between.
   bool is_continuous() const { return !verify; }
-  // Whether all ranks wait for each other before an iteration, counted from 0.
+  // Iterations are counted from 0, and from the start of training.
+  int end() const { return warmup + iterations; }
+  int first_measured() const { return std::max(warmup, first_iteration); }
+  // What is left to do of warm-up and of what is measured.
+  int warmup_left() const { return std::max(0, warmup - first_iteration); }
+  int measured_left() const { return std::max(0, end() - first_measured()); }
+  // Whether all ranks wait for each other before an iteration.
   bool starts_together(int iteration) const {
-    return iteration == 0 || iteration == warmup || !is_continuous();
+    return iteration == first_iteration || iteration == warmup || !is_continuous();
+  }
+  bool is_saved(int iteration) const {
+    return saves && ((iteration + 1) % saves->every == 0 || iteration + 1 == end());
   }
   Accumulation accumulation() const { return {accumulate, zero >= 2 && shards() > 1}; }
   // An iteration as a pass of a step. Warm-up and what is measured end with steps of their own.

@@ -66,12 +66,12 @@ Worker::List Worker::list_without_step() const {
   return List(std::move(list));
 }
 
-std::optional<Outcome> Worker::run(int iteration) {
+std::optional<Outcome> Worker::run(int iteration, const SaveOf& save_of) {
   const auto tell = [&](const Error& error) {
     return fmt::format("iteration {}, {}: {}", iteration, phase_, error.what());
   };
   try {
-    return run_in_time(iteration);
+    return run_in_time(iteration, save_of);
   } catch (const TimedOut& error) {
     throw TimedOut(tell(error));
   } catch (const PeerLost& error) {
@@ -79,12 +79,12 @@ std::optional<Outcome> Worker::run(int iteration) {
   }
 }
 
-std::optional<Outcome> Worker::run_in_time(int iteration) {
+std::optional<Outcome> Worker::run_in_time(int iteration, const SaveOf& save_of) {
   const bool steps = training_.pass(iteration).is_last();
   list_ = steps ? &with_step_ : &without_step_;
   phase_ = "before its actions";
   workload_->start_iteration(iteration);
-  if (iteration == training_.warmup) {
+  if (iteration == training_.first_measured()) {
     pool_.reset_peak();
     peak_bytes_ = 0;
     peak_chunks_ = 0;
@@ -92,11 +92,21 @@ std::optional<Outcome> Worker::run_in_time(int iteration) {
   recorder_.start_iteration(iteration >= training_.warmup);
   if (training_.starts_together(iteration)) barrier(transport_);
   phase_ = "in its actions";
-  const Outcome outcome = run_list();
+  const Outcome made = run_list();
+  const auto outcome = steps ? std::optional(made) : std::nullopt;
+  if (const Save save = save_of ? save_of(outcome) : Save()) {
+    phase_ = "saving a checkpoint";
+    const int stage = training_.program.placement.stages_of(transport_.rank()).front();
+    ActionNote note{make_action(stage, Kind::SAVE), recorder_.mark(), {}, {}, 0};
+    note.start = note.reached;
+    save();
+    note.end = recorder_.mark();
+    recorder_.add(note);
+  }
   asked_.clear();
   recorder_.finish_iteration();
   mailbox_.forget_marks();
-  return steps ? std::optional(outcome) : std::nullopt;
+  return outcome;
 }
 
 Outcome Worker::run_list() {

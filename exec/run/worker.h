@@ -33,7 +33,11 @@ class Worker {
 
   // One iteration, counted from 0; recorded from the end of the warm-up on. Its outcome is that
   // of the step that it ends with; nothing where gradients go on to be added up.
-  std::optional<Outcome> run(int iteration);
+  // `save_of`, where given, is asked at its end whether something is to be saved: what it returns
+  // is done as the rank's SAVE.
+  using Save = std::function<void()>;
+  using SaveOf = std::function<Save(const std::optional<Outcome>& outcome)>;
+  std::optional<Outcome> run(int iteration, const SaveOf& save_of = {});
 
   const Recorder& recorder() const { return recorder_; }
   // Of the measured iterations. A peak's time is not known: they have several.
@@ -49,7 +53,7 @@ class Worker {
   };
   List whole_list(int rank) const;
   List list_without_step() const;
-  std::optional<Outcome> run_in_time(int iteration);
+  std::optional<Outcome> run_in_time(int iteration, const SaveOf& save_of);
   Outcome run_list();
   Instant run_compute(const Action& action, Instant reached);  // its end
   void post_ahead(std::size_t index);

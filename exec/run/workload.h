@@ -16,6 +16,7 @@ namespace pipesim::exec {
 struct Outcome {
   double loss = 0;           // mean over tokens, in nats
   double gradient_norm = 0;  // of the mean gradient, before clipping
+  bool stops = false;        // a rank was asked to stop
 };
 
 class Workload {

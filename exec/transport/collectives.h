@@ -18,9 +18,10 @@ namespace pipesim::exec {
 
 using Bytes = std::vector<std::byte>;
 
-// Tags below this belong to collectives, this one to those of clock_sync.h.
+// Tags below these belong to collectives; these to clock_sync.h and checkpoint/saver.h.
 inline constexpr int clock_tag = 3;
-inline constexpr int first_free_tag = 4;
+inline constexpr int checkpoint_tag = 4;
+inline constexpr int first_free_tag = 5;
 
 // Larger messages travel in pieces: MPI counts bytes in 31 bits.
 inline constexpr std::size_t largest_piece = std::size_t{1} << 30;

@@ -10,6 +10,7 @@
 #include <cmath>
 
 #include "traces/base/error.h"
+#include "traces/base/json.h"
 #include "traces/base/text.h"
 
 namespace pipesim {
@@ -157,7 +158,27 @@ class Builder {
   std::string complaint_;
 };
 
+Json json_of(const JsonValue& value) {
+  if (const auto* flag = value.get_if<bool>()) return *flag;
+  if (const auto* number = value.get_if<std::int64_t>()) return *number;
+  if (const auto* number = value.get_if<double>()) return *number;
+  if (const auto* text = value.get_if<std::string>()) return *text;
+  if (const auto* items = value.get_if<JsonValue::Array>()) {
+    Json list = Json::array();
+    for (const JsonValue& item : *items) list.push_back(json_of(item));
+    return list;
+  }
+  if (const auto* members = value.get_if<JsonValue::Object>()) {
+    Json object = Json::object();
+    for (const auto& [key, member] : *members) object[key] = json_of(member);
+    return object;
+  }
+  return nullptr;
+}
+
 }  // namespace
+
+std::string json_text(const JsonValue& value) { return json_of(value).dump(); }
 
 JsonValue parse_json(std::string_view text, const std::string& file) {
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);

@@ -40,6 +40,9 @@ class JsonValue {
 // `file`, line and column.
 JsonValue parse_json(std::string_view text, const std::string& file);
 
+// The value as JSON on one line.
+std::string json_text(const JsonValue& value);
+
 // A cursor on one value of a document, which knows its file and its path, so
 // that every error can name both. Cheap to copy; refers to the document.
 class JsonCursor {

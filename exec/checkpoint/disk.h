@@ -1,0 +1,64 @@
+// What checkpoints do to a file system, each call one step that a crash may stand behind.
+//
+// A file's bytes are safe once it is synced, a name once its folder is. Whatever fails is a work
+// error that says on what. Any thread may call a disk; a file has one owner.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace pipesim::exec {
+
+class DiskFile {
+ public:
+  virtual ~DiskFile() = default;  // closes it
+
+  virtual void write(std::span<const std::byte> bytes) = 0;
+  virtual void sync() = 0;
+};
+
+class Disk {
+ public:
+  virtual ~Disk() = default;
+
+  // One that is there already stays, with what is in it.
+  virtual void make_folder(const std::string& path) = 0;
+  // An empty one, in place of any that is there.
+  virtual std::unique_ptr<DiskFile> create(const std::string& path) = 0;
+  virtual void sync_folder(const std::string& path) = 0;
+  virtual void rename(const std::string& from, const std::string& to) = 0;
+  virtual void remove_file(const std::string& path) = 0;
+  virtual void remove_folder(const std::string& path) = 0;  // an empty one
+};
+
+// The machine's. It belongs to nobody and is always there.
+Disk& machine_disk();
+
+// The names in a folder, in order; none where there is no such folder. What can't be read is an
+// input error.
+std::vector<std::string> names_in(const std::string& folder);
+
+// The bytes of a regular file, or nothing where there is none.
+std::optional<std::int64_t> size_of_file(const std::string& path);
+
+// A file's bytes in memory, read as they are looked at. Whoever maps one knows that it is whole
+// and that nobody shortens it. One owner; any thread may read.
+class MappedFile {
+ public:
+  explicit MappedFile(const std::string& path);
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&&) = delete;
+  ~MappedFile();
+
+  std::span<const std::byte> bytes() const { return bytes_; }
+
+ private:
+  std::span<const std::byte> bytes_;
+};
+
+}  // namespace pipesim::exec

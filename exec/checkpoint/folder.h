@@ -1,0 +1,75 @@
+// The folder that checkpoints are kept in, so that a crash at any instant leaves a whole one.
+//
+//   DIR/iteration-00000020/   manifest.json, rank-0000.safetensors, rank-0001.safetensors, ...
+//   DIR/latest                the name of the newest, for scripts
+//   DIR/.incoming-00000030/   one that is being written
+//
+// Files are written and synced under the hidden name, the manifest last. Then those that are one
+// too many go, the folder gets its name, and the mark is moved to it. A checkpoint is whole where
+// its manifest is and all files are as it says; one that lacks nothing but its name counts, too.
+// Rank 0 prepares and publishes; any rank writes its file, and any thread may call.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "exec/checkpoint/disk.h"
+#include "exec/checkpoint/manifest.h"
+
+namespace pipesim::exec {
+
+// What a training saves, and where.
+struct SavePlan {
+  std::string folder;
+  int every = 10;  // iterations, counted from the start of training, and after the last
+  int keep = 2;
+  bool beside = false;  // the iterations that follow
+
+  bool operator==(const SavePlan&) const = default;
+};
+
+struct FoundCheckpoint {
+  std::string path;
+  Manifest manifest;
+  bool is_incoming = false;
+};
+struct FoundCheckpoints {
+  std::vector<FoundCheckpoint> by_age;  // the newest first, as far as their manifests are whole
+  std::vector<std::string> damaged;     // of the others, what is wrong, in the same order
+};
+// Only looks. Files of checkpoints are not read.
+FoundCheckpoints find_checkpoints(const std::string& folder);
+
+// Reads that file of a checkpoint: what is wrong with it, if anything.
+std::optional<std::string> find_damage(const std::string& checkpoint, const CheckpointFile& file);
+
+class CheckpointFolder {
+ public:
+  // Keeps so many, from 1.
+  CheckpointFolder(Disk& disk, std::string path, int keep);
+
+  const std::string& path() const { return path_; }
+  // Before the first save: makes the folder, finishes what lacks nothing but its name, removes
+  // what was left unfinished.
+  void prepare();
+  // A name for the file of a rank.
+  static std::string file_of(int rank);
+  // Where files of a checkpoint are written; makes it.
+  std::string open(std::int64_t iteration);
+  // All its files are written and synced. Those of later iterations are of a past that this
+  // training has left, and go, too.
+  void publish(const Manifest& manifest);
+
+ private:
+  std::string incoming(std::int64_t iteration) const;
+  void finish(std::int64_t iteration);
+  void remove(const std::string& checkpoint);
+
+  Disk& disk_;
+  std::string path_;
+  int keep_;
+};
+
+}  // namespace pipesim::exec

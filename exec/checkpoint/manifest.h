@@ -1,0 +1,37 @@
+// What a checkpoint says of itself: how far the training was, and which files hold it.
+//
+// Its last member is the hash of the text before, so that a manifest that is torn or altered is
+// none. What a training keeps beside its arrays is its own; here it is a JSON object. Plain
+// values; any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pipesim::exec {
+
+struct CheckpointFile {
+  std::string name;  // within the checkpoint's folder
+  std::int64_t bytes = 0;
+  std::string hash;
+  bool operator==(const CheckpointFile&) const = default;
+};
+
+struct Manifest {
+  std::int64_t iteration = 0;  // so many have been done
+  std::string training;        // a JSON object
+  std::vector<CheckpointFile> files;
+};
+
+inline constexpr std::string_view manifest_name = "manifest.json";
+inline constexpr std::int64_t manifest_version = 1;
+inline constexpr std::int64_t most_iterations = 1'000'000'000'000;
+
+std::string to_text(const Manifest& manifest);
+// One that is not whole, of another version, or that names files outside of its folder, is an
+// input error that names `path`.
+Manifest parse_manifest(std::string_view text, const std::string& path);
+
+}  // namespace pipesim::exec

@@ -1,0 +1,45 @@
+// Which numbers of a whole array somebody has: those of a shard, and of these, counted one behind
+// the other, a range.
+//
+// The whole is a parameter as one rank without replicas would have it, whose numbers are counted
+// row by row. So an array that one layout has cut is put together in any other. Plain values; any
+// thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "exec/model/parameters.h"
+
+namespace pipesim::exec {
+
+struct Numbers {
+  Shard shard;
+  Range range;  // of the shard's numbers
+
+  static Numbers all(std::int64_t size) { return {{size, {0, 1}, {{0, size}}}, {0, size}}; }
+  // A range of those that a rank has of a parameter.
+  static Numbers of(const Parameter& parameter, const Range& range);
+
+  std::int64_t size() const { return range.size(); }
+  // Whether its numbers stand side by side in the whole, and then where.
+  std::optional<Range> in_whole() const;
+  bool operator==(const Numbers&) const = default;
+};
+
+// "[0:64]" of the whole; or "[24;0:8;0:4,8:12;0:64]": of rows of 24 numbers the first 8, of these
+// columns 0 to 3 and 8 to 11, and of what that is the first 64.
+std::string to_text(const Numbers& numbers);
+// Nothing where the text is none, or its ranges are empty, out of order or out of each other.
+std::optional<Numbers> parse_numbers(std::string_view text);
+
+// Copies what both have; says how many numbers that is. Each points at the first of its own.
+std::int64_t copy_common(const Numbers& from, const float* source, const Numbers& to,
+                         float* destination);
+// The same, added to what is there.
+std::int64_t add_common(const Numbers& from, const float* source, const Numbers& to,
+                        float* destination);
+
+}  // namespace pipesim::exec

@@ -1,0 +1,73 @@
+#include "exec/checkpoint/reader.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "exec/checkpoint/safetensors.h"
+#include "traces/base/error.h"
+#include "traces/base/text.h"
+
+namespace pipesim::exec {
+
+CheckpointReader::CheckpointReader(const std::string& path, const Manifest& manifest)
+    : path_(path) {
+  for (const CheckpointFile& file : manifest.files) {
+    const std::string name = fmt::format("{}/{}", path, file.name);
+    const MappedFile& mapped = files_.emplace_back(name);
+    const TensorFile tensors = read_tensor_header(mapped.bytes(), name);
+    for (const TensorEntry& entry : tensors.entries) {
+      const std::size_t bracket = entry.name.find('[');
+      const std::string key = entry.name.substr(0, bracket);
+      std::optional<Numbers> numbers = Numbers::all(entry.numbers());
+      if (bracket != std::string::npos) {
+        numbers = parse_numbers(std::string_view(entry.name).substr(bracket));
+      }
+      const std::byte* at = mapped.bytes().data() + tensors.header_bytes + entry.begin;
+      const bool is_aligned = reinterpret_cast<std::uintptr_t>(at) % alignof(float) == 0;
+      if (!numbers || entry.type != "F32" || numbers->size() != entry.numbers() || !is_aligned) {
+        throw input_error(
+            fmt::format("{}: {} is no array of a checkpoint", printable(name), quote(entry.name)));
+      }
+      arrays_[key].push_back({*numbers, reinterpret_cast<const float*>(at)});
+    }
+  }
+}
+
+std::vector<std::string> CheckpointReader::keys(std::string_view prefix) const {
+  std::vector<std::string> found;
+  for (auto at = arrays_.lower_bound(prefix); at != arrays_.end(); ++at) {
+    if (!at->first.starts_with(prefix)) break;
+    found.push_back(at->first);
+  }
+  return found;
+}
+
+std::int64_t CheckpointReader::size(std::string_view key) const {
+  const auto found = arrays_.find(key);
+  std::int64_t sum = 0;
+  if (found == arrays_.end()) return sum;
+  for (const Part& part : found->second) sum += part.numbers.size();
+  return sum;
+}
+
+void CheckpointReader::put(std::string_view key, const Numbers& numbers, float* to,
+                           Combine combine) const {
+  std::int64_t found = 0;
+  if (const auto array = arrays_.find(key); array != arrays_.end()) {
+    for (const Part& part : array->second) found += combine(part.numbers, part.at, numbers, to);
+  }
+  if (found == numbers.size()) return;
+  throw input_error(fmt::format("{}: has {} of {} numbers of {} that are needed", printable(path_),
+                                found, numbers.size(), quote(key)));
+}
+
+void CheckpointReader::read(std::string_view key, const Numbers& numbers, float* to) const {
+  put(key, numbers, to, copy_common);
+}
+
+void CheckpointReader::add(std::string_view key, const Numbers& numbers, float* to) const {
+  put(key, numbers, to, add_common);
+}
+
+}  // namespace pipesim::exec

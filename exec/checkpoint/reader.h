@@ -1,0 +1,49 @@
+// The arrays of a checkpoint, put together for any layout from what each of its ranks has written.
+//
+// It maps files that are known to be whole, so that a rank reads what it needs of them. Immutable;
+// any thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "exec/checkpoint/disk.h"
+#include "exec/checkpoint/manifest.h"
+#include "exec/checkpoint/numbers.h"
+
+namespace pipesim::exec {
+
+class CheckpointReader {
+ public:
+  // A file that is none of safetensors, or holds what no snapshot is, is an input error.
+  CheckpointReader(const std::string& path, const Manifest& manifest);
+
+  const std::string& path() const { return path_; }
+  bool has(std::string_view key) const { return arrays_.contains(key); }
+  // Those that begin so, in order.
+  std::vector<std::string> keys(std::string_view prefix = {}) const;
+  // How many numbers of an array there are.
+  std::int64_t size(std::string_view key) const;
+
+  // Those numbers of an array, from `to` on, or added to what is there. An array that lacks some
+  // is an input error.
+  void read(std::string_view key, const Numbers& numbers, float* to) const;
+  void add(std::string_view key, const Numbers& numbers, float* to) const;
+
+ private:
+  struct Part {
+    Numbers numbers;
+    const float* at;
+  };
+  using Combine = std::int64_t (*)(const Numbers&, const float*, const Numbers&, float*);
+  void put(std::string_view key, const Numbers& numbers, float* to, Combine combine) const;
+
+  std::string path_;
+  std::vector<MappedFile> files_;
+  std::map<std::string, std::vector<Part>, std::less<>> arrays_;
+};
+
+}  // namespace pipesim::exec

@@ -1,0 +1,72 @@
+// Saves a training as it goes on: each rank its file, rank 0 the checkpoint that they make.
+//
+// At once, or beside the iterations that follow: then a copy is taken, and a thread of the rank's
+// own writes it. Once it has, the rank tells rank 0, which publishes when all have told. All ranks
+// call the same functions in the same order; those that are not rank 0 never wait for another.
+// Whatever fails is thrown by the next call. One rank, one thread; transport, device and disk
+// outlive it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <future>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "exec/checkpoint/folder.h"
+#include "exec/checkpoint/hash.h"
+#include "exec/checkpoint/snapshot.h"
+#include "exec/transport/transport.h"
+
+namespace pipesim::exec {
+
+class Saver {
+ public:
+  Saver(Disk& disk, Device& device, Transport& transport, const SavePlan& plan);
+  // What still is written ends first.
+  ~Saver();
+  Saver(const Saver&) = delete;
+  Saver& operator=(const Saver&) = delete;
+
+  // Rank 0, before any save.
+  void prepare() { folder_.prepare(); }
+  // A manifest without files, which rank 0's is, and the rank's own arrays. Waits for the save
+  // before.
+  void save(const Manifest& manifest, const std::vector<SavedArray>& arrays);
+  // Goes on with what is under way, without waiting.
+  void poll() { go_on(false); }
+  // Until nothing is under way any more.
+  void finish() { go_on(true); }
+
+ private:
+  // What a rank tells rank 0 of its file.
+  struct Report {
+    std::int64_t bytes;
+    std::array<char, hash_digits> hash;
+  };
+  void go_on(bool waits);
+  void take_file(bool waits);
+  void take_reports(bool waits);
+  void publish(bool waits);
+  bool awaits_reports() const;
+  bool has_ended(Ticket ticket, bool waits);
+
+  Transport& transport_;
+  Device& device_;
+  Disk& disk_;
+  CheckpointFolder folder_;
+  bool beside_;
+  Snapshot snapshot_;
+  Manifest manifest_;  // of what is under way
+  std::future<CheckpointFile> writing_;
+  Report sent_{};
+  std::optional<Ticket> sending_;
+  // Rank 0's, by rank; its own has no ticket.
+  std::vector<Report> reports_;
+  std::vector<std::optional<Ticket>> awaited_;
+  bool is_to_publish_ = false;
+  std::future<void> publishing_;
+};
+
+}  // namespace pipesim::exec

@@ -1,0 +1,25 @@
+// Flags of checkpoints: where a training is saved, and from where it goes on.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "exec/checkpoint/folder.h"
+#include "traces/command/command_line.h"
+
+namespace pipesim::exec {
+
+struct CheckpointFlags {
+  Flag folder, every, keep, resume;
+  bool beside = false;
+
+  bool any() const { return folder || every || keep || resume || beside; }
+};
+
+void add_checkpoint_flags(CommandLine& program, CheckpointFlags& flags);
+// An input error where one stands without what it is of. Nothing where nothing is saved.
+std::optional<SavePlan> read_saves(const CheckpointFlags& flags);
+// The folder to resume from, empty where there is none.
+std::string read_resume(const CheckpointFlags& flags);
+
+}  // namespace pipesim::exec

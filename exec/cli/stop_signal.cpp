@@ -1,0 +1,59 @@
+#include "exec/cli/stop_signal.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <atomic>
+#include <csignal>
+
+#include "traces/base/text.h"
+#include "traces/print/terminal.h"
+
+namespace pipesim::exec {
+namespace {
+
+constexpr std::array<int, 2> signals{SIGTERM, SIGUSR1};
+
+// A handler reaches nothing else.
+std::atomic<int> number = 0;
+static_assert(std::atomic<int>::is_always_lock_free);
+
+extern "C" void take_down(int signal) { number = signal; }
+
+void handle(void (*handler)(int)) {
+  for (const int signal : signals) {
+    struct sigaction action {};
+    action.sa_handler = handler;
+    action.sa_flags = SA_RESTART;
+    if (handler == take_down) action.sa_flags |= static_cast<int>(SA_RESETHAND);
+    ::sigaction(signal, &action, nullptr);
+  }
+}
+
+}  // namespace
+
+StopSignal::StopSignal() {
+  number = 0;
+  handle(take_down);
+}
+
+StopSignal::~StopSignal() { handle(SIG_DFL); }
+
+std::optional<int> StopSignal::received() {
+  const int signal = number;
+  return signal == 0 ? std::nullopt : std::optional(signal);
+}
+
+void warn_of_damage(const std::string& damage) {
+  complain(fmt::format("pipeexec: passes over a checkpoint: {}\n", printable(damage)));
+}
+
+int tell_stop(std::int64_t at, std::string_view what, const std::string& folder) {
+  const int signal = StopSignal::received().value_or(SIGTERM);
+  complain(fmt::format(
+      "pipeexec: stopped by signal {} after {} {}, which is saved; --resume {} goes on\n", signal,
+      what, at, printable(folder)));
+  return signal;
+}
+
+}  // namespace pipesim::exec

@@ -1,0 +1,33 @@
+// A scheduler's word that this run is about to end: SIGTERM, or SIGUSR1, which mpirun passes on
+// where it would end its ranks itself at a SIGTERM.
+//
+// While one is there, the first of them is taken down for a run that saves itself and ends; the
+// second ends the process as ever. One at a time.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace pipesim::exec {
+
+class StopSignal {
+ public:
+  StopSignal();
+  ~StopSignal();
+  StopSignal(const StopSignal&) = delete;
+  StopSignal& operator=(const StopSignal&) = delete;
+
+  // Its number. Any thread.
+  static std::optional<int> received();
+};
+
+// What rank 0 says of checkpoints on standard error: of one that it passes over, and that a run
+// has stopped behind so many iterations, or the like, by which signal; it may have come to another
+// rank alone.
+void warn_of_damage(const std::string& damage);
+int tell_stop(std::int64_t at, std::string_view what, const std::string& folder);
+inline bool was_told_to_stop() { return StopSignal::received().has_value(); }
+
+}  // namespace pipesim::exec

@@ -1,0 +1,278 @@
+// pipeexec with checkpoints as a user would: saves, resumes, stops, refuses.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <thread>
+
+#include "tests/command.h"
+#include "tests/files.h"
+
+namespace pipesim {
+namespace {
+
+using Json = nlohmann::json;
+using testing::Outcome;
+using testing::TemporaryFolder;
+
+namespace fs = std::filesystem;
+
+const std::string good =
+    "--schedule 1f1b --stages 2 --microbatches 3 --micro-batch-size 1 --sequence-length 8";
+
+std::vector<std::string> words_of(const std::string& line) {
+  std::vector<std::string> argv{PIPEEXEC_COMMAND};
+  std::istringstream in(line);
+  for (std::string word; in >> word;) argv.push_back(word);
+  return argv;
+}
+
+Outcome call(const std::string& line) { return testing::run_command(words_of(line)); }
+
+Json json_of(const std::string& line) {
+  const Outcome outcome = call(line + " --json");
+  EXPECT_EQ(outcome.status, 0) << line << "\n" << outcome.err;
+  EXPECT_EQ(outcome.err, "") << line;
+  return Json::parse(outcome.out);
+}
+
+void expect_refused(const std::string& line, const std::string& part) {
+  testing::expect_one_sentence(call(line), "pipeexec", line, 2, part);
+}
+
+std::vector<std::string> names_in(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    names.push_back(entry.path().filename().string());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+void flip_a_bit(const std::string& path) {
+  std::string bytes = read_file(path);
+  bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 4);
+  write_file(path, bytes);
+}
+
+TEST(CheckpointCommand, GoesOnAsIfItHadNotEnded) {
+  const TemporaryFolder folder;
+  const std::string ck = folder / "ck";
+  const Json whole = json_of(good + " --warmup 1 --iterations 6");
+  EXPECT_TRUE(whole["resumed_at"].is_null());
+  const std::string saved = good + " --warmup 1 --checkpoint-every 2 --checkpoint " + ck;
+  const Json begun = json_of(saved + " --iterations 3");
+  EXPECT_TRUE(begun["resumed_at"].is_null());
+  EXPECT_EQ(names_in(ck),
+            (std::vector<std::string>{"iteration-00000002", "iteration-00000004", "latest"}));
+  EXPECT_EQ(read_file(ck + "/latest"), "iteration-00000004\n");
+  const Json rest = json_of(saved + " --iterations 6 --keep 1 --resume " + ck);
+  EXPECT_EQ(rest["resumed_at"], 4);
+  EXPECT_EQ(rest["losses"], whole["losses"]);
+  EXPECT_EQ(rest["warmup_losses"], whole["warmup_losses"]);
+  EXPECT_EQ(rest["iteration_times_ns"].size(), 3U);
+  EXPECT_EQ(rest["iterations"], 6);
+  EXPECT_EQ(names_in(ck), (std::vector<std::string>{"iteration-00000007", "latest"}));
+  // As far as asked for: nothing is done, and nothing is touched.
+  const auto before = fs::last_write_time(ck + "/iteration-00000007");
+  const Json none = json_of(good + " --warmup 1 --iterations 6 --resume " + ck);
+  EXPECT_EQ(none["resumed_at"], 7);
+  EXPECT_EQ(none["losses"], whole["losses"]);
+  EXPECT_TRUE(none["iteration_ns"].is_null());
+  EXPECT_EQ(none["ranks"].size(), 0U);
+  const Outcome told = call(good + " --warmup 1 --iterations 6 --resume " + ck);
+  EXPECT_EQ(told.status, 0);
+  EXPECT_NE(told.out.find("nothing is left to do"), std::string::npos) << told.out;
+  EXPECT_EQ(fs::last_write_time(ck + "/iteration-00000007"), before);
+}
+
+TEST(CheckpointCommand, AnotherLayoutGoesOn) {
+  const TemporaryFolder folder;
+  const std::string ck = folder / "ck";
+  const std::string common =
+      "--micro-batch-size 1 --sequence-length 8 --warmup 0 --iterations 6 --global-batch 4 ";
+  json_of(common +
+          "--schedule 1f1b --stages 2 --data-parallel 2 --zero 3 --checkpoint-every 3 "
+          "--checkpoint " +
+          ck);
+  fs::remove_all(ck + "/iteration-00000006");
+  const Json rest = json_of(common +
+                            "--schedule zb-h1 --stages 2 --tensor-parallel 2 --verify "
+                            "--resume " +
+                            ck);
+  EXPECT_EQ(rest["resumed_at"], 3);
+  EXPECT_EQ(rest["verify"]["bitwise"], true);
+}
+
+TEST(CheckpointCommand, SavesAreInTheTrace) {
+  const TemporaryFolder folder;
+  const Json result =
+      json_of(good + " --warmup 1 --iterations 4 --checkpoint-every 1 --checkpoint " +
+              (folder / "ck") + " --trace " + (folder / "t.json"));
+  const Json trace = Json::parse(read_file(folder / "t.json"));
+  int saves = 0;
+  for (const Json& event : trace["traceEvents"]) {
+    saves += event.value("name", "").ends_with("SAVE") ? 1 : 0;
+  }
+  EXPECT_EQ(saves, 8);  // four measured iterations of two ranks
+}
+
+TEST(CheckpointCommand, ADamagedOneIsSaidAndPassedOver) {
+  const TemporaryFolder folder;
+  const std::string ck = folder / "ck";
+  const std::string line = good + " --warmup 0 --iterations 4 --checkpoint-every 2 --checkpoint " +
+                           ck + " --resume " + ck;
+  const Json whole = json_of(line);
+  for (const char* name : {"rank-0000.safetensors", "manifest.json"}) {
+    flip_a_bit(ck + "/iteration-00000004/" + name);
+    const Outcome again = call(line + " --json");
+    EXPECT_EQ(again.status, 0) << again.err;
+    EXPECT_NE(again.err.find("pipeexec: passes over a checkpoint: "), std::string::npos);
+    EXPECT_NE(again.err.find(std::string("iteration-00000004/") + name), std::string::npos)
+        << again.err;
+    const Json json = Json::parse(again.out);
+    EXPECT_EQ(json["resumed_at"], 2);
+    EXPECT_EQ(json["losses"], whole["losses"]);
+  }
+  flip_a_bit(ck + "/iteration-00000004/rank-0000.safetensors");
+  flip_a_bit(ck + "/iteration-00000002/rank-0001.safetensors");
+  const Outcome none = call(line);
+  EXPECT_EQ(none.status, 2);
+  EXPECT_NE(none.err.find("no checkpoint is whole; the newest: "), std::string::npos) << none.err;
+}
+
+// A checkpoint shows that it trains; then it is told to stop.
+TEST(CheckpointCommand, SavesWhenItIsToldToStop) {
+  for (const int signal : {SIGTERM, SIGUSR1}) {
+    const TemporaryFolder folder;
+    const std::string ck = folder / "ck";
+    const std::string line =
+        good + " --warmup 0 --checkpoint-every 1000 --quiet --checkpoint " + ck;
+    const Outcome once = call(good + " --warmup 0 --iterations 1 --quiet --checkpoint " + ck);
+    ASSERT_EQ(once.status, 0) << once.err;
+    testing::RunningCommand running(
+        words_of(line + " --iterations 100000 --resume " + ck + " --trace " + (folder / "t.json")));
+    // The trace's temporary file is there once the ranks have their tasks.
+    while (names_in(folder.path().string()).size() < 2) std::this_thread::yield();
+    running.strike(signal);
+    const Outcome outcome = running.outcome();
+    EXPECT_EQ(outcome.status, 128 + signal) << outcome.err;
+    EXPECT_NE(outcome.err.find("which is saved; --resume "), std::string::npos) << outcome.err;
+    EXPECT_EQ(names_in(ck).size(), 3U);
+    EXPECT_FALSE(fs::exists(folder / "t.json"));
+  }
+}
+
+TEST(CheckpointCommand, RefusesInOneSentence) {
+  const TemporaryFolder folder;
+  const std::string ck = folder / "ck";
+  const std::string saved = good + " --warmup 1 --iterations 3 ";
+  json_of(saved + "--checkpoint " + ck);
+  const auto state = [&] {
+    std::string all;
+    for (const auto& entry : fs::recursive_directory_iterator(ck)) {
+      all += entry.path().string() + (entry.is_directory() ? "" : read_file(entry.path().string()));
+    }
+    return all;
+  };
+  const std::string before = state();
+  const std::string resumed = " --resume " + ck;
+  expect_refused(saved + "--checkpoint-every 2", "--checkpoint-every: nothing is saved");
+  expect_refused(saved + "--keep 2", "--keep: nothing is saved");
+  expect_refused(saved + "--async-checkpoint", "--async-checkpoint: nothing is saved");
+  expect_refused(saved + "--checkpoint " + ck + " --keep 0", "--keep");
+  expect_refused(saved + "--checkpoint " + ck, "has a checkpoint of iteration 4; give --resume");
+  expect_refused(saved + "--resume " + (folder / "none"), "there is no checkpoint");
+  expect_refused(saved + "--seed 2" + resumed, "was made with --seed 1, not 2");
+  expect_refused(saved + "--model gpt2" + resumed, "is of model 'gpt-mini', not 'gpt2'");
+  expect_refused(good + " --warmup 2 --iterations 3" + resumed, "was made with --warmup 1, not 2");
+  expect_refused(saved + "--data " + ck + "/latest" + resumed, "was trained on another text");
+  expect_refused("--schedule 1f1b --stages 9 --microbatches 3" + resumed, "--stages");
+  expect_refused(saved + "--checkpoint " + ck + "/latest/x", "can't be");
+  expect_refused(saved + "--checkpoint " + ck + "/a/b", "can't be made");
+  expect_refused("--device emulated --schedule 1f1b --stages 2 --microbatches 2 --checkpoint " + ck,
+                 "an emulated device has nothing to save");
+  // Of a later version, by itself whole.
+  fs::create_directories(folder / "later/iteration-00000001");
+  EXPECT_EQ(state(), before);
+}
+
+// --------------------------------------------------------------------------- input pipelines
+
+const std::string input =
+    "--input-pipeline sparse-dist --ranks 2 --batch-size 8 --batches 8 --table-optimizer adagrad ";
+
+TEST(InputCheckpointCommand, GoesOnAsIfItHadNotEnded) {
+  const TemporaryFolder folder;
+  for (const std::string pipeline : {"base", "sparse-dist", "semi-sync", "prefetch"}) {
+    const std::string ck = folder / pipeline;
+    const std::string line = "--input-pipeline " + pipeline +
+                             " --ranks 2 --batch-size 8 --batches 8 --epochs 2 --evaluate 2 "
+                             "--table-optimizer adagrad --verify --checkpoint-every 4 --keep 9 "
+                             "--checkpoint " +
+                             ck;
+    const Json whole = json_of(line);
+    EXPECT_EQ(whole["verify"]["bitwise"], true) << pipeline;
+    EXPECT_EQ(names_in(ck).size(), 5U);
+    // As if it had been struck behind the first half of the second epoch.
+    fs::remove_all(ck + "/iteration-00000016");
+    const Json rest = json_of(line + " --resume " + ck);
+    EXPECT_EQ(rest["resumed_at"], 12) << pipeline;
+    EXPECT_EQ(rest["losses"], whole["losses"]) << pipeline;
+    EXPECT_EQ(rest["evaluations"], whole["evaluations"]) << pipeline;
+    EXPECT_EQ(rest["verify"]["bitwise"], true) << pipeline;
+    const Json none = json_of(line + " --resume " + ck);
+    EXPECT_EQ(none["resumed_at"], 16);
+    EXPECT_EQ(none["losses"], whole["losses"]);
+  }
+}
+
+// Saves cut a program, which changes no bit where lookups see all updates.
+TEST(InputCheckpointCommand, SavesChangeNoBit) {
+  const TemporaryFolder folder;
+  const Json plain = json_of(input);
+  const Json saved =
+      json_of(input + "--checkpoint-every 3 --async-checkpoint --checkpoint " + (folder / "ck"));
+  EXPECT_EQ(plain["losses"], saved["losses"]);
+}
+
+TEST(InputCheckpointCommand, OtherShardsGoOn) {
+  const TemporaryFolder folder;
+  const std::string ck = folder / "ck";
+  const std::string common = "--input-pipeline sparse-dist --batches 6 --table-optimizer adagrad ";
+  const Json whole =
+      json_of(common + "--ranks 2 --batch-size 8 --checkpoint-every 3 --checkpoint " + ck);
+  fs::remove_all(ck + "/iteration-00000006");
+  const Json rest = json_of(common + "--ranks 4 --batch-size 4 --resume " + ck);
+  EXPECT_EQ(rest["resumed_at"], 3);
+  ASSERT_EQ(rest["losses"].size(), 6U);
+  for (std::size_t i = 0; i < 6; ++i) {
+    EXPECT_NEAR(rest["losses"][i].get<double>(), whole["losses"][i].get<double>(), 1e-5);
+  }
+}
+
+TEST(InputCheckpointCommand, RefusesInOneSentence) {
+  const TemporaryFolder folder;
+  const std::string ck = folder / "ck";
+  json_of(input + "--checkpoint " + ck);
+  const std::string resumed = "--resume " + ck;
+  expect_refused(input + "--checkpoint " + ck, "has a checkpoint of iteration 8");
+  expect_refused(input + "--seed 3 " + resumed, "was made with --seed 1, not 3");
+  expect_refused(
+      "--input-pipeline base --ranks 2 --batch-size 4 --batches 8 "
+      "--table-optimizer adagrad " +
+          resumed,
+      "16, not 8");
+  expect_refused(good + " " + resumed, "is of a training by an input pipeline");
+  expect_refused(input + "--accumulate 2 --checkpoint-every 3 --checkpoint " + (folder / "other"),
+                 "the dense part steps after 2 batches; give a multiple");
+  json_of(good + " --iterations 1 --checkpoint " + (folder / "pipeline"));
+  expect_refused(input + "--resume " + (folder / "pipeline"), "is of a training by a schedule");
+}
+
+}  // namespace
+}  // namespace pipesim
