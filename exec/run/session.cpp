@@ -56,6 +56,7 @@ RecordedRun run_of(const TrainingJob& training, const Device& device, Transport&
   about.continuous = training.is_continuous();
   about.transport = transport.name();
   about.accumulate = training.accumulate;
+  if (training.saves) about.saves = {training.saves->every, training.saves->beside};
   MeasuredFacts& facts = about.measured;
   facts.processors = count_processors(transport);
   facts.warmup_iterations = training.warmup_left();

@@ -166,7 +166,12 @@ void CostSource::set_save(const Schedule& schedule, const std::optional<std::vec
     const CostModel own = model()->with_ranks(schedule.ranks());
     PipelineShape shape = shape_of(schedule);
     shape.layout = layout;
-    fill_save_bytes(placement, own.parameters(shape), own.training().data_parallel,
+    std::vector<std::int64_t> parameters = own.parameters(shape);
+    // A matrix that both ends have is saved once.
+    if (group_of(Kind::REDUCE_TIED, placement).size() == 2) {
+      parameters.back() -= own.layer(own.model().layers() - 1).tied_parameters;
+    }
+    fill_save_bytes(placement, parameters, own.training().data_parallel,
                     own.training().tensor_parallel, costs);
   } else {
     const auto training = replicas(schedule.ranks());
