@@ -144,10 +144,13 @@ Costs CostSource::resolve(const Schedule& schedule,
   return costs;
 }
 
-// Costs without saves are as they were.
+// Where nobody saves it does not matter how many ranks a file's costs of saves are for.
 void CostSource::set_save(const Schedule& schedule, const std::optional<std::vector<int>>& layout,
                           Costs& costs) const {
-  if (!request_.save) return;
+  if (!request_.save) {
+    costs.save.reset();
+    return;
+  }
   const SaveRequest& asked = *request_.save;
   if (!costs.save && !asked.bytes_per_second) {
     throw input_error(
