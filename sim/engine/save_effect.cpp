@@ -48,6 +48,10 @@ SaveEffect save_effect(const Schedule& schedule, const Costs& costs,
     longest_ns = std::max(longest_ns, own.end_ns - own.start_ns);
   }
   effect.saved_ns -= first_ns;
+  // Nor is the storage, whatever the order in which ranks come to it.
+  std::int64_t storage_ns = 0;
+  for (const std::int64_t bytes : costs.save->bytes) storage_ns += costs.save->storage_ns(bytes);
+  longest_ns = std::max(longest_ns, storage_ns);
 
   with.iterations = 2 * period;
   SimulationOptions without = with;
