@@ -72,7 +72,9 @@ TEST_F(SaveCommand, StandsInPicturesAndTraces) {
     EXPECT_EQ(event["args"]["iteration"].get<int>() % 2, 1);
     const bool is_beside = event["args"].contains("occurrence");
     ++(is_beside ? beside : saved);
-    if (!is_beside) EXPECT_EQ(event["dur"], 500.0);
+    if (!is_beside) {
+      EXPECT_EQ(event["dur"], 500.0);
+    }
   }
   EXPECT_EQ(saved, 4);
   EXPECT_EQ(beside, 4);
