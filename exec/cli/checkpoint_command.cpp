@@ -113,6 +113,9 @@ void add_checkpoint(CommandLine& program, CheckpointCommandFlags& flags,
                     const std::optional<Launch>& launch) {
   CommandLine& all = program.add_command(
       "checkpoint", "Says what checkpoints hold; takes weights out of them, or makes one of some.");
+  all.set_footer(
+      "DIR is what --checkpoint names. `pipeexec checkpoint show --help` explains that\n"
+      "one, and so on.");
   const auto add = [&](const std::string& name, const std::string& about,
                        void (*work)(const CheckpointCommandFlags&)) -> CommandLine& {
     CommandLine& command = all.add_command(name, about);
