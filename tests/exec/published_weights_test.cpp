@@ -427,22 +427,21 @@ TEST_F(Inspected, FaultsAreFound) {
       << fault_at(1);
 }
 
+// As many numbers as there should be, but the first half of them twice.
 TEST_F(Inspected, APartThatStandsTwiceIsNoWhole) {
-  rewrite(2, [](TestTensors& all) {
-    for (const char* key : {"layers.0.positions.weight"}) {
-      const auto found = all.find(key);
-      if (found == all.end()) continue;
-      TestTensor half = found->second;
-      half.numbers.resize(half.numbers.size() / 2);
-      half.shape = {std::ssize(half.numbers)};
-      const std::string range = "[0:" + std::to_string(half.numbers.size()) + "]";
-      all.erase(found);
-      all[std::string(key) + range] = half;
-      const std::string columns = "[" + std::to_string(2 * half.numbers.size()) +
-                                  ";0:1;0:" + std::to_string(half.numbers.size()) +
-                                  ";0:" + std::to_string(half.numbers.size()) + "]";
-      all[std::string(key) + columns] = half;
-    }
+  const std::string key = "layers.0.positions.weight";
+  rewrite(2, [&](TestTensors& all) {
+    const auto found = all.find(key);
+    if (found == all.end()) return;  // the other rank's file
+    TestTensor half = found->second;
+    const std::size_t size = half.numbers.size();
+    half.numbers.resize(size / 2);
+    half.shape = {std::ssize(half.numbers)};
+    all.erase(found);
+    const auto range = [](std::size_t end) { return "0:" + std::to_string(end); };
+    all[key + "[" + range(size / 2) + "]"] = half;
+    all[key + "[" + std::to_string(size) + ";0:1;" + range(size / 2) + ";" + range(size / 2) +
+        "]"] = half;
   });
   EXPECT_NE(fault_at(2).find("'layers.0.positions.weight' is not there in whole"),
             std::string::npos)
