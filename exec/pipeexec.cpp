@@ -6,6 +6,7 @@
 
 #include "exec/cli/checkpoint_command.h"
 #include "exec/cli/command.h"
+#include "exec/cli/supervise_command.h"
 
 int main(int argc, char** argv) {
   using namespace pipesim;
@@ -82,6 +83,8 @@ int main(int argc, char** argv) {
   } catch (const Error& error) {  // told where the command line is
     wrong = error;
   }
+  exec::SuperviseFlags supervise_flags;
+  exec::add_supervise(program, supervise_flags, launch);
   exec::CheckpointCommandFlags checkpoint_flags;
   exec::add_checkpoint(program, checkpoint_flags, launch);
   program.set_work([&] {

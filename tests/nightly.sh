@@ -7,6 +7,7 @@
 #     GPU and of the window included;
 #   - what has threads under the thread sanitizer;
 #   - 100,000 random programs, as released and under sanitizers;
+#   - 500 trainings that are struck while they save, prune or resume;
 #   - 300 random layouts with replicas and shards, over MPI and over TCP;
 #   - a llama of 10 M parameters that learns, the same by three schedules;
 #   - the fuzzers for five minutes each;
@@ -53,6 +54,11 @@ random_layouts() {
   env PIPESIM_RANDOM_LAYOUTS=150 build/release/tests/mpi_tests --gtest_filter="$launched"
 }
 
+# Each is struck one to three times.
+struck_trainings() {
+  env PIPESIM_CHECKPOINT_TRIALS=500 build/release/tests/tcp_tests --gtest_filter='CheckpointFaults.*'
+}
+
 build_hip() {
   cmake --preset release -B build/hip -DPIPESIM_CUDA=OFF -DPIPESIM_HIP_ARCHITECTURES=gfx90a
   cmake --build build/hip --target pipesim_hip
@@ -67,6 +73,7 @@ step "test: tsan" ctest --preset tsan -j2
 step "100,000 random programs" random_programs build/release
 step "100,000 random programs: asan-ubsan" random_programs $sanitized
 step "random layouts over MPI and TCP" random_layouts
+step "500 trainings struck while they save" struck_trainings
 step "a llama learns" bash tests/learns.sh build/release
 step "fuzz for five minutes each" bash tests/fuzz.sh $sanitized 300
 step "what a machine with a GPU tries, on an emulated one" bash bench/gpu/run.sh --small \

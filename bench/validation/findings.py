@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from activation_bytes import BytesRow, activation_bytes
+from goodput_figures import GoodputFigures, goodput_figures
 from predictions import ErrorSummary, NamedError, Outcome, peaks, predict_rows, summarise, times
 from products import ProductRow, examine_products
 from program import Json, Pipesim
@@ -26,6 +27,7 @@ class Findings:
     rates: list[Figure]
     ratios: list[Figure]
     speedups: list[Figure]
+    goodput: GoodputFigures
 
     def of(self, source: Source) -> list[Outcome]:
         return [outcome for outcome in self.outcomes if outcome.row.source is source]
@@ -126,4 +128,5 @@ def examine(pipesim: Pipesim, folder: Path = DATA) -> Findings:
         rates=bubble_rates(pipesim, folder),
         ratios=schedule_ratios(pipesim, folder),
         speedups=gpipe_speedups(pipesim, folder),
+        goodput=goodput_figures(pipesim, folder),
     )

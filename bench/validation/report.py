@@ -8,6 +8,7 @@ from string import Template
 
 from findings import USE_TITLES, Findings, Measures
 from goals import Goal, goals
+from goodput_figures import JobRow
 from predictions import ErrorSummary, Outcome, peaks, summarise, times
 from program import Json, nanoseconds, value_of
 from rows import DATA, Source, Use, read_json
@@ -231,6 +232,41 @@ def dualpipe_table(file: Json) -> str:
     )
 
 
+def job_cell(job: JobRow, result: Json) -> str:
+    """The expected share, or the time that it makes, and p5 to p95 of runs."""
+    shares = [result[key] for key in ("goodput", "goodput_p5", "goodput_p95")]
+    if job.minutes_of_work is None:
+        expected, low, high = (percent(share, 1) for share in shares)
+        return f"{expected} ({low} to {high})"
+    expected, high, low = (f"{job.minutes_of_work / share:.0f}" for share in shares)
+    return f"{expected} min ({low} to {high})"
+
+
+def goodput_tables(findings: Findings) -> dict[str, str]:
+    goodput = findings.goodput
+    interval_rows = [
+        [row.mtbf, f"{row.published_minutes:g}", f"{row.daly_minutes:.1f}", f"{row.best_minutes:.1f}"]
+        for row in goodput.intervals
+    ]
+    failure_rows = [
+        [f"{row.devices:,}", f"{row.published_hours:g}", f"{row.scaled_hours:.2f}"]
+        for row in goodput.failures
+    ]
+    job_rows = [
+        [job.name, job.published, *(job_cell(job, one) for one in job.results), job.assumed]
+        for job in goodput.jobs
+    ]
+    of_restarts = [f"restarts of {restart}" for restart in goodput.restarts]
+    return {
+        "goodput_intervals": table(
+            ["mtbf", "Daly's figure, min", "his estimate here, min", "best here, min"],
+            interval_rows,
+        ),
+        "goodput_failures": table(["devices", "published, h", "by 1 / N, h"], failure_rows),
+        "goodput_jobs": table(["job", "published", *of_restarts, "assumed"], job_rows),
+    }
+
+
 def products_table(findings: Findings) -> str:
     """The worst."""
     shown = 10
@@ -266,6 +302,7 @@ def validation_report(findings: Findings, measures: Measures, folder: Path = DAT
         "multi_node": rows_table(findings.of(Source.VTRAIN_MULTI_NODE)),
         **b200_tables(findings),
         **schedule_tables(findings),
+        **goodput_tables(findings),
         "dualpipe": dualpipe_table(read_json(folder / "dualpipe.json")),
         "product_count": str(len(findings.products)),
         "products": products_table(findings),

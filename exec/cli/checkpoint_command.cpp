@@ -111,11 +111,9 @@ void read_import(const CheckpointCommandFlags& flags) {
 
 void add_checkpoint(CommandLine& program, CheckpointCommandFlags& flags,
                     const std::optional<Launch>& launch) {
-  CommandLine& all = program.add_command(
-      "checkpoint", "Says what checkpoints hold; takes weights out of them, or makes one of some.");
-  all.set_footer(
-      "DIR is what --checkpoint names. `pipeexec checkpoint show --help` explains that\n"
-      "one, and so on.");
+  CommandLine& all =
+      program.add_command("checkpoint", "Shows checkpoints; moves weights out and in.");
+  all.set_footer("DIR is what --checkpoint names. Each of them has a --help of its own.");
   const auto add = [&](const std::string& name, const std::string& about,
                        void (*work)(const CheckpointCommandFlags&)) -> CommandLine& {
     CommandLine& command = all.add_command(name, about);

@@ -20,6 +20,7 @@
 #include "exec/run/clock_sync.h"
 #include "exec/run/ranks.h"
 #include "exec/run/session.h"
+#include "exec/supervise/progress_file.h"
 #include "exec/transport/collectives.h"
 #include "exec/transport/mpi.h"
 #include "exec/transport/tcp.h"
@@ -120,6 +121,7 @@ void run_rank(const Flags& flags, const Ranks& ranks, Transport& control,
   Task task;
   std::unique_ptr<Device> device;
   std::optional<OutputFile> trace;
+  std::unique_ptr<ProgressFile> counted;
   std::unique_ptr<Transport> linked;
   agree(control, [&] {
     if (flags.list_ranks) mesh_of(flags, control.ranks());
@@ -133,6 +135,7 @@ void run_rank(const Flags& flags, const Ranks& ranks, Transport& control,
     device = make_device(flags.device.value_or("cpu"), local_rank);
     if (flags.list_ranks) return;
     if (first && flags.trace) trace.emplace(*flags.trace, flags.trace->ends_with(".gz"));
+    if (first) counted = asked_progress_file();
     if (first) draw_layout(flags, task, launched);
   });
   if (flags.list_ranks) return list_ranks(flags, ranks, control, *device, local_rank);
@@ -155,6 +158,7 @@ void run_rank(const Flags& flags, const Ranks& ranks, Transport& control,
   const OnIteration on_iteration = [&](int iteration, const std::optional<Outcome>& outcome) {
     const std::string loss =
         training.costs || !outcome ? "" : fmt::format(", loss {:.4f}", outcome->loss);
+    if (counted) counted->note(iteration, iteration + 1);
     progress->show(fmt::format("iteration {} of {}{}", iteration + 1, training.end(), loss));
   };
   const RunResult result = run_session(training, *device, transport, on_iteration,

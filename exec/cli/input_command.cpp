@@ -7,6 +7,7 @@
 #include "exec/cli/input_report.h"
 #include "exec/cli/stop_signal.h"
 #include "exec/run/agreement.h"
+#include "exec/supervise/progress_file.h"
 #include "traces/base/error.h"
 #include "traces/base/files.h"
 #include "traces/base/text.h"
@@ -26,8 +27,10 @@ void InputCommand::run_rank(Transport& transport, std::optional<int>& stopped_by
   const bool launched = ranks_.by_mpi && launch_;
   const bool first = transport.rank() == 0;
   std::optional<OutputFile> trace;
+  std::unique_ptr<ProgressFile> counted;
   agree(transport, [&] {
     make_job(transport.ranks());
+    if (first) counted = asked_progress_file();
     if (first && flags_.trace) trace.emplace(*flags_.trace, flags_.trace->ends_with(".gz"));
   });
   agree_on(transport, "--transport", ranks_.transport);
@@ -37,7 +40,10 @@ void InputCommand::run_rank(Transport& transport, std::optional<int>& stopped_by
   const OnEpoch on_epoch = [&](int epoch, double loss) {
     progress->show(fmt::format("epoch {} of {}, loss {:.4f}", epoch + 1, job_->epochs, loss));
   };
-  const InputCheckpointing checkpointing{warn_of_damage, was_told_to_stop};
+  const InputCheckpointing checkpointing{warn_of_damage, was_told_to_stop,
+                                         [&](std::int64_t from, std::int64_t done) {
+                                           if (counted) counted->note(from, done);
+                                         }};
   const InputResult result =
       run_input_session(*job_, *process_, transport, on_epoch, {}, checkpointing);
   progress.reset();

@@ -274,11 +274,21 @@ InputResult run_input_session(const InputJob& job, InputProcess& process, Transp
       });
     }
     if (segment.ends_epoch && transport.rank() == 0) on_epoch(segment.epoch, run.losses.back());
-    if (!saver) continue;
+    const std::int64_t from = std::int64_t{segment.epoch} * job.program.batches + segment.first;
+    const auto tell = [&] {
+      if (transport.rank() == 0 && checkpointing.on_batches) {
+        checkpointing.on_batches(from, from + segment.batches);
+      }
+    };
+    if (!saver) {
+      tell();
+      continue;
+    }
     const InputState state{segment.epoch + (segment.ends_epoch ? 1 : 0),
                            segment.ends_epoch ? 0 : segment.first + segment.batches, result.losses,
                            result.evaluations};
     saver->save(manifest_of(job, state), trainer->saved_arrays());
+    tell();
     if (stops(transport, checkpointing.is_to_stop)) {
       saver->finish();
       result.stopped_at = state.done(job.program.batches);

@@ -90,10 +90,15 @@ struct InputResult {
 // Called on rank 0 after each epoch, counted from 0, with the mean loss of its last batch.
 using OnEpoch = std::function<void(int epoch, double loss)>;
 
+// Called on rank 0 where batches are trained on, and saved where that is asked for: from the first
+// of them, counted over all epochs, to behind the last.
+using OnBatches = std::function<void(std::int64_t from, std::int64_t done)>;
+
 // How a run begins and is saved.
 struct InputCheckpointing {
   std::function<void(const std::string&)> warn;  // of a checkpoint that is passed over, rank 0's
   std::function<bool()> is_to_stop;              // asked behind a save, which then is the last
+  OnBatches on_batches;
 };
 
 // `clock` is the rank's own.

@@ -13,6 +13,7 @@ void add_report(CommandLine& program);     // pipesim report ...
 void add_calibrate(CommandLine& program);  // pipesim calibrate
 void add_what_if(CommandLine& program);    // pipesim whatif
 void add_partition(CommandLine& program);  // pipesim partition
+void add_goodput(CommandLine& program);    // pipesim goodput
 void add_presets(CommandLine& program);    // pipesim models, clusters, devices
 
 }  // namespace pipesim::cli

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <utility>
 
 #include "sim/cli/input_pipeline_report.h"
 #include "sim/cli/outputs.h"
+#include "sim/cli/seed.h"
 #include "sim/input_pipeline/predict/input_limits.h"
 #include "sim/input_pipeline/predict/input_request.h"
 #include "sim/input_pipeline/predict/input_result_json.h"
@@ -37,16 +37,6 @@ std::vector<FlagHelp> own_flags(InputPipelineFlags& flags) {
           {"--compare", &flags.compare, "all input pipelines side by side"}};
 }
 
-std::uint64_t parse_seed(const std::string& text) {
-  std::uint64_t seed = 0;
-  const char* const end = text.data() + text.size();
-  const auto [at, failed] = std::from_chars(text.data(), end, seed);
-  if (failed != std::errc() || at != end) {
-    throw input_error(fmt::format("--id-seed: {} is no whole number", quote(text)));
-  }
-  return seed;
-}
-
 InputTraining training_of(const InputPipelineFlags& flags, const SharedFlags& shared) {
   if (!shared.cluster) {
     throw input_error(
@@ -61,7 +51,7 @@ InputTraining training_of(const InputPipelineFlags& flags, const SharedFlags& sh
   if (flags.table_optimizer) {
     training.optimizer = parse_table_optimizer(*flags.table_optimizer, "--table-optimizer");
   }
-  if (flags.seed) training.software.seed = parse_seed(*flags.seed);
+  if (flags.seed) training.software.seed = parse_seed(*flags.seed, "--id-seed");
   return training;
 }
 

@@ -578,7 +578,7 @@ TEST(Schedule, PrintsChecksLowersConverts) {
 TEST(Help, NamesOnlyWhatIsThere) {
   for (const char* line : {"--help", "schedules --help", "schedule --help", "schedule check --help",
                            "calibrate --help", "compare --help", "models --help", "clusters --help",
-                           "devices --help"}) {
+                           "devices --help", "goodput --help"}) {
     const Outcome outcome = call(line);
     EXPECT_EQ(outcome.status, 0);
     EXPECT_EQ(outcome.err, "");

@@ -172,6 +172,39 @@ class Predictions(unittest.TestCase):
         self.assertEqual(measure(findings)["simumax b200, peak memory"].rows, 8)
 
 
+class Goodput(unittest.TestCase):
+    def test_has_the_published_intervals(self) -> None:
+        self.assertEqual(len(findings.goodput.intervals), 3)
+        for row in findings.goodput.intervals:
+            digits = 1 if row.published_minutes < 10 else 0
+            self.assertEqual(round(row.daly_minutes, digits), row.published_minutes, row.mtbf)
+            self.assertAlmostEqual(row.best_minutes / row.daly_minutes, 1, delta=0.01)
+
+    def test_has_the_projected_rate_of_failures(self) -> None:
+        by_devices = {row.devices: row for row in findings.goodput.failures}
+        largest = by_devices[131072]
+        self.assertAlmostEqual(largest.scaled_hours, largest.published_hours, delta=0.01)
+        # Not in proportion, as the report says.
+        smallest = by_devices[1024]
+        self.assertAlmostEqual(smallest.scaled_hours / smallest.published_hours, 3.6, delta=0.1)
+
+    def test_is_consistent_with_llama_3(self) -> None:
+        """As the report says: up to restarts of 10 min."""
+        job = findings.goodput.jobs[0]
+        self.assertIn("Llama 3", job.name)
+        shares = [result["goodput"] for result in job.results]
+        self.assertEqual(findings.goodput.restarts, ["5min", "10min", "20min"])
+        self.assertEqual([share > 0.9 for share in shares], [True, True, False])
+
+    def test_shares_are_all_of_the_time(self) -> None:
+        for job in findings.goodput.jobs:
+            for result in job.results:
+                total = result["goodput"] + sum(result["lost"].values())
+                self.assertAlmostEqual(total, 1, delta=1e-12)
+                self.assertLess(result["goodput_p5"], result["goodput"])
+                self.assertLess(result["goodput"], result["goodput_p95"])
+
+
 class Errors(unittest.TestCase):
     def test_are_summarised(self) -> None:
         errors = summarise([("a", 0.01), ("b", -0.04), ("c", 0.02), ("d", -0.01)])

@@ -65,6 +65,10 @@ TEST(Text, ReadsQuantities) {
   EXPECT_EQ(parse_bytes_per_second("25GB/s", "x"), 25'000'000'000);
   EXPECT_EQ(parse_bytes_per_second("200Gbit/s", "x"), 25'000'000'000);
   EXPECT_EQ(parse_count("7", "x"), 7);
+  EXPECT_EQ(parse_duration_ns("5min", "x"), 300'000'000'000);
+  EXPECT_EQ(parse_duration_ns("3.1h", "x"), 11'160'000'000'000);
+  EXPECT_EQ(parse_duration_ns("30 d", "x"), 2'592'000'000'000'000);
+  EXPECT_EQ(parse_duration_ns("50ms", "x"), 50'000'000);
 }
 
 TEST(Text, RefusesBadQuantities) {
@@ -85,6 +89,13 @@ TEST(Text, RefusesBadQuantities) {
     EXPECT_NE(error_of([&] { parse_count(text, "--stages"); }), no_error) << text;
   }
   EXPECT_NE(error_of([] { parse_bytes_per_second("0GB/s", "x"); }), no_error);
+  const auto duration = [](std::string_view text) {
+    return error_of([&] { parse_duration_ns(text, "--mtbf"); });
+  };
+  EXPECT_EQ(duration("3"),
+            "--mtbf: '3' has no unit; write one of ns, us, ms, s, min, h, d, such as 5min");
+  EXPECT_EQ(duration("-3h"), "--mtbf: '-3h' is negative; it must be 0 or more");
+  EXPECT_NE(duration("20000d").find("too large"), std::string::npos);
 }
 
 TEST(Text, WritesForPeople) {
@@ -92,6 +103,15 @@ TEST(Text, WritesForPeople) {
   EXPECT_EQ(format_time(13'443'060'000), "13.44 s");
   EXPECT_EQ(format_time(601'000), "601 us");
   EXPECT_EQ(format_time(0), "0 ms");
+  EXPECT_EQ(format_duration(0), "0 ns");
+  EXPECT_EQ(format_duration(50'000'000), "50.0 ms");
+  EXPECT_EQ(format_duration(59'999'000'000), "1.00 min");
+  EXPECT_EQ(format_duration(300'000'000'000), "5.00 min");
+  EXPECT_EQ(format_duration(9'999'000'000), "10.0 s");
+  EXPECT_EQ(format_duration(11'124'000'000'000), "3.09 h");
+  EXPECT_EQ(format_duration(86'400'000'000'000), "24.0 h");
+  EXPECT_EQ(format_duration(2'592'000'000'000'000), "30.0 d");
+  EXPECT_EQ(format_duration(max_duration_ns), "11,574 d");
   EXPECT_EQ(format_bytes(80LL << 30), "80.0 GiB");
   EXPECT_EQ(format_bytes(512), "512 B");
   EXPECT_EQ(format_count(-1234567), "-1,234,567");

@@ -22,6 +22,9 @@ struct Unit {
 };
 
 constexpr std::array time_units{Unit{"ns", 1}, Unit{"us", 1e3}, Unit{"ms", 1e6}, Unit{"s", 1e9}};
+constexpr std::array duration_units{Unit{"ns", 1},     Unit{"us", 1e3},   Unit{"ms", 1e6},
+                                    Unit{"s", 1e9},    Unit{"min", 6e10}, Unit{"h", 3.6e12},
+                                    Unit{"d", 8.64e13}};
 constexpr std::array byte_units{Unit{"B", 1},
                                 Unit{"kB", 1e3},
                                 Unit{"KB", 1e3},
@@ -127,6 +130,10 @@ std::int64_t parse_time_ns(std::string_view text, std::string_view where) {
   return parse_quantity(text, where, time_units, max_time_ns, "1.5ms");
 }
 
+std::int64_t parse_duration_ns(std::string_view text, std::string_view where) {
+  return parse_quantity(text, where, duration_units, max_duration_ns, "5min");
+}
+
 std::int64_t parse_bytes(std::string_view text, std::string_view where) {
   return parse_quantity(text, where, byte_units, max_bytes, "80GiB");
 }
@@ -193,6 +200,24 @@ std::string format_time(std::int64_t ns) {
   if (magnitude < 1e8) return fmt::format("{:.2f} ms", value / 1e6);
   if (magnitude < 1e10) return fmt::format("{:.1f} ms", value / 1e6);
   return fmt::format("{:.2f} s", value / 1e9);
+}
+
+std::string format_duration(std::int64_t ns) {
+  const double value = static_cast<double>(ns);
+  // A unit is taken from where three digits of the smaller one would round to it.
+  const Unit* unit = &duration_units.front();
+  constexpr double hours_to_days = 48;
+  for (const Unit& larger : duration_units) {
+    const double from = larger.name == "d" ? hours_to_days * 3.6e12 : larger.factor;
+    if (value >= from * 0.9995) unit = &larger;
+  }
+  if (unit == &duration_units.front()) return fmt::format("{} ns", ns);
+  const double shown = value / unit->factor;
+  const int decimals = shown < 9.995 ? 2 : shown < 99.95 ? 1 : 0;
+  return fmt::format(
+      "{} {}",
+      decimals > 0 ? fmt::format("{:.{}f}", shown, decimals) : format_count(std::llround(shown)),
+      unit->name);
 }
 
 std::string format_bytes(std::int64_t bytes) {

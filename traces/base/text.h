@@ -14,6 +14,7 @@ namespace pipesim {
 // No single time, size or rate may exceed this: sums of millions of them stay
 // within int64 when checked by `Costs`, and 11 days for one action is absurd.
 inline constexpr std::int64_t max_time_ns = 1'000'000'000'000'000;               // 11.6 days
+inline constexpr std::int64_t max_duration_ns = 1'000'000'000'000'000'000;       // 31.7 years
 inline constexpr std::int64_t max_bytes = std::int64_t{1} << 50;                 // 1 PiB
 inline constexpr std::int64_t max_bytes_per_second = 1'000'000'000'000'000;      // 1 PB/s
 inline constexpr std::int64_t max_flops_per_second = 1'000'000'000'000'000'000;  // 1 EFLOP/s
@@ -23,6 +24,9 @@ inline constexpr std::int64_t max_count = 1'000'000'000;  // stages, microbatche
 // "1.5ms", "601us", "2s", "40ns", "0": nanoseconds, rounded to the nearest.
 // `where` names the flag or key in the error.
 std::int64_t parse_time_ns(std::string_view text, std::string_view where);
+
+// The same of what lasts, such as a run: "5min", "3.1h", "30d", too, and up to max_duration_ns.
+std::int64_t parse_duration_ns(std::string_view text, std::string_view where);
 
 // "80GiB", "1.5MB", "4096B", "0": bytes.
 std::int64_t parse_bytes(std::string_view text, std::string_view where);
@@ -45,6 +49,8 @@ std::string_view strip(std::string_view text);
 
 // "33.00 ms", "601 us", "13.44 s": for reading, unit and digits by size.
 std::string format_time(std::int64_t ns);
+// "50.0 ms", "5.00 min", "3.09 h", "30.0 d": three digits, of what lasts.
+std::string format_duration(std::int64_t ns);
 // "80.0 GiB", "512 B".
 std::string format_bytes(std::int64_t bytes);
 // 0.2727 -> "27.3 %".

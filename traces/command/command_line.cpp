@@ -151,6 +151,12 @@ void CommandLine::parse_and_work(int argc, char** argv, bool speaks) {
   } catch (const CLI::ExtrasError&) {
     throw input_error(unexpected(chosen().app_, chosen().full_name(), app_.remaining(true)));
   } catch (const CLI::ParseError& error) {
+    // One that lacks a subcommand may have one of another name.
+    const bool lacks_command = !chosen().commands_.empty() && !chosen().work_;
+    const std::vector<std::string> extras = app_.remaining(true);
+    if (lacks_command && !extras.empty()) {
+      throw input_error(unexpected(chosen().app_, chosen().full_name(), extras));
+    }
     throw input_error(fmt::format("{}; see `{} --help`", error.what(), chosen().full_name()));
   }
   const CommandLine& command = chosen();

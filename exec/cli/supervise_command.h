@@ -1,0 +1,26 @@
+// pipeexec supervise: a run that is started again where it ends too early.
+#pragma once
+
+#include <optional>
+
+#include "exec/transport/launch.h"
+#include "traces/command/command_line.h"
+
+namespace pipesim::exec {
+
+// What the flags are put into.
+struct SuperviseFlags {
+  std::vector<std::string> command, alternatives;
+  Flag restarts, timeout, grace;
+  Flag ranks_available, grow_every;
+  Flag kill_at;
+  Flag trace, progress;
+  bool json = false;
+};
+
+// Adds the subcommand. Flags and launch outlive the program; a launch that is wrong is for the
+// command to refuse, which has an environment of its own.
+void add_supervise(CommandLine& program, SuperviseFlags& flags,
+                   const std::optional<Launch>& launch);
+
+}  // namespace pipesim::exec

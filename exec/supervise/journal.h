@@ -1,0 +1,94 @@
+// What has happened under supervision: each attempt, what stood between them, and how much of the
+// time was of use.
+//
+// A Journal says one line for each event, and writes the trace anew with it, whole or not at all.
+// Times are nanoseconds since it was made. One owner, one thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "exec/supervise/layouts.h"
+#include "exec/supervise/processes.h"
+#include "exec/supervise/progress_file.h"
+
+namespace pipesim::exec {
+
+// Why an attempt has ended.
+enum class AttemptEnd : std::uint8_t { none, done, death, hang, growth, signal };
+std::string_view attempt_end_name(AttemptEnd end);
+
+// The command, started once.
+struct Attempt {
+  std::size_t layout = 0;
+  std::int64_t start_ns = 0;
+  std::optional<std::int64_t> first_ns;  // when its first iteration was done
+  std::optional<std::int64_t> end_ns;
+  std::optional<RunProgress> progress;  // as it ended
+  std::int64_t useful = 0;              // iterations that no attempt before had done
+  AttemptEnd why = AttemptEnd::none;
+  Ending ending = {};
+};
+
+// What took time besides, or happened at once.
+enum class EventKind : std::uint8_t { restart, fallback, grow, wait, hang, signal, kill, give_up };
+std::string_view event_name(EventKind kind);
+
+struct SupervisionEvent {
+  EventKind kind = EventKind::restart;
+  std::int64_t start_ns = 0;
+  std::optional<std::int64_t> end_ns;  // none while it lasts
+  std::string text;
+};
+
+class Journal {
+ public:
+  using Say = std::function<void(const std::string& line)>;
+  // Where a trace is asked for, its first version is written at once; an input error where that
+  // fails. `command` outlives the journal.
+  Journal(const SupervisedCommand& command, std::optional<std::string> trace, Say say);
+
+  std::int64_t now_ns() const;
+
+  void begin_attempt(std::size_t layout);
+  // Its first iteration is done: this ends what has kept it from that.
+  void note_first_iteration(const RunProgress& progress);
+  void end_attempt(AttemptEnd why, const Ending& ending,
+                   const std::optional<RunProgress>& progress);
+
+  // From then on: a restart, a fallback and what makes it grow until the next attempt trains, the
+  // others until the attempt ends.
+  void add(EventKind kind, const std::string& text, std::optional<std::int64_t> since_ns = {});
+  // Ends the last of that kind.
+  void close(EventKind kind);
+  void say(const std::string& text) const;
+
+  const std::vector<Attempt>& attempts() const { return attempts_; }
+  // The most iterations that any attempt has done.
+  std::int64_t finished() const { return finished_; }
+  // The time of useful iterations: their number in each attempt by its median iteration.
+  std::int64_t useful_ns() const;
+
+  // `pipeexec-supervision`, in traces/FORMAT.md.
+  std::string summary_json(int exit_status, const std::string& reason) const;
+
+ private:
+  std::string trace_json() const;
+  void write_trace();
+
+  const SupervisedCommand& command_;
+  std::optional<std::string> trace_;
+  Say say_;
+  std::int64_t zero_ns_;       // of the host's clock
+  std::int64_t zero_wall_ns_;  // of the system's clock, at that time
+  std::vector<Attempt> attempts_;
+  std::vector<SupervisionEvent> events_;
+  std::int64_t finished_ = 0;
+};
+
+}  // namespace pipesim::exec

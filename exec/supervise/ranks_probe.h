@@ -1,0 +1,49 @@
+// How many ranks hosts offer now, as a command of the user's says.
+//
+// It runs beside what is supervised; nobody waits for it. One owner, one thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "exec/supervise/processes.h"
+
+namespace pipesim::exec {
+
+class RanksProbe {
+ public:
+  // What the command has printed, or why that is no number of ranks.
+  struct Answer {
+    std::optional<int> ranks;
+    std::string wrong;
+  };
+
+  // `command` is for the shell; it has so long for its answer. `processes` outlives the probe.
+  RanksProbe(Processes& processes, std::string command, std::int64_t patience_ns)
+      : processes_(processes), command_(std::move(command)), patience_ns_(patience_ns) {}
+  ~RanksProbe();
+  RanksProbe(const RanksProbe&) = delete;
+  RanksProbe& operator=(const RanksProbe&) = delete;
+
+  bool is_running() const { return id_ != 0; }
+  void start(std::int64_t now_ns);
+  // When it has to have answered; only while it runs.
+  std::int64_t deadline_ns() const { return deadline_ns_; }
+  // Nothing while it may still answer.
+  std::optional<Answer> answer(std::int64_t now_ns);
+  // Ends one that runs, without an answer.
+  void cancel();
+
+ private:
+  Answer read_answer(const Ending& ending) const;
+
+  Processes& processes_;
+  std::string command_;
+  std::int64_t patience_ns_;
+  pid_t id_ = 0;
+  int output_ = -1;
+  std::int64_t deadline_ns_ = 0;
+};
+
+}  // namespace pipesim::exec

@@ -1,0 +1,38 @@
+// What `pipesim goodput` is asked, by its flags: a job of one or several sizes.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/cli/setup.h"
+#include "sim/goodput/answer.h"
+#include "traces/command/command_line.h"
+
+namespace pipesim::cli {
+
+struct GoodputFlags {
+  ScheduleFlags schedule;
+  CostFlags costs;
+  Flag mtbf, device_mtbf, restart;
+  Flag checkpoint_bytes, storage, copy, save_time;
+  Flag iteration_time, interval;
+  Flag work, trials, seed;
+  bool async_checkpoint = false;
+  bool json = false;
+};
+
+void add_goodput_flags(CommandLine& command, GoodputFlags& flags);
+
+// A job of so many devices.
+struct GoodputJob {
+  std::optional<int> devices;
+  std::string name;                              // of what is trained; empty where not said
+  std::optional<std::int64_t> checkpoint_bytes;  // where they say how long a save takes
+  GoodputQuestion question;
+};
+
+// One a number of --devices, in their order. Predicts the iteration where flags give a schedule.
+std::vector<GoodputJob> goodput_jobs(const GoodputFlags& flags);
+
+}  // namespace pipesim::cli
