@@ -130,7 +130,7 @@ struct Comparison {
   Noise noise;
   CollectiveComparison collectives;
   std::vector<SaveRow> saves;  // of ranks, where any run saved
-  Quantiles iterations;  // makespans of the measured run
+  Quantiles iterations;        // makespans of the measured run
   std::vector<ClockShift> clocks;
   std::optional<Divergence> divergence;  // nothing where both paths are the same
 };
