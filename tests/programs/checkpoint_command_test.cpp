@@ -197,7 +197,7 @@ TEST_F(CheckpointTools, WhatIsExportedCanBeImportedAndTrained) {
 
 TEST_F(CheckpointTools, WrongInputIsNamed) {
   expect_refused("checkpoint", 2, "subcommand is required");
-  expect_refused("checkpoint shwo ck", 2, "subcommand is required");
+  expect_refused("checkpoint shwo ck", 2, "unknown subcommand 'shwo'; known, nearest first: show");
   expect_refused("checkpoint show", 2, "folder is required");
   expect_refused("checkpoint show none", 2, "none: there is no checkpoint; give a folder");
   expect_refused("checkpoint export none out.safetensors", 2, "none: there is no checkpoint");
