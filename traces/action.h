@@ -72,7 +72,8 @@ struct Action {
   // One cell with the action after it: a forward joined with a backward is
   // PyTorch's OVERLAP_F_B, joined transfers are its BATCH_P2P.
   bool joined = false;
-  // Of a collective that happened: which of its stage's of that kind, from 0.
+  // Of a collective that happened, and of a SAVE's writing beside: which of its stage's of that
+  // kind, from 0.
   std::uint16_t number = no_number;
 
   bool operator==(const Action&) const = default;
@@ -93,13 +94,18 @@ constexpr Action make_collective(std::int32_t stage, Kind kind, std::int32_t num
 constexpr bool is_collective(const Action& action) {
   return is_of_replicas(action.kind) && action.number != no_number;
 }
-// Whether it moves results, weights or gradients beside what its rank computes.
+// Whether it is the writing of a checkpoint that goes on beside what its rank does next; the
+// SAVE without a number is what its rank waited for.
+constexpr bool is_save_beside(const Action& action) {
+  return action.kind == Kind::SAVE && action.number != no_number;
+}
+// Whether it moves results, weights, gradients or states beside what its rank computes.
 constexpr bool is_communication(const Action& action) {
-  return is_transfer(action.kind) || is_collective(action);
+  return is_transfer(action.kind) || is_collective(action) || is_save_beside(action);
 }
 // Whether its rank does nothing else meanwhile, after its compute.
 constexpr bool is_closing(const Action& action) {
-  return action.kind == Kind::OPTIMIZER || action.kind == Kind::SAVE ||
+  return action.kind == Kind::OPTIMIZER || (action.kind == Kind::SAVE && !is_save_beside(action)) ||
          is_blocking_collective(action.kind) ||
          (action.kind == Kind::REDUCE_GRAD && !is_collective(action));
 }

@@ -31,12 +31,14 @@ struct Entry {
   bool at_end = false;  // of a counter: it counts what the span's end changes
 };
 
-enum class ActionTrack : std::uint8_t { compute, send, receive, collectives };
-constexpr std::array<std::string_view, 4> track_names{"compute", "send", "receive", "collectives"};
+enum class ActionTrack : std::uint8_t { compute, send, receive, collectives, storage };
+constexpr std::array<std::string_view, 5> track_names{"compute", "send", "receive", "collectives",
+                                                      "storage"};
 
 ActionTrack track_of(const Action& action) {
   if (is_send(action.kind)) return ActionTrack::send;
   if (is_receive(action.kind)) return ActionTrack::receive;
+  if (is_save_beside(action)) return ActionTrack::storage;
   // What takes no time stands where its rank came to it.
   const bool takes_time = is_collective(action) && action.kind != Kind::RESHARD;
   return takes_time ? ActionTrack::collectives : ActionTrack::compute;
@@ -44,6 +46,7 @@ ActionTrack track_of(const Action& action) {
 
 std::string_view category_of(const Action& action) {
   if (is_transfer(action.kind)) return "p2p";
+  if (action.kind == Kind::SAVE) return "storage";
   const bool is_of_group = is_collective(action) || is_blocking_collective(action.kind);
   return is_of_group ? "collective" : "compute";
 }
@@ -238,7 +241,7 @@ class ChromeTraceWriter::Impl {
       }
       for (std::size_t track = 0; track < track_names.size(); ++track) {
         Lanes& lanes = rank.lanes[track];
-        const bool always = static_cast<ActionTrack>(track) != ActionTrack::collectives;
+        const bool always = static_cast<ActionTrack>(track) < ActionTrack::collectives;
         const std::size_t count = std::max<std::uint32_t>(always ? 1 : 0, lanes.count);
         while (lanes.threads.size() < count) {
           const int tid = ++rank.threads;
@@ -411,10 +414,10 @@ class ChromeTraceWriter::Impl {
                      R"("backward_microbatch":{})",
                      kind_name(back.kind), back.stage, chunk_of(back.stage), back.microbatch);
     }
-    if (is_collective(action)) {
+    if (is_collective(action) || is_save_beside(action)) {
       fmt::format_to(std::back_inserter(out_), R"(,"occurrence":{})", action.number);
     }
-    if (is_transfer(action.kind) || is_collective(action)) {
+    if (is_communication(action) || action.kind == Kind::SAVE) {
       fmt::format_to(std::back_inserter(out_), R"(,"bytes":{})", span.bytes);
     }
     // A measured one is there with all of its parts.

@@ -168,6 +168,7 @@ Metrics measure(std::span<const Span> spans, int ranks, int stages, int microbat
   CollectiveWaits collectives;
   GroupPaths groups(spans);
   for (Span span : spans) {
+    if (is_save_beside(span.action)) continue;
     if (span.has_input()) span.input_sent_ns -= origin_ns;
     if (span.has_input() || is_collective(span.action)) span.input_arrival_ns -= origin_ns;
     span.start_ns -= origin_ns;

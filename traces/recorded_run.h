@@ -16,6 +16,7 @@
 #include "traces/base/large_vector.h"
 #include "traces/memory_samples.h"
 #include "traces/metrics.h"
+#include "traces/saves.h"
 #include "traces/timeline.h"
 #include "traces/warnings.h"
 
@@ -82,6 +83,7 @@ struct RunDescription {
   int shards = 1;
   std::int64_t bucket_bytes = 0;
   int accumulate = 1;  // iterations to a step
+  Saves saves;
   MeasuredFacts measured;
 
   int pipelines() const { return replicas * tensor_parallel; }

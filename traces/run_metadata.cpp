@@ -70,6 +70,10 @@ std::string metadata_json(const RecordedRun& run) {
   json["rank_of_stage"] = about.rank_of_stage;
   json["iterations"] = iteration_ns.size();
   if (about.accumulate > 1) json["accumulate"] = about.accumulate;
+  if (about.saves.any()) {
+    json["checkpoint_every"] = about.saves.every;
+    json["async_checkpoint"] = about.saves.beside;
+  }
   if (is_measured) json["warmup_iterations"] = about.measured.warmup_iterations;
   if (about.continuous || is_measured) json["continuous"] = about.continuous;
   if (is_measured) {

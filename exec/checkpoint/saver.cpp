@@ -19,6 +19,12 @@ bool has_result(std::future<Result>& future, bool waits) {
   return waits || future.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
 }
 
+// CLOCK_MONOTONIC.
+std::int64_t now_ns() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+}
+
 }  // namespace
 
 Saver::Saver(Disk& disk, Device& device, Transport& transport, const SavePlan& plan)
@@ -38,10 +44,11 @@ bool Saver::awaits_reports() const {
       awaited_, [](const std::optional<Ticket>& ticket) { return ticket.has_value(); });
 }
 
-void Saver::save(const Manifest& manifest, const std::vector<SavedArray>& arrays) {
+std::int64_t Saver::save(const Manifest& manifest, const std::vector<SavedArray>& arrays) {
   finish();
   manifest_ = manifest;
   snapshot_.take(device_, arrays, beside_);
+  copied_ns_ = now_ns();
   const int ranks = transport_.ranks();
   if (transport_.rank() == 0) {
     manifest_.files.resize(static_cast<std::size_t>(ranks));
@@ -54,10 +61,13 @@ void Saver::save(const Manifest& manifest, const std::vector<SavedArray>& arrays
     is_to_publish_ = true;
   }
   const auto write = [this, name = CheckpointFolder::file_of(transport_.rank())] {
-    return snapshot_.write(disk_, folder_.open(manifest_.iteration), name);
+    const CheckpointFile file = snapshot_.write(disk_, folder_.open(manifest_.iteration), name);
+    through_ns_ = now_ns();
+    return file;
   };
   writing_ = std::async(beside_ ? std::launch::async : std::launch::deferred, write);
   if (!beside_) finish();
+  return snapshot_.bytes();
 }
 
 void Saver::go_on(bool waits) {
@@ -80,6 +90,7 @@ void Saver::take_file(bool waits) {
     manifest_.files.front() = file;
     return;
   }
+  note_written();
   sent_.bytes = file.bytes;
   std::ranges::copy(file.hash, sent_.hash.begin());
   sending_ = transport_.send(0, checkpoint_tag, std::as_bytes(std::span(&sent_, 1)));
@@ -109,10 +120,20 @@ void Saver::publish(bool waits) {
                         printable(path), file.name));
       }
       folder_.publish(manifest_);
+      through_ns_ = now_ns();
     };
     publishing_ = std::async(beside_ ? std::launch::async : std::launch::deferred, work);
   }
-  if (has_result(publishing_, waits)) publishing_.get();
+  if (!has_result(publishing_, waits)) return;
+  publishing_.get();
+  note_written();
+}
+
+// Its thread has ended.
+void Saver::note_written() {
+  if (beside_) {
+    written_.push_back({manifest_.iteration, snapshot_.bytes(), copied_ns_, through_ns_});
+  }
 }
 
 }  // namespace pipesim::exec

@@ -12,6 +12,7 @@
 #include <future>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "exec/checkpoint/folder.h"
@@ -32,12 +33,23 @@ class Saver {
   // Rank 0, before any save.
   void prepare() { folder_.prepare(); }
   // A manifest without files, which rank 0's is, and the rank's own arrays. Waits for the save
-  // before.
-  void save(const Manifest& manifest, const std::vector<SavedArray>& arrays);
+  // before. Returns how many bytes the arrays have.
+  std::int64_t save(const Manifest& manifest, const std::vector<SavedArray>& arrays);
   // Goes on with what is under way, without waiting.
   void poll() { go_on(false); }
   // Until nothing is under way any more.
   void finish() { go_on(true); }
+
+  // What was written beside, from the end of its copy until the rank was through with it: it had
+  // written, and rank 0 had published. By CLOCK_MONOTONIC.
+  struct Written {
+    std::int64_t iteration;  // the manifest's
+    std::int64_t bytes;
+    std::int64_t start_ns;
+    std::int64_t end_ns;
+  };
+  // Those since it was asked last.
+  std::vector<Written> take_written() { return std::exchange(written_, {}); }
 
  private:
   // What a rank tells rank 0 of its file.
@@ -49,6 +61,7 @@ class Saver {
   void take_file(bool waits);
   void take_reports(bool waits);
   void publish(bool waits);
+  void note_written();
   bool awaits_reports() const;
   bool has_ended(Ticket ticket, bool waits);
 
@@ -60,6 +73,9 @@ class Saver {
   Snapshot snapshot_;
   Manifest manifest_;  // of what is under way
   std::future<CheckpointFile> writing_;
+  std::int64_t copied_ns_ = 0;
+  std::int64_t through_ns_ = 0;  // the writing or publishing thread's
+  std::vector<Written> written_;
   Report sent_{};
   std::optional<Ticket> sending_;
   // Rank 0's, by rank; its own has no ticket.

@@ -113,6 +113,7 @@ void add_checkpoint(CommandLine& program, CheckpointCommandFlags& flags,
                     const std::optional<Launch>& launch) {
   CommandLine& all =
       program.add_command("checkpoint", "Shows checkpoints; moves weights out and in.");
+  all.set_footer("DIR is what --checkpoint names. Each of them has a --help of its own.");
   const auto add = [&](const std::string& name, const std::string& about,
                        void (*work)(const CheckpointCommandFlags&)) -> CommandLine& {
     CommandLine& command = all.add_command(name, about);

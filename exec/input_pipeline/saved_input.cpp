@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <optional>
 
 #include "exec/checkpoint/hash.h"
@@ -182,7 +183,8 @@ InputState state_of(const FoundCheckpoint& checkpoint, const InputJob& job) {
   for (auto& [name, numbers] :
        {std::pair("losses", &state.losses), std::pair("evaluations", &state.evaluations)}) {
     for (const JsonCursor& item : members.required(name).array()) {
-      numbers->push_back(item.number());
+      // Of a training that diverges it is null.
+      numbers->push_back(item.is_null() ? std::numeric_limits<double>::quiet_NaN() : item.number());
     }
   }
   return state;

@@ -52,4 +52,11 @@ void Recorder::finish_iteration() {
   device_.forget_marks();
 }
 
+void Recorder::add_beside(std::size_t place, const Action& action, std::int64_t bytes,
+                          std::int64_t start_monotonic_ns, std::int64_t end_monotonic_ns) {
+  Span span{action, 0, 0, clock_.shown_at(start_monotonic_ns), clock_.shown_at(end_monotonic_ns)};
+  span.bytes = bytes;
+  kept_[place].spans.push_back(span);
+}
+
 }  // namespace pipesim::exec

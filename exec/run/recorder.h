@@ -7,6 +7,7 @@
 // outlives it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -114,6 +115,10 @@ class Recorder {
   }
   // Waits for the device, and ends all its marks.
   void finish_iteration();
+
+  // What went on beside after the end of an iteration that was kept, by its place.
+  void add_beside(std::size_t place, const Action& action, std::int64_t bytes,
+                  std::int64_t start_monotonic_ns, std::int64_t end_monotonic_ns);
 
   // Those kept, in order.
   const std::vector<IterationRecord>& iterations() const { return kept_; }

@@ -56,6 +56,7 @@ RecordedRun run_of(const TrainingJob& training, const Device& device, Transport&
   about.continuous = training.is_continuous();
   about.transport = transport.name();
   about.accumulate = training.accumulate;
+  if (training.saves) about.saves = {training.saves->every, training.saves->beside};
   MeasuredFacts& facts = about.measured;
   facts.processors = count_processors(transport);
   facts.warmup_iterations = training.warmup_left();
@@ -384,6 +385,12 @@ RunResult run_session(const TrainingJob& training, Device& device, Transport& tr
     });
   }
   const std::vector<ClockReading> at_start = read_clocks(transport, clock, hosts);
+  const auto note_written = [&] {
+    if (!saver) return;
+    for (const Saver::Written& one : saver->take_written()) {
+      worker.note_written(static_cast<int>(one.iteration) - 1, one.bytes, one.start_ns, one.end_ns);
+    }
+  };
   for (int i = training.first_iteration; i < training.end(); ++i) {
     if (training.starts_together(i)) barrier(transport);
     const auto save_of = [&](const std::optional<Outcome>& outcome) -> Worker::Save {
@@ -395,11 +402,12 @@ RunResult run_session(const TrainingJob& training, Device& device, Transport& tr
       return [&] {
         const TrainingState state =
             state_after(training, i + 1, result.warmup_losses, result.losses);
-        saver->save(manifest_of(training, state), trainer->saved_arrays(state.passes));
+        return saver->save(manifest_of(training, state), trainer->saved_arrays(state.passes));
       };
     };
     const std::optional<Outcome> outcome = worker.run(i, save_of);
     if (saver) saver->poll();
+    note_written();
     if (first) on_iteration(i, outcome);
     if (outcome && outcome->stops) {
       result.stopped_at = i + 1;
@@ -410,6 +418,7 @@ RunResult run_session(const TrainingJob& training, Device& device, Transport& tr
                            first ? &*reference : nullptr, first ? &*result.verification : nullptr);
   }
   if (saver) saver->finish();
+  note_written();
   if (result.stopped_at) return result;
   result.clocks = relate_clocks(at_start, read_clocks(transport, clock, hosts), hosts);
   if (!all_share_one(hosts)) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <limits>
 #include <utility>
 
 #include "exec/checkpoint/hash.h"
@@ -53,7 +54,10 @@ void check_model(const Check& check, const JsonCursor& cursor, const Model& own)
 
 std::vector<double> numbers_of(const JsonCursor& list) {
   std::vector<double> numbers;
-  for (const JsonCursor& item : list.array()) numbers.push_back(item.number());
+  // Of a training that diverges a loss is no number, which JSON has as null.
+  for (const JsonCursor& item : list.array()) {
+    numbers.push_back(item.is_null() ? std::numeric_limits<double>::quiet_NaN() : item.number());
+  }
   return numbers;
 }
 

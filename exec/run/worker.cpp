@@ -99,7 +99,7 @@ std::optional<Outcome> Worker::run_in_time(int iteration, const SaveOf& save_of)
     const int stage = training_.program.placement.stages_of(transport_.rank()).front();
     ActionNote note{make_action(stage, Kind::SAVE), recorder_.mark(), {}, {}, 0};
     note.start = note.reached;
-    save();
+    note.bytes = save();
     note.end = recorder_.mark();
     recorder_.add(note);
   }
@@ -107,6 +107,15 @@ std::optional<Outcome> Worker::run_in_time(int iteration, const SaveOf& save_of)
   recorder_.finish_iteration();
   mailbox_.forget_marks();
   return outcome;
+}
+
+void Worker::note_written(int iteration, std::int64_t bytes, std::int64_t start_monotonic_ns,
+                          std::int64_t end_monotonic_ns) {
+  const int place = iteration - training_.first_measured();
+  if (place < 0) return;
+  const int stage = training_.program.placement.stages_of(transport_.rank()).front();
+  recorder_.add_beside(static_cast<std::size_t>(place), make_collective(stage, Kind::SAVE, 0),
+                       bytes, start_monotonic_ns, end_monotonic_ns);
 }
 
 Outcome Worker::run_list() {

@@ -35,9 +35,13 @@ class Worker {
   // of the step that it ends with; nothing where gradients go on to be added up.
   // `save_of`, where given, is asked at its end whether something is to be saved: what it returns
   // is done as the rank's SAVE.
-  using Save = std::function<void()>;
+  using Save = std::function<std::int64_t()>;  // returns how many bytes it has
   using SaveOf = std::function<Save(const std::optional<Outcome>& outcome)>;
   std::optional<Outcome> run(int iteration, const SaveOf& save_of = {});
+
+  // What was saved at the end of an iteration is written now; where that was recorded, this is.
+  void note_written(int iteration, std::int64_t bytes, std::int64_t start_monotonic_ns,
+                    std::int64_t end_monotonic_ns);
 
   const Recorder& recorder() const { return recorder_; }
   // Of the measured iterations. A peak's time is not known: they have several.

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "exec/model/parameters.h"
+#include "exec/model/range.h"
 #include "sim/cost/model.h"
 
 namespace pipesim::exec {

@@ -228,7 +228,7 @@ class Details {
   }
 
   void add_transfer() {
-    if (!is_communication(action_)) return;
+    if (!is_communication(action_) && action_.kind != Kind::SAVE) return;
     text_row("moves", [&](const Column& column) {
       const std::int64_t bytes = span_of(column).bytes;
       return bytes > 0 ? format_bytes(bytes) : std::string();

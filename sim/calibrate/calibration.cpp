@@ -10,6 +10,7 @@
 #include "sim/calibrate/doubts.h"
 #include "sim/calibrate/exchange_times.h"
 #include "sim/calibrate/memory_bytes.h"
+#include "sim/calibrate/save_times.h"
 #include "sim/calibrate/transfer_times.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
@@ -133,6 +134,10 @@ Calibration calibrate(std::span<const RecordedRun> all) {
 
   set_closing_times(runs, by_layer, costs, compute.entries);
   provenance.notes = set_bytes(runs, by_layer, compute.entries);
+  const SaveTimes saves = save_times(runs, by_layer, compute.entries);
+  costs.costs.save = saves.save;
+  result.checkpoints = saves.checkpoints;
+  provenance.notes.insert(provenance.notes.end(), saves.notes.begin(), saves.notes.end());
   provenance.notes.insert(provenance.notes.begin(), exchanges.notes.begin(), exchanges.notes.end());
   provenance.notes.insert(provenance.notes.begin(), transfers.notes.begin(), transfers.notes.end());
   if (!by_layer && std::ranges::all_of(provenance.entries, [](const Provenance::Entry& entry) {

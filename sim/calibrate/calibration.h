@@ -23,6 +23,7 @@ struct Calibration {
   std::vector<std::string> doubts;          // see doubts.h
   std::int64_t transfers = 0;               // recorded
   std::vector<std::int64_t> message_sizes;  // of those that count
+  std::int64_t checkpoints = 0;             // recorded
 };
 
 // Several runs are more samples of the same: throws an input error that names

@@ -126,6 +126,21 @@ std::string group_text(const std::optional<GroupCosts>& group, std::string_view 
   return group ? fmt::format("          {} {}\n", name, format_time(group->latency_ns)) : "";
 }
 
+std::string save_text(const SaveCosts& save, std::int64_t checkpoints) {
+  const auto rate = [](const std::optional<std::int64_t>& bytes_per_second) {
+    return bytes_per_second
+               ? fmt::format("{:.2f} GB/s", static_cast<double>(*bytes_per_second) / 1e9)
+               : "unlimited";
+  };
+  std::string out = fmt::format("save      storage {}, sync {} a rank, published in {}",
+                                rate(save.bytes_per_second), format_time(save.sync_ns),
+                                format_time(save.publish_ns));
+  if (save.copy_bytes_per_second) {
+    out += fmt::format("; copied at {}", rate(save.copy_bytes_per_second));
+  }
+  return out + fmt::format("; {}\n", plural(checkpoints, "checkpoint"));
+}
+
 std::string lines(const Calibration& calibration) {
   const CostsFile& costs = calibration.costs;
   const Provenance& provenance = *costs.calibration;
@@ -155,6 +170,7 @@ std::string lines(const Calibration& calibration) {
       closing_text(costs, &StageCosts::optimizer_ns, costs.optimizer_ns, costs.costs.optimizer_ns));
   out += group_text(costs.costs.tied_gradients, "tied gradients");
   out += group_text(costs.costs.gradient_norm, "norm of gradients");
+  if (costs.costs.save) out += save_text(*costs.costs.save, calibration.checkpoints);
   return out;
 }
 

@@ -29,9 +29,11 @@ class Arguments {
         flags_.emplace_back(argument, "");
       }
     }
-    // What a report is, or where it goes, is no part of the question.
-    for (const char* name :
-         {"--trace", "--export", "--layout-picture", "--explain", "--json", "--quiet"}) {
+    // What a report is, or where it goes, is no part of the question, and neither are checkpoints,
+    // of which an iteration as it is asked has none.
+    for (const char* name : {"--trace", "--export", "--layout-picture", "--explain", "--json",
+                             "--quiet", "--checkpoint-every", "--storage", "--async-checkpoint",
+                             "--checkpoint-bytes", "--checkpoint-copy"}) {
       drop(name);
     }
   }

@@ -10,6 +10,7 @@
 #include "sim/cli/input_pipeline.h"
 #include "sim/cli/outputs.h"
 #include "sim/cli/report.h"
+#include "sim/cli/save_flags.h"
 #include "sim/cli/setup.h"
 #include "sim/cli/spread_flags.h"
 #include "sim/engine/record_run.h"
@@ -30,6 +31,7 @@ struct PredictFlags {
   ScheduleFlags schedule;
   CostFlags costs;
   SpreadFlags spread;
+  SaveFlags save;
   InputPipelineFlags input;
   Flag iterations, accumulate, memory_cap, trace, export_file, layout_picture;
   bool explain = false;
@@ -78,7 +80,9 @@ void run(const PredictFlags& flags, const CommandLine& program) {
   const bool on_streams = schedule && names_a_file(*schedule) && !schedule->ends_with(".csv");
   BytesNeeded needed = CostSource(request.costs).bytes_needed(on_streams);
   if (flags.trace) needed += trace_needs;
-  needed = needed.times(std::max(request.iterations, request.accumulate));
+  ask_for_saves(flags.save, request);
+  const int at_once = request.saves.any() ? iterations_of_effect(request) : request.accumulate;
+  needed = needed.times(std::max(request.iterations, at_once));
   if (flags.json) needed += json_needs;
   ScheduleFlags schedule_flags = flags.schedule;
   set_microbatches(flags.costs.model.global_batch, request.costs, schedule_flags);
@@ -100,6 +104,8 @@ void run(const PredictFlags& flags, const CommandLine& program) {
   progress->show(fmt::format("simulating {} actions",
                              format_count(choice.schedule.actions.size() * options.iterations)));
   const Prediction prediction = prepared.predict();
+  std::optional<SaveEffect> saves;
+  if (options.saves.any()) saves = save_effect(choice.schedule, costs, options);
   const std::optional<SpreadQuestion> asked =
       spread_question(flags.spread, source, choice.schedule.actions.size() * options.iterations);
   std::optional<MakespanSpread> spread;
@@ -121,16 +127,16 @@ void run(const PredictFlags& flags, const CommandLine& program) {
   if (flags.quiet && !flags.json) return;
   std::optional<Explanation> explanation;
   if (flags.explain) {
+    const Prediction plain = prepared.predict_plain();
     explanation = explain(*model, source.shape_of(choice.schedule), choice.schedule.microbatches,
-                          costs, prediction.metrics, prediction.memory);
+                          costs, plain.metrics, plain.memory);
   }
   if (flags.json) {
-    print(result_json(choice.schedule, prediction, cap, model, explanation, spread));
+    print(result_json(choice.schedule, prediction, cap, model, explanation, spread, saves));
     return;
   }
   const Terminal terminal = standard_output();
-  print(report(choice, costs, prediction, schedule_flags, source, model, cap, program.arguments(),
-               terminal));
+  print(report(prepared, prediction, saves, schedule_flags, program.arguments(), terminal));
   if (spread) {
     print("\n" + spread_report(*spread, *asked, prediction.metrics.makespan_ns, terminal.width));
   }
@@ -150,6 +156,7 @@ void add_predict(CommandLine& program) {
   auto flags = std::make_shared<PredictFlags>();
   add_schedule_flags(program, flags->schedule, true);
   add_cost_flags(program, flags->costs);
+  add_save_flags(program, flags->save);
   add_spread_flags(program, flags->spread);
   add_input_pipeline_flags(program, flags->input);
   program.add_flags(

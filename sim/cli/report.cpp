@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "sim/cli/save_flags.h"
 #include "sim/cli/training_report.h"
 #include "traces/base/text.h"
 #include "traces/print/picture.h"
@@ -50,6 +51,7 @@ std::string picture(const ScheduleChoice& choice, const Costs& costs, const Pred
   options.transfers = prediction.transfers;
   options.iterations = static_cast<int>(ends_ns.size());
   options.accumulation = prediction.accumulation;
+  options.saves = prediction.saves;
   simulate(schedule, costs, options);
   return drawing.draw();
 }
@@ -179,20 +181,22 @@ std::string schedule_text(const ScheduleChoice& choice, const Transfers& transfe
   return text;
 }
 
-std::string report(const ScheduleChoice& choice, const Costs& costs, const Prediction& prediction,
-                   const ScheduleFlags& flags, const CostSource& source,
-                   const std::optional<CostModel>& model, std::optional<std::int64_t> memory_cap,
+std::string report(const PreparedPrediction& prepared, const Prediction& prediction,
+                   const std::optional<SaveEffect>& saves, const ScheduleFlags& flags,
                    const std::vector<std::string>& arguments, const Terminal& terminal) {
+  const auto& [source, choice, model, memory_cap, costs, options] = prepared;
+  // What limits an iteration is asked of one without a save.
+  const Prediction plain = saves ? prepared.predict_plain() : prediction;
   std::string sentences = bubbles(choice, prediction, source.by_layer());
   if (memory_cap) sentences += memory_verdict(prediction, *memory_cap);
   if (model) sentences += way_to_fit(choice, costs, prediction, source, *model, *memory_cap);
-  sentences += cost_of_waiting(choice, costs, prediction);
+  if (saves) sentences += save_line(*saves);
+  sentences += cost_of_waiting(choice, costs, plain);
   return verdict(choice, prediction, model, terminal) + "\n" +
          picture(choice, costs, prediction, terminal) + "\n" + rank_table(prediction.metrics) +
          "\n" + memory_table(prediction.memory, terminal.width) + wrap(sentences, terminal.width) +
          "\n" +
-         limits_text(choice, costs, prediction, flags, source, memory_cap, arguments,
-                     terminal.width);
+         limits_text(choice, costs, plain, flags, source, memory_cap, arguments, terminal.width);
 }
 
 }  // namespace pipesim::cli

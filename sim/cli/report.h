@@ -7,6 +7,8 @@
 #include "sim/cli/limits_report.h"
 #include "sim/cli/setup.h"
 #include "sim/engine/prediction.h"
+#include "sim/engine/save_effect.h"
+#include "sim/request/request.h"
 #include "traces/print/terminal.h"
 
 namespace pipesim::cli {
@@ -14,10 +16,10 @@ namespace pipesim::cli {
 // "1F1B, 4 stages, 8 microbatches".
 std::string schedule_text(const ScheduleChoice& choice, const Transfers& transfers);
 
-// `model`: where costs are one's; `memory_cap` is then there. `arguments`: the command line.
-std::string report(const ScheduleChoice& choice, const Costs& costs, const Prediction& prediction,
-                   const ScheduleFlags& flags, const CostSource& source,
-                   const std::optional<CostModel>& model, std::optional<std::int64_t> memory_cap,
+// `prediction`: what `prepared` predicts, with `saves`, where there are any. `arguments`: the
+// command line.
+std::string report(const PreparedPrediction& prepared, const Prediction& prediction,
+                   const std::optional<SaveEffect>& saves, const ScheduleFlags& flags,
                    const std::vector<std::string>& arguments, const Terminal& terminal);
 
 }  // namespace pipesim::cli

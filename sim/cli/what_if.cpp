@@ -26,7 +26,7 @@ using Texts = std::vector<std::string>;
 struct WhatIfFlags {
   Texts files;
   ProfileFlags profile{{}, {}, {}, "--order"};
-  Texts scales, links, schedules, layouts, microbatches, input_pipelines;
+  Texts scales, links, schedules, layouts, microbatches, storages, saves, input_pipelines;
   Flag virtual_stages;
   bool json = false;
 };
@@ -102,6 +102,17 @@ std::vector<WhatIfRow> rows_of(const WhatIfFlags& flags) {
           fmt::format("--microbatches {}", text), std::move(question));
     }
   }
+  for (const std::string& text : flags.storages) {
+    WhatIf question;
+    question.storage_bytes_per_second = parse_bytes_per_second(text, "--storage");
+    add("storage " + text, "--storage " + text, std::move(question));
+  }
+  for (const std::string& text : flags.saves) {
+    WhatIf question;
+    question.checkpoint_every = parse_count(text, "--checkpoint-every");
+    add(fmt::format("a checkpoint every {}", plural(*question.checkpoint_every, "iteration")),
+        "--checkpoint-every " + text, std::move(question));
+  }
   return rows;
 }
 
@@ -120,7 +131,9 @@ std::optional<WhatIfRow> together(const std::vector<WhatIfRow>& rows) {
     question.times.insert(question.times.end(), own.times.begin(), own.times.end());
     question.links.insert(question.links.end(), own.links.begin(), own.links.end());
     if (!take(question.schedule, own.schedule) || !take(question.layout, own.layout) ||
-        !take(question.microbatches, own.microbatches)) {
+        !take(question.microbatches, own.microbatches) ||
+        !take(question.storage_bytes_per_second, own.storage_bytes_per_second) ||
+        !take(question.checkpoint_every, own.checkpoint_every)) {
       return std::nullopt;
     }
     if (own.chunks) question.chunks = own.chunks;
@@ -250,6 +263,10 @@ void answer_what_if(const WhatIfFlags& flags, const CommandLine& command) {
   if (run.iterations.size() > 1) {
     about += fmt::format(", the median of {}", plural(std::ssize(run.iterations), "iteration"));
   }
+  if (basis.saves().any()) {
+    about += fmt::format(", with its part of a checkpoint every {}",
+                         plural(basis.saves().every, "iteration"));
+  }
   print(bold(wrap(about + ".", terminal.width), terminal.colour) + "\n");
   const double off =
       relative(static_cast<double>(ran.predicted_ns), static_cast<double>(ran.iteration_ns));
@@ -280,6 +297,8 @@ void add_what_if(CommandLine& program) {
        {"--virtual-stages", &flags->virtual_stages, "V", "chunks a rank of such a schedule"},
        {"--layout", &flags->layouts, "3,2,2,2", "layers a virtual stage; of a run with layers"},
        {"--microbatches", &flags->microbatches, "16,32", "so many an iteration; one row each"},
+       {"--storage", &flags->storages, "RATE", "at which all ranks write checkpoints together"},
+       {"--checkpoint-every", &flags->saves, "N", "iterations, of a run that saved"},
        {"--input-pipeline", &flags->input_pipelines, "NAME|FILE",
         "another one, of a run of an input pipeline"}});
   command.add_flags("Output", {{"--json", &flags->json, "prints the result as one JSON object"}});

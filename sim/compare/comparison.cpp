@@ -343,6 +343,7 @@ Comparison compare(const RecordedRun& predicted, const RecordedRun& measured) {
   comparison.iterations = quantiles_of(std::move(makespans));
   compare_durations(measured, comparison);
   comparison.collectives = compare_collectives(predicted, measured);
+  comparison.saves = compare_saves(predicted, measured);
   const bool exact =
       predicted.about.source == Source::predicted && measured.about.source == Source::predicted;
   const History history = history_of(predicted, measured, operations, values, mode);

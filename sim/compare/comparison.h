@@ -19,6 +19,7 @@
 #include "sim/compare/operations.h"
 #include "sim/compare/quantiles.h"
 #include "sim/compare/replay.h"
+#include "sim/compare/saves.h"
 #include "sim/compare/wire_times.h"
 #include "traces/metrics.h"
 #include "traces/recorded_run.h"
@@ -128,7 +129,8 @@ struct Comparison {
   std::vector<RootCause> root_causes;
   Noise noise;
   CollectiveComparison collectives;
-  Quantiles iterations;  // makespans of the measured run
+  std::vector<SaveRow> saves;  // of ranks, where any run saved
+  Quantiles iterations;        // makespans of the measured run
   std::vector<ClockShift> clocks;
   std::optional<Divergence> divergence;  // nothing where both paths are the same
 };

@@ -66,7 +66,7 @@ class Joiner {
                                       : spans_[measured_side][measured[m].place];
       if (is_receive(span.action.kind)) {
         received.push_back(peer_of(span.action));
-      } else if (!is_collective(span.action)) {
+      } else if (!is_collective(span.action) && !is_save_beside(span.action)) {
         actions.push_back(without_cell(span.action));
       }
       if (in_predicted && in_measured) {
@@ -96,7 +96,7 @@ class Joiner {
     const RecordedIteration* own = iterations_[side];
     if (!own->follows || own == &runs_[side]->iterations.front()) return;
     for (const Span& span : runs_[side]->spans_of(*(own - 1))) {
-      if (is_transfer(span.action.kind) || is_collective(span.action)) continue;
+      if (is_communication(span.action)) continue;
       auto& ended = ended_ns[static_cast<std::size_t>(span.rank)];
       const std::int64_t end_ns = span.end_ns - own->start_ns;
       ended = std::max(ended.value_or(end_ns), end_ns);
@@ -113,7 +113,7 @@ class Joiner {
     CollectiveWaits collectives;
     std::map<std::int32_t, CollectiveWaits::Wait> reduced;  // by stage
     for (const Span& span : spans_[side]) {
-      if (is_transfer(span.action.kind)) continue;
+      if (is_transfer(span.action.kind) || is_save_beside(span.action)) continue;
       if (is_collective(span.action)) {
         const std::int64_t start_ns = span.start_ns - zero;
         auto& first = operations().first_collective_ns[side];

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "sim/cost/layout.h"
 #include "sim/cost/stage_sum.h"
@@ -212,6 +213,20 @@ void Costs::check(const Placement& placement, int microbatches, std::string_view
     time += static_cast<long double>((*group)->latency_ns) +
             static_cast<long double>(occupied_ns((*group)->link(), (*group)->bytes));
   }
+  if (save && !save->bytes.empty()) {
+    if (std::ssize(save->bytes) != placement.ranks()) {
+      throw input_error(
+          fmt::format("{}: save.bytes has {} but the schedule has {}", where,
+                      plural(static_cast<std::int64_t>(save->bytes.size()), "entry", "entries"),
+                      plural(placement.ranks(), "rank")));
+    }
+    time += static_cast<long double>(save->publish_ns);
+    for (const std::int64_t own : save->bytes) {
+      time += static_cast<long double>(save->storage_ns(own)) +
+              static_cast<long double>(save->copy_ns(own));
+      bytes += static_cast<long double>(save->writers) * static_cast<long double>(own);
+    }
+  }
   time *= iterations;
   constexpr auto limit = static_cast<long double>(std::numeric_limits<std::int64_t>::max()) / 2;
   if (time > limit || bytes > limit) {
@@ -220,6 +235,27 @@ void Costs::check(const Placement& placement, int microbatches, std::string_view
         "{}",
         where, time > limit ? "times" : "bytes", iterations > 1 ? "iterations" : "microbatches"));
   }
+}
+
+void fill_save_bytes(const Placement& placement, const std::vector<std::int64_t>& parameters,
+                     int replicas, int tensor_parallel, Costs& costs) {
+  constexpr std::int64_t bytes_of_parameter = 12;
+  SaveCosts& save = *costs.save;
+  if (!save.bytes.empty()) return;
+  save.bytes.assign(static_cast<std::size_t>(placement.ranks()), 0);
+  for (std::size_t s = 0; s < costs.stages.size(); ++s) {
+    const StageCosts& stage = costs.stages[s];
+    std::int64_t bytes = stage.weight_bytes + stage.optimizer_bytes;
+    if (!parameters.empty()) {
+      bytes = bytes_of_parameter * parameters[s];
+    } else if (!stage.parameters.empty()) {
+      bytes = bytes_of_parameter *
+              std::accumulate(stage.parameters.begin(), stage.parameters.end(), std::int64_t{0});
+    }
+    save.bytes[static_cast<std::size_t>(placement.rank_of(static_cast<int>(s)))] += bytes;
+  }
+  for (std::int64_t& bytes : save.bytes) bytes = (bytes + replicas - 1) / replicas;
+  save.writers = std::int64_t{replicas} * tensor_parallel;
 }
 
 namespace {
@@ -257,6 +293,7 @@ Costs CostsFile::resolve(const Placement& placement,
   if (optimizer_ns) result.optimizer_ns.assign(ranks, *optimizer_ns);
   if (reduce_gradients_ns) result.reduce_gradients_ns.assign(ranks, *reduce_gradients_ns);
   if (collective_link) result.collective_links.assign(ranks, *collective_link);
+  if (save_bytes) result.save->bytes.assign(ranks, *save_bytes);
   if (layers.empty()) {
     if (layout) {
       throw input_error(fmt::format(

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "sim/cost/provenance.h"
+#include "sim/cost/save_costs.h"
 #include "sim/schedule/placement.h"
 #include "traces/action.h"
 #include "traces/memory.h"
@@ -178,6 +179,9 @@ struct Costs {
   // By which exchanges with replicas follow; then stages have `parameters`, bytes are those of
   // states that are not split, and closing work is that on all of them.
   std::optional<ReplicaCosts> replicas;
+  // What saving takes, where it is known; a program has SAVEs only where that is asked for.
+  // Without bytes they follow from the states of ranks, see fill_save_bytes().
+  std::optional<SaveCosts> save;
 
   const Link& link(int from_rank, int to_rank) const;
   Link collective_link(int rank) const;
@@ -201,6 +205,14 @@ struct Costs {
              int iterations = 1) const;
 };
 
+// Where `save` does not say what ranks write: of each parameter of its stages 12 bytes, the
+// weight and both moments of AdamW as 32-bit numbers, or, where parameters are not known, the
+// bytes of weights and optimizer. So many replicas write a part each, and each of the
+// tensor-parallel ranks its own. `parameters`: of each stage, on one device; or empty: those of
+// the costs.
+void fill_save_bytes(const Placement& placement, const std::vector<std::int64_t>& parameters,
+                     int replicas, int tensor_parallel, Costs& costs);
+
 // A costs.json: `stages`, or `layers` summed by a layout.
 struct CostsFile {
   Costs costs;                     // stages filled where the file gives them
@@ -208,7 +220,8 @@ struct CostsFile {
   // Closing work that is the same on every rank.
   std::optional<std::int64_t> optimizer_ns;
   std::optional<std::int64_t> reduce_gradients_ns;
-  std::optional<Link> collective_link;  // the same of every rank
+  std::optional<Link> collective_link;     // the same of every rank
+  std::optional<std::int64_t> save_bytes;  // likewise
   // Compute that a message costs the rank that receives it.
   std::int64_t receive_ns = 0;
   std::optional<Provenance> calibration;

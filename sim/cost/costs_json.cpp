@@ -262,6 +262,33 @@ ReplicaCosts read_replica_costs(const JsonCursor& cursor) {
   return replicas;
 }
 
+void read_save(const JsonCursor& cursor, CostsFile& file) {
+  JsonMembers members(cursor);
+  SaveCosts& save = file.costs.save.emplace();
+  members.optional("bytes", [&](const JsonCursor& value) {
+    if (!value.is_array()) {
+      file.save_bytes = value.integer(0, max_bytes);
+      return;
+    }
+    for (const JsonCursor& item : value.array()) save.bytes.push_back(item.integer(0, max_bytes));
+    if (save.bytes.empty()) value.fail("an empty list; give one number, or one a rank");
+  });
+  save.writers = members.integer_or("writers", 1, 1, max_count);
+  if (members.has("writers") && !members.has("bytes")) {
+    members.required("writers").fail("they follow from replicas where bytes do; give bytes, too");
+  }
+  const auto read_rate = [&](std::string_view key, std::optional<std::int64_t>& rate) {
+    members.optional(key, [&](const JsonCursor& value) {
+      if (!value.is_null()) rate = value.rounded(1, max_bytes_per_second);
+    });
+  };
+  read_rate("bandwidth_bytes_per_s", save.bytes_per_second);
+  save.sync_ns = members.integer_or("sync_ns", 0, 0, max_time_ns);
+  save.publish_ns = members.integer_or("publish_ns", 0, 0, max_time_ns);
+  read_rate("copy_bandwidth_bytes_per_s", save.copy_bytes_per_second);
+  members.finish();
+}
+
 constexpr std::int64_t max_variation_ppm = 1'000'000'000;  // a thousand times what is typical
 
 Spread read_spread(const JsonCursor& cursor) {
@@ -406,6 +433,19 @@ void put_replica_costs(Json& json, const Costs& costs) {
   json["replicas"]["weight_bytes"] = costs.replicas->weight_bytes;
 }
 
+void put_save(Json& json, const Costs& costs, const std::optional<std::int64_t>& every) {
+  if (!costs.save) return;
+  const SaveCosts& save = *costs.save;
+  Json& own = json["save"];
+  if (every) own["bytes"] = *every;
+  if (!save.bytes.empty()) own["bytes"] = save.bytes;
+  if (save.writers > 1) own["writers"] = save.writers;
+  own["bandwidth_bytes_per_s"] = save.bytes_per_second;
+  own["sync_ns"] = save.sync_ns;
+  own["publish_ns"] = save.publish_ns;
+  own["copy_bandwidth_bytes_per_s"] = save.copy_bytes_per_second;
+}
+
 Json p2p_json(const Costs& costs, std::int64_t receive_ns) {
   Json p2p;
   put_link(p2p, costs.p2p);
@@ -502,6 +542,7 @@ CostsFile parse_costs(std::string_view text, const std::string& file) {
       value.fail("what they exchange is not known; give each stage or layer its parameters");
     }
   });
+  members.optional("save", [&](const JsonCursor& value) { read_save(value, result); });
   members.optional("calibration", [&](const JsonCursor& value) {
     result.calibration =
         read_provenance(value, std::max(result.costs.stages.size(), result.layers.size()));
@@ -521,6 +562,7 @@ std::string to_json(const Costs& costs) {
   if (!costs.reduce_gradients_ns.empty()) json["reduce_gradients_ns"] = costs.reduce_gradients_ns;
   put_group_costs(json, costs);
   put_replica_costs(json, costs);
+  put_save(json, costs, {});
   return json.dump();
 }
 
@@ -546,6 +588,7 @@ std::string to_json(const CostsFile& file) {
   put_closing("reduce_gradients_ns", file.reduce_gradients_ns, costs.reduce_gradients_ns);
   put_group_costs(json, costs);
   put_replica_costs(json, costs);
+  put_save(json, costs, file.save_bytes);
   if (file.calibration) json["calibration"] = provenance_json(*file.calibration);
   return json.dump(2) + "\n";
 }

@@ -25,21 +25,19 @@ Kind send_kind(TaskKind transfer) {
 // The engine's model: what the tasks of a schedule do when they start and end.
 class EventEvaluation {
  public:
-  EventEvaluation(const Schedule& schedule, const Costs& costs, const Transfers& transfers,
-                  int iterations, const Accumulation& accumulation, const Jitter* jitter,
-                  const SpanSink& sink)
+  EventEvaluation(const Schedule& schedule, const Costs& costs, const SimulationOptions& options)
       : schedule_(schedule),
         costs_(costs),
-        transfers_(transfers),
-        microbatches_(schedule.microbatches / iterations),
-        is_repeated_(iterations > 1),
-        jitter_(jitter),
-        sink_(sink),
+        transfers_(options.transfers),
+        microbatches_(schedule.microbatches / options.iterations),
+        is_repeated_(options.iterations > 1),
+        jitter_(options.jitter),
+        sink_(options.sink),
         footprints_(costs.footprints(schedule.placement)),
-        tasks_(make_tasks(schedule, costs, transfers, iterations, accumulation)),
+        tasks_(make_tasks(schedule, costs, options)),
         has_buffers_(exchanges_bytes(footprints_) || !tasks_.collectives.empty()),
         accounts_(static_cast<std::size_t>(schedule.ranks())),
-        ends_(schedule.ranks(), iterations),
+        ends_(schedule.ranks(), options.iterations),
         next_iterations_(accounts_.size(), microbatches_),
         starts_ns_(accounts_.size()),
         tails_(tasks_.plan.streams.size()),
@@ -50,6 +48,7 @@ class EventEvaluation {
         missing_(accounts_.size()),
         tied_ns_(accounts_.size()),
         paths_to_groups_(tasks_.groups.size()),
+        write_starts_ns_(accounts_.size()),
         dependency_ends_(tasks_.dependencies),
         engine_(*this, std::move(tasks_.plan)) {}
 
@@ -72,6 +71,10 @@ class EventEvaluation {
 
   void start(TaskId task) {
     if (task >= tasks_.first_closing()) {
+      if (tasks_.saves.has(task)) {
+        start_save(task);
+        return;
+      }
       if (task >= tasks_.first_step) {
         start_step(task);
         return;
@@ -104,7 +107,9 @@ class EventEvaluation {
 
   void finish(TaskId task) {
     if (task >= tasks_.first_closing()) {
-      if (task >= tasks_.first_step) {
+      if (tasks_.saves.has(task)) {
+        finish_save(task);
+      } else if (task >= tasks_.first_step) {
         finish_step(task);
       } else {
         const ClosingTask& closing = tasks_.closing[task - tasks_.first_closing()];
@@ -132,11 +137,13 @@ class EventEvaluation {
 
   std::array<StreamId, 2> streams_of(TaskId task) const {
     if (task < tasks_.first_closing()) return tasks_.row(task).streams;
+    if (tasks_.saves.has(task)) return {tasks_.saves.stream_of(task), no_stream};
     if (task >= tasks_.first_step) return {stream_of_step(task), no_stream};
     return {static_cast<StreamId>(tasks_.closing[task - tasks_.first_closing()].rank), no_stream};
   }
   std::int64_t latency_of(TaskId task) const {
     if (task < tasks_.first_closing()) return tasks_.row(task).latency_ns;
+    if (tasks_.saves.has(task)) return 0;
     if (task < tasks_.first_step) {
       const ClosingTask& closing = tasks_.closing[task - tasks_.first_closing()];
       return tasks_.groups[static_cast<std::size_t>(closing.group)].latency_ns;
@@ -370,7 +377,7 @@ class EventEvaluation {
   }
   Tail& tail(int rank) { return tails_[static_cast<std::size_t>(rank)]; }
 
-  void finish_closing(const ClosingTask& closing) {
+  void finish_closing(const ClosingTask& closing, std::int64_t bytes = 0) {
     const std::int64_t now = engine_.now_ns();
     const std::int64_t start = starts_ns_[static_cast<std::size_t>(closing.rank)];
     const Wait wait = waits_.empty() ? std::nullopt : waits_.take(closing.action, closing.rank);
@@ -383,7 +390,7 @@ class EventEvaluation {
     if (closing.action.kind == Kind::IDLE) return;  // it has but waited for collectives
     account(closing.rank).close(closing.action.kind, fresh_ns);
     if (sink_) [[unlikely]] {
-      sink_({closing.action, closing.rank, closing.iteration, start, now, 0, 0, 0});
+      sink_({closing.action, closing.rank, closing.iteration, start, now, 0, 0, bytes});
     }
   }
 
@@ -404,6 +411,66 @@ class EventEvaluation {
     span.iteration = span.action.microbatch / microbatches_;
     span.action.microbatch %= microbatches_;
     sink_(span);
+  }
+
+  // ---- Checkpoints
+
+  void start_save(TaskId task) {
+    const std::int64_t now = engine_.now_ns();
+    const SaveTasks& saves = tasks_.saves;
+    const auto [save, rank, step] = saves.part(task);
+    if (saves.begins(step)) starts_ns_[static_cast<std::size_t>(rank)] = now;
+    if (step != SaveStep::write) {
+      engine_.finish_at(task, now + saves.duration_ns(step, rank));
+      return;
+    }
+    write_starts_ns_[static_cast<std::size_t>(rank)] = now;
+    engine_.send(task, saves.storage(), saves.storage_ns(rank));
+  }
+
+  void finish_save(TaskId task) {
+    const SaveTasks& saves = tasks_.saves;
+    const auto [save, rank, step] = saves.part(task);
+    switch (step) {
+      case SaveStep::come: return;
+      case SaveStep::copy:
+        close_save(save, rank);
+        engine_.signal(saves.task(save, rank, SaveStep::write));
+        return;
+      case SaveStep::write:
+        engine_.signal(saves.task(save, 0, SaveStep::publish));
+        if (rank != 0) end_save(save, rank);
+        return;
+      case SaveStep::publish: end_save(save, rank); return;
+    }
+  }
+
+  // A rank is through with a checkpoint.
+  void end_save(std::size_t save, int rank) {
+    const SaveTasks& saves = tasks_.saves;
+    if (!saves.beside()) {
+      close_save(save, rank);
+      return;
+    }
+    if (sink_) [[unlikely]] {
+      Action action = save_action(rank);
+      action.number = 0;  // a rank has one an iteration
+      sink_({action, rank, saves.iteration(save), write_starts_ns_[static_cast<std::size_t>(rank)],
+             engine_.now_ns(), 0, 0, saved_bytes(rank)});
+    }
+    if (const TaskId next = saves.next_copy(save, rank); next != no_task) engine_.signal(next);
+  }
+
+  // The SAVE ends: its rank goes on.
+  void close_save(std::size_t save, int rank) {
+    finish_closing({save_action(rank), rank, tasks_.saves.iteration(save), 0}, saved_bytes(rank));
+  }
+
+  Action save_action(int rank) const {
+    return make_action(schedule_.placement.stages_of(rank).front(), Kind::SAVE);
+  }
+  std::int64_t saved_bytes(int rank) const {
+    return costs_.save->bytes[static_cast<std::size_t>(rank)];
   }
 
   // ---- Collectives
@@ -653,6 +720,7 @@ class EventEvaluation {
   std::vector<int> missing_;
   std::vector<std::int64_t> tied_ns_;
   std::vector<PathTimes> paths_to_groups_;
+  std::vector<std::int64_t> write_starts_ns_;  // by rank, of its checkpoint
   DependencyEnds dependency_ends_;
   CollectiveWaits waits_;
   EventEngine<EventEvaluation> engine_;
@@ -660,10 +728,9 @@ class EventEvaluation {
 
 }  // namespace
 
-Metrics evaluate_by_events(const Schedule& program, const Costs& costs, const Transfers& transfers,
-                           int iterations, const Accumulation& accumulation, const Jitter* jitter,
-                           const SpanSink& sink) {
-  return EventEvaluation(program, costs, transfers, iterations, accumulation, jitter, sink).run();
+Metrics evaluate_by_events(const Schedule& program, const Costs& costs,
+                           const SimulationOptions& options) {
+  return EventEvaluation(program, costs, options).run();
 }
 
 }  // namespace pipesim

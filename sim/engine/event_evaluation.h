@@ -5,18 +5,15 @@
 #pragma once
 
 #include "sim/cost/costs.h"
-#include "sim/engine/jitter.h"
-#include "sim/engine/p2p.h"
+#include "sim/engine/simulate.h"
 #include "sim/schedule/schedule.h"
-#include "traces/accumulation.h"
 #include "traces/metrics.h"
 
 namespace pipesim {
 
-// `program` is of so many iterations, as unroll() makes one; a compute schedule where
-// transfers are asynchronous. Throws where it deadlocks, with the wait-for cycle.
-Metrics evaluate_by_events(const Schedule& program, const Costs& costs, const Transfers& transfers,
-                           int iterations, const Accumulation& accumulation, const Jitter* jitter,
-                           const SpanSink& sink);
+// `program` is of as many iterations as the options say, as unroll() makes one; a compute
+// schedule where transfers are asynchronous. Throws where it deadlocks, with the wait-for cycle.
+Metrics evaluate_by_events(const Schedule& program, const Costs& costs,
+                           const SimulationOptions& options);
 
 }  // namespace pipesim

@@ -82,6 +82,10 @@ void add_closed_form(const Family& family, const Shape& shape, const Costs& cost
     reason = "replicas exchange weights or gradients";
     return;
   }
+  if (prediction.saves.saves(0)) {
+    reason = "the iteration ends with a checkpoint";
+    return;
+  }
   const auto times = uniform_times(costs, shape.placement, reason);
   if (!times) return;
   auto form = family.closed_form(shape, *times);
@@ -120,6 +124,7 @@ Prediction predict(const Schedule& schedule, const Costs& costs, const Family* f
   Prediction prediction;
   prediction.transfers = options.transfers;
   prediction.accumulation = options.accumulation;
+  prediction.saves = options.saves;
   prediction.metrics = simulate(schedule, costs, options);
   const auto states = costs.states(schedule.placement);
   for (std::size_t rank = 0; rank < states.size(); ++rank) {

@@ -22,6 +22,7 @@ struct PredictedClosedForm {
 struct Prediction {
   Transfers transfers;
   Accumulation accumulation;
+  Saves saves;
   Metrics metrics;                 // of the first iteration
   std::vector<RankMemory> memory;  // one a rank
   std::optional<PredictedClosedForm> closed_form;

@@ -18,6 +18,7 @@ RunDescription description_of(const Schedule& schedule, const Costs& costs,
   about.dependencies = dependencies_of(schedule);
   about.continuous = options.iterations > 1;
   about.accumulate = options.accumulation.passes;
+  about.saves = options.saves;
   about.costs_json = to_json(costs);
   about.p2p = p2p_name(options.transfers.mode);
   about.eager_limit_bytes = options.transfers.eager_limit_bytes;

@@ -16,7 +16,7 @@ namespace pipesim {
 
 bool needs_events(const Schedule& schedule, const Costs& costs, const SimulationOptions& options) {
   if (options.always_by_events || options.transfers.mode != P2p::async ||
-      costs.compute_slowdown_ppm > 0 || !schedule.dependencies.empty()) {
+      costs.compute_slowdown_ppm > 0 || !schedule.dependencies.empty() || options.saves.any()) {
     return true;
   }
   const auto meets_others = [](const std::optional<GroupCosts>& group) {
@@ -30,12 +30,13 @@ bool needs_events(const Schedule& schedule, const Costs& costs, const Simulation
 namespace {
 
 // What takes time at the end of an iteration, or waits for what does.
-std::vector<Closing> closing_of(const Schedule& schedule, const Costs& costs) {
+std::vector<Closing> closing_of(const Schedule& schedule, const Costs& costs, bool saves) {
   std::vector<Closing> closing(static_cast<std::size_t>(schedule.ranks()),
                                {.reduces = !costs.reduce_gradients_ns.empty(),
                                 .reduces_tied = costs.tied_gradients.has_value(),
                                 .finds_norm = costs.gradient_norm.has_value(),
-                                .steps = !costs.optimizer_ns.empty()});
+                                .steps = !costs.optimizer_ns.empty(),
+                                .saves = saves});
   for (const Collective& collective : find_collectives(schedule, costs)) {
     if (collective.action.kind == Kind::RESHARD) continue;
     closing[static_cast<std::size_t>(collective.rank)].steps = true;
@@ -47,8 +48,7 @@ Metrics evaluate(const Schedule& program, const Costs& costs, const SimulationOp
   if (!needs_events(program, costs, options)) {
     return evaluate_directly(program, costs, options.iterations, options.jitter, options.sink);
   }
-  return evaluate_by_events(program, costs, options.transfers, options.iterations,
-                            options.accumulation, options.jitter, options.sink);
+  return evaluate_by_events(program, costs, options);
 }
 
 }  // namespace
@@ -59,10 +59,12 @@ Metrics simulate(const Schedule& schedule, const Costs& costs, const SimulationO
     program = lower(schedule);
   }
   const Schedule& open = program ? *program : schedule;
-  const std::vector<Closing> closing = closing_of(open, costs);
+  const bool saves = options.saves.any() && options.saves.every <= options.iterations;
+  const std::vector<Closing> closing = closing_of(open, costs, saves);
   if (std::ranges::any_of(closing, &Closing::any)) program = with_closing(open, closing);
   if (options.iterations > 1) {
-    program = unroll(program ? *program : schedule, options.iterations, options.accumulation);
+    program = unroll(program ? *program : schedule, options.iterations, options.accumulation,
+                     options.saves);
   }
   return evaluate(program ? *program : schedule, costs, options);
 }

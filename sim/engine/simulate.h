@@ -4,7 +4,8 @@
 // exist, or a program with SEND and RECV in its lists. Each rank does its
 // actions in order, each as early as its inputs and the mode of transfer allow,
 // exactly to the nanosecond. After its last action a rank reduces its gradients
-// and steps its optimizer where the costs say so. Then it begins the next iteration, if
+// and steps its optimizer where the costs say so, and, at the end of some iterations, saves its
+// part of a checkpoint. Then it begins the next iteration, if
 // there are several; metrics are of the first.
 //
 // Two evaluations give the same result, and the choice is made here: the direct
@@ -23,6 +24,7 @@
 #include "sim/schedule/schedule.h"
 #include "traces/accumulation.h"
 #include "traces/metrics.h"
+#include "traces/saves.h"
 #include "traces/timeline.h"
 
 namespace pipesim {
@@ -32,6 +34,7 @@ struct SimulationOptions {
   // That follow each other, none waiting for all ranks to end the one before.
   int iterations = 1;
   Accumulation accumulation;
+  Saves saves;  // if any, the costs say what they take
   // Receives every span, compute and transfer, where it is given.
   SpanSink sink;
   // By how much actions' times vary, where they do; outlives the call.

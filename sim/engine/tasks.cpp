@@ -16,16 +16,16 @@ namespace {
 
 class TasksBuilder {
  public:
-  TasksBuilder(const Schedule& schedule, const Costs& costs, const Transfers& transfers,
-               int iterations, const Accumulation& accumulation)
+  TasksBuilder(const Schedule& schedule, const Costs& costs, const SimulationOptions& options)
       : schedule_(schedule),
         placement_(schedule.placement),
         costs_(costs),
-        transfers_(transfers),
-        iterations_(iterations),
-        accumulation_(accumulation),
+        transfers_(options.transfers),
+        iterations_(options.iterations),
+        accumulation_(options.accumulation),
+        saves_(options.saves),
         sends_are_listed_(schedule.has_transfers()),
-        streams_(schedule.ranks(), lane_of(send_mode_of(transfers.mode))) {}
+        streams_(schedule.ranks(), lane_of(send_mode_of(transfers_.mode))) {}
 
   Tasks build() {
     tasks_.stages = schedule_.stages();
@@ -36,7 +36,8 @@ class TasksBuilder {
     tasks_.first_step = tasks_.first_closing() + count_closing();
     make_collectives();
     prepare_groups();
-    const std::size_t count = tasks_.first_step + tasks_.steps.size();
+    make_saves();
+    const std::size_t count = tasks_.first_step + tasks_.steps.size() + tasks_.saves.count();
     if (count >= most_tasks) fail_to_number();
     tasks_.plan.resize(static_cast<std::size_t>(streams_.count()), count);
     reserve_streams();
@@ -275,13 +276,24 @@ class TasksBuilder {
     }
   }
 
+  void make_saves() {
+    std::vector<int> iterations;
+    for (int i = 0; saves_.any() && i < iterations_; ++i) {
+      if (saves_.saves(i)) iterations.push_back(i);
+    }
+    if (iterations.empty()) return;
+    tasks_.saves =
+        SaveTasks(*costs_.save, saves_, schedule_.ranks(), std::move(iterations),
+                  static_cast<TaskId>(tasks_.first_step + tasks_.steps.size()), tasks_.plan);
+  }
+
   // ---- Streams
 
-  // So many at most: a blocking collective is two.
+  // So many at most: a blocking collective is two, and a SAVE may have to wait for others.
   std::size_t count_closing() const {
     const auto actions = static_cast<std::size_t>(
         std::ranges::count_if(schedule_.actions.all(), [](const Action& action) {
-          return action.kind >= Kind::REDUCE_GRAD && action.kind <= Kind::OPTIMIZER;
+          return action.kind >= Kind::REDUCE_GRAD && action.kind <= Kind::SAVE;
         }));
     const auto without_step = static_cast<std::size_t>(accumulation_.passes > 1 ? iterations_ : 0);
     return 2 * actions + without_step * static_cast<std::size_t>(schedule_.ranks());
@@ -341,6 +353,10 @@ class TasksBuilder {
         append_calls(rank, i);
         const auto& times = costs_.optimizer_ns;
         add_end(rank, action, times.empty() ? 0 : times[static_cast<std::size_t>(rank)]);
+      } else if (action.kind == Kind::SAVE) {
+        append_calls(rank, i);
+        end_without_step(rank);
+        tasks_.saves.append(rank, tasks_.plan);
       } else if (is_blocking_collective(action.kind)) {
         append_calls(rank, i);
         add_blocking_collective(rank, action);
@@ -441,6 +457,7 @@ class TasksBuilder {
     tasks_.plan.need_signal(last->end);
   }
 
+  // Where nothing else has waited for them.
   void end_without_step(int rank) {
     const CollectiveTasks* last = last_collective(rank);
     if (last != nullptr && last->end == no_task) add_end(rank, Action(), 0);
@@ -493,6 +510,7 @@ class TasksBuilder {
   const Transfers& transfers_;
   int iterations_;
   Accumulation accumulation_;
+  Saves saves_;
   bool sends_are_listed_;
   int iteration_ = 0;  // whose actions go onto their streams
   Streams streams_;
@@ -512,9 +530,8 @@ bool is_eager(const Action& send, const Costs& costs, const Transfers& transfers
   return costs.stages[static_cast<std::size_t>(first)].output_bytes < transfers.eager_limit_bytes;
 }
 
-Tasks make_tasks(const Schedule& program, const Costs& costs, const Transfers& transfers,
-                 int iterations, const Accumulation& accumulation) {
-  return TasksBuilder(program, costs, transfers, iterations, accumulation).build();
+Tasks make_tasks(const Schedule& program, const Costs& costs, const SimulationOptions& options) {
+  return TasksBuilder(program, costs, options).build();
 }
 
 }  // namespace pipesim

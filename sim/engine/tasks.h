@@ -3,8 +3,9 @@
 // A row is a kind of work on a stage: its forward, its backward, a transfer of
 // its result, an end of one. A task is a row and a microbatch, in one number;
 // closing work comes after the rows, and then the steps of collectives, whose
-// parts run on a stream of their rank's own. Which rows there are, which streams they
-// run on and who signals whom is all that the modes of transfer differ in:
+// parts run on a stream of their rank's own, and at last checkpoints (save_tasks.h). Which rows
+// there are, which streams they run on and who signals whom is all that the modes of transfer
+// differ in:
 //
 //   mode       SEND and RECV run on            and wait for
 //   async      SEND the compute stream, if     the list to come to the SEND, else
@@ -25,7 +26,8 @@
 #include "sim/cost/costs.h"
 #include "sim/engine/collectives.h"
 #include "sim/engine/event/event_plan.h"
-#include "sim/engine/p2p.h"
+#include "sim/engine/save_tasks.h"
+#include "sim/engine/simulate.h"
 #include "sim/schedule/schedule.h"
 #include "traces/base/large_vector.h"
 
@@ -158,6 +160,7 @@ struct Tasks {
   // Where there are joined cells: an index in `joined` plus one, or 0.
   LargeVector<std::uint32_t> joined_at_forward;
   LargeVector<std::uint32_t> joined_at_backward;
+  SaveTasks saves;  // behind the steps
   EventPlan plan;
 
   std::size_t first_closing() const { return rows.size() << shift; }
@@ -218,8 +221,7 @@ struct Tasks {
 // Whether a SEND is eager.
 bool is_eager(const Action& send, const Costs& costs, const Transfers& transfers);
 
-// `program` is of so many iterations, as unroll() makes one.
-Tasks make_tasks(const Schedule& program, const Costs& costs, const Transfers& transfers,
-                 int iterations, const Accumulation& accumulation);
+// `program` is of as many iterations as the options say, as unroll() makes one.
+Tasks make_tasks(const Schedule& program, const Costs& costs, const SimulationOptions& options);
 
 }  // namespace pipesim

@@ -67,6 +67,23 @@ Json collectives_json(const Comparison& comparison) {
   return list;
 }
 
+Json saves_json(const Comparison& comparison) {
+  Json rows = Json::array();
+  for (const SaveRow& row : comparison.saves) {
+    Json json{{"rank", row.rank}};
+    for (const Side side : both_sides) {
+      const SaveTimesOfRank& times = row.times[side];
+      json[side_names[side]] = {{"count", times.count},
+                                {"bytes", times.bytes},
+                                {"save_ns", times.save_ns},
+                                {"beside_ns", times.beside_ns},
+                                {"hidden_ns", times.hidden_ns}};
+    }
+    rows.push_back(std::move(json));
+  }
+  return rows;
+}
+
 Json ranks_json(const SideResult& side, const std::vector<CollectiveTimes>& collectives) {
   Json list = Json::array();
   for (std::size_t r = 0; r < side.ranks.size(); ++r) {
@@ -198,6 +215,7 @@ std::string comparison_json(const RecordedRun& predicted, const RecordedRun& mea
   }
   json["stage_kinds"] = kinds_json(comparison);
   json["collectives"] = collectives_json(comparison);
+  if (!comparison.saves.empty()) json["saves"] = saves_json(comparison);
   json["clocks"] = clocks_json(measured, comparison);
   json["warnings"] = {{"predicted", warnings_json(predicted)},
                       {"measured", warnings_json(measured)}};

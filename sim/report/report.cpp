@@ -147,6 +147,42 @@ std::string kind_table(const Comparison& comparison) {
   return out + rest;
 }
 
+std::string save_table(const Comparison& comparison) {
+  const auto& rows = comparison.saves;
+  if (rows.empty()) return {};
+  std::int64_t longest = 0;
+  for (const SaveRow& row : rows) {
+    for (const SaveTimesOfRank& times : row.times) {
+      longest = std::max({longest, times.save_ns, times.beside_ns});
+    }
+  }
+  const TableUnit unit = table_unit(longest);
+  const auto name = [&](Side side) {
+    return fmt::format(" {}, {} ", side_name(comparison, side), unit.name);
+  };
+  std::string out =
+      fmt::format("{:>16} {:-^29} {:-^29}\n", "", name(predicted_side), name(measured_side));
+  out += fmt::format("rank  checkpoint");
+  for (int side = 0; side < 2; ++side) {
+    out += fmt::format(" {:>5} {:>7} {:>7} {:>7}", "saves", "SAVE", "beside", "hidden");
+  }
+  out += "\n";
+  for (std::size_t i = 0; i < std::min(rows.size(), most_kinds_shown); ++i) {
+    const SaveRow& row = rows[i];
+    const std::int64_t bytes = std::max(row.times[0].bytes, row.times[1].bytes);
+    out += fmt::format("{:>4}  {:>10}", row.rank, bytes == 0 ? "" : format_bytes(bytes));
+    for (const SaveTimesOfRank& times : row.times) {
+      out += fmt::format(" {:>5} {:>7} {:>7} {:>7}", times.count, unit.text(times.save_ns),
+                         unit.text(times.beside_ns), unit.text(times.hidden_ns));
+    }
+    out += "\n";
+  }
+  if (rows.size() > most_kinds_shown) {
+    out += fmt::format("      {} of {}; --json lists them all\n", most_kinds_shown, rows.size());
+  }
+  return out + "\n";
+}
+
 std::string collective_table(const Comparison& comparison) {
   const auto& rows = comparison.collectives.rows;
   if (rows.empty()) return {};
@@ -249,6 +285,7 @@ std::string comparison_report(const RecordedRun& predicted, const RecordedRun& m
   out += cause_list(comparison, terminal.width) + "\n";
   out += kind_table(comparison) + "\n";
   out += collective_table(comparison);
+  out += save_table(comparison);
   out += bubble_table(comparison) + "\n";
   out += critical_paths(comparison);
   return out + wrap(sentences(predicted, measured, comparison), terminal.width);

@@ -107,6 +107,7 @@ Costs CostSource::resolve(const Schedule& schedule,
     shape.layout = layout;
     Costs costs = own.costs(shape);
     for (const TimeChange& change : request_.changes) apply(change, placement, costs);
+    set_save(schedule, layout, costs);
     costs.check(placement, schedule.microbatches, name_of(own));
     check_tokens(own.training(), schedule.microbatches);
     return costs;
@@ -138,8 +139,51 @@ Costs CostSource::resolve(const Schedule& schedule,
     costs.compute_slowdown_ppm = own.compute_slowdown_ppm;
   }
   for (const TimeChange& change : request_.changes) apply(change, placement, costs);
+  set_save(schedule, layout, costs);
   costs.check(placement, schedule.microbatches, request_.name);
   return costs;
+}
+
+// Where nobody saves it does not matter how many ranks a file's costs of saves are for.
+void CostSource::set_save(const Schedule& schedule, const std::optional<std::vector<int>>& layout,
+                          Costs& costs) const {
+  if (!request_.save) {
+    costs.save.reset();
+    return;
+  }
+  const SaveRequest& asked = *request_.save;
+  if (!costs.save && !asked.bytes_per_second) {
+    throw input_error(
+        "--checkpoint-every: nothing says how fast storage is; give --storage, such as 2GB/s, or "
+        "costs with save");
+  }
+  if (!costs.save) costs.save.emplace();
+  SaveCosts& save = *costs.save;
+  const auto ranks = static_cast<std::size_t>(schedule.ranks());
+  if (asked.bytes) save.bytes.assign(ranks, *asked.bytes);
+  if (asked.bytes_per_second) save.bytes_per_second = asked.bytes_per_second;
+  if (asked.copy_bytes_per_second) save.copy_bytes_per_second = asked.copy_bytes_per_second;
+  if (!save.bytes.empty()) return;
+  const Placement& placement = schedule.placement;
+  if (model() != nullptr) {
+    const CostModel own = model()->with_ranks(schedule.ranks());
+    PipelineShape shape = shape_of(schedule);
+    shape.layout = layout;
+    std::vector<std::int64_t> parameters = own.parameters(shape);
+    // A matrix that both ends have is saved once.
+    if (group_of(Kind::REDUCE_TIED, placement).size() == 2) {
+      parameters.back() -= own.layer(own.model().layers() - 1).tied_parameters;
+    }
+    fill_save_bytes(placement, parameters, own.training().data_parallel,
+                    own.training().tensor_parallel, costs);
+  } else {
+    const auto training = replicas(schedule.ranks());
+    fill_save_bytes(placement, {}, training ? training->data_parallel : 1, 1, costs);
+  }
+  if (save.total_bytes() > 0) return;
+  throw input_error(
+      "--checkpoint-every: nothing says how much ranks write; give --checkpoint-bytes, or costs "
+      "that say what weights take");
 }
 
 Variation CostSource::measured_variation() const {

@@ -33,6 +33,13 @@ struct GivenCosts {
   std::int64_t compute_slowdown_ppm = 0;
 };
 
+// What a checkpoint takes, where costs don't say so, or it is to be otherwise.
+struct SaveRequest {
+  std::optional<std::int64_t> bytes;             // that each rank writes
+  std::optional<std::int64_t> bytes_per_second;  // of the storage
+  std::optional<std::int64_t> copy_bytes_per_second;
+};
+
 struct CostRequest {
   std::variant<GivenCosts, CostsFile, TrainingRequest> costs;
   std::string name = "the costs given";    // what they are of, in messages
@@ -42,6 +49,7 @@ struct CostRequest {
   std::vector<TimeChange> changes;  // of what the costs say, such as a slow rank
   // What replicas there are and what they split, of a file that says what they exchange.
   std::optional<Training> replicas = {};
+  std::optional<SaveRequest> save = {};  // where there are checkpoints
 };
 
 // Costs before it is known how many stages there are.
@@ -79,6 +87,8 @@ class CostSource {
   BytesNeeded bytes_needed(bool on_streams = false) const;
 
  private:
+  void set_save(const Schedule& schedule, const std::optional<std::vector<int>>& layout,
+                Costs& costs) const;
   const CostsFile* file() const { return std::get_if<CostsFile>(&request_.costs); }
   const TrainingRequest* model() const { return std::get_if<TrainingRequest>(&request_.costs); }
   const GivenCosts* given() const { return std::get_if<GivenCosts>(&request_.costs); }

@@ -1,6 +1,7 @@
 #include "sim/request/request.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -20,6 +21,11 @@ std::optional<std::int64_t> memory_cap(std::optional<std::int64_t> asked_bytes,
   return model->cluster().device.memory_bytes;
 }
 
+int iterations_of_effect(const PredictionRequest& request) {
+  const std::int64_t most = std::int64_t{4} * request.accumulate;
+  return static_cast<int>(std::min<std::int64_t>(most, std::numeric_limits<int>::max()));
+}
+
 PreparedPrediction prepare(PredictionRequest request) {
   PreparedPrediction prepared{
       CostSource(std::move(request.costs)), std::move(request.schedule), {}, {}, {}, {}};
@@ -27,6 +33,7 @@ PreparedPrediction prepare(PredictionRequest request) {
   prepared.options.transfers = prepared.source.transfers_of(choice);
   const int iterations = std::max(request.iterations, request.accumulate);
   prepared.options.iterations = iterations;
+  prepared.options.saves = request.saves;
   choice.schedule = prepared.source.complete(std::move(choice.schedule));
   prepared.model = prepared.source.cost_model(choice.schedule.ranks());
   prepared.memory_cap_bytes = memory_cap(request.memory_cap_bytes, prepared.model);
@@ -35,9 +42,11 @@ PreparedPrediction prepare(PredictionRequest request) {
   if (const auto replicas = prepared.source.replicas(choice.schedule.ranks())) {
     prepared.options.accumulation.reduces_each = reduces_each_pass(*replicas);
   }
-  prepared.costs.check(choice.schedule.placement, choice.schedule.microbatches,
-                       request.iterations < request.accumulate ? "--accumulate" : "--iterations",
-                       iterations);
+  const auto check = [&](std::string_view flag, int count) {
+    prepared.costs.check(choice.schedule.placement, choice.schedule.microbatches, flag, count);
+  };
+  check(request.iterations < request.accumulate ? "--accumulate" : "--iterations", iterations);
+  if (request.saves.any()) check("--checkpoint-every", iterations_of_effect(request));
   return prepared;
 }
 
@@ -62,6 +71,12 @@ PipelineLayout layout_of(const PreparedPrediction& prepared) {
 
 Prediction PreparedPrediction::predict() const {
   return pipesim::predict(choice.schedule, costs, choice.family, choice.shape, options);
+}
+
+Prediction PreparedPrediction::predict_plain() const {
+  SimulationOptions plain = options;
+  plain.saves = {};
+  return pipesim::predict(choice.schedule, costs, choice.family, choice.shape, plain);
 }
 
 }  // namespace pipesim

@@ -19,6 +19,7 @@ struct PredictionRequest {
   CostRequest costs;
   int iterations = 1;
   int accumulate = 1;  // iterations to a step; so many are predicted at least
+  Saves saves;         // what they take is of the costs
   std::optional<std::int64_t> memory_cap_bytes;  // of a rank; default what a model's device has
 };
 
@@ -31,6 +32,8 @@ struct PreparedPrediction {
   SimulationOptions options;
 
   Prediction predict() const;
+  // The same without saves.
+  Prediction predict_plain() const;
 };
 
 // What ranks have to fit into: what is asked for, else what the model's devices have.
@@ -39,6 +42,9 @@ std::optional<std::int64_t> memory_cap(std::optional<std::int64_t> asked_bytes,
 
 // What is predicted, as pictures show it.
 PipelineLayout layout_of(const PreparedPrediction& prepared);
+
+// How many iterations save_effect() simulates at once, at most.
+int iterations_of_effect(const PredictionRequest& request);
 
 // Throws where parts of the request don't fit each other, or sums would leave 64 bits.
 PreparedPrediction prepare(PredictionRequest request);

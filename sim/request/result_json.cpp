@@ -101,7 +101,8 @@ std::string result_json(const Schedule& schedule, const Prediction& prediction,
                         std::optional<std::int64_t> memory_cap,
                         const std::optional<CostModel>& model,
                         const std::optional<Explanation>& explanation,
-                        const std::optional<MakespanSpread>& spread) {
+                        const std::optional<MakespanSpread>& spread,
+                        const std::optional<SaveEffect>& saves) {
   const Metrics& metrics = prediction.metrics;
   Json json;
   json["format"] = "pipesim-result";
@@ -118,6 +119,13 @@ std::string result_json(const Schedule& schedule, const Prediction& prediction,
   json["iterations"] = metrics.iteration_ends_ns.size();
   json["accumulate"] = prediction.accumulation.passes;
   json["steady_iteration_ns"] = prediction.steady_iteration_ns();
+  if (saves) {
+    json["save"] = {
+        {"every", saves->saves.every},   {"async", saves->saves.beside},
+        {"bytes", saves->bytes},         {"saved_ns", saves->saved_ns},
+        {"stall_ns", saves->stall_ns},   {"mean_iteration_ns", saves->mean_iteration_ns},
+        {"fraction", saves->fraction()}, {"keeps_up", saves->keeps_up}};
+  }
   if (model) {
     const Throughput reached = throughput(*model, schedule.microbatches, prediction.iteration_ns());
     json["tokens_per_second"] = reached.tokens_per_second;

@@ -6,17 +6,19 @@
 
 #include "sim/cost/estimate/explanation.h"
 #include "sim/engine/prediction.h"
+#include "sim/engine/save_effect.h"
 #include "sim/plan/spread.h"
 
 namespace pipesim {
 
 // The `pipesim-result` object, indented, with a line end. A cap adds `fits`; a
 // model, where costs are one's, what it trains and how fast; a spread, where times vary, what the
-// makespan varies by.
+// makespan varies by; saves, what they add.
 std::string result_json(const Schedule& schedule, const Prediction& prediction,
                         std::optional<std::int64_t> memory_cap,
                         const std::optional<CostModel>& model,
                         const std::optional<Explanation>& explanation,
-                        const std::optional<MakespanSpread>& spread = {});
+                        const std::optional<MakespanSpread>& spread = {},
+                        const std::optional<SaveEffect>& saves = {});
 
 }  // namespace pipesim

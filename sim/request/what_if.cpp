@@ -4,12 +4,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <span>
 #include <utility>
 
 #include "sim/calibrate/calibration.h"
 #include "sim/calibrate/exchange_times.h"
+#include "sim/engine/save_effect.h"
 #include "sim/schedule/csv.h"
 #include "sim/schedule/program_text.h"
 #include "traces/base/error.h"
@@ -39,6 +41,26 @@ Schedule schedule_of(const RecordedRun& run) {
     for (const std::string& row : of_rank) rows += row + "\n";
   }
   return parse_csv(rows, run.name);
+}
+
+// With its part of a save, by the medians of iterations with and without one.
+std::int64_t mean_iteration_ns(const RecordedRun& run) {
+  std::array<std::vector<std::int64_t>, 2> makespans;  // without, with
+  for (const RecordedIteration& iteration : run.iterations) {
+    const auto is_save = [](const Span& span) {
+      return span.action.kind == Kind::SAVE && !is_save_beside(span.action);
+    };
+    const bool saves = std::ranges::any_of(run.spans_of(iteration), is_save);
+    makespans[saves ? 1 : 0].push_back(iteration.makespan_ns);
+  }
+  const auto median = [](const std::vector<std::int64_t>& values) {
+    return values[median_of(values)];
+  };
+  if (makespans[0].empty() || makespans[1].empty()) {
+    return median(makespans[makespans[0].empty() ? 1 : 0]);
+  }
+  const std::int64_t plain_ns = median(makespans[0]);
+  return plain_ns + (median(makespans[1]) - plain_ns) / run.about.saves.every;
 }
 
 // What ranks compute is the same in the same order.
@@ -71,6 +93,10 @@ RecordedBasis::RecordedBasis(const RecordedRun& run)
   transfers_.eager_limit_bytes = run.about.eager_limit_bytes;
   continuous_ = run.about.continuous && run.iterations.size() > 1;
   measured_ns_ = run.iterations[run.median_iteration()].makespan_ns;
+  if (run.about.saves.any() && costs_.costs.save) {
+    saves_ = run.about.saves;
+    measured_ns_ = mean_iteration_ns(run);
+  }
   if (run.about.replicas > 1 && costs_.costs.replicas) replicas_ = replicas_of(run.about);
   as_it_ran_ = simulated({});
   as_it_ran_.iteration_ns = measured_ns_;
@@ -80,12 +106,14 @@ BytesNeeded RecordedBasis::needed_bytes() const {
   return source_for({}).bytes_needed().times(iterations());
 }
 
-CostSource RecordedBasis::source_for(const std::optional<std::vector<int>>& layout) const {
+CostSource RecordedBasis::source_for(const std::optional<std::vector<int>>& layout,
+                                     const SaveRequest& save) const {
   CostRequest request = transfers_;
   request.costs = costs_;
   request.name = name_;
   request.layout = layout;
   request.replicas = replicas_;
+  if (saves_.any()) request.save = save;
   return CostSource(std::move(request));
 }
 
@@ -175,7 +203,15 @@ RecordedBasis::Answer RecordedBasis::simulated(const WhatIf& question) const {
   }
   std::optional<std::vector<int>> layout = question.layout;
   if (!layout && placement == own_.placement) layout = layout_;
-  const CostSource source = source_for(layout);
+  if ((question.storage_bytes_per_second || question.checkpoint_every) && !saves_.any()) {
+    throw input_error(fmt::format(
+        "{}: {} saved no checkpoint, and does not say what one takes; record a run with "
+        "--checkpoint",
+        question.checkpoint_every ? "--checkpoint-every" : "--storage", name_));
+  }
+  SaveRequest save;
+  save.bytes_per_second = question.storage_bytes_per_second;
+  const CostSource source = source_for(layout, save);
   choice.schedule = source.complete(std::move(choice.schedule));
   Costs costs = source.resolve(choice.schedule);
   for (const TimeChange& change : question.times) apply(change, placement, costs);
@@ -188,6 +224,12 @@ RecordedBasis::Answer RecordedBasis::simulated(const WhatIf& question) const {
       predict(choice.schedule, costs, choice.family, choice.shape, options);
   Answer answer;
   answer.predicted_ns = prediction.metrics.steady_iteration_ns();
+  if (saves_.any()) {
+    options.saves = saves_;
+    if (question.checkpoint_every) options.saves.every = *question.checkpoint_every;
+    const SaveEffect effect = save_effect(choice.schedule, costs, options);
+    answer.predicted_ns += effect.stall_ns / options.saves.every;
+  }
   answer.iteration_ns = answer.predicted_ns;
   answer.microbatches = choice.schedule.microbatches;
   double busy_ns = 0;

@@ -29,6 +29,9 @@ struct WhatIf {
   std::optional<int> chunks;            // a rank, of a family
   std::optional<int> microbatches;
   std::optional<std::vector<int>> layout;  // layers a virtual stage
+  // Of a run that saved checkpoints: how fast storage is, and how often it is asked.
+  std::optional<std::int64_t> storage_bytes_per_second;
+  std::optional<int> checkpoint_every;
 };
 
 class RecordedBasis {
@@ -47,7 +50,9 @@ class RecordedBasis {
   // Throws where the costs don't answer that, or name what the pipeline does not have.
   Answer answer(const WhatIf& question) const;
 
-  std::int64_t measured_ns() const { return measured_ns_; }  // the median iteration
+  // The median iteration; of a run that saved, a mean one: that and its part of a save.
+  std::int64_t measured_ns() const { return measured_ns_; }
+  const Saves& saves() const { return saves_; }
   const Answer& as_it_ran() const { return as_it_ran_; }
   // What holds the run up, by simulation of its costs (sim/plan/limits.h), gains corrected as
   // answers are. Of an order that is no family's, without filling and schedules.
@@ -65,7 +70,8 @@ class RecordedBasis {
   BytesNeeded needed_bytes() const;
   ScheduleChoice choice_of(const WhatIf& question) const;
   std::optional<ScheduleRequest> family_request() const;
-  CostSource source_for(const std::optional<std::vector<int>>& layout) const;
+  CostSource source_for(const std::optional<std::vector<int>>& layout,
+                        const SaveRequest& save = {}) const;
   double correction() const;
   Answer simulated(const WhatIf& question) const;
 
@@ -76,6 +82,7 @@ class RecordedBasis {
   CostRequest transfers_;             // how results travelled
   std::optional<Training> replicas_;  // that the run had
   bool continuous_ = false;
+  Saves saves_;
   std::int64_t measured_ns_ = 0;
   Answer as_it_ran_;
 };

@@ -13,7 +13,7 @@ std::vector<Action> with_closing(std::span<const Action> list, int rank, const P
   };
   const auto end = std::ranges::find_if(list, ends_iteration, &Action::kind);
   std::vector<Action> closed;
-  closed.reserve(list.size() + stages.size() + 3);
+  closed.reserve(list.size() + stages.size() + 4);
   closed.assign(list.begin(), end);
   if (closing.reduces) {
     std::vector<int> reduced;
@@ -42,6 +42,7 @@ std::vector<Action> with_closing(std::span<const Action> list, int rank, const P
   add(Kind::REDUCE_TIED, closing.reduces_tied && shares, has_first ? 0 : placement.stages() - 1);
   add(Kind::GRAD_NORM, closing.finds_norm, stages.front());
   add(Kind::OPTIMIZER, closing.steps, stages.front());
+  add(Kind::SAVE, closing.saves, stages.front());
   closed.insert(closed.end(), next, list.end());
   return closed;
 }
@@ -50,7 +51,7 @@ Schedule with_closing(const Schedule& schedule, const std::vector<Closing>& clos
   ActionLists closed;
   closed.reserve(static_cast<std::size_t>(schedule.actions.size()) +
                  static_cast<std::size_t>(schedule.stages()) +
-                 3 * static_cast<std::size_t>(schedule.ranks()));
+                 4 * static_cast<std::size_t>(schedule.ranks()));
   for (int rank = 0; rank < schedule.ranks(); ++rank) {
     closed.add_rank(with_closing(schedule.actions[rank], rank, schedule.placement,
                                  closing[static_cast<std::size_t>(rank)]));

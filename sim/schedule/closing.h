@@ -1,5 +1,6 @@
 // What ends an iteration, in the lists: the reduction of each stage's gradients, the sum of
-// those of a matrix that two stages share, the norm of all, and each rank's optimizer step.
+// those of a matrix that two stages share, the norm of all, each rank's optimizer step, and its
+// part of a checkpoint.
 // A pass, pure functions from lists to lists, by which simulator and executor do the same.
 #pragma once
 
@@ -18,7 +19,8 @@ constexpr bool ends_iteration(Kind kind) {
 
 // Whether an action is there in iterations that end with a step alone.
 constexpr bool is_of_step(Kind kind, const Accumulation& accumulation) {
-  return ends_iteration(kind) || (kind == Kind::REDUCE_GRAD && !accumulation.reduces_each);
+  return (ends_iteration(kind) && kind != Kind::SAVE) ||
+         (kind == Kind::REDUCE_GRAD && !accumulation.reduces_each);
 }
 
 // What ranks do at the end where their lists do not say when.
@@ -27,13 +29,14 @@ struct Closing {
   bool reduces_tied = false;
   bool finds_norm = false;
   bool steps = false;
+  bool saves = false;
 
-  bool any() const { return reduces || reduces_tied || finds_norm || steps; }
+  bool any() const { return reduces || reduces_tied || finds_norm || steps || saves; }
 };
 
 // A rank's list with what it lacks: a REDUCE_GRAD of each of its stages, a REDUCE_TIED where
-// the rank is in the group, a GRAD_NORM and an OPTIMIZER, in this order, behind all else that
-// the list has and before those of them that it has. Those of the rank go by its first stage,
+// the rank is in the group, a GRAD_NORM, an OPTIMIZER and a SAVE, in this order, behind all else
+// that the list has and before those of them that it has. Those of the rank go by its first stage,
 // a REDUCE_TIED by the first that shares.
 std::vector<Action> with_closing(std::span<const Action> list, int rank, const Placement& placement,
                                  const Closing& closing);

@@ -355,6 +355,11 @@ class ProgramParser {
       fail(place,
            fmt::format("{} is not an action, such as 2F0, 2SEND_F0 or 2REDUCE_GRAD", quote(text)));
     }
+    if (action->kind == Kind::SAVE) {
+      fail(place, fmt::format("{} is in no program; when a checkpoint is saved is said beside it, "
+                              "as by --checkpoint-every",
+                              quote(text)));
+    }
     return *action;
   }
 

@@ -11,7 +11,8 @@
 
 namespace pipesim {
 
-Schedule unroll(const Schedule& program, int iterations, const Accumulation& accumulation) {
+Schedule unroll(const Schedule& program, int iterations, const Accumulation& accumulation,
+                const Saves& saves) {
   const std::int64_t microbatches = std::int64_t{program.microbatches} * iterations;
   if (microbatches > max_index) {
     throw input_error(
@@ -25,8 +26,10 @@ Schedule unroll(const Schedule& program, int iterations, const Accumulation& acc
     lists.add_rank();
     for (int iteration = 0; iteration < iterations; ++iteration) {
       const bool steps = accumulation.steps(iteration, iterations);
+      const bool is_saved = saves.saves(iteration);
       for (Action action : program.actions[rank]) {
         if (!steps && is_of_step(action.kind, accumulation)) action = Action();
+        if (!is_saved && action.kind == Kind::SAVE) action = Action();
         if (takes_microbatch(action.kind)) action.microbatch += iteration * program.microbatches;
         lists.add(action);
       }

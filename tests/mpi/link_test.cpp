@@ -165,6 +165,27 @@ TEST_F(LinkedPipeexec, GathersWeights) {
       << outcome.err;
 }
 
+// Numbers come from the GPU's memory, and go back there.
+TEST_F(LinkedPipeexec, GoesOnFromACheckpoint) {
+  const auto losses = [&](std::vector<std::string> more) {
+    more.insert(more.end(), {"--schedule", "1f1b", "--microbatches", "4", "--warmup", "0",
+                             "--iterations", "4", "--precision", "bf16", "--json"});
+    const Outcome outcome = run(2, more);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return outcome.status == 0 ? nlohmann::json::parse(outcome.out)["losses"] : nlohmann::json();
+  };
+  const nlohmann::json whole = losses({});
+  for (const std::vector<std::string>& beside :
+       {std::vector<std::string>{}, {"--async-checkpoint"}}) {
+    const std::string ck = folder_ / ("ck" + std::to_string(beside.size()));
+    std::vector<std::string> saves{"--checkpoint", ck, "--checkpoint-every", "2"};
+    saves.insert(saves.end(), beside.begin(), beside.end());
+    EXPECT_EQ(losses(saves), whole);
+    ASSERT_GT(std::filesystem::remove_all(ck + "/iteration-00000004"), 0U);
+    EXPECT_EQ(losses({"--resume", ck}), whole);
+  }
+}
+
 // Exchanges of devices that are not linked, through the host.
 TEST(EmulatedGpu, PassesTheSuiteOverMpi) {
   const Outcome outcome =

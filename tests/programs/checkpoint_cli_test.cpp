@@ -162,6 +162,19 @@ TEST(CheckpointCommand, SavesWhenItIsToldToStop) {
   }
 }
 
+// Its losses are no numbers, and are so in the manifest.
+TEST(CheckpointCommand, ADivergedTrainingGoesOn) {
+  const TemporaryFolder folder;
+  const std::string ck = folder / "ck";
+  const std::string line = good + " --warmup 0 --learning-rate 1e30 --iterations 4 ";
+  const Json whole = json_of(line + "--checkpoint-every 3 --checkpoint " + ck);
+  EXPECT_TRUE(whole["losses"][2].is_null());
+  fs::remove_all(ck + "/iteration-00000004");
+  const Json rest = json_of(line + "--resume " + ck);
+  EXPECT_EQ(rest["resumed_at"], 3);
+  EXPECT_EQ(rest["losses"], whole["losses"]);
+}
+
 TEST(CheckpointCommand, RefusesInOneSentence) {
   const TemporaryFolder folder;
   const std::string ck = folder / "ck";

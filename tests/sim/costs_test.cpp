@@ -218,6 +218,32 @@ TEST(Costs, WrittenAndReadAgain) {
   EXPECT_EQ(to_json(again), to_json(costs));
 }
 
+TEST(Costs, OfSavesAreWrittenAndReadAgain) {
+  const CostsFile file = parse_costs(
+      with(two_stages + R"(,"save":{"bytes":[7,9],"writers":3,"bandwidth_bytes_per_s":2e9,)"
+                        R"("sync_ns":4,"publish_ns":5,"copy_bandwidth_bytes_per_s":null})"),
+      "c.json");
+  const SaveCosts want{.bytes = {7, 9},
+                       .writers = 3,
+                       .bytes_per_second = 2'000'000'000,
+                       .sync_ns = 4,
+                       .publish_ns = 5};
+  EXPECT_EQ(file.costs.save, want);
+  EXPECT_EQ(parse_costs(to_json(file), "c.json").costs.save, want);
+  EXPECT_EQ(parse_costs(to_json(file.costs), "c.json").costs.save, want);
+  // One number is every rank's, once it is known how many there are.
+  const CostsFile every = parse_costs(with(two_stages + R"(,"save":{"bytes":6})"), "c.json");
+  EXPECT_EQ(every.resolve(Placement::loop(2, 1), {}).save->bytes,
+            (std::vector<std::int64_t>{6, 6}));
+  EXPECT_EQ(parse_costs(to_json(every), "c.json").save_bytes, 6);
+  // Without bytes they are still to be told.
+  const CostsFile silent = parse_costs(with(two_stages + R"(,"save":{})"), "c.json");
+  EXPECT_EQ(silent.resolve(Placement::loop(2, 1), {}).save, SaveCosts());
+  EXPECT_EQ(to_json(parse_costs(to_json(silent), "c.json")), to_json(silent));
+  EXPECT_FALSE(parse_costs(with(two_stages), "c.json").costs.save);
+  EXPECT_EQ(to_json(parse_costs(with(two_stages), "c.json")).find("save"), std::string::npos);
+}
+
 // `@` marks the place that the error must name.
 TEST(Costs, PointsAtWhatIsWrong) {
   const std::vector<std::pair<std::string, std::string>> cases{
@@ -278,6 +304,20 @@ TEST(Costs, PointsAtWhatIsWrong) {
        "p2p.compute_slowdown: -0.1 is out of range: it must lie between 0 and 100"},
       {with(two_stages + R"(,"p2p":{"compute_slowdown":@"10%"})"),
        "p2p.compute_slowdown: must be a number"},
+      {with(two_stages + R"(,"save":@5)"), "save: must be an object"},
+      {with(two_stages + R"(,"save":{"bytes":@[]})"),
+       "save.bytes: an empty list; give one number, or one a rank"},
+      {with(two_stages + R"(,"save":{"bytes":[1,@-1]})"), "save.bytes[1]: -1 is out of range"},
+      {with(two_stages + R"(,"save":{"bytes":5,"writers":@0})"), "save.writers: 0 is out of range"},
+      {with(two_stages + R"(,"save":{"writers":@2})"),
+       "save.writers: they follow from replicas where bytes do; give bytes, too"},
+      {with(two_stages + R"(,"save":{"bandwidth_bytes_per_s":@0})"),
+       "save.bandwidth_bytes_per_s: 0 is out of range"},
+      {with(two_stages + R"(,"save":{"copy_bandwidth_bytes_per_s":@"1GB/s"})"),
+       "save.copy_bandwidth_bytes_per_s: must be a number"},
+      {with(two_stages + R"(,"save":{"sync_ns":@1.5})"), "save.sync_ns: 1.5 is not a whole number"},
+      {with(two_stages + R"(,"save":{"publish_ns":@-3})"), "save.publish_ns: -3 is out of range"},
+      {with(two_stages + R"(,"save":{"latency_ns":@3})"), "save: unknown key 'latency_ns'"},
       {with(two_stages + R"(,"optimizer_ns":@[])"), "optimizer_ns: an empty list"},
       {with(two_stages + R"(,"gradient_norm":@5)"), "gradient_norm: must be an object"},
       {with(two_stages + R"(,"gradient_norm":{"latency_ns":@-1})"),

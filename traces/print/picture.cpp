@@ -182,7 +182,7 @@ void Picture::add(const Span& span) {
     return;
   }
   const int row = row_of_rank_[static_cast<std::size_t>(span.rank)];
-  if (row < 0 || is_transfer(span.action.kind) || is_collective(span.action)) return;
+  if (row < 0 || is_communication(span.action)) return;
   const auto at = static_cast<std::size_t>(row);
   // What ends an iteration and takes no time is not in the picture.
   if (!is_closing(span.action) || span.end_ns > span.start_ns) {

@@ -74,7 +74,8 @@ bool is_index(const std::optional<std::int64_t>& value) {
   return value && *value >= 0 && *value <= max_index;
 }
 
-// Nothing where the args leave something out. A collective has an occurrence.
+// Nothing where the args leave something out. A collective has an occurrence, and so has what
+// a SAVE writes beside.
 std::optional<Action> action_of(std::string_view kind_text,
                                 const std::optional<std::int64_t>& stage,
                                 const std::optional<std::int64_t>& microbatch,
@@ -85,7 +86,7 @@ std::optional<Action> action_of(std::string_view kind_text,
   if (takes_microbatch(*kind)) {
     if (!is_index(microbatch)) return std::nullopt;
     action.microbatch = static_cast<std::int32_t>(*microbatch);
-  } else if (is_of_replicas(*kind) && occurrence) {
+  } else if ((is_of_replicas(*kind) || *kind == Kind::SAVE) && occurrence) {
     if (*occurrence < 0 || *occurrence >= no_number) return std::nullopt;
     action.number = static_cast<std::uint16_t>(*occurrence);
   }

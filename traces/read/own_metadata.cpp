@@ -197,6 +197,8 @@ std::optional<OwnMetadata> own_metadata(const std::string& path, const ChromeTra
   about.shards = static_cast<int>(members.integer_or("shard_over", 1, 1, about.replicas));
   about.bucket_bytes = members.integer_or("bucket_bytes", 0, 0, max_bytes);
   about.accumulate = static_cast<int>(members.integer_or("accumulate", 1, 1, max_count));
+  about.saves.every = static_cast<int>(members.integer_or("checkpoint_every", 0, 0, max_count));
+  about.saves.beside = members.flag("async_checkpoint");
   about.model_json = members.json_or_nothing("model");
   about.layers = members.strings("layers");
   about.layout = members.counts("layout");

@@ -136,16 +136,18 @@ class Assembly {
     find_iterations(run_);
   }
 
-  // Every iteration runs the same program: one with fewer actions than another
+  // Every iteration runs the same program, SAVEs aside: one with fewer actions than another
   // has lost some. One that takes absurdly long has clocks that nothing relates.
   void drop_odd_iterations() {
-    std::size_t most = 0;
-    for (const auto& iteration : run_.iterations) {
-      most = std::max(most, iteration.end - iteration.begin);
-    }
+    const auto actions_of = [&](const RecordedIteration& iteration) {
+      return std::ranges::count_if(run_.spans_of(iteration),
+                                   [](const Span& span) { return span.action.kind != Kind::SAVE; });
+    };
+    std::ptrdiff_t most = 0;
+    for (const auto& iteration : run_.iterations) most = std::max(most, actions_of(iteration));
     std::set<std::int32_t> odd;
     for (const auto& iteration : run_.iterations) {
-      const bool is_part = iteration.end - iteration.begin < most;
+      const bool is_part = actions_of(iteration) < most;
       const auto spans = run_.spans_of(iteration);
       const std::int64_t start_ns = spans.front().start_ns;
       const bool is_absurd = std::ranges::any_of(

@@ -1,0 +1,62 @@
+#include "sim/cli/save_flags.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "traces/base/error.h"
+#include "traces/base/text.h"
+
+namespace pipesim::cli {
+namespace {
+
+std::vector<FlagHelp> flags_beside_every(SaveFlags& flags) {
+  return {{"--storage", &flags.storage, "RATE", "that all ranks write at together, such as 2GB/s"},
+          {"--async-checkpoint", &flags.beside, "copies, and writes beside what comes next"},
+          {"--checkpoint-bytes", &flags.bytes, "BYTES",
+           "of a rank; default 12 a parameter that it has"},
+          {"--checkpoint-copy", &flags.copy, "RATE", "to the host; default unlimited"}};
+}
+
+}  // namespace
+
+void add_save_flags(CommandLine& command, SaveFlags& flags) {
+  command.add_flags("Checkpoints", {{"--checkpoint-every", &flags.every, "N",
+                                     "saves at the end of every N-th iteration"}});
+  command.add_flags("Checkpoints", flags_beside_every(flags));
+}
+
+void ask_for_saves(const SaveFlags& flags, PredictionRequest& request) {
+  if (!flags.every) {
+    SaveFlags given = flags;
+    if (const std::string name = first_given(flags_beside_every(given)); !name.empty()) {
+      throw input_error(name + " is of checkpoints; give --checkpoint-every, too");
+    }
+    return;
+  }
+  if (flags.copy && !flags.beside) {
+    throw input_error(
+        "--checkpoint-copy: only --async-checkpoint copies; give that, too, or leave it away");
+  }
+  request.saves = {parse_count(*flags.every, "--checkpoint-every"), flags.beside};
+  SaveRequest& save = request.costs.save.emplace();
+  if (flags.storage) save.bytes_per_second = parse_bytes_per_second(*flags.storage, "--storage");
+  if (flags.bytes) save.bytes = parse_bytes(*flags.bytes, "--checkpoint-bytes");
+  if (flags.copy)
+    save.copy_bytes_per_second = parse_bytes_per_second(*flags.copy, "--checkpoint-copy");
+}
+
+std::string save_line(const SaveEffect& effect) {
+  const bool steps = effect.mean_iteration_ns > 0;
+  std::string text = fmt::format(
+      "saves   {} every {}, there after {}: each holds training up for {}, {} an iteration, {} of "
+      "its time",
+      format_bytes(effect.bytes), plural(effect.saves.every, "iteration"),
+      format_time(effect.saved_ns), format_time(effect.stall_ns),
+      format_time(effect.mean_iteration_ns - effect.iteration_ns),
+      steps ? format_percent(effect.fraction()) : "none");
+  if (!effect.keeps_up) text += "; storage is too slow for so many, which wait for each other";
+  return text + "\n";
+}
+
+}  // namespace pipesim::cli

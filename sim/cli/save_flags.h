@@ -1,0 +1,25 @@
+// The flags of checkpoints, and what is said of what they cost.
+#pragma once
+
+#include <string>
+
+#include "sim/engine/save_effect.h"
+#include "sim/request/request.h"
+#include "traces/command/command_line.h"
+
+namespace pipesim::cli {
+
+struct SaveFlags {
+  Flag every, storage, bytes, copy;
+  bool beside = false;
+};
+
+void add_save_flags(CommandLine& command, SaveFlags& flags);
+
+// Puts what the flags ask for into the request.
+void ask_for_saves(const SaveFlags& flags, PredictionRequest& request);
+
+// For people, a sentence that ends with a line's end.
+std::string save_line(const SaveEffect& effect);
+
+}  // namespace pipesim::cli

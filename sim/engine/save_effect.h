@@ -1,0 +1,39 @@
+// What saving checkpoints adds to a run, on average.
+//
+// Found by simulating: a save ends the second of two iterations, or each where each has one (of
+// two steps, where gradients are accumulated), and what a period of that takes more than one
+// without is what training stands still for it. That is the same for saves that are further
+// apart, but for one thing: an asynchronous save waits for the one before, where iterations
+// between them take less than writing it.
+// Calls share nothing; any thread.
+#pragma once
+
+#include <cstdint>
+
+#include "sim/engine/simulate.h"
+
+namespace pipesim {
+
+struct SaveEffect {
+  Saves saves;
+  std::int64_t bytes = 0;     // of a checkpoint
+  std::int64_t stall_ns = 0;  // that a save adds to the run
+  std::int64_t saved_ns = 0;  // from the first rank's beginning until it is published
+  // Of all iterations, further ones as steady_iteration_ns has them, with what saves add.
+  std::int64_t mean_iteration_ns = 0;
+  std::int64_t iteration_ns = 0;  // the same without saves
+  bool keeps_up = true;           // an asynchronous save never waits for the one before
+
+  // Of a run's time.
+  double fraction() const {
+    if (mean_iteration_ns == 0) return 0;
+    return 1 - static_cast<double>(iteration_ns) / static_cast<double>(mean_iteration_ns);
+  }
+};
+
+// `options` have saves, the costs say what they take; its number of iterations and its sink don't
+// matter.
+SaveEffect save_effect(const Schedule& schedule, const Costs& costs,
+                       const SimulationOptions& options);
+
+}  // namespace pipesim
