@@ -1,6 +1,8 @@
 #include "exec/checkpoint/saver.h"
 
 #include <fmt/format.h>
+#include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -23,6 +25,15 @@ bool has_result(std::future<Result>& future, bool waits) {
 std::int64_t now_ns() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+}
+
+// A rank's thread may be kept to one processor, which a thread that it starts inherits: what is
+// written beside would take turns with what it is beside.
+void go_to_any_processor() {
+  cpu_set_t all;
+  CPU_ZERO(&all);
+  if (::sched_getaffinity(::getpid(), sizeof all, &all) != 0) return;
+  ::sched_setaffinity(0, sizeof all, &all);
 }
 
 }  // namespace
@@ -61,6 +72,7 @@ std::int64_t Saver::save(const Manifest& manifest, const std::vector<SavedArray>
     is_to_publish_ = true;
   }
   const auto write = [this, name = CheckpointFolder::file_of(transport_.rank())] {
+    if (beside_) go_to_any_processor();
     const CheckpointFile file = snapshot_.write(disk_, folder_.open(manifest_.iteration), name);
     through_ns_ = now_ns();
     return file;
@@ -111,6 +123,7 @@ void Saver::publish(bool waits) {
   if (is_to_publish_ && !writing_.valid() && !awaits_reports()) {
     is_to_publish_ = false;
     const auto work = [this] {
+      if (beside_) go_to_any_processor();
       const std::string path = folder_.open(manifest_.iteration);
       for (const CheckpointFile& file : manifest_.files) {
         if (size_of_file(fmt::format("{}/{}", path, file.name)) == file.bytes) continue;

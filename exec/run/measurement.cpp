@@ -149,7 +149,7 @@ std::vector<IterationExtent> gather_extents(Transport& transport, const Recorder
   for (const IterationRecord& iteration : recorder.iterations()) {
     Reach& reach = own.emplace_back();
     for (const Span& span : iteration.spans) {
-      if (is_transfer(span.action.kind)) continue;
+      if (is_transfer(span.action.kind) || is_save_beside(span.action)) continue;
       reach.add({clock.to_first(span.start_ns), clock.to_first(span.end_ns)});
     }
   }
