@@ -84,19 +84,18 @@ class ComparisonTable {
     add(columns, "makespan", [](const Candidate& one) { return format_time(one.time_ns); });
     add(columns, "p95",
         [](const Candidate& one) { return one.spread ? format_time(one.spread->p95_ns) : "-"; });
-    columns.push_back({"bubble", {}});
+    const auto percent = [](double fraction) { return fmt::format("{:.1f}", fraction * 100); };
+    columns.push_back({"bubble %", {}});
     add(columns, "global",
-        [&](const Candidate& one) { return format_percent(metrics(one).global_bubble()); });
-    add(columns, "span",
-        [&](const Candidate& one) { return format_percent(metrics(one).span_bubble()); });
+        [&](const Candidate& one) { return percent(metrics(one).global_bubble()); });
+    add(columns, "span", [&](const Candidate& one) { return percent(metrics(one).span_bubble()); });
     columns.push_back({"", {}});
-    add(columns, "MFU", [&](const Candidate& one) {
+    add(columns, "MFU %", [&](const Candidate& one) {
       if (!all_.model) return std::string("-");
       const auto mfu = throughput(*all_.model, one.microbatches, one.time_ns).mfu;
-      return mfu ? format_percent(*mfu) : "-";
+      return mfu ? percent(*mfu) : "-";
     });
     add(columns, "kept", [](const Candidate& one) { return fmt::format("{:.4g}", one.in_flight); });
-    columns.push_back({"", {}});
     const auto bytes = [](std::int64_t own) { return own > 0 ? format_bytes(own) : "-"; };
     add(columns, "memory",
         [&](const Candidate& one) { return bytes(one.prediction.peak_memory_bytes()); });
@@ -294,10 +293,16 @@ Json schedules_json(const ComparedSchedules& all) {
 std::vector<TimelineGroup> timelines_of(const ComparedSchedules& all, const Trial& trial) {
   std::vector<TimelineGroup> groups;
   for (const auto& rows : rows_by_microbatches(all)) {
-    TimelineGroup group{group_verdict(rows, all), {}};
+    TimelineGroup group{group_verdict(rows, all), {}, {}};
     for (const ComparedRow* row : rows) {
       const Candidate& one = row->candidate;
       if (!one.left_out.empty()) continue;
+      // Beside one that takes far longer no other could be read.
+      if (one.asked.family != nullptr && one.time_ns / 2 > rows.front()->candidate.time_ns) {
+        group.note += fmt::format("{}{}, {}", group.note.empty() ? "too long to be drawn: " : "; ",
+                                  candidate_title(one), format_time(one.time_ns));
+        continue;
+      }
       const ScheduleChoice choice = make(one.asked, trial);
       TimelinePanel panel;
       panel.title = fmt::format("{}: {}", candidate_title(one), format_time(one.time_ns));

@@ -343,16 +343,18 @@ TEST(ComparedSchedules, AreDrawnOnOneAxis) {
   for (std::string at; std::getline(lines, at);) {
     if (at.starts_with("   0 ms")) ++axes;
     if (at.starts_with("0  ")) {
-      widths[title] = at.find_last_not_of('-');
+      widths[title] = at.size() - 1;
     } else {
       title = at.substr(0, at.find_first_of(",:"));
     }
   }
   EXPECT_EQ(axes, 1) << pictures;
-  EXPECT_EQ(widths.size(), all_families().size());
-  // 33 ms and 28.5 ms of naive's 96 ms.
-  EXPECT_LT(widths.at("1f1b"), 3 + 80 / 2) << pictures;
-  EXPECT_LT(widths.at("interleaved"), widths.at("1f1b")) << pictures;
+  // All but naive, which takes 96 ms.
+  EXPECT_EQ(widths.size(), all_families().size() - 1);
+  EXPECT_NE(pictures.find("\ntoo long to be drawn: naive, 96.00 ms\n"), std::string::npos);
+  // 66 and 57 halves of a millisecond, a column each, in which rank 0 ends with a backward.
+  EXPECT_EQ(widths.at("1f1b"), 3 + 66 - 1U) << pictures;
+  EXPECT_EQ(widths.at("interleaved"), 3 + 57 - 1U) << pictures;
   EXPECT_NE(pictures.find("F forward; "), std::string::npos);
 }
 
@@ -387,7 +389,7 @@ TEST(ComparedSchedules, AreDrawnAsAnSvg) {
   // A rect for each F, and for each B or I and W, and nothing else.
   std::size_t actions = 0;
   for (const Json& row : json_of(line)["rows"]) {
-    if (row.contains("error")) continue;
+    if (row.contains("error") || row["schedule"] == "naive") continue;  // it is too long
     const Family& own = family(row["schedule"].get<std::string>());
     actions += 4 * row["virtual_stages"].get<std::size_t>() *
                row["microbatches"].get<std::size_t>() * (own.splits_backward ? 3 : 2);

@@ -37,7 +37,8 @@ std::string small_multiples(const TimelineGroup& group, const Terminal& terminal
     signs.add(picture.signs());
     margin = picture.margin();
   }
-  return out + Picture::legend(signs, margin, terminal.width, terminal.colour);
+  out += Picture::legend(signs, margin, terminal.width, terminal.colour);
+  return group.note.empty() ? out : out + wrap(group.note, terminal.width) + "\n";
 }
 
 }  // namespace pipesim

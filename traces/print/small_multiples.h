@@ -24,10 +24,11 @@ struct TimelinePanel {
   std::function<void(const SpanSink&)> replay;
 };
 
-// Panels on one axis, under a heading of one line.
+// Panels on one axis, under a heading of one line; below them a note, or none.
 struct TimelineGroup {
   std::string heading;
   std::vector<TimelinePanel> panels;
+  std::string note;
 };
 
 std::string small_multiples(const TimelineGroup& group, const Terminal& terminal);

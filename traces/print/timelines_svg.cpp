@@ -116,6 +116,10 @@ class TimelinePage {
           xml_text(label));
     }
     for (const TimelinePanel& panel : group.panels) draw(panel, longest_ns);
+    if (group.note.empty()) return;
+    y_ += line_height;
+    add(R"(<text x="{}" y="{}" fill="#{:06x}">{}</text>)", margin, y_, faint_ink,
+        xml_text(group.note));
   }
 
   void draw(const TimelinePanel& panel, std::int64_t longest_ns) {
