@@ -3,6 +3,7 @@
 
 #include "bench/problem.h"
 #include "sim/engine/simulate.h"
+#include "sim/plan/candidates.h"
 #include "sim/schedule/csv.h"
 #include "sim/schedule/deadlock.h"
 #include "sim/schedule/lower.h"
@@ -72,6 +73,19 @@ void check_deadlock(benchmark::State& state) {
   state.SetLabel(std::string(send_mode_name(mode)));
 }
 
+// Every family on the same model, and what each loses; without printing it.
+void compare_schedules(benchmark::State& state) {
+  Sweep sweep;
+  sweep.request.ranks = static_cast<int>(state.range(0));
+  sweep.microbatches = {static_cast<int>(state.range(1))};
+  Trial trial;
+  trial.costs = [](const Schedule& schedule) { return costs_of(schedule.stages()); };
+  std::int64_t actions = 0;
+  for (const Proposal& one : proposals(sweep)) actions += make(one, trial).schedule.actions.size();
+  for (auto _ : state) benchmark::DoNotOptimize(try_all(proposals(sweep), trial).data());
+  per_action(state, actions);
+}
+
 BENCHMARK(generate_schedule)->Args({256, 4096})->Unit(benchmark::kMillisecond);
 BENCHMARK(evaluate)
     ->Args({8, 64})
@@ -79,6 +93,7 @@ BENCHMARK(evaluate)
     ->Args({256, 4096})
     ->Unit(benchmark::kMillisecond);
 BENCHMARK(evaluate_replicas)->ArgsProduct({{64}, {1024}, {1, 8}})->Unit(benchmark::kMillisecond);
+BENCHMARK(compare_schedules)->Args({16, 128})->Unit(benchmark::kMillisecond);
 BENCHMARK(read_csv_text)->Args({64, 7813})->Unit(benchmark::kMillisecond);
 BENCHMARK(check_deadlock)->ArgsProduct({{64}, {2604}, {0, 1, 2, 3}})->Unit(benchmark::kMillisecond);
 

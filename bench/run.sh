@@ -45,6 +45,18 @@ for shape in "128 64" "1024 64"; do
     --ranks "$ranks" --batches "$batches" --quiet
 done
 
+echo
+echo "whole process: pipesim schedules --compare --stages 16 --microbatches 128"
+compare() { cost 11 "$bin/pipesim" schedules --compare --stages 16 --microbatches 128 "$@"; }
+printf '  latencies alone:          '
+compare --p2p-latency 9us
+printf '  bytes on links:           '
+compare --p2p-bytes 3MB --p2p-bandwidth 25GB/s
+printf '  gpt3-175b on dgx-a100:    '
+compare --model gpt3-175b --cluster dgx-a100 --tensor-parallel 8 --sequence-parallel
+printf '  its picture:              '
+compare --p2p-latency 9us --picture
+
 "$bin/pipesim" --quiet --schedule 1f1b --stages 64 --microbatches 7813 --export "$folder/compute.csv"
 "$bin/pipesim" schedule lower 1f1b --stages 64 --microbatches 2604 -o "$folder/program.csv"
 echo

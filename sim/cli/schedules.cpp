@@ -75,12 +75,17 @@ std::vector<int> parse_counts(const Flag& text, std::string_view name) {
   return counts;
 }
 
+struct AskedCosts {
+  CostRequest request;
+  std::optional<Placement> measured;  // of a run
+};
+
 // Costs by the flags, or calibrated on the run, whose shape then stands for what flags leave open.
-CostRequest read_cost_request(const SchedulesFlags& flags, ScheduleFlags& schedule) {
+AskedCosts asked_costs(const SchedulesFlags& flags, ScheduleFlags& schedule) {
   if (flags.run.empty()) {
     CostRequest costs = cost_request(flags.costs);
     set_microbatches(flags.costs.model.global_batch, costs, schedule);
-    return costs;
+    return {std::move(costs), {}};
   }
   refuse_other_costs(flags.costs, "--run");
   ReadOptions options;
@@ -97,7 +102,7 @@ CostRequest read_cost_request(const SchedulesFlags& flags, ScheduleFlags& schedu
   if (!schedule.microbatches && flags.files.empty()) {
     schedule.microbatches = std::to_string(run.microbatches);
   }
-  return costs;
+  return {std::move(costs), Placement(run.about.rank_of_stage)};
 }
 
 // What is tried: families in all numbers given, then files, which have their own.
@@ -155,10 +160,12 @@ class Proposals {
   std::vector<Proposal> files_;
 };
 
-// Where costs by stage are taken to live: so many of them one after the other on each rank's
-// first, second, ... chunk.
-Placement given_placement(const CostSource& source, int ranks, const std::string& name) {
+// Where the stages live that costs tell apart: where they were measured, else dealt out to ranks
+// in turn.
+Placement given_placement(const CostSource& source, const std::optional<Placement>& measured,
+                          int ranks, const std::string& name) {
   const int told = source.stages_told();
+  if (measured && measured->ranks() == ranks && measured->stages() == told) return *measured;
   if (told % ranks != 0) {
     throw input_error(fmt::format(
         "{}: of {}, but the model is to be split over {}; give one value for all, {} in its "
@@ -189,7 +196,7 @@ void check_drawable(const std::vector<TimelineGroup>& groups) {
                   format_count(static_cast<std::int64_t>(most))));
 }
 
-void compare(const SchedulesFlags& flags) {
+void compare_schedules(const SchedulesFlags& flags) {
   if (flags.picture && flags.json) {
     throw input_error(
         "--picture and --json both print; give the picture a file: --figure FILE.svg");
@@ -208,7 +215,7 @@ void compare(const SchedulesFlags& flags) {
   check_outputs(files);
 
   ScheduleFlags schedule = flags.schedule;
-  CostRequest costs = read_cost_request(flags, schedule);
+  auto [costs, measured] = asked_costs(flags, schedule);
   add_slow_ranks(flags.spread, costs);
   const std::string name = costs.name;
   const CostSource source(std::move(costs));
@@ -220,7 +227,7 @@ void compare(const SchedulesFlags& flags) {
   all.by_layer = source.by_layer();
   if (!flags.run.empty()) all.measured = name;
   all.memory_cap_bytes = memory_cap(flags.memory_cap, all.model);
-  Trial trial = trial_with(source, given_placement(source, all.ranks, name));
+  Trial trial = trial_with(source, given_placement(source, measured, all.ranks, name));
   trial.spread = spread_question(flags.spread, source,
                                  std::int64_t{2} * all.ranks * asked.most_microbatches());
   // Opened first: a figure that can't be written fails before the work.
@@ -255,7 +262,7 @@ void compare(const SchedulesFlags& flags) {
 }
 
 void run(const CommandLine& command, const SchedulesFlags& flags) {
-  if (flags.compare) return compare(flags);
+  if (flags.compare) return compare_schedules(flags);
   if (const std::string stray = command.first_given({"--json"}); !stray.empty()) {
     throw input_error(fmt::format("{} belongs to --compare; add it", stray));
   }

@@ -319,6 +319,15 @@ TEST(ComparedSchedules, TakeCostsOfARun) {
   EXPECT_EQ(rows, rows_of(small + " --costs " + costs));
   EXPECT_EQ(row_of(rows, "1f1b")["makespan_ns"],
             json_of("--schedule 1f1b " + small + times)["makespan_ns"]);
+  // Of a run with two chunks a rank the stages are halves of what ranks compute.
+  const std::string looped = folder / "looped.json";
+  const std::string halves =
+      "--schedule interleaved " + small + " --forward 550us --backward 1.15ms --p2p-latency 40us";
+  ASSERT_EQ(call("--quiet " + halves + " --trace " + looped).status, 0);
+  const Json of_looped = rows_of("--run " + looped);
+  EXPECT_EQ(row_of(of_looped, "interleaved")["makespan_ns"], json_of(halves)["makespan_ns"]);
+  EXPECT_EQ(row_of(of_looped, "1f1b")["makespan_ns"],
+            json_of("--schedule 1f1b " + small + times)["makespan_ns"]);
   EXPECT_EQ(rows_of("--microbatches 4,16 --run " + run).size(), 2 * all_families().size());
   const std::string text = call("schedules --compare --run " + run).out;
   EXPECT_NE(text.find("costs as measured in"), std::string::npos) << text;
