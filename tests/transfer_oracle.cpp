@@ -92,14 +92,20 @@ class Interpreter {
            transfers_.eager_limit_bytes;
   }
 
-  int rank_of(int stage) const { return program_.placement.rank_of(stage); }
+  int rank_of(const Action& a) const {
+    const Placement& placement = program_.placement;
+    const int each = placement.copies() == 2 ? placement.microbatches() : 0;  // an iteration
+    const bool second = each > 0 && a.microbatch % each >= each / 2;
+    const auto at = static_cast<std::size_t>(a.stage);
+    return second ? placement.rank_of_second()[at] : placement.rank_of_stage()[at];
+  }
 
   // "2:" is rank 2's compute, "2:c" its transfers, "2:0>2" its end of an edge.
   std::string name_of(int rank, const Action& a) const {
     const std::string own = std::to_string(rank) + ":";
     if (!is_transfer(a.kind) || transfers_.mode == P2p::blocking) return own;
     if (transfers_.mode == P2p::fifo) return own + "c";
-    const int peer = rank_of(peer_of(a).stage);
+    const int peer = rank_of(peer_of(a));
     const int from = is_send(a.kind) ? rank : peer;
     return own + std::to_string(from) + ">" + std::to_string(from == rank ? peer : rank);
   }
@@ -142,7 +148,7 @@ class Interpreter {
       result_[{a.stage, a.kind == Kind::F, a.microbatch}] = start + length;
       const int to = a.kind == Kind::F ? a.stage + 1 : a.stage - 1;
       if (to < 0 || to == program_.stages()) continue;
-      if (rank_of(to) == rank_of(a.stage)) {
+      if (rank_of(make_action(to, a.kind, a.microbatch)) == rank_of(a)) {
         ready_[{to, a.kind == Kind::F, a.microbatch}] = start + length;
       }
     }
@@ -157,7 +163,7 @@ class Interpreter {
     const std::tuple<int, bool, int> input{receive.stage, forward, receive.microbatch};
     const std::int64_t bytes =
         costs_.stages[static_cast<std::size_t>(std::min(send.stage, receive.stage))].output_bytes;
-    const Link& link = costs_.link(rank_of(send.stage), rank_of(receive.stage));
+    const Link& link = costs_.link(rank_of(send), rank_of(receive));
     std::int64_t length = link.latency_ns;
     if (link.bytes_per_second) {
       length += (bytes * 1'000'000'000 + *link.bytes_per_second - 1) / *link.bytes_per_second;
@@ -178,7 +184,7 @@ class Interpreter {
       }
       return true;
     }
-    Stream& other = streams_[name_of(is_send(a.kind) ? rank_of(receive.stage) : rank_of(send.stage),
+    Stream& other = streams_[name_of(is_send(a.kind) ? rank_of(receive) : rank_of(send),
                                      is_send(a.kind) ? receive : send)];
     if (!other.shows(peer_of(a)) || result == result_.end() || !others) return false;
     const std::int64_t start =

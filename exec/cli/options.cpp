@@ -533,6 +533,23 @@ Mesh mesh_of(const Flags& flags, int ranks) {
   return asked.mesh(static_cast<int>(ranks / each));
 }
 
+// Of a schedule with second copies of its stages, which are replicas of the first.
+void check_copies(const Schedule& schedule, const TrainingJob& training) {
+  if (schedule.placement.copies() == 1) return;
+  if (training.data_parallel > 1) {
+    throw input_error(
+        fmt::format("--data-parallel {}: {} trains two copies, which are replicas of each other; "
+                    "more of them are only predicted; leave it out",
+                    training.data_parallel, schedule.name));
+  }
+  if (training.accumulate > 1 && training.saves) {
+    throw input_error(
+        fmt::format("--accumulate {}: a checkpoint amid a step has no place for the sums of both "
+                    "copies of {}; leave --checkpoint or --accumulate out",
+                    training.accumulate, schedule.name));
+  }
+}
+
 Task make_task(const Flags& flags, int ranks) {
   Task task;
   TrainingJob& training = task.training;
@@ -590,6 +607,7 @@ Task make_task(const Flags& flags, int ranks) {
   training.record_details = flags.trace.has_value();
   training.saves = read_saves(flags.checkpoints);
   training.resume = read_resume(flags.checkpoints);
+  check_copies(training.program, training);
   if (flags.device == emulated_device) {
     set_costs(flags, task);
   } else {

@@ -51,7 +51,7 @@ void check_order(const Channel& channel, const std::vector<Action>& sends,
 
 Channel channel_of(const Placement& placement, const Action& transfer) {
   const Action send = is_send(transfer.kind) ? transfer : peer_of(transfer);
-  return {placement.rank_of(send.stage), placement.rank_of(peer_of(send).stage),
+  return {placement.rank_of(send), placement.rank_of(peer_of(send)),
           send.kind == Kind::SEND_F ? Lane::activations : Lane::gradients};
 }
 
@@ -75,7 +75,7 @@ std::vector<Channel> channels_of(const TrainingJob& training) {
   }
   const int first = program.placement.rank_of(0);
   const int last = program.placement.rank_of(program.placement.stages() - 1);
-  if (training.model.tied_head && first != last) {
+  if (training.model.tied_head && !program.placement.has(first, program.stages() - 1)) {
     channels.push_back({first, last, Lane::tied_gradient});
     channels.push_back({last, first, Lane::tied_gradient});
   }
@@ -88,7 +88,7 @@ std::unique_ptr<LinkedTransport> link_devices(Transport& control, Device& device
                                               const TrainingJob& training) {
   // Or else they would not ask for the same channels.
   agree_on(control, "the command line", training.fingerprint());
-  RankGroups groups(control, training.mesh(), training.shards());
+  RankGroups groups(control, training.mesh(), training.program.placement, training.shards());
   GroupTransport& pipeline = groups.pipeline;
   std::vector<Channel> channels;
   std::vector<ChannelKey> own;  // of the channels that lead away from this rank

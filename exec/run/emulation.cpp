@@ -42,7 +42,7 @@ Emulation::Emulation(const TrainingJob& training, RankGroups& groups, Pool& pool
   pool.charge(Use::weights, states.weights);
   pool.charge(Use::gradients, states.gradients);
   pool.charge(Use::optimizer, states.optimizer);
-  if (!replicas_.exist()) return;
+  if (!has_replicas()) return;
   const bool rounds = costs_.replicas && costs_.replicas->weight_bytes == 2;
   for (const int stage : program_.placement.stages_of(rank_)) {
     const EmulatedStates::Setup setup{stage,
@@ -81,7 +81,8 @@ std::int64_t Emulation::ready_ns(const Action& action, const Tensor& input) cons
     std::int64_t sent = 0;
     std::memcpy(&sent, input.memory(), sizeof sent);
     const int from_stage = input_stage(action);
-    const int from = program_.placement.rank_of(from_stage);
+    const Placement& placement = program_.placement;
+    const int from = placement.rank_of(from_stage, placement.copy_of(action.microbatch));
     if (from != rank_) {
       const Link& link = costs_.link(from, rank_);
       sent += link.latency_ns +
@@ -129,7 +130,7 @@ void Emulation::pass(const Action& action, std::int64_t start_ns, std::int64_t e
 }
 
 void Emulation::await_start(const Action& action, const Tensor& input) {
-  if (replicas_.exist()) {
+  if (has_replicas()) {
     EmulatedStates& states = states_of(action.stage);
     replicas_.await_whole(states);
     if (action.kind == Kind::B || action.kind == Kind::W) replicas_.await_room(states);
@@ -175,21 +176,17 @@ void Emulation::close(Kind kind, int stage, std::int64_t duration_ns) {
 }
 
 void Emulation::will_reduce(int stage) {
-  if (!replicas_.exist()) return;
+  if (!has_replicas()) return;
   replicas_.will_reduce(states_of(stage));
   reduced_next_ = stage;
 }
 
-bool Emulation::unshard(int stage) {
-  return replicas_.exist() && replicas_.unshard(states_of(stage));
-}
+bool Emulation::unshard(int stage) { return has_replicas() && replicas_.unshard(states_of(stage)); }
 
-bool Emulation::reshard(int stage) {
-  return replicas_.exist() && replicas_.reshard(states_of(stage));
-}
+bool Emulation::reshard(int stage) { return has_replicas() && replicas_.reshard(states_of(stage)); }
 
 void Emulation::reduce(int stage, std::int64_t number, std::int64_t count) {
-  if (replicas_.exist()) {
+  if (has_replicas()) {
     reduced_next_ = -1;
     replicas_.reduce(states_of(stage));
     return;
@@ -227,7 +224,7 @@ void Emulation::meet(Kind kind, int stage) {
 void Emulation::step(int stage, double /*gradient_norm*/) {
   const auto& times = costs_.optimizer_ns;
   const std::int64_t duration_ns = times.empty() ? 0 : times[static_cast<std::size_t>(rank_)];
-  if (!replicas_.exist()) {
+  if (!has_replicas()) {
     if (!times.empty()) close(Kind::OPTIMIZER, stage, duration_ns);
     return;
   }

@@ -59,9 +59,14 @@ class Emulation final : public Workload {
   static std::vector<std::int64_t> message_bytes(const Costs& costs, EmulationPace pace);
 
  private:
+  // Of the copy that the rank has.
   const StageCosts& costs_of(int stage) const {
-    return costs_.stages[static_cast<std::size_t>(stage)];
+    const Placement& placement = program_.placement;
+    return costs_.of(stage, placement.rank_of(stage) == rank_ ? 0 : placement.copies() - 1,
+                     placement);
   }
+  // Whether they exchange anything: copies of stages only take the time that costs give.
+  bool has_replicas() const { return training_.data_parallel > 1; }
   std::int64_t ready_ns(const Action& action, const Tensor& input) const;
   void close(Kind kind, int stage, std::int64_t duration_ns);
   EmulatedStates& states_of(int stage);

@@ -193,7 +193,8 @@ void Optimizer::reduce_tied(int stage) {
     const Placement& placement = training_.program.placement;
     const int first = placement.rank_of(0);
     const int last = placement.rank_of(placement.stages() - 1);
-    if (first == last) {
+    if (placement.has(groups_.pipeline.rank(), 0) &&
+        placement.has(groups_.pipeline.rank(), placement.stages() - 1)) {
       for (std::size_t i = 0; i < table.size(); ++i) {
         const std::int64_t size = table[i].range.size();
         float* sum = table[i].gradient.floats();
@@ -232,7 +233,7 @@ Outcome Optimizer::outcome_of(const TrainingJob::Pass& pass, std::vector<Part> p
       outcome.stops = outcome.stops || part.layer == stop_part;
       (part.layer == loss_part ? outcome.loss : squares) += part.value;
     }
-    outcome.loss /= training_.data_parallel;
+    outcome.loss /= training_.data_parallel * training_.program.placement.copies();
     outcome.gradient_norm = std::sqrt(squares) / static_cast<double>(training_.step_tokens(pass));
   }
   return broadcast_value(groups_.whole, outcome);
@@ -246,7 +247,10 @@ Outcome Optimizer::find_norm(int stage, const TrainingJob::Pass& pass,
     std::vector<Part> parts;
     if (stops) parts.push_back({.layer = stop_part});
     if (!losses.empty() && groups_.tensor.rank() == 0) {
-      parts.push_back({loss_part, groups_.replica, 0, 0, mean_loss(losses)});
+      // Of copies, the first is the one whose last stage is on the last rank.
+      const Placement& placement = training_.program.placement;
+      const bool is_second = placement.rank_of(placement.stages() - 1) != groups_.pipeline.rank();
+      parts.push_back({loss_part, groups_.replica, is_second ? 1 : 0, 0, mean_loss(losses)});
     }
     // Those that have the same part have the same sums: the first of them counts.
     if (groups_.likes.rank() == 0) {

@@ -52,6 +52,7 @@ RecordedRun run_of(const TrainingJob& training, const Device& device, Transport&
   about.source = Source::measured;
   about.schedule = program.name;
   about.rank_of_stage = program.placement.rank_of_stage();
+  about.rank_of_second = program.placement.rank_of_second();
   about.program = rows_of(program);
   about.continuous = training.is_continuous();
   about.transport = transport.name();
@@ -348,7 +349,7 @@ RunResult run_session(const TrainingJob& training, Device& device, Transport& tr
     links.emplace(transport, training.mesh(), *training.costs, training.pace);
   }
   Transport& carrier = links ? *links : transport;
-  RankGroups groups(carrier, training.mesh(), training.shards());
+  RankGroups groups(carrier, training.mesh(), training.program.placement, training.shards());
   GroupTransport& pipeline = groups.pipeline;
   Worker worker(
       training, device, pipeline, clock,

@@ -96,7 +96,7 @@ std::optional<Outcome> Worker::run_in_time(int iteration, const SaveOf& save_of)
   const auto outcome = steps ? std::optional(made) : std::nullopt;
   if (const Save save = save_of ? save_of(outcome) : Save()) {
     phase_ = "saving a checkpoint";
-    const int stage = training_.program.placement.stages_of(transport_.rank()).front();
+    const int stage = training_.program.placement.name_stage(transport_.rank());
     ActionNote note{make_action(stage, Kind::SAVE), recorder_.mark(), {}, {}, 0};
     note.start = note.reached;
     note.bytes = save();
@@ -113,7 +113,7 @@ void Worker::note_written(int iteration, std::int64_t bytes, std::int64_t start_
                           std::int64_t end_monotonic_ns) {
   const int place = iteration - training_.first_measured();
   if (place < 0) return;
-  const int stage = training_.program.placement.stages_of(transport_.rank()).front();
+  const int stage = training_.program.placement.name_stage(transport_.rank());
   recorder_.add_beside(static_cast<std::size_t>(place), make_collective(stage, Kind::SAVE, 0),
                        bytes, start_monotonic_ns, end_monotonic_ns);
 }

@@ -65,7 +65,7 @@ class LimitFinder {
     };
     Limit limit{.kind = LimitKind::partition, .candidate = {}};
     const auto longest = std::ranges::max_element(question_.costs.stages, {}, all_of);
-    limit.stage = static_cast<int>(longest - question_.costs.stages.begin());
+    limit.stage = static_cast<int>(longest - question_.costs.stages.begin()) % schedule_.stages();
     limit.stage_ns = all_of(*longest);
     limit.mean_ns = all_of(even.stages.front());
     if (limit.stage_ns <= limit.mean_ns) return;

@@ -171,7 +171,7 @@ void CostSource::set_save(const Schedule& schedule, const std::optional<std::vec
     shape.layout = layout;
     std::vector<std::int64_t> parameters = own.parameters(shape);
     // A matrix that both ends have is saved once.
-    if (group_of(Kind::REDUCE_TIED, placement).size() == 2) {
+    if (!placement.has(placement.rank_of(0), placement.stages() - 1)) {
       parameters.back() -= own.layer(own.model().layers() - 1).tied_parameters;
     }
     fill_save_bytes(placement, parameters, own.training().data_parallel,

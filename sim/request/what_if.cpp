@@ -126,11 +126,11 @@ double RecordedBasis::correction() const {
 // Of the family whose order the run had, if any: the one that it names before others.
 std::optional<ScheduleRequest> RecordedBasis::family_request() const {
   const Placement& placement = own_.placement;
-  ScheduleRequest request{.name = schedule_name_,
-                          .ranks = own_.ranks(),
-                          .microbatches = own_.microbatches,
-                          .chunks = placement.chunks()};
-  if (placement != Placement::loop(own_.ranks(), placement.chunks())) {
+  ScheduleRequest request{
+      .name = schedule_name_, .ranks = own_.ranks(), .microbatches = own_.microbatches};
+  const bool has_copies = placement.copies() > 1;  // then the family says all
+  if (!has_copies) request.chunks = placement.chunks();
+  if (!has_copies && placement != Placement::loop(own_.ranks(), placement.chunks())) {
     request.placement = fmt::format("{}", fmt::join(placement.rank_of_stage(), ","));
   }
   const auto is_own = [&](const Family& family) {
@@ -179,7 +179,7 @@ ScheduleChoice RecordedBasis::choice_of(const WhatIf& question) const {
       .name = *question.schedule, .ranks = own_.ranks(), .microbatches = microbatches};
   request.chunks = question.chunks;
   // As many chunks as the run had; where it had one, layers can make more of them, stages can't.
-  const int own_chunks = own_.placement.chunks();
+  const int own_chunks = own_.placement.virtual_stages();
   if (!question.chunks && named.many_chunks && (own_chunks > 1 || !has_layers())) {
     request.chunks = own_chunks;
   }

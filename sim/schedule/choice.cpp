@@ -83,7 +83,7 @@ ScheduleChoice choose_schedule(const ScheduleFlags& flags, const BytesNeeded& ne
   };
   agree(flags.stages, "--stages", choice.schedule.ranks());
   agree(flags.microbatches, "--microbatches", choice.schedule.microbatches);
-  agree(flags.virtual_stages, "--virtual-stages", choice.schedule.placement.chunks());
+  agree(flags.virtual_stages, "--virtual-stages", choice.schedule.placement.virtual_stages());
   check_size(choice.schedule, needed);
   return choice;
 }

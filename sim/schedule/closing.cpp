@@ -38,11 +38,12 @@ std::vector<Action> with_closing(std::span<const Action> list, int rank, const P
     }
   };
   const bool shares = std::ranges::binary_search(group_of(Kind::REDUCE_TIED, placement), rank);
-  const bool has_first = placement.rank_of(0) == rank;
+  const bool has_first = placement.has(rank, 0);
   add(Kind::REDUCE_TIED, closing.reduces_tied && shares, has_first ? 0 : placement.stages() - 1);
-  add(Kind::GRAD_NORM, closing.finds_norm, stages.front());
-  add(Kind::OPTIMIZER, closing.steps, stages.front());
-  add(Kind::SAVE, closing.saves, stages.front());
+  const int own = placement.name_stage(rank);
+  add(Kind::GRAD_NORM, closing.finds_norm, own);
+  add(Kind::OPTIMIZER, closing.steps, own);
+  add(Kind::SAVE, closing.saves, own);
   closed.insert(closed.end(), next, list.end());
   return closed;
 }

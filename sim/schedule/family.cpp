@@ -13,7 +13,7 @@ const std::vector<Family>& all_families() {
     std::vector<Family> list;
     for (const auto& part :
          {families::naive(), families::gpipe(), families::one_f_one_b(), families::interleaved(),
-          families::breadth_first(), families::zero_bubble()}) {
+          families::breadth_first(), families::zero_bubble(), families::dualpipe()}) {
       list.insert(list.end(), part.begin(), part.end());
     }
     return list;
@@ -36,6 +36,10 @@ Shape resolve_shape(const Family& family, const ScheduleRequest& request) {
   shape.ranks = request.ranks;
   shape.microbatches = request.microbatches;
   shape.chunks = request.chunks.value_or(family.default_chunks);
+  if (request.chunks && family.placement != nullptr && !family.many_chunks) {
+    throw input_error(fmt::format(
+        "--virtual-stages: {} says itself what a rank holds; leave it out", family.name));
+  }
   if (shape.chunks > 1 && !family.many_chunks) {
     throw input_error(
         fmt::format("--virtual-stages {}: {} has one chunk a rank; interleaved and bfs take more",
@@ -46,24 +50,33 @@ Shape resolve_shape(const Family& family, const ScheduleRequest& request) {
         fmt::format("--group: only interleaved has groups, {} does not", family.name));
   }
   shape.group = request.group.value_or(shape.ranks);
-  shape.placement = request.placement
-                        ? Placement::parse(*request.placement, shape.ranks, shape.chunks)
-                        : Placement::loop(shape.ranks, shape.chunks);
+  if (family.objection != nullptr) {
+    if (const std::string objection = family.objection(shape); !objection.empty()) {
+      throw input_error(fmt::format("{} {}", family.name, objection));
+    }
+  }
+  if (family.placement != nullptr) {
+    if (request.placement) {
+      throw input_error(
+          fmt::format("--placement: {} says itself where stages live; leave it out", family.name));
+    }
+    shape.placement = family.placement(shape.ranks, shape.chunks, shape.microbatches);
+  } else {
+    shape.placement = request.placement
+                          ? Placement::parse(*request.placement, shape.ranks, shape.chunks)
+                          : Placement::loop(shape.ranks, shape.chunks);
+  }
   shape.position.assign(static_cast<std::size_t>(shape.placement.ranks()), -1);
   int next = 0;
   for (const int rank : shape.placement.rank_of_stage()) {
     int& position = shape.position[static_cast<std::size_t>(rank)];
     if (position < 0) position = next++;
   }
-  if (!shape.placement.even() || shape.placement.chunks() != shape.chunks) {
+  if (!shape.placement.even() ||
+      shape.placement.chunks() != shape.chunks * shape.placement.copies()) {
     throw input_error(
         fmt::format("--placement: {} needs {} on every rank, as --virtual-stages says", family.name,
                     plural(shape.chunks, "stage")));
-  }
-  if (family.objection != nullptr) {
-    if (const std::string objection = family.objection(shape); !objection.empty()) {
-      throw input_error(fmt::format("{} {}", family.name, objection));
-    }
   }
   return shape;
 }

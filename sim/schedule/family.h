@@ -68,6 +68,8 @@ struct Family {
   void (*actions)(const Shape&, int rank, ActionLists& out) = nullptr;
   // The closed form where its conditions hold, for a loop placement.
   std::optional<ClosedForm> (*closed_form)(const Shape&, const UniformTimes&) = nullptr;
+  // Where its stages live; null: on a loop of ranks, or where the request has them.
+  Placement (*placement)(int ranks, int chunks, int microbatches) = nullptr;
   // Why this shape is outside the family's definition, or empty.
   std::string (*objection)(const Shape&) = nullptr;
 };

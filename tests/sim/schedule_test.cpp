@@ -98,6 +98,16 @@ TEST(Generators, OneForwardOneBackwardIsDeepSpeeds) {
   }
 }
 
+TEST(Generators, DualPipeIsDeepSeeks) {
+  for (const auto& [p, m] : {std::pair(2, 4), {4, 8}, {4, 10}, {8, 16}, {8, 22}}) {
+    const std::string file = fmt::format("dualpipe_{}ranks_{}mb.csv", p, m);
+    const Schedule theirs = read_csv(golden(file));
+    const Schedule ours = generate({"dualpipe", p, m});
+    EXPECT_EQ(to_csv(ours), to_csv(theirs)) << file;
+    EXPECT_EQ(ours.placement, theirs.placement) << file;
+  }
+}
+
 TEST(Generators, EveryFamilyIsValidForManyShapes) {
   for (const Family& f : all_families()) {
     for (int p = 1; p <= 5; ++p) {

@@ -46,8 +46,7 @@ class Assembly {
     const auto is_there = [&](std::int32_t stage) {
       return stage >= 0 && stage < std::ssize(run_.about.rank_of_stage);
     };
-    return is_there(action.stage) &&
-           run_.about.rank_of_stage[static_cast<std::size_t>(action.stage)] == rank &&
+    return is_there(action.stage) && run_.is_on(action, rank) &&
            action.microbatch < run_.microbatches &&
            (!is_transfer(action.kind) || is_there(peer_of(action).stage));
   }
@@ -215,7 +214,9 @@ class Assembly {
       std::int64_t all = 0, stages = 0, forwards = 0, backwards = 0, inputs = 0, weights = 0;
     };
     std::vector<Counts> counts(static_cast<std::size_t>(run_.ranks));
-    for (const int rank : run_.about.rank_of_stage) ++counts[static_cast<std::size_t>(rank)].stages;
+    for (const auto* homes : {&run_.about.rank_of_stage, &run_.about.rank_of_second}) {
+      for (const int rank : *homes) ++counts[static_cast<std::size_t>(rank)].stages;
+    }
     for (const Span& span : run_.spans) {
       Counts& rank = counts[static_cast<std::size_t>(span.rank)];
       ++rank.all;

@@ -14,6 +14,7 @@ std::vector<Family> one_f_one_b();
 std::vector<Family> interleaved();
 std::vector<Family> breadth_first();
 std::vector<Family> zero_bubble();
+std::vector<Family> dualpipe();
 
 // The closed form of looped schedules for m < p without latency: a rank waits,
 // chunk after chunk, for the p-m ranks that have no work.
