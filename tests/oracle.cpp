@@ -163,8 +163,7 @@ class Interpreter {
 
   void deliver(int stage, Kind send, int microbatch, std::int64_t sent) {
     const int to = send == Kind::SEND_F ? stage + 1 : stage - 1;
-    const Link& link =
-        costs_.link(home(stage, microbatch), home(to, microbatch));
+    const Link& link = costs_.link(home(stage, microbatch), home(to, microbatch));
     const std::int64_t bytes =
         costs_.stages[static_cast<std::size_t>(std::min(stage, to))].output_bytes;
     std::int64_t at = sent + link.latency_ns;

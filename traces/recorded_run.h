@@ -122,7 +122,10 @@ struct RecordedRun : TimelineFrame {
   std::int64_t unmatched = 0;
   Warnings warnings;
 
-  // Whether an action is of a stage that lives on that rank, in the copy of its microbatch.
+  // The rank of an action with a microbatch: that of its stage, in the copy which that goes
+  // through.
+  std::int32_t home_of(const Action& action) const;
+  // Whether an action's stage lives on that rank, in the copy of its microbatch if it has one.
   bool is_on(const Action& action, std::int32_t rank) const;
 
   // The iteration with the median makespan, the lower of two in the middle; of a run where

@@ -101,9 +101,7 @@ class BothWays {
   std::deque<Action> waiting_;
 };
 
-void actions(const Shape& shape, int rank, ActionLists& out) {
-  BothWays(shape, rank, out).write();
-}
+void actions(const Shape& shape, int rank, ActionLists& out) { BothWays(shape, rank, out).write(); }
 
 std::string objection(const Shape& shape) {
   const int p = shape.ranks;
@@ -113,9 +111,10 @@ std::string objection(const Shape& shape) {
   }
   const int m = shape.microbatches;
   if (m % 2 != 0 || m < 2 * p) {
-    return fmt::format("needs an even number of microbatches, at least {}, twice the stages; use "
-                       "{}",
-                       2 * p, std::max(2 * p, m + m % 2));
+    return fmt::format(
+        "needs an even number of microbatches, at least {}, twice the stages; use "
+        "{}",
+        2 * p, std::max(2 * p, m + m % 2));
   }
   return {};
 }
