@@ -55,6 +55,8 @@ Emulation::Emulation(const TrainingJob& training, RankGroups& groups, Pool& pool
   }
 }
 
+bool Emulation::has_replicas() const { return training_.data_parallel > 1; }
+
 EmulatedStates& Emulation::states_of(int stage) {
   return *states_[static_cast<std::size_t>(program_.placement.chunk_of(stage))];
 }

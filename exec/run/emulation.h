@@ -66,7 +66,7 @@ class Emulation final : public Workload {
                      placement);
   }
   // Whether they exchange anything: copies of stages only take the time that costs give.
-  bool has_replicas() const { return training_.data_parallel > 1; }
+  bool has_replicas() const;
   std::int64_t ready_ns(const Action& action, const Tensor& input) const;
   void close(Kind kind, int stage, std::int64_t duration_ns);
   EmulatedStates& states_of(int stage);
