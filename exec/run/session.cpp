@@ -247,7 +247,10 @@ void bring_together(const TrainingJob& training, RankGroups& groups, const Recor
   result.median_place = median = broadcast_value(groups.whole, median);
 
   GroupTransport& sharing = training.shards() > 1 ? groups.sharers : groups.likes;
-  const Leaders leaders{groups.pipelines, sharing};
+  // Copies exchange within their pipeline, whose leader has the spans of both.
+  GroupTransport alone(groups.whole, {groups.whole.rank(), 1, 1});
+  const bool has_copies = training.program.placement.copies() > 1;
+  const Leaders leaders{groups.pipelines, has_copies ? alone : sharing};
   const LargestBytes largest = gather_largest(groups.whole, recorder);
   std::optional<ChromeTraceWriter> writer;
   if (trace != nullptr) {

@@ -210,7 +210,8 @@ std::string text_of(const Schedule& program) {
 
 // A program, shuffled, perhaps with batches of transfers.
 Schedule random_program(std::mt19937_64& random, bool batches) {
-  Schedule program = lower(testing::random_schedule(random));
+  Schedule program = lower(pick(random, 0, 4) == 0 ? testing::random_schedule_with_copies(random)
+                                                   : testing::random_schedule(random));
   if (pick(random, 0, 2) > 0) testing::shuffle(program, random);
   if (!batches) return program;
   for (int r = 0; r < program.ranks(); ++r) {
@@ -297,7 +298,8 @@ void expect_same(const Metrics& a, const Metrics& b) {
 TEST(Transfers, DirectEvaluationAndEventEngineAreEqual) {
   std::mt19937_64 random(32);
   for (int i = 0; i < random_programs(); ++i) {
-    Schedule schedule = testing::random_schedule(random);
+    Schedule schedule = i % 5 == 0 ? testing::random_schedule_with_copies(random)
+                                   : testing::random_schedule(random);
     if (pick(random, 0, 1) == 0) {
       schedule = lower(schedule);
       testing::shuffle(schedule, random);

@@ -208,7 +208,7 @@ class Assembly {
     }
   }
 
-  // Each stage has every microbatch's F once, and its B or its I and W.
+  // Each stage has every microbatch's F once, and its B or its I and W; of two copies each half.
   void report_missing() {
     struct Counts {
       std::int64_t all = 0, stages = 0, forwards = 0, backwards = 0, inputs = 0, weights = 0;
@@ -235,7 +235,8 @@ class Assembly {
       const auto lacks = [&](std::int64_t count, std::int64_t expected, std::string_view what) {
         if (count < expected) run_.warnings.add(what, where, expected - count);
       };
-      const std::int64_t results = rank.stages * run_.microbatches * std::ssize(run_.iterations);
+      const std::int64_t each = run_.microbatches / (run_.about.rank_of_second.empty() ? 1 : 2);
+      const std::int64_t results = rank.stages * each * std::ssize(run_.iterations);
       lacks(rank.forwards, results, "forwards (F) are missing");
       lacks(rank.backwards, results, "backwards (B, or I) are missing");
       lacks(rank.weights, rank.inputs, "weight gradients (W) are missing");
