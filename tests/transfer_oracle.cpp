@@ -92,12 +92,20 @@ class Interpreter {
            transfers_.eager_limit_bytes;
   }
 
-  int rank_of(const Action& a) const {
+  bool is_of_second_copy(const Action& a) const {
     const Placement& placement = program_.placement;
     const int each = placement.copies() == 2 ? placement.microbatches() : 0;  // an iteration
-    const bool second = each > 0 && a.microbatch % each >= each / 2;
+    return each > 0 && a.microbatch % each >= each / 2;
+  }
+  int rank_of(const Action& a) const {
+    const Placement& placement = program_.placement;
     const auto at = static_cast<std::size_t>(a.stage);
-    return second ? placement.rank_of_second()[at] : placement.rank_of_stage()[at];
+    return is_of_second_copy(a) ? placement.rank_of_second()[at] : placement.rank_of_stage()[at];
+  }
+  const StageCosts& costs_of(const Action& a) const {
+    const int stages = program_.stages();
+    const bool own = std::ssize(costs_.stages) > stages && is_of_second_copy(a);
+    return costs_.stages[static_cast<std::size_t>(own ? stages + a.stage : a.stage)];
   }
 
   // "2:" is rank 2's compute, "2:c" its transfers, "2:0>2" its end of an edge.
@@ -129,7 +137,7 @@ class Interpreter {
       const auto others = awaited(a);
       if (!others) return false;
       start = std::max(start, *others);
-      const StageCosts& stage = costs_.stages[static_cast<std::size_t>(a.stage)];
+      const StageCosts& stage = costs_of(a);
       if (a.kind == Kind::F) length += stage.forward_ns + stage.forward_messages_ns;
       if (is_backward(a.kind)) length += stage.backward_input_ns + stage.backward_messages_ns;
       if (a.kind == Kind::W || a.kind == Kind::B) length += stage.backward_weight_ns;
@@ -140,7 +148,7 @@ class Interpreter {
       start = std::max(start, input->second);
     }
     if (cell.size() == 2) {
-      length = costs_.stages[static_cast<std::size_t>(cell[0].stage)].overlap_ns.value_or(length);
+      length = costs_of(cell[0]).overlap_ns.value_or(length);
     }
     for (const Action& a : cell) {
       times_[key(a)] = {start, start + length};

@@ -416,7 +416,7 @@ TEST(Transfers, AnythingGoes) {
     if (pick(random, 0, 2) == 0) costs.compute_slowdown_ppm = pick(random, 1, 3'000'000);
     SimulationOptions options;
     options.transfers = {static_cast<P2p>(pick(random, 0, 3)), pick(random, 0, 60)};
-    std::set<std::tuple<int, Kind, int>> done;
+    std::set<std::tuple<int, int, Kind, int>> done;
     std::int64_t last = 0;
     options.sink = [&](const Span& span) {
       const Action& a = span.action;
@@ -425,11 +425,11 @@ TEST(Transfers, AnythingGoes) {
       EXPECT_LE(span.input_arrival_ns, span.start_ns);
       EXPECT_LE(span.input_sent_ns, span.input_arrival_ns);
       if (is_send(a.kind)) {
-        const Link& link = costs.link(span.rank, program.placement.rank_of(peer_of(a).stage));
+        const Link& link = costs.link(span.rank, program.placement.rank_of(peer_of(a)));
         EXPECT_GE(span.end_ns - span.start_ns,
                   link.latency_ns + costs.occupied_ns(link, span.bytes));
       }
-      EXPECT_TRUE(done.emplace(a.stage, a.kind, a.microbatch).second) << to_text(a);
+      EXPECT_TRUE(done.emplace(span.rank, a.stage, a.kind, a.microbatch).second) << to_text(a);
     };
     SCOPED_TRACE(text_of(program) + to_json(costs));
     Metrics metrics;
@@ -490,11 +490,11 @@ bool may_follow(const Span& next, const Span& before, const Schedule& program, P
     const bool is_input = received.stage == a.stage && received.microbatch == a.microbatch &&
                           (received.kind == Kind::RECV_F) == (a.kind == Kind::F) &&
                           a.kind != Kind::W;
-    const int other_end = program.placement.rank_of(received.stage);
+    const int other_end = program.placement.rank_of(received);
     const bool held = mode == P2p::blocking && (before.rank == next.rank || other_end == next.rank);
     return is_input || held;
   }
-  const int to = program.placement.rank_of(peer_of(a).stage);
+  const int to = program.placement.rank_of(peer_of(a));
   if (is_compute(b.kind)) {
     const bool produced = b.stage == a.stage && b.microbatch == a.microbatch &&
                           (b.kind == Kind::F) == (a.kind == Kind::SEND_F) && b.kind != Kind::W;
@@ -503,7 +503,7 @@ bool may_follow(const Span& next, const Span& before, const Schedule& program, P
     const bool either = mode == P2p::blocking && (before.rank == next.rank || before.rank == to);
     return produced || own || either;
   }
-  const int before_to = program.placement.rank_of(peer_of(b).stage);
+  const int before_to = program.placement.rank_of(peer_of(b));
   if (mode == P2p::edge_fifo) return before.rank == next.rank && before_to == to;
   const bool touches =
       before.rank == next.rank || before.rank == to || before_to == next.rank || before_to == to;
