@@ -536,6 +536,12 @@ Mesh mesh_of(const Flags& flags, int ranks) {
 // Of a schedule with second copies of its stages, which are replicas of the first.
 void check_copies(const Schedule& schedule, const TrainingJob& training) {
   if (schedule.placement.copies() == 1) return;
+  const auto listed = std::ranges::find_if(schedule.actions.all(), is_of_replicas, &Action::kind);
+  if (listed != schedule.actions.all().end()) {
+    throw input_error(
+        fmt::format("{}: {}: copies of stages add their gradients up behind all else; leave it out",
+                    schedule.name, to_text(*listed)));
+  }
   if (training.data_parallel > 1) {
     throw input_error(
         fmt::format("--data-parallel {}: {} trains two copies, which are replicas of each other; "

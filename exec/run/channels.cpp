@@ -75,6 +75,14 @@ std::vector<Channel> channels_of(const TrainingJob& training) {
   }
   const int first = program.placement.rank_of(0);
   const int last = program.placement.rank_of(program.placement.stages() - 1);
+  for (int stage = 0; program.placement.copies() > 1 && stage < program.stages(); ++stage) {
+    const int one = program.placement.rank_of(stage, 0);
+    const int other = program.placement.rank_of(stage, 1);
+    const Channel channel{one, other, Lane::tied_gradient};
+    if (std::ranges::find(channels, channel) != channels.end()) continue;
+    channels.push_back(channel);
+    channels.push_back({other, one, Lane::tied_gradient});
+  }
   if (training.model.tied_head && !program.placement.has(first, program.stages() - 1)) {
     channels.push_back({first, last, Lane::tied_gradient});
     channels.push_back({last, first, Lane::tied_gradient});
@@ -88,7 +96,7 @@ std::unique_ptr<LinkedTransport> link_devices(Transport& control, Device& device
                                               const TrainingJob& training) {
   // Or else they would not ask for the same channels.
   agree_on(control, "the command line", training.fingerprint());
-  RankGroups groups(control, training.mesh(), training.program.placement, training.shards());
+  RankGroups groups(control, training.mesh(), training.shards());
   GroupTransport& pipeline = groups.pipeline;
   std::vector<Channel> channels;
   std::vector<ChannelKey> own;  // of the channels that lead away from this rank

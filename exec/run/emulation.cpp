@@ -42,7 +42,7 @@ Emulation::Emulation(const TrainingJob& training, RankGroups& groups, Pool& pool
   pool.charge(Use::weights, states.weights);
   pool.charge(Use::gradients, states.gradients);
   pool.charge(Use::optimizer, states.optimizer);
-  if (!has_replicas()) return;
+  if (!replicas_.exist()) return;
   const bool rounds = costs_.replicas && costs_.replicas->weight_bytes == 2;
   for (const int stage : program_.placement.stages_of(rank_)) {
     const EmulatedStates::Setup setup{stage,
@@ -54,8 +54,6 @@ Emulation::Emulation(const TrainingJob& training, RankGroups& groups, Pool& pool
     states_.push_back(std::make_unique<EmulatedStates>(setup, arrays_, pool));
   }
 }
-
-bool Emulation::has_replicas() const { return training_.data_parallel > 1; }
 
 EmulatedStates& Emulation::states_of(int stage) {
   return *states_[static_cast<std::size_t>(program_.placement.chunk_of(stage))];
@@ -132,7 +130,7 @@ void Emulation::pass(const Action& action, std::int64_t start_ns, std::int64_t e
 }
 
 void Emulation::await_start(const Action& action, const Tensor& input) {
-  if (has_replicas()) {
+  if (replicas_.exist()) {
     EmulatedStates& states = states_of(action.stage);
     replicas_.await_whole(states);
     if (action.kind == Kind::B || action.kind == Kind::W) replicas_.await_room(states);
@@ -178,17 +176,21 @@ void Emulation::close(Kind kind, int stage, std::int64_t duration_ns) {
 }
 
 void Emulation::will_reduce(int stage) {
-  if (!has_replicas()) return;
+  if (!replicas_.exist()) return;
   replicas_.will_reduce(states_of(stage));
   reduced_next_ = stage;
 }
 
-bool Emulation::unshard(int stage) { return has_replicas() && replicas_.unshard(states_of(stage)); }
+bool Emulation::unshard(int stage) {
+  return replicas_.exist() && replicas_.unshard(states_of(stage));
+}
 
-bool Emulation::reshard(int stage) { return has_replicas() && replicas_.reshard(states_of(stage)); }
+bool Emulation::reshard(int stage) {
+  return replicas_.exist() && replicas_.reshard(states_of(stage));
+}
 
 void Emulation::reduce(int stage, std::int64_t number, std::int64_t count) {
-  if (has_replicas()) {
+  if (replicas_.exist()) {
     reduced_next_ = -1;
     replicas_.reduce(states_of(stage));
     return;
@@ -226,7 +228,7 @@ void Emulation::meet(Kind kind, int stage) {
 void Emulation::step(int stage, double /*gradient_norm*/) {
   const auto& times = costs_.optimizer_ns;
   const std::int64_t duration_ns = times.empty() ? 0 : times[static_cast<std::size_t>(rank_)];
-  if (!has_replicas()) {
+  if (!replicas_.exist()) {
     if (!times.empty()) close(Kind::OPTIMIZER, stage, duration_ns);
     return;
   }

@@ -65,8 +65,6 @@ class Emulation final : public Workload {
     return costs_.of(stage, placement.rank_of(stage) == rank_ ? 0 : placement.copies() - 1,
                      placement);
   }
-  // Whether they exchange anything: copies of stages only take the time that costs give.
-  bool has_replicas() const;
   std::int64_t ready_ns(const Action& action, const Tensor& input) const;
   void close(Kind kind, int stage, std::int64_t duration_ns);
   EmulatedStates& states_of(int stage);

@@ -122,7 +122,8 @@ std::string states_key(const Model& model, int layer, std::size_t index,
 }
 
 SavedPlace SavedPlace::of(const RankGroups& groups) {
-  return {groups.replica, groups.tensor.rank(), groups.likes.rank(), groups.likes.ranks()};
+  return {groups.pipeline.rank(), groups.replica, groups.tensor.rank(), groups.likes.rank(),
+          groups.likes.ranks()};
 }
 
 std::vector<SavedArray> saved_arrays(const TrainingJob& training, const SavedPlace& place,
@@ -130,6 +131,8 @@ std::vector<SavedArray> saved_arrays(const TrainingJob& training, const SavedPla
   const Model& model = training.model;
   std::vector<SavedArray> arrays;
   for (const auto& stage : stages) {
+    // Of copies the first is saved.
+    if (training.program.placement.rank_of(stage->index()) != place.pipeline) continue;
     const std::vector<Layer*> layers = plain(stage->layers());
     for (const Piece& piece : stage->store().pieces()) {
       const auto index = static_cast<std::size_t>(piece.parameter);

@@ -247,10 +247,7 @@ void bring_together(const TrainingJob& training, RankGroups& groups, const Recor
   result.median_place = median = broadcast_value(groups.whole, median);
 
   GroupTransport& sharing = training.shards() > 1 ? groups.sharers : groups.likes;
-  // Copies exchange within their pipeline, whose leader has the spans of both.
-  GroupTransport alone(groups.whole, {groups.whole.rank(), 1, 1});
-  const bool has_copies = training.program.placement.copies() > 1;
-  const Leaders leaders{groups.pipelines, has_copies ? alone : sharing};
+  const Leaders leaders{groups.pipelines, sharing};
   const LargestBytes largest = gather_largest(groups.whole, recorder);
   std::optional<ChromeTraceWriter> writer;
   if (trace != nullptr) {
@@ -352,7 +349,7 @@ RunResult run_session(const TrainingJob& training, Device& device, Transport& tr
     links.emplace(transport, training.mesh(), *training.costs, training.pace);
   }
   Transport& carrier = links ? *links : transport;
-  RankGroups groups(carrier, training.mesh(), training.program.placement, training.shards());
+  RankGroups groups(carrier, training.mesh(), training.shards());
   GroupTransport& pipeline = groups.pipeline;
   Worker worker(
       training, device, pipeline, clock,

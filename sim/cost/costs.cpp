@@ -258,11 +258,8 @@ void fill_save_bytes(const Placement& placement, const std::vector<std::int64_t>
       bytes = bytes_of_parameter *
               std::accumulate(stage.parameters.begin(), stage.parameters.end(), std::int64_t{0});
     }
-    // Copies write a part each.
-    for (int copy = 0; copy < placement.copies(); ++copy) {
-      const int home = placement.rank_of(static_cast<int>(s), copy);
-      save.bytes[static_cast<std::size_t>(home)] += share_of(bytes, placement.copies(), copy);
-    }
+    // Of copies the first is saved.
+    save.bytes[static_cast<std::size_t>(placement.rank_of(static_cast<int>(s)))] += bytes;
   }
   for (std::int64_t& bytes : save.bytes) bytes = (bytes + replicas - 1) / replicas;
   save.writers = std::int64_t{replicas} * tensor_parallel;

@@ -25,7 +25,10 @@ std::optional<Placement> with_copies(const Schedule& schedule) {
     microbatches = std::max(microbatches, action.microbatch + 1);
   }
   const std::int64_t count = schedule.actions.size();
-  if (microbatches % 2 != 0 || stages > count || microbatches > count) return std::nullopt;
+  if (microbatches % 2 != 0 || stages > count || microbatches > count ||
+      schedule.ranks() > stages) {
+    return std::nullopt;
+  }
   std::array<std::vector<int>, 2> homes;
   for (std::vector<int>& own : homes) own.assign(static_cast<std::size_t>(stages), -1);
   for (int rank = 0; rank < schedule.ranks(); ++rank) {

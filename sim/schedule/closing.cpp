@@ -21,7 +21,10 @@ std::vector<Action> with_closing(std::span<const Action> list, int rank, const P
       if (action.kind == Kind::REDUCE_GRAD) reduced.push_back(action.stage);
     }
     std::ranges::sort(reduced);
-    for (const int stage : stages) {
+    // Ranks with copies add all their gradients to the other copies' at once.
+    const bool has_copies = placement.copies() > 1;
+    const std::vector<int> own{placement.name_stage(rank)};
+    for (const int stage : has_copies ? own : stages) {
       if (std::ranges::binary_search(reduced, stage)) continue;
       closed.push_back(make_action(stage, Kind::REDUCE_GRAD));
     }

@@ -106,8 +106,8 @@ void actions(const Shape& shape, int rank, ActionLists& out) { BothWays(shape, r
 std::string objection(const Shape& shape) {
   const int p = shape.ranks;
   if (p % 2 != 0) {
-    return fmt::format("goes both ways and needs an even number of stages; use {} or {}",
-                       std::max(2, p - 1), p + 1);
+    return fmt::format("goes both ways and needs an even number of stages; use {}",
+                       p == 1 ? "2" : fmt::format("{} or {}", p - 1, p + 1));
   }
   const int m = shape.microbatches;
   if (m % 2 != 0 || m < 2 * p) {
