@@ -384,6 +384,7 @@ RunResult run_session(const TrainingJob& training, Device& device, Transport& tr
     agree(transport, [&] {
       if (first) saver->prepare();
     });
+    worker.between_actions([&] { saver->poll(); });
   }
   const std::vector<ClockReading> at_start = read_clocks(transport, clock, hosts);
   const auto note_written = [&] {

@@ -157,6 +157,7 @@ Outcome Worker::run_list() {
       do_together(action, outcome);
     }
     poll();
+    if (between_actions_) between_actions_();
   }
   mailbox_.finish_iteration();
   beside_.wait_for_all();
