@@ -548,12 +548,6 @@ void check_copies(const Schedule& schedule, const TrainingJob& training) {
                     "more of them are only predicted; leave it out",
                     training.data_parallel, schedule.name));
   }
-  if (training.accumulate > 1 && training.saves) {
-    throw input_error(
-        fmt::format("--accumulate {}: a checkpoint amid a step has no place for the sums of both "
-                    "copies of {}; leave --checkpoint or --accumulate out",
-                    training.accumulate, schedule.name));
-  }
 }
 
 Task make_task(const Flags& flags, int ranks) {

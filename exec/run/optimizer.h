@@ -52,6 +52,7 @@ class Optimizer {
 
   // Finds the part of the norm that a stage's gradients make, but for tied ones, without
   // waiting for the device. Of a stage that is reduced again the last counts.
+  // Where stages have copies all of the rank are: the gradients of both copies are added up first.
   void reduce(const Stage& stage);
   // Adds up the tied gradients, with the rank at the other end.
   void reduce_tied(int stage);

@@ -49,6 +49,7 @@ const std::vector<Layout> layouts{
     {.name = "p4", .stages = 4},
     {.name = "interleaved", .family = "interleaved", .stages = 2},
     {.name = "zb", .family = "zb-h1", .stages = 2},
+    {.name = "two copies", .family = "dualpipe", .stages = 2},
     {.name = "d2", .replicas = 2},
     {.name = "d4 zero 2 over 2", .replicas = 4, .zero = 2, .shard_over = 2},
     {.name = "p2 d2 zero 3", .stages = 2, .replicas = 2, .zero = 3},
