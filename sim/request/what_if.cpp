@@ -130,11 +130,12 @@ std::optional<ScheduleRequest> RecordedBasis::family_request() const {
                           .ranks = own_.ranks(),
                           .microbatches = own_.microbatches,
                           .chunks = placement.chunks()};
-  if (placement != Placement::loop(own_.ranks(), placement.chunks())) {
-    request.placement = fmt::format("{}", fmt::join(placement.rank_of_stage(), ","));
-  }
   const auto is_own = [&](const Family& family) {
     request.name = family.name;
+    request.placement.reset();
+    if (placement != family.usual_placement(own_.ranks(), placement.chunks())) {
+      request.placement = fmt::format("{}", fmt::join(placement.rank_of_stage(), ","));
+    }
     try {
       return computes_alike(generate(request), own_);
     } catch (const Error&) {
