@@ -7,6 +7,7 @@
 #     GPU and of the window included;
 #   - what has threads under the thread sanitizer;
 #   - 100,000 random programs, as released and under sanitizers;
+#   - 10,000 random shapes of schedule families;
 #   - 500 trainings that are struck while they save, prune or resume;
 #   - 300 random layouts with replicas and shards, over MPI and over TCP;
 #   - a llama of 10 M parameters that learns, the same by three schedules;
@@ -47,6 +48,11 @@ random_programs() {
   env PIPESIM_RANDOM_PROGRAMS=100000 "$1/tests/sim_tests" '--gtest_filter=Transfers.*'
 }
 
+# random_families TREE
+random_families() {
+  env PIPESIM_RANDOM_FAMILIES=10000 "$1/tests/sim_tests" '--gtest_filter=RandomFamilies.*'
+}
+
 # Processes that MPI and TCP connect.
 random_layouts() {
   local launched='*RandomLayouts*'
@@ -72,6 +78,7 @@ step "build: tsan" build_tsan
 step "test: tsan" ctest --preset tsan -j2
 step "100,000 random programs" random_programs build/release
 step "100,000 random programs: asan-ubsan" random_programs $sanitized
+step "10,000 random shapes of families" random_families build/release
 step "random layouts over MPI and TCP" random_layouts
 step "500 trainings struck while they save" struck_trainings
 step "a llama learns" bash tests/learns.sh build/release

@@ -131,6 +131,11 @@ Outcome Worker::run_list() {
       // A rank comes to an action straight from the one before.
       const Instant reached = behind ? *behind : recorder_.mark();
       post_ahead(i);
+      if (action.joined && workload_->overlaps(action)) {
+        announce_reductions(++i);
+        behind = run_cell({action, list[i]}, reached);
+        continue;
+      }
       announce_reductions(i);
       behind = run_compute(make_action(action.stage, action.kind, action.microbatch), reached);
       continue;  // after an action its result comes first
@@ -242,6 +247,27 @@ Instant Worker::run_compute(const Action& action, Instant reached) {
   note_memory(note.end);
   keep_up(note.end.value);
   return note.end;
+}
+
+Instant Worker::run_cell(const Cell& cell, Instant reached) {
+  const auto& [forward, backward] = cell;
+  std::array<Tensor, 2> inputs{mailbox_.take_input(forward), mailbox_.take_input(backward)};
+  workload_->await_cell(cell, inputs);
+  const Instant start = recorder_.mark();
+  peak_chunks_ = std::max(peak_chunks_, ++chunks_);
+  note_memory(start);
+  std::array<Tensor, 2> results = workload_->run_cell(cell, std::move(inputs));
+  --chunks_;
+  const Instant end = recorder_.mark();
+  for (std::size_t i = 0; i < cell.size(); ++i) {
+    recorder_.add(ActionNote{cell[i], reached, start, end, 0, 0});
+    const Action action = make_action(cell[i].stage, cell[i].kind, cell[i].microbatch);
+    mailbox_.put_output(action, std::move(results[i]), end);
+    note_peak(action);
+  }
+  note_memory(end);
+  keep_up(end.value);
+  return end;
 }
 
 void Worker::keep_up(Mark end) {

@@ -64,6 +64,7 @@ class Worker {
   std::optional<Outcome> run_in_time(int iteration, const SaveOf& save_of);
   Outcome run_list();
   Instant run_compute(const Action& action, Instant reached);  // its end
+  Instant run_cell(const Cell& cell, Instant reached);         // likewise, of one that overlaps
   void post_ahead(std::size_t index);
   void do_together(const Action& action, Outcome& outcome);
   void note_memory(Instant time);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/schedule/remedy.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 
@@ -16,12 +17,16 @@ Candidate try_one(const Family& family, ScheduleRequest request, const Trial& tr
   candidate.schedule = family.name;
   candidate.microbatches = request.microbatches;
   if (!family.many_chunks) request.chunks.reset();
-  if (!family.takes_group) request.group.reset();
+  if (!family.takes_group) {
+    request.group.reset();
+    request.overlap_experts = false;
+  }
   candidate.chunks = request.chunks.value_or(family.default_chunks);
   try {
     check_size(family, request, trial.needed);
     const Shape shape = resolve_shape(family, request);
     Schedule schedule = generate(family, shape);
+    check_runs(family, shape, schedule);
     if (trial.complete) schedule = trial.complete(std::move(schedule));
     SimulationOptions options;
     options.transfers = trial.transfers;

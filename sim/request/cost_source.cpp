@@ -133,6 +133,8 @@ Costs CostSource::resolve(const Schedule& schedule,
                 [](StageCosts& stage, std::int64_t ns) { stage.split_backward(ns); });
     fill(own.backward_input_ns, "--backward-input", &StageCosts::backward_input_ns);
     fill(own.backward_weight_ns, "--backward-weight", &StageCosts::backward_weight_ns);
+    fill_stages(costs.stages, own.overlapped_ns, "--overlapped",
+                [](StageCosts& stage, std::int64_t ns) { stage.overlap_ns = ns; });
     fill(own.activation_bytes, "--activation-bytes", &StageCosts::activation_bytes);
     fill(own.output_bytes, "--p2p-bytes", &StageCosts::output_bytes);
     costs.p2p = own.p2p;

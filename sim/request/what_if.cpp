@@ -126,16 +126,19 @@ double RecordedBasis::correction() const {
 // Of the family whose order the run had, if any: the one that it names before others.
 std::optional<ScheduleRequest> RecordedBasis::family_request() const {
   const Placement& placement = own_.placement;
-  ScheduleRequest request{
-      .name = schedule_name_, .ranks = own_.ranks(), .microbatches = own_.microbatches};
-  const bool has_copies = placement.copies() > 1;  // then the family says all
-  if (!has_copies) request.chunks = placement.chunks();
-  if (!has_copies && placement != Placement::loop(own_.ranks(), placement.chunks())) {
-    request.placement = fmt::format("{}", fmt::join(placement.rank_of_stage(), ","));
-  }
+  ScheduleRequest request{.name = schedule_name_,
+                          .ranks = own_.ranks(),
+                          .microbatches = own_.microbatches,
+                          .chunks = placement.virtual_stages()};
   const auto is_own = [&](const Family& family) {
     request.name = family.name;
+    request.placement.reset();
     try {
+      const Placement usual =
+          family.usual_placement(own_.ranks(), placement.virtual_stages(), own_.microbatches);
+      if (placement != usual && placement.copies() == 1) {
+        request.placement = fmt::format("{}", fmt::join(placement.rank_of_stage(), ","));
+      }
       return computes_alike(generate(request), own_);
     } catch (const Error&) {
       return false;  // it has no such shape

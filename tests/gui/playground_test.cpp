@@ -117,7 +117,8 @@ Settings random_settings(std::mt19937_64& random) {
   const Offer& offer = all[static_cast<std::size_t>(pick(random, 0, std::ssize(all) - 1))];
   Settings settings = settings_of(offer.name, static_cast<int>(pick(random, 1, 5)),
                                   static_cast<int>(pick(random, 1, 9)));
-  settings.virtual_stages = offer.takes_chunks ? static_cast<int>(pick(random, 1, 3)) : 1;
+  settings.virtual_stages =
+      offer.takes_chunks ? static_cast<int>(pick(random, 1, 3)) : offer.default_chunks;
   settings.forward_ns = pick(random, 0, 5);
   settings.input_ns = pick(random, 0, 5);
   settings.weight_ns = pick(random, 0, 5);
@@ -141,8 +142,8 @@ TEST(Playground, OffersEveryFamily) {
     const Outcome outcome = play(settings_of(offer.name, 4, 8, offer.default_chunks));
     EXPECT_EQ(outcome.objection, "") << offer.name;
     EXPECT_EQ(outcome.trace->run->about.schedule, offer.name);
-    const Outcome two = play(settings_of(offer.name, 4, 8, 2));
-    EXPECT_EQ(two.trace != nullptr, offer.takes_chunks) << offer.name << ": " << two.objection;
+    const Outcome other = play(settings_of(offer.name, 4, 8, offer.default_chunks + 1));
+    EXPECT_EQ(other.trace != nullptr, offer.takes_chunks) << offer.name << ": " << other.objection;
   }
 }
 

@@ -425,8 +425,15 @@ TEST(Predict, RefusesWrongInput) {
 }
 
 TEST(Predict, RefusesADeadlockWithItsCycle) {
-  expect_refused("--schedule interleaved --stages 8 --virtual-stages 2 --microbatches 12", 2,
-                 "waits for");
+  const std::string ragged = "--schedule interleaved --stages 8 --virtual-stages 2";
+  expect_refused(ragged + " --microbatches 12", 2, "waits for");
+  expect_refused(ragged + " --microbatches 12", 2,
+                 "; what runs: --group 12, or --microbatches 8, or --microbatches 16\n");
+  EXPECT_EQ(call(ragged + " --microbatches 12 --group 12").status, 0);
+  expect_refused(ragged + " --microbatches 20 --iterations 2", 2, "; what runs: --group 10, or ");
+  EXPECT_EQ(call(ragged + " --microbatches 20 --group 10").status, 0);
+  expect_refused("--schedule interleaved --stages 4 --microbatches 8 --placement v", 2,
+                 "; what runs: --placement loop\n");
   expect_refused("--schedule interleaved-pytorch --stages 4 --microbatches 9", 2, "equal size");
 }
 

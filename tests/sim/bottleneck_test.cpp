@@ -15,6 +15,7 @@
 #include "sim/engine/simulate.h"
 #include "sim/schedule/family.h"
 #include "tests/errors.h"
+#include "tests/families.h"
 #include "tests/random_schedule.h"
 
 namespace pipesim {
@@ -498,14 +499,18 @@ TEST(FullestMoments, AreWhatASimulationMeters) {
   int generated = 0;
   for (const Family& family : all_families()) {
     for (int p = 1; p <= 5; ++p) {
-      for (int v = 1; v <= (family.many_chunks ? 3 : 1); ++v) {
+      for (const int v : testing::chunk_counts(family)) {
         for (int m = p; m <= 4 * p; m += p) {
           SCOPED_TRACE(fmt::format("{} p{} v{} m{}", family.name, p, v, m));
           ScheduleRequest request{std::string(family.name), p, m, {}, {}, {}};
           if (family.many_chunks) request.chunks = v;
-          for (int weights = 0; weights < 3; ++weights) {
-            expect_as_metered(generate(request), random);
+          Schedule schedule;
+          try {
+            schedule = generate(request);
+          } catch (const Error&) {
+            continue;  // too few microbatches for it
           }
+          for (int weights = 0; weights < 3; ++weights) expect_as_metered(schedule, random);
           ++generated;
         }
       }

@@ -101,9 +101,20 @@ class BothWays {
   std::deque<Action> waiting_;
 };
 
-void actions(const Shape& shape, int rank, ActionLists& out) { BothWays(shape, rank, out).write(); }
+void dual_pipe_actions(const Shape& shape, int rank, ActionLists& out) {
+  BothWays(shape, rank, out).write();
+}
 
-std::string objection(const Shape& shape) {
+// With cells that take as long as both their parts; it is (p/2-1)(F&B+B-3W), as published, where
+// F = I.
+std::optional<ClosedForm> dual_pipe_closed_form(const Shape& shape, const UniformTimes& t) {
+  if (t.hop_ns != 0 || t.input_ns > t.forward_ns || t.weight_ns > t.input_ns) return std::nullopt;
+  return ClosedForm{BubbleMetric::global,
+                    (shape.ranks / 2 - 1) * (2 * t.forward_ns + t.input_ns - t.weight_ns),
+                    "(p/2-1)(2F+I-W)"};
+}
+
+std::string outside_dual_pipe(const Shape& shape) {
   const int p = shape.ranks;
   if (p % 2 != 0) {
     return fmt::format("goes both ways and needs an even number of stages; use {}",
@@ -119,23 +130,23 @@ std::string objection(const Shape& shape) {
   return {};
 }
 
-Placement placement(int ranks, int, int microbatches) {
-  return Placement::both_ways(ranks, microbatches);
-}
-
 }  // namespace
 
-std::vector<Family> dualpipe() {
+std::vector<Family> dual_pipe() {
   Family family;
   family.name = "dualpipe";
   family.title = "DualPipe";
   family.summary = "both ways at once, two copies of the model, F and B overlapped";
-  family.bubble = "(p/2-1)(F&B+B-3W), the largest of a rank";
-  family.conditions = "p and m even, m >= 2p";
+  family.bubble = "(p/2-1)(2F+I-W), global";
+  family.conditions = "W <= I <= F, cells that take F + B, no latency";
   family.peak = "p+1";
-  family.actions = actions;
-  family.objection = objection;
-  family.placement = placement;
+  family.aliases = {"DualPipe"};
+  family.overlaps = true;
+  family.splits_backward = true;
+  family.actions = dual_pipe_actions;
+  family.closed_form = dual_pipe_closed_form;
+  family.objection = outside_dual_pipe;
+  family.placement = both_ways;
   return {family};
 }
 
