@@ -172,6 +172,19 @@ void Optimizer::add_copies() {
       device_.add(piece.range.size(), sum, theirs.floats(), sum);
     }
   }
+  if (placement.has(rank, 0) && placement.has(rank, placement.stages() - 1)) {
+    add_tied(tied_pieces(0), tied_pieces(training_.model.layers() - 1));
+  }
+}
+
+// Of both ends on one rank.
+void Optimizer::add_tied(const std::vector<Piece>& table, const std::vector<Piece>& matrix) {
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    const std::int64_t size = table[i].range.size();
+    float* sum = table[i].gradient.floats();
+    device_.add(size, sum, matrix[i].gradient.floats(), sum);
+    device_.copy(size, sum, matrix[i].gradient.floats());
+  }
 }
 
 bool Optimizer::counts(int stage) const {
@@ -216,16 +229,7 @@ void Optimizer::reduce_tied(int stage) {
     const Placement& placement = training_.program.placement;
     const int first = placement.rank_of(0);
     const int last = placement.rank_of(placement.stages() - 1);
-    if (placement.has(groups_.pipeline.rank(), 0) &&
-        placement.has(groups_.pipeline.rank(), placement.stages() - 1)) {
-      for (std::size_t i = 0; i < table.size(); ++i) {
-        const std::int64_t size = table[i].range.size();
-        float* sum = table[i].gradient.floats();
-        device_.add(size, sum, matrix[i].gradient.floats(), sum);
-        device_.copy(size, sum, matrix[i].gradient.floats());
-      }
-      return;
-    }
+    if (first == last) return add_tied(table, matrix);
     const bool is_first = groups_.pipeline.rank() == first;
     const std::vector<Piece>& own = is_first ? table : matrix;
     const Tensor theirs = exchange_gradients(own, is_first ? last : first);

@@ -86,8 +86,9 @@ class Optimizer {
   std::vector<Piece> counted(const Stage& stage, bool partial) const;
   // Those that have the same part of a stage have the same sums: whether this rank's count.
   bool counts(int stage) const;
-  // Adds the gradients of the other copies of the rank's stages.
+  // Adds the gradients of the other copies of the rank's stages, and tied ones.
   void add_copies();
+  void add_tied(const std::vector<Piece>& table, const std::vector<Piece>& matrix);
   // Adds up gradients of which tensor-parallel ranks have parts of the sums.
   void add_up_partial();
   // The pieces of the shared matrix that this rank has at that end; empty where another has it.

@@ -40,7 +40,8 @@ std::vector<Action> with_closing(std::span<const Action> list, int rank, const P
       closed.push_back(make_action(stage, kind));
     }
   };
-  const bool shares = std::ranges::binary_search(group_of(Kind::REDUCE_TIED, placement), rank);
+  const bool shares = placement.copies() == 1 &&
+                      std::ranges::binary_search(group_of(Kind::REDUCE_TIED, placement), rank);
   const bool has_first = placement.rank_of(0) == rank;
   add(Kind::REDUCE_TIED, closing.reduces_tied && shares, has_first ? 0 : placement.stages() - 1);
   const int own = placement.name_stage(rank);
