@@ -20,7 +20,7 @@ std::vector<FlagHelp> single_costs(CostFlags& flags) {
       {"--backward", &flags.backward, "T", "full backward, halved into I and W; default 2ms"},
       {"--backward-input", &flags.backward_input, "T", "time of an input gradient; default 1ms"},
       {"--backward-weight", &flags.backward_weight, "T", "time of a weight gradient; default 1ms"},
-      {"--overlapped", &flags.overlapped, "T", "of F and B in a cell, by F's stage; default F + B"},
+      {"--overlapped", &flags.overlapped, "T", "of an F and a B in one cell; default F + B"},
       {"--activation-bytes", &flags.activation_bytes, "BYTES",
        "kept from forward to backward; default 0"},
       {"--p2p-latency", &flags.p2p_latency, "T", "of a hop between ranks; default 0"},
