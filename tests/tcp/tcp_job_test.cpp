@@ -93,6 +93,7 @@ TEST(TcpPipeexec, EveryKindOfScheduleGivesWhatOneRankGives) {
   verify(4, "v-half --microbatches 5");
   verify(3, "v-min --microbatches 4");
   verify(3, "dualpipe-v --microbatches 7");
+  verify(2, "dualpipe --microbatches 6");
   verify(4, testing::golden("dualpipev_4rank_10mb.csv"));
 }
 
