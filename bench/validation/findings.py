@@ -13,7 +13,7 @@ from products import ProductRow, examine_products
 from program import Json, Pipesim
 from rows import DATA, Source, Use, read_products, read_rows
 from schedule_figures import Figure, bubble_rates, gpipe_speedups, schedule_ratios
-from v_shape_figures import controllable_memory, dualpipe_v
+from v_shape_figures import controllable_memory, dualpipes
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Findings:
     ratios: list[Figure]
     speedups: list[Figure]
     v_shapes: list[Figure]
-    dualpipe_v: list[Figure]
+    dualpipes: list[Figure]
     goodput: GoodputFigures
 
     def of(self, source: Source) -> list[Outcome]:
@@ -108,8 +108,8 @@ def measure(findings: Findings) -> Measures:
     measures["V shapes, microbatches kept"] = summarise(
         differences(findings.v_shapes, slice(1, 2), relative=True)
     )
-    measures["DualPipeV, bubbles and chunks kept"] = summarise(
-        differences(findings.dualpipe_v, slice(0, 2), relative=True)
+    measures["DualPipe and DualPipeV, bubbles and chunks kept"] = summarise(
+        differences(findings.dualpipes, slice(0, 2), relative=True)
     )
     return measures
 
@@ -141,6 +141,6 @@ def examine(pipesim: Pipesim, folder: Path = DATA) -> Findings:
         ratios=schedule_ratios(pipesim, folder),
         speedups=gpipe_speedups(pipesim, folder),
         v_shapes=controllable_memory(pipesim, folder),
-        dualpipe_v=dualpipe_v(pipesim),
+        dualpipes=dualpipes(pipesim),
         goodput=goodput_figures(pipesim, folder),
     )

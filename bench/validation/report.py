@@ -225,8 +225,8 @@ def schedule_tables(findings: Findings) -> dict[str, str]:
             findings.v_shapes,
             3,
         ),
-        "dualpipe_v": figures_table(
-            ["times", "longest bubble of a rank, us", "chunks kept"], findings.dualpipe_v, 0
+        "dualpipes": figures_table(
+            ["times", "longest bubble of a rank, us", "chunks kept"], findings.dualpipes, 0
         ),
         "speedups": figures_table(["network", "K 2", "K 4", "K 8"], findings.speedups, 2),
     }

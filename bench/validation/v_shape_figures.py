@@ -55,28 +55,30 @@ def controllable_memory(pipesim: Pipesim, folder: Path) -> list[Figure]:
     return figures
 
 
-def dualpipe_v(pipesim: Pipesim) -> list[Figure]:
-    """The bubble (p-1)(F&B + B - 3W) of the rank that idles longest, in microseconds, and
-    2p + 1 chunks kept. F = I, as the formula has it where cells are shorter than both parts."""
+def dualpipes(pipesim: Pipesim) -> list[Figure]:
+    """The bubble (PP/2-1)(F&B + B - 3W) of the rank that idles longest, in microseconds, and
+    PP + 1 chunks kept: of DualPipe on PP ranks, of DualPipeV on half as many. F = I, as the
+    formula has it where cells are shorter than both parts."""
     figures = []
-    for forward, weight, overlapped in ((10, 10, 30), (10, 5, 25), (10, 10, 24), (12, 8, 25)):
-        for p in (2, 4, 8, 16):
-            m = 2 * p + 4
-            flags = {
-                "schedule": "dualpipe-v",
-                "stages": p,
-                "microbatches": m,
-                "forward": f"{forward}us",
-                "backward-input": f"{forward}us",
-                "backward-weight": f"{weight}us",
-                "overlapped": f"{overlapped}us",
-            }
-            command = [text for name, value in flags.items() for text in (f"--{name}", str(value))]
-            (result,) = pipesim.predict([command])
-            idle_ns = max(result["makespan_ns"] - rank["busy_ns"] for rank in result["ranks"])
-            backward = forward + weight
-            name = f"F {forward}, B {backward}, W {weight}, F&B {overlapped} us, p {p}, m {m}"
-            computed = [idle_ns / 1e3, result["peak_activation_chunks"]]
-            published = [(p - 1) * (overlapped + backward - 3 * weight), 2 * p + 1]
-            figures.append(Figure(name, computed, published))
+    for schedule, ranks_of in (("dualpipe", lambda stages: stages), ("dualpipe-v", lambda stages: stages // 2)):
+        for forward, weight, overlapped in ((10, 10, 30), (10, 5, 25), (10, 10, 24), (12, 8, 25)):
+            for stages in (4, 8, 16, 32):
+                m = 2 * stages + 4 if schedule == "dualpipe" else stages + 4
+                flags = {
+                    "schedule": schedule,
+                    "stages": ranks_of(stages),
+                    "microbatches": m,
+                    "forward": f"{forward}us",
+                    "backward-input": f"{forward}us",
+                    "backward-weight": f"{weight}us",
+                    "overlapped": f"{overlapped}us",
+                }
+                command = [text for name, value in flags.items() for text in (f"--{name}", str(value))]
+                (result,) = pipesim.predict([command])
+                idle_ns = max(result["makespan_ns"] - rank["busy_ns"] for rank in result["ranks"])
+                backward = forward + weight
+                name = f"{schedule}, PP {stages}, m {m}, F {forward}, B {backward}, W {weight}, F&B {overlapped} us"
+                computed = [idle_ns / 1e3, result["peak_activation_chunks"]]
+                published = [(stages // 2 - 1) * (overlapped + backward - 3 * weight), stages + 1]
+                figures.append(Figure(name, computed, published))
     return figures
