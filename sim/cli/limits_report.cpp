@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "sim/plan/ranking.h"
 #include "traces/base/text.h"
 #include "traces/print/tables.h"
 #include "traces/print/terminal.h"
@@ -78,8 +79,7 @@ class Arguments {
 };
 
 bool fits(const Limit& limit, const LimitsContext& context) {
-  return !context.memory_cap_bytes ||
-         limit.candidate->prediction.peak_memory_bytes() <= *context.memory_cap_bytes;
+  return fits(*limit.candidate, context.memory_cap_bytes);
 }
 
 std::string what_of(const Limit& limit, const LimitsContext& context) {
@@ -128,6 +128,14 @@ std::string command_of(const Limit& limit, const LimitsContext& context, const s
     case LimitKind::schedule:
     case LimitKind::memory: {
       if (!fits(limit, context)) return {};
+      if (context.chunks && limit.candidate->chunks != *context.chunks) {
+        if (*context.chunks > 1) return {};
+        for (const char* name :
+             {"--schedule", "--virtual-stages", "--iterations", "--accumulate"}) {
+          arguments.drop(name);
+        }
+        return arguments.text({"pipesim", "schedules", "--compare"}, margin, width);
+      }
       const Family& other = family(limit.candidate->schedule);
       arguments.set("--schedule", limit.candidate->schedule);
       if (!other.many_chunks) arguments.drop("--virtual-stages");

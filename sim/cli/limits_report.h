@@ -15,6 +15,9 @@ struct LimitsContext {
   std::int64_t makespan_ns = 0;
   bool is_async = true;  // transfers are
   int microbatches = 0;
+  // Of a rank, where costs are a chunk's: flags that say the costs of all that a rank computes
+  // ask for a schedule with more of them by a comparison; other flags can't.
+  std::optional<int> chunks;
   std::optional<std::int64_t> memory_cap_bytes;
   // What the flags below follow, as words of a shell: "pipesim"; and for a partition. Empty where
   // there is no such command, as for costs without layers.

@@ -156,12 +156,14 @@ std::string limits_text(const ScheduleChoice& choice, const Costs& costs,
                         const CostSource& source, std::optional<std::int64_t> memory_cap,
                         const std::vector<std::string>& arguments, int width) {
   if (!is_small(choice, costs)) return {};
-  LimitsQuestion question{choice, costs, prediction, {}, trial_with(source), memory_cap};
+  LimitsQuestion question{
+      choice, costs, prediction, {}, trial_with(source, choice.schedule.placement), memory_cap};
   if (choice.family != nullptr) question.request = parse_request(flags);
   LimitsContext context;
   context.makespan_ns = prediction.metrics.makespan_ns;
   context.is_async = prediction.transfers.mode == P2p::async;
   context.microbatches = choice.schedule.microbatches;
+  if (!source.by_layer()) context.chunks = choice.schedule.placement.chunks();
   context.memory_cap_bytes = memory_cap;
   context.program = {"pipesim"};
   context.arguments = arguments;

@@ -3,26 +3,35 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
+#include "sim/calibrate/calibration.h"
+#include "sim/calibrate/exchange_times.h"
 #include "sim/cli/commands.h"
+#include "sim/cli/outputs.h"
+#include "sim/cli/schedules_report.h"
 #include "sim/cli/setup.h"
 #include "sim/cli/spread_flags.h"
-#include "sim/cost/estimate/explanation.h"
-#include "sim/plan/candidates.h"
 #include "traces/base/error.h"
+#include "traces/base/files.h"
 #include "traces/base/json.h"
 #include "traces/base/text.h"
+#include "traces/print/small_multiples.h"
 #include "traces/print/terminal.h"
+#include "traces/read/read_run.h"
 
 namespace pipesim::cli {
 namespace {
 
 struct SchedulesFlags {
+  std::vector<std::string> files;  // schedules beside the families
+  std::vector<std::string> run;    // files of one
   ScheduleFlags schedule;
   CostFlags costs;
   SpreadFlags spread;
-  Flag memory_cap;
+  Flag memory_cap, figure;
   bool compare = false;
+  bool picture = false;
   bool json = false;
 };
 
@@ -55,139 +64,202 @@ void print_list(bool json) {
       standard_output().width));
 }
 
-std::vector<int> parse_microbatches(const Flag& text) {
-  if (!text) throw input_error("--microbatches is missing: give one number, or several as 8,16,32");
+// Several between commas, each once.
+std::vector<int> parse_counts(const Flag& text, std::string_view name) {
   std::vector<int> counts;
+  if (!text) return counts;
   for (const std::string_view part : split(*text, ',')) {
-    const int count = parse_count(part, "--microbatches");
+    const int count = parse_count(part, name);
     if (std::ranges::find(counts, count) == counts.end()) counts.push_back(count);
   }
   return counts;
 }
 
-void print_json(const std::vector<Candidate>& all, const std::optional<CostModel>& model,
-                std::optional<std::int64_t> cap) {
-  Json rows = Json::array();
-  for (const Candidate& c : all) {
-    Json row{
-        {"schedule", c.schedule}, {"virtual_stages", c.chunks}, {"microbatches", c.microbatches}};
-    if (!c.left_out.empty()) {
-      row["error"] = c.left_out;
-    } else {
-      const Metrics& metrics = c.prediction.metrics;
-      row["makespan_ns"] = metrics.makespan_ns;
-      if (c.spread) {
-        row["makespan_spread_ns"] = {
-            {"p50", c.spread->p50_ns}, {"p95", c.spread->p95_ns}, {"seeds", c.spread->seeds}};
-      }
-      if (model) {
-        const Throughput reached = throughput(*model, c.microbatches, metrics.makespan_ns);
-        row["tokens_per_second"] = reached.tokens_per_second;
-        row["mfu"] = reached.mfu;
-      }
-      row["bubble_fraction"] = {{"global", metrics.global_bubble()},
-                                {"span", metrics.span_bubble()}};
-      row["peak_activation_chunks"] = metrics.peak_activation_chunks();
-      row["peak_activation_bytes"] = metrics.peak_activation_bytes();
-      row["peak_memory_bytes"] = c.prediction.peak_memory_bytes();
-      row["on_front"] = c.on_front;
-      if (cap) row["fits"] = c.prediction.peak_memory_bytes() <= *cap;
-    }
-    rows.push_back(std::move(row));
+// Costs by the flags, or calibrated on the run, whose shape then stands for what flags leave open.
+CostRequest read_cost_request(const SchedulesFlags& flags, ScheduleFlags& schedule) {
+  if (flags.run.empty()) {
+    CostRequest costs = cost_request(flags.costs);
+    set_microbatches(flags.costs.model.global_batch, costs, schedule);
+    return costs;
   }
-  const Json all_rows{{"format", "pipesim-schedules-comparison"}, {"version", 1}, {"rows", rows}};
-  print(all_rows.dump(2) + "\n");
+  refuse_other_costs(flags.costs, "--run");
+  ReadOptions options;
+  options.layers = true;
+  const RecordedRun run = read_run(flags.run, options);
+  CostsFile calibrated = calibrate(std::span(&run, 1)).costs;
+  calibrated.name = run.name;
+  const bool has_replicas = run.about.replicas > 1 && calibrated.costs.replicas;
+  CostRequest costs = cost_request(flags.costs, std::move(calibrated), run.name);
+  if (!costs.p2p && !run.about.p2p.empty()) costs.p2p = parse_p2p(run.about.p2p);
+  if (!flags.costs.eager_limit) costs.eager_limit_bytes = run.about.eager_limit_bytes;
+  if (has_replicas) costs.replicas = replicas_of(run.about);
+  if (!schedule.stages) schedule.stages = std::to_string(run.ranks);
+  if (!schedule.microbatches && flags.files.empty()) {
+    schedule.microbatches = std::to_string(run.microbatches);
+  }
+  return costs;
 }
 
-// The span bubble, or, where a model tells more, how much it uses of the devices.
-std::string last_share(const Candidate& c, const std::optional<CostModel>& model) {
-  if (!model) return format_percent(c.prediction.metrics.span_bubble());
-  const auto mfu = throughput(*model, c.microbatches, c.prediction.metrics.makespan_ns).mfu;
-  return mfu ? format_percent(*mfu) : "-";
+// What is tried: families in all numbers given, then files, which have their own.
+class Proposals {
+ public:
+  Proposals(const SchedulesFlags& flags, ScheduleFlags schedule, const CostSource& source) {
+    sweep_.microbatches = parse_counts(schedule.microbatches, "--microbatches");
+    sweep_.chunks = parse_counts(schedule.virtual_stages, "--virtual-stages");
+    for (const std::string& file : flags.files) add(file, source, schedule);
+    if (sweep_.microbatches.empty()) {
+      throw input_error("--microbatches is missing: give one number, or several as 8,16,32");
+    }
+    schedule.microbatches = std::to_string(sweep_.microbatches.front());
+    schedule.virtual_stages.reset();
+    sweep_.request = parse_request(schedule);
+    check_size(all_families().front(), sweep_.request, source.bytes_needed());
+  }
+
+  int ranks() const { return sweep_.request.ranks; }
+  int most_microbatches() const { return std::ranges::max(sweep_.microbatches); }
+  std::vector<Proposal> all() const {
+    std::vector<Proposal> list = proposals(sweep_);
+    list.insert(list.end(), files_.begin(), files_.end());
+    return list;
+  }
+
+ private:
+  void add(const std::string& file, const CostSource& source, ScheduleFlags& schedule) {
+    ScheduleFlags own;
+    own.schedule = names_a_file(file) ? file : "./" + file;
+    const bool on_streams = !file.ends_with(".csv");
+    auto made = std::make_shared<const ScheduleChoice>(
+        choose_schedule(own, source.bytes_needed(on_streams)));
+    const int ranks = made->schedule.ranks();
+    const int microbatches = made->schedule.microbatches;
+    if (!schedule.stages) schedule.stages = std::to_string(ranks);
+    if (parse_count(*schedule.stages, "--stages") != ranks) {
+      throw input_error(fmt::format("{}: has {}, but the others {}; compare it with --stages {}",
+                                    quote(file), plural(ranks, "rank"), *schedule.stages, ranks));
+    }
+    if (std::ranges::find(sweep_.microbatches, microbatches) == sweep_.microbatches.end()) {
+      if (schedule.microbatches) {
+        throw input_error(
+            fmt::format("{}: has {}, which --microbatches {} lacks; give --microbatches {},{}",
+                        quote(file), plural(microbatches, "microbatch"), *schedule.microbatches,
+                        *schedule.microbatches, microbatches));
+      }
+      sweep_.microbatches.push_back(microbatches);
+    }
+    const Transfers transfers = source.transfers_of(*made);
+    files_.push_back({nullptr, {}, std::move(made), transfers});
+  }
+
+  Sweep sweep_;
+  std::vector<Proposal> files_;
+};
+
+// Where costs by stage are taken to live: so many of them one after the other on each rank's
+// first, second, ... chunk.
+Placement given_placement(const CostSource& source, int ranks, const std::string& name) {
+  const int told = source.stages_told();
+  if (told % ranks != 0) {
+    throw input_error(fmt::format(
+        "{}: of {}, but the model is to be split over {}; give one value for all, {} in its "
+        "order, or a multiple of that",
+        name, plural(told, "stage"), plural(ranks, "rank"), ranks));
+  }
+  return Placement::loop(ranks, std::max(1, told / ranks));
 }
 
-void print_table(const std::vector<Candidate>& all, bool by_layer,
-                 const std::optional<CostModel>& model, std::optional<std::int64_t> cap) {
-  bool chunks_differ = false;
-  bool has_bytes = false;
-  bool varies = false;
-  for (const Candidate& c : all) {
-    chunks_differ = chunks_differ || (c.left_out.empty() && c.chunks > 1);
-    varies = varies || c.spread.has_value();
-    has_bytes = has_bytes || c.prediction.peak_memory_bytes() > 0;
-  }
-  std::string out;
-  int microbatches = 0;
-  for (const Candidate& c : all) {
-    if (c.microbatches != microbatches) {
-      out += fmt::format("{}{}\n", microbatches == 0 ? "" : "\n",
-                         plural(c.microbatches, "microbatch"));
-      out += fmt::format("  {:<20}{:>2} {:>11} {}{:>8} {:>8}  {}\n", "", "v", "makespan",
-                         varies ? fmt::format("{:>11} ", "p95") : "", "global",
-                         model ? "MFU" : "span", "peak kept");
-      microbatches = c.microbatches;
+void print_pictures(const std::vector<TimelineGroup>& groups, const Terminal& terminal) {
+  for (const TimelineGroup& group : groups) print("\n" + small_multiples(group, terminal));
+}
+
+// An SVG of more would be of no use to anybody.
+void check_drawable(const std::vector<TimelineGroup>& groups) {
+  constexpr std::size_t most = 500'000;
+  std::size_t actions = 0;
+  for (const TimelineGroup& group : groups) {
+    for (const TimelinePanel& panel : group.panels) {
+      for (const std::size_t own : panel.actions_of_rank) actions += own;
     }
-    if (!c.left_out.empty()) {
-      out += fmt::format("  {:<20}{:>2} left out: {}\n", c.schedule, c.chunks, c.left_out);
-      continue;
-    }
-    const Metrics& metrics = c.prediction.metrics;
-    std::string peak = plural(metrics.peak_activation_chunks(), "chunk");
-    if (has_bytes) peak += ", " + format_bytes(c.prediction.peak_memory_bytes());
-    if (cap && c.prediction.peak_memory_bytes() > *cap) peak += " !";
-    out += fmt::format("{} {:<20}{:>2} {:>11} {}{:>8} {:>8}  {}\n", c.on_front ? '*' : ' ',
-                       c.schedule, c.chunks, format_time(metrics.makespan_ns),
-                       c.spread ? fmt::format("{:>11} ", format_time(c.spread->p95_ns)) : "",
-                       format_percent(metrics.global_bubble()), last_share(c, model), peak);
   }
-  out += "\n* on the time-memory front: nothing else is as fast and as small.\n";
-  if (cap) {
-    out += fmt::format("! more than the {} of {}.\n", format_bytes(*cap),
-                       model && *cap == model->cluster().device.memory_bytes
-                           ? printable(model->cluster().device.name)
-                           : "--memory-cap");
+  if (actions <= most) return;
+  throw input_error(
+      fmt::format("--figure: {} actions are more than the {} that are drawn; use fewer "
+                  "microbatches, or --picture",
+                  format_count(static_cast<std::int64_t>(actions)),
+                  format_count(static_cast<std::int64_t>(most))));
+}
+
+void compare(const SchedulesFlags& flags) {
+  if (flags.picture && flags.json) {
+    throw input_error(
+        "--picture and --json both print; give the picture a file: --figure FILE.svg");
   }
-  if (chunks_differ && !by_layer) {
-    out +=
-        "Times and bytes are per chunk, so v chunks are v times the work: the front compares "
-        "makespan / v and peak / v, as cuts of the same model.\n";
+  if (flags.figure && !flags.figure->ends_with(".svg")) {
+    throw input_error(
+        fmt::format("--figure {}: a figure is written as SVG; give a name that ends in .svg",
+                    quote(*flags.figure)));
   }
-  print(wrap(out, standard_output().width));
+  std::vector<NamedFile> files{{"--costs", flags.costs.costs},
+                               {"--model", file_of(flags.costs.model.model)},
+                               {"--cluster", file_of(flags.costs.model.cluster)},
+                               {"--figure", flags.figure, true}};
+  for (const std::string& file : flags.run) files.push_back({"--run", file});
+  for (const std::string& file : flags.files) files.push_back({"a schedule to be read", file});
+  check_outputs(files);
+
+  ScheduleFlags schedule = flags.schedule;
+  CostRequest costs = read_cost_request(flags, schedule);
+  add_slow_ranks(flags.spread, costs);
+  const std::string name = costs.name;
+  const CostSource source(std::move(costs));
+  const Proposals asked(flags, schedule, source);
+
+  ComparedSchedules all;
+  all.ranks = asked.ranks();
+  all.model = source.cost_model(all.ranks);
+  all.by_layer = source.by_layer();
+  if (!flags.run.empty()) all.measured = name;
+  all.memory_cap_bytes = memory_cap(flags.memory_cap, all.model);
+  Trial trial = trial_with(source, given_placement(source, all.ranks, name));
+  trial.spread = spread_question(flags.spread, source,
+                                 std::int64_t{2} * all.ranks * asked.most_microbatches());
+  // Opened first: a figure that can't be written fails before the work.
+  std::optional<OutputFile> figure;
+  if (flags.figure) figure.emplace(*flags.figure);
+
+  std::optional<Progress> progress(std::in_place);
+  trial.progress = [&](const std::string& what) { progress->show(what); };
+  std::vector<Candidate> tried = try_all(asked.all(), trial);
+  trial.progress = {};
+  progress->show("looking for shapes that work");
+  const auto works = [](const Candidate& one) { return one.left_out.empty(); };
+  if (std::ranges::none_of(tried, works)) throw input_error(tried.front().left_out);
+  all.rows = compared_rows(std::move(tried), trial, all.memory_cap_bytes);
+  std::vector<TimelineGroup> timelines;
+  if (figure || flags.picture) timelines = timelines_of(all, trial);
+  if (figure) {
+    check_drawable(timelines);
+    progress->show("drawing");
+    figure->write(timelines_svg(timelines));
+    figure->commit();
+  }
+  progress.reset();
+  if (flags.json) {
+    print(schedules_json(all).dump(2) + "\n");
+    return;
+  }
+  const Terminal terminal = standard_output();
+  print(schedules_table(all, terminal));
+  if (flags.picture) print_pictures(timelines, terminal);
+  if (figure) print(fmt::format("\nFigure: {}\n", printable(figure->path())));
 }
 
 void run(const CommandLine& command, const SchedulesFlags& flags) {
-  if (!flags.compare) {
-    if (const std::string stray = command.first_given({"--json"}); !stray.empty()) {
-      throw input_error(fmt::format("{} belongs to --compare; add it", stray));
-    }
-    print_list(flags.json);
-    return;
+  if (flags.compare) return compare(flags);
+  if (const std::string stray = command.first_given({"--json"}); !stray.empty()) {
+    throw input_error(fmt::format("{} belongs to --compare; add it", stray));
   }
-  CostRequest costs = cost_request(flags.costs);
-  ScheduleFlags first = flags.schedule;
-  set_microbatches(flags.costs.model.global_batch, costs, first);
-  const std::vector<int> microbatches = parse_microbatches(first.microbatches);
-  first.microbatches = std::to_string(microbatches.front());
-  const ScheduleRequest request = parse_request(first);
-  add_slow_ranks(flags.spread, costs);
-  const CostSource source(std::move(costs));
-  const std::optional<CostModel> model = source.cost_model(request.ranks);
-  const auto cap = memory_cap(flags.memory_cap, model);
-  Trial trial = trial_with(source);
-  const std::int64_t actions = std::int64_t{2} * request.ranks * std::ranges::max(microbatches);
-  trial.spread = spread_question(flags.spread, source, actions);
-  std::optional<Progress> progress(std::in_place);
-  trial.progress = [&](const std::string& what) { progress->show(what); };
-  const auto all = try_all(request, microbatches, trial);
-  progress.reset();
-  if (std::ranges::none_of(all, [](const Candidate& c) { return c.left_out.empty(); })) {
-    throw input_error(all.front().left_out);
-  }
-  if (flags.json) {
-    print_json(all, model, cap);
-  } else {
-    print_table(all, source.by_layer(), model, cap);
-  }
+  print_list(flags.json);
 }
 
 }  // namespace
@@ -196,15 +268,29 @@ void add_schedules(CommandLine& program) {
   auto flags = std::make_shared<SchedulesFlags>();
   CommandLine& command = program.add_command("schedules", "lists the schedules, or compares them");
   command.add_flags(
-      "", {{"--compare", &flags->compare, "tries every schedule; --microbatches may be a list"},
-           {"--memory-cap", &flags->memory_cap, "BYTES", "says what exceeds so much memory"},
-           {"--json", &flags->json, "prints one JSON object"}});
+      "", {{"files", &flags->files, "FILE", "schedules to compare with, as of --schedule"},
+           {"--compare", &flags->compare, "tries every schedule on the same model"},
+           {"--memory-cap", &flags->memory_cap, "BYTES", "says what exceeds so much memory"}});
   add_schedule_flags(command, flags->schedule, false);
   add_cost_flags(command, flags->costs);
+  command.add_flags("Costs of a run",
+                    {{"--run", &flags->run, "TRACE", "calibrated on it; of each rank one or all"}});
   add_spread_flags(command, flags->spread);
+  command.add_flags("Output",
+                    {{"--picture", &flags->picture, "draws all of them on one axis of time"},
+                     {"--figure", &flags->figure, "FILE.svg", "the same as an SVG"},
+                     {"--json", &flags->json, "prints one JSON object"}});
   command.set_footer(
-      "Example:\n"
-      "  pipesim schedules --compare --stages 8 --microbatches 16,64 --p2p-latency 9us");
+      "--microbatches and --virtual-stages may be lists: 8,16,32. Each is tried with each.\n"
+      "\n"
+      "All are the same model: costs are of all that a rank computes, where they do not come\n"
+      "from layers. With V chunks a rank each takes 1/V of times and bytes, and a message keeps\n"
+      "its bytes; a list gives one value a rank, in the order of the model.\n"
+      "\n"
+      "Examples:\n"
+      "  pipesim schedules --compare --stages 8 --microbatches 16,64 --p2p-latency 9us\n"
+      "  pipesim schedules --compare own.csv --stages 4 --microbatches 8 --picture\n"
+      "  pipesim schedules --compare --run run.json.gz --microbatches 16");
   command.set_work([&command, flags] { run(command, *flags); });
 }
 

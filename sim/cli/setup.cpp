@@ -99,6 +99,15 @@ void add_cost_flags(CommandLine& command, CostFlags& flags) {
        {"--layout", &flags.layout, "3,2,2,2", "layers a virtual stage, or Megatron's layout"}});
 }
 
+void refuse_other_costs(const CostFlags& flags, std::string_view flag) {
+  refuse_single_costs(flags, flag);
+  std::string other = first_model_flag(flags.model);
+  if (other.empty() && flags.costs) other = "--costs";
+  if (!other.empty()) {
+    throw input_error(fmt::format("{} and {} both give costs; keep one", other, flag));
+  }
+}
+
 void set_microbatches(const Flag& global_batch, const CostRequest& costs, ScheduleFlags& schedule) {
   const auto* training = std::get_if<TrainingRequest>(&costs.costs);
   if (!global_batch || training == nullptr) return;  // it is a model's

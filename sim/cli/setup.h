@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "sim/cli/model_flags.h"
 #include "sim/request/cost_source.h"
@@ -25,6 +26,9 @@ void add_cost_flags(CommandLine& command, CostFlags& flags);
 // is of, in messages.
 CostRequest cost_request(const CostFlags& flags);
 CostRequest cost_request(const CostFlags& flags, std::optional<CostsFile> file, std::string name);
+
+// An input error where a flag other than `flag` gives costs, too.
+void refuse_other_costs(const CostFlags& flags, std::string_view flag);
 
 // Microbatches as --global-batch has them, if it is given.
 void set_microbatches(const Flag& global_batch, const CostRequest& costs, ScheduleFlags& schedule);

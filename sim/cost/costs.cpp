@@ -267,21 +267,6 @@ void fill_save_bytes(const Placement& placement, const std::vector<std::int64_t>
 
 namespace {
 
-// The closing work of layers becomes that of the ranks that hold them.
-void sum_closing(const Placement& placement, std::vector<StageCosts>& stages,
-                 std::int64_t StageCosts::*field, std::vector<std::int64_t>& by_rank) {
-  std::vector<std::int64_t> sums(static_cast<std::size_t>(placement.ranks()));
-  for (int s = 0; s < placement.stages(); ++s) {
-    std::int64_t& time = stages[static_cast<std::size_t>(s)].*field;
-    for (int copy = 0; copy < placement.copies(); ++copy) {
-      sums[static_cast<std::size_t>(placement.rank_of(s, copy))] += time;
-    }
-    time = 0;
-  }
-  const auto takes_time = [](std::int64_t time) { return time > 0; };
-  if (std::ranges::any_of(sums, takes_time)) by_rank = std::move(sums);
-}
-
 // A message costs its receiver compute, in the action that it is for.
 void add_receiving(std::int64_t receive_ns, const Placement& placement,
                    std::vector<StageCosts>& stages) {
@@ -319,9 +304,7 @@ Costs CostsFile::resolve(const Placement& placement,
     for (const StageCosts* const end = next + size; next != end; ++next) stage.add(*next);
     result.stages.push_back(stage.costs());
   }
-  sum_closing(placement, result.stages, &StageCosts::optimizer_ns, result.optimizer_ns);
-  sum_closing(placement, result.stages, &StageCosts::reduce_gradients_ns,
-              result.reduce_gradients_ns);
+  sum_closing(placement, result);
   add_receiving(receive_ns, placement, result.stages);
   return result;
 }

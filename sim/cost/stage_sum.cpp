@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "traces/base/error.h"
 #include "traces/base/text.h"
@@ -48,6 +49,23 @@ void StageSum::add(const StageCosts& layer, int count) {
   sum_.workspace_bytes =
       std::max(sum_.workspace_bytes - count * layer.activation_bytes, layer.workspace_bytes);
   sum_.output_bytes = layer.output_bytes;
+}
+
+void sum_closing(const Placement& placement, Costs& costs) {
+  const auto sum = [&](std::int64_t StageCosts::*field, std::vector<std::int64_t>& by_rank) {
+    std::vector<std::int64_t> sums(static_cast<std::size_t>(placement.ranks()));
+    for (int s = 0; s < placement.stages(); ++s) {
+      std::int64_t& time = costs.stages[static_cast<std::size_t>(s)].*field;
+      for (int copy = 0; copy < placement.copies(); ++copy) {
+        sums[static_cast<std::size_t>(placement.rank_of(s, copy))] += time;
+      }
+      time = 0;
+    }
+    const auto takes_time = [](std::int64_t time) { return time > 0; };
+    if (std::ranges::any_of(sums, takes_time)) by_rank = std::move(sums);
+  };
+  sum(&StageCosts::optimizer_ns, costs.optimizer_ns);
+  sum(&StageCosts::reduce_gradients_ns, costs.reduce_gradients_ns);
 }
 
 }  // namespace pipesim

@@ -29,4 +29,7 @@ class StageSum {
   StageCosts sum_;
 };
 
+// The closing work of stages, or of their layers, becomes that of the ranks that hold them.
+void sum_closing(const Placement& placement, Costs& costs);
+
 }  // namespace pipesim

@@ -106,8 +106,10 @@ class LimitFinder {
   }
 
   void add_schedules() {
-    std::vector<Candidate> all =
-        try_all(*question_.request, {question_.request->microbatches}, question_.trial);
+    const ScheduleRequest& request = *question_.request;
+    Sweep sweep{request, {request.microbatches}, {}};
+    if (request.chunks) sweep.chunks.push_back(*request.chunks);
+    const std::vector<Candidate> all = try_all(proposals(sweep), question_.trial);
     const Family* family = question_.choice.family;
     const auto own = std::ranges::find_if(
         all, [&](const Candidate& one) { return one.schedule == family->name; });
@@ -130,10 +132,10 @@ class LimitFinder {
     if (fastest != same_memory) add_schedule(LimitKind::memory, fastest, *own);
   }
 
-  // Of the same work: a schedule of so many chunks does so many times as much.
   void add_schedule(LimitKind kind, const Candidate* other, const Candidate& own) {
     if (other == nullptr) return;
-    const double part = (own.time_ns - other->time_ns) / own.time_ns;
+    const double part =
+        static_cast<double>(own.time_ns - other->time_ns) / static_cast<double>(own.time_ns);
     limits_.push_back({.kind = kind,
                        .gain_ns = std::llround(part * static_cast<double>(own_ns_)),
                        .candidate = *other,

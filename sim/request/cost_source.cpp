@@ -8,6 +8,7 @@
 #include "sim/cost/estimate/direct_exchange.h"
 #include "sim/cost/estimate/replicas.h"
 #include "sim/cost/layout.h"
+#include "sim/cost/recut.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 
@@ -112,33 +113,72 @@ Costs CostSource::resolve(const Schedule& schedule,
     check_tokens(own.training(), schedule.microbatches);
     return costs;
   }
-  Costs costs;
+  const CostsFile* own = file();
+  Costs costs = own != nullptr ? own->resolve(placement, layout)
+                               : by_stage(placement.stages()).resolve(placement, layout);
+  return finish(std::move(costs), schedule, layout);
+}
+
+Costs CostSource::resolve_as(const Placement& given, const Schedule& schedule) const {
+  if (by_layer()) return resolve(schedule);
+  const Placement& placement = schedule.placement;
+  const CostsFile cut = recut(by_stage(given.stages()), given, placement);
+  return finish(cut.resolve(placement, request_.layout), schedule, request_.layout);
+}
+
+int CostSource::stages_told() const {
+  if (by_layer()) return 0;
+  if (file() != nullptr) return static_cast<int>(file()->costs.stages.size());
+  const GivenCosts& own = *given();
+  std::size_t most = 0;
+  for (const auto* values :
+       {&own.forward_ns, &own.backward_ns, &own.backward_input_ns, &own.backward_weight_ns,
+        &own.overlapped_ns, &own.activation_bytes, &own.output_bytes}) {
+    most = std::max(most, values->size());
+  }
+  return most > 1 ? static_cast<int>(most) : 0;
+}
+
+CostsFile CostSource::by_stage(int stages) const {
   if (file() != nullptr) {
-    costs = file()->resolve(placement, layout);
+    const auto own = static_cast<int>(file()->costs.stages.size());
+    if (own == stages) return *file();
+    throw input_error(
+        fmt::format("{}: has {}, not {}", request_.name, plural(own, "stage"), stages));
+  }
+  CostsFile made;
+  made.name = request_.name;
+  Costs& costs = made.costs;
+  const GivenCosts& own = *given();
+  costs.stages.assign(static_cast<std::size_t>(stages), usual_stage_costs());
+  const auto fill = [&](const GivenCosts::Values& values, std::string_view name,
+                        std::int64_t StageCosts::*field) {
+    fill_stages(costs.stages, values, name,
+                [&](StageCosts& stage, std::int64_t value) { stage.*field = value; });
+  };
+  fill(own.forward_ns, "--forward", &StageCosts::forward_ns);
+  fill_stages(costs.stages, own.backward_ns, "--backward",
+              [](StageCosts& stage, std::int64_t ns) { stage.split_backward(ns); });
+  fill(own.backward_input_ns, "--backward-input", &StageCosts::backward_input_ns);
+  fill(own.backward_weight_ns, "--backward-weight", &StageCosts::backward_weight_ns);
+  fill_stages(costs.stages, own.overlapped_ns, "--overlapped",
+              [](StageCosts& stage, std::int64_t ns) { stage.overlap_ns = ns; });
+  fill(own.activation_bytes, "--activation-bytes", &StageCosts::activation_bytes);
+  fill(own.output_bytes, "--p2p-bytes", &StageCosts::output_bytes);
+  costs.p2p = own.p2p;
+  costs.compute_slowdown_ppm = own.compute_slowdown_ppm;
+  return made;
+}
+
+Costs CostSource::finish(Costs costs, const Schedule& schedule,
+                         const std::optional<std::vector<int>>& layout) const {
+  const Placement& placement = schedule.placement;
+  if (file() != nullptr) {
     if (const auto training = replicas(schedule.ranks())) {
       check_exchanges_known(costs, request_.name);
       split_states(*training, costs);
       add_exchanges(*training, placement, costs);
     }
-  } else {
-    const GivenCosts& own = *given();
-    costs.stages.assign(static_cast<std::size_t>(placement.stages()), usual_stage_costs());
-    const auto fill = [&](const GivenCosts::Values& values, std::string_view name,
-                          std::int64_t StageCosts::*field) {
-      fill_stages(costs.stages, values, name,
-                  [&](StageCosts& stage, std::int64_t value) { stage.*field = value; });
-    };
-    fill(own.forward_ns, "--forward", &StageCosts::forward_ns);
-    fill_stages(costs.stages, own.backward_ns, "--backward",
-                [](StageCosts& stage, std::int64_t ns) { stage.split_backward(ns); });
-    fill(own.backward_input_ns, "--backward-input", &StageCosts::backward_input_ns);
-    fill(own.backward_weight_ns, "--backward-weight", &StageCosts::backward_weight_ns);
-    fill_stages(costs.stages, own.overlapped_ns, "--overlapped",
-                [](StageCosts& stage, std::int64_t ns) { stage.overlap_ns = ns; });
-    fill(own.activation_bytes, "--activation-bytes", &StageCosts::activation_bytes);
-    fill(own.output_bytes, "--p2p-bytes", &StageCosts::output_bytes);
-    costs.p2p = own.p2p;
-    costs.compute_slowdown_ppm = own.compute_slowdown_ppm;
   }
   for (const TimeChange& change : request_.changes) apply(change, placement, costs);
   set_save(schedule, layout, costs);
@@ -228,11 +268,12 @@ std::optional<Training> CostSource::replicas(int pipeline_ranks) const {
   return training;
 }
 
-Trial trial_with(const CostSource& source) {
+Trial trial_with(const CostSource& source, const Placement& given) {
   Trial trial;
   trial.complete = [&source](Schedule schedule) { return source.complete(std::move(schedule)); };
-  trial.costs = [&source](const Schedule& schedule) { return source.resolve(schedule); };
-  trial.by_layer = source.by_layer();
+  trial.costs = [&source, given](const Schedule& schedule) {
+    return source.resolve_as(given, schedule);
+  };
   trial.transfers = source.transfers();
   trial.needed = source.bytes_needed();
   return trial;

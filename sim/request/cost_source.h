@@ -62,6 +62,11 @@ class CostSource {
   // Checked for the schedule's placement and number of microbatches.
   Costs resolve(const Schedule& schedule) const { return resolve(schedule, request_.layout); }
   Costs resolve(const Schedule& schedule, const std::optional<std::vector<int>>& layout) const;
+  // The same model's, whatever the schedule's number of stages: costs by stage are those of
+  // `given`, and dealt out anew (sim/cost/recut.h). Checked, too.
+  Costs resolve_as(const Placement& given, const Schedule& schedule) const;
+  // How many stages costs by stage tell apart; 0 where they are alike, or by layer.
+  int stages_told() const;
   // One a layer, where by_layer().
   std::vector<StageCosts> layers(const Schedule& schedule) const;
   // How many each virtual stage holds; empty where costs are by stage.
@@ -70,8 +75,7 @@ class CostSource {
   const std::optional<std::vector<int>>& layout() const { return request_.layout; }
   // The schedule with what a model's replicas exchange while ranks compute.
   Schedule complete(Schedule schedule) const;
-  // Whether layers are dealt out to stages, so that different numbers of
-  // chunks stand for the same model.
+  // Whether layers are dealt out to stages.
   bool by_layer() const { return model() != nullptr || (file() && !file()->layers.empty()); }
   // What single actions vary by, where the costs were calibrated and say so.
   Variation measured_variation() const;
@@ -88,6 +92,10 @@ class CostSource {
   BytesNeeded bytes_needed(bool on_streams = false) const;
 
  private:
+  // Costs by stage, of so many.
+  CostsFile by_stage(int stages) const;
+  Costs finish(Costs costs, const Schedule& schedule,
+               const std::optional<std::vector<int>>& layout) const;
   void set_save(const Schedule& schedule, const std::optional<std::vector<int>>& layout,
                 Costs& costs) const;
   const CostsFile* file() const { return std::get_if<CostsFile>(&request_.costs); }
@@ -97,7 +105,8 @@ class CostSource {
   CostRequest request_;
 };
 
-// Trying candidates with these costs.
-Trial trial_with(const CostSource& source);
+// Trying candidates with these costs, each of which is the same model: costs by stage are those
+// of `given`.
+Trial trial_with(const CostSource& source, const Placement& given);
 
 }  // namespace pipesim

@@ -271,8 +271,11 @@ std::vector<Limit> RecordedBasis::limits() const {
   const Prediction prediction = predict(own_, costs, choice.family, choice.shape, options);
   // Other schedules may have another number of stages, which the run's layout is not for.
   const CostSource others = source_for({});
+  Trial trial = trial_with(others, own_.placement);
+  // Nor are stages divided that were measured whole: answers are of none such.
+  trial.costs = [&others](const Schedule& schedule) { return others.resolve(schedule); };
   std::vector<Limit> limits =
-      find_limits({choice, costs, prediction, request, trial_with(others), {}, iterations()});
+      find_limits({choice, costs, prediction, request, trial, {}, iterations()});
   for (Limit& limit : limits) {
     limit.gain_ns = std::llround(static_cast<double>(limit.gain_ns) * correction());
   }

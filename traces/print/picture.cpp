@@ -6,8 +6,6 @@
 #include <numeric>
 #include <utility>
 
-#include "traces/print/time_axis.h"
-
 namespace pipesim {
 namespace {
 
@@ -16,8 +14,8 @@ constexpr std::size_t overlapped_place = kind_count;
 // Where all times have a common unit that fits, a unit is a whole number of
 // columns, so that equal actions are equally wide.
 TimeScale fitted_scale(const std::vector<std::vector<Span>>& rows, std::int64_t makespan_ns,
-                       int columns) {
-  std::int64_t unit = std::max<std::int64_t>(makespan_ns, 1);
+                       std::int64_t unit_ns, int columns) {
+  std::int64_t unit = std::gcd(std::max<std::int64_t>(makespan_ns, 1), unit_ns);
   for (const auto& row : rows) {
     for (const Span& span : row) unit = std::gcd(unit, std::gcd(span.start_ns, span.end_ns));
   }
@@ -186,9 +184,9 @@ void Picture::add(const Span& span) {
   const auto at = static_cast<std::size_t>(row);
   // What ends an iteration and takes no time is not in the picture.
   if (!is_closing(span.action) || span.end_ns > span.start_ns) {
-    used_[static_cast<std::size_t>(span.action.kind)] = true;
+    used_.kinds[static_cast<std::size_t>(span.action.kind)] = true;
   }
-  overlaps_ = overlaps_ || span.action.joined;
+  used_.cells = used_.cells || span.action.joined;
   if (!dense_) {
     spans_[at].push_back(span);
   } else if (!joined_[at]) {  // a cell's second action is counted with its first
@@ -197,9 +195,12 @@ void Picture::add(const Span& span) {
   joined_[at] = span.action.joined;
 }
 
-std::string Picture::draw() const {
-  const TimeScale scale = dense_ ? TimeScale(0, frame_.makespan_ns, columns_)
-                                 : fitted_scale(spans_, frame_.makespan_ns, columns_);
+TimeScale Picture::scale() const {
+  if (dense_) return {0, frame_.makespan_ns, columns_};
+  return fitted_scale(spans_, frame_.makespan_ns, frame_.unit_ns, columns_);
+}
+
+bool Picture::has_blocks(const TimeScale& scale) const {
   bool blocks = !dense_;
   for (const auto& row : spans_) {
     for (const Span& span : row) {
@@ -209,7 +210,15 @@ std::string Picture::draw() const {
       blocks = blocks && (span.end_ns == span.start_ns || width >= 1.5);
     }
   }
-  std::string out = time_axis(scale, margin_) + "\n";
+  return blocks;
+}
+
+std::string Picture::axis() const { return time_axis(scale(), margin_) + "\n"; }
+
+std::string Picture::rows() const {
+  const TimeScale scale = this->scale();
+  const bool blocks = has_blocks(scale);
+  std::string out;
   for (std::size_t i = 0; i < frame_.ranks.size(); ++i) {
     Row row(0);
     if (blocks) {
@@ -229,18 +238,33 @@ std::string Picture::draw() const {
         fmt::format("{:>{}}  {}", frame_.ranks[i], margin_ - 2, row.painted(terminal_.colour));
     out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }
-
-  return out + legend(blocks);
+  return out;
 }
 
-std::string Picture::legend(bool blocks) const {
-  std::string out(margin_, ' ');
-  std::size_t length = margin_;  // of the line so far, colours aside
+Picture::Signs Picture::signs() const {
+  Signs signs = used_;
+  signs.columns = !has_blocks(scale());
+  signs.chunks = !signs.columns && frame_.chunks > 1;
+  return signs;
+}
+
+void Picture::Signs::add(const Signs& other) {
+  for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
+    kinds[kind] = kinds[kind] || other.kinds[kind];
+  }
+  cells = cells || other.cells;
+  columns = columns || other.columns;
+  chunks = chunks || other.chunks;
+}
+
+std::string Picture::legend(const Signs& signs, std::size_t margin, int width, bool colour) {
+  std::string out(margin, ' ');
+  std::size_t length = margin;  // of the line so far, colours aside
   const auto add = [&](const std::string& plain, const std::string& painted) {
-    const bool first = length == margin_;
-    if (!first && length + 2 + plain.size() > static_cast<std::size_t>(terminal_.width)) {
-      out += "\n" + std::string(margin_, ' ');
-      length = margin_;
+    const bool first = length == margin;
+    if (!first && length + 2 + plain.size() > static_cast<std::size_t>(width)) {
+      out += "\n" + std::string(margin, ' ');
+      length = margin;
     } else if (!first) {
       out += "; ";
       length += 2;
@@ -257,25 +281,27 @@ std::string Picture::legend(bool blocks) const {
        {Kind::GRAD_NORM, "norm"},
        {Kind::OPTIMIZER, "optimizer"},
        {Kind::SAVE, "checkpoint"}}};
-  const auto is_used = [&](Kind kind) { return used_[static_cast<std::size_t>(kind)]; };
+  const auto is_used = [&](Kind kind) { return signs.kinds[static_cast<std::size_t>(kind)]; };
   for (const auto& [kind, text] : meaning) {
     const bool reduces = kind == Kind::REDUCE_GRAD && is_used(Kind::REDUCE_TIED);
     if (!is_used(kind) && !reduces) continue;
     const auto letter = kind_name(kind).substr(0, 1);
     add(fmt::format("{} {}", letter, text),
-        fmt::format("{} {}", paint(letter, kind, terminal_.colour), text));
+        fmt::format("{} {}", paint(letter, kind, colour), text));
   }
   const auto add_plain = [&](const std::string& text) { add(text, text); };
-  if (overlaps_) add_plain("& both in one");
-  if (!blocks) {
+  if (signs.cells) add_plain("& both in one");
+  if (signs.columns) {
     add_plain("a column shows what fills most of it");
     add_plain("dot: mostly idle");
-  } else if (frame_.chunks > 1) {
-    add_plain("F3.1: microbatch 3, chunk 1");
-  } else {
-    add_plain("blank: bubble");
   }
+  if (signs.chunks) add_plain("F3.1: microbatch 3, chunk 1");
+  if (!signs.columns && !signs.chunks) add_plain("blank: bubble");
   return out + "\n";
+}
+
+std::string Picture::draw() const {
+  return axis() + rows() + legend(signs(), margin_, terminal_.width, terminal_.colour);
 }
 
 }  // namespace pipesim

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "traces/print/terminal.h"
+#include "traces/print/time_axis.h"
 #include "traces/timeline.h"
 
 namespace pipesim {
@@ -27,6 +28,18 @@ class Picture {
     int chunks = 1;  // the most a rank holds; labels tell them apart
     std::int64_t makespan_ns = 0;
     std::size_t longest_list = 0;  // actions of the rank with the most
+    // Of pictures on one axis: what divides the times of all; 0: there is no other.
+    std::int64_t unit_ns = 0;
+  };
+
+  // What a legend explains.
+  struct Signs {
+    std::array<bool, kind_count> kinds{};
+    bool cells = false;    // with a forward and a backward
+    bool columns = false;  // that show what fills most of them
+    bool chunks = false;   // in labels
+
+    void add(const Signs& other);
   };
 
   // Of a timeline with these stages, whose rank r does actions_of_rank[r] actions.
@@ -36,13 +49,22 @@ class Picture {
   Picture(Frame frame, const Terminal& terminal);
 
   void add(const Span& span);
+  // The axis, a line a rank, and the legend, each by itself and all together; they end with a
+  // line's end.
+  std::string axis() const;
+  std::string rows() const;
+  Signs signs() const;
+  static std::string legend(const Signs& signs, std::size_t margin, int width, bool colour);
   std::string draw() const;
+
+  std::size_t margin() const { return margin_; }  // before the axis begins
 
  private:
   // Shares of a column by kind; the last for forward and backward in one cell.
   using Column = std::array<double, kind_count + 1>;
 
-  std::string legend(bool blocks) const;
+  TimeScale scale() const;
+  bool has_blocks(const TimeScale& scale) const;
 
   Frame frame_;
   Terminal terminal_;
@@ -53,8 +75,7 @@ class Picture {
   std::vector<std::vector<Span>> spans_;      // by row, where not dense
   std::vector<std::vector<Column>> density_;  // by row, where dense
   std::vector<bool> joined_;                  // by row: the last span opened a cell
-  std::array<bool, kind_count> used_{};
-  bool overlaps_ = false;
+  Signs used_;                                // kinds and cells so far
 };
 
 }  // namespace pipesim

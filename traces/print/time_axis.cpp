@@ -19,8 +19,7 @@ double TimeScale::exact(std::int64_t ns) const {
 
 int TimeScale::column(std::int64_t ns) const { return static_cast<int>(std::llround(exact(ns))); }
 
-std::string time_axis(const TimeScale& scale, std::size_t margin) {
-  constexpr int apart = 16;  // columns between two labels, at least
+std::vector<TimeTick> time_ticks(const TimeScale& scale, int apart) {
   const std::int64_t length_ns = scale.end_ns() - scale.begin_ns();
   const double least = static_cast<double>(length_ns) * apart / std::max(1, scale.columns());
   double step = std::pow(10, std::floor(std::log10(std::max(least, 1.0))));
@@ -30,14 +29,21 @@ std::string time_axis(const TimeScale& scale, std::size_t margin) {
       break;
     }
   }
-  std::string line(margin, ' ');
+  std::vector<TimeTick> ticks;
   const double first = std::ceil(static_cast<double>(scale.begin_ns()) / step) * step;
   for (double t = first; t <= static_cast<double>(scale.end_ns()); t += step) {
     const auto ns = static_cast<std::int64_t>(t);
+    ticks.push_back({ns, scale.end_ns() < 10'000'000 || step >= 1e9
+                             ? format_time(ns)
+                             : fmt::format("{:.{}f} ms", t / 1e6, step < 1e6 ? 1 : 0)});
+  }
+  return ticks;
+}
+
+std::string time_axis(const TimeScale& scale, std::size_t margin) {
+  std::string line(margin, ' ');
+  for (const auto& [ns, label] : time_ticks(scale, 16)) {
     const auto at = margin + static_cast<std::size_t>(scale.column(ns));
-    const std::string label = scale.end_ns() < 10'000'000 || step >= 1e9
-                                  ? format_time(ns)
-                                  : fmt::format("{:.{}f} ms", t / 1e6, step < 1e6 ? 1 : 0);
     if (at + label.size() > margin + static_cast<std::size_t>(scale.columns())) break;
     line.resize(std::max(line.size(), at), ' ');
     line += label;

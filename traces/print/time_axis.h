@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace pipesim {
 
@@ -21,6 +22,13 @@ class TimeScale {
   std::int64_t begin_, end_;
   int columns_;
 };
+
+struct TimeTick {
+  std::int64_t ns = 0;
+  std::string label;
+};
+// Round times, so many columns apart at least.
+std::vector<TimeTick> time_ticks(const TimeScale& scale, int apart);
 
 // A line of round times where they are, behind a margin.
 std::string time_axis(const TimeScale& scale, std::size_t margin);
