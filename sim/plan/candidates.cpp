@@ -97,6 +97,11 @@ ScheduleChoice make(const Proposal& proposal, const Trial& trial) {
   return choice;
 }
 
+int Proposal::copies() const {
+  if (family != nullptr) return family->placement == both_ways ? 2 : 1;
+  return made != nullptr ? made->schedule.placement.copies() : 1;
+}
+
 std::vector<Proposal> proposals(const Sweep& sweep) {
   std::vector<Proposal> all;
   for (const int microbatches : sweep.microbatches) {

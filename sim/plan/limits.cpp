@@ -119,8 +119,7 @@ class LimitFinder {
     for (const Candidate& one : all) {
       if (!one.left_out.empty() || one.time_ns >= own->time_ns) continue;
       // What twice the parameters take must be known.
-      const bool has_copies = pipesim::family(one.schedule).placement == both_ways;
-      if (has_copies && one.prediction.memory.front().states.weights == 0) continue;
+      if (one.asked.copies() > 1 && one.prediction.memory.front().states.weights == 0) continue;
       const auto is_better = [&](const Candidate* than) {
         return than == nullptr ||
                std::pair(one.time_ns, one.memory) < std::pair(than->time_ns, than->memory);

@@ -162,6 +162,7 @@ std::string why_not(const Candidate& one, const Candidate& fastest,
   } else if (one.on_front && more < 0) {
     why += "; " + memory_words(one, more);
   }
+  if (one.asked.copies() > 1) why += "; has the parameters twice";
   return why;
 }
 
