@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # What takes too long for every change: the tests as they are in tests/run.sh, then
 #   - every source compiled by itself, with warnings as errors: a unity build hides an
-#     include that is missing;
+#     include that is missing; and the CUDA module for all architectures;
+#   - tests that go through many shapes, with all of them;
 #   - benchmarks and examples, which no test needs;
 #   - all tests under the address and undefined-behaviour sanitizers, those of the emulated
 #     GPU and of the window included;
@@ -24,10 +25,10 @@ case "${1:-}" in
   *) echo "nightly.sh: unknown flag '$1'; there is --after-run" >&2; exit 2 ;;
 esac
 . examples/steps.sh
+export PIPESIM_THOROUGH=1
 
 build_by_itself() {
-  cmake --preset release -B build/plain -DCMAKE_UNITY_BUILD=OFF -DPIPESIM_WERROR=ON \
-    -DPIPESIM_TESTS=OFF
+  cmake --preset release -B build/plain -DCMAKE_UNITY_BUILD=OFF -DPIPESIM_WERROR=ON
   cmake --build build/plain
 }
 
@@ -72,6 +73,7 @@ build_hip() {
 
 step "build: every source by itself" build_by_itself
 step "build: benchmarks and examples" cmake --build --preset release
+step "test: release, all shapes" ctest --preset release -L '^thorough$' -j2
 step "build: asan-ubsan, all tests" build_sanitized
 step "test: asan-ubsan, all tests" ctest --test-dir $sanitized -j2 --output-on-failure
 step "build: tsan" build_tsan

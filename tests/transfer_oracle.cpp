@@ -8,15 +8,16 @@
 namespace pipesim::oracle {
 namespace {
 
-using Key = std::tuple<int, Kind, int>;
+using TransferKey = std::tuple<int, Kind, int>;
 
-Key key(const Action& a) { return {a.stage, a.kind, a.microbatch}; }
+TransferKey key(const Action& a) { return {a.stage, a.kind, a.microbatch}; }
 
 struct Stream {
   std::vector<std::vector<Action>> cells;
   std::size_t at = 0;
-  std::int64_t free_from = 0;        // for the cell at the head
-  std::map<Key, std::int64_t> done;  // of its actions: when the stream was through with them
+  std::int64_t free_from = 0;  // for the cell at the head
+  std::map<TransferKey, std::int64_t>
+      done;  // of its actions: when the stream was through with them
 
   bool shows(const Action& a) const {
     return at < cells.size() && std::ranges::count(cells[at], a) > 0 && !done.contains(key(a));
@@ -30,9 +31,9 @@ struct Stream {
   }
 };
 
-class Interpreter {
+class TransferInterpreter {
  public:
-  Interpreter(const Schedule& program, const Costs& costs, const Transfers& transfers)
+  TransferInterpreter(const Schedule& program, const Costs& costs, const Transfers& transfers)
       : program_(program), costs_(costs), transfers_(transfers) {
     for (int r = 0; r < program.ranks(); ++r) {
       joined_ = false;
@@ -219,7 +220,7 @@ class Interpreter {
 
 std::optional<Times> run_with_transfers(const Schedule& program, const Costs& costs,
                                         const Transfers& transfers) {
-  return Interpreter(program, costs, transfers).run();
+  return TransferInterpreter(program, costs, transfers).run();
 }
 
 }  // namespace pipesim::oracle

@@ -269,7 +269,7 @@ struct ReplicaShape {
   std::optional<int> shard_over;
 };
 
-Training training_of(const ReplicaShape& shape) {
+Training training_in(const ReplicaShape& shape) {
   Training training;
   training.data_parallel = shape.replicas;
   training.zero = shape.zero;
@@ -292,7 +292,7 @@ Costs costs_with_parameters(const Schedule& schedule) {
 }
 
 TrainingJob emulated_replicas(const Schedule& schedule, Costs costs, const ReplicaShape& shape) {
-  split_states(training_of(shape), costs);
+  split_states(training_in(shape), costs);
   TrainingJob training = emulated(schedule, costs, EmulationPace::wall);
   training.data_parallel = shape.replicas;
   training.zero = shape.zero;
@@ -311,7 +311,7 @@ TEST(EmulatedReplicas, DoWhatIsPredicted) {
       for (const bool has_links : {true, false}) {
         SCOPED_TRACE(fmt::format("{}, {} replicas, zero {}, links {}", name, shape.replicas,
                                  shape.zero, has_links));
-        const Training replicas = training_of(shape);
+        const Training replicas = training_in(shape);
         const Schedule schedule =
             with_replicas(generate({.name = name, .ranks = 2, .microbatches = 2}), replicas);
         Costs costs = costs_with_parameters(schedule);
@@ -343,7 +343,7 @@ TEST(EmulatedReplicas, DoWhatIsPredicted) {
 TEST(EmulatedReplicas, ReduceBesideTheBackward) {
   const ReplicaShape shape{2, 0, 4000, {}};
   const Schedule schedule =
-      with_replicas(generate({.name = "gpipe", .ranks = 1, .microbatches = 2}), training_of(shape));
+      with_replicas(generate({.name = "gpipe", .ranks = 1, .microbatches = 2}), training_in(shape));
   Costs costs = costs_with_parameters(schedule);
   costs.stages[0].backward_input_ns = costs.stages[0].backward_weight_ns = 8'000'000;
   costs.replicas = {.latency_ns = 3'000'000};
@@ -369,7 +369,7 @@ TEST(EmulatedReplicas, TracesAreReadAndCalibrated) {
     SCOPED_TRACE(zero);
     const ReplicaShape shape{2, zero, {}, {}};
     const Schedule schedule = with_replicas(
-        generate({.name = "1f1b", .ranks = 2, .microbatches = 3}), training_of(shape));
+        generate({.name = "1f1b", .ranks = 2, .microbatches = 3}), training_in(shape));
     Costs costs = costs_with_parameters(schedule);
     costs.replicas = {.latency_ns = 0, .bytes_per_second = 10'000'000};
     TrainingJob training = emulated_replicas(schedule, costs, shape);

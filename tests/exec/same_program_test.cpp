@@ -22,7 +22,7 @@
 namespace pipesim {
 namespace {
 
-RecordedRun trained(const Schedule& schedule, bool tied) {
+RecordedRun recorded_training(const Schedule& schedule, bool tied) {
   const testing::TemporaryFolder folder;
   Model model = testing::tiny_model(std::max(4, schedule.stages()));
   model.tied_head = tied;
@@ -37,7 +37,7 @@ RecordedRun trained(const Schedule& schedule, bool tied) {
 
 // Whatever its time: costs that hold for all iterations are right for none.
 void expect_predicted(const Schedule& schedule, bool tied) {
-  const RecordedRun measured = trained(schedule, tied);
+  const RecordedRun measured = recorded_training(schedule, tied);
   const Costs costs = calibrate({&measured, 1}).costs.resolve(schedule.placement, std::nullopt);
   const bool has_copies = schedule.placement.copies() > 1;  // their sum has tied ones, too
   EXPECT_EQ(costs.tied_gradients.has_value(), tied && !has_copies);

@@ -21,7 +21,7 @@
 namespace pipesim::gui {
 namespace {
 
-using testing::pick;
+using pipesim::testing::pick;
 
 Settings settings_of(const std::string& schedule, int stages, int microbatches, int chunks = 1) {
   Settings settings;
@@ -56,7 +56,7 @@ RecordedRun through_a_file(const Settings& settings) {
   const Schedule schedule = generate(chosen, shape);
   const Costs costs = costs_of(settings);
   const Prediction prediction = predict(schedule, costs, &chosen, shape);
-  const testing::TemporaryFolder folder;
+  const pipesim::testing::TemporaryFolder folder;
   OutputFile file(folder / "trace.json");
   write_chrome_trace(record_run(schedule, costs), file);
   file.commit();
@@ -87,7 +87,7 @@ auto all_parts(const List& list) {
   return parts;
 }
 
-void expect_same(const RecordedRun& run, const RecordedRun& read) {
+void expect_same_run(const RecordedRun& run, const RecordedRun& read) {
   EXPECT_EQ(run.ranks, read.ranks);
   EXPECT_EQ(run.microbatches, read.microbatches);
   EXPECT_EQ(run.chunk_of_stage, read.chunk_of_stage);
@@ -160,7 +160,7 @@ TEST(Playground, IsTheTraceThatPipesimWrites) {
       EXPECT_NE(outcome.objection, "");
       continue;
     }
-    expect_same(*outcome.trace->run, through_a_file(settings));
+    expect_same_run(*outcome.trace->run, through_a_file(settings));
     if (::testing::Test::HasFailure()) return;
     ++compared;
   }

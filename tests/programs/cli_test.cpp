@@ -20,14 +20,11 @@ namespace pipesim {
 namespace {
 
 using testing::call;
+using testing::expect_refused;
 using testing::golden;
 using testing::Json;
 using testing::json_of;
 using testing::Outcome;
-
-void expect_refused(const std::string& line, int status, const std::string& part) {
-  testing::expect_one_sentence(call(line), "pipesim", line, status, part);
-}
 
 TEST(Predict, PrintsTheContractsKeys) {
   const Json json = json_of("--schedule 1f1b --stages 4 --microbatches 8 --activation-bytes 1MiB");

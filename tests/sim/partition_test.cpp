@@ -12,6 +12,7 @@
 
 #include "sim/cost/layout.h"
 #include "sim/cost/pipedream_graph.h"
+#include "sim/plan/index.h"
 #include "sim/schedule/family.h"
 #include "tests/errors.h"
 #include "tests/files.h"
@@ -22,8 +23,6 @@ namespace pipesim {
 namespace {
 
 using testing::pick;
-
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 std::string name_of(int layer) { return fmt::format("layer {}", layer); }
 

@@ -59,7 +59,7 @@ std::string without_blanks(const Schedule& schedule) {
   return to_csv(kept);
 }
 
-std::string error_of(const std::string& text) {
+std::string csv_error(const std::string& text) {
   return testing::input_error_of([&] { parse_csv(text, "f.csv"); });
 }
 
@@ -691,7 +691,7 @@ TEST(Csv, ReadsTheDialectOf2024) {
   const Schedule schedule = parse_csv("0F0,0B0,0W0,0F1,0BW1\r\n", "old.csv");
   EXPECT_EQ(csv_row(schedule.actions[0]), "0F0,0I0,0W0,0F1,0B1");
   EXPECT_EQ(csv_row(parse_csv("0F0,0BW0\n", "old.csv").actions[0]), "0F0,0B0");
-  EXPECT_EQ(error_of("0F0,0I0,0W0,0F1,0BW1\n").substr(0, 12), "f.csv:1:17: ");
+  EXPECT_EQ(csv_error("0F0,0I0,0W0,0F1,0BW1\n").substr(0, 12), "f.csv:1:17: ");
 }
 
 TEST(Csv, ToleratesWhatSpreadsheetsDo) {
@@ -745,7 +745,7 @@ TEST(Csv, PointsAtTheFaultyCell) {
        "f.csv:1:9: rank 0: 1RECV_F0 has its other end on its own rank"},
   };
   for (const auto& [text, want] : cases) {
-    const std::string got = error_of(text);
+    const std::string got = csv_error(text);
     EXPECT_EQ(got.substr(0, want.size()), want) << "for " << quote(text) << "\ngot " << got;
   }
 }
@@ -755,7 +755,7 @@ TEST(Csv, RefusesTruncatedFiles) {
   for (const std::string& name : {goldens[4], goldens[9]}) {
     const std::string whole = read_file(golden(name));
     for (std::size_t length = 0; length + 1 < whole.size(); ++length) {
-      EXPECT_NE(error_of(whole.substr(0, length)), testing::no_error)
+      EXPECT_NE(csv_error(whole.substr(0, length)), testing::no_error)
           << name << " cut at " << length;
     }
   }
