@@ -281,11 +281,12 @@ void add_schedules(CommandLine& program) {
                      {"--figure", &flags->figure, "FILE.svg", "the same as an SVG"},
                      {"--json", &flags->json, "prints one JSON object"}});
   command.set_footer(
-      "--microbatches and --virtual-stages may be lists: 8,16,32. Each is tried with each.\n"
+      "--microbatches and --virtual-stages may be lists, such as 8,16,32: each is tried\n"
+      "with each.\n"
       "\n"
-      "All are the same model: costs are of all that a rank computes, where they do not come\n"
-      "from layers. With V chunks a rank each takes 1/V of times and bytes, and a message keeps\n"
-      "its bytes; a list gives one value a rank, in the order of the model.\n"
+      "All are the same model: costs that don't come from layers are of all that a rank\n"
+      "computes. With V chunks a rank each takes 1/V of times and bytes, and a message\n"
+      "keeps its bytes; a list gives one value a rank, in the order of the model.\n"
       "\n"
       "Examples:\n"
       "  pipesim schedules --compare --stages 8 --microbatches 16,64 --p2p-latency 9us\n"
