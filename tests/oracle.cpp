@@ -110,7 +110,10 @@ class Interpreter {
     for (int r = 0; r < schedule_.ranks(); ++r) all.insert(r);
     const std::vector<int>& homes = schedule_.placement.rank_of_stage();
     close(costs_.reduce_gradients_ns);
-    meet(costs_.tied_gradients, {homes.front(), homes.back()});
+    // Copies add tied gradients up with all others.
+    if (schedule_.placement.copies() == 1) {
+      meet(costs_.tied_gradients, {homes.front(), homes.back()});
+    }
     meet(costs_.gradient_norm, all);
     close(costs_.optimizer_ns);
     result_.makespan = *std::ranges::max_element(now);
