@@ -272,7 +272,8 @@ void add_schedules(CommandLine& program) {
            {"--compare", &flags->compare, "tries every schedule on the same model"},
            {"--memory-cap", &flags->memory_cap, "BYTES", "says what exceeds so much memory"}});
   add_schedule_flags(command, flags->schedule, false);
-  add_cost_flags(command, flags->costs);
+  add_cost_flags(command, flags->costs,
+                 "of all that a rank computes for a microbatch; a list gives one a rank");
   command.add_flags("Costs of a run",
                     {{"--run", &flags->run, "TRACE", "calibrated on it; of each rank one or all"}});
   add_spread_flags(command, flags->spread);
@@ -281,12 +282,10 @@ void add_schedules(CommandLine& program) {
                      {"--figure", &flags->figure, "FILE.svg", "the same as an SVG"},
                      {"--json", &flags->json, "prints one JSON object"}});
   command.set_footer(
-      "--microbatches and --virtual-stages may be lists, such as 8,16,32: each is tried\n"
-      "with each.\n"
-      "\n"
-      "All are the same model: costs that don't come from layers are of all that a rank\n"
-      "computes. With V chunks a rank each takes 1/V of times and bytes, and a message\n"
-      "keeps its bytes; a list gives one value a rank, in the order of the model.\n"
+      "--microbatches and --virtual-stages may be lists, as 8,16,32: each is tried\n"
+      "with each. All are the same model: where costs are not a model's or by layer,\n"
+      "they are of a rank's whole part of it. With V chunks a rank each takes 1/V of\n"
+      "times and bytes; a message keeps its bytes.\n"
       "\n"
       "Examples:\n"
       "  pipesim schedules --compare --stages 8 --microbatches 16,64 --p2p-latency 9us\n"

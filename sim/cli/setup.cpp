@@ -86,9 +86,9 @@ void add_schedule_flags(CommandLine& command, ScheduleFlags& flags, bool with_na
         "loop, v or each stage's rank; default loop or v"}});
 }
 
-void add_cost_flags(CommandLine& command, CostFlags& flags) {
+void add_cost_flags(CommandLine& command, CostFlags& flags, const std::string& of) {
   add_model_flags(command, flags.model);
-  const std::string group = "Costs, of a chunk and a microbatch; a list gives one a virtual stage";
+  const std::string group = "Costs, " + of;
   command.add_flags(group, single_costs(flags));
   command.add_flags(
       group,

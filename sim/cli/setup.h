@@ -20,7 +20,10 @@ struct CostFlags {
 };
 
 void add_schedule_flags(CommandLine& command, ScheduleFlags& flags, bool with_name);
-void add_cost_flags(CommandLine& command, CostFlags& flags);
+// `of`: what costs are of, and one value of a list is.
+void add_cost_flags(
+    CommandLine& command, CostFlags& flags,
+    const std::string& of = "of a chunk and a microbatch; a list gives one a virtual stage");
 
 // What the flags ask for. `file`, where it is given, stands for --costs; `name` is what it
 // is of, in messages.

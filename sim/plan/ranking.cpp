@@ -46,7 +46,7 @@ std::string loss_words(const Loss& loss, const Candidate& one, const Candidate& 
     case TimePart::slowdown:
       return fmt::format("transfers slow compute down by {} {}", time, more ? "more" : "less");
     case TimePart::warmup: return longer("warm-up");
-    case TimePart::steady: return longer("waits between F and B");
+    case TimePart::steady: return longer("steady-state idle time");
     case TimePart::drain: return longer("drain");
     default: return longer("waits for transfers");
   }
@@ -58,13 +58,14 @@ std::string loss_words(std::vector<Loss> losses, const Candidate& one, const Can
   constexpr double least_part = 0.1;  // of the largest
   std::ranges::stable_sort(losses, std::greater(),
                            [](const Loss& loss) { return std::abs(loss.ns); });
+  const double least = std::max(0.5, least_part * std::abs(losses.front().ns));
+  losses.resize(std::min(most, losses.size()));
+  std::erase_if(losses, [&](const Loss& loss) { return std::abs(loss.ns) < least; });
+  // What is longer is why; then what makes up for a part of it.
+  std::ranges::stable_partition(losses, [](const Loss& loss) { return loss.ns > 0; });
   std::string words;
-  for (std::size_t i = 0; i < std::min(most, losses.size()); ++i) {
-    if (std::abs(losses[i].ns) < least_part * std::abs(losses.front().ns) ||
-        std::llround(std::abs(losses[i].ns)) == 0) {
-      break;
-    }
-    words += (words.empty() ? "" : ", ") + loss_words(losses[i], one, fastest);
+  for (const Loss& loss : losses) {
+    words += (words.empty() ? "" : ", ") + loss_words(loss, one, fastest);
   }
   return words;
 }

@@ -219,11 +219,15 @@ TEST(WhyNot, NamesWhatTakesLonger) {
   EXPECT_EQ(made({{TimePart::drain, 12}, {TimePart::warmup, -3}}).why(),
             "+4.50 ms: drain 6.00 ms longer, warm-up 1.50 ms shorter");
   EXPECT_EQ(made({{TimePart::p2p, 8}, {TimePart::drain, 2}, {TimePart::steady, 4}}).why(),
-            "+7.00 ms: waits for transfers 4.00 ms longer, waits between F and B 2.00 ms longer, "
+            "+7.00 ms: waits for transfers 4.00 ms longer, steady-state idle time 2.00 ms longer, "
             "drain 1.00 ms longer");
   // What hardly counts is left out.
   EXPECT_EQ(made({{TimePart::messages, 20}, {TimePart::drain, 1}}).why(),
             "+10.50 ms: compute for messages 10.00 ms longer");
+  // What is shorter stands last.
+  EXPECT_EQ(made({{TimePart::steady, -60}, {TimePart::drain, 40}, {TimePart::warmup, 30}}).why(),
+            "+5.00 ms: drain 20.00 ms longer, warm-up 15.00 ms longer, steady-state idle time "
+            "30.00 ms shorter");
   EXPECT_EQ(made({}).why(), "as fast");
 }
 

@@ -29,7 +29,7 @@ class TimelinePage {
         for (const std::size_t own : panel.actions_of_rank) actions += own;
       }
     }
-    has_titles_ = actions <= most_titles;
+    has_few_ = actions <= few;
     for (const TimelineGroup& group : groups) draw(group);
     draw_legend();
   }
@@ -39,8 +39,10 @@ class TimelinePage {
                R"(<?xml version="1.0" encoding="UTF-8"?>
 <svg xmlns="http://www.w3.org/2000/svg" width="{0}" height="{1}" viewBox="0 0 {0} {1}" font-family="DejaVu Sans, Verdana, sans-serif" font-size="12">
 <path d="M0 0h{0}v{1}h-{0}z" fill="#{2:06x}"/>
-)",
-               page_width, y_, colours::paper.light) +
+{3})",
+               page_width, y_, colours::paper.light,
+               // Between actions of one kind; many are too narrow for it.
+               has_few_ ? "<style>rect{stroke:#fff;stroke-width:0.5}</style>\n" : "") +
            body_ + "</svg>\n";
   }
 
@@ -55,7 +57,7 @@ class TimelinePage {
   static constexpr int row_gap = 2;
   static constexpr int letter = 6;  // of labels within actions
   static constexpr int line_height = 20;
-  static constexpr std::size_t most_titles = 5'000;
+  static constexpr std::size_t few = 5'000;
 
   static constexpr std::uint32_t idle = 0xf1f1ee;
   static constexpr std::uint32_t grid = 0xc9c9c3;
@@ -165,7 +167,7 @@ class TimelinePage {
                                   ? fmt::format("{}{}", kind_name(action.kind), action.microbatch)
                                   : std::string(kind_name(action.kind).substr(0, 1));
     std::string title;
-    if (has_titles_) title = fmt::format("<title>{}</title>", xml_text(to_text(action)));
+    if (has_few_) title = fmt::format("<title>{}</title>", xml_text(to_text(action)));
     lighter_ = lighter_ || chunk > 0;
     add(R"(<rect x="{}" y="{}" width="{}" height="{}" fill="#{:06x}"{}>{}</rect>)",
         pixels(left * 100 + begin), top, pixels(width), height, colour.light,
@@ -197,7 +199,7 @@ class TimelinePage {
 
   std::string body_;
   int y_ = 0;
-  bool has_titles_ = false;
+  bool has_few_ = false;
   bool lighter_ = false;
   std::array<bool, paints.size()> used_{};
 };
