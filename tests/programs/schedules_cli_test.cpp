@@ -351,7 +351,8 @@ TEST(ComparedSchedules, AreDrawnOnOneAxis) {
   EXPECT_EQ(axes, 1) << pictures;
   // All but naive, which takes 96 ms.
   EXPECT_EQ(widths.size(), all_families().size() - 1);
-  EXPECT_NE(pictures.find("\ntoo long to be drawn: naive, 2 chunks a rank, 96.00 ms\n"), std::string::npos);
+  EXPECT_NE(pictures.find("\ntoo long to be drawn: naive, 2 chunks a rank, 96.00 ms\n"),
+            std::string::npos);
   // 66 and 57 halves of a millisecond, a column each, in which rank 0 ends with a backward.
   EXPECT_EQ(widths.at("1f1b"), 3 + 66 - 1U) << pictures;
   EXPECT_EQ(widths.at("interleaved"), 3 + 57 - 1U) << pictures;
