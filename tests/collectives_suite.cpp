@@ -20,9 +20,9 @@ using exec::Transport;
 
 Bytes filled(std::size_t size, int value) { return Bytes(size, static_cast<std::byte>(value + 1)); }
 
-class Suite {
+class Collectives {
  public:
-  explicit Suite(Transport& transport)
+  explicit Collectives(Transport& transport)
       : transport_(transport), rank_(transport.rank()), ranks_(transport.ranks()) {}
 
   std::vector<std::string> run() {
@@ -152,6 +152,8 @@ class Suite {
 
 }  // namespace
 
-std::vector<std::string> check_collectives(Transport& transport) { return Suite(transport).run(); }
+std::vector<std::string> check_collectives(Transport& transport) {
+  return Collectives(transport).run();
+}
 
 }  // namespace pipesim::testing

@@ -60,9 +60,9 @@ inline std::vector<std::int32_t> choices(std::int64_t count, std::int32_t below,
 
 // Floats on a device, `offset` floats past an aligned address, between guards
 // that are checked at the end. Without values they are NaN: to be overwritten.
-class Array {
+class Floats {
  public:
-  Array(exec::Device& device, std::int64_t count, int offset = 0)
+  Floats(exec::Device& device, std::int64_t count, int offset = 0)
       : device_(device), count_(count), offset_(offset) {
     std::vector<float> all(static_cast<std::size_t>(count + 2 * guards),
                            std::numeric_limits<float>::quiet_NaN());
@@ -73,13 +73,13 @@ class Array {
     memory_ = static_cast<float*>(device.allocate((count + 2 * guards + offset) * 4));
     device.upload(memory_ + offset, all.data(), (count + 2 * guards) * 4);
   }
-  Array(exec::Device& device, const std::vector<float>& values, int offset = 0)
-      : Array(device, static_cast<std::int64_t>(values.size()), offset) {
+  Floats(exec::Device& device, const std::vector<float>& values, int offset = 0)
+      : Floats(device, static_cast<std::int64_t>(values.size()), offset) {
     device.upload(data(), values.data(), count_ * 4);
   }
-  Array(const Array&) = delete;
-  Array& operator=(const Array&) = delete;
-  ~Array() {
+  Floats(const Floats&) = delete;
+  Floats& operator=(const Floats&) = delete;
+  ~Floats() {
     std::vector<float> all(static_cast<std::size_t>(count_ + 2 * guards));
     device_.download(all.data(), memory_ + offset_, (count_ + 2 * guards) * 4);
     for (int i = 0; i < guards; ++i) {

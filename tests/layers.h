@@ -177,9 +177,9 @@ class Tokens {
   std::vector<float> losses() { return losses_.values(); }
 
  private:
-  Array tokens_;
-  Array targets_;
-  Array losses_;
+  Floats tokens_;
+  Floats targets_;
+  Floats losses_;
   OracleBatch batch_;
   std::uint32_t index_ = 0;
 };

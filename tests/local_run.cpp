@@ -1,5 +1,7 @@
 #include "tests/local_run.h"
 
+#include <gtest/gtest.h>
+
 #include <utility>
 
 #include "exec/run/ranks.h"
@@ -62,6 +64,12 @@ exec::RunResult run_locally(const exec::TrainingJob& training,
         if (first) result = std::move(mine);
       });
   return result;
+}
+
+void expect_bitwise(const exec::RunResult& result) {
+  ASSERT_TRUE(result.verification);
+  EXPECT_TRUE(result.verification->bitwise)
+      << result.verification->worst << " by " << result.verification->max_rel_error;
 }
 
 }  // namespace pipesim::testing

@@ -28,4 +28,7 @@ exec::RunResult run_locally(const exec::TrainingJob& training,
                             const std::vector<exec::Clock>& clocks = {},
                             const exec::Checkpointing& checkpointing = {});
 
+// That a run was verified, and has the bits of the reference.
+void expect_bitwise(const exec::RunResult& result);
+
 }  // namespace pipesim::testing

@@ -4,22 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "tests/command.h"
+#include "tests/words.h"
 
 namespace pipesim::testing {
 
 using Json = nlohmann::json;
-
-inline std::vector<std::string> words(const std::string& line) {
-  std::istringstream in(line);
-  std::vector<std::string> result;
-  for (std::string word; in >> word;) result.push_back(word);
-  return result;
-}
 
 // Of words without blanks.
 inline Outcome call(const std::string& line, const std::vector<std::string>& environment = {}) {
@@ -43,11 +36,8 @@ inline std::string unwrapped(const std::string& text) {
   return out;
 }
 
-inline std::string replaced(std::string text, const std::string& what, const std::string& with) {
-  const std::size_t at = text.find(what);
-  EXPECT_NE(at, std::string::npos) << what;
-  if (at != std::string::npos) text.replace(at, what.size(), with);
-  return text;
+inline void expect_refused(const std::string& line, int status, const std::string& part) {
+  expect_one_sentence(call(line), "pipesim", line, status, part);
 }
 
 inline const std::string schedule = "--schedule 1f1b --stages 4 --microbatches 8";

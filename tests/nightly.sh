@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # What takes too long for every change: the tests as they are in tests/run.sh, then
 #   - every source compiled by itself, with warnings as errors: a unity build hides an
-#     include that is missing;
+#     include that is missing; and the CUDA module for all architectures;
+#   - tests that go through many shapes, with all of them;
 #   - benchmarks and examples, which no test needs;
 #   - all tests under the address and undefined-behaviour sanitizers, those of the emulated
 #     GPU and of the window included;
 #   - what has threads under the thread sanitizer;
 #   - 100,000 random programs, as released and under sanitizers;
+#   - 10,000 random shapes of schedule families;
 #   - 500 trainings that are struck while they save, prune or resume;
 #   - 300 random layouts with replicas and shards, over MPI and over TCP;
 #   - a llama of 10 M parameters that learns, the same by three schedules;
@@ -23,10 +25,10 @@ case "${1:-}" in
   *) echo "nightly.sh: unknown flag '$1'; there is --after-run" >&2; exit 2 ;;
 esac
 . examples/steps.sh
+export PIPESIM_THOROUGH=1
 
 build_by_itself() {
-  cmake --preset release -B build/plain -DCMAKE_UNITY_BUILD=OFF -DPIPESIM_WERROR=ON \
-    -DPIPESIM_TESTS=OFF
+  cmake --preset release -B build/plain -DCMAKE_UNITY_BUILD=OFF -DPIPESIM_WERROR=ON
   cmake --build build/plain
 }
 
@@ -45,6 +47,11 @@ build_tsan() {
 # random_programs TREE
 random_programs() {
   env PIPESIM_RANDOM_PROGRAMS=100000 "$1/tests/sim_tests" '--gtest_filter=Transfers.*'
+}
+
+# random_families TREE
+random_families() {
+  env PIPESIM_RANDOM_FAMILIES=10000 "$1/tests/sim_tests" '--gtest_filter=RandomFamilies.*'
 }
 
 # Processes that MPI and TCP connect.
@@ -66,12 +73,14 @@ build_hip() {
 
 step "build: every source by itself" build_by_itself
 step "build: benchmarks and examples" cmake --build --preset release
+step "test: release, all shapes" ctest --preset release -L '^thorough$' -j2
 step "build: asan-ubsan, all tests" build_sanitized
 step "test: asan-ubsan, all tests" ctest --test-dir $sanitized -j2 --output-on-failure
 step "build: tsan" build_tsan
 step "test: tsan" ctest --preset tsan -j2
 step "100,000 random programs" random_programs build/release
 step "100,000 random programs: asan-ubsan" random_programs $sanitized
+step "10,000 random shapes of families" random_families build/release
 step "random layouts over MPI and TCP" random_layouts
 step "500 trainings struck while they save" struck_trainings
 step "a llama learns" bash tests/learns.sh build/release

@@ -69,7 +69,7 @@ class Interpreter {
           }
           if (!ready) continue;
           if (cell.size() == 2) {
-            const auto& overlap = costs_.stages[static_cast<std::size_t>(cell[0].stage)].overlap_ns;
+            const auto& overlap = costs_of(cell[0]).overlap_ns;
             if (overlap) length = *overlap;
           }
           for (const Action& action : cell) {
@@ -110,7 +110,10 @@ class Interpreter {
     for (int r = 0; r < schedule_.ranks(); ++r) all.insert(r);
     const std::vector<int>& homes = schedule_.placement.rank_of_stage();
     close(costs_.reduce_gradients_ns);
-    meet(costs_.tied_gradients, {homes.front(), homes.back()});
+    // Copies add tied gradients up with all others.
+    if (schedule_.placement.copies() == 1) {
+      meet(costs_.tied_gradients, {homes.front(), homes.back()});
+    }
     meet(costs_.gradient_norm, all);
     close(costs_.optimizer_ns);
     result_.makespan = *std::ranges::max_element(now);
@@ -120,6 +123,22 @@ class Interpreter {
   }
 
  private:
+  // The second half of the microbatches goes through second copies, where there are any.
+  int copy_of(int microbatch) const {
+    return schedule_.placement.copies() == 2 && microbatch >= schedule_.microbatches / 2 ? 1 : 0;
+  }
+  int home(int stage, int microbatch) const {
+    const Placement& placement = schedule_.placement;
+    const bool second = copy_of(microbatch) == 1;
+    const auto at = static_cast<std::size_t>(stage);
+    return second ? placement.rank_of_second()[at] : placement.rank_of_stage()[at];
+  }
+  const StageCosts& costs_of(const Action& a) const {
+    const int stages = schedule_.stages();
+    const bool own = std::ssize(costs_.stages) > stages && copy_of(a.microbatch) == 1;
+    return costs_.stages[static_cast<std::size_t>(own ? stages + a.stage : a.stage)];
+  }
+
   bool needs_input(const Action& a) const {
     if (a.kind == Kind::F) return a.stage > 0;
     return is_backward(a.kind) && a.stage + 1 < schedule_.stages();
@@ -127,7 +146,7 @@ class Interpreter {
   static Kind input_kind(const Action& a) { return a.kind == Kind::F ? Kind::F : Kind::B; }
 
   std::int64_t duration(const Action& a) const {
-    const StageCosts& stage = costs_.stages[static_cast<std::size_t>(a.stage)];
+    const StageCosts& stage = costs_of(a);
     if (a.kind == Kind::F) return stage.forward_ns + stage.forward_messages_ns;
     if (a.kind == Kind::W) return stage.backward_weight_ns;
     const std::int64_t input = stage.backward_input_ns + stage.backward_messages_ns;
@@ -137,7 +156,7 @@ class Interpreter {
   void finish(const Action& a, std::int64_t end) {
     const int to = a.kind == Kind::F ? a.stage + 1 : a.stage - 1;
     if (a.kind == Kind::W || to < 0 || to == schedule_.stages()) return;
-    const bool local = schedule_.placement.rank_of(to) == schedule_.placement.rank_of(a.stage);
+    const bool local = home(to, a.microbatch) == home(a.stage, a.microbatch);
     if (local) {
       arrivals_[{to, input_kind(a), a.microbatch}] = {end, end, false, 0, 0};
     } else if (!schedule_.has_transfers()) {
@@ -147,13 +166,12 @@ class Interpreter {
 
   void deliver(int stage, Kind send, int microbatch, std::int64_t sent) {
     const int to = send == Kind::SEND_F ? stage + 1 : stage - 1;
-    const Link& link =
-        costs_.link(schedule_.placement.rank_of(stage), schedule_.placement.rank_of(to));
+    const Link& link = costs_.link(home(stage, microbatch), home(to, microbatch));
     const std::int64_t bytes =
         costs_.stages[static_cast<std::size_t>(std::min(stage, to))].output_bytes;
     std::int64_t at = sent + link.latency_ns;
     if (link.bytes_per_second) at += ceil_div(bytes, *link.bytes_per_second);
-    const int rank = schedule_.placement.rank_of(stage);
+    const int rank = home(stage, microbatch);
     arrivals_[{to, send == Kind::SEND_F ? Kind::F : Kind::B, microbatch}] = {
         sent, at, true, rank, history_[static_cast<std::size_t>(rank)].size()};
   }
@@ -187,7 +205,7 @@ class Interpreter {
     std::map<std::int64_t, std::vector<std::pair<int, std::int64_t>>> ups, downs;
     for (const auto& [key, when] : result_.times) {
       const auto& [stage, kind, microbatch] = key;
-      if (schedule_.placement.rank_of(stage) != rank) continue;
+      if (home(stage, microbatch) != rank) continue;
       const StageCosts& costs = costs_.stages[static_cast<std::size_t>(stage)];
       if (is_backward(kind)) first_backward = std::min(first_backward, when.start);
       if (kind == Kind::F) last_forward = std::max(last_forward, when.end);

@@ -30,7 +30,7 @@ inline Paths ranks_of(const std::string& name) {
   return {recorded(name + ".rank0.json.gz"), recorded(name + ".rank1.json.gz")};
 }
 
-inline Json json_of(const std::string& path) {
+inline Json json_in(const std::string& path) {
   InputFile file(path);
   std::string text;
   char block[65536];
@@ -185,8 +185,8 @@ inline std::vector<Json> two_ranks() {
 // The recorded 1F1B in another form.
 struct Changed {
   TemporaryFolder folder;
-  Json first = json_of(ranks_of("1f1b")[0]);
-  Json second = json_of(ranks_of("1f1b")[1]);
+  Json first = json_in(ranks_of("1f1b")[0]);
+  Json second = json_in(ranks_of("1f1b")[1]);
 
   template <typename Change>
   void each(Change change) {

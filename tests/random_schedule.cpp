@@ -5,24 +5,14 @@
 
 namespace pipesim::testing {
 
-Schedule random_schedule(std::mt19937_64& random) {
-  const int ranks = static_cast<int>(pick(random, 1, 5));
-  const int stages = static_cast<int>(pick(random, ranks, 8));
-  const int microbatches = static_cast<int>(pick(random, 1, 6));
-  std::vector<int> rank_of_stage;
-  for (int s = 0; s < stages; ++s) {
-    rank_of_stage.push_back(s < ranks ? s : static_cast<int>(pick(random, 0, ranks - 1)));
-  }
-  for (std::size_t i = rank_of_stage.size(); i > 1; --i) {
-    std::swap(
-        rank_of_stage[i - 1],
-        rank_of_stage[static_cast<std::size_t>(pick(random, 0, static_cast<std::int64_t>(i) - 1))]);
-  }
-  Schedule schedule;
-  schedule.name = "random";
-  schedule.microbatches = microbatches;
-  schedule.placement = Placement(rank_of_stage);
+namespace {
 
+// One execution at random, for a schedule that has its placement.
+void write_down(Schedule& schedule, std::mt19937_64& random) {
+  schedule.name = "random";
+  const int ranks = schedule.placement.ranks();
+  const int stages = schedule.stages();
+  const int microbatches = schedule.microbatches;
   // done[s][mb]: 0 nothing, 1 F, 2 I (W is owed), 3 all.
   std::vector<std::vector<int>> done(static_cast<std::size_t>(stages),
                                      std::vector<int>(static_cast<std::size_t>(microbatches)));
@@ -51,7 +41,7 @@ Schedule random_schedule(std::mt19937_64& random) {
           pick(random, 0, static_cast<std::int64_t>(from.size()) - 1))];
     };
     Action action = choose(possible);
-    const int rank = schedule.placement.rank_of(action.stage);
+    const int rank = schedule.placement.rank_of(action);
     auto& list = lists[static_cast<std::size_t>(rank)];
     const auto apply = [&](const Action& a) {
       list.push_back(a);
@@ -60,7 +50,7 @@ Schedule random_schedule(std::mt19937_64& random) {
     // A backward possible now, on the same rank, may share the forward's cell.
     std::vector<Action> partners;
     for (const Action& other : possible) {
-      if (is_backward(other.kind) && schedule.placement.rank_of(other.stage) == rank) {
+      if (is_backward(other.kind) && schedule.placement.rank_of(other) == rank) {
         partners.push_back(other);
       }
     }
@@ -72,6 +62,45 @@ Schedule random_schedule(std::mt19937_64& random) {
     if (pick(random, 0, 9) == 0) list.push_back({});
   }
   for (const auto& list : lists) schedule.actions.add_rank(list);
+}
+
+}  // namespace
+
+Schedule random_schedule(std::mt19937_64& random) {
+  const int ranks = static_cast<int>(pick(random, 1, 5));
+  const int stages = static_cast<int>(pick(random, ranks, 8));
+  const int microbatches = static_cast<int>(pick(random, 1, 6));
+  std::vector<int> rank_of_stage;
+  for (int s = 0; s < stages; ++s) {
+    rank_of_stage.push_back(s < ranks ? s : static_cast<int>(pick(random, 0, ranks - 1)));
+  }
+  for (std::size_t i = rank_of_stage.size(); i > 1; --i) {
+    std::swap(
+        rank_of_stage[i - 1],
+        rank_of_stage[static_cast<std::size_t>(pick(random, 0, static_cast<std::int64_t>(i) - 1))]);
+  }
+  Schedule schedule;
+  schedule.microbatches = microbatches;
+  schedule.placement = Placement(rank_of_stage);
+  write_down(schedule, random);
+  return schedule;
+}
+
+Schedule random_schedule_with_copies(std::mt19937_64& random) {
+  const int pairs = static_cast<int>(pick(random, 1, 2));
+  const int stages = static_cast<int>(pick(random, 2 * pairs, 6));
+  std::vector<int> first;
+  std::vector<int> second;
+  for (int s = 0; s < stages; ++s) {
+    const int pair = s < pairs ? s : static_cast<int>(pick(random, 0, pairs - 1));
+    const int one = static_cast<int>(pick(random, 0, 1));
+    first.push_back(2 * pair + one);
+    second.push_back(2 * pair + 1 - one);
+  }
+  Schedule schedule;
+  schedule.microbatches = 2 * static_cast<int>(pick(random, 1, 3));
+  schedule.placement = Placement(first, second, schedule.microbatches);
+  write_down(schedule, random);
   return schedule;
 }
 
@@ -143,6 +172,15 @@ Costs random_costs(std::mt19937_64& random, const Schedule& schedule) {
   std::mt19937_64 own = random;  // what comes next does not depend on these
   for (auto* group : {&costs.tied_gradients, &costs.gradient_norm}) {
     if (pick(own, 0, 3) == 0) *group = GroupCosts{.latency_ns = pick(own, 0, coarse)};
+  }
+  // Second copies that take other times.
+  if (schedule.placement.copies() > 1 && pick(own, 0, 1) == 0) {
+    for (int s = 0; s < schedule.stages(); ++s) {
+      StageCosts stage = costs.stages[static_cast<std::size_t>(s)];
+      stage.forward_ns = pick(own, 0, coarse);
+      stage.backward_input_ns = pick(own, 0, coarse);
+      costs.stages.push_back(stage);
+    }
   }
   return costs;
 }

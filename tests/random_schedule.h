@@ -18,6 +18,8 @@ inline std::int64_t pick(std::mt19937_64& random, std::int64_t least, std::int64
 // Up to 5 ranks, 8 stages placed anyhow, 6 microbatches; B or I and W, some
 // cells overlapped. Never deadlocks: it is one execution, written down.
 Schedule random_schedule(std::mt19937_64& random);
+// The same with second copies of its stages: 2 or 4 ranks, 2 to 6 microbatches.
+Schedule random_schedule_with_copies(std::mt19937_64& random);
 // Swaps neighbours in each rank's list here and there, as long as find_fault()
 // finds nothing. What comes out may deadlock.
 void shuffle(Schedule& program, std::mt19937_64& random);

@@ -12,9 +12,9 @@ namespace {
 std::int64_t ceil_of(std::int64_t value, std::int64_t by) { return (value + by - 1) / by; }
 
 // One rank, until something that it needs is not known.
-class Rank {
+class ReplicaRank {
  public:
-  Rank(const Schedule& schedule, const Costs& costs, int rank, ReplicaTimes& times)
+  ReplicaRank(const Schedule& schedule, const Costs& costs, int rank, ReplicaTimes& times)
       : schedule_(schedule), costs_(costs), rank_(rank), times_(times) {}
 
   // Whether it got any further.
@@ -161,12 +161,12 @@ class Rank {
 
 ReplicaTimes replica_times(const Schedule& compute, const Costs& costs) {
   ReplicaTimes times;
-  std::vector<Rank> ranks;
+  std::vector<ReplicaRank> ranks;
   for (int rank = 0; rank < compute.ranks(); ++rank)
     ranks.emplace_back(compute, costs, rank, times);
   for (bool moved = true; moved;) {
     moved = false;
-    for (Rank& rank : ranks) moved = rank.advance() || moved;
+    for (ReplicaRank& rank : ranks) moved = rank.advance() || moved;
   }
   return times;
 }

@@ -8,15 +8,16 @@
 namespace pipesim::oracle {
 namespace {
 
-using Key = std::tuple<int, Kind, int>;
+using TransferKey = std::tuple<int, Kind, int>;
 
-Key key(const Action& a) { return {a.stage, a.kind, a.microbatch}; }
+TransferKey key(const Action& a) { return {a.stage, a.kind, a.microbatch}; }
 
 struct Stream {
   std::vector<std::vector<Action>> cells;
   std::size_t at = 0;
-  std::int64_t free_from = 0;        // for the cell at the head
-  std::map<Key, std::int64_t> done;  // of its actions: when the stream was through with them
+  std::int64_t free_from = 0;  // for the cell at the head
+  std::map<TransferKey, std::int64_t>
+      done;  // of its actions: when the stream was through with them
 
   bool shows(const Action& a) const {
     return at < cells.size() && std::ranges::count(cells[at], a) > 0 && !done.contains(key(a));
@@ -30,9 +31,9 @@ struct Stream {
   }
 };
 
-class Interpreter {
+class TransferInterpreter {
  public:
-  Interpreter(const Schedule& program, const Costs& costs, const Transfers& transfers)
+  TransferInterpreter(const Schedule& program, const Costs& costs, const Transfers& transfers)
       : program_(program), costs_(costs), transfers_(transfers) {
     for (int r = 0; r < program.ranks(); ++r) {
       joined_ = false;
@@ -92,14 +93,28 @@ class Interpreter {
            transfers_.eager_limit_bytes;
   }
 
-  int rank_of(int stage) const { return program_.placement.rank_of(stage); }
+  bool is_of_second_copy(const Action& a) const {
+    const Placement& placement = program_.placement;
+    const int each = placement.copies() == 2 ? placement.microbatches() : 0;  // an iteration
+    return each > 0 && a.microbatch % each >= each / 2;
+  }
+  int rank_of(const Action& a) const {
+    const Placement& placement = program_.placement;
+    const auto at = static_cast<std::size_t>(a.stage);
+    return is_of_second_copy(a) ? placement.rank_of_second()[at] : placement.rank_of_stage()[at];
+  }
+  const StageCosts& costs_of(const Action& a) const {
+    const int stages = program_.stages();
+    const bool own = std::ssize(costs_.stages) > stages && is_of_second_copy(a);
+    return costs_.stages[static_cast<std::size_t>(own ? stages + a.stage : a.stage)];
+  }
 
   // "2:" is rank 2's compute, "2:c" its transfers, "2:0>2" its end of an edge.
   std::string name_of(int rank, const Action& a) const {
     const std::string own = std::to_string(rank) + ":";
     if (!is_transfer(a.kind) || transfers_.mode == P2p::blocking) return own;
     if (transfers_.mode == P2p::fifo) return own + "c";
-    const int peer = rank_of(peer_of(a).stage);
+    const int peer = rank_of(peer_of(a));
     const int from = is_send(a.kind) ? rank : peer;
     return own + std::to_string(from) + ">" + std::to_string(from == rank ? peer : rank);
   }
@@ -123,7 +138,7 @@ class Interpreter {
       const auto others = awaited(a);
       if (!others) return false;
       start = std::max(start, *others);
-      const StageCosts& stage = costs_.stages[static_cast<std::size_t>(a.stage)];
+      const StageCosts& stage = costs_of(a);
       if (a.kind == Kind::F) length += stage.forward_ns + stage.forward_messages_ns;
       if (is_backward(a.kind)) length += stage.backward_input_ns + stage.backward_messages_ns;
       if (a.kind == Kind::W || a.kind == Kind::B) length += stage.backward_weight_ns;
@@ -134,7 +149,7 @@ class Interpreter {
       start = std::max(start, input->second);
     }
     if (cell.size() == 2) {
-      length = costs_.stages[static_cast<std::size_t>(cell[0].stage)].overlap_ns.value_or(length);
+      length = costs_of(cell[0]).overlap_ns.value_or(length);
     }
     for (const Action& a : cell) {
       times_[key(a)] = {start, start + length};
@@ -142,7 +157,7 @@ class Interpreter {
       result_[{a.stage, a.kind == Kind::F, a.microbatch}] = start + length;
       const int to = a.kind == Kind::F ? a.stage + 1 : a.stage - 1;
       if (to < 0 || to == program_.stages()) continue;
-      if (rank_of(to) == rank_of(a.stage)) {
+      if (rank_of(make_action(to, a.kind, a.microbatch)) == rank_of(a)) {
         ready_[{to, a.kind == Kind::F, a.microbatch}] = start + length;
       }
     }
@@ -157,7 +172,7 @@ class Interpreter {
     const std::tuple<int, bool, int> input{receive.stage, forward, receive.microbatch};
     const std::int64_t bytes =
         costs_.stages[static_cast<std::size_t>(std::min(send.stage, receive.stage))].output_bytes;
-    const Link& link = costs_.link(rank_of(send.stage), rank_of(receive.stage));
+    const Link& link = costs_.link(rank_of(send), rank_of(receive));
     std::int64_t length = link.latency_ns;
     if (link.bytes_per_second) {
       length += (bytes * 1'000'000'000 + *link.bytes_per_second - 1) / *link.bytes_per_second;
@@ -178,7 +193,7 @@ class Interpreter {
       }
       return true;
     }
-    Stream& other = streams_[name_of(is_send(a.kind) ? rank_of(receive.stage) : rank_of(send.stage),
+    Stream& other = streams_[name_of(is_send(a.kind) ? rank_of(receive) : rank_of(send),
                                      is_send(a.kind) ? receive : send)];
     if (!other.shows(peer_of(a)) || result == result_.end() || !others) return false;
     const std::int64_t start =
@@ -205,7 +220,7 @@ class Interpreter {
 
 std::optional<Times> run_with_transfers(const Schedule& program, const Costs& costs,
                                         const Transfers& transfers) {
-  return Interpreter(program, costs, transfers).run();
+  return TransferInterpreter(program, costs, transfers).run();
 }
 
 }  // namespace pipesim::oracle

@@ -19,6 +19,9 @@ struct Promises {
   std::size_t largest_misfit = std::size_t{1} << 30;
 };
 
+// As the eager limit of a transport that has none, where a parameter says which.
+inline constexpr std::int64_t no_limit = -1;
+
 // What is wrong, as this rank sees it. Called on every rank with the same
 // promises; where ranks lose step, it may hang or throw.
 std::vector<std::string> check_transport(exec::Transport& transport, const Promises& promises);

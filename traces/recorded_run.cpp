@@ -22,6 +22,20 @@ std::string RunDescription::pipeline_name() const {
   return replicas == 1 ? tensor : data + ", " + tensor;
 }
 
+std::int32_t RecordedRun::home_of(const Action& action) const {
+  const auto stage = static_cast<std::size_t>(action.stage);
+  const bool is_second =
+      !about.rank_of_second.empty() && 2 * std::int64_t{action.microbatch} >= microbatches;
+  return is_second ? about.rank_of_second[stage] : about.rank_of_stage[stage];
+}
+
+bool RecordedRun::is_on(const Action& action, std::int32_t rank) const {
+  if (takes_microbatch(action.kind)) return home_of(action) == rank;
+  const auto stage = static_cast<std::size_t>(action.stage);
+  return about.rank_of_stage[stage] == rank ||
+         (!about.rank_of_second.empty() && about.rank_of_second[stage] == rank);
+}
+
 std::size_t RecordedRun::median_iteration() const {
   const Accumulation accumulation{about.accumulate};
   const int count = iterations.empty() ? 0 : iterations.back().number + 1;

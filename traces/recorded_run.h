@@ -59,8 +59,11 @@ struct MeasuredFacts {
 // What made the run, as far as the files say.
 struct RunDescription {
   Source source = Source::measured;
-  std::string schedule;                   // its name, or empty
-  std::vector<int> rank_of_stage;         // of each virtual stage
+  std::string schedule;            // its name, or empty
+  std::vector<int> rank_of_stage;  // of each virtual stage
+  // Of its second copy, through which the second half of an iteration's microbatches goes; empty
+  // where stages have one copy.
+  std::vector<int> rank_of_second;
   std::vector<std::string> program;       // a CSV row a rank; empty where unknown
   std::vector<std::string> dependencies;  // each as "0F3 after 1B0"
   bool continuous = false;  // ranks went on without waiting for all to end an iteration
@@ -118,6 +121,12 @@ struct RecordedRun : TimelineFrame {
   // they belong, and which therefore are in no span.
   std::int64_t unmatched = 0;
   Warnings warnings;
+
+  // The rank of an action with a microbatch: that of its stage, in the copy which that goes
+  // through.
+  std::int32_t home_of(const Action& action) const;
+  // Whether an action's stage lives on that rank, in the copy of its microbatch if it has one.
+  bool is_on(const Action& action, std::int32_t rank) const;
 
   // The iteration with the median makespan, the lower of two in the middle; of a run where
   // several are one step, of those that end with one.

@@ -64,10 +64,12 @@ std::string metadata_json(const RecordedRun& run) {
   json["source"] = name_of(about.source);
   json["schedule"] = about.schedule;
   json["stages"] = run.ranks;
-  json["virtual_stages"] =
-      run.chunk_of_stage.empty() ? 0 : std::ranges::max(run.chunk_of_stage) + 1;
+  json["virtual_stages"] = run.chunk_of_stage.empty() ? 0
+                                                      : (std::ranges::max(run.chunk_of_stage) + 1) /
+                                                            (about.rank_of_second.empty() ? 1 : 2);
   json["microbatches"] = run.microbatches;
   json["rank_of_stage"] = about.rank_of_stage;
+  if (!about.rank_of_second.empty()) json["rank_of_second"] = about.rank_of_second;
   json["iterations"] = iteration_ns.size();
   if (about.accumulate > 1) json["accumulate"] = about.accumulate;
   if (about.saves.any()) {

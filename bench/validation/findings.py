@@ -13,6 +13,7 @@ from products import ProductRow, examine_products
 from program import Json, Pipesim
 from rows import DATA, Source, Use, read_products, read_rows
 from schedule_figures import Figure, bubble_rates, gpipe_speedups, schedule_ratios
+from v_shape_figures import controllable_memory, dualpipes
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,8 @@ class Findings:
     rates: list[Figure]
     ratios: list[Figure]
     speedups: list[Figure]
+    v_shapes: list[Figure]
+    dualpipes: list[Figure]
     goodput: GoodputFigures
 
     def of(self, source: Source) -> list[Outcome]:
@@ -99,6 +102,15 @@ def measure(findings: Findings) -> Measures:
         measures[f"schedule ratios, hops that hold {hop}"] = summarise(
             differences(findings.ratios, columns, relative=True)
         )
+    measures["V shapes, bubbles in parts of 1F1B's"] = summarise(
+        differences(findings.v_shapes, slice(0, 1), relative=False)
+    )
+    measures["V shapes, microbatches kept"] = summarise(
+        differences(findings.v_shapes, slice(1, 2), relative=True)
+    )
+    measures["DualPipe and DualPipeV, bubbles and chunks kept"] = summarise(
+        differences(findings.dualpipes, slice(0, 2), relative=True)
+    )
     return measures
 
 
@@ -128,5 +140,7 @@ def examine(pipesim: Pipesim, folder: Path = DATA) -> Findings:
         rates=bubble_rates(pipesim, folder),
         ratios=schedule_ratios(pipesim, folder),
         speedups=gpipe_speedups(pipesim, folder),
+        v_shapes=controllable_memory(pipesim, folder),
+        dualpipes=dualpipes(pipesim),
         goodput=goodput_figures(pipesim, folder),
     )

@@ -26,6 +26,9 @@ GOALS = (
     ("vtrain multi-node, t 1 or 8, without contradicting rows", "mean", 0.03),
     ("activation bytes", "worst", 0),
     ("bubble rates, 1F1B, ZB-H1, ZB-H2", "worst", 0.0001),
+    ("V shapes, bubbles in parts of 1F1B's", "worst", 0.1),
+    ("V shapes, microbatches kept", "worst", 0),
+    ("DualPipe and DualPipeV, bubbles and chunks kept", "worst", 0),
     ("schedule ratios, hops that hold no device", "worst", 0.03),
     ("schedule ratios, hops that hold their senders", "worst", 0.03),
 )

@@ -220,6 +220,14 @@ def schedule_tables(findings: Findings) -> dict[str, str]:
     return {
         "rates": figures_table(["run", "1F1B", "ZB-H1", "ZB-H2", "1F1B-I"], findings.rates, 4),
         "ratios": figures_table(["run", *of_ratios], findings.ratios, 3),
+        "v_shapes": figures_table(
+            ["schedule", "bubble / 1F1B's", "microbatches kept", "kept / 1F1B's"],
+            findings.v_shapes,
+            3,
+        ),
+        "dualpipes": figures_table(
+            ["times", "longest bubble of a rank, us", "chunks kept"], findings.dualpipes, 0
+        ),
         "speedups": figures_table(["network", "K 2", "K 4", "K 8"], findings.speedups, 2),
     }
 

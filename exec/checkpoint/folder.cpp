@@ -133,8 +133,8 @@ std::string CheckpointFolder::open(std::int64_t iteration) {
 // The manifest first, so that what is left of it is none.
 void CheckpointFolder::remove(const std::string& checkpoint) {
   std::vector<std::string> names = names_in(checkpoint);
-  std::ranges::stable_partition(names,
-                                [](const std::string& name) { return name == manifest_name; });
+  std::stable_partition(names.begin(), names.end(),
+                        [](const std::string& name) { return name == manifest_name; });
   for (const std::string& name : names) disk_.remove_file(join(checkpoint, name));
   disk_.remove_folder(checkpoint);
 }

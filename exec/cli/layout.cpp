@@ -49,7 +49,7 @@ PipelineLayout layout_of(const Task& task) {
   // Two copies of a tied matrix on one rank are one of the model's.
   const Model& model = training.model;
   const Placement& placement = training.program.placement;
-  if (model.tied_head && placement.rank_of(0) == placement.rank_of(placement.stages() - 1)) {
+  if (model.tied_head && placement.has(placement.rank_of(0), placement.stages() - 1)) {
     parameters.back() -= model.vocabulary_size / training.tensor_parallel * model.hidden_size;
   }
   LayoutFacts facts{task.title, training.program, costs};

@@ -17,6 +17,7 @@
 #include "sim/input_pipeline/input_families.h"
 #include "sim/schedule/deadlock.h"
 #include "sim/schedule/lower.h"
+#include "sim/schedule/remedy.h"
 #include "traces/base/error.h"
 #include "traces/base/memory.h"
 #include "traces/base/text.h"
@@ -354,10 +355,12 @@ void add_all_flags(CommandLine& program, Flags& flags) {
        {"--microbatches", &flags.schedule.microbatches, "M", "microbatches an iteration"},
        {"--stages", &flags.schedule.stages, "P", "pipeline ranks; default: those of MPI"},
        {"--virtual-stages", &flags.schedule.virtual_stages, "V",
-        "chunks a rank; default 1, looped schedules 2"},
+        "chunks a rank; default 1, looped and V schedules 2"},
        {"--group", &flags.schedule.group, "G", "microbatches a group of interleaved; default P"},
+       {"--overlap-experts", &flags.schedule.overlap_experts,
+        "interleaved warms up by one forward more"},
        {"--placement", &flags.schedule.placement, "loop|v|LIST",
-        "loop, v or each stage's rank; default loop"}});
+        "loop, v or each stage's rank; default loop or v"}});
   program.add_flags("Shards", {{"--tensor-parallel", &flags.tensor_parallel, "T",
                                 "ranks a layer is split over; default 1"},
                                {"--sequence-parallel", &flags.sequence_parallel,
@@ -533,6 +536,23 @@ Mesh mesh_of(const Flags& flags, int ranks) {
   return asked.mesh(static_cast<int>(ranks / each));
 }
 
+// Of a schedule with second copies of its stages, which are replicas of the first.
+void check_copies(const Schedule& schedule, const TrainingJob& training) {
+  if (schedule.placement.copies() == 1) return;
+  const auto listed = std::ranges::find_if(schedule.actions.all(), is_of_replicas, &Action::kind);
+  if (listed != schedule.actions.all().end()) {
+    throw input_error(
+        fmt::format("{}: {}: copies of stages add their gradients up behind all else; leave it out",
+                    schedule.name, to_text(*listed)));
+  }
+  if (training.data_parallel > 1) {
+    throw input_error(
+        fmt::format("--data-parallel {}: {} trains two copies, which are replicas of each other; "
+                    "more of them are only predicted; leave it out",
+                    training.data_parallel, schedule.name));
+  }
+}
+
 Task make_task(const Flags& flags, int ranks) {
   Task task;
   TrainingJob& training = task.training;
@@ -554,6 +574,7 @@ Task make_task(const Flags& flags, int ranks) {
     schedule.stages = std::to_string(mesh_of(flags, ranks).size(Axis::pipeline));
   }
   const ScheduleChoice choice = choose_schedule(schedule, {});
+  if (choice.family != nullptr) check_runs(*choice.family, choice.shape, choice.schedule);
   task.title = title_of(choice);
   const std::int64_t needed = asked.mesh(choice.schedule.ranks()).ranks();
   if (needed != ranks) {
@@ -590,6 +611,7 @@ Task make_task(const Flags& flags, int ranks) {
   training.record_details = flags.trace.has_value();
   training.saves = read_saves(flags.checkpoints);
   training.resume = read_resume(flags.checkpoints);
+  check_copies(training.program, training);
   if (flags.device == emulated_device) {
     set_costs(flags, task);
   } else {

@@ -33,7 +33,7 @@ double tokens_per_second(const TrainingJob& training, const RunResult& result) {
 
 std::string verdict(const Task& task, const RunResult& result, const Terminal& terminal) {
   const Schedule& program = task.training.program;
-  const int chunks = program.placement.chunks();
+  const int chunks = program.placement.virtual_stages();
   const int replicas = task.training.data_parallel;
   std::string what = fmt::format("{}, {}", task.title, plural(program.ranks(), "rank"));
   if (chunks > 1) what += fmt::format(" x {}", plural(chunks, "chunk"));

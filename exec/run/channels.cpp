@@ -51,7 +51,7 @@ void check_order(const Channel& channel, const std::vector<Action>& sends,
 
 Channel channel_of(const Placement& placement, const Action& transfer) {
   const Action send = is_send(transfer.kind) ? transfer : peer_of(transfer);
-  return {placement.rank_of(send.stage), placement.rank_of(peer_of(send).stage),
+  return {placement.rank_of(send), placement.rank_of(peer_of(send)),
           send.kind == Kind::SEND_F ? Lane::activations : Lane::gradients};
 }
 
@@ -75,7 +75,15 @@ std::vector<Channel> channels_of(const TrainingJob& training) {
   }
   const int first = program.placement.rank_of(0);
   const int last = program.placement.rank_of(program.placement.stages() - 1);
-  if (training.model.tied_head && first != last) {
+  for (int stage = 0; program.placement.copies() > 1 && stage < program.stages(); ++stage) {
+    const int one = program.placement.rank_of(stage, 0);
+    const int other = program.placement.rank_of(stage, 1);
+    const Channel channel{one, other, Lane::tied_gradient};
+    if (std::ranges::find(channels, channel) != channels.end()) continue;
+    channels.push_back(channel);
+    channels.push_back({other, one, Lane::tied_gradient});
+  }
+  if (training.model.tied_head && !program.placement.has(first, program.stages() - 1)) {
     channels.push_back({first, last, Lane::tied_gradient});
     channels.push_back({last, first, Lane::tied_gradient});
   }

@@ -81,7 +81,8 @@ std::int64_t Emulation::ready_ns(const Action& action, const Tensor& input) cons
     std::int64_t sent = 0;
     std::memcpy(&sent, input.memory(), sizeof sent);
     const int from_stage = input_stage(action);
-    const int from = program_.placement.rank_of(from_stage);
+    const Placement& placement = program_.placement;
+    const int from = placement.rank_of(from_stage, placement.copy_of(action.microbatch));
     if (from != rank_) {
       const Link& link = costs_.link(from, rank_);
       sent += link.latency_ns +
@@ -112,6 +113,10 @@ void Emulation::pass_until(std::int64_t monotonic_ns) {
   }
 }
 
+std::int64_t Emulation::started_ns() const {
+  return pace_ == EmulationPace::anchored ? start_ns_ : Clock::monotonic_ns();
+}
+
 // The last of them come at its end, where reduce() finds them.
 void Emulation::pass(const Action& action, std::int64_t start_ns, std::int64_t end_ns) {
   if (action.stage == reduced_next_ && (action.kind == Kind::B || action.kind == Kind::W)) {
@@ -128,28 +133,65 @@ void Emulation::pass(const Action& action, std::int64_t start_ns, std::int64_t e
   pass_until(end_ns);
 }
 
+void Emulation::await_replicas(const Action& action) {
+  if (!replicas_.exist()) return;
+  EmulatedStates& states = states_of(action.stage);
+  replicas_.await_whole(states);
+  if (action.kind == Kind::B || action.kind == Kind::W) replicas_.await_room(states);
+}
+
 void Emulation::await_start(const Action& action, const Tensor& input) {
-  if (replicas_.exist()) {
-    EmulatedStates& states = states_of(action.stage);
-    replicas_.await_whole(states);
-    if (action.kind == Kind::B || action.kind == Kind::W) replicas_.await_room(states);
+  await_replicas(action);
+  start_at(action, pace_ == EmulationPace::anchored ? ready_ns(action, input) : 0);
+}
+
+// It starts once both inputs are there.
+void Emulation::await_cell(const Cell& cell, const std::array<Tensor, 2>& inputs) {
+  std::int64_t ready = 0;
+  for (std::size_t i = 0; i < cell.size(); ++i) {
+    await_replicas(cell[i]);
+    if (pace_ == EmulationPace::anchored) ready = std::max(ready, ready_ns(cell[i], inputs[i]));
   }
+  start_at(cell.front(), ready);
+}
+
+void Emulation::start_at(const Action& action, std::int64_t ready_ns) {
   const bool anchored = pace_ == EmulationPace::anchored;
   const std::int64_t delay_ns = training_.faults.delay_ns(action, rank_);
   if (!anchored && delay_ns == 0) return;
-  start_ns_ = (anchored ? ready_ns(action, input) : Clock::monotonic_ns()) + delay_ns;
+  start_ns_ = (anchored ? ready_ns : Clock::monotonic_ns()) + delay_ns;
   sleep_.until(start_ns_);
 }
 
 Tensor Emulation::run(const Action& action, Tensor input) {
-  const StageCosts& stage = costs_of(action.stage);
-  const bool anchored = pace_ == EmulationPace::anchored;
   input = {};
-  if (action.kind == Kind::F) pool_.charge(Use::activations, stage.activation_bytes);
-  const std::int64_t start = anchored ? start_ns_ : Clock::monotonic_ns();
-  end_ns_ = start +
-            training_.faults.duration_ns(action, iteration_, rank_, stage.duration_ns(action.kind));
+  charge_start(action);
+  const std::int64_t start = started_ns();
+  end_ns_ = start + training_.faults.duration_ns(action, iteration_, rank_,
+                                                 costs_of(action.stage).duration_ns(action.kind));
   pass(action, start, end_ns_);
+  return finish(action);
+}
+
+std::array<Tensor, 2> Emulation::run_cell(const Cell& cell, std::array<Tensor, 2> inputs) {
+  const auto& [forward, backward] = cell;
+  inputs = {};
+  charge_start(forward);
+  const std::int64_t start = started_ns();
+  end_ns_ = start + training_.faults.duration_ns(forward, iteration_, rank_,
+                                                 *costs_of(forward.stage).overlap_ns);
+  pass(backward, start, end_ns_);
+  Tensor activation = finish(forward);
+  return {std::move(activation), finish(backward)};
+}
+
+void Emulation::charge_start(const Action& action) {
+  if (action.kind != Kind::F) return;
+  pool_.charge(Use::activations, costs_of(action.stage).activation_bytes);
+}
+
+Tensor Emulation::finish(const Action& action) {
+  const StageCosts& stage = costs_of(action.stage);
   if (is_backward(action.kind)) pool_.charge(Use::activations, -stage.activation_bytes);
   if (action.kind == Kind::I) pool_.charge(Use::residue, stage.weight_residue_bytes);
   if (action.kind == Kind::W) {
@@ -158,6 +200,7 @@ Tensor Emulation::run(const Action& action, Tensor input) {
   }
   const int to_stage = output_stage(action);
   if (to_stage < 0 || to_stage == program_.stages()) return {};
+  const bool anchored = pace_ == EmulationPace::anchored;
   std::int64_t bytes = costs_of(std::min(action.stage, to_stage)).output_bytes;
   if (anchored) bytes = std::max(bytes, time_bytes);
   Tensor output = pool_.take(floats_for(bytes), Use::activations);

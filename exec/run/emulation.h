@@ -43,6 +43,12 @@ class Emulation final : public Workload {
   void start_iteration(int iteration) override;
   void await_start(const Action& action, const Tensor& input) override;
   Tensor run(const Action& action, Tensor input) override;
+  // Where costs have a time of cells, beside those of both their actions.
+  bool overlaps(const Action& forward) const override {
+    return costs_of(forward.stage).overlap_ns.has_value();
+  }
+  void await_cell(const Cell& cell, const std::array<Tensor, 2>& inputs) override;
+  std::array<Tensor, 2> run_cell(const Cell& cell, std::array<Tensor, 2> inputs) override;
   void will_reduce(int stage) override;
   bool unshard(int stage) override;
   bool reshard(int stage) override;
@@ -59,14 +65,26 @@ class Emulation final : public Workload {
   static std::vector<std::int64_t> message_bytes(const Costs& costs, EmulationPace pace);
 
  private:
+  // Of the copy that the rank has.
   const StageCosts& costs_of(int stage) const {
-    return costs_.stages[static_cast<std::size_t>(stage)];
+    const Placement& placement = program_.placement;
+    return costs_.of(stage, placement.rank_of(stage) == rank_ ? 0 : placement.copies() - 1,
+                     placement);
   }
   std::int64_t ready_ns(const Action& action, const Tensor& input) const;
   void close(Kind kind, int stage, std::int64_t duration_ns);
   EmulatedStates& states_of(int stage);
   // Exchanges go on until then.
   void pass_until(std::int64_t monotonic_ns);
+  // Until an action may start that, anchored, would then.
+  void start_at(const Action& action, std::int64_t ready_ns);
+  // When it does.
+  std::int64_t started_ns() const;
+  // What it waits for of its stage's replicas.
+  void await_replicas(const Action& action);
+  // What its rank holds from its start on, and from its end on; its result.
+  void charge_start(const Action& action);
+  Tensor finish(const Action& action);
   // The time of an action goes by, and gradients come.
   void pass(const Action& action, std::int64_t start_ns, std::int64_t end_ns);
   // A blocking collective: the latest end of the ranks of its group counts.

@@ -116,7 +116,7 @@ void Faults::add(std::string_view text, const Schedule& program) {
     fail(text, fmt::format("there are {}", plural(program.ranks(), "rank")));
   }
   const auto is_done = [&](const Action& action) {
-    return is_compute(action.kind) && fault.is_of(action, program.placement.rank_of(action.stage));
+    return is_compute(action.kind) && fault.is_of(action, program.placement.rank_of(action));
   };
   if (std::ranges::none_of(program.actions.all(), is_done)) {
     fail(text, "the schedule has no such action");

@@ -76,7 +76,7 @@ void Mailbox::post(const Action& receive) {
     return;
   }
   own.message = message_of(own);
-  own.ticket = transport_.receive(peer(item.stage), tag(item), own.message);
+  own.ticket = transport_.receive(peer(item, item.stage), tag(item), own.message);
 }
 
 void Mailbox::send(const Action& send) {
@@ -109,7 +109,7 @@ std::span<std::byte> Mailbox::message_of(const Buffer& buffer) {
 
 void Mailbox::start_send(Buffer& buffer) {
   const Item item = item_of_transfer(buffer.note.action);
-  buffer.ticket = transport_.send(peer(item.consumer()), tag(item), buffer.message);
+  buffer.ticket = transport_.send(peer(item, item.consumer()), tag(item), buffer.message);
 }
 
 bool Mailbox::start_copied() {

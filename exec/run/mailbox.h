@@ -97,9 +97,12 @@ class Mailbox {
   std::size_t index(const Item& item, int own_stage) const;
   bool exists(int stage) const { return stage >= 0 && stage < placement_.stages(); }
   bool is_local(const Item& item) const {
-    return placement_.rank_of(item.stage) == placement_.rank_of(item.consumer());
+    return peer(item, item.stage) == peer(item, item.consumer());
   }
-  int peer(int stage) const { return placement_.rank_of(stage); }
+  // The rank that has the item's microbatch at a stage.
+  int peer(const Item& item, int stage) const {
+    return placement_.rank_of(stage, placement_.copy_of(item.microbatch));
+  }
   int tag(const Item& item) const;
   std::int64_t bytes_of(const Item& item) const {
     return bytes_[static_cast<std::size_t>(std::min(item.stage, item.consumer()))];

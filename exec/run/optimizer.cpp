@@ -89,7 +89,7 @@ std::vector<Piece> Optimizer::tied_pieces(int layer) const {
   return found;
 }
 
-Tensor Optimizer::exchange_tied(const std::vector<Piece>& own, int other) {
+Tensor Optimizer::exchange_gradients(const std::vector<Piece>& own, int other) {
   std::int64_t size = 0;
   for (const Piece& piece : own) size += piece.range.size();
   Tensor theirs = pool_.take(size, Use::receive_buffer);
@@ -152,8 +152,44 @@ void Optimizer::record(int stage, Kind kind, const Work& work) {
 }
 
 void Optimizer::reduce(const Stage& stage) {
-  record(stage.index(), Kind::REDUCE_GRAD,
-         [&] { reduced_.insert_or_assign(stage.index(), reduced(counted(stage, false))); });
+  record(stage.index(), Kind::REDUCE_GRAD, [&] {
+    if (training_.program.placement.copies() > 1) return add_copies();
+    reduced_.insert_or_assign(stage.index(), reduced(counted(stage, false)));
+  });
+}
+
+// One array after the other, so that there is room for one. Both ranks leave with the same sums,
+// since float addition commutes.
+void Optimizer::add_copies() {
+  const Placement& placement = training_.program.placement;
+  const int rank = groups_.pipeline.rank();
+  for (const auto& stage : stages_) {
+    const int first = placement.rank_of(stage->index(), 0);
+    const int other = first == rank ? placement.rank_of(stage->index(), 1) : first;
+    for (const Piece& piece : stage->store().pieces()) {
+      const Tensor theirs = exchange_gradients({piece}, other);
+      float* sum = piece.gradient.floats();
+      device_.add(piece.range.size(), sum, theirs.floats(), sum);
+    }
+  }
+  if (placement.has(rank, 0) && placement.has(rank, placement.stages() - 1)) {
+    add_tied(tied_pieces(0), tied_pieces(training_.model.layers() - 1));
+  }
+}
+
+// Of both ends on one rank.
+void Optimizer::add_tied(const std::vector<Piece>& table, const std::vector<Piece>& matrix) {
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    const std::int64_t size = table[i].range.size();
+    float* sum = table[i].gradient.floats();
+    device_.add(size, sum, matrix[i].gradient.floats(), sum);
+    device_.copy(size, sum, matrix[i].gradient.floats());
+  }
+}
+
+bool Optimizer::counts(int stage) const {
+  return groups_.likes.rank() == 0 &&
+         training_.program.placement.rank_of(stage) == groups_.pipeline.rank();
 }
 
 void Optimizer::add_up_partial() {
@@ -193,18 +229,10 @@ void Optimizer::reduce_tied(int stage) {
     const Placement& placement = training_.program.placement;
     const int first = placement.rank_of(0);
     const int last = placement.rank_of(placement.stages() - 1);
-    if (first == last) {
-      for (std::size_t i = 0; i < table.size(); ++i) {
-        const std::int64_t size = table[i].range.size();
-        float* sum = table[i].gradient.floats();
-        device_.add(size, sum, matrix[i].gradient.floats(), sum);
-        device_.copy(size, sum, matrix[i].gradient.floats());
-      }
-      return;
-    }
+    if (first == last) return add_tied(table, matrix);
     const bool is_first = groups_.pipeline.rank() == first;
     const std::vector<Piece>& own = is_first ? table : matrix;
-    const Tensor theirs = exchange_tied(own, is_first ? last : first);
+    const Tensor theirs = exchange_gradients(own, is_first ? last : first);
     std::int64_t at = 0;
     for (const Piece& piece : own) {
       float* sum = piece.gradient.floats();
@@ -232,7 +260,7 @@ Outcome Optimizer::outcome_of(const TrainingJob::Pass& pass, std::vector<Part> p
       outcome.stops = outcome.stops || part.layer == stop_part;
       (part.layer == loss_part ? outcome.loss : squares) += part.value;
     }
-    outcome.loss /= training_.data_parallel;
+    outcome.loss /= training_.data_parallel * training_.program.placement.copies();
     outcome.gradient_norm = std::sqrt(squares) / static_cast<double>(training_.step_tokens(pass));
   }
   return broadcast_value(groups_.whole, outcome);
@@ -246,21 +274,23 @@ Outcome Optimizer::find_norm(int stage, const TrainingJob::Pass& pass,
     std::vector<Part> parts;
     if (stops) parts.push_back({.layer = stop_part});
     if (!losses.empty() && groups_.tensor.rank() == 0) {
-      parts.push_back({loss_part, groups_.replica, 0, 0, mean_loss(losses)});
+      // Of copies, the first is the one whose last stage is on the last rank.
+      const Placement& placement = training_.program.placement;
+      const bool is_second = placement.rank_of(placement.stages() - 1) != groups_.pipeline.rank();
+      parts.push_back({loss_part, groups_.replica, is_second ? 1 : 0, 0, mean_loss(losses)});
     }
-    // Those that have the same part have the same sums: the first of them counts.
-    if (groups_.likes.rank() == 0) {
-      for (const auto& own : stages_) {
-        const auto found = reduced_.find(own->index());
-        if (found != reduced_.end()) {
-          add_parts(found->second, parts);
-        } else {
-          add_parts(reduced(counted(*own, false)), parts);
-        }
-        add_parts(reduced(counted(*own, true)), parts);
+    for (const auto& own : stages_) {
+      if (!counts(own->index())) continue;
+      const auto found = reduced_.find(own->index());
+      if (found != reduced_.end()) {
+        add_parts(found->second, parts);
+      } else {
+        add_parts(reduced(counted(*own, false)), parts);
       }
-      add_parts(reduced(tied_pieces(0)), parts);  // the tied matrix is the embedding's
+      add_parts(reduced(counted(*own, true)), parts);
     }
+    // The tied matrix is the embedding's.
+    if (counts(0)) add_parts(reduced(tied_pieces(0)), parts);
     reduced_.clear();
     outcome = outcome_of(pass, std::move(parts));
   });

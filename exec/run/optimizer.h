@@ -52,6 +52,7 @@ class Optimizer {
 
   // Finds the part of the norm that a stage's gradients make, but for tied ones, without
   // waiting for the device. Of a stage that is reduced again the last counts.
+  // Where stages have copies all of the rank are: the gradients of both copies are added up first.
   void reduce(const Stage& stage);
   // Adds up the tied gradients, with the rank at the other end.
   void reduce_tied(int stage);
@@ -83,6 +84,11 @@ class Optimizer {
   // Those of a stage that count in the norm, but for tied ones: whose gradients are partial, or
   // are not.
   std::vector<Piece> counted(const Stage& stage, bool partial) const;
+  // Those that have the same part of a stage have the same sums: whether this rank's count.
+  bool counts(int stage) const;
+  // Adds the gradients of the other copies of the rank's stages, and tied ones.
+  void add_copies();
+  void add_tied(const std::vector<Piece>& table, const std::vector<Piece>& matrix);
   // Adds up gradients of which tensor-parallel ranks have parts of the sums.
   void add_up_partial();
   // The pieces of the shared matrix that this rank has at that end; empty where another has it.
@@ -92,8 +98,8 @@ class Optimizer {
   // Calls `work` and records it as an action that a rank comes to and does.
   template <typename Work>
   void record(int stage, Kind kind, const Work& work);
-  // The other end's gradients of those pieces, one behind the other.
-  Tensor exchange_tied(const std::vector<Piece>& own, int other);
+  // The other rank's gradients of those pieces, one behind the other.
+  Tensor exchange_gradients(const std::vector<Piece>& own, int other);
   Outcome outcome_of(const TrainingJob::Pass& pass, std::vector<Part> parts);
 
   const TrainingJob& training_;

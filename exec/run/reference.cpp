@@ -96,11 +96,11 @@ std::size_t Reference::place_of(int pass, int replica, int microbatch) const {
                                   training_.micro_batch_size);
 }
 
-Reference::Order Reference::order_of_stage(int stage, int passes) const {
+Reference::Order Reference::order_of_stage(int stage, int copy, int passes) const {
   Order order{{}};
   for (int pass = 0; pass < passes; ++pass) {
     for (const Action& action :
-         training_.program.actions[training_.program.placement.rank_of(stage)]) {
+         training_.program.actions[training_.program.placement.rank_of(stage, copy)]) {
       if (action.stage != stage) continue;
       if (action.kind == Kind::W || action.kind == Kind::B) {
         order.back().push_back({pass, action.microbatch});
@@ -144,28 +144,32 @@ Reference::Sequences Reference::forward(Shard& shard, const TrainingJob::Pass& l
   return all;
 }
 
-void Reference::backward(Shard& shard, int index, const Order& order, Sequences& sequences) {
+void Reference::backward(Shard& shard, int index, const std::vector<Order>& orders,
+                         Sequences& sequences) {
   const auto l = static_cast<std::size_t>(index);
   Layer& layer = *shard.layers[l];
   const Slice gradients = shard.stores[l]->gradients(0);
-  const bool has_replicas = training_.data_parallel > 1;
+  const int copies = static_cast<int>(orders.size());
+  const std::size_t reductions = orders.front().size();
+  const bool has_replicas = training_.data_parallel * copies > 1;
   ReplicaSum sum(device_, pool_, gradients, training_.shards());
   Tensor kept;  // over REDUCE_GRADs, where there are several
-  if (order.size() > 1) {
+  if (reductions > 1) {
     kept = pool_.take(gradients.size(), Use::gradients);
     device_.fill(kept.size(), kept.data(), 0);
   }
-  for (const auto& some : order) {
-    for (int replica = 0; replica < training_.data_parallel; ++replica) {
+  for (std::size_t reduction = 0; reduction < reductions; ++reduction) {
+    for (int one = 0; one < training_.data_parallel * copies; ++one) {
       layer.start_sums();
-      for (const auto& [pass, microbatch] : some) {
-        const std::size_t i = place_of(pass, replica, microbatch);
+      for (const auto& [pass, microbatch] :
+           orders[static_cast<std::size_t>(one % copies)][reduction]) {
+        const std::size_t i = place_of(pass, one / copies, microbatch);
         Tensor& passing = sequences.passing[i];
         Saved& saved = sequences.saved[l][i];
         passing = layer.backward_input(sequences.microbatches[i], std::move(passing), saved);
         layer.backward_weight(sequences.microbatches[i], saved);
       }
-      if (has_replicas) sum.add(replica);
+      if (has_replicas) sum.add(one);
     }
     if (!has_replicas) continue;
     const Tensor reduced = sum.take();
@@ -183,10 +187,13 @@ Outcome Reference::run(const TrainingJob::Pass& last) {
     Shard& shard = shards_[static_cast<std::size_t>(which)];
     Sequences sequences = forward(shard, last);
     for (int stage = training_.program.stages() - 1; stage >= 0; --stage) {
-      const Order order = order_of_stage(stage, last.count);
+      std::vector<Order> orders;
+      for (int copy = 0; copy < training_.program.placement.copies(); ++copy) {
+        orders.push_back(order_of_stage(stage, copy, last.count));
+      }
       const int first = training_.first_layer(stage);
       for (int l = first + training_.layout[static_cast<std::size_t>(stage)]; l-- > first;) {
-        backward(shard, l, order, sequences);
+        backward(shard, l, orders, sequences);
       }
     }
   });
@@ -200,22 +207,25 @@ Outcome Reference::run(const TrainingJob::Pass& last) {
   return outcome;
 }
 
-// Each replica's mean by itself, as its rank finds it.
+// Each replica's mean by itself, and each copy's, as its rank finds it.
 double Reference::mean_loss(const TrainingJob::Pass& last) const {
   std::vector<float> losses(static_cast<std::size_t>(training_.step_tokens(last)));
   device_.download(losses.data(), shards_.front().losses.memory(),
                    static_cast<std::int64_t>(losses.size() * sizeof(float)));
   double sum = 0;
   const std::int64_t each = training_.replica_tokens();
-  for (int replica = 0; replica < training_.data_parallel; ++replica) {
+  const int copies = training_.program.placement.copies();
+  const std::int64_t part = each / copies;  // the first half of a replica's, and the second
+  for (int one = 0; one < training_.data_parallel * copies; ++one) {
     std::vector<float> own;
     for (int pass = 0; pass < last.count; ++pass) {
-      const auto begin = losses.begin() + (pass * training_.data_parallel + replica) * each;
-      own.insert(own.end(), begin, begin + each);
+      const auto begin = losses.begin() + (pass * training_.data_parallel + one / copies) * each +
+                         one % copies * part;
+      own.insert(own.end(), begin, begin + part);
     }
     sum += exec::mean_loss(own);
   }
-  return sum / training_.data_parallel;
+  return sum / (training_.data_parallel * copies);
 }
 
 void Reference::add_tied(Shard& shard) {
@@ -363,7 +373,8 @@ void compare_layers(const TrainingJob& training, Transport& transport, Device& d
         const Slice& slice = which == &Piece::gradient ? parameter.gradient : parameter.weight;
         own.emplace_back(static_cast<std::size_t>(slice.size()));
         device.download(own.back().data(), slice.memory(), slice.bytes());
-        missing += slice.size() * (training.data_parallel / training.shards());
+        missing += slice.size() * (training.data_parallel / training.shards()) *
+                   training.program.placement.copies();
       }
     }
     for (std::size_t rank = 0; rank < all.size(); ++rank) {

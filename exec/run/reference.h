@@ -53,8 +53,9 @@ class Reference {
   std::size_t place_of(int pass, int replica, int microbatch) const;
   Shard make_shard(TensorGroup* group);
   Sequences forward(Shard& shard, const TrainingJob::Pass& last);
-  Order order_of_stage(int stage, int passes) const;
-  void backward(Shard& shard, int layer, const Order& order, Sequences& sequences);
+  Order order_of_stage(int stage, int copy, int passes) const;
+  // `orders`: of each copy of the layer's stage.
+  void backward(Shard& shard, int layer, const std::vector<Order>& orders, Sequences& sequences);
   void add_tied(Shard& shard);
   void add_up_partial();
   double mean_loss(const TrainingJob::Pass& last) const;

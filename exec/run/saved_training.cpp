@@ -53,6 +53,19 @@ std::vector<Sums> sums_of(const TrainingJob& training, const Stage& stage) {
   return sums;
 }
 
+// Which copy of a stage a rank has; those of a replica count as replicas where sums are kept.
+int copy_at(const TrainingJob& training, const SavedPlace& place, int stage) {
+  return training.program.placement.rank_of(stage) == place.pipeline ? 0 : 1;
+}
+
+int keepers(const TrainingJob& training) {
+  return training.data_parallel * training.program.placement.copies();
+}
+
+int keeper(const TrainingJob& training, const SavedPlace& place, int stage) {
+  return place.replica * training.program.placement.copies() + copy_at(training, place, stage);
+}
+
 // What a key of sums ends with: by whose they are, as far as they are not everybody's.
 std::string place_text(const TrainingJob& training, const Parameter& parameter, int replica,
                        int tensor) {
@@ -65,7 +78,7 @@ std::string place_text(const TrainingJob& training, const Parameter& parameter, 
 // Those of all ranks, in the order of keys.
 std::vector<std::string> place_texts(const TrainingJob& training, const Parameter& parameter) {
   std::vector<std::string> texts;
-  for (int replica = 0; replica < training.data_parallel; ++replica) {
+  for (int replica = 0; replica < keepers(training); ++replica) {
     for (int tensor = 0; tensor < training.tensor_parallel; ++tensor) {
       texts.push_back(place_text(training, parameter, replica, tensor));
     }
@@ -75,13 +88,15 @@ std::vector<std::string> place_texts(const TrainingJob& training, const Paramete
   return texts;
 }
 
-// Whether a rank at that place takes what others would have, too.
-bool comes_first(const TrainingJob& training, const Parameter& parameter, const SavedPlace& place) {
+// Whether a rank at that place, which has sums of a stage, takes what others would have, too.
+bool comes_first(const TrainingJob& training, const Parameter& parameter, const SavedPlace& place,
+                 int stage) {
   const bool by_replica = !training.accumulation().reduces_each;
-  return (!by_replica || place.replica == 0) && (!parameter.is_partial || place.tensor == 0);
+  return (!by_replica || keeper(training, place, stage) == 0) &&
+         (!parameter.is_partial || place.tensor == 0);
 }
 
-void read_sums(const TrainingJob& training, const SavedPlace& place,
+void read_sums(const TrainingJob& training, const SavedPlace& place, int stage,
                const CheckpointReader& checkpoint, const Sums& own, std::vector<float>& numbers) {
   const std::string key = own_key(training.model, own.layer, *own.parameter);
   const Numbers which = Numbers::of(*own.parameter, own.range);
@@ -92,20 +107,31 @@ void read_sums(const TrainingJob& training, const SavedPlace& place,
   }
   const std::vector<std::string> found = checkpoint.keys(key + std::string(gradient));
   if (found == expected) {
-    checkpoint.read(key + place_text(training, *own.parameter, place.replica, place.tensor), which,
-                    numbers.data());
-  } else if (comes_first(training, *own.parameter, place)) {
+    checkpoint.read(
+        key + place_text(training, *own.parameter, keeper(training, place, stage), place.tensor),
+        which, numbers.data());
+  } else if (comes_first(training, *own.parameter, place, stage)) {
     for (const std::string& one : found) checkpoint.add(one, which, numbers.data());
   }
 }
 
-// The numbers of a replica's tokens of a pass, among those of all passes so far.
-Numbers tokens_of(const TrainingJob& training, const SavedPlace& place, int pass, int passes) {
-  const std::int64_t own = training.replica_tokens();
-  const std::int64_t begin = (std::int64_t{pass} * training.data_parallel + place.replica) * own;
-  Numbers numbers = Numbers::all(passes * training.tokens());
-  numbers.range = {begin, begin + own};
-  return numbers;
+// The losses of a pass that a rank with a head has: where they are among its replica's of all
+// passes so far, and among all.
+struct OwnLosses {
+  std::int64_t begin;
+  std::int64_t size;
+  Numbers numbers;
+};
+OwnLosses losses_at(const TrainingJob& training, const SavedPlace& place, int pass, int passes) {
+  const std::int64_t each = training.replica_tokens();
+  const Placement& placement = training.program.placement;
+  OwnLosses own{pass * each, each / placement.copies(), Numbers::all(passes * training.tokens())};
+  const std::int64_t part = copy_at(training, place, placement.stages() - 1) * own.size;
+  own.begin += part;
+  const std::int64_t begin =
+      (std::int64_t{pass} * training.data_parallel + place.replica) * each + part;
+  own.numbers.range = {begin, begin + own.size};
+  return own;
 }
 
 }  // namespace
@@ -122,7 +148,8 @@ std::string states_key(const Model& model, int layer, std::size_t index,
 }
 
 SavedPlace SavedPlace::of(const RankGroups& groups) {
-  return {groups.replica, groups.tensor.rank(), groups.likes.rank(), groups.likes.ranks()};
+  return {groups.pipeline.rank(), groups.replica, groups.tensor.rank(), groups.likes.rank(),
+          groups.likes.ranks()};
 }
 
 std::vector<SavedArray> saved_arrays(const TrainingJob& training, const SavedPlace& place,
@@ -131,7 +158,9 @@ std::vector<SavedArray> saved_arrays(const TrainingJob& training, const SavedPla
   std::vector<SavedArray> arrays;
   for (const auto& stage : stages) {
     const std::vector<Layer*> layers = plain(stage->layers());
+    const bool is_first = copy_at(training, place, stage->index()) == 0;
     for (const Piece& piece : stage->store().pieces()) {
+      if (!is_first) break;  // which has the same
       const auto index = static_cast<std::size_t>(piece.parameter);
       const Parameter& parameter = layer_at(layers, piece.layer).parameters()[index];
       if (is_tied_head(model, piece.layer, index) || (piece.is_copy && place.tensor > 0)) continue;
@@ -153,15 +182,16 @@ std::vector<SavedArray> saved_arrays(const TrainingJob& training, const SavedPla
                                (all_have_them && place.like > 0);
       if (is_anothers) continue;
       arrays.push_back({own_key(model, own.layer, parameter) +
-                            place_text(training, parameter, place.replica, place.tensor),
+                            place_text(training, parameter, keeper(training, place, stage->index()),
+                                       place.tensor),
                         parameter.whole_size, Numbers::of(parameter, own.range), own.numbers});
     }
   }
   if (losses.empty() || place.tensor > 0) return arrays;
   for (int pass = 0; pass < passes; ++pass) {
-    const std::int64_t own = training.replica_tokens();
-    arrays.push_back({std::string(losses_key), passes * training.tokens(),
-                      tokens_of(training, place, pass, passes), losses.part(pass * own, own)});
+    const OwnLosses own = losses_at(training, place, pass, passes);
+    arrays.push_back({std::string(losses_key), passes * training.tokens(), own.numbers,
+                      losses.part(own.begin, own.size)});
   }
   return arrays;
 }
@@ -194,7 +224,7 @@ void load_passes(const TrainingJob& training, const SavedPlace& place,
   std::vector<float> numbers;
   for (const auto& stage : stages) {
     for (const Sums& own : sums_of(training, *stage)) {
-      read_sums(training, place, checkpoint, own, numbers);
+      read_sums(training, place, stage->index(), checkpoint, own, numbers);
       device.upload(own.numbers.memory(), numbers.data(), own.numbers.bytes());
     }
     if (training.accumulation().reduces_each) continue;
@@ -202,10 +232,10 @@ void load_passes(const TrainingJob& training, const SavedPlace& place,
   }
   if (losses.empty()) return;
   for (int pass = 0; pass < passes; ++pass) {
-    const std::int64_t own = training.replica_tokens();
-    numbers.resize(static_cast<std::size_t>(own));
-    checkpoint.read(losses_key, tokens_of(training, place, pass, passes), numbers.data());
-    const Slice there = losses.part(pass * own, own);
+    const OwnLosses own = losses_at(training, place, pass, passes);
+    numbers.resize(static_cast<std::size_t>(own.size));
+    checkpoint.read(losses_key, own.numbers, numbers.data());
+    const Slice there = losses.part(own.begin, own.size);
     device.upload(there.memory(), numbers.data(), there.bytes());
   }
 }

@@ -30,6 +30,7 @@ using Stages = std::vector<std::unique_ptr<Stage>>;
 
 // Where a rank's numbers stand among those of all.
 struct SavedPlace {
+  int pipeline = 0;
   int replica = 0;
   int tensor = 0;  // its place among tensor-parallel ranks
   int like = 0;    // and among ranks that have the same numbers

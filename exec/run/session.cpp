@@ -52,6 +52,7 @@ RecordedRun run_of(const TrainingJob& training, const Device& device, Transport&
   about.source = Source::measured;
   about.schedule = program.name;
   about.rank_of_stage = program.placement.rank_of_stage();
+  about.rank_of_second = program.placement.rank_of_second();
   about.program = rows_of(program);
   about.continuous = training.is_continuous();
   about.transport = transport.name();
@@ -383,6 +384,7 @@ RunResult run_session(const TrainingJob& training, Device& device, Transport& tr
     agree(transport, [&] {
       if (first) saver->prepare();
     });
+    worker.between_actions([&] { saver->poll(); });
   }
   const std::vector<ClockReading> at_start = read_clocks(transport, clock, hosts);
   const auto note_written = [&] {

@@ -12,6 +12,7 @@ Trainer::Trainer(const TrainingJob& training, Device& device, RankGroups& groups
       device_(device),
       tensor_(groups.tensor, pool, recorder, beside),
       layers_(training.layers(device, pool, tensor_.ranks() > 1 ? &tensor_ : nullptr)),
+      rank_(groups.pipeline.rank()),
       replica_(groups.replica),
       replicas_(
           groups, pool, beside,
@@ -75,10 +76,21 @@ void Trainer::start_iteration(int iteration) {
 
 std::vector<float> Trainer::read_losses() const {
   if (!has_head_) return {};
-  const Slice own = losses_.all().part(0, training_.replica_tokens() * pass_.count);
-  std::vector<float> losses(static_cast<std::size_t>(own.size()));
-  device_.download(losses.data(), own.memory(), own.bytes());
-  return losses;
+  const Slice all = losses_.all().part(0, training_.replica_tokens() * pass_.count);
+  std::vector<float> losses(static_cast<std::size_t>(all.size()));
+  device_.download(losses.data(), all.memory(), all.bytes());
+  const Placement& placement = training_.program.placement;
+  if (placement.copies() == 1) return losses;
+  // Of those microbatches whose heads are on this rank.
+  const int microbatches = training_.program.microbatches;
+  std::vector<float> own;
+  for (int i = 0; i < pass_.count * microbatches; ++i) {
+    const int copy = placement.copy_of(i % microbatches);
+    if (placement.rank_of(placement.stages() - 1, copy) != rank_) continue;
+    const auto begin = losses.begin() + i * training_.rows();
+    own.insert(own.end(), begin, begin + training_.rows());
+  }
+  return own;
 }
 
 std::vector<SavedArray> Trainer::saved_arrays(int passes) const {

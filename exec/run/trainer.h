@@ -57,6 +57,7 @@ class Trainer final : public Workload {
   Device& device_;
   TensorExchange tensor_;
   LayerSetup layers_;
+  int rank_;  // of the pipeline
   int replica_;
   Replicas replicas_;
   Stages stages_;  // by chunk

@@ -96,7 +96,7 @@ std::optional<Outcome> Worker::run_in_time(int iteration, const SaveOf& save_of)
   const auto outcome = steps ? std::optional(made) : std::nullopt;
   if (const Save save = save_of ? save_of(outcome) : Save()) {
     phase_ = "saving a checkpoint";
-    const int stage = training_.program.placement.stages_of(transport_.rank()).front();
+    const int stage = training_.program.placement.name_stage(transport_.rank());
     ActionNote note{make_action(stage, Kind::SAVE), recorder_.mark(), {}, {}, 0};
     note.start = note.reached;
     note.bytes = save();
@@ -113,7 +113,7 @@ void Worker::note_written(int iteration, std::int64_t bytes, std::int64_t start_
                           std::int64_t end_monotonic_ns) {
   const int place = iteration - training_.first_measured();
   if (place < 0) return;
-  const int stage = training_.program.placement.stages_of(transport_.rank()).front();
+  const int stage = training_.program.placement.name_stage(transport_.rank());
   recorder_.add_beside(static_cast<std::size_t>(place), make_collective(stage, Kind::SAVE, 0),
                        bytes, start_monotonic_ns, end_monotonic_ns);
 }
@@ -131,6 +131,11 @@ Outcome Worker::run_list() {
       // A rank comes to an action straight from the one before.
       const Instant reached = behind ? *behind : recorder_.mark();
       post_ahead(i);
+      if (action.joined && workload_->overlaps(action)) {
+        announce_reductions(++i);
+        behind = run_cell({action, list[i]}, reached);
+        continue;
+      }
       announce_reductions(i);
       behind = run_compute(make_action(action.stage, action.kind, action.microbatch), reached);
       continue;  // after an action its result comes first
@@ -157,6 +162,7 @@ Outcome Worker::run_list() {
       do_together(action, outcome);
     }
     poll();
+    if (between_actions_) between_actions_();
   }
   mailbox_.finish_iteration();
   beside_.wait_for_all();
@@ -241,6 +247,27 @@ Instant Worker::run_compute(const Action& action, Instant reached) {
   note_memory(note.end);
   keep_up(note.end.value);
   return note.end;
+}
+
+Instant Worker::run_cell(const Cell& cell, Instant reached) {
+  const auto& [forward, backward] = cell;
+  std::array<Tensor, 2> inputs{mailbox_.take_input(forward), mailbox_.take_input(backward)};
+  workload_->await_cell(cell, inputs);
+  const Instant start = recorder_.mark();
+  peak_chunks_ = std::max(peak_chunks_, ++chunks_);
+  note_memory(start);
+  std::array<Tensor, 2> results = workload_->run_cell(cell, std::move(inputs));
+  --chunks_;
+  const Instant end = recorder_.mark();
+  for (std::size_t i = 0; i < cell.size(); ++i) {
+    recorder_.add(ActionNote{cell[i], reached, start, end, 0, 0});
+    const Action action = make_action(cell[i].stage, cell[i].kind, cell[i].microbatch);
+    mailbox_.put_output(action, std::move(results[i]), end);
+    note_peak(action);
+  }
+  note_memory(end);
+  keep_up(end.value);
+  return end;
 }
 
 void Worker::keep_up(Mark end) {

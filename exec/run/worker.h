@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "exec/run/mailbox.h"
@@ -39,6 +40,9 @@ class Worker {
   using SaveOf = std::function<Save(const std::optional<Outcome>& outcome)>;
   std::optional<Outcome> run(int iteration, const SaveOf& save_of = {});
 
+  // Called between actions: what else goes on beside them, and does not wait.
+  void between_actions(std::function<void()> work) { between_actions_ = std::move(work); }
+
   // What was saved at the end of an iteration is written now; where that was recorded, this is.
   void note_written(int iteration, std::int64_t bytes, std::int64_t start_monotonic_ns,
                     std::int64_t end_monotonic_ns);
@@ -60,6 +64,7 @@ class Worker {
   std::optional<Outcome> run_in_time(int iteration, const SaveOf& save_of);
   Outcome run_list();
   Instant run_compute(const Action& action, Instant reached);  // its end
+  Instant run_cell(const Cell& cell, Instant reached);         // likewise, of one that overlaps
   void post_ahead(std::size_t index);
   void do_together(const Action& action, Outcome& outcome);
   void note_memory(Instant time);
@@ -81,6 +86,7 @@ class Worker {
   Beside beside_;
   Mailbox mailbox_;
   std::unique_ptr<Workload> workload_;
+  std::function<void()> between_actions_;
 
   const char* phase_ = "";  // for whom it took too long
   std::size_t posted_ = 0;  // actions up to here have their receives posted

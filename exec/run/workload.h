@@ -5,7 +5,9 @@
 // sees the program. One rank, one thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <stdexcept>
 
 #include "exec/model/tensor.h"
 #include "traces/action.h"
@@ -19,6 +21,9 @@ struct Outcome {
   bool stops = false;        // a rank was asked to stop
 };
 
+// An OVERLAP_F_B: an F, then an I or B.
+using Cell = std::array<Action, 2>;
+
 class Workload {
  public:
   virtual ~Workload() = default;
@@ -29,6 +34,14 @@ class Workload {
   virtual void await_start(const Action& /*action*/, const Tensor& /*input*/) {}
   // An F, I, W or B: its result from its input, empty where there is none.
   virtual Tensor run(const Action& action, Tensor input) = 0;
+  // Whether an F and the I or B that it shares a cell with go on at once, by run_cell(); else
+  // one runs after the other.
+  virtual bool overlaps(const Action& /*forward*/) const { return false; }
+  // await_start() and run() of both of such a cell.
+  virtual void await_cell(const Cell& /*cell*/, const std::array<Tensor, 2>& /*inputs*/) {}
+  virtual std::array<Tensor, 2> run_cell(const Cell& /*cell*/, std::array<Tensor, 2> /*inputs*/) {
+    throw std::logic_error("a cell of a workload that overlaps nothing");
+  }
   // A REDUCE_GRAD of a stage, of its rank's so many the n-th, from 0: later ones of the
   // stage replace what an earlier one has found.
   virtual void reduce(int stage, std::int64_t number, std::int64_t count) = 0;

@@ -4,6 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include "traces/dependency.h"
+
 namespace pipesim::gui {
 std::int64_t first_start_ns(const EventTrace& events) {
   std::optional<std::int64_t> first;
@@ -60,12 +62,12 @@ std::vector<IdleSpan> idle_times(const Document& document, int trace,
     return idle_spans(spans, run.ranks, iteration.start_ns, iteration.makespan_ns);
   }
   const auto ahead_of = [&](std::int32_t rank) { return ahead[static_cast<std::size_t>(rank)]; };
-  const auto& rank_of_stage = run.about.rank_of_stage;
   std::vector<Span> right(spans.begin(), spans.end());
   for (Span& span : right) {
     if (span.has_input()) {
-      const int from = span.action.stage + (span.action.kind == Kind::F ? -1 : 1);
-      span.input_sent_ns -= ahead_of(rank_of_stage.at(static_cast<std::size_t>(from)));
+      Action from = span.action;
+      from.stage = input_stage(span.action);
+      span.input_sent_ns -= ahead_of(run.home_of(from));
       span.input_arrival_ns -= ahead_of(span.rank);
     } else if (is_collective(span.action)) {
       span.input_arrival_ns -= ahead_of(span.rank);

@@ -335,12 +335,13 @@ void PlaygroundPanel::put(const Settings& settings) {
   putting_ = false;
 }
 
-// With as many chunks as it has by default, where there can be several.
+// With as many chunks as it has by default at least, where there can be others.
 void PlaygroundPanel::choose_schedule() {
   if (putting_) return;
   const Offer& offer = offers_[static_cast<std::size_t>(schedule_->currentIndex())];
   putting_ = true;
-  chunks_->setValue(offer.takes_chunks ? std::max(offer.default_chunks, chunks_->value()) : 1);
+  chunks_->setValue(offer.takes_chunks ? std::max(offer.default_chunks, chunks_->value())
+                                       : offer.default_chunks);
   putting_ = false;
   replay();
 }

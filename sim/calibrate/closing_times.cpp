@@ -55,7 +55,7 @@ StepExtras extras_of(const RecordedRun& run, bool by_layer,
       stage.parameters.insert(stage.parameters.end(), own.begin(), own.end());
     }
   }
-  add_exchanges(training, Placement(run.about.rank_of_stage), costs);
+  add_exchanges(training, placement_of(run), costs);
   extras.gather_ns = std::move(costs.optimizer_ns);
   return extras;
 }

@@ -34,6 +34,11 @@ std::vector<std::pair<std::size_t, std::size_t>> entries_of_stages(const RunDesc
   return result;
 }
 
+Placement placement_of(const RecordedRun& run) {
+  return Placement(run.about.rank_of_stage, run.about.rank_of_second,
+                   run.about.rank_of_second.empty() ? 0 : run.microbatches);
+}
+
 Dealer::Dealer(const RunDescription& about, bool by_layer, const std::vector<StageCosts>& entries)
     : by_layer_(by_layer) {
   std::map<std::string, std::size_t> kinds;
@@ -71,9 +76,12 @@ Dealer::Sums Dealer::sums_of(const RunDescription& about) const {
   Sums sums(*this);
   sums.entries_ = entries_of_stages(about, by_layer_);
   for (std::size_t s = 0; s < about.rank_of_stage.size(); ++s) {
-    const auto rank = static_cast<std::size_t>(about.rank_of_stage[s]);
-    if (rank >= sums.stages_.size()) sums.stages_.resize(rank + 1);
-    sums.stages_[rank].push_back(s);
+    for (const auto* homes : {&about.rank_of_stage, &about.rank_of_second}) {
+      if (homes->empty()) continue;
+      const auto rank = static_cast<std::size_t>((*homes)[s]);
+      if (rank >= sums.stages_.size()) sums.stages_.resize(rank + 1);
+      sums.stages_[rank].push_back(s);
+    }
   }
   return sums;
 }

@@ -10,9 +10,13 @@
 
 #include "sim/calibrate/shares.h"
 #include "sim/cost/costs.h"
+#include "sim/schedule/placement.h"
 #include "traces/recorded_run.h"
 
 namespace pipesim {
+
+// Where the stages of a run live.
+Placement placement_of(const RecordedRun& run);
 
 // The layers of each stage, or the stages themselves: [first, second).
 std::vector<std::pair<std::size_t, std::size_t>> entries_of_stages(const RunDescription& about,

@@ -217,7 +217,7 @@ bool follow_from_states(const RecordedRun& run, const TypicalSave& save, bool by
   if (run.about.tensor_parallel > 1) return false;
   Costs costs;
   costs.save.emplace();
-  const Placement placement(run.about.rank_of_stage);
+  const Placement placement = placement_of(run);
   for (const auto& [first, last] : entries_of_stages(run.about, by_layer)) {
     StageCosts& stage = costs.stages.emplace_back();
     for (std::size_t i = first; i < last; ++i) {

@@ -139,7 +139,7 @@ std::string command_of(const Limit& limit, const LimitsContext& context, const s
       const Family& other = family(limit.candidate->schedule);
       arguments.set("--schedule", limit.candidate->schedule);
       if (!other.many_chunks) arguments.drop("--virtual-stages");
-      if (!other.takes_group) arguments.drop("--group");
+      if (!other.takes_group) arguments.drop("--group").drop("--overlap-experts");
       break;
     }
     default: return {};  // of links, hosts and devices

@@ -268,7 +268,7 @@ std::string partition_json(const PartitionView& view) {
             {"name", view.name},
             {"schedule", schedule.name},
             {"stages", schedule.ranks()},
-            {"virtual_stages", schedule.placement.chunks()},
+            {"virtual_stages", schedule.placement.virtual_stages()},
             {"microbatches", schedule.microbatches},
             {"layers", view.problem.layers.size()},
             {"objective", view.objective == Objective::iteration ? "iteration" : "bottleneck"},

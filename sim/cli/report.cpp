@@ -89,7 +89,7 @@ std::string bubbles(const ScheduleChoice& choice, const Prediction& prediction, 
   std::string out = bubble_lines(prediction.metrics);
   out += fmt::format("        closed form: {}\n", closed_form_text(choice, prediction));
   out += critical_path_line(prediction.metrics);
-  if (choice.schedule.placement.chunks() > 1 && !by_layer) {
+  if (choice.schedule.placement.virtual_stages() > 1 && !by_layer) {
     out += "Times and bytes are per chunk: a rank's share of the model is all its chunks.\n";
   }
   return out;
@@ -175,7 +175,7 @@ std::string limits_text(const ScheduleChoice& choice, const Costs& costs,
 
 std::string schedule_text(const ScheduleChoice& choice, const Transfers& transfers) {
   const Schedule& schedule = choice.schedule;
-  const int chunks = schedule.placement.chunks();
+  const int chunks = schedule.placement.virtual_stages();
   std::string text = fmt::format("{}, {}", title_of(choice), plural(schedule.ranks(), "stage"));
   if (chunks > 1) text += fmt::format(" x {}", plural(chunks, "chunk"));
   text += fmt::format(", {}", plural(schedule.microbatches, "microbatch"));

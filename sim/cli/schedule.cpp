@@ -119,7 +119,7 @@ void check_schedule(const ScheduleVerbFlags& flags) {
               {"version", 1},
               {"schedule", schedule.name},
               {"stages", schedule.ranks()},
-              {"virtual_stages", schedule.placement.chunks()},
+              {"virtual_stages", schedule.placement.virtual_stages()},
               {"microbatches", schedule.microbatches},
               {"actions", schedule.actions.size()},
               {"has_transfers", schedule.has_transfers()},

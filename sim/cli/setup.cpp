@@ -20,6 +20,7 @@ std::vector<FlagHelp> single_costs(CostFlags& flags) {
       {"--backward", &flags.backward, "T", "full backward, halved into I and W; default 2ms"},
       {"--backward-input", &flags.backward_input, "T", "time of an input gradient; default 1ms"},
       {"--backward-weight", &flags.backward_weight, "T", "time of a weight gradient; default 1ms"},
+      {"--overlapped", &flags.overlapped, "T", "of an F and a B in one cell; default F + B"},
       {"--activation-bytes", &flags.activation_bytes, "BYTES",
        "kept from forward to backward; default 0"},
       {"--p2p-latency", &flags.p2p_latency, "T", "of a hop between ranks; default 0"},
@@ -50,6 +51,7 @@ GivenCosts given_costs(const CostFlags& flags) {
   given.backward_ns = values_of(flags.backward, "--backward", parse_time_ns);
   given.backward_input_ns = values_of(flags.backward_input, "--backward-input", parse_time_ns);
   given.backward_weight_ns = values_of(flags.backward_weight, "--backward-weight", parse_time_ns);
+  given.overlapped_ns = values_of(flags.overlapped, "--overlapped", parse_time_ns);
   given.activation_bytes = values_of(flags.activation_bytes, "--activation-bytes", parse_bytes);
   given.output_bytes = values_of(flags.p2p_bytes, "--p2p-bytes", parse_bytes);
   if (flags.p2p_latency) {
@@ -73,13 +75,15 @@ void add_schedule_flags(CommandLine& command, ScheduleFlags& flags, bool with_na
                                "a name (`pipesim schedules` lists them) or file"}});
   }
   command.add_flags(
-      group, {{"--stages", &flags.stages, "P", "pipeline ranks"},
-              {"--microbatches", &flags.microbatches, "M", "microbatches an iteration"},
-              {"--virtual-stages", &flags.virtual_stages, "V",
-               "chunks a rank; default 1, looped schedules 2"},
-              {"--group", &flags.group, "G", "microbatches a group of interleaved; default P"},
-              {"--placement", &flags.placement, "loop|v|LIST",
-               "loop, v or each stage's rank; default loop"}});
+      group,
+      {{"--stages", &flags.stages, "P", "pipeline ranks"},
+       {"--microbatches", &flags.microbatches, "M", "microbatches an iteration"},
+       {"--virtual-stages", &flags.virtual_stages, "V",
+        "chunks a rank; default 1, looped and V schedules 2"},
+       {"--group", &flags.group, "G", "microbatches a group of interleaved; default P"},
+       {"--overlap-experts", &flags.overlap_experts, "interleaved warms up by one forward more"},
+       {"--placement", &flags.placement, "loop|v|LIST",
+        "loop, v or each stage's rank; default loop or v"}});
 }
 
 void add_cost_flags(CommandLine& command, CostFlags& flags, const std::string& of) {

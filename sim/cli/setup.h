@@ -12,7 +12,7 @@
 namespace pipesim::cli {
 
 struct CostFlags {
-  Flag forward, backward, backward_input, backward_weight, activation_bytes;
+  Flag forward, backward, backward_input, backward_weight, overlapped, activation_bytes;
   Flag p2p_latency, p2p_bytes, p2p_bandwidth, compute_slowdown;
   Flag p2p, eager_limit;
   Flag costs, layout;

@@ -62,8 +62,8 @@ std::int64_t Costs::group_ns(Kind blocking_collective, const Placement& placemen
 }
 
 std::vector<StageFootprint> Costs::footprints(const Placement& placement) const {
-  std::vector<StageFootprint> result(stages.size());
-  for (std::size_t s = 0; s < stages.size(); ++s) {
+  std::vector<StageFootprint> result(static_cast<std::size_t>(placement.stages()));
+  for (std::size_t s = 0; s < result.size(); ++s) {
     result[s].activation_bytes = stages[s].activation_bytes;
     result[s].weight_residue_bytes = stages[s].weight_residue_bytes;
     result[s].unsharded_bytes = stages[s].unsharded_bytes;
@@ -94,18 +94,22 @@ bool exchanges_bytes(const std::vector<StageFootprint>& footprints) {
 
 std::vector<StateBytes> Costs::states(const Placement& placement) const {
   std::vector<StateBytes> result(static_cast<std::size_t>(placement.ranks()));
-  for (std::size_t s = 0; s < stages.size(); ++s) {
-    StateBytes& rank = result[static_cast<std::size_t>(placement.rank_of(static_cast<int>(s)))];
-    rank.weights += stages[s].weight_bytes;
-    rank.gradients += stages[s].gradient_bytes;
-    rank.optimizer += stages[s].optimizer_bytes;
+  for (int stage = 0; stage < placement.stages(); ++stage) {
+    for (int copy = 0; copy < placement.copies(); ++copy) {
+      StateBytes& rank = result[static_cast<std::size_t>(placement.rank_of(stage, copy))];
+      const StageCosts& own = of(stage, copy, placement);
+      rank.weights += own.weight_bytes;
+      rank.gradients += own.gradient_bytes;
+      rank.optimizer += own.optimizer_bytes;
+    }
   }
   return result;
 }
 
 void Costs::check(const Placement& placement, int microbatches, std::string_view where,
                   int iterations) const {
-  if (static_cast<int>(stages.size()) != placement.stages()) {
+  const int own_entries = static_cast<int>(stages.size());
+  if (own_entries != placement.stages() && own_entries != placement.stages() * placement.copies()) {
     throw input_error(fmt::format(
         "{}: costs for {} but the schedule has {} ({} a rank); give one entry a virtual stage",
         where, plural(static_cast<std::int64_t>(stages.size()), "stage"),
@@ -164,7 +168,8 @@ void Costs::check(const Placement& placement, int microbatches, std::string_view
       throw input_error(
           fmt::format("{}: stage {}: {} with its messages takes {} ns, more than {} ns; use "
                       "smaller costs",
-                      where, s, kind_name(kind), ns, max_time_ns));
+                      where, s % static_cast<std::size_t>(placement.stages()), kind_name(kind), ns,
+                      max_time_ns));
     }
   }
   // No path is longer than everything done one after the other, and no rank
@@ -172,8 +177,9 @@ void Costs::check(const Placement& placement, int microbatches, std::string_view
   const long double slowed = 1 + static_cast<long double>(compute_slowdown_ppm) / 1e6L;
   long double time = 0;
   long double bytes = 0;
-  for (int s = 0; s < placement.stages(); ++s) {
-    const StageCosts& stage = stages[static_cast<std::size_t>(s)];
+  for (std::size_t entry = 0; entry < stages.size(); ++entry) {
+    const StageCosts& stage = stages[entry];
+    const int s = static_cast<int>(entry) % placement.stages();
     time += slowed * (static_cast<long double>(stage.duration_ns(Kind::F)) +
                       static_cast<long double>(stage.duration_ns(Kind::B)) +
                       static_cast<long double>(stage.overlap_ns.value_or(0)));
@@ -243,7 +249,7 @@ void fill_save_bytes(const Placement& placement, const std::vector<std::int64_t>
   SaveCosts& save = *costs.save;
   if (!save.bytes.empty()) return;
   save.bytes.assign(static_cast<std::size_t>(placement.ranks()), 0);
-  for (std::size_t s = 0; s < costs.stages.size(); ++s) {
+  for (std::size_t s = 0; s < static_cast<std::size_t>(placement.stages()); ++s) {
     const StageCosts& stage = costs.stages[s];
     std::int64_t bytes = stage.weight_bytes + stage.optimizer_bytes;
     if (!parameters.empty()) {
@@ -252,6 +258,7 @@ void fill_save_bytes(const Placement& placement, const std::vector<std::int64_t>
       bytes = bytes_of_parameter *
               std::accumulate(stage.parameters.begin(), stage.parameters.end(), std::int64_t{0});
     }
+    // Of copies the first is saved.
     save.bytes[static_cast<std::size_t>(placement.rank_of(static_cast<int>(s)))] += bytes;
   }
   for (std::int64_t& bytes : save.bytes) bytes = (bytes + replicas - 1) / replicas;

@@ -163,7 +163,8 @@ constexpr std::int64_t most_collectives(std::int64_t microbatches) { return 3 * 
 bool exchanges_bytes(const std::vector<StageFootprint>& footprints);
 
 struct Costs {
-  std::vector<StageCosts> stages;  // one a virtual stage
+  // One a virtual stage; where stages have second copies that differ, those follow.
+  std::vector<StageCosts> stages;
   Link p2p;
   std::map<std::pair<int, int>, Link> edges;  // (from rank, to rank): overrides p2p
   std::vector<SharedLink> shared_links;
@@ -183,6 +184,10 @@ struct Costs {
   // Without bytes they follow from the states of ranks, see fill_save_bytes().
   std::optional<SaveCosts> save;
 
+  const StageCosts& of(int stage, int copy, const Placement& placement) const {
+    const bool has_own = copy > 0 && static_cast<int>(stages.size()) > placement.stages();
+    return stages[static_cast<std::size_t>(has_own ? placement.stages() + stage : stage)];
+  }
   const Link& link(int from_rank, int to_rank) const;
   Link collective_link(int rank) const;
   // The time that a transfer of `bytes` occupies its narrowest link when it is

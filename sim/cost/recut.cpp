@@ -127,14 +127,12 @@ std::vector<StageCosts> recut(const std::vector<StageCosts>& stages, int count,
   return cuts;
 }
 
-CostsFile recut(CostsFile file, const Placement& given, const Placement& wanted, int copies) {
+CostsFile recut(CostsFile file, const Placement& given, const Placement& wanted) {
   if (given == wanted) return file;
   std::vector<StageCosts>& stages = file.costs.stages;
   hand_out(file.costs.optimizer_ns, &StageCosts::optimizer_ns, given, stages);
   hand_out(file.costs.reduce_gradients_ns, &StageCosts::reduce_gradients_ns, given, stages);
-  const std::vector<StageCosts> cuts = recut(stages, wanted.stages() / copies, file.name);
-  stages.clear();
-  for (int copy = 0; copy < copies; ++copy) stages.insert(stages.end(), cuts.begin(), cuts.end());
+  stages = recut(stages, wanted.stages(), file.name);
   sum_closing(wanted, file.costs);
   return file;
 }

@@ -21,9 +21,8 @@ std::vector<StageCosts> recut(const std::vector<StageCosts>& stages, int count,
                               const std::string& whose);
 
 // Costs by stage, of a placement with as many stages as they have, as those of another one. What
-// a rank does behind its last action goes with the stages that it holds, in equal parts. Where
-// ranks hold the model several times, its copies stand in `wanted` one after the other, each cut
-// as above.
-CostsFile recut(CostsFile file, const Placement& given, const Placement& wanted, int copies = 1);
+// a rank does behind its last action goes with the stages that it holds, in equal parts.
+// Second copies of stages cost what the first do.
+CostsFile recut(CostsFile file, const Placement& given, const Placement& wanted);
 
 }  // namespace pipesim

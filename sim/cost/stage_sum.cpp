@@ -56,7 +56,9 @@ void sum_closing(const Placement& placement, Costs& costs) {
     std::vector<std::int64_t> sums(static_cast<std::size_t>(placement.ranks()));
     for (int s = 0; s < placement.stages(); ++s) {
       std::int64_t& time = costs.stages[static_cast<std::size_t>(s)].*field;
-      sums[static_cast<std::size_t>(placement.rank_of(s))] += time;
+      for (int copy = 0; copy < placement.copies(); ++copy) {
+        sums[static_cast<std::size_t>(placement.rank_of(s, copy))] += time;
+      }
       time = 0;
     }
     const auto takes_time = [](std::int64_t time) { return time > 0; };

@@ -31,6 +31,7 @@ class DirectEvaluation {
         ends_(schedule.ranks(), iterations),
         metrics_(schedule.ranks(), schedule.microbatches, costs.footprints(schedule.placement)),
         sends_are_listed_(schedule.has_transfers()),
+        has_copies_(schedule.placement.copies() > 1),
         ranks_(static_cast<std::size_t>(schedule.ranks())) {
     build_stages();
     build_ranks();
@@ -70,7 +71,7 @@ class DirectEvaluation {
     std::int64_t* arrival_ns = nullptr;  // the consumer's, by microbatch
   };
 
-  // What there is to know of a stage, in one place.
+  // What there is to know of a copy of a stage, in one place.
   struct Stage {
     std::array<std::int64_t, 4> duration_ns;  // of F, I, W, B
     // When the input of each microbatch arrives: of its F first, then, F
@@ -78,43 +79,56 @@ class DirectEvaluation {
     std::int64_t* arrival_ns = nullptr;
     const Edge* forward_input = nullptr;  // the edge that it comes by, or null
     const Edge* backward_input = nullptr;
-    Edge forward;   // to the next stage
-    Edge backward;  // to the previous one
+    Edge forward;                            // to the next stage
+    Edge backward;                           // to the previous one
+    std::optional<std::int64_t> overlap_ns;  // of a cell that its F opens
   };
 
   void build_stages() {
     const auto& placement = schedule_.placement;
-    const std::size_t count = costs_.stages.size();
+    const auto count = static_cast<std::size_t>(schedule_.stages());
     const auto microbatches = static_cast<std::size_t>(schedule_.microbatches);
     arrival_ns_.assign(count * microbatches, never);
-    stages_.resize(count);
-    const auto connect = [&](int from, int to) {
-      Edge edge;
-      const int from_rank = placement.rank_of(from);
-      edge.to_rank = placement.rank_of(to);
-      edge.local = edge.to_rank == from_rank;
-      edge.arrival_ns = stages_[static_cast<std::size_t>(to)].arrival_ns;
-      if (!edge.local) edge.latency_ns = costs_.link(from_rank, edge.to_rank).latency_ns;
-      return edge;
-    };
-    for (std::size_t s = 0; s < count; ++s) {
-      const StageCosts& costs = costs_.stages[s];
-      stages_[s].arrival_ns = arrival_ns_.data() + s * microbatches;
-      for (const Kind kind : {Kind::F, Kind::I, Kind::W, Kind::B}) {
-        stages_[s].duration_ns[static_cast<std::size_t>(kind)] = costs.duration_ns(kind);
+    stages_.resize(count * static_cast<std::size_t>(placement.copies()));
+    for (int copy = 0; copy < placement.copies(); ++copy) {
+      Stage* const stages = stages_.data() + count * static_cast<std::size_t>(copy);
+      const auto connect = [&](int from, int to) {
+        Edge edge;
+        const int from_rank = placement.rank_of(from, copy);
+        edge.to_rank = placement.rank_of(to, copy);
+        edge.local = edge.to_rank == from_rank;
+        edge.arrival_ns = stages[to].arrival_ns;
+        if (!edge.local) edge.latency_ns = costs_.link(from_rank, edge.to_rank).latency_ns;
+        return edge;
+      };
+      for (std::size_t s = 0; s < count; ++s) {
+        const StageCosts& costs = costs_.of(static_cast<int>(s), copy, placement);
+        stages[s].arrival_ns = arrival_ns_.data() + s * microbatches;
+        stages[s].overlap_ns = costs.overlap_ns;
+        for (const Kind kind : {Kind::F, Kind::I, Kind::W, Kind::B}) {
+          stages[s].duration_ns[static_cast<std::size_t>(kind)] = costs.duration_ns(kind);
+        }
+      }
+      for (int s = 0; s < schedule_.stages(); ++s) {
+        for (const Kind kind : {Kind::F, Kind::B}) {
+          const int to = output_stage(make_action(s, kind));
+          if (to < 0 || to == schedule_.stages()) continue;
+          Edge& edge = kind == Kind::F ? stages[s].forward : stages[s].backward;
+          edge = connect(s, to);
+          (kind == Kind::F ? stages[to].forward_input : stages[to].backward_input) = &edge;
+        }
       }
     }
-    for (int s = 0; s < schedule_.stages(); ++s) {
-      for (const Kind kind : {Kind::F, Kind::B}) {
-        const int to = output_stage(make_action(s, kind));
-        if (to < 0 || to == schedule_.stages()) continue;
-        Stage& own = stages_[static_cast<std::size_t>(s)];
-        Stage& next = stages_[static_cast<std::size_t>(to)];
-        Edge& edge = kind == Kind::F ? own.forward : own.backward;
-        edge = connect(s, to);
-        (kind == Kind::F ? next.forward_input : next.backward_input) = &edge;
-      }
-    }
+  }
+
+  // That an action is of.
+  const Stage& stage_of(const Action& action) const {
+    const auto stage = static_cast<std::size_t>(action.stage);
+    if (!has_copies_) [[likely]]
+      return stages_[stage];
+    const Placement& placement = schedule_.placement;
+    const auto copy = static_cast<std::size_t>(placement.copy_of(action.microbatch));
+    return stages_[stage + copy * static_cast<std::size_t>(placement.stages())];
   }
 
   void build_ranks() {
@@ -162,7 +176,7 @@ class DirectEvaluation {
           hand_over(rank_index, *cell, finish, runnable);
         }
       } else if (is_send(cell->kind)) {
-        const Stage& stage = stages_[static_cast<std::size_t>(cell->stage)];
+        const Stage& stage = stage_of(*cell);
         const bool forward = cell->kind == Kind::SEND_F;
         metrics_.add(*cell, rank_index, rank.now_ns, rank.now_ns, 0, 0);
         send(rank_index, forward ? stage.forward : stage.backward, *cell, forward, rank.now_ns,
@@ -192,7 +206,7 @@ class DirectEvaluation {
 
   // False, and the rank marked as waiting, where it has not been produced yet.
   bool find_input(Rank& rank, const Action& action, Input& input) {
-    const Stage& stage = stages_[static_cast<std::size_t>(action.stage)];
+    const Stage& stage = stage_of(action);
     if (action.kind == Kind::W) return true;
     input.edge = action.kind == Kind::F ? stage.forward_input : stage.backward_input;
     if (input.edge == nullptr) return true;
@@ -205,7 +219,7 @@ class DirectEvaluation {
 
   [[gnu::always_inline]] void run(int rank_index, Rank& rank, const Action& action,
                                   const Input& input, std::int64_t start, std::int64_t finish) {
-    const Stage& stage = stages_[static_cast<std::size_t>(action.stage)];
+    const Stage& stage = stage_of(action);
     std::int64_t sent = 0;
     std::int64_t arrival = 0;
     if (input.edge != nullptr) {
@@ -224,7 +238,7 @@ class DirectEvaluation {
   [[gnu::always_inline]] void hand_over(int rank_index, const Action& action, std::int64_t finish,
                                         std::vector<int>& runnable) {
     if (action.kind == Kind::W) return;
-    const Stage& stage = stages_[static_cast<std::size_t>(action.stage)];
+    const Stage& stage = stage_of(action);
     const bool forward = action.kind == Kind::F;
     const Edge& edge = forward ? stage.forward : stage.backward;
     if (edge.to_rank < 0 || (sends_are_listed_ && !edge.local)) return;
@@ -246,7 +260,7 @@ class DirectEvaluation {
       if (!find_input(rank, cell[i], inputs[i])) return false;
     }
     const std::int64_t start = std::max({rank.now_ns, inputs[0].time_ns, inputs[1].time_ns});
-    const auto& overlap_ns = costs_.stages[static_cast<std::size_t>(cell->stage)].overlap_ns;
+    const auto& overlap_ns = stage_of(*cell).overlap_ns;
     const std::int64_t finish = start + (overlap_ns ? varied(*overlap_ns, *cell)
                                                     : duration_of(cell[0]) + duration_of(cell[1]));
     for (std::size_t i = 0; i < 2; ++i) run(rank_index, rank, cell[i], inputs[i], start, finish);
@@ -256,14 +270,12 @@ class DirectEvaluation {
 
   std::int64_t duration_of(const Action& action) const {
     static_assert(static_cast<int>(Kind::F) == 0 && static_cast<int>(Kind::B) == 3);
-    return varied(stages_[static_cast<std::size_t>(action.stage)]
-                      .duration_ns[static_cast<std::size_t>(action.kind)],
-                  action);
+    return varied(stage_of(action).duration_ns[static_cast<std::size_t>(action.kind)], action);
   }
   std::int64_t varied(std::int64_t duration_ns, const Action& action) const {
     if (jitter_ == nullptr) [[likely]]
       return duration_ns;
-    return jitter_->applied(action, schedule_.placement.rank_of(action.stage), duration_ns);
+    return jitter_->applied(action, schedule_.placement.rank_of(action), duration_ns);
   }
 
   // Out of the common path. What has no microbatch is of its rank's iteration.
@@ -364,9 +376,10 @@ class DirectEvaluation {
   IterationEnds ends_;
   MetricsAccumulator metrics_;
   bool sends_are_listed_;
+  bool has_copies_;  // of stages
   std::vector<Rank> ranks_;
   std::array<Group, 2> groups_;
-  std::vector<Stage> stages_;
+  std::vector<Stage> stages_;             // [copy][stage]
   LargeVector<std::int64_t> arrival_ns_;  // [stage][microbatch]
 };
 

@@ -213,7 +213,7 @@ class EventEvaluation {
   std::int64_t varied(std::int64_t duration_ns, const Action& action) const {
     if (jitter_ == nullptr) [[likely]]
       return duration_ns;
-    return jitter_->applied(action, schedule_.placement.rank_of(action.stage), duration_ns);
+    return jitter_->applied(action, schedule_.placement.rank_of(action), duration_ns);
   }
 
   void start_compute(TaskId task, const TaskRow& row) {
@@ -231,7 +231,8 @@ class EventEvaluation {
       if (has_buffers_) own.memory.start(action, footprint(action.stage), now);
     }
     if (cell.size == 2) {
-      const auto& overlap_ns = costs_.stages[static_cast<std::size_t>(row.stage)].overlap_ns;
+      const int copy = schedule_.placement.copy_of(tasks_.microbatch(task));
+      const auto& overlap_ns = costs_.of(row.stage, copy, schedule_.placement).overlap_ns;
       if (overlap_ns) duration = varied(*overlap_ns, tasks_.action_of(cell.parts[0]));
     }
     starts_ns_[static_cast<std::size_t>(row.rank)] = now;
@@ -467,7 +468,7 @@ class EventEvaluation {
   }
 
   Action save_action(int rank) const {
-    return make_action(schedule_.placement.stages_of(rank).front(), Kind::SAVE);
+    return make_action(schedule_.placement.name_stage(rank), Kind::SAVE);
   }
   std::int64_t saved_bytes(int rank) const {
     return costs_.save->bytes[static_cast<std::size_t>(rank)];

@@ -66,8 +66,9 @@ void add_closed_form(const Family& family, const Shape& shape, const Costs& cost
     reason = "none is known";
     return;
   }
-  if (!shape.placement.is_loop()) {
-    reason = "stages are not on a loop of ranks";
+  if (shape.placement != family.usual_placement(shape.ranks, shape.chunks, shape.microbatches)) {
+    reason = family.placement == "v" ? "ranks are not numbered along the V"
+                                     : "stages are not on a loop of ranks";
     return;
   }
   if (prediction.transfers.mode != P2p::async && shape.ranks > 1) {
@@ -84,6 +85,12 @@ void add_closed_form(const Family& family, const Shape& shape, const Costs& cost
   }
   if (prediction.saves.saves(0)) {
     reason = "the iteration ends with a checkpoint";
+    return;
+  }
+  if (family.overlaps && std::ranges::any_of(costs.stages, [](const StageCosts& stage) {
+        return stage.overlap_ns.has_value();
+      })) {
+    reason = "overlapped cells have times of their own";
     return;
   }
   const auto times = uniform_times(costs, shape.placement, reason);

@@ -14,6 +14,7 @@ RunDescription description_of(const Schedule& schedule, const Costs& costs,
   about.source = Source::predicted;
   about.schedule = schedule.name;
   about.rank_of_stage = schedule.placement.rank_of_stage();
+  about.rank_of_second = schedule.placement.rank_of_second();
   about.program = rows_of(schedule);
   about.dependencies = dependencies_of(schedule);
   about.continuous = options.iterations > 1;

@@ -28,9 +28,11 @@ class TasksBuilder {
         streams_(schedule.ranks(), lane_of(send_mode_of(transfers_.mode))) {}
 
   Tasks build() {
+    tasks_.placement = &placement_;
     tasks_.stages = schedule_.stages();
     while (1 << tasks_.shift < schedule_.microbatches) ++tasks_.shift;
-    tasks_.rows.resize(static_cast<std::size_t>(tasks_.stages) * task_kind_count);
+    tasks_.rows.resize(static_cast<std::size_t>(tasks_.stages * placement_.copies()) *
+                       task_kind_count);
     tasks_.is_whole.resize(tasks_.slots());
     make_rows();
     tasks_.first_step = tasks_.first_closing() + count_closing();
@@ -56,7 +58,8 @@ class TasksBuilder {
                                   plural(schedule_.microbatches, "microbatch")));
   }
 
-  TaskRow& row(TaskKind work, int stage) { return tasks_.rows[tasks_.row_of(work, stage)]; }
+  // Of the copy that rows are made for.
+  TaskRow& row(TaskKind work, int stage) { return tasks_.rows[tasks_.row_of(work, stage, copy_)]; }
 
   // ---- Rows
 
@@ -64,8 +67,12 @@ class TasksBuilder {
     for (const SharedLink& link : costs_.shared_links) {
       shared_links_.push_back(tasks_.plan.network.add_link(link.bytes_per_second));
     }
+    for (copy_ = 0; copy_ < placement_.copies(); ++copy_) make_rows_of_copy();
+  }
+
+  void make_rows_of_copy() {
     for (int stage = 0; stage < tasks_.stages; ++stage) {
-      const StageCosts& costs = costs_.stages[static_cast<std::size_t>(stage)];
+      const StageCosts& costs = costs_.of(stage, copy_, placement_);
       add_compute(TaskKind::forward, stage, costs, Kind::F, Kind::F);
       add_compute(TaskKind::backward, stage, costs, Kind::I, Kind::B);
       add_compute(TaskKind::weight, stage, costs, Kind::W, Kind::W);
@@ -82,7 +89,7 @@ class TasksBuilder {
     TaskRow& own = row(work, stage);
     own.work = work;
     own.stage = stage;
-    own.rank = placement_.rank_of(stage);
+    own.rank = placement_.rank_of(stage, copy_);
     return own;
   }
 
@@ -94,7 +101,7 @@ class TasksBuilder {
 
   // The end of `from` signals `to`.
   void signals(TaskKind from, int from_stage, TaskKind to, int to_stage) {
-    row(from, from_stage).successor = static_cast<std::int32_t>(tasks_.row_of(to, to_stage));
+    row(from, from_stage).successor = static_cast<std::int32_t>(tasks_.row_of(to, to_stage, copy_));
     row(to, to_stage).needs_signal = true;
   }
 
@@ -106,8 +113,8 @@ class TasksBuilder {
         costs_.stages[static_cast<std::size_t>(std::min(from, to))].output_bytes;
     const TaskKind producer = forward ? TaskKind::forward : TaskKind::backward;
     const TaskKind consumer = producer;
-    const int from_rank = placement_.rank_of(from);
-    const int to_rank = placement_.rank_of(to);
+    const int from_rank = placement_.rank_of(from, copy_);
+    const int to_rank = placement_.rank_of(to, copy_);
     if (from_rank == to_rank) {
       signals(producer, from, consumer, to);
       return;
@@ -394,8 +401,9 @@ class TasksBuilder {
     const bool forward = send.kind == Kind::SEND_F;
     const bool batched =
         action.joined && (transfers_.mode == P2p::blocking || transfers_.mode == P2p::fifo);
+    const int copy = placement_.copy_of(action.microbatch);
     const std::size_t meeting = tasks_.row_of(
-        forward ? TaskKind::transfer_forward : TaskKind::transfer_backward, send.stage);
+        forward ? TaskKind::transfer_forward : TaskKind::transfer_backward, send.stage, copy);
     const auto& streams = tasks_.rows[meeting].streams;
     if (streams[0] != no_stream) {
       tasks_.plan.append(streams[is_send(action.kind) ? 0 : 1],
@@ -405,7 +413,7 @@ class TasksBuilder {
     TaskKind work = forward ? TaskKind::send_forward : TaskKind::send_backward;
     if (is_receive(action.kind))
       work = forward ? TaskKind::receive_forward : TaskKind::receive_backward;
-    const std::size_t end = tasks_.row_of(work, action.stage);
+    const std::size_t end = tasks_.row_of(work, action.stage, copy);
     const StreamId stream = tasks_.rows[end].streams[0];
     if (stream == no_stream) return;
     tasks_.plan.append(stream, tasks_.task(end, action.microbatch), batched);
@@ -434,10 +442,12 @@ class TasksBuilder {
     const TaskKind send = forward ? TaskKind::send_forward : TaskKind::send_backward;
     const TaskKind receive = forward ? TaskKind::receive_forward : TaskKind::receive_backward;
     const TaskKind transfer = forward ? TaskKind::transfer_forward : TaskKind::transfer_backward;
-    const std::size_t own = tasks_.row_of(is_send(action.kind) ? send : receive, action.stage);
+    const int copy = placement_.copy_of(action.microbatch);
+    const std::size_t own =
+        tasks_.row_of(is_send(action.kind) ? send : receive, action.stage, copy);
     if (tasks_.rows[own].streams[0] != no_stream) return tasks_.task(own, action.microbatch);
     const int sender = is_send(action.kind) ? action.stage : peer_of(action).stage;
-    return tasks_.task(tasks_.row_of(transfer, sender), action.microbatch);
+    return tasks_.task(tasks_.row_of(transfer, sender, copy), action.microbatch);
   }
 
   // ---- What ends an iteration
@@ -512,6 +522,7 @@ class TasksBuilder {
   Accumulation accumulation_;
   Saves saves_;
   bool sends_are_listed_;
+  int copy_ = 0;       // whose rows are made
   int iteration_ = 0;  // whose actions go onto their streams
   Streams streams_;
   std::map<std::pair<int, int>, RouteId> routes_;

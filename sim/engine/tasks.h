@@ -143,7 +143,8 @@ struct JoinedTasks {
 };
 
 struct Tasks {
-  std::vector<TaskRow> rows;  // [work][stage]
+  std::vector<TaskRow> rows;             // [work][copy][stage]
+  const Placement* placement = nullptr;  // the program's, which outlives this
   int stages = 0;
   int shift = 0;  // a task is row << shift | microbatch
   std::vector<ClosingTask> closing;
@@ -165,9 +166,9 @@ struct Tasks {
 
   std::size_t first_closing() const { return rows.size() << shift; }
   std::size_t first_step = 0;
-  std::size_t row_of(TaskKind work, int stage) const {
-    return static_cast<std::size_t>(work) * static_cast<std::size_t>(stages) +
-           static_cast<std::size_t>(stage);
+  std::size_t row_of(TaskKind work, int stage, int copy) const {
+    const int first = (static_cast<int>(work) * placement->copies() + copy) * stages;
+    return static_cast<std::size_t>(first + stage);
   }
   const TaskRow& row(TaskId task) const { return rows[task >> shift]; }
   int microbatch(TaskId task) const { return static_cast<int>(task & ((1U << shift) - 1)); }
@@ -179,7 +180,8 @@ struct Tasks {
     const TaskKind work = compute.kind == Kind::F   ? TaskKind::forward
                           : compute.kind == Kind::W ? TaskKind::weight
                                                     : TaskKind::backward;
-    return task(row_of(work, compute.stage), compute.microbatch);
+    return task(row_of(work, compute.stage, placement->copy_of(compute.microbatch)),
+                compute.microbatch);
   }
   // The action of a compute task.
   Action action_of(TaskId compute) const {

@@ -14,7 +14,10 @@ namespace {
 Proposal proposal_of(const Family& family, ScheduleRequest request) {
   request.name = family.name;
   if (!family.many_chunks) request.chunks.reset();
-  if (!family.takes_group) request.group.reset();
+  if (!family.takes_group) {
+    request.group.reset();
+    request.overlap_experts = false;
+  }
   return {&family, std::move(request)};
 }
 
@@ -68,7 +71,7 @@ Candidate try_one(const Proposal& proposal, const Trial& trial) {
 }  // namespace
 
 int Proposal::chunks() const {
-  if (family == nullptr) return made->schedule.placement.chunks();
+  if (family == nullptr) return made->schedule.placement.virtual_stages();
   return request.chunks.value_or(family->default_chunks);
 }
 
@@ -92,6 +95,11 @@ ScheduleChoice make(const Proposal& proposal, const Trial& trial) {
   }
   if (trial.complete) choice.schedule = trial.complete(std::move(choice.schedule));
   return choice;
+}
+
+int Proposal::copies() const {
+  if (family != nullptr) return family->placement == both_ways ? 2 : 1;
+  return made != nullptr ? made->schedule.placement.copies() : 1;
 }
 
 std::vector<Proposal> proposals(const Sweep& sweep) {

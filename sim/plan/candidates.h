@@ -26,6 +26,7 @@ struct Proposal {
   const std::string& name() const { return family != nullptr ? request.name : made->schedule.name; }
   int chunks() const;  // of a rank, the most
   int microbatches() const;
+  int copies() const;  // of each stage, and so of the parameters
 };
 
 // Numbers that several families are tried with.

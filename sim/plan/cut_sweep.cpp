@@ -70,9 +70,9 @@ class States {
   std::vector<std::uint32_t> slots_;  // a state plus one, or 0
 };
 
-class Sweep {
+class CutSweep {
  public:
-  Sweep(const CutCosts& costs, const SweepLimits& limits, std::int64_t& steps)
+  CutSweep(const CutCosts& costs, const SweepLimits& limits, std::int64_t& steps)
       : costs_(costs), limits_(limits), plan_(plan_sweep(costs)), steps_left_(steps) {
     cuts_.resize(index(costs.stages()) + 1);
     cuts_.back() = costs.layers();
@@ -305,7 +305,7 @@ class Sweep {
 }  // namespace
 
 Swept sweep(const CutCosts& costs, const SweepLimits& limits, std::int64_t& steps) {
-  return Sweep(costs, limits, steps).run();
+  return CutSweep(costs, limits, steps).run();
 }
 
 }  // namespace pipesim

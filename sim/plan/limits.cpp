@@ -65,7 +65,7 @@ class LimitFinder {
     };
     Limit limit{.kind = LimitKind::partition, .candidate = {}};
     const auto longest = std::ranges::max_element(question_.costs.stages, {}, all_of);
-    limit.stage = static_cast<int>(longest - question_.costs.stages.begin());
+    limit.stage = static_cast<int>(longest - question_.costs.stages.begin()) % schedule_.stages();
     limit.stage_ns = all_of(*longest);
     limit.mean_ns = all_of(even.stages.front());
     if (limit.stage_ns <= limit.mean_ns) return;
@@ -118,6 +118,8 @@ class LimitFinder {
     const Candidate* fastest = nullptr;
     for (const Candidate& one : all) {
       if (!one.left_out.empty() || one.time_ns >= own->time_ns) continue;
+      // What twice the parameters take must be known.
+      if (one.asked.copies() > 1 && one.prediction.memory.front().states.weights == 0) continue;
       const auto is_better = [&](const Candidate* than) {
         return than == nullptr ||
                std::pair(one.time_ns, one.memory) < std::pair(than->time_ns, than->memory);

@@ -332,6 +332,12 @@ BottleneckProblem bottleneck_problem(const PartitionProblem& problem, const Cost
 Partition find_partition(const PartitionProblem& problem, Objective objective,
                          const SearchLimits& limits,
                          const std::function<std::string(int)>& layer_name) {
+  if (problem.schedule.placement.copies() > 1) {
+    throw input_error(fmt::format(
+        "{}: each stage has two copies, and what a split costs is not known of such; take a "
+        "schedule with one copy, and give its --layout",
+        problem.schedule.name));
+  }
   const auto layers = static_cast<std::int64_t>(problem.layers.size());
   const int stages = problem.schedule.stages();
   const std::string what =

@@ -62,7 +62,7 @@ std::string loss_words(std::vector<Loss> losses, const Candidate& one, const Can
   losses.resize(std::min(most, losses.size()));
   std::erase_if(losses, [&](const Loss& loss) { return std::abs(loss.ns) < least; });
   // What is longer is why; then what makes up for a part of it.
-  std::ranges::stable_partition(losses, [](const Loss& loss) { return loss.ns > 0; });
+  std::stable_partition(losses.begin(), losses.end(), [](const Loss& loss) { return loss.ns > 0; });
   std::string words;
   for (const Loss& loss : losses) {
     words += (words.empty() ? "" : ", ") + loss_words(loss, one, fastest);
@@ -163,6 +163,7 @@ std::string why_not(const Candidate& one, const Candidate& fastest,
   } else if (one.on_front && more < 0) {
     why += "; " + memory_words(one, more);
   }
+  if (one.asked.copies() > 1) why += "; has the parameters twice";
   return why;
 }
 

@@ -11,7 +11,8 @@ const char* name_of(TimePart part) {
 TimeParts time_parts(const Schedule& schedule, const Costs& costs, const Metrics& metrics) {
   TimeParts parts;
   const auto stage_of = [&](const Action& action) -> const StageCosts& {
-    return costs.stages[static_cast<std::size_t>(action.stage)];
+    const Placement& placement = schedule.placement;
+    return costs.of(action.stage, placement.copy_of(action.microbatch), placement);
   };
   std::int64_t& compute = parts.of(TimePart::compute);
   std::int64_t& messages = parts.of(TimePart::messages);

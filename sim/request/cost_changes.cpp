@@ -90,9 +90,13 @@ void change_times(StageCosts& stage, const TimeChange& change) {
 
 bool are_neighbours(const Placement& placement, const LinkChange& change) {
   for (int stage = 1; stage < placement.stages(); ++stage) {
-    const std::pair ends(placement.rank_of(stage - 1), placement.rank_of(stage));
-    if (ends == std::pair(change.one, change.other) || ends == std::pair(change.other, change.one))
-      return true;
+    for (int copy = 0; copy < placement.copies(); ++copy) {
+      const std::pair ends(placement.rank_of(stage - 1, copy), placement.rank_of(stage, copy));
+      if (ends == std::pair(change.one, change.other) ||
+          ends == std::pair(change.other, change.one)) {
+        return true;
+      }
+    }
   }
   return false;
 }
@@ -184,10 +188,17 @@ void apply(const TimeChange& change, const Placement& placement, Costs& costs) {
   };
   check(change.stage, placement.stages(), "stage");
   check(change.rank, placement.ranks(), "rank");
-  for (int stage = 0; stage < placement.stages(); ++stage) {
-    if (change.stage.value_or(stage) != stage) continue;
-    if (change.rank.value_or(placement.rank_of(stage)) != placement.rank_of(stage)) continue;
-    change_times(costs.stages[static_cast<std::size_t>(stage)], change);
+  const int stages = placement.stages();
+  // Of one rank it changes one copy.
+  if (change.rank && placement.copies() > 1 && std::ssize(costs.stages) == stages) {
+    const std::vector<StageCosts> first = costs.stages;
+    costs.stages.insert(costs.stages.end(), first.begin(), first.end());
+  }
+  for (int entry = 0; entry < std::ssize(costs.stages); ++entry) {
+    const int stage = entry % stages;
+    const int home = placement.rank_of(stage, entry / stages);
+    if (change.stage.value_or(stage) != stage || change.rank.value_or(home) != home) continue;
+    change_times(costs.stages[static_cast<std::size_t>(entry)], change);
   }
 }
 

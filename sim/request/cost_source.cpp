@@ -131,8 +131,9 @@ int CostSource::stages_told() const {
   if (file() != nullptr) return static_cast<int>(file()->costs.stages.size());
   const GivenCosts& own = *given();
   std::size_t most = 0;
-  for (const auto* values : {&own.forward_ns, &own.backward_ns, &own.backward_input_ns,
-                             &own.backward_weight_ns, &own.activation_bytes, &own.output_bytes}) {
+  for (const auto* values :
+       {&own.forward_ns, &own.backward_ns, &own.backward_input_ns, &own.backward_weight_ns,
+        &own.overlapped_ns, &own.activation_bytes, &own.output_bytes}) {
     most = std::max(most, values->size());
   }
   return most > 1 ? static_cast<int>(most) : 0;
@@ -160,6 +161,8 @@ CostsFile CostSource::by_stage(int stages) const {
               [](StageCosts& stage, std::int64_t ns) { stage.split_backward(ns); });
   fill(own.backward_input_ns, "--backward-input", &StageCosts::backward_input_ns);
   fill(own.backward_weight_ns, "--backward-weight", &StageCosts::backward_weight_ns);
+  fill_stages(costs.stages, own.overlapped_ns, "--overlapped",
+              [](StageCosts& stage, std::int64_t ns) { stage.overlap_ns = ns; });
   fill(own.activation_bytes, "--activation-bytes", &StageCosts::activation_bytes);
   fill(own.output_bytes, "--p2p-bytes", &StageCosts::output_bytes);
   costs.p2p = own.p2p;
@@ -210,7 +213,7 @@ void CostSource::set_save(const Schedule& schedule, const std::optional<std::vec
     shape.layout = layout;
     std::vector<std::int64_t> parameters = own.parameters(shape);
     // A matrix that both ends have is saved once.
-    if (group_of(Kind::REDUCE_TIED, placement).size() == 2) {
+    if (!placement.has(placement.rank_of(0), placement.stages() - 1)) {
       parameters.back() -= own.layer(own.model().layers() - 1).tied_parameters;
     }
     fill_save_bytes(placement, parameters, own.training().data_parallel,

@@ -28,6 +28,7 @@ struct GivenCosts {
   Values forward_ns;
   Values backward_ns;  // whole, halved into I and W; excludes the next two
   Values backward_input_ns, backward_weight_ns;
+  Values overlapped_ns;  // of a forward with a backward in one cell; empty: their sum
   Values activation_bytes, output_bytes;
   Link p2p;
   std::int64_t compute_slowdown_ppm = 0;

@@ -7,6 +7,7 @@
 
 #include "sim/cost/estimate/replicas.h"
 #include "sim/cost/lay_out.h"
+#include "sim/schedule/remedy.h"
 #include "traces/base/error.h"
 
 namespace pipesim {
@@ -30,6 +31,7 @@ PreparedPrediction prepare(PredictionRequest request) {
   PreparedPrediction prepared{
       CostSource(std::move(request.costs)), std::move(request.schedule), {}, {}, {}, {}};
   ScheduleChoice& choice = prepared.choice;
+  if (choice.family != nullptr) check_runs(*choice.family, choice.shape, choice.schedule);
   prepared.options.transfers = prepared.source.transfers_of(choice);
   const int iterations = std::max(request.iterations, request.accumulate);
   prepared.options.iterations = iterations;

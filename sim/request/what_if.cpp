@@ -129,13 +129,16 @@ std::optional<ScheduleRequest> RecordedBasis::family_request() const {
   ScheduleRequest request{.name = schedule_name_,
                           .ranks = own_.ranks(),
                           .microbatches = own_.microbatches,
-                          .chunks = placement.chunks()};
-  if (placement != Placement::loop(own_.ranks(), placement.chunks())) {
-    request.placement = fmt::format("{}", fmt::join(placement.rank_of_stage(), ","));
-  }
+                          .chunks = placement.virtual_stages()};
   const auto is_own = [&](const Family& family) {
     request.name = family.name;
+    request.placement.reset();
     try {
+      const Placement usual =
+          family.usual_placement(own_.ranks(), placement.virtual_stages(), own_.microbatches);
+      if (placement != usual && placement.copies() == 1) {
+        request.placement = fmt::format("{}", fmt::join(placement.rank_of_stage(), ","));
+      }
       return computes_alike(generate(request), own_);
     } catch (const Error&) {
       return false;  // it has no such shape
@@ -179,7 +182,7 @@ ScheduleChoice RecordedBasis::choice_of(const WhatIf& question) const {
       .name = *question.schedule, .ranks = own_.ranks(), .microbatches = microbatches};
   request.chunks = question.chunks;
   // As many chunks as the run had; where it had one, layers can make more of them, stages can't.
-  const int own_chunks = own_.placement.chunks();
+  const int own_chunks = own_.placement.virtual_stages();
   if (!question.chunks && named.many_chunks && (own_chunks > 1 || !has_layers())) {
     request.chunks = own_chunks;
   }

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -10,6 +12,43 @@
 #include "traces/base/text.h"
 
 namespace pipesim {
+namespace {
+
+// The placement, where every stage lives on one rank for the first half of the microbatches and
+// on another for the second.
+std::optional<Placement> with_copies(const Schedule& schedule) {
+  std::int32_t stages = 0;
+  std::int32_t microbatches = 0;
+  for (const Action& action : schedule.actions.all()) {
+    if (!takes_microbatch(action.kind)) continue;
+    stages = std::max(stages, action.stage + 1);
+    microbatches = std::max(microbatches, action.microbatch + 1);
+  }
+  const std::int64_t count = schedule.actions.size();
+  if (microbatches % 2 != 0 || stages > count || microbatches > count ||
+      schedule.ranks() > stages) {
+    return std::nullopt;
+  }
+  std::array<std::vector<int>, 2> homes;
+  for (std::vector<int>& own : homes) own.assign(static_cast<std::size_t>(stages), -1);
+  for (int rank = 0; rank < schedule.ranks(); ++rank) {
+    for (const Action& action : schedule.actions[rank]) {
+      if (!takes_microbatch(action.kind)) continue;
+      const std::size_t copy = action.microbatch < microbatches / 2 ? 0 : 1;
+      int& home = homes[copy][static_cast<std::size_t>(action.stage)];
+      if (home >= 0 && home != rank) return std::nullopt;
+      home = rank;
+    }
+  }
+  for (std::size_t stage = 0; stage < homes[0].size(); ++stage) {
+    if (homes[0][stage] < 0 || homes[1][stage] < 0 || homes[0][stage] == homes[1][stage]) {
+      return std::nullopt;
+    }
+  }
+  return Placement(std::move(homes[0]), std::move(homes[1]), microbatches);
+}
+
+}  // namespace
 
 void read_joined(std::string_view cell, const std::function<Action(std::string_view text)>& read,
                  const std::function<void(const Action&)>& add,
@@ -62,9 +101,15 @@ void infer_shape(Schedule& schedule, const std::string& file, const FailAt& fail
       if (stage >= rank_of_stage.size()) rank_of_stage.resize(stage + 1, -1);
       int& owner = rank_of_stage[stage];
       if (owner >= 0 && owner != rank) {
-        fail_at(
-            rank, i,
-            fmt::format("stage {} stands on rank {} too; a stage lives on one rank", stage, owner));
+        if (std::optional<Placement> found = with_copies(schedule)) {
+          schedule.microbatches = found->microbatches();
+          schedule.placement = std::move(*found);
+          return;
+        }
+        fail_at(rank, i,
+                fmt::format("stage {} stands on rank {} too; a stage lives on one rank, or each "
+                            "stage on two, of which one has the first half of the microbatches",
+                            stage, owner));
       }
       owner = rank;
     }

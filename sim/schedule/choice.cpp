@@ -38,6 +38,7 @@ ScheduleRequest parse_request(const ScheduleFlags& flags) {
       needed(flags.microbatches, "--microbatches", "the number of microbatches an iteration");
   request.chunks = given(flags.virtual_stages, "--virtual-stages");
   request.group = given(flags.group, "--group");
+  request.overlap_experts = flags.overlap_experts;
   request.placement = flags.placement;
   return request;
 }
@@ -72,9 +73,11 @@ ScheduleChoice choose_schedule(const ScheduleFlags& flags, const BytesNeeded& ne
   if (!failed) check_memory(quote(*flags.schedule), static_cast<double>(size) * 7);
   ScheduleChoice choice;
   choice.schedule = read_schedule(*flags.schedule);
-  if (flags.group || flags.placement) {
+  if (flags.group || flags.overlap_experts || flags.placement) {
     throw input_error(fmt::format("{}: a file's order and placement are its own",
-                                  flags.group ? "--group" : "--placement"));
+                                  flags.group             ? "--group"
+                                  : flags.overlap_experts ? "--overlap-experts"
+                                                          : "--placement"));
   }
   const auto agree = [&](const Text& flag, std::string_view name, int actual) {
     if (flag && parse_count(*flag, name) != actual) {
@@ -83,7 +86,7 @@ ScheduleChoice choose_schedule(const ScheduleFlags& flags, const BytesNeeded& ne
   };
   agree(flags.stages, "--stages", choice.schedule.ranks());
   agree(flags.microbatches, "--microbatches", choice.schedule.microbatches);
-  agree(flags.virtual_stages, "--virtual-stages", choice.schedule.placement.chunks());
+  agree(flags.virtual_stages, "--virtual-stages", choice.schedule.placement.virtual_stages());
   check_size(choice.schedule, needed);
   return choice;
 }

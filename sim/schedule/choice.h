@@ -15,6 +15,7 @@ namespace pipesim {
 // The texts of --schedule, --stages and so on; absent where a flag was not given.
 struct ScheduleFlags {
   std::optional<std::string> schedule, stages, microbatches, virtual_stages, group, placement;
+  bool overlap_experts = false;
 };
 
 // Whether a --schedule names a file: it ends in .csv or .program, or holds a slash.

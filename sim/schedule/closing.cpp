@@ -21,7 +21,10 @@ std::vector<Action> with_closing(std::span<const Action> list, int rank, const P
       if (action.kind == Kind::REDUCE_GRAD) reduced.push_back(action.stage);
     }
     std::ranges::sort(reduced);
-    for (const int stage : stages) {
+    // Ranks with copies add all their gradients to the other copies' at once.
+    const bool has_copies = placement.copies() > 1;
+    const std::vector<int> own{placement.name_stage(rank)};
+    for (const int stage : has_copies ? own : stages) {
       if (std::ranges::binary_search(reduced, stage)) continue;
       closed.push_back(make_action(stage, Kind::REDUCE_GRAD));
     }
@@ -37,12 +40,14 @@ std::vector<Action> with_closing(std::span<const Action> list, int rank, const P
       closed.push_back(make_action(stage, kind));
     }
   };
-  const bool shares = std::ranges::binary_search(group_of(Kind::REDUCE_TIED, placement), rank);
+  const bool shares = placement.copies() == 1 &&
+                      std::ranges::binary_search(group_of(Kind::REDUCE_TIED, placement), rank);
   const bool has_first = placement.rank_of(0) == rank;
   add(Kind::REDUCE_TIED, closing.reduces_tied && shares, has_first ? 0 : placement.stages() - 1);
-  add(Kind::GRAD_NORM, closing.finds_norm, stages.front());
-  add(Kind::OPTIMIZER, closing.steps, stages.front());
-  add(Kind::SAVE, closing.saves, stages.front());
+  const int own = placement.name_stage(rank);
+  add(Kind::GRAD_NORM, closing.finds_norm, own);
+  add(Kind::OPTIMIZER, closing.steps, own);
+  add(Kind::SAVE, closing.saves, own);
   closed.insert(closed.end(), next, list.end());
   return closed;
 }

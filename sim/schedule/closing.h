@@ -34,7 +34,9 @@ struct Closing {
   bool any() const { return reduces || reduces_tied || finds_norm || steps || saves; }
 };
 
-// A rank's list with what it lacks: a REDUCE_GRAD of each of its stages, a REDUCE_TIED where
+// A rank's list with what it lacks: a REDUCE_GRAD of each of its stages, or, where these have
+// copies on other ranks, one of all, by the name of the rank's own, which adds up tied gradients,
+// too; a REDUCE_TIED where
 // the rank is in the group, a GRAD_NORM, an OPTIMIZER and a SAVE, in this order, behind all else
 // that the list has and before those of them that it has. Those of the rank go by its first stage,
 // a REDUCE_TIED by the first that shares.

@@ -139,7 +139,7 @@ class Execution {
   }
 
   std::uint32_t stream_for(int rank, const Action& transfer) {
-    const int peer = schedule_.placement.rank_of(peer_of(transfer).stage);
+    const int peer = schedule_.placement.rank_of(peer_of(transfer));
     const int stream = is_send(transfer.kind) ? numbers_.transfers(rank, rank, peer)
                                               : numbers_.transfers(rank, peer, rank);
     streams_.resize(static_cast<std::size_t>(numbers_.count()));
@@ -184,7 +184,7 @@ class Execution {
     if (is_receive(action.kind)) return is_eager(action) ? producer : std::nullopt;
     if (producer->stage == action.stage) return std::nullopt;
     const auto& placement = schedule_.placement;
-    const bool local = placement.rank_of(producer->stage) == placement.rank_of(action.stage);
+    const bool local = placement.rank_of(*producer) == placement.rank_of(action);
     if (local || !program_) return producer;
     return streamed ? std::optional(receive_for(action)) : std::nullopt;
   }

@@ -7,7 +7,7 @@ namespace pipesim {
 void describe(const Schedule& schedule, Json& json) {
   json["schedule"] = schedule.name;
   json["stages"] = schedule.ranks();
-  json["virtual_stages"] = schedule.placement.chunks();
+  json["virtual_stages"] = schedule.placement.virtual_stages();
   json["microbatches"] = schedule.microbatches;
 }
 

@@ -26,6 +26,7 @@ struct Shape {
   // Of each rank, its place in the order of the ranks' first stages: the rank
   // itself in a loop. Orders start by it, not by the rank's number.
   std::vector<int> position;
+  bool overlap_experts = false;  // one more forward before the first backward
 
   int place(int rank) const { return position[static_cast<std::size_t>(rank)]; }
   // The stage of a rank's chunk.
@@ -53,27 +54,40 @@ struct ClosedForm {
   std::string formula;     // "(p-1)(F+B)"
 };
 
+// The placement of stages with two copies, which --placement does not give.
+inline constexpr std::string_view both_ways = "both-ways";
+
 struct Family {
-  std::string_view name;        // as in --schedule
+  std::string_view name;  // as in --schedule
+  // What others call it. Names are the same whatever the case of their letters.
+  std::vector<std::string_view> aliases;
   std::string_view title;       // as in a sentence
   std::string_view summary;     // one line
   std::string_view bubble;      // closed form, for people
   std::string_view conditions;  // when it holds, beside alike stages and hops
   std::string_view peak;        // peak chunk-activations of rank r, for people
   int default_chunks = 1;
-  bool many_chunks = false;      // takes more than one chunk a rank
-  bool takes_group = false;      // --group means something
-  bool splits_backward = false;  // I and W instead of B
+  bool many_chunks = false;             // takes any number of chunks a rank, else default_chunks
+  std::string_view placement = "loop";  // unless --placement says otherwise
+  bool takes_group = false;             // --group means something, and --overlap-experts
+  bool splits_backward = false;         // has I and W, for B or beside it
+  int working_bytes = 0;                // an action takes beside while the order is made
+  bool overlaps = false;                // has forwards and backwards that share a cell
   // Appends a rank's actions to the list that is open.
   void (*actions)(const Shape&, int rank, ActionLists& out) = nullptr;
-  // The closed form where its conditions hold, for a loop placement.
+  // Instead, where ranks' orders depend on each other: opens and writes all lists.
+  void (*all_actions)(const Shape&, ActionLists& out) = nullptr;
+  // The closed form where its conditions hold, for the placement above.
   std::optional<ClosedForm> (*closed_form)(const Shape&, const UniformTimes&) = nullptr;
   // Why this shape is outside the family's definition, or empty.
   std::string (*objection)(const Shape&) = nullptr;
+
+  // Where stages are unless --placement says otherwise.
+  Placement usual_placement(int ranks, int chunks, int microbatches) const;
 };
 
 const std::vector<Family>& all_families();
-// The family, or an input error that lists the known names, nearest first.
+// The family that is called so, or an input error that lists their names, nearest first.
 const Family& family(std::string_view name);
 
 struct ScheduleRequest {
@@ -82,7 +96,8 @@ struct ScheduleRequest {
   int microbatches = 1;
   std::optional<int> chunks = {};             // default: the family's
   std::optional<int> group = {};              // default: ranks
-  std::optional<std::string> placement = {};  // default: loop
+  std::optional<std::string> placement = {};  // default: the family's
+  bool overlap_experts = false;
 };
 
 // Resolves defaults; an input error says what a family does not take.

@@ -131,7 +131,10 @@ class Lowering {
     const auto consumer = receiver_of(action);
     if (!consumer) return std::nullopt;
     const auto& placement = compute_.placement;
-    if (placement.rank_of(*consumer) == placement.rank_of(action.stage)) return std::nullopt;
+    const int copy = placement.copy_of(action.microbatch);
+    if (placement.rank_of(*consumer, copy) == placement.rank_of(action.stage, copy)) {
+      return std::nullopt;
+    }
     return send_of(action);
   }
 
@@ -146,7 +149,7 @@ class Lowering {
         const auto send = send_after(action);
         if (!send) continue;
         ++own;
-        ++counts[static_cast<std::size_t>(compute_.placement.rank_of(peer_of(*send).stage))];
+        ++counts[static_cast<std::size_t>(compute_.placement.rank_of(peer_of(*send)))];
       }
     }
     return counts;
@@ -173,12 +176,12 @@ class Lowering {
       if (const auto send = send_after(action)) {
         const Action receive = peer_of(*send);
         *own++ = *send;
-        *next_[static_cast<std::size_t>(compute_.placement.rank_of(receive.stage))]++ = receive;
+        *next_[static_cast<std::size_t>(compute_.placement.rank_of(receive))]++ = receive;
       }
       if (const auto consumer = receiver_of(action)) {
         (action.kind == Kind::F ? forward_ready_ : backward_ready_)
             .set(*consumer, action.microbatch);
-        wake(*consumer);
+        wake(make_action(*consumer, action.kind, action.microbatch));
       }
       if (!dependents_.empty()) let_go(action);
     }
@@ -191,14 +194,14 @@ class Lowering {
       const auto awaited = awaited_.find(ActionKey(at->second));
       if (--awaited->second > 0) continue;
       awaited_.erase(awaited);
-      wake(at->second.stage);
+      wake(at->second);
     }
   }
 
-  // The rank of a stage may go on: in this turn, if its place in it is still to
+  // The rank of an action may go on: in this turn, if its place in it is still to
   // come.
-  void wake(int stage) {
-    const auto rank = static_cast<std::size_t>(compute_.placement.rank_of(stage));
+  void wake(const Action& action) {
+    const auto rank = static_cast<std::size_t>(compute_.placement.rank_of(action));
     (rank > turn_of_ ? this_turn_ : next_turn_).insert(rank);
   }
 
@@ -322,7 +325,7 @@ class UnitSteps {
       std::int64_t& known = sent(a.kind, a.stage, a.microbatch);
       if (known != not_yet) continue;
       known = step;
-      const auto receiver = static_cast<std::size_t>(program_.placement.rank_of(peer_of(a).stage));
+      const auto receiver = static_cast<std::size_t>(program_.placement.rank_of(peer_of(a)));
       if (std::exchange(ranks_[receiver].waits, false)) runnable_.push_back(receiver);
     }
   }
@@ -332,7 +335,8 @@ class UnitSteps {
     if (!is_receive(a.kind) && !makes_result(a.kind)) return;
     const int consumer = is_receive(a.kind) ? a.stage : output_stage(a);
     const bool exists = consumer >= 0 && consumer < program_.stages();
-    if (!exists || program_.placement.rank_of(consumer) != static_cast<int>(rank)) return;
+    const int copy = program_.placement.copy_of(a.microbatch);
+    if (!exists || program_.placement.rank_of(consumer, copy) != static_cast<int>(rank)) return;
     const bool forward = a.kind == Kind::F || a.kind == Kind::RECV_F;
     (forward ? forward_ready_ : backward_ready_).set(consumer, a.microbatch);
   }

@@ -11,21 +11,37 @@
 
 namespace pipesim {
 
-Placement::Placement(std::vector<int> rank_of_stage) : rank_of_stage_(std::move(rank_of_stage)) {
+Placement::Placement(std::vector<int> rank_of_stage, std::vector<int> rank_of_second,
+                     int microbatches)
+    : rank_of_stage_(std::move(rank_of_stage)),
+      rank_of_second_(std::move(rank_of_second)),
+      microbatches_(microbatches) {
+  const int stages = static_cast<int>(rank_of_stage_.size());
   int highest = -1;
   for (const int rank : rank_of_stage_) highest = std::max(highest, rank);
-  if (highest >= stages()) {
+  for (const int rank : rank_of_second_) highest = std::max(highest, rank);
+  if (highest >= stages) {
     throw input_error(fmt::format(
         "placement: rank {} is named but {} cannot fill that many ranks; number ranks from 0 "
         "without gaps",
-        highest, plural(stages(), "stage")));
+        highest, plural(stages, "stage")));
   }
   stages_of_rank_.resize(static_cast<std::size_t>(highest) + 1);
   chunk_of_stage_.reserve(rank_of_stage_.size());
-  for (int stage = 0; stage < stages(); ++stage) {
-    auto& own = stages_of_rank_[static_cast<std::size_t>(rank_of(stage))];
-    chunk_of_stage_.push_back(static_cast<int>(own.size()));
+  const auto add = [&](int rank, int stage) {
+    auto& own = stages_of_rank_[static_cast<std::size_t>(rank)];
     own.push_back(stage);
+    return static_cast<int>(own.size()) - 1;
+  };
+  for (int stage = 0; stage < stages; ++stage) {
+    const int chunk = add(rank_of(stage), stage);
+    chunk_of_stage_.push_back(chunk);
+    if (rank_of_second_.empty()) continue;
+    if (rank_of(stage, 1) == rank_of(stage) || add(rank_of(stage, 1), stage) != chunk) {
+      throw input_error(fmt::format(
+          "placement: the copies of stage {} must live on two ranks, on both behind as many others",
+          stage));
+    }
   }
   for (int rank = 0; rank <= highest; ++rank) {
     if (stages_of(rank).empty()) {
@@ -51,6 +67,13 @@ Placement Placement::v(int ranks, int chunks) {
   return Placement(std::move(rank_of_stage));
 }
 
+Placement Placement::both_ways(int ranks, int microbatches) {
+  std::vector<int> down;
+  for (int rank = 0; rank < ranks; ++rank) down.push_back(rank);
+  std::vector<int> up(down.rbegin(), down.rend());
+  return {std::move(down), std::move(up), microbatches};
+}
+
 Placement Placement::parse(std::string_view text, int ranks, int chunks) {
   if (text == "loop") return loop(ranks, chunks);
   if (text == "v") return v(ranks, chunks);
@@ -73,6 +96,12 @@ Placement Placement::parse(std::string_view text, int ranks, int chunks) {
   return placement;
 }
 
+int Placement::name_stage(int rank) const {
+  const std::vector<int>& own = stages_of(rank);
+  const auto first = std::ranges::find(own, rank, [&](int stage) { return rank_of(stage); });
+  return first == own.end() ? own.front() : *first;
+}
+
 int Placement::chunks() const {
   std::size_t most = 0;
   for (const auto& own : stages_of_rank_) most = std::max(most, own.size());
@@ -80,10 +109,12 @@ int Placement::chunks() const {
 }
 
 bool Placement::even() const {
-  return static_cast<std::size_t>(chunks()) * stages_of_rank_.size() == rank_of_stage_.size();
+  return static_cast<std::size_t>(chunks()) * stages_of_rank_.size() ==
+         rank_of_stage_.size() + rank_of_second_.size();
 }
 
 bool Placement::is_loop() const {
+  if (copies() > 1) return false;
   for (int stage = 0; stage < stages(); ++stage) {
     if (rank_of(stage) != stage % ranks()) return false;
   }

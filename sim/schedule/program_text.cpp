@@ -418,7 +418,7 @@ class ProgramParser {
           if (stream.from < 0) break;
           const Action other = peer_of(item.action);
           if (other.stage < 0 || other.stage >= schedule.stages()) continue;
-          const int rank = schedule.placement.rank_of(other.stage);
+          const int rank = schedule.placement.rank_of(other);
           if (rank == (is_send(item.action.kind) ? stream.to : stream.from)) continue;
           fail(item.place, fmt::format("{} stands on {}, but its other end is on rank {}",
                                        to_text(item.action), quote(stream.name), rank));
@@ -486,7 +486,7 @@ std::string to_program_text(const Schedule& program, TransferLane lane) {
         transfers.push_back(action);
       } else {
         action.joined = false;  // cells don't matter there
-        const int other = program.placement.rank_of(peer_of(action).stage);
+        const int other = program.placement.rank_of(peer_of(action));
         edges[is_send(action.kind) ? std::pair(rank, other) : std::pair(other, rank)].push_back(
             action);
       }

@@ -78,10 +78,7 @@ class Checker {
     const Kind kind = action.kind;
     if (kind == Kind::IDLE) return {};
     const std::string text = to_text(action);
-    if (schedule_.placement.rank_of(action.stage) != rank) {
-      return fmt::format("{} stands on rank {}, but stage {} lives on rank {}", text, rank,
-                         action.stage, schedule_.placement.rank_of(action.stage));
-    }
+    if (std::string rule = misplaced(rank, action); !rule.empty()) return rule;
     if (!takes_microbatch(kind)) return {};
     const Seen done = seen(action);
     if ((done & bit(kind)) != 0) return fmt::format("{} is done twice", text);
@@ -91,7 +88,7 @@ class Checker {
     };
     switch (kind) {
       case Kind::F:
-        if (transfers_ && crosses(action.stage, -1) && (done & bit(Kind::RECV_F)) == 0) {
+        if (transfers_ && crosses(action, -1) && (done & bit(Kind::RECV_F)) == 0) {
           return before(Kind::RECV_F);
         }
         return {};
@@ -101,7 +98,7 @@ class Checker {
           return fmt::format("{} repeats a backward: B already holds I and W", text);
         }
         if ((done & bit(Kind::F)) == 0) return before(Kind::F);
-        if (transfers_ && crosses(action.stage, 1) && (done & bit(Kind::RECV_B)) == 0) {
+        if (transfers_ && crosses(action, 1) && (done & bit(Kind::RECV_B)) == 0) {
           return before(Kind::RECV_B);
         }
         return {};
@@ -111,15 +108,24 @@ class Checker {
         }
         return (done & bit(Kind::I)) == 0 ? before(Kind::I) : std::string();
       case Kind::SEND_F:
-        if (!crosses(action.stage, 1)) return needless(text, action.stage, 1);
+        if (!crosses(action, 1)) return needless(text, action.stage, 1);
         return (done & bit(Kind::F)) == 0 ? before(Kind::F) : std::string();
       case Kind::SEND_B:
-        if (!crosses(action.stage, -1)) return needless(text, action.stage, -1);
+        if (!crosses(action, -1)) return needless(text, action.stage, -1);
         return (done & backward_bits) == 0 ? before(Kind::B) : std::string();
       case Kind::RECV_F:
-        return crosses(action.stage, -1) ? std::string() : needless(text, action.stage, -1);
-      default: return crosses(action.stage, 1) ? std::string() : needless(text, action.stage, 1);
+        return crosses(action, -1) ? std::string() : needless(text, action.stage, -1);
+      default: return crosses(action, 1) ? std::string() : needless(text, action.stage, 1);
     }
+  }
+
+  std::string misplaced(int rank, const Action& action) const {
+    const Placement& placement = schedule_.placement;
+    const bool by_copy = placement.copies() > 1 && takes_microbatch(action.kind);
+    const int home = by_copy ? placement.rank_of(action) : placement.rank_of(action.stage);
+    if (by_copy ? home == rank : placement.has(rank, action.stage)) return {};
+    return fmt::format("{} stands on rank {}, but stage {} lives on rank {}{}", to_text(action),
+                       rank, action.stage, home, by_copy ? " for this microbatch" : "");
   }
 
   std::string pair_broken_by(const Action& first, const Action& second) const {
@@ -135,10 +141,12 @@ class Checker {
   }
 
   // Whether the neighbour in that direction exists and lives on another rank.
-  bool crosses(int stage, int direction) const {
-    const int neighbour = stage + direction;
+  bool crosses(const Action& action, int direction) const {
+    const int neighbour = action.stage + direction;
     if (neighbour < 0 || neighbour >= schedule_.stages()) return false;
-    return schedule_.placement.rank_of(neighbour) != schedule_.placement.rank_of(stage);
+    const int copy = schedule_.placement.copy_of(action.microbatch);
+    return schedule_.placement.rank_of(neighbour, copy) !=
+           schedule_.placement.rank_of(action.stage, copy);
   }
 
   std::string needless(const std::string& text, int stage, int direction) const {
@@ -151,18 +159,19 @@ class Checker {
 
   std::optional<ScheduleFault> find_missing() {
     for (int stage = 0; stage < schedule_.stages(); ++stage) {
-      unsigned needed = bit(Kind::F);
-      if (transfers_ && crosses(stage, 1)) needed |= bit(Kind::SEND_F) | bit(Kind::RECV_B);
-      if (transfers_ && crosses(stage, -1)) needed |= bit(Kind::RECV_F) | bit(Kind::SEND_B);
       for (int microbatch = 0; microbatch < schedule_.microbatches; ++microbatch) {
-        const unsigned done = seen(make_action(stage, Kind::F, microbatch));
+        const Action forward = make_action(stage, Kind::F, microbatch);
+        unsigned needed = bit(Kind::F);
+        if (transfers_ && crosses(forward, 1)) needed |= bit(Kind::SEND_F) | bit(Kind::RECV_B);
+        if (transfers_ && crosses(forward, -1)) needed |= bit(Kind::RECV_F) | bit(Kind::SEND_B);
+        const unsigned done = seen(forward);
         const unsigned backward =
             (done & bit(Kind::I)) != 0 ? bit(Kind::I) | bit(Kind::W) : bit(Kind::B);
         const unsigned missing = (needed | backward) & ~done;
         if (missing == 0) continue;
         int kind = 0;
         while ((missing & bit(static_cast<Kind>(kind))) == 0) ++kind;
-        const int rank = schedule_.placement.rank_of(stage);
+        const int rank = schedule_.placement.rank_of(forward);
         return ScheduleFault{
             rank, schedule_.actions[rank].size(),
             fmt::format("{} is missing",

@@ -22,7 +22,7 @@ namespace {
 constexpr Lane activations = Lane::activations;
 constexpr Lane gradients = Lane::gradients;
 
-TrainingJob training_of(Schedule program, bool tied = false) {
+TrainingJob job_of(Schedule program, bool tied = false) {
   TrainingJob training;
   training.program = std::move(program);
   training.model.tied_head = tied;
@@ -30,8 +30,8 @@ TrainingJob training_of(Schedule program, bool tied = false) {
 }
 
 std::vector<Channel> channels(const std::string& name, int ranks, int microbatches, bool tied) {
-  return channels_of(training_of(
-      lower(generate({.name = name, .ranks = ranks, .microbatches = microbatches})), tied));
+  return channels_of(
+      job_of(lower(generate({.name = name, .ranks = ranks, .microbatches = microbatches})), tied));
 }
 
 // Pairs with an even rank below first, so that neighbours don't wait in a chain.
@@ -57,7 +57,7 @@ TEST(Channels, OfATiedMatrixLeadBetweenTheEnds) {
 TEST(Channels, OfAVAreTwoEachWay) {
   const Schedule program = lower(generate(
       {.name = "bfs", .ranks = 2, .microbatches = 2, .chunks = 2, .placement = std::string("v")}));
-  EXPECT_EQ(channels_of(training_of(program, true)),
+  EXPECT_EQ(channels_of(job_of(program, true)),
             (std::vector<Channel>{
                 {0, 1, activations}, {0, 1, gradients}, {1, 0, activations}, {1, 0, gradients}}));
 }
@@ -120,7 +120,7 @@ bool runs_on_channels(const Schedule& program) {
 
 bool is_accepted(const Schedule& program) {
   try {
-    channels_of(training_of(program));
+    channels_of(job_of(program));
     return true;
   } catch (const Error&) {
     return false;

@@ -25,7 +25,6 @@ using exec::Clock;
 using exec::ClockReading;
 using exec::ClockRelation;
 using exec::SharedClocks;
-using Json = nlohmann::json;
 
 constexpr std::int64_t ms = 1'000'000;
 constexpr std::int64_t ppm = 1000;  // in ppb
@@ -104,15 +103,15 @@ std::vector<Clock> other_clocks() {
           Clock(-10 * ms, 50 * ppm, now)};
 }
 
-struct Measured {
+struct MeasuredClocks {
   std::vector<ClockRelation> relations;
   SharedClocks clocks;
   std::int64_t start = 0;  // after the first reading
   std::int64_t end = 0;    // before the second
 };
 
-Measured measure(const std::vector<Clock>& clocks, const testing::Wrap& wrap = {}) {
-  Measured measured;
+MeasuredClocks measure(const std::vector<Clock>& clocks, const testing::Wrap& wrap = {}) {
+  MeasuredClocks measured;
   exec::run_as_threads(static_cast<int>(clocks.size()), {}, [&](exec::Transport& own) {
     const auto wrapped = wrap ? wrap(own) : nullptr;
     exec::Transport& transport = wrapped ? *wrapped : own;
@@ -130,7 +129,7 @@ Measured measure(const std::vector<Clock>& clocks, const testing::Wrap& wrap = {
   return measured;
 }
 
-void expect_related(const std::vector<Clock>& clocks, const Measured& measured) {
+void expect_related(const std::vector<Clock>& clocks, const MeasuredClocks& measured) {
   for (std::size_t rank = 0; rank < clocks.size(); ++rank) {
     const ClockRelation& relation = measured.relations[rank];
     SCOPED_TRACE(::testing::Message()
@@ -153,7 +152,7 @@ TEST(ClockSync, RelatesInjectedClocks) {
   for (std::size_t ranks = 2; ranks <= 4; ++ranks) {
     std::vector<Clock> clocks = other_clocks();
     clocks.resize(ranks);
-    const Measured measured = measure(clocks);
+    const MeasuredClocks measured = measure(clocks);
     for (std::size_t rank = 0; rank < ranks; ++rank) {
       EXPECT_EQ(measured.clocks[rank], static_cast<int>(rank));
     }
@@ -181,7 +180,7 @@ TEST(ClockSync, RelatesThemOverASlowTransport) {
 TEST(ClockSync, ThoseWhoShareAClockShareItsRelation) {
   const Clock odd(10 * ms, -50 * ppm, Clock::monotonic_ns());
   const std::vector<Clock> clocks{odd, Clock(), odd, Clock()};
-  const Measured measured = measure(clocks);
+  const MeasuredClocks measured = measure(clocks);
   EXPECT_EQ(measured.clocks, (SharedClocks{0, 1, 2, 1}));
   expect_related(clocks, measured);
   const ClockRelation& one = measured.relations[1];
@@ -193,7 +192,7 @@ TEST(ClockSync, ThoseWhoShareAClockShareItsRelation) {
 }
 
 TEST(ClockSync, RanksOfAHostShareItsClock) {
-  const Measured measured = measure({Clock(), Clock(), Clock()});
+  const MeasuredClocks measured = measure({Clock(), Clock(), Clock()});
   EXPECT_EQ(measured.clocks, (SharedClocks{0, 0, 0}));
   EXPECT_TRUE(exec::all_share_one(measured.clocks));
   for (const ClockRelation& relation : measured.relations) {
@@ -254,15 +253,16 @@ TEST(ClockSync, ARunIsTheSameByOtherClocks) {
       EXPECT_EQ(own.peak_activation_chunks, plain.metrics.ranks[rank].peak_activation_chunks);
       EXPECT_LE(own.busy_ns, result.median_ns());
     }
-    const Json trace = Json::parse(read_file(folder / "trace.json"));
-    const Json& metadata = trace["metadata"]["pipesim"];
+    const nlohmann::json trace = nlohmann::json::parse(read_file(folder / "trace.json"));
+    const nlohmann::json& metadata = trace["metadata"]["pipesim"];
     EXPECT_EQ(metadata["adjusted_transfers"], result.run.about.measured.adjusted_transfers);
     ASSERT_EQ(metadata["clocks"].size(), 4);
     EXPECT_EQ(metadata["clocks"][0]["offset_ns"], 0);
     EXPECT_EQ(metadata["clocks"][0]["uncertainty_ns"], 0);
-    const Json json = Json::parse(exec::result_json({training, "1F1B"}, result));
+    const nlohmann::json json =
+        nlohmann::json::parse(exec::result_json({training, "1F1B"}, result));
     for (std::size_t rank = 0; rank < 4; ++rank) {
-      const Json& clock = metadata["clocks"][rank];
+      const nlohmann::json& clock = metadata["clocks"][rank];
       EXPECT_EQ(clock["offset_ns"], result.clocks[rank].offset_ns());
       EXPECT_EQ(clock["drift_ppb"], result.clocks[rank].drift_ppb());
       EXPECT_EQ(clock["shift_ns"], result.clocks[rank].shift_ns());
@@ -274,7 +274,7 @@ TEST(ClockSync, ARunIsTheSameByOtherClocks) {
                 result.clocks[rank].uncertainty_ns() + ms);
     }
     std::map<std::int64_t, int> arrows;
-    for (const Json& event : trace["traceEvents"]) {
+    for (const nlohmann::json& event : trace["traceEvents"]) {
       if (event["ph"] == "s" || event["ph"] == "f") ++arrows[event["id"].get<std::int64_t>()];
     }
     EXPECT_EQ(arrows.size(), 3 * 6 * 6) << "no arrow is left out";
@@ -289,7 +289,7 @@ TEST(ClockSync, NothingIsSaidOfOneClock) {
   const exec::RunResult result = testing::run_locally(training, {}, {}, &file);
   file.commit();
   EXPECT_TRUE(result.run.about.clocks.empty());
-  const Json trace = Json::parse(read_file(folder / "trace.json"));
+  const nlohmann::json trace = nlohmann::json::parse(read_file(folder / "trace.json"));
   EXPECT_FALSE(trace["metadata"]["pipesim"].contains("clocks"));
   EXPECT_FALSE(trace["metadata"]["pipesim"].contains("adjusted_transfers"));
 }

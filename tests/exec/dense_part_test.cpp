@@ -20,7 +20,7 @@ using pipesim::testing::expect_close;
 using pipesim::testing::normals;
 using pipesim::testing::wide;
 
-using Numbers = std::vector<double>;
+using Doubles = std::vector<double>;
 
 RecommendationModel dense_model(Interaction interaction) {
   RecommendationModel model{.name = "dense", .title = "dense"};
@@ -39,11 +39,11 @@ class SlowDensePart {
  public:
   explicit SlowDensePart(const RecommendationModel& model) : model_(model) {}
 
-  Numbers mlp(Numbers x, const std::vector<std::int64_t>& widths, const double*& parameters,
+  Doubles mlp(Doubles x, const std::vector<std::int64_t>& widths, const double*& parameters,
               bool last_is_linear) const {
     for (std::size_t layer = 0; layer < widths.size(); ++layer) {
       const auto outputs = static_cast<std::size_t>(widths[layer]);
-      Numbers y(outputs);
+      Doubles y(outputs);
       for (std::size_t o = 0; o < outputs; ++o) {
         for (std::size_t i = 0; i < x.size(); ++i) y[o] += x[i] * parameters[i * outputs + o];
         y[o] += parameters[x.size() * outputs + o];
@@ -56,9 +56,9 @@ class SlowDensePart {
     return x;
   }
 
-  Numbers dot(const Numbers& x) const {
+  Doubles dot(const Doubles& x) const {
     const auto width = static_cast<std::size_t>(model_.width());
-    Numbers y(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(width));
+    Doubles y(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(width));
     for (std::size_t i = 1; i < x.size() / width; ++i) {
       for (std::size_t j = 0; j < i; ++j) {
         double product = 0;
@@ -69,16 +69,16 @@ class SlowDensePart {
     return y;
   }
 
-  Numbers cross(const Numbers& x0, const double*& parameters) const {
+  Doubles cross(const Doubles& x0, const double*& parameters) const {
     const std::size_t size = x0.size();
     const auto rank = static_cast<std::size_t>(model_.cross_rank);
-    Numbers x = x0;
+    Doubles x = x0;
     for (int layer = 0; layer < model_.cross_layers; ++layer) {
       const double* v = parameters;
       const double* w = v + size * rank;
       const double* b = w + rank * size;
       parameters = b + size;
-      Numbers narrow(rank), next = x;
+      Doubles narrow(rank), next = x;
       for (std::size_t k = 0; k < rank; ++k) {
         for (std::size_t i = 0; i < size; ++i) narrow[k] += x[i] * v[i * rank + k];
       }
@@ -93,19 +93,19 @@ class SlowDensePart {
   }
 
   // The sum of losses.
-  double loss(const Numbers& dense, const Numbers& pooled, const std::vector<float>& labels,
-              const Numbers& bottom, const Numbers& top) const {
+  double loss(const Doubles& dense, const Doubles& pooled, const std::vector<float>& labels,
+              const Doubles& bottom, const Doubles& top) const {
     double sum = 0;
     const auto features = static_cast<std::size_t>(model_.dense_features);
     const std::size_t of_sample = pooled.size() / labels.size();
     for (std::size_t s = 0; s < labels.size(); ++s) {
-      const auto part = [&](const Numbers& all, std::size_t size) {
+      const auto part = [&](const Doubles& all, std::size_t size) {
         const auto begin = all.begin() + static_cast<std::ptrdiff_t>(s * size);
-        return Numbers(begin, begin + static_cast<std::ptrdiff_t>(size));
+        return Doubles(begin, begin + static_cast<std::ptrdiff_t>(size));
       };
       const double* below = bottom.data();
-      Numbers x = mlp(part(dense, features), model_.bottom, below, false);
-      const Numbers rows = part(pooled, of_sample);
+      Doubles x = mlp(part(dense, features), model_.bottom, below, false);
+      const Doubles rows = part(pooled, of_sample);
       x.insert(x.end(), rows.begin(), rows.end());
       const double* above = top.data();
       x = model_.interaction == Interaction::dot ? dot(x) : cross(x, above);
@@ -151,23 +151,23 @@ TEST_P(DensePartOf, HasTheGradientsOfASlowOne) {
     const std::vector<float> by_pooled = activations.by_pooled;
     part.bottom_backward(*device, dense, parameters.bottom, activations, gradients.bottom);
 
-    const Numbers d = wide(dense), p = wide(pooled), bottom = wide(parameters.bottom),
+    const Doubles d = wide(dense), p = wide(pooled), bottom = wide(parameters.bottom),
                   top = wide(parameters.top);
     EXPECT_NEAR(activations.loss, slow.loss(d, p, labels, bottom, top) / 7, 1e-6);
-    const auto expect = [&](const std::vector<float>& got, const Numbers& at, double begin,
-                            const std::function<double(const Numbers&)>& loss, const char* what) {
-      Numbers wanted = pipesim::testing::differences(at, index(at.size()), loss);
+    const auto expect = [&](const std::vector<float>& got, const Doubles& at, double begin,
+                            const std::function<double(const Doubles&)>& loss, const char* what) {
+      Doubles wanted = pipesim::testing::differences(at, index(at.size()), loss);
       for (double& number : wanted) number = number * scale + begin;
       expect_close(got, wanted, 1e-4, 3e-6, what);
     };
     expect(
-        by_pooled, p, 0, [&](const Numbers& x) { return slow.loss(d, x, labels, bottom, top); },
+        by_pooled, p, 0, [&](const Doubles& x) { return slow.loss(d, x, labels, bottom, top); },
         "by pooled rows");
     expect(
         gradients.bottom, bottom, 1,
-        [&](const Numbers& x) { return slow.loss(d, p, labels, x, top); }, "below");
+        [&](const Doubles& x) { return slow.loss(d, p, labels, x, top); }, "below");
     expect(
-        gradients.top, top, 1, [&](const Numbers& x) { return slow.loss(d, p, labels, bottom, x); },
+        gradients.top, top, 1, [&](const Doubles& x) { return slow.loss(d, p, labels, bottom, x); },
         "above");
   }
 }

@@ -13,16 +13,15 @@
 namespace pipesim::exec {
 namespace {
 
-using testing::Array;
 using testing::at;
 using testing::choices;
 using testing::differences;
 using testing::every_index;
 using testing::expect_close;
+using testing::Floats;
 using testing::normals;
 using testing::on_every_device;
 using testing::on_every_shape;
-using testing::Shape;
 using testing::wide;
 using Doubles = std::vector<double>;
 
@@ -37,10 +36,10 @@ TEST(LayerOperators, Gelu) {
     const auto x = normals(rows * columns, 1, 3);
     const auto bias = normals(columns, 2);
     const auto dy = normals(rows * columns, 3);
-    Array a(device, x);
-    Array b(device, bias);
-    Array d(device, dy);
-    Array y(device, rows * columns);
+    Floats a(device, x);
+    Floats b(device, bias);
+    Floats d(device, dy);
+    Floats y(device, rows * columns);
     device.bias_gelu(rows, columns, b.data(), a.data(), y.data());
     const auto biased = a.values();
     device.gelu_backward(rows * columns, a.data(), d.data(), d.data());
@@ -60,10 +59,10 @@ TEST(LayerOperators, GeluOfLargeNumbersAndNaN) {
   on_every_device([](Device& device) {
     const std::vector<float> x{11, 50, 1e4F, 1e20F, 3e38F, -11, -50, -1e4F, -1e20F, -3e38F, 0, NAN};
     const auto count = static_cast<std::int64_t>(x.size());
-    Array a(device, x);
-    Array bias(device, std::vector<float>(x.size(), 0));
-    Array y(device, count);
-    Array dx(device, std::vector<float>(x.size(), 1));
+    Floats a(device, x);
+    Floats bias(device, std::vector<float>(x.size(), 0));
+    Floats y(device, count);
+    Floats dx(device, std::vector<float>(x.size(), 1));
     device.bias_gelu(1, count, bias.data(), a.data(), y.data());
     device.gelu_backward(count, a.data(), dx.data(), dx.data());
     const auto values = y.values();
@@ -87,10 +86,10 @@ TEST(LayerOperators, GatedSilu) {
   on_every_shape([](Device& device, std::int64_t rows, std::int64_t columns) {
     const auto x = normals(2 * rows * columns, 1, 3);
     const auto dy = normals(rows * columns, 2);
-    Array a(device, x);
-    Array d(device, dy);
-    Array y(device, rows * columns);
-    Array dx(device, 2 * rows * columns);
+    Floats a(device, x);
+    Floats d(device, dy);
+    Floats y(device, rows * columns);
+    Floats dx(device, 2 * rows * columns);
     device.gated_silu(rows, columns, a.data(), y.data());
     device.gated_silu_backward(rows, columns, a.data(), d.data(), dx.data());
     Doubles want;
@@ -118,10 +117,10 @@ TEST(LayerOperators, SiluOfLargeNumbersAndNaN) {
     const auto count = static_cast<std::int64_t>(gates.size());
     std::vector<float> x = gates;
     x.resize(2 * gates.size(), 1);
-    Array a(device, x);
-    Array y(device, count);
-    Array dy(device, std::vector<float>(gates.size(), 1));
-    Array dx(device, 2 * count);
+    Floats a(device, x);
+    Floats y(device, count);
+    Floats dy(device, std::vector<float>(gates.size(), 1));
+    Floats dx(device, 2 * count);
     device.gated_silu(1, count, a.data(), y.data());
     device.gated_silu_backward(1, count, a.data(), dy.data(), dx.data());
     const auto values = y.values();
@@ -158,7 +157,7 @@ Doubles layer_norm(std::int64_t rows, std::int64_t columns, const Doubles& all) 
 }
 
 TEST(LayerOperators, LayerNormAndItsGradients) {
-  for (const Shape& shape : {Shape{1, 2}, {3, 5}, {2, 16}, {5, 37}, {2, 130}}) {
+  for (const testing::Shape& shape : {testing::Shape{1, 2}, {3, 5}, {2, 16}, {5, 37}, {2, 130}}) {
     const std::int64_t rows = shape.rows;
     const std::int64_t columns = shape.columns;
     SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(columns));
@@ -184,17 +183,17 @@ TEST(LayerOperators, LayerNormAndItsGradients) {
     for (std::size_t i = 0; i < want_sum.size(); ++i) want_sum[i] += residual[i];
 
     on_every_device([&](Device& device) {
-      Array a(device, x);
-      Array g(device, gamma);
-      Array b(device, beta);
-      Array d(device, dy);
-      Array r(device, residual);
-      Array y(device, count);
-      Array mean(device, rows);
-      Array rstd(device, rows);
-      Array dx(device, count);
-      Array dgamma(device, columns);
-      Array dbeta(device, columns);
+      Floats a(device, x);
+      Floats g(device, gamma);
+      Floats b(device, beta);
+      Floats d(device, dy);
+      Floats r(device, residual);
+      Floats y(device, count);
+      Floats mean(device, rows);
+      Floats rstd(device, rows);
+      Floats dx(device, count);
+      Floats dgamma(device, columns);
+      Floats dbeta(device, columns);
       device.layer_norm(rows, columns, a.data(), g.data(), b.data(), y.data(), mean.data(),
                         rstd.data());
       expect_close(y.values(), want, 2e-6, 2e-5, "y");
@@ -224,7 +223,7 @@ Doubles rms_norm(std::int64_t rows, std::int64_t columns, const Doubles& all) {
 }
 
 TEST(LayerOperators, RmsNormAndItsGradients) {
-  for (const Shape& shape : {Shape{1, 1}, {3, 5}, {2, 16}, {5, 37}, {2, 130}}) {
+  for (const testing::Shape& shape : {testing::Shape{1, 1}, {3, 5}, {2, 16}, {5, 37}, {2, 130}}) {
     const std::int64_t rows = shape.rows;
     const std::int64_t columns = shape.columns;
     SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(columns));
@@ -253,14 +252,14 @@ TEST(LayerOperators, RmsNormAndItsGradients) {
     for (std::size_t i = 0; i < want_sum.size(); ++i) want_sum[i] += residual[i];
 
     on_every_device([&](Device& device) {
-      Array a(device, x);
-      Array g(device, gamma);
-      Array d(device, dy);
-      Array r(device, residual);
-      Array y(device, count);
-      Array rstd(device, rows);
-      Array dx(device, count);
-      Array dgamma(device, columns);
+      Floats a(device, x);
+      Floats g(device, gamma);
+      Floats d(device, dy);
+      Floats r(device, residual);
+      Floats y(device, count);
+      Floats rstd(device, rows);
+      Floats dx(device, count);
+      Floats dgamma(device, columns);
       device.rms_norm(rows, columns, a.data(), g.data(), y.data(), rstd.data());
       expect_close(y.values(), want, 2e-6, 1e-6, "y");
       expect_close(rstd.values(), want_rstd, 2e-6, 0, "rstd");
@@ -308,7 +307,7 @@ TEST(LayerOperators, RotateTurnsQueriesAndKeysByTheirPositions) {
     const auto qkv = normals(shape.rows() * shape.qkv_size(), 1);
     on_every_device([&](Device& device) {
       for (const float base : {1.0F, 10'000.0F, 500'000.0F}) {
-        Array x(device, qkv);
+        Floats x(device, qkv);
         device.rotate(shape, base, false, x.data());
         const auto turned = x.values();
         expect_close(turned, rotated(shape, base, false, wide(qkv)), 1e-6, 1e-6, "rotated");
@@ -322,7 +321,7 @@ TEST(LayerOperators, RotateTurnsQueriesAndKeysByTheirPositions) {
         }
         device.rotate(shape, base, true, x.data());
         expect_close(x.values(), wide(qkv), 1e-6, 1e-6, "and back");
-        Array y(device, qkv);
+        Floats y(device, qkv);
         device.rotate(shape, base, true, y.data());
         expect_close(y.values(), rotated(shape, base, true, wide(qkv)), 1e-6, 1e-6, "back");
       }
@@ -336,7 +335,7 @@ TEST(LayerOperators, RotateIsAccurateAtFarPositions) {
   const auto qkv = normals(shape.rows() * shape.qkv_size(), 1);
   const Doubles want = rotated(shape, 10'000, false, wide(qkv));
   on_every_device([&](Device& device) {
-    Array x(device, qkv);
+    Floats x(device, qkv);
     device.rotate(shape, 10'000, false, x.data());
     expect_close(x.values(), want, 1e-6, 1e-6, "rotated");
   });
@@ -352,10 +351,10 @@ TEST(LayerOperators, Embedding) {
     const auto table = normals(words * columns, 2);
     const auto positions = normals(sequence * columns, 3);
     const auto dy = normals(rows * columns, 4);
-    Array t(device, table);
-    Array p(device, positions);
-    Array d(device, dy);
-    Array y(device, rows * columns);
+    Floats t(device, table);
+    Floats p(device, positions);
+    Floats d(device, dy);
+    Floats y(device, rows * columns);
     device.embed(rows, columns, sequence, tokens.data(), t.data(), p.data(), y.data());
     device.embed_backward(rows, columns, sequence, tokens.data(), d.data(), t.data(), p.data());
     std::vector<float> want;
@@ -374,7 +373,7 @@ TEST(LayerOperators, Embedding) {
     EXPECT_EQ(t.values(), dtable);
     EXPECT_EQ(p.values(), dpositions);
 
-    Array words_alone(device, table);
+    Floats words_alone(device, table);
     device.embed(rows, columns, sequence, tokens.data(), words_alone.data(), {}, y.data());
     for (std::int64_t i = 0; i < rows * columns; ++i) {
       want[at(i)] = table[at(tokens[at(i / columns)] * columns + i % columns)];
@@ -396,13 +395,13 @@ TEST(LayerOperators, EmbeddingOfWordsThatAreOthers) {
     const auto table = normals(words * columns, 2);
     const auto positions = normals(sequence * columns, 3);
     const auto dy = normals(rows * columns, 4);
-    Array t(device, table);
-    Array p(device, positions);
-    Array d(device, dy);
+    Floats t(device, table);
+    Floats p(device, positions);
+    Floats d(device, dy);
     for (const bool adds_positions : {false, true}) {
-      Array y(device, rows * columns);
-      Array dtable(device, table);
-      Array dpositions(device, positions);
+      Floats y(device, rows * columns);
+      Floats dtable(device, table);
+      Floats dpositions(device, positions);
       device.embed(rows, columns, sequence, tokens.data(), t.data(),
                    adds_positions ? p.data() : nullptr, y.data());
       device.embed_backward(rows, columns, sequence, tokens.data(), d.data(), dtable.data(),
@@ -441,8 +440,8 @@ TEST(LayerOperators, CrossEntropyAndItsGradient) {
   on_every_shape([](Device& device, std::int64_t rows, std::int64_t classes) {
     const auto x = normals(rows * classes, 1, 4);
     const auto targets = choices(rows, static_cast<std::int32_t>(classes), 2);
-    Array a(device, x);
-    Array losses(device, rows);
+    Floats a(device, x);
+    Floats losses(device, rows);
     device.cross_entropy(rows, classes, targets.data(), a.data(), losses.data());
     device.cross_entropy_backward(rows, classes, targets.data(), a.data());
     Doubles want;
@@ -468,14 +467,14 @@ TEST(LayerOperators, CrossEntropyOfShards) {
     const std::int64_t whole = ranks * classes;
     const auto x = normals(rows * whole, 1, 4);
     const auto targets = choices(rows, static_cast<std::int32_t>(whole), 2);
-    Array all(device, x);
-    Array want(device, rows);
+    Floats all(device, x);
+    Floats want(device, rows);
     device.cross_entropy(rows, whole, targets.data(), all.data(), want.data());
     device.cross_entropy_backward(rows, whole, targets.data(), all.data());
     const auto want_slopes = all.values();
     std::vector<std::vector<std::int32_t>> own_targets(ranks, targets);
-    std::vector<std::unique_ptr<Array>> shards;
-    Array parts(device, ranks * cross_entropy_part * rows);
+    std::vector<std::unique_ptr<Floats>> shards;
+    Floats parts(device, ranks * cross_entropy_part * rows);
     for (int rank = 0; rank < ranks; ++rank) {
       const auto first = static_cast<std::int32_t>(rank * classes);
       std::vector<float> own;
@@ -486,13 +485,13 @@ TEST(LayerOperators, CrossEntropyOfShards) {
         const bool is_own = first <= target && target < first + classes;
         target = is_own ? target - first : -1;
       }
-      shards.push_back(std::make_unique<Array>(device, own));
+      shards.push_back(std::make_unique<Floats>(device, own));
       device.cross_entropy_of_part(
           rows, classes, own_targets[static_cast<std::size_t>(rank)].data(), shards.back()->data(),
           parts.data() + rank * cross_entropy_part * rows);
     }
     for (int rank = 0; rank < ranks; ++rank) {
-      Array losses(device, rows);
+      Floats losses(device, rows);
       float* own = shards[static_cast<std::size_t>(rank)]->data();
       device.join_cross_entropy(rows, classes, ranks, parts.data(), own, losses.data());
       device.cross_entropy_backward(rows, classes,
@@ -522,8 +521,8 @@ TEST(LayerOperators, ExponentialsAreAccurateOverTheirRange) {
       want.push_back(1 / (1 + std::exp(static_cast<double>(x[i + 1]))));
       want.push_back(1 / (1 + std::exp(-static_cast<double>(x[i + 1]))));
     }
-    Array a(device, x);
-    Array losses(device, rows);
+    Floats a(device, x);
+    Floats losses(device, rows);
     const std::vector<std::int32_t> targets(at(rows));
     device.cross_entropy(rows, 2, targets.data(), a.data(), losses.data());
     expect_close(a.values(), want, 4e-7, 1e-38, "softmax of two");
@@ -532,8 +531,8 @@ TEST(LayerOperators, ExponentialsAreAccurateOverTheirRange) {
 
 TEST(LayerOperators, CrossEntropyOfLargeNumbers) {
   on_every_device([](Device& device) {
-    Array x(device, std::vector<float>{1e30F, -1e30F, 0, 5000, 5000, -5000});
-    Array losses(device, 2);
+    Floats x(device, std::vector<float>{1e30F, -1e30F, 0, 5000, 5000, -5000});
+    Floats losses(device, 2);
     const std::vector<std::int32_t> targets{0, 1};
     device.cross_entropy(2, 3, targets.data(), x.data(), losses.data());
     EXPECT_EQ(x.values(), (std::vector<float>{1, 0, 0, 0.5F, 0.5F, 0}));

@@ -13,9 +13,9 @@
 namespace pipesim::exec {
 namespace {
 
-using testing::Array;
 using testing::at;
 using testing::expect_close;
+using testing::Floats;
 using testing::normals;
 using testing::on_every_device;
 using testing::on_every_shape;
@@ -59,12 +59,12 @@ TEST(Operators, Elements) {
     const std::int64_t count = rows * columns;
     const auto x = normals(count, 1);
     const auto y = normals(count, 2);
-    Array a(device, x);
-    Array b(device, y);
-    Array sum(device, count);
+    Floats a(device, x);
+    Floats b(device, y);
+    Floats sum(device, count);
     device.add(count, a.data(), b.data(), sum.data());
     device.add(count, a.data(), b.data(), b.data());
-    Array copied(device, count);
+    Floats copied(device, count);
     device.copy(count, a.data(), copied.data());
     std::vector<float> added(x.size());
     double squares = 0;
@@ -86,9 +86,9 @@ TEST(Operators, RowsAndColumns) {
     const auto x = normals(rows * columns, 1);
     const auto bias = normals(columns, 2);
     const auto before = normals(columns, 3);
-    Array a(device, x);
-    Array b(device, bias);
-    Array sums(device, before);
+    Floats a(device, x);
+    Floats b(device, bias);
+    Floats sums(device, before);
     device.add_column_sums(rows, columns, a.data(), sums.data());
     device.add_bias(rows, columns, b.data(), a.data());
     Doubles want = wide(before);
@@ -155,10 +155,10 @@ TEST(Random, DropoutIsItsScalarDefinition) {
     const auto residual = normals(rows * columns, 3);
     for (const float probability : {0.0F, 1e-9F, 0.1F, 0.5F, 0.999F, 1.0F}) {
       const Dropout dropout{key, probability};
-      Array a(device, x);
-      Array b(device, bias);
-      Array r(device, residual);
-      Array y(device, rows * columns);
+      Floats a(device, x);
+      Floats b(device, bias);
+      Floats r(device, residual);
+      Floats y(device, rows * columns);
       device.dropout(rows * columns, a.data(), dropout, y.data());
       EXPECT_EQ(y.values(), dropped(x, dropout)) << probability;
 
@@ -173,7 +173,7 @@ TEST(Random, DropoutIsItsScalarDefinition) {
 
       want = dropped(x, dropout);
       for (std::size_t i = 0; i < x.size(); ++i) want[i] += residual[i];
-      Array plain(device, x);
+      Floats plain(device, x);
       device.bias_dropout_add(rows, columns, {}, plain.data(), r.data(), dropout, y.data());
       EXPECT_EQ(y.values(), want) << probability << ", without a bias";
       device.bias_dropout_add(rows, columns, {}, plain.data(), r.data(), dropout, plain.data());
@@ -185,7 +185,7 @@ TEST(Random, DropoutIsItsScalarDefinition) {
 TEST(Random, DropoutKeepsTheAskedFraction) {
   const std::int64_t count = 100'000;
   const auto device = make_cpu_device();
-  Array x(*device, std::vector<float>(at(count), 1));
+  Floats x(*device, std::vector<float>(at(count), 1));
   device->dropout(count, x.data(), {{.seed = 5}, 0.1F}, x.data());
   const auto y = x.values();
   const auto kept = static_cast<double>(count - std::ranges::count(y, 0.0F));
@@ -197,8 +197,8 @@ TEST(Random, NormalNumbersDependOnKeyAndElementAlone) {
   const RandomKey key{.seed = 3, .purpose = Purpose::initial_weights, .layer = 4};
   on_every_device([&](Device& device) {
     const std::int64_t count = 40'001;
-    Array x(device, count);
-    Array start(device, 7);
+    Floats x(device, count);
+    Floats start(device, 7);
     device.fill_normal(count, x.data(), key, 0.02F);
     device.fill_normal(7, start.data(), key, 0.02F);
     const auto all = x.values();
@@ -233,10 +233,10 @@ TEST(Operators, AdamW) {
     const auto m = normals(count, 3, 0.1F);
     auto v = normals(count, 4, 0.1F);
     for (float& value : v) value = std::abs(value);
-    Array gradients(device, g);
-    Array weights(device, w);
-    Array first(device, m);
-    Array second(device, v);
+    Floats gradients(device, g);
+    Floats weights(device, w);
+    Floats first(device, m);
+    Floats second(device, v);
     device.adamw(count, step, gradients.data(), weights.data(), first.data(), second.data(), {});
     Doubles want_w;
     Doubles want_m;

@@ -11,18 +11,18 @@
 namespace pipesim::exec {
 namespace {
 
-using testing::Array;
 using testing::bits;
 using testing::choices;
 using testing::differences;
 using testing::every_device;
 using testing::every_index;
 using testing::expect_close;
+using testing::Floats;
 using testing::normals;
 using testing::wide;
 using Doubles = std::vector<double>;
 
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+std::size_t place(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 // ---- Matrix products
 
@@ -47,21 +47,21 @@ TEST(Products, AreThoseOfPlainLoops) {
           size.push_back(1);
           for (std::int64_t p = 0; p < k; ++p) {
             const double term =
-                static_cast<double>(a[at(transpose == Transpose::a ? p * m + i : i * k + p)]) *
-                b[at(transpose == Transpose::b ? j * k + p : p * n + j)];
+                static_cast<double>(a[place(transpose == Transpose::a ? p * m + i : i * k + p)]) *
+                b[place(transpose == Transpose::b ? j * k + p : p * n + j)];
             want.back() += term;
             size.back() += std::abs(term);
           }
         }
       }
       for (const auto& device : every_device()) {
-        Array left(*device, a, 1);
-        Array right(*device, b, 2);
+        Floats left(*device, a, 1);
+        Floats right(*device, b, 2);
         for (const bool accumulate : {false, true}) {
           SCOPED_TRACE(device->description() + ", " + std::to_string(m) + " x " +
                        std::to_string(n) + " x " + std::to_string(k) + ", transpose " +
                        std::to_string(static_cast<int>(transpose)) + (accumulate ? ", added" : ""));
-          Array c(*device, accumulate ? before : std::vector<float>(before.size(), NAN));
+          Floats c(*device, accumulate ? before : std::vector<float>(before.size(), NAN));
           device->matrix_product(transpose, m, n, k, left.data(), right.data(), c.data(),
                                  accumulate);
           const auto got = c.values();
@@ -89,8 +89,8 @@ Attended attend(const AttentionShape& shape, const Doubles& qkv) {
   const std::int64_t hidden = shape.hidden();
   const std::int64_t width = hidden + 2 * (hidden / shape.group);  // of a row of qkv
   Attended result;
-  result.probabilities.resize(at(shape.batch * shape.heads * s * s));
-  result.y.resize(at(shape.rows() * hidden));
+  result.probabilities.resize(place(shape.batch * shape.heads * s * s));
+  result.y.resize(place(shape.rows() * hidden));
   for (std::int64_t pair = 0; pair < shape.batch * shape.heads; ++pair) {
     const std::int64_t start = pair / shape.heads * s;
     const std::int64_t head = pair % shape.heads;
@@ -120,12 +120,12 @@ void check_linear_attention(Device& device, const AttentionShape& shape,
                             const std::vector<float>& qkv, const std::vector<float>& dy,
                             const Attended& want, const std::vector<std::size_t>& places,
                             const Doubles& slopes) {
-  Array x(device, qkv);
-  Array d(device, dy);
+  Floats x(device, qkv);
+  Floats d(device, dy);
   ASSERT_EQ(device.attention_state(shape), 2 * shape.rows() * shape.heads);
-  Array state(device, device.attention_state(shape));
-  Array y(device, shape.rows() * shape.hidden());
-  Array dqkv(device, shape.rows() * shape.qkv_size());
+  Floats state(device, device.attention_state(shape));
+  Floats y(device, shape.rows() * shape.hidden());
+  Floats dqkv(device, shape.rows() * shape.qkv_size());
   device.attention(shape, x.data(), state.data(), y.data());
   expect_close(y.values(), want.y, 1e-5, 2e-6, "y, linear");
   device.attention_backward(shape, x.data(), state.data(), y.data(), d.data(), dqkv.data());
@@ -155,11 +155,11 @@ void check_attention(const AttentionShape& shape, std::size_t samples) {
     AttentionShape linear = shape;
     linear.linear = true;
     check_linear_attention(*device, linear, qkv, dy, want, places, slopes);
-    Array x(*device, qkv);
-    Array d(*device, dy);
-    Array p(*device, static_cast<std::int64_t>(want.probabilities.size()));
-    Array y(*device, shape.rows() * shape.hidden());
-    Array dqkv(*device, shape.rows() * shape.qkv_size());
+    Floats x(*device, qkv);
+    Floats d(*device, dy);
+    Floats p(*device, static_cast<std::int64_t>(want.probabilities.size()));
+    Floats y(*device, shape.rows() * shape.hidden());
+    Floats dqkv(*device, shape.rows() * shape.qkv_size());
     device->attention(shape, x.data(), p.data(), y.data());
     expect_close(p.values(), want.probabilities, 1e-5, 0, "probabilities");  // exact zeros
     expect_close(y.values(), want.y, 1e-5, 2e-6, "y");
@@ -196,11 +196,11 @@ TEST(Attention, LinearIsTheOtherToRounding) {
         std::vector<std::vector<float>> both;
         for (const bool linear : {false, true}) {
           shape.linear = linear;
-          Array x(*device, qkv);
-          Array d(*device, dy);
-          Array state(*device, device->attention_state(shape));
-          Array y(*device, shape.rows() * shape.hidden());
-          Array dqkv(*device, shape.rows() * shape.qkv_size());
+          Floats x(*device, qkv);
+          Floats d(*device, dy);
+          Floats state(*device, device->attention_state(shape));
+          Floats y(*device, shape.rows() * shape.hidden());
+          Floats dqkv(*device, shape.rows() * shape.qkv_size());
           device->attention(shape, x.data(), state.data(), y.data());
           device->attention_backward(shape, x.data(), state.data(), y.data(), d.data(),
                                      dqkv.data());
@@ -227,9 +227,9 @@ TEST(Attention, LinearFollowsTheLargestScoreFromBlockToBlock) {
     const Attended want = attend(shape, wide(qkv));
     shape.linear = true;
     for (const auto& device : every_device()) {
-      Array x(*device, qkv);
-      Array state(*device, 2 * shape.rows());
-      Array y(*device, shape.rows());
+      Floats x(*device, qkv);
+      Floats state(*device, 2 * shape.rows());
+      Floats y(*device, shape.rows());
       device->attention(shape, x.data(), state.data(), y.data());
       expect_close(y.values(), want.y, 1e-5, 1e-6, "y");
     }
@@ -241,9 +241,9 @@ TEST(Attention, LinearKeepsTwoNumbersForEachRowOfALongSequence) {
   const AttentionShape shape{1, 32'768, 1, 2, 1, true};
   const auto device = make_cpu_device();
   EXPECT_EQ(device->attention_state(shape), 2 * 32'768);
-  Array x(*device, normals(shape.rows() * shape.qkv_size(), 1));
-  Array state(*device, device->attention_state(shape));
-  Array y(*device, shape.rows() * shape.hidden());
+  Floats x(*device, normals(shape.rows() * shape.qkv_size(), 1));
+  Floats state(*device, device->attention_state(shape));
+  Floats y(*device, shape.rows() * shape.hidden());
   device->attention(shape, x.data(), state.data(), y.data());
   for (const float value : y.values()) ASSERT_LE(std::abs(value), 6);
 }
@@ -251,9 +251,9 @@ TEST(Attention, LinearKeepsTwoNumbersForEachRowOfALongSequence) {
 TEST(Attention, OfLargeScoresStaysFinite) {
   for (const auto& device : every_device()) {
     const AttentionShape shape{1, 70, 1, 4};
-    Array qkv(*device, normals(70 * 12, 1, 100));
-    Array p(*device, 70 * 70);
-    Array y(*device, 70 * 4);
+    Floats qkv(*device, normals(70 * 12, 1, 100));
+    Floats p(*device, 70 * 70);
+    Floats y(*device, 70 * 4);
     device->attention(shape, qkv.data(), p.data(), y.data());
     const auto probabilities = p.values();
     for (std::int64_t row = 0; row < 70; ++row) {
@@ -262,9 +262,9 @@ TEST(Attention, OfLargeScoresStaysFinite) {
     }
     for (const float value : y.values()) EXPECT_TRUE(std::isfinite(value));
     const AttentionShape linear{1, 70, 1, 4, 1, true};
-    Array state(*device, 2 * 70);
-    Array again(*device, 70 * 4);
-    Array dqkv(*device, 70 * 12);
+    Floats state(*device, 2 * 70);
+    Floats again(*device, 70 * 4);
+    Floats dqkv(*device, 70 * 12);
     device->attention(linear, qkv.data(), state.data(), again.data());
     expect_close(again.values(), wide(y.values()), 1e-4, 1e-3, "y, linear");
     device->attention_backward(linear, qkv.data(), state.data(), again.data(), y.data(),
@@ -294,9 +294,9 @@ std::vector<float> joined(std::vector<float> a, const std::vector<float>& b) {
 
 std::vector<float> product(Device& device, int offset, Transpose transpose, std::int64_t m,
                            std::int64_t n, std::int64_t k, bool accumulate) {
-  Array a(device, normals(m * k, 1), offset);
-  Array b(device, normals(n * k, 2), 2 * offset);
-  Array c(device, normals(m * n, 3), 3 * offset);
+  Floats a(device, normals(m * k, 1), offset);
+  Floats b(device, normals(n * k, 2), 2 * offset);
+  Floats c(device, normals(m * n, 3), 3 * offset);
   device.matrix_product(transpose, m, n, k, a.data(), b.data(), c.data(), accumulate);
   return c.values();
 }
@@ -313,47 +313,47 @@ const std::vector<Call> calls{
      [](Device& d, int o) { return product(d, o, Transpose::none, 200, 1, 77, false); }},
     {"sum_of_squares",
      [](Device& d, int o) {
-       Array x(d, normals(count, 1), o);
+       Floats x(d, normals(count, 1), o);
        const double sum = testing::sum_of_squares(d, count, x.data());
        return std::vector<float>{static_cast<float>(sum), static_cast<float>(sum * 0x1p24)};
      }},
     {"add_column_sums",
      [](Device& d, int o) {
-       Array x(d, normals(count, 1), o);
-       Array sums(d, normals(columns, 2), o);
+       Floats x(d, normals(count, 1), o);
+       Floats sums(d, normals(columns, 2), o);
        d.add_column_sums(rows, columns, x.data(), sums.data());
        return sums.values();
      }},
     {"gelu",
      [](Device& d, int o) {
-       Array x(d, normals(count, 1), o);
-       Array bias(d, normals(columns, 2), 2 * o);
-       Array y(d, count, 3 * o);
+       Floats x(d, normals(count, 1), o);
+       Floats bias(d, normals(columns, 2), 2 * o);
+       Floats y(d, count, 3 * o);
        d.bias_gelu(rows, columns, bias.data(), x.data(), y.data());
        d.gelu_backward(count, x.data(), y.data(), x.data());
        return joined(x.values(), y.values());
      }},
     {"bias_dropout_add",
      [](Device& d, int o) {
-       Array x(d, normals(count, 1), o);
-       Array bias(d, normals(columns, 2), 2 * o);
-       Array residual(d, normals(count, 3), 3 * o);
+       Floats x(d, normals(count, 1), o);
+       Floats bias(d, normals(columns, 2), 2 * o);
+       Floats residual(d, normals(count, 3), 3 * o);
        d.bias_dropout_add(rows, columns, bias.data(), x.data(), residual.data(), tenth, x.data());
        return x.values();
      }},
     {"layer_norm",
      [](Device& d, int o) {
-       Array x(d, normals(count, 1), o);
-       Array gamma(d, normals(columns, 2), 2 * o);
-       Array beta(d, normals(columns, 3), 3 * o);
-       Array y(d, count, o);
-       Array dx(d, count, 2 * o);
-       Array mean(d, rows, o);
-       Array rstd(d, rows, o);
+       Floats x(d, normals(count, 1), o);
+       Floats gamma(d, normals(columns, 2), 2 * o);
+       Floats beta(d, normals(columns, 3), 3 * o);
+       Floats y(d, count, o);
+       Floats dx(d, count, 2 * o);
+       Floats mean(d, rows, o);
+       Floats rstd(d, rows, o);
        d.layer_norm(rows, columns, x.data(), gamma.data(), beta.data(), y.data(), mean.data(),
                     rstd.data());
        const auto forward = y.values();
-       Array dgamma(d, columns, o);
+       Floats dgamma(d, columns, o);
        d.layer_norm_backward(rows, columns, y.data(), x.data(), gamma.data(), mean.data(),
                              rstd.data(), {}, dx.data(), dgamma.data(), beta.data());
        return joined(joined(forward, dx.values()), joined(dgamma.values(), beta.values()));
@@ -361,10 +361,10 @@ const std::vector<Call> calls{
     {"attention",
      [](Device& d, int o) {
        const AttentionShape shape{2, 100, 3, 8};
-       Array qkv(d, normals(200 * 72, 1), o);
-       Array p(d, 6 * 100 * 100, 2 * o);
-       Array y(d, 200 * 24, 3 * o);
-       Array dqkv(d, 200 * 72, o);
+       Floats qkv(d, normals(200 * 72, 1), o);
+       Floats p(d, 6 * 100 * 100, 2 * o);
+       Floats y(d, 200 * 24, 3 * o);
+       Floats dqkv(d, 200 * 72, o);
        d.attention(shape, qkv.data(), p.data(), y.data());
        d.attention_backward(shape, qkv.data(), p.data(), y.data(), y.data(), dqkv.data());
        return joined(y.values(), dqkv.values());
@@ -372,10 +372,10 @@ const std::vector<Call> calls{
     {"grouped attention",
      [](Device& d, int o) {
        const AttentionShape shape{2, 100, 4, 8, 2};
-       Array qkv(d, normals(200 * 64, 1), o);
-       Array p(d, 8 * 100 * 100, 2 * o);
-       Array y(d, 200 * 32, 3 * o);
-       Array dqkv(d, 200 * 64, o);
+       Floats qkv(d, normals(200 * 64, 1), o);
+       Floats p(d, 8 * 100 * 100, 2 * o);
+       Floats y(d, 200 * 32, 3 * o);
+       Floats dqkv(d, 200 * 64, o);
        d.attention(shape, qkv.data(), p.data(), y.data());
        d.attention_backward(shape, qkv.data(), p.data(), y.data(), y.data(), dqkv.data());
        return joined(y.values(), dqkv.values());
@@ -383,36 +383,36 @@ const std::vector<Call> calls{
     {"linear attention",
      [](Device& d, int o) {
        const AttentionShape shape{1, 600, 4, 8, 2, true};
-       Array qkv(d, normals(600 * 64, 1), o);
-       Array state(d, 2 * 4 * 600, 2 * o);
-       Array y(d, 600 * 32, 3 * o);
-       Array dqkv(d, 600 * 64, o);
+       Floats qkv(d, normals(600 * 64, 1), o);
+       Floats state(d, 2 * 4 * 600, 2 * o);
+       Floats y(d, 600 * 32, 3 * o);
+       Floats dqkv(d, 600 * 64, o);
        d.attention(shape, qkv.data(), state.data(), y.data());
        d.attention_backward(shape, qkv.data(), state.data(), y.data(), y.data(), dqkv.data());
        return joined(joined(y.values(), state.values()), dqkv.values());
      }},
     {"rotate",
      [](Device& d, int o) {
-       Array qkv(d, normals(rows * 72, 1), o);
+       Floats qkv(d, normals(rows * 72, 1), o);
        d.rotate({2, rows / 2, 4, 12, 4}, 10'000, false, qkv.data());
        return qkv.values();
      }},
     {"gated_silu",
      [](Device& d, int o) {
-       Array x(d, normals(2 * count, 1), o);
-       Array y(d, count, 3 * o);
+       Floats x(d, normals(2 * count, 1), o);
+       Floats y(d, count, 3 * o);
        d.gated_silu(rows, columns, x.data(), y.data());
        d.gated_silu_backward(rows, columns, x.data(), y.data(), x.data());
        return joined(x.values(), y.values());
      }},
     {"rms_norm",
      [](Device& d, int o) {
-       Array x(d, normals(count, 1), o);
-       Array gamma(d, normals(columns, 2), 2 * o);
-       Array y(d, count, o);
-       Array dx(d, count, 2 * o);
-       Array rstd(d, rows, o);
-       Array dgamma(d, columns, 3 * o);
+       Floats x(d, normals(count, 1), o);
+       Floats gamma(d, normals(columns, 2), 2 * o);
+       Floats y(d, count, o);
+       Floats dx(d, count, 2 * o);
+       Floats rstd(d, rows, o);
+       Floats dgamma(d, columns, 3 * o);
        d.rms_norm(rows, columns, x.data(), gamma.data(), y.data(), rstd.data());
        d.rms_norm_backward(rows, columns, y.data(), x.data(), gamma.data(), rstd.data(), {},
                            dx.data(), dgamma.data());
@@ -420,25 +420,25 @@ const std::vector<Call> calls{
      }},
     {"cross_entropy",
      [](Device& d, int o) {
-       Array x(d, normals(count, 1), o);
-       Array losses(d, rows, o);
+       Floats x(d, normals(count, 1), o);
+       Floats losses(d, rows, o);
        const auto targets = choices(rows, columns, 2);
        d.cross_entropy(rows, columns, targets.data(), x.data(), losses.data());
        return joined(x.values(), losses.values());
      }},
     {"adamw",
      [](Device& d, int o) {
-       Array g(d, normals(count, 1), o);
-       Array w(d, normals(count, 2), 2 * o);
-       Array m(d, normals(count, 3), 3 * o);
-       Array v(d, std::vector<float>(at(count), 0.1F), o);
+       Floats g(d, normals(count, 1), o);
+       Floats w(d, normals(count, 2), 2 * o);
+       Floats m(d, normals(count, 3), 3 * o);
+       Floats v(d, std::vector<float>(place(count), 0.1F), o);
        d.adamw(count, {.learning_rate = 0.1F, .weight_decay = 0.1F}, g.data(), w.data(), m.data(),
                v.data(), {});
        return joined(w.values(), joined(m.values(), v.values()));
      }},
     {"fill_normal",
      [](Device& d, int o) {
-       Array x(d, count, o);
+       Floats x(d, count, o);
        d.fill_normal(count, x.data(), tenth.key, 1);
        return x.values();
      }},

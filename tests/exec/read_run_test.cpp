@@ -47,7 +47,7 @@ bool operator==(const LayerSpan& a, const LayerSpan& b) {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
+using nlohmann::ordered_json;
 using testing::TemporaryFolder;
 
 std::int64_t warned(const RecordedRun& run, std::string_view what) {
@@ -103,15 +103,15 @@ Predicted small_prediction() {
 // The trace with something changed.
 template <typename Change>
 std::string changed(const std::string& trace, Change change) {
-  Json json = Json::parse(trace);
+  ordered_json json = ordered_json::parse(trace);
   change(json);
   return json.dump();
 }
 // With something done to every X event.
 template <typename Change>
 std::string slices_changed(const std::string& trace, Change change) {
-  return changed(trace, [&](Json& json) {
-    for (Json& event : json["traceEvents"]) {
+  return changed(trace, [&](ordered_json& json) {
+    for (ordered_json& event : json["traceEvents"]) {
       if (event["ph"] == "X") change(event);
     }
   });
@@ -119,15 +119,15 @@ std::string slices_changed(const std::string& trace, Change change) {
 // Without the events that `is_odd` says true of.
 template <typename IsOdd>
 std::string without(const std::string& trace, IsOdd is_odd) {
-  return changed(trace, [&](Json& json) {
-    Json kept = Json::array();
-    for (const Json& event : json["traceEvents"]) {
+  return changed(trace, [&](ordered_json& json) {
+    ordered_json kept = ordered_json::array();
+    for (const ordered_json& event : json["traceEvents"]) {
       if (!is_odd(event)) kept.push_back(event);
     }
     json["traceEvents"] = kept;
   });
 }
-bool is_slice(const Json& event, std::string_view name) {
+bool is_slice(const ordered_json& event, std::string_view name) {
   return event["ph"] == "X" && event["name"] == name;
 }
 
@@ -147,7 +147,7 @@ TEST(ReadRun, APredictionComesBackAsItWas) {
     EXPECT_EQ(run.about.p2p, p2p_name(made.options.transfers.mode));
     EXPECT_EQ(run.about.eager_limit_bytes, made.options.transfers.eager_limit_bytes);
     EXPECT_EQ(std::ssize(run.about.program), run.ranks);
-    EXPECT_EQ(Json::parse(run.about.costs_json), Json::parse(to_json(made.costs)));
+    EXPECT_EQ(ordered_json::parse(run.about.costs_json), ordered_json::parse(to_json(made.costs)));
     const Metrics expected = simulate(made.schedule, made.costs, made.options);
     ASSERT_EQ(run.iterations.size(), 1U);
     EXPECT_EQ(run.iterations[0].makespan_ns, expected.makespan_ns);
@@ -170,10 +170,10 @@ TEST(ReadRun, WrittenAgainItIsTheSame) {
   std::mt19937_64 random(72);
   for (int i = 0; i < 50; ++i) {
     const Predicted made = random_prediction(random);
-    Json json = Json::parse(made.trace);
-    Json events = Json::array();
-    for (const Json& event : json["traceEvents"]) {
-      Json own = event;
+    ordered_json json = ordered_json::parse(made.trace);
+    ordered_json events = ordered_json::array();
+    for (const ordered_json& event : json["traceEvents"]) {
+      ordered_json own = event;
       if (own["ph"] == "X") own["name"] = "slice";
       own["tid"] = "thread";
       own["pid"] = "process " + event["pid"].dump();
@@ -183,10 +183,11 @@ TEST(ReadRun, WrittenAgainItIsTheSame) {
       events.push_back(own);
     }
     // Any order, but for what starts on one rank at one time.
-    std::stable_sort(events.begin(), events.end(), [](const Json& a, const Json& b) {
-      return a["pid"].get<std::string>() > b["pid"].get<std::string>();
-    });
-    const Json again{{"traceEvents", events}, {"metadata", json["metadata"]}};
+    std::stable_sort(events.begin(), events.end(),
+                     [](const ordered_json& a, const ordered_json& b) {
+                       return a["pid"].get<std::string>() > b["pid"].get<std::string>();
+                     });
+    const ordered_json again{{"traceEvents", events}, {"metadata", json["metadata"]}};
     const RecordedRun run = read_text(again.dump());
     ASSERT_EQ(all(run), all(made.timeline));
     EXPECT_TRUE(run.warnings.empty()) << run.warnings.text();
@@ -200,7 +201,7 @@ TEST(ReadRun, WrittenAgainItIsTheSame) {
 TEST(ReadRun, ClocksMayStandAnywhere) {
   const Predicted made = small_prediction();
   const auto shifted = [&](double us) {
-    return read_text(slices_changed(made.trace, [&](Json& event) {
+    return read_text(slices_changed(made.trace, [&](ordered_json& event) {
       if (event["pid"] == 2) event["ts"] = event["ts"].get<double>() + us;
     }));
   };
@@ -245,20 +246,20 @@ Measured measured(int iterations) {
   made.frame.chunk_of_stage = {0, 0};
   const TemporaryFolder folder;
   OutputFile file(folder / "t.json");
-  const Json metadata{{"format", "pipesim-trace"},
-                      {"version", 1},
-                      {"source", "measured"},
-                      {"schedule", "by hand"},
-                      {"microbatches", 1},
-                      {"rank_of_stage", {0, 1}},
-                      {"layout", {1, 2}},
-                      {"device", "a device"},
-                      {"transport", "threads"},
-                      {"model", {{"format", "pipesim-model"}}},
-                      {"layers", {"embedding", "block \"0\"", "head"}},
-                      {"clocks",
-                       {{{"offset_ns", 0}, {"uncertainty_ns", 3}, {"shift_ns", 0}},
-                        {{"offset_ns", -17}, {"uncertainty_ns", 40}, {"shift_ns", 5}}}}};
+  const ordered_json metadata{{"format", "pipesim-trace"},
+                              {"version", 1},
+                              {"source", "measured"},
+                              {"schedule", "by hand"},
+                              {"microbatches", 1},
+                              {"rank_of_stage", {0, 1}},
+                              {"layout", {1, 2}},
+                              {"device", "a device"},
+                              {"transport", "threads"},
+                              {"model", {{"format", "pipesim-model"}}},
+                              {"layers", {"embedding", "block \"0\"", "head"}},
+                              {"clocks",
+                               {{{"offset_ns", 0}, {"uncertainty_ns", 3}, {"shift_ns", 0}},
+                                {{"offset_ns", -17}, {"uncertainty_ns", 40}, {"shift_ns", 5}}}}};
   MeasuredRun run;
   run.layers = {"embedding", "block \"0\"", "head"};
   run.largest_states.weights = 100;
@@ -431,11 +432,11 @@ TEST(ReadRun, ATrainingComesBackAsItWas) {
         most = std::max(most, sample.states.total() + sample.working.total());
       }
       std::int64_t counted = 0;
-      const Json json = Json::parse(unpacked(folder / "t.json.gz"));
-      for (const Json& event : json["traceEvents"]) {
+      const ordered_json json = ordered_json::parse(unpacked(folder / "t.json.gz"));
+      for (const ordered_json& event : json["traceEvents"]) {
         if (event["ph"] != "C" || event["name"] != "memory") continue;
         std::int64_t total = 0;
-        for (const Json& value : event["args"]) total += value.get<std::int64_t>();
+        for (const ordered_json& value : event["args"]) total += value.get<std::int64_t>();
         counted = std::max(counted, total);
       }
       EXPECT_EQ(most, counted);
@@ -447,9 +448,9 @@ TEST(ReadRun, ATrainingComesBackAsItWas) {
 
 TEST(ReadRun, WhatIsThereTwiceCountsOnce) {
   const Predicted made = small_prediction();
-  const RecordedRun run = read_text(changed(made.trace, [](Json& json) {
-    Json twice = Json::array();
-    for (const Json& event : json["traceEvents"]) {
+  const RecordedRun run = read_text(changed(made.trace, [](ordered_json& json) {
+    ordered_json twice = ordered_json::array();
+    for (const ordered_json& event : json["traceEvents"]) {
       twice.push_back(event);
       if (!is_slice(event, "0F1") && !is_slice(event, "1B0")) continue;
       twice.push_back(event);
@@ -463,12 +464,12 @@ TEST(ReadRun, WhatIsThereTwiceCountsOnce) {
 
 TEST(ReadRun, WhatContradictsTheMetadataIsLeftOut) {
   const Predicted made = small_prediction();
-  const auto with = [&](const char* key, const Json& value) {
-    return read_text(slices_changed(made.trace, [&](Json& event) {
+  const auto with = [&](const char* key, const ordered_json& value) {
+    return read_text(slices_changed(made.trace, [&](ordered_json& event) {
       if (is_slice(event, "0F1")) event["args"][key] = value;
     }));
   };
-  for (const auto& [key, value] : std::vector<std::pair<const char*, Json>>{
+  for (const auto& [key, value] : std::vector<std::pair<const char*, ordered_json>>{
            {"stage", 2}, {"rank", 2}, {"rank", 1}, {"microbatch", 2}, {"stage", 1}}) {
     const RecordedRun run = with(key, value);
     SCOPED_TRACE(key);
@@ -476,24 +477,25 @@ TEST(ReadRun, WhatContradictsTheMetadataIsLeftOut) {
     EXPECT_EQ(warned(run, "contradict metadata.pipesim"), 1);
     EXPECT_EQ(warned(run, "forwards (F) are missing"), 1);
   }
-  for (const auto& [key, value] : std::vector<std::pair<const char*, Json>>{
+  for (const auto& [key, value] : std::vector<std::pair<const char*, ordered_json>>{
            {"rank", -1}, {"iteration", nullptr}, {"iteration", 1e12}, {"rank", "none"}}) {
     EXPECT_EQ(warned(with(key, value), "lack rank or iteration"), 1) << key;
   }
-  for (const auto& [key, value] : std::vector<std::pair<const char*, Json>>{{"kind", "X"},
-                                                                            {"kind", "OVERLAP_F_B"},
-                                                                            {"microbatch", nullptr},
-                                                                            {"stage", -3},
-                                                                            {"bytes", -1},
-                                                                            {"queued_ns", -1},
-                                                                            {"taken_ns", -1}}) {
+  for (const auto& [key, value] :
+       std::vector<std::pair<const char*, ordered_json>>{{"kind", "X"},
+                                                         {"kind", "OVERLAP_F_B"},
+                                                         {"microbatch", nullptr},
+                                                         {"stage", -3},
+                                                         {"bytes", -1},
+                                                         {"queued_ns", -1},
+                                                         {"taken_ns", -1}}) {
     EXPECT_EQ(warned(with(key, value), "name none"), 1) << key;
   }
 }
 
 TEST(ReadRun, WhatIsMissingIsNamed) {
   const Predicted made = small_prediction();
-  const RecordedRun lost = read_text(without(made.trace, [](const Json& event) {
+  const RecordedRun lost = read_text(without(made.trace, [](const ordered_json& event) {
     return is_slice(event, "1B1") || is_slice(event, "0SEND_F0");
   }));
   EXPECT_NE(lost.warnings.text().find("rank 1: backwards (B, or I) are missing"), std::string::npos)
@@ -505,13 +507,14 @@ TEST(ReadRun, WhatIsMissingIsNamed) {
       EXPECT_FALSE(span.has_input());
     }
   }
-  const RecordedRun alone = read_text(without(
-      made.trace, [](const Json& event) { return event["ph"] == "X" && event["pid"] == 2; }));
+  const RecordedRun alone = read_text(without(made.trace, [](const ordered_json& event) {
+    return event["ph"] == "X" && event["pid"] == 2;
+  }));
   EXPECT_NE(alone.warnings.text().find("rank 1: it has no actions"), std::string::npos)
       << alone.warnings.text();
   EXPECT_EQ(alone.metrics(0).ranks[1].busy_ns, 0);
   // Backwards without forwards, which a meter of memory might trip over.
-  const RecordedRun headless = read_text(without(made.trace, [](const Json& event) {
+  const RecordedRun headless = read_text(without(made.trace, [](const ordered_json& event) {
     return is_slice(event, "0F0") || is_slice(event, "0F1");
   }));
   EXPECT_EQ(warned(headless, "forwards (F) are missing"), 2);
@@ -571,7 +574,7 @@ TEST(ReadRun, ActionsOfYearsAreRefused) {
 // Clocks that are years apart are not one run's.
 TEST(ReadRun, AnIterationOfDaysIsNone) {
   const Measured made = measured(3);
-  const RecordedRun run = read_text(slices_changed(made.trace, [](Json& event) {
+  const RecordedRun run = read_text(slices_changed(made.trace, [](ordered_json& event) {
     if (event["args"]["iteration"] == 1 && event["pid"] == 2) event["ts"] = -2.2e15;
   }));
   EXPECT_EQ(warned(run, "more than 11 days"), 1);
@@ -584,7 +587,8 @@ TEST(ReadRun, OneFileARank) {
   const TemporaryFolder folder;
   const auto write_rank = [&](int rank, const std::string& trace) {
     const std::string path = folder / ("rank" + std::to_string(rank) + ".json");
-    write_file(path, without(trace, [&](const Json& event) { return event["pid"] != rank + 1; }));
+    write_file(path,
+               without(trace, [&](const ordered_json& event) { return event["pid"] != rank + 1; }));
     return path;
   };
   const std::string zero = write_rank(0, made.trace);
@@ -603,9 +607,9 @@ TEST(ReadRun, OneFileARank) {
   write_file(all_ranks, made.trace);
   EXPECT_NE(refusal({zero, all_ranks}).find("both have actions of rank 0"), std::string::npos);
   EXPECT_NE(refusal({zero, zero}).find("given twice"), std::string::npos);
-  write_file(one, slices_changed(made.trace, [](Json&) {}));
+  write_file(one, slices_changed(made.trace, [](ordered_json&) {}));
   const std::string other = folder / "other.json";
-  write_file(other, changed(made.trace, [](Json& json) {
+  write_file(other, changed(made.trace, [](ordered_json& json) {
                json["metadata"]["pipesim"]["schedule"] = "another";
              }));
   const std::string two_runs = refusal({zero, other});
@@ -624,31 +628,33 @@ TEST(ReadRun, NothingToRead) {
   const auto failure = [](const std::string& text) {
     return testing::input_error_of([&] { read_text(text); });
   };
-  const std::string none =
-      failure(slices_changed(made.trace, [](Json& event) { event["args"] = Json::object(); }));
+  const std::string none = failure(slices_changed(
+      made.trace, [](ordered_json& event) { event["args"] = ordered_json::object(); }));
   EXPECT_NE(none.find("no action of a schedule"), std::string::npos) << none;
   EXPECT_NE(none.find("kind, stage, rank and iteration"), std::string::npos) << none;
   EXPECT_NE(none.find("16 X, such as '0F0', "), std::string::npos) << none;
   const std::string strange =
-      failure(slices_changed(made.trace, [](Json& event) { event["args"]["rank"] = 77; }));
+      failure(slices_changed(made.trace, [](ordered_json& event) { event["args"]["rank"] = 77; }));
   EXPECT_NE(strange.find("16: actions that contradict"), std::string::npos) << strange;
-  const std::string bare = failure(changed(made.trace, [](Json& json) { json.erase("metadata"); }));
+  const std::string bare =
+      failure(changed(made.trace, [](ordered_json& json) { json.erase("metadata"); }));
   EXPECT_NE(bare.find("no metadata.pipesim"), std::string::npos) << bare;
 }
 
 TEST(ReadRun, MetadataThatCannotBe) {
   const Predicted made = small_prediction();
-  const auto with = [&](const char* key, const Json& value) {
+  const auto with = [&](const char* key, const ordered_json& value) {
     return testing::input_error_of([&] {
-      read_text(changed(made.trace, [&](Json& json) { json["metadata"]["pipesim"][key] = value; }));
+      read_text(changed(made.trace,
+                        [&](ordered_json& json) { json["metadata"]["pipesim"][key] = value; }));
     });
   };
-  const std::vector<std::tuple<const char*, Json, const char*>> cases{
+  const std::vector<std::tuple<const char*, ordered_json, const char*>> cases{
       {"version", 2, "version is not 1"},
       {"version", nullptr, "version is missing"},
       {"source", "dreamt", "'dreamt' is neither 'predicted' nor 'measured'"},
       {"rank_of_stage", nullptr, "rank_of_stage is missing or empty"},
-      {"rank_of_stage", Json::array(), "rank_of_stage is missing or empty"},
+      {"rank_of_stage", ordered_json::array(), "rank_of_stage is missing or empty"},
       {"rank_of_stage", {0, 2}, "names more ranks than stages"},
       {"rank_of_stage", {1, 1}, "leaves a rank without a stage"},
       {"rank_of_stage", {0, -1}, "must hold whole numbers"},
@@ -662,7 +668,7 @@ TEST(ReadRun, MetadataThatCannotBe) {
       {"program", {"0F0"}, "program must have a row a rank"},
       {"program", {1, 2}, "program must hold strings"},
       {"layout", {1, 2, 3}, "layout must have a number a virtual stage"},
-      {"clocks", Json::array({Json::object()}), "clocks must have an entry a rank"},
+      {"clocks", ordered_json::array({ordered_json::object()}), "clocks must have an entry a rank"},
       {"clocks", {1, 2}, "clocks must be an object"}};
   for (const auto& [key, value, expected] : cases) {
     const std::string refusal = with(key, value);

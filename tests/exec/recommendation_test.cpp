@@ -128,8 +128,8 @@ void expect_reference_bits(const RecommendationTraining& training, bool is_stale
   }
 }
 
-using Case = std::tuple<int, ShardingType, TableOptimizer, int, Interaction>;
-class RecommendationBits : public ::testing::TestWithParam<Case> {};
+class RecommendationBits : public ::testing::TestWithParam<
+                               std::tuple<int, ShardingType, TableOptimizer, int, Interaction>> {};
 
 TEST_P(RecommendationBits, AreThoseOfOneRank) {
   const auto& [ranks, sharding, optimizer, accumulate, interaction] = GetParam();

@@ -29,7 +29,7 @@ using testing::Weights;
 using testing::wide;
 
 constexpr int iterations = 4;
-constexpr int microbatches = 3;
+constexpr int microbatches_a_step = 3;
 constexpr double learning_rate = 0.01;
 
 struct Case {
@@ -47,9 +47,9 @@ Text tiny_text(const testing::TemporaryFolder& folder) {
   return Text::read(folder / "text");
 }
 
-TrainingJob training_of(const Case& which, const Example& example, const Text& text) {
+TrainingJob training_by(const Case& which, const Example& example, const Text& text) {
   TrainingJob training;
-  ScheduleRequest request{which.schedule, 1, microbatches};
+  ScheduleRequest request{which.schedule, 1, microbatches_a_step};
   if (which.chunks > 1) request.chunks = which.chunks;
   training.program = lower(generate(request));
   training.model = example.model;
@@ -80,7 +80,7 @@ Weights read_all(Device& device, const Trainer& trainer, Slice Parameter::*which
 
 std::vector<OracleBatch> batches_of(const TrainingJob& training, int iteration) {
   std::vector<OracleBatch> batches;
-  for (std::uint32_t j = 0; j < microbatches; ++j) {
+  for (std::uint32_t j = 0; j < microbatches_a_step; ++j) {
     const auto step = static_cast<std::uint32_t>(iteration);
     const std::int64_t first = j * training.micro_batch_size;
     const Sample sample = draw_sample(training.text, training.seed, step, first,
@@ -195,7 +195,7 @@ void expect_nothing_left(const TrainingJob& training, const Worker& worker) {
 void check(const Case& which, const Example& example, bool strong) {
   SCOPED_TRACE(std::string(which.schedule) + ", " + example.model.name);
   const testing::TemporaryFolder folder;
-  const TrainingJob training = training_of(which, example, tiny_text(folder));
+  const TrainingJob training = training_by(which, example, tiny_text(folder));
   const auto device = testing::make_test_device();
   LocalWorld world(1);
   const Trainer* trainer = nullptr;

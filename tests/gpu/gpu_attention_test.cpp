@@ -31,7 +31,7 @@ std::vector<float> attention_both_ways(const Place& p, const AttentionShape& sha
     if (i % width < width - shape.kv_size()) numbers[at(i)] *= size;
   }
   Tensor qkv(p, rounded(p.precision, numbers));
-  Array state(p.device, p.device.attention_state(shape), 2 * p.offset);
+  Floats state(p.device, p.device.attention_state(shape), 2 * p.offset);
   Tensor y(p, count, 3);
   Tensor dy(p, p.normals(count, 2), 2);
   Tensor dqkv(p, shape.rows() * width);
@@ -121,7 +121,7 @@ TEST(Gpu, AttentionOfTheFirstPositionIsItsValue) {
       const auto numbers = p.normals(3 * shape.rows() * hidden, 1);
       Tensor qkv(p, numbers);
       Tensor y(p, shape.rows() * hidden);
-      Array state(gpu, gpu.attention_state(shape));
+      Floats state(gpu, gpu.attention_state(shape));
       gpu.attention(shape, qkv.data(), state.data(), y.data());
       const auto values = y.values();
       for (std::int64_t i = 0; i < shape.batch; ++i) {
@@ -136,7 +136,7 @@ TEST(Gpu, AttentionOfTheFirstPositionIsItsValue) {
 
 TEST(Gpu, AttentionHasALimitOfHeads) {
   with_every_attention([](Device& gpu) {
-    Array x(gpu, 3 * 257);
+    Floats x(gpu, 3 * 257);
     for (const Number type : {Number::float32, Number::bfloat16}) {
       const exec::Array array(x.data(), type);
       const std::string error = testing::error_of([&] {

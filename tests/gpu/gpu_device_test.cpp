@@ -34,7 +34,7 @@ TEST(Gpu, MemoryIsAlignedServesAgainAndEnds) {
         testing::error_of([&] { gpu.allocate(std::int64_t{1} << 49); }).find("no memory left for"),
         std::string::npos);
     const auto x = normals(1000, 1);
-    Array after(gpu, x);  // and the device still works
+    Floats after(gpu, x);  // and the device still works
     gpu.add(1000, after.data(), after.data(), after.data());
     EXPECT_EQ(after.values()[999], 2 * x[999]);
   });
@@ -145,7 +145,7 @@ TEST(Gpu, SumsOfSquares) {
     on_every_gpu([&](Device& gpu, bool) {
       std::optional<double> first;
       for (const int offset : {0, 0, 1, 2}) {
-        Array a(gpu, x, offset);
+        Floats a(gpu, x, offset);
         const double got = testing::sum_of_squares(gpu, count, a.data());
         EXPECT_NEAR(got, want, 1e-13 * want) << count;
         EXPECT_EQ(got, first.value_or(got)) << count << ", at offset " << offset;
@@ -182,7 +182,7 @@ TEST(Gpu, DropoutHasTheMasksOfTheCpu) {
 TEST(Gpu, NormalNumbersAreThoseOfTheCpu) {
   for (const std::int64_t count : {1, 7, 40'001}) {
     expect_parity("fill_normal " + std::to_string(count), {2 * u, 0}, [&](Device& d, int o) {
-      Array x(d, count, o);
+      Floats x(d, count, o);
       d.fill_normal(count, x.data(), key, 0.02F);
       return x.values();
     });
@@ -193,10 +193,10 @@ TEST(Gpu, AdamW) {
   on_every_shape(
       "adamw", within(8 * u, 8 * u), [](const Place& p, std::int64_t rows, std::int64_t columns) {
         const std::int64_t count = rows * columns;
-        Array g(p.device, normals(count, 1), p.offset);
-        Array w(p.device, normals(count, 2), 2 * p.offset);
-        Array m(p.device, normals(count, 3), 3 * p.offset);
-        Array v(p.device, std::vector<float>(at(count), 0.1F), p.offset);
+        Floats g(p.device, normals(count, 1), p.offset);
+        Floats w(p.device, normals(count, 2), 2 * p.offset);
+        Floats m(p.device, normals(count, 3), 3 * p.offset);
+        Floats v(p.device, std::vector<float>(at(count), 0.1F), p.offset);
         Tensor weights(p, count, 3);
         AdamStep step{.learning_rate = 0.1F, .weight_decay = 0.1F};
         step.correction1 = 0.3F;
@@ -229,7 +229,7 @@ TEST(Gpu, ColumnSums) {
       },
       [](const Place& p, std::int64_t rows, std::int64_t columns) {
         Tensor x(p, p.normals(rows * columns, 1));
-        Array sums(p.device, normals(columns, 2), 2 * p.offset);
+        Floats sums(p.device, normals(columns, 2), 2 * p.offset);
         p.device.add_column_sums(rows, columns, x.data(), sums.data());
         return Results{{}, sums.values()};
       });
@@ -337,9 +337,9 @@ TEST(Gpu, RmsNorm) {
         Tensor dy(p, p.normals(count, 4), 3);
         Tensor residual(p, p.normals(count, 5));
         Tensor y(p, count);
-        Array rstd(p.device, rows, p.offset);
+        Floats rstd(p.device, rows, p.offset);
         Tensor dx(p, count);
-        Array dgamma(p.device, columns, 2 * p.offset);
+        Floats dgamma(p.device, columns, 2 * p.offset);
         p.device.rms_norm(rows, columns, x.data(), gamma.data(), y.data(), rstd.data());
         p.device.rms_norm_backward(rows, columns, dy.data(), x.data(), gamma.data(), rstd.data(),
                                    p.none(), dx.data(), dgamma.data());
@@ -389,11 +389,11 @@ TEST(Gpu, LayerNorm) {
         Tensor dy(p, p.normals(count, 4), 3);
         Tensor residual(p, p.normals(count, 5));
         Tensor y(p, count);
-        Array mean(p.device, rows, p.offset);
-        Array rstd(p.device, rows, p.offset);
+        Floats mean(p.device, rows, p.offset);
+        Floats rstd(p.device, rows, p.offset);
         Tensor dx(p, count);
-        Array dgamma(p.device, columns, 2 * p.offset);
-        Array dbeta(p.device, columns, 3 * p.offset);
+        Floats dgamma(p.device, columns, 2 * p.offset);
+        Floats dbeta(p.device, columns, 3 * p.offset);
         p.device.layer_norm(rows, columns, x.data(), gamma.data(), beta.data(), y.data(),
                             mean.data(), rstd.data());
         const auto backward = [&](ConstArray from, exec::Array to) {
@@ -404,7 +404,7 @@ TEST(Gpu, LayerNorm) {
         backward(nullptr, dx.data());
         backward(residual.data(), residual.data());
         Results all{joined(y.values(), joined(dx.values(), residual.values()))};
-        for (Array* array : {&mean, &rstd, &dgamma, &dbeta}) {
+        for (Floats* array : {&mean, &rstd, &dgamma, &dbeta}) {
           all.sums = joined(std::move(all.sums), array->values());
         }
         return all;
@@ -433,7 +433,7 @@ TEST(Gpu, MatrixProducts) {
               const auto before =
                   accumulate ? p.normals(m * n, 3) : std::vector<float>(at(m * n), NAN);
               Tensor c(p, before, 3);
-              Array sums(p.device, before, 3 * p.offset);
+              Floats sums(p.device, before, 3 * p.offset);
               for (const exec::Array to : {c.data(), exec::Array(sums.data())}) {
                 p.device.matrix_product(transpose, m, n, k, a.data(), b.data(), to, accumulate);
               }
@@ -459,15 +459,15 @@ TEST(Gpu, EmbeddingAndItsGradientInTheOrderOfRows) {
                      Tensor positions(p, p.normals(sequence * columns, 3), 2);
                      Tensor dy(p, p.normals(rows * columns, 4), 3);
                      Tensor y(p, rows * columns);
-                     Array dtable(p.device, normals(words * columns, 5), p.offset);
-                     Array dpositions(p.device, normals(sequence * columns, 6), 2 * p.offset);
+                     Floats dtable(p.device, normals(words * columns, 5), p.offset);
+                     Floats dpositions(p.device, normals(sequence * columns, 6), 2 * p.offset);
                      p.device.embed(rows, columns, sequence, tokens.data(), table.data(),
                                     positions.data(), y.data());
                      p.device.embed_backward(rows, columns, sequence, tokens.data(), dy.data(),
                                              dtable.data(), dpositions.data());
                      // And without positions.
                      Tensor plain(p, rows * columns, 2);
-                     Array of_words(p.device, normals(words * columns, 7), 3 * p.offset);
+                     Floats of_words(p.device, normals(words * columns, 7), 3 * p.offset);
                      p.device.embed(rows, columns, sequence, tokens.data(), table.data(), p.none(),
                                     plain.data());
                      p.device.embed_backward(rows, columns, sequence, tokens.data(), dy.data(),
@@ -486,7 +486,7 @@ TEST(Gpu, CrossEntropy) {
                    const Numbers targets(p.device,
                                          choices(rows, static_cast<std::int32_t>(classes), 2));
                    Tensor x(p, p.normals(rows * classes, 1, 4));
-                   Array losses(p.device, rows, 2 * p.offset);
+                   Floats losses(p.device, rows, 2 * p.offset);
                    p.device.cross_entropy(rows, classes, targets.data(), x.data(), losses.data());
                    return Results{x.values(), losses.values()};
                  });
@@ -499,8 +499,8 @@ TEST(Gpu, CrossEntropy) {
         const std::int64_t part = cross_entropy_part * rows;
         Tensor x(p, p.normals(rows * classes, 1, 4));
         Tensor other(p, p.normals(rows * classes, 3, 4));
-        Array parts(p.device, 2 * part, 2 * p.offset);
-        Array losses(p.device, rows, p.offset);
+        Floats parts(p.device, 2 * part, 2 * p.offset);
+        Floats losses(p.device, rows, p.offset);
         p.device.cross_entropy_of_part(rows, classes, targets.data(), x.data(), parts.data());
         p.device.cross_entropy_of_part(rows, classes, targets.data(), other.data(),
                                        parts.data() + part);
@@ -560,5 +560,7 @@ int main(int argc, char** argv) {
     std::printf("skipped: gpu_device_test, operators on GPUs (%s)\n", reasons.c_str());
     return 77;
   }
+  const auto& tried = pipesim::exec::parity::shapes_tried();
+  std::printf("tries %zu of %zu shapes\n", tried.size(), pipesim::exec::parity::shapes.size());
   return RUN_ALL_TESTS();
 }

@@ -36,7 +36,7 @@ std::vector<Bar> random_bars(Random& random, int count) {
   return bars;
 }
 
-BarRow row_of(const std::vector<Bar>& bars) {
+BarRow bar_row(const std::vector<Bar>& bars) {
   BarRow row;
   for (const Bar& bar : bars) row.add(bar);
   row.finish();
@@ -69,7 +69,7 @@ TEST(BarRow, FindsAndSumsWhatALoopDoes) {
   Random random(1);
   for (const int size : sizes) {
     const std::vector<Bar> bars = random_bars(random, size);
-    const BarRow row = row_of(bars);
+    const BarRow row = bar_row(bars);
     ASSERT_EQ(row.size(), bars.size());
     for (std::size_t i = 0; i < bars.size(); ++i) ASSERT_EQ(row[i], bars[i]);
     for (const std::int64_t time : instants_of(bars)) {
@@ -89,7 +89,7 @@ TEST(BarRow, SweepsToTheSameSums) {
   Random random(2);
   for (const int size : sizes) {
     const std::vector<Bar> bars = random_bars(random, size);
-    const BarRow row = row_of(bars);
+    const BarRow row = bar_row(bars);
     const std::vector<std::int64_t> instants = instants_of(bars);
     // Every instant; then ever farther ones, over many blocks at once.
     for (std::size_t step = 1; step <= instants.size(); step = step * 3 + 1) {
@@ -103,7 +103,7 @@ TEST(BarRow, SweepsToTheSameSums) {
 }
 
 TEST(BarRow, TellsWhichShadesTakeTime) {
-  const BarRow row = row_of({{0, 5, 0, 3}, {5, 5, 1, 4}, {6, 9, 2, 11}, {9, 10, 3, 3}});
+  const BarRow row = bar_row({{0, 5, 0, 3}, {5, 5, 1, 4}, {6, 9, 2, 11}, {9, 10, 3, 3}});
   EXPECT_TRUE(std::ranges::equal(row.shades(), std::array<Shade, 2>{3, 11}));
   EXPECT_TRUE(row.has(3));
   EXPECT_FALSE(row.has(4));
@@ -113,7 +113,7 @@ TEST(BarRow, TellsWhichShadesTakeTime) {
 TEST(BarRow, SumsAnewWhenShadesChange) {
   Random random(3);
   std::vector<Bar> bars = random_bars(random, 200);
-  BarRow row = row_of(bars);
+  BarRow row = bar_row(bars);
   const auto next = [](const Bar& bar) { return static_cast<Shade>((bar.ref * 7 + 1) % 5); };
   row.reshade(next);
   for (Bar& bar : bars) bar.shade = next(bar);
@@ -124,7 +124,7 @@ TEST(BarRow, SumsAnewWhenShadesChange) {
 
 // A column is 1 s.
 TEST(Columns, ShowBarsHoweverShort) {
-  const BarRow row = row_of({{0, 1, 0, 0}, {1'500'000'000, 1'700'000'000, 1, 0}});
+  const BarRow row = bar_row({{0, 1, 0, 0}, {1'500'000'000, 1'700'000'000, 1, 0}});
   RowPaint paint;
   paint.shades[0] = 0xff0000;
   std::vector<Rgb> columns(3, 0x0000ff);
@@ -135,7 +135,7 @@ TEST(Columns, ShowBarsHoweverShort) {
 
 TEST(Columns, HoldTheMeanOfWhatABarFills) {
   // A column is 10 ns. One shade is red only, so that its channel tells its share.
-  const BarRow row = row_of({{0, 10, 0, 0}, {12, 15, 1, 0}, {15, 20, 2, 1}, {35, 60, 3, 1}});
+  const BarRow row = bar_row({{0, 10, 0, 0}, {12, 15, 1, 0}, {15, 20, 2, 1}, {35, 60, 3, 1}});
   RowPaint paint;
   paint.shades[0] = 0xff0000;
   paint.shades[1] = 0x00ff00;
@@ -159,7 +159,7 @@ TEST(Columns, AreTheMeansOfALoopWhateverTheZoom) {
   for (int round = 0; round < 200; ++round) {
     std::vector<Bar> bars = random_bars(random, 300);
     std::erase_if(bars, [](const Bar& bar) { return bar.start_ns == bar.end_ns; });
-    const BarRow row = row_of(bars);
+    const BarRow row = bar_row(bars);
     RowPaint paint;
     for (Rgb& shade : paint.shades) shade = static_cast<Rgb>(random() & 0xffffff);
     paint.offset_ns = below(random, 1'000) - 500;
@@ -224,8 +224,8 @@ TEST(Columns, ShowBarsOfNoLengthWhereTheyAreFree) {
     const auto times = column_times({{first, first + length}, 0, width});
     std::vector<Rgb> columns(static_cast<std::size_t>(width), 0x808080);
     std::vector<Rgb> without = columns;
-    paint_row(row_of(bars), paint, times, columns);
-    paint_row(row_of(long_bars), paint, times, without);
+    paint_row(bar_row(bars), paint, times, columns);
+    paint_row(bar_row(long_bars), paint, times, without);
     for (std::size_t x = 0; x < columns.size(); ++x) {
       const std::int64_t from = times[x] - paint.offset_ns;
       const std::int64_t to = times[x + 1] - paint.offset_ns;

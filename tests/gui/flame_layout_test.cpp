@@ -16,7 +16,7 @@
 namespace pipesim::gui {
 namespace {
 
-constexpr Canvas small{400, 200, 1, 7, 14};
+constexpr Canvas small_canvas{400, 200, 1, 7, 14};
 const Palette light = palette(Theme::light, Colouring::kind);
 
 Document events_document() {
@@ -45,7 +45,7 @@ std::string boxes_of(const FlameGraph& graph, const FlamePicture& picture) {
 // 22 us in all: a kernel's 14, and a step's 8 with two layers of 4 and 1.5 in it.
 TEST(FlameLayout, BoxesAreAsWideAsTime) {
   const FlameGraph graph = flame_graph_of(events_document());
-  const FlamePicture picture = layout_flame(graph, {}, {}, small, light);
+  const FlamePicture picture = layout_flame(graph, {}, {}, small_canvas, light);
   EXPECT_EQ(boxes_of(graph, picture),
             "all 0,0 400x18\n"
             "gpu 0 0,18 254x18\n"
@@ -67,7 +67,7 @@ TEST(FlameLayout, BoxesAreAsWideAsTime) {
 TEST(FlameLayout, WhatIsAroundTheZoomedBoxStandsAboveIt) {
   const FlameGraph graph = flame_graph_of(events_document());
   const FlamePicture picture =
-      layout_flame(graph, {node_called(graph, "step"), 18}, {}, small, light);
+      layout_flame(graph, {node_called(graph, "step"), 18}, {}, small_canvas, light);
   EXPECT_EQ(boxes_of(graph, picture),
             "python 1 0,0 400x18\n"
             "thread 7 0,18 400x18\n"
@@ -90,8 +90,8 @@ TEST(FlameLayout, SearchSumsNothingTwiceAndFadesTheRest) {
   EXPECT_EQ(find_frames(graph, "t").total_ns, 22'000);
   EXPECT_EQ(text_of(graph, find_frames(graph, "x")), "nothing is called so");
   EXPECT_EQ(text_of(graph, find_frames(graph, "")), "");
-  const FlamePicture plain = layout_flame(graph, {}, {}, small, light);
-  const FlamePicture found = layout_flame(graph, {}, layers, small, light);
+  const FlamePicture plain = layout_flame(graph, {}, {}, small_canvas, light);
+  const FlamePicture found = layout_flame(graph, {}, layers, small_canvas, light);
   ASSERT_EQ(plain.list.grounds.size(), found.list.grounds.size());
   for (std::size_t i = 1; i < plain.boxes.size(); ++i) {
     const bool is_layer = i + 2 >= plain.boxes.size();
@@ -142,7 +142,7 @@ TEST(FlameLayout, BoxesLieWithinTheirParents) {
     Document document;
     document.traces = {testing::open_trace(trace)};
     const FlameGraph graph = flame_graph_of(document);
-    Canvas canvas = small;
+    Canvas canvas = small_canvas;
     canvas.width = static_cast<int>(pipesim::testing::pick(random, 1, 600));
     const FlamePicture picture = layout_flame(graph, {}, {}, canvas, light);
     EXPECT_LE(picture.boxes.size(), static_cast<std::size_t>(3 + canvas.width));
@@ -167,7 +167,7 @@ TEST(FlameLayout, BoxesLieWithinTheirParents) {
 
 TEST(FlameLayout, OfNothingIsOneBox) {
   const FlameGraph graph = flame_graph_of({});
-  const FlamePicture picture = layout_flame(graph, {}, {}, small, light);
+  const FlamePicture picture = layout_flame(graph, {}, {}, small_canvas, light);
   EXPECT_EQ(boxes_of(graph, picture), "all 0,0 400x18\n");
 }
 

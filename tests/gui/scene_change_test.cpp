@@ -32,7 +32,7 @@ void expect_same_row(const BarRow& one, const BarRow& other) {
   EXPECT_EQ(one.filled_before(end_ns), other.filled_before(end_ns));
 }
 
-void expect_same(const Scene& one, const Scene& other) {
+void expect_same_scene(const Scene& one, const Scene& other) {
   EXPECT_EQ(one.options, other.options);
   EXPECT_EQ(one.extent, other.extent);
   EXPECT_EQ(one.home, other.home);
@@ -111,7 +111,7 @@ TEST(SceneChange, ChangingIsBuilding) {
       const auto& next = options[random() % options.size()];
       if (i % 5 == 0) emphasise(scene, *document, {{0, 3, false}});
       change_scene(scene, *document, next);
-      expect_same(scene, build_scene(*document, next));
+      expect_same_scene(scene, build_scene(*document, next));
       if (HasFailure()) FAIL() << "change " << i;
     }
   }
@@ -188,7 +188,7 @@ TEST(SceneChange, EmphasisSetsApartWhatIsTold) {
     EXPECT_EQ(run_of(document, 1).spans[bar.ref].action.kind, Kind::F);
   }
   emphasise(scene, document, {});
-  expect_same(scene, build_scene(document, {}));
+  expect_same_scene(scene, build_scene(document, {}));
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 namespace pipesim::gui {
 namespace {
 
-using testing::pick;
+using pipesim::testing::pick;
 
 View view_at(std::int64_t from_ns) {
   View view;

@@ -6,43 +6,26 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <thread>
 
 #include "tests/command.h"
+#include "tests/exec_calls.h"
 #include "tests/files.h"
 
 namespace pipesim {
 namespace {
 
 using Json = nlohmann::json;
+using testing::expect_pipeexec_refuses;
 using testing::Outcome;
+using testing::pipeexec;
+using testing::pipeexec_json;
 using testing::TemporaryFolder;
 
 namespace fs = std::filesystem;
 
-const std::string good =
+const std::string two_stages =
     "--schedule 1f1b --stages 2 --microbatches 3 --micro-batch-size 1 --sequence-length 8";
-
-std::vector<std::string> words_of(const std::string& line) {
-  std::vector<std::string> argv{PIPEEXEC_COMMAND};
-  std::istringstream in(line);
-  for (std::string word; in >> word;) argv.push_back(word);
-  return argv;
-}
-
-Outcome call(const std::string& line) { return testing::run_command(words_of(line)); }
-
-Json json_of(const std::string& line) {
-  const Outcome outcome = call(line + " --json");
-  EXPECT_EQ(outcome.status, 0) << line << "\n" << outcome.err;
-  EXPECT_EQ(outcome.err, "") << line;
-  return Json::parse(outcome.out);
-}
-
-void expect_refused(const std::string& line, const std::string& part) {
-  testing::expect_one_sentence(call(line), "pipeexec", line, 2, part);
-}
 
 std::vector<std::string> names_in(const std::string& folder) {
   std::vector<std::string> names;
@@ -62,15 +45,15 @@ void flip_a_bit(const std::string& path) {
 TEST(CheckpointCommand, GoesOnAsIfItHadNotEnded) {
   const TemporaryFolder folder;
   const std::string ck = folder / "ck";
-  const Json whole = json_of(good + " --warmup 1 --iterations 6");
+  const Json whole = pipeexec_json(two_stages + " --warmup 1 --iterations 6");
   EXPECT_TRUE(whole["resumed_at"].is_null());
-  const std::string saved = good + " --warmup 1 --checkpoint-every 2 --checkpoint " + ck;
-  const Json begun = json_of(saved + " --iterations 3");
+  const std::string saved = two_stages + " --warmup 1 --checkpoint-every 2 --checkpoint " + ck;
+  const Json begun = pipeexec_json(saved + " --iterations 3");
   EXPECT_TRUE(begun["resumed_at"].is_null());
   EXPECT_EQ(names_in(ck),
             (std::vector<std::string>{"iteration-00000002", "iteration-00000004", "latest"}));
   EXPECT_EQ(read_file(ck + "/latest"), "iteration-00000004\n");
-  const Json rest = json_of(saved + " --iterations 6 --keep 1 --resume " + ck);
+  const Json rest = pipeexec_json(saved + " --iterations 6 --keep 1 --resume " + ck);
   EXPECT_EQ(rest["resumed_at"], 4);
   EXPECT_EQ(rest["losses"], whole["losses"]);
   EXPECT_EQ(rest["warmup_losses"], whole["warmup_losses"]);
@@ -79,12 +62,12 @@ TEST(CheckpointCommand, GoesOnAsIfItHadNotEnded) {
   EXPECT_EQ(names_in(ck), (std::vector<std::string>{"iteration-00000007", "latest"}));
   // As far as asked for: nothing is done, and nothing is touched.
   const auto before = fs::last_write_time(ck + "/iteration-00000007");
-  const Json none = json_of(good + " --warmup 1 --iterations 6 --resume " + ck);
+  const Json none = pipeexec_json(two_stages + " --warmup 1 --iterations 6 --resume " + ck);
   EXPECT_EQ(none["resumed_at"], 7);
   EXPECT_EQ(none["losses"], whole["losses"]);
   EXPECT_TRUE(none["iteration_ns"].is_null());
   EXPECT_EQ(none["ranks"].size(), 0U);
-  const Outcome told = call(good + " --warmup 1 --iterations 6 --resume " + ck);
+  const Outcome told = pipeexec(two_stages + " --warmup 1 --iterations 6 --resume " + ck);
   EXPECT_EQ(told.status, 0);
   EXPECT_NE(told.out.find("nothing is left to do"), std::string::npos) << told.out;
   EXPECT_EQ(fs::last_write_time(ck + "/iteration-00000007"), before);
@@ -95,15 +78,15 @@ TEST(CheckpointCommand, AnotherLayoutGoesOn) {
   const std::string ck = folder / "ck";
   const std::string common =
       "--micro-batch-size 1 --sequence-length 8 --warmup 0 --iterations 6 --global-batch 4 ";
-  json_of(common +
-          "--schedule 1f1b --stages 2 --data-parallel 2 --zero 3 --checkpoint-every 3 "
-          "--checkpoint " +
-          ck);
+  pipeexec_json(common +
+                "--schedule 1f1b --stages 2 --data-parallel 2 --zero 3 --checkpoint-every 3 "
+                "--checkpoint " +
+                ck);
   fs::remove_all(ck + "/iteration-00000006");
-  const Json rest = json_of(common +
-                            "--schedule zb-h1 --stages 2 --tensor-parallel 2 --verify "
-                            "--resume " +
-                            ck);
+  const Json rest = pipeexec_json(common +
+                                  "--schedule zb-h1 --stages 2 --tensor-parallel 2 --verify "
+                                  "--resume " +
+                                  ck);
   EXPECT_EQ(rest["resumed_at"], 3);
   EXPECT_EQ(rest["verify"]["bitwise"], true);
 }
@@ -111,8 +94,8 @@ TEST(CheckpointCommand, AnotherLayoutGoesOn) {
 TEST(CheckpointCommand, SavesAreInTheTrace) {
   const TemporaryFolder folder;
   const Json result =
-      json_of(good + " --warmup 1 --iterations 4 --checkpoint-every 1 --checkpoint " +
-              (folder / "ck") + " --trace " + (folder / "t.json"));
+      pipeexec_json(two_stages + " --warmup 1 --iterations 4 --checkpoint-every 1 --checkpoint " +
+                    (folder / "ck") + " --trace " + (folder / "t.json"));
   const Json trace = Json::parse(read_file(folder / "t.json"));
   int saves = 0;
   for (const Json& event : trace["traceEvents"]) {
@@ -124,10 +107,10 @@ TEST(CheckpointCommand, SavesAreInTheTrace) {
 // What is written beside belongs to no iteration's time: together they last no longer than the run.
 TEST(CheckpointCommand, WritingBesideIsInNoIterationsTime) {
   const TemporaryFolder folder;
-  const Json result = json_of(good +
-                              " --warmup 1 --iterations 6 --checkpoint-every 1 "
-                              "--async-checkpoint --checkpoint " +
-                              (folder / "ck") + " --trace " + (folder / "t.json"));
+  const Json result = pipeexec_json(two_stages +
+                                    " --warmup 1 --iterations 6 --checkpoint-every 1 "
+                                    "--async-checkpoint --checkpoint " +
+                                    (folder / "ck") + " --trace " + (folder / "t.json"));
   std::int64_t sum = 0;
   for (const Json& time : result["iteration_times_ns"]) sum += time.get<std::int64_t>();
   double begin = 1e18;
@@ -149,12 +132,13 @@ TEST(CheckpointCommand, WritingBesideIsInNoIterationsTime) {
 TEST(CheckpointCommand, ADamagedOneIsSaidAndPassedOver) {
   const TemporaryFolder folder;
   const std::string ck = folder / "ck";
-  const std::string line = good + " --warmup 0 --iterations 4 --checkpoint-every 2 --checkpoint " +
-                           ck + " --resume " + ck;
-  const Json whole = json_of(line);
+  const std::string line = two_stages +
+                           " --warmup 0 --iterations 4 --checkpoint-every 2 --checkpoint " + ck +
+                           " --resume " + ck;
+  const Json whole = pipeexec_json(line);
   for (const char* name : {"rank-0000.safetensors", "manifest.json"}) {
     flip_a_bit(ck + "/iteration-00000004/" + name);
-    const Outcome again = call(line + " --json");
+    const Outcome again = pipeexec(line + " --json");
     EXPECT_EQ(again.status, 0) << again.err;
     EXPECT_NE(again.err.find("pipeexec: passes over a checkpoint: "), std::string::npos);
     EXPECT_NE(again.err.find(std::string("iteration-00000004/") + name), std::string::npos)
@@ -165,7 +149,7 @@ TEST(CheckpointCommand, ADamagedOneIsSaidAndPassedOver) {
   }
   flip_a_bit(ck + "/iteration-00000004/rank-0000.safetensors");
   flip_a_bit(ck + "/iteration-00000002/rank-0001.safetensors");
-  const Outcome none = call(line);
+  const Outcome none = pipeexec(line);
   EXPECT_EQ(none.status, 2);
   EXPECT_NE(none.err.find("no checkpoint is whole; the newest: "), std::string::npos) << none.err;
 }
@@ -175,9 +159,9 @@ TEST(CheckpointCommand, SavesWhenItIsToldToStop) {
   for (const int signal : {SIGTERM, SIGUSR1}) {
     const TemporaryFolder folder;
     const std::string ck = folder / "ck";
-    testing::RunningCommand running(
-        words_of(good + " --warmup 0 --iterations 100000 --checkpoint-every 5 --keep 1 --quiet " +
-                 "--checkpoint " + ck));
+    testing::RunningCommand running(testing::pipeexec_argv(
+        two_stages + " --warmup 0 --iterations 100000 --checkpoint-every 5 --keep 1 --quiet " +
+        "--checkpoint " + ck));
     while (!fs::exists(ck + "/latest")) std::this_thread::yield();
     running.strike(signal);
     const Outcome outcome = running.outcome();
@@ -191,11 +175,11 @@ TEST(CheckpointCommand, SavesWhenItIsToldToStop) {
 TEST(CheckpointCommand, ADivergedTrainingGoesOn) {
   const TemporaryFolder folder;
   const std::string ck = folder / "ck";
-  const std::string line = good + " --warmup 0 --learning-rate 1e6 --iterations 6 ";
-  const Json whole = json_of(line + "--checkpoint-every 4 --checkpoint " + ck);
+  const std::string line = two_stages + " --warmup 0 --learning-rate 1e6 --iterations 6 ";
+  const Json whole = pipeexec_json(line + "--checkpoint-every 4 --checkpoint " + ck);
   EXPECT_TRUE(whole["losses"][3].is_null());
   fs::remove_all(ck + "/iteration-00000006");
-  const Json rest = json_of(line + "--resume " + ck);
+  const Json rest = pipeexec_json(line + "--resume " + ck);
   EXPECT_EQ(rest["resumed_at"], 4);
   EXPECT_EQ(rest["losses"], whole["losses"]);
 }
@@ -203,8 +187,8 @@ TEST(CheckpointCommand, ADivergedTrainingGoesOn) {
 TEST(CheckpointCommand, RefusesInOneSentence) {
   const TemporaryFolder folder;
   const std::string ck = folder / "ck";
-  const std::string saved = good + " --warmup 1 --iterations 3 ";
-  json_of(saved + "--checkpoint " + ck);
+  const std::string saved = two_stages + " --warmup 1 --iterations 3 ";
+  pipeexec_json(saved + "--checkpoint " + ck);
   const auto state = [&] {
     std::string all;
     for (const auto& entry : fs::recursive_directory_iterator(ck)) {
@@ -214,22 +198,28 @@ TEST(CheckpointCommand, RefusesInOneSentence) {
   };
   const std::string before = state();
   const std::string resumed = " --resume " + ck;
-  expect_refused(saved + "--checkpoint-every 2", "--checkpoint-every: nothing is saved");
-  expect_refused(saved + "--keep 2", "--keep: nothing is saved");
-  expect_refused(saved + "--async-checkpoint", "--async-checkpoint: nothing is saved");
-  expect_refused(saved + "--checkpoint " + ck + " --keep 0", "--keep");
-  expect_refused(saved + "--checkpoint " + ck, "has a checkpoint of iteration 4; give --resume");
-  expect_refused(saved + "--resume " + (folder / "none"), "there is no checkpoint");
-  expect_refused(saved + "--seed 2" + resumed, "was made with --seed 1, not 2");
-  expect_refused(saved + "--model gpt2-small" + resumed,
-                 "is of model 'gpt-mini', not 'gpt2-small'");
-  expect_refused(good + " --warmup 2 --iterations 3" + resumed, "was made with --warmup 1, not 2");
-  expect_refused(saved + "--data " + ck + "/latest" + resumed, "was trained on another text");
-  expect_refused("--schedule 1f1b --stages 11 --microbatches 3" + resumed, "use fewer stages");
-  expect_refused(saved + "--checkpoint " + ck + "/latest/x", "can't be");
-  expect_refused(saved + "--checkpoint " + ck + "/a/b", "can't be made");
-  expect_refused("--device emulated --schedule 1f1b --stages 2 --microbatches 2 --checkpoint " + ck,
-                 "an emulated device has nothing to save");
+  expect_pipeexec_refuses(saved + "--checkpoint-every 2", 2,
+                          "--checkpoint-every: nothing is saved");
+  expect_pipeexec_refuses(saved + "--keep 2", 2, "--keep: nothing is saved");
+  expect_pipeexec_refuses(saved + "--async-checkpoint", 2, "--async-checkpoint: nothing is saved");
+  expect_pipeexec_refuses(saved + "--checkpoint " + ck + " --keep 0", 2, "--keep");
+  expect_pipeexec_refuses(saved + "--checkpoint " + ck, 2,
+                          "has a checkpoint of iteration 4; give --resume");
+  expect_pipeexec_refuses(saved + "--resume " + (folder / "none"), 2, "there is no checkpoint");
+  expect_pipeexec_refuses(saved + "--seed 2" + resumed, 2, "was made with --seed 1, not 2");
+  expect_pipeexec_refuses(saved + "--model gpt2-small" + resumed, 2,
+                          "is of model 'gpt-mini', not 'gpt2-small'");
+  expect_pipeexec_refuses(two_stages + " --warmup 2 --iterations 3" + resumed, 2,
+                          "was made with --warmup 1, not 2");
+  expect_pipeexec_refuses(saved + "--data " + ck + "/latest" + resumed, 2,
+                          "was trained on another text");
+  expect_pipeexec_refuses("--schedule 1f1b --stages 11 --microbatches 3" + resumed, 2,
+                          "use fewer stages");
+  expect_pipeexec_refuses(saved + "--checkpoint " + ck + "/latest/x", 2, "can't be");
+  expect_pipeexec_refuses(saved + "--checkpoint " + ck + "/a/b", 2, "can't be made");
+  expect_pipeexec_refuses(
+      "--device emulated --schedule 1f1b --stages 2 --microbatches 2 --checkpoint " + ck, 2,
+      "an emulated device has nothing to save");
   EXPECT_EQ(state(), before);
 }
 
@@ -247,17 +237,17 @@ TEST(InputCheckpointCommand, GoesOnAsIfItHadNotEnded) {
                              "--table-optimizer adagrad --verify --checkpoint-every 4 --keep 9 "
                              "--checkpoint " +
                              ck;
-    const Json whole = json_of(line);
+    const Json whole = pipeexec_json(line);
     EXPECT_EQ(whole["verify"]["bitwise"], true) << pipeline;
     EXPECT_EQ(names_in(ck).size(), 5U);
     // As if it had been struck behind the first half of the second epoch.
     fs::remove_all(ck + "/iteration-00000016");
-    const Json rest = json_of(line + " --resume " + ck);
+    const Json rest = pipeexec_json(line + " --resume " + ck);
     EXPECT_EQ(rest["resumed_at"], 12) << pipeline;
     EXPECT_EQ(rest["losses"], whole["losses"]) << pipeline;
     EXPECT_EQ(rest["evaluations"], whole["evaluations"]) << pipeline;
     EXPECT_EQ(rest["verify"]["bitwise"], true) << pipeline;
-    const Json none = json_of(line + " --resume " + ck);
+    const Json none = pipeexec_json(line + " --resume " + ck);
     EXPECT_EQ(none["resumed_at"], 16);
     EXPECT_EQ(none["losses"], whole["losses"]);
   }
@@ -266,9 +256,9 @@ TEST(InputCheckpointCommand, GoesOnAsIfItHadNotEnded) {
 // Saves cut a program, which changes no bit where lookups see all updates.
 TEST(InputCheckpointCommand, SavesChangeNoBit) {
   const TemporaryFolder folder;
-  const Json plain = json_of(input);
-  const Json saved =
-      json_of(input + "--checkpoint-every 3 --async-checkpoint --checkpoint " + (folder / "ck"));
+  const Json plain = pipeexec_json(input);
+  const Json saved = pipeexec_json(input + "--checkpoint-every 3 --async-checkpoint --checkpoint " +
+                                   (folder / "ck"));
   EXPECT_EQ(plain["losses"], saved["losses"]);
 }
 
@@ -277,9 +267,9 @@ TEST(InputCheckpointCommand, OtherShardsGoOn) {
   const std::string ck = folder / "ck";
   const std::string common = "--input-pipeline sparse-dist --batches 6 --table-optimizer adagrad ";
   const Json whole =
-      json_of(common + "--ranks 2 --batch-size 8 --checkpoint-every 3 --checkpoint " + ck);
+      pipeexec_json(common + "--ranks 2 --batch-size 8 --checkpoint-every 3 --checkpoint " + ck);
   fs::remove_all(ck + "/iteration-00000006");
-  const Json rest = json_of(common + "--ranks 4 --batch-size 4 --resume " + ck);
+  const Json rest = pipeexec_json(common + "--ranks 4 --batch-size 4 --resume " + ck);
   EXPECT_EQ(rest["resumed_at"], 3);
   ASSERT_EQ(rest["losses"].size(), 6U);
   for (std::size_t i = 0; i < 6; ++i) {
@@ -290,20 +280,22 @@ TEST(InputCheckpointCommand, OtherShardsGoOn) {
 TEST(InputCheckpointCommand, RefusesInOneSentence) {
   const TemporaryFolder folder;
   const std::string ck = folder / "ck";
-  json_of(input + "--checkpoint " + ck);
+  pipeexec_json(input + "--checkpoint " + ck);
   const std::string resumed = "--resume " + ck;
-  expect_refused(input + "--checkpoint " + ck, "has a checkpoint of iteration 8");
-  expect_refused(input + "--seed 3 " + resumed, "was made with --seed 1, not 3");
-  expect_refused(
+  expect_pipeexec_refuses(input + "--checkpoint " + ck, 2, "has a checkpoint of iteration 8");
+  expect_pipeexec_refuses(input + "--seed 3 " + resumed, 2, "was made with --seed 1, not 3");
+  expect_pipeexec_refuses(
       "--input-pipeline base --ranks 2 --batch-size 4 --batches 8 "
       "--table-optimizer adagrad " +
           resumed,
-      "16, not 8");
-  expect_refused(good + " " + resumed, "is of a training by an input pipeline");
-  expect_refused(input + "--accumulate 2 --checkpoint-every 3 --checkpoint " + (folder / "other"),
-                 "the dense part steps after 2 batches; give a multiple");
-  json_of(good + " --iterations 1 --checkpoint " + (folder / "pipeline"));
-  expect_refused(input + "--resume " + (folder / "pipeline"), "is of a training by a schedule");
+      2, "16, not 8");
+  expect_pipeexec_refuses(two_stages + " " + resumed, 2, "is of a training by an input pipeline");
+  expect_pipeexec_refuses(
+      input + "--accumulate 2 --checkpoint-every 3 --checkpoint " + (folder / "other"), 2,
+      "the dense part steps after 2 batches; give a multiple");
+  pipeexec_json(two_stages + " --iterations 1 --checkpoint " + (folder / "pipeline"));
+  expect_pipeexec_refuses(input + "--resume " + (folder / "pipeline"), 2,
+                          "is of a training by a schedule");
 }
 
 }  // namespace

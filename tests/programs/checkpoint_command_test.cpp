@@ -4,17 +4,18 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "tests/command.h"
 #include "tests/files.h"
 #include "tests/tensor_files.h"
+#include "tests/words.h"
 #include "traces/base/files.h"
 
 namespace pipesim {
 namespace {
 
 using Json = nlohmann::json;
+using testing::lines_of;
 using testing::Outcome;
 using testing::TemporaryFolder;
 
@@ -48,13 +49,6 @@ class CheckpointTools : public ::testing::Test {
       "--warmup 1 ";
   TemporaryFolder folder_;
 };
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) lines.push_back(line);
-  return lines;
-}
 
 TEST_F(CheckpointTools, ShowsWhatIsThere) {
   train("--iterations 5 --accumulate 2 --checkpoint ck --checkpoint-every 3 --keep 3");

@@ -33,7 +33,7 @@ Json result_of(const Words& arguments) {
   return Json::parse(outcome.out);
 }
 
-void expect_refused(const Words& arguments, const std::string& part) {
+void expect_input_refused(const Words& arguments, const std::string& part) {
   expect_one_sentence(pipesim(arguments), "pipesim", "", 2, part);
 }
 
@@ -122,8 +122,8 @@ TEST_F(InputCommand, ProgramsAndCostsGoThroughFiles) {
   const std::size_t wait = text.find("data_dist SPLITS0 after COPY0");
   ASSERT_NE(wait, std::string::npos);
   text.erase(wait + 17, 12);
-  expect_refused({"--input-pipeline", file("race.program", text), "--costs", costs},
-                 "SPLITS0 may start before COPY0 has ended");
+  expect_input_refused({"--input-pipeline", file("race.program", text), "--costs", costs},
+                       "SPLITS0 may start before COPY0 has ended");
 }
 
 TEST_F(InputCommand, AutomaticShardingIsNoWorse) {
@@ -137,29 +137,34 @@ TEST_F(InputCommand, AutomaticShardingIsNoWorse) {
 }
 
 TEST_F(InputCommand, WrongInputIsASentence) {
-  expect_refused({"--input-pipeline", "sparse", "--model", "dlrm-mini", "--cluster", "dgx-a100"},
-                 "unknown input pipeline 'sparse'; known, nearest first: base");
-  expect_refused({"--input-pipeline", "base"}, "--model is missing");
-  expect_refused({"--input-pipeline", "base", "--model", "dlrm-mini"}, "--cluster is missing");
-  expect_refused({"--input-pipeline", "base", "--model", "gpt2-small", "--cluster", "dgx-a100"},
-                 "gpt2-small");
-  expect_refused({"--batches", "4"}, "--batches is of an input pipeline; give --input-pipeline");
-  expect_refused(mini + Words{"--stages", "4"}, "--stages: an input pipeline has no use for it");
-  expect_refused(mini + Words{"--ranks", "0"}, "--ranks");
-  expect_refused(mini + Words{"--input-stages", "copy,dist"},
-                 "only --input-pipeline staged has stages of one's own");
-  expect_refused(mini + Words{"--table-optimizer", "adam"}, "unknown optimizer of tables 'adam'");
-  expect_refused(mini + Words{"--costs", "costs.json"},
-                 "--model and --costs both say what actions take");
-  expect_refused({"--input-pipeline", folder_ / "none.program", "--model", "dlrm-mini", "--cluster",
-                  "dgx-a100"},
-                 "none.program");
+  expect_input_refused(
+      {"--input-pipeline", "sparse", "--model", "dlrm-mini", "--cluster", "dgx-a100"},
+      "unknown input pipeline 'sparse'; known, nearest first: base");
+  expect_input_refused({"--input-pipeline", "base"}, "--model is missing");
+  expect_input_refused({"--input-pipeline", "base", "--model", "dlrm-mini"},
+                       "--cluster is missing");
+  expect_input_refused(
+      {"--input-pipeline", "base", "--model", "gpt2-small", "--cluster", "dgx-a100"}, "gpt2-small");
+  expect_input_refused({"--batches", "4"},
+                       "--batches is of an input pipeline; give --input-pipeline");
+  expect_input_refused(mini + Words{"--stages", "4"},
+                       "--stages: an input pipeline has no use for it");
+  expect_input_refused(mini + Words{"--ranks", "0"}, "--ranks");
+  expect_input_refused(mini + Words{"--input-stages", "copy,dist"},
+                       "only --input-pipeline staged has stages of one's own");
+  expect_input_refused(mini + Words{"--table-optimizer", "adam"},
+                       "unknown optimizer of tables 'adam'");
+  expect_input_refused(mini + Words{"--costs", "costs.json"},
+                       "--model and --costs both say what actions take");
+  expect_input_refused({"--input-pipeline", folder_ / "none.program", "--model", "dlrm-mini",
+                        "--cluster", "dgx-a100"},
+                       "none.program");
 }
 
 TEST_F(InputCommand, PlansThatAreNoneNameTheTable) {
   Json plan = result_of(mini)["sharding"];
   const auto refused = [&](const Json& changed, const std::string& part) {
-    expect_refused(mini + Words{"--sharding", file("plan.json", changed.dump())}, part);
+    expect_input_refused(mini + Words{"--sharding", file("plan.json", changed.dump())}, part);
   };
   Json changed = plan;
   const std::string first = plan["tables"].begin().key();
@@ -174,14 +179,14 @@ TEST_F(InputCommand, PlansThatAreNoneNameTheTable) {
   std::string twice = plan.dump();
   twice.insert(twice.find('{', twice.find("tables")) + 1,
                "\"" + first + R"(":{"sharding":"row-wise"},)");
-  expect_refused(mini + Words{"--sharding", file("twice.json", twice)}, "'" + first + "'");
+  expect_input_refused(mini + Words{"--sharding", file("twice.json", twice)}, "'" + first + "'");
 }
 
 TEST_F(InputCommand, MemoryThatARankLacksNamesRankAndTable) {
   const Words large{"--input-pipeline", "base",    "--model", "dlrm-dcnv2", "--cluster",
                     "dgx-a100",         "--ranks", "1",       "--batches",  "2"};
-  expect_refused(large, "rank 0 lacks");
-  expect_refused(large, "of its tables '");
+  expect_input_refused(large, "rank 0 lacks");
+  expect_input_refused(large, "of its tables '");
   const Outcome all_the_same = pipesim(large + Words{"--memory-cap", "1TiB"});
   EXPECT_EQ(all_the_same.status, 0) << all_the_same.err;
 }
@@ -189,21 +194,22 @@ TEST_F(InputCommand, MemoryThatARankLacksNamesRankAndTable) {
 TEST_F(InputCommand, AbsurdNumbersAreRefusedAtOnce) {
   const Words model{"--input-pipeline", "fused", "--model", "dlrm-mini", "--cluster", "dgx-a100"};
   for (const std::string flag : {"--ranks", "--batches", "--batch-size", "--accumulate"}) {
-    expect_refused(model + Words{flag, "0"}, flag + ": 0 must be 1 or more");
-    expect_refused(model + Words{flag, "-1"}, flag + ": -1 must be 1 or more");
-    expect_refused(model + Words{flag, "1e18"}, flag + ": '1e18' is not a whole number");
-    expect_refused(model + Words{flag, "1000000000000000000"}, "the limit is 1000000000");
+    expect_input_refused(model + Words{flag, "0"}, flag + ": 0 must be 1 or more");
+    expect_input_refused(model + Words{flag, "-1"}, flag + ": -1 must be 1 or more");
+    expect_input_refused(model + Words{flag, "1e18"}, flag + ": '1e18' is not a whole number");
+    expect_input_refused(model + Words{flag, "1000000000000000000"}, "the limit is 1000000000");
   }
-  expect_refused(model + Words{"--ranks", "5000", "--batches", "1"},
-                 "an input pipeline has 4,096 ranks at most, not 5,000");
-  expect_refused(model + Words{"--ranks", "4096", "--batches", "1000000"},
-                 "1,000,000 batches of 4,096 ranks are 77,824,000,000 calls, more than this holds "
-                 "in memory; 4,000,000 batches in all are the most");
-  expect_refused(model + Words{"--batch-size", "1000000000"}, "use smaller batches");
-  expect_refused(mini + Words{"--accumulate", "13"},
-                 "--accumulate 13: there are 12 batches; give at most as many");
-  expect_refused(mini + Words{"--id-seed", "-1"}, "--id-seed: '-1' is no whole number");
-  expect_refused(mini + Words{"--memory-cap", "nan"}, "--memory-cap: 'nan' is not a number");
+  expect_input_refused(model + Words{"--ranks", "5000", "--batches", "1"},
+                       "an input pipeline has 4,096 ranks at most, not 5,000");
+  expect_input_refused(
+      model + Words{"--ranks", "4096", "--batches", "1000000"},
+      "1,000,000 batches of 4,096 ranks are 77,824,000,000 calls, more than this holds "
+      "in memory; 4,000,000 batches in all are the most");
+  expect_input_refused(model + Words{"--batch-size", "1000000000"}, "use smaller batches");
+  expect_input_refused(mini + Words{"--accumulate", "13"},
+                       "--accumulate 13: there are 12 batches; give at most as many");
+  expect_input_refused(mini + Words{"--id-seed", "-1"}, "--id-seed: '-1' is no whole number");
+  expect_input_refused(mini + Words{"--memory-cap", "nan"}, "--memory-cap: 'nan' is not a number");
 }
 
 TEST_F(InputCommand, CostsThatSumsHaveNoRoomForAreRefused) {
@@ -212,7 +218,7 @@ TEST_F(InputCommand, CostsThatSumsHaveNoRoomForAreRefused) {
                 R"({"format":"pipesim-input-costs","version":1,"ranks":2,)" + members + "}");
   };
   const auto refused = [&](const std::string& members, const Words& more, const std::string& part) {
-    expect_refused(Words{"--input-pipeline", "base", "--costs", costs(members)} + more, part);
+    expect_input_refused(Words{"--input-pipeline", "base", "--costs", costs(members)} + more, part);
   };
   refused(R"("links":[{"name":"a","bandwidth_bytes_per_s":1}],)"
           R"("work":{"COPY":{"bytes":1125899906842624,"links":["a"]}})",
@@ -228,7 +234,7 @@ TEST_F(InputCommand, CostsThatSumsHaveNoRoomForAreRefused) {
   refused(R"("links":[{"name":"a","bandwidth_bytes_per_s":1},)"
           R"({"name":"a","bandwidth_bytes_per_s":1}],"work":{})",
           {}, "links[1].name: there are two links 'a'; give each a name of its own");
-  expect_refused(
+  expect_input_refused(
       {"--input-pipeline", "base", "--costs", file("c.json", R"({"format":"pipesim-costs"})")},
       "'pipesim-costs' is not 'pipesim-input-costs'");
 }
@@ -236,23 +242,24 @@ TEST_F(InputCommand, CostsThatSumsHaveNoRoomForAreRefused) {
 TEST_F(InputCommand, FilesThatAreNoneAreRefused) {
   const std::string folder = folder_ / ".", empty = file("empty.json", "");
   const Words model{"--cluster", "dgx-a100", "--model", "dlrm-mini", "--input-pipeline"};
-  expect_refused(model + Words{folder}, "Is a directory");
-  expect_refused(model + Words{empty}, "empty.json:1: it is empty");
-  expect_refused(model + Words{"/dev/zero"}, "it is a device; give a file or a pipe");
-  expect_refused({"--input-pipeline", "base", "--model", empty, "--cluster", "dgx-a100"},
-                 "The document is empty");
-  expect_refused({"--input-pipeline", "base", "--costs", "c.json", "--cluster", "dgx-a100"},
-                 "--cluster: with --costs it means nothing");
-  expect_refused({"--input-pipeline", "base", "--costs", empty}, "The document is empty");
-  expect_refused({"--input-pipeline", "base", "--costs", folder}, "Is a directory");
-  expect_refused(mini + Words{"--sharding", empty}, "The document is empty");
-  expect_refused(mini + Words{"--trace", folder}, "it is a folder");
-  expect_refused(mini + Words{"--trace", folder_ / "none/x.json"}, "No such file or directory");
-  expect_refused(mini + Words{"--trace", folder_ / "a", "--export", folder_ / "a"},
-                 "--trace and --export name the same file; write to another");
+  expect_input_refused(model + Words{folder}, "Is a directory");
+  expect_input_refused(model + Words{empty}, "empty.json:1: it is empty");
+  expect_input_refused(model + Words{"/dev/zero"}, "it is a device; give a file or a pipe");
+  expect_input_refused({"--input-pipeline", "base", "--model", empty, "--cluster", "dgx-a100"},
+                       "The document is empty");
+  expect_input_refused({"--input-pipeline", "base", "--costs", "c.json", "--cluster", "dgx-a100"},
+                       "--cluster: with --costs it means nothing");
+  expect_input_refused({"--input-pipeline", "base", "--costs", empty}, "The document is empty");
+  expect_input_refused({"--input-pipeline", "base", "--costs", folder}, "Is a directory");
+  expect_input_refused(mini + Words{"--sharding", empty}, "The document is empty");
+  expect_input_refused(mini + Words{"--trace", folder}, "it is a folder");
+  expect_input_refused(mini + Words{"--trace", folder_ / "none/x.json"},
+                       "No such file or directory");
+  expect_input_refused(mini + Words{"--trace", folder_ / "a", "--export", folder_ / "a"},
+                       "--trace and --export name the same file; write to another");
   const std::string plan = file("plan.json", result_of(mini)["sharding"].dump());
-  expect_refused(mini + Words{"--sharding", plan, "--trace", plan},
-                 "--sharding and --trace name the same file; write to another");
+  expect_input_refused(mini + Words{"--sharding", plan, "--trace", plan},
+                       "--sharding and --trace name the same file; write to another");
   EXPECT_FALSE(read_file(plan).empty());
   EXPECT_FALSE(std::filesystem::exists(folder_ / "a"));
 }
@@ -266,24 +273,24 @@ TEST_F(InputCommand, TracesOfOtherKindsAreToldApart) {
                 .status,
             0);
   const std::string kinds = "is none; compare two runs of one kind";
-  expect_refused({"compare", own, other}, kinds);
-  expect_refused({"compare", other, own}, kinds);
+  expect_input_refused({"compare", own, other}, kinds);
+  expect_input_refused({"compare", other, own}, kinds);
   const std::string alone = "own.json: a run of an input pipeline is one trace, of all its ranks";
   for (const Words& both : {Words{own, other}, Words{other, own}, Words{own, own}}) {
-    expect_refused(Words{"report"} + both, alone);
-    expect_refused(Words{"calibrate"} + both + Words{"-o", folder_ / "costs.json"}, alone);
-    expect_refused(Words{"whatif"} + both + Words{"--scale", "IDS=2"}, alone);
+    expect_input_refused(Words{"report"} + both, alone);
+    expect_input_refused(Words{"calibrate"} + both + Words{"-o", folder_ / "costs.json"}, alone);
+    expect_input_refused(Words{"whatif"} + both + Words{"--scale", "IDS=2"}, alone);
   }
-  expect_refused({"whatif", other, "--input-pipeline", "base"},
-                 "--input-pipeline: the run is of a schedule, not of an input pipeline");
-  expect_refused({"whatif", own, "--schedule", "gpipe"},
-                 "--schedule: a run of an input pipeline has no use for it");
-  expect_refused({"whatif", own, "--scale", "rank4=2"},
-                 "--scale: there is no rank 4 among 4 ranks; give one from 0 to 3");
+  expect_input_refused({"whatif", other, "--input-pipeline", "base"},
+                       "--input-pipeline: the run is of a schedule, not of an input pipeline");
+  expect_input_refused({"whatif", own, "--schedule", "gpipe"},
+                       "--schedule: a run of an input pipeline has no use for it");
+  expect_input_refused({"whatif", own, "--scale", "rank4=2"},
+                       "--scale: there is no rank 4 among 4 ranks; give one from 0 to 3");
   for (const char* scale : {"IDS=nan", "IDS=-1", "IDS=1e9", "IDS", "=", ","}) {
-    expect_refused({"whatif", own, "--scale", scale}, "a change is a kind, a rank or both");
+    expect_input_refused({"whatif", own, "--scale", scale}, "a change is a kind, a rank or both");
   }
-  expect_refused(mini + Words{"--sharding", own}, "key 'format' is missing");
+  expect_input_refused(mini + Words{"--sharding", own}, "key 'format' is missing");
   EXPECT_FALSE(std::filesystem::exists(folder_ / "costs.json"));
 }
 
@@ -297,8 +304,8 @@ TEST_F(InputCommand, TimesBeyondSixtyFourBitsAreRefused) {
                      trace, "--quiet"})
                 .status,
             0);
-  expect_refused({"whatif", trace, "--scale", "TOP=1000"},
-                 "take more than 146 years together; use smaller costs");
+  expect_input_refused({"whatif", trace, "--scale", "TOP=1000"},
+                       "take more than 146 years together; use smaller costs");
 }
 
 }  // namespace

@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <numeric>
-#include <sstream>
 
 #include "tests/command.h"
+#include "tests/exec_calls.h"
 #include "tests/files.h"
 #include "traces/base/files.h"
 #include "traces/input_pipeline/input_trace.h"
@@ -17,34 +17,22 @@ namespace {
 
 using Json = nlohmann::json;
 using testing::Outcome;
+using testing::pipeexec;
+using testing::pipeexec_json;
 using testing::TemporaryFolder;
 
-Outcome call(const std::string& line) {
-  std::vector<std::string> argv{PIPEEXEC_COMMAND};
-  std::istringstream in(line);
-  for (std::string word; in >> word;) argv.push_back(word);
-  return testing::run_command(argv);
-}
-
-Json json_of(const std::string& line) {
-  const Outcome outcome = call(line + " --json");
-  EXPECT_EQ(outcome.status, 0) << line << "\n" << outcome.err;
-  EXPECT_EQ(outcome.err, "") << line;
-  return Json::parse(outcome.out);
-}
-
-void expect_refused(const std::string& line, const std::string& sentence, int status = 2) {
-  const Outcome outcome = call(line);
+void expect_sentence(const std::string& line, const std::string& sentence, int status = 2) {
+  const Outcome outcome = pipeexec(line);
   EXPECT_EQ(outcome.status, status) << line;
   EXPECT_EQ(outcome.out, "") << line;
   EXPECT_EQ(outcome.err, "pipeexec: " + sentence + "\n") << line;
 }
 
-const std::string small = " --ranks 2 --batches 6 --batch-size 16";
-const std::string good = "--input-pipeline sparse-dist" + small;
+const std::string six_batches = " --ranks 2 --batches 6 --batch-size 16";
+const std::string sparse_dist = "--input-pipeline sparse-dist" + six_batches;
 
 TEST(InputPipeexec, PrintsTheContractsKeys) {
-  const Json json = json_of(good + " --accumulate 2 --verify");
+  const Json json = pipeexec_json(sparse_dist + " --accumulate 2 --verify");
   EXPECT_EQ(json["format"], "pipeexec-input-result");
   EXPECT_EQ(json["version"], 1);
   EXPECT_EQ(json["input_pipeline"], "sparse-dist");
@@ -78,24 +66,25 @@ TEST(InputPipeexec, EveryProgramGivesTheBitsOfOneRank) {
                               "staged", "staged --input-stages copy,prepare,dist"}) {
     for (const char* more : {" --accumulate 3", " --table-optimizer adagrad --epochs 2"}) {
       const std::string line =
-          std::string("--input-pipeline ") + program + small + more + " --verify";
-      EXPECT_EQ(json_of(line)["verify"]["bitwise"], true) << line;
+          std::string("--input-pipeline ") + program + six_batches + more + " --verify";
+      EXPECT_EQ(pipeexec_json(line)["verify"]["bitwise"], true) << line;
     }
   }
 }
 
 // The same samples are trained with, however many ranks share them; semi-sync trains others.
 TEST(InputPipeexec, LossesAreThoseOfAnyOverlap) {
-  const Json losses = json_of(good)["losses"];
+  const Json losses = pipeexec_json(sparse_dist)["losses"];
   for (const char* program : {"base", "lite", "fused", "prefetch", "staged"}) {
-    EXPECT_EQ(json_of("--input-pipeline " + std::string(program) + small)["losses"], losses)
+    EXPECT_EQ(pipeexec_json("--input-pipeline " + std::string(program) + six_batches)["losses"],
+              losses)
         << program;
   }
-  EXPECT_NE(json_of("--input-pipeline semi-sync" + small)["losses"], losses);
+  EXPECT_NE(pipeexec_json("--input-pipeline semi-sync" + six_batches)["losses"], losses);
 }
 
 TEST(InputPipeexec, TrainsAndEvaluates) {
-  const Json json = json_of(good + " --epochs 3 --evaluate 2 --learning-rate 0.2");
+  const Json json = pipeexec_json(sparse_dist + " --epochs 3 --evaluate 2 --learning-rate 0.2");
   ASSERT_EQ(json["losses"].size(), 18);
   ASSERT_EQ(json["evaluations"].size(), 3);
   const auto mean = [&](int epoch) {
@@ -107,11 +96,12 @@ TEST(InputPipeexec, TrainsAndEvaluates) {
   };
   EXPECT_LT(mean(2), mean(0));
   // Evaluations leave the training alone.
-  EXPECT_EQ(json_of(good + " --epochs 3 --learning-rate 0.2")["losses"], json["losses"]);
+  EXPECT_EQ(pipeexec_json(sparse_dist + " --epochs 3 --learning-rate 0.2")["losses"],
+            json["losses"]);
 }
 
 TEST(InputPipeexec, ReportsToAPerson) {
-  const Outcome outcome = call(good + " --verify --epochs 2 --evaluate 1");
+  const Outcome outcome = pipeexec(sparse_dist + " --verify --epochs 2 --evaluate 1");
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_TRUE(outcome.out.starts_with("sparse-dist, dlrm-mini, 2 ranks, 6 batches: "))
       << outcome.out;
@@ -122,14 +112,14 @@ TEST(InputPipeexec, ReportsToAPerson) {
         "\nverify  losses, tables and dense part equal those of one rank, bit by bit\n"}) {
     EXPECT_NE(outcome.out.find(part), std::string::npos) << part << "\n" << outcome.out;
   }
-  const Outcome quiet = call(good + " --quiet");
+  const Outcome quiet = pipeexec(sparse_dist + " --quiet");
   EXPECT_EQ(quiet.out + quiet.err, "");
 }
 
 TEST(InputPipeexec, WritesATraceThatIsReadBack) {
   const TemporaryFolder folder;
   const std::string path = folder / "run.json.gz";
-  const Json json = json_of(good + " --trace " + path);
+  const Json json = pipeexec_json(sparse_dist + " --trace " + path);
   const InputRun run = read_input_run(path);
   EXPECT_TRUE(run.is_measured);
   EXPECT_EQ(run.model, "dlrm-mini");
@@ -161,32 +151,32 @@ class PipeexecOfAFile : public ::testing::Test {
 };
 
 TEST_F(PipeexecOfAFile, TrainsWithAllOfIt) {
-  const Json json = json_of(good_ + " --verify --sharding " + plan_);
+  const Json json = pipeexec_json(good_ + " --verify --sharding " + plan_);
   EXPECT_EQ(json["batches"], 2);  // of 2 x 2 samples
   EXPECT_EQ(json["data"], batches_);
   EXPECT_EQ(json["verify"]["bitwise"], true);
-  EXPECT_EQ(json_of(good_ + " --evaluate 1")["batches"], 1);
-  const Outcome outcome = call(good_);
+  EXPECT_EQ(pipeexec_json(good_ + " --evaluate 1")["batches"], 1);
+  const Outcome outcome = pipeexec(good_);
   EXPECT_NE(outcome.out.find("the last 3 of 11 samples are left out"), std::string::npos)
       << outcome.out;
 }
 
 TEST_F(PipeexecOfAFile, NamesWhatIsWrong) {
-  expect_refused(good_ + " --batches 3",
-                 batches_ +
-                     ": 11 samples make 2 batches of 2 for each of 2 ranks, not 3; take "
-                     "fewer batches, or smaller ones");
-  expect_refused(good_ + " --evaluate 2",
-                 batches_ +
-                     ": 11 samples make 2 batches of 2 for each of 2 ranks, not 3; take "
-                     "fewer batches, or smaller ones");
+  expect_sentence(good_ + " --batches 3",
+                  batches_ +
+                      ": 11 samples make 2 batches of 2 for each of 2 ranks, not 3; take "
+                      "fewer batches, or smaller ones");
+  expect_sentence(good_ + " --evaluate 2",
+                  batches_ +
+                      ": 11 samples make 2 batches of 2 for each of 2 ranks, not 3; take "
+                      "fewer batches, or smaller ones");
   write_file(batches_, head_ + samples_.substr(0, samples_.size() / 2));
-  EXPECT_NE(call(good_).err.find(batches_ + ":11: "), std::string::npos) << call(good_).err;
+  EXPECT_NE(pipeexec(good_).err.find(batches_ + ":11: "), std::string::npos) << pipeexec(good_).err;
   write_file(batches_, head_ + "1 | 0.5 | 9 | 1\n" + samples_);
-  expect_refused(good_, batches_ + ":6: id 9 is not in table 'shop', whose ids are 0 to 8");
+  expect_sentence(good_, batches_ + ":6: id 9 is not in table 'shop', whose ids are 0 to 8");
   write_file(plan_, R"({"format": "pipesim-sharding-plan", "version": 1, "tables": {
       "shop": {"sharding": "row-wise"}}})");
-  const std::string err = call(good_ + " --sharding " + plan_).err;
+  const std::string err = pipeexec(good_ + " --sharding " + plan_).err;
   EXPECT_NE(err.find("item"), std::string::npos) << err;
 }
 
@@ -206,7 +196,7 @@ class EmulatedPipeexec : public ::testing::Test {
 };
 
 TEST_F(EmulatedPipeexec, TakesTheTimeOfItsCosts) {
-  const Json json = json_of(good_ + " --costs " + costs_);
+  const Json json = pipeexec_json(good_ + " --costs " + costs_);
   EXPECT_EQ(json["device"], "emulated");
   EXPECT_EQ(json["batch_size"], 100);
   EXPECT_FALSE(json.contains("losses"));
@@ -220,24 +210,24 @@ TEST_F(EmulatedPipeexec, TakesTheTimeOfItsCosts) {
 }
 
 TEST_F(EmulatedPipeexec, RefusesWhatMeansNothing) {
-  expect_refused(good_,
-                 "--costs is missing: a file of what each action takes on --device emulated");
+  expect_sentence(good_,
+                  "--costs is missing: a file of what each action takes on --device emulated");
   for (const char* flag : {"--model dlrm-mini", "--seed 3", "--batch-size 5", "--epochs 2"}) {
     const std::string name = std::string(flag).substr(0, std::string(flag).find(' '));
-    expect_refused(good_ + " --costs " + costs_ + " " + flag,
-                   name + ": an emulated device trains nothing");
+    expect_sentence(good_ + " --costs " + costs_ + " " + flag,
+                    name + ": an emulated device trains nothing");
   }
-  expect_refused(good_ + " --verify --costs " + costs_,
-                 "--verify: an emulated device has no results to compare");
-  expect_refused("--input-pipeline base --ranks 3 --device emulated --costs " + costs_,
-                 costs_ + ": costs of 2 ranks, but there are 3 of them; start as many");
+  expect_sentence(good_ + " --verify --costs " + costs_,
+                  "--verify: an emulated device has no results to compare");
+  expect_sentence("--input-pipeline base --ranks 3 --device emulated --costs " + costs_,
+                  costs_ + ": costs of 2 ranks, but there are 3 of them; start as many");
 }
 
 // What is read stays as it was.
 TEST_F(EmulatedPipeexec, WritesOverNoneOfItsInputs) {
   const std::string before = read_file(costs_);
-  expect_refused(good_ + " --costs " + costs_ + " --trace " + costs_,
-                 "--costs and --trace name the same file; write to another");
+  expect_sentence(good_ + " --costs " + costs_ + " --trace " + costs_,
+                  "--costs and --trace name the same file; write to another");
   EXPECT_EQ(read_file(costs_), before);
   const std::string program = folder_ / "p.program";
   ASSERT_EQ(testing::pipesim({"--input-pipeline", "base", "--costs", costs_, "--batches", "2",
@@ -245,73 +235,74 @@ TEST_F(EmulatedPipeexec, WritesOverNoneOfItsInputs) {
                 .status,
             0);
   const std::string text = read_file(program);
-  expect_refused("--input-pipeline " + program + " --trace " + program,
-                 "--input-pipeline and --trace name the same file; write to another");
+  expect_sentence("--input-pipeline " + program + " --trace " + program,
+                  "--input-pipeline and --trace name the same file; write to another");
   EXPECT_EQ(read_file(program), text);
-  expect_refused("--input-pipeline " + program + " --ranks 3",
-                 program + ": it is a program of 2 ranks, not of 3");
-  expect_refused("--input-pipeline " + program + " --accumulate 2",
-                 "--accumulate: the program's file says so itself");
+  expect_sentence("--input-pipeline " + program + " --ranks 3",
+                  program + ": it is a program of 2 ranks, not of 3");
+  expect_sentence("--input-pipeline " + program + " --accumulate 2",
+                  "--accumulate: the program's file says so itself");
 }
 
 TEST_F(EmulatedPipeexec, RefusesCostsThatTakeForEver) {
   write_file(costs_, R"({"format": "pipesim-input-costs", "version": 1, "ranks": 2,
     "links": [{"name": "nic", "bandwidth_bytes_per_s": 1}],
     "work": {"OUTPUT": {"bytes": 1125899906842624, "links": ["nic"]}}})");
-  testing::expect_one_sentence(call(good_ + " --costs " + costs_), "pipeexec", "slow costs", 2,
+  testing::expect_one_sentence(pipeexec(good_ + " --costs " + costs_), "pipeexec", "slow costs", 2,
                                "take more than 146 years together; use smaller costs");
 }
 
 TEST(InputPipeexec, RefusesFlagsThatMeanNothing) {
-  expect_refused(good + " --microbatches 8",
-                 "--microbatches: an input pipeline has no use for it; leave it or "
-                 "--input-pipeline away");
-  expect_refused(good + " --schedule 1f1b",
-                 "--schedule: an input pipeline has no use for it; leave it or --input-pipeline "
-                 "away");
-  expect_refused("--schedule 1f1b --stages 2 --microbatches 2 --batch-size 8",
-                 "--batch-size: goes with --input-pipeline, which is missing");
-  expect_refused(good + " --costs c.json", "--costs: only --device emulated has costs");
-  expect_refused(good + " --input-stages copy,dist",
-                 "--input-stages: only --input-pipeline staged has stages of one's own");
-  expect_refused(good + " --rank 0",
-                 "--rank: only --transport tcp is told its ranks; that of this run is local");
-  expect_refused(good + " --device cuda",
-                 "--device: input pipelines run on cpu and emulated, not on 'cuda'");
-  expect_refused(
-      good + " --table-optimizer adam",
+  expect_sentence(sparse_dist + " --microbatches 8",
+                  "--microbatches: an input pipeline has no use for it; leave it or "
+                  "--input-pipeline away");
+  expect_sentence(sparse_dist + " --schedule 1f1b",
+                  "--schedule: an input pipeline has no use for it; leave it or --input-pipeline "
+                  "away");
+  expect_sentence("--schedule 1f1b --stages 2 --microbatches 2 --batch-size 8",
+                  "--batch-size: goes with --input-pipeline, which is missing");
+  expect_sentence(sparse_dist + " --costs c.json", "--costs: only --device emulated has costs");
+  expect_sentence(sparse_dist + " --input-stages copy,dist",
+                  "--input-stages: only --input-pipeline staged has stages of one's own");
+  expect_sentence(sparse_dist + " --rank 0",
+                  "--rank: only --transport tcp is told its ranks; that of this run is local");
+  expect_sentence(sparse_dist + " --device cuda",
+                  "--device: input pipelines run on cpu and emulated, not on 'cuda'");
+  expect_sentence(
+      sparse_dist + " --table-optimizer adam",
       "--table-optimizer: unknown optimizer of tables 'adam'; known, nearest first: sgd, "
       "adagrad");
-  expect_refused(good + " --sharding auto",
-                 "--sharding auto: pipesim chooses it, and prints it with --json; give that as a "
-                 "file");
+  expect_sentence(sparse_dist + " --sharding auto",
+                  "--sharding auto: pipesim chooses it, and prints it with --json; give that as a "
+                  "file");
 }
 
 TEST(InputPipeexec, RefusesNumbersThatAreNone) {
-  expect_refused("--input-pipeline base",
-                 "--ranks is missing: give the number of ranks, or start "
-                 "them with mpirun -n P pipeexec");
-  expect_refused("--input-pipeline base --ranks 2000", "--ranks 2000: at most 1024 threads");
-  expect_refused(good + " --epochs 0", "--epochs: 0 must be 1 or more");
-  expect_refused(good + " --evaluate 0", "--evaluate: 0 must be 1 or more");
-  expect_refused("--input-pipeline base --ranks 2 --batches 0", "--batches: 0 must be 1 or more");
-  expect_refused("--input-pipeline base --ranks 2 --batch-size -1",
-                 "--batch-size: -1 must be 1 or more");
-  expect_refused("--input-pipeline base --ranks 1e18", "--ranks: '1e18' is not a whole number");
-  expect_refused(good + " --accumulate 7",
-                 "--accumulate 7: there are 6 batches; give at most as many");
-  expect_refused(good + " --learning-rate nan",
-                 "--learning-rate: 'nan' is not a number such as 0.001, up to 1e6");
-  expect_refused(
+  expect_sentence("--input-pipeline base",
+                  "--ranks is missing: give the number of ranks, or start "
+                  "them with mpirun -n P pipeexec");
+  expect_sentence("--input-pipeline base --ranks 2000", "--ranks 2000: at most 1024 threads");
+  expect_sentence(sparse_dist + " --epochs 0", "--epochs: 0 must be 1 or more");
+  expect_sentence(sparse_dist + " --evaluate 0", "--evaluate: 0 must be 1 or more");
+  expect_sentence("--input-pipeline base --ranks 2 --batches 0", "--batches: 0 must be 1 or more");
+  expect_sentence("--input-pipeline base --ranks 2 --batch-size -1",
+                  "--batch-size: -1 must be 1 or more");
+  expect_sentence("--input-pipeline base --ranks 1e18", "--ranks: '1e18' is not a whole number");
+  expect_sentence(sparse_dist + " --accumulate 7",
+                  "--accumulate 7: there are 6 batches; give at most as many");
+  expect_sentence(sparse_dist + " --learning-rate nan",
+                  "--learning-rate: 'nan' is not a number such as 0.001, up to 1e6");
+  expect_sentence(
       "--input-pipeline base --ranks 2 --batches 1000000000",
       "1,000,000,000 batches of 2 ranks are 38,000,000,000 calls, more than this holds in "
       "memory; 4,000,000 batches in all are the most");
-  const Outcome large = call("--input-pipeline base --ranks 2 --batches 1 --batch-size 1000000000");
+  const Outcome large =
+      pipeexec("--input-pipeline base --ranks 2 --batches 1 --batch-size 1000000000");
   testing::expect_one_sentence(large, "pipeexec", "a large batch", 2,
                                "--batch-size 1000000000: a batch takes ");
-  expect_refused(good + " --learning-rate x",
-                 "--learning-rate: 'x' is not a number such as 0.001, up to 1e6");
-  const Outcome unknown = call("--input-pipeline sparsedist --ranks 2");
+  expect_sentence(sparse_dist + " --learning-rate x",
+                  "--learning-rate: 'x' is not a number such as 0.001, up to 1e6");
+  const Outcome unknown = pipeexec("--input-pipeline sparsedist --ranks 2");
   EXPECT_EQ(unknown.status, 2);
   EXPECT_TRUE(unknown.err.starts_with(
       "pipeexec: unknown input pipeline 'sparsedist'; known, nearest first: sparse-dist, "))

@@ -208,7 +208,10 @@ TEST(ModelCosts, SchedulesAreCompared) {
   const std::string text = output_of("schedules --compare " + line);
   EXPECT_NE(text.find(" MFU "), std::string::npos) << text;
   EXPECT_EQ(text.find("per chunk"), std::string::npos) << text;
-  EXPECT_NE(text.find("! more than the 79.2 GiB of a100-sxm-80gb."), std::string::npos) << text;
+  const std::string large = output_of(
+      "schedules --compare --stages 4 --microbatches 64 --model gpt3-13b --cluster dgx-a100 "
+      "--tensor-parallel 8");
+  EXPECT_NE(large.find("! more than the 79.2 GiB of a100-sxm-80gb."), std::string::npos) << large;
 }
 
 TEST(ModelCosts, ATraceReadsBack) {
@@ -388,24 +391,23 @@ TEST(Refused, InOneSentence) {
   }
 }
 
-void expect_refused(const std::string& line, const std::string& part) {
-  testing::expect_one_sentence(call(line), "pipesim", line, 2, part);
-}
-
 TEST(Refused, UnknownNamesNearestFirst) {
-  expect_refused(schedule + " --cluster dgx-a100", "--model is missing: what is trained on the ");
-  expect_refused(schedule + " --model gpt2-smal --cluster dgx-a100",
+  expect_refused(schedule + " --cluster dgx-a100", 2,
+                 "--model is missing: what is trained on the ");
+  expect_refused(schedule + " --model gpt2-smal --cluster dgx-a100", 2,
                  "--model: unknown model 'gpt2-smal'; known, nearest first: gpt2-small, ");
-  expect_refused(schedule + " --model gpt2-small --cluster dgx-a10",
+  expect_refused(schedule + " --model gpt2-small --cluster dgx-a10", 2,
                  "--cluster: unknown cluster 'dgx-a10'; known, nearest first: dgx-a100, ");
-  expect_refused(schedule + " --model gpt2-small --cluster a100-sxm-80gb",
+  expect_refused(schedule + " --model gpt2-small --cluster a100-sxm-80gb", 2,
                  "; or give a file that ends in .json");
-  expect_refused("models gpt2-smal", "unknown model 'gpt2-smal'; known, nearest first: gpt2-small");
-  expect_refused("clusters dgxa100", "unknown cluster 'dgxa100'; known, nearest first: dgx-a100");
-  expect_refused("devices a100-sxm-80",
+  expect_refused("models gpt2-smal", 2,
+                 "unknown model 'gpt2-smal'; known, nearest first: gpt2-small");
+  expect_refused("clusters dgxa100", 2,
+                 "unknown cluster 'dgxa100'; known, nearest first: dgx-a100");
+  expect_refused("devices a100-sxm-80", 2,
                  "unknown device 'a100-sxm-80'; known, nearest first: a100-sxm-80gb");
-  expect_refused("schedules --model gpt2-small", "--model belongs to --compare; add it");
-  expect_refused("--model gpt2-small models", "--model stands before models");
+  expect_refused("schedules --model gpt2-small", 2, "--model belongs to --compare; add it");
+  expect_refused("--model gpt2-small models", 2, "--model stands before models");
 }
 
 TEST(Refused, BrokenFilesWithTheirPlace) {
@@ -415,7 +417,7 @@ TEST(Refused, BrokenFilesWithTheirPlace) {
     write_file(folder / "m.json", model);
     write_file(folder / "c.json", cluster);
     expect_refused(
-        schedule + " --model " + (folder / "m.json") + " --cluster " + (folder / "c.json"),
+        schedule + " --model " + (folder / "m.json") + " --cluster " + (folder / "c.json"), 2,
         message);
   };
   const std::string model = output_of("models gpt2-small");
@@ -427,7 +429,7 @@ TEST(Refused, BrokenFilesWithTheirPlace) {
   refused(model, replaced(cluster, "\"25GB/s\"", "25"), "25 has no unit; write \"25GB/s\"");
   refused(model, replaced(cluster, "\"a100-sxm-80gb\"", "\"a100-sxm-80\""),
           "unknown device 'a100-sxm-80'; known, nearest first: a100-sxm-80gb");
-  expect_refused(schedule + " --cluster dgx-a100 --model none.json", "cannot read 'none.json'");
+  expect_refused(schedule + " --cluster dgx-a100 --model none.json", 2, "cannot read 'none.json'");
 }
 
 // A candidate that can't be says why, and is left out.
@@ -439,8 +441,10 @@ TEST(Refused, CandidatesAreLeftOut) {
   for (const Json& row : rows) {
     if (row["virtual_stages"] != 2) continue;
     ++without;
-    EXPECT_NE(row["error"].get<std::string>().find("fewer than the 16 virtual stages"),
-              std::string::npos);
+    const auto error = row["error"].get<std::string>();
+    const bool few_layers = error.find("fewer than the 16 virtual stages") != std::string::npos;
+    EXPECT_TRUE(few_layers || row["schedule"] == "dualpipe-v")
+        << error;  // which wants microbatches
   }
   EXPECT_GE(without, 3);
 }

@@ -13,11 +13,8 @@ namespace pipesim {
 namespace {
 
 using testing::call;
+using testing::expect_refused;
 using testing::Outcome;
-
-void expect_refused(const std::string& line, int status, const std::string& part) {
-  testing::expect_one_sentence(call(line), "pipesim", line, status, part);
-}
 
 Outcome shell(const std::string& script) {
   return testing::run_command({"/bin/sh", "-c", script}, {"PIPESIM=" PIPESIM_COMMAND});

@@ -31,13 +31,6 @@ std::string layout_text(const Json& layout) {
   return text;
 }
 
-std::vector<std::string> lines_of(const std::string& text) {
-  std::istringstream in(text);
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(in, line);) lines.push_back(line);
-  return lines;
-}
-
 // What the report's last lines say of a layout, such as "Megatron".
 std::string last_line(const std::string& report, const std::string& name) {
   for (const std::string& line : lines_of(report)) {

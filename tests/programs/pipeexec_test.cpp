@@ -11,47 +11,27 @@
 #include <sstream>
 
 #include "tests/command.h"
+#include "tests/exec_calls.h"
 #include "tests/files.h"
+#include "tests/model_calls.h"
 #include "traces/base/files.h"
 
 namespace pipesim {
 namespace {
 
 using Json = nlohmann::json;
+using testing::expect_pipeexec_refuses;
 using testing::golden;
 using testing::Outcome;
+using testing::pipeexec;
+using testing::pipeexec_json;
 
 // Small and quick, but with every kind of layer.
 const std::string tiny = " --micro-batch-size 1 --sequence-length 8";
 const std::string good = "--schedule 1f1b --stages 2 --microbatches 3" + tiny;
 
-Outcome call(const std::string& line, const std::vector<std::string>& environment = {}) {
-  std::vector<std::string> argv{PIPEEXEC_COMMAND};
-  std::istringstream in(line);
-  for (std::string word; in >> word;) argv.push_back(word);
-  return testing::run_command(argv, environment);
-}
-
-Outcome simulate(const std::string& line) {
-  std::vector<std::string> arguments;
-  std::istringstream in(line);
-  for (std::string word; in >> word;) arguments.push_back(word);
-  return testing::pipesim(arguments);
-}
-
-Json json_of(const std::string& line) {
-  const Outcome outcome = call(line + " --json");
-  EXPECT_EQ(outcome.status, 0) << line << "\n" << outcome.err;
-  EXPECT_EQ(outcome.err, "");
-  return Json::parse(outcome.out);
-}
-
-void expect_refused(const std::string& line, int status, const std::string& part) {
-  testing::expect_one_sentence(call(line), "pipeexec", line, status, part);
-}
-
 TEST(Pipeexec, PrintsTheContractsKeys) {
-  const Json json = json_of(good + " --iterations 3 --warmup 2");
+  const Json json = pipeexec_json(good + " --iterations 3 --warmup 2");
   EXPECT_EQ(json["format"], "pipeexec-result");
   EXPECT_EQ(json["version"], 1);
   EXPECT_EQ(json["schedule"], "1f1b");
@@ -86,8 +66,9 @@ TEST(Pipeexec, PrintsTheContractsKeys) {
 
 TEST(Pipeexec, VerifiesTheDefaultModel) {
   for (const char* schedule : {"1f1b", "interleaved-zb"}) {
-    const Json json = json_of(std::string("--stages 4 --microbatches 8 --iterations 2 --verify") +
-                              " --schedule " + schedule);
+    const Json json =
+        pipeexec_json(std::string("--stages 4 --microbatches 8 --iterations 2 --verify") +
+                      " --schedule " + schedule);
     EXPECT_EQ(json["verify"],
               Json({{"bitwise", true}, {"max_abs_error", 0}, {"max_rel_error", 0}}));
   }
@@ -96,8 +77,8 @@ TEST(Pipeexec, VerifiesTheDefaultModel) {
 TEST(Pipeexec, VerifiesALlama) {
   for (const char* flags : {"1f1b --stages 2", "zb-h1 --stages 3 --recompute full",
                             "1f1b --stages 2 --data-parallel 2 --zero 2"}) {
-    const Json json = json_of("--model llama-mini --microbatches 4 --iterations 2 --verify" + tiny +
-                              " --schedule " + flags);
+    const Json json = pipeexec_json("--model llama-mini --microbatches 4 --iterations 2 --verify" +
+                                    tiny + " --schedule " + flags);
     EXPECT_EQ(json["verify"], Json({{"bitwise", true}, {"max_abs_error", 0}, {"max_rel_error", 0}}))
         << flags;
   }
@@ -107,10 +88,10 @@ TEST(Pipeexec, FusedAttentionKeepsNoScores) {
   const std::string line =
       "--schedule 1f1b --stages 2 --microbatches 2 --micro-batch-size 1 "
       "--sequence-length 128 --iterations 1 --warmup 0 --verify";
-  const Json kept = json_of(line);
-  const Json fused = json_of(line + " --attention fused");
+  const Json kept = pipeexec_json(line);
+  const Json fused = pipeexec_json(line + " --attention fused");
   EXPECT_EQ(kept["attention"], "unfused");
-  EXPECT_EQ(json_of(good + " --attention unfused")["attention"], "unfused");
+  EXPECT_EQ(pipeexec_json(good + " --attention unfused")["attention"], "unfused");
   EXPECT_EQ(fused["attention"], "fused");
   EXPECT_EQ(fused["verify"]["bitwise"], true);
   EXPECT_NEAR(fused["losses"][0].get<double>(), kept["losses"][0].get<double>(), 1e-5);
@@ -119,12 +100,13 @@ TEST(Pipeexec, FusedAttentionKeepsNoScores) {
   };
   // Of two microbatches, four blocks and four heads of each, all but two numbers for each row.
   EXPECT_EQ(activations(kept) - activations(fused), 2 * 4 * 4 * 128 * (128 - 2) * 4);
-  EXPECT_NE(call(good + " --attention fused").out.find("attention is fused: it keeps no scores"),
-            std::string::npos);
+  EXPECT_NE(
+      pipeexec(good + " --attention fused").out.find("attention is fused: it keeps no scores"),
+      std::string::npos);
 }
 
 TEST(Pipeexec, ResultsDependOnTheSeedAlone) {
-  const auto losses = [](const std::string& line) { return json_of(line)["losses"].dump(); };
+  const auto losses = [](const std::string& line) { return pipeexec_json(line)["losses"].dump(); };
   const std::string first = losses(good);
   EXPECT_EQ(losses(good), first);
   EXPECT_EQ(losses(good + " --eager-limit 0"), first);
@@ -147,9 +129,9 @@ TEST(Pipeexec, SaysWhatIsComputedAgain) {
            {"attention", "selective", "; attention recomputed"},
            {"activation,norms", "norms,activation", "; norms and activation recomputed"},
        }) {
-    EXPECT_EQ(json_of(line + given)["recompute"], name);
+    EXPECT_EQ(pipeexec_json(line + given)["recompute"], name);
     EXPECT_EQ(Json::parse(read_file(path))["metadata"]["pipesim"]["recompute"], name);
-    const Outcome outcome = call(line + given);
+    const Outcome outcome = pipeexec(line + given);
     EXPECT_NE(outcome.out.find(std::string("layers a virtual stage: 5,5") + words + "\n"),
               std::string::npos)
         << outcome.out;
@@ -162,8 +144,8 @@ TEST(Pipeexec, WritesWhatWasMeasured) {
   const testing::TemporaryFolder folder;
   const std::string path = folder / "run.json";
   const Json result =
-      json_of("--schedule interleaved-zb --stages 2 --microbatches 3 --iterations 3" + tiny +
-              " --recompute full --trace " + path);
+      pipeexec_json("--schedule interleaved-zb --stages 2 --microbatches 3 --iterations 3" + tiny +
+                    " --recompute full --trace " + path);
   const Json trace = Json::parse(read_file(path));
   const Json& meta = trace["metadata"]["pipesim"];
   EXPECT_EQ(meta["source"], "measured");
@@ -223,7 +205,7 @@ TEST(Pipeexec, RunsReplicas) {
       "--schedule 1f1b --stages 2 --data-parallel 3 --global-batch 6 --iterations 2" + tiny;
   for (const std::string split :
        {"", " --zero 1", " --zero 2 --bucket-bytes 100kB", " --zero 3 --recompute full"}) {
-    const Json json = json_of(line + split + " --verify");
+    const Json json = pipeexec_json(line + split + " --verify");
     EXPECT_EQ(json["verify"]["bitwise"], true) << split;
     EXPECT_EQ(json["stages"], 2);
     EXPECT_EQ(json["microbatches"], 2);
@@ -249,7 +231,8 @@ TEST(Pipeexec, Accumulates) {
   const std::string measured = folder / "measured.json";
   const std::string predicted = folder / "predicted.json";
   const std::string line = "--schedule 1f1b --stages 2 --microbatches 3 --accumulate 2";
-  const Json json = json_of(line + " --iterations 5 --trace " + measured + tiny + " --verify");
+  const Json json =
+      pipeexec_json(line + " --iterations 5 --trace " + measured + tiny + " --verify");
   EXPECT_EQ(json["verify"]["bitwise"], true);
   EXPECT_EQ(json["accumulate"], 2);
   EXPECT_EQ(json["losses"].size(), 3);
@@ -264,10 +247,10 @@ TEST(Pipeexec, Accumulates) {
   }
   EXPECT_EQ(steps, (std::multiset{1, 1, 3, 3, 4, 4}));
 
-  const Outcome simulated = simulate(line + " --trace " + predicted + " --json");
+  const Outcome simulated = testing::call(line + " --trace " + predicted + " --json");
   ASSERT_EQ(simulated.status, 0) << simulated.err;
   EXPECT_EQ(Json::parse(simulated.out)["iterations"], 2);
-  const Outcome compared = simulate("compare " + predicted + " " + measured + " --json");
+  const Outcome compared = testing::call("compare " + predicted + " " + measured + " --json");
   EXPECT_EQ(compared.status, 0) << compared.err;
   EXPECT_GT(Json::parse(compared.out)["matched"], 0) << compared.out;
 }
@@ -275,7 +258,7 @@ TEST(Pipeexec, Accumulates) {
 TEST(Pipeexec, WritesAllReplicas) {
   const testing::TemporaryFolder folder;
   const std::string trace = folder / "run.json";
-  const Outcome outcome = call(
+  const Outcome outcome = pipeexec(
       "--schedule 1f1b --stages 2 --data-parallel 2 --microbatches 2 --iterations 3 "
       "--zero 3 --quiet --trace " +
       trace + tiny);
@@ -360,7 +343,7 @@ TEST(Pipeexec, RefusesReplicasAsPipesimDoes) {
            "--schedule " + twice + " --data-parallel 2",
            "--schedule " + twice + " --data-parallel 2 --zero 3 --shard-over 1"}) {
     const std::string line = what.starts_with("--schedule") ? what : both + what;
-    const Outcome run = call(
+    const Outcome run = pipeexec(
         what.find("micro-batch-size") == std::string::npos ? line + " --micro-batch-size 1" : line);
     std::vector<std::string> words{PIPESIM_COMMAND};
     std::istringstream in(line + model);
@@ -382,7 +365,7 @@ TEST(Pipeexec, RefusesShardsAsPipesimDoes) {
            "--model gpt-mini --tensor-parallel 4 --sequence-parallel --sequence-length 62",
            "--model gpt-mini --tensor-overlap off",
            "--model gpt-mini --tensor-parallel 2 --tensor-overlap maybe"}) {
-    const Outcome run = call(both + what);
+    const Outcome run = pipeexec(both + what);
     std::vector<std::string> words{PIPESIM_COMMAND};
     std::istringstream in(both + what + " --cluster dgx-a100");
     for (std::string word; in >> word;) words.push_back(word);
@@ -392,8 +375,8 @@ TEST(Pipeexec, RefusesShardsAsPipesimDoes) {
     const auto sentence = [](const std::string& text) { return text.substr(text.find(':')); };
     EXPECT_EQ(sentence(run.err), sentence(predicted.err)) << what;
   }
-  const Outcome words =
-      call("--schedule 1f1b --stages 1 --microbatches 1 --model gpt2-small --tensor-parallel 2");
+  const Outcome words = pipeexec(
+      "--schedule 1f1b --stages 1 --microbatches 1 --model gpt2-small --tensor-parallel 2");
   EXPECT_EQ(words.status, 2);
   EXPECT_NE(words.err.find("--tensor-parallel 2: does not divide a vocabulary of 50257 of "
                            "gpt2-small; nearest valid: 1\n"),
@@ -403,7 +386,7 @@ TEST(Pipeexec, RefusesShardsAsPipesimDoes) {
 
 TEST(Pipeexec, EmulatesWhatCostsSay) {
   const std::string emulated = "--device emulated --schedule 1f1b --stages 2 --microbatches 2";
-  const Json wall = json_of(emulated + " --iterations 2");
+  const Json wall = pipeexec_json(emulated + " --iterations 2");
   EXPECT_EQ(wall["device"], "emulated, wall pace");
   EXPECT_EQ(wall["pace"], "wall");
   EXPECT_TRUE(wall["losses"].empty());
@@ -411,7 +394,7 @@ TEST(Pipeexec, EmulatesWhatCostsSay) {
   std::int64_t both = 0;  // a late end of the first is the second's gain
   for (const Json& time : wall["iteration_times_ns"]) both += time.get<std::int64_t>();
   EXPECT_GE(both, 2 * 9'000'000);  // (m+p-1)(F+B)
-  const Outcome anchored = call(emulated + " --pace anchored --iterations 2");
+  const Outcome anchored = pipeexec(emulated + " --pace anchored --iterations 2");
   EXPECT_EQ(anchored.status, 0) << anchored.err;
   EXPECT_NE(anchored.out.find("emulated, anchored pace"), std::string::npos) << anchored.out;
   EXPECT_EQ(anchored.out.find("loss"), std::string::npos);
@@ -419,7 +402,7 @@ TEST(Pipeexec, EmulatesWhatCostsSay) {
 
 TEST(Pipeexec, ReportsWithinTheWidth) {
   for (const std::size_t width : {80, 120, 200}) {
-    const Outcome outcome = call(good + " --verify", {"COLUMNS=" + std::to_string(width)});
+    const Outcome outcome = pipeexec(good + " --verify", {"COLUMNS=" + std::to_string(width)});
     EXPECT_EQ(outcome.status, 0);
     std::istringstream lines(outcome.out);
     for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), width) << line;
@@ -428,12 +411,12 @@ TEST(Pipeexec, ReportsWithinTheWidth) {
     EXPECT_NE(outcome.out.find("weights equal those of one rank, bit by bit"), std::string::npos);
     EXPECT_NE(outcome.out.find("memory, each rank at its fullest"), std::string::npos);
   }
-  EXPECT_EQ(call(good + " --quiet").out, "");
+  EXPECT_EQ(pipeexec(good + " --quiet").out, "");
 }
 
 TEST(Pipeexec, RunsScheduleFiles) {
-  const Json json =
-      json_of("--verify --iterations 1 --schedule " + golden("dualpipev_4rank_10mb.csv") + tiny);
+  const Json json = pipeexec_json("--verify --iterations 1 --schedule " +
+                                  golden("dualpipev_4rank_10mb.csv") + tiny);
   EXPECT_EQ(json["stages"], 4);
   EXPECT_EQ(json["virtual_stages"], 2);
   EXPECT_EQ(json["microbatches"], 10);
@@ -445,9 +428,9 @@ TEST(Pipeexec, TrainsOnAnyText) {
   std::string bytes;
   for (int i = 0; i < 3000; ++i) bytes += static_cast<char>(i * i % 251);
   write_file(folder / "bytes", bytes);
-  const Json json = json_of(good + " --verify --data " + (folder / "bytes"));
+  const Json json = pipeexec_json(good + " --verify --data " + (folder / "bytes"));
   EXPECT_EQ(json["verify"]["bitwise"], true);
-  EXPECT_NE(json["losses"], json_of(good)["losses"]);
+  EXPECT_NE(json["losses"], pipeexec_json(good)["losses"]);
 }
 
 TEST(Pipeexec, TrainsAModelFile) {
@@ -456,16 +439,16 @@ TEST(Pipeexec, TrainsAModelFile) {
              R"({"format": "pipesim-model", "version": 1, "architecture": "gpt", "blocks": 2,
                  "hidden_size": 8, "heads": 4, "kv_heads": 4, "experts": 1,
                  "vocabulary_size": 256, "max_sequence_length": 8})");
-  const Json json = json_of(good + " --verify --model " + (folder / "model.json"));
+  const Json json = pipeexec_json(good + " --verify --model " + (folder / "model.json"));
   EXPECT_EQ(json["verify"]["bitwise"], true);
 }
 
 TEST(Pipeexec, ThreadsHaveNoSumsOfALibrary) {
   const std::string two = good + " --data-parallel 2 --reduce ";
-  expect_refused(two + "library", 2, "transport local has no sums of its own");
-  expect_refused(two + "fast", 2, "unknown reduction 'fast'");
-  expect_refused(good + " --reduce library", 2, "one replica reduces nothing");
-  EXPECT_EQ(json_of(two + "ordered")["reduce"], "ordered");
+  expect_pipeexec_refuses(two + "library", 2, "transport local has no sums of its own");
+  expect_pipeexec_refuses(two + "fast", 2, "unknown reduction 'fast'");
+  expect_pipeexec_refuses(good + " --reduce library", 2, "one replica reduces nothing");
+  EXPECT_EQ(pipeexec_json(two + "ordered")["reduce"], "ordered");
 }
 
 TEST(Pipeexec, RefusesInOneSentence) {
@@ -490,105 +473,116 @@ TEST(Pipeexec, RefusesInOneSentence) {
              R"({"format": "pipesim-model", "version": 1, "name": "convolutions",
                  "architecture": "layers",
                  "layers": [{"name": "convolution", "forward_ns": 1, "repeat": 4}]})");
-  expect_refused("", 2, "--stages is missing");
-  expect_refused("--stages 2", 2, "--schedule is missing");
-  expect_refused("--schedule 1f1b --stages 2", 2, "--microbatches is missing");
-  expect_refused("--schedule 1f1b --microbatches 2", 2, "mpirun -n P");
-  expect_refused(good + " --schedule", 2, "--schedule");
-  expect_refused("--schedule 1f2b --stages 2 --microbatches 2", 2, "nearest first: 1f1b");
-  expect_refused("--schedule 1f1b --stages 11 --microbatches 2", 2, "10 layers cannot fill 11");
-  expect_refused("--schedule 1f1b --stages 0 --microbatches 2", 2, "--stages");
-  expect_refused("--schedule 1f1b --stages 5000 --microbatches 2", 2, "at most 1024");
-  expect_refused("--schedule " + golden("zb1p_2rank_2stagep_compute.csv") + " --stages 3", 2,
-                 "has 2");
-  expect_refused(good + " --layout 5,6", 2, "--layout: 11 layers");
-  expect_refused(good + " --layout tttttt|tttt", 2,
-                 "--layout: layer 0 on virtual stage 0 is t, but stands where gpt-mini has its "
-                 "embedding, E");
-  expect_refused(good + " --layout Ettttt|tttm", 2, "layer 9 on virtual stage 1 is m, ");
-  expect_refused(good + " --data " + (folder / "none.txt"), 2, "No such file");
-  expect_refused(good + " --data " + (folder / "short.txt"), 2, "has 8 bytes, but a sequence of 8");
-  expect_refused(good + " --data " + folder.path().string(), 2, "Is a directory");
-  expect_refused(good + " --model gpt-minni", 2, "nearest first: gpt-mini");
-  expect_refused(good + " --attention fussed", 2,
-                 "--attention: unknown attention 'fussed'; known, nearest first: fused, unfused");
-  expect_refused(good + " --model mlp-mini --attention fused", 2,
-                 "--attention: 'mlp-mini' has none; leave the flag away");
-  expect_refused(good + " --model " + (folder / "none.json"), 2, "No such file");
-  expect_refused(good + " --model " + (folder / "model.json"), 2, "do not divide");
-  expect_refused(good + " --model mixtral-8x7b", 2,
-                 "can't train 'mixtral-8x7b': it lacks experts; give a gpt or llama without "
-                 "experts, or an mlp, or have ");
-  expect_refused(good + " --model " + (folder / "odd.json"), 2,
-                 "4 heads of 3 numbers, but rotary positions turn pairs");
-  expect_refused(good + " --model " + (folder / "experts.json"), 2, "it lacks experts");
-  expect_refused(good + " --model " + (folder / "listed.json"), 2,
-                 "can't train 'convolutions': listed layers are numbers");
-  expect_refused(
+  expect_pipeexec_refuses("", 2, "--stages is missing");
+  expect_pipeexec_refuses("--stages 2", 2, "--schedule is missing");
+  expect_pipeexec_refuses("--schedule 1f1b --stages 2", 2, "--microbatches is missing");
+  expect_pipeexec_refuses("--schedule 1f1b --microbatches 2", 2, "mpirun -n P");
+  expect_pipeexec_refuses(good + " --schedule", 2, "--schedule");
+  expect_pipeexec_refuses("--schedule 1f2b --stages 2 --microbatches 2", 2, "nearest first: 1f1b");
+  expect_pipeexec_refuses("--schedule 1f1b --stages 11 --microbatches 2", 2,
+                          "10 layers cannot fill 11");
+  expect_pipeexec_refuses("--schedule 1f1b --stages 0 --microbatches 2", 2, "--stages");
+  expect_pipeexec_refuses("--schedule 1f1b --stages 5000 --microbatches 2", 2, "at most 1024");
+  expect_pipeexec_refuses("--schedule " + golden("zb1p_2rank_2stagep_compute.csv") + " --stages 3",
+                          2, "has 2");
+  expect_pipeexec_refuses(good + " --layout 5,6", 2, "--layout: 11 layers");
+  expect_pipeexec_refuses(
+      good + " --layout tttttt|tttt", 2,
+      "--layout: layer 0 on virtual stage 0 is t, but stands where gpt-mini has its "
+      "embedding, E");
+  expect_pipeexec_refuses(good + " --layout Ettttt|tttm", 2, "layer 9 on virtual stage 1 is m, ");
+  expect_pipeexec_refuses(good + " --data " + (folder / "none.txt"), 2, "No such file");
+  expect_pipeexec_refuses(good + " --data " + (folder / "short.txt"), 2,
+                          "has 8 bytes, but a sequence of 8");
+  expect_pipeexec_refuses(good + " --data " + folder.path().string(), 2, "Is a directory");
+  expect_pipeexec_refuses(good + " --model gpt-minni", 2, "nearest first: gpt-mini");
+  expect_pipeexec_refuses(
+      good + " --attention fussed", 2,
+      "--attention: unknown attention 'fussed'; known, nearest first: fused, unfused");
+  expect_pipeexec_refuses(good + " --model mlp-mini --attention fused", 2,
+                          "--attention: 'mlp-mini' has none; leave the flag away");
+  expect_pipeexec_refuses(good + " --model " + (folder / "none.json"), 2, "No such file");
+  expect_pipeexec_refuses(good + " --model " + (folder / "model.json"), 2, "do not divide");
+  expect_pipeexec_refuses(
+      good + " --model mixtral-8x7b", 2,
+      "can't train 'mixtral-8x7b': it lacks experts; give a gpt or llama without "
+      "experts, or an mlp, or have ");
+  expect_pipeexec_refuses(good + " --model " + (folder / "odd.json"), 2,
+                          "4 heads of 3 numbers, but rotary positions turn pairs");
+  expect_pipeexec_refuses(good + " --model " + (folder / "experts.json"), 2, "it lacks experts");
+  expect_pipeexec_refuses(good + " --model " + (folder / "listed.json"), 2,
+                          "can't train 'convolutions': listed layers are numbers");
+  expect_pipeexec_refuses(
       good + " --model " + (folder / "ascii.json") + " --data " + (folder / "umlaut.txt"), 2,
       "vocabulary_size is 128");
-  expect_refused("--schedule 1f1b --stages 2 --microbatches 2 --sequence-length 257", 2,
-                 "takes at most 256");
-  expect_refused("--schedule 1f1b --stages 2 --microbatches 2 --micro-batch-size 1000000000", 2,
-                 "of which");
-  expect_refused(good + " --iterations 0", 2, "--iterations");
-  expect_refused(good + " --iterations 1000000000", 2, "iterations: needs about");
-  expect_refused(good + " --warmup -1", 2, "--warmup");
-  expect_refused(good + " --seed x", 2, "--seed");
-  expect_refused(good + " --learning-rate inf", 2, "--learning-rate");
-  expect_refused(good + " --recompute som", 2,
-                 "--recompute: unknown recomputation 'som'; known, nearest first: none, norms, "
-                 "full, selective, attention, activation");
-  expect_refused(good + " --recompute norms,norms", 2, "norms is there twice; give");
-  expect_refused(good + " --recompute full,activation", 2, "full goes with nothing else; give");
-  expect_refused(good + " --model mlp-mini --recompute attention", 2,
-                 "--recompute selective: mlp-mini has no attention to compute again; nearest "
-                 "valid: none and full");
-  expect_refused(good + " --model mlp-mini --recompute norms,activation", 2,
-                 "mlp-mini has no norms to compute again");
-  expect_refused(good + " --precision fp16", 2, "known, nearest first: fp32, bf16");
-  expect_refused(good + " --precision bf16", 2, "device cpu computes in fp32 alone");
-  expect_refused(good + " --device gpu", 2, "unknown device 'gpu'; known, nearest first: cpu");
-  expect_refused(good + " --device cuda:first", 2, "write cuda:0 for the first");
-  expect_refused(good + " --device hip:", 2, "write hip:0 for the first");
-  expect_refused(good + " --device cuda:-1", 2, "has no number of a GPU");
-  expect_refused(good + " --transport ucx", 2, "unknown transport 'ucx'");
-  expect_refused(good + " --eager-limit 3", 2, "has no unit");
-  expect_refused(good + " --chekpoint x", 2, "unknown flag '--chekpoint'");
-  expect_refused(good + " --trace " + (folder / "no/run.json"), 2, "No such file");
-  expect_refused(good + " --trace /dev/full", 1, "No space left");
-  expect_refused(good + " --timeout 5", 2, "has no unit");
+  expect_pipeexec_refuses("--schedule 1f1b --stages 2 --microbatches 2 --sequence-length 257", 2,
+                          "takes at most 256");
+  expect_pipeexec_refuses(
+      "--schedule 1f1b --stages 2 --microbatches 2 --micro-batch-size 1000000000", 2, "of which");
+  expect_pipeexec_refuses(good + " --iterations 0", 2, "--iterations");
+  expect_pipeexec_refuses(good + " --iterations 1000000000", 2, "iterations: needs about");
+  expect_pipeexec_refuses(good + " --warmup -1", 2, "--warmup");
+  expect_pipeexec_refuses(good + " --seed x", 2, "--seed");
+  expect_pipeexec_refuses(good + " --learning-rate inf", 2, "--learning-rate");
+  expect_pipeexec_refuses(
+      good + " --recompute som", 2,
+      "--recompute: unknown recomputation 'som'; known, nearest first: none, norms, "
+      "full, selective, attention, activation");
+  expect_pipeexec_refuses(good + " --recompute norms,norms", 2, "norms is there twice; give");
+  expect_pipeexec_refuses(good + " --recompute full,activation", 2,
+                          "full goes with nothing else; give");
+  expect_pipeexec_refuses(
+      good + " --model mlp-mini --recompute attention", 2,
+      "--recompute selective: mlp-mini has no attention to compute again; nearest "
+      "valid: none and full");
+  expect_pipeexec_refuses(good + " --model mlp-mini --recompute norms,activation", 2,
+                          "mlp-mini has no norms to compute again");
+  expect_pipeexec_refuses(good + " --precision fp16", 2, "known, nearest first: fp32, bf16");
+  expect_pipeexec_refuses(good + " --precision bf16", 2, "device cpu computes in fp32 alone");
+  expect_pipeexec_refuses(good + " --device gpu", 2,
+                          "unknown device 'gpu'; known, nearest first: cpu");
+  expect_pipeexec_refuses(good + " --device cuda:first", 2, "write cuda:0 for the first");
+  expect_pipeexec_refuses(good + " --device hip:", 2, "write hip:0 for the first");
+  expect_pipeexec_refuses(good + " --device cuda:-1", 2, "has no number of a GPU");
+  expect_pipeexec_refuses(good + " --transport ucx", 2, "unknown transport 'ucx'");
+  expect_pipeexec_refuses(good + " --eager-limit 3", 2, "has no unit");
+  expect_pipeexec_refuses(good + " --chekpoint x", 2, "unknown flag '--chekpoint'");
+  expect_pipeexec_refuses(good + " --trace " + (folder / "no/run.json"), 2, "No such file");
+  expect_pipeexec_refuses(good + " --trace /dev/full", 1, "No space left");
+  expect_pipeexec_refuses(good + " --timeout 5", 2, "has no unit");
   const std::string emulated = "--device emulated --schedule 1f1b --stages 2 --microbatches 2";
-  expect_refused(emulated + " --model gpt-mini", 2, "trains nothing");
-  expect_refused(emulated + " --attention fused", 2, "trains nothing");
-  expect_refused(emulated + " --verify", 2, "no results to compare");
-  expect_refused(emulated + " --pace slow", 2, "known, nearest first: wall");
-  expect_refused(emulated + " --layout 1,1", 2, "needs costs by layer");
-  expect_refused(emulated + " --data-parallel 2", 2, "give each stage or layer its `parameters`");
-  expect_refused(emulated + " --data-parallel 2 --pace anchored", 2, "takes its time");
-  expect_refused(emulated + " --faults B@stage2=x2", 2, "there are 2 virtual stages");
-  expect_refused(emulated + " --faults 1B7=x2", 2, "the schedule has no such action");
-  expect_refused(emulated + " --faults W@stage1=x2", 2, "the schedule has no such action");
-  expect_refused(emulated + " --faults launch@rank2=1ms", 2, "there are 2 ranks");
-  expect_refused(emulated + " --faults B@stage1", 2, "there is no '='");
-  expect_refused(emulated + " --faults B@stage1=x101", 2, "no factor from x0 to x100");
-  expect_refused(emulated + " --faults B@stage1=2", 2, "no factor from x0 to x100");
-  expect_refused(emulated + " --faults SEND_F@stage1=x2", 2, "is no F, I, W or B");
-  expect_refused(emulated + " --faults B@1=x2", 2, "'1' is no stage");
-  expect_refused(emulated + " --faults launch@rank1=1", 2, "has no unit");
-  expect_refused(emulated + " --faults pause@1B=1ms", 2, "is no F, I, W or B");
-  expect_refused(emulated + " --faults 0F0=x2,", 2, "there is no '='");
-  expect_refused(emulated + " --faults ''", 2, "there is no '='");
-  expect_refused(good + " --faults 0F0=x0.5", 2, "a training can't be made shorter");
-  expect_refused(emulated + " --costs " + testing::source_file("examples/shared_card.json"), 2,
-                 "names a rank");
-  expect_refused(good + " --costs x.json", 2, "only --device emulated has costs");
-  expect_refused("run " + good, 2, "unknown subcommand 'run'");
+  expect_pipeexec_refuses(emulated + " --model gpt-mini", 2, "trains nothing");
+  expect_pipeexec_refuses(emulated + " --attention fused", 2, "trains nothing");
+  expect_pipeexec_refuses(emulated + " --verify", 2, "no results to compare");
+  expect_pipeexec_refuses(emulated + " --pace slow", 2, "known, nearest first: wall");
+  expect_pipeexec_refuses(emulated + " --layout 1,1", 2, "needs costs by layer");
+  expect_pipeexec_refuses(emulated + " --data-parallel 2", 2,
+                          "give each stage or layer its `parameters`");
+  expect_pipeexec_refuses(emulated + " --data-parallel 2 --pace anchored", 2, "takes its time");
+  expect_pipeexec_refuses(emulated + " --faults B@stage2=x2", 2, "there are 2 virtual stages");
+  expect_pipeexec_refuses(emulated + " --faults 1B7=x2", 2, "the schedule has no such action");
+  expect_pipeexec_refuses(emulated + " --faults W@stage1=x2", 2, "the schedule has no such action");
+  expect_pipeexec_refuses(emulated + " --faults launch@rank2=1ms", 2, "there are 2 ranks");
+  expect_pipeexec_refuses(emulated + " --faults B@stage1", 2, "there is no '='");
+  expect_pipeexec_refuses(emulated + " --faults B@stage1=x101", 2, "no factor from x0 to x100");
+  expect_pipeexec_refuses(emulated + " --faults B@stage1=2", 2, "no factor from x0 to x100");
+  expect_pipeexec_refuses(emulated + " --faults SEND_F@stage1=x2", 2, "is no F, I, W or B");
+  expect_pipeexec_refuses(emulated + " --faults B@1=x2", 2, "'1' is no stage");
+  expect_pipeexec_refuses(emulated + " --faults launch@rank1=1", 2, "has no unit");
+  expect_pipeexec_refuses(emulated + " --faults pause@1B=1ms", 2, "is no F, I, W or B");
+  expect_pipeexec_refuses(emulated + " --faults 0F0=x2,", 2, "there is no '='");
+  expect_pipeexec_refuses(emulated + " --faults ''", 2, "there is no '='");
+  expect_pipeexec_refuses(good + " --faults 0F0=x0.5", 2, "a training can't be made shorter");
+  expect_pipeexec_refuses(
+      emulated + " --costs " + testing::source_file("examples/shared_card.json"), 2,
+      "names a rank");
+  expect_pipeexec_refuses(good + " --costs x.json", 2, "only --device emulated has costs");
+  expect_pipeexec_refuses("run " + good, 2, "unknown subcommand 'run'");
 }
 
 TEST(Pipeexec, LeavesNothingBehindWhenItFails) {
   const testing::TemporaryFolder folder;
-  expect_refused(good + " --layout 9,9 --trace " + (folder / "run.json"), 2, "--layout");
+  expect_pipeexec_refuses(good + " --layout 9,9 --trace " + (folder / "run.json"), 2, "--layout");
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
@@ -608,21 +602,22 @@ std::string listed(const std::string& list, const std::string& name) {
 // A kind of which there is none is listed with the reason, and asking for it
 // gives the same reason; of one that is there each GPU has a line.
 TEST(Pipeexec, SaysWhyThereIsNoGpu) {
-  const Outcome list = call("--list-devices");
+  const Outcome list = pipeexec("--list-devices");
   EXPECT_EQ(list.status, 0);
   for (const std::string kind : {"cuda", "hip"}) {
     const std::string alone = listed(list.out, kind);
     if (alone.empty()) {
       EXPECT_NE(listed(list.out, kind + ":0").find("GiB"), std::string::npos) << list.out;
-      expect_refused(good + " --device " + kind + ":99", 2, "there is no such GPU; there is: cpu");
+      expect_pipeexec_refuses(good + " --device " + kind + ":99", 2,
+                              "there is no such GPU; there is: cpu");
       continue;
     }
     const std::string here = "not here: ";
     ASSERT_TRUE(alone.starts_with(here)) << alone;
     const std::string reason = alone.substr(here.size());
     for (const std::string& name : {kind, kind + ":0", kind + ":99"}) {
-      expect_refused(good + " --device " + name, 2,
-                     "--device " + name + ": " + reason + "; there is: cpu, emulated");
+      expect_pipeexec_refuses(good + " --device " + name, 2,
+                              "--device " + name + ": " + reason + "; there is: cpu, emulated");
     }
   }
 }
@@ -655,16 +650,16 @@ TEST(Pipeexec, SaysWhatIsWrongWithAModule) {
 }
 
 TEST(Pipeexec, ListsAndHelps) {
-  const Outcome list = call("--list-devices");
+  const Outcome list = pipeexec("--list-devices");
   EXPECT_EQ(list.status, 0);
   for (const char* name : {"cpu", "mpi", "tcp", "local"}) {
     EXPECT_NE(list.out.find(name), std::string::npos) << name;
   }
-  const Outcome help = call("--help");
+  const Outcome help = pipeexec("--help");
   std::istringstream lines(help.out);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80) << line;
   EXPECT_EQ(help.out.find("cuda"), std::string::npos);
-  EXPECT_TRUE(call("--version").out.starts_with("pipeexec "));
+  EXPECT_TRUE(pipeexec("--version").out.starts_with("pipeexec "));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "tests/command.h"
 #include "tests/files.h"
+#include "tests/words.h"
 #include "traces/base/files.h"
 
 namespace pipesim {
@@ -41,18 +42,11 @@ std::vector<Shown> shown_in(const std::string& page, const std::string& mark = "
   return all;
 }
 
-std::vector<std::string> split_lines(const std::string& text) {
-  std::vector<std::string> all;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) all.push_back(line);
-  return all;
-}
-
 // Whether a block shows what was printed: all of it, where a line `...` stands for one
 // or more lines left out.
 bool shows(const std::string& block, const std::string& printed) {
-  const std::vector<std::string> shown = split_lines(block);
-  const std::vector<std::string> all = split_lines(printed);
+  const std::vector<std::string> shown = testing::lines_of(block);
+  const std::vector<std::string> all = testing::lines_of(printed);
   // fits[i]: the lines of the block so far show the first i that were printed.
   std::vector<bool> fits(all.size() + 1);
   fits[0] = true;

@@ -13,7 +13,7 @@
 namespace pipesim {
 namespace {
 
-std::string json_of(PredictionRequest request) {
+std::string result_of_request(PredictionRequest request) {
   const PreparedPrediction prepared = prepare(std::move(request));
   return result_json(prepared.choice.schedule, prepared.predict(), prepared.memory_cap_bytes,
                      prepared.model, {});
@@ -28,7 +28,7 @@ PredictionRequest request_for(const char* schedule, int ranks, int microbatches)
 
 TEST(Request, IsWhatTheCommandLineAsks) {
   const std::string four = "--schedule 1f1b --stages 4 --microbatches 8 --json";
-  EXPECT_EQ(json_of(request_for("1f1b", 4, 8)), testing::output_of(four));
+  EXPECT_EQ(result_of_request(request_for("1f1b", 4, 8)), testing::output_of(four));
 
   PredictionRequest given = request_for("1f1b", 4, 8);
   GivenCosts costs;
@@ -39,7 +39,7 @@ TEST(Request, IsWhatTheCommandLineAsks) {
   given.costs.p2p = P2p::fifo;
   given.iterations = 3;
   given.memory_cap_bytes = 1 << 30;
-  EXPECT_EQ(json_of(given),
+  EXPECT_EQ(result_of_request(given),
             testing::output_of(four + " --forward 1ms,1ms,2ms,1ms --backward 3000001ns --p2p fifo"
                                       " --p2p-latency 5us --iterations 3 --memory-cap 1GiB"));
 
@@ -47,7 +47,7 @@ TEST(Request, IsWhatTheCommandLineAsks) {
   layers.costs.costs = read_costs(testing::source_file("examples/uneven_costs.json"));
   layers.costs.layout = std::vector<int>{2, 3, 2, 1};
   EXPECT_EQ(
-      json_of(layers),
+      result_of_request(layers),
       testing::output_of("--schedule interleaved --stages 2 --microbatches 4 --json --costs " +
                          testing::source_file("examples/uneven_costs.json") + " --layout 2,3,2,1"));
 
@@ -59,7 +59,7 @@ TEST(Request, IsWhatTheCommandLineAsks) {
   training.training.attention = Attention::unfused;
   training.training.gradient_bytes = 2;
   trained.costs.costs = training;
-  EXPECT_EQ(json_of(trained), testing::output_of(testing::small + " --json"));
+  EXPECT_EQ(result_of_request(trained), testing::output_of(testing::small + " --json"));
 }
 
 TEST(Request, IsRefusedWhereItContradictsItself) {

@@ -2,37 +2,25 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "tests/command.h"
 #include "tests/files.h"
+#include "tests/model_calls.h"
 #include "traces/base/files.h"
 
 namespace pipesim {
 namespace {
 
-using Json = nlohmann::json;
+using testing::call;
+using testing::Json;
+using testing::json_of;
 using testing::Outcome;
-
-Outcome call(const std::string& line) {
-  std::istringstream words(line);
-  std::vector<std::string> arguments;
-  for (std::string word; words >> word;) arguments.push_back(word);
-  return testing::pipesim(arguments);
-}
-
-Json json_of(const std::string& line) {
-  const Outcome outcome = call(line + " --json");
-  EXPECT_EQ(outcome.status, 0) << outcome.err;
-  return Json::parse(outcome.out);
-}
-
-const std::string small = "--schedule 1f1b --stages 4 --microbatches 8";
+using testing::schedule;
 
 TEST(SpreadFlags, SayWhatTheMakespanVariesBy) {
-  const Json plain = json_of(small);
+  const Json plain = json_of(schedule);
   EXPECT_FALSE(plain.contains("makespan_spread_ns"));
-  const Json varied = json_of(small + " --jitter 5%");
+  const Json varied = json_of(schedule + " --jitter 5%");
   EXPECT_EQ(varied["makespan_ns"], plain["makespan_ns"]) << "is that without jitter";
   const Json& spread = varied["makespan_spread_ns"];
   EXPECT_EQ(spread["seeds"], 100);
@@ -41,21 +29,30 @@ TEST(SpreadFlags, SayWhatTheMakespanVariesBy) {
   double shares = 0;
   for (const Json& rank : varied["ranks"]) shares += rank["spread_share"].get<double>();
   EXPECT_NEAR(shares, 1, 1e-9);
-  EXPECT_EQ(call(small + " --jitter 5% --json").out, call(small + " --jitter 5% --json").out);
-  EXPECT_NE(json_of(small + " --jitter 5% --seeds 30")["makespan_spread_ns"], spread);
-  EXPECT_FALSE(json_of(small + " --jitter 0").contains("makespan_spread_ns"));
-  EXPECT_NE(call(small + " --jitter 5%").out.find("draws of 5.0 % jitter\n        caused by rank "),
-            std::string::npos);
+  EXPECT_EQ(call(schedule + " --jitter 5% --json").out, call(schedule + " --jitter 5% --json").out);
+  EXPECT_NE(json_of(schedule + " --jitter 5% --seeds 30")["makespan_spread_ns"], spread);
+  EXPECT_FALSE(json_of(schedule + " --jitter 0").contains("makespan_spread_ns"));
+  EXPECT_NE(
+      call(schedule + " --jitter 5%").out.find("draws of 5.0 % jitter\n        caused by rank "),
+      std::string::npos);
 }
 
 TEST(SpreadFlags, ASlowRankIsOneWithSuchTimes) {
-  const Json slow = json_of(small + " --slow-rank 2:1.5");
-  const Json given = json_of(small + " --forward 1ms,1ms,1.5ms,1ms --backward 2ms,2ms,3ms,2ms");
+  const Json slow = json_of(schedule + " --slow-rank 2:1.5");
+  const Json given = json_of(schedule + " --forward 1ms,1ms,1.5ms,1ms --backward 2ms,2ms,3ms,2ms");
   EXPECT_EQ(slow["makespan_ns"], given["makespan_ns"]);
-  const Json two = json_of(small + " --slow-rank 2:1.5,0:2");
+  const Json two = json_of(schedule + " --slow-rank 2:1.5,0:2");
   EXPECT_EQ(
       two["makespan_ns"],
-      json_of(small + " --forward 2ms,1ms,1.5ms,1ms --backward 4ms,2ms,3ms,2ms")["makespan_ns"]);
+      json_of(schedule + " --forward 2ms,1ms,1.5ms,1ms --backward 4ms,2ms,3ms,2ms")["makespan_ns"]);
+  // Both chunks of a rank of a V.
+  for (const std::string name : {"zb-v", "v-half", "v-min", "dualpipe-v"}) {
+    const std::string v = "--schedule " + name + " --stages 2 --microbatches 6";
+    const Json slow_point = json_of(v + " --slow-rank 1:1.5");
+    const Json by_hand = json_of(v + " --forward 1ms,1.5ms,1.5ms,1ms --backward 2ms,3ms,3ms,2ms");
+    EXPECT_EQ(slow_point["makespan_ns"], by_hand["makespan_ns"]) << name;
+    EXPECT_GT(slow_point["makespan_ns"], json_of(v)["makespan_ns"]) << name;
+  }
 }
 
 TEST(SpreadFlags, AreOfEverySchedule) {
@@ -111,7 +108,7 @@ TEST(SpreadFlags, AreRefusedInOneSentence) {
            {"--jitter 5% --seeds 0", "--seeds"},
            {"--jitter 5% --seeds 1000000", "at most 100,000 are drawn"},
            {"--seeds 10", "they are draws of --jitter"}}) {
-    testing::expect_one_sentence(call(small + " " + flags), "pipesim", flags, 2, part);
+    testing::expect_one_sentence(call(schedule + " " + flags), "pipesim", flags, 2, part);
   }
 }
 

@@ -37,7 +37,7 @@ class Game final : public Changes {
   unsigned made_ = 0;
 };
 
-std::vector<std::int64_t> random_values(std::size_t count, std::mt19937_64& random) {
+std::vector<std::int64_t> random_coalition_values(std::size_t count, std::mt19937_64& random) {
   std::vector<std::int64_t> values(std::size_t{1} << count);
   for (std::int64_t& value : values) value = static_cast<std::int64_t>(random() % 2001) - 1000;
   return values;
@@ -66,7 +66,7 @@ TEST(Attribution, IsTheMeanOverAllOrders) {
   std::mt19937_64 random(1);
   for (int i = 0; i < 200; ++i) {
     const std::size_t count = 1 + random() % 6;
-    const std::vector<std::int64_t> values = random_values(count, random);
+    const std::vector<std::int64_t> values = random_coalition_values(count, random);
     Game game(count, [&](unsigned made) { return values[made]; });
     const std::vector<std::int64_t> shares = shares_of(game);
     EXPECT_EQ(game.made(), 0U);
@@ -95,7 +95,7 @@ TEST(Attribution, SamplesLieWithinTheirErrors) {
   int outside = 0;
   int all = 0;
   for (int i = 0; i < 40; ++i) {
-    const std::vector<std::int64_t> values = random_values(5, random);
+    const std::vector<std::int64_t> values = random_coalition_values(5, random);
     Game game(5, [&](unsigned made) { return values[made]; });
     const std::vector<std::int64_t> exact = shares_of(game);
     const std::vector<SampledShare> sampled = sampled_shares(game, 60);

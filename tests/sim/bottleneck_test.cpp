@@ -13,8 +13,10 @@
 #include <tuple>
 
 #include "sim/engine/simulate.h"
+#include "sim/plan/index.h"
 #include "sim/schedule/family.h"
 #include "tests/errors.h"
+#include "tests/families.h"
 #include "tests/random_schedule.h"
 
 namespace pipesim {
@@ -23,14 +25,12 @@ namespace {
 using testing::pick;
 using Moments = std::vector<HeldChunks>;
 
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
-
 std::int64_t value_at(const std::vector<std::int64_t>& values, int i) {
   return values.empty() ? 0 : values[index(i)];
 }
 
 // A layout's cost, layer by layer, with each directed way by itself.
-struct Truth {
+struct Loads {
   std::vector<std::int64_t> rank_ns;
   std::map<std::pair<int, int>, std::int64_t> way_ns;
   std::vector<std::int64_t> memory;
@@ -52,9 +52,9 @@ struct Truth {
   }
 };
 
-Truth truth_of(const BottleneckProblem& problem, const std::vector<int>& layout) {
+Loads loads_of(const BottleneckProblem& problem, const std::vector<int>& layout) {
   const Placement& placement = problem.placement;
-  Truth truth;
+  Loads truth;
   truth.rank_ns.resize(index(placement.ranks()));
   truth.memory.resize(index(placement.ranks()));
   std::vector<int> stage_of;
@@ -166,7 +166,7 @@ Placement random_placement(std::mt19937_64& random) {
   }
 }
 
-BottleneckProblem random_problem(std::mt19937_64& random, Placement placement, int most_layers) {
+BottleneckProblem random_bottleneck(std::mt19937_64& random, Placement placement, int most_layers) {
   BottleneckProblem problem;
   problem.placement = std::move(placement);
   const int stages = problem.placement.stages();
@@ -209,7 +209,7 @@ void expect_least_of_all(const BottleneckProblem& problem, bool& fits) {
   auto least = std::tuple(std::numeric_limits<std::int64_t>::max(), std::int64_t{0}, 0.0);
   std::vector<int> first;  // of those with the least of all three
   for_each_layout(problem.layers(), stages, [&](const std::vector<int>& layout) {
-    const Truth truth = truth_of(problem, layout);
+    const Loads truth = loads_of(problem, layout);
     const auto cost =
         std::tuple(truth.missing(problem.memory_caps), truth.bottleneck(), truth.squares());
     if (cost >= least) return;
@@ -227,7 +227,7 @@ void expect_least_of_all(const BottleneckProblem& problem, bool& fits) {
     ASSERT_EQ(best->layout.size(), index(stages));
     ASSERT_EQ(std::accumulate(best->layout.begin(), best->layout.end(), 0), problem.layers());
     ASSERT_GE(std::ranges::min(best->layout), 1);
-    const Truth truth = truth_of(problem, best->layout);
+    const Loads truth = loads_of(problem, best->layout);
     ASSERT_EQ(truth.missing(problem.memory_caps), 0);
     ASSERT_EQ(truth.bottleneck(), ns);
     ASSERT_EQ(truth.squares(), squares);
@@ -243,7 +243,7 @@ void expect_least_of_all(const BottleneckProblem& problem, bool& fits) {
     ASSERT_NE(best, nullptr);
     ASSERT_TRUE(best->is_proven());
     ASSERT_EQ(best->bytes, missing);
-    const Truth truth = truth_of(problem, best->layout);
+    const Loads truth = loads_of(problem, best->layout);
     ASSERT_EQ(truth.missing(problem.memory_caps), missing);
     ASSERT_EQ(truth.memory[index(best->rank)] - problem.memory_caps[index(best->rank)], missing);
     int stage = 0;
@@ -260,7 +260,7 @@ void expect_least_of_many(std::mt19937_64& random, int rounds, int most_layers,
     SCOPED_TRACE(fmt::format("round {}", round));
     bool fits = false;
     ASSERT_NO_FATAL_FAILURE(
-        expect_least_of_all(random_problem(random, placement(), most_layers), fits));
+        expect_least_of_all(random_bottleneck(random, placement(), most_layers), fits));
     fitted += fits ? 1 : 0;
   }
   EXPECT_GT(fitted, rounds / 10);
@@ -281,7 +281,7 @@ TEST(Bottleneck, IsTheLeastWithChunksToo) {
 }
 
 // One nanosecond a layer.
-BottleneckProblem alike(int layers, Placement placement) {
+BottleneckProblem layers_alike(int layers, Placement placement) {
   BottleneckProblem problem;
   problem.layer_ns.assign(index(layers), 1);
   problem.placement = std::move(placement);
@@ -293,33 +293,33 @@ TEST(Bottleneck, OfLayersThatAreAlikeIsTheLargestShare) {
     for (const Placement& placement :
          {Placement::loop(p, 1), Placement::loop(p, 2), Placement::v(p, 2), Placement::v(p, 3)}) {
       for (int n = placement.stages(); n <= placement.stages() + 13; ++n) {
-        const auto best = std::get<Bottleneck>(find_bottleneck(alike(n, placement)));
+        const auto best = std::get<Bottleneck>(find_bottleneck(layers_alike(n, placement)));
         ASSERT_EQ(best.ns, (n + p - 1) / p);
         ASSERT_TRUE(best.is_proven());
-        const Truth truth = truth_of(alike(n, placement), best.layout);
+        const Loads truth = loads_of(layers_alike(n, placement), best.layout);
         ASSERT_EQ(std::ranges::min(truth.rank_ns), n / p);
       }
     }
   }
-  EXPECT_EQ(std::get<Bottleneck>(find_bottleneck(alike(9, Placement::loop(4, 1)))).layout,
+  EXPECT_EQ(std::get<Bottleneck>(find_bottleneck(layers_alike(9, Placement::loop(4, 1)))).layout,
             (std::vector<int>{2, 2, 2, 3}));
 }
 
 TEST(Bottleneck, OfAsManyLayersAsStagesHasOneEach) {
   for (const Placement& placement :
        {Placement::loop(5, 1), Placement::loop(3, 3), Placement::v(4, 2)}) {
-    BottleneckProblem problem = alike(placement.stages(), placement);
+    BottleneckProblem problem = layers_alike(placement.stages(), placement);
     std::iota(problem.layer_ns.begin(), problem.layer_ns.end(), 1);
     const auto best = std::get<Bottleneck>(find_bottleneck(problem));
     EXPECT_EQ(best.layout, std::vector<int>(index(placement.stages()), 1));
-    EXPECT_EQ(best.ns, std::ranges::max(truth_of(problem, best.layout).rank_ns));
+    EXPECT_EQ(best.ns, std::ranges::max(loads_of(problem, best.layout).rank_ns));
     EXPECT_TRUE(best.is_proven());
   }
 }
 
 TEST(Bottleneck, OfAVAddsWhatBothLegsSend) {
   // Rank 0 has stages 0 and 3: each way carries boundary 0 and boundary 2.
-  BottleneckProblem problem = alike(6, Placement::v(2, 2));
+  BottleneckProblem problem = layers_alike(6, Placement::v(2, 2));
   problem.transfer_ns = {{4, 4, 4, 4, 4, 4}, {90, 90, 90, 90, 90, 90}, {5, 5, 5, 5, 3, 3}};
   const auto best = std::get<Bottleneck>(find_bottleneck(problem));
   EXPECT_EQ(best.ns, 4 + 3);
@@ -328,7 +328,7 @@ TEST(Bottleneck, OfAVAddsWhatBothLegsSend) {
 
 TEST(Bottleneck, TakesNoMoreMemoryThanThereIs) {
   // Rank 0 holds two microbatches' activations, rank 1 one.
-  BottleneckProblem problem = alike(6, Placement::loop(2, 1));
+  BottleneckProblem problem = layers_alike(6, Placement::loop(2, 1));
   problem.state_bytes.assign(6, 10);
   problem.activation_bytes = {1, 1, 9, 1, 1, 1};
   problem.moments = {{{{2}, {0}}}, {{{1}, {0}}}};
@@ -354,7 +354,7 @@ TEST(Bottleneck, TakesNoMoreMemoryThanThereIs) {
 }
 
 TEST(Bottleneck, NeedsALayerForEachStage) {
-  EXPECT_EQ(testing::error_of([] { find_bottleneck(alike(3, Placement::loop(2, 2))); }),
+  EXPECT_EQ(testing::error_of([] { find_bottleneck(layers_alike(3, Placement::loop(2, 2))); }),
             "partition: 3 layers cannot fill 4 stages; give each stage one layer or more");
 }
 
@@ -400,7 +400,7 @@ TEST(Bottleneck, OfAThousandLayersOn64RanksIsTheLeast) {
   const auto free = std::get<Bottleneck>(find_bottleneck(problem));
   EXPECT_TRUE(free.is_proven());
   EXPECT_EQ(free.ns, by_all_last_cuts(problem));
-  EXPECT_EQ(truth_of(problem, free.layout).bottleneck(), free.ns);
+  EXPECT_EQ(loads_of(problem, free.layout).bottleneck(), free.ns);
 
   problem.state_bytes = random_values(random, 1000, 1'000'000);
   problem.activation_bytes = random_values(random, 1000, 100'000);
@@ -410,7 +410,7 @@ TEST(Bottleneck, OfAThousandLayersOn64RanksIsTheLeast) {
   EXPECT_TRUE(held.is_proven());
   EXPECT_EQ(held.ns, by_all_last_cuts(problem));
   EXPECT_GT(held.ns, free.ns);
-  const Truth truth = truth_of(problem, held.layout);
+  const Loads truth = loads_of(problem, held.layout);
   EXPECT_EQ(truth.bottleneck(), held.ns);
   EXPECT_EQ(truth.missing(problem.memory_caps), 0);
 }
@@ -422,7 +422,7 @@ TEST(Bottleneck, SaysWhatMayBeMissingWhereThereAreTooManyLayouts) {
   problem.layer_ns = random_values(random, 96, 1'000'000);
   const auto best = std::get<Bottleneck>(find_bottleneck(problem));
   EXPECT_FALSE(best.is_proven());
-  const Truth truth = truth_of(problem, best.layout);
+  const Loads truth = loads_of(problem, best.layout);
   EXPECT_EQ(truth.bottleneck(), best.ns);
   const std::int64_t total =
       std::accumulate(problem.layer_ns.begin(), problem.layer_ns.end(), std::int64_t{0});
@@ -465,7 +465,7 @@ TEST(FullestMoments, OfAListAreItsCrests) {
 // With bytes of each stage's own, ranks need at the fullest of the moments what a
 // simulation meters; and no moment is there for nothing.
 void expect_as_metered(const Schedule& schedule, std::mt19937_64& random) {
-  BottleneckProblem problem = alike(schedule.stages(), schedule.placement);
+  BottleneckProblem problem = layers_alike(schedule.stages(), schedule.placement);
   problem.moments = fullest_moments(schedule);
   problem.activation_bytes = random_values(random, schedule.stages(), 100);
   problem.residue_bytes = random_values(random, schedule.stages(), 150);
@@ -498,14 +498,18 @@ TEST(FullestMoments, AreWhatASimulationMeters) {
   int generated = 0;
   for (const Family& family : all_families()) {
     for (int p = 1; p <= 5; ++p) {
-      for (int v = 1; v <= (family.many_chunks ? 3 : 1); ++v) {
+      for (const int v : testing::chunk_counts(family)) {
         for (int m = p; m <= 4 * p; m += p) {
           SCOPED_TRACE(fmt::format("{} p{} v{} m{}", family.name, p, v, m));
           ScheduleRequest request{std::string(family.name), p, m, {}, {}, {}};
           if (family.many_chunks) request.chunks = v;
-          for (int weights = 0; weights < 3; ++weights) {
-            expect_as_metered(generate(request), random);
+          Schedule schedule;
+          try {
+            schedule = generate(request);
+          } catch (const Error&) {
+            continue;  // too few microbatches for it
           }
+          for (int weights = 0; weights < 3; ++weights) expect_as_metered(schedule, random);
           ++generated;
         }
       }

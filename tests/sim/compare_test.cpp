@@ -16,10 +16,6 @@ namespace {
 
 using testing::recorded;
 
-Schedule schedule_of(const std::string& family, int ranks, int microbatches) {
-  return generate(ScheduleRequest{family, ranks, microbatches});
-}
-
 void expect_sums(const Comparison& comparison) {
   const auto& sides = comparison.sides;
   EXPECT_EQ(comparison.gap.total_ns(),
@@ -106,7 +102,7 @@ TEST_P(SlowStage, IsTheCauseAndItsVictimsAreNot) {
   SimulationOptions options;
   options.transfers.mode = GetParam();
   for (const char* family : {"gpipe", "1f1b", "zb-h1", "interleaved"}) {
-    const Schedule schedule = schedule_of(family, 4, 8);
+    const Schedule schedule = generate({family, 4, 8});
     Costs planned = testing::costs_of(schedule.stages(), 1'000'000, 2'000'000, 20'000);
     for (StageCosts& stage : planned.stages) stage.output_bytes = 1'000;
     planned.p2p.bytes_per_second = 1'000'000'000;
@@ -143,7 +139,7 @@ INSTANTIATE_TEST_SUITE_P(Modes, SlowStage,
                          });
 
 TEST(Compare, ASlowLinkIsTheCause) {
-  const Schedule schedule = schedule_of("1f1b", 4, 8);
+  const Schedule schedule = generate({"1f1b", 4, 8});
   const Costs planned = testing::costs_of(4, 1'000'000, 2'000'000, 20'000);
   Costs costs = planned;
   costs.edges[{1, 2}] = {900'000, {}, {}};
@@ -160,7 +156,7 @@ TEST(Compare, ASlowLinkIsTheCause) {
 }
 
 TEST(Compare, AHiccupIsNamedByItsMicrobatch) {
-  const Schedule schedule = schedule_of("gpipe", 2, 4);
+  const Schedule schedule = generate({"gpipe", 2, 4});
   const Costs costs = testing::costs_of(2, 1'000, 2'000);
   const RecordedRun predicted = recorded(schedule, costs);
   RecordedRun measured = predicted;
@@ -187,7 +183,7 @@ TEST(Compare, AHiccupIsNamedByItsMicrobatch) {
 TEST(Compare, AShiftedClockIsAClockAndNoLateness) {
   for (const char* family : {"gpipe", "1f1b", "interleaved"}) {
     for (const std::int64_t latency : {0, 50'000, 6'000'000}) {
-      const Schedule schedule = schedule_of(family, 4, 8);
+      const Schedule schedule = generate({family, 4, 8});
       const Costs costs = testing::costs_of(schedule.stages(), 1'000'000, 2'000'000, latency);
       const RecordedRun predicted = recorded(schedule, costs);
       for (int rank = 0; rank < 4; ++rank) {
@@ -215,7 +211,7 @@ TEST(Compare, AShiftedClockIsAClockAndNoLateness) {
 }
 
 TEST(Compare, ASwappedPairIsAnOrderChange) {
-  Schedule swapped = schedule_of("gpipe", 2, 4);
+  Schedule swapped = generate({"gpipe", 2, 4});
   const Costs costs = testing::costs_of(2, 1'000, 2'000, 100);
   const RecordedRun predicted = recorded(swapped, costs);
   const auto list = swapped.actions[1];
@@ -232,7 +228,7 @@ TEST(Compare, ASwappedPairIsAnOrderChange) {
 }
 
 TEST(Compare, WhatOnlyOneHasIsUnmodelled) {
-  const Schedule schedule = schedule_of("1f1b", 3, 6);
+  const Schedule schedule = generate({"1f1b", 3, 6});
   const Costs planned = testing::costs_of(3, 1'000, 2'000, 10);
   Costs costs = planned;
   costs.optimizer_ns = {500, 500, 500};
@@ -296,7 +292,7 @@ TEST(Compare, ACellCountsAsOneHoweverItIsDone) {
 }
 
 TEST(Compare, TimesOfTheTraceAreThoseWithClocksPutRight) {
-  const Schedule schedule = schedule_of("1f1b", 3, 6);
+  const Schedule schedule = generate({"1f1b", 3, 6});
   const RecordedRun predicted = recorded(schedule, testing::costs_of(3, 1'000'000, 2'000'000));
   for (const int rank : {0, 1}) {
     RecordedRun measured = predicted;
@@ -308,7 +304,7 @@ TEST(Compare, TimesOfTheTraceAreThoseWithClocksPutRight) {
 
 // Closing work that waits for all ranks is late with them, and no cause.
 TEST(Compare, AStepThatWaitsForAllIsNoCauseOfWaiting) {
-  const Schedule schedule = schedule_of("gpipe", 3, 4);
+  const Schedule schedule = generate({"gpipe", 3, 4});
   Costs costs = testing::costs_of(3, 1'000, 2'000);
   costs.optimizer_ns = {100, 100, 100};
   const RecordedRun predicted = recorded(schedule, costs);
@@ -333,7 +329,7 @@ TEST(Compare, AStepThatWaitsForAllIsNoCauseOfWaiting) {
 }
 
 TEST(Compare, NothingInCommonSaysWhatEachHolds) {
-  const RecordedRun predicted = recorded(schedule_of("gpipe", 2, 2), testing::costs_of(2, 10, 20));
+  const RecordedRun predicted = recorded(generate({"gpipe", 2, 2}), testing::costs_of(2, 10, 20));
   RecordedRun measured = predicted;
   measured.name = "run.json";
   for (Span& span : measured.spans) span.action.microbatch += 7;
@@ -398,7 +394,7 @@ std::int64_t count_busy_receivers(const RecordedRun& run) {
 }
 
 TEST(WireTimes, AreToldWhereBothEndsWereSeen) {
-  const Schedule schedule = schedule_of("1f1b", 4, 8);
+  const Schedule schedule = generate({"1f1b", 4, 8});
   RecordedRun run = recorded(schedule, testing::costs_of(4, 1'000'000, 2'000'000, 700'000));
   const std::int64_t messages = 2 * 3 * 8;
   const std::int64_t busy = count_busy_receivers(run);
@@ -428,7 +424,7 @@ TEST(WireTimes, AreToldWhereBothEndsWereSeen) {
 }
 
 TEST(WireTimes, AreNotToldWhereAnEndIsMissing) {
-  const Schedule schedule = schedule_of("interleaved", 2, 4);
+  const Schedule schedule = generate({"interleaved", 2, 4});
   const RecordedRun whole =
       recorded(schedule, testing::costs_of(schedule.stages(), 1'000'000, 2'000'000, 50'000));
   const std::int64_t messages = compare(whole, whole).sides[measured_side].wire.messages();

@@ -13,18 +13,18 @@
 namespace pipesim {
 namespace {
 
-std::string with(const std::string& rest) {
+std::string costs_json(const std::string& rest) {
   return R"({"format":"pipesim-costs","version":1,)" + rest + "}";
 }
 const std::string two_stages =
     R"("stages":[{"forward_ns":1,"backward_ns":5},{"forward_ns":2,"backward_input_ns":3,"backward_weight_ns":4}])";
 
-std::string error_of(const std::string& text) {
+std::string costs_error(const std::string& text) {
   return testing::input_error_of([&] { parse_costs(text, "c.json"); });
 }
 
 TEST(Costs, SplitsABackwardRoundingDown) {
-  const Costs costs = parse_costs(with(two_stages), "c.json").costs;
+  const Costs costs = parse_costs(costs_json(two_stages), "c.json").costs;
   EXPECT_EQ(costs.stages[0].backward_input_ns, 2);
   EXPECT_EQ(costs.stages[0].backward_weight_ns, 3);
   EXPECT_EQ(costs.stages[1].backward_ns(), 7);
@@ -52,7 +52,7 @@ TEST(Costs, ReceivingTakesTimeOfMessages) {
   const std::string received = R"(,"p2p":{"receive_ns":7})";
   const std::string stage = R"({"forward_ns":1,"backward_ns":5,"forward_messages_ns":100})";
   const CostsFile by_stage = parse_costs(
-      with(R"("stages":[)" + stage + "," + stage + "," + stage + "]" + received), "c.json");
+      costs_json(R"("stages":[)" + stage + "," + stage + "," + stage + "]" + received), "c.json");
   const Placement placement({0, 1, 1});
   const Costs costs = by_stage.resolve(placement, {});
   const std::int64_t forward[] = {100, 107, 100};
@@ -66,7 +66,7 @@ TEST(Costs, ReceivingTakesTimeOfMessages) {
   EXPECT_EQ(by_stage.costs.stages[1].forward_messages_ns, 100);
   const std::string layer = R"({"forward_ns":1,"backward_ns":5})";
   const CostsFile by_layer = parse_costs(
-      with(R"("layers":[)" + layer + "," + layer + "," + layer + "]" + received), "c.json");
+      costs_json(R"("layers":[)" + layer + "," + layer + "," + layer + "]" + received), "c.json");
   const Costs laid_out = by_layer.resolve(Placement::loop(2, 1), parse_layout("1,2").layers);
   EXPECT_EQ(laid_out.stages[1].forward_ns, 2);
   EXPECT_EQ(laid_out.stages[1].forward_messages_ns, 7);
@@ -77,7 +77,7 @@ TEST(Costs, ReceivingTakesTimeOfMessages) {
 TEST(Costs, EdgesOverrideTheLinkInPart) {
   const Costs costs =
       parse_costs(
-          with(
+          costs_json(
               two_stages +
               R"(,"p2p":{"latency_ns":7,"bandwidth_bytes_per_s":2e9,"edges":[)"
               R"({"from":0,"to":1,"latency_ns":9},{"from":1,"to":0,"bandwidth_bytes_per_s":null}]})"),
@@ -92,11 +92,12 @@ TEST(Costs, EdgesOverrideTheLinkInPart) {
 TEST(Costs, EdgesGoThroughLinksThatTheyShare) {
   const Costs costs =
       parse_costs(
-          with(two_stages +
-               R"(,"p2p":{"bandwidth_bytes_per_s":2e9,"compute_slowdown":0.25,)"
-               R"("links":[{"name":"a","bandwidth_bytes_per_s":1e9},)"
-               R"({"name":"b","bandwidth_bytes_per_s":5e8}],)"
-               R"("edges":[{"from":0,"to":1,"links":["b","a"]},{"from":1,"to":0,"links":[]}]})"),
+          costs_json(
+              two_stages +
+              R"(,"p2p":{"bandwidth_bytes_per_s":2e9,"compute_slowdown":0.25,)"
+              R"("links":[{"name":"a","bandwidth_bytes_per_s":1e9},)"
+              R"({"name":"b","bandwidth_bytes_per_s":5e8}],)"
+              R"("edges":[{"from":0,"to":1,"links":["b","a"]},{"from":1,"to":0,"links":[]}]})"),
           "c.json")
           .costs;
   EXPECT_EQ(costs.shared_links,
@@ -139,7 +140,8 @@ TEST(Costs, SayWhatStagesExchangeAndRanksHold) {
 
 TEST(Costs, LayersTogetherMayTakeWhatAStageMay) {
   const std::string layer = R"({"forward_ns":600000000000000,"backward_ns":1})";
-  const CostsFile file = parse_costs(with(R"("layers":[)" + layer + "," + layer + "]"), "c.json");
+  const CostsFile file =
+      parse_costs(costs_json(R"("layers":[)" + layer + "," + layer + "]"), "c.json");
   EXPECT_EQ(file.resolve(Placement::loop(2, 1), std::nullopt).stages.size(), 2U);
   EXPECT_NE(testing::input_error_of([&] {
               file.resolve(Placement::loop(1, 1), std::nullopt);
@@ -149,10 +151,10 @@ TEST(Costs, LayersTogetherMayTakeWhatAStageMay) {
 
 TEST(Costs, LayersAreSummedByTheLayout) {
   const CostsFile file = parse_costs(
-      with(R"("layers":[{"forward_ns":1,"backward_ns":3,"weight_bytes":10,"output_bytes":5},)"
-           R"({"forward_ns":2,"backward_ns":3,"weight_bytes":20,"output_bytes":6},)"
-           R"({"forward_ns":4,"backward_ns":3,"weight_bytes":40,"output_bytes":7}],)"
-           R"("optimizer_ns":9,"reduce_gradients_ns":[1,2])"),
+      costs_json(R"("layers":[{"forward_ns":1,"backward_ns":3,"weight_bytes":10,"output_bytes":5},)"
+                 R"({"forward_ns":2,"backward_ns":3,"weight_bytes":20,"output_bytes":6},)"
+                 R"({"forward_ns":4,"backward_ns":3,"weight_bytes":40,"output_bytes":7}],)"
+                 R"("optimizer_ns":9,"reduce_gradients_ns":[1,2])"),
       "c.json");
   const Placement two = Placement::loop(2, 1);
   const Costs even = file.resolve(two, std::nullopt);  // 2,1
@@ -191,15 +193,16 @@ TEST(Layout, ReadsMegatronsStringAndFiles) {
 }
 
 TEST(Costs, WrittenAndReadAgain) {
-  Costs costs = parse_costs(with(two_stages + R"(,"p2p":{"latency_ns":7,"edges":[{"from":0,"to":1,)"
-                                              R"("latency_ns":9}],"links":[{"name":"a",)"
-                                              R"("bandwidth_bytes_per_s":3e9}]},)"
-                                              R"("optimizer_ns":[1,2],)"
-                                              R"("gradient_norm":{"latency_ns":3},)"
-                                              R"("tied_gradients":{"bytes":7,"links":["a"],)"
-                                              R"("bandwidth_bytes_per_s":2e9})"),
-                            "c.json")
-                    .costs;
+  Costs costs =
+      parse_costs(costs_json(two_stages + R"(,"p2p":{"latency_ns":7,"edges":[{"from":0,"to":1,)"
+                                          R"("latency_ns":9}],"links":[{"name":"a",)"
+                                          R"("bandwidth_bytes_per_s":3e9}]},)"
+                                          R"("optimizer_ns":[1,2],)"
+                                          R"("gradient_norm":{"latency_ns":3},)"
+                                          R"("tied_gradients":{"bytes":7,"links":["a"],)"
+                                          R"("bandwidth_bytes_per_s":2e9})"),
+                  "c.json")
+          .costs;
   const std::string silent = to_json(costs);
   EXPECT_EQ(silent.find("messages"), std::string::npos) << silent;
   costs.stages[0].overlap_ns = 4;
@@ -220,8 +223,8 @@ TEST(Costs, WrittenAndReadAgain) {
 
 TEST(Costs, OfSavesAreWrittenAndReadAgain) {
   const CostsFile file = parse_costs(
-      with(two_stages + R"(,"save":{"bytes":[7,9],"writers":3,"bandwidth_bytes_per_s":2e9,)"
-                        R"("sync_ns":4,"publish_ns":5,"copy_bandwidth_bytes_per_s":null})"),
+      costs_json(two_stages + R"(,"save":{"bytes":[7,9],"writers":3,"bandwidth_bytes_per_s":2e9,)"
+                              R"("sync_ns":4,"publish_ns":5,"copy_bandwidth_bytes_per_s":null})"),
       "c.json");
   const SaveCosts want{.bytes = {7, 9},
                        .writers = 3,
@@ -232,16 +235,16 @@ TEST(Costs, OfSavesAreWrittenAndReadAgain) {
   EXPECT_EQ(parse_costs(to_json(file), "c.json").costs.save, want);
   EXPECT_EQ(parse_costs(to_json(file.costs), "c.json").costs.save, want);
   // One number is every rank's, once it is known how many there are.
-  const CostsFile every = parse_costs(with(two_stages + R"(,"save":{"bytes":6})"), "c.json");
+  const CostsFile every = parse_costs(costs_json(two_stages + R"(,"save":{"bytes":6})"), "c.json");
   EXPECT_EQ(every.resolve(Placement::loop(2, 1), {}).save->bytes,
             (std::vector<std::int64_t>{6, 6}));
   EXPECT_EQ(parse_costs(to_json(every), "c.json").save_bytes, 6);
   // Without bytes they are still to be told.
-  const CostsFile silent = parse_costs(with(two_stages + R"(,"save":{})"), "c.json");
+  const CostsFile silent = parse_costs(costs_json(two_stages + R"(,"save":{})"), "c.json");
   EXPECT_EQ(silent.resolve(Placement::loop(2, 1), {}).save, SaveCosts());
   EXPECT_EQ(to_json(parse_costs(to_json(silent), "c.json")), to_json(silent));
-  EXPECT_FALSE(parse_costs(with(two_stages), "c.json").costs.save);
-  EXPECT_EQ(to_json(parse_costs(with(two_stages), "c.json")).find("save"), std::string::npos);
+  EXPECT_FALSE(parse_costs(costs_json(two_stages), "c.json").costs.save);
+  EXPECT_EQ(to_json(parse_costs(costs_json(two_stages), "c.json")).find("save"), std::string::npos);
 }
 
 // `@` marks the place that the error must name.
@@ -252,84 +255,90 @@ TEST(Costs, PointsAtWhatIsWrong) {
       {"@{}", "key 'format' is missing"},
       {R"({"format":@"other","version":1})", "format: 'other' is not 'pipesim-costs'"},
       {R"({"format":"pipesim-costs","version":@2})", "version: this program reads version 1"},
-      {"@" + with(R"("x":1)"), "give either stages"},
-      {with(two_stages + R"(,"stage":@1)"), "unknown key 'stage'; known, nearest first: stages,"},
-      {with(R"("stages":@[])"), "stages: an empty list"},
-      {with(R"("stages":[@{"forward_ns":1}])"), "stages[0]: a backward is missing"},
-      {with(R"("stages":[{"forward_ns":@-1,"backward_ns":1}])"),
+      {"@" + costs_json(R"("x":1)"), "give either stages"},
+      {costs_json(two_stages + R"(,"stage":@1)"),
+       "unknown key 'stage'; known, nearest first: stages,"},
+      {costs_json(R"("stages":@[])"), "stages: an empty list"},
+      {costs_json(R"("stages":[@{"forward_ns":1}])"), "stages[0]: a backward is missing"},
+      {costs_json(R"("stages":[{"forward_ns":@-1,"backward_ns":1}])"),
        "stages[0].forward_ns: -1 is out of range"},
-      {with(R"("stages":[{"forward_ns":@1.5,"backward_ns":1}])"),
+      {costs_json(R"("stages":[{"forward_ns":@1.5,"backward_ns":1}])"),
        "stages[0].forward_ns: 1.5 is not a whole number"},
-      {with(R"("stages":[{"forward_ns":@1e300,"backward_ns":1}])"),
+      {costs_json(R"("stages":[{"forward_ns":@1e300,"backward_ns":1}])"),
        "stages[0].forward_ns: 1e+300 is out of range"},
-      {with(R"("stages":[{"forward_ns":@99999999999999999999,"backward_ns":1}])"),
+      {costs_json(R"("stages":[{"forward_ns":@99999999999999999999,"backward_ns":1}])"),
        "stages[0].forward_ns: 1e+20 is out of range"},
-      {with(R"("stages":[{"forward_ns":@"1","backward_ns":1}])"),
+      {costs_json(R"("stages":[{"forward_ns":@"1","backward_ns":1}])"),
        "stages[0].forward_ns: must be a number"},
-      {with(R"("stages":[@{"forward_ns":1,"backward_ns":1,"backward_input_ns":1}])"),
+      {costs_json(R"("stages":[@{"forward_ns":1,"backward_ns":1,"backward_input_ns":1}])"),
        "stages[0]: give backward_ns, or"},
-      {with(R"("stages":[@{"forward_ns":1,"backward_input_ns":1}])"),
+      {costs_json(R"("stages":[@{"forward_ns":1,"backward_input_ns":1}])"),
        "stages[0]: key 'backward_weight_ns' is missing"},
-      {with(R"("stages":[{"forward_ns":1,"forward_ns":@1,"backward_ns":1}])"), "key 'forward_ns'"},
-      {with(R"("layers":[{"forward_ns":1,"backward_ns":1,"overlap_ns":@1}])"),
+      {costs_json(R"("stages":[{"forward_ns":1,"forward_ns":@1,"backward_ns":1}])"),
+       "key 'forward_ns'"},
+      {costs_json(R"("layers":[{"forward_ns":1,"backward_ns":1,"overlap_ns":@1}])"),
        "layers[0]: unknown key 'overlap_ns'"},
-      {with(R"("layers":[{"forward_ns":1,"backward_ns":1,"forward_messages_ns":@1}])"),
+      {costs_json(R"("layers":[{"forward_ns":1,"backward_ns":1,"forward_messages_ns":@1}])"),
        "layers[0]: unknown key 'forward_messages_ns'"},
-      {with(R"("stages":[{"forward_ns":1,"backward_ns":1,"backward_messages_ns":@-1}])"),
+      {costs_json(R"("stages":[{"forward_ns":1,"backward_ns":1,"backward_messages_ns":@-1}])"),
        "stages[0].backward_messages_ns: -1 is out of range"},
-      {with(R"("stages":[{"forward_ns":1,"backward_ns":1,"forward_messages_ns":@1e16}])"),
+      {costs_json(R"("stages":[{"forward_ns":1,"backward_ns":1,"forward_messages_ns":@1e16}])"),
        "stages[0].forward_messages_ns: 1e+16 is out of range"},
-      {with(
+      {costs_json(
            R"("stages":[{"forward_ns":999999999999998,"backward_ns":1,"forward_messages_ns":@3}])"),
        "stages[0].forward_messages_ns: 3 beside 999999999999998 ns of F are more than "
        "1000000000000000 ns; use smaller times"},
-      {with(two_stages + R"(,"p2p":{"bandwidth_bytes_per_s":@0})"),
+      {costs_json(two_stages + R"(,"p2p":{"bandwidth_bytes_per_s":@0})"),
        "p2p.bandwidth_bytes_per_s: 0 is out of range"},
-      {with(two_stages + R"(,"p2p":{"edges":[@{"from":0,"to":0}]})"),
+      {costs_json(two_stages + R"(,"p2p":{"edges":[@{"from":0,"to":0}]})"),
        "p2p.edges[0]: an edge joins two different ranks"},
-      {with(two_stages + R"(,"p2p":{"edges":[{"from":0,"to":1,"links":[@"a"]}]})"),
+      {costs_json(two_stages + R"(,"p2p":{"edges":[{"from":0,"to":1,"links":[@"a"]}]})"),
        "p2p.edges[0].links[0]: names a link, but p2p.links lists none"},
-      {with(two_stages + R"(,"p2p":{"links":[{"name":"a","bandwidth_bytes_per_s":1}],)" +
-            R"("edges":[{"from":0,"to":1,"links":[@"b"]}]})"),
+      {costs_json(two_stages + R"(,"p2p":{"links":[{"name":"a","bandwidth_bytes_per_s":1}],)" +
+                  R"("edges":[{"from":0,"to":1,"links":[@"b"]}]})"),
        "p2p.edges[0].links[0]: unknown link 'b'; known"},
-      {with(two_stages + R"(,"p2p":{"links":[{"name":"a","bandwidth_bytes_per_s":1}],)" +
-            R"("edges":[{"from":0,"to":1,"links":["a",@"a"]}]})"),
+      {costs_json(two_stages + R"(,"p2p":{"links":[{"name":"a","bandwidth_bytes_per_s":1}],)" +
+                  R"("edges":[{"from":0,"to":1,"links":["a",@"a"]}]})"),
        "p2p.edges[0].links[1]: is named twice"},
-      {with(two_stages + R"(,"p2p":{"links":[{"name":"a","bandwidth_bytes_per_s":1},)" +
-            R"(@{"name":"a","bandwidth_bytes_per_s":2}]})"),
+      {costs_json(two_stages + R"(,"p2p":{"links":[{"name":"a","bandwidth_bytes_per_s":1},)" +
+                  R"(@{"name":"a","bandwidth_bytes_per_s":2}]})"),
        "p2p.links[1]: link 'a' is given twice"},
-      {with(two_stages + R"(,"p2p":{"links":[{"name":"a","bandwidth_bytes_per_s":@null}]})"),
+      {costs_json(two_stages + R"(,"p2p":{"links":[{"name":"a","bandwidth_bytes_per_s":@null}]})"),
        "p2p.links[0].bandwidth_bytes_per_s: must be a number"},
-      {with(two_stages + R"(,"p2p":{"compute_slowdown":@-0.1})"),
+      {costs_json(two_stages + R"(,"p2p":{"compute_slowdown":@-0.1})"),
        "p2p.compute_slowdown: -0.1 is out of range: it must lie between 0 and 100"},
-      {with(two_stages + R"(,"p2p":{"compute_slowdown":@"10%"})"),
+      {costs_json(two_stages + R"(,"p2p":{"compute_slowdown":@"10%"})"),
        "p2p.compute_slowdown: must be a number"},
-      {with(two_stages + R"(,"save":@5)"), "save: must be an object"},
-      {with(two_stages + R"(,"save":{"bytes":@[]})"),
+      {costs_json(two_stages + R"(,"save":@5)"), "save: must be an object"},
+      {costs_json(two_stages + R"(,"save":{"bytes":@[]})"),
        "save.bytes: an empty list; give one number, or one a rank"},
-      {with(two_stages + R"(,"save":{"bytes":[1,@-1]})"), "save.bytes[1]: -1 is out of range"},
-      {with(two_stages + R"(,"save":{"bytes":5,"writers":@0})"), "save.writers: 0 is out of range"},
-      {with(two_stages + R"(,"save":{"writers":@2})"),
+      {costs_json(two_stages + R"(,"save":{"bytes":[1,@-1]})"),
+       "save.bytes[1]: -1 is out of range"},
+      {costs_json(two_stages + R"(,"save":{"bytes":5,"writers":@0})"),
+       "save.writers: 0 is out of range"},
+      {costs_json(two_stages + R"(,"save":{"writers":@2})"),
        "save.writers: they follow from replicas where bytes do; give bytes, too"},
-      {with(two_stages + R"(,"save":{"bandwidth_bytes_per_s":@0})"),
+      {costs_json(two_stages + R"(,"save":{"bandwidth_bytes_per_s":@0})"),
        "save.bandwidth_bytes_per_s: 0 is out of range"},
-      {with(two_stages + R"(,"save":{"copy_bandwidth_bytes_per_s":@"1GB/s"})"),
+      {costs_json(two_stages + R"(,"save":{"copy_bandwidth_bytes_per_s":@"1GB/s"})"),
        "save.copy_bandwidth_bytes_per_s: must be a number"},
-      {with(two_stages + R"(,"save":{"sync_ns":@1.5})"), "save.sync_ns: 1.5 is not a whole number"},
-      {with(two_stages + R"(,"save":{"publish_ns":@-3})"), "save.publish_ns: -3 is out of range"},
-      {with(two_stages + R"(,"save":{"latency_ns":@3})"), "save: unknown key 'latency_ns'"},
-      {with(two_stages + R"(,"optimizer_ns":@[])"), "optimizer_ns: an empty list"},
-      {with(two_stages + R"(,"gradient_norm":@5)"), "gradient_norm: must be an object"},
-      {with(two_stages + R"(,"gradient_norm":{"latency_ns":@-1})"),
+      {costs_json(two_stages + R"(,"save":{"sync_ns":@1.5})"),
+       "save.sync_ns: 1.5 is not a whole number"},
+      {costs_json(two_stages + R"(,"save":{"publish_ns":@-3})"),
+       "save.publish_ns: -3 is out of range"},
+      {costs_json(two_stages + R"(,"save":{"latency_ns":@3})"), "save: unknown key 'latency_ns'"},
+      {costs_json(two_stages + R"(,"optimizer_ns":@[])"), "optimizer_ns: an empty list"},
+      {costs_json(two_stages + R"(,"gradient_norm":@5)"), "gradient_norm: must be an object"},
+      {costs_json(two_stages + R"(,"gradient_norm":{"latency_ns":@-1})"),
        "gradient_norm.latency_ns: -1 is out of range"},
-      {with(two_stages + R"(,"tied_gradients":{"parts":@2})"),
+      {costs_json(two_stages + R"(,"tied_gradients":{"parts":@2})"),
        "tied_gradients: unknown key 'parts'"},
-      {with(two_stages + R"(,"collectives":@[])"), "collectives: an empty list"},
-      {with(two_stages + R"(,"collectives":{"links":[@"a"]})"),
+      {costs_json(two_stages + R"(,"collectives":@[])"), "collectives: an empty list"},
+      {costs_json(two_stages + R"(,"collectives":{"links":[@"a"]})"),
        "collectives.links[0]: names a link, but p2p.links lists none"},
-      {with(R"("stages":[{"forward_ns":1,"backward_ns":1,"reduce":{"bytes":@0}}])"),
+      {costs_json(R"("stages":[{"forward_ns":1,"backward_ns":1,"reduce":{"bytes":@0}}])"),
        "stages[0].reduce.bytes: 0 is out of range"},
-      {with(R"("stages":[{"forward_ns":1,"backward_ns":1,"unsharded_bytes":@5}])"),
+      {costs_json(R"("stages":[{"forward_ns":1,"backward_ns":1,"unsharded_bytes":@5}])"),
        "stages[0].unsharded_bytes: nothing is gathered without unshard; give both"},
   };
   for (const auto& [marked, rule] : cases) {
@@ -337,7 +346,7 @@ TEST(Costs, PointsAtWhatIsWrong) {
     std::string text = marked;
     text.erase(at, 1);
     const std::string want = "c.json:1:" + std::to_string(at + 1) + ": " + rule;
-    EXPECT_EQ(error_of(text).substr(0, want.size()), want) << "for " << text;
+    EXPECT_EQ(costs_error(text).substr(0, want.size()), want) << "for " << text;
   }
 }
 
@@ -348,10 +357,10 @@ const std::string sharded_stages =
     R"("p2p":{"links":[{"name":"card","bandwidth_bytes_per_s":9}]})";
 
 TEST(Costs, SayWhatReplicasExchange) {
-  const CostsFile file =
-      parse_costs(with(sharded_stages +
-                       R"(,"collectives":[{"bandwidth_bytes_per_s":5e8,"links":["card"]},{}])"),
-                  "c.json");
+  const CostsFile file = parse_costs(
+      costs_json(sharded_stages +
+                 R"(,"collectives":[{"bandwidth_bytes_per_s":5e8,"links":["card"]},{}])"),
+      "c.json");
   const Costs costs = file.resolve(Placement::loop(2, 1), {});
   EXPECT_EQ(costs.stages[0].unshard, (CollectiveCosts{7, 100, 4}));
   EXPECT_EQ(costs.stages[0].unsharded_bytes, 900);
@@ -361,7 +370,7 @@ TEST(Costs, SayWhatReplicasExchange) {
   EXPECT_EQ(costs.collective_link(1), Link{});
   // One for all ranks.
   const Costs alike =
-      parse_costs(with(sharded_stages + R"(,"collectives":{"links":["card"]})"), "c")
+      parse_costs(costs_json(sharded_stages + R"(,"collectives":{"links":["card"]})"), "c")
           .resolve(Placement::loop(2, 1), {});
   EXPECT_EQ(alike.collective_links, (std::vector<Link>(2, Link{0, {}, {0}})));
 }
@@ -370,7 +379,7 @@ TEST(Costs, OfReplicasAreWrittenAndReadAgain) {
   for (const char* collectives :
        {"", R"(,"collectives":{"bandwidth_bytes_per_s":70})",
         R"(,"collectives":[{"bandwidth_bytes_per_s":5,"links":["card"]},{"links":["card"]}])"}) {
-    const CostsFile file = parse_costs(with(sharded_stages + collectives), "c.json");
+    const CostsFile file = parse_costs(costs_json(sharded_stages + collectives), "c.json");
     const Costs costs = file.resolve(Placement::loop(2, 1), {});
     const Costs again = parse_costs(to_json(costs), "again").costs;
     EXPECT_EQ(again.stages, costs.stages);
@@ -381,7 +390,7 @@ TEST(Costs, OfReplicasAreWrittenAndReadAgain) {
     EXPECT_EQ(to_json(same.resolve(Placement::loop(2, 1), {})), to_json(costs));
   }
   // Costs without any say nothing of them.
-  const std::string plain = to_json(parse_costs(with(two_stages), "c.json").costs);
+  const std::string plain = to_json(parse_costs(costs_json(two_stages), "c.json").costs);
   for (const char* key : {"unshard", "reduce", "collectives"}) {
     EXPECT_EQ(plain.find(key), std::string::npos);
   }
@@ -393,7 +402,7 @@ TEST(Costs, OfReplicasAddUpOverLayers) {
       R"("unsharded_bytes":40},{"forward_ns":1,"backward_ns":2},)"
       R"({"forward_ns":1,"backward_ns":2,"unshard":{"bytes":20,"latency_ns":4,"parts":2},)"
       R"("unsharded_bytes":50,"reduce":{"bytes":8}}])";
-  const Costs costs = parse_costs(with(layers), "c.json").resolve(Placement::loop(1, 1), {});
+  const Costs costs = parse_costs(costs_json(layers), "c.json").resolve(Placement::loop(1, 1), {});
   EXPECT_EQ(costs.stages[0].unshard, (CollectiveCosts{7, 30, 3}));
   EXPECT_EQ(costs.stages[0].unsharded_bytes, 90);
   EXPECT_EQ(costs.stages[0].reduce, (CollectiveCosts{0, 8, 1}));
@@ -403,7 +412,7 @@ TEST(Costs, OfReplicasAreChecked) {
   const auto fails = [](const Costs& costs) {
     return testing::input_error_of([&] { costs.check(Placement::loop(2, 1), 10, "c.json"); });
   };
-  Costs costs = parse_costs(with(two_stages), "c.json").costs;
+  Costs costs = parse_costs(costs_json(two_stages), "c.json").costs;
   costs.stages[1].reduce = {max_time_ns, 1, 1};
   EXPECT_EQ(fails(costs), testing::no_error);
   costs.collective_links = {{}, {0, 1}};
@@ -425,7 +434,7 @@ TEST(Costs, OfReplicasAreChecked) {
 }
 
 TEST(Costs, ChecksThemselvesAgainstASchedule) {
-  const Costs costs = parse_costs(with(two_stages), "c.json").costs;
+  const Costs costs = parse_costs(costs_json(two_stages), "c.json").costs;
   const auto fails = [](const Costs& c, const Placement& p, int m) {
     try {
       c.check(p, m, "c.json");

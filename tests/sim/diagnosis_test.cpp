@@ -13,10 +13,6 @@
 namespace pipesim {
 namespace {
 
-Schedule schedule_of(const std::string& family, int ranks, int microbatches) {
-  return generate(ScheduleRequest{family, ranks, microbatches});
-}
-
 RecordedRun run_of(const Schedule& schedule, const Costs& costs, int iterations = 1) {
   SimulationOptions options;
   options.iterations = iterations;
@@ -48,7 +44,7 @@ RecordedRun as_hosts_see(RecordedRun run) {
 
 // The slow stage makes its own messages late, and those of others; none of them is slow.
 TEST(Diagnosis, AMessageThatIsSeenLateIsNotSlow) {
-  const Schedule schedule = schedule_of("1f1b", 4, 8);
+  const Schedule schedule = generate({"1f1b", 4, 8});
   const Costs planned = planned_costs(4);
   for (std::size_t slow = 0; slow < 4; ++slow) {
     Costs costs = planned;
@@ -115,7 +111,7 @@ TEST(Diagnosis, AMessageThatIsFetchedIsNotSlow) {
 
 // And one that is slow is, though others were seen late.
 TEST(Diagnosis, ASlowLinkIsFoundAmongMessagesSeenLate) {
-  const Schedule schedule = schedule_of("1f1b", 4, 8);
+  const Schedule schedule = generate({"1f1b", 4, 8});
   const Costs planned = planned_costs(4);
   Costs costs = planned;
   costs.edges[{1, 2}] = {5'000'000, {}, {}};
@@ -152,7 +148,7 @@ TEST(Diagnosis, ALinkOfSeveralStagesIsOneCause) {
 
 // Of two faults each has what its removal gains, alone and after the other's, on average.
 TEST(Diagnosis, TwoFaultsShareWhatTheyDoTogether) {
-  const Schedule schedule = schedule_of("1f1b", 4, 8);
+  const Schedule schedule = generate({"1f1b", 4, 8});
   const Costs planned = planned_costs(4);
   const auto makespan = [&](bool first, bool second) {
     Costs costs = planned;
@@ -217,7 +213,7 @@ RecordedRun varied(const Schedule& schedule, const Costs& costs, double deviatio
 }
 
 TEST(Diagnosis, WhatVariesFromIterationToIterationIsNoise) {
-  const Schedule schedule = schedule_of("1f1b", 4, 8);
+  const Schedule schedule = generate({"1f1b", 4, 8});
   const Costs planned = planned_costs(4);
   const RecordedRun prediction = run_of(schedule, planned);
   for (unsigned seed = 1; seed <= 20; ++seed) {
@@ -230,7 +226,7 @@ TEST(Diagnosis, WhatVariesFromIterationToIterationIsNoise) {
 }
 
 TEST(Diagnosis, AFaultStandsOutFromNoise) {
-  const Schedule schedule = schedule_of("zb-h1", 4, 8);
+  const Schedule schedule = generate({"zb-h1", 4, 8});
   const Costs planned = planned_costs(4);
   Costs costs = planned;
   costs.stages[2].forward_ns += 2'000'000;
@@ -251,7 +247,7 @@ TEST(Diagnosis, AFaultStandsOutFromNoise) {
 // Iterations that follow each other are compared as they repeat themselves.
 TEST(Diagnosis, OfIterationsThatFollowEachOther) {
   for (const char* family : {"1f1b", "zb-h2", "interleaved"}) {
-    const Schedule schedule = schedule_of(family, 4, 8);
+    const Schedule schedule = generate({family, 4, 8});
     const Costs planned = planned_costs(schedule.stages());
     Costs costs = planned;
     costs.stages[1].backward_input_ns += 3'000'000;
@@ -266,7 +262,7 @@ TEST(Diagnosis, OfIterationsThatFollowEachOther) {
 }
 
 TEST(Diagnosis, APredictionOfOneIterationIsToldFromSeveral) {
-  const Schedule schedule = schedule_of("zb-h2", 4, 8);
+  const Schedule schedule = generate({"zb-h2", 4, 8});
   const Costs costs = planned_costs(4);
   const Comparison comparison = compare(run_of(schedule, costs), run_of(schedule, costs, 5));
   EXPECT_LT(comparison.gap.total_ns(), 0);

@@ -13,7 +13,7 @@
 namespace pipesim {
 namespace {
 
-constexpr std::int64_t second = 1'000'000'000;
+constexpr std::int64_t a_second = 1'000'000'000;
 
 // What is under way, and what was saved, one nanosecond after the other.
 class Ticking {
@@ -163,7 +163,7 @@ Mean mean_of(const std::vector<double>& all) {
 }
 
 void expect_means_as_in_closed_form(const Checkpointing& job, std::int64_t interval) {
-  const SavedRun run{job, 12 * second, 400 * interval, interval};
+  const SavedRun run{job, 12 * a_second, 400 * interval, interval};
   const TimeShares shares = expected_shares(job, interval * run.iteration_ns);
   const double wall = static_cast<double>(run.work_ns()) / shares.goodput;
   constexpr int trials = 2000;
@@ -196,13 +196,15 @@ void expect_means_as_in_closed_form(const Checkpointing& job, std::int64_t inter
 }
 
 TEST(FailingRun, HasTheMeansOfTheClosedForm) {
-  expect_means_as_in_closed_form({3 * 3600 * second, 40 * second, 0, 300 * second}, 80);
-  expect_means_as_in_closed_form({600 * second, 30 * second, 0, 300 * second}, 12);
+  expect_means_as_in_closed_form({3 * 3600 * a_second, 40 * a_second, 0, 300 * a_second}, 80);
+  expect_means_as_in_closed_form({600 * a_second, 30 * a_second, 0, 300 * a_second}, 12);
 }
 
 TEST(FailingRun, HasThemWithAsynchronousSaves) {
-  expect_means_as_in_closed_form({3 * 3600 * second, second, 500 * second, 300 * second}, 50);
-  expect_means_as_in_closed_form({900 * second, 5 * second, 240 * second, 120 * second}, 20);
+  expect_means_as_in_closed_form({3 * 3600 * a_second, a_second, 500 * a_second, 300 * a_second},
+                                 50);
+  expect_means_as_in_closed_form({900 * a_second, 5 * a_second, 240 * a_second, 120 * a_second},
+                                 20);
 }
 
 TEST(FailingRun, RefusesWhatIsOutOfOrderOrNeverEnds) {
@@ -219,7 +221,7 @@ TEST(FailingRun, RefusesWhatIsOutOfOrderOrNeverEnds) {
 }
 
 TEST(DrawnFailures, AreExponential) {
-  constexpr std::int64_t mtbf = 3600 * second;
+  constexpr std::int64_t mtbf = 3600 * a_second;
   DrawnFailures failures(mtbf, 1, 0);
   std::vector<double> gaps;
   std::int64_t last = 0;
@@ -240,7 +242,7 @@ TEST(DrawnFailures, AreExponential) {
 // The same everywhere, for ever.
 TEST(DrawnFailures, AreBySeedAndTrialAlone) {
   const auto first = [](std::uint64_t seed, std::uint64_t trial) {
-    DrawnFailures failures(3 * second, seed, trial);
+    DrawnFailures failures(3 * a_second, seed, trial);
     return std::vector<std::int64_t>{failures.next(), failures.next(), failures.next()};
   };
   EXPECT_EQ(first(7, 0), (std::vector<std::int64_t>{2'680'804'042, 2'690'608'504, 9'556'862'891}));

@@ -10,13 +10,14 @@
 #include "sim/cost/hardware/cluster.h"
 #include "tests/errors.h"
 #include "tests/files.h"
+#include "tests/words.h"
 #include "traces/base/files.h"
 #include "traces/base/text.h"
 
 namespace pipesim {
 namespace {
 
-using Json = nlohmann::json;
+using testing::replaced;
 
 const std::string small_device =
     R"({"format":"pipesim-device","version":1,"name":"small","peak":{"bf16":"2TFLOP/s"},)"
@@ -33,13 +34,6 @@ std::string cluster_of(const std::string& rest) {
          R"(,"devices_per_node":4)" + (rest.empty() ? "" : ",") + rest + "}";
 }
 
-// `text` with `from`, which it has once, replaced.
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  const std::size_t at = text.find(from);
-  EXPECT_NE(at, std::string::npos) << from;
-  EXPECT_EQ(text.find(from, at + 1), std::string::npos) << from;
-  return text.replace(at, from.size(), to);
-}
 // The small device with `from` replaced, and what is wrong with that.
 std::string device_error(const std::string& from, const std::string& to) {
   const std::string text = replaced(small_device, from, to);
@@ -60,21 +54,21 @@ std::string nearest(const std::string& error) {
 }
 
 // The presets of one kind, as the library lists them and as files.
-struct Kind {
+struct Presets {
   const char* folder;
   std::vector<std::string> (*known)();
   std::string_view (*text)(const std::string& name);
 };
-const std::vector<Kind> kinds{{"devices", known_devices, device_preset},
-                              {"clusters", known_clusters, cluster_preset}};
+const std::vector<Presets> kinds{{"devices", known_devices, device_preset},
+                                 {"clusters", known_clusters, cluster_preset}};
 
-std::string file_of(const Kind& kind, const std::string& name) {
+std::string file_of(const Presets& kind, const std::string& name) {
   return testing::source_file("sim/cost/hardware/" + std::string(kind.folder) + "/" + name +
                               ".json");
 }
 
 TEST(Presets, AreTheFilesOfTheFolders) {
-  for (const Kind& kind : kinds) {
+  for (const Presets& kind : kinds) {
     std::vector<std::string> files;
     for (const auto& entry : std::filesystem::directory_iterator(
              std::filesystem::path(file_of(kind, "any")).parent_path())) {
@@ -86,7 +80,7 @@ TEST(Presets, AreTheFilesOfTheFolders) {
     EXPECT_GE(files.size(), 12U);
     for (const std::string& name : files) {
       EXPECT_EQ(kind.text(name), read_file(file_of(kind, name))) << name;
-      EXPECT_EQ(Json::parse(kind.text(name))["name"], name);
+      EXPECT_EQ(nlohmann::json::parse(kind.text(name))["name"], name);
     }
   }
 }
@@ -142,7 +136,7 @@ TEST(Presets, SayWhatAClusterIs) {
 
 // Every number, quantity and answer stands in an object of `value` and
 // `source`, by itself or in a list that does.
-void expect_sources(const Json& json, const std::string& path, bool sourced) {
+void expect_sources(const nlohmann::json& json, const std::string& path, bool sourced) {
   static const std::set<std::string> texts{"/format", "/version", "/name", "/title", "/device"};
   if (json.is_object() && json.contains("value")) {
     ASSERT_TRUE(json.contains("source")) << path;
@@ -158,10 +152,10 @@ void expect_sources(const Json& json, const std::string& path, bool sourced) {
 }
 
 TEST(Presets, HaveASourceForEveryNumber) {
-  for (const Kind& kind : kinds) {
+  for (const Presets& kind : kinds) {
     for (const std::string& name : kind.known()) {
       SCOPED_TRACE(name);
-      expect_sources(Json::parse(kind.text(name)), "", false);
+      expect_sources(nlohmann::json::parse(kind.text(name)), "", false);
     }
   }
 }
@@ -183,11 +177,11 @@ TEST(Presets, MarkWhatIsAssumedOrCarriedOver) {
     for (const auto& part : json) count += self(part, words, self);
     return count;
   };
-  for (const Kind& kind : kinds) {
+  for (const Presets& kind : kinds) {
     int count = 0;
     for (const std::string& name : kind.known()) {
       SCOPED_TRACE(name);
-      count += marked(Json::parse(kind.text(name)),
+      count += marked(nlohmann::json::parse(kind.text(name)),
                       {"carried over", "inferred", "assumed", "derived"}, marked);
     }
     EXPECT_GT(count, 5);

@@ -14,7 +14,7 @@ using enum InputKind;
 std::string costs_file(const std::string& rest) {
   return R"({"format":"pipesim-input-costs","version":1,)" + rest + "}";
 }
-std::string costs_error(const std::string& rest) {
+std::string input_costs_error(const std::string& rest) {
   return testing::input_error_of([&] { parse_input_costs(costs_file(rest), "c.json"); });
 }
 
@@ -74,41 +74,43 @@ TEST(InputCostsFiles, TheFormatsExampleIsRead) {
 }
 
 TEST(InputCostsFiles, WrongFilesAreRefused) {
-  EXPECT_EQ(costs_error(R"("ranks":2,"work":{"COPY":{"links":[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,)"
+  EXPECT_EQ(
+      input_costs_error(R"("ranks":2,"work":{"COPY":{"links":[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,)"
                         R"(16,17]}})"),
-            "c.json:1:79: work.COPY.links: 17 links are more than 16; name those that are full");
-  EXPECT_EQ(costs_error(R"("work":{})"), "c.json:1:1: key 'ranks' is missing");
-  EXPECT_EQ(costs_error(R"("ranks":2)"), "c.json:1:1: key 'work' is missing");
-  EXPECT_EQ(costs_error(R"("ranks":0,"work":{})"),
+      "c.json:1:79: work.COPY.links: 17 links are more than 16; name those that are full");
+  EXPECT_EQ(input_costs_error(R"("work":{})"), "c.json:1:1: key 'ranks' is missing");
+  EXPECT_EQ(input_costs_error(R"("ranks":2)"), "c.json:1:1: key 'work' is missing");
+  EXPECT_EQ(input_costs_error(R"("ranks":0,"work":{})"),
             "c.json:1:53: ranks: 0 is out of range: it must lie between 1 and 4096");
-  EXPECT_EQ(costs_error(R"("ranks":2,"work":{"SEND":{}})"),
+  EXPECT_EQ(input_costs_error(R"("ranks":2,"work":{"SEND":{}})"),
             "c.json:1:70: work: unknown key 'SEND'; known, nearest first: READ, NEXT, COPY, IDS, "
             "TOP, SPLITS, BOTTOM, LOOKUP, OUTPUT, PREPARE, UPDATE, PREFETCH, ZERO_GRAD, OPTIMIZER, "
             "REDUCE_TOP, TOP_BACKWARD, REDUCE_BOTTOM, BOTTOM_BACKWARD, OUTPUT_BACKWARD");
-  EXPECT_EQ(costs_error(R"("ranks":2,"work":{"COPY":[{},{},{}]})"),
+  EXPECT_EQ(input_costs_error(R"("ranks":2,"work":{"COPY":[{},{},{}]})"),
             "c.json:1:70: work.COPY: 3 values for 2 ranks; give one for all, or one a rank");
-  EXPECT_EQ(costs_error(R"("ranks":2,"work":{"COPY":{"links":["x"]}})"),
+  EXPECT_EQ(input_costs_error(R"("ranks":2,"work":{"COPY":{"links":["x"]}})"),
             "c.json:1:80: work.COPY.links[0]: there are no links; list them in `links`");
   const std::string link = R"("links":[{"name":"x","bandwidth_bytes_per_s":1000}],)";
-  EXPECT_EQ(costs_error(link + R"("ranks":2,"work":{"COPY":{"links":["y"]}})"),
+  EXPECT_EQ(input_costs_error(link + R"("ranks":2,"work":{"COPY":{"links":["y"]}})"),
             "c.json:1:132: work.COPY.links[0]: unknown link 'y'; known, nearest first: x");
-  EXPECT_EQ(costs_error(link + R"("ranks":2,"work":{"COPY":{"links":["x","x"]}})"),
+  EXPECT_EQ(input_costs_error(link + R"("ranks":2,"work":{"COPY":{"links":["x","x"]}})"),
             "c.json:1:136: work.COPY.links[1]: link 'x' is there twice; name each once");
-  EXPECT_EQ(costs_error(R"("links":[{"name":"x","bandwidth_bytes_per_s":0}],"ranks":2,"work":{})"),
-            "c.json:1:90: links[0].bandwidth_bytes_per_s: 0 is out of range: it must lie between 1 "
-            "and 1000000000000000");
-  EXPECT_EQ(costs_error(R"("links":[{"name":"x","bandwidth_bytes_per_s":1},)"
-                        R"({"name":"x","bandwidth_bytes_per_s":1}],"ranks":2,"work":{})"),
+  EXPECT_EQ(
+      input_costs_error(R"("links":[{"name":"x","bandwidth_bytes_per_s":0}],"ranks":2,"work":{})"),
+      "c.json:1:90: links[0].bandwidth_bytes_per_s: 0 is out of range: it must lie between 1 "
+      "and 1000000000000000");
+  EXPECT_EQ(input_costs_error(R"("links":[{"name":"x","bandwidth_bytes_per_s":1},)"
+                              R"({"name":"x","bandwidth_bytes_per_s":1}],"ranks":2,"work":{})"),
             "c.json:1:101: links[1].name: there are two links 'x'; give each a name of its own");
-  EXPECT_EQ(costs_error(R"("ranks":2,"work":{"READ":{"host_ns":1}})"),
+  EXPECT_EQ(input_costs_error(R"("ranks":2,"work":{"READ":{"host_ns":1}})"),
             "c.json:1:81: work.READ.host_ns: the host does READ itself; give its time as "
             "duration_ns");
-  EXPECT_EQ(costs_error(R"("ranks":2,"work":{"TOP":{"duration_ns":-1}})"),
+  EXPECT_EQ(input_costs_error(R"("ranks":2,"work":{"TOP":{"duration_ns":-1}})"),
             "c.json:1:84: work.TOP.duration_ns: -1 is out of range: it must lie between 0 and "
             "1000000000000000");
-  EXPECT_EQ(costs_error(R"("ranks":2,"work":{},"holdings":[{}])"),
+  EXPECT_EQ(input_costs_error(R"("ranks":2,"work":{},"holdings":[{}])"),
             "c.json:1:76: holdings: 1 value for 2 ranks; give one for all, or one a rank");
-  EXPECT_EQ(costs_error(R"("ranks":2,"work":{},"holdings":{"batches":1})"),
+  EXPECT_EQ(input_costs_error(R"("ranks":2,"work":{},"holdings":{"batches":1})"),
             "c.json:1:87: holdings: unknown key 'batches'; known, nearest first: batch_bytes, "
             "ids_bytes, table_bytes, dense_bytes, pooled_bytes, activation_bytes, optimizer_bytes");
 }
@@ -122,7 +124,7 @@ struct TimedCall {
   std::int64_t start_ns, end_ns;
 };
 
-InputRun run_of(const std::vector<TimedCall>& calls, int batches) {
+InputRun input_run_of(const std::vector<TimedCall>& calls, int batches) {
   InputRun run;
   run.program.batches = batches;
   run.program.calls.resize(1);
@@ -146,14 +148,14 @@ const std::vector<TimedCall> one_batch{{COPY, 0, 10, 20},   {IDS, 0, 20, 30},
                                        {UPDATE, 0, 60, 70}, {BOTTOM_BACKWARD, 0, 70, 80}};
 
 TEST(InputMemoryOfRuns, OneBatchHoldsAllAtOnceBeforeItsUpdate) {
-  EXPECT_EQ(fullest(run_of(one_batch, 1), {{1, 2, 3, 0, 0}, 10, 100, 1000, 10'000}),
+  EXPECT_EQ(fullest(input_run_of(one_batch, 1), {{1, 2, 3, 0, 0}, 10, 100, 1000, 10'000}),
             (InputMemory{1, 2, 3, 10, 11'100}));
 }
 
 TEST(InputMemoryOfRuns, NothingIsHeldBeforeItComes) {
-  EXPECT_EQ(fullest(run_of({}, 0), {{1, 2, 3, 0, 0}, 10, 100, 1000, 10'000}),
+  EXPECT_EQ(fullest(input_run_of({}, 0), {{1, 2, 3, 0, 0}, 10, 100, 1000, 10'000}),
             (InputMemory{1, 2, 3, 0, 0}));
-  EXPECT_EQ(fullest(run_of({{COPY, 0, 0, 5}}, 1), {{1, 2, 3, 0, 0}, 10, 100, 1000, 10'000}),
+  EXPECT_EQ(fullest(input_run_of({{COPY, 0, 0, 5}}, 1), {{1, 2, 3, 0, 0}, 10, 100, 1000, 10'000}),
             (InputMemory{1, 2, 3, 10, 0}));
 }
 
@@ -163,10 +165,12 @@ TEST(InputMemoryOfRuns, FullestInstantIsOfTheSum) {
   std::vector<TimedCall> calls = one_batch;
   calls.push_back({COPY, 1, 65, 68});
   // Batches are 2 x 10 from 65 to 80, buffers 1,000 + 100 up to 70 only.
-  EXPECT_EQ(fullest(run_of(calls, 2), {{}, 10, 100, 1000, 0}), (InputMemory{0, 0, 0, 20, 1100}));
+  EXPECT_EQ(fullest(input_run_of(calls, 2), {{}, 10, 100, 1000, 0}),
+            (InputMemory{0, 0, 0, 20, 1100}));
   calls.back() = {COPY, 1, 70, 71};  // when the buffers have gone
-  EXPECT_EQ(fullest(run_of(calls, 2), {{}, 10, 100, 1000, 0}), (InputMemory{0, 0, 0, 10, 1100}));
-  EXPECT_EQ(fullest(run_of(calls, 2), {{}, 10'000, 100, 1000, 0}),
+  EXPECT_EQ(fullest(input_run_of(calls, 2), {{}, 10, 100, 1000, 0}),
+            (InputMemory{0, 0, 0, 10, 1100}));
+  EXPECT_EQ(fullest(input_run_of(calls, 2), {{}, 10'000, 100, 1000, 0}),
             (InputMemory{0, 0, 0, 20'000, 0}));
 }
 
@@ -177,14 +181,14 @@ TEST(InputMemoryOfRuns, BatchStaysUntilItsLastUse) {
     if (update_is_last) calls[4].end_ns = 90;
     const std::int64_t end = update_is_last ? 90 : 80;
     calls.push_back({COPY, 1, end - 1, 200});
-    EXPECT_EQ(fullest(run_of(calls, 2), {{}, 10, 0, 0, 0}).batches, 20);
+    EXPECT_EQ(fullest(input_run_of(calls, 2), {{}, 10, 0, 0, 0}).batches, 20);
     calls.back() = {COPY, 1, end, 200};
-    EXPECT_EQ(fullest(run_of(calls, 2), {{}, 10, 0, 0, 0}).batches, 10);
+    EXPECT_EQ(fullest(input_run_of(calls, 2), {{}, 10, 0, 0, 0}).batches, 10);
   }
 }
 
 TEST(InputMemoryOfRuns, RanksAreApart) {
-  InputRun run = run_of(one_batch, 1);
+  InputRun run = input_run_of(one_batch, 1);
   run.program.calls.push_back(run.program.calls[0]);
   run.spans.push_back(run.spans[0]);
   InputCosts costs;

@@ -28,10 +28,11 @@ namespace {
 using testing::costs_of;
 
 // (iteration, rank, stage, kind, microbatch or number) -> start and end.
-using Times = std::map<std::tuple<int, int, int, Kind, int>, std::pair<std::int64_t, std::int64_t>>;
+using TimesByIteration =
+    std::map<std::tuple<int, int, int, Kind, int>, std::pair<std::int64_t, std::int64_t>>;
 
 struct Outcome {
-  Times times;
+  TimesByIteration times;
   std::vector<std::int64_t> ends_ns;
 };
 
@@ -161,9 +162,9 @@ Outcome interpret(const Schedule& schedule, const Costs& costs, int iterations, 
 }
 
 // What is no transfer, nor one of several reductions that share their rank's time.
-Times times_of(const Schedule& schedule, const Costs& costs, SimulationOptions options,
-               Metrics* metrics = nullptr) {
-  Times times;
+TimesByIteration simulated_times(const Schedule& schedule, const Costs& costs,
+                                 SimulationOptions options, Metrics* metrics = nullptr) {
+  TimesByIteration times;
   options.sink = [&](const Span& span) {
     const Action& a = span.action;
     if (is_transfer(a.kind) || (a.kind == Kind::REDUCE_GRAD && !is_collective(a))) return;
@@ -195,7 +196,7 @@ TEST(Iterations, EqualAnInterpreterOfTheirOwn) {
       options.accumulation.passes = passes;
       options.always_by_events = by_events;
       Metrics metrics;
-      EXPECT_EQ(times_of(schedule, costs, options, &metrics), truth.times);
+      EXPECT_EQ(simulated_times(schedule, costs, options, &metrics), truth.times);
       EXPECT_EQ(metrics.iteration_ends_ns, truth.ends_ns);
       EXPECT_EQ(metrics.makespan_ns, truth.ends_ns.front());
       const std::size_t n = truth.ends_ns.size();
@@ -273,7 +274,7 @@ TEST(Iterations, TransfersThatMeetGoOnLikewise) {
         continue;
       }
       std::size_t compared = 0;
-      for (const auto& [key, when] : times_of(program, costs, options)) {
+      for (const auto& [key, when] : simulated_times(program, costs, options)) {
         const auto& [iteration, rank, stage, kind, microbatch] = key;
         EXPECT_EQ(truth->at({stage, kind, iteration * program.microbatches + microbatch}), when);
         ++compared;
@@ -297,7 +298,7 @@ TEST(Iterations, OneRankRepeatsItself) {
     SimulationOptions options;
     options.iterations = 3;
     Metrics metrics;
-    const Times times = times_of(made.schedule, made.costs, options, &metrics);
+    const TimesByIteration times = simulated_times(made.schedule, made.costs, options, &metrics);
     const std::int64_t period = metrics.makespan_ns;
     EXPECT_EQ(metrics.iteration_ends_ns, (std::vector{period, 2 * period, 3 * period}));
     for (const auto& [key, when] : times) {
@@ -343,13 +344,13 @@ TEST(Iterations, PassesBetweenStepsHaveNothingOfThem) {
     without.reduce_gradients_ns.clear();
     const Schedule between = made.schedule.with(std::move(list));
     Metrics pass, step, metrics;
-    const Times times_of_pass = times_of(between, without, {}, &pass);
-    const Times times_of_step = times_of(made.schedule, made.costs, {}, &step);
+    const TimesByIteration times_of_pass = simulated_times(between, without, {}, &pass);
+    const TimesByIteration times_of_step = simulated_times(made.schedule, made.costs, {}, &step);
     SimulationOptions options;
     options.iterations = 5;
     options.accumulation = {2, reduces_each};
     RecordedRun run = record_run(made.schedule, made.costs, options);
-    const Times times = times_of(made.schedule, made.costs, options, &metrics);
+    const TimesByIteration times = simulated_times(made.schedule, made.costs, options, &metrics);
     const std::int64_t both = pass.makespan_ns + step.makespan_ns;
     EXPECT_EQ(metrics.iteration_ends_ns,
               (std::vector{pass.makespan_ns, both, both + pass.makespan_ns, 2 * both,

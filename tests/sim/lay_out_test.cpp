@@ -29,7 +29,7 @@ Schedule schedule_of(const std::string& name, const Placement& placement, int mi
   return generate(request);
 }
 
-Costs alike(int stages, std::int64_t output_bytes) {
+Costs stages_alike(int stages, std::int64_t output_bytes) {
   Costs costs;
   costs.stages.assign(static_cast<std::size_t>(stages), usual_stage_costs());
   for (StageCosts& stage : costs.stages) stage.output_bytes = output_bytes;
@@ -38,7 +38,7 @@ Costs alike(int stages, std::int64_t output_bytes) {
 
 TEST(LayOut, SendsFromEachRankToTheNextAndAround) {
   const Schedule schedule = schedule_of("interleaved", Placement::loop(4, 2), 8);
-  const Costs costs = alike(8, 100);
+  const Costs costs = stages_alike(8, 100);
   const PipelineLayout layout = lay_out({"Interleaved", schedule, costs});
   ASSERT_EQ(layout.stages.size(), 8U);
   for (int s = 0; s < 8; ++s) EXPECT_EQ(layout.stages[static_cast<std::size_t>(s)].rank, s % 4);
@@ -57,7 +57,7 @@ TEST(LayOut, SendsFromEachRankToTheNextAndAround) {
 
 TEST(LayOut, SendsNothingBetweenStagesOfOneRank) {
   const Schedule schedule = schedule_of("bfs", Placement::v(3, 2), 6);
-  Costs costs = alike(6, 7);
+  Costs costs = stages_alike(6, 7);
   costs.tied_gradients = GroupCosts{0, 50, {}, {}};
   const PipelineLayout layout = lay_out({"v", schedule, costs});
   const std::vector<StageMessage> expected{{0, 0, 1, 7}, {1, 1, 2, 7}, {3, 2, 1, 7}, {4, 1, 0, 7}};
@@ -68,7 +68,7 @@ TEST(LayOut, SendsNothingBetweenStagesOfOneRank) {
 
 TEST(LayOut, OneRankSendsNothing) {
   const Schedule schedule = schedule_of("1f1b", Placement::loop(1, 1), 2);
-  const Costs costs = alike(1, 7);
+  const Costs costs = stages_alike(1, 7);
   const PipelineLayout layout = lay_out({"1F1B", schedule, costs});
   EXPECT_EQ(layout.stages.size(), 1U);
   EXPECT_TRUE(layout.messages.empty());
@@ -89,7 +89,7 @@ TEST(LayOut, NamesLayers) {
   EXPECT_EQ(layer_names(listed, 0, 3), "layers 0-2: conv - fc");
 
   const Schedule schedule = schedule_of("1f1b", Placement::loop(2, 1), 2);
-  const Costs costs = alike(2, 7);
+  const Costs costs = stages_alike(2, 7);
   const PipelineLayout layout = lay_out({"1F1B", schedule, costs, {3, 1}});
   EXPECT_EQ(layout.stages[0].layer_names, "layers 0-2");
   EXPECT_EQ(layout.stages[1].layer_names, "layer 3");
@@ -198,7 +198,7 @@ TEST(LayOut, ZeroOneGathersWeightsOnce) {
 // Costs of a file say what is exchanged, but not with how many.
 TEST(LayOut, TakesExchangesOfCosts) {
   const Schedule schedule = schedule_of("1f1b", Placement::loop(2, 1), 2);
-  Costs costs = alike(2, 7);
+  Costs costs = stages_alike(2, 7);
   costs.stages[1].reduce = {0, 300, 1};
   const PipelineLayout layout = lay_out({"1F1B", schedule, costs});
   ASSERT_EQ(layout.replicas.size(), 1U);

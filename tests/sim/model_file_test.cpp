@@ -13,11 +13,11 @@
 namespace pipesim {
 namespace {
 
-std::string with(const std::string& rest) {
+std::string model_json(const std::string& rest) {
   return R"({"format":"pipesim-model","version":1,)" + rest + "}";
 }
 
-std::string error_of(const std::string& text) {
+std::string model_error(const std::string& text) {
   return testing::input_error_of([&] { parse_model(text, "m.json"); });
 }
 
@@ -153,7 +153,7 @@ TEST(ModelFile, KnownModelsAreWrittenAndReadAgain) {
 TEST(ModelFile, KeysThatAreLeftOutHaveTheirDefaults) {
   const std::string sizes = R"("blocks":2,"hidden_size":24,"heads":6,"vocabulary_size":11,)"
                             R"("max_sequence_length":7)";
-  const Model gpt = parse_model(with(R"("architecture":"gpt",)" + sizes), "g.json");
+  const Model gpt = parse_model(model_json(R"("architecture":"gpt",)" + sizes), "g.json");
   EXPECT_EQ(gpt, (Model{.name = "g.json",
                         .architecture = Architecture::gpt,
                         .blocks = 2,
@@ -176,17 +176,17 @@ TEST(ModelFile, KeysThatAreLeftOutHaveTheirDefaults) {
                      R"("experts":4,"experts_per_token":2,"tied_head":true)";
   EXPECT_EQ(llama.rotary_base, 10'000);
   EXPECT_FALSE(llama.qkv_bias);
-  EXPECT_EQ(parse_model(with(sizes + rest), "l.json"), llama);
+  EXPECT_EQ(parse_model(model_json(sizes + rest), "l.json"), llama);
   EXPECT_EQ(parse_model(to_json(llama), "l.json"), llama);
   rest += R"(,"rotary_base":500000,"qkv_bias":true)";
   llama.rotary_base = 500'000;
   llama.qkv_bias = true;
-  EXPECT_EQ(parse_model(with(sizes + rest), "l.json"), llama);
+  EXPECT_EQ(parse_model(model_json(sizes + rest), "l.json"), llama);
   EXPECT_EQ(parse_model(to_json(llama), "l.json"), llama);
 }
 
 TEST(ModelFile, AListSaysWhatEveryLayerIs) {
-  const Model model = parse_model(with(R"("architecture":"layers","layers":[
+  const Model model = parse_model(model_json(R"("architecture":"layers","layers":[
     {"name":"stem","forward_ns":5,"output_bytes":8},
     {"name":"body","parameters":100,"forward_flops":1.5e12,"backward_bytes":9,"saved_bytes":7,
      "output_bytes":8,"repeat":3},
@@ -230,16 +230,16 @@ TEST(ModelFile, AListSaysWhatEveryLayerIs) {
 
 TEST(ModelFile, WhatIsWrongIsSaidWithWhatWouldDo) {
   const auto gpt = [](const std::string& rest) {
-    return with(R"("architecture":"gpt","blocks":2,"vocabulary_size":99,"max_sequence_length":8,)" +
-                rest);
+    return model_json(
+        R"("architecture":"gpt","blocks":2,"vocabulary_size":99,"max_sequence_length":8,)" + rest);
   };
   const auto llama = [](const std::string& rest) {
-    return with(R"("architecture":"llama","blocks":2,"hidden_size":128,"heads":8,)"
-                R"("vocabulary_size":99,"max_sequence_length":8,)" +
-                rest);
+    return model_json(R"("architecture":"llama","blocks":2,"hidden_size":128,"heads":8,)"
+                      R"("vocabulary_size":99,"max_sequence_length":8,)" +
+                      rest);
   };
   const auto listed = [](const std::string& layers) {
-    return with(R"("architecture":"layers","layers":)" + layers);
+    return model_json(R"("architecture":"layers","layers":)" + layers);
   };
   const std::string huge = R"("hidden_size":1048576,"heads":1)";
   const std::pair<std::string, std::string> wrong[] = {
@@ -265,19 +265,19 @@ TEST(ModelFile, WhatIsWrongIsSaidWithWhatWouldDo) {
       {llama(R"("mlp_size":9,"qkv_bias":1)"), "qkv_bias: "},
       {gpt(R"("hidden_size":128,"heads":8,"rotary_base":10000)"), "unknown key 'rotary_base'"},
       {gpt(R"("hidden_size":128,"heads":8,"qkv_bias":true)"), "unknown key 'qkv_bias'"},
-      {with(R"("architecture":"llama","blocks":2,"hidden_size":24,"heads":8,"mlp_size":9,)"
-            R"("vocabulary_size":9,"max_sequence_length":8)"),
+      {model_json(R"("architecture":"llama","blocks":2,"hidden_size":24,"heads":8,"mlp_size":9,)"
+                  R"("vocabulary_size":9,"max_sequence_length":8)"),
        "heads: 8 heads of 3 numbers, but rotary positions turn pairs; give heads of an even size"},
-      {with(R"("architecture":"mlp","blocks":2,"hidden_size":8,"vocabulary_size":9,)"
-            R"("max_sequence_length":8,"kv_heads":1)"),
+      {model_json(R"("architecture":"mlp","blocks":2,"hidden_size":8,"vocabulary_size":9,)"
+                  R"("max_sequence_length":8,"kv_heads":1)"),
        "unknown key 'kv_heads'"},
-      {with(R"("architecture":"lama")"),
+      {model_json(R"("architecture":"lama")"),
        "unknown architecture 'lama'; known, nearest first: llama, gpt, mlp, layers"},
       {gpt(R"("experts":65536,"experts_per_token":1,)" + huge), "more than 1e+15 parameters"},
-      {with(R"("architecture":"layers")"), "key 'layers' is missing"},
+      {model_json(R"("architecture":"layers")"), "key 'layers' is missing"},
       {listed("[]"), "layers: an empty list; give at least one layer"},
       {listed("{}"), "layers: must be a list"},
-      {with(R"("architecture":"layers","blocks":2,"layers":[{"name":"a","forward_ns":1}])"),
+      {model_json(R"("architecture":"layers","blocks":2,"layers":[{"name":"a","forward_ns":1}])"),
        "unknown key 'blocks'"},
       {listed(R"([{"forward_ns":1}])"), "layers[0]: key 'name' is missing"},
       {listed(R"([{"name":"a"}])"), "layers[0]: a forward is missing: give forward_ns, or"},
@@ -296,7 +296,7 @@ TEST(ModelFile, WhatIsWrongIsSaidWithWhatWouldDo) {
       {listed(R"([{"name":"a","forward_ns":1,"bytes":1}])"), "unknown key 'bytes'"},
   };
   for (const auto& [text, want] : wrong) {
-    const std::string got = error_of(text);
+    const std::string got = model_error(text);
     EXPECT_TRUE(got.starts_with("m.json:")) << got;
     EXPECT_NE(got.find(want), std::string::npos) << "want " << want << "\n got " << got;
   }

@@ -17,14 +17,14 @@
 namespace pipesim {
 namespace {
 
-std::string node(int number, const std::string& description, const std::string& activation,
-                 const std::string& forward = "1.000", const std::string& backward = "2.000",
-                 const std::string& parameters = "0.000") {
+std::string node_line(int number, const std::string& description, const std::string& activation,
+                      const std::string& forward = "1.000", const std::string& backward = "2.000",
+                      const std::string& parameters = "0.000") {
   return "node" + std::to_string(number) + " -- " + description +
          " -- forward_compute_time=" + forward + ", backward_compute_time=" + backward +
          ", activation_size=" + activation + ", parameter_size=" + parameters + "\n";
 }
-std::string edge(int from, int to) {
+std::string edge_line(int from, int to) {
   return "\tnode" + std::to_string(from) + " -- node" + std::to_string(to) + "\n";
 }
 
@@ -46,7 +46,7 @@ using Numbers = std::vector<int>;
 
 TEST(PipedreamGraph, HasEveryAttributeOfANode) {
   const PipedreamGraph graph = parse_pipedream_graph(
-      node(7, "Conv2d(3, 64, kernel_size=(7, 7))", "4096.000", "0.539", "0.0000015", "1e3"),
+      node_line(7, "Conv2d(3, 64, kernel_size=(7, 7))", "4096.000", "0.539", "0.0000015", "1e3"),
       "g.txt", 2);
   ASSERT_EQ(graph.layers.size(), 1U);
   EXPECT_EQ(graph.layers[0].number, 7);
@@ -66,9 +66,9 @@ TEST(PipedreamGraph, HasEveryAttributeOfANode) {
 }
 
 TEST(PipedreamGraph, KeepsEveryNanosecondAndByteUpToTheLimits) {
-  const StageCosts layer =
-      parse(node(1, "A", "1125899906842623.0", "1e9", "999999999.999999", "1125899906842624.000"))
-          .costs.layers[0];
+  const StageCosts layer = parse(node_line(1, "A", "1125899906842623.0", "1e9", "999999999.999999",
+                                           "1125899906842624.000"))
+                               .costs.layers[0];
   EXPECT_EQ(layer.forward_ns, max_time_ns);
   EXPECT_EQ(layer.backward_ns(), 999'999'999'999'999);
   EXPECT_EQ(layer.activation_bytes, max_bytes - 1);
@@ -76,54 +76,61 @@ TEST(PipedreamGraph, KeepsEveryNanosecondAndByteUpToTheLimits) {
 }
 
 TEST(PipedreamGraph, AChainSendsWhatEachPutsOut) {
-  const PipedreamGraph graph = parse(edge(2, 1) + node(3, "C", "30.0") + node(1, "A", "10.0") +
-                                     node(2, "B", "20.0") + edge(1, 3));
+  const PipedreamGraph graph =
+      parse(edge_line(2, 1) + node_line(3, "C", "30.0") + node_line(1, "A", "10.0") +
+            node_line(2, "B", "20.0") + edge_line(1, 3));
   EXPECT_EQ(numbers(graph), (Numbers{2, 1, 3}));
   EXPECT_EQ(cuts(graph), (Bytes{20, 10, 0}));
 }
 
 TEST(PipedreamGraph, ADiamondCarriesBothBranches) {
   const PipedreamGraph graph =
-      parse(node(1, "A", "1.0") + node(2, "B", "20.0") + node(3, "C", "300.0") +
-            node(4, "Add", "4000.0") + edge(1, 2) + edge(1, 3) + edge(2, 4) + edge(3, 4));
+      parse(node_line(1, "A", "1.0") + node_line(2, "B", "20.0") + node_line(3, "C", "300.0") +
+            node_line(4, "Add", "4000.0") + edge_line(1, 2) + edge_line(1, 3) + edge_line(2, 4) +
+            edge_line(3, 4));
   // Of A once, though two use it; and again behind B, as C is still to come.
   EXPECT_EQ(cuts(graph), (Bytes{1, 21, 320, 0}));
 }
 
 TEST(PipedreamGraph, ASkipIsCarriedUpToItsLastUse) {
-  const PipedreamGraph graph = parse(
-      node(1, "A", "1.0") + node(2, "B", "20.0") + node(3, "C", "300.0") + node(4, "D", "4000.0") +
-      edge(1, 2) + edge(2, 3) + edge(3, 4) + edge(1, 4) + edge(1, 4) + edge(1, 3));
+  const PipedreamGraph graph =
+      parse(node_line(1, "A", "1.0") + node_line(2, "B", "20.0") + node_line(3, "C", "300.0") +
+            node_line(4, "D", "4000.0") + edge_line(1, 2) + edge_line(2, 3) + edge_line(3, 4) +
+            edge_line(1, 4) + edge_line(1, 4) + edge_line(1, 3));
   EXPECT_EQ(cuts(graph), (Bytes{1, 21, 301, 0}));
 }
 
 TEST(PipedreamGraph, OfATupleOnlyItemsThatAreUsedAreCarried) {
-  const std::string lstm = node(1, "LSTM(8, 8)", "[100.0; 20.0; 3.0]");
-  const std::string items = node(2, "__getitem__(0)", "100.0") + node(3, "__getitem__(2)", "3.0") +
-                            edge(1, 2) + edge(1, 3);
+  const std::string lstm = node_line(1, "LSTM(8, 8)", "[100.0; 20.0; 3.0]");
+  const std::string items = node_line(2, "__getitem__(0)", "100.0") +
+                            node_line(3, "__getitem__(2)", "3.0") + edge_line(1, 2) +
+                            edge_line(1, 3);
   EXPECT_EQ(cuts(parse(lstm + items)), (Bytes{103, 3, 0}));
   EXPECT_EQ(parse(lstm + items).costs.layers[0].activation_bytes, 123);
   // One that takes it whole, before and behind the items.
-  EXPECT_EQ(cuts(parse(lstm + items + node(4, "Cat", "7.0") + edge(1, 4))),
+  EXPECT_EQ(cuts(parse(lstm + items + node_line(4, "Cat", "7.0") + edge_line(1, 4))),
             (Bytes{123, 123, 123, 0}));
-  EXPECT_EQ(cuts(parse(lstm + node(2, "Cat", "7.0") + node(3, "__getitem__(1)", "20.0") +
-                       edge(1, 2) + edge(1, 3))),
+  EXPECT_EQ(cuts(parse(lstm + node_line(2, "Cat", "7.0") + node_line(3, "__getitem__(1)", "20.0") +
+                       edge_line(1, 2) + edge_line(1, 3))),
             (Bytes{123, 20, 0}));
   // No index: the whole.
-  EXPECT_EQ(cuts(parse(lstm + node(2, "__getitem__(slice(0, 2))", "120.0") + edge(1, 2))),
+  EXPECT_EQ(cuts(parse(lstm + node_line(2, "__getitem__(slice(0, 2))", "120.0") + edge_line(1, 2))),
             (Bytes{123, 0}));
   // Where the profile does not list what the tuple holds, an item takes it whole.
-  EXPECT_EQ(cuts(parse(node(1, "hidden", "50.0") + node(2, "__getitem__(3)", "5.0") + edge(1, 2))),
+  EXPECT_EQ(cuts(parse(node_line(1, "hidden", "50.0") + node_line(2, "__getitem__(3)", "5.0") +
+                       edge_line(1, 2))),
             (Bytes{50, 0}));
-  EXPECT_EQ(cuts(parse(node(1, "One", "[50.0]") + node(2, "__getitem__(0)", "50.0") + edge(1, 2))),
+  EXPECT_EQ(cuts(parse(node_line(1, "One", "[50.0]") + node_line(2, "__getitem__(0)", "50.0") +
+                       edge_line(1, 2))),
             (Bytes{50, 0}));
 }
 
 TEST(PipedreamGraph, InputsAreNoLayers) {
   const PipedreamGraph graph =
-      parse(node(1, "Input", "9.0", "600.0") + node(2, "Input17", "9.0") +
-            node(3, "InputNorm()", "1.0") + node(4, "Input3", "20.0") + node(5, "Add", "3.0") +
-            edge(1, 4) + edge(2, 5) + edge(4, 5) + edge(1, 5) + edge(3, 5));
+      parse(node_line(1, "Input", "9.0", "600.0") + node_line(2, "Input17", "9.0") +
+            node_line(3, "InputNorm()", "1.0") + node_line(4, "Input3", "20.0") +
+            node_line(5, "Add", "3.0") + edge_line(1, 4) + edge_line(2, 5) + edge_line(4, 5) +
+            edge_line(1, 5) + edge_line(3, 5));
   EXPECT_EQ(graph.inputs, (std::vector<PipedreamGraph::Node>{{1, "Input"}, {2, "Input17"}}));
   EXPECT_EQ(numbers(graph), (Numbers{3, 4, 5}));
   EXPECT_EQ(cuts(graph), (Bytes{1, 21, 0}));
@@ -133,7 +140,7 @@ TEST(PipedreamGraph, ReadsWhateverADescriptionSays) {
   for (const std::string description :
        {"", "A(  (b): C(1, x=2)  )", "a -- b", "node7 -- node8", "stage_id=3", "-- --",
         "forward_compute_time=1", "\xff\x01"}) {
-    const std::string text = node(5, description, "[1.0; 2.0]");
+    const std::string text = node_line(5, description, "[1.0; 2.0]");
     EXPECT_EQ(parse(text).layers[0].description, description);
     const std::string staged = text.substr(0, text.size() - 1) + " -- stage_id=12";
     EXPECT_EQ(parse(staged).layers[0].description, description);
@@ -142,11 +149,12 @@ TEST(PipedreamGraph, ReadsWhateverADescriptionSays) {
 }
 
 TEST(PipedreamGraph, EndsOfLinesAndBlanksDoNotMatter) {
-  const std::string text = node(1, "A", "1.0") + node(2, "B", "2.0") + edge(1, 2);
+  const std::string text = node_line(1, "A", "1.0") + node_line(2, "B", "2.0") + edge_line(1, 2);
   std::string other = "\xef\xbb\xbf\n";
   for (const char c : text) other += c == '\n' ? "  \r\n\r\n" : std::string(1, c);
-  for (const std::string& same : {other, text.substr(0, text.size() - 1),
-                                  node(1, "A", "1.0") + node(2, "B", "2.0") + "node1 -- node2"}) {
+  for (const std::string& same :
+       {other, text.substr(0, text.size() - 1),
+        node_line(1, "A", "1.0") + node_line(2, "B", "2.0") + "node1 -- node2"}) {
     EXPECT_EQ(parse(same).layers, parse(text).layers);
     EXPECT_EQ(parse(same).costs.layers, parse(text).costs.layers);
   }
@@ -387,11 +395,11 @@ TEST(PipedreamGraph, CutsCarryWhatTheDefinitionSays) {
       std::string sizes = size;
       if (kind == 1) sizes = "[" + size + "; " + std::to_string(1 + below(1000)) + ".0; 7.0]";
       const std::string item = "__getitem__(" + std::to_string(below(3)) + ")";
-      text += node(number, kind >= 2 ? item : "A", sizes);
+      text += node_line(number, kind >= 2 ? item : "A", sizes);
     }
     for (std::size_t to = 1; to < at.size(); ++to) {
       for (int edges = below(4); edges > 0; --edges) {
-        text += edge(at[static_cast<std::size_t>(below(static_cast<int>(to)))], at[to]);
+        text += edge_line(at[static_cast<std::size_t>(below(static_cast<int>(to)))], at[to]);
       }
     }
     expect_as_plain(parse(text), PlainGraph(text));
@@ -400,23 +408,24 @@ TEST(PipedreamGraph, CutsCarryWhatTheDefinitionSays) {
 }
 
 TEST(PipedreamGraph, SaysWhatIsWrong) {
-  const std::string one = node(1, "A", "1.0");
-  const std::string two = node(2, "B", "2.0");
-  const std::string three = node(3, "C", "3.0");
+  const std::string one = node_line(1, "A", "1.0");
+  const std::string two = node_line(2, "B", "2.0");
+  const std::string three = node_line(3, "C", "3.0");
   const std::vector<std::pair<std::string, std::string>> cases{
       {"", "g.txt: holds no node; it needs lines such as 'node4 -- "},
       {" \r\n\n", "g.txt: holds no node"},
       {" {\"format\":\"pipesim-costs\"}", "g.txt: is JSON; a graph of PipeDream has lines such"},
       {"[1]", "g.txt: is JSON"},
-      {edge(1, 2), "g.txt: holds no node; it needs"},
-      {one + two + edge(1, 9), "g.txt:3: there is no node9; add its line, or remove this edge"},
-      {one + two + edge(9, 1), "g.txt:3: there is no node9"},
-      {one + two + node(1, "C", "3.0"),
+      {edge_line(1, 2), "g.txt: holds no node; it needs"},
+      {one + two + edge_line(1, 9),
+       "g.txt:3: there is no node9; add its line, or remove this edge"},
+      {one + two + edge_line(9, 1), "g.txt:3: there is no node9"},
+      {one + two + node_line(1, "C", "3.0"),
        "g.txt:3: node1 stands in line 1, too; give each node a number of its own"},
-      {one + edge(1, 1), "g.txt: the edges node1 -- node1 form a cycle; remove one of them"},
-      {one + two + three + edge(3, 1) + edge(1, 2) + edge(2, 3),
+      {one + edge_line(1, 1), "g.txt: the edges node1 -- node1 form a cycle; remove one of them"},
+      {one + two + three + edge_line(3, 1) + edge_line(1, 2) + edge_line(2, 3),
        "the edges node1 -- node2 -- node3 -- node1 form a cycle"},
-      {one + two + three + edge(3, 2) + edge(2, 3) + edge(3, 1),
+      {one + two + three + edge_line(3, 2) + edge_line(2, 3) + edge_line(3, 1),
        "the edges node2 -- node3 -- node2 form a cycle"},
       {"hello", "g.txt:1: 'hello' is neither a node nor an edge, such as 'node4 -- "},
       {one + "compressed_node1 -- A", "g.txt:2: 'compressed_node1 -- A' is neither"},
@@ -432,29 +441,30 @@ TEST(PipedreamGraph, SaysWhatIsWrong) {
        "node1 has two of forward_compute_time"},
       {"node1 -- A -- forward=1", "node1: 'forward=1' is none of forward_compute_time, "},
       {"node1 -- A -- parameter_size", "node1: 'parameter_size' is none of forward_compute_time, "},
-      {node(1, "A", "[1.0, 2.0]"), "node1: '2.0]' is none of"},
-      {node(1, "A", "[1.0; x]"), "g.txt:1: activation_size: ' x' is not a number"},
-      {node(1, "A", "[]"), "activation_size: '' is not a number"},
-      {node(1, "A", "[1.0"), "activation_size: '[1.0' is not a number"},
-      {two + node(1, "A", "1.0", "nan"), "g.txt:2: forward_compute_time: 'nan' is not a number"},
-      {node(1, "A", "1.0", "1.0", "inf"), "backward_compute_time: 'inf' is not a number"},
-      {node(1, "A", "1.0", "1.0ms"), "forward_compute_time: '1.0ms' is not a number"},
-      {node(1, "A", "1.0", "-0.5"), "forward_compute_time: '-0.5' is negative"},
-      {node(1, "A", "-1.0"), "activation_size: '-1.0' is negative"},
-      {node(1, "A", "1.0", "1000000000.000001"),
+      {node_line(1, "A", "[1.0, 2.0]"), "node1: '2.0]' is none of"},
+      {node_line(1, "A", "[1.0; x]"), "g.txt:1: activation_size: ' x' is not a number"},
+      {node_line(1, "A", "[]"), "activation_size: '' is not a number"},
+      {node_line(1, "A", "[1.0"), "activation_size: '[1.0' is not a number"},
+      {two + node_line(1, "A", "1.0", "nan"),
+       "g.txt:2: forward_compute_time: 'nan' is not a number"},
+      {node_line(1, "A", "1.0", "1.0", "inf"), "backward_compute_time: 'inf' is not a number"},
+      {node_line(1, "A", "1.0", "1.0ms"), "forward_compute_time: '1.0ms' is not a number"},
+      {node_line(1, "A", "1.0", "-0.5"), "forward_compute_time: '-0.5' is negative"},
+      {node_line(1, "A", "-1.0"), "activation_size: '-1.0' is negative"},
+      {node_line(1, "A", "1.0", "1000000000.000001"),
        "forward_compute_time: '1000000000.000001' is out of range; the limit is "
        "1000000000000000 ns"},
-      {node(1, "A", "1e300"), "activation_size: '1e300' is out of range"},
-      {node(1, "A", "1.0", "1.0", "1.0", "1125899906842625"),
+      {node_line(1, "A", "1e300"), "activation_size: '1e300' is out of range"},
+      {node_line(1, "A", "1.0", "1.0", "1.0", "1125899906842625"),
        "parameter_size: '1125899906842625' is out of range; the limit is 1125899906842624 bytes"},
-      {one + node(2, "B", "1125899906842624") + three,
+      {one + node_line(2, "B", "1125899906842624") + three,
        "g.txt:2: activation_size up to here exceed 1125899906842624 bytes together"},
-      {node(1, "A", "[600000000000000; 600000000000000]"),
+      {node_line(1, "A", "[600000000000000; 600000000000000]"),
        "g.txt:1: activation_size: the tensors of node1 exceed"},
-      {node(1, "A", "1", "6e8") + node(2, "B", "1", "6e8"),
+      {node_line(1, "A", "1", "6e8") + node_line(2, "B", "1", "6e8"),
        "g.txt:2: forward_compute_time up to here exceed 1000000000000000 ns together"},
-      {node(1, "Input", "1.0"), "g.txt: holds inputs, but no layer that uses them"},
-      {node(1, "A", "[1.0; 2.0]") + node(2, "__getitem__(2)", "1.0") + edge(1, 2),
+      {node_line(1, "Input", "1.0"), "g.txt: holds inputs, but no layer that uses them"},
+      {node_line(1, "A", "[1.0; 2.0]") + node_line(2, "__getitem__(2)", "1.0") + edge_line(1, 2),
        "g.txt:2: node2 takes item 2 of node1, which has 2 tensors"},
   };
   for (const auto& [text, message] : cases) {
@@ -464,7 +474,7 @@ TEST(PipedreamGraph, SaysWhatIsWrong) {
 }
 
 TEST(PipedreamGraph, RefusesAnOptimizerThatDoesNotFit) {
-  const std::string text = node(1, "A", "1.0", "1.0", "1.0", "1e15");
+  const std::string text = node_line(1, "A", "1.0", "1.0", "1.0", "1e15");
   const auto error = [&](std::int64_t multiple) {
     return testing::input_error_of([&] { parse_pipedream_graph(text, "g.txt", multiple); });
   };

@@ -243,6 +243,12 @@ TEST(WhyNot, SaysWhereASmallerBubbleDoesNotHelp) {
             "+3.00 ms: 2.00 ms less work, but drain 5.00 ms longer");
 }
 
+TEST(WhyNot, SaysWhereParametersAreThereTwice) {
+  Made twice = made({{TimePart::drain, 2}});
+  twice.one.asked = {&family("dualpipe"), {"dualpipe", 2, 4}};
+  EXPECT_EQ(twice.why(), "+1.00 ms: drain 1.00 ms longer; has the parameters twice");
+}
+
 TEST(WhyNot, SaysWhatIsSavedAndWhatDoesNotFit) {
   Made slower = made({{TimePart::drain, 2}});
   slower.one.memory = slower.one.in_flight = 2.5;

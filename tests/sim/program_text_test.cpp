@@ -16,18 +16,22 @@
 #include "tests/errors.h"
 #include "tests/files.h"
 #include "tests/random_schedule.h"
+#include "tests/words.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 
 namespace pipesim {
 namespace {
 
+using testing::replaced;
+
 constexpr std::array lanes{TransferLane::compute, TransferLane::rank, TransferLane::edge};
 
-using Times = std::map<std::tuple<int, int, Kind, int>, std::pair<std::int64_t, std::int64_t>>;
+using TimesByRank =
+    std::map<std::tuple<int, int, Kind, int>, std::pair<std::int64_t, std::int64_t>>;
 
-Times times_of(const Schedule& program, const Costs& costs, P2p mode) {
-  Times times;
+TimesByRank times_by_rank(const Schedule& program, const Costs& costs, P2p mode) {
+  TimesByRank times;
   SimulationOptions options;
   options.transfers.mode = mode;
   options.sink = [&](const Span& span) {
@@ -54,7 +58,7 @@ void expect_same_again(const Schedule& program, const Costs& costs) {
     if (lane == TransferLane::rank) modes = {P2p::fifo};
     if (lane == TransferLane::edge) modes = {P2p::edge_fifo};
     for (const P2p mode : modes) {
-      EXPECT_EQ(times_of(file, costs, mode), times_of(program, costs, mode));
+      EXPECT_EQ(times_by_rank(file, costs, mode), times_by_rank(program, costs, mode));
     }
   }
 }
@@ -117,11 +121,6 @@ const std::string two_ranks =
     "rank 1\n"
     "compute   1F0 1B0 1F1 1B1\n"
     "transfers 1RECV_F0 1RECV_F1 1SEND_B0 1SEND_B1\n";
-
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  text.replace(text.find(from), from.size(), to);
-  return text;
-}
 
 // One operation moved, on its stream alone: its rank's compute stays where it is.
 TEST(ProgramText, AMoveShows) {

@@ -139,23 +139,10 @@ TEST(Recut, ClosingWorkFollowsTheStages) {
   const CostsFile folded = recut(looped, Placement::loop(2, 2), Placement::v(2, 2));
   EXPECT_EQ(std::accumulate(folded.costs.optimizer_ns.begin(), folded.costs.optimizer_ns.end(), 0),
             41);
-  // Two copies of the model, each of whole stages.
-  const CostsFile twice = recut(file, given, Placement::v(2, 2), 2);
-  EXPECT_EQ(twice.costs.stages.size(), 4U);
+  // Each rank has a copy of both.
+  const CostsFile twice = recut(file, given, Placement::both_ways(2, 4));
+  EXPECT_EQ(twice.costs.stages.size(), 2U);
   EXPECT_EQ(twice.costs.optimizer_ns, (std::vector<std::int64_t>{10 + 31, 31 + 10}));
-}
-
-TEST(Recut, CopiesOfAModelAreEachWhole) {
-  std::mt19937_64 random(4);
-  CostsFile file;
-  file.costs.stages = random_stages(random, 3);
-  const std::vector<StageCosts> own = file.costs.stages;
-  for (StageCosts& stage : file.costs.stages) stage.optimizer_ns = stage.reduce_gradients_ns = 0;
-  const CostsFile twice = recut(file, Placement::loop(3, 1), Placement::v(3, 2), 2);
-  ASSERT_EQ(twice.costs.stages.size(), 6U);
-  for (std::size_t s = 0; s < 6; ++s) {
-    EXPECT_EQ(twice.costs.stages[s], file.costs.stages[s % 3]);
-  }
 }
 
 // What a rank computes is the same, however many chunks it has.

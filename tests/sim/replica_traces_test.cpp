@@ -28,7 +28,7 @@ using testing::byte_a_ns;
 using testing::pick;
 
 // One stage: F 100, B 200, a byte a nanosecond to its replicas.
-Costs replicated() {
+Costs one_replicated_stage() {
   Costs costs = testing::costs_of(1, 100, 200);
   costs.collective_links = {{0, byte_a_ns}};
   return costs;
@@ -95,7 +95,7 @@ TEST(ReplicaTraces, AreReadBack) {
 TEST(ReplicaTraces, AreARowOfATrace) {
   testing::ReplicaCase made;
   made.schedule = parse_csv("0UNSHARD,0F0,0B0,0REDUCE_GRAD,0RESHARD\n", "r.csv");
-  made.costs = replicated();
+  made.costs = one_replicated_stage();
   made.costs.stages[0].unshard = {.latency_ns = 0, .bytes = 40, .parts = 2};
   made.costs.stages[0].unsharded_bytes = 500;
   made.costs.stages[0].reduce.bytes = 60;
@@ -117,7 +117,7 @@ TEST(ReplicaTraces, AreARowOfATrace) {
 TEST(ReplicaTraces, SayNothingOfWhatIsNotGathered) {
   testing::ReplicaCase made;
   made.schedule = parse_csv("0F0,0B0\n", "r.csv");
-  made.costs = replicated();
+  made.costs = one_replicated_stage();
   made.costs.stages[0].activation_bytes = 1;
   made.costs.stages[0].unshard.bytes = 40;
   made.costs.stages[0].unsharded_bytes = 500;
@@ -128,7 +128,7 @@ TEST(ReplicaTraces, SayNothingOfWhatIsNotGathered) {
 
 TEST(ReplicaTraces, AreLeftOutOfPictures) {
   const Costs costs = [] {
-    Costs made = replicated();
+    Costs made = one_replicated_stage();
     made.stages[0].reduce.bytes = 300;
     return made;
   }();

@@ -24,7 +24,7 @@ namespace {
 
 using testing::byte_a_ns;
 using testing::costs_of;
-using Times = std::pair<std::int64_t, std::int64_t>;
+using StartAndEnd = std::pair<std::int64_t, std::int64_t>;
 
 // F 100, B 200; ranks exchange a byte a nanosecond with their replicas.
 Costs replicated(int stages, int ranks) {
@@ -40,7 +40,7 @@ RecordedRun timeline_of(const std::string& csv, const Costs& costs) {
 }
 
 // When an action happened; of a collective the `number`-th of its stage.
-Times times_of(const RecordedRun& timeline, const std::string& text, int number = 0) {
+StartAndEnd times_of(const RecordedRun& timeline, const std::string& text, int number = 0) {
   for (const Span& span : timeline.spans) {
     if (to_text(span.action) != text) continue;
     if (is_collective(span.action) && span.action.number != number) continue;
@@ -80,12 +80,12 @@ TEST(Replicas, AReductionDelaysTheOptimizer) {
   costs.optimizer_ns = {30};
   costs.stages[0].reduce = {.latency_ns = 7, .bytes = 500};
   const RecordedRun timeline = timeline_of("0F0,0B0,0REDUCE_GRAD\n", costs);
-  EXPECT_EQ(times_of(timeline, "0REDUCE_GRAD"), Times(300, 807));
-  EXPECT_EQ(times_of(timeline, "0OPTIMIZER"), Times(807, 837));
+  EXPECT_EQ(times_of(timeline, "0REDUCE_GRAD"), StartAndEnd(300, 807));
+  EXPECT_EQ(times_of(timeline, "0OPTIMIZER"), StartAndEnd(807, 837));
   // A rank whose list has none does the same after its last action.
   const RecordedRun same = timeline_of("0F0,0B0\n", costs);
-  EXPECT_EQ(times_of(same, "0REDUCE_GRAD"), Times(300, 807));
-  EXPECT_EQ(times_of(same, "0OPTIMIZER"), Times(807, 837));
+  EXPECT_EQ(times_of(same, "0REDUCE_GRAD"), StartAndEnd(300, 807));
+  EXPECT_EQ(times_of(same, "0OPTIMIZER"), StartAndEnd(807, 837));
 }
 
 // n parts of r each while a backward of d makes them: part k may go once k/n of it
@@ -98,7 +98,8 @@ TEST(Replicas, PartsOfAReductionGoWhileTheBackwardRuns) {
       const RecordedRun timeline = timeline_of("0F0,0B0,0RESHARD,0REDUCE_GRAD\n", costs);
       const std::int64_t start = 100 + 200 / parts;
       const std::int64_t end = std::max(100 + 200 + part_ns, start + parts * part_ns);
-      EXPECT_EQ(times_of(timeline, "0REDUCE_GRAD"), Times(start, end)) << parts << " " << part_ns;
+      EXPECT_EQ(times_of(timeline, "0REDUCE_GRAD"), StartAndEnd(start, end))
+          << parts << " " << part_ns;
     }
   }
 }
@@ -110,8 +111,8 @@ TEST(Replicas, AReductionThatStandsApartGoesWhenItIsCalled) {
   costs.stages[0].reduce = costs.stages[1].reduce = {.latency_ns = 0, .bytes = 400, .parts = 4};
   const std::string csv = "0F0,1F0,1B0,0B0,1REDUCE_GRAD,0REDUCE_GRAD\n";
   const RecordedRun timeline = timeline_of(csv, costs);
-  EXPECT_EQ(times_of(timeline, "1REDUCE_GRAD"), Times(600, 1000));
-  EXPECT_EQ(times_of(timeline, "0REDUCE_GRAD"), Times(1000, 1400));
+  EXPECT_EQ(times_of(timeline, "1REDUCE_GRAD"), StartAndEnd(600, 1000));
+  EXPECT_EQ(times_of(timeline, "0REDUCE_GRAD"), StartAndEnd(1000, 1400));
   EXPECT_EQ(metrics_of(csv, costs).ranks[0].bubble.p2p_ns, 800);
 }
 
@@ -119,15 +120,15 @@ TEST(Replicas, ReducesWhatAWMakes) {
   Costs costs = replicated(1, 1);
   costs.stages[0].reduce = {.latency_ns = 0, .bytes = 20, .parts = 2};
   const RecordedRun timeline = timeline_of("0F0,0I0,0W0,0REDUCE_GRAD\n", costs);
-  EXPECT_EQ(times_of(timeline, "0REDUCE_GRAD"), Times(250, 310));
+  EXPECT_EQ(times_of(timeline, "0REDUCE_GRAD"), StartAndEnd(250, 310));
 }
 
 TEST(Replicas, ReducesOverAndOver) {
   Costs costs = replicated(1, 1);
   costs.stages[0].reduce = {.latency_ns = 0, .bytes = 250};
   const RecordedRun timeline = timeline_of("0F0,0B0,0REDUCE_GRAD,0F1,0B1,0REDUCE_GRAD\n", costs);
-  EXPECT_EQ(times_of(timeline, "0REDUCE_GRAD", 0), Times(300, 550));
-  EXPECT_EQ(times_of(timeline, "0REDUCE_GRAD", 1), Times(600, 850));
+  EXPECT_EQ(times_of(timeline, "0REDUCE_GRAD", 0), StartAndEnd(300, 550));
+  EXPECT_EQ(times_of(timeline, "0REDUCE_GRAD", 1), StartAndEnd(600, 850));
 }
 
 // ---- Gathering
@@ -141,9 +142,9 @@ TEST(Replicas, AForwardTakesWeightsAsTheyCome) {
       const RecordedRun timeline = timeline_of("0UNSHARD,0F0,0B0,0RESHARD\n", costs);
       const std::int64_t share = 100 / parts;
       const std::int64_t end = part_ns <= share ? part_ns + parts * share : parts * part_ns + share;
-      EXPECT_EQ(times_of(timeline, "0UNSHARD"), Times(0, parts * part_ns));
-      EXPECT_EQ(times_of(timeline, "0F0"), Times(part_ns, end)) << parts << " " << part_ns;
-      EXPECT_EQ(times_of(timeline, "0B0"), Times(end, end + 200));
+      EXPECT_EQ(times_of(timeline, "0UNSHARD"), StartAndEnd(0, parts * part_ns));
+      EXPECT_EQ(times_of(timeline, "0F0"), StartAndEnd(part_ns, end)) << parts << " " << part_ns;
+      EXPECT_EQ(times_of(timeline, "0B0"), StartAndEnd(end, end + 200));
     }
   }
 }
@@ -155,12 +156,12 @@ TEST(Replicas, WeightsAreGatheredAhead) {
   costs.stages[1].unshard = {.latency_ns = 10, .bytes = 120};
   const std::string csv = "0UNSHARD,1UNSHARD,0F0,1F0,1B0,1RESHARD,0B0,0RESHARD\n";
   const RecordedRun timeline = timeline_of(csv, costs);
-  EXPECT_EQ(times_of(timeline, "0UNSHARD"), Times(0, 50));
-  EXPECT_EQ(times_of(timeline, "1UNSHARD"), Times(50, 180));
-  EXPECT_EQ(times_of(timeline, "0F0"), Times(50, 150));
-  EXPECT_EQ(times_of(timeline, "1F0"), Times(180, 280));
-  EXPECT_EQ(times_of(timeline, "1RESHARD"), Times(480, 480));
-  EXPECT_EQ(times_of(timeline, "0RESHARD"), Times(680, 680));
+  EXPECT_EQ(times_of(timeline, "0UNSHARD"), StartAndEnd(0, 50));
+  EXPECT_EQ(times_of(timeline, "1UNSHARD"), StartAndEnd(50, 180));
+  EXPECT_EQ(times_of(timeline, "0F0"), StartAndEnd(50, 150));
+  EXPECT_EQ(times_of(timeline, "1F0"), StartAndEnd(180, 280));
+  EXPECT_EQ(times_of(timeline, "1RESHARD"), StartAndEnd(480, 480));
+  EXPECT_EQ(times_of(timeline, "0RESHARD"), StartAndEnd(680, 680));
   const Metrics metrics = metrics_of(csv, costs);
   EXPECT_EQ(metrics.makespan_ns, 680);
   EXPECT_EQ(metrics.ranks[0].bubble.p2p_ns, 80);
@@ -178,8 +179,8 @@ TEST(Replicas, WithoutUnshardNothingIsGathered) {
   // And what is gathered is not gathered again.
   const RecordedRun timeline = timeline_of("0UNSHARD,0F0,0UNSHARD,0B0,0RESHARD\n", costs);
   EXPECT_EQ(timeline.spans.size(), 5U);  // with an OPTIMIZER, which ends what collectives do
-  EXPECT_EQ(times_of(timeline, "0B0"), Times(140, 340));
-  EXPECT_EQ(times_of(timeline, "0OPTIMIZER"), Times(340, 340));
+  EXPECT_EQ(times_of(timeline, "0B0"), StartAndEnd(140, 340));
+  EXPECT_EQ(times_of(timeline, "0OPTIMIZER"), StartAndEnd(340, 340));
 }
 
 // ---- Links, pace, memory
@@ -195,24 +196,24 @@ TEST(Replicas, ShareACardWithTransfers) {
   costs.stages[0].reduce.bytes = 100;
   costs.collective_links = {{0, {}, {0}}, {}};
   const RecordedRun timeline = timeline_of("0F0,0REDUCE_GRAD,0B0,0REDUCE_GRAD\n1F0,1B0\n", costs);
-  EXPECT_EQ(times_of(timeline, "0REDUCE_GRAD"), Times(100, 300));
-  EXPECT_EQ(times_of(timeline, "0SEND_F0"), Times(100, 400));
-  EXPECT_EQ(times_of(timeline, "1F0"), Times(400, 500));
+  EXPECT_EQ(times_of(timeline, "0REDUCE_GRAD"), StartAndEnd(100, 300));
+  EXPECT_EQ(times_of(timeline, "0SEND_F0"), StartAndEnd(100, 400));
+  EXPECT_EQ(times_of(timeline, "1F0"), StartAndEnd(400, 500));
   // Its own link is the narrower one: a quarter, which leaves three to the result.
   costs.collective_links[0].bytes_per_second = byte_a_ns / 4;
   const RecordedRun narrow = timeline_of("0F0,0REDUCE_GRAD,0B0,0REDUCE_GRAD\n1F0,1B0\n", costs);
-  EXPECT_EQ(times_of(narrow, "0SEND_F0"), Times(100, 367));  // 100 + 200 / 0.75
-  EXPECT_EQ(times_of(narrow, "0REDUCE_GRAD"), Times(100, 500));
+  EXPECT_EQ(times_of(narrow, "0SEND_F0"), StartAndEnd(100, 367));  // 100 + 200 / 0.75
+  EXPECT_EQ(times_of(narrow, "0REDUCE_GRAD"), StartAndEnd(100, 500));
   // Rank 1's weights go the same way, 100 of 150 bytes alone: then three share, until
   // 250, and two, until 350.
   costs.stages[1].unshard.bytes = 150;
   costs.collective_links = {{0, {}, {0}}, {0, {}, {0}}};
   const RecordedRun three =
       timeline_of("0F0,0REDUCE_GRAD,0B0,0REDUCE_GRAD\n1UNSHARD,1F0,1B0,1RESHARD\n", costs);
-  EXPECT_EQ(times_of(three, "1UNSHARD"), Times(0, 250));
-  EXPECT_EQ(times_of(three, "0REDUCE_GRAD"), Times(100, 350));
-  EXPECT_EQ(times_of(three, "0SEND_F0"), Times(100, 450));
-  EXPECT_EQ(times_of(three, "1F0"), Times(450, 550));
+  EXPECT_EQ(times_of(three, "1UNSHARD"), StartAndEnd(0, 250));
+  EXPECT_EQ(times_of(three, "0REDUCE_GRAD"), StartAndEnd(100, 350));
+  EXPECT_EQ(times_of(three, "0SEND_F0"), StartAndEnd(100, 450));
+  EXPECT_EQ(times_of(three, "1F0"), StartAndEnd(450, 550));
 }
 
 // While 80 ns of a collective last, compute takes twice as long.
@@ -221,13 +222,13 @@ TEST(Replicas, SlowComputeDown) {
   costs.compute_slowdown_ppm = 1'000'000;
   costs.stages[1].unshard.bytes = 80;
   const RecordedRun timeline = timeline_of("1UNSHARD,0F0,1F0,1B0,1RESHARD,0B0\n", costs);
-  EXPECT_EQ(times_of(timeline, "0F0"), Times(0, 140));
-  EXPECT_EQ(times_of(timeline, "1F0"), Times(140, 240));
+  EXPECT_EQ(times_of(timeline, "0F0"), StartAndEnd(0, 140));
+  EXPECT_EQ(times_of(timeline, "1F0"), StartAndEnd(140, 240));
   // Its own weights in parts: half of it, while they come, takes 80; the other half
   // of 50 starts with the second part, at 80.
   costs.stages[1].unshard.parts = 2;
   const RecordedRun streamed = timeline_of("0F0,1UNSHARD,1F0,1B0,1RESHARD,0B0\n", costs);
-  EXPECT_EQ(times_of(streamed, "1F0"), Times(140, 260));
+  EXPECT_EQ(times_of(streamed, "1F0"), StartAndEnd(140, 260));
 }
 
 TEST(Replicas, WeightsTakeMemoryUntilTheyAreReleased) {
@@ -251,8 +252,8 @@ TEST(Replicas, WeightsTakeMemoryUntilTheyAreReleased) {
   EXPECT_EQ(prediction.metrics.ranks[0].peak_activation_bytes, 20);
   // Released before they are there, which they are at 50, they take none from then on.
   const RecordedRun early = timeline_of("0UNSHARD,0RESHARD,0F0,1F0,1B0,0B0\n", costs);
-  EXPECT_EQ(times_of(early, "0RESHARD"), Times(50, 50));
-  EXPECT_EQ(times_of(early, "0F0"), Times(50, 150));
+  EXPECT_EQ(times_of(early, "0RESHARD"), StartAndEnd(50, 50));
+  EXPECT_EQ(times_of(early, "0F0"), StartAndEnd(50, 150));
 }
 
 TEST(Replicas, HaveNoClosedForm) {

@@ -44,7 +44,7 @@ struct Fraction {
 };
 
 // (iteration, rank, stage, kind, microbatch, whether it is a write beside) -> start and end.
-using Times =
+using TimesWithSaves =
     std::map<std::tuple<int, int, int, Kind, int, bool>, std::pair<std::int64_t, std::int64_t>>;
 
 struct SaveCase {
@@ -76,7 +76,7 @@ class Interpreter {
     }
   }
 
-  Times times;
+  TimesWithSaves times;
   const std::vector<std::int64_t>& ends_ns() const { return ends_ns_; }
 
  private:
@@ -325,8 +325,8 @@ SaveCase random_case(std::mt19937_64& random) {
   return one;
 }
 
-Times times_of(const SaveCase& given, Metrics& metrics) {
-  Times times;
+TimesWithSaves times_with_saves(const SaveCase& given, Metrics& metrics) {
+  TimesWithSaves times;
   SimulationOptions options = options_of(given);
   options.sink = [&](const Span& span) {
     const Action& a = span.action;
@@ -354,7 +354,7 @@ TEST(Saves, EqualAnInterpreterThatGoesTickByTick) {
     Interpreter truth(given);
     truth.run();
     Metrics metrics;
-    EXPECT_EQ(times_of(given, metrics), truth.times);
+    EXPECT_EQ(times_with_saves(given, metrics), truth.times);
     EXPECT_EQ(metrics.iteration_ends_ns, truth.ends_ns());
     for (const auto& [key, time] : truth.times) saved += std::get<3>(key) == Kind::SAVE ? 1 : 0;
     if (HasFailure()) break;
@@ -455,8 +455,8 @@ ScheduleChoice one_f_one_b(int ranks, int microbatches) {
 }
 
 // The mean of many periods, by simulating all of them.
-double mean_of(const Schedule& schedule, const Costs& costs, SimulationOptions options,
-               int periods) {
+double mean_iteration_ns(const Schedule& schedule, const Costs& costs, SimulationOptions options,
+                         int periods) {
   const int period = options.saves.every;
   options.iterations = period * (periods + 4);
   const auto ends = simulate(schedule, costs, options).iteration_ends_ns;
@@ -483,7 +483,7 @@ TEST(Saves, AddWhatManyIterationsTakeMore) {
         options.accumulation.passes = passes;
         const SaveEffect effect = save_effect(choice.schedule, costs, options);
         EXPECT_NEAR(static_cast<double>(effect.mean_iteration_ns),
-                    mean_of(choice.schedule, costs, options, 6), 1.0);
+                    mean_iteration_ns(choice.schedule, costs, options, 6), 1.0);
         EXPECT_TRUE(effect.keeps_up);
         EXPECT_EQ(effect.bytes, 15000);
       }
@@ -503,7 +503,7 @@ TEST(Saves, WaitForEachOtherWhereStorageIsSlow) {
   EXPECT_FALSE(effect.keeps_up);
   // The storage never rests.
   EXPECT_NEAR(static_cast<double>(effect.mean_iteration_ns), 100'000.0 / 3, 1.0);
-  EXPECT_NEAR(mean_of(choice.schedule, costs, options, 6), 100'000.0 / 3, 1.0);
+  EXPECT_NEAR(mean_iteration_ns(choice.schedule, costs, options, 6), 100'000.0 / 3, 1.0);
   options.saves.every = 100;
   EXPECT_TRUE(save_effect(choice.schedule, costs, options).keeps_up);
   EXPECT_EQ(save_effect(choice.schedule, costs, options).stall_ns, 0);

@@ -18,6 +18,7 @@
 #include "sim/schedule/family.h"
 #include "sim/schedule/lower.h"
 #include "tests/errors.h"
+#include "tests/families.h"
 #include "tests/files.h"
 #include "tests/random_schedule.h"
 #include "traces/base/error.h"
@@ -39,7 +40,13 @@ const std::vector<std::string> goldens{"deepspeed_TrainSchedule_S2_M4.csv",
                                        "megatron_interleaved_pp4_vp2_m8_N4.csv",
                                        "megatron_interleaved_pp4_vp4_m8_N4.csv",
                                        "zb1p_2rank_2stagep_comms.csv",
-                                       "zb1p_2rank_2stagep_compute.csv"};
+                                       "zb1p_2rank_2stagep_compute.csv",
+                                       "zero_bubble_v_half_pp3_m7.csv",
+                                       "zero_bubble_v_half_pp4_m8.csv",
+                                       "zero_bubble_v_half_pp5_m3.csv",
+                                       "zero_bubble_v_min_pp3_m7.csv",
+                                       "zero_bubble_v_min_pp4_m9.csv",
+                                       "zero_bubble_v_min_pp5_m6.csv"};
 
 std::string without_blanks(const Schedule& schedule) {
   Schedule kept;
@@ -52,7 +59,7 @@ std::string without_blanks(const Schedule& schedule) {
   return to_csv(kept);
 }
 
-std::string error_of(const std::string& text) {
+std::string csv_error(const std::string& text) {
   return testing::input_error_of([&] { parse_csv(text, "f.csv"); });
 }
 
@@ -98,17 +105,109 @@ TEST(Generators, OneForwardOneBackwardIsDeepSpeeds) {
   }
 }
 
+TEST(Generators, DualPipeIsDeepSeeks) {
+  for (const auto& [p, m] : {std::pair(2, 4), {4, 8}, {4, 10}, {8, 16}, {8, 22}}) {
+    const std::string file = fmt::format("dualpipe_{}ranks_{}mb.csv", p, m);
+    const Schedule theirs = read_csv(golden(file));
+    const Schedule ours = generate({"dualpipe", p, m});
+    EXPECT_EQ(to_csv(ours), to_csv(theirs)) << file;
+    EXPECT_EQ(ours.placement, theirs.placement) << file;
+  }
+}
+
+TEST(Generators, DualPipeVIsPyTorchs) {
+  EXPECT_EQ(to_csv(generate({"dualpipe-v", 4, 10})),
+            to_csv(read_csv(golden("dualpipev_4rank_10mb.csv"))));
+}
+
+TEST(Generators, VHalfAndVMinAreTheirAuthors) {
+  const auto same = [](const char* name, const std::string& file, int p, int m) {
+    EXPECT_EQ(to_csv(generate({name, p, m})), to_csv(read_csv(golden(file)))) << file;
+  };
+  same("v-half", "zero_bubble_v_half_pp3_m7.csv", 3, 7);
+  same("v-half", "zero_bubble_v_half_pp4_m8.csv", 4, 8);
+  same("v-half", "zero_bubble_v_half_pp5_m3.csv", 5, 3);
+  same("v-min", "zero_bubble_v_min_pp3_m7.csv", 3, 7);
+  same("v-min", "zero_bubble_v_min_pp4_m9.csv", 4, 9);
+  same("v-min", "zero_bubble_v_min_pp5_m6.csv", 5, 6);
+}
+
+// As Megatron-LM's overlap_moe_expert_parallel_comm has it, for which a forward and the
+// backward after it must not need each other.
+TEST(Generators, OverlappedExpertsTakeOneMoreForwardFirst) {
+  for (const auto& [p, v, m, g] :
+       std::vector<std::array<int, 4>>{{4, 2, 8, 4}, {2, 3, 4, 2}, {4, 2, 12, 6}, {3, 2, 3, 3}}) {
+    ScheduleRequest request{"interleaved", p, m, v, g};
+    const Schedule plain = generate(request);
+    request.overlap_experts = true;
+    const Schedule overlapped = generate(request);
+    EXPECT_FALSE(find_fault(overlapped));
+    EXPECT_FALSE(find_deadlock(overlapped, SendMode::buffered));
+    for (int r = 0; r < p; ++r) {
+      const auto before_backwards = [&](const Schedule& schedule) {
+        const auto list = schedule.actions[r];
+        return std::ranges::find(list, Kind::B, &Action::kind) - list.begin();
+      };
+      const int warmup = 2 * (p - 1 - r) + (v - 1) * g;
+      EXPECT_EQ(before_backwards(plain), std::min(m * v, warmup + 1));
+      EXPECT_EQ(before_backwards(overlapped), std::min(m * v, warmup + 2));
+      const auto list = overlapped.actions[r];
+      for (std::size_t i = 0; i + 1 < list.size(); ++i) {
+        if (list[i].kind != Kind::F || list[i + 1].kind != Kind::B || list.size() < i + 3) continue;
+        if (warmup + 1 < m * v) {
+          EXPECT_FALSE(list[i].stage == list[i + 1].stage &&
+                       list[i].microbatch == list[i + 1].microbatch);
+        }
+      }
+    }
+  }
+}
+
+TEST(Generators, AreKnownByTheNamesOfOthers) {
+  for (const auto& [theirs, ours] :
+       {std::pair("1F1B", "1f1b"),
+        {"GPipe", "gpipe"},
+        {"Interleaved1F1B", "interleaved-pytorch"},
+        {"ScheduleInterleaved1F1B", "interleaved-pytorch"},
+        {"LoopedBFS", "bfs"},
+        {"InterleavedZeroBubble", "interleaved-zb"},
+        {"ZBVZeroBubble", "zb-v"},
+        {"DualPipeV", "dualpipe-v"},
+        {"dualpipev", "dualpipe-v"},
+        {"V-Half", "v-half"},
+        {"Schedule1F1B", "1f1b"},
+        {"TrainSchedule", "1f1b"},
+        {"ZB-H1", "zb-h1"},
+        {"forward_backward_pipelining_without_interleaving", "1f1b"},
+        {"forward_backward_pipelining_with_interleaving", "interleaved"}}) {
+    EXPECT_EQ(family(theirs).name, ours);
+    EXPECT_EQ(generate({theirs, 2, 4}).name, ours);
+  }
+  EXPECT_NE(testing::input_error_of([] { family("zbv"); }).find("nearest first: zb-v"),
+            std::string::npos);
+  // No two families share a name.
+  std::set<std::string> names;
+  for (const Family& one : all_families()) {
+    std::vector<std::string_view> own = one.aliases;
+    own.push_back(one.name);
+    for (const std::string_view name : own) {
+      EXPECT_EQ(family(name).name, one.name);
+      EXPECT_TRUE(names.emplace(name).second) << name;
+    }
+  }
+}
+
 TEST(Generators, EveryFamilyIsValidForManyShapes) {
   for (const Family& f : all_families()) {
     for (int p = 1; p <= 5; ++p) {
-      for (int v = 1; v <= (f.many_chunks ? 3 : 1); ++v) {
+      for (const int v : testing::chunk_counts(f)) {
         for (int m = 1; m <= 9; ++m) {
           for (const char* placement : {"loop", "v"}) {
             Shape shape;
             try {
               shape = resolve_shape(f, {std::string(f.name), p, m, v, {}, placement});
             } catch (const Error&) {
-              continue;  // uneven rounds
+              continue;  // uneven rounds, no V, or too few microbatches
             }
             const auto fault = find_fault(generate(f, shape));
             EXPECT_FALSE(fault) << f.name << " p" << p << " v" << v << " m" << m << ": "
@@ -155,6 +254,44 @@ TEST(Generators, PeaksAreAsPublished) {
                     std::min(m * v, 2 * (p - 1 - r) + (v - 1) * p + 1));
         }
       }
+    }
+  }
+}
+
+// Of V shapes on every rank alike: ZB-V keeps as much as 1F1B, two chunks for one of
+// twice the size, DualPipeV one more. V-Half and V-Min keep (p+2)//2 and (p+4)//3
+// microbatches on the fullest rank, counted until W.
+TEST(Generators, PeaksOfVShapesAreAsPublished) {
+  const auto peaks = [](const char* name, int p, int m) {
+    const Schedule schedule = generate({name, p, m});
+    Costs costs = unit_costs(schedule);
+    for (StageCosts& stage : costs.stages) {
+      stage.activation_bytes = 1;
+      stage.weight_residue_bytes = 1;
+    }
+    std::vector<std::int64_t> chunks, until_w;
+    for (const auto& rank : simulate(schedule, costs).ranks) {
+      chunks.push_back(rank.peak_activation_chunks);
+      until_w.push_back(rank.peak_activation_bytes);
+    }
+    return std::pair(chunks, until_w);
+  };
+  for (int p = 1; p <= 9; ++p) {
+    const auto every_rank = [&](std::int64_t chunks) {
+      return std::vector<std::int64_t>(static_cast<std::size_t>(p), chunks);
+    };
+    for (const int m : {2 * p - 1, 2 * p, 3 * p, 4 * p + 1}) {
+      SCOPED_TRACE(::testing::Message() << "p" << p << " m" << m);
+      EXPECT_EQ(peaks("zb-v", p, m), std::pair(every_rank(2 * p), every_rank(2 * p)));
+      if (m >= 2 * p) {
+        const auto [chunks, until_w] = peaks("dualpipe-v", p, m);
+        EXPECT_EQ(chunks, every_rank(2 * p + 1));
+        EXPECT_EQ(until_w, chunks);
+      }
+      const auto half = peaks("v-half", p, m);
+      EXPECT_EQ(std::ranges::max(half.second), 2 * ((p + 2) / 2));
+      const auto least = peaks("v-min", p, m);
+      EXPECT_EQ(std::ranges::max(least.second), 2 * ((p + 4) / 3));
     }
   }
 }
@@ -210,14 +347,19 @@ TEST(Generators, DualPipeVsFileIsEvaluated) {
 // An order follows the pipeline, not the numbers of its ranks.
 TEST(Generators, RanksMayBeNumberedAnyhow) {
   for (const Family& f : all_families()) {
+    if (f.placement == both_ways) continue;
     const auto makespan = [&](const std::string& placement) {
       const Schedule schedule = generate({std::string(f.name), 4, 8, {}, {}, placement});
       EXPECT_FALSE(find_deadlock(schedule, SendMode::buffered)) << f.name << " " << placement;
       return simulate(schedule, unit_costs(schedule)).makespan_ns;
     };
-    const bool two = f.default_chunks == 2;
-    EXPECT_EQ(makespan("loop"), makespan(two ? "3,2,1,0,3,2,1,0" : "3,2,1,0")) << f.name;
-    EXPECT_EQ(makespan("loop"), makespan(two ? "2,0,3,1,2,0,3,1" : "2,0,3,1")) << f.name;
+    const std::string usual(f.placement);
+    for (const std::string down : {"3,2,1,0", "2,0,3,1"}) {
+      std::string up = down;
+      if (usual == "v") std::ranges::reverse(up);
+      EXPECT_EQ(makespan(usual), makespan(f.default_chunks == 2 ? down + "," + up : down))
+          << f.name;
+    }
   }
 }
 
@@ -549,7 +691,7 @@ TEST(Csv, ReadsTheDialectOf2024) {
   const Schedule schedule = parse_csv("0F0,0B0,0W0,0F1,0BW1\r\n", "old.csv");
   EXPECT_EQ(csv_row(schedule.actions[0]), "0F0,0I0,0W0,0F1,0B1");
   EXPECT_EQ(csv_row(parse_csv("0F0,0BW0\n", "old.csv").actions[0]), "0F0,0B0");
-  EXPECT_EQ(error_of("0F0,0I0,0W0,0F1,0BW1\n").substr(0, 12), "f.csv:1:17: ");
+  EXPECT_EQ(csv_error("0F0,0I0,0W0,0F1,0BW1\n").substr(0, 12), "f.csv:1:17: ");
 }
 
 TEST(Csv, ToleratesWhatSpreadsheetsDo) {
@@ -603,7 +745,7 @@ TEST(Csv, PointsAtTheFaultyCell) {
        "f.csv:1:9: rank 0: 1RECV_F0 has its other end on its own rank"},
   };
   for (const auto& [text, want] : cases) {
-    const std::string got = error_of(text);
+    const std::string got = csv_error(text);
     EXPECT_EQ(got.substr(0, want.size()), want) << "for " << quote(text) << "\ngot " << got;
   }
 }
@@ -613,7 +755,7 @@ TEST(Csv, RefusesTruncatedFiles) {
   for (const std::string& name : {goldens[4], goldens[9]}) {
     const std::string whole = read_file(golden(name));
     for (std::size_t length = 0; length + 1 < whole.size(); ++length) {
-      EXPECT_NE(error_of(whole.substr(0, length)), testing::no_error)
+      EXPECT_NE(csv_error(whole.substr(0, length)), testing::no_error)
           << name << " cut at " << length;
     }
   }

@@ -21,19 +21,19 @@ namespace pipesim {
 namespace {
 
 using testing::pick;
-using Gather = ReplicaSharding::Gather;
-using Reduce = ReplicaSharding::Reduce;
+using Gathers = ReplicaSharding::Gather;
+using Reduces = ReplicaSharding::Reduce;
 
 std::string sharded(const std::string& csv, const ReplicaSharding& sharding) {
   return to_csv(shard(parse_csv(csv, "s.csv"), sharding));
 }
 
-const std::string two_ranks =
+const std::string csv_of_two_ranks =
     "0F0,0F1,0I0,0W0,0B1\r\n"
     "1F0,1B0,1F1,1I1,1W1\r\n";
 
 TEST(Shard, ReducesBehindTheLastBackward) {
-  EXPECT_EQ(sharded(two_ranks, {}),
+  EXPECT_EQ(sharded(csv_of_two_ranks, {}),
             "0F0,0F1,0I0,0W0,0B1,0REDUCE_GRAD\r\n"
             "1F0,1B0,1F1,1I1,1W1,1REDUCE_GRAD\r\n");
   // The stage that is through first is reduced first, and of an overlapped cell
@@ -44,61 +44,61 @@ TEST(Shard, ReducesBehindTheLastBackward) {
   EXPECT_EQ(sharded(two_stages, {}),
             "0F0,2F0,2B0,0B0,0F1,(2F1;0B1)OVERLAP_F_B,0REDUCE_GRAD,2B1,2REDUCE_GRAD\r\n"
             "1F0,1B0,1F1,1B1,1REDUCE_GRAD\r\n");
-  EXPECT_EQ(sharded(two_stages, {Reduce::after_compute}),
+  EXPECT_EQ(sharded(two_stages, {Reduces::after_compute}),
             "0F0,2F0,2B0,0B0,0F1,(2F1;0B1)OVERLAP_F_B,2B1,0REDUCE_GRAD,2REDUCE_GRAD\r\n"
             "1F0,1B0,1F1,1B1,1REDUCE_GRAD\r\n");
 }
 
 TEST(Shard, ReducesBehindEveryBackward) {
-  EXPECT_EQ(sharded(two_ranks, {Reduce::every_backward}),
+  EXPECT_EQ(sharded(csv_of_two_ranks, {Reduces::every_backward}),
             "0F0,0F1,0I0,0W0,0REDUCE_GRAD,0B1,0REDUCE_GRAD\r\n"
             "1F0,1B0,1REDUCE_GRAD,1F1,1I1,1W1,1REDUCE_GRAD\r\n");
-  EXPECT_EQ(sharded(two_ranks, {Reduce::never}), two_ranks);
+  EXPECT_EQ(sharded(csv_of_two_ranks, {Reduces::never}), csv_of_two_ranks);
 }
 
 TEST(Shard, GathersForEveryPass) {
   // I and its W are one backward.
-  EXPECT_EQ(sharded(two_ranks, {Reduce::last_backward, Gather::every_pass}),
+  EXPECT_EQ(sharded(csv_of_two_ranks, {Reduces::last_backward, Gathers::every_pass}),
             "0UNSHARD,0F0,0RESHARD,0UNSHARD,0F1,0RESHARD,0UNSHARD,0I0,0W0,0RESHARD,"
             "0UNSHARD,0B1,0REDUCE_GRAD,0RESHARD\r\n"
             "1UNSHARD,1F0,1RESHARD,1UNSHARD,1B0,1RESHARD,1UNSHARD,1F1,1RESHARD,"
             "1UNSHARD,1I1,1W1,1REDUCE_GRAD,1RESHARD\r\n");
   EXPECT_EQ(sharded("0F0,1F0,1B0,(0F1;0B0)OVERLAP_F_B,1F1,1B1,0B1\r\n",
-                    {Reduce::never, Gather::every_pass}),
+                    {Reduces::never, Gathers::every_pass}),
             "0UNSHARD,0F0,0RESHARD,1UNSHARD,1F0,1RESHARD,1UNSHARD,1B0,1RESHARD,0UNSHARD,"
             "(0F1;0B0)OVERLAP_F_B,0RESHARD,1UNSHARD,1F1,1RESHARD,1UNSHARD,1B1,1RESHARD,0UNSHARD,"
             "0B1,0RESHARD\r\n");
 }
 
 TEST(Shard, GathersOnce) {
-  EXPECT_EQ(sharded(two_ranks, {Reduce::last_backward, Gather::once}),
+  EXPECT_EQ(sharded(csv_of_two_ranks, {Reduces::last_backward, Gathers::once}),
             "0UNSHARD,0F0,0F1,0I0,0W0,0B1,0REDUCE_GRAD,0RESHARD\r\n"
             "1UNSHARD,1F0,1B0,1F1,1I1,1W1,1REDUCE_GRAD,1RESHARD\r\n");
   // Stages of a cell come together, and those that end with one go in their order.
   EXPECT_EQ(
-      sharded("0F0,1F0,1B0,0F1,(1F1;0B0)OVERLAP_F_B,1B1,0B1\r\n", {Reduce::never, Gather::once}),
+      sharded("0F0,1F0,1B0,0F1,(1F1;0B0)OVERLAP_F_B,1B1,0B1\r\n", {Reduces::never, Gathers::once}),
       "0UNSHARD,0F0,1UNSHARD,1F0,1B0,0F1,(1F1;0B0)OVERLAP_F_B,1B1,1RESHARD,0B1,0RESHARD\r\n");
 }
 
 // Of three stages on a rank, as PyTorch's _add_unshard_reshard.
 TEST(Shard, KeepsAWindowOfStages) {
   const std::string loop = "0F0,1F0,2F0,2B0,1B0,0B0\r\n";
-  EXPECT_EQ(sharded(loop, {Reduce::never, Gather::window, 1}),
+  EXPECT_EQ(sharded(loop, {Reduces::never, Gathers::window, 1}),
             "0UNSHARD,0F0,0RESHARD,1UNSHARD,1F0,1RESHARD,2UNSHARD,2F0,2B0,2RESHARD,1UNSHARD,1B0,"
             "1RESHARD,0UNSHARD,0B0,0RESHARD\r\n");
-  EXPECT_EQ(sharded(loop, {Reduce::never, Gather::window, 2}),
+  EXPECT_EQ(sharded(loop, {Reduces::never, Gathers::window, 2}),
             "0UNSHARD,1UNSHARD,0F0,0RESHARD,2UNSHARD,1F0,2F0,2B0,2RESHARD,0UNSHARD,1B0,1RESHARD,"
             "0B0,0RESHARD\r\n");
-  EXPECT_EQ(sharded(loop, {Reduce::last_backward, Gather::window, 3}),
+  EXPECT_EQ(sharded(loop, {Reduces::last_backward, Gathers::window, 3}),
             "0UNSHARD,1UNSHARD,2UNSHARD,0F0,1F0,2F0,2B0,2REDUCE_GRAD,2RESHARD,1B0,1REDUCE_GRAD,"
             "1RESHARD,0B0,0REDUCE_GRAD,0RESHARD\r\n");
   // A cell's two stages come together.
   EXPECT_EQ(sharded("0F0,1F0,1B0,(0F1;0B0)OVERLAP_F_B,1F1,1B1,0B1\r\n",
-                    {Reduce::never, Gather::window, 1}),
+                    {Reduces::never, Gathers::window, 1}),
             "0UNSHARD,0F0,0RESHARD,1UNSHARD,1F0,1B0,1RESHARD,0UNSHARD,(0F1;0B0)OVERLAP_F_B,"
             "0RESHARD,1UNSHARD,1F1,1B1,1RESHARD,0UNSHARD,0B1,0RESHARD\r\n");
   EXPECT_EQ(sharded("0F0,1F0,1B0,0F1,(1F1;0B0)OVERLAP_F_B,1B1,0B1\r\n",
-                    {Reduce::never, Gather::window, 1}),
+                    {Reduces::never, Gathers::window, 1}),
             "0UNSHARD,0F0,0RESHARD,1UNSHARD,1F0,1B0,1RESHARD,0UNSHARD,0F1,1UNSHARD,"
             "(1F1;0B0)OVERLAP_F_B,0RESHARD,1B1,1RESHARD,0UNSHARD,0B1,0RESHARD\r\n");
 }
@@ -107,7 +107,7 @@ TEST(Shard, RefusesWhatItWouldDoTwice) {
   EXPECT_EQ(testing::input_error_of([] { sharded("0F0,0B0,0REDUCE_GRAD\r\n", {}); }),
             "s.csv: already has 0REDUCE_GRAD; shard a schedule without such actions");
   EXPECT_EQ(testing::input_error_of([] {
-              sharded("0F0,0B0\r\n", {Reduce::never, Gather::window, 0});
+              sharded("0F0,0B0\r\n", {Reduces::never, Gathers::window, 0});
             }),
             "s.csv: a window of 0 active stages holds none; use at least 1");
 }
@@ -141,9 +141,9 @@ void check(const Schedule& before, const ReplicaSharding& sharding) {
         ++reduced[stage];
         EXPECT_GT(last_gradients[stage], 0);
         last_gradients[stage] = 0;
-      } else if (is_compute(action.kind) && sharding.gather != Gather::never) {
+      } else if (is_compute(action.kind) && sharding.gather != Gathers::never) {
         EXPECT_TRUE(held.contains(action.stage)) << to_text(action);
-        if (sharding.gather == Gather::window) {
+        if (sharding.gather == Gathers::window) {
           EXPECT_LE(held.size(), most);
         }
       }
@@ -151,11 +151,11 @@ void check(const Schedule& before, const ReplicaSharding& sharding) {
     }
     EXPECT_TRUE(held.empty());
   }
-  const int expected = sharding.reduce == Reduce::never            ? 0
-                       : sharding.reduce == Reduce::every_backward ? before.microbatches
-                                                                   : 1;
+  const int expected = sharding.reduce == Reduces::never            ? 0
+                       : sharding.reduce == Reduces::every_backward ? before.microbatches
+                                                                    : 1;
   EXPECT_EQ(reduced, std::vector<int>(reduced.size(), expected));
-  if (sharding.gather == Gather::once) {
+  if (sharding.gather == Gathers::once) {
     EXPECT_EQ(gathered, std::vector<int>(reduced.size(), 1));
   }
   if (expected > 0) {
@@ -167,8 +167,8 @@ TEST(Shard, KeepsItsPromisesForAnySchedule) {
   std::mt19937_64 random(31);
   for (int i = 0; i < 400; ++i) {
     const Schedule compute = testing::random_schedule(random);
-    const ReplicaSharding sharding{static_cast<Reduce>(pick(random, 0, 3)),
-                                   static_cast<Gather>(pick(random, 0, 3)),
+    const ReplicaSharding sharding{static_cast<Reduces>(pick(random, 0, 3)),
+                                   static_cast<Gathers>(pick(random, 0, 3)),
                                    static_cast<int>(pick(random, 1, 4))};
     SCOPED_TRACE(to_csv(compute));
     check(compute, sharding);
@@ -182,8 +182,8 @@ TEST(Shard, SurvivesLowering) {
   std::mt19937_64 random(32);
   for (int i = 0; i < 200; ++i) {
     const Schedule compute = testing::random_schedule(random);
-    const ReplicaSharding sharding{static_cast<Reduce>(pick(random, 0, 3)),
-                                   static_cast<Gather>(pick(random, 0, 3)),
+    const ReplicaSharding sharding{static_cast<Reduces>(pick(random, 0, 3)),
+                                   static_cast<Gathers>(pick(random, 0, 3)),
                                    static_cast<int>(pick(random, 1, 4))};
     const Schedule after = shard(compute, sharding);
     const Schedule program = lower(after);

@@ -25,7 +25,7 @@ struct Problem {
 };
 
 // Within `tolerance` of the makespan.
-void expect_same(const Problem& problem, double tolerance) {
+void expect_simgrids_makespan(const Problem& problem, double tolerance) {
   const auto text = [](std::int64_t value) { return std::to_string(value); };
   std::vector<std::string> command{
       PIPESIM_SIMGRID,          text(problem.stages),      text(problem.microbatches),
@@ -56,7 +56,7 @@ void expect_same(const Problem& problem, double tolerance) {
 
 TEST(SimGrid, RecordedMakespans) {
   for (const auto& [p, m] : {std::pair(8, 64), std::pair(64, 256)}) {
-    expect_same({p, m, 1'000'000, 2'000'000, 45'000}, 1e-12);
+    expect_simgrids_makespan({p, m, 1'000'000, 2'000'000, 45'000}, 1e-12);
   }
 }
 
@@ -74,7 +74,7 @@ TEST(SimGrid, TransfersThatShareTheirLink) {
     // From a tenth of a forward to thirty times as long.
     problem.bytes = testing::pick(random, 100'000, 30'000'000);
     problem.bytes_per_second = 1'000'000'000 * testing::pick(random, 1, 3);
-    expect_same(problem, 1e-6);
+    expect_simgrids_makespan(problem, 1e-6);
     if (HasFailure()) break;
   }
 }

@@ -241,7 +241,7 @@ class SlowInterpreter {
 };
 
 // Ranks come to collectives in one order; what stands between them differs, and waits are any.
-InputProgram random_program(std::mt19937_64& random) {
+InputProgram random_input_program(std::mt19937_64& random) {
   InputProgram program{"random", static_cast<int>(pick(random, 1, 3)), 1, false, {}};
   const auto ranks = static_cast<int>(pick(random, 1, 4));
   std::vector<std::pair<InputAction, InputStream>> shared;
@@ -333,7 +333,7 @@ std::string differences(const InputProgram& program, const std::vector<std::vect
 TEST(SimulateInput, AgreesWithASlowInterpreterToTheNanosecond) {
   std::mt19937_64 random(7);
   for (int round = 0; round < 10'000; ++round) {
-    const InputProgram program = random_program(random);
+    const InputProgram program = random_input_program(random);
     const InputCosts costs = random_costs(random, program.ranks());
     const InputRun run = simulate_input(program, costs);
     ASSERT_EQ(differences(program, run.spans, SlowInterpreter(program, costs).run()), "") << round;

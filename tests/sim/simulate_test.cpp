@@ -46,7 +46,8 @@ TEST(Simulate, EqualsTheOracleOnRandomSchedules) {
   std::mt19937_64 random(1);
   for (int i = 0; i < 2000; ++i) {
     SCOPED_TRACE("case " + std::to_string(i));
-    const Schedule schedule = testing::random_schedule(random);
+    const Schedule schedule = i % 5 == 0 ? testing::random_schedule_with_copies(random)
+                                         : testing::random_schedule(random);
     ASSERT_FALSE(find_fault(schedule).has_value());
     Costs costs = testing::random_costs(random, schedule);
     testing::add_messages(costs, random);
@@ -74,7 +75,8 @@ TEST(Simulate, EqualsTheOracleOnRandomSchedules) {
 TEST(Simulate, PeaksEqualTheOracleWhereTimesArePositive) {
   std::mt19937_64 random(7);
   for (int i = 0; i < 500; ++i) {
-    const Schedule schedule = testing::random_schedule(random);
+    const Schedule schedule = i % 5 == 0 ? testing::random_schedule_with_copies(random)
+                                         : testing::random_schedule(random);
     Costs costs = testing::random_costs(random, schedule);
     for (StageCosts& stage : costs.stages) {
       stage.forward_ns += 1;
@@ -96,7 +98,8 @@ TEST(Simulate, PeaksEqualTheOracleWhereTimesArePositive) {
 TEST(Simulate, ALoweredProgramTakesTheTimeOfItsComputeSchedule) {
   std::mt19937_64 random(3);
   for (int i = 0; i < 500; ++i) {
-    const Schedule schedule = testing::random_schedule(random);
+    const Schedule schedule = i % 5 == 0 ? testing::random_schedule_with_copies(random)
+                                         : testing::random_schedule(random);
     const Costs costs = testing::random_costs(random, schedule);
     const Schedule program = lower(schedule);
     ASSERT_FALSE(find_fault(program).has_value()) << find_fault(program)->rule;

@@ -17,7 +17,7 @@
 namespace pipesim {
 namespace {
 
-Schedule schedule_of(const char* name, int ranks, int microbatches) {
+Schedule chosen_schedule(const char* name, int ranks, int microbatches) {
   return choose_schedule({.name = name, .ranks = ranks, .microbatches = microbatches}).schedule;
 }
 
@@ -65,7 +65,7 @@ TEST(Jitter, FollowsMeasuredQuantiles) {
 
 // One rank does one after the other: its makespans are sums of draws.
 TEST(Spread, OfOneRankIsThatOfASum) {
-  const Schedule schedule = schedule_of("1f1b", 1, 6);
+  const Schedule schedule = chosen_schedule("1f1b", 1, 6);
   const Costs costs = testing::costs_of(1, 1'000'000, 2'000'000);
   const SpreadQuestion question{{0.05}, 40};
   std::vector<std::int64_t> sums;
@@ -112,7 +112,7 @@ TEST(Spread, IsTheSameHoweverItIsEvaluated) {
 
 // A rank whose actions take no time varies nothing: another one has all of it.
 TEST(Spread, IsOfTheRankThatVaries) {
-  const Schedule schedule = schedule_of("gpipe", 3, 4);
+  const Schedule schedule = chosen_schedule("gpipe", 3, 4);
   Costs costs = testing::costs_of(3, 1'000'000, 2'000'000);
   for (const std::size_t stage : {0U, 2U}) {
     costs.stages[stage].forward_ns = 0;

@@ -37,7 +37,8 @@ SimulationOptions with(P2p mode, std::int64_t eager_limit_bytes = 0) {
   return options;
 }
 
-oracle::Times times_of(const Schedule& program, const Costs& costs, SimulationOptions options) {
+oracle::Times transfer_times(const Schedule& program, const Costs& costs,
+                             SimulationOptions options) {
   oracle::Times times;
   options.sink = [&](const Span& span) {
     const Action& a = span.action;
@@ -59,7 +60,7 @@ TEST(Transfers, ByHand) {
       "1RECV_F0,1F0,1RECV_F1,1F1,1B0,1SEND_B0,1B1,1SEND_B1\n",
       "p.csv");
   const Costs costs = costs_of(2, 10, 20, 3);
-  const oracle::Times blocking = times_of(program, costs, with(P2p::blocking));
+  const oracle::Times blocking = transfer_times(program, costs, with(P2p::blocking));
   EXPECT_EQ(blocking.at({0, Kind::SEND_F, 0}), std::pair(std::int64_t{10}, std::int64_t{13}));
   EXPECT_EQ(blocking.at({0, Kind::SEND_F, 1}), std::pair(std::int64_t{23}, std::int64_t{26}));
   EXPECT_EQ(blocking.at({1, Kind::F, 1}), std::pair(std::int64_t{26}, std::int64_t{36}));
@@ -67,7 +68,7 @@ TEST(Transfers, ByHand) {
   EXPECT_EQ(blocking.at({1, Kind::B, 1}), std::pair(std::int64_t{59}, std::int64_t{79}));
   EXPECT_EQ(blocking.at({0, Kind::B, 1}), std::pair(std::int64_t{82}, std::int64_t{102}));
   // Streams of their own: F1 follows F0 at once, and so does B1 after B0.
-  const oracle::Times fifo = times_of(program, costs, with(P2p::fifo));
+  const oracle::Times fifo = transfer_times(program, costs, with(P2p::fifo));
   EXPECT_EQ(fifo.at({0, Kind::F, 1}), std::pair(std::int64_t{10}, std::int64_t{20}));
   EXPECT_EQ(fifo.at({1, Kind::F, 1}), std::pair(std::int64_t{23}, std::int64_t{33}));
   EXPECT_EQ(fifo.at({1, Kind::B, 1}), std::pair(std::int64_t{53}, std::int64_t{73}));
@@ -84,9 +85,10 @@ TEST(Transfers, FifoHoldsWhatStandsBehind) {
   Costs costs = costs_of(2, 1, 2, 1);
   costs.stages[0].forward_ns = 100;
   // F0 ends on rank 1 at 102, B0 at 104; F1 is sent at 200 and there at 201.
-  EXPECT_EQ(times_of(program, costs, with(P2p::fifo)).at({1, Kind::SEND_B, 0}).first, 201);
-  EXPECT_EQ(times_of(program, costs, with(P2p::edge_fifo)).at({1, Kind::SEND_B, 0}).first, 104);
-  EXPECT_EQ(times_of(program, costs, with(P2p::async)).at({1, Kind::SEND_B, 0}).first, 104);
+  EXPECT_EQ(transfer_times(program, costs, with(P2p::fifo)).at({1, Kind::SEND_B, 0}).first, 201);
+  EXPECT_EQ(transfer_times(program, costs, with(P2p::edge_fifo)).at({1, Kind::SEND_B, 0}).first,
+            104);
+  EXPECT_EQ(transfer_times(program, costs, with(P2p::async)).at({1, Kind::SEND_B, 0}).first, 104);
 }
 
 // Both ranks come to a SEND that the other does not receive yet.
@@ -102,7 +104,7 @@ TEST(Transfers, EagerSendsCompleteByThemselves) {
             "p.csv: deadlock: 0SEND_F1 on rank 0 waits for 1RECV_F1, which stands behind 1SEND_B0 "
             "on rank 1; 1SEND_B0 on rank 1 waits for 0RECV_B0, which stands behind 0SEND_F1 on "
             "rank 0");
-  const oracle::Times eager = times_of(program, costs, with(P2p::blocking, 9));
+  const oracle::Times eager = transfer_times(program, costs, with(P2p::blocking, 9));
   EXPECT_EQ(eager.at({0, Kind::SEND_F, 0}), std::pair(std::int64_t{10}, std::int64_t{13}));
   EXPECT_EQ(eager.at({0, Kind::F, 1}), std::pair(std::int64_t{10}, std::int64_t{20}));
   EXPECT_EQ(eager.at({1, Kind::SEND_B, 0}), std::pair(std::int64_t{43}, std::int64_t{46}));
@@ -119,13 +121,13 @@ TEST(Transfers, TwoRanksShareANetworkCard) {
   for (StageCosts& stage : costs.stages) stage.output_bytes = 200;
   costs.shared_links = {{"card", 1'000'000'000}};
   for (const auto& edge : {std::pair(0, 1), std::pair(1, 2)}) costs.edges[edge] = {0, {}, {0}};
-  const oracle::Times alone = times_of(schedule, costs, {});
+  const oracle::Times alone = transfer_times(schedule, costs, {});
   EXPECT_EQ(alone.at({0, Kind::SEND_F, 0}), std::pair(std::int64_t{100}, std::int64_t{300}));
   EXPECT_EQ(alone.at({1, Kind::SEND_F, 0}), std::pair(std::int64_t{400}, std::int64_t{600}));
   // Gradients do not go through it.
   EXPECT_EQ(alone.at({2, Kind::SEND_B, 0}), std::pair(std::int64_t{900}, std::int64_t{900}));
 
-  const oracle::Times both = times_of(generate({"gpipe", 3, 4}), costs, {});
+  const oracle::Times both = transfer_times(generate({"gpipe", 3, 4}), costs, {});
   // By hand, starts at 100, 200, 300, 400 from rank 0, 200 bytes each: F0 alone
   // until 200, then with F1 a half each: F0's last 100 gone at 300+100. F1 at
   // 300: 150 left; F0 50 left; three from 300: F0 gone at 450, less for F3 from
@@ -139,7 +141,7 @@ TEST(Transfers, AsynchronousTransfersShareTheirLink) {
   Costs costs = costs_of(2, 100, 200, 7);
   costs.stages[0].output_bytes = 300;
   costs.p2p.bytes_per_second = 1'000'000'000;
-  const oracle::Times times = times_of(generate({"gpipe", 2, 2}), costs, {});
+  const oracle::Times times = transfer_times(generate({"gpipe", 2, 2}), costs, {});
   // Alone 100-200, then halves: the first ends at 600, the second at 700.
   EXPECT_EQ(times.at({0, Kind::SEND_F, 0}), std::pair(std::int64_t{100}, std::int64_t{607}));
   EXPECT_EQ(times.at({0, Kind::SEND_F, 1}), std::pair(std::int64_t{200}, std::int64_t{707}));
@@ -149,7 +151,7 @@ TEST(Transfers, AsynchronousTransfersShareTheirLink) {
 TEST(Transfers, ComputeIsSlowerWhileATransferOverlaps) {
   Costs costs = costs_of(2, 100, 200, 30);
   costs.compute_slowdown_ppm = 500'000;
-  const oracle::Times times = times_of(generate({"gpipe", 2, 2}), costs, {});
+  const oracle::Times times = transfer_times(generate({"gpipe", 2, 2}), costs, {});
   // F1 on rank 0: 30 slowed are 20 of work, the other 80 at full speed.
   EXPECT_EQ(times.at({0, Kind::F, 1}), std::pair(std::int64_t{100}, std::int64_t{210}));
   // F0 on rank 1 from 130; the second transfer is there from 210 to 240:
@@ -210,7 +212,8 @@ std::string text_of(const Schedule& program) {
 
 // A program, shuffled, perhaps with batches of transfers.
 Schedule random_program(std::mt19937_64& random, bool batches) {
-  Schedule program = lower(testing::random_schedule(random));
+  Schedule program = lower(pick(random, 0, 4) == 0 ? testing::random_schedule_with_copies(random)
+                                                   : testing::random_schedule(random));
   if (pick(random, 0, 2) > 0) testing::shuffle(program, random);
   if (!batches) return program;
   for (int r = 0; r < program.ranks(); ++r) {
@@ -246,7 +249,7 @@ TEST(Transfers, AgreeWithTheOracle) {
     SimulationOptions options;
     options.transfers = transfers;
     if (truth) {
-      EXPECT_EQ(times_of(program, costs, options), *truth);
+      EXPECT_EQ(transfer_times(program, costs, options), *truth);
     } else {
       // What happens at run time is what the checker says beforehand.
       ++deadlocks;
@@ -264,7 +267,7 @@ TEST(Transfers, AgreeWithTheOracle) {
   EXPECT_GT(deadlocks, random_programs() / 100);
 }
 
-void expect_same(const Metrics& a, const Metrics& b) {
+void expect_same_metrics(const Metrics& a, const Metrics& b) {
   EXPECT_EQ(a.makespan_ns, b.makespan_ns);
   EXPECT_EQ(a.widest_rank, b.widest_rank);
   EXPECT_EQ(a.critical_path.compute_ns, b.critical_path.compute_ns);
@@ -297,7 +300,8 @@ void expect_same(const Metrics& a, const Metrics& b) {
 TEST(Transfers, DirectEvaluationAndEventEngineAreEqual) {
   std::mt19937_64 random(32);
   for (int i = 0; i < random_programs(); ++i) {
-    Schedule schedule = testing::random_schedule(random);
+    Schedule schedule = i % 5 == 0 ? testing::random_schedule_with_copies(random)
+                                   : testing::random_schedule(random);
     if (pick(random, 0, 1) == 0) {
       schedule = lower(schedule);
       testing::shuffle(schedule, random);
@@ -312,8 +316,8 @@ TEST(Transfers, DirectEvaluationAndEventEngineAreEqual) {
     if (error != testing::no_error) {
       EXPECT_EQ(testing::error_of([&] { simulate(schedule, costs, by_events); }), error);
     } else {
-      expect_same(simulate(schedule, costs), simulate(schedule, costs, by_events));
-      EXPECT_EQ(times_of(schedule, costs, {}), times_of(schedule, costs, by_events));
+      expect_same_metrics(simulate(schedule, costs), simulate(schedule, costs, by_events));
+      EXPECT_EQ(transfer_times(schedule, costs, {}), transfer_times(schedule, costs, by_events));
     }
     if (HasFailure()) break;
   }
@@ -355,8 +359,8 @@ TEST(Transfers, MessagesAreTimeOfTheirActions) {
     if (error != testing::no_error) {
       EXPECT_EQ(testing::error_of([&] { simulate(schedule, other, options); }), error);
     } else {
-      expect_same(simulate(schedule, costs, options), simulate(schedule, other, options));
-      EXPECT_EQ(times_of(schedule, costs, options), times_of(schedule, other, options));
+      expect_same_metrics(simulate(schedule, costs, options), simulate(schedule, other, options));
+      EXPECT_EQ(transfer_times(schedule, costs, options), transfer_times(schedule, other, options));
     }
     if (HasFailure()) break;
   }
@@ -414,7 +418,7 @@ TEST(Transfers, AnythingGoes) {
     if (pick(random, 0, 2) == 0) costs.compute_slowdown_ppm = pick(random, 1, 3'000'000);
     SimulationOptions options;
     options.transfers = {static_cast<P2p>(pick(random, 0, 3)), pick(random, 0, 60)};
-    std::set<std::tuple<int, Kind, int>> done;
+    std::set<std::tuple<int, int, Kind, int>> done;
     std::int64_t last = 0;
     options.sink = [&](const Span& span) {
       const Action& a = span.action;
@@ -423,11 +427,11 @@ TEST(Transfers, AnythingGoes) {
       EXPECT_LE(span.input_arrival_ns, span.start_ns);
       EXPECT_LE(span.input_sent_ns, span.input_arrival_ns);
       if (is_send(a.kind)) {
-        const Link& link = costs.link(span.rank, program.placement.rank_of(peer_of(a).stage));
+        const Link& link = costs.link(span.rank, program.placement.rank_of(peer_of(a)));
         EXPECT_GE(span.end_ns - span.start_ns,
                   link.latency_ns + costs.occupied_ns(link, span.bytes));
       }
-      EXPECT_TRUE(done.emplace(a.stage, a.kind, a.microbatch).second) << to_text(a);
+      EXPECT_TRUE(done.emplace(span.rank, a.stage, a.kind, a.microbatch).second) << to_text(a);
     };
     SCOPED_TRACE(text_of(program) + to_json(costs));
     Metrics metrics;
@@ -488,11 +492,11 @@ bool may_follow(const Span& next, const Span& before, const Schedule& program, P
     const bool is_input = received.stage == a.stage && received.microbatch == a.microbatch &&
                           (received.kind == Kind::RECV_F) == (a.kind == Kind::F) &&
                           a.kind != Kind::W;
-    const int other_end = program.placement.rank_of(received.stage);
+    const int other_end = program.placement.rank_of(received);
     const bool held = mode == P2p::blocking && (before.rank == next.rank || other_end == next.rank);
     return is_input || held;
   }
-  const int to = program.placement.rank_of(peer_of(a).stage);
+  const int to = program.placement.rank_of(peer_of(a));
   if (is_compute(b.kind)) {
     const bool produced = b.stage == a.stage && b.microbatch == a.microbatch &&
                           (b.kind == Kind::F) == (a.kind == Kind::SEND_F) && b.kind != Kind::W;
@@ -501,7 +505,7 @@ bool may_follow(const Span& next, const Span& before, const Schedule& program, P
     const bool either = mode == P2p::blocking && (before.rank == next.rank || before.rank == to);
     return produced || own || either;
   }
-  const int before_to = program.placement.rank_of(peer_of(b).stage);
+  const int before_to = program.placement.rank_of(peer_of(b));
   if (mode == P2p::edge_fifo) return before.rank == next.rank && before_to == to;
   const bool touches =
       before.rank == next.rank || before.rank == to || before_to == next.rank || before_to == to;
@@ -571,7 +575,7 @@ TEST(Transfers, CriticalPathsAreChains) {
 TEST(Transfers, ASlowedActionEndsAtItsInstant) {
   Costs costs = costs_of(2, 100, 400, 200);
   costs.compute_slowdown_ppm = 1'000'000;
-  const oracle::Times times = times_of(generate({"gpipe", 2, 3}), costs, {});
+  const oracle::Times times = transfer_times(generate({"gpipe", 2, 3}), costs, {});
   // Slowed to half by the transfer that lasts from 100 to 300, F1 has done its
   // 100 at 300: at the same instant as the transfer.
   EXPECT_EQ(times.at({0, Kind::SEND_F, 0}), std::pair(std::int64_t{100}, std::int64_t{300}));

@@ -46,8 +46,8 @@ const std::vector<Layout> layouts{{1, "--schedule 1f1b --accumulate 2"},
 using Environment = std::vector<std::string>;
 
 // All ranks, of which one has an environment of its own.
-std::vector<RunningCommand> start(const Layout& layout, const std::string& flags, int struck,
-                                  const Environment& environment) {
+std::vector<RunningCommand> start_all(const Layout& layout, const std::string& flags, int struck,
+                                      const Environment& environment) {
   std::vector<RunningCommand> ranks;
   const ReservedPort port;
   for (int rank = 0; rank < layout.ranks; ++rank) {
@@ -68,7 +68,7 @@ std::vector<RunningCommand> start(const Layout& layout, const std::string& flags
 
 std::vector<Outcome> run(const Layout& layout, const std::string& flags, int struck = 0,
                          const Environment& environment = {}) {
-  std::vector<RunningCommand> ranks = start(layout, flags, struck, environment);
+  std::vector<RunningCommand> ranks = start_all(layout, flags, struck, environment);
   // Who stands still would be waited for; a kill ends him and whoever waits.
   if (std::ranges::count(environment, "PIPESIM_FAULT=stop") > 0 &&
       ranks[static_cast<std::size_t>(struck)].stands_still()) {

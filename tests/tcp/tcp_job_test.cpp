@@ -6,12 +6,12 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <random>
-#include <sstream>
 
 #include "tests/command.h"
 #include "tests/files.h"
 #include "tests/random_layout.h"
 #include "tests/tcp_world.h"
+#include "tests/words.h"
 #include "traces/base/files.h"
 
 namespace pipesim {
@@ -22,13 +22,6 @@ using testing::Outcome;
 using testing::ReservedPort;
 using testing::RunningCommand;
 
-std::vector<std::string> words_of(const std::string& line) {
-  std::vector<std::string> words;
-  std::istringstream in(line);
-  for (std::string word; in >> word;) words.push_back(word);
-  return words;
-}
-
 // What becomes of processes once all have ended.
 std::vector<Outcome> outcomes_of(std::vector<RunningCommand>& all) {
   std::vector<Outcome> outcomes;
@@ -37,9 +30,10 @@ std::vector<Outcome> outcomes_of(std::vector<RunningCommand>& all) {
   return outcomes;
 }
 
-RunningCommand start(const std::string& line, const std::vector<std::string>& environment = {}) {
+RunningCommand start_process(const std::string& line,
+                             const std::vector<std::string>& environment = {}) {
   std::vector<std::string> argv{PIPEEXEC_COMMAND, "--transport", "tcp"};
-  for (std::string& word : words_of(line)) argv.push_back(std::move(word));
+  for (std::string& word : testing::words(line)) argv.push_back(std::move(word));
   return RunningCommand(argv, environment);
 }
 
@@ -57,7 +51,8 @@ std::vector<std::string> as_by_torchrun(const ReservedPort& port, int rank, int 
 std::vector<Outcome> run_by_hand(int ranks, const std::string& line) {
   const ReservedPort port;
   std::vector<RunningCommand> all;
-  for (int rank = 0; rank < ranks; ++rank) all.push_back(start(line + by_hand(port, rank, ranks)));
+  for (int rank = 0; rank < ranks; ++rank)
+    all.push_back(start_process(line + by_hand(port, rank, ranks)));
   return outcomes_of(all);
 }
 
@@ -89,6 +84,11 @@ TEST(TcpPipeexec, EveryKindOfScheduleGivesWhatOneRankGives) {
   verify(2, "interleaved --microbatches 4");
   verify(3, "gpipe --microbatches 2 --eager-limit 0");
   verify(4, "zb-h2 --microbatches 6");
+  verify(2, "zb-v --microbatches 4");
+  verify(4, "v-half --microbatches 5");
+  verify(3, "v-min --microbatches 4");
+  verify(3, "dualpipe-v --microbatches 7");
+  verify(2, "dualpipe --microbatches 6");
   verify(4, testing::golden("dualpipev_4rank_10mb.csv"));
 }
 
@@ -118,16 +118,16 @@ TEST(TcpPipeexec, LargeMessagesGiveIt) {
 TEST(TcpPipeexec, LaunchersTellRanksAndLocalRanks) {
   const ReservedPort port;
   std::vector<RunningCommand> all;
-  all.push_back(start("--list-ranks --json", as_by_torchrun(port, 0, 3)));
+  all.push_back(start_process("--list-ranks --json", as_by_torchrun(port, 0, 3)));
   // Conflicting variables: torchrun's count, by the rule in help.
   std::vector<std::string> both = as_by_torchrun(port, 1, 3);
   for (const char* more : {"SLURM_PROCID=0", "SLURM_NTASKS=2", "SLURM_LOCALID=7"}) {
     both.emplace_back(more);
   }
-  all.push_back(start("--list-ranks --json", both));
+  all.push_back(start_process("--list-ranks --json", both));
   // Slurm's, with the master of a flag.
-  all.push_back(start("--list-ranks --json --master " + port.master(),
-                      {"SLURM_PROCID=2", "SLURM_NTASKS=3", "SLURM_LOCALID=5"}));
+  all.push_back(start_process("--list-ranks --json --master " + port.master(),
+                              {"SLURM_PROCID=2", "SLURM_NTASKS=3", "SLURM_LOCALID=5"}));
   const auto outcomes = outcomes_of(all);
   for (const Outcome& outcome : outcomes) {
     EXPECT_EQ(outcome.status, 0) << outcome.err;
@@ -161,7 +161,8 @@ TEST(TcpPipeexec, WhatRanksAgreeOnIsToldByEach) {
   const ReservedPort port;
   std::vector<RunningCommand> launched;
   for (int rank = 0; rank < 2; ++rank) {
-    launched.push_back(start("--schedule no-such --microbatches 2", as_by_torchrun(port, rank, 2)));
+    launched.push_back(
+        start_process("--schedule no-such --microbatches 2", as_by_torchrun(port, rank, 2)));
   }
   const auto ends = outcomes_of(launched);
   expect_sentence(ends[0], 2, "unknown schedule");
@@ -173,8 +174,9 @@ TEST(TcpPipeexec, ContradictionsEndItBeforeTraining) {
   {
     const ReservedPort port;
     std::vector<RunningCommand> all;
-    all.push_back(start(line + by_hand(port, 0, 3)));
-    for (int times = 0; times < 2; ++times) all.push_back(start(line + by_hand(port, 1, 3)));
+    all.push_back(start_process(line + by_hand(port, 0, 3)));
+    for (int times = 0; times < 2; ++times)
+      all.push_back(start_process(line + by_hand(port, 1, 3)));
     for (const Outcome& outcome : outcomes_of(all)) {
       expect_sentence(outcome, 2, "two processes, at 127.0.0.1 and at 127.0.0.1, came as rank 1");
     }
@@ -182,8 +184,8 @@ TEST(TcpPipeexec, ContradictionsEndItBeforeTraining) {
   {
     const ReservedPort port;
     std::vector<RunningCommand> all;
-    all.push_back(start(line + by_hand(port, 0, 2)));
-    all.push_back(start(line + by_hand(port, 1, 3)));
+    all.push_back(start_process(line + by_hand(port, 0, 2)));
+    all.push_back(start_process(line + by_hand(port, 1, 3)));
     for (const Outcome& outcome : outcomes_of(all)) {
       expect_sentence(outcome, 2, "was started as one of 3, and rank 0 as one of 2");
     }
@@ -191,8 +193,8 @@ TEST(TcpPipeexec, ContradictionsEndItBeforeTraining) {
   {
     const ReservedPort port;
     std::vector<RunningCommand> all;
-    all.push_back(start(line + by_hand(port, 0, 2)));
-    all.push_back(start("--schedule 1f1b --microbatches 4" + tiny + by_hand(port, 1, 2)));
+    all.push_back(start_process(line + by_hand(port, 0, 2)));
+    all.push_back(start_process("--schedule 1f1b --microbatches 4" + tiny + by_hand(port, 1, 2)));
     for (const Outcome& outcome : outcomes_of(all)) {
       expect_sentence(outcome, 2, "rank 1: the command line is not the one of rank 0");
     }
@@ -203,7 +205,7 @@ TEST(TcpPipeexec, AnAbsentRankIsNamed) {
   const ReservedPort port;
   const std::string line = "--schedule 1f1b --microbatches 2 --timeout 2s";
   std::vector<RunningCommand> all;
-  for (const int rank : {0, 1}) all.push_back(start(line + by_hand(port, rank, 3)));
+  for (const int rank : {0, 1}) all.push_back(start_process(line + by_hand(port, rank, 3)));
   for (const Outcome& outcome : outcomes_of(all)) {
     expect_sentence(outcome, 1, "waited 2000.0 ms for rank 2 of 3 to come to " + port.master());
   }
@@ -211,7 +213,7 @@ TEST(TcpPipeexec, AnAbsentRankIsNamed) {
 
 TEST(TcpPipeexec, RefusesWhatDoesNotTellARank) {
   const auto refused = [](const std::string& line, const std::string& part) {
-    RunningCommand own = start("--schedule 1f1b --microbatches 2 " + line);
+    RunningCommand own = start_process("--schedule 1f1b --microbatches 2 " + line);
     expect_sentence(own.outcome(), 2, part);
   };
   refused("", "which rank is this?");
@@ -236,7 +238,7 @@ struct Job {
 void start_fault(Job& job, int ranks, const std::string& line) {
   for (int rank = 0; rank < ranks; ++rank) {
     std::vector<std::string> argv{PIPESIM_JOB_FAULT, "--port", std::to_string(job.port.number())};
-    for (std::string& word : words_of(line)) argv.push_back(std::move(word));
+    for (std::string& word : testing::words(line)) argv.push_back(std::move(word));
     job.ranks.emplace_back(argv, as_by_torchrun(job.port, rank, ranks));
   }
 }

@@ -20,11 +20,12 @@ namespace {
 
 using exec::RunResult;
 using exec::TrainingJob;
+using testing::expect_bitwise;
 using testing::run_locally;
 using testing::tiny_model;
 using testing::tiny_training;
 
-struct Split {
+struct Replication {
   int replicas = 1;
   int zero = 0;
   std::optional<int> shard_over = {};
@@ -33,7 +34,7 @@ struct Split {
 };
 
 // As the simulator has the program, with transfers.
-TrainingJob training_of(const Schedule& schedule, const Split& split, Model model) {
+TrainingJob replicated_training(const Schedule& schedule, const Replication& split, Model model) {
   Training asked;
   asked.data_parallel = split.replicas;
   asked.zero = split.zero;
@@ -56,17 +57,11 @@ Model untied_model(int layers) {
   return model;
 }
 
-std::string words_of(const Split& split) {
+std::string words_for(const Replication& split) {
   return std::to_string(split.replicas) + " replicas, ZeRO " + std::to_string(split.zero) +
          (split.shard_over ? ", over " + std::to_string(*split.shard_over) : "") +
          (split.bucket_bytes ? ", buckets of " + std::to_string(*split.bucket_bytes) : "") +
          (split.gather ? ", gathered for a " + std::string(gather_name(*split.gather)) : "");
-}
-
-void expect_bitwise(const RunResult& result) {
-  ASSERT_TRUE(result.verification);
-  EXPECT_TRUE(result.verification->bitwise)
-      << result.verification->worst << " by " << result.verification->max_rel_error;
 }
 
 TEST(DataParallel, EveryLayout) {
@@ -80,10 +75,10 @@ TEST(DataParallel, EveryLayout) {
               if (std::string_view(name) == "interleaved" && microbatches % ranks != 0) continue;
               const Schedule schedule =
                   generate({.name = name, .ranks = ranks, .microbatches = microbatches});
-              TrainingJob training =
-                  training_of(schedule, {replicas, zero}, tiny_model(schedule.stages() + 2));
+              TrainingJob training = replicated_training(schedule, {replicas, zero},
+                                                         tiny_model(schedule.stages() + 2));
               training.recompute.full = recompute;
-              SCOPED_TRACE(schedule.name + ", " + words_of({replicas, zero}));
+              SCOPED_TRACE(schedule.name + ", " + words_for({replicas, zero}));
               expect_bitwise(run_locally(training));
               ++runs;
             }
@@ -103,17 +98,17 @@ TEST(DataParallel, EverySplit) {
       generate({.name = "bfs", .ranks = 2, .microbatches = 4, .chunks = 2, .placement = "v"}),
       generate({.name = "zb-h1", .ranks = 1, .microbatches = 2}),
       generate({.name = "interleaved", .ranks = 2, .microbatches = 4})};
-  const std::vector<Split> splits{
+  const std::vector<Replication> splits{
       {4, 0},       {4, 0, {}, 1}, {4, 0, {}, 700},    {4, 1, 2}, {4, 1, 2, 700},
       {4, 1, 1, 4}, {4, 2, 1},     {4, 3, 1},          {4, 2, 2}, {4, 2, {}, 900},
       {4, 3, 2},    {4, 3, 4},     {2, 1, {}, 1 << 20}};
   for (const Schedule& schedule : schedules) {
-    for (const Split& split : splits) {
+    for (const Replication& split : splits) {
       for (const bool tied : {false, true}) {
         Model model = tiny_model(schedule.stages() + 2);
         model.tied_head = tied;
-        SCOPED_TRACE(schedule.name + ", " + words_of(split) + (tied ? ", tied" : ""));
-        TrainingJob training = training_of(schedule, split, model);
+        SCOPED_TRACE(schedule.name + ", " + words_for(split) + (tied ? ", tied" : ""));
+        TrainingJob training = replicated_training(schedule, split, model);
         training.iterations = 2;
         expect_bitwise(run_locally(training));
       }
@@ -133,9 +128,9 @@ TEST(DataParallel, EveryGather) {
     for (const Gather gather : {Gather::window, Gather::pass, Gather::once}) {
       for (const bool recompute : {false, true}) {
         for (const int layers : {schedule.stages() + 2, 3 * schedule.stages() + 1}) {
-          const Split split{3, 3, {}, {}, gather};
-          SCOPED_TRACE(schedule.name + ", " + words_of(split));
-          TrainingJob training = training_of(schedule, split, tiny_model(layers));
+          const Replication split{3, 3, {}, {}, gather};
+          SCOPED_TRACE(schedule.name + ", " + words_for(split));
+          TrainingJob training = replicated_training(schedule, split, tiny_model(layers));
           training.recompute.full = recompute;
           training.iterations = 2;
           expect_bitwise(run_locally(training));
@@ -153,10 +148,10 @@ TEST(DataParallel, WhateverComesFirst) {
   for (const int zero : {0, 1, 2, 3}) {
     for (const std::optional<std::int64_t>& eager : {std::optional<std::int64_t>(), {0}}) {
       const Schedule schedule = generate({.name = "1f1b", .ranks = 2, .microbatches = 3});
-      TrainingJob training = training_of(schedule, {3, zero}, tiny_model(4));
+      TrainingJob training = replicated_training(schedule, {3, zero}, tiny_model(4));
       training.iterations = 3;
       seed += 10;
-      SCOPED_TRACE(words_of({3, zero}));
+      SCOPED_TRACE(words_for({3, zero}));
       expect_bitwise(run_locally(training, eager, [&](exec::Transport& own) {
         return std::make_unique<testing::DelayedTransport>(
             own, seed + static_cast<unsigned>(own.rank()));
@@ -170,10 +165,11 @@ TEST(DataParallel, RandomOrders) {
   for (int i = 0; i < 40; ++i) {
     const Schedule schedule = testing::random_schedule(random);
     const int replicas = 2 + static_cast<int>(random() % 2);
-    const Split split{
+    const Replication split{
         replicas, static_cast<int>(random() % 4), {}, {}, static_cast<Gather>(random() % 3)};
-    SCOPED_TRACE(std::to_string(i) + ": " + words_of(split));
-    TrainingJob training = training_of(schedule, split, tiny_model(std::max(4, schedule.stages())));
+    SCOPED_TRACE(std::to_string(i) + ": " + words_for(split));
+    TrainingJob training =
+        replicated_training(schedule, split, tiny_model(std::max(4, schedule.stages())));
     training.recompute.full = random() % 2 == 0;
     expect_bitwise(run_locally(training));
   }
@@ -183,7 +179,7 @@ TEST(DataParallel, RandomOrders) {
 TEST(DataParallel, StatesAreSplit) {
   const Schedule schedule = generate({.name = "gpipe", .ranks = 1, .microbatches = 2});
   const auto states = [&](int zero) {
-    const TrainingJob training = training_of(schedule, {4, zero}, untied_model(6));
+    const TrainingJob training = replicated_training(schedule, {4, zero}, untied_model(6));
     std::int64_t weights = 0, gradients = 0, optimizer = 0;
     for (const exec::RankResult& rank : run_locally(training).ranks) {
       weights += rank.memory.states.weights;
@@ -205,7 +201,8 @@ TEST(DataParallel, TheSameBatchTrainsAlike) {
   for (const auto& [replicas, microbatches, batch] :
        {std::tuple(1, 8, 1), {1, 2, 4}, {2, 4, 1}, {4, 1, 2}, {4, 2, 1}}) {
     const Schedule schedule = generate({.name = "1f1b", .ranks = 2, .microbatches = microbatches});
-    TrainingJob training = training_of(schedule, {replicas, replicas > 1 ? 1 : 0}, tiny_model(6));
+    TrainingJob training =
+        replicated_training(schedule, {replicas, replicas > 1 ? 1 : 0}, tiny_model(6));
     training.micro_batch_size = batch;
     training.iterations = 4;
     const std::vector<double> losses = run_locally(training).losses;
@@ -216,17 +213,18 @@ TEST(DataParallel, TheSameBatchTrainsAlike) {
 
 // Gradients of several passes, and of fewer where a run ends before.
 TEST(DataParallel, PassesAddUpToAStep) {
-  const std::vector<Split> splits{{1, 0}, {2, 0},    {3, 0, {}, 700}, {2, 1},
-                                  {3, 2}, {4, 2, 2}, {3, 3}};
+  const std::vector<Replication> splits{{1, 0}, {2, 0},    {3, 0, {}, 700}, {2, 1},
+                                        {3, 2}, {4, 2, 2}, {3, 3}};
   for (const char* name : {"gpipe", "interleaved", "zb-h1"}) {
-    for (const Split& split : splits) {
+    for (const Replication& split : splits) {
       for (const int passes : {2, 3, 9}) {
         const Schedule schedule = generate({.name = name, .ranks = 2, .microbatches = 2});
-        TrainingJob training = training_of(schedule, split, tiny_model(schedule.stages() + 2));
+        TrainingJob training =
+            replicated_training(schedule, split, tiny_model(schedule.stages() + 2));
         training.iterations = 5;
         training.warmup = 3;
         training.accumulate = passes;
-        SCOPED_TRACE(fmt::format("{}, {}, {} passes", name, words_of(split), passes));
+        SCOPED_TRACE(fmt::format("{}, {}, {} passes", name, words_for(split), passes));
         const RunResult result = run_locally(training);
         expect_bitwise(result);
         EXPECT_EQ(std::ssize(result.warmup_losses), (3 + passes - 1) / passes);
@@ -242,12 +240,12 @@ TEST(DataParallel, PassesAddUpToAStep) {
 
 // The same sequences in more passes, or in more microbatches of one.
 TEST(DataParallel, PassesAreALargerBatch) {
-  for (const Split& split : {Split{1, 0}, Split{2, 1}, Split{2, 3}}) {
-    SCOPED_TRACE(words_of(split));
+  for (const Replication& split : {Replication{1, 0}, Replication{2, 1}, Replication{2, 3}}) {
+    SCOPED_TRACE(words_for(split));
     const auto losses = [&](int passes) {
       const Schedule schedule =
           generate({.name = "gpipe", .ranks = 2, .microbatches = 12 / passes});
-      TrainingJob training = training_of(schedule, split, tiny_model(6));
+      TrainingJob training = replicated_training(schedule, split, tiny_model(6));
       training.iterations = 3 * passes;
       training.accumulate = passes;
       return run_locally(training).losses;
@@ -269,7 +267,7 @@ TEST(DataParallel, PassesAreALargerBatch) {
 TEST(DataParallel, CollectivesAreRecorded) {
   const Schedule schedule = generate({.name = "1f1b", .ranks = 2, .microbatches = 3});
   for (const int zero : {0, 2, 3}) {
-    const TrainingJob training = training_of(schedule, {3, zero}, untied_model(4));
+    const TrainingJob training = replicated_training(schedule, {3, zero}, untied_model(4));
     const RunResult result = run_locally(training);
     std::map<std::string, int> count;
     std::int64_t reduced_bytes = 0;

@@ -44,8 +44,7 @@ RecommendationTraining mixed_training(int ranks, int accumulate) {
   return training;
 }
 
-using Case = std::tuple<std::string, int, int>;
-class RecommendationStreams : public ::testing::TestWithParam<Case> {};
+class RecommendationStreams : public ::testing::TestWithParam<std::tuple<std::string, int, int>> {};
 
 TEST_P(RecommendationStreams, TrainTheBitsOfOneRank) {
   const auto& [name, ranks, accumulate] = GetParam();

@@ -11,6 +11,7 @@
 #include "tests/delayed_transport.h"
 #include "tests/ideal_cluster.h"
 #include "tests/local_run.h"
+#include "tests/thorough.h"
 
 namespace pipesim {
 namespace {
@@ -20,7 +21,7 @@ using exec::TrainingJob;
 
 // Without dropout, whose masks pipeexec draws again where others keep them, and with a matrix of
 // its own at each end, since a lone rank of pipeexec has both of a tied one.
-Model model_of(int blocks, int hidden_size = 64) {
+Model untied_gpt(int blocks, int hidden_size = 64) {
   Model model = testing::gpt(blocks, hidden_size, 4);
   model.vocabulary_size = 256;
   model.max_sequence_length = 32;
@@ -32,7 +33,7 @@ Model model_of(int blocks, int hidden_size = 64) {
 struct Case {
   Schedule schedule;
   Training training;  // in fp32
-  Model model = model_of(8);
+  Model model = untied_gpt(8);
 };
 
 Training replicas(int count, int zero, std::optional<int> over = {},
@@ -48,7 +49,7 @@ Training replicas(int count, int zero, std::optional<int> over = {},
   return how;
 }
 
-std::string words_of(const Case& one) {
+std::string name_of(const Case& one) {
   const Training& how = one.training;
   return one.schedule.name + " on " + std::to_string(one.schedule.ranks()) + ", ZeRO " +
          std::to_string(how.zero) + " over " + std::to_string(how.shards()) + ", " +
@@ -61,7 +62,7 @@ std::string words_of(const Case& one) {
 // Tensor-parallel ranks. What a block has for a while, and what norms keep of each token,
 // predictions don't know: it counts less the more blocks there are, and the wider they are.
 std::vector<Case> shard_cases() {
-  const Model gpt = model_of(16, 128);
+  const Model gpt = untied_gpt(16, 128);
   Model llama = gpt;
   llama.architecture = Architecture::llama;
   llama.kv_heads = 2;
@@ -109,7 +110,7 @@ CostModel cost_model(const Case& one, const Training& training) {
   return {one.model, testing::ideal_cluster(), how};
 }
 
-TrainingJob job_of(const Case& one, const std::vector<int>& layout) {
+TrainingJob job_for(const Case& one, const std::vector<int>& layout) {
   TrainingJob job = testing::tiny_training(with_replicas(one.schedule, one.training), one.model);
   job.layout = layout;
   job.micro_batch_size = one.training.micro_batch_size;
@@ -147,10 +148,10 @@ void expect_within(double share, std::int64_t want, std::int64_t got, const char
 // By 2 %. What ZeRO splits is rounded up to lines of 16 numbers, of each layer or bucket. The
 // gradient of the logits, which a prediction has beside them, takes their place.
 void expect_as_predicted(const Case& one, double share = 0.02) {
-  SCOPED_TRACE(words_of(one));
+  SCOPED_TRACE(name_of(one));
   const PipelineShape shape{one.schedule.placement, false, {}};
   const CostModel model = cost_model(one, one.training);
-  const TrainingJob job = job_of(one, model.layout(shape));
+  const TrainingJob job = job_for(one, model.layout(shape));
   const RunResult result = testing::run_locally(job);
   Training alone = one.training;
   alone.zero = 0;
@@ -181,12 +182,12 @@ void expect_as_predicted(const Case& one, double share = 0.02) {
 }
 
 TEST(ReplicaMemory, ReplicasHoldWhatIsPredicted) {
-  for (const Case& one : cases()) expect_as_predicted(one);
+  for (const Case& one : testing::tried(cases(), 13)) expect_as_predicted(one);
 }
 
 // What layers leave for W piles up while others still have all, which predictions don't know.
 TEST(ReplicaMemory, ShardsHoldWhatIsPredicted) {
-  for (const Case& one : shard_cases()) {
+  for (const Case& one : testing::tried(shard_cases(), 17)) {
     expect_as_predicted(one, one.schedule.name == "zb-h1" ? 0.055 : 0.02);
   }
 }
@@ -198,9 +199,9 @@ TEST(ReplicaMemory, WhatReplicasHoldDoesNotDependOnWhatComesWhen) {
                           {schedule, replicas(4, 2)},
                           {schedule, replicas(4, 3)},
                           {schedule, replicas(4, 3, 2, 100'000)}}) {
-    SCOPED_TRACE(words_of(one));
+    SCOPED_TRACE(name_of(one));
     const CostModel model = cost_model(one, one.training);
-    const TrainingJob job = job_of(one, model.layout({schedule.placement, false, {}}));
+    const TrainingJob job = job_for(one, model.layout({schedule.placement, false, {}}));
     const RunResult prompt = testing::run_locally(job);
     for (unsigned seed = 0; seed < 3; ++seed) {
       const RunResult late = testing::run_locally(job, {}, [&](exec::Transport& own) {

@@ -24,7 +24,7 @@ using testing::tiny_model;
 using testing::tiny_training;
 
 // What was synced does not matter here.
-RunResult run_locally(const TrainingJob& training, std::function<bool()> is_to_stop = {}) {
+RunResult run_saving(const TrainingJob& training, std::function<bool()> is_to_stop = {}) {
   testing::QuickDisk disk;
   exec::Checkpointing how;
   how.disk = &disk;
@@ -32,7 +32,7 @@ RunResult run_locally(const TrainingJob& training, std::function<bool()> is_to_s
   return testing::run_locally(training, {}, {}, nullptr, {}, how);
 }
 
-struct Layout {
+struct TrainingLayout {
   std::string name;
   std::string family = "1f1b";
   int stages = 1;
@@ -43,12 +43,13 @@ struct Layout {
   bool splits_tokens = false;
 };
 
-const std::vector<Layout> layouts{
+const std::vector<TrainingLayout> layouts{
     {.name = "one"},
     {.name = "p2", .stages = 2},
     {.name = "p4", .stages = 4},
     {.name = "interleaved", .family = "interleaved", .stages = 2},
     {.name = "zb", .family = "zb-h1", .stages = 2},
+    {.name = "two copies", .family = "dualpipe", .stages = 2},
     {.name = "d2", .replicas = 2},
     {.name = "d4 zero 2 over 2", .replicas = 4, .zero = 2, .shard_over = 2},
     {.name = "p2 d2 zero 3", .stages = 2, .replicas = 2, .zero = 3},
@@ -56,7 +57,7 @@ const std::vector<Layout> layouts{
     {.name = "t2 by tokens", .tensor = 2, .splits_tokens = true}};
 
 // Of eight sequences an iteration in any layout.
-TrainingJob job_of(const Layout& layout, int iterations, int accumulate) {
+TrainingJob job_of(const TrainingLayout& layout, int iterations, int accumulate) {
   ScheduleRequest request;
   request.name = layout.family;
   request.ranks = layout.stages;
@@ -103,22 +104,22 @@ void expect_near(const std::vector<double>& losses, const std::vector<double>& e
 }
 
 // Runs 3 iterations of `first` and goes on as `second` to the sixth.
-RunResult run_in_two(const Layout& first, const Layout& second, int accumulate, bool beside,
-                     const std::string& folder, bool verify) {
+RunResult run_in_two(const TrainingLayout& first, const TrainingLayout& second, int accumulate,
+                     bool beside, const std::string& folder, bool verify) {
   TrainingJob begun = job_of(first, 6, accumulate);
   begun.saves = exec::SavePlan{.folder = folder, .every = 3, .keep = 2, .beside = beside};
   begun.iterations = 3;
-  run_locally(begun);
+  run_saving(begun);
   TrainingJob rest = job_of(second, 6, accumulate);
   rest.resume = folder;
   rest.verify = verify;
-  return run_locally(rest);
+  return run_saving(rest);
 }
 
 TEST(Resume, EveryLayoutGoesOnInEveryOther) {
   std::vector<std::vector<double>> undisturbed;
-  for (const Layout& layout : layouts) {
-    undisturbed.push_back(run_locally(job_of(layout, 6, 1)).losses);
+  for (const TrainingLayout& layout : layouts) {
+    undisturbed.push_back(run_saving(job_of(layout, 6, 1)).losses);
   }
   for (std::size_t i = 0; i < layouts.size(); ++i) {
     for (std::size_t j = 0; j < layouts.size(); ++j) {
@@ -144,11 +145,11 @@ TEST(Resume, EveryLayoutGoesOnInEveryOther) {
 // Three passes to a step: the checkpoint stands behind the second step's first.
 TEST(Resume, AmidAStepSumsAreBroughtAlong) {
   const int accumulate = 3;
-  const auto run_all = [&](const Layout& layout) {
-    return run_locally(job_of(layout, 6, accumulate)).losses;
+  const auto run_all = [&](const TrainingLayout& layout) {
+    return run_saving(job_of(layout, 6, accumulate)).losses;
   };
   std::vector<std::vector<double>> undisturbed;
-  for (const Layout& layout : layouts) undisturbed.push_back(run_all(layout));
+  for (const TrainingLayout& layout : layouts) undisturbed.push_back(run_all(layout));
   for (std::size_t i = 0; i < layouts.size(); ++i) {
     for (std::size_t j = 0; j < layouts.size(); ++j) {
       for (const int at : {1, 2, 4}) {
@@ -159,11 +160,11 @@ TEST(Resume, AmidAStepSumsAreBroughtAlong) {
         TrainingJob begun = job_of(layouts[i], 6, accumulate);
         begun.saves =
             exec::SavePlan{.folder = folder / "ck", .every = at, .keep = 99, .beside = false};
-        run_locally(begun);
+        run_saving(begun);
         end_at(folder / "ck", at);
         TrainingJob rest = job_of(layouts[j], 6, accumulate);
         rest.resume = folder / "ck";
-        const RunResult result = run_locally(rest);
+        const RunResult result = run_saving(rest);
         EXPECT_EQ(result.resumed_at, at) << where;
         expect_near(result.losses, undisturbed[j], where);
         if (i == j) {
@@ -179,13 +180,13 @@ TEST(Resume, TheWarmUpIsNotDoneTwice) {
     const TemporaryFolder folder(testing::memory_folder());
     TrainingJob training = job_of(layouts[1], 3, 1);
     training.warmup = 2;
-    const RunResult whole = run_locally(training);
+    const RunResult whole = run_saving(training);
     TrainingJob begun = training;
     begun.saves = exec::SavePlan{.folder = folder / "ck", .every = 1, .keep = 9, .beside = false};
-    run_locally(begun);
+    run_saving(begun);
     end_at(folder / "ck", at);
     training.resume = folder / "ck";
-    const RunResult result = run_locally(training);
+    const RunResult result = run_saving(training);
     EXPECT_EQ(result.resumed_at, at);
     EXPECT_EQ(result.warmup_losses, whole.warmup_losses);
     EXPECT_EQ(result.losses, whole.losses);
@@ -197,16 +198,16 @@ TEST(Resume, TheWarmUpIsNotDoneTwice) {
 TEST(Resume, ADamagedOneIsPassedOver) {
   const TemporaryFolder folder(testing::memory_folder());
   TrainingJob training = job_of(layouts[1], 6, 1);
-  const std::vector<double> whole = run_locally(training).losses;
+  const std::vector<double> whole = run_saving(training).losses;
   save_to(training, folder, 2);
-  run_locally(training);
+  run_saving(training);
   const std::string newest = folder / "ck/iteration-00000006/rank-0001.safetensors";
   std::string bytes = read_file(newest);
   bytes.back() = static_cast<char>(bytes.back() ^ 1);
   write_file(newest, bytes);
   std::filesystem::remove(folder / "ck/iteration-00000004/manifest.json");
   training.resume = folder / "ck";
-  const RunResult result = run_locally(training);
+  const RunResult result = run_saving(training);
   EXPECT_EQ(result.resumed_at, 2);
   EXPECT_EQ(result.losses, whole);
 }
@@ -215,12 +216,12 @@ TEST(Resume, ADamagedOneIsPassedOver) {
 TEST(Resume, AStopIsSaved) {
   const TemporaryFolder folder(testing::memory_folder());
   TrainingJob training = job_of(layouts[1], 6, 2);
-  const std::vector<double> whole = run_locally(training).losses;
+  const std::vector<double> whole = run_saving(training).losses;
   save_to(training, folder, 100);
-  const RunResult stopped = run_locally(training, [] { return true; });
+  const RunResult stopped = run_saving(training, [] { return true; });
   EXPECT_EQ(stopped.stopped_at, 2);
   training.resume = folder / "ck";
-  const RunResult result = run_locally(training);
+  const RunResult result = run_saving(training);
   EXPECT_EQ(result.resumed_at, 2);
   EXPECT_EQ(result.losses, whole);
 }
@@ -229,13 +230,13 @@ TEST(Resume, AnotherTrainingIsRefused) {
   const TemporaryFolder folder(testing::memory_folder());
   TrainingJob training = job_of(layouts[1], 4, 2);
   save_to(training, folder, 3);
-  run_locally(training);
+  run_saving(training);
   training.saves.reset();
   training.resume = folder / "ck";
   const auto refusal = [&](const std::function<void(TrainingJob&)>& change) {
     TrainingJob other = training;
     change(other);
-    return testing::input_error_of([&] { run_locally(other); });
+    return testing::input_error_of([&] { run_saving(other); });
   };
   const auto expect = [&](const std::function<void(TrainingJob&)>& change,
                           const std::string& part) {

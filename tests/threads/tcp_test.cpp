@@ -27,12 +27,12 @@ using exec::TcpPlace;
 using exec::Ticket;
 using exec::Transport;
 using testing::error_of;
+using testing::no_limit;
 using testing::Promises;
 using testing::ReservedPort;
 using testing::run_over_tcp;
 using testing::Stranger;
 
-constexpr std::int64_t no_limit = -1;
 constexpr int tag = exec::first_free_tag;
 
 class TcpSuite : public ::testing::TestWithParam<std::tuple<int, std::int64_t>> {

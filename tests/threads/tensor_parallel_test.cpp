@@ -19,9 +19,10 @@ namespace {
 
 using exec::RunResult;
 using exec::TrainingJob;
+using testing::expect_bitwise;
 using testing::run_locally;
 
-struct Split {
+struct ShardSplit {
   int shards = 1;
   bool tokens = false;  // with sequence parallelism
   int replicas = 1;
@@ -36,7 +37,8 @@ Model model_of(Architecture architecture, int layers) {
   return model;
 }
 
-TrainingJob training_of(const Schedule& schedule, const Split& split, const Model& model) {
+TrainingJob sharded_training(const Schedule& schedule, const ShardSplit& split,
+                             const Model& model) {
   Training asked;
   asked.data_parallel = split.replicas;
   asked.zero = split.replicas > 1 ? split.zero : 0;
@@ -49,17 +51,11 @@ TrainingJob training_of(const Schedule& schedule, const Split& split, const Mode
   return training;
 }
 
-std::string words_of(const Schedule& schedule, const Model& model, const Split& split) {
+std::string describe(const Schedule& schedule, const Model& model, const ShardSplit& split) {
   return fmt::format("{} on {}, {}, {} shards{}, {} replicas, ZeRO {}", schedule.name,
                      schedule.ranks(), model.architecture == Architecture::gpt ? "gpt" : "llama",
                      split.shards, split.tokens ? " that split tokens" : "", split.replicas,
                      split.zero);
-}
-
-void expect_bitwise(const RunResult& result) {
-  ASSERT_TRUE(result.verification);
-  EXPECT_TRUE(result.verification->bitwise)
-      << result.verification->worst << " by " << result.verification->max_rel_error;
 }
 
 TEST(TensorParallel, EveryLayout) {
@@ -73,9 +69,9 @@ TEST(TensorParallel, EveryLayout) {
           if (tokens && shards == 1) continue;
           for (const int replicas : {1, 2}) {
             for (const char* again : {"none", "selective", "norms,activation", "full"}) {
-              const Split split{shards, tokens, replicas, 0};
-              SCOPED_TRACE(words_of(schedule, model, split) + ", again " + again);
-              TrainingJob training = training_of(schedule, split, model);
+              const ShardSplit split{shards, tokens, replicas, 0};
+              SCOPED_TRACE(describe(schedule, model, split) + ", again " + again);
+              TrainingJob training = sharded_training(schedule, split, model);
               training.recompute = parse_recompute(again);
               training.iterations = 2;
               expect_bitwise(run_locally(training));
@@ -104,10 +100,11 @@ TEST(TensorParallel, EverySplitAndSchedule) {
         model.tied_head = tied;
         model.kv_heads = tied ? 2 : 4;
         model.qkv_bias = tied && architecture == Architecture::llama;
-        for (const Split& split : {Split{2, false, 1}, Split{2, true, 1}, Split{2, true, 2, 1},
-                                   Split{2, false, 2, 2}, Split{2, true, 3, 3}}) {
-          SCOPED_TRACE(words_of(schedule, model, split) + (tied ? ", tied" : ""));
-          TrainingJob training = training_of(schedule, split, model);
+        for (const ShardSplit& split :
+             {ShardSplit{2, false, 1}, ShardSplit{2, true, 1}, ShardSplit{2, true, 2, 1},
+              ShardSplit{2, false, 2, 2}, ShardSplit{2, true, 3, 3}}) {
+          SCOPED_TRACE(describe(schedule, model, split) + (tied ? ", tied" : ""));
+          TrainingJob training = sharded_training(schedule, split, model);
           training.iterations = 2;
           training.accumulate = 2;
           expect_bitwise(run_locally(training));
@@ -121,8 +118,8 @@ TEST(TensorParallel, EverySplitAndSchedule) {
 TEST(TensorParallel, WhateverComesWhen) {
   const Schedule schedule = generate({.name = "1f1b", .ranks = 2, .microbatches = 3});
   for (const bool tokens : {false, true}) {
-    const Split split{2, tokens, 2, 2};
-    TrainingJob training = training_of(schedule, split, model_of(Architecture::gpt, 4));
+    const ShardSplit split{2, tokens, 2, 2};
+    TrainingJob training = sharded_training(schedule, split, model_of(Architecture::gpt, 4));
     if (!tokens) training.sequence_length = 3;
     if (!tokens) training.micro_batch_size = 1;
     training.iterations = 2;
@@ -141,15 +138,16 @@ TEST(TensorParallel, ShardsTrainWhatWholeLayersDo) {
   for (const Architecture architecture : {Architecture::gpt, Architecture::llama}) {
     const Schedule schedule = generate({.name = "1f1b", .ranks = 1, .microbatches = 2});
     const Model model = model_of(architecture, 5);
-    const auto losses_of = [&](const Split& split) {
-      TrainingJob training = training_of(schedule, split, model);
+    const auto losses_of = [&](const ShardSplit& split) {
+      TrainingJob training = sharded_training(schedule, split, model);
       training.iterations = 10;
       training.verify = false;
       return run_locally(training).losses;
     };
     const std::vector<double> whole = losses_of({});
-    for (const Split& split : {Split{2, false}, Split{2, true}, Split{4, false}, Split{4, true}}) {
-      SCOPED_TRACE(words_of(schedule, model, split));
+    for (const ShardSplit& split :
+         {ShardSplit{2, false}, ShardSplit{2, true}, ShardSplit{4, false}, ShardSplit{4, true}}) {
+      SCOPED_TRACE(describe(schedule, model, split));
       const std::vector<double> losses = losses_of(split);
       ASSERT_EQ(losses.size(), whole.size());
       for (std::size_t i = 0; i < whole.size(); ++i) {
@@ -166,7 +164,7 @@ TEST(TensorParallel, ExchangesAreInTheTrace) {
   const Model model = model_of(Architecture::llama, 3);  // a block
   const testing::TemporaryFolder folder;
   for (const bool tokens : {false, true}) {
-    TrainingJob training = training_of(schedule, {2, tokens}, model);
+    TrainingJob training = sharded_training(schedule, {2, tokens}, model);
     training.record_details = true;
     training.verify = false;
     const std::string path = folder / "trace.json";

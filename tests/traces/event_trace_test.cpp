@@ -24,12 +24,12 @@ using testing::Json;
 using testing::TemporaryFolder;
 using Texts = std::vector<std::string>;
 
-EventTrace read_text(const std::string& text) {
+EventTrace event_trace_of(const std::string& text) {
   const TemporaryFolder folder;
   write_file(folder / "t.json", text);
   return read_event_trace(folder / "t.json");
 }
-EventTrace read_events(const std::string& events) { return read_text("[" + events + "]"); }
+EventTrace read_events(const std::string& events) { return event_trace_of("[" + events + "]"); }
 
 std::string text(const EventTrace& trace, const Slice& slice) {
   return std::string(trace.text(slice.name));
@@ -406,7 +406,7 @@ TEST(EventTrace, KeepsArgumentsWithinABudget) {
 }
 
 TEST(EventTrace, OfAFileCutOff) {
-  const EventTrace trace = read_text(R"({"traceEvents":[
+  const EventTrace trace = event_trace_of(R"({"traceEvents":[
     {"ph":"X","pid":1,"tid":1,"name":"x","ts":1,"dur":2},{"ph":"X","pid":1,)");
   EXPECT_TRUE(trace.truncated);
   EXPECT_EQ(warned(trace, "ends in the middle, after 1 whole event"), 1);

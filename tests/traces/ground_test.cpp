@@ -229,13 +229,13 @@ TEST(Json, RefusesWhatIsNotJson) {
 TEST(JsonText, IsThatOfTheLibrary) {
   const std::string broken = "caf\xc3\xa9 \xff \"quoted\" \\ \n \x01";
   const std::vector<double> numbers{0, 1, 0.1, 1e-5, 1e20, -2.5e300, 1.0 / 3};
-  Json ours{{"text", broken}, {"none", nullptr}, {"yes", true}, {"list", numbers}};
+  pipesim::Json ours{{"text", broken}, {"none", nullptr}, {"yes", true}, {"list", numbers}};
   ours["least"] = INT64_MIN;
   ours["most"] = UINT64_MAX;
   ours["absent"] = std::optional<int>();
   ours["there"] = std::optional<int>(7);
-  ours["nested"]["empty"] = Json::array();
-  ours["nested"]["object"] = Json::object();
+  ours["nested"]["empty"] = pipesim::Json::array();
+  ours["nested"]["object"] = pipesim::Json::object();
   ours["rows"].push_back({1, "two", 3.0F});
   ours["rows"].push_back({"two", "texts"});
   ours["yes"] = false;
@@ -256,9 +256,9 @@ TEST(JsonText, IsThatOfTheLibrary) {
 }
 
 TEST(JsonText, WhatIsNoNumberIsNull) {
-  EXPECT_EQ(Json(std::numeric_limits<double>::infinity()).dump(), "null");
-  EXPECT_EQ(Json().dump(), "null");
-  const Json verbatim{{"as", Json::verbatim("[1, 2]")}};
+  EXPECT_EQ(pipesim::Json(std::numeric_limits<double>::infinity()).dump(), "null");
+  EXPECT_EQ(pipesim::Json().dump(), "null");
+  const pipesim::Json verbatim{{"as", pipesim::Json::verbatim("[1, 2]")}};
   EXPECT_EQ(verbatim.dump(), R"({"as":[1, 2]})");
 }
 

@@ -39,18 +39,18 @@ std::string with(std::string text, const std::string& line, const std::string& i
   return text.replace(at, line.size(), instead);
 }
 
-std::string error_of(const std::string& text) {
+std::string program_error(const std::string& text) {
   return testing::input_error_of([&] { parse_input_program(text, "p"); });
 }
 
 // A file may say that ranks and batches are many.
 TEST(InputProgramText, ManyRanksAndBatchesTakeLittleMemory) {
   EXPECT_EQ(parse_input_program(one_batch("ranks 0-4095"), "p").ranks(), most_input_ranks);
-  EXPECT_EQ(error_of(one_batch("ranks 0-4096")),
+  EXPECT_EQ(program_error(one_batch("ranks 0-4096")),
             "p:4: there may be 4,096 ranks at most, not a rank 4096");
-  EXPECT_EQ(error_of(one_batch("ranks 0-999999999")),
+  EXPECT_EQ(program_error(one_batch("ranks 0-999999999")),
             "p:4: there may be 4,096 ranks at most, not a rank 999999999");
-  EXPECT_EQ(error_of(with(one_batch(), "batches 1", "batches 1000000000")),
+  EXPECT_EQ(program_error(with(one_batch(), "batches 1", "batches 1000000000")),
             "p:21: rank 0: NEXT1 is missing");
 }
 
@@ -71,15 +71,15 @@ TEST(InputProgramText, IsReadAndWrittenBack) {
 
 TEST(InputProgramText, WrongLinesAreNamed) {
   const auto changed = [](const std::string& line, const std::string& instead) {
-    return error_of(with(one_batch(), line, instead));
+    return program_error(with(one_batch(), line, instead));
   };
-  EXPECT_EQ(error_of("pipesim-program 1\n"),
+  EXPECT_EQ(program_error("pipesim-program 1\n"),
             "p:1: it begins with 'pipesim-program', not with `pipesim-input-program 1`");
-  EXPECT_EQ(error_of("pipesim-input-program 2\n"),
+  EXPECT_EQ(program_error("pipesim-input-program 2\n"),
             "p:1: it is of version '2'; this reads version 1");
-  EXPECT_EQ(error_of(""), "p:1: it is empty");
-  EXPECT_EQ(error_of("pipesim-input-program 1\nrank 0\n"), "p:3: `batches N` is missing");
-  EXPECT_EQ(error_of("pipesim-input-program 1\nbatches 1\n"),
+  EXPECT_EQ(program_error(""), "p:1: it is empty");
+  EXPECT_EQ(program_error("pipesim-input-program 1\nrank 0\n"), "p:3: `batches N` is missing");
+  EXPECT_EQ(program_error("pipesim-input-program 1\nbatches 1\n"),
             "p:3: it has no rank; begin one with `rank 0`");
   EXPECT_EQ(changed("batches 1", "batches none"), "p:2: batches: 'none' is not a whole number");
   EXPECT_EQ(changed("rank 0", "rank 1"), "p:4: rank 0 comes next, not '1'");
@@ -97,7 +97,7 @@ TEST(InputProgramText, WrongLinesAreNamed) {
 
 TEST(InputProgramFaults, WhatABatchLacksOrHasTwiceIsNamed) {
   const auto changed = [](const std::string& line, const std::string& instead) {
-    return error_of(with(one_batch(), line, instead));
+    return program_error(with(one_batch(), line, instead));
   };
   EXPECT_EQ(changed("compute   UPDATE0\n", ""), "p:20: rank 0: UPDATE0 is missing");
   EXPECT_EQ(changed("batches 1", "batches 1000000000"), "p:21: rank 0: NEXT1 is missing");
@@ -113,7 +113,7 @@ TEST(InputProgramFaults, WhatABatchLacksOrHasTwiceIsNamed) {
 
 TEST(InputProgramFaults, ARaceIsNamed) {
   const auto changed = [](const std::string& line, const std::string& instead) {
-    return error_of(with(one_batch(), line, instead));
+    return program_error(with(one_batch(), line, instead));
   };
   EXPECT_EQ(changed("SPLITS0 after COPY0", "SPLITS0"),
             "p:7: rank 0: SPLITS0 may start before COPY0 has ended: no stream and no `after` puts "
@@ -192,12 +192,12 @@ TEST(InputProgramFaults, WhatOneBatchDoesToTheNextIsKnown) {
 
 TEST(InputProgramFaults, RanksWithOtherOrdersOfCollectivesAreRefused) {
   const std::string other = with(one_batch("rank 1"), "pipesim-input-program 1\nbatches 1\n", "");
-  EXPECT_EQ(error_of(one_batch() + other), testing::no_error);
+  EXPECT_EQ(program_error(one_batch() + other), testing::no_error);
   const std::string swapped =
       with(with(other, "reduction REDUCE_TOP0 after TOP_BACKWARD0\n", ""),
            "REDUCE_BOTTOM0 after BOTTOM_BACKWARD0\n",
            "REDUCE_BOTTOM0 after BOTTOM_BACKWARD0\nreduction REDUCE_TOP0 after TOP_BACKWARD0\n");
-  EXPECT_EQ(error_of(one_batch() + swapped),
+  EXPECT_EQ(program_error(one_batch() + swapped),
             "p:36: rank 1: collective 1 of stream reduction is REDUCE_BOTTOM0, but REDUCE_TOP0 on "
             "rank 0: ranks would wait for each other for ever");
 }
@@ -214,7 +214,7 @@ TEST(InputProgramFaults, ACircleThroughTwoStreamsIsNamed) {
   const std::string other =
       with(with(one_batch("rank 1"), "pipesim-input-program 1\nbatches 1\n", ""),
            "compute   OUTPUT_BACKWARD0\n", "compute   OUTPUT_BACKWARD0 after REDUCE_TOP0\n");
-  EXPECT_EQ(error_of(moved + other),
+  EXPECT_EQ(program_error(moved + other),
             "p:15: rank 0: the ranks wait for each other for ever: rank 0's OUTPUT_BACKWARD0 waits "
             "for rank 1 to come to it; rank 1's OUTPUT_BACKWARD0 waits for REDUCE_TOP0; rank 1's "
             "REDUCE_TOP0 waits for rank 0 to come to it; rank 0's REDUCE_TOP0 waits for "

@@ -58,7 +58,7 @@ InputRun measured_run() {
   return run;
 }
 
-nlohmann::json written(const InputRun& run) {
+nlohmann::json json_written(const InputRun& run) {
   const testing::TemporaryFolder folder;
   write_input_trace(run, folder / "t.json");
   return nlohmann::json::parse(read_file(folder / "t.json"));
@@ -141,7 +141,7 @@ TEST(InputTrace, IsALineAnEvent) {
 }
 
 TEST(InputTrace, SlicesOfAThreadDoNotOverlapAndArrowsPointForward) {
-  const nlohmann::json trace = written(small_run(3, 6));
+  const nlohmann::json trace = json_written(small_run(3, 6));
   std::map<std::pair<int, int>, std::int64_t> until;
   std::map<int, std::int64_t> left;
   std::int64_t last = 0;
@@ -170,7 +170,7 @@ TEST(InputTrace, SlicesOfAThreadDoNotOverlapAndArrowsPointForward) {
 
 TEST(InputTrace, NamesStreamsInOneOrder) {
   std::string names;
-  const nlohmann::json trace = written(small_run(1));
+  const nlohmann::json trace = json_written(small_run(1));
   for (const auto& event : trace.at("traceEvents")) {
     if (event.at("ph") != "M") continue;
     const auto& args = event.at("args");

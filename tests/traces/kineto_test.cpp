@@ -59,7 +59,7 @@ TEST_P(Recorded, HasEachRangeInFull) {
   const RecordedRun run = read_run(ranks_of(name));
   std::int64_t compared = 0;
   for (const int rank : {0, 1}) {
-    const Json trace = json_of(ranks_of(name)[static_cast<std::size_t>(rank)]);
+    const Json trace = json_in(ranks_of(name)[static_cast<std::size_t>(rank)]);
     std::map<std::string, std::vector<std::int64_t>> lengths;
     for (const Json& event : trace["traceEvents"]) {
       const std::string range = event["name"];

@@ -43,7 +43,7 @@ PipelineLayout looped(int ranks, int chunks) {
   return layout_on(all);
 }
 
-std::string text_of(const PipelineLayout& layout, int width = 80) {
+std::string drawn(const PipelineLayout& layout, int width = 80) {
   return layout_text(layout, {width, false});
 }
 
@@ -57,7 +57,7 @@ std::size_t widest(const std::string& text) {
 TEST(LayoutText, DrawsALoop) {
   PipelineLayout layout = looped(2, 2);
   layout.tied = {0, 1, 2048};
-  EXPECT_EQ(text_of(layout), R"(tiny, 1F1B: 2 ranks x 2 chunks, 4 microbatches
+  EXPECT_EQ(drawn(layout), R"(tiny, 1F1B: 2 ranks x 2 chunks, 4 microbatches
 
         chunk 0                         chunk 1
                                           v F ^ B 1.0 KiB from rank 1
@@ -87,7 +87,7 @@ TEST(LayoutText, DrawsAVWithReplicas) {
   layout.sizes.tensor = 2;
   layout.sizes.data = 2;
   layout.replicas.push_back({"gradients", "all-reduce", {0, 2, 2}, {4096, 2048}});
-  EXPECT_EQ(text_of(layout),
+  EXPECT_EQ(drawn(layout),
             R"(tiny, 1F1B: 2 ranks x 2 chunks, 4 microbatches; 2 replicas of 4 devices
 
              chunk 0                         chunk 1
@@ -116,7 +116,7 @@ gradients  all-reduce over 2 devices, as 0, 2; an iteration each sends 4.0 KiB
 }
 
 TEST(LayoutText, DrawsOneRank) {
-  EXPECT_EQ(text_of(layout_on({0})), R"(tiny, 1F1B: 1 rank, 4 microbatches
+  EXPECT_EQ(drawn(layout_on({0})), R"(tiny, 1F1B: 1 rank, 4 microbatches
 
         +---------------------------+
 rank 0  | stage 0                   |
@@ -130,7 +130,7 @@ rank 0  | stage 0                   |
 TEST(LayoutText, FitsThePageWhateverTheSize) {
   for (const int width : {48, 60, 80, 120, 200}) {
     for (const auto& [ranks, chunks] : {std::pair(1, 1), {4, 3}, {9, 1}, {10, 1}, {64, 8}}) {
-      const std::string text = text_of(looped(ranks, chunks), width);
+      const std::string text = drawn(looped(ranks, chunks), width);
       EXPECT_LE(widest(text), static_cast<std::size_t>(width)) << text;
       EXPECT_NE(text.find("stage 0 "), std::string::npos) << text;
       const std::string last = "stage " + std::to_string(ranks * chunks - 1);
@@ -141,14 +141,14 @@ TEST(LayoutText, FitsThePageWhateverTheSize) {
           << text;
     }
   }
-  const std::string narrow = text_of(looped(4, 6), 80);
-  const std::string wide = text_of(looped(4, 6), 200);
+  const std::string narrow = drawn(looped(4, 6), 80);
+  const std::string wide = drawn(looped(4, 6), 200);
   EXPECT_EQ(narrow.find("chunk 3"), std::string::npos);
   EXPECT_NE(wide.find("chunk 3"), std::string::npos);
 }
 
 TEST(LayoutText, CountsWhatIsLeftOut) {
-  const std::string text = text_of(looped(64, 1));
+  const std::string text = drawn(looped(64, 1));
   EXPECT_NE(text.find("ranks 4-59"), std::string::npos) << text;
   EXPECT_NE(text.find("56 more"), std::string::npos) << text;
   EXPECT_NE(text.find("stages 4-59"), std::string::npos) << text;
@@ -158,7 +158,7 @@ TEST(LayoutText, CountsWhatIsLeftOut) {
 TEST(LayoutText, IsColouredOnATerminal) {
   const std::string text = layout_text(looped(2, 1), {80, true});
   EXPECT_NE(text.find("\x1b[38;5;231;48;5;25mv F\x1b[0m"), std::string::npos) << text;
-  EXPECT_EQ(text_of(looped(2, 1)).find('\x1b'), std::string::npos);
+  EXPECT_EQ(drawn(looped(2, 1)).find('\x1b'), std::string::npos);
 }
 
 // ---- SVG

@@ -26,8 +26,8 @@ struct Iteration {
   std::vector<MemorySample> samples;
 };
 
-std::string trace_of(const TimelineFrame& frame, const std::vector<Iteration>& iterations,
-                     std::optional<MeasuredRun> measured) {
+std::string measured_trace_of(const TimelineFrame& frame, const std::vector<Iteration>& iterations,
+                              std::optional<MeasuredRun> measured) {
   const testing::TemporaryFolder folder;
   OutputFile file(folder / "trace.json");
   ChromeTraceWriter writer(frame, "{}", file, std::move(measured));
@@ -102,8 +102,8 @@ TEST(MeasuredTrace, PredictedIterationsFollowEachOther) {
       span.start_ns += end_ns;
       span.end_ns += end_ns;
     }
-    const std::string one = trace_of(timeline, {{spans, {}, {}}}, std::nullopt);
-    const std::string two = trace_of(timeline, {{spans, {}, {}}, again}, std::nullopt);
+    const std::string one = measured_trace_of(timeline, {{spans, {}, {}}}, std::nullopt);
+    const std::string two = measured_trace_of(timeline, {{spans, {}, {}}, again}, std::nullopt);
     const std::string end = "\n]}\n";
     ASSERT_EQ(two.substr(0, one.size() - end.size()), one.substr(0, one.size() - end.size()));
     EXPECT_EQ(events_of(two, "M"), events_of(one, "M")) << "the same rows serve again";
@@ -122,8 +122,8 @@ TEST(MeasuredTrace, PredictedIterationsFollowEachOther) {
 }
 
 TEST(MeasuredTrace, SaysHowLongARankQueued) {
-  const std::string text =
-      trace_of(two_ranks(), {there_and_back(0, 0), there_and_back(1, 7000)}, MeasuredRun{});
+  const std::string text = measured_trace_of(
+      two_ranks(), {there_and_back(0, 0), there_and_back(1, 7000)}, MeasuredRun{});
   const auto slices = events_of(text, "X");
   ASSERT_EQ(slices.size(), 16U);
   for (const Json& slice : slices) {
@@ -132,7 +132,7 @@ TEST(MeasuredTrace, SaysHowLongARankQueued) {
     EXPECT_EQ(slice["args"]["iteration"], ns_of(slice["ts"]) < 7000 ? 0 : 1);
   }
   EXPECT_TRUE(events_of(text, "C").empty()) << "nothing was sampled";
-  const std::string predicted = trace_of(
+  const std::string predicted = measured_trace_of(
       two_ranks(), {{{span_of(make_action(0, Kind::OPTIMIZER), 0, 0, 5)}, {}, {}}}, std::nullopt);
   EXPECT_EQ(predicted.find("queued_ns"), std::string::npos);
 }
@@ -145,7 +145,8 @@ TEST(MeasuredTrace, LaterIterationsMayNeedMoreRows) {
                    span_of(make_action(1, Kind::RECV_F, 0), 1, 7000, 9000, 1),
                    span_of(make_action(0, Kind::SEND_F, 1), 0, 8000, 9000, 1),
                    span_of(make_action(1, Kind::RECV_F, 1), 1, 8000, 9000, 1)};
-  const std::string text = trace_of(two_ranks(), {there_and_back(0, 0), crowded}, MeasuredRun{});
+  const std::string text =
+      measured_trace_of(two_ranks(), {there_and_back(0, 0), crowded}, MeasuredRun{});
   std::map<std::pair<int, int>, std::string> names;
   std::map<std::string, std::pair<int, int>> threads;
   for (const Json& event : events_of(text)) {
@@ -174,7 +175,7 @@ TEST(MeasuredTrace, LayersLieWithinTheirActions) {
                       {0, 0, 0, Kind::F, false, make_action(0, Kind::F, 0), 0, 1000}};
   MeasuredRun run;
   run.layers = {"embedding \"wide\"", "block 1"};
-  const std::string text = trace_of(two_ranks(), {iteration}, run);
+  const std::string text = measured_trace_of(two_ranks(), {iteration}, run);
   std::vector<std::string> names;
   std::map<std::pair<int, int>, Json> action;  // the last of each thread
   for (const Json& event : events_of(text, "X")) {
@@ -220,7 +221,7 @@ TEST(MeasuredTrace, MemoryIsWhatWasSampled) {
   MeasuredRun run;
   run.largest_states.weights = 101;
   run.largest_working.activations = 80;
-  const auto counters = events_of(trace_of(frame, {first, second}, run), "C");
+  const auto counters = events_of(measured_trace_of(frame, {first, second}, run), "C");
   std::vector<std::tuple<std::string, int, std::int64_t, Json>> got;
   got.reserve(counters.size());
   for (const Json& event : counters) {
@@ -244,7 +245,7 @@ TEST(MeasuredTrace, ArrowsPointForward) {
     Iteration iteration;
     iteration.spans = {span_of(sent, 0, 500, 900), span_of(peer_of(sent), 1, start_ns, end_ns)};
     std::ranges::sort(iteration.spans, {}, &Span::start_ns);
-    const std::string text = trace_of(two_ranks(), {iteration}, MeasuredRun{});
+    const std::string text = measured_trace_of(two_ranks(), {iteration}, MeasuredRun{});
     const auto starts = events_of(text, "s");
     const auto ends = events_of(text, "f");
     EXPECT_EQ(starts.size(), ends.size());

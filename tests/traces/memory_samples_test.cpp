@@ -107,7 +107,7 @@ struct Said {
   std::int64_t bytes = -1;   // of activations
 };
 
-std::string trace_of(const std::vector<Said>& all_said) {
+std::string trace_saying(const std::vector<Said>& all_said) {
   Json trace;
   trace["metadata"]["pipesim"] = {{"format", "pipesim-trace"},
                                   {"version", 1},
@@ -176,7 +176,7 @@ TEST(MemorySamples, AreWhatCountersSayInAnyOrder) {
                           pick(random, -1, 3), pick(random, -1, 3)});
     }
     if (round % 3 == 0) std::ranges::stable_sort(all_said, {}, &Said::time_us);
-    write_file(folder / "t.json", trace_of(all_said));
+    write_file(folder / "t.json", trace_saying(all_said));
     ASSERT_EQ(all(read_run({folder / "t.json"}).samples), all(expected_of(all_said))) << round;
   }
 }

@@ -172,7 +172,7 @@ TEST(Pipelines, AreToldBehindTheEvents) {
   const MegatronRun of;
   const JobFiles files(of);
   for (const std::string& path : files.paths()) {
-    Json trace = json_of(path);
+    Json trace = json_in(path);
     Json info = trace["distributedInfo"];
     for (Json& group : info["pg_config"]) group["ranks"] = group["ranks"].dump();
     trace.erase("distributedInfo");

@@ -79,7 +79,7 @@ TEST(ReadingProgress, OfAProfileIsThatOfItsFiles) {
   std::vector<std::string> paths;
   for (const std::string& path : testing::ranks_of("1f1b")) {
     paths.push_back(
-        testing::write(folder, std::to_string(paths.size()) + ".json", testing::json_of(path)));
+        testing::write(folder, std::to_string(paths.size()) + ".json", testing::json_in(path)));
   }
   const auto told = told_by([&](const ReadProgress& progress) {
     ReadOptions options;

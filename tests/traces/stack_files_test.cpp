@@ -13,12 +13,14 @@
 #include "tests/files.h"
 #include "tests/random_schedule.h"
 #include "tests/recorded.h"
+#include "tests/stacks.h"
 #include "traces/base/files.h"
 
 namespace pipesim {
 namespace {
 
 using Json = nlohmann::json;
+using testing::stacks_of;
 using testing::TemporaryFolder;
 
 std::string written(const Stacks& stacks, const std::string& name, bool gzip = false) {
@@ -30,12 +32,6 @@ std::string written(const Stacks& stacks, const std::string& name, bool gzip = f
   std::string text(1 << 20, '\0');
   text.resize(input.read(text.data(), text.size()));
   return text;
-}
-
-Stacks stacks_of(const EventTrace& events) {
-  StackCollector collector;
-  collector.add(events);
-  return collector.take();
 }
 
 Stacks stacks_of_run() {

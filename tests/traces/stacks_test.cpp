@@ -15,6 +15,7 @@
 #include "tests/files.h"
 #include "tests/random_schedule.h"
 #include "tests/recorded.h"
+#include "tests/stacks.h"
 #include "traces/flame/flame_graph.h"
 #include "traces/read/read_run.h"
 
@@ -23,18 +24,7 @@ namespace {
 
 using testing::pick;
 using testing::recorded;
-
-Stacks stacks_of(const RecordedRun& run) {
-  StackCollector collector;
-  collector.add(run);
-  return collector.take();
-}
-
-Stacks stacks_of(const EventTrace& events) {
-  StackCollector collector;
-  collector.add(events);
-  return collector.take();
-}
+using testing::stacks_of;
 
 // What is open when, as a viewer would take it: by time, the last opened closed first.
 void expect_balanced(const Stacks& stacks) {

@@ -12,13 +12,12 @@ namespace pipesim::gui {
 namespace {
 
 using testing::TraceFiles;
-using Outcome = pipesim::testing::Outcome;
 
 // Without a display, and without what the test itself was told.
 const std::vector<std::string> no_display{
     "DISPLAY=", "WAYLAND_DISPLAY=", "QT_QPA_PLATFORM=", "QT_LOGGING_RULES="};
 
-Outcome pipeview(std::vector<std::string> arguments) {
+pipesim::testing::Outcome pipeview(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), PIPEVIEW_COMMAND);
   return pipesim::testing::run_command(arguments, no_display);
 }
@@ -35,8 +34,8 @@ QImage image_of(const std::string& path) { return QImage(QString::fromStdString(
 
 TEST(PipeviewCommand, ReportIsWhatCompareSays) {
   const TraceFiles files;
-  const Outcome report = pipeview({files.plan(), files.run(), "--report"});
-  const Outcome compared = pipesim::testing::pipesim({"compare", files.plan(), files.run()});
+  const auto report = pipeview({files.plan(), files.run(), "--report"});
+  const auto compared = pipesim::testing::pipesim({"compare", files.plan(), files.run()});
   EXPECT_EQ(report.status, 0) << report.err;
   EXPECT_EQ(report.err, "");
   EXPECT_NE(compared.out, "");
@@ -45,7 +44,7 @@ TEST(PipeviewCommand, ReportIsWhatCompareSays) {
 
 TEST(PipeviewCommand, ReportOfOneRunHasItsPictureAndRanks) {
   const TraceFiles files;
-  const Outcome report = pipeview({files.plan(), "--report"});
+  const auto report = pipeview({files.plan(), "--report"});
   EXPECT_EQ(report.status, 0) << report.err;
   // 4 stages, 8 microbatches, F 1 ms, B 2 ms, 50 us a hop: (m + p - 1)(F + B) and
   // hops, which meet on the way back as on the way out.
@@ -58,7 +57,7 @@ TEST(PipeviewCommand, ReportOfEventsIsPipesims) {
   const std::vector<std::string> traces{
       pipesim::testing::source_file("tests/data/traces/hta_backward_thread.json"),
       pipesim::testing::source_file("tests/data/traces/hta_event_sync.json.gz")};
-  const Outcome report = pipeview({traces[0], traces[1], "--report"});
+  const auto report = pipeview({traces[0], traces[1], "--report"});
   EXPECT_EQ(report.status, 0) << report.err;
   EXPECT_NE(report.out.find("name"), std::string::npos) << report.out;
   EXPECT_EQ(report.out, pipesim::testing::pipesim({"report", traces[0], traces[1]}).out);
@@ -73,7 +72,7 @@ TEST(PipeviewCommand, ScreenshotsHaveTheSizeAskedFor) {
            {{"--size", "800x600", "--scale", "2"}, {1600, 1200}}}) {
     std::vector<std::string> arguments{files.plan(), files.run(), "--screenshot", path};
     arguments.insert(arguments.end(), flags.begin(), flags.end());
-    const Outcome outcome = pipeview(arguments);
+    const auto outcome = pipeview(arguments);
     EXPECT_EQ(outcome.status, 0) << outcome.err;
     EXPECT_EQ(outcome.out + outcome.err, "");
     EXPECT_EQ(image_of(path).size(), size);
@@ -85,7 +84,7 @@ TEST(PipeviewCommand, TheSameCommandMakesTheSamePicture) {
   const auto bytes = [&](std::vector<std::string> flags) {
     flags.insert(flags.begin(), {files.plan(), files.run(), "--screenshot", files / "a.png",
                                  "--size", "1024x700"});
-    const Outcome outcome = pipeview(flags);
+    const auto outcome = pipeview(flags);
     EXPECT_EQ(outcome.status, 0) << outcome.err;
     return read_file(files / "a.png");
   };
@@ -150,14 +149,14 @@ TEST(PipeviewCommand, TakesWhatIsSaidOfProfiles) {
     flags.insert(flags.begin(), files.begin(), files.end());
     return flags;
   };
-  const Outcome first = pipeview(with({"--report", "--schedule", order}));
+  const auto first = pipeview(with({"--report", "--schedule", order}));
   EXPECT_EQ(first.status, 0) << first.err;
   EXPECT_TRUE(first.out.starts_with("2 ranks, 4 microbatches: 15.20 ms")) << first.out;
   EXPECT_NE(first.out.find("pipeline 1 of 4: ranks 0, 4; others by --replica 2"),
             std::string::npos);
-  const Outcome second = pipeview(with({"--report", "--schedule", order, "--replica", "2"}));
+  const auto second = pipeview(with({"--report", "--schedule", order, "--replica", "2"}));
   EXPECT_TRUE(second.out.starts_with("2 ranks, 4 microbatches: 30.40 ms")) << second.out;
-  const Outcome third = pipeview(with({"--report", "--schedule", order, "--ranks", "2,6"}));
+  const auto third = pipeview(with({"--report", "--schedule", order, "--ranks", "2,6"}));
   EXPECT_TRUE(third.out.starts_with("2 ranks, 4 microbatches: 45.60 ms")) << third.out;
   // A folder's files are a run of their own.
   for (const char* name : {"before", "after"}) {
@@ -166,7 +165,7 @@ TEST(PipeviewCommand, TakesWhatIsSaidOfProfiles) {
       std::filesystem::copy(file, folder.path() / name);
     }
   }
-  const Outcome folders =
+  const auto folders =
       pipeview({folder / "before", folder / "after", "--report", "--schedule", order});
   EXPECT_EQ(folders.status, 0) << folders.err;
   EXPECT_TRUE(folders.out.starts_with("Both are alike: second 15.20 ms, first 15.20 ms."))
@@ -211,7 +210,7 @@ TEST(PipeviewCommand, FilesThatCannotBeOpenedOrWrittenAreRefused) {
 
 TEST(PipeviewCommand, SaysThatAScreenCannotBeReached) {
   const TraceFiles files;
-  const Outcome outcome = pipesim::testing::run_command(
+  const auto outcome = pipesim::testing::run_command(
       {PIPEVIEW_COMMAND, files.plan()},
       {"DISPLAY=:9999", "WAYLAND_DISPLAY=", "QT_QPA_PLATFORM=", "QT_LOGGING_RULES="});
   pipesim::testing::expect_one_sentence(outcome, "pipeview", "DISPLAY=:9999 pipeview", 2,
@@ -219,11 +218,11 @@ TEST(PipeviewCommand, SaysThatAScreenCannotBeReached) {
 }
 
 TEST(PipeviewCommand, SaysWhatItIs) {
-  const Outcome version = pipeview({"--version"});
+  const auto version = pipeview({"--version"});
   EXPECT_EQ(version.status, 0);
   EXPECT_EQ(version.out.substr(0, 9), "pipeview ");
   EXPECT_EQ(std::count(version.out.begin(), version.out.end(), '\n'), 1);
-  const Outcome help = pipeview({"--help"});
+  const auto help = pipeview({"--help"});
   EXPECT_EQ(help.status, 0);
   for (const char* flag : {"--screenshot", "--size", "--report", "--theme", "--select"}) {
     EXPECT_NE(help.out.find(flag), std::string::npos) << flag;

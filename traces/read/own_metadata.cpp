@@ -140,9 +140,27 @@ void place_stages(const Members& members, OwnMetadata& own) {
   const int highest = stages == 0 ? -1 : std::ranges::max(rank_of_stage);
   if (highest < 0) members.fail("rank_of_stage", "is missing or empty");
   if (highest >= stages) members.fail("rank_of_stage", "names more ranks than stages");
+  if (members.find("rank_of_second")) {
+    own.about.rank_of_second = members.counts("rank_of_second");
+    if (std::ssize(own.about.rank_of_second) != stages) {
+      members.fail("rank_of_second", "must have a rank a stage");
+    }
+    if (std::ranges::max(own.about.rank_of_second) > highest) {
+      members.fail("rank_of_second", "names a rank that rank_of_stage does not");
+    }
+  }
   std::vector<int> chunks(static_cast<std::size_t>(highest) + 1);
-  for (const int rank : rank_of_stage) {
-    own.chunk_of_stage.push_back(chunks[static_cast<std::size_t>(rank)]++);
+  for (int stage = 0; stage < stages; ++stage) {
+    const auto at = static_cast<std::size_t>(stage);
+    own.chunk_of_stage.push_back(chunks[static_cast<std::size_t>(rank_of_stage[at])]++);
+    if (own.about.rank_of_second.empty()) continue;
+    const int second = own.about.rank_of_second[at];
+    if (second == rank_of_stage[at] ||
+        chunks[static_cast<std::size_t>(second)]++ != own.chunk_of_stage[at]) {
+      members.fail("rank_of_second",
+                   "must name another rank than rank_of_stage, on which the stage has the same "
+                   "place among others");
+    }
   }
   if (std::ranges::find(chunks, 0) != chunks.end()) {
     members.fail("rank_of_stage", "leaves a rank without a stage");

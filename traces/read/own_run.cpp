@@ -46,8 +46,7 @@ class Assembly {
     const auto is_there = [&](std::int32_t stage) {
       return stage >= 0 && stage < std::ssize(run_.about.rank_of_stage);
     };
-    return is_there(action.stage) &&
-           run_.about.rank_of_stage[static_cast<std::size_t>(action.stage)] == rank &&
+    return is_there(action.stage) && run_.is_on(action, rank) &&
            action.microbatch < run_.microbatches &&
            (!is_transfer(action.kind) || is_there(peer_of(action).stage));
   }
@@ -209,13 +208,15 @@ class Assembly {
     }
   }
 
-  // Each stage has every microbatch's F once, and its B or its I and W.
+  // Each stage has every microbatch's F once, and its B or its I and W; of two copies each half.
   void report_missing() {
     struct Counts {
       std::int64_t all = 0, stages = 0, forwards = 0, backwards = 0, inputs = 0, weights = 0;
     };
     std::vector<Counts> counts(static_cast<std::size_t>(run_.ranks));
-    for (const int rank : run_.about.rank_of_stage) ++counts[static_cast<std::size_t>(rank)].stages;
+    for (const auto* homes : {&run_.about.rank_of_stage, &run_.about.rank_of_second}) {
+      for (const int rank : *homes) ++counts[static_cast<std::size_t>(rank)].stages;
+    }
     for (const Span& span : run_.spans) {
       Counts& rank = counts[static_cast<std::size_t>(span.rank)];
       ++rank.all;
@@ -234,7 +235,8 @@ class Assembly {
       const auto lacks = [&](std::int64_t count, std::int64_t expected, std::string_view what) {
         if (count < expected) run_.warnings.add(what, where, expected - count);
       };
-      const std::int64_t results = rank.stages * run_.microbatches * std::ssize(run_.iterations);
+      const std::int64_t each = run_.microbatches / (run_.about.rank_of_second.empty() ? 1 : 2);
+      const std::int64_t results = rank.stages * each * std::ssize(run_.iterations);
       lacks(rank.forwards, results, "forwards (F) are missing");
       lacks(rank.backwards, results, "backwards (B, or I) are missing");
       lacks(rank.weights, rank.inputs, "weight gradients (W) are missing");

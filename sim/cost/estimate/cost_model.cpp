@@ -192,7 +192,7 @@ std::vector<int> usual_layout(const Model& model, int stages) {
 
 // On one rank the embedding's table and the head's copy of it are the same.
 bool has_both_ends(const Placement& placement) {
-  return placement.rank_of(0) == placement.rank_of(placement.stages() - 1);
+  return placement.has(placement.rank_of(0), placement.stages() - 1);
 }
 
 std::vector<StageShare> shares_of(const CostModel& model, const PipelineShape& shape) {

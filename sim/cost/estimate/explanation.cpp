@@ -55,16 +55,19 @@ std::vector<RankUse> explain_ranks(const CostModel& model, const PipelineShape& 
   const std::vector<int> sizes = model.layout(shape);
   int layer = 0;
   for (int stage = 0; stage < shape.placement.stages(); ++stage) {
-    RankUse& rank = ranks[static_cast<std::size_t>(shape.placement.rank_of(stage))];
+    TimeUses uses{};  // for one microbatch
     for (const int end = layer + sizes[static_cast<std::size_t>(stage)]; layer < end;) {
       const LayerKind kind = explain_layer(model.layer(layer), shape.splits_backward);
       const int first = std::exchange(layer, std::min(end, model.next_kind(layer)));
-      const std::int64_t count = layer - first;
-      add(rank.time, kind.forward, count * microbatches);
-      add(rank.time, kind.backward, count * microbatches);
+      add(uses, kind.forward, layer - first);
+      add(uses, kind.backward, layer - first);
     }
-    rank.time[at(TimeUse::messages)] +=
-        microbatches * costs.stages[static_cast<std::size_t>(stage)].messages_ns();
+    uses[at(TimeUse::messages)] += costs.stages[static_cast<std::size_t>(stage)].messages_ns();
+    const int copies = shape.placement.copies();
+    for (int copy = 0; copy < copies; ++copy) {
+      RankUse& rank = ranks[static_cast<std::size_t>(shape.placement.rank_of(stage, copy))];
+      add(rank.time, uses, microbatches / copies);
+    }
   }
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     TimeUses& time = ranks[r].time;

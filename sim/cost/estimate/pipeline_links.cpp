@@ -44,8 +44,12 @@ class Linker {
       const int a = placement_.rank_of(stage);
       const int b = placement_.rank_of(stage + 1);
       if (a == b) continue;
-      connect(a, b);
-      connect(b, a);
+      for (int copy = 0; copy < placement_.copies(); ++copy) {
+        const int one = placement_.rank_of(stage, copy);
+        const int other = placement_.rank_of(stage + 1, copy);
+        connect(one, other);
+        connect(other, one);
+      }
       const std::int64_t bytes = costs_.stages[static_cast<std::size_t>(stage)].output_bytes;
       burden(stage, stage + 1, bytes, &StageCosts::forward_messages_ns);
       burden(stage + 1, stage, bytes, &StageCosts::backward_messages_ns);
@@ -129,7 +133,8 @@ class Linker {
   // of them, or of the parts that are kept, and the norm.
   void add_groups() {
     const std::int64_t tied = model_.layer(model_.model().layers() - 1).tied_parameters;
-    if (tied > 0 && group_of(Kind::REDUCE_TIED, placement_).size() > 1) {
+    const bool is_apart = !placement_.has(placement_.rank_of(0), placement_.stages() - 1);
+    if (tied > 0 && is_apart) {
       costs_.tied_gradients =
           sum_over(Kind::REDUCE_TIED, static_cast<double>(tied * training_.gradient_bytes) /
                                           (training_.zero >= 2 ? training_.shards() : 1));

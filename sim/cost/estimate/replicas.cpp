@@ -150,8 +150,8 @@ void add_reduction_rooms(const Training& training, const Placement& placement,
     std::int64_t exchanged = 0;  // parameters of the largest exchange
   };
   std::vector<Room> rooms(static_cast<std::size_t>(placement.ranks()));
-  const auto room_of = [&](int stage) -> Room& {
-    return rooms[static_cast<std::size_t>(placement.rank_of(stage))];
+  const auto room_of = [&](int stage, int copy) -> Room& {
+    return rooms[static_cast<std::size_t>(placement.rank_of(stage, copy))];
   };
   const std::int64_t value = training.gradient_bytes;
   const auto bucket = [&](std::int64_t parameters) {
@@ -160,17 +160,30 @@ void add_reduction_rooms(const Training& training, const Placement& placement,
   };
   for (int s = 0; s < placement.stages(); ++s) {
     const StageShare& share = shares[static_cast<std::size_t>(s)];
-    Room& room = room_of(s);
-    room.made = std::max(room.made, share.largest_neighbours);
-    room.exchanged = std::max(room.exchanged, bucket(share.largest_layer));
+    for (int copy = 0; copy < placement.copies(); ++copy) {
+      Room& room = room_of(s, copy);
+      room.made = std::max(room.made, share.largest_neighbours);
+      room.exchanged = std::max(room.exchanged, bucket(share.largest_layer));
+    }
   }
   const std::int64_t shards = training.shards();
   for (int s = 0; s < placement.stages(); ++s) {
-    const Room& room = room_of(s);
+    const Room& room = room_of(s, 0);  // both ranks of a stage with copies hold the same stages
     const std::int64_t part = (room.exchanged + shards - 1) / shards;
     costs.stages[static_cast<std::size_t>(s)].workspace_bytes +=
         value * (room.made + (shards - 1) * part);
   }
+}
+
+// How long the ranks of both copies of a rank's stages take to add their gradients up. They hold
+// the same stages.
+double sum_of_copies(const Cluster& cluster, const Mesh& mesh, const Placement& placement, int rank,
+                     double bytes) {
+  const int stage = placement.stages_of(rank).front();
+  const auto [one, other] = std::minmax({placement.rank_of(stage), placement.rank_of(stage, 1)});
+  const std::int64_t alike = mesh.stride(Axis::pipeline);
+  const RankGroup devices{mesh.rank_at({.pipeline = one}), (other - one) * alike, 2};
+  return exchange(cluster, {devices, alike}, CollectiveKind::all_reduce, bytes).seconds();
 }
 
 }  // namespace
@@ -226,8 +239,10 @@ void add_replicas(const CostModel& model, const Placement& placement,
   std::vector<double> parameters(ranks);
   for (int s = 0; s < placement.stages(); ++s) {
     const StageShare& share = shares[static_cast<std::size_t>(s)];
-    parameters[static_cast<std::size_t>(placement.rank_of(s))] +=
-        static_cast<double>(share.parameters);
+    for (int copy = 0; copy < placement.copies(); ++copy) {
+      parameters[static_cast<std::size_t>(placement.rank_of(s, copy))] +=
+          static_cast<double>(share.parameters);
+    }
     if (beside)
       Replicas(model, mesh, placement.rank_of(s))
           .add_collectives(costs.stages[static_cast<std::size_t>(s)], share,
@@ -242,6 +257,10 @@ void add_replicas(const CostModel& model, const Placement& placement,
     // New weights are gathered where each rank steps a part of them and keeps all.
     if (training.zero == 1 || training.zero == 2) {
       exchanged += replicas.gather(parameters[r]).seconds();
+    }
+    if (placement.copies() > 1) {
+      const double bytes = parameters[r] * static_cast<double>(training.gradient_bytes);
+      exchanged += sum_of_copies(model.cluster(), mesh, placement, static_cast<int>(r), bytes);
     }
     if (!beside) {
       const auto [scatter, sum] = replicas.reduction(parameters[r]);

@@ -37,6 +37,7 @@ std::vector<Family> breadth_first() {
   family.bubble = "(p-1)(F+B) per chunk, global";
   family.conditions = "m >= p; with a latency c, (m-p) min(F, B) >= pc";
   family.peak = "mv";
+  family.aliases = {"LoopedBFS", "ScheduleLoopedBFS"};
   family.default_chunks = 2;
   family.many_chunks = true;
   family.actions = actions;

@@ -14,6 +14,10 @@ std::vector<Family> one_f_one_b();
 std::vector<Family> interleaved();
 std::vector<Family> breadth_first();
 std::vector<Family> zero_bubble();
+std::vector<Family> dual_pipe();
+std::vector<Family> zb_v();
+std::vector<Family> controllable_memory();
+std::vector<Family> dual_pipe_v();
 
 // The closed form of looped schedules for m < p without latency: a rank waits,
 // chunk after chunk, for the p-m ranks that have no work.

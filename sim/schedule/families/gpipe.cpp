@@ -27,6 +27,7 @@ std::vector<Family> gpipe() {
   family.bubble = "(p-1)(F+B), global";
   family.conditions = "any m";
   family.peak = "m";
+  family.aliases = {"ScheduleGPipe"};
   family.actions = actions;
   family.closed_form = closed_form;
   return {family};

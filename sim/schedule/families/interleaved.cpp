@@ -3,7 +3,9 @@
 // Megatron-LM's order (Narayanan et al. 2021), PyTorch's, and PyTorch's
 // interleaved zero bubble. For each group of g microbatches the order visits
 // chunk 0..v-1 with all microbatches of the group; backwards use the same
-// table with chunk -> v-1-chunk.
+// table with chunk -> v-1-chunk. Where Megatron-LM overlaps the communication of experts
+// with compute (overlap_moe_expert_parallel_comm), ranks do one more forward before their
+// first backward, so that no forward waits for the backward that it is paired with.
 #include <fmt/format.h>
 
 #include "sim/schedule/families/families.h"
@@ -39,7 +41,8 @@ class Table {
 void actions_in_groups(const Shape& shape, int group, int rank, ActionLists& out) {
   const Table table(shape, group, rank);
   const std::int64_t warmup = std::int64_t{2} * (shape.ranks - 1 - shape.place(rank)) +
-                              (shape.chunks - 1) * std::int64_t{group};
+                              (shape.chunks - 1) * std::int64_t{group} +
+                              (shape.overlap_experts ? 1 : 0);
   warmup_pairs_drain(
       out, shape.microbatches * shape.chunks, warmup, [&](int k) { return table.forward(k); },
       [&](int k) { return table.backward(k); });
@@ -121,6 +124,7 @@ std::vector<Family> interleaved() {
   family.peak = "min(mv, 2(p-1-r)+(v-1)g+1)";
   family.default_chunks = 2;
   family.many_chunks = true;
+  family.aliases = {"forward_backward_pipelining_with_interleaving"};
   family.takes_group = true;
   family.actions = actions;
   family.closed_form = closed_form;
@@ -129,6 +133,7 @@ std::vector<Family> interleaved() {
   pytorch.name = "interleaved-pytorch";
   pytorch.title = "Interleaved 1F1B (PyTorch)";
   pytorch.summary = "the same in m // p equal rounds, as PyTorch orders it";
+  pytorch.aliases = {"Interleaved1F1B", "ScheduleInterleaved1F1B"};
   pytorch.takes_group = false;
   pytorch.conditions = "p divides m; a hop takes at most min(F, B)";
   pytorch.actions = pytorch_actions;
@@ -142,6 +147,7 @@ std::vector<Family> interleaved() {
   zero.bubble = "(p-1)(F+I-W) per chunk at F=I=W, span";
   zero.conditions = "F = I = W, p divides m, no latency";
   zero.peak = "(v-1)p+(p-r) + residue";
+  zero.aliases = {"InterleavedZeroBubble", "ScheduleInterleavedZeroBubble"};
   zero.splits_backward = true;
   zero.actions = zero_bubble_actions;
   zero.closed_form = zero_bubble_closed_form;

@@ -48,12 +48,15 @@ std::vector<Family> one_f_one_b() {
   family.bubble = "(p-1)(F+B), global";
   family.conditions = "any m; with a latency, p divides m";
   family.peak = "min(m, p-r)";
+  family.aliases = {"Schedule1F1B", "forward_backward_pipelining_without_interleaving",
+                    "TrainSchedule"};  // PyTorch's, Megatron-LM's, DeepSpeed's
   family.actions = actions;
   family.closed_form = closed_form;
 
   Family eager = family;
   eager.name = "eager-1f1b";
   eager.title = "Eager 1F1B";
+  eager.aliases = {};
   eager.summary = "1F1B with twice the warm-up, which hides transfers";
   eager.conditions = "any m; a hop takes at most (F+B)/2";
   eager.peak = "min(m, 2(p-r)-1)";

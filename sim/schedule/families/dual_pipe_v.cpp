@@ -1,0 +1,127 @@
+// DualPipeV: DualPipe (DeepSeek-AI 2024, "DeepSeek-V3 Technical Report") folded
+// to a V, which halves its ranks and needs no second copy of the parameters. In
+// eight steps, as PyTorch's ScheduleDualPipeV and DeepSeek's DualPipe have it.
+#include <fmt/format.h>
+
+#include <deque>
+
+#include "sim/schedule/families/families.h"
+#include "sim/schedule/families/v_shaped.h"
+
+namespace pipesim::families {
+namespace {
+
+// One rank's list, with the weight gradients that are owed: the oldest comes first,
+// of whichever chunk.
+class DualPipeVWriter {
+ public:
+  DualPipeVWriter(const Shape& shape, int rank, ActionLists& out)
+      : p_(shape.ranks),
+        r_(shape.place(rank)),
+        microbatches_(shape.microbatches),
+        list_(shape, rank, out) {}
+
+  void write() {
+    times(2 * (p_ - r_ - 1), [&](int) { list_.forward(chunk_down); });
+    times(r_ + 1, [&](int) {
+      list_.forward(chunk_down);
+      list_.forward(chunk_up);
+    });
+    times(p_ - r_ - 1, [&](int) {
+      input(chunk_up);
+      owed_weight();
+      list_.forward(chunk_up);
+    });
+    times(microbatches_ - 2 * p_ + r_ + 1, [&](int k) {
+      if (k == 0 && r_ == p_ - 1) {
+        list_.forward(chunk_down);  // not overlapped: the next rank waits for it
+        list_.backward(chunk_up);
+      } else {
+        list_.overlapped(chunk_down, chunk_up);
+      }
+      list_.overlapped(chunk_up, chunk_down);
+    });
+    times(p_ - r_ - 1, [&](int) {
+      list_.backward(chunk_up);
+      list_.overlapped(chunk_up, chunk_down);
+    });
+    // Weight gradients are put off from the middle of 2(r+1) backwards on.
+    times(2 * (r_ + 1), [&](int k) {
+      const int chunk = k % 2 == 0 ? chunk_up : chunk_down;
+      if (k > r_) {
+        input(chunk);
+      } else {
+        list_.backward(chunk);
+      }
+    });
+    times(p_ - r_ - 1, [&](int) {
+      owed_weight();
+      input(chunk_down);
+    });
+    while (!owed_.empty()) owed_weight();
+  }
+
+ private:
+  template <typename Step>
+  static void times(int count, Step step) {
+    for (int k = 0; k < count; ++k) step(k);
+  }
+
+  void input(int chunk) {
+    list_.input(chunk);
+    owed_.push_back(chunk);
+  }
+  void owed_weight() {
+    list_.weight(owed_.front());
+    owed_.pop_front();
+  }
+
+  int p_;
+  int r_;
+  int microbatches_;
+  RankWriter list_;
+  std::deque<int> owed_;  // chunks
+};
+
+void dual_pipe_v_actions(const Shape& shape, int rank, ActionLists& out) {
+  DualPipeVWriter(shape, rank, out).write();
+}
+
+std::string too_few_for_dual_pipe_v(const Shape& shape) {
+  if (std::string objection = not_a_v(shape); !objection.empty()) return objection;
+  const int least = 2 * shape.ranks;
+  if (shape.microbatches >= least) return {};
+  return fmt::format(
+      "needs at least as many microbatches as there are stages, {} on {} ranks, and there are {}; "
+      "use {}, or zb-v",
+      least, shape.ranks, shape.microbatches, least);
+}
+
+// With cells that take as long as both their parts; it is (p-1)(F&B+B-3W), as
+// published, where F = I.
+std::optional<ClosedForm> dual_pipe_v_closed_form(const Shape& shape, const UniformTimes& t) {
+  if (t.hop_ns != 0 || t.input_ns > t.forward_ns || t.weight_ns > t.input_ns) return std::nullopt;
+  return ClosedForm{BubbleMetric::global,
+                    (shape.ranks - 1) * (2 * t.forward_ns + t.input_ns - t.weight_ns),
+                    "(p-1)(2F+I-W)"};
+}
+
+}  // namespace
+
+std::vector<Family> dual_pipe_v() {
+  Family family = v_shaped();
+  family.name = "dualpipe-v";
+  family.title = "DualPipeV";
+  family.summary = "a V whose forwards and backwards share cells";
+  family.bubble = "(p-1)(2F+I-W) per chunk, global";
+  family.conditions = "W <= I <= F, cells that take F + B, no latency";
+  family.peak = "2p+1";
+  family.aliases = {"DualPipeV", "ScheduleDualPipeV"};
+  family.overlaps = true;
+  family.actions = dual_pipe_v_actions;
+  family.closed_form = dual_pipe_v_closed_form;
+  family.objection = too_few_for_dual_pipe_v;
+  return {family};
+}
+
+}  // namespace pipesim::families
