@@ -2,6 +2,7 @@
 #include <benchmark/benchmark.h>
 
 #include "bench/problem.h"
+#include "sim/cost/recut.h"
 #include "sim/engine/simulate.h"
 #include "sim/plan/candidates.h"
 #include "sim/schedule/csv.h"
@@ -73,13 +74,18 @@ void check_deadlock(benchmark::State& state) {
   state.SetLabel(std::string(send_mode_name(mode)));
 }
 
-// Every family on the same model, and what each loses; without printing it.
+// Every family on the same model, without what is said of them.
 void compare_schedules(benchmark::State& state) {
   Sweep sweep;
   sweep.request.ranks = static_cast<int>(state.range(0));
   sweep.microbatches = {static_cast<int>(state.range(1))};
   Trial trial;
-  trial.costs = [](const Schedule& schedule) { return costs_of(schedule.stages()); };
+  CostsFile file;
+  file.costs = costs_of(sweep.request.ranks);
+  const Placement given = Placement::loop(sweep.request.ranks, 1);
+  trial.costs = [&](const Schedule& schedule) {
+    return recut(file, given, schedule.placement).resolve(schedule.placement, {});
+  };
   std::int64_t actions = 0;
   for (const Proposal& one : proposals(sweep)) actions += make(one, trial).schedule.actions.size();
   for (auto _ : state) benchmark::DoNotOptimize(try_all(proposals(sweep), trial).data());

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sim/calibrate/calibration.h"
+#include "sim/calibrate/dealing.h"
 #include "sim/calibrate/exchange_times.h"
 #include "sim/cli/commands.h"
 #include "sim/cli/outputs.h"
@@ -102,7 +103,7 @@ AskedCosts asked_costs(const SchedulesFlags& flags, ScheduleFlags& schedule) {
   if (!schedule.microbatches && flags.files.empty()) {
     schedule.microbatches = std::to_string(run.microbatches);
   }
-  return {std::move(costs), Placement(run.about.rank_of_stage)};
+  return {std::move(costs), placement_of(run)};
 }
 
 // What is tried: families in all numbers given, then files, which have their own.

@@ -100,10 +100,12 @@ void hand_out(std::vector<std::int64_t>& by_rank, std::int64_t StageCosts::*fiel
   for (std::size_t rank = 0; rank < by_rank.size(); ++rank) {
     const std::vector<int>& own = placement.stages_of(static_cast<int>(rank));
     for (std::size_t i = 0; i < own.size(); ++i) {
-      stages[static_cast<std::size_t>(own[i])].*field =
+      stages[static_cast<std::size_t>(own[i])].*field +=
           piece_of(by_rank[rank], std::ssize(own), static_cast<std::int64_t>(i));
     }
   }
+  // Of two copies the mean.
+  for (StageCosts& stage : stages) stage.*field /= placement.copies();
   by_rank.clear();
 }
 

@@ -143,6 +143,9 @@ TEST(Recut, ClosingWorkFollowsTheStages) {
   const CostsFile twice = recut(file, given, Placement::both_ways(2, 4));
   EXPECT_EQ(twice.costs.stages.size(), 2U);
   EXPECT_EQ(twice.costs.optimizer_ns, (std::vector<std::int64_t>{10 + 31, 31 + 10}));
+  // And back: of what both ranks do for a stage, the mean.
+  const CostsFile once = recut(twice, Placement::both_ways(2, 4), given);
+  EXPECT_EQ(once.costs.optimizer_ns, (std::vector<std::int64_t>{20, 21}));
 }
 
 // What a rank computes is the same, however many chunks it has.
