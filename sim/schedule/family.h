@@ -68,6 +68,7 @@ struct Family {
   std::string_view placement = "loop";  // unless --placement says otherwise
   bool takes_group = false;             // --group means something, and --overlap-experts
   bool splits_backward = false;         // has I and W, for B or beside it
+  int working_bytes = 0;                // an action takes beside while the order is made
   bool overlaps = false;                // has forwards and backwards that share a cell
   // Appends a rank's actions to the list that is open.
   void (*actions)(const Shape&, int rank, ActionLists& out) = nullptr;

@@ -40,7 +40,7 @@ void check_size(const Family& family, const ScheduleRequest& request, const Byte
       fmt::format("{} x {} x {}{}, {:.3g} actions", plural(request.ranks, "stage"),
                   plural(chunks, "chunk"), plural(request.microbatches, "microbatch"),
                   times_iterations(needed), actions * needed.iterations);
-  check_memory(what, actions * sizeof(Action) +
+  check_memory(what, actions * (sizeof(Action) + static_cast<double>(family.working_bytes)) +
                          bytes_of(needed, actions, slots,
                                   static_cast<double>(chunks) * request.ranks, request.ranks));
   if (per_rank > std::numeric_limits<std::int32_t>::max() ||

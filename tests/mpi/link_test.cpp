@@ -90,6 +90,9 @@ TEST_F(LinkedPipeexec, GivesWhatOneRankGives) {
     verify(2, {"interleaved", "--microbatches", "2"}, seed);
     verify(2, {"zb-h1", "--microbatches", "4"}, seed);
     verify(2, {PIPESIM_SOURCE_DIR "/examples/two_chunks_v.csv"}, seed);
+    verify(2, {"dualpipe-v", "--microbatches", "4"}, seed);
+    verify(3, {"zb-v", "--microbatches", "4"}, seed);
+    verify(3, {"v-min", "--microbatches", "3"}, seed);
     verify(4, {"1f1b", "--microbatches", "4"}, seed);
     verify(4, {"eager-1f1b", "--microbatches", "4"}, seed);
     verify(4, {"zb-h1", "--microbatches", "4"}, seed);

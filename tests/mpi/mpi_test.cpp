@@ -276,6 +276,9 @@ TEST(MpiPipeexec, EveryKindOfScheduleGivesWhatOneRankGives) {
   verify(2, {"interleaved", "--microbatches", "4"});
   verify(3, {"gpipe", "--microbatches", "2"});
   verify(4, {"zb-h2", "--microbatches", "6"});
+  verify(2, {"zb-v", "--microbatches", "3"});
+  verify(3, {"v-half", "--microbatches", "4"});
+  verify(2, {"dualpipe-v", "--microbatches", "4"});
   verify(4, {testing::golden("dualpipev_4rank_10mb.csv")});
 }
 

@@ -104,14 +104,31 @@ struct Named {
 };
 
 Schedule random_small_schedule(std::mt19937_64& random) {
-  static const std::vector<Named> small{
-      {"1f1b", 1},          {"1f1b", 2},        {"1f1b", 3},           {"1f1b", 4},
-      {"gpipe", 3},         {"gpipe", 4},       {"eager-1f1b", 4},     {"zb-h1", 2},
-      {"zb-h1", 4},         {"zb-h2", 3},       {"interleaved", 2, 2}, {"bfs", 2, 2},
-      {"naive", 2, 2, "v"}, {"bfs", 2, 2, "v"}, {"bfs", 1, 3},         {"interleaved-zb", 2, 2}};
+  static const std::vector<Named> small{{"1f1b", 1},
+                                        {"1f1b", 2},
+                                        {"1f1b", 3},
+                                        {"1f1b", 4},
+                                        {"gpipe", 3},
+                                        {"gpipe", 4},
+                                        {"eager-1f1b", 4},
+                                        {"zb-h1", 2},
+                                        {"zb-h1", 4},
+                                        {"zb-h2", 3},
+                                        {"interleaved", 2, 2},
+                                        {"bfs", 2, 2},
+                                        {"naive", 2, 2, "v"},
+                                        {"bfs", 2, 2, "v"},
+                                        {"bfs", 1, 3},
+                                        {"interleaved-zb", 2, 2},
+                                        {"zb-v", 2, 2, "v"},
+                                        {"zb-v", 3, 2, "v"},
+                                        {"v-half", 2, 2, "v"},
+                                        {"v-min", 3, 2, "v"},
+                                        {"dualpipe-v", 2, 2, "v"}};
   const Named& one = small[random() % small.size()];
   ScheduleRequest request{one.family, one.ranks, one.ranks * static_cast<int>(pick(random, 1, 3))};
   if (one.chunks > 1) request.chunks = one.chunks;
+  if (one.family == "dualpipe-v") request.microbatches += 2 * one.ranks;
   request.placement = one.placement;
   return generate(request);
 }

@@ -89,6 +89,10 @@ TEST(TcpPipeexec, EveryKindOfScheduleGivesWhatOneRankGives) {
   verify(2, "interleaved --microbatches 4");
   verify(3, "gpipe --microbatches 2 --eager-limit 0");
   verify(4, "zb-h2 --microbatches 6");
+  verify(2, "zb-v --microbatches 4");
+  verify(4, "v-half --microbatches 5");
+  verify(3, "v-min --microbatches 4");
+  verify(3, "dualpipe-v --microbatches 7");
   verify(4, testing::golden("dualpipev_4rank_10mb.csv"));
 }
 

@@ -9,6 +9,8 @@
 namespace pipesim::families {
 namespace {
 
+// Of an action, while the order is made: its item, its slot, what is held behind it.
+constexpr int working_bytes = 40;
 // So many slots a rank has to work for a microbatch.
 constexpr int slots_a_microbatch = 6;
 
@@ -88,6 +90,7 @@ std::vector<Family> controllable_memory() {
   half.bubble = "(3p-4)F per chunk at F=I=W, (3p-7)F for even p, span";
   half.conditions = "F = I = W, p >= 3, m >= p+2, no latency";
   half.peak = "2((p+2)//2), counted until W";
+  half.working_bytes = working_bytes;
   half.all_actions = half_actions;
   half.closed_form = half_closed_form;
 
@@ -98,6 +101,7 @@ std::vector<Family> controllable_memory() {
   least.bubble = "(4p-5)F per chunk at F=I=W, (4p-7)F where 3 divides p, span";
   least.conditions = "F = I = W, p >= 2, m > p, no latency";
   least.peak = "2((p+4)//3), counted until W";
+  least.working_bytes = working_bytes;
   least.all_actions = min_actions;
   least.closed_form = min_closed_form;
   return {half, least};

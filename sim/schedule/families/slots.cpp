@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <numeric>
 #include <utility>
 
 namespace pipesim::families {
@@ -60,15 +62,22 @@ class SlotTable {
 };
 
 // The rank of each item, in the order of slots, ranks from the top in each.
-std::vector<std::size_t> ranks_in_turn(const Timelines& ranks) {
-  std::vector<std::pair<int, std::size_t>> turns;
-  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    for (const SlotItem& item : ranks[rank]) turns.emplace_back(item.slot, rank);
+std::vector<std::uint32_t> ranks_in_turn(const Timelines& ranks) {
+  std::vector<std::size_t> first(1);  // of each slot: how many items come before
+  for (const Timeline& items : ranks) {
+    for (const SlotItem& item : items) {
+      const auto slot = static_cast<std::size_t>(item.slot);
+      if (first.size() < slot + 2) first.resize(slot + 2);
+      ++first[slot + 1];
+    }
   }
-  std::ranges::sort(turns);
-  std::vector<std::size_t> order;
-  order.reserve(turns.size());
-  for (const auto& [slot, rank] : turns) order.push_back(rank);
+  std::partial_sum(first.begin(), first.end(), first.begin());
+  std::vector<std::uint32_t> order(first.back());
+  for (std::uint32_t rank = 0; rank < ranks.size(); ++rank) {
+    for (const SlotItem& item : ranks[rank]) {
+      order[first[static_cast<std::size_t>(item.slot)]++] = rank;
+    }
+  }
   return order;
 }
 
@@ -244,14 +253,14 @@ void move_earlier(Timelines& ranks) {
   std::vector<MovingTimeline> moving;
   moving.reserve(ranks.size());
   int most = 0;
-  const std::vector<std::size_t> turns = ranks_in_turn(ranks);
+  const std::vector<std::uint32_t> turns = ranks_in_turn(ranks);
   for (Timeline& items : ranks) {
     moving.emplace_back(items, has_weights);
     most = std::max(most, moving.back().peak());
   }
   enum class Phase { filling, steady, draining };
   Phase phase = Phase::filling;
-  for (const std::size_t rank : turns) {
+  for (const std::uint32_t rank : turns) {
     MovingTimeline& own = moving[rank];
     const SlotItem item = own.next();
     if (phase == Phase::filling && rank == 0 && item.pass == Pass::input_down) {
@@ -274,7 +283,7 @@ void move_earlier(Timelines& ranks) {
 void squeeze(Timelines& ranks) {
   SlotTable slots(ranks);
   std::vector<std::size_t> next(ranks.size());
-  for (const std::size_t rank : ranks_in_turn(ranks)) {
+  for (const std::uint32_t rank : ranks_in_turn(ranks)) {
     const std::size_t k = next[rank]++;
     SlotItem& item = ranks[rank][k];
     int last = k == 0 ? -1 : ranks[rank][k - 1].slot;
