@@ -95,6 +95,8 @@ TEST_F(LinkedPipeexec, GivesWhatOneRankGives) {
                         {2, {"interleaved", "--microbatches", "2"}},
                         {4, {"eager-1f1b", "--microbatches", "4"}},
                         {2, {"zb-h1", "--microbatches", "4"}},
+                        {3, {"zb-v", "--microbatches", "4"}},
+                        {3, {"v-min", "--microbatches", "3"}},
                         {4, {"zb-h1", "--microbatches", "4"}},
                         {2, {PIPESIM_SOURCE_DIR "/examples/two_chunks_v.csv"}},
                         {4, {"interleaved", "--microbatches", "4"}},

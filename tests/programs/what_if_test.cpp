@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <tuple>
 
 #include "sim/compare/launch_gaps.h"
 #include "sim/engine/record_run.h"
@@ -129,6 +130,24 @@ TEST_F(WhatIfCommand, KeepsTheNumberOfChunks) {
   EXPECT_EQ(json["rows"][2]["makespan_ns"],
             makespan({"--schedule", "bfs", "--stages", "2", "--microbatches", "6",
                       "--virtual-stages", "3"}));
+}
+
+TEST_F(WhatIfCommand, KeepsTheV) {
+  const Words uneven{"--stages",         "2",
+                     "--forward",        "1ms,1.2ms,1.1ms,2ms",
+                     "--backward-input", "1ms,1ms,1.5ms,1ms",
+                     "--p2p-latency",    "100us"};
+  for (const char* name : {"v-half", "dualpipe-v"}) {
+    const std::string path = trace(joined({"--schedule", name, "--microbatches", "6"}, uneven));
+    const Json json = ask(path, {"--schedule", "zb-v", "--microbatches", "9"});
+    ASSERT_EQ(json["rows"].size(), 3U);
+    for (const auto& [row, schedule, microbatches] :
+         {std::tuple(0, "zb-v", "6"), {1, name, "9"}, {2, "zb-v", "9"}}) {
+      EXPECT_EQ(json["rows"][row]["makespan_ns"],
+                makespan(joined({"--schedule", schedule, "--microbatches", microbatches}, uneven)))
+          << name << ", row " << row;
+    }
+  }
 }
 
 TEST_F(WhatIfCommand, OfIterationsThatFollowEachOtherMeansEachFurtherOne) {

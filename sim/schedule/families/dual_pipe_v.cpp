@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <deque>
+#include <utility>
 
 #include "sim/schedule/families/families.h"
 #include "sim/schedule/families/v_shaped.h"
@@ -22,39 +23,40 @@ class DualPipeVWriter {
         list_(shape, rank, out) {}
 
   void write() {
-    times(2 * (p_ - r_ - 1), [&](int) { list_.forward(chunk_down); });
-    times(r_ + 1, [&](int) {
+    list_.repeat(2 * (p_ - r_ - 1), [&] { list_.forward(chunk_down); });
+    list_.repeat(r_ + 1, [&] {
       list_.forward(chunk_down);
       list_.forward(chunk_up);
     });
-    times(p_ - r_ - 1, [&](int) {
+    list_.repeat(p_ - r_ - 1, [&] {
       input(chunk_up);
       owed_weight();
       list_.forward(chunk_up);
     });
-    times(microbatches_ - 2 * p_ + r_ + 1, [&](int k) {
-      if (k == 0 && r_ == p_ - 1) {
-        list_.forward(chunk_down);  // not overlapped: the next rank waits for it
+    bool is_apart = r_ == p_ - 1;  // the first pair of the last rank: another waits for its F
+    list_.repeat(microbatches_ - 2 * p_ + r_ + 1, [&] {
+      if (std::exchange(is_apart, false)) {
+        list_.forward(chunk_down);
         list_.backward(chunk_up);
       } else {
         list_.overlapped(chunk_down, chunk_up);
       }
       list_.overlapped(chunk_up, chunk_down);
     });
-    times(p_ - r_ - 1, [&](int) {
+    list_.repeat(p_ - r_ - 1, [&] {
       list_.backward(chunk_up);
       list_.overlapped(chunk_up, chunk_down);
     });
-    // Weight gradients are put off from the middle of 2(r+1) backwards on.
-    times(2 * (r_ + 1), [&](int k) {
+    // Of 2(r+1) backwards, on both chunks in turn, the second half puts off W.
+    for (int k = 0; k < 2 * (r_ + 1); ++k) {
       const int chunk = k % 2 == 0 ? chunk_up : chunk_down;
       if (k > r_) {
         input(chunk);
       } else {
         list_.backward(chunk);
       }
-    });
-    times(p_ - r_ - 1, [&](int) {
+    }
+    list_.repeat(p_ - r_ - 1, [&] {
       owed_weight();
       input(chunk_down);
     });
@@ -62,11 +64,6 @@ class DualPipeVWriter {
   }
 
  private:
-  template <typename Step>
-  static void times(int count, Step step) {
-    for (int k = 0; k < count; ++k) step(k);
-  }
-
   void input(int chunk) {
     list_.input(chunk);
     owed_.push_back(chunk);

@@ -135,8 +135,8 @@ class MovingTimeline {
  private:
   int slot_before(std::size_t k) const { return k == 0 ? -1 : items_[k - 1].slot; }
 
-  Holding behind(Holding now, int slot_before, const SlotItem& item) const {
-    const int done = std::min(now.owed, item.slot - slot_before - 1);
+  Holding behind(Holding now, int before, const SlotItem& item) const {
+    const int done = std::min(now.owed, item.slot - before - 1);
     now.chunks -= done;
     now.owed -= done;
     if (is_forward(item.pass)) ++now.chunks;

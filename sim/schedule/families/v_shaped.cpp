@@ -25,8 +25,8 @@ std::string not_a_v(const Shape& shape) {
 }
 
 void RankWriter::overlapped(int forward_chunk, int backward_chunk) {
-  Action action =
-      make_action(shape_.stage(rank_, forward_chunk), Kind::F, forwards_[at(forward_chunk)]++);
+  Action action = make_action(shape_.stage(rank_, forward_chunk), Kind::F,
+                              counts_.forwards[at(forward_chunk)]++);
   action.joined = true;
   out_.add(action);
   backward(backward_chunk);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -28,22 +29,44 @@ class RankWriter {
   RankWriter(const Shape& shape, int rank, ActionLists& out)
       : shape_(shape), rank_(rank), out_(out) {}
 
-  // How many of a chunk there were, left out or not.
-  int forwards(int chunk) const { return forwards_[at(chunk)]; }
-  int backwards(int chunk) const { return backwards_[at(chunk)]; }
-  int weights(int chunk) const { return weights_[at(chunk)]; }
-
-  void forward(int chunk) { add(Kind::F, chunk, forwards_[at(chunk)]++); }
-  void input(int chunk) { add(Kind::I, chunk, backwards_[at(chunk)]++); }
-  void weight(int chunk) { add(Kind::W, chunk, weights_[at(chunk)]++); }
+  void forward(int chunk) { add(Kind::F, chunk, counts_.forwards[at(chunk)]++); }
+  void input(int chunk) { add(Kind::I, chunk, counts_.backwards[at(chunk)]++); }
+  void weight(int chunk) { add(Kind::W, chunk, counts_.weights[at(chunk)]++); }
   void backward(int chunk) {
-    add(Kind::B, chunk, backwards_[at(chunk)]++);
-    ++weights_[at(chunk)];
+    add(Kind::B, chunk, counts_.backwards[at(chunk)]++);
+    ++counts_.weights[at(chunk)];
   }
   // Both in one cell. Neither may be left out.
   void overlapped(int forward_chunk, int backward_chunk);
+  // The weight gradients up to that of so many microbatches.
+  void weights_until(int microbatches, int chunk) {
+    repeat(microbatches - counts_.weights[at(chunk)], [&] { weight(chunk); });
+  }
+
+  // A step so many times. Once all of it is left out it is only counted.
+  template <typename Step>
+  void repeat(int times, const Step& step) {
+    for (; times > 0; --times) {
+      const Counts before = counts_;
+      const std::int64_t written = out_.size();
+      step();
+      if (out_.size() != written) continue;
+      for (const auto part : {&Counts::forwards, &Counts::backwards, &Counts::weights}) {
+        for (const int chunk : {chunk_down, chunk_up}) {
+          int& now = (counts_.*part)[at(chunk)];
+          now += (times - 1) * (now - (before.*part)[at(chunk)]);
+        }
+      }
+      return;
+    }
+  }
 
  private:
+  // Of microbatches, by chunk, those left out included.
+  struct Counts {
+    std::array<int, 2> forwards{}, backwards{}, weights{};
+  };
+
   static std::size_t at(int chunk) { return static_cast<std::size_t>(chunk); }
   void add(Kind kind, int chunk, int microbatch) {
     if (microbatch >= shape_.microbatches) return;
@@ -53,7 +76,7 @@ class RankWriter {
   const Shape& shape_;
   int rank_;
   ActionLists& out_;
-  std::array<int, 2> forwards_{}, backwards_{}, weights_{};  // by chunk
+  Counts counts_;
 };
 
 }  // namespace pipesim::families

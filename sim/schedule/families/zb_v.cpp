@@ -15,34 +15,33 @@ void zb_v_actions(const Shape& shape, int rank, ActionLists& out) {
   const int r = shape.place(rank);
   const int microbatches = std::max(shape.microbatches, 2 * p - 1);
   RankWriter list(shape, rank, out);
-  for (int k = 0; k < 2 * (p - r) - 1; ++k) list.forward(chunk_down);
-  for (int k = 0; k < r; ++k) {
+  list.repeat(2 * (p - r) - 1, [&] { list.forward(chunk_down); });
+  list.repeat(r, [&] {
     list.forward(chunk_up);
     list.forward(chunk_down);
-  }
+  });
   const auto turn_back = [&] {
     list.forward(chunk_up);
     list.input(chunk_up);
     list.weight(chunk_up);
   };
-  for (int k = 0; k < p - r; ++k) turn_back();
-  while (list.forwards(chunk_up) < microbatches) {
-    if (list.forwards(chunk_down) < microbatches) list.forward(chunk_down);
+  list.repeat(p - r, turn_back);
+  list.repeat(microbatches - p, [&] {
+    list.forward(chunk_down);
     list.input(chunk_down);
     list.weight(chunk_down);
     turn_back();
-  }
-  for (int k = 0; k < r; ++k) {
+  });
+  list.repeat(r, [&] {
     list.input(chunk_down);
     list.input(chunk_up);
-  }
-  for (int k = 0; k < p - r; ++k) {
+  });
+  list.repeat(p - r, [&] {
     list.input(chunk_down);
     list.weight(chunk_down);
-  }
-  for (const int chunk : {chunk_up, chunk_down}) {
-    while (list.weights(chunk) < microbatches) list.weight(chunk);
-  }
+  });
+  list.weights_until(microbatches, chunk_up);
+  list.weights_until(microbatches, chunk_down);
 }
 
 std::optional<ClosedForm> zb_v_closed_form(const Shape& shape, const UniformTimes& t) {
