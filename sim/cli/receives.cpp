@@ -11,11 +11,15 @@
 #include <vector>
 
 #include "sim/cli/limits_report.h"
+#include "sim/cli/outputs.h"
 #include "sim/cli/report.h"
 #include "sim/cli/setup.h"
 #include "sim/plan/receive_choices.h"
+#include "sim/schedule/csv.h"
 #include "sim/schedule/description.h"
+#include "sim/schedule/program_text.h"
 #include "traces/base/error.h"
+#include "traces/base/files.h"
 #include "traces/base/json.h"
 #include "traces/base/text.h"
 #include "traces/print/tables.h"
@@ -33,6 +37,7 @@ struct ReceivesVerbFlags {
   ScheduleFlags schedule;
   CostFlags costs;
   ReceiveFlags receives;
+  Flag output;
   bool json = false;
 };
 
@@ -145,12 +150,26 @@ std::string even_line(P2p mode, const ReceivesAnswer& answer) {
   return text + "\n";
 }
 
+// A cycle of waits, and of where it is the same.
 struct Stuck {
-  const ReceiveChoice* choice;
-  P2p mode;
+  std::string cycle;
+  std::string name;  // of its streams, without what differs between transports
 };
 
-std::string receives_table(const ReceivesAnswer& answer, const std::vector<P2p>& modes,
+// The number of a cycle among those there are, which it becomes one of.
+std::size_t note_cycle(const std::string& cycle, bool whole, std::vector<Stuck>& stuck) {
+  constexpr std::string_view transfers = "'s transfers";
+  std::string name = cycle;
+  for (std::size_t at; !whole && (at = name.find(transfers)) != std::string::npos;) {
+    name.erase(at, transfers.size());
+  }
+  const auto known = std::ranges::find(stuck, name, &Stuck::name);
+  if (known != stuck.end()) return static_cast<std::size_t>(known - stuck.begin()) + 1;
+  stuck.push_back({cycle, std::move(name)});
+  return stuck.size();
+}
+
+std::string receives_table(const ReceivesAnswer& answer, const std::vector<P2p>& modes, bool whole,
                            std::vector<Stuck>& stuck) {
   std::int64_t longest_ns = 0;
   for (const ReceiveChoice& choice : answer.choices) {
@@ -159,7 +178,7 @@ std::string receives_table(const ReceivesAnswer& answer, const std::vector<P2p>&
     }
   }
   const TableUnit unit = table_unit(longest_ns);
-  std::string out = fmt::format("{:<12}", unit.name);
+  std::string out = fmt::format("makespan, {:<2}", unit.name);
   for (const P2p mode : modes) out += fmt::format("{:>11}{:>9}", p2p_name(mode), "");
   out += fmt::format("{:>8}\n", "buffers");
   for (const ReceiveChoice& choice : answer.choices) {
@@ -173,9 +192,8 @@ std::string receives_table(const ReceivesAnswer& answer, const std::vector<P2p>&
         const std::int64_t gain_ns = answer.gain_ns(choice, mode).value_or(0);
         if (gain_ns != 0) beside = (gain_ns < 0 ? "+" : "") + unit.text(-gain_ns);
       } else if (outcome != nullptr) {
-        stuck.push_back({&choice, mode});
         time = "deadlocks";
-        beside = fmt::format("({})", stuck.size());
+        beside = fmt::format("({})", note_cycle(outcome->cycle, whole, stuck));
       }
       out += fmt::format("{:>11}{:>9}", time, beside);
     }
@@ -191,32 +209,31 @@ std::string cycle_text(const std::string& cycle, bool whole) {
   const std::size_t end = text.find("; ");
   if (whole || end == std::string::npos) return text;
   const auto more = 1 + std::ranges::count(text.substr(end + 1), ';');
-  return text.substr(0, end) + fmt::format("; {} back to it", plural(more, "more wait"));
+  return text.substr(0, end) + (more == 1 ? "; 1 more wait closes the cycle"
+                                          : fmt::format("; {} more waits close the cycle", more));
 }
 
-// The command that writes it, in lines of at most that width.
-std::string command_to_write(const ReceiveChoice& choice, const ReceivesVerbFlags& flags,
+// The command that was typed, with the choice and a file to write it to, in lines of at most
+// that width.
+std::string command_to_write(const ReceiveChoice& choice, const std::vector<std::string>& arguments,
                              int width) {
-  std::vector<std::string> words{"pipesim schedule lower " + shell_word(*flags.schedule.schedule)};
-  const std::pair<std::string_view, const Flag*> given[] = {
-      {"--stages", &flags.schedule.stages},
-      {"--microbatches", &flags.schedule.microbatches},
-      {"--virtual-stages", &flags.schedule.virtual_stages},
-      {"--group", &flags.schedule.group},
-      {"--placement", &flags.schedule.placement},
-      {"--receive-buffers", choice.where == Receives::early ? &flags.receives.buffers : nullptr}};
-  for (const auto& [name, flag] : given) {
-    if (flag != nullptr && *flag) words.push_back(fmt::format("{} {}", name, shell_word(**flag)));
+  std::vector<std::string> words{"pipesim"};
+  for (const std::string& argument : arguments) {
+    const bool is_value = !argument.starts_with("-") && words.back().starts_with("--");
+    words.push_back(shell_word(argument));
+    if (!is_value) continue;
+    const std::string value = words.back();
+    words.pop_back();
+    words.back() += " " + value;
   }
   words.push_back(fmt::format("--receives {}", choice.name()));
   words.push_back(choice.where == Receives::edge ? "-o edge.program" : "-o program.csv");
-  const std::string margin(2, ' ');
   std::string text;
-  std::string line = margin + words.front();
+  std::string line = "  " + words.front();
   for (const std::string& word : std::span(words).subspan(1)) {
     if (line.size() + word.size() + 3 > static_cast<std::size_t>(width)) {
       text += line + " \\\n";
-      line = margin + margin + word;
+      line = "    " + word;
     } else {
       line += " " + word;
     }
@@ -225,36 +242,34 @@ std::string command_to_write(const ReceiveChoice& choice, const ReceivesVerbFlag
 }
 
 std::string report_on_receives(const ReceivesAnswer& answer, const ReceivesVerbFlags& flags,
+                               const std::vector<std::string>& arguments,
                                const Terminal& terminal) {
   std::string out = bold(wrap(verdict_on_receives(answer), terminal.width), terminal.colour);
   std::vector<P2p> uneven;
-  std::string even;
+  std::string notes;
   for (const P2p mode : answer.modes) {
     if (answer.is_even(mode)) {
-      even += even_line(mode, answer);
+      notes += even_line(mode, answer);
     } else {
       uneven.push_back(mode);
     }
   }
+  const bool is_one = asked_receives(flags.receives).has_value();
   std::vector<Stuck> stuck;
-  if (!uneven.empty()) out += "\n" + receives_table(answer, uneven, stuck);
-  out += "\n";
-  std::string notes = even;
-  const bool whole = asked_receives(flags.receives).has_value();
-  for (std::size_t i = 0; i < stuck.size(); ++i) {
-    const auto& [choice, mode] = stuck[i];
-    notes += fmt::format("({}) {}\n", i + 1, cycle_text(choice->on(mode)->cycle, whole));
-  }
   if (!uneven.empty()) {
+    out += "\n" + receives_table(answer, uneven, is_one, stuck);
     notes += "buffers    inputs received and not used yet, at most on a rank, by its list\n";
   }
-  out += wrap(notes, terminal.width);
+  for (std::size_t i = 0; i < stuck.size(); ++i) {
+    notes += fmt::format("({}) {}\n", i + 1, cycle_text(stuck[i].cycle, is_one));
+  }
+  out += "\n" + wrap(notes, terminal.width);
   std::string commands;
   for (const ReceiveChoice& choice : answer.choices) {
     const bool is_fastest = std::ranges::any_of(
         answer.modes, [&](P2p mode) { return fastest_on(mode, answer.choices) == &choice; });
-    if (is_fastest && &choice != &answer.first()) {
-      commands += command_to_write(choice, flags, terminal.width);
+    if (!is_one && is_fastest && &choice != &answer.first()) {
+      commands += command_to_write(choice, arguments, terminal.width);
     }
   }
   if (!commands.empty()) out += "\nTo write what gains:\n" + commands;
@@ -289,7 +304,19 @@ std::string json_of_receives(const ReceivesAnswer& answer, std::int64_t eager_li
   return json.dump(2) + "\n";
 }
 
-void run_receives(ReceivesVerbFlags flags) {
+void run_receives(ReceivesVerbFlags flags, const std::vector<std::string>& arguments) {
+  ReceiveQuestion question;
+  question.only = asked_receives(flags.receives);
+  question.buffers = asked_buffers(flags.receives, question.only);
+  if (flags.output && !question.only) {
+    throw input_error("--output: say which of them it is to have; give --receives");
+  }
+  check_outputs(
+      {{"schedule", names_a_file(*flags.schedule.schedule) ? flags.schedule.schedule : Flag()},
+       {"--costs", flags.costs.costs},
+       {"--model", file_of(flags.costs.model.model)},
+       {"--cluster", file_of(flags.costs.model.cluster)},
+       {"--output", flags.output, true}});
   const CostRequest request = cost_request(flags.costs);
   set_microbatches(flags.costs.model.global_batch, request, flags.schedule);
   const CostSource source(request);
@@ -297,27 +324,33 @@ void run_receives(ReceivesVerbFlags flags) {
   needed += needed_to_place;
   ReceivesAnswer answer;
   answer.schedule = choose_schedule(flags.schedule, needed);
-  answer.schedule.schedule = source.complete(std::move(answer.schedule.schedule));
-  const Costs costs = source.resolve(answer.schedule.schedule);
+  const Schedule& schedule = answer.schedule.schedule;
+  const Costs costs = source.resolve(source.complete(schedule));
   if (request.p2p) {
     answer.modes = {*request.p2p};
   } else {
     answer.modes.assign(all_modes.begin(), all_modes.end());
   }
-  ReceiveQuestion question;
   question.modes = answer.modes;
   question.eager_limit_bytes = request.eager_limit_bytes;
-  question.only = asked_receives(flags.receives);
-  question.buffers = asked_buffers(flags.receives, question.only);
+  question.complete = [&](Schedule program) { return source.complete(std::move(program)); };
   std::optional<Progress> progress(std::in_place);
   question.progress = [&](const std::string& what) { progress->show(what); };
-  answer.choices = try_receives(answer.schedule.schedule, costs, question);
+  answer.choices = try_receives(schedule, costs, question);
   progress.reset();
+  if (flags.output) {
+    write_file(*flags.output, file_text_of(with_receives(schedule, *question.only, costs, question)));
+  }
   print(flags.json ? json_of_receives(answer, request.eager_limit_bytes)
-                   : report_on_receives(answer, flags, standard_output()));
+                   : report_on_receives(answer, flags, arguments, standard_output()));
 }
 
 }  // namespace
+
+std::string file_text_of(const Schedule& program) {
+  return program.lane == TransferLane::edge ? to_program_text(program, program.lane)
+                                            : to_csv(program);
+}
 
 const char* const receives_help =
     "Where each RECV stands in its rank's list, --receives:\n"
@@ -326,6 +359,7 @@ const char* const receives_help =
     "  early         as early as its SEND can come: straight behind the last SEND of its\n"
     "                rank that it needs\n"
     "  batched       just in time; SENDs and RECVs next to each other are one BATCH_P2P\n"
+    "  timed         where its message is sent, by costs; no transport deadlocks\n"
     "  edge          on a stream of its own directed pair of ranks";
 
 void add_receive_flags(CommandLine& command, ReceiveFlags& flags, const std::string& meaning) {
@@ -355,7 +389,9 @@ void add_schedule_receives(CommandLine& schedule) {
                                   "a schedule's name, or its CSV or program")
                              .required()});
   add_receive_flags(command, flags->receives, "this one alone, its deadlocks in full");
-  command.add_flags("", {{"--json", &flags->json, "prints one JSON object"}});
+  command.add_flags(
+      "", {{"-o,--output", &flags->output, "FILE", "writes the program that --receives asks for"},
+           {"--json", &flags->json, "prints one JSON object"}});
   add_schedule_flags(command, flags->schedule, false);
   add_cost_flags(command, flags->costs);
   command.set_footer(std::string(receives_help) +
@@ -364,7 +400,7 @@ void add_schedule_receives(CommandLine& schedule) {
                      "  pipesim schedule receives 1f1b --stages 4 --microbatches 8\n"
                      "      --p2p-latency 100us\n"
                      "  pipesim schedule receives my_program.csv --p2p fifo --receives batched");
-  command.set_work([flags] { run_receives(*flags); });
+  command.set_work([&command, flags] { run_receives(*flags, command.arguments()); });
 }
 
 }  // namespace pipesim::cli

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "sim/schedule/receives.h"
 #include "traces/command/command_line.h"
@@ -21,6 +22,9 @@ extern const char* const receives_help;
 std::optional<Receives> asked_receives(const ReceiveFlags& flags);
 // Of a choice, where one is made: only `early` has a use for them.
 std::optional<int> asked_buffers(const ReceiveFlags& flags, std::optional<Receives> where);
+
+// The file of a program with placed receives.
+std::string file_text_of(const Schedule& program);
 
 // Adds the verb to `pipesim schedule`.
 void add_schedule_receives(CommandLine& schedule);

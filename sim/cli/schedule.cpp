@@ -136,17 +136,20 @@ void check_schedule(const ScheduleVerbFlags& flags) {
 void lower_schedule(const ScheduleVerbFlags& flags) {
   const auto where = asked_receives(flags.receives);
   const auto buffers = asked_buffers(flags.receives, where.value_or(Receives::sender));
+  if (where == Receives::timed) {
+    throw input_error(
+        "--receives timed: needs costs; `pipesim schedule receives` takes them, and writes it with "
+        "--receives timed -o FILE");
+  }
   const Schedule schedule = choose_schedule(flags.schedule, needed_to_lower).schedule;
   // Those of a program are placed anew where it is said how.
-  if (!where) return put(flags.output, to_csv(lower(schedule)));
-  const Schedule program = place_receives(
-      lower(schedule.has_transfers() ? without_transfers(schedule) : schedule), *where, buffers);
+  const bool anew = where && schedule.has_transfers();
+  const Schedule program = place_receives(lower(anew ? without_transfers(schedule) : schedule),
+                                          where.value_or(Receives::sender), {buffers, {}});
   if (const auto fault = find_fault(program)) {
-    throw input_error(
-        fmt::format("{}: --receives {}: {}", schedule.name, receives_name(*where), fault->rule));
+    throw input_error(fmt::format("{}: rank {}: {}", schedule.name, fault->rank, fault->rule));
   }
-  put(flags.output,
-      *where == Receives::edge ? to_program_text(program, program.lane) : to_csv(program));
+  put(flags.output, file_text_of(program));
 }
 
 void write_streams(const ScheduleVerbFlags& flags) {

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <utility>
 
 #include "sim/engine/simulate.h"
 #include "sim/engine/tasks.h"
 #include "sim/schedule/lower.h"
+#include "traces/action_key.h"
 
 namespace pipesim {
 namespace {
@@ -22,8 +24,26 @@ std::optional<std::string> find_cycle(const Schedule& program, const Costs& cost
                        [&](const Action& send) { return is_eager(send, costs, transfers); });
 }
 
-ReceiveChoice try_choice(std::optional<Receives> where, const Schedule& program, const Costs& costs,
+Schedule completed(Schedule program, const ReceiveQuestion& question) {
+  return question.complete ? question.complete(std::move(program)) : program;
+}
+
+using TimesOfActions = std::map<ActionKey, CellTimes>;
+
+TimesOfActions find_times(const Schedule& program, const Costs& costs) {
+  TimesOfActions times;
+  SimulationOptions options;
+  options.sink = [&](const Span& span) {
+    if (!is_compute(span.action.kind)) return;
+    times[ActionKey(span.action)] = {span.start_ns, span.end_ns};
+  };
+  simulate(program, costs, options);
+  return times;
+}
+
+ReceiveChoice try_choice(std::optional<Receives> where, const Schedule& placed, const Costs& costs,
                          const ReceiveQuestion& question) {
+  const Schedule program = completed(placed, question);
   ReceiveChoice choice{where, count_receive_buffers(program), {}};
   for (const P2p mode : question.modes) {
     if (!can_stand_on(mode, program)) continue;
@@ -55,13 +75,24 @@ std::vector<ReceiveChoice> try_receives(const Schedule& schedule, const Costs& c
   if (schedule.has_transfers()) {
     choices.push_back(try_choice({}, schedule, costs, question));
   }
-  const Schedule program = lower(without_transfers(schedule));
   for (const Receives where : all_receives()) {
     if (!choices.empty() && question.only.value_or(where) != where) continue;
-    const Schedule placed = place_receives(program, where, question.buffers);
-    choices.push_back(try_choice(where, placed, costs, question));
+    choices.push_back(
+        try_choice(where, with_receives(schedule, where, costs, question), costs, question));
   }
   return choices;
+}
+
+Schedule with_receives(const Schedule& schedule, Receives where, const Costs& costs,
+                       const ReceiveQuestion& question) {
+  const Schedule program = lower(schedule.has_transfers() ? without_transfers(schedule) : schedule);
+  ReceivePlacing placing{question.buffers, {}};
+  TimesOfActions times;
+  if (where == Receives::timed) {
+    times = find_times(completed(program, question), costs);
+    placing.times = [&](const Action& first) { return times.at(ActionKey(first)); };
+  }
+  return place_receives(program, where, placing);
 }
 
 const ReceiveChoice* fastest_on(P2p mode, const std::vector<ReceiveChoice>& choices) {

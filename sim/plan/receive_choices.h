@@ -40,14 +40,21 @@ struct ReceiveQuestion {
   std::optional<Receives> only;  // this choice and the first; absent: all
   std::int64_t eager_limit_bytes = 0;
   std::optional<int> buffers;  // of Receives::early
+  // What costs add to a program, such as what its replicas exchange; absent: nothing.
+  std::function<Schedule(Schedule)> complete;
   // Told what is tried next, where it is given.
   std::function<void(const std::string&)> progress;
 };
 
-// Every choice, or the one asked for. The first is what the others are held against: a program as
-// it is written, or a compute schedule as lower() makes it one. Expects what simulate() does.
+// Every choice, or the one asked for. The first is what the others are held against: a program
+// as it is written, or a compute schedule as lower() makes it one. Expects what simulate() does.
 std::vector<ReceiveChoice> try_receives(const Schedule& schedule, const Costs& costs,
                                         const ReceiveQuestion& question);
+
+// The program that is tried, before it is completed. Times are those of an iteration whose
+// transfers hold nothing (P2p::async).
+Schedule with_receives(const Schedule& schedule, Receives where, const Costs& costs,
+                       const ReceiveQuestion& question);
 
 // The fastest on a transport, of several as fast the one that comes first; null where none runs.
 const ReceiveChoice* fastest_on(P2p mode, const std::vector<ReceiveChoice>& choices);

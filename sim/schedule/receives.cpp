@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <queue>
 #include <span>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -21,10 +24,11 @@ struct ReceivesEntry {
   Receives where;
   std::string_view name;
 };
-constexpr std::array<ReceivesEntry, 5> receives_entries{{{Receives::sender, "sender"},
+constexpr std::array<ReceivesEntry, 6> receives_entries{{{Receives::sender, "sender"},
                                                          {Receives::just_in_time, "just-in-time"},
                                                          {Receives::early, "early"},
                                                          {Receives::batched, "batched"},
+                                                         {Receives::timed, "timed"},
                                                          {Receives::edge, "edge"}}};
 
 // A rank's list without its RECVs, which stand before the items that they are numbered by.
@@ -83,6 +87,14 @@ std::vector<ReceiveRow> receive_rows(const Schedule& program) {
   return rows;
 }
 
+// Whether it has an input from another rank.
+bool needs_message(const Action& action, const Schedule& program) {
+  if (!makes_result(action.kind)) return false;
+  const int from = input_stage(action);
+  if (from < 0 || from == program.stages()) return false;
+  return program.placement.rank_of(from) != program.placement.rank_of(action.stage);
+}
+
 // How many items of its receiver each SEND needs, directly or not: by its RECV's number.
 //
 // Knowledge passes from rank to rank with messages: a rank knows of another as many items as
@@ -123,7 +135,7 @@ class NeededItems {
       if (is_send(item.kind)) {
         rank.knows[number] = rank.next + 1;
         send(item, rank.knows);
-      } else if (comes_from_another_rank(item)) {
+      } else if (needs_message(item, program_)) {
         const auto message = messages_.find(inputs_(item));
         if (message == messages_.end()) {
           rank.waits = true;
@@ -135,13 +147,6 @@ class NeededItems {
         messages_.erase(message);
       }
     }
-  }
-
-  bool comes_from_another_rank(const Action& action) const {
-    if (!makes_result(action.kind)) return false;
-    const int from = input_stage(action);
-    if (from < 0 || from == program_.stages()) return false;
-    return program_.placement.rank_of(from) != program_.placement.rank_of(action.stage);
   }
 
   void send(const Action& action, const std::vector<std::size_t>& knows) {
@@ -186,6 +191,105 @@ void move_up(const Schedule& program, std::vector<ReceiveRow>& rows, std::option
     if (buffers) hold_back(row, static_cast<std::size_t>(*buffers));
   }
 }
+
+// Where RECVs stand if ranks do their cells, and send at the end of each, by the given times.
+//
+// What happens is put in one order: by time, ends of cells before starts, ranks in theirs; and
+// whatever the times say, nothing before what it needs. A RECV happens with its SEND. Lists are
+// parts of that order, and so no transport deadlocks on them.
+class TimedPlaces {
+ public:
+  TimedPlaces(const Schedule& program, std::vector<ReceiveRow>& rows, const ReceiveTimes& times)
+      : program_(program), rows_(rows), times_(times), inputs_(program), ranks_(rows.size()) {
+    sent_.resize(inputs_.count());
+  }
+
+  void run() {
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) go_on(rank, 0);
+    while (!events_.empty()) {
+      const Event event = events_.top();
+      events_.pop();
+      Rank& rank = ranks_[event.rank];
+      if (event.starts) {
+        rank.next += size_of_next(event.rank);
+        events_.push({std::max(event.time_ns, rank.end_ns), false, event.rank});
+      } else {
+        go_on(event.rank, event.time_ns);
+      }
+    }
+    for (ReceiveRow& row : rows_) {
+      std::ranges::sort(row.receives, {}, [&](const ReceiveRow::Receive& receive) {
+        return sent_[inputs_(receive.action)]->number;
+      });
+      for (ReceiveRow::Receive& receive : row.receives) {
+        receive.before = sent_[inputs_(receive.action)]->place;
+      }
+    }
+  }
+
+ private:
+  struct Event {
+    std::int64_t time_ns;
+    bool starts;  // a cell; else it ends
+    std::size_t rank;
+
+    bool operator>(const Event& other) const {
+      return std::tie(time_ns, starts, rank) > std::tie(other.time_ns, other.starts, other.rank);
+    }
+  };
+  struct Rank {
+    std::size_t next = 0;     // the item that it has not come to
+    std::int64_t end_ns = 0;  // of the cell that runs, or is to
+    bool waits = false;       // for an input
+  };
+  struct Sent {
+    std::size_t number;  // of all that are sent
+    std::size_t place;   // in its receiver's list
+  };
+
+  std::size_t size_of_next(std::size_t number) const {
+    const std::vector<Action>& items = rows_[number].items;
+    return cell_size(items.data() + ranks_[number].next, items.data() + items.size());
+  }
+
+  // Does what stands before the rank's next cell, and starts that once its inputs are sent.
+  void go_on(std::size_t number, std::int64_t now_ns) {
+    std::size_t& next = ranks_[number].next;
+    const std::vector<Action>& items = rows_[number].items;
+    for (; next < items.size() && !is_compute(items[next].kind); ++next) {
+      if (is_send(items[next].kind)) send(peer_of(items[next]), now_ns);
+    }
+    if (next < items.size()) start_once_sent(number, now_ns);
+  }
+
+  void send(const Action& receive, std::int64_t now_ns) {
+    const auto receiver = static_cast<std::size_t>(program_.placement.rank_of(receive.stage));
+    sent_[inputs_(receive)] = Sent{sent_count_++, ranks_[receiver].next};
+    if (ranks_[receiver].waits) start_once_sent(receiver, now_ns);
+  }
+
+  void start_once_sent(std::size_t number, std::int64_t now_ns) {
+    Rank& rank = ranks_[number];
+    const std::span<const Action> cell(rows_[number].items.data() + rank.next,
+                                       size_of_next(number));
+    rank.waits = std::ranges::any_of(cell, [&](const Action& action) {
+      return needs_message(action, program_) && !sent_[inputs_(action)];
+    });
+    if (rank.waits) return;
+    const auto [start_ns, end_ns] = times_(cell.front());
+    rank.end_ns = end_ns;
+    events_.push({std::max(start_ns, now_ns), true, number});
+  }
+
+  const Schedule& program_;
+  std::vector<ReceiveRow>& rows_;
+  const ReceiveTimes& times_;
+  Inputs inputs_;
+  std::vector<Rank> ranks_;
+  std::vector<std::optional<Sent>> sent_;  // by RECV
+  std::size_t sent_count_ = 0;
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+};
 
 ActionLists lists_with(std::vector<ReceiveRow>& rows) {
   ActionLists lists;
@@ -234,14 +338,15 @@ Receives parse_receives(std::string_view name) {
   throw input_error(unknown_name("place of receives", name, known));
 }
 
-Schedule place_receives(const Schedule& program, Receives where, std::optional<int> buffers) {
+Schedule place_receives(const Schedule& program, Receives where, const ReceivePlacing& placing) {
   if (where == Receives::sender || where == Receives::edge) {
     Schedule placed = program;
     if (where == Receives::edge) placed.lane = TransferLane::edge;
     return placed;
   }
   std::vector<ReceiveRow> rows = receive_rows(program);
-  if (where == Receives::early) move_up(program, rows, buffers);
+  if (where == Receives::early) move_up(program, rows, placing.buffers);
+  if (where == Receives::timed) TimedPlaces(program, rows, placing.times).run();
   ActionLists lists = lists_with(rows);
   if (where == Receives::batched) join_transfers(lists);
   return program.with(std::move(lists));

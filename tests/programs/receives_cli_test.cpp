@@ -1,6 +1,7 @@
 // `pipesim schedule receives` and `schedule lower --receives`, as a user drives them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <sstream>
 
@@ -13,14 +14,18 @@ namespace {
 
 using namespace testing;
 
-const std::vector<std::string> places{"sender", "just-in-time", "early", "batched", "edge"};
+const std::vector<std::string> places{"sender",  "just-in-time", "early",
+                                      "batched", "timed",        "edge"};
 const std::vector<std::string> modes{"async", "blocking", "fifo", "edge-fifo"};
 const std::string shape = "1f1b --stages 4 --microbatches 8";
 
+// What of it needs costs, the comparison writes.
 std::string lowered_to(const TemporaryFolder& folder, const std::string& flags,
-                       const std::string& place) {
+                       const std::string& place, const std::string& costs = "") {
   const std::string file = folder / (place + (place == "edge" ? ".program" : ".csv"));
-  const Outcome written = call("schedule lower " + flags + " --receives " + place + " -o " + file);
+  const std::string verb = place == "timed" ? "receives " : "lower ";
+  const Outcome written = call("schedule " + verb + flags + " --receives " + place + " -o " + file +
+                               (place == "timed" ? costs : ""));
   EXPECT_EQ(written.status, 0) << written.err;
   return file;
 }
@@ -40,7 +45,7 @@ TEST(ReceivesCli, SaysWhatItsFilesDo) {
     for (std::size_t i = 0; i < places.size(); ++i) {
       const Json& choice = all["choices"][i];
       EXPECT_EQ(choice["receives"], places[i]);
-      const std::string file = lowered_to(folder, shape, places[i]);
+      const std::string file = lowered_to(folder, shape, places[i], costs);
       for (const std::string& mode : modes) {
         const std::string line = "--schedule " + file + " --p2p " + mode + costs + eager;
         if (places[i] == "edge" && mode != "edge-fifo") {
@@ -89,12 +94,24 @@ TEST(ReceivesCli, TheVerdictComesFirst) {
   const Json late = json_of(line + " --receives just-in-time --p2p fifo")["choices"][1];
   const std::string cycle = late["transports"]["fifo"]["cycle"];
   EXPECT_NE(unwrapped(one).find(cycle.substr(cycle.find(": ") + 2)), std::string::npos) << one;
-  // What it advises does what it says.
+  // What it advises writes what it says.
+  int advised = 0;
   for (const std::string& command : advised_commands(text)) {
     const TemporaryFolder folder;
-    EXPECT_EQ(call(command.substr(0, command.find(" -o ")) + " -o " + (folder / "p.csv")).status, 0)
-        << command;
+    const std::string file = folder / "p.csv";
+    EXPECT_EQ(call(command.substr(0, command.find(" -o ")) + " -o " + file).status, 0) << command;
+    for (const std::string mode : {"blocking", "fifo"}) {
+      const std::string name = fastest.at(mode);
+      if (command.find("--receives " + name + " ") == std::string::npos) continue;
+      const Json predicted =
+          json_of("--schedule " + file + " --p2p " + mode + " --p2p-latency 300us");
+      const auto is_it = [&](const Json& choice) { return choice["receives"] == name; };
+      const Json choice = *std::ranges::find_if(all["choices"], is_it);
+      EXPECT_EQ(predicted["makespan_ns"], choice["transports"][mode]["makespan_ns"]) << command;
+      ++advised;
+    }
   }
+  EXPECT_EQ(advised, 2);
 }
 
 // A program is held against how it is written.
@@ -143,6 +160,8 @@ TEST(ReceivesCli, RefusesInOneSentence) {
   refused("schedule lower " + shape + " --receive-buffers 2", "bound --receives early, not sender");
   refused("schedule lower " + shape + " --receives early --receive-buffers 0",
           "--receive-buffers: ");
+  refused("schedule lower " + shape + " --receives timed", "needs costs");
+  refused("schedule receives " + shape + " -o out.csv", "give --receives");
   refused("schedule receives " + shape + " --receives batched --receive-buffers 2",
           "bound --receives early, not batched");
   refused("schedule receives " + shape + " --p2p tcp", "unknown p2p mode 'tcp'");

@@ -10,6 +10,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "sim/engine/simulate.h"
@@ -51,7 +52,7 @@ using Rows = std::vector<std::string>;
 TEST(Receives, OfTwoRanks) {
   const Schedule program = lower(generate({"1f1b", 2, 2}));
   const auto placed = [&](Receives where, std::optional<int> buffers = {}) {
-    return rows_of(place_receives(program, where, buffers));
+    return rows_of(place_receives(program, where, {buffers, {}}));
   };
   const std::string first = "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1";
   EXPECT_EQ(placed(Receives::sender),
@@ -87,7 +88,7 @@ TEST(Receives, OfACellWithTwoInputs) {
   EXPECT_EQ(csv_row(place_receives(program, Receives::batched).actions[1]),
             "1RECV_F0,1F0,(1SEND_F0;1RECV_F1;1RECV_B0)BATCH_P2P,(1F1;1B0)OVERLAP_F_B,"
             "(1SEND_F1;1SEND_B0;1RECV_B1)BATCH_P2P,1B1,1SEND_B1");
-  EXPECT_EQ(count_receive_buffers(place_receives(program, Receives::early, 1)), 2);
+  EXPECT_EQ(count_receive_buffers(place_receives(program, Receives::early, {1, {}})), 2);
 }
 
 TEST(Receives, NamesAreRead) {
@@ -129,6 +130,27 @@ TEST(Receives, BatchesOf1f1bAreMegatrons) {
 
 // --- by definition
 
+// Any times at all: what a hash makes of an action, and short, so that many are the same.
+CellTimes any_times(const Action& first) {
+  const std::int64_t start =
+      (first.stage * 7 + first.microbatch * 13 + static_cast<int>(first.kind) * 5) % 11;
+  return {start, start + (first.stage + first.microbatch) % 3};
+}
+
+// When cells run where transfers hold nothing.
+ReceiveTimes async_times(const Schedule& program, const Costs& costs) {
+  std::map<std::tuple<int, Kind, int>, CellTimes> times;
+  SimulationOptions options;
+  options.sink = [&](const Span& span) {
+    const Action& a = span.action;
+    times[{a.stage, a.kind, a.microbatch}] = {span.start_ns, span.end_ns};
+  };
+  simulate(program, costs, options);
+  return [times](const Action& first) {
+    return times.at({first.stage, first.kind, first.microbatch});
+  };
+}
+
 struct Placed {
   std::string name;
   Schedule program;
@@ -137,11 +159,12 @@ struct Placed {
 std::vector<Placed> all_placed(const Schedule& program) {
   std::vector<Placed> all;
   for (const Receives where : all_receives()) {
-    all.push_back({std::string(receives_name(where)), place_receives(program, where)});
+    all.push_back(
+        {std::string(receives_name(where)), place_receives(program, where, {{}, any_times})});
   }
   for (const int buffers : {1, 2, 3}) {
     all.push_back({"early, " + std::to_string(buffers) + " buffers",
-                   place_receives(program, Receives::early, buffers)});
+                   place_receives(program, Receives::early, {buffers, {}})});
   }
   return all;
 }
@@ -311,7 +334,7 @@ TEST(Receives, LiesBetweenEarlyAndJustInTime) {
       for (const Action& action : program.actions.all()) {
         overlaps = overlaps || (is_compute(action.kind) && action.joined);
       }
-      const Schedule placed = place_receives(program, Receives::early, buffers);
+      const Schedule placed = place_receives(program, Receives::early, {buffers, {}});
       EXPECT_LE(count_receive_buffers(placed), overlaps ? std::max(2, buffers) : buffers)
           << to_csv(placed);
     }
@@ -401,6 +424,7 @@ TEST(Receives, RunAndTakeWhatTheOracleSays) {
   EXPECT_GT(runs, 3 * random_schedules());
   for (const char* mode : {"blocking", "fifo"}) {
     EXPECT_EQ((deadlocks[{"sender", mode}]), 0);
+    EXPECT_EQ((deadlocks[{"timed", mode}]), 0);
     EXPECT_GT((deadlocks[{"just-in-time", mode}]), 10);
     EXPECT_GT((deadlocks[{"early", mode}]), 10);
     EXPECT_GT((deadlocks[{"batched", mode}]), 10);
@@ -428,6 +452,43 @@ TEST(Receives, PostedOnesAreEqual) {
     }
     if (HasFailure()) break;
   }
+}
+
+// No transport deadlocks on RECVs that stand where their messages are sent, whatever times are
+// said; where transfers take no time, one stream for all of a rank's holds nobody up then.
+TEST(Receives, TimedOnesRunAndAFifoIsAsGoodAsNone) {
+  std::mt19937_64 random(59);
+  int sooner = 0;
+  for (int i = 0; i < random_schedules(); ++i) {
+    const Schedule program = lower(schedule_number(i, random));
+    Costs costs = testing::without_bytes(testing::random_costs(random, program));
+    costs.p2p.latency_ns = 0;
+    costs.edges.clear();
+    const Schedule anyhow = place_receives(program, Receives::timed, {{}, any_times});
+    const Schedule timed =
+        place_receives(program, Receives::timed, {{}, async_times(program, costs)});
+    for (const SendMode mode : all_send_modes()) {
+      ASSERT_EQ(find_deadlock(anyhow, mode), std::nullopt) << to_csv(anyhow);
+      ASSERT_EQ(find_deadlock(timed, mode), std::nullopt) << to_csv(timed);
+    }
+    const std::int64_t ideal_ns = simulate(program, costs).makespan_ns;
+    SimulationOptions fifo;
+    fifo.transfers = {P2p::fifo, 0};
+    ASSERT_EQ(simulate(timed, costs, fifo).makespan_ns, ideal_ns) << to_csv(timed);
+    sooner += ideal_ns < simulate(program, costs, fifo).makespan_ns ? 1 : 0;
+  }
+  EXPECT_GT(sooner, random_schedules() / 10);
+}
+
+// By hand: rank 1 is at F0 from 1 to 5 when F1 is sent at 2.
+TEST(Receives, TimedOnesStandBehindTheCellThatRuns) {
+  const Schedule program = lower(generate({"1f1b", 2, 2}));
+  Costs costs = testing::costs_of(2, 1, 2);
+  costs.stages[1].forward_ns = 4;
+  const Schedule timed =
+      place_receives(program, Receives::timed, {{}, async_times(program, costs)});
+  EXPECT_EQ(rows_of(timed), (Rows{"0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1",
+                                  "1RECV_F0,1F0,1RECV_F1,1B0,1SEND_B0,1F1,1B1,1SEND_B1"}));
 }
 
 // A batch asks for less than its transfers one by one, and so never runs where they don't, nor

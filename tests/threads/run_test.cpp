@@ -143,7 +143,10 @@ TEST(Run, WhereverReceivesStand) {
                                          : testing::random_schedule(random));
     for (const Receives where : all_receives()) {
       SCOPED_TRACE(receives_name(where));
-      run_and_expect_right(place_receives(program, where), i % 4 < 2,
+      const auto by_number = [](const Action& first) {
+        return CellTimes{first.microbatch, first.microbatch + 1};
+      };
+      run_and_expect_right(place_receives(program, where, {{}, by_number}), i % 4 < 2,
                            i % 3 == 0 ? std::optional<std::int64_t>(0) : std::nullopt);
     }
   }
