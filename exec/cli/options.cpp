@@ -15,8 +15,8 @@
 #include "sim/cost/estimate/replicas.h"
 #include "sim/cost/layout.h"
 #include "sim/input_pipeline/input_families.h"
-#include "sim/schedule/deadlock.h"
 #include "sim/schedule/lower.h"
+#include "sim/schedule/receives.h"
 #include "sim/schedule/remedy.h"
 #include "traces/base/error.h"
 #include "traces/base/memory.h"
@@ -172,8 +172,8 @@ void check_fits(const TrainingJob& training, bool on_gpus) {
                                                       written * training.iterations));
 }
 
-// The schedule as a program that every transport here can run: sends never
-// hold up what stands behind them.
+// The schedule as a program that every transport here can run: neither sends nor receives,
+// which are posted, hold up what stands behind them.
 Schedule program_of(const Schedule& schedule) {
   if (!schedule.dependencies.empty()) {
     const auto& [action, awaited] = schedule.dependencies.front();
@@ -182,7 +182,9 @@ Schedule program_of(const Schedule& schedule) {
                     schedule.name, to_text(action), to_text(awaited)));
   }
   if (!schedule.has_transfers()) return lower(schedule);
-  if (find_deadlock(schedule, SendMode::buffered)) throw_deadlock(schedule);
+  if (const auto cycle = find_posted_deadlock(schedule)) {
+    throw input_error(fmt::format("{}: {}", schedule.name, *cycle));
+  }
   return schedule;
 }
 

@@ -23,7 +23,7 @@ Channel channel_of(const Placement& placement, const Action& transfer);
 // All of them, in the order in which they are to be opened. An input error
 // where a rank receives the messages of a channel in another order than they
 // are sent in: each would get another's. With the same order no program that
-// finishes on `buffered` transports gets stuck: what stands before a message on
+// finishes where receives are posted gets stuck: what stands before a message on
 // its channel was sent, and its receive reached, before its own was.
 std::vector<Channel> channels_of(const TrainingJob& training);
 

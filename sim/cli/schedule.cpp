@@ -1,9 +1,10 @@
-// `pipesim schedule print|check|lower|convert|streams`: schedules as files.
+// `pipesim schedule print|check|lower|convert|streams|receives`: schedules as files.
 #include <fmt/format.h>
 
 #include <memory>
 
 #include "sim/cli/commands.h"
+#include "sim/cli/receives.h"
 #include "sim/cli/setup.h"
 #include "sim/engine/p2p.h"
 #include "sim/schedule/closing.h"
@@ -30,6 +31,7 @@ constexpr BytesNeeded needed_to_convert{48, 24, 0, 150};
 struct ScheduleVerbFlags {
   ScheduleFlags schedule;
   Flag output, transport, p2p;
+  ReceiveFlags receives;
   bool merge = false;
   bool whole = false;
   bool json = false;
@@ -131,6 +133,25 @@ void check_schedule(const ScheduleVerbFlags& flags) {
   if (!stuck.empty()) throw work_error(fmt::format("{} deadlocks on {}", schedule.name, stuck));
 }
 
+void lower_schedule(const ScheduleVerbFlags& flags) {
+  const auto where = asked_receives(flags.receives);
+  const auto buffers = asked_buffers(flags.receives, where.value_or(Receives::sender));
+  if (where == Receives::timed) {
+    throw input_error(
+        "--receives timed: needs costs; `pipesim schedule receives` takes them, and writes it with "
+        "--receives timed -o FILE");
+  }
+  const Schedule schedule = choose_schedule(flags.schedule, needed_to_lower).schedule;
+  // Those of a program are placed anew where it is said how.
+  const bool anew = where && schedule.has_transfers();
+  const Schedule program = place_receives(lower(anew ? without_transfers(schedule) : schedule),
+                                          where.value_or(Receives::sender), {buffers, {}});
+  if (const auto fault = find_fault(program)) {
+    throw input_error(fmt::format("{}: rank {}: {}", schedule.name, fault->rank, fault->rule));
+  }
+  put(flags.output, file_text_of(program));
+}
+
 void write_streams(const ScheduleVerbFlags& flags) {
   const ScheduleChoice choice = choose_schedule(flags.schedule, needed_to_lower);
   TransferLane lane = choice.schedule.lane;
@@ -173,11 +194,11 @@ void add_schedule(CommandLine& program) {
                        {"--json", &check_flags.json, "prints one JSON object"}});
 
   const auto [lowered, lower_flags] =
-      add("lower", "inserts SEND and RECV, writes the program", [](const ScheduleVerbFlags& flags) {
-        put(flags.output, to_csv(lower(choose_schedule(flags.schedule, needed_to_lower).schedule)));
-      });
+      add("lower", "inserts SEND and RECV, writes the program", lower_schedule);
+  add_receive_flags(lowered, lower_flags.receives, "where RECVs stand, see below; default sender");
   lowered.add_flags(
-      "", {{"-o,--output", &lower_flags.output, "FILE.csv", "the file; default standard output"}});
+      "", {{"-o,--output", &lower_flags.output, "FILE", "the file; default standard output"}});
+  lowered.set_footer(receives_help);
 
   const auto [converted, convert_flags] =
       add("convert", "writes it as PyTorch's current CSV", [](const ScheduleVerbFlags& flags) {
@@ -197,11 +218,13 @@ void add_schedule(CommandLine& program) {
            {"--whole", &streams_flags.whole, "adds what ends an iteration where it is not listed"},
            {"-o,--output", &streams_flags.output, "FILE.program",
             "the file; default standard output"}});
+  add_schedule_receives(command);
   command.set_footer(
       "Examples:\n"
       "  pipesim schedule print zb-h1 --stages 4 --microbatches 8\n"
       "  pipesim schedule check my_order.csv --transport rendezvous\n"
       "  pipesim schedule lower interleaved --stages 4 --microbatches 8 -o program.csv\n"
+      "  pipesim schedule receives 1f1b --stages 4 --microbatches 8 --p2p-latency 100us\n"
       "  pipesim schedule streams 1f1b --stages 4 --microbatches 8 --p2p fifo");
 }
 

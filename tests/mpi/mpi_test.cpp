@@ -8,6 +8,10 @@
 #include <random>
 #include <sstream>
 
+#include "sim/schedule/csv.h"
+#include "sim/schedule/family.h"
+#include "sim/schedule/lower.h"
+#include "sim/schedule/receives.h"
 #include "tests/files.h"
 #include "tests/mpi/mpirun.h"
 #include "tests/random_layout.h"
@@ -287,6 +291,14 @@ TEST(MpiPipeexec, EveryKindOfScheduleGivesWhatOneRankGives) {
   verify(2, {"dualpipe-v", "--microbatches", "4"});
   verify(4, {"dualpipe", "--microbatches", "8"});
   verify(4, {testing::golden("dualpipev_4rank_10mb.csv")});
+  // Wherever receives stand.
+  const testing::TemporaryFolder folder;
+  const Schedule program = lower(generate({.name = "1f1b", .ranks = 3, .microbatches = 4}));
+  for (const Receives where : {Receives::early, Receives::batched}) {
+    const std::string file = folder / "program.csv";
+    write_file(file, to_csv(place_receives(program, where)));
+    verify(3, {file});
+  }
 }
 
 TEST(MpiPipeexec, ReplicasGiveWhatOneRankGives) {

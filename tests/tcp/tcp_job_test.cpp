@@ -7,6 +7,10 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "sim/schedule/csv.h"
+#include "sim/schedule/family.h"
+#include "sim/schedule/lower.h"
+#include "sim/schedule/receives.h"
 #include "tests/command.h"
 #include "tests/files.h"
 #include "tests/random_layout.h"
@@ -90,6 +94,14 @@ TEST(TcpPipeexec, EveryKindOfScheduleGivesWhatOneRankGives) {
   verify(3, "dualpipe-v --microbatches 7");
   verify(2, "dualpipe --microbatches 6");
   verify(4, testing::golden("dualpipev_4rank_10mb.csv"));
+  // Wherever receives stand.
+  const testing::TemporaryFolder folder;
+  const Schedule program = lower(generate({.name = "1f1b", .ranks = 3, .microbatches = 4}));
+  for (const Receives where : {Receives::just_in_time, Receives::early, Receives::batched}) {
+    const std::string file = folder / "program.csv";
+    write_file(file, to_csv(place_receives(program, where)));
+    verify(3, file + " --eager-limit 0");
+  }
 }
 
 TEST(TcpPipeexec, SoDoRandomLayouts) {

@@ -14,6 +14,7 @@
 #include "sim/schedule/deadlock.h"
 #include "sim/schedule/family.h"
 #include "sim/schedule/lower.h"
+#include "sim/schedule/receives.h"
 #include "tests/delayed_transport.h"
 #include "tests/errors.h"
 #include "tests/files.h"
@@ -129,6 +130,26 @@ TEST(Run, ScheduleFiles) {
     ++files;
   }
   EXPECT_GE(files, 12);
+}
+
+// Receives are posted, so that none holds up what stands behind it.
+TEST(Run, WhereverReceivesStand) {
+  std::mt19937_64 random(8);
+  for (int i = 0; i < 12; ++i) {
+    SCOPED_TRACE(i);
+    const Schedule program = lower(i < 4 ? generate({.name = i % 2 == 0 ? "1f1b" : "interleaved-zb",
+                                                     .ranks = 2 + i / 2,
+                                                     .microbatches = 4 + 2 * (i / 2)})
+                                         : testing::random_schedule(random));
+    for (const Receives where : all_receives()) {
+      SCOPED_TRACE(receives_name(where));
+      const auto by_number = [](const Action& first) {
+        return CellTimes{first.microbatch, first.microbatch + 1};
+      };
+      run_and_expect_right(place_receives(program, where, {{}, by_number}), i % 4 < 2,
+                           i % 3 == 0 ? std::optional<std::int64_t>(0) : std::nullopt);
+    }
+  }
 }
 
 TEST(Run, RandomSchedulesAndShuffledPrograms) {
