@@ -200,6 +200,7 @@ void expect_same_but_receives(const Schedule& program, const Schedule& placed) {
 
 // Schedules and costs for all tests below: random ones and families.
 Schedule schedule_number(int i, std::mt19937_64& random) {
+  if (i % 4 == 1) return testing::random_schedule_with_copies(random);
   if (i % 4 != 0) return testing::random_schedule(random);
   for (;;) {
     const auto families = all_families();
