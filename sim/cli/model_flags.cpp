@@ -61,6 +61,8 @@ std::vector<FlagHelp> all_flags(ModelFlags& flags) {
   return {
       {"--model", &flags.model, "NAME|FILE.json", "what is trained; `pipesim models` lists them"},
       {"--cluster", &flags.cluster, "NAME|FILE.json", "what on; `pipesim clusters` lists them"},
+      {"--software", &flags.software, "NAME|FILE.json",
+       "what trains; default the device's; `pipesim software` lists"},
       {"--micro-batch-size", &flags.micro_batch_size, "B", "sequences a microbatch; default 1"},
       {"--sequence-length", &flags.sequence_length, "S", "tokens; default the model's longest"},
       {"--tensor-parallel", &flags.tensor_parallel, "T", "ranks a layer is split over; default 1"},
@@ -85,7 +87,7 @@ std::vector<FlagHelp> all_flags(ModelFlags& flags) {
       {"--tensor-overlap", &flags.tensor_overlap, "on|off",
        "reductions beside weight gradients; default on"},
       {"--software-factor", &flags.software_factor, "X",
-       "on the rate of matrix products; default 1"}};
+       "on the rate of matrix products; default the software's"}};
 }
 
 }  // namespace
@@ -112,6 +114,10 @@ TrainingRequest training_request(const ModelFlags& flags) {
   TrainingRequest request;
   const Model& model = request.model = find_model(*flags.model);
   request.cluster = find_cluster(*flags.cluster);
+  if (flags.software) {
+    DeviceSpec& device = request.cluster.device;
+    device.software = find_software(*flags.software, device.kind);
+  }
   Training& training = request.training;
   const auto count = [](const Flag& flag, std::string_view name, auto& value) {
     if (flag) value = parse_count(*flag, name);

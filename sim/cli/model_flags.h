@@ -12,7 +12,7 @@
 namespace pipesim::cli {
 
 struct ModelFlags {
-  Flag model, cluster;
+  Flag model, cluster, software;
   Flag micro_batch_size, sequence_length, tensor_parallel, devices;
   Flag recompute, attention, precision;
   Flag gradient_bytes, tensor_overlap, software_factor;

@@ -48,7 +48,8 @@ class InputEstimator {
         samples_(static_cast<double>(batch_size) * ranks),
         software_(software),
         has_states_(optimizer == TableOptimizer::row_wise_adagrad),
-        launch_ns_(software.launch_ns.value_or(device_.host.forward_ns / kernels_of_block)),
+        launch_ns_(
+            software.launch_ns.value_or(device_.software.host.forward_ns / kernels_of_block)),
         network_(cluster, ranks) {
     costs_.batch_size = batch_size;
     costs_.links = network_.links();

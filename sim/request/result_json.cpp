@@ -42,7 +42,8 @@ Json training_json(const CostModel& model) {
           {"gradient_bytes", training.gradient_bytes},
           {"bucket_bytes", training.bucket_bytes},
           {"tensor_overlap", training.asynchronous_reduction},
-          {"software_factor", training.software_factor}};
+          {"software", model.cluster().device.software.name},
+          {"software_factor", model.software_factor()}};
 }
 
 // The first `count` uses.

@@ -292,7 +292,7 @@ TEST(CostModel, SequenceParallelismGathers) {
 
 TEST(CostModel, AWholeBackwardHidesReductionsAndApartItDoesNot) {
   Cluster cluster = ideal_cluster();
-  cluster.device.hidden_reduction = 0.5;
+  cluster.device.software.hidden_reduction = 0.5;
   Training how = training(2, 2048, 8);
   const CostModel model(gpt(4, 4096, 32), cluster, how);
   const Placement placement = Placement::loop(2, 1);

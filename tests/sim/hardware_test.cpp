@@ -201,8 +201,8 @@ TEST(Presets, HaveTheFiguresOfSelene) {
   EXPECT_EQ(device.matmul.tiles[3].rows, 128);
   EXPECT_EQ(device.matmul.tiles[3].columns, 64);
   EXPECT_EQ(device.matmul.tiles[3].efficiency, 0.79);
-  EXPECT_EQ(device.kernel_gap_ns, 4'000);
-  EXPECT_EQ(device.host.peer_ns, 55'000);
+  EXPECT_EQ(device.software.kernel_gap_ns, 4'000);
+  EXPECT_EQ(device.software.host.peer_ns, 55'000);
   EXPECT_EQ(cluster.devices_per_node, 8);
   EXPECT_EQ(cluster.nodes, std::nullopt);
   ASSERT_EQ(cluster.node.collectives.size(), 3U);
@@ -232,7 +232,7 @@ TEST(Hardware, WhatADeviceDoesNotSayIsIdeal) {
   EXPECT_EQ(device.memory_bytes, 1 << 30);
   EXPECT_EQ(device.matmul.peak_share, 1);
   EXPECT_EQ(device.matmul.tiles.size(), 1U);
-  EXPECT_EQ(device.kernel_gap_ns, 0);
+  EXPECT_EQ(device.software.kernel_gap_ns, 0);
   EXPECT_EQ(device.host_bytes_per_second, 25'000'000'000);
   EXPECT_EQ(device.host_latency_ns, 0);
   EXPECT_EQ(device.unverified, std::vector<std::string>{});
@@ -271,13 +271,13 @@ TEST(Hardware, ReadsEverySection) {
   EXPECT_EQ(device.memory_share, 0.75);
   EXPECT_EQ(device.attention_traffic, 0.5);
   EXPECT_EQ(device.fused_attention_share, 1);
-  EXPECT_EQ(device.kernel_gap_ns, 1500);
-  EXPECT_EQ(device.host.forward_ns, 1'000'000);
-  EXPECT_EQ(device.host.backward_ns, 2'000'000);
-  EXPECT_EQ(device.host.peer_ns, 3);
-  EXPECT_EQ(device.p2p_overhead_ns, 0);
-  EXPECT_EQ(device.hidden_reduction, 0);
-  EXPECT_EQ(device.compute_slowdown_ppm, 125'000);
+  EXPECT_EQ(device.software.kernel_gap_ns, 1500);
+  EXPECT_EQ(device.software.host.forward_ns, 1'000'000);
+  EXPECT_EQ(device.software.host.backward_ns, 2'000'000);
+  EXPECT_EQ(device.software.host.peer_ns, 3);
+  EXPECT_EQ(device.software.p2p_overhead_ns, 0);
+  EXPECT_EQ(device.software.hidden_reduction, 0);
+  EXPECT_EQ(device.software.compute_slowdown_ppm, 125'000);
 }
 
 TEST(Hardware, RatesHaveUnits) {

@@ -22,14 +22,16 @@ namespace pipesim {
 namespace {
 
 // What a rank keeps of so many parameters from beginning to end.
-void fill_states(StageCosts& costs, const Training& training, std::int64_t parameters) {
+void fill_states(StageCosts& costs, const Training& training, const SoftwareSpec& software,
+                 std::int64_t parameters) {
   const auto part = [&](std::int64_t bytes, bool is_sharded) {
     const std::int64_t shards = is_sharded ? training.shards() : 1;
     return (parameters * bytes + shards - 1) / shards;
   };
   const std::int64_t value = bytes_of(training.precision);
   costs.weight_bytes = part(value, training.zero >= 3);
-  costs.gradient_bytes = part(training.gradient_bytes, training.zero >= 2);
+  costs.gradient_bytes =
+      part(training.gradient_bytes, training.zero >= 2) + parameters * software.state_bytes;
   // Two moments, and where weights have 16 bits a copy of them with 32.
   costs.optimizer_bytes = part(value == 4 ? 8 : 12, training.zero >= 1);
 }
@@ -42,38 +44,54 @@ class Estimator {
       : model_(model),
         cluster_(cluster),
         device_(cluster.device),
+        software_(cluster.device.software),
         training_(training),
         tensor_group_{training.mesh(1).group_of(0, Axis::tensor)} {}
 
   LayerEstimate run(int layer) {
     LayerEstimate result;
-    result.operators = layer_operators(model_, layer, training_);
+    result.operators = layer_operators(model_, layer, training_, software_);
+    const bool is_head = !model_.is_listed() && model_.is_head(layer);
     const bool is_block =
         !model_.is_listed() && !model_.is_embedding(layer) && !model_.is_head(layer);
     double weight = 0;
     double hidden = 0;
     double hiding = 0;
+    double exchanged[2] = {};  // forward, backward
+    double products[2] = {};
     ClassSeconds again{};
     for (const Operator& one : result.operators) {
-      const double seconds = seconds_of(one);
+      const double seconds = seconds_of(one, is_head);
       result.seconds.push_back(seconds);
       const auto of = static_cast<std::size_t>(one.of);
       (one.pass == Pass::forward ? result.forward : result.backward)[of] += seconds;
       if (training_.recompute.includes(one.part)) again[of] += seconds;
       if (one.pass == Pass::backward_weight) weight += seconds;
       if (one.is_hidden) hidden += seconds;
+      const std::size_t way = one.pass == Pass::forward ? 0 : 1;
+      if (one.of == OperatorClass::tensor_parallel) exchanged[way] += seconds;
+      if (one.of == OperatorClass::matmul) products[way] += seconds;
       if (one.hides_reduction) hiding += seconds;
     }
     if (training_.asynchronous_reduction) {
-      result.hidden_seconds = device_.hidden_reduction * std::min(hidden, hiding);
+      result.hidden_forward_seconds =
+          software_.hidden_exchange * std::min(exchanged[0], products[0]);
+      result.hidden_seconds = software_.hidden_reduction * std::min(hidden, hiding);
+      result.hidden_backward_seconds =
+          software_.hidden_exchange *
+          std::min(exchanged[1] - result.hidden_seconds, products[1] - result.hidden_seconds);
     }
     const bool has_host = is_block && model_.architecture != Architecture::mlp;
-    const double peers =
-        static_cast<double>(device_.host.peer_ns) * (training_.tensor_parallel - 1);
     if (has_host) {
-      raise(result.forward, 0, (static_cast<double>(device_.host.forward_ns) + peers) * 1e-9);
-      raise(result.backward, result.hidden_seconds,
-            (static_cast<double>(device_.host.backward_ns) + peers) * 1e-9);
+      const HostFloor& host = software_.host;
+      const bool is_far =
+          training_.pipeline_parallel > 1 && training_.devices() > cluster_.devices_per_node;
+      const double peers = static_cast<double>(host.peer_ns + (is_far ? host.far_peer_ns : 0)) *
+                           (training_.tensor_parallel - 1);
+      raise(result.forward, result.hidden_forward_seconds,
+            (static_cast<double>(host.forward_ns) + peers) * 1e-9);
+      raise(result.backward, result.hidden_seconds + result.hidden_backward_seconds,
+            (static_cast<double>(host.backward_ns) + peers) * 1e-9);
     }
     if (is_block) result.recompute = training_.recompute.full ? result.forward : again;
     for (std::size_t c = 0; c < result.backward.size(); ++c) {
@@ -81,11 +99,12 @@ class Estimator {
     }
 
     StageCosts& costs = result.costs;
-    costs.forward_ns = to_ns(sum(result.forward));
-    const std::int64_t whole_ns = to_ns(sum(result.backward) - result.hidden_seconds);
+    costs.forward_ns = to_ns(sum(result.forward) - result.hidden_forward_seconds);
+    const double backward = sum(result.backward) - result.hidden_backward_seconds;
+    const std::int64_t whole_ns = to_ns(backward - result.hidden_seconds);
     costs.backward_weight_ns = std::min(whole_ns, to_ns(weight));
     costs.backward_input_ns = whole_ns - costs.backward_weight_ns;
-    result.lone_backward_input_ns = to_ns(sum(result.backward)) - costs.backward_weight_ns;
+    result.lone_backward_input_ns = to_ns(backward) - costs.backward_weight_ns;
     fill_bytes(result, layer, is_block);
     return result;
   }
@@ -102,24 +121,43 @@ class Estimator {
     of[static_cast<std::size_t>(OperatorClass::host)] += std::max(0.0, least - sum(of) + hidden);
   }
 
-  double seconds_of(const Operator& one) const {
-    // 8-bit inputs are those of products with weights.
-    const bool is_wide = one.of == OperatorClass::attention && has_rate(Precision::bf16);
+  double factor() const { return training_.software_factor.value_or(software_.efficiency); }
+
+  // Of an operator that moves bytes alone.
+  double traffic_of(const Operator& one) const {
+    if (one.is_score_traffic) return device_.attention_traffic;
+    if (one.of == OperatorClass::elementwise) return software_.elementwise_traffic;
+    if (one.of == OperatorClass::loss) return software_.loss_traffic;
+    return 1;
+  }
+
+  // Of the peak, on sequences of this length.
+  double attention_share(Pass pass) const {
+    const double share =
+        pass == Pass::forward
+            ? device_.fused_attention_share
+            : device_.fused_attention_backward_share.value_or(device_.fused_attention_share);
+    const auto length = static_cast<double>(training_.sequence_length);
+    return share * length / (length + static_cast<double>(device_.fused_attention_ramp));
+  }
+
+  double seconds_of(const Operator& one, bool is_head) const {
+    // 8-bit inputs are those of blocks' products with weights.
+    const bool is_wide =
+        (one.of == OperatorClass::attention || is_head) && has_rate(Precision::bf16);
     const Precision precision =
         training_.precision == Precision::fp8 && is_wide ? Precision::bf16 : training_.precision;
     if (one.time_ns) return static_cast<double>(*one.time_ns) * 1e-9;
     if (one.product) {
-      return product_seconds(device_, precision, *one.product, training_.software_factor);
+      return product_seconds(device_, precision, *one.product, factor());
     }
     if (one.collective) {
       return exchange(cluster_, tensor_group_, *one.collective, one.bytes).seconds();
     }
-    const double traffic = one.is_score_traffic ? device_.attention_traffic : 1;
-    if (one.flops == 0) return memory_seconds(device_, one.bytes * traffic, one.kernels);
-    const double share = one.of == OperatorClass::attention ? device_.fused_attention_share
-                                                            : device_.matmul.peak_share;
-    return work_seconds(device_, precision, one.flops, share * training_.software_factor, one.bytes,
-                        one.kernels);
+    if (one.flops == 0) return memory_seconds(device_, one.bytes * traffic_of(one), one.kernels);
+    const double share =
+        one.of == OperatorClass::attention ? attention_share(one.pass) : device_.matmul.peak_share;
+    return work_seconds(device_, precision, one.flops, share * factor(), one.bytes, one.kernels);
   }
 
   void fill_bytes(LayerEstimate& result, int layer, bool is_block) const {
@@ -164,12 +202,13 @@ class Estimator {
       result.tied_parameters = (model_.vocabulary_size + training_.tensor_parallel - 1) /
                                training_.tensor_parallel * model_.hidden_size;
     }
-    fill_states(costs, training_, result.parameters);
+    fill_states(costs, training_, software_, result.parameters);
   }
 
   const Model& model_;
   const Cluster& cluster_;
   const DeviceSpec& device_;
+  const SoftwareSpec& software_;
   const Training& training_;
   Group tensor_group_;
 };
@@ -187,6 +226,29 @@ std::vector<int> usual_layout(const Model& model, int stages) {
   }
   ++sizes.front();
   ++sizes.back();
+  return sizes;
+}
+
+// A stage ends with the first layer that brings the FLOPs so far over its part of all, as far as
+// each stage has a layer (nanotron, src/nanotron/models/base.py, build_model).
+std::vector<int> layout_by_cost(const Model& model, int stages) {
+  const double head = static_cast<double>(model.vocabulary_size * model.hidden_size);
+  const double block =
+      static_cast<double>(2 * model.hidden_size * (model.hidden_size + model.kv_size())) +
+      static_cast<double>((model.is_gated() ? 3 : 2) * model.mlp_size * model.hidden_size);
+  const int layers = model.layers();
+  const double all = block * static_cast<double>(model.blocks) + head;
+  std::vector<int> sizes(static_cast<std::size_t>(stages), 0);
+  double so_far = 0;
+  int stage = 0;
+  for (int layer = 0; layer < layers; ++layer) {
+    // Those from here on have a layer each.
+    if (sizes[static_cast<std::size_t>(stage)] > 0 && layers - layer < stages - stage) ++stage;
+    ++sizes[static_cast<std::size_t>(stage)];
+    if (!model.is_embedding(layer)) so_far += model.is_head(layer) ? head : block;
+    const bool is_full = so_far > all * (stage + 1) / stages;
+    if (is_full && stage + 1 < stages && layers - layer > 1) ++stage;
+  }
   return sizes;
 }
 
@@ -281,7 +343,9 @@ std::vector<int> CostModel::layout(const PipelineShape& shape) const {
                     model_.name, plural(most, model_.is_listed() ? "layer" : "block"),
                     plural(stages, "virtual stage"), plural(most, "virtual stage")));
   }
-  return usual_layout(model_, stages);
+  return cluster_.device.software.deals_by_cost && !model_.is_listed()
+             ? layout_by_cost(model_, stages)
+             : usual_layout(model_, stages);
 }
 
 StageCosts CostModel::layer_costs(int layer, const PipelineShape& shape) const {
@@ -289,7 +353,7 @@ StageCosts CostModel::layer_costs(int layer, const PipelineShape& shape) const {
   StageCosts costs = one.costs;
   if (shape.splits_backward) costs.backward_input_ns = one.lone_backward_input_ns;
   if (one.tied_parameters > 0 && has_both_ends(shape.placement)) {
-    fill_states(costs, training_, one.parameters - one.tied_parameters);
+    fill_states(costs, training_, cluster_.device.software, one.parameters - one.tied_parameters);
   }
   return costs;
 }
@@ -303,7 +367,7 @@ std::vector<std::int64_t> CostModel::parameters(const PipelineShape& shape) cons
 Costs CostModel::costs(const PipelineShape& shape) const {
   const Placement& placement = shape.placement;
   Costs result;
-  result.compute_slowdown_ppm = cluster_.device.compute_slowdown_ppm;
+  result.compute_slowdown_ppm = cluster_.device.software.compute_slowdown_ppm;
   int next = 0;
   for (const int size : layout(shape)) {
     StageSum stage(fmt::format("--model, --stages: the layers of virtual stage {} of {}",

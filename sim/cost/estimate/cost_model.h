@@ -27,12 +27,14 @@ struct LayerEstimate {
   ClassSeconds forward{};
   ClassSeconds backward{};
   ClassSeconds recompute{};
-  // Of tensor-parallel reductions, what weight gradients hide where a backward
-  // is whole; not taken off `backward`.
+  // Of tensor-parallel exchanges, not taken off `forward` and `backward`: what products hide, and
+  // what weight gradients hide where a backward is whole.
+  double hidden_forward_seconds = 0;
+  double hidden_backward_seconds = 0;  // whatever the schedule
   double hidden_seconds = 0;
   // What it keeps, and what a rank that holds it has; of a whole backward.
   StageCosts costs;
-  // The same where I and W run apart, and nothing is hidden.
+  // The same where I and W run apart, and weight gradients hide nothing.
   std::int64_t lone_backward_input_ns = 0;
   std::int64_t parameters = 0;       // that a rank holds, of which
   std::int64_t tied_parameters = 0;  // are another layer's, too
@@ -61,6 +63,10 @@ class CostModel {
   std::vector<int> layout(const PipelineShape& shape) const;
   // That one device computes with, of each virtual stage.
   std::vector<std::int64_t> parameters(const PipelineShape& shape) const;
+  // On the rate of products.
+  double software_factor() const {
+    return training_.software_factor.value_or(cluster_.device.software.efficiency);
+  }
   // Of one layer, without what its stage adds: messages, replicas.
   StageCosts layer_costs(int layer, const PipelineShape& shape) const;
   Costs costs(const PipelineShape& shape) const;

@@ -8,15 +8,29 @@ namespace pipesim {
 namespace {
 
 double peak_of(const DeviceSpec& device, Precision precision) {
-  return device.flops_per_second[static_cast<std::size_t>(precision)].value();
+  return device.flops_per_second[static_cast<std::size_t>(precision)].value() * device.clock_share;
 }
 
 double gaps(const DeviceSpec& device, int kernels) {
-  return kernels * static_cast<double>(device.kernel_gap_ns) * 1e-9;
+  return kernels * static_cast<double>(device.software.kernel_gap_ns) * 1e-9;
 }
 
 double streaming_seconds(const DeviceSpec& device, double bytes) {
   return bytes / (static_cast<double>(device.memory_bytes_per_second) * device.memory_share);
+}
+
+double share_of(const MatmulRate& matmul, Precision precision) {
+  return precision == Precision::fp8 ? matmul.fp8_share.value_or(matmul.peak_share)
+                                     : matmul.peak_share;
+}
+
+// How much longer it takes for dimensions that tiles and loads do not fit.
+double misfit_of(const MatmulRate& matmul, const MatrixProduct& product) {
+  const auto all_divide = [&](std::int64_t by) {
+    return product.rows % by == 0 && product.columns % by == 0 && product.inner % by == 0;
+  };
+  if (!all_divide(8)) return matmul.unaligned_8;
+  return all_divide(64) ? 1 : matmul.unaligned_64;
 }
 
 // At the full peak.
@@ -51,7 +65,8 @@ double product_seconds(const DeviceSpec& device, Precision precision, const Matr
   for (const Tile& tile : device.matmul.tiles) {
     fastest = std::min(fastest, tile_seconds(device, peak, product, tile));
   }
-  fastest /= device.matmul.peak_share * software_factor;
+  fastest /= share_of(device.matmul, precision) * software_factor;
+  fastest *= misfit_of(device.matmul, product);
   if (product.accumulates) fastest *= device.matmul.accumulation;
   const auto rows = static_cast<double>(product.rows);
   const auto columns = static_cast<double>(product.columns);

@@ -11,8 +11,9 @@ namespace pipesim {
 double memory_seconds(const DeviceSpec& device, double bytes, int kernels);
 
 // Seconds of a product, one kernel: the best of the device's tiles, whose number
-// of waves over the multiprocessors is counted partly in whole waves, or the
-// time of its bytes if that is longer. `software_factor` multiplies the rate.
+// of waves over the multiprocessors is counted partly in whole waves, longer where
+// its dimensions are no multiples of 8 or 64, or the time of its bytes if that is
+// longer still. `software_factor` multiplies the rate.
 double product_seconds(const DeviceSpec& device, Precision precision, const MatrixProduct& product,
                        double software_factor = 1);
 

@@ -36,7 +36,9 @@ LayerKind explain_layer(const LayerEstimate& layer, bool splits_backward) {
     backward[c] = layer.backward[c] - layer.recompute[c];
     backward[at(TimeUse::recompute)] += layer.recompute[c];
   }
-  if (!splits_backward) backward[at(TimeUse::hidden)] = -layer.hidden_seconds;
+  forward[at(TimeUse::hidden)] = -layer.hidden_forward_seconds;
+  backward[at(TimeUse::hidden)] =
+      -layer.hidden_backward_seconds - (splits_backward ? 0 : layer.hidden_seconds);
   const std::int64_t input_ns =
       splits_backward ? layer.lone_backward_input_ns : layer.costs.backward_input_ns;
   kind.forward = deal_out(forward, layer.costs.forward_ns);

@@ -17,9 +17,10 @@ constexpr std::int64_t divide_up(std::int64_t value, std::int64_t by) {
 // `whole_` values a rank: all Th, or with sequence parallelism its part.
 class OperatorsBuilder {
  public:
-  OperatorsBuilder(const Model& model, const Training& training)
+  OperatorsBuilder(const Model& model, const Training& training, const SoftwareSpec& software)
       : model_(model),
         training_(training),
+        software_(software),
         split_(training.tensor_parallel),
         tokens_(training.micro_batch_size * training.sequence_length),
         hidden_(model.hidden_size),
@@ -84,7 +85,7 @@ class OperatorsBuilder {
     gather_input("logits");
     // The cross entropy in fp32: maxima, the target's logit, sums of exponentials.
     Operator& loss = memory("cross entropy", OperatorClass::loss, Pass::forward, 20 * logits, 6);
-    loss.saved_bytes = 4 * logits;
+    loss.saved_bytes = static_cast<double>(software_.logit_bytes) * logits;
     for (const char* name : {"maxima", "targets", "sums"}) {
       collective(name, CollectiveKind::all_reduce, Pass::forward, 4 * static_cast<double>(tokens_));
     }
@@ -183,7 +184,8 @@ class OperatorsBuilder {
     // Gradients of outputs are gathered for those of inputs, and stay so.
     const auto outputs = static_cast<double>(batch * rows * columns);
     weight.residue_bytes = value_ * (inputs + outputs);
-    operators_[at].saved_bytes = value_ * inputs;
+    const bool stays = software_.keeps_gathered && whole && !is_copied;
+    operators_[at].saved_bytes = value_ * inputs * (stays ? parts : 1);
     return operators_[at];
   }
 
@@ -377,6 +379,7 @@ class OperatorsBuilder {
 
   const Model& model_;
   const Training& training_;
+  const SoftwareSpec& software_;
   std::int64_t split_;
   std::int64_t tokens_;
   std::int64_t hidden_;
@@ -412,8 +415,9 @@ std::int64_t rank_parameters(const Model& model, int layer, int tensor_parallel)
   return std::llround(sum);
 }
 
-std::vector<Operator> layer_operators(const Model& model, int layer, const Training& training) {
-  OperatorsBuilder builder(model, training);
+std::vector<Operator> layer_operators(const Model& model, int layer, const Training& training,
+                                      const SoftwareSpec& software) {
+  OperatorsBuilder builder(model, training, software);
   if (model.is_listed()) return builder.listed(model.list[static_cast<std::size_t>(layer)]);
   if (model.is_embedding(layer)) return builder.embedding();
   if (model.is_head(layer)) return builder.head();

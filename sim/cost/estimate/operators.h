@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "sim/cost/estimate/training.h"
+#include "sim/cost/hardware/software.h"
 #include "sim/cost/model.h"
 
 namespace pipesim {
@@ -80,6 +81,7 @@ std::int64_t rank_parameters(const Model& model, int layer, int tensor_parallel)
 
 // Of one layer of the model, by pass, in the order of the forward. With
 // `head_is_tied`, the head's matrix is counted as the embedding's.
-std::vector<Operator> layer_operators(const Model& model, int layer, const Training& training);
+std::vector<Operator> layer_operators(const Model& model, int layer, const Training& training,
+                                      const SoftwareSpec& software = {});
 
 }  // namespace pipesim

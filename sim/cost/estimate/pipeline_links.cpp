@@ -159,7 +159,8 @@ class Linker {
   // A message takes its sender time, and its receiver what it takes to have
   // the parts of all tensor-parallel ranks.
   void burden(int sender, int receiver, std::int64_t bytes, std::int64_t StageCosts::*messages) {
-    costs_.stages[static_cast<std::size_t>(sender)].*messages += cluster_.device.p2p_overhead_ns;
+    costs_.stages[static_cast<std::size_t>(sender)].*messages +=
+        cluster_.device.software.p2p_overhead_ns;
     if (training_.tensor_parallel == 1 || training_.sequence_parallel) return;
     const Exchange gather =
         exchange(cluster_, {mesh_.group_of(0, Axis::tensor)}, CollectiveKind::all_gather,

@@ -59,8 +59,13 @@ class Replicas {
   }
 
   Exchange gather(double parameters) const {
-    return exchange(cluster_, groups_.sharers, CollectiveKind::all_gather,
-                    parameters * static_cast<double>(bytes_of(training_.precision)));
+    Exchange one = exchange(cluster_, groups_.sharers, CollectiveKind::all_gather,
+                            parameters * static_cast<double>(bytes_of(training_.precision)));
+    const bool is_of_shards = training_.zero >= 3;
+    if (one.leaves_node && is_of_shards) {
+      one.bytes_per_second *= cluster_.device.software.gather_share;
+    }
+    return one;
   }
 
   void add_collectives(StageCosts& stage, const StageShare& share, Gather gathers) const {
@@ -186,6 +191,18 @@ double sum_of_copies(const Cluster& cluster, const Mesh& mesh, const Placement& 
   return exchange(cluster, {devices, alike}, CollectiveKind::all_reduce, bytes).seconds();
 }
 
+// What a rank's stages take for one microbatch, forward and backward.
+std::pair<double, double> pass_seconds(const Placement& placement, int rank, const Costs& costs) {
+  std::int64_t forward = 0;
+  std::int64_t backward = 0;
+  for (const int stage : placement.stages_of(rank)) {
+    const StageCosts& one = costs.stages[static_cast<std::size_t>(stage)];
+    forward += one.forward_ns;
+    backward += one.backward_ns();
+  }
+  return {static_cast<double>(forward) * 1e-9, static_cast<double>(backward) * 1e-9};
+}
+
 }  // namespace
 
 bool exchanges_beside_compute(const Training& training) {
@@ -253,10 +270,13 @@ void add_replicas(const CostModel& model, const Placement& placement,
   std::vector<std::int64_t> reduce_ns(ranks);
   for (std::size_t r = 0; r < ranks; ++r) {
     double exchanged = 0;
+    const auto [forward, backward] = pass_seconds(placement, static_cast<int>(r), costs);
+    const SoftwareSpec& software = model.cluster().device.software;
     const Replicas replicas(model, mesh, static_cast<int>(r));
     // New weights are gathered where each rank steps a part of them and keeps all.
     if (training.zero == 1 || training.zero == 2) {
-      exchanged += replicas.gather(parameters[r]).seconds();
+      const double seconds = replicas.gather(parameters[r]).seconds();
+      exchanged += seconds - software.hidden_gather * std::min(seconds, forward);
     }
     if (placement.copies() > 1) {
       const double bytes = parameters[r] * static_cast<double>(training.gradient_bytes);
@@ -264,10 +284,11 @@ void add_replicas(const CostModel& model, const Placement& placement,
     }
     if (!beside) {
       const auto [scatter, sum] = replicas.reduction(parameters[r]);
-      exchanged += scatter.seconds() + sum.seconds();
+      const double seconds = scatter.seconds() + sum.seconds();
+      exchanged += seconds - software.hidden_gradients * std::min(seconds, backward);
     }
-    const double step =
-        parameters[r] * step_bytes(training.precision, training.gradient_bytes) / training.shards();
+    const double step = parameters[r] * step_bytes(training.precision, training.gradient_bytes) *
+                        software.optimizer_traffic / training.shards();
     const double step_seconds = memory_seconds(model.cluster().device, step, 0);
     // Where gradients are reduced by actions, what is left counts as the step's.
     costs.optimizer_ns.push_back(to_ns(step_seconds + (beside ? exchanged : 0)));

@@ -52,8 +52,8 @@ struct Training {
   std::optional<std::int64_t> bucket_bytes;
   // Tensor-parallel reductions run beside weight gradients where a backward is whole.
   bool asynchronous_reduction = true;
-  // What software gains or loses on matrix products against the device's fitted share.
-  double software_factor = 1;
+  // In place of the software's efficiency.
+  std::optional<double> software_factor;
 
   // Of the devices of so many ranks of a pipeline.
   Mesh mesh(int pipeline_ranks) const {

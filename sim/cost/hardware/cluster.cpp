@@ -12,8 +12,8 @@
 namespace pipesim {
 namespace {
 
-DeviceSpec find_device_of(const JsonCursor& given) {
-  if (given.value().get_if<JsonValue::Object>() != nullptr) return read_device(given);
+DeviceSpec find_device_of(const JsonCursor& given, const std::optional<DeviceSpec>& base) {
+  if (given.value().get_if<JsonValue::Object>() != nullptr) return read_device(given, base);
   if (given.value().get_if<std::string>() == nullptr) {
     given.fail("must be a preset's name, a file's name or an object");
   }
@@ -26,6 +26,13 @@ DeviceSpec find_device_of(const JsonCursor& given) {
   }
   // A path counts from the folder of the cluster's file.
   return find_device((std::filesystem::path(given.file()).parent_path() / name).string());
+}
+
+Cluster find_base(const JsonCursor& base) {
+  const std::string& name = base.string();
+  if (names_file(name)) base.fail("a base is a preset; copy a file's values instead");
+  if (!cluster_presets().contains(name)) base.fail(unknown_name("cluster", name, known_clusters()));
+  return find_cluster(name);
 }
 
 constexpr const char* collectives_wanted =
@@ -68,27 +75,45 @@ std::vector<BusRate> read_collectives(const JsonCursor& list, const Sources& sou
   return rates;
 }
 
-NodeLinks read_node(const JsonCursor& object, const Sources& sources, int devices_per_node) {
+void read_node(const JsonCursor& object, const Sources& sources, bool has_base,
+               int devices_per_node, NodeLinks& node) {
   Section section(object, sources);
-  NodeLinks node;
   section.members().optional("collectives", require_collectives);
-  section.required("collectives", node.collectives, [&](const JsonCursor& list) {
+  section.needed(has_base, "collectives", node.collectives, [&](const JsonCursor& list) {
     return read_collectives(list, sources, devices_per_node);
   });
-  section.required("p2p_bandwidth", node.p2p_bytes_per_second, read_bandwidth);
+  section.needed(has_base, "p2p_bandwidth", node.p2p_bytes_per_second, read_bandwidth);
   section.optional("p2p_latency", node.p2p_latency_ns, read_time);
   section.finish();
-  return node;
 }
 
-Network read_network(const JsonCursor& object, const Sources& sources, int devices_per_node) {
+std::vector<NetworkRate> read_rates(const JsonCursor& list, const Sources& sources) {
+  std::vector<NetworkRate> rates;
+  for (const JsonCursor& item : list.array()) {
+    Section section(item, sources);
+    NetworkRate rate;
+    section.required("nodes", rate.nodes,
+                     [](const JsonCursor& value) { return value.integer(2, max_count); });
+    section.required("bandwidth", rate.bytes_per_second, read_bandwidth);
+    section.optional("gather_bandwidth", rate.gather_bytes_per_second, read_bandwidth);
+    section.finish();
+    if (!rates.empty() && rate.nodes <= rates.back().nodes) {
+      item.fail(fmt::format("{} nodes after {}; list them by ascending nodes", rate.nodes,
+                            rates.back().nodes));
+    }
+    rates.push_back(rate);
+  }
+  return rates;
+}
+
+void read_network(const JsonCursor& object, const Sources& sources, bool has_base,
+                  int devices_per_node, Network& network) {
   Section section(object, sources);
-  Network network;
-  section.required("cards_per_node", network.cards_per_node, read_count);
-  section.required("card_bandwidth", network.card_bytes_per_second, read_bandwidth);
+  section.needed(has_base, "cards_per_node", network.cards_per_node, read_count);
+  section.needed(has_base, "card_bandwidth", network.card_bytes_per_second, read_bandwidth);
   section.optional("share", network.share, read_share);
   section.optional("latency", network.latency_ns, read_time);
-  section.required("rail_aligned", network.rail_aligned, [&](const JsonCursor& value) {
+  section.needed(has_base, "rail_aligned", network.rail_aligned, [&](const JsonCursor& value) {
     const bool aligned = value.boolean();
     const std::int64_t cards = network.cards_per_node;
     if (aligned && cards < devices_per_node && devices_per_node % cards != 0) {
@@ -100,8 +125,9 @@ Network read_network(const JsonCursor& object, const Sources& sources, int devic
     return aligned;
   });
   section.optional("oversubscription", network.oversubscription, read_least_factor);
+  section.optional("collectives", network.collectives,
+                   [&](const JsonCursor& list) { return read_rates(list, sources); });
   section.finish();
-  return network;
 }
 
 }  // namespace
@@ -124,29 +150,40 @@ Cluster parse_cluster(std::string_view text, const std::string& file) {
   const JsonValue document = parse_json(text, file);
   const JsonCursor root(document, file);
   Cluster cluster;
-  const Sources sources(root, cluster.unverified);
+  std::optional<DeviceSpec> base_device;
+  std::vector<std::string> unverified;
+  const Sources sources(root, unverified);
   Section section(root, sources);
   JsonMembers& members = section.members();
   members.format("pipesim-cluster", 1);
+  members.optional("base", [&](const JsonCursor& base) {
+    cluster = find_base(base);
+    base_device = cluster.device;
+  });
+  const bool has_base = base_device.has_value();
   cluster.name = members.required("name").string();
   cluster.title = cluster.name;
   members.optional("title", [&](const JsonCursor& title) { cluster.title = title.string(); });
-  cluster.device = find_device_of(members.required("device"));
-  section.required("devices_per_node", cluster.devices_per_node,
-                   [](const JsonCursor& value) { return static_cast<int>(read_count(value)); });
+  if (!has_base || members.has("device")) {
+    cluster.device = find_device_of(members.required("device"), base_device);
+  }
+  section.needed(has_base, "devices_per_node", cluster.devices_per_node,
+                 [](const JsonCursor& value) { return static_cast<int>(read_count(value)); });
   section.optional("nodes", cluster.nodes, read_count);
   members.optional("node", [&](const JsonCursor& node) {
     if (cluster.devices_per_node == 1) node.fail("one device has no links; leave it out");
-    cluster.node = read_node(node, sources, cluster.devices_per_node);
+    const bool has_links = !cluster.node.collectives.empty();
+    read_node(node, sources, has_links, cluster.devices_per_node, cluster.node);
   });
-  if (cluster.devices_per_node > 1 && !members.has("node")) {
+  if (cluster.devices_per_node > 1 && cluster.node.collectives.empty()) {
     root.fail(fmt::format("key 'node' is missing: say how the {} of a node are linked",
                           plural(cluster.devices_per_node, "device")));
   }
   members.optional("network", [&](const JsonCursor& network) {
-    cluster.network = read_network(network, sources, cluster.devices_per_node);
+    const bool has_cards = cluster.network.cards_per_node > 0;
+    read_network(network, sources, has_cards, cluster.devices_per_node, cluster.network);
   });
-  if (!members.has("network")) {
+  if (cluster.network.cards_per_node == 0) {
     if (cluster.nodes.value_or(1) > 1) {
       root.fail(fmt::format("key 'network' is missing: say how the {} are linked",
                             plural(*cluster.nodes, "node")));
@@ -154,6 +191,7 @@ Cluster parse_cluster(std::string_view text, const std::string& file) {
     cluster.nodes = 1;
   }
   section.finish();
+  replace_unverified(root, std::move(unverified), cluster.unverified);
   return cluster;
 }
 

@@ -1,8 +1,8 @@
 // A cluster: nodes of like devices, the links within a node and between nodes.
 //
 // Ranks fill nodes in order: rank r is device r mod N of node r / N, N being
-// the devices a node. Files and presets: FORMAT.md, "pipesim-cluster". Plain
-// values; any thread.
+// the devices a node. Files and presets: FORMAT.md, "pipesim-cluster"; a file may
+// name a preset as its base and say only what differs. Plain values; any thread.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +31,14 @@ struct NodeLinks {
   std::int64_t p2p_latency_ns = 0;
 };
 
+// What collectives over so many nodes reach, all devices of each taking part: the bus rate of
+// one, as of BusRate. Every device has its part of it.
+struct NetworkRate {
+  std::int64_t nodes = 0;
+  std::int64_t bytes_per_second = 0;
+  std::optional<std::int64_t> gather_bytes_per_second;
+};
+
 struct Network {
   std::int64_t cards_per_node = 0;
   std::int64_t card_bytes_per_second = 0;  // one way
@@ -41,6 +49,8 @@ struct Network {
   // a node all meet on one card.
   bool rail_aligned = true;
   double oversubscription = 1;  // how much less than its cards a node gets through the switches
+  // By ascending nodes, between two of them what lies between; what cards reach where empty.
+  std::vector<NetworkRate> collectives;
 };
 
 struct Cluster {

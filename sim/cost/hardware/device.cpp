@@ -8,6 +8,7 @@
 
 #include "sim/cost/hardware/cluster.h"
 #include "sim/cost/hardware/hardware_json.h"
+#include "sim/cost/hardware/presets.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 
@@ -57,10 +58,20 @@ void read_matmul(const JsonCursor& object, const Sources& sources, MatmulRate& m
   section.optional("ramp", matmul.ramp,
                    [](const JsonCursor& value) { return value.integer(0, longest_ramp); });
   section.optional("whole_waves", matmul.whole_waves, read_part);
+  section.optional("fp8_share", matmul.fp8_share, read_share);
   section.optional("accumulation", matmul.accumulation, read_least_factor);
+  section.optional("unaligned_8", matmul.unaligned_8, read_least_factor);
+  section.optional("unaligned_64", matmul.unaligned_64, read_least_factor);
   section.optional("tiles", matmul.tiles,
                    [&](const JsonCursor& list) { return read_tiles(list, sources); });
   section.finish();
+}
+
+DeviceSpec find_device_base(const JsonCursor& base) {
+  const std::string& name = base.string();
+  if (names_file(name)) base.fail("a base is a preset; copy a file's values instead");
+  if (!device_presets().contains(name)) base.fail(unknown_name("device", name, known_devices()));
+  return find_device(name);
 }
 
 void read_reached(const JsonCursor& object, const Sources& sources, DeviceSpec& device) {
@@ -68,19 +79,11 @@ void read_reached(const JsonCursor& object, const Sources& sources, DeviceSpec& 
   section.optional("memory_share", device.memory_share, read_share);
   section.optional("attention_traffic", device.attention_traffic, read_factor);
   section.optional("fused_attention_share", device.fused_attention_share, read_share);
-  section.finish();
-}
-
-void read_software(const JsonCursor& object, const Sources& sources, DeviceSpec& device) {
-  Section section(object, sources);
-  section.optional("kernel_gap", device.kernel_gap_ns, read_time);
-  section.optional("host_forward", device.host.forward_ns, read_time);
-  section.optional("host_backward", device.host.backward_ns, read_time);
-  section.optional("host_peer", device.host.peer_ns, read_time);
-  section.optional("p2p_overhead", device.p2p_overhead_ns, read_time);
-  section.optional("hidden_reduction", device.hidden_reduction, read_part);
-  section.optional("compute_slowdown", device.compute_slowdown_ppm,
-                   [](const JsonCursor& value) { return value.millionths(max_slowdown); });
+  section.optional("fused_attention_backward_share", device.fused_attention_backward_share,
+                   read_share);
+  section.optional("fused_attention_ramp", device.fused_attention_ramp,
+                   [](const JsonCursor& value) { return value.integer(0, longest_ramp); });
+  section.optional("clock_share", device.clock_share, read_share);
   section.finish();
 }
 
@@ -110,21 +113,31 @@ void require_rate(const DeviceSpec& device, Precision precision) {
                                 precision_name(precision), device.name, fmt::join(known, ", ")));
 }
 
-DeviceSpec read_device(const JsonCursor& object) {
+DeviceSpec read_device(const JsonCursor& object, std::optional<DeviceSpec> base) {
   DeviceSpec device;
-  const Sources sources(object, device.unverified);
+  std::vector<std::string> unverified;
+  const Sources sources(object, unverified);
   Section section(object, sources);
   JsonMembers& members = section.members();
   const bool is_inline = !object.path().empty();
   if (!is_inline || members.has("format") || members.has("version")) {
     members.format("pipesim-device", 1);
   }
-  device.name = members.required("name").string();
-  device.title = device.name;
+  members.optional("base", [&](const JsonCursor& name) { base = find_device_base(name); });
+  const bool has_base = base.has_value();
+  if (has_base) {
+    device = std::move(*base);
+    device.title = fmt::format("{}, changed", device.title);
+  }
+  if (!has_base || members.has("name")) {
+    device.name = members.required("name").string();
+    device.title = device.name;
+    if (!has_base) device.kind = device.name;
+  }
   members.optional("title", [&](const JsonCursor& title) { device.title = title.string(); });
-  read_peak(members.required("peak"), sources, device);
-  section.required("memory", device.memory_bytes, read_size);
-  section.required("memory_bandwidth", device.memory_bytes_per_second, read_bandwidth);
+  if (!has_base || members.has("peak")) read_peak(members.required("peak"), sources, device);
+  section.needed(has_base, "memory", device.memory_bytes, read_size);
+  section.needed(has_base, "memory_bandwidth", device.memory_bytes_per_second, read_bandwidth);
   section.optional("host_bandwidth", device.host_bytes_per_second, read_bandwidth);
   section.optional("host_latency", device.host_latency_ns, read_time);
   section.optional("multiprocessors", device.multiprocessors, read_count);
@@ -132,9 +145,11 @@ DeviceSpec read_device(const JsonCursor& object) {
                    [&](const JsonCursor& matmul) { read_matmul(matmul, sources, device.matmul); });
   members.optional("reached",
                    [&](const JsonCursor& reached) { read_reached(reached, sources, device); });
-  members.optional("software",
-                   [&](const JsonCursor& software) { read_software(software, sources, device); });
+  members.optional("software", [&](const JsonCursor& software) {
+    read_software(software, device.kind, device.software);
+  });
   section.finish();
+  replace_unverified(object, std::move(unverified), device.unverified);
   return device;
 }
 

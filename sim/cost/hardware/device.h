@@ -13,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/cost/hardware/software.h"
+
 namespace pipesim {
 
 // What matrix products take as input; vectors and stored values of the 8-bit
@@ -37,22 +39,20 @@ struct Tile {
 
 // How much of the peak matrix products reach, by their shape.
 struct MatmulRate {
-  double peak_share = 1;        // with the best tile, many waves and a long inner dimension
-  std::int64_t ramp = 0;        // what starting a tile takes, in steps of the inner dimension
-  double whole_waves = 0;       // how much a part of a wave counts as a whole one, 0 to 1
-  double accumulation = 1;      // how much longer a product added onto fp32 takes
+  double peak_share = 1;            // with the best tile, many waves and a long inner dimension
+  std::optional<double> fp8_share;  // of the 8-bit peak; the same where absent
+  std::int64_t ramp = 0;            // what starting a tile takes, in steps of the inner dimension
+  double whole_waves = 0;           // how much a part of a wave counts as a whole one, 0 to 1
+  double accumulation = 1;          // how much longer a product added onto fp32 takes
+  // How much longer a product takes of which a dimension is no multiple of 8, or of 64.
+  double unaligned_8 = 1;
+  double unaligned_64 = 1;
   std::vector<Tile> tiles{{}};  // the fastest one is taken; {0, 0}: any shape fits
-};
-
-// What a processor that launches kernels needs, whatever the device does.
-struct HostFloor {
-  std::int64_t forward_ns = 0;   // the least that a layer's forward takes
-  std::int64_t backward_ns = 0;  // and its backward
-  std::int64_t peer_ns = 0;      // on top of either, for each further tensor-parallel rank
 };
 
 struct DeviceSpec {
   std::string name;   // "a100-sxm-80gb"
+  std::string kind;   // the preset that it is, or is a change of: software has values for it
   std::string title;  // for people
   // Operations a second, dense; nothing where the device has no such unit.
   std::array<std::optional<double>, precision_count> flops_per_second{};
@@ -66,17 +66,14 @@ struct DeviceSpec {
   MatmulRate matmul;
   double memory_share = 1;           // of memory's rate that kernels reach
   double attention_traffic = 1;      // bytes of unfused softmax and dropout, against those counted
-  double fused_attention_share = 1;  // of the peak that fused attention reaches
-  std::int64_t kernel_gap_ns = 0;    // between one kernel's end and the next one's start
-  HostFloor host;
-  std::int64_t p2p_overhead_ns = 0;  // of the sender's compute, for each send
-  // The part of a tensor-parallel reduction that weight gradients hide, where
-  // software runs both at once.
-  double hidden_reduction = 0;
-  // By how much compute takes longer beside a transfer, in millionths.
-  std::int64_t compute_slowdown_ppm = 0;
+  double fused_attention_share = 1;  // of the peak that fused attention reaches, on long sequences
+  std::optional<double> fused_attention_backward_share;  // and its backward; the same where absent
+  std::int64_t fused_attention_ramp = 0;  // tokens of a sequence with which it reaches half of that
+  double clock_share = 1;                 // of the rates of computing, under a cap on power
 
-  // The keys whose values are recalled or carried over, not checked.
+  SoftwareSpec software;  // what is usual on it, or was asked for
+
+  // The keys whose values are recalled or carried over, not checked; the software's apart.
   std::vector<std::string> unverified;
 };
 

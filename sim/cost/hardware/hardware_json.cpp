@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "traces/base/text.h"
 
 namespace pipesim {
@@ -26,6 +28,21 @@ double read_between(const JsonCursor& value, double least, double most, std::str
   return number;
 }
 
+// Whether an object has a value at a path such as "matmul.ramp".
+bool says(const JsonCursor& object, std::string_view path) {
+  const JsonValue* at = &object.value();
+  while (!path.empty()) {
+    const auto* members = at->get_if<JsonValue::Object>();
+    if (members == nullptr) return false;
+    const std::string_view key = path.substr(0, path.find('.'));
+    const auto found = std::ranges::find(*members, key, &JsonValue::Member::first);
+    if (found == members->end()) return false;
+    at = &found->second;
+    path.remove_prefix(std::min(path.size(), key.size() + 1));
+  }
+  return true;
+}
+
 constexpr double largest_factor = 100;
 constexpr double smallest = 1e-6;  // of what must be more than 0
 
@@ -43,6 +60,12 @@ JsonCursor Sources::value(const JsonCursor& given) const {
   }
   members.finish();
   return {value.value(), value.file(), given.path()};
+}
+
+void replace_unverified(const JsonCursor& object, std::vector<std::string> own,
+                        std::vector<std::string>& unverified) {
+  std::erase_if(unverified, [&](const std::string& key) { return says(object, key); });
+  unverified.insert(unverified.end(), own.begin(), own.end());
 }
 
 std::int64_t read_size(const JsonCursor& value) {

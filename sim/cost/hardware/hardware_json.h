@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,6 +41,15 @@ class Section {
   void required(std::string_view key, Field& field, Convert convert) {
     field = convert(sources_->value(members_.required(key)));
   }
+  // Required unless there is a base, whose value stays where it is absent.
+  template <typename Field, typename Convert>
+  void needed(bool has_base, std::string_view key, Field& field, Convert convert) {
+    if (has_base) {
+      optional(key, field, convert);
+    } else {
+      required(key, field, convert);
+    }
+  }
   // What is absent stays as it is.
   template <typename Field, typename Convert>
   void optional(std::string_view key, Field& field, Convert convert) {
@@ -69,7 +79,12 @@ double read_part(const JsonCursor& value);          // in [0, 1]
 double read_factor(const JsonCursor& value);        // in (0, 100]
 double read_least_factor(const JsonCursor& value);  // in [1, 100]
 
-// A device within another document: `format` and `version` may be left out.
-DeviceSpec read_device(const JsonCursor& object);
+// A device within another document: `format` and `version` may be left out. `base`: what it
+// changes, where it names no base of its own.
+DeviceSpec read_device(const JsonCursor& object, std::optional<DeviceSpec> base = {});
+
+// Of what a base has unverified, leaves what `object` does not say itself, and adds its own.
+void replace_unverified(const JsonCursor& object, std::vector<std::string> own,
+                        std::vector<std::string>& unverified);
 
 }  // namespace pipesim

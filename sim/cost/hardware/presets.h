@@ -1,4 +1,4 @@
-// The files of devices and clusters that are part of the program. Constant; any thread.
+// The files of devices, clusters and software that are part of the program. Constant; any thread.
 #pragma once
 
 #include <functional>
@@ -13,6 +13,7 @@ using Presets = std::map<std::string, std::string_view, std::less<>>;
 
 const Presets& device_presets();
 const Presets& cluster_presets();
+const Presets& software_presets();
 
 // What ends in .json or holds a slash is a file's name, all else a preset's.
 bool names_file(std::string_view name);

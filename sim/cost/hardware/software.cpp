@@ -1,0 +1,139 @@
+#include "sim/cost/hardware/software.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "sim/cost/costs.h"
+#include "sim/cost/hardware/hardware_json.h"
+#include "sim/cost/hardware/presets.h"
+#include "traces/base/error.h"
+#include "traces/base/files.h"
+#include "traces/base/text.h"
+
+namespace pipesim {
+namespace {
+
+std::int64_t read_small(const JsonCursor& value) { return value.integer(0, 64); }
+
+bool read_deal(const JsonCursor& value) {
+  const std::string& text = value.string();
+  if (text == "cost") return true;
+  if (text != "even") {
+    value.fail(fmt::format("{}: layers are dealt out by none such; say even or cost", quote(text)));
+  }
+  return false;
+}
+
+void read_values(Section& section, SoftwareSpec& software) {
+  section.optional("efficiency", software.efficiency, read_factor);
+  section.optional("elementwise_traffic", software.elementwise_traffic, read_factor);
+  section.optional("loss_traffic", software.loss_traffic, read_factor);
+  section.optional("optimizer_traffic", software.optimizer_traffic, read_factor);
+  section.optional("kernel_gap", software.kernel_gap_ns, read_time);
+  section.optional("host_forward", software.host.forward_ns, read_time);
+  section.optional("host_backward", software.host.backward_ns, read_time);
+  section.optional("host_peer", software.host.peer_ns, read_time);
+  section.optional("host_far_peer", software.host.far_peer_ns, read_time);
+  section.optional("p2p_overhead", software.p2p_overhead_ns, read_time);
+  section.optional("compute_slowdown", software.compute_slowdown_ppm,
+                   [](const JsonCursor& value) { return value.millionths(max_slowdown); });
+  section.optional("hidden_reduction", software.hidden_reduction, read_part);
+  section.optional("hidden_exchange", software.hidden_exchange, read_part);
+  section.optional("hidden_gradients", software.hidden_gradients, read_part);
+  section.optional("hidden_gather", software.hidden_gather, read_part);
+  section.optional("gather_share", software.gather_share, read_share);
+  section.optional("logit_bytes", software.logit_bytes, read_small);
+  section.optional("state_bytes", software.state_bytes, read_small);
+  section.optional("keeps_gathered", software.keeps_gathered,
+                   [](const JsonCursor& value) { return value.boolean(); });
+  section.optional("layers", software.deals_by_cost, read_deal);
+}
+
+// A section's values, and those of its keys that nothing confirms; what it says of a key
+// counts, whatever was said before.
+void read_section(const JsonCursor& object, SoftwareSpec& software, bool has_base,
+                  const std::string& device) {
+  std::vector<std::string> unverified;
+  const Sources sources(object, unverified);
+  Section section(object, sources);
+  if (has_base) {
+    section.members().optional("base", [&](const JsonCursor& base) {
+      const std::string& name = base.string();
+      if (!software_presets().contains(name)) {
+        base.fail(unknown_name("software", name, known_software()));
+      }
+      software = find_software(name, device);
+    });
+  }
+  read_values(section, software);
+  section.finish();
+  std::erase_if(software.unverified,
+                [&](const std::string& key) { return section.members().has(key); });
+  software.unverified.insert(software.unverified.end(), unverified.begin(), unverified.end());
+}
+
+}  // namespace
+
+std::vector<std::string> known_software() {
+  std::vector<std::string> names;
+  for (const auto& [name, text] : software_presets()) names.push_back(name);
+  return names;
+}
+
+std::string_view software_preset(const std::string& name) {
+  const auto found = software_presets().find(name);
+  if (found == software_presets().end()) {
+    throw input_error(unknown_name("software", name, known_software()));
+  }
+  return found->second;
+}
+
+SoftwareSpec find_software(const std::string& name_or_file, const std::string& device) {
+  if (names_file(name_or_file)) {
+    return parse_software(read_file(name_or_file), name_or_file, device);
+  }
+  if (!software_presets().contains(name_or_file)) {
+    throw input_error(fmt::format("--software: {}; or give a file that ends in .json",
+                                  unknown_name("software", name_or_file, known_software())));
+  }
+  return parse_software(software_preset(name_or_file), name_or_file + ".json", device);
+}
+
+SoftwareSpec parse_software(std::string_view text, const std::string& file,
+                            const std::string& device) {
+  const JsonValue document = parse_json(text, file);
+  JsonMembers members{JsonCursor(document, file)};
+  members.format("pipesim-software", 1);
+  SoftwareSpec software;
+  members.optional("base", [&](const JsonCursor& base) {
+    const std::string& name = base.string();
+    if (!software_presets().contains(name)) {
+      base.fail(unknown_name("software", name, known_software()));
+    }
+    software = find_software(name, device);
+  });
+  software.name = members.required("name").string();
+  software.title = software.name;
+  members.optional("title", [&](const JsonCursor& title) { software.title = title.string(); });
+  members.optional(
+      "values", [&](const JsonCursor& values) { read_section(values, software, false, device); });
+  // All are read, so that a mistake shows, and this device's is taken.
+  members.optional("devices", [&](const JsonCursor& devices) {
+    const auto* object = devices.value().get_if<JsonValue::Object>();
+    if (object == nullptr) devices.fail("must be an object: values by the name of a device");
+    for (const auto& [name, value] : *object) {
+      SoftwareSpec other;
+      read_section(JsonCursor(value, file, fmt::format("devices.{}", name)),
+                   name == device ? software : other, false, device);
+    }
+  });
+  members.finish();
+  return software;
+}
+
+void read_software(const JsonCursor& object, const std::string& device, SoftwareSpec& software) {
+  read_section(object, software, true, device);
+}
+
+}  // namespace pipesim
