@@ -48,12 +48,15 @@ def model_flags(pipesim: Pipesim, model: Model, cluster: str, training: Training
     file = {"format": "pipesim-model", "version": 1, **asdict(model)}
     flags = ["--model", pipesim.file(file), "--cluster", cluster]
     for name, value in asdict(training).items():
-        if name != "pipeline_parallel" and not isinstance(value, bool):
+        is_flag = name not in ("pipeline_parallel", "asynchronous_reduction", "exchange_overlap")
+        if is_flag and value is not None and not isinstance(value, bool):
             flags += [f"--{name.replace('_', '-')}", str(value)]
     if training.sequence_parallel:
         flags.append("--sequence-parallel")
-    if training.tensor_parallel > 1:
+    if training.tensor_parallel > 1 and training.asynchronous_reduction is not None:
         flags += ["--tensor-overlap", "on" if training.asynchronous_reduction else "off"]
+    if training.exchange_overlap is not None:
+        flags += ["--tensor-overlap", str(training.exchange_overlap)]
     return flags
 
 
@@ -64,6 +67,8 @@ def command_of(pipesim: Pipesim, row: Row) -> list[str]:
     if row.virtual_stages > 1:
         command += ["--virtual-stages", str(row.virtual_stages)]
     command += ["--microbatches", str(row.microbatches), "--explain"]
+    if row.software:
+        command += ["--software", row.software]
     return command + model_flags(pipesim, row.model, row.cluster, row.training)
 
 

@@ -28,6 +28,7 @@ class Use(Enum):
     HOST_FLOOR = "host_floor"  # of a simulator; only the host's floor was read off it
     UNSEEN = "unseen"  # never looked at when fitting
     CONTRADICTS = "contradicts_neighbours"  # see Row.reason; never fitted
+    DID_NOT_RUN = "did_not_run"  # out of memory, or crashed
 
 
 class Source(Enum):
@@ -37,6 +38,32 @@ class Source(Enum):
     VTRAIN_MULTI_NODE = "vtrain multi-node"
     VTRAIN_SINGLE_NODE = "vtrain single-node"  # output of another simulator, not measured
     SIMUMAX_B200 = "simumax b200"
+    NANOTRON = "nanotron h100"
+    NEMO = "nemo h100"
+    MLPERF = "mlperf v3.0 h100"
+    MEGATRON_CORE = "megatron-core h100"
+    TORCHTITAN = "torchtitan h100"
+    BIGSCIENCE = "bigscience a100"
+    SC21_ZERO3 = "sc21 zero-3"
+
+
+# The software that each ran, where it is not the device's usual one, and no row says.
+SOFTWARE = {
+    Source.NANOTRON: "nanotron",
+    Source.NEMO: "nemo",
+    Source.MLPERF: "nemo",
+    Source.MEGATRON_CORE: "megatron-core",
+    Source.BIGSCIENCE: "deepspeed",
+    Source.SC21_ZERO3: "deepspeed",
+}
+FILES = {
+    Source.NEMO: "nemo_h100_fp8.json",
+    Source.MLPERF: "mlperf_v30_h100.json",
+    Source.MEGATRON_CORE: "megatron_core_h100.json",
+    Source.TORCHTITAN: "torchtitan_h100.json",
+    Source.BIGSCIENCE: "bigscience_a100.json",
+    Source.SC21_ZERO3: "sc21_zero3.json",
+}
 
 
 @dataclass(frozen=True)
@@ -60,19 +87,21 @@ class Model:
 class Training:
     """How a model is trained, as in sim/cost/estimate/training.h."""
 
-    micro_batch_size: int
     sequence_length: int
-    tensor_parallel: int
-    sequence_parallel: bool
-    recompute: str
+    micro_batch_size: int = 1
+    tensor_parallel: int = 1
+    sequence_parallel: bool = False
+    recompute: str = "none"
     pipeline_parallel: int = 1
     data_parallel: int = 1
     attention: str = "unfused"
     zero: int = 0
     gradient_bytes: int = 2
     precision: str = "bf16"
-    asynchronous_reduction: bool = True
-    software_factor: float = 1
+    asynchronous_reduction: bool | None = None  # as the software has it
+    software_factor: float | None = None
+    bucket_bytes: str | None = None
+    exchange_overlap: float | None = None
 
     @property
     def devices(self) -> int:
@@ -97,6 +126,8 @@ class Row:
     peer_peak_bytes: float | None
     use: Use
     reason: str  # why it contradicts its neighbours
+    software: str | None  # a preset, or a file
+    nodes: int | None = None  # where the source says so
 
     @property
     def peer_error(self) -> float:
@@ -199,6 +230,7 @@ def row_of(source: Source, row: Json, name: str, quantity: Quantity, seconds: fl
     batch = row.get("global_batch", at_once)
     if batch % at_once != 0:
         raise InputError(f"{DATA}: {name}: a batch of {batch} is no multiple of {at_once}; mend it")
+    peak_gib = row["peak_gb"] / 1.024**3 if row.get("peak_gb") else row.get("peak_gib")
     gib = 1024**3
     return Row(
         source=source,
@@ -211,17 +243,31 @@ def row_of(source: Source, row: Json, name: str, quantity: Quantity, seconds: fl
         microbatches=batch // at_once,
         published_s=seconds,
         published_mfu=in_units(row, "mfu_percent", 100),
-        published_peak_bytes=in_units(row, "peak_gib", 1 / gib),
+        published_peak_bytes=None if peak_gib is None else peak_gib * gib,
         peer_s=in_units(row, "peer_milliseconds", 1e3),
         peer_peak_bytes=in_units(row, "peer_peak_gib", 1 / gib),
         use=Use(row["use"]),
         reason=row.get("reason", ""),
+        software=row.get("software", SOFTWARE.get(source)),
+        nodes=row.get("nodes"),
     )
 
 
 def iteration_of(source: Source, row: Json) -> Row:
-    seconds = row["seconds"] if "seconds" in row else row["milliseconds"] / 1e3
+    seconds = row["milliseconds"] / 1e3 if "milliseconds" in row else row["seconds"] or 0
     return row_of(source, row, name_of(row), Quantity.ITERATION, seconds)
+
+
+def nanotron_row(row: Json) -> Row:
+    name = (
+        f"{row['model'].removeprefix('nanotron-')}, nodes {row['nodes']}, "
+        f"t {row['tensor_parallel']}, p {row['pipeline_parallel']}, d {row['data_parallel']}, "
+        f"b {row['micro_batch_size']}, ZeRO {row['zero']}"
+    )
+    # A replica by itself has nothing to split.
+    zero = row["zero"] if row["data_parallel"] > 1 else 0
+    split = {"sequence_parallel": row["tensor_parallel"] > 1, "name": name, "zero": zero}
+    return iteration_of(Source.NANOTRON, {**row, **split})
 
 
 def read_layers(file: Json) -> list[Row]:
@@ -247,6 +293,15 @@ def read_files(folder: Path) -> list[Row]:
         table = vtrain["multi_node" if source is Source.VTRAIN_MULTI_NODE else "single_node"]
         for row in read_csv(folder / table["file"]):
             rows.append(iteration_of(source, {**table["settings"], **row}))
+    for source, name in FILES.items():
+        file = read_json(folder / name)
+        for row in file["iterations"]:
+            shape = file["models"][row["model"]] if "models" in file else {}
+            rows.append(iteration_of(source, {**file["settings"], **shape, **row}))
+    nanotron = read_json(folder / "nanotron_h100.json")
+    for row in read_csv(folder / nanotron["file"]):
+        shape = nanotron["shapes"][row["model"]]
+        rows.append(nanotron_row({**nanotron["settings"], **row, **shape}))
     simumax = read_json(folder / "simumax_b200.json")
     for row in simumax["iterations"]:
         shape = simumax["models"][row["model"]]

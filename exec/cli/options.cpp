@@ -227,6 +227,11 @@ void set_model(const Flags& flags, TrainingJob& training) {
   if (flags.learning_rate) training.learning_rate = parse_learning_rate(*flags.learning_rate);
   if (flags.recompute) training.recompute = parse_recompute(*flags.recompute);
   check_recompute(training.recompute, training.model);
+  if (training.recompute.products) {
+    throw input_error(
+        "--recompute: products are computed again in predictions only; give attention, norms and "
+        "activation");
+  }
   const std::string device = flags.device.value_or("cpu");
   training.attention = parse_attention(flags.attention, device, training.model);
   training.precision = parse_precision(flags.precision, device);

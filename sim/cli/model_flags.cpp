@@ -32,19 +32,29 @@ Value choose(const std::string& text, std::string_view flag, std::span<const Nam
 constexpr std::array attentions{Named<Attention>{"fused", Attention::fused},
                                 Named<Attention>{"unfused", Attention::unfused}};
 constexpr std::array gradient_sizes{Named<std::int64_t>{"2", 2}, Named<std::int64_t>{"4", 4}};
-constexpr std::array switches{Named<bool>{"on", true}, Named<bool>{"off", false}};
+
+std::optional<double> number_between(const std::string& text, double least, double most) {
+  double value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [at, fault] = std::from_chars(text.data(), end, value);
+  if (fault != std::errc() || at != end || !(value >= least && value <= most)) return std::nullopt;
+  return value;
+}
 
 double parse_factor(const std::string& text, std::string_view flag) {
   constexpr double least = 0.01;
   constexpr double most = 100;
-  double value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [at, fault] = std::from_chars(text.data(), end, value);
-  if (fault != std::errc() || at != end || !(value >= least && value <= most)) {
-    throw input_error(fmt::format("{}: {} is no factor between {} and {}; give a number like 0.9",
-                                  flag, quote(text), least, most));
-  }
-  return value;
+  if (const auto value = number_between(text, least, most)) return *value;
+  throw input_error(fmt::format("{}: {} is no factor between {} and {}; give a number like 0.9",
+                                flag, quote(text), least, most));
+}
+
+double parse_part(const std::string& text, std::string_view flag) {
+  if (const auto value = number_between(text, 0, 1)) return *value;
+  throw input_error(
+      fmt::format("{}: {} is neither on, off nor a part between 0 and 1, of exchanges "
+                  "that their own products hide; give one like 0.8",
+                  flag, quote(text)));
 }
 
 // Published GPTs kept the matrix of scores, what came after did not.
@@ -73,7 +83,7 @@ std::vector<FlagHelp> all_flags(ModelFlags& flags) {
       {"--sequence-parallel", &flags.sequence_parallel,
        "splits by tokens what T ranks would repeat"},
       {"--recompute", &flags.recompute, "none|full|LIST",
-       "of attention, norms, activation; see below"},
+       "of attention, norms, activation, products"},
       {"--attention", &flags.attention, "HOW", "fused or unfused; default unfused for a gpt"},
       {"--precision", &flags.precision, "NAME", "bf16, fp16, fp32, tf32 or fp8; default bf16"},
       {"--zero", &flags.replicas.zero, "0|1|2|3", "replicas split optimizer, gradients, weights"},
@@ -84,8 +94,8 @@ std::vector<FlagHelp> all_flags(ModelFlags& flags) {
        "of a parameter's gradient; default as its weight"},
       {"--bucket-bytes", &flags.replicas.bucket_bytes, "BYTES",
        "reduces gradients as buckets fill; default at last"},
-      {"--tensor-overlap", &flags.tensor_overlap, "on|off",
-       "reductions beside weight gradients; default on"},
+      {"--tensor-overlap", &flags.tensor_overlap, "on|off|PART",
+       "exchanges beside products, see below; default on"},
       {"--software-factor", &flags.software_factor, "X",
        "on the rate of matrix products; default the software's"}};
 }
@@ -155,8 +165,11 @@ TrainingRequest training_request(const ModelFlags& flags) {
       throw input_error(
           "--tensor-overlap: one rank reduces nothing; give --tensor-parallel of more than 1 too");
     }
-    training.asynchronous_reduction =
-        choose<bool>(*flags.tensor_overlap, "--tensor-overlap", switches);
+    if (*flags.tensor_overlap == "on" || *flags.tensor_overlap == "off") {
+      training.asynchronous_reduction = *flags.tensor_overlap == "on";
+    } else {
+      training.hidden_exchange = parse_part(*flags.tensor_overlap, "--tensor-overlap");
+    }
   }
   if (flags.software_factor) {
     training.software_factor = parse_factor(*flags.software_factor, "--software-factor");

@@ -42,6 +42,8 @@ Json training_json(const CostModel& model) {
           {"gradient_bytes", training.gradient_bytes},
           {"bucket_bytes", training.bucket_bytes},
           {"tensor_overlap", training.asynchronous_reduction},
+          {"hidden_exchange",
+           training.hidden_exchange.value_or(model.cluster().device.software.hidden_exchange)},
           {"software", model.cluster().device.software.name},
           {"software_factor", model.software_factor()}};
 }

@@ -55,22 +55,36 @@ double network_latency(const Cluster& cluster, std::int64_t nodes, CollectiveKin
   return step * std::min(ring, 2 * std::ceil(std::log2(static_cast<double>(nodes))));
 }
 
-// Between two measured numbers of nodes what lies between, by the logarithm of the number; beyond
-// them what the nearest has.
-double network_rate(const std::vector<NetworkRate>& known, std::int64_t nodes,
-                    CollectiveKind kind) {
-  const auto rate_of = [&](const NetworkRate& one) {
-    const bool is_sum = kind == CollectiveKind::all_reduce;
-    return static_cast<double>(is_sum ? one.bytes_per_second
-                                      : one.gather_bytes_per_second.value_or(one.bytes_per_second));
-  };
-  const auto above = std::ranges::lower_bound(known, nodes, {}, &NetworkRate::nodes);
-  if (above == known.begin()) return rate_of(known.front());
-  if (above == known.end()) return rate_of(known.back());
-  const NetworkRate& below = *std::prev(above);
+// What is known of so many nodes: between two of them what lies between, by the logarithm of
+// their number; beyond them what the nearest has.
+template <typename Known, typename Value>
+double between(const std::vector<Known>& known, std::int64_t nodes, Value value) {
+  const auto above = std::ranges::lower_bound(known, nodes, {}, &Known::nodes);
+  if (above == known.begin()) return value(known.front());
+  if (above == known.end()) return value(known.back());
+  const Known& below = *std::prev(above);
   const auto log = [](std::int64_t count) { return std::log2(static_cast<double>(count)); };
   const double part = (log(nodes) - log(below.nodes)) / (log(above->nodes) - log(below.nodes));
-  return rate_of(below) + part * (rate_of(*above) - rate_of(below));
+  return value(below) + part * (value(*above) - value(below));
+}
+
+// What one device has of the rate between so many nodes when all send.
+double network_rate(const Cluster& cluster, std::int64_t nodes, CollectiveKind kind) {
+  const bool is_sum = kind == CollectiveKind::all_reduce;
+  if (!cluster.network.collectives.empty()) {
+    return between(cluster.network.collectives, nodes,
+                   [&](const NetworkRate& one) {
+                     return static_cast<double>(
+                         is_sum ? one.bytes_per_second
+                                : one.gather_bytes_per_second.value_or(one.bytes_per_second));
+                   }) /
+           cluster.devices_per_node;
+  }
+  const std::vector<NetworkShare>& shares = cluster.device.software.network;
+  if (shares.empty()) return card_bytes_per_second(cluster);
+  return card_bytes_per_second(cluster) * between(shares, nodes, [&](const NetworkShare& one) {
+           return is_sum ? one.share : one.gather_share.value_or(one.share);
+         });
 }
 
 Exchange exchange_of_one(const Cluster& cluster, const RankGroup& group, CollectiveKind kind,
@@ -96,10 +110,7 @@ Exchange exchange_of_one(const Cluster& cluster, const RankGroup& group, Collect
   result.leaves_node = true;
   // Rings through every local rank share the load of the node's cards.
   result.bytes = passes(kind, group.count) * bytes / static_cast<double>(local);
-  result.bytes_per_second =
-      cluster.network.collectives.empty()
-          ? card_bytes_per_second(cluster)
-          : network_rate(cluster.network.collectives, nodes, kind) / static_cast<double>(per_node);
+  result.bytes_per_second = network_rate(cluster, nodes, kind);
   const bool is_crowded = !cluster.network.rail_aligned && local > 1 && group.stride > 1;
   if (is_crowded) {
     // Groups with several members in a node all choose one card; a lone member

@@ -65,7 +65,7 @@ class Estimator {
       result.seconds.push_back(seconds);
       const auto of = static_cast<std::size_t>(one.of);
       (one.pass == Pass::forward ? result.forward : result.backward)[of] += seconds;
-      if (training_.recompute.includes(one.part)) again[of] += seconds;
+      if (training_.recompute.includes(one.part)) again[of] += seconds * one.part_share;
       if (one.pass == Pass::backward_weight) weight += seconds;
       if (one.is_hidden) hidden += seconds;
       const std::size_t way = one.pass == Pass::forward ? 0 : 1;
@@ -74,20 +74,16 @@ class Estimator {
       if (one.hides_reduction) hiding += seconds;
     }
     if (training_.asynchronous_reduction) {
-      result.hidden_forward_seconds =
-          software_.hidden_exchange * std::min(exchanged[0], products[0]);
+      const double part = training_.hidden_exchange.value_or(software_.hidden_exchange);
+      result.hidden_forward_seconds = part * std::min(exchanged[0], products[0]);
       result.hidden_seconds = software_.hidden_reduction * std::min(hidden, hiding);
-      result.hidden_backward_seconds =
-          software_.hidden_exchange *
-          std::min(exchanged[1] - result.hidden_seconds, products[1] - result.hidden_seconds);
+      result.hidden_backward_seconds = part * std::min(exchanged[1] - result.hidden_seconds,
+                                                       products[1] - result.hidden_seconds);
     }
     const bool has_host = is_block && model_.architecture != Architecture::mlp;
     if (has_host) {
       const HostFloor& host = software_.host;
-      const bool is_far =
-          training_.pipeline_parallel > 1 && training_.devices() > cluster_.devices_per_node;
-      const double peers = static_cast<double>(host.peer_ns + (is_far ? host.far_peer_ns : 0)) *
-                           (training_.tensor_parallel - 1);
+      const double peers = static_cast<double>(peers_ns());
       raise(result.forward, result.hidden_forward_seconds,
             (static_cast<double>(host.forward_ns) + peers) * 1e-9);
       raise(result.backward, result.hidden_seconds + result.hidden_backward_seconds,
@@ -121,6 +117,17 @@ class Estimator {
     of[static_cast<std::size_t>(OperatorClass::host)] += std::max(0.0, least - sum(of) + hidden);
   }
 
+  // What launching takes longer with tensor parallelism, forward and backward each.
+  std::int64_t peers_ns() const {
+    const HostFloor& host = software_.host;
+    const std::int64_t further = training_.tensor_parallel - 1;
+    if (further == 0) return 0;
+    const bool is_far =
+        training_.pipeline_parallel > 1 && training_.devices() > cluster_.devices_per_node;
+    return host.peers_ns + further * host.peer_ns +
+           (is_far ? host.far_peers_ns + further * host.far_peer_ns : 0);
+  }
+
   double factor() const { return training_.software_factor.value_or(software_.efficiency); }
 
   // Of an operator that moves bytes alone.
@@ -138,7 +145,8 @@ class Estimator {
             ? device_.fused_attention_share
             : device_.fused_attention_backward_share.value_or(device_.fused_attention_share);
     const auto length = static_cast<double>(training_.sequence_length);
-    return share * length / (length + static_cast<double>(device_.fused_attention_ramp));
+    return share * software_.attention_efficiency * length /
+           (length + static_cast<double>(device_.fused_attention_ramp));
   }
 
   double seconds_of(const Operator& one, bool is_head) const {
@@ -189,7 +197,8 @@ class Estimator {
     StageCosts& costs = result.costs;
     costs.activation_bytes = to_bytes(saved);
     costs.weight_residue_bytes = to_bytes(residue);
-    costs.workspace_bytes = to_bytes(again + workspace);
+    const double placeholders = software_.keeps_placeholders ? value * parameters : 0;
+    costs.workspace_bytes = to_bytes(again + workspace + placeholders);
     // Ranks of a tensor-parallel group send each a part of what they have in common.
     costs.output_bytes = to_bytes(hidden / split);
     if (model_.is_listed()) {

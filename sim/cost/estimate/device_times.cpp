@@ -29,6 +29,7 @@ double misfit_of(const MatmulRate& matmul, const MatrixProduct& product) {
   const auto all_divide = [&](std::int64_t by) {
     return product.rows % by == 0 && product.columns % by == 0 && product.inner % by == 0;
   };
+  if (product.is_padded) return 1;
   if (!all_divide(8)) return matmul.unaligned_8;
   return all_divide(64) ? 1 : matmul.unaligned_64;
 }

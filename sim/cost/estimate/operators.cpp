@@ -82,6 +82,9 @@ class OperatorsBuilder {
     const double logits = static_cast<double>(tokens_ * vocabulary);
     if (model_.architecture != Architecture::mlp) norm("final norm");
     product("logits", vocabulary, hidden_).parameters = static_cast<double>(vocabulary * hidden_);
+    for (Operator& one : operators_) {
+      if (one.product) one.product->is_padded = true;
+    }
     gather_input("logits");
     // The cross entropy in fp32: maxima, the target's logit, sums of exponentials.
     Operator& loss = memory("cross entropy", OperatorClass::loss, Pass::forward, 20 * logits, 6);
@@ -111,11 +114,15 @@ class OperatorsBuilder {
     forward.parameters = parameters_of(qkv, hidden_, qkv);
     if (model_.qkv_bias) forward.parameters += static_cast<double>(qkv);
     forward.saved_bytes += value_ * static_cast<double>(tokens_ * qkv);
+    forward.part = &Recompute::products;
+    forward.part_share = static_cast<double>(kv_size) / static_cast<double>(hidden_ + 2 * kv_size);
+    forward.remade_bytes = value_ * static_cast<double>(tokens_ * kv_size / split_);
     gather_input("qkv");
     if (!is_gpt_) rotate(hidden_ + kv_size);
     attend();
-    product("attention output", hidden_, hidden_ / split_, split_input).parameters =
-        parameters_of(hidden_, hidden_ / split_, hidden_);
+    Operator& result = product("attention output", hidden_, hidden_ / split_, split_input);
+    result.parameters = parameters_of(hidden_, hidden_ / split_, hidden_);
+    result.part = &Recompute::products;
     leave_split("attention");
     add_back("attention");
 
@@ -312,9 +319,14 @@ class OperatorsBuilder {
                           std::int64_t biases) {
       one.parameters = static_cast<double>(experts) * parameters_of(columns, inner, biases);
     };
-    hold(products(model_.is_gated() ? "gate and up" : "up", experts, rows, up, hidden_,
-                  experts > 1 ? copied_input : hides_reduction),
-         up, hidden_, up);
+    Operator& first = products(model_.is_gated() ? "gate and up" : "up", experts, rows, up, hidden_,
+                               experts > 1 ? copied_input : hides_reduction);
+    hold(first, up, hidden_, up);
+    if (model_.is_gated()) {
+      first.part = &Recompute::products;
+      first.part_share = 0.5;
+      first.remade_bytes = value_ * static_cast<double>(experts * rows * width);
+    }
     gather_input("mlp");
     const std::size_t at = operators_.size();
     activation(model_.is_gated() ? "silu" : "gelu", width);

@@ -41,6 +41,7 @@ struct MatrixProduct {
   std::int64_t columns = 0;
   std::int64_t inner = 0;
   bool accumulates = false;  // onto fp32
+  bool is_padded = false;    // by software, to dimensions that fit
 
   double flops() const {
     return 2.0 * static_cast<double>(batch) * static_cast<double>(rows) *
@@ -69,6 +70,7 @@ struct Operator {
   // Of a forward that may be computed again: with which part, and how much of what its layer
   // keeps need not be kept then.
   Recompute::Part part = nullptr;
+  double part_share = 1;  // of its time
   double remade_bytes = 0;
   double parameters = 0;          // that this rank holds
   bool is_score_traffic = false;  // bytes of the matrix of scores

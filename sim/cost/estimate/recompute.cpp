@@ -21,7 +21,8 @@ struct NamedPart {
 constexpr NamedPart named_parts[] = {
     {"attention", &Recompute::attention, "attention"},
     {"norms", &Recompute::norms, "norms"},
-    {"activation", &Recompute::activation, "activation between products of a block"}};
+    {"activation", &Recompute::activation, "activation between products of a block"},
+    {"products", &Recompute::products, "products beside its one"}};
 
 std::vector<std::string_view> part_names(const Recompute& recompute) {
   std::vector<std::string_view> names;
@@ -41,7 +42,7 @@ Recompute parse_recompute(std::string_view text) {
       if (names.size() > 1) {
         throw input_error(
             fmt::format("--recompute {}: {} goes with nothing else; give it alone, or some of "
-                        "attention, norms and activation",
+                        "attention, norms, activation and products",
                         printable(text), name));
       }
       result.full = name == "full";
@@ -50,15 +51,15 @@ Recompute parse_recompute(std::string_view text) {
     const std::string_view meant = name == "selective" ? "attention" : name;
     const auto* const found = std::ranges::find(named_parts, meant, &NamedPart::name);
     if (found == std::end(named_parts)) {
-      throw input_error(fmt::format(
-          "--recompute: {}",
-          unknown_name("recomputation", name,
-                       {"none", "selective", "full", "attention", "norms", "activation"})));
+      throw input_error(
+          fmt::format("--recompute: {}", unknown_name("recomputation", name,
+                                                      {"none", "selective", "full", "attention",
+                                                       "norms", "activation", "products"})));
     }
     if (result.*found->part) {
       throw input_error(fmt::format(
-          "--recompute {}: {} is there twice; give attention, norms and activation at most once "
-          "each{}",
+          "--recompute {}: {} is there twice; give attention, norms, activation and products at "
+          "most once each{}",
           printable(text), meant,
           meant == "attention" ? " (selective is another word for attention)" : ""));
     }

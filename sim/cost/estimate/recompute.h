@@ -21,6 +21,9 @@ struct Recompute {
   bool attention = false;   // the core: scores, softmax, dropout, their product with the values
   bool norms = false;       // what norms make of their inputs
   bool activation = false;  // what the activation makes of its input
+  // Every second product with weights, as torchtitan's selection by operator has it: keys, the
+  // result of attention's last product, of a gated MLP the half that is not gated.
+  bool products = false;
 
   bool operator==(const Recompute&) const = default;
   bool exists() const { return *this != Recompute(); }

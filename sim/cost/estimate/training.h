@@ -50,8 +50,10 @@ struct Training {
   // Gradients are reduced in buckets of so many bytes while backwards still run;
   // absent: at once, after all of them.
   std::optional<std::int64_t> bucket_bytes;
-  // Tensor-parallel reductions run beside weight gradients where a backward is whole.
+  // Tensor-parallel exchanges run beside products, as far as the software does that.
   bool asynchronous_reduction = true;
+  // In place of the software's part of exchanges that their own products hide.
+  std::optional<double> hidden_exchange;
   // In place of the software's efficiency.
   std::optional<double> software_factor;
 

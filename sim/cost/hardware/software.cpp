@@ -25,15 +25,37 @@ bool read_deal(const JsonCursor& value) {
   return false;
 }
 
+std::vector<NetworkShare> read_network(const JsonCursor& list, const Sources& sources) {
+  std::vector<NetworkShare> shares;
+  for (const JsonCursor& item : list.array()) {
+    Section section(item, sources);
+    NetworkShare one;
+    section.required("nodes", one.nodes,
+                     [](const JsonCursor& value) { return value.integer(2, max_count); });
+    section.required("share", one.share, read_share);
+    section.optional("gather_share", one.gather_share, read_share);
+    section.finish();
+    if (!shares.empty() && one.nodes <= shares.back().nodes) {
+      item.fail(fmt::format("{} nodes after {}; list them by ascending nodes", one.nodes,
+                            shares.back().nodes));
+    }
+    shares.push_back(one);
+  }
+  return shares;
+}
+
 void read_values(Section& section, SoftwareSpec& software) {
   section.optional("efficiency", software.efficiency, read_factor);
+  section.optional("attention_efficiency", software.attention_efficiency, read_factor);
   section.optional("elementwise_traffic", software.elementwise_traffic, read_factor);
   section.optional("loss_traffic", software.loss_traffic, read_factor);
   section.optional("optimizer_traffic", software.optimizer_traffic, read_factor);
   section.optional("kernel_gap", software.kernel_gap_ns, read_time);
   section.optional("host_forward", software.host.forward_ns, read_time);
   section.optional("host_backward", software.host.backward_ns, read_time);
+  section.optional("host_peers", software.host.peers_ns, read_time);
   section.optional("host_peer", software.host.peer_ns, read_time);
+  section.optional("host_far_peers", software.host.far_peers_ns, read_time);
   section.optional("host_far_peer", software.host.far_peer_ns, read_time);
   section.optional("p2p_overhead", software.p2p_overhead_ns, read_time);
   section.optional("compute_slowdown", software.compute_slowdown_ppm,
@@ -43,8 +65,12 @@ void read_values(Section& section, SoftwareSpec& software) {
   section.optional("hidden_gradients", software.hidden_gradients, read_part);
   section.optional("hidden_gather", software.hidden_gather, read_part);
   section.optional("gather_share", software.gather_share, read_share);
+  section.optional("network", software.network,
+                   [&](const JsonCursor& list) { return read_network(list, section.sources()); });
   section.optional("logit_bytes", software.logit_bytes, read_small);
   section.optional("state_bytes", software.state_bytes, read_small);
+  section.optional("keeps_placeholders", software.keeps_placeholders,
+                   [](const JsonCursor& value) { return value.boolean(); });
   section.optional("keeps_gathered", software.keeps_gathered,
                    [](const JsonCursor& value) { return value.boolean(); });
   section.optional("layers", software.deals_by_cost, read_deal);

@@ -22,9 +22,20 @@ struct DeviceSpec;
 struct HostFloor {
   std::int64_t forward_ns = 0;   // the least that a layer's forward takes
   std::int64_t backward_ns = 0;  // and its backward
-  // On top of either, for each further tensor-parallel rank; and where a pipeline spans nodes.
+  // On top of either with tensor parallelism, and for each further rank of it.
+  std::int64_t peers_ns = 0;
   std::int64_t peer_ns = 0;
+  // The same again, where the ranks of a pipeline are on several nodes.
+  std::int64_t far_peers_ns = 0;
   std::int64_t far_peer_ns = 0;
+};
+
+// Of what a node's cards give, exchanges over so many nodes reach a part; of all-gathers,
+// reduce-scatters and all-to-alls another.
+struct NetworkShare {
+  std::int64_t nodes = 0;
+  double share = 1;
+  std::optional<double> gather_share;
 };
 
 // What is hidden is a part, 0 to 1, of what could be.
@@ -33,10 +44,11 @@ struct SoftwareSpec {
   std::string title;  // for people
 
   double efficiency = 1;  // of products' and fused attention's rates, on the device's share
-  double elementwise_traffic = 1;  // bytes of norms, activations, additions, against those counted
-  double loss_traffic = 1;         // bytes of the cross entropy, likewise
-  double optimizer_traffic = 1;    // bytes of an optimizer's step, likewise
-  std::int64_t kernel_gap_ns = 0;  // between one kernel's end and the next one's start
+  double attention_efficiency = 1;  // of fused attention's, on top of that
+  double elementwise_traffic = 1;   // bytes of norms, activations, additions, against those counted
+  double loss_traffic = 1;          // bytes of the cross entropy, likewise
+  double optimizer_traffic = 1;     // bytes of an optimizer's step, likewise
+  std::int64_t kernel_gap_ns = 0;   // between one kernel's end and the next one's start
   HostFloor host;
   std::int64_t p2p_overhead_ns = 0;       // of the sender's compute, for each send
   std::int64_t compute_slowdown_ppm = 0;  // by how much compute takes longer beside a transfer
@@ -50,11 +62,15 @@ struct SoftwareSpec {
   double hidden_gradients = 0;
   double hidden_gather = 0;
   double gather_share = 1;  // of the node's cards that gathers of sharded weights reach
+  // By ascending nodes, between two of them what lies between; all where empty. A cluster's own
+  // measured rates go before.
+  std::vector<NetworkShare> network;
 
-  std::int64_t logit_bytes = 4;  // kept of each logit for the backward
-  std::int64_t state_bytes = 0;  // of a parameter, beside weight, gradient and optimizer
-  bool keeps_gathered = false;   // inputs that sequence parallelism gathers stay to the backward
-  bool deals_by_cost = false;    // layers to stages by their FLOPs, the head like any other
+  std::int64_t logit_bytes = 4;     // kept of each logit for the backward
+  std::int64_t state_bytes = 0;     // of a parameter, beside weight, gradient and optimizer
+  bool keeps_placeholders = false;  // of a block's gradients, as large as its weights
+  bool keeps_gathered = false;      // inputs that sequence parallelism gathers stay to the backward
+  bool deals_by_cost = false;       // layers to stages by their FLOPs, the head like any other
 
   std::vector<std::string> unverified;  // keys
 };
