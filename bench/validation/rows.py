@@ -51,7 +51,7 @@ class Source(Enum):
 SOFTWARE = {
     Source.NANOTRON: "nanotron",
     Source.NEMO: "nemo",
-    Source.MLPERF: "nemo",
+    Source.MLPERF: "nemo-2023",
     Source.MEGATRON_CORE: "megatron-core",
     Source.BIGSCIENCE: "deepspeed",
     Source.SC21_ZERO3: "deepspeed",
@@ -140,6 +140,15 @@ class Row:
         """Where it predicts the peak of memory."""
         assert self.peer_peak_bytes is not None and self.published_peak_bytes is not None
         return self.peer_peak_bytes / self.published_peak_bytes - 1
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A published row that is not predicted."""
+
+    source: Source
+    name: str
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -317,6 +326,15 @@ def read_rows(folder: Path = DATA) -> list[Row]:
         raise InputError(
             f"{folder}: a row lacks a key, or has none that is known: {error}"
         ) from error
+
+
+def read_left_out(folder: Path = DATA) -> list[LeftOut]:
+    """What sets of FILES list as not modelled."""
+    return [
+        LeftOut(source, row["name"], row["reason"])
+        for source, name in FILES.items()
+        for row in read_json(folder / name).get("not_modelled", [])
+    ]
 
 
 def read_products(folder: Path = DATA) -> tuple[str, list[Product]]:
