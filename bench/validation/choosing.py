@@ -57,17 +57,13 @@ def within_node(outcome: Outcome) -> bool:
     return outcome.row.training.tensor_parallel <= NODE
 
 
-def sound(outcome: Outcome) -> bool:
-    return outcome.row.use in (Use.FITTED, Use.UNSEEN)
-
-
 def same_batch(outcome: Outcome) -> bool:
     return outcome.row.reason != OTHER_BATCH
 
 
 # What layouts are chosen among, of those that ran.
 AMONG: dict[str, Callable[[Outcome], bool]] = {
-    "t <= 8, without contradicting rows": lambda one: sound(one) and within_node(one),
+    "t <= 8, without contradicting rows": lambda one: one.row.is_sound and within_node(one),
     "t <= 8": lambda one: same_batch(one) and within_node(one),
     "all that ran": same_batch,
 }
@@ -79,7 +75,7 @@ def choices(outcomes: Iterable[Outcome], among: Callable[[Outcome], bool]) -> li
     uses: dict[tuple[str, int], Use] = {}
     for outcome in outcomes:
         key = (outcome.row.model.name, outcome.row.nodes or 1)
-        if sound(outcome):
+        if outcome.row.is_sound:
             uses[key] = outcome.row.use
         if among(outcome):
             groups.setdefault(key, []).append(outcome)

@@ -43,7 +43,7 @@ def by_use(
 
 
 def sound(outcomes: Iterable[Outcome]) -> list[Outcome]:
-    return [outcome for outcome in outcomes if outcome.row.use is not Use.CONTRADICTS]
+    return [outcome for outcome in outcomes if outcome.row.is_sound]
 
 
 def spans_nodes(outcome: Outcome) -> bool:

@@ -130,6 +130,11 @@ class Row:
     nodes: int | None = None  # where the source says so
 
     @property
+    def is_sound(self) -> bool:
+        """Whether it ran, as its neighbours let expect."""
+        return self.use not in (Use.CONTRADICTS, Use.DID_NOT_RUN)
+
+    @property
     def peer_error(self) -> float:
         """Where another simulator predicts the time."""
         assert self.peer_s is not None
