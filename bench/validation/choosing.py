@@ -64,7 +64,7 @@ def same_batch(outcome: Outcome) -> bool:
 # What layouts are chosen among, of those that ran.
 AMONG: dict[str, Callable[[Outcome], bool]] = {
     "t <= 8, without contradicting rows": lambda one: one.row.is_sound and within_node(one),
-    "t <= 8": lambda one: same_batch(one) and within_node(one),
+    "all that ran with t <= 8": lambda one: same_batch(one) and within_node(one),
     "all that ran": same_batch,
 }
 

@@ -163,6 +163,22 @@ def fits_table(findings: Findings, outcomes: Sequence[Outcome]) -> str:
     return table(heads, map(line, lines))
 
 
+def counts_table(findings: Findings, outcomes: Sequence[Outcome]) -> str:
+    some = [one for one in outcomes if one.row.is_sound]
+    over_nodes = sum(spans_nodes(one) for one in some)
+    stalled = sum(one.row.reason == "stalls" for one in outcomes)
+    not_run = len(findings.failed) + len(findings.refused)
+    counts = {
+        "tried": len(outcomes) + not_run,
+        "did not run": not_run,
+        "contradict": len(outcomes) - len(some),
+        "of these, pipelines over several nodes that stalled": stalled,
+        "don't contradict": len(some),
+        "of these, pipelines over several nodes": over_nodes,
+    }
+    return table(["layouts", ""], [[title, f"{count:,}"] for title, count in counts.items()])
+
+
 def nanotron_tables(findings: Findings) -> dict[str, str]:
     outcomes = findings.of(Source.NANOTRON)
     among = "t <= 8, without contradicting rows"
@@ -171,10 +187,7 @@ def nanotron_tables(findings: Findings) -> dict[str, str]:
     firsts = chosen_of_all(outcomes, findings.failed)
     return {
         "nanotron": nanotron_table(outcomes),
-        "nanotron_rows": f"{len(outcomes) + len(findings.failed) + len(findings.refused):,}",
-        "nanotron_failed": str(len(findings.failed) + len(findings.refused)),
-        "nanotron_sound": str(sum(one.row.is_sound for one in outcomes)),
-        "nanotron_over_nodes": str(sum(one.row.is_sound and spans_nodes(one) for one in outcomes)),
+        "nanotron_counts": counts_table(findings, outcomes),
         "choosing_summary": choosing_summary(outcomes),
         "choosing": table([*heads, *of_losses], map(choice_line, choices(outcomes, AMONG[among]))),
         "fits": fits_table(findings, outcomes),
