@@ -36,7 +36,10 @@ class Term:
 
 AS_IT_IS = Term("as it is")
 TERMS = (
-    Term("what peers on other nodes add for the host", {"host_far_peers": "0us", "host_far_peer": "0us"}),
+    Term(
+        "what peers on other nodes add for the host",
+        {"host_far_peers": "0us", "host_far_peer": "0us"},
+    ),
     Term("shares of the network by nodes", {"network": []}),
     Term("layers dealt out by cost", {"layers": "even"}),
     Term("traffic of elementwise operators", {"elementwise_traffic": 1}),

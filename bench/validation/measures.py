@@ -39,7 +39,8 @@ def by_use(
         f"{name}, {title}": [one for one in some if one.row.use is use]
         for use, title in USE_TITLES.items()
     }
-    return {title: summarise(errors) for title, part in parts.items() if (errors := errors_of(part))}
+    errors = {title: errors_of(part) for title, part in parts.items()}
+    return {title: summarise(part) for title, part in errors.items() if part}
 
 
 def sound(outcomes: Iterable[Outcome]) -> list[Outcome]:

@@ -10,7 +10,7 @@ from findings import Findings
 from measures import SETS, spans_nodes
 from predictions import ErrorSummary, Outcome, peaks, summarise, times
 from rows import Source, Use
-from tables import percent, rows_table, peak_cells, signed, spread, table, use_title
+from tables import peak_cells, percent, rows_table, signed, spread, table, use_title
 
 # Iterations that were measured; the others have tables of their own.
 MEASURED = (Source.KORTHIKANTI, Source.SC21, Source.VTRAIN_MULTI_NODE, *SETS)
@@ -70,7 +70,8 @@ def by_software(findings: Findings) -> str:
         ]
         layouts = layouts_title([one for one in outcomes if one.row.is_sound])
         figures = spread(summarise(times(unseen)), 1)
-        line = [device, source.value, software_title(findings, outcomes), *counts, *figures, layouts]
+        preset = software_title(findings, outcomes)
+        line = [device, source.value, preset, *counts, *figures, layouts]
         rows.setdefault(device, []).append(line)
     counted = ["fitted", "unseen", "contradict"]
     of_unseen = ["mean of unseen, %", "median, %", "worst, %"]
@@ -140,7 +141,8 @@ def choosing_summary(outcomes: Sequence[Outcome]) -> str:
         some = choices(outcomes, among)
         chosen = summarise([(one.name, one.loss) for one in some])
         usual = fmean(one.usual_loss for one in some)
-        rows.append([title, str(len(some)), *spread(chosen, 1), chosen.worst_name, percent(usual, 1)])
+        figures = [*spread(chosen, 1), chosen.worst_name, percent(usual, 1)]
+        rows.append([title, str(len(some)), *figures])
     heads = ["among", "choices", "mean, %", "median, %", "worst, %", "which"]
     return table([*heads, "layout in the middle, mean, %"], rows)
 
@@ -148,7 +150,8 @@ def choosing_summary(outcomes: Sequence[Outcome]) -> str:
 def fits_table(findings: Findings, outcomes: Sequence[Outcome]) -> str:
     def line(fits: Fits) -> list[str]:
         counts = (fits.fitting, fits.not_fitting, fits.refused)
-        return [fits.title, str(sum(counts)), *map(str, counts), percent(fits.fitting / sum(counts), 1)]
+        share = percent(fits.fitting / sum(counts), 1)
+        return [fits.title, str(sum(counts)), *map(str, counts), share]
 
     within = [one for one in outcomes if within_node(one)]
     failed_within = [one for one in findings.failed if within_node(one)]
