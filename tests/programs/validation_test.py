@@ -21,6 +21,7 @@ from pathlib import Path
 VALIDATION = Path(__file__).resolve().parents[2] / "bench" / "validation"
 sys.path.insert(0, str(VALIDATION))
 
+from ablate_software import AS_IT_IS, TERMS, Ablation  # noqa: E402
 from choosing import AMONG, Choice, choices, misfits  # noqa: E402
 from findings import Findings, examine  # noqa: E402
 from goals import broken_bounds  # noqa: E402
@@ -243,6 +244,36 @@ class Choosing(unittest.TestCase):
         some = [outcome(row, 1, 1, peak) for peak in (9, 10, 11, 30)]
         self.assertEqual([one.fits for one in some], [True, True, False, False])
         self.assertEqual(summarise(misfits(some)).mean, 0.5)
+
+
+class Ablations(unittest.TestCase):
+    def test_leave_out_what_a_preset_has(self) -> None:
+        rows = [row for row in rows_of(Source.NEMO) if row.use is Use.UNSEEN]
+        ablation = Ablation(pipesim, rows, findings.hardware[rows[0].cluster])
+        as_it_is = ablation.outcomes(AS_IT_IS)
+        unseen = [one for one in findings.of(Source.NEMO) if one.row.use is Use.UNSEEN]
+        self.assertEqual(as_it_is, unseen)
+        terms = {next(iter({**term.software, **term.matmul})): term for term in TERMS}
+        for before, after in zip(as_it_is, ablation.outcomes(terms["hidden_exchange"]), strict=True):
+            if before.row.training.tensor_parallel == 1:
+                self.assertEqual(after.seconds, before.seconds)
+            else:
+                self.assertGreater(after.seconds, before.seconds)
+        self.assertEqual(ablation.outcomes(terms["keeps_gathered"]), [])
+        self.assertEqual(ablation.outcomes(terms["unaligned_8"]), [])
+
+    def test_of_a_device_change_its_cluster(self) -> None:
+        """Heads of 150 values are slow, those of 224 are not."""
+        rows = [row for row in rows_of(Source.BIGSCIENCE) if row.use is Use.UNSEEN]
+        ablation = Ablation(pipesim, rows, findings.hardware[rows[0].cluster])
+        (term,) = (term for term in TERMS if "unaligned_8" in term.matmul)
+        pairs = zip(ablation.outcomes(AS_IT_IS), ablation.outcomes(term), strict=True)
+        for before, after in pairs:
+            head = before.row.model.hidden_size // before.row.model.heads
+            if head % 8 == 0:
+                self.assertEqual(after.seconds, before.seconds)
+            else:
+                self.assertLess(after.seconds, before.seconds)
 
 
 class Goodput(unittest.TestCase):
