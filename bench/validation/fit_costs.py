@@ -112,9 +112,12 @@ TERMS = (*NEUTRAL, *CHANGES)
 
 
 def read_cluster(pipesim: Pipesim, name: str) -> Json:
-    """With its device in it."""
+    """With its device in it, and its software in that."""
     cluster = pipesim.preset("clusters", name)
-    return {**cluster, "device": inlined(pipesim.preset("devices", cluster["device"]))}
+    device = inlined(pipesim.preset("devices", cluster["device"]))
+    base = device["software"]["base"]
+    software = {"base": base, **pipesim.software(base, cluster["device"])}
+    return {**cluster, "device": {**device, "software": software}}
 
 
 def value_in(cluster: Json, parameter: Parameter) -> float:

@@ -16,6 +16,11 @@ class Outcome:
     seconds: float
     mfu: float
     peak_bytes: int  # what the fullest rank holds
+    device_bytes: int  # what a device has
+
+    @property
+    def fits(self) -> bool:
+        return self.peak_bytes <= self.device_bytes
 
     @property
     def error(self) -> float:
@@ -80,12 +85,26 @@ def outcome_of(row: Row, result: Json) -> Outcome:
     nanoseconds = result["makespan_ns"]
     if row.quantity is not Quantity.ITERATION:
         nanoseconds = sum(layer_of(result, "block")[f"{row.quantity.value}_ns"].values())
-    return Outcome(row, nanoseconds / 1e9, result["mfu"], result["peak_memory_bytes"])
+    return Outcome(
+        row=row,
+        seconds=nanoseconds / 1e9,
+        mfu=result["mfu"],
+        peak_bytes=result["peak_memory_bytes"],
+        device_bytes=result["explanation"]["memory_bytes"],
+    )
 
 
 def predict_rows(pipesim: Pipesim, rows: Sequence[Row]) -> list[Outcome]:
     results = pipesim.predict([command_of(pipesim, row) for row in rows])
     return [outcome_of(row, result) for row, result in zip(rows, results)]
+
+
+def predict_possible(pipesim: Pipesim, rows: Sequence[Row]) -> list[Outcome | None]:
+    """With nothing for rows that pipesim refuses."""
+    results = pipesim.predict_possible([command_of(pipesim, row) for row in rows])
+    return [
+        None if result is None else outcome_of(row, result) for row, result in zip(rows, results)
+    ]
 
 
 def summarise(errors: Sequence[NamedError]) -> ErrorSummary:

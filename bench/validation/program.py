@@ -21,6 +21,10 @@ class InputError(Exception):
     """What is wrong with a file or a command line, in one sentence."""
 
 
+class Refusal(InputError):
+    """pipesim says that what it is asked can't be."""
+
+
 class Pipesim:
     """Runs pipesim, as many times at once as there are cores.
 
@@ -58,9 +62,27 @@ class Pipesim:
         self.runs += len(lines)
         return list(self._pool.map(self._run, lines))
 
+    def predict_possible(self, commands: Iterable[Sequence[str]]) -> list[Json | None]:
+        """The same, with nothing for those that pipesim refuses."""
+        lines = [[*command, "--json"] for command in commands]
+        self.runs += len(lines)
+        return list(self._pool.map(self._run_possible, lines))
+
     def preset(self, kind: str, name: str) -> Json:
-        """The file of a preset; `kind` is models, clusters or devices."""
+        """The file of a preset; `kind` is models, clusters, devices or software."""
         return self._run([kind, name])
+
+    def software(self, name: str, device: str) -> Json:
+        """The values of a preset on a device, with those of its base."""
+        file = self.preset("software", name)
+        base = self.software(file["base"], device) if "base" in file else {}
+        return base | file.get("values", {}) | file.get("devices", {}).get(device, {})
+
+    def _run_possible(self, arguments: Sequence[str]) -> Json | None:
+        try:
+            return self._run(arguments)
+        except Refusal:
+            return None
 
     def _run(self, arguments: Sequence[str]) -> Json:
         try:
@@ -69,7 +91,8 @@ class Pipesim:
             raise InputError(f"{self._path}: cannot be run: {error.strerror}") from error
         if done.returncode != 0:
             first_line = done.stderr.strip().partition("\n")[0]
-            raise InputError(f"{first_line} (of `{self._path.name} {' '.join(arguments)}`)")
+            error = Refusal if done.returncode == 2 else InputError
+            raise error(f"{first_line} (of `{self._path.name} {' '.join(arguments)}`)")
         try:
             return json.loads(done.stdout)
         except json.JSONDecodeError as error:

@@ -6,36 +6,18 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from string import Template
 
-from findings import USE_TITLES, Findings, Measures
+from findings import Findings
 from goals import Goal, goals
 from goodput_figures import JobRow
-from predictions import ErrorSummary, Outcome, peaks, summarise, times
+from measures import Measures
+from predictions import Outcome, summarise, times
 from program import Json, nanoseconds, value_of
-from rows import DATA, Source, Use, read_json
+from report_sets import set_tables
+from rows import DATA, Source, read_json
 from schedule_figures import Figure
+from tables import percent, rows_table, signed, spread, table, use_title
 
 WORDS = Path(__file__).resolve().parent / "report.md"
-
-
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [heads, ["---"] * len(heads), *rows]
-    return "\n".join("".join(f"| {cell} " for cell in line) + "|" for line in lines)
-
-
-def percent(fraction: float, decimals: int = 2) -> str:
-    return f"{100 * fraction:.{decimals}f}"
-
-
-def signed(fraction: float, decimals: int = 1) -> str:
-    return f"{100 * fraction:+.{decimals}f}"
-
-
-def spread(errors: ErrorSummary, decimals: int = 2) -> list[str]:
-    return [percent(one, decimals) for one in (errors.mean, errors.median, errors.worst)]
-
-
-def use_title(use: Use) -> str:
-    return USE_TITLES.get(use, "contradicts")
 
 
 def goals_table(reached: Iterable[Goal]) -> str:
@@ -62,8 +44,8 @@ def time_title(text: str) -> str:
 
 
 def constants_table(findings: Findings, software_2021: float) -> str:
-    device = findings.device
-    reached, software = device["reached"], device["software"]
+    device, software = findings.device, findings.software
+    reached = device["reached"]
     host = {
         name: time_title(value_of(software[f"host_{name}"]))
         for name in ("forward", "backward", "peer")
@@ -104,16 +86,6 @@ def peers_table(file: Json) -> str:
         figures = [figure(peer, "mean"), figure(peer, "worst")]
         rows.append([peer["name"], peer["rows"], *figures, peer["source"]])
     return table(["simulator", "rows", "mean", "worst", "source"], rows)
-
-
-def rows_table(outcomes: Iterable[Outcome], unit: str = "s", scale: float = 1) -> str:
-    rows = []
-    for outcome in outcomes:
-        row = outcome.row
-        use = use_title(row.use) + (f": {row.reason}" if row.reason else "")
-        figures = [f"{seconds * scale:.3f}" for seconds in (row.published_s, outcome.seconds)]
-        rows.append([row.name, *figures, signed(outcome.error), use])
-    return table(["row", f"published, {unit}", f"predicted, {unit}", "error, %", "use"], rows)
 
 
 def mfu_table(outcomes: Iterable[Outcome]) -> str:
@@ -160,48 +132,6 @@ def single_node_table(outcomes: Iterable[Outcome]) -> str:
         use = use_title(group[0].row.use)
         rows.append([*map(str, key), str(errors.rows), *spread(errors, 1), use])
     return table(["h", "t", "b", "rows", "mean", "median", "worst", "use"], rows)
-
-
-def b200_tables(findings: Findings) -> dict[str, str]:
-    """Iterations and peaks of memory measured on B200, beside what SimuMax predicts."""
-    gib = 1024**3
-    outcomes = findings.of(Source.SIMUMAX_B200)
-    time_rows, peak_rows, peer_times, peer_peaks = [], [], [], []
-    for outcome, unhidden in zip(outcomes, findings.outcomes_unhidden):
-        row = outcome.row
-        peer_times.append((row.name, row.peer_error))
-        published, predicted = f"{row.published_s * 1e3:.1f}", f"{outcome.seconds * 1e3:.1f}"
-        errors = [signed(error) for error in (outcome.error, unhidden.error, row.peer_error)]
-        time_rows.append([row.name, published, predicted, *errors, use_title(row.use)])
-        if row.published_peak_bytes is None or outcome.peak_error is None:
-            continue
-        peer_peaks.append((row.name, row.peer_peak_error))
-        sizes = [f"{row.published_peak_bytes / gib:.2f}", f"{outcome.peak_bytes / gib:.2f}"]
-        peak_rows.append(
-            [row.name, *sizes, signed(outcome.peak_error), signed(row.peer_peak_error)]
-        )
-
-    def line(name: str, errors: ErrorSummary) -> list[str]:
-        signed_mean = signed(errors.signed_mean, 2)
-        return [name, str(errors.rows), signed_mean, *spread(errors), errors.worst_name]
-
-    summary = [
-        line("time", summarise(times(outcomes))),
-        line("time, nothing hidden", summarise(times(findings.outcomes_unhidden))),
-        line("time, SimuMax", summarise(peer_times)),
-        line("peak memory", summarise(peaks(outcomes))),
-        line("peak memory, SimuMax", summarise(peer_peaks)),
-    ]
-    of_times = ["measured, ms", "predicted, ms", "error, %", "with nothing hidden, %"]
-    of_peaks = ["measured, GiB", "predicted, GiB", "error, %"]
-    theirs = "SimuMax's error, %"
-    return {
-        "b200_summary": table(
-            ["errors of", "rows", "signed mean", "mean", "median", "worst", "which"], summary
-        ),
-        "b200": table(["row", *of_times, theirs, "use"], time_rows),
-        "b200_peaks": table(["row", *of_peaks, theirs], peak_rows),
-    }
 
 
 def figures_table(heads: Sequence[str], figures: Iterable[Figure], decimals: int) -> str:
@@ -308,7 +238,7 @@ def validation_report(findings: Findings, measures: Measures, folder: Path = DAT
         "software_2021": str(software_2021),
         "sc21": sc21_table(findings),
         "multi_node": rows_table(findings.of(Source.VTRAIN_MULTI_NODE)),
-        **b200_tables(findings),
+        **set_tables(findings),
         **schedule_tables(findings),
         **goodput_tables(findings),
         "dualpipe": dualpipe_table(read_json(folder / "dualpipe.json")),

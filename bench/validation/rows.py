@@ -130,6 +130,11 @@ class Row:
     nodes: int | None = None  # where the source says so
 
     @property
+    def is_sound(self) -> bool:
+        """Whether it ran, as its neighbours let expect."""
+        return self.use not in (Use.CONTRADICTS, Use.DID_NOT_RUN)
+
+    @property
     def peer_error(self) -> float:
         """Where another simulator predicts the time."""
         assert self.peer_s is not None
@@ -140,6 +145,15 @@ class Row:
         """Where it predicts the peak of memory."""
         assert self.peer_peak_bytes is not None and self.published_peak_bytes is not None
         return self.peer_peak_bytes / self.published_peak_bytes - 1
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A published row that is not predicted."""
+
+    source: Source
+    name: str
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -317,6 +331,15 @@ def read_rows(folder: Path = DATA) -> list[Row]:
         raise InputError(
             f"{folder}: a row lacks a key, or has none that is known: {error}"
         ) from error
+
+
+def read_left_out(folder: Path = DATA) -> list[LeftOut]:
+    """What sets of FILES list as not modelled."""
+    return [
+        LeftOut(source, row["name"], row["reason"])
+        for source, name in FILES.items()
+        for row in read_json(folder / name).get("not_modelled", [])
+    ]
 
 
 def read_products(folder: Path = DATA) -> tuple[str, list[Product]]:

@@ -16,8 +16,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from command_line import Parser, run_program
-from findings import Findings, Measures, examine, measure
+from findings import Findings, examine
 from goals import BOUNDS, broken_bounds, goals, present_bounds
+from measures import Measures, measure
 from program import Pipesim, write_whole
 from report import validation_report
 
