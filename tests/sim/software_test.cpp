@@ -83,23 +83,23 @@ TEST(Software, ABaseIsChanged) {
 
 TEST(Software, SaysWhatIsWrong) {
   EXPECT_EQ(refusal(R"("base":"nanotorn")").substr(0, 46),
-            "s.json:1:67: base: unknown software 'nanotorn'");
+            "s.json:1:63: base: unknown software 'nanotorn'");
   EXPECT_EQ(refusal(R"("values":{"efficiency":0})"),
-            "s.json:1:82: values.efficiency: 0 is out of range: it must be a factor of more than 0 "
+            "s.json:1:79: values.efficiency: 0 is out of range: it must be a factor of more than 0 "
             "and at most 100");
   EXPECT_EQ(refusal(R"("values":{"hidden_gather":1.5})"),
-            "s.json:1:85: values.hidden_gather: 1.5 is out of range: it must be between 0 and 1");
+            "s.json:1:82: values.hidden_gather: 1.5 is out of range: it must be between 0 and 1");
   EXPECT_EQ(refusal(R"("values":{"layers":"odd"})"),
-            "s.json:1:78: values.layers: 'odd': layers are dealt out by none such; say even or "
+            "s.json:1:75: values.layers: 'odd': layers are dealt out by none such; say even or "
             "cost");
   EXPECT_EQ(refusal(R"("values":{"network":[{"nodes":4,"share":1},{"nodes":2,"share":1}]})")
                 .substr(0, 57),
-            "s.json:1:102: values.network[1]: 2 nodes after 4; list th");
+            "s.json:1:99: values.network[1]: 2 nodes after 4; list the");
   // Of other devices, too.
   EXPECT_EQ(refusal(R"("devices":{"b200":{"efficency":1}})").substr(0, 53),
-            "s.json:1:78: devices.b200: unknown key 'efficency'; k");
+            "s.json:1:87: devices.b200: unknown key 'efficency'; k");
   EXPECT_EQ(refusal(R"("devices":[])"),
-            "s.json:1:70: devices: must be an object: values by the name of a device");
+            "s.json:1:66: devices: must be an object: values by the name of a device");
   EXPECT_EQ(testing::input_error_of([] { find_software("nanotorn", "b200"); }).substr(0, 41),
             "--software: unknown software 'nanotorn'; ");
 }
@@ -153,7 +153,7 @@ TEST(Bases, DevicesAndClustersChangeSingleKeys) {
                   R"({"format":"pipesim-cluster","version":1,"name":"m","base":"dgx-h10"})",
                   "c.json");
             }).substr(0, 46),
-            "c.json:1:62: base: unknown cluster 'dgx-h10'; ");
+            "c.json:1:59: base: unknown cluster 'dgx-h10'; ");
 }
 
 TEST(SoftwareCosts, EfficiencyAndTrafficScaleTheirClasses) {

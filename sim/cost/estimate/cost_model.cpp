@@ -157,7 +157,8 @@ class Estimator {
         training_.precision == Precision::fp8 && is_wide ? Precision::bf16 : training_.precision;
     if (one.time_ns) return static_cast<double>(*one.time_ns) * 1e-9;
     if (one.product) {
-      return product_seconds(device_, precision, *one.product, factor());
+      const double own = precision == Precision::fp8 ? software_.fp8_efficiency : 1;
+      return product_seconds(device_, precision, *one.product, factor() * own);
     }
     if (one.collective) {
       return exchange(cluster_, tensor_group_, *one.collective, one.bytes).seconds();

@@ -47,6 +47,7 @@ std::vector<NetworkShare> read_network(const JsonCursor& list, const Sources& so
 void read_values(Section& section, SoftwareSpec& software) {
   section.optional("efficiency", software.efficiency, read_factor);
   section.optional("attention_efficiency", software.attention_efficiency, read_factor);
+  section.optional("fp8_efficiency", software.fp8_efficiency, read_factor);
   section.optional("elementwise_traffic", software.elementwise_traffic, read_factor);
   section.optional("loss_traffic", software.loss_traffic, read_factor);
   section.optional("optimizer_traffic", software.optimizer_traffic, read_factor);

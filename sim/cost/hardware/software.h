@@ -45,6 +45,7 @@ struct SoftwareSpec {
 
   double efficiency = 1;  // of products' and fused attention's rates, on the device's share
   double attention_efficiency = 1;  // of fused attention's, on top of that
+  double fp8_efficiency = 1;        // of 8-bit products', likewise
   double elementwise_traffic = 1;   // bytes of norms, activations, additions, against those counted
   double loss_traffic = 1;          // bytes of the cross entropy, likewise
   double optimizer_traffic = 1;     // bytes of an optimizer's step, likewise
