@@ -173,6 +173,22 @@ TEST_F(Pair, KeepTheOrder) {
   pass(sender.record());
 }
 
+// Whoever waits for one stream holds up no other: a message ends although its other end stands on
+// one that nobody asks for.
+TEST_F(Pair, MeetWhileTheHostWaitsForOneStream) {
+  connect();
+  for (char value = 0; value < 20; ++value) {
+    sender.fill(value);
+    EXPECT_EQ(send(), ncclSuccess);
+    EXPECT_EQ(receive(), ncclSuccess);
+    const End& waited = value % 2 == 0 ? receiver : sender;
+    EXPECT_EQ(gpuStreamSynchronize(waited.stream), gpuSuccess);
+    pass(receiver.record());
+    EXPECT_EQ(receiver.content(), std::vector<char>(bytes, value));
+  }
+  pass(sender.record());
+}
+
 TEST_F(Pair, MustAgreeOnTheSize) {
   connect();
   EXPECT_EQ(send(bytes), ncclSuccess);
