@@ -124,17 +124,28 @@ void Beside::settle(std::size_t place) {
   }
 }
 
+// What is driven may take for ever: patience is for all of the wait.
 void Beside::wait_for_one() {
+  using Time = Transport::Time;
+  constexpr std::chrono::microseconds turn(20);
   std::vector<Ticket> tickets;
   collect(tickets);
-  constexpr std::chrono::microseconds turn(20);
-  while (drive_ && drive_()) {
+  const auto patience = transport_.patience();
+  const Time until = patience ? std::chrono::steady_clock::now() + *patience : Time::max();
+  for (bool is_driven = true; is_driven;) {
+    is_driven = drive_ && drive_();
+    const Time now = std::chrono::steady_clock::now();
     const std::size_t done =
-        transport_.wait_any_until(tickets, std::chrono::steady_clock::now() + turn);
+        transport_.wait_any_until(tickets, is_driven ? std::min(now + turn, until) : until);
     if (done < tickets.size()) return settle(done);
+    if (now >= until) break;
   }
+  lose_patience(tickets.front());
+}
+
+void Beside::lose_patience(Ticket ticket) {
   try {
-    settle(transport_.wait_any(tickets));
+    transport_.lose_patience(ticket);
   } catch (const TimedOut& error) {
     const std::optional<Action>& action = open_.front().action;
     throw TimedOut(action ? fmt::format("{}: {}", to_text(*action), error.what())

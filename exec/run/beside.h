@@ -47,7 +47,8 @@ class Beside {
   // Until that is so, which the end of a part brings about.
   void wait_until(const std::function<bool()>& is_so);
 
-  // What has to be looked after during waits, too: whether it has to be again soon.
+  // What has to be looked after during waits, too: whether it has to be again soon. What it throws
+  // ends the wait.
   void also_drive(std::function<bool()> drive) { drive_ = std::move(drive); }
 
   // The messages under way, and that the one at a place among them has ended.
@@ -75,6 +76,8 @@ class Beside {
   void give_turn();
   void drop_done();
   void wait_for_one();
+  // TimedOut, which says for which action.
+  [[noreturn]] void lose_patience(Ticket ticket);
 
   Transport& transport_;
   Recorder& recorder_;

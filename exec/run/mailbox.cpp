@@ -125,6 +125,12 @@ bool Mailbox::start_copied() {
   return copies;
 }
 
+bool Mailbox::look_after() {
+  if (link_ == nullptr) return start_copied();
+  poll_link();
+  return !under_way_.empty();
+}
+
 Tensor Mailbox::take_input(const Action& action) {
   const Item item{action.kind == Kind::F, input_stage(action), action.microbatch};
   if (!exists(item.stage)) return {};

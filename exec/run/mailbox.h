@@ -56,8 +56,9 @@ class Mailbox {
   // Notes which transfers are done, and throws TimedOut where the device waits
   // for a linked one for too long.
   void poll();
-  // Starts the sends whose copies have run; whether any copy still runs.
-  bool start_copied();
+  // While the rank waits for something else: starts the sends whose copies have run, or does what
+  // poll() does over a link. Whether it has to be called again soon.
+  bool look_after();
   // Gives transfers time until the device has passed the mark.
   void wait_for(Mark mark);
   // Waits for all sends; then every buffer must have served.
@@ -109,6 +110,8 @@ class Mailbox {
   }
   std::span<std::byte> message_of(const Buffer& buffer);
   void start_send(Buffer& buffer);
+  // Whether any copy of a send still runs.
+  bool start_copied();
   void settle(Buffer& buffer);
   void wait_for_one();
   // The same over a link.

@@ -33,7 +33,7 @@ Worker::Worker(const TrainingJob& training, Device& memory, Transport& transport
                training.precision, transport, pool_, recorder_, beside_),
       workload_(make_workload(pool_, recorder_, beside_, [this] { poll(); })) {
   if (!memory.host_reaches_memory()) {
-    beside_.also_drive([this] { return mailbox_.start_copied(); });
+    beside_.also_drive([this] { return mailbox_.look_after(); });
   }
 }
 

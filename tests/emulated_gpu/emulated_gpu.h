@@ -8,7 +8,8 @@
 // - Streams are lazy. What was asked for runs when somebody waits or asks for an
 //   event, or when a thousand operations are waiting. Of the streams that could
 //   go on, a generator picks one. A copy to pinned memory fills it with 0xFF
-//   until it runs. An even seed also runs some operations as soon as asked for.
+//   until it runs. An even seed also runs some operations as soon as asked for. Who waits for
+//   something that comes from outside of the GPU lets all else run first that can.
 // - The threads of a block run in another order from barrier to barrier.
 // - Fresh memory of the GPU and of blocks is all 0xFF, which is NaN. The host
 //   can't touch the GPU's memory: that is a segmentation fault, until more than

@@ -13,6 +13,8 @@ bool could_go_on(const Stream& stream) {
   return awaited == nullptr || awaited->done;
 }
 
+bool is_outside(const Stream& stream) { return stream.owner == std::thread::id(); }
+
 }  // namespace
 
 Stream* Streams::create(int gpu) {
@@ -70,7 +72,9 @@ Stream* Streams::any(const Stream* except, Random& random) {
   return ready.empty() ? nullptr : ready[random() % ready.size()];
 }
 
-// The others run ahead as far as they can, or not at all, or by turns.
+// The others run ahead as far as they can, or not at all, or by turns. Before anything that is not
+// the GPU's is waited for, all that can run does: that may in turn wait for what another stream
+// does, and a GPU runs its streams while the host waits for one.
 void Streams::run_until(Stream& stream, const std::function<bool()>& done, Random& random) {
   const auto manner = random() % 3;
   while (manner == 0) {
@@ -79,8 +83,10 @@ void Streams::run_until(Stream& stream, const std::function<bool()>& done, Rando
     run_first(*other);
   }
   while (!done()) {
-    Stream* other = manner == 1 && random() % 2 == 0 ? any(&stream, random) : nullptr;
-    run_first(other != nullptr ? *other : needed(stream));
+    Stream& next = needed(stream);
+    const bool lets_others = is_outside(next) || (manner == 1 && random() % 2 == 0);
+    Stream* other = lets_others ? any(&stream, random) : nullptr;
+    run_first(other != nullptr ? *other : next);
   }
 }
 

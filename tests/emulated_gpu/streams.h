@@ -42,7 +42,7 @@ struct Operation {
 
 struct Stream {
   int gpu = 0;
-  std::thread::id owner;
+  std::thread::id owner;  // none: what it runs waits for something outside of the GPU
   std::deque<Operation> operations;
 };
 
@@ -64,7 +64,8 @@ class Streams {
   // After that: whether something should run at once, and what.
   bool is_due(const Stream& stream, Random& random) const;
   void run_some(Stream& stream, Random& random);
-  // Runs what the stream needs for `done`, and what else comes to mind.
+  // Runs what the stream needs for `done`, and what else comes to mind; of this thread's streams
+  // all that can go on, where that takes something outside of the GPU.
   void run_until(Stream& stream, const std::function<bool()>& done, Random& random);
   void run_all(Stream& stream, Random& random);
   // On the GPU.

@@ -35,23 +35,23 @@ std::size_t Collective::bytes_to(int rank, int ranks) const {
 }
 
 // What is given is read now, and until it is done no use can be made of what it goes to.
-void Collectives::start(Collective& one) {
+bool Collectives::start(Collective& one) {
   const std::uint64_t number = first_ + open_.size();
   open_.push_back(&one);
   Given own{one.terms, std::string(one.bytes_from(rank_, ranks_), '\0')};
   copy(own.bytes.data(), one.from, own.bytes.size());
   const std::size_t taken = one.bytes_to(rank_, ranks_);
   if (taken > 0) std::memset(one.to, 0xFF, taken);
-  if (one.is_lost) return;
+  if (one.is_lost) return true;
   if (rank_ == 0) {
     given_[number][0] = std::move(own);
-    finish();  // others have agreed on their own only
-    return;
+    return finish();
   }
   std::string payload(sizeof own.terms, '\0');
   std::memcpy(payload.data(), &own.terms, sizeof own.terms);
   payload += own.bytes;
   say_(0, {Word::give, number, payload.size()}, payload.data());
+  return true;
 }
 
 bool Collectives::heed(int from, const Frame& frame, const std::string& payload) {

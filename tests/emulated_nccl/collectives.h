@@ -46,9 +46,10 @@ class Collectives {
   using Say = std::function<void(int rank, const Frame& frame, const void* payload)>;
   Collectives(int ranks, int rank, Say say) : ranks_(ranks), rank_(rank), say_(std::move(say)) {}
 
-  // Its stream has come to it; it stays where it is until it is done.
-  void start(Collective& one);
-  // A frame that was said to this rank. False where ranks don't agree on one.
+  // Its stream has come to it; it stays where it is until it is done. False where ranks don't agree
+  // on one, as below.
+  bool start(Collective& one);
+  // A frame that was said to this rank.
   bool heed(int from, const Frame& frame, const std::string& payload);
   void abandon() { open_.clear(); }
 

@@ -16,6 +16,8 @@ namespace {
 // For how many turns the background takes its time.
 constexpr int slowness = 3;
 
+constexpr const char* differ = "ranks ask for different collectives";
+
 std::int64_t now() {
   const auto since = std::chrono::steady_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::nanoseconds>(since).count();
@@ -222,9 +224,7 @@ void ncclComm::heed(Line& line, const Frame& frame) {
       return;
     case Word::give:
     case Word::take:
-      if (!collectives_.heed(line.peer, frame, line.payload)) {
-        fail_everywhere("ranks ask for different collectives");
-      }
+      if (!collectives_.heed(line.peer, frame, line.payload)) fail_everywhere(differ);
       return;
     case Word::wrong: fail(ncclInternalError, "what another rank asked for does not match"); return;
     case Word::bye: line.leaves = true; return;
@@ -330,7 +330,9 @@ void ncclComm::start(Runtime& runtime, const std::shared_ptr<Launch>& launch) {
     std::memmove(own[1][i]->memory, own[0][i]->memory, own[0][i]->bytes);
     own[0][i]->is_done = own[1][i]->is_done = true;
   }
-  for (Collective& one : launch->collectives) collectives_.start(one);
+  for (Collective& one : launch->collectives) {
+    if (!collectives_.start(one)) fail_everywhere(differ);
+  }
   started_.push_back(launch);
   move_on();
   if (!launch->end->done && engine(runtime).operations.empty()) {

@@ -3,6 +3,7 @@
 #include <emulated_nccl.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -173,6 +174,22 @@ TEST_F(Pair, KeepTheOrder) {
   pass(sender.record());
 }
 
+// Whoever waits for one stream holds up no other: a message ends although its other end stands on
+// one that nobody asks for.
+TEST_F(Pair, MeetWhileTheHostWaitsForOneStream) {
+  connect();
+  for (char value = 0; value < 20; ++value) {
+    sender.fill(value);
+    EXPECT_EQ(send(), ncclSuccess);
+    EXPECT_EQ(receive(), ncclSuccess);
+    const End& waited = value % 2 == 0 ? receiver : sender;
+    EXPECT_EQ(gpuStreamSynchronize(waited.stream), gpuSuccess);
+    pass(receiver.record());
+    EXPECT_EQ(receiver.content(), std::vector<char>(bytes, value));
+  }
+  pass(sender.record());
+}
+
 TEST_F(Pair, MustAgreeOnTheSize) {
   connect();
   EXPECT_EQ(send(bytes), ncclSuccess);
@@ -278,6 +295,7 @@ class Trio : public ::testing::Test {
       scale *= 10;
     }
   }
+  void disagree(const std::array<int, 3>& order);
   float* numbers(int rank) const { return static_cast<float*>(ends[rank].memory); }
   std::vector<float> content(int rank) const {
     const std::vector<char> bytes_there = ends[rank].content();
@@ -399,18 +417,23 @@ TEST_F(Trio, WaitForTheLast) {
   EXPECT_EQ(content(0)[5], 666);
 }
 
-TEST_F(Trio, MustAgreeOnASum) {
+// The last rank adds up one number less than the others. Their streams come to it in that order.
+void Trio::disagree(const std::array<int, 3>& order) {
   connect();
   fill();
-  EXPECT_EQ(add_all(0), ncclSuccess);
-  EXPECT_EQ(add_all(1), ncclSuccess);
-  EXPECT_EQ(add_all(2, count - 1), ncclSuccess);
-  const gpuEvent_t added = ends[1].record();
-  for (int i = 0; i < turns; ++i) EXPECT_FALSE(has_passed(added));
+  std::vector<gpuEvent_t> added;
+  for (const int rank : order) {
+    EXPECT_EQ(add_all(rank, rank == 2 ? count - 1 : count), ncclSuccess);
+    added.push_back(ends[rank].record());
+    for (int i = 0; i < turns; ++i) EXPECT_FALSE(has_passed(added.back()));
+  }
   settle();
   for (const End& end : ends) EXPECT_EQ(state_of(end.communicator), ncclInternalError);
   for (const End& end : ends) EXPECT_EQ(ncclCommAbort(end.communicator), ncclSuccess);
-  pass(added);
+  for (const gpuEvent_t event : added) pass(event);
 }
+
+TEST_F(Trio, MustAgreeOnASum) { disagree({0, 1, 2}); }
+TEST_F(Trio, MustAgreeOnASumOfWhichAllAreThereButTheFirst) { disagree({1, 2, 0}); }
 
 }  // namespace

@@ -5,11 +5,16 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "exec/transport/collectives.h"
 #include "exec/transport/linked.h"
 #include "exec/transport/local.h"
 #include "tests/devices.h"
+#include "tests/forwarding_transport.h"
 
 namespace pipesim::exec {
 namespace {
@@ -20,8 +25,9 @@ constexpr std::int64_t message_bytes = count * 4;
 // A link of which every message waits for many copies, which run beside the operators.
 class SlowLink final : public DeviceLink {
  public:
-  explicit SlowLink(Device& device)
+  explicit SlowLink(Device& device, int copies = 300)
       : device_(device),
+        copies_(copies),
         from_(device.allocate_host(message_bytes)),
         to_(device.allocate(message_bytes)) {}
   SlowLink(const SlowLink&) = delete;
@@ -35,14 +41,21 @@ class SlowLink final : public DeviceLink {
   Mark receive(const Channel&, void*, std::int64_t, Mark after) override { return end(after); }
   void check() override {}
   void abort() override {}
+  // The end of the last message.
+  Mark last() const { return last_; }
 
  private:
   Mark end(Mark after) {
-    for (int i = 0; i < 300; ++i) after = device_.start_upload(to_, from_, message_bytes, after);
+    for (int i = 0; i < copies_; ++i) {
+      after = device_.start_upload(to_, from_, message_bytes, after);
+    }
+    last_ = after;
     return after;
   }
 
   Device& device_;
+  int copies_;
+  Mark last_ = 0;
   void* from_;
   void* to_;
 };
@@ -76,6 +89,73 @@ TEST(Mailbox, ASendIsWaitedForAtTheEndAlone) {
   } catch (const TimedOut& error) {
     EXPECT_STREQ(error.what(), "0SEND_F0: waited 0 ms for rank 1 to take a message");
   }
+}
+
+// Counts what is sent.
+class Counted final : public testing::ForwardingTransport {
+ public:
+  using ForwardingTransport::ForwardingTransport;
+  Ticket send(int to, int tag, std::span<const std::byte> bytes) override {
+    ++sends;
+    return ForwardingTransport::send(to, tag, bytes);
+  }
+  int sends = 0;
+};
+
+// Waits for what the other rank has, while it receives a message over the link.
+struct Waiting {
+  Waiting(std::optional<std::chrono::nanoseconds> patience, int copies) {
+    if (patience) rank.world.transport(0).set_patience(*patience);
+    auto made = std::make_unique<SlowLink>(*rank.device, copies);
+    link = made.get();
+    transport.emplace(control, std::move(made), "slow");
+    beside.emplace(*transport, recorder);
+    mailbox.emplace(rank.placement, 1, std::vector{message_bytes}, Number::float32, *transport,
+                    pool, recorder, *beside);
+    mailbox->post(make_action(0, Kind::RECV_B, 0));
+  }
+  // What the other rank has is wanted with that tag.
+  void wait(int tag) {
+    const Tensor numbers = pool.take(count, Use::workspace);
+    Beside::Part part;
+    part.steps.push_back(std::make_unique<Broadcast>(*transport, pool, numbers.all(), 1, tag));
+    const Beside::Id id = beside->open(std::nullopt);
+    beside->add(id, std::move(part));
+    beside->close(id);
+    beside->wait_for(id);
+  }
+
+  Rank rank;
+  Counted control{rank.world.transport(0)};
+  SlowLink* link = nullptr;
+  Pool pool{*rank.device};
+  Recorder recorder{*rank.device, Clock(), false};
+  std::optional<LinkedTransport> transport;
+  std::optional<Beside> beside;
+  std::optional<Mailbox> mailbox;
+};
+
+TEST(Mailbox, WhatIsLinkedGoesByNoOtherWay) {
+  Waiting one({}, 3);
+  const std::vector<float> theirs(count, 5);
+  bool is_sent = false;
+  one.beside->also_drive([&] {
+    const bool again = one.mailbox->look_after();
+    if (!again && !std::exchange(is_sent, true)) {
+      one.rank.world.transport(1).send(0, first_free_tag, std::as_bytes(std::span(theirs)));
+    }
+    return again;
+  });
+  one.wait(first_free_tag);
+  EXPECT_TRUE(one.rank.device->has_passed(one.link->last()));
+  EXPECT_EQ(one.control.sends, 0);
+}
+
+TEST(Mailbox, PatienceEndsWhateverIsUnderWayOverALink) {
+  Waiting one(std::chrono::nanoseconds(0), 300);
+  one.beside->also_drive([&] { return one.mailbox->look_after(); });
+  EXPECT_THROW(one.wait(first_free_tag), TimedOut);
+  EXPECT_FALSE(one.rank.device->has_passed(one.link->last()));
 }
 
 // As an error leaves it: the copy of what was received has still to run.
