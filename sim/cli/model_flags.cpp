@@ -72,7 +72,7 @@ std::vector<FlagHelp> all_flags(ModelFlags& flags) {
       {"--model", &flags.model, "NAME|FILE.json", "what is trained; `pipesim models` lists them"},
       {"--cluster", &flags.cluster, "NAME|FILE.json", "what on; `pipesim clusters` lists them"},
       {"--software", &flags.software, "NAME|FILE.json",
-       "what trains; default the device's; `pipesim software` lists"},
+       "what trains; `pipesim software` lists them"},
       {"--micro-batch-size", &flags.micro_batch_size, "B", "sequences a microbatch; default 1"},
       {"--sequence-length", &flags.sequence_length, "S", "tokens; default the model's longest"},
       {"--tensor-parallel", &flags.tensor_parallel, "T", "ranks a layer is split over; default 1"},
@@ -97,7 +97,7 @@ std::vector<FlagHelp> all_flags(ModelFlags& flags) {
       {"--tensor-overlap", &flags.tensor_overlap, "on|off|PART",
        "exchanges beside products, see below; default on"},
       {"--software-factor", &flags.software_factor, "X",
-       "on the rate of matrix products; default the software's"}};
+       "on products' rate; default the software's"}};
 }
 
 }  // namespace

@@ -141,11 +141,12 @@ void list_software() {
   for (const std::string& name : known_software()) {
     rows.push_back({name, find_software(name, "").title});
   }
-  print(table(rows, 2) +
-        wrap("\nWhat takes a device's place of its usual software, by --software. `pipesim software "
-             "NAME` prints one as a file, with the source of every number; `base` in a file of your "
-             "own changes one.\n",
-             standard_output().width));
+  print(
+      table(rows, 2) +
+      wrap("\nWhat takes a device's place of its usual software, by --software. `pipesim software "
+           "NAME` prints one as a file, with the source of every number; `base` in a file of your "
+           "own changes one.\n",
+           standard_output().width));
 }
 
 void print_model(const std::string& name) {

@@ -36,8 +36,7 @@ std::string verdict(const ScheduleChoice& choice, const Prediction& prediction,
   if (model) {
     const std::string rate = throughput_text(
         *model, throughput(*model, schedule.microbatches, prediction.iteration_ns()));
-    if (!rate.empty()) what += "; " + rate;
-    what += "; " + validation_text(model->cluster(), band);
+    if (!rate.empty()) what += "; " + rate + "; " + validation_text(model->cluster(), band);
   }
   return bold(wrap(what, terminal.width), terminal.colour) + "\n";
 }

@@ -266,7 +266,8 @@ TEST(ModelReport, VerdictNamesWhatRunsWhere) {
   const std::string verdict =
       "gpt3-175b on 64 a100-sxm-80gb of dgx-a100, 1F1B, 8 stages, "
       "64 microbatches: " +
-      format_time(json["makespan_ns"]) + ", of which ";
+      format_time(json["makespan_ns"]) +
+      fmt::format(" +-{:.0f} %, of which ", 100 * json["error_band"]["fraction"].get<double>());
   EXPECT_TRUE(text.starts_with(verdict)) << text;
   const std::string rate = format_count(std::llround(json["tokens_per_second"].get<double>())) +
                            " tokens/s, " +

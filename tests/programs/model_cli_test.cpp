@@ -39,7 +39,17 @@ TEST(ModelResult, SaysHowFastAndWhetherItFits) {
                                     {"gradient_bytes", 2},
                                     {"bucket_bytes", nullptr},
                                     {"tensor_overlap", true},
+                                    {"hidden_exchange", 0.0},
+                                    {"software", "megatron-2022"},
                                     {"software_factor", 1.0}}));
+  // Six rows on one node say little of it: the widest of what Megatron-LM was validated on.
+  EXPECT_GT(json["error_band"]["fraction"], 0);
+  EXPECT_LT(json["error_band"]["fraction"], 0.2);
+  EXPECT_GE(json["error_band"]["rows"], 5);
+  EXPECT_EQ(json["error_band"]["sets"], (Json{"korthikanti", "vtrain multi-node"}));
+  EXPECT_EQ(json_of("--schedule 1f1b --stages 2 --microbatches 4 --model gpt2-small --cluster "
+                    "mi300x-node")["error_band"],
+            nullptr);
   EXPECT_EQ(json["fits"], true);
   for (const Json& rank : json["ranks"]) EXPECT_EQ(rank["fits"], true);
   EXPECT_FALSE(json.contains("explanation"));

@@ -364,7 +364,7 @@ TEST(Pipeexec, RefusesShardsAsPipesimDoes) {
            "--model gpt-mini --sequence-parallel", "--model mlp-mini --tensor-parallel 2",
            "--model gpt-mini --tensor-parallel 4 --sequence-parallel --sequence-length 62",
            "--model gpt-mini --tensor-overlap off",
-           "--model gpt-mini --tensor-parallel 2 --tensor-overlap maybe"}) {
+           "--model gpt-mini --tensor-parallel 4 --sequence-parallel --sequence-length 63"}) {
     const Outcome run = pipeexec(both + what);
     std::vector<std::string> words{PIPESIM_COMMAND};
     std::istringstream in(both + what + " --cluster dgx-a100");
@@ -527,7 +527,11 @@ TEST(Pipeexec, RefusesInOneSentence) {
   expect_pipeexec_refuses(
       good + " --recompute som", 2,
       "--recompute: unknown recomputation 'som'; known, nearest first: none, norms, "
-      "full, selective, attention, activation");
+      "full, products, selective, attention, activation");
+  expect_pipeexec_refuses(good + " --recompute norms,products", 2,
+                          "products are computed again in predictions only");
+  expect_pipeexec_refuses(good + " --model gpt-mini --tensor-parallel 2 --tensor-overlap maybe", 2,
+                          "--tensor-overlap: unknown value 'maybe'; known: on, off");
   expect_pipeexec_refuses(good + " --recompute norms,norms", 2, "norms is there twice; give");
   expect_pipeexec_refuses(good + " --recompute full,activation", 2,
                           "full goes with nothing else; give");

@@ -60,22 +60,22 @@ TEST(Recompute, WrongNamesAreRefused) {
   const std::pair<const char*, const char*> wrong[] = {
       {"norm",
        "--recompute: unknown recomputation 'norm'; known, nearest first: norms, none, full, "
-       "attention, selective, activation"},
+       "products, attention, selective, activation"},
       {"norms,",
        "--recompute: unknown recomputation ''; known, nearest first: none, full, norms, "
-       "selective, attention, activation"},
+       "products, selective, attention, activation"},
       {"norms,norms",
-       "--recompute norms,norms: norms is there twice; give attention, norms and activation at "
-       "most once each"},
+       "--recompute norms,norms: norms is there twice; give attention, norms, activation and "
+       "products at most once each"},
       {"selective,attention",
-       "--recompute selective,attention: attention is there twice; give attention, norms and "
-       "activation at most once each (selective is another word for attention)"},
+       "--recompute selective,attention: attention is there twice; give attention, norms, "
+       "activation and products at most once each (selective is another word for attention)"},
       {"full,norms",
        "--recompute full,norms: full goes with nothing else; give it alone, or some of attention, "
-       "norms and activation"},
+       "norms, activation and products"},
       {"norms,none",
        "--recompute norms,none: none goes with nothing else; give it alone, or some of attention, "
-       "norms and activation"}};
+       "norms, activation and products"}};
   for (const auto& [text, message] : wrong) {
     EXPECT_EQ(testing::input_error_of([&, given = text] { parse_recompute(given); }), message);
   }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "sim/cost/estimate/collective_times.h"
 #include "sim/cost/estimate/cost_model.h"
@@ -230,23 +231,24 @@ TEST(SoftwareCosts, ReplicasHideWhatAPassCan) {
   Training training = training_of(1);
   training.data_parallel = 16;
   training.zero = 1;
-  const auto reduction = [&] {
+  const auto costs = [&] {
     return CostModel(small_llama(), h100(software), training)
         .costs({Placement::loop(1, 1), false, {}});
   };
-  const Costs all = reduction();
+  const auto reduction = [&] {
+    const Costs all = costs();
+    return all.reduce_gradients_ns.empty() ? 0 : all.reduce_gradients_ns[0];
+  };
+  const StageCosts stage = costs().stages[0];
+  const std::int64_t all = reduction();
   software.hidden_gather = 1;
-  const Costs gathered = reduction();
-  const std::int64_t forward = all.stages[0].forward_ns;
-  const std::int64_t backward = all.stages[0].backward_ns();
-  const std::int64_t saved = all.reduce_gradients_ns[0] - gathered.reduce_gradients_ns[0];
-  EXPECT_GT(saved, 0);
-  EXPECT_LE(saved, forward + 1);
+  const std::int64_t gathered = reduction();
+  EXPECT_LT(gathered, all);
+  EXPECT_GE(gathered, all - stage.forward_ns - 1);
   software.hidden_gradients = 1;
-  const std::int64_t more = gathered.reduce_gradients_ns[0] - reduction().reduce_gradients_ns[0];
-  EXPECT_GT(more, 0);
-  EXPECT_LE(more, backward + 1);
-  EXPECT_GE(reduction().reduce_gradients_ns[0], 0);
+  const std::int64_t both = reduction();
+  EXPECT_LT(both, gathered);
+  EXPECT_GE(both, gathered - stage.backward_ns() - 1);
 }
 
 TEST(SoftwareCosts, NetworksAreSlowerOverMoreNodes) {
@@ -330,7 +332,11 @@ TEST(SoftwareCosts, LayersAreDealtOutByCost) {
   EXPECT_EQ(layout(1), (std::vector<int>{18}));
   EXPECT_EQ(layout(2), (std::vector<int>{12, 6}));
   EXPECT_EQ(layout(4), (std::vector<int>{7, 5, 5, 1}));
-  EXPECT_EQ(layout(18), std::vector<int>(18, 1));
+  // As many stages as blocks: no more than one of them and the embedding, or two, while the last
+  // stages have what is left.
+  const std::vector<int> many = layout(16);
+  EXPECT_EQ(std::ranges::count(many, 1), 14);
+  EXPECT_EQ(std::accumulate(many.begin(), many.end(), 0), 18);
 }
 
 TEST(Products, TakeLongerWhereDimensionsDoNotFit) {
@@ -346,7 +352,7 @@ TEST(Products, TakeLongerWhereDimensionsDoNotFit) {
     return product_seconds(plain, Precision::bf16, product) - 4e-6;
   };
   const double gap = static_cast<double>(device.software.kernel_gap_ns) * 1e-9;
-  ASSERT_EQ(gap, 4e-6);
+  ASSERT_NEAR(gap, 4e-6, 1e-12);
   for (const auto& [inner, factor] : {std::pair(4096, 1), {4104, 2}, {4100, 3}}) {
     const MatrixProduct product{1, 8192, 8192, inner};
     EXPECT_NEAR(seconds(product), factor * usual(product), 1e-9) << inner;
