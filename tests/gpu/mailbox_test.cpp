@@ -105,7 +105,7 @@ class Counted final : public testing::ForwardingTransport {
 // Waits for what the other rank has, while it receives a message over the link.
 struct Waiting {
   Waiting(std::optional<std::chrono::nanoseconds> patience, int copies) {
-    if (patience) rank.world.transport(0).set_patience(*patience);
+    if (patience) control.set_patience(*patience);
     auto made = std::make_unique<SlowLink>(*rank.device, copies);
     link = made.get();
     transport.emplace(control, std::move(made), "slow");
