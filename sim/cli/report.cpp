@@ -22,7 +22,8 @@ std::string verdict(const ScheduleChoice& choice, const Prediction& prediction,
   std::string what = model ? name_of(*model) + ", " : "";
   what += schedule_text(choice, prediction.transfers);
   what += ": ";
-  const auto band = model ? error_band(model->cluster(), model->training()) : std::nullopt;
+  const auto band =
+      model ? error_band(model->model(), model->cluster(), model->training()) : std::nullopt;
   what += fmt::format("{}{}, of which {:.0f} % bubble", format_time(prediction.metrics.makespan_ns),
                       band ? fmt::format(" +-{:.0f} %", band->fraction * 100) : "",
                       prediction.metrics.global_bubble() * 100);

@@ -50,7 +50,7 @@ Json training_json(const CostModel& model) {
 }
 
 Json error_band_json(const CostModel& model) {
-  const auto band = error_band(model.cluster(), model.training());
+  const auto band = error_band(model.model(), model.cluster(), model.training());
   if (!band) return nullptr;
   return {{"fraction", band->fraction},
           {"sets", band->sets},

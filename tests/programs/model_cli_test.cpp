@@ -334,13 +334,13 @@ TEST(Refused, InOneSentence) {
       {both + " --shard-over 2", "--shard-over: needs something to split; give --zero 1, 2 or 3"},
       {both + " --recompute ful",
        "--recompute: unknown recomputation 'ful'; known, nearest first: full, none, norms, "
-       "selective, attention, activation"},
+       "products, selective, attention, activation"},
       {both + " --recompute norms,attention,norms",
-       "--recompute norms,attention,norms: norms is there twice; give attention, norms and "
-       "activation at most once each"},
+       "--recompute norms,attention,norms: norms is there twice; give attention, norms, "
+       "activation and products at most once each"},
       {both + " --recompute full,norms",
        "--recompute full,norms: full goes with nothing else; give it alone, or some of attention, "
-       "norms and activation"},
+       "norms, activation and products"},
       {" --model mlp-mini --cluster dgx-a100 --recompute norms",
        "--recompute norms: mlp-mini has no norms to compute again; nearest valid: none and full"},
       {both + " --attention flash", "--attention: unknown value 'flash'; known: fused, unfused"},
@@ -348,7 +348,8 @@ TEST(Refused, InOneSentence) {
       {both + " --tensor-overlap off",
        "--tensor-overlap: one rank reduces nothing; give --tensor-parallel of more than 1 too"},
       {both + " --tensor-parallel 2 --tensor-overlap yes",
-       "--tensor-overlap: unknown value 'yes'; known: on, off"},
+       "--tensor-overlap: 'yes' is neither on, off nor a part between 0 and 1, of exchanges that "
+       "their own products hide; give one like 0.8"},
       {both + " --bucket-bytes 0B",
        "--bucket-bytes: a bucket of 0 bytes holds nothing; give its size"},
       {both + " --bucket-bytes 1MB",

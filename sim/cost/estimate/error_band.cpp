@@ -35,7 +35,9 @@ void widen(std::optional<ErrorBand>& band, double fraction, std::int64_t rows,
 
 }  // namespace
 
-std::optional<ErrorBand> error_band(const Cluster& cluster, const Training& training) {
+std::optional<ErrorBand> error_band(const Model& model, const Cluster& cluster,
+                                    const Training& training) {
+  if (model.is_listed() || model.architecture == Architecture::mlp) return std::nullopt;
   if (cluster.error_band) return cluster.error_band;
   const std::string file = "validated.json";
   const JsonValue document = parse_json(validated_sets(), file);

@@ -16,8 +16,9 @@ namespace pipesim {
 
 // Of runs of the same device and software: of the same kind of layout where some are known, which
 // is how it spans nodes, whether it has a pipeline, and whether weights are sharded; else the
-// widest of all kinds. Nothing where none are known.
-std::optional<ErrorBand> error_band(const Cluster& cluster, const Training& training);
+// widest of all kinds. Nothing where none are known, and of models that are no transformers.
+std::optional<ErrorBand> error_band(const Model& model, const Cluster& cluster,
+                                    const Training& training);
 
 // "a100-sxm-80gb with megatron-2022, validated on 19 rows", or that they are not.
 std::string validation_text(const Cluster& cluster, const std::optional<ErrorBand>& band);
