@@ -51,7 +51,7 @@ class Source(Enum):
 SOFTWARE = {
     Source.NANOTRON: "nanotron",
     Source.NEMO: "nemo",
-    Source.MLPERF: "nemo",
+    Source.MLPERF: "nemo-2023",
     Source.MEGATRON_CORE: "megatron-core",
     Source.BIGSCIENCE: "deepspeed",
     Source.SC21_ZERO3: "deepspeed",

@@ -1,4 +1,4 @@
-// `pipesim models|clusters|devices [NAME]`: what is known by name, and as files.
+// `pipesim models|clusters|software|devices [NAME]`: what is known by name, and as files.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -135,6 +135,19 @@ void list_devices() {
              standard_output().width));
 }
 
+void list_software() {
+  // Where nothing is said of a device, values are those of all.
+  std::vector<Row> rows{{"software", ""}};
+  for (const std::string& name : known_software()) {
+    rows.push_back({name, find_software(name, "").title});
+  }
+  print(table(rows, 2) +
+        wrap("\nWhat takes a device's place of its usual software, by --software. `pipesim software "
+             "NAME` prints one as a file, with the source of every number; `base` in a file of your "
+             "own changes one.\n",
+             standard_output().width));
+}
+
 void print_model(const std::string& name) {
   std::vector<std::string> names;
   for (const Model& model : known_models()) {
@@ -182,6 +195,10 @@ void add_presets(CommandLine& program) {
   add("clusters", "lists the clusters known by name, or prints one", list_clusters,
       [](const std::string& name) {
         print_preset("cluster", name, known_clusters(), cluster_preset);
+      });
+  add("software", "lists the software known by name, or prints one", list_software,
+      [](const std::string& name) {
+        print_preset("software", name, known_software(), software_preset);
       });
   add("devices", "lists the devices known by name, or prints one", list_devices,
       [](const std::string& name) {

@@ -8,6 +8,7 @@
 
 #include "sim/cli/save_flags.h"
 #include "sim/cli/training_report.h"
+#include "sim/cost/estimate/error_band.h"
 #include "traces/base/text.h"
 #include "traces/print/picture.h"
 #include "traces/print/tables.h"
@@ -21,7 +22,9 @@ std::string verdict(const ScheduleChoice& choice, const Prediction& prediction,
   std::string what = model ? name_of(*model) + ", " : "";
   what += schedule_text(choice, prediction.transfers);
   what += ": ";
-  what += fmt::format("{}, of which {:.0f} % bubble", format_time(prediction.metrics.makespan_ns),
+  const auto band = model ? error_band(model->cluster(), model->training()) : std::nullopt;
+  what += fmt::format("{}{}, of which {:.0f} % bubble", format_time(prediction.metrics.makespan_ns),
+                      band ? fmt::format(" +-{:.0f} %", band->fraction * 100) : "",
                       prediction.metrics.global_bubble() * 100);
   if (const int passes = prediction.accumulation.passes; passes > 1) {
     what += fmt::format("; with a step every {}, each takes {} on average",
@@ -34,6 +37,7 @@ std::string verdict(const ScheduleChoice& choice, const Prediction& prediction,
     const std::string rate = throughput_text(
         *model, throughput(*model, schedule.microbatches, prediction.iteration_ns()));
     if (!rate.empty()) what += "; " + rate;
+    what += "; " + validation_text(model->cluster(), band);
   }
   return bold(wrap(what, terminal.width), terminal.colour) + "\n";
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sim/cost/estimate/error_band.h"
 #include "sim/schedule/description.h"
 #include "traces/base/json.h"
 #include "traces/metrics_json.h"
@@ -46,6 +47,15 @@ Json training_json(const CostModel& model) {
            training.hidden_exchange.value_or(model.cluster().device.software.hidden_exchange)},
           {"software", model.cluster().device.software.name},
           {"software_factor", model.software_factor()}};
+}
+
+Json error_band_json(const CostModel& model) {
+  const auto band = error_band(model.cluster(), model.training());
+  if (!band) return nullptr;
+  return {{"fraction", band->fraction},
+          {"sets", band->sets},
+          {"rows", band->rows},
+          {"other_layouts", band->is_of_other_layouts}};
 }
 
 // The first `count` uses.
@@ -112,6 +122,7 @@ std::string result_json(const Schedule& schedule, const Prediction& prediction,
   json["version"] = 1;
   describe(schedule, json);
   if (model) json["training"] = training_json(*model);
+  if (model) json["error_band"] = error_band_json(*model);
   json["p2p"] = p2p_name(prediction.transfers.mode);
   json["eager_limit_bytes"] = prediction.transfers.eager_limit_bytes;
   json["makespan_ns"] = metrics.makespan_ns;

@@ -28,6 +28,17 @@ DeviceSpec find_device_of(const JsonCursor& given, const std::optional<DeviceSpe
   return find_device((std::filesystem::path(given.file()).parent_path() / name).string());
 }
 
+ErrorBand read_error_band(const JsonCursor& object) {
+  JsonMembers members(object);
+  ErrorBand band;
+  band.fraction = members.required("fraction").number();
+  if (!(band.fraction >= 0)) members.required("fraction").fail("must be 0 or more");
+  band.rows = members.required("rows").integer(1, max_count);
+  for (const JsonCursor& set : members.required("sets").array()) band.sets.push_back(set.string());
+  members.finish();
+  return band;
+}
+
 Cluster find_base(const JsonCursor& base) {
   const std::string& name = base.string();
   if (names_file(name)) base.fail("a base is a preset; copy a file's values instead");
@@ -190,6 +201,8 @@ Cluster parse_cluster(std::string_view text, const std::string& file) {
     }
     cluster.nodes = 1;
   }
+  members.optional("error_band",
+                   [&](const JsonCursor& band) { cluster.error_band = read_error_band(band); });
   section.finish();
   replace_unverified(root, std::move(unverified), cluster.unverified);
   return cluster;

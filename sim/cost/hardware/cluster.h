@@ -53,6 +53,14 @@ struct Network {
   std::vector<NetworkRate> collectives;
 };
 
+// What of measured runs lies within: four of five.
+struct ErrorBand {
+  double fraction = 0;
+  std::vector<std::string> sets;
+  std::int64_t rows = 0;
+  bool is_of_other_layouts = false;
+};
+
 struct Cluster {
   std::string name;
   std::string title;
@@ -61,6 +69,7 @@ struct Cluster {
   std::optional<std::int64_t> nodes;    // as many as are asked for where absent
   NodeLinks node;                       // nothing where a node has one device
   Network network;                      // cards_per_node 0: a single node
+  std::optional<ErrorBand> error_band;  // of what was fitted for it
   std::vector<std::string> unverified;  // keys, the device's apart
 };
 

@@ -14,6 +14,8 @@ using Presets = std::map<std::string, std::string_view, std::less<>>;
 const Presets& device_presets();
 const Presets& cluster_presets();
 const Presets& software_presets();
+// What predictions were validated on: see sim/cost/estimate/error_band.h.
+std::string_view validated_sets();
 
 // What ends in .json or holds a slash is a file's name, all else a preset's.
 bool names_file(std::string_view name);
