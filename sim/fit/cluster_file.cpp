@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <utility>
 
 #include "traces/base/portable_math.h"
@@ -77,6 +78,9 @@ std::string cluster_file(const ClusterFileNames& names, const FittedCluster& fit
   }
   if (node.size() > 0) file["node"] = std::move(node);
   if (network.size() > 0) file["network"] = std::move(network);
+  file["error_band"] = {{"fraction", std::ceil(fitted.band * 1e3) / 1e3},
+                        {"rows", fitted.weights.size()},
+                        {"sets", std::vector<std::string>{names.runs}}};
   return file.dump(2) + "\n";
 }
 

@@ -11,7 +11,8 @@
 namespace pipesim {
 namespace {
 
-constexpr double run_noise = 0.03;
+constexpr double least_noise = 0.03;
+constexpr double most_noise = 0.06;
 constexpr double told_share = 0.7;
 constexpr double no_gradient = 1e-9;
 
@@ -57,10 +58,26 @@ struct Told {
 
 double spread_in(const Matrix& covariance, std::size_t j) { return std::sqrt(covariance[j][j]); }
 
+// Which constants some of the used runs depend on.
+std::vector<bool> needed_by(const Matrix& gradients, const std::vector<bool>& used) {
+  std::vector<bool> needed(all_constants.size(), false);
+  for (std::size_t i = 0; i < used.size(); ++i) {
+    for (std::size_t j = 0; used[i] && j < needed.size(); ++j) {
+      if (std::abs(gradients[i][j]) > no_gradient) needed[j] = true;
+    }
+  }
+  return needed;
+}
+
 // Those that the used runs tell, and what they are.
-Told tell(const LeastSquares& problem, const std::vector<bool>& there,
-          const std::vector<bool>& used, Point start) {
-  Told told{{}, there, Point(there.size(), 1)};
+Told tell(LeastSquares problem, const std::vector<bool>& there, const std::vector<bool>& used,
+          Point start) {
+  const Matrix gradients = gradients_at(problem.predict, start, used.size(), there);
+  Told told{{}, needed_by(gradients, used), Point(there.size(), 1)};
+  told.solution = solve(problem, told.constants, used, std::move(start));
+  problem.noise = std::clamp(shown_noise(problem, told.solution, told.constants, used), least_noise,
+                             most_noise);
+  start = told.solution.at;
   bool is_first = true;
   while (true) {
     told.solution = solve(problem, told.constants, used, std::move(start));
@@ -76,14 +93,21 @@ Told tell(const LeastSquares& problem, const std::vector<bool>& there,
     if (most <= told_share) return told;
     start = told.solution.at;
     for (std::size_t j = 0; j < there.size(); ++j) {
-      if (!told.constants[j]) continue;
-      // The least known one, and with it those of which nothing is known.
-      const double share = spread_in(left, j) / problem.unknowns[j].spread;
-      if (share < std::min(most, 0.999)) continue;
-      told.constants[j] = false;
+      if (!told.constants[j] || spread_in(left, j) / problem.unknowns[j].spread < most) continue;
+      told.constants[j] = false;  // the least known one
       start[j] = 0;
     }
   }
+}
+
+double band_of(const std::vector<MeasuredRun>& runs, const std::vector<std::int64_t>& predicted) {
+  std::vector<double> sizes;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const auto measured = static_cast<double>(runs[i].measured_ns);
+    sizes.push_back(std::abs(static_cast<double>(predicted[i]) / measured - 1));
+  }
+  std::ranges::sort(sizes);
+  return sizes[(4 * sizes.size() + 4) / 5 - 1];
 }
 
 }  // namespace
@@ -118,11 +142,13 @@ FittedCluster fit(const std::vector<MeasuredRun>& runs, const Cluster& preset) {
   }
   Predictions predictions(std::move(requests), preset);
   problem.predict = [&](const Point& at) -> const Point& { return predictions.at(at); };
-  problem.noise = run_noise;
+  problem.noise = least_noise;
 
   const std::vector<bool> all(runs.size(), true);
   const Told told = tell(problem, there, all, Point(all_constants.size(), 0));
-  const Solution& solution = told.solution;
+  Solution solution = told.solution;
+  solution.gradients = gradients_at(problem.predict, solution.at, runs.size(), there);
+  const std::vector<bool> needed = needed_by(solution.gradients, all);
   const Matrix known = covariance(problem, solution, told.constants, all);
   FittedCluster fitted;
   fitted.noise = solution.noise;
@@ -130,9 +156,7 @@ FittedCluster fit(const std::vector<MeasuredRun>& runs, const Cluster& preset) {
   fitted.open = covariance(problem, solution, there, all);
   for (std::size_t j = 0; j < all_constants.size(); ++j) {
     FittedConstant one{all_constants[j], there[j]};
-    one.is_needed = std::ranges::any_of(solution.gradients, [&](const Point& gradient) {
-      return std::abs(gradient[j]) > no_gradient;
-    });
+    one.is_needed = needed[j];
     one.is_told = told.constants[j];
     one.open_share = told.open_shares[j];
     one.spread = problem.unknowns[j].spread;
@@ -142,13 +166,15 @@ FittedCluster fit(const std::vector<MeasuredRun>& runs, const Cluster& preset) {
     }
     fitted.constants.push_back(one);
   }
+  problem.noise = solution.noise;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     std::vector<bool> others = all;
     others[i] = false;
-    const Told without = tell(problem, there, others, solution.at);
-    const Cluster cluster = scaled(preset, without.solution.at);
+    const Solution without = solve(problem, told.constants, others, solution.at);
+    const Cluster cluster = scaled(preset, without.at);
     fitted.by_others_ns.push_back(predict_on(cluster, runs[i].request).iteration_ns);
   }
+  fitted.band = band_of(runs, fitted.by_others_ns);
   return fitted;
 }
 
@@ -159,8 +185,9 @@ Promise promise_of(const PredictionRequest& request, const FittedCluster& fitted
   for (const FittedConstant& one : fitted.constants) {
     at.push_back(one.is_told ? logarithm(one.factor) : 0);
   }
-  const Point gradient = gradients_at(
-      [&](const Point& place) -> const Point& { return predictions.at(place); }, at, 1)[0];
+  const Point gradient =
+      gradients_at([&](const Point& place) -> const Point& { return predictions.at(place); }, at, 1,
+                   std::vector<bool>(at.size(), true))[0];
   Promise promise;
   const double variance = variance_of(gradient, fitted.open);
   promise.spread = std::sqrt(variance);

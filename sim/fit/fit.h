@@ -2,9 +2,11 @@
 // how well that is known, and how well runs are predicted by the others.
 //
 // A preset's values are where a fit starts, and what it expects: each constant by its usual spread,
-// sim/fit/constants.h. Errors are of logarithms, of 3 % at least, so that runs count alike whatever
-// they take. A constant of which more than 70 % of the usual spread is left open is not told: it
-// stays as it is, the least known first, and the others are fitted again. Plain values; any thread.
+// sim/fit/constants.h. Errors are of logarithms, so that runs count alike whatever they take: of 3
+// %, or as much as is left where all constants are fitted, but 6 % at most, so that a preset that
+// is far off does not pass for runs that say little. A constant of which more than 70 % of the
+// usual spread is left open is not told: it stays as it is, the least known first, and the others
+// are fitted again. Plain values; any thread.
 #pragma once
 
 #include <cstdint>
@@ -47,8 +49,9 @@ struct FittedCluster {
   double noise = 0;                       // that the runs show, of a logarithm
   std::vector<double> weights;            // of the runs; little for an outlier
   Matrix open;                            // covariance of all constants' logarithms
-  // Of each run, predicted by a fit of the others; empty where one is too few.
+  // Of each run, predicted by the same constants fitted to the others.
   std::vector<std::int64_t> by_others_ns;
+  double band = 0;  // that four of five of these are off by at most
 
   // The preset with its factors.
   Cluster on(const Cluster& preset) const;

@@ -11,7 +11,9 @@ constexpr double huber_bound = 1.345;
 constexpr double cauchy_bound = 2.385;
 constexpr double mean_of_median = 1.4826;  // of a normal distribution's absolute values
 constexpr double step_length = 0.01;
-constexpr double small_step = 1e-5;
+// No longer steps end a descent; those before the last one only begin it.
+constexpr double small_step = 1e-4;
+constexpr double first_small_step = 3e-3;
 constexpr int most_steps = 40;
 constexpr int most_halvings = 6;
 
@@ -49,6 +51,15 @@ double median_of(Point values) {
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
+// As the spread of a normal distribution that has that median.
+double median_size(const Point& residuals, const std::vector<bool>& used) {
+  Point sizes;
+  for (std::size_t i = 0; i < used.size(); ++i) {
+    if (used[i]) sizes.push_back(std::abs(residuals[i]));
+  }
+  return sizes.empty() ? 0 : mean_of_median * median_of(std::move(sizes));
+}
+
 // One solve(), step by step.
 class Descent {
  public:
@@ -65,10 +76,11 @@ class Descent {
     for (const Robust robust : {Robust::no, Robust::huber, Robust::cauchy}) {
       for (int step = 0; step < most_steps; ++step) {
         weigh(robust);
-        if (!take_step()) break;
+        if (!take_step(robust == Robust::cauchy ? small_step : first_small_step)) break;
       }
     }
-    solution_.gradients = gradients_at(problem_.predict, solution_.at, problem_.measured.size());
+    solution_.gradients =
+        gradients_at(problem_.predict, solution_.at, problem_.measured.size(), free_);
     return std::move(solution_);
   }
 
@@ -89,13 +101,9 @@ class Descent {
 
   void weigh(Robust robust) {
     if (robust == Robust::no) return;
-    Point sizes;
+    const double usual = std::max(problem_.noise, median_size(solution_.residuals, used_));
     for (std::size_t i = 0; i < used_.size(); ++i) {
-      if (used_[i]) sizes.push_back(std::abs(solution_.residuals[i]));
-    }
-    solution_.noise = std::max(problem_.noise, mean_of_median * median_of(std::move(sizes)));
-    for (std::size_t i = 0; i < used_.size(); ++i) {
-      const double far = std::abs(solution_.residuals[i]) / solution_.noise;
+      const double far = std::abs(solution_.residuals[i]) / usual;
       solution_.weights[i] = robust == Robust::huber
                                  ? (far <= huber_bound ? 1 : huber_bound / far)
                                  : 1 / (1 + (far / cauchy_bound) * (far / cauchy_bound));
@@ -132,8 +140,9 @@ class Descent {
   }
 
   // Whether there was one to take.
-  bool take_step() {
-    const Matrix gradients = gradients_at(problem_.predict, solution_.at, problem_.measured.size());
+  bool take_step(double shortest) {
+    const Matrix gradients =
+        gradients_at(problem_.predict, solution_.at, problem_.measured.size(), free_);
     const Point down = downhill(gradients);
     std::vector<std::size_t> moved;  // all but those that a bound holds back
     for (std::size_t j = 0; j < free_.size(); ++j) {
@@ -169,7 +178,7 @@ class Descent {
         at[moved[a]] = std::clamp(at[moved[a]] + part * step[a], one.least, one.most);
         length = std::max(length, std::abs(at[moved[a]] - solution_.at[moved[a]]));
       }
-      if (length < small_step) return false;
+      if (length < shortest) return false;
       if (loss(at, residuals_at(at)) < before) {
         move_to(std::move(at));
         return true;
@@ -187,9 +196,10 @@ class Descent {
 }  // namespace
 
 Matrix gradients_at(const std::function<const Point&(const Point&)>& predict, const Point& at,
-                    std::size_t count) {
+                    std::size_t count, const std::vector<bool>& wanted) {
   Matrix gradients(count, Point(at.size(), 0));
   for (std::size_t j = 0; j < at.size(); ++j) {
+    if (!wanted[j]) continue;
     Point near = at;
     near[j] = at[j] + step_length;
     const Point above = predict(near);
@@ -236,6 +246,18 @@ Matrix covariance(const LeastSquares& problem, const Solution& solution,
     for (std::size_t a = 0; a < open.size(); ++a) result[open[a]][open[b]] = column[a];
   }
   return result;
+}
+
+double shown_noise(const LeastSquares& problem, const Solution& solution,
+                   const std::vector<bool>& free, const std::vector<bool>& used) {
+  const Matrix left = covariance(problem, solution, free, used);
+  double fitted = 0;  // unknowns, those half known by halves
+  for (std::size_t j = 0; j < free.size(); ++j) {
+    const double spread = problem.unknowns[j].spread;
+    if (free[j]) fitted += 1 - left[j][j] / (spread * spread);
+  }
+  const auto count = static_cast<double>(std::ranges::count(used, true));
+  return median_size(solution.residuals, used) * std::sqrt(count / std::max(1.0, count - fitted));
 }
 
 double variance_of(const Point& gradient, const Matrix& covariance) {

@@ -26,7 +26,7 @@ struct Unknown {
 struct LeastSquares {
   std::vector<Unknown> unknowns;
   Point measured;
-  double noise = 1;  // of a measurement, at least; more where they don't go together that well
+  double noise = 1;  // of a measurement
   // Of every measurement, at a point.
   std::function<const Point&(const Point&)> predict;
 };
@@ -35,13 +35,18 @@ struct Solution {
   Point at;
   Point residuals;   // measured less predicted
   Point weights;     // 0 to 1; little for an outlier
-  Matrix gradients;  // of each measurement's prediction, by every unknown, free or not
-  double noise = 1;  // that the measurements show
+  Matrix gradients;  // of each measurement's prediction, by each unknown that is free; else 0
+  double noise = 1;  // that was assumed
 };
 
 // Those that are not free stay at `start`. Measurements with a false in `used` don't count.
 Solution solve(const LeastSquares& problem, const std::vector<bool>& free,
                const std::vector<bool>& used, Point start);
+
+// What the measurements show of their noise: the median size of residuals, for the unknowns that
+// were fitted to them, as of a normal distribution.
+double shown_noise(const LeastSquares& problem, const Solution& solution,
+                   const std::vector<bool>& free, const std::vector<bool>& used);
 
 // What measurements leave open of the unknowns, those that are not free at their priors: row and
 // column of such a one are 0.
@@ -51,8 +56,8 @@ Matrix covariance(const LeastSquares& problem, const Solution& solution,
 // g' C g.
 double variance_of(const Point& gradient, const Matrix& covariance);
 
-// Gradients at a point, of each of `count` predictions, by each unknown.
+// Gradients at a point, of each of `count` predictions, by each unknown that is wanted; else 0.
 Matrix gradients_at(const std::function<const Point&(const Point&)>& predict, const Point& at,
-                    std::size_t count);
+                    std::size_t count, const std::vector<bool>& wanted);
 
 }  // namespace pipesim
