@@ -129,7 +129,7 @@ std::optional<NextRun> next_run(const RunTable& table, const std::vector<Measure
   for (const ShapeMove& move : shape_moves()) {
     for (std::size_t i = 0; i < runs.size() && tried < most_tried; ++i) {
       const std::optional<RunShape> shape = moved(shape_of(runs[i]), move);
-      if (!shape) continue;
+      if (!shape || shape->tensor > preset.devices_per_node) continue;
       RunCells cells = cells_with(table.rows[i].cells, *shape, has_sequence_parallel);
       if (!seen.insert(cells).second) continue;
       try {

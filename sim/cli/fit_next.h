@@ -18,7 +18,8 @@ struct NextRun {
 
 // Each is one of the table's with tensor-parallel ranks, stages, replicas or the microbatch's size
 // doubled or halved, one or two of them, of as large a batch, on half to twice as many devices, and
-// fits their memory. Nothing where there is none.
+// fits their memory; tensor-parallel ranks stay
+// within a node. Nothing where there is none.
 std::optional<NextRun> next_run(const RunTable& table, const std::vector<MeasuredRun>& runs,
                                 const RunPlace& place, const FittedCluster& fitted,
                                 const Cluster& preset);
