@@ -57,9 +57,9 @@ Cluster preset_of(const RunPlace& place) {
 }
 
 std::vector<PredictedRun> predict_all(const Cluster& cluster,
-                                      const std::vector<MeasuredRun>& runs) {
+                                      const std::vector<MeasuredIteration>& runs) {
   std::vector<PredictedRun> all;
-  for (const MeasuredRun& run : runs) all.push_back(predict_on(cluster, run.request));
+  for (const MeasuredIteration& run : runs) all.push_back(predict_on(cluster, run.request));
   return all;
 }
 
@@ -70,7 +70,7 @@ void run_fit(const FitFlags& flags) {
   const RunTable table = read_run_table(*flags.runs);
   std::optional<Progress> progress(std::in_place);
   progress->show("predicting the runs");
-  const std::vector<MeasuredRun> runs = measured_runs(table, place);
+  const std::vector<MeasuredIteration> runs = measured_runs(table, place);
   std::optional<OutputFile> output;
   if (flags.output) output.emplace(*flags.output);
   progress->show("fitting");

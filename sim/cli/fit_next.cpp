@@ -57,7 +57,7 @@ struct RunShape {
   std::int64_t devices() const { return tensor * stages * replicas; }
 };
 
-RunShape shape_of(const MeasuredRun& run) {
+RunShape shape_of(const MeasuredIteration& run) {
   const auto& request = std::get<TrainingRequest>(run.request.costs.costs);
   const int stages = run.request.schedule.schedule.ranks();
   return {request.training.tensor_parallel, stages, request.replicas(stages),
@@ -114,7 +114,7 @@ bool is_true_somewhere(const RunTable& table, const std::string& column) {
 
 }  // namespace
 
-std::optional<NextRun> next_run(const RunTable& table, const std::vector<MeasuredRun>& runs,
+std::optional<NextRun> next_run(const RunTable& table, const std::vector<MeasuredIteration>& runs,
                                 const RunPlace& place, const FittedCluster& fitted,
                                 const Cluster& preset) {
   constexpr int most_tried = 48;

@@ -20,7 +20,7 @@ struct NextRun {
 // doubled or halved, one or two of them, of as large a batch, on half to twice as many devices, and
 // fits their memory; tensor-parallel ranks stay
 // within a node. Nothing where there is none.
-std::optional<NextRun> next_run(const RunTable& table, const std::vector<MeasuredRun>& runs,
+std::optional<NextRun> next_run(const RunTable& table, const std::vector<MeasuredIteration>& runs,
                                 const RunPlace& place, const FittedCluster& fitted,
                                 const Cluster& preset);
 

@@ -59,7 +59,7 @@ std::vector<double> peak_errors(const FitView& view) {
   return errors;
 }
 
-std::string signed_percent(double fraction) { return fmt::format("{:+.1f}", fraction * 100); }
+std::string percent_off(double fraction) { return fmt::format("{:+.1f}", fraction * 100); }
 
 std::string times_text(double spread) { return fmt::format("{:.0f} %", spread * 100); }
 
@@ -91,7 +91,7 @@ std::string constants_table(const FitView& view) {
   return out;
 }
 
-std::string shape_text(const MeasuredRun& run) {
+std::string shape_text(const MeasuredIteration& run) {
   const auto& asked = std::get<TrainingRequest>(run.request.costs.costs);
   const Schedule& schedule = run.request.schedule.schedule;
   const int chunks = schedule.placement.virtual_stages();
@@ -106,7 +106,7 @@ std::string runs_table(const FitView& view) {
   constexpr std::size_t most_name = 12;
   const std::vector<ErrorColumn> columns = error_columns(view);
   const std::vector<double> peaks = peak_errors(view);
-  const auto model_of = [](const MeasuredRun& run) {
+  const auto model_of = [](const MeasuredIteration& run) {
     return printable(std::get<TrainingRequest>(run.request.costs.costs).model.name);
   };
   std::string out =
@@ -117,17 +117,17 @@ std::string runs_table(const FitView& view) {
     return fmt::format("{:>7} {:>7} {:>9}", text(columns[0]), text(columns[1]), text(columns[2]));
   };
   for (std::size_t i = 0; i < view.runs.size(); ++i) {
-    const MeasuredRun& run = view.runs[i];
+    const MeasuredIteration& run = view.runs[i];
     std::string name = model_of(run);
     if (name.size() > most_name) name = name.substr(0, most_name - 2) + "..";
     out += fmt::format(
         "{:>4}{} {:<12} {:<20} {:>9} {}", view.table.rows[i].line, is_outlier(view, i) ? "*" : " ",
         name, shape_text(run), format_time(run.measured_ns),
-        cells([&](const ErrorColumn& column) { return signed_percent(column.errors[i]); }));
+        cells([&](const ErrorColumn& column) { return percent_off(column.errors[i]); }));
     if (!peaks.empty()) {
       out += run.peak_bytes
                  ? fmt::format(" {:>5}",
-                               signed_percent(error_of(view.after[i].peak_bytes, *run.peak_bytes)))
+                               percent_off(error_of(view.after[i].peak_bytes, *run.peak_bytes)))
                  : "     -";
     }
     out += "\n";
@@ -237,7 +237,7 @@ std::string fit_json(const FitView& view) {
   }
   Json runs = Json::array();
   for (std::size_t i = 0; i < view.runs.size(); ++i) {
-    const MeasuredRun& run = view.runs[i];
+    const MeasuredIteration& run = view.runs[i];
     runs.push_back(
         {{"line", view.table.rows[i].line},
          {"flags", fmt::format("{}", fmt::join(run_flags(view.table.rows[i].cells), " "))},

@@ -13,7 +13,7 @@ namespace pipesim::cli {
 struct FitView {
   const RunPlace& place;
   const RunTable& table;
-  const std::vector<MeasuredRun>& runs;
+  const std::vector<MeasuredIteration>& runs;
   const Cluster& preset;
   const FittedCluster& fitted;
   std::vector<PredictedRun> before;  // by the preset

@@ -254,11 +254,11 @@ PredictionRequest run_request(const RunCells& cells, const RunPlace& place) {
   return request;
 }
 
-std::vector<MeasuredRun> measured_runs(const RunTable& table, const RunPlace& place) {
-  std::vector<MeasuredRun> runs;
+std::vector<MeasuredIteration> measured_runs(const RunTable& table, const RunPlace& place) {
+  std::vector<MeasuredIteration> runs;
   for (const RunRow& row : table.rows) {
     try {
-      MeasuredRun run;
+      MeasuredIteration run;
       const Flag seconds = cell(row.cells, "seconds");
       if (!seconds) {
         throw input_error("seconds: is empty; give what an iteration took, or remove the row");

@@ -38,7 +38,7 @@ struct RunPlace {
 // What a row is a run of. An input error, in the words of the command line.
 PredictionRequest run_request(const RunCells& cells, const RunPlace& place);
 // The rows' runs; an error says which line. Peaks are the rows' `peak_...`.
-std::vector<MeasuredRun> measured_runs(const RunTable& table, const RunPlace& place);
+std::vector<MeasuredIteration> measured_runs(const RunTable& table, const RunPlace& place);
 
 // The flags that predict a row, without cluster and software, each with its value as a shell takes
 // it.

@@ -100,7 +100,8 @@ Told tell(LeastSquares problem, const std::vector<bool>& there, const std::vecto
   }
 }
 
-double band_of(const std::vector<MeasuredRun>& runs, const std::vector<std::int64_t>& predicted) {
+double band_of(const std::vector<MeasuredIteration>& runs,
+               const std::vector<std::int64_t>& predicted) {
   std::vector<double> sizes;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const auto measured = static_cast<double>(runs[i].measured_ns);
@@ -127,7 +128,7 @@ Cluster FittedCluster::on(const Cluster& preset) const {
   return cluster;
 }
 
-FittedCluster fit(const std::vector<MeasuredRun>& runs, const Cluster& preset) {
+FittedCluster fit(const std::vector<MeasuredIteration>& runs, const Cluster& preset) {
   LeastSquares problem;
   std::vector<bool> there;
   for (const Constant constant : all_constants) {
@@ -136,7 +137,7 @@ FittedCluster fit(const std::vector<MeasuredRun>& runs, const Cluster& preset) {
     there.push_back(has(preset, constant));
   }
   std::vector<const PredictionRequest*> requests;
-  for (const MeasuredRun& run : runs) {
+  for (const MeasuredIteration& run : runs) {
     requests.push_back(&run.request);
     problem.measured.push_back(log_of(run.measured_ns));
   }

@@ -20,7 +20,7 @@
 
 namespace pipesim {
 
-struct MeasuredRun {
+struct MeasuredIteration {
   PredictionRequest request;  // its costs are a model's on a cluster
   std::int64_t measured_ns = 0;
   std::optional<std::int64_t> peak_bytes;
@@ -58,7 +58,7 @@ struct FittedCluster {
 };
 
 // There are two runs or more.
-FittedCluster fit(const std::vector<MeasuredRun>& runs, const Cluster& preset);
+FittedCluster fit(const std::vector<MeasuredIteration>& runs, const Cluster& preset);
 
 // By how much the logarithm of a run's prediction may be off, and which constant's spread its
 // measurement would narrow most.

@@ -51,10 +51,10 @@ PredictionRequest request_of(const RunSize& size) {
 }
 
 // What would be measured on that cluster.
-std::vector<MeasuredRun> runs_on(const Cluster& truth, const std::vector<RunSize>& sizes) {
-  std::vector<MeasuredRun> runs;
+std::vector<MeasuredIteration> runs_on(const Cluster& truth, const std::vector<RunSize>& sizes) {
+  std::vector<MeasuredIteration> runs;
   for (const RunSize& size : sizes) {
-    MeasuredRun run{request_of(size)};
+    MeasuredIteration run{request_of(size)};
     run.measured_ns = predict_on(truth, run.request).iteration_ns;
     runs.push_back(std::move(run));
   }
@@ -65,9 +65,9 @@ const FittedConstant& constant_of(const FittedCluster& fitted, Constant constant
   return fitted.constants[static_cast<std::size_t>(constant)];
 }
 
-double worst_error(const Cluster& cluster, const std::vector<MeasuredRun>& runs) {
+double worst_error(const Cluster& cluster, const std::vector<MeasuredIteration>& runs) {
   double worst = 0;
-  for (const MeasuredRun& run : runs) {
+  for (const MeasuredIteration& run : runs) {
     const auto predicted = static_cast<double>(predict_on(cluster, run.request).iteration_ns);
     worst = std::max(worst, std::abs(predicted / static_cast<double>(run.measured_ns) - 1));
   }
@@ -118,7 +118,7 @@ TEST(LeastSquares, StaysWithinBounds) {
 
 TEST(Fit, FindsOneConstant) {
   const Cluster truth = with_factors({{Constant::efficiency, 0.8}});
-  const std::vector<MeasuredRun> runs = runs_on(truth, many_sizes);
+  const std::vector<MeasuredIteration> runs = runs_on(truth, many_sizes);
   const FittedCluster fitted = fit(runs, preset());
   EXPECT_TRUE(constant_of(fitted, Constant::efficiency).is_told);
   EXPECT_NEAR(constant_of(fitted, Constant::efficiency).factor, 0.8, 0.008);
@@ -131,7 +131,7 @@ TEST(Fit, FindsSeveralConstants) {
                                       {Constant::elementwise_traffic, 1.5},
                                       {Constant::host_peers, 2.5},
                                       {Constant::p2p_overhead, 3}});
-  const std::vector<MeasuredRun> runs = runs_on(truth, many_sizes);
+  const std::vector<MeasuredIteration> runs = runs_on(truth, many_sizes);
   const FittedCluster fitted = fit(runs, preset());
   EXPECT_TRUE(constant_of(fitted, Constant::efficiency).is_told);
   EXPECT_NEAR(constant_of(fitted, Constant::efficiency).factor, 0.8, 0.02);
@@ -160,8 +160,8 @@ TEST(Fit, KeepsWhatRunsDoNotTell) {
 TEST(Fit, DoesNotFollowAnOutlier) {
   const Cluster truth = with_factors({{Constant::efficiency, 0.8}});
   for (const auto& [outlier, factor] : {std::pair<std::ptrdiff_t, double>(0, 0.5), {3, 1.5}}) {
-    std::vector<MeasuredRun> runs = runs_on(truth, many_sizes);
-    MeasuredRun& wrong = runs[static_cast<std::size_t>(outlier)];
+    std::vector<MeasuredIteration> runs = runs_on(truth, many_sizes);
+    MeasuredIteration& wrong = runs[static_cast<std::size_t>(outlier)];
     wrong.measured_ns = std::llround(static_cast<double>(wrong.measured_ns) * factor);
     const FittedCluster fitted = fit(runs, preset());
     EXPECT_LT(fitted.weights[static_cast<std::size_t>(outlier)], 0.3);
@@ -171,7 +171,8 @@ TEST(Fit, DoesNotFollowAnOutlier) {
 }
 
 TEST(Fit, IsTheSameTwice) {
-  const std::vector<MeasuredRun> runs = runs_on(with_factors({{Constant::host, 1.7}}), many_sizes);
+  const std::vector<MeasuredIteration> runs =
+      runs_on(with_factors({{Constant::host, 1.7}}), many_sizes);
   const ClusterFileNames names{"dgx-h100", "nanotron", "mine", "runs.csv"};
   EXPECT_EQ(cluster_file(names, fit(runs, preset()), preset()),
             cluster_file(names, fit(runs, preset()), preset()));
@@ -183,7 +184,7 @@ TEST(Fit, WritesWhatItFound) {
                                       {Constant::host, 1.4},
                                       {Constant::network, 0.4},
                                       {Constant::collectives, 0.6}});
-  const std::vector<MeasuredRun> runs = runs_on(truth, many_sizes);
+  const std::vector<MeasuredIteration> runs = runs_on(truth, many_sizes);
   FittedCluster fitted = fit(runs, preset());
   for (FittedConstant& one : fitted.constants) {  // all of them, whatever was told
     one.is_told = true;
@@ -203,7 +204,7 @@ TEST(Fit, WritesWhatItFound) {
   EXPECT_EQ(read.node.collectives[0].latency_ns, meant.node.collectives[0].latency_ns);
   EXPECT_NEAR(read.device.software.efficiency, meant.device.software.efficiency, 1e-5);
   EXPECT_NEAR(read.device.software.network[1].share, meant.device.software.network[1].share, 1e-5);
-  for (const MeasuredRun& run : runs) {
+  for (const MeasuredIteration& run : runs) {
     const auto by_file = static_cast<double>(predict_on(read, run.request).iteration_ns);
     const auto by_fit = static_cast<double>(predict_on(meant, run.request).iteration_ns);
     EXPECT_NEAR(by_file / by_fit, 1, 1e-4);
