@@ -14,6 +14,7 @@ int main(int argc, char** argv) {
   pipesim::cli::add_compare(program);
   pipesim::cli::add_report(program);
   pipesim::cli::add_calibrate(program);
+  pipesim::cli::add_fit(program);
   pipesim::cli::add_what_if(program);
   pipesim::cli::add_partition(program);
   pipesim::cli::add_goodput(program);
