@@ -54,7 +54,8 @@ PredictionRequest request_of(const RunSize& size) {
 std::vector<MeasuredIteration> runs_on(const Cluster& truth, const std::vector<RunSize>& sizes) {
   std::vector<MeasuredIteration> runs;
   for (const RunSize& size : sizes) {
-    MeasuredIteration run{request_of(size)};
+    MeasuredIteration run;
+    run.request = request_of(size);
     run.measured_ns = predict_on(truth, run.request).iteration_ns;
     runs.push_back(std::move(run));
   }
