@@ -426,7 +426,7 @@ TEST(ErrorBands, AreThoseOfLikeRuns) {
   EXPECT_TRUE(other->is_of_other_layouts);
   EXPECT_EQ(other->fraction, widest);
   Model listed = small_llama();
-  listed.list.resize(2);
+  listed.architecture = Architecture::layers;
   EXPECT_FALSE(error_band(listed, cluster, training));
   cluster.device.software.name = "of my own";
   EXPECT_FALSE(error_band(small_llama(), cluster, training));
