@@ -17,7 +17,7 @@ import random
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import median
 
@@ -25,7 +25,6 @@ from command_line import Parser, run_program
 from predictions import predict_rows
 from program import InputError, Json, Pipesim
 from rows import Model, Quantity, Row, Source, Use, read_rows
-from dataclasses import asdict
 
 WIDEST_TENSOR_PARALLEL = 8  # wider is wider than a node
 
@@ -165,8 +164,10 @@ def main(arguments: Sequence[str]) -> int:
     all_rows = read_rows()
     print("errors of the rows that were not drawn, %: median before; after, of all draws and of")
     print("the worst draw; what fits say themselves, by others, in the mean; constants told\n")
-    print(f"{'set':<12} {'from':<14} {'rows':>5} {'before':>6} {'after':>6} {'worst':>6} "
-          f"{'by others':>9} {'told':>6}")
+    print(
+        f"{'set':<12} {'from':<14} {'rows':>5} {'before':>6} {'after':>6} {'worst':>6} "
+        f"{'by others':>9} {'told':>6}"
+    )
     for one in sets:
         rows = rows_of(one, all_rows)
         if len(rows) <= given.rows:
