@@ -95,7 +95,7 @@ std::vector<FlagHelp> all_flags(ModelFlags& flags) {
       {"--bucket-bytes", &flags.replicas.bucket_bytes, "BYTES",
        "reduces gradients as buckets fill; default at last"},
       {"--tensor-overlap", &flags.tensor_overlap, "on|off|PART",
-       "exchanges beside products, see below; default on"},
+       "hides exchanges behind products; default on"},
       {"--software-factor", &flags.software_factor, "X",
        "on products' rate; default the software's"}};
 }
