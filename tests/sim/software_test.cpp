@@ -197,6 +197,21 @@ TEST(SoftwareCosts, ProductsHideTheirExchanges) {
     EXPECT_LT(costs(splits, 1).forward_ns, hidden.forward_ns);
     EXPECT_EQ(costs(splits, 0).forward_ns, none.forward_ns);
   }
+  // A forward that runs again hides as much again.
+  Training again = training_of(8);
+  again.recompute.full = true;
+  const auto block = [&](double part) {
+    again.hidden_exchange = part;
+    return CostModel(small_llama(), h100(software), again).layer(1).costs;
+  };
+  Training once = again;
+  once.recompute.full = false;
+  once.hidden_exchange = 0.5;
+  EXPECT_NEAR(static_cast<double>(block(0.5).backward_ns()),
+              static_cast<double>(
+                  CostModel(small_llama(), h100(software), once).layer(1).costs.backward_ns() +
+                  block(0.5).forward_ns),
+              2);
   Training off = training_of(8);
   off.asynchronous_reduction = false;
   EXPECT_EQ(CostModel(small_llama(), h100(software), off)

@@ -93,6 +93,10 @@ class Estimator {
     for (std::size_t c = 0; c < result.backward.size(); ++c) {
       result.backward[c] += result.recompute[c];
     }
+    // A forward that runs again hides its exchanges again.
+    if (is_block && training_.recompute.full) {
+      result.hidden_backward_seconds += result.hidden_forward_seconds;
+    }
 
     StageCosts& costs = result.costs;
     costs.forward_ns = to_ns(sum(result.forward) - result.hidden_forward_seconds);
