@@ -47,7 +47,7 @@ build_tsan() {
 # random_programs TREE
 random_programs() {
   env PIPESIM_RANDOM_PROGRAMS=100000 "$1/tests/sim_tests" '--gtest_filter=Transfers.*'
-  env PIPESIM_RANDOM_PROGRAMS=20000 "$1/tests/sim_tests" '--gtest_filter=Receives.*'
+  env PIPESIM_RANDOM_PROGRAMS=5000 "$1/tests/sim_tests" '--gtest_filter=Receives.*'
 }
 
 # random_families TREE
