@@ -98,25 +98,6 @@ void read_node(const JsonCursor& object, const Sources& sources, bool has_base,
   section.finish();
 }
 
-std::vector<NetworkRate> read_rates(const JsonCursor& list, const Sources& sources) {
-  std::vector<NetworkRate> rates;
-  for (const JsonCursor& item : list.array()) {
-    Section section(item, sources);
-    NetworkRate rate;
-    section.required("nodes", rate.nodes,
-                     [](const JsonCursor& value) { return value.integer(2, max_count); });
-    section.required("bandwidth", rate.bytes_per_second, read_bandwidth);
-    section.optional("gather_bandwidth", rate.gather_bytes_per_second, read_bandwidth);
-    section.finish();
-    if (!rates.empty() && rate.nodes <= rates.back().nodes) {
-      item.fail(fmt::format("{} nodes after {}; list them by ascending nodes", rate.nodes,
-                            rates.back().nodes));
-    }
-    rates.push_back(rate);
-  }
-  return rates;
-}
-
 void read_network(const JsonCursor& object, const Sources& sources, bool has_base,
                   int devices_per_node, Network& network) {
   Section section(object, sources);
@@ -136,8 +117,12 @@ void read_network(const JsonCursor& object, const Sources& sources, bool has_bas
     return aligned;
   });
   section.optional("oversubscription", network.oversubscription, read_least_factor);
-  section.optional("collectives", network.collectives,
-                   [&](const JsonCursor& list) { return read_rates(list, sources); });
+  section.optional("collectives", network.collectives, [&](const JsonCursor& list) {
+    return read_by_nodes<NetworkRate>(list, sources, [](Section& section, NetworkRate& rate) {
+      section.required("bandwidth", rate.bytes_per_second, read_bandwidth);
+      section.optional("gather_bandwidth", rate.gather_bytes_per_second, read_bandwidth);
+    });
+  });
   section.finish();
 }
 

@@ -93,6 +93,12 @@ double read_flops(const JsonCursor& value) {
 
 std::int64_t read_count(const JsonCursor& value) { return value.integer(1, max_count); }
 
+std::int64_t read_node_count(const JsonCursor& value) { return value.integer(2, max_count); }
+
+void fail_order(const JsonCursor& item, std::int64_t nodes, std::int64_t before) {
+  item.fail(fmt::format("{} nodes after {}; list them by ascending nodes", nodes, before));
+}
+
 double read_share(const JsonCursor& value) {
   return read_between(value, smallest, 1, "a share of more than 0 and at most 1");
 }

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sim/cost/hardware/device.h"
@@ -73,11 +74,32 @@ std::int64_t read_time(const JsonCursor& value);
 double read_flops(const JsonCursor& value);
 
 // Numbers.
-std::int64_t read_count(const JsonCursor& value);   // 1 or more
-double read_share(const JsonCursor& value);         // in (0, 1]
-double read_part(const JsonCursor& value);          // in [0, 1]
-double read_factor(const JsonCursor& value);        // in (0, 100]
-double read_least_factor(const JsonCursor& value);  // in [1, 100]
+std::int64_t read_count(const JsonCursor& value);       // 1 or more
+std::int64_t read_node_count(const JsonCursor& value);  // 2 or more
+double read_share(const JsonCursor& value);             // in (0, 1]
+double read_part(const JsonCursor& value);              // in [0, 1]
+double read_factor(const JsonCursor& value);            // in (0, 100]
+double read_least_factor(const JsonCursor& value);      // in [1, 100]
+
+[[noreturn]] void fail_order(const JsonCursor& item, std::int64_t nodes, std::int64_t before);
+
+// A list by ascending `nodes`, from 2 on; `read` takes the other keys of an item.
+template <typename Item, typename Read>
+std::vector<Item> read_by_nodes(const JsonCursor& list, const Sources& sources, Read read) {
+  std::vector<Item> items;
+  for (const JsonCursor& given : list.array()) {
+    Section section(given, sources);
+    Item item;
+    section.required("nodes", item.nodes, read_node_count);
+    read(section, item);
+    section.finish();
+    if (!items.empty() && item.nodes <= items.back().nodes) {
+      fail_order(given, item.nodes, items.back().nodes);
+    }
+    items.push_back(std::move(item));
+  }
+  return items;
+}
 
 // A device within another document: `format` and `version` may be left out. `base`: what it
 // changes, where it names no base of its own.

@@ -25,25 +25,6 @@ bool read_deal(const JsonCursor& value) {
   return false;
 }
 
-std::vector<NetworkShare> read_network(const JsonCursor& list, const Sources& sources) {
-  std::vector<NetworkShare> shares;
-  for (const JsonCursor& item : list.array()) {
-    Section section(item, sources);
-    NetworkShare one;
-    section.required("nodes", one.nodes,
-                     [](const JsonCursor& value) { return value.integer(2, max_count); });
-    section.required("share", one.share, read_share);
-    section.optional("gather_share", one.gather_share, read_share);
-    section.finish();
-    if (!shares.empty() && one.nodes <= shares.back().nodes) {
-      item.fail(fmt::format("{} nodes after {}; list them by ascending nodes", one.nodes,
-                            shares.back().nodes));
-    }
-    shares.push_back(one);
-  }
-  return shares;
-}
-
 void read_values(Section& section, SoftwareSpec& software) {
   section.optional("efficiency", software.efficiency, read_factor);
   section.optional("attention_efficiency", software.attention_efficiency, read_factor);
@@ -66,8 +47,13 @@ void read_values(Section& section, SoftwareSpec& software) {
   section.optional("hidden_gradients", software.hidden_gradients, read_part);
   section.optional("hidden_gather", software.hidden_gather, read_part);
   section.optional("gather_share", software.gather_share, read_share);
-  section.optional("network", software.network,
-                   [&](const JsonCursor& list) { return read_network(list, section.sources()); });
+  section.optional("network", software.network, [&](const JsonCursor& list) {
+    return read_by_nodes<NetworkShare>(
+        list, section.sources(), [](Section& item, NetworkShare& one) {
+          item.required("share", one.share, read_share);
+          item.optional("gather_share", one.gather_share, read_share);
+        });
+  });
   section.optional("logit_bytes", software.logit_bytes, read_small);
   section.optional("state_bytes", software.state_bytes, read_small);
   section.optional("keeps_placeholders", software.keeps_placeholders,
