@@ -101,6 +101,7 @@ class Training:
     asynchronous_reduction: bool | None = None  # as the software has it
     software_factor: float | None = None
     bucket_bytes: str | None = None
+    overlap_gather: str | None = None
     exchange_overlap: float | None = None
 
     @property

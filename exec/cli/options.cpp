@@ -383,8 +383,8 @@ void add_all_flags(CommandLine& program, Flags& flags) {
        {"--shard-over", &flags.replicas.shard_over, "N", "over so many only; default all"},
        {"--gather", &flags.replicas.gather, "window|pass|once",
         "for how long weights are gathered; see below"},
-       {"--bucket-bytes", &flags.replicas.bucket_bytes, "BYTES",
-        "reduces gradients as buckets fill; default at last"},
+       {"--bucket-bytes", &flags.replicas.bucket_bytes, "BYTES|off",
+        "reduces gradients as buckets fill; default off"},
        {"--reduce", &flags.reduce, "ordered|library",
         "who adds gradients up: we, or MPI or NCCL"}});
   program.add_flags(

@@ -119,6 +119,32 @@ std::string rank_time_table(const Explanation& explanation, std::int64_t makespa
   return out;
 }
 
+// Empty where replicas exchange nothing while ranks compute.
+std::string next_to_compute_table(const Explanation& explanation, std::size_t width) {
+  const auto any = [](const RankUse& rank) { return rank.beside.any(); };
+  if (std::ranges::none_of(explanation.ranks, any)) return {};
+  std::int64_t longest = 0;
+  for (const RankUse& rank : explanation.ranks) {
+    longest = std::max({longest, rank.beside.reduction.ns, rank.beside.gather.ns});
+  }
+  const TableUnit unit = table_unit(longest);
+  const std::vector<int> shown = shown_ranks(static_cast<int>(explanation.ranks.size()));
+  std::vector<ColumnGroup> groups;
+  for (const int r : shown) {
+    const NextToCompute& beside = explanation.ranks[static_cast<std::size_t>(r)].beside;
+    Column column{std::to_string(r), {}};
+    for (const std::int64_t ns : {beside.reduction.ns, beside.reduction.in_bubbles_ns,
+                                  beside.gather.ns, beside.gather.in_bubbles_ns}) {
+      column.cells.push_back(unit.text(ns));
+    }
+    groups.push_back({"", {std::move(column)}});
+  }
+  return fmt::format("exchanged with replicas next to compute, {}\n", unit.name) +
+         table({"rank", "gradients reduced", "  in bubbles", "weights gathered", "  in bubbles"},
+               groups, width) +
+         "\n";
+}
+
 // ---- Memory
 
 struct ByteUnit {
@@ -233,6 +259,7 @@ std::string explanation_report(const CostModel& model, const Explanation& explan
   const auto columns = static_cast<std::size_t>(width);
   return layer_table(explanation, columns) + "\n" +
          rank_time_table(explanation, makespan_ns, columns) + "\n" +
+         next_to_compute_table(explanation, columns) +
          memory_table(explanation, memory_bytes, columns) + "\n" +
          wrap(use_of_devices(model, explanation.throughput, makespan_ns) +
                   unverified(model, explanation),

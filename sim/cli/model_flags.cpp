@@ -31,6 +31,7 @@ Value choose(const std::string& text, std::string_view flag, std::span<const Nam
 
 constexpr std::array attentions{Named<Attention>{"fused", Attention::fused},
                                 Named<Attention>{"unfused", Attention::unfused}};
+constexpr std::array switches{Named<bool>{"on", true}, Named<bool>{"off", false}};
 constexpr std::array gradient_sizes{Named<std::int64_t>{"2", 2}, Named<std::int64_t>{"4", 4}};
 
 std::optional<double> number_between(const std::string& text, double least, double most) {
@@ -92,8 +93,10 @@ std::vector<FlagHelp> all_flags(ModelFlags& flags) {
        "for how long weights are gathered; see below"},
       {"--gradient-bytes", &flags.gradient_bytes, "2|4",
        "of a parameter's gradient; default as its weight"},
-      {"--bucket-bytes", &flags.replicas.bucket_bytes, "BYTES",
-       "reduces gradients as buckets fill; default at last"},
+      {"--bucket-bytes", &flags.replicas.bucket_bytes, "BYTES|off",
+       "reduces gradients as buckets fill; off: at last"},
+      {"--overlap-gather", &flags.overlap_gather, "on|off",
+       "--zero 1 gathers next to forwards; default as software"},
       {"--tensor-overlap", &flags.tensor_overlap, "on|off|PART",
        "hides exchanges behind products; default on"},
       {"--software-factor", &flags.software_factor, "X",
@@ -143,6 +146,16 @@ TrainingRequest training_request(const ModelFlags& flags) {
   count(flags.tensor_parallel, "--tensor-parallel", training.tensor_parallel);
   read_replicas(flags.replicas, training);
   request.has_replicas = flags.replicas.data_parallel.has_value();
+  request.has_buckets = flags.replicas.bucket_bytes.has_value();
+  if (flags.overlap_gather) {
+    request.gathers_ahead = choose<bool>(*flags.overlap_gather, "--overlap-gather", switches);
+    if (*request.gathers_ahead && training.zero != 1 && training.zero != 2) {
+      throw input_error(
+          fmt::format("--overlap-gather on: with --zero {} no step makes parts of weights that all "
+                      "replicas keep whole; give --zero 1 or 2 too",
+                      training.zero));
+    }
+  }
   if (flags.devices) request.devices = parse_count(*flags.devices, "--devices");
   training.sequence_parallel = flags.sequence_parallel;
   training.attention = usual_attention(model);

@@ -129,7 +129,7 @@ void run(const PredictFlags& flags, const CommandLine& program) {
   if (flags.explain) {
     const Prediction plain = prepared.predict_plain();
     explanation = explain(*model, source.shape_of(choice.schedule), choice.schedule.microbatches,
-                          costs, plain.metrics, plain.memory);
+                          costs, plain.metrics, plain.memory, prepared.plain_spans());
   }
   if (flags.json) {
     print(result_json(choice.schedule, prediction, cap, model, explanation, spread, saves));

@@ -7,6 +7,7 @@
 
 #include "sim/cost/estimate/replicas.h"
 #include "sim/cost/lay_out.h"
+#include "sim/engine/record_run.h"
 #include "sim/schedule/remedy.h"
 #include "traces/base/error.h"
 
@@ -43,6 +44,7 @@ PreparedPrediction prepare(PredictionRequest request) {
   prepared.options.accumulation.passes = request.accumulate;
   if (const auto replicas = prepared.source.replicas(choice.schedule.ranks())) {
     prepared.options.accumulation.reduces_each = reduces_each_pass(*replicas);
+    prepared.options.accumulation.gathers_each = !replicas->gathers_next_to_forwards();
   }
   const auto check = [&](std::string_view flag, int count) {
     prepared.costs.check(choice.schedule.placement, choice.schedule.microbatches, flag, count);
@@ -79,6 +81,14 @@ Prediction PreparedPrediction::predict_plain() const {
   SimulationOptions plain = options;
   plain.saves = {};
   return pipesim::predict(choice.schedule, costs, choice.family, choice.shape, plain);
+}
+
+std::vector<Span> PreparedPrediction::plain_spans() const {
+  SimulationOptions plain = options;
+  plain.saves = {};
+  const RecordedRun run = record_run(choice.schedule, costs, plain);
+  const auto first = run.spans_of(run.iterations.front());
+  return {first.begin(), first.end()};
 }
 
 }  // namespace pipesim

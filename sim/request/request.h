@@ -34,6 +34,8 @@ struct PreparedPrediction {
   Prediction predict() const;
   // The same without saves.
   Prediction predict_plain() const;
+  // The spans of that.
+  std::vector<Span> plain_spans() const;
 };
 
 // What ranks have to fit into: what is asked for, else what the model's devices have.

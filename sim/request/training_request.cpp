@@ -75,6 +75,15 @@ CostModel TrainingRequest::with_ranks(int pipeline_ranks) const {
   Training whole = training;
   whole.pipeline_parallel = pipeline_ranks;
   whole.data_parallel = replicas(pipeline_ranks);
+  const SoftwareSpec& software = cluster.device.software;
+  // Above ZeRO 1 gradients are reduced layer by layer, in every pass.
+  const bool is_usual = !has_buckets && whole.data_parallel > 1 && whole.zero <= 1;
+  if (is_usual && software.bucket_parameters > 0) {
+    whole.bucket_bytes = std::max(software.bucket_parameters,
+                                  whole.data_parallel * software.bucket_parameters_per_replica) *
+                         whole.gradient_bytes;
+  }
+  whole.gathers_ahead = gathers_ahead.value_or(software.gathers_ahead);
   return CostModel(model, cluster, whole);
 }
 

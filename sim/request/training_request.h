@@ -17,6 +17,9 @@ struct TrainingRequest {
   Training training;           // its numbers of pipeline ranks and replicas aside, final
   std::optional<int> devices;  // all there are: replicas follow
   bool has_replicas = false;   // training.data_parallel is asked for, too
+  // Asked for; else as the software has it.
+  bool has_buckets = false;
+  std::optional<bool> gathers_ahead;
 
   // Throws where a microbatch would leave 64 bits, in the words of the command line.
   void check() const;

@@ -182,6 +182,38 @@ class RankSharding {
 
 }  // namespace
 
+Schedule gather_ahead(const Schedule& schedule) {
+  ActionLists gathered;
+  for (int rank = 0; rank < schedule.ranks(); ++rank) {
+    const auto list = schedule.actions[rank];
+    std::map<int, std::size_t> last;  // by stage: behind the last cell that uses it
+    std::vector<int> by_first_use;
+    std::size_t end = 0;  // of the cell
+    for (const Cell cell : cells_of(list)) {
+      end += cell.size();
+      for (const Action& action : cell) {
+        if (action.kind == Kind::UNSHARD || action.kind == Kind::RESHARD) {
+          throw input_error(
+              fmt::format("{}: already has {}; gather in a schedule without such actions",
+                          schedule.name, to_text(action)));
+        }
+        if (!is_compute(action.kind)) continue;
+        if (!last.contains(action.stage)) by_first_use.push_back(action.stage);
+        last[action.stage] = end;
+      }
+    }
+    gathered.add_rank();
+    for (const int stage : by_first_use) gathered.add(make_action(stage, Kind::UNSHARD));
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      gathered.add(list[i]);
+      for (const int stage : by_first_use) {
+        if (last[stage] == i + 1) gathered.add(make_action(stage, Kind::RESHARD));
+      }
+    }
+  }
+  return schedule.with(std::move(gathered));
+}
+
 Schedule without_replicas(const Schedule& schedule) {
   ActionLists plain;
   for (int rank = 0; rank < schedule.ranks(); ++rank) {

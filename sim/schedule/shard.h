@@ -45,6 +45,11 @@ struct ReplicaSharding {
 // schedule that has such actions already.
 Schedule shard(const Schedule& schedule, const ReplicaSharding& sharding);
 
+// The schedule with each rank's stages gathered before all else it does, in the order in which it
+// first computes with them, and released behind their last use. Reductions may stand in it; throws
+// for an UNSHARD or a RESHARD.
+Schedule gather_ahead(const Schedule& schedule);
+
 // The schedule without UNSHARD, RESHARD and REDUCE_GRAD.
 Schedule without_replicas(const Schedule& schedule);
 

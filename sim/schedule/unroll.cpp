@@ -26,9 +26,11 @@ Schedule unroll(const Schedule& program, int iterations, const Accumulation& acc
     lists.add_rank();
     for (int iteration = 0; iteration < iterations; ++iteration) {
       const bool steps = accumulation.steps(iteration, iterations);
+      const bool gathers = accumulation.gathers(iteration);
       const bool is_saved = saves.saves(iteration);
       for (Action action : program.actions[rank]) {
         if (!steps && is_of_step(action.kind, accumulation)) action = Action();
+        if (!gathers && action.kind == Kind::UNSHARD) action = Action();
         if (!is_saved && action.kind == Kind::SAVE) action = Action();
         if (takes_microbatch(action.kind)) action.microbatch += iteration * program.microbatches;
         lists.add(action);

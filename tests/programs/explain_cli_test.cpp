@@ -42,6 +42,26 @@ std::int64_t sum_of(const Json& numbers) {
   return sum;
 }
 
+// A bubble that a gather fills is the warm-up's.
+TEST(Explanation, SaysWhatRanksExchangeNextToCompute) {
+  const std::string line =
+      "--schedule 1f1b --stages 4 --microbatches 8 --model gpt2-xl --cluster dgx-h100 --zero 1 "
+      "--data-parallel 8 --explain";
+  const Json apart = json_of(line + " --bucket-bytes off --overlap-gather off");
+  for (const Json& rank : apart["explanation"]["ranks"]) {
+    EXPECT_EQ(sum_of(rank["next_to_compute_ns"]), 0);
+  }
+  const Json beside = json_of(line + " --bucket-bytes 25MB --overlap-gather on");
+  for (const Json& rank : beside["explanation"]["ranks"]) {
+    const Json& ns = rank["next_to_compute_ns"];
+    EXPECT_GT(ns["reduction"], ns["reduction_in_bubbles"]);
+    EXPECT_GT(ns["reduction_in_bubbles"], 0);  // of the last bucket
+    // The last rank has not begun when its weights are there.
+    EXPECT_EQ(ns["gather"] == ns["gather_in_bubbles"], rank["rank"] != 0);
+  }
+  EXPECT_LT(beside["makespan_ns"], apart["makespan_ns"]);
+}
+
 TEST(Explanation, TimesSumToWhatRanksDo) {
   for (const std::string& line : explained_lines) {
     const Json json = json_of(line + " --explain");

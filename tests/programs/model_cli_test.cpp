@@ -38,6 +38,7 @@ TEST(ModelResult, SaysHowFastAndWhetherItFits) {
                                     {"gather", nullptr},
                                     {"gradient_bytes", 2},
                                     {"bucket_bytes", nullptr},
+                                    {"overlap_gather", false},
                                     {"tensor_overlap", true},
                                     {"hidden_exchange", 0.0},
                                     {"software", "megatron-2022"},
@@ -137,6 +138,29 @@ TEST(ModelResult, FlagsMeanWhatTheySay) {
   EXPECT_EQ(json_of(line + " --p2p fifo")["p2p"], "fifo");
   EXPECT_GE(time(json_of(line + " --p2p blocking")), time(plain));
   EXPECT_EQ(json_of(line + " --bucket-bytes 25MB")["training"]["bucket_bytes"], 25'000'000);
+}
+
+// Megatron-Core's buckets hold at least 40 million parameters, and a million for each replica.
+TEST(ModelResult, SoftwareSaysWhatReplicasDoNextToCompute) {
+  const std::string line =
+      "--schedule 1f1b --stages 2 --microbatches 4 --model gpt2-small --software megatron-core "
+      "--cluster dgx-h100";
+  const auto training = [&](const std::string& flags) { return json_of(line + flags)["training"]; };
+  EXPECT_EQ(training("")["bucket_bytes"], nullptr);  // one replica reduces nothing
+  EXPECT_EQ(training("")["overlap_gather"], false);
+  EXPECT_EQ(training(" --data-parallel 4")["bucket_bytes"], 80'000'000);
+  EXPECT_EQ(training(" --data-parallel 64 --gradient-bytes 4")["bucket_bytes"], 256'000'000);
+  EXPECT_EQ(training(" --data-parallel 4 --bucket-bytes 1MB")["bucket_bytes"], 1'000'000);
+  EXPECT_EQ(training(" --data-parallel 4 --bucket-bytes off")["bucket_bytes"], nullptr);
+  EXPECT_EQ(training(" --data-parallel 4 --zero 2")["bucket_bytes"], nullptr);
+  EXPECT_EQ(training(" --data-parallel 4")["overlap_gather"], false);  // all step all
+  EXPECT_EQ(training(" --data-parallel 4 --zero 1")["overlap_gather"], true);
+  EXPECT_EQ(training(" --data-parallel 4 --zero 1 --overlap-gather off")["overlap_gather"], false);
+  const std::string other =
+      "--schedule 1f1b --stages 2 --microbatches 4 --model gpt2-small --software megatron-2022 "
+      "--cluster dgx-h100 --data-parallel 4 --zero 1";
+  EXPECT_EQ(json_of(other)["training"]["overlap_gather"], false);
+  EXPECT_EQ(json_of(other + " --overlap-gather on")["training"]["overlap_gather"], true);
 }
 
 TEST(ModelResult, DevicesGiveTheReplicas) {

@@ -288,6 +288,32 @@ TEST(EstimateReplicas, ProgramsReduceAndGatherAsTrainingSays) {
             "0UNSHARD,0B1,0REDUCE_GRAD,0RESHARD");
 }
 
+TEST(EstimateReplicas, ProgramsGatherNewWeightsAhead) {
+  Training how = training(1, 512);
+  how.data_parallel = 4;
+  how.gathers_ahead = true;
+  const auto row = [&](int zero, std::optional<std::int64_t> bucket, const char* csv) {
+    how.zero = zero;
+    how.bucket_bytes = bucket;
+    return csv_row(with_replicas(parse_csv(csv, "one.csv"), how).actions[0]);
+  };
+  const char* plain = "0F0,0F1,0B0,0B1";
+  EXPECT_EQ(row(0, {}, plain), plain);  // each steps all
+  EXPECT_EQ(row(1, {}, plain), "0UNSHARD,0F0,0F1,0B0,0B1,0RESHARD");
+  EXPECT_EQ(row(1, 1000, plain), "0UNSHARD,0F0,0F1,0B0,0B1,0RESHARD,0REDUCE_GRAD");
+  EXPECT_EQ(row(2, {}, plain), "0UNSHARD,0F0,0F1,0B0,0REDUCE_GRAD,0B1,0RESHARD,0REDUCE_GRAD");
+  const std::string whole = row(3, {}, plain);
+  how.gathers_ahead = false;
+  EXPECT_EQ(row(3, {}, plain), whole);  // has no use for it
+  how.gathers_ahead = true;
+  // What a file lists stays.
+  EXPECT_EQ(row(1, 1000, "0F0,0I0,0W0,,0REDUCE_GRAD"),
+            "0UNSHARD,0F0,0I0,0W0,0RESHARD,,0REDUCE_GRAD");
+  EXPECT_EQ(row(1, {}, "0F0,0UNSHARD,0B0,0RESHARD"), "0F0,0UNSHARD,0B0,0RESHARD");
+  how.shard_over = 1;  // nothing is split
+  EXPECT_EQ(row(1, {}, plain), plain);
+}
+
 TEST(EstimateReplicas, ProgramsGatherForAsLongAsSaid) {
   const auto row = [&](const char* csv, std::optional<Gather> gather) {
     Training how = training(1, 512);
@@ -463,6 +489,51 @@ TEST(EstimateReplicas, BucketsHideReductionsBehindBackwards) {
   const std::int64_t alone = makespan();
   EXPECT_LT(beside, after);
   EXPECT_LT(alone, beside);
+}
+
+// A lone rank waits for its first layer's weights where the others come faster than it computes,
+// and for all of them but for its last layer's forward where they come more slowly.
+TEST(EstimateReplicas, ForwardsHideTheGatherOfNewWeights) {
+  Training how = training(4, 1024);
+  how.data_parallel = 16;
+  how.zero = 1;
+  Model model = gpt(8, 2048, 16);
+  model.tied_head = false;
+  Cluster cluster = ideal_cluster();
+  const auto costs = [&] {
+    return CostModel(model, cluster, how).costs({Placement::loop(1, 1), false, {}});
+  };
+  const auto makespan = [&](const Costs& given) {
+    const Schedule schedule =
+        with_replicas(generate({.name = "gpipe", .ranks = 1, .microbatches = 2}), how);
+    return simulate(schedule, given).makespan_ns;
+  };
+  const std::int64_t behind = makespan(costs());
+  how.gathers_ahead = true;
+  constexpr std::int64_t usual = 25'000'000'000;
+  for (const std::int64_t rate : {usual, usual / 100}) {
+    SCOPED_TRACE(rate);
+    cluster.network.card_bytes_per_second = rate;
+    Costs ahead = costs();
+    const CollectiveCosts gather = ahead.stages[0].unshard;
+    EXPECT_EQ(ahead.stages[0].unsharded_bytes, 0);
+    const std::int64_t whole = makespan(ahead);
+    if (rate == usual) {
+      EXPECT_LT(whole, behind);
+    }
+    ahead.stages[0].unshard = {};
+    const std::int64_t never = makespan(ahead);
+    const std::int64_t carrying =
+        ahead.collective_links[0].bytes_per_second
+            ? gather.bytes * 1'000'000'000 / *ahead.collective_links[0].bytes_per_second
+            : 0;
+    const std::int64_t all = gather.latency_ns + carrying;
+    const std::int64_t forward = ahead.stages[0].forward_ns;
+    const std::int64_t waits = all / gather.parts < forward / gather.parts
+                                   ? all / gather.parts
+                                   : all - forward + forward / gather.parts;
+    EXPECT_NEAR(static_cast<double>(whole - never), static_cast<double>(waits), 20);
+  }
 }
 
 }  // namespace

@@ -14,7 +14,9 @@
 #include "sim/engine/simulate.h"
 #include "sim/schedule/choice.h"
 #include "sim/schedule/closing.h"
+#include "sim/schedule/family.h"
 #include "sim/schedule/lower.h"
+#include "sim/schedule/shard.h"
 #include "sim/schedule/unroll.h"
 #include "tests/errors.h"
 #include "tests/random_schedule.h"
@@ -375,6 +377,28 @@ TEST(Iterations, PassesBetweenStepsHaveNothingOfThem) {
     EXPECT_GE(times.size(), 2 * times_of_pass.size() + 3 * times_of_step.size() - 3);
     if (HasFailure()) break;
   }
+}
+
+// New weights are there in the passes that follow a step's first.
+TEST(Iterations, WeightsThatAStepMadeAreGatheredOnce) {
+  const Schedule schedule = gather_ahead(generate({.name = "1f1b", .ranks = 2, .microbatches = 4}));
+  Costs costs;
+  costs.stages.assign(2, usual_stage_costs());
+  for (StageCosts& stage : costs.stages) stage.unshard = {0, 1'000'000, 2};
+  costs.collective_links.assign(2, Link{0, 1'000'000'000});
+  SimulationOptions options;
+  options.iterations = 6;
+  options.accumulation.passes = 3;
+  const auto gathers_in = [&](bool each) {
+    options.accumulation.gathers_each = each;
+    std::set<int> iterations;
+    for (const Span& span : record_run(schedule, costs, options).spans) {
+      if (span.action.kind == Kind::UNSHARD) iterations.insert(span.iteration);
+    }
+    return iterations;
+  };
+  EXPECT_EQ(gathers_in(true), (std::set{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(gathers_in(false), (std::set{0, 3}));
 }
 
 // ZB-H2 has no bubble but at the ends of a run: where a rank does not wait for the others

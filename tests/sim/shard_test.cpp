@@ -80,6 +80,19 @@ TEST(Shard, GathersOnce) {
       "0UNSHARD,0F0,1UNSHARD,1F0,1B0,0F1,(1F1;0B0)OVERLAP_F_B,1B1,1RESHARD,0B1,0RESHARD\r\n");
 }
 
+TEST(Shard, GathersAhead) {
+  const auto ahead = [](const std::string& csv) {
+    return to_csv(gather_ahead(parse_csv(csv, "two.csv")));
+  };
+  EXPECT_EQ(ahead("0F0,1F0,1B0,1REDUCE_GRAD,0B0,0REDUCE_GRAD\r\n"),
+            "0UNSHARD,1UNSHARD,0F0,1F0,1B0,1RESHARD,1REDUCE_GRAD,0B0,0RESHARD,0REDUCE_GRAD\r\n");
+  // In the order of use, and behind cells that are last for both.
+  EXPECT_EQ(ahead("0F0,1F0,1B0,0F1,1F1,1B1,0B0,0B1\r\n"),
+            "0UNSHARD,1UNSHARD,0F0,1F0,1B0,0F1,1F1,1B1,1RESHARD,0B0,0B1,0RESHARD\r\n");
+  EXPECT_EQ(testing::input_error_of([&] { ahead("0UNSHARD,0F0,0B0,0RESHARD"); }),
+            "two.csv: already has 0UNSHARD; gather in a schedule without such actions");
+}
+
 // Of three stages on a rank, as PyTorch's _add_unshard_reshard.
 TEST(Shard, KeepsAWindowOfStages) {
   const std::string loop = "0F0,1F0,2F0,2B0,1B0,0B0\r\n";

@@ -87,8 +87,8 @@ TEST(Software, SaysWhatIsWrong) {
   EXPECT_EQ(refusal(R"("values":{"efficiency":0})"),
             "s.json:1:79: values.efficiency: 0 is out of range: it must be a factor of more than 0 "
             "and at most 100");
-  EXPECT_EQ(refusal(R"("values":{"hidden_gather":1.5})"),
-            "s.json:1:82: values.hidden_gather: 1.5 is out of range: it must be between 0 and 1");
+  EXPECT_EQ(refusal(R"("values":{"hidden_exchange":1.5})"),
+            "s.json:1:84: values.hidden_exchange: 1.5 is out of range: it must be between 0 and 1");
   EXPECT_EQ(refusal(R"("values":{"layers":"odd"})"),
             "s.json:1:75: values.layers: 'odd': layers are dealt out by none such; say even or "
             "cost");
@@ -238,31 +238,6 @@ TEST(SoftwareCosts, PeersKeepTheHostBusy) {
   EXPECT_EQ(forward(4, 2, 1), 53'000'000);
   EXPECT_EQ(forward(4, 1, 4), 53'000'000);  // nodes, but no pipeline over them
   EXPECT_EQ(forward(4, 4, 1), 53'000'000 + 106'000'000);
-}
-
-TEST(SoftwareCosts, ReplicasHideWhatAPassCan) {
-  SoftwareSpec software;
-  Training training = training_of(1);
-  training.data_parallel = 16;
-  training.zero = 1;
-  const auto costs = [&] {
-    return CostModel(small_llama(), h100(software), training)
-        .costs({Placement::loop(1, 1), false, {}});
-  };
-  const auto reduction = [&] {
-    const Costs all = costs();
-    return all.reduce_gradients_ns.empty() ? 0 : all.reduce_gradients_ns[0];
-  };
-  const StageCosts stage = costs().stages[0];
-  const std::int64_t all = reduction();
-  software.hidden_gather = 1;
-  const std::int64_t gathered = reduction();
-  EXPECT_LT(gathered, all);
-  EXPECT_GE(gathered, all - stage.forward_ns - 1);
-  software.hidden_gradients = 1;
-  const std::int64_t both = reduction();
-  EXPECT_LT(both, gathered);
-  EXPECT_GE(both, gathered - stage.backward_ns() - 1);
 }
 
 TEST(SoftwareCosts, NetworksAreSlowerOverMoreNodes) {

@@ -179,13 +179,42 @@ Throughput throughput(const CostModel& model, int microbatches, std::int64_t mak
   return result;
 }
 
+std::vector<NextToCompute> next_to_compute(int ranks, std::span<const Span> spans) {
+  std::vector<std::vector<Span>> computed(static_cast<std::size_t>(ranks));
+  std::vector<NextToCompute> result(static_cast<std::size_t>(ranks));
+  for (const Span& span : spans) {
+    if (is_compute(span.action.kind)) {
+      computed[static_cast<std::size_t>(span.rank)].push_back(span);
+    }
+  }
+  for (const Span& span : spans) {
+    if (!is_collective(span.action)) continue;
+    const bool gathers = span.action.kind == Kind::UNSHARD;
+    if (!gathers && span.action.kind != Kind::REDUCE_GRAD) continue;
+    NextToCompute& own = result[static_cast<std::size_t>(span.rank)];
+    NextToCompute::Exchanged& exchanged = gathers ? own.gather : own.reduction;
+    exchanged.ns += span.end_ns - span.start_ns;
+    std::int64_t idle_from = span.start_ns;
+    for (const Span& cell : computed[static_cast<std::size_t>(span.rank)]) {
+      if (cell.end_ns <= idle_from) continue;
+      if (cell.start_ns >= span.end_ns) break;
+      exchanged.in_bubbles_ns += std::max<std::int64_t>(0, cell.start_ns - idle_from);
+      idle_from = cell.end_ns;
+    }
+    exchanged.in_bubbles_ns += std::max<std::int64_t>(0, span.end_ns - idle_from);
+  }
+  return result;
+}
+
 Explanation explain(const CostModel& model, const PipelineShape& shape, int microbatches,
                     const Costs& costs, const Metrics& metrics,
-                    const std::vector<RankMemory>& memory) {
+                    const std::vector<RankMemory>& memory, std::span<const Span> spans) {
   Explanation result;
   result.throughput = throughput(model, microbatches, metrics.makespan_ns);
   result.layers = explain_layers(model, shape.splits_backward);
   result.ranks = explain_ranks(model, shape, microbatches, costs, metrics, memory);
+  const auto beside = next_to_compute(static_cast<int>(result.ranks.size()), spans);
+  for (std::size_t r = 0; r < beside.size(); ++r) result.ranks[r].beside = beside[r];
   const Training& training = model.training();
   result.unverified_of_device = used_of_device(model.cluster().device, training.precision);
   result.unverified_of_cluster = used_of_cluster(model.cluster(), training.devices());

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "sim/cost/estimate/cost_model.h"
 #include "traces/memory.h"
 #include "traces/metrics.h"
+#include "traces/timeline.h"
 
 namespace pipesim {
 
@@ -53,8 +55,21 @@ struct LayerKind {
   TimeUses backward{};  // whole, or I and W together
 };
 
+// What a rank exchanges with its replicas as actions, next to what it computes.
+struct NextToCompute {
+  struct Exchanged {
+    std::int64_t ns = 0;
+    std::int64_t in_bubbles_ns = 0;  // of that, while the rank computes nothing
+  };
+  Exchanged reduction;  // REDUCE_GRADs
+  Exchanged gather;     // UNSHARDs
+
+  bool any() const { return reduction.ns > 0 || gather.ns > 0; }
+};
+
 struct RankUse {
   TimeUses time{};  // sums to the rank's busy time
+  NextToCompute beside;
   RankMemory memory;
 };
 
@@ -81,10 +96,13 @@ struct Explanation {
 
 Throughput throughput(const CostModel& model, int microbatches, std::int64_t makespan_ns);
 
-// `costs` are the model's for the shape, `metrics` and `memory` what an
+// By rank, of one iteration's spans, each rank's by their starts.
+std::vector<NextToCompute> next_to_compute(int ranks, std::span<const Span> spans);
+
+// `costs` are the model's for the shape, `metrics`, `memory` and `spans` what an
 // evaluation made of them.
 Explanation explain(const CostModel& model, const PipelineShape& shape, int microbatches,
                     const Costs& costs, const Metrics& metrics,
-                    const std::vector<RankMemory>& memory);
+                    const std::vector<RankMemory>& memory, std::span<const Span> spans);
 
 }  // namespace pipesim

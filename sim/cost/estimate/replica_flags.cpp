@@ -39,10 +39,12 @@ void read_replicas(const ReplicaFlags& flags, Training& training) {
   if (flags.zero) training.zero = parse_stage(*flags.zero, "--zero");
   if (flags.shard_over) training.shard_over = parse_count(*flags.shard_over, "--shard-over");
   if (flags.gather) training.gather = parse_gather(*flags.gather);
-  if (!flags.bucket_bytes) return;
+  if (!flags.bucket_bytes || *flags.bucket_bytes == "off") return;
   training.bucket_bytes = parse_bytes(*flags.bucket_bytes, "--bucket-bytes");
   if (*training.bucket_bytes == 0) {
-    throw input_error("--bucket-bytes: a bucket of 0 bytes holds nothing; give its size");
+    throw input_error(
+        "--bucket-bytes: a bucket of 0 bytes holds nothing; give its size, or off to reduce all at "
+        "once");
   }
 }
 

@@ -18,7 +18,8 @@ struct ReplicaFlags {
   std::optional<std::string> data_parallel, zero, shard_over, gather, bucket_bytes;
 };
 
-// Sets those of a training that are given. Whether they fit each other check_replicas() says.
+// Sets those of a training that are given, no buckets where those are "off". Whether they fit each
+// other check_replicas() says.
 void read_replicas(const ReplicaFlags& flags, Training& training);
 
 // A --global-batch as microbatches of each replica.

@@ -41,6 +41,11 @@ ReplicaGroups replica_groups(const Training& training, const Mesh& mesh, int ran
   return {{block, across.count, across.stride}, {across, block.count, block.stride}};
 }
 
+// Of gradients, as actions of the schedule and not as closing work.
+bool reduces_beside_compute(const Training& training) {
+  return training.data_parallel > 1 && (training.bucket_bytes || training.zero >= 2);
+}
+
 // Of one pipeline rank.
 class Replicas {
  public:
@@ -80,12 +85,16 @@ class Replicas {
       const std::int64_t bucket = *training_.bucket_bytes;
       parts = std::clamp<std::int64_t>(bytes / bucket + (bytes % bucket > 0), 1, max_parts);
     }
-    const auto [scatter, sum] = reduction(parameters);
-    stage.reduce = as_collective(scatter, parts);
-    stage.reduce += as_collective(sum, parts);
-    stage.reduce.parts = parts;
-    if (training_.zero < 3 || training_.shards() == 1) return;
+    if (reduces_beside_compute(training_)) {
+      const auto [scatter, sum] = reduction(parameters);
+      stage.reduce = as_collective(scatter, parts);
+      stage.reduce += as_collective(sum, parts);
+      stage.reduce.parts = parts;
+    }
+    const bool splits_weights = training_.zero == 3 && training_.shards() > 1;
+    if (!splits_weights && !training_.gathers_next_to_forwards()) return;
     stage.unshard = as_collective(gather(parameters), layers);
+    if (!splits_weights) return;
     stage.unsharded_bytes =
         value * (gathers == Gather::pass ? share.largest_neighbours : share.parameters);
   }
@@ -110,6 +119,11 @@ class Replicas {
   ReplicaGroups groups_;
   Exchange way_;
 };
+
+bool gathers(const Schedule& schedule) {
+  return std::ranges::any_of(schedule.actions.all(),
+                             [](const Action& action) { return action.kind == Kind::UNSHARD; });
+}
 
 // Refuses a schedule that computes with weights that it has not gathered.
 void check_gathered(const Schedule& schedule) {
@@ -191,22 +205,10 @@ double sum_of_copies(const Cluster& cluster, const Mesh& mesh, const Placement& 
   return exchange(cluster, {devices, alike}, CollectiveKind::all_reduce, bytes).seconds();
 }
 
-// What a rank's stages take for one microbatch, forward and backward.
-std::pair<double, double> pass_seconds(const Placement& placement, int rank, const Costs& costs) {
-  std::int64_t forward = 0;
-  std::int64_t backward = 0;
-  for (const int stage : placement.stages_of(rank)) {
-    const StageCosts& one = costs.stages[static_cast<std::size_t>(stage)];
-    forward += one.forward_ns;
-    backward += one.backward_ns();
-  }
-  return {static_cast<double>(forward) * 1e-9, static_cast<double>(backward) * 1e-9};
-}
-
 }  // namespace
 
 bool exchanges_beside_compute(const Training& training) {
-  return training.data_parallel > 1 && (training.bucket_bytes || training.zero >= 2);
+  return reduces_beside_compute(training) || training.gathers_next_to_forwards();
 }
 
 bool reduces_each_pass(const Training& training) {
@@ -225,11 +227,15 @@ Schedule with_replicas(Schedule schedule, const Training& training) {
                       gather_name(*training.gather), schedule.name, to_text(*listed)));
     }
     if (training.zero == 3 && training.shards() > 1) check_gathered(schedule);
+    if (training.gathers_next_to_forwards() && !gathers(schedule)) return gather_ahead(schedule);
     return schedule;
   }
   ReplicaSharding sharding;
-  sharding.reduce = splits_gradients ? ReplicaSharding::Reduce::every_backward
-                                     : ReplicaSharding::Reduce::last_backward;
+  if (!reduces_beside_compute(training)) {
+    sharding.reduce = ReplicaSharding::Reduce::never;
+  } else if (splits_gradients) {
+    sharding.reduce = ReplicaSharding::Reduce::every_backward;
+  }
   if (training.zero == 3 && training.shards() > 1) {
     switch (training.gathers(schedule.stages())) {
       case Gather::window: sharding.gather = ReplicaSharding::Gather::window; break;
@@ -237,7 +243,8 @@ Schedule with_replicas(Schedule schedule, const Training& training) {
       case Gather::once: sharding.gather = ReplicaSharding::Gather::once; break;
     }
   }
-  return shard(schedule, sharding);
+  schedule = shard(schedule, sharding);
+  return training.gathers_next_to_forwards() ? gather_ahead(schedule) : schedule;
 }
 
 Exchange way_to_replicas(const Cluster& cluster, const Training& training, const Mesh& mesh,
@@ -252,7 +259,8 @@ void add_replicas(const CostModel& model, const Placement& placement,
   const Training& training = model.training();
   const Mesh mesh = training.mesh(placement.ranks());
   const auto ranks = static_cast<std::size_t>(placement.ranks());
-  const bool beside = exchanges_beside_compute(training);
+  const bool exchanges_beside = exchanges_beside_compute(training);
+  const bool reduces_beside = reduces_beside_compute(training);
   std::vector<double> parameters(ranks);
   for (int s = 0; s < placement.stages(); ++s) {
     const StageShare& share = shares[static_cast<std::size_t>(s)];
@@ -260,39 +268,36 @@ void add_replicas(const CostModel& model, const Placement& placement,
       parameters[static_cast<std::size_t>(placement.rank_of(s, copy))] +=
           static_cast<double>(share.parameters);
     }
-    if (beside)
-      Replicas(model, mesh, placement.rank_of(s))
-          .add_collectives(costs.stages[static_cast<std::size_t>(s)], share,
-                           training.gathers(placement.stages()));
+    if (!exchanges_beside) continue;
+    Replicas(model, mesh, placement.rank_of(s))
+        .add_collectives(costs.stages[static_cast<std::size_t>(s)], share,
+                         training.gathers(placement.stages()));
   }
   if (reduces_each_pass(training)) add_reduction_rooms(training, placement, shares, costs);
 
   std::vector<std::int64_t> reduce_ns(ranks);
   for (std::size_t r = 0; r < ranks; ++r) {
     double exchanged = 0;
-    const auto [forward, backward] = pass_seconds(placement, static_cast<int>(r), costs);
-    const SoftwareSpec& software = model.cluster().device.software;
     const Replicas replicas(model, mesh, static_cast<int>(r));
     // New weights are gathered where each rank steps a part of them and keeps all.
-    if (training.zero == 1 || training.zero == 2) {
-      const double seconds = replicas.gather(parameters[r]).seconds();
-      exchanged += seconds - software.hidden_gather * std::min(seconds, forward);
+    const bool keeps_all = training.zero == 1 || training.zero == 2;
+    if (keeps_all && !training.gathers_ahead) {
+      exchanged += replicas.gather(parameters[r]).seconds();
     }
     if (placement.copies() > 1) {
       const double bytes = parameters[r] * static_cast<double>(training.gradient_bytes);
       exchanged += sum_of_copies(model.cluster(), mesh, placement, static_cast<int>(r), bytes);
     }
-    if (!beside) {
+    if (!reduces_beside) {
       const auto [scatter, sum] = replicas.reduction(parameters[r]);
-      const double seconds = scatter.seconds() + sum.seconds();
-      exchanged += seconds - software.hidden_gradients * std::min(seconds, backward);
+      exchanged += scatter.seconds() + sum.seconds();
     }
     const double step = parameters[r] * step_bytes(training.precision, training.gradient_bytes) *
-                        software.optimizer_traffic / training.shards();
+                        model.cluster().device.software.optimizer_traffic / training.shards();
     const double step_seconds = memory_seconds(model.cluster().device, step, 0);
     // Where gradients are reduced by actions, what is left counts as the step's.
-    costs.optimizer_ns.push_back(to_ns(step_seconds + (beside ? exchanged : 0)));
-    reduce_ns[r] = beside ? 0 : to_ns(exchanged);
+    costs.optimizer_ns.push_back(to_ns(step_seconds + (reduces_beside ? exchanged : 0)));
+    reduce_ns[r] = reduces_beside ? 0 : to_ns(exchanged);
   }
   if (std::ranges::any_of(reduce_ns, [](std::int64_t ns) { return ns > 0; })) {
     costs.reduce_gradients_ns = std::move(reduce_ns);

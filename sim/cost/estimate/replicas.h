@@ -25,8 +25,8 @@ struct StageShare {
   std::int64_t buckets = 0;  // its layers' gradients are reduced in so many, none of two layers
 };
 
-// Whether replicas exchange while ranks still compute: gradients in buckets, or
-// states that are kept in parts.
+// Whether replicas exchange while ranks still compute: gradients in buckets, states that are kept
+// in parts, or new weights.
 bool exchanges_beside_compute(const Training& training);
 
 // Whether they reduce gradients in every pass where several are one step: no rank keeps whole

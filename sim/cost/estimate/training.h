@@ -50,6 +50,9 @@ struct Training {
   // Gradients are reduced in buckets of so many bytes while backwards still run;
   // absent: at once, after all of them.
   std::optional<std::int64_t> bucket_bytes;
+  // Under ZeRO 1 and 2 new weights are gathered while the forwards that follow already run; else
+  // at the end of the step. Of other training it says nothing.
+  bool gathers_ahead = false;
   // Tensor-parallel exchanges run beside products, as far as the software does that.
   bool asynchronous_reduction = true;
   // In place of the software's part of exchanges that their own products hide.
@@ -63,6 +66,9 @@ struct Training {
   }
   std::int64_t devices() const { return mesh(pipeline_parallel).ranks(); }
   int shards() const { return zero == 0 ? 1 : shard_over.value_or(data_parallel); }
+  bool gathers_next_to_forwards() const {
+    return gathers_ahead && (zero == 1 || zero == 2) && shards() > 1;
+  }
   // Of a pipeline of so many virtual stages.
   Gather gathers(int stages) const {
     return gather.value_or(stages == 1 ? Gather::pass : Gather::window);

@@ -16,6 +16,8 @@ namespace {
 
 std::int64_t read_small(const JsonCursor& value) { return value.integer(0, 64); }
 
+std::int64_t read_bucket(const JsonCursor& value) { return value.integer(0, max_bytes / 4); }
+
 bool read_deal(const JsonCursor& value) {
   const std::string& text = value.string();
   if (text == "cost") return true;
@@ -44,8 +46,11 @@ void read_values(Section& section, SoftwareSpec& software) {
                    [](const JsonCursor& value) { return value.millionths(max_slowdown); });
   section.optional("hidden_reduction", software.hidden_reduction, read_part);
   section.optional("hidden_exchange", software.hidden_exchange, read_part);
-  section.optional("hidden_gradients", software.hidden_gradients, read_part);
-  section.optional("hidden_gather", software.hidden_gather, read_part);
+  section.optional("bucket_parameters", software.bucket_parameters, read_bucket);
+  section.optional("bucket_parameters_per_replica", software.bucket_parameters_per_replica,
+                   read_bucket);
+  section.optional("gathers_ahead", software.gathers_ahead,
+                   [](const JsonCursor& value) { return value.boolean(); });
   section.optional("gather_share", software.gather_share, read_share);
   section.optional("network", software.network, [&](const JsonCursor& list) {
     return read_by_nodes<NetworkShare>(

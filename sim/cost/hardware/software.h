@@ -58,10 +58,12 @@ struct SoftwareSpec {
   // left, forward and backward, by the products that read or make what is exchanged.
   double hidden_reduction = 0;
   double hidden_exchange = 0;
-  // Of what replicas exchange where no action shows it: gradients by the last backward, new
-  // weights by the next forward.
-  double hidden_gradients = 0;
-  double hidden_gather = 0;
+  // What replicas do next to compute where nobody says: they reduce gradients in buckets of so
+  // many parameters, more with many replicas, 0 for at once, behind all backwards; and gather new
+  // weights next to the forwards that use them.
+  std::int64_t bucket_parameters = 0;
+  std::int64_t bucket_parameters_per_replica = 0;
+  bool gathers_ahead = false;
   double gather_share = 1;  // of the node's cards that gathers of sharded weights reach
   // By ascending nodes, between two of them what lies between; all where empty. A cluster's own
   // measured rates go before.
