@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "sim/cli/seed.h"
+#include "sim/cost/estimate/error_band.h"
 #include "sim/goodput/checkpoint.h"
 #include "sim/request/request.h"
 #include "traces/base/error.h"
@@ -96,6 +97,7 @@ void predict_iteration(const GoodputFlags& flags, GoodputJob& job,
   }
   if (!prepared.model) return;
   job.name = prepared.model->model().name;
+  job.error_band = error_band(*prepared.model);
   job.devices = static_cast<int>(prepared.model->training().devices());
   saved_bytes = checkpoint_bytes(prepared.model->model(), prepared.model->training().precision);
 }

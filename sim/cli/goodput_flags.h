@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sim/cli/setup.h"
+#include "sim/cost/hardware/cluster.h"
 #include "sim/goodput/answer.h"
 #include "traces/command/command_line.h"
 
@@ -29,6 +30,7 @@ struct GoodputJob {
   std::optional<int> devices;
   std::string name;                              // of what is trained; empty where not said
   std::optional<std::int64_t> checkpoint_bytes;  // where they say how long a save takes
+  std::optional<ErrorBand> error_band;           // of the iteration that a model predicts
   GoodputQuestion question;
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "sim/request/result_json.h"
 #include "traces/base/json.h"
 #include "traces/base/text.h"
 #include "traces/print/terminal.h"
@@ -109,6 +110,7 @@ void put(const AnsweredJob& one, Json& json) {
   json["save_ns"] = question.job.hold_ns + question.job.beside_ns;
   json["save_held_ns"] = question.job.hold_ns;
   json["iteration_ns"] = question.iteration_ns;
+  json["error_band"] = error_band_json(one.job.error_band);
   json["interval_ns"] = answer.interval_ns;
   json["interval_iterations"] =
       question.iteration_ns ? std::optional(answer.run.interval) : std::nullopt;

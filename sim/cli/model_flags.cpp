@@ -96,7 +96,7 @@ std::vector<FlagHelp> all_flags(ModelFlags& flags) {
       {"--bucket-bytes", &flags.replicas.bucket_bytes, "BYTES|off",
        "reduces gradients as buckets fill; off: at last"},
       {"--overlap-gather", &flags.overlap_gather, "on|off",
-       "--zero 1 gathers next to forwards; default as software"},
+       "--zero 1 and 2 gather weights next to forwards"},
       {"--tensor-overlap", &flags.tensor_overlap, "on|off|PART",
        "hides exchanges behind products; default on"},
       {"--software-factor", &flags.software_factor, "X",

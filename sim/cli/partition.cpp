@@ -125,7 +125,7 @@ void run(const PartitionFlags& flags) {
   if (flags.write_costs) costs_output.emplace(*flags.write_costs);
   const auto name = names_of(input, model);
   const Partition partition = find_partition(problem, objective, limits, name);
-  const PartitionView view{input.name, choice, problem, partition, objective, name};
+  const PartitionView view{input.name, model, choice, problem, partition, objective, name};
   if (output) {
     output->write(fmt::format("{}\n", fmt::join(partition.balanced.layout, ",")));
     output->commit();

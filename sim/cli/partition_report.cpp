@@ -8,7 +8,9 @@
 #include <numeric>
 
 #include "sim/cli/report.h"
+#include "sim/cost/estimate/error_band.h"
 #include "sim/cost/layout.h"
+#include "sim/request/result_json.h"
 #include "traces/base/json.h"
 #include "traces/base/text.h"
 #include "traces/print/picture.h"
@@ -74,13 +76,15 @@ std::string verdict(const PartitionView& view, const Terminal& terminal) {
                   plural(static_cast<std::int64_t>(view.problem.layers.size()), "layer"),
                   schedule_text(view.choice, view.problem.transfers));
   const double gain = gain_of(partition) * 100;
-  const std::string time = format_time(partition.balanced.metrics.makespan_ns);
+  const auto band = view.model ? error_band(*view.model) : std::nullopt;
+  const std::string time = format_time(partition.balanced.metrics.makespan_ns) + band_text(band);
   if (partition.balanced.layout == partition.even.layout) {
     text += fmt::format("{} an iteration; the even split is the best found", time);
   } else {
     text += fmt::format("{} an iteration, {:.1f} % {} than split evenly", time, std::abs(gain),
                         gain >= 0 ? "less" : "more");
   }
+  if (view.model) text += "; " + validation_text(view.model->cluster(), band);
   return bold(wrap(text, terminal.width), terminal.colour) + "\n\n";
 }
 
@@ -297,6 +301,7 @@ std::string partition_json(const PartitionView& view) {
                      {"output_bytes", costs.output_bytes}});
     first += size;
   }
+  if (view.model) json["error_band"] = error_band_json(error_band(*view.model));
   json["parts"] = std::move(parts);
   return json.dump(2) + "\n";
 }

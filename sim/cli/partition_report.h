@@ -2,8 +2,10 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
+#include "sim/cost/estimate/cost_model.h"
 #include "sim/plan/partition.h"
 #include "sim/schedule/choice.h"
 #include "traces/print/terminal.h"
@@ -13,6 +15,7 @@ namespace pipesim::cli {
 // All that there is to say; refers to what its caller holds.
 struct PartitionView {
   const std::string& name;  // of the model or file
+  const std::optional<CostModel>& model;
   const ScheduleChoice& choice;
   const PartitionProblem& problem;
   const Partition& partition;

@@ -22,11 +22,9 @@ std::string verdict(const ScheduleChoice& choice, const Prediction& prediction,
   std::string what = model ? name_of(*model) + ", " : "";
   what += schedule_text(choice, prediction.transfers);
   what += ": ";
-  const auto band =
-      model ? error_band(model->model(), model->cluster(), model->training()) : std::nullopt;
+  const auto band = model ? error_band(*model) : std::nullopt;
   what += fmt::format("{}{}, of which {:.0f} % bubble", format_time(prediction.metrics.makespan_ns),
-                      band ? fmt::format(" +-{:.0f} %", band->fraction * 100) : "",
-                      prediction.metrics.global_bubble() * 100);
+                      band_text(band), prediction.metrics.global_bubble() * 100);
   if (const int passes = prediction.accumulation.passes; passes > 1) {
     what += fmt::format("; with a step every {}, each takes {} on average",
                         plural(passes, "iteration"), format_time(prediction.steady_iteration_ns()));

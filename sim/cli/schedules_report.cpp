@@ -6,8 +6,10 @@
 #include <utility>
 
 #include "sim/cli/training_report.h"
+#include "sim/cost/estimate/error_band.h"
 #include "sim/cost/estimate/explanation.h"
 #include "sim/plan/ranking.h"
+#include "sim/request/result_json.h"
 #include "traces/base/text.h"
 #include "traces/print/columns.h"
 
@@ -259,9 +261,12 @@ std::vector<ComparedRow> compared_rows(std::vector<Candidate> candidates, const 
 std::string schedules_table(const ComparedSchedules& all, const Terminal& terminal) {
   std::string out;
   if (all.model) {
-    out += wrap(fmt::format("{}, {}\n", name_of(*all.model), plural(all.ranks, "stage")),
-                terminal.width) +
-           "\n";
+    const auto band = error_band(*all.model);
+    out +=
+        wrap(fmt::format("{}, {}; times{}: {}\n", name_of(*all.model), plural(all.ranks, "stage"),
+                         band_text(band), validation_text(all.model->cluster(), band)),
+             terminal.width) +
+        "\n";
   } else if (!all.measured.empty()) {
     out += wrap(fmt::format("{}, costs as measured in {}\n", plural(all.ranks, "stage"),
                             printable(all.measured)),
@@ -284,10 +289,10 @@ std::string schedules_table(const ComparedSchedules& all, const Terminal& termin
 Json schedules_json(const ComparedSchedules& all) {
   Json rows = Json::array();
   for (const ComparedRow& row : all.rows) rows.push_back(comparison_row_json(row, all));
-  return {{"format", "pipesim-schedules-comparison"},
-          {"version", 1},
-          {"stages", all.ranks},
-          {"rows", std::move(rows)}};
+  Json json{{"format", "pipesim-schedules-comparison"}, {"version", 1}, {"stages", all.ranks}};
+  if (all.model) json["error_band"] = error_band_json(error_band(*all.model));
+  json["rows"] = std::move(rows);
+  return json;
 }
 
 std::vector<TimelineGroup> timelines_of(const ComparedSchedules& all, const Trial& trial) {

@@ -50,15 +50,6 @@ Json training_json(const CostModel& model) {
           {"software_factor", model.software_factor()}};
 }
 
-Json error_band_json(const CostModel& model) {
-  const auto band = error_band(model.model(), model.cluster(), model.training());
-  if (!band) return nullptr;
-  return {{"fraction", band->fraction},
-          {"sets", band->sets},
-          {"rows", band->rows},
-          {"other_layouts", band->is_of_other_layouts}};
-}
-
 // The first `count` uses.
 Json uses_json(const TimeUses& uses, std::size_t count = time_use_count) {
   Json json = Json::object();
@@ -116,6 +107,14 @@ Json explanation_json(const Explanation& explanation, std::int64_t memory_bytes)
 
 }  // namespace
 
+Json error_band_json(const std::optional<ErrorBand>& band) {
+  if (!band) return nullptr;
+  return {{"fraction", band->fraction},
+          {"sets", band->sets},
+          {"rows", band->rows},
+          {"other_layouts", band->is_of_other_layouts}};
+}
+
 std::string result_json(const Schedule& schedule, const Prediction& prediction,
                         std::optional<std::int64_t> memory_cap,
                         const std::optional<CostModel>& model,
@@ -128,7 +127,7 @@ std::string result_json(const Schedule& schedule, const Prediction& prediction,
   json["version"] = 1;
   describe(schedule, json);
   if (model) json["training"] = training_json(*model);
-  if (model) json["error_band"] = error_band_json(*model);
+  if (model) json["error_band"] = error_band_json(error_band(*model));
   json["p2p"] = p2p_name(prediction.transfers.mode);
   json["eager_limit_bytes"] = prediction.transfers.eager_limit_bytes;
   json["makespan_ns"] = metrics.makespan_ns;

@@ -8,8 +8,12 @@
 #include "sim/engine/prediction.h"
 #include "sim/engine/save_effect.h"
 #include "sim/plan/spread.h"
+#include "traces/base/json.h"
 
 namespace pipesim {
+
+// How far predictions have been off, or null.
+::pipesim::Json error_band_json(const std::optional<ErrorBand>& band);
 
 // The `pipesim-result` object, indented, with a line end. A cap adds `fits`; a
 // model, where costs are one's, what it trains and how fast; a spread, where times vary, what the

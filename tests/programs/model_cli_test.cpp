@@ -56,6 +56,24 @@ TEST(ModelResult, SaysHowFastAndWhetherItFits) {
   EXPECT_FALSE(json.contains("explanation"));
 }
 
+// All that a model predicts says how far predictions of its kind have been off.
+TEST(ModelResult, ErrorBandsStandWhereverAModelPredicts) {
+  const std::string costs =
+      " --stages 2 --microbatches 4 --model gpt2-small --cluster dgx-a100 --tensor-parallel 2";
+  const Json band = json_of("--schedule 1f1b" + costs)["error_band"];
+  EXPECT_GT(band["fraction"], 0);
+  EXPECT_EQ(json_of("partition --schedule 1f1b" + costs)["error_band"], band);
+  EXPECT_EQ(json_of("schedules --compare" + costs)["error_band"], band);
+  EXPECT_EQ(json_of("goodput --schedule 1f1b" + costs +
+                    " --mtbf 1h --restart 1min --storage 1GB/s")["error_band"],
+            band);
+  const std::string times = " --stages 2 --microbatches 4";
+  EXPECT_FALSE(json_of("schedules --compare" + times).contains("error_band"));
+  EXPECT_EQ(json_of("goodput --schedule 1f1b" + times +
+                    " --mtbf 1h --restart 1min --save-time 1s")["error_band"],
+            nullptr);
+}
+
 // As many digits as it takes to read the same number again.
 TEST(ModelResult, FractionsArePrintedInFull) {
   const std::string text = output_of(small + " --explain --json");

@@ -66,6 +66,14 @@ std::optional<ErrorBand> error_band(const Model& model, const Cluster& cluster,
   return any;
 }
 
+std::optional<ErrorBand> error_band(const CostModel& model) {
+  return error_band(model.model(), model.cluster(), model.training());
+}
+
+std::string band_text(const std::optional<ErrorBand>& band) {
+  return band ? fmt::format(" +-{:.0f} %", band->fraction * 100) : "";
+}
+
 std::string validation_text(const Cluster& cluster, const std::optional<ErrorBand>& band) {
   const std::string& software = cluster.device.software.name;
   const std::string what =

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "sim/cost/estimate/cost_model.h"
 #include "sim/cost/estimate/training.h"
 #include "sim/cost/hardware/cluster.h"
 
@@ -19,6 +20,10 @@ namespace pipesim {
 // widest of all kinds. Nothing where none are known, and of models that are no transformers.
 std::optional<ErrorBand> error_band(const Model& model, const Cluster& cluster,
                                     const Training& training);
+std::optional<ErrorBand> error_band(const CostModel& model);
+
+// " +-15 %" behind a time; empty where there is none.
+std::string band_text(const std::optional<ErrorBand>& band);
 
 // "a100-sxm-80gb with megatron-2022, validated on 19 rows", or that they are not.
 std::string validation_text(const Cluster& cluster, const std::optional<ErrorBand>& band);
