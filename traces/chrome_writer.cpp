@@ -426,6 +426,7 @@ class ChromeTraceWriter::Impl {
       fmt::format_to(std::back_inserter(out_), R"(,"first_part_ns":{})",
                      span.input_arrival_ns - span.start_ns);
     }
+    append_exchange(action);
     if (is_measured_) {
       fmt::format_to(std::back_inserter(out_), R"(,"queued_ns":{})", span.queued_ns);
       append_taken(span.taken_ns);
@@ -474,6 +475,15 @@ class ChromeTraceWriter::Impl {
 
   void append_replica() {
     if (pipelines_ > 1) fmt::format_to(std::back_inserter(out_), R"(,"replica":{})", pipeline_);
+  }
+
+  void append_exchange(const Action& action) {
+    if (frame_.exchanges.empty() || !is_compute(action.kind) || action.kind == Kind::W) return;
+    const StageExchanges& stage = frame_.exchanges[static_cast<std::size_t>(action.stage)];
+    const TensorExchange& own = action.kind == Kind::F ? stage.forward : stage.backward;
+    if (own.ns == 0) return;
+    fmt::format_to(std::back_inserter(out_), R"(,"tensor_ns":{},"tensor_hidden_ns":{})", own.ns,
+                   own.hidden_ns);
   }
 
   void append_taken(std::int64_t taken_ns) {

@@ -95,6 +95,17 @@ struct MemorySample {
 // comes when it has ended, those of a rank in their order, before what waits for it.
 using SpanSink = std::function<void(const Span&)>;
 
+// Predicted: what tensor-parallel ranks exchange within an action, and how much of that products
+// hide, which the action's time does not have.
+struct TensorExchange {
+  std::int64_t ns = 0;
+  std::int64_t hidden_ns = 0;
+};
+struct StageExchanges {
+  TensorExchange forward;
+  TensorExchange backward;  // a B or an I
+};
+
 // What all iterations of a run have in common.
 struct TimelineFrame {
   int ranks = 0;
@@ -103,6 +114,7 @@ struct TimelineFrame {
   // Predicted: of each stage and of each rank, for the memory counters.
   std::vector<StageFootprint> footprints;
   std::vector<StateBytes> states;
+  std::vector<StageExchanges> exchanges;  // of each stage; empty: there are none, or none are known
 };
 
 }  // namespace pipesim

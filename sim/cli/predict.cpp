@@ -115,7 +115,9 @@ void run(const PredictFlags& flags, const CommandLine& program) {
   }
   if (trace) {
     progress->show("writing the trace");
-    write_chrome_trace(record_run(choice.schedule, costs, options), *trace);
+    RecordedRun run = record_run(choice.schedule, costs, options);
+    if (model) run.exchanges = tensor_exchanges(*model, source.shape_of(choice.schedule));
+    write_chrome_trace(run, *trace);
   }
   for (int rank = 0; exported && rank < choice.schedule.ranks(); ++rank) {
     exported->write(csv_row(choice.schedule.actions[rank]) + csv_line_end);

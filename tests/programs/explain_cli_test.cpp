@@ -62,6 +62,36 @@ TEST(Explanation, SaysWhatRanksExchangeNextToCompute) {
   EXPECT_LT(beside["makespan_ns"], apart["makespan_ns"]);
 }
 
+// Within actions a trace has the same as layers are explained to have.
+TEST(Explanation, TracesSayWhatActionsHide) {
+  const testing::TemporaryFolder folder;
+  const std::string line =
+      "--schedule 1f1b --stages 2 --microbatches 2 --model gpt2-small --cluster dgx-h100 "
+      "--tensor-parallel 4 --explain --trace " +
+      (folder / "t.json") + " --tensor-overlap ";
+  for (const bool hides : {true, false}) {
+    const Json explained = json_of(line + (hides ? "on" : "off"))["explanation"];
+    std::int64_t exchanged = 0, hidden = 0;
+    for (const Json& kind : explained["layers"]) {
+      for (const char* pass : {"forward_ns", "backward_ns"}) {
+        exchanged += kind["count"].get<int>() * kind[pass]["tensor_parallel"].get<std::int64_t>();
+        hidden -= kind["count"].get<int>() * kind[pass]["hidden_reduction"].get<std::int64_t>();
+      }
+    }
+    std::int64_t traced = 0, traced_hidden = 0;
+    for (const Json& event : Json::parse(read_file(folder / "t.json"))["traceEvents"]) {
+      if (!event.contains("args") || !event["args"].contains("tensor_ns")) continue;
+      if (event["args"]["microbatch"] != 0) continue;
+      traced += event["args"]["tensor_ns"].get<std::int64_t>();
+      traced_hidden += event["args"]["tensor_hidden_ns"].get<std::int64_t>();
+    }
+    EXPECT_GT(traced, 0);
+    EXPECT_EQ(traced_hidden > 0, hides);
+    EXPECT_NEAR(static_cast<double>(traced), static_cast<double>(exchanged), 50);
+    EXPECT_NEAR(static_cast<double>(traced_hidden), static_cast<double>(hidden), 50);
+  }
+}
+
 TEST(Explanation, TimesSumToWhatRanksDo) {
   for (const std::string& line : explained_lines) {
     const Json json = json_of(line + " --explain");

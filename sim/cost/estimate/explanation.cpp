@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "sim/schedule/schedule.h"
+#include "traces/collective_times.h"
 
 namespace pipesim {
 namespace {
@@ -179,31 +180,24 @@ Throughput throughput(const CostModel& model, int microbatches, std::int64_t mak
   return result;
 }
 
-std::vector<NextToCompute> next_to_compute(int ranks, std::span<const Span> spans) {
-  std::vector<std::vector<Span>> computed(static_cast<std::size_t>(ranks));
-  std::vector<NextToCompute> result(static_cast<std::size_t>(ranks));
-  for (const Span& span : spans) {
-    if (is_compute(span.action.kind)) {
-      computed[static_cast<std::size_t>(span.rank)].push_back(span);
+std::vector<StageExchanges> tensor_exchanges(const CostModel& model, const PipelineShape& shape) {
+  if (model.training().tensor_parallel == 1) return {};
+  constexpr std::size_t exchange = at(TimeUse::tensor_parallel);
+  std::vector<StageExchanges> stages;
+  int layer = 0;
+  for (const int size : model.layout(shape)) {
+    StageExchanges& stage = stages.emplace_back();
+    for (const int end = layer + size; layer < end; ++layer) {
+      const LayerEstimate& one = model.layer(layer);
+      stage.forward.ns += std::llround(one.forward[exchange] * 1e9);
+      stage.forward.hidden_ns += std::llround(one.hidden_forward_seconds * 1e9);
+      stage.backward.ns += std::llround(one.backward[exchange] * 1e9);
+      const double hidden =
+          one.hidden_backward_seconds + (shape.splits_backward ? 0 : one.hidden_seconds);
+      stage.backward.hidden_ns += std::llround(hidden * 1e9);
     }
   }
-  for (const Span& span : spans) {
-    if (!is_collective(span.action)) continue;
-    const bool gathers = span.action.kind == Kind::UNSHARD;
-    if (!gathers && span.action.kind != Kind::REDUCE_GRAD) continue;
-    NextToCompute& own = result[static_cast<std::size_t>(span.rank)];
-    NextToCompute::Exchanged& exchanged = gathers ? own.gather : own.reduction;
-    exchanged.ns += span.end_ns - span.start_ns;
-    std::int64_t idle_from = span.start_ns;
-    for (const Span& cell : computed[static_cast<std::size_t>(span.rank)]) {
-      if (cell.end_ns <= idle_from) continue;
-      if (cell.start_ns >= span.end_ns) break;
-      exchanged.in_bubbles_ns += std::max<std::int64_t>(0, cell.start_ns - idle_from);
-      idle_from = cell.end_ns;
-    }
-    exchanged.in_bubbles_ns += std::max<std::int64_t>(0, span.end_ns - idle_from);
-  }
-  return result;
+  return stages;
 }
 
 Explanation explain(const CostModel& model, const PipelineShape& shape, int microbatches,
@@ -213,8 +207,12 @@ Explanation explain(const CostModel& model, const PipelineShape& shape, int micr
   result.throughput = throughput(model, microbatches, metrics.makespan_ns);
   result.layers = explain_layers(model, shape.splits_backward);
   result.ranks = explain_ranks(model, shape, microbatches, costs, metrics, memory);
-  const auto beside = next_to_compute(static_cast<int>(result.ranks.size()), spans);
-  for (std::size_t r = 0; r < beside.size(); ++r) result.ranks[r].beside = beside[r];
+  for (const auto& [what, times] : collective_times_by_stage(spans)) {
+    NextToCompute& beside = result.ranks[static_cast<std::size_t>(what.rank)].beside;
+    NextToCompute::Exchanged& own = what.kind == Kind::UNSHARD ? beside.gather : beside.reduction;
+    own.ns += times.total_ns;
+    own.in_bubbles_ns += times.exposed_ns();
+  }
   const Training& training = model.training();
   result.unverified_of_device = used_of_device(model.cluster().device, training.precision);
   result.unverified_of_cluster = used_of_cluster(model.cluster(), training.devices());

@@ -96,8 +96,8 @@ struct Explanation {
 
 Throughput throughput(const CostModel& model, int microbatches, std::int64_t makespan_ns);
 
-// By rank, of one iteration's spans, each rank's by their starts.
-std::vector<NextToCompute> next_to_compute(int ranks, std::span<const Span> spans);
+// By stage; empty where there are none.
+std::vector<StageExchanges> tensor_exchanges(const CostModel& model, const PipelineShape& shape);
 
 // `costs` are the model's for the shape, `metrics`, `memory` and `spans` what an
 // evaluation made of them.
