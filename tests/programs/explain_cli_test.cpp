@@ -79,7 +79,8 @@ TEST(Explanation, TracesSayWhatActionsHide) {
       }
     }
     std::int64_t traced = 0, traced_hidden = 0;
-    for (const Json& event : Json::parse(read_file(folder / "t.json"))["traceEvents"]) {
+    const Json trace = Json::parse(read_file(folder / "t.json"));
+    for (const Json& event : trace["traceEvents"]) {
       if (!event.contains("args") || !event["args"].contains("tensor_ns")) continue;
       if (event["args"]["microbatch"] != 0) continue;
       traced += event["args"]["tensor_ns"].get<std::int64_t>();
