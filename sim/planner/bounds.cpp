@@ -1,0 +1,209 @@
+#include "sim/planner/bounds.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <span>
+#include <utility>
+
+namespace pipesim {
+namespace {
+
+FullestInstant fullest_instant(std::span<const Action> list, const std::vector<int>& stages) {
+  FullestInstant fullest{std::vector<int>(stages.size()), -1};
+  std::vector<int> held(stages.size());
+  int most = 0;
+  int all = 0;
+  for (const Action& action : list) {
+    if (!is_compute(action.kind) || action.kind == Kind::W) continue;
+    const auto own =
+        static_cast<std::size_t>(std::ranges::find(stages, action.stage) - stages.begin());
+    if (action.kind == Kind::F) {
+      ++held[own];
+      ++all;
+      continue;
+    }
+    if (all > most) {
+      most = all;
+      fullest = {held, action.stage};
+    }
+    --held[own];
+    --all;
+  }
+  return fullest;
+}
+
+ScheduleProfile profile_of(const Family& family, const ScheduleRequest& request) {
+  ScheduleProfile profile;
+  profile.shape = resolve_shape(family, request);
+  const Schedule schedule = generate(family, profile.shape);
+  profile.splits_backward = std::ranges::any_of(
+      schedule.actions.all(), [](const Action& action) { return action.kind == Kind::I; });
+  for (int rank = 0; rank < schedule.ranks(); ++rank) {
+    profile.ranks.push_back(
+        fullest_instant(schedule.actions[rank], schedule.placement.stages_of(rank)));
+  }
+  return profile;
+}
+
+// Whether some rank does all forwards before any backward; what it holds grows with all of them.
+bool holds_all(const ScheduleProfile& profile) {
+  const std::vector<int>& first = profile.ranks.front().chunks;
+  const int each = profile.shape.microbatches / profile.shape.placement.copies();
+  return std::accumulate(first.begin(), first.end(), 0) ==
+         each * static_cast<int>(std::ssize(first));
+}
+
+// The alone-time of what a stage sends to a neighbour, which more traffic can only lengthen.
+std::int64_t hop_ns(const Placement& placement, const Costs& costs, int from_stage, int to_stage,
+                    int copy, std::int64_t bytes) {
+  const int from = placement.rank_of(from_stage, copy);
+  const int to = placement.rank_of(to_stage, copy);
+  if (from == to) return 0;
+  const Link& link = costs.link(from, to);
+  return link.latency_ns + costs.occupied_ns(link, bytes);
+}
+
+class LeastTime {
+ public:
+  LeastTime(const ScheduleProfile& profile, int microbatches, const Costs& costs)
+      : placement_(profile.shape.placement),
+        splits_(profile.splits_backward),
+        microbatches_(microbatches),
+        costs_(costs),
+        ranks_(static_cast<std::size_t>(placement_.ranks())) {}
+
+  std::int64_t find() {
+    for (int copy = 0; copy < placement_.copies(); ++copy) go_through_copy(copy);
+    const std::int64_t tied_ns = costs_.group_ns(Kind::REDUCE_TIED, placement_);
+    // Each rank has its work to do; the chain that ends last ends on one of the first stages'.
+    std::int64_t chain = 0;
+    std::int64_t ready = 0;
+    std::int64_t stepped = 0;
+    std::int64_t longest_step = 0;
+    for (std::size_t r = 0; r < ranks_.size(); ++r) {
+      const Rank& rank = ranks_[r];
+      const std::int64_t end = rank.head + rank.work + rank.last_part + reduction_ns(r);
+      const std::int64_t before_chain =
+          splits_ ? rank.head + rank.work_without_weights : rank.head + rank.work;
+      chain = std::max(chain, before_chain + rank.tail);
+      ready = std::max(ready, end);
+      stepped = std::max(stepped, end + step_ns(r));
+      longest_step = std::max(longest_step, step_ns(r));
+    }
+    std::int64_t first_end = std::numeric_limits<std::int64_t>::max();
+    std::int64_t first_step = std::numeric_limits<std::int64_t>::max();
+    for (int copy = 0; copy < placement_.copies(); ++copy) {
+      const auto r = static_cast<std::size_t>(placement_.rank_of(0, copy));
+      const StageCosts& stage = costs_.of(0, copy, placement_);
+      const std::int64_t weight = splits_ ? stage.duration_ns(Kind::W) : 0;
+      // What a chain ends with there: a backward and what is reduced of it.
+      const std::int64_t end = weight + ranks_[r].last_part + reduction_ns(r) + tied_ns;
+      first_end = std::min(first_end, end);
+      first_step = std::min(first_step, end + step_ns(r));
+    }
+    // Norms wait for all ranks, steps for the norm.
+    if (costs_.gradient_norm) {
+      return std::max(ready, chain + first_end) + costs_.group_ns(Kind::GRAD_NORM, placement_) +
+             longest_step;
+    }
+    return std::max(stepped, chain + first_step);
+  }
+
+ private:
+  struct Rank {
+    std::int64_t head = std::numeric_limits<std::int64_t>::max();  // before its first action
+    std::int64_t tail = std::numeric_limits<std::int64_t>::max();  // behind its last B or I
+    std::int64_t work = 0;
+    std::int64_t work_without_weights = 0;
+    // Of the last backward that makes gradients a part is reduced behind it, where such parts are.
+    std::int64_t last_part = std::numeric_limits<std::int64_t>::max();
+  };
+
+  std::int64_t reduction_ns(std::size_t r) const {
+    return costs_.reduce_gradients_ns.empty() ? 0 : costs_.reduce_gradients_ns[r];
+  }
+  std::int64_t step_ns(std::size_t r) const {
+    return costs_.optimizer_ns.empty() ? 0 : costs_.optimizer_ns[r];
+  }
+
+  // The first action of a rank is a forward, whose input has come through all stages before; its
+  // last backward, weight gradients aside, is of the first of its stages, or another one would
+  // follow on the same rank, and its gradient goes through all stages before.
+  void go_through_copy(int copy) {
+    const std::int64_t count = microbatches_ / placement_.copies();
+    std::int64_t head = 0;
+    std::int64_t tail = 0;
+    for (int s = 0; s < placement_.stages(); ++s) {
+      const StageCosts& stage = costs_.of(s, copy, placement_);
+      Rank& rank = ranks_[static_cast<std::size_t>(placement_.rank_of(s, copy))];
+      const std::int64_t forward = stage.duration_ns(Kind::F);
+      const std::int64_t backward = stage.duration_ns(splits_ ? Kind::I : Kind::B);
+      rank.head = std::min(rank.head, head);
+      rank.tail = std::min(rank.tail, tail);
+      rank.work += count * (forward + stage.duration_ns(Kind::B));
+      rank.work_without_weights += count * (forward + backward);
+      rank.last_part = std::min(rank.last_part, last_part_ns(stage, placement_.rank_of(s, copy)));
+      if (s + 1 == placement_.stages()) break;
+      head += forward + hop_ns(placement_, costs_, s, s + 1, copy, stage.output_bytes);
+      tail += backward + hop_ns(placement_, costs_, s + 1, s, copy, stage.output_bytes);
+    }
+  }
+
+  std::int64_t last_part_ns(const StageCosts& stage, int rank) const {
+    if (!stage.reduce.exists()) return 0;
+    const std::int64_t bytes = stage.reduce.bytes_of(stage.reduce.parts - 1);
+    return costs_.occupied_ns(costs_.collective_link(rank), bytes);
+  }
+
+  const Placement& placement_;
+  bool splits_;
+  int microbatches_;
+  const Costs& costs_;
+  std::vector<Rank> ranks_;
+};
+
+}  // namespace
+
+const ScheduleProfile& ScheduleProfiles::of(const Family& family, const ScheduleRequest& request) {
+  // Every family is in its steady state after as many as this, and takes so many.
+  constexpr int fills = 4;
+  const int chunks = request.chunks.value_or(family.default_chunks);
+  ScheduleRequest smaller = request;
+  smaller.microbatches = std::min(request.microbatches, fills * request.ranks);
+  const auto find = [&](const ScheduleRequest& one) -> const ScheduleProfile& {
+    const std::tuple key{&family, one.ranks, chunks, one.microbatches};
+    auto found = profiles_.find(key);
+    if (found == profiles_.end()) found = profiles_.emplace(key, profile_of(family, one)).first;
+    return found->second;
+  };
+  const ScheduleProfile& profile = find(smaller);
+  const bool is_whole = smaller.microbatches == request.microbatches;
+  return is_whole || !holds_all(profile) ? profile : find(request);
+}
+
+std::int64_t least_time(const ScheduleProfile& profile, int microbatches, const Costs& costs) {
+  return LeastTime(profile, microbatches, costs).find();
+}
+
+std::int64_t least_memory(const ScheduleProfile& profile, const Costs& costs) {
+  const Placement& placement = profile.shape.placement;
+  const std::vector<StateBytes> states = costs.states(placement);
+  std::int64_t most = 0;
+  for (int rank = 0; rank < placement.ranks(); ++rank) {
+    const FullestInstant& instant = profile.ranks[static_cast<std::size_t>(rank)];
+    std::int64_t bytes = states[static_cast<std::size_t>(rank)].total();
+    if (instant.backward_stage >= 0) {
+      bytes += costs.stages[static_cast<std::size_t>(instant.backward_stage)].workspace_bytes;
+    }
+    const std::vector<int>& stages = placement.stages_of(rank);
+    for (std::size_t i = 0; i < stages.size(); ++i) {
+      bytes +=
+          instant.chunks[i] * costs.stages[static_cast<std::size_t>(stages[i])].activation_bytes;
+    }
+    most = std::max(most, bytes);
+  }
+  return most;
+}
+
+}  // namespace pipesim

@@ -1,0 +1,64 @@
+// The best layouts of a space, with the proof of what was left out.
+//
+// Cells' schedules are bounded first, then looked into in the order of their least times: the
+// layouts of one that may still be among the best are bounded by themselves, and those that may
+// still be are evaluated exactly. Work is dealt out in batches whose content does not depend on how
+// many threads there are, and so neither does the result. Calls share nothing.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "sim/planner/space.h"
+
+namespace pipesim {
+
+// As `pipesim` predicts it.
+struct PlanOutcome {
+  std::int64_t index = 0;  // of the point
+  std::int64_t time_ns = 0;
+  std::int64_t memory_bytes = 0;  // of the fullest rank
+};
+
+// How each point of a space ended; the counts sum up to its size.
+struct PlanCounts {
+  std::array<std::int64_t, plan_rule_count> impossible{};  // by the first rule broken
+  std::int64_t too_large = 0;    // needs at least more memory than there is
+  std::int64_t dominated = 0;    // takes at least as long as the last of the best
+  std::int64_t evaluated = 0;    // exactly
+  std::int64_t not_reached = 0;  // the time was over
+
+  std::int64_t all_impossible() const;
+  std::int64_t sum() const;
+};
+
+struct PlanResult {
+  std::vector<PlanOutcome> best;       // the fastest that fit, as many as asked for
+  std::vector<PlanOutcome> evaluated;  // all, by index
+  PlanCounts counts;
+};
+
+struct PlanSearch {
+  std::int64_t memory_cap_bytes = 0;
+  std::size_t top = 10;
+  int threads = 1;
+  // Told, between batches, of the best so far and how many were evaluated; returns whether to go
+  // on.
+  std::function<bool(const PlanOutcome* best, std::int64_t evaluated)> progress;
+};
+
+PlanResult search(const PlanSpace& space, const PlanSearch& how);
+
+// What a point ends as, by itself: the rule it breaks, or its bounds, and its outcome.
+struct PlanCertificate {
+  std::optional<PlanRule> rule;
+  std::int64_t least_time_ns = 0;
+  std::int64_t least_memory_bytes = 0;
+  std::optional<PlanOutcome> outcome;  // where no rule is broken
+};
+PlanCertificate certify(const PlanSpace& space, const PlanPoint& point);
+
+}  // namespace pipesim

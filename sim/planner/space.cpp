@@ -1,0 +1,385 @@
+#include "sim/planner/space.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "sim/cost/estimate/training.h"
+#include "traces/base/error.h"
+#include "traces/base/text.h"
+
+namespace pipesim {
+namespace {
+
+template <typename Number>
+std::vector<Number> divisors_up_to(std::int64_t number, std::int64_t most) {
+  std::vector<Number> all;
+  for (std::int64_t n = 1; n <= std::min(number, most); ++n) {
+    if (number % n == 0) all.push_back(static_cast<Number>(n));
+  }
+  return all;
+}
+
+// All sets of parts, and the whole block.
+std::vector<Recompute> recomputes() {
+  std::vector<Recompute> all;
+  for (const bool attention : {false, true}) {
+    for (const bool norms : {false, true}) {
+      for (const bool activation : {false, true}) {
+        all.push_back({.attention = attention, .norms = norms, .activation = activation});
+      }
+    }
+  }
+  all.push_back({.full = true});
+  return all;
+}
+
+// Every family but the naive one, which has no pipeline; those that take any number of chunks
+// with several.
+std::vector<PlanSchedule> plan_schedules(std::int64_t most_chunks) {
+  constexpr int chunks[] = {2, 3, 4, 6, 8, 12};
+  std::vector<PlanSchedule> all;
+  for (const Family& family : all_families()) {
+    if (family.name == "naive") continue;
+    if (!family.many_chunks) {
+      all.push_back({&family, family.default_chunks});
+      continue;
+    }
+    for (const int count : chunks) {
+      if (count <= most_chunks) all.push_back({&family, count});
+    }
+  }
+  return all;
+}
+
+std::vector<PlanReplicas> plan_replicas() {
+  constexpr std::int64_t bucket_sizes[] = {25'000'000, 100'000'000};
+  std::vector<std::optional<std::int64_t>> buckets{std::nullopt};
+  buckets.insert(buckets.end(), std::begin(bucket_sizes), std::end(bucket_sizes));
+  std::vector<PlanReplicas> all;
+  for (const auto& bucket : buckets) all.push_back({.bucket_bytes = bucket});
+  for (const bool within_node : {false, true}) {
+    for (const bool ahead : {false, true}) {
+      for (const auto& bucket : buckets) {
+        all.push_back({.zero = 1,
+                       .within_node = within_node,
+                       .bucket_bytes = bucket,
+                       .gathers_ahead = ahead});
+      }
+      all.push_back({.zero = 2, .within_node = within_node, .gathers_ahead = ahead});
+    }
+    for (const Gather gather : {Gather::window, Gather::pass, Gather::once}) {
+      all.push_back({.zero = 3, .within_node = within_node, .gather = gather});
+    }
+  }
+  return all;
+}
+
+std::string switch_text(bool on) { return on ? "on" : "off"; }
+
+// An axis by its name, as texts of its values and as a way to drop some of them.
+struct NamedAxis {
+  std::string_view name;
+  std::vector<std::string> values;  // distinct, in their order
+  std::function<void(const std::function<bool(const std::string&)>&)> keep;
+};
+
+template <typename Values, typename TextOf>
+NamedAxis named_axis(std::string_view name, Values& values, TextOf text_of) {
+  NamedAxis axis{name, {}, {}};
+  for (const auto& value : values) {
+    std::string text = text_of(value);
+    if (std::ranges::find(axis.values, text) == axis.values.end()) {
+      axis.values.push_back(std::move(text));
+    }
+  }
+  axis.keep = [&values, text_of](const std::function<bool(const std::string&)>& is_kept) {
+    Values kept;
+    for (const auto& value : values) {
+      if (is_kept(text_of(value))) kept.push_back(value);
+    }
+    values = std::move(kept);
+  };
+  return axis;
+}
+
+std::string bucket_text(const PlanReplicas& replicas) {
+  return replicas.bucket_bytes ? std::to_string(*replicas.bucket_bytes) : "off";
+}
+
+// Several names may speak of one axis.
+std::vector<NamedAxis> named_axes(PlanAxes& axes) {
+  const auto number = [](std::int64_t value) { return std::to_string(value); };
+  const auto of_replicas = [&](std::string_view name, auto text_of) {
+    return named_axis(name, axes.replicas, text_of);
+  };
+  return {named_axis("tensor-parallel", axes.tensor_parallel, number),
+          named_axis("stages", axes.stages, number),
+          named_axis("micro-batch-size", axes.micro_batch_size, number),
+          named_axis("sequence-parallel", axes.sequence_parallel,
+                     [](bool value) { return switch_text(value); }),
+          named_axis("recompute", axes.recompute, recompute_name),
+          named_axis("schedule", axes.schedules,
+                     [](const PlanSchedule& value) { return std::string(value.family->name); }),
+          named_axis("virtual-stages", axes.schedules,
+                     [](const PlanSchedule& value) { return std::to_string(value.chunks); }),
+          of_replicas("zero", [](const PlanReplicas& value) { return std::to_string(value.zero); }),
+          of_replicas("shard-over",
+                      [](const PlanReplicas& value) {
+                        return std::string(value.within_node ? "node" : "all");
+                      }),
+          of_replicas("gather",
+                      [](const PlanReplicas& value) {
+                        return std::string(value.gather ? gather_name(*value.gather) : "off");
+                      }),
+          of_replicas("bucket-bytes", bucket_text),
+          of_replicas("overlap-gather",
+                      [](const PlanReplicas& value) { return switch_text(value.gathers_ahead); })};
+}
+
+}  // namespace
+
+std::int64_t PlanAxes::size() const {
+  return std::ssize(tensor_parallel) * std::ssize(stages) * std::ssize(micro_batch_size) *
+         std::ssize(sequence_parallel) * std::ssize(recompute) * cell_size();
+}
+
+PlanPoint PlanAxes::at(std::int64_t index) const {
+  const auto take = [&](const auto& values) {
+    const std::int64_t size = std::ssize(values);
+    const auto at = static_cast<std::size_t>(index % size);
+    index /= size;
+    return values[at];
+  };
+  PlanPoint point;
+  point.replicas = take(replicas);
+  point.schedule = take(schedules);
+  point.recompute = take(recompute);
+  point.sequence_parallel = take(sequence_parallel);
+  point.micro_batch_size = take(micro_batch_size);
+  point.stages = take(stages);
+  point.tensor_parallel = take(tensor_parallel);
+  return point;
+}
+
+std::string_view plan_rule_text(PlanRule rule) {
+  switch (rule) {
+    case PlanRule::tensor_parallel: return "tensor parallelism splits heads, and fits into nodes";
+    case PlanRule::devices: return "tensor x pipeline parallelism divides the devices";
+    case PlanRule::global_batch: return "replicas x micro-batch divides the global batch";
+    case PlanRule::sequence_parallel: return "sequence parallelism needs tensor parallelism";
+    case PlanRule::recompute: return "the model has what is to be recomputed";
+    case PlanRule::replicas: return "replicas that share states, or a node's, are several";
+    case PlanRule::stages: return "each virtual stage has a block";
+    case PlanRule::schedule: return "the schedule takes so many stages and microbatches";
+  }
+  return "";
+}
+
+PlanSpace::PlanSpace(PlanQuestion question) : question_(std::move(question)) {
+  const TrainingRequest& asked = question_.training;
+  const Model& model = asked.model;
+  if (model.is_listed()) {
+    throw input_error(fmt::format(
+        "--model {}: its layers are a list, which can't be planned for; give a transformer",
+        printable(model.name)));
+  }
+  const Cluster& cluster = asked.cluster;
+  axes_.tensor_parallel = divisors_up_to<int>(cluster.devices_per_node, cluster.devices_per_node);
+  axes_.stages = divisors_up_to<int>(question_.devices, model.blocks);
+  // More than so many tokens fill any device by far.
+  constexpr std::int64_t most_tokens = 1 << 17;
+  axes_.micro_batch_size = divisors_up_to<std::int64_t>(
+      question_.global_batch,
+      std::max<std::int64_t>(1, most_tokens / asked.training.sequence_length));
+  axes_.sequence_parallel = {false, true};
+  axes_.recompute = recomputes();
+  axes_.schedules = plan_schedules(model.blocks);
+  axes_.replicas = plan_replicas();
+
+  for (const Recompute& recompute : axes_.recompute) {
+    try {
+      check_recompute(recompute, model);
+      recomputes_.push_back(recompute);
+    } catch (const Error&) {
+      continue;  // the model has no such part
+    }
+  }
+  for (const int degree : axes_.tensor_parallel) {
+    if (splits_tensors(degree, false)) whole_tensors_.push_back(degree);
+    if (splits_tensors(degree, true)) token_tensors_.push_back(degree);
+  }
+}
+
+bool PlanSpace::splits_tensors(int tensor_parallel, bool sequence_parallel) const {
+  Training training = question_.training.training;
+  training.tensor_parallel = tensor_parallel;
+  training.sequence_parallel = sequence_parallel;
+  try {
+    check_shards(training, question_.training.model, &question_.training.cluster);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+void PlanSpace::narrow(std::string_view axis_and_values) {
+  const std::size_t equals = axis_and_values.find('=');
+  const std::string_view name = axis_and_values.substr(0, equals);
+  std::vector<NamedAxis> axes = named_axes(axes_);
+  const auto axis = std::ranges::find(axes, name, &NamedAxis::name);
+  if (axis == axes.end()) {
+    std::vector<std::string> names;
+    for (const NamedAxis& one : axes) names.emplace_back(one.name);
+    throw input_error(fmt::format("--only: {}", unknown_name("axis", std::string(name), names)));
+  }
+  if (equals == std::string_view::npos || equals + 1 == axis_and_values.size()) {
+    throw input_error(fmt::format("--only {}: which values? give some, as in {}={}", name, name,
+                                  fmt::join(axis->values, ",")));
+  }
+  std::vector<std::string> asked;
+  for (const std::string_view value : split(axis_and_values.substr(equals + 1), ',')) {
+    asked.emplace_back(value);
+  }
+  // "norms,activation" is one value, whose comma is a plus here.
+  for (std::string& value : asked) {
+    if (name == "recompute") std::ranges::replace(value, '+', ',');
+    if (name == "schedule") value = family(value).name;
+    if (name == "bucket-bytes" && value != "off") {
+      value = std::to_string(parse_bytes(value, "--only bucket-bytes"));
+    }
+    if (std::ranges::find(axis->values, value) == axis->values.end()) {
+      throw input_error(fmt::format("--only {}: there is no {} here; known: {}", name, quote(value),
+                                    fmt::join(axis->values, ", ")));
+    }
+  }
+  axis->keep(
+      [&](const std::string& value) { return std::ranges::find(asked, value) != asked.end(); });
+}
+
+std::optional<PlanRule> PlanSpace::broken_rule(const PlanPoint& point) const {
+  if (const auto rule = broken_rule_of_cell(point)) return rule;
+  if (const auto rule = broken_rule(point, point.replicas)) return rule;
+  return broken_rule(point, point.schedule);
+}
+
+std::optional<PlanRule> PlanSpace::broken_rule_of_cell(const PlanPoint& cell) const {
+  const auto has = [](const auto& values, const auto& value) {
+    return std::ranges::find(values, value) != values.end();
+  };
+  if (!has(whole_tensors_, cell.tensor_parallel)) return PlanRule::tensor_parallel;
+  const std::int64_t each = std::int64_t{cell.tensor_parallel} * cell.stages;
+  if (question_.devices % each != 0) return PlanRule::devices;
+  if (question_.global_batch % (question_.devices / each * cell.micro_batch_size) != 0) {
+    return PlanRule::global_batch;
+  }
+  if (cell.sequence_parallel && !has(token_tensors_, cell.tensor_parallel)) {
+    return PlanRule::sequence_parallel;
+  }
+  if (!has(recomputes_, cell.recompute)) return PlanRule::recompute;
+  return std::nullopt;
+}
+
+std::optional<PlanRule> PlanSpace::broken_rule(const PlanPoint& cell,
+                                               const PlanSchedule& schedule) const {
+  if (std::int64_t{cell.stages} * schedule.chunks > question_.training.model.blocks) {
+    return PlanRule::stages;
+  }
+  PlanPoint point = cell;
+  point.schedule = schedule;
+  // What is left of a group may deadlock; Megatron-LM refuses it.
+  if (schedule.family->takes_group && microbatches(point) % cell.stages != 0) {
+    return PlanRule::schedule;
+  }
+  try {
+    const Shape shape = resolve_shape(*schedule.family, this->schedule(point));
+    const bool objects =
+        schedule.family->objection != nullptr && !schedule.family->objection(shape).empty();
+    return objects ? std::optional(PlanRule::schedule) : std::nullopt;
+  } catch (const Error&) {
+    return PlanRule::schedule;
+  }
+}
+
+std::optional<PlanRule> PlanSpace::broken_rule(const PlanPoint& cell,
+                                               const PlanReplicas& replicas) const {
+  const int all = data_parallel(cell);
+  const bool needs_several = replicas.zero > 0 || replicas.bucket_bytes;
+  if (needs_several && all == 1) return PlanRule::replicas;
+  if (!replicas.within_node) return std::nullopt;
+  const int of_node = question_.training.cluster.devices_per_node / cell.tensor_parallel;
+  const bool can_be = of_node > 1 && of_node < all && all % of_node == 0;
+  return can_be ? std::nullopt : std::optional(PlanRule::replicas);
+}
+
+int PlanSpace::data_parallel(const PlanPoint& point) const {
+  return question_.devices / (point.tensor_parallel * point.stages);
+}
+
+int PlanSpace::microbatches(const PlanPoint& point) const {
+  return static_cast<int>(question_.global_batch / (data_parallel(point) * point.micro_batch_size));
+}
+
+std::optional<int> PlanSpace::shard_over(const PlanPoint& point) const {
+  if (!point.replicas.within_node) return std::nullopt;
+  return question_.training.cluster.devices_per_node / point.tensor_parallel;
+}
+
+TrainingRequest PlanSpace::training(const PlanPoint& point) const {
+  TrainingRequest request = question_.training;
+  Training& training = request.training;
+  training.tensor_parallel = point.tensor_parallel;
+  training.micro_batch_size = point.micro_batch_size;
+  training.sequence_parallel = point.sequence_parallel;
+  training.recompute = point.recompute;
+  training.zero = point.replicas.zero;
+  training.shard_over = shard_over(point);
+  training.gather = point.replicas.gather;
+  training.bucket_bytes = point.replicas.bucket_bytes;
+  request.has_buckets = true;
+  request.gathers_ahead = point.replicas.gathers_ahead;
+  request.devices = question_.devices;
+  return request;
+}
+
+ScheduleRequest PlanSpace::schedule(const PlanPoint& point) const {
+  ScheduleRequest request;
+  request.name = point.schedule.family->name;
+  request.ranks = point.stages;
+  request.microbatches = microbatches(point);
+  if (point.schedule.family->many_chunks) request.chunks = point.schedule.chunks;
+  return request;
+}
+
+std::vector<std::string> PlanSpace::flags(const PlanPoint& point) const {
+  std::vector<std::string> flags;
+  const auto add = [&](const char* flag, std::string value) {
+    flags.emplace_back(flag);
+    flags.push_back(std::move(value));
+  };
+  add("--schedule", std::string(point.schedule.family->name));
+  add("--stages", std::to_string(point.stages));
+  if (point.schedule.family->many_chunks) {
+    add("--virtual-stages", std::to_string(point.schedule.chunks));
+  }
+  if (point.tensor_parallel > 1) add("--tensor-parallel", std::to_string(point.tensor_parallel));
+  if (point.sequence_parallel) flags.emplace_back("--sequence-parallel");
+  if (point.micro_batch_size > 1) {
+    add("--micro-batch-size", std::to_string(point.micro_batch_size));
+  }
+  if (point.recompute.exists()) add("--recompute", recompute_name(point.recompute));
+  const PlanReplicas& replicas = point.replicas;
+  if (replicas.zero > 0) add("--zero", std::to_string(replicas.zero));
+  if (const auto over = shard_over(point)) add("--shard-over", std::to_string(*over));
+  if (replicas.gather) add("--gather", std::string(gather_name(*replicas.gather)));
+  if (data_parallel(point) > 1) add("--bucket-bytes", bucket_text(replicas));
+  if (replicas.zero == 1 || replicas.zero == 2) {
+    add("--overlap-gather", switch_text(replicas.gathers_ahead));
+  }
+  return flags;
+}
+
+}  // namespace pipesim

@@ -1,0 +1,122 @@
+// The layouts that a model can be trained with on so many devices: every combination of a value
+// from each axis, and the rules by which a combination cannot be.
+//
+// A point is known by its index, in the order of the axes below, the last one fastest. A cell is
+// all points that differ in their schedule and in what their replicas do alone: what one microbatch
+// takes in a layer is the same for all of them. Plain values; reading is const and thread-safe.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/request/training_request.h"
+#include "sim/schedule/family.h"
+
+namespace pipesim {
+
+struct PlanSchedule {
+  const Family* family = nullptr;
+  int chunks = 1;  // a rank
+};
+
+// What data-parallel replicas split, and when they exchange it.
+struct PlanReplicas {
+  int zero = 0;
+  bool within_node = false;  // states are split over the replicas of a node alone
+  std::optional<Gather> gather = {};
+  std::optional<std::int64_t> bucket_bytes = {};  // absent: gradients are reduced at once, at last
+  bool gathers_ahead = false;
+
+  bool operator==(const PlanReplicas&) const = default;
+};
+
+struct PlanPoint {
+  int tensor_parallel = 1;
+  int stages = 1;  // pipeline ranks
+  std::int64_t micro_batch_size = 1;
+  bool sequence_parallel = false;
+  Recompute recompute;
+  PlanSchedule schedule;
+  PlanReplicas replicas;
+};
+
+struct PlanAxes {
+  std::vector<int> tensor_parallel;
+  std::vector<int> stages;
+  std::vector<std::int64_t> micro_batch_size;
+  std::vector<bool> sequence_parallel;
+  std::vector<Recompute> recompute;
+  std::vector<PlanSchedule> schedules;
+  std::vector<PlanReplicas> replicas;
+
+  std::int64_t size() const;
+  std::int64_t cell_size() const { return std::ssize(schedules) * std::ssize(replicas); }
+  PlanPoint at(std::int64_t index) const;
+};
+
+// Why a point cannot be.
+enum class PlanRule : std::uint8_t {
+  tensor_parallel,    // heads, vocabulary or a node can't be split over so many
+  devices,            // tensor x pipeline does not divide the devices
+  global_batch,       // replicas x micro-batch does not divide the sequences
+  sequence_parallel,  // one tensor-parallel rank has nothing to split by tokens
+  recompute,          // the model has no such part
+  replicas,           // one replica has none to split with; or a node's do not divide all
+  stages,             // fewer blocks than virtual stages
+  schedule,           // the family has no such shape
+};
+inline constexpr int plan_rule_count = 8;
+// "tensor x pipeline parallelism divides the devices"
+std::string_view plan_rule_text(PlanRule rule);
+
+// What is to be planned for.
+struct PlanQuestion {
+  TrainingRequest training;  // model, cluster and all that the axes do not vary
+  int devices = 1;
+  std::int64_t global_batch = 1;  // sequences
+};
+
+// The axes with all values that could be for the question; every --only narrows one.
+class PlanSpace {
+ public:
+  // Throws where the question can't be asked.
+  explicit PlanSpace(PlanQuestion question);
+
+  // Keeps those values of an axis that a text names, such as "tensor-parallel=4,8". Throws for an
+  // unknown axis, and for a value that it does not have.
+  void narrow(std::string_view axis_and_values);
+
+  const PlanQuestion& question() const { return question_; }
+  const PlanAxes& axes() const { return axes_; }
+
+  // The first rule that a point breaks.
+  std::optional<PlanRule> broken_rule(const PlanPoint& point) const;
+  // As above, of all points of a cell alike.
+  std::optional<PlanRule> broken_rule_of_cell(const PlanPoint& cell) const;
+  std::optional<PlanRule> broken_rule(const PlanPoint& cell, const PlanSchedule& schedule) const;
+  std::optional<PlanRule> broken_rule(const PlanPoint& cell, const PlanReplicas& replicas) const;
+
+  // Of a point that breaks no rule.
+  int data_parallel(const PlanPoint& point) const;
+  int microbatches(const PlanPoint& point) const;
+  std::optional<int> shard_over(const PlanPoint& point) const;
+  TrainingRequest training(const PlanPoint& point) const;
+  ScheduleRequest schedule(const PlanPoint& point) const;
+  // Its flags, but for those of model, cluster and devices: "--schedule 1f1b --stages 8 ...".
+  std::vector<std::string> flags(const PlanPoint& point) const;
+
+ private:
+  bool splits_tensors(int tensor_parallel, bool sequence_parallel) const;
+
+  PlanQuestion question_;
+  PlanAxes axes_;
+  std::vector<int> whole_tensors_, token_tensors_;  // degrees that can be, without and with
+                                                    // sequence parallelism
+  std::vector<Recompute> recomputes_;               // that the model has
+};
+
+}  // namespace pipesim

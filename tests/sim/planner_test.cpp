@@ -1,0 +1,200 @@
+// Searches for the best layout: bounds, certificates, and all against trying everything.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "sim/planner/search.h"
+#include "tests/errors.h"
+
+namespace pipesim {
+namespace {
+
+template <typename Value>
+Value one_of(std::mt19937_64& random, const std::vector<Value>& values) {
+  return values[random() % values.size()];
+}
+
+PlanQuestion random_question(std::mt19937_64& random) {
+  PlanQuestion question;
+  question.devices = one_of<int>(random, {4, 8, 12, 16, 24, 32});
+  question.global_batch = one_of<std::int64_t>(random, {8, 12, 16, 24, 32, 48});
+  TrainingRequest& training = question.training;
+  training.model = find_model(one_of<std::string>(random, {"gpt2-small", "gpt2-xl", "llama-2-7b"}));
+  training.model.blocks = one_of<std::int64_t>(random, {2, 3, 4, 6, 8, 12});
+  training.cluster =
+      find_cluster(one_of<std::string>(random, {"dgx-a100", "dgx-h100", "a100-ethernet"}));
+  training.training.sequence_length = one_of<std::int64_t>(random, {256, 1024});
+  training.training.attention = Attention::fused;
+  training.training.gradient_bytes = one_of<std::int64_t>(random, {2, 4});
+  return question;
+}
+
+// Drops values of every axis until at most so many points are left.
+void drop_values(PlanSpace& space, std::mt19937_64& random, std::int64_t most) {
+  const std::vector<std::string> narrowings{"micro-batch-size=1",
+                                            "sequence-parallel=off",
+                                            "overlap-gather=off",
+                                            "recompute=none,full",
+                                            "bucket-bytes=off",
+                                            "shard-over=all",
+                                            "zero=0,1",
+                                            "virtual-stages=1,2",
+                                            "recompute=none",
+                                            "schedule=1f1b,interleaved",
+                                            "zero=1",
+                                            "virtual-stages=2",
+                                            "stages=2",
+                                            "tensor-parallel=1"};
+  std::vector<std::string> order = narrowings;
+  std::shuffle(order.begin(), order.end(), random);
+  for (const std::string& one : order) {
+    if (space.axes().size() <= most) return;
+    try {
+      space.narrow(one);
+    } catch (const Error&) {
+      continue;  // has none of them any more
+    }
+  }
+}
+
+const std::int64_t unlimited = std::int64_t{1} << 50;
+
+int cases(int usual, int thorough) {
+  return std::getenv("PIPESIM_THOROUGH") != nullptr ? thorough : usual;
+}
+
+// ---- The space
+
+TEST(PlanSpace, CountsEveryCombinationOnce) {
+  std::mt19937_64 random(30);
+  PlanSpace space(random_question(random));
+  drop_values(space, random, 20'000);
+  const PlanAxes& axes = space.axes();
+  std::set<std::string> seen;
+  for (std::int64_t i = 0; i < axes.size(); ++i) {
+    const PlanPoint point = axes.at(i);
+    if (space.broken_rule(point)) continue;
+    std::string flags;
+    for (const std::string& flag : space.flags(point)) flags += flag + " ";
+    EXPECT_TRUE(seen.insert(flags).second) << flags;
+  }
+  EXPECT_FALSE(seen.empty());
+}
+
+TEST(PlanSpace, KeepsWhatIsAskedFor) {
+  std::mt19937_64 random(31);
+  PlanSpace space(random_question(random));
+  space.narrow("schedule=1F1B,zb-h1");
+  space.narrow("recompute=none,norms+activation");
+  space.narrow("bucket-bytes=off,25MB");
+  EXPECT_EQ(space.axes().schedules.size(), 2);
+  EXPECT_EQ(space.axes().recompute.size(), 2);
+  const auto refusal = [&](const std::string& text) {
+    return testing::input_error_of([&] { space.narrow(text); });
+  };
+  EXPECT_EQ(refusal("schedul=1f1b").substr(0, 48),
+            "--only: unknown axis 'schedul'; known, nearest f");
+  EXPECT_EQ(refusal("zero=7"), "--only zero: there is no '7' here; known: 0, 1, 2, 3");
+  EXPECT_EQ(refusal("zero"), "--only zero: which values? give some, as in zero=0,1,2,3");
+}
+
+// ---- The search
+
+// All possible points, by trying them.
+std::vector<PlanOutcome> try_everything(const PlanSpace& space, PlanCounts& counts,
+                                        std::int64_t cap) {
+  std::vector<PlanOutcome> all;
+  const PlanAxes& axes = space.axes();
+  for (std::int64_t i = 0; i < axes.size(); ++i) {
+    const PlanCertificate certificate = certify(space, axes.at(i));
+    if (certificate.rule) {
+      ++counts.impossible[static_cast<std::size_t>(*certificate.rule)];
+      continue;
+    }
+    PlanOutcome outcome = *certificate.outcome;
+    outcome.index = i;
+    EXPECT_LE(certificate.least_time_ns, outcome.time_ns) << i;
+    EXPECT_LE(certificate.least_memory_bytes, outcome.memory_bytes) << i;
+    if (outcome.memory_bytes <= cap) all.push_back(outcome);
+  }
+  std::ranges::sort(all, [](const PlanOutcome& a, const PlanOutcome& b) {
+    return std::tuple(a.time_ns, a.memory_bytes, a.index) <
+           std::tuple(b.time_ns, b.memory_bytes, b.index);
+  });
+  return all;
+}
+
+TEST(PlanSearch, FindsWhatTryingEverythingFinds) {
+  std::mt19937_64 random(32);
+  const int count = cases(30, 300);
+  for (int i = 0; i < count; ++i) {
+    SCOPED_TRACE(i);
+    PlanSpace space(random_question(random));
+    drop_values(space, random, 1'000);
+    PlanSearch how;
+    how.memory_cap_bytes =
+        one_of<std::int64_t>(random, {unlimited, std::int64_t{2} << 30, std::int64_t{6} << 30});
+    how.top = one_of<std::size_t>(random, {1, 3, 10});
+    const PlanResult found = search(space, how);
+    PlanCounts counts;
+    std::vector<PlanOutcome> all = try_everything(space, counts, how.memory_cap_bytes);
+    EXPECT_EQ(found.counts.impossible, counts.impossible);
+    EXPECT_EQ(found.counts.sum(), space.axes().size());
+    EXPECT_EQ(found.counts.not_reached, 0);
+    all.resize(std::min(all.size(), how.top));
+    ASSERT_EQ(found.best.size(), all.size());
+    for (std::size_t k = 0; k < all.size(); ++k) {
+      EXPECT_EQ(found.best[k].time_ns, all[k].time_ns);
+    }
+    how.threads = 3;
+    const PlanResult again = search(space, how);
+    EXPECT_EQ(again.evaluated.size(), found.evaluated.size());
+    EXPECT_EQ(again.counts.dominated, found.counts.dominated);
+    if (!all.empty()) EXPECT_EQ(again.best.front().index, found.best.front().index);
+    if (HasFailure()) break;
+  }
+}
+
+// Bounds of points drawn from whole spaces, large schedules among them.
+TEST(PlanBounds, AreNeverAboveWhatAnEvaluationFinds) {
+  std::mt19937_64 random(33);
+  const int points = cases(1'000, 100'000);
+  int tried = 0;
+  while (tried < points) {
+    PlanQuestion question = random_question(random);
+    question.training.model.blocks = one_of<std::int64_t>(random, {8, 16, 24});
+    const PlanSpace space(std::move(question));
+    for (int draws = 0; draws < 2'000; ++draws) {
+      const auto index =
+          static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(space.axes().size()));
+      const PlanCertificate certificate = certify(space, space.axes().at(index));
+      if (certificate.rule) continue;
+      ++tried;
+      EXPECT_LE(certificate.least_time_ns, certificate.outcome->time_ns) << index;
+      EXPECT_LE(certificate.least_memory_bytes, certificate.outcome->memory_bytes) << index;
+      if (HasFailure()) return;
+    }
+  }
+}
+
+TEST(PlanSearch, StopsWhenToldTo) {
+  std::mt19937_64 random(34);
+  PlanQuestion question = random_question(random);
+  question.devices = 32;
+  const PlanSpace space(std::move(question));
+  PlanSearch how;
+  how.memory_cap_bytes = unlimited;
+  int calls = 0;
+  how.progress = [&](const PlanOutcome*, std::int64_t) { return ++calls < 3; };
+  const PlanResult result = search(space, how);
+  EXPECT_GT(result.counts.not_reached, 0);
+  EXPECT_EQ(result.counts.sum(), space.axes().size());
+}
+
+}  // namespace
+}  // namespace pipesim
