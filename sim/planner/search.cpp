@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <limits>
+#include <map>
 #include <mutex>
 #include <numeric>
 #include <queue>
@@ -93,68 +94,101 @@ struct LaterFirst {
   }
 };
 
-class Search {
- public:
-  Search(const PlanSpace& space, const PlanSearch& how)
-      : space_(space), axes_(space.axes()), how_(how) {}
+std::int64_t at_least_one(std::int64_t points) { return std::max<std::int64_t>(1, points); }
 
-  PlanResult run() {
+}  // namespace
+
+class LayoutPlanner::Impl {
+ public:
+  Impl(const PlanSpace& space, int threads)
+      : space_(space), axes_(space.axes()), threads_(threads) {
     open_cells();
-    while (!queue_.empty() && queue_.top().least.time_ns < threshold()) {
-      if (how_.progress && !how_.progress(best_.empty() ? nullptr : best_.data(), evaluated_)) {
-        is_over_ = true;
+  }
+
+  PlanResult best(const PlanSearch& how) {
+    PlanResult result;
+    result.counts.impossible = impossible_;
+    Queue queue;
+    const auto open = [&](const Open& one) {
+      if (one.least.memory_bytes > how.memory_cap_bytes) {
+        result.counts.too_large += at_least_one(one.points);
+      } else {
+        queue.push(one);
+      }
+    };
+    for (const Open& one : schedules_) open(one);
+    const auto threshold = [&] {
+      return result.best.size() < how.top ? never : result.best.back().time_ns;
+    };
+    while (!queue.empty() && queue.top().least.time_ns < threshold()) {
+      if (how.progress && !how.progress(result.best.empty() ? nullptr : result.best.data(),
+                                        result.counts.evaluated)) {
         break;
       }
-      step();
+      // As many at once whatever the threads.
+      constexpr std::size_t batch_size = 64;
+      std::vector<Open> batch;
+      while (batch.size() < batch_size && !queue.empty() &&
+             queue.top().least.time_ns < threshold()) {
+        batch.push_back(queue.top());
+        queue.pop();
+      }
+      look_into(batch);
+      for (const Open& one : batch) {
+        if (one.points == 0) {
+          add(outcomes_.at(one.index), how, result);
+        } else {
+          for (const Open& point : points_.at(one.index)) open(point);
+        }
+      }
     }
-    for (; !queue_.empty(); queue_.pop()) {
-      const std::int64_t points = std::max<std::int64_t>(1, queue_.top().points);
-      const bool is_dominated = queue_.top().least.time_ns >= threshold();
-      (is_dominated ? result_.counts.dominated : result_.counts.not_reached) += points;
+    for (; !queue.empty(); queue.pop()) {
+      const bool is_dominated = queue.top().least.time_ns >= threshold();
+      (is_dominated ? result.counts.dominated : result.counts.not_reached) +=
+          at_least_one(queue.top().points);
     }
-    result_.counts.evaluated = evaluated_;
-    result_.best = best_;
-    std::ranges::sort(result_.evaluated, {}, &PlanOutcome::index);
-    return std::move(result_);
+    std::ranges::sort(result.evaluated, {}, &PlanOutcome::index);
+    return result;
   }
 
  private:
-  // Of a cell: what it breaks, or what its schedules' layouts do.
+  using Queue = std::priority_queue<Open, std::vector<Open>, LaterFirst>;
+
+  // What a cell's points break, or what is left of them.
   struct Cell {
-    std::optional<PlanRule> rule;
     std::array<std::int64_t, plan_rule_count> impossible{};
-    std::int64_t too_large = 0;
-    std::vector<Open> open;
+    std::vector<Open> schedules;
+
+    std::int64_t& broken(PlanRule rule) { return impossible[static_cast<std::size_t>(rule)]; }
   };
 
   void open_cells() {
     const std::int64_t size = axes_.cell_size();
-    const auto count = static_cast<std::size_t>(size == 0 ? 0 : axes_.size() / size);
-    std::vector<Cell> cells(count);
-    for_all(count, how_.threads,
+    std::vector<Cell> cells(static_cast<std::size_t>(axes_.size() / size));
+    for_all(cells.size(), threads_,
             [&](std::size_t i) { cells[i] = open_cell(static_cast<std::int64_t>(i) * size); });
     for (const Cell& cell : cells) {
-      if (cell.rule) impossible(*cell.rule) += size;
-      for (int rule = 0; rule < plan_rule_count; ++rule) {
-        impossible(static_cast<PlanRule>(rule)) += cell.impossible[static_cast<std::size_t>(rule)];
+      for (std::size_t rule = 0; rule < impossible_.size(); ++rule) {
+        impossible_[rule] += cell.impossible[rule];
       }
-      result_.counts.too_large += cell.too_large;
-      for (const Open& one : cell.open) queue_.push(one);
+      schedules_.insert(schedules_.end(), cell.schedules.begin(), cell.schedules.end());
     }
   }
 
   Cell open_cell(std::int64_t first) {
     Cell cell;
     PlanPoint point = axes_.at(first);
-    cell.rule = space_.broken_rule_of_cell(point);
-    if (cell.rule) return cell;
+    if (const auto rule = space_.broken_rule_of_cell(point)) {
+      cell.broken(*rule) = axes_.cell_size();
+      return cell;
+    }
     // Of replicas' choices the one that keeps least stands for all, and takes no step.
     std::int64_t points = 0;
     PlanReplicas leanest;
     std::int64_t least_states = never;
     for (const PlanReplicas& replicas : axes_.replicas) {
       if (const auto rule = space_.broken_rule(point, replicas)) {
-        cell.impossible[static_cast<std::size_t>(*rule)] += std::ssize(axes_.schedules);
+        cell.broken(*rule) += std::ssize(axes_.schedules);
         continue;
       }
       ++points;
@@ -167,23 +201,19 @@ class Search {
     if (points == 0) return cell;
     point.replicas = leanest;
     const CostModel model = space_.training(point).with_ranks(point.stages);
-    const int microbatches = space_.microbatches(point);
     for (std::size_t s = 0; s < axes_.schedules.size(); ++s) {
       point.schedule = axes_.schedules[s];
       if (const auto rule = space_.broken_rule(point, point.schedule)) {
-        cell.impossible[static_cast<std::size_t>(*rule)] += points;
+        cell.broken(*rule) += points;
         continue;
       }
       const ScheduleProfile& profile = profiles_.of(*point.schedule.family, space_.schedule(point));
       Costs costs = model.costs(shape_of(profile));
       const std::int64_t memory = least_memory(profile, costs);
-      if (memory > how_.memory_cap_bytes) {
-        cell.too_large += points;
-        continue;
-      }
       forget_replicas(costs);
-      const std::int64_t index = first + static_cast<std::int64_t>(s) * std::ssize(axes_.replicas);
-      cell.open.push_back({index, points, {least_time(profile, microbatches, costs), memory}});
+      cell.schedules.push_back({first + static_cast<std::int64_t>(s) * std::ssize(axes_.replicas),
+                                points,
+                                {least_time(profile, space_.microbatches(point), costs), memory}});
     }
     return cell;
   }
@@ -209,85 +239,79 @@ class Search {
     for (StageCosts& stage : costs.stages) stage.reduce = {};
   }
 
-  std::int64_t threshold() const { return best_.size() < how_.top ? never : best_.back().time_ns; }
-
-  // What a batch's item came to.
-  struct Found {
-    std::vector<Open> points;
-    std::int64_t too_large = 0;
-    std::optional<PlanOutcome> outcome;
-  };
-
-  void step() {
-    constexpr std::size_t batch_size = 64;
-    std::vector<Open> batch;
-    while (batch.size() < batch_size && !queue_.empty() &&
-           queue_.top().least.time_ns < threshold()) {
-      batch.push_back(queue_.top());
-      queue_.pop();
-    }
+  // Finds the points of those that stand for several, and the outcomes of the others.
+  void look_into(const std::vector<Open>& batch) {
+    struct Found {
+      std::vector<Open> points;
+      PlanOutcome outcome;
+    };
     std::vector<Found> found(batch.size());
-    for_all(batch.size(), how_.threads, [&](std::size_t i) { found[i] = look_into(batch[i]); });
-    for (Found& one : found) {
-      for (const Open& point : one.points) queue_.push(point);
-      result_.counts.too_large += one.too_large;
-      if (one.outcome) add(*one.outcome);
+    const auto is_known = [&](const Open& one) {
+      return one.points == 0 ? outcomes_.contains(one.index) : points_.contains(one.index);
+    };
+    for_all(batch.size(), threads_, [&](std::size_t i) {
+      const Open& one = batch[i];
+      if (is_known(one)) return;
+      if (one.points == 0) {
+        found[i].outcome = evaluate(space_, axes_.at(one.index), one.index);
+      } else {
+        found[i].points = points_of(one.index);
+      }
+    });
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      if (is_known(batch[i])) continue;
+      if (batch[i].points == 0) {
+        outcomes_[batch[i].index] = found[i].outcome;
+      } else {
+        points_[batch[i].index] = std::move(found[i].points);
+      }
     }
   }
 
-  Found look_into(const Open& open) {
-    Found found;
-    PlanPoint point = axes_.at(open.index);
-    if (open.points == 0) {
-      found.outcome = evaluate(space_, point, open.index);
-      return found;
-    }
+  std::vector<Open> points_of(std::int64_t first) {
+    std::vector<Open> points;
+    PlanPoint point = axes_.at(first);
     const ScheduleProfile& profile = profiles_.of(*point.schedule.family, space_.schedule(point));
     for (std::size_t r = 0; r < axes_.replicas.size(); ++r) {
       point.replicas = axes_.replicas[r];
       if (space_.broken_rule(point, point.replicas)) continue;
       const CostModel model = space_.training(point).with_ranks(point.stages);
-      const Bound least = bound_of(model, profile, space_.microbatches(point));
-      if (least.memory_bytes > how_.memory_cap_bytes) {
-        ++found.too_large;
-      } else {
-        found.points.push_back({open.index + static_cast<std::int64_t>(r), 0, least});
-      }
+      points.push_back({first + static_cast<std::int64_t>(r), 0,
+                        bound_of(model, profile, space_.microbatches(point))});
     }
-    return found;
+    return points;
   }
 
-  void add(const PlanOutcome& outcome) {
-    if (outcome.memory_bytes > how_.memory_cap_bytes) {
-      ++result_.counts.too_large;
+  static void add(const PlanOutcome& outcome, const PlanSearch& how, PlanResult& result) {
+    if (outcome.memory_bytes > how.memory_cap_bytes) {
+      ++result.counts.too_large;
       return;
     }
-    ++evaluated_;
-    result_.evaluated.push_back(outcome);
+    ++result.counts.evaluated;
+    result.evaluated.push_back(outcome);
     const auto order = [](const PlanOutcome& a, const PlanOutcome& b) {
       return std::tuple(a.time_ns, a.memory_bytes, a.index) <
              std::tuple(b.time_ns, b.memory_bytes, b.index);
     };
-    best_.insert(std::ranges::upper_bound(best_, outcome, order), outcome);
-    if (best_.size() > how_.top) best_.pop_back();
-  }
-
-  std::int64_t& impossible(PlanRule rule) {
-    return result_.counts.impossible[static_cast<std::size_t>(rule)];
+    result.best.insert(std::ranges::upper_bound(result.best, outcome, order), outcome);
+    if (result.best.size() > how.top) result.best.pop_back();
   }
 
   const PlanSpace& space_;
   const PlanAxes& axes_;
-  const PlanSearch& how_;
+  int threads_;
   SharedProfiles profiles_;
-  std::priority_queue<Open, std::vector<Open>, LaterFirst> queue_;
-  std::vector<PlanOutcome> best_;
-  std::int64_t evaluated_ = 0;
-  bool is_over_ = false;
-  PlanResult result_;
+  std::array<std::int64_t, plan_rule_count> impossible_{};
+  std::vector<Open> schedules_;
+  std::map<std::int64_t, std::vector<Open>> points_;  // of what stands for several, by its index
+  std::map<std::int64_t, PlanOutcome> outcomes_;
 };
 
-}  // namespace
+LayoutPlanner::LayoutPlanner(const PlanSpace& space, int threads)
+    : impl_(std::make_unique<Impl>(space, threads)) {}
+LayoutPlanner::~LayoutPlanner() = default;
+
+PlanResult LayoutPlanner::best(const PlanSearch& how) { return impl_->best(how); }
 
 std::int64_t PlanCounts::all_impossible() const {
   return std::accumulate(impossible.begin(), impossible.end(), std::int64_t{0});
@@ -295,10 +319,6 @@ std::int64_t PlanCounts::all_impossible() const {
 
 std::int64_t PlanCounts::sum() const {
   return all_impossible() + too_large + dominated + evaluated + not_reached;
-}
-
-PlanResult search(const PlanSpace& space, const PlanSearch& how) {
-  return Search(space, how).run();
 }
 
 PlanCertificate certify(const PlanSpace& space, const PlanPoint& point) {

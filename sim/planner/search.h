@@ -3,12 +3,14 @@
 // Cells' schedules are bounded first, then looked into in the order of their least times: the
 // layouts of one that may still be among the best are bounded by themselves, and those that may
 // still be are evaluated exactly. Work is dealt out in batches whose content does not depend on how
-// many threads there are, and so neither does the result. Calls share nothing.
+// many threads there are, and so neither does the result. A LayoutPlanner keeps what it found out
+// for the next question; one thread asks it, several work for it, and its space outlives it.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -44,13 +46,23 @@ struct PlanResult {
 struct PlanSearch {
   std::int64_t memory_cap_bytes = 0;
   std::size_t top = 10;
-  int threads = 1;
   // Told, between batches, of the best so far and how many were evaluated; returns whether to go
   // on.
   std::function<bool(const PlanOutcome* best, std::int64_t evaluated)> progress;
 };
 
-PlanResult search(const PlanSpace& space, const PlanSearch& how);
+class LayoutPlanner {
+ public:
+  // Bounds the schedules of all cells.
+  LayoutPlanner(const PlanSpace& space, int threads);
+  ~LayoutPlanner();
+
+  PlanResult best(const PlanSearch& how);
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
 
 // What a point ends as, by itself: the rule it breaks, or its bounds, and its outcome.
 struct PlanCertificate {

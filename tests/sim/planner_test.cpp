@@ -140,7 +140,8 @@ TEST(PlanSearch, FindsWhatTryingEverythingFinds) {
     how.memory_cap_bytes =
         one_of<std::int64_t>(random, {unlimited, std::int64_t{2} << 30, std::int64_t{6} << 30});
     how.top = one_of<std::size_t>(random, {1, 3, 10});
-    const PlanResult found = search(space, how);
+    LayoutPlanner planner(space, 1);
+    const PlanResult found = planner.best(how);
     PlanCounts counts;
     std::vector<PlanOutcome> all = try_everything(space, counts, how.memory_cap_bytes);
     EXPECT_EQ(found.counts.impossible, counts.impossible);
@@ -151,8 +152,12 @@ TEST(PlanSearch, FindsWhatTryingEverythingFinds) {
     for (std::size_t k = 0; k < all.size(); ++k) {
       EXPECT_EQ(found.best[k].time_ns, all[k].time_ns);
     }
-    how.threads = 3;
-    const PlanResult again = search(space, how);
+    // Threads and what was asked before change nothing.
+    LayoutPlanner other(space, 3);
+    PlanSearch before = how;
+    before.memory_cap_bytes = one_of<std::int64_t>(random, {0, std::int64_t{3} << 30, unlimited});
+    other.best(before);
+    const PlanResult again = other.best(how);
     EXPECT_EQ(again.evaluated.size(), found.evaluated.size());
     EXPECT_EQ(again.counts.dominated, found.counts.dominated);
     if (!all.empty()) EXPECT_EQ(again.best.front().index, found.best.front().index);
@@ -191,7 +196,7 @@ TEST(PlanSearch, StopsWhenToldTo) {
   how.memory_cap_bytes = unlimited;
   int calls = 0;
   how.progress = [&](const PlanOutcome*, std::int64_t) { return ++calls < 3; };
-  const PlanResult result = search(space, how);
+  const PlanResult result = LayoutPlanner(space, 2).best(how);
   EXPECT_GT(result.counts.not_reached, 0);
   EXPECT_EQ(result.counts.sum(), space.axes().size());
 }
