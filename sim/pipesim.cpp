@@ -17,6 +17,7 @@ int main(int argc, char** argv) {
   pipesim::cli::add_fit(program);
   pipesim::cli::add_what_if(program);
   pipesim::cli::add_partition(program);
+  pipesim::cli::add_plan(program);
   pipesim::cli::add_goodput(program);
   pipesim::cli::add_presets(program);
   program.set_footer(

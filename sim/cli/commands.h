@@ -14,6 +14,7 @@ void add_calibrate(CommandLine& program);  // pipesim calibrate
 void add_fit(CommandLine& program);        // pipesim fit
 void add_what_if(CommandLine& program);    // pipesim whatif
 void add_partition(CommandLine& program);  // pipesim partition
+void add_plan(CommandLine& program);       // pipesim plan
 void add_goodput(CommandLine& program);    // pipesim goodput
 void add_presets(CommandLine& program);    // pipesim models, clusters, devices
 

@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "sim/cli/shell_command.h"
 #include "sim/plan/ranking.h"
 #include "traces/base/text.h"
 #include "traces/print/tables.h"
@@ -58,18 +59,7 @@ class Arguments {
     for (const auto& [name, value] : flags_) {
       words.push_back(value.empty() ? name : name + " " + shell_word(value));
     }
-    std::string out = margin + words.front();
-    std::size_t column = out.size();
-    for (const std::string& word : std::span(words).subspan(1)) {
-      if (column + word.size() + 3 > static_cast<std::size_t>(width)) {
-        out += " \\\n" + margin + "  " + word;
-        column = margin.size() + 2 + word.size();
-      } else {
-        out += " " + word;
-        column += 1 + word.size();
-      }
-    }
-    return out + "\n";
+    return command_text(words, margin, width);
   }
 
  private:

@@ -282,7 +282,7 @@ class LayoutPlanner::Impl {
     return points;
   }
 
-  static void add(const PlanOutcome& outcome, const PlanSearch& how, PlanResult& result) {
+  void add(const PlanOutcome& outcome, const PlanSearch& how, PlanResult& result) const {
     if (outcome.memory_bytes > how.memory_cap_bytes) {
       ++result.counts.too_large;
       return;
@@ -293,6 +293,13 @@ class LayoutPlanner::Impl {
       return std::tuple(a.time_ns, a.memory_bytes, a.index) <
              std::tuple(b.time_ns, b.memory_bytes, b.index);
     };
+    const auto alike =
+        std::ranges::find(result.best, axes_.split_of(outcome.index),
+                          [&](const PlanOutcome& one) { return axes_.split_of(one.index); });
+    if (alike != result.best.end()) {
+      if (!order(outcome, *alike)) return;
+      result.best.erase(alike);
+    }
     result.best.insert(std::ranges::upper_bound(result.best, outcome, order), outcome);
     if (result.best.size() > how.top) result.best.pop_back();
   }

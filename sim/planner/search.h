@@ -38,7 +38,9 @@ struct PlanCounts {
 };
 
 struct PlanResult {
-  std::vector<PlanOutcome> best;       // the fastest that fit, as many as asked for
+  // The fastest that fit, as many as asked for, of each split of work the fastest alone: tensor
+  // parallelism, stages, micro-batch and schedule.
+  std::vector<PlanOutcome> best;
   std::vector<PlanOutcome> evaluated;  // all, by index
   PlanCounts counts;
 };

@@ -165,6 +165,14 @@ PlanPoint PlanAxes::at(std::int64_t index) const {
   return point;
 }
 
+std::int64_t PlanAxes::split_of(std::int64_t index) const {
+  const std::int64_t by_schedule = index / std::ssize(replicas);
+  const std::int64_t schedule = by_schedule % std::ssize(schedules);
+  const std::int64_t by_batch =
+      by_schedule / std::ssize(schedules) / std::ssize(recompute) / std::ssize(sequence_parallel);
+  return by_batch * std::ssize(schedules) + schedule;
+}
+
 std::string_view plan_rule_text(PlanRule rule) {
   switch (rule) {
     case PlanRule::tensor_parallel: return "tensor parallelism splits heads, and fits into nodes";

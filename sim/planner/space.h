@@ -56,6 +56,8 @@ struct PlanAxes {
   std::int64_t size() const;
   std::int64_t cell_size() const { return std::ssize(schedules) * std::ssize(replicas); }
   PlanPoint at(std::int64_t index) const;
+  // The same for points that split work alike: tensor parallelism, stages, micro-batch, schedule.
+  std::int64_t split_of(std::int64_t index) const;
 };
 
 // Why a point cannot be.

@@ -1,0 +1,27 @@
+// What the best layouts of a space are told apart by, and what memory has to do with it.
+//
+// Plain values; each call is for one thread.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/plan/candidates.h"
+#include "sim/planner/search.h"
+
+namespace pipesim {
+
+struct PlanAnswer {
+  PlanResult result;
+  std::vector<Candidate> top;  // the best, in their order, as schedules that are compared
+  // The fastest that fit into parts of the memory, each faster than those before and larger; the
+  // last is the best, unless nothing fits.
+  std::vector<PlanOutcome> front;
+  // The fastest that would fit into more, each faster than those before; the first of them faster
+  // than the best.
+  std::vector<PlanOutcome> with_more;
+};
+
+PlanAnswer answer_plan(LayoutPlanner& planner, const PlanSpace& space, const PlanSearch& how);
+
+}  // namespace pipesim
