@@ -1,4 +1,6 @@
 // `pipesim plan`: the best layout for so many devices, with the proof of what was left out.
+#include "sim/cli/plan.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -115,7 +117,8 @@ int threads_of(const Flag& flag) {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
-void run(const PlanFlags& flags) {
+// In short: the best alone.
+void run(const PlanFlags& flags, bool in_short) {
   check_outputs({{"--model", file_of(flags.model.model)},
                  {"--cluster", file_of(flags.model.cluster)},
                  {"--csv", flags.csv, true}});
@@ -149,9 +152,13 @@ void run(const PlanFlags& flags) {
   LayoutPlanner planner(space, threads_of(flags.threads));
   const std::vector<std::string> given = given_flags(flags);
   PlanAnswer answer;
-  if (flags.why) {
+  if (flags.why || in_short) {
     answer.result = planner.best(how);
     progress.reset();
+    if (in_short) {
+      print(plan_summary({space, answer, how.memory_cap_bytes, given}, standard_output()));
+      return;
+    }
     const PlanPoint point = point_of(space, *flags.why);
     const PlanView view{space, answer, how.memory_cap_bytes, given};
     print(plan_certificate_report(view, point, certify(space, point)));
@@ -168,6 +175,44 @@ void run(const PlanFlags& flags) {
 }
 
 }  // namespace
+
+void plan_in_short(const ModelFlags& model, const ScheduleFlags& schedule, const Flag& memory_cap) {
+  if (!model.devices || !model.global_batch) {
+    throw input_error(
+        "--schedule is missing: give a name (see `pipesim schedules`) or a file; or give --devices "
+        "and --global-batch, to have the best layout found");
+  }
+  const ReplicaFlags& replicas = model.replicas;
+  if (replicas.data_parallel) {
+    throw input_error(
+        "--data-parallel: follows from --devices where a layout is to be found; leave it away, or "
+        "give --schedule");
+  }
+  PlanFlags flags;
+  flags.model = model;
+  flags.memory_cap = memory_cap;
+  // What an axis has is its value, and nothing of the question.
+  const auto fix = [&](const char* axis, const Flag& value) {
+    if (value) flags.fix.push_back(fmt::format("{}={}", axis, *value));
+  };
+  fix("tensor-parallel", std::exchange(flags.model.tensor_parallel, {}));
+  fix("micro-batch-size", std::exchange(flags.model.micro_batch_size, {}));
+  if (Flag recompute = std::exchange(flags.model.recompute, {})) {
+    std::ranges::replace(*recompute, ',', '+');
+    fix("recompute", recompute == "attention" ? "selective" : *recompute);
+  }
+  if (std::exchange(flags.model.sequence_parallel, false)) fix("sequence-parallel", "on");
+  fix("overlap-gather", std::exchange(flags.model.overlap_gather, {}));
+  fix("zero", replicas.zero);
+  fix("gather", replicas.gather);
+  fix("bucket-bytes", replicas.bucket_bytes);
+  if (replicas.shard_over) fix("shard-over", "node");
+  flags.model.replicas = {};
+  fix("stages", schedule.stages);
+  fix("virtual-stages", schedule.virtual_stages);
+  flags.top = "1";
+  run(flags, true);
+}
 
 void add_plan(CommandLine& program) {
   auto flags = std::make_shared<PlanFlags>();
@@ -202,7 +247,7 @@ void add_plan(CommandLine& program) {
       "      --global-batch 1024 --only schedule=1f1b,interleaved --fix zero=1\n"
       "  pipesim plan --model llama-3-8b --cluster dgx-h100 --devices 64\n"
       "      --global-batch 128 --why \"--schedule 1f1b --stages 4\"");
-  command.set_work([flags] { run(*flags); });
+  command.set_work([flags] { run(*flags, false); });
 }
 
 }  // namespace pipesim::cli

@@ -251,13 +251,19 @@ std::string plan_command(const PlanView& view, const PlanPoint& point) {
   return fmt::format("{}", fmt::join(command_words(view, point), " "));
 }
 
-std::string plan_report(const PlanView& view, const Terminal& terminal) {
-  const auto width = static_cast<std::size_t>(terminal.width);
+std::string plan_summary(const PlanView& view, const Terminal& terminal) {
   std::string out = verdict(view, terminal) + "\n";
   const std::vector<PlanOutcome>& best = view.answer.result.best;
+  if (best.empty()) return out;
+  const PlanPoint point = view.space.axes().at(best.front().index);
+  return out + command_text(command_words(view, point), "  ", terminal.width);
+}
+
+std::string plan_report(const PlanView& view, const Terminal& terminal) {
+  const auto width = static_cast<std::size_t>(terminal.width);
+  std::string out = plan_summary(view, terminal) + "\n";
+  const std::vector<PlanOutcome>& best = view.answer.result.best;
   if (!best.empty()) {
-    const PlanPoint point = view.space.axes().at(best.front().index);
-    out += command_text(command_words(view, point), "  ", terminal.width) + "\n";
     out += layouts_table(view, best, numbers_of(best), best.front(), width) + "\n";
     out += why_lines(view, terminal.width) + "\n";
     out += ties(view, terminal.width) + "\n";

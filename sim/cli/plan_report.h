@@ -18,6 +18,8 @@ struct PlanView {
   const std::vector<std::string>& flags;
 };
 
+// The best, and the command that predicts it.
+std::string plan_summary(const PlanView& view, const Terminal& terminal);
 std::string plan_report(const PlanView& view, const Terminal& terminal);
 std::string plan_json(const PlanView& view);
 // Everything that was evaluated, a line each.

@@ -9,6 +9,7 @@
 #include "sim/cli/explanation_report.h"
 #include "sim/cli/input_pipeline.h"
 #include "sim/cli/outputs.h"
+#include "sim/cli/plan.h"
 #include "sim/cli/report.h"
 #include "sim/cli/save_flags.h"
 #include "sim/cli/setup.h"
@@ -68,6 +69,10 @@ void run(const PredictFlags& flags, const CommandLine& program) {
                  {"--trace", flags.trace, true},
                  {"--export", flags.export_file, true},
                  {"--layout-picture", flags.layout_picture, true}});
+  const ModelFlags& model_flags = flags.costs.model;
+  if (!schedule && model_flags.model && model_flags.cluster) {
+    return plan_in_short(model_flags, flags.schedule, flags.memory_cap);
+  }
   PredictionRequest request;
   request.costs = cost_request(flags.costs);
   add_slow_ranks(flags.spread, request.costs);

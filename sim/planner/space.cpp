@@ -106,8 +106,13 @@ NamedAxis named_axis(std::string_view name, Values& values, TextOf text_of) {
   return axis;
 }
 
+std::string bytes_text(std::int64_t bytes) {
+  constexpr std::int64_t megabyte = 1'000'000;
+  return bytes % megabyte == 0 ? fmt::format("{}MB", bytes / megabyte) : fmt::format("{}B", bytes);
+}
+
 std::string bucket_text(const PlanReplicas& replicas) {
-  return replicas.bucket_bytes ? std::to_string(*replicas.bucket_bytes) : "off";
+  return replicas.bucket_bytes ? bytes_text(*replicas.bucket_bytes) : "off";
 }
 
 // Several names may speak of one axis.
@@ -257,7 +262,7 @@ void PlanSpace::narrow(std::string_view axis_and_values) {
     if (name == "recompute") std::ranges::replace(value, '+', ',');
     if (name == "schedule") value = family(value).name;
     if (name == "bucket-bytes" && value != "off") {
-      value = std::to_string(parse_bytes(value, "--only bucket-bytes"));
+      value = bytes_text(parse_bytes(value, "--only bucket-bytes"));
     }
     if (std::ranges::find(axis->values, value) == axis->values.end()) {
       throw input_error(fmt::format("--only {}: there is no {} here; known: {}", name, quote(value),
