@@ -183,7 +183,7 @@ std::string counts_table(const PlanView& view) {
                        plan_rule_text(static_cast<PlanRule>(rule)));
   }
   row(counts.too_large, "need more memory than there is, at least or exactly");
-  row(counts.dominated, "take at least as long as the last of the best");
+  row(counts.dominated, "take at least as long as the best, or one that splits work alike");
   row(counts.evaluated, "fit, and were evaluated exactly");
   row(counts.not_reached, "were not looked into: the time was over");
   return out;

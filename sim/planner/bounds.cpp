@@ -186,15 +186,17 @@ std::int64_t least_time(const ScheduleProfile& profile, int microbatches, const 
   return LeastTime(profile, microbatches, costs).find();
 }
 
-std::int64_t least_memory(const ScheduleProfile& profile, const Costs& costs) {
+std::int64_t least_memory(const ScheduleProfile& profile, const Costs& costs,
+                          const std::vector<std::int64_t>& states) {
   const Placement& placement = profile.shape.placement;
-  const std::vector<StateBytes> states = costs.states(placement);
   std::int64_t most = 0;
   for (int rank = 0; rank < placement.ranks(); ++rank) {
     const FullestInstant& instant = profile.ranks[static_cast<std::size_t>(rank)];
-    std::int64_t bytes = states[static_cast<std::size_t>(rank)].total();
+    std::int64_t bytes = states[static_cast<std::size_t>(rank)];
+    // It computes with whole weights.
     if (instant.backward_stage >= 0) {
-      bytes += costs.stages[static_cast<std::size_t>(instant.backward_stage)].workspace_bytes;
+      const StageCosts& stage = costs.stages[static_cast<std::size_t>(instant.backward_stage)];
+      bytes += stage.workspace_bytes + (stage.unshard.exists() ? stage.unsharded_bytes : 0);
     }
     const std::vector<int>& stages = placement.stages_of(rank);
     for (std::size_t i = 0; i < stages.size(); ++i) {

@@ -39,7 +39,8 @@ class ScheduleProfiles {
 
 // Of `microbatches` in a schedule with this profile.
 std::int64_t least_time(const ScheduleProfile& profile, int microbatches, const Costs& costs);
-// Of the fullest rank, which keeps the states of the costs.
-std::int64_t least_memory(const ScheduleProfile& profile, const Costs& costs);
+// Of the fullest rank, each of which keeps so many bytes from beginning to end.
+std::int64_t least_memory(const ScheduleProfile& profile, const Costs& costs,
+                          const std::vector<std::int64_t>& states);
 
 }  // namespace pipesim

@@ -71,7 +71,11 @@ PipelineShape shape_of(const ScheduleProfile& profile) {
 
 Bound bound_of(const CostModel& model, const ScheduleProfile& profile, int microbatches) {
   const Costs costs = model.costs(shape_of(profile));
-  return {least_time(profile, microbatches, costs), least_memory(profile, costs)};
+  std::vector<std::int64_t> states;
+  for (const StateBytes& rank : costs.states(profile.shape.placement)) {
+    states.push_back(rank.total());
+  }
+  return {least_time(profile, microbatches, costs), least_memory(profile, costs, states)};
 }
 
 PlanOutcome evaluate(const PlanSpace& space, const PlanPoint& point, std::int64_t index) {
@@ -117,6 +121,8 @@ class LayoutPlanner::Impl {
       }
     };
     for (const Open& one : schedules_) open(one);
+    // Of what splits work alike only the fastest counts.
+    std::map<std::int64_t, std::int64_t> best_of_split;
     const auto threshold = [&] {
       return result.best.size() < how.top ? never : result.best.back().time_ns;
     };
@@ -130,13 +136,23 @@ class LayoutPlanner::Impl {
       std::vector<Open> batch;
       while (batch.size() < batch_size && !queue.empty() &&
              queue.top().least.time_ns < threshold()) {
-        batch.push_back(queue.top());
+        const auto own = best_of_split.find(axes_.split_of(queue.top().index));
+        if (own != best_of_split.end() && queue.top().least.time_ns >= own->second) {
+          result.counts.dominated += at_least_one(queue.top().points);
+        } else {
+          batch.push_back(queue.top());
+        }
         queue.pop();
       }
       look_into(batch);
       for (const Open& one : batch) {
         if (one.points == 0) {
-          add(outcomes_.at(one.index), how, result);
+          const PlanOutcome& outcome = outcomes_.at(one.index);
+          add(outcome, how, result);
+          if (outcome.memory_bytes > how.memory_cap_bytes) continue;
+          const auto [own, is_new] =
+              best_of_split.emplace(axes_.split_of(one.index), outcome.time_ns);
+          if (!is_new) own->second = std::min(own->second, outcome.time_ns);
         } else {
           for (const Open& point : points_.at(one.index)) open(point);
         }
@@ -182,24 +198,19 @@ class LayoutPlanner::Impl {
       cell.broken(*rule) = axes_.cell_size();
       return cell;
     }
-    // Of replicas' choices the one that keeps least stands for all, and takes no step.
-    std::int64_t points = 0;
-    PlanReplicas leanest;
-    std::int64_t least_states = never;
+    // Replicas that exchange and split nothing stand for all choices, but for what ranks keep.
+    std::vector<Training> choices;
     for (const PlanReplicas& replicas : axes_.replicas) {
       if (const auto rule = space_.broken_rule(point, replicas)) {
         cell.broken(*rule) += std::ssize(axes_.schedules);
         continue;
       }
-      ++points;
       point.replicas = replicas;
-      const std::int64_t states = states_of(point);
-      if (states >= least_states) continue;
-      least_states = states;
-      leanest = replicas;
+      choices.push_back(space_.training(point).with_ranks(point.stages).training());
     }
-    if (points == 0) return cell;
-    point.replicas = leanest;
+    if (choices.empty()) return cell;
+    const std::int64_t points = std::ssize(choices);
+    point.replicas = {};
     const CostModel model = space_.training(point).with_ranks(point.stages);
     for (std::size_t s = 0; s < axes_.schedules.size(); ++s) {
       point.schedule = axes_.schedules[s];
@@ -209,7 +220,8 @@ class LayoutPlanner::Impl {
       }
       const ScheduleProfile& profile = profiles_.of(*point.schedule.family, space_.schedule(point));
       Costs costs = model.costs(shape_of(profile));
-      const std::int64_t memory = least_memory(profile, costs);
+      const std::int64_t memory = least_memory(
+          profile, costs, least_states(costs.states(profile.shape.placement), choices));
       forget_replicas(costs);
       cell.schedules.push_back({first + static_cast<std::int64_t>(s) * std::ssize(axes_.replicas),
                                 points,
@@ -218,16 +230,21 @@ class LayoutPlanner::Impl {
     return cell;
   }
 
-  // Bytes that a rank keeps of each parameter, times all that could be shards.
-  std::int64_t states_of(const PlanPoint& point) const {
-    const Training training = space_.training(point).with_ranks(point.stages).training();
-    const std::int64_t all = space_.question().devices;
-    const auto part = [&](std::int64_t bytes, bool is_split) {
-      return bytes * all / (is_split ? training.shards() : 1);
-    };
-    const std::int64_t value = bytes_of(training.precision);
-    return part(value, training.zero >= 3) + part(training.gradient_bytes, training.zero >= 2) +
-           part(value == 4 ? 8 : 12, training.zero >= 1);
+  // What ranks keep by the choice that keeps least, of what they keep where nothing is split.
+  static std::vector<std::int64_t> least_states(const std::vector<StateBytes>& whole,
+                                                const std::vector<Training>& choices) {
+    std::vector<std::int64_t> least;
+    for (const StateBytes& rank : whole) {
+      std::int64_t& own = least.emplace_back(never);
+      for (const Training& choice : choices) {
+        const auto part = [&](std::int64_t bytes, int zero) {
+          return choice.zero >= zero ? bytes / choice.shards() : bytes;
+        };
+        own = std::min(own,
+                       part(rank.weights, 3) + part(rank.gradients, 2) + part(rank.optimizer, 1));
+      }
+    }
+    return least;
   }
 
   // What any choice of them takes at least.

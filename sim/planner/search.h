@@ -29,7 +29,8 @@ struct PlanOutcome {
 struct PlanCounts {
   std::array<std::int64_t, plan_rule_count> impossible{};  // by the first rule broken
   std::int64_t too_large = 0;    // needs at least more memory than there is
-  std::int64_t dominated = 0;    // takes at least as long as the last of the best
+  std::int64_t dominated = 0;    // takes at least as long as the last of the best, or as one that
+                                 // splits work alike
   std::int64_t evaluated = 0;    // exactly
   std::int64_t not_reached = 0;  // the time was over
 

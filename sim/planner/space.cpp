@@ -303,10 +303,13 @@ std::optional<PlanRule> PlanSpace::broken_rule(const PlanPoint& cell,
   }
   PlanPoint point = cell;
   point.schedule = schedule;
-  // What is left of a group may deadlock; Megatron-LM refuses it.
-  if (schedule.family->takes_group && microbatches(point) % cell.stages != 0) {
-    return PlanRule::schedule;
-  }
+  // Without a pipeline there is one order: a forward and a backward in turn.
+  if (cell.stages == 1 && schedule.family->name != "1f1b") return PlanRule::schedule;
+  // What is left of a group may deadlock; Megatron-LM refuses it. PyTorch's order, which has
+  // none, is the same without.
+  const bool leaves_some = microbatches(point) % cell.stages != 0;
+  if (schedule.family->takes_group && leaves_some) return PlanRule::schedule;
+  if (schedule.family->name == "interleaved-pytorch" && !leaves_some) return PlanRule::schedule;
   try {
     const Shape shape = resolve_shape(*schedule.family, this->schedule(point));
     const bool objects =
