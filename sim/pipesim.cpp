@@ -2,24 +2,28 @@
 #include "sim/cli/commands.h"
 
 int main(int argc, char** argv) {
-  pipesim::CommandLine program(
+  using namespace pipesim;
+  CommandLine program(
       "pipesim",
       "pipesim predicts how long a pipeline-parallel training iteration takes,\n"
       "how much of it is bubble, and how much memory activations need; and how long\n"
       "a batch of a recommendation model takes by an overlapped input pipeline.",
       PIPESIM_VERSION);
-  pipesim::cli::add_predict(program);
-  pipesim::cli::add_schedules(program);
-  pipesim::cli::add_schedule(program);
-  pipesim::cli::add_compare(program);
-  pipesim::cli::add_report(program);
-  pipesim::cli::add_calibrate(program);
-  pipesim::cli::add_fit(program);
-  pipesim::cli::add_what_if(program);
-  pipesim::cli::add_partition(program);
-  pipesim::cli::add_plan(program);
-  pipesim::cli::add_goodput(program);
-  pipesim::cli::add_presets(program);
+  cli::set_up_predict(program);
+  program.add_command("schedules", "lists the schedules, or compares them", cli::set_up_schedules);
+  program.add_command("schedule", "prints, checks or writes one schedule", cli::set_up_schedule);
+  program.add_command("compare", "puts a prediction beside a measurement", cli::set_up_compare);
+  program.add_command("report", "says what one recorded run did", cli::set_up_report);
+  program.add_command("calibrate", "turns recorded traces into a costs.json",
+                      cli::set_up_calibrate);
+  program.add_command("fit", "fits a cluster to a few measured iterations", cli::set_up_fit);
+  program.add_command("whatif", "says what a run would take, were it otherwise",
+                      cli::set_up_what_if);
+  program.add_command("partition", "balances layers over stages", cli::set_up_partition);
+  program.add_command("plan", "finds the best layout for so many devices", cli::set_up_plan);
+  program.add_command("goodput", "how often to save, and what share of time trains",
+                      cli::set_up_goodput);
+  cli::add_presets(program);
   program.set_footer(
       "How results travel, --p2p:\n"
       "  async      from the moment they exist, holding no device\n"

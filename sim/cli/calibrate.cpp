@@ -214,10 +214,8 @@ void run(const CalibrateFlags& flags, const CommandLine& command) {
 
 }  // namespace
 
-void add_calibrate(CommandLine& program) {
+void set_up_calibrate(CommandLine& command) {
   auto flags = std::make_shared<CalibrateFlags>();
-  CommandLine& command =
-      program.add_command("calibrate", "turns recorded traces into a costs.json");
   command.add_flags(
       "", {FlagHelp("traces", &flags->traces, "TRACE", "runs of one model, see below").required(),
            FlagHelp("-o,--output", &flags->output, "FILE.json", "the costs.json that is written")

@@ -1,21 +1,21 @@
-// The commands of pipesim, one file each: each adds its flags and its work.
+// The commands of pipesim, one file each: what gives each its flags and its work.
 #pragma once
 
 #include "traces/command/command_line.h"
 
 namespace pipesim::cli {
 
-void add_predict(CommandLine& program);    // pipesim itself
-void add_schedules(CommandLine& program);  // pipesim schedules
-void add_schedule(CommandLine& program);   // pipesim schedule ...
-void add_compare(CommandLine& program);    // pipesim compare ...
-void add_report(CommandLine& program);     // pipesim report ...
-void add_calibrate(CommandLine& program);  // pipesim calibrate
-void add_fit(CommandLine& program);        // pipesim fit
-void add_what_if(CommandLine& program);    // pipesim whatif
-void add_partition(CommandLine& program);  // pipesim partition
-void add_plan(CommandLine& program);       // pipesim plan
-void add_goodput(CommandLine& program);    // pipesim goodput
-void add_presets(CommandLine& program);    // pipesim models, clusters, devices
+void set_up_predict(CommandLine& program);    // pipesim itself
+void set_up_schedules(CommandLine& command);  // pipesim schedules
+void set_up_schedule(CommandLine& command);   // pipesim schedule ...
+void set_up_compare(CommandLine& command);    // pipesim compare ...
+void set_up_report(CommandLine& command);     // pipesim report ...
+void set_up_calibrate(CommandLine& command);  // pipesim calibrate
+void set_up_fit(CommandLine& command);        // pipesim fit
+void set_up_what_if(CommandLine& command);    // pipesim whatif
+void set_up_partition(CommandLine& command);  // pipesim partition
+void set_up_plan(CommandLine& command);       // pipesim plan
+void set_up_goodput(CommandLine& command);    // pipesim goodput
+void add_presets(CommandLine& program);       // pipesim models, clusters, software, devices
 
 }  // namespace pipesim::cli

@@ -102,9 +102,8 @@ void run(const CompareFlags& flags, const CommandLine& command) {
 
 }  // namespace
 
-void add_compare(CommandLine& program) {
+void set_up_compare(CommandLine& command) {
   auto flags = std::make_shared<CompareFlags>();
-  CommandLine& command = program.add_command("compare", "puts a prediction beside a measurement");
   command.add_flags("",
                     {{"traces", &flags->files, "FILE", "PREDICTED, then MEASURED, or folders"}});
   command.add_flags("Input", profile_flag_help(flags->profile));

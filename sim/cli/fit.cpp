@@ -101,9 +101,8 @@ void run_fit(const FitFlags& flags) {
 
 }  // namespace
 
-void add_fit(CommandLine& program) {
+void set_up_fit(CommandLine& command) {
   auto flags = std::make_shared<FitFlags>();
-  CommandLine& command = program.add_command("fit", "fits a cluster to a few measured iterations");
   command.add_flags(
       "Input",
       {FlagHelp("runs", &flags->runs, "RUNS.csv", "measured iterations, a row each").required(),

@@ -27,10 +27,8 @@ void answer_goodput(const GoodputFlags& flags) {
 
 }  // namespace
 
-void add_goodput(CommandLine& program) {
+void set_up_goodput(CommandLine& command) {
   auto flags = std::make_shared<GoodputFlags>();
-  CommandLine& command =
-      program.add_command("goodput", "how often to save, and what share of time trains");
   add_goodput_flags(command, *flags);
   command.set_work([flags] { answer_goodput(*flags); });
   command.set_footer(

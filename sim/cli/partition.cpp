@@ -147,9 +147,8 @@ void run(const PartitionFlags& flags) {
 
 }  // namespace
 
-void add_partition(CommandLine& program) {
+void set_up_partition(CommandLine& command) {
   auto flags = std::make_shared<PartitionFlags>();
-  CommandLine& command = program.add_command("partition", "balances layers over stages");
   add_schedule_flags(command, flags->schedule, true);
   command.add_flags(
       "Search",

@@ -214,9 +214,8 @@ void plan_in_short(const ModelFlags& model, const ScheduleFlags& schedule, const
   run(flags, true);
 }
 
-void add_plan(CommandLine& program) {
+void set_up_plan(CommandLine& command) {
   auto flags = std::make_shared<PlanFlags>();
-  CommandLine& command = program.add_command("plan", "finds the best layout for so many devices");
   command.add_flags("What is to be trained", question_flags(*flags));
   command.add_flags("What may be chosen",
                     {{"--only", &flags->only, "AXIS=A,B ...", "values of an axis; see below"},

@@ -159,7 +159,7 @@ void run(const PredictFlags& flags, const CommandLine& program) {
 
 }  // namespace
 
-void add_predict(CommandLine& program) {
+void set_up_predict(CommandLine& program) {
   auto flags = std::make_shared<PredictFlags>();
   add_schedule_flags(program, flags->schedule, true);
   add_cost_flags(program, flags->costs);

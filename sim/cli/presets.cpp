@@ -181,15 +181,16 @@ void print_preset(std::string_view what, const std::string& name,
 
 void add_presets(CommandLine& program) {
   const auto add = [&](const std::string& name, const std::string& help, auto list, auto show) {
-    auto given = std::make_shared<Flag>();
-    CommandLine& command = program.add_command(name, help);
-    command.add_flags("", {{"name", given.get(), "NAME", "prints this one as a file"}});
-    command.set_work([given, list, show] {
-      if (*given) {
-        show(**given);
-      } else {
-        list();
-      }
+    program.add_command(name, help, [list, show](CommandLine& command) {
+      auto given = std::make_shared<Flag>();
+      command.add_flags("", {{"name", given.get(), "NAME", "prints this one as a file"}});
+      command.set_work([given, list, show] {
+        if (*given) {
+          show(**given);
+        } else {
+          list();
+        }
+      });
     });
   };
   add("models", "lists the models known by name, or prints one", list_models, print_model);

@@ -121,9 +121,8 @@ void report_run(const ReportFlags& flags, const CommandLine& command) {
 
 }  // namespace
 
-void add_report(CommandLine& program) {
+void set_up_report(CommandLine& command) {
   auto flags = std::make_shared<ReportFlags>();
-  CommandLine& command = program.add_command("report", "says what one recorded run did");
   command.add_flags("", {{"traces", &flags->files, "FILE", "of one run, of each rank one or all"}});
   command.add_flags("Input", profile_flag_help(flags->profile));
   command.add_flags(

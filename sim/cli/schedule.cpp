@@ -167,8 +167,7 @@ void write_streams(const ScheduleVerbFlags& flags) {
 
 }  // namespace
 
-void add_schedule(CommandLine& program) {
-  CommandLine& command = program.add_command("schedule", "prints, checks or writes one schedule");
+void set_up_schedule(CommandLine& command) {
   const auto add = [&](const std::string& name, const std::string& help, auto run) {
     auto flags = std::make_shared<ScheduleVerbFlags>();
     CommandLine& verb = command.add_command(name, help);

@@ -272,9 +272,8 @@ void run(const CommandLine& command, const SchedulesFlags& flags) {
 
 }  // namespace
 
-void add_schedules(CommandLine& program) {
+void set_up_schedules(CommandLine& command) {
   auto flags = std::make_shared<SchedulesFlags>();
-  CommandLine& command = program.add_command("schedules", "lists the schedules, or compares them");
   command.add_flags(
       "", {{"files", &flags->files, "FILE", "schedules to compare with, as of --schedule"},
            {"--compare", &flags->compare, "tries every schedule on the same model"},

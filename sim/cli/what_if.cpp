@@ -281,10 +281,8 @@ void answer_what_if(const WhatIfFlags& flags, const CommandLine& command) {
 
 }  // namespace
 
-void add_what_if(CommandLine& program) {
+void set_up_what_if(CommandLine& command) {
   auto flags = std::make_shared<WhatIfFlags>();
-  CommandLine& command =
-      program.add_command("whatif", "says what a run would take, were it otherwise");
   command.add_flags("",
                     {{"traces", &flags->files, "TRACE", "of one run, of each rank one or all"}});
   command.add_flags("Input", profile_flag_help(flags->profile));

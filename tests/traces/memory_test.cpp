@@ -21,8 +21,8 @@ class Groups {
     std::filesystem::create_directories(folder_.path() / group);
     write_file(folder_ / (group + "/" + file), content);
   }
-  std::int64_t left(const std::string& groups) const {
-    return group_memory_bytes(groups, folder_.path());
+  std::int64_t left(const std::string& groups, std::int64_t most = unlimited) const {
+    return group_memory_bytes(groups, folder_.path(), most);
   }
 
  private:
@@ -39,6 +39,9 @@ TEST(Memory, OfGroupsOfTheSecondVersion) {
   EXPECT_EQ(groups.left("0::/a/b\n"), 700);
   groups.add("a", "memory.stat", "anon 100\ninactive_file 200\n");
   EXPECT_EQ(groups.left("0::/a/b\n"), 900);
+  for (const std::int64_t most : {699, 700, 800, 899})
+    EXPECT_EQ(groups.left("0::/a\n", most), most);
+  EXPECT_EQ(groups.left("0::/a\n", 901), 900);
   groups.add("a/b", "memory.max", "50\n");
   groups.add("a/b", "memory.current", "80\n");
   EXPECT_EQ(groups.left("0::/a/b\n"), 0);

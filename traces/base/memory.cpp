@@ -1,89 +1,94 @@
 #include "traces/base/memory.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
-#include <limits>
+#include <array>
+#include <charconv>
 #include <optional>
-#include <sstream>
 
 #include "traces/base/error.h"
+#include "traces/base/text.h"
 
 namespace pipesim {
 
 namespace {
 
-std::optional<std::int64_t> number_in(const std::filesystem::path& file) {
-  std::ifstream in(file);
-  std::int64_t number = 0;
-  return in >> number ? std::optional(number) : std::nullopt;
+// All of a file that the kernel makes up as it is read; empty where there is none.
+std::string text_in(const std::string& file) {
+  std::string text;
+  const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return text;
+  std::array<char, 4096> part;
+  for (ssize_t size = 0; (size = ::read(descriptor, part.data(), part.size())) > 0;) {
+    text.append(part.data(), static_cast<std::size_t>(size));
+  }
+  ::close(descriptor);
+  return text;
 }
 
-// Pages of files that the system gives up before it lacks memory.
-std::int64_t cached_bytes(const std::filesystem::path& statistics) {
-  std::ifstream in(statistics);
-  std::string key;
-  std::int64_t value = 0;
-  while (in >> key >> value) {
-    if (key == "inactive_file") return value;
+// The number that a text begins with, behind blanks.
+std::optional<std::int64_t> number_of(std::string_view text) {
+  text = strip(text);
+  std::int64_t number = 0;
+  const auto end = std::from_chars(text.data(), text.data() + text.size(), number);
+  return end.ec == std::errc() ? std::optional(number) : std::nullopt;
+}
+
+// The same behind `key`, which begins one of the lines.
+std::optional<std::int64_t> number_behind(std::string_view key, std::string_view lines) {
+  for (const std::string_view line : split(lines, '\n')) {
+    if (line.starts_with(key)) return number_of(line.substr(key.size()));
   }
-  return 0;
+  return std::nullopt;
+}
+
+// What a group leaves, where that is less than `most`. `second`: it is of the second version.
+std::int64_t left_by(const std::string& folder, bool second, std::int64_t most) {
+  const auto limit = number_of(text_in(folder + (second ? "memory.max" : "memory.limit_in_bytes")));
+  if (!limit) return most;
+  std::int64_t used =
+      number_of(text_in(folder + (second ? "memory.current" : "memory.usage_in_bytes")))
+          .value_or(0);
+  if (*limit - used >= most) return most;  // its statistics take the kernel long
+  // Pages of files, which the system gives up before it lacks memory.
+  used -= number_behind("inactive_file ", text_in(folder + "memory.stat")).value_or(0);
+  return std::clamp<std::int64_t>(*limit - std::max<std::int64_t>(0, used), 0, most);
 }
 
 }  // namespace
 
-std::int64_t group_memory_bytes(const std::string& groups, const std::filesystem::path& root) {
-  std::int64_t least = std::numeric_limits<std::int64_t>::max();
-  std::istringstream lines(groups);
-  for (std::string line; std::getline(lines, line);) {  // "0::/a/b" or "9:memory:/a/b"
-    const std::size_t first = line.find(':');
-    const std::size_t second = line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    const bool is_second_version = controllers.empty();
-    if (!is_second_version && controllers != "memory") continue;
-    const std::filesystem::path mounted = is_second_version ? root : root / "memory";
-    std::filesystem::path group(line.substr(second + 1));
-    for (;; group = group.parent_path()) {
-      const std::filesystem::path folder = mounted / group.relative_path();
-      const auto limit =
-          number_in(folder / (is_second_version ? "memory.max" : "memory.limit_in_bytes"));
-      const auto used =
-          number_in(folder / (is_second_version ? "memory.current" : "memory.usage_in_bytes"));
-      if (limit) {
-        const std::int64_t in_use = used.value_or(0) - cached_bytes(folder / "memory.stat");
-        least =
-            std::min(least, std::max<std::int64_t>(0, *limit - std::max<std::int64_t>(0, in_use)));
-      }
-      if (!group.has_relative_path()) break;
+std::int64_t group_memory_bytes(std::string_view groups, const std::string& root,
+                                std::int64_t most) {
+  for (const std::string_view line : split(groups, '\n')) {  // "0::/a/b" or "9:memory:/a/b"
+    const std::vector<std::string_view> parts = split(line, ':');
+    if (parts.size() < 3) continue;
+    const bool second = parts[1].empty();
+    if (!second && parts[1] != "memory") continue;
+    std::string_view group = line.substr(parts[0].size() + parts[1].size() + 2);
+    for (;;) {
+      most = left_by(fmt::format("{}{}{}/", root, second ? "" : "/memory", group), second, most);
+      if (group.size() <= 1) break;
+      group = group.substr(0, group.rfind('/') == group.npos ? 0 : group.rfind('/'));
     }
   }
-  return least;
+  return most;
 }
 
 std::int64_t available_memory_bytes() {
   std::int64_t available =
       std::int64_t{::sysconf(_SC_PHYS_PAGES)} * std::int64_t{::sysconf(_SC_PAGESIZE)};
-  std::ifstream info("/proc/meminfo");
-  std::string key;
-  std::int64_t kib = 0;
-  std::string unit;
-  while (info >> key >> kib >> unit) {
-    if (key == "MemAvailable:") available = std::min(available, kib * 1024);
+  if (const auto kib = number_behind("MemAvailable:", text_in("/proc/meminfo"))) {
+    available = std::min(available, *kib * 1024);
   }
-  std::ifstream group_file("/proc/self/cgroup");
-  const std::string groups(std::istreambuf_iterator<char>(group_file), {});
-  available = std::min(available, group_memory_bytes(groups, "/sys/fs/cgroup"));
+  available = group_memory_bytes(text_in("/proc/self/cgroup"), "/sys/fs/cgroup", available);
   rlimit process{};
   if (::getrlimit(RLIMIT_AS, &process) == 0 && process.rlim_cur != RLIM_INFINITY) {
-    std::ifstream self("/proc/self/statm");
-    std::int64_t pages = 0;  // of address space in use
-    self >> pages;
-    const std::int64_t used = pages * std::int64_t{::sysconf(_SC_PAGESIZE)};
+    const std::int64_t pages = number_of(text_in("/proc/self/statm")).value_or(0);
+    const std::int64_t used = pages * std::int64_t{::sysconf(_SC_PAGESIZE)};  // address space
     available = std::min(available, static_cast<std::int64_t>(process.rlim_cur) - used);
   }
   return available;

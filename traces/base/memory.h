@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <string>
+#include <string_view>
 
 namespace pipesim {
 
@@ -11,9 +11,10 @@ namespace pipesim {
 // groups leave where that is less.
 std::int64_t available_memory_bytes();
 
-// What control groups leave, those around them included: `groups` as /proc/self/cgroup has
-// them, of either version, mounted at `root`. The largest number where none has a limit.
-std::int64_t group_memory_bytes(const std::string& groups, const std::filesystem::path& root);
+// What control groups leave of `most`, those around them included: `groups` as
+// /proc/self/cgroup has them, of either version, mounted at `root`.
+std::int64_t group_memory_bytes(std::string_view groups, const std::string& root,
+                                std::int64_t most);
 
 // What is said where memory has run out all the same.
 inline constexpr const char* out_of_memory =

@@ -82,6 +82,15 @@ CommandLine& CommandLine::add_command(const std::string& name, const std::string
   return *commands_.emplace_back(new CommandLine(app, *this));
 }
 
+void CommandLine::add_command(const std::string& name, const std::string& about,
+                              std::function<void(CommandLine&)> set_up) {
+  CommandLine& command = add_command(name, about);
+  command.app_.preparse_callback([&command, set_up = std::move(set_up)](std::size_t) {
+    set_up(command);
+    command.require_subcommands();
+  });
+}
+
 void CommandLine::add_flags(const std::string& group, std::span<const FlagHelp> flags) {
   for (const FlagHelp& flag : flags) {
     CLI::Option* option = std::visit(

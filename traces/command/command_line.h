@@ -68,6 +68,10 @@ class CommandLine {
   CommandLine& operator=(const CommandLine&) = delete;
 
   CommandLine& add_command(const std::string& name, const std::string& about);
+  // The same, but `set_up` adds what the command has only where the command line names it:
+  // making hundreds of flags that nobody gave would take longer than a short prediction.
+  void add_command(const std::string& name, const std::string& about,
+                   std::function<void(CommandLine&)> set_up);
   // Shown in help below the heading `group`, or with what has none.
   void add_flags(const std::string& group, std::span<const FlagHelp> flags);
   void add_flags(const std::string& group, std::initializer_list<FlagHelp> flags) {
