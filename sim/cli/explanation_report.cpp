@@ -153,6 +153,7 @@ std::string memory_table(const Explanation& explanation, std::int64_t memory_byt
                                         "receive buffers",
                                         "gathered weights",
                                         "workspace",
+                                        "reserved",
                                         "peak",
                                         fmt::format("% of {}", format_bytes(memory_bytes)),
                                         "too much"};
@@ -167,7 +168,7 @@ std::string memory_table(const Explanation& explanation, std::int64_t memory_byt
     for (const std::int64_t bytes :
          {states.weights, states.gradients, states.optimizer, working.activations, working.residue,
           working.send_buffers, working.receive_buffers, working.unsharded, working.workspace,
-          total}) {
+          rank.memory.reserved, total}) {
       column.cells.push_back(unit.text(bytes));
     }
     column.cells.push_back(share(total, memory_bytes));

@@ -6,6 +6,7 @@
 #include "tests/files.h"
 #include "tests/model_calls.h"
 #include "traces/base/files.h"
+#include "traces/base/text.h"
 
 namespace pipesim {
 namespace {
@@ -111,7 +112,8 @@ TEST(FitCommand, RefusesWhatCannotBe) {
   refuse("", "runs.csv: is empty");
   refuse(header + good + good, "runs.csv: has 2 runs, which tell too little; measure 3 or more");
   refuse("model,stages,secs\n", "runs.csv:1:3: unknown column 'secs'; known, nearest first: sec");
-  refuse("model,stages,microbatches\n", "runs.csv:1: there is no column seconds; add it");
+  refuse("model,stages,microbatches\n", "runs.csv:1: there is no column seconds, and none of traces; add one");
+  refuse("stages,seconds\n", "runs.csv:1: there is no column model; add it");
   refuse("model,seconds,model\n", "runs.csv:1:3: column model is there twice");
   refuse(header + good + "gpt2-xl,1,8,1,1.5\n", "runs.csv:3: 5 cells for 6 columns");
   refuse(header + good + good + "gpt2-xl,1,8,1,1,\n", "runs.csv:4: seconds: is empty");
@@ -121,8 +123,151 @@ TEST(FitCommand, RefusesWhatCannotBe) {
   refuse(header + good + good + "\"gpt2-xl,1,8,1,1,1\n", "runs.csv:4:1: a quote is not closed");
   write_file(runs, header + good + good + good);
   expect_refused("fit " + runs, 2, "--cluster is missing");
-  expect_refused("fit " + runs + " --cluster mine.json", 2, "a fit starts from a preset");
+  expect_refused("fit " + runs + " --cluster " + folder.path() + "/none.json", 2, "none.json");
+  expect_refused("fit " + runs + " --cluster dgx-a100 --software megatron", 2, "megatron-core");
   expect_refused("fit " + runs + " --cluster dgx-a100 -o " + runs, 2, "name the same file");
+}
+
+// Of four layouts: what predictions on a cluster of one's own say, peaks or traces included.
+class OwnMachine {
+ public:
+  explicit OwnMachine(const TemporaryFolder& folder) : folder_(folder) {
+    write_file(cluster(), R"({"format":"pipesim-cluster","version":1,"name":"own",)"
+                          R"("base":"dgx-a100","device":{"software":{"efficiency":0.8,)"
+                          R"("p2p_overhead":"3ms","activation_memory":1.25,"state_bytes":2,)"
+                          R"("reserved_memory":"2GiB"}}})");
+  }
+
+  std::string cluster() const { return folder_ / "own.json"; }
+  std::string header() const {
+    return "model,stages,microbatches,tensor_parallel,micro_batch_size,seconds,peak_bytes,trace\n";
+  }
+  // `cells`: stages, microbatches, tensor-parallel ranks, size of a microbatch.
+  std::string row(const std::string& cells, bool has_seconds, bool has_peak, bool has_trace) const {
+    std::vector<std::string> numbers;
+    for (const std::string_view one : split(cells, ',')) numbers.emplace_back(one);
+    const std::string name = "run" + numbers[0] + numbers[1] + numbers[2] + numbers[3] + ".json.gz";
+    const Json json =
+        json_of("--schedule 1f1b --model gpt2-xl --stages " + numbers[0] + " --microbatches " +
+                numbers[1] + " --tensor-parallel " + numbers[2] + " --micro-batch-size " +
+                numbers[3] + " --cluster " + cluster() +
+                (has_trace ? " --trace " + (folder_ / name) : ""));
+    const auto text_if = [](bool is_there, const std::string& text) {
+      return is_there ? text : std::string();
+    };
+    const auto seconds = json["makespan_ns"].get<double>() / 1e9;
+    return "gpt2-xl," + cells + "," + text_if(has_seconds, std::to_string(seconds)) + "," +
+           text_if(has_peak, json["peak_memory_bytes"].dump()) + "," + text_if(has_trace, name) +
+           "\n";
+  }
+
+ private:
+  const TemporaryFolder& folder_;
+};
+
+const Json& constant_of(const Json& fit, const std::string& name) {
+  for (const Json& one : fit["constants"]) {
+    if (one["name"] == name) return one;
+  }
+  throw std::runtime_error("no constant " + name);
+}
+
+void expect_within(const Json& fit, const std::string& name, double truth) {
+  const Json& one = constant_of(fit, name);
+  EXPECT_TRUE(one["told"]) << name;
+  EXPECT_LE(one["values"][0]["p2_5"].get<double>(), truth) << name;
+  EXPECT_GE(one["values"][0]["p97_5"].get<double>(), truth) << name;
+}
+
+TEST(FitCommand, FitsPeaksOfMemory) {
+  const TemporaryFolder folder;
+  const OwnMachine machine(folder);
+  std::string text = machine.header();
+  for (const char* cells : {"1,8,1,1", "1,4,1,4", "2,8,1,4", "4,8,2,8", "1,4,8,16", "8,8,1,2"}) {
+    text += machine.row(cells, true, true, false);
+  }
+  write_file(folder / "runs.csv", text);
+  const std::string line =
+      "fit " + (folder / "runs.csv") + " --cluster dgx-a100 -o " + (folder / "mine.json");
+  const Json json = json_of(line);
+  EXPECT_GT(json["memory_errors"]["before"]["mean"], 0.1);
+  EXPECT_LT(json["memory_errors"]["after"]["mean"], 0.03);
+  EXPECT_LT(json["memory_errors"]["by_others"]["mean"], 0.06);
+  expect_within(json, "activation_memory", 1.25);
+  const std::string file = read_file(folder / "mine.json");
+  EXPECT_NE(file.find("6 peaks, 95 % interval"), std::string::npos);
+  for (const Json& run : json["runs"]) {
+    const std::string flags =
+        run["flags"].get<std::string>() + " --cluster " + (folder / "mine.json");
+    const Json predicted = json_of(flags);
+    EXPECT_EQ(predicted["peak_memory_bytes"], run["predicted_peak_bytes"]);
+  }
+  const std::string report = output_of(line, {"COLUMNS=80"});
+  EXPECT_NE(report.find("memory of the fullest rank"), std::string::npos);
+  EXPECT_NE(unwrapped(report).find("; peaks of memory erred by"), std::string::npos);
+  // A line of its own in what is explained.
+  const std::string flags = json["runs"][2]["flags"].get<std::string>();
+  const Json explained = json_of(flags + " --explain --cluster " + machine.cluster());
+  std::int64_t sum = 0;
+  for (const Json& rank : explained["explanation"]["ranks"]) {
+    EXPECT_EQ(rank["memory_bytes"]["reserved"], std::int64_t{2} << 30);
+    std::int64_t own = 0;
+    for (const Json& bytes : rank["memory_bytes"]) own += bytes.get<std::int64_t>();
+    sum = std::max(sum, own);
+  }
+  EXPECT_EQ(sum, explained["peak_memory_bytes"]);
+  EXPECT_NE(output_of(flags + " --explain --cluster " + machine.cluster()).find("\nreserved "),
+            std::string::npos);
+}
+
+TEST(FitCommand, TakesTimesFromTraces) {
+  const TemporaryFolder folder;
+  const OwnMachine machine(folder);
+  const std::string first = machine.row("2,8,1,4", false, false, true);
+  const std::string second = machine.row("4,8,2,8", false, false, true);
+  write_file(folder / "runs.csv", machine.header() + first + second);
+  const std::string line = "fit " + (folder / "runs.csv") + " --cluster dgx-a100";
+  const Json json = json_of(line);
+  expect_within(json, "efficiency", 0.8);
+  EXPECT_LT(json["errors"]["after"]["worst"], 0.03);
+  EXPECT_EQ(json["memory_errors"], nullptr);
+  for (const Json& run : json["runs"]) {
+    const Json truth = json_of(run["flags"].get<std::string>() + " --cluster " + machine.cluster());
+    EXPECT_EQ(run["measured_ns"], truth["makespan_ns"]);
+    // A trace gives back what costs said.
+    const double backward = run["kinds_ns"]["measured"]["backward"].get<double>();
+    EXPECT_NEAR(run["kinds_ns"]["after"]["backward"].get<double>() / backward, 1, 0.04);
+    EXPECT_GT(run["kinds_ns"]["measured"]["messages"], 0);
+  }
+  const std::string report = output_of(line, {"COLUMNS=80"});
+  EXPECT_NE(report.find("of traces"), std::string::npos);
+  EXPECT_NE(unwrapped(report).find("that trace is a prediction, no measurement"),
+            std::string::npos);
+  // Its time is that of the row where there is one.
+  write_file(folder / "runs.csv",
+             machine.header() + machine.row("2,8,1,4", true, false, true) + second + first);
+  EXPECT_EQ(json_of(line)["runs"].size(), 3U);
+}
+
+TEST(FitCommand, RefusesTracesThatAreNotOfTheRow) {
+  const TemporaryFolder folder;
+  const OwnMachine machine(folder);
+  const std::string good = machine.row("2,8,1,4", false, false, true);
+  const std::string trace = good.substr(good.rfind(',') + 1);
+  const auto refuse = [&](const std::string& row, const std::string& part, int status = 2) {
+    write_file(folder / "runs.csv", machine.header() + good + row);
+    expect_refused("fit " + (folder / "runs.csv") + " --cluster dgx-a100", status, part);
+  };
+  refuse("gpt2-xl,4,8,1,4,,," + trace,
+         "is of 2 pipeline ranks, and the row of 4 pipeline ranks; give the trace of this run, or "
+         "correct the row");
+  refuse("gpt2-xl,2,16,1,4,,," + trace, "runs.csv:3: trace: ");
+  refuse("gpt2-xl,2,16,1,4,,," + trace, "is of 8 microbatches, and the row of 16 microbatches");
+  refuse("gpt2-xl,2,8,1,4,,,none.json\n", "none.json");
+  refuse("gpt2-xl,2,8,1,4,,,own.json\n", "own.json");
+  refuse("gpt2-xl,2,8,1,4,,,\n", "runs.csv:3: seconds: is empty; give what an iteration took, a");
+  refuse("gpt2-xl,2,8,1,4,1.5,-3,\n", "runs.csv:3: peak_bytes: '-3' is no number above 0");
+  refuse("", "runs.csv: has 1 run, which tell too little");
 }
 
 }  // namespace
