@@ -146,7 +146,7 @@ std::string runs_table(const FitView& view, const ErrorTable& table, std::string
     return out;
   };
   std::string out = table.columns.size() == 1
-                        ? fmt::format("{:<49} {:>7}\n", title, "error, %")
+                        ? fmt::format("{:<48} {:>8}\n", title, "error, %")
                         : fmt::format("{:<49} {:>25}\n", title, "------- error, % -------");
   out += fmt::format("{:>4}  {:<12} {:<20} {:>9}{}\n", "line", "model", "run", "measured",
                      cells([](const ErrorColumn& column) { return column.name; }));

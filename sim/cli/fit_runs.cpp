@@ -276,12 +276,10 @@ MeasuredIteration measured_run(const RunRow& row, const FitStart& start, std::st
   const TracedRun traced = read_traced_run(*trace, run.request);
   run.kinds = traced.kinds;
   if (!seconds) run.measured_ns = traced.iteration_ns;
-  notes +=
-      fmt::format("line {}: {}, {}: {}\n", row.line, seconds ? "its kinds are of" : "the median of",
-                  plural(traced.iterations, "iteration"), printable(*trace));
-  if (traced.source == Source::predicted) {
-    notes += fmt::format("line {}: that trace is a prediction, no measurement\n", row.line);
-  }
+  notes += fmt::format("line {}: {} {} of {}{}\n", row.line,
+                       seconds ? "forwards, backwards and messages of" : "the median of",
+                       plural(traced.iterations, "iteration"), printable(*trace),
+                       traced.source == Source::predicted ? ", a prediction, no measurement" : "");
   notes += traced.warnings;
   return run;
 }

@@ -4,12 +4,14 @@
 #include <fmt/ranges.h>
 
 #include <span>
+#include <utility>
 
 #include "sim/calibrate/calibration.h"
 #include "sim/request/cost_source.h"
 #include "sim/schedule/description.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
+#include "traces/print/tables.h"
 #include "traces/read/read_run.h"
 
 namespace pipesim::cli {
@@ -39,6 +41,29 @@ std::string list_text(const std::vector<int>& values) {
   return fmt::format("{}", fmt::join(values, ","));
 }
 
+// What each rank computed, in its order; empty where any cell holds several actions, which may be
+// recorded as one or as several.
+std::vector<std::vector<Action>> computed_by(const ActionLists& lists) {
+  std::vector<std::vector<Action>> all(static_cast<std::size_t>(lists.ranks()));
+  for (int rank = 0; rank < lists.ranks(); ++rank) {
+    for (const Action& action : lists[rank]) {
+      if (action.joined) return {};
+      if (is_compute(action.kind)) all[static_cast<std::size_t>(rank)].push_back(action);
+    }
+  }
+  return all;
+}
+
+// Of the median iteration.
+std::vector<std::vector<Action>> computed_in(const RecordedRun& run) {
+  std::vector<std::vector<Action>> all(static_cast<std::size_t>(run.ranks));
+  for (const Span& span : run.spans_of(run.iterations[run.median_iteration()])) {
+    if (!is_compute(span.action.kind)) continue;
+    all[static_cast<std::size_t>(span.rank)].push_back(span.action);
+  }
+  return all;
+}
+
 void require_same(const RecordedRun& run, const std::string& path,
                   const PredictionRequest& request) {
   const SameRun same(path);
@@ -55,12 +80,24 @@ void require_same(const RecordedRun& run, const std::string& path,
     same.require(about.layout == layout, "layers dealt out as " + list_text(about.layout),
                  list_text(layout));
   }
-  if (about.source != Source::measured) return;  // others don't tell
+  const auto order = computed_by(schedule.actions);
+  same.require(order.empty() || computed_in(run) == order, "another order of actions",
+               schedule.name);
   const auto& asked = std::get<TrainingRequest>(request.costs.costs);
+  if (!about.model_json.empty()) {
+    Model model = parse_model(about.model_json, path);
+    const std::string name = std::exchange(model.name, asked.model.name);
+    same.require(model == asked.model, "model " + printable(name), printable(asked.model.name));
+  }
+  if (about.source != Source::measured) return;  // others don't tell
   const Training& training = asked.training;
   same.require_count(about.replicas, asked.replicas(schedule.ranks()), "replica");
   same.require_count(about.tensor_parallel, training.tensor_parallel, "tensor-parallel rank");
   const MeasuredFacts& facts = about.measured;
+  if (!facts.precision.empty()) {
+    same.require(facts.precision == precision_name(training.precision), facts.precision,
+                 std::string(precision_name(training.precision)));
+  }
   if (facts.micro_batch_size > 0) {
     same.require(facts.micro_batch_size == training.micro_batch_size,
                  fmt::format("a micro-batch size of {}", facts.micro_batch_size),
@@ -90,7 +127,7 @@ TracedRun read_traced_run(const std::string& path, const PredictionRequest& requ
   traced.iterations = static_cast<std::int64_t>(run.iterations.size());
   traced.kinds = kind_times(calibration.costs.resolve(placement, std::nullopt), placement);
   traced.source = run.about.source;
-  traced.warnings = run.warnings.text();
+  traced.warnings = taken_line(run) + run.warnings.text();
   return traced;
 }
 

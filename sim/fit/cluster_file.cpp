@@ -63,6 +63,7 @@ class StartDocument {
     } else {
       json_["base"] = start.cluster;
     }
+    for (const char* key : {"name", "title"}) json_[key];  // their places
     if (!start.software) return;
     Json& software = json_["device"]["software"];
     if (names_file(*start.software)) {

@@ -1,7 +1,9 @@
 // `pipesim fit`, as a user gives it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 #include "tests/files.h"
 #include "tests/model_calls.h"
@@ -112,7 +114,8 @@ TEST(FitCommand, RefusesWhatCannotBe) {
   refuse("", "runs.csv: is empty");
   refuse(header + good + good, "runs.csv: has 2 runs, which tell too little; measure 3 or more");
   refuse("model,stages,secs\n", "runs.csv:1:3: unknown column 'secs'; known, nearest first: sec");
-  refuse("model,stages,microbatches\n", "runs.csv:1: there is no column seconds, and none of traces; add one");
+  refuse("model,stages,microbatches\n",
+         "runs.csv:1: there is no column seconds, and none of traces; add one");
   refuse("stages,seconds\n", "runs.csv:1: there is no column model; add it");
   refuse("model,seconds,model\n", "runs.csv:1:3: column model is there twice");
   refuse(header + good + "gpt2-xl,1,8,1,1.5\n", "runs.csv:3: 5 cells for 6 columns");
@@ -123,7 +126,7 @@ TEST(FitCommand, RefusesWhatCannotBe) {
   refuse(header + good + good + "\"gpt2-xl,1,8,1,1,1\n", "runs.csv:4:1: a quote is not closed");
   write_file(runs, header + good + good + good);
   expect_refused("fit " + runs, 2, "--cluster is missing");
-  expect_refused("fit " + runs + " --cluster " + folder.path() + "/none.json", 2, "none.json");
+  expect_refused("fit " + runs + " --cluster " + (folder / "none.json"), 2, "none.json");
   expect_refused("fit " + runs + " --cluster dgx-a100 --software megatron", 2, "megatron-core");
   expect_refused("fit " + runs + " --cluster dgx-a100 -o " + runs, 2, "name the same file");
 }
@@ -147,16 +150,15 @@ class OwnMachine {
     std::vector<std::string> numbers;
     for (const std::string_view one : split(cells, ',')) numbers.emplace_back(one);
     const std::string name = "run" + numbers[0] + numbers[1] + numbers[2] + numbers[3] + ".json.gz";
-    const Json json =
-        json_of("--schedule 1f1b --model gpt2-xl --stages " + numbers[0] + " --microbatches " +
-                numbers[1] + " --tensor-parallel " + numbers[2] + " --micro-batch-size " +
-                numbers[3] + " --cluster " + cluster() +
-                (has_trace ? " --trace " + (folder_ / name) : ""));
+    const Json json = json_of("--schedule 1f1b --model gpt3-1.3b --stages " + numbers[0] +
+                              " --microbatches " + numbers[1] + " --tensor-parallel " + numbers[2] +
+                              " --micro-batch-size " + numbers[3] + " --cluster " + cluster() +
+                              (has_trace ? " --trace " + (folder_ / name) : ""));
     const auto text_if = [](bool is_there, const std::string& text) {
       return is_there ? text : std::string();
     };
     const auto seconds = json["makespan_ns"].get<double>() / 1e9;
-    return "gpt2-xl," + cells + "," + text_if(has_seconds, std::to_string(seconds)) + "," +
+    return "gpt3-1.3b," + cells + "," + text_if(has_seconds, std::to_string(seconds)) + "," +
            text_if(has_peak, json["peak_memory_bytes"].dump()) + "," + text_if(has_trace, name) +
            "\n";
   }
@@ -216,8 +218,9 @@ TEST(FitCommand, FitsPeaksOfMemory) {
     sum = std::max(sum, own);
   }
   EXPECT_EQ(sum, explained["peak_memory_bytes"]);
-  EXPECT_NE(output_of(flags + " --explain --cluster " + machine.cluster()).find("\nreserved "),
-            std::string::npos);
+  const std::string table = output_of(flags + " --explain --cluster " + machine.cluster());
+  EXPECT_NE(table.find("\nreserved "), std::string::npos);
+  EXPECT_NE(table.find("\nactivations x 1.25 "), std::string::npos);
 }
 
 TEST(FitCommand, TakesTimesFromTraces) {
@@ -241,8 +244,7 @@ TEST(FitCommand, TakesTimesFromTraces) {
   }
   const std::string report = output_of(line, {"COLUMNS=80"});
   EXPECT_NE(report.find("of traces"), std::string::npos);
-  EXPECT_NE(unwrapped(report).find("that trace is a prediction, no measurement"),
-            std::string::npos);
+  EXPECT_NE(unwrapped(report).find(".json.gz, a prediction, no measurement"), std::string::npos);
   // Its time is that of the row where there is one.
   write_file(folder / "runs.csv",
              machine.header() + machine.row("2,8,1,4", true, false, true) + second + first);
@@ -258,16 +260,66 @@ TEST(FitCommand, RefusesTracesThatAreNotOfTheRow) {
     write_file(folder / "runs.csv", machine.header() + good + row);
     expect_refused("fit " + (folder / "runs.csv") + " --cluster dgx-a100", status, part);
   };
-  refuse("gpt2-xl,4,8,1,4,,," + trace,
+  refuse("gpt3-1.3b,4,8,1,4,,," + trace,
          "is of 2 pipeline ranks, and the row of 4 pipeline ranks; give the trace of this run, or "
          "correct the row");
-  refuse("gpt2-xl,2,16,1,4,,," + trace, "runs.csv:3: trace: ");
-  refuse("gpt2-xl,2,16,1,4,,," + trace, "is of 8 microbatches, and the row of 16 microbatches");
-  refuse("gpt2-xl,2,8,1,4,,,none.json\n", "none.json");
-  refuse("gpt2-xl,2,8,1,4,,,own.json\n", "own.json");
-  refuse("gpt2-xl,2,8,1,4,,,\n", "runs.csv:3: seconds: is empty; give what an iteration took, a");
-  refuse("gpt2-xl,2,8,1,4,1.5,-3,\n", "runs.csv:3: peak_bytes: '-3' is no number above 0");
+  refuse("gpt3-1.3b,2,16,1,4,,," + trace, "runs.csv:3: trace: ");
+  refuse("gpt3-1.3b,2,16,1,4,,," + trace, "is of 8 microbatches, and the row of 16 microbatches");
+  refuse("gpt3-1.3b,2,8,1,4,,,none.json\n", "none.json");
+  refuse("gpt3-1.3b,2,8,1,4,,,own.json\n", "own.json");
+  refuse("gpt3-1.3b,2,8,1,4,,,\n", "runs.csv:3: seconds: is empty; give what an iteration took, a");
+  refuse("gpt3-1.3b,2,8,1,4,1.5,-3,\n", "runs.csv:3: peak_bytes: '-3' is no number above 0");
   refuse("", "runs.csv: has 1 run, which tell too little");
+  const std::string header =
+      "model,schedule,stages,microbatches,micro_batch_size,sequence_length,precision,trace\n";
+  const auto refuse_profile = [&](const std::string& row, const std::string& part) {
+    write_file(folder / "runs.csv", header + row);
+    expect_refused("fit " + (folder / "runs.csv") + " --cluster dgx-a100", 2, part);
+  };
+  const std::string profile = folder / "profile";
+  std::filesystem::create_directory(profile);
+  for (const char* name : {"/1f1b.rank0.json.gz", "/1f1b.rank1.json.gz"}) {
+    write_file(profile + name, read_file(source_file("traces/recorded") + name));
+  }
+  refuse_profile("gpt-mini,gpipe,2,4,1,64,fp32,profile\n",
+                 "profile is of another order of actions, and the row of gpipe");
+  refuse_profile("gpt-mini,1f1b,2,8,1,64,fp32,profile\n", "is of 4 microbatches, and the row of 8");
+}
+
+// What pipeexec recorded tells of which model, and in which shape.
+TEST(FitCommand, TakesTracesOfPipeexec) {
+  const TemporaryFolder folder;
+  const Outcome recorded =
+      run_command(words(PIPEEXEC_COMMAND +
+                        std::string(" --schedule 1f1b --stages 2 --microbatches 4 "
+                                    "--micro-batch-size 2 --sequence-length 8 "
+                                    "--iterations 3 --trace ") +
+                        (folder / "run.json")));
+  ASSERT_EQ(recorded.status, 0) << recorded.err;
+  const std::string header =
+      "model,stages,microbatches,micro_batch_size,sequence_length,precision,seconds,trace\n";
+  const auto run = [&](const std::string& row) {
+    write_file(folder / "runs.csv", header + row + row + row);
+    return "fit " + (folder / "runs.csv") + " --cluster dgx-a100";
+  };
+  const Json fitted = json_of(run("gpt-mini,2,4,2,8,fp32,,run.json\n"));
+  const Json trace = Json::parse(read_file(folder / "run.json"));
+  std::vector<std::int64_t> times = trace["metadata"]["pipesim"]["iteration_ns"];
+  std::ranges::sort(times);
+  EXPECT_EQ(fitted["runs"][0]["measured_ns"], times[1]);
+  const Json timed = json_of(run("gpt-mini,2,4,2,8,fp32,0.5,run.json\n"));
+  EXPECT_EQ(timed["runs"][0]["measured_ns"], 500'000'000);
+  EXPECT_EQ(timed["runs"][0]["kinds_ns"]["measured"], fitted["runs"][0]["kinds_ns"]["measured"]);
+  for (const auto& [row, part] :
+       {std::pair("llama-mini,2,4,2,8,fp32,,run.json\n",
+                  "is of model gpt-mini, and the row of llama"),
+        {"gpt-mini,2,4,4,8,fp32,,run.json\n", "is of a micro-batch size of 2, and the row of 4"},
+        {"gpt-mini,2,4,2,16,fp32,,run.json\n", "is of sequences of 8 tokens, and the row of 16"},
+        {"gpt-mini,2,4,2,8,bf16,,run.json\n", "is of fp32, and the row of bf16"},
+        {"gpt2-small,2,4,2,8,fp32,,run.json\n",
+         "is of layers dealt out as 5,5, and the row of 7,7"}}) {
+    expect_refused(run(row), 2, part);
+  }
 }
 
 }  // namespace

@@ -217,8 +217,7 @@ TEST(Fit, WritesWhatItFound) {
     one.is_told = true;
     if (one.by == 0) one.by = -0.1;
   }
-  const std::string text =
-      cluster_file(preset_start, {"mine", "runs.csv"}, fitted, preset());
+  const std::string text = cluster_file(preset_start, {"mine", "runs.csv"}, fitted, preset());
   const Cluster read = parse_cluster(text, "mine.json");
   EXPECT_EQ(read.name, "mine");
   EXPECT_EQ(read.device.software.name, "nanotron");
@@ -292,15 +291,19 @@ TEST(Fit, ReservesNothingWherePeaksAreLow) {
 }
 
 TEST(Fit, LeavesMemoryThatFewRunsTell) {
-  std::vector<MeasuredIteration> runs =
-      runs_on(with_memory(1, 0, 5 * gib), many_sizes, Tells::peaks);
-  for (std::size_t i = 2; i < runs.size(); ++i) runs[i].peak_bytes.reset();
-  EXPECT_FALSE(fit(runs, preset()).memory);
-  runs[2].peak_bytes = predict_on(with_memory(1, 0, 5 * gib), runs[2].request).peak_bytes;
-  const FittedCluster fitted = fit(runs, preset());
-  ASSERT_TRUE(fitted.memory);
-  EXPECT_EQ(fitted.memory->by_others.size(), 3U);
-  EXPECT_TRUE(holds(constant_of(fitted, Constant::reserved_memory), 5));
+  const Cluster truth = with_memory(1, 2, 0);
+  std::vector<MeasuredIteration> runs = runs_on(truth, many_sizes, Tells::peaks);
+  runs.resize(4);
+  runs[2].peak_bytes.reset();
+  const FittedCluster three = fit(runs, preset());
+  ASSERT_TRUE(three.memory);
+  EXPECT_EQ(three.memory->by_others.size(), 3U);
+  EXPECT_TRUE(holds(constant_of(three, Constant::state_bytes), 2));
+  runs[1].peak_bytes.reset();
+  const FittedCluster two = fit(runs, preset());
+  EXPECT_FALSE(two.memory);
+  EXPECT_EQ(two.constants.size(), time_constants.size());
+  EXPECT_EQ(two.on(preset()).device.software.state_bytes, 0);
 }
 
 // Of activations in pipelines of one stage: what is counted times the factor.
@@ -370,14 +373,8 @@ TEST(Fit, RefusesTooFewRuns) {
 // ---- Starts of one's own
 
 // The file that a fit writes needs none of those that it started from, and predicts as the fit.
-void expect_file_says_it_all(const FitStart& start) {
+void expect_file_says_it_all(const FitStart& start, FittedCluster fitted) {
   const Cluster cluster = find_start(start);
-  std::vector<MeasuredIteration> runs =
-      runs_on(with_factors({{Constant::efficiency, 0.8}}), many_sizes, Tells::peaks);
-  for (MeasuredIteration& run : runs) {
-    std::get<TrainingRequest>(run.request.costs.costs).cluster = cluster;
-  }
-  FittedCluster fitted = fit(runs, cluster);
   for (FittedConstant& one : fitted.constants) {
     one.is_told = has(cluster, one.constant);
     if (one.by == 0) one.by = range_of(cluster, one.constant).most > 0.05 ? 0.05 : -0.05;
@@ -387,11 +384,12 @@ void expect_file_says_it_all(const FitStart& start) {
   const Cluster meant = fitted.on(cluster);
   EXPECT_EQ(read.name, "mine");
   EXPECT_EQ(read.device.software.name, meant.device.software.name) << text;
-  for (const MeasuredIteration& run : runs) {
-    const PredictedRun by_file = predict_on(read, run.request);
-    const PredictedRun by_fit = predict_on(meant, run.request);
-    EXPECT_NEAR(static_cast<double>(by_file.iteration_ns) / static_cast<double>(by_fit.iteration_ns),
-                1, 1e-4)
+  for (const RunSize& size : many_sizes) {
+    const PredictedRun by_file = predict_on(read, request_of(size));
+    const PredictedRun by_fit = predict_on(meant, request_of(size));
+    EXPECT_NEAR(
+        static_cast<double>(by_file.iteration_ns) / static_cast<double>(by_fit.iteration_ns), 1,
+        1e-4)
         << text;
     EXPECT_NEAR(static_cast<double>(by_file.peak_bytes) / static_cast<double>(by_fit.peak_bytes), 1,
                 1e-4)
@@ -419,31 +417,31 @@ TEST(FitStarts, AreWrittenWhole) {
   device.replace(device.find(software), software.size(),
                  R"("software": {"base": "megatron-core", "efficiency": 0.9})");
   write("device.json", device);
-  const std::string based =
-      write("based.json",
-            R"({"format":"pipesim-cluster","version":1,"name":"based","base":"dgx-h100",)"
-            R"("device":{"memory":"60GiB","software":{"base":"nemo","efficiency":0.9}},)"
-            R"("network":{"share":0.5}})");
+  const std::string based = write(
+      "based.json", R"({"format":"pipesim-cluster","version":1,"name":"based","base":"dgx-h100",)"
+                    R"("device":{"memory":"60GiB","software":{"base":"nemo","efficiency":0.9}},)"
+                    R"("network":{"share":0.5}})");
   std::string text(cluster_preset("dgx-h100"));
   const std::string named = R"("device": "h100-sxm-80gb")";
   ASSERT_NE(text.find(named), std::string::npos);
   const std::string with_preset = write("with_preset.json", text);
   text.replace(text.find(named), named.size(), R"("device": "./device.json")");
   const std::string with_file = write("with_file.json", text);
+  const FittedCluster fitted =
+      fit(runs_on(with_memory(1.2, 1, gib), lone_device, Tells::peaks), preset());
   for (const std::string& cluster : {std::string("dgx-h100"), based, with_preset, with_file}) {
     for (const std::optional<std::string>& software_of :
          {std::optional<std::string>(), std::optional<std::string>("torchtitan"),
           std::optional(own), std::optional(changed)}) {
       SCOPED_TRACE(cluster + " with " + software_of.value_or("its own"));
-      expect_file_says_it_all({cluster, software_of});
+      expect_file_says_it_all({cluster, software_of}, fitted);
     }
   }
   // A fit starts from what another one wrote, too.
   const FitStart start{based, own};
-  const FittedCluster fitted = fit(runs_on(preset(), many_sizes), find_start(start));
   const std::string first =
       write("first.json", cluster_file(start, {"first", "runs.csv"}, fitted, find_start(start)));
-  expect_file_says_it_all({first, std::nullopt});
+  expect_file_says_it_all({first, std::nullopt}, fitted);
 }
 
 // A run that depends on what the others don't tell is known least.
