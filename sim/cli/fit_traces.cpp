@@ -110,6 +110,17 @@ void require_same(const RecordedRun& run, const std::string& path,
   }
 }
 
+RecordedRun read_trace(const std::string& path, const ReadOptions& options) {
+  try {
+    return read_run({path}, options);
+  } catch (const Error& error) {
+    throw Error(error.cause(),
+                fmt::format("trace: {}; give what pipeexec or a profiler recorded of this run, its "
+                            "path from the folder of the rows",
+                            error.what()));
+  }
+}
+
 }  // namespace
 
 TracedRun read_traced_run(const std::string& path, const PredictionRequest& request) {
@@ -118,7 +129,7 @@ TracedRun read_traced_run(const std::string& path, const PredictionRequest& requ
   // By which a profile's actions are told where it does not name them.
   options.profile.program = rows_of(request.schedule.schedule);
   options.profile.program_flag = "trace: the row's schedule";
-  const RecordedRun run = read_run({path}, options);
+  const RecordedRun run = read_trace(path, options);
   require_same(run, path, request);
   const Calibration calibration = calibrate(std::span(&run, 1));
   const Placement& placement = request.schedule.schedule.placement;
