@@ -69,8 +69,9 @@ struct MemoryPeak {
 struct RankMemory {
   StateBytes states;
   MemoryPeak peak;
+  std::int64_t reserved = 0;  // whatever it trains: no action's, and in no trace
 
-  std::int64_t total() const { return states.total() + peak.total; }
+  std::int64_t total() const { return states.total() + peak.total + reserved; }
 };
 
 // Told of every start and end on its rank in the order of time, and at one

@@ -22,7 +22,7 @@ from pathlib import Path
 from statistics import median
 
 from command_line import Parser, run_program
-from predictions import predict_rows
+from predictions import Outcome, predict_rows
 from program import InputError, Json, Pipesim
 from rows import Model, Quantity, Row, Source, Use, read_rows
 
@@ -83,6 +83,7 @@ def cells_of(pipesim: Pipesim, row: Row) -> Json:
         "bucket_bytes": training.bucket_bytes,
         "tensor_overlap": training.exchange_overlap,
         "seconds": row.published_s,
+        "peak_bytes": None if row.published_peak_bytes is None else round(row.published_peak_bytes),
     }
     if training.tensor_parallel > 1 and training.asynchronous_reduction is not None:
         cells["tensor_overlap"] = "on" if training.asynchronous_reduction else "off"
@@ -103,13 +104,19 @@ class Draw:
     after: list[float]
     by_others: float  # what the fit itself says of rows that it has not seen, in the mean
     told: list[str]
+    peaks_before: list[float]  # likewise, of those rows whose peaks of memory are published
+    peaks_after: list[float]
+
+
+def peak_sizes(outcomes: Sequence[Outcome]) -> list[float]:
+    return [abs(error) for outcome in outcomes if (error := outcome.peak_error) is not None]
 
 
 def draws_of(
     pipesim: Pipesim, rows: Sequence[Row], preset: str, count: int, draws: int
 ) -> list[Draw]:
     drawn = [sorted(random.Random(seed).sample(range(len(rows)), count)) for seed in range(draws)]
-    before = [abs(outcome.error) for outcome in predict_rows(pipesim, as_software(rows, preset))]
+    before = predict_rows(pipesim, as_software(rows, preset))
     with tempfile.TemporaryDirectory(prefix="pipesim-draws-") as folder:
         commands, clusters = [], []
         for number, chosen in enumerate(drawn):
@@ -125,10 +132,19 @@ def draws_of(
         for chosen, cluster, fit in zip(drawn, clusters, fits):
             others = [i for i in range(len(rows)) if i not in chosen]
             fitted = [replace(rows[i], cluster=cluster, software=None) for i in others]
-            after = [abs(outcome.error) for outcome in predict_rows(pipesim, fitted)]
+            after = predict_rows(pipesim, fitted)
             told = [one["name"] for one in fit["constants"] if one["told"]]
             by_others = fit["errors"]["by_others"]["mean"]
-            result.append(Draw([before[i] for i in others], after, by_others, told))
+            result.append(
+                Draw(
+                    [abs(before[i].error) for i in others],
+                    [abs(outcome.error) for outcome in after],
+                    by_others,
+                    told,
+                    peak_sizes([before[i] for i in others]),
+                    peak_sizes(after),
+                )
+            )
     return result
 
 
@@ -137,7 +153,7 @@ def as_software(rows: Sequence[Row], software: str) -> list[Row]:
 
 
 def percent(values: Sequence[float]) -> str:
-    return f"{100 * median(values):6.1f}"
+    return f"{100 * median(values):6.1f}" if values else f"{'-':>6}"
 
 
 def line_of(one: Set, preset: str, rows: int, draws: Sequence[Draw]) -> str:
@@ -148,7 +164,9 @@ def line_of(one: Set, preset: str, rows: int, draws: Sequence[Draw]) -> str:
     within = sum(draw.by_others for draw in draws) / len(draws)
     return (
         f"{one.name:<12} {preset:<14} {rows:>5} {percent(before)} {percent(after)} "
-        f"{100 * max(medians):6.1f} {100 * within:9.1f} {told:6.1f}"
+        f"{100 * max(medians):6.1f} {100 * within:9.1f} {told:6.1f} "
+        f"{percent([error for draw in draws for error in draw.peaks_before])} "
+        f"{percent([error for draw in draws for error in draw.peaks_after])}"
     )
 
 
@@ -163,10 +181,11 @@ def main(arguments: Sequence[str]) -> int:
         raise InputError(f"--set: '{given.set}' is none; see --help")
     all_rows = read_rows()
     print("errors of the rows that were not drawn, %: median before; after, of all draws and of")
-    print("the worst draw; what fits say themselves, by others, in the mean; constants told\n")
+    print("the worst draw; what fits say themselves, by others, in the mean; constants told;")
+    print("median errors of peaks of memory before and after\n")
     print(
         f"{'set':<12} {'from':<14} {'rows':>5} {'before':>6} {'after':>6} {'worst':>6} "
-        f"{'by others':>9} {'told':>6}"
+        f"{'by others':>9} {'told':>6} {'peaks':>6} {'after':>6}"
     )
     for one in sets:
         rows = rows_of(one, all_rows)

@@ -164,24 +164,28 @@ ByteUnit byte_unit(std::int64_t most) {
   return {"GiB", 1024.0 * static_cast<double>(mib)};
 }
 
+// `activation_memory`: of the software, the factor that activations have in them.
 std::string memory_table(const Explanation& explanation, std::int64_t memory_bytes,
-                         std::size_t width) {
+                         double activation_memory, std::size_t width) {
   std::int64_t most = 0;
   for (const RankUse& rank : explanation.ranks) most = std::max(most, rank.memory.total());
   const ByteUnit unit = byte_unit(most);
-  const std::vector<std::string> labels{"rank",
-                                        "weights",
-                                        "gradients",
-                                        "optimizer",
-                                        "activations",
-                                        "weight residue",
-                                        "send buffers",
-                                        "receive buffers",
-                                        "gathered weights",
-                                        "workspace",
-                                        "peak",
-                                        fmt::format("% of {}", format_bytes(memory_bytes)),
-                                        "too much"};
+  const std::vector<std::string> labels{
+      "rank",
+      "weights",
+      "gradients",
+      "optimizer",
+      activation_memory == 1 ? "activations"
+                             : fmt::format("activations x {:.4g}", activation_memory),
+      "weight residue",
+      "send buffers",
+      "receive buffers",
+      "gathered weights",
+      "workspace",
+      "reserved",
+      "peak",
+      fmt::format("% of {}", format_bytes(memory_bytes)),
+      "too much"};
   const std::vector<int> shown = shown_ranks(static_cast<int>(explanation.ranks.size()));
   std::vector<ColumnGroup> groups;
   for (const int r : shown) {
@@ -193,7 +197,7 @@ std::string memory_table(const Explanation& explanation, std::int64_t memory_byt
     for (const std::int64_t bytes :
          {states.weights, states.gradients, states.optimizer, working.activations, working.residue,
           working.send_buffers, working.receive_buffers, working.unsharded, working.workspace,
-          total}) {
+          rank.memory.reserved, total}) {
       column.cells.push_back(unit.text(bytes));
     }
     column.cells.push_back(share(total, memory_bytes));
@@ -260,7 +264,9 @@ std::string explanation_report(const CostModel& model, const Explanation& explan
   return layer_table(explanation, columns) + "\n" +
          rank_time_table(explanation, makespan_ns, columns) + "\n" +
          next_to_compute_table(explanation, columns) +
-         memory_table(explanation, memory_bytes, columns) + "\n" +
+         memory_table(explanation, memory_bytes, model.cluster().device.software.activation_memory,
+                      columns) +
+         "\n" +
          wrap(use_of_devices(model, explanation.throughput, makespan_ns) +
                   unverified(model, explanation),
               width);

@@ -26,34 +26,13 @@ struct FitFlags {
   bool json = false;
 };
 
-// The file that is written names presets as its bases.
-void require_preset(const Flag& given, std::string_view flag,
-                    const std::vector<std::string>& known) {
-  if (given && names_file(*given)) {
-    throw input_error(
-        fmt::format("{} {}: a fit starts from a preset, which its file names as its base; give "
-                    "one of {}",
-                    flag, printable(*given), fmt::join(known, ", ")));
-  }
-}
-
-RunPlace place_of(const FitFlags& flags) {
+FitStart start_of(const FitFlags& flags) {
   if (!flags.cluster) {
-    throw input_error(fmt::format("--cluster is missing: where the runs were measured; known: {}",
-                                  fmt::join(known_clusters(), ", ")));
+    throw input_error(
+        fmt::format("--cluster is missing: where the runs were measured, a file or one of {}",
+                    fmt::join(known_clusters(), ", ")));
   }
-  require_preset(flags.cluster, "--cluster", known_clusters());
-  require_preset(flags.software, "--software", known_software());
   return {*flags.cluster, flags.software};
-}
-
-Cluster preset_of(const RunPlace& place) {
-  Cluster cluster = find_cluster(place.cluster);
-  if (place.software) {
-    DeviceSpec& device = cluster.device;
-    device.software = find_software(*place.software, device.kind);
-  }
-  return cluster;
 }
 
 std::vector<PredictedRun> predict_all(const Cluster& cluster,
@@ -63,29 +42,43 @@ std::vector<PredictedRun> predict_all(const Cluster& cluster,
   return all;
 }
 
+FittedCluster fitted_to(const RunTable& table, const std::vector<MeasuredIteration>& runs,
+                        const Cluster& cluster) {
+  try {
+    return fit(runs, cluster);
+  } catch (const Error& error) {
+    throw Error(error.cause(), fmt::format("{}: {}", table.file, error.what()));
+  }
+}
+
 void run_fit(const FitFlags& flags) {
-  check_outputs({{"RUNS.csv", flags.runs}, {"-o", flags.output, true}});
-  const RunPlace place = place_of(flags);
-  const Cluster preset = preset_of(place);
+  const auto file = [](const Flag& flag) { return flag && names_file(*flag) ? flag : Flag(); };
+  check_outputs({{"RUNS.csv", flags.runs},
+                 {"--cluster", file(flags.cluster)},
+                 {"--software", file(flags.software)},
+                 {"-o", flags.output, true}});
+  const FitStart start = start_of(flags);
+  const Cluster cluster = find_start(start);
   const RunTable table = read_run_table(*flags.runs);
   std::optional<Progress> progress(std::in_place);
   progress->show("predicting the runs");
-  const std::vector<MeasuredIteration> runs = measured_runs(table, place);
+  const MeasuredRuns measured = measured_runs(table, start);
+  const std::vector<MeasuredIteration>& runs = measured.runs;
   std::optional<OutputFile> output;
   if (flags.output) output.emplace(*flags.output);
   progress->show("fitting");
-  const FittedCluster fitted = fit(runs, preset);
+  const FittedCluster fitted = fitted_to(table, runs, cluster);
   const std::string name =
-      flags.output ? std::filesystem::path(*flags.output).stem().string() : place.cluster;
-  const std::string text = cluster_file({place.cluster, place.software.value_or(""), name,
-                                         std::filesystem::path(table.file).filename().string()},
-                                        fitted, preset);
-  FitView view{place, table, runs, preset, fitted, {}, {}, {}, flags.output.value_or("")};
-  view.before = predict_all(preset, runs);
+      flags.output ? std::filesystem::path(*flags.output).stem().string() : cluster.name;
+  const std::string text = cluster_file(
+      start, {name, std::filesystem::path(table.file).filename().string()}, fitted, cluster);
+  FitView view{start, table, runs, measured.notes,           cluster, fitted,
+               {},    {},    {},   flags.output.value_or("")};
+  view.before = predict_all(cluster, runs);
   // What is reported is what the file predicts.
   view.after = predict_all(parse_cluster(text, flags.output.value_or("the fitted cluster")), runs);
   progress->show("looking for the run to measure next");
-  view.next = next_run(table, runs, place, fitted, preset);
+  view.next = next_run(table, runs, start, fitted, cluster);
   if (output) {
     output->write(text);
     output->commit();
@@ -106,8 +99,8 @@ void set_up_fit(CommandLine& command) {
   command.add_flags(
       "Input",
       {FlagHelp("runs", &flags->runs, "RUNS.csv", "measured iterations, a row each").required(),
-       {"--cluster", &flags->cluster, "NAME", "where they ran; `pipesim clusters` lists them"},
-       {"--software", &flags->software, "NAME", "what trained; default the device's"}});
+       {"--cluster", &flags->cluster, "NAME|FILE", "where they ran; `pipesim clusters` lists them"},
+       {"--software", &flags->software, "NAME|FILE", "what trained; default the device's"}});
   command.add_flags("Output", {{"-o,--output", &flags->output, "FILE.json",
                                 "writes the cluster, for --cluster FILE.json"},
                                {"--json", &flags->json, "prints one JSON object"}});
@@ -117,12 +110,15 @@ void set_up_fit(CommandLine& command) {
       "model, stages, microbatches or global_batch, schedule, virtual_stages,\n"
       "micro_batch_size, sequence_length, tensor_parallel, sequence_parallel,\n"
       "data_parallel, zero, recompute, and so on; and seconds, what an iteration took.\n"
-      "peak_bytes, peak_gib or peak_gb is compared with what is predicted.\n"
-      "An empty cell is a flag that is not given.\n"
+      "peak_bytes, peak_gib or peak_gb is the memory of the fullest rank. trace is a\n"
+      "recorded run, or a folder of a profile's files: its forwards, backwards and\n"
+      "messages count, too, and without seconds its median iteration. Two runs with\n"
+      "traces may be enough. An empty cell is a flag that is not given.\n"
       "\n"
       "Fitted are, as far as the runs tell them: efficiency, elementwise_traffic, the\n"
       "host's times, p2p_overhead, the share of network cards and the rates within a\n"
-      "node. What they do not tell stays as the presets have it.\n"
+      "node; of three peaks and more activation_memory, state_bytes, reserved_memory.\n"
+      "What they do not tell stays as it was.\n"
       "\n"
       "Examples:\n"
       "  pipesim fit runs.csv --cluster dgx-h100 --software nanotron -o mine.json\n"

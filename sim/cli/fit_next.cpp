@@ -80,7 +80,7 @@ std::optional<RunShape> moved(RunShape shape, const ShapeMove& move) {
 
 RunCells cells_with(RunCells cells, const RunShape& shape, bool has_sequence_parallel) {
   for (const char* other :
-       {"global_batch", "devices", "seconds", "peak_bytes", "peak_gib", "peak_gb"}) {
+       {"global_batch", "devices", "seconds", "peak_bytes", "peak_gib", "peak_gb", "trace"}) {
     cells.erase(other);
   }
   cells["stages"] = std::to_string(shape.stages);
@@ -115,11 +115,11 @@ bool is_true_somewhere(const RunTable& table, const std::string& column) {
 }  // namespace
 
 std::optional<NextRun> next_run(const RunTable& table, const std::vector<MeasuredIteration>& runs,
-                                const RunPlace& place, const FittedCluster& fitted,
-                                const Cluster& preset) {
+                                const FitStart& start, const FittedCluster& fitted,
+                                const Cluster& cluster) {
   constexpr int most_tried = 48;
   const bool has_sequence_parallel = is_true_somewhere(table, "sequence_parallel");
-  const Cluster cluster = fitted.on(preset);
+  const Cluster after = fitted.on(cluster);
   std::set<RunCells> seen;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     seen.insert(cells_with(table.rows[i].cells, shape_of(runs[i]), has_sequence_parallel));
@@ -129,14 +129,14 @@ std::optional<NextRun> next_run(const RunTable& table, const std::vector<Measure
   for (const ShapeMove& move : shape_moves()) {
     for (std::size_t i = 0; i < runs.size() && tried < most_tried; ++i) {
       const std::optional<RunShape> shape = moved(shape_of(runs[i]), move);
-      if (!shape || shape->tensor > preset.devices_per_node) continue;
+      if (!shape || shape->tensor > cluster.devices_per_node) continue;
       RunCells cells = cells_with(table.rows[i].cells, *shape, has_sequence_parallel);
       if (!seen.insert(cells).second) continue;
       try {
-        const PredictionRequest request = run_request(cells, place);
-        const PredictedRun predicted = predict_on(cluster, request);
-        if (predicted.peak_bytes > cluster.device.memory_bytes) continue;
-        const Promise promise = promise_of(request, fitted, preset);
+        const PredictionRequest request = run_request(cells, start);
+        const PredictedRun predicted = predict_on(after, request);
+        if (predicted.peak_bytes > after.device.memory_bytes) continue;
+        const Promise promise = promise_of(request, fitted, cluster);
         ++tried;
         if (!best || promise.spread > best->promise.spread) best = {std::move(cells), promise, 0};
       } catch (const Error&) {

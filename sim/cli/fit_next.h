@@ -21,7 +21,7 @@ struct NextRun {
 // fits their memory; tensor-parallel ranks stay
 // within a node. Nothing where there is none.
 std::optional<NextRun> next_run(const RunTable& table, const std::vector<MeasuredIteration>& runs,
-                                const RunPlace& place, const FittedCluster& fitted,
-                                const Cluster& preset);
+                                const FitStart& start, const FittedCluster& fitted,
+                                const Cluster& cluster);
 
 }  // namespace pipesim::cli

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -38,25 +39,55 @@ struct ErrorColumn {
   }
 };
 
-std::vector<ErrorColumn> error_columns(const FitView& view) {
-  std::vector<ErrorColumn> columns{{"before", {}}, {"after", {}}, {"by others", {}}};
+// Of what a question asks: times of all runs, or peaks of those that have one.
+struct ErrorTable {
+  std::vector<std::size_t> runs;  // places of its rows
+  std::vector<std::string> measured;
+  std::vector<ErrorColumn> columns;              // by others only where they are fitted
+  const std::vector<double>* weights = nullptr;  // likewise
+
+  // Of a row; whether the fit passes it by.
+  bool is_outlier(std::size_t row) const {
+    constexpr double least = 0.3;
+    return weights != nullptr && (*weights)[row] < least;
+  }
+};
+
+ErrorTable time_errors(const FitView& view) {
+  ErrorTable table{
+      {}, {}, {{"before", {}}, {"after", {}}, {"by others", {}}}, &view.fitted.time.weights};
   for (std::size_t i = 0; i < view.runs.size(); ++i) {
     const std::int64_t measured = view.runs[i].measured_ns;
-    columns[0].errors.push_back(error_of(view.before[i].iteration_ns, measured));
-    columns[1].errors.push_back(error_of(view.after[i].iteration_ns, measured));
-    columns[2].errors.push_back(error_of(view.fitted.by_others_ns[i], measured));
+    table.runs.push_back(i);
+    table.measured.push_back(format_time(measured));
+    table.columns[0].errors.push_back(error_of(view.before[i].iteration_ns, measured));
+    table.columns[1].errors.push_back(error_of(view.after[i].iteration_ns, measured));
+    table.columns[2].errors.push_back(error_of(view.fitted.time.by_others[i], measured));
   }
-  return columns;
+  return table;
 }
 
-// Of those runs whose peaks were measured.
-std::vector<double> peak_errors(const FitView& view) {
-  std::vector<double> errors;
+ErrorTable peak_errors(const FitView& view) {
+  ErrorTable table{{}, {}, {{"before", {}}}, nullptr};
+  const bool is_fitted = view.fitted.memory.has_value();
+  if (is_fitted) {
+    table.columns.push_back({"after", {}});
+    table.columns.push_back({"by others", {}});
+    table.weights = &view.fitted.memory->weights;
+  }
   for (std::size_t i = 0; i < view.runs.size(); ++i) {
     if (!view.runs[i].peak_bytes) continue;
-    errors.push_back(error_of(view.after[i].peak_bytes, *view.runs[i].peak_bytes));
+    const std::int64_t measured = *view.runs[i].peak_bytes;
+    table.columns[0].errors.push_back(error_of(view.before[i].peak_bytes, measured));
+    if (is_fitted) {
+      const std::int64_t by_others = view.fitted.memory->by_others[table.runs.size()];
+      table.columns[1].errors.push_back(error_of(view.after[i].peak_bytes, measured));
+      table.columns[2].errors.push_back(error_of(by_others, measured));
+    }
+    table.runs.push_back(i);
+    table.measured.push_back(format_bytes(measured));
   }
-  return errors;
+  return table;
 }
 
 std::string percent_off(double fraction) { return fmt::format("{:+.1f}", fraction * 100); }
@@ -79,9 +110,9 @@ std::string constants_table(const FitView& view) {
       fmt::format("{:<20} {:>9} {:>9}  {}\n", "constant", "before", "after", "95 % interval");
   for (const FittedConstant& one : view.fitted.constants) {
     if (!one.is_there) continue;
-    const std::vector<ConstantEntry> entries = entries_of(view.preset, one.constant);
+    const std::vector<ConstantEntry> entries = entries_of(view.cluster, one.constant);
     for (std::size_t i = 0; i < entries.size(); ++i) {
-      const ConstantTexts texts = texts_of(one, view.preset, i);
+      const ConstantTexts texts = texts_of(one, view.cluster, i);
       out += fmt::format(
           "{:<20} {:>9} {:>9}  {}\n", key_of(one.constant, entries[i]), texts.before,
           one.is_told ? texts.after : "-",
@@ -100,40 +131,34 @@ std::string shape_text(const MeasuredIteration& run) {
                      asked.training.micro_batch_size, schedule.microbatches);
 }
 
-bool is_outlier(const FitView& view, std::size_t run) { return view.fitted.weights[run] < 0.3; }
+std::string model_text(const MeasuredIteration& run) {
+  constexpr std::size_t most = 12;
+  std::string name = printable(std::get<TrainingRequest>(run.request.costs.costs).model.name);
+  return name.size() > most ? name.substr(0, most - 2) + ".." : name;
+}
 
-std::string runs_table(const FitView& view) {
-  constexpr std::size_t most_name = 12;
-  const std::vector<ErrorColumn> columns = error_columns(view);
-  const std::vector<double> peaks = peak_errors(view);
-  const auto model_of = [](const MeasuredIteration& run) {
-    return printable(std::get<TrainingRequest>(run.request.costs.costs).model.name);
-  };
-  std::string out =
-      fmt::format("{:>4}  {:<12} {:<20} {:>9} {}\n", "", "", "", "", "------- error, % -------");
-  out += fmt::format("{:>4}  {:<12} {:<20} {:>9} {:>7} {:>7} {:>9}{}\n", "line", "model", "run",
-                     "measured", "before", "after", "by others", peaks.empty() ? "" : "  peak");
+std::string runs_table(const FitView& view, const ErrorTable& table, std::string_view title) {
   const auto cells = [&](auto text) {
-    return fmt::format("{:>7} {:>7} {:>9}", text(columns[0]), text(columns[1]), text(columns[2]));
-  };
-  for (std::size_t i = 0; i < view.runs.size(); ++i) {
-    const MeasuredIteration& run = view.runs[i];
-    std::string name = model_of(run);
-    if (name.size() > most_name) name = name.substr(0, most_name - 2) + "..";
-    out += fmt::format(
-        "{:>4}{} {:<12} {:<20} {:>9} {}", view.table.rows[i].line, is_outlier(view, i) ? "*" : " ",
-        name, shape_text(run), format_time(run.measured_ns),
-        cells([&](const ErrorColumn& column) { return percent_off(column.errors[i]); }));
-    if (!peaks.empty()) {
-      out += run.peak_bytes
-                 ? fmt::format(" {:>5}",
-                               percent_off(error_of(view.after[i].peak_bytes, *run.peak_bytes)))
-                 : "     -";
+    std::string out;
+    for (const ErrorColumn& column : table.columns) {
+      out += fmt::format(" {:>{}}", text(column), std::max<std::size_t>(7, column.name.size()));
     }
-    out += "\n";
+    return out;
+  };
+  std::string out = table.columns.size() == 1
+                        ? fmt::format("{:<48} {:>8}\n", title, "error, %")
+                        : fmt::format("{:<49} {:>25}\n", title, "------- error, % -------");
+  out += fmt::format("{:>4}  {:<12} {:<20} {:>9}{}\n", "line", "model", "run", "measured",
+                     cells([](const ErrorColumn& column) { return column.name; }));
+  for (std::size_t row = 0; row < table.runs.size(); ++row) {
+    const MeasuredIteration& run = view.runs[table.runs[row]];
+    out += fmt::format(
+        "{:>4}{} {:<12} {:<20} {:>9}{}\n", view.table.rows[table.runs[row]].line,
+        table.is_outlier(row) ? "*" : " ", model_text(run), shape_text(run), table.measured[row],
+        cells([&](const ErrorColumn& column) { return percent_off(column.errors[row]); }));
   }
   const auto sum = [&](std::string_view name, auto value) {
-    out += fmt::format("{:<49} {}\n", name, cells([&](const ErrorColumn& column) {
+    out += fmt::format("{:<49}{}\n", name, cells([&](const ErrorColumn& column) {
                          return fmt::format("{:.1f}", value(column) * 100);
                        }));
   };
@@ -142,13 +167,44 @@ std::string runs_table(const FitView& view) {
   return out;
 }
 
+// What traces say of single kinds, before and after.
+constexpr std::array traced_kinds{std::pair("forward", &KindTimes::forward_ns),
+                                  std::pair("backward", &KindTimes::backward_ns),
+                                  std::pair("messages", &KindTimes::messages_ns)};
+
+std::string kinds_table(const FitView& view) {
+  std::string rows;
+  for (std::size_t i = 0; i < view.runs.size(); ++i) {
+    const std::optional<KindTimes>& traced = view.runs[i].kinds;
+    if (!traced) continue;
+    rows += fmt::format("{:>4} ", view.table.rows[i].line);
+    for (const KindTimes& predicted : {view.before[i].kinds, view.after[i].kinds}) {
+      rows += " ";
+      for (const auto& [name, ns] : traced_kinds) {
+        rows += fmt::format(" {:>8}", (*traced).*ns > 0
+                                          ? percent_off(error_of(predicted.*ns, (*traced).*ns))
+                                          : "-");
+      }
+    }
+    rows += "\n";
+  }
+  if (rows.empty()) return rows;
+  std::string heads;
+  for (int i = 0; i < 2; ++i) {
+    heads += " ";
+    for (const auto& [name, ns] : traced_kinds) heads += fmt::format(" {:>8}", name);
+  }
+  return fmt::format("\nof traces  {:-^23}   {:-^26}\nline {}\n{}", " before, % ",
+                     " after, error, % ", heads, rows);
+}
+
 std::vector<std::string> next_command(const FitView& view) {
   std::vector<std::string> words{"pipesim"};
   for (std::string& flag : run_flags(view.next->cells)) words.push_back(std::move(flag));
-  const std::string& cluster = view.file.empty() ? view.place.cluster : view.file;
+  const std::string& cluster = view.file.empty() ? view.start.cluster : view.file;
   words.push_back("--cluster " + shell_word(cluster));
-  if (view.file.empty() && view.place.software) {
-    words.push_back("--software " + *view.place.software);
+  if (view.file.empty() && view.start.software) {
+    words.push_back("--software " + shell_word(*view.start.software));
   }
   return words;
 }
@@ -170,7 +226,7 @@ std::string shell_lines(const std::vector<std::string>& words, int width) {
 std::string next_text(const FitView& view, int width) {
   if (!view.next) return "";
   const Promise& promise = view.next->promise;
-  std::string name(name_of(promise.constant));
+  const std::string_view name = name_of(promise.constant);
   return wrap(fmt::format("\nOf {} near these, this one is known least, to {}; measured, it would "
                           "narrow {} from {} to {}:\n",
                           plural(view.next->tried, "run"), times_text(promise.spread), name,
@@ -180,33 +236,43 @@ std::string next_text(const FitView& view, int width) {
 }
 
 std::string peaks_text(const FitView& view) {
-  const ErrorColumn peaks{"peak", peak_errors(view)};
-  if (peaks.errors.empty()) return "";
-  return fmt::format(
-      "memory  peaks err by {:.1f} % in the mean, {:.1f} % at worst; memory is not "
-      "fitted\n",
-      peaks.mean() * 100, peaks.worst() * 100);
+  const ErrorTable peaks = peak_errors(view);
+  if (peaks.runs.empty()) return "";
+  std::string out = "\n" + runs_table(view, peaks, "memory of the fullest rank");
+  if (!view.fitted.memory) {
+    out += fmt::format("memory is not fitted: {} or more peaks tell its constants\n", least_runs);
+  }
+  return out;
 }
 
 }  // namespace
 
 std::string fit_report(const FitView& view, int width) {
-  const std::vector<ErrorColumn> columns = error_columns(view);
-  const std::string software = view.preset.device.software.name;
-  std::string out = wrap(
-      fmt::format("{}: {} on {}{}; predictions erred by {:.1f} % in the mean, now by {:.1f} %, and "
-                  "by {:.1f} % where each run is predicted by the others\n",
-                  printable(view.table.file),
-                  plural(static_cast<std::int64_t>(view.runs.size()), "run"),
-                  printable(view.preset.name),
-                  software.empty() ? "" : fmt::format(" with {}", printable(software)),
-                  columns[0].mean() * 100, columns[1].mean() * 100, columns[2].mean() * 100),
-      width);
-  out += "\n" + constants_table(view) + "\n" + runs_table(view);
+  const ErrorTable times = time_errors(view);
+  const ErrorTable peaks = peak_errors(view);
+  const std::string software = view.cluster.device.software.name;
+  const auto errors_text = [](const ErrorTable& table) {
+    return fmt::format(
+        "erred by {:.1f} % in the mean, now by {:.1f} %, and by {:.1f} % where each run is "
+        "predicted by the others",
+        table.columns[0].mean() * 100, table.columns[1].mean() * 100,
+        table.columns[2].mean() * 100);
+  };
+  std::string head = fmt::format(
+      "{}: {} on {}{}; predictions {}", printable(view.table.file),
+      plural(static_cast<std::int64_t>(view.runs.size()), "run"), printable(view.cluster.name),
+      software.empty() ? "" : fmt::format(" with {}", printable(software)), errors_text(times));
+  if (view.fitted.memory) head += fmt::format("; peaks of memory {}", errors_text(peaks));
+  std::string out = wrap(head + "\n", width);
+  out += "\n" + constants_table(view) + "\n" + runs_table(view, times, "") + kinds_table(view) +
+         peaks_text(view);
   bool has_outlier = false;
-  for (std::size_t i = 0; i < view.runs.size(); ++i) has_outlier |= is_outlier(view, i);
+  for (const ErrorTable* table : {&times, &peaks}) {
+    for (std::size_t row = 0; row < table->runs.size(); ++row)
+      has_outlier |= table->is_outlier(row);
+  }
   if (has_outlier) out += "* does not go with the others, and hardly counts\n";
-  if (const std::string peaks = peaks_text(view); !peaks.empty()) out += "\n" + wrap(peaks, width);
+  if (!view.notes.empty()) out += "\n" + wrap(view.notes, width);
   return out + next_text(view, width);
 }
 
@@ -215,46 +281,74 @@ std::string fit_json(const FitView& view) {
   for (const FittedConstant& one : view.fitted.constants) {
     Json values = Json::array();
     if (one.is_there) {
-      const std::vector<ConstantEntry> before = entries_of(view.preset, one.constant);
-      const std::vector<ConstantEntry> after =
-          entries_of(view.fitted.on(view.preset), one.constant);
-      for (std::size_t i = 0; i < before.size(); ++i) {
-        values.push_back({{"key", key_of(one.constant, before[i])},
-                          {"before", before[i].value},
-                          {"after", after[i].value}});
+      const std::vector<ConstantEntry> entries = entries_of(view.cluster, one.constant);
+      for (std::size_t i = 0; i < entries.size(); ++i) {
+        ConstantValues own = values_of(one, view.cluster, i);
+        Json value{{"key", key_of(one.constant, entries[i])},
+                   {"before", std::move(own.before)},
+                   {"after", std::move(own.after)}};
+        value["p2_5"] = one.is_told ? std::move(own.least) : nullptr;
+        value["p97_5"] = one.is_told ? std::move(own.most) : nullptr;
+        values.push_back(std::move(value));
       }
     }
-    const Interval interval = interval_of(one);
-    constants.push_back(
-        {{"name", name_of(one.constant)},
-         {"told", one.is_told},
-         {"needed", one.is_needed},
-         {"factor", one.factor},
-         {"factor_p2_5", one.is_told ? std::optional(interval.least) : std::nullopt},
-         {"factor_p97_5", one.is_told ? std::optional(interval.most) : std::nullopt},
-         {"open_share", one.open_share},
-         {"values", std::move(values)}});
+    const Range interval = interval_of(one, view.cluster);
+    const bool is_factor = !is_added(one.constant);
+    const auto factor = [&](double by, bool is_known) {
+      return is_factor && is_known ? std::optional(exponential(by)) : std::nullopt;
+    };
+    constants.push_back({{"name", name_of(one.constant)},
+                         {"told", one.is_told},
+                         {"needed", one.is_needed},
+                         {"factor", factor(one.by, true)},
+                         {"factor_p2_5", factor(interval.least, one.is_told)},
+                         {"factor_p97_5", factor(interval.most, one.is_told)},
+                         {"open_share", one.open_share},
+                         {"values", std::move(values)}});
   }
+  const auto kinds_json = [](const KindTimes& kinds) {
+    return Json{{"forward", kinds.forward_ns},
+                {"backward", kinds.backward_ns},
+                {"messages", kinds.messages_ns}};
+  };
   Json runs = Json::array();
+  std::size_t peaks = 0;
   for (std::size_t i = 0; i < view.runs.size(); ++i) {
     const MeasuredIteration& run = view.runs[i];
-    runs.push_back(
-        {{"line", view.table.rows[i].line},
-         {"flags", fmt::format("{}", fmt::join(run_flags(view.table.rows[i].cells), " "))},
-         {"measured_ns", run.measured_ns},
-         {"before_ns", view.before[i].iteration_ns},
-         {"after_ns", view.after[i].iteration_ns},
-         {"by_others_ns", view.fitted.by_others_ns[i]},
-         {"weight", view.fitted.weights[i]},
-         {"peak_bytes", run.peak_bytes},
-         {"predicted_peak_bytes", view.after[i].peak_bytes}});
+    const FittedQuestion& time = view.fitted.time;
+    const std::optional<FittedQuestion>& memory = view.fitted.memory;
+    const bool has_fitted_peak = run.peak_bytes && memory;
+    Json json{
+        {"line", view.table.rows[i].line},
+        {"flags", fmt::format("{}", fmt::join(run_flags(view.table.rows[i].cells), " "))},
+        {"measured_ns", run.measured_ns},
+        {"before_ns", view.before[i].iteration_ns},
+        {"after_ns", view.after[i].iteration_ns},
+        {"by_others_ns", time.by_others[i]},
+        {"weight", time.weights[i]},
+        {"peak_bytes", run.peak_bytes},
+        {"before_peak_bytes", view.before[i].peak_bytes},
+        {"predicted_peak_bytes", view.after[i].peak_bytes},
+        {"by_others_peak_bytes",
+         has_fitted_peak ? std::optional(memory->by_others[peaks]) : std::nullopt},
+        {"peak_weight", has_fitted_peak ? std::optional(memory->weights[peaks]) : std::nullopt}};
+    if (run.peak_bytes) ++peaks;
+    if (run.kinds) {
+      json["kinds_ns"] = {{"measured", kinds_json(*run.kinds)},
+                          {"before", kinds_json(view.before[i].kinds)},
+                          {"after", kinds_json(view.after[i].kinds)}};
+    }
+    runs.push_back(std::move(json));
   }
-  const std::vector<ErrorColumn> columns = error_columns(view);
-  Json errors = Json::object();
-  for (const auto& [key, column] :
-       {std::pair("before", &columns[0]), {"after", &columns[1]}, {"by_others", &columns[2]}}) {
-    errors[key] = {{"mean", column->mean()}, {"worst", column->worst()}};
-  }
+  const auto errors_json = [](const ErrorTable& table) {
+    Json errors = Json::object();
+    for (std::size_t c = 0; c < table.columns.size(); ++c) {
+      constexpr std::array keys{"before", "after", "by_others"};
+      errors[keys[c]] = {{"mean", table.columns[c].mean()}, {"worst", table.columns[c].worst()}};
+    }
+    return errors;
+  };
+  const ErrorTable peak_table = peak_errors(view);
   Json next;
   if (view.next) {
     const Promise& promise = view.next->promise;
@@ -265,16 +359,19 @@ std::string fit_json(const FitView& view) {
             {"spread_after", promise.spread_after},
             {"tried", view.next->tried}};
   }
-  const std::string& software = view.preset.device.software.name;
-  const Json json{{"format", "pipesim-fit"},
-                  {"version", 1},
-                  {"cluster", view.place.cluster},
-                  {"software", software.empty() ? std::nullopt : std::optional(software)},
-                  {"noise", view.fitted.noise},
-                  {"constants", std::move(constants)},
-                  {"runs", std::move(runs)},
-                  {"errors", std::move(errors)},
-                  {"next", std::move(next)}};
+  const std::string& software = view.cluster.device.software.name;
+  Json json{{"format", "pipesim-fit"},
+            {"version", 1},
+            {"cluster", view.start.cluster},
+            {"software", software.empty() ? std::nullopt : std::optional(software)},
+            {"noise", view.fitted.time.noise},
+            {"memory_noise",
+             view.fitted.memory ? std::optional(view.fitted.memory->noise) : std::nullopt},
+            {"constants", std::move(constants)},
+            {"runs", std::move(runs)},
+            {"errors", errors_json(time_errors(view))}};
+  json["memory_errors"] = peak_table.runs.empty() ? Json() : errors_json(peak_table);
+  json["next"] = std::move(next);
   return json.dump() + "\n";
 }
 

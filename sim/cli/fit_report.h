@@ -11,15 +11,16 @@
 namespace pipesim::cli {
 
 struct FitView {
-  const RunPlace& place;
+  const FitStart& start;
   const RunTable& table;
   const std::vector<MeasuredIteration>& runs;
-  const Cluster& preset;
+  const std::string& notes;  // of traces
+  const Cluster& cluster;    // that the fit started from
   const FittedCluster& fitted;
-  std::vector<PredictedRun> before;  // by the preset
+  std::vector<PredictedRun> before;  // by that cluster
   std::vector<PredictedRun> after;   // by the file that is written
   std::optional<NextRun> next;
-  std::string file;  // what predicts the next run: that file, or the preset where none is written
+  std::string file;  // what predicts the next run: that file, or the start where none is written
 };
 
 std::string fit_report(const FitView& view, int width);

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "sim/cli/fit_traces.h"
 #include "sim/cli/limits_report.h"
 #include "sim/cli/setup.h"
 #include "sim/cost/hardware/presets.h"
@@ -41,7 +42,7 @@ constexpr std::array run_columns{"model",
                                  "precision",
                                  "tensor_overlap",
                                  "layout"};
-constexpr std::array measured_columns{"seconds", "peak_bytes", "peak_gib", "peak_gb"};
+constexpr std::array measured_columns{"seconds", "peak_bytes", "peak_gib", "peak_gb", "trace"};
 
 std::vector<std::string> known_columns() {
   std::vector<std::string> names(measured_columns.begin(), measured_columns.end());
@@ -103,12 +104,6 @@ class LinesOfRuns {
     }
     const std::vector<std::string> columns = read_columns();
     for (std::size_t i = 1; i < lines_.size(); ++i) table.rows.push_back(row(i, columns));
-    constexpr std::size_t least_runs = 3;
-    if (table.rows.size() < least_runs) {
-      throw input_error(fmt::format("{}: has {}, which tell too little; measure {} or more", file_,
-                                    plural(static_cast<std::int64_t>(table.rows.size()), "run"),
-                                    least_runs));
-    }
     return table;
   }
 
@@ -130,9 +125,15 @@ class LinesOfRuns {
                                       where, i + 1, columns[i]));
       }
     }
-    for (const char* needed : {"model", "seconds"}) {
-      if (std::ranges::find(columns, needed) != columns.end()) continue;
-      throw input_error(fmt::format("{}: there is no column {}; add it", where, needed));
+    const auto has = [&](const char* column) {
+      return std::ranges::find(columns, column) != columns.end();
+    };
+    if (!has("model")) {
+      throw input_error(fmt::format("{}: there is no column model; add it", where));
+    }
+    if (!has("seconds") && !has("trace")) {
+      throw input_error(
+          fmt::format("{}: there is no column seconds, and none of traces; add one", where));
     }
     return columns;
   }
@@ -150,10 +151,12 @@ class LinesOfRuns {
     for (std::size_t i = 0; i < cells.size(); ++i) {
       if (!cells[i].empty()) row.cells.emplace(columns[i], std::move(cells[i]));
     }
-    const auto model = row.cells.find("model");
-    if (model != row.cells.end() && names_file(model->second)) {
-      const std::filesystem::path folder = std::filesystem::path(file_).parent_path();
-      model->second = (folder / model->second).string();
+    const std::filesystem::path folder = std::filesystem::path(file_).parent_path();
+    for (const char* column : {"model", "trace"}) {
+      const auto path = row.cells.find(column);
+      if (path == row.cells.end()) continue;
+      const bool is_preset = std::string_view(column) == "model" && !names_file(path->second);
+      if (!is_preset) path->second = (folder / path->second).string();
     }
     return row;
   }
@@ -215,7 +218,7 @@ std::optional<std::int64_t> peak_of(const RunCells& cells) {
 
 RunTable read_run_table(const std::string& path) { return LinesOfRuns(path).table(); }
 
-PredictionRequest run_request(const RunCells& cells, const RunPlace& place) {
+PredictionRequest run_request(const RunCells& cells, const FitStart& start) {
   ScheduleFlags schedule;
   schedule.stages = cell(cells, "stages");
   schedule.microbatches = cell(cells, "microbatches");
@@ -229,8 +232,8 @@ PredictionRequest run_request(const RunCells& cells, const RunPlace& place) {
   costs.layout = cell(cells, "layout");
   ModelFlags& model = costs.model;
   model.model = cell(cells, "model");
-  model.cluster = place.cluster;
-  model.software = place.software;
+  model.cluster = start.cluster;
+  model.software = start.software;
   model.micro_batch_size = cell(cells, "micro_batch_size");
   model.sequence_length = cell(cells, "sequence_length");
   model.tensor_parallel = cell(cells, "tensor_parallel");
@@ -254,25 +257,45 @@ PredictionRequest run_request(const RunCells& cells, const RunPlace& place) {
   return request;
 }
 
-std::vector<MeasuredIteration> measured_runs(const RunTable& table, const RunPlace& place) {
-  std::vector<MeasuredIteration> runs;
+namespace {
+
+// What is to be known of the row's trace goes to `notes`.
+MeasuredIteration measured_run(const RunRow& row, const FitStart& start, std::string& notes) {
+  MeasuredIteration run;
+  const Flag seconds = cell(row.cells, "seconds");
+  const Flag trace = cell(row.cells, "trace");
+  if (!seconds && !trace) {
+    throw input_error(
+        "seconds: is empty; give what an iteration took, a trace of it, or remove the row");
+  }
+  if (seconds) run.measured_ns = positive(*seconds, "seconds", 9, max_time_ns, "3.26");
+  run.peak_bytes = peak_of(row.cells);
+  run.request = run_request(row.cells, start);
+  predict_on(std::get<TrainingRequest>(run.request.costs.costs).cluster, run.request);
+  if (!trace) return run;
+  const TracedRun traced = read_traced_run(*trace, run.request);
+  run.kinds = traced.kinds;
+  if (!seconds) run.measured_ns = traced.iteration_ns;
+  notes += fmt::format("line {}: {} {} of {}{}\n", row.line,
+                       seconds ? "forwards, backwards and messages of" : "the median of",
+                       plural(traced.iterations, "iteration"), printable(*trace),
+                       traced.source == Source::predicted ? ", a prediction, no measurement" : "");
+  notes += traced.warnings;
+  return run;
+}
+
+}  // namespace
+
+MeasuredRuns measured_runs(const RunTable& table, const FitStart& start) {
+  MeasuredRuns measured;
   for (const RunRow& row : table.rows) {
     try {
-      MeasuredIteration run;
-      const Flag seconds = cell(row.cells, "seconds");
-      if (!seconds) {
-        throw input_error("seconds: is empty; give what an iteration took, or remove the row");
-      }
-      run.measured_ns = positive(*seconds, "seconds", 9, max_time_ns, "3.26");
-      run.peak_bytes = peak_of(row.cells);
-      run.request = run_request(row.cells, place);
-      predict_on(std::get<TrainingRequest>(run.request.costs.costs).cluster, run.request);
-      runs.push_back(std::move(run));
+      measured.runs.push_back(measured_run(row, start, measured.notes));
     } catch (const Error& error) {
       throw Error(error.cause(), fmt::format("{}:{}: {}", table.file, row.line, error.what()));
     }
   }
-  return runs;
+  return measured;
 }
 
 std::vector<std::string> run_flags(const RunCells& cells) {

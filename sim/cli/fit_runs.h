@@ -8,12 +8,13 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/fit/fit.h"
+#include "sim/fit/cluster_file.h"
 #include "traces/command/command_line.h"
 
 namespace pipesim::cli {
 
-// A row by its columns; empty cells are left away. Paths of models are as they count from here.
+// A row by its columns; empty cells are left away. Paths of models and traces are as they count
+// from here.
 using RunCells = std::map<std::string, std::string, std::less<>>;
 
 struct RunRow {
@@ -29,16 +30,16 @@ struct RunTable {
 // An input error of file, line and column where it can't be.
 RunTable read_run_table(const std::string& path);
 
-// Where all runs are.
-struct RunPlace {
-  std::string cluster;
-  Flag software;
-};
-
 // What a row is a run of. An input error, in the words of the command line.
-PredictionRequest run_request(const RunCells& cells, const RunPlace& place);
-// The rows' runs; an error says which line. Peaks are the rows' `peak_...`.
-std::vector<MeasuredIteration> measured_runs(const RunTable& table, const RunPlace& place);
+PredictionRequest run_request(const RunCells& cells, const FitStart& start);
+
+struct MeasuredRuns {
+  std::vector<MeasuredIteration> runs;  // one a row
+  std::string notes;                    // of their traces, a line each
+};
+// An error says which line. Peaks are the rows' `peak_...`; what an iteration took is `seconds`, or
+// where there are none the trace's.
+MeasuredRuns measured_runs(const RunTable& table, const FitStart& start);
 
 // The flags that predict a row, without cluster and software, each with its value as a shell takes
 // it.

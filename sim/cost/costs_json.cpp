@@ -521,6 +521,7 @@ CostsFile parse_costs(std::string_view text, const std::string& file) {
     const auto has = [&](const StageCosts& layer) { return layer.*field > 0; };
     if (std::ranges::any_of(result.layers, has)) value.fail("layers have it, too; keep one");
   };
+  result.costs.reserved_bytes = members.integer_or("reserved_bytes", 0, 0, max_bytes);
   members.optional("optimizer_ns", [&](const JsonCursor& value) {
     given_by_layer(&StageCosts::optimizer_ns, value);
     read_closing_work(value, result.optimizer_ns, result.costs.optimizer_ns);
@@ -558,6 +559,7 @@ std::string to_json(const Costs& costs) {
   json["stages"] = entries_json(costs.stages);
   json["p2p"] = p2p_json(costs, 0);
   put_collective_links(json, costs);
+  if (costs.reserved_bytes > 0) json["reserved_bytes"] = costs.reserved_bytes;
   if (!costs.optimizer_ns.empty()) json["optimizer_ns"] = costs.optimizer_ns;
   if (!costs.reduce_gradients_ns.empty()) json["reduce_gradients_ns"] = costs.reduce_gradients_ns;
   put_group_costs(json, costs);
@@ -579,6 +581,7 @@ std::string to_json(const CostsFile& file) {
     json["collectives"] = collective_link_json(*file.collective_link, costs);
   }
   put_collective_links(json, costs);
+  if (costs.reserved_bytes > 0) json["reserved_bytes"] = costs.reserved_bytes;
   const auto put_closing = [&](const char* key, const std::optional<std::int64_t>& every,
                                const std::vector<std::int64_t>& by_rank) {
     if (every) json[key] = *every;

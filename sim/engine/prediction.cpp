@@ -135,7 +135,8 @@ Prediction predict(const Schedule& schedule, const Costs& costs, const Family* f
   prediction.metrics = simulate(schedule, costs, options);
   const auto states = costs.states(schedule.placement);
   for (std::size_t rank = 0; rank < states.size(); ++rank) {
-    prediction.memory.push_back({states[rank], prediction.metrics.ranks[rank].peak_memory});
+    prediction.memory.push_back(
+        {states[rank], prediction.metrics.ranks[rank].peak_memory, costs.reserved_bytes});
   }
   if (family != nullptr) {
     add_closed_form(*family, shape, costs, has_collectives(schedule, costs), prediction);

@@ -1,36 +1,46 @@
-// The file of a fitted cluster: a preset, its software, and what a fit found otherwise.
+// The file of a fitted cluster: what the fit started from, and what it found otherwise.
 //
-// Pure; any thread.
+// Pure but for the files that it starts from; any thread.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "sim/fit/fit.h"
 
 namespace pipesim {
 
+// Where runs were measured, and what trained: presets' names, or files.
+struct FitStart {
+  std::string cluster;
+  std::optional<std::string> software;  // nothing: the cluster's own
+};
+
+// The cluster with that software. An input error where there is none such.
+Cluster find_start(const FitStart& start);
+
 struct ClusterFileNames {
-  std::string base;      // the cluster's preset
-  std::string software;  // a preset, too; empty: the device's own
-  std::string name;      // what the file is called
-  std::string runs;      // what it was fitted on, such as "runs.csv"
+  std::string name;  // what the file is called
+  std::string runs;  // what it was fitted on, such as "runs.csv"
 };
 
 // A "pipesim-cluster" (FORMAT.md), with the source and interval of each value that was fitted.
-std::string cluster_file(const ClusterFileNames& names, const FittedCluster& fitted,
-                         const Cluster& preset);
+// Presets are its bases; of files it has all that they say, so that it needs none of them.
+std::string cluster_file(const FitStart& start, const ClusterFileNames& names,
+                         const FittedCluster& fitted, const Cluster& cluster);
 
-// The 95 % interval of a constant's factor.
-struct Interval {
-  double least = 1;
-  double most = 1;
-};
-Interval interval_of(const FittedConstant& constant);
+// The 95 % interval of how far a constant moves, within its range.
+Range interval_of(const FittedConstant& constant, const Cluster& start);
 
-// What a value and the ends of its interval read; of a list, as factors on the preset's.
+// What a value and the ends of its interval read; of a list, as factors on the start's.
 struct ConstantTexts {
   std::string before, after, least, most;
 };
-ConstantTexts texts_of(const FittedConstant& constant, const Cluster& preset, std::size_t entry);
+ConstantTexts texts_of(const FittedConstant& constant, const Cluster& start, std::size_t entry);
+// The same as a file has them.
+struct ConstantValues {
+  Json before, after, least, most;
+};
+ConstantValues values_of(const FittedConstant& constant, const Cluster& start, std::size_t entry);
 
 }  // namespace pipesim

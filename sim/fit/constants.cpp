@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "traces/base/portable_math.h"
 #include "traces/base/text.h"
 
 namespace pipesim {
@@ -15,7 +16,11 @@ struct ConstantFacts {
   double spread;
 };
 
-constexpr std::array<ConstantFacts, all_constants.size()> constant_facts{{
+constexpr std::size_t constant_count = time_constants.size() + memory_constants.size();
+constexpr double gibibyte = 1 << 30;
+
+// By Constant.
+constexpr std::array<ConstantFacts, constant_count> constant_facts{{
     {"efficiency", 0.15},
     {"elementwise_traffic", 0.4},
     {"host", 0.6},
@@ -23,6 +28,9 @@ constexpr std::array<ConstantFacts, all_constants.size()> constant_facts{{
     {"p2p_overhead", 1.0},
     {"network", 0.4},
     {"collectives", 0.2},
+    {"activation_memory", 0.25},
+    {"state_bytes", 1},
+    {"reserved_memory", 2},
 }};
 
 // Which values say how fast nodes exchange: a cluster's own rates, else the software's shares, else
@@ -97,32 +105,7 @@ ConstantEntry bus_entry(const std::vector<BusRate>& rates) {
   return {ConstantEntry::Section::node, "collectives", std::move(list), ""};
 }
 
-}  // namespace
-
-std::string_view name_of(Constant constant) {
-  return constant_facts[static_cast<std::size_t>(constant)].name;
-}
-
-double usual_spread(Constant constant) {
-  return constant_facts[static_cast<std::size_t>(constant)].spread;
-}
-
-bool has(const Cluster& cluster, Constant constant) {
-  const SoftwareSpec& software = cluster.device.software;
-  const HostFloor& host = software.host;
-  switch (constant) {
-    case Constant::efficiency:
-    case Constant::elementwise_traffic: return true;
-    case Constant::host: return host.forward_ns > 0 || host.backward_ns > 0;
-    case Constant::host_peers:
-      return host.peers_ns > 0 || host.peer_ns > 0 || host.far_peers_ns > 0 || host.far_peer_ns > 0;
-    case Constant::p2p_overhead: return software.p2p_overhead_ns > 0;
-    case Constant::network: return network_says(cluster) != NetworkSays::nothing;
-    case Constant::collectives: return !cluster.node.collectives.empty();
-  }
-  return false;
-}
-
+// That leaves shares at 1 or below; at most 10.
 double most_factor(const Cluster& cluster, Constant constant) {
   constexpr double most = 10;
   if (constant != Constant::network) return most;
@@ -136,9 +119,56 @@ double most_factor(const Cluster& cluster, Constant constant) {
   return std::min(most, 1 / least);
 }
 
-void scale(Constant constant, double factor, Cluster& cluster) {
+}  // namespace
+
+std::string_view name_of(Constant constant) {
+  return constant_facts[static_cast<std::size_t>(constant)].name;
+}
+
+bool is_added(Constant constant) {
+  return constant == Constant::state_bytes || constant == Constant::reserved_memory;
+}
+
+double usual_spread(Constant constant) {
+  return constant_facts[static_cast<std::size_t>(constant)].spread;
+}
+
+bool has(const Cluster& cluster, Constant constant) {
+  const SoftwareSpec& software = cluster.device.software;
+  const HostFloor& host = software.host;
+  switch (constant) {
+    case Constant::efficiency:
+    case Constant::elementwise_traffic:
+    case Constant::activation_memory:
+    case Constant::state_bytes:
+    case Constant::reserved_memory: return true;
+    case Constant::host: return host.forward_ns > 0 || host.backward_ns > 0;
+    case Constant::host_peers:
+      return host.peers_ns > 0 || host.peer_ns > 0 || host.far_peers_ns > 0 || host.far_peer_ns > 0;
+    case Constant::p2p_overhead: return software.p2p_overhead_ns > 0;
+    case Constant::network: return network_says(cluster) != NetworkSays::nothing;
+    case Constant::collectives: return !cluster.node.collectives.empty();
+  }
+  return false;
+}
+
+Range range_of(const Cluster& cluster, Constant constant) {
+  const SoftwareSpec& software = cluster.device.software;
+  if (constant == Constant::state_bytes) {
+    return {-software.state_bytes, most_state_bytes - software.state_bytes};
+  }
+  if (constant == Constant::reserved_memory) {
+    const auto reserved = static_cast<double>(software.reserved_bytes);
+    const double all = std::max(reserved, static_cast<double>(cluster.device.memory_bytes));
+    return {-reserved / gibibyte, (all - reserved) / gibibyte};
+  }
+  return {-logarithm(10), logarithm(most_factor(cluster, constant))};
+}
+
+void move(Constant constant, double by, Cluster& cluster) {
   SoftwareSpec& software = cluster.device.software;
   HostFloor& host = software.host;
+  const double factor = exponential(by);  // where it is one
   switch (constant) {
     case Constant::efficiency: software.efficiency *= factor; break;
     case Constant::elementwise_traffic: software.elementwise_traffic *= factor; break;
@@ -174,6 +204,10 @@ void scale(Constant constant, double factor, Cluster& cluster) {
         scale_rate(factor, one.bytes_per_second);
         if (one.gather_bytes_per_second) scale_rate(factor, *one.gather_bytes_per_second);
       }
+      break;
+    case Constant::activation_memory: software.activation_memory *= factor; break;
+    case Constant::state_bytes: software.state_bytes += by; break;
+    case Constant::reserved_memory: software.reserved_bytes += std::llround(by * gibibyte);
   }
 }
 
@@ -213,6 +247,18 @@ std::vector<ConstantEntry> entries_of(const Cluster& cluster, Constant constant)
       break;
     case Constant::collectives:
       if (!cluster.node.collectives.empty()) entries.push_back(bus_entry(cluster.node.collectives));
+      break;
+    case Constant::activation_memory:
+      entries.push_back(
+          number_entry(Section::software, "activation_memory", software.activation_memory));
+      break;
+    case Constant::state_bytes:
+      entries.push_back(number_entry(Section::software, "state_bytes", software.state_bytes));
+      break;
+    case Constant::reserved_memory:
+      entries.push_back({Section::software, "reserved_memory",
+                         fmt::format("{}B", software.reserved_bytes),
+                         format_bytes(software.reserved_bytes)});
       break;
   }
   return entries;

@@ -1,8 +1,8 @@
-// The constants of a cluster and its software that an iteration's time can tell: how to scale them,
-// how far they are usually off, and how a cluster's file writes them.
+// The constants of a cluster and its software that an iteration's time or its peak of memory can
+// tell: how to move them, how far they are usually off, and how a cluster's file writes them.
 //
-// Each is one factor on one or several values of a file that belong together. Pure functions; any
-// thread.
+// Each is one number: the logarithm of a factor on one or several values of a file that belong
+// together, or what is added to a value, in units of its own. Pure functions; any thread.
 #pragma once
 
 #include <array>
@@ -24,21 +24,33 @@ enum class Constant : std::uint8_t {
   p2p_overhead,         // of a message between stages
   network,              // the share of cards that exchanges between nodes reach
   collectives,          // the rates of exchanges within a node
+  activation_memory,    // bytes of activations and workspace
+  state_bytes,          // kept of a parameter beside the usual
+  reserved_memory,      // of a device, whatever it trains
 };
-inline constexpr std::array all_constants{Constant::efficiency,   Constant::elementwise_traffic,
-                                          Constant::host,         Constant::host_peers,
-                                          Constant::p2p_overhead, Constant::network,
-                                          Constant::collectives};
+inline constexpr std::array time_constants{Constant::efficiency,   Constant::elementwise_traffic,
+                                           Constant::host,         Constant::host_peers,
+                                           Constant::p2p_overhead, Constant::network,
+                                           Constant::collectives};
+inline constexpr std::array memory_constants{Constant::activation_memory, Constant::state_bytes,
+                                             Constant::reserved_memory};
 
 std::string_view name_of(Constant constant);
-// By how much it is usually off where nobody measured, as the logarithm of a factor.
+// Whether it is added to a value: to `state_bytes` in bytes, to `reserved_memory` in GiB.
+bool is_added(Constant constant);
+// By how much it is usually off where nobody measured.
 double usual_spread(Constant constant);
 
 // Whether the cluster has some of it: what is 0 no factor changes.
 bool has(const Cluster& cluster, Constant constant);
-// The largest factor that leaves shares at 1 or below; at most 10.
-double most_factor(const Cluster& cluster, Constant constant);
-void scale(Constant constant, double factor, Cluster& cluster);
+// How far it may move, 0 between: by factors of 10, but shares stay at 1 or below, and what is
+// added to leaves the value 0 or above.
+struct Range {
+  double least = 0;
+  double most = 0;
+};
+Range range_of(const Cluster& cluster, Constant constant);
+void move(Constant constant, double by, Cluster& cluster);
 
 // What a file of a cluster says of it.
 struct ConstantEntry {

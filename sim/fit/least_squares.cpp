@@ -79,8 +79,7 @@ class Descent {
         if (!take_step(robust == Robust::cauchy ? small_step : first_small_step)) break;
       }
     }
-    solution_.gradients =
-        gradients_at(problem_.predict, solution_.at, problem_.measured.size(), free_);
+    solution_.gradients = gradients_at(problem_, solution_.at, problem_.measured.size(), free_);
     return std::move(solution_);
   }
 
@@ -141,8 +140,7 @@ class Descent {
 
   // Whether there was one to take.
   bool take_step(double shortest) {
-    const Matrix gradients =
-        gradients_at(problem_.predict, solution_.at, problem_.measured.size(), free_);
+    const Matrix gradients = gradients_at(problem_, solution_.at, problem_.measured.size(), free_);
     const Point down = downhill(gradients);
     std::vector<std::size_t> moved;  // all but those that a bound holds back
     for (std::size_t j = 0; j < free_.size(); ++j) {
@@ -195,18 +193,21 @@ class Descent {
 
 }  // namespace
 
-Matrix gradients_at(const std::function<const Point&(const Point&)>& predict, const Point& at,
-                    std::size_t count, const std::vector<bool>& wanted) {
+Matrix gradients_at(const LeastSquares& problem, const Point& at, std::size_t count,
+                    const std::vector<bool>& wanted) {
   Matrix gradients(count, Point(at.size(), 0));
   for (std::size_t j = 0; j < at.size(); ++j) {
     if (!wanted[j]) continue;
+    const double high = std::min(at[j] + step_length, problem.unknowns[j].most);
+    const double low = std::max(at[j] - step_length, problem.unknowns[j].least);
+    if (high <= low) continue;
     Point near = at;
-    near[j] = at[j] + step_length;
-    const Point above = predict(near);
-    near[j] = at[j] - step_length;
-    const Point& below = predict(near);
+    near[j] = high;
+    const Point above = problem.predict(near);
+    near[j] = low;
+    const Point& below = problem.predict(near);
     for (std::size_t i = 0; i < count; ++i) {
-      gradients[i][j] = (above[i] - below[i]) / (2 * step_length);
+      gradients[i][j] = (above[i] - below[i]) / (high - low);
     }
   }
   return gradients;

@@ -57,7 +57,8 @@ Matrix covariance(const LeastSquares& problem, const Solution& solution,
 double variance_of(const Point& gradient, const Matrix& covariance);
 
 // Gradients at a point, of each of `count` predictions, by each unknown that is wanted; else 0.
-Matrix gradients_at(const std::function<const Point&(const Point&)>& predict, const Point& at,
-                    std::size_t count, const std::vector<bool>& wanted);
+// Looks no further than unknowns may go.
+Matrix gradients_at(const LeastSquares& problem, const Point& at, std::size_t count,
+                    const std::vector<bool>& wanted);
 
 }  // namespace pipesim

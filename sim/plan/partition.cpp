@@ -52,7 +52,8 @@ Split split_of(const PartitionProblem& problem, const BottleneckProblem& bottlen
   split.metrics = simulate(problem.schedule, split.costs, options);
   const std::vector<StateBytes> states = split.costs.states(problem.schedule.placement);
   for (std::size_t r = 0; r < states.size(); ++r) {
-    split.memory.push_back({states[r], split.metrics.ranks[r].peak_memory});
+    split.memory.push_back(
+        {states[r], split.metrics.ranks[r].peak_memory, split.costs.reserved_bytes});
   }
   split.bottleneck_ns = bottleneck_of(bottleneck, layout);
   return split;
@@ -351,7 +352,8 @@ Partition find_partition(const PartitionProblem& problem, Objective objective,
   constexpr double bytes_of_each = 28;  // the message behind it, twice, and a sweep's state
   check_memory(what, bytes_of_each * static_cast<double>(layers * stages));
   Partition result;
-  BottleneckProblem bottleneck = bottleneck_problem(problem, problem.costs(problem.even));
+  const Costs costs_of_even = problem.costs(problem.even);
+  BottleneckProblem bottleneck = bottleneck_problem(problem, costs_of_even);
   result.even = split_of(problem, bottleneck, problem.even);
   const bool takes_bottleneck = objective == Objective::bottleneck;
   const BottleneckProblem unlimited = bottleneck;
@@ -363,7 +365,8 @@ Partition find_partition(const PartitionProblem& problem, Objective objective,
   }
 
   // The least bottleneck, where need be with what simulations have needed beside.
-  std::vector<std::int64_t> reserves(static_cast<std::size_t>(problem.schedule.ranks()), 0);
+  std::vector<std::int64_t> reserves(static_cast<std::size_t>(problem.schedule.ranks()),
+                                     costs_of_even.reserved_bytes);
   bool is_least = false;  // of all that fit
   constexpr int most_rounds = 4;
   for (int round = 0; round < most_rounds; ++round) {

@@ -89,7 +89,8 @@ Json explanation_json(const Explanation& explanation, std::int64_t memory_bytes)
                        {"send_buffers", working.send_buffers},
                        {"receive_buffers", working.receive_buffers},
                        {"unsharded", working.unsharded},
-                       {"workspace", working.workspace}}},
+                       {"workspace", working.workspace},
+                       {"reserved", rank.memory.reserved}}},
                      {"left_bytes", memory_bytes - rank.memory.total()}});
   }
   return {{"tokens", throughput.tokens},
@@ -191,6 +192,7 @@ std::string result_json(const Schedule& schedule, const Prediction& prediction,
     entry["memory_bytes"] = memory_bytes_json(memory);
     if (gathers) entry["memory_bytes"]["unsharded"] = working.unsharded;
     if (has_workspace) entry["memory_bytes"]["workspace"] = working.workspace;
+    if (memory.reserved > 0) entry["memory_bytes"]["reserved"] = memory.reserved;
     entry["peak_memory"] = peak_json(memory.peak);
     if (spread && !spread->rank_shares.empty()) entry["spread_share"] = spread->rank_shares[r];
     ranks.push_back(std::move(entry));

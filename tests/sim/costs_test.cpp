@@ -112,6 +112,16 @@ TEST(Costs, EdgesGoThroughLinksThatTheyShare) {
   EXPECT_EQ(again.compute_slowdown_ppm, costs.compute_slowdown_ppm);
 }
 
+TEST(Costs, ReserveMemoryOfEachRank) {
+  const CostsFile file =
+      parse_costs(costs_json(two_stages + R"(,"reserved_bytes":1024)"), "c.json");
+  EXPECT_EQ(file.costs.reserved_bytes, 1024);
+  EXPECT_EQ(parse_costs(to_json(file), "again.json").costs.reserved_bytes, 1024);
+  EXPECT_EQ(parse_costs(to_json(file.costs), "again.json").costs.reserved_bytes, 1024);
+  EXPECT_EQ(to_json(parse_costs(costs_json(two_stages), "c.json")).find("reserved"),
+            std::string::npos);
+}
+
 TEST(Costs, SayWhatStagesExchangeAndRanksHold) {
   Costs costs;
   costs.stages.resize(3);

@@ -163,6 +163,7 @@ CostsFile random_file(std::mt19937_64& random, const Schedule& schedule, int lay
   file.costs.p2p.latency_ns = pick(random, 0, perhaps(coarse));
   if (pick(random, 0, 1) == 0) file.costs.p2p.bytes_per_second = 1'000'000'000;
   file.receive_ns = pick(random, 0, perhaps(3));
+  file.costs.reserved_bytes = perhaps(2 * coarse);
   // A slow way in one direction, where no two cuts share it.
   if (schedule.ranks() > 1 && schedule.stages() == schedule.ranks() && pick(random, 0, 2) == 0) {
     Link slow = file.costs.p2p;

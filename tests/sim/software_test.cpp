@@ -104,6 +104,46 @@ TEST(Software, SaysWhatIsWrong) {
             "--software: unknown software 'nanotorn'; ");
 }
 
+TEST(Software, SaysWhatMemoryItTakes) {
+  const SoftwareSpec own =
+      parsed(R"("values":{"activation_memory":1.25,"state_bytes":1.5,"reserved_memory":"1.5GiB"})");
+  EXPECT_EQ(own.activation_memory, 1.25);
+  EXPECT_EQ(own.state_bytes, 1.5);
+  EXPECT_EQ(own.reserved_bytes, std::int64_t{3} << 29);
+  EXPECT_EQ(parsed(R"("values":{"reserved_memory":"0B"})").reserved_bytes, 0);
+  EXPECT_EQ(refusal(R"("values":{"state_bytes":-1})"),
+            "s.json:1:80: values.state_bytes: -1 is out of range: it must be between 0 and 64");
+  EXPECT_EQ(refusal(R"("values":{"reserved_memory":"-1GiB"})").substr(0, 42),
+            "s.json:1:84: values.reserved_memory: '-1Gi");
+  EXPECT_EQ(refusal(R"("values":{"activation_memory":0})").substr(0, 50),
+            "s.json:1:86: values.activation_memory: 0 is out of");
+}
+
+// A device may hold a whole file of software in place of values.
+TEST(Software, MayStandWholeInADevice) {
+  const auto cluster = [](const std::string& software) {
+    return parse_cluster(
+        R"({"format":"pipesim-cluster","version":1,"name":"m","base":"dgx-h100","device":{)"
+        R"("software":)" +
+            software + "}}",
+        "c.json");
+  };
+  const std::string whole = R"({"format":"pipesim-software","version":1,"name":"own",)"
+                            R"("values":{"efficiency":0.5},"devices":{"h100-sxm-80gb":)"
+                            R"({"kernel_gap":"2us"},"b200":{"efficency":1}}})";
+  std::string right = whole;
+  right.replace(right.find("efficency"), 9, "efficiency");
+  const SoftwareSpec software = cluster(right).device.software;
+  EXPECT_EQ(software.name, "own");
+  EXPECT_EQ(software.efficiency, 0.5);
+  EXPECT_EQ(software.kernel_gap_ns, 2000);
+  EXPECT_EQ(software.p2p_overhead_ns, 0);  // the device's own is replaced
+  EXPECT_NE(testing::input_error_of([&] {
+              cluster(whole);
+            }).find("device.software.devices.b200: unknown key 'efficency'"),
+            std::string::npos);
+}
+
 // What a device usually runs is what its preset says, and --software takes the place of all of it.
 TEST(Software, DevicesNameWhatIsUsual) {
   EXPECT_EQ(find_device("a100-sxm-80gb").software.name, "megatron-2022");

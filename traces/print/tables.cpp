@@ -94,6 +94,7 @@ std::string memory_table(const std::vector<RankMemory>& memory, int width) {
        }},
       {"unsharded", [](const RankMemory& rank) { return rank.peak.bytes.unsharded; }},
       {"workspace", [](const RankMemory& rank) { return rank.peak.bytes.workspace; }},
+      {"reserved", [](const RankMemory& rank) { return rank.reserved; }},
       {"total", [](const RankMemory& rank) { return rank.total(); }}};
   const std::vector<Column> each_state{
       {"weights", [](const RankMemory& rank) { return rank.states.weights; }},

@@ -30,8 +30,8 @@ void fill_states(StageCosts& costs, const Training& training, const SoftwareSpec
   };
   const std::int64_t value = bytes_of(training.precision);
   costs.weight_bytes = part(value, training.zero >= 3);
-  costs.gradient_bytes =
-      part(training.gradient_bytes, training.zero >= 2) + parameters * software.state_bytes;
+  costs.gradient_bytes = part(training.gradient_bytes, training.zero >= 2) +
+                         to_bytes(static_cast<double>(parameters) * software.state_bytes);
   // Two moments, and where weights have 16 bits a copy of them with 32.
   costs.optimizer_bytes = part(value == 4 ? 8 : 12, training.zero >= 1);
 }
@@ -200,10 +200,11 @@ class Estimator {
       saved -= again;
     }
     StageCosts& costs = result.costs;
-    costs.activation_bytes = to_bytes(saved);
-    costs.weight_residue_bytes = to_bytes(residue);
+    const double kept = software_.activation_memory;
+    costs.activation_bytes = to_bytes(kept * saved);
+    costs.weight_residue_bytes = to_bytes(kept * residue);
     const double placeholders = software_.keeps_placeholders ? value * parameters : 0;
-    costs.workspace_bytes = to_bytes(again + workspace + placeholders);
+    costs.workspace_bytes = to_bytes(kept * (again + workspace) + placeholders);
     // Ranks of a tensor-parallel group send each a part of what they have in common.
     costs.output_bytes = to_bytes(hidden / split);
     if (model_.is_listed()) {
@@ -382,6 +383,7 @@ Costs CostModel::costs(const PipelineShape& shape) const {
   const Placement& placement = shape.placement;
   Costs result;
   result.compute_slowdown_ppm = cluster_.device.software.compute_slowdown_ppm;
+  result.reserved_bytes = cluster_.device.software.reserved_bytes;
   int next = 0;
   for (const int size : layout(shape)) {
     StageSum stage(fmt::format("--model, --stages: the layers of virtual stage {} of {}",

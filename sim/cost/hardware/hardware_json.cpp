@@ -68,8 +68,12 @@ void replace_unverified(const JsonCursor& object, std::vector<std::string> own,
   unverified.insert(unverified.end(), own.begin(), own.end());
 }
 
+std::int64_t read_bytes(const JsonCursor& value) {
+  return read_quantity(value, "GiB", parse_bytes);
+}
+
 std::int64_t read_size(const JsonCursor& value) {
-  const std::int64_t bytes = read_quantity(value, "GiB", parse_bytes);
+  const std::int64_t bytes = read_bytes(value);
   if (bytes == 0) value.fail("0 bytes hold nothing; give the size");
   return bytes;
 }

@@ -68,7 +68,8 @@ class Section {
 };
 
 // Strings with units.
-std::int64_t read_size(const JsonCursor& value);
+std::int64_t read_size(const JsonCursor& value);   // above 0
+std::int64_t read_bytes(const JsonCursor& value);  // from 0 on
 std::int64_t read_bandwidth(const JsonCursor& value);
 std::int64_t read_time(const JsonCursor& value);
 double read_flops(const JsonCursor& value);

@@ -18,6 +18,15 @@ std::int64_t read_small(const JsonCursor& value) { return value.integer(0, 64); 
 
 std::int64_t read_bucket(const JsonCursor& value) { return value.integer(0, max_bytes / 4); }
 
+double read_state_bytes(const JsonCursor& value) {
+  const double bytes = value.number();
+  if (!(bytes >= 0 && bytes <= most_state_bytes)) {
+    value.fail(
+        fmt::format("{} is out of range: it must be between 0 and {}", bytes, most_state_bytes));
+  }
+  return bytes;
+}
+
 bool read_deal(const JsonCursor& value) {
   const std::string& text = value.string();
   if (text == "cost") return true;
@@ -60,12 +69,22 @@ void read_values(Section& section, SoftwareSpec& software) {
         });
   });
   section.optional("logit_bytes", software.logit_bytes, read_small);
-  section.optional("state_bytes", software.state_bytes, read_small);
+  section.optional("state_bytes", software.state_bytes, read_state_bytes);
+  section.optional("activation_memory", software.activation_memory, read_factor);
+  section.optional("reserved_memory", software.reserved_bytes, read_bytes);
   section.optional("keeps_placeholders", software.keeps_placeholders,
                    [](const JsonCursor& value) { return value.boolean(); });
   section.optional("keeps_gathered", software.keeps_gathered,
                    [](const JsonCursor& value) { return value.boolean(); });
   section.optional("layers", software.deals_by_cost, read_deal);
+}
+
+SoftwareSpec find_base(const JsonCursor& base, const std::string& device) {
+  const std::string& name = base.string();
+  if (!software_presets().contains(name)) {
+    base.fail(unknown_name("software", name, known_software()));
+  }
+  return find_software(name, device);
 }
 
 // A section's values, and those of its keys that nothing confirms; what it says of a key
@@ -76,19 +95,39 @@ void read_section(const JsonCursor& object, SoftwareSpec& software, bool has_bas
   const Sources sources(object, unverified);
   Section section(object, sources);
   if (has_base) {
-    section.members().optional("base", [&](const JsonCursor& base) {
-      const std::string& name = base.string();
-      if (!software_presets().contains(name)) {
-        base.fail(unknown_name("software", name, known_software()));
-      }
-      software = find_software(name, device);
-    });
+    section.members().optional("base",
+                               [&](const JsonCursor& base) { software = find_base(base, device); });
   }
   read_values(section, software);
   section.finish();
   std::erase_if(software.unverified,
                 [&](const std::string& key) { return section.members().has(key); });
   software.unverified.insert(software.unverified.end(), unverified.begin(), unverified.end());
+}
+
+// A whole "pipesim-software".
+SoftwareSpec read_whole(const JsonCursor& root, const std::string& device) {
+  JsonMembers members(root);
+  members.format("pipesim-software", 1);
+  SoftwareSpec software;
+  members.optional("base", [&](const JsonCursor& base) { software = find_base(base, device); });
+  software.name = members.required("name").string();
+  software.title = software.name;
+  members.optional("title", [&](const JsonCursor& title) { software.title = title.string(); });
+  members.optional(
+      "values", [&](const JsonCursor& values) { read_section(values, software, false, device); });
+  // All are read, so that a mistake shows, and this device's is taken.
+  members.optional("devices", [&](const JsonCursor& devices) {
+    const auto* object = devices.value().get_if<JsonValue::Object>();
+    if (object == nullptr) devices.fail("must be an object: values by the name of a device");
+    for (const auto& [name, value] : *object) {
+      SoftwareSpec other;
+      read_section(JsonCursor(value, root.file(), fmt::format("{}.{}", devices.path(), name)),
+                   name == device ? software : other, false, device);
+    }
+  });
+  members.finish();
+  return software;
 }
 
 }  // namespace
@@ -121,36 +160,14 @@ SoftwareSpec find_software(const std::string& name_or_file, const std::string& d
 SoftwareSpec parse_software(std::string_view text, const std::string& file,
                             const std::string& device) {
   const JsonValue document = parse_json(text, file);
-  JsonMembers members{JsonCursor(document, file)};
-  members.format("pipesim-software", 1);
-  SoftwareSpec software;
-  members.optional("base", [&](const JsonCursor& base) {
-    const std::string& name = base.string();
-    if (!software_presets().contains(name)) {
-      base.fail(unknown_name("software", name, known_software()));
-    }
-    software = find_software(name, device);
-  });
-  software.name = members.required("name").string();
-  software.title = software.name;
-  members.optional("title", [&](const JsonCursor& title) { software.title = title.string(); });
-  members.optional(
-      "values", [&](const JsonCursor& values) { read_section(values, software, false, device); });
-  // All are read, so that a mistake shows, and this device's is taken.
-  members.optional("devices", [&](const JsonCursor& devices) {
-    const auto* object = devices.value().get_if<JsonValue::Object>();
-    if (object == nullptr) devices.fail("must be an object: values by the name of a device");
-    for (const auto& [name, value] : *object) {
-      SoftwareSpec other;
-      read_section(JsonCursor(value, file, fmt::format("devices.{}", name)),
-                   name == device ? software : other, false, device);
-    }
-  });
-  members.finish();
-  return software;
+  return read_whole(JsonCursor(document, file), device);
 }
 
 void read_software(const JsonCursor& object, const std::string& device, SoftwareSpec& software) {
+  if (JsonMembers(object).has("format")) {
+    software = read_whole(object, device);
+    return;
+  }
   read_section(object, software, true, device);
 }
 

@@ -38,6 +38,8 @@ struct NetworkShare {
   std::optional<double> gather_share;
 };
 
+inline constexpr double most_state_bytes = 64;
+
 // What is hidden is a part, 0 to 1, of what could be.
 struct SoftwareSpec {
   std::string name;   // "megatron-core"; empty where a device's file says all
@@ -70,7 +72,9 @@ struct SoftwareSpec {
   std::vector<NetworkShare> network;
 
   std::int64_t logit_bytes = 4;     // kept of each logit for the backward
-  std::int64_t state_bytes = 0;     // of a parameter, beside weight, gradient and optimizer
+  double state_bytes = 0;           // of a parameter, beside weight, gradient and optimizer
+  double activation_memory = 1;     // of activations and workspace, against what is counted
+  std::int64_t reserved_bytes = 0;  // of a device's memory, whatever is trained
   bool keeps_placeholders = false;  // of a block's gradients, as large as its weights
   bool keeps_gathered = false;      // inputs that sequence parallelism gathers stay to the backward
   bool deals_by_cost = false;       // layers to stages by their FLOPs, the head like any other
@@ -89,8 +93,8 @@ SoftwareSpec find_software(const std::string& name_or_file, const std::string& d
 SoftwareSpec parse_software(std::string_view text, const std::string& file,
                             const std::string& device);
 
-// Values onto those that are there: the section `software` of a device's file, which may name a
-// preset as its `base`.
+// The section `software` of a device's file: values onto those that are there, or onto a preset,
+// its `base`; or a whole "pipesim-software".
 void read_software(const JsonCursor& object, const std::string& device, SoftwareSpec& software);
 
 }  // namespace pipesim
