@@ -173,6 +173,14 @@ void FlowNetwork::collect(RouteId route) {
 // Progressive filling: the link with the smallest fair share is full first and
 // fixes the rate of its flows, which leaves the rest to the others.
 void FlowNetwork::find_rates() {
+  if (joined_routes_.empty()) return;
+  if (joined_routes_.size() == 1) {  // alone, it has all of its narrowest link
+    Route& route = routes_[joined_routes_.front()];
+    std::int64_t least = links_[route.links.front()].bytes_per_second;
+    for (const LinkId id : route.links) least = std::min(least, links_[id].bytes_per_second);
+    route.new_rate = static_cast<Real>(least) / static_cast<Real>(route.flows.size());
+    return;
+  }
   const auto fair_share = [&](const Link& link) {
     return link.spare / static_cast<Real>(link.unfixed);
   };
@@ -248,6 +256,7 @@ void FlowNetwork::apply_rates(const Instant& at) {
 
 // What the route's rate has given to each flow since.
 FlowNetwork::Service FlowNetwork::given(const Route& route, const Instant& at) {
+  if (route.rate == 0) return 0;  // its first flow starts
   const Real length_ns =
       static_cast<Real>(at.ns - route.since.ns) + (at.fraction - route.since.fraction);
   return to_service(route.rate * length_ns / ns_per_second);
