@@ -1,7 +1,9 @@
-// Runs a command again and again and reports what the whole process costs:
-// wall time (least and median) and peak memory, as the kernel accounts them.
+// Runs a command again and again and reports what the whole process costs: wall time
+// (least and median), least time of processors, and peak memory, as the kernel accounts
+// them. Several commands take turns, and each has its line, so that what else a machine
+// does meanwhile falls on all alike.
 //
-//   process_cost [-n RUNS] COMMAND [ARGUMENT...]
+//   process_cost [-n RUNS] COMMAND [ARGUMENT...] [, COMMAND [ARGUMENT...]]...
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -12,14 +14,20 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 namespace {
 
 struct Cost {
   double wall_ms;
+  double cpu_ms;
   double peak_mib;
 };
+
+double in_ms(const timeval& time) {
+  return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_usec) / 1e3;
+}
 
 // Exits where the command fails: its cost would mean nothing.
 Cost measure(char** command) {
@@ -40,7 +48,38 @@ Cost measure(char** command) {
     std::fprintf(stderr, "process_cost: %s failed\n", command[0]);
     std::exit(1);
   }
-  return {wall.count(), static_cast<double>(usage.ru_maxrss) / 1024};
+  return {wall.count(), in_ms(usage.ru_utime) + in_ms(usage.ru_stime),
+          static_cast<double>(usage.ru_maxrss) / 1024};
+}
+
+// What stands between commas. A command is ended by a null, where its comma stood.
+std::vector<char**> commands_of(char** arguments) {
+  std::vector<char**> commands;
+  for (bool begins = true; *arguments != nullptr; ++arguments) {
+    if (std::strcmp(*arguments, ",") == 0) {
+      *arguments = nullptr;
+      begins = true;
+    } else if (std::exchange(begins, false)) {
+      commands.push_back(arguments);
+    }
+  }
+  return commands;
+}
+
+void report(const std::vector<Cost>& costs) {
+  std::vector<double> walls;
+  double cpu = costs.front().cpu_ms;
+  double peak = 0;
+  for (const Cost& cost : costs) {
+    walls.push_back(cost.wall_ms);
+    cpu = std::min(cpu, cost.cpu_ms);
+    peak = std::max(peak, cost.peak_mib);
+  }
+  std::sort(walls.begin(), walls.end());
+  const double median = walls[walls.size() / 2];
+  const int digits = median < 100 ? 2 : 1;
+  std::printf("least %.*f ms, median %.*f ms, processors %.*f ms, peak %.1f MiB\n", digits,
+              walls.front(), digits, median, digits, cpu, peak);
 }
 
 }  // namespace
@@ -52,20 +91,20 @@ int main(int argc, char** argv) {
     runs = std::atoi(argv[2]);
     first = 3;
   }
-  if (first >= argc || runs < 1) {
-    std::fprintf(stderr, "usage: process_cost [-n RUNS] COMMAND [ARGUMENT...]\n");
+  const std::vector<char**> commands = commands_of(argv + first);
+  if (commands.empty() || runs < 1) {
+    std::fprintf(
+        stderr,
+        "usage: process_cost [-n RUNS] COMMAND [ARGUMENT...] [, COMMAND [ARGUMENT...]]...\n");
     return 2;
   }
-  measure(argv + first);  // the first run pays for reading the program
-  std::vector<double> walls;
-  double peak = 0;
+  std::vector<std::vector<Cost>> costs(commands.size());
+  for (char** command : commands) measure(command);  // the first run pays for reading the program
   for (int i = 0; i < runs; ++i) {
-    const Cost cost = measure(argv + first);
-    walls.push_back(cost.wall_ms);
-    peak = std::max(peak, cost.peak_mib);
+    for (std::size_t which = 0; which < commands.size(); ++which) {
+      costs[which].push_back(measure(commands[which]));
+    }
   }
-  std::sort(walls.begin(), walls.end());
-  std::printf("least %.1f ms, median %.1f ms, peak %.1f MiB\n", walls.front(),
-              walls[walls.size() / 2], peak);
+  for (const std::vector<Cost>& of_one : costs) report(of_one);
   return 0;
 }
