@@ -48,6 +48,7 @@ TERMS = (
     Term("share of the network of ZeRO 3's gathers", {"gather_share": 1}),
     Term("gathered inputs that are kept", {"keeps_gathered": False}),
     Term("bytes of a logit", {"logit_bytes": 4}),
+    Term("gradients beside wider sums", {"keeps_both_gradients": False}),
     Term("sides that 8 doesn't divide", matmul={"unaligned_8": 1}),
     Term("sides that 64 doesn't divide", matmul={"unaligned_64": 1}),
 )
@@ -65,6 +66,7 @@ COLUMNS = (
     Column("its peaks", Source.NANOTRON, peaks),
     Column("nemo h100", Source.NEMO, times),
     Column("bigscience a100", Source.BIGSCIENCE, times),
+    Column("its peaks", Source.BIGSCIENCE, peaks),
     Column("sc21 zero-3", Source.SC21_ZERO3, times),
 )
 

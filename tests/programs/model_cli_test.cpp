@@ -393,7 +393,8 @@ TEST(Refused, InOneSentence) {
        "--tensor-overlap: 'yes' is neither on, off nor a part between 0 and 1, of exchanges that "
        "their own products hide; give one like 0.8"},
       {both + " --bucket-bytes 0B",
-       "--bucket-bytes: a bucket of 0 bytes holds nothing; give its size"},
+       "--bucket-bytes: a bucket of 0 bytes holds nothing; give its size, or off to reduce all at "
+       "once"},
       {both + " --bucket-bytes 1MB",
        "--bucket-bytes: one replica reduces nothing; give --data-parallel of more than 1 too"},
       {both + " --memory-cap 0B",

@@ -165,7 +165,9 @@ TEST(PlanSearch, FindsWhatTryingEverythingFinds) {
     const PlanResult again = other.best(how);
     EXPECT_EQ(again.evaluated.size(), found.evaluated.size());
     EXPECT_EQ(again.counts.dominated, found.counts.dominated);
-    if (!all.empty()) EXPECT_EQ(again.best.front().index, found.best.front().index);
+    if (!all.empty()) {
+      EXPECT_EQ(again.best.front().index, found.best.front().index);
+    }
     if (HasFailure()) break;
   }
 }

@@ -342,6 +342,60 @@ TEST(SoftwareCosts, KeepsMore) {
   EXPECT_EQ(states.workspace_bytes - block(plain, 1).workspace_bytes, 2 * parameters);
 }
 
+// Of logits more is kept where ranks split them, of gradients those beside wider sums.
+TEST(SoftwareCosts, KeepsMoreOfSomeTrainings) {
+  const auto layer = [](const SoftwareSpec& software, const Training& training, int layer) {
+    return CostModel(small_llama(), h100(software), training).layer(layer).costs;
+  };
+  SoftwareSpec more;
+  more.split_logit_bytes = 4;
+  const Model model = small_llama();
+  for (const int ranks : {1, 8}) {
+    const Training training = training_of(ranks);
+    EXPECT_EQ(layer(more, training, 5).activation_bytes - layer({}, training, 5).activation_bytes,
+              ranks == 1 ? 0 : 4 * 4096 * model.vocabulary_size / ranks);
+  }
+  more = {};
+  more.keeps_both_gradients = true;
+  Training training = training_of(1);
+  EXPECT_EQ(layer(more, training, 1).gradient_bytes, layer({}, training, 1).gradient_bytes);
+  training.gradient_bytes = 4;
+  EXPECT_EQ(2 * layer(more, training, 1).gradient_bytes, 3 * layer({}, training, 1).gradient_bytes);
+}
+
+// What is gathered for 8-bit products has half the bytes; what stays is not gathered again.
+TEST(SoftwareCosts, GathersFewerBytes) {
+  Training training = training_of(8);
+  training.precision = Precision::fp8;
+  SoftwareSpec software;
+  const auto gathered = [&](int layer) {
+    double bytes = 0;
+    for (const Operator& one : layer_operators(small_llama(), layer, training, software)) {
+      if (one.collective == CollectiveKind::all_gather) bytes += one.bytes;
+    }
+    return bytes;
+  };
+  const auto reduced = [&] {
+    double bytes = 0;
+    for (const Operator& one : layer_operators(small_llama(), 1, training, software)) {
+      if (one.collective == CollectiveKind::reduce_scatter) bytes += one.bytes;
+    }
+    return bytes;
+  };
+  const double hidden = 4096.0 * static_cast<double>(small_llama().hidden_size) * 2;
+  const double of_head = gathered(5);
+  EXPECT_EQ(gathered(1), 6 * hidden);
+  EXPECT_EQ(reduced(), 4 * hidden);
+  software.gathers_fp8 = true;
+  EXPECT_EQ(gathered(1), 3 * hidden);
+  EXPECT_EQ(reduced(), 4 * hidden);
+  EXPECT_EQ(gathered(5), of_head);
+  software.gathers_again = false;
+  EXPECT_EQ(gathered(1), 2 * hidden);
+  training.precision = Precision::bf16;
+  EXPECT_EQ(gathered(1), 4 * hidden);
+}
+
 // Each stage ends with the layer that brings it over its part, and has one at least.
 TEST(SoftwareCosts, LayersAreDealtOutByCost) {
   SoftwareSpec software;
@@ -425,6 +479,27 @@ TEST(FusedAttention, IsSlowerBackwardAndOnShortSequences) {
   EXPECT_NEAR(attention(false), 2.5 * 2 * long_ones, 0.02 * long_ones);
   cluster.device.fused_attention_ramp = 4096;
   EXPECT_NEAR(attention(true), 2 * long_ones, 0.02 * long_ones);
+}
+
+// Few heads take as long as one: a block of queries goes through all keys.
+TEST(FusedAttention, HasALeastTimeForEachKey) {
+  Cluster cluster = h100({});
+  cluster.device.fused_attention_key_ns = 50;
+  Model model = small_llama();
+  Training training = training_of(1);
+  const auto forward = [&] {
+    return of(CostModel(model, cluster, training).layer(1).forward, OperatorClass::attention);
+  };
+  model.heads = model.kv_heads = 1;
+  model.hidden_size = 128;
+  EXPECT_NEAR(forward(), 50e-9 * 4096, 1e-12);
+  training.sequence_length = 2048;
+  EXPECT_NEAR(forward(), 50e-9 * 2048, 1e-12);
+  model = small_llama();
+  training.micro_batch_size = 16;
+  const double many = forward();
+  cluster.device.fused_attention_key_ns = 0;
+  EXPECT_EQ(forward(), many);
 }
 
 TEST(ErrorBands, AreThoseOfLikeRuns) {

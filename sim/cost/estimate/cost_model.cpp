@@ -32,6 +32,9 @@ void fill_states(StageCosts& costs, const Training& training, const SoftwareSpec
   costs.weight_bytes = part(value, training.zero >= 3);
   costs.gradient_bytes = part(training.gradient_bytes, training.zero >= 2) +
                          to_bytes(static_cast<double>(parameters) * software.state_bytes);
+  if (software.keeps_both_gradients && training.gradient_bytes > value) {
+    costs.gradient_bytes += part(value, training.zero >= 2);
+  }
   // Two moments, and where weights have 16 bits a copy of them with 32.
   costs.optimizer_bytes = part(value == 4 ? 8 : 12, training.zero >= 1);
 }
@@ -153,6 +156,11 @@ class Estimator {
            (length + static_cast<double>(device_.fused_attention_ramp));
   }
 
+  // Of few heads: a block of queries goes through all keys, one after another.
+  double least_attention_seconds() const {
+    return static_cast<double>(training_.sequence_length * device_.fused_attention_key_ns) * 1e-9;
+  }
+
   double seconds_of(const Operator& one, bool is_head) const {
     // 8-bit inputs are those of blocks' products with weights.
     const bool is_wide =
@@ -168,9 +176,11 @@ class Estimator {
       return exchange(cluster_, tensor_group_, *one.collective, one.bytes).seconds();
     }
     if (one.flops == 0) return memory_seconds(device_, one.bytes * traffic_of(one), one.kernels);
-    const double share =
-        one.of == OperatorClass::attention ? attention_share(one.pass) : device_.matmul.peak_share;
-    return work_seconds(device_, precision, one.flops, share * factor(), one.bytes, one.kernels);
+    const bool is_attention = one.of == OperatorClass::attention;
+    const double share = is_attention ? attention_share(one.pass) : device_.matmul.peak_share;
+    const double seconds =
+        work_seconds(device_, precision, one.flops, share * factor(), one.bytes, one.kernels);
+    return is_attention ? std::max(seconds, least_attention_seconds()) : seconds;
   }
 
   void fill_bytes(LayerEstimate& result, int layer, bool is_block) const {

@@ -62,7 +62,7 @@ class OperatorsBuilder {
     Operator& lookup =
         memory("lookup", OperatorClass::embedding, Pass::forward, 2 * value_ * values, 1);
     lookup.parameters = static_cast<double>(divide_up(model_.vocabulary_size, split_) * hidden_);
-    reduce("sum over ranks", Pass::forward, false);
+    reduce("sum over ranks", Pass::forward, false, value_);
     if (is_gpt_ || model_.architecture == Architecture::mlp) {
       memory("positions", OperatorClass::embedding, Pass::forward, value_ * values, 1).parameters =
           static_cast<double>(model_.max_sequence_length * hidden_);
@@ -85,17 +85,19 @@ class OperatorsBuilder {
     for (Operator& one : operators_) {
       if (one.product) one.product->is_padded = true;
     }
-    gather_input("logits");
+    gather_input("logits", value_);
     // The cross entropy in fp32: maxima, the target's logit, sums of exponentials.
     Operator& loss = memory("cross entropy", OperatorClass::loss, Pass::forward, 20 * logits, 6);
-    loss.saved_bytes = static_cast<double>(software_.logit_bytes) * logits;
+    const std::int64_t of_logit =
+        software_.logit_bytes + (split_ > 1 ? software_.split_logit_bytes : 0);
+    loss.saved_bytes = static_cast<double>(of_logit) * logits;
     for (const char* name : {"maxima", "targets", "sums"}) {
       collective(name, CollectiveKind::all_reduce, Pass::forward, 4 * static_cast<double>(tokens_));
     }
     Operator& gradient =
         memory("cross entropy", OperatorClass::loss, Pass::backward_input, 20 * logits, 5);
     gradient.workspace_bytes = static_cast<double>(bytes_of(training_.precision)) * logits;
-    reduce("logits' input", Pass::backward_input, false);
+    reduce("logits' input", Pass::backward_input, false, value_);
     return std::move(operators_);
   }
 
@@ -117,7 +119,7 @@ class OperatorsBuilder {
     forward.part = &Recompute::products;
     forward.part_share = static_cast<double>(kv_size) / static_cast<double>(hidden_ + 2 * kv_size);
     forward.remade_bytes = value_ * static_cast<double>(tokens_ * kv_size / split_);
-    gather_input("qkv");
+    gather_input("qkv", gathered_value());
     if (!is_gpt_) rotate(hidden_ + kv_size);
     attend();
     Operator& result = product("attention output", hidden_, hidden_ / split_, split_input);
@@ -206,35 +208,40 @@ class OperatorsBuilder {
     return &one;
   }
 
+  // Of a value that is gathered for a block's products.
+  double gathered_value() const {
+    return software_.gathers_fp8 && training_.precision == Precision::fp8 ? 1 : value_;
+  }
+
   // Sums of all tokens over the ranks: an all-reduce, or with sequence
   // parallelism the reduce-scatter and the all-gather that stand for it.
-  void reduce(const std::string& name, Pass pass, bool is_hidden) {
-    const double bytes = value_ * static_cast<double>(tokens_ * hidden_);
-    const auto add = [&](CollectiveKind kind) {
-      if (Operator* one = collective(name, kind, pass, bytes)) one->is_hidden = is_hidden;
+  void reduce(const std::string& name, Pass pass, bool is_hidden, double gathered) {
+    const auto values = static_cast<double>(tokens_ * hidden_);
+    const auto add = [&](CollectiveKind kind, double value) {
+      if (Operator* one = collective(name, kind, pass, value * values)) one->is_hidden = is_hidden;
     };
     if (!training_.sequence_parallel) {
-      add(CollectiveKind::all_reduce);
+      add(CollectiveKind::all_reduce, value_);
       return;
     }
-    add(CollectiveKind::all_gather);
-    add(CollectiveKind::reduce_scatter);
+    add(CollectiveKind::all_gather, gathered);
+    add(CollectiveKind::reduce_scatter, value_);
   }
 
   // Leaves a split part of the block: its sum forward, and in the backward the
   // sum of the gradients at its entrance.
   void leave_split(const std::string& name) {
-    reduce(name + " sum", Pass::forward, false);
-    reduce(name + " input", Pass::backward_input, true);
+    reduce(name + " sum", Pass::forward, false, gathered_value());
+    reduce(name + " input", Pass::backward_input, true, gathered_value());
   }
 
   // With sequence parallelism inputs are kept in parts, and gathered again for
   // their weights' gradients.
-  void gather_input(const std::string& name) {
-    if (!training_.sequence_parallel || split_ == 1) return;
+  void gather_input(const std::string& name, double value) {
+    if (!training_.sequence_parallel || split_ == 1 || !software_.gathers_again) return;
     if (Operator* again =
             collective(name + " input again", CollectiveKind::all_gather, Pass::backward_weight,
-                       value_ * static_cast<double>(tokens_ * hidden_))) {
+                       value * static_cast<double>(tokens_ * hidden_))) {
       again->is_hidden = true;
     }
   }
@@ -327,7 +334,7 @@ class OperatorsBuilder {
       first.part_share = 0.5;
       first.remade_bytes = value_ * static_cast<double>(experts * rows * width);
     }
-    gather_input("mlp");
+    gather_input("mlp", gathered_value());
     const std::size_t at = operators_.size();
     activation(model_.is_gated() ? "silu" : "gelu", width);
     Operator& down = products("down", experts, rows, hidden_, width, split_input);

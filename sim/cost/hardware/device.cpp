@@ -83,6 +83,7 @@ void read_reached(const JsonCursor& object, const Sources& sources, DeviceSpec& 
                    read_share);
   section.optional("fused_attention_ramp", device.fused_attention_ramp,
                    [](const JsonCursor& value) { return value.integer(0, longest_ramp); });
+  section.optional("fused_attention_key", device.fused_attention_key_ns, read_time);
   section.optional("clock_share", device.clock_share, read_share);
   section.finish();
 }

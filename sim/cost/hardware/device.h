@@ -69,7 +69,9 @@ struct DeviceSpec {
   double fused_attention_share = 1;  // of the peak that fused attention reaches, on long sequences
   std::optional<double> fused_attention_backward_share;  // and its backward; the same where absent
   std::int64_t fused_attention_ramp = 0;  // tokens of a sequence with which it reaches half of that
-  double clock_share = 1;                 // of the rates of computing, under a cap on power
+  // The least that a key takes of a block of queries, which goes through them one after another.
+  std::int64_t fused_attention_key_ns = 0;
+  double clock_share = 1;  // of the rates of computing, under a cap on power
 
   SoftwareSpec software;  // what is usual on it, or was asked for
 

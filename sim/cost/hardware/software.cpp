@@ -27,6 +27,8 @@ double read_state_bytes(const JsonCursor& value) {
   return bytes;
 }
 
+bool read_flag(const JsonCursor& value) { return value.boolean(); }
+
 bool read_deal(const JsonCursor& value) {
   const std::string& text = value.string();
   if (text == "cost") return true;
@@ -68,14 +70,16 @@ void read_values(Section& section, SoftwareSpec& software) {
           item.optional("gather_share", one.gather_share, read_share);
         });
   });
+  section.optional("gathers_fp8", software.gathers_fp8, read_flag);
   section.optional("logit_bytes", software.logit_bytes, read_small);
+  section.optional("split_logit_bytes", software.split_logit_bytes, read_small);
   section.optional("state_bytes", software.state_bytes, read_state_bytes);
   section.optional("activation_memory", software.activation_memory, read_factor);
   section.optional("reserved_memory", software.reserved_bytes, read_bytes);
-  section.optional("keeps_placeholders", software.keeps_placeholders,
-                   [](const JsonCursor& value) { return value.boolean(); });
-  section.optional("keeps_gathered", software.keeps_gathered,
-                   [](const JsonCursor& value) { return value.boolean(); });
+  section.optional("keeps_placeholders", software.keeps_placeholders, read_flag);
+  section.optional("keeps_gathered", software.keeps_gathered, read_flag);
+  section.optional("gathers_again", software.gathers_again, read_flag);
+  section.optional("keeps_both_gradients", software.keeps_both_gradients, read_flag);
   section.optional("layers", software.deals_by_cost, read_deal);
 }
 

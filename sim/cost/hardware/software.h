@@ -71,13 +71,17 @@ struct SoftwareSpec {
   // measured rates go before.
   std::vector<NetworkShare> network;
 
-  std::int64_t logit_bytes = 4;     // kept of each logit for the backward
-  double state_bytes = 0;           // of a parameter, beside weight, gradient and optimizer
-  double activation_memory = 1;     // of activations and workspace, against what is counted
-  std::int64_t reserved_bytes = 0;  // of a device's memory, whatever is trained
-  bool keeps_placeholders = false;  // of a block's gradients, as large as its weights
-  bool keeps_gathered = false;      // inputs that sequence parallelism gathers stay to the backward
-  bool deals_by_cost = false;       // layers to stages by their FLOPs, the head like any other
+  bool gathers_fp8 = false;  // what 8-bit products read goes between tensor-parallel ranks as such
+  std::int64_t logit_bytes = 4;        // kept of each logit for the backward
+  std::int64_t split_logit_bytes = 0;  // on top where tensor-parallel ranks split the vocabulary
+  double state_bytes = 0;              // of a parameter, beside weight, gradient and optimizer
+  double activation_memory = 1;        // of activations and workspace, against what is counted
+  std::int64_t reserved_bytes = 0;     // of a device's memory, whatever is trained
+  bool keeps_placeholders = false;     // of a block's gradients, as large as its weights
+  bool keeps_both_gradients = false;   // those as wide as weights beside wider sums of them
+  bool keeps_gathered = false;  // inputs that sequence parallelism gathers stay to the backward
+  bool gathers_again = true;    // and are gathered again for gradients of their weights
+  bool deals_by_cost = false;   // layers to stages by their FLOPs, the head like any other
 
   std::vector<std::string> unverified;  // keys
 };
