@@ -27,9 +27,18 @@ from findings import Findings, examine  # noqa: E402
 from goals import broken_bounds  # noqa: E402
 from measures import measure, spans_nodes  # noqa: E402
 from predictions import ErrorSummary, Outcome, summarise  # noqa: E402
-from program import DEFAULT_PROGRAM, InputError, Pipesim, Refusal, write_whole  # noqa: E402
+from preset_files import HARDWARE, carried, with_value  # noqa: E402
+from program import (  # noqa: E402
+    DEFAULT_PROGRAM,
+    InputError,
+    Pipesim,
+    Refusal,
+    value_of,
+    write_whole,
+)
 from report import validation_report  # noqa: E402
-from rows import Row, Source, Use, read_products, read_rows  # noqa: E402
+from rows import Row, Source, Use, read_json, read_products, read_rows  # noqa: E402
+from software_constants import PRESETS, by_nodes, of_network  # noqa: E402
 from validate import check  # noqa: E402
 
 PROGRAM = Path(os.environ.get("PIPESIM", DEFAULT_PROGRAM))
@@ -274,6 +283,49 @@ class Ablations(unittest.TestCase):
                 self.assertEqual(after.seconds, before.seconds)
             else:
                 self.assertLess(after.seconds, before.seconds)
+
+
+class SoftwareFits(unittest.TestCase):
+    def test_are_of_values_that_presets_have(self) -> None:
+        for preset in PRESETS:
+            software = pipesim.software(preset.name, preset.device)
+            device = pipesim.preset("devices", preset.device)
+            for constant in preset.constants:
+                at = {"software": software, "device": device}
+                for key in constant.keys:
+                    at = at[key]
+                self.assertTrue(constant.least <= constant.expected <= constant.most)
+                if constant.keys:
+                    self.assertIn("fitted on the rows", at["source"], constant.name)
+            uses = {row.use for row in rows_of(preset.source)}
+            self.assertLessEqual({Use.FITTED, Use.UNSEEN}, uses)
+
+    def test_shares_of_the_network_are_read_back(self) -> None:
+        values = {"share_of_2": 0.9, "share_falls": 0.1}
+        values |= {"gather_share_of_2": 0.6, "gather_share_falls": 0.25}
+        software = by_nodes(values)
+        for name, value in values.items():
+            self.assertAlmostEqual(of_network(software, name), value, delta=1e-3)
+
+    def test_write_nothing_but_a_value(self) -> None:
+        text = '{"a": {"x": {"value": 1, "source": "b"}}, "b": {"x": {"value": [1, 2]}}}'
+        changed = with_value(Path("f.json"), text, ("b", "x"), 0.25)
+        self.assertEqual(changed, text.replace("[1, 2]", "0.25"))
+        with self.assertRaisesRegex(InputError, "f.json: has no 'b.y'"):
+            with_value(Path("f.json"), text, ("b", "y"), 1)
+
+    def test_what_is_carried_over_is_what_it_is_from(self) -> None:
+        compared = 0
+        for path in sorted((HARDWARE / "software").glob("*.json")):
+            file = read_json(path)
+            devices = file.get("devices", {})
+            sections = [("", file.get("values", {})), *devices.items()]
+            for device, entries in sections:
+                others = {name: values for name, values in devices.items() if name != device}
+                for key, value in carried(entries, device, others):
+                    self.assertEqual(value_of(entries[key]), value, f"{path.name}: {key}")
+                    compared += 1
+        self.assertGreater(compared, 30)
 
 
 class Goodput(unittest.TestCase):
