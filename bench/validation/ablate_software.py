@@ -45,6 +45,8 @@ TERMS = (
     Term("traffic of elementwise operators", {"elementwise_traffic": 1}),
     Term("traffic of the loss", {"loss_traffic": 1}),
     Term("hidden exchanges", {"hidden_exchange": 0}),
+    Term("gradients reduced next to backwards", {"bucket_parameters": 0}),
+    Term("new weights gathered next to forwards", {"gathers_ahead": False}),
     Term("share of the network of ZeRO 3's gathers", {"gather_share": 1}),
     Term("gathered inputs that are kept", {"keeps_gathered": False}),
     Term("bytes of a logit", {"logit_bytes": 4}),
