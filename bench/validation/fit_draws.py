@@ -81,6 +81,7 @@ def cells_of(pipesim: Pipesim, row: Row) -> Json:
         "zero": training.zero,
         "gradient_bytes": training.gradient_bytes,
         "bucket_bytes": training.bucket_bytes,
+        "overlap_gather": training.overlap_gather,
         "tensor_overlap": training.exchange_overlap,
         "seconds": row.published_s,
         "peak_bytes": None if row.published_peak_bytes is None else round(row.published_peak_bytes),

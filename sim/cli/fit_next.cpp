@@ -96,7 +96,9 @@ RunCells cells_with(RunCells cells, const RunShape& shape, bool has_sequence_par
   if (shape.tensor > 1 && has_sequence_parallel) cells["sequence_parallel"] = "true";
   if (shape.tensor == 1) cells.erase("tensor_overlap");
   if (shape.replicas == 1) {
-    for (const char* column : {"zero", "bucket_bytes", "shard_over", "gather"}) cells.erase(column);
+    for (const char* column : {"zero", "bucket_bytes", "shard_over", "gather", "overlap_gather"}) {
+      cells.erase(column);
+    }
   }
   return cells;
 }

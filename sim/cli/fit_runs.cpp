@@ -37,6 +37,7 @@ constexpr std::array run_columns{"model",
                                  "gather",
                                  "gradient_bytes",
                                  "bucket_bytes",
+                                 "overlap_gather",
                                  "recompute",
                                  "attention",
                                  "precision",
@@ -249,6 +250,7 @@ PredictionRequest run_request(const RunCells& cells, const FitStart& start) {
   model.replicas.shard_over = cell(cells, "shard_over");
   model.replicas.gather = cell(cells, "gather");
   model.replicas.bucket_bytes = cell(cells, "bucket_bytes");
+  model.overlap_gather = cell(cells, "overlap_gather");
   model.global_batch = cell(cells, "global_batch");
   PredictionRequest request;
   request.costs = cost_request(costs);
