@@ -9,26 +9,44 @@
 namespace pipesim {
 namespace {
 
-FullestInstant fullest_instant(std::span<const Action> list, const std::vector<int>& stages) {
-  FullestInstant fullest{std::vector<int>(stages.size()), -1};
-  std::vector<int> held(stages.size());
-  int most = 0;
-  int all = 0;
+std::vector<HeldInstant> fullest_instants(std::span<const Action> list,
+                                          const std::vector<int>& stages) {
+  constexpr int weights[] = {0, 1, 2};  // of a residue, a chunk's activations being 2
+  HeldInstant held{std::vector<int>(stages.size()), std::vector<int>(stages.size()), -1};
+  std::vector<HeldInstant> fullest(std::size(weights), held);
+  int most[std::size(weights)] = {};
+  int chunks = 0;
+  int residues = 0;
   for (const Action& action : list) {
-    if (!is_compute(action.kind) || action.kind == Kind::W) continue;
+    if (!is_compute(action.kind)) continue;
     const auto own =
         static_cast<std::size_t>(std::ranges::find(stages, action.stage) - stages.begin());
     if (action.kind == Kind::F) {
-      ++held[own];
-      ++all;
+      ++held.chunks[own];
+      ++chunks;
       continue;
     }
-    if (all > most) {
-      most = all;
-      fullest = {held, action.stage};
+    held.backward_stage = action.kind == Kind::W ? -1 : action.stage;
+    for (std::size_t w = 0; w < std::size(weights); ++w) {
+      const int holds = 2 * chunks + weights[w] * residues;
+      if (holds <= most[w]) continue;
+      most[w] = holds;
+      fullest[w] = held;
     }
-    --held[own];
-    --all;
+    if (action.kind == Kind::W) {
+      // Of a W without an I, which is a B's other half elsewhere, nothing was left.
+      if (held.residues[own] > 0) {
+        --held.residues[own];
+        --residues;
+      }
+      continue;
+    }
+    --held.chunks[own];
+    --chunks;
+    if (action.kind == Kind::I) {
+      ++held.residues[own];
+      ++residues;
+    }
   }
   return fullest;
 }
@@ -41,14 +59,14 @@ ScheduleProfile profile_of(const Family& family, const ScheduleRequest& request)
       schedule.actions.all(), [](const Action& action) { return action.kind == Kind::I; });
   for (int rank = 0; rank < schedule.ranks(); ++rank) {
     profile.ranks.push_back(
-        fullest_instant(schedule.actions[rank], schedule.placement.stages_of(rank)));
+        fullest_instants(schedule.actions[rank], schedule.placement.stages_of(rank)));
   }
   return profile;
 }
 
 // Whether some rank does all forwards before any backward; what it holds grows with all of them.
 bool holds_all(const ScheduleProfile& profile) {
-  const std::vector<int>& first = profile.ranks.front().chunks;
+  const std::vector<int>& first = profile.ranks.front().front().chunks;
   const int each = profile.shape.microbatches / profile.shape.placement.copies();
   return std::accumulate(first.begin(), first.end(), 0) ==
          each * static_cast<int>(std::ssize(first));
@@ -66,9 +84,10 @@ std::int64_t hop_ns(const Placement& placement, const Costs& costs, int from_sta
 
 class LeastTime {
  public:
-  LeastTime(const ScheduleProfile& profile, int microbatches, const Costs& costs)
+  LeastTime(const ScheduleProfile& profile, int microbatches, bool reduces_each, const Costs& costs)
       : placement_(profile.shape.placement),
         splits_(profile.splits_backward),
+        reduces_each_(reduces_each),
         microbatches_(microbatches),
         costs_(costs),
         ranks_(static_cast<std::size_t>(placement_.ranks())) {}
@@ -102,6 +121,11 @@ class LeastTime {
       first_end = std::min(first_end, end);
       first_step = std::min(first_step, end + step_ns(r));
     }
+    // What a rank exchanges goes through its link one after the other.
+    for (std::size_t r = 0; r < ranks_.size(); ++r) {
+      ready = std::max(ready, ranks_[r].exchange);
+      stepped = std::max(stepped, ranks_[r].exchange + step_ns(r));
+    }
     // Norms wait for all ranks, steps for the norm.
     if (costs_.gradient_norm) {
       return std::max(ready, chain + first_end) + costs_.group_ns(Kind::GRAD_NORM, placement_) +
@@ -116,6 +140,7 @@ class LeastTime {
     std::int64_t tail = std::numeric_limits<std::int64_t>::max();  // behind its last B or I
     std::int64_t work = 0;
     std::int64_t work_without_weights = 0;
+    std::int64_t exchange = 0;  // with its replicas
     // Of the last backward that makes gradients a part is reduced behind it, where such parts are.
     std::int64_t last_part = std::numeric_limits<std::int64_t>::max();
   };
@@ -143,11 +168,26 @@ class LeastTime {
       rank.tail = std::min(rank.tail, tail);
       rank.work += count * (forward + stage.duration_ns(Kind::B));
       rank.work_without_weights += count * (forward + backward);
+      rank.exchange += exchange_ns(stage, placement_.rank_of(s, copy), static_cast<int>(count));
       rank.last_part = std::min(rank.last_part, last_part_ns(stage, placement_.rank_of(s, copy)));
       if (s + 1 == placement_.stages()) break;
       head += forward + hop_ns(placement_, costs_, s, s + 1, copy, stage.output_bytes);
       tail += backward + hop_ns(placement_, costs_, s + 1, s, copy, stage.output_bytes);
     }
+  }
+
+  // Of a stage: it is gathered once at least, and reduced once, or for each backward.
+  std::int64_t exchange_ns(const StageCosts& stage, int rank, int backwards) const {
+    const Link link = costs_.collective_link(rank);
+    std::int64_t sum = 0;
+    if (stage.unshard.exists()) {
+      sum += stage.unshard.latency_ns + costs_.occupied_ns(link, stage.unshard.bytes);
+    }
+    if (stage.reduce.exists()) {
+      sum += (reduces_each_ ? backwards : 1) *
+             (stage.reduce.latency_ns + costs_.occupied_ns(link, stage.reduce.bytes));
+    }
+    return sum;
   }
 
   std::int64_t last_part_ns(const StageCosts& stage, int rank) const {
@@ -158,6 +198,7 @@ class LeastTime {
 
   const Placement& placement_;
   bool splits_;
+  bool reduces_each_;
   int microbatches_;
   const Costs& costs_;
   std::vector<Rank> ranks_;
@@ -182,8 +223,9 @@ const ScheduleProfile& ScheduleProfiles::of(const Family& family, const Schedule
   return is_whole || !holds_all(profile) ? profile : find(request);
 }
 
-std::int64_t least_time(const ScheduleProfile& profile, int microbatches, const Costs& costs) {
-  return LeastTime(profile, microbatches, costs).find();
+std::int64_t least_time(const ScheduleProfile& profile, int microbatches, bool reduces_each,
+                        const Costs& costs) {
+  return LeastTime(profile, microbatches, reduces_each, costs).find();
 }
 
 std::int64_t least_memory(const ScheduleProfile& profile, const Costs& costs,
@@ -191,19 +233,21 @@ std::int64_t least_memory(const ScheduleProfile& profile, const Costs& costs,
   const Placement& placement = profile.shape.placement;
   std::int64_t most = 0;
   for (int rank = 0; rank < placement.ranks(); ++rank) {
-    const FullestInstant& instant = profile.ranks[static_cast<std::size_t>(rank)];
-    std::int64_t bytes = states[static_cast<std::size_t>(rank)];
-    // It computes with whole weights.
-    if (instant.backward_stage >= 0) {
-      const StageCosts& stage = costs.stages[static_cast<std::size_t>(instant.backward_stage)];
-      bytes += stage.workspace_bytes + (stage.unshard.exists() ? stage.unsharded_bytes : 0);
-    }
     const std::vector<int>& stages = placement.stages_of(rank);
-    for (std::size_t i = 0; i < stages.size(); ++i) {
-      bytes +=
-          instant.chunks[i] * costs.stages[static_cast<std::size_t>(stages[i])].activation_bytes;
+    for (const HeldInstant& instant : profile.ranks[static_cast<std::size_t>(rank)]) {
+      std::int64_t bytes = states[static_cast<std::size_t>(rank)];
+      // It computes with whole weights.
+      if (instant.backward_stage >= 0) {
+        const StageCosts& stage = costs.stages[static_cast<std::size_t>(instant.backward_stage)];
+        bytes += stage.workspace_bytes + (stage.unshard.exists() ? stage.unsharded_bytes : 0);
+      }
+      for (std::size_t i = 0; i < stages.size(); ++i) {
+        const StageCosts& stage = costs.stages[static_cast<std::size_t>(stages[i])];
+        bytes += instant.chunks[i] * stage.activation_bytes +
+                 instant.residues[i] * stage.weight_residue_bytes;
+      }
+      most = std::max(most, bytes);
     }
-    most = std::max(most, bytes);
   }
   return most;
 }

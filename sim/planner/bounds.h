@@ -1,7 +1,7 @@
 // What no evaluation of a layout stays below, found without evaluating it.
 //
-// Times and bytes of an iteration, each argued where it is reckoned. Pure functions; a
-// FullestInstants is for one thread, or guarded by its owner.
+// Times and bytes of an iteration, each argued where it is reckoned. Pure functions;
+// ScheduleProfiles are for one thread, or guarded by their owner.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,18 @@
 
 namespace pipesim {
 
-// What each rank of a schedule holds when a backward begins, of all those the one at which it holds
-// the activations of most chunks.
-struct FullestInstant {
-  std::vector<int> chunks;  // microbatches of each of its stages, in the placement's order
-  int backward_stage = -1;  // which begins; -1: the rank has no backward
+// What a rank holds when a backward or a weight gradient begins, of each of its stages, in the
+// placement's order.
+struct HeldInstant {
+  std::vector<int> chunks;    // activations of so many microbatches
+  std::vector<int> residues;  // what an I has left for its W, of so many
+  int backward_stage = -1;    // of which a B or an I begins; -1: a W does
 };
 struct ScheduleProfile {
   Shape shape;
   bool splits_backward = false;  // has an I
-  std::vector<FullestInstant> ranks;
+  // Of each rank those at which it holds most, by several measures of what a residue counts.
+  std::vector<std::vector<HeldInstant>> ranks;
 };
 
 // Profiles of schedules, each found once. Of many microbatches those of as many as the pipeline
@@ -37,8 +39,10 @@ class ScheduleProfiles {
   std::map<std::tuple<const Family*, int, int, int>, ScheduleProfile> profiles_;
 };
 
-// Of `microbatches` in a schedule with this profile.
-std::int64_t least_time(const ScheduleProfile& profile, int microbatches, const Costs& costs);
+// Of `microbatches` in a schedule with this profile. Gradients are reduced behind each backward, or
+// once.
+std::int64_t least_time(const ScheduleProfile& profile, int microbatches, bool reduces_each,
+                        const Costs& costs);
 // Of the fullest rank, each of which keeps so many bytes from beginning to end.
 std::int64_t least_memory(const ScheduleProfile& profile, const Costs& costs,
                           const std::vector<std::int64_t>& states);

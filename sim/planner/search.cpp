@@ -11,6 +11,7 @@
 #include <tuple>
 #include <utility>
 
+#include "sim/cost/estimate/replicas.h"
 #include "sim/planner/bounds.h"
 #include "sim/request/request.h"
 #include "traces/base/error.h"
@@ -75,7 +76,8 @@ Bound bound_of(const CostModel& model, const ScheduleProfile& profile, int micro
   for (const StateBytes& rank : costs.states(profile.shape.placement)) {
     states.push_back(rank.total());
   }
-  return {least_time(profile, microbatches, costs), least_memory(profile, costs, states)};
+  return {least_time(profile, microbatches, reduces_each_pass(model.training()), costs),
+          least_memory(profile, costs, states)};
 }
 
 PlanOutcome evaluate(const PlanSpace& space, const PlanPoint& point, std::int64_t index) {
@@ -223,9 +225,10 @@ class LayoutPlanner::Impl {
       const std::int64_t memory = least_memory(
           profile, costs, least_states(costs.states(profile.shape.placement), choices));
       forget_replicas(costs);
-      cell.schedules.push_back({first + static_cast<std::int64_t>(s) * std::ssize(axes_.replicas),
-                                points,
-                                {least_time(profile, space_.microbatches(point), costs), memory}});
+      cell.schedules.push_back(
+          {first + static_cast<std::int64_t>(s) * std::ssize(axes_.replicas),
+           points,
+           {least_time(profile, space_.microbatches(point), false, costs), memory}});
     }
     return cell;
   }
@@ -253,7 +256,7 @@ class LayoutPlanner::Impl {
     costs.reduce_gradients_ns.clear();
     costs.tied_gradients.reset();
     costs.gradient_norm.reset();
-    for (StageCosts& stage : costs.stages) stage.reduce = {};
+    for (StageCosts& stage : costs.stages) stage.reduce = stage.unshard = {};
   }
 
   // Finds the points of those that stand for several, and the outcomes of the others.
