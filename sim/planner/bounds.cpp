@@ -6,6 +6,9 @@
 #include <span>
 #include <utility>
 
+#include "sim/cost/estimate/replicas.h"
+#include "sim/schedule/shard.h"
+
 namespace pipesim {
 namespace {
 
@@ -61,6 +64,12 @@ ScheduleProfile profile_of(const Family& family, const ScheduleRequest& request)
     profile.ranks.push_back(
         fullest_instants(schedule.actions[rank], schedule.placement.stages_of(rank)));
   }
+  profile.windows.resize(static_cast<std::size_t>(schedule.stages()));
+  const ReplicaSharding windows{ReplicaSharding::Reduce::never, ReplicaSharding::Gather::window};
+  const Schedule gathered = shard(schedule, windows);
+  for (const Action& action : gathered.actions.all()) {
+    if (action.kind == Kind::UNSHARD) ++profile.windows[static_cast<std::size_t>(action.stage)];
+  }
   return profile;
 }
 
@@ -84,10 +93,12 @@ std::int64_t hop_ns(const Placement& placement, const Costs& costs, int from_sta
 
 class LeastTime {
  public:
-  LeastTime(const ScheduleProfile& profile, int microbatches, bool reduces_each, const Costs& costs)
-      : placement_(profile.shape.placement),
+  LeastTime(const ScheduleProfile& profile, int microbatches, const Training& training,
+            const Costs& costs)
+      : profile_(profile),
+        placement_(profile.shape.placement),
         splits_(profile.splits_backward),
-        reduces_each_(reduces_each),
+        training_(training),
         microbatches_(microbatches),
         costs_(costs),
         ranks_(static_cast<std::size_t>(placement_.ranks())) {}
@@ -168,7 +179,7 @@ class LeastTime {
       rank.tail = std::min(rank.tail, tail);
       rank.work += count * (forward + stage.duration_ns(Kind::B));
       rank.work_without_weights += count * (forward + backward);
-      rank.exchange += exchange_ns(stage, placement_.rank_of(s, copy), static_cast<int>(count));
+      rank.exchange += exchange_ns(s, copy, count);
       rank.last_part = std::min(rank.last_part, last_part_ns(stage, placement_.rank_of(s, copy)));
       if (s + 1 == placement_.stages()) break;
       head += forward + hop_ns(placement_, costs_, s, s + 1, copy, stage.output_bytes);
@@ -176,18 +187,30 @@ class LeastTime {
     }
   }
 
-  // Of a stage: it is gathered once at least, and reduced once, or for each backward.
-  std::int64_t exchange_ns(const StageCosts& stage, int rank, int backwards) const {
-    const Link link = costs_.collective_link(rank);
+  // Of a stage, for so many microbatches.
+  std::int64_t exchange_ns(int index, int copy, std::int64_t count) const {
+    const StageCosts& stage = costs_.of(index, copy, placement_);
+    const Link link = costs_.collective_link(placement_.rank_of(index, copy));
     std::int64_t sum = 0;
     if (stage.unshard.exists()) {
-      sum += stage.unshard.latency_ns + costs_.occupied_ns(link, stage.unshard.bytes);
+      sum += gathers(index, count) *
+             (stage.unshard.latency_ns + costs_.occupied_ns(link, stage.unshard.bytes));
     }
     if (stage.reduce.exists()) {
-      sum += (reduces_each_ ? backwards : 1) *
+      sum += (reduces_each_pass(training_) ? count : 1) *
              (stage.reduce.latency_ns + costs_.occupied_ns(link, stage.reduce.bytes));
     }
     return sum;
+  }
+
+  // At least; stages with second copies may be gathered for either alone.
+  std::int64_t gathers(int index, std::int64_t count) const {
+    if (training_.zero < 3 || placement_.copies() > 1) return 1;
+    switch (training_.gathers(placement_.stages())) {
+      case Gather::pass: return 2 * count;  // for each forward and each backward
+      case Gather::window: return profile_.windows[static_cast<std::size_t>(index)];
+      default: return 1;
+    }
   }
 
   std::int64_t last_part_ns(const StageCosts& stage, int rank) const {
@@ -196,9 +219,10 @@ class LeastTime {
     return costs_.occupied_ns(costs_.collective_link(rank), bytes);
   }
 
+  const ScheduleProfile& profile_;
   const Placement& placement_;
   bool splits_;
-  bool reduces_each_;
+  const Training& training_;
   int microbatches_;
   const Costs& costs_;
   std::vector<Rank> ranks_;
@@ -223,9 +247,9 @@ const ScheduleProfile& ScheduleProfiles::of(const Family& family, const Schedule
   return is_whole || !holds_all(profile) ? profile : find(request);
 }
 
-std::int64_t least_time(const ScheduleProfile& profile, int microbatches, bool reduces_each,
+std::int64_t least_time(const ScheduleProfile& profile, int microbatches, const Training& training,
                         const Costs& costs) {
-  return LeastTime(profile, microbatches, reduces_each, costs).find();
+  return LeastTime(profile, microbatches, training, costs).find();
 }
 
 std::int64_t least_memory(const ScheduleProfile& profile, const Costs& costs,

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/cost/costs.h"
+#include "sim/cost/estimate/training.h"
 #include "sim/schedule/family.h"
 
 namespace pipesim {
@@ -26,6 +27,7 @@ struct ScheduleProfile {
   bool splits_backward = false;  // has an I
   // Of each rank those at which it holds most, by several measures of what a residue counts.
   std::vector<std::vector<HeldInstant>> ranks;
+  std::vector<int> windows;  // how often a window gathers each stage
 };
 
 // Profiles of schedules, each found once. Of many microbatches those of as many as the pipeline
@@ -39,9 +41,9 @@ class ScheduleProfiles {
   std::map<std::tuple<const Family*, int, int, int>, ScheduleProfile> profiles_;
 };
 
-// Of `microbatches` in a schedule with this profile. Gradients are reduced behind each backward, or
-// once.
-std::int64_t least_time(const ScheduleProfile& profile, int microbatches, bool reduces_each,
+// Of `microbatches` in a schedule with this profile, whose replicas exchange as the training has
+// it.
+std::int64_t least_time(const ScheduleProfile& profile, int microbatches, const Training& training,
                         const Costs& costs);
 // Of the fullest rank, each of which keeps so many bytes from beginning to end.
 std::int64_t least_memory(const ScheduleProfile& profile, const Costs& costs,

@@ -11,7 +11,6 @@
 #include <tuple>
 #include <utility>
 
-#include "sim/cost/estimate/replicas.h"
 #include "sim/planner/bounds.h"
 #include "sim/request/request.h"
 #include "traces/base/error.h"
@@ -76,7 +75,7 @@ Bound bound_of(const CostModel& model, const ScheduleProfile& profile, int micro
   for (const StateBytes& rank : costs.states(profile.shape.placement)) {
     states.push_back(rank.total());
   }
-  return {least_time(profile, microbatches, reduces_each_pass(model.training()), costs),
+  return {least_time(profile, microbatches, model.training(), costs),
           least_memory(profile, costs, states)};
 }
 
@@ -228,7 +227,7 @@ class LayoutPlanner::Impl {
       cell.schedules.push_back(
           {first + static_cast<std::int64_t>(s) * std::ssize(axes_.replicas),
            points,
-           {least_time(profile, space_.microbatches(point), false, costs), memory}});
+           {least_time(profile, space_.microbatches(point), model.training(), costs), memory}});
     }
     return cell;
   }
