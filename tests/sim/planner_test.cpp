@@ -10,6 +10,7 @@
 
 #include "sim/planner/search.h"
 #include "tests/errors.h"
+#include "tests/thorough.h"
 
 namespace pipesim {
 namespace {
@@ -64,9 +65,7 @@ void drop_values(PlanSpace& space, std::mt19937_64& random, std::int64_t most) {
 
 const std::int64_t unlimited = std::int64_t{1} << 50;
 
-int cases(int usual, int thorough) {
-  return std::getenv("PIPESIM_THOROUGH") != nullptr ? thorough : usual;
-}
+int cases(int usual, int thorough) { return testing::is_thorough() ? thorough : usual; }
 
 // ---- The space
 
