@@ -108,7 +108,7 @@ PlanPoint point_of(PlanSpace space, const std::string& text) {
   std::ranges::replace(values["recompute"], ',', '+');
   if (values["recompute"] == "attention") values["recompute"] = "selective";
   if (values["shard-over"] != "all") values["shard-over"] = "node";
-  for (const auto& [axis, value] : values) space.narrow(axis + "=" + value);
+  for (const auto& [axis, value] : values) space.narrow(axis + "=" + value, "--why");
   return space.axes().at(0);
 }
 
@@ -128,7 +128,7 @@ void run(const PlanFlags& flags, bool in_short) {
     if (fix.find(',') != std::string::npos) {
       throw input_error(fmt::format("--fix {}: several values; give --only for these", fix));
     }
-    space.narrow(fix);
+    space.narrow(fix, "--fix");
   }
   PlanSearch how;
   how.memory_cap_bytes = flags.memory_cap ? parse_bytes(*flags.memory_cap, "--memory-cap")

@@ -59,7 +59,10 @@ std::string verdict(const PlanView& view, const Terminal& terminal) {
                   format_count(question.devices), printable(cluster.device.name),
                   printable(cluster.name), plural(question.global_batch, "sequence"));
   if (view.answer.result.best.empty()) {
-    return bold(wrap(text + "no layout fits", terminal.width), terminal.colour) + "\n";
+    text += view.answer.result.counts.not_reached > 0
+                ? "the time was over before one that fits was found"
+                : "no layout fits";
+    return bold(wrap(text, terminal.width), terminal.colour) + "\n";
   }
   const PlanOutcome& best = view.answer.result.best.front();
   const PlanPoint point = view.space.axes().at(best.index);
@@ -165,7 +168,10 @@ std::string binding(const PlanView& view, int width) {
     text += fmt::format("With {:.0f} % more memory: {}, by {}.\n", more * 100, gain,
                         layout_words(view.space, point));
   }
-  if (text.empty()) text = "No amount of memory would make it faster.\n";
+  if (text.empty() && result.counts.not_reached == 0 && !result.best.empty()) {
+    text = "No amount of memory would make it faster.\n";
+  }
+  if (text.empty()) return text;
   return wrap(text, width) + "\n";
 }
 

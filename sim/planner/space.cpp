@@ -239,7 +239,7 @@ bool PlanSpace::splits_tensors(int tensor_parallel, bool sequence_parallel) cons
   }
 }
 
-void PlanSpace::narrow(std::string_view axis_and_values) {
+void PlanSpace::narrow(std::string_view axis_and_values, std::string_view flag) {
   const std::size_t equals = axis_and_values.find('=');
   const std::string_view name = axis_and_values.substr(0, equals);
   std::vector<NamedAxis> axes = named_axes(axes_);
@@ -247,10 +247,10 @@ void PlanSpace::narrow(std::string_view axis_and_values) {
   if (axis == axes.end()) {
     std::vector<std::string> names;
     for (const NamedAxis& one : axes) names.emplace_back(one.name);
-    throw input_error(fmt::format("--only: {}", unknown_name("axis", std::string(name), names)));
+    throw input_error(fmt::format("{}: {}", flag, unknown_name("axis", std::string(name), names)));
   }
   if (equals == std::string_view::npos || equals + 1 == axis_and_values.size()) {
-    throw input_error(fmt::format("--only {}: which values? give some, as in {}={}", name, name,
+    throw input_error(fmt::format("{} {}: which values? give some, as in {}={}", flag, name, name,
                                   fmt::join(axis->values, ",")));
   }
   std::vector<std::string> asked;
@@ -262,11 +262,11 @@ void PlanSpace::narrow(std::string_view axis_and_values) {
     if (name == "recompute") std::ranges::replace(value, '+', ',');
     if (name == "schedule") value = family(value).name;
     if (name == "bucket-bytes" && value != "off") {
-      value = bytes_text(parse_bytes(value, "--only bucket-bytes"));
+      value = bytes_text(parse_bytes(value, fmt::format("{} bucket-bytes", flag)));
     }
     if (std::ranges::find(axis->values, value) == axis->values.end()) {
-      throw input_error(fmt::format("--only {}: there is no {} here; known: {}", name, quote(value),
-                                    fmt::join(axis->values, ", ")));
+      throw input_error(fmt::format("{} {}: there is no {} here; known: {}", flag, name,
+                                    quote(value), fmt::join(axis->values, ", ")));
     }
   }
   axis->keep(

@@ -89,8 +89,8 @@ class PlanSpace {
   explicit PlanSpace(PlanQuestion question);
 
   // Keeps those values of an axis that a text names, such as "tensor-parallel=4,8". Throws for an
-  // unknown axis, and for a value that it does not have.
-  void narrow(std::string_view axis_and_values);
+  // unknown axis, and for a value that it does not have, in the words of the flag.
+  void narrow(std::string_view axis_and_values, std::string_view flag = "--only");
 
   const PlanQuestion& question() const { return question_; }
   const PlanAxes& axes() const { return axes_; }
