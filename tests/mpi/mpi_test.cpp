@@ -155,7 +155,8 @@ TEST(MpiFault, AKilledRankEndsAll) {
 }
 
 // A rank that hangs, as by SIGSTOP: every other one says what it waits for,
-// those next to it that it is this rank, and the job ends.
+// those next to it that it is this rank, and the job ends. mpirun lets it go on before it ends it,
+// so that it may have something to say, too.
 TEST(MpiFault, AHangingRankIsFoundOut) {
   for (const char* at : {"3", "0"}) {
     const Outcome outcome = fault(
@@ -166,7 +167,6 @@ TEST(MpiFault, AHangingRankIsFoundOut) {
     EXPECT_NE(said.find("job_fault: rank 0: iteration 0, "), std::string::npos) << said;
     EXPECT_NE(said.find("job_fault: rank 2: iteration 0, "), std::string::npos) << said;
     EXPECT_NE(said.find("waited 500.0 ms for a message from rank 1"), std::string::npos) << said;
-    EXPECT_EQ(said.find("rank 1: iteration"), std::string::npos) << said;
     if (at[0] == '3') {
       EXPECT_NE(said.find("2F2 needs 2RECV_F2"), std::string::npos) << said;
     }
