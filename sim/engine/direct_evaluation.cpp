@@ -16,8 +16,8 @@ constexpr std::int64_t never = -1;
 
 // Ranks advance one after the other, each as far as its inputs allow; a rank
 // that must wait is resumed by the one that produces what it waits for. Every
-// action is visited once. Applies where a transfer takes its latency and no
-// more: asynchronous, of no bytes, slowing nothing down.
+// action is visited once. Applies where transfers are asynchronous, slow nothing
+// down, and have their links to themselves.
 class DirectEvaluation {
  public:
   DirectEvaluation(const Schedule& schedule, const Costs& costs, int iterations,
@@ -67,7 +67,7 @@ class DirectEvaluation {
   struct Edge {
     int to_rank = -1;  // -1 where there is no neighbour
     bool local = false;
-    std::int64_t latency_ns = 0;
+    std::int64_t flight_ns = 0;
     std::int64_t* arrival_ns = nullptr;  // the consumer's, by microbatch
   };
 
@@ -98,7 +98,10 @@ class DirectEvaluation {
         edge.to_rank = placement.rank_of(to, copy);
         edge.local = edge.to_rank == from_rank;
         edge.arrival_ns = stages[to].arrival_ns;
-        if (!edge.local) edge.latency_ns = costs_.link(from_rank, edge.to_rank).latency_ns;
+        if (edge.local) return edge;
+        const Link& link = costs_.link(from_rank, edge.to_rank);
+        const std::int64_t bytes = costs_.of(std::min(from, to), copy, placement).output_bytes;
+        edge.flight_ns = link.latency_ns + costs_.occupied_ns(link, bytes);
         return edge;
       };
       for (std::size_t s = 0; s < count; ++s) {
@@ -227,7 +230,7 @@ class DirectEvaluation {
       prefetch_ahead(stage.arrival_ns + action.microbatch, 16);
       if (!input.edge->local) {
         arrival = input.time_ns;
-        sent = arrival - input.edge->latency_ns;
+        sent = arrival - input.edge->flight_ns;
       }
     }
     rank.now_ns = finish;
@@ -295,7 +298,7 @@ class DirectEvaluation {
                                    bool forward, std::int64_t start, std::vector<int>& runnable) {
     std::int64_t arrival = start;
     if (!edge.local) {
-      arrival += edge.latency_ns;
+      arrival += edge.flight_ns;
       if (sink_) [[unlikely]] {
         const Kind kind = forward ? Kind::SEND_F : Kind::SEND_B;
         const Action action = make_action(producer.stage, kind, producer.microbatch);

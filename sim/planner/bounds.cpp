@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sim/cost/estimate/replicas.h"
+#include "sim/engine/direct_evaluation.h"
 #include "sim/schedule/shard.h"
 
 namespace pipesim {
@@ -94,13 +95,14 @@ std::int64_t hop_ns(const Placement& placement, const Costs& costs, int from_sta
 class LeastTime {
  public:
   LeastTime(const ScheduleProfile& profile, int microbatches, const Training& training,
-            const Costs& costs)
+            const Costs& costs, std::span<const std::int64_t> ends)
       : profile_(profile),
         placement_(profile.shape.placement),
         splits_(profile.splits_backward),
         training_(training),
         microbatches_(microbatches),
         costs_(costs),
+        ends_(ends),
         ranks_(static_cast<std::size_t>(placement_.ranks())) {}
 
   std::int64_t find() {
@@ -113,7 +115,7 @@ class LeastTime {
     std::int64_t longest_step = 0;
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
       const Rank& rank = ranks_[r];
-      const std::int64_t end = rank.head + rank.work + rank.last_part + reduction_ns(r);
+      const std::int64_t end = through_ns(r) + rank.last_part + reduction_ns(r);
       const std::int64_t before_chain =
           splits_ ? rank.head + rank.work_without_weights : rank.head + rank.work;
       chain = std::max(chain, before_chain + rank.tail);
@@ -128,9 +130,11 @@ class LeastTime {
       const StageCosts& stage = costs_.of(0, copy, placement_);
       const std::int64_t weight = splits_ ? stage.duration_ns(Kind::W) : 0;
       // What a chain ends with there: a backward and what is reduced of it.
-      const std::int64_t end = weight + ranks_[r].last_part + reduction_ns(r) + tied_ns;
-      first_end = std::min(first_end, end);
-      first_step = std::min(first_step, end + step_ns(r));
+      const std::int64_t behind = ranks_[r].last_part + reduction_ns(r) + tied_ns;
+      first_end = std::min(first_end, weight + behind);
+      first_step = std::min(first_step, weight + behind + step_ns(r));
+      ready = std::max(ready, through_ns(r) + behind);
+      stepped = std::max(stepped, through_ns(r) + behind + step_ns(r));
     }
     // What a rank exchanges goes through its link one after the other.
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
@@ -156,6 +160,11 @@ class LeastTime {
     std::int64_t last_part = std::numeric_limits<std::int64_t>::max();
   };
 
+  // With its microbatches.
+  std::int64_t through_ns(std::size_t r) const {
+    const std::int64_t end = ranks_[r].head + ranks_[r].work;
+    return ends_.empty() ? end : std::max(end, ends_[r]);
+  }
   std::int64_t reduction_ns(std::size_t r) const {
     return costs_.reduce_gradients_ns.empty() ? 0 : costs_.reduce_gradients_ns[r];
   }
@@ -225,6 +234,7 @@ class LeastTime {
   const Training& training_;
   int microbatches_;
   const Costs& costs_;
+  std::span<const std::int64_t> ends_;
   std::vector<Rank> ranks_;
 };
 
@@ -247,9 +257,27 @@ const ScheduleProfile& ScheduleProfiles::of(const Family& family, const Schedule
   return is_whole || !holds_all(profile) ? profile : find(request);
 }
 
+Costs without_replicas(Costs costs) {
+  costs.optimizer_ns.clear();
+  costs.reduce_gradients_ns.clear();
+  costs.tied_gradients.reset();
+  costs.gradient_norm.reset();
+  for (StageCosts& stage : costs.stages) stage.reduce = stage.unshard = {};
+  return costs;
+}
+
+// Ranks keep to their lists whatever happens, and no transfer is over sooner than alone: by
+// induction along the lists and messages nothing starts or ends sooner than here.
+std::vector<std::int64_t> least_ends(const Schedule& schedule, const Costs& costs) {
+  const Metrics metrics = evaluate_directly(schedule, without_replicas(costs), 1, nullptr, {});
+  std::vector<std::int64_t> ends;
+  for (const RankMetrics& rank : metrics.ranks) ends.push_back(rank.last_end_ns);
+  return ends;
+}
+
 std::int64_t least_time(const ScheduleProfile& profile, int microbatches, const Training& training,
-                        const Costs& costs) {
-  return LeastTime(profile, microbatches, training, costs).find();
+                        const Costs& costs, std::span<const std::int64_t> ends) {
+  return LeastTime(profile, microbatches, training, costs, ends).find();
 }
 
 std::int64_t least_memory(const ScheduleProfile& profile, const Costs& costs,

@@ -6,12 +6,14 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <tuple>
 #include <vector>
 
 #include "sim/cost/costs.h"
 #include "sim/cost/estimate/training.h"
 #include "sim/schedule/family.h"
+#include "sim/schedule/schedule.h"
 
 namespace pipesim {
 
@@ -41,10 +43,17 @@ class ScheduleProfiles {
   std::map<std::tuple<const Family*, int, int, int>, ScheduleProfile> profiles_;
 };
 
+// The same costs without what replicas exchange: what any choice of theirs takes at least.
+Costs without_replicas(Costs costs);
+
+// When each rank is through with its microbatches where every transfer has its links to itself and
+// replicas exchange nothing.
+std::vector<std::int64_t> least_ends(const Schedule& schedule, const Costs& costs);
+
 // Of `microbatches` in a schedule with this profile, whose replicas exchange as the training has
-// it.
+// it. `ends`: least_ends() of that schedule, or empty, for a lower bound that needs no schedule.
 std::int64_t least_time(const ScheduleProfile& profile, int microbatches, const Training& training,
-                        const Costs& costs);
+                        const Costs& costs, std::span<const std::int64_t> ends = {});
 // Of the fullest rank, each of which keeps so many bytes from beginning to end.
 std::int64_t least_memory(const ScheduleProfile& profile, const Costs& costs,
                           const std::vector<std::int64_t>& states);

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <numeric>
 #include <queue>
+#include <span>
 #include <thread>
 #include <tuple>
 #include <utility>
@@ -69,19 +70,53 @@ PipelineShape shape_of(const ScheduleProfile& profile) {
   return {profile.shape.placement, profile.splits_backward, {}};
 }
 
-Bound bound_of(const CostModel& model, const ScheduleProfile& profile, int microbatches) {
+// `ends`: as least_time() takes them.
+Bound bound_of(const CostModel& model, const ScheduleProfile& profile, int microbatches,
+               std::span<const std::int64_t> ends = {}) {
   const Costs costs = model.costs(shape_of(profile));
   std::vector<std::int64_t> states;
   for (const StateBytes& rank : costs.states(profile.shape.placement)) {
     states.push_back(rank.total());
   }
-  return {least_time(profile, microbatches, model.training(), costs),
+  return {least_time(profile, microbatches, model.training(), costs, ends),
           least_memory(profile, costs, states)};
 }
 
-PlanOutcome evaluate(const PlanSpace& space, const PlanPoint& point, std::int64_t index) {
+// Those used last, which threads share.
+class SharedSchedules {
+ public:
+  std::shared_ptr<const ScheduleChoice> of(const PlanSpace& space, const PlanPoint& point) {
+    const ScheduleRequest request = space.schedule(point);
+    const Key key{point.schedule.family, request.ranks, point.schedule.chunks,
+                  request.microbatches};
+    {
+      const std::lock_guard lock(guard_);
+      const auto found = std::ranges::find(used_, key, &Entry::first);
+      if (found != used_.end()) {
+        std::rotate(used_.begin(), found, found + 1);
+        return used_.front().second;
+      }
+    }
+    auto schedule = std::make_shared<const ScheduleChoice>(choose_schedule(request));
+    const std::lock_guard lock(guard_);
+    constexpr std::size_t most = 16;
+    used_.emplace(used_.begin(), key, schedule);
+    if (used_.size() > most) used_.pop_back();
+    return schedule;
+  }
+
+ private:
+  using Key = std::tuple<const Family*, int, int, int>;
+  using Entry = std::pair<Key, std::shared_ptr<const ScheduleChoice>>;
+
+  std::mutex guard_;
+  std::vector<Entry> used_;  // the last first
+};
+
+PlanOutcome evaluate(const PlanSpace& space, const PlanPoint& point, std::int64_t index,
+                     const ScheduleChoice& schedule) {
   PredictionRequest request;
-  request.schedule = choose_schedule(space.schedule(point));
+  request.schedule = schedule;
   request.costs.costs = space.training(point);
   const Prediction prediction = prepare(std::move(request)).predict();
   return {index, prediction.metrics.makespan_ns, prediction.peak_memory_bytes()};
@@ -92,6 +127,7 @@ struct Open {
   std::int64_t index = 0;   // of the first, or of the point
   std::int64_t points = 0;  // that break no rule; 0: one point by itself
   Bound least;
+  bool is_tight = false;  // bounded by where its schedule's ranks end
 };
 struct LaterFirst {
   bool operator()(const Open& a, const Open& b) const {
@@ -147,15 +183,17 @@ class LayoutPlanner::Impl {
       }
       look_into(batch);
       for (const Open& one : batch) {
-        if (one.points == 0) {
+        if (one.points > 0) {
+          for (const Open& point : points_.at(one.index)) open(point);
+        } else if (!one.is_tight) {
+          queue.push({one.index, 0, tight_.at(one.index), true});
+        } else {
           const PlanOutcome& outcome = outcomes_.at(one.index);
           add(outcome, how, result);
           if (outcome.memory_bytes > how.memory_cap_bytes) continue;
           const auto [own, is_new] =
               best_of_split.emplace(axes_.split_of(one.index), outcome.time_ns);
           if (!is_new) own->second = std::min(own->second, outcome.time_ns);
-        } else {
-          for (const Open& point : points_.at(one.index)) open(point);
         }
       }
     }
@@ -178,6 +216,18 @@ class LayoutPlanner::Impl {
 
     std::int64_t& broken(PlanRule rule) { return impossible[static_cast<std::size_t>(rule)]; }
   };
+
+  // What schedules that place and split stages alike have in common.
+  struct CellCosts {
+    Placement placement;
+    bool splits_backward;
+    Costs costs;
+    std::vector<std::int64_t> states;
+  };
+  static bool has_shape(const CellCosts& costs, const ScheduleProfile& profile) {
+    return costs.splits_backward == profile.splits_backward &&
+           costs.placement == profile.shape.placement;
+  }
 
   void open_cells() {
     const std::int64_t size = axes_.cell_size();
@@ -213,6 +263,7 @@ class LayoutPlanner::Impl {
     const std::int64_t points = std::ssize(choices);
     point.replicas = {};
     const CostModel model = space_.training(point).with_ranks(point.stages);
+    std::vector<CellCosts> found;
     for (std::size_t s = 0; s < axes_.schedules.size(); ++s) {
       point.schedule = axes_.schedules[s];
       if (const auto rule = space_.broken_rule(point, point.schedule)) {
@@ -220,14 +271,19 @@ class LayoutPlanner::Impl {
         continue;
       }
       const ScheduleProfile& profile = profiles_.of(*point.schedule.family, space_.schedule(point));
-      Costs costs = model.costs(shape_of(profile));
-      const std::int64_t memory = least_memory(
-          profile, costs, least_states(costs.states(profile.shape.placement), choices));
-      forget_replicas(costs);
+      auto own = std::ranges::find_if(
+          found, [&](const CellCosts& one) { return has_shape(one, profile); });
+      if (own == found.end()) {
+        const Costs costs = model.costs(shape_of(profile));
+        const auto states = costs.states(profile.shape.placement);
+        own = found.insert(own, {profile.shape.placement, profile.splits_backward,
+                                 without_replicas(costs), least_states(states, choices)});
+      }
       cell.schedules.push_back(
           {first + static_cast<std::int64_t>(s) * std::ssize(axes_.replicas),
            points,
-           {least_time(profile, space_.microbatches(point), model.training(), costs), memory}});
+           {least_time(profile, space_.microbatches(point), model.training(), own->costs),
+            least_memory(profile, own->costs, own->states)}});
     }
     return cell;
   }
@@ -249,56 +305,85 @@ class LayoutPlanner::Impl {
     return least;
   }
 
-  // What any choice of them takes at least.
-  static void forget_replicas(Costs& costs) {
-    costs.optimizer_ns.clear();
-    costs.reduce_gradients_ns.clear();
-    costs.tied_gradients.reset();
-    costs.gradient_norm.reset();
-    for (StageCosts& stage : costs.stages) stage.reduce = stage.unshard = {};
-  }
-
-  // Finds the points of those that stand for several, and the outcomes of the others.
+  // Finds what is not known yet: the points of those that stand for several, the tight bounds of
+  // points, and the outcomes of those that have them.
   void look_into(const std::vector<Open>& batch) {
+    std::vector<std::int64_t> schedules;  // whose ends are needed
+    std::vector<Open> unknown;
+    for (const Open& one : batch) {
+      const bool is_known = one.points > 0 ? points_.contains(one.index)
+                            : one.is_tight ? outcomes_.contains(one.index)
+                                           : tight_.contains(one.index);
+      if (is_known) continue;
+      unknown.push_back(one);
+      if (one.points == 0 && !one.is_tight) schedules.push_back(schedule_of(one.index));
+    }
+    std::ranges::sort(schedules);
+    const auto rest = std::ranges::unique(schedules);
+    schedules.erase(rest.begin(), rest.end());
+    std::erase_if(schedules, [this](std::int64_t first) { return ends_.contains(first); });
+    std::vector<std::vector<std::int64_t>> ends(schedules.size());
+    for_all(schedules.size(), threads_, [&](std::size_t i) { ends[i] = ends_of(schedules[i]); });
+    for (std::size_t i = 0; i < schedules.size(); ++i) ends_[schedules[i]] = std::move(ends[i]);
+
     struct Found {
       std::vector<Open> points;
+      Bound tight;
       PlanOutcome outcome;
     };
-    std::vector<Found> found(batch.size());
-    const auto is_known = [&](const Open& one) {
-      return one.points == 0 ? outcomes_.contains(one.index) : points_.contains(one.index);
-    };
-    for_all(batch.size(), threads_, [&](std::size_t i) {
-      const Open& one = batch[i];
-      if (is_known(one)) return;
-      if (one.points == 0) {
-        found[i].outcome = evaluate(space_, axes_.at(one.index), one.index);
-      } else {
+    std::vector<Found> found(unknown.size());
+    for_all(unknown.size(), threads_, [&](std::size_t i) {
+      const Open& one = unknown[i];
+      if (one.points > 0) {
         found[i].points = points_of(one.index);
+      } else if (!one.is_tight) {
+        found[i].tight = bound(axes_.at(one.index), ends_.at(schedule_of(one.index)));
+      } else {
+        const PlanPoint point = axes_.at(one.index);
+        found[i].outcome = evaluate(space_, point, one.index, *shared_schedules_.of(space_, point));
       }
     });
-    for (std::size_t i = 0; i < batch.size(); ++i) {
-      if (is_known(batch[i])) continue;
-      if (batch[i].points == 0) {
-        outcomes_[batch[i].index] = found[i].outcome;
+    for (std::size_t i = 0; i < unknown.size(); ++i) {
+      const Open& one = unknown[i];
+      if (one.points > 0) {
+        points_[one.index] = std::move(found[i].points);
+      } else if (!one.is_tight) {
+        tight_[one.index] = found[i].tight;
       } else {
-        points_[batch[i].index] = std::move(found[i].points);
+        outcomes_[one.index] = found[i].outcome;
       }
     }
+  }
+
+  // The first of the points that differ in what replicas do alone.
+  std::int64_t schedule_of(std::int64_t index) const {
+    return index - index % std::ssize(axes_.replicas);
+  }
+
+  std::vector<std::int64_t> ends_of(std::int64_t first) {
+    PlanPoint point = axes_.at(first);
+    point.replicas = {};
+    const ScheduleProfile& profile = profiles_.of(*point.schedule.family, space_.schedule(point));
+    const CostModel model = space_.training(point).with_ranks(point.stages);
+    return least_ends(shared_schedules_.of(space_, point)->schedule,
+                      model.costs(shape_of(profile)));
   }
 
   std::vector<Open> points_of(std::int64_t first) {
     std::vector<Open> points;
     PlanPoint point = axes_.at(first);
-    const ScheduleProfile& profile = profiles_.of(*point.schedule.family, space_.schedule(point));
     for (std::size_t r = 0; r < axes_.replicas.size(); ++r) {
       point.replicas = axes_.replicas[r];
       if (space_.broken_rule(point, point.replicas)) continue;
-      const CostModel model = space_.training(point).with_ranks(point.stages);
-      points.push_back({first + static_cast<std::int64_t>(r), 0,
-                        bound_of(model, profile, space_.microbatches(point))});
+      points.push_back({first + static_cast<std::int64_t>(r), 0, bound(point)});
     }
     return points;
+  }
+
+  Bound bound(const PlanPoint& point, std::span<const std::int64_t> ends = {}) {
+    const ScheduleProfile& profile = profiles_.of(*point.schedule.family, space_.schedule(point));
+    const CostModel model = space_.training(point).with_ranks(point.stages);
+    return bound_of(model, profile, space_.microbatches(point), ends);
   }
 
   void add(const PlanOutcome& outcome, const PlanSearch& how, PlanResult& result) const {
@@ -327,9 +412,12 @@ class LayoutPlanner::Impl {
   const PlanAxes& axes_;
   int threads_;
   SharedProfiles profiles_;
+  SharedSchedules shared_schedules_;
   std::array<std::int64_t, plan_rule_count> impossible_{};
   std::vector<Open> schedules_;
   std::map<std::int64_t, std::vector<Open>> points_;  // of what stands for several, by its index
+  std::map<std::int64_t, std::vector<std::int64_t>> ends_;  // by schedule_of()
+  std::map<std::int64_t, Bound> tight_;
   std::map<std::int64_t, PlanOutcome> outcomes_;
 };
 
@@ -354,10 +442,13 @@ PlanCertificate certify(const PlanSpace& space, const PlanPoint& point) {
   ScheduleProfiles profiles;
   const ScheduleProfile& profile = profiles.of(*point.schedule.family, space.schedule(point));
   const CostModel model = space.training(point).with_ranks(point.stages);
-  const Bound least = bound_of(model, profile, space.microbatches(point));
+  const ScheduleChoice schedule = choose_schedule(space.schedule(point));
+  const std::vector<std::int64_t> ends =
+      least_ends(schedule.schedule, model.costs(shape_of(profile)));
+  const Bound least = bound_of(model, profile, space.microbatches(point), ends);
   certificate.least_time_ns = least.time_ns;
   certificate.least_memory_bytes = least.memory_bytes;
-  certificate.outcome = evaluate(space, point, 0);
+  certificate.outcome = evaluate(space, point, 0, schedule);
   return certificate;
 }
 

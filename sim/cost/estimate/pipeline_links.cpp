@@ -6,6 +6,7 @@
 #include <cmath>
 #include <iterator>
 #include <map>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -23,6 +24,8 @@ struct DevicePlace {
   std::int64_t node = 0;
   std::int64_t card = 0;
 };
+
+enum class CardWay : std::uint8_t { out, in };  // of a card
 
 // Whole bytes a second, of what is not nothing.
 std::int64_t to_rate(double bytes_per_second) {
@@ -94,7 +97,7 @@ class Linker {
       link.bytes_per_second = cluster_.node.p2p_bytes_per_second;
     } else {
       link.latency_ns = cluster_.network.latency_ns;
-      link.through = {card(here, "out"), card(there, "in")};
+      link.through = {card(here, CardWay::out), card(there, CardWay::in)};
     }
     costs_.edges[{from, to}] = link;
   }
@@ -102,9 +105,9 @@ class Linker {
   // One way of a card, as far as this replica has it: the devices that stand
   // for the same rank in other replicas and in its tensor-parallel group send
   // at the same time.
-  int card(const DevicePlace& place, const char* way) {
-    std::string name = fmt::format("node {} card {} {}", place.node, place.card, way);
-    const auto [at, is_new] = cards_.emplace(name, static_cast<int>(costs_.shared_links.size()));
+  int card(const DevicePlace& place, CardWay way) {
+    const auto [at, is_new] = cards_.emplace(std::tuple(place.node, place.card, way),
+                                             static_cast<int>(costs_.shared_links.size()));
     if (is_new) {
       const double each = card_bytes_per_second(cluster_);
       const double devices_a_card =
@@ -112,7 +115,9 @@ class Linker {
                             static_cast<double>(cluster_.network.cards_per_node));
       const double alike =
           std::min<double>(devices_a_card, static_cast<double>(mesh_.stride(Axis::pipeline)));
-      costs_.shared_links.push_back({std::move(name), to_rate(each * devices_a_card / alike)});
+      costs_.shared_links.push_back({fmt::format("node {} card {} {}", place.node, place.card,
+                                                 way == CardWay::out ? "out" : "in"),
+                                     to_rate(each * devices_a_card / alike)});
     }
     return at->second;
   }
@@ -121,7 +126,7 @@ class Linker {
   std::vector<int> cards_of(const std::vector<int>& ranks) {
     std::vector<int> cards;
     for (const int rank : ranks) {
-      for (const char* way : {"out", "in"}) {
+      for (const CardWay way : {CardWay::out, CardWay::in}) {
         const int one = card(place_of(rank), way);
         if (std::ranges::find(cards, one) == cards.end()) cards.push_back(one);
       }
@@ -174,7 +179,7 @@ class Linker {
   Mesh mesh_;
   const Placement& placement_;
   Costs& costs_;
-  std::map<std::string, int> cards_;
+  std::map<std::tuple<std::int64_t, std::int64_t, CardWay>, int> cards_;  // in the shared links
 };
 
 }  // namespace
