@@ -161,7 +161,7 @@ void run(const PlanFlags& flags, bool in_short) {
     }
     const PlanPoint point = point_of(space, *flags.why);
     const PlanView view{space, answer, how.memory_cap_bytes, given};
-    print(plan_certificate_report(view, point, certify(space, point)));
+    print(plan_certificate_report(view, point, PointCertifier(space).certify(point)));
     return;
   }
   answer = answer_plan(planner, space, how);

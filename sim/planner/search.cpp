@@ -70,16 +70,20 @@ PipelineShape shape_of(const ScheduleProfile& profile) {
   return {profile.shape.placement, profile.splits_backward, {}};
 }
 
-// `ends`: as least_time() takes them.
-Bound bound_of(const CostModel& model, const ScheduleProfile& profile, int microbatches,
-               std::span<const std::int64_t> ends = {}) {
-  const Costs costs = model.costs(shape_of(profile));
+std::int64_t least_memory_of(const ScheduleProfile& profile, const Costs& costs) {
   std::vector<std::int64_t> states;
   for (const StateBytes& rank : costs.states(profile.shape.placement)) {
     states.push_back(rank.total());
   }
+  return least_memory(profile, costs, states);
+}
+
+// `ends`: as least_time() takes them.
+Bound bound_of(const CostModel& model, const ScheduleProfile& profile, int microbatches,
+               std::span<const std::int64_t> ends = {}) {
+  const Costs costs = model.costs(shape_of(profile));
   return {least_time(profile, microbatches, model.training(), costs, ends),
-          least_memory(profile, costs, states)};
+          least_memory_of(profile, costs)};
 }
 
 // Those used last, which threads share.
@@ -435,21 +439,37 @@ std::int64_t PlanCounts::sum() const {
   return all_impossible() + too_large + dominated + evaluated + not_reached;
 }
 
-PlanCertificate certify(const PlanSpace& space, const PlanPoint& point) {
-  PlanCertificate certificate;
-  certificate.rule = space.broken_rule(point);
-  if (certificate.rule) return certificate;
-  ScheduleProfiles profiles;
-  const ScheduleProfile& profile = profiles.of(*point.schedule.family, space.schedule(point));
-  const CostModel model = space.training(point).with_ranks(point.stages);
-  const ScheduleChoice schedule = choose_schedule(space.schedule(point));
-  const std::vector<std::int64_t> ends =
-      least_ends(schedule.schedule, model.costs(shape_of(profile)));
-  const Bound least = bound_of(model, profile, space.microbatches(point), ends);
-  certificate.least_time_ns = least.time_ns;
-  certificate.least_memory_bytes = least.memory_bytes;
-  certificate.outcome = evaluate(space, point, 0, schedule);
-  return certificate;
+class PointCertifier::Impl {
+ public:
+  explicit Impl(const PlanSpace& space) : space_(space) {}
+
+  PlanCertificate certify(const PlanPoint& point, std::int64_t cap_bytes) {
+    PlanCertificate certificate;
+    certificate.rule = space_.broken_rule(point);
+    if (certificate.rule) return certificate;
+    const ScheduleProfile& profile = profiles_.of(*point.schedule.family, space_.schedule(point));
+    const CostModel model = space_.training(point).with_ranks(point.stages);
+    const Costs costs = model.costs(shape_of(profile));
+    certificate.least_memory_bytes = least_memory_of(profile, costs);
+    if (certificate.least_memory_bytes > cap_bytes) return certificate;
+    const auto schedule = schedules_.of(space_, point);
+    certificate.least_time_ns = least_time(profile, space_.microbatches(point), model.training(),
+                                           costs, least_ends(schedule->schedule, costs));
+    certificate.outcome = evaluate(space_, point, 0, *schedule);
+    return certificate;
+  }
+
+ private:
+  const PlanSpace& space_;
+  ScheduleProfiles profiles_;
+  SharedSchedules schedules_;
+};
+
+PointCertifier::PointCertifier(const PlanSpace& space) : impl_(std::make_unique<Impl>(space)) {}
+PointCertifier::~PointCertifier() = default;
+
+PlanCertificate PointCertifier::certify(const PlanPoint& point, std::int64_t cap_bytes) {
+  return impl_->certify(point, cap_bytes);
 }
 
 }  // namespace pipesim

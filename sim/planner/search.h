@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -72,8 +73,23 @@ struct PlanCertificate {
   std::optional<PlanRule> rule;
   std::int64_t least_time_ns = 0;
   std::int64_t least_memory_bytes = 0;
-  std::optional<PlanOutcome> outcome;  // where no rule is broken
+  std::optional<PlanOutcome> outcome;  // where no rule is broken and the least memory fits
 };
-PlanCertificate certify(const PlanSpace& space, const PlanPoint& point);
+
+// Certifies points one after the other; keeps schedules for the next. Of one thread; its space
+// outlives it.
+class PointCertifier {
+ public:
+  explicit PointCertifier(const PlanSpace& space);
+  ~PointCertifier();
+
+  PlanCertificate certify(const PlanPoint& point, std::int64_t cap_bytes = any_memory);
+
+  static constexpr std::int64_t any_memory = std::numeric_limits<std::int64_t>::max();
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
 
 }  // namespace pipesim

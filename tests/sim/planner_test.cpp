@@ -109,8 +109,9 @@ std::vector<PlanOutcome> try_everything(const PlanSpace& space, PlanCounts& coun
                                         std::int64_t cap) {
   std::vector<PlanOutcome> all;
   const PlanAxes& axes = space.axes();
+  PointCertifier certifier(space);
   for (std::int64_t i = 0; i < axes.size(); ++i) {
-    const PlanCertificate certificate = certify(space, axes.at(i));
+    const PlanCertificate certificate = certifier.certify(axes.at(i));
     if (certificate.rule) {
       ++counts.impossible[static_cast<std::size_t>(*certificate.rule)];
       continue;
@@ -180,10 +181,11 @@ TEST(PlanBounds, AreNeverAboveWhatAnEvaluationFinds) {
     PlanQuestion question = random_question(random);
     question.training.model.blocks = one_of<std::int64_t>(random, {8, 16, 24});
     const PlanSpace space(std::move(question));
+    PointCertifier certifier(space);
     for (int draws = 0; draws < 2'000; ++draws) {
       const auto index =
           static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(space.axes().size()));
-      const PlanCertificate certificate = certify(space, space.axes().at(index));
+      const PlanCertificate certificate = certifier.certify(space.axes().at(index));
       if (certificate.rule) continue;
       ++tried;
       EXPECT_LE(certificate.least_time_ns, certificate.outcome->time_ns) << index;
