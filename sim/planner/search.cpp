@@ -133,9 +133,23 @@ struct Open {
   Bound least;
   bool is_tight = false;  // bounded by where its schedule's ranks end
 };
-struct LaterFirst {
+// The smaller the better. What has at least a key is no better than what has it.
+using Key = std::pair<std::int64_t, std::int64_t>;
+
+Key key_of(PlanAim aim, std::int64_t time_ns, std::int64_t memory_bytes) {
+  return aim == PlanAim::time ? Key(time_ns, memory_bytes) : Key(memory_bytes, time_ns);
+}
+
+Key key_of(PlanAim aim, const PlanOutcome& outcome) {
+  return key_of(aim, outcome.time_ns, outcome.memory_bytes);
+}
+
+struct WorseFirst {
+  PlanAim aim;
+
+  Key key(const Open& one) const { return key_of(aim, one.least.time_ns, one.least.memory_bytes); }
   bool operator()(const Open& a, const Open& b) const {
-    return std::pair(a.least.time_ns, a.index) > std::pair(b.least.time_ns, b.index);
+    return std::pair(key(a), a.index) > std::pair(key(b), b.index);
   }
 };
 
@@ -153,7 +167,8 @@ class LayoutPlanner::Impl {
   PlanResult best(const PlanSearch& how) {
     PlanResult result;
     result.counts.impossible = impossible_;
-    Queue queue;
+    const WorseFirst order{how.aim};
+    Queue queue(order);
     const auto open = [&](const Open& one) {
       if (one.least.memory_bytes > how.memory_cap_bytes) {
         result.counts.too_large += at_least_one(one.points);
@@ -162,12 +177,14 @@ class LayoutPlanner::Impl {
       }
     };
     for (const Open& one : schedules_) open(one);
-    // Of what splits work alike only the fastest counts.
-    std::map<std::int64_t, std::int64_t> best_of_split;
-    const auto threshold = [&] {
-      return result.best.size() < how.top ? never : result.best.back().time_ns;
+    // Of what splits work alike only the best counts.
+    std::map<std::int64_t, Key> best_of_split;
+    const auto may_be_among_the_best = [&](const Open& one) {
+      const Key key = order.key(one);
+      return key.first < how.below &&
+             (result.best.size() < how.top || key < key_of(how.aim, result.best.back()));
     };
-    while (!queue.empty() && queue.top().least.time_ns < threshold()) {
+    while (!queue.empty() && may_be_among_the_best(queue.top())) {
       if (how.progress && !how.progress(result.best.empty() ? nullptr : result.best.data(),
                                         result.counts.evaluated)) {
         break;
@@ -175,10 +192,9 @@ class LayoutPlanner::Impl {
       // As many at once whatever the threads.
       constexpr std::size_t batch_size = 64;
       std::vector<Open> batch;
-      while (batch.size() < batch_size && !queue.empty() &&
-             queue.top().least.time_ns < threshold()) {
+      while (batch.size() < batch_size && !queue.empty() && may_be_among_the_best(queue.top())) {
         const auto own = best_of_split.find(axes_.split_of(queue.top().index));
-        if (own != best_of_split.end() && queue.top().least.time_ns >= own->second) {
+        if (own != best_of_split.end() && order.key(queue.top()) >= own->second) {
           result.counts.dominated += at_least_one(queue.top().points);
         } else {
           batch.push_back(queue.top());
@@ -195,14 +211,14 @@ class LayoutPlanner::Impl {
           const PlanOutcome& outcome = outcomes_.at(one.index);
           add(outcome, how, result);
           if (outcome.memory_bytes > how.memory_cap_bytes) continue;
-          const auto [own, is_new] =
-              best_of_split.emplace(axes_.split_of(one.index), outcome.time_ns);
-          if (!is_new) own->second = std::min(own->second, outcome.time_ns);
+          const Key key = key_of(how.aim, outcome);
+          const auto [own, is_new] = best_of_split.emplace(axes_.split_of(one.index), key);
+          if (!is_new) own->second = std::min(own->second, key);
         }
       }
     }
     for (; !queue.empty(); queue.pop()) {
-      const bool is_dominated = queue.top().least.time_ns >= threshold();
+      const bool is_dominated = !may_be_among_the_best(queue.top());
       (is_dominated ? result.counts.dominated : result.counts.not_reached) +=
           at_least_one(queue.top().points);
     }
@@ -211,7 +227,7 @@ class LayoutPlanner::Impl {
   }
 
  private:
-  using Queue = std::priority_queue<Open, std::vector<Open>, LaterFirst>;
+  using Queue = std::priority_queue<Open, std::vector<Open>, WorseFirst>;
 
   // What a cell's points break, or what is left of them.
   struct Cell {
@@ -397,9 +413,9 @@ class LayoutPlanner::Impl {
     }
     ++result.counts.evaluated;
     result.evaluated.push_back(outcome);
-    const auto order = [](const PlanOutcome& a, const PlanOutcome& b) {
-      return std::tuple(a.time_ns, a.memory_bytes, a.index) <
-             std::tuple(b.time_ns, b.memory_bytes, b.index);
+    if (key_of(how.aim, outcome).first >= how.below) return;
+    const auto order = [&](const PlanOutcome& a, const PlanOutcome& b) {
+      return std::pair(key_of(how.aim, a), a.index) < std::pair(key_of(how.aim, b), b.index);
     };
     const auto alike =
         std::ranges::find(result.best, axes_.split_of(outcome.index),

@@ -30,7 +30,7 @@ struct PlanOutcome {
 struct PlanCounts {
   std::array<std::int64_t, plan_rule_count> impossible{};  // by the first rule broken
   std::int64_t too_large = 0;    // needs at least more memory than there is
-  std::int64_t dominated = 0;    // takes at least as long as the last of the best, or as one that
+  std::int64_t dominated = 0;    // at least no better than the last of the best, or than one that
                                  // splits work alike
   std::int64_t evaluated = 0;    // exactly
   std::int64_t not_reached = 0;  // the time was over
@@ -40,16 +40,22 @@ struct PlanCounts {
 };
 
 struct PlanResult {
-  // The fastest that fit, as many as asked for, of each split of work the fastest alone: tensor
+  // The best that fit, as many as asked for, of each split of work the best alone: tensor
   // parallelism, stages, micro-batch and schedule.
   std::vector<PlanOutcome> best;
   std::vector<PlanOutcome> evaluated;  // all, by index
   PlanCounts counts;
 };
 
+// What is least: of equally good ones the other counts, too.
+enum class PlanAim : std::uint8_t { time, memory };
+
 struct PlanSearch {
   std::int64_t memory_cap_bytes = 0;
   std::size_t top = 10;
+  PlanAim aim = PlanAim::time;
+  // Only those faster than that, or that hold less, are looked for.
+  std::int64_t below = std::numeric_limits<std::int64_t>::max();
   // Told, between batches, of the best so far and how many were evaluated; returns whether to go
   // on.
   std::function<bool(const PlanOutcome* best, std::int64_t evaluated)> progress;

@@ -104,9 +104,14 @@ TEST(PlanSpace, KeepsWhatIsAskedFor) {
 
 // ---- The search
 
-// All possible points, by trying them.
+std::pair<std::int64_t, std::int64_t> by_aim(PlanAim aim, const PlanOutcome& one) {
+  return aim == PlanAim::time ? std::pair(one.time_ns, one.memory_bytes)
+                              : std::pair(one.memory_bytes, one.time_ns);
+}
+
+// All possible points that fit, by trying them, the best first.
 std::vector<PlanOutcome> try_everything(const PlanSpace& space, PlanCounts& counts,
-                                        std::int64_t cap) {
+                                        const PlanSearch& how) {
   std::vector<PlanOutcome> all;
   const PlanAxes& axes = space.axes();
   PointCertifier certifier(space);
@@ -120,11 +125,10 @@ std::vector<PlanOutcome> try_everything(const PlanSpace& space, PlanCounts& coun
     outcome.index = i;
     EXPECT_LE(certificate.least_time_ns, outcome.time_ns) << i;
     EXPECT_LE(certificate.least_memory_bytes, outcome.memory_bytes) << i;
-    if (outcome.memory_bytes <= cap) all.push_back(outcome);
+    if (outcome.memory_bytes <= how.memory_cap_bytes) all.push_back(outcome);
   }
-  std::ranges::sort(all, [](const PlanOutcome& a, const PlanOutcome& b) {
-    return std::tuple(a.time_ns, a.memory_bytes, a.index) <
-           std::tuple(b.time_ns, b.memory_bytes, b.index);
+  std::ranges::sort(all, [&](const PlanOutcome& a, const PlanOutcome& b) {
+    return std::pair(by_aim(how.aim, a), a.index) < std::pair(by_aim(how.aim, b), b.index);
   });
   return all;
 }
@@ -140,10 +144,11 @@ TEST(PlanSearch, FindsWhatTryingEverythingFinds) {
     how.memory_cap_bytes =
         one_of<std::int64_t>(random, {unlimited, std::int64_t{2} << 30, std::int64_t{6} << 30});
     how.top = one_of<std::size_t>(random, {1, 3, 10});
+    how.aim = one_of<PlanAim>(random, {PlanAim::time, PlanAim::memory});
     LayoutPlanner planner(space, 1);
     const PlanResult found = planner.best(how);
     PlanCounts counts;
-    std::vector<PlanOutcome> all = try_everything(space, counts, how.memory_cap_bytes);
+    std::vector<PlanOutcome> all = try_everything(space, counts, how);
     EXPECT_EQ(found.counts.impossible, counts.impossible);
     EXPECT_EQ(found.counts.sum(), space.axes().size());
     EXPECT_EQ(found.counts.not_reached, 0);
@@ -155,7 +160,16 @@ TEST(PlanSearch, FindsWhatTryingEverythingFinds) {
     all.resize(std::min(all.size(), how.top));
     ASSERT_EQ(found.best.size(), all.size());
     for (std::size_t k = 0; k < all.size(); ++k) {
-      EXPECT_EQ(found.best[k].time_ns, all[k].time_ns);
+      EXPECT_EQ(by_aim(how.aim, found.best[k]), by_aim(how.aim, all[k]));
+    }
+    // How many are better than the last of them.
+    if (!all.empty()) {
+      PlanSearch better = how;
+      better.top = 1'000;
+      better.below = by_aim(how.aim, all.back()).first;
+      const auto count = std::ranges::count_if(
+          all, [&](const PlanOutcome& one) { return by_aim(how.aim, one).first < better.below; });
+      EXPECT_EQ(std::ssize(planner.best(better).best), count);
     }
     // Threads and what was asked before change nothing.
     LayoutPlanner other(space, 3);
