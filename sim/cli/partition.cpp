@@ -1,6 +1,4 @@
 // `pipesim partition`: which layers each stage holds, balanced.
-#include "sim/plan/partition.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -12,7 +10,7 @@
 #include "sim/cli/layers_input.h"
 #include "sim/cli/outputs.h"
 #include "sim/cli/partition_report.h"
-#include "sim/cost/layout.h"
+#include "sim/request/partition_request.h"
 #include "traces/base/error.h"
 #include "traces/base/files.h"
 #include "traces/base/text.h"
@@ -102,22 +100,11 @@ void run(const PartitionFlags& flags) {
   const std::optional<CostModel> model = source.cost_model(choice.schedule.ranks());
   input.name = model ? name_of(*model) : std::filesystem::path(input.name).filename().string();
 
-  PartitionProblem problem;
-  problem.schedule = source.complete(choice.schedule);
-  problem.layers = source.layers(problem.schedule);
-  const int stages = problem.schedule.stages();
-  const auto layers = static_cast<int>(problem.layers.size());
-  problem.even = model ? model->layout({problem.schedule.placement, false, {}})
-                       : resolve_layout({}, layers, stages, input.name);
-  if (source.layout()) {
-    problem.given = resolve_layout(source.layout(), layers, stages, input.name);
-  } else if (std::ssize(input.layout) == stages && input.layout != problem.even) {
+  PartitionProblem problem = partition_problem(source, choice, input.name);
+  if (!problem.given && std::ssize(input.layout) == problem.schedule.stages() &&
+      input.layout != problem.even) {
     problem.given = input.layout;
   }
-  problem.costs = [&](const std::vector<int>& layout) {
-    return source.resolve(problem.schedule, layout);
-  };
-  problem.transfers = source.transfers_of(choice);
   problem.memory_cap = memory_cap(flags.memory_cap, model);
 
   std::optional<OutputFile> output, costs_output;

@@ -10,12 +10,14 @@
 #include <memory>
 #include <optional>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 #include "sim/cli/commands.h"
 #include "sim/cli/limits_report.h"
 #include "sim/cli/model_flags.h"
 #include "sim/cli/outputs.h"
+#include "sim/cli/plan_refusal.h"
 #include "sim/cli/plan_report.h"
 #include "traces/base/error.h"
 #include "traces/base/files.h"
@@ -28,7 +30,7 @@ namespace {
 struct PlanFlags {
   ModelFlags model;  // those that no axis has
   std::vector<std::string> only, fix;
-  Flag memory_cap, budget, threads, top, why, csv;
+  Flag objective, memory_cap, budget, threads, top, why, csv;
   bool json = false;
 };
 
@@ -37,7 +39,7 @@ std::vector<FlagHelp> question_flags(PlanFlags& flags) {
   return {{"--model", &model.model, "NAME|FILE.json", "what is trained"},
           {"--cluster", &model.cluster, "NAME|FILE.json", "what on"},
           {"--software", &model.software, "NAME|FILE.json", "what trains"},
-          {"--devices", &model.devices, "N", "all are used"},
+          {"--devices", &model.devices, "N|A,B|A..Z", "all are used; A..Z: A, 2A, 4A, ... Z"},
           {"--global-batch", &model.global_batch, "N", "sequences, exactly so many"},
           {"--sequence-length", &model.sequence_length, "S", "tokens; default the model's longest"},
           {"--attention", &model.attention, "HOW", "fused or unfused; default unfused for a gpt"},
@@ -46,8 +48,9 @@ std::vector<FlagHelp> question_flags(PlanFlags& flags) {
           {"--software-factor", &model.software_factor, "X", "default the software's"}};
 }
 
-// Flags as they were given, with their values.
-std::vector<std::string> given_flags(PlanFlags flags) {
+// Flags as they were given, with their values, but for one number of devices.
+std::vector<std::string> given_flags(PlanFlags flags, int devices) {
+  flags.model.devices = std::to_string(devices);
   std::vector<std::string> given;
   for (const FlagHelp& one : question_flags(flags)) {
     const Flag& value = **std::get_if<Flag*>(&one.value);
@@ -56,21 +59,68 @@ std::vector<std::string> given_flags(PlanFlags flags) {
   return given;
 }
 
-int count_of(const Flag& flag, std::string_view name, std::string_view what) {
+const std::string& value_of(const Flag& flag, std::string_view name, std::string_view what) {
   if (!flag) throw input_error(fmt::format("{} is missing: {}", name, what));
-  return parse_count(*flag, name);
+  return *flag;
+}
+
+// Numbers of devices, or a range of them: doubled from its first on, and its last.
+std::vector<int> numbers_of_devices(const Flag& flag) {
+  const std::string& text = value_of(flag, "--devices", "how many there are to train on");
+  std::vector<int> counts;
+  const std::size_t dots = text.find("..");
+  if (dots == std::string::npos) {
+    for (const std::string_view one : split(text, ',')) {
+      counts.push_back(parse_count(one, "--devices"));
+    }
+  } else {
+    const std::string_view ends = text;
+    const int first = parse_count(ends.substr(0, dots), "--devices");
+    const int last = parse_count(ends.substr(dots + 2), "--devices");
+    if (first > last) {
+      throw input_error(
+          fmt::format("--devices {}: ends before it begins; give {}..{}", text, last, first));
+    }
+    for (std::int64_t one = first; one < last; one *= 2) counts.push_back(static_cast<int>(one));
+    counts.push_back(last);
+  }
+  std::ranges::sort(counts);
+  const auto rest = std::ranges::unique(counts);
+  counts.erase(rest.begin(), rest.end());
+  return counts;
+}
+
+PlanObjective objective_of(const Flag& flag) {
+  if (!flag || *flag == "time") return PlanObjective::time;
+  if (*flag == "memory") return PlanObjective::memory;
+  if (*flag == "devices") return PlanObjective::devices;
+  throw input_error(
+      fmt::format("--objective: {} is none; give time, memory or devices", quote(*flag)));
 }
 
 PlanQuestion question_of(const PlanFlags& flags) {
   PlanQuestion question;
-  question.devices = count_of(flags.model.devices, "--devices", "how many there are to train on");
   question.global_batch =
-      count_of(flags.model.global_batch, "--global-batch", "sequences of an iteration");
+      parse_count(value_of(flags.model.global_batch, "--global-batch", "sequences of an iteration"),
+                  "--global-batch");
   ModelFlags model = flags.model;
   model.devices.reset();
   model.global_batch.reset();
   question.training = training_request(model);
   return question;
+}
+
+PlanSpace space_of(const PlanFlags& flags, PlanQuestion question, int devices) {
+  question.devices = devices;
+  PlanSpace space(std::move(question));
+  for (const std::string& only : flags.only) space.narrow(only);
+  for (const std::string& fix : flags.fix) {
+    if (fix.find(',') != std::string::npos) {
+      throw input_error(fmt::format("--fix {}: several values; give --only for these", fix));
+    }
+    space.narrow(fix, "--fix");
+  }
+  return space;
 }
 
 // A layout in the words of pipesim's flags, which have defaults, as what is left of the axes.
@@ -117,56 +167,126 @@ int threads_of(const Flag& flag) {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
+// A space and what was found in it.
+struct Searched {
+  PlanSpace space;
+  LayoutPlanner planner;
+  PlanResult result;
+
+  Searched(PlanSpace its, int threads) : space(std::move(its)), planner(space, threads) {}
+};
+
+PlanOfDevices summary_of(const PlanFlags& flags, const PlanSearch& how, const Searched& one) {
+  PlanOfDevices own;
+  own.devices = one.space.question().devices;
+  own.layouts = one.space.axes().size();
+  own.counts = one.result.counts;
+  if (one.result.best.empty()) return own;
+  const Finalist best = finalists(one.space, {one.result.best.front()}, how, 1).front();
+  const PlanPoint point = one.space.axes().at(best.outcome.index);
+  own.best = best.outcome;
+  own.mfu = one.space.training(point)
+                .with_ranks(point.stages)
+                .mfu(one.space.microbatches(point), best.outcome.time_ns);
+  own.layout = plan_layout_words(one.space, point);
+  own.command = plan_command(given_flags(flags, own.devices), one.space, point, best.layout);
+  return own;
+}
+
+// By the objective. Expects that some have a best.
+std::size_t best_of(const std::vector<PlanOfDevices>& all, PlanObjective objective) {
+  const auto key = [&](std::size_t i) {
+    if (!all[i].best) return std::tuple(true, std::int64_t{0}, std::int64_t{0});
+    const PlanOutcome& best = *all[i].best;
+    switch (objective) {
+      case PlanObjective::memory: return std::tuple(false, best.memory_bytes, best.time_ns);
+      case PlanObjective::devices:
+        return std::tuple(false, std::int64_t{all[i].devices}, best.time_ns);
+      case PlanObjective::time: break;
+    }
+    return std::tuple(false, best.time_ns, std::int64_t{all[i].devices});
+  };
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < all.size(); ++i) {
+    if (key(i) < key(best)) best = i;
+  }
+  return best;
+}
+
 // In short: the best alone.
 void run(const PlanFlags& flags, bool in_short) {
   check_outputs({{"--model", file_of(flags.model.model)},
                  {"--cluster", file_of(flags.model.cluster)},
                  {"--csv", flags.csv, true}});
-  PlanSpace space(question_of(flags));
-  for (const std::string& only : flags.only) space.narrow(only);
-  for (const std::string& fix : flags.fix) {
-    if (fix.find(',') != std::string::npos) {
-      throw input_error(fmt::format("--fix {}: several values; give --only for these", fix));
-    }
-    space.narrow(fix, "--fix");
-  }
+  const std::vector<int> devices = numbers_of_devices(flags.model.devices);
+  const PlanQuestion question = question_of(flags);
+  const PlanObjective objective = objective_of(flags.objective);
+  const int threads = threads_of(flags.threads);
   PlanSearch how;
   how.memory_cap_bytes = flags.memory_cap ? parse_bytes(*flags.memory_cap, "--memory-cap")
-                                          : space.question().training.cluster.device.memory_bytes;
+                                          : question.training.cluster.device.memory_bytes;
   if (flags.top) how.top = static_cast<std::size_t>(parse_count(*flags.top, "--top"));
+  if (objective == PlanObjective::memory) how.aim = PlanAim::memory;
   std::optional<std::int64_t> budget_ns;
   if (flags.budget) budget_ns = parse_time_ns(*flags.budget, "--budget");
+  if (flags.why && devices.size() > 1) {
+    throw input_error("--why: of how many devices? give --devices one number");
+  }
   std::optional<OutputFile> csv;
   if (flags.csv) csv.emplace(*flags.csv);
 
   using Clock = std::chrono::steady_clock;
   const Clock::time_point start = Clock::now();
   std::optional<Progress> progress(std::in_place);
-  progress->show(fmt::format("bounding {} layouts", format_count(space.axes().size())));
   how.progress = [&](const PlanOutcome* best, std::int64_t evaluated) {
     progress->show(fmt::format("best so far {}, {} evaluated",
                                best == nullptr ? "none" : format_time(best->time_ns),
                                format_count(evaluated)));
     return !budget_ns || Clock::now() - start < std::chrono::nanoseconds(*budget_ns);
   };
-  LayoutPlanner planner(space, threads_of(flags.threads));
-  const std::vector<std::string> given = given_flags(flags);
+  std::vector<std::unique_ptr<Searched>> searched;
+  std::vector<PlanOfDevices> by_devices;
+  for (const int count : devices) {
+    PlanSpace space = space_of(flags, question, count);
+    progress->show(fmt::format("bounding {} layouts on {} devices",
+                               format_count(space.axes().size()), format_count(count)));
+    Searched& one = *searched.emplace_back(std::make_unique<Searched>(std::move(space), threads));
+    PlanSearch one_alone = how;
+    if (devices.size() > 1) one_alone.top = 1;
+    one.result = one.planner.best(one_alone);
+    by_devices.push_back(summary_of(flags, how, one));
+  }
+  const std::size_t chosen = best_of(by_devices, objective);
+  Searched& best = *searched[chosen];
+  const std::vector<std::string> given = given_flags(flags, devices[chosen]);
   PlanAnswer answer;
-  if (flags.why || in_short) {
-    answer.result = planner.best(how);
+  const PlanView view{best.space, answer, how.memory_cap_bytes, objective, by_devices, given};
+  if (flags.why) {
+    answer.result = std::move(best.result);
     progress.reset();
-    if (in_short) {
-      print(plan_summary({space, answer, how.memory_cap_bytes, given}, standard_output()));
-      return;
-    }
-    const PlanPoint point = point_of(space, *flags.why);
-    const PlanView view{space, answer, how.memory_cap_bytes, given};
-    print(plan_certificate_report(view, point, PointCertifier(space).certify(point)));
+    const PlanPoint point = point_of(best.space, *flags.why);
+    print(plan_certificate_report(view, point, PointCertifier(best.space).certify(point)));
     return;
   }
-  answer = answer_plan(planner, space, how);
+  if (!by_devices[chosen].best) {
+    how.progress = nullptr;
+    refuse_plan(best.space, best.result.counts, how, threads, [&](const PlanQuestion& other) {
+      try {
+        return std::optional(space_of(flags, other, other.devices));
+      } catch (const Error&) {
+        return std::optional<PlanSpace>();  // it has none of the values that are asked for
+      }
+    });
+  }
+  if (in_short) {
+    answer.result = std::move(best.result);
+    answer.top = finalists(best.space, answer.result.best, how, threads);
+    progress.reset();
+    print(plan_summary(view, standard_output()));
+    return;
+  }
+  answer = answer_plan(best.planner, best.space, how, threads);
   progress.reset();
-  const PlanView view{space, answer, how.memory_cap_bytes, given};
   if (csv) {
     csv->write(plan_csv(view));
     csv->commit();
@@ -220,6 +340,8 @@ void set_up_plan(CommandLine& command) {
   command.add_flags("What may be chosen",
                     {{"--only", &flags->only, "AXIS=A,B ...", "values of an axis; see below"},
                      {"--fix", &flags->fix, "AXIS=A ...", "the one value of an axis"},
+                     {"--objective", &flags->objective, "NAME",
+                      "what is least: time (default), memory or devices"},
                      {"--memory-cap", &flags->memory_cap, "BYTES", "default what a device has"}});
   command.add_flags("Search",
                     {{"--top", &flags->top, "N", "so many of the best; default 10"},
@@ -235,6 +357,10 @@ void set_up_plan(CommandLine& command) {
       "shard-over (all, or the replicas of a node), gather, bucket-bytes,\n"
       "overlap-gather. Data parallelism and microbatches follow.\n"
       "\n"
+      "Of several numbers of devices the one with the shortest iteration is taken, with\n"
+      "the least memory of a device, or the smallest on which something fits. Layers of\n"
+      "the best are split anew, as by pipesim partition.\n"
+      "\n"
       "Each layout of the space ends as impossible, by a rule; too large, by a least\n"
       "memory above the cap; dominated, by a least time no shorter than that of the\n"
       "last of the best; or evaluated exactly, as pipesim predicts it.\n"
@@ -242,6 +368,8 @@ void set_up_plan(CommandLine& command) {
       "Examples:\n"
       "  pipesim plan --model gpt3-175b --cluster dgx-a100 --devices 4096\n"
       "      --global-batch 2304\n"
+      "  pipesim plan --model llama-3-70b --cluster dgx-h100 --devices 64..512\n"
+      "      --global-batch 1024 --objective devices\n"
       "  pipesim plan --model llama-3-70b --cluster dgx-h100 --devices 512\n"
       "      --global-batch 1024 --only schedule=1f1b,interleaved --fix zero=1\n"
       "  pipesim plan --model llama-3-8b --cluster dgx-h100 --devices 64\n"

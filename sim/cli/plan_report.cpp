@@ -9,6 +9,7 @@
 #include "sim/cli/shell_command.h"
 #include "sim/cost/estimate/error_band.h"
 #include "sim/plan/ranking.h"
+#include "sim/planner/measurement.h"
 #include "sim/request/result_json.h"
 #include "traces/base/json.h"
 #include "traces/base/text.h"
@@ -22,10 +23,14 @@ CostModel model_of(const PlanSpace& space, const PlanPoint& point) {
   return space.training(point).with_ranks(point.stages);
 }
 
-std::vector<std::string> command_words(const PlanView& view, const PlanPoint& point) {
+using Layout = std::optional<std::vector<int>>;  // of layers, where it is not the even one
+
+std::vector<std::string> command_words(const std::vector<std::string>& flags,
+                                       const PlanSpace& space, const PlanPoint& point,
+                                       const Layout& layout) {
   std::vector<std::string> words{"pipesim"};
-  words.insert(words.end(), view.flags.begin(), view.flags.end());
-  const std::vector<std::string> own = view.space.flags(point);
+  words.insert(words.end(), flags.begin(), flags.end());
+  const std::vector<std::string> own = space.flags(point);
   for (const std::string& flag : own) {
     if (flag.starts_with("--")) {
       words.push_back(flag);
@@ -33,22 +38,16 @@ std::vector<std::string> command_words(const PlanView& view, const PlanPoint& po
       words.back() += " " + flag;
     }
   }
+  if (layout) words.push_back(fmt::format("--layout {}", fmt::join(*layout, ",")));
   return words;
-}
-
-// "8 stages of 12 chunks, 256 replicas that split optimizer states, 2 tensor-parallel ranks".
-std::string layout_words(const PlanSpace& space, const PlanPoint& point) {
-  std::string text =
-      fmt::format("{}, {}", point.schedule.family->name, plural(point.stages, "stage"));
-  if (point.schedule.chunks > 1) text += fmt::format(" x {} chunks", point.schedule.chunks);
-  text += ", " + plural(point.tensor_parallel, "tensor-parallel rank") + ", " +
-          plural(space.data_parallel(point), "replica");
-  text += fmt::format(", microbatches of {}", point.micro_batch_size);
-  return text;
 }
 
 double loss_of(const PlanOutcome& one, const PlanOutcome& best) {
   return static_cast<double>(one.time_ns) / static_cast<double>(best.time_ns) - 1;
+}
+
+double more_memory(const PlanOutcome& one, const PlanOutcome& best) {
+  return static_cast<double>(one.memory_bytes) / static_cast<double>(best.memory_bytes) - 1;
 }
 
 std::string verdict(const PlanView& view, const Terminal& terminal) {
@@ -58,13 +57,7 @@ std::string verdict(const PlanView& view, const Terminal& terminal) {
       fmt::format("{} on {} {} of {}, {}: ", printable(question.training.model.name),
                   format_count(question.devices), printable(cluster.device.name),
                   printable(cluster.name), plural(question.global_batch, "sequence"));
-  if (view.answer.result.best.empty()) {
-    text += view.answer.result.counts.not_reached > 0
-                ? "the time was over before one that fits was found"
-                : "no layout fits";
-    return bold(wrap(text, terminal.width), terminal.colour) + "\n";
-  }
-  const PlanOutcome& best = view.answer.result.best.front();
+  const PlanOutcome& best = view.answer.top.front().outcome;
   const PlanPoint point = view.space.axes().at(best.index);
   const CostModel model = model_of(view.space, point);
   const auto band = error_band(model);
@@ -72,7 +65,7 @@ std::string verdict(const PlanView& view, const Terminal& terminal) {
                       format_time(best.time_ns), band_text(band),
                       model.mfu(view.space.microbatches(point), best.time_ns) * 100,
                       format_bytes(best.memory_bytes), format_bytes(view.memory_cap_bytes),
-                      layout_words(view.space, point), validation_text(cluster, band));
+                      plan_layout_words(view.space, point), validation_text(cluster, band));
   return bold(wrap(text, terminal.width), terminal.colour) + "\n";
 }
 
@@ -84,6 +77,7 @@ std::string layouts_table(const PlanView& view, const std::vector<PlanOutcome>& 
   const char* names[] = {"time", "loses %", "memory", "t",    "p",        "v",
                          "d",    "b",       "seq",    "ZeRO", "schedule", "recompute"};
   for (std::size_t c = 0; c < columns.size(); ++c) columns[c].name = names[c];
+  if (view.objective == PlanObjective::memory) columns[1].name = "holds more %";
   for (const PlanOutcome& one : outcomes) {
     const PlanPoint point = view.space.axes().at(one.index);
     const PlanReplicas& replicas = point.replicas;
@@ -92,18 +86,21 @@ std::string layouts_table(const PlanView& view, const std::vector<PlanOutcome>& 
     if (replicas.gather) zero += fmt::format(" {}", gather_name(*replicas.gather));
     if (replicas.bucket_bytes) zero += fmt::format(" {}MB", *replicas.bucket_bytes / 1'000'000);
     if (replicas.gathers_ahead) zero += " ahead";
-    const std::string cells[] = {format_time(one.time_ns),
-                                 fmt::format("{:.2f}", loss_of(one, best) * 100),
-                                 format_bytes(one.memory_bytes),
-                                 std::to_string(point.tensor_parallel),
-                                 std::to_string(point.stages),
-                                 std::to_string(point.schedule.chunks),
-                                 std::to_string(view.space.data_parallel(point)),
-                                 std::to_string(point.micro_batch_size),
-                                 point.sequence_parallel ? "yes" : "no",
-                                 zero,
-                                 std::string(point.schedule.family->name),
-                                 recompute_name(point.recompute)};
+    const std::string cells[] = {
+        format_time(one.time_ns),
+        fmt::format("{:.2f}", (view.objective == PlanObjective::memory ? more_memory(one, best)
+                                                                       : loss_of(one, best)) *
+                                  100),
+        format_bytes(one.memory_bytes),
+        std::to_string(point.tensor_parallel),
+        std::to_string(point.stages),
+        std::to_string(point.schedule.chunks),
+        std::to_string(view.space.data_parallel(point)),
+        std::to_string(point.micro_batch_size),
+        point.sequence_parallel ? "yes" : "no",
+        zero,
+        std::string(point.schedule.family->name),
+        recompute_name(point.recompute)};
     for (std::size_t c = 0; c < columns.size(); ++c) columns[c].cells.push_back(cells[c]);
   }
   std::vector<ColumnGroup> groups;
@@ -111,19 +108,39 @@ std::string layouts_table(const PlanView& view, const std::vector<PlanOutcome>& 
   return table(labels, groups, width);
 }
 
-std::vector<std::string> numbers_of(const std::vector<PlanOutcome>& outcomes) {
+// The best, numbered; one whose layers are split anew has a mark.
+std::string top_table(const PlanView& view, std::size_t width) {
+  const std::vector<Finalist>& top = view.answer.top;
+  std::vector<PlanOutcome> outcomes;
   std::vector<std::string> labels{""};
-  for (std::size_t i = 1; i <= outcomes.size(); ++i) labels.push_back(std::to_string(i));
-  return labels;
+  bool any_split = false;
+  for (std::size_t i = 0; i < top.size(); ++i) {
+    outcomes.push_back(top[i].outcome);
+    labels.push_back(fmt::format("{}{}", i + 1, top[i].layout ? "*" : ""));
+    any_split = any_split || top[i].layout;
+  }
+  std::string out = layouts_table(view, outcomes, labels, outcomes.front(), width) + "\n";
+  for (std::size_t i = 0; i < top.size(); ++i) {
+    if (!top[i].layout) continue;
+    out += wrap(fmt::format("*{} {} less with its layers split as {}\n", i + 1,
+                            format_time(top[i].even_ns - top[i].outcome.time_ns),
+                            fmt::join(*top[i].layout, ",")),
+                static_cast<int>(width));
+  }
+  return any_split ? out + "\n" : out;
 }
 
 std::string why_lines(const PlanView& view, int width) {
-  const std::vector<Candidate>& top = view.answer.top;
+  const std::vector<Finalist>& top = view.answer.top;
   std::string out;
   for (std::size_t i = 1; i < top.size(); ++i) {
-    out +=
-        wrap(fmt::format("{:>2}  {}\n", i + 1, why_not(top[i], top.front(), view.memory_cap_bytes)),
-             width);
+    const std::string why = why_not(top[i].candidate, top.front().candidate, view.memory_cap_bytes);
+    constexpr int margin = 4;
+    const std::string lines = wrap(why, width - margin);
+    std::string number = std::to_string(i + 1);
+    for (const std::string_view line : split(lines, '\n')) {
+      out += fmt::format("{:>2}  {}\n", std::exchange(number, ""), line);
+    }
   }
   return out;
 }
@@ -155,21 +172,22 @@ std::string front(const PlanView& view, int width) {
 }
 
 std::string binding(const PlanView& view, int width) {
-  const PlanResult& result = view.answer.result;
+  if (view.answer.front.empty()) return {};
   std::string text;
+  double said = 0;
   const auto cap = static_cast<double>(view.memory_cap_bytes);
   for (const PlanOutcome& one : view.answer.with_more) {
     const double more = static_cast<double>(one.memory_bytes) / cap - 1;
+    const double gain = -loss_of(one, view.answer.front.back());
+    constexpr double least_gain = 0.01;  // on what is said before
+    if (gain < said + least_gain) continue;
+    said = gain;
     const PlanPoint point = view.space.axes().at(one.index);
-    const std::string gain =
-        result.best.empty()
-            ? format_time(one.time_ns)
-            : fmt::format("{:.2f} % less time", -loss_of(one, result.best.front()) * 100);
-    text += fmt::format("With {:.0f} % more memory: {}, by {}.\n", more * 100, gain,
-                        layout_words(view.space, point));
+    text += fmt::format("With {:.0f} % more memory: {:.2f} % less time, by {}.\n", more * 100,
+                        gain * 100, plan_layout_words(view.space, point));
   }
-  if (text.empty() && result.counts.not_reached == 0 && !result.best.empty()) {
-    text = "No amount of memory would make it faster.\n";
+  if (text.empty() && view.answer.result.counts.not_reached == 0) {
+    text = "No amount of memory would make it 1 % faster.\n";
   }
   if (text.empty()) return text;
   return wrap(text, width) + "\n";
@@ -195,11 +213,47 @@ std::string counts_table(const PlanView& view) {
   return out;
 }
 
+std::string measurement_words(const PlanView& view, const Finalist& best, const Finalist& rival,
+                              double error) {
+  const PlanPoint one = view.space.axes().at(best.outcome.index);
+  const PlanPoint other = view.space.axes().at(rival.outcome.index);
+  const auto both = [](int a, int b) {
+    return a == b ? format_count(a) : fmt::format("{} and {}", format_count(a), format_count(b));
+  };
+  switch (cheapest_measurement(one, best, other, rival, error)) {
+    case Measurement::none:
+      return "They compute alike: what they differ in follows from their schedules, and no "
+             "measurement is needed.";
+    case Measurement::block: {
+      const bool recompute_alike = one.recompute == other.recompute;
+      const auto how = [&](const PlanPoint& point) {
+        return fmt::format(
+            "{} on {}{}", plural(point.micro_batch_size, "sequence"),
+            plural(point.tensor_parallel, "device"),
+            recompute_alike ? "" : ", recomputing " + recompute_name(point.recompute));
+      };
+      return fmt::format(
+          "Cheapest to tell them apart: a forward and a backward of one block, with "
+          "{}, and with {}.",
+          how(one), how(other));
+    }
+    case Measurement::replica:
+      return fmt::format(
+          "Cheapest to tell them apart: an iteration of one replica of each, on {} "
+          "devices.",
+          both(one.tensor_parallel * one.stages, other.tensor_parallel * other.stages));
+    case Measurement::iteration: break;
+  }
+  return fmt::format("Nothing smaller than an iteration of each, on all {}, tells them apart.",
+                     plural(view.space.question().devices, "device"));
+}
+
 // What lies within the error of the best, of those that were evaluated.
 std::string ties(const PlanView& view, int width) {
-  const std::vector<PlanOutcome>& best = view.answer.result.best;
-  if (best.size() < 2) return {};
-  const PlanPoint point = view.space.axes().at(best.front().index);
+  const std::vector<Finalist>& top = view.answer.top;
+  if (top.size() < 2) return {};
+  const PlanOutcome& best = top.front().outcome;
+  const PlanPoint point = view.space.axes().at(best.index);
   const auto band = error_band(model_of(view.space, point));
   if (!band) {
     return wrap(
@@ -207,33 +261,57 @@ std::string ties(const PlanView& view, int width) {
         "these.\n",
         width);
   }
-  std::int64_t within = 0;
-  const PlanOutcome* rival = nullptr;
-  for (const PlanOutcome& one : view.answer.result.evaluated) {
-    if (one.index == best.front().index || loss_of(one, best.front()) > band->fraction) continue;
-    ++within;
-    const PlanPoint other = view.space.axes().at(one.index);
+  const auto is_within = [&](const PlanOutcome& one) {
+    return one.index != best.index && loss_of(one, best) <= band->fraction;
+  };
+  const auto within = std::ranges::count_if(view.answer.result.evaluated, is_within);
+  std::string text = fmt::format("{} of those evaluated {} within the error of the best, {:.0f} %.",
+                                 within == 0 ? "None" : format_count(within),
+                                 within > 1 ? "lie" : "lies", band->fraction * 100);
+  const auto rival = std::ranges::find_if(top, [&](const Finalist& one) {
+    const PlanPoint other = view.space.axes().at(one.outcome.index);
     const bool is_other_split = other.tensor_parallel != point.tensor_parallel ||
                                 other.stages != point.stages ||
                                 other.micro_batch_size != point.micro_batch_size;
-    if (is_other_split && (rival == nullptr || one.time_ns < rival->time_ns)) rival = &one;
-  }
-  std::string text =
-      fmt::format("{} of those evaluated {} within the error of the best, {:.0f} %.",
-                  format_count(within), within == 1 ? "lies" : "lie", band->fraction * 100);
-  if (rival != nullptr) {
-    const PlanPoint other = view.space.axes().at(rival->index);
-    text += fmt::format(
-        " The nearest that splits otherwise loses {:.2f} %: {}. One iteration of each tells "
-        "them apart.",
-        loss_of(*rival, best.front()) * 100, layout_words(view.space, other));
+    return is_other_split && is_within(one.outcome);
+  });
+  if (rival != top.end()) {
+    const PlanPoint other = view.space.axes().at(rival->outcome.index);
+    text += fmt::format(" The nearest that splits otherwise loses {:.2f} %: {}. {}",
+                        loss_of(rival->outcome, best) * 100, plan_layout_words(view.space, other),
+                        measurement_words(view, top.front(), *rival, band->fraction));
   }
   return wrap(text + "\n", width);
 }
 
-Json outcome_json(const PlanView& view, const PlanOutcome& one) {
+// Of each number of devices the best.
+std::string devices_table(const PlanView& view, std::size_t width) {
+  if (view.by_devices.size() < 2) return {};
+  std::vector<Column> columns(5);
+  const char* names[] = {"time", "device-hours", "MFU", "memory", "layout"};
+  for (std::size_t c = 0; c < columns.size(); ++c) columns[c].name = names[c];
+  std::vector<std::string> labels{"devices"};
+  for (const PlanOfDevices& one : view.by_devices) {
+    labels.push_back(format_count(one.devices));
+    if (!one.best) {
+      for (Column& column : columns) column.cells.emplace_back("-");
+      columns.back().cells.back() = "nothing fits";
+      continue;
+    }
+    const std::string cells[] = {
+        format_time(one.best->time_ns),
+        fmt::format("{:.2f}", static_cast<double>(one.best->time_ns) * 1e-9 * one.devices / 3600),
+        fmt::format("{:.0f} %", one.mfu * 100), format_bytes(one.best->memory_bytes), one.layout};
+    for (std::size_t c = 0; c < columns.size(); ++c) columns[c].cells.push_back(cells[c]);
+  }
+  std::vector<ColumnGroup> groups;
+  for (Column& column : columns) groups.push_back({"", {std::move(column)}});
+  return "The best of each number of devices:\n\n" + table(labels, groups, width) + "\n";
+}
+
+Json outcome_json(const PlanView& view, const PlanOutcome& one, const Layout& layout = {}) {
   const PlanPoint point = view.space.axes().at(one.index);
-  return {{"command", plan_command(view, point)},
+  return {{"command", plan_command(view.flags, view.space, point, layout)},
           {"iteration_ns", one.time_ns},
           {"peak_memory_bytes", one.memory_bytes},
           {"mfu", model_of(view.space, point).mfu(view.space.microbatches(point), one.time_ns)}};
@@ -253,28 +331,39 @@ std::string axes_words(const PlanAxes& axes) {
 
 }  // namespace
 
-std::string plan_command(const PlanView& view, const PlanPoint& point) {
-  return fmt::format("{}", fmt::join(command_words(view, point), " "));
+std::string plan_layout_words(const PlanSpace& space, const PlanPoint& point) {
+  std::string text =
+      fmt::format("{}, {}", point.schedule.family->name, plural(point.stages, "stage"));
+  if (point.schedule.chunks > 1) text += fmt::format(" x {} chunks", point.schedule.chunks);
+  text += ", " + plural(point.tensor_parallel, "tensor-parallel rank") + ", " +
+          plural(space.data_parallel(point), "replica");
+  text += fmt::format(", microbatches of {}", point.micro_batch_size);
+  return text;
+}
+
+std::string plan_command(const std::vector<std::string>& flags, const PlanSpace& space,
+                         const PlanPoint& point, const Layout& layers) {
+  return fmt::format("{}", fmt::join(command_words(flags, space, point, layers), " "));
 }
 
 std::string plan_summary(const PlanView& view, const Terminal& terminal) {
-  std::string out = verdict(view, terminal) + "\n";
-  const std::vector<PlanOutcome>& best = view.answer.result.best;
-  if (best.empty()) return out;
-  const PlanPoint point = view.space.axes().at(best.front().index);
-  return out + command_text(command_words(view, point), "  ", terminal.width);
+  const Finalist& best = view.answer.top.front();
+  const PlanPoint point = view.space.axes().at(best.outcome.index);
+  return verdict(view, terminal) + "\n" +
+         command_text(command_words(view.flags, view.space, point, best.layout), "  ",
+                      terminal.width);
 }
 
 std::string plan_report(const PlanView& view, const Terminal& terminal) {
   const auto width = static_cast<std::size_t>(terminal.width);
   std::string out = plan_summary(view, terminal) + "\n";
-  const std::vector<PlanOutcome>& best = view.answer.result.best;
-  if (!best.empty()) {
-    out += layouts_table(view, best, numbers_of(best), best.front(), width) + "\n";
+  out += devices_table(view, width);
+  out += top_table(view, width);
+  if (view.objective != PlanObjective::memory) {
     out += why_lines(view, terminal.width) + "\n";
     out += ties(view, terminal.width) + "\n";
-    out += front(view, terminal.width);
   }
+  out += front(view, terminal.width);
   out += binding(view, terminal.width);
   out += counts_table(view);
   out += wrap("\nThe space: " + axes_words(view.space.axes()) + ".\n", terminal.width);
@@ -283,32 +372,50 @@ std::string plan_report(const PlanView& view, const Terminal& terminal) {
 
 std::string plan_json(const PlanView& view) {
   const PlanAnswer& answer = view.answer;
-  const PlanCounts& counts = answer.result.counts;
   const auto list = [&](const std::vector<PlanOutcome>& outcomes) {
     Json all = Json::array();
     for (const PlanOutcome& one : outcomes) all.push_back(outcome_json(view, one));
     return all;
   };
+  Json json{{"format", "pipesim-plan"}, {"version", 1}};
+  json["devices"] = view.space.question().devices;
+  json["best"] = nullptr;
+  json["top"] = Json::array();
+  for (const Finalist& one : answer.top) {
+    Json own = outcome_json(view, one.outcome, one.layout);
+    own["even_iteration_ns"] = one.even_ns;
+    if (&one != &answer.top.front() && view.objective != PlanObjective::memory) {
+      own["why"] = why_not(one.candidate, answer.top.front().candidate, view.memory_cap_bytes);
+    }
+    json["top"].push_back(std::move(own));
+  }
+  json["best"] = json["top"][0];
+  const PlanPoint point = view.space.axes().at(answer.top.front().outcome.index);
+  json["error_band"] = error_band_json(error_band(model_of(view.space, point)));
+  json["front"] = list(answer.front);
+  json["with_more_memory"] = list(answer.with_more);
+  json["by_devices"] = Json::array();
+  PlanCounts counts;
+  std::int64_t layouts = 0;
+  for (const PlanOfDevices& one : view.by_devices) {
+    Json own{{"devices", one.devices}, {"command", nullptr}};
+    if (one.best) {
+      own["command"] = one.command;
+      own["iteration_ns"] = one.best->time_ns;
+      own["peak_memory_bytes"] = one.best->memory_bytes;
+      own["mfu"] = one.mfu;
+    }
+    json["by_devices"].push_back(std::move(own));
+    counts += one.counts;
+    layouts += one.layouts;
+  }
   Json rules = Json::object();
   for (int rule = 0; rule < plan_rule_count; ++rule) {
     rules[std::string(plan_rule_text(static_cast<PlanRule>(rule)))] =
         counts.impossible[static_cast<std::size_t>(rule)];
   }
-  Json json{{"format", "pipesim-plan"}, {"version", 1}};
-  json["best"] = nullptr;
-  if (!answer.result.best.empty()) {
-    json["best"] = outcome_json(view, answer.result.best.front());
-    const PlanPoint point = view.space.axes().at(answer.result.best.front().index);
-    json["error_band"] = error_band_json(error_band(model_of(view.space, point)));
-  }
-  json["top"] = list(answer.result.best);
-  for (std::size_t i = 1; i < answer.top.size(); ++i) {
-    json["top"][i]["why"] = why_not(answer.top[i], answer.top.front(), view.memory_cap_bytes);
-  }
-  json["front"] = list(answer.front);
-  json["with_more_memory"] = list(answer.with_more);
   json["memory_cap_bytes"] = view.memory_cap_bytes;
-  json["space"] = view.space.axes().size();
+  json["space"] = layouts;
   json["impossible"] = counts.all_impossible();
   json["impossible_by_rule"] = std::move(rules);
   json["too_large"] = counts.too_large;
@@ -319,17 +426,30 @@ std::string plan_json(const PlanView& view) {
 }
 
 std::string plan_csv(const PlanView& view) {
-  std::string out = "iteration_ns,peak_memory_bytes,command\n";
+  std::string out =
+      "iteration_ns,peak_memory_bytes,schedule,stages,virtual_stages,tensor_parallel,"
+      "data_parallel,micro_batch_size,sequence_parallel,recompute,zero,shard_over,gather,"
+      "bucket_bytes,overlap_gather,command\n";
   for (const PlanOutcome& one : view.answer.result.evaluated) {
-    out += fmt::format("{},{},\"{}\"\n", one.time_ns, one.memory_bytes,
-                       plan_command(view, view.space.axes().at(one.index)));
+    const PlanPoint point = view.space.axes().at(one.index);
+    const PlanReplicas& replicas = point.replicas;
+    const std::optional<int> shard_over = view.space.shard_over(point);
+    out += fmt::format(
+        "{},{},{},{},{},{},{},{},{},\"{}\",{},{},{},{},{},\"{}\"\n", one.time_ns, one.memory_bytes,
+        point.schedule.family->name, point.stages, point.schedule.chunks, point.tensor_parallel,
+        view.space.data_parallel(point), point.micro_batch_size,
+        point.sequence_parallel ? "on" : "off", recompute_name(point.recompute), replicas.zero,
+        shard_over ? std::to_string(*shard_over) : "",
+        replicas.gather ? gather_name(*replicas.gather) : "",
+        replicas.bucket_bytes ? std::to_string(*replicas.bucket_bytes) : "",
+        replicas.gathers_ahead ? "on" : "off", plan_command(view.flags, view.space, point, {}));
   }
   return out;
 }
 
 std::string plan_certificate_report(const PlanView& view, const PlanPoint& point,
                                     const PlanCertificate& certificate) {
-  const std::string command = plan_command(view, point) + "\n\n";
+  const std::string command = plan_command(view.flags, view.space, point, {}) + "\n\n";
   if (certificate.rule) {
     return command + fmt::format("Impossible: {}.\n", plan_rule_text(*certificate.rule));
   }

@@ -9,11 +9,25 @@
 
 namespace pipesim::cli {
 
+// What so many devices come to.
+struct PlanOfDevices {
+  int devices = 0;
+  PlanCounts counts;
+  std::int64_t layouts = 0;         // of the space
+  std::optional<PlanOutcome> best;  // absent where nothing fits
+  double mfu = 0;                   // of that
+  std::string layout, command;      // in words
+};
+
+enum class PlanObjective { time, memory, devices };
+
 // All that there is to say; refers to what its caller holds.
 struct PlanView {
   const PlanSpace& space;
   const PlanAnswer& answer;
   std::int64_t memory_cap_bytes;
+  PlanObjective objective;
+  const std::vector<PlanOfDevices>& by_devices;  // where several are asked for
   // Of the command that predicts a layout, before the layout's own: "--model gpt3-175b", ...
   const std::vector<std::string>& flags;
 };
@@ -25,8 +39,12 @@ std::string plan_json(const PlanView& view);
 // Everything that was evaluated, a line each.
 std::string plan_csv(const PlanView& view);
 
-// The command that predicts a layout, on one line.
-std::string plan_command(const PlanView& view, const PlanPoint& point);
+// The command that predicts a layout, on one line. `flags`: as a view has them.
+std::string plan_command(const std::vector<std::string>& flags, const PlanSpace& space,
+                         const PlanPoint& point, const std::optional<std::vector<int>>& layers);
+
+// "1f1b, 8 stages, 4 tensor-parallel ranks, 16 replicas, microbatches of 1".
+std::string plan_layout_words(const PlanSpace& space, const PlanPoint& point);
 
 // What a layout ends as, in words.
 std::string plan_certificate_report(const PlanView& view, const PlanPoint& point,

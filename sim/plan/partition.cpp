@@ -42,7 +42,7 @@ std::int64_t choices(std::int64_t n, std::int64_t k, std::int64_t most) {
   return count;
 }
 
-Split split_of(const PartitionProblem& problem, const BottleneckProblem& bottleneck,
+Split split_of(const PartitionProblem& problem, const CutCosts& cut_costs,
                const std::vector<int>& layout) {
   Split split;
   split.layout = layout;
@@ -55,15 +55,15 @@ Split split_of(const PartitionProblem& problem, const BottleneckProblem& bottlen
     split.memory.push_back(
         {states[r], split.metrics.ranks[r].peak_memory, split.costs.reserved_bytes});
   }
-  split.bottleneck_ns = bottleneck_of(bottleneck, layout);
+  split.bottleneck_ns = cut_costs.cost_of(cuts_of(layout)).ns;
   return split;
 }
 
 class PartitionSearch {
  public:
-  PartitionSearch(const PartitionProblem& problem, const BottleneckProblem& bottleneck,
-                  Objective objective, const SearchLimits& limits)
-      : problem_(problem), bottleneck_(bottleneck), objective_(objective), limits_(limits) {}
+  PartitionSearch(const PartitionProblem& problem, const CutCosts& cut_costs, Objective objective,
+                  const SearchLimits& limits)
+      : problem_(problem), cut_costs_(cut_costs), objective_(objective), limits_(limits) {}
 
   // Simulates it beside the trials.
   const Score& start(const std::vector<int>& layout) {
@@ -131,7 +131,7 @@ class PartitionSearch {
   }
 
   Score score_of(const std::vector<int>& layout) const {
-    const Split split = split_of(problem_, bottleneck_, layout);
+    const Split split = split_of(problem_, cut_costs_, layout);
     Score score;
     if (objective_ == Objective::bottleneck) score.bottleneck_ns = split.bottleneck_ns;
     score.makespan_ns = split.metrics.makespan_ns;
@@ -150,7 +150,7 @@ class PartitionSearch {
 
   // What is busiest is so for every microbatch.
   std::int64_t least_makespan_ns(const std::vector<int>& layout) const {
-    return problem_.schedule.microbatches * bottleneck_of(bottleneck_, layout);
+    return problem_.schedule.microbatches * cut_costs_.cost_of(cuts_of(layout)).ns;
   }
 
   // Every way to deal `spare` layers to the stages from `stage` on.
@@ -214,7 +214,7 @@ class PartitionSearch {
     for (int draw = 0; draw < draws; ++draw) {
       std::vector<int> one = kicked(best_, random);
       if (scores_.contains(one)) continue;
-      const std::int64_t ns = bottleneck_of(bottleneck_, one);
+      const std::int64_t ns = cut_costs_.cost_of(cuts_of(one)).ns;
       if (ns >= least) continue;
       least = ns;
       result = std::move(one);
@@ -243,7 +243,7 @@ class PartitionSearch {
   }
 
   const PartitionProblem& problem_;
-  const BottleneckProblem& bottleneck_;
+  const CutCosts& cut_costs_;
   const Objective objective_;
   const SearchLimits& limits_;
   std::map<std::vector<int>, Score> scores_;
@@ -258,19 +258,19 @@ class PartitionSearch {
 
 // What each rank needs in a simulation beside its layers' states and activations, such
 // as buffers, or has needed in one before.
-void raise_reserves(const BottleneckProblem& bottleneck, const Split& split,
+void raise_reserves(const CutCosts& cut_costs, const Split& split,
                     std::vector<std::int64_t>& reserves) {
+  const Cuts cuts = cuts_of(split.layout);
   for (std::size_t r = 0; r < reserves.size(); ++r) {
-    const std::int64_t known = memory_of(bottleneck, split.layout, static_cast<int>(r));
+    const std::int64_t known = cut_costs.memory_bytes(cuts, static_cast<int>(r));
     reserves[r] = std::max(reserves[r], split.memory[r].total() - known);
   }
 }
 
 // Why nothing fits: what `split`, which was simulated, lacks. `tried`: how many layouts
 // were; absent where that speaks for all.
-[[noreturn]] void throw_shortfall(const PartitionProblem& problem,
-                                  const BottleneckProblem& bottleneck, const Split& split,
-                                  const std::optional<std::int64_t>& tried,
+[[noreturn]] void throw_shortfall(const PartitionProblem& problem, const CutCosts& cut_costs,
+                                  const Split& split, const std::optional<std::int64_t>& tried,
                                   const std::function<std::string(int)>& layer_name) {
   const auto fullest = std::ranges::max_element(split.memory, {}, &RankMemory::total);
   const auto rank = static_cast<int>(fullest - split.memory.begin());
@@ -280,7 +280,7 @@ void raise_reserves(const BottleneckProblem& bottleneck, const Split& split,
       tried ? fmt::format("none of {} tried fits", plural(*tried, "layout")) : "no layout fits",
       format_bytes(*problem.memory_cap), fmt::join(split.layout, ","), rank,
       format_bytes(fullest->total() - *problem.memory_cap),
-      layer_name(largest_layer(bottleneck, split.layout, rank))));
+      layer_name(cut_costs.largest_layer(cuts_of(split.layout), rank))));
 }
 
 }  // namespace
@@ -354,14 +354,15 @@ Partition find_partition(const PartitionProblem& problem, Objective objective,
   Partition result;
   const Costs costs_of_even = problem.costs(problem.even);
   BottleneckProblem bottleneck = bottleneck_problem(problem, costs_of_even);
-  result.even = split_of(problem, bottleneck, problem.even);
-  const bool takes_bottleneck = objective == Objective::bottleneck;
   const BottleneckProblem unlimited = bottleneck;
-  PartitionSearch search(problem, unlimited, objective, limits);
+  const CutCosts cut_costs(unlimited);
+  result.even = split_of(problem, cut_costs, problem.even);
+  const bool takes_bottleneck = objective == Objective::bottleneck;
+  PartitionSearch search(problem, cut_costs, objective, limits);
   search.start(problem.even);
   if (problem.given) {
     search.start(*problem.given);
-    result.given = split_of(problem, unlimited, *problem.given);
+    result.given = split_of(problem, cut_costs, *problem.given);
   }
 
   // The least bottleneck, where need be with what simulations have needed beside.
@@ -378,7 +379,7 @@ Partition find_partition(const PartitionProblem& problem, Objective objective,
     const auto found = find_bottleneck(bottleneck);
     if (const auto* lacking = std::get_if<Shortfall>(&found)) {
       if (round == 0 && lacking->at_least_bytes > 0) {
-        throw_shortfall(problem, unlimited, split_of(problem, unlimited, lacking->layout),
+        throw_shortfall(problem, cut_costs, split_of(problem, cut_costs, lacking->layout),
                         std::nullopt, layer_name);
       }
       if (round == 0) {
@@ -394,16 +395,16 @@ Partition find_partition(const PartitionProblem& problem, Objective objective,
       is_least = round == 0;
       break;
     }
-    raise_reserves(unlimited, split_of(problem, unlimited, least.layout), reserves);
+    raise_reserves(cut_costs, split_of(problem, cut_costs, least.layout), reserves);
   }
 
   if (!takes_bottleneck || !is_least) search.run();
-  result.balanced = split_of(problem, unlimited, search.best());
+  result.balanced = split_of(problem, cut_costs, search.best());
   result.tried = search.tried();
   result.end = search.end();
   if (search.best_score().excess_bytes > 0) {
     const bool is_all = result.end == SearchEnd::all_tried;
-    throw_shortfall(problem, unlimited, result.balanced,
+    throw_shortfall(problem, cut_costs, result.balanced,
                     is_all ? std::nullopt : std::optional(result.tried), layer_name);
   }
   return result;

@@ -2,37 +2,15 @@
 
 #include <algorithm>
 #include <limits>
-#include <utility>
-
-#include "sim/request/request.h"
 
 namespace pipesim {
 namespace {
-
-Candidate candidate_of(const PlanSpace& space, const PlanOutcome& outcome) {
-  const PlanPoint point = space.axes().at(outcome.index);
-  Candidate candidate;
-  candidate.asked = {point.schedule.family, space.schedule(point)};
-  candidate.schedule = point.schedule.family->name;
-  candidate.chunks = point.schedule.chunks;
-  candidate.microbatches = space.microbatches(point);
-  PredictionRequest request;
-  request.schedule = choose_schedule(candidate.asked.request);
-  request.costs.costs = space.training(point);
-  const PreparedPrediction prepared = prepare(std::move(request));
-  candidate.prediction = prepared.predict();
-  candidate.splits_backward = prepared.source.shape_of(prepared.choice.schedule).splits_backward;
-  candidate.parts =
-      time_parts(prepared.choice.schedule, prepared.costs, candidate.prediction.metrics);
-  candidate.time_ns = outcome.time_ns;
-  candidate.memory = static_cast<double>(outcome.memory_bytes);
-  return candidate;
-}
 
 // The fastest within so many bytes, if any is.
 void add_fastest(LayoutPlanner& planner, PlanSearch how, std::int64_t bytes,
                  std::vector<PlanOutcome>& out) {
   how.memory_cap_bytes = bytes;
+  how.aim = PlanAim::time;
   how.top = 1;
   const PlanResult result = planner.best(how);
   if (result.best.empty() || result.counts.not_reached > 0) return;
@@ -42,17 +20,18 @@ void add_fastest(LayoutPlanner& planner, PlanSearch how, std::int64_t bytes,
 
 }  // namespace
 
-PlanAnswer answer_plan(LayoutPlanner& planner, const PlanSpace& space, const PlanSearch& how) {
+PlanAnswer answer_plan(LayoutPlanner& planner, const PlanSpace& space, const PlanSearch& how,
+                       int threads) {
   PlanAnswer answer;
   answer.result = planner.best(how);
-  for (const PlanOutcome& one : answer.result.best) answer.top.push_back(candidate_of(space, one));
+  answer.top = finalists(space, answer.result.best, how, threads);
   constexpr int parts = 16;
   for (int part = 2; part <= parts; ++part) {
     add_fastest(planner, how, how.memory_cap_bytes / parts * part, answer.front);
   }
   // Each the most of a step that is a sixteenth more than the one before.
   std::vector<PlanOutcome> more;
-  if (!answer.result.best.empty()) more.push_back(answer.result.best.front());
+  if (!answer.front.empty()) more.push_back(answer.front.back());
   const std::size_t known = more.size();
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max() / 2;
   for (int part = parts + 1; part <= 4 * parts; part += 1 + part / parts) {

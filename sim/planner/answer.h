@@ -6,14 +6,14 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/plan/candidates.h"
+#include "sim/planner/finalists.h"
 #include "sim/planner/search.h"
 
 namespace pipesim {
 
 struct PlanAnswer {
   PlanResult result;
-  std::vector<Candidate> top;  // the best, in their order, as schedules that are compared
+  std::vector<Finalist> top;  // of the best, in their order
   // The fastest that fit into parts of the memory, each faster than those before and larger; the
   // last is the best, unless nothing fits.
   std::vector<PlanOutcome> front;
@@ -22,6 +22,7 @@ struct PlanAnswer {
   std::vector<PlanOutcome> with_more;
 };
 
-PlanAnswer answer_plan(LayoutPlanner& planner, const PlanSpace& space, const PlanSearch& how);
+PlanAnswer answer_plan(LayoutPlanner& planner, const PlanSpace& space, const PlanSearch& how,
+                       int threads);
 
 }  // namespace pipesim

@@ -1,18 +1,17 @@
 #include "sim/planner/search.h"
 
 #include <algorithm>
-#include <atomic>
 #include <limits>
 #include <map>
 #include <mutex>
 #include <numeric>
 #include <queue>
 #include <span>
-#include <thread>
 #include <tuple>
 #include <utility>
 
 #include "sim/planner/bounds.h"
+#include "sim/planner/for_all.h"
 #include "sim/request/request.h"
 #include "traces/base/error.h"
 
@@ -20,33 +19,6 @@ namespace pipesim {
 namespace {
 
 constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
-
-// Does all of 0 .. count - 1, in any order. The first error of the lowest number is thrown.
-void for_all(std::size_t count, int threads, const std::function<void(std::size_t)>& work) {
-  std::atomic<std::size_t> next = 0;
-  std::mutex guard;
-  std::size_t failed_at = count;
-  std::exception_ptr failure;
-  const auto run = [&] {
-    for (std::size_t i = next++; i < count; i = next++) {
-      try {
-        work(i);
-      } catch (...) {
-        const std::lock_guard lock(guard);
-        if (i < failed_at) {
-          failed_at = i;
-          failure = std::current_exception();
-        }
-      }
-    }
-  };
-  std::vector<std::thread> others;
-  for (int t = 1; t < std::min<int>(threads, static_cast<int>(count)); ++t)
-    others.emplace_back(run);
-  run();
-  for (std::thread& other : others) other.join();
-  if (failure) std::rethrow_exception(failure);
-}
 
 struct Bound {
   std::int64_t time_ns = 0;
@@ -446,6 +418,17 @@ LayoutPlanner::LayoutPlanner(const PlanSpace& space, int threads)
 LayoutPlanner::~LayoutPlanner() = default;
 
 PlanResult LayoutPlanner::best(const PlanSearch& how) { return impl_->best(how); }
+
+PlanCounts& PlanCounts::operator+=(const PlanCounts& other) {
+  for (std::size_t rule = 0; rule < impossible.size(); ++rule) {
+    impossible[rule] += other.impossible[rule];
+  }
+  too_large += other.too_large;
+  dominated += other.dominated;
+  evaluated += other.evaluated;
+  not_reached += other.not_reached;
+  return *this;
+}
 
 std::int64_t PlanCounts::all_impossible() const {
   return std::accumulate(impossible.begin(), impossible.end(), std::int64_t{0});

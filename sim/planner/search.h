@@ -35,6 +35,7 @@ struct PlanCounts {
   std::int64_t evaluated = 0;    // exactly
   std::int64_t not_reached = 0;  // the time was over
 
+  PlanCounts& operator+=(const PlanCounts& other);
   std::int64_t all_impossible() const;
   std::int64_t sum() const;
 };

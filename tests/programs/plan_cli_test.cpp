@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <string>
+#include <vector>
 
 #include "tests/files.h"
 #include "tests/model_calls.h"
@@ -109,6 +111,13 @@ TEST(PlanCommand, RefusesInOneSentence) {
             "pipesim: --global-batch is missing: sequences of an iteration\n");
   EXPECT_EQ(refusal(planned + " --fix zero=0,1"),
             "pipesim: --fix zero=0,1: several values; give --only for these\n");
+  EXPECT_EQ(refusal(planned + " --objective cost"),
+            "pipesim: --objective: 'cost' is none; give time, memory or devices\n");
+  EXPECT_EQ(refusal("plan --model gpt2-large --cluster dgx-a100 --global-batch 8 --devices 8..4"),
+            "pipesim: --devices 8..4: ends before it begins; give 4..8\n");
+  EXPECT_EQ(refusal("plan --model gpt2-large --cluster dgx-a100 --global-batch 8 --devices 4,8 "
+                    "--why x"),
+            "pipesim: --why: of how many devices? give --devices one number\n");
   EXPECT_EQ(refusal(planned + " --only zero=7"),
             "pipesim: --only zero: there is no '7' here; known: 0, 1, 2, 3\n");
   EXPECT_EQ(refusal(question + " --data-parallel 4"),
@@ -116,15 +125,84 @@ TEST(PlanCommand, RefusesInOneSentence) {
             "it away, or give --schedule\n");
 }
 
+// A refusal's last words name what to change; with that it works.
+std::string changed(const Outcome& refused, const std::string& flag) {
+  const std::size_t at = refused.err.rfind(flag + " ");
+  EXPECT_NE(at, std::string::npos) << refused.err;
+  const std::size_t begin = at + flag.size() + 1;
+  return refused.err.substr(begin, refused.err.find_first_of(", \n", begin) - begin);
+}
+
 TEST(PlanCommand, SaysWhatMakesThemAllImpossible) {
-  const std::string seven = output_of(
-      "plan --model gpt2-large --cluster dgx-a100 --devices 7 --global-batch 5 "
-      "--only stages=1");
-  EXPECT_NE(seven.find("no layout fits"), std::string::npos);
-  EXPECT_NE(seven.find("replicas x micro-batch divides the global batch"), std::string::npos);
-  const std::string small = output_of(planned + " --memory-cap 100MB");
-  EXPECT_NE(small.find("no layout fits"), std::string::npos);
-  EXPECT_NE(small.find("more memory"), std::string::npos);
+  const std::string seven = "plan --model gpt2-large --cluster dgx-a100 --only stages=1";
+  const Outcome refused = call(seven + " --devices 7 --global-batch 5");
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_EQ(refused.out, "");
+  EXPECT_NE(refused.err.find("unless replicas x micro-batch divides the global batch"),
+            std::string::npos);
+  const std::string devices = changed(refused, "--devices");
+  const std::string batch = changed(refused, "--global-batch");
+  EXPECT_EQ(devices, "5");
+  EXPECT_EQ(batch, "7");
+  EXPECT_EQ(call(seven + " --global-batch 5 --devices " + devices).status, 0);
+  EXPECT_EQ(call(seven + " --devices 7 --global-batch " + batch).status, 0);
+}
+
+TEST(PlanCommand, SaysHowMuchMemoryWouldDo) {
+  const Outcome refused = call(planned + " --memory-cap 100MB");
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_NE(refused.err.find("need more memory"), std::string::npos);
+  const std::string cap = changed(refused, "--memory-cap");
+  EXPECT_EQ(call(planned + " --memory-cap " + cap).status, 0);
+  const std::int64_t mebibytes = std::stoll(cap);
+  const std::string less = std::to_string(mebibytes - 1) + "MiB";
+  EXPECT_EQ(call(planned + " --memory-cap " + less).status, 2);
+  const Json smallest = json_of(planned + " --objective memory --memory-cap " + cap)["best"];
+  EXPECT_GT(smallest["peak_memory_bytes"], (mebibytes - 1) << 20);
+}
+
+TEST(PlanCommand, ComparesNumbersOfDevices) {
+  const std::string line =
+      "plan --model gpt2-xl --cluster dgx-a100 --global-batch 64 --memory-cap 20GB "
+      "--only schedule=1f1b --only zero=0 --devices ";
+  const Json range = json_of(line + "4..24");
+  std::vector<int> devices;
+  for (const Json& one : range["by_devices"]) devices.push_back(one["devices"]);
+  EXPECT_EQ(devices, (std::vector{4, 8, 16, 24}));
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  std::int64_t space = 0;
+  int fewest = 0;
+  for (const Json& one : range["by_devices"]) {
+    const std::string own = line + std::to_string(one["devices"].get<int>());
+    if (one["command"].is_null()) {
+      EXPECT_EQ(call(own).status, 2);
+      continue;
+    }
+    const Json alone = json_of(own);
+    EXPECT_EQ(alone["best"]["iteration_ns"], one["iteration_ns"]);
+    space += alone["space"].get<std::int64_t>();
+    least = std::min(least, one["iteration_ns"].get<std::int64_t>());
+    if (fewest == 0) fewest = one["devices"];
+    const Json predicted = json_of(one["command"].get<std::string>().substr(8));
+    EXPECT_EQ(predicted["makespan_ns"], one["iteration_ns"]);
+  }
+  EXPECT_EQ(range["best"]["iteration_ns"], least);
+  EXPECT_GE(range["space"], space);
+  const Json small = json_of(line + "24,8,4,16 --objective devices");
+  EXPECT_EQ(small["devices"], fewest);
+  EXPECT_EQ(small["by_devices"], range["by_devices"]);
+}
+
+TEST(PlanCommand, SplitsLayersOfTheBest) {
+  // 48 blocks don't go evenly into 7 stages.
+  const Json json = json_of(
+      "plan --model gpt2-xl --cluster dgx-a100 --devices 7 --global-batch 12 --only schedule=1f1b "
+      "--top 3");
+  const Json& best = json["best"];
+  EXPECT_NE(best["command"].get<std::string>().find(" --layout "), std::string::npos);
+  EXPECT_LT(best["iteration_ns"], best["even_iteration_ns"]);
+  const Json predicted = json_of(best["command"].get<std::string>().substr(8));
+  EXPECT_EQ(predicted["makespan_ns"], best["iteration_ns"]);
 }
 
 }  // namespace

@@ -1,0 +1,28 @@
+// The best layouts of a plan, each with the split of layers that suits it best, as schedules that
+// are compared.
+//
+// Plain values; each call is for one thread, and starts others.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "sim/plan/candidates.h"
+#include "sim/planner/search.h"
+
+namespace pipesim {
+
+struct Finalist {
+  PlanOutcome outcome;                     // with its split of layers
+  std::optional<std::vector<int>> layout;  // layers a virtual stage; absent: as even as can be
+  std::int64_t even_ns = 0;                // with the even split
+  Candidate candidate;
+};
+
+// Of outcomes that `how` found, in the order of their aim. Where that is time, layers are split
+// anew, within the memory; some tens of splits are tried of each.
+std::vector<Finalist> finalists(const PlanSpace& space, const std::vector<PlanOutcome>& best,
+                                const PlanSearch& how, int threads);
+
+}  // namespace pipesim

@@ -1,0 +1,27 @@
+// What to measure before choosing between two layouts whose times lie within their error.
+//
+// Pure; any thread.
+#pragma once
+
+#include <cstdint>
+
+#include "sim/planner/finalists.h"
+#include "sim/planner/space.h"
+
+namespace pipesim {
+
+// From the cheapest on.
+enum class Measurement : std::uint8_t {
+  none,       // they compute alike, and differ by their schedules
+  block,      // one block of the model, on the devices of a tensor-parallel group
+  replica,    // an iteration of one replica
+  iteration,  // of all replicas
+};
+
+// The cheapest that tells them apart: each part of an iteration that it does not measure may be
+// off by `error`, a fraction, and the difference that is predicted is more than that. Idle time
+// follows from the times of blocks and messages.
+Measurement cheapest_measurement(const PlanPoint& one, const Finalist& its, const PlanPoint& other,
+                                 const Finalist& others, double error);
+
+}  // namespace pipesim

@@ -1,0 +1,83 @@
+#include "sim/planner/nearest.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace pipesim {
+namespace {
+
+// The first that will do, before the last.
+template <typename Number, typename Test>
+std::optional<Number> first_that(Number first, Number last, Number step, const Test& will_do) {
+  for (Number one = first; one != last; one += step) {
+    if (will_do(one)) return one;
+  }
+  return std::nullopt;
+}
+
+std::optional<PlanOutcome> smallest_of(const std::optional<PlanSpace>& space,
+                                       std::int64_t cap_bytes, int threads) {
+  if (!space) return std::nullopt;
+  PlanSearch how;
+  how.memory_cap_bytes = cap_bytes;
+  how.top = 1;
+  how.aim = PlanAim::memory;
+  const PlanResult result = LayoutPlanner(*space, threads).best(how);
+  if (result.best.empty()) return std::nullopt;
+  return result.best.front();
+}
+
+}  // namespace
+
+bool is_possible(const PlanSpace& space) {
+  const PlanAxes& axes = space.axes();
+  for (std::int64_t first = 0; first < axes.size(); first += axes.cell_size()) {
+    const PlanPoint cell = axes.at(first);
+    if (space.broken_rule_of_cell(cell)) continue;
+    const bool has_schedule = std::ranges::any_of(
+        axes.schedules, [&](const PlanSchedule& one) { return !space.broken_rule(cell, one); });
+    const bool has_replicas = std::ranges::any_of(
+        axes.replicas, [&](const PlanReplicas& one) { return !space.broken_rule(cell, one); });
+    if (has_schedule && has_replicas) return true;
+  }
+  return false;
+}
+
+NearestPossible nearest_possible(const PlanQuestion& question, const SpaceOf& space_of) {
+  NearestPossible nearest;
+  const auto with_devices = [&](int devices) {
+    PlanQuestion other = question;
+    other.devices = devices;
+    const auto space = space_of(other);
+    return space && is_possible(*space);
+  };
+  const auto with_batch = [&](std::int64_t batch) {
+    PlanQuestion other = question;
+    other.global_batch = batch;
+    const auto space = space_of(other);
+    return space && is_possible(*space);
+  };
+  const int devices = question.devices;
+  const std::int64_t batch = question.global_batch;
+  nearest.fewer_devices = first_that(devices - 1, 0, -1, with_devices);
+  nearest.more_devices = first_that(devices + 1, 2 * devices + 1, 1, with_devices);
+  nearest.smaller_batch = first_that<std::int64_t>(batch - 1, 0, -1, with_batch);
+  nearest.larger_batch = first_that<std::int64_t>(batch + 1, 2 * batch + 1, 1, with_batch);
+  return nearest;
+}
+
+NearestFitting nearest_fitting(const PlanQuestion& question, std::int64_t memory_cap_bytes,
+                               const SpaceOf& space_of, int threads) {
+  NearestFitting nearest;
+  constexpr std::int64_t any_memory = std::numeric_limits<std::int64_t>::max();
+  nearest.smallest = smallest_of(space_of(question), any_memory, threads);
+  PlanQuestion larger = question;
+  constexpr int doublings = 3;
+  for (int i = 0; i < doublings && !nearest.devices; ++i) {
+    larger.devices *= 2;
+    if (smallest_of(space_of(larger), memory_cap_bytes, threads)) nearest.devices = larger.devices;
+  }
+  return nearest;
+}
+
+}  // namespace pipesim

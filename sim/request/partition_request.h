@@ -1,0 +1,17 @@
+// The layers that costs are of, as a problem of dealing them out to stages.
+//
+// Pure functions; any thread.
+#pragma once
+
+#include <string>
+
+#include "sim/plan/partition.h"
+#include "sim/request/cost_source.h"
+
+namespace pipesim {
+
+// Of costs by layer, called `name` in messages. Refers to the source.
+PartitionProblem partition_problem(const CostSource& source, const ScheduleChoice& choice,
+                                   const std::string& name);
+
+}  // namespace pipesim
