@@ -17,6 +17,7 @@
 #include "sim/cli/limits_report.h"
 #include "sim/cli/model_flags.h"
 #include "sim/cli/outputs.h"
+#include "sim/cli/plan_certificate.h"
 #include "sim/cli/plan_refusal.h"
 #include "sim/cli/plan_report.h"
 #include "traces/base/error.h"
@@ -213,6 +214,24 @@ std::size_t best_of(const std::vector<PlanOfDevices>& all, PlanObjective objecti
   return best;
 }
 
+// What a layout ends as, and how many splits of work have a faster one.
+void print_certificate(const PlanFlags& flags, Searched& searched, const PlanSearch& how,
+                       const std::vector<std::string>& given) {
+  const PlanPoint point = point_of(searched.space, *flags.why);
+  const PlanCertificate certificate = PointCertifier(searched.space).certify(point);
+  std::optional<std::int64_t> faster_splits;
+  if (certificate.outcome) {
+    PlanSearch faster = how;
+    faster.top = most_faster_splits;
+    faster.below = certificate.outcome->time_ns;
+    const PlanResult found = searched.planner.best(faster);
+    if (found.counts.not_reached == 0) faster_splits = std::ssize(found.best);
+  }
+  const CertificateView view{searched.space,       point,         certificate, how.memory_cap_bytes,
+                             searched.result.best, faster_splits, given};
+  print(flags.json ? certificate_json(view) : certificate_report(view, standard_output().width));
+}
+
 // In short: the best alone.
 void run(const PlanFlags& flags, bool in_short) {
   check_outputs({{"--model", file_of(flags.model.model)},
@@ -226,7 +245,7 @@ void run(const PlanFlags& flags, bool in_short) {
   how.memory_cap_bytes = flags.memory_cap ? parse_bytes(*flags.memory_cap, "--memory-cap")
                                           : question.training.cluster.device.memory_bytes;
   if (flags.top) how.top = static_cast<std::size_t>(parse_count(*flags.top, "--top"));
-  if (objective == PlanObjective::memory) how.aim = PlanAim::memory;
+  if (objective == PlanObjective::memory && !flags.why) how.aim = PlanAim::memory;
   std::optional<std::int64_t> budget_ns;
   if (flags.budget) budget_ns = parse_time_ns(*flags.budget, "--budget");
   if (flags.why && devices.size() > 1) {
@@ -262,10 +281,7 @@ void run(const PlanFlags& flags, bool in_short) {
   PlanAnswer answer;
   const PlanView view{best.space, answer, how.memory_cap_bytes, objective, by_devices, given};
   if (flags.why) {
-    answer.result = std::move(best.result);
-    progress.reset();
-    const PlanPoint point = point_of(best.space, *flags.why);
-    print(plan_certificate_report(view, point, PointCertifier(best.space).certify(point)));
+    print_certificate(flags, best, how, given);
     return;
   }
   if (!by_devices[chosen].best) {

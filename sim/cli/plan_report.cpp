@@ -23,11 +23,11 @@ CostModel model_of(const PlanSpace& space, const PlanPoint& point) {
   return space.training(point).with_ranks(point.stages);
 }
 
-using Layout = std::optional<std::vector<int>>;  // of layers, where it is not the even one
+using LayersOfStages = std::optional<std::vector<int>>;  // of layers, where it is not the even one
 
 std::vector<std::string> command_words(const std::vector<std::string>& flags,
                                        const PlanSpace& space, const PlanPoint& point,
-                                       const Layout& layout) {
+                                       const LayersOfStages& layout) {
   std::vector<std::string> words{"pipesim"};
   words.insert(words.end(), flags.begin(), flags.end());
   const std::vector<std::string> own = space.flags(point);
@@ -309,7 +309,7 @@ std::string devices_table(const PlanView& view, std::size_t width) {
   return "The best of each number of devices:\n\n" + table(labels, groups, width) + "\n";
 }
 
-Json outcome_json(const PlanView& view, const PlanOutcome& one, const Layout& layout = {}) {
+Json outcome_json(const PlanView& view, const PlanOutcome& one, const LayersOfStages& layout = {}) {
   const PlanPoint point = view.space.axes().at(one.index);
   return {{"command", plan_command(view.flags, view.space, point, layout)},
           {"iteration_ns", one.time_ns},
@@ -342,7 +342,7 @@ std::string plan_layout_words(const PlanSpace& space, const PlanPoint& point) {
 }
 
 std::string plan_command(const std::vector<std::string>& flags, const PlanSpace& space,
-                         const PlanPoint& point, const Layout& layers) {
+                         const PlanPoint& point, const LayersOfStages& layers) {
   return fmt::format("{}", fmt::join(command_words(flags, space, point, layers), " "));
 }
 
@@ -445,37 +445,6 @@ std::string plan_csv(const PlanView& view) {
         replicas.gathers_ahead ? "on" : "off", plan_command(view.flags, view.space, point, {}));
   }
   return out;
-}
-
-std::string plan_certificate_report(const PlanView& view, const PlanPoint& point,
-                                    const PlanCertificate& certificate) {
-  const std::string command = plan_command(view.flags, view.space, point, {}) + "\n\n";
-  if (certificate.rule) {
-    return command + fmt::format("Impossible: {}.\n", plan_rule_text(*certificate.rule));
-  }
-  const PlanOutcome& outcome = *certificate.outcome;
-  const std::string exact =
-      fmt::format("Exactly it takes {} and {}.\n", format_time(outcome.time_ns),
-                  format_bytes(outcome.memory_bytes));
-  if (certificate.least_memory_bytes > view.memory_cap_bytes ||
-      outcome.memory_bytes > view.memory_cap_bytes) {
-    return command + fmt::format("Too large: it needs at least {}, and there are {}. {}",
-                                 format_bytes(certificate.least_memory_bytes),
-                                 format_bytes(view.memory_cap_bytes), exact);
-  }
-  const std::vector<PlanOutcome>& best = view.answer.result.best;
-  if (!best.empty() && certificate.least_time_ns >= best.back().time_ns) {
-    return command + fmt::format("Dominated: it takes at least {}, and the best {}. {}",
-                                 format_time(certificate.least_time_ns),
-                                 format_time(best.front().time_ns), exact);
-  }
-  return command + fmt::format("Evaluated: it takes {}{}, at least {} by its bound, and {}.\n",
-                               format_time(outcome.time_ns),
-                               best.empty() ? ""
-                                            : fmt::format(", {:.2f} % more than the best",
-                                                          loss_of(outcome, best.front()) * 100),
-                               format_time(certificate.least_time_ns),
-                               format_bytes(outcome.memory_bytes));
 }
 
 }  // namespace pipesim::cli

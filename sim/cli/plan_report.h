@@ -46,8 +46,4 @@ std::string plan_command(const std::vector<std::string>& flags, const PlanSpace&
 // "1f1b, 8 stages, 4 tensor-parallel ranks, 16 replicas, microbatches of 1".
 std::string plan_layout_words(const PlanSpace& space, const PlanPoint& point);
 
-// What a layout ends as, in words.
-std::string plan_certificate_report(const PlanView& view, const PlanPoint& point,
-                                    const PlanCertificate& certificate);
-
 }  // namespace pipesim::cli

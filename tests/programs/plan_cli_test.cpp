@@ -72,6 +72,31 @@ TEST(PlanCommand, SaysWhatALayoutEndsAs) {
   EXPECT_EQ(why(command.substr(command.find("--schedule"))).substr(0, 9), "Evaluated");
 }
 
+// How many of the best are faster than one that stands among them.
+TEST(PlanCommand, RanksALayout) {
+  const Json json = json_of(planned);
+  const Json& third = json["top"][2];
+  std::string command = third["command"].get<std::string>();
+  command = command.substr(0, command.find(" --layout"));
+  std::vector<std::string> line = words(planned);
+  line.insert(line.end(), {"--json", "--why", command.substr(command.find("--schedule"))});
+  const Outcome outcome = pipesim(line);
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const Json certificate = Json::parse(outcome.out);
+  EXPECT_EQ(certificate["ends_as"], "evaluated");
+  EXPECT_EQ(certificate["iteration_ns"], third["even_iteration_ns"]);
+  const auto faster = std::ranges::count_if(json["top"], [&](const Json& one) {
+    return one["even_iteration_ns"] < third["even_iteration_ns"];
+  });
+  EXPECT_EQ(certificate["faster_splits"], faster);
+  EXPECT_LE(certificate["least_ns"], certificate["iteration_ns"]);
+  const auto by_even = [](const Json& a, const Json& b) {
+    return a["even_iteration_ns"] < b["even_iteration_ns"];
+  };
+  EXPECT_EQ(certificate["best"]["iteration_ns"],
+            (*std::ranges::min_element(json["top"], by_even))["even_iteration_ns"]);
+}
+
 TEST(PlanCommand, NarrowsWhatMayBeChosen) {
   const Json json = json_of(planned + " --fix tensor-parallel=2 --only zero=0,1 --top 3");
   for (const Json& one : json["top"]) {

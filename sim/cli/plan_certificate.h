@@ -1,0 +1,28 @@
+// What `pipesim plan --why` says of one layout.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/planner/search.h"
+
+namespace pipesim::cli {
+
+inline constexpr int most_faster_splits = 100;  // that are counted
+
+struct CertificateView {
+  const PlanSpace& space;
+  const PlanPoint& point;
+  const PlanCertificate& certificate;
+  std::int64_t memory_cap_bytes;
+  const std::vector<PlanOutcome>& best;       // of all that fit, as many as were asked for
+  std::optional<std::int64_t> faster_splits;  // that fit; absent of what can't be
+  const std::vector<std::string>& flags;      // as a PlanView has them
+};
+
+std::string certificate_report(const CertificateView& view, int width);
+std::string certificate_json(const CertificateView& view);
+
+}  // namespace pipesim::cli
