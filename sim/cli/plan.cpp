@@ -177,21 +177,23 @@ struct Searched {
   Searched(PlanSpace its, int threads) : space(std::move(its)), planner(space, threads) {}
 };
 
-PlanOfDevices summary_of(const PlanFlags& flags, const PlanSearch& how, const Searched& one) {
+PlanOfDevices summary_of(const Searched& one) {
   PlanOfDevices own;
   own.devices = one.space.question().devices;
   own.layouts = one.space.axes().size();
   own.counts = one.result.counts;
-  if (one.result.best.empty()) return own;
-  const Finalist best = finalists(one.space, {one.result.best.front()}, how, 1).front();
-  const PlanPoint point = one.space.axes().at(best.outcome.index);
-  own.best = best.outcome;
-  own.mfu = one.space.training(point)
-                .with_ranks(point.stages)
-                .mfu(one.space.microbatches(point), best.outcome.time_ns);
-  own.layout = plan_layout_words(one.space, point);
-  own.command = plan_command(given_flags(flags, own.devices), one.space, point, best.layout);
   return own;
+}
+
+void set_best(const PlanFlags& flags, const PlanSpace& space, const Finalist& best,
+              PlanOfDevices& own) {
+  const PlanPoint point = space.axes().at(best.outcome.index);
+  own.best = best.outcome;
+  own.mfu = space.training(point)
+                .with_ranks(point.stages)
+                .mfu(space.microbatches(point), best.outcome.time_ns);
+  own.layout = plan_layout_words(space, point);
+  own.command = plan_command(given_flags(flags, own.devices), space, point, best.layout);
 }
 
 // By the objective. Expects that some have a best.
@@ -273,7 +275,11 @@ void run(const PlanFlags& flags, bool in_short) {
     PlanSearch one_alone = how;
     if (devices.size() > 1) one_alone.top = 1;
     one.result = one.planner.best(one_alone);
-    by_devices.push_back(summary_of(flags, how, one));
+    by_devices.push_back(summary_of(one));
+    if (devices.size() > 1 && !one.result.best.empty()) {
+      set_best(flags, one.space, finalists(one.space, one.result.best, how, threads).front(),
+               by_devices.back());
+    }
   }
   const std::size_t chosen = best_of(by_devices, objective);
   Searched& best = *searched[chosen];
@@ -284,7 +290,7 @@ void run(const PlanFlags& flags, bool in_short) {
     print_certificate(flags, best, how, given);
     return;
   }
-  if (!by_devices[chosen].best) {
+  if (best.result.best.empty()) {
     how.progress = nullptr;
     refuse_plan(best.space, best.result.counts, how, threads, [&](const PlanQuestion& other) {
       try {
@@ -302,6 +308,7 @@ void run(const PlanFlags& flags, bool in_short) {
     return;
   }
   answer = answer_plan(best.planner, best.space, how, threads);
+  set_best(flags, best.space, answer.top.front(), by_devices[chosen]);
   progress.reset();
   if (csv) {
     csv->write(plan_csv(view));

@@ -25,10 +25,11 @@ constexpr int most_rounds = 16;  // over the cuts, one by one
 
 class BottleneckSearch {
  public:
-  explicit BottleneckSearch(const CutCosts& costs)
+  BottleneckSearch(const CutCosts& costs, Effort effort)
       : costs_(costs),
         everything_(costs.most_ns()),
         has_one_stage_a_rank_(costs.ranks() == costs.stages()),
+        part_(effort == Effort::small ? 128 : 1),
         at_least_ns_(costs.least_ns()) {}
 
   std::variant<Bottleneck, Shortfall> run() {
@@ -147,7 +148,7 @@ class BottleneckSearch {
 
   // The least sum of squares for the bottleneck.
   void even_out() {
-    steps_ = has_one_stage_a_rank_ ? most_steps_of_one_stage : most_steps_of_squares;
+    steps_ = (has_one_stage_a_rank_ ? most_steps_of_one_stage : most_steps_of_squares) / part_;
     const Swept swept = sweep(costs_, {Aim::squares, cost_}, steps_);
     if (swept.to_the_end) {
       use(swept.cuts);
@@ -195,7 +196,7 @@ class BottleneckSearch {
       limits.lowest[index(cut)] -= reach;
       limits.highest[index(cut)] += reach;
     }
-    const std::int64_t granted = std::min(steps_nearby_, most_steps_a_move);
+    const std::int64_t granted = std::min(steps_nearby_, most_steps_a_move / part_);
     std::int64_t left = granted;
     const Swept swept = sweep(costs_, limits, left);
     steps_nearby_ -= granted - left;
@@ -207,8 +208,9 @@ class BottleneckSearch {
   const CutCosts& costs_;
   const std::int64_t everything_;  // no bottleneck is longer
   const bool has_one_stage_a_rank_;
-  std::int64_t steps_ = most_steps;
-  std::int64_t steps_nearby_ = most_steps_nearby;
+  const std::int64_t part_;  // of the steps: one of so many
+  std::int64_t steps_ = most_steps / part_;
+  std::int64_t steps_nearby_ = most_steps_nearby / part_;
   std::int64_t at_least_ns_;
   std::int64_t at_least_missing_ = 0;
   Cuts cuts_;  // the best so far
@@ -217,14 +219,15 @@ class BottleneckSearch {
 
 }  // namespace
 
-std::variant<Bottleneck, Shortfall> find_bottleneck(const BottleneckProblem& problem) {
+std::variant<Bottleneck, Shortfall> find_bottleneck(const BottleneckProblem& problem,
+                                                    Effort effort) {
   if (problem.layers() < problem.placement.stages()) {
     throw input_error(fmt::format("partition: {} cannot fill {}; give each stage one layer or more",
                                   plural(problem.layers(), "layer"),
                                   plural(problem.placement.stages(), "stage")));
   }
   const CutCosts costs(problem);
-  return BottleneckSearch(costs).run();
+  return BottleneckSearch(costs, effort).run();
 }
 
 std::int64_t bottleneck_of(const BottleneckProblem& problem, const std::vector<int>& layout) {

@@ -68,9 +68,14 @@ struct Shortfall {
   bool is_proven() const { return bytes == at_least_bytes; }
 };
 
-// Takes some seconds at most.
+enum class Effort : std::uint8_t {
+  whole,  // some seconds at most
+  small,  // a hundredth of the steps, so that fewer problems are solved exactly
+};
+
 // Throws where there are fewer layers than stages.
-std::variant<Bottleneck, Shortfall> find_bottleneck(const BottleneckProblem& problem);
+std::variant<Bottleneck, Shortfall> find_bottleneck(const BottleneckProblem& problem,
+                                                    Effort effort = Effort::whole);
 
 // Of a layout that has one layer or more a stage, and all layers.
 std::int64_t bottleneck_of(const BottleneckProblem& problem, const std::vector<int>& layout);

@@ -376,7 +376,7 @@ Partition find_partition(const PartitionProblem& problem, Objective objective,
       if (!problem.memory_cap) break;
       bottleneck.memory_caps.push_back(std::max<std::int64_t>(0, *problem.memory_cap - reserve));
     }
-    const auto found = find_bottleneck(bottleneck);
+    const auto found = find_bottleneck(bottleneck, limits.effort);
     if (const auto* lacking = std::get_if<Shortfall>(&found)) {
       if (round == 0 && lacking->at_least_bytes > 0) {
         throw_shortfall(problem, cut_costs, split_of(problem, cut_costs, lacking->layout),
@@ -384,7 +384,7 @@ Partition find_partition(const PartitionProblem& problem, Objective objective,
       }
       if (round == 0) {
         result.bottleneck_at_least_ns =
-            std::get<Bottleneck>(find_bottleneck(unlimited)).at_least_ns;
+            std::get<Bottleneck>(find_bottleneck(unlimited, limits.effort)).at_least_ns;
       }
       search.start(lacking->layout);
       break;

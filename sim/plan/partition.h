@@ -37,7 +37,8 @@ struct PartitionProblem {
 };
 
 struct SearchLimits {
-  std::int64_t trials = 2000;  // layouts that are simulated at most, beside the starts
+  std::int64_t trials = 2000;     // layouts that are simulated at most, beside the starts
+  Effort effort = Effort::whole;  // for the least bottleneck
   // Asked before each; where it says so the search ends with the best so far.
   std::function<bool()> out_of_time;
   // Told of each: how many were tried, the least iteration so far.

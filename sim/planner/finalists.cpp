@@ -30,6 +30,7 @@ void split_layers(const PlanSpace& space, const PlanSearch& how, Finalist& final
   problem.memory_cap = how.memory_cap_bytes;
   SearchLimits limits;
   limits.trials = splits_tried;
+  limits.effort = Effort::small;
   const Partition found = find_partition(problem, Objective::iteration, limits,
                                          [](int layer) { return fmt::format("layer {}", layer); });
   const Split& best = found.balanced;
