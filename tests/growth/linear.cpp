@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/growth/template.h"
+#include "tests/thorough.h"
 #include "traces/base/error.h"
 
 namespace pipesim::testing {
@@ -28,8 +29,9 @@ Growth growth_of(const Growing& input, double most_bytes, std::size_t most_text,
                  const std::function<void(const std::string& text)>& call) {
   Growth growth;
   std::vector<std::int64_t> steps;
+  const int first = is_thorough() ? input.n : input.n / 2;
   for (int doublings = 0; doublings <= most_doublings; ++doublings) {
-    const std::string text = input.text(input.n << doublings);
+    const std::string text = input.text(first << doublings);
     if (text.size() > most_text) break;
     growth.bytes = text.size();
     growth.refusal.clear();
