@@ -21,6 +21,8 @@ int main(int argc, char** argv) {
                       cli::set_up_what_if);
   program.add_command("partition", "balances layers over stages", cli::set_up_partition);
   program.add_command("plan", "finds the best layout for so many devices", cli::set_up_plan);
+  program.add_command("import", "reads what Megatron-LM and others are given",
+                      cli::set_up_import);
   program.add_command("goodput", "how often to save, and what share of time trains",
                       cli::set_up_goodput);
   cli::add_presets(program);

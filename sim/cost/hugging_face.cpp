@@ -17,11 +17,11 @@
 namespace pipesim {
 namespace {
 
-constexpr std::int64_t largest = 1 << 20;  // as in our own files
-constexpr std::int64_t largest_mlp = 1 << 22;
-constexpr std::int64_t most_experts = 1 << 16;
+constexpr std::int64_t largest_of_config = 1 << 20;  // as in our own files
+constexpr std::int64_t largest_mlp_of_config = 1 << 22;
+constexpr std::int64_t most_experts_of_config = 1 << 16;
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kinds{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 9> config_kinds{{
     {"gpt2", "GPT2LMHeadModel"},
     {"gpt_neox", "GPTNeoXForCausalLM"},
     {"llama", "LlamaForCausalLM"},
@@ -35,7 +35,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kinds{{
 
 // What changes neither a layer's shape nor what it costs: texts, ids, how numbers start and are
 // scaled, what is generated or returned, how weights are stored.
-constexpr std::string_view meaningless[] = {
+constexpr std::string_view meaningless_keys[] = {
     "_attn_implementation",
     "_attn_implementation_autoset",
     "_commit_hash",
@@ -130,9 +130,9 @@ const JsonValue* member_of(const JsonValue& value, std::string_view key) {
   return found == object->end() ? nullptr : &found->second;
 }
 
-class Config {
+class ConfigReader {
  public:
-  Config(const JsonCursor& root, std::vector<std::string>* notes)
+  ConfigReader(const JsonCursor& root, std::vector<std::string>* notes)
       : root_(root), members_(root), notes_(notes), unread_(keys_of(root.value())) {}
 
   Model read() {
@@ -174,12 +174,12 @@ class Config {
     });
     return is_there;
   }
-  std::int64_t required(std::string_view key, std::int64_t most = largest) {
+  std::int64_t required(std::string_view key, std::int64_t most = largest_of_config) {
     take(key);
     return members_.required(key).integer(1, most);
   }
   std::int64_t integer_or(std::string_view key, std::int64_t fallback,
-                          std::int64_t most = largest) {
+                          std::int64_t most = largest_of_config) {
     optional(key, [&](const JsonCursor& value) { fallback = value.integer(1, most); });
     return fallback;
   }
@@ -209,7 +209,7 @@ class Config {
 
   std::string type() {
     std::vector<std::string> known;
-    for (const auto& [type, architecture] : kinds) known.emplace_back(type);
+    for (const auto& [type, architecture] : config_kinds) known.emplace_back(type);
     std::string type;
     const JsonValue* list = member_of(root_.value(), "architectures");
     if (list != nullptr && list->is_null()) list = nullptr;
@@ -225,7 +225,7 @@ class Config {
       value.fail(fmt::format("{}; or describe it as a pipesim-model (traces/FORMAT.md)",
                              unknown_name("model type", type, known)));
     });
-    for (const auto& [name, architecture] : kinds) {
+    for (const auto& [name, architecture] : config_kinds) {
       const bool is_named = std::ranges::find(architectures, architecture) != architectures.end();
       if (type.empty() && is_named) type = name;
       if (type == name && !is_named && !architectures.empty()) {
@@ -245,7 +245,7 @@ class Config {
     model_.blocks = required("n_layer");
     model_.hidden_size = required("n_embd");
     heads("gpt2", "n_head");
-    model_.mlp_size = integer_or("n_inner", 4 * model_.hidden_size, largest_mlp);
+    model_.mlp_size = integer_or("n_inner", 4 * model_.hidden_size, largest_mlp_of_config);
     model_.vocabulary_size = required("vocab_size");
     model_.max_sequence_length = required("n_positions");
     take("n_ctx");  // the same, of older files
@@ -266,7 +266,7 @@ class Config {
     if (has_experts) {
       experts(type);
     } else {
-      model_.mlp_size = required("intermediate_size", largest_mlp);
+      model_.mlp_size = required("intermediate_size", largest_mlp_of_config);
     }
     if (type == "gemma") {
       // An older name comes first where both are there.
@@ -308,13 +308,14 @@ class Config {
     model_.kv_heads = model_.heads;
     if (!type.starts_with("gpt")) {
       optional("num_key_value_heads", [&](const JsonCursor& value) {
-        model_.kv_heads = value.integer(1, largest);
+        model_.kv_heads = value.integer(1, largest_of_config);
         if (model_.heads % model_.kv_heads == 0) return;
         value.fail(fmt::format("{} do not divide {}", model_.kv_heads,
                                plural(model_.heads, "attention head")));
       });
-      optional("head_dim",
-               [&](const JsonCursor& value) { model_.own_head_size = value.integer(1, largest); });
+      optional("head_dim", [&](const JsonCursor& value) {
+        model_.own_head_size = value.integer(1, largest_of_config);
+      });
     }
     // What these have without saying so.
     if (!model_.own_head_size && type == "gemma") model_.own_head_size = 256;
@@ -327,9 +328,10 @@ class Config {
       root_.fail(fmt::format("{}: {} do not divide a width of {}", key,
                              plural(model_.heads, "head"), model_.hidden_size));
     }
-    if (model_.attention_size() > 4 * largest) {
+    if (model_.attention_size() > 4 * largest_of_config) {
       root_.fail(fmt::format("{}: {} of {} numbers are more than {}", key,
-                             plural(model_.heads, "head"), model_.head_size(), 4 * largest));
+                             plural(model_.heads, "head"), model_.head_size(),
+                             4 * largest_of_config));
     }
     if (type != "gpt2" && model_.head_size() % 2 != 0) {
       root_.fail(fmt::format("{}: heads of {} numbers, but rotary positions turn pairs", key,
@@ -342,20 +344,20 @@ class Config {
     const std::string_view own = is_mixtral ? "num_local_experts" : "num_experts";
     const std::string_view other = is_mixtral ? "num_experts" : "num_local_experts";
     const std::string_view count = root_has(own) || !root_has(other) ? own : other;
-    model_.experts = required(count, most_experts);
-    model_.experts_per_token = required("num_experts_per_tok", most_experts);
+    model_.experts = required(count, most_experts_of_config);
+    model_.experts_per_token = required("num_experts_per_tok", most_experts_of_config);
     if (model_.experts_per_token > model_.experts) {
       root_.fail(fmt::format("num_experts_per_tok: {} of {}", model_.experts_per_token,
                              plural(model_.experts, "expert")));
     }
     if (is_mixtral) {
-      model_.mlp_size = required("intermediate_size", largest_mlp);
+      model_.mlp_size = required("intermediate_size", largest_mlp_of_config);
       return;
     }
-    model_.mlp_size = required("moe_intermediate_size", largest_mlp);
+    model_.mlp_size = required("moe_intermediate_size", largest_mlp_of_config);
     take("intermediate_size");  // of blocks without experts
     optional("decoder_sparse_step", [](const JsonCursor& value) {
-      if (value.integer(1, largest) > 1) {
+      if (value.integer(1, largest_of_config) > 1) {
         value.fail("blocks with experts beside others without are not modelled");
       }
     });
@@ -402,7 +404,7 @@ class Config {
       // Blocks from here on have it.
       std::int64_t first = 28;
       optional("max_window_layers",
-               [&](const JsonCursor& value) { first = value.integer(0, largest); });
+               [&](const JsonCursor& value) { first = value.integer(0, largest_of_config); });
       bool any = type == "qwen3_moe" || first < model_.blocks;
       optional("layer_types", [&](const JsonCursor& value) {
         any = false;
@@ -455,7 +457,7 @@ class Config {
   }
 
   void finish() {
-    for (const std::string_view key : meaningless) take(key);
+    for (const std::string_view key : meaningless_keys) take(key);
     std::vector<std::string> names;
     for (const std::string& key : unread_) {
       if (root_has(key)) names.push_back(printable(key));
@@ -481,7 +483,7 @@ bool is_hugging_face(const JsonValue& document) {
 }
 
 Model read_hugging_face(const JsonCursor& root, std::vector<std::string>* notes) {
-  return Config(root, notes).read();
+  return ConfigReader(root, notes).read();
 }
 
 }  // namespace pipesim
