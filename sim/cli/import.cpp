@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
 
 #include "sim/cli/commands.h"
@@ -55,8 +56,15 @@ ImportCommand import_command(const ImportFlags& flags, const Imported& imported,
   } else if (flags.devices) {
     command.words.push_back("--devices " + *flags.devices);
   }
-  command.words.push_back("--software " + imported.software);
-  command.words.insert(command.words.end(), imported.flags.begin(), imported.flags.end());
+  if (!imported.software.empty()) command.words.push_back("--software " + imported.software);
+  // The schedule first, as elsewhere.
+  std::vector<std::string> words = imported.flags;
+  std::ranges::stable_partition(words, [](const std::string& word) {
+    return std::ranges::any_of(
+        std::array{"--schedule", "--stages", "--virtual-stages", "--group", "--layout"},
+        [&](const char* flag) { return is_flag(word, flag); });
+  });
+  command.words.insert(command.words.end(), words.begin(), words.end());
   for (const Remark& one : imported.missing) {
     const bool is_given = std::ranges::any_of(
         command.words, [&](const std::string& word) { return is_flag(word, one.what); });

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "sim/cli/commands.h"
+#include "sim/cli/export.h"
 #include "sim/cli/limits_report.h"
 #include "sim/cli/model_flags.h"
 #include "sim/cli/outputs.h"
@@ -28,7 +29,7 @@ namespace {
 struct PlanFlags {
   ModelFlags model;  // those that no axis has
   std::vector<std::string> only, fix;
-  Flag memory_cap, budget, threads, top, why, csv;
+  Flag memory_cap, budget, threads, top, why, csv, export_format, output;
   bool json = false;
 };
 
@@ -117,11 +118,23 @@ int threads_of(const Flag& flag) {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
+// Prints the best, or writes it into a folder.
+void export_best(const PlanFlags& flags, const PlanSpace& space, const PlanResult& result) {
+  if (result.best.empty()) throw work_error("--export: no layout was found that fits");
+  write_export(
+      export_layout(*flags.export_format, space, space.axes().at(result.best.front().index)),
+      flags.output);
+}
+
 // In short: the best alone.
 void run(const PlanFlags& flags, bool in_short) {
   check_outputs({{"--model", file_of(flags.model.model)},
                  {"--cluster", file_of(flags.model.cluster)},
                  {"--csv", flags.csv, true}});
+  if (flags.output && !flags.export_format) {
+    throw input_error("--output: a folder for what --export writes; give it, too");
+  }
+  if (flags.export_format) check_export_format(*flags.export_format);
   PlanSpace space(question_of(flags));
   for (const std::string& only : flags.only) space.narrow(only);
   for (const std::string& fix : flags.fix) {
@@ -152,6 +165,11 @@ void run(const PlanFlags& flags, bool in_short) {
   LayoutPlanner planner(space, threads_of(flags.threads));
   const std::vector<std::string> given = given_flags(flags);
   PlanAnswer answer;
+  if (flags.export_format) {
+    answer.result = planner.best(how);
+    progress.reset();
+    return export_best(flags, space, answer.result);
+  }
   if (flags.why || in_short) {
     answer.result = planner.best(how);
     progress.reset();
@@ -228,6 +246,9 @@ void set_up_plan(CommandLine& command) {
   command.add_flags("Output",
                     {{"--why", &flags->why, "LAYOUT", "what a layout ends as, by pipesim's flags"},
                      {"--csv", &flags->csv, "FILE", "all that was evaluated"},
+                     {"--export", &flags->export_format, "megatron|torchtitan",
+                      "prints what would start the best"},
+                     {"--output", &flags->output, "FOLDER", "writes that into files there"},
                      {"--json", &flags->json, "prints one JSON object"}});
   command.set_footer(
       "Axes: tensor-parallel, stages, micro-batch-size, sequence-parallel (on, off),\n"

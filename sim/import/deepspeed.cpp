@@ -231,7 +231,8 @@ class Deepspeed {
     } else {
       imported_.missing.push_back({"--devices", "all there are: replicas follow"});
     }
-    imported_.missing.push_back({"--sequence-length", "tokens, where they are not the model's longest"});
+    imported_.missing.push_back(
+        {"--sequence-length", "tokens, where they are not the model's longest"});
   }
 
   std::string why_open(const std::string& path) const {
@@ -246,9 +247,9 @@ class Deepspeed {
     if (zero_ > 0) imported_.add("--zero", zero_);
     if (zero_ <= 1) {
       constexpr std::int64_t usual = 500'000'000;  // numbers
-      imported_.add("--bucket-bytes",
-                    overlaps ? bytes_text(bucket.value_or(usual) * gradient_bytes_)
-                             : std::string("off"));
+      imported_.add("--bucket-bytes", overlaps
+                                          ? bytes_flag(bucket.value_or(usual) * gradient_bytes_)
+                                          : std::string("off"));
     } else if (bucket) {
       imported_.without_effect.push_back(settings_.text_of("zero_optimization.reduce_bucket_size") +
                                          ": gradients are reduced layer by layer here");

@@ -45,7 +45,7 @@ const Model* known_model_like(const Model& model) {
   return nullptr;
 }
 
-std::string bytes_text(std::int64_t bytes) {
+std::string bytes_flag(std::int64_t bytes) {
   constexpr std::int64_t megabyte = 1'000'000;
   return bytes % megabyte == 0 ? fmt::format("{}MB", bytes / megabyte) : fmt::format("{}B", bytes);
 }

@@ -27,7 +27,7 @@ struct Remark {
 
 struct Imported {
   std::string format;                   // "Megatron-LM arguments"
-  std::string software;                 // the preset that is nearest
+  std::string software;                 // a preset; empty: the usual one of a device
   std::optional<Model> model;           // that it describes
   std::optional<std::int64_t> devices;  // as asked, or as it says
   std::vector<std::string> flags;       // of pipesim, each with its value; no model, no cluster
@@ -46,7 +46,7 @@ struct Imported {
 const Model* known_model_like(const Model& model);
 
 // "25MB", "1234B".
-std::string bytes_text(std::int64_t bytes);
+std::string bytes_flag(std::int64_t bytes);
 // "5,4,4,5" of the layers of each virtual stage.
 std::string layout_text(const std::vector<std::int64_t>& layers);
 

@@ -65,7 +65,6 @@ class Megatron {
 
   Imported read() {
     imported_.format = "Megatron-LM arguments";
-    imported_.software = "megatron-core";
     tensor_ = arguments_.integer_or("--tensor-model-parallel-size", 1);
     stages_ = arguments_.integer_or("--pipeline-model-parallel-size", 1);
     read_model();
@@ -524,7 +523,7 @@ class Megatron {
       const std::int64_t gradient = gradient_bytes();
       if (!reduces_early) imported_.add("--bucket-bytes", "off");
       if (reduces_early && bucket) {
-        imported_.add("--bucket-bytes", bytes_text(*bucket * gradient));
+        imported_.add("--bucket-bytes", bytes_flag(*bucket * gradient));
       }
     }
     if (zero == 1 || zero == 2) imported_.add("--overlap-gather", gathers_early ? "on" : "off");

@@ -227,11 +227,13 @@ class Torchtitan {
           settings_.text_of("parallelism.pipeline_parallel_microbatch_size"));
     }
     imported_.add("--micro-batch-size", micro);
-    imported_.add("--microbatches", local / micro);
     imported_.add("--sequence-length", sequence_);
-    if (global <= 0) return;
-    // Iterations that make a step.
+    if (global <= 0) {
+      imported_.add("--microbatches", local / micro);
+      return;
+    }
     if (!replicas_) {
+      imported_.add("--microbatches", local / micro);
       lacks("training.global_batch_size", "give --devices, for how many batches a step has");
       return;
     }
@@ -240,7 +242,10 @@ class Torchtitan {
       global_given->fail(fmt::format("is no multiple of {} sequences on each of {}", local,
                                      plural(*replicas_, "replica")));
     }
-    if (global > at_once) imported_.add("--accumulate", global / at_once);
+    // Passes of a pipeline add up to a step; without one they are microbatches.
+    const std::int64_t passes = global / at_once;
+    imported_.add("--microbatches", stages_ == 1 ? passes : local / micro);
+    if (stages_ > 1 && passes > 1) imported_.add("--accumulate", passes);
   }
 
   // ---- The pipeline
