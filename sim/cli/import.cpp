@@ -58,13 +58,15 @@ ImportCommand import_command(const ImportFlags& flags, const Imported& imported,
   }
   if (!imported.software.empty()) command.words.push_back("--software " + imported.software);
   // The schedule first, as elsewhere.
-  std::vector<std::string> words = imported.flags;
-  std::ranges::stable_partition(words, [](const std::string& word) {
-    return std::ranges::any_of(
-        std::array{"--schedule", "--stages", "--virtual-stages", "--group", "--layout"},
-        [&](const char* flag) { return is_flag(word, flag); });
+  std::vector<Imported::Flag> own = imported.flags;
+  std::ranges::stable_partition(own, [](const Imported::Flag& flag) {
+    constexpr std::array first{"--schedule", "--stages", "--virtual-stages", "--group", "--layout"};
+    return std::ranges::find(first, flag.name) != first.end();
   });
-  command.words.insert(command.words.end(), words.begin(), words.end());
+  for (const Imported::Flag& flag : own) {
+    command.words.push_back(flag.name);
+    if (!flag.value.empty()) command.words.back() += " " + shell_word(flag.value);
+  }
   for (const Remark& one : imported.missing) {
     const bool is_given = std::ranges::any_of(
         command.words, [&](const std::string& word) { return is_flag(word, one.what); });

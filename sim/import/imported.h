@@ -26,17 +26,21 @@ struct Remark {
 };
 
 struct Imported {
+  struct Flag {
+    std::string name, value;  // a switch has no value
+  };
+
   std::string format;                   // "Megatron-LM arguments"
   std::string software;                 // a preset; empty: the usual one of a device
   std::optional<Model> model;           // that it describes
   std::optional<std::int64_t> devices;  // as asked, or as it says
-  std::vector<std::string> flags;       // of pipesim, each with its value; no model, no cluster
+  std::vector<Flag> flags;              // of pipesim; no model, no cluster
   std::vector<Remark> missing;          // flags that the command needs besides
   std::vector<Remark> without_counterpart;
   std::vector<std::string> without_effect;  // settings that change nothing in a prediction
 
-  void add(std::string_view flag, std::string_view value) {
-    flags.push_back(std::string(flag) + " " + std::string(value));
+  void add(std::string_view flag, std::string_view value = {}) {
+    flags.push_back({std::string(flag), std::string(value)});
   }
   void add(std::string_view flag, std::int64_t value) { add(flag, std::to_string(value)); }
 };

@@ -321,15 +321,12 @@ class Megatron {
     if (group && chunks > 1) imported_.add("--group", *group);
     if (arguments_.has("--overlap-moe-expert-parallel-comm")) {
       if (chunks > 1) {
-        imported_.flags.emplace_back("--overlap-experts");
+        imported_.add("--overlap-experts");
       } else {
         lacks("--overlap-moe-expert-parallel-comm", "takes several chunks a rank here");
       }
     }
-    if (layout) {
-      const bool is_letters = layout->find('|') != std::string::npos;
-      imported_.add("--layout", is_letters ? "'" + *layout + "'" : *layout);
-    }
+    if (layout) imported_.add("--layout", *layout);
   }
 
   // How many chunks a rank has.
@@ -400,7 +397,7 @@ class Megatron {
   void read_shards() {
     if (tensor_ > 1) imported_.add("--tensor-parallel", tensor_);
     const bool by_tokens = arguments_.has("--sequence-parallel");
-    if (by_tokens && tensor_ > 1) imported_.flags.emplace_back("--sequence-parallel");
+    if (by_tokens && tensor_ > 1) imported_.add("--sequence-parallel");
     if (by_tokens && tensor_ == 1) imported_.without_effect.emplace_back("--sequence-parallel");
     const bool is_synchronous = arguments_.has("--no-async-tensor-model-parallel-allreduce");
     if (is_synchronous && tensor_ > 1) imported_.add("--tensor-overlap", "off");
@@ -421,7 +418,10 @@ class Megatron {
       if (arguments_.has(name)) precision = "fp8";
     }
     imported_.add("--precision", precision);
-    if (has_16_bits) imported_.add("--gradient-bytes", has_long_gradients ? 4 : 2);
+    if (has_16_bits) {
+      gradient_bytes_ = has_long_gradients ? 4 : 2;
+      imported_.add("--gradient-bytes", gradient_bytes_);
+    }
     read_attention();
   }
 
@@ -520,18 +520,12 @@ class Megatron {
       }
     }
     if (zero <= 1) {
-      const std::int64_t gradient = gradient_bytes();
       if (!reduces_early) imported_.add("--bucket-bytes", "off");
       if (reduces_early && bucket) {
-        imported_.add("--bucket-bytes", bytes_flag(*bucket * gradient));
+        imported_.add("--bucket-bytes", bytes_flag(*bucket * gradient_bytes_));
       }
     }
     if (zero == 1 || zero == 2) imported_.add("--overlap-gather", gathers_early ? "on" : "off");
-  }
-
-  std::int64_t gradient_bytes() const {
-    const auto& flags = imported_.flags;
-    return std::ranges::find(flags, "--gradient-bytes 2") != flags.end() ? 2 : 4;
   }
 
   // ---- The rest
@@ -552,6 +546,7 @@ class Megatron {
   Imported imported_;
   std::int64_t tensor_ = 1;
   std::int64_t stages_ = 1;
+  std::int64_t gradient_bytes_ = 4;
   std::optional<std::int64_t> sequence_;
   std::optional<std::int64_t> replicas_;  // where the number of devices is known
 };

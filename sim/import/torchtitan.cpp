@@ -334,7 +334,7 @@ class Torchtitan {
     const bool is_async = settings_.boolean_or("parallelism.enable_async_tensor_parallel", false);
     if (tensor_ == 1) return;
     imported_.add("--tensor-parallel", tensor_);
-    imported_.flags.emplace_back("--sequence-parallel");
+    imported_.add("--sequence-parallel");
     if (is_async) {
       lacks("parallelism.enable_async_tensor_parallel",
             "how much it hides it does not say; give --tensor-overlap PART, such as 0.8");
