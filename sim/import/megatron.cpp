@@ -30,6 +30,14 @@ bool is_telling(const ShellWord& word) {
 
 ShellWords training_words(std::string_view text, const std::string& file) {
   ShellScript script = read_shell(text, file);
+  // A list, of lines as it likes.
+  if (!script.commands.empty() && script.commands.front().front().text.starts_with('-')) {
+    ShellWords words;
+    for (const ShellWords& line : script.commands) {
+      words.insert(words.end(), line.begin(), line.end());
+    }
+    return words;
+  }
   std::vector<const ShellWords*> trainings;
   for (const ShellWords& words : script.commands) {
     if (std::ranges::any_of(words, is_telling)) trainings.push_back(&words);
@@ -338,7 +346,11 @@ class Megatron {
         throw input_error("letters E, t, m and L with bars between stages are expected");
       }
       const Layout layout = parse_layout(text);
-      if (imported_.model) check_letters(layout, *imported_.model);
+      if (imported_.model) {
+        check_letters(layout, *imported_.model);
+        resolve_layout(layout.layers, imported_.model->layers(),
+                       static_cast<int>(layout.layers.size()), "the model");
+      }
       stages = static_cast<std::int64_t>(layout.layers.size());
     } catch (const Error& error) {
       arguments_.fail(name, error.what());
