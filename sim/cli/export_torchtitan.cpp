@@ -96,6 +96,11 @@ class TorchtitanExport {
     if (space_.data_parallel(point_) > 1 && replicas.zero != 0 && replicas.zero != 3) {
       refuse(fmt::format("ZeRO {}", replicas.zero), "--only zero=0,3");
     }
+    constexpr std::int64_t bucket = 100'000'000;
+    if (space_.data_parallel(point_) > 1 && replicas.zero == 0 && replicas.bucket_bytes != bucket) {
+      refuse("replicas that reduce otherwise than in buckets of 100 MB",
+             "--only bucket-bytes=off,100MB --only zero=0,3");
+    }
     if (replicas.zero == 3 && replicas.gather == Gather::window) {
       refuse("weights that are gathered for three stages at a time", "--only gather=off,pass,once");
     }

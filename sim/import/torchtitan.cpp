@@ -195,7 +195,11 @@ class Torchtitan {
       imported_.missing.push_back(
           {"--devices", "all there are: data_parallel_shard_degree takes those that are left"});
     }
-    if (shards == 1 || replicas_ == 1) return;
+    if (replicas_ == 1) return;
+    if (shards == 1) {
+      imported_.add("--bucket-bytes", "100MB");  // as models/llama3/infra/parallelize.py asks for
+      return;
+    }
     imported_.add("--zero", 3);
     if (copies > 1 && shards > 0) imported_.add("--shard-over", shards);
     if (copies > 1 && shards < 0) {
