@@ -273,8 +273,9 @@ class ShellReader {
     } else {
       words.push_back(scalar());
     }
-    ShellWords& value = (*variables_)[name];
-    if (std::ranges::find(order_, name) == order_.end()) order_.push_back(name);
+    const auto [variable, is_new] = variables_->try_emplace(name);
+    if (is_new) order_.push_back(name);
+    ShellWords& value = variable->second;
     if (!appends) {
       value = std::move(words);
     } else if (is_list || value.empty()) {
