@@ -30,7 +30,7 @@ class Pass {
       }
       Doubles qkv = linear(norm(x, "norm1"), model_.hidden_size, "qkv");
       if (is_llama()) qkv = turn(std::move(qkv));
-      add(x, drop(linear(attention(qkv), model_.hidden_size, "out"), 0));
+      add(x, drop(linear(attention(qkv), heads_size(), "out"), 0));
       const Doubles up = linear(norm(x, "norm2"), model_.hidden_size, "up");
       add(x, drop(linear(is_llama() ? gated_silu(up) : gelu(up), model_.mlp_size, "down"), 1));
     }
