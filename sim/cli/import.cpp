@@ -59,7 +59,7 @@ ImportCommand import_command(const ImportFlags& flags, const Imported& imported,
   if (!imported.software.empty()) command.words.push_back("--software " + imported.software);
   // The schedule first, as elsewhere.
   std::vector<Imported::Flag> own = imported.flags;
-  std::ranges::stable_partition(own, [](const Imported::Flag& flag) {
+  std::stable_partition(own.begin(), own.end(), [](const Imported::Flag& flag) {
     constexpr std::array first{"--schedule", "--stages", "--virtual-stages", "--group", "--layout"};
     return std::ranges::find(first, flag.name) != first.end();
   });
