@@ -118,6 +118,17 @@ int threads_of(const Flag& flag) {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
+void check_export_flags(const PlanFlags& flags) {
+  if (flags.output && !flags.export_format) {
+    throw input_error("--output: a folder for what --export writes; give it, too");
+  }
+  if (!flags.export_format) return;
+  check_export_format(*flags.export_format);
+  if (flags.why || flags.csv || flags.json) {
+    throw input_error("--export: takes the report's place; leave --why, --csv and --json away");
+  }
+}
+
 // Prints the best, or writes it into a folder.
 void export_best(const PlanFlags& flags, const PlanSpace& space, const PlanResult& result) {
   if (result.best.empty()) throw work_error("--export: no layout was found that fits");
@@ -131,10 +142,7 @@ void run(const PlanFlags& flags, bool in_short) {
   check_outputs({{"--model", file_of(flags.model.model)},
                  {"--cluster", file_of(flags.model.cluster)},
                  {"--csv", flags.csv, true}});
-  if (flags.output && !flags.export_format) {
-    throw input_error("--output: a folder for what --export writes; give it, too");
-  }
-  if (flags.export_format) check_export_format(*flags.export_format);
+  check_export_flags(flags);
   PlanSpace space(question_of(flags));
   for (const std::string& only : flags.only) space.narrow(only);
   for (const std::string& fix : flags.fix) {

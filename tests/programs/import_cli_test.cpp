@@ -193,6 +193,7 @@ TEST(ExportedPlan, WhatTheyCantDoIsRefused) {
                  2, "no flavor");
   expect_refused(question + "--export nemo", 2, "known, nearest first: ");
   expect_refused(question + "--output x", 2, "--export");
+  expect_refused(question + "--export megatron --json", 2, "the report's place");
   const std::string llama =
       "plan --model llama-3-8b --cluster dgx-h100 --devices 64 --global-batch 128 ";
   const std::string zb =
