@@ -123,7 +123,7 @@ constexpr std::string_view meaningless_keys[] = {
     "use_cache",
 };
 
-const JsonValue* member_of(const JsonValue& value, std::string_view key) {
+const JsonValue* config_member(const JsonValue& value, std::string_view key) {
   const auto* object = value.get_if<JsonValue::Object>();
   if (object == nullptr) return nullptr;
   const auto found = std::ranges::find(*object, key, &JsonValue::Member::first);
@@ -211,7 +211,7 @@ class ConfigReader {
     std::vector<std::string> known;
     for (const auto& [type, architecture] : config_kinds) known.emplace_back(type);
     std::string type;
-    const JsonValue* list = member_of(root_.value(), "architectures");
+    const JsonValue* list = config_member(root_.value(), "architectures");
     if (list != nullptr && list->is_null()) list = nullptr;
     std::vector<std::string> architectures;
     if (list != nullptr) {
@@ -297,7 +297,7 @@ class ConfigReader {
   }
 
   bool root_has(std::string_view key) const {
-    const JsonValue* found = member_of(root_.value(), key);
+    const JsonValue* found = config_member(root_.value(), key);
     return found != nullptr && !found->is_null();
   }
 
@@ -386,7 +386,7 @@ class ConfigReader {
     optional("rope_theta", read);
     if (type == "gpt_neox") optional("rotary_emb_base", read);
     optional("rope_parameters", [&](const JsonCursor& value) {
-      const JsonValue* theta = member_of(value.value(), "rope_theta");
+      const JsonValue* theta = config_member(value.value(), "rope_theta");
       if (theta != nullptr) read({*theta, root_.file(), "rope_parameters.rope_theta"});
     });
   }
@@ -395,7 +395,8 @@ class ConfigReader {
     const bool is_qwen = type.starts_with("qwen");
     if (type != "mistral" && type != "mixtral" && !is_qwen) return;
     std::optional<std::int64_t> window;
-    if (type == "mistral" && member_of(root_.value(), "sliding_window") == nullptr) window = 4096;
+    if (type == "mistral" && config_member(root_.value(), "sliding_window") == nullptr)
+      window = 4096;
     if (is_qwen && type != "qwen3_moe") window = 4096;
     optional("sliding_window",
              [&](const JsonCursor& value) { window = value.integer(1, 1'000'000'000); });
@@ -417,7 +418,10 @@ class ConfigReader {
       });
       if (!any) window.reset();
     }
-    if (window && *window < model_.max_sequence_length) model_.window = window;
+    if (!window || *window >= model_.max_sequence_length) return;
+    model_.window = window;
+    note(fmt::format("sliding_window: sequences of more than {} are not modelled",
+                     plural(*window, "token")));
   }
 
   // One fraction stands for all.
@@ -477,9 +481,9 @@ class ConfigReader {
 }  // namespace
 
 bool is_hugging_face(const JsonValue& document) {
-  return member_of(document, "format") == nullptr &&
-         (member_of(document, "model_type") != nullptr ||
-          member_of(document, "architectures") != nullptr);
+  return config_member(document, "format") == nullptr &&
+         (config_member(document, "model_type") != nullptr ||
+          config_member(document, "architectures") != nullptr);
 }
 
 Model read_hugging_face(const JsonCursor& root, std::vector<std::string>* notes) {

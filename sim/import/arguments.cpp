@@ -17,6 +17,16 @@ std::string variable_text(const std::string& unknown) {
   return printable(is_command ? unknown : "$" + unknown);
 }
 
+// Whether a word stands for what nobody knows, and is no value of the argument before it.
+bool may_hold_arguments(const ShellWord& word, const Arguments::Argument* before) {
+  if (word.unknown.empty() || !word.text.starts_with('$')) return false;
+  const bool is_list = word.unknown == "@" || word.unknown == "*" || word.text.ends_with("[@]}") ||
+                       word.text.ends_with("[*]}");
+  if (is_list || before == nullptr) return true;
+  const bool takes_several = before->name.ends_with("-data-path") || before->name == "--data-path";
+  return !before->values.empty() && !takes_several;
+}
+
 }  // namespace
 
 Arguments::Arguments(const ShellWords& words, const std::string& file) : file_(file) {
@@ -31,14 +41,27 @@ Arguments::Arguments(const ShellWords& words, const std::string& file) : file_(f
         value.text = word.text.substr(equals + 1);
         argument.values.push_back(std::move(value));
       }
+    } else if (may_hold_arguments(word, all_.empty() ? nullptr : &all_.back())) {
+      refuse_unknown(word);
     } else if (!all_.empty()) {
       all_.back().values.push_back(word);
-    } else if (!word.unknown.empty() && word.text.starts_with('$')) {
-      throw input_error(fmt::format(
-          "{}:{}: {} has no value here, and may hold arguments; give it one in the file",
-          printable(file_), word.line, variable_text(word.unknown)));
     }
   }
+}
+
+void Arguments::refuse_unknown(const ShellWord& word) const {
+  throw input_error(
+      fmt::format("{}:{}: {} has no value here, and may hold arguments; give it one in the file",
+                  printable(file_), word.line, variable_text(word.unknown)));
+}
+
+bool Arguments::is_set(std::string_view name) {
+  const Argument* argument = find(name);
+  if (argument == nullptr) return false;
+  for (const ShellWord& word : argument->values) {
+    if (!word.unknown.empty() && word.text.starts_with('$')) refuse_unknown(word);
+  }
+  return true;
 }
 
 const Arguments::Argument* Arguments::find(std::string_view name) {

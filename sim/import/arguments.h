@@ -28,6 +28,9 @@ class Arguments {
   // The last of that name, which is the one that counts.
   const Argument* find(std::string_view name);
   bool has(std::string_view name) { return find(name) != nullptr; }
+  // Of a switch, which takes no value: throws where a variable that has none follows it, which may
+  // hold arguments.
+  bool is_set(std::string_view name);
   std::optional<std::int64_t> integer(std::string_view name, std::int64_t least = 1);
   std::int64_t integer_or(std::string_view name, std::int64_t fallback, std::int64_t least = 1) {
     return integer(name, least).value_or(fallback);
@@ -43,6 +46,7 @@ class Arguments {
   const std::vector<Argument>& all() const { return all_; }
 
  private:
+  [[noreturn]] void refuse_unknown(const ShellWord& word) const;
   // Throws where a value holds a variable that has none.
   std::string value_of(const Argument& argument, const ShellWord& word) const;
 

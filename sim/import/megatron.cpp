@@ -109,7 +109,7 @@ class Megatron {
       if (!is_given(name)) arguments_.fail(name, "is missing, but others say how large a model is");
     }
     Model model{.name = "megatron"};
-    const bool is_gated = arguments_.has("--swiglu");
+    const bool is_gated = arguments_.is_set("--swiglu");
     model.architecture = is_gated ? Architecture::llama : Architecture::gpt;
     model.blocks = arguments_.integer_or("--num-layers", 1);
     model.hidden_size = arguments_.integer_or("--hidden-size", 1);
@@ -118,7 +118,7 @@ class Megatron {
     read_vocabulary(model);
     read_positions(model);
     read_parts(model, is_gated);
-    if (arguments_.has("--multi-latent-attention")) {
+    if (arguments_.is_set("--multi-latent-attention")) {
       arguments_.fail("--multi-latent-attention", "such attention is not modelled");
     }
     imported_.model = parse_model(to_json(model), "the model of the arguments");
@@ -127,7 +127,7 @@ class Megatron {
   void read_heads(Model& model) {
     model.heads = arguments_.integer_or("--num-attention-heads", 1);
     model.kv_heads = model.heads;
-    const bool is_grouped = arguments_.has("--group-query-attention");
+    const bool is_grouped = arguments_.is_set("--group-query-attention");
     const std::int64_t groups = arguments_.integer_or("--num-query-groups", 1);
     if (is_grouped) model.kv_heads = groups;
     if (const auto size = arguments_.integer("--kv-channels")) model.own_head_size = *size;
@@ -174,7 +174,7 @@ class Megatron {
 
   void read_positions(Model& model) {
     std::string type = arguments_.text("--position-embedding-type").value_or("learned_absolute");
-    if (arguments_.has("--use-rotary-position-embeddings")) type = "rope";
+    if (arguments_.is_set("--use-rotary-position-embeddings")) type = "rope";
     sequence_ = arguments_.integer("--seq-length");
     const auto positions = arguments_.integer("--max-position-embeddings");
     if (!positions && !sequence_) {
@@ -198,9 +198,9 @@ class Megatron {
 
   // What the two architectures have, and neither has.
   void read_parts(Model& model, bool is_gated) {
-    model.tied_head = !arguments_.has("--untie-embeddings-and-output-weights");
-    const bool has_bias = !arguments_.has("--disable-bias-linear");
-    const bool has_qkv_bias = arguments_.has("--add-qkv-bias");
+    model.tied_head = !arguments_.is_set("--untie-embeddings-and-output-weights");
+    const bool has_bias = !arguments_.is_set("--disable-bias-linear");
+    const bool has_qkv_bias = arguments_.is_set("--add-qkv-bias");
     if (!is_gated && !has_bias) {
       lacks("--disable-bias-linear", "the products of a gpt have biases: its vectors are counted");
     }
@@ -220,7 +220,7 @@ class Megatron {
             {"--normalization LayerNorm", "the default; " + why});
       }
     }
-    const bool has_head_norms = arguments_.has("--qk-layernorm");
+    const bool has_head_norms = arguments_.is_set("--qk-layernorm");
     model.qk_norm = is_gated && has_head_norms;
     if (has_head_norms && !is_gated) lacks("--qk-layernorm", "a gpt has none here");
     for (const char* name : {"--squared-relu", "--quick-geglu", "--openai-gelu"}) {
@@ -301,8 +301,8 @@ class Megatron {
     if (const auto count = arguments_.integer("--num-virtual-stages-per-pipeline-rank")) {
       chunks = *count;
     }
-    const bool counts_embedding = arguments_.has("--account-for-embedding-in-pipeline-split");
-    const bool counts_head = arguments_.has("--account-for-loss-in-pipeline-split");
+    const bool counts_embedding = arguments_.is_set("--account-for-embedding-in-pipeline-split");
+    const bool counts_head = arguments_.is_set("--account-for-loss-in-pipeline-split");
     if (per_chunk) {
       const std::int64_t all = blocks_or_fail("--num-layers-per-virtual-pipeline-stage") +
                                (counts_embedding ? 1 : 0) + (counts_head ? 1 : 0);
@@ -327,7 +327,7 @@ class Megatron {
     if (chunks > 1) imported_.add("--virtual-stages", chunks);
     const auto group = arguments_.integer("--microbatch-group-size-per-virtual-pipeline-stage");
     if (group && chunks > 1) imported_.add("--group", *group);
-    if (arguments_.has("--overlap-moe-expert-parallel-comm")) {
+    if (arguments_.is_set("--overlap-moe-expert-parallel-comm")) {
       if (chunks > 1) {
         imported_.add("--overlap-experts");
       } else {
@@ -408,12 +408,12 @@ class Megatron {
 
   void read_shards() {
     if (tensor_ > 1) imported_.add("--tensor-parallel", tensor_);
-    const bool by_tokens = arguments_.has("--sequence-parallel");
+    const bool by_tokens = arguments_.is_set("--sequence-parallel");
     if (by_tokens && tensor_ > 1) imported_.add("--sequence-parallel");
     if (by_tokens && tensor_ == 1) imported_.without_effect.emplace_back("--sequence-parallel");
-    const bool is_synchronous = arguments_.has("--no-async-tensor-model-parallel-allreduce");
+    const bool is_synchronous = arguments_.is_set("--no-async-tensor-model-parallel-allreduce");
     if (is_synchronous && tensor_ > 1) imported_.add("--tensor-overlap", "off");
-    if (arguments_.has("--tp-comm-overlap")) {
+    if (arguments_.is_set("--tp-comm-overlap")) {
       lacks("--tp-comm-overlap",
             "how much it hides it does not say; give --tensor-overlap PART, such as 0.8");
     }
@@ -421,11 +421,11 @@ class Megatron {
 
   void read_precision() {
     std::string precision = "fp32";
-    if (arguments_.has("--fp16")) precision = "fp16";
-    if (arguments_.has("--bf16")) precision = "bf16";
+    if (arguments_.is_set("--fp16")) precision = "fp16";
+    if (arguments_.is_set("--bf16")) precision = "bf16";
     const bool has_16_bits = precision != "fp32";
-    bool has_long_gradients = arguments_.has("--accumulate-allreduce-grads-in-fp32");
-    if (precision == "bf16") has_long_gradients = !arguments_.has("--grad-reduce-in-bf16");
+    bool has_long_gradients = arguments_.is_set("--accumulate-allreduce-grads-in-fp32");
+    if (precision == "bf16") has_long_gradients = !arguments_.is_set("--grad-reduce-in-bf16");
     for (const char* name : {"--fp8-format", "--fp8-hybrid", "--fp8-e4m3"}) {
       if (arguments_.has(name)) precision = "fp8";
     }
@@ -439,7 +439,7 @@ class Megatron {
 
   void read_attention() {
     const std::string backend = arguments_.text("--attention-backend").value_or("auto");
-    const bool is_flash = arguments_.has("--use-flash-attn") || backend == "flash";
+    const bool is_flash = arguments_.is_set("--use-flash-attn") || backend == "flash";
     const bool is_local = arguments_.text("--transformer-impl") == "local";
     const bool is_unfused = !is_flash && (backend == "unfused" || backend == "local" ||
                                           (is_local && backend == "auto"));
@@ -448,7 +448,7 @@ class Megatron {
 
   void read_recomputation() {
     std::string granularity = arguments_.text("--recompute-granularity").value_or("");
-    if (arguments_.has("--recompute-activations")) granularity = "selective";
+    if (arguments_.is_set("--recompute-activations")) granularity = "selective";
     const std::string method = arguments_.text("--recompute-method").value_or("uniform");
     const std::int64_t count = arguments_.integer_or("--recompute-num-layers", 1);
     const std::vector<std::string> modules = arguments_.texts("--recompute-modules");
@@ -490,9 +490,9 @@ class Megatron {
   // ---- Replicas
 
   void read_replicas() {
-    int zero = arguments_.has("--use-distributed-optimizer") ? 1 : 0;
+    int zero = arguments_.is_set("--use-distributed-optimizer") ? 1 : 0;
     const bool is_fsdp =
-        arguments_.has("--use-megatron-fsdp") || arguments_.has("--use-custom-fsdp");
+        arguments_.is_set("--use-megatron-fsdp") || arguments_.is_set("--use-custom-fsdp");
     const std::string strategy =
         arguments_.text("--data-parallel-sharding-strategy").value_or("optim_grads_params");
     if (is_fsdp) {
@@ -504,11 +504,11 @@ class Megatron {
       }
       zero = static_cast<int>(found - names.begin());
     }
-    const bool is_torch = arguments_.has("--use-torch-fsdp2");
-    const bool stays = arguments_.has("--torch-fsdp2-no-reshard-after-forward");
+    const bool is_torch = arguments_.is_set("--use-torch-fsdp2");
+    const bool stays = arguments_.is_set("--torch-fsdp2-no-reshard-after-forward");
     if (is_torch) zero = 3;
-    const bool reduces_early = arguments_.has("--overlap-grad-reduce");
-    const bool gathers_early = arguments_.has("--overlap-param-gather");
+    const bool reduces_early = arguments_.is_set("--overlap-grad-reduce");
+    const bool gathers_early = arguments_.is_set("--overlap-param-gather");
     const auto bucket = arguments_.integer("--ddp-bucket-size");
     const std::int64_t instances =
         arguments_.integer_or("--num-distributed-optimizer-instances", 1);
@@ -533,8 +533,12 @@ class Megatron {
     }
     if (zero <= 1) {
       if (!reduces_early) imported_.add("--bucket-bytes", "off");
-      if (reduces_early && bucket) {
-        imported_.add("--bucket-bytes", bytes_flag(*bucket * gradient_bytes_));
+      // By default as megatron/core/distributed/distributed_data_parallel.py has it.
+      constexpr std::int64_t least = 40'000'000;
+      constexpr std::int64_t of_replica = 1'000'000;
+      const std::int64_t usual = std::max(least, of_replica * replicas_.value_or(1));
+      if (reduces_early) {
+        imported_.add("--bucket-bytes", bytes_flag(bucket.value_or(usual) * gradient_bytes_));
       }
     }
     if (zero == 1 || zero == 2) imported_.add("--overlap-gather", gathers_early ? "on" : "off");

@@ -79,6 +79,7 @@ struct TorchtitanReason {
 constexpr TorchtitanReason torchtitan_reasons[] = {
     {"parallelism.expert_parallel_degree", "every rank has all experts here"},
     {"parallelism.expert_tensor_parallel_degree", "experts are split as all else is here"},
+    {"training.dtype", "states have the software's bytes here"},
     {"training.enable_cpu_offload", "states stay on the device here"},
     {"parallelism.disable_loss_parallel", "the loss is split with the head here"},
     {"activation_checkpoint.memory_budget", "no such budget is known here; give --recompute"},
@@ -393,7 +394,9 @@ class Torchtitan {
           std::ranges::find(torchtitan_reasons, leaf.path, &TorchtitanReason::path);
       const auto* number = leaf.value->get_if<std::int64_t>();
       const auto* flag = leaf.value->get_if<bool>();
-      const bool is_off = (number != nullptr && *number <= 1) || (flag != nullptr && !*flag);
+      const auto* word = leaf.value->get_if<std::string>();
+      const bool is_off = (number != nullptr && *number <= 1) || (flag != nullptr && !*flag) ||
+                          (word != nullptr && *word == "float32");
       const bool is_harmless = std::ranges::any_of(
           harmless_in_torchtitan,
           [&](std::string_view prefix) { return leaf.path.starts_with(prefix); });

@@ -267,7 +267,9 @@ TEST(ImportMegatron, Replicas) {
             (Flags{{"--zero", "1"}, {"--bucket-bytes", "off"}, {"--overlap-gather", "off"}}));
   EXPECT_EQ(flags(zero, 1), Flags());
   EXPECT_EQ(flags(zero + "--overlap-grad-reduce --overlap-param-gather", 8),
-            (Flags{{"--zero", "1"}, {"--overlap-gather", "on"}}));
+            (Flags{{"--zero", "1"}, {"--bucket-bytes", "160MB"}, {"--overlap-gather", "on"}}));
+  EXPECT_EQ(flags(small + "--bf16 --overlap-grad-reduce", 64),
+            (Flags{{"--bucket-bytes", "256MB"}}));
   EXPECT_EQ(flags(zero + "--bf16 --overlap-grad-reduce --ddp-bucket-size 5000000", 8),
             (Flags{{"--zero", "1"}, {"--bucket-bytes", "20MB"}, {"--overlap-gather", "off"}}));
   EXPECT_EQ(flags(zero + "--num-distributed-optimizer-instances 2", 8)["--shard-over"], "4");
@@ -317,6 +319,10 @@ TEST(ImportMegatron, WhatCountsMustBeKnown) {
   refuse("x --num-layers $LAYERS --hidden-size 8 --num-attention-heads 1",
          "f:1: --num-layers: $LAYERS has no value");
   refuse("x\ny $GPT_ARGS " + small, "f:2: $GPT_ARGS has no value here, and may hold arguments");
+  refuse("x " + small + "--save $DIR $MORE", "$MORE has no value here, and may hold arguments");
+  refuse("x " + small + "--bf16 $MORE", "$MORE has no value here, and may hold arguments");
+  refuse("x " + small + "--lr \"$@\"", "$@ has no value here, and may hold arguments");
+  refuse("x " + small + "--data-path 1 $A 2 $B ${MORE[@]}", "$MORE has no value here");
   refuse("--num-layers 2 --hidden-size 8", "--num-attention-heads");
   refuse("--num-layers two --hidden-size 8 --num-attention-heads 1", "'two' is no whole number");
   refuse("--num-layers", "--hidden-size");
