@@ -18,31 +18,31 @@ std::string sample_path(const std::string& name) {
   return PIPESIM_SOURCE_DIR "/tests/data/models/hugging_face/" + name + ".json";
 }
 
-// A small llama, with more keys.
-std::string small_llama(const std::string& more) {
+// A small_config llama, with more keys.
+std::string llama_config(const std::string& more) {
   return R"({"model_type":"llama","num_hidden_layers":2,"hidden_size":64,
     "num_attention_heads":4,"intermediate_size":96,"vocab_size":100,
     "max_position_embeddings":32)" +
          more + "}";
 }
 
-std::string small(const std::string& type, const std::string& more) {
-  std::string text = small_llama(more);
+std::string small_config(const std::string& type, const std::string& more) {
+  std::string text = llama_config(more);
   return text.replace(text.find("llama"), 5, type);
 }
 
-struct Read {
+struct ConfigRead {
   Model model;
   std::vector<std::string> notes;
 };
 
-Read read(const std::string& text) {
-  Read result;
+ConfigRead read_config(const std::string& text) {
+  ConfigRead result;
   result.model = parse_model(text, "c.json", &result.notes);
   return result;
 }
 
-std::string refusal(const std::string& text) {
+std::string config_refusal(const std::string& text) {
   return testing::input_error_of([&] { parse_model(text, "c.json"); });
 }
 
@@ -85,31 +85,32 @@ TEST(HuggingFace, OwnFilesSayTheSame) {
 // ---- Keys
 
 TEST(HuggingFace, UnknownKeysAreNamed) {
-  const Read one = read(small_llama(R"(,"use_cache":true,"eos_token_id":[1,2],"banana":3)"));
+  const ConfigRead one =
+      read_config(llama_config(R"(,"use_cache":true,"eos_token_id":[1,2],"banana":3)"));
   ASSERT_EQ(one.notes.size(), 1U);
   EXPECT_EQ(one.notes[0], "c.json: a key not known here, and taken to change nothing: banana");
-  const Read two = read(small_llama(R"(,"kiwi":{"a":1},"banana":3,"nothing":null)"));
+  const ConfigRead two = read_config(llama_config(R"(,"kiwi":{"a":1},"banana":3,"nothing":null)"));
   ASSERT_EQ(two.notes.size(), 1U);
   EXPECT_EQ(two.notes[0], "c.json: keys not known here, and taken to change nothing: banana, kiwi");
   EXPECT_EQ(two.model, one.model);
 }
 
 TEST(HuggingFace, DocumentedDefaultsCount) {
-  const Model llama = read(small_llama("")).model;
+  const Model llama = read_config(llama_config("")).model;
   EXPECT_EQ(llama.kv_heads, 4);
   EXPECT_EQ(llama.head_size(), 16);
   EXPECT_FALSE(llama.tied_head);
   EXPECT_EQ(llama.rotary_base, 10'000);
-  EXPECT_EQ(read(small_llama(R"(,"num_key_value_heads":null)")).model, llama);
-  EXPECT_EQ(read(small_llama(R"(,"head_dim":16)")).model, llama);
-  EXPECT_EQ(read(small_llama(R"(,"head_dim":8)")).model.attention_size(), 32);
-  EXPECT_EQ(read(small_llama(R"(,"rope_parameters":{"rope_theta":5e5})")).model.rotary_base,
+  EXPECT_EQ(read_config(llama_config(R"(,"num_key_value_heads":null)")).model, llama);
+  EXPECT_EQ(read_config(llama_config(R"(,"head_dim":16)")).model, llama);
+  EXPECT_EQ(read_config(llama_config(R"(,"head_dim":8)")).model.attention_size(), 32);
+  EXPECT_EQ(read_config(llama_config(R"(,"rope_parameters":{"rope_theta":5e5})")).model.rotary_base,
             500'000);
-  const Model gemma = read(small("gemma", "")).model;
+  const Model gemma = read_config(small_config("gemma", "")).model;
   EXPECT_TRUE(gemma.tied_head);
   EXPECT_EQ(gemma.head_size(), 256);
-  EXPECT_EQ(read(small("qwen3", "")).model.head_size(), 128);
-  const Model gpt2 = read(R"({"architectures":["GPT2LMHeadModel"],"n_layer":2,"n_embd":32,
+  EXPECT_EQ(read_config(small_config("qwen3", "")).model.head_size(), 128);
+  const Model gpt2 = read_config(R"({"architectures":["GPT2LMHeadModel"],"n_layer":2,"n_embd":32,
       "n_head":4,"vocab_size":50,"n_positions":16})")
                          .model;
   EXPECT_TRUE(gpt2.tied_head);
@@ -121,16 +122,22 @@ TEST(HuggingFace, DocumentedDefaultsCount) {
 TEST(HuggingFace, WindowsAreKeptWhereTheyCut) {
   EXPECT_EQ(find_model(sample_path("mistral_7b")).window, 4096);
   EXPECT_EQ(find_model(sample_path("mistral_7b")).longest_sequence(), 4096);
-  EXPECT_EQ(read(small("mistral", R"(,"sliding_window":16)")).model.window, 16);
-  EXPECT_EQ(read(small("mistral", R"(,"sliding_window":null)")).model.window, std::nullopt);
-  EXPECT_EQ(read(small("mistral", "")).model.window, std::nullopt);  // 4096 is longer
-  EXPECT_EQ(read(small("qwen2", R"(,"sliding_window":16)")).model.window, std::nullopt);
+  EXPECT_EQ(read_config(small_config("mistral", R"(,"sliding_window":16)")).model.window, 16);
+  EXPECT_EQ(read_config(small_config("mistral", R"(,"sliding_window":null)")).model.window,
+            std::nullopt);
+  EXPECT_EQ(read_config(small_config("mistral", "")).model.window, std::nullopt);  // 4096 is longer
+  EXPECT_EQ(read_config(small_config("qwen2", R"(,"sliding_window":16)")).model.window,
+            std::nullopt);
   const std::string used = R"(,"use_sliding_window":true,"sliding_window":16)";
-  EXPECT_EQ(read(small("qwen2", used)).model.window, std::nullopt);  // from block 28 on
-  EXPECT_EQ(read(small("qwen2", used + R"(,"max_window_layers":1)")).model.window, 16);
-  EXPECT_EQ(read(small("qwen3", used + R"(,"layer_types":["full_attention","sliding_attention"])"))
-                .model.window,
+  EXPECT_EQ(read_config(small_config("qwen2", used)).model.window,
+            std::nullopt);  // from block 28 on
+  EXPECT_EQ(read_config(small_config("qwen2", used + R"(,"max_window_layers":1)")).model.window,
             16);
+  EXPECT_EQ(
+      read_config(
+          small_config("qwen3", used + R"(,"layer_types":["full_attention","sliding_attention"])"))
+          .model.window,
+      16);
 }
 
 TEST(HuggingFace, WhatIsTakenForSomethingElseIsSaid) {
@@ -143,7 +150,7 @@ TEST(HuggingFace, WhatIsTakenForSomethingElseIsSaid) {
   find_model(sample_path("gpt_neox_20b"), &notes);
   ASSERT_EQ(notes.size(), 1U);
   EXPECT_NE(notes[0].find("use_parallel_residual"), std::string::npos) << notes[0];
-  EXPECT_NE(read(R"({"model_type":"gpt2","n_layer":2,"n_embd":32,"n_head":4,"vocab_size":50,
+  EXPECT_NE(read_config(R"({"model_type":"gpt2","n_layer":2,"n_embd":32,"n_head":4,"vocab_size":50,
       "n_positions":16,"attn_pdrop":0})")
                 .notes.at(0)
                 .find("attn_pdrop: 0 is taken for 0.1"),
@@ -152,27 +159,28 @@ TEST(HuggingFace, WhatIsTakenForSomethingElseIsSaid) {
 
 TEST(HuggingFace, WhatCantBeExpressedIsRefused) {
   const auto expect = [](const std::string& text, const std::string& part) {
-    const std::string error = refusal(text);
+    const std::string error = config_refusal(text);
     EXPECT_NE(error.find(part), std::string::npos) << error;
     EXPECT_TRUE(error.starts_with("c.json:")) << error;
   };
-  expect(small("gemma2", ""), "unknown model type 'gemma2'");
-  expect(small("t5", ""), "model_type: unknown model type 't5'");
+  expect(small_config("gemma2", ""), "unknown model type 'gemma2'");
+  expect(small_config("t5", ""), "model_type: unknown model type 't5'");
   expect(R"({"architectures":["BertModel"]})", "gpt2, gpt_neox, llama");
-  expect(small_llama(R"(,"attention_bias":true)"), "attention_bias: a bias");
-  expect(small_llama(R"(,"mlp_bias":true)"), "mlp_bias");
-  expect(small("gpt_neox", R"(,"attention_bias":false)"), "attention_bias");
-  expect(small_llama(R"(,"num_key_value_heads":3)"), "3 do not divide 4 attention heads");
-  expect(small_llama(R"(,"head_dim":3)"), "positions turn pairs");
-  expect(small_llama(R"(,"add_cross_attention":true)"), "cross attention");
+  expect(llama_config(R"(,"attention_bias":true)"), "attention_bias: a bias");
+  expect(llama_config(R"(,"mlp_bias":true)"), "mlp_bias");
+  expect(small_config("gpt_neox", R"(,"attention_bias":false)"), "attention_bias");
+  expect(llama_config(R"(,"num_key_value_heads":3)"), "3 do not divide 4 attention heads");
+  expect(llama_config(R"(,"head_dim":3)"), "positions turn pairs");
+  expect(llama_config(R"(,"add_cross_attention":true)"), "cross attention");
   expect(R"({"model_type":"llama"})", "num_hidden_layers");
   const std::string experts =
       R"(,"num_experts":4,"num_experts_per_tok":2,"moe_intermediate_size":8)";
-  EXPECT_EQ(read(small("qwen3_moe", experts)).model.experts, 4);
-  expect(small("qwen3_moe", experts + R"(,"decoder_sparse_step":2)"), "beside others");
-  expect(small("qwen3_moe", experts + R"(,"mlp_only_layers":[0])"), "beside others");
-  expect(small("mixtral", R"(,"num_local_experts":2,"num_experts_per_tok":3)"), "3 of 2 experts");
-  expect(small_llama(R"(,"vocab_size":7)"), "vocab_size");  // twice
+  EXPECT_EQ(read_config(small_config("qwen3_moe", experts)).model.experts, 4);
+  expect(small_config("qwen3_moe", experts + R"(,"decoder_sparse_step":2)"), "beside others");
+  expect(small_config("qwen3_moe", experts + R"(,"mlp_only_layers":[0])"), "beside others");
+  expect(small_config("mixtral", R"(,"num_local_experts":2,"num_experts_per_tok":3)"),
+         "3 of 2 experts");
+  expect(llama_config(R"(,"vocab_size":7)"), "vocab_size");  // twice
 }
 
 // ---- Heads of a size of their own

@@ -1,4 +1,5 @@
-// Configurations of Megatron-LM, torchtitan and DeepSpeed, and the shell's words that some are in.
+// Configurations of Megatron-LM, torchtitan and DeepSpeed, and the shell_texts's words that some
+// are in.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,9 +15,9 @@
 namespace pipesim {
 namespace {
 
-// ---- The shell
+// ---- The shell_texts
 
-std::vector<std::string> shell(const std::string& text) {
+std::vector<std::string> shell_texts(const std::string& text) {
   std::vector<std::string> words;
   const ShellScript script = read_shell(text, "s.sh");
   for (const ShellWords& command : script.commands) {
@@ -24,29 +25,32 @@ std::vector<std::string> shell(const std::string& text) {
   }
   return words;
 }
-using Words = std::vector<std::string>;
+using ShellTexts = std::vector<std::string>;
 
 TEST(ShellWordsOf, QuotesBlanksAndComments) {
-  EXPECT_EQ(shell("a 'b c' \"d e\" f\\ g # h"), (Words{"a", "b c", "d e", "f g"}));
-  EXPECT_EQ(shell("a \\\n  b\nc"), (Words{"a", "b", "c"}));
-  EXPECT_EQ(shell("a#b \"\" ''"), (Words{"a#b", "", ""}));
-  EXPECT_EQ(shell("x \"a \\\"b\\\" \\$c\""), (Words{"x", "a \"b\" $c"}));
-  EXPECT_EQ(shell("--layout Et|(tt|)*2L --next"), (Words{"--layout", "Et|(tt|)*2L", "--next"}));
-  EXPECT_EQ(shell("a; b && c | d\r\ne\r\n"), (Words{"a", "b", "c", "d", "e"}));
+  EXPECT_EQ(shell_texts("a 'b c' \"d e\" f\\ g # h"), (ShellTexts{"a", "b c", "d e", "f g"}));
+  EXPECT_EQ(shell_texts("a \\\n  b\nc"), (ShellTexts{"a", "b", "c"}));
+  EXPECT_EQ(shell_texts("a#b \"\" ''"), (ShellTexts{"a#b", "", ""}));
+  EXPECT_EQ(shell_texts("x \"a \\\"b\\\" \\$c\""), (ShellTexts{"x", "a \"b\" $c"}));
+  EXPECT_EQ(shell_texts("--layout Et|(tt|)*2L --next"),
+            (ShellTexts{"--layout", "Et|(tt|)*2L", "--next"}));
+  EXPECT_EQ(shell_texts("a; b && c | d\r\ne\r\n"), (ShellTexts{"a", "b", "c", "d", "e"}));
 }
 
 TEST(ShellWordsOf, Variables) {
-  EXPECT_EQ(shell("A=1\nx $A ${A}2 \"$A\" '$A'"), (Words{"x", "1", "12", "1", "$A"}));
-  EXPECT_EQ(shell("A='b c'\nx $A \"$A\""), (Words{"x", "b", "c", "b c"}));
-  EXPECT_EQ(shell("A=b; A+=c; x $A"), (Words{"x", "bc"}));
-  EXPECT_EQ(shell("A=(1 'b c')\nA+=(3)\nx \"${A[@]}\" y"), (Words{"x", "1", "b c", "3", "y"}));
-  EXPECT_EQ(shell("A=()\nx \"${A[@]}\" ${A[*]} y"), (Words{"x", "y"}));
-  EXPECT_EQ(shell("A=(1 # one\n 2)\nx ${A[@]}"), (Words{"x", "1", "2"}));
-  EXPECT_EQ(shell("export A=1 B=2\nx $A$B"), (Words{"x", "12"}));
-  EXPECT_EQ(shell("A=1 x $A"), (Words{"x", "1"}));
-  EXPECT_EQ(shell("x ${A:-7} ${A-8} \"${A:-b c}\""), (Words{"x", "7", "8", "b c"}));
-  EXPECT_EQ(shell("A=1\nx ${A:-7}"), (Words{"x", "1"}));
-  EXPECT_EQ(shell("A=3\nx $((A * 2 + 1)) $((($A+1)/2)) $((7%4))"), (Words{"x", "7", "2", "3"}));
+  EXPECT_EQ(shell_texts("A=1\nx $A ${A}2 \"$A\" '$A'"), (ShellTexts{"x", "1", "12", "1", "$A"}));
+  EXPECT_EQ(shell_texts("A='b c'\nx $A \"$A\""), (ShellTexts{"x", "b", "c", "b c"}));
+  EXPECT_EQ(shell_texts("A=b; A+=c; x $A"), (ShellTexts{"x", "bc"}));
+  EXPECT_EQ(shell_texts("A=(1 'b c')\nA+=(3)\nx \"${A[@]}\" y"),
+            (ShellTexts{"x", "1", "b c", "3", "y"}));
+  EXPECT_EQ(shell_texts("A=()\nx \"${A[@]}\" ${A[*]} y"), (ShellTexts{"x", "y"}));
+  EXPECT_EQ(shell_texts("A=(1 # one\n 2)\nx ${A[@]}"), (ShellTexts{"x", "1", "2"}));
+  EXPECT_EQ(shell_texts("export A=1 B=2\nx $A$B"), (ShellTexts{"x", "12"}));
+  EXPECT_EQ(shell_texts("A=1 x $A"), (ShellTexts{"x", "1"}));
+  EXPECT_EQ(shell_texts("x ${A:-7} ${A-8} \"${A:-b c}\""), (ShellTexts{"x", "7", "8", "b c"}));
+  EXPECT_EQ(shell_texts("A=1\nx ${A:-7}"), (ShellTexts{"x", "1"}));
+  EXPECT_EQ(shell_texts("A=3\nx $((A * 2 + 1)) $((($A+1)/2)) $((7%4))"),
+            (ShellTexts{"x", "7", "2", "3"}));
 }
 
 TEST(ShellWordsOf, WhatHasNoValueIsNamed) {
@@ -58,12 +62,12 @@ TEST(ShellWordsOf, WhatHasNoValueIsNamed) {
     }
     return names;
   };
-  EXPECT_EQ(unknown("x $A"), Words{"$A=A"});
-  EXPECT_EQ(unknown("x a${B}c"), Words{"a${B}c=B"});
-  EXPECT_EQ(unknown("A=$B\nx $A"), Words{"$B=B"});
-  EXPECT_EQ(unknown("x $((A + 1))"), Words{"$((A + 1))=A"});
-  EXPECT_EQ(unknown("x $(cat list) y"), Words{"$(cat list)=$(cat list)"});
-  EXPECT_EQ(unknown("A=\"--save $1 --lr 1\"\nx $A"), Words{"$1=1"});
+  EXPECT_EQ(unknown("x $A"), ShellTexts{"$A=A"});
+  EXPECT_EQ(unknown("x a${B}c"), ShellTexts{"a${B}c=B"});
+  EXPECT_EQ(unknown("A=$B\nx $A"), ShellTexts{"$B=B"});
+  EXPECT_EQ(unknown("x $((A + 1))"), ShellTexts{"$((A + 1))=A"});
+  EXPECT_EQ(unknown("x $(cat list) y"), ShellTexts{"$(cat list)=$(cat list)"});
+  EXPECT_EQ(unknown("A=\"--save $1 --lr 1\"\nx $A"), ShellTexts{"$1=1"});
 }
 
 TEST(ShellWordsOf, WhatIsNotFollowedIsRefused) {
@@ -90,13 +94,13 @@ Imported import_sample(const std::string& name, const ImportQuestion& question =
   const std::string path = testing::source_file("tests/data/import/" + name);
   return import_training(read_file(path), name, question);
 }
-std::string refusal_of(const std::string& text, const ImportQuestion& question = {}) {
+std::string import_refusal(const std::string& text, const ImportQuestion& question = {}) {
   return testing::input_error_of([&] { import(text, question); });
 }
 
-using Flags = std::map<std::string, std::string>;
-Flags flags_of(const Imported& imported) {
-  Flags flags;
+using ImportedFlags = std::map<std::string, std::string>;
+ImportedFlags flags_of(const Imported& imported) {
+  ImportedFlags flags;
   for (const auto& [name, value] : imported.flags) {
     EXPECT_TRUE(flags.emplace(name, value).second) << name << " is there twice";
   }
@@ -116,10 +120,10 @@ TEST(Import, FormatsAreToldApart) {
             "Megatron-LM arguments");
   EXPECT_EQ(import("[training]\nseq_len = 128\n").format, "TOML of torchtitan");
   EXPECT_EQ(import(R"({"train_batch_size": 8})").format, "JSON of DeepSpeed");
-  EXPECT_NE(refusal_of("hello").find("none of the formats"), std::string::npos);
-  EXPECT_NE(refusal_of("").find("none of the formats"), std::string::npos);
-  EXPECT_NE(refusal_of(R"({"model_type": "llama"})").find("--model"), std::string::npos);
-  EXPECT_NE(refusal_of(R"({"a": 1})").find("no configuration of DeepSpeed"), std::string::npos);
+  EXPECT_NE(import_refusal("hello").find("none of the formats"), std::string::npos);
+  EXPECT_NE(import_refusal("").find("none of the formats"), std::string::npos);
+  EXPECT_NE(import_refusal(R"({"model_type": "llama"})").find("--model"), std::string::npos);
+  EXPECT_NE(import_refusal(R"({"a": 1})").find("no configuration of DeepSpeed"), std::string::npos);
 }
 
 TEST(Import, ModelsAreKnownByTheirNumbers) {
@@ -137,7 +141,7 @@ TEST(Import, ModelsAreKnownByTheirNumbers) {
 
 // ---- Megatron-LM
 
-const std::string small =
+const std::string small_gpt =
     "--num-layers 24 --hidden-size 1024 --num-attention-heads 16 --seq-length 512 "
     "--max-position-embeddings 512 --vocab-size 1000 --micro-batch-size 2 --global-batch-size 64 ";
 
@@ -147,18 +151,18 @@ TEST(ImportMegatron, ASample) {
   ASSERT_NE(known_model_like(*imported.model), nullptr);
   EXPECT_EQ(known_model_like(*imported.model)->name, "gpt3-175b");
   EXPECT_EQ(imported.devices, 64);
-  EXPECT_EQ(flags_of(imported), (Flags{{"--micro-batch-size", "1"},
-                                       {"--global-batch", "64"},
-                                       {"--sequence-length", "2048"},
-                                       {"--schedule", "interleaved"},
-                                       {"--stages", "8"},
-                                       {"--virtual-stages", "3"},
-                                       {"--tensor-parallel", "8"},
-                                       {"--sequence-parallel", ""},
-                                       {"--precision", "bf16"},
-                                       {"--gradient-bytes", "4"},
-                                       {"--attention", "unfused"},
-                                       {"--recompute", "selective"}}));
+  EXPECT_EQ(flags_of(imported), (ImportedFlags{{"--micro-batch-size", "1"},
+                                               {"--global-batch", "64"},
+                                               {"--sequence-length", "2048"},
+                                               {"--schedule", "interleaved"},
+                                               {"--stages", "8"},
+                                               {"--virtual-stages", "3"},
+                                               {"--tensor-parallel", "8"},
+                                               {"--sequence-parallel", ""},
+                                               {"--precision", "bf16"},
+                                               {"--gradient-bytes", "4"},
+                                               {"--attention", "unfused"},
+                                               {"--recompute", "selective"}}));
   EXPECT_TRUE(imported.missing.empty());
   EXPECT_TRUE(has_remark(imported.without_counterpart, "--mtp-num-layers 2"));
   EXPECT_EQ(imported.without_counterpart.size(), 1U);
@@ -167,14 +171,14 @@ TEST(ImportMegatron, ASample) {
 }
 
 TEST(ImportMegatron, ListsOfAllShapesSayTheSame) {
-  const Imported expected = import(small + "--tensor-model-parallel-size 2");
-  std::string lines = small + "--tensor-model-parallel-size 2";
+  const Imported expected = import(small_gpt + "--tensor-model-parallel-size 2");
+  std::string lines = small_gpt + "--tensor-model-parallel-size 2";
   std::ranges::replace(lines, ' ', '\n');
   const std::vector<std::string> shapes{
-      lines, "ARGS=(" + small + "--tensor-model-parallel-size=2)\n",
-      "ARGS=\"" + small + "\"\nMORE='--tensor-model-parallel-size 2'\n",
-      "T=2\ntorchrun train.py " + small + "--tensor-model-parallel-size $T",
-      small + "--tensor-model-parallel-size 4 \\\n --tensor-model-parallel-size 2"};
+      lines, "ARGS=(" + small_gpt + "--tensor-model-parallel-size=2)\n",
+      "ARGS=\"" + small_gpt + "\"\nMORE='--tensor-model-parallel-size 2'\n",
+      "T=2\ntorchrun train.py " + small_gpt + "--tensor-model-parallel-size $T",
+      small_gpt + "--tensor-model-parallel-size 4 \\\n --tensor-model-parallel-size 2"};
   for (const std::string& text : shapes) {
     const Imported imported = import(text);
     EXPECT_EQ(imported.model, expected.model) << text;
@@ -183,15 +187,15 @@ TEST(ImportMegatron, ListsOfAllShapesSayTheSame) {
 }
 
 TEST(ImportMegatron, Models) {
-  const Model gpt = *import(small).model;
+  const Model gpt = *import(small_gpt).model;
   EXPECT_EQ(gpt.architecture, Architecture::gpt);
   EXPECT_EQ(gpt.mlp_size, 4096);
   EXPECT_EQ(gpt.vocabulary_size, 1024);  // filled up to a multiple of 128
   EXPECT_TRUE(gpt.tied_head);
   EXPECT_EQ(gpt.dropout_ppm, 100'000);
-  EXPECT_EQ(import(small + "--tensor-model-parallel-size 8").model->vocabulary_size, 1024);
-  EXPECT_EQ(import(small + "--tensor-model-parallel-size 16").model->vocabulary_size, 2048);
-  EXPECT_TRUE(import(small + "--position-embedding-type rope").model->rotary_gpt);
+  EXPECT_EQ(import(small_gpt + "--tensor-model-parallel-size 8").model->vocabulary_size, 1024);
+  EXPECT_EQ(import(small_gpt + "--tensor-model-parallel-size 16").model->vocabulary_size, 2048);
+  EXPECT_TRUE(import(small_gpt + "--position-embedding-type rope").model->rotary_gpt);
   const std::string llama =
       "--num-layers 32 --hidden-size 4096 --ffn-hidden-size 14336 --num-attention-heads 32 "
       "--group-query-attention --num-query-groups 8 --swiglu --normalization RMSNorm "
@@ -200,7 +204,7 @@ TEST(ImportMegatron, Models) {
       "--attention-dropout 0 ";
   EXPECT_EQ(known_model_like(*import(llama, {.devices = {}, .vocabulary = 128256}).model)->name,
             "llama-3-8b");
-  EXPECT_NE(refusal_of(llama).find("give --vocabulary"), std::string::npos);
+  EXPECT_NE(import_refusal(llama).find("give --vocabulary"), std::string::npos);
   const Imported experts =
       import(llama + "--vocab-size 32000 --num-experts 8 --kv-channels 64 --qk-layernorm");
   EXPECT_EQ(experts.model->experts, 8);
@@ -208,7 +212,7 @@ TEST(ImportMegatron, Models) {
   EXPECT_EQ(experts.model->head_size(), 64);
   EXPECT_TRUE(experts.model->qk_norm);
   // What neither architecture has is said.
-  const Imported mixed = import(small + "--normalization RMSNorm --disable-bias-linear");
+  const Imported mixed = import(small_gpt + "--normalization RMSNorm --disable-bias-linear");
   EXPECT_TRUE(has_remark(mixed.without_counterpart, "--normalization RMSNorm"));
   EXPECT_TRUE(has_remark(mixed.without_counterpart, "--disable-bias-linear"));
   EXPECT_EQ(import("--micro-batch-size 1 --global-batch-size 8").model, std::nullopt);
@@ -216,7 +220,7 @@ TEST(ImportMegatron, Models) {
 
 TEST(ImportMegatron, Layouts) {
   const auto layout = [](const std::string& more) {
-    const Flags flags = flags_of(import(small + more));
+    const ImportedFlags flags = flags_of(import(small_gpt + more));
     const auto at = [&](const char* name) {
       const auto found = flags.find(name);
       return found == flags.end() ? std::string() : found->second;
@@ -243,7 +247,7 @@ TEST(ImportMegatron, Layouts) {
   EXPECT_EQ(layout("--pipeline-model-parallel-size 5 --account-for-loss-in-pipeline-split"),
             "1f1b 5  6,5,5,5,5");
   const auto refuse = [&](const std::string& more, const std::string& part) {
-    const std::string error = refusal_of(small + more);
+    const std::string error = import_refusal(small_gpt + more);
     EXPECT_NE(error.find(part), std::string::npos) << error;
   };
   refuse(four + "--num-layers-per-virtual-pipeline-stage 5", "no multiple of 5");
@@ -254,38 +258,44 @@ TEST(ImportMegatron, Layouts) {
 }
 
 TEST(ImportMegatron, Replicas) {
-  const std::string zero = small + "--use-distributed-optimizer ";
+  const std::string zero = small_gpt + "--use-distributed-optimizer ";
   const auto flags = [](const std::string& text, std::optional<std::int64_t> devices) {
-    Flags all = flags_of(import(text, {.devices = devices, .vocabulary = {}}));
+    ImportedFlags all = flags_of(import(text, {.devices = devices, .vocabulary = {}}));
     std::erase_if(all, [](const auto& one) {
       return one.first != "--zero" && one.first != "--bucket-bytes" && one.first != "--gather" &&
              one.first != "--overlap-gather" && one.first != "--shard-over";
     });
     return all;
   };
-  EXPECT_EQ(flags(zero, 8),
-            (Flags{{"--zero", "1"}, {"--bucket-bytes", "off"}, {"--overlap-gather", "off"}}));
-  EXPECT_EQ(flags(zero, 1), Flags());
-  EXPECT_EQ(flags(zero + "--overlap-grad-reduce --overlap-param-gather", 8),
-            (Flags{{"--zero", "1"}, {"--bucket-bytes", "160MB"}, {"--overlap-gather", "on"}}));
-  EXPECT_EQ(flags(small + "--bf16 --overlap-grad-reduce", 64),
-            (Flags{{"--bucket-bytes", "256MB"}}));
-  EXPECT_EQ(flags(zero + "--bf16 --overlap-grad-reduce --ddp-bucket-size 5000000", 8),
-            (Flags{{"--zero", "1"}, {"--bucket-bytes", "20MB"}, {"--overlap-gather", "off"}}));
+  EXPECT_EQ(
+      flags(zero, 8),
+      (ImportedFlags{{"--zero", "1"}, {"--bucket-bytes", "off"}, {"--overlap-gather", "off"}}));
+  EXPECT_EQ(flags(zero, 1), ImportedFlags());
+  EXPECT_EQ(
+      flags(zero + "--overlap-grad-reduce --overlap-param-gather", 8),
+      (ImportedFlags{{"--zero", "1"}, {"--bucket-bytes", "160MB"}, {"--overlap-gather", "on"}}));
+  EXPECT_EQ(flags(small_gpt + "--bf16 --overlap-grad-reduce", 64),
+            (ImportedFlags{{"--bucket-bytes", "256MB"}}));
+  EXPECT_EQ(
+      flags(zero + "--bf16 --overlap-grad-reduce --ddp-bucket-size 5000000", 8),
+      (ImportedFlags{{"--zero", "1"}, {"--bucket-bytes", "20MB"}, {"--overlap-gather", "off"}}));
   EXPECT_EQ(flags(zero + "--num-distributed-optimizer-instances 2", 8)["--shard-over"], "4");
-  EXPECT_EQ(flags(small + "--use-megatron-fsdp", 8), (Flags{{"--zero", "3"}}));
-  EXPECT_EQ(flags(small + "--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads", 8),
-            (Flags{{"--zero", "2"}, {"--overlap-gather", "off"}}));
-  EXPECT_EQ(flags(small + "--use-torch-fsdp2", {}), (Flags{{"--zero", "3"}, {"--gather", "pass"}}));
+  EXPECT_EQ(flags(small_gpt + "--use-megatron-fsdp", 8), (ImportedFlags{{"--zero", "3"}}));
+  EXPECT_EQ(
+      flags(small_gpt + "--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads", 8),
+      (ImportedFlags{{"--zero", "2"}, {"--overlap-gather", "off"}}));
+  EXPECT_EQ(flags(small_gpt + "--use-torch-fsdp2", {}),
+            (ImportedFlags{{"--zero", "3"}, {"--gather", "pass"}}));
   EXPECT_TRUE(has_remark(import(zero).missing, "--devices"));
-  EXPECT_NE(refusal_of(small + "--tensor-model-parallel-size 4", {.devices = 6, .vocabulary = {}})
-                .find("no multiple"),
-            std::string::npos);
+  EXPECT_NE(
+      import_refusal(small_gpt + "--tensor-model-parallel-size 4", {.devices = 6, .vocabulary = {}})
+          .find("no multiple"),
+      std::string::npos);
 }
 
 TEST(ImportMegatron, RecomputationAndPrecision) {
   const auto flag = [](const std::string& more, const char* name) {
-    const Flags flags = flags_of(import(small + more));
+    const ImportedFlags flags = flags_of(import(small_gpt + more));
     return flags.contains(name) ? flags.at(name) : "";
   };
   EXPECT_EQ(flag("", "--recompute"), "");
@@ -296,13 +306,14 @@ TEST(ImportMegatron, RecomputationAndPrecision) {
   EXPECT_EQ(flag("--recompute-granularity full --recompute-method uniform --recompute-num-layers 1",
                  "--recompute"),
             "full");
-  EXPECT_TRUE(has_remark(import(small + "--recompute-granularity full --recompute-method block "
-                                        "--recompute-num-layers 3")
+  EXPECT_TRUE(has_remark(import(small_gpt + "--recompute-granularity full --recompute-method block "
+                                            "--recompute-num-layers 3")
                              .without_counterpart,
                          "--recompute-method block"));
-  EXPECT_TRUE(has_remark(import(small + "--recompute-granularity selective --recompute-modules mlp")
-                             .without_counterpart,
-                         "--recompute-modules mlp"));
+  EXPECT_TRUE(
+      has_remark(import(small_gpt + "--recompute-granularity selective --recompute-modules mlp")
+                     .without_counterpart,
+                 "--recompute-modules mlp"));
   EXPECT_EQ(flag("", "--precision"), "fp32");
   EXPECT_EQ(flag("--bf16", "--gradient-bytes"), "4");
   EXPECT_EQ(flag("--bf16 --grad-reduce-in-bf16", "--gradient-bytes"), "2");
@@ -312,28 +323,30 @@ TEST(ImportMegatron, RecomputationAndPrecision) {
 
 TEST(ImportMegatron, WhatCountsMustBeKnown) {
   const auto refuse = [](const std::string& text, const std::string& part) {
-    const std::string error = refusal_of(text);
+    const std::string error = import_refusal(text);
     EXPECT_NE(error.find(part), std::string::npos) << error;
     EXPECT_TRUE(error.starts_with("f:")) << error;
   };
   refuse("x --num-layers $LAYERS --hidden-size 8 --num-attention-heads 1",
          "f:1: --num-layers: $LAYERS has no value");
-  refuse("x\ny $GPT_ARGS " + small, "f:2: $GPT_ARGS has no value here, and may hold arguments");
-  refuse("x " + small + "--save $DIR $MORE", "$MORE has no value here, and may hold arguments");
-  refuse("x " + small + "--bf16 $MORE", "$MORE has no value here, and may hold arguments");
-  refuse("x " + small + "--lr \"$@\"", "$@ has no value here, and may hold arguments");
-  refuse("x " + small + "--data-path 1 $A 2 $B ${MORE[@]}", "$MORE has no value here");
+  refuse("x\ny $GPT_ARGS " + small_gpt, "f:2: $GPT_ARGS has no value here, and may hold arguments");
+  refuse("x " + small_gpt + "--save $DIR $MORE", "$MORE has no value here, and may hold arguments");
+  refuse("x " + small_gpt + "--bf16 $MORE", "$MORE has no value here, and may hold arguments");
+  refuse("x " + small_gpt + "--lr \"$@\"", "$@ has no value here, and may hold arguments");
+  refuse("x " + small_gpt + "--data-path 1 $A 2 $B ${MORE[@]}", "$MORE has no value here");
   refuse("--num-layers 2 --hidden-size 8", "--num-attention-heads");
   refuse("--num-layers two --hidden-size 8 --num-attention-heads 1", "'two' is no whole number");
   refuse("--num-layers", "--hidden-size");
   refuse("--num-layers 0 --hidden-size 8 --num-attention-heads 1", "no whole number from 1");
-  refuse("a " + small + "\nb " + small, "two commands");
-  refuse(small + "--multi-latent-attention", "not modelled");
+  refuse("a " + small_gpt + "\nb " + small_gpt, "two commands");
+  refuse(small_gpt + "--multi-latent-attention", "not modelled");
   refuse("--num-layers 2 --hidden-size 10 --num-attention-heads 4 --seq-length 8 --vocab-size 9",
          "do not divide");
   // What changes nothing may stay open.
-  EXPECT_TRUE(has_text(import(small + "--data-path $DATA").without_effect, "--data-path $DATA"));
-  EXPECT_TRUE(has_remark(import(small + "--frobnicate 3").without_counterpart, "--frobnicate 3"));
+  EXPECT_TRUE(
+      has_text(import(small_gpt + "--data-path $DATA").without_effect, "--data-path $DATA"));
+  EXPECT_TRUE(
+      has_remark(import(small_gpt + "--frobnicate 3").without_counterpart, "--frobnicate 3"));
 }
 
 // ---- torchtitan
@@ -344,20 +357,20 @@ TEST(ImportTorchtitan, ASample) {
   EXPECT_EQ(known_model_like(*imported.model)->name, "llama-3-8b");
   EXPECT_EQ(imported.software, "torchtitan-compile");
   EXPECT_EQ(imported.devices, 64);
-  EXPECT_EQ(flags_of(imported), (Flags{{"--zero", "3"},
-                                       {"--gather", "once"},
-                                       {"--micro-batch-size", "2"},
-                                       {"--microbatches", "8"},
-                                       {"--sequence-length", "8192"},
-                                       {"--schedule", "interleaved-pytorch"},
-                                       {"--stages", "4"},
-                                       {"--virtual-stages", "2"},
-                                       {"--layout", "5,5,4,4,4,4,4,4"},
-                                       {"--tensor-parallel", "2"},
-                                       {"--sequence-parallel", ""},
-                                       {"--precision", "bf16"},
-                                       {"--gradient-bytes", "4"},
-                                       {"--recompute", "norms,activation,products"}}));
+  EXPECT_EQ(flags_of(imported), (ImportedFlags{{"--zero", "3"},
+                                               {"--gather", "once"},
+                                               {"--micro-batch-size", "2"},
+                                               {"--microbatches", "8"},
+                                               {"--sequence-length", "8192"},
+                                               {"--schedule", "interleaved-pytorch"},
+                                               {"--stages", "4"},
+                                               {"--virtual-stages", "2"},
+                                               {"--layout", "5,5,4,4,4,4,4,4"},
+                                               {"--tensor-parallel", "2"},
+                                               {"--sequence-parallel", ""},
+                                               {"--precision", "bf16"},
+                                               {"--gradient-bytes", "4"},
+                                               {"--recompute", "norms,activation,products"}}));
   ASSERT_EQ(imported.without_counterpart.size(), 1U);
   EXPECT_EQ(imported.without_counterpart[0].what,
             "parallelism.enable_async_tensor_parallel = true");
@@ -391,14 +404,14 @@ TEST(ImportTorchtitan, Parts) {
       ["layers.4", "layers.5", "norm", "output"]])"),
             "5,3");
   const auto refuse = [&](const std::string& parts, const std::string& part) {
-    const std::string error = refusal_of(pipeline + "module_fqns_per_model_part = " + parts);
+    const std::string error = import_refusal(pipeline + "module_fqns_per_model_part = " + parts);
     EXPECT_NE(error.find(part), std::string::npos) << error;
     EXPECT_TRUE(error.starts_with("f:5:")) << error;
   };
   refuse(R"([["layers.0"]])", "1 parts on 2 ranks");
   refuse(R"([["layers.1"], ["layers.0"]])", "where layers.0 follows");
   refuse(R"([["layers.0"], []])", "holds no layer");
-  EXPECT_NE(refusal_of(pipeline + "pipeline_parallel_schedule = \"Spiral\"").find("Spiral"),
+  EXPECT_NE(import_refusal(pipeline + "pipeline_parallel_schedule = \"Spiral\"").find("Spiral"),
             std::string::npos);
 }
 
@@ -409,7 +422,7 @@ TEST(ImportTorchtitan, ReplicasAndBatches) {
                            {.devices = devices, .vocabulary = {}}));
   };
   const std::string hybrid = "data_parallel_replicate_degree = 2\ndata_parallel_shard_degree = 4\n";
-  Flags two = flags(hybrid, "local_batch_size = 2\nglobal_batch_size = 64\n", {});
+  ImportedFlags two = flags(hybrid, "local_batch_size = 2\nglobal_batch_size = 64\n", {});
   EXPECT_EQ(two.at("--zero"), "3");
   EXPECT_EQ(two.at("--shard-over"), "4");
   EXPECT_EQ(two.at("--gather"), "pass");
@@ -424,25 +437,25 @@ TEST(ImportTorchtitan, ReplicasAndBatches) {
   EXPECT_FALSE(two.contains("--zero"));
   EXPECT_TRUE(
       has_remark(import("[parallelism]\npipeline_parallel_degree = 2\n").missing, "--devices"));
-  EXPECT_NE(refusal_of("[training]\nlocal_batch_size = 3\nglobal_batch_size = 8\n[parallelism]\n" +
-                       hybrid)
+  EXPECT_NE(import_refusal(
+                "[training]\nlocal_batch_size = 3\nglobal_batch_size = 8\n[parallelism]\n" + hybrid)
                 .find("no multiple"),
             std::string::npos);
-  EXPECT_NE(refusal_of("[parallelism]\n" + hybrid, {.devices = 12, .vocabulary = {}}).find("8"),
+  EXPECT_NE(import_refusal("[parallelism]\n" + hybrid, {.devices = 12, .vocabulary = {}}).find("8"),
             std::string::npos);
 }
 
 TEST(ImportTorchtitan, BrokenTomlSaysWhere) {
-  const std::string error = refusal_of("[training]\nseq_len = \n");
+  const std::string error = import_refusal("[training]\nseq_len = \n");
   EXPECT_TRUE(error.starts_with("f:2:")) << error;
-  EXPECT_NE(refusal_of("[training]\nseq_len = \"long\"\n").find("f:2:"), std::string::npos);
+  EXPECT_NE(import_refusal("[training]\nseq_len = \"long\"\n").find("f:2:"), std::string::npos);
   EXPECT_TRUE(has_remark(import("[parallelism]\nmagic = 3\n").without_counterpart,
                          "parallelism.magic = 3"));
   EXPECT_TRUE(
       has_remark(import("[model]\nname = \"flux\"\nflavor = \"dev\"\n").missing, "--model"));
   std::string nested = "[a]\nx = ";
   nested += std::string(2000, '[') + std::string(2000, ']');
-  EXPECT_NE(refusal_of(nested), testing::no_error);
+  EXPECT_NE(import_refusal(nested), testing::no_error);
 }
 
 TEST(ImportTorchtitan, FlavorsHaveTheirNames) {
@@ -460,15 +473,15 @@ TEST(ImportTorchtitan, FlavorsHaveTheirNames) {
 TEST(ImportDeepspeed, ASample) {
   const Imported imported = import_sample("deepspeed.json");
   EXPECT_EQ(imported.model, std::nullopt);
-  EXPECT_EQ(flags_of(imported), (Flags{{"--schedule", "1f1b"},
-                                       {"--precision", "bf16"},
-                                       {"--gradient-bytes", "4"},
-                                       {"--micro-batch-size", "2"},
-                                       {"--microbatches", "16"},
-                                       {"--data-parallel", "8"},
-                                       {"--zero", "1"},
-                                       {"--bucket-bytes", "800MB"},
-                                       {"--overlap-gather", "off"}}));
+  EXPECT_EQ(flags_of(imported), (ImportedFlags{{"--schedule", "1f1b"},
+                                               {"--precision", "bf16"},
+                                               {"--gradient-bytes", "4"},
+                                               {"--micro-batch-size", "2"},
+                                               {"--microbatches", "16"},
+                                               {"--data-parallel", "8"},
+                                               {"--zero", "1"},
+                                               {"--bucket-bytes", "800MB"},
+                                               {"--overlap-gather", "off"}}));
   for (const char* flag : {"--model", "--stages", "--sequence-length"}) {
     EXPECT_TRUE(has_remark(imported.missing, flag)) << flag;
   }
@@ -483,7 +496,8 @@ TEST(ImportDeepspeed, BatchesFollowFromEachOther) {
     return flags_of(import("{" + text + "}", {.devices = devices, .vocabulary = {}}));
   };
   const std::string zero3 = R"("zero_optimization": {"stage": 3}, )";
-  Flags known = flags(zero3 + R"("train_batch_size": 64, "train_micro_batch_size_per_gpu": 2)", 8);
+  ImportedFlags known =
+      flags(zero3 + R"("train_batch_size": 64, "train_micro_batch_size_per_gpu": 2)", 8);
   EXPECT_EQ(known.at("--microbatches"), "4");
   EXPECT_EQ(known.at("--stages"), "1");
   EXPECT_EQ(known.at("--gather"), "pass");
@@ -496,12 +510,13 @@ TEST(ImportDeepspeed, BatchesFollowFromEachOther) {
   for (const char* flag : {"--micro-batch-size", "--microbatches", "--precision"}) {
     EXPECT_TRUE(has_remark(open.missing, flag)) << flag;
   }
-  EXPECT_NE(refusal_of(R"({"train_batch_size": 7, "train_micro_batch_size_per_gpu": 2,
+  EXPECT_NE(import_refusal(R"({"train_batch_size": 7, "train_micro_batch_size_per_gpu": 2,
                           "gradient_accumulation_steps": 1})")
                 .find("no multiple"),
             std::string::npos);
-  EXPECT_NE(refusal_of(R"({"zero_optimization": {"stage": 4}})").find("zero_optimization.stage"),
-            std::string::npos);
+  EXPECT_NE(
+      import_refusal(R"({"zero_optimization": {"stage": 4}})").find("zero_optimization.stage"),
+      std::string::npos);
 }
 
 }  // namespace
