@@ -16,7 +16,7 @@ namespace {
 using namespace testing;
 
 std::string import_sample(const std::string& name) {
-  return source_file("tests/data/import/" + name);
+  return source_file("examples/import/" + name);
 }
 
 // Without the program's name, and what quotes values have.

@@ -15,7 +15,7 @@ namespace pipesim {
 namespace {
 
 std::string sample_path(const std::string& name) {
-  return PIPESIM_SOURCE_DIR "/tests/data/models/hugging_face/" + name + ".json";
+  return PIPESIM_SOURCE_DIR "/examples/hugging_face/" + name + ".json";
 }
 
 // A small_config llama, with more keys.

@@ -91,7 +91,7 @@ Imported import(const std::string& text, const ImportQuestion& question = {}) {
   return import_training(text, "f", question);
 }
 Imported import_sample(const std::string& name, const ImportQuestion& question = {}) {
-  const std::string path = testing::source_file("tests/data/import/" + name);
+  const std::string path = testing::source_file("examples/import/" + name);
   return import_training(read_file(path), name, question);
 }
 std::string import_refusal(const std::string& text, const ImportQuestion& question = {}) {
