@@ -239,22 +239,26 @@ void check_trainable(const Model& model, std::string_view where) {
                     where, quote(model.name), model.head_size()));
   }
   const char* reason = nullptr;
+  const char* usual = "a gpt or llama without experts";
   if (model.is_listed()) {
     reason = "listed layers are numbers with nothing to compute";
   } else if (model.experts > 1) {
     reason = "it lacks experts";
   } else if (model.rotary_gpt) {
     reason = "it lacks rotary positions in a gpt";
+    usual = "a gpt with a table of positions, or a llama";
   } else if (model.qk_norm) {
     reason = "it lacks norms of queries and keys";
+    usual = "a llama without qk_norm";
   } else if (model.window) {
-    reason = "its attention has no window";
+    reason = "its attention looks back over all tokens";
+    usual = "a gpt or llama without a window";
   }
   if (reason == nullptr) return;
   throw input_error(
-      fmt::format("{}: pipeexec can't train {}: {}; give another gpt or llama, or an mlp, or have "
-                  "pipesim predict this one",
-                  where, quote(model.name), reason));
+      fmt::format("{}: pipeexec can't train {}: {}; give {}, or an mlp, or have pipesim predict "
+                  "this one",
+                  where, quote(model.name), reason, usual));
 }
 
 std::unique_ptr<Layer> make_layer(const LayerSetup& setup, int index) {

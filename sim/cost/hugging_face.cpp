@@ -156,7 +156,9 @@ class ConfigReader {
  private:
   static std::set<std::string, std::less<>> keys_of(const JsonValue& value) {
     std::set<std::string, std::less<>> keys;
-    for (const auto& [key, unused] : *value.get_if<JsonValue::Object>()) keys.insert(key);
+    for (const auto& [key, member] : *value.get_if<JsonValue::Object>()) {
+      if (!member.is_null()) keys.insert(key);
+    }
     return keys;
   }
 
@@ -462,11 +464,9 @@ class ConfigReader {
 
   void finish() {
     for (const std::string_view key : meaningless_keys) take(key);
+    if (unread_.empty()) return;
     std::vector<std::string> names;
-    for (const std::string& key : unread_) {
-      if (root_has(key)) names.push_back(printable(key));
-    }
-    if (names.empty()) return;
+    for (const std::string& key : unread_) names.push_back(printable(key));
     note(fmt::format("{} not known here, and taken to change nothing: {}",
                      names.size() == 1 ? "a key" : "keys", fmt::join(names, ", ")));
   }
