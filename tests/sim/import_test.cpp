@@ -448,7 +448,7 @@ TEST(ImportTorchtitan, ReplicasAndBatches) {
 TEST(ImportTorchtitan, BrokenTomlSaysWhere) {
   const std::string error = import_refusal("[training]\nseq_len = \n");
   EXPECT_TRUE(error.starts_with("f:2:")) << error;
-  EXPECT_NE(import_refusal("[a]\n[$b]\n").find("f: is no TOML"), std::string::npos);
+  EXPECT_NE(import_refusal("[a]\n[$b]\n").find("f:2:2: "), std::string::npos);
   EXPECT_NE(import_refusal("[training]\nseq_len = \"long\"\n").find("f:2:"), std::string::npos);
   EXPECT_TRUE(has_remark(import("[parallelism]\nmagic = 3\n").without_counterpart,
                          "parallelism.magic = 3"));
