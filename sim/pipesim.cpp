@@ -21,6 +21,7 @@ int main(int argc, char** argv) {
                       cli::set_up_what_if);
   program.add_command("partition", "balances layers over stages", cli::set_up_partition);
   program.add_command("plan", "finds the best layout for so many devices", cli::set_up_plan);
+  program.add_command("import", "makes commands of other programs' arguments", cli::set_up_import);
   program.add_command("goodput", "how often to save, and what share of time trains",
                       cli::set_up_goodput);
   cli::add_presets(program);

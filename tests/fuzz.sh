@@ -38,6 +38,7 @@ growth_seeds() {
   seeds_for costs "$seeds"/costs/*
   seeds_for model "$seeds"/model/*
   seeds_for graph "$seeds"/pipedream/*
+  seeds_for import "$seeds"/import/*
   seeds_for "input program" "$seeds"/input/*.program
   seeds_for "recommendation model" "$seeds"/input/model.json
   seeds_for "input costs" "$seeds"/input/costs.json

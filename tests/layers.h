@@ -90,6 +90,13 @@ inline Example llama_example(bool tied, std::int64_t dropout_ppm, std::int64_t k
   return example;
 }
 
+// Heads that have more numbers together than what passes between layers.
+inline Example with_wide_heads(Example example) {
+  example.model.name += ", wide heads";
+  example.model.own_head_size = 6;
+  return example;
+}
+
 // With attention that keeps no scores.
 inline Example fused(Example example) {
   example.model.name += ", fused";
@@ -111,7 +118,8 @@ inline std::vector<Example> every_example() {
           llama_example(true, 200'000, 2, false),
           llama_example(false, 150'000, 1, true),
           fused(gpt_example(true, 150'000)),
-          fused(llama_example(false, 0, 2, true))};
+          fused(llama_example(false, 0, 2, true)),
+          with_wide_heads(llama_example(false, 150'000, 2, true))};
 }
 
 inline std::vector<float> read(exec::Device& device, const exec::Slice& tensor) {

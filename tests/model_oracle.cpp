@@ -30,7 +30,7 @@ class Pass {
       }
       Doubles qkv = linear(norm(x, "norm1"), model_.hidden_size, "qkv");
       if (is_llama()) qkv = turn(std::move(qkv));
-      add(x, drop(linear(attention(qkv), model_.hidden_size, "out"), 0));
+      add(x, drop(linear(attention(qkv), heads_size(), "out"), 0));
       const Doubles up = linear(norm(x, "norm2"), model_.hidden_size, "up");
       add(x, drop(linear(is_llama() ? gated_silu(up) : gelu(up), model_.mlp_size, "down"), 1));
     }
@@ -162,9 +162,12 @@ class Pass {
     for (std::size_t i = 0; i < x.size(); ++i) x[i] += y[i];
   }
 
-  std::int64_t head_size() const { return model_.hidden_size / model_.heads; }
+  std::int64_t head_size() const {
+    return model_.own_head_size ? *model_.own_head_size : model_.hidden_size / model_.heads;
+  }
+  std::int64_t heads_size() const { return model_.heads * head_size(); }
   std::int64_t keys_size() const { return model_.kv_heads * head_size(); }
-  std::int64_t qkv_size() const { return model_.hidden_size + 2 * keys_size(); }
+  std::int64_t qkv_size() const { return heads_size() + 2 * keys_size(); }
 
   // Queries and keys by their positions: of a head of n numbers, i and i + n / 2 are a point,
   // which goes round by 1 / base^(2 i / n) radians from position to position.
@@ -190,7 +193,7 @@ class Pass {
   // Of a row: q, k, v, each head by head; neighbouring heads may share k and v. A position
   // looks at its sequence's positions up to itself.
   Doubles attention(const Doubles& qkv) const {
-    const std::int64_t h = model_.hidden_size;
+    const std::int64_t h = heads_size();
     const std::int64_t size = head_size();
     Doubles y(at(rows_ * h));
     for (std::int64_t row = 0; row < rows_; ++row) {

@@ -98,7 +98,9 @@ void write_export(const CheckpointCommandFlags& flags) {
 
 void read_import(const CheckpointCommandFlags& flags) {
   if (flags.saved->empty()) throw input_error("--checkpoint: give a folder");
-  const Model model = find_model(*flags.model);
+  std::vector<std::string> notes;
+  const Model model = find_model(*flags.model, &notes);
+  for (const std::string& note : notes) complain(fmt::format("pipeexec: note: {}\n", note));
   check_trainable(model, "--model");
   check_publishable(model, "--model");
   const std::int64_t bytes = import_weights(*flags.weights, model, machine_disk(), *flags.saved);

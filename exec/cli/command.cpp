@@ -137,6 +137,8 @@ void run_rank(const Flags& flags, const Ranks& ranks, Transport& control,
     if (first && flags.trace) trace.emplace(*flags.trace, flags.trace->ends_with(".gz"));
     if (first) counted = asked_progress_file();
     if (first) draw_layout(flags, task, launched);
+    if (!first) return;
+    for (const std::string& note : task.notes) complain(fmt::format("pipeexec: note: {}\n", note));
   });
   if (flags.list_ranks) return list_ranks(flags, ranks, control, *device, local_rank);
   TrainingJob& training = task.training;

@@ -196,11 +196,11 @@ void set_faults(const Flags& flags, TrainingJob& training) {
 }
 
 // What is trained on a device that computes.
-void set_model(const Flags& flags, TrainingJob& training) {
+void set_model(const Flags& flags, TrainingJob& training, std::vector<std::string>& notes) {
   for (const auto& [flag, name] : {std::pair(&flags.costs, "--costs"), {&flags.pace, "--pace"}}) {
     if (*flag) throw input_error(fmt::format("{}: only --device emulated has costs", name));
   }
-  training.model = find_model(flags.model.value_or("gpt-mini"));
+  training.model = find_model(flags.model.value_or("gpt-mini"), &notes);
   check_trainable(training.model, "--model");
   std::optional<std::vector<int>> layout;
   if (flags.layout) {
@@ -622,7 +622,7 @@ Task make_task(const Flags& flags, int ranks) {
   if (flags.device == emulated_device) {
     set_costs(flags, task);
   } else {
-    set_model(flags, training);
+    set_model(flags, training, task.notes);
   }
   return task;
 }

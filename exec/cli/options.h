@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "exec/cli/checkpoint_options.h"
 #include "exec/cli/input_options.h"
@@ -68,6 +69,7 @@ struct Task {
   std::string title;  // of the schedule, as in a sentence
   // Of each virtual stage of an emulated device, where its costs are by layer.
   std::vector<int> emulated_layers = {};
+  std::vector<std::string> notes = {};  // of the model's file, for rank 0 to tell
 };
 Task make_task(const Flags& flags, int ranks);
 

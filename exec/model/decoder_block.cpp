@@ -24,9 +24,10 @@ class DecoderBlock final : public Layer {
     // What every block adds to the sum starts smaller the more blocks there are.
     const Start added{.deviation = 0.02F / std::sqrt(2.0F * static_cast<float>(model.blocks))};
     norm1_ = add_norm("norm1", has_biases);
-    qkv_ = add_linear("qkv", hidden(), {hidden(), model.kv_size(), model.kv_size()}, usual,
-                      has_biases || model.qkv_bias, SharedBy::outputs);
-    out_ = add_linear("out", hidden(), {hidden()}, added, has_biases, SharedBy::inputs);
+    qkv_ = add_linear("qkv", hidden(), {model.attention_size(), model.kv_size(), model.kv_size()},
+                      usual, has_biases || model.qkv_bias, SharedBy::outputs);
+    out_ =
+        add_linear("out", model.attention_size(), {hidden()}, added, has_biases, SharedBy::inputs);
     norm2_ = add_norm("norm2", has_biases);
     const std::vector<std::int64_t> bands(model.is_gated() ? 2 : 1, model.mlp_size);
     up_ = add_linear("up", hidden(), bands, usual, has_biases, SharedBy::outputs);

@@ -218,12 +218,13 @@ double kept_numbers(const Model& model, double batch, double sequence, int layer
   }
   if (is_mlp) return rows * 2 * hidden;
   const double ranks = tensor_ranks;
-  const auto qkv = static_cast<double>(model.hidden_size + 2 * model.kv_size()) / ranks;
+  const auto heads = static_cast<double>(model.attention_size()) / ranks;
+  const double qkv = heads + 2 * static_cast<double>(model.kv_size()) / ranks;
   const double inner = static_cast<double>(model.mlp_size) / ranks;
   const double scores =
       static_cast<double>(model.heads) / ranks * (attention == Attention::fused ? 2 : sequence);
   // Inputs of norms, of the attention and its result, and of the activation.
-  double kept = 2 * hidden + qkv + hidden / ranks + (model.is_gated() ? 2 : 1) * inner;
+  double kept = 2 * hidden + qkv + heads + (model.is_gated() ? 2 : 1) * inner;
   if (!recompute.attention) kept += scores;
   if (!recompute.norms) kept += 2 * hidden;
   if (!recompute.activation) kept += inner;
@@ -238,16 +239,26 @@ void check_trainable(const Model& model, std::string_view where) {
                     where, quote(model.name), model.head_size()));
   }
   const char* reason = nullptr;
+  const char* usual = "a gpt or llama without experts";
   if (model.is_listed()) {
     reason = "listed layers are numbers with nothing to compute";
   } else if (model.experts > 1) {
     reason = "it lacks experts";
+  } else if (model.rotary_gpt) {
+    reason = "it lacks rotary positions in a gpt";
+    usual = "a gpt with a table of positions, or a llama";
+  } else if (model.qk_norm) {
+    reason = "it lacks norms of queries and keys";
+    usual = "a llama without qk_norm";
+  } else if (model.window) {
+    reason = "its attention looks back over all tokens";
+    usual = "a gpt or llama without a window";
   }
   if (reason == nullptr) return;
   throw input_error(
-      fmt::format("{}: pipeexec can't train {}: {}; give a gpt or llama without experts, or an "
-                  "mlp, or have pipesim predict this one",
-                  where, quote(model.name), reason));
+      fmt::format("{}: pipeexec can't train {}: {}; give {}, or an mlp, or have pipesim predict "
+                  "this one",
+                  where, quote(model.name), reason, usual));
 }
 
 std::unique_ptr<Layer> make_layer(const LayerSetup& setup, int index) {

@@ -51,7 +51,8 @@ class Tensors {
     return fmt::format("layers.{}.{}", model_.layers() - 1, name);
   }
   std::int64_t hidden() const { return model_.hidden_size; }
-  std::int64_t qkv_size() const { return hidden() + 2 * model_.kv_size(); }
+  std::int64_t heads() const { return model_.attention_size(); }
+  std::int64_t qkv_size() const { return heads() + 2 * model_.kv_size(); }
 
   const Model& model_;
   std::vector<PublishedTensor> all_;
@@ -71,7 +72,7 @@ void Tensors::add_gpt_block(std::int64_t block) {
   };
   norm("ln_1", "norm1");
   linear("attn.c_attn", "qkv", hidden(), qkv_size());
-  linear("attn.c_proj", "out", hidden(), hidden());
+  linear("attn.c_proj", "out", heads(), hidden());
   norm("ln_2", "norm2");
   linear("mlp.c_fc", "up", hidden(), model_.mlp_size);
   linear("mlp.c_proj", "down", model_.mlp_size, hidden());
@@ -95,12 +96,12 @@ void Tensors::add_llama_block(std::int64_t block) {
   const std::string name = fmt::format("model.layers.{}.", block);
   const std::string key = fmt::format("layers.{}.", block + 1);
   const std::int64_t inner = model_.mlp_size;
-  const std::int64_t keys_end = hidden() + model_.kv_size();
+  const std::int64_t keys_end = heads() + model_.kv_size();
   add_vector(name + "input_layernorm.weight", key + "norm1.gamma", hidden());
-  add_qkv(name + "self_attn.q_proj", key, {0, hidden()});
-  add_qkv(name + "self_attn.k_proj", key, {hidden(), keys_end});
+  add_qkv(name + "self_attn.q_proj", key, {0, heads()});
+  add_qkv(name + "self_attn.k_proj", key, {heads(), keys_end});
   add_qkv(name + "self_attn.v_proj", key, {keys_end, qkv_size()});
-  add_turned(name + "self_attn.o_proj.weight", key + "out.matrix", hidden(), hidden());
+  add_turned(name + "self_attn.o_proj.weight", key + "out.matrix", heads(), hidden());
   add_vector(name + "post_attention_layernorm.weight", key + "norm2.gamma", hidden());
   add_turned(name + "mlp.gate_proj.weight", key + "up.matrix", hidden(), 2 * inner, {0, inner});
   add_turned(name + "mlp.up_proj.weight", key + "up.matrix", hidden(), 2 * inner,
@@ -135,6 +136,8 @@ void check_publishable(const Model& model, std::string_view where) {
     reason = "it is an mlp, which transformers does not have";
   } else if (model.architecture == Architecture::gpt && model.kv_heads != model.heads) {
     reason = "its heads share keys and values, and those of transformers' GPT-2 do not";
+  } else if (model.architecture == Architecture::gpt && model.own_head_size) {
+    reason = "its heads have a size of their own, and those of transformers' GPT-2 do not";
   }
   if (reason == nullptr) return;
   throw input_error(
@@ -175,6 +178,7 @@ std::string published_config(const Model& model) {
     json["num_hidden_layers"] = model.blocks;
     json["num_attention_heads"] = model.heads;
     json["num_key_value_heads"] = model.kv_heads;
+    if (model.own_head_size) json["head_dim"] = *model.own_head_size;
     json["hidden_act"] = "silu";
     json["max_position_embeddings"] = model.max_sequence_length;
     json["rms_norm_eps"] = norm_epsilon;

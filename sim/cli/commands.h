@@ -15,6 +15,7 @@ void set_up_fit(CommandLine& command);        // pipesim fit
 void set_up_what_if(CommandLine& command);    // pipesim whatif
 void set_up_partition(CommandLine& command);  // pipesim partition
 void set_up_plan(CommandLine& command);       // pipesim plan
+void set_up_import(CommandLine& command);     // pipesim import
 void set_up_goodput(CommandLine& command);    // pipesim goodput
 void add_presets(CommandLine& program);       // pipesim models, clusters, software, devices
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <set>
 #include <utility>
 
 #include "sim/cli/fit_traces.h"
@@ -232,6 +233,7 @@ PredictionRequest run_request(const RunCells& cells, const FitStart& start) {
   CostFlags costs;
   costs.layout = cell(cells, "layout");
   ModelFlags& model = costs.model;
+  model.is_row = true;
   model.model = cell(cells, "model");
   model.cluster = start.cluster;
   model.software = start.software;
@@ -290,8 +292,14 @@ MeasuredIteration measured_run(const RunRow& row, const FitStart& start, std::st
 
 MeasuredRuns measured_runs(const RunTable& table, const FitStart& start) {
   MeasuredRuns measured;
+  std::set<std::string> told;
   for (const RunRow& row : table.rows) {
     try {
+      if (const Flag model = cell(row.cells, "model"); model && told.insert(*model).second) {
+        std::vector<std::string> notes;
+        find_model(*model, &notes);
+        for (const std::string& note : notes) measured.notes += note + "\n";
+      }
       measured.runs.push_back(measured_run(row, start, measured.notes));
     } catch (const Error& error) {
       throw Error(error.cause(), fmt::format("{}:{}: {}", table.file, row.line, error.what()));

@@ -35,7 +35,7 @@ PredictionRequest run_request(const RunCells& cells, const FitStart& start);
 
 struct MeasuredRuns {
   std::vector<MeasuredIteration> runs;  // one a row
-  std::string notes;                    // of their traces, a line each
+  std::string notes;                    // of their models and traces, a line each
 };
 // An error says which line. Peaks are the rows' `peak_...`; what an iteration took is `seconds`, or
 // where there are none the trace's.

@@ -111,7 +111,9 @@ void read_model(const GoodputFlags& flags, GoodputJob& job,
   }
   const ModelFlags& of = flags.costs.model;
   if (!of.model) return;
-  const Model model = find_model(*of.model);
+  std::vector<std::string> notes;
+  const Model model = find_model(*of.model, &notes);
+  tell(notes);
   job.name = model.name;
   saved_bytes = checkpoint_bytes(
       model, of.precision ? parse_precision(*of.precision, "--precision") : Precision::bf16);

@@ -11,6 +11,7 @@
 
 #include "traces/base/error.h"
 #include "traces/base/text.h"
+#include "traces/print/terminal.h"
 
 namespace pipesim::cli {
 namespace {
@@ -111,6 +112,10 @@ void add_model_flags(CommandLine& command, ModelFlags& flags) {
 
 std::string first_model_flag(ModelFlags flags) { return first_given(all_flags(flags)); }
 
+void tell(const std::vector<std::string>& notes) {
+  for (const std::string& note : notes) complain(fmt::format("pipesim: note: {}\n", note));
+}
+
 TrainingRequest training_request(const ModelFlags& flags) {
   if (!flags.model && !flags.cluster) {
     throw input_error(
@@ -125,7 +130,9 @@ TrainingRequest training_request(const ModelFlags& flags) {
     refuse_missing("--cluster is missing: what the --model is trained on", known_clusters());
   }
   TrainingRequest request;
-  const Model& model = request.model = find_model(*flags.model);
+  std::vector<std::string> notes;
+  const Model& model = request.model = find_model(*flags.model, &notes);
+  if (!flags.is_row) tell(notes);
   request.cluster = find_cluster(*flags.cluster);
   if (flags.software) {
     DeviceSpec& device = request.cluster.device;
@@ -140,7 +147,7 @@ TrainingRequest training_request(const ModelFlags& flags) {
         "--sequence-length: the layers of {} are given for one sequence as they are; leave it away",
         model.name));
   }
-  training.sequence_length = model.is_listed() ? 1 : model.max_sequence_length;
+  training.sequence_length = model.is_listed() ? 1 : model.longest_sequence();
   count(flags.micro_batch_size, "--micro-batch-size", training.micro_batch_size);
   count(flags.sequence_length, "--sequence-length", training.sequence_length);
   count(flags.tensor_parallel, "--tensor-parallel", training.tensor_parallel);

@@ -19,6 +19,7 @@ struct ModelFlags {
   ReplicaFlags replicas;
   Flag global_batch;
   bool sequence_parallel = false;
+  bool is_row = false;  // of a table, whose reader tells what notes there are of models
 };
 
 void add_model_flags(CommandLine& command, ModelFlags& flags);
@@ -26,7 +27,11 @@ void add_model_flags(CommandLine& command, ModelFlags& flags);
 // The first of them that was given, or empty.
 std::string first_model_flag(ModelFlags flags);
 
-// Reads model and cluster; an input error where flags miss each other, or mean nothing.
+// What files say that is not taken, on standard error.
+void tell(const std::vector<std::string>& notes);
+
+// Reads model and cluster, and tells their notes; an input error where flags miss each other, or
+// mean nothing.
 TrainingRequest training_request(const ModelFlags& flags);
 
 }  // namespace pipesim::cli

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "sim/cli/commands.h"
+#include "sim/cli/export.h"
 #include "sim/cli/limits_report.h"
 #include "sim/cli/model_flags.h"
 #include "sim/cli/outputs.h"
@@ -31,7 +32,7 @@ namespace {
 struct PlanFlags {
   ModelFlags model;  // those that no axis has
   std::vector<std::string> only, fix;
-  Flag objective, memory_cap, budget, threads, top, why, csv;
+  Flag objective, memory_cap, budget, threads, top, why, csv, export_format, output;
   bool json = false;
 };
 
@@ -168,6 +169,17 @@ int threads_of(const Flag& flag) {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
+void check_export_flags(const PlanFlags& flags) {
+  if (flags.output && !flags.export_format) {
+    throw input_error("--output: a folder for what --export writes; give it, too");
+  }
+  if (!flags.export_format) return;
+  check_export_format(*flags.export_format);
+  if (flags.why || flags.csv || flags.json) {
+    throw input_error("--export: takes the report's place; leave --why, --csv and --json away");
+  }
+}
+
 // A space and what was found in it.
 struct Searched {
   PlanSpace space;
@@ -239,6 +251,7 @@ void run(const PlanFlags& flags, bool in_short) {
   check_outputs({{"--model", file_of(flags.model.model)},
                  {"--cluster", file_of(flags.model.cluster)},
                  {"--csv", flags.csv, true}});
+  check_export_flags(flags);
   const std::vector<int> devices = numbers_of_devices(flags.model.devices);
   const PlanQuestion question = question_of(flags);
   const PlanObjective objective = objective_of(flags.objective);
@@ -300,11 +313,18 @@ void run(const PlanFlags& flags, bool in_short) {
       }
     });
   }
-  if (in_short) {
+  if (in_short || flags.export_format) {
     answer.result = std::move(best.result);
     answer.top = finalists(best.space, answer.result.best, how, threads);
     progress.reset();
-    print(plan_summary(view, standard_output()));
+    if (in_short) {
+      print(plan_summary(view, standard_output()));
+      return;
+    }
+    const Finalist& first = answer.top.front();
+    const PlanPoint point = best.space.axes().at(first.outcome.index);
+    write_export(export_layout(*flags.export_format, best.space, point, first.layout),
+                 flags.output);
     return;
   }
   answer = answer_plan(best.planner, best.space, how, threads);
@@ -373,6 +393,9 @@ void set_up_plan(CommandLine& command) {
   command.add_flags("Output",
                     {{"--why", &flags->why, "LAYOUT", "what a layout ends as, by pipesim's flags"},
                      {"--csv", &flags->csv, "FILE", "all that was evaluated"},
+                     {"--export", &flags->export_format, "megatron|torchtitan",
+                      "prints what would start the best"},
+                     {"--output", &flags->output, "FOLDER", "writes that into files there"},
                      {"--json", &flags->json, "prints one JSON object"}});
   command.set_footer(
       "Axes: tensor-parallel, stages, micro-batch-size, sequence-parallel (on, off),\n"

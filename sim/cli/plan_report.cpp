@@ -23,8 +23,6 @@ CostModel model_of(const PlanSpace& space, const PlanPoint& point) {
   return space.training(point).with_ranks(point.stages);
 }
 
-using LayersOfStages = std::optional<std::vector<int>>;  // of layers, where it is not the even one
-
 std::vector<std::string> command_words(const std::vector<std::string>& flags,
                                        const PlanSpace& space, const PlanPoint& point,
                                        const LayersOfStages& layout) {

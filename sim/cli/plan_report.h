@@ -41,7 +41,7 @@ std::string plan_csv(const PlanView& view);
 
 // The command that predicts a layout, on one line. `flags`: as a view has them.
 std::string plan_command(const std::vector<std::string>& flags, const PlanSpace& space,
-                         const PlanPoint& point, const std::optional<std::vector<int>>& layers);
+                         const PlanPoint& point, const LayersOfStages& layers);
 
 // "1f1b, 8 stages, 4 tensor-parallel ranks, 16 replicas, microbatches of 1".
 std::string plan_layout_words(const PlanSpace& space, const PlanPoint& point);

@@ -153,9 +153,9 @@ const std::vector<Model>& known_models() {
   return models;
 }
 
-Model find_model(const std::string& name_or_file) {
+Model find_model(const std::string& name_or_file, std::vector<std::string>* notes) {
   if (name_or_file.ends_with(".json") || name_or_file.find('/') != std::string::npos) {
-    return parse_model(read_file(name_or_file), name_or_file);
+    return parse_model(read_file(name_or_file), name_or_file, notes);
   }
   std::vector<std::string> names;
   for (const Model& model : known_models()) {

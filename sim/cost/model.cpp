@@ -11,10 +11,11 @@ std::int64_t block_parameters(const Model& model, std::int64_t experts) {
   const std::int64_t h = model.hidden_size;
   if (model.architecture == Architecture::mlp) return h * h + h;
   const bool has_biases = model.has_biases();
-  const std::int64_t qkv = h + 2 * model.kv_size();
-  const std::int64_t norms = (has_biases ? 4 : 2) * h;
+  const std::int64_t heads = model.attention_size();
+  const std::int64_t qkv = heads + 2 * model.kv_size();
+  const std::int64_t norms = (has_biases ? 4 : 2) * h + (model.qk_norm ? 2 * model.head_size() : 0);
   const std::int64_t attention =
-      h * qkv + h * h + (has_biases || model.qkv_bias ? qkv : 0) + (has_biases ? h : 0);
+      h * qkv + heads * h + (has_biases || model.qkv_bias ? qkv : 0) + (has_biases ? h : 0);
   const std::int64_t mlp =
       (model.is_gated() ? 3 : 2) * h * model.mlp_size + (has_biases ? model.mlp_size + h : 0);
   const std::int64_t router = model.experts > 1 ? h * model.experts : 0;

@@ -3,9 +3,11 @@
 // One description for the executor, which trains it, and for cost models. A
 // model is a list of layers: the embedding, the blocks in order, the head;
 // `--layout` deals them out to virtual stages. The file's format stands in
-// traces/FORMAT.md. Plain values; any thread.
+// traces/FORMAT.md; Hugging Face's config.json does, too (hugging_face.h). Plain
+// values; any thread.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <iterator>
 #include <optional>
@@ -44,16 +46,21 @@ struct Model {
   Architecture architecture = Architecture::gpt;
   std::int64_t blocks = 8;
   std::int64_t hidden_size = 128;
-  std::int64_t heads = 4;       // of gpt and llama
-  std::int64_t kv_heads = 4;    // keys and values: as many as heads, or fewer, shared by groups
+  std::int64_t heads = 4;     // of gpt and llama
+  std::int64_t kv_heads = 4;  // keys and values: as many as heads, or fewer, shared by groups
+  // Numbers of a head, where they are not hidden_size / heads.
+  std::optional<std::int64_t> own_head_size{};
   std::int64_t mlp_size = 512;  // of gpt and llama: the width inside a block's MLP, or an expert's
   std::int64_t experts = 1;     // more than one: a router sends each token to some of them
   std::int64_t experts_per_token = 1;
   std::int64_t vocabulary_size = 256;
   std::int64_t max_sequence_length = 256;
-  std::int64_t rotary_base = 10'000;  // of llama: how slowly angles grow that positions turn by
+  bool rotary_gpt = false;  // of gpt: positions turn queries and keys, as of a llama; no table
+  std::int64_t rotary_base = 10'000;  // how slowly angles grow that rotary positions turn by
   bool qkv_bias = false;              // of llama: queries, keys and values have biases
-  bool tied_head = true;              // the head's matrix is the embedding's table
+  bool qk_norm = false;               // of llama: RMS norms of each head's queries and of its keys
+  std::optional<std::int64_t> window{};  // attention looks back over so many tokens
+  bool tied_head = true;                 // the head's matrix is the embedding's table
   std::int64_t dropout_ppm = 0;  // millionths of elements, of the embedding and of what blocks add
   std::vector<ListedLayer> list{};  // of layers, each as often as it is there
 
@@ -62,11 +69,16 @@ struct Model {
   bool is_embedding(int layer) const { return !is_listed() && layer == 0; }
   bool is_head(int layer) const { return !is_listed() && layer == layers() - 1; }
   bool is_gated() const { return architecture == Architecture::llama; }
-  bool has_positions() const { return architecture != Architecture::llama; }  // in a table
+  // In a table.
+  bool has_positions() const { return architecture != Architecture::llama && !rotary_gpt; }
   // Of all products and norms; qkv_bias is apart.
   bool has_biases() const { return architecture != Architecture::llama; }
-  std::int64_t head_size() const { return hidden_size / heads; }
+  std::int64_t head_size() const { return own_head_size.value_or(hidden_size / heads); }
+  std::int64_t attention_size() const { return heads * head_size(); }  // of all heads
   std::int64_t kv_size() const { return kv_heads * head_size(); }
+  std::int64_t longest_sequence() const {
+    return std::min(max_sequence_length, window.value_or(max_sequence_length));
+  }
   std::string layer_name(int layer) const;  // "embedding", "block 3", "head"
   std::int64_t layer_parameters(int layer) const;
   std::int64_t parameters() const;  // a tied matrix counts once
@@ -80,10 +92,12 @@ struct Model {
 const std::vector<Model>& known_models();
 
 // `file` names the text in errors, and a model that has no name. Where layers are
-// listed, every size is 0.
-Model parse_model(std::string_view text, const std::string& file);
+// listed, every size is 0. Appends to `notes`, where it is given, what a foreign
+// file says that is not taken, a sentence each.
+Model parse_model(std::string_view text, const std::string& file,
+                  std::vector<std::string>* notes = nullptr);
 // A known name, or a file: what ends in .json or holds a slash.
-Model find_model(const std::string& name_or_file);
+Model find_model(const std::string& name_or_file, std::vector<std::string>* notes = nullptr);
 // The description as a JSON file that parse_model() reads, on one line.
 std::string to_json(const Model& model, int indent = -1);
 

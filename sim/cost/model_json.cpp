@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "sim/cost/hugging_face.h"
 #include "sim/cost/model.h"
 #include "traces/base/json.h"
 #include "traces/base/json_reader.h"
@@ -55,8 +56,21 @@ void check_divides(const JsonCursor& cursor, std::int64_t number, std::string_vi
 void read_attention(JsonMembers& members, Model& model) {
   const JsonCursor heads = members.required("heads");
   model.heads = heads.integer(1, largest_size);
-  check_divides(heads, model.heads, "heads", model.hidden_size,
-                fmt::format("a hidden_size of {}", model.hidden_size));
+  members.optional("head_size", [&](const JsonCursor& value) {
+    model.own_head_size = value.integer(1, largest_size);
+  });
+  if (!model.own_head_size) {
+    check_divides(heads, model.heads, "heads", model.hidden_size,
+                  fmt::format("a hidden_size of {}", model.hidden_size));
+  }
+  if (model.hidden_size % model.heads == 0 &&
+      model.own_head_size == model.hidden_size / model.heads) {
+    model.own_head_size.reset();
+  }
+  if (model.attention_size() > 4 * largest_size) {
+    heads.fail(fmt::format("{} of {} numbers are more than {}", plural(model.heads, "head"),
+                           model.head_size(), 4 * largest_size));
+  }
   if (!model.has_positions() && model.head_size() % 2 != 0) {
     heads.fail(
         fmt::format("{} of {} numbers, but rotary positions turn pairs; give heads of an even size",
@@ -88,6 +102,13 @@ void read_shape(JsonMembers& members, Model& model) {
   };
   model.blocks = size("blocks");
   model.hidden_size = size("hidden_size");
+  if (is_gpt) {
+    members.optional("positions", [&](const JsonCursor& value) {
+      model.rotary_gpt = value.string() == "rotary";
+      if (model.rotary_gpt || value.string() == "table") return;
+      value.fail(unknown_name("kind", value.string(), {"table", "rotary"}));
+    });
+  }
   if (model.architecture == Architecture::mlp) {
     model.heads = 1;
     model.kv_heads = 1;
@@ -100,9 +121,16 @@ void read_shape(JsonMembers& members, Model& model) {
   }
   model.vocabulary_size = size("vocabulary_size");
   model.max_sequence_length = size("max_sequence_length");
-  if (model.architecture == Architecture::llama) {
+  if (!model.has_positions()) {
     model.rotary_base = members.integer_or("rotary_base", 10'000, 1, 1'000'000'000);
+  }
+  if (model.architecture == Architecture::llama) {
     model.qkv_bias = members.boolean_or("qkv_bias", false);
+    model.qk_norm = members.boolean_or("qk_norm", false);
+  }
+  if (model.architecture != Architecture::mlp) {
+    members.optional(
+        "window", [&](const JsonCursor& value) { model.window = value.integer(1, largest_size); });
   }
   model.tied_head = members.boolean_or("tied_head", false);
   members.optional("dropout", [&](const JsonCursor& value) {
@@ -219,6 +247,7 @@ void put_shape(const Model& model, Json& json) {
   if (model.architecture != Architecture::mlp) {
     json["heads"] = model.heads;
     if (model.kv_heads != model.heads) json["kv_heads"] = model.kv_heads;
+    if (model.own_head_size) json["head_size"] = *model.own_head_size;
     json["mlp_size"] = model.mlp_size;
     if (model.experts > 1) {
       json["experts"] = model.experts;
@@ -227,22 +256,19 @@ void put_shape(const Model& model, Json& json) {
   }
   json["vocabulary_size"] = model.vocabulary_size;
   json["max_sequence_length"] = model.max_sequence_length;
-  if (model.architecture == Architecture::llama) {
-    json["rotary_base"] = model.rotary_base;
-    if (model.qkv_bias) json["qkv_bias"] = true;
-  }
+  if (model.rotary_gpt) json["positions"] = "rotary";
+  if (!model.has_positions()) json["rotary_base"] = model.rotary_base;
+  if (model.qkv_bias) json["qkv_bias"] = true;
+  if (model.qk_norm) json["qk_norm"] = true;
+  if (model.window) json["window"] = *model.window;
   json["tied_head"] = model.tied_head;
   json["dropout"] = static_cast<double>(model.dropout_ppm) / 1e6;
 }
 
-}  // namespace
-
-Model parse_model(std::string_view text, const std::string& file) {
-  const JsonValue document = parse_json(text, file);
-  const JsonCursor root(document, file);
+Model read_own(const JsonCursor& root) {
   JsonMembers members(root);
   members.format("pipesim-model", 1);
-  Model model{.name = file};
+  Model model{.name = root.file()};
   members.optional("name", [&](const JsonCursor& value) { model.name = value.string(); });
   model.architecture = read_architecture(members.required("architecture"));
   if (model.is_listed()) {
@@ -251,6 +277,15 @@ Model parse_model(std::string_view text, const std::string& file) {
     read_shape(members, model);
   }
   members.finish();
+  return model;
+}
+
+}  // namespace
+
+Model parse_model(std::string_view text, const std::string& file, std::vector<std::string>* notes) {
+  const JsonValue document = parse_json(text, file);
+  const JsonCursor root(document, file);
+  const Model model = is_hugging_face(document) ? read_hugging_face(root, notes) : read_own(root);
   if (roughly_all_parameters(model) > static_cast<double>(most_parameters)) {
     root.fail(fmt::format("more than {:g} parameters; use fewer or smaller layers",
                           static_cast<double>(most_parameters)));

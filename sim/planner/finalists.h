@@ -13,10 +13,13 @@
 
 namespace pipesim {
 
+// How many each virtual stage has; absent: as many as pipesim gives it by itself.
+using LayersOfStages = std::optional<std::vector<int>>;
+
 struct Finalist {
-  PlanOutcome outcome;                     // with its split of layers
-  std::optional<std::vector<int>> layout;  // layers a virtual stage; absent: as even as can be
-  std::int64_t even_ns = 0;                // with the even split
+  PlanOutcome outcome;  // with its split of layers
+  LayersOfStages layout;
+  std::int64_t even_ns = 0;  // with the even split
   Candidate candidate;
 };
 

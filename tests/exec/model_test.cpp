@@ -346,6 +346,15 @@ TEST(Model, WhatHasNoLayersIsRefused) {
   EXPECT_EQ(refusal(model),
             "--model: pipeexec can't train 'mine': it lacks experts; give a gpt or llama without "
             "experts, or an mlp, or have pipesim predict this one");
+  model.experts = 1;
+  model.qk_norm = true;
+  EXPECT_NE(refusal(model).find("it lacks norms of queries and keys"), std::string::npos);
+  model.qk_norm = false;
+  model.window = 8;
+  EXPECT_NE(refusal(model).find("its attention looks back over all tokens"), std::string::npos);
+  Model gpt = gpt_example(false, 0).model;
+  gpt.rotary_gpt = true;
+  EXPECT_NE(refusal(gpt).find("it lacks rotary positions in a gpt"), std::string::npos);
 }
 
 // A tied matrix is in both ends here.

@@ -43,7 +43,8 @@ std::vector<Model> published_models() {
   for (const testing::Example& example :
        {testing::gpt_example(true, 0), testing::gpt_example(false, 0),
         testing::llama_example(true, 0, 4, false), testing::llama_example(false, 0, 2, false),
-        testing::llama_example(false, 0, 1, true)}) {
+        testing::llama_example(false, 0, 1, true),
+        testing::with_wide_heads(testing::llama_example(false, 0, 2, false))}) {
     models.push_back(example.model);
     models.back().vocabulary_size = 128;
     models.back().mlp_size = 20;

@@ -268,7 +268,8 @@ std::int64_t kept(const Example& example, int layer) {
   std::int64_t scores = example.attention == Attention::fused ? 2 : example.sequence;
   if (testing::tests_a_gpu()) scores = 1;
   const std::int64_t inner = (model.architecture == Architecture::llama ? 3 : 2) * model.mlp_size;
-  return n * (6 * h + 2 * model.kv_heads * (h / model.heads) + inner + 2 * stats) +
+  const std::int64_t heads = model.heads * model.head_size();
+  return n * (4 * h + 2 * heads + 2 * model.kv_heads * model.head_size() + inner + 2 * stats) +
          n * model.heads * scores;
 }
 
@@ -285,7 +286,8 @@ std::int64_t residue(const Example& example, int layer) {
   // Of four matrices what goes in, and the gradient of what comes out; of two
   // norms the gradients of gamma and, of a layer norm, beta.
   const std::int64_t inner = (model.architecture == Architecture::llama ? 3 : 2) * model.mlp_size;
-  return n * (6 * h + 2 * model.kv_heads * (h / model.heads) + inner) + 2 * norm;
+  const std::int64_t heads = model.heads * model.head_size();
+  return n * (4 * h + 2 * heads + 2 * model.kv_heads * model.head_size() + inner) + 2 * norm;
 }
 
 std::int64_t over_layers(const Example& example, int first, int count,

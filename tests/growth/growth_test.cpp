@@ -202,6 +202,27 @@ TEST(Growth, OfModels) {
                         Outcome::refused);
 }
 
+TEST(Growth, OfConfigurationsOfOthers) {
+  const std::string config =
+      R"({"model_type":"llama","num_hidden_layers":2,"hidden_size":64,"num_attention_heads":4,)"
+      R"("intermediate_size":96,"vocab_size":100,"max_position_embeddings":32,)";
+  expect_linear_reading("model", {growing("unknown keys of a config", config + R"(<"k#":1|,>})"),
+                                  growing("layer types", config + R"("layer_types":[<"a"|,>]})")});
+  const std::string small =
+      "--num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 8 --vocab-size 9 ";
+  expect_linear_reading(
+      "import",
+      {growing("arguments", small + "<--k# 1 >"), growing("values", small + "--k < 1>"),
+       growing("one argument", small + "<--lr 1 >"), growing("variables", "<A#=1\n>x " + small),
+       growing("appended", "A=\n<A+=1\n>x " + small),
+       growing("a list", "A=(<1 >)\nx " + small + "${A[@]}"),
+       growing("defaults", "x " + small + "<${A:-1} >"),
+       growing("sums", "x " + small + "--k $((0<+1>))"),
+       growing("settings", "[training]\n<k# = 1\n>"),
+       growing("parts", "[parallelism]\nk = [<[1]|,>]\n"),
+       growing("members", R"({"train_batch_size":8,<"k#":1|,>})")});
+}
+
 TEST(Growth, OfRecommendationModels) {
   const auto model = [](const std::string& members) {
     return R"({"format":"pipesim-recommendation-model","version":1,"dense_features":1,)"

@@ -11,6 +11,7 @@
 #include "sim/cost/layout.h"
 #include "sim/cost/model.h"
 #include "sim/cost/pipedream_graph.h"
+#include "sim/import/imported.h"
 #include "sim/input_pipeline/input_costs.h"
 #include "sim/input_pipeline/recommendation_model.h"
 #include "sim/input_pipeline/sharding.h"
@@ -107,6 +108,7 @@ const std::vector<Reader>& readers() {
        }},
       {"graph", [](const std::string& text) { parse_pipedream_graph(text, "grown.txt", 2); }},
       {"layout", [](const std::string& text) { parse_layout(text); }},
+      {"import", [](const std::string& text) { import_training(text, "grown", {}); }},
       {"message",
        [](const std::string& text) {
          quote(text);

@@ -30,6 +30,7 @@ const std::map<std::string, std::vector<std::string>> allowed{
     {"sim/compare", {"traces", "traces/base", "sim/engine"}},
     {"sim/plan", {"traces", "traces/base", "sim/schedule", "sim/cost", "sim/engine"}},
     {"sim/goodput", {"traces/base", "sim/cost"}},
+    {"sim/import", {"traces/base", "sim/cost", "sim/schedule"}},
     {"sim/fit", {"traces", "traces/base", "sim/cost", "sim/engine", "sim/schedule", "sim/request"}},
     {"sim/request",
      {"traces", "traces/base", "sim/schedule", "sim/cost", "sim/engine", "sim/plan",
@@ -85,7 +86,8 @@ const std::vector<std::string> confined{"<mpi.h>", "<dnnl", "<cuda", "<nccl", "<
 const std::map<std::string, std::vector<std::string>> costly{
     {"<CLI/", {"traces/command/command_line.cpp"}},
     {"<asio", {"exec/transport/tcp.cpp"}},
-    {"<nlohmann/", {"traces/base/json.cpp"}}};
+    {"<nlohmann/", {"traces/base/json.cpp"}},
+    {"<toml++/", {"sim/import/toml.cpp"}}};
 
 // The viewer's window is the one place that knows Qt.
 bool may_use_qt(const std::string& path) {

@@ -259,7 +259,7 @@ std::vector<int> usual_layout(const Model& model, int stages) {
 std::vector<int> layout_by_cost(const Model& model, int stages) {
   const double head = static_cast<double>(model.vocabulary_size * model.hidden_size);
   const double block =
-      static_cast<double>(2 * model.hidden_size * (model.hidden_size + model.kv_size())) +
+      static_cast<double>(2 * model.hidden_size * (model.attention_size() + model.kv_size())) +
       static_cast<double>((model.is_gated() ? 3 : 2) * model.mlp_size * model.hidden_size);
   const int layers = model.layers();
   const double all = block * static_cast<double>(model.blocks) + head;
@@ -318,7 +318,7 @@ std::vector<StageShare> shares_of(const CostModel& model, const PipelineShape& s
 double core_flops(const Model& model, const Training& training) {
   if (model.architecture == Architecture::mlp) return 0;
   const auto length = static_cast<double>(training.sequence_length);
-  return 4 * length * length * static_cast<double>(model.hidden_size);
+  return 4 * length * length * static_cast<double>(model.attention_size());
 }
 
 double block_flops(const Model& model, const Training& training) {
@@ -326,9 +326,10 @@ double block_flops(const Model& model, const Training& training) {
   const double s = number(training.sequence_length);
   const double h = number(model.hidden_size);
   if (model.architecture == Architecture::mlp) return 2 * s * h * h;
-  const double kv = number(model.kv_heads * model.head_size());
+  const double heads = number(model.attention_size());
+  const double kv = number(model.kv_size());
   const double matrices = model.is_gated() ? 3 : 2;
-  double flops = 2 * s * h * (2 * h + 2 * kv) + core_flops(model, training) +
+  double flops = 2 * s * h * (2 * heads + 2 * kv) + core_flops(model, training) +
                  2 * s * h * matrices * number(model.mlp_size * model.experts_per_token);
   if (model.experts > 1) flops += 2 * s * h * number(model.experts);
   return flops;

@@ -13,8 +13,8 @@ constexpr std::int64_t divide_up(std::int64_t value, std::int64_t by) {
 }
 
 // Collects a layer's operators. Sizes: `tokens_` T of the microbatch, `hidden_`
-// h, `value_` bytes of a value. What tensor parallelism leaves whole has
-// `whole_` values a rank: all Th, or with sequence parallelism its part.
+// h, `heads_` all numbers of its heads, `value_` bytes of a value. What tensor parallelism leaves
+// whole has `whole_` values a rank: all Th, or with sequence parallelism its part.
 class OperatorsBuilder {
  public:
   OperatorsBuilder(const Model& model, const Training& training, const SoftwareSpec& software)
@@ -24,6 +24,7 @@ class OperatorsBuilder {
         split_(training.tensor_parallel),
         tokens_(training.micro_batch_size * training.sequence_length),
         hidden_(model.hidden_size),
+        heads_(model.attention_size()),
         value_(static_cast<double>(bytes_of(training.precision))),
         whole_(static_cast<double>(tokens_ * hidden_) /
                (training.sequence_parallel ? static_cast<double>(split_) : 1.0)),
@@ -63,7 +64,7 @@ class OperatorsBuilder {
         memory("lookup", OperatorClass::embedding, Pass::forward, 2 * value_ * values, 1);
     lookup.parameters = static_cast<double>(divide_up(model_.vocabulary_size, split_) * hidden_);
     reduce("sum over ranks", Pass::forward, false, value_);
-    if (is_gpt_ || model_.architecture == Architecture::mlp) {
+    if (model_.has_positions()) {
       memory("positions", OperatorClass::embedding, Pass::forward, value_ * values, 1).parameters =
           static_cast<double>(model_.max_sequence_length * hidden_);
     }
@@ -111,19 +112,20 @@ class OperatorsBuilder {
   std::vector<Operator> decoder_block() {
     norm("attention norm");
     const std::int64_t kv_size = model_.kv_size();
-    const std::int64_t qkv = (hidden_ + 2 * kv_size) / split_;
+    const std::int64_t qkv = (heads_ + 2 * kv_size) / split_;
     Operator& forward = product("qkv", qkv, hidden_, hides_reduction);
     forward.parameters = parameters_of(qkv, hidden_, qkv);
     if (model_.qkv_bias) forward.parameters += static_cast<double>(qkv);
     forward.saved_bytes += value_ * static_cast<double>(tokens_ * qkv);
     forward.part = &Recompute::products;
-    forward.part_share = static_cast<double>(kv_size) / static_cast<double>(hidden_ + 2 * kv_size);
+    forward.part_share = static_cast<double>(kv_size) / static_cast<double>(heads_ + 2 * kv_size);
     forward.remade_bytes = value_ * static_cast<double>(tokens_ * kv_size / split_);
     gather_input("qkv", gathered_value());
-    if (!is_gpt_) rotate(hidden_ + kv_size);
+    if (model_.qk_norm) norm_heads(heads_ + kv_size);
+    if (!model_.has_positions()) rotate(heads_ + kv_size);
     attend();
-    Operator& result = product("attention output", hidden_, hidden_ / split_, split_input);
-    result.parameters = parameters_of(hidden_, hidden_ / split_, hidden_);
+    Operator& result = product("attention output", hidden_, heads_ / split_, split_input);
+    result.parameters = parameters_of(hidden_, heads_ / split_, hidden_);
     result.part = &Recompute::products;
     leave_split("attention");
     add_back("attention");
@@ -248,6 +250,16 @@ class OperatorsBuilder {
 
   // ---- Attention
 
+  // Queries and keys are kept as they come, too.
+  void norm_heads(std::int64_t width) {
+    const double values = static_cast<double>(tokens_ * width / split_);
+    Operator& forward = elementwise("head norms", Pass::forward, 2 * value_ * values, 2);
+    forward.saved_bytes = value_ * values;
+    forward.parameters = static_cast<double>(2 * model_.head_size());
+    elementwise("head norms", Pass::backward_input, 3 * value_ * values, 2);
+    elementwise("head norms", Pass::backward_weight, 2 * value_ * values, 2);
+  }
+
   void rotate(std::int64_t width) {
     const double values = static_cast<double>(tokens_ * width / split_);
     elementwise("rotary", Pass::forward, 2 * value_ * values, 1);
@@ -260,7 +272,7 @@ class OperatorsBuilder {
     const std::int64_t width = model_.head_size();
     const std::int64_t matrices = heads * training_.micro_batch_size;
     const double scores = static_cast<double>(matrices * length * length);
-    const double values = static_cast<double>(tokens_ * hidden_ / split_);
+    const double values = static_cast<double>(tokens_ * heads_ / split_);
     const double kv_values = static_cast<double>(2 * tokens_ * model_.kv_heads * width / split_);
     const auto core = [&](Operator& one) -> Operator& {
       if (one.pass == Pass::forward) one.part = &Recompute::attention;
@@ -402,6 +414,7 @@ class OperatorsBuilder {
   std::int64_t split_;
   std::int64_t tokens_;
   std::int64_t hidden_;
+  std::int64_t heads_;  // numbers of all of them
   double value_;
   double whole_;
   bool drops_;

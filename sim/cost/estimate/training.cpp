@@ -95,8 +95,8 @@ void check_shards(const Training& training, const Model& model, const Cluster* c
     std::vector<std::int64_t> numbers;
     if (below > 0) numbers.push_back(below);
     // Rotary positions end nowhere.
-    const bool ends = model.architecture == Architecture::gpt;
-    if (!ends || below + t <= model.max_sequence_length) numbers.push_back(below + t);
+    if (!model.has_positions() || below + t <= model.max_sequence_length)
+      numbers.push_back(below + t);
     refuse("--sequence-length", training.sequence_length, numbers,
            fmt::format("--sequence-parallel splits it over {} ranks, which must divide it", t));
   }
@@ -151,8 +151,9 @@ void check(const Training& training, const Model& model, const Cluster& cluster)
   at_least_one("--tensor-parallel", training.tensor_parallel);
   at_least_one("--data-parallel", training.data_parallel);
   // The largest table of values that a microbatch has, experts' copies included.
-  const double widest = static_cast<double>(
-      std::max({model.hidden_size, model.mlp_size, model.vocabulary_size, std::int64_t{1}}));
+  const double widest =
+      static_cast<double>(std::max({model.hidden_size, model.attention_size(), model.mlp_size,
+                                    model.vocabulary_size, std::int64_t{1}}));
   const double values = static_cast<double>(training.micro_batch_size) *
                         static_cast<double>(training.sequence_length) *
                         static_cast<double>(model.experts_per_token) * widest;
@@ -164,13 +165,18 @@ void check(const Training& training, const Model& model, const Cluster& cluster)
                     static_cast<double>(max_bytes)));
   }
   // Only tables of positions end somewhere.
-  const bool has_table =
-      model.architecture == Architecture::gpt || model.architecture == Architecture::mlp;
+  const bool has_table = !model.is_listed() && model.has_positions();
   if (has_table && training.sequence_length > model.max_sequence_length) {
     throw input_error(
         fmt::format("--sequence-length {}: {} has positions for {}; the longest valid: {}",
                     training.sequence_length, model.name,
                     plural(model.max_sequence_length, "token"), model.max_sequence_length));
+  }
+  if (model.window && training.sequence_length > *model.window) {
+    throw input_error(fmt::format(
+        "--sequence-length {}: attention of {} looks back over {} alone, and such "
+        "windows are not modelled; the longest valid: {}",
+        training.sequence_length, model.name, plural(*model.window, "token"), *model.window));
   }
   check_recompute(training.recompute, model);
   check_shards(training, model, &cluster);

@@ -1,0 +1,202 @@
+// `pipesim import`: other programs' configurations as commands.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+
+#include "sim/cli/commands.h"
+#include "sim/cli/limits_report.h"
+#include "sim/cli/outputs.h"
+#include "sim/cli/shell_command.h"
+#include "sim/import/imported.h"
+#include "traces/base/error.h"
+#include "traces/base/files.h"
+#include "traces/base/json.h"
+#include "traces/base/text.h"
+#include "traces/print/terminal.h"
+
+namespace pipesim::cli {
+namespace {
+
+struct ImportFlags {
+  Flag file, model, cluster, devices, vocabulary, write_model;
+  bool json = false;
+};
+
+// What the command has, and what it still lacks.
+struct ImportCommand {
+  std::vector<std::string> words;
+  std::vector<Remark> missing;
+};
+
+bool is_flag(const std::string& word, const std::string& flag) {
+  return word == flag || word.starts_with(flag + " ");
+}
+
+ImportCommand import_command(const ImportFlags& flags, const Imported& imported,
+                             const Model* known) {
+  ImportCommand command;
+  command.words.emplace_back("pipesim");
+  if (flags.model) {
+    command.words.push_back("--model " + shell_word(*flags.model));
+  } else if (known != nullptr) {
+    command.words.push_back("--model " + known->name);
+  } else if (imported.model) {
+    command.words.push_back("--model " + shell_word(flags.write_model.value_or("model.json")));
+  }
+  if (flags.cluster) {
+    command.words.push_back("--cluster " + shell_word(*flags.cluster));
+  } else {
+    command.missing.push_back(
+        {"--cluster", "what it runs on, by name or file (`pipesim clusters`)"});
+  }
+  if (imported.devices) {
+    command.words.push_back(fmt::format("--devices {}", *imported.devices));
+  } else if (flags.devices) {
+    command.words.push_back("--devices " + *flags.devices);
+  }
+  if (!imported.software.empty()) command.words.push_back("--software " + imported.software);
+  // The schedule first, as elsewhere.
+  std::vector<Imported::Flag> own = imported.flags;
+  std::stable_partition(own.begin(), own.end(), [](const Imported::Flag& flag) {
+    constexpr std::array first{"--schedule", "--stages", "--virtual-stages", "--group", "--layout"};
+    return std::ranges::find(first, flag.name) != first.end();
+  });
+  for (const Imported::Flag& flag : own) {
+    command.words.push_back(flag.name);
+    if (!flag.value.empty()) command.words.back() += " " + shell_word(flag.value);
+  }
+  for (const Remark& one : imported.missing) {
+    const bool is_given = std::ranges::any_of(
+        command.words, [&](const std::string& word) { return is_flag(word, one.what); });
+    if (!is_given || one.what == "--precision") command.missing.push_back(one);
+  }
+  return command;
+}
+
+// A remark a line, their reasons in a column where there is room.
+std::string remark_lines(const std::vector<Remark>& remarks, int width) {
+  std::string out;
+  for (const Remark& one : remarks) {
+    out += wrap(fmt::format("  {}: {}", one.what, one.why), width) + "\n";
+  }
+  return out;
+}
+
+std::string import_report(const ImportFlags& flags, const Imported& imported, const Model* known,
+                          const Terminal& terminal) {
+  const ImportCommand command = import_command(flags, imported, known);
+  std::string out =
+      bold(fmt::format("{}: {}", printable(*flags.file), imported.format), terminal.colour) +
+      "\n\n" + command_text(command.words, "  ", terminal.width);
+  if (!command.missing.empty()) {
+    out += "\nTo be added:\n" + remark_lines(command.missing, terminal.width);
+  }
+  if (imported.model && known == nullptr && !flags.model) {
+    if (flags.write_model) {
+      out += fmt::format("\nThe model, {} parameters, is written to {}.\n",
+                         format_count(imported.model->parameters()), printable(*flags.write_model));
+    } else {
+      out += fmt::format(
+          "\nThe model, {} parameters, none known by name; --write-model FILE "
+          "writes it:\n{}\n",
+          format_count(imported.model->parameters()), to_json(*imported.model, 2));
+    }
+  }
+  if (!imported.without_counterpart.empty()) {
+    out += "\nWithout counterpart:\n" + remark_lines(imported.without_counterpart, terminal.width);
+  }
+  if (!imported.without_effect.empty()) {
+    out += "\nChange nothing here:\n";
+    for (const std::string& one : imported.without_effect) {
+      out += wrap("  " + one, terminal.width) + "\n";
+    }
+  }
+  return out;
+}
+
+Json remarks_json(const std::vector<Remark>& remarks, const char* what) {
+  Json list = Json::array();
+  for (const Remark& one : remarks) {
+    Json item;
+    item[what] = one.what;
+    item["why"] = one.why;
+    list.push_back(std::move(item));
+  }
+  return list;
+}
+
+std::string import_json(const ImportFlags& flags, const Imported& imported, const Model* known) {
+  const ImportCommand command = import_command(flags, imported, known);
+  std::string line = command.words.front();
+  for (std::size_t i = 1; i < command.words.size(); ++i) line += " " + command.words[i];
+  Json json;
+  json["format"] = "pipesim-import";
+  json["version"] = 1;
+  json["file"] = *flags.file;
+  json["of"] = imported.format;
+  json["command"] = line;
+  json["missing"] = remarks_json(command.missing, "flag");
+  Json model;
+  if (imported.model) model = Json::verbatim(to_json(*imported.model));
+  json["model"] = std::move(model);
+  json["without_counterpart"] = remarks_json(imported.without_counterpart, "setting");
+  json["without_effect"] = imported.without_effect;
+  return json.dump(2) + "\n";
+}
+
+void run(const ImportFlags& flags) {
+  if (!flags.file) {
+    throw input_error(
+        "FILE is missing: arguments of Megatron-LM, TOML of torchtitan, or JSON of DeepSpeed");
+  }
+  check_outputs({{"FILE", flags.file}, {"--write-model", flags.write_model, true}});
+  ImportQuestion question;
+  if (flags.devices) question.devices = parse_count(*flags.devices, "--devices");
+  if (flags.vocabulary) question.vocabulary = parse_count(*flags.vocabulary, "--vocabulary");
+  const Imported imported = import_training(read_file(*flags.file), *flags.file, question);
+  const Model* known = imported.model ? known_model_like(*imported.model) : nullptr;
+  if (flags.write_model) {
+    if (!imported.model) {
+      throw input_error(fmt::format("--write-model: {} describes no model; leave the flag away",
+                                    printable(*flags.file)));
+    }
+    write_file(*flags.write_model, to_json(*imported.model, 2) + "\n");
+  }
+  print(flags.json ? import_json(flags, imported, known)
+                   : import_report(flags, imported, known, standard_output()));
+}
+
+}  // namespace
+
+void set_up_import(CommandLine& command) {
+  auto flags = std::make_shared<ImportFlags>();
+  command.add_flags("", {{"file", &flags->file, "FILE", "what is read; see below"}});
+  command.add_flags(
+      "What the file may not say",
+      {{"--cluster", &flags->cluster, "NAME|FILE.json", "what the command is to have"},
+       {"--devices", &flags->devices, "N", "all there are; replicas follow"},
+       {"--model", &flags->model, "NAME|FILE.json", "in place of the one in the file"},
+       {"--vocabulary", &flags->vocabulary, "N", "words of the tokenizer"}});
+  command.add_flags("Output",
+                    {{"--write-model", &flags->write_model, "FILE.json", "the model as a file"},
+                     {"--json", &flags->json, "prints one JSON object"}});
+  command.set_footer(
+      "Told apart by what they hold:\n"
+      "  Megatron-LM  arguments, as a list or in a shell script, whose variables are\n"
+      "               filled in as far as it gives them values\n"
+      "  torchtitan   TOML of a job, as it was until February 2026\n"
+      "  DeepSpeed    JSON, which says how a model is trained, and not which\n"
+      "\n"
+      "Printed are the command that predicts the same, what is to be added to it, and\n"
+      "each setting that has no counterpart or changes nothing here.\n"
+      "\n"
+      "Examples:\n"
+      "  pipesim import pretrain_gpt.sh --cluster dgx-h100 --devices 64\n"
+      "  pipesim import llama3_8b.toml --devices 64\n"
+      "  pipesim import ds_config.json --json");
+  command.set_work([flags] { run(*flags); });
+}
+
+}  // namespace pipesim::cli

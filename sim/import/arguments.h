@@ -1,0 +1,57 @@
+// A command's --arguments with their values, and which of them nobody has asked for.
+//
+// Owns the words. One thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/import/shell_words.h"
+
+namespace pipesim {
+
+class Arguments {
+ public:
+  struct Argument {
+    std::string name;  // "--num-layers"
+    ShellWords values;
+    int line = 0;
+    bool is_used = false;
+  };
+
+  // "--name value" or "--name=value"; what stands before the first is left out.
+  Arguments(const ShellWords& words, const std::string& file);
+
+  // The last of that name, which is the one that counts.
+  const Argument* find(std::string_view name);
+  bool has(std::string_view name) { return find(name) != nullptr; }
+  // Of a switch, which takes no value: throws where a variable that has none follows it, which may
+  // hold arguments.
+  bool is_set(std::string_view name);
+  std::optional<std::int64_t> integer(std::string_view name, std::int64_t least = 1);
+  std::int64_t integer_or(std::string_view name, std::int64_t fallback, std::int64_t least = 1) {
+    return integer(name, least).value_or(fallback);
+  }
+  std::optional<double> number(std::string_view name);
+  std::optional<std::string> text(std::string_view name);
+  // All its values.
+  std::vector<std::string> texts(std::string_view name);
+
+  [[noreturn]] void fail(std::string_view name, std::string_view rule) const;
+
+  static std::string text_of(const Argument& argument);
+  const std::vector<Argument>& all() const { return all_; }
+
+ private:
+  [[noreturn]] void refuse_unknown(const ShellWord& word) const;
+  // Throws where a value holds a variable that has none.
+  std::string value_of(const Argument& argument, const ShellWord& word) const;
+
+  std::string file_;
+  std::vector<Argument> all_;
+};
+
+}  // namespace pipesim

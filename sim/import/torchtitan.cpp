@@ -1,0 +1,461 @@
+#include "sim/import/torchtitan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/import/settings.h"
+#include "sim/schedule/family.h"
+#include "traces/base/error.h"
+#include "traces/base/text.h"
+
+namespace pipesim {
+namespace {
+
+// torchtitan/models/llama3/__init__.py and qwen3/__init__.py.
+struct Flavor {
+  std::string_view name, flavor;
+  std::int64_t blocks, hidden_size, heads, kv_heads, mlp_size;
+  std::int64_t vocabulary_size, rotary_base;
+  std::int64_t head_size = 0;  // of qwen3, which norms its heads
+  bool tied = false;
+  std::int64_t experts = 1;
+  std::int64_t experts_per_token = 1;
+};
+
+constexpr Flavor flavors[] = {
+    {"llama3", "debugmodel", 6, 256, 16, 16, 768, 2048, 500'000},
+    {"llama3", "8B", 32, 4096, 32, 8, 14336, 128256, 500'000},
+    {"llama3", "70B", 80, 8192, 64, 8, 28672, 128256, 500'000},
+    {"llama3", "405B", 126, 16384, 128, 8, 53248, 128256, 500'000},
+    {"qwen3", "debugmodel", 8, 256, 16, 8, 3072, 2048, 1'000'000, 128, true},
+    {"qwen3", "0.6B", 28, 1024, 16, 8, 3072, 151936, 1'000'000, 128, true},
+    {"qwen3", "1.7B", 28, 2048, 16, 8, 6144, 151936, 1'000'000, 128, true},
+    {"qwen3", "4B", 36, 2560, 32, 8, 9728, 151936, 1'000'000, 128},
+    {"qwen3", "8B", 36, 4096, 32, 8, 12288, 151936, 1'000'000, 128},
+    {"qwen3", "14B", 40, 5120, 40, 8, 17408, 151936, 1'000'000, 128},
+    {"qwen3", "32B", 64, 5120, 64, 8, 25600, 151936, 1'000'000, 128},
+    {"qwen3", "debugmodel_moe", 8, 256, 16, 8, 768, 2048, 1'000'000, 128, false, 64, 8},
+    {"qwen3", "30B-A3B", 48, 2048, 32, 4, 768, 151936, 1'000'000, 128, false, 128, 8},
+    {"qwen3", "235B-A22B", 94, 4096, 64, 4, 1536, 151936, 5'000'000, 128, false, 128, 8},
+};
+
+Model model_of(const Flavor& flavor, std::int64_t sequence) {
+  Model model{.name = fmt::format("{}-{}", flavor.name, flavor.flavor)};
+  model.architecture = Architecture::llama;
+  model.blocks = flavor.blocks;
+  model.hidden_size = flavor.hidden_size;
+  model.heads = flavor.heads;
+  model.kv_heads = flavor.kv_heads;
+  model.mlp_size = flavor.mlp_size;
+  model.vocabulary_size = flavor.vocabulary_size;
+  model.rotary_base = flavor.rotary_base;
+  model.max_sequence_length = sequence;
+  model.tied_head = flavor.tied;
+  model.experts = flavor.experts;
+  model.experts_per_token = flavor.experts_per_token;
+  if (flavor.head_size > 0) {
+    model.qk_norm = true;
+    const bool is_usual = flavor.head_size * flavor.heads == flavor.hidden_size;
+    if (!is_usual) model.own_head_size = flavor.head_size;
+  }
+  return model;
+}
+
+// "8B_flex" is an "8B" with another kernel of attention.
+std::string_view plain_flavor(std::string_view flavor) {
+  for (const std::string_view end : {"_flex_attn", "_varlen_attn", "_flex", "_varlen"}) {
+    if (flavor.ends_with(end)) return flavor.substr(0, flavor.size() - end.size());
+  }
+  return flavor;
+}
+
+struct TorchtitanReason {
+  std::string_view path, why;
+};
+
+// Unless they are off, as by default.
+constexpr TorchtitanReason torchtitan_reasons[] = {
+    {"parallelism.expert_parallel_degree", "every rank has all experts here"},
+    {"parallelism.expert_tensor_parallel_degree", "experts are split as all else is here"},
+    {"training.dtype", "states have the software's bytes here"},
+    {"training.enable_cpu_offload", "states stay on the device here"},
+    {"parallelism.disable_loss_parallel", "the loss is split with the head here"},
+    {"activation_checkpoint.memory_budget", "no such budget is known here; give --recompute"},
+    {"parallelism.pipeline_parallel_split_points", "too old; give module_fqns_per_model_part"},
+    {"fault_tolerance.enable", "failures are for pipesim goodput"},
+    {"optimizer.early_step_in_backward", "the step comes after all backwards here"},
+};
+
+// Tables in which nothing changes what an iteration takes.
+constexpr std::string_view harmless_in_torchtitan[] = {
+    "job.",
+    "profiling.",
+    "metrics.",
+    "optimizer.",
+    "lr_scheduler.",
+    "checkpoint.",
+    "comm.",
+    "validation.",
+    "memory_estimation.",
+    "experimental.",
+    "debug.",
+    "quantize.",
+    "float8.",
+    "mx.",
+    "fault_tolerance.",
+    "compile.",
+    "training.",
+    "activation_checkpoint.",
+    "model.",
+    "parallelism.context_parallel_",
+    "parallelism.pipeline_parallel_expert",
+    "parallelism.expert_parallel_comm",
+    "parallelism.enable_compiled_autograd",
+};
+
+class Torchtitan {
+ public:
+  Torchtitan(const JsonCursor& root, const ImportQuestion& question)
+      : root_(root), settings_(root), question_(question) {}
+
+  Imported read() {
+    imported_.format = "TOML of torchtitan";
+    tensor_ = settings_.integer_or("parallelism.tensor_parallel_degree", 1);
+    stages_ = settings_.integer_or("parallelism.pipeline_parallel_degree", 1);
+    sequence_ = settings_.integer_or("training.seq_len", 2048, 1, 1 << 20);
+    read_model();
+    read_replicas();
+    read_batch();
+    read_pipeline();
+    read_shards();
+    read_precision();
+    read_recomputation();
+    imported_.software = settings_.boolean_or("compile.enable", false) ||
+                                 settings_.boolean_or("training.compile", false)
+                             ? "torchtitan-compile"
+                             : "torchtitan";
+    add_remarks();
+    return std::move(imported_);
+  }
+
+ private:
+  void lacks(std::string_view path, std::string why) {
+    imported_.without_counterpart.push_back({settings_.text_of(path), std::move(why)});
+  }
+
+  void read_model() {
+    const std::string name = settings_.text_or("model.name", "llama3");
+    const std::string flavor = settings_.text_or("model.flavor", "debugmodel");
+    for (const Flavor& known : flavors) {
+      if (known.name == name && known.flavor == plain_flavor(flavor)) {
+        imported_.model = model_of(known, sequence_);
+      }
+    }
+    if (imported_.model) return;
+    imported_.missing.push_back(
+        {"--model", fmt::format("{} {} is no decoder known here; describe it in a file "
+                                "(traces/FORMAT.md)",
+                                printable(name), printable(flavor))});
+  }
+
+  // ---- Replicas
+
+  void read_replicas() {
+    const std::int64_t copies =
+        settings_.integer_or("parallelism.data_parallel_replicate_degree", 1);
+    const auto given = settings_.find("parallelism.data_parallel_shard_degree");
+    std::int64_t shards = given ? given->integer(-1, 1'000'000'000) : -1;
+    if (shards == 0) given->fail("0 shards are none; give -1 for all ranks that are left, or 1");
+    const std::int64_t parts = settings_.integer_or("parallelism.context_parallel_degree", 1);
+    std::optional<std::int64_t> devices = question_.devices;
+    if (parts > 1) {
+      lacks("parallelism.context_parallel_degree",
+            fmt::format("sequences are whole on each device here; of {} devices one is counted",
+                        parts));
+      if (devices) devices = *devices / parts;
+    }
+    const std::int64_t each = tensor_ * stages_ * copies;
+    if (shards < 0 && devices) {
+      if (*devices % each != 0 || *devices < each) {
+        throw input_error(
+            fmt::format("{} devices are no multiple of {} tensor-parallel x {} "
+                        "pipeline ranks x {} copies; give --devices that are",
+                        *devices, tensor_, stages_, copies));
+      }
+      shards = *devices / each;
+    }
+    if (shards > 0) {
+      replicas_ = shards * copies;
+      if (devices && *devices != each * shards) {
+        throw input_error(fmt::format("--devices {}: the file says {}", *devices, each * shards));
+      }
+      imported_.devices = each * shards;
+    } else {
+      imported_.missing.push_back(
+          {"--devices", "all there are: data_parallel_shard_degree takes those that are left"});
+    }
+    if (replicas_ == 1) return;
+    if (shards == 1) {
+      imported_.add("--bucket-bytes", "100MB");  // as models/llama3/infra/parallelize.py asks for
+      return;
+    }
+    imported_.add("--zero", 3);
+    if (copies > 1 && shards > 0) imported_.add("--shard-over", shards);
+    if (copies > 1 && shards < 0) {
+      lacks("parallelism.data_parallel_replicate_degree",
+            "give --devices, and --shard-over replicas / copies");
+    }
+    const std::string reshard =
+        settings_.text_or("parallelism.fsdp_reshard_after_forward", "default");
+    const bool gathers_once = reshard == "never" || (reshard == "default" && stages_ > 1);
+    imported_.add("--gather", gathers_once ? "once" : "pass");
+  }
+
+  void read_batch() {
+    const std::int64_t local = settings_.integer_or("training.local_batch_size", 8);
+    const auto global_given = settings_.find("training.global_batch_size");
+    const std::int64_t global = global_given ? global_given->integer(-1, 1'000'000'000) : -1;
+    std::int64_t micro = local;
+    if (stages_ > 1) {
+      micro = settings_.integer_or("parallelism.pipeline_parallel_microbatch_size", 1);
+      if (local % micro != 0) {
+        throw input_error(
+            fmt::format("pipeline_parallel_microbatch_size {} does not divide "
+                        "local_batch_size {}",
+                        micro, local));
+      }
+    } else if (const auto unused =
+                   settings_.find("parallelism.pipeline_parallel_microbatch_size")) {
+      imported_.without_effect.push_back(
+          settings_.text_of("parallelism.pipeline_parallel_microbatch_size"));
+    }
+    imported_.add("--micro-batch-size", micro);
+    imported_.add("--sequence-length", sequence_);
+    if (global <= 0) {
+      imported_.add("--microbatches", local / micro);
+      return;
+    }
+    if (!replicas_) {
+      imported_.add("--microbatches", local / micro);
+      lacks("training.global_batch_size", "give --devices, for how many batches a step has");
+      return;
+    }
+    const std::int64_t at_once = local * *replicas_;
+    if (global % at_once != 0) {
+      global_given->fail(fmt::format("is no multiple of {} sequences on each of {}", local,
+                                     plural(*replicas_, "replica")));
+    }
+    // Passes of a pipeline add up to a step; without one they are microbatches.
+    const std::int64_t passes = global / at_once;
+    imported_.add("--microbatches", stages_ == 1 ? passes : local / micro);
+    if (stages_ > 1 && passes > 1) imported_.add("--accumulate", passes);
+  }
+
+  // ---- The pipeline
+
+  void read_pipeline() {
+    const std::string name = settings_.text_or("parallelism.pipeline_parallel_schedule", "1F1B");
+    const std::string csv = settings_.text_or("parallelism.pipeline_parallel_schedule_csv", "");
+    const auto per_stage = settings_.find("parallelism.pipeline_parallel_layers_per_stage");
+    const std::int64_t first =
+        settings_.integer_or("parallelism.pipeline_parallel_first_stage_less_layers", 1, 0);
+    const std::int64_t last =
+        settings_.integer_or("parallelism.pipeline_parallel_last_stage_less_layers", 1, 0);
+    const auto parts = settings_.find("parallelism.module_fqns_per_model_part");
+    if (stages_ == 1) {
+      imported_.add("--schedule", "1f1b");
+      imported_.add("--stages", 1);
+      return;
+    }
+    const bool is_single = name == "1F1B" || name == "GPipe" || name == "PipelineScheduleSingle";
+    std::int64_t chunks = is_single ? 1 : 2;
+    if (per_stage && imported_.model) {
+      const std::int64_t size = per_stage->integer(1, 1'000'000);
+      const std::int64_t all = imported_.model->blocks + first + last;
+      const std::int64_t stages = (all + size - 1) / size;
+      if (stages % stages_ != 0) {
+        per_stage->fail(
+            fmt::format("makes {} virtual stages, which {} pipeline ranks do not share "
+                        "alike",
+                        stages, stages_));
+      }
+      chunks = stages / stages_;
+    }
+    std::vector<std::int64_t> layers;
+    if (parts) {
+      layers = layers_of(*parts);
+      if (std::ssize(layers) % stages_ != 0) {
+        parts->fail(fmt::format("{} parts on {}", layers.size(), plural(stages_, "rank")));
+      }
+      chunks = std::ssize(layers) / stages_;
+    } else if (imported_.model) {
+      layers = torchtitan_layout(imported_.model->blocks, stages_ * chunks, first, last);
+    }
+    if (csv.empty()) {
+      add_schedule(name, chunks);
+    } else {
+      imported_.add("--schedule", csv);
+    }
+    if (!layers.empty()) imported_.add("--layout", layout_text(layers));
+  }
+
+  void add_schedule(const std::string& name, std::int64_t chunks) {
+    const Family* found = nullptr;
+    try {
+      found = &family(name);
+    } catch (const Error& error) {
+      settings_.find("parallelism.pipeline_parallel_schedule")->fail(error.what());
+    }
+    imported_.add("--schedule", found->name);
+    imported_.add("--stages", stages_);
+    if (found->many_chunks) imported_.add("--virtual-stages", chunks);
+  }
+
+  // Of each part, the embedding, blocks, and the last norm and the head as one.
+  std::vector<std::int64_t> layers_of(const JsonCursor& parts) const {
+    std::vector<std::int64_t> layers;
+    std::int64_t next = 0;
+    for (const JsonCursor& part : parts.array()) {
+      std::int64_t count = 0;
+      for (const JsonCursor& module : part.array()) {
+        const std::string& name = module.string();
+        if (name == "norm") continue;
+        ++count;
+        if (name == "tok_embeddings" || name == "output") continue;
+        if (name != fmt::format("layers.{}", next)) {
+          module.fail(fmt::format("{} where layers.{} follows", quote(name), next));
+        }
+        ++next;
+      }
+      if (count == 0) part.fail("holds no layer; every part needs one");
+      layers.push_back(count);
+    }
+    return layers;
+  }
+
+  void read_shards() {
+    const bool is_async = settings_.boolean_or("parallelism.enable_async_tensor_parallel", false);
+    if (tensor_ == 1) return;
+    imported_.add("--tensor-parallel", tensor_);
+    imported_.add("--sequence-parallel");
+    if (is_async) {
+      lacks("parallelism.enable_async_tensor_parallel",
+            "how much it hides it does not say; give --tensor-overlap PART, such as 0.8");
+    }
+  }
+
+  void read_precision() {
+    std::string precision =
+        settings_.text_or("training.mixed_precision_param", "bfloat16") == "float32" ? "fp32"
+                                                                                     : "bf16";
+    const bool is_plain = precision == "fp32";
+    if (const auto converters = settings_.find("model.converters")) {
+      for (const JsonCursor& one : converters->array()) {
+        const std::string& name = one.string();
+        if (name == "float8" || name.starts_with("quantize.linear.float8")) {
+          precision = "fp8";
+        } else {
+          imported_.without_counterpart.push_back(
+              {"model.converters: " + printable(name), "not known here"});
+        }
+      }
+    }
+    imported_.add("--precision", precision);
+    if (!is_plain) imported_.add("--gradient-bytes", 4);
+  }
+
+  void read_recomputation() {
+    const std::string mode = settings_.text_or("activation_checkpoint.mode", "selective");
+    const std::string option = settings_.text_or("activation_checkpoint.selective_ac_option", "2");
+    if (mode == "none") return;
+    if (mode == "full") {
+      imported_.add("--recompute", "full");
+      return;
+    }
+    if (mode == "selective" && option == "op") {
+      imported_.add("--recompute", "norms,activation,products");
+      return;
+    }
+    if (mode == "selective") {
+      imported_.without_counterpart.push_back(
+          {fmt::format("activation_checkpoint.selective_ac_option = {}", printable(option)),
+           "every block computes the same again here; give --recompute"});
+      return;
+    }
+    lacks("activation_checkpoint.mode", "not known here; give --recompute");
+  }
+
+  void add_remarks() {
+    for (const Settings::Leaf& leaf : settings_.rest()) {
+      const std::string text = Settings::text_of(leaf.path, *leaf.value);
+      const auto* reason =
+          std::ranges::find(torchtitan_reasons, leaf.path, &TorchtitanReason::path);
+      const auto* number = leaf.value->get_if<std::int64_t>();
+      const auto* flag = leaf.value->get_if<bool>();
+      const auto* word = leaf.value->get_if<std::string>();
+      const bool is_off = (number != nullptr && *number <= 1) || (flag != nullptr && !*flag) ||
+                          (word != nullptr && *word == "float32");
+      const bool is_harmless = std::ranges::any_of(
+          harmless_in_torchtitan,
+          [&](std::string_view prefix) { return leaf.path.starts_with(prefix); });
+      if (reason != std::end(torchtitan_reasons) && !is_off) {
+        imported_.without_counterpart.push_back({text, std::string(reason->why)});
+      } else if (reason != std::end(torchtitan_reasons) || is_harmless) {
+        imported_.without_effect.push_back(text);
+      } else {
+        imported_.without_counterpart.push_back({text, "not known here"});
+      }
+    }
+  }
+
+  JsonCursor root_;
+  Settings settings_;
+  ImportQuestion question_;
+  Imported imported_;
+  std::int64_t tensor_ = 1;
+  std::int64_t stages_ = 1;
+  std::int64_t sequence_ = 1;
+  std::optional<std::int64_t> replicas_;  // where the number of devices is known
+};
+
+}  // namespace
+
+TorchtitanName torchtitan_name(const Model& model) {
+  for (const Flavor& flavor : flavors) {
+    Model known = model_of(flavor, model.max_sequence_length);
+    known.name = model.name;
+    if (known == model) return {std::string(flavor.name), std::string(flavor.flavor)};
+  }
+  return {};
+}
+
+std::vector<std::int64_t> torchtitan_layout(std::int64_t blocks, std::int64_t stages,
+                                            std::int64_t first, std::int64_t last) {
+  const std::int64_t all = blocks + first + last;
+  const std::int64_t each = all / stages;
+  if (each < 1 || each < first || each < last || blocks < 1) {
+    throw input_error(fmt::format("{} on {}: torchtitan has no such split, of at least {} a stage",
+                                  plural(blocks, "block"), plural(stages, "virtual stage"),
+                                  std::max({first, last, std::int64_t{1}})));
+  }
+  std::vector<std::int64_t> layers(static_cast<std::size_t>(stages), each);
+  for (std::int64_t i = 0; i < all % stages; ++i) ++layers[static_cast<std::size_t>(i)];
+  // One layer each, whatever they count as.
+  layers.front() += 1 - first;
+  layers.back() += 1 - last;
+  return layers;
+}
+
+Imported read_torchtitan(const JsonCursor& root, const ImportQuestion& question) {
+  try {
+    return Torchtitan(root, question).read();
+  } catch (const Error& error) {
+    const std::string what = error.what();
+    if (what.starts_with(printable(root.file()))) throw;
+    throw Error(error.cause(), fmt::format("{}: {}", printable(root.file()), what));
+  }
+}
+
+}  // namespace pipesim

@@ -1,0 +1,212 @@
+// `pipesim import` and `pipesim plan --export`, as a user calls them.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "sim/cost/model.h"
+#include "tests/files.h"
+#include "tests/model_calls.h"
+#include "traces/base/files.h"
+#include "traces/base/text.h"
+
+namespace pipesim {
+namespace {
+
+using namespace testing;
+
+std::string import_sample(const std::string& name) {
+  return source_file("examples/import/" + name);
+}
+
+// Without the program's name, and what quotes values have.
+std::string command_of(const Json& json) {
+  std::string command = json["command"];
+  EXPECT_TRUE(command.starts_with("pipesim ")) << command;
+  std::erase(command, '\'');
+  return command.substr(8);
+}
+
+TEST(ImportCommand, PrintedCommandsRun) {
+  const std::string question = " --cluster dgx-a100";
+  const Json megatron = json_of("import " + import_sample("megatron_gpt3.sh") + question);
+  EXPECT_EQ(megatron["format"], "pipesim-import");
+  EXPECT_EQ(megatron["missing"], Json::array());
+  // As someone would write it down.
+  EXPECT_EQ(json_of(command_of(megatron))["makespan_ns"],
+            json_of("--model gpt3-175b --cluster dgx-a100 --devices 64 --schedule interleaved "
+                    "--stages 8 --virtual-stages 3 --tensor-parallel 8 --sequence-parallel "
+                    "--global-batch 64 --recompute selective --gradient-bytes 4")["makespan_ns"]);
+  const Json torchtitan =
+      json_of("import " + import_sample("torchtitan_8b.toml") + " --cluster dgx-h100 --devices 64");
+  EXPECT_GT(json_of(command_of(torchtitan))["tokens_per_second"], 0);
+  const Json deepspeed =
+      json_of("import " + import_sample("deepspeed.json") + question + " --model gpt2-xl");
+  ASSERT_EQ(deepspeed["missing"].size(), 2);
+  EXPECT_EQ(deepspeed["missing"][0]["flag"], "--stages");
+  EXPECT_GT(json_of(command_of(deepspeed) + " --stages 4")["tokens_per_second"], 0);
+}
+
+TEST(ImportCommand, ReportsHaveTheSameCommand) {
+  for (const char* name : {"megatron_gpt3.sh", "torchtitan_8b.toml"}) {
+    const std::string line = "import " + import_sample(name) + " --cluster dgx-h100 --devices 64";
+    const std::string report = output_of(line);
+    const std::vector<std::string> commands = advised_commands(report);
+    ASSERT_EQ(commands.size(), 1U) << report;
+    EXPECT_EQ(unwrapped(commands[0]), command_of(json_of(line)));
+    for (const std::string& one : lines_of(report)) EXPECT_LE(one.size(), 80U) << one;
+  }
+  const std::string report = output_of("import " + import_sample("megatron_gpt3.sh"));
+  EXPECT_NE(report.find("To be added:\n  --cluster:"), std::string::npos) << report;
+  EXPECT_NE(report.find("Without counterpart:\n  --mtp-num-layers 2: multi-token"),
+            std::string::npos);
+  EXPECT_NE(report.find("Change nothing here:\n  --use-distributed-optimizer, of one replica"),
+            std::string::npos);
+}
+
+TEST(ImportCommand, WritesModelsThatHaveNoName) {
+  const TemporaryFolder folder;
+  write_file(folder / "args.txt",
+             "--num-layers 4 --hidden-size 256 --num-attention-heads 8 --kv-channels 64\n"
+             "--seq-length 128 --vocab-size 1000 --swiglu --normalization RMSNorm\n"
+             "--disable-bias-linear --position-embedding-type rope --hidden-dropout 0\n"
+             "--attention-dropout 0 --micro-batch-size 2 --global-batch-size 16 --bf16\n"
+             "--pipeline-model-parallel-size 2\n"
+             "--pipeline-model-parallel-layout 'Et|t*3L'\n");
+  const std::string line = "import " + (folder / "args.txt") + " --cluster dgx-a100 --devices 4";
+  const std::string printed = output_of(line);
+  EXPECT_NE(printed.find("--model model.json"), std::string::npos) << printed;
+  EXPECT_NE(printed.find("\"format\": \"pipesim-model\""), std::string::npos);
+  const std::string file = folder / "own model.json";
+  std::vector<std::string> call = words(line + " --json --write-model");
+  call.push_back(file);
+  const Outcome outcome = pipesim(call);
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(find_model(file).head_size(), 64);
+  const Json json = Json::parse(outcome.out);
+  EXPECT_EQ(parse_model(json["model"].dump(), "printed"), find_model(file));
+  EXPECT_NE(json["command"].get<std::string>().find("--model '" + file + "'"), std::string::npos);
+  std::filesystem::rename(file, folder / "m.json");
+  const std::string command = replaced(command_of(json), file, folder / "m.json");
+  const Json predicted = json_of(command);
+  EXPECT_EQ(predicted["microbatches"], 4);
+  EXPECT_EQ(predicted["stages"], 2);
+}
+
+TEST(ImportCommand, RefusesInOneSentence) {
+  const TemporaryFolder folder;
+  const auto refuse = [&](const std::string& text, const std::string& more,
+                          const std::string& part) {
+    write_file(folder / "f", text);
+    expect_refused("import " + (folder / "f") + more, 2, part);
+  };
+  expect_refused("import", 2, "FILE is missing");
+  expect_refused("import nowhere.toml", 2, "nowhere.toml");
+  refuse("hello", "", "none of the formats");
+  refuse("--num-layers $N --hidden-size 8 --num-attention-heads 1", "", "$N has no value");
+  refuse("[training]\nseq_len = x", "", "f:2:");
+  refuse("{\"train_batch_size\": ", "", "f:1:");
+  refuse("{\"train_batch_size\": 8}", " --write-model " + (folder / "m.json"),
+         "describes no model");
+  EXPECT_FALSE(std::filesystem::exists(folder / "m.json"));
+}
+
+// ---- There and back
+
+TEST(ExportedPlan, IsTheSameTrainingInMegatron) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "args.sh";
+  // Its 50,257 words are filled up to what four ranks share evenly, and the model is another then.
+  const std::string question =
+      "plan --model gpt2-large --cluster dgx-a100 --devices 32 --global-batch 64 "
+      "--only schedule=1f1b,interleaved --only recompute=none,selective,full,norms ";
+  for (const char* more :
+       {"--only zero=0,1 --only overlap-gather=off", "--fix stages=4 --fix zero=0",
+        "--fix stages=8 --only zero=0,1", "--fix stages=4 --fix schedule=interleaved --fix zero=1",
+        "--fix tensor-parallel=4 --fix sequence-parallel=on --fix zero=0 --fix recompute=full",
+        "--fix stages=2 --fix recompute=norms --fix bucket-bytes=25MB --fix zero=1",
+        "--fix shard-over=node --fix zero=1 --fix bucket-bytes=100MB --fix stages=1",
+        "--fix zero=1 --fix overlap-gather=on --fix bucket-bytes=25MB --fix stages=2",
+        "--fix stages=2 --fix zero=0 --attention fused --gradient-bytes 4"}) {
+    const std::string line = question + more;
+    const Json best = json_of(line + " --top 1")["best"];
+    if (best.is_null()) {
+      ADD_FAILURE() << line << ": nothing fits";
+      continue;
+    }
+    write_file(file, output_of(line + " --export megatron"));
+    const Json imported =
+        json_of("import " + file + " --cluster dgx-a100 --devices 32 --write-model " +
+                (folder / "filled_up.json"));
+    EXPECT_EQ(imported["without_counterpart"], Json::array()) << line;
+    EXPECT_EQ(imported["without_effect"], Json::array()) << line;
+    const Json predicted = json_of(command_of(imported));
+    EXPECT_EQ(predicted["makespan_ns"], best["iteration_ns"]) << line << "\n" << imported;
+    EXPECT_EQ(predicted["peak_memory_bytes"], best["peak_memory_bytes"]) << line;
+  }
+}
+
+TEST(ExportedPlan, IsTheSameTrainingInTorchtitan) {
+  const TemporaryFolder folder;
+  const std::string question =
+      "plan --model llama-3-8b --cluster dgx-h100 --devices 64 --global-batch 128 "
+      "--software torchtitan --gradient-bytes 4 --only recompute=none,full ";
+  for (const char* more :
+       {"--fix zero=3 --fix gather=pass --fix stages=1 --fix tensor-parallel=1",
+        "--fix zero=3 --only gather=pass,once --fix stages=4 --fix schedule=1f1b "
+        "--fix tensor-parallel=1",
+        "--fix zero=3 --fix gather=once --fix stages=4 --fix schedule=zb-v "
+        "--fix tensor-parallel=2 --fix sequence-parallel=on --fix shard-over=node",
+        "--fix zero=3 --fix gather=once --fix stages=4 --fix schedule=zb-h1 "
+        "--fix tensor-parallel=2 --fix sequence-parallel=on",
+        "--fix zero=0 --fix bucket-bytes=100MB --fix stages=8 --fix schedule=interleaved-zb "
+        "--fix tensor-parallel=4 --fix sequence-parallel=on"}) {
+    const std::string line = question + more;
+    const Json best = json_of(line + " --top 1")["best"];
+    if (best.is_null()) {
+      ADD_FAILURE() << line << ": nothing fits";
+      continue;
+    }
+    output_of(line + " --export torchtitan --output " + (folder / "out"));
+    const Json imported =
+        json_of("import " + (folder / "out/torchtitan.toml") + " --cluster dgx-h100 --devices 64");
+    EXPECT_EQ(imported["without_counterpart"], Json::array()) << line;
+    std::string command = command_of(imported);
+    if (const std::size_t at = command.find("schedule.csv"); at != std::string::npos) {
+      command.insert(at, folder / "out/");
+    }
+    const Json predicted = json_of(command);
+    EXPECT_EQ(predicted["makespan_ns"], best["iteration_ns"]) << line << "\n" << imported;
+    EXPECT_EQ(predicted["peak_memory_bytes"], best["peak_memory_bytes"]) << line;
+  }
+}
+
+TEST(ExportedPlan, WhatTheyCantDoIsRefused) {
+  const TemporaryFolder folder;
+  const std::string question =
+      "plan --model gpt2-large --cluster dgx-a100 --devices 32 --global-batch 64 ";
+  expect_refused(question + "--fix stages=4 --fix schedule=zb-h1 --export megatron", 2,
+                 "--only schedule=1f1b,interleaved");
+  expect_refused(question +
+                     "--export torchtitan --fix schedule=1f1b --fix zero=0 "
+                     "--fix bucket-bytes=100MB --fix recompute=none",
+                 2, "no flavor");
+  expect_refused(question + "--export nemo", 2, "known, nearest first: ");
+  expect_refused(question + "--output x", 2, "--export");
+  expect_refused(question + "--export megatron --json", 2, "the report's place");
+  const std::string llama =
+      "plan --model llama-3-8b --cluster dgx-h100 --devices 64 --global-batch 128 ";
+  const std::string zb =
+      "--fix stages=4 --fix schedule=zb-h1 --fix recompute=none --fix zero=3 "
+      "--fix gather=once --fix tensor-parallel=1 ";
+  expect_refused(llama + zb + "--export torchtitan", 2, "--output FOLDER");
+  expect_refused(llama + "--fix zero=1 --export torchtitan", 2, "--only zero=0,3");
+  write_file(folder / "taken", "");
+  expect_refused(llama + zb + "--export torchtitan --output " + (folder / "taken"), 2, "taken");
+  const Outcome none = call(question + "--memory-cap 1MB --export megatron");
+  EXPECT_EQ(none.status, 1);
+  EXPECT_NE(none.err.find("no layout was found that fits"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace pipesim
