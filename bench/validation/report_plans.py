@@ -57,10 +57,11 @@ def ranks_table(layouts: Iterable[PlannedLayout], place_in: Callable[[PlannedLay
         place = place_in(one)
         rank = place.rank if one.fits else "doesn't fit"
         figures = [f"{one.ns / 1e9:.2f}", rank, percent(slower(one.ns, place.best), 1)]
-        rows.append([one.name, *figures, *layout_cells(one.words, one.devices)])
+        source = one.group.partition(",")[0]
+        rows.append([source, one.name, *figures, *layout_cells(one.words, one.devices)])
         best = [f"{place.best.ns / 1e9:.2f}", "1", ""]
-        rows.append(["best", *best, *layout_cells(place.best.words, one.devices)])
-    return table(["layout", "predicted, s", "rank", "slower, %", *LAYOUT_HEADS], rows)
+        rows.append(["", "best", *best, *layout_cells(place.best.words, one.devices)])
+    return table(["source", "layout", "predicted, s", "rank", "slower, %", *LAYOUT_HEADS], rows)
 
 
 def span_of_ranks(places: Iterable[Place]) -> str:
