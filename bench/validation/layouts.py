@@ -67,7 +67,9 @@ def read_layouts(folder: Path = DATA) -> list[Layout]:
     try:
         return [one for group in read_json(path)["sets"] for one in layouts_of(group, rows)]
     except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{path}: lacks a key, or names a row that is not there: {error}") from error
+        raise InputError(
+            f"{path}: lacks a key, or names a row that is not there: {error}"
+        ) from error
 
 
 def software_flags(pipesim: Pipesim, row: Row, usual: str) -> list[str]:

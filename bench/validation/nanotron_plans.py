@@ -59,13 +59,14 @@ def narrowings(choice: Choice) -> list[dict[str, str]]:
 
 def read_evaluated(text: str) -> dict[Key, Best]:
     """Of what `pipesim plan --csv` writes."""
-    lines = csv.DictReader(io.StringIO(text))
-    columns = ("tensor_parallel", "stages", "micro_batch_size", "zero")
     return {
-        tuple(int(line[column]) for column in columns): Best(
-            layout_words(line["command"]), int(line["iteration_ns"])
-        )
-        for line in lines
+        (
+            int(line["tensor_parallel"]),
+            int(line["stages"]),
+            int(line["micro_batch_size"]),
+            int(line["zero"]),
+        ): Best(layout_words(line["command"]), int(line["iteration_ns"]))
+        for line in csv.DictReader(io.StringIO(text))
     }
 
 

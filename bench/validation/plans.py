@@ -14,6 +14,9 @@ from program import InputError, Json, Pipesim
 from rows import Row, Source, read_json
 
 FILE = Path(__file__).resolve().parent / "published_plans.json"
+# What became of a layout of nanotron.
+MEASURED, CONTRADICTS = "measured", "contradicts"
+DID_NOT_RUN, NOT_TRIED = "did not run", "not tried"
 COMMAND = "python3 -B bench/validation/published_plans.py --write"
 
 
@@ -62,12 +65,11 @@ class PlannedChoice:
     chosen_ns: int
     loss: float  # what that was measured slower than the one measured fastest
     narrowed: Best  # of all combinations of their values
-    narrowed_end: str  # MEASURED, or what else became of it
+    narrowed_end: str  # what became of that
     narrowed_loss: float | None  # where it was measured
     all: Best
 
 
-MEASURED, CONTRADICTS, DID_NOT_RUN, NOT_TRIED = "measured", "contradicts", "did not run", "not tried"
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,14 @@ from choosing import Choice
 from command_line import Parser, run_program
 from hardware import Hardware, all_hardware
 from layouts import Layout, layout_words, only, question_flags, read_layouts
-from nanotron_plans import choices_to_plan, narrowings, planned_choice, read_evaluated, rows_of
+from nanotron_plans import (
+    Key,
+    choices_to_plan,
+    narrowings,
+    planned_choice,
+    read_evaluated,
+    rows_of,
+)
 from plans import (
     FILE,
     Best,
@@ -82,10 +89,11 @@ class Planner:
             ]
             *_, everything = self._pipesim.predict_possible([*narrowed, self._command(row, [])])
             # A space where nothing fits leaves none.
-            evaluated = [read_evaluated(file.read_text()) for file in files if file.exists()]
+            evaluated: dict[Key, Best] = {}
+            for file in files:
+                evaluated |= read_evaluated(file.read_text()) if file.exists() else {}
         assert everything is not None
-        first = even_best(everything)
-        return planned_choice(choice, {k: v for one in evaluated for k, v in one.items()}, first, rows)
+        return planned_choice(choice, evaluated, even_best(everything), rows)
 
     def _command(self, row: Row, flags: Iterable[str]) -> list[str]:
         question = question_flags(self._pipesim, row, self._hardware[row.cluster].software)
@@ -134,7 +142,8 @@ def write(pipesim: Pipesim) -> int:
     choices = [planner.choice(one, rows_of(one, nanotron)) for one in some]
     plans = Plans(planner.layouts(layouts), choices)
     write_whole(FILE, plans_text(plans))
-    print(f"{len(plans.layouts)} layouts and {len(choices)} choices in {time.monotonic() - start:.0f} s")
+    took = time.monotonic() - start
+    print(f"{len(plans.layouts)} layouts and {len(choices)} choices in {took:.0f} s")
     return 0
 
 

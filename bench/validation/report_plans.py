@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from statistics import fmean, median
 
 from layouts import Layout, axes_of
-from plans import COMMAND, MEASURED, Best, Place, PlannedChoice, PlannedLayout, Plans, slower
+from plans import COMMAND, MEASURED, Place, PlannedChoice, PlannedLayout, Plans, slower
 from program import InputError
 from tables import percent, signed, table
 
@@ -50,7 +50,9 @@ def layout_title(words: str) -> str:
 LAYOUT_HEADS = ("t", "p", "chunks", "d", "b", "schedule", "recompute", "ZeRO")
 
 
-def ranks_table(layouts: Iterable[PlannedLayout], place_in: Callable[[PlannedLayout], Place]) -> str:
+def ranks_table(
+    layouts: Iterable[PlannedLayout], place_in: Callable[[PlannedLayout], Place]
+) -> str:
     """Two lines each: the layout, and the best."""
     rows = []
     for one in layouts:
