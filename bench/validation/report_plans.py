@@ -8,7 +8,7 @@ from statistics import fmean, median
 from layouts import Layout, axes_of
 from plans import COMMAND, MEASURED, Place, PlannedChoice, PlannedLayout, Plans, slower
 from program import InputError
-from tables import percent, signed, table
+from tables import GIB, percent, signed, table
 
 
 def layout_cells(words: str, devices: int) -> list[str]:
@@ -57,7 +57,7 @@ def ranks_table(
     rows = []
     for one in layouts:
         place = place_in(one)
-        rank = place.rank if one.fits else "doesn't fit"
+        rank = place.rank if one.fits else f"doesn't fit: {one.peak_bytes / GIB:.1f} GiB"
         figures = [f"{one.ns / 1e9:.2f}", rank, percent(slower(one.ns, place.best), 1)]
         source = one.group.partition(",")[0]
         rows.append([source, one.name, *figures, *layout_cells(one.words, one.devices)])
