@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from command_line import Parser, run_program
-from findings import Hardware, all_hardware
+from hardware import Hardware, all_hardware
 from predictions import NamedError, Outcome, peaks, predict_rows, summarise, times
 from program import Json, Pipesim
 from rows import Row, Source, Use, read_rows

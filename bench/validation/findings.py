@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from activation_bytes import BytesRow, activation_bytes
 from goodput_figures import GoodputFigures, goodput_figures
+from hardware import Hardware, all_hardware
+from layouts import Layout, read_layouts
+from plans import Plans, read_plans, stale
 from predictions import Outcome, predict_possible, predict_rows
 from products import ProductRow, examine_products
 from program import Json, Pipesim
 from rows import DATA, LeftOut, Row, Source, Use, read_left_out, read_products, read_rows
 from schedule_figures import Figure, bubble_rates, gpipe_speedups, schedule_ratios
 from v_shape_figures import controllable_memory, dualpipes
-
-
-@dataclass(frozen=True)
-class Hardware:
-    """What a cluster is made of."""
-
-    device: str
-    title: str
-    software: str  # what trains on it where a row doesn't say
 
 
 @dataclass(frozen=True)
@@ -44,27 +37,15 @@ class Findings:
     v_shapes: list[Figure]
     dualpipes: list[Figure]
     goodput: GoodputFigures
+    layouts: list[Layout]  # that are published
+    plans: Plans
+    stale_plans: list[str]  # what the plans say that is no longer so
 
     def of(self, source: Source) -> list[Outcome]:
         return [outcome for outcome in self.outcomes if outcome.row.source is source]
 
     def software_of(self, row: Row) -> str:
         return row.software or self.hardware[row.cluster].software
-
-
-def hardware_of(pipesim: Pipesim, name: str) -> Hardware:
-    """Of a cluster's preset."""
-    cluster = pipesim.preset("clusters", name)
-    device = cluster["device"]
-    if isinstance(device, str):
-        file = pipesim.preset("devices", device)
-        return Hardware(device, file["title"], file["software"]["base"])
-    base = hardware_of(pipesim, cluster["base"])
-    return Hardware(device["name"], device["title"], base.software)
-
-
-def all_hardware(pipesim: Pipesim, rows: Iterable[Row]) -> dict[str, Hardware]:
-    return {name: hardware_of(pipesim, name) for name in sorted({row.cluster for row in rows})}
 
 
 def examine(pipesim: Pipesim, folder: Path = DATA) -> Findings:
@@ -78,6 +59,8 @@ def examine(pipesim: Pipesim, folder: Path = DATA) -> Findings:
         for row in rows
         if row.source is Source.SC21
     ]
+    layouts, plans = read_layouts(folder), read_plans()
+    hardware = all_hardware(pipesim, [*rows, *(one.row for one in layouts)])
     cluster = pipesim.preset("clusters", "dgx-a100")
     device = pipesim.preset("devices", cluster["device"])
     card, products = read_products(folder)
@@ -85,7 +68,7 @@ def examine(pipesim: Pipesim, folder: Path = DATA) -> Findings:
         cluster=cluster,
         device=device,
         software=pipesim.software(device["software"]["base"], cluster["device"]),
-        hardware=all_hardware(pipesim, rows),
+        hardware=hardware,
         outcomes=predict_rows(pipesim, ran),
         failed=[outcome for outcome in possible if outcome is not None],
         refused=[row for row, outcome in zip(not_run, possible) if outcome is None],
@@ -99,4 +82,7 @@ def examine(pipesim: Pipesim, folder: Path = DATA) -> Findings:
         v_shapes=controllable_memory(pipesim, folder),
         dualpipes=dualpipes(pipesim),
         goodput=goodput_figures(pipesim, folder),
+        layouts=layouts,
+        plans=plans,
+        stale_plans=stale(pipesim, plans, layouts, rows, hardware),
     )

@@ -48,10 +48,13 @@ class ErrorSummary:
 NamedError = tuple[str, float]
 
 
+def model_path(pipesim: Pipesim, model: Model) -> str:
+    return pipesim.file({"format": "pipesim-model", "version": 1, **asdict(model)})
+
+
 def model_flags(pipesim: Pipesim, model: Model, cluster: str, training: Training) -> list[str]:
     """But for the ranks of the pipeline, which are the schedule's."""
-    file = {"format": "pipesim-model", "version": 1, **asdict(model)}
-    flags = ["--model", pipesim.file(file), "--cluster", cluster]
+    flags = ["--model", model_path(pipesim, model), "--cluster", cluster]
     for name, value in asdict(training).items():
         is_flag = name not in ("pipeline_parallel", "asynchronous_reduction", "exchange_overlap")
         if is_flag and value is not None and not isinstance(value, bool):

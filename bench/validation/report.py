@@ -12,6 +12,7 @@ from goodput_figures import JobRow
 from measures import Measures
 from predictions import Outcome, summarise, times
 from program import Json, nanoseconds, value_of
+from report_plans import plan_tables
 from report_sets import set_tables
 from rows import DATA, Source, read_json
 from schedule_figures import Figure
@@ -239,6 +240,7 @@ def validation_report(findings: Findings, measures: Measures, folder: Path = DAT
         "sc21": sc21_table(findings),
         "multi_node": rows_table(findings.of(Source.VTRAIN_MULTI_NODE)),
         **set_tables(findings),
+        **plan_tables(findings.plans, findings.stale_plans, findings.layouts),
         **schedule_tables(findings),
         **goodput_tables(findings),
         "dualpipe": dualpipe_table(read_json(folder / "dualpipe.json")),

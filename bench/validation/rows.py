@@ -29,6 +29,7 @@ class Use(Enum):
     UNSEEN = "unseen"  # never looked at when fitting
     CONTRADICTS = "contradicts_neighbours"  # see Row.reason; never fitted
     DID_NOT_RUN = "did_not_run"  # out of memory, or crashed
+    LAYOUT = "layout"  # of published_layouts.json; its time is not compared
 
 
 class Source(Enum):
@@ -45,6 +46,7 @@ class Source(Enum):
     TORCHTITAN = "torchtitan h100"
     BIGSCIENCE = "bigscience a100"
     SC21_ZERO3 = "sc21 zero-3"
+    LLAMA_3 = "llama 3"  # layouts alone
 
 
 # The software that each ran, where it is not the device's usual one, and no row says.

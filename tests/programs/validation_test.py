@@ -25,7 +25,18 @@ from ablate_software import AS_IT_IS, TERMS, Ablation  # noqa: E402
 from choosing import AMONG, Choice, choices, misfits  # noqa: E402
 from findings import Findings, examine  # noqa: E402
 from goals import broken_bounds  # noqa: E402
+from layouts import axes_of, layout_words, question_flags, read_layouts  # noqa: E402
 from measures import measure, spans_nodes  # noqa: E402
+from nanotron_plans import (  # noqa: E402
+    choices_to_plan,
+    end_of,
+    key_of,
+    narrowings,
+    planned_choice,
+    read_evaluated,
+    rows_of as rows_of_choice,
+)
+from plans import Best, Place, place_of, plans_text, read_plans, stale  # noqa: E402
 from predictions import ErrorSummary, Outcome, summarise  # noqa: E402
 from preset_files import HARDWARE, carried, with_value  # noqa: E402
 from program import (  # noqa: E402
@@ -36,7 +47,9 @@ from program import (  # noqa: E402
     value_of,
     write_whole,
 )
+from published_plans import Planner  # noqa: E402
 from report import validation_report  # noqa: E402
+from report_plans import layout_cells, plan_tables, ranks_summary  # noqa: E402
 from rows import Row, Source, Use, read_json, read_products, read_rows  # noqa: E402
 from software_constants import PRESETS, by_nodes, of_network  # noqa: E402
 from validate import check  # noqa: E402
@@ -256,6 +269,152 @@ class Choosing(unittest.TestCase):
         some = [outcome(row, 1, 1, peak) for peak in (9, 10, 11, 30)]
         self.assertEqual([one.fits for one in some], [True, True, False, False])
         self.assertEqual(summarise(misfits(some)).mean, 0.5)
+
+
+class PublishedLayouts(unittest.TestCase):
+    def test_are_those_of_presets(self) -> None:
+        """Shapes; and devices as the sources have them."""
+        known = {
+            "76.1B": ("megatron-76b", 1024),
+            "145.6B": ("megatron-145b", 1536),
+            "310.1B": ("megatron-310b", 1920),
+            "529.6B": ("megatron-530b", 2520),
+            "1008B": ("megatron-1t", 3072),
+            "530B, present work": ("megatron-530b", 280),
+            "1T, present work": ("megatron-1t", 512),
+            "405B, 8,192 GPUs": ("llama-3-405b", 8192),
+            "405B, 16,384 GPUs": ("llama-3-405b", 16384),
+        }
+        layouts = read_layouts()
+        self.assertEqual(len(layouts), 20)
+        for layout in layouts:
+            row, training = layout.row, layout.row.training
+            self.assertEqual(row.use is Use.LAYOUT, layout.name in known, layout.name)
+            if row.use is not Use.LAYOUT:
+                continue
+            preset, devices = known[layout.name]
+            file = pipesim.preset("models", preset)
+            self.assertEqual(training.devices, devices, layout.name)
+            usual = {"kv_heads": file["heads"], "mlp_size": 4 * file["hidden_size"]}
+            for key in ("blocks", "hidden_size", "heads", "kv_heads", "mlp_size"):
+                expected = file.get(key, usual.get(key))
+                self.assertEqual(getattr(row.model, key), expected, f"{layout.name}: {key}")
+
+    def test_are_asked_about_as_rows_are_predicted(self) -> None:
+        """A layout that is a row, by what is asked of a plan and by what predicts the row."""
+        for layout in read_layouts():
+            row = layout.row
+            if row.use is Use.LAYOUT or row.source is Source.MLPERF:
+                continue  # whose buckets are of another size than a plan's
+            flags = question_flags(pipesim, row, findings.hardware[row.cluster].software)
+            for axis, value in layout.stated.items():
+                is_asked = axis not in ("shard-over", "sequence-parallel") and value != "0"
+                flags += [f"--{axis}", value] if is_asked else []
+            flags += ["--sequence-parallel"] if row.training.sequence_parallel else []
+            flags += ["--bucket-bytes", "off"] if row.training.data_parallel > 1 else []
+            (outcome,) = (one for one in findings.of(row.source) if one.row == row)
+            (result,) = pipesim.predict([flags])
+            self.assertEqual(result["makespan_ns"] / 1e9, outcome.seconds, layout.name)
+
+    def test_have_words(self) -> None:
+        command = (
+            "pipesim --model m.json --devices 64 --schedule 1f1b --stages 4 --sequence-parallel "
+            "--layout 3,3,2 --zero 1"
+        )
+        words = layout_words(command)
+        self.assertEqual(words, "--schedule 1f1b --stages 4 --sequence-parallel --zero 1")
+        axes = {"schedule": "1f1b", "stages": "4", "sequence-parallel": "on", "zero": "1"}
+        self.assertEqual(axes_of(words), axes)
+        cells = ["1", "4", "1", "16", "1", "1f1b", "none", "1"]
+        self.assertEqual(layout_cells(words, 64), cells)
+
+    def test_have_ranks(self) -> None:
+        best = {"command": "pipesim --schedule 1f1b --stages 2", "iteration_ns": 5}
+        certificate = {"best": best, "faster_splits": 7, "faster_splits_counted_to": 100}
+        place = place_of(certificate)
+        self.assertEqual((place.rank, place.best), ("8", Best("--schedule 1f1b --stages 2", 5)))
+        self.assertEqual(place_of({**certificate, "faster_splits": 100}).rank, "more than 100")
+        one = replace(findings.plans.layouts[0], group="g", ns=6, could=place, all=place)
+        other = replace(one, ns=10, could=Place(place.best, 100, False))
+        misfit = replace(one, ns=2, fits=False)
+        summary = ranks_summary([one, other, misfit], {"g": "all"})
+        self.assertIn("| g | all | 3 | 2 | 8 to more than 100 | 60.0 | 100.0 | 8 | 60.0 | 100.0 |", summary)
+
+    def test_take_the_times_that_the_file_says(self) -> None:
+        self.assertEqual(findings.stale_plans, [])
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "plans.json"
+            path.write_text(plans_text(findings.plans))
+            self.assertEqual(read_plans(path), findings.plans)
+        for layout in findings.plans.layouts:
+            for place in (layout.could, layout.all):
+                self.assertEqual(place.faster_splits == 0, layout.ns <= place.best.ns, layout.name)
+            self.assertLessEqual(layout.all.best.ns, layout.could.best.ns)
+            self.assertGreaterEqual(layout.all.faster_splits, layout.could.faster_splits)
+
+    def test_are_not_shown_where_the_file_is_stale(self) -> None:
+        first, *others = findings.plans.layouts
+        some = (findings.layouts, ROWS, findings.hardware)
+        changed = replace(findings.plans, layouts=[replace(first, ns=first.ns + 1), *others])
+        (sentence,) = stale(pipesim, changed, *some)
+        self.assertRegex(sentence, rf"1.7B, .*: takes {first.ns:,} ns, not {first.ns + 1:,}")
+        with self.assertRaisesRegex(InputError, "is stale: .*run python3 .* --write"):
+            plan_tables(changed, [sentence], findings.layouts)
+        (sentence,) = stale(pipesim, replace(findings.plans, layouts=others), *some)
+        self.assertIn("1.7B", sentence)
+
+
+class PlannedChoices(unittest.TestCase):
+    def test_agree_with_single_predictions(self) -> None:
+        """Of the layouts that were measured the plan has the one first that they have."""
+        some = choices_to_plan(findings.of(Source.NANOTRON))
+        self.assertEqual([one.name for one in some], [one.name for one in findings.plans.choices])
+        for choice, planned in zip(some, findings.plans.choices):
+            self.assertEqual(planned.chosen, choice.chosen.row.name)
+            self.assertEqual(planned.chosen_ns / 1e9, choice.chosen.seconds)
+            self.assertEqual(planned.loss, choice.loss)
+            self.assertEqual(planned.layouts, len(choice.layouts))
+            self.assertEqual(planned.fit, sum(one.fits for one in choice.layouts))
+            self.assertLessEqual(planned.narrowed.ns, planned.chosen_ns)
+            self.assertLessEqual(planned.all.ns, planned.narrowed.ns)
+
+    def test_are_what_plans_say(self) -> None:
+        """The smallest, planned anew."""
+        choice = choices_to_plan(findings.of(Source.NANOTRON))[0]
+        planner = Planner(pipesim, findings.hardware)
+        planned = planner.choice(choice, rows_of_choice(choice, rows_of(Source.NANOTRON)))
+        self.assertEqual(planned, findings.plans.choices[0])
+
+    def test_narrow_to_one_layout_a_split(self) -> None:
+        for choice in choices_to_plan(findings.of(Source.NANOTRON)):
+            for axes in narrowings(choice):
+                self.assertEqual(axes["sequence-parallel"] == "off", axes["tensor-parallel"] == "1")
+                for axis in ("zero", "bucket-bytes", "recompute", "schedule"):
+                    self.assertNotIn(",", axes[axis])
+
+    def test_say_what_became_of_the_best(self) -> None:
+        row = next(row for row in rows_of(Source.NANOTRON) if row.use is Use.UNSEEN)
+        slow, fast = (
+            replace(one, row=replace(one.row, training=replace(row.training, micro_batch_size=size)))
+            for one, size in ((outcome(row, 3, 1), 1), (outcome(row, 2, 1), 2))
+        )
+        choice = Choice("a model", 2, Use.UNSEEN, [slow, fast])
+        tensor, stages, _, zero = key_of(slow.row)
+        text = "iteration_ns,tensor_parallel,stages,micro_batch_size,zero,command\n" + "".join(
+            f"{ns},{tensor},{stages},{size},{zero},pipesim --schedule 1f1b --stages {stages}\n"
+            for ns, size in ((40, 1), (50, 2), (30, 4))
+        )
+        evaluated = read_evaluated(text)
+        rows = [slow.row, fast.row]
+        planned = planned_choice(choice, evaluated, Best("--schedule zb-h1", 20), rows)
+        self.assertEqual((planned.chosen_ns, planned.loss), (40, 0.5))
+        self.assertEqual((planned.narrowed.ns, planned.narrowed_end), (30, "not tried"))
+        self.assertIsNone(planned.narrowed_loss)
+        del evaluated[(tensor, stages, 4, zero)]
+        planned = planned_choice(choice, evaluated, Best("--schedule zb-h1", 20), rows)
+        self.assertEqual((planned.narrowed_end, planned.narrowed_loss), ("measured", 0.5))
+        failed = replace(slow.row, use=Use.DID_NOT_RUN)
+        self.assertEqual(end_of(key_of(failed), [failed]), ("did not run", None))
 
 
 class Ablations(unittest.TestCase):
