@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what building and testing needs (Debian packages), builds, and runs the tests:
 # all as released, and the readers of foreign files with the address and
-# undefined-behaviour sanitizers and as fuzzers for ten seconds each. The quickstart comes
+# undefined-behaviour sanitizers and as fuzzers for five seconds each. The quickstart comes
 # first, in the folder that the tests are built in. tests/nightly.sh runs what takes longer.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -35,7 +35,7 @@ build() {
 # run_tests PRESET: counts what passed, and what was skipped, of which each test
 # that skips itself says why on a line of its own.
 run_tests() {
-  step "test: $1" ctest --preset "$1" -j3  # some of them wait for processes
+  step "test: $1" ctest --preset "$1" -j4  # some of them wait for processes
   local log=$log_folder/$step_number-test--$1.log
   local count
   count=$(grep -cE '^ *[0-9]+/[0-9]+ Test .* Passed' "$log")
@@ -75,7 +75,7 @@ if [ ! -x build/release/bench/peers/simgrid_1f1b ]; then
 fi
 step "build: asan-ubsan" build asan-ubsan
 run_tests asan-ubsan
-step "fuzz" bash tests/fuzz.sh build/asan-ubsan 10
+step "fuzz" bash tests/fuzz.sh build/asan-ubsan 5
 passed=$((passed + $(find tests/fuzz -name '*.dict' | wc -l)))
 echo
 echo "$passed passed, 0 failed, $skipped skipped"

@@ -68,13 +68,13 @@ void expect_attention(const AttentionShape& shape, float size, double float32_cl
 // y, weights and their gradients are off by 2^-9 of themselves each, and so are
 // a row's dots, of head_size terms.
 TEST(Gpu, Attention) {
-  for (const AttentionShape& shape :
-       {AttentionShape{1, 1, 1, 1}, AttentionShape{2, 2, 3, 3}, AttentionShape{3, 17, 1, 16},
-        AttentionShape{1, 17, 3, 80}, AttentionShape{2, 64, 2, 64}, AttentionShape{1, 65, 2, 128},
-        AttentionShape{1, 65, 1, 33}, AttentionShape{2, 129, 2, 32}, AttentionShape{1, 129, 1, 96},
-        AttentionShape{1, 129, 1, 17}, AttentionShape{1, 300, 2, 20}, AttentionShape{1, 300, 1, 80},
-        AttentionShape{1, 300, 1, 128}, AttentionShape{1, 70, 2, 200},
-        AttentionShape{2, 33, 1, 256}}) {
+  const std::vector<AttentionShape> shapes{
+      AttentionShape{1, 1, 1, 1},     AttentionShape{2, 2, 3, 3},    AttentionShape{3, 17, 1, 16},
+      AttentionShape{1, 17, 3, 80},   AttentionShape{2, 64, 2, 64},  AttentionShape{1, 65, 2, 128},
+      AttentionShape{1, 65, 1, 33},   AttentionShape{2, 129, 2, 32}, AttentionShape{1, 129, 1, 96},
+      AttentionShape{1, 129, 1, 17},  AttentionShape{1, 300, 2, 20}, AttentionShape{1, 300, 1, 80},
+      AttentionShape{1, 300, 1, 128}, AttentionShape{1, 70, 2, 200}, AttentionShape{2, 33, 1, 256}};
+  for (const AttentionShape& shape : testing::tried(shapes, 8)) {
     expect_attention(shape, 1, 2e-5, 0x1p-5);
     if (::testing::Test::HasFatalFailure()) return;
   }
@@ -82,11 +82,12 @@ TEST(Gpu, Attention) {
 
 // Gradients of keys and values are sums over the heads of a group, and larger by its root.
 TEST(Gpu, AttentionOfGroups) {
-  for (const AttentionShape& shape :
-       {AttentionShape{1, 1, 2, 1, 2}, AttentionShape{2, 2, 3, 3, 3},
-        AttentionShape{3, 17, 4, 16, 2}, AttentionShape{2, 65, 6, 20, 2},
-        AttentionShape{1, 129, 6, 32, 3}, AttentionShape{1, 70, 4, 80, 4},
-        AttentionShape{2, 130, 4, 128, 4}, AttentionShape{1, 66, 2, 200, 2}}) {
+  const std::vector<AttentionShape> shapes{
+      AttentionShape{1, 1, 2, 1, 2},     AttentionShape{2, 2, 3, 3, 3},
+      AttentionShape{3, 17, 4, 16, 2},   AttentionShape{2, 65, 6, 20, 2},
+      AttentionShape{1, 129, 6, 32, 3},  AttentionShape{1, 70, 4, 80, 4},
+      AttentionShape{2, 130, 4, 128, 4}, AttentionShape{1, 66, 2, 200, 2}};
+  for (const AttentionShape& shape : testing::tried(shapes, 4)) {
     const double larger = std::sqrt(static_cast<double>(shape.group));
     expect_attention(shape, 1, 2e-5 * larger, 0x1p-5 * larger);
     if (::testing::Test::HasFatalFailure()) return;
