@@ -380,12 +380,13 @@ void plan_in_short(const ModelFlags& model, const ScheduleFlags& schedule, const
 void set_up_plan(CommandLine& command) {
   auto flags = std::make_shared<PlanFlags>();
   command.add_flags("What is to be trained", question_flags(*flags));
-  command.add_flags("What may be chosen",
-                    {{"--only", &flags->only, "AXIS=A,B", "values of an axis, see below; may be repeated"},
-                     {"--fix", &flags->fix, "AXIS=A", "the one value of an axis; may be repeated"},
-                     {"--objective", &flags->objective, "NAME",
-                      "what is least: time (default), memory or devices"},
-                     {"--memory-cap", &flags->memory_cap, "BYTES", "default what a device has"}});
+  command.add_flags(
+      "What may be chosen",
+      {{"--only", &flags->only, "AXIS=A,B", "values of an axis, see below; may be repeated"},
+       {"--fix", &flags->fix, "AXIS=A", "the one value of an axis; may be repeated"},
+       {"--objective", &flags->objective, "NAME",
+        "what is least: time (default), memory or devices"},
+       {"--memory-cap", &flags->memory_cap, "BYTES", "default what a device has"}});
   command.add_flags("Search",
                     {{"--top", &flags->top, "N", "so many of the best; default 10"},
                      {"--budget", &flags->budget, "T", "stops after so long, with what it has"},
