@@ -93,6 +93,7 @@ int main(int argc, char** argv) {
     exec::check_files(flags);
     exec::run_command(flags, launch);
   });
+  program.set_foreign_flags(trainers_flags());
   if (!launch || launch->rank == 0) return program.run(argc, argv);
   return program.run(argc, argv, [&](const Error& error) { exec::pass_on(error, flags, *launch); });
 }

@@ -67,5 +67,6 @@ int main(int argc, char** argv) {
       "  pipesim --input-pipeline sparse-dist --model dlrm-dcnv2 --cluster dgx-a100\n"
       "      --ranks 8 --batches 16 --batch-size 4096 --sharding auto --compare\n"
       "  pipesim schedules --compare --stages 4 --microbatches 8,16");
+  program.set_foreign_flags(trainers_flags());
   return program.run(argc, argv);
 }

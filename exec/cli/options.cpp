@@ -40,24 +40,19 @@ bool parse_reduce(const Flag& flag, int replicas) {
   return *flag == "library";
 }
 
-Attention parse_attention(const Flag& flag, const std::string& device, const Model& model) {
+Attention attention_of(const Flag& flag, const std::string& device, const Model& model) {
   const bool on_gpu = names_a_gpu(device);
   if (!flag) return on_gpu ? Attention::fused : Attention::unfused;
   if (model.architecture == Architecture::mlp) {
     throw input_error(
         fmt::format("--attention: {} has none; leave the flag away", quote(model.name)));
   }
-  for (const Attention attention : {Attention::unfused, Attention::fused}) {
-    if (*flag != attention_name(attention)) continue;
-    if (attention == Attention::unfused && on_gpu) {
-      throw input_error(fmt::format(
-          "--attention unfused: device {} never keeps scores; leave it out, or give fused",
-          device));
-    }
-    return attention;
+  const Attention attention = parse_attention(*flag);
+  if (attention == Attention::unfused && on_gpu) {
+    throw input_error(fmt::format(
+        "--attention unfused: device {} never keeps scores; leave it out, or give fused", device));
   }
-  throw input_error(
-      fmt::format("--attention: {}", unknown_name("attention", *flag, {"unfused", "fused"})));
+  return attention;
 }
 
 Number parse_precision(const Flag& flag, const std::string& device) {
@@ -233,7 +228,7 @@ void set_model(const Flags& flags, TrainingJob& training, std::vector<std::strin
         "activation");
   }
   const std::string device = flags.device.value_or("cpu");
-  training.attention = parse_attention(flags.attention, device, training.model);
+  training.attention = attention_of(flags.attention, device, training.model);
   training.precision = parse_precision(flags.precision, device);
   set_faults(flags, training);
   if (flags.faults && device != "cpu") {

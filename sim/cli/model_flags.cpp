@@ -30,8 +30,6 @@ Value choose(const std::string& text, std::string_view flag, std::span<const Nam
       fmt::format("{}: unknown value {}; known: {}", flag, quote(text), fmt::join(names, ", ")));
 }
 
-constexpr std::array attentions{Named<Attention>{"fused", Attention::fused},
-                                Named<Attention>{"unfused", Attention::unfused}};
 constexpr std::array switches{Named<bool>{"on", true}, Named<bool>{"off", false}};
 constexpr std::array gradient_sizes{Named<std::int64_t>{"2", 2}, Named<std::int64_t>{"4", 4}};
 
@@ -172,7 +170,7 @@ TrainingRequest training_request(const ModelFlags& flags) {
       throw input_error(
           fmt::format("--attention: {} has none; leave the flag away", quote(model.name)));
     }
-    training.attention = choose<Attention>(*flags.attention, "--attention", attentions);
+    training.attention = parse_attention(*flags.attention);
   }
   if (flags.precision) training.precision = parse_precision(*flags.precision, "--precision");
   training.gradient_bytes = bytes_of(training.precision);

@@ -367,6 +367,15 @@ TEST(Predict, FitsTheTerminal) {
   }
 }
 
+TEST(Predict, KnowsMegatronsNames) {
+  const std::string model = "--model gpt2-large --cluster dgx-a100 --schedule 1f1b ";
+  EXPECT_EQ(json_of(model + "--pipeline-model-parallel-size 4 --tensor-model-parallel-size=4 "
+                            "--seq-length 512 --global-batch-size 16 --attention flash"),
+            json_of(model + "--stages 4 --tensor-parallel 4 --sequence-length 512 "
+                            "--global-batch 16 --attention fused"));
+  EXPECT_EQ(testing::output_of("--help").find("model-parallel-size"), std::string::npos);
+}
+
 TEST(Predict, RefusesWrongInput) {
   const std::string good = "--schedule 1f1b --stages 4 --microbatches 8";
   expect_refused("", 2, "--schedule is missing");
@@ -382,6 +391,8 @@ TEST(Predict, RefusesWrongInput) {
   expect_refused(good + " --stage 4", 2, "unknown flag '--stage'; known, nearest first: --stages");
   expect_refused(good + " --modle gpt3", 2,
                  "unknown flag '--modle'; known, nearest first: --model, ");
+  expect_refused(good + " --context-parallel-size 2", 2,
+                 "--context-parallel-size: there is no context parallelism here");
   expect_refused("compares a b", 2, "unknown subcommand 'compares'");
   expect_refused("--schedule 1f1b --stages 0 --microbatches 8", 2, "--stages: 0 must be 1 or more");
   expect_refused("--schedule 1f1b --stages 4 --microbatches x", 2, "'x' is not a whole number");

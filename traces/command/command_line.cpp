@@ -146,11 +146,34 @@ void CommandLine::require_subcommands() {
   for (const auto& command : commands_) command->require_subcommands();
 }
 
+std::vector<std::string> CommandLine::translated() const {
+  std::vector<std::string> words = arguments_;
+  for (std::string& word : words) {
+    const std::string flag = word.substr(0, word.find('='));
+    const auto found = std::ranges::find(foreign_.names, flag, &ForeignFlags::Name::foreign);
+    if (found != foreign_.names.end()) word.replace(0, flag.size(), found->own);
+  }
+  return words;
+}
+
+// Why what is left of the arguments was not expected.
+std::string CommandLine::unexpected_words() const {
+  const std::vector<std::string> extras = app_.remaining(true);
+  const std::string flag = extras.empty() ? "" : extras.front().substr(0, extras.front().find('='));
+  const auto found = std::ranges::find(foreign_.missing, flag, &ForeignFlags::Missing::foreign);
+  if (found != foreign_.missing.end()) {
+    return fmt::format("{}: there is no {} here; leave the flag away", flag, found->what);
+  }
+  return unexpected(chosen().app_, chosen().full_name(), extras);
+}
+
 void CommandLine::parse_and_work(int argc, char** argv, bool speaks) {
   require_subcommands();
   arguments_.assign(argv + std::min(argc, 1), argv + argc);
+  std::vector<std::string> words = translated();
+  std::ranges::reverse(words);  // as CLI11 takes them
   try {
-    app_.parse(argc, argv);
+    app_.parse(words);
   } catch (const CLI::CallForHelp&) {
     if (speaks) print(app_.help());
     return finish_printing();
@@ -158,14 +181,11 @@ void CommandLine::parse_and_work(int argc, char** argv, bool speaks) {
     if (speaks) print(fmt::format("{}\n", version.what()));
     return finish_printing();
   } catch (const CLI::ExtrasError&) {
-    throw input_error(unexpected(chosen().app_, chosen().full_name(), app_.remaining(true)));
+    throw input_error(unexpected_words());
   } catch (const CLI::ParseError& error) {
     // One that lacks a subcommand may have one of another name.
     const bool lacks_command = !chosen().commands_.empty() && !chosen().work_;
-    const std::vector<std::string> extras = app_.remaining(true);
-    if (lacks_command && !extras.empty()) {
-      throw input_error(unexpected(chosen().app_, chosen().full_name(), extras));
-    }
+    if (lacks_command && !app_.remaining(true).empty()) throw input_error(unexpected_words());
     throw input_error(fmt::format("{}; see `{} --help`", error.what(), chosen().full_name()));
   }
   const CommandLine& command = chosen();

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "traces/base/error.h"
+#include "traces/command/foreign_flags.h"
 
 namespace CLI {
 class App;
@@ -79,6 +80,8 @@ class CommandLine {
   }
   // Stands below the flags in help.
   void set_footer(const std::string& text);
+  // Of a program and all its commands.
+  void set_foreign_flags(ForeignFlags flags) { foreign_ = std::move(flags); }
   // What is done where the command line ends with this command. A command without
   // work needs one of its subcommands.
   void set_work(std::function<void()> work) { work_ = std::move(work); }
@@ -105,6 +108,9 @@ class CommandLine {
 
   std::string full_name() const;
   const CommandLine& chosen() const;
+  // The arguments with our own names.
+  std::vector<std::string> translated() const;
+  std::string unexpected_words() const;
   void require_subcommands();
   void parse_and_work(int argc, char** argv, bool speaks);
 
@@ -114,6 +120,7 @@ class CommandLine {
   std::vector<std::unique_ptr<CommandLine>> commands_;
   std::function<void()> work_;
   std::vector<std::string> arguments_;  // of a program itself
+  ForeignFlags foreign_;                // the same
 };
 
 }  // namespace pipesim

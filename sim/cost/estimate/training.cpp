@@ -106,6 +106,15 @@ std::string_view attention_name(Attention attention) {
   return attention == Attention::fused ? "fused" : "unfused";
 }
 
+Attention parse_attention(std::string_view text) {
+  if (text == "flash") return Attention::fused;
+  for (const Attention attention : {Attention::unfused, Attention::fused}) {
+    if (text == attention_name(attention)) return attention;
+  }
+  throw input_error(fmt::format(
+      "--attention: {}", unknown_name("attention", std::string(text), {"unfused", "fused"})));
+}
+
 void check_replicas(const Training& training) {
   if (training.zero < 0 || training.zero > 3) {
     throw input_error(

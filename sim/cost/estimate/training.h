@@ -29,6 +29,8 @@ enum class Gather : std::uint8_t {
 };
 
 std::string_view attention_name(Attention attention);
+// By its name; "flash" is fused. Refuses others, in the words of the command line.
+Attention parse_attention(std::string_view text);
 std::string_view gather_name(Gather gather);
 
 struct Training {

@@ -1,0 +1,17 @@
+#include "traces/command/foreign_flags.h"
+
+namespace pipesim {
+
+ForeignFlags trainers_flags() {
+  return {{{"--tensor-model-parallel-size", "--tensor-parallel"},
+           {"--pipeline-model-parallel-size", "--stages"},
+           {"--num-virtual-stages-per-pipeline-rank", "--virtual-stages"},
+           {"--seq-length", "--sequence-length"},
+           {"--global-batch-size", "--global-batch"}},
+          {{"--context-parallel-size", "context parallelism"},
+           {"--context-parallel", "context parallelism"},
+           {"--expert-model-parallel-size", "expert parallelism"},
+           {"--expert-parallel", "expert parallelism"}}};
+}
+
+}  // namespace pipesim
