@@ -373,7 +373,6 @@ void plan_in_short(const ModelFlags& model, const ScheduleFlags& schedule, const
   flags.model.replicas = {};
   fix("stages", schedule.stages);
   fix("virtual-stages", schedule.virtual_stages);
-  flags.top = "1";
   run(flags, true);
 }
 
