@@ -120,8 +120,8 @@ TEST(PlanCommand, StandsInForAScheduleThatIsMissing) {
   EXPECT_NE(text.find("--stages 4"), std::string::npos);
   EXPECT_NE(text.find("--tensor-parallel 2"), std::string::npos);
   expect_lines_within(text, 80);
-  EXPECT_TRUE(output_of("plan " + question + " --fix stages=4 --fix tensor-parallel=2")
-                  .starts_with(text));
+  EXPECT_TRUE(
+      output_of("plan " + question + " --fix stages=4 --fix tensor-parallel=2").starts_with(text));
 }
 
 TEST(PlanCommand, RefusesInOneSentence) {
