@@ -87,8 +87,7 @@ std::vector<int> numbers_of_devices(const Flag& flag) {
     counts.push_back(last);
   }
   std::ranges::sort(counts);
-  const auto rest = std::ranges::unique(counts);
-  counts.erase(rest.begin(), rest.end());
+  counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
   return counts;
 }
 
@@ -229,8 +228,8 @@ std::size_t best_of(const std::vector<PlanOfDevices>& all, PlanObjective objecti
 }
 
 // What a layout ends as, and how many splits of work have a faster one.
-void print_certificate(const PlanFlags& flags, Searched& searched, const PlanSearch& how,
-                       const std::vector<std::string>& given) {
+std::string certificate_text(const PlanFlags& flags, Searched& searched, const PlanSearch& how,
+                             const std::vector<std::string>& given) {
   const PlanPoint point = point_of(searched.space, *flags.why);
   const PlanCertificate certificate = PointCertifier(searched.space).certify(point);
   std::optional<std::int64_t> faster_splits;
@@ -243,7 +242,7 @@ void print_certificate(const PlanFlags& flags, Searched& searched, const PlanSea
   }
   const CertificateView view{searched.space,       point,         certificate, how.memory_cap_bytes,
                              searched.result.best, faster_splits, given};
-  print(flags.json ? certificate_json(view) : certificate_report(view, standard_output().width));
+  return flags.json ? certificate_json(view) : certificate_report(view, standard_output().width);
 }
 
 // In short: the best alone.
@@ -285,9 +284,7 @@ void run(const PlanFlags& flags, bool in_short) {
     progress->show(fmt::format("bounding {} layouts on {} devices",
                                format_count(space.axes().size()), format_count(count)));
     Searched& one = *searched.emplace_back(std::make_unique<Searched>(std::move(space), threads));
-    PlanSearch one_alone = how;
-    if (devices.size() > 1) one_alone.top = 1;
-    one.result = one.planner.best(one_alone);
+    one.result = one.planner.best(how);
     by_devices.push_back(summary_of(one));
     if (devices.size() > 1 && !one.result.best.empty()) {
       set_best(flags, one.space, finalists(one.space, one.result.best, how, threads).front(),
@@ -300,7 +297,9 @@ void run(const PlanFlags& flags, bool in_short) {
   PlanAnswer answer;
   const PlanView view{best.space, answer, how.memory_cap_bytes, objective, by_devices, given};
   if (flags.why) {
-    print_certificate(flags, best, how, given);
+    const std::string text = certificate_text(flags, best, how, given);
+    progress.reset();
+    print(text);
     return;
   }
   if (best.result.best.empty()) {

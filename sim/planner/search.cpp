@@ -311,8 +311,7 @@ class LayoutPlanner::Impl {
       if (one.points == 0 && !one.is_tight) schedules.push_back(schedule_of(one.index));
     }
     std::ranges::sort(schedules);
-    const auto rest = std::ranges::unique(schedules);
-    schedules.erase(rest.begin(), rest.end());
+    schedules.erase(std::unique(schedules.begin(), schedules.end()), schedules.end());
     std::erase_if(schedules, [this](std::int64_t first) { return ends_.contains(first); });
     std::vector<std::vector<std::int64_t>> ends(schedules.size());
     for_all(schedules.size(), threads_, [&](std::size_t i) { ends[i] = ends_of(schedules[i]); });
