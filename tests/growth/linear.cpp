@@ -42,8 +42,9 @@ Growth growth_of(const Growing& input, double most_bytes, std::size_t most_text,
         growth.refusal = error.what();
       }
     });
-    if (static_cast<double>(growth.work.peak_bytes) >
-        most_bytes * static_cast<double>(text.size()) + (1 << 20)) {
+    const bool is_whole = first << doublings >= input.n;
+    if (is_whole && static_cast<double>(growth.work.peak_bytes) >
+                        most_bytes * static_cast<double>(text.size()) + (1 << 20)) {
       growth.fault = fmt::format("{} takes {} bytes for a text of {}", input.what,
                                  growth.work.peak_bytes, text.size());
       break;
