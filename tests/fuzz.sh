@@ -29,6 +29,7 @@ seeds_for() {
 # The seeds of all others, and templates by hand.
 growth_seeds() {
   local reader seeds=$PWD/tests/fuzz/seeds hardware=$PWD/sim/cost/hardware
+  local examples=$PWD/examples
   cd "$1"
   cp "$seeds"/growth/* .
   for reader in run events calibration; do
@@ -38,7 +39,7 @@ growth_seeds() {
   seeds_for costs "$seeds"/costs/*
   seeds_for model "$seeds"/model/*
   seeds_for graph "$seeds"/pipedream/*
-  seeds_for import "$seeds"/import/*
+  seeds_for import "$examples"/import/*
   seeds_for "input program" "$seeds"/input/*.program
   seeds_for "recommendation model" "$seeds"/input/model.json
   seeds_for "input costs" "$seeds"/input/costs.json
@@ -52,6 +53,7 @@ fuzz() {
   scratch=$(mktemp -d)
   trap 'rm -rf "$scratch"' RETURN
   mkdir "$scratch/corpus" "$scratch/seeds"
+  if [ "$1" = import ]; then seeds=examples/import; fi
   if [ "$1" = growth ]; then
     seeds=$scratch/seeds
     (growth_seeds "$seeds")

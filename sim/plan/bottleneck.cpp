@@ -238,8 +238,4 @@ std::int64_t memory_of(const BottleneckProblem& problem, const std::vector<int>&
   return CutCosts(problem).memory_bytes(cuts_of(layout), rank);
 }
 
-int largest_layer(const BottleneckProblem& problem, const std::vector<int>& layout, int rank) {
-  return CutCosts(problem).largest_layer(cuts_of(layout), rank);
-}
-
 }  // namespace pipesim

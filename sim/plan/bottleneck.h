@@ -81,7 +81,5 @@ std::variant<Bottleneck, Shortfall> find_bottleneck(const BottleneckProblem& pro
 std::int64_t bottleneck_of(const BottleneckProblem& problem, const std::vector<int>& layout);
 // What a rank needs at its fullest moment, with its states.
 std::int64_t memory_of(const BottleneckProblem& problem, const std::vector<int>& layout, int rank);
-// Of a rank the layer that takes most at its fullest moment.
-int largest_layer(const BottleneckProblem& problem, const std::vector<int>& layout, int rank);
 
 }  // namespace pipesim
