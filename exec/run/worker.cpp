@@ -152,6 +152,9 @@ Outcome Worker::run_list() {
       }
       note_peak(action);
     } else if (action.kind == Kind::REDUCE_GRAD) {
+      // Copies of stages are added up once all is computed, by exchanges that look after nothing
+      // else: sends that wait for a copy from the device would never begin.
+      if (training_.program.placement.copies() > 1) mailbox_.finish_iteration();
       workload_->reduce(action.stage, reduced++, list_->reductions);
       note_peak(action);
     } else if (action.kind == Kind::OPTIMIZER) {

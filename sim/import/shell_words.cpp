@@ -266,6 +266,8 @@ class ShellReader {
       skip_blanks(true);
       while (peek() != ')') {
         if (at_ >= text_.size()) fail(fmt::format("the list of {} is never closed", name));
+        if (peek() == ';')
+          fail(fmt::format("a ; in the list of {}; quote it, or close the list", name));
         word(words, true);
         skip_blanks(true);
       }

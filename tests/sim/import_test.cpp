@@ -79,6 +79,8 @@ TEST(ShellWordsOf, WhatIsNotFollowedIsRefused) {
   EXPECT_NE(refusal("x 'abc").find("never closed"), std::string::npos);
   EXPECT_NE(refusal("x \"abc").find("never closed"), std::string::npos);
   EXPECT_NE(refusal("A=(1 2").find("never closed"), std::string::npos);
+  EXPECT_NE(refusal("A=(1;2)").find("a ; in the list of A"), std::string::npos);
+  EXPECT_NE(refusal("A=(\\\n;)").find("a ; in the list of A"), std::string::npos);
   EXPECT_NE(refusal("x ${A").find("never closed"), std::string::npos);
   std::string doubled = "A=aaaaaaaaaaaaaaaa\n";
   for (int i = 0; i < 40; ++i) doubled += "A=$A$A\n";
