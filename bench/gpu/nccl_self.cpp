@@ -95,7 +95,9 @@ class Buffer {
   explicit Buffer(unsigned char fill) {
     need(cudaMalloc(&data_, bytes), "memory of the GPU");
     const std::vector<unsigned char> values = pattern(fill);
+    // A copy from pageable memory returns before all has arrived, and other streams don't wait.
     need(cudaMemcpy(data_, values.data(), bytes, cudaMemcpyHostToDevice), "copy to the GPU");
+    need(cudaDeviceSynchronize(), "copy to the GPU");
   }
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;

@@ -154,7 +154,8 @@ class Device {
 
   // ---- Matrices
   // c[m x n] = op(a)[m x k] op(b)[k x n], added to what c holds where asked.
-  // All three are dense; c may be float32 whatever a and b are. Sums are float32.
+  // All three are dense; c may be float32 whatever a and b are. Sums are float32; what is
+  // added to a c of bfloat16 a library may round before, too.
   virtual void matrix_product(Transpose transpose, std::int64_t m, std::int64_t n, std::int64_t k,
                               ConstArray a, ConstArray b, Array c, bool accumulate) = 0;
   // x += bias, to every row.

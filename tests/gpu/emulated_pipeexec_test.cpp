@@ -84,6 +84,14 @@ TEST(EmulatedPipeexec, PipelinesHaveTheBitsOfOneRank) {
   }
 }
 
+// A rank adds its copies up while the other still waits for what it has sent.
+TEST(EmulatedPipeexec, CopiesOfStagesHaveTheBitsOfOneRank) {
+  const testing::TemporaryFolder folder;
+  const Outcome outcome =
+      train("--device cuda --schedule dualpipe --stages 2", model_in(folder, 4));
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+}
+
 TEST(EmulatedPipeexec, LlamasHaveTheBitsOfOneRank) {
   const testing::TemporaryFolder folder;
   const std::string model = llama_in(folder);
