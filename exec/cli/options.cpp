@@ -27,15 +27,15 @@
 namespace pipesim::exec {
 namespace {
 
-bool parse_reduce(const Flag& flag, int replicas) {
+bool parse_reduce(const Flag& flag, int replicas, std::vector<std::string>& notes) {
   if (!flag) return false;
   if (*flag != "ordered" && *flag != "library") {
     throw input_error(
         fmt::format("--reduce: {}", unknown_name("reduction", *flag, {"ordered", "library"})));
   }
   if (replicas == 1) {
-    throw input_error(
-        "--reduce: one replica reduces nothing; give --data-parallel of more than 1 too");
+    notes.emplace_back("--reduce has no effect: there is one replica");
+    return false;
   }
   return *flag == "library";
 }
@@ -69,11 +69,10 @@ Number parse_precision(const Flag& flag, const std::string& device) {
   return Number::bfloat16;
 }
 
-bool parse_overlap(const Flag& flag, int tensor_parallel) {
+bool parse_overlap(const Flag& flag, int tensor_parallel, std::vector<std::string>& notes) {
   if (!flag) return true;
   if (tensor_parallel == 1) {
-    throw input_error(
-        "--tensor-overlap: one rank reduces nothing; give --tensor-parallel of more than 1 too");
+    notes.emplace_back("--tensor-overlap has no effect: there is one tensor-parallel rank");
   }
   if (*flag == "on" || *flag == "off") return *flag == "on";
   throw input_error(
@@ -245,8 +244,8 @@ void set_model(const Flags& flags, TrainingJob& training, std::vector<std::strin
   check_fits(training, names_a_gpu(device));
 }
 
-// Of replicas and shards that both programs know what there is.
-Training split_of(const Flags& flags) {
+// Of replicas and shards that both programs know what there is, less what has no effect.
+Training split_of(const Flags& flags, std::vector<std::string>* notes = nullptr) {
   Training asked;
   read_replicas(flags.replicas, asked);
   check_replicas(asked);
@@ -254,6 +253,8 @@ Training split_of(const Flags& flags) {
     asked.tensor_parallel = parse_count(*flags.tensor_parallel, "--tensor-parallel");
   }
   asked.sequence_parallel = flags.sequence_parallel;
+  std::vector<std::string> dropped = drop_without_effect(asked);
+  if (notes != nullptr) *notes = std::move(dropped);
   return asked;
 }
 
@@ -558,7 +559,7 @@ void check_copies(const Schedule& schedule, const TrainingJob& training) {
 Task make_task(const Flags& flags, int ranks) {
   Task task;
   TrainingJob& training = task.training;
-  const Training asked = split_of(flags);
+  const Training asked = split_of(flags, &task.notes);
   const int replicas = asked.data_parallel;
   ScheduleFlags schedule = flags.schedule;
   if (flags.global_batch) {
@@ -601,8 +602,8 @@ Task make_task(const Flags& flags, int ranks) {
   training.bucket_bytes = asked.bucket_bytes;
   training.tensor_parallel = asked.tensor_parallel;
   training.sequence_parallel = asked.sequence_parallel;
-  training.tensor_overlap = parse_overlap(flags.tensor_overlap, asked.tensor_parallel);
-  training.library_sums = parse_reduce(flags.reduce, replicas);
+  training.tensor_overlap = parse_overlap(flags.tensor_overlap, asked.tensor_parallel, task.notes);
+  training.library_sums = parse_reduce(flags.reduce, replicas, task.notes);
   training.iterations =
       flags.iterations ? parse_count(*flags.iterations, "--iterations") : training.iterations;
   if (flags.warmup) {

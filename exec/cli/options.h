@@ -69,7 +69,7 @@ struct Task {
   std::string title;  // of the schedule, as in a sentence
   // Of each virtual stage of an emulated device, where its costs are by layer.
   std::vector<int> emulated_layers = {};
-  std::vector<std::string> notes = {};  // of the model's file, for rank 0 to tell
+  std::vector<std::string> notes = {};  // of flags and the model's file, for rank 0 to tell
 };
 Task make_task(const Flags& flags, int ranks);
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <iterator>
 #include <span>
 #include <utility>
 
@@ -130,7 +131,6 @@ TrainingRequest training_request(const ModelFlags& flags) {
   TrainingRequest request;
   std::vector<std::string> notes;
   const Model& model = request.model = find_model(*flags.model, &notes);
-  if (!flags.is_row) tell(notes);
   request.cluster = find_cluster(*flags.cluster);
   if (flags.software) {
     DeviceSpec& device = request.cluster.device;
@@ -154,11 +154,9 @@ TrainingRequest training_request(const ModelFlags& flags) {
   request.has_buckets = flags.replicas.bucket_bytes.has_value();
   if (flags.overlap_gather) {
     request.gathers_ahead = choose<bool>(*flags.overlap_gather, "--overlap-gather", switches);
-    if (*request.gathers_ahead && training.zero != 1 && training.zero != 2) {
-      throw input_error(
-          fmt::format("--overlap-gather on: with --zero {} no step makes parts of weights that all "
-                      "replicas keep whole; give --zero 1 or 2 too",
-                      training.zero));
+    if (training.zero != 1 && training.zero != 2) {
+      notes.push_back(
+          "--overlap-gather has no effect: only --zero 1 and 2 gather weights behind a step");
     }
   }
   if (flags.devices) request.devices = parse_count(*flags.devices, "--devices");
@@ -180,8 +178,7 @@ TrainingRequest training_request(const ModelFlags& flags) {
   }
   if (flags.tensor_overlap) {
     if (training.tensor_parallel == 1) {
-      throw input_error(
-          "--tensor-overlap: one rank reduces nothing; give --tensor-parallel of more than 1 too");
+      notes.push_back("--tensor-overlap has no effect: there is one tensor-parallel rank");
     }
     if (*flags.tensor_overlap == "on" || *flags.tensor_overlap == "off") {
       training.asynchronous_reduction = *flags.tensor_overlap == "on";
@@ -193,6 +190,12 @@ TrainingRequest training_request(const ModelFlags& flags) {
     training.software_factor = parse_factor(*flags.software_factor, "--software-factor");
   }
   request.check();
+  if (!request.devices) {  // else replicas are not known yet
+    Training known = training;
+    check_replicas(known);
+    std::ranges::move(drop_without_effect(known), std::back_inserter(notes));
+  }
+  if (!flags.is_row) tell(notes);
   return request;
 }
 

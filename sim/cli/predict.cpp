@@ -92,6 +92,12 @@ void run(const PredictFlags& flags, const CommandLine& program) {
   ScheduleFlags schedule_flags = flags.schedule;
   set_microbatches(flags.costs.model.global_batch, request.costs, schedule_flags);
   request.schedule = choose_schedule(schedule_flags, needed);
+  const auto* training = std::get_if<TrainingRequest>(&request.costs.costs);
+  if (training != nullptr && training->devices) {  // now that replicas are known
+    std::vector<std::string> notes;
+    training->with_ranks(request.schedule.schedule.ranks(), &notes);
+    tell(notes);
+  }
   const PreparedPrediction prepared = prepare(std::move(request));
   const auto& [source, choice, model, cap, costs, options] = prepared;
   // Opened first: an output that can't be written fails before the work.

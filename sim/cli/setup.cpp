@@ -142,6 +142,7 @@ CostRequest cost_request(const CostFlags& flags, std::optional<CostsFile> file, 
     Training& training = request.replicas.emplace();
     read_replicas(flags.model.replicas, training);
     check_replicas(training);
+    tell(drop_without_effect(training));
   } else if (!of_model.empty()) {
     if (flags.costs) {
       throw input_error(fmt::format("--costs and {} both give costs; keep one", of_model));

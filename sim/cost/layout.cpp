@@ -85,21 +85,23 @@ bool only(std::string_view text, std::string_view characters) {
   return text.find_first_not_of(characters) == std::string_view::npos;
 }
 
+[[noreturn]] void refuse_empty(std::size_t stage, std::string_view text) {
+  throw input_error(fmt::format("--layout: stage {} of {} has no layer; every stage needs one",
+                                stage, quote(text)));
+}
+
 Layout parse_text(std::string_view text) {
   Layout layout;
   if (only(text, "0123456789,- ")) {
     for (const std::string_view part : split(text, ',')) {
+      if (strip(part) == "0") refuse_empty(layout.layers.size(), text);
       layout.layers.push_back(parse_count(part, "--layout"));
     }
     return layout;
   }
   const std::string expanded = MegatronLayout(text).expand();
   for (const std::string_view stage : split(expanded, '|')) {
-    if (stage.empty()) {
-      throw input_error(
-          fmt::format("--layout: stage {} of {} holds no layer; every stage needs one",
-                      layout.layers.size(), quote(text)));
-    }
+    if (stage.empty()) refuse_empty(layout.layers.size(), text);
     layout.layers.push_back(static_cast<int>(stage.size()));
     layout.letters += stage;
   }

@@ -223,7 +223,7 @@ PlanSpace::PlanSpace(PlanQuestion question) : question_(std::move(question)) {
   }
   for (const int degree : axes_.tensor_parallel) {
     if (splits_tensors(degree, false)) whole_tensors_.push_back(degree);
-    if (splits_tensors(degree, true)) token_tensors_.push_back(degree);
+    if (degree > 1 && splits_tensors(degree, true)) token_tensors_.push_back(degree);
   }
 }
 

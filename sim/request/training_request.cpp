@@ -71,10 +71,13 @@ int TrainingRequest::replicas(int pipeline_ranks) const {
   return static_cast<int>(given / each);
 }
 
-CostModel TrainingRequest::with_ranks(int pipeline_ranks) const {
+CostModel TrainingRequest::with_ranks(int pipeline_ranks, std::vector<std::string>* notes) const {
   Training whole = training;
   whole.pipeline_parallel = pipeline_ranks;
   whole.data_parallel = replicas(pipeline_ranks);
+  check_replicas(whole);
+  std::vector<std::string> dropped = drop_without_effect(whole);
+  if (notes != nullptr) *notes = std::move(dropped);
   const SoftwareSpec& software = cluster.device.software;
   // Above ZeRO 1 gradients are reduced layer by layer, in every pass.
   const bool is_usual = !has_buckets && whole.data_parallel > 1 && whole.zero <= 1;

@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "sim/cost/estimate/cost_model.h"
 
@@ -25,8 +26,9 @@ struct TrainingRequest {
   void check() const;
   // Of each pipeline of so many ranks. Throws where those don't fit the devices.
   int replicas(int pipeline_ranks) const;
-  // Throws where the training can't be: see check() of training.h.
-  CostModel with_ranks(int pipeline_ranks) const;
+  // Throws where the training can't be: see check() of training.h. What has no effect there is
+  // reset, and said where `notes` is not null.
+  CostModel with_ranks(int pipeline_ranks, std::vector<std::string>* notes = nullptr) const;
 };
 
 // "gpt2-small on 8 a100-sxm-80gb of dgx-a100".

@@ -304,6 +304,41 @@ TEST(Presets, FilesStandForNames) {
             json_of(small + " --explain"));
 }
 
+// ---- What changes nothing
+
+// So that one line of flags serves a sweep over replicas and tensor-parallel ranks.
+TEST(WithoutEffect, IsAcceptedAndTold) {
+  const std::string replica = "there is one replica";
+  const std::string rank = "there is one tensor-parallel rank";
+  const std::tuple<std::string, std::string, std::string> cases[] = {
+      {"", "--zero 1", replica},
+      {"--devices 4 ", "--zero 3", replica},
+      {"", "--bucket-bytes 1MB", replica},
+      {"", "--gather once", replica},
+      {"", "--shard-over 1", replica},
+      {"--data-parallel 2 ", "--gather once", "every replica keeps all weights, without --zero 3"},
+      {"--data-parallel 2 ", "--shard-over 2", "replicas split nothing, with --zero 0"},
+      {"--data-parallel 2 ", "--overlap-gather on",
+       "only --zero 1 and 2 gather weights behind a step"},
+      {"", "--sequence-parallel", rank},
+      {"", "--tensor-overlap off", rank},
+      {"", "--tensor-overlap 0.5", rank}};
+  for (const auto& [shape, flag, why] : cases) {
+    const std::string line = schedule + " --model gpt2-small --cluster dgx-a100 " + shape;
+    const Outcome plain = pipesim(words(line + "--json"));
+    const Outcome told = pipesim(words(line + flag + " --json"));
+    ASSERT_EQ(told.status, 0) << flag << told.err;
+    // All but what was asked for.
+    Json result = Json::parse(told.out);
+    result["training"] = Json::parse(plain.out)["training"];
+    EXPECT_EQ(result, Json::parse(plain.out)) << flag;
+    EXPECT_EQ(plain.err, "") << line;
+    EXPECT_TRUE(told.err.starts_with("pipesim: note: " + flag.substr(0, flag.find(' '))))
+        << told.err;
+    EXPECT_NE(told.err.find(" has no effect: " + why + "\n"), std::string::npos) << told.err;
+  }
+}
+
 // ---- What can't be
 
 TEST(Refused, InOneSentence) {
@@ -358,10 +393,9 @@ TEST(Refused, InOneSentence) {
       {both + " --zero 4",
        "--zero 4: there are stages 0 (nothing split), 1 (optimizer), 2 (and gradients) and 3 (and "
        "weights)"},
-      {both + " --zero 1",
-       "--zero 1: one replica has none to split with; give --data-parallel of more than 1 too"},
-      {both + " --zero 3 --devices 4",
-       "--zero 3: one replica has none to split with; give --data-parallel of more than 1 too"},
+      {both + " --shard-over 2", "--shard-over 2: does not divide 1 replica; nearest valid: 1"},
+      {both + " --layout 1,10,10,0,1",
+       "--layout: stage 3 of '1,10,10,0,1' has no layer; every stage needs one"},
       {both + " --zero x", "--zero: 'x' is not a whole number; give 0, 1, 2 or 3"},
       {both + " --precision fp64",
        "--precision: unknown precision 'fp64'; known, nearest first: fp32, fp16, fp8, bf16, tf32"},
@@ -370,10 +404,6 @@ TEST(Refused, InOneSentence) {
       {both + " --sequence-length 2048",
        "--sequence-length 2048: gpt2-small has positions for 1,024 tokens; the longest valid: "
        "1024"},
-      {both + " --sequence-parallel",
-       "--sequence-parallel: splits what tensor parallelism leaves whole; give --tensor-parallel "
-       "of more than 1 too"},
-      {both + " --shard-over 2", "--shard-over: needs something to split; give --zero 1, 2 or 3"},
       {both + " --recompute ful",
        "--recompute: unknown recomputation 'ful'; known, nearest first: full, none, norms, "
        "products, selective, attention, activation"},
@@ -388,16 +418,12 @@ TEST(Refused, InOneSentence) {
       {both + " --attention flashy",
        "--attention: unknown attention 'flashy'; known, nearest first: fused, unfused"},
       {both + " --gradient-bytes 3", "--gradient-bytes: unknown value '3'; known: 2, 4"},
-      {both + " --tensor-overlap off",
-       "--tensor-overlap: one rank reduces nothing; give --tensor-parallel of more than 1 too"},
       {both + " --tensor-parallel 2 --tensor-overlap yes",
        "--tensor-overlap: 'yes' is neither on, off nor a part between 0 and 1, of exchanges that "
        "their own products hide; give one like 0.8"},
       {both + " --bucket-bytes 0B",
        "--bucket-bytes: a bucket of 0 bytes holds nothing; give its size, or off to reduce all at "
        "once"},
-      {both + " --bucket-bytes 1MB",
-       "--bucket-bytes: one replica reduces nothing; give --data-parallel of more than 1 too"},
       {both + " --memory-cap 0B",
        "--memory-cap: a rank of 0 bytes holds nothing; give what it may hold, such as 80GiB"},
       {both + " --stages 1 --data-parallel 1000000000 --zero 1 --shard-over 600000000",

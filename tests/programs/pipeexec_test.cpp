@@ -328,14 +328,11 @@ TEST(Pipeexec, RefusesReplicasAsPipesimDoes) {
   const std::string both = "--schedule 1f1b --stages 2 ";
   const std::string model = " --model gpt2-small --cluster dgx-a100";
   for (const std::string& what : std::vector<std::string>{
-           "--microbatches 4 --zero 1", "--microbatches 4 --data-parallel 2 --zero 4",
-           "--microbatches 4 --data-parallel 2 --zero two", "--microbatches 4 --bucket-bytes 1MB",
+           "--microbatches 4 --data-parallel 2 --zero 4",
+           "--microbatches 4 --data-parallel 2 --zero two",
            "--microbatches 4 --data-parallel 4 --zero 1 --shard-over 3",
-           "--microbatches 4 --data-parallel 4 --shard-over 2",
            "--microbatches 4 --data-parallel 2 --bucket-bytes 0",
            "--microbatches 4 --data-parallel 2 --zero 3 --gather always",
-           "--microbatches 4 --data-parallel 2 --zero 2 --gather once",
-           "--microbatches 4 --gather pass",
            "--schedule " + gathers + " --data-parallel 2 --zero 3 --gather once",
            "--microbatches 4 --data-parallel 0", "--data-parallel 2 --global-batch 7",
            "--data-parallel 2 --global-batch 8 --microbatches 4",
@@ -361,9 +358,8 @@ TEST(Pipeexec, RefusesShardsAsPipesimDoes) {
   for (const std::string& what : std::vector<std::string>{
            "--model gpt-mini --tensor-parallel 3", "--model llama-mini --tensor-parallel 8",
            "--model llama-mini --tensor-parallel 4", "--model gpt-mini --tensor-parallel 0",
-           "--model gpt-mini --sequence-parallel", "--model mlp-mini --tensor-parallel 2",
+           "--model mlp-mini --tensor-parallel 2",
            "--model gpt-mini --tensor-parallel 4 --sequence-parallel --sequence-length 62",
-           "--model gpt-mini --tensor-overlap off",
            "--model gpt-mini --tensor-parallel 4 --sequence-parallel --sequence-length 63"}) {
     const Outcome run = pipeexec(both + what);
     std::vector<std::string> words{PIPESIM_COMMAND};
@@ -447,8 +443,27 @@ TEST(Pipeexec, ThreadsHaveNoSumsOfALibrary) {
   const std::string two = good + " --data-parallel 2 --reduce ";
   expect_pipeexec_refuses(two + "library", 2, "transport local has no sums of its own");
   expect_pipeexec_refuses(two + "fast", 2, "unknown reduction 'fast'");
-  expect_pipeexec_refuses(good + " --reduce library", 2, "one replica reduces nothing");
   EXPECT_EQ(pipeexec_json(two + "ordered")["reduce"], "ordered");
+}
+
+// In the words of pipesim, where that has the flag.
+TEST(Pipeexec, WhatHasNoEffectIsAcceptedAndTold) {
+  const std::string line = "--schedule 1f1b --stages 2 --microbatches 2 ";
+  for (const std::string flag :
+       {"--zero 1", "--bucket-bytes 1MB", "--gather pass", "--shard-over 1", "--sequence-parallel",
+        "--tensor-overlap off", "--data-parallel 2 --shard-over 2",
+        "--data-parallel 2 --zero 2 --gather once"}) {
+    const Outcome run = pipeexec(line + "--iterations 1 --warmup 0 --quiet " + flag);
+    const Outcome predicted = testing::run_command(testing::words(
+        PIPESIM_COMMAND " --model gpt2-small --cluster dgx-a100 --quiet " + line + flag));
+    EXPECT_EQ(run.status, 0) << flag << run.err;
+    EXPECT_EQ(predicted.status, 0) << flag;
+    EXPECT_NE(run.err.find(" has no effect: "), std::string::npos) << flag << run.err;
+    EXPECT_EQ(run.err.substr(run.err.find(':')), predicted.err.substr(predicted.err.find(':')));
+  }
+  const Outcome reduce = pipeexec(good + " --reduce library");
+  EXPECT_EQ(reduce.status, 0);
+  EXPECT_EQ(reduce.err, "pipeexec: note: --reduce has no effect: there is one replica\n");
 }
 
 TEST(Pipeexec, RefusesInOneSentence) {

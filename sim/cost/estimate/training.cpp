@@ -50,14 +50,7 @@ std::string_view gather_name(Gather gather) {
 
 void check_shards(const Training& training, const Model& model, const Cluster* cluster) {
   const std::int64_t t = training.tensor_parallel;
-  if (t == 1) {
-    if (training.sequence_parallel) {
-      throw input_error(
-          "--sequence-parallel: splits what tensor parallelism leaves whole; give "
-          "--tensor-parallel of more than 1 too");
-    }
-    return;
-  }
+  if (t == 1) return;
   if (model.is_listed() || model.architecture == Architecture::mlp) {
     throw input_error(
         fmt::format("--tensor-parallel {}: the layers of {} can't be split over "
@@ -122,33 +115,45 @@ void check_replicas(const Training& training) {
                     "2 (and gradients) and 3 (and weights)",
                     training.zero));
   }
-  // Flags that would have no effect.
-  if (training.data_parallel == 1 && training.zero > 0) {
-    throw input_error(
-        fmt::format("--zero {}: one replica has none to split with; give --data-parallel of more "
-                    "than 1 too",
-                    training.zero));
-  }
-  if (training.data_parallel == 1 && training.bucket_bytes) {
-    throw input_error(
-        "--bucket-bytes: one replica reduces nothing; give --data-parallel of more than 1 too");
-  }
-  if (training.gather && training.zero != 3) {
-    throw input_error(
-        fmt::format("--gather {}: every replica has all weights; give --zero 3 too, which splits "
-                    "them",
-                    gather_name(*training.gather)));
-  }
   if (training.shard_over) {
     const std::int64_t over = *training.shard_over;
-    if (training.zero == 0) {
-      throw input_error("--shard-over: needs something to split; give --zero 1, 2 or 3");
-    }
     if (over < 1 || training.data_parallel % over != 0) {
       refuse("--shard-over", over, divisors(training.data_parallel),
              fmt::format("does not divide {}", plural(training.data_parallel, "replica")));
     }
   }
+}
+
+std::vector<std::string> drop_without_effect(Training& training) {
+  std::vector<std::string> notes;
+  const auto drop = [&](bool given, const std::string& flag, std::string_view why) {
+    if (given) notes.push_back(fmt::format("{} has no effect: {}", flag, why));
+  };
+  const bool is_alone = training.data_parallel == 1;
+  const auto among_several = [&](std::string_view why) {
+    return is_alone ? "there is one replica" : why;
+  };
+  if (is_alone) {
+    drop(training.zero > 0, fmt::format("--zero {}", training.zero), among_several({}));
+    drop(training.bucket_bytes.has_value(), "--bucket-bytes", among_several({}));
+    training.zero = 0;
+    training.bucket_bytes.reset();
+  }
+  if (training.zero != 3 && training.gather) {
+    drop(true, fmt::format("--gather {}", gather_name(*training.gather)),
+         among_several("every replica keeps all weights, without --zero 3"));
+    training.gather.reset();
+  }
+  if (training.zero == 0) {
+    drop(training.shard_over.has_value(), "--shard-over",
+         among_several("replicas split nothing, with --zero 0"));
+    training.shard_over.reset();
+  }
+  if (training.tensor_parallel == 1) {
+    drop(training.sequence_parallel, "--sequence-parallel", "there is one tensor-parallel rank");
+    training.sequence_parallel = false;
+  }
+  return notes;
 }
 
 void check(const Training& training, const Model& model, const Cluster& cluster) {

@@ -6,7 +6,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "sim/cost/estimate/recompute.h"
 #include "sim/cost/hardware/cluster.h"
@@ -83,6 +85,10 @@ struct Training {
 void check_shards(const Training& training, const Model& model, const Cluster* cluster);
 // Refuses replicas that can't be, in the words of the command line.
 void check_replicas(const Training& training);
+// Resets what has no effect on one replica, on one tensor-parallel rank or at this stage of ZeRO,
+// so that one line of flags serves a sweep. Says what, a sentence per flag. For a training that
+// passes check_replicas().
+std::vector<std::string> drop_without_effect(Training& training);
 // Refuses what can't be: the rule, the value, the nearest valid choice.
 void check(const Training& training, const Model& model, const Cluster& cluster);
 
