@@ -30,7 +30,7 @@ int main(int argc, char** argv) {
       "the port after that where torchrun itself has it. GPUs are taken by the\n"
       "launcher's local rank.\n"
       "\n"
-      "--tensor-parallel: each layer is in shards, one a rank: heads, inner numbers of\n"
+      "--tensor-parallel: each layer is in shards, one per rank: heads, inner numbers of\n"
       "MLPs, words of the vocabulary. Ranks are numbered by shards first, then by\n"
       "replicas, then by stages; P x D x T are started.\n"
       "\n"

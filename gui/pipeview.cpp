@@ -118,10 +118,10 @@ void check_together(const CommandLine& program, const Flags& flags) {
   const std::string other =
       program.first_given({"--report", "traces", "--schedule", "--ranks", "--replica"});
   if (flags.report && !other.empty()) {
-    throw input_error(other + " means nothing beside --report, which prints; leave it away");
+    throw input_error(other + " means nothing beside --report, which prints; omit it");
   }
   if (flags.playground && !flags.traces.empty()) {
-    throw input_error("--playground makes its own timeline; leave the traces away");
+    throw input_error("--playground makes its own timeline; omit the traces");
   }
   for (const auto& [flag, name] : {std::pair(&flags.select, "--select"),
                                    {&flags.range, "--range"},

@@ -74,7 +74,7 @@ struct RunDescription {
   std::string model_json;             // a pipesim-model; or empty
   std::vector<std::string> layers;    // their names
   std::vector<int> layout;            // layers a virtual stage; or empty
-  std::vector<RecordedClock> clocks;  // one a rank, or empty: all share one
+  std::vector<RecordedClock> clocks;  // one per rank, or empty: all share one
   // Of a measured training with replicas of the pipeline, or tensor-parallel ranks: how many, which
   // of all pipelines this is, from 0, and what replicas split (ZeRO 1 to 3), over how many, in
   // buckets of how many bytes, 0 for one.

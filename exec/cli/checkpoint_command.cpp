@@ -68,8 +68,8 @@ void write_export(const CheckpointCommandFlags& flags) {
   const std::optional<std::int64_t> iteration = iteration_of(flags);
   check_outputs({{"the weights", flags.weights, true}, {"--config", flags.config, true}});
   if (flags.weights->ends_with(".gz")) {
-    throw input_error(fmt::format("{}: safetensors are not compressed; leave .gz away",
-                                  printable(*flags.weights)));
+    throw input_error(
+        fmt::format("{}: safetensors are not compressed; omit .gz", printable(*flags.weights)));
   }
   const CheckpointSummary one =
       find_whole_checkpoint(*flags.folder, iteration, [](const std::string& damage) {

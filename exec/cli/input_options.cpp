@@ -195,8 +195,8 @@ void check_input_flags(const CommandLine& program, const Flags& flags) {
                                                  "--keep",           "--async-checkpoint",
                                                  "--resume"});
   if (!other.empty()) {
-    throw input_error(fmt::format(
-        "{}: an input pipeline has no use for it; leave it or --input-pipeline away", other));
+    throw input_error(
+        fmt::format("{}: an input pipeline has no use for it; omit it or --input-pipeline", other));
   }
 }
 

@@ -44,8 +44,7 @@ Attention attention_of(const Flag& flag, const std::string& device, const Model&
   const bool on_gpu = names_a_gpu(device);
   if (!flag) return on_gpu ? Attention::fused : Attention::unfused;
   if (model.architecture == Architecture::mlp) {
-    throw input_error(
-        fmt::format("--attention: {} has none; leave the flag away", quote(model.name)));
+    throw input_error(fmt::format("--attention: {} has none; omit the flag", quote(model.name)));
   }
   const Attention attention = parse_attention(*flag);
   if (attention == Attention::unfused && on_gpu) {
@@ -355,19 +354,19 @@ void add_all_flags(CommandLine& program, Flags& flags) {
       "Schedule",
       {{"--schedule", &flags.schedule.schedule, "NAME|FILE",
         "a name (`pipesim schedules` lists them) or file"},
-       {"--microbatches", &flags.schedule.microbatches, "M", "microbatches an iteration"},
+       {"--microbatches", &flags.schedule.microbatches, "M", "microbatches per iteration"},
        {"--stages", &flags.schedule.stages, "P", "pipeline ranks; default: those of MPI"},
        {"--virtual-stages", &flags.schedule.virtual_stages, "V",
-        "chunks a rank; default 1, looped and V schedules 2"},
-       {"--group", &flags.schedule.group, "G", "microbatches a group of interleaved; default P"},
+        "chunks per rank; default 1, looped and V: 2"},
+       {"--group", &flags.schedule.group, "G", "microbatches per group of interleaved; default P"},
        {"--overlap-experts", &flags.schedule.overlap_experts,
-        "interleaved warms up by one forward more"},
+        "adds a warm-up forward to interleaved"},
        {"--placement", &flags.schedule.placement, "loop|v|LIST",
         "loop, v or each stage's rank; default loop or v"}});
   program.add_flags("Shards", {{"--tensor-parallel", &flags.tensor_parallel, "T",
-                                "ranks a layer is split over; default 1"},
+                                "ranks that share each layer; default 1"},
                                {"--sequence-parallel", &flags.sequence_parallel,
-                                "splits by tokens what T ranks would repeat"},
+                                "shards norms and dropout by tokens over T ranks"},
                                {"--tensor-overlap", &flags.tensor_overlap, "on|off",
                                 "sums beside weight gradients; default on"}});
   program.add_flags(
@@ -378,7 +377,7 @@ void add_all_flags(CommandLine& program, Flags& flags) {
        {"--zero", &flags.replicas.zero, "0|1|2|3", "they split optimizer, gradients, weights"},
        {"--shard-over", &flags.replicas.shard_over, "N", "over so many only; default all"},
        {"--gather", &flags.replicas.gather, "window|pass|once",
-        "for how long weights are gathered; see below"},
+        "how long gathered weights stay; see below"},
        {"--bucket-bytes", &flags.replicas.bucket_bytes, "BYTES|off",
         "reduces gradients as buckets fill; default off"},
        {"--reduce", &flags.reduce, "ordered|library",
@@ -564,7 +563,7 @@ Task make_task(const Flags& flags, int ranks) {
   ScheduleFlags schedule = flags.schedule;
   if (flags.global_batch) {
     if (schedule.microbatches) {
-      throw input_error("--global-batch: --microbatches says the same; leave one of them away");
+      throw input_error("--global-batch: --microbatches says the same; omit one of them");
     }
     if (flags.micro_batch_size) {
       training.micro_batch_size = parse_count(*flags.micro_batch_size, "--micro-batch-size");

@@ -94,8 +94,7 @@ void check_training_memory(const RecommendationTraining& training, int first_ran
     throw input_error(
         fmt::format("--batch-size {}: a batch {}; take smaller ones", training.batch_size, takes));
   }
-  throw input_error(
-      fmt::format("--verify: what one rank makes of all tables {}; leave it away", takes));
+  throw input_error(fmt::format("--verify: what one rank makes of all tables {}; omit it", takes));
 }
 
 }  // namespace pipesim::exec

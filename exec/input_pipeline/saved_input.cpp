@@ -147,7 +147,7 @@ InputState state_of(const FoundCheckpoint& checkpoint, const InputJob& job) {
   const JsonValue document = parse_json(checkpoint.manifest.training, file);
   JsonMembers members(JsonCursor(document, file, "training"));
   if (members.required("kind").string() != saved_kind) {
-    refuse("is of a training by a schedule; leave --input-pipeline away");
+    refuse("is of a training by a schedule; omit --input-pipeline");
   }
   const JsonCursor model = members.required("model");
   if (to_json(parse_recommendation_model(json_text(model.value()), file)) !=

@@ -24,7 +24,7 @@ std::optional<Resumed> find_start(const TrainingJob& training, Transport& transp
     if (!start || start->state.passes == 0 || !training.verify) return;
     throw input_error(
         "--verify: the checkpoint stands within a step, whose first passes one rank's run lacks; "
-        "leave the flag away");
+        "omit the flag");
   });
   return start;
 }

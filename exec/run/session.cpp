@@ -140,7 +140,7 @@ void check_sums(const TrainingJob& training, const Transport& transport) {
   if (!training.library_sums || transport.has_library_sums()) return;
   throw input_error(
       fmt::format("--reduce library: transport {} has no sums of its own; start the ranks with "
-                  "mpirun, or leave it away",
+                  "mpirun, or omit it",
                   transport.name()));
 }
 

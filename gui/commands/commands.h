@@ -56,7 +56,7 @@ struct CommandHelp {
   Command command;
   std::string_view keys;   // "W, Up": as QKeySequence reads them, alternatives with ", "
   std::string_view group;  // "Move", "Select", "Show"
-  std::string_view help;   // "shows less time"
+  std::string_view title;  // "Zoom In"
 };
 // In the order in which help and menus list them.
 std::span<const CommandHelp> command_list();

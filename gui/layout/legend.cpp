@@ -21,7 +21,7 @@ constexpr std::array<Meaning, 8> kind_meanings{{{"forward", "F"},
                                                 {"backward", "B"},
                                                 {"forward transfer", "send F"},
                                                 {"backward transfer", "send B"},
-                                                {"closing work", "closing"},
+                                                {"step, reduction", "step"},
                                                 {"other", "other"}}};
 // Of input pipelines; as shading.h has them.
 constexpr std::array<Meaning, 8> input_meanings{{{"dense part", "dense"},

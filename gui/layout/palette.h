@@ -2,8 +2,8 @@
 // (traces/print/colours.h) and what those have no need of.
 //
 // What shades 0 to 7 mean:
-//   kind        F, I, W, B, forward transfers, backward transfers, closing work
-//               (optimizer, reduce), other
+//   kind        F, I, W, B, forward transfers, backward transfers, steps and reductions,
+//               other
 //   microbatch  eight hues, the microbatch modulo 8
 //   error       0 to 2 faster than predicted, 0 most; 3 as predicted; 4 to 6 slower,
 //               6 most; 7 only one of both runs has it

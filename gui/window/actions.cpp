@@ -30,12 +30,6 @@ const std::vector<std::vector<Choice>> choices{{{Command::align_absolute, "absol
                                                 {Command::colour_microbatch, "microbatch"},
                                                 {Command::colour_error, "error"}}};
 
-QString capitalised(std::string_view text) {
-  QString words = QString::fromUtf8(text.data(), static_cast<int>(text.size()));
-  if (!words.isEmpty()) words[0] = words[0].toUpper();
-  return words;
-}
-
 }  // namespace
 
 QList<QKeySequence> sequences_of(std::string_view keys) {
@@ -63,7 +57,7 @@ QString menu_text(std::string_view name) {
 CommandActions::CommandActions(Session& session, QWidget* window)
     : QObject(window), session_(session) {
   for (const CommandHelp& help : command_list()) {
-    auto* action = new QAction(capitalised(help.help), window);
+    auto* action = new QAction(menu_text(help.title), window);
     action->setShortcuts(sequences_of(help.keys));
     action->setObjectName(QString("command%1").arg(static_cast<int>(help.command)));
     connect(action, &QAction::triggered, this,

@@ -4,6 +4,8 @@
 #include <QHBoxLayout>
 #include <QLabel>
 #include <QPainter>
+#include <QPushButton>
+#include <QVBoxLayout>
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -34,21 +36,21 @@ std::vector<QString> parts() {
     const QString group = QString::fromStdString(std::string(help.group));
     if (groups.empty() || groups.back().first != group) groups.push_back({group, {}});
     groups.back().second.push_back(
-        {readable_keys(help.keys), QString::fromStdString(std::string(help.help))});
+        {readable_keys(help.keys), QString::fromStdString(std::string(help.title))});
   }
   groups.push_back({HelpOverlay::tr("Find"),
-                    {{"/", HelpOverlay::tr("searches")},
-                     {"Ctrl+P", HelpOverlay::tr("shows some tracks only")},
-                     {"Ctrl+O", HelpOverlay::tr("opens traces")},
-                     {"?", HelpOverlay::tr("shows this")}}});
+                    {{"/", HelpOverlay::tr("Search")},
+                     {"Ctrl+P", HelpOverlay::tr("Filter Tracks")},
+                     {"Ctrl+O", HelpOverlay::tr("Open Traces")},
+                     {"?", HelpOverlay::tr("Show or Hide This Sheet")}}});
   groups.push_back({HelpOverlay::tr("Mouse"),
-                    {{HelpOverlay::tr("wheel"), HelpOverlay::tr("scrolls")},
-                     {HelpOverlay::tr("Ctrl + wheel"), HelpOverlay::tr("zooms at the pointer")},
-                     {HelpOverlay::tr("Shift + wheel"), HelpOverlay::tr("pans")},
-                     {HelpOverlay::tr("drag"), HelpOverlay::tr("pans")},
-                     {HelpOverlay::tr("Shift + drag"), HelpOverlay::tr("selects an area")},
-                     {HelpOverlay::tr("click"), HelpOverlay::tr("picks")},
-                     {HelpOverlay::tr("double click"), HelpOverlay::tr("shows it large")}}});
+                    {{HelpOverlay::tr("Wheel"), HelpOverlay::tr("Scroll")},
+                     {HelpOverlay::tr("Ctrl + wheel"), HelpOverlay::tr("Zoom at Pointer")},
+                     {HelpOverlay::tr("Shift + wheel"), HelpOverlay::tr("Pan")},
+                     {HelpOverlay::tr("Drag"), HelpOverlay::tr("Pan")},
+                     {HelpOverlay::tr("Shift + drag"), HelpOverlay::tr("Select Time Range")},
+                     {HelpOverlay::tr("Click"), HelpOverlay::tr("Select")},
+                     {HelpOverlay::tr("Double click"), HelpOverlay::tr("Zoom to Bar")}}});
   std::vector<QString> html;
   for (const auto& [title, rows] : groups) html.push_back(html_of(title, rows));
   return html;
@@ -64,9 +66,19 @@ QString HelpOverlay::text() {
 
 HelpOverlay::HelpOverlay(QWidget* parent) : QWidget(parent) {
   setObjectName("help");
-  auto* columns = new QHBoxLayout(this);
-  columns->setContentsMargins(36, 28, 36, 20);
+  auto* sheet = new QVBoxLayout(this);
+  sheet->setContentsMargins(36, 24, 36, 20);
+  auto* head = new QHBoxLayout;
+  head->addWidget(new QLabel("<h3 style='margin: 0'>" + tr("Keyboard and Mouse") + "</h3>", this));
+  head->addStretch();
+  auto* close = new QPushButton(tr("Close"), this);
+  close->setObjectName("close help");
+  connect(close, &QPushButton::clicked, this, &QWidget::hide);
+  head->addWidget(close);
+  sheet->addLayout(head);
+  auto* columns = new QHBoxLayout;
   columns->setSpacing(24);
+  sheet->addLayout(columns, 1);
   // Each part below the column that is the lowest so far.
   std::array<QString, 3> texts;
   std::array<int, 3> heights{};

@@ -30,15 +30,15 @@ void MainWindow::make_menus() {
   };
 
   QMenu* file = menuBar()->addMenu(tr("&File"));
-  add_action(file, tr("&Open ..."), "Ctrl+O", [this] { ask_open(false); });
-  add_action(file, tr("&Add ..."), "Ctrl+Shift+O", [this] { ask_open(true); });
-  recent_ = file->addMenu(tr("&Recent files"));
+  add_action(file, tr("&Open..."), "Ctrl+O", [this] { ask_open(false); });
+  add_action(file, tr("&Add..."), "Ctrl+Shift+O", [this] { ask_open(true); });
+  recent_ = file->addMenu(tr("Open &Recent"));
   connect(recent_, &QMenu::aboutToShow, this, &MainWindow::fill_recent);
   close_ = file->addMenu(tr("&Close"));
   file->addSeparator();
-  add_action(file, tr("Save the view as &PNG ..."), "Ctrl+S", [this] { ask_write("png"); });
-  add_action(file, tr("Save the view as &SVG ..."), {}, [this] { ask_write("svg"); });
-  add_action(file, tr("Save the table as CS&V ..."), {}, [this] { ask_write("csv"); });
+  add_action(file, tr("Save View as &PNG..."), "Ctrl+S", [this] { ask_write("png"); });
+  add_action(file, tr("Save View as &SVG..."), {}, [this] { ask_write("svg"); });
+  add_action(file, tr("Save Table as CS&V..."), {}, [this] { ask_write("csv"); });
   file->addSeparator();
   add_action(file, tr("&Quit"), "Ctrl+Q", [this] { close(); });
 
@@ -49,8 +49,8 @@ void MainWindow::make_menus() {
   add_commands(view, {Command::colour_kind, Command::colour_microbatch, Command::colour_error});
   add_commands(view, {Command::toggle_arrows, Command::toggle_curves, Command::toggle_critical,
                       Command::toggle_transfers, Command::pin});
-  add_action(view, tr("&Filter tracks ..."), "Ctrl+P", [this] { filter_->open(); });
-  add_action(view, tr("&Memory capacity ..."), {}, [this] { ask_capacity(); });
+  add_action(view, tr("&Filter Tracks..."), "Ctrl+P", [this] { filter_->open(); });
+  add_action(view, tr("&Memory Capacity..."), {}, [this] { ask_capacity(); });
   panels_menu_ = view->addMenu(tr("&Panels"));
   for (QDockWidget* panel : panels_) {
     if (panel->widget() != playground_) panels_menu_->addAction(panel->toggleViewAction());
@@ -74,17 +74,17 @@ void MainWindow::make_menus() {
   add_commands(go, {Command::previous, Command::next, Command::flow_back, Command::flow_forward,
                     Command::other_side});
   add_commands(go, {Command::select_area, Command::mark, Command::clear_marks, Command::clear});
-  add_action(go, tr("&Search ..."), "/, Ctrl+F", [this] { find_->open(); });
+  add_action(go, tr("&Search..."), "/, Ctrl+F", [this] { find_->open(); });
 
   QMenu* compare = menuBar()->addMenu(tr("&Compare"));
-  first_run_ = compare->addMenu(tr("&First"));
-  second_run_ = compare->addMenu(tr("&Second"));
-  add_action(compare, tr("S&wap"), {}, [this] {
+  first_run_ = compare->addMenu(tr("&First Trace"));
+  second_run_ = compare->addMenu(tr("&Second Trace"));
+  add_action(compare, tr("S&wap Traces"), {}, [this] {
     if (const auto pair = base_document()->pair) compare_as(pair->trace[1], pair->trace[0]);
   });
 
   QMenu* help = menuBar()->addMenu(tr("&Help"));
-  add_action(help, tr("&Keys and mouse"), "?, F1",
+  add_action(help, tr("&Keyboard and Mouse"), "?, F1",
              [this] { help_->setVisible(!help_->isVisible()); });
 }
 

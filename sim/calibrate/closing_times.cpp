@@ -114,7 +114,7 @@ void observe_closing(const RecordedRun& run, const RecordedIteration& iteration,
 }
 
 // One number for all ranks where they differ by no more than an iteration's own
-// noise, or, measured, by 0.5 % of it; else one a rank.
+// noise, or, measured, by 0.5 % of it; else one per rank.
 void set_closing(const std::vector<Samples>& ranks, std::int64_t tolerance_ns,
                  std::optional<std::int64_t>& every, std::vector<std::int64_t>& by_rank) {
   if (std::ranges::all_of(ranks, &Samples::empty)) return;

@@ -5,7 +5,7 @@
 // the times have what exchanging gradients and norms takes, and no waiting for slower
 // ranks. By layer, a rank's time is dealt out to its layers, by parameters where
 // the model is known, else by the times of forwards; by stage it is one number
-// where ranks are alike, else a list with one a rank.
+// where ranks are alike, else a list with one per rank.
 //
 // With replicas, and where it is known what exchanges with them take, an optimizer waits for
 // reductions before its time, and its time is that of stepping all states: what gathering them

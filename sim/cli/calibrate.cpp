@@ -28,7 +28,7 @@ struct CalibrateFlags {
 
 void check_output(const CalibrateFlags& flags) {
   if (flags.output->ends_with(".gz")) {
-    throw input_error("-o: costs are written as plain JSON; leave .gz away");
+    throw input_error("-o: costs are written as plain JSON; omit .gz");
   }
   std::vector<NamedFile> files;
   for (const std::string& trace : flags.traces) files.push_back({"a trace to be read", trace});
@@ -206,7 +206,7 @@ void run(const CalibrateFlags& flags, const CommandLine& command) {
   for (const RecordedRun& run : runs) warnings += run.warnings.text();
   const Provenance& provenance = *calibration.costs.calibration;
   print(heading(runs, width) + costs_table(calibration.costs) + lines(calibration) +
-        sentences("not told", provenance.notes, width) +
+        sentences("not estimated", provenance.notes, width) +
         sentences("doubtful", calibration.doubts, width));
   if (!warnings.empty()) print("\nwarnings\n" + warnings);
   print(fmt::format("\nCosts: {} (for pipesim --costs)\n", printable(*flags.output)));
@@ -224,7 +224,7 @@ void set_up_calibrate(CommandLine& command) {
   command.set_work([flags, &command] { run(*flags, command); });
   command.set_footer(
       "Each trace of pipeexec is a run, and several are more samples; the profiles that\n"
-      "PyTorch wrote, one a rank, are one run. Traces with layers give costs by layer,\n"
+      "PyTorch wrote, one per rank, are one run. Traces with layers give costs by layer,\n"
       "which any --layout deals out; others give costs by stage.\n"
       "\n"
       "Examples:\n"

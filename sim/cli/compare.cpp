@@ -63,7 +63,7 @@ void run(const CompareFlags& flags, const CommandLine& command) {
     return compare_input_runs(flags.files[0], flags.files[1], flags.json);
   }
   if (flags.html && flags.html->ends_with(".gz")) {
-    throw input_error("--html: a page is written as plain HTML; leave .gz away");
+    throw input_error("--html: a page is written as plain HTML; omit .gz");
   }
   check_outputs(named_files(flags));
   // Opened first: an output that can't be written fails before the work.

@@ -123,8 +123,8 @@ class LinesOfRuns {
       }
       if (std::find(columns.begin(), columns.begin() + static_cast<std::ptrdiff_t>(i),
                     columns[i]) != columns.begin() + static_cast<std::ptrdiff_t>(i)) {
-        throw input_error(fmt::format("{}:{}: column {} is there twice; leave one of them away",
-                                      where, i + 1, columns[i]));
+        throw input_error(fmt::format("{}:{}: column {} is there twice; omit one of them", where,
+                                      i + 1, columns[i]));
       }
     }
     const auto has = [&](const char* column) {
@@ -199,8 +199,7 @@ std::optional<std::int64_t> peak_of(const RunCells& cells) {
     const Flag text = cell(cells, column);
     if (!text) continue;
     if (peak) {
-      throw input_error(
-          fmt::format("{} and {} both give a peak; leave one of them away", first, column));
+      throw input_error(fmt::format("{} and {} both give a peak; omit one of them", first, column));
     }
     first = column;
     if (column == "peak_gib") {

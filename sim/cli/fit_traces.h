@@ -19,8 +19,8 @@ struct TracedRun {
   std::string warnings;  // a line each
 };
 
-// A trace of ours, or a profile: a file, or a folder with one a rank. Its pipeline must be that of
-// the request, else an input error says in what it is another.
+// A trace of ours, or a profile: a file, or a folder with one per rank. Its pipeline must be that
+// of the request, else an input error says in what it is another.
 TracedRun read_traced_run(const std::string& path, const PredictionRequest& request);
 
 }  // namespace pipesim::cli

@@ -159,7 +159,7 @@ void run(const ImportFlags& flags) {
   const Model* known = imported.model ? known_model_like(*imported.model) : nullptr;
   if (flags.write_model) {
     if (!imported.model) {
-      throw input_error(fmt::format("--write-model: {} describes no model; leave the flag away",
+      throw input_error(fmt::format("--write-model: {} describes no model; omit the flag",
                                     printable(*flags.file)));
     }
     write_file(*flags.write_model, to_json(*imported.model, 2) + "\n");

@@ -91,7 +91,7 @@ InputRequest request_of(const InputPipelineFlags& flags, const SharedFlags& shar
     request.costs = read_input_costs(*shared.costs);
     if (shared.memory_cap && request.costs->holdings.empty()) {
       throw input_error(fmt::format(
-          "--memory-cap: {} has no holdings, which say what ranks hold; add them, or leave it away",
+          "--memory-cap: {} has no holdings, which say what ranks hold; add them, or omit it",
           *shared.costs));
     }
     if (!flags.ranks && !from_file) program.ranks = request.costs->ranks();
@@ -113,8 +113,8 @@ void refuse_others(const CommandLine& program) {
        "--table-optimizer", "--id-seed", "--compare", "--model", "--cluster", "--costs",
        "--accumulate", "--memory-cap", "--trace", "--export", "--json", "--quiet"});
   if (!other.empty()) {
-    throw input_error(fmt::format(
-        "{}: an input pipeline has no use for it; leave it or --input-pipeline away", other));
+    throw input_error(
+        fmt::format("{}: an input pipeline has no use for it; omit it or --input-pipeline", other));
   }
 }
 
@@ -135,7 +135,7 @@ void refuse_lack(const InputRequest& request, const InputPrediction& prediction)
 
 void compare_all(const InputRequest& request, const SharedFlags& shared) {
   if (shared.trace || shared.export_file) {
-    throw input_error(fmt::format("{}: --compare writes no file; leave one of them away",
+    throw input_error(fmt::format("{}: --compare writes no file; omit one of them",
                                   shared.trace ? "--trace" : "--export"));
   }
   if (names_input_program_file(request.program.name)) {

@@ -41,8 +41,7 @@ std::string source_of(const LayersFlags& flags) {
 void refuse_without(const std::string& source, const Flag& flag, std::string_view name,
                     std::string_view wanted) {
   if (!flag || source == wanted) return;
-  throw input_error(
-      fmt::format("{} belongs to {}, not to {}; leave it away", name, wanted, source));
+  throw input_error(fmt::format("{} belongs to {}, not to {}; omit it", name, wanted, source));
 }
 
 // The schedule of a run, as far as other flags leave it open.
@@ -75,7 +74,7 @@ void add_layers_flags(CommandLine& command, LayersFlags& flags) {
         "of a link, with --graph; default unlimited"}});
   command.add_flags("Transfers", {{"--p2p", &costs.p2p, "MODE", "as of pipesim; default async"},
                                   {"--eager-limit", &costs.eager_limit, "BYTES",
-                                   "a smaller send completes by itself; default 0"}});
+                                   "smaller sends need no receiver; default 0"}});
 }
 
 LayersInput read_layers(const LayersFlags& flags, ScheduleFlags& schedule) {

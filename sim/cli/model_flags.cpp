@@ -74,33 +74,35 @@ std::vector<FlagHelp> all_flags(ModelFlags& flags) {
       {"--cluster", &flags.cluster, "NAME|FILE.json", "what on; `pipesim clusters` lists them"},
       {"--software", &flags.software, "NAME|FILE.json",
        "what trains; `pipesim software` lists them"},
-      {"--micro-batch-size", &flags.micro_batch_size, "B", "sequences a microbatch; default 1"},
+      {"--micro-batch-size", &flags.micro_batch_size, "B", "sequences per microbatch; default 1"},
       {"--sequence-length", &flags.sequence_length, "S", "tokens; default the model's longest"},
-      {"--tensor-parallel", &flags.tensor_parallel, "T", "ranks a layer is split over; default 1"},
+      {"--tensor-parallel", &flags.tensor_parallel, "T", "ranks that share each layer; default 1"},
       {"--data-parallel", &flags.replicas.data_parallel, "D",
        "replicas of the pipeline; default 1"},
-      {"--global-batch", &flags.global_batch, "N", "sequences of all replicas, in place of M"},
+      {"--global-batch", &flags.global_batch, "N",
+       "sequences per step of all replicas; replaces M"},
       {"--devices", &flags.devices, "N", "all devices; then D is N / (stages x T)"},
       {"--sequence-parallel", &flags.sequence_parallel,
-       "splits by tokens what T ranks would repeat"},
+       "shards norms and dropout by tokens over T ranks"},
       {"--recompute", &flags.recompute, "none|full|LIST",
        "of attention, norms, activation, products"},
       {"--attention", &flags.attention, "HOW", "fused or unfused; default unfused for a gpt"},
       {"--precision", &flags.precision, "NAME", "bf16, fp16, fp32, tf32 or fp8; default bf16"},
-      {"--zero", &flags.replicas.zero, "0|1|2|3", "replicas split optimizer, gradients, weights"},
-      {"--shard-over", &flags.replicas.shard_over, "N", "over so many replicas only; default all"},
+      {"--zero", &flags.replicas.zero, "0|1|2|3", "shards optimizer, gradients, weights"},
+      {"--shard-over", &flags.replicas.shard_over, "N",
+       "shards within groups of N replicas; default all"},
       {"--gather", &flags.replicas.gather, "window|pass|once",
-       "for how long weights are gathered; see below"},
+       "how long gathered weights stay; see below"},
       {"--gradient-bytes", &flags.gradient_bytes, "2|4",
-       "of a parameter's gradient; default as its weight"},
+       "per gradient element; default as the weights"},
       {"--bucket-bytes", &flags.replicas.bucket_bytes, "BYTES|off",
-       "reduces gradients as buckets fill; off: at last"},
+       "bucket of gradients; off: reduced at the end"},
       {"--overlap-gather", &flags.overlap_gather, "on|off",
-       "--zero 1 and 2 gather weights next to forwards"},
+       "--zero 1, 2: gathers weights during forwards"},
       {"--tensor-overlap", &flags.tensor_overlap, "on|off|PART",
-       "hides exchanges behind products; default on"},
+       "overlaps its communication with GEMMs; default on"},
       {"--software-factor", &flags.software_factor, "X",
-       "on products' rate; default the software's"}};
+       "scales GEMM rates; default the software's"}};
 }
 
 }  // namespace
@@ -142,7 +144,7 @@ TrainingRequest training_request(const ModelFlags& flags) {
   };
   if (model.is_listed() && flags.sequence_length) {
     throw input_error(fmt::format(
-        "--sequence-length: the layers of {} are given for one sequence as they are; leave it away",
+        "--sequence-length: the layers of {} are given for one sequence as they are; omit it",
         model.name));
   }
   training.sequence_length = model.is_listed() ? 1 : model.longest_sequence();
@@ -165,8 +167,7 @@ TrainingRequest training_request(const ModelFlags& flags) {
   if (flags.recompute) training.recompute = parse_recompute(*flags.recompute);
   if (flags.attention) {
     if (model.is_listed() || model.architecture == Architecture::mlp) {
-      throw input_error(
-          fmt::format("--attention: {} has none; leave the flag away", quote(model.name)));
+      throw input_error(fmt::format("--attention: {} has none; omit the flag", quote(model.name)));
     }
     training.attention = parse_attention(*flags.attention);
   }

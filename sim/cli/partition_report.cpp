@@ -195,7 +195,7 @@ std::string sentences(const PartitionView& view) {
       format_time(split.bottleneck_ns));
   const std::int64_t least = partition.bottleneck_at_least_ns;
   if (split.bottleneck_ns == least) {
-    out += " No split has less there.";
+    out += " No split has a lower bound.";
   } else {
     out += fmt::format(" No split has less than {} there.", format_time(least));
   }
@@ -205,7 +205,7 @@ std::string sentences(const PartitionView& view) {
                          format_count(partition.tried));
       break;
     case SearchEnd::settled:
-      out += fmt::format(" {} simulated, the last of them to no use.",
+      out += fmt::format(" {} tried; the last of them brought nothing.",
                          plural(partition.tried, "layout"));
       break;
     case SearchEnd::trials:

@@ -175,7 +175,7 @@ void check_export_flags(const PlanFlags& flags) {
   if (!flags.export_format) return;
   check_export_format(*flags.export_format);
   if (flags.why || flags.csv || flags.json) {
-    throw input_error("--export: takes the report's place; leave --why, --csv and --json away");
+    throw input_error("--export: takes the report's place; omit --why, --csv and --json");
   }
 }
 
@@ -347,7 +347,7 @@ void plan_in_short(const ModelFlags& model, const ScheduleFlags& schedule, const
   const ReplicaFlags& replicas = model.replicas;
   if (replicas.data_parallel) {
     throw input_error(
-        "--data-parallel: follows from --devices where a layout is to be found; leave it away, or "
+        "--data-parallel: follows from --devices where a layout is to be found; omit it, or "
         "give --schedule");
   }
   PlanFlags flags;

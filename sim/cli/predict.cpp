@@ -59,7 +59,7 @@ void run(const PredictFlags& flags, const CommandLine& program) {
     throw input_error(name + " is of an input pipeline; give --input-pipeline");
   }
   if (flags.export_file && flags.export_file->ends_with(".gz")) {
-    throw input_error("--export: a schedule is written as plain CSV; leave .gz away");
+    throw input_error("--export: a schedule is written as plain CSV; omit .gz");
   }
   const Flag& schedule = flags.schedule.schedule;
   check_outputs({{"--schedule", schedule && names_a_file(*schedule) ? schedule : Flag()},

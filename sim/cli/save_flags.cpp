@@ -12,7 +12,7 @@ namespace {
 
 std::vector<FlagHelp> flags_beside_every(SaveFlags& flags) {
   return {{"--storage", &flags.storage, "RATE", "that all ranks write at together, such as 2GB/s"},
-          {"--async-checkpoint", &flags.beside, "copies, and writes beside what comes next"},
+          {"--async-checkpoint", &flags.beside, "copies, then writes in the background"},
           {"--checkpoint-bytes", &flags.bytes, "BYTES",
            "of a rank; default 12 a parameter that it has"},
           {"--checkpoint-copy", &flags.copy, "RATE", "to the host; default unlimited"}};
@@ -36,7 +36,7 @@ void ask_for_saves(const SaveFlags& flags, PredictionRequest& request) {
   }
   if (flags.copy && !flags.beside) {
     throw input_error(
-        "--checkpoint-copy: only --async-checkpoint copies; give that, too, or leave it away");
+        "--checkpoint-copy: only --async-checkpoint copies; give that, too, or omit it");
   }
   request.saves = {parse_count(*flags.every, "--checkpoint-every"), flags.beside};
   SaveRequest& save = request.costs.save.emplace();

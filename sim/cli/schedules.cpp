@@ -280,7 +280,7 @@ void set_up_schedules(CommandLine& command) {
            {"--memory-cap", &flags->memory_cap, "BYTES", "says what exceeds so much memory"}});
   add_schedule_flags(command, flags->schedule, false);
   add_cost_flags(command, flags->costs,
-                 "of all that a rank computes for a microbatch; a list gives one a rank");
+                 "of all that a rank computes for a microbatch; a list gives one per rank");
   command.add_flags("Costs of a run",
                     {{"--run", &flags->run, "TRACE", "calibrated on it; of each rank one or all"}});
   add_spread_flags(command, flags->spread);

@@ -77,11 +77,11 @@ void add_schedule_flags(CommandLine& command, ScheduleFlags& flags, bool with_na
   command.add_flags(
       group,
       {{"--stages", &flags.stages, "P", "pipeline ranks"},
-       {"--microbatches", &flags.microbatches, "M", "microbatches an iteration"},
+       {"--microbatches", &flags.microbatches, "M", "microbatches per iteration"},
        {"--virtual-stages", &flags.virtual_stages, "V",
-        "chunks a rank; default 1, looped and V schedules 2"},
-       {"--group", &flags.group, "G", "microbatches a group of interleaved; default P"},
-       {"--overlap-experts", &flags.overlap_experts, "interleaved warms up by one forward more"},
+        "chunks per rank; default 1, looped and V: 2"},
+       {"--group", &flags.group, "G", "microbatches per group of interleaved; default P"},
+       {"--overlap-experts", &flags.overlap_experts, "adds a warm-up forward to interleaved"},
        {"--placement", &flags.placement, "loop|v|LIST",
         "loop, v or each stage's rank; default loop or v"}});
 }
@@ -93,8 +93,7 @@ void add_cost_flags(CommandLine& command, CostFlags& flags, const std::string& o
   command.add_flags(
       group,
       {{"--p2p", &flags.p2p, "MODE", "how results travel, see below; default async"},
-       {"--eager-limit", &flags.eager_limit, "BYTES",
-        "a smaller send completes by itself; default 0"},
+       {"--eager-limit", &flags.eager_limit, "BYTES", "smaller sends need no receiver; default 0"},
        {"--costs", &flags.costs, "FILE.json", "all of these; format in traces/FORMAT.md"},
        {"--layout", &flags.layout, "3,2,2,2", "layers a virtual stage, or Megatron's layout"}});
 }
@@ -112,7 +111,7 @@ void set_microbatches(const Flag& global_batch, const CostRequest& costs, Schedu
   const auto* training = std::get_if<TrainingRequest>(&costs.costs);
   if (!global_batch || training == nullptr) return;  // it is a model's
   if (schedule.microbatches) {
-    throw input_error("--global-batch: --microbatches says the same; leave one of them away");
+    throw input_error("--global-batch: --microbatches says the same; omit one of them");
   }
   const bool is_file = schedule.schedule && names_a_file(*schedule.schedule);
   if (!schedule.stages && !is_file) return;  // which is said to be missing

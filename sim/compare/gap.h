@@ -18,8 +18,8 @@ enum class Term : std::uint8_t {
   wait,        // from a result's end to that
   exchange,    // waits for what ranks exchange with their replicas
   launch,      // from when a rank and its input were ready to the start
-  unmodelled,  // actions that only one of both has
-  clock,       // clocks that are off
+  unmodelled,  // actions found in one trace only
+  clock,       // clock offsets between ranks
 };
 inline constexpr int term_count = 8;
 inline constexpr std::array<std::string_view, term_count> term_names{

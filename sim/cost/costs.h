@@ -172,8 +172,8 @@ struct Costs {
   // is under way, in millionths.
   std::int64_t compute_slowdown_ppm = 0;
   std::int64_t reserved_bytes = 0;                // of each rank's memory, whatever it holds
-  std::vector<std::int64_t> optimizer_ns;         // one a rank, or empty: none
-  std::vector<std::int64_t> reduce_gradients_ns;  // one a rank, or empty: none
+  std::vector<std::int64_t> optimizer_ns;         // one per rank, or empty: none
+  std::vector<std::int64_t> reduce_gradients_ns;  // one per rank, or empty: none
   // What REDUCE_TIED and GRAD_NORM take; where absent, nothing is exchanged.
   std::optional<GroupCosts> tied_gradients, gradient_norm;
   // The way from each rank to its replicas, which adds no latency; or empty: unlimited.

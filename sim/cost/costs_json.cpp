@@ -214,7 +214,7 @@ void read_p2p(const JsonCursor& cursor, CostsFile& file, LinkPlaces& places) {
   members.finish();
 }
 
-// One number for every rank, or a list with one a rank.
+// One number for every rank, or a list with one per rank.
 void read_closing_work(const JsonCursor& cursor, std::optional<std::int64_t>& every,
                        std::vector<std::int64_t>& by_rank) {
   if (!cursor.is_array()) {
@@ -222,7 +222,7 @@ void read_closing_work(const JsonCursor& cursor, std::optional<std::int64_t>& ev
     return;
   }
   for (const JsonCursor& item : cursor.array()) by_rank.push_back(item.integer(0, max_time_ns));
-  if (by_rank.empty()) cursor.fail("an empty list; give one time, or one a rank");
+  if (by_rank.empty()) cursor.fail("an empty list; give one time, or one per rank");
 }
 
 // The way of a rank to its replicas.
@@ -238,7 +238,7 @@ Link read_collective_link(const JsonCursor& cursor, const LinkPlaces& shared) {
   return link;
 }
 
-// One for every rank, or a list with one a rank.
+// One for every rank, or a list with one per rank.
 void read_collective_links(const JsonCursor& cursor, CostsFile& file, const LinkPlaces& shared) {
   if (!cursor.is_array()) {
     file.collective_link = read_collective_link(cursor, shared);
@@ -248,7 +248,7 @@ void read_collective_links(const JsonCursor& cursor, CostsFile& file, const Link
     file.costs.collective_links.push_back(read_collective_link(item, shared));
   }
   if (file.costs.collective_links.empty()) {
-    cursor.fail("an empty list; give one entry, or one a rank");
+    cursor.fail("an empty list; give one entry, or one per rank");
   }
 }
 
@@ -271,7 +271,7 @@ void read_save(const JsonCursor& cursor, CostsFile& file) {
       return;
     }
     for (const JsonCursor& item : value.array()) save.bytes.push_back(item.integer(0, max_bytes));
-    if (save.bytes.empty()) value.fail("an empty list; give one number, or one a rank");
+    if (save.bytes.empty()) value.fail("an empty list; give one number, or one per rank");
   });
   save.writers = members.integer_or("writers", 1, 1, max_count);
   if (members.has("writers") && !members.has("bytes")) {

@@ -19,7 +19,7 @@
 namespace pipesim {
 
 struct SaveCosts {
-  // That a device writes; one a rank.
+  // That a device writes; one per rank.
   std::vector<std::int64_t> bytes;
   // Devices for which a rank stands, replicas and tensor-parallel ranks: each writes so much.
   std::int64_t writers = 1;

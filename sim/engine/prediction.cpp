@@ -15,7 +15,7 @@ std::optional<UniformTimes> uniform_times(const Costs& costs, const Placement& p
                                           std::string& reason) {
   for (const auto* closing : {&costs.optimizer_ns, &costs.reduce_gradients_ns}) {
     if (std::ranges::any_of(*closing, [](std::int64_t ns) { return ns > 0; })) {
-      reason = "ranks have closing work";
+      reason = "ranks also reduce gradients or step";
       return std::nullopt;
     }
   }

@@ -24,7 +24,7 @@ struct Prediction {
   Accumulation accumulation;
   Saves saves;
   Metrics metrics;                 // of the first iteration
-  std::vector<RankMemory> memory;  // one a rank
+  std::vector<RankMemory> memory;  // one per rank
   std::optional<PredictedClosedForm> closed_form;
   std::string no_closed_form;  // why there is none, for people
 

@@ -153,7 +153,7 @@ struct Tasks {
   std::vector<TaskDependency> dependencies;  // sorted
   std::vector<CollectiveTasks> collectives;
   std::vector<Step> steps;
-  StreamId first_collective_stream = no_stream;  // one a rank, if there are any
+  StreamId first_collective_stream = no_stream;  // one per rank, if there are any
   std::vector<Ties> ties;
   LargeVector<std::uint32_t> ties_of_cell;  // by its first task: an index in `ties` plus one, or 0
   // By slot.

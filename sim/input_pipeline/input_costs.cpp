@@ -59,7 +59,7 @@ class InputCostsReader {
     }
   }
 
-  // One value for all ranks, or a list with one a rank, read by `read_one` and given to `use`.
+  // One value for all ranks, or a list with one per rank, read by `read_one` and given to `use`.
   template <typename Read, typename Use>
   void by_rank(const JsonCursor& value, Read read_one, Use use) const {
     const std::size_t ranks = costs_.work.size();
@@ -70,7 +70,7 @@ class InputCostsReader {
     }
     const std::vector<JsonCursor> list = value.array();
     if (list.size() != ranks) {
-      value.fail(fmt::format("{} for {}; give one for all, or one a rank",
+      value.fail(fmt::format("{} for {}; give one for all, or one per rank",
                              plural(std::ssize(list), "value"),
                              plural(static_cast<std::int64_t>(ranks), "rank")));
     }

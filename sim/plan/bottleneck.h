@@ -44,7 +44,7 @@ struct BottleneckProblem {
   std::vector<std::vector<std::int64_t>> transfer_ns;
 
   std::vector<std::vector<HeldChunks>> moments;  // [rank], see fullest_moments(); or empty
-  std::vector<std::int64_t> memory_caps;         // bytes, one a rank; empty: unlimited
+  std::vector<std::int64_t> memory_caps;         // bytes, one per rank; empty: unlimited
 
   int layers() const { return static_cast<int>(layer_ns.size()); }
 };

@@ -49,7 +49,7 @@ struct Split {
   std::vector<int> layout;
   Costs costs;
   Metrics metrics;
-  std::vector<RankMemory> memory;  // one a rank
+  std::vector<RankMemory> memory;  // one per rank
   std::int64_t bottleneck_ns = 0;
 
   std::int64_t peak_memory_bytes() const;

@@ -165,14 +165,14 @@ std::string_view identified_name(Identified identified) {
 
 std::string_view meaning_of(Term term) {
   switch (term) {
-    case Term::order: return "ranks do their actions in another order";
-    case Term::compute: return "actions take longer, or less long";
-    case Term::transfer: return "transfers do, once both ends are there";
-    case Term::wait: return "transfers begin later after their result is there";
-    case Term::exchange: return "ranks wait longer for exchanges with replicas";
-    case Term::launch: return "actions start later once they could";
-    case Term::unmodelled: return "actions that only one of both has";
-    default: return "clocks that are off";
+    case Term::order: return "ranks run their actions in a different order";
+    case Term::compute: return "compute durations differ";
+    case Term::transfer: return "transfer durations differ, once both ends are ready";
+    case Term::wait: return "transfers start later after their data is ready";
+    case Term::exchange: return "waits for replicas differ";
+    case Term::launch: return "actions start later than they could";
+    case Term::unmodelled: return "actions found in one trace only";
+    default: return "clock offsets between ranks";
   }
 }
 

@@ -35,7 +35,7 @@ ScheduleRequest parse_request(const ScheduleFlags& flags) {
   request.name = flags.schedule.value_or("");
   request.ranks = needed(flags.stages, "--stages", "the number of pipeline ranks");
   request.microbatches =
-      needed(flags.microbatches, "--microbatches", "the number of microbatches an iteration");
+      needed(flags.microbatches, "--microbatches", "the number of microbatches per iteration");
   request.chunks = given(flags.virtual_stages, "--virtual-stages");
   request.group = given(flags.group, "--group");
   request.overlap_experts = flags.overlap_experts;

@@ -118,7 +118,7 @@ struct ScheduleFault {
 // Checks that every stage has each microbatch's F once, and B once or I and W
 // once; that F precedes I precedes W on its rank; that transfers, where there
 // are any, are complete and in a possible place; that no gradient is made behind its stage's
-// last REDUCE_GRAD; that REDUCE_TIED, GRAD_NORM and OPTIMIZER, of each at most one a rank and
+// last REDUCE_GRAD; that REDUCE_TIED, GRAD_NORM and OPTIMIZER, of each at most one per rank and
 // the first two on all ranks of their group, stand in this order behind all that their rank
 // does; that what an UNSHARD gathers is released behind its last use; that dependencies are
 // between actions that there are, of different cells. Returns the first fault.

@@ -307,7 +307,7 @@ TEST(Calibration, FewOutliersMoveNothing) {
   }
 }
 
-// Closing work: one number where ranks are alike, else one a rank; measured, it
+// Closing work: one number where ranks are alike, else one per rank; measured, it
 // has what ranks take from when all are through, and no waiting for the slower.
 TEST(Calibration, ClosingWork) {
   const Schedule schedule = schedule_of("gpipe", 2, 4);

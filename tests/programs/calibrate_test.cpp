@@ -149,7 +149,7 @@ TEST_F(CalibrateCommand, RefusesWhatItCannotUse) {
   refuse({folder / "a.json", folder / "a.json", "-o", folder / "costs.json"}, "is given twice");
   refuse({folder / "missing.json", "-o", folder / "costs.json"}, "missing.json");
   refuse({folder / "no.json", "-o", folder / "costs.json"}, "no.json");
-  refuse({folder / "a.json", "-o", folder / "costs.json.gz"}, "leave .gz away");
+  refuse({folder / "a.json", "-o", folder / "costs.json.gz"}, "omit .gz");
   EXPECT_EQ(read_file(folder / "costs.json"), "before");
 }
 

@@ -202,7 +202,7 @@ TEST_F(CheckpointTools, WrongInputIsNamed) {
   expect_refused("checkpoint export ck no/such/out.safetensors", 2, "no/such/out.safetensors");
   expect_refused("checkpoint export ck out.safetensors --config out.safetensors", 2,
                  "name the same file");
-  expect_refused("checkpoint export ck out.safetensors.gz", 2, "leave .gz away");
+  expect_refused("checkpoint export ck out.safetensors.gz", 2, "omit .gz");
   EXPECT_FALSE(std::filesystem::exists(folder_ / "out.safetensors"));
 
   output_of("checkpoint export ck out.safetensors");

@@ -419,7 +419,7 @@ TEST(Predict, RefusesWrongInput) {
   expect_refused(good + " --memory-cap 80", 2, "has no unit");
   expect_refused(good + " --trace /no/such/folder/t.json", 2, "No such file or directory");
   expect_refused(good + " --trace /dev/full", 1, "No space left");
-  expect_refused(good + " --export x.csv.gz", 2, "leave .gz away");
+  expect_refused(good + " --export x.csv.gz", 2, "omit .gz");
   expect_refused(good + " --trace x --export x", 2, "same file");
   expect_refused(good + " --iterations 0", 2, "--iterations: 0 must be 1 or more");
   expect_refused(good + " --iterations 2.5", 2, "--iterations: '2.5' is not a whole number");

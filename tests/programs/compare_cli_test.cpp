@@ -218,7 +218,7 @@ TEST_F(CompareCommand, RefusesWrongInput) {
   std::filesystem::create_symlink("loop", folder_.path() / "loop");
   refused({good, folder_ / "loop"}, 2, "loop");
   refused({good, good, "--schedule", testing::golden("dualpipev_4rank_10mb.csv")}, 2,
-          "leave --schedule away");
+          "omit --schedule");
   refused({good, other}, 2, "empty");
   refused({good, write("result.json", R"({"format":"pipesim-result","version":1})")}, 2,
           "pipesim-result");
@@ -306,7 +306,7 @@ TEST_F(CompareCommand, AReportSaysWhatOneRunDid) {
                testing::source_file("traces/recorded/1f1b.rank1.json.gz"), "--schedule",
                testing::source_file("traces/recorded/1f1b.csv")});
   EXPECT_EQ(named.status, 2);
-  EXPECT_NE(named.err.find("leave --schedule away"), std::string::npos) << named.err;
+  EXPECT_NE(named.err.find("omit --schedule"), std::string::npos) << named.err;
 }
 
 }  // namespace

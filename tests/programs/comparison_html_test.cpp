@@ -312,7 +312,7 @@ TEST(ComparisonHtml, StaysSmallWithoutTransfersAndInBlocks) {
   }
 }
 
-// Samples at times of a trace whose iteration starts late, on clocks that are off.
+// Samples at times of a trace whose iteration starts late, on clock offsets between ranks.
 TEST(ComparisonHtml, MemoryCurvesKeepTheirPeaksAndTheirTimes) {
   std::mt19937_64 random(3);
   Pair pair = slow_stage();
@@ -420,7 +420,7 @@ TEST_F(ComparisonHtmlCommand, NothingIsLeftOfAPageThatFails) {
                                "missing/report.html");
   EXPECT_FALSE(std::filesystem::exists(folder_ / "missing"));
   testing::expect_one_sentence(compare_to(folder_ / "report.html.gz"), "pipesim", "--html", 2,
-                               "leave .gz away");
+                               "omit .gz");
   write_file(measured_, "no trace");
   EXPECT_EQ(compare_to(folder_ / "report.html").status, 2);
   int files = 0;

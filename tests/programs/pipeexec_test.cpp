@@ -515,7 +515,7 @@ TEST(Pipeexec, RefusesInOneSentence) {
       good + " --attention fussed", 2,
       "--attention: unknown attention 'fussed'; known, nearest first: fused, unfused");
   expect_pipeexec_refuses(good + " --model mlp-mini --attention fused", 2,
-                          "--attention: 'mlp-mini' has none; leave the flag away");
+                          "--attention: 'mlp-mini' has none; omit the flag");
   expect_pipeexec_refuses(good + " --model " + (folder / "none.json"), 2, "No such file");
   expect_pipeexec_refuses(good + " --model " + (folder / "model.json"), 2, "do not divide");
   expect_pipeexec_refuses(

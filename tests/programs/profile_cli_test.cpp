@@ -114,7 +114,7 @@ TEST_P(JobCommand, RefusesWhatDoesNotFit) {
   // A flag that nothing needs.
   const Outcome ours = run({"--ranks", "0,4"}, {predicted_});
   if (GetParam() != "compare") {
-    EXPECT_NE(ours.err.find("is no profile; leave --ranks away"), std::string::npos) << ours.err;
+    EXPECT_NE(ours.err.find("is no profile; omit --ranks"), std::string::npos) << ours.err;
   }
   EXPECT_EQ(ours.status, 2);
   files_ = {files_[0], files_[4]};

@@ -321,7 +321,7 @@ TEST(Costs, PointsAtWhatIsWrong) {
        "p2p.compute_slowdown: must be a number"},
       {costs_json(two_stages + R"(,"save":@5)"), "save: must be an object"},
       {costs_json(two_stages + R"(,"save":{"bytes":@[]})"),
-       "save.bytes: an empty list; give one number, or one a rank"},
+       "save.bytes: an empty list; give one number, or one per rank"},
       {costs_json(two_stages + R"(,"save":{"bytes":[1,@-1]})"),
        "save.bytes[1]: -1 is out of range"},
       {costs_json(two_stages + R"(,"save":{"bytes":5,"writers":@0})"),

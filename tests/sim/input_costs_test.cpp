@@ -87,7 +87,7 @@ TEST(InputCostsFiles, WrongFilesAreRefused) {
             "TOP, SPLITS, BOTTOM, LOOKUP, OUTPUT, PREPARE, UPDATE, PREFETCH, ZERO_GRAD, OPTIMIZER, "
             "REDUCE_TOP, TOP_BACKWARD, REDUCE_BOTTOM, BOTTOM_BACKWARD, OUTPUT_BACKWARD");
   EXPECT_EQ(input_costs_error(R"("ranks":2,"work":{"COPY":[{},{},{}]})"),
-            "c.json:1:70: work.COPY: 3 values for 2 ranks; give one for all, or one a rank");
+            "c.json:1:70: work.COPY: 3 values for 2 ranks; give one for all, or one per rank");
   EXPECT_EQ(input_costs_error(R"("ranks":2,"work":{"COPY":{"links":["x"]}})"),
             "c.json:1:80: work.COPY.links[0]: there are no links; list them in `links`");
   const std::string link = R"("links":[{"name":"x","bandwidth_bytes_per_s":1000}],)";
@@ -109,7 +109,7 @@ TEST(InputCostsFiles, WrongFilesAreRefused) {
             "c.json:1:84: work.TOP.duration_ns: -1 is out of range: it must lie between 0 and "
             "1000000000000000");
   EXPECT_EQ(input_costs_error(R"("ranks":2,"work":{},"holdings":[{}])"),
-            "c.json:1:76: holdings: 1 value for 2 ranks; give one for all, or one a rank");
+            "c.json:1:76: holdings: 1 value for 2 ranks; give one for all, or one per rank");
   EXPECT_EQ(input_costs_error(R"("ranks":2,"work":{},"holdings":{"batches":1})"),
             "c.json:1:87: holdings: unknown key 'batches'; known, nearest first: batch_bytes, "
             "ids_bytes, table_bytes, dense_bytes, pooled_bytes, activation_bytes, optimizer_bytes");

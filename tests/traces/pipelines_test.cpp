@@ -135,7 +135,7 @@ TEST(Pipelines, NeedNotBeTheWholeJob) {
   expect_replica(run, of, 0);
   expect_said(run, "ranks 0, 2, 4, 6 of the job's 8 are its pipeline");
   EXPECT_EQ(one.refusal(by_replica(1)),
-            "--replica: the files hold one pipeline, of the ranks 0, 2, 4, 6; leave it away");
+            "--replica: the files hold one pipeline, of the ranks 0, 2, 4, 6; omit it");
   const JobFiles more(of, {}, {0, 1, 2, 3, 4, 6});
   expect_said(more.read(),
               "ranks 0, 2, 4, 6 of the job's 8 are its pipeline; left out: ranks 1, 3, whose "

@@ -191,8 +191,8 @@ TEST(PipeviewCommand, TakesWhatIsSaidOfProfiles) {
   }
   expect_refused(with({"--report"}), 2, "give the schedule that ran by --schedule");
   const TraceFiles ours;
-  expect_refused({ours.plan(), "--report", "--ranks", "0,1"}, 2, "leave --ranks away");
-  expect_refused({ours.plan(), "--report", "--schedule", order}, 2, "leave --schedule away");
+  expect_refused({ours.plan(), "--report", "--ranks", "0,1"}, 2, "omit --ranks");
+  expect_refused({ours.plan(), "--report", "--schedule", order}, 2, "omit --schedule");
   expect_refused({"--screenshot", png, "--schedule", order}, 2, "--schedule is about traces");
   EXPECT_FALSE(std::filesystem::exists(png));
 }

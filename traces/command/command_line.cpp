@@ -162,7 +162,7 @@ std::string CommandLine::unexpected_words() const {
   const std::string flag = extras.empty() ? "" : extras.front().substr(0, extras.front().find('='));
   const auto found = std::ranges::find(foreign_.missing, flag, &ForeignFlags::Missing::foreign);
   if (found != foreign_.missing.end()) {
-    return fmt::format("{}: there is no {} here; leave the flag away", flag, found->what);
+    return fmt::format("{}: there is no {} here; omit the flag", flag, found->what);
   }
   return unexpected(chosen().app_, chosen().full_name(), extras);
 }

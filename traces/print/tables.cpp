@@ -35,7 +35,7 @@ std::string rank_table(const Metrics& metrics) {
   const TableUnit unit = table_unit(metrics.makespan_ns);
   const bool bytes = metrics.peak_activation_bytes() > 0;
   std::string out = fmt::format("{:>21}{:-^35}{}\n", "", fmt::format(" bubble, {} ", unit.name),
-                                bytes ? "  --- peak kept ---" : "     peak");
+                                bytes ? "  - peak in flight -" : " in flight");
   out += fmt::format("rank {:>9}   util {:>8} {:>8} {:>8} {:>8} {:>8}{}\n",
                      fmt::format("busy, {}", unit.name), "warm-up", "steady", "drain", "p2p",
                      "chunks", bytes ? "      bytes" : "");

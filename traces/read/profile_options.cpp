@@ -13,14 +13,14 @@ void check_that_it_counts(const ProfileOptions& options,
   const auto none = [&](auto&& is_so) { return std::ranges::none_of(runs, is_so); };
   const bool unnamed = none([](auto* run) { return run->identified == Identified::inferred; });
   if (!options.program.empty() && unnamed) {
-    throw input_error(fmt::format("{0}: {1} says itself which action is which; leave {0} away",
+    throw input_error(fmt::format("{0}: {1} says itself which action is which; omit {0}",
                                   options.program_flag, runs.front()->name));
   }
   const bool profiled = !none([](auto* run) { return run->about.source == Source::profiled; });
   const bool chosen =
       options.replica && !none([](auto* run) { return run->about.pipelines() > 1; });
   if ((options.ranks.empty() && !options.replica) || profiled || chosen) return;
-  throw input_error(fmt::format("{0}: {1} is no profile{2}; leave {0} away",
+  throw input_error(fmt::format("{0}: {1} is no profile{2}; omit {0}",
                                 options.replica ? "--replica" : "--ranks", runs.front()->name,
                                 options.replica ? " and has one replica" : ""));
 }

@@ -21,7 +21,7 @@ struct ReadOptions {
   ReadProgress progress = nullptr;
 };
 
-// One file of ours, or a profiler's: one of all ranks, or one a rank. A folder stands for
+// One file of ours, or a profiler's: one of all ranks, or one per rank. A folder stands for
 // the traces in it. Throws an
 // input error where a file can't be read, is no trace, or files don't belong
 // together; what is odd but readable is in the run's warnings.

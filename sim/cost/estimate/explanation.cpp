@@ -140,10 +140,10 @@ std::vector<std::string> used_of_cluster(const Cluster& cluster, std::int64_t de
 std::string_view time_use_name(TimeUse use) {
   switch (use) {
     case TimeUse::tensor_parallel: return "tensor parallel";
-    case TimeUse::recompute: return "computed again";
-    case TimeUse::hidden: return "hidden reduction";
+    case TimeUse::recompute: return "recomputation";
+    case TimeUse::hidden: return "TP overlap";
     case TimeUse::messages: return "messages";
-    case TimeUse::slowdown: return "beside transfers";
+    case TimeUse::slowdown: return "contention";
     case TimeUse::reduction: return "reduction";
     case TimeUse::optimizer: return "optimizer";
     default: return operator_class_name(static_cast<OperatorClass>(use));
@@ -151,6 +151,9 @@ std::string_view time_use_name(TimeUse use) {
 }
 
 std::string time_use_key(TimeUse use) {
+  if (use == TimeUse::recompute) return "computed_again";
+  if (use == TimeUse::hidden) return "hidden_reduction";
+  if (use == TimeUse::slowdown) return "beside_transfers";
   std::string key(time_use_name(use));
   std::ranges::replace_if(
       key, [](char c) { return c == ' ' || c == '-'; }, '_');

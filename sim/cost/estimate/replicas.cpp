@@ -154,7 +154,7 @@ void check_reduced_once(const Schedule& schedule, const Training& training) {
           "keep the last of them, or {}",
           schedule.name, to_text(action),
           is_asked ? "--shard-over 1" : fmt::format("--zero {}", training.zero),
-          is_asked ? "leave --shard-over away" : "give --zero 2"));
+          is_asked ? "omit --shard-over" : "give --zero 2"));
     }
     is_reduced[stage] = true;
   }

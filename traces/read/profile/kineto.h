@@ -14,7 +14,7 @@
 
 namespace pipesim {
 
-// One file of all ranks, or one a rank, in any order. Throws an input error where
+// One file of all ranks, or one per rank, in any order. Throws an input error where
 // a file can't be read or files don't belong together, and a work error where
 // nothing in them says which action is which.
 RecordedRun read_profile(const std::vector<std::string>& paths, const ReadOptions& options);

@@ -171,7 +171,7 @@ PipelineChoice one_of(const std::set<Ranks>& known, const std::vector<ProfileFil
   const auto count = static_cast<int>(whole.size());
   if (replica && count == 1) {
     throw input_error(
-        fmt::format("--replica: the files hold one pipeline, of the ranks {}; leave it away",
+        fmt::format("--replica: the files hold one pipeline, of the ranks {}; omit it",
                     list_of(whole.front())));
   }
   if (replica && *replica > count) {
@@ -224,9 +224,9 @@ std::optional<PipelineChoice> choose_pipeline(const std::vector<ProfileFile>& fi
                                               const ProfileOptions& options) {
   if (files.size() < 2) {
     if (options.ranks.empty() && !options.replica) return std::nullopt;
-    throw input_error(fmt::format(
-        "{} says which of several files are a pipeline's, and one is given; leave it away",
-        options.replica ? "--replica" : "--ranks"));
+    throw input_error(
+        fmt::format("{} says which of several files are a pipeline's, and one is given; omit it",
+                    options.replica ? "--replica" : "--ranks"));
   }
   check_one_job(files);
   const auto places = places_by_rank(files, options);
