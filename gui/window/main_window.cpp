@@ -276,7 +276,8 @@ void MainWindow::play(bool on) {
   if (on) {
     loader_->cancel();
     open_before_ = session_->shared_document();
-    show_played(*playground_->last());
+    // At its own range, whatever that of the traces was.
+    session_->open(opened(document_of(*playground_->last()), session_->view().options));
     raise_first_panel();
     raise_panel("playground");
     arrange();
@@ -285,13 +286,17 @@ void MainWindow::play(bool on) {
   }
 }
 
-void MainWindow::show_played(const Played& played) {
-  if (!playing_->isChecked() || played.outcome.trace == nullptr) return;
+Document MainWindow::document_of(const Played& played) {
   Document document;
-  document.traces = {played.outcome.trace};
+  if (played.outcome.trace != nullptr) document.traces = {played.outcome.trace};
   document.capacity_bytes = played.settings.memory_cap_bytes;
   playground_->set_trace(0);
-  session_->replace(opened(std::move(document), session_->view().options));
+  return document;
+}
+
+void MainWindow::show_played(const Played& played) {
+  if (!playing_->isChecked() || played.outcome.trace == nullptr) return;
+  session_->replace(opened(document_of(played), session_->view().options));
 }
 
 void MainWindow::show_step(const Step& step) {

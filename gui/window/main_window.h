@@ -122,6 +122,7 @@ class MainWindow : public QMainWindow {
   void apply_first_look();
   // Shows what the playground plays; without it what was open before.
   void play(bool on);
+  Document document_of(const Played& played);
   void show_played(const Played& played);
   void show_step(const Step& step);
   void fail(const QString& sentence);

@@ -259,7 +259,7 @@ TEST(Window, RolesCanBeChangedAndTracesClosed) {
   const TraceFiles files;
   const auto window = shown_window(files.both());
   ASSERT_EQ(window->session().document().pair->trace, (std::array{0, 1}));
-  action_called(*window, "Swap").trigger();
+  action_called(*window, "Swap Traces").trigger();
   wait_until_idle(*window);
   EXPECT_EQ(window->session().document().pair->trace, (std::array{1, 0}));
   window->close_trace(0);
@@ -389,9 +389,11 @@ TEST(Window, ThePlaygroundPlaysAndGivesTheTracesBack) {
   const auto window = shown_window(files.both());
   const auto before = window->session().shared_document();
   auto* playing = window->findChild<QAction*>("playing");
+  for (int i = 0; i < 20; ++i) window->session().run(Command::zoom_in);
   playing->trigger();
   const Session& session = window->session();
   ASSERT_EQ(session.document().traces.size(), 1U);
+  EXPECT_EQ(session.view().range, session.scene().home);
   EXPECT_EQ(session.document().traces.front(),
             window->findChild<PlaygroundPanel*>()->outcome().trace);
   Settings settings;
@@ -426,7 +428,7 @@ TEST(Window, WhatIsOpenOutlivesThePlayground) {
   EXPECT_EQ(session.document().capacity_bytes, std::int64_t{5} << 30);
   EXPECT_EQ(session.view().range, session.scene().home);
   play();
-  action_called(*window, "Swap").trigger();
+  action_called(*window, "Swap Traces").trigger();
   wait_until_idle(*window);
   ASSERT_TRUE(session.document().pair != nullptr);
   EXPECT_EQ(session.document().pair->trace, (std::array{1, 0}));
